@@ -1,0 +1,158 @@
+# Options of all of burst, and the functions that its directories are made of.
+
+find_package(GTest REQUIRED)
+find_package(nlohmann_json REQUIRED)
+# Link fmt::fmt-header-only: Debian has no archive of fmt, and a release tool must
+# not ask for libfmt.so where it runs.
+find_package(fmt REQUIRED)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+# The path in the repository is the include path. Generated headers lie at the
+# same path in the build directory; what is generated is not ours to fix.
+include_directories(${PROJECT_SOURCE_DIR})
+include_directories(SYSTEM ${PROJECT_BINARY_DIR})
+
+# -fPIC for tools too, where CMake would choose -fPIE: a precompiled header fits
+# only sources that are compiled alike.
+add_compile_options(-fPIC -fno-exceptions -ffunction-sections -fdata-sections)
+
+add_library(burst_warnings INTERFACE)
+target_compile_options(burst_warnings INTERFACE
+  -Wall -Wextra -Wno-unused-parameter -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual
+  $<$<BOOL:${BURST_WERROR}>:-Werror>)
+
+if(BURST_SANITIZE)
+  add_compile_options(-fsanitize=${BURST_SANITIZE} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${BURST_SANITIZE})
+endif()
+if(BURST_FUZZERS)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    message(FATAL_ERROR "BURST_FUZZERS needs clang, got: ${CMAKE_CXX_COMPILER_ID}")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link) # records coverage; no main
+endif()
+
+# g++ looks for a program ld.lld and would take that of another LLVM, or none.
+add_link_options(-fuse-ld=lld $<$<CXX_COMPILER_ID:GNU>:-B${LLVM_TOOLS_BINARY_DIR}>)
+if(NOT BURST_SHARED_LLVM)
+  add_link_options(-Wl,--gc-sections)
+  add_link_options($<$<CONFIG:Release>:-s> $<$<CONFIG:Release>:-static-libstdc++>
+    $<$<CONFIG:Release>:-static-libgcc>)
+endif()
+
+find_program(BURST_CCACHE ccache)
+if(BURST_CCACHE)
+  # Without these ccache takes no source that reads a precompiled header.
+  set(launcher env CCACHE_SLOPPINESS=pch_defines,time_macros ${BURST_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+endif()
+
+# Whatever includes MLIR links its core: some inline functions of the headers are
+# kept even where nothing calls them.
+target_link_libraries(burst_llvm INTERFACE $<IF:$<BOOL:${BURST_SHARED_LLVM}>,MLIR,MLIRIR>)
+
+# One precompiled header for all sources that include LLVM.
+if(BURST_PCH)
+  file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/pch.cpp CONTENT "")
+  add_library(burst_pch OBJECT ${PROJECT_BINARY_DIR}/pch.cpp)
+  target_link_libraries(burst_pch PRIVATE burst_warnings burst_llvm)
+  target_precompile_headers(burst_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h)
+  # ccache compares the bytes of the header: no time may be in them. With g++ it
+  # needs to see that a precompiled header was read.
+  add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>"
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
+endif()
+
+# Options and libraries of a target that includes LLVM. With shared LLVM, its two
+# libraries stand for all archives of LLVM and MLIR.
+function(burst_use_llvm target scope)
+  set(libs ${ARGN})
+  if(BURST_SHARED_LLVM)
+    list(FILTER libs EXCLUDE REGEX "^(MLIR|LLVM)")
+    list(APPEND libs MLIR LLVM)
+  endif()
+  target_link_libraries(${target} PRIVATE burst_warnings burst_llvm ${scope} ${libs})
+  if(BURST_PCH)
+    target_precompile_headers(${target} REUSE_FROM burst_pch)
+  endif()
+endfunction()
+
+# burst_add_library(name source... [DEPENDS target...] [LINK library...])
+# A library that includes LLVM. DEPENDS names targets that generate headers; what
+# LINK names, users of the library link as well.
+function(burst_add_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "DEPENDS;LINK")
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  burst_use_llvm(${name} PUBLIC ${ARG_LINK})
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+# burst_add_plain_library(name source... [LINK library...])
+# A library in plain C++, usable where there is no LLVM: it cannot include it.
+function(burst_add_plain_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "LINK")
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE burst_warnings PUBLIC ${ARG_LINK})
+  set_target_properties(${name} PROPERTIES INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR})
+endfunction()
+
+# burst_add_tool(name source... [LINK library...])
+# A program in bin/, built before the tests run.
+function(burst_add_tool name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "LINK")
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  burst_use_llvm(${name} PRIVATE ${ARG_LINK})
+  set_property(GLOBAL APPEND PROPERTY BURST_TOOLS ${name})
+endfunction()
+
+# burst_add_unittest(name source... [LINK library...])
+# A program of gtest cases, with gtest's main, that the test driver runs.
+function(burst_add_unittest name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "LINK")
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  burst_use_llvm(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main Threads::Threads)
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test/unit)
+  set_property(GLOBAL APPEND PROPERTY BURST_UNITTESTS ${name})
+endfunction()
+
+# burst_add_fuzzer(name source... [LINK library...])
+# A program that hands random bytes to LLVMFuzzerTestOneInput; seeds lie in
+# test/fuzz/corpus/<name>. Exists with BURST_FUZZERS only.
+add_custom_target(burst-fuzzers)
+function(burst_add_fuzzer name)
+  if(NOT BURST_FUZZERS)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "LINK")
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  burst_use_llvm(${name} PRIVATE ${ARG_LINK})
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test/fuzz)
+  add_dependencies(burst-fuzzers ${name})
+endfunction()
+
+# burst_add_doc(name source.td output.md tblgen-option...)
+# Reference documentation, generated by the target burst-doc.
+add_custom_target(burst-doc)
+function(burst_add_doc name td output)
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  tablegen(MLIR ${output} ${ARGN})
+  add_custom_target(burst-doc-${name} DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/${output})
+  add_dependencies(burst-doc burst-doc-${name})
+endfunction()
+
+# burst_add_subdirectories(directory...)
+macro(burst_add_subdirectories)
+  foreach(directory ${ARGN})
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${directory}/CMakeLists.txt)
+      add_subdirectory(${directory})
+    endif()
+  endforeach()
+endmacro()

@@ -1,0 +1,64 @@
+//===- Burst.h - the burst dialect ------------------------------*- C++ -*-===//
+#ifndef BURST_DIALECT_BURST_BURST_H
+#define BURST_DIALECT_BURST_BURST_H
+
+#include "dialect/Burst/Regions.h"
+#include "dialect/Burst/Sequence.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mlir::shard {
+class GridOp;
+} // namespace mlir::shard
+
+// clang-format off
+#include "dialect/Burst/BurstDialect.h.inc"
+#include "dialect/Burst/BurstEnums.h.inc"
+#include "dialect/Burst/BurstInterfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialect/Burst/BurstAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialect/Burst/BurstOps.h.inc"
+// clang-format on
+
+namespace burst {
+
+/// Argument and result attribute by which tools name a tensor.
+inline constexpr llvm::StringLiteral nameAttr = "burst.name";
+
+/// The grid a symbol names; emits an error at `op` and returns null where there
+/// is none, or where it has dynamic axes.
+mlir::shard::GridOp lookupGrid(mlir::Operation *op,
+                               mlir::FlatSymbolRefAttr name);
+
+/// How `sequence` deals to the ranks of its grid; emits an error at `op` where
+/// that cannot be said or is not supported (several axes).
+llvm::FailureOr<Deal> resolveDeal(mlir::Operation *op, SequenceAttr sequence);
+
+/// `type` with dimension `dim` cut down to what each rank holds of it: static
+/// where all hold equally many, else dynamic.
+mlir::RankedTensorType shardType(mlir::RankedTensorType type, int64_t dim,
+                                 const Deal &deal);
+
+/// Order and block, as both `#burst.sequence` and `#ring.layout` spell them.
+void printOrder(mlir::AsmPrinter &printer, Order order, int64_t block);
+mlir::ParseResult parseOrder(mlir::AsmParser &parser, Order &order,
+                             int64_t &block);
+
+/// A named mask or score without its dialect: `causal`, `window<right = 0>`.
+/// (With it, the parser would take a colon behind it for the attribute's type.)
+mlir::ParseResult parseName(mlir::AsmParser &parser, mlir::Attribute &name);
+void printName(mlir::AsmPrinter &printer, mlir::Attribute name);
+
+} // namespace burst
+
+#endif // BURST_DIALECT_BURST_BURST_H

@@ -1,0 +1,416 @@
+//===- BurstAttrs.cpp - sequences, named masks and scores -----------------===//
+#include "dialect/Burst/Burst.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace burst;
+
+#define GET_ATTRDEF_CLASSES
+#include "dialect/Burst/BurstAttrs.cpp.inc"
+
+void BurstDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialect/Burst/BurstAttrs.cpp.inc"
+      >();
+}
+
+ParseResult burst::parseName(AsmParser &parser, Attribute &name) {
+  StringRef mnemonic;
+  OptionalParseResult result =
+      generatedAttributeParser(parser, &mnemonic, Type(), name);
+  if (result.has_value())
+    return *result;
+  return parser.emitError(parser.getNameLoc(), "unknown name '")
+         << mnemonic << "'";
+}
+
+void burst::printName(AsmPrinter &printer, Attribute name) {
+  if (failed(generatedAttributePrinter(name, printer)))
+    printer << name;
+}
+
+//===----------------------------------------------------------------------===//
+// Sequence
+//===----------------------------------------------------------------------===//
+
+void burst::printOrder(AsmPrinter &printer, Order order, int64_t block) {
+  printer << StringRef(stringifyOrder(order));
+  if (block != 1)
+    printer << ' ' << block;
+}
+
+ParseResult burst::parseOrder(AsmParser &parser, Order &order, int64_t &block) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef name;
+  if (parser.parseKeyword(&name))
+    return failure();
+  std::optional<Order> found = symbolizeOrder(name);
+  if (!found)
+    return parser.emitError(loc, "unknown order '")
+           << name << "', known: contiguous, zigzag, striped";
+  order = *found;
+  block = 1;
+  OptionalParseResult given = parser.parseOptionalInteger(block);
+  return given.has_value() ? *given : success();
+}
+
+Attribute SequenceAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringAttr grid;
+  SmallVector<int64_t> axes;
+  Order order;
+  int64_t block;
+  if (parser.parseLess() || parser.parseSymbolName(grid))
+    return {};
+  auto parseAxis = [&] { return parser.parseInteger(axes.emplace_back()); };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::OptionalSquare,
+                                     parseAxis) ||
+      parser.parseComma() || parseOrder(parser, order, block) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<SequenceAttr>(loc, parser.getContext(),
+                                         FlatSymbolRefAttr::get(grid), axes,
+                                         order, block);
+}
+
+void SequenceAttr::print(AsmPrinter &printer) const {
+  printer << '<' << getGrid();
+  if (!getAxes().empty()) {
+    printer << '[';
+    llvm::interleaveComma(getAxes(), printer);
+    printer << ']';
+  }
+  printer << ", ";
+  printOrder(printer, getOrder(), getBlock());
+  printer << '>';
+}
+
+LogicalResult
+SequenceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                     FlatSymbolRefAttr, ArrayRef<int64_t> axes, Order order,
+                     int64_t block) {
+  for (size_t index = 0; index < axes.size(); ++index) {
+    if (axes[index] < 0)
+      return emitError() << "axes must not be negative, got: " << axes[index];
+    if (llvm::is_contained(axes.drop_front(index + 1), axes[index]))
+      return emitError() << "axes must differ, got twice: " << axes[index];
+  }
+  if (block < 1 || block >= maxPositions)
+    return emitError() << "a block has 1 to 2^40 - 1 positions, got: " << block;
+  if (block != 1 && order != Order::Striped)
+    return emitError() << "a block is for striped only, got: "
+                       << StringRef(stringifyOrder(order)) << ' ' << block;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Emission helpers
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Emits arith on index and state values at one location.
+struct Emit {
+  OpBuilder &builder;
+  Location loc;
+
+  Value index(int64_t value) const {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  }
+  Value truth(bool value) const {
+    return arith::ConstantIntOp::create(builder, loc, value, 1);
+  }
+  Value add(Value a, Value b) const {
+    return arith::AddIOp::create(builder, loc, a, b);
+  }
+  Value sub(Value a, Value b) const {
+    return arith::SubIOp::create(builder, loc, a, b);
+  }
+  Value compare(arith::CmpIPredicate predicate, Value a, Value b) const {
+    return arith::CmpIOp::create(builder, loc, predicate, a, b);
+  }
+  Value both(Value a, Value b) const {
+    return arith::AndIOp::create(builder, loc, a, b);
+  }
+  Value either(Value a, Value b) const {
+    return arith::OrIOp::create(builder, loc, a, b);
+  }
+  Value extract(Value table, ValueRange indices) const {
+    return tensor::ExtractOp::create(builder, loc, table, indices);
+  }
+  /// A float as the type of `like`.
+  Value convert(Value value, Type type) const {
+    unsigned from = value.getType().getIntOrFloatBitWidth();
+    unsigned to = type.getIntOrFloatBitWidth();
+    if (from < to)
+      return arith::ExtFOp::create(builder, loc, type, value);
+    if (from > to)
+      return arith::TruncFOp::create(builder, loc, type, value);
+    return value;
+  }
+};
+
+/// The key position aligned with query i: i + Sk - Sq.
+Value aligned(const Emit &e, const RegionArguments &args) {
+  return e.add(args.i, e.sub(args.sk, args.sq));
+}
+
+Value emitCausal(const Emit &e, const RegionArguments &args) {
+  return e.compare(arith::CmpIPredicate::sle, args.j, aligned(e, args));
+}
+
+/// Whether a dimension may have `size` where `wanted` is asked for.
+bool matches(int64_t size, int64_t wanted) {
+  return ShapedType::isDynamic(size) || ShapedType::isDynamic(wanted) ||
+         size == wanted;
+}
+
+/// `table` must be of `kind` elements and of one of the shapes.
+LogicalResult verifyTable(function_ref<InFlightDiagnostic()> emitError,
+                          StringRef name, Type type, bool floats,
+                          ArrayRef<SmallVector<int64_t>> shapes) {
+  auto table = dyn_cast<RankedTensorType>(type);
+  auto fits = [&](ArrayRef<int64_t> shape) {
+    return table.getRank() == static_cast<int64_t>(shape.size()) &&
+           llvm::all_of(llvm::zip(table.getShape(), shape), [](auto pair) {
+             return matches(std::get<0>(pair), std::get<1>(pair));
+           });
+  };
+  if (table && isa<FloatType>(table.getElementType()) == floats &&
+      llvm::any_of(shapes, fits))
+    return success();
+  auto diagnostic = emitError() << name << " takes a table of "
+                                << (floats ? "floats" : "integers")
+                                << " of shape ";
+  llvm::interleave(
+      shapes, [&](ArrayRef<int64_t> shape) {
+        llvm::interleave(
+            shape,
+            [&](int64_t size) {
+              if (ShapedType::isDynamic(size))
+                diagnostic << '?';
+              else
+                diagnostic << size;
+            },
+            [&] { diagnostic << 'x'; });
+      },
+      [&] { diagnostic << " or "; });
+  return diagnostic << ", got: " << type;
+}
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Masks
+//===----------------------------------------------------------------------===//
+
+static LogicalResult
+verifyPositions(function_ref<InFlightDiagnostic()> emitError, StringRef what,
+                int64_t value) {
+  if (value < 0 || value > maxPositions)
+    return emitError() << what << " must be in [0, 2^40], got: " << value;
+  return success();
+}
+
+std::pair<unsigned, unsigned> FullAttr::numTables() const { return {0, 0}; }
+std::pair<unsigned, unsigned> CausalAttr::numTables() const { return {0, 0}; }
+std::pair<unsigned, unsigned> WindowAttr::numTables() const { return {0, 0}; }
+std::pair<unsigned, unsigned> PrefixAttr::numTables() const { return {0, 0}; }
+std::pair<unsigned, unsigned> DocumentsAttr::numTables() const {
+  return {1, 2};
+}
+
+#define BURST_NO_TABLES(NAME)                                                  \
+  LogicalResult NAME::verifyTables(function_ref<InFlightDiagnostic()>,         \
+                                   TypeRange, const AttentionSizes &) const {  \
+    return success();                                                          \
+  }
+BURST_NO_TABLES(FullAttr)
+BURST_NO_TABLES(CausalAttr)
+BURST_NO_TABLES(WindowAttr)
+BURST_NO_TABLES(PrefixAttr)
+BURST_NO_TABLES(SoftcapAttr)
+#undef BURST_NO_TABLES
+
+Value FullAttr::emit(OpBuilder &builder, Location loc,
+                     const RegionArguments &) const {
+  return Emit{builder, loc}.truth(true);
+}
+
+Value CausalAttr::emit(OpBuilder &builder, Location loc,
+                       const RegionArguments &args) const {
+  return emitCausal({builder, loc}, args);
+}
+
+LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 std::optional<int64_t> left,
+                                 std::optional<int64_t> right) {
+  if (left && failed(verifyPositions(emitError, "left", *left)))
+    return failure();
+  if (right && failed(verifyPositions(emitError, "right", *right)))
+    return failure();
+  return success();
+}
+
+Value WindowAttr::emit(OpBuilder &builder, Location loc,
+                       const RegionArguments &args) const {
+  Emit e{builder, loc};
+  if (!getLeft() && !getRight())
+    return e.truth(true);
+  Value center = aligned(e, args);
+  Value left, right;
+  if (getLeft())
+    left = e.compare(arith::CmpIPredicate::sge, args.j,
+                     e.sub(center, e.index(*getLeft())));
+  if (getRight())
+    right = e.compare(arith::CmpIPredicate::sle, args.j,
+                      e.add(center, e.index(*getRight())));
+  if (left && right)
+    return e.both(left, right);
+  return left ? left : right;
+}
+
+LogicalResult PrefixAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 int64_t length) {
+  return verifyPositions(emitError, "a prefix", length);
+}
+
+Value PrefixAttr::emit(OpBuilder &builder, Location loc,
+                       const RegionArguments &args) const {
+  Emit e{builder, loc};
+  return e.either(
+      e.compare(arith::CmpIPredicate::slt, args.j, e.index(getLength())),
+      emitCausal(e, args));
+}
+
+LogicalResult
+DocumentsAttr::verifyTables(function_ref<InFlightDiagnostic()> emitError,
+                            TypeRange tables,
+                            const AttentionSizes &sizes) const {
+  auto verifyIds = [&](Type type, int64_t extent) {
+    return verifyTable(emitError, "'documents'", type, /*floats=*/false,
+                       {{extent}, {sizes.batch, extent}});
+  };
+  if (failed(verifyIds(tables.front(), sizes.queries)) ||
+      failed(verifyIds(tables.back(), sizes.keys)))
+    return failure();
+  if (getElementTypeOrSelf(tables.front()) != getElementTypeOrSelf(tables.back()))
+    return emitError() << "'documents' takes ids of one type, got: " << tables;
+  return success();
+}
+
+Value DocumentsAttr::emit(OpBuilder &builder, Location loc,
+                          const RegionArguments &args) const {
+  Emit e{builder, loc};
+  auto id = [&](Value table, Value position) {
+    if (cast<RankedTensorType>(table.getType()).getRank() == 1)
+      return e.extract(table, {position});
+    return e.extract(table, {args.b, position});
+  };
+  return e.compare(arith::CmpIPredicate::eq, id(args.captures.front(), args.i),
+                   id(args.captures.back(), args.j));
+}
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+bool AlibiAttr::isScore() const { return true; }
+bool SoftcapAttr::isScore() const { return true; }
+bool BiasAttr::isScore() const { return true; }
+std::pair<unsigned, unsigned> AlibiAttr::numTables() const { return {1, 1}; }
+std::pair<unsigned, unsigned> SoftcapAttr::numTables() const { return {0, 0}; }
+std::pair<unsigned, unsigned> BiasAttr::numTables() const { return {1, 1}; }
+
+LogicalResult
+AlibiAttr::verifyTables(function_ref<InFlightDiagnostic()> emitError,
+                        TypeRange tables, const AttentionSizes &sizes) const {
+  return verifyTable(emitError, "'alibi'", tables.front(), /*floats=*/true,
+                     {{sizes.queryHeads}, {sizes.batch, sizes.queryHeads}});
+}
+
+Value AlibiAttr::emit(OpBuilder &builder, Location loc,
+                      const RegionArguments &args) const {
+  Emit e{builder, loc};
+  Value table = args.captures.front();
+  SmallVector<Value> indices{args.b, args.h};
+  if (cast<RankedTensorType>(table.getType()).getRank() == 1)
+    indices.erase(indices.begin());
+  Type state = args.score.getType();
+  Value slope = e.convert(e.extract(table, indices), state);
+  Value offset = e.sub(aligned(e, args), args.j);
+  Value wide = arith::IndexCastOp::create(builder, loc, builder.getI64Type(),
+                                          offset);
+  Value distance = math::AbsFOp::create(
+      builder, loc, arith::SIToFPOp::create(builder, loc, state, wide));
+  return arith::SubFOp::create(
+      builder, loc, args.score,
+      arith::MulFOp::create(builder, loc, slope, distance));
+}
+
+Attribute SoftcapAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  double cap;
+  if (parser.parseLess() || parser.parseFloat(cap) || parser.parseGreater())
+    return {};
+  return parser.getChecked<SoftcapAttr>(loc, parser.getContext(), APFloat(cap));
+}
+
+void SoftcapAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printer.printFloat(getCap());
+  printer << '>';
+}
+
+LogicalResult SoftcapAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  APFloat cap) {
+  if (!cap.isFinite() || cap.isNegative() || cap.isZero())
+    return emitError() << "cap must be positive and finite, got: "
+                       << cap.convertToDouble();
+  return success();
+}
+
+Value SoftcapAttr::emit(OpBuilder &builder, Location loc,
+                        const RegionArguments &args) const {
+  Type state = args.score.getType();
+  Value cap = arith::ConstantOp::create(builder, loc,
+                                        builder.getFloatAttr(state, getCap().convertToDouble()));
+  Value ratio = arith::DivFOp::create(builder, loc, args.score, cap);
+  return arith::MulFOp::create(builder, loc, cap,
+                               math::TanhOp::create(builder, loc, ratio));
+}
+
+LogicalResult
+BiasAttr::verifyTables(function_ref<InFlightDiagnostic()> emitError,
+                       TypeRange tables, const AttentionSizes &sizes) const {
+  SmallVector<int64_t> full{sizes.batch, sizes.queryHeads, sizes.queries,
+                            sizes.keys};
+  // A dimension of size 1 is broadcast.
+  SmallVector<int64_t> shape = full;
+  if (auto table = dyn_cast<RankedTensorType>(tables.front());
+      table && table.getRank() == 4)
+    for (auto [size, found] : llvm::zip(shape, table.getShape()))
+      size = found == 1 ? 1 : size;
+  return verifyTable(emitError, "'bias'", tables.front(), /*floats=*/true,
+                     {{sizes.queries, sizes.keys}, shape});
+}
+
+Value BiasAttr::emit(OpBuilder &builder, Location loc,
+                     const RegionArguments &args) const {
+  Emit e{builder, loc};
+  Value table = args.captures.front();
+  auto type = cast<RankedTensorType>(table.getType());
+  SmallVector<Value> indices{args.b, args.h, args.i, args.j};
+  indices.erase(indices.begin(), indices.end() - type.getRank());
+  if (type.getRank() == 4)
+    for (auto [index, size] : llvm::zip(indices, type.getShape()))
+      if (size == 1)
+        index = e.index(0);
+  Value bias = e.convert(e.extract(table, indices), args.score.getType());
+  return arith::AddFOp::create(builder, loc, args.score, bias);
+}

@@ -1,0 +1,186 @@
+//===- BurstAttrs.td - sequences, named masks and scores ----*- tablegen -*-===//
+#ifndef BURST_DIALECT_BURST_BURSTATTRS_TD
+#define BURST_DIALECT_BURST_BURSTATTRS_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "dialect/Burst/BurstDialect.td"
+include "dialect/Burst/BurstInterfaces.td"
+
+class Burst_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<Burst_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+//===----------------------------------------------------------------------===//
+// Sequence and strategy
+//===----------------------------------------------------------------------===//
+
+def Burst_SequenceAttr : Burst_Attr<"Sequence", "sequence"> {
+  let summary = "over which grid axes a sequence is split, and in which order";
+  let description = [{
+    Names a `shard.grid`, the axes over which the sequence is split (all of them
+    when left out) and the order in which positions are dealt to the ranks:
+
+    | order | rank r of P holds | segments |
+    |---|---|---|
+    | `contiguous` | chunk r of P | 1 |
+    | `zigzag` | chunks r and 2P-1-r of 2P | 2 |
+    | `striped` k | blocks r, r+P, r+2P, ... of k positions each (k = 1 when left out) | 1 |
+
+    Chunk c of n holds the positions [c S / n, (c+1) S / n), rounded down: S need
+    not divide, and where n > S some chunks are empty. The same attribute deals
+    queries (S = Sq) and keys (S = Sk).
+
+    The segments that a rank holds are answered by `deal(parts).segments(rank,
+    extent)`, see `Sequence.h`.
+
+    **Constraints:**
+    - (C1) axes are not negative and differ from each other.
+    - (C2) the block is at least 1, and given for `striped` only.
+
+    Examples: `#burst.sequence<@cp, zigzag>`, `#burst.sequence<@cp[0], striped 64>`
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$grid,
+                        OptionalArrayRefParameter<"int64_t">:$axes,
+                        "::burst::Order":$order,
+                        DefaultValuedParameter<"int64_t", "1">:$block);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// How this order deals a sequence to `parts` ranks.
+    Deal deal(int64_t parts) const { return {getOrder(), getBlock(), parts}; }
+  }];
+}
+
+def Burst_Strategy : I32EnumAttr<"Strategy", "what travels between ranks", [
+    I32EnumAttrCase<"RingKV", 0, "ring_kv">,
+    I32EnumAttrCase<"RingQ", 1, "ring_q">,
+    I32EnumAttrCase<"AllGather", 2, "all_gather">,
+    I32EnumAttrCase<"Ulysses", 3, "ulysses">]> {
+  let cppNamespace = "::burst";
+  let genSpecializedAttr = 0;
+}
+
+def Burst_StrategyAttr : EnumAttr<Burst_Dialect, Burst_Strategy, "strategy"> {
+  let summary = "what travels between ranks, where the user pins it";
+  let description = [{
+    - `ring_kv`: queries stay, keys and values travel round a ring.
+    - `ring_q`: keys and values stay, queries and their state travel.
+    - `all_gather`: every rank gathers all keys and values.
+    - `ulysses`: an all-to-all trades the split of the sequence for one of heads.
+
+    Lowered today: `ring_kv`, which is also what an op without a strategy gets.
+    The others are refused at the op.
+
+    Example: `#burst.strategy<ring_kv>`
+  }];
+  let assemblyFormat = "`<` $value `>`";
+}
+
+//===----------------------------------------------------------------------===//
+// Named masks
+//===----------------------------------------------------------------------===//
+
+class Burst_MaskAttr<string name, string attrMnemonic>
+    : Burst_Attr<name, attrMnemonic,
+        [DeclareAttrInterfaceMethods<Burst_NamedRegionInterface,
+                                     ["numTables", "verifyTables", "emit"]>]>;
+
+def Burst_FullAttr : Burst_MaskAttr<"Full", "full"> {
+  let summary = "mask: every pair is kept";
+  let description = "Example: `mask full`, the same as no mask.";
+}
+
+def Burst_CausalAttr : Burst_MaskAttr<"Causal", "causal"> {
+  let summary = "mask: a query sees keys up to its own position";
+  let description = [{
+    Keeps (i, j) where `j <= i + Sk - Sq`: the last query sees the last key
+    (bottom-right alignment). Example: `mask causal`
+  }];
+}
+
+def Burst_WindowAttr : Burst_MaskAttr<"Window", "window"> {
+  let summary = "mask: a query sees keys near its own position";
+  let description = [{
+    Keeps (i, j) where `i + Sk - Sq - left <= j <= i + Sk - Sq + right`. A side
+    that is left out is not bounded; `right = 0` is causal.
+
+    **Constraints:** (C1) `left` and `right` are in [0, 2^40].
+
+    Examples: `mask window<left = 1023, right = 0>`, `#burst.window<left = 512>`
+  }];
+  let parameters = (ins OptionalParameter<"std::optional<int64_t>">:$left,
+                        OptionalParameter<"std::optional<int64_t>">:$right);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Burst_PrefixAttr : Burst_MaskAttr<"Prefix", "prefix"> {
+  let summary = "mask: causal, with a prefix that every query sees";
+  let description = [{
+    Keeps (i, j) where `j < length` or `j <= i + Sk - Sq` (a prefix language
+    model). **Constraints:** (C1) `length` is in [0, 2^40].
+
+    Example: `mask prefix<128>`
+  }];
+  let parameters = (ins "int64_t":$length);
+  let assemblyFormat = "`<` $length `>`";
+  let genVerifyDecl = 1;
+}
+
+def Burst_DocumentsAttr : Burst_MaskAttr<"Documents", "documents"> {
+  let summary = "mask: a query sees the keys of its own document";
+  let description = [{
+    Keeps (i, j) where the ids of query i and key j are equal. Takes one table
+    of integer ids for queries and keys, or one for each; a table is indexed by
+    position, `tensor<Sxi32>`, or by batch and position, `tensor<BxSxi32>`.
+
+    Ids in rising order are analysed exactly, any others soundly.
+
+    Example: `mask [causal, documents](%ids : tensor<4096xi32>)`
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Named scores
+//===----------------------------------------------------------------------===//
+
+class Burst_ScoreAttr<string name, string attrMnemonic>
+    : Burst_Attr<name, attrMnemonic,
+        [DeclareAttrInterfaceMethods<Burst_NamedRegionInterface,
+                                     ["numTables", "verifyTables", "emit", "isScore"]>]>;
+
+def Burst_AlibiAttr : Burst_ScoreAttr<"Alibi", "alibi"> {
+  let summary = "score: a penalty that grows with distance, a slope per head";
+  let description = [{
+    `s - slope[h] * |i + Sk - Sq - j|`, with one table of float slopes:
+    `tensor<Hqxf32>`, or `tensor<BxHqxf32>`.
+
+    Example: `score alibi(%slopes : tensor<32xf32>)`
+  }];
+}
+
+def Burst_SoftcapAttr : Burst_ScoreAttr<"Softcap", "softcap"> {
+  let summary = "score: bounded by a hyperbolic tangent";
+  let description = [{
+    `cap * tanh(s / cap)`. **Constraints:** (C1) `cap` is positive and finite.
+
+    Example: `score softcap<30.0>`
+  }];
+  let parameters = (ins APFloatParameter<"the bound">:$cap);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Burst_BiasAttr : Burst_ScoreAttr<"Bias", "bias"> {
+  let summary = "score: an additive table";
+  let description = [{
+    `s + bias[i, j]` for `tensor<SqxSkxf32>`, or `s + bias[b, h, i, j]` for a
+    table of rank 4, of which a dimension of size 1 is broadcast.
+
+    Example: `score bias(%bias : tensor<1x32x512x512xf32>)`
+  }];
+}
+
+#endif // BURST_DIALECT_BURST_BURSTATTRS_TD

@@ -1,0 +1,35 @@
+//===- BurstInterfaces.td - interfaces of the burst dialect -*- tablegen -*-===//
+#ifndef BURST_DIALECT_BURST_BURSTINTERFACES_TD
+#define BURST_DIALECT_BURST_BURSTINTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def Burst_NamedRegionInterface : AttrInterface<"NamedRegionInterface"> {
+  let cppNamespace = "::burst";
+  let description = [{
+    A named mask or score: a short spelling of a region. `burst-expand-names`
+    asks it to emit that region, so everything behind that pass knows one
+    mechanism only. A new name is one attribute with this interface.
+  }];
+  let methods = [
+    InterfaceMethod<"Whether this names a score (else a mask).", "bool", "isScore",
+      (ins), "", "return false;">,
+    InterfaceMethod<"Least and largest number of captured tables it takes.",
+      "std::pair<unsigned, unsigned>", "numTables", (ins), "", "return {0u, 0u};">,
+    InterfaceMethod<[{
+      Checks the tables against the sizes of the attention; `emitError` starts a
+      diagnostic at the op.
+      }], "::llvm::LogicalResult", "verifyTables",
+      (ins "::llvm::function_ref<::mlir::InFlightDiagnostic()>":$emitError,
+           "::mlir::TypeRange":$tables, "const ::burst::AttentionSizes &":$sizes),
+      "", "return ::mlir::success();">,
+    InterfaceMethod<[{
+      Emits the region's ops: for a mask the i1 that keeps the pair, for a score
+      the new score.
+      }], "::mlir::Value", "emit",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc,
+           "const ::burst::RegionArguments &":$args)>,
+  ];
+}
+
+#endif // BURST_DIALECT_BURST_BURSTINTERFACES_TD

@@ -1,0 +1,200 @@
+//===- BurstOps.td - operations of the burst dialect --------*- tablegen -*-===//
+#ifndef BURST_DIALECT_BURST_BURSTOPS_TD
+#define BURST_DIALECT_BURST_BURSTOPS_TD
+
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialect/Burst/BurstAttrs.td"
+include "dialect/Burst/BurstDialect.td"
+
+class Burst_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Burst_Dialect, mnemonic, traits>;
+
+def Burst_QueryTensor : TensorRankOf<[F64, F32, BF16, F16], [4]>;
+def Burst_StateTensor : TensorRankOf<[F64, F32], [3]>;
+
+def Burst_AttentionOp : Burst_Op<"attention", [
+    Pure, AttrSizedOperandSegments, IsolatedFromAbove,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "attention over global tensors, and how it is sharded";
+  let description = [{
+    With i, j, h, b global indices of query, key, query head and batch, and g =
+    Hq / Hkv:
+
+    ```
+    s[b,h,i,j] = score(scale * sum_d query[b,i,h,d] * key[b,j,h/g,d], b, h, i, j)
+    lse[b,h,i] = log sum_j exp(s[b,h,i,j])              over j where mask(b, h, i, j)
+    out[b,i,h] = sum_j exp(s[b,h,i,j] - lse[b,h,i]) * value[b,j,h/g]
+    ```
+
+    A row that sees no key has `out` = 0 and `lse` = -inf.
+
+    `mask` and `score` are regions over scalars, or names that stand for such
+    regions (`burst-expand-names` expands them). A region gets its arguments by
+    position and then what it captures:
+
+    | region | arguments | yields |
+    |---|---|---|
+    | `mask` | b, h, i, j, Sq, Sk : index | i1: keep the pair |
+    | `score` | s : state type; b, h, i, j, Sq, Sk : index | the new s |
+    | `bounds` | b0, b1, h0, h1, i0, i1, j0, j1, Sq, Sk : index; the captures of `mask` | i1, i1: in this (half-open, not empty) box, *may* any pair be kept, *must* every pair be kept |
+
+    The state type is f64 for f64 operands and f32 for all others. Captured
+    values are scalars or tables (ranked tensors up to rank 4) and are the same
+    on every rank. `bounds` is derived from `mask` by `burst-derive-bounds`;
+    without it every pair may be kept.
+
+    `scale` is 1 / sqrt(Dqk) when left out. The score region sees the scaled
+    score.
+
+    **Constraints:**
+    - (C1) query is (B, Sq, Hq, Dqk), key (B, Sk, Hkv, Dqk), value (B, Sk, Hkv, Dv),
+      out (B, Sq, Hq, Dv), lse (B, Hq, Sq); B, Sq, Sk may be dynamic.
+    - (C2) Hq is a multiple of Hkv; heads and head dims are static; head dims
+      are at most 256.
+    - (C3) query, key, value and out have one element type, lse the state type.
+    - (C4) names and a region exclude each other, per mask and per score; names
+      get the tables they take.
+    - (C5) regions have one block of side-effect free ops of `arith`, `math` and
+      `tensor.extract` on scalars, with the arguments and results of the table.
+    - (C6) captures are scalars, or tables of scalars up to rank 4.
+    - (C7) the grid of `sequence` exists, is static and has the named axes.
+    - (C8) `scale` is finite.
+
+    Example:
+
+    ```mlir
+    %o, %lse = burst.attention %q, %k, %v
+        mask(%b, %h, %i, %j, %sq, %sk, %id = %ids : tensor<512xi32>) {
+          %x = tensor.extract %id[%i] : tensor<512xi32>
+          %y = tensor.extract %id[%j] : tensor<512xi32>
+          %same = arith.cmpi eq, %x, %y : i32
+          burst.yield %same : i1
+        }
+        score softcap<30.0>
+        scale 0.125
+        sequence <@cp, striped 64>
+        : (tensor<1x512x4x64xf32>, tensor<1x512x2x64xf32>, tensor<1x512x2x64xf32>)
+        -> (tensor<1x512x4x64xf32>, tensor<1x4x512xf32>)
+    ```
+
+    Lifespan: written by users; `burst-lower-to-ring` removes it.
+  }];
+  let arguments = (ins Burst_QueryTensor:$query, Burst_QueryTensor:$key,
+      Burst_QueryTensor:$value, Variadic<AnyType>:$maskCaptures,
+      Variadic<AnyType>:$scoreCaptures, OptionalAttr<ArrayAttr>:$maskNames,
+      OptionalAttr<ArrayAttr>:$scoreNames, OptionalAttr<F64Attr>:$scale,
+      OptionalAttr<Burst_SequenceAttr>:$sequence,
+      OptionalAttr<Burst_StrategyAttr>:$strategy);
+  let results = (outs Burst_QueryTensor:$out, Burst_StateTensor:$lse);
+  let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$bounds);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Sizes of the problem; kDynamic where not static.
+    AttentionSizes getSizes();
+    /// `scale`, or its default.
+    double getScaleOrDefault();
+    /// f64 for f64 operands, else f32.
+    ::mlir::FloatType getStateType();
+  }];
+}
+
+def Burst_YieldOp : Burst_Op<"yield", [Pure, Terminator]> {
+  let summary = "what a mask, score or bounds region yields";
+  let description = [{
+    Example: `burst.yield %keep : i1`
+  }];
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+}
+
+def Burst_TableRangeOp : Burst_Op<"table_range", [Pure, SameVariadicOperandSize]> {
+  let summary = "smallest and largest element of a box of a table";
+  let description = [{
+    The minimum and maximum, as signed integers, of the elements with
+    `from[d] <= index[d] <= to[d]` for every dimension d. Indices are clamped
+    into the table, and `to` to `from`: at least one element is always read. An
+    i1 counts as -1 where true and 0 where false. Of an empty table the result
+    is the whole range of i64.
+
+    Bounds of masks that read tables are made of it.
+
+    **Constraints:** (C1) the table is of integers or index, and has as many
+    dimensions as there are indices.
+
+    Example:
+
+    ```mlir
+    %min, %max = burst.table_range %ids[%i0 to %i1] : tensor<512xi32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$table, Variadic<Index>:$from, Variadic<Index>:$to);
+  let results = (outs I64:$min, I64:$max);
+  let assemblyFormat = [{
+    $table `[` $from `to` $to `]` attr-dict `:` type($table)
+  }];
+  let hasVerifier = 1;
+}
+
+def Burst_UnshardOp : Burst_Op<"unshard", [
+    Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "the global tensor whose shards the ranks hold";
+  let description = [{
+    A view of all ranks' shards as the one tensor they form: dimension `dim` of
+    the result has `extent` positions, dealt to the ranks as `sequence` says.
+    No data moves here: whoever lowers the attention in between decides what
+    travels.
+
+    **Constraints:**
+    - (C1) types differ in dimension `dim` only; a static extent is that of the
+      result, and the shard's size is static only if every rank holds that many.
+    - (C2) the grid exists, is static and has one axis.
+
+    Example:
+
+    ```mlir
+    %g = burst.unshard %local dim 1 extent %sq by <@cp, zigzag>
+        : tensor<1x256x32x128xbf16> -> tensor<1x2048x32x128xbf16>
+    ```
+
+    Lifespan: made by `burst-partition`, removed by `burst-lower-to-ring`.
+  }];
+  let arguments = (ins AnyRankedTensor:$shard, Index:$extent, I64Attr:$dim,
+                       Burst_SequenceAttr:$sequence);
+  let results = (outs AnyRankedTensor:$global);
+  let assemblyFormat = [{
+    $shard `dim` $dim `extent` $extent `by` $sequence attr-dict
+    `:` type($shard) `->` type($global)
+  }];
+}
+
+def Burst_ShardOp : Burst_Op<"shard", [
+    Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "this rank's shard of a global tensor";
+  let description = [{
+    The inverse of `burst.unshard`: what `sequence` deals to this rank of
+    dimension `dim`. Constraints are those of `burst.unshard`.
+
+    Example:
+
+    ```mlir
+    %l = burst.shard %g dim 2 by <@cp, zigzag>
+        : tensor<1x32x2048xf32> -> tensor<1x32x256xf32>
+    ```
+
+    Lifespan: made by `burst-partition`, removed by `burst-lower-to-ring`.
+  }];
+  let arguments = (ins AnyRankedTensor:$global, I64Attr:$dim,
+                       Burst_SequenceAttr:$sequence);
+  let results = (outs AnyRankedTensor:$shard);
+  let assemblyFormat = [{
+    $global `dim` $dim `by` $sequence attr-dict `:` type($global) `->` type($shard)
+  }];
+}
+
+#endif // BURST_DIALECT_BURST_BURSTOPS_TD

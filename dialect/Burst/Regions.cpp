@@ -1,0 +1,230 @@
+//===- Regions.cpp - mask, score and bounds regions -----------------------===//
+#include "dialect/Burst/Burst.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace burst;
+
+StringRef burst::stringify(RegionRole kind) {
+  switch (kind) {
+  case RegionRole::Mask:
+    return "mask";
+  case RegionRole::Score:
+    return "score";
+  case RegionRole::Bounds:
+    return "bounds";
+  }
+  return "";
+}
+
+/// Leading arguments of type index: b, h, i, j, sq, sk, the first four twice
+/// for a box.
+static unsigned numIndices(RegionRole kind) {
+  return kind == RegionRole::Bounds ? 10 : 6;
+}
+
+static unsigned numLeading(RegionRole kind) {
+  return numIndices(kind) + (kind == RegionRole::Score ? 1 : 0);
+}
+
+SmallVector<Type> burst::leadingArguments(RegionRole kind, FloatType state) {
+  SmallVector<Type> types;
+  if (kind == RegionRole::Score)
+    types.push_back(state);
+  types.append(numIndices(kind), IndexType::get(state.getContext()));
+  return types;
+}
+
+SmallVector<Type> burst::yieldedTypes(RegionRole kind, FloatType state) {
+  if (kind == RegionRole::Score)
+    return {state};
+  Type truth = IntegerType::get(state.getContext(), 1);
+  if (kind == RegionRole::Mask)
+    return {truth};
+  return {truth, truth};
+}
+
+void burst::setArgumentNames(RegionRole kind, Region &region,
+                             OpAsmSetValueNameFn setName) {
+  static constexpr StringLiteral point[] = {"s", "b", "h", "i", "j", "sq", "sk"};
+  static constexpr StringLiteral box[] = {"b0", "b1", "h0", "h1", "i0",
+                                          "i1", "j0", "j1", "sq", "sk"};
+  if (region.empty())
+    return;
+  ArrayRef<StringLiteral> names =
+      kind == RegionRole::Bounds ? ArrayRef<StringLiteral>(box)
+                                 : ArrayRef<StringLiteral>(point).drop_front(
+                                       kind == RegionRole::Score ? 0 : 1);
+  for (auto [argument, name] : llvm::zip(region.getArguments(), names))
+    setName(argument, name);
+}
+
+RegionArguments RegionArguments::of(RegionRole kind, Block &block) {
+  ValueRange args = block.getArguments();
+  RegionArguments result;
+  if (kind == RegionRole::Score) {
+    result.score = args.front();
+    args = args.drop_front();
+  }
+  result.b = args[0];
+  result.h = args[1];
+  result.i = args[2];
+  result.j = args[3];
+  result.sq = args[4];
+  result.sk = args[5];
+  result.captures = args.drop_front(6);
+  return result;
+}
+
+Block &burst::addRegionBlock(OpBuilder &builder, Location loc, Region &region,
+                             RegionRole kind, FloatType state,
+                             TypeRange captures) {
+  SmallVector<Type> types = leadingArguments(kind, state);
+  llvm::append_range(types, captures);
+  SmallVector<Location> locs(types.size(), loc);
+  return *builder.createBlock(&region, region.end(), types, locs);
+}
+
+//===----------------------------------------------------------------------===//
+// Rules
+//===----------------------------------------------------------------------===//
+
+bool burst::isCapture(Type type) {
+  if (auto table = dyn_cast<RankedTensorType>(type))
+    return table.getRank() >= 1 && table.getRank() <= 4 &&
+           table.getElementType().isIntOrIndexOrFloat();
+  return type.isIntOrIndexOrFloat();
+}
+
+/// Scalars, without side effects, of the dialects that every level can
+/// evaluate, analyse and emit.
+static LogicalResult verifyRegionOp(Operation &op, RegionRole kind) {
+  bool known =
+      isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op.getDialect()) ||
+      isa<tensor::ExtractOp>(op) ||
+      (kind == RegionRole::Bounds && isa<TableRangeOp, tensor::DimOp>(op));
+  if (!known || !isMemoryEffectFree(&op))
+    return op.emitOpError("is not allowed in a ")
+           << stringify(kind)
+           << " region, which is made of side-effect free ops of arith and "
+              "math, and of tensor.extract on captured tables";
+  if (op.getNumRegions() != 0)
+    return op.emitOpError("has a region, got in a ")
+           << stringify(kind) << " region: use arith.select instead";
+  for (Type type : op.getResultTypes()) {
+    if (!type.isIntOrIndexOrFloat())
+      return op.emitOpError("makes a ")
+             << type << ", but a " << stringify(kind)
+             << " region works on scalars";
+    if (auto integer = dyn_cast<IntegerType>(type);
+        integer && integer.getWidth() > 64)
+      return op.emitOpError("makes a ")
+             << type << ", but integers of a " << stringify(kind)
+             << " region have at most 64 bits";
+  }
+  return success();
+}
+
+LogicalResult burst::verifyRegion(Operation *op, RegionRole kind,
+                                  Region &region, FloatType state,
+                                  TypeRange captures) {
+  if (region.empty())
+    return success();
+  if (!region.hasOneBlock())
+    return op->emitOpError("the ")
+           << stringify(kind) << " region must have one block, got: "
+           << region.getBlocks().size();
+  Block &block = region.front();
+  SmallVector<Type> wanted = leadingArguments(kind, state);
+  llvm::append_range(wanted, captures);
+  if (TypeRange(wanted) != TypeRange(block.getArgumentTypes()))
+    return op->emitOpError("the ")
+           << stringify(kind) << " region must have the arguments (" << wanted
+           << "), got: (" << block.getArgumentTypes() << ")";
+  for (Operation &inner : block.without_terminator())
+    if (failed(verifyRegionOp(inner, kind)))
+      return failure();
+  auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
+  if (!yield)
+    return op->emitOpError("the ")
+           << stringify(kind) << " region must end in burst.yield";
+  SmallVector<Type> yielded = yieldedTypes(kind, state);
+  if (TypeRange(yielded) != TypeRange(yield.getOperandTypes()))
+    return yield.emitOpError("must yield (")
+           << yielded << ") from a " << stringify(kind) << " region, got: ("
+           << yield.getOperandTypes() << ")";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Syntax
+//===----------------------------------------------------------------------===//
+
+void burst::printRegion(OpAsmPrinter &printer, RegionRole kind, Region &region,
+                        ValueRange captures) {
+  printer << stringify(kind) << "(";
+  for (auto [index, arg] : llvm::enumerate(region.getArguments())) {
+    if (index != 0)
+      printer << ", ";
+    printer.printRegionArgument(arg, {}, /*omitType=*/true);
+    if (index >= numLeading(kind)) {
+      if (kind != RegionRole::Bounds)
+        printer << " = " << captures[index - numLeading(kind)];
+      printer << " : " << arg.getType();
+    } else if (kind == RegionRole::Score && index == 0) {
+      printer << " : " << arg.getType();
+    }
+  }
+  printer << ") ";
+  printer.printRegion(region, /*printEntryBlockArgs=*/false);
+}
+
+/// One region argument with what stands behind it.
+static ParseResult
+parseRegionArgument(OpAsmParser &parser, RegionRole kind,
+                    OpAsmParser::Argument &arg, unsigned index,
+                    SmallVectorImpl<OpAsmParser::UnresolvedOperand> &captures,
+                    SmallVectorImpl<Type> &captureTypes) {
+  if (parser.parseArgument(arg))
+    return failure();
+  if (index < numLeading(kind)) {
+    arg.type = parser.getBuilder().getIndexType();
+    if (kind == RegionRole::Score && index == 0)
+      return parser.parseColonType(arg.type);
+    return success();
+  }
+  if (kind != RegionRole::Bounds &&
+      (parser.parseEqual() || parser.parseOperand(captures.emplace_back())))
+    return failure();
+  if (parser.parseColonType(arg.type))
+    return failure();
+  captureTypes.push_back(arg.type);
+  return success();
+}
+
+ParseResult burst::parseRegion(
+    OpAsmParser &parser, RegionRole kind, Region &region,
+    SmallVectorImpl<OpAsmParser::UnresolvedOperand> &captures,
+    SmallVectorImpl<Type> &captureTypes) {
+  SmallVector<OpAsmParser::Argument> args;
+  SMLoc loc = parser.getCurrentLocation();
+  auto parseOne = [&] {
+    return parseRegionArgument(parser, kind, args.emplace_back(),
+                               args.size() - 1, captures, captureTypes);
+  };
+  if (parser.parseCommaSeparatedList(parseOne) || parser.parseRParen())
+    return failure();
+  if (args.size() < numLeading(kind))
+    return parser.emitError(loc, "a ")
+           << stringify(kind) << " region has at least " << numLeading(kind)
+           << " arguments, got: " << args.size();
+  if (parser.parseRegion(region, args, /*enableNameShadowing=*/true))
+    return failure();
+  if (region.empty())
+    return parser.emitError(loc, "a ")
+           << stringify(kind) << " region must not be empty";
+  return success();
+}

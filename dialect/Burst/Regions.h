@@ -1,0 +1,77 @@
+//===- Regions.h - mask, score and bounds regions ---------------*- C++ -*-===//
+//
+// What the ops of all levels that carry these regions share: their arguments,
+// their syntax and their rules.
+//
+//===----------------------------------------------------------------------===//
+#ifndef BURST_DIALECT_BURST_REGIONS_H
+#define BURST_DIALECT_BURST_REGIONS_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpImplementation.h"
+
+namespace burst {
+
+/// Sizes of an attention; ShapedType::kDynamic where not known.
+struct AttentionSizes {
+  int64_t batch, queries, keys, queryHeads, keyHeads, queryDim, valueDim;
+};
+
+/// Positions and sizes are assumed to lie below this: it is what the analysis
+/// of masks starts from, and far above any sequence.
+inline constexpr int64_t maxPositions = int64_t{1} << 40;
+
+enum class RegionRole : uint8_t { Mask, Score, Bounds };
+
+llvm::StringRef stringify(RegionRole kind);
+
+/// The region's arguments in front of the captures.
+llvm::SmallVector<mlir::Type> leadingArguments(RegionRole kind,
+                                               mlir::FloatType state);
+/// What the region's terminator yields.
+llvm::SmallVector<mlir::Type> yieldedTypes(RegionRole kind,
+                                           mlir::FloatType state);
+
+/// Names the region's arguments as the documentation does.
+void setArgumentNames(RegionRole kind, mlir::Region &region,
+                      mlir::OpAsmSetValueNameFn setName);
+
+/// The arguments of a mask or score region by name.
+struct RegionArguments {
+  mlir::Value score; ///< null in a mask
+  mlir::Value b, h, i, j, sq, sk;
+  mlir::ValueRange captures;
+
+  static RegionArguments of(RegionRole kind, mlir::Block &block);
+};
+
+/// Appends the block of a region with the arguments of `kind` and captures.
+mlir::Block &addRegionBlock(mlir::OpBuilder &builder, mlir::Location loc,
+                            mlir::Region &region, RegionRole kind,
+                            mlir::FloatType state, mlir::TypeRange captures);
+
+/// A capture is a scalar or a table of scalars of rank 1 to 4.
+bool isCapture(mlir::Type type);
+
+/// Checks one block, its arguments, its ops and what it yields. An empty region
+/// passes. Messages stand at the offending op.
+llvm::LogicalResult verifyRegion(mlir::Operation *op, RegionRole kind,
+                                 mlir::Region &region, mlir::FloatType state,
+                                 mlir::TypeRange captures);
+
+/// `kind(%b, ..., %sk, %t = %table : type) { ops }`; for bounds, whose captures
+/// are those of the mask, `bounds(%b0, ..., %sk, %t : type) { ops }`.
+void printRegion(mlir::OpAsmPrinter &printer, RegionRole kind,
+                 mlir::Region &region, mlir::ValueRange captures);
+
+/// Parses what `printRegion` prints, behind the opening parenthesis. The state
+/// type is not known yet where types come last, so score regions print theirs.
+mlir::ParseResult parseRegion(
+    mlir::OpAsmParser &parser, RegionRole kind, mlir::Region &region,
+    llvm::SmallVectorImpl<mlir::OpAsmParser::UnresolvedOperand> &captures,
+    llvm::SmallVectorImpl<mlir::Type> &captureTypes);
+
+} // namespace burst
+
+#endif // BURST_DIALECT_BURST_REGIONS_H

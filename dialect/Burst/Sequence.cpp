@@ -1,0 +1,76 @@
+//===- Sequence.cpp - how a sequence is dealt to ranks --------------------===//
+#include "dialect/Burst/Sequence.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+using namespace burst;
+
+static constexpr std::array<std::string_view, 3> orderNames = {
+    "contiguous", "zigzag", "striped"};
+
+std::string_view burst::stringifyOrder(Order order) {
+  return orderNames[static_cast<size_t>(order)];
+}
+
+std::optional<Order> burst::symbolizeOrder(std::string_view name) {
+  const auto *found = std::find(orderNames.begin(), orderNames.end(), name);
+  if (found == orderNames.end())
+    return std::nullopt;
+  return static_cast<Order>(found - orderNames.begin());
+}
+
+/// Where chunk `c` of `chunks` begins: c * extent / chunks, rounded down,
+/// without the product, which could overflow.
+static int64_t chunkBegin(int64_t c, int64_t chunks, int64_t extent) {
+  return c * (extent / chunks) + c * (extent % chunks) / chunks;
+}
+
+static Segment chunk(int64_t c, int64_t chunks, int64_t extent) {
+  int64_t begin = chunkBegin(c, chunks, extent);
+  return {begin, chunkBegin(c + 1, chunks, extent) - begin, 1, 1};
+}
+
+Segment Deal::segment(int64_t owner, int64_t index, int64_t extent) const {
+  switch (order) {
+  case Order::Contiguous:
+    return chunk(owner, parts, extent);
+  case Order::Zigzag:
+    return chunk(index == 0 ? owner : 2 * parts - 1 - owner, 2 * parts, extent);
+  case Order::Striped: {
+    int64_t round = parts * block;
+    int64_t last = std::clamp(extent % round - owner * block, int64_t{0}, block);
+    return {owner * block, extent / round * block + last, round, block};
+  }
+  }
+  return {};
+}
+
+std::vector<Segment> Deal::segments(int64_t owner, int64_t extent) const {
+  std::vector<Segment> result;
+  for (int64_t index = 0; index < numSegments(); ++index)
+    result.push_back(segment(owner, index, extent));
+  return result;
+}
+
+int64_t Deal::count(int64_t owner, int64_t extent) const {
+  int64_t sum = 0;
+  for (const Segment &segment : segments(owner, extent))
+    sum += segment.count;
+  return sum;
+}
+
+std::vector<int64_t> Deal::positions(int64_t owner, int64_t extent) const {
+  std::vector<int64_t> result;
+  for (const Segment &segment : segments(owner, extent))
+    for (int64_t x = 0; x < segment.count; ++x)
+      result.push_back(segment.position(x));
+  return result;
+}
+
+bool Deal::isEven(int64_t extent) const {
+  return extent % (order == Order::Striped ? parts * block
+                                           : parts * numSegments()) ==
+         0;
+}

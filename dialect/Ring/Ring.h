@@ -1,0 +1,43 @@
+//===- Ring.h - the ring dialect --------------------------------*- C++ -*-===//
+#ifndef BURST_DIALECT_RING_RING_H
+#define BURST_DIALECT_RING_RING_H
+
+#include "dialect/Burst/Burst.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+// clang-format off
+#include "dialect/Ring/RingDialect.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialect/Ring/RingAttrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialect/Ring/RingTypes.h.inc"
+// clang-format on
+
+namespace burst::ring {
+
+/// What transfers read and write; see RingOps.td.
+struct ChannelResource
+    : public mlir::SideEffects::Resource::Base<ChannelResource> {
+  llvm::StringRef getName() final { return "ring.channel"; }
+};
+
+/// Function attribute: a rank's program over this grid.
+inline constexpr llvm::StringLiteral gridAttr = "ring.grid";
+/// Argument and result attribute: what a rank holds of a global tensor.
+inline constexpr llvm::StringLiteral shardAttr = "ring.shard";
+/// Attribute of an index argument: `array<i64: a, d>`, the global size of
+/// argument a along dimension d.
+inline constexpr llvm::StringLiteral extentAttr = "ring.extent";
+
+/// The number of ranks of a rank's program: that of its grid.
+int64_t numRanks(mlir::FunctionOpInterface program);
+
+} // namespace burst::ring
+
+// clang-format off
+#define GET_OP_CLASSES
+#include "dialect/Ring/RingOps.h.inc"
+// clang-format on
+
+#endif // BURST_DIALECT_RING_RING_H

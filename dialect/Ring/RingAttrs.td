@@ -1,0 +1,80 @@
+//===- RingAttrs.td - layouts, channels, tokens -------------*- tablegen -*-===//
+#ifndef BURST_DIALECT_RING_RINGATTRS_TD
+#define BURST_DIALECT_RING_RINGATTRS_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "dialect/Ring/RingDialect.td"
+
+def Ring_LayoutAttr : AttrDef<Ring_Dialect, "Layout"> {
+  let mnemonic = "layout";
+  let summary = "which positions an owner holds";
+  let description = [{
+    An order and the number of ranks it deals to: with an owner and an extent it
+    gives a list of segments (begin, count, step, block), of which the shard of
+    that owner is the concatenation. See `dialect/Burst/Sequence.h`.
+
+    **Constraints:** (C1) at least one part; a block only for striped.
+
+    Examples: `#ring.layout<zigzag over 8>`, `#ring.layout<striped 64 over 4>`
+  }];
+  let parameters = (ins "::burst::Order":$order, "int64_t":$block, "int64_t":$parts);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    Deal getDeal() const { return {getOrder(), getBlock(), getParts()}; }
+    int64_t getNumSegments() const { return getDeal().numSegments(); }
+    static LayoutAttr get(::mlir::MLIRContext *context, const Deal &deal) {
+      return get(context, deal.order, deal.block, deal.parts);
+    }
+  }];
+  let builders = [];
+}
+
+def Ring_ShardAttr : AttrDef<Ring_Dialect, "Shard"> {
+  let mnemonic = "shard";
+  let summary = "what a rank holds of a global tensor";
+  let description = [{
+    Dimension `dim` of the global tensor has `extent` positions (`?` where known
+    at run time only), dealt to the ranks as `layout` says.
+
+    **Constraints:** (C1) `dim` and a known `extent` are not negative.
+
+    Example: `#ring.shard<#ring.layout<zigzag over 8>, dim 1 extent 2048>`
+  }];
+  let parameters = (ins "::burst::ring::LayoutAttr":$layout, "int64_t":$dim,
+                        "int64_t":$extent);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Ring_ChannelAttr : AttrDef<Ring_Dialect, "Channel"> {
+  let mnemonic = "channel";
+  let summary = "a communicator, and a stream of messages on it";
+  let description = [{
+    The grid whose ranks communicate, and a number: transfers of one channel are
+    matched and run in the order in which they were started, those of different
+    channels are independent.
+
+    **Constraints:** (C1) the number is not negative.
+
+    Example: `#ring.channel<@cp, 0>`
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$grid, "int64_t":$index);
+  let assemblyFormat = "`<` $grid `,` $index `>`";
+  let genVerifyDecl = 1;
+}
+
+def Ring_TokenType : TypeDef<Ring_Dialect, "Token"> {
+  let mnemonic = "token";
+  let summary = "a transfer under way";
+  let description = [{
+    Made by `ring.start`, used up by exactly one `ring.wait`, which gives the
+    tensors named here.
+
+    Example: `!ring.token<tensor<1x256x8x128xbf16>, tensor<1x256x8x128xbf16>>`
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::Type">:$types);
+  let assemblyFormat = "`<` $types `>`";
+}
+
+#endif // BURST_DIALECT_RING_RINGATTRS_TD

@@ -1,0 +1,46 @@
+//===- RingDialect.td - who sends what, when ----------------*- tablegen -*-===//
+#ifndef BURST_DIALECT_RING_RINGDIALECT_TD
+#define BURST_DIALECT_RING_RINGDIALECT_TD
+
+include "mlir/IR/OpBase.td"
+
+def Ring_Dialect : Dialect {
+  let name = "ring";
+  let cppNamespace = "::burst::ring";
+  let summary = "The program of a rank: slices, hops, transfers, softmax state.";
+  let description = [{
+    A program of this dialect is one function that every rank of a grid runs, in
+    structured control flow over its own index. Peers and owners are values,
+    positions come from a layout and an owner and from nowhere else.
+
+    The state of the softmax is three tensors (o, m, l) of the state type (f64
+    for f64 operands, else f32):
+
+    ```
+    o = sum_j exp(s_j - m) v_j     (B, Sq, Hq, Dv)
+    m = a reference for the exponentials, usually the largest s_j; -inf where
+        nothing was attended yet                               (B, Hq, Sq)
+    l = sum_j exp(s_j - m)                                     (B, Hq, Sq)
+    ```
+
+    A transfer is `ring.start`, which returns at once, and `ring.wait`. The
+    model of both: a message is handed over when sender and receiver have both
+    come to it (rendezvous); messages are matched in the order in which they were
+    started, per source, destination and channel; transfers of one channel run on
+    a rank in the order in which they were started there. `ring-verify` proves
+    that a program neither deadlocks nor loses a block under that model.
+
+    **Attributes of functions.** `ring.grid` on a function makes it a rank's
+    program over that grid. On its arguments and results `ring.shard` says what
+    of a global tensor each rank holds; an index argument with `ring.extent =
+    array<i64: a, d>` receives the global size of argument a along dimension d.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
+  let hasOperationAttrVerify = 1;
+  let dependentDialects = ["::burst::BurstDialect"];
+}
+
+#endif // BURST_DIALECT_RING_RINGDIALECT_TD

@@ -1,0 +1,525 @@
+//===- RingOps.cpp - operations of the ring dialect -----------------------===//
+#include "dialect/Ring/Ring.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::ring;
+
+static ParseResult parseDims(OpAsmParser &parser, DenseI64ArrayAttr &dims) {
+  SmallVector<int64_t> values;
+  auto parseOne = [&] { return parser.parseInteger(values.emplace_back()); };
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, parseOne))
+    return failure();
+  dims = parser.getBuilder().getDenseI64ArrayAttr(values);
+  return success();
+}
+
+static void printDims(OpAsmPrinter &printer, Operation *,
+                      DenseI64ArrayAttr dims) {
+  printer << '[';
+  llvm::interleaveComma(dims.asArrayRef(), printer);
+  printer << ']';
+}
+
+#define GET_OP_CLASSES
+#include "dialect/Ring/RingOps.cpp.inc"
+
+static RankedTensorType tensorType(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+static bool agree(int64_t a, int64_t b) {
+  return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b);
+}
+
+//===----------------------------------------------------------------------===//
+// segment
+//===----------------------------------------------------------------------===//
+
+// segment_c1
+LogicalResult SegmentOp::verify() {
+  int64_t index = getIndex(), count = getLayout().getNumSegments();
+  if (index >= 0 && index < count)
+    return success();
+  return emitOpError("index must be in [0, ")
+         << count << ") for " << getLayout() << ", got: " << index;
+}
+
+LogicalResult SegmentOp::fold(FoldAdaptor adaptor,
+                              SmallVectorImpl<OpFoldResult> &results) {
+  auto owner = dyn_cast_or_null<IntegerAttr>(adaptor.getOwner());
+  auto extent = dyn_cast_or_null<IntegerAttr>(adaptor.getExtent());
+  if (!owner || !extent)
+    return failure();
+  Segment s = getLayout().getDeal().segment(owner.getInt(), getIndex(),
+                                            extent.getInt());
+  Builder builder(getContext());
+  for (int64_t value : {s.begin, s.end(), s.count, s.step, s.block})
+    results.push_back(builder.getIndexAttr(value));
+  return success();
+}
+
+void SegmentOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getBegin(), "begin");
+  setName(getEnd(), "end");
+  setName(getCount(), "count");
+  setName(getStep(), "step");
+  setName(getBlock(), "block");
+}
+
+//===----------------------------------------------------------------------===//
+// State
+//===----------------------------------------------------------------------===//
+
+/// f64 for f64 shards, else f32.
+static FloatType stateTypeOf(RankedTensorType shard) {
+  Builder builder(shard.getContext());
+  return shard.getElementType().isF64() ? builder.getF64Type()
+                                        : builder.getF32Type();
+}
+
+/// The state (o, m) has the batch, sequence and heads of `shard`, a query or
+/// the attention's result.
+static LogicalResult verifyState(Operation *op, RankedTensorType shard,
+                                 RankedTensorType o, RankedTensorType m) {
+  FloatType state = stateTypeOf(shard);
+  if (o.getElementType() != state || m.getElementType() != state)
+    return op->emitOpError("the state of ")
+           << shard << " must be of " << state << ", got: " << o << " and "
+           << m;
+  if (!agree(o.getDimSize(0), shard.getDimSize(0)) ||
+      !agree(o.getDimSize(1), shard.getDimSize(1)) ||
+      !agree(o.getDimSize(2), shard.getDimSize(2)))
+    return op->emitOpError("o must have batch, sequence and heads of ")
+           << shard << ", got: " << o;
+  if (!agree(m.getDimSize(0), o.getDimSize(0)) ||
+      !agree(m.getDimSize(1), o.getDimSize(2)) ||
+      !agree(m.getDimSize(2), o.getDimSize(1)))
+    return op->emitOpError("m and l must be (batch, heads, sequence) of ")
+           << o << ", got: " << m;
+  return success();
+}
+
+LogicalResult InitOp::verify() {
+  return verifyState(*this, tensorType(getQuery()), tensorType(getO()),
+                     tensorType(getM()));
+}
+
+LogicalResult MergeOp::verify() {
+  return verifyState(*this, tensorType(getO()), tensorType(getO()),
+                     tensorType(getM()));
+}
+
+LogicalResult FinalizeOp::verify() {
+  if (!agree(tensorType(getOut()).getDimSize(3),
+             tensorType(getO()).getDimSize(3)))
+    return emitOpError("out must have the shape of o, got: ")
+           << getOut().getType() << " and " << getO().getType();
+  return verifyState(*this, tensorType(getOut()), tensorType(getO()),
+                     tensorType(getM()));
+}
+
+//===----------------------------------------------------------------------===//
+// attend
+//===----------------------------------------------------------------------===//
+
+namespace {
+using Operands = SmallVector<OpAsmParser::UnresolvedOperand>;
+
+/// Everything of an attend that is parsed before its types.
+struct ParsedAttend {
+  OpAsmParser::UnresolvedOperand query, queryOwner, queryExtent, keyExtent;
+  Operands keys, values, owners, state, pairs, maskCaptures, scoreCaptures;
+  SmallVector<Type> maskTypes, scoreTypes;
+};
+} // namespace
+
+/// `(%k, %v at %owner), ...`
+static ParseResult parseSlices(OpAsmParser &parser, ParsedAttend &parsed) {
+  return parser.parseCommaSeparatedList([&]() -> ParseResult {
+    return failure(parser.parseLParen() ||
+                   parser.parseOperand(parsed.keys.emplace_back()) ||
+                   parser.parseComma() ||
+                   parser.parseOperand(parsed.values.emplace_back()) ||
+                   parser.parseKeyword("at") ||
+                   parser.parseOperand(parsed.owners.emplace_back()) ||
+                   parser.parseRParen());
+  });
+}
+
+static ParseResult parseOptionalRegion(OpAsmParser &parser, RegionRole kind,
+                                       Region &region, Operands &captures,
+                                       SmallVector<Type> &types) {
+  if (failed(parser.parseOptionalKeyword(stringify(kind))))
+    return success();
+  if (parser.parseLParen())
+    return failure();
+  return parseRegion(parser, kind, region, captures, types);
+}
+
+static ParseResult parseLayout(OpAsmParser &parser, StringRef name,
+                               NamedAttrList &attributes) {
+  LayoutAttr layout;
+  return parser.parseCustomAttributeWithFallback(layout, Type(), name,
+                                                 attributes);
+}
+
+static ParseResult parseAttendClauses(OpAsmParser &parser,
+                                      OperationState &result,
+                                      ParsedAttend &parsed) {
+  FloatAttr scale;
+  NamedAttrList &attributes = result.attributes;
+  if (parser.parseOperand(parsed.query) || parser.parseKeyword("at") ||
+      parseLayout(parser, "queryLayout", attributes) ||
+      parser.parseLSquare() || parser.parseOperand(parsed.queryOwner) ||
+      parser.parseRSquare() || parser.parseKeyword("extent") ||
+      parser.parseOperand(parsed.queryExtent) ||
+      parser.parseKeyword("slices") || parseSlices(parser, parsed) ||
+      parser.parseKeyword("of") ||
+      parseLayout(parser, "keyLayout", attributes) ||
+      parser.parseKeyword("extent") || parser.parseOperand(parsed.keyExtent) ||
+      parser.parseKeyword("state") ||
+      parser.parseOperandList(parsed.state, 3))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("pairs")) &&
+      parser.parseOperandList(parsed.pairs, OpAsmParser::Delimiter::Paren))
+    return failure();
+  return failure(
+      parser.parseKeyword("scale") ||
+      parser.parseAttribute(scale, parser.getBuilder().getF64Type(), "scale",
+                            attributes));
+}
+
+/// Resolves the operands once the types are known; `type` lists the query, then
+/// a key and a value per slice, and gives o and m.
+static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
+                                 ParsedAttend &parsed, FunctionType type,
+                                 SMLoc loc) {
+  size_t slices = parsed.keys.size();
+  if (type.getNumInputs() != 1 + 2 * slices || type.getNumResults() != 2)
+    return parser.emitError(loc, "expects the types of the query and of a key "
+                                 "and a value per slice, then those of o and m");
+  SmallVector<Type> keys, values;
+  for (size_t slice = 0; slice < slices; ++slice) {
+    keys.push_back(type.getInput(1 + 2 * slice));
+    values.push_back(type.getInput(2 + 2 * slice));
+  }
+  Type index = parser.getBuilder().getIndexType();
+  Type flag = parser.getBuilder().getI1Type();
+  SmallVector<Type> state{type.getResult(0), type.getResult(1),
+                          type.getResult(1)};
+  auto &operands = result.operands;
+  if (parser.resolveOperand(parsed.query, type.getInput(0), operands) ||
+      parser.resolveOperand(parsed.queryOwner, index, operands) ||
+      parser.resolveOperand(parsed.queryExtent, index, operands) ||
+      parser.resolveOperands(parsed.keys, keys, loc, operands) ||
+      parser.resolveOperands(parsed.values, values, loc, operands) ||
+      parser.resolveOperands(parsed.owners, index, operands) ||
+      parser.resolveOperand(parsed.keyExtent, index, operands) ||
+      parser.resolveOperands(parsed.state, state, loc, operands) ||
+      parser.resolveOperands(parsed.pairs, flag, operands) ||
+      parser.resolveOperands(parsed.maskCaptures, parsed.maskTypes, loc,
+                             operands) ||
+      parser.resolveOperands(parsed.scoreCaptures, parsed.scoreTypes, loc,
+                             operands))
+    return failure();
+  result.addTypes(state);
+  auto size = [](const Operands &list) {
+    return static_cast<int32_t>(list.size());
+  };
+  result.getOrAddProperties<AttendOp::Properties>().operandSegmentSizes = {
+      1,
+      1,
+      1,
+      size(parsed.keys),
+      size(parsed.values),
+      size(parsed.owners),
+      1,
+      1,
+      1,
+      1,
+      size(parsed.pairs),
+      size(parsed.maskCaptures),
+      size(parsed.scoreCaptures)};
+  return success();
+}
+
+ParseResult AttendOp::parse(OpAsmParser &parser, OperationState &result) {
+  ParsedAttend parsed;
+  Region &mask = *result.addRegion();
+  Region &score = *result.addRegion();
+  Region &bounds = *result.addRegion();
+  Operands none;
+  SmallVector<Type> noTypes;
+  SMLoc loc = parser.getCurrentLocation();
+  FunctionType type;
+  if (parseAttendClauses(parser, result, parsed) ||
+      parseOptionalRegion(parser, RegionRole::Mask, mask, parsed.maskCaptures,
+                          parsed.maskTypes) ||
+      parseOptionalRegion(parser, RegionRole::Score, score,
+                          parsed.scoreCaptures, parsed.scoreTypes) ||
+      parseOptionalRegion(parser, RegionRole::Bounds, bounds, none, noTypes) ||
+      parser.parseOptionalAttrDict(result.attributes) ||
+      parser.parseColonType(type))
+    return failure();
+  return resolveAttend(parser, result, parsed, type, loc);
+}
+
+void AttendOp::print(OpAsmPrinter &printer) {
+  auto newline = [&] {
+    printer.printNewline();
+    printer << "    ";
+  };
+  printer << ' ' << getQuery() << " at ";
+  printer.printStrippedAttrOrType(getQueryLayout());
+  printer << '[' << getQueryOwner() << "] extent " << getQueryExtent();
+  newline();
+  printer << "slices ";
+  llvm::interleaveComma(
+      llvm::zip_equal(getKeys(), getValues(), getOwners()), printer,
+      [&](auto slice) {
+        auto [key, value, owner] = slice;
+        printer << '(' << key << ", " << value << " at " << owner << ')';
+      });
+  printer << " of ";
+  printer.printStrippedAttrOrType(getKeyLayout());
+  printer << " extent " << getKeyExtent();
+  newline();
+  printer << "state " << getO() << ", " << getM() << ", " << getL();
+  if (!getPairs().empty())
+    printer << " pairs (" << getPairs() << ')';
+  printer << " scale ";
+  printer.printAttributeWithoutType(getScaleAttr());
+  auto printOptionalRegion = [&](RegionRole kind, Region &region,
+                                 ValueRange captures) {
+    if (region.empty())
+      return;
+    newline();
+    printRegion(printer, kind, region, captures);
+  };
+  printOptionalRegion(RegionRole::Mask, getMask(), getMaskCaptures());
+  printOptionalRegion(RegionRole::Score, getScore(), getScoreCaptures());
+  printOptionalRegion(RegionRole::Bounds, getBounds(), {});
+  printer.printOptionalAttrDict((*this)->getAttrs(),
+                                {getOperandSegmentSizeAttr(),
+                                 getQueryLayoutAttrName(),
+                                 getKeyLayoutAttrName(), getScaleAttrName()});
+  newline();
+  SmallVector<Type> inputs{getQuery().getType()};
+  for (auto [key, value] : llvm::zip_equal(getKeys(), getValues())) {
+    inputs.push_back(key.getType());
+    inputs.push_back(value.getType());
+  }
+  printer << ": ";
+  printer.printFunctionalType(
+      inputs, TypeRange{getNewO().getType(), getNewM().getType()});
+}
+
+void AttendOp::getAsmBlockArgumentNames(Region &region,
+                                        OpAsmSetValueNameFn setName) {
+  RegionRole kind = &region == &getMask()    ? RegionRole::Mask
+                    : &region == &getScore() ? RegionRole::Score
+                                             : RegionRole::Bounds;
+  setArgumentNames(kind, region, setName);
+}
+
+void AttendOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getNewO(), "o");
+  setName(getNewM(), "m");
+  setName(getNewL(), "l");
+}
+
+FloatType AttendOp::getStateType() {
+  return stateTypeOf(tensorType(getQuery()));
+}
+
+/// attend_c1, for one slice.
+static LogicalResult verifySlice(AttendOp op, RankedTensorType key,
+                                 RankedTensorType value) {
+  RankedTensorType query = tensorType(op.getQuery());
+  if (key.getElementType() != query.getElementType() ||
+      value.getElementType() != query.getElementType())
+    return op.emitOpError("query, keys and values must have one element type, "
+                          "got: ")
+           << query << ", " << key << " and " << value;
+  for (int dim : {0, 1, 2})
+    if (!agree(key.getDimSize(dim), value.getDimSize(dim)))
+      return op.emitOpError("a slice must have one batch, sequence and head "
+                            "count, got: ")
+             << key << " and " << value;
+  if (!agree(key.getDimSize(0), query.getDimSize(0)) ||
+      !agree(key.getDimSize(3), query.getDimSize(3)))
+    return op.emitOpError("a key must have the query's batch and head dim, "
+                          "got: ")
+           << key << " for " << query;
+  int64_t heads = query.getDimSize(2), keyHeads = key.getDimSize(2);
+  if (ShapedType::isDynamic(heads) || ShapedType::isDynamic(keyHeads) ||
+      keyHeads == 0 || heads % keyHeads != 0)
+    return op.emitOpError("query heads must be a multiple of key heads, got: ")
+           << query << " and " << key;
+  if (!agree(value.getDimSize(3), tensorType(op.getO()).getDimSize(3)))
+    return op.emitOpError("o must have the head dim of the values, got: ")
+           << op.getO().getType() << " and " << value;
+  return success();
+}
+
+LogicalResult AttendOp::verify() {
+  if (failed(verifyState(*this, tensorType(getQuery()), tensorType(getO()),
+                         tensorType(getM()))))
+    return failure();
+  // attend_c2
+  size_t slices = getKeys().size();
+  if (slices == 0 || getValues().size() != slices ||
+      getOwners().size() != slices)
+    return emitOpError("needs a key, a value and an owner per slice, got: ")
+           << slices << ", " << getValues().size() << " and "
+           << getOwners().size();
+  for (auto [key, value] : llvm::zip_equal(getKeys(), getValues()))
+    if (failed(verifySlice(*this, tensorType(key), tensorType(value))))
+      return failure();
+  // attend_c3
+  size_t pairs = slices * getQueryLayout().getNumSegments() *
+                 getKeyLayout().getNumSegments();
+  if (!getPairs().empty() && getPairs().size() != pairs)
+    return emitOpError("needs no flags, or one per slice and pair of "
+                       "segments, that is ")
+           << pairs << ", got: " << getPairs().size();
+  if (!std::isfinite(getScale().convertToDouble()))
+    return emitOpError("scale must be finite, got: ") << getScaleAttr();
+  for (Type type : llvm::concat<const Type>(getMaskCaptures().getTypes(),
+                                            getScoreCaptures().getTypes()))
+    if (!isCapture(type))
+      return emitOpError("captures must be scalars, or tables of scalars of "
+                         "rank 1 to 4, got: ")
+             << type;
+  return success();
+}
+
+// attend_c4
+LogicalResult AttendOp::verifyRegions() {
+  FloatType state = getStateType();
+  TypeRange mask = getMaskCaptures().getTypes();
+  if (getMask().empty() && !(getMaskCaptures().empty() && getBounds().empty()))
+    return emitOpError("captures and bounds are those of a mask region, got "
+                       "none");
+  if (getScore().empty() && !getScoreCaptures().empty())
+    return emitOpError("score captures values but has no region");
+  if (failed(verifyRegion(*this, RegionRole::Mask, getMask(), state, mask)) ||
+      failed(verifyRegion(*this, RegionRole::Score, getScore(), state,
+                          getScoreCaptures().getTypes())))
+    return failure();
+  return verifyRegion(*this, RegionRole::Bounds, getBounds(), state, mask);
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+/// Two tensors that may hold shards of one global tensor.
+static bool sameKind(RankedTensorType a, RankedTensorType b) {
+  return a.getElementType() == b.getElementType() &&
+         a.getRank() == b.getRank();
+}
+
+LogicalResult StartOp::verify() {
+  // start_c1
+  size_t count = getTensors().size();
+  if (count == 0 || getDims().size() != count)
+    return emitOpError("needs at least one tensor and a dimension of each, "
+                       "got: ")
+           << count << " and " << getDims().size();
+  for (auto [tensor, dim] : llvm::zip_equal(getTensors(), getDims()))
+    if (dim < 0 || dim >= tensorType(tensor).getRank())
+      return emitOpError("names dimension ") << dim << " of "
+                                             << tensor.getType();
+  // start_c2
+  ArrayRef<Type> received = getToken().getType().getTypes();
+  bool fits =
+      received.size() == count &&
+      llvm::all_of(llvm::zip_equal(getTensors(), received), [](auto pair) {
+        auto type = dyn_cast<RankedTensorType>(std::get<1>(pair));
+        return type && sameKind(tensorType(std::get<0>(pair)), type);
+      });
+  if (!fits)
+    return emitOpError("receives tensors of the kind it sends, got: ")
+           << getToken().getType() << " for " << getTensors().getTypes();
+  // start_c3
+  size_t segments = getLayout().getNumSegments();
+  for (size_t flags : {getSendSegments().size(), getReceiveSegments().size()})
+    if (flags != 0 && flags != segments)
+      return emitOpError("needs no flags, or one per segment of ")
+             << getLayout() << ", that is " << segments << ", got: " << flags;
+  return success();
+}
+
+/// The grid of a channel has `parts` ranks in one axis.
+static LogicalResult verifyChannel(Operation *op, ChannelAttr channel,
+                                   int64_t parts) {
+  shard::GridOp grid = lookupGrid(op, channel.getGrid());
+  if (!grid)
+    return failure();
+  if (grid.getRank() != 1 || grid.getShape().front() != parts)
+    return op->emitOpError("needs a grid of one axis of ")
+           << parts << " ranks, as its layout says, got: " << channel.getGrid();
+  return success();
+}
+
+// start_c4
+LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyChannel(*this, getChannel(), getLayout().getParts());
+}
+
+LogicalResult WaitOp::verify() {
+  if (TypeRange(getTensors().getTypes()) ==
+      TypeRange(getToken().getType().getTypes()))
+    return success();
+  return emitOpError("must give what its token names, ")
+         << getToken().getType() << ", got: " << getTensors().getTypes();
+}
+
+ParseResult WaitOp::parse(OpAsmParser &parser, OperationState &result) {
+  OpAsmParser::UnresolvedOperand token;
+  TokenType type;
+  if (parser.parseOperand(token) ||
+      parser.parseOptionalAttrDict(result.attributes) ||
+      parser.parseColonType(type) ||
+      parser.resolveOperand(token, type, result.operands))
+    return failure();
+  result.addTypes(type.getTypes());
+  return success();
+}
+
+void WaitOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getToken();
+  printer.printOptionalAttrDict((*this)->getAttrs());
+  printer << " : " << getToken().getType();
+}
+
+LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &) {
+  RankedTensorType input = tensorType(getInput());
+  RankedTensorType output = tensorType(getOutput());
+  // exchange_c1
+  if (!sameKind(input, output))
+    return emitOpError("input and output must have one rank and element type, "
+                       "got: ")
+           << input << " and " << output;
+  // exchange_c2
+  for (ShardAttr shard : {getSource(), getTarget()}) {
+    if (shard.getDim() >= input.getRank())
+      return emitOpError("names dimension ")
+             << shard.getDim() << " of " << input;
+    if (ShapedType::isDynamic(shard.getExtent()))
+      return emitOpError("needs known extents, got: ") << shard;
+    if (failed(verifyChannel(*this, getChannel(),
+                             shard.getLayout().getParts())))
+      return failure();
+  }
+  return success();
+}

@@ -1,0 +1,295 @@
+//===- RingOps.td - operations of the ring dialect ----------*- tablegen -*-===//
+#ifndef BURST_DIALECT_RING_RINGOPS_TD
+#define BURST_DIALECT_RING_RINGOPS_TD
+
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialect/Ring/RingAttrs.td"
+include "dialect/Ring/RingDialect.td"
+
+class Ring_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Ring_Dialect, mnemonic, traits>;
+
+def Ring_ShardTensor : TensorRankOf<[F64, F32, BF16, F16], [4]>;
+def Ring_OutTensor : TensorRankOf<[F64, F32], [4]>;
+def Ring_RowTensor : TensorRankOf<[F64, F32], [3]>;
+
+/// What transfers touch: no pass moves one over another, or into control flow
+/// in which ranks differ.
+def Ring_Channel : Resource<"::burst::ring::ChannelResource">;
+
+//===----------------------------------------------------------------------===//
+// Positions
+//===----------------------------------------------------------------------===//
+
+def Ring_SegmentOp : Ring_Op<"segment", [
+    Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "a segment of what an owner holds";
+  let description = [{
+    Segment `index` of `layout` for `owner`, of `extent` positions in all:
+    x in [0, count) has the position `begin + x / block * step + x mod block`.
+    `end` is one past the largest position (`begin` where the segment is empty).
+
+    **Constraints:** (C1) `index` is in [0, number of segments of the layout).
+
+    Example:
+
+    ```mlir
+    %begin, %end, %count, %step, %block =
+        ring.segment 1 of <zigzag over 8>[%owner] extent %sk
+    ```
+  }];
+  let arguments = (ins I64Attr:$index, Ring_LayoutAttr:$layout, Index:$owner, Index:$extent);
+  let results = (outs Index:$begin, Index:$end, Index:$count, Index:$step, Index:$block);
+  let assemblyFormat = [{
+    $index `of` $layout `` `[` $owner `]` `extent` $extent attr-dict
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Softmax state
+//===----------------------------------------------------------------------===//
+
+def Ring_InitOp : Ring_Op<"init", [Pure, AllTypesMatch<["m", "l"]>]> {
+  let summary = "the state of queries that have attended nothing";
+  let description = [{
+    o = 0, m = -inf, l = 0, of the query's batch, sequence and heads.
+
+    **Constraints:** (C1) state shapes are those of the query, see the dialect;
+    the state type is f64 for f64 queries, else f32.
+
+    Example:
+
+    ```mlir
+    %o, %m, %l = ring.init %q : tensor<1x256x4x64xbf16>
+        -> tensor<1x256x4x64xf32>, tensor<1x4x256xf32>
+    ```
+  }];
+  let arguments = (ins Ring_ShardTensor:$query);
+  let results = (outs Ring_OutTensor:$o, Ring_RowTensor:$m, Ring_RowTensor:$l);
+  let assemblyFormat = "$query attr-dict `:` type($query) `->` type($o) `,` type($m)";
+  let hasVerifier = 1;
+}
+
+def Ring_AttendOp : Ring_Op<"attend", [
+    Pure, AttrSizedOperandSegments, IsolatedFromAbove,
+    AllTypesMatch<["o", "newO"]>, AllTypesMatch<["m", "l", "newM", "newL"]>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface,
+        ["getAsmBlockArgumentNames", "getAsmResultNames"]>]> {
+  let summary = "queries attend slices of keys and values";
+  let description = [{
+    Merges into the state (o, m, l) of the query shard all pairs of its
+    positions with the positions of the slices, for which the mask holds:
+
+    ```
+    s  = score(scale * q k^T, ...) where mask(...), else -inf
+    m' = max(m, max_j s)       p = exp(s - m')       a = exp(m - m')
+    l' = a l + sum_j p         o' = a o + p v        (0 where m' = -inf)
+    ```
+
+    The query shard is that of `queryOwner` in `queryLayout`; each slice is a
+    pair (key, value) with its owner in `keyLayout`. Positions that mask, score
+    and bounds see are the global ones. The regions are those of
+    `burst.attention`.
+
+    `pairs`, where given, has an i1 for every slice, segment of the query layout
+    and segment of the key layout, the last fastest: a pair whose flag is false
+    is not computed, and a segment of a slice that occurs in no computed pair is
+    not read.
+
+    **Constraints:**
+    - (C1) query, keys, values and state have shapes and types as in
+      `burst.attention` and `ring.init`.
+    - (C2) at least one slice; as many keys as values as owners.
+    - (C3) no `pairs`, or one for every slice and pair of segments.
+    - (C4) regions are as in `burst.attention`.
+
+    Example:
+
+    ```mlir
+    %o1, %m1, %l1 = ring.attend %q at <zigzag over 8>[%r] extent %sq
+        slices (%k, %v at %owner) of <zigzag over 8> extent %sk
+        state %o0, %m0, %l0 scale 0.125
+        : (tensor<1x256x4x64xf32>, tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>)
+        -> (tensor<1x256x4x64xf32>, tensor<1x4x256xf32>)
+    ```
+  }];
+  let arguments = (ins Ring_ShardTensor:$query, Index:$queryOwner, Index:$queryExtent,
+      Variadic<Ring_ShardTensor>:$keys, Variadic<Ring_ShardTensor>:$values,
+      Variadic<Index>:$owners, Index:$keyExtent, Ring_OutTensor:$o,
+      Ring_RowTensor:$m, Ring_RowTensor:$l, Variadic<I1>:$pairs,
+      Variadic<AnyType>:$maskCaptures, Variadic<AnyType>:$scoreCaptures,
+      Ring_LayoutAttr:$queryLayout, Ring_LayoutAttr:$keyLayout, F64Attr:$scale);
+  let results = (outs Ring_OutTensor:$newO, Ring_RowTensor:$newM, Ring_RowTensor:$newL);
+  let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$bounds);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::FloatType getStateType();
+  }];
+}
+
+def Ring_MergeOp : Ring_Op<"merge", [
+    Pure, AllTypesMatch<["o1", "o2", "o"]>,
+    AllTypesMatch<["m1", "l1", "m2", "l2", "m", "l"]>]> {
+  let summary = "merges the states of disjoint sets of keys";
+  let description = [{
+    ```
+    m = max(m1, m2)    a_i = exp(m_i - m), 0 where m_i = -inf
+    l = a_1 l1 + a_2 l2              o = a_1 o1 + a_2 o2
+    ```
+
+    Example:
+
+    ```mlir
+    %o, %m, %l = ring.merge (%o1, %m1, %l1) with (%o2, %m2, %l2)
+        : tensor<1x256x4x64xf32>, tensor<1x4x256xf32>
+    ```
+  }];
+  let arguments = (ins Ring_OutTensor:$o1, Ring_RowTensor:$m1, Ring_RowTensor:$l1,
+                       Ring_OutTensor:$o2, Ring_RowTensor:$m2, Ring_RowTensor:$l2);
+  let results = (outs Ring_OutTensor:$o, Ring_RowTensor:$m, Ring_RowTensor:$l);
+  let assemblyFormat = [{
+    `(` $o1 `,` $m1 `,` $l1 `)` `with` `(` $o2 `,` $m2 `,` $l2 `)` attr-dict
+    `:` type($o) `,` type($m)
+  }];
+  let hasVerifier = 1;
+}
+
+def Ring_FinalizeOp : Ring_Op<"finalize", [Pure, AllTypesMatch<["m", "l", "lse"]>]> {
+  let summary = "the attention of a state";
+  let description = [{
+    out = o / l rounded to the element type of `out`, lse = m + log l; where
+    nothing was attended (l = 0), out = 0 and lse = -inf.
+
+    **Constraints:** (C1) out has the shape of o; the state type is f64 for f64
+    results, else f32.
+
+    Example:
+
+    ```mlir
+    %out, %lse = ring.finalize %o, %m, %l
+        : tensor<1x256x4x64xf32>, tensor<1x4x256xf32> -> tensor<1x256x4x64xbf16>
+    ```
+  }];
+  let arguments = (ins Ring_OutTensor:$o, Ring_RowTensor:$m, Ring_RowTensor:$l);
+  let results = (outs Ring_ShardTensor:$out, Ring_RowTensor:$lse);
+  let assemblyFormat = [{
+    $o `,` $m `,` $l attr-dict `:` type($o) `,` type($m) `->` type($out)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+def Ring_StartOp : Ring_Op<"start", [
+    AttrSizedOperandSegments, MemoryEffects<[MemRead<Ring_Channel>, MemWrite<Ring_Channel>]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "begins to send slices and to receive others";
+  let description = [{
+    Begins two transfers as one: the `tensors`, shards of `owner`, go to rank
+    `to`; from rank `from` come shards of `receivedOwner`, which `ring.wait` of
+    the token gives. Returns at once. Tensors under way must not change.
+
+    Of each tensor, dimension `dims[i]` has `extent` positions in all, dealt as
+    `layout` says. `sendSegments` and `receiveSegments`, where given, have an i1
+    per segment of the layout: only segments with a true flag travel, of the
+    others the received tensor holds nothing that may be read. Where no flag is
+    true, and where a segment is empty, no message is sent.
+
+    **Constraints:**
+    - (C1) at least one tensor; `dims` has a dimension of each.
+    - (C2) the token has as many types as there are tensors, each of the rank and
+      element type of its tensor.
+    - (C3) no flags, or one per segment of the layout.
+    - (C4) the channel's grid exists, is static, and has `layout`'s parts.
+
+    Example:
+
+    ```mlir
+    %token = ring.start %k, %v dims [1, 1] of <zigzag over 8>[%owner]
+        extent %sk to %to segments (%a, %b) receive [%next] from %from
+        segments (%c, %d) channel <@cp, 0>
+        : (tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>)
+        -> !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$tensors, Index:$owner, Index:$extent,
+      Index:$to, Variadic<I1>:$sendSegments, Index:$receivedOwner, Index:$from,
+      Variadic<I1>:$receiveSegments, DenseI64ArrayAttr:$dims,
+      Ring_LayoutAttr:$layout, Ring_ChannelAttr:$channel);
+  let results = (outs Ring_TokenType:$token);
+  let assemblyFormat = [{
+    $tensors `dims` custom<Dims>($dims) `of` $layout `` `[` $owner `]` `extent` $extent
+    `to` $to (`segments` `(` $sendSegments^ `)`)?
+    `receive` `[` $receivedOwner `]` `from` $from
+    (`segments` `(` $receiveSegments^ `)`)? `channel` $channel attr-dict
+    `:` functional-type($tensors, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Ring_WaitOp : Ring_Op<"wait", [
+    MemoryEffects<[MemRead<Ring_Channel>, MemWrite<Ring_Channel>]>]> {
+  let summary = "waits until a transfer is done";
+  let description = [{
+    Gives the received tensors. Behind it the sent tensors are free again.
+
+    **Constraints:** (C1) results have the types of the token.
+
+    Example:
+
+    ```mlir
+    %k1, %v1 = ring.wait %token
+        : !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
+    ```
+  }];
+  let arguments = (ins Ring_TokenType:$token);
+  let results = (outs Variadic<AnyRankedTensor>:$tensors);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Ring_ExchangeOp : Ring_Op<"exchange", [
+    MemoryEffects<[MemRead<Ring_Channel>, MemWrite<Ring_Channel>]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "all ranks exchange shards of one layout for shards of another";
+  let description = [{
+    The ranks' inputs are the shards, as `source` says, of one global tensor;
+    the results are its shards as `target` says. Every rank of the channel's
+    grid takes part; rank r sends to rank p what p's result needs of r's input.
+    `rank` is this rank.
+
+    Dealing heads in place of the sequence is `target` with another `dim`.
+
+    **Constraints:**
+    - (C1) input and result have one rank and element type.
+    - (C2) both dims exist, both layouts have as many parts as the grid, and the
+      extents are known.
+
+    Example:
+
+    ```mlir
+    %y = ring.exchange %x at %r
+        from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512>
+        to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8>
+        channel <@cp, 0> : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, Index:$rank, Ring_ShardAttr:$source,
+                       Ring_ShardAttr:$target, Ring_ChannelAttr:$channel);
+  let results = (outs AnyRankedTensor:$output);
+  let assemblyFormat = [{
+    $input `at` $rank `from` qualified($source) `to` qualified($target)
+    `channel` $channel attr-dict `:` type($input) `->` type($output)
+  }];
+}
+
+#endif // BURST_DIALECT_RING_RINGOPS_TD

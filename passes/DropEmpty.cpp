@@ -1,0 +1,326 @@
+//===- DropEmpty.cpp - drops what the mask does not need ------------------===//
+#include "passes/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace burst {
+#define GEN_PASS_DEF_DROPEMPTYPASS
+#include "passes/Passes.h.inc"
+} // namespace burst
+
+using namespace mlir;
+using namespace burst;
+
+namespace {
+
+/// Emits ops on index and i1 at one location.
+struct Emit {
+  OpBuilder &builder;
+  Location loc;
+
+  Value index(int64_t value) const {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  }
+  Value truth(bool value) const {
+    return arith::ConstantIntOp::create(builder, loc, value, 1);
+  }
+  Value add(Value a, Value b) const {
+    return arith::AddIOp::create(builder, loc, a, b);
+  }
+  Value both(Value a, Value b) const {
+    return arith::AndIOp::create(builder, loc, a, b);
+  }
+  Value either(Value a, Value b) const {
+    return arith::OrIOp::create(builder, loc, a, b);
+  }
+  Value compare(arith::CmpIPredicate predicate, Value a, Value b) const {
+    return arith::CmpIOp::create(builder, loc, predicate, a, b);
+  }
+  Value mod(Value a, int64_t b) const {
+    return arith::RemUIOp::create(builder, loc, a, index(b));
+  }
+  Value extract(Value table, ValueRange indices) const {
+    return tensor::ExtractOp::create(builder, loc, table, indices);
+  }
+};
+
+/// Makes the function that says what an attend needs, for all ranks:
+///
+///   (Sq, Sk, B, captures of the mask) -> (need[r][o][a][b], reach[o][b])
+///
+/// need: whether any pair of segment a of rank r and segment b of owner o is
+/// kept. reach: how many hops segment b of owner o travels round the ring, that
+/// is the distance of the farthest rank that needs it.
+class NeedFunction {
+public:
+  NeedFunction(ring::AttendOp attend, SymbolTable &symbols)
+      : attend(attend), symbols(symbols), loc(attend.getLoc()),
+        parts(attend.getQueryLayout().getParts()),
+        numA(attend.getQueryLayout().getNumSegments()),
+        numB(attend.getKeyLayout().getNumSegments()) {}
+
+  func::FuncOp create();
+
+private:
+  RankedTensorType needType() {
+    return RankedTensorType::get({parts, parts, numA, numB},
+                                 IntegerType::get(attend.getContext(), 1));
+  }
+  RankedTensorType reachType() {
+    return RankedTensorType::get({parts, numB},
+                                 IndexType::get(attend.getContext()));
+  }
+  struct Box {
+    Value begin, end, isEmpty;
+  };
+  Box segment(Emit &e, ring::LayoutAttr layout, Value owner, Value index,
+              int64_t count, Value extent);
+  Value needOf(OpBuilder &builder, ValueRange indices, ValueRange args);
+  Value reachOf(OpBuilder &builder, ValueRange indices, Value need);
+
+  ring::AttendOp attend;
+  SymbolTable &symbols;
+  Location loc;
+  int64_t parts, numA, numB;
+};
+
+} // namespace
+
+/// The box of the segment whose number is a value: there are one or two.
+NeedFunction::Box NeedFunction::segment(Emit &e, ring::LayoutAttr layout,
+                                        Value owner, Value index, int64_t count,
+                                        Value extent) {
+  Box box;
+  for (int64_t s = 0; s < count; ++s) {
+    auto op = ring::SegmentOp::create(e.builder, loc, s, layout, owner, extent);
+    Value empty =
+        e.compare(arith::CmpIPredicate::eq, op.getCount(), e.index(0));
+    if (s == 0) {
+      box = {op.getBegin(), op.getEnd(), empty};
+      continue;
+    }
+    Value chosen = e.compare(arith::CmpIPredicate::eq, index, e.index(s));
+    auto select = [&](Value a, Value b) -> Value {
+      return arith::SelectOp::create(e.builder, loc, chosen, a, b);
+    };
+    box = {select(op.getBegin(), box.begin), select(op.getEnd(), box.end),
+           select(empty, box.isEmpty)};
+  }
+  return box;
+}
+
+Value NeedFunction::needOf(OpBuilder &builder, ValueRange indices,
+                           ValueRange args) {
+  Emit e{builder, loc};
+  Value sq = args[0], sk = args[1], batch = args[2];
+  Box q = segment(e, attend.getQueryLayout(), indices[0], indices[2], numA, sq);
+  Box k = segment(e, attend.getKeyLayout(), indices[1], indices[3], numB, sk);
+  int64_t heads =
+      cast<RankedTensorType>(attend.getQuery().getType()).getDimSize(2);
+  SmallVector<Value> box{e.index(0), batch, e.index(0), e.index(heads),
+                         q.begin,    q.end, k.begin,    k.end,
+                         sq,         sk};
+  llvm::append_range(box, args.drop_front(3));
+  IRMapping mapping;
+  Block &bounds = attend.getBounds().front();
+  mapping.map(bounds.getArguments(), ValueRange(box));
+  for (Operation &op : bounds.without_terminator())
+    builder.clone(op, mapping);
+  Value may = mapping.lookupOrDefault(bounds.getTerminator()->getOperand(0));
+  Value some = arith::XOrIOp::create(builder, loc, e.either(q.isEmpty, k.isEmpty),
+                                     e.truth(true));
+  return e.both(some, may);
+}
+
+Value NeedFunction::reachOf(OpBuilder &builder, ValueRange indices,
+                            Value need) {
+  Emit e{builder, loc};
+  auto loop = scf::ForOp::create(
+      builder, loc, e.index(1), e.index(parts), e.index(1),
+      ValueRange{e.index(0)},
+      [&](OpBuilder &inner, Location, Value hop, ValueRange reach) {
+        Emit e{inner, loc};
+        Value rank = e.mod(e.add(indices[0], hop), parts);
+        Value needed;
+        for (int64_t a = 0; a < numA; ++a) {
+          Value one =
+              e.extract(need, {rank, indices[0], e.index(a), indices[1]});
+          needed = needed ? e.either(needed, one) : one;
+        }
+        Value next =
+            arith::SelectOp::create(inner, loc, needed, hop, reach.front());
+        scf::YieldOp::create(inner, loc, next);
+      });
+  return loop.getResult(0);
+}
+
+func::FuncOp NeedFunction::create() {
+  auto parent = attend->getParentOfType<func::FuncOp>();
+  OpBuilder builder(parent);
+  SmallVector<Type> inputs(3, builder.getIndexType());
+  llvm::append_range(inputs, attend.getMaskCaptures().getTypes());
+  auto function = func::FuncOp::create(
+      builder, loc, (parent.getName() + "_needs").str(),
+      builder.getFunctionType(inputs, {needType(), reachType()}));
+  function.setPrivate();
+  symbols.insert(function);
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  ValueRange args = function.getArguments();
+  auto need = tensor::GenerateOp::create(
+      builder, loc, needType(), ValueRange(),
+      [&](OpBuilder &inner, Location, ValueRange indices) {
+        tensor::YieldOp::create(inner, loc, needOf(inner, indices, args));
+      });
+  auto reach = tensor::GenerateOp::create(
+      builder, loc, reachType(), ValueRange(),
+      [&](OpBuilder &inner, Location, ValueRange indices) {
+        tensor::YieldOp::create(inner, loc, reachOf(inner, indices, need));
+      });
+  func::ReturnOp::create(builder, loc, ValueRange{need, reach});
+  return function;
+}
+
+//===----------------------------------------------------------------------===//
+// Flags
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What was found to be needed, at the top of a rank's program.
+struct Needs {
+  Value need, reach;
+};
+} // namespace
+
+/// The call of the need function, and the attends it speaks for. Attends of one
+/// ring have the same bounds and captures.
+static Needs callNeeds(ring::AttendOp attend, func::FuncOp function) {
+  auto program = attend->getParentOfType<func::FuncOp>();
+  // Sizes and captures are arguments or constants: behind the last of them is
+  // the place, which is in front of all loops.
+  OpBuilder builder(&program.getBody().front(),
+                    program.getBody().front().begin());
+  SmallVector<Value> operands{attend.getQueryExtent(), attend.getKeyExtent()};
+  llvm::append_range(operands, attend.getMaskCaptures());
+  Operation *last = nullptr;
+  for (Value operand : operands)
+    if (Operation *def = operand.getDefiningOp())
+      if (!last || last->isBeforeInBlock(def))
+        last = def;
+  if (last)
+    builder.setInsertionPointAfter(last);
+  Location loc = attend.getLoc();
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value query = attend.getQuery();
+  Value batch = tensor::DimOp::create(builder, loc, query, zero);
+  operands.insert(operands.begin() + 2, batch);
+  auto call = func::CallOp::create(builder, loc, function, operands);
+  return {call.getResult(0), call.getResult(1)};
+}
+
+static void flagAttend(ring::AttendOp attend, Needs needs) {
+  OpBuilder builder(attend);
+  Emit e{builder, attend.getLoc()};
+  SmallVector<Value> pairs;
+  for (Value owner : attend.getOwners())
+    for (int64_t a = 0; a < attend.getQueryLayout().getNumSegments(); ++a)
+      for (int64_t b = 0; b < attend.getKeyLayout().getNumSegments(); ++b)
+        pairs.push_back(e.extract(needs.need, {attend.getQueryOwner(), owner,
+                                               e.index(a), e.index(b)}));
+  attend.getPairsMutable().assign(pairs);
+}
+
+/// A slice has come (rank - owner) mod P hops; segment b goes on while that is
+/// less than its reach. What arrives here has come one hop more.
+static void flagStart(ring::StartOp start, Value rank, Needs needs) {
+  OpBuilder builder(start);
+  Emit e{builder, start.getLoc()};
+  int64_t parts = start.getLayout().getParts();
+  auto distance = [&](Value owner) {
+    Value ahead = arith::SubIOp::create(
+        builder, e.loc, e.add(rank, e.index(parts)), owner);
+    return e.mod(ahead, parts);
+  };
+  Value sent = distance(start.getOwner());
+  Value received = distance(start.getReceivedOwner());
+  SmallVector<Value> sendFlags, receiveFlags;
+  for (int64_t b = 0; b < start.getLayout().getNumSegments(); ++b) {
+    auto reach = [&](Value owner) {
+      return e.extract(needs.reach, {owner, e.index(b)});
+    };
+    sendFlags.push_back(
+        e.compare(arith::CmpIPredicate::ult, sent, reach(start.getOwner())));
+    receiveFlags.push_back(e.compare(arith::CmpIPredicate::ule, received,
+                                     reach(start.getReceivedOwner())));
+  }
+  start.getSendSegmentsMutable().assign(sendFlags);
+  start.getReceiveSegmentsMutable().assign(receiveFlags);
+}
+
+/// Whether `value` is (rank + offset) mod parts.
+static bool isNeighbour(Value value, Value rank, int64_t offset,
+                        int64_t parts) {
+  auto mod = value.getDefiningOp<arith::RemUIOp>();
+  auto sum = mod ? mod.getLhs().getDefiningOp<arith::AddIOp>() : nullptr;
+  return sum && sum.getLhs() == rank &&
+         getConstantIntValue(sum.getRhs()) == offset &&
+         getConstantIntValue(mod.getRhs()) == parts;
+}
+
+/// The transfer that passes on the slices of `attend` to the next rank.
+static ring::StartOp findStart(ring::AttendOp attend) {
+  int64_t parts = attend.getKeyLayout().getParts();
+  for (Operation *user : attend.getKeys().front().getUsers())
+    if (auto start = dyn_cast<ring::StartOp>(user))
+      if (isNeighbour(start.getTo(), attend.getQueryOwner(), 1, parts) &&
+          isNeighbour(start.getFrom(), attend.getQueryOwner(), parts - 1,
+                      parts))
+        return start;
+  return nullptr;
+}
+
+/// Attends with the same inputs ask the same question.
+static bool sameNeeds(ring::AttendOp a, ring::AttendOp b) {
+  return a.getQuery() == b.getQuery() &&
+         a.getQueryExtent() == b.getQueryExtent() &&
+         a.getKeyExtent() == b.getKeyExtent() &&
+         a.getQueryLayout() == b.getQueryLayout() &&
+         a.getKeyLayout() == b.getKeyLayout() &&
+         llvm::equal(a.getMaskCaptures(), b.getMaskCaptures()) &&
+         OperationEquivalence::isRegionEquivalentTo(
+             &a.getBounds(), &b.getBounds(),
+             OperationEquivalence::IgnoreLocations);
+}
+
+static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
+  SmallVector<ring::AttendOp> attends;
+  program.walk([&](ring::AttendOp op) {
+    if (!op.getBounds().empty() && op.getPairs().empty())
+      attends.push_back(op);
+  });
+  while (!attends.empty()) {
+    ring::AttendOp first = attends.front();
+    Needs needs = callNeeds(first, NeedFunction(first, symbols).create());
+    llvm::erase_if(attends, [&](ring::AttendOp op) {
+      if (!sameNeeds(first, op))
+        return false;
+      flagAttend(op, needs);
+      if (ring::StartOp start = findStart(op))
+        flagStart(start, op.getQueryOwner(), needs);
+      return true;
+    });
+  }
+}
+
+namespace {
+struct DropEmpty : burst::impl::DropEmptyPassBase<DropEmpty> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    for (auto function :
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (function->hasAttr(ring::gridAttr))
+        dropEmpty(function, symbols);
+  }
+};
+} // namespace

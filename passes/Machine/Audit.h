@@ -1,0 +1,73 @@
+//===- Audit.h - schedules without data, and their proof --------*- C++ -*-===//
+#ifndef BURST_PASSES_MACHINE_AUDIT_H
+#define BURST_PASSES_MACHINE_AUDIT_H
+
+#include "passes/Machine/Binding.h"
+
+namespace burst {
+
+/// Runs a schedule without data: shapes, owners and sizes only.
+class Bookkeeper : public Semantics {
+public:
+  State init(ring::InitOp op, const Tensor &query,
+             std::shared_ptr<Gauge> gauge) override;
+  bool attend(Attend &attend, State &result, std::string &message) override;
+  bool merge(State &into, const State &from, std::string &message) override;
+  bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
+                TensorRef &lse, std::shared_ptr<Gauge> gauge,
+                std::string &message) override;
+};
+
+/// What the mask says of a pair of segments.
+enum class PairClass : uint8_t { Empty, Partial, Full };
+
+/// Asks the bounds of attends about pairs of segments, and remembers.
+class Classifier {
+public:
+  /// The class of segment `a` of the attend's queries and segment `b` of
+  /// `owner`. An attend without a mask needs everything; one with a mask but
+  /// without bounds may need everything.
+  PairClass classify(const Attend &attend, int64_t owner, int64_t a, int64_t b);
+
+private:
+  PairClass compute(const Attend &attend, int64_t owner, int64_t a, int64_t b);
+
+  struct Entry {
+    std::optional<RegionEvaluator> bounds;
+    std::map<std::tuple<int64_t, int64_t>, std::vector<uint8_t>> known;
+  };
+  std::map<mlir::Operation *, Entry> entries;
+};
+
+struct ProofOptions {
+  /// Pairs that the mask rules out may be computed.
+  bool allowEmpty = false;
+  /// Received slices that a rank may hold at once: the double buffer.
+  int64_t maxSlices = 2;
+};
+
+/// What a proof counted.
+struct Proof {
+  int64_t computed = 0; ///< pairs of segments that were computed
+  int64_t dropped = 0;  ///< pairs of segments that the mask rules out
+  std::vector<Traffic> traffic;
+};
+
+/// Proves the schedule of a program for the sizes and tables of `globals`, see
+/// the pass `ring-verify`; the counterexample where it cannot be.
+std::optional<Counterexample> prove(Simulation &simulation,
+                                    llvm::ArrayRef<Argument> globals,
+                                    const ProofOptions &options, Proof &proof);
+
+/// What each rank sends and holds; the counterexample where the schedule cannot
+/// be run.
+std::optional<Counterexample> plan(Simulation &simulation,
+                                   llvm::ArrayRef<Argument> globals,
+                                   std::vector<Traffic> &traffic);
+
+/// Emits "schedule refused: rank r, hop h: ..." at the counterexample's op.
+void report(mlir::func::FuncOp program, const Counterexample &counterexample);
+
+} // namespace burst
+
+#endif // BURST_PASSES_MACHINE_AUDIT_H

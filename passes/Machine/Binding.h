@@ -1,0 +1,46 @@
+//===- Binding.h - global tensors to ranks' arguments and back --*- C++ -*-===//
+#ifndef BURST_PASSES_MACHINE_BINDING_H
+#define BURST_PASSES_MACHINE_BINDING_H
+
+#include "passes/Machine/Simulation.h"
+
+namespace burst {
+
+/// The sizes of a program that are not static.
+struct Sizes {
+  int64_t batch = 1;
+  /// One per `ring.extent` argument, in order.
+  llvm::SmallVector<int64_t> extents;
+};
+
+/// Whether all sizes of a program are static and it captures no values: then
+/// its schedule is known when it is compiled.
+bool isStatic(mlir::func::FuncOp program);
+
+/// Global arguments without data, of a rank's program; emits an error where
+/// `sizes` do not fit.
+llvm::FailureOr<std::vector<Argument>> describeGlobals(mlir::func::FuncOp program,
+                                                       const Sizes &sizes);
+
+/// Checks that global arguments fit a rank's program: number, kind, shapes,
+/// element types, equal batch. Emits an error at the program.
+llvm::LogicalResult checkGlobals(mlir::func::FuncOp program,
+                                 llvm::ArrayRef<Argument> globals);
+
+/// The arguments of each rank: shards of sharded tensors, sizes from the shapes
+/// of the global tensors, everything else as it is. Data is copied where there
+/// is any. Call `Simulation::reset` before.
+std::vector<std::vector<Argument>> shardGlobals(Simulation &simulation,
+                                                llvm::ArrayRef<Argument> globals);
+
+/// The global tensor of which the ranks' results `index` are shards.
+TensorRef gatherResult(const Simulation &simulation, unsigned index);
+
+/// Copies the positions `from` of dimension `dim` of one tensor to the positions
+/// `to` of another.
+void copyPositions(const Tensor &source, llvm::ArrayRef<int64_t> from,
+                   Tensor &target, llvm::ArrayRef<int64_t> to, int64_t dim);
+
+} // namespace burst
+
+#endif // BURST_PASSES_MACHINE_BINDING_H

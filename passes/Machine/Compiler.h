@@ -1,0 +1,55 @@
+//===- Compiler.h - from MLIR to instructions -------------------*- C++ -*-===//
+#ifndef BURST_PASSES_MACHINE_COMPILER_H
+#define BURST_PASSES_MACHINE_COMPILER_H
+
+#include "passes/Machine/Program.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace burst {
+
+/// Builds a Program; see Program::compile.
+class Compiler {
+public:
+  explicit Compiler(llvm::function_ref<bool(mlir::Operation *)> isExternal)
+      : isExternal(isExternal) {}
+
+  llvm::LogicalResult compileTop(mlir::Region &region);
+
+  Program program;
+
+private:
+  Slot fresh(mlir::Type type);
+  Slot slot(mlir::Value value);
+  Instruction &emit(Opcode opcode, mlir::Operation *op = nullptr);
+  Instruction &emitSimple(Opcode opcode, mlir::Operation &op);
+  void emitCopy(Slot to, Slot from);
+  void emitYield(mlir::Block &block, mlir::ValueRange to);
+  void releaseInits(mlir::scf::ForOp loop);
+  void releaseYielded(mlir::Block &block);
+  void emitReleases(mlir::Operation *op);
+  Slot emitConstant(int64_t value);
+  uint32_t operandList(mlir::Operation *op);
+  bool isLastUse(mlir::Operation *op, mlir::Value value);
+
+  llvm::LogicalResult compileBody(mlir::Block &block);
+  llvm::LogicalResult compileOp(mlir::Operation &op);
+  llvm::LogicalResult compileFor(mlir::scf::ForOp loop);
+  llvm::LogicalResult compileIf(mlir::scf::IfOp branch);
+  llvm::LogicalResult compileGenerate(mlir::tensor::GenerateOp generate);
+  llvm::LogicalResult compileTableOp(mlir::Operation &op);
+  llvm::LogicalResult compileConstant(mlir::arith::ConstantOp op);
+  llvm::LogicalResult compileConversion(mlir::Operation &op);
+  llvm::LogicalResult compileScalar(mlir::Operation &op);
+  void compileCompare(mlir::arith::CmpIOp op);
+
+  llvm::function_ref<bool(mlir::Operation *)> isExternal;
+  llvm::DenseMap<mlir::Value, Slot> slots;
+  mlir::Region *top = nullptr;
+};
+
+} // namespace burst
+
+#endif // BURST_PASSES_MACHINE_COMPILER_H

@@ -1,0 +1,387 @@
+//===- Interpreter.cpp - what ring programs mean --------------------------===//
+#include "passes/Machine/Interpreter.h"
+
+#include "passes/Machine/Binding.h"
+
+#include "mlir/IR/Threading.h"
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <numeric>
+
+using namespace mlir;
+using namespace burst;
+
+static constexpr double minusInfinity = -std::numeric_limits<double>::infinity();
+
+//===----------------------------------------------------------------------===//
+// State
+//===----------------------------------------------------------------------===//
+
+State burst::makeState(ring::InitOp op, const Tensor &query,
+                       std::shared_ptr<Gauge> gauge) {
+  auto type = cast<RankedTensorType>(op.getO().getType());
+  auto shape = query.shape;
+  shape[3] = type.getDimSize(3);
+  int64_t rows[] = {shape[0], shape[2], shape[1]};
+  Type element = type.getElementType();
+  return {std::make_shared<Tensor>(shape, element, gauge),
+          std::make_shared<Tensor>(rows, element, gauge),
+          std::make_shared<Tensor>(rows, element, gauge)};
+}
+
+State Interpreter::init(ring::InitOp op, const Tensor &query,
+                        std::shared_ptr<Gauge> gauge) {
+  State state = makeState(op, query, gauge);
+  state.o->floats.assign(state.o->size(), 0.0);
+  state.m->floats.assign(state.m->size(), minusInfinity);
+  state.l->floats.assign(state.l->size(), 0.0);
+  return state;
+}
+
+void burst::makeUnique(State &state, std::shared_ptr<Gauge> gauge) {
+  for (TensorRef *part : {&state.o, &state.m, &state.l}) {
+    if (part->use_count() == 1)
+      continue;
+    auto copy =
+        std::make_shared<Tensor>((*part)->shape, (*part)->element, gauge);
+    copy->floats = (*part)->floats;
+    *part = copy;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Attend
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// One query head of one batch attends all slices.
+class HeadAttention {
+public:
+  HeadAttention(const Attend &attend, State &state, int64_t b, int64_t h,
+                std::optional<RegionEvaluator> mask,
+                std::optional<RegionEvaluator> score)
+      : attend(attend), state(state), b(b), h(h), mask(std::move(mask)),
+        score(std::move(score)), scale(attendOp().getScale().convertToDouble()) {}
+
+  /// False where a region could not be evaluated.
+  bool run();
+  std::optional<Fault> fault;
+
+private:
+  ring::AttendOp attendOp() const { return attend.op; }
+  bool runPair(const Attend::Slice &slice, const Segment &rows, int64_t row0,
+               const Segment &columns, int64_t column0);
+  bool scores(const Attend::Slice &slice, int64_t x, int64_t i,
+              const Segment &columns, int64_t column0);
+  bool applyRegions(int64_t i, int64_t j, double &s);
+  void absorb(const Attend::Slice &slice, int64_t x, int64_t column0,
+              int64_t count);
+
+  const Attend &attend;
+  State &state;
+  int64_t b, h;
+  std::optional<RegionEvaluator> mask, score;
+  double scale;
+  std::vector<double> s; ///< scores of a row, then its probabilities
+};
+
+} // namespace
+
+/// The first element of (b, x, h) in a (batch, sequence, heads, dim) tensor.
+static double *row(Tensor &tensor, int64_t b, int64_t x, int64_t h) {
+  return tensor.floats.data() +
+         ((b * tensor.shape[1] + x) * tensor.shape[2] + h) * tensor.shape[3];
+}
+
+static double dot(const double *a, const double *b, int64_t count) {
+#pragma clang fp reassociate(on)
+  double sum = 0;
+  for (int64_t d = 0; d < count; ++d)
+    sum += a[d] * b[d];
+  return sum;
+}
+
+/// The score of a pair, -inf where the mask drops it.
+bool HeadAttention::applyRegions(int64_t i, int64_t j, double &s) {
+  Scalar arguments[7];
+  arguments[0].f = s;
+  int64_t indices[] = {b, h, i, j, attend.queryExtent, attend.keyExtent};
+  for (auto [argument, index] :
+       llvm::zip(llvm::drop_begin(arguments), indices))
+    argument.i = index;
+  if (mask) {
+    if (!mask->evaluate(llvm::ArrayRef(arguments).drop_front())) {
+      fault = mask->getFault();
+      return false;
+    }
+    if (mask->result(0).i == 0) {
+      s = minusInfinity;
+      return true;
+    }
+  }
+  if (score) {
+    if (!score->evaluate(arguments)) {
+      fault = score->getFault();
+      return false;
+    }
+    s = score->result(0).f;
+  }
+  return true;
+}
+
+bool HeadAttention::scores(const Attend::Slice &slice, int64_t x, int64_t i,
+                           const Segment &columns, int64_t column0) {
+  int64_t group = attend.query->shape[2] / slice.key->shape[2];
+  const double *q = row(*attend.query, b, x, h);
+  s.resize(columns.count);
+  for (int64_t y = 0; y < columns.count; ++y) {
+    const double *k = row(*slice.key, b, column0 + y, h / group);
+    s[y] = scale * dot(q, k, attend.query->shape[3]);
+    if (!applyRegions(i, columns.position(y), s[y]))
+      return false;
+  }
+  return true;
+}
+
+/// The recurrence of the online softmax, for one row.
+void HeadAttention::absorb(const Attend::Slice &slice, int64_t x,
+                           int64_t column0, int64_t count) {
+  int64_t rows = state.m->shape[2], heads = state.m->shape[1];
+  int64_t at = (b * heads + h) * rows + x;
+  int64_t group = attend.query->shape[2] / slice.value->shape[2];
+  int64_t dims = state.o->shape[3];
+  double &m = state.m->floats[at], &l = state.l->floats[at];
+  double *o = row(*state.o, b, x, h);
+  double reference = m;
+  for (int64_t y = 0; y < count; ++y)
+    reference = std::max(reference, s[y]);
+  if (reference == minusInfinity)
+    return; // Nothing was attended yet, and nothing is now.
+  double factor = std::exp(m - reference);
+  l *= factor;
+  for (int64_t d = 0; d < dims; ++d)
+    o[d] *= factor;
+  for (int64_t y = 0; y < count; ++y) {
+    double p = std::exp(s[y] - reference);
+    if (p == 0)
+      continue;
+    l += p;
+    const double *v = row(*slice.value, b, column0 + y, h / group);
+    for (int64_t d = 0; d < dims; ++d)
+      o[d] += p * v[d];
+  }
+  m = reference;
+}
+
+bool HeadAttention::runPair(const Attend::Slice &slice, const Segment &rows,
+                            int64_t row0, const Segment &columns,
+                            int64_t column0) {
+  for (int64_t x = 0; x < rows.count; ++x) {
+    if (!scores(slice, row0 + x, rows.position(x), columns, column0))
+      return false;
+    absorb(slice, row0 + x, column0, columns.count);
+  }
+  return true;
+}
+
+bool HeadAttention::run() {
+  auto rows = attendOp().getQueryLayout().getDeal().segments(
+      attend.queryOwner, attend.queryExtent);
+  for (auto [index, slice] : llvm::enumerate(attend.slices)) {
+    auto columns = attendOp().getKeyLayout().getDeal().segments(
+        slice.owner, attend.keyExtent);
+    int64_t row0 = 0;
+    for (auto [a, segmentA] : llvm::enumerate(rows)) {
+      int64_t column0 = 0;
+      for (auto [c, segmentB] : llvm::enumerate(columns)) {
+        if (attend.isComputed(index, a, c) &&
+            !runPair(slice, segmentA, row0, segmentB, column0))
+          return false;
+        column0 += segmentB.count;
+      }
+      row0 += segmentA.count;
+    }
+  }
+  return true;
+}
+
+/// Shards must have the sizes that their layouts say.
+static bool checkSizes(Attend &attend, std::string &message) {
+  int64_t rows = attend.op.getQueryLayout().getDeal().count(attend.queryOwner,
+                                                            attend.queryExtent);
+  if (attend.query->shape[1] != rows) {
+    message = "attends with " + std::to_string(attend.query->shape[1]) +
+              " queries, its layout says " + std::to_string(rows);
+    return false;
+  }
+  for (const Attend::Slice &slice : attend.slices) {
+    int64_t columns =
+        attend.op.getKeyLayout().getDeal().count(slice.owner, attend.keyExtent);
+    if (slice.key->shape[1] == columns && slice.value->shape[1] == columns)
+      continue;
+    message = "attends a slice of " + std::to_string(slice.key->shape[1]) +
+              " keys and " + std::to_string(slice.value->shape[1]) +
+              " values, its layout says " + std::to_string(columns);
+    return false;
+  }
+  return true;
+}
+
+bool Interpreter::attend(Attend &attend, State &result, std::string &message) {
+  if (!checkSizes(attend, message))
+    return false;
+  auto evaluator = [](Region &region, ArrayRef<Argument> captures)
+      -> std::optional<RegionEvaluator> {
+    if (region.empty())
+      return std::nullopt;
+    return RegionEvaluator::create(region, captures);
+  };
+  auto mask = evaluator(attend.op.getMask(), attend.maskCaptures);
+  auto score = evaluator(attend.op.getScore(), attend.scoreCaptures);
+  if ((!attend.op.getMask().empty() && !mask) ||
+      (!attend.op.getScore().empty() && !score)) {
+    message = "has a region that cannot be evaluated";
+    return false;
+  }
+  result = std::move(attend.state);
+  makeUnique(result, attend.gauge);
+  int64_t batch = attend.query->shape[0], heads = attend.query->shape[2];
+  std::mutex mutex;
+  std::optional<Fault> fault;
+  parallelFor(attend.op.getContext(), 0, batch * heads, [&](size_t task) {
+    HeadAttention head(attend, result, task / heads, task % heads, mask, score);
+    if (head.run())
+      return;
+    std::lock_guard<std::mutex> lock(mutex);
+    fault = head.fault;
+  });
+  if (progress)
+    progress();
+  if (fault)
+    message = "a region " + fault->message;
+  return !fault;
+}
+
+//===----------------------------------------------------------------------===//
+// Merge and finalize
+//===----------------------------------------------------------------------===//
+
+bool Interpreter::merge(State &into, const State &from, std::string &) {
+  makeUnique(into, nullptr);
+  int64_t heads = into.m->shape[1], rows = into.m->shape[2];
+  for (int64_t at = 0; at < into.m->size(); ++at) {
+    double &m = into.m->floats[at];
+    double other = from.m->floats[at];
+    double reference = std::max(m, other);
+    if (reference == minusInfinity)
+      continue;
+    double a1 = std::exp(m - reference), a2 = std::exp(other - reference);
+    into.l->floats[at] = a1 * into.l->floats[at] + a2 * from.l->floats[at];
+    int64_t b = at / (heads * rows), h = at / rows % heads, x = at % rows;
+    double *o1 = row(*into.o, b, x, h), *o2 = row(*from.o, b, x, h);
+    for (int64_t d = 0; d < into.o->shape[3]; ++d)
+      o1[d] = a1 * o1[d] + a2 * o2[d];
+    m = reference;
+  }
+  return true;
+}
+
+bool Interpreter::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
+                           TensorRef &lse, std::shared_ptr<Gauge> gauge,
+                           std::string &) {
+  makeUnique(state, gauge);
+  int64_t heads = state.m->shape[1], rows = state.m->shape[2];
+  for (int64_t at = 0; at < state.m->size(); ++at) {
+    double l = state.l->floats[at];
+    int64_t b = at / (heads * rows), h = at / rows % heads, x = at % rows;
+    double *o = row(*state.o, b, x, h);
+    for (int64_t d = 0; d < state.o->shape[3]; ++d)
+      o[d] = l == 0 ? 0.0 : o[d] / l;
+    double &m = state.m->floats[at];
+    m = l == 0 ? minusInfinity : m + std::log(l);
+  }
+  Type element = cast<RankedTensorType>(op.getOut().getType()).getElementType();
+  lse = state.m;
+  for (double &value : lse->floats)
+    value = roundTo(value, lse->element);
+  // The state's memory serves the result where the types agree.
+  out = state.o;
+  if (out->element != element) {
+    out = std::make_shared<Tensor>(state.o->shape, element, gauge);
+    out->floats = std::move(state.o->floats);
+  }
+  for (double &value : out->floats)
+    value = roundTo(value, element);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+/// The positions, within the owner's shard, of the masked segments.
+static std::vector<int64_t> maskedPositions(const Transfer &transfer,
+                                            int64_t owner, uint64_t mask) {
+  ring::StartOp op = transfer.start;
+  std::vector<int64_t> result;
+  int64_t begin = 0;
+  Deal deal = op.getLayout().getDeal();
+  for (auto [s, segment] :
+       llvm::enumerate(deal.segments(owner, transfer.extent))) {
+    if (mask >> s & 1)
+      for (int64_t x = 0; x < segment.count; ++x)
+        result.push_back(begin + x);
+    begin += segment.count;
+  }
+  return result;
+}
+
+void Interpreter::deliver(const Transfer &from, Transfer &to, size_t index) {
+  const Tensor &source = *from.tensors[index];
+  Tensor &target = *to.received[index];
+  // What is not sent is poison.
+  target.floats.assign(target.size(), std::nan(""));
+  ring::StartOp op = to.start;
+  copyPositions(source, maskedPositions(from, from.owner, from.sendMask), target,
+                maskedPositions(to, to.receivedOwner, to.receiveMask),
+                op.getDims()[index]);
+}
+
+/// The part of the source's shard that the target's layout deals to the target.
+void Interpreter::exchange(const Transfer &source, Transfer &target) {
+  auto op = cast<ring::ExchangeOp>(source.op);
+  const Tensor &in = *source.tensors[0];
+  Tensor &out = *target.received[0];
+  if (out.floats.empty())
+    out.floats.assign(out.size(), std::nan(""));
+  ring::ShardAttr from = op.getSource(), to = op.getTarget();
+  auto held = from.getLayout().getDeal().positions(source.rank, from.getExtent());
+  auto wanted = to.getLayout().getDeal().positions(target.rank, to.getExtent());
+  if (from.getDim() == to.getDim()) {
+    std::vector<int64_t> fromAt, toAt;
+    for (auto [x, position] : llvm::enumerate(held)) {
+      auto found = llvm::find(wanted, position);
+      if (found == wanted.end())
+        continue;
+      fromAt.push_back(x);
+      toAt.push_back(found - wanted.begin());
+    }
+    copyPositions(in, fromAt, out, toAt, from.getDim());
+    return;
+  }
+  // Cut the part of the other dimension out, then place it along the first.
+  auto shape = in.shape;
+  shape[to.getDim()] = wanted.size();
+  Tensor part(shape, in.element);
+  part.floats.assign(part.size(), 0.0);
+  std::vector<int64_t> dense(wanted.size());
+  std::iota(dense.begin(), dense.end(), 0);
+  copyPositions(in, wanted, part, dense, to.getDim());
+  std::vector<int64_t> source0(held.size());
+  std::iota(source0.begin(), source0.end(), 0);
+  copyPositions(part, source0, out, held, from.getDim());
+}

@@ -1,0 +1,44 @@
+//===- Interpreter.h - what ring programs mean ------------------*- C++ -*-===//
+//
+// The ops of the ring dialect in fp64, written to be read: this is what they
+// mean. Tensors are global f64 arrays per rank, a message is a copy, and the
+// softmax is the recurrence of `ring.attend`'s description, a row at a time.
+//
+//===----------------------------------------------------------------------===//
+#ifndef BURST_PASSES_MACHINE_INTERPRETER_H
+#define BURST_PASSES_MACHINE_INTERPRETER_H
+
+#include "passes/Machine/Simulation.h"
+
+namespace burst {
+
+class Interpreter : public Semantics {
+public:
+  /// `progress` is told after each attend of each rank.
+  explicit Interpreter(std::function<void()> progress = {})
+      : progress(std::move(progress)) {}
+
+  State init(ring::InitOp op, const Tensor &query,
+             std::shared_ptr<Gauge> gauge) override;
+  bool attend(Attend &attend, State &result, std::string &message) override;
+  bool merge(State &into, const State &from, std::string &message) override;
+  bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
+                TensorRef &lse, std::shared_ptr<Gauge> gauge,
+                std::string &message) override;
+  void deliver(const Transfer &from, Transfer &to, size_t index) override;
+  void exchange(const Transfer &source, Transfer &target) override;
+
+private:
+  std::function<void()> progress;
+};
+
+/// Copies a state that others still use, so that it may be changed.
+void makeUnique(State &state, std::shared_ptr<Gauge> gauge);
+
+/// The shapes of o and m for a query and the head dim of the values.
+State makeState(ring::InitOp op, const Tensor &query,
+                std::shared_ptr<Gauge> gauge);
+
+} // namespace burst
+
+#endif // BURST_PASSES_MACHINE_INTERPRETER_H

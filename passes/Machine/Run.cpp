@@ -1,0 +1,520 @@
+//===- Run.cpp - runs instructions ----------------------------------------===//
+#include "passes/Machine/Compiler.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/Twine.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace burst;
+
+//===----------------------------------------------------------------------===//
+// Integers
+//===----------------------------------------------------------------------===//
+
+/// The low `width` bits, sign-extended.
+static int64_t wrap(uint64_t value, unsigned width) {
+  unsigned shift = 64 - width;
+  return static_cast<int64_t>(value << shift) >> shift;
+}
+
+/// The low `width` bits, zero-extended.
+static uint64_t low(int64_t value, unsigned width) {
+  return static_cast<uint64_t>(value) << (64 - width) >> (64 - width);
+}
+
+static int64_t truth(bool value) { return value ? -1 : 0; }
+
+static int64_t floorDiv(int64_t a, int64_t b) {
+  int64_t quotient = a / b;
+  return quotient - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+
+static int64_t ceilDiv(int64_t a, int64_t b) {
+  int64_t quotient = a / b;
+  return quotient + (a % b != 0 && (a < 0) == (b < 0) ? 1 : 0);
+}
+
+/// A division that has no result: by zero, or the least integer by -1.
+static bool isUndefined(Opcode opcode, int64_t a, int64_t b, unsigned width) {
+  bool isSigned = opcode == Opcode::DivS || opcode == Opcode::CeilDivS ||
+                  opcode == Opcode::FloorDivS || opcode == Opcode::RemS;
+  return b == 0 || (isSigned && b == -1 && a == wrap(1ULL << (width - 1), width));
+}
+
+static int64_t divide(Opcode opcode, int64_t a, int64_t b, unsigned width) {
+  uint64_t ua = low(a, width), ub = low(b, width);
+  switch (opcode) {
+  case Opcode::DivS:
+    return a / b;
+  case Opcode::CeilDivS:
+    return ceilDiv(a, b);
+  case Opcode::FloorDivS:
+    return floorDiv(a, b);
+  case Opcode::RemS:
+    return a % b;
+  case Opcode::DivU:
+    return wrap(ua / ub, width);
+  case Opcode::CeilDivU:
+    return wrap(ua / ub + (ua % ub != 0), width);
+  default:
+    return wrap(ua % ub, width);
+  }
+}
+
+/// A shift by the width or more has no defined value; it gives 0 here.
+static int64_t shift(Opcode opcode, int64_t a, int64_t b, unsigned width) {
+  uint64_t amount = low(b, width);
+  if (amount >= width)
+    return 0;
+  if (opcode == Opcode::Shl)
+    return wrap(static_cast<uint64_t>(a) << amount, width);
+  if (opcode == Opcode::ShrS)
+    return a >> amount;
+  return wrap(low(a, width) >> amount, width);
+}
+
+//===----------------------------------------------------------------------===//
+// Floats
+//===----------------------------------------------------------------------===//
+
+static double largestOf(const llvm::fltSemantics &semantics) {
+  APFloat largest = APFloat::getLargest(semantics);
+  bool losesInfo;
+  largest.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
+                  &losesInfo);
+  return largest.convertToDouble();
+}
+
+double burst::roundTo(double value, Type type) {
+  if (type.isF64() || !std::isfinite(value))
+    return value;
+  if (type.isF32())
+    return static_cast<float>(value);
+  const llvm::fltSemantics &semantics =
+      cast<FloatType>(type).getFloatSemantics();
+  // The spacing of the type's numbers around the value; it stops shrinking
+  // where they become subnormal.
+  int exponent = value == 0 ? 0 : std::ilogb(value);
+  exponent = std::max<int>(exponent, APFloat::semanticsMinExponent(semantics));
+  int digits = static_cast<int>(APFloat::semanticsPrecision(semantics)) - 1;
+  double rounded =
+      std::ldexp(std::nearbyint(std::ldexp(value, digits - exponent)),
+                 exponent - digits);
+  double largest = largestOf(semantics);
+  if (std::abs(rounded) > largest)
+    return std::copysign(HUGE_VAL, value);
+  return rounded;
+}
+
+static int64_t toBits(double value, Type type) {
+  APFloat number(value);
+  bool losesInfo;
+  number.convert(cast<FloatType>(type).getFloatSemantics(),
+                 APFloat::rmNearestTiesToEven, &losesInfo);
+  return number.bitcastToAPInt().getSExtValue();
+}
+
+static double fromBits(int64_t bits, Type type) {
+  unsigned width = type.getIntOrFloatBitWidth();
+  APFloat number(cast<FloatType>(type).getFloatSemantics(),
+                 APInt(width, low(bits, width)));
+  bool losesInfo;
+  number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
+                 &losesInfo);
+  return number.convertToDouble();
+}
+
+/// Out of range, and NaN, has no defined value; it gives 0 here.
+static int64_t toInteger(double value, unsigned width, bool isSigned) {
+  double whole = std::trunc(value);
+  double least = isSigned ? -std::ldexp(1.0, width - 1) : 0.0;
+  double limit = std::ldexp(1.0, isSigned ? width - 1 : width);
+  if (!(whole >= least && whole < limit))
+    return 0;
+  if (isSigned)
+    return static_cast<int64_t>(whole);
+  return wrap(static_cast<uint64_t>(whole), width);
+}
+
+static bool compareFloats(arith::CmpFPredicate predicate, double a, double b) {
+  using Predicate = arith::CmpFPredicate;
+  bool unordered = std::isnan(a) || std::isnan(b);
+  switch (predicate) {
+  case Predicate::AlwaysFalse:
+    return false;
+  case Predicate::OEQ:
+    return !unordered && a == b;
+  case Predicate::OGT:
+    return !unordered && a > b;
+  case Predicate::OGE:
+    return !unordered && a >= b;
+  case Predicate::OLT:
+    return !unordered && a < b;
+  case Predicate::OLE:
+    return !unordered && a <= b;
+  case Predicate::ONE:
+    return !unordered && a != b;
+  case Predicate::ORD:
+    return !unordered;
+  case Predicate::UEQ:
+    return unordered || a == b;
+  case Predicate::UGT:
+    return unordered || a > b;
+  case Predicate::UGE:
+    return unordered || a >= b;
+  case Predicate::ULT:
+    return unordered || a < b;
+  case Predicate::ULE:
+    return unordered || a <= b;
+  case Predicate::UNE:
+    return unordered || a != b;
+  case Predicate::UNO:
+    return unordered;
+  case Predicate::AlwaysTrue:
+    return true;
+  }
+  return false;
+}
+
+static double minimum(double a, double b) {
+  if (std::isnan(a) || std::isnan(b))
+    return NAN;
+  if (a == 0 && b == 0)
+    return std::signbit(a) ? a : b;
+  return a < b ? a : b;
+}
+
+//===----------------------------------------------------------------------===//
+// Tables and calls
+//===----------------------------------------------------------------------===//
+
+Step Program::runTable(const Instruction &in, Frame &frame,
+                       Environment &environment) const {
+  auto scalar = [&](Slot slot) { return frame.scalars[slot.number]; };
+  auto table = [&](uint32_t number) {
+    return static_cast<Tensor *>(frame.objects[number].get());
+  };
+  const OperandList *list =
+      in.opcode == Opcode::AllocateTable ? nullptr : &operandLists[in.operands];
+  SmallVector<int64_t, 8> indices;
+  if (list)
+    for (Slot slot : llvm::drop_begin(list->operands))
+      indices.push_back(scalar(slot).i);
+  switch (in.opcode) {
+  case Opcode::Extract: {
+    Tensor *source = table(list->operands[0].number);
+    int64_t offset = source->offset(indices);
+    if (offset < 0 || !source->hasData()) {
+      std::string at = llvm::join(
+          llvm::map_range(indices, [](int64_t i) { return std::to_string(i); }),
+          ", ");
+      environment.fault(in.op->getLoc(),
+                        "reads a table outside of its bounds, at [" + at + "]");
+      return Step::Failed;
+    }
+    Slot result = list->results[0];
+    if (source->floats.empty())
+      frame.scalars[result.number].i = source->ints[offset];
+    else
+      frame.scalars[result.number].f = source->floats[offset];
+    return Step::Done;
+  }
+  case Opcode::Dim: {
+    Tensor *source = table(list->operands[0].number);
+    if (indices[0] < 0 || indices[0] >= static_cast<int64_t>(source->shape.size())) {
+      environment.fault(in.op->getLoc(), "asks for a dimension that is not there");
+      return Step::Failed;
+    }
+    frame.scalars[list->results[0].number].i = source->shape[indices[0]];
+    return Step::Done;
+  }
+  case Opcode::TableRange: {
+    ArrayRef<int64_t> all(indices);
+    auto [least, most] = table(list->operands[0].number)
+                             ->range(all.take_front(all.size() / 2),
+                                     all.drop_front(all.size() / 2));
+    frame.scalars[list->results[0].number].i = least;
+    frame.scalars[list->results[1].number].i = most;
+    return Step::Done;
+  }
+  case Opcode::AllocateTable: {
+    auto type = cast<RankedTensorType>(in.op->getResult(0).getType());
+    auto fresh = std::make_shared<Tensor>(type.getShape(), type.getElementType());
+    if (isa<FloatType>(type.getElementType()))
+      fresh->floats.resize(fresh->size());
+    else
+      fresh->ints.resize(fresh->size());
+    frame.objects[in.dst] = std::move(fresh);
+    return Step::Done;
+  }
+  default: {
+    Tensor *target = table(in.a);
+    Scalar value = scalar(list->operands[0]);
+    int64_t offset = target->offset(indices);
+    if (target->floats.empty())
+      target->ints[offset] = value.i;
+    else
+      target->floats[offset] = value.f;
+    return Step::Done;
+  }
+  }
+}
+
+Step Program::runExternal(const Instruction &in, Frame &frame,
+                          Environment &environment) const {
+  const OperandList &list = operandLists[in.operands];
+  ExternalCall call{in.op, list.operands, list.results, frame, list.last};
+  return in.opcode == Opcode::Call ? environment.call(call)
+                                   : environment.execute(call);
+}
+
+//===----------------------------------------------------------------------===//
+// The loop
+//===----------------------------------------------------------------------===//
+
+Frame Program::makeFrame() const {
+  Frame frame;
+  frame.scalars.resize(numScalars);
+  frame.objects.resize(numObjects);
+  return frame;
+}
+
+Step Program::run(Frame &frame, Environment &environment) const {
+  Scalar *s = frame.scalars.data();
+  uint32_t next = frame.next;
+  while (true) {
+    const Instruction &in = code[next];
+    Scalar a = in.a < numScalars ? s[in.a] : Scalar{0};
+    Scalar b = in.b < numScalars ? s[in.b] : Scalar{0};
+    auto unsignedLess = [&] {
+      return static_cast<uint64_t>(a.i) < static_cast<uint64_t>(b.i);
+    };
+    switch (in.opcode) {
+    case Opcode::Add:
+      s[in.dst].i = wrap(static_cast<uint64_t>(a.i) + b.i, in.width);
+      break;
+    case Opcode::Sub:
+      s[in.dst].i = wrap(static_cast<uint64_t>(a.i) - b.i, in.width);
+      break;
+    case Opcode::Mul:
+      s[in.dst].i = wrap(static_cast<uint64_t>(a.i) * b.i, in.width);
+      break;
+    case Opcode::DivS:
+    case Opcode::DivU:
+    case Opcode::CeilDivS:
+    case Opcode::CeilDivU:
+    case Opcode::FloorDivS:
+    case Opcode::RemS:
+    case Opcode::RemU:
+      if (isUndefined(in.opcode, a.i, b.i, in.width)) {
+        environment.fault(in.op->getLoc(),
+                          "divides " + Twine(a.i) + " by " + Twine(b.i));
+        return Step::Failed;
+      }
+      s[in.dst].i = divide(in.opcode, a.i, b.i, in.width);
+      break;
+    case Opcode::And:
+      s[in.dst].i = a.i & b.i;
+      break;
+    case Opcode::Or:
+      s[in.dst].i = a.i | b.i;
+      break;
+    case Opcode::Xor:
+      s[in.dst].i = a.i ^ b.i;
+      break;
+    case Opcode::Shl:
+    case Opcode::ShrS:
+    case Opcode::ShrU:
+      s[in.dst].i = shift(in.opcode, a.i, b.i, in.width);
+      break;
+    case Opcode::MinS:
+      s[in.dst].i = std::min(a.i, b.i);
+      break;
+    case Opcode::MaxS:
+      s[in.dst].i = std::max(a.i, b.i);
+      break;
+    case Opcode::MinU: // Sign extension keeps the unsigned order.
+      s[in.dst].i = unsignedLess() ? a.i : b.i;
+      break;
+    case Opcode::MaxU:
+      s[in.dst].i = unsignedLess() ? b.i : a.i;
+      break;
+    case Opcode::Equal:
+      s[in.dst].i = truth(a.i == b.i);
+      break;
+    case Opcode::NotEqual:
+      s[in.dst].i = truth(a.i != b.i);
+      break;
+    case Opcode::LessS:
+      s[in.dst].i = truth(a.i < b.i);
+      break;
+    case Opcode::LessEqualS:
+      s[in.dst].i = truth(a.i <= b.i);
+      break;
+    case Opcode::LessU:
+      s[in.dst].i = truth(unsignedLess());
+      break;
+    case Opcode::LessEqualU:
+      s[in.dst].i = truth(unsignedLess() || a.i == b.i);
+      break;
+    case Opcode::Select:
+      s[in.dst] = a.i != 0 ? b : s[in.c];
+      break;
+    case Opcode::ExtendU:
+      s[in.dst].i = static_cast<int64_t>(low(a.i, in.width));
+      break;
+    case Opcode::Wrap:
+      s[in.dst].i = wrap(a.i, in.width);
+      break;
+    case Opcode::AbsI:
+      s[in.dst].i = a.i < 0 ? wrap(-static_cast<uint64_t>(a.i), in.width) : a.i;
+      break;
+    case Opcode::AddF:
+      s[in.dst].f = a.f + b.f;
+      break;
+    case Opcode::SubF:
+      s[in.dst].f = a.f - b.f;
+      break;
+    case Opcode::MulF:
+      s[in.dst].f = a.f * b.f;
+      break;
+    case Opcode::DivF:
+      s[in.dst].f = a.f / b.f;
+      break;
+    case Opcode::RemF:
+      s[in.dst].f = std::fmod(a.f, b.f);
+      break;
+    case Opcode::NegF:
+      s[in.dst].f = -a.f;
+      break;
+    case Opcode::MinimumF:
+      s[in.dst].f = minimum(a.f, b.f);
+      break;
+    case Opcode::MaximumF:
+      s[in.dst].f = -minimum(-a.f, -b.f);
+      break;
+    case Opcode::MinNumF:
+      s[in.dst].f = std::fmin(a.f, b.f);
+      break;
+    case Opcode::MaxNumF:
+      s[in.dst].f = std::fmax(a.f, b.f);
+      break;
+    case Opcode::FmaF:
+      s[in.dst].f = std::fma(a.f, b.f, s[in.c].f);
+      break;
+    case Opcode::CompareF:
+      s[in.dst].i = truth(compareFloats(
+          static_cast<arith::CmpFPredicate>(in.width), a.f, b.f));
+      break;
+    case Opcode::SignedToF:
+      s[in.dst].f = roundTo(static_cast<double>(a.i),
+                            in.op->getResult(0).getType());
+      break;
+    case Opcode::UnsignedToF:
+      s[in.dst].f = roundTo(static_cast<double>(low(a.i, in.width)),
+                            in.op->getResult(0).getType());
+      break;
+    case Opcode::FToSigned:
+      s[in.dst].i = toInteger(a.f, in.width, /*isSigned=*/true);
+      break;
+    case Opcode::FToUnsigned:
+      s[in.dst].i = toInteger(a.f, in.width, /*isSigned=*/false);
+      break;
+    case Opcode::RoundF:
+      s[in.dst].f = roundTo(a.f, in.op->getResult(0).getType());
+      break;
+    case Opcode::BitsToF:
+      s[in.dst].f = fromBits(a.i, in.op->getResult(0).getType());
+      break;
+    case Opcode::FToBits:
+      s[in.dst].i = toBits(a.f, in.op->getOperand(0).getType());
+      break;
+    case Opcode::UnaryF:
+      s[in.dst].f = in.imm.unary(a.f);
+      break;
+    case Opcode::BinaryF:
+      s[in.dst].f = in.imm.binary(a.f, b.f);
+      break;
+    case Opcode::Constant:
+      s[in.dst] = in.imm.value;
+      break;
+    case Opcode::ConstantObject:
+      frame.objects[in.dst] = constants[in.imm.i];
+      break;
+    case Opcode::Copy:
+      s[in.dst] = a;
+      break;
+    case Opcode::CopyObject:
+      frame.objects[in.dst] = frame.objects[in.a];
+      break;
+    case Opcode::ReleaseObject:
+      frame.objects[in.dst].reset();
+      break;
+    case Opcode::Jump:
+      next = in.imm.i;
+      continue;
+    case Opcode::JumpIfNot:
+      if (a.i == 0) {
+        next = in.imm.i;
+        continue;
+      }
+      break;
+    case Opcode::JumpUnlessLess:
+      if (a.i >= b.i) {
+        next = in.imm.i;
+        continue;
+      }
+      break;
+    case Opcode::Return:
+      frame.next = 0;
+      return Step::Done;
+    case Opcode::Extract:
+    case Opcode::Dim:
+    case Opcode::TableRange:
+    case Opcode::AllocateTable:
+    case Opcode::StoreTable:
+      if (runTable(in, frame, environment) == Step::Failed)
+        return Step::Failed;
+      break;
+    case Opcode::Call:
+    case Opcode::External:
+      frame.next = next;
+      if (Step step = runExternal(in, frame, environment); step != Step::Done)
+        return step;
+      break;
+    }
+    ++next;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+std::optional<RegionEvaluator>
+RegionEvaluator::create(Region &region, ArrayRef<Capture> captures) {
+  std::optional<Program> program =
+      Program::compile(region, [](Operation *) { return false; });
+  if (!program)
+    return std::nullopt;
+  RegionEvaluator evaluator;
+  evaluator.frame = program->makeFrame();
+  ArrayRef<Slot> trailing = program->arguments().take_back(captures.size());
+  for (auto [slot, capture] : llvm::zip_equal(trailing, captures)) {
+    if (slot.isScalar)
+      evaluator.frame.scalars[slot.number] = capture.scalar;
+    else
+      evaluator.frame.objects[slot.number] = capture.table;
+  }
+  evaluator.program = std::make_shared<const Program>(std::move(*program));
+  return evaluator;
+}
+
+bool RegionEvaluator::evaluate(ArrayRef<Scalar> arguments) {
+  for (auto [slot, value] : llvm::zip(program->arguments(), arguments))
+    frame.scalars[slot.number] = value;
+  frame.next = 0;
+  return program->run(frame, *this) == Step::Done;
+}

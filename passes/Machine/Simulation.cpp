@@ -1,0 +1,799 @@
+//===- Simulation.cpp - all ranks of a ring program -----------------------===//
+#include "passes/Machine/Simulation.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace burst;
+
+int64_t Traffic::totalBytes() const {
+  int64_t sum = 0;
+  for (auto [argument, bytes] : sentBytes)
+    sum += bytes;
+  return sum;
+}
+
+namespace {
+
+/// A function the program calls, and what it gave for which arguments: it
+/// cannot depend on the rank, so all ranks share its results.
+struct Callee {
+  Program program;
+  struct Memory {
+    std::vector<Scalar> scalars;
+    std::vector<Object> objects;
+    Frame frame;
+  };
+  std::vector<Memory> calls;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Simulation::Impl
+//===----------------------------------------------------------------------===//
+
+class Simulation::Impl {
+public:
+  explicit Impl(func::FuncOp function, Program program)
+      : function(function), program(std::move(program)),
+        parts(ring::numRanks(function)) {}
+
+  bool run(std::vector<std::vector<Argument>> arguments);
+  void reset();
+  LogicalResult compileCallees();
+
+  /// Counts a received slice until the last of its tensors is gone.
+  std::shared_ptr<void> holdSlice(int64_t rank) {
+    std::shared_ptr<Gauge> gauge = slices[rank];
+    gauge->add(1);
+    return {gauge.get(), [gauge](void *) { gauge->add(-1); }};
+  }
+
+  func::FuncOp function;
+  Program program;
+  int64_t parts;
+  std::map<Operation *, Callee> callees; ///< by func.call
+  Semantics *semantics = nullptr;
+  Counterexample failure;
+  std::vector<Traffic> traffic;
+  std::vector<std::vector<TensorRef>> results;
+  std::vector<std::shared_ptr<Gauge>> gauges, slices; ///< by rank
+
+private:
+  struct Rank;
+  using Queue = std::deque<std::shared_ptr<Transfer>>;
+
+  bool refuse(const Transfer &transfer, const Twine &message);
+  bool advance(int64_t rank, int64_t channel);
+  bool match(Transfer &from, Transfer &to);
+  bool advanceExchange(int64_t channel);
+  void settle(int64_t rank, int64_t channel);
+  bool checkEnd();
+  bool reportDeadlock();
+
+  std::vector<std::unique_ptr<Rank>> ranks;
+  /// Transfers that are not done, per channel and rank, in issue order.
+  std::map<int64_t, std::vector<Queue>> queues;
+};
+
+/// One rank: its frame, and the ops that leave it.
+struct Simulation::Impl::Rank : Environment {
+  Rank(Impl &impl, int64_t index) : impl(impl), index(index) {
+    frame = impl.program.makeFrame();
+  }
+
+  Step execute(const ExternalCall &call) override;
+  Step call(const ExternalCall &call) override;
+  void fault(Location loc, const Twine &message) override;
+
+  Step fail(Operation *op, const Twine &message);
+  Step runSegment(ring::SegmentOp op, const ExternalCall &call);
+  Step runAttend(ring::AttendOp op, const ExternalCall &call);
+  Step runMerge(ring::MergeOp op, const ExternalCall &call);
+  Step runFinalize(ring::FinalizeOp op, const ExternalCall &call);
+  Step runStart(ring::StartOp op, const ExternalCall &call);
+  Step runWait(ring::WaitOp op, const ExternalCall &call);
+  Step runExchange(ring::ExchangeOp op, const ExternalCall &call);
+  bool post(std::shared_ptr<Transfer> transfer, int64_t channel);
+  bool isRank(Operation *op, StringRef what, int64_t value);
+
+  Impl &impl;
+  int64_t index;
+  Frame frame;
+  int64_t hop = 0;
+  bool isDone = false;
+  /// Started and not waited for.
+  std::vector<std::shared_ptr<Transfer>> open;
+  std::shared_ptr<Transfer> exchange; ///< under way
+};
+
+//===----------------------------------------------------------------------===//
+// Ops of a rank
+//===----------------------------------------------------------------------===//
+
+void Simulation::Impl::Rank::fault(Location loc, const Twine &message) {
+  impl.failure = {index, hop, nullptr, message.str()};
+}
+
+Step Simulation::Impl::Rank::fail(Operation *op, const Twine &message) {
+  impl.failure = {index, hop, op, message.str()};
+  return Step::Failed;
+}
+
+Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
+  Step step =
+      TypeSwitch<Operation *, Step>(call.op)
+          .Case<shard::ProcessMultiIndexOp>([&](auto) {
+            call.frame.scalars[call.results[0].number].i = index;
+            return Step::Done;
+          })
+          .Case<shard::GridShapeOp>([&](auto) {
+            call.frame.scalars[call.results[0].number].i = impl.parts;
+            return Step::Done;
+          })
+          .Case<ring::SegmentOp>([&](auto op) { return runSegment(op, call); })
+          .Case<ring::InitOp>([&](ring::InitOp op) {
+            State state = impl.semantics->init(op, *call.peek<Tensor>(0),
+                                               impl.gauges[index]);
+            call.give(0, state.o);
+            call.give(1, state.m);
+            call.give(2, state.l);
+            return Step::Done;
+          })
+          .Case<ring::AttendOp>([&](auto op) { return runAttend(op, call); })
+          .Case<ring::MergeOp>([&](auto op) { return runMerge(op, call); })
+          .Case<ring::FinalizeOp>(
+              [&](auto op) { return runFinalize(op, call); })
+          .Case<ring::StartOp>([&](auto op) { return runStart(op, call); })
+          .Case<ring::WaitOp>([&](auto op) { return runWait(op, call); })
+          .Case<ring::ExchangeOp>(
+              [&](auto op) { return runExchange(op, call); })
+          .Default([&](Operation *op) {
+            return fail(op, "cannot be run: it is no op of a rank's program");
+          });
+  if (step == Step::Failed && !impl.failure.op)
+    impl.failure.op = call.op;
+  return step;
+}
+
+/// Only ops that give the same on every rank may stand in a called function.
+Step Simulation::Impl::Rank::call(const ExternalCall &call) {
+  Callee &callee = impl.callees.at(call.op);
+  std::vector<Scalar> scalars;
+  std::vector<Object> objects;
+  for (Slot slot : call.operands) {
+    if (slot.isScalar)
+      scalars.push_back(call.frame.scalars[slot.number]);
+    else
+      objects.push_back(call.frame.objects[slot.number]);
+  }
+  auto same = [&](const Callee::Memory &memory) {
+    return memory.objects == objects &&
+           llvm::equal(memory.scalars, scalars,
+                       [](Scalar a, Scalar b) { return a.i == b.i; });
+  };
+  auto found = llvm::find_if(callee.calls, same);
+  if (found == callee.calls.end()) {
+    Frame inner = callee.program.makeFrame();
+    for (auto [to, from] :
+         llvm::zip_equal(callee.program.arguments(), call.operands)) {
+      if (to.isScalar)
+        inner.scalars[to.number] = call.frame.scalars[from.number];
+      else
+        inner.objects[to.number] = call.frame.objects[from.number];
+    }
+    if (callee.program.run(inner, *this) != Step::Done)
+      return Step::Failed;
+    callee.calls.push_back({scalars, objects, std::move(inner)});
+    found = std::prev(callee.calls.end());
+  }
+  for (auto [to, from] : llvm::zip_equal(call.results, callee.program.results())) {
+    if (to.isScalar)
+      call.frame.scalars[to.number] = found->frame.scalars[from.number];
+    else
+      call.frame.objects[to.number] = found->frame.objects[from.number];
+  }
+  return Step::Done;
+}
+
+bool Simulation::Impl::Rank::isRank(Operation *op, StringRef what,
+                                    int64_t value) {
+  if (value >= 0 && value < impl.parts)
+    return true;
+  fail(op, "names rank " + Twine(value) + " as " + what + ", of " +
+               Twine(impl.parts) + " ranks");
+  return false;
+}
+
+Step Simulation::Impl::Rank::runSegment(ring::SegmentOp op,
+                                        const ExternalCall &call) {
+  if (!isRank(op, "owner", call.index(0)))
+    return Step::Failed;
+  Segment s = op.getLayout().getDeal().segment(call.index(0), op.getIndex(),
+                                               call.index(1));
+  int64_t values[] = {s.begin, s.end(), s.count, s.step, s.block};
+  for (auto [slot, value] : llvm::zip_equal(call.results, values))
+    call.frame.scalars[slot.number].i = value;
+  return Step::Done;
+}
+
+static std::vector<Argument> captures(const ExternalCall &call,
+                                      OperandRange range) {
+  std::vector<Argument> result;
+  for (unsigned i = 0; i < range.size(); ++i) {
+    Slot slot = call.operands[range.getBeginOperandIndex() + i];
+    if (slot.isScalar)
+      result.push_back({call.frame.scalars[slot.number], nullptr});
+    else
+      result.push_back({Scalar{0}, call.peek<Tensor>(
+                                       range.getBeginOperandIndex() + i)});
+  }
+  return result;
+}
+
+Step Simulation::Impl::Rank::runAttend(ring::AttendOp op,
+                                       const ExternalCall &call) {
+  unsigned next = 0;
+  Attend attend;
+  attend.op = op;
+  attend.rank = index;
+  attend.hop = hop;
+  attend.gauge = impl.gauges[index];
+  attend.query = call.peek<Tensor>(next++);
+  attend.queryOwner = call.index(next++);
+  attend.queryExtent = call.index(next++);
+  unsigned slices = op.getKeys().size();
+  for (unsigned i = 0; i < slices; ++i)
+    attend.slices.push_back({call.peek<Tensor>(next + i),
+                             call.peek<Tensor>(next + slices + i),
+                             call.index(next + 2 * slices + i)});
+  next += 3 * slices;
+  attend.keyExtent = call.index(next++);
+  attend.state.o = call.take<Tensor>(next++);
+  attend.state.m = call.take<Tensor>(next++);
+  attend.state.l = call.take<Tensor>(next++);
+  for (unsigned i = 0; i < op.getPairs().size(); ++i)
+    attend.pairs.push_back(call.index(next + i) != 0);
+  if (attend.pairs.empty())
+    attend.pairs.resize(slices * op.getQueryLayout().getNumSegments() *
+                            op.getKeyLayout().getNumSegments(),
+                        true);
+  attend.maskCaptures = captures(call, op.getMaskCaptures());
+  attend.scoreCaptures = captures(call, op.getScoreCaptures());
+  if (!isRank(op, "owner of the queries", attend.queryOwner))
+    return Step::Failed;
+  for (const Attend::Slice &slice : attend.slices)
+    if (!isRank(op, "owner of a slice", slice.owner))
+      return Step::Failed;
+  State state;
+  std::string message;
+  if (!impl.semantics->attend(attend, state, message))
+    return fail(op, message);
+  call.give(0, state.o);
+  call.give(1, state.m);
+  call.give(2, state.l);
+  return Step::Done;
+}
+
+Step Simulation::Impl::Rank::runMerge(ring::MergeOp op,
+                                      const ExternalCall &call) {
+  State into{call.take<Tensor>(0), call.take<Tensor>(1), call.take<Tensor>(2)};
+  State from{call.take<Tensor>(3), call.take<Tensor>(4), call.take<Tensor>(5)};
+  std::string message;
+  if (!impl.semantics->merge(into, from, message))
+    return fail(op, message);
+  call.give(0, into.o);
+  call.give(1, into.m);
+  call.give(2, into.l);
+  return Step::Done;
+}
+
+Step Simulation::Impl::Rank::runFinalize(ring::FinalizeOp op,
+                                         const ExternalCall &call) {
+  State state{call.take<Tensor>(0), call.take<Tensor>(1), call.take<Tensor>(2)};
+  TensorRef out, lse;
+  std::string message;
+  if (!impl.semantics->finalize(op, state, out, lse, impl.gauges[index],
+                                message))
+    return fail(op, message);
+  call.give(0, out);
+  call.give(1, lse);
+  return Step::Done;
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+/// The flagged segments that are not empty; all, where there are no flags.
+static uint64_t segmentMask(const ExternalCall &call, OperandRange flags,
+                            const Deal &deal, int64_t owner, int64_t extent) {
+  uint64_t mask = 0;
+  for (int64_t s = 0; s < deal.numSegments(); ++s) {
+    bool flag = flags.empty() ||
+                call.index(flags.getBeginOperandIndex() + s) != 0;
+    if (flag && deal.segment(owner, s, extent).count != 0)
+      mask |= uint64_t{1} << s;
+  }
+  return mask;
+}
+
+Step Simulation::Impl::Rank::runStart(ring::StartOp op,
+                                      const ExternalCall &call) {
+  auto operand = [&](Value value) {
+    return call.index(llvm::find(op->getOperands(), value).getIndex());
+  };
+  auto transfer = std::make_shared<Transfer>();
+  transfer->op = op;
+  transfer->start = op;
+  transfer->rank = index;
+  transfer->hop = hop;
+  transfer->owner = operand(op.getOwner());
+  transfer->extent = operand(op.getExtent());
+  transfer->to = operand(op.getTo());
+  transfer->from = operand(op.getFrom());
+  transfer->receivedOwner = operand(op.getReceivedOwner());
+  if (!isRank(op, "owner", transfer->owner) ||
+      !isRank(op, "target", transfer->to) ||
+      !isRank(op, "source", transfer->from) ||
+      !isRank(op, "owner of what is received", transfer->receivedOwner))
+    return Step::Failed;
+  Deal deal = op.getLayout().getDeal();
+  transfer->sendMask = segmentMask(call, op.getSendSegments(), deal,
+                                   transfer->owner, transfer->extent);
+  transfer->receiveMask = segmentMask(call, op.getReceiveSegments(), deal,
+                                      transfer->receivedOwner, transfer->extent);
+  std::shared_ptr<void> slice =
+      transfer->receiveMask != 0 ? impl.holdSlice(index) : nullptr;
+  for (unsigned i = 0; i < op.getTensors().size(); ++i) {
+    TensorRef tensor = call.peek<Tensor>(i);
+    if (tensor->shape[op.getDims()[i]] !=
+        deal.count(transfer->owner, transfer->extent))
+      return fail(op, "sends a tensor of " +
+                          Twine(tensor->shape[op.getDims()[i]]) +
+                          " positions as the shard of " +
+                          Twine(transfer->owner) + ", which has " +
+                          Twine(deal.count(transfer->owner, transfer->extent)));
+    auto shape = tensor->shape;
+    shape[op.getDims()[i]] =
+        deal.count(transfer->receivedOwner, transfer->extent);
+    // Where nothing arrives, no memory is needed.
+    bool arrives = transfer->receiveMask != 0;
+    auto received = std::make_shared<Tensor>(
+        shape, tensor->element, arrives ? impl.gauges[index] : nullptr);
+    received->slice = slice;
+    received->argument = tensor->argument;
+    received->owner = transfer->receivedOwner;
+    received->segments = transfer->receiveMask;
+    transfer->received.push_back(std::move(received));
+    transfer->tensors.push_back(call.take<Tensor>(i));
+  }
+  ++impl.traffic[index].hops;
+  open.push_back(transfer);
+  call.give(0, transfer);
+  std::string message;
+  if (!impl.semantics->start(*transfer, impl.slices[index]->held, message))
+    return fail(op, message);
+  transfer->sent = transfer->sendMask == 0;
+  transfer->arrived = transfer->receiveMask == 0;
+  return post(transfer, op.getChannel().getIndex()) ? Step::Done : Step::Failed;
+}
+
+/// Puts a transfer behind those that were started before it.
+bool Simulation::Impl::Rank::post(std::shared_ptr<Transfer> transfer,
+                                  int64_t channel) {
+  auto &channelQueues = impl.queues[channel];
+  channelQueues.resize(impl.parts);
+  channelQueues[index].push_back(std::move(transfer));
+  return impl.advance(index, channel);
+}
+
+Step Simulation::Impl::Rank::runWait(ring::WaitOp op,
+                                     const ExternalCall &call) {
+  auto transfer = call.peek<Transfer>(0);
+  if (!transfer || transfer->waited)
+    return fail(op, "waits again for a transfer that it has waited for");
+  if (transfer->rank != index)
+    return fail(op, "waits for a transfer of another rank");
+  if (!transfer->isDone())
+    return Step::Blocked;
+  transfer->waited = true;
+  for (auto [i, received] : llvm::enumerate(transfer->received))
+    call.give(i, received);
+  // What was sent may be reused, what was received is the program's now.
+  transfer->tensors.clear();
+  transfer->received.clear();
+  llvm::erase(open, transfer);
+  ++hop;
+  return Step::Done;
+}
+
+Step Simulation::Impl::Rank::runExchange(ring::ExchangeOp op,
+                                         const ExternalCall &call) {
+  int64_t channel = op.getChannel().getIndex();
+  if (!exchange) {
+    exchange = std::make_shared<Transfer>();
+    exchange->op = op;
+    exchange->rank = index;
+    exchange->hop = hop;
+    if (call.index(1) != index)
+      return fail(op, "takes part as rank " + Twine(call.index(1)));
+    TensorRef input = call.peek<Tensor>(0);
+    ring::ShardAttr source = op.getSource(), target = op.getTarget();
+    int64_t held =
+        source.getLayout().getDeal().count(index, source.getExtent());
+    if (input->shape[source.getDim()] != held)
+      return fail(op, "gives a shard of " +
+                          Twine(input->shape[source.getDim()]) +
+                          " positions, its layout says " + Twine(held));
+    auto shape = input->shape;
+    shape[source.getDim()] = source.getExtent();
+    shape[target.getDim()] =
+        target.getLayout().getDeal().count(index, target.getExtent());
+    auto output =
+        std::make_shared<Tensor>(shape, input->element, impl.gauges[index]);
+    output->argument = input->argument;
+    output->owner = index;
+    exchange->received.push_back(std::move(output));
+    exchange->tensors.push_back(std::move(input));
+    ++impl.traffic[index].hops;
+    if (!post(exchange, channel))
+      return Step::Failed;
+  }
+  if (!exchange->isDone())
+    return Step::Blocked;
+  call.give(0, exchange->received.front());
+  exchange.reset();
+  ++hop;
+  return Step::Done;
+}
+
+//===----------------------------------------------------------------------===//
+// Matching
+//===----------------------------------------------------------------------===//
+
+bool Simulation::Impl::refuse(const Transfer &transfer, const Twine &message) {
+  failure = {transfer.rank, transfer.hop, transfer.op, message.str()};
+  return false;
+}
+
+/// Bytes of the masked segments of a tensor.
+static int64_t maskedBytes(const Tensor &tensor, int64_t dim, const Deal &deal,
+                           int64_t owner, int64_t extent, uint64_t mask) {
+  int64_t count = 0;
+  for (int64_t s = 0; s < deal.numSegments(); ++s)
+    if (mask >> s & 1)
+      count += deal.segment(owner, s, extent).count;
+  int64_t positions = tensor.shape[dim];
+  return positions == 0 ? 0 : tensor.bytes() / positions * count;
+}
+
+static int64_t sendBytes(const Transfer &t, size_t i) {
+  ring::StartOp op = t.start;
+  return maskedBytes(*t.tensors[i], op.getDims()[i], op.getLayout().getDeal(),
+                     t.owner, t.extent, t.sendMask);
+}
+
+static int64_t receiveBytes(const Transfer &t, size_t i) {
+  ring::StartOp op = t.start;
+  return maskedBytes(*t.received[i], op.getDims()[i], op.getLayout().getDeal(),
+                     t.receivedOwner, t.extent, t.receiveMask);
+}
+
+/// Hands the message of `from` to `to`, both at the head of their queues.
+bool Simulation::Impl::match(Transfer &from, Transfer &to) {
+  if (from.tensors.size() != to.received.size())
+    return refuse(to, llvm::formatv("receives {0} tensors from rank {1}, which "
+                                    "sends {2}",
+                                    to.received.size(), from.rank,
+                                    from.tensors.size()));
+  for (size_t i = 0; i < from.tensors.size(); ++i) {
+    int64_t sent = sendBytes(from, i), wanted = receiveBytes(to, i);
+    if (sent != wanted || from.tensors[i]->element != to.received[i]->element)
+      return refuse(to, llvm::formatv("receives {0} bytes of tensor {1} from "
+                                      "rank {2}, which sends {3}",
+                                      wanted, i, from.rank, sent));
+    if (from.owner != to.receivedOwner || from.sendMask != to.receiveMask)
+      return refuse(
+          to, llvm::formatv("receives segments {0:x} of the shard of {1} from "
+                            "rank {2}, which sends {3:x} of {4}",
+                            to.receiveMask, to.receivedOwner, from.rank,
+                            from.sendMask, from.owner));
+    to.received[i]->argument = from.tensors[i]->argument;
+    semantics->deliver(from, to, i);
+    traffic[from.rank].sentBytes[from.tensors[i]->argument] += sent;
+  }
+  ++traffic[from.rank].messages;
+  from.sent = true;
+  to.arrived = true;
+  return true;
+}
+
+/// Matches what can be matched now that `rank` has a new head.
+bool Simulation::Impl::advance(int64_t rank, int64_t channel) {
+  std::vector<Queue> &queue = queues[channel];
+  SmallVector<int64_t> work{rank};
+  while (!work.empty()) {
+    int64_t r = work.pop_back_val();
+    if (queue[r].empty())
+      continue;
+    Transfer &head = *queue[r].front();
+    if (!head.start) {
+      if (!advanceExchange(channel))
+        return false;
+      if (head.isDone()) {
+        for (int64_t p = 0; p < parts; ++p) {
+          queue[p].pop_front();
+          work.push_back(p);
+        }
+      }
+      continue;
+    }
+    auto headOf = [&](int64_t p) -> Transfer * {
+      if (queue[p].empty() || !queue[p].front()->start)
+        return nullptr;
+      return queue[p].front().get();
+    };
+    Transfer *target = headOf(head.to);
+    if (!head.sent && target && !target->arrived && target->from == r) {
+      if (!match(head, *target))
+        return false;
+      work.push_back(head.to);
+    }
+    Transfer *source = headOf(head.from);
+    if (!head.arrived && source && !source->sent && source->to == r) {
+      if (!match(*source, head))
+        return false;
+      work.push_back(head.from);
+    }
+    if (!head.isDone())
+      continue;
+    int64_t to = head.to, from = head.from;
+    queue[r].pop_front();
+    work.append({r, to, from});
+  }
+  return true;
+}
+
+/// An exchange happens when all ranks have come to it.
+bool Simulation::Impl::advanceExchange(int64_t channel) {
+  std::vector<Queue> &queue = queues[channel];
+  for (const Queue &q : queue)
+    if (q.empty() || q.front()->start)
+      return true;
+  for (const Queue &q : queue)
+    if (q.front()->op != queue[0].front()->op)
+      return refuse(*q.front(), "exchanges with ranks that are at another "
+                                "exchange");
+  for (const Queue &source : queue)
+    for (const Queue &target : queue)
+      semantics->exchange(*source.front(), *target.front());
+  for (Queue &q : queue) {
+    Transfer &transfer = *q.front();
+    auto op = cast<ring::ExchangeOp>(transfer.op);
+    Deal target = op.getTarget().getLayout().getDeal();
+    const Tensor &input = *transfer.tensors[0];
+    // What this rank keeps of its own shard does not travel.
+    int64_t kept = 0;
+    if (op.getSource().getDim() != op.getTarget().getDim()) {
+      int64_t extent = op.getTarget().getExtent();
+      kept = extent == 0 ? 0
+                         : input.bytes() / extent *
+                               target.count(transfer.rank, extent);
+    } else {
+      Deal source = op.getSource().getLayout().getDeal();
+      auto a = source.positions(transfer.rank, op.getSource().getExtent());
+      auto b = target.positions(transfer.rank, op.getTarget().getExtent());
+      llvm::sort(a);
+      llvm::sort(b);
+      std::vector<int64_t> both;
+      std::set_intersection(a.begin(), a.end(), b.begin(), b.end(),
+                            std::back_inserter(both));
+      kept = a.empty() ? 0 : input.bytes() / a.size() * both.size();
+    }
+    traffic[transfer.rank].sentBytes[input.argument] += input.bytes() - kept;
+    ++traffic[transfer.rank].messages;
+    transfer.sent = transfer.arrived = true;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// The run
+//===----------------------------------------------------------------------===//
+
+/// What a transfer is waiting for, in words.
+static std::string describe(const Transfer &transfer) {
+  if (!transfer.start)
+    return "takes part in an exchange";
+  std::string text;
+  if (!transfer.sent)
+    text += llvm::formatv("sends to rank {0}", transfer.to).str();
+  if (!transfer.arrived)
+    text += llvm::formatv("{0}receives from rank {1}",
+                          text.empty() ? "" : " and ", transfer.from)
+                .str();
+  return text;
+}
+
+bool Simulation::Impl::reportDeadlock() {
+  for (auto &[channel, queue] : queues)
+    for (const Queue &q : queue) {
+      if (q.empty())
+        continue;
+      const Transfer &head = *q.front();
+      auto peer = [&](int64_t p) {
+        if (!queue[p].empty())
+          return llvm::formatv("rank {0}, at hop {1}, {2}", p,
+                               queue[p].front()->hop,
+                               describe(*queue[p].front()))
+              .str();
+        return llvm::formatv("rank {0} {1}", p,
+                             ranks[p]->isDone ? "has ended"
+                                              : "has started nothing more")
+            .str();
+      };
+      std::string message = "deadlock: it " + describe(head);
+      if (head.start && !head.sent)
+        message += "; " + peer(head.to);
+      if (head.start && !head.arrived && (head.sent || head.from != head.to))
+        message += "; " + peer(head.from);
+      return refuse(head, message);
+    }
+  failure = {0, 0, function, "deadlock: no rank can go on"};
+  return false;
+}
+
+/// Nothing may be under way when a rank has ended.
+bool Simulation::Impl::checkEnd() {
+  for (auto &rank : ranks)
+    if (!rank->open.empty())
+      return refuse(*rank->open.front(), "is never waited for");
+  return true;
+}
+
+bool Simulation::Impl::run(std::vector<std::vector<Argument>> arguments) {
+  for (int64_t r = 0; r < parts; ++r) {
+    Frame &frame = ranks[r]->frame;
+    for (auto [slot, value] : llvm::zip_equal(program.arguments(), arguments[r])) {
+      if (slot.isScalar)
+        frame.scalars[slot.number] = value.scalar;
+      else
+        frame.objects[slot.number] = value.table;
+    }
+  }
+  arguments.clear();
+  for (int64_t done = 0; done < parts;) {
+    bool moved = false;
+    for (auto &rank : ranks) {
+      if (rank->isDone)
+        continue;
+      uint32_t before = rank->frame.next;
+      int64_t hop = rank->hop;
+      Step step = program.run(rank->frame, *rank);
+      if (step == Step::Failed)
+        return false;
+      moved |= step == Step::Done || rank->frame.next != before ||
+               rank->hop != hop;
+      if (step == Step::Blocked)
+        continue;
+      rank->isDone = true;
+      ++done;
+      for (Slot slot : program.results())
+        results[rank->index].push_back(
+            slot.isScalar ? nullptr
+                          : std::static_pointer_cast<Tensor>(
+                                rank->frame.objects[slot.number]));
+      rank->frame = Frame();
+    }
+    if (!moved)
+      return reportDeadlock();
+  }
+  for (int64_t r = 0; r < parts; ++r) {
+    traffic[r].peakBytes = gauges[r]->peak;
+    traffic[r].peakSlices = slices[r]->peak;
+  }
+  return checkEnd();
+}
+
+void Simulation::Impl::reset() {
+  queues.clear();
+  ranks.clear();
+  failure = Counterexample();
+  traffic.assign(parts, Traffic());
+  results.assign(parts, {});
+  gauges.clear();
+  slices.clear();
+  for (int64_t r = 0; r < parts; ++r) {
+    gauges.push_back(std::make_shared<Gauge>());
+    slices.push_back(std::make_shared<Gauge>());
+    ranks.push_back(std::make_unique<Rank>(*this, r));
+  }
+  for (auto &[op, callee] : callees)
+    callee.calls.clear();
+}
+
+/// Ops that leave scalar code; of these, a called function has `segment` only.
+static bool isExternal(Operation *op) {
+  return isa<ring::RingDialect>(op->getDialect()) ||
+         isa<shard::ProcessMultiIndexOp, shard::GridShapeOp>(op);
+}
+
+LogicalResult Simulation::Impl::compileCallees() {
+  WalkResult result = function.walk([&](func::CallOp call) -> WalkResult {
+    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+        call, call.getCalleeAttr());
+    if (!callee || callee.isExternal()) {
+      call.emitOpError("calls a function without a body: ") << call.getCallee();
+      return WalkResult::interrupt();
+    }
+    WalkResult inner = callee.walk([&](Operation *op) -> WalkResult {
+      bool allowed = isa<ring::SegmentOp>(op) ||
+                     (!isExternal(op) && !isa<func::CallOp>(op));
+      if (allowed)
+        return WalkResult::advance();
+      op->emitOpError("stands in a function that a rank's program calls, which "
+                      "must not depend on the rank nor call further");
+      return WalkResult::interrupt();
+    });
+    if (inner.wasInterrupted())
+      return WalkResult::interrupt();
+    std::optional<Program> program =
+        Program::compile(callee.getBody(), isExternal);
+    if (!program)
+      return WalkResult::interrupt();
+    callees[call] = {std::move(*program), {}};
+    return WalkResult::advance();
+  });
+  return LogicalResult::failure(result.wasInterrupted());
+}
+
+//===----------------------------------------------------------------------===//
+// Simulation
+//===----------------------------------------------------------------------===//
+
+Simulation::Simulation(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
+Simulation::~Simulation() = default;
+
+std::unique_ptr<Simulation> Simulation::create(func::FuncOp program) {
+  if (!program->hasAttr(ring::gridAttr)) {
+    program.emitOpError("is not the program of a rank: it has no 'ring.grid'");
+    return nullptr;
+  }
+  if (program.isExternal()) {
+    program.emitOpError("has no body to run");
+    return nullptr;
+  }
+  std::optional<Program> code = Program::compile(program.getBody(), isExternal);
+  if (!code)
+    return nullptr;
+  auto impl = std::make_unique<Impl>(program, std::move(*code));
+  if (failed(impl->compileCallees()))
+    return nullptr;
+  impl->reset();
+  return std::unique_ptr<Simulation>(new Simulation(std::move(impl)));
+}
+
+int64_t Simulation::numRanks() const { return impl->parts; }
+func::FuncOp Simulation::getFunction() const { return impl->function; }
+void Simulation::reset() { impl->reset(); }
+std::shared_ptr<Gauge> Simulation::gauge(int64_t rank) {
+  return impl->gauges[rank];
+}
+bool Simulation::run(Semantics &semantics,
+                     std::vector<std::vector<Argument>> arguments) {
+  impl->semantics = &semantics;
+  return impl->run(std::move(arguments));
+}
+const Counterexample &Simulation::getCounterexample() const {
+  return impl->failure;
+}
+const std::vector<Traffic> &Simulation::getTraffic() const {
+  return impl->traffic;
+}
+const std::vector<std::vector<TensorRef>> &Simulation::getResults() const {
+  return impl->results;
+}

@@ -1,0 +1,150 @@
+//===- Simulation.h - all ranks of a ring program ---------------*- C++ -*-===//
+//
+// Runs the program of a rank for all ranks of its grid in one process, one rank
+// at a time, under the model of transfers that the ring dialect states: a
+// message is handed over when sender and receiver have both come to it, and the
+// transfers of a channel run on a rank in the order in which it started them.
+// Ranks run until they wait, so receivers see a message as late as is legal.
+//
+// What tensors hold and what attention does to them is left to a Semantics: the
+// interpreter computes, the verifier accounts.
+//
+//===----------------------------------------------------------------------===//
+#ifndef BURST_PASSES_MACHINE_SIMULATION_H
+#define BURST_PASSES_MACHINE_SIMULATION_H
+
+#include "dialect/Ring/Ring.h"
+#include "passes/Machine/Program.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <deque>
+#include <map>
+
+namespace burst {
+
+/// Where and why a schedule fails.
+struct Counterexample {
+  int64_t rank = 0;
+  int64_t hop = 0; ///< transfers that the rank had waited for
+  mlir::Operation *op = nullptr;
+  std::string message;
+};
+
+/// An argument of a rank's program.
+using Argument = RegionEvaluator::Capture;
+
+/// The state of a softmax.
+struct State {
+  TensorRef o, m, l;
+};
+
+/// A `ring.attend` about to happen, its operands evaluated.
+struct Attend {
+  ring::AttendOp op;
+  int64_t rank, hop;
+  TensorRef query;
+  int64_t queryOwner, queryExtent;
+  struct Slice {
+    TensorRef key, value;
+    int64_t owner;
+  };
+  std::vector<Slice> slices;
+  int64_t keyExtent;
+  State state;
+  std::vector<bool> pairs; ///< slice, query segment, key segment
+  std::vector<Argument> maskCaptures, scoreCaptures;
+  std::shared_ptr<Gauge> gauge;
+
+  bool isComputed(size_t slice, int64_t a, int64_t b) const {
+    ring::AttendOp attend = op;
+    int64_t numA = attend.getQueryLayout().getNumSegments();
+    int64_t numB = attend.getKeyLayout().getNumSegments();
+    return pairs[(slice * numA + a) * numB + b];
+  }
+};
+
+/// A `ring.start` or `ring.exchange` on one rank.
+struct Transfer {
+  mlir::Operation *op;
+  ring::StartOp start; ///< null for an exchange
+  int64_t rank, hop;
+  int64_t to, from, owner, receivedOwner, extent;
+  /// Segments that are flagged and not empty.
+  uint64_t sendMask = 0, receiveMask = 0;
+  std::vector<TensorRef> tensors, received;
+  bool sent = false, arrived = false, waited = false;
+
+  bool isDone() const { return sent && arrived; }
+};
+
+/// What one rank moved and held.
+struct Traffic {
+  std::map<int, int64_t> sentBytes; ///< by function argument
+  int64_t messages = 0;             ///< transfers that sent something
+  int64_t hops = 0;                 ///< transfers started
+  int64_t peakSlices = 0;       ///< received slices held at once
+  int64_t peakBytes = 0;
+
+  int64_t totalBytes() const;
+};
+
+/// What tensors mean. Functions return false to refuse, with the message set.
+class Semantics {
+public:
+  virtual ~Semantics() = default;
+
+  /// Fresh state for `query`; see ring.init.
+  virtual State init(ring::InitOp op, const Tensor &query,
+                     std::shared_ptr<Gauge> gauge) = 0;
+  virtual bool attend(Attend &attend, State &result, std::string &message) = 0;
+  virtual bool merge(State &into, const State &from, std::string &message) = 0;
+  /// out and lse, which may reuse the state.
+  virtual bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
+                        TensorRef &lse, std::shared_ptr<Gauge> gauge,
+                        std::string &message) = 0;
+  /// A transfer starts, with which the rank holds `slices` received slices; may
+  /// refuse it.
+  virtual bool start(const Transfer &transfer, int64_t slices,
+                     std::string &message) {
+    return true;
+  }
+  /// Hands the flagged segments of tensor `index` over.
+  virtual void deliver(const Transfer &from, Transfer &to, size_t index) {}
+  /// Moves what `target` needs of `source` in an exchange.
+  virtual void exchange(const Transfer &source, Transfer &target) {}
+};
+
+/// The program of a rank, flattened once, run as often as wanted.
+class Simulation {
+public:
+  /// Null, with errors emitted, where the function cannot be run.
+  static std::unique_ptr<Simulation> create(mlir::func::FuncOp program);
+  ~Simulation();
+
+  int64_t numRanks() const;
+  mlir::func::FuncOp getFunction() const;
+
+  /// Runs all ranks; `arguments[r]` are those of rank r. False where the
+  /// schedule fails, see getCounterexample.
+  bool run(Semantics &semantics,
+           std::vector<std::vector<Argument>> arguments);
+
+  const Counterexample &getCounterexample() const;
+  const std::vector<Traffic> &getTraffic() const;
+  /// The results of each rank.
+  const std::vector<std::vector<TensorRef>> &getResults() const;
+  /// What a rank's tensors report to, for arguments.
+  std::shared_ptr<Gauge> gauge(int64_t rank);
+  /// Forgets what the last run left, before arguments are made anew.
+  void reset();
+
+private:
+  class Impl;
+  explicit Simulation(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace burst
+
+#endif // BURST_PASSES_MACHINE_SIMULATION_H

@@ -1,0 +1,76 @@
+//===- Tensor.h - tensors of evaluated programs -----------------*- C++ -*-===//
+#ifndef BURST_PASSES_MACHINE_TENSOR_H
+#define BURST_PASSES_MACHINE_TENSOR_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace burst {
+
+/// What a rank holds, now and at most: bytes, to which its tensors report, or
+/// slices.
+struct Gauge {
+  int64_t held = 0;
+  int64_t peak = 0;
+
+  void add(int64_t amount) {
+    held += amount;
+    peak = std::max(peak, held);
+  }
+};
+
+/// A tensor of the machine: integers, or floats held as f64, or neither where
+/// only sizes matter (a schedule is simulated without data).
+struct Tensor {
+  llvm::SmallVector<int64_t, 4> shape;
+  mlir::Type element;
+  std::vector<int64_t> ints;  ///< sign-extended; a true i1 is -1
+  std::vector<double> floats; ///< of any float type
+
+  /// The function argument of which this is a shard, -1 for others, and the
+  /// rank that owns it.
+  int argument = -1;
+  int64_t owner = 0;
+  /// Which segments of the owner's layout hold data: all, but for slices of
+  /// which some segments were not sent.
+  uint64_t segments = ~uint64_t{0};
+  /// Of a received tensor: lives as long as any tensor of the same transfer.
+  std::shared_ptr<void> slice;
+
+  Tensor(llvm::ArrayRef<int64_t> shape, mlir::Type element,
+         std::shared_ptr<Gauge> gauge = nullptr);
+  virtual ~Tensor();
+  Tensor(const Tensor &) = delete;
+  Tensor &operator=(const Tensor &) = delete;
+
+  int64_t size() const;
+  /// Bytes in memory of the tensor's element type.
+  int64_t bytes() const;
+  bool hasData() const { return !ints.empty() || !floats.empty(); }
+
+  /// Row-major offset of `indices`, or -1 where one is out of bounds.
+  int64_t offset(llvm::ArrayRef<int64_t> indices) const;
+
+  /// Smallest and largest integer in a box of inclusive, clamped ranges;
+  /// see burst.table_range. Remembered per box.
+  std::pair<int64_t, int64_t> range(llvm::ArrayRef<int64_t> from,
+                                    llvm::ArrayRef<int64_t> to);
+
+private:
+  std::shared_ptr<Gauge> gauge;
+  std::map<std::vector<int64_t>, std::pair<int64_t, int64_t>> ranges;
+};
+
+using TensorRef = std::shared_ptr<Tensor>;
+
+/// Bytes of an element in memory; an i1 and an index take 1 and 8.
+int64_t elementBytes(mlir::Type element);
+
+} // namespace burst
+
+#endif // BURST_PASSES_MACHINE_TENSOR_H

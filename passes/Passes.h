@@ -1,0 +1,43 @@
+//===- Passes.h - passes of burst -------------------------------*- C++ -*-===//
+#ifndef BURST_PASSES_PASSES_H
+#define BURST_PASSES_PASSES_H
+
+#include "dialect/Ring/Ring.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace burst {
+
+#define GEN_PASS_DECL
+#include "passes/Passes.h.inc"
+
+/// Which optimisations the pipeline runs; each can be left out to measure it.
+struct RingPipelineOptions
+    : public mlir::PassPipelineOptions<RingPipelineOptions> {
+  Option<bool> drop{*this, "drop",
+                    llvm::cl::desc("Drop transfers and attends that the mask "
+                                   "does not need."),
+                    llvm::cl::init(true)};
+  Option<bool> overlap{*this, "overlap",
+                       llvm::cl::desc("Issue transfers before computing."),
+                       llvm::cl::init(true)};
+};
+
+/// From `burst.attention` over global tensors to proved ring programs:
+/// `burst-to-ring` on the command line.
+void buildRingPipeline(mlir::OpPassManager &pm,
+                       const RingPipelineOptions &options);
+
+void registerPasses();
+void registerPipelines();
+
+} // namespace burst
+
+#endif // BURST_PASSES_PASSES_H

@@ -1,0 +1,217 @@
+//===- Passes.td - passes of burst --------------------------*- tablegen -*-===//
+#ifndef BURST_PASSES_PASSES_TD
+#define BURST_PASSES_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// burst: what is computed
+//===----------------------------------------------------------------------===//
+
+def ExpandNamesPass : Pass<"burst-expand-names", "::mlir::func::FuncOp"> {
+  let summary = "expands named masks and scores to regions";
+  let description = [{
+    A list of masks becomes one region that keeps what all of them keep; a list
+    of scores becomes one region that applies them in order. `#burst.full` alone
+    becomes no region.
+
+    Input:
+    ```mlir
+    burst.attention %q, %k, %v mask causal : ...
+    ```
+    Output:
+    ```mlir
+    burst.attention %q, %k, %v mask(%b, %h, %i, %j, %sq, %sk) {
+      %0 = arith.subi %sk, %sq : index
+      %1 = arith.addi %i, %0 : index
+      %2 = arith.cmpi sle, %j, %1 : index
+      burst.yield %2 : i1
+    } : ...
+    ```
+
+    Needs nothing. Leaves no named mask or score.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def DeriveBoundsPass : Pass<"burst-derive-bounds", "::mlir::func::FuncOp"> {
+  let summary = "derives from each mask what it may and must keep in a box";
+  let description = [{
+    Gives every attention with a mask region a bounds region: abstract
+    interpretation of the mask over intervals, emitted as IR (`passes/Bounds`).
+    It folds where boxes are constant and runs where they are not. What cannot
+    be bounded may be kept and need not be: such a mask is computed rightly, for
+    all pairs.
+
+    Needs `burst-expand-names`. Leaves a bounds region beside every mask region.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def VerifyExpandedPass : Pass<"burst-verify-expanded", "::mlir::func::FuncOp"> {
+  let summary = "checks that masks are regions with bounds";
+  let description = [{
+    Ends the phase of `burst-expand-names` and `burst-derive-bounds`: an
+    attention that still has names, or a mask without bounds, is an error.
+  }];
+}
+
+def PartitionPass : Pass<"burst-partition", "::mlir::ModuleOp"> {
+  let summary = "turns functions over global tensors into programs of a rank";
+  let description = [{
+    Every function with attentions gets the shards of its tensors as arguments
+    and gives shards as results. In between, `burst.unshard` and `burst.shard`
+    stand for the global tensors; what travels is decided later. A size that is
+    dynamic becomes an index argument with `ring.extent`.
+
+    Input:
+    ```mlir
+    func.func @f(%q: tensor<1x512x4x64xf32>, ...) -> ... {
+      %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> : ...
+      return %o, %lse
+    }
+    ```
+    Output:
+    ```mlir
+    func.func @f(%q: tensor<1x128x4x64xf32> {ring.shard = #ring.shard<
+                     #ring.layout<zigzag over 4>, dim 1 extent 512>}, ...)
+        -> ... attributes {ring.grid = @cp} {
+      %c512 = arith.constant 512 : index
+      %gq = burst.unshard %q dim 1 extent %c512 by <@cp, zigzag> : ...
+      %o, %lse = burst.attention %gq, %gk, %gv sequence ... : ...
+      %lo = burst.shard %o dim 1 by <@cp, zigzag> : ...
+      return %lo, %llse
+    }
+    ```
+
+    Refused, at the op: an attention without a sequence, several grids in one
+    function, an argument in two roles, and any op that stands between the
+    function's boundary and the attention (constants for captures may).
+
+    Needs nothing. Leaves functions with `ring.grid`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::burst::ring::RingDialect"];
+}
+
+def VerifyPartitionedPass : Pass<"burst-verify-partitioned", "::mlir::func::FuncOp"> {
+  let summary = "checks that every attention stands in the program of a rank";
+  let description = [{
+    Ends the phase of `burst-partition`: attentions stand in functions with
+    `ring.grid`, between `burst.unshard` and `burst.shard`.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// ring: who sends what, when
+//===----------------------------------------------------------------------===//
+
+def LowerToRingPass : Pass<"burst-lower-to-ring", "::mlir::func::FuncOp"> {
+  let summary = "lowers attention to a ring in which keys and values travel";
+  let description = [{
+    Global attention optimisation: each rank keeps its queries and their softmax
+    state; in P - 1 hops the slices of keys and values go round, and each slice
+    is attended where it comes by. Transfers are waited for at once; see
+    `ring-overlap`.
+
+    Input: `burst.attention` between `burst.unshard` and `burst.shard`. Output:
+    ```mlir
+    %k1, %v1, %o1, ... = scf.for %t = 0 to P - 1 iter_args(...) {
+      ... = ring.attend %q at #layout[%r], (%kt, %vt at %o), %state
+      %token = ring.start %kt, %vt of #layout[%o] to %to receive [%on] from %from
+      %kn, %vn = ring.wait %token
+      scf.yield %kn, %vn, %on, ...
+    }
+    ... = ring.attend ...
+    %out, %lse = ring.finalize ...
+    ```
+
+    Needs `burst-partition` and `burst-expand-names`. Leaves no op of burst but
+    the yields of regions. A pinned strategy other than `ring_kv` is refused.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::shard::ShardDialect", "::burst::ring::RingDialect"];
+}
+
+def DropEmptyPass : Pass<"ring-drop-empty", "::mlir::ModuleOp"> {
+  let summary = "drops transfers and attends that nothing needs, per segment";
+  let description = [{
+    From the bounds of an attend's mask, a private function is made that says for
+    all ranks r, owners o and segments a, b of their layouts whether any pair is
+    needed, and how many hops segment b of o must travel. It depends on sizes and
+    captured tables only, not on the rank. The attend then gets a flag per pair
+    of segments, the transfers of its slices a flag per segment.
+
+    Needs `burst-derive-bounds` before `burst-lower-to-ring`. An attend without
+    bounds needs everything and is left alone.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect", "::mlir::func::FuncDialect",
+                           "::burst::ring::RingDialect"];
+}
+
+def OverlapPass : Pass<"ring-overlap", "::mlir::func::FuncOp"> {
+  let summary = "issues each transfer before the computation in front of it";
+  let description = [{
+    Moves every `ring.start` up in its block, above the attends that it does not
+    depend on, so that transfer t + 1 runs while hop t computes. Costs a second
+    received slice (the double buffer).
+
+    Input: `attend; start; wait`. Output: `start; attend; wait`.
+  }];
+}
+
+def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {
+  let summary = "proves the schedule of every rank, or shows a counterexample";
+  let description = [{
+    Runs the program of every rank without data and checks, for all of them:
+
+    - every pair of segments that the mask does not rule out enters the result
+      exactly once, and no other pair does;
+    - slices are what attends and transfers say they are; no segment is read or
+      sent that was not received;
+    - every send has its receive, of the same segments and bytes;
+    - nothing deadlocks, under the model that the ring dialect states;
+    - every transfer is waited for once, and at most two received slices are held
+      at a time (the double buffer);
+    - attends of one result have one mask, one score and one scale.
+
+    A refusal shows rank, hop, op and reason. A program whose sizes or tables are
+    known at run time only is proved when they are bound, by whoever runs it
+    (`burst-run` does); here it gets a remark.
+
+    Options say which of the optimising passes were left out.
+  }];
+  let options = [
+    Option<"allowEmpty", "allow-empty", "bool", "false",
+           "Pairs that the mask rules out may be computed, and what nothing needs may travel "
+           "(without ring-drop-empty).">];
+}
+
+def PlanPass : Pass<"ring-plan", "::mlir::ModuleOp"> {
+  let summary = "prints what each rank sends and holds, as JSON";
+  let description = [{
+    Evaluates every rank's program without data: hops, messages, bytes sent per
+    tensor, peak bytes and peak received slices. One JSON object per program, on
+    the standard output.
+  }];
+  let options = [
+    ListOption<"extents", "extents", "int64_t",
+               "Values of the dynamic sizes, in the order of the program's "
+               "`ring.extent` arguments.">,
+    Option<"batch", "batch", "int64_t", "1", "The batch size, where it is dynamic.">];
+}
+
+def ExplainPass : Pass<"burst-explain", "::mlir::ModuleOp"> {
+  let summary = "prints the schedule as a table that a person reads";
+  let description = [{
+    Hop by hop, for every rank: which block it computes (empty, partial, full per
+    pair of segments), what it sends, and the bytes. A module that is not lowered
+    yet is lowered on a copy.
+  }];
+  let options = [
+    Option<"maxRanks", "max-ranks", "int64_t", "16",
+           "Ranks to show; of larger grids the first ones are shown.">];
+}
+
+#endif // BURST_PASSES_PASSES_TD

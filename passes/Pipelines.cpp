@@ -1,0 +1,42 @@
+//===- Pipelines.cpp - registration, and the named pipelines --------------===//
+#include "passes/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace burst {
+#define GEN_PASS_REGISTRATION
+#include "passes/Passes.h.inc"
+} // namespace burst
+
+void burst::registerPasses() { registerBurstPasses(); }
+
+void burst::buildRingPipeline(OpPassManager &pm,
+                              const RingPipelineOptions &options) {
+  // What is computed: one mechanism for masks and scores.
+  pm.addNestedPass<func::FuncOp>(createExpandNamesPass());
+  pm.addNestedPass<func::FuncOp>(createDeriveBoundsPass());
+  pm.addNestedPass<func::FuncOp>(createVerifyExpandedPass());
+  // The program of a rank.
+  pm.addPass(createPartitionPass());
+  pm.addNestedPass<func::FuncOp>(createVerifyPartitionedPass());
+  // Who sends what, when.
+  pm.addNestedPass<func::FuncOp>(createLowerToRingPass());
+  if (options.drop)
+    pm.addPass(createDropEmptyPass());
+  if (options.overlap)
+    pm.addNestedPass<func::FuncOp>(createOverlapPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createVerifyRingPass({/*allowEmpty=*/!options.drop}));
+}
+
+void burst::registerPipelines() {
+  PassPipelineRegistration<RingPipelineOptions>(
+      "burst-to-ring",
+      "From burst.attention over global tensors to proved ring programs",
+      buildRingPipeline);
+}

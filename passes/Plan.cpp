@@ -1,0 +1,78 @@
+//===- Plan.cpp - what each rank sends and holds --------------------------===//
+#include "passes/Plan.h"
+
+#include "passes/Machine/Audit.h"
+#include "passes/Passes.h"
+
+namespace burst {
+#define GEN_PASS_DEF_PLANPASS
+#include "passes/Passes.h.inc"
+} // namespace burst
+
+using namespace mlir;
+using namespace burst;
+
+std::string burst::argumentName(func::FuncOp program, unsigned index) {
+  if (auto name = program.getArgAttrOfType<StringAttr>(index, nameAttr))
+    return name.str();
+  return "arg" + std::to_string(index);
+}
+
+llvm::json::Object burst::toJson(func::FuncOp program,
+                                 const std::vector<Traffic> &traffic) {
+  llvm::json::Array ranks;
+  for (auto [rank, found] : llvm::enumerate(traffic)) {
+    llvm::json::Object bytes;
+    for (auto [argument, sent] : found.sentBytes)
+      bytes[argumentName(program, argument)] = sent;
+    ranks.push_back(llvm::json::Object{
+        {"rank", static_cast<int64_t>(rank)},
+        {"hops", found.hops},
+        {"messages", found.messages},
+        {"bytes_sent", found.totalBytes()},
+        {"bytes_sent_by_tensor", std::move(bytes)},
+        {"peak_slices", found.peakSlices},
+        {"peak_bytes", found.peakBytes},
+    });
+  }
+  return llvm::json::Object{{"program", program.getName()},
+                            {"ranks", static_cast<int64_t>(traffic.size())},
+                            {"per_rank", std::move(ranks)}};
+}
+
+namespace {
+struct PlanPass : burst::impl::PlanPassBase<PlanPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<func::FuncOp>())
+      if (program->hasAttr(ring::gridAttr) && failed(print(program)))
+        signalPassFailure();
+  }
+
+  LogicalResult print(func::FuncOp program) {
+    for (auto [index, argument] : llvm::enumerate(program.getArguments()))
+      if (!program.getArgAttr(index, ring::shardAttr) &&
+          !program.getArgAttr(index, ring::extentAttr) &&
+          !argument.use_empty())
+        return program.emitError("argument ")
+               << index << " is a captured value, which is known at run time "
+               << "only: burst-run --json shows the plan for given values";
+    std::unique_ptr<Simulation> simulation = Simulation::create(program);
+    if (!simulation)
+      return failure();
+    Sizes sizes{batch, SmallVector<int64_t>(extents.begin(), extents.end())};
+    FailureOr<std::vector<Argument>> globals = describeGlobals(program, sizes);
+    if (failed(globals))
+      return failure();
+    std::vector<Traffic> traffic;
+    if (auto counterexample = plan(*simulation, *globals, traffic)) {
+      report(program, *counterexample);
+      return failure();
+    }
+    llvm::outs() << llvm::formatv(
+        "{0:2}\n", llvm::json::Value(toJson(program, traffic)));
+    return success();
+  }
+};
+} // namespace

@@ -1,0 +1,20 @@
+//===- Plan.h - plans for people and programs -------------------*- C++ -*-===//
+#ifndef BURST_PASSES_PLAN_H
+#define BURST_PASSES_PLAN_H
+
+#include "passes/Machine/Simulation.h"
+
+#include "llvm/Support/JSON.h"
+
+namespace burst {
+
+/// The `burst.name` of an argument, else `arg0`, `arg1`, ...
+std::string argumentName(mlir::func::FuncOp program, unsigned index);
+
+/// A program's traffic as `ring-plan` prints it.
+llvm::json::Object toJson(mlir::func::FuncOp program,
+                          const std::vector<Traffic> &traffic);
+
+} // namespace burst
+
+#endif // BURST_PASSES_PLAN_H

@@ -1,0 +1,60 @@
+//===- VerifyPhases.cpp - what each phase must leave behind ---------------===//
+#include "passes/Passes.h"
+
+namespace burst {
+#define GEN_PASS_DEF_VERIFYEXPANDEDPASS
+#define GEN_PASS_DEF_VERIFYPARTITIONEDPASS
+#include "passes/Passes.h.inc"
+} // namespace burst
+
+using namespace mlir;
+using namespace burst;
+
+static LogicalResult verifyExpanded(AttentionOp op) {
+  if (op.getMaskNamesAttr() || op.getScoreNamesAttr())
+    return op.emitOpError("still has named masks or scores behind "
+                          "burst-expand-names");
+  if (!op.getMask().empty() && op.getBounds().empty())
+    return op.emitOpError("has a mask without bounds behind "
+                          "burst-derive-bounds");
+  return success();
+}
+
+static LogicalResult verifyPartitioned(AttentionOp op) {
+  if (!op->getParentOfType<func::FuncOp>()->hasAttr(ring::gridAttr))
+    return op.emitOpError("stands in a function without 'ring.grid' behind "
+                          "burst-partition");
+  for (Value value : {op.getQuery(), op.getKey(), op.getValue()})
+    if (!value.getDefiningOp<UnshardOp>())
+      return op.emitOpError("takes a tensor that is no burst.unshard");
+  for (Operation *user : op->getUsers())
+    if (!isa<ShardOp>(user))
+      return op.emitOpError("has a result that is used by another op than "
+                            "burst.shard");
+  return success();
+}
+
+/// Runs `verify` on every attention of a function.
+static bool holds(func::FuncOp function,
+                  function_ref<LogicalResult(AttentionOp)> verify) {
+  return !function
+              .walk([&](AttentionOp op) -> WalkResult { return verify(op); })
+              .wasInterrupted();
+}
+
+namespace {
+struct VerifyExpanded : burst::impl::VerifyExpandedPassBase<VerifyExpanded> {
+  void runOnOperation() override {
+    if (!holds(getOperation(), verifyExpanded))
+      signalPassFailure();
+  }
+};
+
+struct VerifyPartitioned
+    : burst::impl::VerifyPartitionedPassBase<VerifyPartitioned> {
+  void runOnOperation() override {
+    if (!holds(getOperation(), verifyPartitioned))
+      signalPassFailure();
+  }
+};
+} // namespace

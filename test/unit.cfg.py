@@ -1,0 +1,18 @@
+"""The tests that are programs: each case of gtest counts as a test."""
+
+import os
+
+import lit.formats
+
+config.name = "burst-unit"
+config.test_source_root = os.path.join(config.burst_build, "test", "unit")
+config.test_exec_root = config.test_source_root
+
+# Only what this build makes: an earlier one may have left programs behind.
+programs = set(filter(None, config.burst_unittests))
+for program in programs:
+    if not os.path.exists(os.path.join(config.test_source_root, program)):
+        lit_config.fatal(f"unit test {program} is not built, build burst-test-depends first")
+config.test_format = lit.formats.GoogleTest(".", "")
+config.test_format.test_suffixes = programs
+config.test_format.test_prefixes = programs

@@ -1,0 +1,130 @@
+//===- Compare.cpp - Results against the oracle's -------------------------===//
+
+#include "tools/oracle/Oracle.h"
+#include "tools/oracle/Require.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <limits>
+#include <sstream>
+
+using namespace burst::oracle;
+
+static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+int64_t burst::oracle::outOffset(const Sizes &sizes, const Row &row) {
+  return ((row.b * sizes.queries + row.i) * sizes.queryHeads + row.h) *
+         sizes.valueDim;
+}
+
+int64_t burst::oracle::lseOffset(const Sizes &sizes, const Row &row) {
+  return (row.b * sizes.queryHeads + row.h) * sizes.queries + row.i;
+}
+
+double Result::outBound(size_t row, int64_t d,
+                        const Tolerance &tolerance) const {
+  double scale = magnitude[row * sizes.valueDim + d];
+  if (scale == 0)
+    return 0;
+  double relative = tolerance.score * amplification[row] + tolerance.value;
+  return relative * scale + tolerance.underflow * underflowScale[row];
+}
+
+double Result::lseBound(size_t row, const Tolerance &tolerance) const {
+  return tolerance.score * (amplification[row] + std::abs(lse[row]));
+}
+
+namespace {
+
+/// Collects the deviation of one tensor, element by element.
+class Collector {
+public:
+  void add(const Row &row, int64_t d, double actual, double expected,
+           double bound) {
+    ++result.checked;
+    double error, ratio;
+    if (std::isfinite(actual) && std::isfinite(expected)) {
+      error = std::abs(actual - expected);
+      // Without error any bound will do, also 0. With a bound that is not
+      // finite nothing would be compared.
+      ratio = error == 0 ? 0 : std::isfinite(bound) ? error / bound : infinity;
+      squaredError += error * error;
+      squaredNorm += expected * expected;
+    } else {
+      error = ratio = actual == expected ? 0 : infinity;
+      result.nonFinite += !std::isfinite(actual) && std::isfinite(expected);
+    }
+    result.failed += ratio > 1;
+    result.largestError = std::max(result.largestError, error);
+    if (result.checked > 1 && ratio <= result.worstRatio)
+      return;
+    result.worstRatio = ratio;
+    result.row = row;
+    result.d = d;
+    result.actual = actual;
+    result.expected = expected;
+    result.bound = bound;
+  }
+
+  Deviation take() {
+    if (squaredError > 0)
+      result.relativeError = std::sqrt(squaredError / squaredNorm);
+    return result;
+  }
+
+private:
+  Deviation result;
+  double squaredError = 0, squaredNorm = 0;
+};
+
+} // namespace
+
+Verdict burst::oracle::compare(const Result &expected,
+                               std::span<const double> out,
+                               std::span<const double> lse,
+                               const Tolerance &tolerance) {
+  const Sizes &sizes = expected.sizes;
+  require(int64_t(out.size()) == sizes.outElements(), "wrong size of out");
+  require(lse.empty() || int64_t(lse.size()) == sizes.lseElements(),
+          "wrong size of lse");
+  Collector outs, lses;
+  for (size_t r = 0; r != expected.rows.size(); ++r) {
+    const Row &row = expected.rows[r];
+    for (int64_t d = 0; d != sizes.valueDim; ++d)
+      outs.add(row, d, out[outOffset(sizes, row) + d],
+               expected.out[r * sizes.valueDim + d],
+               expected.outBound(r, d, tolerance));
+    if (!lse.empty())
+      lses.add(row, 0, lse[lseOffset(sizes, row)], expected.lse[r],
+               expected.lseBound(r, tolerance));
+  }
+  return {outs.take(), lses.take()};
+}
+
+static void print(std::ostream &os, const char *name, const Deviation &dev,
+                  bool hasDim) {
+  os << name << ": ";
+  if (dev.checked == 0) {
+    os << "not compared";
+    return;
+  }
+  os << (dev.failed ? "FAILED, " : "ok, ") << dev.checked << " compared, "
+     << dev.failed << " wrong, " << dev.nonFinite << " wrongly not finite; "
+     << std::setprecision(3) << "largest error " << dev.largestError
+     << ", relative error " << dev.relativeError << ", worst error/bound "
+     << dev.worstRatio << " at b=" << dev.row.b << " h=" << dev.row.h
+     << " i=" << dev.row.i;
+  if (hasDim)
+    os << " d=" << dev.d;
+  os << std::setprecision(17) << ": " << dev.actual << ", expected "
+     << dev.expected << std::setprecision(3) << " within " << dev.bound;
+}
+
+std::string Verdict::text() const {
+  std::ostringstream os;
+  print(os, "out", out, /*hasDim=*/true);
+  os << '\n';
+  print(os, "lse", lse, /*hasDim=*/false);
+  return os.str();
+}
