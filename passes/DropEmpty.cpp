@@ -29,6 +29,12 @@ struct Emit {
   Value add(Value a, Value b) const {
     return arith::AddIOp::create(builder, loc, a, b);
   }
+  Value mul(Value a, Value b) const {
+    return arith::MulIOp::create(builder, loc, a, b);
+  }
+  Value select(Value condition, Value a, Value b) const {
+    return arith::SelectOp::create(builder, loc, condition, a, b);
+  }
   Value both(Value a, Value b) const {
     return arith::AndIOp::create(builder, loc, a, b);
   }
@@ -48,11 +54,12 @@ struct Emit {
 
 /// Makes the function that says what an attend needs, for all ranks:
 ///
-///   (Sq, Sk, B, captures of the mask) -> (need[r][o][a][b], reach[o][b])
+///   (Sq, Sk, B, captures of the mask) -> (need[r][o][a][b], reach[o][b], step)
 ///
 /// need: whether any pair of segment a of rank r and segment b of owner o is
-/// kept. reach: how many hops segment b of owner o travels round the ring, that
-/// is the distance of the farthest rank that needs it.
+/// kept. step: the direction of the ring, 1 or P - 1, in which less travels.
+/// reach: how many hops segment b of owner o travels in that direction, that is
+/// the distance of the farthest rank that needs it.
 class NeedFunction {
 public:
   NeedFunction(ring::AttendOp attend, SymbolTable &symbols)
@@ -78,7 +85,10 @@ private:
   Box segment(Emit &e, ring::LayoutAttr layout, Value owner, Value index,
               int64_t count, Value extent);
   Value needOf(OpBuilder &builder, ValueRange indices, ValueRange args);
-  Value reachOf(OpBuilder &builder, ValueRange indices, Value need);
+  Value reachOf(OpBuilder &builder, ValueRange indices, Value need,
+                int64_t step);
+  Value reachTable(OpBuilder &builder, Value need, int64_t step);
+  Value cost(OpBuilder &builder, Value reach, Value extent);
 
   ring::AttendOp attend;
   SymbolTable &symbols;
@@ -102,11 +112,9 @@ NeedFunction::Box NeedFunction::segment(Emit &e, ring::LayoutAttr layout,
       continue;
     }
     Value chosen = e.compare(arith::CmpIPredicate::eq, index, e.index(s));
-    auto select = [&](Value a, Value b) -> Value {
-      return arith::SelectOp::create(e.builder, loc, chosen, a, b);
-    };
-    box = {select(op.getBegin(), box.begin), select(op.getEnd(), box.end),
-           select(empty, box.isEmpty)};
+    box = {e.select(chosen, op.getBegin(), box.begin),
+           e.select(chosen, op.getEnd(), box.end),
+           e.select(chosen, empty, box.isEmpty)};
   }
   return box;
 }
@@ -134,24 +142,54 @@ Value NeedFunction::needOf(OpBuilder &builder, ValueRange indices,
   return e.both(some, may);
 }
 
-Value NeedFunction::reachOf(OpBuilder &builder, ValueRange indices,
-                            Value need) {
+/// The distance of the farthest rank that needs a segment, going by `step`.
+Value NeedFunction::reachOf(OpBuilder &builder, ValueRange indices, Value need,
+                            int64_t step) {
   Emit e{builder, loc};
   auto loop = scf::ForOp::create(
       builder, loc, e.index(1), e.index(parts), e.index(1),
       ValueRange{e.index(0)},
       [&](OpBuilder &inner, Location, Value hop, ValueRange reach) {
         Emit e{inner, loc};
-        Value rank = e.mod(e.add(indices[0], hop), parts);
+        Value far = e.mul(hop, e.index(step));
+        Value rank = e.mod(e.add(indices[0], far), parts);
         Value needed;
         for (int64_t a = 0; a < numA; ++a) {
           Value one =
               e.extract(need, {rank, indices[0], e.index(a), indices[1]});
           needed = needed ? e.either(needed, one) : one;
         }
-        Value next =
-            arith::SelectOp::create(inner, loc, needed, hop, reach.front());
-        scf::YieldOp::create(inner, loc, next);
+        scf::YieldOp::create(inner, loc,
+                             e.select(needed, hop, reach.front()));
+      });
+  return loop.getResult(0);
+}
+
+Value NeedFunction::reachTable(OpBuilder &builder, Value need, int64_t step) {
+  return tensor::GenerateOp::create(
+      builder, loc, reachType(), ValueRange(),
+      [&](OpBuilder &inner, Location, ValueRange indices) {
+        tensor::YieldOp::create(inner, loc,
+                                reachOf(inner, indices, need, step));
+      });
+}
+
+/// How many positions travel in all, times their hops.
+Value NeedFunction::cost(OpBuilder &builder, Value reach, Value extent) {
+  Emit e{builder, loc};
+  auto loop = scf::ForOp::create(
+      builder, loc, e.index(0), e.index(parts), e.index(1),
+      ValueRange{e.index(0)},
+      [&](OpBuilder &inner, Location, Value owner, ValueRange cost) {
+        Emit e{inner, loc};
+        Value sum = cost.front();
+        for (int64_t b = 0; b < numB; ++b) {
+          auto segment = ring::SegmentOp::create(
+              inner, loc, b, attend.getKeyLayout(), owner, extent);
+          Value hops = e.extract(reach, {owner, e.index(b)});
+          sum = e.add(sum, e.mul(segment.getCount(), hops));
+        }
+        scf::YieldOp::create(inner, loc, sum);
       });
   return loop.getResult(0);
 }
@@ -163,22 +201,34 @@ func::FuncOp NeedFunction::create() {
   llvm::append_range(inputs, attend.getMaskCaptures().getTypes());
   auto function = func::FuncOp::create(
       builder, loc, (parent.getName() + "_needs").str(),
-      builder.getFunctionType(inputs, {needType(), reachType()}));
+      builder.getFunctionType(
+          inputs, {needType(), reachType(), builder.getIndexType()}));
   function.setPrivate();
   symbols.insert(function);
   builder.setInsertionPointToStart(function.addEntryBlock());
   ValueRange args = function.getArguments();
-  auto need = tensor::GenerateOp::create(
+  Emit e{builder, loc};
+  Value need = tensor::GenerateOp::create(
       builder, loc, needType(), ValueRange(),
       [&](OpBuilder &inner, Location, ValueRange indices) {
         tensor::YieldOp::create(inner, loc, needOf(inner, indices, args));
       });
-  auto reach = tensor::GenerateOp::create(
+  Value ahead = reachTable(builder, need, 1);
+  Value behind = reachTable(builder, need, parts - 1);
+  Value goesBack = e.compare(arith::CmpIPredicate::ult,
+                             cost(builder, behind, args[1]),
+                             cost(builder, ahead, args[1]));
+  Value reach = tensor::GenerateOp::create(
       builder, loc, reachType(), ValueRange(),
       [&](OpBuilder &inner, Location, ValueRange indices) {
-        tensor::YieldOp::create(inner, loc, reachOf(inner, indices, need));
+        Emit e{inner, loc};
+        tensor::YieldOp::create(
+            inner, loc,
+            e.select(goesBack, e.extract(behind, indices),
+                     e.extract(ahead, indices)));
       });
-  func::ReturnOp::create(builder, loc, ValueRange{need, reach});
+  Value step = e.select(goesBack, e.index(parts - 1), e.index(1));
+  func::ReturnOp::create(builder, loc, ValueRange{need, reach, step});
   return function;
 }
 
@@ -189,7 +239,7 @@ func::FuncOp NeedFunction::create() {
 namespace {
 /// What was found to be needed, at the top of a rank's program.
 struct Needs {
-  Value need, reach;
+  Value need, reach, step;
 };
 } // namespace
 
@@ -216,7 +266,7 @@ static Needs callNeeds(ring::AttendOp attend, func::FuncOp function) {
   Value batch = tensor::DimOp::create(builder, loc, query, zero);
   operands.insert(operands.begin() + 2, batch);
   auto call = func::CallOp::create(builder, loc, function, operands);
-  return {call.getResult(0), call.getResult(1)};
+  return {call.getResult(0), call.getResult(1), call.getResult(2)};
 }
 
 static void flagAttend(ring::AttendOp attend, Needs needs) {
@@ -231,16 +281,17 @@ static void flagAttend(ring::AttendOp attend, Needs needs) {
   attend.getPairsMutable().assign(pairs);
 }
 
-/// A slice has come (rank - owner) mod P hops; segment b goes on while that is
-/// less than its reach. What arrives here has come one hop more.
+/// A slice has come (rank - owner) * step mod P hops, for step is its own
+/// inverse; segment b goes on while that is less than its reach. What arrives
+/// here has come one hop more.
 static void flagStart(ring::StartOp start, Value rank, Needs needs) {
   OpBuilder builder(start);
   Emit e{builder, start.getLoc()};
   int64_t parts = start.getLayout().getParts();
   auto distance = [&](Value owner) {
-    Value ahead = arith::SubIOp::create(
+    Value between = arith::SubIOp::create(
         builder, e.loc, e.add(rank, e.index(parts)), owner);
-    return e.mod(ahead, parts);
+    return e.mod(e.mul(between, needs.step), parts);
   };
   Value sent = distance(start.getOwner());
   Value received = distance(start.getReceivedOwner());
@@ -258,25 +309,24 @@ static void flagStart(ring::StartOp start, Value rank, Needs needs) {
   start.getReceiveSegmentsMutable().assign(receiveFlags);
 }
 
-/// Whether `value` is (rank + offset) mod parts.
-static bool isNeighbour(Value value, Value rank, int64_t offset,
-                        int64_t parts) {
-  auto mod = value.getDefiningOp<arith::RemUIOp>();
+/// The step of the ring that passes on the slices of `attend`: in
+/// `to = (rank + step) mod P` as burst-lower-to-ring makes it, the constant 1.
+static arith::ConstantOp findStep(ring::AttendOp attend, ring::StartOp start) {
+  auto mod = start.getTo().getDefiningOp<arith::RemUIOp>();
   auto sum = mod ? mod.getLhs().getDefiningOp<arith::AddIOp>() : nullptr;
-  return sum && sum.getLhs() == rank &&
-         getConstantIntValue(sum.getRhs()) == offset &&
-         getConstantIntValue(mod.getRhs()) == parts;
+  if (!sum || sum.getLhs() != attend.getQueryOwner() ||
+      getConstantIntValue(sum.getRhs()) != 1 ||
+      getConstantIntValue(mod.getRhs()) != start.getLayout().getParts())
+    return nullptr;
+  return sum.getRhs().getDefiningOp<arith::ConstantOp>();
 }
 
-/// The transfer that passes on the slices of `attend` to the next rank.
+/// The transfer that passes on the slices of `attend`.
 static ring::StartOp findStart(ring::AttendOp attend) {
-  int64_t parts = attend.getKeyLayout().getParts();
   for (Operation *user : attend.getKeys().front().getUsers())
-    if (auto start = dyn_cast<ring::StartOp>(user))
-      if (isNeighbour(start.getTo(), attend.getQueryOwner(), 1, parts) &&
-          isNeighbour(start.getFrom(), attend.getQueryOwner(), parts - 1,
-                      parts))
-        return start;
+    if (auto start = dyn_cast<ring::StartOp>(user);
+        start && findStep(attend, start))
+      return start;
   return nullptr;
 }
 
@@ -306,8 +356,10 @@ static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
       if (!sameNeeds(first, op))
         return false;
       flagAttend(op, needs);
-      if (ring::StartOp start = findStart(op))
+      if (ring::StartOp start = findStart(op)) {
         flagStart(start, op.getQueryOwner(), needs);
+        findStep(op, start).getResult().replaceAllUsesWith(needs.step);
+      }
       return true;
     });
   }

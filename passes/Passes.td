@@ -138,9 +138,12 @@ def DropEmptyPass : Pass<"ring-drop-empty", "::mlir::ModuleOp"> {
   let description = [{
     From the bounds of an attend's mask, a private function is made that says for
     all ranks r, owners o and segments a, b of their layouts whether any pair is
-    needed, and how many hops segment b of o must travel. It depends on sizes and
-    captured tables only, not on the rank. The attend then gets a flag per pair
-    of segments, the transfers of its slices a flag per segment.
+    needed, in which direction of the ring less travels, and how many hops
+    segment b of o must travel in that direction. It depends on sizes and captured
+    tables only, not on the rank. The attend then gets a flag per pair of
+    segments, the transfers of its slices a flag per segment, and the ring its
+    direction. (Under a causal mask the second zigzag chunk of an owner is needed
+    by lower ranks only: going down, a quarter of all bytes need not travel.)
 
     Needs `burst-derive-bounds` before `burst-lower-to-ring`. An attend without
     bounds needs everything and is left alone.

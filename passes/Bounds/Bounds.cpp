@@ -113,6 +113,8 @@ void Interpreter::bind(BlockArgument parameter, const Argument &argument) {
   std::optional<unsigned> width = widthOf(type);
   Known known = unknown(type);
   auto scalar = [&](Value value, int64_t lo, int64_t hi) {
+    if (lo > hi) // as callers may say of an empty rectangle
+      return emitter.scalar(value);
     return emitter.scalar(value, std::max(lo, llvm::minIntN(*width)),
                           std::min(hi, llvm::maxIntN(*width)));
   };

@@ -73,16 +73,19 @@ Bool Domain::productFits(Span x, Span y) {
 Span Domain::corners(Step step, Span x, int inX, Span y, int inY) {
   // The least value is at the low end of an operand in which the step rises, at
   // the high end of one in which it falls, at either if that varies.
+  auto ends = [](Span s, int direction) -> SmallVector<Scalar, 2> {
+    if (direction == 0)
+      return {s.lo, s.hi};
+    return {direction < 0 ? s.lo : s.hi};
+  };
   auto extreme = [&](Step pick, int towards) {
-    std::optional<Scalar> result;
-    for (int atX : {-1, 1})
-      for (int atY : {-1, 1}) {
-        if (inX * atX * towards < 0 || inY * atY * towards < 0)
-          continue;
-        Scalar value = (e.*step)(atX < 0 ? x.lo : x.hi, atY < 0 ? y.lo : y.hi);
-        result = result ? (e.*pick)(*result, value) : value;
-      }
-    return *result;
+    SmallVector<Scalar, 2> xs = ends(x, inX * towards),
+                           ys = ends(y, inY * towards);
+    Scalar result = (e.*step)(xs.front(), ys.front());
+    for (Scalar atX : xs)
+      for (Scalar atY : ys)
+        result = (e.*pick)(result, (e.*step)(atX, atY));
+    return result;
   };
   return {extreme(&Emitter::min, -1), extreme(&Emitter::max, 1)};
 }

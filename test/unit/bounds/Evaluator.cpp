@@ -17,7 +17,7 @@ namespace burst::test {
 
 namespace {
 
-__extension__ typedef __int128 Wide;
+using Wide = __int128;
 
 /// The result of an integer op on values of some width; the signed and unsigned
 /// numbers of both operands are at hand.
@@ -28,7 +28,7 @@ struct Operands {
   int64_t least;
 };
 
-enum class Outcome { Value, Poison, Undefined };
+enum class Outcome : uint8_t { Value, Poison, Undefined };
 
 Outcome divide(Operation *op, const Operands &o, Wide &result) {
   bool isUnsigned = isa<arith::DivUIOp, arith::CeilDivUIOp, arith::RemUIOp>(op);
@@ -56,11 +56,11 @@ Outcome shift(Operation *op, const Operands &o, Wide &result) {
   if (o.v >= o.width)
     return Outcome::Poison;
   if (isa<arith::ShLIOp>(op))
-    result = Wide(o.u << o.v);
+    result = o.u << o.v;
   else if (isa<arith::ShRSIOp>(op))
     result = o.x >> o.v;
   else
-    result = Wide(o.u >> o.v);
+    result = o.u >> o.v;
   return Outcome::Value;
 }
 
@@ -72,16 +72,16 @@ Outcome compute(Operation *op, const Operands &o, Wide &result) {
   if (isa<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(op))
     return shift(op, o, result);
   result = TypeSwitch<Operation *, Wide>(op)
-               .Case([&](arith::AddIOp) { return Wide(o.u + o.v); })
-               .Case([&](arith::SubIOp) { return Wide(o.u - o.v); })
-               .Case([&](arith::MulIOp) { return Wide(o.u * o.v); })
-               .Case([&](arith::MinSIOp) { return Wide(std::min(o.x, o.y)); })
-               .Case([&](arith::MaxSIOp) { return Wide(std::max(o.x, o.y)); })
-               .Case([&](arith::MinUIOp) { return Wide(std::min(o.u, o.v)); })
-               .Case([&](arith::MaxUIOp) { return Wide(std::max(o.u, o.v)); })
-               .Case([&](arith::AndIOp) { return Wide(o.u & o.v); })
-               .Case([&](arith::OrIOp) { return Wide(o.u | o.v); })
-               .Case([&](arith::XOrIOp) { return Wide(o.u ^ o.v); })
+               .Case([&](arith::AddIOp) -> Wide { return o.u + o.v; })
+               .Case([&](arith::SubIOp) -> Wide { return o.u - o.v; })
+               .Case([&](arith::MulIOp) { return Wide(o.u) * Wide(o.v); })
+               .Case([&](arith::MinSIOp) -> Wide { return std::min(o.x, o.y); })
+               .Case([&](arith::MaxSIOp) -> Wide { return std::max(o.x, o.y); })
+               .Case([&](arith::MinUIOp) -> Wide { return std::min(o.u, o.v); })
+               .Case([&](arith::MaxUIOp) -> Wide { return std::max(o.u, o.v); })
+               .Case([&](arith::AndIOp) -> Wide { return o.u & o.v; })
+               .Case([&](arith::OrIOp) -> Wide { return o.u | o.v; })
+               .Case([&](arith::XOrIOp) -> Wide { return o.u ^ o.v; })
                .Default([](Operation *op) -> Wide {
                  llvm::report_fatal_error(op->getName().getStringRef());
                });
@@ -163,7 +163,7 @@ bool range(ArrayRef<Cell> operands, Cell &least, Cell &greatest) {
   std::vector<Cell> indices(rank + 1);
   indices[0].table = &table;
   for (unsigned dim = 0; dim < rank; ++dim)
-    indices[dim + 1] = operands[1 + 2 * dim];
+    indices[dim + 1] = operands[size_t(2) * dim + 1];
   bool first = true;
   while (true) {
     Cell element;
@@ -175,8 +175,8 @@ bool range(ArrayRef<Cell> operands, Cell &least, Cell &greatest) {
         first ? element.number : std::max(greatest.number, element.number);
     first = false;
     unsigned dim = rank;
-    while (dim > 0 && indices[dim].number >= operands[2 * dim].number) {
-      indices[dim] = operands[2 * dim - 1];
+    while (dim > 0 && indices[dim].number >= operands[size_t(2) * dim].number) {
+      indices[dim] = operands[size_t(2) * dim - 1];
       --dim;
     }
     if (dim == 0)

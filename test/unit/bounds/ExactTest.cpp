@@ -118,7 +118,7 @@ void ExactTest::checkAll(int64_t sq, int64_t sk, const Table &ids) {
 TEST_P(ExactTest, AllRectangles) {
   Table ids;
   ids.shape = {7};
-  for (std::vector<int64_t> elements :
+  for (const std::vector<int64_t> &elements :
        std::vector<std::vector<int64_t>>{{0, 0, 0, 0, 0, 0, 0},
                                          {0, 0, 1, 1, 1, 4, 4},
                                          {1, 2, 3, 4, 5, 6, 7}}) {

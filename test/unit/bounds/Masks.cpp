@@ -75,7 +75,7 @@ Emitted::Emitted(Region &mask, Style style, ArrayRef<Extent> within,
   bounds::Truth truth =
       bounds::emit(builder, mask.getLoc(), mask, arguments, tableRange);
   SmallVector<Value> results{truth.may, truth.must};
-  program.emplace(*block, results);
+  program = std::make_unique<Program>(*block, results);
   OperationState yield(mask.getLoc(), "test.yield");
   yield.addOperands(results);
   builder.create(yield);

@@ -71,7 +71,7 @@ private:
   /// For each argument of the mask, the arguments of the block that stand for
   /// it.
   llvm::SmallVector<unsigned> numValues;
-  std::optional<Program> program;
+  std::unique_ptr<Program> program;
 };
 
 /// What a mask keeps of a rectangle, by trying all points with defined

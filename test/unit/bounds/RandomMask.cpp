@@ -123,7 +123,7 @@ void Generator::addArguments() {
   addArgument(index, {sq, sq}, random.chance(80));
   addArgument(index, {sk, sk}, random.chance(80));
   int numRanges = 0;
-  for (int count = random.within(0, 3); count > 0; --count) {
+  for (int64_t count = random.within(0, 3); count > 0; --count) {
     if (random.chance(10)) {
       addArgument(b.getF32Type(), {random.within(-5, 5), 0}, true);
       mask.rectangle.back().hi = mask.rectangle.back().lo;
@@ -148,7 +148,7 @@ void Generator::addArguments() {
 }
 
 void Generator::addTables() {
-  for (int count = random.within(0, 2); count > 0; --count) {
+  for (int64_t count = random.within(0, 2); count > 0; --count) {
     Type element = random.chance(10) ? Type(b.getF32Type()) : drawType(true);
     Table &table = mask.tables.emplace_back();
     SmallVector<int64_t> type;
@@ -203,9 +203,9 @@ Value Generator::any(Type type) {
   if (candidates.empty() || random.chance(25))
     return constant(type, type.isInteger(1) ? random.within(0, 1)
                                             : random.number(widthOf(type)));
+  auto last = static_cast<int64_t>(candidates.size()) - 1;
   if (random.chance(50))
-    return candidates[random.within(candidates.size() / 2,
-                                    candidates.size() - 1)];
+    return candidates[random.within(last / 2, last)];
   return random.pick(candidates);
 }
 
@@ -457,11 +457,11 @@ RandomMask Generator::draw(bool isUsual) {
   mask.isUsual = isUsual;
   if (isUsual) {
     Value keep = idiom();
-    for (int count = random.within(0, 2); count > 0; --count)
+    for (int64_t count = random.within(0, 2); count > 0; --count)
       keep = combine(keep, idiom());
     pool.push_back(keep);
   } else {
-    for (int count = random.within(2, 16); count > 0; --count)
+    for (int64_t count = random.within(2, 16); count > 0; --count)
       addRandomOp();
     Type type = drawType(true);
     pool.push_back(compare(drawPredicate(), any(type), any(type)));

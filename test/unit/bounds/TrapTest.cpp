@@ -160,6 +160,26 @@ TEST_F(TrapTest, RemainderHasTheSignOfTheDividend) {
   EXPECT_EQ(decide(body, {-9, -1}, {0, 0}), kSome);
 }
 
+TEST_F(TrapTest, RemainderOfNegativeNumbersWithinOneBlock) {
+  const char *body = R"(
+    %c4 = arith.constant 4 : index
+    %c-2 = arith.constant -2 : index
+    %r = arith.remsi %i, %c4 : index
+    %keep = arith.cmpi sge, %r, %c-2 : index)";
+  EXPECT_EQ(decide(body, {-6, -5}, {0, 0}), kAll); // -2 and -1
+  EXPECT_EQ(decide(body, {-7, -7}, {0, 0}), kNone);
+}
+
+TEST_F(TrapTest, RemainderByNegativeNumbers) {
+  const char *body = R"(
+    %c2 = arith.constant 2 : index
+    %r = arith.remsi %i, %j : index
+    %keep = arith.cmpi slt, %r, %c2 : index)";
+  EXPECT_EQ(decide(body, {4, 9}, {-5, -3}), kSome); // 9 rem -5 = 4
+  EXPECT_EQ(decide(body, {4, 9}, {-2, -1}), kAll);
+  EXPECT_EQ(decide(body, {-9, -4}, {-5, -3}), kAll);
+}
+
 TEST_F(TrapTest, RemainderWithinOneBlockIsExact) {
   const char *body = R"(
     %c64 = arith.constant 64 : index
