@@ -152,13 +152,11 @@ TEST_F(PropertyTest, SoundOnRandomMasks) {
       scores[usual][style].print(names[usual][style]);
   if (count < 1000)
     return; // too few to say how often
-  // A library that decides nothing would be sound. These floors are a little
-  // below what was measured.
-  EXPECT_GT(scores[1][0].found(), 0.5);
-  EXPECT_GT(scores[1][1].found(), 0.5);
-  EXPECT_GT(scores[1][2].found(), 0.5);
-  EXPECT_GT(scores[0][0].found(), 0.5);
-  EXPECT_GT(scores[0][2].found(), 0.5);
+  // A library that decides nothing would be sound, too. About 95 % were
+  // measured.
+  for (auto &ofKind : scores)
+    for (const Score &score : ofKind)
+      EXPECT_GT(score.found(), 0.9);
 }
 
 } // namespace

@@ -95,11 +95,14 @@ private:
   std::vector<Value> pool, tables, sorted;
 };
 
-/// Positions are small, or anywhere: overflow is what many traps are about.
+/// Positions are small, other numbers may be amounts and divisors, or anything:
+/// overflow is what many traps are about.
 Extent Generator::drawExtent(unsigned width, bool isPosition) {
-  int64_t base = isPosition && random.chance(75) ? random.within(0, 20)
-                                                 : random.number(width);
   int64_t most = signExtend((uint64_t(1) << (width - 1)) - 1, width);
+  int64_t base = random.number(width);
+  if (random.chance(75))
+    base = isPosition ? random.within(0, 20) : random.within(-5, 5);
+  base = std::clamp(base, ~most, most);
   int64_t more = random.pick<int64_t>({0, 0, 1, 2, 4, 7});
   return {base, base > most - more ? most : base + more};
 }
@@ -232,6 +235,10 @@ Value Generator::binary(Type type) {
   Value x = any(type), y = any(type);
   if (!type.isInteger(1) && random.chance(15))
     y = smallConstant(type);
+  if (random.chance(15))
+    for (BlockArgument argument : block->getArguments())
+      if (argument.getType() == type && !mask.captured[argument.getArgNumber()])
+        y = argument; // the last one is not a position
   if (random.chance(4))
     y = x;
   switch (type.isInteger(1) && random.chance(70) ? random.within(0, 2)
@@ -271,11 +278,11 @@ Value Generator::binary(Type type) {
   case 16:
     return make<arith::MaxUIOp>(x, y);
   case 17:
-    return make<arith::ShLIOp>(x, random.chance(70) ? smallConstant(type) : y);
+    return make<arith::ShLIOp>(x, random.chance(50) ? smallConstant(type) : y);
   case 18:
-    return make<arith::ShRSIOp>(x, random.chance(70) ? smallConstant(type) : y);
+    return make<arith::ShRSIOp>(x, random.chance(50) ? smallConstant(type) : y);
   case 19:
-    return make<arith::ShRUIOp>(x, random.chance(70) ? smallConstant(type) : y);
+    return make<arith::ShRUIOp>(x, random.chance(50) ? smallConstant(type) : y);
   default:
     return math::AbsIOp::create(b, loc, x);
   }

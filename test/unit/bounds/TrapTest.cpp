@@ -42,6 +42,10 @@ protected:
       EXPECT_TRUE(decision) << "undefined behaviour in\n" << emitted.text();
       if (!first)
         first = decision;
+      // Where signs are not known statically the code may be coarser, not
+      // wrong.
+      if (style == Style::Open && openIsCoarse && decision == kSome)
+        continue;
       EXPECT_EQ(first, decision) << emitted.text();
     }
     return first.value_or(kSome);
@@ -70,6 +74,7 @@ protected:
   }
 
   std::unique_ptr<MLIRContext> context = makeContext();
+  bool openIsCoarse = false;
 };
 
 //===----------------------------------------------------------------------===//
@@ -172,9 +177,9 @@ TEST_F(TrapTest, RemainderOfNegativeNumbersWithinOneBlock) {
 
 TEST_F(TrapTest, RemainderByNegativeNumbers) {
   const char *body = R"(
-    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
     %r = arith.remsi %i, %j : index
-    %keep = arith.cmpi slt, %r, %c2 : index)";
+    %keep = arith.cmpi slt, %r, %c3 : index)";
   EXPECT_EQ(decide(body, {4, 9}, {-5, -3}), kSome); // 9 rem -5 = 4
   EXPECT_EQ(decide(body, {4, 9}, {-2, -1}), kAll);
   EXPECT_EQ(decide(body, {-9, -4}, {-5, -3}), kAll);
@@ -250,6 +255,42 @@ TEST_F(TrapTest, ShiftAmountsOutOfRange) {
   EXPECT_EQ(decide(body, {3, 4}, {60, 70}), kSome);
   EXPECT_EQ(decide(body, {3, 3}, {2, 2}), kAll);
   decide(body, {3, 3}, {-5, -1}); // means nothing, but must be defined
+}
+
+TEST_F(TrapTest, ShiftsByAmountsThatVary) {
+  openIsCoarse = true;
+  auto atLeast = [](StringRef op, int limit) {
+    return "%y = arith." + op.str() + " %i, %j : index\n%c = arith.constant " +
+           std::to_string(limit) +
+           " : index\n%keep = arith.cmpi sge, %y, %c : index";
+  };
+  EXPECT_EQ(decide(atLeast("shrsi", 2), {8, 9}, {1, 2}), kAll);
+  EXPECT_EQ(decide(atLeast("shrsi", 3), {8, 9}, {1, 2}), kSome);
+  EXPECT_EQ(decide(atLeast("shrsi", -2), {-8, -7}, {1, 2}), kSome);
+  EXPECT_EQ(decide(atLeast("shrsi", -1), {-8, -7}, {1, 2}), kNone);
+  EXPECT_EQ(decide(atLeast("shrui", 0), {-1, 1}, {0, 1}), kSome);
+  EXPECT_EQ(decide(atLeast("shrui", 0), {-1, 1}, {1, 2}), kAll);
+  EXPECT_EQ(decide(atLeast("shli", 8), {2, 3}, {2, 61}), kAll);
+  EXPECT_EQ(decide(atLeast("shli", 0), {2, 3}, {2, 62}), kSome);
+  EXPECT_EQ(decide(atLeast("shli", 0), {1, 1}, {0, 63}), kSome);
+}
+
+TEST_F(TrapTest, BitsOfNegativeNumbers) {
+  openIsCoarse = true;
+  auto atLeast = [](StringRef op, int limit) {
+    return "%y = arith." + op.str() + " %i, %j : index\n%c = arith.constant " +
+           std::to_string(limit) +
+           " : index\n%keep = arith.cmpi sge, %y, %c : index";
+  };
+  EXPECT_EQ(decide(atLeast("andi", -8), {-8, -5}, {-4, -1}), kAll);
+  EXPECT_EQ(decide(atLeast("andi", -4), {-8, -5}, {-4, -1}), kNone);
+  EXPECT_EQ(decide(atLeast("andi", 0), {-8, 5}, {3, 9}), kAll);
+  EXPECT_EQ(decide(atLeast("ori", 5), {4, 6}, {5, 9}), kAll);
+  EXPECT_EQ(decide(atLeast("ori", 0), {4, 6}, {-9, -5}), kNone);
+  EXPECT_EQ(decide(atLeast("xori", 0), {-8, -5}, {-4, -1}), kAll);
+  EXPECT_EQ(decide(atLeast("xori", 0), {-8, 0}, {1, 1}),
+            kSome); // 0 is not negative
+  EXPECT_EQ(decide(atLeast("xori", 8), {0, 3}, {4, 7}), kNone);
 }
 
 TEST_F(TrapTest, EqualOperands) {

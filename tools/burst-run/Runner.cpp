@@ -1,0 +1,362 @@
+//===- Runner.cpp - what burst-run does -----------------------------------===//
+#include "tools/burst-run/Runner.h"
+
+#include "passes/Machine/Audit.h"
+#include "passes/Machine/Interpreter.h"
+#include "passes/Plan.h"
+#include "tools/burst-opt/Registry.h"
+#include "tools/burst-run/Progress.h"
+#include "tools/harness/Problem.h"
+#include "tools/harness/Tensors.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace burst;
+
+namespace {
+
+/// How one result compares with the oracle.
+struct Check {
+  std::string name;
+  oracle::Deviation deviation;
+};
+
+class Runner {
+public:
+  explicit Runner(const RunOptions &options) : options(options) {
+    DialectRegistry registry;
+    registerDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+  }
+
+  int run();
+
+private:
+  bool phase(StringRef name, function_ref<bool()> body);
+  bool fail(const Twine &message) {
+    llvm::errs() << "burst-run: " << message << "\n";
+    return false;
+  }
+
+  bool parse();
+  bool lower();
+  bool bind();
+  bool proveSchedule();
+  bool interpret();
+  bool checkResults();
+  bool checkAttention(AttentionOp op, const Values &values);
+  bool write();
+
+  void print();
+  void printJson();
+  llvm::json::Object resultsJson();
+  bool passed() const {
+    return llvm::all_of(checks, [](const Check &check) {
+      return check.deviation.failed == 0;
+    });
+  }
+
+  const RunOptions &options;
+  MLIRContext context;
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler diagnostics{sources, &context};
+
+  OwningOpRef<ModuleOp> source, lowered;
+  func::FuncOp function, program; ///< over global tensors, and of a rank
+  std::unique_ptr<Simulation> simulation;
+  std::vector<Argument> globals;
+  Proof proof;
+  std::vector<Traffic> moved;
+  std::vector<TensorRef> results;
+  std::vector<Check> checks;
+  std::vector<std::pair<std::string, double>> seconds;
+};
+
+} // namespace
+
+bool Runner::phase(StringRef name, function_ref<bool()> body) {
+  auto begin = std::chrono::steady_clock::now();
+  bool ok = body();
+  std::chrono::duration<double> passed =
+      std::chrono::steady_clock::now() - begin;
+  seconds.push_back({name.str(), passed.count()});
+  return ok;
+}
+
+//===----------------------------------------------------------------------===//
+// Phases
+//===----------------------------------------------------------------------===//
+
+/// Functions that can be run: with attention, or the program of a rank.
+static SmallVector<func::FuncOp> candidates(ModuleOp module) {
+  SmallVector<func::FuncOp> found;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    bool hasAttention = function->hasAttr(ring::gridAttr);
+    function.walk([&](AttentionOp) { hasAttention = true; });
+    if (hasAttention)
+      found.push_back(function);
+  }
+  return found;
+}
+
+bool Runner::parse() {
+  source = parseSourceFile<ModuleOp>(options.file, sources,
+                                     ParserConfig(&context));
+  if (!source)
+    return false;
+  SmallVector<func::FuncOp> found = candidates(*source);
+  std::string names;
+  for (func::FuncOp candidate : found) {
+    names += (names.empty() ? "" : ", ") + candidate.getName().str();
+    if (candidate.getName() == options.entry)
+      function = candidate;
+  }
+  if (options.entry.empty() && found.size() == 1)
+    function = found.front();
+  if (function)
+    return true;
+  if (found.empty())
+    return fail(options.file + ": no function with burst.attention, nor the "
+                               "program of a rank");
+  if (options.entry.empty())
+    return fail(options.file + ": several functions can be run, name one with "
+                               "--entry: " + names);
+  return fail(options.file + ": found no function '" + options.entry +
+              "' that can be run, there are: " + names);
+}
+
+bool Runner::lower() {
+  lowered = cast<ModuleOp>(source.get()->clone());
+  PassManager pm(&context);
+  buildRingPipeline(pm, {});
+  if (failed(pm.run(*lowered)))
+    return false;
+  program = lowered->lookupSymbol<func::FuncOp>(function.getName());
+  simulation = Simulation::create(program);
+  return simulation != nullptr;
+}
+
+bool Runner::bind() {
+  std::optional<data::Archive> archive;
+  if (!options.in.empty()) {
+    std::string error;
+    archive = data::read(options.in, error);
+    if (!archive)
+      return fail(error);
+  }
+  Sizes sizes{options.batch, SmallVector<int64_t>(options.extents.begin(),
+                                                  options.extents.end())};
+  auto found = makeGlobals(program, archive ? &archive->tensors : nullptr,
+                           options.seed, sizes);
+  if (failed(found))
+    return false;
+  globals = std::move(*found);
+  return true;
+}
+
+bool Runner::proveSchedule() {
+  auto counterexample = prove(*simulation, globals, {}, proof);
+  if (counterexample)
+    report(program, *counterexample);
+  return !counterexample;
+}
+
+bool Runner::interpret() {
+  int64_t attends = 0;
+  program.walk([&](ring::AttendOp) { attends = simulation->numRanks(); });
+  attends *= simulation->numRanks();
+  Progress progress("attends");
+  int64_t done = 0;
+  Interpreter interpreter([&] { progress.update(++done, attends); });
+  simulation->reset();
+  if (!simulation->run(interpreter, shardGlobals(*simulation, globals))) {
+    report(program, simulation->getCounterexample());
+    return false;
+  }
+  moved = simulation->getTraffic();
+  for (unsigned index = 0; index < program.getNumResults(); ++index)
+    results.push_back(gatherResult(*simulation, index));
+  return true;
+}
+
+bool Runner::checkAttention(AttentionOp op, const Values &values) {
+  FailureOr<oracle::Problem> problem = makeProblem(op, values);
+  if (failed(problem))
+    return false;
+  auto rows = *options.checkRows < 0
+                  ? oracle::allRows(problem->sizes)
+                  : oracle::sampleRows(problem->sizes, *options.checkRows,
+                                       options.seed);
+  Progress progress("oracle rows");
+  oracle::Options oracleOptions;
+  oracleOptions.progress = [&](int64_t done, int64_t all) {
+    progress.update(done, all);
+  };
+  oracle::Result expected =
+      oracle::evaluate(*problem, std::move(rows), oracleOptions);
+  const oracle::Tolerance &tolerance = toleranceOf(
+      cast<RankedTensorType>(op.getQuery().getType()).getElementType());
+  auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
+  auto resultOf = [&](Value value) -> std::optional<unsigned> {
+    for (auto [index, operand] : llvm::enumerate(ret.getOperands()))
+      if (operand == value)
+        return index;
+    return std::nullopt;
+  };
+  auto out = resultOf(op.getOut()), lse = resultOf(op.getLse());
+  std::vector<double> nothing(expected.sizes.outElements());
+  oracle::Verdict verdict =
+      oracle::compare(expected, out ? results[*out]->floats : nothing,
+                      lse ? std::span<const double>(results[*lse]->floats)
+                          : std::span<const double>(),
+                      tolerance);
+  if (out)
+    checks.push_back({resultNameOf(function, *out), verdict.out});
+  if (lse)
+    checks.push_back({resultNameOf(function, *lse), verdict.lse});
+  return true;
+}
+
+bool Runner::checkResults() {
+  if (function->hasAttr(ring::gridAttr))
+    return fail("--check needs the attention over global tensors, and " +
+                function.getName() + " is the program of a rank already");
+  Values values;
+  for (auto [index, argument] : llvm::enumerate(function.getArguments()))
+    values[argument] = globals[index];
+  bool ok = true;
+  function.walk([&](AttentionOp op) { ok &= checkAttention(op, values); });
+  return ok;
+}
+
+bool Runner::write() {
+  data::Tensors tensors;
+  for (auto [index, result] : llvm::enumerate(results)) {
+    std::string name = resultNameOf(function, index);
+    if (!tensors.emplace(name, toData(*result)).second)
+      return fail("two results are named '" + name + "'");
+  }
+  std::string error;
+  if (!data::write(options.out, tensors, {}, error))
+    return fail(error);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Reports
+//===----------------------------------------------------------------------===//
+
+void Runner::print() {
+  int64_t sent = 0, peak = 0;
+  for (const Traffic &traffic : moved) {
+    sent += traffic.totalBytes();
+    peak = std::max(peak, traffic.peakBytes);
+  }
+  llvm::outs() << llvm::formatv(
+      "@{0} on {1} ranks: {2} bytes sent, at most {3} bytes held by a rank\n",
+      function.getName(), simulation->numRanks(), sent, peak);
+  llvm::outs() << llvm::formatv(
+      "schedule proved: {0} pairs of segments computed once, {1} dropped\n",
+      proof.computed, proof.dropped);
+  for (const Check &check : checks) {
+    const oracle::Deviation &d = check.deviation;
+    llvm::outs() << llvm::formatv(
+        "{0}: largest error {1:e2}, worst error/bound {2:f3} at row ({3}, {4}, "
+        "{5}), {6} elements: {7}\n",
+        check.name, d.largestError, d.worstRatio, d.row.b, d.row.h, d.row.i,
+        d.checked, d.failed == 0 ? "ok" : "WRONG");
+    if (d.failed != 0)
+      llvm::outs() << llvm::formatv(
+          "  {0} elements beyond their bound; the worst is {1}, expected {2}, "
+          "bound {3:e2}\n",
+          d.failed, d.actual, d.expected, d.bound);
+  }
+  if (!options.checkRows)
+    llvm::outs() << "not compared with the oracle: --check does\n";
+}
+
+/// JSON has no infinities.
+static llvm::json::Value number(double value) {
+  if (std::isfinite(value))
+    return value;
+  return std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
+}
+
+llvm::json::Object Runner::resultsJson() {
+  llvm::json::Object object;
+  for (auto [index, result] : llvm::enumerate(results)) {
+    llvm::json::Object entry;
+    llvm::json::Array shape(result->shape);
+    entry["shape"] = std::move(shape);
+    object[resultNameOf(function, index)] = std::move(entry);
+  }
+  for (const Check &check : checks) {
+    llvm::json::Object &entry = *object[check.name].getAsObject();
+    entry["max_abs_error"] = number(check.deviation.largestError);
+    entry["worst_error_over_bound"] = number(check.deviation.worstRatio);
+    entry["elements_checked"] = check.deviation.checked;
+    entry["pass"] = check.deviation.failed == 0;
+  }
+  return object;
+}
+
+void Runner::printJson() {
+  llvm::json::Array sent, planned, peaks, plannedPeaks;
+  for (const Traffic &traffic : moved) {
+    sent.push_back(traffic.totalBytes());
+    peaks.push_back(traffic.peakBytes);
+  }
+  for (const Traffic &traffic : proof.traffic) {
+    planned.push_back(traffic.totalBytes());
+    plannedPeaks.push_back(traffic.peakBytes);
+  }
+  llvm::json::Object times;
+  for (const auto &[name, value] : seconds)
+    times[name] = value;
+  llvm::json::Object object{
+      {"program", function.getName()},
+      {"ranks", simulation->numRanks()},
+      {"results", resultsJson()},
+      {"bytes_sent", std::move(sent)},
+      {"bytes_planned", std::move(planned)},
+      {"peak_bytes", std::move(peaks)},
+      {"peak_bytes_planned", std::move(plannedPeaks)},
+      {"pairs_computed", proof.computed},
+      {"pairs_dropped", proof.dropped},
+      {"seconds", std::move(times)},
+  };
+  if (options.checkRows)
+    object["pass"] = passed();
+  llvm::outs() << llvm::formatv("{0:2}\n",
+                                llvm::json::Value(std::move(object)));
+}
+
+int Runner::run() {
+  bool ok = phase("parse", [&] { return parse(); }) &&
+            phase("lower", [&] { return lower(); }) &&
+            phase("bind", [&] { return bind(); }) &&
+            phase("prove", [&] { return proveSchedule(); }) &&
+            phase("interpret", [&] { return interpret(); });
+  if (ok && options.checkRows)
+    ok = phase("check", [&] { return checkResults(); });
+  if (ok && !options.out.empty())
+    ok = phase("write", [&] { return write(); });
+  if (!ok)
+    return 1;
+  options.json ? printJson() : print();
+  for (size_t rank = 0; rank < moved.size(); ++rank)
+    if (moved[rank].totalBytes() != proof.traffic[rank].totalBytes()) {
+      fail("rank " + Twine(rank) + " sent " + Twine(moved[rank].totalBytes()) +
+           " bytes, planned were " + Twine(proof.traffic[rank].totalBytes()));
+      return 1;
+    }
+  return passed() ? 0 : 1;
+}
+
+int burst::run(const RunOptions &options) { return Runner(options).run(); }

@@ -1,0 +1,74 @@
+//===- burst-run.cpp - runs a sharded attention on this machine -----------===//
+#include "tools/burst-run/Runner.h"
+
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("burst-run options");
+static cl::opt<std::string> input(cl::Positional, cl::Required,
+                                  cl::desc("FILE.mlir ('-' for stdin)"),
+                                  cl::cat(category));
+static cl::opt<std::string>
+    entry("entry", cl::desc("The function to run, where there are several"),
+          cl::value_desc("name"), cl::cat(category));
+static cl::opt<std::string>
+    in("in",
+       cl::desc("Global tensors to run on, by the burst.name of the arguments, "
+                "else arg0, arg1, ...; without it, seeded ones"),
+       cl::value_desc("file.safetensors"), cl::cat(category));
+static cl::opt<std::string>
+    out("out",
+        cl::desc("Where to write the global results, by burst.name, else "
+                 "result0, result1, ..."),
+        cl::value_desc("file.safetensors"), cl::cat(category));
+static cl::opt<uint64_t> seed("seed", cl::desc("Seed of tensors without --in"),
+                              cl::init(0), cl::cat(category));
+static cl::opt<std::string>
+    check("check", cl::ValueOptional,
+          cl::desc("Compare with the fp64 oracle: all rows, or N of them"),
+          cl::value_desc("rows:N"), cl::cat(category));
+static cl::opt<bool> json("json", cl::desc("Print one JSON object"),
+                          cl::cat(category));
+static cl::list<int64_t>
+    extents("extents", cl::CommaSeparated,
+            cl::desc("Without --in: the dynamic sequence lengths, in order"),
+            cl::value_desc("Sq,Sk"), cl::cat(category));
+static cl::opt<int64_t>
+    batch("batch", cl::desc("Without --in: the batch size, where dynamic"),
+          cl::init(1), cl::cat(category));
+
+/// `--check` (all rows, -1) or `--check=rows:N`; false where it is neither.
+static bool parseCheck(std::optional<int64_t> &rows) {
+  if (check.getNumOccurrences() == 0)
+    return true;
+  llvm::StringRef text = check;
+  if (text.empty()) {
+    rows = -1;
+    return true;
+  }
+  int64_t count;
+  if (!text.consume_front("rows:") || text.getAsInteger(10, count) || count < 1)
+    return false;
+  rows = count;
+  return true;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "Runs a sharded attention for all ranks in this process, and checks it\n");
+  burst::RunOptions options{input, entry, in,   out, seed, std::nullopt,
+                            json,  {},    batch};
+  options.extents.assign(extents.begin(), extents.end());
+  if (!parseCheck(options.checkRows)) {
+    llvm::errs() << "burst-run: --check takes nothing or rows:N with N > 0, "
+                    "got: "
+                 << check << "\n";
+    return 1;
+  }
+  return burst::run(options);
+}

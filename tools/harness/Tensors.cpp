@@ -1,0 +1,190 @@
+//===- Tensors.cpp - tensors between files and programs -------------------===//
+#include "tools/harness/Tensors.h"
+
+#include "passes/Plan.h"
+#include "tools/data/Random.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace burst;
+
+std::string burst::argumentNameOf(func::FuncOp function, unsigned index) {
+  return argumentName(function, index);
+}
+
+std::string burst::resultNameOf(func::FuncOp function, unsigned index) {
+  if (auto name = function.getResultAttrOfType<StringAttr>(index, nameAttr))
+    return name.str();
+  return "result" + std::to_string(index);
+}
+
+std::optional<data::DType> burst::dtypeOf(Type element) {
+  using data::DType;
+  if (element.isF64())
+    return DType::F64;
+  if (element.isF32())
+    return DType::F32;
+  if (element.isF16())
+    return DType::F16;
+  if (element.isBF16())
+    return DType::BF16;
+  if (element.isInteger(1))
+    return DType::BOOL;
+  if (element.isInteger(8))
+    return DType::I8;
+  if (element.isInteger(16))
+    return DType::I16;
+  if (element.isInteger(32))
+    return DType::I32;
+  if (element.isInteger(64) || element.isIndex())
+    return DType::I64;
+  return std::nullopt;
+}
+
+/// Element `i` as the machine holds it; a true i1 is -1.
+static Scalar toScalar(const data::Tensor &tensor, size_t i) {
+  Scalar scalar;
+  if (data::isFloat(tensor.dtype))
+    scalar.f = tensor.get(i);
+  else
+    scalar.i = data::toInt(tensor.dtype, tensor.element(i)) *
+               (tensor.dtype == data::DType::BOOL ? -1 : 1);
+  return scalar;
+}
+
+static std::string typeText(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+std::optional<Argument> burst::toArgument(const data::Tensor &tensor, Type type,
+                                          std::string &error) {
+  auto ranked = dyn_cast<RankedTensorType>(type);
+  Type element = ranked ? ranked.getElementType() : type;
+  std::optional<data::DType> wanted =
+      element.isIntOrIndexOrFloat() ? dtypeOf(element) : std::nullopt;
+  size_t rank = ranked ? ranked.getRank() : 0;
+  bool fits = wanted == tensor.dtype && tensor.shape.size() == rank;
+  for (size_t dim = 0; fits && dim < rank; ++dim)
+    fits = ranked.isDynamicDim(dim) ||
+           ranked.getDimSize(dim) == tensor.shape[dim];
+  if (!fits) {
+    error = "found " + std::string(data::nameOf(tensor.dtype)) + " " +
+            data::shapeText(tensor.shape) + ", wanted " + typeText(type);
+    return std::nullopt;
+  }
+  Argument argument;
+  if (!ranked) {
+    argument.scalar = toScalar(tensor, 0);
+    return argument;
+  }
+  argument.table = std::make_shared<Tensor>(tensor.shape, element);
+  if (data::isFloat(tensor.dtype)) {
+    argument.table->floats = tensor.toDoubles();
+  } else {
+    argument.table->ints.reserve(tensor.numel());
+    for (size_t i = 0; i < tensor.numel(); ++i)
+      argument.table->ints.push_back(toScalar(tensor, i).i);
+  }
+  return argument;
+}
+
+data::Tensor burst::toData(const Tensor &tensor) {
+  data::Tensor result = data::Tensor::zeros(
+      *dtypeOf(tensor.element),
+      std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end()));
+  for (size_t i = 0; i < tensor.floats.size(); ++i)
+    result.set(i, tensor.floats[i]);
+  for (size_t i = 0; i < tensor.ints.size(); ++i)
+    data::fromInt(result.dtype,
+                  result.dtype == data::DType::BOOL ? tensor.ints[i] != 0
+                                                    : tensor.ints[i],
+                  result.element(i));
+  return result;
+}
+
+std::optional<Argument> burst::makeArgument(func::FuncOp function,
+                                            unsigned index,
+                                            ArrayRef<int64_t> shape,
+                                            uint64_t seed, std::string &error) {
+  Type type = function.getArgumentTypes()[index];
+  auto ranked = dyn_cast<RankedTensorType>(type);
+  Type element = ranked ? ranked.getElementType() : type;
+  std::string name = argumentNameOf(function, index);
+  Argument argument;
+  if (!ranked && !isa<FloatType>(type)) {
+    error = "a scalar " + typeText(type) +
+            " cannot be made up from a seed: give it as a tensor without "
+            "dimensions in --in";
+    return std::nullopt;
+  }
+  if (!ranked) {
+    argument.scalar.f = roundTo(data::normal(seed, name, 1).front(), type);
+    return argument;
+  }
+  argument.table = std::make_shared<Tensor>(shape, element);
+  int64_t count = argument.table->size();
+  if (isa<FloatType>(element)) {
+    argument.table->floats = data::normal(seed, name, count);
+    for (double &value : argument.table->floats)
+      value = roundTo(value, element);
+    return argument;
+  }
+  int64_t row = shape.empty() ? 1 : shape.back();
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t id = row == 0 ? 0 : i % row * 4 / row;
+    argument.table->ints.push_back(element.isInteger(1) ? -(id & 1) : id);
+  }
+  return argument;
+}
+
+FailureOr<std::vector<Argument>>
+burst::makeGlobals(func::FuncOp program, const data::Tensors *archive,
+                   uint64_t seed, const Sizes &sizes) {
+  std::vector<Argument> globals;
+  std::vector<Argument> described;
+  if (!archive) {
+    FailureOr<std::vector<Argument>> found = describeGlobals(program, sizes);
+    if (failed(found))
+      return failure();
+    described = std::move(*found);
+  }
+  for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
+    if (program.getArgAttr(index, ring::extentAttr)) {
+      globals.push_back({}); // Follows from the shape of its tensor.
+      continue;
+    }
+    std::string name = argumentNameOf(program, index);
+    std::string error;
+    std::optional<Argument> argument;
+    if (archive) {
+      auto found = archive->find(name);
+      if (found == archive->end())
+        return program.emitError("argument ")
+               << index << " takes a tensor named '" << name
+               << "', which the input does not have";
+      Type global = type;
+      if (auto shard = program.getArgAttrOfType<ring::ShardAttr>(
+              index, ring::shardAttr)) {
+        SmallVector<int64_t> shape(cast<RankedTensorType>(type).getShape());
+        shape[shard.getDim()] = shard.getExtent();
+        global = cast<RankedTensorType>(type).clone(shape);
+      }
+      argument = toArgument(found->second, global, error);
+    } else {
+      ArrayRef<int64_t> shape;
+      if (described[index].table)
+        shape = described[index].table->shape;
+      argument = makeArgument(program, index, shape, seed, error);
+    }
+    if (!argument)
+      return program.emitError("argument ")
+             << index << ", '" << name << "': " << error;
+    globals.push_back(std::move(*argument));
+  }
+  if (failed(checkGlobals(program, globals)))
+    return failure();
+  return globals;
+}
