@@ -200,7 +200,7 @@ LogicalResult Table::print() {
   }
   simulation->reset();
   Recorder recorder(simulation->numRanks());
-  if (!simulation->run(recorder, shardGlobals(*simulation, *globals))) {
+  if (!simulation->run(recorder, shardGlobals(*simulation, *globals, ShardData::Omit))) {
     report(program, simulation->getCounterexample());
     return failure();
   }

@@ -387,7 +387,7 @@ std::optional<Counterexample> burst::prove(Simulation &simulation,
                                            Proof &proof) {
   simulation.reset();
   Auditor auditor(simulation.numRanks(), options, proof);
-  if (!simulation.run(auditor, shardGlobals(simulation, globals)))
+  if (!simulation.run(auditor, shardGlobals(simulation, globals, ShardData::Omit)))
     return simulation.getCounterexample();
   proof.traffic = simulation.getTraffic();
   for (auto [rank, results] : llvm::enumerate(simulation.getResults()))
@@ -406,7 +406,7 @@ std::optional<Counterexample> burst::plan(Simulation &simulation,
                                           std::vector<Traffic> &traffic) {
   simulation.reset();
   Bookkeeper bookkeeper;
-  if (!simulation.run(bookkeeper, shardGlobals(simulation, globals)))
+  if (!simulation.run(bookkeeper, shardGlobals(simulation, globals, ShardData::Omit)))
     return simulation.getCounterexample();
   traffic = simulation.getTraffic();
   return std::nullopt;

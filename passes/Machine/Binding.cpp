@@ -148,7 +148,7 @@ static std::vector<int64_t> iota(int64_t count) {
 
 static TensorRef makeShard(const Tensor &global, ring::ShardAttr shard,
                            int64_t rank, std::shared_ptr<Gauge> gauge,
-                           int argument) {
+                           int argument, ShardData data) {
   Deal deal = shard.getLayout().getDeal();
   int64_t extent = global.shape[shard.getDim()];
   auto shape = global.shape;
@@ -156,7 +156,7 @@ static TensorRef makeShard(const Tensor &global, ring::ShardAttr shard,
   auto result = std::make_shared<Tensor>(shape, global.element, gauge);
   result->argument = argument;
   result->owner = rank;
-  if (global.hasData()) {
+  if (data == ShardData::Copy && global.hasData()) {
     allocateLike(*result, global);
     copyPositions(global, deal.positions(rank, extent), *result,
                   iota(shape[shard.getDim()]), shard.getDim());
@@ -165,7 +165,8 @@ static TensorRef makeShard(const Tensor &global, ring::ShardAttr shard,
 }
 
 std::vector<std::vector<Argument>>
-burst::shardGlobals(Simulation &simulation, ArrayRef<Argument> globals) {
+burst::shardGlobals(Simulation &simulation, ArrayRef<Argument> globals,
+                    ShardData data) {
   func::FuncOp program = simulation.getFunction();
   std::vector<std::vector<Argument>> result;
   for (int64_t rank = 0; rank < simulation.numRanks(); ++rank) {
@@ -174,7 +175,7 @@ burst::shardGlobals(Simulation &simulation, ArrayRef<Argument> globals) {
       Argument argument = global;
       if (ring::ShardAttr shard = shardOf(program, index))
         argument.table = makeShard(*global.table, shard, rank,
-                                   simulation.gauge(rank), index);
+                                   simulation.gauge(rank), index, data);
       if (auto extent = program.getArgAttrOfType<DenseI64ArrayAttr>(
               index, ring::extentAttr))
         argument.scalar.i = globals[extent[0]].table->shape[extent[1]];

@@ -28,10 +28,12 @@ llvm::LogicalResult checkGlobals(mlir::func::FuncOp program,
                                  llvm::ArrayRef<Argument> globals);
 
 /// The arguments of each rank: shards of sharded tensors, sizes from the shapes
-/// of the global tensors, everything else as it is. Data is copied where there
-/// is any. Call `Simulation::reset` before.
+/// of the global tensors, everything else as it is. Shards hold data only on
+/// demand. Call `Simulation::reset` before.
+enum class ShardData : uint8_t { Omit, Copy };
 std::vector<std::vector<Argument>> shardGlobals(Simulation &simulation,
-                                                llvm::ArrayRef<Argument> globals);
+                                                llvm::ArrayRef<Argument> globals,
+                                                ShardData data);
 
 /// The global tensor of which the ranks' results `index` are shards.
 TensorRef gatherResult(const Simulation &simulation, unsigned index);

@@ -1,4 +1,5 @@
 //===- burst-opt.cpp - runs burst passes over MLIR files ------------------===//
+#include "tools/burst-opt/Interpret.h"
 #include "tools/burst-opt/Registry.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -28,6 +29,7 @@ static bool wantsReport(int argc, char **argv) {
 int main(int argc, char **argv) {
   DialectRegistry registry;
   burst::registerAll(registry);
+  burst::registerInterpretPass();
   bool isReport = wantsReport(argc, argv);
   auto [input, output] = registerAndParseCLIOptions(
       argc, argv, "burst optimizer driver\n", registry);

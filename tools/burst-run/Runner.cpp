@@ -175,7 +175,8 @@ bool Runner::interpret() {
   int64_t done = 0;
   Interpreter interpreter([&] { progress.update(++done, attends); });
   simulation->reset();
-  if (!simulation->run(interpreter, shardGlobals(*simulation, globals))) {
+  auto shards = shardGlobals(*simulation, globals, ShardData::Copy);
+  if (!simulation->run(interpreter, std::move(shards))) {
     report(program, simulation->getCounterexample());
     return false;
   }
