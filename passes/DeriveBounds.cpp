@@ -54,18 +54,17 @@ static SmallVector<bounds::Argument> intervals(OpBuilder &builder,
   const int64_t boxSizes[] = {sizes.batch, sizes.queryHeads, sizes.queries,
                               sizes.keys};
   for (auto [dim, size] : llvm::enumerate(boxSizes)) {
-    Value last =
-        arith::SubIOp::create(builder, loc, block.getArgument(2 * dim + 1), one);
-    result.push_back(bounds::Interval{block.getArgument(2 * dim), last, 0,
-                                      limit(size) - 1});
+    Value last = arith::SubIOp::create(builder, loc,
+                                       block.getArgument(2 * dim + 1), one);
+    result.push_back(
+        bounds::Interval{block.getArgument(2 * dim), last, 0, limit(size) - 1});
   }
   const int64_t extents[] = {sizes.queries, sizes.keys};
   for (auto [index, size] : llvm::enumerate(extents)) {
     Value value = ShapedType::isDynamic(size) ? block.getArgument(8 + index)
                                               : constant(size);
-    result.push_back(bounds::Interval{value, value,
-                                      ShapedType::isDynamic(size) ? 0 : size,
-                                      limit(size)});
+    result.push_back(bounds::Interval{
+        value, value, ShapedType::isDynamic(size) ? 0 : size, limit(size)});
   }
   for (Value capture : block.getArguments().drop_front(10))
     result.push_back(bounds::Captured{capture});

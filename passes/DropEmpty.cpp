@@ -137,8 +137,8 @@ Value NeedFunction::needOf(OpBuilder &builder, ValueRange indices,
   for (Operation &op : bounds.without_terminator())
     builder.clone(op, mapping);
   Value may = mapping.lookupOrDefault(bounds.getTerminator()->getOperand(0));
-  Value some = arith::XOrIOp::create(builder, loc, e.either(q.isEmpty, k.isEmpty),
-                                     e.truth(true));
+  Value some = arith::XOrIOp::create(
+      builder, loc, e.either(q.isEmpty, k.isEmpty), e.truth(true));
   return e.both(some, may);
 }
 
@@ -159,8 +159,7 @@ Value NeedFunction::reachOf(OpBuilder &builder, ValueRange indices, Value need,
               e.extract(need, {rank, indices[0], e.index(a), indices[1]});
           needed = needed ? e.either(needed, one) : one;
         }
-        scf::YieldOp::create(inner, loc,
-                             e.select(needed, hop, reach.front()));
+        scf::YieldOp::create(inner, loc, e.select(needed, hop, reach.front()));
       });
   return loop.getResult(0);
 }
@@ -215,17 +214,16 @@ func::FuncOp NeedFunction::create() {
       });
   Value ahead = reachTable(builder, need, 1);
   Value behind = reachTable(builder, need, parts - 1);
-  Value goesBack = e.compare(arith::CmpIPredicate::ult,
-                             cost(builder, behind, args[1]),
-                             cost(builder, ahead, args[1]));
+  Value goesBack =
+      e.compare(arith::CmpIPredicate::ult, cost(builder, behind, args[1]),
+                cost(builder, ahead, args[1]));
   Value reach = tensor::GenerateOp::create(
       builder, loc, reachType(), ValueRange(),
       [&](OpBuilder &inner, Location, ValueRange indices) {
         Emit e{inner, loc};
-        tensor::YieldOp::create(
-            inner, loc,
-            e.select(goesBack, e.extract(behind, indices),
-                     e.extract(ahead, indices)));
+        tensor::YieldOp::create(inner, loc,
+                                e.select(goesBack, e.extract(behind, indices),
+                                         e.extract(ahead, indices)));
       });
   Value step = e.select(goesBack, e.index(parts - 1), e.index(1));
   func::ReturnOp::create(builder, loc, ValueRange{need, reach, step});
@@ -289,8 +287,8 @@ static void flagStart(ring::StartOp start, Value rank, Needs needs) {
   Emit e{builder, start.getLoc()};
   int64_t parts = start.getLayout().getParts();
   auto distance = [&](Value owner) {
-    Value between = arith::SubIOp::create(
-        builder, e.loc, e.add(rank, e.index(parts)), owner);
+    Value between = arith::SubIOp::create(builder, e.loc,
+                                          e.add(rank, e.index(parts)), owner);
     return e.mod(e.mul(between, needs.step), parts);
   };
   Value sent = distance(start.getOwner());

@@ -19,10 +19,10 @@ static void expand(AttentionOp op, RegionRole kind, ArrayAttr names,
   RegionArguments args = RegionArguments::of(kind, block);
   ValueRange captures = args.captures;
   Value result = args.score;
-  for (Attribute attribute : names) {
+  for (auto [index, attribute] : llvm::enumerate(names)) {
     auto name = cast<NamedRegionInterface>(attribute);
     // As the verifier has it: the last name takes what is left.
-    bool isLast = attribute == names.getValue().back();
+    bool isLast = index + 1 == names.size();
     size_t taken = isLast ? captures.size() : name.numTables().first;
     args.captures = captures.take_front(taken);
     captures = captures.drop_front(taken);
@@ -30,8 +30,8 @@ static void expand(AttentionOp op, RegionRole kind, ArrayAttr names,
     if (kind == RegionRole::Score)
       args.score = result = value;
     else
-      result = result ? arith::AndIOp::create(builder, loc, result, value)
-                      : value;
+      result =
+          result ? arith::AndIOp::create(builder, loc, result, value) : value;
   }
   YieldOp::create(builder, loc, result);
 }

@@ -125,7 +125,8 @@ void Table::printLegend(int64_t ranks) {
   if (shown < ranks)
     os << " (the first " << shown << " shown)";
   os << "\n\n"
-     << "computes: owner of the slice, then per query segment its key segments,\n"
+     << "computes: owner of the slice, then per query segment its key "
+        "segments,\n"
      << "          # full, + partly masked, . empty or dropped\n"
      << "sends:    >receiver owner of the slice, and which of its segments, a "
         "or b\n\n";
@@ -154,7 +155,8 @@ void Table::printHops(const Recorder &recorder) {
     cells.push_back("rank " + std::to_string(rank));
   printRow("hop", cells);
   for (size_t hop = 0; hop < hops; ++hop) {
-    printTable(llvm::formatv("{0} computes", hop).str(), recorder.computed, hop);
+    printTable(llvm::formatv("{0} computes", hop).str(), recorder.computed,
+               hop);
     printTable("  sends", recorder.sent, hop);
   }
 }
@@ -177,7 +179,8 @@ void Table::printTotals(const std::vector<Traffic> &traffic,
   printRow("peak memory", peaks);
   os << "\nsent by all ranks: " << bytesText(all) << "\n"
      << "proved: each of " << proof.computed
-     << " pairs of segments that the mask needs is computed once, " << proof.dropped
+     << " pairs of segments that the mask needs is computed once, "
+     << proof.dropped
      << " are dropped;\n        sends match receives, no deadlock, at most 2 "
         "received slices at a time\n";
 }
@@ -200,7 +203,8 @@ LogicalResult Table::print() {
   }
   simulation->reset();
   Recorder recorder(simulation->numRanks());
-  if (!simulation->run(recorder, shardGlobals(*simulation, *globals, ShardData::Omit))) {
+  if (!simulation->run(recorder,
+                       shardGlobals(*simulation, *globals, ShardData::Omit))) {
     report(program, simulation->getCounterexample());
     return failure();
   }

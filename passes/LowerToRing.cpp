@@ -99,21 +99,20 @@ RingBuilder::State RingBuilder::hops(State state) {
   step = constant(1);
   Value to = ahead(rank), from = behind(rank);
   Value zero = constant(0), one = constant(1), last = constant(deal.parts - 1);
-  auto loop = scf::ForOp::create(
-      builder, loc, zero, last, one,
-      ValueRange{key.getShard(), value.getShard(), rank, state.o, state.m,
-                 state.l});
+  auto loop = scf::ForOp::create(builder, loc, zero, last, one,
+                                 ValueRange{key.getShard(), value.getShard(),
+                                            rank, state.o, state.m, state.l});
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     ValueRange args = loop.getRegionIterArgs();
     Value owner = args[2];
-    State next = attend(builder, args[0], args[1], owner,
-                        {args[3], args[4], args[5]});
+    State next =
+        attend(builder, args[0], args[1], owner, {args[3], args[4], args[5]});
     Value nextOwner = behind(owner);
     SmallVector<Type> slice{args[0].getType(), args[1].getType()};
-    auto channel = ring::ChannelAttr::get(op.getContext(),
-                                          op.getSequence()->getGrid(), 0);
+    auto channel =
+        ring::ChannelAttr::get(op.getContext(), op.getSequence()->getGrid(), 0);
     auto start = ring::StartOp::create(
         builder, loc, ring::TokenType::get(op.getContext(), slice),
         args.take_front(2), owner, key.getExtent(), to, ValueRange(), nextOwner,
@@ -130,9 +129,8 @@ RingBuilder::State RingBuilder::hops(State state) {
 
 void RingBuilder::replaceResults(State state) {
   auto out = shardType(cast<RankedTensorType>(op.getOut().getType()), 1, deal);
-  auto finalize =
-      ring::FinalizeOp::create(builder, loc, out, state.m.getType(), state.o,
-                               state.m, state.l);
+  auto finalize = ring::FinalizeOp::create(builder, loc, out, state.m.getType(),
+                                           state.o, state.m, state.l);
   for (auto [global, shard] :
        llvm::zip_equal(op.getResults(), finalize.getResults()))
     for (Operation *user : llvm::make_early_inc_range(global.getUsers())) {

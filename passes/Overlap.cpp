@@ -11,13 +11,12 @@ using namespace burst;
 
 static bool isIndexComputation(Operation *op) {
   return isMemoryEffectFree(op) &&
-         llvm::all_of(op->getResultTypes(), [](Type type) {
-           return type.isIntOrIndexOrFloat();
-         });
+         llvm::all_of(op->getResultTypes(),
+                      [](Type type) { return type.isIntOrIndexOrFloat(); });
 }
 
-/// Moves `start` up as far as it may go, and with it the index computations that
-/// it needs: up to what makes its tensors, or to another transfer.
+/// Moves `start` up as far as it may go, and with it the index computations
+/// that it needs: up to what makes its tensors, or to another transfer.
 static void hoist(ring::StartOp start) {
   SmallVector<Operation *> needed{start};
   Operation *target = start;

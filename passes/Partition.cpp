@@ -29,12 +29,13 @@ private:
 
   Value extent(OpBuilder &builder, Value tensor, int64_t size);
   Value unshard(OpBuilder &builder, Value argument, Value extent);
-  void partition(AttentionOp op);
+  void partition(AttentionOp op, const AttentionSizes &sizes);
   void partitionReturn(func::ReturnOp op);
   ring::ShardAttr shardAttr(Type type, int64_t dim);
 
   func::FuncOp function;
-  SmallVector<AttentionOp> attentions;
+  /// With their sizes, which the types no longer say once arguments are shards.
+  SmallVector<std::pair<AttentionOp, AttentionSizes>> attentions;
   FlatSymbolRefAttr grid;
   Deal deal;
   SequenceAttr sequence;
@@ -91,7 +92,7 @@ LogicalResult Partitioner::checkAttention(AttentionOp op) {
       return op.emitOpError("captures the result of an attention, which is "
                             "sharded; captured tables are the same on every "
                             "rank");
-  attentions.push_back(op);
+  attentions.push_back({op, op.getSizes()});
   return success();
 }
 
@@ -138,7 +139,8 @@ LogicalResult Partitioner::check() {
 ring::ShardAttr Partitioner::shardAttr(Type type, int64_t dim) {
   MLIRContext *context = function.getContext();
   return ring::ShardAttr::get(context, ring::LayoutAttr::get(context, deal),
-                              dim, cast<RankedTensorType>(type).getDimSize(dim));
+                              dim,
+                              cast<RankedTensorType>(type).getDimSize(dim));
 }
 
 /// The global size of a tensor's sequence: a constant, or an argument.
@@ -172,9 +174,8 @@ Value Partitioner::unshard(OpBuilder &builder, Value argument, Value extent) {
   return global = op.getGlobal();
 }
 
-void Partitioner::partition(AttentionOp op) {
+void Partitioner::partition(AttentionOp op, const AttentionSizes &sizes) {
   OpBuilder builder(op);
-  AttentionSizes sizes = op.getSizes();
   Value query = op.getQuery(), key = op.getKey(), value = op.getValue();
   Value queries = extent(builder, query, sizes.queries);
   Value keys = extent(builder, key, sizes.keys);
@@ -192,9 +193,9 @@ void Partitioner::partitionReturn(func::ReturnOp op) {
     auto type = cast<RankedTensorType>(global.getType());
     function.setResultAttr(operand.getOperandNumber(), ring::shardAttr,
                            shardAttr(type, dim));
-    auto shard = ShardOp::create(builder, op.getLoc(),
-                                 shardType(type, dim, deal), global, dim,
-                                 sequence);
+    auto shard =
+        ShardOp::create(builder, op.getLoc(), shardType(type, dim, deal),
+                        global, dim, sequence);
     operand.set(shard.getShard());
   }
 }
@@ -203,13 +204,13 @@ LogicalResult Partitioner::run() {
   if (failed(check()))
     return failure();
   function->setAttr(ring::gridAttr, sequence.getGrid());
-  for (AttentionOp op : attentions)
-    partition(op);
+  for (auto &[op, sizes] : attentions)
+    partition(op, sizes);
   auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
   partitionReturn(ret);
-  function.setType(FunctionType::get(
-      function.getContext(), function.getBody().getArgumentTypes(),
-      ret.getOperandTypes()));
+  function.setType(FunctionType::get(function.getContext(),
+                                     function.getBody().getArgumentTypes(),
+                                     ret.getOperandTypes()));
   return success();
 }
 

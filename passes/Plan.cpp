@@ -53,8 +53,7 @@ struct PlanPass : burst::impl::PlanPassBase<PlanPass> {
   LogicalResult print(func::FuncOp program) {
     for (auto [index, argument] : llvm::enumerate(program.getArguments()))
       if (!program.getArgAttr(index, ring::shardAttr) &&
-          !program.getArgAttr(index, ring::extentAttr) &&
-          !argument.use_empty())
+          !program.getArgAttr(index, ring::extentAttr) && !argument.use_empty())
         return program.emitError("argument ")
                << index << " is a captured value, which is known at run time "
                << "only: burst-run --json shows the plan for given values";
@@ -70,8 +69,8 @@ struct PlanPass : burst::impl::PlanPassBase<PlanPass> {
       report(program, *counterexample);
       return failure();
     }
-    llvm::outs() << llvm::formatv(
-        "{0:2}\n", llvm::json::Value(toJson(program, traffic)));
+    llvm::outs() << llvm::formatv("{0:2}\n",
+                                  llvm::json::Value(toJson(program, traffic)));
     return success();
   }
 };

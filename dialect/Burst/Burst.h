@@ -20,6 +20,28 @@ namespace mlir::shard {
 class GridOp;
 } // namespace mlir::shard
 
+namespace burst {
+
+/// Refuses segments of operands that have not one element where the op, which
+/// lists the others as `variadicSegments`, has one operand.
+llvm::LogicalResult verifyFixedSegments(mlir::Operation *op,
+                                        llvm::ArrayRef<int32_t> sizes,
+                                        llvm::ArrayRef<unsigned> variadic);
+
+/// The trait Burst_FixedSegments.
+template <typename ConcreteType>
+class FixedSegments
+    : public mlir::OpTrait::TraitBase<ConcreteType, FixedSegments> {
+public:
+  static llvm::LogicalResult verifyTrait(mlir::Operation *op) {
+    auto concrete = llvm::cast<ConcreteType>(op);
+    return verifyFixedSegments(op, concrete.getProperties().operandSegmentSizes,
+                               ConcreteType::variadicSegments);
+  }
+};
+
+} // namespace burst
+
 // clang-format off
 #include "dialect/Burst/BurstDialect.h.inc"
 #include "dialect/Burst/BurstEnums.h.inc"

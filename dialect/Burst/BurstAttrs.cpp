@@ -22,13 +22,13 @@ void BurstDialect::registerAttributes() {
 }
 
 ParseResult burst::parseName(AsmParser &parser, Attribute &name) {
+  SMLoc loc = parser.getCurrentLocation();
   StringRef mnemonic;
   OptionalParseResult result =
       generatedAttributeParser(parser, &mnemonic, Type(), name);
   if (result.has_value())
     return *result;
-  return parser.emitError(parser.getNameLoc(), "unknown name '")
-         << mnemonic << "'";
+  return parser.emitError(loc, "unknown name '") << mnemonic << "'";
 }
 
 void burst::printName(AsmPrinter &printer, Attribute name) {
@@ -65,8 +65,8 @@ Attribute SequenceAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
   StringAttr grid;
   SmallVector<int64_t> axes;
-  Order order;
-  int64_t block;
+  Order order = Order::Contiguous;
+  int64_t block = 1;
   if (parser.parseLess() || parser.parseSymbolName(grid))
     return {};
   auto parseAxis = [&] { return parser.parseInteger(axes.emplace_back()); };
@@ -92,10 +92,9 @@ void SequenceAttr::print(AsmPrinter &printer) const {
   printer << '>';
 }
 
-LogicalResult
-SequenceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                     FlatSymbolRefAttr, ArrayRef<int64_t> axes, Order order,
-                     int64_t block) {
+LogicalResult SequenceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   FlatSymbolRefAttr, ArrayRef<int64_t> axes,
+                                   Order order, int64_t block) {
   for (size_t index = 0; index < axes.size(); ++index) {
     if (axes[index] < 0)
       return emitError() << "axes must not be negative, got: " << axes[index];
@@ -185,11 +184,12 @@ LogicalResult verifyTable(function_ref<InFlightDiagnostic()> emitError,
   if (table && isa<FloatType>(table.getElementType()) == floats &&
       llvm::any_of(shapes, fits))
     return success();
-  auto diagnostic = emitError() << name << " takes a table of "
-                                << (floats ? "floats" : "integers")
-                                << " of shape ";
+  auto diagnostic = emitError()
+                    << name << " takes a table of "
+                    << (floats ? "floats" : "integers") << " of shape ";
   llvm::interleave(
-      shapes, [&](ArrayRef<int64_t> shape) {
+      shapes,
+      [&](ArrayRef<int64_t> shape) {
         llvm::interleave(
             shape,
             [&](int64_t size) {
@@ -299,7 +299,8 @@ DocumentsAttr::verifyTables(function_ref<InFlightDiagnostic()> emitError,
   if (failed(verifyIds(tables.front(), sizes.queries)) ||
       failed(verifyIds(tables.back(), sizes.keys)))
     return failure();
-  if (getElementTypeOrSelf(tables.front()) != getElementTypeOrSelf(tables.back()))
+  if (getElementTypeOrSelf(tables.front()) !=
+      getElementTypeOrSelf(tables.back()))
     return emitError() << "'documents' takes ids of one type, got: " << tables;
   return success();
 }
@@ -344,8 +345,8 @@ Value AlibiAttr::emit(OpBuilder &builder, Location loc,
   Type state = args.score.getType();
   Value slope = e.convert(e.extract(table, indices), state);
   Value offset = e.sub(aligned(e, args), args.j);
-  Value wide = arith::IndexCastOp::create(builder, loc, builder.getI64Type(),
-                                          offset);
+  Value wide =
+      arith::IndexCastOp::create(builder, loc, builder.getI64Type(), offset);
   Value distance = math::AbsFOp::create(
       builder, loc, arith::SIToFPOp::create(builder, loc, state, wide));
   return arith::SubFOp::create(
@@ -367,19 +368,21 @@ void SoftcapAttr::print(AsmPrinter &printer) const {
   printer << '>';
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as tablegen has it.
 LogicalResult SoftcapAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                   APFloat cap) {
-  if (!cap.isFinite() || cap.isNegative() || cap.isZero())
-    return emitError() << "cap must be positive and finite, got: "
-                       << cap.convertToDouble();
+  // What an f32, the smallest state type, holds with all its bits.
+  double value = cap.convertToDouble();
+  if (!(value >= 0x1p-126 && value <= 0x1p127))
+    return emitError() << "cap must be in [2^-126, 2^127], got: " << value;
   return success();
 }
 
 Value SoftcapAttr::emit(OpBuilder &builder, Location loc,
                         const RegionArguments &args) const {
   Type state = args.score.getType();
-  Value cap = arith::ConstantOp::create(builder, loc,
-                                        builder.getFloatAttr(state, getCap().convertToDouble()));
+  Value cap = arith::ConstantOp::create(
+      builder, loc, builder.getFloatAttr(state, getCap().convertToDouble()));
   Value ratio = arith::DivFOp::create(builder, loc, args.score, cap);
   return arith::MulFOp::create(builder, loc, cap,
                                math::TanhOp::create(builder, loc, ratio));

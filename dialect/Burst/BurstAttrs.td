@@ -164,7 +164,8 @@ def Burst_AlibiAttr : Burst_ScoreAttr<"Alibi", "alibi"> {
 def Burst_SoftcapAttr : Burst_ScoreAttr<"Softcap", "softcap"> {
   let summary = "score: bounded by a hyperbolic tangent";
   let description = [{
-    `cap * tanh(s / cap)`. **Constraints:** (C1) `cap` is positive and finite.
+    `cap * tanh(s / cap)`. **Constraints:** (C1) `cap` is in [2^-126, 2^127],
+    which every state type holds.
 
     Example: `score softcap<30.0>`
   }];

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -24,7 +25,19 @@ void BurstDialect::initialize() {
       >();
 }
 
-static LogicalResult verifyName(Operation *op, NamedAttribute attribute) {
+LogicalResult burst::verifyFixedSegments(Operation *op, ArrayRef<int32_t> sizes,
+                                         ArrayRef<unsigned> variadic) {
+  for (auto [index, size] : llvm::enumerate(sizes))
+    if (size != 1 && !llvm::is_contained(variadic, index))
+      return op->emitOpError("operand segment ")
+             << index << " must have one operand, got: " << size;
+  return success();
+}
+
+/// `attribute` of argument or result `index`; `others` are the attributes of all
+/// of these.
+static LogicalResult verifyName(Operation *op, unsigned index,
+                                NamedAttribute attribute, ArrayAttr others) {
   if (attribute.getName() != nameAttr)
     return op->emitError("unknown attribute of an argument or result: ")
            << attribute.getName();
@@ -33,19 +46,30 @@ static LogicalResult verifyName(Operation *op, NamedAttribute attribute) {
     return op->emitError("'burst.name' must be a string that is not empty, "
                          "got: ")
            << attribute.getValue();
+  ArrayRef<Attribute> before = others ? others.getValue().take_front(index)
+                                      : ArrayRef<Attribute>();
+  if (llvm::any_of(before, [&](Attribute other) {
+        return cast<DictionaryAttr>(other).get(nameAttr) == name;
+      }))
+    return op->emitError("'burst.name' must differ, got twice: ") << name;
   return success();
 }
 
 LogicalResult BurstDialect::verifyRegionArgAttribute(Operation *op, unsigned,
-                                                     unsigned,
+                                                     unsigned index,
                                                      NamedAttribute attribute) {
-  return verifyName(op, attribute);
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  return verifyName(op, index, attribute,
+                    function ? function.getArgAttrsAttr() : ArrayAttr());
 }
 
 LogicalResult
-BurstDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned,
+BurstDialect::verifyRegionResultAttribute(Operation *op, unsigned,
+                                          unsigned index,
                                           NamedAttribute attribute) {
-  return verifyName(op, attribute);
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  return verifyName(op, index, attribute,
+                    function ? function.getResAttrsAttr() : ArrayAttr());
 }
 
 LogicalResult BurstDialect::verifyOperationAttribute(Operation *op,
@@ -65,8 +89,9 @@ shard::GridOp burst::lookupGrid(Operation *op, FlatSymbolRefAttr name) {
     return nullptr;
   }
   if (llvm::any_of(grid.getShape(), ShapedType::isDynamic)) {
-    auto diagnostic = op->emitOpError("needs a grid whose shape is known, got: ")
-                      << name << " with a dynamic axis";
+    auto diagnostic =
+        op->emitOpError("needs a grid whose shape is known, got: ")
+        << name << " with a dynamic axis";
     diagnostic.attachNote(grid.getLoc()) << "the grid is declared here";
     return nullptr;
   }
@@ -87,10 +112,15 @@ FailureOr<Deal> burst::resolveDeal(Operation *op, SequenceAttr sequence) {
            << sequence.getGrid() << " of " << grid.getRank()
            << " axes, but only grids of one axis are supported: declare one "
               "axis with as many ranks";
-  if (grid.getShape().front() < 1)
-    return op->emitOpError("needs at least one rank, got: grid ")
-           << sequence.getGrid() << " of " << grid.getShape().front();
-  return sequence.deal(grid.getShape().front());
+  int64_t ranks = grid.getShape().front();
+  if (ranks < 1 || ranks > maxRanks)
+    return op->emitOpError("needs 1 to 2^20 ranks, got: grid ")
+           << sequence.getGrid() << " of " << ranks;
+  if (sequence.getBlock() >= maxPositions / ranks)
+    return op->emitOpError("deals blocks of ")
+           << sequence.getBlock() << " positions to " << ranks
+           << " ranks, which together must be fewer than 2^40";
+  return sequence.deal(ranks);
 }
 
 RankedTensorType burst::shardType(RankedTensorType type, int64_t dim,

@@ -32,6 +32,7 @@ def Burst_Dialect : Dialect {
 
     The dialect owns one discardable attribute: `burst.name`, a string on an
     argument or a result of a function, by which tools name the tensor in files.
+    No two arguments have one name, nor have two results.
   }];
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{

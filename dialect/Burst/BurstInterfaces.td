@@ -4,6 +4,12 @@
 
 include "mlir/IR/OpBase.td"
 
+/// An op with operand segments, of which those that are not variadic have one
+/// operand each: MLIR checks the sum only, and its accessors rely on the rest.
+def Burst_FixedSegments : NativeOpTrait<"FixedSegments">, StructuralOpTrait {
+  let cppNamespace = "::burst";
+}
+
 def Burst_NamedRegionInterface : AttrInterface<"NamedRegionInterface"> {
   let cppNamespace = "::burst";
   let description = [{

@@ -102,8 +102,7 @@ ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.resolveOperands(operands, type.getInputs(), loc,
                              result.operands) ||
       parser.resolveOperands(mask.operands, mask.types, loc, result.operands) ||
-      parser.resolveOperands(score.operands, score.types, loc,
-                             result.operands))
+      parser.resolveOperands(score.operands, score.types, loc, result.operands))
     return failure();
   result.addTypes(type.getResults());
   result.getOrAddProperties<Properties>().operandSegmentSizes = {
@@ -153,10 +152,9 @@ void AttentionOp::print(OpAsmPrinter &printer) {
     printer.printStrippedAttrOrType(getStrategyAttr());
   }
   printer.printOptionalAttrDict(
-      (*this)->getAttrs(),
-      {getOperandSegmentSizeAttr(), getMaskNamesAttrName(),
-       getScoreNamesAttrName(), getScaleAttrName(), getSequenceAttrName(),
-       getStrategyAttrName()});
+      (*this)->getAttrs(), {getOperandSegmentSizeAttr(), getMaskNamesAttrName(),
+                            getScoreNamesAttrName(), getScaleAttrName(),
+                            getSequenceAttrName(), getStrategyAttrName()});
   printer << " : ";
   printer.printFunctionalType(
       TypeRange{getQuery().getType(), getKey().getType(), getValue().getType()},
@@ -239,11 +237,18 @@ static LogicalResult verifyShapes(AttentionOp op) {
       failed(verifyShape(op, "value", op.getValue(), "(B, Sk, Hkv, Dv)",
                          {s.batch, s.keys, s.keyHeads, s.valueDim})) ||
       failed(verifyShape(op, "out", op.getOut(), "(B, Sq, Hq, Dv)",
-                         {s.batch, s.queries, s.queryHeads, s.valueDim})) ||
-      failed(verifyShape(op, "lse", op.getLse(), "(B, Hq, Sq)",
+                         {s.batch, s.queries, s.queryHeads, s.valueDim})))
+    return failure();
+  // Where the operands leave a size open, out and lse must agree on it.
+  RankedTensorType out = tensorType(op.getOut());
+  if (ShapedType::isDynamic(s.batch))
+    s.batch = out.getDimSize(0);
+  if (ShapedType::isDynamic(s.queries))
+    s.queries = out.getDimSize(1);
+  if (failed(verifyShape(op, "lse", op.getLse(), "(B, Hq, Sq)",
                          {s.batch, s.queryHeads, s.queries})))
     return failure();
-  for (int64_t size : {s.batch, s.queries, s.keys})
+  for (int64_t size : {s.batch, s.queries, s.keys, s.queryHeads})
     if (size >= maxPositions)
       return op.emitOpError("sizes must be below 2^40, got: ") << size;
   return success();
@@ -251,12 +256,14 @@ static LogicalResult verifyShapes(AttentionOp op) {
 
 // attention_c2
 static LogicalResult verifyHeads(AttentionOp op) {
+  for (Value value : {op.getQuery(), op.getKey(), op.getValue(), op.getOut()}) {
+    RankedTensorType type = tensorType(value);
+    if (type.isDynamicDim(2) || type.isDynamicDim(3))
+      return op.emitOpError("heads and head dims must be static, got: ") << type;
+  }
+  if (RankedTensorType lse = tensorType(op.getLse()); lse.isDynamicDim(1))
+    return op.emitOpError("heads must be static, got: ") << lse;
   AttentionSizes s = op.getSizes();
-  for (int64_t size : {s.queryHeads, s.keyHeads, s.queryDim, s.valueDim})
-    if (ShapedType::isDynamic(size))
-      return op.emitOpError("heads and head dims must be static, got: query ")
-             << op.getQuery().getType() << ", value "
-             << op.getValue().getType();
   if (s.keyHeads < 1 || s.queryHeads < 1 || s.queryHeads % s.keyHeads != 0)
     return op.emitOpError("query heads must be a multiple of key heads, got: ")
            << s.queryHeads << " and " << s.keyHeads;
@@ -276,9 +283,8 @@ static LogicalResult verifyElements(AttentionOp op) {
              << element << " and " << tensorType(value).getElementType();
   Type lse = tensorType(op.getLse()).getElementType();
   if (lse != op.getStateType())
-    return op.emitOpError("lse of ")
-           << element << " attention must be of " << op.getStateType()
-           << ", got: " << lse;
+    return op.emitOpError("lse of ") << element << " attention must be of "
+                                     << op.getStateType() << ", got: " << lse;
   return success();
 }
 
@@ -288,29 +294,27 @@ static LogicalResult verifyNames(AttentionOp op, RegionRole kind,
                                  TypeRange captures) {
   if (!names) {
     if (region.empty() && !captures.empty())
-      return op.emitOpError() << stringify(kind)
-                              << " captures values but has no region";
+      return op.emitOpError()
+             << stringify(kind) << " captures values but has no region";
     return success();
   }
   if (!region.empty())
-    return op.emitOpError() << stringify(kind)
-                            << " must be names or a region, got both";
+    return op.emitOpError()
+           << stringify(kind) << " must be names or a region, got both";
   if (names.empty())
     return op.emitOpError() << stringify(kind) << " names must not be empty";
   auto emitError = [&] { return op.emitOpError(); };
   AttentionSizes sizes = op.getSizes();
-  for (Attribute attribute : names) {
+  for (auto [index, attribute] : llvm::enumerate(names)) {
     auto named = dyn_cast<NamedRegionInterface>(attribute);
     if (!named || named.isScore() != (kind == RegionRole::Score))
-      return op.emitOpError()
-             << "expects the name of a " << stringify(kind) << ", got: "
-             << attribute;
+      return op.emitOpError() << "expects the name of a " << stringify(kind)
+                              << ", got: " << attribute;
     auto [least, most] = named.numTables();
     // Only the last name may be open-ended about how many it takes.
-    unsigned taken =
-        attribute == names.getValue().back()
-            ? static_cast<unsigned>(captures.size())
-            : std::min<unsigned>(least, captures.size());
+    unsigned taken = index + 1 == names.size()
+                         ? static_cast<unsigned>(captures.size())
+                         : std::min<unsigned>(least, captures.size());
     if (taken < least || taken > most)
       return op.emitOpError()
              << stringify(kind) << " " << attribute << " takes " << least
@@ -335,8 +339,8 @@ LogicalResult AttentionOp::verify() {
       return emitOpError("captures must be scalars, or tables of scalars of "
                          "rank 1 to 4, got: ")
              << type;
-  if (failed(verifyNames(*this, RegionRole::Mask, getMaskNamesAttr(),
-                         getMask(), getMaskCaptures().getTypes())) ||
+  if (failed(verifyNames(*this, RegionRole::Mask, getMaskNamesAttr(), getMask(),
+                         getMaskCaptures().getTypes())) ||
       failed(verifyNames(*this, RegionRole::Score, getScoreNamesAttr(),
                          getScore(), getScoreCaptures().getTypes())))
     return failure();
@@ -372,15 +376,15 @@ LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &) {
 
 LogicalResult TableRangeOp::verify() {
   auto table = cast<RankedTensorType>(getTable().getType());
-  if (!table.getElementType().isIntOrIndex() ||
-      (table.getElementType().isInteger() &&
-       table.getElementTypeBitWidth() > 64))
-    return emitOpError("needs a table of index or of integers of at most 64 "
-                       "bits, got: ")
+  if (!table.getElementType().isSignlessIntOrIndex() ||
+      !isRegionScalar(table.getElementType()))
+    return emitOpError("needs a table of index or of integers of 1 to 64 bits, "
+                       "got: ")
            << table;
-  if (table.getRank() != static_cast<int64_t>(getFrom().size()))
-    return emitOpError("needs an index range per dimension of ")
-           << table << ", got: " << getFrom().size();
+  for (size_t indices : {getFrom().size(), getTo().size()})
+    if (table.getRank() != static_cast<int64_t>(indices))
+      return emitOpError("needs an index range per dimension of ")
+             << table << ", got: " << indices;
   return success();
 }
 
@@ -409,10 +413,12 @@ LogicalResult UnshardOp::verifySymbolUses(SymbolTableCollection &) {
   RankedTensorType global = tensorType(getGlobal());
   int64_t dim = getDim();
   std::optional<int64_t> extent = getConstantIntValue(getExtent());
+  if (extent && (*extent < 0 || *extent >= maxPositions))
+    return emitOpError("extent must be in [0, 2^40), got: ") << *extent;
   if (dim >= 0 && dim < global.getRank() && extent &&
       !agree(*extent, global.getDimSize(dim)))
-    return emitOpError("the extent of ") << global << " along dimension " << dim
-                                         << " is not " << *extent;
+    return emitOpError("the extent of ")
+           << global << " along dimension " << dim << " is not " << *extent;
   return verifySharding(*this, global, tensorType(getShard()), dim,
                         getSequence());
 }

@@ -16,7 +16,7 @@ def Burst_QueryTensor : TensorRankOf<[F64, F32, BF16, F16], [4]>;
 def Burst_StateTensor : TensorRankOf<[F64, F32], [3]>;
 
 def Burst_AttentionOp : Burst_Op<"attention", [
-    Pure, AttrSizedOperandSegments, IsolatedFromAbove,
+    Pure, AttrSizedOperandSegments, Burst_FixedSegments, IsolatedFromAbove,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "attention over global tensors, and how it is sharded";
@@ -54,13 +54,14 @@ def Burst_AttentionOp : Burst_Op<"attention", [
     - (C1) query is (B, Sq, Hq, Dqk), key (B, Sk, Hkv, Dqk), value (B, Sk, Hkv, Dv),
       out (B, Sq, Hq, Dv), lse (B, Hq, Sq); B, Sq, Sk may be dynamic.
     - (C2) Hq is a multiple of Hkv; heads and head dims are static; head dims
-      are at most 256.
+      are in [1, 256].
     - (C3) query, key, value and out have one element type, lse the state type.
     - (C4) names and a region exclude each other, per mask and per score; names
       get the tables they take.
     - (C5) regions have one block of side-effect free ops of `arith`, `math` and
       `tensor.extract` on scalars, with the arguments and results of the table.
-    - (C6) captures are scalars, or tables of scalars up to rank 4.
+    - (C6) captures are scalars, or tables of scalars of rank 1 to 4. A scalar
+      is an index, an integer of 1 to 64 bits or a float of at most 64 bits.
     - (C7) the grid of `sequence` exists, is static and has the named axes.
     - (C8) `scale` is finite.
 
@@ -95,6 +96,7 @@ def Burst_AttentionOp : Burst_Op<"attention", [
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
+    static constexpr unsigned variadicSegments[] = {3, 4};
     /// Sizes of the problem; kDynamic where not static.
     AttentionSizes getSizes();
     /// `scale`, or its default.
@@ -113,7 +115,8 @@ def Burst_YieldOp : Burst_Op<"yield", [Pure, Terminator]> {
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
 }
 
-def Burst_TableRangeOp : Burst_Op<"table_range", [Pure, SameVariadicOperandSize]> {
+def Burst_TableRangeOp : Burst_Op<"table_range", [
+    Pure, AttrSizedOperandSegments, Burst_FixedSegments]> {
   let summary = "smallest and largest element of a box of a table";
   let description = [{
     The minimum and maximum, as signed integers, of the elements with
@@ -124,8 +127,8 @@ def Burst_TableRangeOp : Burst_Op<"table_range", [Pure, SameVariadicOperandSize]
 
     Bounds of masks that read tables are made of it.
 
-    **Constraints:** (C1) the table is of integers or index, and has as many
-    dimensions as there are indices.
+    **Constraints:** (C1) the table is of index or of integers of 1 to 64 bits,
+    and has as many dimensions as there are indices on either side.
 
     Example:
 
@@ -139,6 +142,9 @@ def Burst_TableRangeOp : Burst_Op<"table_range", [Pure, SameVariadicOperandSize]
     $table `[` $from `to` $to `]` attr-dict `:` type($table)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr unsigned variadicSegments[] = {1, 2};
+  }];
 }
 
 def Burst_UnshardOp : Burst_Op<"unshard", [
@@ -151,7 +157,7 @@ def Burst_UnshardOp : Burst_Op<"unshard", [
     travels.
 
     **Constraints:**
-    - (C1) types differ in dimension `dim` only; a static extent is that of the
+    - (C1) types differ in dimension `dim` only; a constant extent is that of the
       result, and the shard's size is static only if every rank holds that many.
     - (C2) the grid exists, is static and has one axis.
 

@@ -49,7 +49,8 @@ SmallVector<Type> burst::yieldedTypes(RegionRole kind, FloatType state) {
 
 void burst::setArgumentNames(RegionRole kind, Region &region,
                              OpAsmSetValueNameFn setName) {
-  static constexpr StringLiteral point[] = {"s", "b", "h", "i", "j", "sq", "sk"};
+  static constexpr StringLiteral point[] = {"s", "b",  "h", "i",
+                                            "j", "sq", "sk"};
   static constexpr StringLiteral box[] = {"b0", "b1", "h0", "h1", "i0",
                                           "i1", "j0", "j1", "sq", "sk"};
   if (region.empty())
@@ -92,18 +93,28 @@ Block &burst::addRegionBlock(OpBuilder &builder, Location loc, Region &region,
 // Rules
 //===----------------------------------------------------------------------===//
 
+bool burst::isRegionScalar(Type type) {
+  if (isa<FloatType>(type))
+    return type.getIntOrFloatBitWidth() <= 64;
+  if (type.isSignlessInteger())
+    return type.getIntOrFloatBitWidth() >= 1 &&
+           type.getIntOrFloatBitWidth() <= 64;
+  return type.isIndex();
+}
+
 bool burst::isCapture(Type type) {
   if (auto table = dyn_cast<RankedTensorType>(type))
     return table.getRank() >= 1 && table.getRank() <= 4 &&
-           table.getElementType().isIntOrIndexOrFloat();
-  return type.isIntOrIndexOrFloat();
+           isRegionScalar(table.getElementType());
+  return isRegionScalar(type);
 }
 
 /// Scalars, without side effects, of the dialects that every level can
 /// evaluate, analyse and emit.
 static LogicalResult verifyRegionOp(Operation &op, RegionRole kind) {
   bool known =
-      isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op.getDialect()) ||
+      isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
+          op.getDialect()) ||
       isa<tensor::ExtractOp>(op) ||
       (kind == RegionRole::Bounds && isa<TableRangeOp, tensor::DimOp>(op));
   if (!known || !isMemoryEffectFree(&op))
@@ -114,17 +125,11 @@ static LogicalResult verifyRegionOp(Operation &op, RegionRole kind) {
   if (op.getNumRegions() != 0)
     return op.emitOpError("has a region, got in a ")
            << stringify(kind) << " region: use arith.select instead";
-  for (Type type : op.getResultTypes()) {
-    if (!type.isIntOrIndexOrFloat())
+  for (Type type : op.getResultTypes())
+    if (!isRegionScalar(type))
       return op.emitOpError("makes a ")
              << type << ", but a " << stringify(kind)
-             << " region works on scalars";
-    if (auto integer = dyn_cast<IntegerType>(type);
-        integer && integer.getWidth() > 64)
-      return op.emitOpError("makes a ")
-             << type << ", but integers of a " << stringify(kind)
-             << " region have at most 64 bits";
-  }
+             << " region works on scalars of at most 64 bits";
   return success();
 }
 
@@ -135,8 +140,8 @@ LogicalResult burst::verifyRegion(Operation *op, RegionRole kind,
     return success();
   if (!region.hasOneBlock())
     return op->emitOpError("the ")
-           << stringify(kind) << " region must have one block, got: "
-           << region.getBlocks().size();
+           << stringify(kind)
+           << " region must have one block, got: " << region.getBlocks().size();
   Block &block = region.front();
   SmallVector<Type> wanted = leadingArguments(kind, state);
   llvm::append_range(wanted, captures);
@@ -205,10 +210,10 @@ parseRegionArgument(OpAsmParser &parser, RegionRole kind,
   return success();
 }
 
-ParseResult burst::parseRegion(
-    OpAsmParser &parser, RegionRole kind, Region &region,
-    SmallVectorImpl<OpAsmParser::UnresolvedOperand> &captures,
-    SmallVectorImpl<Type> &captureTypes) {
+ParseResult
+burst::parseRegion(OpAsmParser &parser, RegionRole kind, Region &region,
+                   SmallVectorImpl<OpAsmParser::UnresolvedOperand> &captures,
+                   SmallVectorImpl<Type> &captureTypes) {
   SmallVector<OpAsmParser::Argument> args;
   SMLoc loc = parser.getCurrentLocation();
   auto parseOne = [&] {

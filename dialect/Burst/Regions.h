@@ -21,6 +21,8 @@ struct AttentionSizes {
 /// Positions and sizes are assumed to lie below this: it is what the analysis
 /// of masks starts from, and far above any sequence.
 inline constexpr int64_t maxPositions = int64_t{1} << 40;
+/// The largest grid.
+inline constexpr int64_t maxRanks = int64_t{1} << 20;
 
 enum class RegionRole : uint8_t { Mask, Score, Bounds };
 
@@ -51,6 +53,9 @@ mlir::Block &addRegionBlock(mlir::OpBuilder &builder, mlir::Location loc,
                             mlir::Region &region, RegionRole kind,
                             mlir::FloatType state, mlir::TypeRange captures);
 
+/// What regions compute with: an index, an integer of 1 to 64 bits without a
+/// sign of its own, a float of at most 64 bits.
+bool isRegionScalar(mlir::Type type);
 /// A capture is a scalar or a table of scalars of rank 1 to 4.
 bool isCapture(mlir::Type type);
 

@@ -40,7 +40,8 @@ Segment Deal::segment(int64_t owner, int64_t index, int64_t extent) const {
     return chunk(index == 0 ? owner : 2 * parts - 1 - owner, 2 * parts, extent);
   case Order::Striped: {
     int64_t round = parts * block;
-    int64_t last = std::clamp(extent % round - owner * block, int64_t{0}, block);
+    int64_t last =
+        std::clamp(extent % round - owner * block, int64_t{0}, block);
     return {owner * block, extent / round * block + last, round, block};
   }
   }
@@ -48,9 +49,9 @@ Segment Deal::segment(int64_t owner, int64_t index, int64_t extent) const {
 }
 
 std::vector<Segment> Deal::segments(int64_t owner, int64_t extent) const {
-  std::vector<Segment> result;
+  std::vector<Segment> result(numSegments());
   for (int64_t index = 0; index < numSegments(); ++index)
-    result.push_back(segment(owner, index, extent));
+    result[index] = segment(owner, index, extent);
   return result;
 }
 

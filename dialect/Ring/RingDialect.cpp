@@ -37,8 +37,8 @@ void RingDialect::initialize() {
 
 Attribute LayoutAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
-  Order order;
-  int64_t block, parts;
+  Order order = Order::Contiguous;
+  int64_t block = 1, parts = 0;
   if (parser.parseLess() || parseOrder(parser, order, block) ||
       parser.parseKeyword("over") || parser.parseInteger(parts) ||
       parser.parseGreater())
@@ -69,7 +69,7 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 Attribute ShardAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
   LayoutAttr layout;
-  int64_t dim, extent = ShapedType::kDynamic;
+  int64_t dim = 0, extent = ShapedType::kDynamic;
   if (parser.parseLess() || parser.parseAttribute(layout) ||
       parser.parseComma() || parser.parseKeyword("dim") ||
       parser.parseInteger(dim) || parser.parseKeyword("extent"))
@@ -120,8 +120,8 @@ LogicalResult RingDialect::verifyOperationAttribute(Operation *op,
   if (!isa<FunctionOpInterface>(op) || !name)
     return op->emitError("'ring.grid' must name the grid of a function, got: ")
            << attribute.getValue();
-  auto grid = SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(
-      op, name.getAttr());
+  auto grid =
+      SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(op, name.getAttr());
   if (!grid || grid.getRank() != 1 ||
       ShapedType::isDynamic(grid.getShape().front()) ||
       grid.getShape().front() < 1)
@@ -180,10 +180,8 @@ LogicalResult RingDialect::verifyRegionArgAttribute(Operation *op, unsigned,
          << attribute.getName();
 }
 
-LogicalResult
-RingDialect::verifyRegionResultAttribute(Operation *op, unsigned,
-                                         unsigned index,
-                                         NamedAttribute attribute) {
+LogicalResult RingDialect::verifyRegionResultAttribute(
+    Operation *op, unsigned, unsigned index, NamedAttribute attribute) {
   auto function = dyn_cast<FunctionOpInterface>(op);
   if (!function || attribute.getName() != shardAttr)
     return op->emitError("unknown attribute of a result: ")

@@ -32,15 +32,17 @@ def Ring_Dialect : Dialect {
 
     **Attributes of functions.** `ring.grid` on a function makes it a rank's
     program over that grid. On its arguments and results `ring.shard` says what
-    of a global tensor each rank holds; an index argument with `ring.extent =
-    array<i64: a, d>` receives the global size of argument a along dimension d.
+    of a global tensor each rank holds, and the type what is static of it; an
+    index argument with `ring.extent = array<i64: a, d>` receives the global size
+    of argument a along dimension d, which is the one its `ring.shard` names.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;
   let hasOperationAttrVerify = 1;
-  let dependentDialects = ["::burst::BurstDialect"];
+  let hasConstantMaterializer = 1;
+  let dependentDialects = ["::burst::BurstDialect", "::mlir::arith::ArithDialect"];
 }
 
 #endif // BURST_DIALECT_RING_RINGDIALECT_TD

@@ -91,9 +91,8 @@ static LogicalResult verifyState(Operation *op, RankedTensorType shard,
                                  RankedTensorType o, RankedTensorType m) {
   FloatType state = stateTypeOf(shard);
   if (o.getElementType() != state || m.getElementType() != state)
-    return op->emitOpError("the state of ")
-           << shard << " must be of " << state << ", got: " << o << " and "
-           << m;
+    return op->emitOpError("the state of ") << shard << " must be of " << state
+                                            << ", got: " << o << " and " << m;
   if (!agree(o.getDimSize(0), shard.getDimSize(0)) ||
       !agree(o.getDimSize(1), shard.getDimSize(1)) ||
       !agree(o.getDimSize(2), shard.getDimSize(2)))
@@ -177,24 +176,22 @@ static ParseResult parseAttendClauses(OpAsmParser &parser,
   FloatAttr scale;
   NamedAttrList &attributes = result.attributes;
   if (parser.parseOperand(parsed.query) || parser.parseKeyword("at") ||
-      parseLayout(parser, "queryLayout", attributes) ||
-      parser.parseLSquare() || parser.parseOperand(parsed.queryOwner) ||
-      parser.parseRSquare() || parser.parseKeyword("extent") ||
+      parseLayout(parser, "queryLayout", attributes) || parser.parseLSquare() ||
+      parser.parseOperand(parsed.queryOwner) || parser.parseRSquare() ||
+      parser.parseKeyword("extent") ||
       parser.parseOperand(parsed.queryExtent) ||
       parser.parseKeyword("slices") || parseSlices(parser, parsed) ||
       parser.parseKeyword("of") ||
       parseLayout(parser, "keyLayout", attributes) ||
       parser.parseKeyword("extent") || parser.parseOperand(parsed.keyExtent) ||
-      parser.parseKeyword("state") ||
-      parser.parseOperandList(parsed.state, 3))
+      parser.parseKeyword("state") || parser.parseOperandList(parsed.state, 3))
     return failure();
   if (succeeded(parser.parseOptionalKeyword("pairs")) &&
       parser.parseOperandList(parsed.pairs, OpAsmParser::Delimiter::Paren))
     return failure();
-  return failure(
-      parser.parseKeyword("scale") ||
-      parser.parseAttribute(scale, parser.getBuilder().getF64Type(), "scale",
-                            attributes));
+  return failure(parser.parseKeyword("scale") ||
+                 parser.parseAttribute(scale, parser.getBuilder().getF64Type(),
+                                       "scale", attributes));
 }
 
 /// Resolves the operands once the types are known; `type` lists the query, then
@@ -204,8 +201,9 @@ static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
                                  SMLoc loc) {
   size_t slices = parsed.keys.size();
   if (type.getNumInputs() != 1 + 2 * slices || type.getNumResults() != 2)
-    return parser.emitError(loc, "expects the types of the query and of a key "
-                                 "and a value per slice, then those of o and m");
+    return parser.emitError(loc,
+                            "expects the types of the query and of a key "
+                            "and a value per slice, then those of o and m");
   SmallVector<Type> keys, values;
   for (size_t slice = 0; slice < slices; ++slice) {
     keys.push_back(type.getInput(1 + 2 * slice));
@@ -282,12 +280,12 @@ void AttendOp::print(OpAsmPrinter &printer) {
   printer << '[' << getQueryOwner() << "] extent " << getQueryExtent();
   newline();
   printer << "slices ";
-  llvm::interleaveComma(
-      llvm::zip_equal(getKeys(), getValues(), getOwners()), printer,
-      [&](auto slice) {
-        auto [key, value, owner] = slice;
-        printer << '(' << key << ", " << value << " at " << owner << ')';
-      });
+  llvm::interleaveComma(llvm::zip_equal(getKeys(), getValues(), getOwners()),
+                        printer, [&](auto slice) {
+                          auto [key, value, owner] = slice;
+                          printer << '(' << key << ", " << value << " at "
+                                  << owner << ')';
+                        });
   printer << " of ";
   printer.printStrippedAttrOrType(getKeyLayout());
   printer << " extent " << getKeyExtent();
@@ -424,8 +422,7 @@ LogicalResult AttendOp::verifyRegions() {
 
 /// Two tensors that may hold shards of one global tensor.
 static bool sameKind(RankedTensorType a, RankedTensorType b) {
-  return a.getElementType() == b.getElementType() &&
-         a.getRank() == b.getRank();
+  return a.getElementType() == b.getElementType() && a.getRank() == b.getRank();
 }
 
 LogicalResult StartOp::verify() {
@@ -437,8 +434,8 @@ LogicalResult StartOp::verify() {
            << count << " and " << getDims().size();
   for (auto [tensor, dim] : llvm::zip_equal(getTensors(), getDims()))
     if (dim < 0 || dim >= tensorType(tensor).getRank())
-      return emitOpError("names dimension ") << dim << " of "
-                                             << tensor.getType();
+      return emitOpError("names dimension ")
+             << dim << " of " << tensor.getType();
   // start_c2
   ArrayRef<Type> received = getToken().getType().getTypes();
   bool fits =
@@ -517,8 +514,8 @@ LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &) {
              << shard.getDim() << " of " << input;
     if (ShapedType::isDynamic(shard.getExtent()))
       return emitOpError("needs known extents, got: ") << shard;
-    if (failed(verifyChannel(*this, getChannel(),
-                             shard.getLayout().getParts())))
+    if (failed(
+            verifyChannel(*this, getChannel(), shard.getLayout().getParts())))
       return failure();
   }
   return success();

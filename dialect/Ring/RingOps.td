@@ -6,6 +6,7 @@ include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialect/Burst/BurstInterfaces.td"
 include "dialect/Ring/RingAttrs.td"
 include "dialect/Ring/RingDialect.td"
 
@@ -76,7 +77,7 @@ def Ring_InitOp : Ring_Op<"init", [Pure, AllTypesMatch<["m", "l"]>]> {
 }
 
 def Ring_AttendOp : Ring_Op<"attend", [
-    Pure, AttrSizedOperandSegments, IsolatedFromAbove,
+    Pure, AttrSizedOperandSegments, Burst_FixedSegments, IsolatedFromAbove,
     AllTypesMatch<["o", "newO"]>, AllTypesMatch<["m", "l", "newM", "newL"]>,
     DeclareOpInterfaceMethods<OpAsmOpInterface,
         ["getAsmBlockArgumentNames", "getAsmResultNames"]>]> {
@@ -103,7 +104,7 @@ def Ring_AttendOp : Ring_Op<"attend", [
 
     **Constraints:**
     - (C1) query, keys, values and state have shapes and types as in
-      `burst.attention` and `ring.init`.
+      `burst.attention` and `ring.init`; both layouts have as many parts.
     - (C2) at least one slice; as many keys as values as owners.
     - (C3) no `pairs`, or one for every slice and pair of segments.
     - (C4) regions are as in `burst.attention`.
@@ -130,6 +131,7 @@ def Ring_AttendOp : Ring_Op<"attend", [
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
+    static constexpr unsigned variadicSegments[] = {3, 4, 5, 10, 11, 12};
     ::mlir::FloatType getStateType();
   }];
 }
@@ -190,7 +192,7 @@ def Ring_FinalizeOp : Ring_Op<"finalize", [Pure, AllTypesMatch<["m", "l", "lse"]
 //===----------------------------------------------------------------------===//
 
 def Ring_StartOp : Ring_Op<"start", [
-    AttrSizedOperandSegments, MemoryEffects<[MemRead<Ring_Channel>, MemWrite<Ring_Channel>]>,
+    AttrSizedOperandSegments, Burst_FixedSegments, MemoryEffects<[MemRead<Ring_Channel>, MemWrite<Ring_Channel>]>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "begins to send slices and to receive others";
   let description = [{
@@ -206,8 +208,8 @@ def Ring_StartOp : Ring_Op<"start", [
 
     **Constraints:**
     - (C1) at least one tensor; `dims` has a dimension of each.
-    - (C2) the token has as many types as there are tensors, each of the rank and
-      element type of its tensor.
+    - (C2) the token has as many types as there are tensors, each of the element
+      type of its tensor and of its shape, where both are static.
     - (C3) no flags, or one per segment of the layout.
     - (C4) the channel's grid exists, is static, and has `layout`'s parts.
 
@@ -234,6 +236,9 @@ def Ring_StartOp : Ring_Op<"start", [
     `:` functional-type($tensors, results)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr unsigned variadicSegments[] = {0, 4, 7};
+  }];
 }
 
 def Ring_WaitOp : Ring_Op<"wait", [
@@ -270,7 +275,8 @@ def Ring_ExchangeOp : Ring_Op<"exchange", [
     Dealing heads in place of the sequence is `target` with another `dim`.
 
     **Constraints:**
-    - (C1) input and result have one rank and element type.
+    - (C1) input and result have one rank and element type, and are shards, as
+      `source` and `target` say, of one shape.
     - (C2) both dims exist, both layouts have as many parts as the grid, and the
       extents are known.
 

@@ -342,7 +342,7 @@ Span Domain::zeroExtend(Span x, unsigned width) {
     return x;
   auto ones = static_cast<int64_t>(llvm::maskTrailingOnes<uint64_t>(width));
   if (x.max() < 0)
-    return {e.add(x.lo, num(ones + 1)), e.add(x.hi, num(ones + 1))};
+    return {e.sub(x.lo, num(~ones)), e.sub(x.hi, num(~ones))};
   Bool crosses = crossesZero(x);
   return {e.select(crosses, num(0), e.bitAnd(x.lo, num(ones))),
           e.select(crosses, num(ones), e.bitAnd(x.hi, num(ones)))};

@@ -14,30 +14,29 @@ using namespace burst;
 // Without data
 //===----------------------------------------------------------------------===//
 
-State Bookkeeper::init(ring::InitOp op, const Tensor &query,
-                       std::shared_ptr<Gauge> gauge) {
-  return makeState(op, query, gauge);
+State Bookkeeper::init(ring::InitOp op, const Tensor &query) {
+  return makeState(op, query);
 }
 
 bool Bookkeeper::attend(Attend &attend, State &result, std::string &) {
   result = std::move(attend.state);
-  makeUnique(result, attend.gauge);
+  makeUnique(result);
   return true;
 }
 
 bool Bookkeeper::merge(State &into, const State &, std::string &) {
-  makeUnique(into, nullptr);
+  makeUnique(into);
   return true;
 }
 
 bool Bookkeeper::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
-                          TensorRef &lse, std::shared_ptr<Gauge> gauge,
-                          std::string &) {
-  makeUnique(state, gauge);
+                          TensorRef &lse, std::string &) {
+  makeUnique(state);
   Type element = cast<RankedTensorType>(op.getOut().getType()).getElementType();
   out = state.o;
   if (out->element != element)
-    out = std::make_shared<Tensor>(state.o->shape, element, gauge);
+    out =
+        std::make_shared<Tensor>(state.o->shape, element, state.o->getGauge());
   lse = state.m;
   return true;
 }
@@ -63,8 +62,7 @@ PairClass Classifier::compute(const Attend &attend, int64_t owner, int64_t a,
   ring::AttendOp op = attend.op;
   Segment q = op.getQueryLayout().getDeal().segment(attend.queryOwner, a,
                                                     attend.queryExtent);
-  Segment k =
-      op.getKeyLayout().getDeal().segment(owner, b, attend.keyExtent);
+  Segment k = op.getKeyLayout().getDeal().segment(owner, b, attend.keyExtent);
   int64_t batch = attend.query->shape[0], heads = attend.query->shape[2];
   if (q.count == 0 || k.count == 0)
     return PairClass::Empty;
@@ -75,9 +73,16 @@ PairClass Classifier::compute(const Attend &attend, int64_t owner, int64_t a,
   std::optional<RegionEvaluator> &bounds = entries[op].bounds;
   if (!bounds)
     bounds = RegionEvaluator::create(op.getBounds(), attend.maskCaptures);
-  int64_t box[] = {0,       batch,   0,       heads,
-                   q.begin, q.end(), k.begin, k.end(),
-                   attend.queryExtent, attend.keyExtent};
+  int64_t box[] = {0,
+                   batch,
+                   0,
+                   heads,
+                   q.begin,
+                   q.end(),
+                   k.begin,
+                   k.end(),
+                   attend.queryExtent,
+                   attend.keyExtent};
   Scalar arguments[std::size(box)];
   for (auto [argument, value] : llvm::zip(arguments, box))
     argument.i = value;
@@ -99,8 +104,9 @@ struct Account : Tensor {
   using Tensor::Tensor;
   /// Per owner, query segment and key segment, how often it was absorbed.
   std::vector<uint8_t> absorbed;
-  /// The first attend: what all others must agree with.
+  /// The first attend, and whose slices it took: all others must agree.
   std::optional<Attend> first;
+  int keyArgument = -1, valueArgument = -1;
 };
 
 class Auditor : public Bookkeeper {
@@ -108,13 +114,11 @@ public:
   Auditor(int64_t parts, const ProofOptions &options, Proof &proof)
       : parts(parts), options(options), proof(proof) {}
 
-  State init(ring::InitOp op, const Tensor &query,
-             std::shared_ptr<Gauge> gauge) override;
+  State init(ring::InitOp op, const Tensor &query) override;
   bool attend(Attend &attend, State &result, std::string &message) override;
   bool merge(State &into, const State &from, std::string &message) override;
   bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
-                TensorRef &lse, std::shared_ptr<Gauge> gauge,
-                std::string &message) override;
+                TensorRef &lse, std::string &message) override;
   bool start(const Transfer &transfer, int64_t slices,
              std::string &message) override;
 
@@ -125,7 +129,6 @@ public:
 private:
   std::string checkQuery(const Attend &attend);
   std::string checkSlice(const Attend &attend, size_t index);
-  std::string checkSame(const Attend &first, const Attend &attend);
   std::string absorb(const Attend &attend, size_t index, Account &account);
   std::string checkComplete(const Account &account);
 
@@ -144,15 +147,14 @@ std::string format(const char *text, Args &&...args) {
 
 } // namespace
 
-State Auditor::init(ring::InitOp op, const Tensor &query,
-                    std::shared_ptr<Gauge> gauge) {
-  State state = makeState(op, query, nullptr);
-  auto account =
-      std::make_shared<Account>(state.o->shape, state.o->element, gauge);
+State Auditor::init(ring::InitOp op, const Tensor &query) {
+  State state = makeState(op, query);
+  auto account = std::make_shared<Account>(state.o->shape, state.o->element,
+                                           query.getGauge());
   int64_t rows[] = {state.m->shape[0], state.m->shape[1], state.m->shape[2]};
   Type element = state.m->element;
-  return {account, std::make_shared<Tensor>(rows, element, gauge),
-          std::make_shared<Tensor>(rows, element, gauge)};
+  return {account, std::make_shared<Tensor>(rows, element, query.getGauge()),
+          std::make_shared<Tensor>(rows, element, query.getGauge())};
 }
 
 std::string Auditor::checkQuery(const Attend &attend) {
@@ -197,13 +199,11 @@ static bool sameArguments(ArrayRef<Argument> a, ArrayRef<Argument> b) {
   });
 }
 
-/// All attends of one state compute one attention.
-std::string Auditor::checkSame(const Attend &first, const Attend &attend) {
+/// Two attends ask for the same attention.
+static std::string checkSame(const Attend &first, const Attend &attend) {
   ring::AttendOp a = first.op, b = attend.op;
-  if (first.query->argument != attend.query->argument ||
-      first.slices[0].key->argument != attend.slices[0].key->argument ||
-      first.slices[0].value->argument != attend.slices[0].value->argument)
-    return "attends other tensors than the state before it";
+  if (first.query->argument != attend.query->argument)
+    return "attends with another query than the state before it";
   if (first.queryExtent != attend.queryExtent ||
       first.keyExtent != attend.keyExtent)
     return "has other extents than the state before it";
@@ -224,13 +224,23 @@ std::string Auditor::checkSame(const Attend &first, const Attend &attend) {
   return "";
 }
 
+/// All attends of one state compute one attention.
+static std::string checkSame(const Account &account, const Attend &attend) {
+  for (const Attend::Slice &slice : attend.slices)
+    if (slice.key->argument != account.keyArgument ||
+        slice.value->argument != account.valueArgument)
+      return "attends slices of other tensors than the state before it";
+  return checkSame(*account.first, attend);
+}
+
 std::string Auditor::absorb(const Attend &attend, size_t index,
                             Account &account) {
   ring::AttendOp op = attend.op;
   const Attend::Slice &slice = attend.slices[index];
   int64_t numA = op.getQueryLayout().getNumSegments();
   int64_t numB = op.getKeyLayout().getNumSegments();
-  Deal rows = op.getQueryLayout().getDeal(), columns = op.getKeyLayout().getDeal();
+  Deal rows = op.getQueryLayout().getDeal(),
+       columns = op.getKeyLayout().getDeal();
   for (int64_t a = 0; a < numA; ++a)
     for (int64_t b = 0; b < numB; ++b) {
       bool isVoid =
@@ -243,9 +253,10 @@ std::string Auditor::absorb(const Attend &attend, size_t index,
                       b, slice.owner);
       if (!options.allowEmpty &&
           classifier.classify(attend, slice.owner, a, b) == PairClass::Empty)
-        return format("computes query segment {0} with segment {1} of rank {2}, "
-                      "of which the mask keeps nothing",
-                      a, b, slice.owner);
+        return format(
+            "computes query segment {0} with segment {1} of rank {2}, "
+            "of which the mask keeps nothing",
+            a, b, slice.owner);
       uint8_t &times = account.absorbed[(slice.owner * numA + a) * numB + b];
       if (times != 0)
         return format("computes query segment {0} with segment {1} of rank {2} "
@@ -271,7 +282,7 @@ bool Auditor::attend(Attend &attend, State &result, std::string &message) {
     return false;
   }
   if (old->first)
-    message = checkSame(*old->first, attend);
+    message = checkSame(*old, attend);
   if (!message.empty())
     return false;
   // Values never change: a state that others still use is copied.
@@ -279,7 +290,8 @@ bool Auditor::attend(Attend &attend, State &result, std::string &message) {
   auto account = old;
   attend.state = State();
   if (old.use_count() > 3) { // old, account and result.o
-    account = std::make_shared<Account>(old->shape, old->element, attend.gauge);
+    account =
+        std::make_shared<Account>(old->shape, old->element, old->getGauge());
     account->absorbed = old->absorbed;
     account->first = old->first;
     result.o = account;
@@ -288,12 +300,14 @@ bool Auditor::attend(Attend &attend, State &result, std::string &message) {
     account->absorbed.resize(parts * op.getQueryLayout().getNumSegments() *
                              op.getKeyLayout().getNumSegments());
     account->first = attend;
-    account->first->gauge = nullptr;
+    account->keyArgument = attend.slices.front().key->argument;
+    account->valueArgument = attend.slices.front().value->argument;
+    // It is kept for what it names; its slices must not live on.
+    account->first->slices.clear();
   }
   for (size_t index = 0; index < attend.slices.size() && message.empty();
        ++index)
     message = absorb(attend, index, *account);
-  // The first attend is remembered for what it names, not for its memory.
   return message.empty();
 }
 
@@ -306,11 +320,16 @@ bool Auditor::merge(State &into, const State &from, std::string &message) {
   }
   if (!b->first)
     return true;
-  auto merged = std::make_shared<Account>(a->shape, a->element, nullptr);
-  merged->first = a->first ? a->first : b->first;
+  auto merged = std::make_shared<Account>(a->shape, a->element, a->getGauge());
+  merged->first = b->first;
+  merged->keyArgument = b->keyArgument;
+  merged->valueArgument = b->valueArgument;
   merged->absorbed = b->absorbed;
   if (a->first) {
     message = checkSame(*a->first, *b->first);
+    if (a->keyArgument != b->keyArgument ||
+        a->valueArgument != b->valueArgument)
+      message = "merges states that attended slices of different tensors";
     for (auto [x, y] : llvm::zip_equal(merged->absorbed, a->absorbed)) {
       if (x != 0 && y != 0)
         message = "merges states that have absorbed the same pair";
@@ -343,8 +362,7 @@ std::string Auditor::checkComplete(const Account &account) {
 }
 
 bool Auditor::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
-                       TensorRef &lse, std::shared_ptr<Gauge> gauge,
-                       std::string &message) {
+                       TensorRef &lse, std::string &message) {
   auto account = std::dynamic_pointer_cast<Account>(state.o);
   if (!account || !account->first)
     message = "ends a state that has attended nothing";
@@ -353,7 +371,7 @@ bool Auditor::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
   if (!message.empty())
     return false;
   account.reset();
-  if (!Bookkeeper::finalize(op, state, out, lse, gauge, message))
+  if (!Bookkeeper::finalize(op, state, out, lse, message))
     return false;
   for (const TensorRef &tensor : {out, lse}) {
     finals.insert(tensor.get());
@@ -371,8 +389,9 @@ bool Auditor::start(const Transfer &transfer, int64_t slices,
       message = format("sends the shard of rank {0} as that of {1}",
                        tensor->owner, transfer.owner);
     else if ((tensor->segments & transfer.sendMask) != transfer.sendMask)
-      message = format("sends segments {0:x} of rank {1}, of which it has {2:x}",
-                       transfer.sendMask, transfer.owner, tensor->segments);
+      message =
+          format("sends segments {0:x} of rank {1}, of which it has {2:x}",
+                 transfer.sendMask, transfer.owner, tensor->segments);
   }
   if (slices > options.maxSlices)
     message = format("receives a slice while {0} are still needed, and there "
@@ -387,7 +406,8 @@ std::optional<Counterexample> burst::prove(Simulation &simulation,
                                            Proof &proof) {
   simulation.reset();
   Auditor auditor(simulation.numRanks(), options, proof);
-  if (!simulation.run(auditor, shardGlobals(simulation, globals, ShardData::Omit)))
+  if (!simulation.run(auditor,
+                      shardGlobals(simulation, globals, ShardData::Omit)))
     return simulation.getCounterexample();
   proof.traffic = simulation.getTraffic();
   for (auto [rank, results] : llvm::enumerate(simulation.getResults()))
@@ -406,7 +426,8 @@ std::optional<Counterexample> burst::plan(Simulation &simulation,
                                           std::vector<Traffic> &traffic) {
   simulation.reset();
   Bookkeeper bookkeeper;
-  if (!simulation.run(bookkeeper, shardGlobals(simulation, globals, ShardData::Omit)))
+  if (!simulation.run(bookkeeper,
+                      shardGlobals(simulation, globals, ShardData::Omit)))
     return simulation.getCounterexample();
   traffic = simulation.getTraffic();
   return std::nullopt;
@@ -414,10 +435,10 @@ std::optional<Counterexample> burst::plan(Simulation &simulation,
 
 void burst::report(func::FuncOp program, const Counterexample &counterexample) {
   Operation *op = counterexample.op ? counterexample.op : program;
-  InFlightDiagnostic diagnostic =
-      op->emitOpError("schedule refused: rank ")
-      << counterexample.rank << ", hop " << counterexample.hop << ": "
-      << counterexample.message;
+  InFlightDiagnostic diagnostic = op->emitOpError("schedule refused: rank ")
+                                  << counterexample.rank << ", hop "
+                                  << counterexample.hop << ": "
+                                  << counterexample.message;
   diagnostic.attachNote(program.getLoc())
       << "in the program of a rank of " << SymbolRefAttr::get(program);
 }

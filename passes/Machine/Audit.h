@@ -9,13 +9,11 @@ namespace burst {
 /// Runs a schedule without data: shapes, owners and sizes only.
 class Bookkeeper : public Semantics {
 public:
-  State init(ring::InitOp op, const Tensor &query,
-             std::shared_ptr<Gauge> gauge) override;
+  State init(ring::InitOp op, const Tensor &query) override;
   bool attend(Attend &attend, State &result, std::string &message) override;
   bool merge(State &into, const State &from, std::string &message) override;
   bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
-                TensorRef &lse, std::shared_ptr<Gauge> gauge,
-                std::string &message) override;
+                TensorRef &lse, std::string &message) override;
 };
 
 /// What the mask says of a pair of segments.

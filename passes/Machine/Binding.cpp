@@ -31,14 +31,14 @@ bool burst::isStatic(func::FuncOp program) {
   return true;
 }
 
-FailureOr<std::vector<Argument>>
-burst::describeGlobals(func::FuncOp program, const Sizes &sizes) {
+FailureOr<std::vector<Argument>> burst::describeGlobals(func::FuncOp program,
+                                                        const Sizes &sizes) {
   std::vector<Argument> globals;
   llvm::DenseMap<unsigned, int64_t> extents;
   size_t given = 0;
   for (unsigned index = 0; index < program.getNumArguments(); ++index) {
-    auto attribute = program.getArgAttrOfType<DenseI64ArrayAttr>(
-        index, ring::extentAttr);
+    auto attribute =
+        program.getArgAttrOfType<DenseI64ArrayAttr>(index, ring::extentAttr);
     if (!attribute)
       continue;
     if (given == sizes.extents.size())
@@ -82,8 +82,8 @@ burst::describeGlobals(func::FuncOp program, const Sizes &sizes) {
 LogicalResult burst::checkGlobals(func::FuncOp program,
                                   ArrayRef<Argument> globals) {
   if (globals.size() != program.getNumArguments())
-    return program.emitError("takes ")
-           << program.getNumArguments() << " arguments, got: " << globals.size();
+    return program.emitError("takes ") << program.getNumArguments()
+                                       << " arguments, got: " << globals.size();
   std::optional<int64_t> batch;
   for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -147,8 +147,8 @@ static std::vector<int64_t> iota(int64_t count) {
 }
 
 static TensorRef makeShard(const Tensor &global, ring::ShardAttr shard,
-                           int64_t rank, std::shared_ptr<Gauge> gauge,
-                           int argument, ShardData data) {
+                           int64_t rank, const GaugeRef &gauge, int argument,
+                           ShardData data) {
   Deal deal = shard.getLayout().getDeal();
   int64_t extent = global.shape[shard.getDim()];
   auto shape = global.shape;

@@ -19,8 +19,8 @@ bool isStatic(mlir::func::FuncOp program);
 
 /// Global arguments without data, of a rank's program; emits an error where
 /// `sizes` do not fit.
-llvm::FailureOr<std::vector<Argument>> describeGlobals(mlir::func::FuncOp program,
-                                                       const Sizes &sizes);
+llvm::FailureOr<std::vector<Argument>>
+describeGlobals(mlir::func::FuncOp program, const Sizes &sizes);
 
 /// Checks that global arguments fit a rank's program: number, kind, shapes,
 /// element types, equal batch. Emits an error at the program.
@@ -31,15 +31,15 @@ llvm::LogicalResult checkGlobals(mlir::func::FuncOp program,
 /// of the global tensors, everything else as it is. Shards hold data only on
 /// demand. Call `Simulation::reset` before.
 enum class ShardData : uint8_t { Omit, Copy };
-std::vector<std::vector<Argument>> shardGlobals(Simulation &simulation,
-                                                llvm::ArrayRef<Argument> globals,
-                                                ShardData data);
+std::vector<std::vector<Argument>>
+shardGlobals(Simulation &simulation, llvm::ArrayRef<Argument> globals,
+             ShardData data);
 
 /// The global tensor of which the ranks' results `index` are shards.
 TensorRef gatherResult(const Simulation &simulation, unsigned index);
 
-/// Copies the positions `from` of dimension `dim` of one tensor to the positions
-/// `to` of another.
+/// Copies the positions `from` of dimension `dim` of one tensor to the
+/// positions `to` of another.
 void copyPositions(const Tensor &source, llvm::ArrayRef<int64_t> from,
                    Tensor &target, llvm::ArrayRef<int64_t> to, int64_t dim);
 

@@ -23,8 +23,7 @@ static unsigned widthOf(Type type) {
 }
 
 std::optional<Program>
-Program::compile(Region &region,
-                 function_ref<bool(Operation *)> isExternal) {
+Program::compile(Region &region, function_ref<bool(Operation *)> isExternal) {
   Compiler compiler(isExternal);
   if (failed(compiler.compileTop(region)))
     return std::nullopt;
@@ -120,9 +119,8 @@ void Compiler::emitReleases(Operation *op) {
         isLastUse(op, value))
       release(value);
   };
-  op->walk([&](Operation *inner) {
-    llvm::for_each(inner->getOperands(), visit);
-  });
+  op->walk(
+      [&](Operation *inner) { llvm::for_each(inner->getOperands(), visit); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -263,7 +261,8 @@ LogicalResult Compiler::compileIf(scf::IfOp branch) {
 LogicalResult Compiler::compileGenerate(tensor::GenerateOp generate) {
   auto type = cast<RankedTensorType>(generate.getType());
   if (!type.hasStaticShape())
-    return generate.emitOpError("cannot be evaluated: its shape must be static");
+    return generate.emitOpError(
+        "cannot be evaluated: its shape must be static");
   Slot table = slot(generate.getResult());
   Instruction &allocate = emit(Opcode::AllocateTable, generate);
   allocate.dst = table.number;
@@ -271,7 +270,8 @@ LogicalResult Compiler::compileGenerate(tensor::GenerateOp generate) {
   Slot one = emitConstant(1);
   SmallVector<uint32_t> heads;
   SmallVector<Slot> extents;
-  for (auto [iv, extent] : llvm::zip_equal(body.getArguments(), type.getShape())) {
+  for (auto [iv, extent] :
+       llvm::zip_equal(body.getArguments(), type.getShape())) {
     extents.push_back(emitConstant(extent));
     emitCopy(slot(iv), emitConstant(0));
     heads.push_back(program.code.size());
@@ -300,11 +300,12 @@ LogicalResult Compiler::compileGenerate(tensor::GenerateOp generate) {
 }
 
 LogicalResult Compiler::compileTableOp(Operation &op) {
-  Opcode opcode = TypeSwitch<Operation *, Opcode>(&op)
-                      .Case<tensor::ExtractOp>([](auto) { return Opcode::Extract; })
-                      .Case<TableRangeOp>([](auto) { return Opcode::TableRange; })
-                      .Case<tensor::DimOp>([](auto) { return Opcode::Dim; })
-                      .Default(Opcode::Call);
+  Opcode opcode =
+      TypeSwitch<Operation *, Opcode>(&op)
+          .Case<tensor::ExtractOp>([](auto) { return Opcode::Extract; })
+          .Case<TableRangeOp>([](auto) { return Opcode::TableRange; })
+          .Case<tensor::DimOp>([](auto) { return Opcode::Dim; })
+          .Default(Opcode::Call);
   emit(opcode, &op).operands = operandList(&op);
   return success();
 }
@@ -313,7 +314,8 @@ LogicalResult Compiler::compileConstant(arith::ConstantOp op) {
   Slot result = slot(op.getResult());
   if (auto integer = dyn_cast<IntegerAttr>(op.getValue())) {
     if (widthOf(integer.getType()) > 64)
-      return op.emitOpError("cannot be evaluated: integers have at most 64 bits");
+      return op.emitOpError(
+          "cannot be evaluated: integers have at most 64 bits");
     Instruction &constant = emit(Opcode::Constant, op);
     constant.dst = result.number;
     constant.imm.i = integer.getValue().getSExtValue();
@@ -355,24 +357,40 @@ struct Simple {
 
 /// Ops whose operands are a, b, c in order and whose width is the result's.
 constexpr Simple simpleOps[] = {
-    {"arith.addi", Opcode::Add},          {"arith.subi", Opcode::Sub},
-    {"arith.muli", Opcode::Mul},          {"arith.divsi", Opcode::DivS},
-    {"arith.divui", Opcode::DivU},        {"arith.ceildivsi", Opcode::CeilDivS},
+    {"arith.addi", Opcode::Add},
+    {"arith.subi", Opcode::Sub},
+    {"arith.muli", Opcode::Mul},
+    {"arith.divsi", Opcode::DivS},
+    {"arith.divui", Opcode::DivU},
+    {"arith.ceildivsi", Opcode::CeilDivS},
     {"arith.ceildivui", Opcode::CeilDivU},
     {"arith.floordivsi", Opcode::FloorDivS},
-    {"arith.remsi", Opcode::RemS},        {"arith.remui", Opcode::RemU},
-    {"arith.andi", Opcode::And},          {"arith.ori", Opcode::Or},
-    {"arith.xori", Opcode::Xor},          {"arith.shli", Opcode::Shl},
-    {"arith.shrsi", Opcode::ShrS},        {"arith.shrui", Opcode::ShrU},
-    {"arith.minsi", Opcode::MinS},        {"arith.maxsi", Opcode::MaxS},
-    {"arith.minui", Opcode::MinU},        {"arith.maxui", Opcode::MaxU},
-    {"arith.select", Opcode::Select},     {"math.absi", Opcode::AbsI},
-    {"arith.addf", Opcode::AddF},         {"arith.subf", Opcode::SubF},
-    {"arith.mulf", Opcode::MulF},         {"arith.divf", Opcode::DivF},
-    {"arith.remf", Opcode::RemF},         {"arith.negf", Opcode::NegF},
-    {"arith.minimumf", Opcode::MinimumF}, {"arith.maximumf", Opcode::MaximumF},
-    {"arith.minnumf", Opcode::MinNumF},   {"arith.maxnumf", Opcode::MaxNumF},
-    {"math.fma", Opcode::FmaF},           {"arith.extf", Opcode::Copy},
+    {"arith.remsi", Opcode::RemS},
+    {"arith.remui", Opcode::RemU},
+    {"arith.andi", Opcode::And},
+    {"arith.ori", Opcode::Or},
+    {"arith.xori", Opcode::Xor},
+    {"arith.shli", Opcode::Shl},
+    {"arith.shrsi", Opcode::ShrS},
+    {"arith.shrui", Opcode::ShrU},
+    {"arith.minsi", Opcode::MinS},
+    {"arith.maxsi", Opcode::MaxS},
+    {"arith.minui", Opcode::MinU},
+    {"arith.maxui", Opcode::MaxU},
+    {"arith.select", Opcode::Select},
+    {"math.absi", Opcode::AbsI},
+    {"arith.addf", Opcode::AddF},
+    {"arith.subf", Opcode::SubF},
+    {"arith.mulf", Opcode::MulF},
+    {"arith.divf", Opcode::DivF},
+    {"arith.remf", Opcode::RemF},
+    {"arith.negf", Opcode::NegF},
+    {"arith.minimumf", Opcode::MinimumF},
+    {"arith.maximumf", Opcode::MaximumF},
+    {"arith.minnumf", Opcode::MinNumF},
+    {"arith.maxnumf", Opcode::MaxNumF},
+    {"math.fma", Opcode::FmaF},
+    {"arith.extf", Opcode::Copy},
     {"arith.extsi", Opcode::Copy},
 };
 
@@ -384,21 +402,35 @@ struct Unary {
   double (*function)(double);
 };
 constexpr Unary unaryOps[] = {
-    {"math.absf", std::fabs},   {"math.acos", std::acos},
-    {"math.acosh", std::acosh}, {"math.asin", std::asin},
-    {"math.asinh", std::asinh}, {"math.atan", std::atan},
-    {"math.atanh", std::atanh}, {"math.cbrt", std::cbrt},
-    {"math.ceil", std::ceil},   {"math.cos", std::cos},
-    {"math.cosh", std::cosh},   {"math.erf", std::erf},
-    {"math.erfc", std::erfc},   {"math.exp", std::exp},
-    {"math.exp2", std::exp2},   {"math.expm1", std::expm1},
-    {"math.floor", std::floor}, {"math.log", std::log},
-    {"math.log10", std::log10}, {"math.log1p", std::log1p},
-    {"math.log2", std::log2},   {"math.round", std::round},
+    {"math.absf", std::fabs},
+    {"math.acos", std::acos},
+    {"math.acosh", std::acosh},
+    {"math.asin", std::asin},
+    {"math.asinh", std::asinh},
+    {"math.atan", std::atan},
+    {"math.atanh", std::atanh},
+    {"math.cbrt", std::cbrt},
+    {"math.ceil", std::ceil},
+    {"math.cos", std::cos},
+    {"math.cosh", std::cosh},
+    {"math.erf", std::erf},
+    {"math.erfc", std::erfc},
+    {"math.exp", std::exp},
+    {"math.exp2", std::exp2},
+    {"math.expm1", std::expm1},
+    {"math.floor", std::floor},
+    {"math.log", std::log},
+    {"math.log10", std::log10},
+    {"math.log1p", std::log1p},
+    {"math.log2", std::log2},
+    {"math.round", std::round},
     {"math.roundeven", roundHalfEven},
-    {"math.rsqrt", rsqrt},      {"math.sin", std::sin},
-    {"math.sinh", std::sinh},   {"math.sqrt", std::sqrt},
-    {"math.tan", std::tan},     {"math.tanh", std::tanh},
+    {"math.rsqrt", rsqrt},
+    {"math.sin", std::sin},
+    {"math.sinh", std::sinh},
+    {"math.sqrt", std::sqrt},
+    {"math.tan", std::tan},
+    {"math.tanh", std::tanh},
     {"math.trunc", std::trunc},
 };
 
@@ -498,8 +530,8 @@ LogicalResult Compiler::compileConversion(Operation &op) {
           return emitWidth(Opcode::FToBits, widthOf(to));
         if (!fromFloat && toFloat)
           return emitWidth(Opcode::BitsToF, widthOf(to));
-        return LogicalResult(op.emitOpError(
-            "cannot be evaluated between types of one kind"));
+        return LogicalResult(
+            op.emitOpError("cannot be evaluated between types of one kind"));
       })
       .Default([&](Operation *) {
         return op.emitOpError("cannot be evaluated: burst does not know it; "
@@ -508,8 +540,8 @@ LogicalResult Compiler::compileConversion(Operation &op) {
 }
 
 LogicalResult Compiler::compileScalar(Operation &op) {
-  for (Type type : llvm::concat<const Type>(op.getOperandTypes(),
-                                            op.getResultTypes()))
+  for (Type type :
+       llvm::concat<const Type>(op.getOperandTypes(), op.getResultTypes()))
     if (!isScalar(type) || (type.isInteger() && widthOf(type) > 64))
       return op.emitOpError("cannot be evaluated on ") << type;
   StringRef name = op.getName().getStringRef();

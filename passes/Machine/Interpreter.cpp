@@ -14,39 +14,39 @@
 using namespace mlir;
 using namespace burst;
 
-static constexpr double minusInfinity = -std::numeric_limits<double>::infinity();
+static constexpr double minusInfinity =
+    -std::numeric_limits<double>::infinity();
 
 //===----------------------------------------------------------------------===//
 // State
 //===----------------------------------------------------------------------===//
 
-State burst::makeState(ring::InitOp op, const Tensor &query,
-                       std::shared_ptr<Gauge> gauge) {
+State burst::makeState(ring::InitOp op, const Tensor &query) {
   auto type = cast<RankedTensorType>(op.getO().getType());
   auto shape = query.shape;
   shape[3] = type.getDimSize(3);
   int64_t rows[] = {shape[0], shape[2], shape[1]};
   Type element = type.getElementType();
+  const GaugeRef &gauge = query.getGauge();
   return {std::make_shared<Tensor>(shape, element, gauge),
           std::make_shared<Tensor>(rows, element, gauge),
           std::make_shared<Tensor>(rows, element, gauge)};
 }
 
-State Interpreter::init(ring::InitOp op, const Tensor &query,
-                        std::shared_ptr<Gauge> gauge) {
-  State state = makeState(op, query, gauge);
+State Interpreter::init(ring::InitOp op, const Tensor &query) {
+  State state = makeState(op, query);
   state.o->floats.assign(state.o->size(), 0.0);
   state.m->floats.assign(state.m->size(), minusInfinity);
   state.l->floats.assign(state.l->size(), 0.0);
   return state;
 }
 
-void burst::makeUnique(State &state, std::shared_ptr<Gauge> gauge) {
+void burst::makeUnique(State &state) {
   for (TensorRef *part : {&state.o, &state.m, &state.l}) {
     if (part->use_count() == 1)
       continue;
-    auto copy =
-        std::make_shared<Tensor>((*part)->shape, (*part)->element, gauge);
+    auto copy = std::make_shared<Tensor>((*part)->shape, (*part)->element,
+                                         (*part)->getGauge());
     copy->floats = (*part)->floats;
     *part = copy;
   }
@@ -65,7 +65,8 @@ public:
                 std::optional<RegionEvaluator> mask,
                 std::optional<RegionEvaluator> score)
       : attend(attend), state(state), b(b), h(h), mask(std::move(mask)),
-        score(std::move(score)), scale(attendOp().getScale().convertToDouble()) {}
+        score(std::move(score)),
+        scale(attendOp().getScale().convertToDouble()) {}
 
   /// False where a region could not be evaluated.
   bool run();
@@ -110,8 +111,7 @@ bool HeadAttention::applyRegions(int64_t i, int64_t j, double &s) {
   Scalar arguments[7];
   arguments[0].f = s;
   int64_t indices[] = {b, h, i, j, attend.queryExtent, attend.keyExtent};
-  for (auto [argument, index] :
-       llvm::zip(llvm::drop_begin(arguments), indices))
+  for (auto [argument, index] : llvm::zip(llvm::drop_begin(arguments), indices))
     argument.i = index;
   if (mask) {
     if (!mask->evaluate(llvm::ArrayRef(arguments).drop_front())) {
@@ -234,8 +234,9 @@ static bool checkSizes(Attend &attend, std::string &message) {
 bool Interpreter::attend(Attend &attend, State &result, std::string &message) {
   if (!checkSizes(attend, message))
     return false;
-  auto evaluator = [](Region &region, ArrayRef<Argument> captures)
-      -> std::optional<RegionEvaluator> {
+  auto evaluator =
+      [](Region &region,
+         ArrayRef<Argument> captures) -> std::optional<RegionEvaluator> {
     if (region.empty())
       return std::nullopt;
     return RegionEvaluator::create(region, captures);
@@ -248,7 +249,7 @@ bool Interpreter::attend(Attend &attend, State &result, std::string &message) {
     return false;
   }
   result = std::move(attend.state);
-  makeUnique(result, attend.gauge);
+  makeUnique(result);
   int64_t batch = attend.query->shape[0], heads = attend.query->shape[2];
   std::mutex mutex;
   std::optional<Fault> fault;
@@ -271,7 +272,7 @@ bool Interpreter::attend(Attend &attend, State &result, std::string &message) {
 //===----------------------------------------------------------------------===//
 
 bool Interpreter::merge(State &into, const State &from, std::string &) {
-  makeUnique(into, nullptr);
+  makeUnique(into);
   int64_t heads = into.m->shape[1], rows = into.m->shape[2];
   for (int64_t at = 0; at < into.m->size(); ++at) {
     double &m = into.m->floats[at];
@@ -291,9 +292,8 @@ bool Interpreter::merge(State &into, const State &from, std::string &) {
 }
 
 bool Interpreter::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
-                           TensorRef &lse, std::shared_ptr<Gauge> gauge,
-                           std::string &) {
-  makeUnique(state, gauge);
+                           TensorRef &lse, std::string &) {
+  makeUnique(state);
   int64_t heads = state.m->shape[1], rows = state.m->shape[2];
   for (int64_t at = 0; at < state.m->size(); ++at) {
     double l = state.l->floats[at];
@@ -311,7 +311,8 @@ bool Interpreter::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
   // The state's memory serves the result where the types agree.
   out = state.o;
   if (out->element != element) {
-    out = std::make_shared<Tensor>(state.o->shape, element, gauge);
+    out =
+        std::make_shared<Tensor>(state.o->shape, element, state.o->getGauge());
     out->floats = std::move(state.o->floats);
   }
   for (double &value : out->floats)
@@ -346,8 +347,8 @@ void Interpreter::deliver(const Transfer &from, Transfer &to, size_t index) {
   // What is not sent is poison.
   target.floats.assign(target.size(), std::nan(""));
   ring::StartOp op = to.start;
-  copyPositions(source, maskedPositions(from, from.owner, from.sendMask), target,
-                maskedPositions(to, to.receivedOwner, to.receiveMask),
+  copyPositions(source, maskedPositions(from, from.owner, from.sendMask),
+                target, maskedPositions(to, to.receivedOwner, to.receiveMask),
                 op.getDims()[index]);
 }
 
@@ -359,7 +360,8 @@ void Interpreter::exchange(const Transfer &source, Transfer &target) {
   if (out.floats.empty())
     out.floats.assign(out.size(), std::nan(""));
   ring::ShardAttr from = op.getSource(), to = op.getTarget();
-  auto held = from.getLayout().getDeal().positions(source.rank, from.getExtent());
+  auto held =
+      from.getLayout().getDeal().positions(source.rank, from.getExtent());
   auto wanted = to.getLayout().getDeal().positions(target.rank, to.getExtent());
   if (from.getDim() == to.getDim()) {
     std::vector<int64_t> fromAt, toAt;

@@ -18,13 +18,11 @@ public:
   explicit Interpreter(std::function<void()> progress = {})
       : progress(std::move(progress)) {}
 
-  State init(ring::InitOp op, const Tensor &query,
-             std::shared_ptr<Gauge> gauge) override;
+  State init(ring::InitOp op, const Tensor &query) override;
   bool attend(Attend &attend, State &result, std::string &message) override;
   bool merge(State &into, const State &from, std::string &message) override;
   bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
-                TensorRef &lse, std::shared_ptr<Gauge> gauge,
-                std::string &message) override;
+                TensorRef &lse, std::string &message) override;
   void deliver(const Transfer &from, Transfer &to, size_t index) override;
   void exchange(const Transfer &source, Transfer &target) override;
 
@@ -33,11 +31,10 @@ private:
 };
 
 /// Copies a state that others still use, so that it may be changed.
-void makeUnique(State &state, std::shared_ptr<Gauge> gauge);
+void makeUnique(State &state);
 
 /// The shapes of o and m for a query and the head dim of the values.
-State makeState(ring::InitOp op, const Tensor &query,
-                std::shared_ptr<Gauge> gauge);
+State makeState(ring::InitOp op, const Tensor &query);
 
 } // namespace burst
 

@@ -48,21 +48,77 @@ struct Slot {
 
 enum class Opcode : uint8_t {
   // Integers, wrapped to `width`.
-  Add, Sub, Mul, DivS, DivU, CeilDivS, CeilDivU, FloorDivS, RemS, RemU,
-  And, Or, Xor, Shl, ShrS, ShrU, MinS, MaxS, MinU, MaxU,
-  Equal, NotEqual, LessS, LessEqualS, LessU, LessEqualU,
-  Select, ExtendU, Wrap, AbsI,
+  Add,
+  Sub,
+  Mul,
+  DivS,
+  DivU,
+  CeilDivS,
+  CeilDivU,
+  FloorDivS,
+  RemS,
+  RemU,
+  And,
+  Or,
+  Xor,
+  Shl,
+  ShrS,
+  ShrU,
+  MinS,
+  MaxS,
+  MinU,
+  MaxU,
+  Equal,
+  NotEqual,
+  LessS,
+  LessEqualS,
+  LessU,
+  LessEqualU,
+  Select,
+  ExtendU,
+  Wrap,
+  AbsI,
   // Floats.
-  AddF, SubF, MulF, DivF, RemF, NegF, MinimumF, MaximumF, MinNumF, MaxNumF,
-  FmaF, CompareF, SignedToF, UnsignedToF, FToSigned, FToUnsigned, RoundF,
-  BitsToF, FToBits, UnaryF, BinaryF,
+  AddF,
+  SubF,
+  MulF,
+  DivF,
+  RemF,
+  NegF,
+  MinimumF,
+  MaximumF,
+  MinNumF,
+  MaxNumF,
+  FmaF,
+  CompareF,
+  SignedToF,
+  UnsignedToF,
+  FToSigned,
+  FToUnsigned,
+  RoundF,
+  BitsToF,
+  FToBits,
+  UnaryF,
+  BinaryF,
   // Moves and control flow; targets are instruction numbers in `imm`.
-  Constant, ConstantObject, Copy, CopyObject, ReleaseObject,
-  Jump, JumpIfNot, JumpUnlessLess, Return,
+  Constant,
+  ConstantObject,
+  Copy,
+  CopyObject,
+  ReleaseObject,
+  Jump,
+  JumpIfNot,
+  JumpUnlessLess,
+  Return,
   // Tables.
-  Extract, Dim, TableRange, AllocateTable, StoreTable,
+  Extract,
+  Dim,
+  TableRange,
+  AllocateTable,
+  StoreTable,
   // The environment's.
-  Call, External,
+  Call,
+  External,
 };
 
 struct Instruction {
@@ -105,8 +161,7 @@ struct ExternalCall {
   }
   template <typename T>
   std::shared_ptr<T> peek(unsigned operand) const {
-    return std::static_pointer_cast<T>(
-        frame.objects[operands[operand].number]);
+    return std::static_pointer_cast<T>(frame.objects[operands[operand].number]);
   }
   /// The object of an operand, moved out where this is its last use, so that
   /// its sole owner may change it in place. Not before the op can no longer
@@ -180,8 +235,8 @@ public:
     Scalar scalar{0};
     TensorRef table;
   };
-  static std::optional<RegionEvaluator> create(mlir::Region &region,
-                                               llvm::ArrayRef<Capture> captures);
+  static std::optional<RegionEvaluator>
+  create(mlir::Region &region, llvm::ArrayRef<Capture> captures);
 
   /// Sets the leading arguments and runs; false on a fault.
   bool evaluate(llvm::ArrayRef<Scalar> arguments);

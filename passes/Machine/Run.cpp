@@ -40,7 +40,8 @@ static int64_t ceilDiv(int64_t a, int64_t b) {
 static bool isUndefined(Opcode opcode, int64_t a, int64_t b, unsigned width) {
   bool isSigned = opcode == Opcode::DivS || opcode == Opcode::CeilDivS ||
                   opcode == Opcode::FloorDivS || opcode == Opcode::RemS;
-  return b == 0 || (isSigned && b == -1 && a == wrap(1ULL << (width - 1), width));
+  return b == 0 ||
+         (isSigned && b == -1 && a == wrap(1ULL << (width - 1), width));
 }
 
 static int64_t divide(Opcode opcode, int64_t a, int64_t b, unsigned width) {
@@ -99,9 +100,8 @@ double burst::roundTo(double value, Type type) {
   int exponent = value == 0 ? 0 : std::ilogb(value);
   exponent = std::max<int>(exponent, APFloat::semanticsMinExponent(semantics));
   int digits = static_cast<int>(APFloat::semanticsPrecision(semantics)) - 1;
-  double rounded =
-      std::ldexp(std::nearbyint(std::ldexp(value, digits - exponent)),
-                 exponent - digits);
+  double rounded = std::ldexp(
+      std::nearbyint(std::ldexp(value, digits - exponent)), exponent - digits);
   double largest = largestOf(semantics);
   if (std::abs(rounded) > largest)
     return std::copysign(HUGE_VAL, value);
@@ -131,7 +131,7 @@ static int64_t toInteger(double value, unsigned width, bool isSigned) {
   double whole = std::trunc(value);
   double least = isSigned ? -std::ldexp(1.0, width - 1) : 0.0;
   double limit = std::ldexp(1.0, isSigned ? width - 1 : width);
-  if (!(whole >= least && whole < limit))
+  if (std::isnan(value) || whole < least || whole >= limit)
     return 0;
   if (isSigned)
     return static_cast<int64_t>(whole);
@@ -223,8 +223,10 @@ Step Program::runTable(const Instruction &in, Frame &frame,
   }
   case Opcode::Dim: {
     Tensor *source = table(list->operands[0].number);
-    if (indices[0] < 0 || indices[0] >= static_cast<int64_t>(source->shape.size())) {
-      environment.fault(in.op->getLoc(), "asks for a dimension that is not there");
+    if (indices[0] < 0 ||
+        indices[0] >= static_cast<int64_t>(source->shape.size())) {
+      environment.fault(in.op->getLoc(),
+                        "asks for a dimension that is not there");
       return Step::Failed;
     }
     frame.scalars[list->results[0].number].i = source->shape[indices[0]];
@@ -241,7 +243,8 @@ Step Program::runTable(const Instruction &in, Frame &frame,
   }
   case Opcode::AllocateTable: {
     auto type = cast<RankedTensorType>(in.op->getResult(0).getType());
-    auto fresh = std::make_shared<Tensor>(type.getShape(), type.getElementType());
+    auto fresh =
+        std::make_shared<Tensor>(type.getShape(), type.getElementType());
     if (isa<FloatType>(type.getElementType()))
       fresh->floats.resize(fresh->size());
     else
@@ -405,12 +408,12 @@ Step Program::run(Frame &frame, Environment &environment) const {
       s[in.dst].f = std::fma(a.f, b.f, s[in.c].f);
       break;
     case Opcode::CompareF:
-      s[in.dst].i = truth(compareFloats(
-          static_cast<arith::CmpFPredicate>(in.width), a.f, b.f));
+      s[in.dst].i = truth(
+          compareFloats(static_cast<arith::CmpFPredicate>(in.width), a.f, b.f));
       break;
     case Opcode::SignedToF:
-      s[in.dst].f = roundTo(static_cast<double>(a.i),
-                            in.op->getResult(0).getType());
+      s[in.dst].f =
+          roundTo(static_cast<double>(a.i), in.op->getResult(0).getType());
       break;
     case Opcode::UnsignedToF:
       s[in.dst].f = roundTo(static_cast<double>(low(a.i, in.width)),

@@ -47,7 +47,7 @@ public:
 
   /// Counts a received slice until the last of its tensors is gone.
   std::shared_ptr<void> holdSlice(int64_t rank) {
-    std::shared_ptr<Gauge> gauge = slices[rank];
+    GaugeRef gauge = slices[rank];
     gauge->add(1);
     return {gauge.get(), [gauge](void *) { gauge->add(-1); }};
   }
@@ -60,7 +60,7 @@ public:
   Counterexample failure;
   std::vector<Traffic> traffic;
   std::vector<std::vector<TensorRef>> results;
-  std::vector<std::shared_ptr<Gauge>> gauges, slices; ///< by rank
+  std::vector<GaugeRef> gauges, slices; ///< by rank
 
 private:
   struct Rank;
@@ -136,8 +136,7 @@ Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
           })
           .Case<ring::SegmentOp>([&](auto op) { return runSegment(op, call); })
           .Case<ring::InitOp>([&](ring::InitOp op) {
-            State state = impl.semantics->init(op, *call.peek<Tensor>(0),
-                                               impl.gauges[index]);
+            State state = impl.semantics->init(op, *call.peek<Tensor>(0));
             call.give(0, state.o);
             call.give(1, state.m);
             call.give(2, state.l);
@@ -190,7 +189,8 @@ Step Simulation::Impl::Rank::call(const ExternalCall &call) {
     callee.calls.push_back({scalars, objects, std::move(inner)});
     found = std::prev(callee.calls.end());
   }
-  for (auto [to, from] : llvm::zip_equal(call.results, callee.program.results())) {
+  for (auto [to, from] :
+       llvm::zip_equal(call.results, callee.program.results())) {
     if (to.isScalar)
       call.frame.scalars[to.number] = found->frame.scalars[from.number];
     else
@@ -228,8 +228,8 @@ static std::vector<Argument> captures(const ExternalCall &call,
     if (slot.isScalar)
       result.push_back({call.frame.scalars[slot.number], nullptr});
     else
-      result.push_back({Scalar{0}, call.peek<Tensor>(
-                                       range.getBeginOperandIndex() + i)});
+      result.push_back(
+          {Scalar{0}, call.peek<Tensor>(range.getBeginOperandIndex() + i)});
   }
   return result;
 }
@@ -241,7 +241,6 @@ Step Simulation::Impl::Rank::runAttend(ring::AttendOp op,
   attend.op = op;
   attend.rank = index;
   attend.hop = hop;
-  attend.gauge = impl.gauges[index];
   attend.query = call.peek<Tensor>(next++);
   attend.queryOwner = call.index(next++);
   attend.queryExtent = call.index(next++);
@@ -296,8 +295,7 @@ Step Simulation::Impl::Rank::runFinalize(ring::FinalizeOp op,
   State state{call.take<Tensor>(0), call.take<Tensor>(1), call.take<Tensor>(2)};
   TensorRef out, lse;
   std::string message;
-  if (!impl.semantics->finalize(op, state, out, lse, impl.gauges[index],
-                                message))
+  if (!impl.semantics->finalize(op, state, out, lse, message))
     return fail(op, message);
   call.give(0, out);
   call.give(1, lse);
@@ -313,8 +311,8 @@ static uint64_t segmentMask(const ExternalCall &call, OperandRange flags,
                             const Deal &deal, int64_t owner, int64_t extent) {
   uint64_t mask = 0;
   for (int64_t s = 0; s < deal.numSegments(); ++s) {
-    bool flag = flags.empty() ||
-                call.index(flags.getBeginOperandIndex() + s) != 0;
+    bool flag =
+        flags.empty() || call.index(flags.getBeginOperandIndex() + s) != 0;
     if (flag && deal.segment(owner, s, extent).count != 0)
       mask |= uint64_t{1} << s;
   }
@@ -344,8 +342,9 @@ Step Simulation::Impl::Rank::runStart(ring::StartOp op,
   Deal deal = op.getLayout().getDeal();
   transfer->sendMask = segmentMask(call, op.getSendSegments(), deal,
                                    transfer->owner, transfer->extent);
-  transfer->receiveMask = segmentMask(call, op.getReceiveSegments(), deal,
-                                      transfer->receivedOwner, transfer->extent);
+  transfer->receiveMask =
+      segmentMask(call, op.getReceiveSegments(), deal, transfer->receivedOwner,
+                  transfer->extent);
   std::shared_ptr<void> slice =
       transfer->receiveMask != 0 ? impl.holdSlice(index) : nullptr;
   for (unsigned i = 0; i < op.getTensors().size(); ++i) {
@@ -580,9 +579,9 @@ bool Simulation::Impl::advanceExchange(int64_t channel) {
     int64_t kept = 0;
     if (op.getSource().getDim() != op.getTarget().getDim()) {
       int64_t extent = op.getTarget().getExtent();
-      kept = extent == 0 ? 0
-                         : input.bytes() / extent *
-                               target.count(transfer.rank, extent);
+      kept = extent == 0
+                 ? 0
+                 : input.bytes() / extent * target.count(transfer.rank, extent);
     } else {
       Deal source = op.getSource().getLayout().getDeal();
       auto a = source.positions(transfer.rank, op.getSource().getExtent());
@@ -658,7 +657,8 @@ bool Simulation::Impl::checkEnd() {
 bool Simulation::Impl::run(std::vector<std::vector<Argument>> arguments) {
   for (int64_t r = 0; r < parts; ++r) {
     Frame &frame = ranks[r]->frame;
-    for (auto [slot, value] : llvm::zip_equal(program.arguments(), arguments[r])) {
+    for (auto [slot, value] :
+         llvm::zip_equal(program.arguments(), arguments[r])) {
       if (slot.isScalar)
         frame.scalars[slot.number] = value.scalar;
       else
@@ -676,8 +676,8 @@ bool Simulation::Impl::run(std::vector<std::vector<Argument>> arguments) {
       Step step = program.run(rank->frame, *rank);
       if (step == Step::Failed)
         return false;
-      moved |= step == Step::Done || rank->frame.next != before ||
-               rank->hop != hop;
+      moved |=
+          step == Step::Done || rank->frame.next != before || rank->hop != hop;
       if (step == Step::Blocked)
         continue;
       rank->isDone = true;
@@ -780,9 +780,7 @@ std::unique_ptr<Simulation> Simulation::create(func::FuncOp program) {
 int64_t Simulation::numRanks() const { return impl->parts; }
 func::FuncOp Simulation::getFunction() const { return impl->function; }
 void Simulation::reset() { impl->reset(); }
-std::shared_ptr<Gauge> Simulation::gauge(int64_t rank) {
-  return impl->gauges[rank];
-}
+GaugeRef Simulation::gauge(int64_t rank) { return impl->gauges[rank]; }
 bool Simulation::run(Semantics &semantics,
                      std::vector<std::vector<Argument>> arguments) {
   impl->semantics = &semantics;

@@ -54,7 +54,6 @@ struct Attend {
   State state;
   std::vector<bool> pairs; ///< slice, query segment, key segment
   std::vector<Argument> maskCaptures, scoreCaptures;
-  std::shared_ptr<Gauge> gauge;
 
   bool isComputed(size_t slice, int64_t a, int64_t b) const {
     ring::AttendOp attend = op;
@@ -83,7 +82,7 @@ struct Traffic {
   std::map<int, int64_t> sentBytes; ///< by function argument
   int64_t messages = 0;             ///< transfers that sent something
   int64_t hops = 0;                 ///< transfers started
-  int64_t peakSlices = 0;       ///< received slices held at once
+  int64_t peakSlices = 0;           ///< received slices held at once
   int64_t peakBytes = 0;
 
   int64_t totalBytes() const;
@@ -95,14 +94,12 @@ public:
   virtual ~Semantics() = default;
 
   /// Fresh state for `query`; see ring.init.
-  virtual State init(ring::InitOp op, const Tensor &query,
-                     std::shared_ptr<Gauge> gauge) = 0;
+  virtual State init(ring::InitOp op, const Tensor &query) = 0;
   virtual bool attend(Attend &attend, State &result, std::string &message) = 0;
   virtual bool merge(State &into, const State &from, std::string &message) = 0;
   /// out and lse, which may reuse the state.
   virtual bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
-                        TensorRef &lse, std::shared_ptr<Gauge> gauge,
-                        std::string &message) = 0;
+                        TensorRef &lse, std::string &message) = 0;
   /// A transfer starts, with which the rank holds `slices` received slices; may
   /// refuse it.
   virtual bool start(const Transfer &transfer, int64_t slices,
@@ -127,15 +124,14 @@ public:
 
   /// Runs all ranks; `arguments[r]` are those of rank r. False where the
   /// schedule fails, see getCounterexample.
-  bool run(Semantics &semantics,
-           std::vector<std::vector<Argument>> arguments);
+  bool run(Semantics &semantics, std::vector<std::vector<Argument>> arguments);
 
   const Counterexample &getCounterexample() const;
   const std::vector<Traffic> &getTraffic() const;
   /// The results of each rank.
   const std::vector<std::vector<TensorRef>> &getResults() const;
   /// What a rank's tensors report to, for arguments.
-  std::shared_ptr<Gauge> gauge(int64_t rank);
+  GaugeRef gauge(int64_t rank);
   /// Forgets what the last run left, before arguments are made anew.
   void reset();
 

@@ -10,8 +10,7 @@ int64_t burst::elementBytes(Type element) {
   return element.isIndex() ? 8 : (element.getIntOrFloatBitWidth() + 7) / 8;
 }
 
-Tensor::Tensor(ArrayRef<int64_t> shape, Type element,
-               std::shared_ptr<Gauge> gauge)
+Tensor::Tensor(ArrayRef<int64_t> shape, Type element, GaugeRef gauge)
     : shape(shape), element(element), gauge(std::move(gauge)) {
   if (this->gauge)
     this->gauge->add(bytes());

@@ -24,6 +24,8 @@ struct Gauge {
   }
 };
 
+using GaugeRef = std::shared_ptr<Gauge>;
+
 /// A tensor of the machine: integers, or floats held as f64, or neither where
 /// only sizes matter (a schedule is simulated without data).
 struct Tensor {
@@ -43,11 +45,13 @@ struct Tensor {
   std::shared_ptr<void> slice;
 
   Tensor(llvm::ArrayRef<int64_t> shape, mlir::Type element,
-         std::shared_ptr<Gauge> gauge = nullptr);
+         GaugeRef gauge = nullptr);
   virtual ~Tensor();
   Tensor(const Tensor &) = delete;
   Tensor &operator=(const Tensor &) = delete;
 
+  /// What it reports to, if anything.
+  const GaugeRef &getGauge() const { return gauge; }
   int64_t size() const;
   /// Bytes in memory of the tensor's element type.
   int64_t bytes() const;
@@ -62,7 +66,7 @@ struct Tensor {
                                     llvm::ArrayRef<int64_t> to);
 
 private:
-  std::shared_ptr<Gauge> gauge;
+  GaugeRef gauge;
   std::map<std::vector<int64_t>, std::pair<int64_t, int64_t>> ranges;
 };
 

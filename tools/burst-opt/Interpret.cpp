@@ -13,8 +13,8 @@
 using namespace mlir;
 using namespace burst;
 
-/// What stays the same, up to rounding, whatever the order, the strategy and the
-/// number of ranks.
+/// What stays the same, up to rounding, whatever the order, the strategy and
+/// the number of ranks.
 static void printDigest(StringRef name, const Tensor &tensor) {
   double sum = 0, squares = 0, largest = 0;
   int64_t infinities = 0, nans = 0;
@@ -33,7 +33,8 @@ static void printDigest(StringRef name, const Tensor &tensor) {
   llvm::interleave(
       tensor.shape, llvm::outs(), [](int64_t n) { llvm::outs() << n; }, "x");
   llvm::outs() << llvm::formatv("x{0}, sum {1:f4}, norm {2:f4}, largest {3:f4}",
-                                tensor.element, sum, std::sqrt(squares), largest);
+                                tensor.element, sum, std::sqrt(squares),
+                                largest);
   if (infinities != 0)
     llvm::outs() << ", " << infinities << " infinite";
   if (nans != 0)
@@ -42,8 +43,7 @@ static void printDigest(StringRef name, const Tensor &tensor) {
 }
 
 namespace {
-struct InterpretPass
-    : PassWrapper<InterpretPass, OperationPass<ModuleOp>> {
+struct InterpretPass : PassWrapper<InterpretPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InterpretPass)
 
   InterpretPass() = default;
@@ -61,9 +61,9 @@ struct InterpretPass
       *this, "extents",
       llvm::cl::desc("Values of the dynamic sizes, in the order of the "
                      "program's ring.extent arguments.")};
-  Option<int64_t> batch{
-      *this, "batch",
-      llvm::cl::desc("The batch size, where it is dynamic."), llvm::cl::init(1)};
+  Option<int64_t> batch{*this, "batch",
+                        llvm::cl::desc("The batch size, where it is dynamic."),
+                        llvm::cl::init(1)};
 
   void runOnOperation() override {
     for (auto program : getOperation().getOps<func::FuncOp>())
@@ -87,8 +87,8 @@ struct InterpretPass
       report(program, simulation->getCounterexample());
       return failure();
     }
-    llvm::outs() << "@" << program.getName() << " on "
-                 << simulation->numRanks() << " ranks\n";
+    llvm::outs() << "@" << program.getName() << " on " << simulation->numRanks()
+                 << " ranks\n";
     for (unsigned index = 0; index < program.getNumResults(); ++index)
       if (TensorRef result = gatherResult(*simulation, index))
         printDigest(resultNameOf(program, index), *result);

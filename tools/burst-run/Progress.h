@@ -10,8 +10,8 @@
 
 namespace burst {
 
-/// Says how far a phase is, where it takes longer than a second and the standard
-/// error is a terminal.
+/// Says how far a phase is, where it takes longer than a second and the
+/// standard error is a terminal.
 class Progress {
 public:
   explicit Progress(std::string phase) : phase(std::move(phase)) {}

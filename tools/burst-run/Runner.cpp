@@ -57,9 +57,8 @@ private:
   void printJson();
   llvm::json::Object resultsJson();
   bool passed() const {
-    return llvm::all_of(checks, [](const Check &check) {
-      return check.deviation.failed == 0;
-    });
+    return llvm::all_of(
+        checks, [](const Check &check) { return check.deviation.failed == 0; });
   }
 
   const RunOptions &options;
@@ -106,8 +105,8 @@ static SmallVector<func::FuncOp> candidates(ModuleOp module) {
 }
 
 bool Runner::parse() {
-  source = parseSourceFile<ModuleOp>(options.file, sources,
-                                     ParserConfig(&context));
+  source =
+      parseSourceFile<ModuleOp>(options.file, sources, ParserConfig(&context));
   if (!source)
     return false;
   SmallVector<func::FuncOp> found = candidates(*source);
@@ -125,8 +124,10 @@ bool Runner::parse() {
     return fail(options.file + ": no function with burst.attention, nor the "
                                "program of a rank");
   if (options.entry.empty())
-    return fail(options.file + ": several functions can be run, name one with "
-                               "--entry: " + names);
+    return fail(options.file +
+                ": several functions can be run, name one with "
+                "--entry: " +
+                names);
   return fail(options.file + ": found no function '" + options.entry +
               "' that can be run, there are: " + names);
 }

@@ -58,11 +58,11 @@ static bool parseCheck(std::optional<int64_t> &rows) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(
-      argc, argv,
-      "Runs a sharded attention for all ranks in this process, and checks it\n");
-  burst::RunOptions options{input, entry, in,   out, seed, std::nullopt,
-                            json,  {},    batch};
+  cl::ParseCommandLineOptions(argc, argv,
+                              "Runs a sharded attention for all ranks in this "
+                              "process, and checks it\n");
+  burst::RunOptions options{input,        entry, in, out,  seed,
+                            std::nullopt, json,  {}, batch};
   options.extents.assign(extents.begin(), extents.end());
   if (!parseCheck(options.checkRows)) {
     llvm::errs() << "burst-run: --check takes nothing or rows:N with N > 0, "

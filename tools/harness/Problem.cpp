@@ -22,8 +22,8 @@ const oracle::Tolerance &burst::toleranceOf(Type element) {
 }
 
 /// The value of a captured operand: an argument's, or a constant.
-static FailureOr<RegionEvaluator::Capture> valueOf(AttentionOp op, Value operand,
-                                                   const Values &values) {
+static FailureOr<RegionEvaluator::Capture>
+valueOf(AttentionOp op, Value operand, const Values &values) {
   auto found = values.find(operand);
   if (found != values.end())
     return found->second;
@@ -155,7 +155,6 @@ static LogicalResult addScoreRegion(AttentionOp op, const Values &values,
 // Names
 //===----------------------------------------------------------------------===//
 
-
 static void addName(Attribute name, ArrayRef<RegionEvaluator::Capture> tables,
                     oracle::Problem &problem) {
   const oracle::Sizes &sizes = problem.sizes;
@@ -163,8 +162,8 @@ static void addName(Attribute name, ArrayRef<RegionEvaluator::Capture> tables,
       .Case<CausalAttr>(
           [&](auto) { problem.masks.push_back(oracle::causal(sizes)); })
       .Case<WindowAttr>([&](WindowAttr window) {
-        problem.masks.push_back(oracle::window(
-            sizes, window.getLeft(), window.getRight()));
+        problem.masks.push_back(
+            oracle::window(sizes, window.getLeft(), window.getRight()));
       })
       .Case<PrefixAttr>([&](PrefixAttr prefix) {
         problem.masks.push_back(oracle::prefix(sizes, prefix.getLength()));
@@ -210,12 +209,12 @@ static LogicalResult addNames(AttentionOp op, ArrayAttr names,
   if (failed(captures))
     return failure();
   ArrayRef<RegionEvaluator::Capture> tables(*captures);
-  for (Attribute attribute : names) {
+  for (auto [index, attribute] : llvm::enumerate(names)) {
     auto name = cast<NamedRegionInterface>(attribute);
-    bool isLast = attribute == names.getValue().back();
+    bool isLast = index + 1 == names.size();
     size_t taken = isLast ? tables.size() : name.numTables().first;
-    if (taken != 0 && failed(checkTables(op, name, tables.take_front(taken),
-                                         problem.sizes)))
+    if (taken != 0 &&
+        failed(checkTables(op, name, tables.take_front(taken), problem.sizes)))
       return failure();
     addName(attribute, tables.take_front(taken), problem);
     tables = tables.drop_front(taken);

@@ -68,8 +68,8 @@ std::optional<Argument> burst::toArgument(const data::Tensor &tensor, Type type,
   size_t rank = ranked ? ranked.getRank() : 0;
   bool fits = wanted == tensor.dtype && tensor.shape.size() == rank;
   for (size_t dim = 0; fits && dim < rank; ++dim)
-    fits = ranked.isDynamicDim(dim) ||
-           ranked.getDimSize(dim) == tensor.shape[dim];
+    fits =
+        ranked.isDynamicDim(dim) || ranked.getDimSize(dim) == tensor.shape[dim];
   if (!fits) {
     error = "found " + std::string(data::nameOf(tensor.dtype)) + " " +
             data::shapeText(tensor.shape) + ", wanted " + typeText(type);

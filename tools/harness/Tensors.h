@@ -33,11 +33,12 @@ std::optional<Argument> makeArgument(mlir::func::FuncOp function,
                                      uint64_t seed, std::string &error);
 
 /// The arguments of a rank's program, as global tensors: those of `archive`,
-/// which must have all, or seeded ones where there is none. Emits an error at the
-/// program and fails where one does not fit.
-llvm::FailureOr<std::vector<Argument>>
-makeGlobals(mlir::func::FuncOp program, const data::Tensors *archive,
-            uint64_t seed, const Sizes &sizes);
+/// which must have all, or seeded ones where there is none. Emits an error at
+/// the program and fails where one does not fit.
+llvm::FailureOr<std::vector<Argument>> makeGlobals(mlir::func::FuncOp program,
+                                                   const data::Tensors *archive,
+                                                   uint64_t seed,
+                                                   const Sizes &sizes);
 
 } // namespace burst
 

@@ -74,7 +74,10 @@ Outcome compute(Operation *op, const Operands &o, Wide &result) {
   result = TypeSwitch<Operation *, Wide>(op)
                .Case([&](arith::AddIOp) -> Wide { return o.u + o.v; })
                .Case([&](arith::SubIOp) -> Wide { return o.u - o.v; })
-               .Case([&](arith::MulIOp) { return Wide(o.u) * Wide(o.v); })
+               .Case([&](arith::MulIOp) {
+                 uint64_t product = o.u * o.v; // of which only low bits count
+                 return Wide(product);
+               })
                .Case([&](arith::MinSIOp) -> Wide { return std::min(o.x, o.y); })
                .Case([&](arith::MaxSIOp) -> Wide { return std::max(o.x, o.y); })
                .Case([&](arith::MinUIOp) -> Wide { return std::min(o.u, o.v); })

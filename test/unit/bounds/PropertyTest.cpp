@@ -15,6 +15,19 @@ using namespace burst::test;
 
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define BURST_SLOW 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define BURST_SLOW 1
+#endif
+#endif
+#ifdef BURST_SLOW // ten times
+constexpr uint64_t kCount = 4000;
+#else
+constexpr uint64_t kCount = 20000;
+#endif
+
 uint64_t fromEnvironment(const char *name, uint64_t otherwise) {
   const char *text = std::getenv(name);
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
@@ -22,7 +35,7 @@ uint64_t fromEnvironment(const char *name, uint64_t otherwise) {
 
 /// How often the bounds decided what could be decided.
 struct Score {
-  uint64_t empty = 0, emptyFound = 0, full = 0, fullFound = 0, mixed = 0;
+  uintmax_t empty = 0, emptyFound = 0, full = 0, fullFound = 0, mixed = 0;
 
   void count(Decision truth, Decision found) {
     empty += !truth.may;
@@ -31,23 +44,20 @@ struct Score {
     fullFound += truth.must && found.must;
     mixed += truth.may && !truth.must;
   }
-  uint64_t total() const { return empty + full + mixed; }
+  uintmax_t total() const { return empty + full + mixed; }
   double exact() const {
     return double(emptyFound + fullFound + mixed) /
-           double(std::max<uint64_t>(total(), 1));
+           double(std::max<uintmax_t>(total(), 1));
   }
   double found() const {
     return double(emptyFound + fullFound) /
-           double(std::max<uint64_t>(empty + full, 1));
+           double(std::max<uintmax_t>(empty + full, 1));
   }
-  void print(const char *name) const {
-    std::printf(
-        "%-20s %8llu rectangles: empty %llu of %llu, full %llu of %llu, mixed "
-        "%llu; decided %.1f%%, exact %.1f%%\n",
-        name, (unsigned long long)total(), (unsigned long long)emptyFound,
-        (unsigned long long)empty, (unsigned long long)fullFound,
-        (unsigned long long)full, (unsigned long long)mixed, 100 * found(),
-        100 * exact());
+  void print(const char *kind, const char *style) const {
+    std::printf("%-9s %-8s %6ju rectangles: empty %ju of %ju, full %ju of %ju, "
+                "mixed %ju; decided %.1f%%, exact %.1f%%\n",
+                kind, style, total(), emptyFound, empty, fullFound, full, mixed,
+                100 * found(), 100 * exact());
   }
 };
 
@@ -56,10 +66,11 @@ protected:
   /// A mask that keeps some points and drops others, mostly: where all are kept
   /// or none is, little can be wrong.
   RandomMask drawVarying(MLIRContext &context, Random &random) {
-    bool isUsual = random.chance(35);
+    auto kind = random.pick(
+        {RandomMask::Random, RandomMask::Single, RandomMask::Usual});
     int tries = random.chance(90) ? 10 : 0;
     while (true) {
-      RandomMask mask = drawMask(context, random, isUsual);
+      RandomMask mask = drawMask(context, random, kind);
       Program program(mask.op->getRegion(0).front());
       std::optional<Decision> truth = bruteForce(program, mask.rectangle);
       if (--tries < 0 || (truth && truth->may && !truth->must))
@@ -80,8 +91,8 @@ protected:
         emitted.emplace(region, style,
                         style == Style::Constant ? rectangle : around,
                         mask.captured);
-      if (style == Style::Constant && mask.tables.empty())
-        EXPECT_TRUE(emitted->isConstant());
+      bool folds = style == Style::Constant && mask.tables.empty();
+      EXPECT_TRUE(!folds || emitted->isConstant());
       if (check(program, *emitted, rectangle, score) && !HasFailure())
         continue;
       show(mask, *emitted, rectangle);
@@ -126,37 +137,40 @@ protected:
 
 TEST_F(PropertyTest, SoundOnRandomMasks) {
   uint64_t seed = fromEnvironment("BURST_SEED", std::random_device()());
-  uint64_t count = fromEnvironment("BURST_COUNT", 20000);
+  uint64_t count = fromEnvironment("BURST_COUNT", kCount);
   std::printf("BURST_SEED=%llu BURST_COUNT=%llu\n", (unsigned long long)seed,
               (unsigned long long)count);
   RecordProperty("seed", std::to_string(seed));
   std::unique_ptr<MLIRContext> context = makeContext();
-  Score scores[2][3];
+  Score scores[3][3];
   for (uint64_t n = 0; n < count; ++n) {
     Random random(seed + n); // so that mask n alone is BURST_SEED=seed+n
     RandomMask mask = drawVarying(*context, random);
     std::vector<SmallVector<Extent>> rectangles = {
         mask.rectangle, drawPart(mask, random), drawPart(mask, random)};
     for (Style style : {Style::Constant, Style::Bounded, Style::Open}) {
-      Score &score = scores[mask.isUsual][static_cast<int>(style)];
+      Score &score = scores[mask.kind][static_cast<int>(style)];
       if (!checkAll(mask, style, rectangles, drawAround(mask, random), score))
         FAIL() << "BURST_SEED=" << seed + n << " BURST_COUNT=1, style "
                << static_cast<int>(style);
     }
   }
-  const char *names[2][3] = {
-      {"random, constant", "random, bounded", "random, open"},
-      {"usual, constant", "usual, bounded", "usual, open"}};
-  for (int usual : {0, 1})
+  const char *kinds[] = {"random", "single op", "usual"};
+  const char *styles[] = {"constant", "bounded", "open"};
+  for (int kind : {0, 1, 2})
     for (int style : {0, 1, 2})
-      scores[usual][style].print(names[usual][style]);
-  if (count < 1000)
+      scores[kind][style].print(kinds[kind], styles[style]);
+  if (count < 10000)
     return; // too few to say how often
-  // A library that decides nothing would be sound, too. About 95 % were
-  // measured.
-  for (auto &ofKind : scores)
-    for (const Score &score : ofKind)
-      EXPECT_GT(score.found(), 0.9);
+  // A library that decides nothing would be sound, too. Of single ops, which
+  // come with numbers that overflow, less can be decided, least where guards
+  // have to find that out.
+  const double floors[3][3] = {
+      {0.91, 0.91, 0.91}, {0.80, 0.67, 0.65}, {0.93, 0.93, 0.93}};
+  for (int kind : {0, 1, 2})
+    for (int style : {0, 1, 2})
+      EXPECT_GT(scores[kind][style].found(), floors[kind][style])
+          << kinds[kind] << ", " << styles[style];
 }
 
 } // namespace

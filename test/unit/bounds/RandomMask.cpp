@@ -45,7 +45,9 @@ public:
   Generator(MLIRContext &context, Random &random)
       : random(random), loc(UnknownLoc::get(&context)), b(&context) {}
 
-  RandomMask draw(bool isUsual);
+  RandomMask draw(RandomMask::Kind kind);
+  Value drawKeep(RandomMask::Kind kind);
+  Value singleOp();
 
 private:
   void addArgument(Type type, Extent extent, bool captured);
@@ -60,7 +62,7 @@ private:
   Value smallConstant(Type type) { return constant(type, random.within(0, 9)); }
   template <typename Op>
   Value make(Value x, Value y) {
-    return Op::create(b, loc, x, y);
+    return Op::create(b, loc, x, y).getResult();
   }
   Value compare(arith::CmpIPredicate predicate, Value x, Value y) {
     return arith::CmpIOp::create(b, loc, predicate, x, y);
@@ -74,6 +76,7 @@ private:
 
   void addRandomOp();
   Value binary(Type type);
+  Value apply(Value x, Value y);
   Value cast();
   Value extract();
   Value floatCompare();
@@ -241,51 +244,43 @@ Value Generator::binary(Type type) {
         y = argument; // the last one is not a position
   if (random.chance(4))
     y = x;
-  switch (type.isInteger(1) && random.chance(70) ? random.within(0, 2)
-                                                 : random.within(0, 20)) {
-  case 0:
-    return make<arith::AndIOp>(x, y);
-  case 1:
-    return make<arith::OrIOp>(x, y);
-  case 2:
-    return make<arith::XOrIOp>(x, y);
-  case 3:
-    return make<arith::AddIOp>(x, y);
-  case 4:
-    return make<arith::SubIOp>(x, y);
-  case 5:
-    return make<arith::MulIOp>(x, y);
-  case 6:
-    return make<arith::DivSIOp>(x, y);
-  case 7:
-    return make<arith::DivUIOp>(x, y);
-  case 8:
-    return make<arith::FloorDivSIOp>(x, y);
-  case 9:
-    return make<arith::CeilDivSIOp>(x, y);
-  case 10:
-    return make<arith::CeilDivUIOp>(x, y);
-  case 11:
-    return make<arith::RemSIOp>(x, y);
-  case 12:
-    return make<arith::RemUIOp>(x, y);
-  case 13:
-    return make<arith::MinSIOp>(x, y);
-  case 14:
-    return make<arith::MaxSIOp>(x, y);
-  case 15:
-    return make<arith::MinUIOp>(x, y);
-  case 16:
-    return make<arith::MaxUIOp>(x, y);
-  case 17:
-    return make<arith::ShLIOp>(x, random.chance(50) ? smallConstant(type) : y);
-  case 18:
-    return make<arith::ShRSIOp>(x, random.chance(50) ? smallConstant(type) : y);
-  case 19:
-    return make<arith::ShRUIOp>(x, random.chance(50) ? smallConstant(type) : y);
-  default:
+  return apply(x, y);
+}
+
+/// Some op of two integers.
+Value Generator::apply(Value x, Value y) {
+  using Make = Value (Generator::*)(Value, Value);
+  static const std::vector<Make> logic = {&Generator::make<arith::AndIOp>,
+                                          &Generator::make<arith::OrIOp>,
+                                          &Generator::make<arith::XOrIOp>};
+  static const std::vector<Make> shifts = {&Generator::make<arith::ShLIOp>,
+                                           &Generator::make<arith::ShRSIOp>,
+                                           &Generator::make<arith::ShRUIOp>};
+  static const std::vector<Make> others = {
+      &Generator::make<arith::AddIOp>,
+      &Generator::make<arith::SubIOp>,
+      &Generator::make<arith::MulIOp>,
+      &Generator::make<arith::DivSIOp>,
+      &Generator::make<arith::DivUIOp>,
+      &Generator::make<arith::FloorDivSIOp>,
+      &Generator::make<arith::CeilDivSIOp>,
+      &Generator::make<arith::CeilDivUIOp>,
+      &Generator::make<arith::RemSIOp>,
+      &Generator::make<arith::RemUIOp>,
+      &Generator::make<arith::MinSIOp>,
+      &Generator::make<arith::MaxSIOp>,
+      &Generator::make<arith::MinUIOp>,
+      &Generator::make<arith::MaxUIOp>};
+  Type type = x.getType();
+  int64_t kind = random.within(1, 100);
+  if (kind <= (type.isInteger(1) ? 70 : 15))
+    return (this->*random.pick(logic))(x, y);
+  if (kind <= 80)
+    return (this->*random.pick(others))(x, y);
+  if (kind <= 85)
     return math::AbsIOp::create(b, loc, x);
-  }
+  return (this->*random.pick(shifts))(x, random.chance(50) ? smallConstant(type)
+                                                           : y);
 }
 
 Value Generator::cast() {
@@ -453,38 +448,60 @@ Value Generator::combine(Value x, Value y) {
   }
 }
 
-RandomMask Generator::draw(bool isUsual) {
-  OperationState state(loc, "test.mask");
-  state.addRegion();
-  mask.op = Operation::create(state);
-  block = &mask.op->getRegion(0).emplaceBlock();
-  b.setInsertionPointToEnd(block);
-  addArguments();
-  addTables();
-  mask.isUsual = isUsual;
-  if (isUsual) {
+/// One op on two ranges, compared with something: nothing hides what it does.
+Value Generator::singleOp() {
+  Type type = drawType(false);
+  SmallVector<Value, 3> operands;
+  for (int n = 0; n < 3; ++n) {
+    addArgument(type, drawExtent(widthOf(type), false), false);
+    operands.push_back(block->getArguments().back());
+  }
+  Value result = apply(operands[0], operands[1]);
+  Value other = random.chance(30) ? operands[random.within(0, 2)]
+                : random.chance(50)
+                    ? constant(type, random.within(-9, 9))
+                    : constant(type, random.number(widthOf(type)));
+  return compare(drawPredicate(), result, other);
+}
+
+Value Generator::drawKeep(RandomMask::Kind kind) {
+  if (kind == RandomMask::Single)
+    return singleOp();
+  if (kind == RandomMask::Usual) {
     Value keep = idiom();
     for (int64_t count = random.within(0, 2); count > 0; --count)
       keep = combine(keep, idiom());
-    pool.push_back(keep);
-  } else {
-    for (int64_t count = random.within(2, 16); count > 0; --count)
-      addRandomOp();
-    Type type = drawType(true);
-    pool.push_back(compare(drawPredicate(), any(type), any(type)));
-    pool.push_back(
-        combine(anyVarying(), random.chance(50) ? anyVarying() : pool.back()));
+    return keep;
+  }
+  for (int64_t count = random.within(2, 16); count > 0; --count)
+    addRandomOp();
+  Type type = drawType(true);
+  pool.push_back(compare(drawPredicate(), any(type), any(type)));
+  return combine(anyVarying(), random.chance(50) ? anyVarying() : pool.back());
+}
+
+RandomMask Generator::draw(RandomMask::Kind kind) {
+  OperationState state(loc, "test.mask");
+  state.addRegion();
+  mask.op = Operation::create(state);
+  mask.kind = kind;
+  block = &mask.op->getRegion(0).emplaceBlock();
+  b.setInsertionPointToEnd(block);
+  if (kind != RandomMask::Single) {
+    addArguments();
+    addTables();
   }
   OperationState keep(loc, "test.keep");
-  keep.addOperands(pool.back());
+  keep.addOperands(drawKeep(kind));
   b.create(keep);
   return std::move(mask);
 }
 
 } // namespace
 
-RandomMask drawMask(MLIRContext &context, Random &random, bool isUsual) {
-  return Generator(context, random).draw(isUsual);
+RandomMask drawMask(MLIRContext &context, Random &random,
+                    RandomMask::Kind kind) {
+  return Generator(context, random).draw(kind);
 }
 
 SmallVector<Extent> drawAround(RandomMask &mask, Random &random) {

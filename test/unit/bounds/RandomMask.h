@@ -36,14 +36,17 @@ private:
 
 /// A mask, and what each of its arguments ranges over.
 struct RandomMask {
+  /// Ops at random; one op; combinations of usual masks.
+  enum Kind : uint8_t { Random, Single, Usual };
+  Kind kind;
   mlir::OwningOpRef<mlir::Operation *> op;
   std::deque<Table> tables;
   llvm::SmallVector<Extent> rectangle;
   llvm::SmallVector<bool> captured;
-  bool isUsual; // made of usual masks only
 };
 
-RandomMask drawMask(mlir::MLIRContext &context, Random &random, bool isUsual);
+RandomMask drawMask(mlir::MLIRContext &context, Random &random,
+                    RandomMask::Kind kind);
 
 /// A rectangle in another one; captured arguments may change at will.
 llvm::SmallVector<Extent> drawPart(RandomMask &mask, Random &random);

@@ -1,0 +1,159 @@
+//===- ProofTest.cpp - right schedules pass, broken ones do not -----------===//
+//
+// A proof that accepts everything would pass every other test. Here schedules of
+// the pipeline are broken in one place each, in ways that the verifiers of ops
+// do not see, and the proof has to refuse every one, for the right reason.
+//
+//===----------------------------------------------------------------------===//
+#include "test/unit/machine/Mutations.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Regex.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::test;
+
+/// Shards of even sizes are static and shards of uneven ones dynamic: both, and
+/// fewer queries than keys.
+static std::vector<Problem> allProblems() {
+  std::vector<Problem> problems;
+  for (const char *order : {"contiguous", "zigzag", "striped", "striped 2"})
+    for (const char *mask : {"", "causal", "window<left = 5, right = 0>"})
+      for (int64_t parts : {2, 3, 4, 8})
+        for (bool optimised : {false, true}) {
+          Problem problem;
+          problem.order = order;
+          problem.mask = mask;
+          problem.parts = parts;
+          problem.queries = parts % 3 == 0 ? 5 * parts - 1 : 4 * parts;
+          problem.keys = problem.queries + (optimised ? 0 : parts);
+          problem.drop = problem.overlap = optimised;
+          problems.push_back(problem);
+        }
+  return problems;
+}
+
+class ProofTest : public ::testing::TestWithParam<Problem> {};
+
+INSTANTIATE_TEST_SUITE_P(Problems, ProofTest,
+                         ::testing::ValuesIn(allProblems()),
+                         [](const auto &info) {
+                           std::string name = info.param.describe();
+                           for (char &c : name)
+                             c = isalnum(c) ? c : '_';
+                           return name;
+                         });
+
+TEST_P(ProofTest, AcceptsTheScheduleAndRefusesEveryMutation) {
+  auto context = makeContext();
+  OwningOpRef<ModuleOp> original = lower(*context, GetParam());
+  ProofOptions options;
+  options.allowEmpty = !GetParam().drop;
+  auto counterexample = proveModule(*original, options);
+  ASSERT_FALSE(counterexample) << counterexample->message;
+
+  for (const Mutation &mutation : allMutations()) {
+    SCOPED_TRACE(mutation.name);
+    OwningOpRef<ModuleOp> module = original->clone();
+    Schedule schedule(*module, GetParam());
+    if (!mutation.apply(schedule))
+      continue;
+    // What the verifiers refuse proves nothing about the proof.
+    ASSERT_TRUE(succeeded(verify(*module)));
+    auto found = proveModule(*module, schedule.options);
+    if (!found) {
+      ADD_FAILURE() << "accepted";
+      continue;
+    }
+    EXPECT_TRUE(llvm::Regex(mutation.message).match(found->message))
+        << found->message;
+    ASSERT_TRUE(found->op) << found->message;
+    StringRef op = found->op->getName().getStringRef();
+    EXPECT_TRUE(llvm::Regex(mutation.op).match(op))
+        << op.str() << ": " << found->message;
+    EXPECT_TRUE(found->rank >= 0 && found->rank < GetParam().parts);
+    EXPECT_TRUE(found->hop >= 0 && found->hop <= GetParam().parts);
+  }
+}
+
+TEST(ProofListTest, EveryMutationIsMadeSomewhere) {
+  auto context = makeContext();
+  std::vector<Mutation> left(allMutations());
+  EXPECT_GE(left.size(), 50u);
+  for (const Problem &problem : allProblems()) {
+    if (problem.parts > 4)
+      continue;
+    OwningOpRef<ModuleOp> original = lower(*context, problem);
+    llvm::erase_if(left, [&](const Mutation &mutation) {
+      OwningOpRef<ModuleOp> module = original->clone();
+      Schedule schedule(*module, problem);
+      return mutation.apply(schedule);
+    });
+    if (left.empty())
+      break;
+  }
+  for (const Mutation &mutation : left)
+    ADD_FAILURE() << "never made: " << mutation.name;
+}
+
+TEST(ProofMessageTest, ARefusalIsReportedAtTheOp) {
+  auto context = makeContext();
+  Problem problem;
+  OwningOpRef<ModuleOp> module = lower(*context, problem);
+  Schedule schedule(*module, problem);
+  schedule.attends.back().setScaleAttr(
+      OpBuilder(context.get()).getF64FloatAttr(1));
+  auto counterexample = proveModule(*module);
+  ASSERT_TRUE(counterexample);
+  std::string message;
+  ScopedDiagnosticHandler handler(context.get(), [&](Diagnostic &diagnostic) {
+    message = diagnostic.str();
+    for (Diagnostic &note : diagnostic.getNotes())
+      message += "\n" + note.str();
+  });
+  report(schedule.program, *counterexample);
+  EXPECT_TRUE(llvm::Regex("'ring.attend' op schedule refused: rank [0-3], hop "
+                          "3: has another .*scale.*\n.*@f")
+                  .match(message))
+      << message;
+}
+
+TEST(ProofCountTest, CountsEveryPairOfSegments) {
+  auto context = makeContext();
+  for (const Problem &problem : allProblems()) {
+    if (problem.mask != "causal" || !problem.drop || problem.order != "zigzag")
+      continue;
+    // Of (2P)^2 pairs of chunks, those on and under the diagonal are needed.
+    int64_t chunks = 2 * problem.parts;
+    Proof proof;
+    auto module = lower(*context, problem);
+    ASSERT_FALSE(proveModule(*module, {}, &proof));
+    EXPECT_EQ(proof.computed, chunks * (chunks + 1) / 2);
+    EXPECT_EQ(proof.dropped, chunks * (chunks - 1) / 2);
+  }
+}
+
+TEST(ProofSpeedTest, LargeGridsAreProvedInAMoment) {
+  auto context = makeContext();
+  Problem problem;
+  problem.order = "zigzag";
+  problem.mask = "causal";
+  problem.parts = 256;
+  problem.queries = problem.keys = 256 * 4096;
+  OwningOpRef<ModuleOp> module = lower(*context, problem);
+  auto begin = std::chrono::steady_clock::now();
+  Proof proof;
+  auto counterexample = proveModule(*module, {}, &proof);
+  std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+  ASSERT_FALSE(counterexample) << counterexample->message;
+  EXPECT_EQ(proof.computed, 512 * 513 / 2);
+  llvm::outs() << llvm::formatv("256 ranks: {0:F3} s\n", time.count());
+  EXPECT_LT(time.count(), 5);
+}

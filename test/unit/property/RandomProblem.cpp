@@ -1,0 +1,333 @@
+//===- RandomProblem.cpp --------------------------------------------------===//
+#include "test/unit/property/RandomProblem.h"
+
+#include "test/unit/property/RandomRegion.h"
+#include "tools/data/Random.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+using namespace burst;
+using namespace burst::test;
+using fmt::format;
+
+namespace {
+
+/// Draws one problem.
+class Drawing {
+public:
+  explicit Drawing(uint64_t seed) : dice(seed), captures(dice) {
+    problem.seed = seed;
+  }
+
+  RandomProblem draw();
+
+private:
+  void drawSizes();
+  void drawInputs();
+  std::string tensor(std::vector<int64_t> shape, const std::string &element);
+
+  std::string attention(int64_t index);
+  std::string maskNames();
+  std::string maskName(bool isLast, std::vector<Capture> &tables);
+  std::string documents(bool isLast, std::vector<Capture> &tables);
+  Capture ids(int64_t extent, const std::string &element);
+  std::string scoreNames();
+  std::string scoreName(std::vector<Capture> &tables);
+  Capture floatTable(std::vector<int64_t> shape);
+  std::string state() const { return problem.element == "f64" ? "f64" : "f32"; }
+
+  Dice dice;
+  Captures captures;
+  RandomProblem problem;
+  /// Sizes of batch, queries and keys that the types leave open.
+  bool openBatch = false, openQueries = false, openKeys = false;
+  std::string queryType, keyType, valueType, outType, lseType;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Sizes and inputs
+//===----------------------------------------------------------------------===//
+
+void Drawing::drawSizes() {
+  problem.element = dice.pick({"f64", "f32", "bf16", "f16"});
+  problem.ranks = dice.within(1, 8);
+  // Fewer positions than ranks, about as many, or many.
+  int64_t most = dice.pick({3, 9, 18, 40});
+  int64_t queries = dice.chance(4) ? 0 : dice.within(1, most);
+  int64_t keys = dice.chance(4) ? 0 : dice.within(1, most);
+  if (dice.chance(50))
+    keys = queries;
+  int64_t keyHeads = dice.within(1, 2);
+  problem.sizes = {dice.within(1, 2),
+                   queries,
+                   keys,
+                   keyHeads * dice.pick({1, 1, 2, 4}),
+                   keyHeads,
+                   dice.within(1, 16),
+                   dice.within(1, 16)};
+  problem.order = dice.pick({"contiguous", "zigzag", "striped"});
+  if (problem.order == "striped" && dice.chance(60))
+    problem.order += format(" {}", dice.within(1, 7));
+  problem.drop = dice.chance(80);
+  problem.overlap = dice.chance(70);
+  openBatch = dice.chance(25);
+  openQueries = dice.chance(25);
+  openKeys = dice.chance(25);
+}
+
+std::string Drawing::tensor(std::vector<int64_t> shape,
+                            const std::string &element) {
+  return tensorText(shape, element);
+}
+
+void Drawing::drawInputs() {
+  const oracle::Sizes &s = problem.sizes;
+  const std::string &e = problem.element;
+  int64_t b = openBatch ? -1 : s.batch, sq = openQueries ? -1 : s.queries,
+          sk = openKeys ? -1 : s.keys;
+  queryType = tensor({b, sq, s.queryHeads, s.queryDim}, e);
+  keyType = tensor({b, sk, s.keyHeads, s.queryDim}, e);
+  valueType = tensor({b, sk, s.keyHeads, s.valueDim}, e);
+  outType = tensor({b, sq, s.queryHeads, s.valueDim}, e);
+  lseType = tensor({b, s.queryHeads, sq}, state());
+  // Scores of up to some hundreds are what a maximum is subtracted for.
+  double factor = dice.pick({1.0, 1.0, 1.0, 1.0, 8.0, 0.0});
+  auto input = [&](const char *name, std::vector<int64_t> shape,
+                   double factor) {
+    size_t count = 1;
+    for (int64_t size : shape)
+      count *= size;
+    std::vector<double> values = data::normal(problem.seed, name, count);
+    for (double &value : values)
+      value *= factor;
+    problem.tensors.emplace(
+        name, data::Tensor::of(dtypeOfElement(e), std::move(shape), values));
+  };
+  input("q", {s.batch, s.queries, s.queryHeads, s.queryDim}, factor);
+  input("k", {s.batch, s.keys, s.keyHeads, s.queryDim}, factor);
+  input("v", {s.batch, s.keys, s.keyHeads, s.valueDim}, 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+/// Names, and behind them the tables they take.
+static std::string withTables(const std::vector<std::string> &names,
+                              const std::vector<Capture> &tables) {
+  std::string text = names.size() == 1
+                         ? names.front()
+                         : format("[{}]", fmt::join(names, ", "));
+  if (tables.empty())
+    return text;
+  std::vector<std::string> values, types;
+  for (const Capture &table : tables) {
+    values.push_back(table.name);
+    types.push_back(table.type);
+  }
+  return text + format("({} : {})", fmt::join(values, ", "),
+                       fmt::join(types, ", "));
+}
+
+Capture Drawing::ids(int64_t extent, const std::string &element) {
+  std::vector<int64_t> shape{extent};
+  bool byBatch = dice.chance(30);
+  if (byBatch)
+    shape.insert(shape.begin(), problem.sizes.batch);
+  std::vector<int64_t> values(extent * (byBatch ? problem.sizes.batch : 1));
+  int64_t most = element == "i1" ? 1 : dice.within(1, 6);
+  for (int64_t &value : values)
+    value = dice.within(0, most);
+  if (dice.chance(60))
+    std::sort(values.begin(), values.end());
+  else
+    problem.isExact = false;
+  problem.isExact &= !byBatch;
+  return captures.addInts(element, shape, values);
+}
+
+/// One table for queries and keys, or one for each, which only the last of
+/// several names may take.
+std::string Drawing::documents(bool isLast, std::vector<Capture> &tables) {
+  std::string element =
+      dice.pick({"i32", "i32", "i64", "i16", "i8", "index", "i1"});
+  bool isSame = problem.sizes.queries == problem.sizes.keys;
+  if (!isSame && !isLast)
+    return "causal";
+  tables.push_back(ids(problem.sizes.queries, element));
+  if (isSame && dice.chance(60))
+    return "documents";
+  if (!isLast)
+    return "documents";
+  problem.isExact = false;
+  tables.push_back(ids(problem.sizes.keys, element));
+  return "documents";
+}
+
+std::string Drawing::maskName(bool isLast, std::vector<Capture> &tables) {
+  int64_t most = std::max<int64_t>(problem.sizes.keys / 2, 2);
+  switch (dice.within(0, 7)) {
+  case 0:
+    return "full";
+  case 1:
+  case 2:
+    return "causal";
+  case 3:
+    return format("window<left = {}, right = {}>", dice.within(0, most),
+                  dice.within(0, most));
+  case 4:
+    return format("window<{} = {}>", dice.pick({"left", "right"}),
+                  dice.within(0, most));
+  case 5:
+    return format("prefix<{}>", dice.within(0, most));
+  default:
+    return documents(isLast, tables);
+  }
+}
+
+std::string Drawing::maskNames() {
+  std::vector<std::string> names;
+  std::vector<Capture> tables;
+  int64_t count = dice.pick({1, 1, 2, 3});
+  for (int64_t n = 0; n < count; ++n)
+    names.push_back(maskName(n + 1 == count, tables));
+  problem.isExact &= count == 1;
+  return "mask " + withTables(names, tables);
+}
+
+/// Multiples of 1/8, which every float type holds.
+Capture Drawing::floatTable(std::vector<int64_t> shape) {
+  int64_t size = 1;
+  for (int64_t n : shape)
+    size *= n;
+  std::vector<double> values;
+  for (int64_t n = 0; n < size; ++n)
+    values.push_back(static_cast<double>(dice.within(-16, 16)) * 0.125);
+  return captures.addFloats(dice.pick({"f32", "f64", "f16", "bf16"}), shape,
+                            values);
+}
+
+std::string Drawing::scoreName(std::vector<Capture> &tables) {
+  const oracle::Sizes &s = problem.sizes;
+  switch (dice.within(0, 2)) {
+  case 0:
+    if (dice.chance(70))
+      tables.push_back(floatTable({s.queryHeads}));
+    else
+      tables.push_back(floatTable({s.batch, s.queryHeads}));
+    return "alibi";
+  case 1: // a cap that f32 holds: the oracle takes it as it is
+    return format("softcap<{:.6e}>",
+                  static_cast<double>(dice.within(1, 240)) * 0.125);
+  default:
+    break;
+  }
+  std::vector<int64_t> shape{s.queries, s.keys};
+  if (dice.chance(60)) {
+    shape = {s.batch, s.queryHeads, s.queries, s.keys};
+    for (int64_t &size : shape)
+      size = dice.chance(40) ? 1 : size;
+  }
+  tables.push_back(floatTable(shape));
+  // A size of 1 that is left open is not broadcast.
+  Capture &table = tables.back();
+  if (table.type.find('?') != std::string::npos && shape.size() == 4)
+    table = captures.addFixed(floatTable({}), shape);
+  return "bias";
+}
+
+std::string Drawing::scoreNames() {
+  std::vector<std::string> names;
+  std::vector<Capture> tables;
+  for (int64_t n = dice.pick({1, 1, 2, 3}); n > 0; --n)
+    names.push_back(scoreName(tables));
+  return "score " + withTables(names, tables);
+}
+
+//===----------------------------------------------------------------------===//
+// The problem
+//===----------------------------------------------------------------------===//
+
+std::string Drawing::attention(int64_t index) {
+  std::string text =
+      format("  %o{0}, %l{0} = burst.attention %q, %k, %v\n", index);
+  auto clause = [&](const std::string &clause) {
+    text += "    " + clause + "\n";
+  };
+  int64_t mask = dice.within(0, 9);
+  if (mask <= 3) {
+    clause(maskNames());
+  } else if (mask <= 8) {
+    problem.isExact = false;
+    clause(drawMaskRegion(dice, problem.sizes, captures));
+  }
+  int64_t score = dice.within(0, 9);
+  if (score <= 2)
+    clause(scoreNames());
+  else if (score <= 5)
+    clause(drawScoreRegion(dice, problem.sizes, state(), captures));
+  if (dice.chance(30))
+    clause(format("scale {:.6e}",
+                  static_cast<double>(dice.within(-8, 8)) * 0.125));
+  clause(format("sequence <@g, {}>", problem.order));
+  if (dice.chance(20))
+    clause("strategy <ring_kv>");
+  clause(format(": ({}, {}, {}) -> ({}, {})", queryType, keyType, valueType,
+                outType, lseType));
+  return text;
+}
+
+RandomProblem Drawing::draw() {
+  drawSizes();
+  drawInputs();
+  problem.isExact = true;
+  // Of several attentions, each may return one of its results only.
+  int64_t count = dice.chance(85) ? 1 : 2;
+  std::string attentions;
+  std::vector<std::string> values, types, results;
+  auto give = [&](const char *what, int64_t index, const std::string &type) {
+    values.push_back(format("%{}{}", what, index));
+    types.push_back(type);
+    results.push_back(
+        format("{} {{burst.name = \"{}{}\"}}", type, what, index));
+  };
+  for (int64_t index = 0; index < count; ++index) {
+    attentions += attention(index);
+    int64_t which = dice.within(0, 9);
+    if (which != 0)
+      give("o", index, outType);
+    if (which != 1)
+      give("l", index, lseType);
+  }
+  problem.isExact &= count == 1;
+  std::vector<std::string> arguments{
+      format("%q: {} {{burst.name = \"q\"}}", queryType),
+      format("%k: {} {{burst.name = \"k\"}}", keyType),
+      format("%v: {} {{burst.name = \"v\"}}", valueType)};
+  for (const std::string &argument : captures.arguments())
+    arguments.push_back(argument);
+  problem.body = format("func.func @f({})\n    -> ({}) {{\n{}{}  return {} : "
+                        "{}\n}}\n",
+                        fmt::join(arguments, ",\n    "),
+                        fmt::join(results, ", "), captures.constants(),
+                        attentions, fmt::join(values, ", "),
+                        fmt::join(types, ", "));
+  for (const auto &[name, tensor] : captures.tensors())
+    problem.tensors.emplace(name, tensor);
+  return problem;
+}
+
+std::string RandomProblem::text(int64_t ranks) const {
+  return format("shard.grid @g(shape = {})\n{}", ranks, body);
+}
+
+std::string RandomProblem::replay() const {
+  return format("BURST_SEED={} BURST_COUNT=1; burst-to-ring={{drop={} "
+                "overlap={}}}",
+                seed, drop, overlap);
+}
+
+RandomProblem test::drawProblem(uint64_t seed) { return Drawing(seed).draw(); }

@@ -1,0 +1,40 @@
+//===- RandomProblem.h - attentions drawn by chance -------------*- C++ -*-===//
+//
+// Problems are MLIR text and named tensors, as burst-run takes them: whatever
+// fails here can be replayed there.
+//
+//===----------------------------------------------------------------------===//
+#ifndef BURST_TEST_UNIT_PROPERTY_RANDOMPROBLEM_H
+#define BURST_TEST_UNIT_PROPERTY_RANDOMPROBLEM_H
+
+#include "tools/data/Safetensors.h"
+#include "tools/oracle/Oracle.h"
+
+#include <string>
+
+namespace burst::test {
+
+struct RandomProblem {
+  uint64_t seed;
+  oracle::Sizes sizes;
+  std::string element, order;
+  int64_t ranks;
+  /// Which optimisations burst-to-ring runs.
+  bool drop, overlap;
+  /// Bounds of the masks are exact: what is planned is the least there can be.
+  bool isExact;
+  std::string body; ///< of the module, without the grid
+  data::Tensors tensors;
+
+  /// The module, dealt to so many ranks.
+  std::string text(int64_t ranks) const;
+  /// How to run it again, for messages.
+  std::string replay() const;
+};
+
+/// The problem with this number.
+RandomProblem drawProblem(uint64_t seed);
+
+} // namespace burst::test
+
+#endif // BURST_TEST_UNIT_PROPERTY_RANDOMPROBLEM_H

@@ -1,0 +1,607 @@
+//===- RandomRegion.cpp ---------------------------------------------------===//
+#include "test/unit/property/RandomRegion.h"
+
+#include <fmt/format.h>
+
+using namespace burst;
+using namespace burst::test;
+using fmt::format;
+
+namespace {
+
+struct Value {
+  std::string name, type;
+};
+
+/// Writes the ops of a region, each on values that were made before it.
+class Writer {
+public:
+  Writer(Dice &dice, const oracle::Sizes &sizes, Captures &captures)
+      : dice(dice), sizes(sizes), store(captures) {
+    for (const char *name : {"b", "h", "i", "j", "sq", "sk"})
+      pool.push_back({format("%{}", name), "index"});
+  }
+
+protected:
+  Value b() const { return pool[0]; }
+  Value h() const { return pool[1]; }
+  Value i() const { return pool[2]; }
+  Value j() const { return pool[3]; }
+  Value sq() const { return pool[4]; }
+  Value sk() const { return pool[5]; }
+
+  Value make(const std::string &type, const std::string &text);
+  Value binary(const char *op, const Value &x, const Value &y) {
+    return make(x.type, format("{} {}, {} : {}", op, x.name, y.name, x.type));
+  }
+  Value unary(const char *op, const Value &x) {
+    return make(x.type, format("{} {} : {}", op, x.name, x.type));
+  }
+  Value compare(const char *predicate, const Value &x, const Value &y) {
+    return make("i1", format("arith.cmpi {}, {}, {} : {}", predicate, x.name,
+                             y.name, x.type));
+  }
+  Value convert(const char *op, const Value &x, const std::string &type) {
+    return make(type, format("{} {} : {} to {}", op, x.name, x.type, type));
+  }
+  Value select(const Value &c, const Value &x, const Value &y) {
+    return make(x.type, format("arith.select {}, {}, {} : {}", c.name, x.name,
+                               y.name, x.type));
+  }
+  Value constant(const std::string &type, int64_t number);
+  Value real(const std::string &type, double number) {
+    return make(type, format("arith.constant {:.9e} : {}", number, type));
+  }
+  Value negate(const Value &x) {
+    return binary("arith.xori", x, constant("i1", 1));
+  }
+  /// An integer as an index, or an index as an integer.
+  Value cast(const Value &x, const std::string &type) {
+    return x.type == type ? x : convert("arith.index_cast", x, type);
+  }
+
+  /// The argument of the region that a capture is.
+  Capture capture(Capture value);
+  Capture intTable(std::vector<int64_t> shape, bool rising);
+  Value extract(const Capture &table, const std::vector<Value> &indices);
+  /// `x` brought into [0, size).
+  Value within(const Value &x, int64_t size);
+  Value extractAnywhere(const Capture &table);
+
+  /// A value of this type, rather a recent one; a constant where there is none.
+  Value any(const std::string &type);
+  std::string drawType(bool withLogic);
+  std::string argumentTexts() const;
+
+  Dice &dice;
+  const oracle::Sizes &sizes;
+  Captures &store;
+  std::vector<Value> pool;
+  std::vector<Capture> captured; ///< by the names of the region's arguments
+  std::vector<Capture> outside;  ///< by the names in the function
+  std::string lines;
+  int64_t count = 0;
+};
+
+class MaskWriter : public Writer {
+public:
+  using Writer::Writer;
+  std::string draw();
+
+private:
+  void addRandomOp();
+  Value arithmetic(const std::string &type);
+  Value divide(const std::string &type);
+  Value shift(const std::string &type);
+  Value convertAny();
+  Value floats();
+  Value toFloat(const Value &x, const std::string &type);
+  Value keep();
+
+  Value idiom();
+  Value causal(const Value &i, const Value &j);
+  Value window(const Value &i, const Value &j);
+  Value documents();
+  Value strided(const Value &i, const Value &j);
+  Value slices();
+  Value byHead();
+  Value scalarLimit();
+  Value combine(const Value &x, const Value &y);
+};
+
+class ScoreWriter : public Writer {
+public:
+  ScoreWriter(Dice &dice, const oracle::Sizes &sizes, Captures &captures,
+              std::string state)
+      : Writer(dice, sizes, captures), state(std::move(state)) {}
+  std::string draw();
+
+private:
+  Value position();
+  Value table();
+  Value step(const Value &s);
+  Value bounded(const Value &s);
+  Value someKeysDropped(const Value &s);
+
+  std::string state;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Value Writer::make(const std::string &type, const std::string &text) {
+  Value value{format("%v{}", count++), type};
+  lines += format("      {} = {}\n", value.name, text);
+  pool.push_back(value);
+  return value;
+}
+
+Value Writer::constant(const std::string &type, int64_t number) {
+  if (type == "i1")
+    return make(type,
+                format("arith.constant {}", number != 0 ? "true" : "false"));
+  return make(type, format("arith.constant {} : {}", number, type));
+}
+
+std::string Writer::drawType(bool withLogic) {
+  if (withLogic && dice.chance(25))
+    return "i1";
+  if (dice.chance(45))
+    return "index";
+  return dice.pick({"i8", "i16", "i32", "i64", "i32", "i64", "i2", "i3", "i33",
+                    "i63"});
+}
+
+Value Writer::any(const std::string &type) {
+  std::vector<Value> candidates;
+  for (const Value &value : pool)
+    if (value.type == type)
+      candidates.push_back(value);
+  if (candidates.empty() || dice.chance(20))
+    return constant(type, type == "i1" ? dice.within(0, 1)
+                                       : dice.number(widthOfElement(type)));
+  int64_t last = static_cast<int64_t>(candidates.size()) - 1;
+  return candidates[dice.within(dice.chance(50) ? last / 2 : 0, last)];
+}
+
+//===----------------------------------------------------------------------===//
+// Captures
+//===----------------------------------------------------------------------===//
+
+Capture Writer::capture(Capture value) {
+  outside.push_back(value);
+  value.name = format("%c{}", captured.size());
+  captured.push_back(value);
+  return value;
+}
+
+Capture Writer::intTable(std::vector<int64_t> shape, bool rising) {
+  std::string element = dice.pick({"i32", "i64", "i8", "i16", "index", "i1"});
+  int64_t size = 1;
+  for (int64_t n : shape)
+    size *= n;
+  std::vector<int64_t> values;
+  for (int64_t n = 0; n < size; ++n)
+    values.push_back(element == "i1"    ? dice.within(0, 1)
+                     : dice.chance(95) ? dice.within(0, 5)
+                                       : dice.number(widthOfElement(element)));
+  if (rising)
+    std::sort(values.begin(), values.end());
+  return capture(store.addInts(element, std::move(shape), values));
+}
+
+Value Writer::extract(const Capture &table, const std::vector<Value> &indices) {
+  std::string list;
+  for (const Value &index : indices)
+    list += (list.empty() ? "" : ", ") + index.name;
+  return make(table.element, format("tensor.extract {}[{}] : {}", table.name,
+                                    list, table.type));
+}
+
+Value Writer::within(const Value &x, int64_t size) {
+  if (dice.chance(50))
+    return binary("arith.remui", x, constant("index", size));
+  Value least = binary("arith.maxsi", x, constant("index", 0));
+  return binary("arith.minsi", least, constant("index", size - 1));
+}
+
+Value Writer::extractAnywhere(const Capture &table) {
+  std::vector<Value> indices;
+  for (int64_t size : table.shape)
+    indices.push_back(within(any("index"), size));
+  return extract(table, indices);
+}
+
+/// "%b, %h, %i, %j, %sq, %sk, %c0 = %t0 : tensor<3xi32>"
+std::string Writer::argumentTexts() const {
+  std::string text = "%b, %h, %i, %j, %sq, %sk";
+  for (size_t c = 0; c < captured.size(); ++c)
+    text += format(", {} = {} : {}", captured[c].name, outside[c].name,
+                   captured[c].type);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Usual masks
+//===----------------------------------------------------------------------===//
+
+Value MaskWriter::causal(const Value &i, const Value &j) {
+  Value shift = cast(binary("arith.subi", sk(), sq()), i.type);
+  return compare("sle", j, binary("arith.addi", i, shift));
+}
+
+Value MaskWriter::window(const Value &i, const Value &j) {
+  Value left = constant(i.type, dice.within(0, 9));
+  Value right = constant(i.type, dice.within(0, 9));
+  switch (dice.within(0, 2)) {
+  case 0:
+    return binary("arith.andi",
+                  compare("sge", j, binary("arith.subi", i, left)),
+                  compare("sle", j, binary("arith.addi", i, right)));
+  case 1: // a difference below 0 is a large number
+    return compare(dice.pick({"ult", "ule"}), binary("arith.subi", i, j), left);
+  default:
+    return compare("sle", unary("math.absi", binary("arith.subi", i, j)), left);
+  }
+}
+
+/// By one table or two, by position or by batch and position.
+Value MaskWriter::documents() {
+  int64_t longest = std::max<int64_t>({sizes.queries, sizes.keys, 1});
+  if (dice.chance(60)) {
+    Capture ids = intTable({longest}, dice.chance(60));
+    return compare("eq", extract(ids, {i()}), extract(ids, {j()}));
+  }
+  Capture ids = intTable({sizes.batch, longest}, dice.chance(30));
+  return compare(dice.pick({"eq", "sge", "ule"}), extract(ids, {b(), i()}),
+                 extract(ids, {b(), j()}));
+}
+
+Value MaskWriter::strided(const Value &i, const Value &j) {
+  Value size = constant(i.type, dice.within(1, 6));
+  const char *div =
+      dice.pick({"arith.floordivsi", "arith.divui", "arith.divsi"});
+  switch (dice.within(0, 2)) {
+  case 0: // blocks
+    return compare(dice.pick({"eq", "sge"}), binary(div, i, size),
+                   binary(div, j, size));
+  case 1: // every so many keys
+    return compare("slt", binary("arith.remui", j, size),
+                   constant(i.type, dice.within(0, 4)));
+  default:
+    return compare("eq", binary("arith.remsi", i, size),
+                   binary("arith.remsi", j, size));
+  }
+}
+
+/// Each query sees the keys from one table's number to another's.
+Value MaskWriter::slices() {
+  int64_t rows = std::max<int64_t>(sizes.queries, 1);
+  std::vector<int64_t> from, to;
+  for (int64_t row = 0; row < rows; ++row) {
+    from.push_back(dice.within(0, sizes.keys));
+    to.push_back(dice.within(from.back(), sizes.keys));
+  }
+  if (dice.chance(50)) {
+    std::sort(from.begin(), from.end());
+    std::sort(to.begin(), to.end());
+  }
+  Capture least = capture(store.addInts("i32", {rows}, from));
+  Capture most = capture(store.addInts("i32", {rows}, to));
+  Value key = cast(j(), "i32");
+  return binary("arith.andi", compare("sge", key, extract(least, {i()})),
+                compare("slt", key, extract(most, {i()})));
+}
+
+/// A window whose width depends on the head.
+Value MaskWriter::byHead() {
+  Capture widths = intTable({sizes.queryHeads}, false);
+  Value width = extract(widths, {h()});
+  Value wide = width.type == "index"
+                   ? width
+                   : convert("arith.index_cast", width, "index");
+  return compare("sle", unary("math.absi", binary("arith.subi", i(), j())),
+                 wide);
+}
+
+Value MaskWriter::scalarLimit() {
+  std::string element = dice.pick({"index", "i64", "i32", "i8"});
+  Capture limit = capture(
+      store.addInts(element, {}, {dice.within(0, dice.within(1, 45))}));
+  Value value = cast(Value{limit.name, element}, "index");
+  return compare(dice.pick({"slt", "ule", "sge", "ugt", "ne"}),
+                 dice.pick({i(), j()}), value);
+}
+
+Value MaskWriter::idiom() {
+  Value query = i(), key = j();
+  if (dice.chance(25)) {
+    const char *type = dice.pick({"i32", "i64"});
+    query = cast(query, type);
+    key = cast(key, type);
+  }
+  switch (dice.within(0, 7)) {
+  case 0:
+    return causal(query, key);
+  case 1:
+    return window(query, key);
+  case 2: // a prefix
+    return binary("arith.ori",
+                  compare("slt", key, constant(key.type, dice.within(0, 9))),
+                  causal(query, key));
+  case 3:
+    return documents();
+  case 4:
+    return strided(query, key);
+  case 5:
+    return slices();
+  case 6:
+    return byHead();
+  default:
+    return scalarLimit();
+  }
+}
+
+Value MaskWriter::combine(const Value &x, const Value &y) {
+  switch (dice.within(0, 4)) {
+  case 0:
+  case 1:
+    return binary("arith.andi", x, y);
+  case 2:
+    return binary("arith.ori", x, y);
+  case 3:
+    return negate(x);
+  default:
+    return select(any("i1"), x, y);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Ops at random
+//===----------------------------------------------------------------------===//
+
+Value MaskWriter::arithmetic(const std::string &type) {
+  const char *op = dice.pick({"arith.addi", "arith.subi", "arith.muli",
+                              "arith.andi", "arith.ori", "arith.xori",
+                              "arith.minsi", "arith.maxsi", "arith.minui",
+                              "arith.maxui", "math.absi"});
+  Value x = any(type);
+  return op == std::string("math.absi") ? unary(op, x)
+                                        : binary(op, x, any(type));
+}
+
+/// By a number above 0.
+Value MaskWriter::divide(const std::string &type) {
+  bool isUnsigned = dice.chance(40);
+  const char *op =
+      isUnsigned
+          ? dice.pick({"arith.divui", "arith.remui", "arith.ceildivui"})
+          : dice.pick({"arith.divsi", "arith.remsi", "arith.floordivsi",
+                       "arith.ceildivsi"});
+  int64_t most = widthOfElement(type) < 4 ? 1 : 7;
+  Value one = constant(type, 1);
+  Value divisor =
+      dice.chance(70)
+          ? constant(type, dice.within(1, most))
+          : binary(isUnsigned ? "arith.maxui" : "arith.maxsi", any(type), one);
+  return binary(op, any(type), divisor);
+}
+
+/// By less than the width.
+Value MaskWriter::shift(const std::string &type) {
+  const char *op = dice.pick({"arith.shli", "arith.shrsi", "arith.shrui"});
+  int64_t width = widthOfElement(type);
+  Value amount = constant(type, dice.within(0, std::min<int64_t>(width, 8) - 1));
+  if (width > 4 && dice.chance(30))
+    amount = binary("arith.remui", any(type), constant(type, width));
+  return binary(op, any(type), amount);
+}
+
+Value MaskWriter::convertAny() {
+  std::string from = drawType(true), to = drawType(true);
+  Value x = any(from);
+  bool isUnsigned = dice.chance(50);
+  if ((from == "index") != (to == "index"))
+    return convert(isUnsigned ? "arith.index_castui" : "arith.index_cast", x,
+                   to);
+  if (from == to)
+    return negate(any("i1"));
+  if (widthOfElement(to) < widthOfElement(from))
+    return convert("arith.trunci", x, to);
+  return convert(isUnsigned ? "arith.extui" : "arith.extsi", x, to);
+}
+
+Value MaskWriter::toFloat(const Value &x, const std::string &type) {
+  Value integer = x.type == "index" ? cast(x, "i64") : x;
+  return convert(dice.pick({"arith.sitofp", "arith.uitofp"}), integer, type);
+}
+
+/// Floats, and back to an integer: a comparison, a conversion, bits.
+Value MaskWriter::floats() {
+  std::string type = dice.pick({"f32", "f64", "f16", "bf16"});
+  Value x = toFloat(dice.pick({i(), j(), h(), any("i8")}), type);
+  Value y = toFloat(dice.pick({i(), j(), any("i16")}), type);
+  y = binary(dice.pick({"arith.addf", "arith.subf", "arith.mulf",
+                        "arith.minimumf", "arith.maximumf", "arith.minnumf",
+                        "arith.maxnumf", "math.copysign"}),
+             real(type, dice.within(-8, 8) * 0.25), y);
+  x = unary(dice.pick({"math.sin", "math.cos", "math.tanh", "math.absf",
+                       "math.floor", "math.ceil", "math.roundeven",
+                       "math.trunc", "arith.negf", "math.atan", "math.erf"}),
+            x);
+  if (dice.chance(20))
+    return convert("arith.fptosi", unary("math.floor", x), "i32");
+  if (dice.chance(15) && type == "f32")
+    return convert("arith.bitcast", x, "i32");
+  if (type == "f64" && dice.chance(30)) {
+    type = "f32";
+    x = convert("arith.truncf", x, type);
+    y = convert("arith.truncf", y, type);
+  } else if (type == "f32" && dice.chance(30)) {
+    type = "f64";
+    x = convert("arith.extf", x, type);
+    y = convert("arith.extf", y, type);
+  }
+  const char *predicate = dice.pick({"olt", "ole", "ogt", "oge", "oeq", "one",
+                                     "ult", "ule", "ugt", "uge", "ueq", "une",
+                                     "ord", "uno", "true", "false"});
+  return make("i1", format("arith.cmpf {}, {}, {} : {}", predicate, x.name,
+                           y.name, type));
+}
+
+void MaskWriter::addRandomOp() {
+  std::string type = drawType(true);
+  int64_t kind = dice.within(1, 100);
+  if (kind <= 30)
+    arithmetic(type);
+  else if (kind <= 40)
+    type == "i1" ? arithmetic(type) : divide(type);
+  else if (kind <= 45)
+    type == "i1" ? arithmetic(type) : shift(type);
+  else if (kind <= 62)
+    compare(dice.pick({"eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule",
+                       "ugt", "uge"}),
+            any(type), any(type));
+  else if (kind <= 70)
+    select(any("i1"), any(type), any(type));
+  else if (kind <= 82)
+    convertAny();
+  else if (kind <= 87)
+    floats();
+  else if (kind <= 92 && captured.size() < 4)
+    extractAnywhere(dice.chance(60)
+                        ? intTable({dice.within(1, 24)}, dice.chance(50))
+                        : intTable({dice.within(1, 3), dice.within(1, 9)},
+                                   dice.chance(50)));
+  else
+    idiom();
+}
+
+Value MaskWriter::keep() {
+  Value keep = idiom();
+  if (dice.chance(50)) {
+    for (int64_t more = dice.within(0, 2); more > 0; --more)
+      keep = combine(keep, idiom());
+    return keep;
+  }
+  for (int64_t more = dice.within(2, 16); more > 0; --more)
+    addRandomOp();
+  return combine(dice.chance(60) ? keep : any("i1"), any("i1"));
+}
+
+std::string MaskWriter::draw() {
+  Value result = keep();
+  return format("mask({}) {{\n{}      burst.yield {} : i1\n    }}",
+                argumentTexts(), lines, result.name);
+}
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+/// A number of about 1 that depends on where the pair is.
+Value ScoreWriter::position() {
+  Value index = dice.pick({i(), j(), h(), b()});
+  if (dice.chance(30))
+    index = binary("arith.subi", i(), j());
+  Value number = convert("arith.sitofp", cast(index, "i64"), state);
+  Value scaled = binary("arith.mulf", number,
+                        real(state, dice.pick({0.125, 0.25, 1.0})));
+  return unary(dice.pick({"math.sin", "math.cos", "math.tanh", "math.atan"}),
+               scaled);
+}
+
+/// An element of a table of floats, or a captured number.
+Value ScoreWriter::table() {
+  std::string element = dice.pick({"f32", "f64", "f16", "bf16"});
+  std::vector<int64_t> shape;
+  std::vector<Value> indices;
+  if (dice.chance(40)) {
+    shape = {sizes.queryHeads};
+    indices = {h()};
+  } else if (dice.chance(60)) {
+    shape = {dice.within(1, 9), dice.within(1, 9)};
+    indices = {within(i(), shape[0]), within(j(), shape[1])};
+  }
+  std::vector<double> values;
+  int64_t size = 1;
+  for (int64_t n : shape)
+    size *= n;
+  for (int64_t n = 0; n < size; ++n)
+    values.push_back(static_cast<double>(dice.within(-16, 16)) * 0.125);
+  Capture floats = capture(store.addFloats(element, shape, values));
+  Value value = shape.empty() ? Value{floats.name, element}
+                              : extract(floats, indices);
+  unsigned from = widthOfElement(element == "bf16" ? "f16" : element);
+  unsigned to = widthOfElement(state);
+  if (from == to)
+    return value;
+  return convert(from < to ? "arith.extf" : "arith.truncf", value, state);
+}
+
+Value ScoreWriter::bounded(const Value &s) {
+  Value cap = real(state, 20);
+  return binary("arith.mulf",
+                unary("math.tanh", binary("arith.divf", s, cap)), cap);
+}
+
+/// Some keys get -inf: they count as not seen.
+Value ScoreWriter::someKeysDropped(const Value &s) {
+  Value least = make(state, format("arith.constant {} : {}",
+                                   state == "f32" ? "0xFF800000"
+                                                  : "0xFFF0000000000000",
+                                   state));
+  Value rest = binary("arith.remui", j(), constant("index", 3));
+  Value isDropped = compare("eq", rest, constant("index", dice.within(0, 3)));
+  return select(isDropped, least, s);
+}
+
+Value ScoreWriter::step(const Value &s) {
+  switch (dice.within(0, 6)) {
+  case 0:
+    return binary("arith.addf", s, position());
+  case 1:
+    return binary("arith.mulf", s, table());
+  case 2:
+    return binary("arith.addf", table(), s);
+  case 3: {
+    Value half = binary("arith.mulf", s, real(state, 0.5));
+    return select(compare("slt", i(), j()), half, s);
+  }
+  case 4: {
+    Value p = position();
+    return make(state, format("math.fma {}, {}, {} : {}", p.name, s.name,
+                              p.name, state));
+  }
+  case 5:
+    return binary(dice.pick({"arith.maximumf", "arith.minimumf"}), s,
+                  position());
+  default:
+    return bounded(s);
+  }
+}
+
+std::string ScoreWriter::draw() {
+  Value result{"%s", state};
+  for (int64_t more = dice.within(1, 4); more > 0; --more)
+    result = step(result);
+  result = bounded(result);
+  if (dice.chance(15))
+    result = someKeysDropped(result);
+  return format("score(%s : {}, {}) {{\n{}      burst.yield {} : {}\n    }}",
+                state, argumentTexts(), lines, result.name, state);
+}
+
+std::string test::drawMaskRegion(Dice &dice, const oracle::Sizes &sizes,
+                                 Captures &captures) {
+  return MaskWriter(dice, sizes, captures).draw();
+}
+
+std::string test::drawScoreRegion(Dice &dice, const oracle::Sizes &sizes,
+                                  const std::string &state,
+                                  Captures &captures) {
+  return ScoreWriter(dice, sizes, captures, state).draw();
+}

@@ -1,0 +1,22 @@
+//===- RandomRegion.h - mask and score regions drawn by chance --*- C++ -*-===//
+#ifndef BURST_TEST_UNIT_PROPERTY_RANDOMREGION_H
+#define BURST_TEST_UNIT_PROPERTY_RANDOMREGION_H
+
+#include "test/unit/property/Captures.h"
+#include "tools/oracle/Oracle.h"
+
+namespace burst::test {
+
+/// "mask(%b, ...) { ... }": ops at random, combinations of usual masks, or
+/// both. Behaviour is always defined.
+std::string drawMaskRegion(Dice &dice, const oracle::Sizes &sizes,
+                           Captures &captures);
+
+/// "score(%s : f32, ...) { ... }": smooth and bounded, but that some keys may
+/// get a score of -inf.
+std::string drawScoreRegion(Dice &dice, const oracle::Sizes &sizes,
+                            const std::string &state, Captures &captures);
+
+} // namespace burst::test
+
+#endif // BURST_TEST_UNIT_PROPERTY_RANDOMREGION_H
