@@ -27,11 +27,11 @@ private:
   LogicalResult checkReturn(func::ReturnOp op);
   LogicalResult assign(AttentionOp op, Value tensor, SequenceAttr sequence);
 
-  Value extent(OpBuilder &builder, Value tensor, int64_t size);
-  Value unshard(OpBuilder &builder, Value argument, Value extent);
+  Value extent(OpBuilder &builder, ArrayRef<Value> tensors, int64_t size);
+  Value unshard(OpBuilder &builder, Value argument, Value extent, int64_t size);
   void partition(AttentionOp op, const AttentionSizes &sizes);
   void partitionReturn(func::ReturnOp op);
-  ring::ShardAttr shardAttr(Type type, int64_t dim);
+  ring::ShardAttr shardAttr(int64_t dim, int64_t extent);
 
   func::FuncOp function;
   /// With their sizes, which the types no longer say once arguments are shards.
@@ -136,38 +136,50 @@ LogicalResult Partitioner::check() {
 // Rewriting
 //===----------------------------------------------------------------------===//
 
-ring::ShardAttr Partitioner::shardAttr(Type type, int64_t dim) {
+ring::ShardAttr Partitioner::shardAttr(int64_t dim, int64_t extent) {
   MLIRContext *context = function.getContext();
   return ring::ShardAttr::get(context, ring::LayoutAttr::get(context, deal),
-                              dim,
-                              cast<RankedTensorType>(type).getDimSize(dim));
+                              dim, extent);
 }
 
-/// The global size of a tensor's sequence: a constant, or an argument.
-Value Partitioner::extent(OpBuilder &builder, Value tensor, int64_t size) {
+/// The global size of the sequence of tensors: a constant, or an argument.
+Value Partitioner::extent(OpBuilder &builder, ArrayRef<Value> tensors,
+                          int64_t size) {
   if (!ShapedType::isDynamic(size))
     return arith::ConstantIndexOp::create(builder, function.getLoc(), size);
-  Value &argument = extents[tensor];
+  Value &argument = extents[tensors.front()];
   if (!argument) {
     unsigned index = function.getNumArguments();
-    auto attribute = builder.getDictionaryAttr(builder.getNamedAttr(
-        ring::extentAttr,
-        builder.getDenseI64ArrayAttr(
-            {cast<BlockArgument>(tensor).getArgNumber(), 1})));
-    (void)function.insertArgument(index, builder.getIndexType(), attribute,
-                                  tensor.getLoc());
+    (void)function.insertArgument(index, builder.getIndexType(), {},
+                                  tensors.front().getLoc());
     argument = function.getArgument(index);
   }
+  unsigned index = cast<BlockArgument>(argument).getArgNumber();
+  SmallVector<int64_t> pairs;
+  if (auto known =
+          function.getArgAttrOfType<DenseI64ArrayAttr>(index, ring::extentAttr))
+    llvm::append_range(pairs, known.asArrayRef());
+  for (Value tensor : tensors) {
+    int64_t number = cast<BlockArgument>(tensor).getArgNumber();
+    bool isKnown = false;
+    for (size_t i = 0; i < pairs.size(); i += 2)
+      isKnown |= pairs[i] == number;
+    if (!isKnown)
+      pairs.append({number, 1});
+  }
+  function.setArgAttr(index, ring::extentAttr,
+                      builder.getDenseI64ArrayAttr(pairs));
   return argument;
 }
 
-Value Partitioner::unshard(OpBuilder &builder, Value argument, Value extent) {
+Value Partitioner::unshard(OpBuilder &builder, Value argument, Value extent,
+                           int64_t size) {
   Value &global = globals[argument];
   if (global)
     return global;
   auto type = cast<RankedTensorType>(argument.getType());
   unsigned index = cast<BlockArgument>(argument).getArgNumber();
-  function.setArgAttr(index, ring::shardAttr, shardAttr(type, 1));
+  function.setArgAttr(index, ring::shardAttr, shardAttr(1, size));
   argument.setType(shardType(type, 1, deal));
   auto op = UnshardOp::create(builder, argument.getLoc(), type, argument,
                               extent, 1, sequence);
@@ -178,10 +190,10 @@ void Partitioner::partition(AttentionOp op, const AttentionSizes &sizes) {
   OpBuilder builder(op);
   Value query = op.getQuery(), key = op.getKey(), value = op.getValue();
   Value queries = extent(builder, query, sizes.queries);
-  Value keys = extent(builder, key, sizes.keys);
-  op.getQueryMutable().assign(unshard(builder, query, queries));
-  op.getKeyMutable().assign(unshard(builder, key, keys));
-  op.getValueMutable().assign(unshard(builder, value, keys));
+  Value keys = extent(builder, {key, value}, sizes.keys);
+  op.getQueryMutable().assign(unshard(builder, query, queries, sizes.queries));
+  op.getKeyMutable().assign(unshard(builder, key, keys, sizes.keys));
+  op.getValueMutable().assign(unshard(builder, value, keys, sizes.keys));
 }
 
 void Partitioner::partitionReturn(func::ReturnOp op) {
@@ -192,7 +204,7 @@ void Partitioner::partitionReturn(func::ReturnOp op) {
     int64_t dim = global == attention.getOut() ? 1 : 2;
     auto type = cast<RankedTensorType>(global.getType());
     function.setResultAttr(operand.getOperandNumber(), ring::shardAttr,
-                           shardAttr(type, dim));
+                           shardAttr(dim, type.getDimSize(dim)));
     auto shard =
         ShardOp::create(builder, op.getLoc(), shardType(type, dim, deal),
                         global, dim, sequence);

@@ -146,7 +146,8 @@ def DropEmptyPass : Pass<"ring-drop-empty", "::mlir::ModuleOp"> {
     by lower ranks only: going down, a quarter of all bytes need not travel.)
 
     Needs `burst-derive-bounds` before `burst-lower-to-ring`. An attend without
-    bounds needs everything and is left alone.
+    bounds needs everything and is left alone. Run it before `canonicalize` and
+    `cse`, which hide where the ring keeps its direction.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect", "::mlir::func::FuncDialect",
@@ -187,8 +188,7 @@ def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"allowEmpty", "allow-empty", "bool", "false",
-           "Pairs that the mask rules out may be computed, and what nothing needs may travel "
-           "(without ring-drop-empty).">];
+           "Pairs that the mask rules out may be computed (without ring-drop-empty).">];
 }
 
 def PlanPass : Pass<"ring-plan", "::mlir::ModuleOp"> {

@@ -368,8 +368,9 @@ void SoftcapAttr::print(AsmPrinter &printer) const {
   printer << '>';
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): as tablegen has it.
 LogicalResult SoftcapAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  // The declaration is tablegen's.
+                                  // NOLINTNEXTLINE(performance-*)
                                   APFloat cap) {
   // What an f32, the smallest state type, holds with all its bits.
   double value = cap.convertToDouble();

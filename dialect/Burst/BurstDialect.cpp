@@ -34,8 +34,8 @@ LogicalResult burst::verifyFixedSegments(Operation *op, ArrayRef<int32_t> sizes,
   return success();
 }
 
-/// `attribute` of argument or result `index`; `others` are the attributes of all
-/// of these.
+/// `attribute` of argument or result `index`; `others` are the attributes of
+/// all of these.
 static LogicalResult verifyName(Operation *op, unsigned index,
                                 NamedAttribute attribute, ArrayAttr others) {
   if (attribute.getName() != nameAttr)
@@ -46,8 +46,8 @@ static LogicalResult verifyName(Operation *op, unsigned index,
     return op->emitError("'burst.name' must be a string that is not empty, "
                          "got: ")
            << attribute.getValue();
-  ArrayRef<Attribute> before = others ? others.getValue().take_front(index)
-                                      : ArrayRef<Attribute>();
+  ArrayRef<Attribute> before =
+      others ? others.getValue().take_front(index) : ArrayRef<Attribute>();
   if (llvm::any_of(before, [&](Attribute other) {
         return cast<DictionaryAttr>(other).get(nameAttr) == name;
       }))
@@ -63,10 +63,8 @@ LogicalResult BurstDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                     function ? function.getArgAttrsAttr() : ArrayAttr());
 }
 
-LogicalResult
-BurstDialect::verifyRegionResultAttribute(Operation *op, unsigned,
-                                          unsigned index,
-                                          NamedAttribute attribute) {
+LogicalResult BurstDialect::verifyRegionResultAttribute(
+    Operation *op, unsigned, unsigned index, NamedAttribute attribute) {
   auto function = dyn_cast<FunctionOpInterface>(op);
   return verifyName(op, index, attribute,
                     function ? function.getResAttrsAttr() : ArrayAttr());

@@ -259,7 +259,8 @@ static LogicalResult verifyHeads(AttentionOp op) {
   for (Value value : {op.getQuery(), op.getKey(), op.getValue(), op.getOut()}) {
     RankedTensorType type = tensorType(value);
     if (type.isDynamicDim(2) || type.isDynamicDim(3))
-      return op.emitOpError("heads and head dims must be static, got: ") << type;
+      return op.emitOpError("heads and head dims must be static, got: ")
+             << type;
   }
   if (RankedTensorType lse = tensorType(op.getLse()); lse.isDynamicDim(1))
     return op.emitOpError("heads must be static, got: ") << lse;

@@ -26,9 +26,13 @@ struct ChannelResource
 inline constexpr llvm::StringLiteral gridAttr = "ring.grid";
 /// Argument and result attribute: what a rank holds of a global tensor.
 inline constexpr llvm::StringLiteral shardAttr = "ring.shard";
-/// Attribute of an index argument: `array<i64: a, d>`, the global size of
-/// argument a along dimension d.
+/// Attribute of an index argument: `array<i64: a, d, ...>`, the global size of
+/// argument a along dimension d, the same for all pairs.
 inline constexpr llvm::StringLiteral extentAttr = "ring.extent";
+
+/// Whether ranks can hold what `shard` says as tensors of `type`: its dimension
+/// is static only where every rank holds that many positions.
+bool isShard(mlir::RankedTensorType type, ShardAttr shard);
 
 /// The number of ranks of a rank's program: that of its grid.
 int64_t numRanks(mlir::FunctionOpInterface program);

@@ -1,6 +1,7 @@
 //===- RingDialect.cpp - the ring dialect ---------------------------------===//
 #include "dialect/Ring/Ring.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -31,6 +32,11 @@ void RingDialect::initialize() {
       >();
 }
 
+Operation *RingDialect::materializeConstant(OpBuilder &builder, Attribute value,
+                                            Type type, Location loc) {
+  return arith::ConstantOp::materialize(builder, value, type, loc);
+}
+
 //===----------------------------------------------------------------------===//
 // Attributes
 //===----------------------------------------------------------------------===//
@@ -55,7 +61,7 @@ void LayoutAttr::print(AsmPrinter &printer) const {
 
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  Order order, int64_t block, int64_t parts) {
-  if (parts < 1 || parts > (int64_t{1} << 20))
+  if (parts < 1 || parts > maxRanks)
     return emitError() << "a layout has 1 to 2^20 parts, got: " << parts;
   if (block < 1 || block >= maxPositions / parts)
     return emitError() << "a block has 1 to 2^40 / parts positions, got: "
@@ -124,11 +130,20 @@ LogicalResult RingDialect::verifyOperationAttribute(Operation *op,
       SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(op, name.getAttr());
   if (!grid || grid.getRank() != 1 ||
       ShapedType::isDynamic(grid.getShape().front()) ||
-      grid.getShape().front() < 1)
-    return op->emitError("'ring.grid' must name a grid of one static axis, "
-                         "got: ")
+      grid.getShape().front() < 1 || grid.getShape().front() > maxRanks)
+    return op->emitError("'ring.grid' must name a grid of one axis of 1 to "
+                         "2^20 ranks, got: ")
            << name;
   return success();
+}
+
+bool burst::ring::isShard(RankedTensorType type, ShardAttr shard) {
+  int64_t size = type.getDimSize(shard.getDim()), extent = shard.getExtent();
+  if (ShapedType::isDynamic(size))
+    return true;
+  Deal deal = shard.getLayout().getDeal();
+  return !ShapedType::isDynamic(extent) && deal.isEven(extent) &&
+         deal.count(0, extent) == size;
 }
 
 /// What `ring.shard` may say of a tensor of `type` in a program of `op`.
@@ -142,25 +157,39 @@ static LogicalResult verifyShardOf(Operation *op, Type type, Attribute value) {
            << shard.getDim() << ", got: " << type;
   if (!op->hasAttr(gridAttr))
     return op->emitError("'ring.shard' needs a function with 'ring.grid'");
+  int64_t ranks = numRanks(cast<FunctionOpInterface>(op));
+  if (shard.getLayout().getParts() != ranks)
+    return op->emitError("'ring.shard' must deal to the ")
+           << ranks << " ranks of the grid, got: " << shard;
+  if (!isShard(tensor, shard))
+    return op->emitError("'ring.shard' does not give each rank a ")
+           << type << ", got: " << shard;
   return success();
 }
 
 static LogicalResult verifyExtentOf(FunctionOpInterface function, Type type,
                                     Attribute value) {
   auto extent = dyn_cast<DenseI64ArrayAttr>(value);
-  if (!extent || extent.size() != 2 || !type.isIndex())
+  if (!extent || extent.empty() || extent.size() % 2 != 0 || !type.isIndex())
     return function.emitError("'ring.extent' must be array<i64: argument, "
-                              "dimension> on an index argument, got: ")
+                              "dimension, ...> on an index argument, got: ")
            << value << " on " << type;
-  int64_t argument = extent[0], dim = extent[1];
-  if (argument < 0 || argument >= function.getNumArguments())
-    return function.emitError("'ring.extent' names argument ")
-           << argument << " of " << function.getNumArguments();
-  auto tensor =
-      dyn_cast<RankedTensorType>(function.getArgumentTypes()[argument]);
-  if (!tensor || dim < 0 || dim >= tensor.getRank())
-    return function.emitError("'ring.extent' names dimension ")
-           << dim << " of " << function.getArgumentTypes()[argument];
+  for (int64_t i = 0; i < extent.size(); i += 2) {
+    int64_t argument = extent[i], dim = extent[i + 1];
+    if (argument < 0 || argument >= function.getNumArguments())
+      return function.emitError("'ring.extent' names argument ")
+             << argument << " of " << function.getNumArguments();
+    auto tensor =
+        dyn_cast<RankedTensorType>(function.getArgumentTypes()[argument]);
+    if (!tensor || dim < 0 || dim >= tensor.getRank())
+      return function.emitError("'ring.extent' names dimension ")
+             << dim << " of " << function.getArgumentTypes()[argument];
+    auto shard = function.getArgAttrOfType<ShardAttr>(argument, shardAttr);
+    if (!shard || shard.getDim() != dim)
+      return function.emitError("'ring.extent' must name dimensions that "
+                                "'ring.shard' deals, got: ")
+             << value;
+  }
   return success();
 }
 

@@ -33,8 +33,9 @@ def Ring_Dialect : Dialect {
     **Attributes of functions.** `ring.grid` on a function makes it a rank's
     program over that grid. On its arguments and results `ring.shard` says what
     of a global tensor each rank holds, and the type what is static of it; an
-    index argument with `ring.extent = array<i64: a, d>` receives the global size
-    of argument a along dimension d, which is the one its `ring.shard` names.
+    index argument with `ring.extent = array<i64: a, d, ...>` receives the global
+    size of argument a along dimension d, which is the one its `ring.shard` names;
+    all the pairs that are listed have that size.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

@@ -56,7 +56,9 @@ LogicalResult SegmentOp::fold(FoldAdaptor adaptor,
                               SmallVectorImpl<OpFoldResult> &results) {
   auto owner = dyn_cast_or_null<IntegerAttr>(adaptor.getOwner());
   auto extent = dyn_cast_or_null<IntegerAttr>(adaptor.getExtent());
-  if (!owner || !extent)
+  if (!owner || !extent || owner.getInt() < 0 ||
+      owner.getInt() >= getLayout().getParts() || extent.getInt() < 0 ||
+      extent.getInt() >= maxPositions)
     return failure();
   Segment s = getLayout().getDeal().segment(owner.getInt(), getIndex(),
                                             extent.getInt());
@@ -338,6 +340,23 @@ FloatType AttendOp::getStateType() {
   return stateTypeOf(tensorType(getQuery()));
 }
 
+/// attend_c1, for each tensor but m and l.
+static LogicalResult verifyHeads(AttendOp op) {
+  SmallVector<Value> tensors{op.getQuery(), op.getO()};
+  llvm::append_range(tensors, op.getKeys());
+  llvm::append_range(tensors, op.getValues());
+  for (Value tensor : tensors) {
+    RankedTensorType type = tensorType(tensor);
+    // A dynamic size is negative.
+    int64_t heads = type.getDimSize(2), dim = type.getDimSize(3);
+    if (heads < 1 || dim < 1 || dim > 256)
+      return op.emitOpError("heads and head dims must be static, at least 1, and "
+                            "head dims at most 256, got: ")
+             << type;
+  }
+  return success();
+}
+
 /// attend_c1, for one slice.
 static LogicalResult verifySlice(AttendOp op, RankedTensorType key,
                                  RankedTensorType value) {
@@ -357,9 +376,7 @@ static LogicalResult verifySlice(AttendOp op, RankedTensorType key,
     return op.emitOpError("a key must have the query's batch and head dim, "
                           "got: ")
            << key << " for " << query;
-  int64_t heads = query.getDimSize(2), keyHeads = key.getDimSize(2);
-  if (ShapedType::isDynamic(heads) || ShapedType::isDynamic(keyHeads) ||
-      keyHeads == 0 || heads % keyHeads != 0)
+  if (query.getDimSize(2) % key.getDimSize(2) != 0)
     return op.emitOpError("query heads must be a multiple of key heads, got: ")
            << query << " and " << key;
   if (!agree(value.getDimSize(3), tensorType(op.getO()).getDimSize(3)))
@@ -370,8 +387,12 @@ static LogicalResult verifySlice(AttendOp op, RankedTensorType key,
 
 LogicalResult AttendOp::verify() {
   if (failed(verifyState(*this, tensorType(getQuery()), tensorType(getO()),
-                         tensorType(getM()))))
+                         tensorType(getM()))) ||
+      failed(verifyHeads(*this)))
     return failure();
+  if (getQueryLayout().getParts() != getKeyLayout().getParts())
+    return emitOpError("layouts must have as many parts, got: ")
+           << getQueryLayout() << " and " << getKeyLayout();
   // attend_c2
   size_t slices = getKeys().size();
   if (slices == 0 || getValues().size() != slices ||
@@ -420,9 +441,12 @@ LogicalResult AttendOp::verifyRegions() {
 // Transfers
 //===----------------------------------------------------------------------===//
 
-/// Two tensors that may hold shards of one global tensor.
-static bool sameKind(RankedTensorType a, RankedTensorType b) {
-  return a.getElementType() == b.getElementType() && a.getRank() == b.getRank();
+/// Two shapes of one rank that are the same where both are static.
+static bool agree(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  return a.size() == b.size() &&
+         llvm::all_of(llvm::zip(a, b), [](auto pair) {
+           return agree(std::get<0>(pair), std::get<1>(pair));
+         });
 }
 
 LogicalResult StartOp::verify() {
@@ -441,8 +465,10 @@ LogicalResult StartOp::verify() {
   bool fits =
       received.size() == count &&
       llvm::all_of(llvm::zip_equal(getTensors(), received), [](auto pair) {
+        RankedTensorType sent = tensorType(std::get<0>(pair));
         auto type = dyn_cast<RankedTensorType>(std::get<1>(pair));
-        return type && sameKind(tensorType(std::get<0>(pair)), type);
+        return type && type.getElementType() == sent.getElementType() &&
+               agree(type.getShape(), sent.getShape());
       });
   if (!fits)
     return emitOpError("receives tensors of the kind it sends, got: ")
@@ -499,11 +525,20 @@ void WaitOp::print(OpAsmPrinter &printer) {
   printer << " : " << getToken().getType();
 }
 
+/// The shape of the tensor of which `type` is a shard.
+static SmallVector<int64_t> globalShape(RankedTensorType type,
+                                        ShardAttr shard) {
+  SmallVector<int64_t> shape(type.getShape());
+  shape[shard.getDim()] = shard.getExtent();
+  return shape;
+}
+
 LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &) {
   RankedTensorType input = tensorType(getInput());
   RankedTensorType output = tensorType(getOutput());
   // exchange_c1
-  if (!sameKind(input, output))
+  if (input.getElementType() != output.getElementType() ||
+      input.getRank() != output.getRank())
     return emitOpError("input and output must have one rank and element type, "
                        "got: ")
            << input << " and " << output;
@@ -518,5 +553,10 @@ LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &) {
             verifyChannel(*this, getChannel(), shard.getLayout().getParts())))
       return failure();
   }
+  // exchange_c1
+  if (!isShard(input, getSource()) || !isShard(output, getTarget()) ||
+      !agree(globalShape(input, getSource()), globalShape(output, getTarget())))
+    return emitOpError("input and output must be shards of one shape, got: ")
+           << input << " and " << output;
   return success();
 }

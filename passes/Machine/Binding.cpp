@@ -31,25 +31,41 @@ bool burst::isStatic(func::FuncOp program) {
   return true;
 }
 
+/// The sizes that `ring.extent` arguments carry, by the argument they are of.
+static FailureOr<llvm::DenseMap<unsigned, int64_t>>
+assignExtents(func::FuncOp program, ArrayRef<int64_t> values) {
+  llvm::DenseMap<unsigned, int64_t> extents;
+  size_t needed = 0;
+  for (unsigned index = 0; index < program.getNumArguments(); ++index) {
+    auto pairs =
+        program.getArgAttrOfType<DenseI64ArrayAttr>(index, ring::extentAttr);
+    if (!pairs)
+      continue;
+    if (needed < values.size())
+      for (int64_t i = 0; i < pairs.size(); i += 2)
+        extents[pairs[i]] = values[needed];
+    ++needed;
+  }
+  if (needed != values.size())
+    return program.emitError("has ")
+           << needed
+           << " dynamic sequence lengths, got values: " << values.size();
+  for (int64_t value : values)
+    if (value < 0 || value >= maxPositions)
+      return program.emitError("needs sequence lengths in [0, 2^40), got: ")
+             << value;
+  return extents;
+}
+
 FailureOr<std::vector<Argument>> burst::describeGlobals(func::FuncOp program,
                                                         const Sizes &sizes) {
+  auto extents = assignExtents(program, sizes.extents);
+  if (failed(extents))
+    return failure();
+  if (sizes.batch < 0 || sizes.batch >= maxPositions)
+    return program.emitError("needs a batch size in [0, 2^40), got: ")
+           << sizes.batch;
   std::vector<Argument> globals;
-  llvm::DenseMap<unsigned, int64_t> extents;
-  size_t given = 0;
-  for (unsigned index = 0; index < program.getNumArguments(); ++index) {
-    auto attribute =
-        program.getArgAttrOfType<DenseI64ArrayAttr>(index, ring::extentAttr);
-    if (!attribute)
-      continue;
-    if (given == sizes.extents.size())
-      return program.emitError("needs a value for each of its dynamic sizes, "
-                               "got: ")
-             << given;
-    extents[attribute[0]] = sizes.extents[given++];
-  }
-  if (given != sizes.extents.size())
-    return program.emitError("has ")
-           << given << " dynamic sizes, got values: " << sizes.extents.size();
   for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor) {
@@ -57,26 +73,54 @@ FailureOr<std::vector<Argument>> burst::describeGlobals(func::FuncOp program,
       continue;
     }
     SmallVector<int64_t> shape(tensor.getShape());
-    if (ring::ShardAttr shard = shardOf(program, index)) {
-      int64_t extent = shard.getExtent();
-      if (ShapedType::isDynamic(extent)) {
-        auto found = extents.find(index);
-        // A value without a size of its own has that of its key, which is the
-        // argument in front of it.
-        extent = found != extents.end()
-                     ? found->second
-                     : (globals.empty() ? 0 : globals.back().table->shape[1]);
-      }
-      if (extent < 0 || extent >= maxPositions)
-        return program.emitError("needs sizes in [0, 2^40), got: ") << extent;
-      shape[shard.getDim()] = extent;
-    }
+    if (ring::ShardAttr shard = shardOf(program, index))
+      shape[shard.getDim()] = ShapedType::isDynamic(shard.getExtent())
+                                  ? extents->lookup(index)
+                                  : shard.getExtent();
     for (int64_t &size : shape)
       size = ShapedType::isDynamic(size) ? sizes.batch : size;
+    std::string error;
+    if (!checkSize(shape, tensor.getElementType(), error))
+      return program.emitError("argument ") << index << " " << error;
     globals.push_back(
         {Scalar{0}, std::make_shared<Tensor>(shape, tensor.getElementType())});
   }
   return globals;
+}
+
+/// Whether a global tensor fits argument `index`.
+static bool fits(func::FuncOp program, unsigned index, const Tensor *found) {
+  auto wanted = cast<RankedTensorType>(program.getArgumentTypes()[index]);
+  if (!found || found->element != wanted.getElementType() ||
+      static_cast<int64_t>(found->shape.size()) != wanted.getRank())
+    return false;
+  ring::ShardAttr shard = shardOf(program, index);
+  for (int64_t dim = 0; dim < wanted.getRank(); ++dim) {
+    int64_t size = shard && shard.getDim() == dim ? shard.getExtent()
+                                                  : wanted.getDimSize(dim);
+    if (!ShapedType::isDynamic(size) && size != found->shape[dim])
+      return false;
+  }
+  return true;
+}
+
+/// The tensors whose size one argument carries must have one size.
+static LogicalResult checkExtents(func::FuncOp program,
+                                  ArrayRef<Argument> globals) {
+  for (unsigned index = 0; index < program.getNumArguments(); ++index) {
+    auto pairs =
+        program.getArgAttrOfType<DenseI64ArrayAttr>(index, ring::extentAttr);
+    for (int64_t i = 2; pairs && i < pairs.size(); i += 2) {
+      int64_t first = globals[pairs[0]].table->shape[pairs[1]];
+      int64_t other = globals[pairs[i]].table->shape[pairs[i + 1]];
+      if (first != other)
+        return program.emitError("arguments ")
+               << pairs[0] << " and " << pairs[i]
+               << " must have one sequence length, got: " << first << " and "
+               << other;
+    }
+  }
+  return success();
 }
 
 LogicalResult burst::checkGlobals(func::FuncOp program,
@@ -86,29 +130,21 @@ LogicalResult burst::checkGlobals(func::FuncOp program,
                                        << " arguments, got: " << globals.size();
   std::optional<int64_t> batch;
   for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
     const TensorRef &found = globals[index].table;
-    if (!tensor)
-      continue;
     ring::ShardAttr shard = shardOf(program, index);
-    bool fits = found && found->element == tensor.getElementType() &&
-                static_cast<int64_t>(found->shape.size()) == tensor.getRank();
-    for (int64_t dim = 0; fits && dim < tensor.getRank(); ++dim) {
-      int64_t wanted = tensor.getDimSize(dim);
-      if (shard && shard.getDim() == dim)
-        wanted = shard.getExtent();
-      if (shard && dim == 0) {
-        fits = !batch || *batch == found->shape[0];
-        batch = found->shape[0];
-      }
-      fits &= ShapedType::isDynamic(wanted) || wanted == found->shape[dim];
-    }
-    if (!fits)
+    if (isa<RankedTensorType>(type) && !fits(program, index, found.get()))
       return program.emitError("argument ")
-             << index << " does not fit " << type
-             << (shard ? " as a shard of it" : "");
+             << index << " does not fit the type " << type
+             << (shard ? " of its shards" : "");
+    if (!shard)
+      continue;
+    if (batch && *batch != found->shape[0])
+      return program.emitError("argument ")
+             << index << " has a batch of " << found->shape[0]
+             << ", those before it have " << *batch;
+    batch = found->shape[0];
   }
-  return success();
+  return checkExtents(program, globals);
 }
 
 //===----------------------------------------------------------------------===//
@@ -173,6 +209,9 @@ burst::shardGlobals(Simulation &simulation, ArrayRef<Argument> globals,
     std::vector<Argument> &arguments = result.emplace_back();
     for (auto [index, global] : llvm::enumerate(globals)) {
       Argument argument = global;
+      // A captured table is held by every rank.
+      if (global.table && !shardOf(program, index))
+        simulation.gauge(rank)->add(global.table->bytes());
       if (ring::ShardAttr shard = shardOf(program, index))
         argument.table = makeShard(*global.table, shard, rank,
                                    simulation.gauge(rank), index, data);

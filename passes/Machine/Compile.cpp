@@ -16,6 +16,9 @@
 using namespace mlir;
 using namespace burst;
 
+/// Of a table that a program makes; P^2 entries of four for 2048 ranks.
+static constexpr int64_t maxTableElements = int64_t{1} << 24;
+
 static bool isScalar(Type type) { return type.isIntOrIndexOrFloat(); }
 
 static unsigned widthOf(Type type) {
@@ -263,6 +266,11 @@ LogicalResult Compiler::compileGenerate(tensor::GenerateOp generate) {
   if (!type.hasStaticShape())
     return generate.emitOpError(
         "cannot be evaluated: its shape must be static");
+  std::string error;
+  if (!checkSize(type.getShape(), type.getElementType(), error) ||
+      type.getNumElements() > maxTableElements)
+    return generate.emitOpError("cannot be evaluated: a table has at most ")
+           << maxTableElements << " elements, got: " << type;
   Slot table = slot(generate.getResult());
   Instruction &allocate = emit(Opcode::AllocateTable, generate);
   allocate.dst = table.number;

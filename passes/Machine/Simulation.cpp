@@ -767,6 +767,12 @@ std::unique_ptr<Simulation> Simulation::create(func::FuncOp program) {
     program.emitOpError("has no body to run");
     return nullptr;
   }
+  if (int64_t ranks = ring::numRanks(program); ranks > maxSimulatedRanks) {
+    program.emitOpError("has ")
+        << ranks << " ranks, all of which are simulated; at most "
+        << maxSimulatedRanks << " can be";
+    return nullptr;
+  }
   std::optional<Program> code = Program::compile(program.getBody(), isExternal);
   if (!code)
     return nullptr;

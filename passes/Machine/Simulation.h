@@ -23,6 +23,9 @@
 
 namespace burst {
 
+/// Tables over pairs of ranks grow with the square of their number.
+inline constexpr int64_t maxSimulatedRanks = 2048;
+
 /// Where and why a schedule fails.
 struct Counterexample {
   int64_t rank = 0;

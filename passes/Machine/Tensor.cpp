@@ -10,6 +10,22 @@ int64_t burst::elementBytes(Type element) {
   return element.isIndex() ? 8 : (element.getIntOrFloatBitWidth() + 7) / 8;
 }
 
+bool burst::checkSize(ArrayRef<int64_t> shape, Type element,
+                      std::string &error) {
+  int64_t bytes = elementBytes(element);
+  bool isEmpty = llvm::is_contained(shape, 0), tooLarge = false;
+  for (int64_t extent : shape)
+    tooLarge |= extent < 0 ||
+                (extent != 0 && __builtin_mul_overflow(bytes, extent, &bytes));
+  if (!tooLarge || isEmpty)
+    return true;
+  error = "is too large: ";
+  for (int64_t extent : shape)
+    error += std::to_string(extent) + "x";
+  llvm::raw_string_ostream(error) << element;
+  return false;
+}
+
 Tensor::Tensor(ArrayRef<int64_t> shape, Type element, GaugeRef gauge)
     : shape(shape), element(element), gauge(std::move(gauge)) {
   if (this->gauge)

@@ -72,6 +72,11 @@ private:
 
 using TensorRef = std::shared_ptr<Tensor>;
 
+/// Whether a tensor can be made: its size must not overflow. Else an error that
+/// names the shape.
+bool checkSize(llvm::ArrayRef<int64_t> shape, mlir::Type element,
+               std::string &error);
+
 /// Bytes of an element in memory; an i1 and an index take 1 and 8.
 int64_t elementBytes(mlir::Type element);
 

@@ -33,6 +33,8 @@ public:
     registerDialects(registry);
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
+    // The location says where; the op of a lowered program says little.
+    context.printOpOnDiagnostic(false);
   }
 
   int run();

@@ -4,7 +4,9 @@
 #include "passes/Plan.h"
 #include "tools/data/Random.h"
 
-#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <unistd.h>
 
 using namespace mlir;
 using namespace burst;
@@ -124,6 +126,12 @@ std::optional<Argument> burst::makeArgument(func::FuncOp function,
     argument.scalar.f = roundTo(data::normal(seed, name, 1).front(), type);
     return argument;
   }
+  bool isShard = function.getArgAttr(index, ring::shardAttr) != nullptr;
+  if (!isShard && !ranked.hasStaticShape()) {
+    error = "a table of unknown size, " + typeText(type) +
+            ", cannot be made up from a seed: give it in --in";
+    return std::nullopt;
+  }
   argument.table = std::make_shared<Tensor>(shape, element);
   int64_t count = argument.table->size();
   if (isa<FloatType>(element)) {
@@ -140,6 +148,25 @@ std::optional<Argument> burst::makeArgument(func::FuncOp function,
   return argument;
 }
 
+/// Inputs, their shards, state, results and the oracle's are all held in fp64:
+/// about six times the inputs. Allocation failure would end the program.
+static LogicalResult checkMemory(func::FuncOp program,
+                                 ArrayRef<Argument> described) {
+  double needed = 0;
+  for (const Argument &argument : described)
+    if (argument.table)
+      needed += 6.0 * sizeof(double) * argument.table->size();
+  double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+                  static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (needed <= memory)
+    return success();
+  constexpr double gib = 1 << 30;
+  return program.emitError("needs about ")
+         << llvm::formatv("{0:F1}", needed / gib).str()
+         << " GiB to be evaluated in fp64, this machine has "
+         << llvm::formatv("{0:F1}", memory / gib).str();
+}
+
 FailureOr<std::vector<Argument>>
 burst::makeGlobals(func::FuncOp program, const data::Tensors *archive,
                    uint64_t seed, const Sizes &sizes) {
@@ -150,6 +177,8 @@ burst::makeGlobals(func::FuncOp program, const data::Tensors *archive,
     if (failed(found))
       return failure();
     described = std::move(*found);
+    if (failed(checkMemory(program, described)))
+      return failure();
   }
   for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
     if (program.getArgAttr(index, ring::extentAttr)) {

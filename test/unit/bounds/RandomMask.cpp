@@ -172,7 +172,7 @@ void Generator::addTables() {
                        : isSorted || random.chance(80)
                            ? random.within(0, 3)
                            : random.number(widthOf(element));
-      table.elements.push_back(number);
+      table.elements.push_back(signExtend(number, widthOf(element)));
     }
     if (isSorted)
       std::sort(table.elements.begin(), table.elements.end());

@@ -15,7 +15,7 @@ using namespace burst;
 using namespace burst::test;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
-static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+static constexpr double notANumber = std::numeric_limits<double>::quiet_NaN();
 
 /// One number, or both not a number; zeros differ in their sign.
 static bool same(double a, double b) {
@@ -49,7 +49,7 @@ protected:
   /// around 1.
   std::vector<double> operandsOf(Type type, int count = 8) {
     std::vector<double> values{0.0, -0.0,     1.0,       -1.0, 0.5,
-                               3.0, infinity, -infinity, nan};
+                               3.0, infinity, -infinity, notANumber};
     std::normal_distribution<double> normal(0, 8);
     for (int n = 0; n < count; ++n)
       values.push_back(nearest(normal(random), type));
@@ -77,7 +77,7 @@ TEST_F(EvaluatorFloatTest, TruncationRoundsToNearestEven) {
     double normal = APFloat::getSmallestNormalized(semantics).convertToDouble();
     double most = APFloat::getLargest(semantics).convertToDouble();
     for (double value :
-         {0.0, -0.0, infinity, -infinity, nan, 1.0, least, least / 2,
+         {0.0, -0.0, infinity, -infinity, notANumber, 1.0, least, least / 2,
           least * 0.50001, least * 1.5, least * 2.5, normal, normal - least / 2,
           normal * 0.999, most, most * 1.0001, most * 1.01, most * 2, 1e308,
           5e-324, std::numeric_limits<double>::min()})
@@ -200,7 +200,7 @@ TEST_F(EvaluatorFloatTest, FloatsToIntegersAgreeWithUpstream) {
   std::vector<double> values{0.0,   -0.0,  0.5,       -0.5,     0.999,
                              1.5,   -1.5,  127.9,     128.0,    -128.9,
                              -129.0, 255.0, 256.0,    infinity, -infinity,
-                             nan,   0x1p31, -0x1p31,  0x1p62,   0x1p63,
+                             notANumber,   0x1p31, -0x1p31,  0x1p62,   0x1p63,
                              -0x1p63, 0x1p64, 1e300};
   std::normal_distribution<double> normal(0, 300);
   for (int n = 0; n < 100; ++n)

@@ -68,7 +68,8 @@ Schedule::Schedule(ModuleOp module, const Problem &problem)
   simulation->reset();
   Observer observer(*this);
   (void)simulation->run(
-      observer, shardGlobals(*simulation, *describeGlobals(program, {})));
+      observer, shardGlobals(*simulation, *describeGlobals(program, {}),
+                             ShardData::Omit));
 }
 
 //===----------------------------------------------------------------------===//

@@ -116,7 +116,7 @@ std::vector<TensorRef> interpret(ModuleOp module,
     return {};
   simulation->reset();
   Interpreter interpreter;
-  if (!simulation->run(interpreter, shardGlobals(*simulation, globals))) {
+  if (!simulation->run(interpreter, shardGlobals(*simulation, globals, ShardData::Copy))) {
     ADD_FAILURE() << simulation->getCounterexample().message;
     return {};
   }

@@ -25,7 +25,7 @@ using namespace burst::test;
 static std::vector<Problem> allProblems() {
   std::vector<Problem> problems;
   for (const char *order : {"contiguous", "zigzag", "striped", "striped 2"})
-    for (const char *mask : {"", "causal", "window<left = 5, right = 0>"})
+    for (const char *mask : {"", "causal", "window<left = 11, right = 0>"})
       for (int64_t parts : {2, 3, 4, 8})
         for (bool optimised : {false, true}) {
           Problem problem;

@@ -44,7 +44,7 @@ static std::string nested(const std::vector<int64_t> &shape, size_t dim,
 }
 
 Capture Captures::add(data::Tensor tensor, const std::string &element,
-                      const std::vector<std::string> &texts) {
+                      const std::vector<std::string> &texts, bool mayBeOpen) {
   std::vector<int64_t> shape = tensor.shape;
   std::string name = fmt::format("t{}", count++);
   Capture capture{"%" + name, tensorText(shape, element), element, shape};
@@ -60,7 +60,7 @@ Capture Captures::add(data::Tensor tensor, const std::string &element,
   }
   std::vector<int64_t> open = shape;
   for (int64_t &size : open)
-    size = dice.chance(30) ? -1 : size;
+    size = mayBeOpen && dice.chance(30) ? -1 : size;
   capture.type = tensorText(open, element);
   argumentTexts.push_back(fmt::format("{0}: {1} {{burst.name = \"{2}\"}}",
                                       capture.name, capture.type, name));
@@ -79,16 +79,17 @@ Capture Captures::addInts(const std::string &element,
     texts.push_back(element == "i1" ? (values[i] != 0 ? "true" : "false")
                                     : std::to_string(values[i]));
   }
-  return add(std::move(tensor), element, texts);
+  return add(std::move(tensor), element, texts, /*mayBeOpen=*/true);
 }
 
 Capture Captures::addFloats(const std::string &element,
                             std::vector<int64_t> shape,
-                            const std::vector<double> &values) {
+                            const std::vector<double> &values,
+                            bool mayBeOpen) {
   std::vector<std::string> texts;
   for (double value : values)
     texts.push_back(fmt::format("{:.9e}", value));
   return add(
       data::Tensor::of(dtypeOfElement(element), std::move(shape), values),
-      element, texts);
+      element, texts, mayBeOpen);
 }

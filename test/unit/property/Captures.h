@@ -26,9 +26,10 @@ public:
   /// Integers, as they are; those of an i1 are 0 and 1.
   Capture addInts(const std::string &element, std::vector<int64_t> shape,
                   const std::vector<int64_t> &values);
-  /// Floats that the type can hold.
+  /// Floats that the type can hold. A size of 1 that stands for broadcasting
+  /// must not be left open.
   Capture addFloats(const std::string &element, std::vector<int64_t> shape,
-                    const std::vector<double> &values);
+                    const std::vector<double> &values, bool mayBeOpen = true);
 
   /// "%t0: tensor<3xi32>, ..."; the name of a tensor is that of its argument.
   const std::vector<std::string> &arguments() const { return argumentTexts; }
@@ -38,7 +39,7 @@ public:
 
 private:
   Capture add(data::Tensor tensor, const std::string &element,
-              const std::vector<std::string> &texts);
+              const std::vector<std::string> &texts, bool mayBeOpen);
 
   Dice &dice;
   int64_t count = 0;

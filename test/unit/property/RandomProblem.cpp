@@ -34,7 +34,7 @@ private:
   Capture ids(int64_t extent, const std::string &element);
   std::string scoreNames();
   std::string scoreName(std::vector<Capture> &tables);
-  Capture floatTable(std::vector<int64_t> shape);
+  Capture floatTable(std::vector<int64_t> shape, bool mayBeOpen = true);
   std::string state() const { return problem.element == "f64" ? "f64" : "f32"; }
 
   Dice dice;
@@ -199,7 +199,7 @@ std::string Drawing::maskNames() {
 }
 
 /// Multiples of 1/8, which every float type holds.
-Capture Drawing::floatTable(std::vector<int64_t> shape) {
+Capture Drawing::floatTable(std::vector<int64_t> shape, bool mayBeOpen) {
   int64_t size = 1;
   for (int64_t n : shape)
     size *= n;
@@ -207,7 +207,7 @@ Capture Drawing::floatTable(std::vector<int64_t> shape) {
   for (int64_t n = 0; n < size; ++n)
     values.push_back(static_cast<double>(dice.within(-16, 16)) * 0.125);
   return captures.addFloats(dice.pick({"f32", "f64", "f16", "bf16"}), shape,
-                            values);
+                            values, mayBeOpen);
 }
 
 std::string Drawing::scoreName(std::vector<Capture> &tables) {
@@ -231,11 +231,7 @@ std::string Drawing::scoreName(std::vector<Capture> &tables) {
     for (int64_t &size : shape)
       size = dice.chance(40) ? 1 : size;
   }
-  tables.push_back(floatTable(shape));
-  // A size of 1 that is left open is not broadcast.
-  Capture &table = tables.back();
-  if (table.type.find('?') != std::string::npos && shape.size() == 4)
-    table = captures.addFixed(floatTable({}), shape);
+  tables.push_back(floatTable(shape, /*mayBeOpen=*/shape.size() == 2));
   return "bias";
 }
 

@@ -1,0 +1,275 @@
+//===- PlanTest.cpp - plans against an independent count ------------------===//
+//
+// Bytes and hops of plans equal what is counted here pair by pair, with formulas
+// of its own for positions and masks.
+//
+//===----------------------------------------------------------------------===//
+#include "test/unit/machine/Programs.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::test;
+
+namespace {
+
+struct Mask {
+  const char *text; ///< as in the IR
+  bool (*keeps)(int64_t i, int64_t j, int64_t sq, int64_t sk);
+};
+
+constexpr Mask masks[] = {
+    {"", [](int64_t, int64_t, int64_t, int64_t) { return true; }},
+    {"full", [](int64_t, int64_t, int64_t, int64_t) { return true; }},
+    {"causal",
+     [](int64_t i, int64_t j, int64_t sq, int64_t sk) {
+       return j <= i + sk - sq;
+     }},
+    {"window<left = 4, right = 0>",
+     [](int64_t i, int64_t j, int64_t sq, int64_t sk) {
+       return j <= i + sk - sq && j >= i + sk - sq - 4;
+     }},
+    {"window<left = 1, right = 6>",
+     [](int64_t i, int64_t j, int64_t sq, int64_t sk) {
+       return j <= i + sk - sq + 6 && j >= i + sk - sq - 1;
+     }},
+    {"window<right = 2>",
+     [](int64_t i, int64_t j, int64_t sq, int64_t sk) {
+       return j <= i + sk - sq + 2;
+     }},
+    {"prefix<7>",
+     [](int64_t i, int64_t j, int64_t sq, int64_t sk) {
+       return j < 7 || j <= i + sk - sq;
+     }},
+    // Nothing is kept at all.
+    {"[window<left = 0>, window<right = 0>, causal, prefix<0>]",
+     [](int64_t i, int64_t j, int64_t sq, int64_t sk) {
+       return j == i + sk - sq;
+     }},
+};
+
+struct Place {
+  int64_t owner, segment;
+};
+
+/// Where position p of `extent` lies; chunk c of n begins at floor(c S / n).
+Place locate(StringRef order, int64_t parts, int64_t p, int64_t extent) {
+  auto chunk = [&](int64_t n) { return (n * (p + 1) - 1) / extent; };
+  if (order == "contiguous")
+    return {chunk(parts), 0};
+  if (order == "zigzag") {
+    int64_t c = chunk(2 * parts);
+    return c < parts ? Place{c, 0} : Place{2 * parts - 1 - c, 1};
+  }
+  int64_t block = order == "striped 3" ? 3 : 1;
+  return {p / block % parts, 0};
+}
+
+/// How many positions of keys each rank sends, in one direction of the ring.
+struct Count {
+  std::vector<int64_t> sent;
+  int64_t total = 0;
+};
+
+Count countIn(const Problem &problem, const Mask &mask, bool goesBack) {
+  int64_t parts = problem.parts;
+  // [owner][segment]: positions, and how far the farthest needs them.
+  std::vector<std::array<int64_t, 2>> size(parts), reach(parts);
+  for (int64_t j = 0; j < problem.keys; ++j) {
+    Place key = locate(problem.order, parts, j, problem.keys);
+    ++size[key.owner][key.segment];
+    for (int64_t i = 0; i < problem.queries; ++i) {
+      if (!mask.keeps(i, j, problem.queries, problem.keys))
+        continue;
+      int64_t rank =
+          locate(problem.order, parts, i, problem.queries).owner;
+      int64_t distance = goesBack ? key.owner - rank : rank - key.owner;
+      int64_t &far = reach[key.owner][key.segment];
+      far = std::max(far, (distance + parts) % parts);
+    }
+  }
+  Count count;
+  count.sent.resize(parts);
+  for (int64_t owner = 0; owner < parts; ++owner)
+    for (int64_t segment : {0, 1})
+      for (int64_t hop = 0; hop < reach[owner][segment]; ++hop) {
+        int64_t sender = (owner + (goesBack ? parts - hop : hop)) % parts;
+        count.sent[sender] += size[owner][segment];
+        count.total += size[owner][segment];
+      }
+  return count;
+}
+
+/// The cheaper direction; of equals, the one that goes up.
+Count countBest(const Problem &problem, const Mask &mask) {
+  Count ahead = countIn(problem, mask, false),
+        back = countIn(problem, mask, true);
+  return back.total < ahead.total ? back : ahead;
+}
+
+std::vector<Traffic> planOf(ModuleOp module) {
+  func::FuncOp program = getProgram(module);
+  auto simulation = Simulation::create(program);
+  std::vector<Traffic> traffic;
+  auto counterexample =
+      plan(*simulation, *describeGlobals(program, {}), traffic);
+  EXPECT_FALSE(counterexample) << counterexample->message;
+  return traffic;
+}
+
+class PlanTest : public ::testing::TestWithParam<const char *> {
+protected:
+  /// Calls `check` with all sizes and numbers of ranks.
+  void forAllSizes(function_ref<void(const Problem &)> check) {
+    for (int64_t parts : {1, 2, 3, 4, 5, 7, 8})
+      for (auto [queries, keys] : {std::pair<int64_t, int64_t>{48, 48},
+                                   {29, 29},
+                                   {13, 37},
+                                   {37, 13},
+                                   {6, 5}}) {
+        Problem problem;
+        problem.order = GetParam();
+        problem.parts = parts;
+        problem.queries = queries;
+        problem.keys = keys;
+        // Bytes of keys and values must not be mixed up.
+        problem.batch = 2;
+        problem.heads = 6;
+        problem.keyHeads = 3;
+        problem.dim = 5;
+        problem.valueDim = 4;
+        problem.element = "bf16";
+        check(problem);
+      }
+  }
+
+  std::unique_ptr<MLIRContext> context = makeContext();
+};
+
+/// Bytes of one position of keys, and of values.
+int64_t keyBytes(const Problem &p) { return p.batch * p.keyHeads * p.dim * 2; }
+int64_t valueBytes(const Problem &p) {
+  return p.batch * p.keyHeads * p.valueDim * 2;
+}
+
+} // namespace
+
+INSTANTIATE_TEST_SUITE_P(Orders, PlanTest,
+                         ::testing::Values("contiguous", "zigzag", "striped",
+                                           "striped 3"),
+                         [](const auto &info) {
+                           std::string name = info.param;
+                           llvm::erase(name, ' ');
+                           return name;
+                         });
+
+TEST_P(PlanTest, BytesEqualABruteForceCount) {
+  forAllSizes([&](Problem problem) {
+    for (const Mask &mask : masks) {
+      problem.mask = mask.text;
+      SCOPED_TRACE(problem.describe());
+      // A box around the positions of a stripe says less than they do: with a
+      // lower bound of j, more may travel than is needed.
+      bool isExact = !problem.order.starts_with("striped") ||
+                     !StringRef(mask.text).contains("left");
+      Count expected = countBest(problem, mask);
+      Count full = countBest(problem, masks[0]);
+      auto traffic = planOf(*lower(*context, problem));
+      int64_t total = 0;
+      for (int64_t rank = 0; rank < problem.parts; ++rank) {
+        auto &sent = traffic[rank].sentBytes;
+        if (isExact) {
+          EXPECT_EQ(sent[1], expected.sent[rank] * keyBytes(problem)) << rank;
+          EXPECT_EQ(sent[2], expected.sent[rank] * valueBytes(problem)) << rank;
+        }
+        EXPECT_EQ(sent[1] * problem.valueDim, sent[2] * problem.dim);
+        EXPECT_EQ(traffic[rank].totalBytes(), sent[1] + sent[2]);
+        total += sent[1] / keyBytes(problem);
+      }
+      EXPECT_GE(total, expected.total);
+      EXPECT_LE(total, full.total);
+    }
+  });
+}
+
+TEST_P(PlanTest, WithoutDroppingEverythingTravels) {
+  forAllSizes([&](Problem problem) {
+    problem.drop = false;
+    for (const Mask &mask : masks) {
+      problem.mask = mask.text;
+      SCOPED_TRACE(problem.describe());
+      Count expected = countIn(problem, masks[0], false);
+      auto traffic = planOf(*lower(*context, problem));
+      for (int64_t rank = 0; rank < problem.parts; ++rank)
+        EXPECT_EQ(traffic[rank].sentBytes[1],
+                  expected.sent[rank] * keyBytes(problem));
+    }
+  });
+}
+
+TEST_P(PlanTest, HopsAndSlices) {
+  forAllSizes([&](Problem problem) {
+    for (const Mask &mask : masks)
+      for (bool overlap : {false, true}) {
+        problem.mask = mask.text;
+        problem.overlap = overlap;
+        SCOPED_TRACE(problem.describe());
+        auto module = lower(*context, problem);
+        for (const Traffic &traffic : planOf(*module)) {
+          EXPECT_EQ(traffic.hops, problem.parts - 1);
+          EXPECT_LE(traffic.messages, problem.parts - 1);
+          EXPECT_LE(traffic.peakSlices, 2);
+        }
+      }
+  });
+}
+
+TEST(PlanFormulaTest, FullMasksHaveAClosedForm) {
+  auto context = makeContext();
+  for (const char *order : {"contiguous", "zigzag", "striped"})
+    for (int64_t parts : {1, 2, 4, 8}) {
+      Problem problem;
+      problem.order = order;
+      problem.parts = parts;
+      problem.queries = problem.keys = 16 * parts;
+      problem.keyHeads = 2;
+      problem.dim = problem.valueDim = 8;
+      problem.element = "bf16";
+      for (const Traffic &traffic : planOf(*lower(*context, problem)))
+        EXPECT_EQ(traffic.totalBytes(), (parts - 1) * 2 * 16 * 2 * 8 * 2);
+    }
+}
+
+TEST(PlanFormulaTest, ACausalZigzagRingSendsAQuarterLess) {
+  // Second chunks go down only: of the P (P - 1) segments that travel as second
+  // chunks, half are not needed where the ring goes down.
+  auto context = makeContext();
+  for (int64_t parts : {2, 4, 8}) {
+    Problem problem;
+    problem.order = "zigzag";
+    problem.mask = "causal";
+    problem.parts = parts;
+    problem.queries = problem.keys = 16 * parts;
+    int64_t total = 0;
+    for (const Traffic &traffic : planOf(*lower(*context, problem)))
+      total += traffic.totalBytes();
+    int64_t full = parts * (parts - 1) * 2 * 16 * problem.dim * 4;
+    EXPECT_EQ(total, full * 3 / 4) << parts;
+  }
+}
+
+TEST(PlanFormulaTest, PeakBytesCountWhatIsHeld) {
+  // Full mask, even shards, overlap: the rank's own q, k, v, the state, and two
+  // received slices of k and v.
+  auto context = makeContext();
+  Problem problem;
+  problem.parts = 4;
+  problem.queries = problem.keys = 4 * 16;
+  int64_t q = 16 * problem.heads * problem.dim * 4;
+  int64_t k = 16 * problem.keyHeads * problem.dim * 4;
+  int64_t o = 16 * problem.heads * problem.valueDim * 4;
+  int64_t rows = 16 * problem.heads * 4;
+  for (const Traffic &traffic : planOf(*lower(*context, problem)))
+    EXPECT_EQ(traffic.peakBytes, q + 2 * k + o + 2 * rows + 2 * 2 * k);
+}

@@ -1,0 +1,322 @@
+//===- PropertyTest.cpp - random problems against the oracle --------------===//
+//
+// BURST_SEED and BURST_COUNT set the seed and the number of problems: problem n
+// alone is BURST_SEED=seed+n BURST_COUNT=1. A problem that fails is left in
+// files that burst-run takes.
+//
+//===----------------------------------------------------------------------===//
+#include "test/unit/property/Trial.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::test;
+
+static uint64_t fromEnvironment(const char *name, uint64_t otherwise) {
+  const char *text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+namespace {
+
+/// What the problems were like: a test of nothing would pass, too.
+struct Statistics {
+  int64_t poisoned = 0, dropped = 0, computed = 0, exact = 0;
+  int64_t rows = 0, rowsWithoutKeys = 0, partialMasks = 0;
+  int64_t bytes = 0, allBytes = 0;
+
+  void print() const {
+    std::printf("pairs of segments: %jd computed, %jd dropped; bytes: %jd of "
+                "%jd; rows: %jd, without keys %jd; masks that keep a part: "
+                "%jd; plans known to be minimal: %jd; poisoned elements: %jd\n",
+                intmax_t(computed), intmax_t(dropped), intmax_t(bytes),
+                intmax_t(allBytes), intmax_t(rows), intmax_t(rowsWithoutKeys),
+                intmax_t(partialMasks), intmax_t(exact), intmax_t(poisoned));
+  }
+};
+
+/// The bound on what rounding the result to its type costs, plus 1e-12 of what
+/// was summed up: the interpreter computes in fp64, whatever the type.
+double tightBound(Type element, double expected, double scale) {
+  double roundoff = 0, least = 0;
+  if (element.isF32())
+    roundoff = 0x1p-24, least = 0x1p-150;
+  else if (element.isBF16())
+    roundoff = 0x1p-8, least = 0x1p-134;
+  else if (element.isF16())
+    roundoff = 0x1p-11, least = 0x1p-25;
+  return roundoff * std::abs(expected) + least + 1e-12 * std::max(1.0, scale);
+}
+
+/// One problem, on its ranks and on one.
+class Check {
+public:
+  Check(MLIRContext &context, const RandomProblem &problem,
+        Statistics &statistics)
+      : problem(problem), statistics(statistics),
+        many(context, problem, problem.ranks), one(context, problem, 1) {}
+
+  void run();
+
+private:
+  void compareWithOracle(const Trial::Attention &attention,
+                         const Trial::Attention &alone);
+  void compareTightly(const oracle::Result &expected,
+                      const Trial::Attention &attention);
+  void compareTraffic();
+  void compareWithLeast();
+  int64_t leastTravel(const Trial::Attention &attention);
+  int64_t travel(const std::vector<bool> &kept, int64_t step);
+  Deal deal();
+
+  const RandomProblem &problem;
+  Statistics &statistics;
+  Trial many, one;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+/// Results in the order of the rows, as if the oracle had given them.
+static oracle::Result asExpected(oracle::Result expected,
+                                 const Trial::Attention &found) {
+  const oracle::Sizes &sizes = expected.sizes;
+  for (size_t r = 0; r < expected.rows.size(); ++r) {
+    const oracle::Row &row = expected.rows[r];
+    if (found.out)
+      std::copy_n(found.out->floats.begin() + oracle::outOffset(sizes, row),
+                  sizes.valueDim, expected.out.begin() + r * sizes.valueDim);
+    if (found.lse)
+      expected.lse[r] = found.lse->floats[oracle::lseOffset(sizes, row)];
+  }
+  return expected;
+}
+
+static oracle::Verdict compare(const oracle::Result &expected,
+                               const Trial::Attention &found) {
+  const oracle::Tolerance &tolerance = toleranceOf(found.element);
+  oracle::Verdict verdict;
+  // Where out is not returned there is nothing to compare it with.
+  std::vector<double> nothing(found.out ? 0 : expected.sizes.outElements());
+  std::span<const double> lse;
+  if (found.lse)
+    lse = found.lse->floats;
+  verdict = oracle::compare(expected, found.out ? found.out->floats : nothing,
+                            lse, tolerance);
+  if (!found.out)
+    verdict.out = {};
+  return verdict;
+}
+
+void Check::compareTightly(const oracle::Result &expected,
+                           const Trial::Attention &attention) {
+  const oracle::Sizes &sizes = expected.sizes;
+  auto check = [&](const char *name, const oracle::Row &row, double found,
+                   double wanted, double bound) {
+    bool isClose = found == wanted || std::abs(found - wanted) <= bound;
+    EXPECT_TRUE(isClose) << name << " of row (" << row.b << ", " << row.h
+                         << ", " << row.i << ") is " << found << ", expected "
+                         << wanted << " within " << bound;
+    return isClose;
+  };
+  for (size_t r = 0; r < expected.rows.size(); ++r) {
+    const oracle::Row &row = expected.rows[r];
+    // Scores of hundreds are not known to 1e-12.
+    double amplification = std::max(1.0, expected.amplification[r] / 64);
+    if (attention.lse &&
+        !check("lse", row,
+               attention.lse->floats[oracle::lseOffset(sizes, row)],
+               expected.lse[r],
+               tightBound(attention.lse->element, expected.lse[r],
+                          std::abs(expected.lse[r]))))
+      return;
+    for (int64_t d = 0; attention.out && d < sizes.valueDim; ++d) {
+      size_t at = r * sizes.valueDim + d;
+      if (!check("out", row,
+                 attention.out->floats[oracle::outOffset(sizes, row) + d],
+                 expected.out[at],
+                 tightBound(attention.out->element, expected.out[at],
+                            amplification * expected.magnitude[at])))
+        return;
+    }
+  }
+}
+
+void Check::compareWithOracle(const Trial::Attention &attention,
+                              const Trial::Attention &alone) {
+  oracle::Result expected = oracle::evaluate(
+      attention.problem, oracle::allRows(attention.problem.sizes),
+      {.threads = 1});
+  oracle::Verdict verdict = compare(expected, attention);
+  EXPECT_TRUE(verdict.pass()) << verdict.text();
+  compareTightly(expected, attention);
+  verdict = compare(asExpected(expected, alone), attention);
+  EXPECT_TRUE(verdict.pass()) << "against one rank: " << verdict.text();
+  statistics.rows += expected.rows.size();
+  statistics.rowsWithoutKeys += llvm::count(expected.lse, -HUGE_VAL);
+}
+
+//===----------------------------------------------------------------------===//
+// Traffic
+//===----------------------------------------------------------------------===//
+
+/// Interpreted and planned are the same, rank by rank and tensor by tensor.
+void Check::compareTraffic() {
+  ASSERT_EQ(many.traffic.size(), many.proof.traffic.size());
+  for (size_t rank = 0; rank < many.traffic.size(); ++rank) {
+    const Traffic &moved = many.traffic[rank];
+    const Traffic &planned = many.proof.traffic[rank];
+    EXPECT_EQ(moved.sentBytes, planned.sentBytes) << "rank " << rank;
+    EXPECT_EQ(moved.messages, planned.messages) << "rank " << rank;
+    EXPECT_EQ(moved.hops, planned.hops) << "rank " << rank;
+    EXPECT_EQ(moved.peakSlices, planned.peakSlices) << "rank " << rank;
+    EXPECT_EQ(moved.peakBytes, planned.peakBytes) << "rank " << rank;
+    EXPECT_LE(moved.peakSlices, 2) << "rank " << rank;
+  }
+}
+
+Deal Check::deal() {
+  return many.attentions.front().op.getSequence()->deal(problem.ranks);
+}
+
+/// Positions times hops, where every segment goes by `step` until the last rank
+/// that needs it has it.
+int64_t Check::travel(const std::vector<bool> &kept, int64_t step) {
+  const oracle::Sizes &sizes = problem.sizes;
+  int64_t parts = problem.ranks, sum = 0;
+  auto needs = [&](int64_t rank, const Segment &segment) {
+    for (int64_t i : deal().positions(rank, sizes.queries))
+      for (int64_t y = 0; y < segment.count; ++y)
+        if (kept[i * sizes.keys + segment.position(y)])
+          return true;
+    return false;
+  };
+  for (int64_t owner = 0; owner < parts; ++owner)
+    for (const Segment &segment : deal().segments(owner, sizes.keys)) {
+      int64_t reach = 0;
+      for (int64_t hop = 1; hop < parts; ++hop)
+        if (needs((owner + hop * step) % parts, segment))
+          reach = hop;
+      sum += reach * segment.count;
+    }
+  return sum;
+}
+
+/// The least positions times hops in which the ring can do it, by brute force.
+int64_t Check::leastTravel(const Trial::Attention &attention) {
+  const oracle::Sizes &sizes = problem.sizes;
+  const auto &masks = attention.problem.masks;
+  std::vector<bool> kept(sizes.queries * sizes.keys);
+  for (int64_t i = 0; i < sizes.queries; ++i)
+    for (int64_t j = 0; j < sizes.keys; ++j)
+      for (int64_t b = 0; b < sizes.batch; ++b)
+        for (int64_t h = 0; h < sizes.queryHeads; ++h)
+          kept[i * sizes.keys + j] =
+              kept[i * sizes.keys + j] ||
+              llvm::all_of(masks, [&](const oracle::Mask &mask) {
+                return mask({b, h, i, j});
+              });
+  int64_t count = llvm::count(kept, true);
+  statistics.partialMasks += count != 0 && count != int64_t(kept.size());
+  return std::min(travel(kept, 1), travel(kept, problem.ranks - 1));
+}
+
+/// What travels, counted without the compiler: never less than needed, never
+/// more than everything, and exactly that where bounds are exact.
+void Check::compareWithLeast() {
+  const oracle::Sizes &sizes = problem.sizes;
+  int64_t most = sizes.keys * (problem.ranks - 1);
+  int64_t least = 0, all = 0;
+  bool isMinimal = problem.isExact && problem.order[0] != 's';
+  for (const Trial::Attention &attention : many.attentions) {
+    bool hasMask = !attention.problem.masks.empty();
+    least += hasMask && problem.drop ? leastTravel(attention) : most;
+    all += most;
+    isMinimal |= least == most;
+  }
+  int64_t sent[3] = {};
+  for (const Traffic &traffic : many.traffic)
+    for (auto [argument, bytes] : traffic.sentBytes) {
+      ASSERT_LT(argument, 3);
+      sent[argument] += bytes;
+    }
+  int64_t width = elementBytes(many.attentions.front().element);
+  int64_t position = sizes.batch * sizes.keyHeads * width;
+  EXPECT_EQ(sent[0], 0);
+  for (auto [bytes, dim] :
+       {std::pair(sent[1], sizes.queryDim), std::pair(sent[2], sizes.valueDim)}) {
+    EXPECT_GE(bytes, least * position * dim);
+    EXPECT_LE(bytes, all * position * dim);
+    if (isMinimal)
+      EXPECT_EQ(bytes, least * position * dim);
+  }
+  statistics.exact += isMinimal && least != all;
+  statistics.bytes += sent[1] + sent[2];
+  statistics.allBytes += all * position * (sizes.queryDim + sizes.valueDim);
+}
+
+//===----------------------------------------------------------------------===//
+// One problem
+//===----------------------------------------------------------------------===//
+
+void Check::run() {
+  PoisonChecker interpreter;
+  Interpreter plain;
+  ASSERT_TRUE(many.all(interpreter) && many.findAttentions()) << many.error;
+  ASSERT_TRUE(one.all(plain) && one.findAttentions())
+      << "on one rank: " << one.error;
+  EXPECT_TRUE(interpreter.isSound) << "what was not sent is not NaN";
+  for (auto [attention, alone] :
+       llvm::zip_equal(many.attentions, one.attentions))
+    compareWithOracle(attention, alone);
+  compareTraffic();
+  compareWithLeast();
+  statistics.poisoned += interpreter.poisoned;
+  statistics.computed += many.proof.computed;
+  statistics.dropped += many.proof.dropped;
+}
+
+/// Leaves a problem in files, and says how to run it.
+static std::string leave(const RandomProblem &problem) {
+  std::string path = ::testing::TempDir() + "burst-property-" +
+                     std::to_string(problem.seed);
+  std::string text = problem.text(problem.ranks);
+  std::ofstream(path + ".mlir") << text;
+  std::string error;
+  if (!data::write(path + ".safetensors", problem.tensors, {}, error))
+    return error;
+  return "burst-run " + path + ".mlir --in " + path +
+         ".safetensors --check\n" + problem.replay() + "\n" + text;
+}
+
+TEST(PropertyTest, RandomProblems) {
+  uint64_t seed = fromEnvironment("BURST_SEED", std::random_device()());
+  uint64_t count = fromEnvironment("BURST_COUNT", 500);
+  std::printf("BURST_SEED=%ju BURST_COUNT=%ju\n", uintmax_t(seed),
+              uintmax_t(count));
+  RecordProperty("seed", std::to_string(seed));
+  std::unique_ptr<MLIRContext> context = makeContext();
+  Statistics statistics;
+  for (uint64_t n = 0; n < count; ++n) {
+    RandomProblem problem = drawProblem(seed + n);
+    Check(*context, problem, statistics).run();
+    if (HasFailure())
+      FAIL() << leave(problem);
+  }
+  statistics.print();
+  if (count < 100)
+    return; // too few to say how often
+  EXPECT_GT(statistics.dropped, 0);
+  EXPECT_GT(statistics.exact, 0);
+  EXPECT_GT(statistics.poisoned, 0);
+  EXPECT_GT(statistics.rowsWithoutKeys, 0);
+}

@@ -1,0 +1,163 @@
+//===- Trial.cpp ------------------------------------------------------------===//
+#include "test/unit/property/Trial.h"
+
+#include "passes/Passes.h"
+#include "tools/burst-opt/Registry.h"
+#include "tools/harness/Tensors.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::test;
+
+std::unique_ptr<MLIRContext> test::makeContext() {
+  DialectRegistry registry;
+  registerDialects(registry);
+  auto context = std::make_unique<MLIRContext>(registry);
+  context->loadAllAvailableDialects();
+  context->printOpOnDiagnostic(false);
+  return context;
+}
+
+bool Trial::fail(const std::string &message) {
+  error += message + "\n";
+  return false;
+}
+
+/// Keeps the diagnostics for the one who asks why.
+bool Trial::guarded(llvm::function_ref<bool()> body) {
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    fail(diagnostic.str());
+    return success();
+  });
+  return body();
+}
+
+bool Trial::parse() {
+  return guarded([&] {
+    source = parseSourceString<ModuleOp>(problem.text(ranks), &context);
+    if (!source)
+      return fail("cannot be parsed");
+    function = source->lookupSymbol<func::FuncOp>("f");
+    return true;
+  });
+}
+
+bool Trial::lower() {
+  return guarded([&] {
+    lowered = cast<ModuleOp>(source.get()->clone());
+    RingPipelineOptions options;
+    options.drop = problem.drop;
+    options.overlap = problem.overlap;
+    PassManager pm(&context);
+    buildRingPipeline(pm, options);
+    if (failed(pm.run(*lowered)))
+      return fail("cannot be lowered");
+    program = lowered->lookupSymbol<func::FuncOp>("f");
+    simulation = Simulation::create(program);
+    return simulation != nullptr || fail("cannot be simulated");
+  });
+}
+
+bool Trial::bind() {
+  return guarded([&] {
+    auto found = makeGlobals(program, &problem.tensors, /*seed=*/0, {});
+    if (failed(found))
+      return fail("cannot be bound");
+    globals = std::move(*found);
+    return true;
+  });
+}
+
+bool Trial::bindSource() {
+  bool isBound = guarded([&] {
+    auto found = makeGlobals(function, &problem.tensors, /*seed=*/0, {});
+    if (failed(found))
+      return fail("cannot be bound");
+    globals = std::move(*found);
+    return true;
+  });
+  return isBound && findAttentions();
+}
+
+std::optional<std::vector<Argument>> Trial::maskCaptures(AttentionOp op) const {
+  std::vector<Argument> captures;
+  for (Value operand : op.getMaskCaptures()) {
+    auto found = values.find(operand);
+    if (found == values.end())
+      return std::nullopt;
+    captures.push_back(found->second);
+  }
+  return captures;
+}
+
+static std::string text(const Counterexample &counterexample) {
+  return "rank " + std::to_string(counterexample.rank) + ", hop " +
+         std::to_string(counterexample.hop) + ": " + counterexample.message;
+}
+
+bool Trial::prove() {
+  ProofOptions options;
+  options.allowEmpty = !problem.drop;
+  auto counterexample = burst::prove(*simulation, globals, options, proof);
+  return !counterexample || fail("refused: " + text(*counterexample));
+}
+
+bool Trial::interpret(Semantics &semantics) {
+  simulation->reset();
+  auto shards = shardGlobals(*simulation, globals, ShardData::Copy);
+  if (!simulation->run(semantics, std::move(shards)))
+    return fail("stopped: " + text(simulation->getCounterexample()));
+  traffic = simulation->getTraffic();
+  for (unsigned index = 0; index < program.getNumResults(); ++index)
+    results.push_back(gatherResult(*simulation, index));
+  return true;
+}
+
+bool Trial::findAttentions() {
+  for (auto [argument, value] : llvm::zip(function.getArguments(), globals))
+    values[argument] = value;
+  auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
+  auto resultOf = [&](Value value) -> TensorRef {
+    auto found = llvm::find(ret.getOperands(), value);
+    return results.empty() || found == ret.operand_end()
+               ? nullptr
+               : results[std::distance(ret.operand_begin(), found)];
+  };
+  return guarded([&] {
+    for (auto op : function.getOps<AttentionOp>()) {
+      auto made = makeProblem(op, values);
+      if (failed(made))
+        return fail("has no problem for the oracle");
+      attentions.push_back({op, std::move(*made),
+                            values[op.getQuery()].table->element,
+                            resultOf(op.getOut()), resultOf(op.getLse())});
+    }
+    return true;
+  });
+}
+
+void PoisonChecker::deliver(const Transfer &from, Transfer &to, size_t index) {
+  Interpreter::deliver(from, to, index);
+  ring::StartOp op = to.start;
+  const Tensor &received = *to.received[index];
+  // (batch, sequence, heads, dim)
+  int64_t inner = received.shape[2] * received.shape[3];
+  int64_t x = 0;
+  auto segments = op.getLayout().getDeal().segments(to.receivedOwner, to.extent);
+  for (auto [s, segment] : llvm::enumerate(segments))
+    for (int64_t end = x + segment.count; x < end; ++x) {
+      if (to.receiveMask >> s & 1)
+        continue;
+      for (int64_t b = 0; b < received.shape[0]; ++b)
+        for (int64_t e = 0; e < inner; ++e) {
+          ++poisoned;
+          isSound &= std::isnan(
+              received.floats[(b * received.shape[1] + x) * inner + e]);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//===- Trial.h - runs a problem on all its ranks ------------------*- C++ -*-===//
+#ifndef BURST_TEST_UNIT_PROPERTY_TRIAL_H
+#define BURST_TEST_UNIT_PROPERTY_TRIAL_H
+
+#include "passes/Machine/Audit.h"
+#include "passes/Machine/Interpreter.h"
+#include "test/unit/property/RandomProblem.h"
+#include "tools/harness/Problem.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace burst::test {
+
+std::unique_ptr<mlir::MLIRContext> makeContext();
+
+/// A problem on its way: text, ring program, proof, results. Each step wants
+/// the ones before it, and returns false, with `error` set, where it fails.
+class Trial {
+public:
+  Trial(mlir::MLIRContext &context, const RandomProblem &problem, int64_t ranks)
+      : context(context), problem(problem), ranks(ranks) {}
+
+  bool parse();
+  bool lower();
+  bool bind();
+  bool prove();
+  bool interpret(Semantics &semantics);
+  /// All of them.
+  bool all(Semantics &semantics) {
+    return parse() && lower() && bind() && prove() && interpret(semantics);
+  }
+
+  /// The attentions of the source, and their results among those of the
+  /// function.
+  struct Attention {
+    AttentionOp op;
+    oracle::Problem problem;
+    mlir::Type element; ///< of query
+    TensorRef out, lse; ///< null where not returned
+  };
+  bool findAttentions();
+  /// Without lowering: parse, then this, finds the attentions.
+  bool bindSource();
+  /// What the mask of an attention captures, where all of it are arguments.
+  std::optional<std::vector<Argument>> maskCaptures(AttentionOp op) const;
+
+  std::string error;
+  mlir::OwningOpRef<mlir::ModuleOp> source, lowered;
+  mlir::func::FuncOp function, program; ///< over global tensors, and of a rank
+  std::unique_ptr<Simulation> simulation;
+  std::vector<Argument> globals;
+  Proof proof;
+  std::vector<Traffic> traffic;
+  std::vector<TensorRef> results;
+  std::vector<Attention> attentions;
+
+private:
+  bool fail(const std::string &message);
+  bool guarded(llvm::function_ref<bool()> body);
+
+  mlir::MLIRContext &context;
+  const RandomProblem &problem;
+  int64_t ranks;
+  Values values;
+};
+
+/// Interprets, and checks that what was not sent is NaN where it would be read.
+class PoisonChecker : public Interpreter {
+public:
+  void deliver(const Transfer &from, Transfer &to, size_t index) override;
+
+  int64_t poisoned = 0; ///< elements
+  bool isSound = true;
+};
+
+} // namespace burst::test
+
+#endif // BURST_TEST_UNIT_PROPERTY_TRIAL_H
