@@ -307,25 +307,44 @@ static void flagStart(ring::StartOp start, Value rank, Needs needs) {
   start.getReceiveSegmentsMutable().assign(receiveFlags);
 }
 
-/// The step of the ring that passes on the slices of `attend`: in
-/// `to = (rank + step) mod P` as burst-lower-to-ring makes it, the constant 1.
-static arith::ConstantOp findStep(ring::AttendOp attend, ring::StartOp start) {
-  auto mod = start.getTo().getDefiningOp<arith::RemUIOp>();
+/// Whether `value` is (rank + offset) mod parts.
+static bool isNeighbour(Value value, Value rank, int64_t offset,
+                        int64_t parts) {
+  auto mod = value.getDefiningOp<arith::RemUIOp>();
   auto sum = mod ? mod.getLhs().getDefiningOp<arith::AddIOp>() : nullptr;
-  if (!sum || sum.getLhs() != attend.getQueryOwner() ||
-      getConstantIntValue(sum.getRhs()) != 1 ||
-      getConstantIntValue(mod.getRhs()) != start.getLayout().getParts())
-    return nullptr;
-  return sum.getRhs().getDefiningOp<arith::ConstantOp>();
+  return sum && sum.getLhs() == rank &&
+         getConstantIntValue(sum.getRhs()) == offset &&
+         getConstantIntValue(mod.getRhs()) == parts;
 }
 
-/// The transfer that passes on the slices of `attend`.
+/// The transfer that passes the slices of `attend` on to the next rank, as
+/// burst-lower-to-ring makes it.
 static ring::StartOp findStart(ring::AttendOp attend) {
+  Value rank = attend.getQueryOwner(), owner = attend.getOwners().front();
+  int64_t parts = attend.getKeyLayout().getParts();
   for (Operation *user : attend.getKeys().front().getUsers())
-    if (auto start = dyn_cast<ring::StartOp>(user);
-        start && findStep(attend, start))
-      return start;
+    if (auto start = dyn_cast<ring::StartOp>(user))
+      if (start.getOwner() == owner &&
+          isNeighbour(start.getTo(), rank, 1, parts) &&
+          isNeighbour(start.getFrom(), rank, parts - 1, parts) &&
+          isNeighbour(start.getReceivedOwner(), owner, parts - 1, parts))
+        return start;
   return nullptr;
+}
+
+/// Lets the ring go by `step` instead of by 1.
+static void redirect(ring::StartOp start, Value rank, Value step) {
+  OpBuilder builder(start);
+  // The next owner is also what the loop carries on.
+  Value nextOwner = start.getReceivedOwner();
+  builder.setInsertionPointAfterValue(nextOwner);
+  Emit e{builder, start.getLoc()};
+  int64_t parts = start.getLayout().getParts();
+  Value back = arith::SubIOp::create(builder, e.loc, e.index(parts), step);
+  nextOwner.replaceAllUsesWith(e.mod(e.add(start.getOwner(), back), parts));
+  builder.setInsertionPoint(start);
+  start.getToMutable().assign(e.mod(e.add(rank, step), parts));
+  start.getFromMutable().assign(e.mod(e.add(rank, back), parts));
 }
 
 /// Attends with the same inputs ask the same question.
@@ -355,8 +374,8 @@ static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
         return false;
       flagAttend(op, needs);
       if (ring::StartOp start = findStart(op)) {
+        redirect(start, op.getQueryOwner(), needs.step);
         flagStart(start, op.getQueryOwner(), needs);
-        findStep(op, start).getResult().replaceAllUsesWith(needs.step);
       }
       return true;
     });

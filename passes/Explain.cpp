@@ -178,11 +178,15 @@ void Table::printTotals(const std::vector<Traffic> &traffic,
   printRow("sent", bytes);
   printRow("peak memory", peaks);
   os << "\nsent by all ranks: " << bytesText(all) << "\n"
-     << "proved: each of " << proof.computed
+     << "proved: each of " << proof.computed - proof.wasted
      << " pairs of segments that the mask needs is computed once, "
-     << proof.dropped
-     << " are dropped;\n        sends match receives, no deadlock, at most 2 "
-        "received slices at a time\n";
+     << proof.dropped << " are dropped;\n";
+  if (proof.wasted != 0)
+    os << "        " << proof.wasted
+       << " that it rules out are computed too;\n";
+  os << "        sends match receives, no deadlock, at most 2 received slices "
+        "at "
+        "a time\n";
 }
 
 LogicalResult Table::print() {
@@ -190,9 +194,10 @@ LogicalResult Table::print() {
   if (!simulation)
     return failure();
   if (!isStatic(program))
-    return program.emitError("has sizes or tables that are known at run time "
-                             "only, so its schedule cannot be shown; make them "
-                             "static");
+    return emitError(program.getLoc(),
+                     "has sizes or tables that are known at run time "
+                     "only, so its schedule cannot be shown; make them "
+                     "static");
   FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
   if (failed(globals))
     return failure();

@@ -32,11 +32,7 @@ private:
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(builder, loc, value);
   }
-  Value mod(Value value) {
-    return arith::RemUIOp::create(builder, loc, value, ranks);
-  }
-  Value ahead(Value rank);
-  Value behind(Value rank);
+  Value neighbour(Value rank, int64_t offset);
   State init(RankedTensorType out);
   State attend(OpBuilder &at, Value key, Value value, Value owner, State state);
   State hops(State state);
@@ -48,21 +44,15 @@ private:
   Location loc;
   ring::LayoutAttr layout;
   UnshardOp query, key, value;
-  Value rank, ranks;
-  Value step; ///< from a rank to the one it sends to, modulo ranks
+  Value rank;
 };
 
 } // namespace
 
-/// The rank that a rank sends to.
-Value RingBuilder::ahead(Value rank) {
-  return mod(arith::AddIOp::create(builder, loc, rank, step));
-}
-
-/// The rank that it receives from, and the owner of what comes after its slice.
-Value RingBuilder::behind(Value rank) {
-  Value back = arith::SubIOp::create(builder, loc, ranks, step);
-  return mod(arith::AddIOp::create(builder, loc, rank, back));
+/// (rank + offset) mod parts.
+Value RingBuilder::neighbour(Value rank, int64_t offset) {
+  Value sum = arith::AddIOp::create(builder, loc, rank, constant(offset));
+  return arith::RemUIOp::create(builder, loc, sum, constant(deal.parts));
 }
 
 RingBuilder::State RingBuilder::init(RankedTensorType out) {
@@ -95,9 +85,7 @@ RingBuilder::State RingBuilder::attend(OpBuilder &at, Value key, Value value,
 RingBuilder::State RingBuilder::hops(State state) {
   if (deal.parts == 1)
     return attend(builder, key.getShard(), value.getShard(), rank, state);
-  ranks = constant(deal.parts);
-  step = constant(1);
-  Value to = ahead(rank), from = behind(rank);
+  Value to = neighbour(rank, 1), from = neighbour(rank, deal.parts - 1);
   Value zero = constant(0), one = constant(1), last = constant(deal.parts - 1);
   auto loop = scf::ForOp::create(builder, loc, zero, last, one,
                                  ValueRange{key.getShard(), value.getShard(),
@@ -109,7 +97,7 @@ RingBuilder::State RingBuilder::hops(State state) {
     Value owner = args[2];
     State next =
         attend(builder, args[0], args[1], owner, {args[3], args[4], args[5]});
-    Value nextOwner = behind(owner);
+    Value nextOwner = neighbour(owner, deal.parts - 1);
     SmallVector<Type> slice{args[0].getType(), args[1].getType()};
     auto channel =
         ring::ChannelAttr::get(op.getContext(), op.getSequence()->getGrid(), 0);

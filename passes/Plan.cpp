@@ -51,12 +51,13 @@ struct PlanPass : burst::impl::PlanPassBase<PlanPass> {
   }
 
   LogicalResult print(func::FuncOp program) {
-    for (auto [index, argument] : llvm::enumerate(program.getArguments()))
-      if (!program.getArgAttr(index, ring::shardAttr) &&
-          !program.getArgAttr(index, ring::extentAttr) && !argument.use_empty())
-        return program.emitError("argument ")
-               << index << " is a captured value, which is known at run time "
-               << "only: burst-run --json shows the plan for given values";
+    for (unsigned index = 0; index < program.getNumArguments(); ++index)
+      if (!program.getArgAttr(index, ring::extentAttr) &&
+          steersSchedule(program, index))
+        return emitError(program.getLoc(), "argument ")
+               << index << " is captured by a mask, and its value is known at "
+               << "run time only: burst-run --json shows the plan for given "
+               << "values";
     std::unique_ptr<Simulation> simulation = Simulation::create(program);
     if (!simulation)
       return failure();

@@ -161,6 +161,11 @@ void AttentionOp::print(OpAsmPrinter &printer) {
       (*this)->getResultTypes());
 }
 
+void AttentionOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getOut(), "out");
+  setName(getLse(), "lse");
+}
+
 void AttentionOp::getAsmBlockArgumentNames(Region &region,
                                            OpAsmSetValueNameFn setName) {
   RegionRole kind = &region == &getMask()    ? RegionRole::Mask

@@ -17,7 +17,8 @@ def Burst_StateTensor : TensorRankOf<[F64, F32], [3]>;
 
 def Burst_AttentionOp : Burst_Op<"attention", [
     Pure, AttrSizedOperandSegments, Burst_FixedSegments, IsolatedFromAbove,
-    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames",
+                                                "getAsmResultNames"]>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "attention over global tensors, and how it is sharded";
   let description = [{

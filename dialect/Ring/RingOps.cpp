@@ -350,8 +350,9 @@ static LogicalResult verifyHeads(AttendOp op) {
     // A dynamic size is negative.
     int64_t heads = type.getDimSize(2), dim = type.getDimSize(3);
     if (heads < 1 || dim < 1 || dim > 256)
-      return op.emitOpError("heads and head dims must be static, at least 1, and "
-                            "head dims at most 256, got: ")
+      return op.emitOpError(
+                 "heads and head dims must be static, at least 1, and "
+                 "head dims at most 256, got: ")
              << type;
   }
   return success();
@@ -443,8 +444,7 @@ LogicalResult AttendOp::verifyRegions() {
 
 /// Two shapes of one rank that are the same where both are static.
 static bool agree(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
-  return a.size() == b.size() &&
-         llvm::all_of(llvm::zip(a, b), [](auto pair) {
+  return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [](auto pair) {
            return agree(std::get<0>(pair), std::get<1>(pair));
          });
 }

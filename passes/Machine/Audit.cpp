@@ -123,7 +123,7 @@ public:
              std::string &message) override;
 
   bool isFinal(const TensorRef &tensor) const {
-    return finals.count(tensor.get()) != 0;
+    return finals.count(tensor) != 0;
   }
 
 private:
@@ -136,8 +136,9 @@ private:
   const ProofOptions &options;
   Proof &proof;
   Classifier classifier;
-  std::set<Tensor *> finals;
-  std::vector<TensorRef> kept; ///< so that addresses stay theirs
+  /// Weak, for results that nobody returns take no memory.
+  std::set<std::weak_ptr<Tensor>, std::owner_less<std::weak_ptr<Tensor>>>
+      finals;
 };
 
 template <typename... Args>
@@ -149,12 +150,11 @@ std::string format(const char *text, Args &&...args) {
 
 State Auditor::init(ring::InitOp op, const Tensor &query) {
   State state = makeState(op, query);
-  auto account = std::make_shared<Account>(state.o->shape, state.o->element,
-                                           query.getGauge());
-  int64_t rows[] = {state.m->shape[0], state.m->shape[1], state.m->shape[2]};
-  Type element = state.m->element;
-  return {account, std::make_shared<Tensor>(rows, element, query.getGauge()),
-          std::make_shared<Tensor>(rows, element, query.getGauge())};
+  auto shape = state.o->shape;
+  state.o.reset(); // so that the account takes its place in memory
+  state.o =
+      std::make_shared<Account>(shape, state.m->element, query.getGauge());
+  return state;
 }
 
 std::string Auditor::checkQuery(const Attend &attend) {
@@ -294,8 +294,14 @@ bool Auditor::attend(Attend &attend, State &result, std::string &message) {
         std::make_shared<Account>(old->shape, old->element, old->getGauge());
     account->absorbed = old->absorbed;
     account->first = old->first;
+    account->keyArgument = old->keyArgument;
+    account->valueArgument = old->valueArgument;
     result.o = account;
   }
+  for (TensorRef *part : {&result.m, &result.l})
+    if (part->use_count() > 1)
+      *part = std::make_shared<Tensor>((*part)->shape, (*part)->element,
+                                       (*part)->getGauge());
   if (!account->first) {
     account->absorbed.resize(parts * op.getQueryLayout().getNumSegments() *
                              op.getKeyLayout().getNumSegments());
@@ -349,11 +355,12 @@ std::string Auditor::checkComplete(const Account &account) {
   for (int64_t owner = 0; owner < parts; ++owner)
     for (int64_t a = 0; a < numA; ++a)
       for (int64_t b = 0; b < numB; ++b) {
+        bool isAbsorbed = account.absorbed[(owner * numA + a) * numB + b] != 0;
         if (classifier.classify(first, owner, a, b) == PairClass::Empty) {
-          ++proof.dropped;
+          ++(isAbsorbed ? proof.wasted : proof.dropped);
           continue;
         }
-        if (account.absorbed[(owner * numA + a) * numB + b] == 0)
+        if (!isAbsorbed)
           return format("lacks query segment {0} with segment {1} of rank {2}, "
                         "which no attend has computed",
                         a, b, owner);
@@ -373,10 +380,7 @@ bool Auditor::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
   account.reset();
   if (!Bookkeeper::finalize(op, state, out, lse, message))
     return false;
-  for (const TensorRef &tensor : {out, lse}) {
-    finals.insert(tensor.get());
-    kept.push_back(tensor);
-  }
+  finals.insert({out, lse});
   return true;
 }
 
@@ -435,10 +439,11 @@ std::optional<Counterexample> burst::plan(Simulation &simulation,
 
 void burst::report(func::FuncOp program, const Counterexample &counterexample) {
   Operation *op = counterexample.op ? counterexample.op : program;
-  InFlightDiagnostic diagnostic = op->emitOpError("schedule refused: rank ")
-                                  << counterexample.rank << ", hop "
-                                  << counterexample.hop << ": "
-                                  << counterexample.message;
+  InFlightDiagnostic diagnostic =
+      emitError(op->getLoc())
+      << "'" << op->getName() << "' op schedule refused: rank "
+      << counterexample.rank << ", hop " << counterexample.hop << ": "
+      << counterexample.message;
   diagnostic.attachNote(program.getLoc())
       << "in the program of a rank of " << SymbolRefAttr::get(program);
 }

@@ -47,7 +47,8 @@ struct ProofOptions {
 /// What a proof counted.
 struct Proof {
   int64_t computed = 0; ///< pairs of segments that were computed
-  int64_t dropped = 0;  ///< pairs of segments that the mask rules out
+  int64_t dropped = 0;  ///< pairs that the mask rules out, and were not
+  int64_t wasted = 0;   ///< pairs that it rules out, and were computed
   std::vector<Traffic> traffic;
 };
 

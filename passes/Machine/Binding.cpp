@@ -11,19 +11,30 @@ static ring::ShardAttr shardOf(func::FuncOp program, unsigned argument) {
   return program.getArgAttrOfType<ring::ShardAttr>(argument, ring::shardAttr);
 }
 
+bool burst::steersSchedule(func::FuncOp program, unsigned argument) {
+  if (shardOf(program, argument))
+    return false;
+  return llvm::any_of(
+      program.getArgument(argument).getUses(), [](OpOperand &use) {
+        auto attend = dyn_cast<ring::AttendOp>(use.getOwner());
+        if (!attend)
+          return true;
+        OperandRange captures = attend.getScoreCaptures();
+        return use.getOperandNumber() < captures.getBeginOperandIndex();
+      });
+}
+
 bool burst::isStatic(func::FuncOp program) {
   for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (steersSchedule(program, index))
+      return false;
     ring::ShardAttr shard = shardOf(program, index);
-    bool isUsed = !program.getArgument(index).use_empty();
-    if (!tensor || !shard) {
-      if (isUsed)
-        return false;
+    if (!shard)
       continue;
-    }
     if (ShapedType::isDynamic(shard.getExtent()))
       return false;
-    for (auto [dim, size] : llvm::enumerate(tensor.getShape()))
+    for (auto [dim, size] :
+         llvm::enumerate(cast<RankedTensorType>(type).getShape()))
       if (ShapedType::isDynamic(size) &&
           static_cast<int64_t>(dim) != shard.getDim())
         return false;
@@ -47,12 +58,13 @@ assignExtents(func::FuncOp program, ArrayRef<int64_t> values) {
     ++needed;
   }
   if (needed != values.size())
-    return program.emitError("has ")
+    return emitError(program.getLoc(), "has ")
            << needed
            << " dynamic sequence lengths, got values: " << values.size();
   for (int64_t value : values)
     if (value < 0 || value >= maxPositions)
-      return program.emitError("needs sequence lengths in [0, 2^40), got: ")
+      return emitError(program.getLoc(),
+                       "needs sequence lengths in [0, 2^40), got: ")
              << value;
   return extents;
 }
@@ -63,7 +75,7 @@ FailureOr<std::vector<Argument>> burst::describeGlobals(func::FuncOp program,
   if (failed(extents))
     return failure();
   if (sizes.batch < 0 || sizes.batch >= maxPositions)
-    return program.emitError("needs a batch size in [0, 2^40), got: ")
+    return emitError(program.getLoc(), "needs a batch size in [0, 2^40), got: ")
            << sizes.batch;
   std::vector<Argument> globals;
   for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
@@ -81,7 +93,7 @@ FailureOr<std::vector<Argument>> burst::describeGlobals(func::FuncOp program,
       size = ShapedType::isDynamic(size) ? sizes.batch : size;
     std::string error;
     if (!checkSize(shape, tensor.getElementType(), error))
-      return program.emitError("argument ") << index << " " << error;
+      return emitError(program.getLoc(), "argument ") << index << " " << error;
     globals.push_back(
         {Scalar{0}, std::make_shared<Tensor>(shape, tensor.getElementType())});
   }
@@ -114,7 +126,7 @@ static LogicalResult checkExtents(func::FuncOp program,
       int64_t first = globals[pairs[0]].table->shape[pairs[1]];
       int64_t other = globals[pairs[i]].table->shape[pairs[i + 1]];
       if (first != other)
-        return program.emitError("arguments ")
+        return emitError(program.getLoc(), "arguments ")
                << pairs[0] << " and " << pairs[i]
                << " must have one sequence length, got: " << first << " and "
                << other;
@@ -126,20 +138,21 @@ static LogicalResult checkExtents(func::FuncOp program,
 LogicalResult burst::checkGlobals(func::FuncOp program,
                                   ArrayRef<Argument> globals) {
   if (globals.size() != program.getNumArguments())
-    return program.emitError("takes ") << program.getNumArguments()
-                                       << " arguments, got: " << globals.size();
+    return emitError(program.getLoc(), "takes ")
+           << program.getNumArguments()
+           << " arguments, got: " << globals.size();
   std::optional<int64_t> batch;
   for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
     const TensorRef &found = globals[index].table;
     ring::ShardAttr shard = shardOf(program, index);
     if (isa<RankedTensorType>(type) && !fits(program, index, found.get()))
-      return program.emitError("argument ")
+      return emitError(program.getLoc(), "argument ")
              << index << " does not fit the type " << type
              << (shard ? " of its shards" : "");
     if (!shard)
       continue;
     if (batch && *batch != found->shape[0])
-      return program.emitError("argument ")
+      return emitError(program.getLoc(), "argument ")
              << index << " has a batch of " << found->shape[0]
              << ", those before it have " << *batch;
     batch = found->shape[0];

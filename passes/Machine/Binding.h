@@ -13,8 +13,12 @@ struct Sizes {
   llvm::SmallVector<int64_t> extents;
 };
 
-/// Whether all sizes of a program are static and it captures no values: then
-/// its schedule is known when it is compiled.
+/// Whether the schedule depends on the value of an argument: it does on sizes
+/// and on what masks capture, not on tensors and on what scores capture.
+bool steersSchedule(mlir::func::FuncOp program, unsigned argument);
+
+/// Whether all sizes of a program are static and its masks capture no values:
+/// then its schedule is known when it is compiled.
 bool isStatic(mlir::func::FuncOp program);
 
 /// Global arguments without data, of a rank's program; emits an error where

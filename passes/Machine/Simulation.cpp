@@ -760,15 +760,16 @@ Simulation::~Simulation() = default;
 
 std::unique_ptr<Simulation> Simulation::create(func::FuncOp program) {
   if (!program->hasAttr(ring::gridAttr)) {
-    program.emitOpError("is not the program of a rank: it has no 'ring.grid'");
+    emitError(program.getLoc(),
+              "function is not the program of a rank: it has no 'ring.grid'");
     return nullptr;
   }
   if (program.isExternal()) {
-    program.emitOpError("has no body to run");
+    emitError(program.getLoc(), "function has no body to run");
     return nullptr;
   }
   if (int64_t ranks = ring::numRanks(program); ranks > maxSimulatedRanks) {
-    program.emitOpError("has ")
+    emitError(program.getLoc(), "program has ")
         << ranks << " ranks, all of which are simulated; at most "
         << maxSimulatedRanks << " can be";
     return nullptr;

@@ -161,7 +161,7 @@ static LogicalResult checkMemory(func::FuncOp program,
   if (needed <= memory)
     return success();
   constexpr double gib = 1 << 30;
-  return program.emitError("needs about ")
+  return emitError(program.getLoc(), "needs about ")
          << llvm::formatv("{0:F1}", needed / gib).str()
          << " GiB to be evaluated in fp64, this machine has "
          << llvm::formatv("{0:F1}", memory / gib).str();
@@ -191,7 +191,7 @@ burst::makeGlobals(func::FuncOp program, const data::Tensors *archive,
     if (archive) {
       auto found = archive->find(name);
       if (found == archive->end())
-        return program.emitError("argument ")
+        return emitError(program.getLoc(), "argument ")
                << index << " takes a tensor named '" << name
                << "', which the input does not have";
       Type global = type;
@@ -209,7 +209,7 @@ burst::makeGlobals(func::FuncOp program, const data::Tensors *archive,
       argument = makeArgument(program, index, shape, seed, error);
     }
     if (!argument)
-      return program.emitError("argument ")
+      return emitError(program.getLoc(), "argument ")
              << index << ", '" << name << "': " << error;
     globals.push_back(std::move(*argument));
   }

@@ -241,8 +241,8 @@ void Check::compareWithLeast() {
     bool hasMask = !attention.problem.masks.empty();
     least += hasMask && problem.drop ? leastTravel(attention) : most;
     all += most;
-    isMinimal |= least == most;
   }
+  isMinimal |= least == all;
   int64_t sent[3] = {};
   for (const Traffic &traffic : many.traffic)
     for (auto [argument, bytes] : traffic.sentBytes) {

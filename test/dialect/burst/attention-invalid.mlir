@@ -1,0 +1,416 @@
+// RUN: burst-opt %s -verify-diagnostics -split-input-file
+
+// Shapes, types, grid and scale. For the other constraints see names-invalid.mlir
+// (C4), regions-invalid.mlir (C5) and captures-invalid.mlir (C6).
+
+// The batch of the key.
+func.func @attention_c1(%q: tensor<2x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<2x8x2x64xf32>) {
+  // expected-error @below {{'burst.attention' op key must have the shape (B, Sk, Hkv, Dqk) = (2, 8, 2, 64), got: 'tensor<1x8x2x64xf32>'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<2x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<2x8x2x64xf32>) -> (tensor<2x8x4x64xf32>, tensor<2x4x8xf32>)
+  return
+}
+
+// -----
+
+// The head dim of the key.
+func.func @attention_c1(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x32xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{key must have the shape (B, Sk, Hkv, Dqk) = (1, 8, 2, 64), got: 'tensor<1x8x2x32xf32>'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x32xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+// The positions of the value.
+func.func @attention_c1(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x9x2x64xf32>) {
+  // expected-error @below {{value must have the shape (B, Sk, Hkv, Dv) = (1, 8, 2, 64), got: 'tensor<1x9x2x64xf32>'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x9x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+// The heads of the value.
+func.func @attention_c1(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x4x64xf32>) {
+  // expected-error @below {{value must have the shape (B, Sk, Hkv, Dv) = (1, 8, 2, 64), got: 'tensor<1x8x4x64xf32>'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x4x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+// The head dim of the result is that of the value.
+func.func @attention_c1(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x32xf32>) {
+  // expected-error @below {{out must have the shape (B, Sq, Hq, Dv) = (1, 8, 4, 32), got: 'tensor<1x8x4x64xf32>'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x32xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+// Queries and heads the wrong way round.
+func.func @attention_c1(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{lse must have the shape (B, Hq, Sq) = (1, 4, 8), got: 'tensor<1x8x4xf32>'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x8x4xf32>)
+  return
+}
+
+// -----
+
+// What one operand leaves open, another one says.
+func.func @attention_c1(%q: tensor<?x8x4x64xf32>, %k: tensor<?x8x2x64xf32>, %v: tensor<3x?x2x64xf32>) {
+  // expected-error @below {{out must have the shape (B, Sq, Hq, Dv) = (3, 8, 4, 64), got: 'tensor<4x8x4x64xf32>'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<?x8x4x64xf32>, tensor<?x8x2x64xf32>, tensor<3x?x2x64xf32>) -> (tensor<4x8x4x64xf32>, tensor<?x4x8xf32>)
+  return
+}
+
+// -----
+
+// So do the results of each other.
+func.func @attention_c1(%q: tensor<?x?x4x64xf32>, %k: tensor<?x8x2x64xf32>, %v: tensor<?x?x2x64xf32>) {
+  // expected-error @below {{lse must have the shape (B, Hq, Sq) = (?, 4, 7), got: 'tensor<?x4x8xf32>'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<?x?x4x64xf32>, tensor<?x8x2x64xf32>, tensor<?x?x2x64xf32>) -> (tensor<?x7x4x64xf32>, tensor<?x4x8xf32>)
+  return
+}
+
+// -----
+
+// Ranks are those of the types.
+func.func @attention_c1(%q: tensor<8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{operand #0 must be 4D tensor of}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c1(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{result #1 must be 3D tensor of}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c1(%q: tensor<*xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{operand #0 must be 4D tensor of}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<*xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+// Sizes that no sequence has.
+func.func @attention_c1(%q: tensor<1x1099511627776x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{sizes must be below 2^40, got: 1099511627776}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x1099511627776x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x1099511627776x4x64xf32>, tensor<1x4x1099511627776xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c1(%q: tensor<1x8x1099511627776x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{sizes must be below 2^40, got: 1099511627776}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x1099511627776x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x1099511627776x64xf32>, tensor<1x1099511627776x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2(%q: tensor<1x8x?x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{heads and head dims must be static, got: 'tensor<1x8x?x64xf32>'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x?x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x?xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{heads and head dims must be static, got: 'tensor<1x8x2x?xf32>'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x?xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x?x64xf32>) {
+  // expected-error @below {{heads and head dims must be static, got: 'tensor<1x8x?x64xf32>'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x?x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{heads and head dims must be static, got: 'tensor<1x8x4x?xf32>'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x?xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{heads must be static, got: 'tensor<1x?x8xf32>'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x?x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2(%q: tensor<1x8x3x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{query heads must be a multiple of key heads, got: 3 and 2}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x3x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x3x64xf32>, tensor<1x3x8xf32>)
+  return
+}
+
+// -----
+
+// Fewer query heads than key heads.
+func.func @attention_c2(%q: tensor<1x8x1x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{query heads must be a multiple of key heads, got: 1 and 2}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x1x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x1x64xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+// No heads.
+func.func @attention_c2(%q: tensor<1x8x0x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{query heads must be a multiple of key heads, got: 0 and 2}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x0x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x0x64xf32>, tensor<1x0x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x0x64xf32>, %v: tensor<1x8x0x64xf32>) {
+  // expected-error @below {{query heads must be a multiple of key heads, got: 4 and 0}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf32>, tensor<1x8x0x64xf32>, tensor<1x8x0x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2(%q: tensor<1x8x4x0xf32>, %k: tensor<1x8x2x0xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{head dims must be in [1, 256], got: 0}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x0xf32>, tensor<1x8x2x0xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x257xf32>) {
+  // expected-error @below {{head dims must be in [1, 256], got: 257}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x257xf32>) -> (tensor<1x8x4x257xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3(%q: tensor<1x8x4x64xbf16>, %k: tensor<1x8x2x64xf16>, %v: tensor<1x8x2x64xbf16>) {
+  // expected-error @below {{query, key, value and out must have one element type, got: 'bf16' and 'f16'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xbf16>, tensor<1x8x2x64xf16>, tensor<1x8x2x64xbf16>) -> (tensor<1x8x4x64xbf16>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3(%q: tensor<1x8x4x64xbf16>, %k: tensor<1x8x2x64xbf16>, %v: tensor<1x8x2x64xbf16>) {
+  // expected-error @below {{query, key, value and out must have one element type, got: 'bf16' and 'f32'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xbf16>, tensor<1x8x2x64xbf16>, tensor<1x8x2x64xbf16>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3(%q: tensor<1x8x4x64xbf16>, %k: tensor<1x8x2x64xbf16>, %v: tensor<1x8x2x64xbf16>) {
+  // expected-error @below {{lse of 'bf16' attention must be of 'f32', got: 'f64'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xbf16>, tensor<1x8x2x64xbf16>, tensor<1x8x2x64xbf16>) -> (tensor<1x8x4x64xbf16>, tensor<1x4x8xf64>)
+  return
+}
+
+// -----
+
+func.func @attention_c3(%q: tensor<1x8x4x64xf64>, %k: tensor<1x8x2x64xf64>, %v: tensor<1x8x2x64xf64>) {
+  // expected-error @below {{lse of 'f64' attention must be of 'f64', got: 'f32'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf64>, tensor<1x8x2x64xf64>, tensor<1x8x2x64xf64>) -> (tensor<1x8x4x64xf64>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3(%q: tensor<1x8x4x64xi32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{operand #0 must be 4D tensor of}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xi32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{result #1 must be 3D tensor of 64-bit float or 32-bit float values}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xbf16>)
+  return
+}
+
+// -----
+
+func.func @attention_c8(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{scale must be finite, got: 0x7FF0000000000000 : f64}}
+  %o, %lse = burst.attention %q, %k, %v scale 0x7FF0000000000000
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c8(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{scale must be finite, got: 0x7FF8000000000000 : f64}}
+  %o, %lse = burst.attention %q, %k, %v scale 0x7FF8000000000000
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+// No grid.
+func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{names the grid @cp, which does not exist}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag>
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+// Something else of that name.
+func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{names the grid @attention_c7, which does not exist}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@attention_c7, zigzag>
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+// An axis that the grid has not.
+shard.grid @cp(shape = 4)
+
+func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{names axis 1 of the grid @cp, which has: 1}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp[1], zigzag>
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+// Several axes, all or one of them.
+shard.grid @cp(shape = 2x2)
+
+func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{splits its sequence over the grid @cp of 2 axes, but only grids of one axis are supported}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag>
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2x2)
+
+func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{splits its sequence over the grid @cp of 2 axes, but only grids of one axis are supported}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp[1], zigzag>
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+// A grid whose size is not known.
+// expected-note @below {{the grid is declared here}}
+shard.grid @cp(shape = ?)
+
+func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{needs a grid whose shape is known, got: @cp with a dynamic axis}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag>
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+// Too few ranks, or too many.
+shard.grid @cp(shape = 0)
+
+func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{needs 1 to 2^20 ranks, got: grid @cp of 0}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag>
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 1048577)
+
+func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{needs 1 to 2^20 ranks, got: grid @cp of 1048577}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag>
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4611686018427387904)
+
+func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{needs 1 to 2^20 ranks, got: grid @cp of 4611686018427387904}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag>
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+// Blocks that cover more than any sequence.
+shard.grid @cp(shape = 1048576)
+
+func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{deals blocks of 1048576 positions to 1048576 ranks, which together must be fewer than 2^40}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, striped 1048576>
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
