@@ -1,4 +1,5 @@
 //===- DropEmpty.cpp - drops what the mask does not need ------------------===//
+#include "dialect/Burst/Emit.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -14,43 +15,6 @@ using namespace mlir;
 using namespace burst;
 
 namespace {
-
-/// Emits ops on index and i1 at one location.
-struct Emit {
-  OpBuilder &builder;
-  Location loc;
-
-  Value index(int64_t value) const {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  }
-  Value truth(bool value) const {
-    return arith::ConstantIntOp::create(builder, loc, value, 1);
-  }
-  Value add(Value a, Value b) const {
-    return arith::AddIOp::create(builder, loc, a, b);
-  }
-  Value mul(Value a, Value b) const {
-    return arith::MulIOp::create(builder, loc, a, b);
-  }
-  Value select(Value condition, Value a, Value b) const {
-    return arith::SelectOp::create(builder, loc, condition, a, b);
-  }
-  Value both(Value a, Value b) const {
-    return arith::AndIOp::create(builder, loc, a, b);
-  }
-  Value either(Value a, Value b) const {
-    return arith::OrIOp::create(builder, loc, a, b);
-  }
-  Value compare(arith::CmpIPredicate predicate, Value a, Value b) const {
-    return arith::CmpIOp::create(builder, loc, predicate, a, b);
-  }
-  Value mod(Value a, int64_t b) const {
-    return arith::RemUIOp::create(builder, loc, a, index(b));
-  }
-  Value extract(Value table, ValueRange indices) const {
-    return tensor::ExtractOp::create(builder, loc, table, indices);
-  }
-};
 
 /// Makes the function that says what an attend needs, for all ranks:
 ///
@@ -137,8 +101,7 @@ Value NeedFunction::needOf(OpBuilder &builder, ValueRange indices,
   for (Operation &op : bounds.without_terminator())
     builder.clone(op, mapping);
   Value may = mapping.lookupOrDefault(bounds.getTerminator()->getOperand(0));
-  Value some = arith::XOrIOp::create(
-      builder, loc, e.either(q.isEmpty, k.isEmpty), e.truth(true));
+  Value some = e.negate(e.either(q.isEmpty, k.isEmpty));
   return e.both(some, may);
 }
 

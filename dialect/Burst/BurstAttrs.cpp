@@ -1,5 +1,6 @@
 //===- BurstAttrs.cpp - sequences, named masks and scores -----------------===//
 #include "dialect/Burst/Burst.h"
+#include "dialect/Burst/Emit.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -114,46 +115,16 @@ LogicalResult SequenceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Emits arith on index and state values at one location.
-struct Emit {
-  OpBuilder &builder;
-  Location loc;
-
-  Value index(int64_t value) const {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  }
-  Value truth(bool value) const {
-    return arith::ConstantIntOp::create(builder, loc, value, 1);
-  }
-  Value add(Value a, Value b) const {
-    return arith::AddIOp::create(builder, loc, a, b);
-  }
-  Value sub(Value a, Value b) const {
-    return arith::SubIOp::create(builder, loc, a, b);
-  }
-  Value compare(arith::CmpIPredicate predicate, Value a, Value b) const {
-    return arith::CmpIOp::create(builder, loc, predicate, a, b);
-  }
-  Value both(Value a, Value b) const {
-    return arith::AndIOp::create(builder, loc, a, b);
-  }
-  Value either(Value a, Value b) const {
-    return arith::OrIOp::create(builder, loc, a, b);
-  }
-  Value extract(Value table, ValueRange indices) const {
-    return tensor::ExtractOp::create(builder, loc, table, indices);
-  }
-  /// A float as the type of `like`.
-  Value convert(Value value, Type type) const {
-    unsigned from = value.getType().getIntOrFloatBitWidth();
-    unsigned to = type.getIntOrFloatBitWidth();
-    if (from < to)
-      return arith::ExtFOp::create(builder, loc, type, value);
-    if (from > to)
-      return arith::TruncFOp::create(builder, loc, type, value);
-    return value;
-  }
-};
+/// A float as another float type.
+Value convert(const Emit &e, Value value, Type type) {
+  unsigned from = value.getType().getIntOrFloatBitWidth();
+  unsigned to = type.getIntOrFloatBitWidth();
+  if (from < to)
+    return arith::ExtFOp::create(e.builder, e.loc, type, value);
+  if (from > to)
+    return arith::TruncFOp::create(e.builder, e.loc, type, value);
+  return value;
+}
 
 /// The key position aligned with query i: i + Sk - Sq.
 Value aligned(const Emit &e, const RegionArguments &args) {
@@ -164,22 +135,13 @@ Value emitCausal(const Emit &e, const RegionArguments &args) {
   return e.compare(arith::CmpIPredicate::sle, args.j, aligned(e, args));
 }
 
-/// Whether a dimension may have `size` where `wanted` is asked for.
-bool matches(int64_t size, int64_t wanted) {
-  return ShapedType::isDynamic(size) || ShapedType::isDynamic(wanted) ||
-         size == wanted;
-}
-
 /// `table` must be of `kind` elements and of one of the shapes.
 LogicalResult verifyTable(function_ref<InFlightDiagnostic()> emitError,
                           StringRef name, Type type, bool floats,
                           ArrayRef<SmallVector<int64_t>> shapes) {
   auto table = dyn_cast<RankedTensorType>(type);
   auto fits = [&](ArrayRef<int64_t> shape) {
-    return table.getRank() == static_cast<int64_t>(shape.size()) &&
-           llvm::all_of(llvm::zip(table.getShape(), shape), [](auto pair) {
-             return matches(std::get<0>(pair), std::get<1>(pair));
-           });
+    return agree(table.getShape(), shape);
   };
   if (table && isa<FloatType>(table.getElementType()) == floats &&
       llvm::any_of(shapes, fits))
@@ -343,7 +305,7 @@ Value AlibiAttr::emit(OpBuilder &builder, Location loc,
   if (cast<RankedTensorType>(table.getType()).getRank() == 1)
     indices.erase(indices.begin());
   Type state = args.score.getType();
-  Value slope = e.convert(e.extract(table, indices), state);
+  Value slope = convert(e, e.extract(table, indices), state);
   Value offset = e.sub(aligned(e, args), args.j);
   Value wide =
       arith::IndexCastOp::create(builder, loc, builder.getI64Type(), offset);
@@ -415,6 +377,6 @@ Value BiasAttr::emit(OpBuilder &builder, Location loc,
     for (auto [index, size] : llvm::zip(indices, type.getShape()))
       if (size == 1)
         index = e.index(0);
-  Value bias = e.convert(e.extract(table, indices), args.score.getType());
+  Value bias = convert(e, e.extract(table, indices), args.score.getType());
   return arith::AddFOp::create(builder, loc, args.score, bias);
 }

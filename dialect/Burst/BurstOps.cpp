@@ -209,10 +209,6 @@ FloatType AttentionOp::getStateType() {
   return element.isF64() ? builder.getF64Type() : builder.getF32Type();
 }
 
-static bool agree(int64_t a, int64_t b) {
-  return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b);
-}
-
 /// (C1): `value` has the shape `wanted`, where both are static.
 static LogicalResult verifyShape(AttentionOp op, StringRef name, Value value,
                                  StringRef form, ArrayRef<int64_t> wanted) {

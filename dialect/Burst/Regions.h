@@ -24,6 +24,17 @@ inline constexpr int64_t maxPositions = int64_t{1} << 40;
 /// The largest grid.
 inline constexpr int64_t maxRanks = int64_t{1} << 20;
 
+/// Whether two sizes may be the same: equal, or one of them dynamic.
+inline bool agree(int64_t a, int64_t b) {
+  return a == b || mlir::ShapedType::isDynamic(a) ||
+         mlir::ShapedType::isDynamic(b);
+}
+
+/// Whether two shapes may be the same.
+inline bool agree(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) {
+  return llvm::equal(a, b, [](int64_t x, int64_t y) { return agree(x, y); });
+}
+
 enum class RegionRole : uint8_t { Mask, Score, Bounds };
 
 llvm::StringRef stringify(RegionRole kind);

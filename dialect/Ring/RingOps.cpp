@@ -35,10 +35,6 @@ static RankedTensorType tensorType(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-static bool agree(int64_t a, int64_t b) {
-  return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b);
-}
-
 //===----------------------------------------------------------------------===//
 // segment
 //===----------------------------------------------------------------------===//
@@ -340,6 +336,20 @@ FloatType AttendOp::getStateType() {
   return stateTypeOf(tensorType(getQuery()));
 }
 
+/// attend_c1, for the state. AllTypesMatch would infer types, and from the
+/// wrong operands where there are several slices.
+static LogicalResult verifyTypes(AttendOp op) {
+  Type m = op.getM().getType();
+  bool holds = op.getO().getType() == op.getNewO().getType() &&
+               llvm::all_equal({m, op.getL().getType(), op.getNewM().getType(),
+                                op.getNewL().getType()});
+  if (holds)
+    return success();
+  return op.emitOpError("o must keep its type, m and l must have one, got: ")
+         << op.getO().getType() << ", " << m << " and " << op.getL().getType()
+         << " to " << op.getResultTypes();
+}
+
 /// attend_c1, for each tensor but m and l.
 static LogicalResult verifyHeads(AttendOp op) {
   SmallVector<Value> tensors{op.getQuery(), op.getO()};
@@ -387,7 +397,8 @@ static LogicalResult verifySlice(AttendOp op, RankedTensorType key,
 }
 
 LogicalResult AttendOp::verify() {
-  if (failed(verifyState(*this, tensorType(getQuery()), tensorType(getO()),
+  if (failed(verifyTypes(*this)) ||
+      failed(verifyState(*this, tensorType(getQuery()), tensorType(getO()),
                          tensorType(getM()))) ||
       failed(verifyHeads(*this)))
     return failure();
@@ -441,13 +452,6 @@ LogicalResult AttendOp::verifyRegions() {
 //===----------------------------------------------------------------------===//
 // Transfers
 //===----------------------------------------------------------------------===//
-
-/// Two shapes of one rank that are the same where both are static.
-static bool agree(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
-  return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [](auto pair) {
-           return agree(std::get<0>(pair), std::get<1>(pair));
-         });
-}
 
 LogicalResult StartOp::verify() {
   // start_c1

@@ -78,7 +78,6 @@ def Ring_InitOp : Ring_Op<"init", [Pure, AllTypesMatch<["m", "l"]>]> {
 
 def Ring_AttendOp : Ring_Op<"attend", [
     Pure, AttrSizedOperandSegments, Burst_FixedSegments, IsolatedFromAbove,
-    AllTypesMatch<["o", "newO"]>, AllTypesMatch<["m", "l", "newM", "newL"]>,
     DeclareOpInterfaceMethods<OpAsmOpInterface,
         ["getAsmBlockArgumentNames", "getAsmResultNames"]>]> {
   let summary = "queries attend slices of keys and values";

@@ -20,7 +20,8 @@ bool burst::steersSchedule(func::FuncOp program, unsigned argument) {
         if (!attend)
           return true;
         OperandRange captures = attend.getScoreCaptures();
-        return use.getOperandNumber() < captures.getBeginOperandIndex();
+        return captures.empty() ||
+               use.getOperandNumber() < captures.getBeginOperandIndex();
       });
 }
 

@@ -204,8 +204,12 @@ LogicalResult Compiler::compileFor(scf::ForOp loop) {
     emitCopy(slot(iter), slot(init));
   }
   releaseInits(loop);
+  emit(Opcode::CheckStep, loop).a = slot(loop.getStep()).number;
   uint32_t head = program.code.size();
-  Instruction &test = emit(Opcode::JumpUnlessLess, loop);
+  Instruction &test =
+      emit(loop.getUnsignedCmp() ? Opcode::JumpUnlessLessU
+                                 : Opcode::JumpUnlessLess,
+           loop);
   test.a = iv.number;
   test.b = slot(loop.getUpperBound()).number;
   if (failed(compileBody(*loop.getBody())))

@@ -109,6 +109,8 @@ enum class Opcode : uint8_t {
   Jump,
   JumpIfNot,
   JumpUnlessLess,
+  JumpUnlessLessU,
+  CheckStep,
   Return,
   // Tables.
   Extract,

@@ -138,6 +138,19 @@ static int64_t toInteger(double value, unsigned width, bool isSigned) {
   return wrap(static_cast<uint64_t>(whole), width);
 }
 
+/// Rounds once: of a number of more bits than an f64 has, the last one stands
+/// for all that are cut off, so that no new tie arises.
+static double fromInteger(uint64_t magnitude, bool isNegative, Type type) {
+  int excess = 11 - llvm::countl_zero(magnitude);
+  if (excess > 0 && !type.isF64()) {
+    uint64_t lost = magnitude & ((uint64_t{1} << excess) - 1);
+    magnitude -= lost;
+    magnitude |= static_cast<uint64_t>(lost != 0) << excess;
+  }
+  double value = static_cast<double>(magnitude);
+  return roundTo(isNegative ? -value : value, type);
+}
+
 static bool compareFloats(arith::CmpFPredicate predicate, double a, double b) {
   using Predicate = arith::CmpFPredicate;
   bool unordered = std::isnan(a) || std::isnan(b);
@@ -184,6 +197,13 @@ static double minimum(double a, double b) {
   if (a == 0 && b == 0)
     return std::signbit(a) ? a : b;
   return a < b ? a : b;
+}
+
+/// The other one, where one is not a number.
+static double minimumNumber(double a, double b) {
+  if (std::isnan(a))
+    return b;
+  return std::isnan(b) ? a : minimum(a, b);
 }
 
 //===----------------------------------------------------------------------===//
@@ -399,10 +419,10 @@ Step Program::run(Frame &frame, Environment &environment) const {
       s[in.dst].f = -minimum(-a.f, -b.f);
       break;
     case Opcode::MinNumF:
-      s[in.dst].f = std::fmin(a.f, b.f);
+      s[in.dst].f = minimumNumber(a.f, b.f);
       break;
     case Opcode::MaxNumF:
-      s[in.dst].f = std::fmax(a.f, b.f);
+      s[in.dst].f = -minimumNumber(-a.f, -b.f);
       break;
     case Opcode::FmaF:
       s[in.dst].f = std::fma(a.f, b.f, s[in.c].f);
@@ -412,12 +432,12 @@ Step Program::run(Frame &frame, Environment &environment) const {
           compareFloats(static_cast<arith::CmpFPredicate>(in.width), a.f, b.f));
       break;
     case Opcode::SignedToF:
-      s[in.dst].f =
-          roundTo(static_cast<double>(a.i), in.op->getResult(0).getType());
+      s[in.dst].f = fromInteger(a.i < 0 ? -static_cast<uint64_t>(a.i) : a.i,
+                                a.i < 0, in.op->getResult(0).getType());
       break;
     case Opcode::UnsignedToF:
-      s[in.dst].f = roundTo(static_cast<double>(low(a.i, in.width)),
-                            in.op->getResult(0).getType());
+      s[in.dst].f = fromInteger(low(a.i, in.width), /*isNegative=*/false,
+                                in.op->getResult(0).getType());
       break;
     case Opcode::FToSigned:
       s[in.dst].i = toInteger(a.f, in.width, /*isSigned=*/true);
@@ -468,6 +488,19 @@ Step Program::run(Frame &frame, Environment &environment) const {
       if (a.i >= b.i) {
         next = in.imm.i;
         continue;
+      }
+      break;
+    case Opcode::JumpUnlessLessU:
+      if (!unsignedLess()) {
+        next = in.imm.i;
+        continue;
+      }
+      break;
+    case Opcode::CheckStep: // Undefined upstream; here it must not hang.
+      if (a.i <= 0) {
+        environment.fault(in.op->getLoc(),
+                          "runs a loop with the step " + Twine(a.i));
+        return Step::Failed;
       }
       break;
     case Opcode::Return:

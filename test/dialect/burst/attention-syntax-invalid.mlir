@@ -260,6 +260,7 @@ func.func @syntax(%q: tensor<1x8x1x4xf32>) {
 // An argument twice.
 func.func @syntax(%q: tensor<1x8x1x4xf32>) {
   // expected-error @below {{region entry argument '%b' is already in use}}
+  // expected-note @below {{previously referenced here}}
   %o, %lse = burst.attention %q, %q, %q mask(%b, %b, %i, %j, %sq, %sk) { burst.yield }
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
   return
@@ -294,7 +295,7 @@ func.func @syntax(%q: tensor<1x8x1x4xf32>) {
 // -----
 
 func.func @syntax(%q: tensor<1x8x1x4xf32>) {
-  // expected-error @below {{op requires at least 2 results}}
+  // expected-error @below {{op expected 2 results}}
   %o = burst.attention %q, %q, %q : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32>
   return
 }

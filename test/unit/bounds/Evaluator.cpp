@@ -282,7 +282,11 @@ bool Program::execute(const Step &step) {
         widthOf(op->getResult(0).getType()));
     return true;
   }
-  return TypeSwitch<Operation *, bool>(op)
+  return compute(step, operands, result);
+}
+
+bool Program::compute(const Step &step, ArrayRef<Cell> operands, Cell &result) {
+  return TypeSwitch<Operation *, bool>(step.op)
       .Case([&](arith::ConstantOp constant) {
         if (auto attribute = dyn_cast<IntegerAttr>(constant.getValue()))
           result.number = attribute.getType().isInteger(1)

@@ -280,6 +280,8 @@ TEST_F(EvaluatorFloatTest, FunctionsOfTwoAgreeWithUpstream) {
     for (double a : operandsOf(types[0]))
       for (double b : operandsOf(types[0])) {
         ASSERT_TRUE(snippet.run({real(a), real(b)}));
+        if (op == "atan2" && a == 0 && b == 0)
+          continue; // Upstream folds it to NaN, and runs what C says.
         if (auto expected = snippet.fold({real(a), real(b)}))
           EXPECT_TRUE(same(snippet.result().f, expected->f)) << a << ", " << b;
       }

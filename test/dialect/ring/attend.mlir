@@ -1,0 +1,75 @@
+// RUN: burst-opt %s | burst-opt | FileCheck %s
+// RUN: burst-opt %s --mlir-print-op-generic | burst-opt | FileCheck %s
+
+// The example of the op.
+//
+// CHECK-LABEL: func @example
+// CHECK-SAME: (%[[Q:.*]]: tensor<1x256x4x64xf32>, %[[K:.*]]: tensor<1x256x2x64xf32>, %[[V:.*]]: tensor<1x256x2x64xf32>, %[[O:.*]]: tensor<1x256x4x64xf32>, %[[M:.*]]: tensor<1x4x256xf32>, %[[L:.*]]: tensor<1x4x256xf32>, %[[R:.*]]: index, %[[OWNER:.*]]: index, %[[SQ:.*]]: index, %[[SK:.*]]: index)
+// CHECK: %o, %m, %l = ring.attend %[[Q]] at <zigzag over 8>[%[[R]]] extent %[[SQ]]
+// CHECK-NEXT: slices (%[[K]], %[[V]] at %[[OWNER]]) of <zigzag over 8> extent %[[SK]]
+// CHECK-NEXT: state %[[O]], %[[M]], %[[L]] scale 1.250000e-01
+// CHECK-NEXT: : (tensor<1x256x4x64xf32>, tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>) -> (tensor<1x256x4x64xf32>, tensor<1x4x256xf32>)
+func.func @example(%q: tensor<1x256x4x64xf32>, %k: tensor<1x256x2x64xf32>,
+                   %v: tensor<1x256x2x64xf32>, %o0: tensor<1x256x4x64xf32>,
+                   %m0: tensor<1x4x256xf32>, %l0: tensor<1x4x256xf32>,
+                   %r: index, %owner: index, %sq: index, %sk: index) {
+  %o1, %m1, %l1 = ring.attend %q at <zigzag over 8>[%r] extent %sq
+      slices (%k, %v at %owner) of <zigzag over 8> extent %sk
+      state %o0, %m0, %l0 scale 0.125
+      : (tensor<1x256x4x64xf32>, tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>)
+      -> (tensor<1x256x4x64xf32>, tensor<1x4x256xf32>)
+  return
+}
+
+// Several slices of different sizes, flags, layouts that differ, all regions.
+//
+// CHECK-LABEL: func @all
+// CHECK-SAME: %[[P:[^ ]+]]: i1, %[[T:[^ ]+]]: tensor<8xi32>, %[[N:[^ ]+]]: index)
+// CHECK: ring.attend %{{.*}} at <zigzag over 2>[%[[N]]] extent %[[N]]
+// CHECK-NEXT: slices (%{{.*}}, %{{.*}} at %[[N]]), (%{{.*}}, %{{.*}} at %[[N]]) of <striped 4 over 2> extent %[[N]]
+// CHECK-NEXT: state %{{.*}}, %[[M:.*]], %[[M]] pairs (%[[P]], %[[P]], %[[P]], %[[P]]) scale -1.000000e+00
+// CHECK-NEXT: mask(%b, %h, %i, %j, %sq, %sk, %[[A:.*]] = %[[T]] : tensor<8xi32>) {
+// CHECK: }
+// CHECK-NEXT: score(%s : f32, %b, %h, %i, %j, %sq, %sk, %{{.*}} = %[[P]] : i1) {
+// CHECK: }
+// CHECK-NEXT: bounds(%b0, %b1, %h0, %h1, %i0, %i1, %j0, %j1, %sq, %sk, %{{.*}} : tensor<8xi32>) {
+// CHECK: } {mine}
+// CHECK-NEXT: : (tensor<?x?x2x4xbf16>, tensor<1x?x1x4xbf16>, tensor<1x?x1x6xbf16>, tensor<1x3x1x4xbf16>, tensor<1x3x1x6xbf16>) -> (tensor<1x?x2x6xf32>, tensor<1x2x?xf32>)
+func.func @all(%q: tensor<?x?x2x4xbf16>, %k: tensor<1x?x1x4xbf16>,
+               %v: tensor<1x?x1x6xbf16>, %k2: tensor<1x3x1x4xbf16>,
+               %v2: tensor<1x3x1x6xbf16>, %o: tensor<1x?x2x6xf32>,
+               %m: tensor<1x2x?xf32>, %p: i1, %t: tensor<8xi32>, %n: index) {
+  %0:3 = ring.attend %q at <zigzag over 2>[%n] extent %n
+      slices (%k, %v at %n), (%k2, %v2 at %n) of <striped 4 over 2> extent %n
+      state %o, %m, %m pairs (%p, %p, %p, %p) scale -1.0
+      mask(%b, %h, %i, %j, %sq, %sk, %c = %t : tensor<8xi32>) {
+        %true = arith.constant true
+        burst.yield %true : i1
+      }
+      score(%s : f32, %b, %h, %i, %j, %sq, %sk, %c = %p : i1) {
+        burst.yield %s : f32
+      }
+      bounds(%b0, %b1, %h0, %h1, %i0, %i1, %j0, %j1, %sq, %sk, %c : tensor<8xi32>) {
+        %true = arith.constant true
+        burst.yield %true, %true : i1, i1
+      }
+      {mine}
+      : (tensor<?x?x2x4xbf16>, tensor<1x?x1x4xbf16>, tensor<1x?x1x6xbf16>,
+         tensor<1x3x1x4xbf16>, tensor<1x3x1x6xbf16>)
+      -> (tensor<1x?x2x6xf32>, tensor<1x2x?xf32>)
+  return
+}
+
+// f64 keeps its state in f64.
+//
+// CHECK-LABEL: func @f64
+// CHECK: ring.attend
+// CHECK: : (tensor<1x2x1x4xf64>, tensor<1x2x1x4xf64>, tensor<1x2x1x4xf64>) -> (tensor<1x2x1x4xf64>, tensor<1x1x2xf64>)
+func.func @f64(%q: tensor<1x2x1x4xf64>, %m: tensor<1x1x2xf64>, %n: index) {
+  %0:3 = ring.attend %q at <contiguous over 1>[%n] extent %n
+      slices (%q, %q at %n) of <contiguous over 1> extent %n
+      state %q, %m, %m scale 1.0
+      : (tensor<1x2x1x4xf64>, tensor<1x2x1x4xf64>, tensor<1x2x1x4xf64>)
+      -> (tensor<1x2x1x4xf64>, tensor<1x1x2xf64>)
+  return
+}

@@ -1,0 +1,83 @@
+// RUN: burst-opt %s | burst-opt | FileCheck %s
+// RUN: burst-opt %s --mlir-print-op-generic | burst-opt | FileCheck %s
+
+// ring.start, ring.wait and ring.exchange: their examples and other forms.
+
+shard.grid @cp(shape = 8)
+shard.grid @four(shape = 4)
+
+// CHECK-LABEL: func @example
+// CHECK-SAME: (%[[K:[^ ]+]]: tensor<1x256x2x64xf32>, %[[V:[^ ]+]]: tensor<1x256x2x64xf32>, %[[OWNER:[^ ]+]]: index, %[[SK:[^ ]+]]: index, %[[TO:[^ ]+]]: index, %[[NEXT:[^ ]+]]: index, %[[FROM:[^ ]+]]: index, %[[A:[^ ]+]]: i1, %[[B:[^ ]+]]: i1, %[[C:[^ ]+]]: i1, %[[D:[^ ]+]]: i1)
+// CHECK: %[[TOKEN:.*]] = ring.start %[[K]], %[[V]] dims [1, 1] of <zigzag over 8>[%[[OWNER]]] extent %[[SK]] to %[[TO]] segments(%[[A]], %[[B]]) receive[%[[NEXT]]] from %[[FROM]] segments(%[[C]], %[[D]]) channel <@cp, 0> :
+// CHECK-SAME: (tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
+// CHECK: %[[GOT:.*]]:2 = ring.wait %[[TOKEN]] : !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
+// CHECK: return %[[GOT]]#0, %[[GOT]]#1
+func.func @example(%k: tensor<1x256x2x64xf32>, %v: tensor<1x256x2x64xf32>,
+                   %owner: index, %sk: index, %to: index, %next: index,
+                   %from: index, %a: i1, %b: i1, %c: i1, %d: i1)
+    -> (tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>) {
+  %token = ring.start %k, %v dims [1, 1] of <zigzag over 8>[%owner]
+      extent %sk to %to segments (%a, %b) receive [%next] from %from
+      segments (%c, %d) channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>)
+      -> !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
+  %k1, %v1 = ring.wait %token
+      : !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
+  return %k1, %v1 : tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>
+}
+
+// Any type of tensor along any dimension; flags on neither or on one side.
+//
+// CHECK-LABEL: func @starts
+func.func @starts(%x: tensor<?x3xi8>, %y: tensor<2x?xf32>, %n: index, %p: i1) {
+  // CHECK: ring.start %{{.*}} dims [0] of <contiguous over 8>[%[[N:.*]]] extent %[[N]] to %[[N]] receive[%[[N]]] from %[[N]] channel <@cp, 0> : (tensor<?x3xi8>) -> !ring.token<tensor<?x3xi8>>
+  %0 = ring.start %x dims [0] of <contiguous over 8>[%n] extent %n to %n
+      receive [%n] from %n channel <@cp, 0>
+      : (tensor<?x3xi8>) -> !ring.token<tensor<?x3xi8>>
+  // CHECK: dims [0, 1] of <striped 4 over 4>[{{.*}}] extent %[[N]] to %[[N]] segments(%{{.*}}) receive[%[[N]]] from %[[N]] channel <@four, 9223372036854775807> {mine} :
+  %1 = ring.start %x, %y dims [0, 1] of <striped 4 over 4>[%n] extent %n to %n
+      segments (%p) receive [%n] from %n channel <@four, 9223372036854775807> {mine}
+      : (tensor<?x3xi8>, tensor<2x?xf32>) -> !ring.token<tensor<4x3xi8>, tensor<2x?xf32>>
+  // CHECK: receive[%[[N]]] from %[[N]] segments(%{{.*}}) channel <@cp, 1> :
+  %2 = ring.start %x dims [0] of <contiguous over 8>[%n] extent %n to %n
+      receive [%n] from %n segments (%p) channel <@cp, 1>
+      : (tensor<?x3xi8>) -> !ring.token<tensor<?x3xi8>>
+  // CHECK: ring.wait %{{.*}} {mine} : !ring.token<tensor<4x3xi8>, tensor<2x?xf32>>
+  %3:2 = ring.wait %1 {mine} : !ring.token<tensor<4x3xi8>, tensor<2x?xf32>>
+  return
+}
+
+// CHECK-LABEL: func @exchange
+// CHECK: ring.exchange %{{.*}} at %{{.*}} from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@four, 0> : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
+// CHECK: from #ring.shard<#ring.layout<zigzag over 4>, dim 0 extent 9> to #ring.shard<#ring.layout<striped 2 over 4>, dim 0 extent 9> channel <@four, 1> {mine} : tensor<?xi8> -> tensor<?xi8>
+func.func @exchange(%x: tensor<1x128x8x64xf32>, %u: tensor<?xi8>, %r: index) {
+  %y = ring.exchange %x at %r
+      from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512>
+      to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8>
+      channel <@four, 0> : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
+  // From one order to another.
+  %0 = ring.exchange %u at %r
+      from #ring.shard<#ring.layout<zigzag over 4>, dim 0 extent 9>
+      to #ring.shard<#ring.layout<striped 2 over 4>, dim 0 extent 9>
+      channel <@four, 1> {mine} : tensor<?xi8> -> tensor<?xi8>
+  return
+}
+
+// No pass moves a transfer over another one, drops it or makes two of one.
+//
+// RUN: burst-opt %s --canonicalize --cse --loop-invariant-code-motion | FileCheck %s --check-prefix=OPT
+// OPT-LABEL: func @kept
+// OPT: scf.for
+// OPT-COUNT-2: ring.start
+// OPT: return
+func.func @kept(%x: tensor<2xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    %0 = ring.start %x dims [0] of <contiguous over 8>[%n] extent %n to %n
+        receive [%n] from %n channel <@cp, 0> : (tensor<2xf32>) -> !ring.token<tensor<2xf32>>
+    %1 = ring.start %x dims [0] of <contiguous over 8>[%n] extent %n to %n
+        receive [%n] from %n channel <@cp, 0> : (tensor<2xf32>) -> !ring.token<tensor<2xf32>>
+  }
+  return
+}
