@@ -341,8 +341,9 @@ FloatType AttendOp::getStateType() {
 static LogicalResult verifyTypes(AttendOp op) {
   Type m = op.getM().getType();
   bool holds = op.getO().getType() == op.getNewO().getType() &&
-               llvm::all_equal({m, op.getL().getType(), op.getNewM().getType(),
-                                op.getNewL().getType()});
+               llvm::all_equal(ArrayRef<Type>{m, op.getL().getType(),
+                                              op.getNewM().getType(),
+                                              op.getNewL().getType()});
   if (holds)
     return success();
   return op.emitOpError("o must keep its type, m and l must have one, got: ")

@@ -282,10 +282,10 @@ bool Program::execute(const Step &step) {
         widthOf(op->getResult(0).getType()));
     return true;
   }
-  return compute(step, operands, result);
+  return applyOp(step, operands, result);
 }
 
-bool Program::compute(const Step &step, ArrayRef<Cell> operands, Cell &result) {
+bool Program::applyOp(const Step &step, ArrayRef<Cell> operands, Cell &result) {
   return TypeSwitch<Operation *, bool>(step.op)
       .Case([&](arith::ConstantOp constant) {
         if (auto attribute = dyn_cast<IntegerAttr>(constant.getValue()))

@@ -47,7 +47,7 @@ private:
     llvm::SmallVector<unsigned, 3> operands, results;
   };
   bool execute(const Step &step);
-  bool compute(const Step &step, llvm::ArrayRef<Cell> operands, Cell &result);
+  bool applyOp(const Step &step, llvm::ArrayRef<Cell> operands, Cell &result);
   bool integerBinary(const Step &step, unsigned width);
 
   llvm::DenseMap<mlir::Value, unsigned> slots;

@@ -1,0 +1,151 @@
+// RUN: burst-opt %s -verify-diagnostics -split-input-file
+
+func.func @init_c1(%q: tensor<1x8x4x16xf32>) {
+  // expected-error @below {{the state of 'tensor<1x8x4x16xf32>' must be of 'f32', got: 'tensor<1x8x4x16xf64>' and 'tensor<1x4x8xf64>'}}
+  %0:3 = ring.init %q : tensor<1x8x4x16xf32> -> tensor<1x8x4x16xf64>, tensor<1x4x8xf64>
+  return
+}
+
+// -----
+
+func.func @init_c1(%q: tensor<1x8x4x16xf32>) {
+  // expected-error @below {{the state of 'tensor<1x8x4x16xf32>' must be of 'f32', got: 'tensor<1x8x4x16xf32>' and 'tensor<1x4x8xf64>'}}
+  %0:3 = ring.init %q : tensor<1x8x4x16xf32> -> tensor<1x8x4x16xf32>, tensor<1x4x8xf64>
+  return
+}
+
+// -----
+
+func.func @init_c1(%q: tensor<1x8x4x16xf64>) {
+  // expected-error @below {{the state of 'tensor<1x8x4x16xf64>' must be of 'f64'}}
+  %0:3 = ring.init %q : tensor<1x8x4x16xf64> -> tensor<1x8x4x16xf32>, tensor<1x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @init_c1(%q: tensor<1x8x4x16xf32>) {
+  // expected-error @below {{o must have batch, sequence and heads of 'tensor<1x8x4x16xf32>', got: 'tensor<2x8x4x16xf32>'}}
+  %0:3 = ring.init %q : tensor<1x8x4x16xf32> -> tensor<2x8x4x16xf32>, tensor<2x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @init_c1(%q: tensor<1x8x4x16xf32>) {
+  // expected-error @below {{o must have batch, sequence and heads of 'tensor<1x8x4x16xf32>', got: 'tensor<1x9x4x16xf32>'}}
+  %0:3 = ring.init %q : tensor<1x8x4x16xf32> -> tensor<1x9x4x16xf32>, tensor<1x4x9xf32>
+  return
+}
+
+// -----
+
+func.func @init_c1(%q: tensor<1x8x4x16xf32>) {
+  // expected-error @below {{o must have batch, sequence and heads of 'tensor<1x8x4x16xf32>', got: 'tensor<1x8x2x16xf32>'}}
+  %0:3 = ring.init %q : tensor<1x8x4x16xf32> -> tensor<1x8x2x16xf32>, tensor<1x2x8xf32>
+  return
+}
+
+// -----
+
+func.func @init_c1(%q: tensor<1x8x4x16xf32>) {
+  // expected-error @below {{m and l must be (batch, heads, sequence) of 'tensor<1x8x4x16xf32>', got: 'tensor<1x8x4xf32>'}}
+  %0:3 = ring.init %q : tensor<1x8x4x16xf32> -> tensor<1x8x4x16xf32>, tensor<1x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @init_c1(%q: tensor<8x4x16xf32>) {
+  // expected-error @below {{operand #0 must be 4D tensor of}}
+  %0:3 = ring.init %q : tensor<8x4x16xf32> -> tensor<1x8x4x16xf32>, tensor<1x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @init_c1(%q: tensor<1x8x4x16xf32>) {
+  // expected-error @below {{result #0 must be 4D tensor of 64-bit float or 32-bit float values}}
+  %0:3 = ring.init %q : tensor<1x8x4x16xf32> -> tensor<1x8x4x16xbf16>, tensor<1x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @generic(%q: tensor<1x8x4x16xf32>) {
+  // expected-error @below {{failed to verify that all of {m, l} have same type}}
+  %0:3 = "ring.init"(%q) : (tensor<1x8x4x16xf32>) -> (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x9xf32>)
+  return
+}
+
+// -----
+
+func.func @merge_c1(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x9xf32>) {
+  // expected-error @below {{m and l must be (batch, heads, sequence) of 'tensor<1x8x4x16xf32>', got: 'tensor<1x4x9xf32>'}}
+  %0:3 = ring.merge (%o, %m, %m) with (%o, %m, %m) : tensor<1x8x4x16xf32>, tensor<1x4x9xf32>
+  return
+}
+
+// -----
+
+func.func @merge_c1(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf64>) {
+  // expected-error @below {{the state of 'tensor<1x8x4x16xf32>' must be of 'f32', got: 'tensor<1x8x4x16xf32>' and 'tensor<1x4x8xf64>'}}
+  %0:3 = ring.merge (%o, %m, %m) with (%o, %m, %m) : tensor<1x8x4x16xf32>, tensor<1x4x8xf64>
+  return
+}
+
+// -----
+
+func.func @generic(%o: tensor<1x8x4x16xf32>, %u: tensor<1x8x4x15xf32>, %m: tensor<1x4x8xf32>) {
+  // expected-error @below {{failed to verify that all of {o1, o2, o} have same type}}
+  %0:3 = "ring.merge"(%o, %m, %m, %u, %m, %m) : (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>, tensor<1x8x4x15xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>) -> (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @generic(%o: tensor<1x8x4x16xf32>, %u: tensor<1x4x9xf32>, %m: tensor<1x4x8xf32>) {
+  // expected-error @below {{failed to verify that all of {m1, l1, m2, l2, m, l} have same type}}
+  %0:3 = "ring.merge"(%o, %m, %m, %o, %m, %u) : (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>, tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x9xf32>) -> (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @finalize_c1(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>) {
+  // expected-error @below {{out must have the shape of o, got: 'tensor<1x8x4x12xf32>' and 'tensor<1x8x4x16xf32>'}}
+  %0:2 = ring.finalize %o, %m, %m : tensor<1x8x4x16xf32>, tensor<1x4x8xf32> -> tensor<1x8x4x12xf32>
+  return
+}
+
+// -----
+
+func.func @finalize_c1(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>) {
+  // expected-error @below {{o must have batch, sequence and heads of 'tensor<1x9x4x16xf32>', got: 'tensor<1x8x4x16xf32>'}}
+  %0:2 = ring.finalize %o, %m, %m : tensor<1x8x4x16xf32>, tensor<1x4x8xf32> -> tensor<1x9x4x16xf32>
+  return
+}
+
+// -----
+
+func.func @finalize_c1(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>) {
+  // expected-error @below {{the state of 'tensor<1x8x4x16xf64>' must be of 'f64'}}
+  %0:2 = ring.finalize %o, %m, %m : tensor<1x8x4x16xf32>, tensor<1x4x8xf32> -> tensor<1x8x4x16xf64>
+  return
+}
+
+// -----
+
+func.func @finalize_c1(%o: tensor<1x8x4x16xf64>, %m: tensor<1x4x8xf64>) {
+  // expected-error @below {{the state of 'tensor<1x8x4x16xf32>' must be of 'f32'}}
+  %0:2 = ring.finalize %o, %m, %m : tensor<1x8x4x16xf64>, tensor<1x4x8xf64> -> tensor<1x8x4x16xf32>
+  return
+}
+
+// -----
+
+func.func @finalize_c1(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>) {
+  // expected-error @below {{result #0 must be 4D tensor of}}
+  %0:2 = ring.finalize %o, %m, %m : tensor<1x8x4x16xf32>, tensor<1x4x8xf32> -> tensor<1x8x4x16xi32>
+  return
+}

@@ -1,0 +1,553 @@
+// RUN: burst-opt %s -verify-diagnostics -split-input-file
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c1(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{needs at least one tensor and a dimension of each, got: 2 and 1}}
+  %t = ring.start %k, %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c1(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{needs at least one tensor and a dimension of each, got: 1 and 0}}
+  %t = ring.start %k dims [] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c1(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{names dimension 4 of 'tensor<1x256x2x64xf32>'}}
+  %t = ring.start %k dims [4] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c1(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{names dimension -1 of 'tensor<1x256x2x64xf32>'}}
+  %t = ring.start %k dims [-1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c1(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1, %x: tensor<f32>) {
+  // expected-error @below {{names dimension 0 of 'tensor<f32>'}}
+  %t = ring.start %x dims [0] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<f32>) -> !ring.token<tensor<f32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c1(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1, %x: tensor<*xf32>) {
+  // expected-error @below {{operand #0 must be variadic of ranked tensor of any type values, but got 'tensor<*xf32>'}}
+  %t = ring.start %x dims [0] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<*xf32>) -> !ring.token<tensor<*xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c2(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{receives tensors of the kind it sends, got: '!ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>' for 'tensor<1x256x2x64xf32>'}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c2(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{receives tensors of the kind it sends, got: '!ring.token<tensor<1x256x2x64xf32>>' for 'tensor<1x256x2x64xf32>', 'tensor<1x256x2x64xf32>'}}
+  %t = ring.start %k, %k dims [1, 1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c2(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{receives tensors of the kind it sends, got: '!ring.token<tensor<1x256x2xf32>>' for 'tensor<1x256x2x64xf32>'}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c2(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{receives tensors of the kind it sends, got: '!ring.token<tensor<1x256x2x64xbf16>>' for 'tensor<1x256x2x64xf32>'}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xbf16>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c2(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{receives tensors of the kind it sends, got: '!ring.token<tensor<2x256x2x64xf32>>' for 'tensor<1x256x2x64xf32>'}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<2x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c2(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{receives tensors of the kind it sends, got: '!ring.token<tensor<1x255x2x64xf32>>' for 'tensor<1x256x2x64xf32>'}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x255x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c2(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{receives tensors of the kind it sends, got: '!ring.token<i32>' for 'tensor<1x256x2x64xf32>'}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<i32>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c2(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{result #0 must be a transfer under way, but got 'i32'}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> i32
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c3(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{needs no flags, or one per segment of #ring.layout<zigzag over 8>, that is 2, got: 1}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n segments (%p) receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c3(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{needs no flags, or one per segment of #ring.layout<zigzag over 8>, that is 2, got: 3}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n segments (%p, %p, %p) channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @start_c3(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{needs no flags, or one per segment of #ring.layout<striped 4 over 8>, that is 1, got: 2}}
+  %t = ring.start %k dims [1] of <striped 4 over 8>[%n] extent %n to %n segments (%p, %p) receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+func.func @start_c4(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{names the grid @cp, which does not exist}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @start_c4(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{needs a grid of one axis of 8 ranks, as its layout says, got: @cp}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2x4)
+
+func.func @start_c4(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{needs a grid of one axis of 8 ranks, as its layout says, got: @cp}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+// expected-note @below {{the grid is declared here}}
+shard.grid @cp(shape = ?)
+
+func.func @start_c4(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{needs a grid whose shape is known, got: @cp with a dynamic axis}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @channel_c1(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{a channel's number must not be negative, got: -1}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, -1>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @syntax(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{failed to parse Ring_ChannelAttr parameter 'grid'}}
+  // expected-error @below {{invalid kind of attribute specified}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@a::@b, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @syntax(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
+  // expected-error @below {{expected valid keyword}}
+  %t = ring.start %k dims [1] of <3 over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp, 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+// The generic form.
+shard.grid @cp(shape = 8)
+
+func.func @generic(%k: tensor<1x256x2x64xf32>, %n: index) {
+  // expected-error @below {{operand segment 6 must have one operand, got: 0}}
+  %t = "ring.start"(%k, %n, %n, %n, %n) <{
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1, 0, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
+      : (tensor<1x256x2x64xf32>, index, index, index, index) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @generic(%k: tensor<1x256x2x64xf32>, %n: index) {
+  // expected-error @below {{operand segment 1 must have one operand, got: 2}}
+  %t = "ring.start"(%k, %n, %n, %n, %n, %n) <{
+      operandSegmentSizes = array<i32: 1, 2, 1, 1, 0, 0, 1, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
+      : (tensor<1x256x2x64xf32>, index, index, index, index, index) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @generic(%k: tensor<1x256x2x64xf32>, %n: index) {
+  // expected-error @below {{operand #0 must be index, but got}}
+  %t = "ring.start"(%k, %n, %n, %n, %n, %n) <{
+      operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 1, 1, 1>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
+      : (tensor<1x256x2x64xf32>, index, index, index, index, index) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @generic(%k: tensor<1x256x2x64xf32>, %n: index) {
+  // expected-error @below {{needs at least one tensor and a dimension of each, got: 0 and 0}}
+  %t = "ring.start"(%n, %n, %n, %n, %n) <{
+      operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 1, 1, 0>, dims = array<i64>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
+      : (index, index, index, index, index) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @generic(%k: tensor<1x256x2x64xf32>, %n: index) {
+  // expected-error @below {{Invalid attribute `dims` in property conversion: array<i32: 1>}}
+  %t = "ring.start"(%k, %n, %n, %n, %n, %n) <{
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1, 1, 0>, dims = array<i32: 1>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
+      : (tensor<1x256x2x64xf32>, index, index, index, index, index) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+func.func @generic(%k: tensor<1x256x2x64xf32>, %n: index) {
+  // expected-error @below {{requires attribute 'channel'}}
+  %t = "ring.start"(%k, %n, %n, %n, %n, %n) <{
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1, 1, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>}>
+      : (tensor<1x256x2x64xf32>, index, index, index, index, index) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
+func.func @wait_c1(%t: !ring.token<tensor<4xf32>>) {
+  // expected-error @below {{must give what its token names, '!ring.token<tensor<4xf32>>', got: 'tensor<5xf32>'}}
+  %0 = "ring.wait"(%t) : (!ring.token<tensor<4xf32>>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @wait_c1(%t: !ring.token<tensor<4xf32>>) {
+  // expected-error @below {{must give what its token names, '!ring.token<tensor<4xf32>>', got: }}
+  "ring.wait"(%t) : (!ring.token<tensor<4xf32>>) -> ()
+  return
+}
+
+// -----
+
+func.func @wait_c1(%t: !ring.token<i32>) {
+  // expected-error @below {{result #0 must be variadic of ranked tensor of any type values, but got 'i32'}}
+  %0 = ring.wait %t : !ring.token<i32>
+  return
+}
+
+// -----
+
+func.func @syntax(%t: !ring.token<tensor<4xf32>>) {
+  // expected-error @below {{operation defines 1 results but was provided 2 to bind}}
+  %0:2 = ring.wait %t : !ring.token<tensor<4xf32>>
+  return
+}
+
+// -----
+
+func.func @syntax(%t: i32) {
+  // expected-error @below {{invalid kind of type specified: expected ring.token, but found 'i32'}}
+  %0 = ring.wait %t : i32
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
+  // expected-error @below {{input and output must have one rank and element type, got: 'tensor<1x128x8x64xf32>' and 'tensor<1x512x2xf32>'}}
+  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
+      : tensor<1x128x8x64xf32> -> tensor<1x512x2xf32>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
+  // expected-error @below {{input and output must have one rank and element type, got: 'tensor<1x128x8x64xf32>' and 'tensor<1x512x2x64xf16>'}}
+  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
+      : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf16>
+  return
+}
+
+// -----
+
+// Shapes that do not follow from each other.
+shard.grid @cp(shape = 4)
+
+func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
+  // expected-error @below {{input and output must be shards of one shape, got: }}
+  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
+      : tensor<1x128x8x64xf32> -> tensor<1x511x2x64xf32>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
+  // expected-error @below {{input and output must be shards of one shape, got: }}
+  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
+      : tensor<1x128x8x64xf32> -> tensor<1x512x3x64xf32>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
+  // expected-error @below {{input and output must be shards of one shape, got: }}
+  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
+      : tensor<1x128x8x64xf32> -> tensor<2x512x2x64xf32>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @exchange_c1(%x: tensor<1x127x8x64xf32>, %r: index) {
+  // expected-error @below {{input and output must be shards of one shape, got: }}
+  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
+      : tensor<1x127x8x64xf32> -> tensor<1x512x2x64xf32>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @exchange_c1(%x: tensor<1x128x7x64xf32>, %r: index) {
+  // expected-error @below {{input and output must be shards of one shape, got: }}
+  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
+      : tensor<1x128x7x64xf32> -> tensor<1x512x2x64xf32>
+  return
+}
+
+// -----
+
+// Ranks hold different numbers of 9.
+shard.grid @cp(shape = 4)
+
+func.func @exchange_c1(%x: tensor<1x128x9x64xf32>, %r: index) {
+  // expected-error @below {{input and output must be shards of one shape, got: }}
+  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 9> channel <@cp, 0>
+      : tensor<1x128x9x64xf32> -> tensor<1x512x2x64xf32>
+  return
+}
+
+// -----
+
+// One dimension, two extents.
+shard.grid @cp(shape = 4)
+
+func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
+  // expected-error @below {{input and output must be shards of one shape, got: }}
+  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<striped over 4>, dim 1 extent 511> channel <@cp, 0>
+      : tensor<1x128x8x64xf32> -> tensor<1x?x8x64xf32>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @exchange_c2(%x: tensor<1x128x8x64xf32>, %r: index) {
+  // expected-error @below {{names dimension 4 of 'tensor<1x128x8x64xf32>'}}
+  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 4 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
+      : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @exchange_c2(%x: tensor<1x128x8x64xf32>, %r: index) {
+  // expected-error @below {{needs known extents, got: #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent ?>}}
+  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent ?> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
+      : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @exchange_c2(%x: tensor<1x128x8x64xf32>, %r: index) {
+  // expected-error @below {{needs a grid of one axis of 8 ranks, as its layout says, got: @cp}}
+  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 8>, dim 2 extent 8> channel <@cp, 0>
+      : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
+  return
+}
+
+// -----
+
+func.func @exchange_c2(%x: tensor<1x128x8x64xf32>, %r: index) {
+  // expected-error @below {{names the grid @cp, which does not exist}}
+  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
+      : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @exchange_c2(%x: tensor<f32>, %r: index) {
+  // expected-error @below {{names dimension 0 of 'tensor<f32>'}}
+  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 0 extent 512> to #ring.shard<#ring.layout<zigzag over 4>, dim 0 extent 512> channel <@cp, 0>
+      : tensor<f32> -> tensor<f32>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @syntax(%x: tensor<1x128x8x64xf32>, %r: index) {
+  // expected-error @below {{expected attribute value}}
+  %y = ring.exchange %x at %r from <#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
+      : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @syntax(%x: tensor<1x128x8x64xf32>, %r: index) {
+  // expected-error @below {{invalid kind of attribute specified}}
+  %y = ring.exchange %x at %r from #ring.layout<zigzag over 4> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
+      : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
+  return
+}
