@@ -115,9 +115,7 @@ static void printNamesOrRegion(OpAsmPrinter &printer, RegionRole kind,
                                ArrayAttr names, Region &region,
                                OperandRange captures) {
   if (!region.empty()) {
-    printer.printNewline();
-    printer << "    ";
-    printRegion(printer, kind, region, captures);
+    printClauseRegion(printer, kind, region, captures);
   } else if (names) {
     printer << ' ' << stringify(kind) << ' ' << (names.size() == 1 ? "" : "[");
     llvm::interleaveComma(names, printer,
@@ -135,9 +133,7 @@ void AttentionOp::print(OpAsmPrinter &printer) {
   printNamesOrRegion(printer, RegionRole::Score, getScoreNamesAttr(),
                      getScore(), getScoreCaptures());
   if (!getBounds().empty()) {
-    printer.printNewline();
-    printer << "    ";
-    printRegion(printer, RegionRole::Bounds, getBounds(), {});
+    printClauseRegion(printer, RegionRole::Bounds, getBounds(), {});
   }
   if (getScaleAttr()) {
     printer << " scale ";

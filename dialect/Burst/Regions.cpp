@@ -187,6 +187,16 @@ void burst::printRegion(OpAsmPrinter &printer, RegionRole kind, Region &region,
   printer.printRegion(region, /*printEntryBlockArgs=*/false);
 }
 
+void burst::printClauseRegion(OpAsmPrinter &printer, RegionRole kind,
+                              Region &region, ValueRange captures) {
+  printer.increaseIndent();
+  printer.increaseIndent();
+  printer.printNewline();
+  printRegion(printer, kind, region, captures);
+  printer.decreaseIndent();
+  printer.decreaseIndent();
+}
+
 /// One region argument with what stands behind it.
 static ParseResult
 parseRegionArgument(OpAsmParser &parser, RegionRole kind,

@@ -81,6 +81,10 @@ llvm::LogicalResult verifyRegion(mlir::Operation *op, RegionRole kind,
 void printRegion(mlir::OpAsmPrinter &printer, RegionRole kind,
                  mlir::Region &region, mlir::ValueRange captures);
 
+/// The same on a line of its own, indented as a clause of its op.
+void printClauseRegion(mlir::OpAsmPrinter &printer, RegionRole kind,
+                       mlir::Region &region, mlir::ValueRange captures);
+
 /// Parses what `printRegion` prints, behind the opening parenthesis. The state
 /// type is not known yet where types come last, so score regions print theirs.
 mlir::ParseResult parseRegion(

@@ -71,7 +71,7 @@ std::vector<int64_t> Deal::positions(int64_t owner, int64_t extent) const {
 }
 
 bool Deal::isEven(int64_t extent) const {
-  return extent % (order == Order::Striped ? parts * block
-                                           : parts * numSegments()) ==
-         0;
+  if (order != Order::Striped)
+    return extent % (parts * numSegments()) == 0;
+  return parts == 1 || extent % (parts * block) == 0;
 }

@@ -295,10 +295,8 @@ void AttendOp::print(OpAsmPrinter &printer) {
   printer.printAttributeWithoutType(getScaleAttr());
   auto printOptionalRegion = [&](RegionRole kind, Region &region,
                                  ValueRange captures) {
-    if (region.empty())
-      return;
-    newline();
-    printRegion(printer, kind, region, captures);
+    if (!region.empty())
+      printClauseRegion(printer, kind, region, captures);
   };
   printOptionalRegion(RegionRole::Mask, getMask(), getMaskCaptures());
   printOptionalRegion(RegionRole::Score, getScore(), getScoreCaptures());

@@ -147,6 +147,11 @@ bool HeadAttention::scores(const Attend::Slice &slice, int64_t x, int64_t i,
   return true;
 }
 
+/// What is not a number shows: it must not pass for a key that is masked.
+static double larger(double a, double b) {
+  return std::isnan(b) || b > a ? b : a;
+}
+
 /// The recurrence of the online softmax, for one row.
 void HeadAttention::absorb(const Attend::Slice &slice, int64_t x,
                            int64_t column0, int64_t count) {
@@ -158,7 +163,7 @@ void HeadAttention::absorb(const Attend::Slice &slice, int64_t x,
   double *o = row(*state.o, b, x, h);
   double reference = m;
   for (int64_t y = 0; y < count; ++y)
-    reference = std::max(reference, s[y]);
+    reference = larger(reference, s[y]);
   if (reference == minusInfinity)
     return; // Nothing was attended yet, and nothing is now.
   double factor = std::exp(m - reference);
@@ -277,7 +282,7 @@ bool Interpreter::merge(State &into, const State &from, std::string &) {
   for (int64_t at = 0; at < into.m->size(); ++at) {
     double &m = into.m->floats[at];
     double other = from.m->floats[at];
-    double reference = std::max(m, other);
+    double reference = larger(m, other);
     if (reference == minusInfinity)
       continue;
     double a1 = std::exp(m - reference), a2 = std::exp(other - reference);
@@ -341,11 +346,18 @@ static std::vector<int64_t> maskedPositions(const Transfer &transfer,
   return result;
 }
 
+/// Data that nobody may read.
+static void poison(Tensor &tensor) {
+  if (isa<FloatType>(tensor.element))
+    tensor.floats.assign(tensor.size(), std::nan(""));
+  else
+    tensor.ints.assign(tensor.size(), std::numeric_limits<int64_t>::min());
+}
+
 void Interpreter::deliver(const Transfer &from, Transfer &to, size_t index) {
   const Tensor &source = *from.tensors[index];
   Tensor &target = *to.received[index];
-  // What is not sent is poison.
-  target.floats.assign(target.size(), std::nan(""));
+  poison(target); // What is not sent stays so.
   ring::StartOp op = to.start;
   copyPositions(source, maskedPositions(from, from.owner, from.sendMask),
                 target, maskedPositions(to, to.receivedOwner, to.receiveMask),
@@ -357,8 +369,8 @@ void Interpreter::exchange(const Transfer &source, Transfer &target) {
   auto op = cast<ring::ExchangeOp>(source.op);
   const Tensor &in = *source.tensors[0];
   Tensor &out = *target.received[0];
-  if (out.floats.empty())
-    out.floats.assign(out.size(), std::nan(""));
+  if (!out.hasData())
+    poison(out);
   ring::ShardAttr from = op.getSource(), to = op.getTarget();
   auto held =
       from.getLayout().getDeal().positions(source.rank, from.getExtent());
@@ -379,7 +391,7 @@ void Interpreter::exchange(const Transfer &source, Transfer &target) {
   auto shape = in.shape;
   shape[to.getDim()] = wanted.size();
   Tensor part(shape, in.element);
-  part.floats.assign(part.size(), 0.0);
+  poison(part);
   std::vector<int64_t> dense(wanted.size());
   std::iota(dense.begin(), dense.end(), 0);
   copyPositions(in, wanted, part, dense, to.getDim());

@@ -781,10 +781,11 @@ static bool exchangeAlone(Schedule &s) {
 static bool exchangeApart(Schedule &s) {
   Emit e = Emit::atTop(s);
   scf::IfOp branch = e.branchOnRank(0);
-  for (auto [argument, block] :
-       llvm::enumerate(ArrayRef{branch.thenBlock(), branch.elseBlock()})) {
+  unsigned argument = 0;
+  for (Block *block : {branch.thenBlock(), branch.elseBlock()}) {
     Emit inner(s, block->getTerminator());
     inner.exchange(s.program.getArgument(argument), shardOf(s, argument));
+    ++argument;
   }
   return true;
 }

@@ -16,12 +16,13 @@ namespace {
 
 struct Mask {
   const char *text; ///< as in the IR
+  /// Null: nothing is dropped, not even what ranks without queries pass on.
   bool (*keeps)(int64_t i, int64_t j, int64_t sq, int64_t sk);
 };
 
 constexpr Mask masks[] = {
-    {"", [](int64_t, int64_t, int64_t, int64_t) { return true; }},
-    {"full", [](int64_t, int64_t, int64_t, int64_t) { return true; }},
+    {"", nullptr},
+    {"full", nullptr},
     {"causal",
      [](int64_t i, int64_t j, int64_t sq, int64_t sk) {
        return j <= i + sk - sq;
@@ -42,7 +43,7 @@ constexpr Mask masks[] = {
      [](int64_t i, int64_t j, int64_t sq, int64_t sk) {
        return j < 7 || j <= i + sk - sq;
      }},
-    // Nothing is kept at all.
+    // One key for each query.
     {"[window<left = 0>, window<right = 0>, causal, prefix<0>]",
      [](int64_t i, int64_t j, int64_t sq, int64_t sk) {
        return j == i + sk - sq;
@@ -79,7 +80,9 @@ Count countIn(const Problem &problem, const Mask &mask, bool goesBack) {
   for (int64_t j = 0; j < problem.keys; ++j) {
     Place key = locate(problem.order, parts, j, problem.keys);
     ++size[key.owner][key.segment];
-    for (int64_t i = 0; i < problem.queries; ++i) {
+    if (!mask.keeps)
+      reach[key.owner][key.segment] = parts - 1;
+    for (int64_t i = 0; mask.keeps && i < problem.queries; ++i) {
       if (!mask.keeps(i, j, problem.queries, problem.keys))
         continue;
       int64_t rank =
