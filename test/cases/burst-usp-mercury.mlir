@@ -11,19 +11,19 @@
 // RUN: %{run} c13_four
 // RUN: %{run} c13_eight
 // RUN: %{run} c13_grouped
-// RUN: sed s/RANKS/1/ %s | burst-run - --check --entry c55
-// RUN: sed s/RANKS/2/ %s | burst-run - --check --entry c55
-// RUN: sed s/RANKS/3/ %s | burst-run - --check --entry c55
-// RUN: sed s/RANKS/4/ %s | burst-run - --check --entry c55
-// RUN: sed s/RANKS/5/ %s | burst-run - --check --entry c55
-// RUN: sed s/RANKS/6/ %s | burst-run - --check --entry c55
-// RUN: sed s/RANKS/7/ %s | burst-run - --check --entry c55
-// RUN: sed s/RANKS/8/ %s | burst-run - --check --entry c55
+// RUN: sed 's/any(shape = 8)/any(shape = 1)/' %s | burst-run - --check --entry c55
+// RUN: sed 's/any(shape = 8)/any(shape = 2)/' %s | burst-run - --check --entry c55
+// RUN: sed 's/any(shape = 8)/any(shape = 3)/' %s | burst-run - --check --entry c55
+// RUN: sed 's/any(shape = 8)/any(shape = 4)/' %s | burst-run - --check --entry c55
+// RUN: sed 's/any(shape = 8)/any(shape = 5)/' %s | burst-run - --check --entry c55
+// RUN: sed 's/any(shape = 8)/any(shape = 6)/' %s | burst-run - --check --entry c55
+// RUN: sed 's/any(shape = 8)/any(shape = 7)/' %s | burst-run - --check --entry c55
+// RUN: sed 's/any(shape = 8)/any(shape = 8)/' %s | burst-run - --check --entry c55
 // RUN: %{run} c56
 
 shard.grid @four(shape = 4)
 shard.grid @eight(shape = 8)
-shard.grid @any(shape = RANKS)
+shard.grid @any(shape = 8)
 
 // C10: striped, fp16; there a double ring of 2 x 4.
 !t10 = tensor<2x128x4x16xf16>
