@@ -5,7 +5,7 @@
 
 #include "llvm/Support/FormatVariadic.h"
 
-#include <set>
+#include <map>
 
 using namespace mlir;
 using namespace burst;
@@ -99,20 +99,33 @@ PairClass Classifier::compute(const Attend &attend, int64_t owner, int64_t a,
 
 namespace {
 
-/// What a state has absorbed.
-struct Account : Tensor {
+/// The attention that an attend is a part of, for the queries of one rank.
+struct Question {
+  Attend attend; ///< without tensors but the query
+  int query, key, value;
+};
+
+/// A part of a state, and of which: states are numbered from 1.
+struct Part : Tensor {
   using Tensor::Tensor;
+  char name = 0; ///< o, m or l
+  int64_t state = 0;
+};
+
+/// The part o, with what the state has absorbed.
+struct Account : Part {
+  using Part::Part;
   /// Per owner, query segment and key segment, how often it was absorbed.
   std::vector<uint8_t> absorbed;
-  /// The first attend, and whose slices it took: all others must agree.
-  std::optional<Attend> first;
-  int keyArgument = -1, valueArgument = -1;
+  /// What the first attend asked: all others must agree.
+  std::optional<Question> question;
 };
 
 class Auditor : public Bookkeeper {
 public:
-  Auditor(int64_t parts, const ProofOptions &options, Proof &proof)
-      : parts(parts), options(options), proof(proof) {}
+  Auditor(func::FuncOp program, int64_t parts, const ProofOptions &options,
+          Proof &proof)
+      : program(program), parts(parts), options(options), proof(proof) {}
 
   State init(ring::InitOp op, const Tensor &query) override;
   bool attend(Attend &attend, State &result, std::string &message) override;
@@ -122,22 +135,32 @@ public:
   bool start(const Transfer &transfer, int64_t slices,
              std::string &message) override;
 
-  bool isFinal(const TensorRef &tensor) const {
-    return finals.count(tensor) != 0;
-  }
+  /// Every rank returns its part of one attention. Else the rank that does not.
+  std::optional<int64_t>
+  checkResults(const std::vector<std::vector<TensorRef>> &results,
+               std::string &message);
 
 private:
   std::string checkQuery(const Attend &attend);
   std::string checkSlice(const Attend &attend, size_t index);
   std::string absorb(const Attend &attend, size_t index, Account &account);
   std::string checkComplete(const Account &account);
+  std::string checkResult(int64_t rank, unsigned index,
+                          const TensorRef &result, const TensorRef &first);
+  void renumber(State &state);
 
+  func::FuncOp program;
   int64_t parts;
   const ProofOptions &options;
   Proof &proof;
   Classifier classifier;
+  int64_t numStates = 0;
+  struct Final {
+    Question question;
+    int64_t dim; ///< of the queries
+  };
   /// Weak, for results that nobody returns take no memory.
-  std::set<std::weak_ptr<Tensor>, std::owner_less<std::weak_ptr<Tensor>>>
+  std::map<std::weak_ptr<Tensor>, Final, std::owner_less<std::weak_ptr<Tensor>>>
       finals;
 };
 
@@ -148,14 +171,81 @@ std::string format(const char *text, Args &&...args) {
 
 } // namespace
 
+static std::string describe(const Sharding &sharding) {
+  std::string order(stringifyOrder(sharding.deal.order));
+  if (sharding.deal.order == Order::Striped)
+    order += " " + std::to_string(sharding.deal.block);
+  return format("dimension {0} of {1} positions, {2} over {3}", sharding.dim,
+                sharding.extent, order, sharding.deal.parts);
+}
+
+//===----------------------------------------------------------------------===//
+// States
+//===----------------------------------------------------------------------===//
+
+/// Puts a part in the place of a tensor, in memory as well.
+template <typename T>
+static void makePart(TensorRef &tensor, char name) {
+  auto shape = tensor->shape;
+  Type element = tensor->element;
+  GaugeRef gauge = tensor->getGauge();
+  tensor.reset();
+  auto part = std::make_shared<T>(shape, element, gauge);
+  part->name = name;
+  tensor = std::move(part);
+}
+
+/// A new state has its parts for itself: values never change, and others may
+/// still use those of the state before it.
+void Auditor::renumber(State &state) {
+  ++numStates;
+  for (auto [part, name] : {std::pair(&state.m, 'm'), {&state.l, 'l'}}) {
+    if (part->use_count() > 1)
+      makePart<Part>(*part, name);
+    static_cast<Part &>(**part).state = numStates;
+  }
+  static_cast<Account &>(*state.o).state = numStates;
+}
+
 State Auditor::init(ring::InitOp op, const Tensor &query) {
   State state = makeState(op, query);
-  auto shape = state.o->shape;
-  state.o.reset(); // so that the account takes its place in memory
-  state.o =
-      std::make_shared<Account>(shape, state.m->element, query.getGauge());
+  makePart<Account>(state.o, 'o');
+  makePart<Part>(state.m, 'm');
+  makePart<Part>(state.l, 'l');
+  renumber(state);
   return state;
 }
+
+/// The account of a state that is about to change.
+static Account &ownAccount(State &state) {
+  auto &old = static_cast<Account &>(*state.o);
+  if (state.o.use_count() == 1)
+    return old;
+  TensorRef shared = state.o;
+  makePart<Account>(state.o, 'o');
+  auto &account = static_cast<Account &>(*state.o);
+  account.absorbed = old.absorbed;
+  account.question = old.question;
+  return account;
+}
+
+/// o, m and l belong together.
+static std::string checkState(const State &state) {
+  const auto *o = dynamic_cast<const Account *>(state.o.get());
+  const auto *m = dynamic_cast<const Part *>(state.m.get());
+  const auto *l = dynamic_cast<const Part *>(state.l.get());
+  if (!o || !m || !l)
+    return "takes a state that ring.init did not make";
+  if (m->name != 'm' || l->name != 'l')
+    return "takes m and l for each other";
+  if (o->state == 0 || o->state != m->state || o->state != l->state)
+    return "takes o, m and l of different states";
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Attends
+//===----------------------------------------------------------------------===//
 
 std::string Auditor::checkQuery(const Attend &attend) {
   const Tensor &query = *attend.query;
@@ -170,6 +260,11 @@ std::string Auditor::checkQuery(const Attend &attend) {
                                                      attend.queryExtent);
   if (query.shape[1] != rows)
     return format("has {0} queries, its layout says {1}", query.shape[1], rows);
+  Sharding wanted{op.getQueryLayout().getDeal(), 1, attend.queryExtent};
+  if (query.sharding != wanted)
+    return format("takes queries that are dealt as {0} as if they were dealt "
+                  "as {1}",
+                  describe(query.sharding), describe(wanted));
   return "";
 }
 
@@ -189,27 +284,47 @@ std::string Auditor::checkSlice(const Attend &attend, size_t index) {
     if (tensor->shape[1] != count)
       return format("has {0} {1}, its layout says {2}", tensor->shape[1], what,
                     count);
+    Sharding wanted{deal, 1, attend.keyExtent};
+    if (tensor->sharding != wanted)
+      return format("takes {0} that are dealt as {1} as if they were dealt as "
+                    "{2}",
+                    what, describe(tensor->sharding), describe(wanted));
   }
   return "";
 }
 
+/// One table, or two of the same content: each rank makes its own.
+static bool sameTable(const TensorRef &a, const TensorRef &b) {
+  if (!a || !b || a == b)
+    return a == b;
+  return a->shape == b->shape && a->element == b->element && a->hasData() &&
+         a->ints == b->ints && a->floats == b->floats;
+}
+
 static bool sameArguments(ArrayRef<Argument> a, ArrayRef<Argument> b) {
   return llvm::equal(a, b, [](const Argument &x, const Argument &y) {
-    return x.scalar.i == y.scalar.i && x.table == y.table;
+    return x.scalar.i == y.scalar.i && sameTable(x.table, y.table);
   });
 }
 
-/// Two attends ask for the same attention.
-static std::string checkSame(const Attend &first, const Attend &attend) {
-  ring::AttendOp a = first.op, b = attend.op;
-  if (first.query->argument != attend.query->argument)
-    return "attends with another query than the state before it";
-  if (first.queryExtent != attend.queryExtent ||
-      first.keyExtent != attend.keyExtent)
-    return "has other extents than the state before it";
-  if (!sameArguments(first.maskCaptures, attend.maskCaptures) ||
-      !sameArguments(first.scoreCaptures, attend.scoreCaptures))
-    return "captures other values than the state before it";
+static Question ask(const Attend &attend) {
+  Question question{attend, attend.query->argument,
+                    attend.slices.front().key->argument,
+                    attend.slices.front().value->argument};
+  // It is kept for what it names; its slices must not live on.
+  question.attend.slices.clear();
+  question.attend.state = State();
+  return question;
+}
+
+/// In what two attends, whatever their tensors, ask for another attention.
+static std::string difference(const Attend &x, const Attend &y) {
+  ring::AttendOp a = x.op, b = y.op;
+  if (x.queryExtent != y.queryExtent || x.keyExtent != y.keyExtent)
+    return "has other extents";
+  if (!sameArguments(x.maskCaptures, y.maskCaptures) ||
+      !sameArguments(x.scoreCaptures, y.scoreCaptures))
+    return "captures other values";
   if (a == b)
     return "";
   auto same = [](Region &x, Region &y) {
@@ -220,17 +335,31 @@ static std::string checkSame(const Attend &first, const Attend &attend) {
       a.getQueryLayout() != b.getQueryLayout() ||
       !same(a.getMask(), b.getMask()) || !same(a.getScore(), b.getScore()) ||
       !same(a.getBounds(), b.getBounds()))
-    return "has another mask, score, scale or layout than the state before it";
+    return "has another mask, score, scale or layout";
   return "";
 }
 
-/// All attends of one state compute one attention.
-static std::string checkSame(const Account &account, const Attend &attend) {
+static std::string difference(const Question &a, const Question &b) {
+  if (a.key != b.key || a.value != b.value)
+    return "attends slices of other tensors";
+  if (a.query != b.query)
+    return "attends with another query";
+  return difference(a.attend, b.attend);
+}
+
+/// All attends of one state compute one attention, for one rank's queries.
+static std::string checkAgrees(const Question &question, const Attend &attend) {
+  std::string found = difference(question.attend, attend);
+  if (attend.query->argument != question.query)
+    found = "attends with another query";
   for (const Attend::Slice &slice : attend.slices)
-    if (slice.key->argument != account.keyArgument ||
-        slice.value->argument != account.valueArgument)
-      return "attends slices of other tensors than the state before it";
-  return checkSame(*account.first, attend);
+    if (slice.key->argument != question.key ||
+        slice.value->argument != question.value)
+      found = "attends slices of other tensors";
+  if (int64_t owner = question.attend.queryOwner; owner != attend.queryOwner)
+    found = format("attends with the queries of rank {0}, not of {1},",
+                   attend.queryOwner, owner);
+  return found.empty() ? "" : found + " than the state before it";
 }
 
 std::string Auditor::absorb(const Attend &attend, size_t index,
@@ -274,81 +403,61 @@ bool Auditor::attend(Attend &attend, State &result, std::string &message) {
   for (size_t index = 0; index < attend.slices.size() && message.empty();
        ++index)
     message = checkSlice(attend, index);
+  if (message.empty())
+    message = checkState(attend.state);
   if (!message.empty())
     return false;
-  auto old = std::dynamic_pointer_cast<Account>(attend.state.o);
-  if (!old) {
-    message = "merges into a state that ring.init did not make";
-    return false;
+  result = std::move(attend.state);
+  Account &account = ownAccount(result);
+  renumber(result);
+  if (!account.question) {
+    account.question = ask(attend);
+    account.absorbed.resize(parts * op.getQueryLayout().getNumSegments() *
+                            op.getKeyLayout().getNumSegments());
   }
-  if (old->first)
-    message = checkSame(*old, attend);
-  if (!message.empty())
-    return false;
-  // Values never change: a state that others still use is copied.
-  result = attend.state;
-  auto account = old;
-  attend.state = State();
-  if (old.use_count() > 3) { // old, account and result.o
-    account =
-        std::make_shared<Account>(old->shape, old->element, old->getGauge());
-    account->absorbed = old->absorbed;
-    account->first = old->first;
-    account->keyArgument = old->keyArgument;
-    account->valueArgument = old->valueArgument;
-    result.o = account;
-  }
-  for (TensorRef *part : {&result.m, &result.l})
-    if (part->use_count() > 1)
-      *part = std::make_shared<Tensor>((*part)->shape, (*part)->element,
-                                       (*part)->getGauge());
-  if (!account->first) {
-    account->absorbed.resize(parts * op.getQueryLayout().getNumSegments() *
-                             op.getKeyLayout().getNumSegments());
-    account->first = attend;
-    account->keyArgument = attend.slices.front().key->argument;
-    account->valueArgument = attend.slices.front().value->argument;
-    // It is kept for what it names; its slices must not live on.
-    account->first->slices.clear();
-  }
+  message = checkAgrees(*account.question, attend);
   for (size_t index = 0; index < attend.slices.size() && message.empty();
        ++index)
-    message = absorb(attend, index, *account);
+    message = absorb(attend, index, account);
   return message.empty();
 }
 
 bool Auditor::merge(State &into, const State &from, std::string &message) {
-  auto a = std::dynamic_pointer_cast<Account>(into.o);
-  auto b = std::dynamic_pointer_cast<Account>(from.o);
-  if (!a || !b) {
-    message = "merges a state that ring.init did not make";
+  message = checkState(into);
+  if (message.empty())
+    message = checkState(from);
+  if (!message.empty())
     return false;
-  }
-  if (!b->first)
+  Account &account = ownAccount(into);
+  renumber(into);
+  const auto &other = static_cast<const Account &>(*from.o);
+  if (!other.question)
     return true;
-  auto merged = std::make_shared<Account>(a->shape, a->element, a->getGauge());
-  merged->first = b->first;
-  merged->keyArgument = b->keyArgument;
-  merged->valueArgument = b->valueArgument;
-  merged->absorbed = b->absorbed;
-  if (a->first) {
-    message = checkSame(*a->first, *b->first);
-    if (a->keyArgument != b->keyArgument ||
-        a->valueArgument != b->valueArgument)
-      message = "merges states that attended slices of different tensors";
-    for (auto [x, y] : llvm::zip_equal(merged->absorbed, a->absorbed)) {
-      if (x != 0 && y != 0)
-        message = "merges states that have absorbed the same pair";
-      x += y;
-    }
+  if (!account.question) {
+    account.question = other.question;
+    account.absorbed = other.absorbed;
+    return true;
   }
-  into.o = merged;
+  int64_t a = account.question->attend.queryOwner,
+          b = other.question->attend.queryOwner;
+  if (a != b)
+    message = format("merges states of the queries of ranks {0} and {1}", a, b);
+  else if (std::string found = difference(*account.question, *other.question);
+           !found.empty())
+    message = "merges a state that " + found + " than the other";
+  if (!message.empty())
+    return false;
+  for (auto [x, y] : llvm::zip_equal(account.absorbed, other.absorbed)) {
+    if (x != 0 && y != 0)
+      message = "merges states that have absorbed the same pair";
+    x += y;
+  }
   return message.empty();
 }
 
 /// Every pair that the mask does not rule out has been absorbed.
 std::string Auditor::checkComplete(const Account &account) {
-  const Attend &first = *account.first;
+  const Attend &first = account.question->attend;
   ring::AttendOp op = first.op;
   int64_t numA = op.getQueryLayout().getNumSegments();
   int64_t numB = op.getKeyLayout().getNumSegments();
@@ -370,32 +479,59 @@ std::string Auditor::checkComplete(const Account &account) {
 
 bool Auditor::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
                        TensorRef &lse, std::string &message) {
-  auto account = std::dynamic_pointer_cast<Account>(state.o);
-  if (!account || !account->first)
-    message = "ends a state that has attended nothing";
-  else
-    message = checkComplete(*account);
+  message = checkState(state);
   if (!message.empty())
     return false;
-  account.reset();
+  const auto &account = static_cast<const Account &>(*state.o);
+  if (!account.question)
+    message = "ends a state that has attended nothing";
+  else
+    message = checkComplete(account);
+  if (!message.empty())
+    return false;
+  Question question = *account.question;
+  question.attend.query.reset();
   if (!Bookkeeper::finalize(op, state, out, lse, message))
     return false;
-  finals.insert({out, lse});
+  for (auto [tensor, dim] : {std::pair(out, 1), {lse, 2}}) {
+    if (auto part = std::dynamic_pointer_cast<Part>(tensor))
+      part->state = 0; // A part of a state no longer.
+    finals[tensor] = {question, dim};
+  }
   return true;
 }
 
+//===----------------------------------------------------------------------===//
+// Transfers and results
+//===----------------------------------------------------------------------===//
+
 bool Auditor::start(const Transfer &transfer, int64_t slices,
                     std::string &message) {
-  for (const TensorRef &tensor : transfer.tensors) {
+  ring::StartOp start = transfer.start;
+  const char *verb = start ? "sends" : "exchanges";
+  for (auto [index, tensor] : llvm::enumerate(transfer.tensors)) {
+    Sharding wanted;
+    if (start) {
+      wanted = {start.getLayout().getDeal(), start.getDims()[index],
+                transfer.extent};
+    } else {
+      ring::ShardAttr source =
+          cast<ring::ExchangeOp>(transfer.op).getSource();
+      wanted = {source.getLayout().getDeal(), source.getDim(),
+                source.getExtent()};
+    }
     if (tensor->argument < 0)
-      message = "sends a tensor that is no shard of an argument";
+      message = format("{0} a tensor that is no shard of an argument", verb);
     else if (tensor->owner != transfer.owner)
-      message = format("sends the shard of rank {0} as that of {1}",
+      message = format("{0} the shard of rank {1} as that of {2}", verb,
                        tensor->owner, transfer.owner);
+    else if (tensor->sharding != wanted)
+      message = format("{0} what is dealt as {1} as if it were dealt as {2}",
+                       verb, describe(tensor->sharding), describe(wanted));
     else if ((tensor->segments & transfer.sendMask) != transfer.sendMask)
-      message =
-          format("sends segments {0:x} of rank {1}, of which it has {2:x}",
-                 transfer.sendMask, transfer.owner, tensor->segments);
+      message = format("{0} segments {1:x} of rank {2}, of which it has {3:x}",
+                       verb, transfer.sendMask, transfer.owner,
+                       tensor->segments);
   }
   if (slices > options.maxSlices)
     message = format("receives a slice while {0} are still needed, and there "
@@ -404,24 +540,65 @@ bool Auditor::start(const Transfer &transfer, int64_t slices,
   return message.empty();
 }
 
+std::string Auditor::checkResult(int64_t rank, unsigned index,
+                                 const TensorRef &result,
+                                 const TensorRef &first) {
+  auto found = finals.find(result);
+  if (!result || found == finals.end())
+    return "what no ring.finalize has made";
+  const Question &question = found->second.question;
+  ring::AttendOp op = question.attend.op;
+  if (question.attend.queryOwner != rank)
+    return format("the attention of the queries of rank {0}",
+                  question.attend.queryOwner);
+  auto shard =
+      program.getResultAttrOfType<ring::ShardAttr>(index, ring::shardAttr);
+  if (!shard)
+    return "a shard, and has no 'ring.shard' there";
+  Sharding made{op.getQueryLayout().getDeal(), found->second.dim,
+                question.attend.queryExtent};
+  Sharding named{shard.getLayout().getDeal(), shard.getDim(),
+                 ShapedType::isDynamic(shard.getExtent()) ? made.extent
+                                                          : shard.getExtent()};
+  if (made != named)
+    return format("what is dealt as {0} as if it were dealt as {1}",
+                  describe(made), describe(named));
+  // Rank 0 has been checked before.
+  std::string other = difference(finals.find(first)->second.question, question);
+  if (!other.empty())
+    return "an attention that " + other + " than that of rank 0";
+  return "";
+}
+
+std::optional<int64_t>
+Auditor::checkResults(const std::vector<std::vector<TensorRef>> &results,
+                      std::string &message) {
+  for (auto [rank, ofRank] : llvm::enumerate(results))
+    for (auto [index, result] : llvm::enumerate(ofRank)) {
+      message = checkResult(rank, index, result, results.front()[index]);
+      if (message.empty())
+        continue;
+      message = format("returns as result {0} {1}", index, message);
+      return rank;
+    }
+  return std::nullopt;
+}
+
 std::optional<Counterexample> burst::prove(Simulation &simulation,
                                            ArrayRef<Argument> globals,
                                            const ProofOptions &options,
                                            Proof &proof) {
   simulation.reset();
-  Auditor auditor(simulation.numRanks(), options, proof);
+  func::FuncOp program = simulation.getFunction();
+  Auditor auditor(program, simulation.numRanks(), options, proof);
   if (!simulation.run(auditor,
                       shardGlobals(simulation, globals, ShardData::Omit)))
     return simulation.getCounterexample();
   proof.traffic = simulation.getTraffic();
-  for (auto [rank, results] : llvm::enumerate(simulation.getResults()))
-    for (auto [index, result] : llvm::enumerate(results))
-      if (!result || !auditor.isFinal(result))
-        return Counterexample{
-            static_cast<int64_t>(rank), 0,
-            simulation.getFunction().getBody().front().getTerminator(),
-            format("returns as result {0} what no ring.finalize has made",
-                   index)};
+  std::string message;
+  if (auto rank = auditor.checkResults(simulation.getResults(), message))
+    return Counterexample{*rank, 0,
+                          program.getBody().front().getTerminator(), message};
   return std::nullopt;
 }
 

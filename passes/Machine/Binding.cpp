@@ -206,6 +206,7 @@ static TensorRef makeShard(const Tensor &global, ring::ShardAttr shard,
   auto result = std::make_shared<Tensor>(shape, global.element, gauge);
   result->argument = argument;
   result->owner = rank;
+  result->sharding = {deal, shard.getDim(), extent};
   if (data == ShardData::Copy && global.hasData()) {
     allocateLike(*result, global);
     copyPositions(global, deal.positions(rank, extent), *result,

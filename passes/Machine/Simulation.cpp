@@ -72,6 +72,7 @@ private:
   bool advanceExchange(int64_t channel);
   void settle(int64_t rank, int64_t channel);
   bool checkEnd();
+  std::string describeRank(int64_t rank, int64_t channel);
   bool reportDeadlock();
 
   std::vector<std::unique_ptr<Rank>> ranks;
@@ -97,8 +98,10 @@ struct Simulation::Impl::Rank : Environment {
   Step runStart(ring::StartOp op, const ExternalCall &call);
   Step runWait(ring::WaitOp op, const ExternalCall &call);
   Step runExchange(ring::ExchangeOp op, const ExternalCall &call);
+  bool startExchange(ring::ExchangeOp op, const ExternalCall &call);
   bool post(std::shared_ptr<Transfer> transfer, int64_t channel);
   bool isRank(Operation *op, StringRef what, int64_t value);
+  bool isOnGrid(Operation *op, StringRef grid);
 
   Impl &impl;
   int64_t index;
@@ -126,13 +129,13 @@ Step Simulation::Impl::Rank::fail(Operation *op, const Twine &message) {
 Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
   Step step =
       TypeSwitch<Operation *, Step>(call.op)
-          .Case<shard::ProcessMultiIndexOp>([&](auto) {
+          .Case<shard::ProcessMultiIndexOp>([&](auto op) {
             call.frame.scalars[call.results[0].number].i = index;
-            return Step::Done;
+            return isOnGrid(op, op.getGrid()) ? Step::Done : Step::Failed;
           })
-          .Case<shard::GridShapeOp>([&](auto) {
+          .Case<shard::GridShapeOp>([&](auto op) {
             call.frame.scalars[call.results[0].number].i = impl.parts;
-            return Step::Done;
+            return isOnGrid(op, op.getGrid()) ? Step::Done : Step::Failed;
           })
           .Case<ring::SegmentOp>([&](auto op) { return runSegment(op, call); })
           .Case<ring::InitOp>([&](ring::InitOp op) {
@@ -205,6 +208,16 @@ bool Simulation::Impl::Rank::isRank(Operation *op, StringRef what,
     return true;
   fail(op, "names rank " + Twine(value) + " as " + what + ", of " +
                Twine(impl.parts) + " ranks");
+  return false;
+}
+
+/// Ranks, and channels between them, are those of the program's grid.
+bool Simulation::Impl::Rank::isOnGrid(Operation *op, StringRef grid) {
+  auto own = impl.function->getAttrOfType<FlatSymbolRefAttr>(ring::gridAttr);
+  if (grid == own.getValue())
+    return true;
+  fail(op, "names the grid @" + grid + ", the program runs on @" +
+               own.getValue());
   return false;
 }
 
@@ -306,16 +319,22 @@ Step Simulation::Impl::Rank::runFinalize(ring::FinalizeOp op,
 // Transfers
 //===----------------------------------------------------------------------===//
 
-/// The flagged segments that are not empty; all, where there are no flags.
-static uint64_t segmentMask(const ExternalCall &call, OperandRange flags,
-                            const Deal &deal, int64_t owner, int64_t extent) {
+/// The segments that are not empty.
+static uint64_t segmentMask(const Deal &deal, int64_t owner, int64_t extent) {
   uint64_t mask = 0;
-  for (int64_t s = 0; s < deal.numSegments(); ++s) {
-    bool flag =
-        flags.empty() || call.index(flags.getBeginOperandIndex() + s) != 0;
-    if (flag && deal.segment(owner, s, extent).count != 0)
+  for (int64_t s = 0; s < deal.numSegments(); ++s)
+    if (deal.segment(owner, s, extent).count != 0)
       mask |= uint64_t{1} << s;
-  }
+  return mask;
+}
+
+/// Those of them that are flagged; all, where there are no flags.
+static uint64_t flaggedMask(const ExternalCall &call, OperandRange flags,
+                            const Deal &deal, int64_t owner, int64_t extent) {
+  uint64_t mask = segmentMask(deal, owner, extent);
+  for (unsigned s = 0; s < flags.size(); ++s)
+    if (call.index(flags.getBeginOperandIndex() + s) == 0)
+      mask &= ~(uint64_t{1} << s);
   return mask;
 }
 
@@ -339,11 +358,13 @@ Step Simulation::Impl::Rank::runStart(ring::StartOp op,
       !isRank(op, "source", transfer->from) ||
       !isRank(op, "owner of what is received", transfer->receivedOwner))
     return Step::Failed;
+  if (!isOnGrid(op, op.getChannel().getGrid().getValue()))
+    return Step::Failed;
   Deal deal = op.getLayout().getDeal();
-  transfer->sendMask = segmentMask(call, op.getSendSegments(), deal,
+  transfer->sendMask = flaggedMask(call, op.getSendSegments(), deal,
                                    transfer->owner, transfer->extent);
   transfer->receiveMask =
-      segmentMask(call, op.getReceiveSegments(), deal, transfer->receivedOwner,
+      flaggedMask(call, op.getReceiveSegments(), deal, transfer->receivedOwner,
                   transfer->extent);
   std::shared_ptr<void> slice =
       transfer->receiveMask != 0 ? impl.holdSlice(index) : nullptr;
@@ -366,6 +387,7 @@ Step Simulation::Impl::Rank::runStart(ring::StartOp op,
     received->slice = slice;
     received->argument = tensor->argument;
     received->owner = transfer->receivedOwner;
+    received->sharding = {deal, op.getDims()[i], transfer->extent};
     received->segments = transfer->receiveMask;
     transfer->received.push_back(std::move(received));
     transfer->tensors.push_back(call.take<Tensor>(i));
@@ -412,42 +434,58 @@ Step Simulation::Impl::Rank::runWait(ring::WaitOp op,
 
 Step Simulation::Impl::Rank::runExchange(ring::ExchangeOp op,
                                          const ExternalCall &call) {
-  int64_t channel = op.getChannel().getIndex();
-  if (!exchange) {
-    exchange = std::make_shared<Transfer>();
-    exchange->op = op;
-    exchange->rank = index;
-    exchange->hop = hop;
-    if (call.index(1) != index)
-      return fail(op, "takes part as rank " + Twine(call.index(1)));
-    TensorRef input = call.peek<Tensor>(0);
-    ring::ShardAttr source = op.getSource(), target = op.getTarget();
-    int64_t held =
-        source.getLayout().getDeal().count(index, source.getExtent());
-    if (input->shape[source.getDim()] != held)
-      return fail(op, "gives a shard of " +
-                          Twine(input->shape[source.getDim()]) +
-                          " positions, its layout says " + Twine(held));
-    auto shape = input->shape;
-    shape[source.getDim()] = source.getExtent();
-    shape[target.getDim()] =
-        target.getLayout().getDeal().count(index, target.getExtent());
-    auto output =
-        std::make_shared<Tensor>(shape, input->element, impl.gauges[index]);
-    output->argument = input->argument;
-    output->owner = index;
-    exchange->received.push_back(std::move(output));
-    exchange->tensors.push_back(std::move(input));
-    ++impl.traffic[index].hops;
-    if (!post(exchange, channel))
-      return Step::Failed;
-  }
+  if (!exchange && !startExchange(op, call))
+    return Step::Failed;
   if (!exchange->isDone())
     return Step::Blocked;
   call.give(0, exchange->received.front());
   exchange.reset();
   ++hop;
   return Step::Done;
+}
+
+bool Simulation::Impl::Rank::startExchange(ring::ExchangeOp op,
+                                           const ExternalCall &call) {
+  auto refuse = [&](const Twine &message) {
+    fail(op, message);
+    return false;
+  };
+  if (!isOnGrid(op, op.getChannel().getGrid().getValue()))
+    return false;
+  if (call.index(1) != index)
+    return refuse("takes part as rank " + Twine(call.index(1)));
+  TensorRef input = call.peek<Tensor>(0);
+  ring::ShardAttr source = op.getSource(), target = op.getTarget();
+  Deal from = source.getLayout().getDeal(), to = target.getLayout().getDeal();
+  int64_t held = from.count(index, source.getExtent());
+  if (input->shape[source.getDim()] != held)
+    return refuse("gives a shard of " + Twine(input->shape[source.getDim()]) +
+                  " positions, its layout says " + Twine(held));
+  auto shape = input->shape;
+  shape[source.getDim()] = source.getExtent();
+  if (shape[target.getDim()] != target.getExtent())
+    return refuse("deals " + Twine(target.getExtent()) +
+                  " positions anew, there are " +
+                  Twine(shape[target.getDim()]));
+  shape[target.getDim()] = to.count(index, target.getExtent());
+  auto output =
+      std::make_shared<Tensor>(shape, input->element, impl.gauges[index]);
+  output->argument = input->argument;
+  output->owner = index;
+  output->sharding = {to, target.getDim(), target.getExtent()};
+  exchange = std::make_shared<Transfer>();
+  exchange->op = op;
+  exchange->rank = exchange->owner = index;
+  exchange->hop = hop;
+  exchange->extent = source.getExtent();
+  exchange->sendMask = segmentMask(from, index, source.getExtent());
+  exchange->received.push_back(std::move(output));
+  exchange->tensors.push_back(std::move(input));
+  ++impl.traffic[index].hops;
+  std::string message;
+  if (!impl.semantics->start(*exchange, impl.slices[index]->held, message))
+    return refuse(message);
+  return post(exchange, op.getChannel().getIndex());
 }
 
 //===----------------------------------------------------------------------===//
@@ -502,6 +540,7 @@ bool Simulation::Impl::match(Transfer &from, Transfer &to) {
                             to.receiveMask, to.receivedOwner, from.rank,
                             from.sendMask, from.owner));
     to.received[i]->argument = from.tensors[i]->argument;
+    to.received[i]->sharding = from.tensors[i]->sharding;
     semantics->deliver(from, to, i);
     traffic[from.rank].sentBytes[from.tensors[i]->argument] += sent;
   }
@@ -567,6 +606,9 @@ bool Simulation::Impl::advanceExchange(int64_t channel) {
     if (q.front()->op != queue[0].front()->op)
       return refuse(*q.front(), "exchanges with ranks that are at another "
                                 "exchange");
+  for (const Queue &q : queue)
+    if (q.front()->tensors[0]->argument != queue[0].front()->tensors[0]->argument)
+      return refuse(*q.front(), "exchanges another tensor than rank 0");
   for (const Queue &source : queue)
     for (const Queue &target : queue)
       semantics->exchange(*source.front(), *target.front());
@@ -618,28 +660,40 @@ static std::string describe(const Transfer &transfer) {
   return text;
 }
 
+/// What a rank is doing while others wait for it on `channel`, in words.
+std::string Simulation::Impl::describeRank(int64_t rank, int64_t channel) {
+  const Transfer *stuck = nullptr;
+  for (auto &[number, queue] : queues)
+    if (!queue[rank].empty() && (!stuck || number == channel))
+      stuck = queue[rank].front().get();
+  if (stuck)
+    return llvm::formatv("rank {0}, at hop {1}, {2}", rank, stuck->hop,
+                         describe(*stuck));
+  return llvm::formatv("rank {0} {1}", rank,
+                       ranks[rank]->isDone ? "has ended"
+                                           : "has started nothing more");
+}
+
 bool Simulation::Impl::reportDeadlock() {
   for (auto &[channel, queue] : queues)
     for (const Queue &q : queue) {
       if (q.empty())
         continue;
       const Transfer &head = *q.front();
-      auto peer = [&](int64_t p) {
-        if (!queue[p].empty())
-          return llvm::formatv("rank {0}, at hop {1}, {2}", p,
-                               queue[p].front()->hop,
-                               describe(*queue[p].front()))
-              .str();
-        return llvm::formatv("rank {0} {1}", p,
-                             ranks[p]->isDone ? "has ended"
-                                              : "has started nothing more")
-            .str();
-      };
       std::string message = "deadlock: it " + describe(head);
+      auto addPeer = [&](int64_t peer) {
+        message += "; " + describeRank(peer, channel);
+      };
       if (head.start && !head.sent)
-        message += "; " + peer(head.to);
+        addPeer(head.to);
       if (head.start && !head.arrived && (head.sent || head.from != head.to))
-        message += "; " + peer(head.from);
+        addPeer(head.from);
+      // Of the ranks that have not come to an exchange, the first.
+      auto isElsewhere = [](const Queue &other) {
+        return other.empty() || other.front()->start;
+      };
+      if (!head.start)
+        addPeer(llvm::find_if(queue, isElsewhere) - queue.begin());
       return refuse(head, message);
     }
   failure = {0, 0, function, "deadlock: no rank can go on"};

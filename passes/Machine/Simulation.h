@@ -70,8 +70,8 @@ struct Attend {
 struct Transfer {
   mlir::Operation *op;
   ring::StartOp start; ///< null for an exchange
-  int64_t rank, hop;
-  int64_t to, from, owner, receivedOwner, extent;
+  int64_t rank = 0, hop = 0;
+  int64_t to = -1, from = -1, owner = -1, receivedOwner = -1, extent = 0;
   /// Segments that are flagged and not empty.
   uint64_t sendMask = 0, receiveMask = 0;
   std::vector<TensorRef> tensors, received;

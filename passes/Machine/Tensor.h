@@ -2,6 +2,8 @@
 #ifndef BURST_PASSES_MACHINE_TENSOR_H
 #define BURST_PASSES_MACHINE_TENSOR_H
 
+#include "dialect/Burst/Sequence.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -26,6 +28,15 @@ struct Gauge {
 
 using GaugeRef = std::shared_ptr<Gauge>;
 
+/// How a dimension of a global tensor is dealt to the ranks.
+struct Sharding {
+  Deal deal;
+  int64_t dim = 0;
+  int64_t extent = 0;
+
+  bool operator==(const Sharding &) const = default;
+};
+
 /// A tensor of the machine: integers, or floats held as f64, or neither where
 /// only sizes matter (a schedule is simulated without data).
 struct Tensor {
@@ -34,10 +45,11 @@ struct Tensor {
   std::vector<int64_t> ints;  ///< sign-extended; a true i1 is -1
   std::vector<double> floats; ///< of any float type
 
-  /// The function argument of which this is a shard, -1 for others, and the
-  /// rank that owns it.
+  /// The function argument of which this is a shard, -1 for others, the rank
+  /// that owns it, and how it was dealt.
   int argument = -1;
   int64_t owner = 0;
+  Sharding sharding;
   /// Which segments of the owner's layout hold data: all, but for slices of
   /// which some segments were not sent.
   uint64_t segments = ~uint64_t{0};

@@ -15,6 +15,8 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace burst;
 
@@ -47,6 +49,7 @@ private:
   }
 
   bool parse();
+  bool checkFunction();
   bool lower();
   bool bind();
   bool proveSchedule();
@@ -54,6 +57,8 @@ private:
   bool checkResults();
   bool checkAttention(AttentionOp op, const Values &values);
   bool write();
+  /// Whether the function is the program of a rank as it stands in the file.
+  bool isLowered() { return function->hasAttr(ring::gridAttr); }
 
   void print();
   void printJson();
@@ -121,7 +126,7 @@ bool Runner::parse() {
   if (options.entry.empty() && found.size() == 1)
     function = found.front();
   if (function)
-    return true;
+    return checkFunction();
   if (found.empty())
     return fail(options.file + ": no function with burst.attention, nor the "
                                "program of a rank");
@@ -134,10 +139,30 @@ bool Runner::parse() {
               "' that can be run, there are: " + names);
 }
 
+bool Runner::checkFunction() {
+  if (options.checkRows && isLowered())
+    return fail("--check needs the attention over global tensors, and @" +
+                function.getName() + " is the program of a rank already");
+  // A name may also be that which a value without one gets.
+  auto differ = [&](StringRef what, unsigned count, auto nameOf) {
+    std::set<std::string> names;
+    for (unsigned index = 0; index < count; ++index)
+      if (!names.insert(nameOf(function, index)).second)
+        return fail("two " + what + " of @" + function.getName() +
+                    " are named '" + nameOf(function, index) + "'");
+    return true;
+  };
+  return differ("arguments", function.getNumArguments(), argumentNameOf) &&
+         differ("results", function.getNumResults(), resultNameOf);
+}
+
+/// The program of a rank is run as it is: whoever left an optimisation out
+/// wants to see what that costs.
 bool Runner::lower() {
   lowered = cast<ModuleOp>(source.get()->clone());
   PassManager pm(&context);
-  buildRingPipeline(pm, {});
+  if (!isLowered())
+    buildRingPipeline(pm, {});
   if (failed(pm.run(*lowered)))
     return false;
   program = lowered->lookupSymbol<func::FuncOp>(function.getName());
@@ -153,8 +178,16 @@ bool Runner::bind() {
     if (!archive)
       return fail(error);
   }
-  Sizes sizes{options.batch, SmallVector<int64_t>(options.extents.begin(),
-                                                  options.extents.end())};
+  auto isOpen = [&](BlockArgument argument) {
+    return program.getArgAttr(argument.getArgNumber(), ring::shardAttr) &&
+           cast<RankedTensorType>(argument.getType()).isDynamicDim(0);
+  };
+  if (options.batch && llvm::none_of(program.getArguments(), isOpen))
+    return fail("--batch says the size of a dynamic batch, and @" +
+                function.getName() + " has none");
+  Sizes sizes{options.batch.value_or(1),
+              SmallVector<int64_t>(options.extents.begin(),
+                                   options.extents.end())};
   auto found = makeGlobals(program, archive ? &archive->tensors : nullptr,
                            options.seed, sizes);
   if (failed(found))
@@ -164,7 +197,8 @@ bool Runner::bind() {
 }
 
 bool Runner::proveSchedule() {
-  auto counterexample = prove(*simulation, globals, {}, proof);
+  auto counterexample =
+      prove(*simulation, globals, {/*allowEmpty=*/isLowered()}, proof);
   if (counterexample)
     report(program, *counterexample);
   return !counterexample;
@@ -228,9 +262,6 @@ bool Runner::checkAttention(AttentionOp op, const Values &values) {
 }
 
 bool Runner::checkResults() {
-  if (function->hasAttr(ring::gridAttr))
-    return fail("--check needs the attention over global tensors, and " +
-                function.getName() + " is the program of a rank already");
   Values values;
   for (auto [index, argument] : llvm::enumerate(function.getArguments()))
     values[argument] = globals[index];
@@ -241,11 +272,8 @@ bool Runner::checkResults() {
 
 bool Runner::write() {
   data::Tensors tensors;
-  for (auto [index, result] : llvm::enumerate(results)) {
-    std::string name = resultNameOf(function, index);
-    if (!tensors.emplace(name, toData(*result)).second)
-      return fail("two results are named '" + name + "'");
-  }
+  for (auto [index, result] : llvm::enumerate(results))
+    tensors.emplace(resultNameOf(function, index), toData(*result));
   std::string error;
   if (!data::write(options.out, tensors, {}, error))
     return fail(error);

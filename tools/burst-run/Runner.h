@@ -16,7 +16,7 @@ struct RunOptions {
   std::optional<int64_t> checkRows;
   bool json;
   std::vector<int64_t> extents;
-  int64_t batch;
+  std::optional<int64_t> batch;
 };
 
 /// The exit status: 0, or 1 with a message on the standard error.

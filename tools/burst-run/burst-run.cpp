@@ -36,8 +36,8 @@ static cl::list<int64_t>
             cl::desc("Without --in: the dynamic sequence lengths, in order"),
             cl::value_desc("Sq,Sk"), cl::cat(category));
 static cl::opt<int64_t>
-    batch("batch", cl::desc("Without --in: the batch size, where dynamic"),
-          cl::init(1), cl::cat(category));
+    batch("batch", cl::desc("Without --in: the batch size, where dynamic (1)"),
+          cl::cat(category));
 
 /// `--check` (all rows, -1) or `--check=rows:N`; false where it is neither.
 static bool parseCheck(std::optional<int64_t> &rows) {
@@ -62,8 +62,15 @@ int main(int argc, char **argv) {
                               "Runs a sharded attention for all ranks in this "
                               "process, and checks it\n");
   burst::RunOptions options{input,        entry, in, out,  seed,
-                            std::nullopt, json,  {}, batch};
+                            std::nullopt, json,  {}, std::nullopt};
   options.extents.assign(extents.begin(), extents.end());
+  if (batch.getNumOccurrences() != 0)
+    options.batch = batch;
+  if (!in.empty() && (!options.extents.empty() || options.batch)) {
+    llvm::errs() << "burst-run: --extents and --batch are for tensors that are "
+                    "made up, those of --in have sizes\n";
+    return 1;
+  }
   if (!parseCheck(options.checkRows)) {
     llvm::errs() << "burst-run: --check takes nothing or rows:N with N > 0, "
                     "got: "

@@ -4,9 +4,9 @@
       SHAPE is 2x3, or empty for a scalar. VALUES are numbers between commas, the
       last one repeated; without them, normal numbers that depend on the name.
   tensors.py show FILE
-  tensors.py compare FILE FILE [TOLERANCE]
-      The same names, types and shapes, and values that differ by at most
-      TOLERANCE (0), where an infinity equals itself.
+  tensors.py compare FILE OTHER [TOLERANCE]
+      What FILE holds OTHER holds, too: the same types and shapes, and values
+      that differ by at most TOLERANCE (0), where an infinity equals itself.
 """
 
 import json
@@ -103,10 +103,9 @@ def show(path):
 
 def compare(path, other, tolerance):
     one, two = read(path), read(other)
-    if {name: entry[:2] for name, entry in one.items()} != \
-       {name: entry[:2] for name, entry in two.items()}:
-        sys.exit(f"{path} and {other} hold other tensors")
     for name in one:
+        if name not in two or one[name][:2] != two[name][:2]:
+            sys.exit(f"{name} is {one[name][:2]} in {path}, {two.get(name, [])[:2]} in {other}")
         for at, (a, b) in enumerate(zip(one[name][2], two[name][2])):
             if a != b and not abs(a - b) <= tolerance:
                 sys.exit(f"{name}, element {at}: {a} in {path}, {b} in {other}")

@@ -1,0 +1,489 @@
+// RUN: burst-opt %s --ring-verify -verify-diagnostics -split-input-file
+
+// Transfers that ring-verify refuses.
+
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @never_waited}}
+func.func @never_waited(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  // expected-error @below {{schedule refused: rank 0, hop 0: is never waited for}}
+  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @waited_twice}}
+func.func @waited_twice(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  // expected-error @below {{schedule refused: rank 1, hop 1: waits again for a transfer that it has waited for}}
+  %k2, %v2 = ring.wait %t : !ring.token<!q, !q>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @target}}
+func.func @target(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  // expected-error @below {{schedule refused: rank 0, hop 0: names rank 2 as target, of 2 ranks}}
+  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %c2
+      receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @source}}
+func.func @source(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  // expected-error @below {{schedule refused: rank 0, hop 0: names rank 8 as source, of 2 ranks}}
+  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %n channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  return
+}
+
+// -----
+
+// Every rank sends to itself.
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @self}}
+func.func @self(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  // expected-error @below {{schedule refused: rank 0, hop 0: deadlock: it sends to rank 0 and receives from rank 1; rank 0, at hop 0, sends to rank 0 and receives from rank 1; rank 1, at hop 0, sends to rank 1 and receives from rank 0}}
+  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %r
+      receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @sent_owner}}
+func.func @sent_owner(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  // expected-error @below {{schedule refused: rank 0, hop 0: sends the shard of rank 0 as that of 1}}
+  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%p] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @received_owner}}
+func.func @received_owner(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  // expected-error @below {{schedule refused: rank 0, hop 0: receives segments 0x1 of the shard of 0 from rank 1, which sends 0x1 of 1}}
+  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%r] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  return
+}
+
+// -----
+
+// Nobody sends what everybody waits for.
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @not_sent}}
+func.func @not_sent(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %false = arith.constant false
+  // expected-error @below {{schedule refused: rank 0, hop 0: deadlock: it receives from rank 1; rank 1, at hop 0, receives from rank 0}}
+  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+      segments (%false) receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  return
+}
+
+// -----
+
+// Rank 0 sends, rank 1 does not.
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @one_sends}}
+func.func @one_sends(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %c0 = arith.constant 0 : index
+  %first = arith.cmpi eq, %r, %c0 : index
+  // expected-error @below {{schedule refused: rank 0, hop 0: deadlock: it receives from rank 1; rank 1 has ended}}
+  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+      segments (%first) receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  return
+}
+
+// -----
+
+// Nothing travels, but it is read.
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @not_received}}
+func.func @not_received(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %o, %m, %l = ring.init %q : !q -> !q, !m
+  %false = arith.constant false
+  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+      segments (%false) receive [%p] from %p segments (%false) channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
+      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
+  // expected-error @below {{schedule refused: rank 0, hop 1: reads segment 0 of rank 1, which was not received}}
+  %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
+      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
+  return
+}
+
+// -----
+
+// What was not received cannot be passed on.
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @passes_nothing_on}}
+func.func @passes_nothing_on(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %false = arith.constant false
+  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+      segments (%false) receive [%p] from %p segments (%false) channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  // expected-error @below {{schedule refused: rank 0, hop 1: sends segments 0x1 of rank 1, of which it has 0x0}}
+  %u = ring.start %k1, %v1 dims [1, 1] of <contiguous over 2>[%p] extent %n to %p
+      receive [%r] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  %k2, %v2 = ring.wait %u : !ring.token<!q, !q>
+  return
+}
+
+// -----
+
+// The double buffer.
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @three_slices}}
+func.func @three_slices(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  %u = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 1> : (!q, !q) -> !ring.token<!q, !q>
+  // expected-error @below {{schedule refused: rank 0, hop 0: receives a slice while 2 are still needed, and there are buffers for 2}}
+  %w = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 2> : (!q, !q) -> !ring.token<!q, !q>
+  %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  %0:2 = ring.wait %u : !ring.token<!q, !q>
+  %1:2 = ring.wait %w : !ring.token<!q, !q>
+  return
+}
+
+// -----
+
+// Rank 1 takes no part.
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @alone}}
+func.func @alone(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %c0 = arith.constant 0 : index
+  %first = arith.cmpi eq, %r, %c0 : index
+  scf.if %first {
+    // expected-error @below {{schedule refused: rank 0, hop 0: deadlock: it sends to rank 1 and receives from rank 1; rank 1 has ended}}
+    %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+        receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+    %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  }
+  return
+}
+
+// -----
+
+// Both wait, on different channels.
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @channels}}
+func.func @channels(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %c0 = arith.constant 0 : index
+  %first = arith.cmpi eq, %r, %c0 : index
+  scf.if %first {
+    // expected-error @below {{schedule refused: rank 0, hop 0: deadlock: it sends to rank 1 and receives from rank 1; rank 1 has started nothing more}}
+    %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+        receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+    %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  } else {
+    %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+        receive [%p] from %p channel <@cp, 1> : (!q, !q) -> !ring.token<!q, !q>
+    %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  }
+  return
+}
+
+// -----
+
+// Two tensors meet one.
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @numbers}}
+func.func @numbers(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %c0 = arith.constant 0 : index
+  %first = arith.cmpi eq, %r, %c0 : index
+  scf.if %first {
+    // expected-error @below {{schedule refused: rank 0, hop 0: receives 2 tensors from rank 1, which sends 1}}
+    %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+        receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+    %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  } else {
+    %t = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
+        receive [%p] from %p channel <@cp, 0> : (!q) -> !ring.token<!q>
+    %k1 = ring.wait %t : !ring.token<!q>
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @exchange_rank}}
+func.func @exchange_rank(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  // expected-error @below {{schedule refused: rank 0, hop 0: takes part as rank 1}}
+  %y = ring.exchange %q at %p from #s to #ring.shard<#ring.layout<contiguous over 2>, dim 3 extent 4>
+      channel <@cp, 0> : !q -> tensor<1x8x1x2xf32>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @exchange_alone}}
+func.func @exchange_alone(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %c0 = arith.constant 0 : index
+  %first = arith.cmpi eq, %r, %c0 : index
+  scf.if %first {
+    // expected-error @below {{schedule refused: rank 0, hop 0: deadlock: it takes part in an exchange}}
+    %y = ring.exchange %q at %r from #s to #ring.shard<#ring.layout<contiguous over 2>, dim 3 extent 4>
+        channel <@cp, 0> : !q -> tensor<1x8x1x2xf32>
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @exchanges}}
+func.func @exchanges(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %c0 = arith.constant 0 : index
+  %first = arith.cmpi eq, %r, %c0 : index
+  scf.if %first {
+    %y = ring.exchange %q at %r from #s to #ring.shard<#ring.layout<contiguous over 2>, dim 3 extent 4>
+        channel <@cp, 0> : !q -> tensor<1x8x1x2xf32>
+  } else {
+    // expected-error @below {{schedule refused: rank 1, hop 0: exchanges with ranks that are at another exchange}}
+    %y = ring.exchange %q at %r from #s to #ring.shard<#ring.layout<contiguous over 2>, dim 3 extent 4>
+        channel <@cp, 0> : !q -> tensor<1x8x1x2xf32>
+  }
+  return
+}
