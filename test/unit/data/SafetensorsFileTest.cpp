@@ -23,7 +23,9 @@ protected:
   std::string path, error;
 
   void SetUp() override {
-    std::string name = testing::TempDir() + "burst-data-XXXXXX";
+    // Not in TMPDIR: a test plays another user, whom lit's directory of
+    // temporary files is closed to.
+    std::string name = "/tmp/burst-data-XXXXXX";
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     directory = name;
     path = directory / "file.safetensors";

@@ -817,6 +817,20 @@ static bool exchangeAsAnotherRank(Schedule &s) {
   return true;
 }
 
+static bool exchangeAnotherTensor(Schedule &s) {
+  Value key = s.program.getArgument(1), value = s.program.getArgument(2);
+  if (key.getType() != value.getType())
+    return false;
+  Emit e = Emit::atTop(s);
+  scf::IfOp branch = e.branchOnRank(0, key.getType());
+  OpBuilder inner = OpBuilder::atBlockEnd(branch.thenBlock());
+  scf::YieldOp::create(inner, e.loc, key);
+  inner.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(inner, e.loc, value);
+  e.exchange(branch.getResult(0), shardOf(s, 1));
+  return true;
+}
+
 /// What came from another rank is exchanged as this rank's own.
 static bool exchangeWhatIsAnothers(Schedule &s) {
   Emit e = Emit::atTop(s);
@@ -959,6 +973,8 @@ ArrayRef<Mutation> allMutations() {
        "ring.exchange"},
       {"a rank exchanges as another", exchangeAsAnotherRank,
        "takes part as rank", "ring.exchange"},
+      {"one rank exchanges another tensor", exchangeAnotherTensor,
+       "exchanges another tensor than rank 0", "ring.exchange"},
       {"a rank exchanges what is another's", exchangeWhatIsAnothers,
        "exchanges the shard of rank|gives a shard of", "ring.exchange"},
   };

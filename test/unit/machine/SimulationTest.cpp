@@ -98,6 +98,38 @@ TEST(ExchangeTest, CountsWhatLeavesTheRank) {
     EXPECT_EQ(found.sentBytes.at(0), 2 * 2 * 3 * 8);
 }
 
+TEST(ExchangeTest, SizesMustBeThoseOfTheLayouts) {
+  // Sizes that are not static are known when the op runs.
+  auto context = makeContext();
+  auto refusal = [&](int64_t positions, int64_t heads) {
+    auto module = parseModule(*context, llvm::formatv(R"(
+#c = #ring.layout<contiguous over 2>
+#s = #ring.shard<#c, dim 1 extent 8>
+shard.grid @cp(shape = 2)
+func.func @f(%x: tensor<1x?x?x3xf64> {{ring.shard = #s})
+    attributes {{ring.grid = @cp} {{
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %y = ring.exchange %x at %r from #ring.shard<#c, dim 1 extent {0}>
+      to #ring.shard<#c, dim 2 extent {1}> channel <@cp, 0>
+      : tensor<1x?x?x3xf64> -> tensor<1x?x?x3xf64>
+  return
+})",
+                                                      positions, heads)
+                                            .str());
+    auto program = getProgram(*module);
+    auto simulation = Simulation::create(program);
+    auto globals = *describeGlobals(program, {/*batch=*/6, {}});
+    globals[0].table->floats.resize(globals[0].table->size());
+    Interpreter interpreter;
+    bool done = simulation->run(
+        interpreter, shardGlobals(*simulation, globals, ShardData::Copy));
+    return done ? "" : simulation->getCounterexample().message;
+  };
+  EXPECT_EQ(refusal(8, 6), "");
+  EXPECT_EQ(refusal(6, 6), "gives a shard of 4 positions, its layout says 3");
+  EXPECT_EQ(refusal(8, 9), "deals 9 positions anew, there are 6");
+}
+
 //===----------------------------------------------------------------------===//
 // States
 //===----------------------------------------------------------------------===//
