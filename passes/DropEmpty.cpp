@@ -80,13 +80,18 @@ NeedFunction::Box NeedFunction::segment(Emit &e, ring::LayoutAttr layout,
            e.select(chosen, op.getEnd(), box.end),
            e.select(chosen, empty, box.isEmpty)};
   }
+  // Bounds mean nothing for an empty box, and may even trap: ask about another.
+  box.begin = e.select(box.isEmpty, e.index(0), box.begin);
+  box.end = e.select(box.isEmpty, e.index(1), box.end);
   return box;
 }
 
 Value NeedFunction::needOf(OpBuilder &builder, ValueRange indices,
                            ValueRange args) {
   Emit e{builder, loc};
-  Value sq = args[0], sk = args[1], batch = args[2];
+  Value sq = args[0], sk = args[1];
+  Value batch =
+      arith::MaxSIOp::create(builder, loc, args[2], e.index(1)); // not empty
   Box q = segment(e, attend.getQueryLayout(), indices[0], indices[2], numA, sq);
   Box k = segment(e, attend.getKeyLayout(), indices[1], indices[3], numB, sk);
   int64_t heads =

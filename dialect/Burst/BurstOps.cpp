@@ -205,12 +205,14 @@ FloatType AttentionOp::getStateType() {
   return element.isF64() ? builder.getF64Type() : builder.getF32Type();
 }
 
-/// (C1): `value` has the shape `wanted`, where both are static.
+/// (C1): `value` has the shape `wanted`: a result exactly, an operand where both
+/// are static.
 static LogicalResult verifyShape(AttentionOp op, StringRef name, Value value,
                                  StringRef form, ArrayRef<int64_t> wanted) {
   RankedTensorType type = tensorType(value);
+  bool isResult = value.getDefiningOp() == op;
   for (auto [found, size] : llvm::zip_equal(type.getShape(), wanted))
-    if (!agree(found, size)) {
+    if (isResult ? found != size : !agree(found, size)) {
       auto diagnostic = op.emitOpError()
                         << name << " must have the shape " << form << " = (";
       llvm::interleaveComma(wanted, diagnostic, [&](int64_t size) {
@@ -234,15 +236,8 @@ static LogicalResult verifyShapes(AttentionOp op) {
       failed(verifyShape(op, "value", op.getValue(), "(B, Sk, Hkv, Dv)",
                          {s.batch, s.keys, s.keyHeads, s.valueDim})) ||
       failed(verifyShape(op, "out", op.getOut(), "(B, Sq, Hq, Dv)",
-                         {s.batch, s.queries, s.queryHeads, s.valueDim})))
-    return failure();
-  // Where the operands leave a size open, out and lse must agree on it.
-  RankedTensorType out = tensorType(op.getOut());
-  if (ShapedType::isDynamic(s.batch))
-    s.batch = out.getDimSize(0);
-  if (ShapedType::isDynamic(s.queries))
-    s.queries = out.getDimSize(1);
-  if (failed(verifyShape(op, "lse", op.getLse(), "(B, Hq, Sq)",
+                         {s.batch, s.queries, s.queryHeads, s.valueDim})) ||
+      failed(verifyShape(op, "lse", op.getLse(), "(B, Hq, Sq)",
                          {s.batch, s.queryHeads, s.queries})))
     return failure();
   for (int64_t size : {s.batch, s.queries, s.keys, s.queryHeads})
@@ -253,14 +248,12 @@ static LogicalResult verifyShapes(AttentionOp op) {
 
 // attention_c2
 static LogicalResult verifyHeads(AttentionOp op) {
-  for (Value value : {op.getQuery(), op.getKey(), op.getValue(), op.getOut()}) {
+  for (Value value : {op.getQuery(), op.getKey(), op.getValue()}) {
     RankedTensorType type = tensorType(value);
     if (type.isDynamicDim(2) || type.isDynamicDim(3))
       return op.emitOpError("heads and head dims must be static, got: ")
              << type;
   }
-  if (RankedTensorType lse = tensorType(op.getLse()); lse.isDynamicDim(1))
-    return op.emitOpError("heads must be static, got: ") << lse;
   AttentionSizes s = op.getSizes();
   if (s.keyHeads < 1 || s.queryHeads < 1 || s.queryHeads % s.keyHeads != 0)
     return op.emitOpError("query heads must be a multiple of key heads, got: ")

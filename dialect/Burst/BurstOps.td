@@ -53,7 +53,8 @@ def Burst_AttentionOp : Burst_Op<"attention", [
 
     **Constraints:**
     - (C1) query is (B, Sq, Hq, Dqk), key (B, Sk, Hkv, Dqk), value (B, Sk, Hkv, Dv),
-      out (B, Sq, Hq, Dv), lse (B, Hq, Sq); B, Sq, Sk may be dynamic.
+      out (B, Sq, Hq, Dv), lse (B, Hq, Sq); B, Sq, Sk may be dynamic, in the
+      results where no operand says them.
     - (C2) Hq is a multiple of Hkv; heads and head dims are static; head dims
       are in [1, 256].
     - (C3) query, key, value and out have one element type, lse the state type.

@@ -41,13 +41,14 @@
 namespace burst::bounds {
 
 /// The values `lo`..`hi`, both included, of an integer or index argument, as
-/// `index` or as integers of at most 64 bits, signed. `lo <= hi` must hold: for
-/// an empty rectangle the emitted IR means nothing (it still may be evaluated
-/// if both bounds keep within the static ones).
+/// `index` or as integers of at most 64 bits, signed. Where `lo > hi` at run
+/// time the rectangle is empty: what is emitted may be executed, but its
+/// results mean nothing.
 ///
-/// Both values are in `staticLo`..`staticHi`. Tight static bounds (positions
-/// are in 0..2^40-1, say) save the guards against overflow: without them `i +
-/// n` may wrap, and the IR has to find out. Constant bounds need none.
+/// Both values are in `staticLo`..`staticHi`, of an empty rectangle too (the
+/// last position of no positions is -1). Tight static bounds (positions are in
+/// 0..2^40-1, say) save the guards against overflow: without them `i + n` may
+/// wrap, and the IR has to find out. Constant bounds need none.
 struct Interval {
   mlir::Value lo, hi;
   int64_t staticLo = std::numeric_limits<int64_t>::min();
@@ -74,9 +75,10 @@ using Argument = std::variant<std::monostate, Interval, Truth, Captured>;
 
 /// Emits the least and the greatest element (signed; for i1, true is -1) of an
 /// integer table in a box of index ranges, both ends included, one per
-/// dimension. Both results have the element type or `index`. The box is not
-/// empty and within the table, unless the table itself is empty: then its
-/// ranges are 0..0, results mean nothing, and nothing may be read.
+/// dimension. Both results have the element type or `index`. The ends of the
+/// box are within the table, unless that is empty: then they are 0, results
+/// mean nothing, and nothing may be read. The box is empty only if the
+/// rectangle is.
 ///
 /// Emitted code may turn out to be unneeded: it is dropped if it is pure. It is
 /// made in a scratch module and moved to its place in the end.
@@ -88,7 +90,7 @@ using TableRange = llvm::function_ref<std::pair<mlir::Value, mlir::Value>(
 /// product of `arguments` (one per argument of the region; missing ones are
 /// unknown). Emits arith, tensor.dim of tables, what `tableRange` emits, and no
 /// dead op. The emitted code neither traps nor reads outside tables, whatever
-/// the bounds are at run time.
+/// the values are at run time, as long as they keep their static bounds.
 ///
 /// Integers wrap at their width and `index` has 64 bits. Points at which the
 /// region has undefined behaviour or yields poison (division by zero, a shift

@@ -134,10 +134,14 @@ Span Domain::div(Rounding rounding, Span x, Span y, unsigned width) {
   if (x.min() <= min && y.min() <= -1 && y.max() >= -1)
     fits = e.both(
         fits, e.either(e.compare(Predicate::sgt, x.lo, num(min)), positive));
-  // The division is executed even if its result is not used: it must not trap.
+  // The division is executed even if its result is not used, or the rectangle
+  // is empty and the ends of spans are in the wrong order: it must not trap.
+  auto inOrder = [&](Span s) { return e.compare(Predicate::sle, s.lo, s.hi); };
+  if (y.min() < 0)
+    fits = e.both(fits, e.both(inOrder(x), inOrder(y)));
   auto safe = [&](Scalar divisor) {
-    divisor = e.select(fits, divisor, num(1));
-    return y.min() >= 0 ? Emitter::assume(divisor, 1, kMax) : divisor;
+    return y.min() >= 0 ? e.max(divisor, num(1))
+                        : e.select(fits, divisor, num(1));
   };
   Step step = rounding == Rounding::Zero   ? &Emitter::div
               : rounding == Rounding::Down ? &Emitter::floorDiv

@@ -63,7 +63,8 @@ PairClass Classifier::compute(const Attend &attend, int64_t owner, int64_t a,
   Segment q = op.getQueryLayout().getDeal().segment(attend.queryOwner, a,
                                                     attend.queryExtent);
   Segment k = op.getKeyLayout().getDeal().segment(owner, b, attend.keyExtent);
-  int64_t batch = attend.query->shape[0], heads = attend.query->shape[2];
+  int64_t batch = std::max<int64_t>(attend.query->shape[0], 1);
+  int64_t heads = attend.query->shape[2];
   if (q.count == 0 || k.count == 0)
     return PairClass::Empty;
   if (op.getMask().empty())
@@ -145,8 +146,8 @@ private:
   std::string checkSlice(const Attend &attend, size_t index);
   std::string absorb(const Attend &attend, size_t index, Account &account);
   std::string checkComplete(const Account &account);
-  std::string checkResult(int64_t rank, unsigned index,
-                          const TensorRef &result, const TensorRef &first);
+  std::string checkResult(int64_t rank, unsigned index, const TensorRef &result,
+                          const TensorRef &first);
   void renumber(State &state);
 
   func::FuncOp program;
@@ -515,8 +516,7 @@ bool Auditor::start(const Transfer &transfer, int64_t slices,
       wanted = {start.getLayout().getDeal(), start.getDims()[index],
                 transfer.extent};
     } else {
-      ring::ShardAttr source =
-          cast<ring::ExchangeOp>(transfer.op).getSource();
+      ring::ShardAttr source = cast<ring::ExchangeOp>(transfer.op).getSource();
       wanted = {source.getLayout().getDeal(), source.getDim(),
                 source.getExtent()};
     }
@@ -529,9 +529,9 @@ bool Auditor::start(const Transfer &transfer, int64_t slices,
       message = format("{0} what is dealt as {1} as if it were dealt as {2}",
                        verb, describe(tensor->sharding), describe(wanted));
     else if ((tensor->segments & transfer.sendMask) != transfer.sendMask)
-      message = format("{0} segments {1:x} of rank {2}, of which it has {3:x}",
-                       verb, transfer.sendMask, transfer.owner,
-                       tensor->segments);
+      message =
+          format("{0} segments {1:x} of rank {2}, of which it has {3:x}", verb,
+                 transfer.sendMask, transfer.owner, tensor->segments);
   }
   if (slices > options.maxSlices)
     message = format("receives a slice while {0} are still needed, and there "
@@ -597,8 +597,8 @@ std::optional<Counterexample> burst::prove(Simulation &simulation,
   proof.traffic = simulation.getTraffic();
   std::string message;
   if (auto rank = auditor.checkResults(simulation.getResults(), message))
-    return Counterexample{*rank, 0,
-                          program.getBody().front().getTerminator(), message};
+    return Counterexample{*rank, 0, program.getBody().front().getTerminator(),
+                          message};
   return std::nullopt;
 }
 

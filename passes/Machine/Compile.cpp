@@ -206,10 +206,9 @@ LogicalResult Compiler::compileFor(scf::ForOp loop) {
   releaseInits(loop);
   emit(Opcode::CheckStep, loop).a = slot(loop.getStep()).number;
   uint32_t head = program.code.size();
-  Instruction &test =
-      emit(loop.getUnsignedCmp() ? Opcode::JumpUnlessLessU
-                                 : Opcode::JumpUnlessLess,
-           loop);
+  Instruction &test = emit(loop.getUnsignedCmp() ? Opcode::JumpUnlessLessU
+                                                 : Opcode::JumpUnlessLess,
+                           loop);
   test.a = iv.number;
   test.b = slot(loop.getUpperBound()).number;
   if (failed(compileBody(*loop.getBody())))

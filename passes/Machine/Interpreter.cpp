@@ -239,6 +239,11 @@ static bool checkSizes(Attend &attend, std::string &message) {
 bool Interpreter::attend(Attend &attend, State &result, std::string &message) {
   if (!checkSizes(attend, message))
     return false;
+  // Of slices that did not arrive at all nothing was delivered either.
+  for (const Attend::Slice &slice : attend.slices)
+    for (const TensorRef &tensor : {slice.key, slice.value})
+      if (tensor->floats.empty())
+        tensor->floats.assign(tensor->size(), std::nan(""));
   auto evaluator =
       [](Region &region,
          ArrayRef<Argument> captures) -> std::optional<RegionEvaluator> {

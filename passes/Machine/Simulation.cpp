@@ -216,8 +216,8 @@ bool Simulation::Impl::Rank::isOnGrid(Operation *op, StringRef grid) {
   auto own = impl.function->getAttrOfType<FlatSymbolRefAttr>(ring::gridAttr);
   if (grid == own.getValue())
     return true;
-  fail(op, "names the grid @" + grid + ", the program runs on @" +
-               own.getValue());
+  fail(op,
+       "names the grid @" + grid + ", the program runs on @" + own.getValue());
   return false;
 }
 
@@ -607,7 +607,8 @@ bool Simulation::Impl::advanceExchange(int64_t channel) {
       return refuse(*q.front(), "exchanges with ranks that are at another "
                                 "exchange");
   for (const Queue &q : queue)
-    if (q.front()->tensors[0]->argument != queue[0].front()->tensors[0]->argument)
+    if (q.front()->tensors[0]->argument !=
+        queue[0].front()->tensors[0]->argument)
       return refuse(*q.front(), "exchanges another tensor than rank 0");
   for (const Queue &source : queue)
     for (const Queue &target : queue)
@@ -662,13 +663,21 @@ static std::string describe(const Transfer &transfer) {
 
 /// What a rank is doing while others wait for it on `channel`, in words.
 std::string Simulation::Impl::describeRank(int64_t rank, int64_t channel) {
-  const Transfer *stuck = nullptr;
-  for (auto &[number, queue] : queues)
-    if (!queue[rank].empty() && (!stuck || number == channel))
-      stuck = queue[rank].front().get();
+  auto onChannel = [&](int64_t number) -> const Transfer * {
+    auto &queue = queues[number];
+    return queue[rank].empty() ? nullptr : queue[rank].front().get();
+  };
+  std::string where;
+  const Transfer *stuck = onChannel(channel);
+  for (auto &[number, queue] : queues) {
+    if (stuck)
+      break;
+    stuck = onChannel(number);
+    where = " on channel " + std::to_string(number);
+  }
   if (stuck)
-    return llvm::formatv("rank {0}, at hop {1}, {2}", rank, stuck->hop,
-                         describe(*stuck));
+    return llvm::formatv("rank {0}, at hop {1}, {2}{3}", rank, stuck->hop,
+                         describe(*stuck), where);
   return llvm::formatv("rank {0} {1}", rank,
                        ranks[rank]->isDone ? "has ended"
                                            : "has started nothing more");

@@ -235,6 +235,101 @@ func.func @swapped(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {r
 
 // -----
 
+// The parts of a state belong together.
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @parts}}
+func.func @parts(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %o, %m, %l = ring.init %q : !q -> !q, !m
+  %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
+      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
+  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  // expected-error @below {{schedule refused: rank 1, hop 1: takes o, m and l of different states}}
+  %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
+      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      state %o1, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @parts_swapped}}
+func.func @parts_swapped(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %o, %m, %l = ring.init %q : !q -> !q, !m
+  %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
+      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
+  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  // expected-error @below {{schedule refused: rank 1, hop 1: takes m and l for each other}}
+  %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
+      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      state %o1, %l1, %m1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @parts_of_result}}
+func.func @parts_of_result(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %o, %m, %l = ring.init %q : !q -> !q, !m
+  %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
+      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
+  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+  %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
+  %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
+      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
+  // expected-error @below {{schedule refused: rank 1, hop 1: takes o, m and l of different states}}
+  %out, %lse = ring.finalize %o2, %m1, %l1 : !q, !m -> !q
+  return
+}
+
+// -----
+
 shard.grid @cp(shape = 2)
 
 !q = tensor<1x4x1x4xf32>

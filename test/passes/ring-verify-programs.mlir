@@ -163,6 +163,52 @@ func.func @owner(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {rin
 // -----
 
 shard.grid @cp(shape = 2)
+shard.grid @other(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @grid}}
+func.func @grid(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  // expected-error @below {{schedule refused: rank 0, hop 0: names the grid @other, the program runs on @cp}}
+  %x = shard.process_multi_index on @other axes = [0] : index
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
+shard.grid @other(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @grid_shape}}
+func.func @grid_shape(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  // expected-error @below {{schedule refused: rank 0, hop 0: names the grid @other, the program runs on @cp}}
+  %x = shard.grid_shape @other : index
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
 
 !q = tensor<1x4x1x4xf32>
 !m = tensor<1x1x4xf32>

@@ -363,7 +363,7 @@ func.func @channels(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {
   %c0 = arith.constant 0 : index
   %first = arith.cmpi eq, %r, %c0 : index
   scf.if %first {
-    // expected-error @below {{schedule refused: rank 0, hop 0: deadlock: it sends to rank 1 and receives from rank 1; rank 1 has started nothing more}}
+    // expected-error @below {{schedule refused: rank 0, hop 0: deadlock: it sends to rank 1 and receives from rank 1; rank 1, at hop 0, sends to rank 0 and receives from rank 0 on channel 1}}
     %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
         receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
     %k1, %v1 = ring.wait %t : !ring.token<!q, !q>

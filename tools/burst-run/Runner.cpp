@@ -185,9 +185,9 @@ bool Runner::bind() {
   if (options.batch && llvm::none_of(program.getArguments(), isOpen))
     return fail("--batch says the size of a dynamic batch, and @" +
                 function.getName() + " has none");
-  Sizes sizes{options.batch.value_or(1),
-              SmallVector<int64_t>(options.extents.begin(),
-                                   options.extents.end())};
+  Sizes sizes{
+      options.batch.value_or(1),
+      SmallVector<int64_t>(options.extents.begin(), options.extents.end())};
   auto found = makeGlobals(program, archive ? &archive->tensors : nullptr,
                            options.seed, sizes);
   if (failed(found))

@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(argc, argv,
                               "Runs a sharded attention for all ranks in this "
                               "process, and checks it\n");
-  burst::RunOptions options{input,        entry, in, out,  seed,
+  burst::RunOptions options{input,        entry, in, out,         seed,
                             std::nullopt, json,  {}, std::nullopt};
   options.extents.assign(extents.begin(), extents.end());
   if (batch.getNumOccurrences() != 0)

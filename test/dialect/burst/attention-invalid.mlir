@@ -73,11 +73,20 @@ func.func @attention_c1(%q: tensor<?x8x4x64xf32>, %k: tensor<?x8x2x64xf32>, %v: 
 
 // -----
 
-// So do the results of each other.
-func.func @attention_c1(%q: tensor<?x?x4x64xf32>, %k: tensor<?x8x2x64xf32>, %v: tensor<?x?x2x64xf32>) {
-  // expected-error @below {{lse must have the shape (B, Hq, Sq) = (?, 4, 7), got: 'tensor<?x4x8xf32>'}}
-  %o, %lse = burst.attention %q, %k, %v
-      : (tensor<?x?x4x64xf32>, tensor<?x8x2x64xf32>, tensor<?x?x2x64xf32>) -> (tensor<?x7x4x64xf32>, tensor<?x4x8xf32>)
+// Results are as static as the operands.
+func.func @attention_c1(%q: tensor<?x?x4x64xf32>, %k: tensor<?x8x2x64xf32>) {
+  // expected-error @below {{out must have the shape (B, Sq, Hq, Dv) = (?, ?, 4, 64), got: 'tensor<?x7x4x64xf32>'}}
+  %o, %lse = burst.attention %q, %k, %k
+      : (tensor<?x?x4x64xf32>, tensor<?x8x2x64xf32>, tensor<?x8x2x64xf32>) -> (tensor<?x7x4x64xf32>, tensor<?x4x7xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c1(%q: tensor<?x8x4x64xf32>, %k: tensor<2x8x2x64xf32>) {
+  // expected-error @below {{lse must have the shape (B, Hq, Sq) = (2, 4, 8), got: 'tensor<2x4x?xf32>'}}
+  %o, %lse = burst.attention %q, %k, %k
+      : (tensor<?x8x4x64xf32>, tensor<2x8x2x64xf32>, tensor<2x8x2x64xf32>) -> (tensor<2x8x4x64xf32>, tensor<2x4x?xf32>)
   return
 }
 
@@ -130,6 +139,24 @@ func.func @attention_c1(%q: tensor<1x8x1099511627776x64xf32>, %k: tensor<1x8x2x6
 
 // -----
 
+func.func @attention_c1(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{out must have the shape (B, Sq, Hq, Dv) = (1, 8, 4, 64), got: 'tensor<1x8x4x?xf32>'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x?xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c1(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{lse must have the shape (B, Hq, Sq) = (1, 4, 8), got: 'tensor<1x?x8xf32>'}}
+  %o, %lse = burst.attention %q, %k, %v
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x?x8xf32>)
+  return
+}
+
+// -----
+
 func.func @attention_c2(%q: tensor<1x8x?x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
   // expected-error @below {{heads and head dims must be static, got: 'tensor<1x8x?x64xf32>'}}
   %o, %lse = burst.attention %q, %k, %v
@@ -152,24 +179,6 @@ func.func @attention_c2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: 
   // expected-error @below {{heads and head dims must be static, got: 'tensor<1x8x?x64xf32>'}}
   %o, %lse = burst.attention %q, %k, %v
       : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x?x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
-  return
-}
-
-// -----
-
-func.func @attention_c2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
-  // expected-error @below {{heads and head dims must be static, got: 'tensor<1x8x4x?xf32>'}}
-  %o, %lse = burst.attention %q, %k, %v
-      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x?xf32>, tensor<1x4x8xf32>)
-  return
-}
-
-// -----
-
-func.func @attention_c2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
-  // expected-error @below {{heads must be static, got: 'tensor<1x?x8xf32>'}}
-  %o, %lse = burst.attention %q, %k, %v
-      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x?x8xf32>)
   return
 }
 
@@ -285,24 +294,6 @@ func.func @attention_c3(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: 
 
 // -----
 
-func.func @attention_c8(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
-  // expected-error @below {{scale must be finite, got: 0x7FF0000000000000 : f64}}
-  %o, %lse = burst.attention %q, %k, %v scale 0x7FF0000000000000
-      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
-  return
-}
-
-// -----
-
-func.func @attention_c8(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
-  // expected-error @below {{scale must be finite, got: 0x7FF8000000000000 : f64}}
-  %o, %lse = burst.attention %q, %k, %v scale 0x7FF8000000000000
-      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
-  return
-}
-
-// -----
-
 // No grid.
 func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
   // expected-error @below {{names the grid @cp, which does not exist}}
@@ -411,6 +402,24 @@ shard.grid @cp(shape = 1048576)
 func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
   // expected-error @below {{deals blocks of 1048576 positions to 1048576 ranks, which together must be fewer than 2^40}}
   %o, %lse = burst.attention %q, %k, %v sequence <@cp, striped 1048576>
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c8(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{scale must be finite, got: 0x7FF0000000000000 : f64}}
+  %o, %lse = burst.attention %q, %k, %v scale 0x7FF0000000000000
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c8(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{scale must be finite, got: 0x7FF8000000000000 : f64}}
+  %o, %lse = burst.attention %q, %k, %v scale 0x7FF8000000000000
       : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
   return
 }

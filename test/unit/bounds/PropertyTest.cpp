@@ -93,12 +93,22 @@ protected:
                         mask.captured);
       bool folds = style == Style::Constant && mask.tables.empty();
       EXPECT_TRUE(!folds || emitted->isConstant());
+      EXPECT_TRUE(style == Style::Constant || emitted->run(reversed(rectangle)))
+          << "undefined behaviour on an empty rectangle";
       if (check(program, *emitted, rectangle, score) && !HasFailure())
         continue;
       show(mask, *emitted, rectangle);
       return false;
     }
     return true;
+  }
+
+  /// An empty rectangle.
+  SmallVector<Extent> reversed(ArrayRef<Extent> rectangle) {
+    SmallVector<Extent> result(rectangle);
+    for (Extent &extent : result)
+      std::swap(extent.lo, extent.hi);
+    return result;
   }
 
   /// Checks one rectangle; false if the bounds are wrong.

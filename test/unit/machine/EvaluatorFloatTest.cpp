@@ -48,7 +48,7 @@ protected:
   /// Numbers that a type holds: special ones, and random ones of magnitudes
   /// around 1.
   std::vector<double> operandsOf(Type type, int count = 8) {
-    std::vector<double> values{0.0, -0.0,     1.0,       -1.0, 0.5,
+    std::vector<double> values{0.0, -0.0,     1.0,       -1.0,      0.5,
                                3.0, infinity, -infinity, notANumber};
     std::normal_distribution<double> normal(0, 8);
     for (int n = 0; n < count; ++n)
@@ -76,11 +76,27 @@ TEST_F(EvaluatorFloatTest, TruncationRoundsToNearestEven) {
     double least = APFloat::getSmallest(semantics).convertToDouble();
     double normal = APFloat::getSmallestNormalized(semantics).convertToDouble();
     double most = APFloat::getLargest(semantics).convertToDouble();
-    for (double value :
-         {0.0, -0.0, infinity, -infinity, notANumber, 1.0, least, least / 2,
-          least * 0.50001, least * 1.5, least * 2.5, normal, normal - least / 2,
-          normal * 0.999, most, most * 1.0001, most * 1.01, most * 2, 1e308,
-          5e-324, std::numeric_limits<double>::min()})
+    for (double value : {0.0,
+                         -0.0,
+                         infinity,
+                         -infinity,
+                         notANumber,
+                         1.0,
+                         least,
+                         least / 2,
+                         least * 0.50001,
+                         least * 1.5,
+                         least * 2.5,
+                         normal,
+                         normal - least / 2,
+                         normal * 0.999,
+                         most,
+                         most * 1.0001,
+                         most * 1.01,
+                         most * 2,
+                         1e308,
+                         5e-324,
+                         std::numeric_limits<double>::min()})
       for (double sign : {1.0, -1.0})
         check(sign * value);
     // Numbers of the type, the ties between them, and what is next to a tie.
@@ -98,9 +114,9 @@ TEST_F(EvaluatorFloatTest, TruncationRoundsToNearestEven) {
 
 TEST_F(EvaluatorFloatTest, ExtensionKeepsNumbers) {
   for (FloatType type : llvm::drop_begin(types)) {
-    Snippet snippet = Snippet::ofOp(
-        *context, "%a: " + nameOf(type), "f64",
-        llvm::formatv("arith.extf %a : {0} to f64", type).str());
+    Snippet snippet =
+        Snippet::ofOp(*context, "%a: " + nameOf(type), "f64",
+                      llvm::formatv("arith.extf %a : {0} to f64", type).str());
     for (double value : operandsOf(type)) {
       ASSERT_TRUE(snippet.run(real(value)));
       EXPECT_TRUE(same(snippet.result().f, value));
@@ -197,11 +213,10 @@ TEST_F(EvaluatorFloatTest, IntegersToFloatsRoundOnce) {
 }
 
 TEST_F(EvaluatorFloatTest, FloatsToIntegersAgreeWithUpstream) {
-  std::vector<double> values{0.0,   -0.0,  0.5,       -0.5,     0.999,
-                             1.5,   -1.5,  127.9,     128.0,    -128.9,
-                             -129.0, 255.0, 256.0,    infinity, -infinity,
-                             notANumber,   0x1p31, -0x1p31,  0x1p62,   0x1p63,
-                             -0x1p63, 0x1p64, 1e300};
+  std::vector<double> values{
+      0.0,    -0.0,    0.5,    -0.5,   0.999,   1.5,      -1.5,      127.9,
+      128.0,  -128.9,  -129.0, 255.0,  256.0,   infinity, -infinity, notANumber,
+      0x1p31, -0x1p31, 0x1p62, 0x1p63, -0x1p63, 0x1p64,   1e300};
   std::normal_distribution<double> normal(0, 300);
   for (int n = 0; n < 100; ++n)
     values.push_back(normal(random));
@@ -248,10 +263,11 @@ TEST_F(EvaluatorFloatTest, BitcastsAgreeWithUpstream) {
 
 TEST_F(EvaluatorFloatTest, FunctionsAgreeWithUpstream) {
   for (StringRef op :
-       {"absf", "acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt",
-        "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor",
-        "log", "log10", "log1p", "log2", "round", "roundeven", "rsqrt", "sin",
-        "sinh", "sqrt", "tan", "tanh", "trunc"}) {
+       {"absf",  "acos",  "acosh", "asin",  "asinh",     "atan",
+        "atanh", "cbrt",  "ceil",  "cos",   "cosh",      "erf",
+        "erfc",  "exp",   "exp2",  "expm1", "floor",     "log",
+        "log10", "log1p", "log2",  "round", "roundeven", "rsqrt",
+        "sin",   "sinh",  "sqrt",  "tan",   "tanh",      "trunc"}) {
     SCOPED_TRACE(op.str());
     Snippet snippet =
         Snippet::ofOp(*context, "%a: f64", "f64",
@@ -263,9 +279,8 @@ TEST_F(EvaluatorFloatTest, FunctionsAgreeWithUpstream) {
       if (!expected)
         continue;
       double found = snippet.result().f;
-      EXPECT_TRUE(same(found, expected->f) ||
-                  std::abs(found - expected->f) <=
-                      1e-14 * std::abs(expected->f))
+      EXPECT_TRUE(same(found, expected->f) || std::abs(found - expected->f) <=
+                                                  1e-14 * std::abs(expected->f))
           << a << " gives " << found << ", not " << expected->f;
     }
   }

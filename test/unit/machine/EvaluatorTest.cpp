@@ -28,9 +28,10 @@ static unsigned widthOf(StringRef type) {
 }
 
 /// Where arithmetic wraps, and small numbers; then random ones.
-static std::vector<int64_t> operandsOf(unsigned width, std::mt19937_64 &random) {
-  int64_t least = signExtend(static_cast<int64_t>(uint64_t{1} << (width - 1)),
-                             width);
+static std::vector<int64_t> operandsOf(unsigned width,
+                                       std::mt19937_64 &random) {
+  int64_t least =
+      signExtend(static_cast<int64_t>(uint64_t{1} << (width - 1)), width);
   std::vector<int64_t> values;
   for (int64_t value :
        {int64_t{0}, int64_t{1}, int64_t{-1}, int64_t{2}, int64_t{-2},
@@ -59,16 +60,17 @@ protected:
 static bool isUndefined(StringRef op, int64_t a, int64_t b, unsigned width) {
   if (!op.contains("div") && !op.contains("rem"))
     return false;
-  int64_t least = signExtend(static_cast<int64_t>(uint64_t{1} << (width - 1)),
-                             width);
+  int64_t least =
+      signExtend(static_cast<int64_t>(uint64_t{1} << (width - 1)), width);
   return b == 0 || (op.contains('s') && a == least && b == -1);
 }
 
 TEST_F(EvaluatorTest, BinaryOpsAgreeWithUpstream) {
   for (StringRef op :
-       {"addi", "subi", "muli", "divsi", "divui", "ceildivsi", "ceildivui",
-        "floordivsi", "remsi", "remui", "andi", "ori", "xori", "shli", "shrsi",
-        "shrui", "minsi", "maxsi", "minui", "maxui"})
+       {"addi",      "subi",      "muli",       "divsi", "divui",
+        "ceildivsi", "ceildivui", "floordivsi", "remsi", "remui",
+        "andi",      "ori",       "xori",       "shli",  "shrsi",
+        "shrui",     "minsi",     "maxsi",      "minui", "maxui"})
     for (StringRef type : integerTypes) {
       SCOPED_TRACE((op + " " + type).str());
       Snippet snippet = Snippet::ofOp(
@@ -102,8 +104,8 @@ TEST_F(EvaluatorTest, BinaryOpsAgreeWithUpstream) {
 }
 
 TEST_F(EvaluatorTest, ComparisonsAgreeWithUpstream) {
-  for (StringRef predicate : {"eq", "ne", "slt", "sle", "sgt", "sge", "ult",
-                              "ule", "ugt", "uge"})
+  for (StringRef predicate :
+       {"eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"})
     for (StringRef type : integerTypes) {
       SCOPED_TRACE((predicate + " " + type).str());
       Snippet snippet = Snippet::ofOp(
@@ -141,8 +143,8 @@ TEST_F(EvaluatorTest, SelectAndAbsoluteValueAgreeWithUpstream) {
 }
 
 TEST_F(EvaluatorTest, ConversionsAgreeWithUpstream) {
-  for (StringRef op : {"extsi", "extui", "trunci", "index_cast",
-                       "index_castui"})
+  for (StringRef op :
+       {"extsi", "extui", "trunci", "index_cast", "index_castui"})
     for (StringRef from : integerTypes)
       for (StringRef to : integerTypes) {
         bool isCast = op.starts_with("index");
@@ -217,7 +219,7 @@ TEST_F(EvaluatorTest, NestedLoopsAndBranches) {
       int64_t odd = 0, even = 0;
       for (int64_t i = 1; i < n; i += step)
         for (int64_t j = i; j < n; ++j)
-          i * j % 2 != 0 ? odd += i * j : even += 1;
+          i *j % 2 != 0 ? odd += i *j : even += 1;
       ASSERT_TRUE(snippet.run({integer(n), integer(step)}));
       EXPECT_EQ(snippet.result(0).i, odd) << n << " by " << step;
       EXPECT_EQ(snippet.result(1).i, even) << n << " by " << step;
@@ -351,8 +353,8 @@ TEST_F(EvaluatorTest, TableRangeAgreesWithBruteForce) {
   std::vector<int64_t> values(rows * columns);
   for (int64_t &value : values)
     value = signExtend(static_cast<int64_t>(random()), 16);
-  auto table = tableOf(IntegerType::get(context.get(), 16), {rows, columns},
-                       values);
+  auto table =
+      tableOf(IntegerType::get(context.get(), 16), {rows, columns}, values);
   Snippet snippet(*context,
                   "%a: index, %b: index, %c: index, %d: index, "
                   "%t: tensor<4x5xi16>",
@@ -364,8 +366,7 @@ TEST_F(EvaluatorTest, TableRangeAgreesWithBruteForce) {
   for (int n = 0; n < 2000; ++n) {
     int64_t a = index(random), b = index(random), c = index(random),
             d = index(random);
-    ASSERT_TRUE(
-        snippet.run({integer(a), integer(b), integer(c), integer(d)}));
+    ASSERT_TRUE(snippet.run({integer(a), integer(b), integer(c), integer(d)}));
     int64_t x0 = std::clamp(a, int64_t{0}, rows - 1),
             y0 = std::clamp(b, int64_t{0}, columns - 1);
     int64_t x1 = std::max(x0, std::min(c, rows - 1)),
@@ -397,16 +398,20 @@ TEST_F(EvaluatorTest, AnEmptyTableRangesOverEverything) {
 //===----------------------------------------------------------------------===//
 
 TEST_F(EvaluatorTest, ReadingOutsideATableIsAFault) {
-  auto table = tableOf(IntegerType::get(context.get(), 32), {2, 3},
-                       {1, 2, 3, 4, 5, 6});
+  auto table =
+      tableOf(IntegerType::get(context.get(), 32), {2, 3}, {1, 2, 3, 4, 5, 6});
   Snippet snippet(*context, "%a: index, %b: index, %t: tensor<2x3xi32>", "i32",
                   R"(
     %r = tensor.extract %t[%a, %b] : tensor<2x3xi32>
     return %r : i32)",
                   table);
   constexpr int64_t far = std::numeric_limits<int64_t>::max();
-  for (auto [a, b] : {std::pair<int64_t, int64_t>{-1, 0}, {2, 0}, {0, 3},
-                      {0, -1}, {far, far}, {-far, 0}}) {
+  for (auto [a, b] : {std::pair<int64_t, int64_t>{-1, 0},
+                      {2, 0},
+                      {0, 3},
+                      {0, -1},
+                      {far, far},
+                      {-far, 0}}) {
     EXPECT_FALSE(snippet.run({integer(a), integer(b)}));
     EXPECT_NE(snippet.fault().find(llvm::formatv("[{0}, {1}]", a, b).str()),
               std::string::npos)
@@ -455,7 +460,7 @@ TEST_F(EvaluatorTest, UnknownOpsAreErrorsAtTheOp) {
     EXPECT_NE(message.find("cannot be evaluated"), std::string::npos)
         << message;
   }
-  Snippet wide = Snippet::ofOp(*context, "%a: i65", "i65",
-                               "arith.addi %a, %a : i65");
+  Snippet wide =
+      Snippet::ofOp(*context, "%a: i65", "i65", "arith.addi %a, %a : i65");
   EXPECT_FALSE(wide.isValid());
 }

@@ -1,7 +1,7 @@
 //===- PlanTest.cpp - plans against an independent count ------------------===//
 //
-// Bytes and hops of plans equal what is counted here pair by pair, with formulas
-// of its own for positions and masks.
+// Bytes and hops of plans equal what is counted here pair by pair, with
+// formulas of its own for positions and masks.
 //
 //===----------------------------------------------------------------------===//
 #include "test/unit/machine/Programs.h"
@@ -23,10 +23,8 @@ struct Mask {
 constexpr Mask masks[] = {
     {"", nullptr},
     {"full", nullptr},
-    {"causal",
-     [](int64_t i, int64_t j, int64_t sq, int64_t sk) {
-       return j <= i + sk - sq;
-     }},
+    {"causal", [](int64_t i, int64_t j, int64_t sq,
+                  int64_t sk) { return j <= i + sk - sq; }},
     {"window<left = 4, right = 0>",
      [](int64_t i, int64_t j, int64_t sq, int64_t sk) {
        return j <= i + sk - sq && j >= i + sk - sq - 4;
@@ -35,14 +33,10 @@ constexpr Mask masks[] = {
      [](int64_t i, int64_t j, int64_t sq, int64_t sk) {
        return j <= i + sk - sq + 6 && j >= i + sk - sq - 1;
      }},
-    {"window<right = 2>",
-     [](int64_t i, int64_t j, int64_t sq, int64_t sk) {
-       return j <= i + sk - sq + 2;
-     }},
-    {"prefix<7>",
-     [](int64_t i, int64_t j, int64_t sq, int64_t sk) {
-       return j < 7 || j <= i + sk - sq;
-     }},
+    {"window<right = 2>", [](int64_t i, int64_t j, int64_t sq,
+                             int64_t sk) { return j <= i + sk - sq + 2; }},
+    {"prefix<7>", [](int64_t i, int64_t j, int64_t sq,
+                     int64_t sk) { return j < 7 || j <= i + sk - sq; }},
     // One key for each query.
     {"[window<left = 0>, window<right = 0>, causal, prefix<0>]",
      [](int64_t i, int64_t j, int64_t sq, int64_t sk) {
@@ -85,8 +79,7 @@ Count countIn(const Problem &problem, const Mask &mask, bool goesBack) {
     for (int64_t i = 0; mask.keeps && i < problem.queries; ++i) {
       if (!mask.keeps(i, j, problem.queries, problem.keys))
         continue;
-      int64_t rank =
-          locate(problem.order, parts, i, problem.queries).owner;
+      int64_t rank = locate(problem.order, parts, i, problem.queries).owner;
       int64_t distance = goesBack ? key.owner - rank : rank - key.owner;
       int64_t &far = reach[key.owner][key.segment];
       far = std::max(far, (distance + parts) % parts);

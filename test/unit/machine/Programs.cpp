@@ -81,9 +81,8 @@ func::FuncOp getProgram(ModuleOp module) {
   llvm::report_fatal_error("a module without a program");
 }
 
-std::optional<Counterexample> proveModule(ModuleOp module,
-                                          const ProofOptions &options,
-                                          Proof *proof) {
+std::optional<Counterexample>
+proveModule(ModuleOp module, const ProofOptions &options, Proof *proof) {
   func::FuncOp program = getProgram(module);
   std::unique_ptr<Simulation> simulation = Simulation::create(program);
   FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
@@ -116,7 +115,8 @@ std::vector<TensorRef> interpret(ModuleOp module,
     return {};
   simulation->reset();
   Interpreter interpreter;
-  if (!simulation->run(interpreter, shardGlobals(*simulation, globals, ShardData::Copy))) {
+  if (!simulation->run(interpreter,
+                       shardGlobals(*simulation, globals, ShardData::Copy))) {
     ADD_FAILURE() << simulation->getCounterexample().message;
     return {};
   }

@@ -8,6 +8,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <ostream>
 #include <random>
 #include <string>
 
@@ -27,6 +28,11 @@ struct Problem {
   /// In words, for messages.
   std::string describe() const;
 };
+
+/// For gtest.
+inline void PrintTo(const Problem &problem, std::ostream *stream) {
+  *stream << problem.describe();
+}
 
 std::unique_ptr<mlir::MLIRContext> makeContext();
 

@@ -1,8 +1,8 @@
 //===- ProofTest.cpp - right schedules pass, broken ones do not -----------===//
 //
-// A proof that accepts everything would pass every other test. Here schedules of
-// the pipeline are broken in one place each, in ways that the verifiers of ops
-// do not see, and the proof has to refuse every one, for the right reason.
+// A proof that accepts everything would pass every other test. Here schedules
+// of the pipeline are broken in one place each, in ways that the verifiers of
+// ops do not see, and the proof has to refuse every one, for the right reason.
 //
 //===----------------------------------------------------------------------===//
 #include "test/unit/machine/Mutations.h"
@@ -85,7 +85,7 @@ TEST_P(ProofTest, AcceptsTheScheduleAndRefusesEveryMutation) {
 
 TEST(ProofListTest, EveryMutationIsMadeSomewhere) {
   auto context = makeContext();
-  std::vector<Mutation> left(allMutations());
+  std::vector<Mutation> left = allMutations();
   EXPECT_GE(left.size(), 50u);
   for (const Problem &problem : allProblems()) {
     if (problem.parts > 4)

@@ -147,8 +147,7 @@ TEST(SequenceLimitTest, HugeExtentsDoNotOverflow) {
       EXPECT_EQ(chunk.begin, mulDiv(owner, extent, parts));
       EXPECT_EQ(chunk.end(), mulDiv(owner + 1, extent, parts));
       Segment mirror = zigzag.segment(owner, 1, extent);
-      EXPECT_EQ(mirror.begin,
-                mulDiv(2 * parts - 1 - owner, extent, 2 * parts));
+      EXPECT_EQ(mirror.begin, mulDiv(2 * parts - 1 - owner, extent, 2 * parts));
       EXPECT_EQ(mirror.end(), mulDiv(2 * parts - owner, extent, 2 * parts));
     }
     EXPECT_EQ(zigzag.segment(0, 1, extent).end(), extent);

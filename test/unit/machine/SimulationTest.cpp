@@ -77,9 +77,9 @@ TEST(ExchangeTest, DealsATensorAnew) {
 TEST(ExchangeTest, CountsWhatLeavesTheRank) {
   auto context = makeContext();
   // Of 12 positions of 4 heads, a rank keeps a third of its third of the bytes.
-  auto module = parseModule(
-      *context,
-      exchangeProgram(3, {"contiguous", 1}, {"contiguous", 2}, 12, 3));
+  auto module =
+      parseModule(*context, exchangeProgram(3, {"contiguous", 1},
+                                            {"contiguous", 2}, 12, 3));
   auto program = getProgram(*module);
   auto simulation = Simulation::create(program);
   std::vector<Traffic> traffic;
@@ -88,8 +88,7 @@ TEST(ExchangeTest, CountsWhatLeavesTheRank) {
     EXPECT_EQ(found.sentBytes.at(0), 2 * 4 * 2 * 3 * 8);
   // Between layouts of one dimension, what both deal to a rank stays.
   module = parseModule(
-      *context,
-      exchangeProgram(2, {"contiguous", 1}, {"zigzag", 1}, 8, 1));
+      *context, exchangeProgram(2, {"contiguous", 1}, {"zigzag", 1}, 8, 1));
   program = getProgram(*module);
   simulation = Simulation::create(program);
   ASSERT_FALSE(plan(*simulation, *describeGlobals(program, {}), traffic));
@@ -290,9 +289,10 @@ TEST(ScheduleTest, ResultsDoNotDependOnRanksOrOptimisations) {
       ASSERT_EQ(reference.size(), 2u);
       for (const char *order : {"contiguous", "zigzag", "striped 2"})
         for (int64_t parts : {2, 3, 5})
-          for (auto [drop, overlap] :
-               {std::pair{false, false}, {false, true}, {true, false},
-                {true, true}}) {
+          for (auto [drop, overlap] : {std::pair{false, false},
+                                       {false, true},
+                                       {true, false},
+                                       {true, true}}) {
             problem.order = order;
             problem.parts = parts;
             problem.drop = drop;
@@ -426,13 +426,13 @@ TEST(TransferTest, ARankMaySendToItself) {
     auto program = getProgram(*module);
     auto simulation = Simulation::create(program);
     Interpreter interpreter;
-    ASSERT_TRUE(
-        simulation->run(interpreter, shardGlobals(*simulation, globals, ShardData::Copy)))
+    ASSERT_TRUE(simulation->run(
+        interpreter, shardGlobals(*simulation, globals, ShardData::Copy)))
         << simulation->getCounterexample().message;
     simulation->reset();
     auto shards = shardGlobals(*simulation, globals, ShardData::Copy);
-    ASSERT_TRUE(
-        simulation->run(interpreter, shardGlobals(*simulation, globals, ShardData::Copy)));
+    ASSERT_TRUE(simulation->run(
+        interpreter, shardGlobals(*simulation, globals, ShardData::Copy)));
     for (int64_t rank = 0; rank < parts; ++rank)
       EXPECT_TRUE(isClose(*simulation->getResults()[rank][0],
                           *shards[parts - 1 - rank][0].table, 0));
@@ -441,16 +441,16 @@ TEST(TransferTest, ARankMaySendToItself) {
 
 TEST(TransferTest, IntegersTravelToo) {
   auto context = makeContext();
-  auto module = parseModule(
-      *context, passProgram(2, toTheMirror, "tensor<?x2xi32>"));
+  auto module =
+      parseModule(*context, passProgram(2, toTheMirror, "tensor<?x2xi32>"));
   auto program = getProgram(*module);
   auto globals = *describeGlobals(program, {});
   for (int64_t x = 0; x < 20; ++x)
     globals[0].table->ints.push_back(x);
   auto simulation = Simulation::create(program);
   Interpreter interpreter;
-  ASSERT_TRUE(
-      simulation->run(interpreter, shardGlobals(*simulation, globals, ShardData::Copy)));
+  ASSERT_TRUE(simulation->run(
+      interpreter, shardGlobals(*simulation, globals, ShardData::Copy)));
   for (int64_t rank : {0, 1}) {
     std::vector<int64_t> expected(10);
     for (int64_t x = 0; x < 10; ++x)
@@ -473,8 +473,8 @@ TEST(TransferTest, AScheduleMayRunAgain) {
     EXPECT_FALSE(prove(*simulation, globals, {}, proof));
     simulation->reset();
     Interpreter interpreter;
-    ASSERT_TRUE(
-        simulation->run(interpreter, shardGlobals(*simulation, globals, ShardData::Copy)));
+    ASSERT_TRUE(simulation->run(
+        interpreter, shardGlobals(*simulation, globals, ShardData::Copy)));
     TensorRef out = gatherResult(*simulation, 0);
     if (repeat == 0)
       first.push_back(out);

@@ -11,10 +11,10 @@ namespace burst::test {
 
 Snippet::Snippet(MLIRContext &context, StringRef arguments, StringRef results,
                  StringRef text, ArrayRef<Capture> captures)
-    : module(parseModule(
-          context, llvm::formatv("func.func @f({0}) -> ({1}) {{\n{2}\n}",
-                                 arguments, results, text)
-                       .str())) {
+    : module(parseModule(context,
+                         llvm::formatv("func.func @f({0}) -> ({1}) {{\n{2}\n}",
+                                       arguments, results, text)
+                             .str())) {
   Region &region = (*module->getOps<func::FuncOp>().begin()).getBody();
   body = &region.front();
   evaluator = RegionEvaluator::create(region, captures);

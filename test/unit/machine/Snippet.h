@@ -16,8 +16,8 @@ class Snippet {
 public:
   using Capture = RegionEvaluator::Capture;
 
-  /// `arguments` and `results` as in "%a: i8, %b: i8" and "i8"; the body ends in
-  /// a return. Trailing arguments are captures.
+  /// `arguments` and `results` as in "%a: i8, %b: i8" and "i8"; the body ends
+  /// in a return. Trailing arguments are captures.
   Snippet(mlir::MLIRContext &context, llvm::StringRef arguments,
           llvm::StringRef results, llvm::StringRef body,
           llvm::ArrayRef<Capture> captures = {});
@@ -36,8 +36,8 @@ public:
   Scalar result(unsigned index = 0) const { return evaluator->result(index); }
   std::string fault() const { return evaluator->getFault()->message; }
 
-  /// What upstream's folder makes of the only op; nothing where it does not fold
-  /// or gives poison.
+  /// What upstream's folder makes of the only op; nothing where it does not
+  /// fold or gives poison.
   std::optional<Scalar> fold(llvm::ArrayRef<Scalar> arguments);
 
 private:

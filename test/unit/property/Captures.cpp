@@ -84,8 +84,7 @@ Capture Captures::addInts(const std::string &element,
 
 Capture Captures::addFloats(const std::string &element,
                             std::vector<int64_t> shape,
-                            const std::vector<double> &values,
-                            bool mayBeOpen) {
+                            const std::vector<double> &values, bool mayBeOpen) {
   std::vector<std::string> texts;
   for (double value : values)
     texts.push_back(fmt::format("{:.9e}", value));

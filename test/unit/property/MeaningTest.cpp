@@ -94,11 +94,9 @@ TEST_F(MeaningTest, NamesMeanTheirRegions) {
 /// Whether the other evaluator knows all ops of a region: it has no floats.
 bool isOfIntegers(Region &region) {
   return llvm::all_of(region.front(), [](Operation &op) {
-    return llvm::none_of(llvm::concat<const Type>(op.getOperandTypes(),
-                                                  op.getResultTypes()),
-                         [](Type type) {
-                           return isa<FloatType>(getElementTypeOrSelf(type));
-                         });
+    return llvm::none_of(
+        llvm::concat<const Type>(op.getOperandTypes(), op.getResultTypes()),
+        [](Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); });
   });
 }
 
@@ -121,9 +119,9 @@ TEST_F(MeaningTest, RegionsMeanWhatTheOtherEvaluatorSays) {
         Cell &cell = cells.emplace_back();
         cell.number = capture.scalar.i;
         if (capture.table) {
-          tables.push_back({{capture.table->shape.begin(),
-                             capture.table->shape.end()},
-                            capture.table->ints});
+          tables.push_back(
+              {{capture.table->shape.begin(), capture.table->shape.end()},
+               capture.table->ints});
           cell.table = &tables.back();
         }
       }

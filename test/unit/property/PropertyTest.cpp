@@ -133,8 +133,7 @@ void Check::compareTightly(const oracle::Result &expected,
     // Scores of hundreds are not known to 1e-12.
     double amplification = std::max(1.0, expected.amplification[r] / 64);
     if (attention.lse &&
-        !check("lse", row,
-               attention.lse->floats[oracle::lseOffset(sizes, row)],
+        !check("lse", row, attention.lse->floats[oracle::lseOffset(sizes, row)],
                expected.lse[r],
                tightBound(attention.lse->element, expected.lse[r],
                           std::abs(expected.lse[r]))))
@@ -252,8 +251,8 @@ void Check::compareWithLeast() {
   int64_t width = elementBytes(many.attentions.front().element);
   int64_t position = sizes.batch * sizes.keyHeads * width;
   EXPECT_EQ(sent[0], 0);
-  for (auto [bytes, dim] :
-       {std::pair(sent[1], sizes.queryDim), std::pair(sent[2], sizes.valueDim)}) {
+  for (auto [bytes, dim] : {std::pair(sent[1], sizes.queryDim),
+                            std::pair(sent[2], sizes.valueDim)}) {
     EXPECT_GE(bytes, least * position * dim);
     EXPECT_LE(bytes, all * position * dim);
     if (isMinimal)
@@ -287,15 +286,15 @@ void Check::run() {
 
 /// Leaves a problem in files, and says how to run it.
 static std::string leave(const RandomProblem &problem) {
-  std::string path = ::testing::TempDir() + "burst-property-" +
-                     std::to_string(problem.seed);
+  std::string path =
+      ::testing::TempDir() + "burst-property-" + std::to_string(problem.seed);
   std::string text = problem.text(problem.ranks);
   std::ofstream(path + ".mlir") << text;
   std::string error;
   if (!data::write(path + ".safetensors", problem.tensors, {}, error))
     return error;
-  return "burst-run " + path + ".mlir --in " + path +
-         ".safetensors --check\n" + problem.replay() + "\n" + text;
+  return "burst-run " + path + ".mlir --in " + path + ".safetensors --check\n" +
+         problem.replay() + "\n" + text;
 }
 
 TEST(PropertyTest, RandomProblems) {

@@ -118,9 +118,8 @@ void Drawing::drawInputs() {
 /// Names, and behind them the tables they take.
 static std::string withTables(const std::vector<std::string> &names,
                               const std::vector<Capture> &tables) {
-  std::string text = names.size() == 1
-                         ? names.front()
-                         : format("[{}]", fmt::join(names, ", "));
+  std::string text = names.size() == 1 ? names.front()
+                                       : format("[{}]", fmt::join(names, ", "));
   if (tables.empty())
     return text;
   std::vector<std::string> values, types;
@@ -128,8 +127,8 @@ static std::string withTables(const std::vector<std::string> &names,
     values.push_back(table.name);
     types.push_back(table.type);
   }
-  return text + format("({} : {})", fmt::join(values, ", "),
-                       fmt::join(types, ", "));
+  return text +
+         format("({} : {})", fmt::join(values, ", "), fmt::join(types, ", "));
 }
 
 Capture Drawing::ids(int64_t extent, const std::string &element) {
@@ -305,12 +304,12 @@ RandomProblem Drawing::draw() {
       format("%v: {} {{burst.name = \"v\"}}", valueType)};
   for (const std::string &argument : captures.arguments())
     arguments.push_back(argument);
-  problem.body = format("func.func @f({})\n    -> ({}) {{\n{}{}  return {} : "
-                        "{}\n}}\n",
-                        fmt::join(arguments, ",\n    "),
-                        fmt::join(results, ", "), captures.constants(),
-                        attentions, fmt::join(values, ", "),
-                        fmt::join(types, ", "));
+  problem.body =
+      format("func.func @f({})\n    -> ({}) {{\n{}{}  return {} : "
+             "{}\n}}\n",
+             fmt::join(arguments, ",\n    "), fmt::join(results, ", "),
+             captures.constants(), attentions, fmt::join(values, ", "),
+             fmt::join(types, ", "));
   for (const auto &[name, tensor] : captures.tensors())
     problem.tensors.emplace(name, tensor);
   return problem;

@@ -151,8 +151,8 @@ std::string Writer::drawType(bool withLogic) {
     return "i1";
   if (dice.chance(45))
     return "index";
-  return dice.pick({"i8", "i16", "i32", "i64", "i32", "i64", "i2", "i3", "i33",
-                    "i63"});
+  return dice.pick(
+      {"i8", "i16", "i32", "i64", "i32", "i64", "i2", "i3", "i33", "i63"});
 }
 
 Value Writer::any(const std::string &type) {
@@ -185,7 +185,7 @@ Capture Writer::intTable(std::vector<int64_t> shape, bool rising) {
     size *= n;
   std::vector<int64_t> values;
   for (int64_t n = 0; n < size; ++n)
-    values.push_back(element == "i1"    ? dice.within(0, 1)
+    values.push_back(element == "i1"   ? dice.within(0, 1)
                      : dice.chance(95) ? dice.within(0, 5)
                                        : dice.number(widthOfElement(element)));
   if (rising)
@@ -309,8 +309,8 @@ Value MaskWriter::byHead() {
 
 Value MaskWriter::scalarLimit() {
   std::string element = dice.pick({"index", "i64", "i32", "i8"});
-  Capture limit = capture(
-      store.addInts(element, {}, {dice.within(0, dice.within(1, 45))}));
+  Capture limit =
+      capture(store.addInts(element, {}, {dice.within(0, dice.within(1, 45))}));
   Value value = cast(Value{limit.name, element}, "index");
   return compare(dice.pick({"slt", "ule", "sge", "ugt", "ne"}),
                  dice.pick({i(), j()}), value);
@@ -364,10 +364,10 @@ Value MaskWriter::combine(const Value &x, const Value &y) {
 //===----------------------------------------------------------------------===//
 
 Value MaskWriter::arithmetic(const std::string &type) {
-  const char *op = dice.pick({"arith.addi", "arith.subi", "arith.muli",
-                              "arith.andi", "arith.ori", "arith.xori",
-                              "arith.minsi", "arith.maxsi", "arith.minui",
-                              "arith.maxui", "math.absi"});
+  const char *op =
+      dice.pick({"arith.addi", "arith.subi", "arith.muli", "arith.andi",
+                 "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
+                 "arith.minui", "arith.maxui", "math.absi"});
   Value x = any(type);
   return op == std::string("math.absi") ? unary(op, x)
                                         : binary(op, x, any(type));
@@ -377,10 +377,9 @@ Value MaskWriter::arithmetic(const std::string &type) {
 Value MaskWriter::divide(const std::string &type) {
   bool isUnsigned = dice.chance(40);
   const char *op =
-      isUnsigned
-          ? dice.pick({"arith.divui", "arith.remui", "arith.ceildivui"})
-          : dice.pick({"arith.divsi", "arith.remsi", "arith.floordivsi",
-                       "arith.ceildivsi"});
+      isUnsigned ? dice.pick({"arith.divui", "arith.remui", "arith.ceildivui"})
+                 : dice.pick({"arith.divsi", "arith.remsi", "arith.floordivsi",
+                              "arith.ceildivsi"});
   int64_t most = widthOfElement(type) < 4 ? 1 : 7;
   Value one = constant(type, 1);
   Value divisor =
@@ -394,7 +393,8 @@ Value MaskWriter::divide(const std::string &type) {
 Value MaskWriter::shift(const std::string &type) {
   const char *op = dice.pick({"arith.shli", "arith.shrsi", "arith.shrui"});
   int64_t width = widthOfElement(type);
-  Value amount = constant(type, dice.within(0, std::min<int64_t>(width, 8) - 1));
+  Value amount =
+      constant(type, dice.within(0, std::min<int64_t>(width, 8) - 1));
   if (width > 4 && dice.chance(30))
     amount = binary("arith.remui", any(type), constant(type, width));
   return binary(op, any(type), amount);
@@ -445,9 +445,9 @@ Value MaskWriter::floats() {
     x = convert("arith.extf", x, type);
     y = convert("arith.extf", y, type);
   }
-  const char *predicate = dice.pick({"olt", "ole", "ogt", "oge", "oeq", "one",
-                                     "ult", "ule", "ugt", "uge", "ueq", "une",
-                                     "ord", "uno", "true", "false"});
+  const char *predicate =
+      dice.pick({"olt", "ole", "ogt", "oge", "oeq", "one", "ult", "ule", "ugt",
+                 "uge", "ueq", "une", "ord", "uno", "true", "false"});
   return make("i1", format("arith.cmpf {}, {}, {} : {}", predicate, x.name,
                            y.name, type));
 }
@@ -508,8 +508,8 @@ Value ScoreWriter::position() {
   if (dice.chance(30))
     index = binary("arith.subi", i(), j());
   Value number = convert("arith.sitofp", cast(index, "i64"), state);
-  Value scaled = binary("arith.mulf", number,
-                        real(state, dice.pick({0.125, 0.25, 1.0})));
+  Value scaled =
+      binary("arith.mulf", number, real(state, dice.pick({0.125, 0.25, 1.0})));
   return unary(dice.pick({"math.sin", "math.cos", "math.tanh", "math.atan"}),
                scaled);
 }
@@ -533,8 +533,8 @@ Value ScoreWriter::table() {
   for (int64_t n = 0; n < size; ++n)
     values.push_back(static_cast<double>(dice.within(-16, 16)) * 0.125);
   Capture floats = capture(store.addFloats(element, shape, values));
-  Value value = shape.empty() ? Value{floats.name, element}
-                              : extract(floats, indices);
+  Value value =
+      shape.empty() ? Value{floats.name, element} : extract(floats, indices);
   unsigned from = widthOfElement(element == "bf16" ? "f16" : element);
   unsigned to = widthOfElement(state);
   if (from == to)
@@ -544,16 +544,16 @@ Value ScoreWriter::table() {
 
 Value ScoreWriter::bounded(const Value &s) {
   Value cap = real(state, 20);
-  return binary("arith.mulf",
-                unary("math.tanh", binary("arith.divf", s, cap)), cap);
+  return binary("arith.mulf", unary("math.tanh", binary("arith.divf", s, cap)),
+                cap);
 }
 
 /// Some keys get -inf: they count as not seen.
 Value ScoreWriter::someKeysDropped(const Value &s) {
-  Value least = make(state, format("arith.constant {} : {}",
-                                   state == "f32" ? "0xFF800000"
-                                                  : "0xFFF0000000000000",
-                                   state));
+  Value least =
+      make(state,
+           format("arith.constant {} : {}",
+                  state == "f32" ? "0xFF800000" : "0xFFF0000000000000", state));
   Value rest = binary("arith.remui", j(), constant("index", 3));
   Value isDropped = compare("eq", rest, constant("index", dice.within(0, 3)));
   return select(isDropped, least, s);

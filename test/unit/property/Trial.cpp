@@ -1,4 +1,5 @@
-//===- Trial.cpp ------------------------------------------------------------===//
+//===- Trial.cpp
+//------------------------------------------------------------===//
 #include "test/unit/property/Trial.h"
 
 #include "passes/Passes.h"
@@ -148,7 +149,8 @@ void PoisonChecker::deliver(const Transfer &from, Transfer &to, size_t index) {
   // (batch, sequence, heads, dim)
   int64_t inner = received.shape[2] * received.shape[3];
   int64_t x = 0;
-  auto segments = op.getLayout().getDeal().segments(to.receivedOwner, to.extent);
+  auto segments =
+      op.getLayout().getDeal().segments(to.receivedOwner, to.extent);
   for (auto [s, segment] : llvm::enumerate(segments))
     for (int64_t end = x + segment.count; x < end; ++x) {
       if (to.receiveMask >> s & 1)

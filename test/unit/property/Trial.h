@@ -1,4 +1,5 @@
-//===- Trial.h - runs a problem on all its ranks ------------------*- C++ -*-===//
+//===- Trial.h - runs a problem on all its ranks ------------------*- C++
+//-*-===//
 #ifndef BURST_TEST_UNIT_PROPERTY_TRIAL_H
 #define BURST_TEST_UNIT_PROPERTY_TRIAL_H
 

@@ -1,0 +1,85 @@
+// RUN: burst-opt %s --burst-lower-to-ring -verify-diagnostics -split-input-file
+
+// Without burst-partition.
+
+shard.grid @cp(shape = 4)
+
+!q = tensor<1x8x1x4xf32>
+!lse = tensor<1x1x8xf32>
+
+func.func @partition(%q: !q) -> !q {
+  // expected-error @below {{is not partitioned; run burst-partition first}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> : (!q, !q, !q) -> (!q, !lse)
+  return %o : !q
+}
+
+// -----
+
+// Without burst-expand-names.
+
+shard.grid @cp(shape = 4)
+
+!q = tensor<1x8x1x4xf32>
+!lse = tensor<1x1x8xf32>
+
+func.func @mask(%x: tensor<1x2x1x4xf32>, %n: index) attributes {ring.grid = @cp} {
+  %q = burst.unshard %x dim 1 extent %n by <@cp, zigzag> : tensor<1x2x1x4xf32> -> !q
+  // expected-error @below {{has named masks or scores; run burst-expand-names first}}
+  %o, %lse = burst.attention %q, %q, %q mask causal sequence <@cp, zigzag> : (!q, !q, !q) -> (!q, !lse)
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+!q = tensor<1x8x1x4xf32>
+!lse = tensor<1x1x8xf32>
+
+func.func @score(%x: tensor<1x2x1x4xf32>, %n: index) attributes {ring.grid = @cp} {
+  %q = burst.unshard %x dim 1 extent %n by <@cp, zigzag> : tensor<1x2x1x4xf32> -> !q
+  // expected-error @below {{has named masks or scores; run burst-expand-names first}}
+  %o, %lse = burst.attention %q, %q, %q score softcap<1.0> sequence <@cp, zigzag> : (!q, !q, !q) -> (!q, !lse)
+  return
+}
+
+// -----
+
+// Strategies that are not lowered.
+
+shard.grid @cp(shape = 4)
+
+!q = tensor<1x8x1x4xf32>
+!lse = tensor<1x1x8xf32>
+
+func.func @ring_q(%q: !q) {
+  // expected-error @below {{pins the strategy ring_q, which is not supported yet: leave it out, or pin ring_kv}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ring_q> : (!q, !q, !q) -> (!q, !lse)
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+!q = tensor<1x8x1x4xf32>
+!lse = tensor<1x1x8xf32>
+
+func.func @all_gather(%q: !q) {
+  // expected-error @below {{pins the strategy all_gather, which is not supported yet}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <all_gather> : (!q, !q, !q) -> (!q, !lse)
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+!q = tensor<1x8x1x4xf32>
+!lse = tensor<1x1x8xf32>
+
+func.func @ulysses(%q: !q) {
+  // expected-error @below {{pins the strategy ulysses, which is not supported yet}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ulysses> : (!q, !q, !q) -> (!q, !lse)
+  return
+}

@@ -1,0 +1,136 @@
+// RUN: burst-opt %s --burst-expand-names --burst-derive-bounds --burst-partition --burst-lower-to-ring --ring-drop-empty | FileCheck %s
+// RUN: burst-opt %s --burst-expand-names --burst-derive-bounds --burst-partition --burst-lower-to-ring --ring-drop-empty --ring-drop-empty --ring-verify | FileCheck %s
+
+// What is dropped is shown by burst-explain.mlir; that nothing is missing, by
+// ring-verify here.
+
+shard.grid @cp(shape = 3)
+shard.grid @one(shape = 1)
+
+// What a causal mask needs, for every rank and owner: the bounds, in the boxes of
+// their segments. How far each segment travels up and down the ring, and which of
+// both moves less.
+//
+// CHECK-LABEL: func private @causal_needs
+// CHECK-SAME: (%[[SQ:[^ ]+]]: index, %[[SK:[^ ]+]]: index, %[[B:[^ ]+]]: index) -> (tensor<3x3x1x1xi1>, tensor<3x1xindex>, index)
+// CHECK: %[[NEED:.*]] = tensor.generate {
+// CHECK-NEXT: ^bb0(%[[RANK:.*]]: index, %[[OWNER:.*]]: index, %{{.*}}: index, %{{.*}}: index):
+// CHECK: %[[I0:.*]], %[[I1:.*]], %[[ROWS:.*]], %{{.*}}, %{{.*}} = ring.segment 0 of <contiguous over 3>[%[[RANK]]] extent %[[SQ]]
+// CHECK: %[[J0:.*]], %[[J1:.*]], %[[COLUMNS:.*]], %{{.*}}, %{{.*}} = ring.segment 0 of <contiguous over 3>[%[[OWNER]]] extent %[[SK]]
+// CHECK: %[[LAST:.*]] = arith.subi %[[I1]], %{{.*}} : index
+// CHECK: %[[MAY:.*]] = arith.cmpi sle, %[[J0]], %[[LAST]] : index
+// CHECK: %[[SOME:.*]] = arith.andi %{{.*}}, %[[MAY]] : i1
+// CHECK: tensor.yield %[[SOME]] : i1
+// CHECK: %[[UP:.*]] = tensor.generate {
+// CHECK: scf.for
+// CHECK: tensor.extract %[[NEED]]
+// CHECK: %[[DOWN:.*]] = tensor.generate {
+// CHECK: scf.for
+// CHECK: tensor.extract %[[NEED]]
+// CHECK: %[[BACK:.*]] = arith.cmpi ult
+// CHECK: %[[REACH:.*]] = tensor.generate {
+// CHECK-DAG: tensor.extract %[[DOWN]]
+// CHECK-DAG: tensor.extract %[[UP]]
+// CHECK: arith.select %[[BACK]]
+// CHECK: %[[STEP:.*]] = arith.select %[[BACK]], %{{.*}}, %{{.*}} : index
+// CHECK: return %[[NEED]], %[[REACH]], %[[STEP]]
+
+// It is asked once, in front of the loop; attends get a flag per pair of segments,
+// transfers one per segment, and the ring goes by the step.
+//
+// CHECK-LABEL: func @causal
+// CHECK: %[[NEEDS:.*]]:3 = call @causal_needs(%{{.*}}, %{{.*}}, %{{.*}})
+// CHECK: %[[R:.*]] = shard.process_multi_index
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %[[OWNER:.*]] = %[[R]],
+// CHECK: %[[FLAG:.*]] = tensor.extract %[[NEEDS]]#0[%[[R]], %[[OWNER]], %{{.*}}, %{{.*}}]
+// CHECK: ring.attend
+// CHECK: pairs (%[[FLAG]]) scale
+// CHECK: %[[LESS:.*]] = arith.subi %{{.*}}, %[[NEEDS]]#2 : index
+// CHECK: %[[BEHIND:.*]] = arith.addi %[[OWNER]], %[[LESS]] : index
+// CHECK: %[[NEXT:.*]] = arith.remui %[[BEHIND]],
+// CHECK: %[[AHEAD:.*]] = arith.addi %[[R]], %[[NEEDS]]#2 : index
+// CHECK: %[[TO:.*]] = arith.remui %[[AHEAD]],
+// CHECK: %[[BACK:.*]] = arith.addi %[[R]], %[[LESS]] : index
+// CHECK: %[[FROM:.*]] = arith.remui %[[BACK]],
+// CHECK: %[[SENT:.*]] = tensor.extract %[[NEEDS]]#1[%[[OWNER]], %{{.*}}]
+// CHECK: %[[SEND:.*]] = arith.cmpi ult, %{{.*}}, %[[SENT]] : index
+// CHECK: %[[RECEIVED:.*]] = tensor.extract %[[NEEDS]]#1[%[[NEXT]], %{{.*}}]
+// CHECK: %[[RECEIVE:.*]] = arith.cmpi ule, %{{.*}}, %[[RECEIVED]] : index
+// CHECK: ring.start {{.*}} to %[[TO]] segments(%[[SEND]]) receive[%[[NEXT]]] from %[[FROM]] segments(%[[RECEIVE]])
+// CHECK: scf.yield %{{.*}}, %{{.*}}, %[[NEXT]],
+// CHECK: ring.attend
+// CHECK: pairs (%{{.*}}) scale
+// CHECK-NOT: @causal_needs
+func.func @causal(%q: tensor<1x12x2x4xf32>) -> tensor<1x12x2x4xf32> {
+  %o, %lse = burst.attention %q, %q, %q mask causal sequence <@cp, contiguous>
+      : (tensor<1x12x2x4xf32>, tensor<1x12x2x4xf32>, tensor<1x12x2x4xf32>)
+      -> (tensor<1x12x2x4xf32>, tensor<1x2x12xf32>)
+  return %o : tensor<1x12x2x4xf32>
+}
+
+// Zigzag: a flag for each of the four pairs of segments. Captured tables and sizes
+// are passed on.
+//
+// CHECK-LABEL: func private @zigzag_needs
+// CHECK-SAME: (%{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %[[IDS:[^ ]+]]: tensor<?xi32>) -> (tensor<3x3x2x2xi1>, tensor<3x2xindex>, index)
+// CHECK: burst.table_range %[[IDS]]
+// CHECK-LABEL: func @zigzag
+// CHECK-SAME: %[[IDS:[^ ]+]]: tensor<?xi32>, %[[SQ:[^ ]+]]: index {ring.extent = {{[^}]*}}}, %[[SK:[^ ]+]]: index {
+// CHECK: %[[B:.*]] = tensor.dim
+// CHECK: call @zigzag_needs(%[[SQ]], %[[SK]], %[[B]], %[[IDS]])
+// CHECK: ring.attend
+// CHECK: pairs (%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}) scale
+// CHECK: ring.start {{.*}} segments(%{{[^,]*}}, %{{[^,]*}}) receive[{{.*}} segments(%{{[^,]*}}, %{{[^,]*}})
+func.func @zigzag(%q: tensor<?x?x1x4xf32>, %k: tensor<?x?x1x4xf32>, %ids: tensor<?xi32>)
+    -> tensor<?x?x1x4xf32> {
+  %o, %lse = burst.attention %q, %k, %k mask documents(%ids : tensor<?xi32>)
+      sequence <@cp, zigzag>
+      : (tensor<?x?x1x4xf32>, tensor<?x?x1x4xf32>, tensor<?x?x1x4xf32>)
+      -> (tensor<?x?x1x4xf32>, tensor<?x1x?xf32>)
+  return %o : tensor<?x?x1x4xf32>
+}
+
+// Attentions that ask different questions ask them apart.
+//
+// CHECK-LABEL: func private @two_needs
+// CHECK-LABEL: func private @two_needs_0
+// CHECK-LABEL: func @two(
+// CHECK-DAG: call @two_needs(
+// CHECK-DAG: call @two_needs_0(
+// CHECK: return
+func.func @two(%q: tensor<1x12x2x4xf32>) -> (tensor<1x12x2x4xf32>, tensor<1x12x2x4xf32>) {
+  %0:2 = burst.attention %q, %q, %q mask causal sequence <@cp, contiguous>
+      : (tensor<1x12x2x4xf32>, tensor<1x12x2x4xf32>, tensor<1x12x2x4xf32>)
+      -> (tensor<1x12x2x4xf32>, tensor<1x2x12xf32>)
+  %1:2 = burst.attention %q, %q, %q mask prefix<3> sequence <@cp, contiguous>
+      : (tensor<1x12x2x4xf32>, tensor<1x12x2x4xf32>, tensor<1x12x2x4xf32>)
+      -> (tensor<1x12x2x4xf32>, tensor<1x2x12xf32>)
+  return %0#0, %1#0 : tensor<1x12x2x4xf32>, tensor<1x12x2x4xf32>
+}
+
+// One rank: its attend gets a flag, nothing travels.
+//
+// CHECK-LABEL: func @alone
+// CHECK-NOT: ring.start
+// CHECK: pairs (%{{.*}}) scale
+func.func @alone(%q: tensor<1x12x2x4xf32>) -> tensor<1x12x2x4xf32> {
+  %o, %lse = burst.attention %q, %q, %q mask causal sequence <@one, contiguous>
+      : (tensor<1x12x2x4xf32>, tensor<1x12x2x4xf32>, tensor<1x12x2x4xf32>)
+      -> (tensor<1x12x2x4xf32>, tensor<1x2x12xf32>)
+  return %o : tensor<1x12x2x4xf32>
+}
+
+// Without a mask everything is needed.
+//
+// CHECK-NOT: @full_needs
+// CHECK-LABEL: func @full
+// CHECK-NOT: call
+// CHECK-NOT: pairs
+// CHECK-NOT: segments
+// CHECK: return
+func.func @full(%q: tensor<1x12x2x4xf32>) -> tensor<1x12x2x4xf32> {
+  %o, %lse = burst.attention %q, %q, %q mask full sequence <@cp, contiguous>
+      : (tensor<1x12x2x4xf32>, tensor<1x12x2x4xf32>, tensor<1x12x2x4xf32>)
+      -> (tensor<1x12x2x4xf32>, tensor<1x2x12xf32>)
+  return %o : tensor<1x12x2x4xf32>
+}
