@@ -56,8 +56,11 @@ static SmallVector<bounds::Argument> intervals(OpBuilder &builder,
   for (auto [dim, size] : llvm::enumerate(boxSizes)) {
     Value last = arith::SubIOp::create(builder, loc,
                                        block.getArgument(2 * dim + 1), one);
+    // Boxes are not empty, so a size of 0 needs no bounds; they must hold
+    // still.
+    int64_t largest = std::max<int64_t>(limit(size) - 1, 0);
     result.push_back(
-        bounds::Interval{block.getArgument(2 * dim), last, 0, limit(size) - 1});
+        bounds::Interval{block.getArgument(2 * dim), last, 0, largest});
   }
   const int64_t extents[] = {sizes.queries, sizes.keys};
   for (auto [index, size] : llvm::enumerate(extents)) {

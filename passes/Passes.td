@@ -178,7 +178,9 @@ def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {
     - nothing deadlocks, under the model that the ring dialect states;
     - every transfer is waited for once, and at most two received slices are held
       at a time (the double buffer);
-    - attends of one result have one mask, one score and one scale.
+    - o, m and l of a state belong together, and all its attends have one mask, one
+      score and one scale, and the same on all ranks;
+    - every rank returns its own shard, dealt as the function says.
 
     A refusal shows rank, hop, op and reason. A program whose sizes or tables are
     known at run time only is proved when they are bound, by whoever runs it

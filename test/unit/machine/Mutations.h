@@ -60,7 +60,7 @@ struct Emit {
   mlir::Value plus(mlir::Value value, int64_t amount) {
     return mlir::arith::AddIOp::create(builder, loc, value, index(amount));
   }
-  /// The rank `distance` behind `rank`, in ring order.
+  /// The rank `distance` ahead of `rank`, in ring order.
   mlir::Value ahead(mlir::Value rank, int64_t distance = 1) {
     return mlir::arith::RemUIOp::create(builder, loc, plus(rank, distance),
                                         index(schedule.parts));

@@ -103,6 +103,25 @@ TEST(ProofListTest, EveryMutationIsMadeSomewhere) {
     ADD_FAILURE() << "never made: " << mutation.name;
 }
 
+TEST(ProofControlTest, TransfersThatNobodyNeedsAreNoErrors) {
+  // Mutations add some: it must not be for these that they are refused.
+  auto context = makeContext();
+  for (const char *order : {"contiguous", "zigzag"}) {
+    Problem problem;
+    problem.order = order;
+    OwningOpRef<ModuleOp> module = lower(*context, problem);
+    Schedule schedule(*module, problem);
+    Emit e = Emit::atTop(schedule);
+    for (unsigned argument : {0, 1, 2}) {
+      Value shard = schedule.program.getArgument(argument);
+      e.receive(e.send(shard, shardOf(schedule, argument), argument));
+      e.exchange(shard, shardOf(schedule, argument));
+    }
+    auto counterexample = proveModule(*module);
+    EXPECT_FALSE(counterexample) << counterexample->message;
+  }
+}
+
 TEST(ProofMessageTest, ARefusalIsReportedAtTheOp) {
   auto context = makeContext();
   Problem problem;
