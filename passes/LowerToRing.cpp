@@ -139,9 +139,12 @@ void RingBuilder::build() {
   State state = init(cast<RankedTensorType>(op.getOut().getType()));
   replaceResults(hops(state));
   op.erase();
-  for (UnshardOp unshard : {query, key, value})
-    if (unshard && unshard->use_empty())
-      unshard.erase();
+  // One argument may be several of them.
+  llvm::SmallSetVector<Operation *, 3> unshards;
+  unshards.insert_range(ArrayRef<Operation *>{query, key, value});
+  for (Operation *unshard : unshards)
+    if (unshard->use_empty())
+      unshard->erase();
 }
 
 namespace {
