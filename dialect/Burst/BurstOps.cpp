@@ -320,7 +320,7 @@ static LogicalResult verifyNames(AttentionOp op, RegionRole kind,
 }
 
 LogicalResult AttentionOp::verify() {
-  if (failed(verifyShapes(*this)) || failed(verifyHeads(*this)) ||
+  if (failed(verifyHeads(*this)) || failed(verifyShapes(*this)) ||
       failed(verifyElements(*this)))
     return failure();
   // attention_c6

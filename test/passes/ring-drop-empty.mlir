@@ -16,9 +16,11 @@ shard.grid @one(shape = 1)
 // CHECK: %[[NEED:.*]] = tensor.generate {
 // CHECK-NEXT: ^bb0(%[[RANK:.*]]: index, %[[OWNER:.*]]: index, %{{.*}}: index, %{{.*}}: index):
 // CHECK: %[[I0:.*]], %[[I1:.*]], %[[ROWS:.*]], %{{.*}}, %{{.*}} = ring.segment 0 of <contiguous over 3>[%[[RANK]]] extent %[[SQ]]
+// CHECK: %[[END:.*]] = arith.select %{{.*}}, %{{.*}}, %[[I1]] : index
 // CHECK: %[[J0:.*]], %[[J1:.*]], %[[COLUMNS:.*]], %{{.*}}, %{{.*}} = ring.segment 0 of <contiguous over 3>[%[[OWNER]]] extent %[[SK]]
-// CHECK: %[[LAST:.*]] = arith.subi %[[I1]], %{{.*}} : index
-// CHECK: %[[MAY:.*]] = arith.cmpi sle, %[[J0]], %[[LAST]] : index
+// CHECK: %[[BEGIN:.*]] = arith.select %{{.*}}, %{{.*}}, %[[J0]] : index
+// CHECK: %[[LAST:.*]] = arith.subi %[[END]], %{{.*}} : index
+// CHECK: %[[MAY:.*]] = arith.cmpi sle, %[[BEGIN]], %[[LAST]] : index
 // CHECK: %[[SOME:.*]] = arith.andi %{{.*}}, %[[MAY]] : i1
 // CHECK: tensor.yield %[[SOME]] : i1
 // CHECK: %[[UP:.*]] = tensor.generate {
