@@ -230,6 +230,12 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
   }
 
   void runOnOperation() override {
+    if (maxRanks < 1) {
+      emitError(getOperation().getLoc(), "burst-explain shows at least 1 rank, "
+                                         "got max-ranks=")
+          << maxRanks;
+      return signalPassFailure();
+    }
     OwningOpRef<ModuleOp> copy;
     ModuleOp module = getOperation();
     bool isLowered = true;

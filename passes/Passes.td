@@ -42,7 +42,7 @@ def DeriveBoundsPass : Pass<"burst-derive-bounds", "::mlir::func::FuncOp"> {
     interpretation of the mask over intervals, emitted as IR (`passes/Bounds`).
     It folds where boxes are constant and runs where they are not. What cannot
     be bounded may be kept and need not be: such a mask is computed rightly, for
-    all pairs.
+    all pairs. Bounds that stand there already are derived anew.
 
     Needs `burst-expand-names`. Leaves a bounds region beside every mask region.
   }];

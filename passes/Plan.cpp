@@ -45,9 +45,18 @@ struct PlanPass : burst::impl::PlanPassBase<PlanPass> {
   using Base::Base;
 
   void runOnOperation() override {
+    bool isFound = false;
     for (auto program : getOperation().getOps<func::FuncOp>())
-      if (program->hasAttr(ring::gridAttr) && failed(print(program)))
-        signalPassFailure();
+      if (program->hasAttr(ring::gridAttr)) {
+        isFound = true;
+        if (failed(print(program)))
+          signalPassFailure();
+      }
+    if (!isFound) {
+      emitError(getOperation().getLoc(),
+                "has no program of a rank to plan; run burst-to-ring first");
+      signalPassFailure();
+    }
   }
 
   LogicalResult print(func::FuncOp program) {

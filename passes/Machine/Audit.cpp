@@ -617,7 +617,7 @@ std::optional<Counterexample> burst::plan(Simulation &simulation,
 void burst::report(func::FuncOp program, const Counterexample &counterexample) {
   Operation *op = counterexample.op ? counterexample.op : program;
   InFlightDiagnostic diagnostic =
-      emitError(op->getLoc())
+      emitError(counterexample.loc.value_or(op->getLoc()))
       << "'" << op->getName() << "' op schedule refused: rank "
       << counterexample.rank << ", hop " << counterexample.hop << ": "
       << counterexample.message;

@@ -217,7 +217,7 @@ LogicalResult Compiler::compileFor(scf::ForOp loop) {
   Instruction &step = emit(Opcode::Add, loop);
   step.dst = step.a = iv.number;
   step.b = slot(loop.getStep()).number;
-  emit(Opcode::Jump).imm.i = head;
+  emit(Opcode::Jump, loop).imm.i = head;
   program.code[head].imm.i = program.code.size();
   return success();
 }
@@ -255,7 +255,7 @@ LogicalResult Compiler::compileIf(scf::IfOp branch) {
   if (failed(compileArm(branch.getThenRegion())))
     return failure();
   uint32_t skip = program.code.size();
-  emit(Opcode::Jump);
+  emit(Opcode::Jump, branch);
   program.code[test].imm.i = program.code.size();
   if (failed(compileArm(branch.getElseRegion())))
     return failure();
@@ -304,7 +304,7 @@ LogicalResult Compiler::compileGenerate(tensor::GenerateOp generate) {
     Instruction &step = emit(Opcode::Add);
     step.dst = step.a = slot(body.getArgument(dim)).number;
     step.b = one.number;
-    emit(Opcode::Jump).imm.i = heads[dim];
+    emit(Opcode::Jump, generate).imm.i = heads[dim];
     program.code[heads[dim]].imm.i = program.code.size();
   }
   return success();
@@ -340,7 +340,12 @@ LogicalResult Compiler::compileConstant(arith::ConstantOp op) {
   }
   auto dense = dyn_cast<DenseIntOrFPElementsAttr>(op.getValue());
   if (!dense)
-    return op.emitOpError("cannot be evaluated");
+    return op.emitOpError("cannot be evaluated: a table is written as dense");
+  std::string error;
+  if (!checkSize(dense.getType().getShape(), dense.getElementType(), error) ||
+      dense.getNumElements() > maxTableElements)
+    return op.emitOpError("cannot be evaluated: a table has at most ")
+           << maxTableElements << " elements, got: " << dense.getType();
   auto table = std::make_shared<Tensor>(dense.getType().getShape(),
                                         dense.getElementType());
   if (isa<FloatType>(dense.getElementType()))
@@ -555,6 +560,9 @@ LogicalResult Compiler::compileScalar(Operation &op) {
        llvm::concat<const Type>(op.getOperandTypes(), op.getResultTypes()))
     if (!isScalar(type) || (type.isInteger() && widthOf(type) > 64))
       return op.emitOpError("cannot be evaluated on ") << type;
+  if (op.getNumResults() != 1 || op.getNumOperands() == 0 ||
+      op.getNumOperands() > 3 || op.getNumRegions() != 0)
+    return op.emitOpError("cannot be evaluated: it is no op on scalars");
   StringRef name = op.getName().getStringRef();
   for (const Simple &simple : simpleOps)
     if (simple.name == name) {

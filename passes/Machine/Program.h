@@ -146,7 +146,8 @@ class Program;
 struct Frame {
   std::vector<Scalar> scalars;
   std::vector<Object> objects;
-  uint32_t next = 0; ///< the instruction to run next
+  uint32_t next = 0;  ///< the instruction to run next
+  uint64_t jumps = 0; ///< backward and forward, taken so far
 };
 
 /// What an op outside of scalar code reads and writes.

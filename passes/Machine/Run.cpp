@@ -304,6 +304,9 @@ Frame Program::makeFrame() const {
   return frame;
 }
 
+/// More than any schedule of 2048 ranks takes.
+static constexpr uint64_t maxJumps = uint64_t{1} << 28;
+
 Step Program::run(Frame &frame, Environment &environment) const {
   Scalar *s = frame.scalars.data();
   uint32_t next = frame.next;
@@ -477,7 +480,11 @@ Step Program::run(Frame &frame, Environment &environment) const {
       break;
     case Opcode::Jump:
       next = in.imm.i;
-      continue;
+      if (++frame.jumps < maxJumps)
+        continue;
+      environment.fault(in.op->getLoc(), "does not end: it goes round its "
+                                         "loops more than 2^28 times");
+      return Step::Failed;
     case Opcode::JumpIfNot:
       if (a.i == 0) {
         next = in.imm.i;

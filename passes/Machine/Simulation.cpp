@@ -118,11 +118,11 @@ struct Simulation::Impl::Rank : Environment {
 //===----------------------------------------------------------------------===//
 
 void Simulation::Impl::Rank::fault(Location loc, const Twine &message) {
-  impl.failure = {index, hop, nullptr, message.str()};
+  impl.failure = {index, hop, nullptr, message.str(), loc};
 }
 
 Step Simulation::Impl::Rank::fail(Operation *op, const Twine &message) {
-  impl.failure = {index, hop, op, message.str()};
+  impl.failure = {index, hop, op, message.str(), std::nullopt};
   return Step::Failed;
 }
 
@@ -247,6 +247,15 @@ static std::vector<Argument> captures(const ExternalCall &call,
   return result;
 }
 
+/// o, m and l have the (batch, heads, sequence) of `rows`. Where sizes are
+/// dynamic, no verifier of an op can say so.
+static bool isStateOf(const State &state, ArrayRef<int64_t> rows) {
+  ArrayRef<int64_t> o(state.o->shape);
+  return ArrayRef<int64_t>(state.m->shape) == rows &&
+         ArrayRef<int64_t>(state.l->shape) == rows && o[0] == rows[0] &&
+         o[2] == rows[1] && o[1] == rows[2];
+}
+
 Step Simulation::Impl::Rank::runAttend(ring::AttendOp op,
                                        const ExternalCall &call) {
   unsigned next = 0;
@@ -280,6 +289,10 @@ Step Simulation::Impl::Rank::runAttend(ring::AttendOp op,
   for (const Attend::Slice &slice : attend.slices)
     if (!isRank(op, "owner of a slice", slice.owner))
       return Step::Failed;
+  const Tensor &query = *attend.query;
+  int64_t rows[] = {query.shape[0], query.shape[2], query.shape[1]};
+  if (!isStateOf(attend.state, rows))
+    return fail(op, "takes a state that has not the rows of its queries");
   State state;
   std::string message;
   if (!impl.semantics->attend(attend, state, message))
@@ -294,6 +307,9 @@ Step Simulation::Impl::Rank::runMerge(ring::MergeOp op,
                                       const ExternalCall &call) {
   State into{call.take<Tensor>(0), call.take<Tensor>(1), call.take<Tensor>(2)};
   State from{call.take<Tensor>(3), call.take<Tensor>(4), call.take<Tensor>(5)};
+  if (!isStateOf(into, into.m->shape) || !isStateOf(from, into.m->shape) ||
+      into.o->shape[3] != from.o->shape[3])
+    return fail(op, "merges states of different rows");
   std::string message;
   if (!impl.semantics->merge(into, from, message))
     return fail(op, message);
@@ -493,7 +509,8 @@ bool Simulation::Impl::Rank::startExchange(ring::ExchangeOp op,
 //===----------------------------------------------------------------------===//
 
 bool Simulation::Impl::refuse(const Transfer &transfer, const Twine &message) {
-  failure = {transfer.rank, transfer.hop, transfer.op, message.str()};
+  failure = {transfer.rank, transfer.hop, transfer.op, message.str(),
+             std::nullopt};
   return false;
 }
 

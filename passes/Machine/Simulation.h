@@ -32,6 +32,8 @@ struct Counterexample {
   int64_t hop = 0; ///< transfers that the rank had waited for
   mlir::Operation *op = nullptr;
   std::string message;
+  /// Of scalar code that cannot go on; else the op says where.
+  std::optional<mlir::Location> loc = std::nullopt;
 };
 
 /// An argument of a rank's program.

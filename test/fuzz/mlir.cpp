@@ -297,43 +297,91 @@ static const char *const words[] = {"0",
                                     "tensor.generate",
                                     "tensor.dim"};
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name.
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size,
-                                          size_t maxSize, unsigned seed) {
-  std::minstd_rand random(seed);
-  auto below = [&](size_t limit) {
-    return random() % std::max<size_t>(limit, 1);
-  };
-  auto tokens = split({reinterpret_cast<const char *>(data), size});
-  if (tokens.empty() || below(3) == 0)
-    return LLVMFuzzerMutate(data, size, maxSize);
-  for (size_t count = 1 + below(4); count > 0 && !tokens.empty(); --count) {
-    size_t at = below(tokens.size());
-    switch (below(5)) {
-    case 0:
-      tokens.erase(tokens.begin() + at);
-      break;
-    case 1:
-      tokens[at] = words[below(std::size(words))];
-      break;
-    case 2:
-      tokens[at] = std::string(tokens[below(tokens.size())]);
-      break;
-    case 3:
-      std::swap(tokens[at], tokens[below(tokens.size())]);
-      break;
-    default: { // a few tokens once more
-      size_t end = std::min(tokens.size(), at + 1 + below(30));
-      std::vector<std::string> some(tokens.begin() + at, tokens.begin() + end);
-      tokens.insert(tokens.begin() + below(tokens.size()), some.begin(),
-                    some.end());
-      break;
-    }
-    }
+namespace {
+/// Changes a text word by word.
+class Mutator {
+public:
+  Mutator(llvm::StringRef text, unsigned seed)
+      : tokens(split(text)), random(seed) {}
+
+  std::string run();
+
+private:
+  size_t below(size_t limit) { return random() % std::max<size_t>(limit, 1); }
+  size_t anywhere() { return below(tokens.size()); }
+  void replaceByAlike(size_t at);
+  void repeatSome(size_t at);
+  void change();
+
+  std::vector<std::string> tokens;
+  std::minstd_rand random;
+};
+} // namespace
+
+/// What may stand for what: numbers, values, ops of a dialect; 0: anything.
+static char kindOf(llvm::StringRef token) {
+  if (token.empty() || token[0] == '%' || !isWord(token[0]))
+    return token.empty() ? ' ' : token[0];
+  if (std::isdigit(static_cast<unsigned char>(token[0])) != 0)
+    return '0';
+  return token.contains('.') ? token[0] : 'w';
+}
+
+/// By a word of its kind: most texts stay valid.
+void Mutator::replaceByAlike(size_t at) {
+  for (int tries = 0; tries < 20; ++tries) {
+    std::string other =
+        below(2) == 0 ? words[below(std::size(words))] : tokens[anywhere()];
+    if (kindOf(other) != kindOf(tokens[at]) || other == tokens[at])
+      continue;
+    tokens[at] = other;
+    return;
   }
+}
+
+void Mutator::repeatSome(size_t at) {
+  size_t end = std::min(tokens.size(), at + 1 + below(30));
+  std::vector<std::string> some(tokens.begin() + at, tokens.begin() + end);
+  tokens.insert(tokens.begin() + anywhere(), some.begin(), some.end());
+}
+
+void Mutator::change() {
+  size_t at = anywhere();
+  switch (below(12)) {
+  case 0:
+    tokens.erase(tokens.begin() + at);
+    break;
+  case 1:
+    tokens[at] = words[below(std::size(words))];
+    break;
+  case 2:
+    std::swap(tokens[at], tokens[anywhere()]);
+    break;
+  case 3:
+    repeatSome(at);
+    break;
+  default:
+    replaceByAlike(at);
+    break;
+  }
+}
+
+std::string Mutator::run() {
+  for (size_t count = 1 + below(4); count > 0 && !tokens.empty(); --count)
+    change();
   std::string text;
   for (const std::string &token : tokens)
     text += token;
+  return text;
+}
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size,
+                                          size_t maxSize, unsigned seed) {
+  if (seed % 8 == 0)
+    return LLVMFuzzerMutate(data, size, maxSize);
+  std::string text =
+      Mutator({reinterpret_cast<const char *>(data), size}, seed).run();
   size = std::min(text.size(), maxSize);
   std::copy_n(text.begin(), size, data);
   return size;

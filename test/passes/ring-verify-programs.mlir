@@ -8,7 +8,6 @@ shard.grid @cp(shape = 2)
 !m = tensor<1x1x4xf32>
 #s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
 
-// expected-error @below {{schedule refused: rank 0, hop 0: divides 1 by 0}}
 // expected-note @below {{in the program of a rank of @division}}
 func.func @division(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
     attributes {ring.grid = @cp} {
@@ -19,6 +18,7 @@ func.func @division(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {
   %next = arith.addi %r, %c1 : index
   %p = arith.remui %next, %c2 : index
   %c0 = arith.constant 0 : index
+  // expected-error @below {{schedule refused: rank 0, hop 0: divides 1 by 0}}
   %x = arith.divsi %c1, %c0 : index
   return
 }
@@ -31,7 +31,6 @@ shard.grid @cp(shape = 2)
 !m = tensor<1x1x4xf32>
 #s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
 
-// expected-error @below {{schedule refused: rank 0, hop 0: reads a table outside of its bounds, at [0, 8, 0, 0]}}
 // expected-note @below {{in the program of a rank of @outside}}
 func.func @outside(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
     attributes {ring.grid = @cp} {
@@ -41,6 +40,7 @@ func.func @outside(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {r
   %r = shard.process_multi_index on @cp axes = [0] : index
   %next = arith.addi %r, %c1 : index
   %p = arith.remui %next, %c2 : index
+  // expected-error @below {{schedule refused: rank 0, hop 0: reads a table outside of its bounds, at [0, 8, 0, 0]}}
   %x = tensor.extract %q[%r, %n, %r, %r] : !q
   return
 }
@@ -53,7 +53,6 @@ shard.grid @cp(shape = 2)
 !m = tensor<1x1x4xf32>
 #s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
 
-// expected-error @below {{schedule refused: rank 0, hop 0: runs a loop with the step 0}}
 // expected-note @below {{in the program of a rank of @forever}}
 func.func @forever(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
     attributes {ring.grid = @cp} {
@@ -64,6 +63,7 @@ func.func @forever(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {r
   %next = arith.addi %r, %c1 : index
   %p = arith.remui %next, %c2 : index
   %c0 = arith.constant 0 : index
+  // expected-error @below {{schedule refused: rank 0, hop 0: runs a loop with the step 0}}
   scf.for %i = %c0 to %c2 step %c0 {
   }
   return

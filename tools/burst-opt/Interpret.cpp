@@ -66,9 +66,18 @@ struct InterpretPass : PassWrapper<InterpretPass, OperationPass<ModuleOp>> {
                         llvm::cl::init(1)};
 
   void runOnOperation() override {
+    bool isFound = false;
     for (auto program : getOperation().getOps<func::FuncOp>())
-      if (program->hasAttr(ring::gridAttr) && failed(interpret(program)))
-        signalPassFailure();
+      if (program->hasAttr(ring::gridAttr)) {
+        isFound = true;
+        if (failed(interpret(program)))
+          signalPassFailure();
+      }
+    if (!isFound) {
+      emitError(getOperation().getLoc(),
+                "has no program of a rank to run; run burst-to-ring first");
+      signalPassFailure();
+    }
   }
 
   LogicalResult interpret(func::FuncOp program) {

@@ -66,6 +66,12 @@ int main(int argc, char **argv) {
   options.extents.assign(extents.begin(), extents.end());
   if (batch.getNumOccurrences() != 0)
     options.batch = batch;
+  for (const auto *option : {&entry, &in, &out})
+    if (option->getNumOccurrences() != 0 && option->empty()) {
+      llvm::errs() << "burst-run: --" << option->ArgStr
+                   << " takes a name, got nothing\n";
+      return 1;
+    }
   if (!in.empty() && (!options.extents.empty() || options.batch)) {
     llvm::errs() << "burst-run: --extents and --batch are for tensors that are "
                     "made up, those of --in have sizes\n";
