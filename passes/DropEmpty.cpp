@@ -328,10 +328,20 @@ static bool sameNeeds(ring::AttendOp a, ring::AttendOp b) {
              OperationEquivalence::IgnoreLocations);
 }
 
+/// What the need function is called with must be there in front of all loops.
+static bool isKnownAtTheTop(ring::AttendOp op, Block &top) {
+  SmallVector<Value> values{op.getQuery(), op.getQueryOwner(),
+                            op.getQueryExtent(), op.getKeyExtent()};
+  llvm::append_range(values, op.getMaskCaptures());
+  return llvm::all_of(
+      values, [&](Value value) { return value.getParentBlock() == &top; });
+}
+
 static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
   SmallVector<ring::AttendOp> attends;
   program.walk([&](ring::AttendOp op) {
-    if (!op.getBounds().empty() && op.getPairs().empty())
+    if (!op.getBounds().empty() && op.getPairs().empty() &&
+        isKnownAtTheTop(op, program.getBody().front()))
       attends.push_back(op);
   });
   while (!attends.empty()) {

@@ -233,7 +233,7 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
     if (maxRanks < 1) {
       emitError(getOperation().getLoc(), "burst-explain shows at least 1 rank, "
                                          "got max-ranks=")
-          << maxRanks;
+          << static_cast<int64_t>(maxRanks);
       return signalPassFailure();
     }
     OwningOpRef<ModuleOp> copy;

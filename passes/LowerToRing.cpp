@@ -157,6 +157,21 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
         return signalPassFailure();
   }
 
+  /// Between burst.unshard and burst.shard of its own sequence.
+  static bool isPartitioned(AttentionOp op) {
+    if (!op.getSequence())
+      return false;
+    for (Value value : {op.getQuery(), op.getKey(), op.getValue()}) {
+      auto unshard = value.getDefiningOp<UnshardOp>();
+      if (!unshard || unshard.getSequence() != *op.getSequence())
+        return false;
+    }
+    return llvm::all_of(op->getUsers(), [&](Operation *user) {
+      auto shard = dyn_cast<ShardOp>(user);
+      return shard && shard.getSequence() == *op.getSequence();
+    });
+  }
+
   static LogicalResult lower(AttentionOp op) {
     StrategyAttr strategy = op.getStrategyAttr();
     if (strategy && strategy.getValue() != Strategy::RingKV)
@@ -166,9 +181,7 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
     if (op.getMaskNamesAttr() || op.getScoreNamesAttr())
       return op.emitOpError("has named masks or scores; run "
                             "burst-expand-names first");
-    if (!op.getQuery().getDefiningOp<UnshardOp>() ||
-        !op.getKey().getDefiningOp<UnshardOp>() ||
-        !op.getValue().getDefiningOp<UnshardOp>())
+    if (!isPartitioned(op))
       return op.emitOpError("is not partitioned; run burst-partition first");
     FailureOr<Deal> deal = resolveDeal(op, *op.getSequence());
     if (failed(deal))

@@ -22,9 +22,10 @@ static void hoist(ring::StartOp start) {
   Operation *target = start;
   for (Operation *above = start->getPrevNode(); above;
        above = above->getPrevNode()) {
+    // Also by what stands in the regions of a needed op.
     bool isNeeded = llvm::any_of(needed, [&](Operation *op) {
-      return llvm::any_of(op->getOperands(), [&](Value operand) {
-        return operand.getDefiningOp() == above;
+      return llvm::any_of(above->getUsers(), [&](Operation *user) {
+        return op->isAncestor(user);
       });
     });
     if (isNeeded && isIndexComputation(above))

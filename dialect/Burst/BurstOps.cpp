@@ -205,8 +205,8 @@ FloatType AttentionOp::getStateType() {
   return element.isF64() ? builder.getF64Type() : builder.getF32Type();
 }
 
-/// (C1): `value` has the shape `wanted`: a result exactly, an operand where both
-/// are static.
+/// (C1): `value` has the shape `wanted`: a result exactly, an operand where
+/// both are static.
 static LogicalResult verifyShape(AttentionOp op, StringRef name, Value value,
                                  StringRef form, ArrayRef<int64_t> wanted) {
   RankedTensorType type = tensorType(value);

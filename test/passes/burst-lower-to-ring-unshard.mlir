@@ -1,4 +1,3 @@
-// XFAIL: *
 // RUN: split-file %s %t
 // RUN: not burst-opt %t/result.mlir --burst-lower-to-ring 2>&1 | FileCheck %s
 // RUN: not burst-opt %t/sequence.mlir --burst-lower-to-ring 2>&1 | FileCheck %s

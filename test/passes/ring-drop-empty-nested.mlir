@@ -1,4 +1,3 @@
-// XFAIL: *
 // RUN: burst-opt %s --ring-drop-empty | FileCheck %s
 
 // What an attend needs is asked at the top of the program: one whose sizes,

@@ -1,4 +1,3 @@
-// XFAIL: *
 // RUN: burst-opt %s --ring-overlap | FileCheck %s
 
 // What the regions of an index computation use must stay in front of it.

@@ -1,4 +1,3 @@
-// XFAIL: *
 // RUN: burst-opt %s --ring-verify -verify-diagnostics -split-input-file
 
 // Ops without operands that burst does not know.
