@@ -9,6 +9,8 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace burst;
 
@@ -336,7 +338,7 @@ LogicalResult SoftcapAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                   APFloat cap) {
   // What an f32, the smallest state type, holds with all its bits.
   double value = cap.convertToDouble();
-  if (!(value >= 0x1p-126 && value <= 0x1p127))
+  if (std::isnan(value) || value < 0x1p-126 || value > 0x1p127)
     return emitError() << "cap must be in [2^-126, 2^127], got: " << value;
   return success();
 }

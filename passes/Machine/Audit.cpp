@@ -494,7 +494,7 @@ bool Auditor::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
   question.attend.query.reset();
   if (!Bookkeeper::finalize(op, state, out, lse, message))
     return false;
-  for (auto [tensor, dim] : {std::pair(out, 1), {lse, 2}}) {
+  for (const auto &[tensor, dim] : {std::pair(out, 1), {lse, 2}}) {
     if (auto part = std::dynamic_pointer_cast<Part>(tensor))
       part->state = 0; // A part of a state no longer.
     finals[tensor] = {question, dim};

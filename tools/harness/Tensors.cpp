@@ -155,7 +155,8 @@ static LogicalResult checkMemory(func::FuncOp program,
   double needed = 0;
   for (const Argument &argument : described)
     if (argument.table)
-      needed += 6.0 * sizeof(double) * argument.table->size();
+      needed +=
+          6.0 * sizeof(double) * static_cast<double>(argument.table->size());
   double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
                   static_cast<double>(sysconf(_SC_PAGESIZE));
   if (needed <= memory)
