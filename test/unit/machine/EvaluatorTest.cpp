@@ -32,11 +32,13 @@ static std::vector<int64_t> operandsOf(unsigned width,
                                        std::mt19937_64 &random) {
   int64_t least =
       signExtend(static_cast<int64_t>(uint64_t{1} << (width - 1)), width);
+  // The greatest two, of 64 bits as well.
+  int64_t greatest = ~least;
   std::vector<int64_t> values;
   for (int64_t value :
        {int64_t{0}, int64_t{1}, int64_t{-1}, int64_t{2}, int64_t{-2},
         int64_t{3}, int64_t{7}, int64_t{-7}, int64_t{width - 1},
-        int64_t{width / 2}, least, least + 1, least - 1, least - 2})
+        int64_t{width / 2}, least, least + 1, greatest, greatest - 1})
     values.push_back(signExtend(value, width));
   for (int n = 0; n < 6; ++n) {
     // Of all magnitudes, not only large ones.
