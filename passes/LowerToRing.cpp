@@ -61,7 +61,8 @@ RingBuilder::State RingBuilder::init(RankedTensorType out) {
   auto m = RankedTensorType::get(
       {shard.getDimSize(0), shard.getDimSize(2), shard.getDimSize(1)},
       op.getStateType());
-  auto state = ring::InitOp::create(builder, loc, o, m, m, query.getShard());
+  auto state = ring::InitOp::create(builder, loc, TypeRange{o, m, m},
+                                    query.getShard(), /*into=*/ValueRange());
   return {state.getO(), state.getM(), state.getL()};
 }
 
@@ -104,7 +105,8 @@ RingBuilder::State RingBuilder::hops(State state) {
     auto start = ring::StartOp::create(
         builder, loc, ring::TokenType::get(op.getContext(), slice),
         args.take_front(2), owner, key.getExtent(), to, ValueRange(), nextOwner,
-        from, ValueRange(), ArrayRef<int64_t>{1, 1}, layout, channel);
+        from, ValueRange(), /*into=*/ValueRange(), ArrayRef<int64_t>{1, 1},
+        layout, channel);
     auto wait = ring::WaitOp::create(builder, loc, slice, start.getToken());
     scf::YieldOp::create(builder, loc,
                          ValueRange{wait.getResult(0), wait.getResult(1),
@@ -117,8 +119,9 @@ RingBuilder::State RingBuilder::hops(State state) {
 
 void RingBuilder::replaceResults(State state) {
   auto out = shardType(cast<RankedTensorType>(op.getOut().getType()), 1, deal);
-  auto finalize = ring::FinalizeOp::create(builder, loc, out, state.m.getType(),
-                                           state.o, state.m, state.l);
+  auto finalize = ring::FinalizeOp::create(
+      builder, loc, TypeRange{out, state.m.getType()}, state.o, state.m,
+      state.l, /*into=*/ValueRange());
   for (auto [global, shard] :
        llvm::zip_equal(op.getResults(), finalize.getResults()))
     for (Operation *user : llvm::make_early_inc_range(global.getUsers())) {

@@ -3,6 +3,7 @@
 #define BURST_PASSES_PASSES_H
 
 #include "dialect/Ring/Ring.h"
+#include "dialect/Tile/Tile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

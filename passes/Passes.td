@@ -165,6 +165,52 @@ def OverlapPass : Pass<"ring-overlap", "::mlir::func::FuncOp"> {
   }];
 }
 
+def BufferizePass : Pass<"ring-bufferize", "::mlir::ModuleOp"> {
+  let summary = "puts the program of a rank on buffers";
+  let description = [{
+    A pass of its own because upstream's bufferization, which knows values only,
+    allocates and copies a slice per hop. Here
+
+    - arguments are the caller's memory, with its strides; results become
+      arguments marked `ring.result`;
+    - the softmax state is updated in place. o lives in the memory of the result
+      where types agree, m in that of lse;
+    - what a loop receives alternates between two buffers (one, where the loop
+      runs once): the double buffer. The own slice is never copied;
+    - `memref.alloc` carries `tile.memory`: what the memory is for.
+
+    Input:
+    ```mlir
+    func.func @f(%q: tensor<1x128x4x64xf32>, ...) -> tensor<1x128x4x64xf32> {
+      %k1:2 = scf.for ... iter_args(%kt = %k, ...) {
+        %token = ring.start %kt ...
+        %o1, ... = ring.attend %q ... slices (%kt, ...) state %o0, ...
+        %kn = ring.wait %token
+        scf.yield %kn, ...
+    ```
+    Output:
+    ```mlir
+    func.func @f(%q: memref<1x128x4x64xf32, strided<...>>, ...,
+                 %out: memref<1x128x4x64xf32, strided<...>> {ring.result}) {
+      %slots = memref.alloc() {tile.memory = "slice"} : memref<2x1x128x4x64xf32>
+      %k1 = scf.for %t = ... iter_args(%kt = %k, ...) {
+        %next = memref.subview %slots[%t mod 2, ...]
+        %token = ring.start %kt ... into %next
+        ring.attend %q ... slices (%kt, ...) state %o, %m, %l
+        ring.wait %token
+        scf.yield %next, ...
+    ```
+
+    Refused, at the op: a state that is used twice, slices that outlive their
+    loop's next turn, transfers in nested loops, and calls (`inline` them).
+
+    Needs ring programs, `inline`d. Leaves no tensor but in the regions of
+    attends.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {
   let summary = "proves the schedule of every rank, or shows a counterexample";
   let description = [{
@@ -217,6 +263,39 @@ def ExplainPass : Pass<"burst-explain", "::mlir::ModuleOp"> {
   let options = [
     Option<"maxRanks", "max-ranks", "int64_t", "16",
            "Ranks to show; of larger grids the first ones are shown.">];
+}
+
+//===----------------------------------------------------------------------===//
+// tile: how a device computes
+//===----------------------------------------------------------------------===//
+
+def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
+  let summary = "lowers steps on buffers to kernels over tiles, and their launches";
+  let description = [{
+    Every `ring.init`, `attend`, `merge` and `finalize` becomes a launch of a
+    kernel (equal kernels are made once). In front of an attend stands what it
+    needs to know of the mask:
+
+    - two tables, of the tiles of its queries and of its keys: where they lie and
+      which positions they hold;
+    - the bounds of the mask, asked about every pair of tiles: a list of tiles per
+      task, full ones from its beginning and partial ones from its end;
+    - the order of the tasks, longest first;
+    - a launch that packs the tiles of keys and values which anybody needs, once
+      for all tiles of queries.
+
+    m is kept in base 2 between the kernels (see the dialect), so a state may not
+    leave the program.
+
+    Needs `ring-bufferize`. Leaves transfers, host code on scalars and tables,
+    and kernels.
+  }];
+  let options = [
+    Option<"rows", "rows", "int64_t", "96", "Queries of a tile.">,
+    Option<"columns", "columns", "int64_t", "128", "Keys of a tile.">,
+    Option<"panelBytes", "panel-bytes", "int64_t", "64", "Bytes of a row of a panel.">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect", "::burst::tile::TileDialect"];
 }
 
 #endif // BURST_PASSES_PASSES_TD

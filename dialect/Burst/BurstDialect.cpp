@@ -8,10 +8,21 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Transforms/InliningUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace burst;
+
+namespace {
+/// Whatever is called may be inlined.
+struct BurstInliner : DialectInlinerInterface {
+  using DialectInlinerInterface::DialectInlinerInterface;
+  bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const final {
+    return true;
+  }
+};
+} // namespace
 
 #include "dialect/Burst/BurstDialect.cpp.inc"
 #include "dialect/Burst/BurstEnums.cpp.inc"
@@ -23,6 +34,7 @@ void BurstDialect::initialize() {
 #define GET_OP_LIST
 #include "dialect/Burst/BurstOps.cpp.inc"
       >();
+  addInterfaces<BurstInliner>();
 }
 
 LogicalResult burst::verifyFixedSegments(Operation *op, ArrayRef<int32_t> sizes,

@@ -366,8 +366,8 @@ LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult TableRangeOp::verify() {
-  auto table = cast<RankedTensorType>(getTable().getType());
-  if (!table.getElementType().isSignlessIntOrIndex() ||
+  auto table = cast<ShapedType>(getTable().getType());
+  if (!table.hasRank() || !table.getElementType().isSignlessIntOrIndex() ||
       !isRegionScalar(table.getElementType()))
     return emitOpError("needs a table of index or of integers of 1 to 64 bits, "
                        "got: ")

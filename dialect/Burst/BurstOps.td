@@ -129,8 +129,8 @@ def Burst_TableRangeOp : Burst_Op<"table_range", [
 
     Bounds of masks that read tables are made of it.
 
-    **Constraints:** (C1) the table is of index or of integers of 1 to 64 bits,
-    and has as many dimensions as there are indices on either side.
+    **Constraints:** (C1) the table, a tensor or a buffer, is of index or of
+    integers of 1 to 64 bits, and has as many dimensions as there are indices on either side.
 
     Example:
 
@@ -138,7 +138,8 @@ def Burst_TableRangeOp : Burst_Op<"table_range", [
     %min, %max = burst.table_range %ids[%i0 to %i1] : tensor<512xi32>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$table, Variadic<Index>:$from, Variadic<Index>:$to);
+  let arguments = (ins AnyTypeOf<[AnyRankedTensor, AnyMemRef]>:$table,
+                       Variadic<Index>:$from, Variadic<Index>:$to);
   let results = (outs I64:$min, I64:$max);
   let assemblyFormat = [{
     $table `[` $from `to` $to `]` attr-dict `:` type($table)

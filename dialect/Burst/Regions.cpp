@@ -103,10 +103,21 @@ bool burst::isRegionScalar(Type type) {
 }
 
 bool burst::isCapture(Type type) {
-  if (auto table = dyn_cast<RankedTensorType>(type))
-    return table.getRank() >= 1 && table.getRank() <= 4 &&
+  if (auto table = dyn_cast<ShapedType>(type))
+    return isa<RankedTensorType, MemRefType>(type) && table.getRank() >= 1 && table.getRank() <= 4 &&
            isRegionScalar(table.getElementType());
   return isRegionScalar(type);
+}
+
+static Type asRegionArgument(Type capture) {
+  auto buffer = dyn_cast<MemRefType>(capture);
+  if (!buffer)
+    return capture;
+  return RankedTensorType::get(buffer.getShape(), buffer.getElementType());
+}
+
+SmallVector<Type> burst::asRegionArguments(TypeRange captures) {
+  return llvm::map_to_vector(captures, asRegionArgument);
 }
 
 /// Scalars, without side effects, of the dialects that every level can
@@ -176,9 +187,13 @@ void burst::printRegion(OpAsmPrinter &printer, RegionRole kind, Region &region,
       printer << ", ";
     printer.printRegionArgument(arg, {}, /*omitType=*/true);
     if (index >= numLeading(kind)) {
-      if (kind != RegionRole::Bounds)
-        printer << " = " << captures[index - numLeading(kind)];
-      printer << " : " << arg.getType();
+      Type type = arg.getType();
+      if (kind != RegionRole::Bounds) {
+        Value capture = captures[index - numLeading(kind)];
+        printer << " = " << capture;
+        type = capture.getType();
+      }
+      printer << " : " << type;
     } else if (kind == RegionRole::Score && index == 0) {
       printer << " : " << arg.getType();
     }
@@ -217,6 +232,7 @@ parseRegionArgument(OpAsmParser &parser, RegionRole kind,
   if (parser.parseColonType(arg.type))
     return failure();
   captureTypes.push_back(arg.type);
+  arg.type = asRegionArgument(arg.type);
   return success();
 }
 

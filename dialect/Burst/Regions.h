@@ -67,8 +67,11 @@ mlir::Block &addRegionBlock(mlir::OpBuilder &builder, mlir::Location loc,
 /// What regions compute with: an index, an integer of 1 to 64 bits without a
 /// sign of its own, a float of at most 64 bits.
 bool isRegionScalar(mlir::Type type);
-/// A capture is a scalar or a table of scalars of rank 1 to 4.
+/// A capture is a scalar or a table of scalars of rank 1 to 4: a tensor, or
+/// behind bufferization a memref.
 bool isCapture(mlir::Type type);
+/// What regions see of captures: tables are tensors, whatever holds them.
+llvm::SmallVector<mlir::Type> asRegionArguments(mlir::TypeRange captures);
 
 /// Checks one block, its arguments, its ops and what it yields. An empty region
 /// passes. Messages stand at the offending op.

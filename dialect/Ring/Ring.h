@@ -30,9 +30,12 @@ inline constexpr llvm::StringLiteral shardAttr = "ring.shard";
 /// argument a along dimension d, the same for all pairs.
 inline constexpr llvm::StringLiteral extentAttr = "ring.extent";
 
+/// Unit attribute of a buffer argument: the program writes a result there.
+inline constexpr llvm::StringLiteral resultAttr = "ring.result";
+
 /// Whether ranks can hold what `shard` says as tensors of `type`: its dimension
 /// is static only where every rank holds that many positions.
-bool isShard(mlir::RankedTensorType type, ShardAttr shard);
+bool isShard(mlir::ShapedType type, ShardAttr shard);
 
 /// The number of ranks of a rank's program: that of its grid.
 int64_t numRanks(mlir::FunctionOpInterface program);

@@ -69,12 +69,12 @@ def Ring_TokenType : TypeDef<Ring_Dialect, "Token"> {
   let summary = "a transfer under way";
   let description = [{
     Made by `ring.start`, used up by exactly one `ring.wait`, which gives the
-    tensors named here.
+    tensors named here. A transfer between buffers names none: `!ring.token`.
 
     Example: `!ring.token<tensor<1x256x8x128xbf16>, tensor<1x256x8x128xbf16>>`
   }];
-  let parameters = (ins ArrayRefParameter<"::mlir::Type">:$types);
-  let assemblyFormat = "`<` $types `>`";
+  let parameters = (ins OptionalArrayRefParameter<"::mlir::Type">:$types);
+  let assemblyFormat = "(`<` $types^ `>`)?";
 }
 
 #endif // BURST_DIALECT_RING_RINGATTRS_TD

@@ -5,11 +5,22 @@
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Transforms/InliningUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace burst;
 using namespace burst::ring;
+
+namespace {
+/// Whatever is called may be inlined.
+struct RingInliner : DialectInlinerInterface {
+  using DialectInlinerInterface::DialectInlinerInterface;
+  bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const final {
+    return true;
+  }
+};
+} // namespace
 
 #include "dialect/Ring/RingDialect.cpp.inc"
 #define GET_ATTRDEF_CLASSES
@@ -30,6 +41,7 @@ void RingDialect::initialize() {
 #define GET_OP_LIST
 #include "dialect/Ring/RingOps.cpp.inc"
       >();
+  addInterfaces<RingInliner>();
 }
 
 Operation *RingDialect::materializeConstant(OpBuilder &builder, Attribute value,
@@ -137,7 +149,7 @@ LogicalResult RingDialect::verifyOperationAttribute(Operation *op,
   return success();
 }
 
-bool burst::ring::isShard(RankedTensorType type, ShardAttr shard) {
+bool burst::ring::isShard(ShapedType type, ShardAttr shard) {
   int64_t size = type.getDimSize(shard.getDim()), extent = shard.getExtent();
   if (ShapedType::isDynamic(size))
     return true;
@@ -151,8 +163,8 @@ static LogicalResult verifyShardOf(Operation *op, Type type, Attribute value) {
   auto shard = dyn_cast<ShardAttr>(value);
   if (!shard)
     return op->emitError("'ring.shard' must be a #ring.shard, got: ") << value;
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || shard.getDim() >= tensor.getRank())
+  auto tensor = dyn_cast<ShapedType>(type);
+  if (!tensor || !tensor.hasRank() || shard.getDim() >= tensor.getRank())
     return op->emitError("'ring.shard' names dimension ")
            << shard.getDim() << ", got: " << type;
   if (!op->hasAttr(gridAttr))
@@ -179,9 +191,8 @@ static LogicalResult verifyExtentOf(FunctionOpInterface function, Type type,
     if (argument < 0 || argument >= function.getNumArguments())
       return function.emitError("'ring.extent' names argument ")
              << argument << " of " << function.getNumArguments();
-    auto tensor =
-        dyn_cast<RankedTensorType>(function.getArgumentTypes()[argument]);
-    if (!tensor || dim < 0 || dim >= tensor.getRank())
+    auto tensor = dyn_cast<ShapedType>(function.getArgumentTypes()[argument]);
+    if (!tensor || !tensor.hasRank() || dim < 0 || dim >= tensor.getRank())
       return function.emitError("'ring.extent' names dimension ")
              << dim << " of " << function.getArgumentTypes()[argument];
     auto shard = function.getArgAttrOfType<ShardAttr>(argument, shardAttr);
@@ -205,6 +216,11 @@ LogicalResult RingDialect::verifyRegionArgAttribute(Operation *op, unsigned,
     return verifyShardOf(op, type, attribute.getValue());
   if (attribute.getName() == extentAttr)
     return verifyExtentOf(function, type, attribute.getValue());
+  if (attribute.getName() == resultAttr) {
+    if (isa<MemRefType>(type) && isa<UnitAttr>(attribute.getValue()))
+      return success();
+    return op->emitError("'ring.result' marks a buffer, got: ") << type;
+  }
   return op->emitError("unknown attribute of an argument: ")
          << attribute.getName();
 }

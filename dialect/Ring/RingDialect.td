@@ -30,6 +30,10 @@ def Ring_Dialect : Dialect {
     a rank in the order in which they were started there. `ring-verify` proves
     that a program neither deadlocks nor loses a block under that model.
 
+    **Buffers.** Behind `ring-bufferize` the same ops work on memrefs: a program
+    gets the memory of its results as arguments marked `ring.result`, updates the
+    state in place, and transfers name the buffers they fill.
+
     **Attributes of functions.** `ring.grid` on a function makes it a rank's
     program over that grid. On its arguments and results `ring.shard` says what
     of a global tensor each rank holds, and the type what is static of it; an

@@ -28,11 +28,138 @@ static void printDims(OpAsmPrinter &printer, Operation *,
   printer << ']';
 }
 
+/// Of a tensor three types say everything, of buffers each has a layout of its
+/// own and is listed.
+static ParseResult parseBufferTypes(OpAsmParser &parser,
+                                    ArrayRef<Type *> types) {
+  for (Type *type : types)
+    if (parser.parseComma() || parser.parseType(*type))
+      return failure();
+  return success();
+}
+
+static ParseResult parseInitTypes(OpAsmParser &parser, Type &query,
+                                  SmallVectorImpl<Type> &into, Type &o, Type &m,
+                                  Type &l) {
+  if (parser.parseType(query))
+    return failure();
+  if (succeeded(parser.parseOptionalArrow())) {
+    if (parser.parseType(o) || parser.parseComma() || parser.parseType(m))
+      return failure();
+    l = m;
+    return success();
+  }
+  into.resize(3);
+  return parseBufferTypes(parser, {&into[0], &into[1], &into[2]});
+}
+
+static void printInitTypes(OpAsmPrinter &printer, Operation *, Type query,
+                           TypeRange into, Type o, Type m, Type) {
+  printer << query;
+  if (o)
+    printer << " -> " << o << ", " << m;
+  else
+    printer << ", " << into;
+}
+
+static ParseResult parseMergeTypes(OpAsmParser &parser, Type &o1, Type &m1,
+                                   Type &l1, Type &o2, Type &m2, Type &l2,
+                                   Type &o, Type &m, Type &l) {
+  if (parser.parseType(o1) || parser.parseComma() || parser.parseType(m1))
+    return failure();
+  if (isa<BaseMemRefType>(o1))
+    return parseBufferTypes(parser, {&l1, &o2, &m2, &l2});
+  o2 = o = o1;
+  l1 = m2 = l2 = m = l = m1;
+  return success();
+}
+
+static void printMergeTypes(OpAsmPrinter &printer, Operation *, Type o1,
+                            Type m1, Type l1, Type o2, Type m2, Type l2, Type o,
+                            Type, Type) {
+  printer << o1 << ", " << m1;
+  if (!o)
+    printer << ", " << l1 << ", " << o2 << ", " << m2 << ", " << l2;
+}
+
+static ParseResult parseFinalizeTypes(OpAsmParser &parser, Type &o, Type &m,
+                                      Type &l, SmallVectorImpl<Type> &into,
+                                      Type &out, Type &lse) {
+  if (parser.parseType(o) || parser.parseComma() || parser.parseType(m))
+    return failure();
+  if (succeeded(parser.parseOptionalArrow())) {
+    l = lse = m;
+    return parser.parseType(out);
+  }
+  into.resize(2);
+  return parseBufferTypes(parser, {&l, &into[0], &into[1]});
+}
+
+static void printFinalizeTypes(OpAsmPrinter &printer, Operation *, Type o,
+                               Type m, Type l, TypeRange into, Type out, Type) {
+  printer << o << ", " << m;
+  if (out)
+    printer << " -> " << out;
+  else
+    printer << ", " << l << ", " << into;
+}
+
 #define GET_OP_CLASSES
 #include "dialect/Ring/RingOps.cpp.inc"
 
-static RankedTensorType tensorType(Value value) {
-  return cast<RankedTensorType>(value.getType());
+static ShapedType shapedType(Value value) {
+  return cast<ShapedType>(value.getType());
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors and buffers
+//===----------------------------------------------------------------------===//
+
+/// All values are tensors, or all are buffers. On buffers there are no results
+/// but those that are no tensors.
+static LogicalResult verifyForm(Operation *op, ValueRange values,
+                                size_t results, bool keepsResults = false) {
+  bool buffers = llvm::any_of(values.getTypes(), llvm::IsaPred<MemRefType>);
+  if (buffers != llvm::all_of(values.getTypes(), llvm::IsaPred<MemRefType>))
+    return op->emitOpError("works on tensors or on buffers, got both: ")
+           << values.getTypes();
+  if (keepsResults || op->getNumResults() == (buffers ? 0 : results))
+    return success();
+  return op->emitOpError("on ")
+         << (buffers ? "buffers has no results" : "tensors needs its results")
+         << ", got: " << op->getNumResults();
+}
+
+using Effects = SmallVectorImpl<MemoryEffects::EffectInstance>;
+
+/// What an op reads and writes of its operands, where they are buffers.
+static void addEffects(Effects &effects, MutableArrayRef<OpOperand> operands,
+                       ValueRange written) {
+  for (OpOperand &operand : operands) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    effects.emplace_back(MemoryEffects::Read::get(), &operand);
+    if (llvm::is_contained(written, operand.get()))
+      effects.emplace_back(MemoryEffects::Write::get(), &operand);
+  }
+}
+
+void InitOp::getEffects(Effects &effects) {
+  addEffects(effects, (*this)->getOpOperands(), getInto());
+}
+void AttendOp::getEffects(Effects &effects) {
+  addEffects(effects, (*this)->getOpOperands(), {getO(), getM(), getL()});
+}
+void MergeOp::getEffects(Effects &effects) {
+  addEffects(effects, (*this)->getOpOperands(), {getO1(), getM1(), getL1()});
+}
+void FinalizeOp::getEffects(Effects &effects) {
+  addEffects(effects, (*this)->getOpOperands(), getInto());
+}
+void StartOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), ChannelResource::get());
+  effects.emplace_back(MemoryEffects::Write::get(), ChannelResource::get());
+  addEffects(effects, (*this)->getOpOperands(), getInto());
 }
 
 //===----------------------------------------------------------------------===//
@@ -77,7 +204,7 @@ void SegmentOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 //===----------------------------------------------------------------------===//
 
 /// f64 for f64 shards, else f32.
-static FloatType stateTypeOf(RankedTensorType shard) {
+static FloatType stateTypeOf(ShapedType shard) {
   Builder builder(shard.getContext());
   return shard.getElementType().isF64() ? builder.getF64Type()
                                         : builder.getF32Type();
@@ -85,8 +212,8 @@ static FloatType stateTypeOf(RankedTensorType shard) {
 
 /// The state (o, m) has the batch, sequence and heads of `shard`, a query or
 /// the attention's result.
-static LogicalResult verifyState(Operation *op, RankedTensorType shard,
-                                 RankedTensorType o, RankedTensorType m) {
+static LogicalResult verifyState(Operation *op, ShapedType shard, ShapedType o,
+                                 ShapedType m) {
   FloatType state = stateTypeOf(shard);
   if (o.getElementType() != state || m.getElementType() != state)
     return op->emitOpError("the state of ") << shard << " must be of " << state
@@ -105,22 +232,60 @@ static LogicalResult verifyState(Operation *op, RankedTensorType shard,
 }
 
 LogicalResult InitOp::verify() {
-  return verifyState(*this, tensorType(getQuery()), tensorType(getO()),
-                     tensorType(getM()));
+  if (!getInto().empty() && getInto().size() != 3)
+    return emitOpError("writes into o, m and l, got: ") << getInto().size();
+  if (failed(verifyForm(*this, (*this)->getOperands(), 3)))
+    return failure();
+  ValueRange state = getState();
+  if (state.size() != 3 ||
+      shapedType(state[2]).getShape() != shapedType(state[1]).getShape())
+    return emitOpError("m and l must have one shape");
+  return verifyState(*this, shapedType(getQuery()), shapedType(state[0]),
+                     shapedType(state[1]));
 }
 
+// merge_c1
 LogicalResult MergeOp::verify() {
-  return verifyState(*this, tensorType(getO()), tensorType(getO()),
-                     tensorType(getM()));
+  if (failed(verifyForm(*this, (*this)->getOperands(), 3)))
+    return failure();
+  auto differ = [](Value a, Value b) {
+    ShapedType x = shapedType(a), y = shapedType(b);
+    return x.getElementType() != y.getElementType() ||
+           !agree(x.getShape(), y.getShape());
+  };
+  if (differ(getO1(), getO2()) || differ(getM1(), getM2()) ||
+      differ(getM1(), getL1()) || differ(getM1(), getL2()))
+    return emitOpError("needs states of one shape and type, got: ")
+           << (*this)->getOperandTypes();
+  if (getO() && ((*this)->getResultTypes() !=
+                 TypeRange((*this)->getOperandTypes()).take_front(3)))
+    return emitOpError("must give a state of the types it takes, got: ")
+           << (*this)->getResultTypes();
+  return verifyState(*this, shapedType(getO1()), shapedType(getO1()),
+                     shapedType(getM1()));
 }
 
 LogicalResult FinalizeOp::verify() {
-  if (!agree(tensorType(getOut()).getDimSize(3),
-             tensorType(getO()).getDimSize(3)))
+  if (!getInto().empty() && getInto().size() != 2)
+    return emitOpError("writes into out and lse, got: ") << getInto().size();
+  if (failed(verifyForm(*this, (*this)->getOperands(), 2)))
+    return failure();
+  bool buffers = !getInto().empty();
+  Value out = buffers ? getInto()[0] : getOut();
+  Value lse = buffers ? getInto()[1] : getLse();
+  if (!out)
+    return emitOpError("needs out and lse to write into");
+  if (!agree(shapedType(out).getDimSize(3), shapedType(getO()).getDimSize(3)))
     return emitOpError("out must have the shape of o, got: ")
-           << getOut().getType() << " and " << getO().getType();
-  return verifyState(*this, tensorType(getOut()), tensorType(getO()),
-                     tensorType(getM()));
+           << out.getType() << " and " << getO().getType();
+  for (Value rows : {getL(), lse})
+    if (shapedType(rows).getElementType() !=
+            shapedType(getM()).getElementType() ||
+        !agree(shapedType(rows).getShape(), shapedType(getM()).getShape()))
+      return emitOpError("m, l and lse must have one shape and type, got: ")
+             << getM().getType() << " and " << rows.getType();
+  return verifyState(*this, shapedType(out), shapedType(getO()),
+                     shapedType(getM()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -198,10 +363,13 @@ static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
                                  ParsedAttend &parsed, FunctionType type,
                                  SMLoc loc) {
   size_t slices = parsed.keys.size();
-  if (type.getNumInputs() != 1 + 2 * slices || type.getNumResults() != 2)
+  bool tensors = type.getNumResults() == 2;
+  if (type.getNumInputs() != 1 + 2 * slices + (tensors ? 0 : 3) ||
+      (!tensors && type.getNumResults() != 0))
     return parser.emitError(loc,
                             "expects the types of the query and of a key "
-                            "and a value per slice, then those of o and m");
+                            "and a value per slice, then those of o and m, or "
+                            "on buffers of o, m and l");
   SmallVector<Type> keys, values;
   for (size_t slice = 0; slice < slices; ++slice) {
     keys.push_back(type.getInput(1 + 2 * slice));
@@ -209,8 +377,11 @@ static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
   }
   Type index = parser.getBuilder().getIndexType();
   Type flag = parser.getBuilder().getI1Type();
-  SmallVector<Type> state{type.getResult(0), type.getResult(1),
-                          type.getResult(1)};
+  SmallVector<Type> state;
+  if (tensors)
+    state = {type.getResult(0), type.getResult(1), type.getResult(1)};
+  else
+    state.append(type.getInputs().end() - 3, type.getInputs().end());
   auto &operands = result.operands;
   if (parser.resolveOperand(parsed.query, type.getInput(0), operands) ||
       parser.resolveOperand(parsed.queryOwner, index, operands) ||
@@ -226,7 +397,8 @@ static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
       parser.resolveOperands(parsed.scoreCaptures, parsed.scoreTypes, loc,
                              operands))
     return failure();
-  result.addTypes(state);
+  if (tensors)
+    result.addTypes(state);
   auto size = [](const Operands &list) {
     return static_cast<int32_t>(list.size());
   };
@@ -311,9 +483,14 @@ void AttendOp::print(OpAsmPrinter &printer) {
     inputs.push_back(key.getType());
     inputs.push_back(value.getType());
   }
+  SmallVector<Type> outputs;
+  if (getNewO())
+    outputs = {getNewO().getType(), getNewM().getType()};
+  else
+    llvm::append_range(
+        inputs, TypeRange(ValueRange{getO(), getM(), getL()}.getTypes()));
   printer << ": ";
-  printer.printFunctionalType(
-      inputs, TypeRange{getNewO().getType(), getNewM().getType()});
+  printer.printFunctionalType(inputs, outputs);
 }
 
 void AttendOp::getAsmBlockArgumentNames(Region &region,
@@ -325,19 +502,29 @@ void AttendOp::getAsmBlockArgumentNames(Region &region,
 }
 
 void AttendOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  if (!getNewO())
+    return;
   setName(getNewO(), "o");
   setName(getNewM(), "m");
   setName(getNewL(), "l");
 }
 
 FloatType AttendOp::getStateType() {
-  return stateTypeOf(tensorType(getQuery()));
+  return stateTypeOf(shapedType(getQuery()));
 }
 
 /// attend_c1, for the state. AllTypesMatch would infer types, and from the
 /// wrong operands where there are several slices.
 static LogicalResult verifyTypes(AttendOp op) {
   Type m = op.getM().getType();
+  if (!op.getNewO()) {
+    ShapedType rows = shapedType(op.getM()), other = shapedType(op.getL());
+    if (rows.getShape() == other.getShape() &&
+        rows.getElementType() == other.getElementType())
+      return success();
+    return op.emitOpError("m and l must have one shape, got: ")
+           << rows << " and " << other;
+  }
   bool holds = op.getO().getType() == op.getNewO().getType() &&
                llvm::all_equal(ArrayRef<Type>{m, op.getL().getType(),
                                               op.getNewM().getType(),
@@ -355,7 +542,7 @@ static LogicalResult verifyHeads(AttendOp op) {
   llvm::append_range(tensors, op.getKeys());
   llvm::append_range(tensors, op.getValues());
   for (Value tensor : tensors) {
-    RankedTensorType type = tensorType(tensor);
+    ShapedType type = shapedType(tensor);
     // A dynamic size is negative.
     int64_t heads = type.getDimSize(2), dim = type.getDimSize(3);
     if (heads < 1 || dim < 1 || dim > 256)
@@ -368,9 +555,9 @@ static LogicalResult verifyHeads(AttendOp op) {
 }
 
 /// attend_c1, for one slice.
-static LogicalResult verifySlice(AttendOp op, RankedTensorType key,
-                                 RankedTensorType value) {
-  RankedTensorType query = tensorType(op.getQuery());
+static LogicalResult verifySlice(AttendOp op, ShapedType key,
+                                 ShapedType value) {
+  ShapedType query = shapedType(op.getQuery());
   if (key.getElementType() != query.getElementType() ||
       value.getElementType() != query.getElementType())
     return op.emitOpError("query, keys and values must have one element type, "
@@ -389,16 +576,19 @@ static LogicalResult verifySlice(AttendOp op, RankedTensorType key,
   if (query.getDimSize(2) % key.getDimSize(2) != 0)
     return op.emitOpError("query heads must be a multiple of key heads, got: ")
            << query << " and " << key;
-  if (!agree(value.getDimSize(3), tensorType(op.getO()).getDimSize(3)))
+  if (!agree(value.getDimSize(3), shapedType(op.getO()).getDimSize(3)))
     return op.emitOpError("o must have the head dim of the values, got: ")
            << op.getO().getType() << " and " << value;
   return success();
 }
 
 LogicalResult AttendOp::verify() {
-  if (failed(verifyTypes(*this)) ||
-      failed(verifyState(*this, tensorType(getQuery()), tensorType(getO()),
-                         tensorType(getM()))) ||
+  SmallVector<Value> shaped{getQuery(), getO(), getM(), getL()};
+  llvm::append_range(shaped, getKeys());
+  llvm::append_range(shaped, getValues());
+  if (failed(verifyForm(*this, shaped, 3)) || failed(verifyTypes(*this)) ||
+      failed(verifyState(*this, shapedType(getQuery()), shapedType(getO()),
+                         shapedType(getM()))) ||
       failed(verifyHeads(*this)))
     return failure();
   if (getQueryLayout().getParts() != getKeyLayout().getParts())
@@ -412,7 +602,7 @@ LogicalResult AttendOp::verify() {
            << slices << ", " << getValues().size() << " and "
            << getOwners().size();
   for (auto [key, value] : llvm::zip_equal(getKeys(), getValues()))
-    if (failed(verifySlice(*this, tensorType(key), tensorType(value))))
+    if (failed(verifySlice(*this, shapedType(key), shapedType(value))))
       return failure();
   // attend_c3
   size_t pairs = slices * getQueryLayout().getNumSegments() *
@@ -435,7 +625,9 @@ LogicalResult AttendOp::verify() {
 // attend_c4
 LogicalResult AttendOp::verifyRegions() {
   FloatType state = getStateType();
-  TypeRange mask = getMaskCaptures().getTypes();
+  SmallVector<Type> mask = asRegionArguments(getMaskCaptures().getTypes());
+  SmallVector<Type> scoreCaptures =
+      asRegionArguments(getScoreCaptures().getTypes());
   if (getMask().empty() && !(getMaskCaptures().empty() && getBounds().empty()))
     return emitOpError("captures and bounds are those of a mask region, got "
                        "none");
@@ -443,7 +635,7 @@ LogicalResult AttendOp::verifyRegions() {
     return emitOpError("score captures values but has no region");
   if (failed(verifyRegion(*this, RegionRole::Mask, getMask(), state, mask)) ||
       failed(verifyRegion(*this, RegionRole::Score, getScore(), state,
-                          getScoreCaptures().getTypes())))
+                          scoreCaptures)))
     return failure();
   return verifyRegion(*this, RegionRole::Bounds, getBounds(), state, mask);
 }
@@ -460,22 +652,33 @@ LogicalResult StartOp::verify() {
                        "got: ")
            << count << " and " << getDims().size();
   for (auto [tensor, dim] : llvm::zip_equal(getTensors(), getDims()))
-    if (dim < 0 || dim >= tensorType(tensor).getRank())
+    if (dim < 0 || dim >= shapedType(tensor).getRank())
       return emitOpError("names dimension ")
              << dim << " of " << tensor.getType();
   // start_c2
-  ArrayRef<Type> received = getToken().getType().getTypes();
+  SmallVector<Value> shaped(getTensors());
+  llvm::append_range(shaped, getInto());
+  if (failed(verifyForm(*this, shaped, 1, /*keepsResults=*/true)))
+    return failure();
+  bool buffers = isa<MemRefType>(getTensors().front().getType());
+  SmallVector<Type> received(getToken().getType().getTypes());
+  if (buffers && !received.empty())
+    return emitOpError("on buffers has a token without types, got: ")
+           << getToken().getType();
+  if (buffers)
+    llvm::append_range(received, getInto().getTypes());
   bool fits =
       received.size() == count &&
       llvm::all_of(llvm::zip_equal(getTensors(), received), [](auto pair) {
-        RankedTensorType sent = tensorType(std::get<0>(pair));
-        auto type = dyn_cast<RankedTensorType>(std::get<1>(pair));
-        return type && type.getElementType() == sent.getElementType() &&
+        ShapedType sent = shapedType(std::get<0>(pair));
+        auto type = dyn_cast<ShapedType>(std::get<1>(pair));
+        return type && type.hasRank() &&
+               type.getElementType() == sent.getElementType() &&
                agree(type.getShape(), sent.getShape());
       });
   if (!fits)
     return emitOpError("receives tensors of the kind it sends, got: ")
-           << getToken().getType() << " for " << getTensors().getTypes();
+           << received << " for " << getTensors().getTypes();
   // start_c3
   size_t segments = getLayout().getNumSegments();
   for (size_t flags : {getSendSegments().size(), getReceiveSegments().size()})
@@ -537,8 +740,8 @@ static SmallVector<int64_t> globalShape(RankedTensorType type,
 }
 
 LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &) {
-  RankedTensorType input = tensorType(getInput());
-  RankedTensorType output = tensorType(getOutput());
+  auto input = cast<RankedTensorType>(getInput().getType());
+  auto output = cast<RankedTensorType>(getOutput().getType());
   // exchange_c1
   if (input.getElementType() != output.getElementType() ||
       input.getRank() != output.getRank())

@@ -13,9 +13,15 @@ include "dialect/Ring/RingDialect.td"
 class Ring_Op<string mnemonic, list<Trait> traits = []>
     : Op<Ring_Dialect, mnemonic, traits>;
 
-def Ring_ShardTensor : TensorRankOf<[F64, F32, BF16, F16], [4]>;
-def Ring_OutTensor : TensorRankOf<[F64, F32], [4]>;
-def Ring_RowTensor : TensorRankOf<[F64, F32], [3]>;
+class Ring_Shaped<list<Type> elements, list<int> ranks>
+    : AnyTypeOf<[TensorRankOf<elements, ranks>, MemRefRankOf<elements, ranks>]>;
+def Ring_ShardTensor : Ring_Shaped<[F64, F32, BF16, F16], [4]>;
+def Ring_OutTensor : Ring_Shaped<[F64, F32], [4]>;
+def Ring_RowTensor : Ring_Shaped<[F64, F32], [3]>;
+def Ring_Tensor : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef]>;
+
+// On tensors a result is a new value; on buffers there is none and an op writes
+// what it is given.
 
 /// What transfers touch: no pass moves one over another, or into control flow
 /// in which ranks differ.
@@ -55,10 +61,13 @@ def Ring_SegmentOp : Ring_Op<"segment", [
 // Softmax state
 //===----------------------------------------------------------------------===//
 
-def Ring_InitOp : Ring_Op<"init", [Pure, AllTypesMatch<["m", "l"]>]> {
+def Ring_InitOp : Ring_Op<"init", [
+    SameVariadicResultSize,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "the state of queries that have attended nothing";
   let description = [{
-    o = 0, m = -inf, l = 0, of the query's batch, sequence and heads.
+    o = 0, m = -inf, l = 0, of the query's batch, sequence and heads. On buffers
+    the state is written `into` three of them.
 
     **Constraints:** (C1) state shapes are those of the query, see the dialect;
     the state type is f64 for f64 queries, else f32.
@@ -68,16 +77,30 @@ def Ring_InitOp : Ring_Op<"init", [Pure, AllTypesMatch<["m", "l"]>]> {
     ```mlir
     %o, %m, %l = ring.init %q : tensor<1x256x4x64xbf16>
         -> tensor<1x256x4x64xf32>, tensor<1x4x256xf32>
+    ring.init %qb into %ob, %mb, %lb : memref<1x256x4x64xbf16>,
+        memref<1x256x4x64xf32>, memref<1x4x256xf32>, memref<1x4x256xf32>
     ```
   }];
-  let arguments = (ins Ring_ShardTensor:$query);
-  let results = (outs Ring_OutTensor:$o, Ring_RowTensor:$m, Ring_RowTensor:$l);
-  let assemblyFormat = "$query attr-dict `:` type($query) `->` type($o) `,` type($m)";
+  let arguments = (ins Ring_ShardTensor:$query, Variadic<AnyMemRef>:$into);
+  let results = (outs Optional<Ring_OutTensor>:$o, Optional<Ring_RowTensor>:$m,
+                      Optional<Ring_RowTensor>:$l);
+  let assemblyFormat = [{
+    $query (`into` $into^)? attr-dict `:`
+    custom<InitTypes>(type($query), type($into), type($o), type($m), type($l))
+  }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// o, m and l: the results, or the buffers that are written.
+    ::mlir::ValueRange getState() {
+      return getNumResults() ? ::mlir::ValueRange(getResults())
+                             : ::mlir::ValueRange(getInto());
+    }
+  }];
 }
 
 def Ring_AttendOp : Ring_Op<"attend", [
-    Pure, AttrSizedOperandSegments, Burst_FixedSegments, IsolatedFromAbove,
+    SameVariadicResultSize, AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, Burst_FixedSegments, IsolatedFromAbove,
     DeclareOpInterfaceMethods<OpAsmOpInterface,
         ["getAsmBlockArgumentNames", "getAsmResultNames"]>]> {
   let summary = "queries attend slices of keys and values";
@@ -94,7 +117,8 @@ def Ring_AttendOp : Ring_Op<"attend", [
     The query shard is that of `queryOwner` in `queryLayout`; each slice is a
     pair (key, value) with its owner in `keyLayout`. Positions that mask, score
     and bounds see are the global ones. The regions are those of
-    `burst.attention`.
+    `burst.attention`. On buffers the state is updated in place, and regions see
+    captured buffers as the tensors that they hold.
 
     `pairs`, where given, has an i1 for every slice, segment of the query layout
     and segment of the key layout, the last fastest: a pair whose flag is false
@@ -124,7 +148,8 @@ def Ring_AttendOp : Ring_Op<"attend", [
       Ring_RowTensor:$m, Ring_RowTensor:$l, Variadic<I1>:$pairs,
       Variadic<AnyType>:$maskCaptures, Variadic<AnyType>:$scoreCaptures,
       Ring_LayoutAttr:$queryLayout, Ring_LayoutAttr:$keyLayout, F64Attr:$scale);
-  let results = (outs Ring_OutTensor:$newO, Ring_RowTensor:$newM, Ring_RowTensor:$newL);
+  let results = (outs Optional<Ring_OutTensor>:$newO, Optional<Ring_RowTensor>:$newM,
+                      Optional<Ring_RowTensor>:$newL);
   let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$bounds);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -136,14 +161,18 @@ def Ring_AttendOp : Ring_Op<"attend", [
 }
 
 def Ring_MergeOp : Ring_Op<"merge", [
-    Pure, AllTypesMatch<["o1", "o2", "o"]>,
-    AllTypesMatch<["m1", "l1", "m2", "l2", "m", "l"]>]> {
+    SameVariadicResultSize,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "merges the states of disjoint sets of keys";
   let description = [{
     ```
     m = max(m1, m2)    a_i = exp(m_i - m), 0 where m_i = -inf
     l = a_1 l1 + a_2 l2              o = a_1 o1 + a_2 o2
     ```
+
+    On buffers the first state becomes the merged one.
+
+    **Constraints:** (C1) both states have one shape and type.
 
     Example:
 
@@ -154,19 +183,24 @@ def Ring_MergeOp : Ring_Op<"merge", [
   }];
   let arguments = (ins Ring_OutTensor:$o1, Ring_RowTensor:$m1, Ring_RowTensor:$l1,
                        Ring_OutTensor:$o2, Ring_RowTensor:$m2, Ring_RowTensor:$l2);
-  let results = (outs Ring_OutTensor:$o, Ring_RowTensor:$m, Ring_RowTensor:$l);
+  let results = (outs Optional<Ring_OutTensor>:$o, Optional<Ring_RowTensor>:$m,
+                      Optional<Ring_RowTensor>:$l);
   let assemblyFormat = [{
-    `(` $o1 `,` $m1 `,` $l1 `)` `with` `(` $o2 `,` $m2 `,` $l2 `)` attr-dict
-    `:` type($o) `,` type($m)
+    `(` $o1 `,` $m1 `,` $l1 `)` `with` `(` $o2 `,` $m2 `,` $l2 `)` attr-dict `:`
+    custom<MergeTypes>(type($o1), type($m1), type($l1), type($o2), type($m2),
+                       type($l2), type($o), type($m), type($l))
   }];
   let hasVerifier = 1;
 }
 
-def Ring_FinalizeOp : Ring_Op<"finalize", [Pure, AllTypesMatch<["m", "l", "lse"]>]> {
+def Ring_FinalizeOp : Ring_Op<"finalize", [
+    SameVariadicResultSize,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "the attention of a state";
   let description = [{
     out = o / l rounded to the element type of `out`, lse = m + log l; where
-    nothing was attended (l = 0), out = 0 and lse = -inf.
+    nothing was attended (l = 0), out = 0 and lse = -inf. On buffers both are
+    written `into` two of them, which may be o and m.
 
     **Constraints:** (C1) out has the shape of o; the state type is f64 for f64
     results, else f32.
@@ -178,10 +212,13 @@ def Ring_FinalizeOp : Ring_Op<"finalize", [Pure, AllTypesMatch<["m", "l", "lse"]
         : tensor<1x256x4x64xf32>, tensor<1x4x256xf32> -> tensor<1x256x4x64xbf16>
     ```
   }];
-  let arguments = (ins Ring_OutTensor:$o, Ring_RowTensor:$m, Ring_RowTensor:$l);
-  let results = (outs Ring_ShardTensor:$out, Ring_RowTensor:$lse);
+  let arguments = (ins Ring_OutTensor:$o, Ring_RowTensor:$m, Ring_RowTensor:$l,
+                       Variadic<AnyMemRef>:$into);
+  let results = (outs Optional<Ring_ShardTensor>:$out, Optional<Ring_RowTensor>:$lse);
   let assemblyFormat = [{
-    $o `,` $m `,` $l attr-dict `:` type($o) `,` type($m) `->` type($out)
+    $o `,` $m `,` $l (`into` $into^)? attr-dict `:`
+    custom<FinalizeTypes>(type($o), type($m), type($l), type($into), type($out),
+                          type($lse))
   }];
   let hasVerifier = 1;
 }
@@ -191,7 +228,8 @@ def Ring_FinalizeOp : Ring_Op<"finalize", [Pure, AllTypesMatch<["m", "l", "lse"]
 //===----------------------------------------------------------------------===//
 
 def Ring_StartOp : Ring_Op<"start", [
-    AttrSizedOperandSegments, Burst_FixedSegments, MemoryEffects<[MemRead<Ring_Channel>, MemWrite<Ring_Channel>]>,
+    AttrSizedOperandSegments, Burst_FixedSegments,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "begins to send slices and to receive others";
   let description = [{
@@ -207,8 +245,9 @@ def Ring_StartOp : Ring_Op<"start", [
 
     **Constraints:**
     - (C1) at least one tensor; `dims` has a dimension of each.
-    - (C2) the token has as many types as there are tensors, each of the element
-      type of its tensor and of its shape, where both are static.
+    - (C2) the token, or on buffers `into`, has as many types as there are
+      tensors, each of the element type of its tensor and of its shape, where both
+      are static.
     - (C3) no flags, or one per segment of the layout.
     - (C4) the channel's grid exists, is static, and has `layout`'s parts.
 
@@ -222,21 +261,21 @@ def Ring_StartOp : Ring_Op<"start", [
         -> !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
     ```
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$tensors, Index:$owner, Index:$extent,
+  let arguments = (ins Variadic<Ring_Tensor>:$tensors, Index:$owner, Index:$extent,
       Index:$to, Variadic<I1>:$sendSegments, Index:$receivedOwner, Index:$from,
-      Variadic<I1>:$receiveSegments, DenseI64ArrayAttr:$dims,
-      Ring_LayoutAttr:$layout, Ring_ChannelAttr:$channel);
+      Variadic<I1>:$receiveSegments, Variadic<AnyStridedMemRef>:$into,
+      DenseI64ArrayAttr:$dims, Ring_LayoutAttr:$layout, Ring_ChannelAttr:$channel);
   let results = (outs Ring_TokenType:$token);
   let assemblyFormat = [{
     $tensors `dims` custom<Dims>($dims) `of` $layout `` `[` $owner `]` `extent` $extent
     `to` $to (`segments` `(` $sendSegments^ `)`)?
     `receive` `[` $receivedOwner `]` `from` $from
-    (`segments` `(` $receiveSegments^ `)`)? `channel` $channel attr-dict
-    `:` functional-type($tensors, results)
+    (`segments` `(` $receiveSegments^ `)`)? (`into` $into^ `:` type($into))?
+    `channel` $channel attr-dict `:` functional-type($tensors, results)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    static constexpr unsigned variadicSegments[] = {0, 4, 7};
+    static constexpr unsigned variadicSegments[] = {0, 4, 7, 8};
   }];
 }
 
@@ -244,7 +283,8 @@ def Ring_WaitOp : Ring_Op<"wait", [
     MemoryEffects<[MemRead<Ring_Channel>, MemWrite<Ring_Channel>]>]> {
   let summary = "waits until a transfer is done";
   let description = [{
-    Gives the received tensors. Behind it the sent tensors are free again.
+    Gives the received tensors; on buffers they are where `ring.start` put them.
+    Behind it the sent tensors are free again.
 
     **Constraints:** (C1) results have the types of the token.
 

@@ -92,7 +92,7 @@ struct Emit {
         builder, loc,
         ring::TokenType::get(builder.getContext(), tensor.getType()), tensor,
         schedule.rank, index(shard.getExtent()), ahead(schedule.rank),
-        mlir::ValueRange(), from, from, mlir::ValueRange(),
+        mlir::ValueRange(), from, from, mlir::ValueRange(), mlir::ValueRange(),
         llvm::ArrayRef<int64_t>{1}, shard.getLayout(),
         ring::ChannelAttr::get(builder.getContext(), name, channel));
   }

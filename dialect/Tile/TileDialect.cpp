@@ -1,0 +1,375 @@
+//===- TileDialect.cpp - the tile dialect ---------------------------------===//
+#include "dialect/Tile/Tile.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::tile;
+
+//===----------------------------------------------------------------------===//
+// Syntax
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseSameType(OpAsmParser &parser, Type &a, Type &b) {
+  if (parser.parseType(a))
+    return failure();
+  b = a;
+  return success();
+}
+static void printSameType(OpAsmPrinter &printer, Operation *, Type a, Type) {
+  printer << a;
+}
+static ParseResult parseSameType3(OpAsmParser &parser, Type &a, Type &b,
+                                  Type &c) {
+  if (parseSameType(parser, a, b))
+    return failure();
+  c = a;
+  return success();
+}
+static void printSameType3(OpAsmPrinter &printer, Operation *, Type a, Type,
+                           Type) {
+  printer << a;
+}
+static ParseResult parseSameType4(OpAsmParser &parser, Type &a, Type &b,
+                                  Type &c, Type &d) {
+  if (parseSameType3(parser, a, b, c))
+    return failure();
+  d = a;
+  return success();
+}
+static void printSameType4(OpAsmPrinter &printer, Operation *, Type a, Type,
+                           Type, Type) {
+  printer << a;
+}
+
+#include "dialect/Tile/TileDialect.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialect/Tile/TileOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Dialect
+//===----------------------------------------------------------------------===//
+
+void TileDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "dialect/Tile/TileOps.cpp.inc"
+      >();
+}
+
+static constexpr StringLiteral memoryNames[] = {"state", "slice", "packing",
+                                                "schedule"};
+
+StringRef burst::tile::stringify(Memory memory) {
+  return memoryNames[static_cast<size_t>(memory)];
+}
+
+std::optional<Memory> burst::tile::symbolizeMemory(StringRef name) {
+  for (auto [index, known] : llvm::enumerate(memoryNames))
+    if (name == known)
+      return static_cast<Memory>(index);
+  return std::nullopt;
+}
+
+LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  if (attribute.getName() == kernelAttr) {
+    auto function = dyn_cast<func::FuncOp>(op);
+    if (function && isa<UnitAttr>(attribute.getValue()) &&
+        function.getNumArguments() > 0 &&
+        function.getArgumentTypes().front().isIndex() &&
+        function.getNumResults() == 0)
+      return success();
+    return op->emitError("'tile.kernel' marks a function that takes the number "
+                         "of its task, an index, first, and has no results");
+  }
+  if (attribute.getName() == memoryAttr) {
+    auto name = dyn_cast<StringAttr>(attribute.getValue());
+    if (isa<memref::AllocOp>(op) && name && symbolizeMemory(name))
+      return success();
+    return op->emitError("'tile.memory' says what a memref.alloc is for: "
+                         "state, slice, packing or schedule, got: ")
+           << attribute.getValue();
+  }
+  return op->emitError("unknown attribute: ") << attribute.getName();
+}
+
+//===----------------------------------------------------------------------===//
+// Effects
+//===----------------------------------------------------------------------===//
+
+using Effects = SmallVectorImpl<MemoryEffects::EffectInstance>;
+
+/// Reads all buffers among its operands, and writes `written`.
+static void addEffects(Operation *op, ValueRange written, Effects &effects) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    effects.emplace_back(MemoryEffects::Read::get(), &operand);
+    if (llvm::is_contained(written, operand.get()))
+      effects.emplace_back(MemoryEffects::Write::get(), &operand);
+  }
+}
+
+void LaunchOp::getEffects(Effects &effects) {
+  addEffects(*this, getWrites(), effects);
+}
+void SortOp::getEffects(Effects &effects) {
+  addEffects(*this, getOrder(), effects);
+}
+void LoadOp::getEffects(Effects &effects) {
+  addEffects(*this, getBlock(), effects);
+}
+void StoreOp::getEffects(Effects &effects) {
+  addEffects(*this, getView(), effects);
+}
+void PackOp::getEffects(Effects &effects) {
+  addEffects(*this, getPanels(), effects);
+}
+void FillOp::getEffects(Effects &effects) {
+  addEffects(*this, getBlock(), effects);
+}
+void PositionsOp::getEffects(Effects &effects) {
+  addEffects(*this, getPositions(), effects);
+}
+void MultiplyOp::getEffects(Effects &effects) {
+  addEffects(*this, getC(), effects);
+}
+void MapOp::getEffects(Effects &effects) { addEffects(*this, getS(), effects); }
+void RowMaxOp::getEffects(Effects &effects) {
+  addEffects(*this, {getM(), getFactor()}, effects);
+}
+void ExponentialsOp::getEffects(Effects &effects) {
+  addEffects(*this, {getS(), getL()}, effects);
+}
+void RescaleOp::getEffects(Effects &effects) {
+  addEffects(*this, getO(), effects);
+}
+void tile::MergeOp::getEffects(Effects &effects) {
+  addEffects(*this, {getO(), getM(), getL(), getO2(), getM2(), getL2()},
+             effects);
+}
+void NormalizeOp::getEffects(Effects &effects) {
+  addEffects(*this, {getO(), getM()}, effects);
+}
+
+//===----------------------------------------------------------------------===//
+// Rules
+//===----------------------------------------------------------------------===//
+
+static MemRefType typeOf(Value value) {
+  return cast<MemRefType>(value.getType());
+}
+
+// launch_c1
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto kernel =
+      tables.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
+  if (!kernel || !kernel->hasAttr(kernelAttr))
+    return emitOpError("launches ")
+           << getKernelAttr() << ", which is no kernel of this module";
+  SmallVector<Type> types{IndexType::get(getContext())};
+  llvm::append_range(types, getReads().getTypes());
+  llvm::append_range(types, getWrites().getTypes());
+  llvm::append_range(types, getScalars().getTypes());
+  if (TypeRange(types) == TypeRange(kernel.getArgumentTypes()))
+    return success();
+  return emitOpError("gives (")
+         << types << "), but " << getKernelAttr() << " takes ("
+         << kernel.getArgumentTypes() << ")";
+}
+
+static LogicalResult verifyView(Operation *op, Value view) {
+  MemRefType type = typeOf(view);
+  if (type.getRank() == 1 || type.isLastDimUnitStride())
+    return success();
+  return op->emitOpError("needs rows that are contiguous, got: ") << type;
+}
+
+// load_c1
+LogicalResult LoadOp::verify() {
+  if (typeOf(getView()).getRank() != typeOf(getBlock()).getRank())
+    return emitOpError("needs a view and a block of one rank, got: ")
+           << getView().getType() << " and " << getBlock().getType();
+  return verifyView(*this, getView());
+}
+
+// store_c1
+LogicalResult StoreOp::verify() {
+  MemRefType view = typeOf(getView()), block = typeOf(getBlock());
+  bool fits = view.getRank() == block.getRank();
+  for (int64_t d = 0; fits && d < view.getRank(); ++d)
+    fits = view.isDynamicDim(d) || view.getDimSize(d) <= block.getDimSize(d);
+  if (!fits)
+    return emitOpError("needs a view that is not larger than the block, got: ")
+           << view << " and " << block;
+  return verifyView(*this, getView());
+}
+
+// pack_c1
+LogicalResult PackOp::verify() {
+  if (typeOf(getView()).getRank() != 2)
+    return emitOpError("needs a view of two dimensions, got: ")
+           << getView().getType();
+  return verifyView(*this, getView());
+}
+
+// multiply_c1
+LogicalResult MultiplyOp::verify() {
+  MemRefType a = typeOf(getA()), b = typeOf(getB()), c = typeOf(getC());
+  if (a.getDimSize(1) == b.getDimSize(1) &&
+      c.getDimSize(0) == a.getDimSize(0) &&
+      c.getDimSize(1) == b.getDimSize(0) * b.getDimSize(2) &&
+      a.getElementType() == b.getElementType() &&
+      a.getElementType() == c.getElementType() && b.hasStaticShape())
+    return success();
+  return emitOpError("needs M x K, N/W x K x W and M x N of one type, got: ")
+         << a << ", " << b << " and " << c;
+}
+
+/// A tile of M rows and values with one number per row, of one type.
+static LogicalResult verifyRows(Operation *op, Value tile, ValueRange rows) {
+  for (Value value : rows)
+    if (typeOf(value).getDimSize(0) != typeOf(tile).getDimSize(0) ||
+        typeOf(value).getElementType() != typeOf(tile).getElementType())
+      return op->emitOpError("needs a number of the type of ")
+             << tile.getType()
+             << " for each of its rows, got: " << value.getType();
+  return success();
+}
+
+// row_max_c1
+LogicalResult RowMaxOp::verify() {
+  return verifyRows(*this, getS(), {getM(), getFactor()});
+}
+// exponentials_c1
+LogicalResult ExponentialsOp::verify() {
+  return verifyRows(*this, getS(), {getM(), getL(), getFactor()});
+}
+// rescale_c1
+LogicalResult RescaleOp::verify() {
+  return verifyRows(*this, getO(), getFactor());
+}
+// merge_c1
+LogicalResult tile::MergeOp::verify() {
+  return verifyRows(*this, getO(), {getM(), getL(), getM2(), getL2()});
+}
+// normalize_c1
+LogicalResult NormalizeOp::verify() {
+  return verifyRows(*this, getO(), {getM(), getL()});
+}
+
+//===----------------------------------------------------------------------===//
+// map
+//===----------------------------------------------------------------------===//
+
+static FloatType stateOf(MapOp op) {
+  return cast<FloatType>(typeOf(op.getS()).getElementType());
+}
+
+// map_c1
+LogicalResult MapOp::verify() {
+  MemRefType s = typeOf(getS());
+  if (typeOf(getI()).getDimSize(0) == s.getDimSize(0) &&
+      typeOf(getJ()).getDimSize(0) == s.getDimSize(1))
+    return success();
+  return emitOpError("needs a position for each row and column of ")
+         << s << ", got: " << getI().getType() << " and " << getJ().getType();
+}
+
+// map_c2
+LogicalResult MapOp::verifyRegions() {
+  FloatType state = stateOf(*this);
+  if (failed(verifyRegion(*this, RegionRole::Mask, getMask(), state,
+                          asRegionArguments(getMaskCaptures().getTypes()))))
+    return failure();
+  return verifyRegion(*this, RegionRole::Score, getScore(), state,
+                      asRegionArguments(getScoreCaptures().getTypes()));
+}
+
+void MapOp::getAsmBlockArgumentNames(Region &region,
+                                     OpAsmSetValueNameFn setName) {
+  setArgumentNames(&region == &getMask() ? RegionRole::Mask : RegionRole::Score,
+                   region, setName);
+}
+
+ParseResult MapOp::parse(OpAsmParser &parser, OperationState &result) {
+  using Operand = OpAsmParser::UnresolvedOperand;
+  Operand s, rows, columns, b, h, i, j, queries, keys;
+  SmallVector<Operand> maskCaptures, scoreCaptures;
+  SmallVector<Type> maskTypes, scoreTypes;
+  Region &mask = *result.addRegion(), &score = *result.addRegion();
+  FloatAttr unit;
+  Type tile, iType, jType, index = parser.getBuilder().getIndexType();
+  auto parseClause = [&](RegionRole role, Region &region,
+                         SmallVector<Operand> &captures,
+                         SmallVector<Type> &types) -> ParseResult {
+    if (failed(parser.parseOptionalKeyword(stringify(role))))
+      return success();
+    if (parser.parseLParen())
+      return failure();
+    return parseRegion(parser, role, region, captures, types);
+  };
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseOperand(s) || parser.parseKeyword("rows") ||
+      parser.parseOperand(rows) || parser.parseKeyword("columns") ||
+      parser.parseOperand(columns) || parser.parseKeyword("at") ||
+      parser.parseLParen() || parser.parseOperand(b) || parser.parseComma() ||
+      parser.parseOperand(h) || parser.parseComma() || parser.parseOperand(i) ||
+      parser.parseComma() || parser.parseOperand(j) || parser.parseRParen() ||
+      parser.parseKeyword("of") || parser.parseLParen() ||
+      parser.parseOperand(queries) || parser.parseComma() ||
+      parser.parseOperand(keys) || parser.parseRParen() ||
+      parser.parseKeyword("unit") ||
+      parser.parseAttribute(unit, parser.getBuilder().getF64Type(), "unit",
+                            result.attributes) ||
+      parseClause(RegionRole::Mask, mask, maskCaptures, maskTypes) ||
+      parseClause(RegionRole::Score, score, scoreCaptures, scoreTypes) ||
+      parser.parseOptionalAttrDict(result.attributes) || parser.parseColon() ||
+      parser.parseType(tile) || parser.parseComma() ||
+      parser.parseType(iType) || parser.parseComma() ||
+      parser.parseType(jType) ||
+      parser.resolveOperand(s, tile, result.operands) ||
+      parser.resolveOperands(SmallVector<Operand>{rows, columns, b, h}, index,
+                             result.operands) ||
+      parser.resolveOperand(i, iType, result.operands) ||
+      parser.resolveOperand(j, jType, result.operands) ||
+      parser.resolveOperands(SmallVector<Operand>{queries, keys}, index,
+                             result.operands) ||
+      parser.resolveOperands(maskCaptures, maskTypes, loc, result.operands) ||
+      parser.resolveOperands(scoreCaptures, scoreTypes, loc, result.operands))
+    return failure();
+  result.getOrAddProperties<MapOp::Properties>().operandSegmentSizes = {
+      1,
+      1,
+      1,
+      1,
+      1,
+      1,
+      1,
+      1,
+      1,
+      static_cast<int32_t>(maskCaptures.size()),
+      static_cast<int32_t>(scoreCaptures.size())};
+  return success();
+}
+
+void MapOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getS() << " rows " << getRows() << " columns "
+          << getColumns() << " at (" << getBatch() << ", " << getHead() << ", "
+          << getI() << ", " << getJ() << ") of (" << getQueries() << ", "
+          << getKeys() << ") unit ";
+  printer.printAttributeWithoutType(getUnitAttr());
+  if (!getMask().empty())
+    printClauseRegion(printer, RegionRole::Mask, getMask(), getMaskCaptures());
+  if (!getScore().empty())
+    printClauseRegion(printer, RegionRole::Score, getScore(),
+                      getScoreCaptures());
+  printer.printOptionalAttrDict(
+      (*this)->getAttrs(), {getOperandSegmentSizeAttr(), getUnitAttrName()});
+  printer << " : " << getS().getType() << ", " << getI().getType() << ", "
+          << getJ().getType();
+}

@@ -1,0 +1,363 @@
+//===- TileOps.td - operations of the tile dialect ----------*- tablegen -*-===//
+#ifndef BURST_DIALECT_TILE_TILEOPS_TD
+#define BURST_DIALECT_TILE_TILEOPS_TD
+
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialect/Burst/BurstInterfaces.td"
+include "dialect/Tile/TileDialect.td"
+
+class Tile_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Tile_Dialect, mnemonic, traits>;
+
+def Tile_State : AnyTypeOf<[F64, F32]>;
+def Tile_Block : StaticShapeMemRefOf<[F64, F32]>;
+def Tile_Tile : ConfinedType<Tile_Block, [HasAnyRankOfPred<[2]>], "a tile">;
+def Tile_Rows : ConfinedType<Tile_Block, [HasAnyRankOfPred<[1]>], "rows">;
+def Tile_TileOrRows : ConfinedType<Tile_Block, [HasAnyRankOfPred<[1, 2]>], "a tile or rows">;
+def Tile_Panels : ConfinedType<MemRefOf<[F64, F32]>, [HasAnyRankOfPred<[3]>], "panels">;
+def Tile_Positions : ConfinedType<StaticShapeMemRefOf<[Index]>, [HasAnyRankOfPred<[1]>],
+                                  "positions">;
+/// Memory of a program, seen as rows.
+def Tile_View : MemRefRankOf<[F64, F32, BF16, F16], [1, 2]>;
+
+//===----------------------------------------------------------------------===//
+// Host
+//===----------------------------------------------------------------------===//
+
+def Tile_LaunchOp : Tile_Op<"launch", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "runs a kernel once per task";
+  let description = [{
+    Runs tasks 0 to `tasks` - 1 of the kernel, in any order and at once; they are
+    begun in the order of `order`, where it is given (longest first: a
+    permutation of the tasks). Returns when all are done. The kernel gets the
+    number of its task, then what it reads, what it writes and scalars.
+
+    **Constraints:** (C1) the callee is a function with `tile.kernel` of this
+    module that takes an index and the operands, and has no results.
+
+    Example:
+
+    ```mlir
+    tile.launch @attend[%n] order(%order) reads(%q, %keys) writes(%o) with(%sq)
+        : memref<?xi32>, memref<?x?xf32>, memref<?x?xf32>, memref<?x?xf32>, index
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Index:$tasks,
+      Optional<MemRefRankOf<[I32], [1]>>:$order, Variadic<AnyMemRef>:$reads,
+      Variadic<AnyMemRef>:$writes, Variadic<AnyType>:$scalars);
+  let assemblyFormat = [{
+    $kernel `` `[` $tasks `]` (`order` `(` $order^ `:` type($order) `)`)?
+    `reads` `(` ($reads^ `:` type($reads))? `)`
+    `writes` `(` ($writes^ `:` type($writes))? `)`
+    `with` `(` ($scalars^ `:` type($scalars))? `)` attr-dict
+  }];
+}
+
+def Tile_SortOp : Tile_Op<"sort", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "orders tasks, longest first";
+  let description = [{
+    Writes to `order` the numbers of `costs` by falling cost, equal ones by
+    rising number.
+
+    Example: `tile.sort %costs into %order : memref<?xi64>, memref<?xi32>`
+  }];
+  let arguments = (ins MemRefRankOf<[I64], [1]>:$costs, MemRefRankOf<[I32], [1]>:$order);
+  let assemblyFormat = "$costs `into` $order attr-dict `:` type($costs) `,` type($order)";
+}
+
+//===----------------------------------------------------------------------===//
+// Between memory and blocks
+//===----------------------------------------------------------------------===//
+
+def Tile_LoadOp : Tile_Op<"load", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "brings rows of memory into a block";
+  let description = [{
+    block[r, c] = factor * view[r, c], converted to the block's type; rows and
+    columns that the view does not have become `padding`.
+
+    **Constraints:** (C1) view and block have one rank; the last dimension of the
+    view is contiguous.
+
+    Example:
+
+    ```mlir
+    tile.load %view, %q factor 0.18 padding 0.0
+        : memref<?x128xbf16, strided<[?, 1], offset: ?>>, memref<96x128xf32>
+    ```
+  }];
+  let arguments = (ins Tile_View:$view, Tile_TileOrRows:$block,
+                       DefaultValuedAttr<F64Attr, "1.0">:$factor,
+                       DefaultValuedAttr<F64Attr, "0.0">:$padding);
+  let assemblyFormat = [{
+    $view `,` $block (`factor` $factor^)? (`padding` $padding^)? attr-dict
+    `:` type($view) `,` type($block)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_StoreOp : Tile_Op<"store", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "writes the rows of a block to memory";
+  let description = [{
+    view[r, c] = block[r, c], rounded to the view's type, for all of the view.
+
+    **Constraints:** (C1) as of `tile.load`; the view is not larger than the
+    block.
+
+    Example:
+
+    ```mlir
+    tile.store %o, %view
+        : memref<96x128xf32>, memref<?x128xf32, strided<[?, 1], offset: ?>>
+    ```
+  }];
+  let arguments = (ins Tile_TileOrRows:$block, Tile_View:$view);
+  let assemblyFormat = "$block `,` $view attr-dict `:` type($block) `,` type($view)";
+  let hasVerifier = 1;
+}
+
+def Tile_PackOp : Tile_Op<"pack", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "lays out memory as the right operand of a product";
+  let description = [{
+    With W the width of a panel, panels[c / W, k, c mod W] = view[k, c], or with
+    `transposed` view[c, k]. What the view does not have becomes 0.
+
+    **Constraints:** (C1) the view has two dimensions, the last contiguous.
+
+    Example:
+
+    ```mlir
+    tile.pack %keys, %panels transposed
+        : memref<?x64xbf16, strided<[?, 1], offset: ?>>, memref<8x64x16xf32, strided<[1024, 16, 1], offset: ?>>
+    ```
+  }];
+  let arguments = (ins Tile_View:$view, Tile_Panels:$panels, UnitAttr:$transposed);
+  let assemblyFormat = [{
+    $view `,` $panels (`transposed` $transposed^)? attr-dict `:` type($view) `,` type($panels)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_FillOp : Tile_Op<"fill", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "sets a block to a number";
+  let description = [{
+    Example: `tile.fill %o with 0.0 : memref<96x128xf32>`
+  }];
+  let arguments = (ins Tile_TileOrRows:$block, F64Attr:$value);
+  let assemblyFormat = "$block `with` $value attr-dict `:` type($block)";
+}
+
+def Tile_PositionsOp : Tile_Op<"positions", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "the global positions of a tile's rows or columns";
+  let description = [{
+    positions[x] = begin + y / block * step + y mod block with y = first + x, for
+    x below `count`; behind it the last of these (0 where there is none), so that
+    whoever reads a table there stays within it.
+
+    Example:
+
+    ```mlir
+    tile.positions %p from %first count %n of (%begin, %step, %block) : memref<96xindex>
+    ```
+  }];
+  let arguments = (ins Tile_Positions:$positions, Index:$first, Index:$count,
+                       Index:$begin, Index:$step, Index:$block);
+  let assemblyFormat = [{
+    $positions `from` $first `count` $count `of` `(` $begin `,` $step `,` $block `)`
+    attr-dict `:` type($positions)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// The recurrence
+//===----------------------------------------------------------------------===//
+
+def Tile_MultiplyOp : Tile_Op<"multiply", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "a product of a tile and panels";
+  let description = [{
+    c = a b, or with `accumulate` c = c + a b, for the first `rows` rows; what
+    becomes of the rows behind them is not said.
+
+    **Constraints:** (C1) a is M x K, b is N/W x K x W, c is M x N, of one type.
+
+    Example:
+
+    ```mlir
+    tile.multiply %q, %k, %s rows %n
+        : memref<96x64xf32>, memref<8x64x16xf32>, memref<96x128xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$a, Tile_Panels:$b, Tile_Tile:$c, Index:$rows,
+                       UnitAttr:$accumulate);
+  let assemblyFormat = [{
+    $a `,` $b `,` $c `rows` $rows (`accumulate` $accumulate^)? attr-dict
+    `:` type($a) `,` type($b) `,` type($c)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_MapOp : Tile_Op<"map", [
+    AttrSizedOperandSegments, IsolatedFromAbove,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "score and mask of a tile, at its positions";
+  let description = [{
+    For the first `rows` rows and all columns
+
+    ```
+    s[r, c] = unit * score(s[r, c], b, h, i[r], j[c], sq, sk)
+              where c < columns and mask(b, h, i[r], j[c], sq, sk), else -inf
+    ```
+
+    with `i` and `j` the positions of rows and columns. The regions are those of
+    `burst.attention`, and either may be missing. `unit` is log2(e) where a score
+    region gives natural units, else 1.
+
+    A region has no effects and is evaluated for all pairs, also for those which
+    the mask rules out: an index outside a table reads some element of it, a
+    division by zero gives some number.
+
+    **Constraints:** (C1) s is M x N, i has M and j has N positions. (C2) the
+    regions have the arguments that `burst.attention` says.
+
+    Example:
+
+    ```mlir
+    tile.map %s rows %n columns %c at (%b, %h, %i, %j) of (%sq, %sk) unit 1.0
+        mask(%b0, %h0, %i0, %j0, %sq0, %sk0) {
+          %keep = arith.cmpi sle, %j0, %i0 : index
+          burst.yield %keep : i1
+        } : memref<96x128xf32>, memref<96xindex>, memref<128xindex>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$s, Index:$rows, Index:$columns, Index:$batch, Index:$head,
+      Tile_Positions:$i, Tile_Positions:$j, Index:$queries, Index:$keys,
+      Variadic<AnyType>:$maskCaptures, Variadic<AnyType>:$scoreCaptures, F64Attr:$unit);
+  let regions = (region AnyRegion:$mask, AnyRegion:$score);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Tile_RowMaxOp : Tile_Op<"row_max", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "the reference of the exponentials, and what it changes";
+  let description = [{
+    m' = max(m, max_j s[r, j]), factor = exp2(m - m') (0 where m = -inf), for the
+    first `rows` rows.
+
+    **Constraints:** (C1) s is M x N, m and factor have M rows, of one type.
+
+    Example:
+
+    ```mlir
+    tile.row_max %s, %m, %a rows %n : memref<96x128xf32>, memref<96xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$s, Tile_Rows:$m, Tile_Rows:$factor, Index:$rows);
+  let assemblyFormat = [{
+    $s `,` $m `,` $factor `rows` $rows attr-dict `:` type($s) `,`
+    custom<SameType>(type($m), type($factor))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_ExponentialsOp : Tile_Op<"exponentials", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "weights of a tile, and their sum";
+  let description = [{
+    s[r, j] = exp2(s[r, j] - m[r]), 0 where s = -inf;
+    l[r] = factor[r] l[r] + sum_j s[r, j]; for the first `rows` rows.
+
+    **Constraints:** (C1) as of `tile.row_max`.
+
+    Example:
+
+    ```mlir
+    tile.exponentials %s, %m, %l, %a rows %n : memref<96x128xf32>, memref<96xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$s, Tile_Rows:$m, Tile_Rows:$l, Tile_Rows:$factor,
+                       Index:$rows);
+  let assemblyFormat = [{
+    $s `,` $m `,` $l `,` $factor `rows` $rows attr-dict `:` type($s) `,`
+    custom<SameType3>(type($m), type($l), type($factor))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_RescaleOp : Tile_Op<"rescale", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "scales the rows of a tile";
+  let description = [{
+    o[r, c] = factor[r] o[r, c] for the first `rows` rows.
+
+    **Constraints:** (C1) o is M x N and factor has M rows, of one type.
+
+    Example: `tile.rescale %o, %a rows %n : memref<96x128xf32>, memref<96xf32>`
+  }];
+  let arguments = (ins Tile_Tile:$o, Tile_Rows:$factor, Index:$rows);
+  let assemblyFormat = "$o `,` $factor `rows` $rows attr-dict `:` type($o) `,` type($factor)";
+  let hasVerifier = 1;
+}
+
+def Tile_MergeOp : Tile_Op<"merge", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "merges the state of other keys into a state";
+  let description = [{
+    ```
+    m' = max(m, m2)    a = exp2(m - m')   a2 = exp2(m2 - m')   0 where -inf
+    l = a l + a2 l2    o = a o + a2 o2
+    ```
+
+    for the first `rows` rows; the second state is left in no defined state.
+
+    **Constraints:** (C1) o and o2 are M x N, the others have M rows.
+
+    Example:
+
+    ```mlir
+    tile.merge (%o, %m, %l) with (%o2, %m2, %l2) rows %n
+        : memref<96x128xf32>, memref<96xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$o, Tile_Rows:$m, Tile_Rows:$l, Tile_Tile:$o2,
+                       Tile_Rows:$m2, Tile_Rows:$l2, Index:$rows);
+  let assemblyFormat = [{
+    `(` $o `,` $m `,` $l `)` `with` `(` $o2 `,` $m2 `,` $l2 `)` `rows` $rows attr-dict `:`
+    custom<SameType>(type($o), type($o2)) `,`
+    custom<SameType4>(type($m), type($l), type($m2), type($l2))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_NormalizeOp : Tile_Op<"normalize", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "the attention of a state";
+  let description = [{
+    o = o / l, m = (m + log2 l) ln 2, the natural lse; where l = 0, o = 0 and
+    m = -inf. For the first `rows` rows.
+
+    **Constraints:** (C1) o is M x N, m and l have M rows, of one type.
+
+    Example: `tile.normalize %o, %m, %l rows %n : memref<96x128xf32>, memref<96xf32>`
+  }];
+  let arguments = (ins Tile_Tile:$o, Tile_Rows:$m, Tile_Rows:$l, Index:$rows);
+  let assemblyFormat = [{
+    $o `,` $m `,` $l `rows` $rows attr-dict `:` type($o) `,`
+    custom<SameType>(type($m), type($l))
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // BURST_DIALECT_TILE_TILEOPS_TD

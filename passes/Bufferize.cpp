@@ -1,0 +1,644 @@
+//===- Bufferize.cpp - the program of a rank on buffers -------------------===//
+#include "passes/Passes.h"
+
+#include "mlir/Dialect/Bufferization/Transforms/BufferUtils.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace burst {
+#define GEN_PASS_DEF_BUFFERIZEPASS
+#include "passes/Passes.h.inc"
+} // namespace burst
+
+using namespace mlir;
+using namespace burst;
+
+static bool isTensor(Value value) { return isa<TensorType>(value.getType()); }
+
+/// A buffer of a tensor of `type` wherever it lies: only the last stride is
+/// known, to be 1.
+static MemRefType bufferType(RankedTensorType type) {
+  if (type.getRank() == 0)
+    return MemRefType::get({}, type.getElementType());
+  SmallVector<int64_t> strides(type.getRank(), ShapedType::kDynamic);
+  strides.back() = 1;
+  return MemRefType::get(
+      type.getShape(), type.getElementType(),
+      StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, strides));
+}
+
+namespace {
+
+/// Where a transfer in a loop receives, turn by turn.
+struct Slots {
+  SmallVector<Value> buffers; ///< per tensor, with a leading dimension
+  int64_t count;              ///< its size
+};
+
+/// Clones one program, with buffers in place of tensors.
+class Bufferizer {
+public:
+  explicit Bufferizer(func::FuncOp program)
+      : program(program), builder(program.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult convertBlock(Block &block);
+  LogicalResult convert(Operation &op);
+  LogicalResult convert(ring::InitOp op);
+  LogicalResult convert(ring::AttendOp op);
+  LogicalResult convert(ring::MergeOp op);
+  LogicalResult convert(ring::FinalizeOp op);
+  LogicalResult convert(ring::StartOp op);
+  LogicalResult convert(ring::WaitOp op);
+  LogicalResult convert(scf::ForOp op);
+  LogicalResult convert(scf::IfOp op);
+  LogicalResult convert(tensor::GenerateOp op);
+  LogicalResult convert(arith::ConstantOp op);
+  LogicalResult convert(func::ReturnOp op);
+  LogicalResult convertClone(Operation &op);
+
+  LogicalResult checkState(Operation *op, ValueRange state);
+  void addResults();
+  Value loadScalar(Value buffer, ValueRange indices);
+  Value allocate(MemRefType type, ValueRange sizes, StringRef memory);
+  Value capacity(ring::StartOp op);
+  Value allocateSlices(ring::StartOp op, Value tensor, int64_t dim,
+                       Value capacity, int64_t slots);
+  Value received(ring::StartOp op, unsigned index, Value slot, int64_t turns);
+  Value resultBuffer(Value tensor);
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  }
+  Value map(Value value) { return mapping.lookup(value); }
+  SmallVector<Value> map(ValueRange values) {
+    return llvm::map_to_vector(values, [&](Value value) { return map(value); });
+  }
+
+  func::FuncOp program;
+  OpBuilder builder;
+  Location loc = program.getLoc();
+  /// Scalars to scalars, tensors to buffers.
+  IRMapping mapping;
+  /// Of the transfers of the loop that is being converted.
+  llvm::DenseMap<Operation *, Slots> slots;
+  /// What transfers under way receive into.
+  llvm::DenseMap<Value, SmallVector<Value>> receiving;
+  SymbolTableCollection tables;
+  /// The buffers of the program's results.
+  SmallVector<Value> results;
+  scf::ForOp loop; ///< innermost, that of the old program
+  Value turn;      ///< its number of the turn, in the new program
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value Bufferizer::allocate(MemRefType type, ValueRange sizes,
+                           StringRef memory) {
+  auto alloc = memref::AllocOp::create(builder, loc, type, sizes,
+                                       builder.getI64IntegerAttr(64));
+  alloc->setAttr("tile.memory", builder.getStringAttr(memory));
+  return alloc;
+}
+
+/// The result of the program that `tensor`, o or m of a state, turns into;
+/// null where it does not.
+Value Bufferizer::resultBuffer(Value tensor) {
+  Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
+  while (tensor.hasOneUse()) {
+    OpOperand &use = *tensor.getUses().begin();
+    unsigned index = use.getOperandNumber();
+    Operation *user = use.getOwner();
+    if (auto attend = dyn_cast<ring::AttendOp>(user)) {
+      tensor = tensor == attend.getO()   ? attend.getNewO()
+               : tensor == attend.getM() ? attend.getNewM()
+                                         : Value();
+    } else if (auto merge = dyn_cast<ring::MergeOp>(user)) {
+      tensor = tensor == merge.getO1()   ? merge.getO()
+               : tensor == merge.getM1() ? merge.getM()
+                                         : Value();
+    } else if (auto finalize = dyn_cast<ring::FinalizeOp>(user)) {
+      tensor = tensor == finalize.getO()   ? finalize.getOut()
+               : tensor == finalize.getM() ? finalize.getLse()
+                                           : Value();
+    } else if (auto loop = dyn_cast<scf::ForOp>(user)) {
+      BlockArgument inside = loop.getTiedLoopRegionIterArg(&use);
+      if (!inside)
+        return {};
+      // The state is updated in place: follow it behind the loop.
+      tensor = loop.getTiedLoopResult(&use);
+    } else if (isa<func::ReturnOp>(user)) {
+      Value buffer = results[index];
+      bool fits =
+          cast<MemRefType>(buffer.getType()).getElementType() == element;
+      return fits ? buffer : Value();
+    } else {
+      return {};
+    }
+    if (!tensor)
+      return {};
+  }
+  return {};
+}
+
+/// How many positions the largest shard of what a transfer moves has.
+Value Bufferizer::capacity(ring::StartOp op) {
+  Value extent = map(op.getExtent()), zero = constant(0);
+  ring::LayoutAttr layout = op.getLayout();
+  auto most = scf::ForOp::create(
+      builder, loc, zero, constant(layout.getParts()), constant(1), zero,
+      [&](OpBuilder &at, Location loc, Value owner, ValueRange args) {
+        Value count;
+        for (int64_t i = 0; i < layout.getNumSegments(); ++i) {
+          auto segment =
+              ring::SegmentOp::create(at, loc, i, layout, owner, extent);
+          count =
+              count ? arith::AddIOp::create(at, loc, count, segment.getCount())
+                    : Value(segment.getCount());
+        }
+        Value max = arith::MaxSIOp::create(at, loc, args.front(), count);
+        scf::YieldOp::create(at, loc, max);
+      });
+  return most.getResult(0);
+}
+
+/// Buffers for `count` slices like `tensor`, each of `capacity` positions.
+Value Bufferizer::allocateSlices(ring::StartOp op, Value tensor, int64_t dim,
+                                 Value capacity, int64_t count) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<int64_t> shape{count};
+  SmallVector<Value> sizes;
+  for (int64_t d = 0; d < type.getRank(); ++d) {
+    shape.push_back(type.getDimSize(d));
+    if (!type.isDynamicDim(d))
+      continue;
+    sizes.push_back(
+        d == dim ? capacity
+                 : memref::DimOp::create(builder, loc, map(tensor), constant(d))
+                       .getResult());
+  }
+  return allocate(MemRefType::get(shape, type.getElementType()), sizes,
+                  "slice");
+}
+
+/// What tensor `index` of a transfer is received into: the slot of this turn,
+/// as large as the owner's shard.
+Value Bufferizer::received(ring::StartOp op, unsigned index, Value slot,
+                           int64_t turns) {
+  auto token = cast<ring::TokenType>(op.getToken().getType());
+  auto type = cast<RankedTensorType>(token.getTypes()[index]);
+  int64_t rank = type.getRank(), dim = op.getDims()[index];
+  Value extent = map(op.getExtent()), owner = map(op.getReceivedOwner());
+  SmallVector<OpFoldResult> offsets(rank + 1, builder.getIndexAttr(0));
+  SmallVector<OpFoldResult> sizes{builder.getIndexAttr(1)};
+  SmallVector<OpFoldResult> strides(rank + 1, builder.getIndexAttr(1));
+  if (turns == 2)
+    offsets[0] =
+        arith::RemUIOp::create(builder, loc, turn, constant(2)).getResult();
+  for (int64_t d = 0; d < rank; ++d) {
+    if (!type.isDynamicDim(d)) {
+      sizes.push_back(builder.getIndexAttr(type.getDimSize(d)));
+    } else if (d != dim) {
+      sizes.push_back(
+          memref::DimOp::create(builder, loc, slot, d + 1).getResult());
+    } else {
+      Value count;
+      for (int64_t i = 0; i < op.getLayout().getNumSegments(); ++i) {
+        auto segment = ring::SegmentOp::create(builder, loc, i, op.getLayout(),
+                                               owner, extent);
+        count = count ? arith::AddIOp::create(builder, loc, count,
+                                              segment.getCount())
+                      : Value(segment.getCount());
+      }
+      sizes.push_back(count);
+    }
+  }
+  auto slots = cast<MemRefType>(slot.getType());
+  MemRefType view = memref::SubViewOp::inferRankReducedResultType(
+      type.getShape(), slots, offsets, sizes, strides);
+  Value slice = memref::SubViewOp::create(builder, loc, view, slot, offsets,
+                                          sizes, strides);
+  return memref::CastOp::create(builder, loc, bufferType(type), slice);
+}
+
+//===----------------------------------------------------------------------===//
+// State
+//===----------------------------------------------------------------------===//
+
+/// The state is updated in place, so nothing else may hold it.
+LogicalResult Bufferizer::checkState(Operation *op, ValueRange state) {
+  for (Value tensor : state)
+    if (!tensor.hasOneUse())
+      return op->emitOpError("updates a state that is used elsewhere too; "
+                             "buffers are updated in place, so a state has "
+                             "one use");
+  return success();
+}
+
+LogicalResult Bufferizer::convert(ring::InitOp op) {
+  Value query = map(op.getQuery());
+  SmallVector<Value> state;
+  for (Value tensor : {op.getO(), op.getM(), op.getL()}) {
+    Value buffer = resultBuffer(tensor);
+    if (!buffer || llvm::is_contained(state, buffer)) {
+      auto type = cast<RankedTensorType>(tensor.getType());
+      // o has batch and sequence of the query in front, m and l behind.
+      bool isO = type.getRank() == 4;
+      SmallVector<Value> sizes;
+      for (int64_t d = 0; d < type.getRank(); ++d)
+        if (type.isDynamicDim(d))
+          sizes.push_back(memref::DimOp::create(builder, loc, query,
+                                                !isO && d == 2 ? 1 : d));
+      buffer = allocate(MemRefType::get(type.getShape(), type.getElementType()),
+                        sizes, "state");
+    }
+    state.push_back(buffer);
+    mapping.map(tensor, buffer);
+  }
+  ring::InitOp::create(builder, loc, TypeRange(), query, state);
+  return success();
+}
+
+LogicalResult Bufferizer::convert(ring::AttendOp op) {
+  if (failed(checkState(op, {op.getO(), op.getM(), op.getL()})))
+    return failure();
+  auto attend = ring::AttendOp::create(
+      builder, loc, TypeRange(), map(op.getQuery()), map(op.getQueryOwner()),
+      map(op.getQueryExtent()), map(op.getKeys()), map(op.getValues()),
+      map(op.getOwners()), map(op.getKeyExtent()), map(op.getO()),
+      map(op.getM()), map(op.getL()), map(op.getPairs()),
+      map(op.getMaskCaptures()), map(op.getScoreCaptures()),
+      op.getQueryLayout(), op.getKeyLayout(), op.getScaleAttr());
+  IRMapping inside;
+  op.getMask().cloneInto(&attend.getMask(), inside);
+  op.getScore().cloneInto(&attend.getScore(), inside);
+  op.getBounds().cloneInto(&attend.getBounds(), inside);
+  mapping.map(op.getNewO(), attend.getO());
+  mapping.map(op.getNewM(), attend.getM());
+  mapping.map(op.getNewL(), attend.getL());
+  return success();
+}
+
+LogicalResult Bufferizer::convert(ring::MergeOp op) {
+  if (failed(checkState(op, op.getOperands())))
+    return failure();
+  auto merge =
+      ring::MergeOp::create(builder, loc, TypeRange(), map(op.getOperands()));
+  mapping.map(op.getO(), merge.getO1());
+  mapping.map(op.getM(), merge.getM1());
+  mapping.map(op.getL(), merge.getL1());
+  return success();
+}
+
+LogicalResult Bufferizer::convert(ring::FinalizeOp op) {
+  if (failed(checkState(op, op.getOperands())))
+    return failure();
+  SmallVector<Value> into;
+  for (Value tensor : {op.getOut(), op.getLse()}) {
+    Value buffer = resultBuffer(tensor);
+    if (!buffer || llvm::is_contained(into, buffer)) {
+      auto type = cast<RankedTensorType>(tensor.getType());
+      Value shape = map(tensor == op.getOut() ? op.getO() : op.getM());
+      SmallVector<Value> sizes;
+      for (int64_t d = 0; d < type.getRank(); ++d)
+        if (type.isDynamicDim(d))
+          sizes.push_back(memref::DimOp::create(builder, loc, shape, d));
+      buffer = allocate(MemRefType::get(type.getShape(), type.getElementType()),
+                        sizes, "state");
+    }
+    into.push_back(buffer);
+    mapping.map(tensor, buffer);
+  }
+  ring::FinalizeOp::create(builder, loc, TypeRange(), map(op.getO()),
+                           map(op.getM()), map(op.getL()), into);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+LogicalResult Bufferizer::convert(ring::StartOp op) {
+  SmallVector<Value> into;
+  auto found = slots.find(op);
+  if (found != slots.end()) {
+    for (auto [index, buffer] : llvm::enumerate(found->second.buffers))
+      into.push_back(received(op, index, buffer, found->second.count));
+  } else {
+    Value most = capacity(op);
+    for (auto [index, tensor] : llvm::enumerate(op.getTensors())) {
+      Value slot = allocateSlices(op, tensor, op.getDims()[index], most, 1);
+      into.push_back(received(op, index, slot, 1));
+    }
+  }
+  auto start = ring::StartOp::create(
+      builder, loc, ring::TokenType::get(op.getContext(), {}),
+      map(op.getTensors()), map(op.getOwner()), map(op.getExtent()),
+      map(op.getTo()), map(op.getSendSegments()), map(op.getReceivedOwner()),
+      map(op.getFrom()), map(op.getReceiveSegments()), into, op.getDims(),
+      op.getLayout(), op.getChannel());
+  mapping.map(op.getToken(), start.getToken());
+  receiving[op.getToken()] = into;
+  return success();
+}
+
+LogicalResult Bufferizer::convert(ring::WaitOp op) {
+  auto found = receiving.find(op.getToken());
+  if (found == receiving.end())
+    return op.emitOpError("waits for a token that is not the result of a "
+                          "ring.start in this block or around it");
+  ring::WaitOp::create(builder, loc, TypeRange(), map(op.getToken()));
+  for (auto [tensor, buffer] : llvm::zip_equal(op.getTensors(), found->second))
+    mapping.map(tensor, buffer);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+static std::optional<int64_t> tripCount(scf::ForOp loop) {
+  std::optional<llvm::APInt> count = loop.getStaticTripCount();
+  if (!count)
+    return std::nullopt;
+  return count->getSExtValue();
+}
+
+/// A loop carries scalars and received slices; a state stays in its buffer.
+LogicalResult Bufferizer::convert(scf::ForOp op) {
+  SmallVector<ring::StartOp> starts(op.getBody()->getOps<ring::StartOp>());
+  if (loop && !starts.empty())
+    return starts.front().emitOpError(
+        "stands in nested loops, where its double buffer has no place yet");
+  OpBuilder::InsertionGuard guard(builder);
+  int64_t turns = std::min<int64_t>(tripCount(op).value_or(2), 2);
+  for (ring::StartOp start : starts) {
+    // The buffers lie before the loop: what they depend on must, too.
+    if (!op.isDefinedOutsideOfLoop(start.getExtent()))
+      return start.emitOpError("needs an extent that its loop does not change");
+    Slots &entry = slots[start];
+    entry.count = std::max<int64_t>(turns, 1);
+    Value most = capacity(start);
+    for (auto [index, tensor] : llvm::enumerate(start.getTensors())) {
+      // The kind is that of the slice which the loop starts with.
+      Value outside = tensor;
+      if (auto argument = dyn_cast<BlockArgument>(tensor);
+          argument && argument.getOwner() == op.getBody())
+        outside = op.getTiedLoopInit(argument)->get();
+      if (!op.isDefinedOutsideOfLoop(outside))
+        return start.emitOpError("sends a tensor that is neither carried by "
+                                 "its loop nor made before it");
+      entry.buffers.push_back(allocateSlices(
+          start, outside, start.getDims()[index], most, entry.count));
+    }
+  }
+
+  // Slices are what the loop yields from a transfer.
+  SmallVector<bool> carried;
+  SmallVector<Value> inits;
+  auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
+  for (auto [init, yielded] :
+       llvm::zip_equal(op.getInits(), yield.getOperands())) {
+    bool isSlice = isTensor(init) &&
+                   isa_and_nonnull<ring::WaitOp>(yielded.getDefiningOp());
+    carried.push_back(isSlice || !isTensor(init));
+    if (isSlice)
+      inits.push_back(memref::CastOp::create(
+          builder, loc, bufferType(cast<RankedTensorType>(init.getType())),
+          map(init)));
+    else if (!isTensor(init))
+      inits.push_back(map(init));
+  }
+  auto created =
+      scf::ForOp::create(builder, loc, map(op.getLowerBound()),
+                         map(op.getUpperBound()), map(op.getStep()), inits);
+  if (inits.empty()) // a body with a terminator of its own
+    created.getBody()->getTerminator()->erase();
+  mapping.map(op.getInductionVar(), created.getInductionVar());
+  unsigned next = 0;
+  for (auto [argument, init, isCarried] :
+       llvm::zip_equal(op.getRegionIterArgs(), op.getInits(), carried))
+    mapping.map(argument, isCarried ? Value(created.getRegionIterArg(next++))
+                                    : map(init));
+  builder.setInsertionPointToStart(created.getBody());
+  scf::ForOp outer = std::exchange(loop, op);
+  Value outerTurn = turn;
+  if (!starts.empty()) {
+    Value passed = arith::SubIOp::create(
+        builder, loc, created.getInductionVar(), created.getLowerBound());
+    turn = arith::DivUIOp::create(builder, loc, passed, created.getStep());
+  }
+  for (Operation &inner : op.getBody()->without_terminator())
+    if (failed(convert(inner)))
+      return failure();
+  loop = outer;
+  turn = outerTurn;
+
+  SmallVector<Value> yields;
+  for (auto [argument, init, yielded, isCarried] : llvm::zip_equal(
+           op.getRegionIterArgs(), op.getInits(), yield.getOperands(), carried))
+    if (isCarried)
+      yields.push_back(map(yielded));
+    else if (map(yielded) != map(init))
+      return yield.emitOpError("yields a tensor that is neither the state it "
+                               "came in with nor received in this turn, so it "
+                               "has no buffer");
+  scf::YieldOp::create(builder, loc, yields);
+  next = 0;
+  for (auto [result, init, isCarried] :
+       llvm::zip_equal(op.getResults(), op.getInits(), carried))
+    mapping.map(result, isCarried ? created.getResult(next++) : map(init));
+  return success();
+}
+
+LogicalResult Bufferizer::convert(scf::IfOp op) {
+  if (llvm::any_of(op.getResults(), isTensor))
+    return op.emitOpError("has tensors as results, which have no buffer of "
+                          "their own: select scalars, or give each branch its "
+                          "attend with flags");
+  OpBuilder::InsertionGuard guard(builder);
+  auto created =
+      scf::IfOp::create(builder, loc, op.getResultTypes(),
+                        map(op.getCondition()), !op.getElseRegion().empty());
+  for (auto [from, to] :
+       llvm::zip_equal(op->getRegions(), created->getRegions())) {
+    if (from.empty())
+      continue;
+    to.front().clear();
+    builder.setInsertionPointToStart(&to.front());
+    if (failed(convertBlock(from.front())))
+      return failure();
+  }
+  mapping.map(op.getResults(), created.getResults());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Everything else
+//===----------------------------------------------------------------------===//
+
+LogicalResult Bufferizer::convert(tensor::GenerateOp op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  Value buffer =
+      allocate(MemRefType::get(type.getShape(), type.getElementType()),
+               map(op.getDynamicExtents()), "schedule");
+  OpBuilder::InsertionGuard guard(builder);
+  SmallVector<Value> indices;
+  for (int64_t d = 0; d < type.getRank(); ++d) {
+    Value size = memref::DimOp::create(builder, loc, buffer, constant(d));
+    auto loop =
+        scf::ForOp::create(builder, loc, constant(0), size, constant(1));
+    indices.push_back(loop.getInductionVar());
+    builder.setInsertionPointToStart(loop.getBody());
+  }
+  mapping.map(op.getBody().getArguments(), indices);
+  for (Operation &inner : op.getBody().front().without_terminator())
+    if (failed(convert(inner)))
+      return failure();
+  auto yield = cast<tensor::YieldOp>(op.getBody().front().getTerminator());
+  memref::StoreOp::create(builder, loc, map(yield.getValue()), buffer, indices);
+  mapping.map(op.getResult(), buffer);
+  return success();
+}
+
+LogicalResult Bufferizer::convert(arith::ConstantOp op) {
+  if (!isTensor(op.getResult()))
+    return convertClone(*op);
+  OpBuilder::InsertionGuard guard(builder);
+  FailureOr<memref::GlobalOp> global =
+      bufferization::getGlobalFor(op, tables, 64);
+  if (failed(global))
+    return op.emitOpError("has no constant buffer");
+  mapping.map(op.getResult(),
+              memref::GetGlobalOp::create(builder, loc, global->getType(),
+                                          global->getName())
+                  .getResult());
+  return success();
+}
+
+LogicalResult Bufferizer::convert(func::ReturnOp op) {
+  for (auto [tensor, result] : llvm::zip_equal(op.getOperands(), results))
+    if (map(tensor) != result)
+      memref::CopyOp::create(builder, loc, map(tensor), result);
+  func::ReturnOp::create(builder, loc);
+  return success();
+}
+
+LogicalResult Bufferizer::convertClone(Operation &op) {
+  auto isAnyTensor = [](Value value) { return isTensor(value); };
+  if (llvm::any_of(op.getOperands(), isAnyTensor) ||
+      llvm::any_of(op.getResults(), isAnyTensor))
+    return op.emitOpError("works on tensors and has no form on buffers");
+  if (op.getNumRegions() != 0)
+    return op.emitOpError("has regions and no form on buffers");
+  builder.clone(op, mapping);
+  return success();
+}
+
+LogicalResult Bufferizer::convert(Operation &op) {
+  loc = op.getLoc();
+  return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
+            ring::StartOp, ring::WaitOp, scf::ForOp, scf::IfOp,
+            tensor::GenerateOp, arith::ConstantOp, func::ReturnOp>(
+          [&](auto op) { return convert(op); })
+      .Case<tensor::DimOp>([&](tensor::DimOp op) {
+        mapping.map(op.getResult(),
+                    memref::DimOp::create(builder, loc, map(op.getSource()),
+                                          map(op.getIndex()))
+                        .getResult());
+        return success();
+      })
+      .Case<tensor::ExtractOp>([&](tensor::ExtractOp op) {
+        mapping.map(op.getResult(),
+                    memref::LoadOp::create(builder, loc, map(op.getTensor()),
+                                           map(op.getIndices()))
+                        .getResult());
+        return success();
+      })
+      .Case<tensor::CastOp>([&](tensor::CastOp op) {
+        mapping.map(op.getResult(), map(op.getSource()));
+        return success();
+      })
+      .Case<TableRangeOp>([&](TableRangeOp op) {
+        builder.clone(*op, mapping);
+        return success();
+      })
+      .Case<func::CallOp>([&](func::CallOp op) {
+        return op.emitOpError("stands in the program of a rank; run inline "
+                              "before ring-bufferize");
+      })
+      .Default([&](Operation *op) { return convertClone(*op); });
+}
+
+LogicalResult Bufferizer::convertBlock(Block &block) {
+  for (Operation &op : block) {
+    if (isa<scf::YieldOp>(op))
+      scf::YieldOp::create(builder, op.getLoc(), map(op.getOperands()));
+    else if (failed(convert(op)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult Bufferizer::run() {
+  if (!program.getBody().hasOneBlock())
+    return program.emitOpError("must have one block to be put on buffers");
+  Block &body = program.getBody().front();
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attributes;
+  auto add = [&](Type type, DictionaryAttr dictionary, bool isResult) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    types.push_back(tensor ? bufferType(tensor) : type);
+    NamedAttrList list(dictionary);
+    if (isResult)
+      list.append(ring::resultAttr, builder.getUnitAttr());
+    attributes.push_back(list.getDictionary(builder.getContext()));
+    return tensor || !isResult;
+  };
+  for (auto [index, type] : llvm::enumerate(program.getArgumentTypes()))
+    (void)add(type, program.getArgAttrDict(index), false);
+  for (auto [index, type] : llvm::enumerate(program.getResultTypes()))
+    if (!add(type, program.getResultAttrDict(index), true))
+      return program.emitOpError("returns a ")
+             << type << "; results of a program are tensors";
+
+  auto empty = ArrayRef<NamedAttribute>();
+  builder.setInsertionPoint(program);
+  auto created = func::FuncOp::create(
+      builder, program.getLoc(), program.getName(),
+      builder.getFunctionType(types, {}), empty, attributes);
+  created->setAttr(ring::gridAttr, program->getAttr(ring::gridAttr));
+  Block *entry = created.addEntryBlock();
+  builder.setInsertionPointToStart(entry);
+  auto arguments = entry->getArguments();
+  mapping.map(body.getArguments(),
+              arguments.take_front(body.getNumArguments()));
+  llvm::append_range(results, arguments.drop_front(body.getNumArguments()));
+  if (failed(convertBlock(body))) {
+    created.erase();
+    return failure();
+  }
+  program.erase();
+  return success();
+}
+
+namespace {
+struct Bufferize : burst::impl::BufferizePassBase<Bufferize> {
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> programs;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(ring::gridAttr))
+        programs.push_back(function);
+    for (func::FuncOp program : programs)
+      if (failed(Bufferizer(program).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace
