@@ -1,0 +1,182 @@
+/*===- burst/program.h - what programs and the runtime share ------*- C -*-===*\
+|*                                                                            *|
+|* What a compiled program exports, and what it may call. A program is the    *|
+|* code of one rank; every rank of a grid runs the same. It allocates, moves  *|
+|* data and computes through a table of functions and through nothing else,   *|
+|* so that one object file runs in process, from a shared object, and under   *|
+|* a test that checks what it does.                                           *|
+|*                                                                            *|
+|* Hosts of programs need burst/burst.h only.                                 *|
+|*                                                                            *|
+\*===----------------------------------------------------------------------===*/
+#ifndef BURST_PROGRAM_H
+#define BURST_PROGRAM_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Both sides compare it: raised with every change that is not an addition to
+   the end of a struct. */
+#define BURST_ABI_VERSION 1
+
+/* The name under which a shared object exports its burst_image. */
+#define BURST_IMAGE_SYMBOL "burst_program_image"
+
+/* One run of a program on one rank; its content is the runtime's. */
+typedef struct burst_rank burst_rank;
+
+/* Types of elements. */
+enum {
+  BURST_F64 = 1,
+  BURST_F32 = 2,
+  BURST_BF16 = 3,
+  BURST_F16 = 4,
+  BURST_I64 = 5,
+  BURST_I32 = 6,
+  BURST_I16 = 7,
+  BURST_I8 = 8,
+  BURST_I1 = 9 /* a byte, 0 or 1 */
+};
+
+/*----------------------------------------------------------------------------*/
+/* What a program calls                                                       */
+/*----------------------------------------------------------------------------*/
+
+/* A strided block of elements that travels as one. Sizes are at least 1;
+   strides count elements. Where fewer than 4 dimensions are needed the first
+   ones have the size 1. */
+typedef struct burst_piece {
+  void *data;
+  int64_t element_bytes;
+  int64_t sizes[4];
+  int64_t strides[4];
+} burst_piece;
+
+/* What a launch touches, from the first to one past the last byte. */
+enum { BURST_READS = 1, BURST_WRITES = 2 };
+typedef struct burst_use {
+  const void *begin;
+  int64_t bytes;
+  int64_t mode; /* BURST_READS, BURST_WRITES, or both */
+} burst_use;
+
+/* A kernel computes task number `task` of a launch. Tasks of a launch are
+   independent; they run in any order and on any thread. */
+typedef struct burst_kernel {
+  const char *name;
+  void (*run)(const void *arguments, int64_t task);
+} burst_kernel;
+
+/* What an allocation is for; peak memory is counted by it. */
+enum {
+  BURST_MEMORY_STATE = 0,   /* softmax state that no caller's tensor can hold */
+  BURST_MEMORY_SLICE = 1,   /* received slices */
+  BURST_MEMORY_PACKING = 2, /* operands laid out for a kernel */
+  BURST_MEMORY_SCHEDULE = 3 /* flags and lists of what is to do */
+};
+
+/* None of these returns to a program where it fails: the run ends there, its
+   allocations are freed, and the host gets the error. */
+typedef struct burst_table {
+  uint32_t size;    /* of this struct in bytes */
+  uint32_t version; /* BURST_ABI_VERSION */
+
+  /* The number of this rank, row-major over the grid. */
+  int64_t (*index)(burst_rank *rank);
+
+  /* Memory for `bytes` bytes, aligned to 64, until `release` or the end. */
+  void *(*allocate)(burst_rank *rank, int64_t bytes, int64_t kind);
+  void (*release)(burst_rank *rank, void *memory);
+
+  /* Writes to `order` the numbers 0 to count-1 by falling cost, equal ones by
+     rising number. */
+  void (*sort)(burst_rank *rank, const int64_t *costs, int64_t count,
+               int32_t *order);
+
+  /* Runs `tasks` tasks of `kernel`, begun in the order of `order` (all numbers
+     below `tasks`, once each; null: rising), and returns when they are done.
+     `uses` lists the memory that they touch. */
+  void (*launch)(burst_rank *rank, const burst_kernel *kernel,
+                 const void *arguments, int64_t tasks, const int32_t *order,
+                 int64_t num_uses, const burst_use *uses);
+
+  /* Begins to send `sends` as one message to rank `to`, and to receive one from
+     rank `from` into `receives`; the other side lists pieces of the same sizes.
+     No pieces, no message. Messages are matched in the order in which they were
+     started, per source, destination and channel. Until `wait` of the token,
+     what is sent must not change and what is received must not be read. */
+  int64_t (*start)(burst_rank *rank, int64_t channel, int64_t to,
+                   int64_t num_sends, const burst_piece *sends, int64_t from,
+                   int64_t num_receives, const burst_piece *receives);
+  void (*wait)(burst_rank *rank, int64_t token);
+} burst_table;
+
+/*----------------------------------------------------------------------------*/
+/* What a program exports                                                     */
+/*----------------------------------------------------------------------------*/
+
+/* Positions begin + (x / block) * step + x % block for x in [0, count). */
+typedef struct burst_segment {
+  int64_t begin;
+  int64_t count;
+  int64_t step;
+  int64_t block;
+} burst_segment;
+
+enum {
+  BURST_TENSOR = 0,
+  BURST_SCALAR = 1,
+  BURST_EXTENT = 2 /* an i64: the global size of other arguments */
+};
+
+/* One argument or result of a rank's program. */
+typedef struct burst_parameter {
+  const char *name;
+  int32_t kind;
+  int32_t type; /* of the elements, or of the scalar */
+  int32_t rank; /* number of dimensions, 0 for scalars */
+  int32_t is_result;
+  const int64_t *sizes; /* of a rank's tensor; -1: known at run time */
+  int32_t shard_dim;    /* the dimension that is dealt to ranks; -1: none, the
+                           same on every rank */
+  int32_t num_segments; /* of what a rank holds along shard_dim */
+  int64_t extent;       /* the global size of shard_dim; -1: at run time */
+  int32_t extent_parameter; /* the BURST_EXTENT parameter that carries it; -1:
+                               none */
+} burst_parameter;
+
+typedef struct burst_image {
+  uint32_t size;    /* of this struct in bytes */
+  uint32_t version; /* BURST_ABI_VERSION */
+  const char *name;
+  const char *target; /* the processor and features it was compiled for */
+  int64_t num_ranks;
+  int32_t num_parameters; /* arguments first, results behind them */
+  int32_t num_arguments;
+  const burst_parameter *parameters;
+
+  /* Writes the segments of parameter `index` that `owner` holds, where the
+     global size is `extent`: parameters[index].num_segments of them. */
+  void (*segments)(int32_t index, int64_t owner, int64_t extent,
+                   burst_segment *segments);
+
+  /* The program of a rank. `values` has a pointer per parameter: to an element
+     for scalars, to an int64_t for extents, for tensors to
+         struct { void *base, *data;
+                  int64_t offset, sizes[rank], strides[rank]; }
+     (MLIR's memref descriptor; strides count elements; offset 0 is fine). The
+     last stride of every tensor is 1. Results are written in place. */
+  void (*run)(burst_rank *rank, const burst_table *table, void *const *values);
+
+  /* Differs between programs of which ranks could not work together. */
+  uint64_t hash;
+} burst_image;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BURST_PROGRAM_H */
