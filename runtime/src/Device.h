@@ -1,0 +1,22 @@
+//===- Device.h - A pool of threads that runs kernels -----------*- C -*-===//
+
+#ifndef BURST_RUNTIME_DEVICE_H
+#define BURST_RUNTIME_DEVICE_H
+
+#include "burst/burst.h"
+
+#include <pthread.h>
+
+// Runs the tasks of a kernel, begun in the order of `order` (null: rising), and
+// returns when they are done. Launches of several threads are served first
+// come, first served.
+void burst_device_launch(burst_device *device, const burst_kernel *kernel,
+                         const void *arguments, int64_t tasks,
+                         const int32_t *order);
+
+// Makes a thread with a stack on which kernels may keep their tiles; `what`
+// says in an error which thread could not be made.
+burst_error *burst_thread_create(const char *what, pthread_t *thread,
+                                 void *(*run)(void *), void *context);
+
+#endif // BURST_RUNTIME_DEVICE_H
