@@ -1,0 +1,68 @@
+//===- Transport.h - How ranks reach each other -----------------*- C -*-===//
+//
+// What every kind of transport implements. A post is one side of a message; its
+// memory may be touched from the moment it is given to `start` until `wait`
+// succeeds for it or `cancel` returns.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BURST_RUNTIME_TRANSPORT_H
+#define BURST_RUNTIME_TRANSPORT_H
+
+#include "burst/burst.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+typedef struct burst_post {
+  int64_t rank, peer, channel, hop;
+  uint64_t program; // the hash of its image
+  bool receives;
+  int64_t num_pieces;
+  burst_piece *pieces;
+  int64_t bytes;
+  int64_t began, ended; // when data moved; set by `wait`
+  void *state;          // the transport's, from `start` until the end
+} burst_post;
+
+typedef struct burst_transport_table {
+  // Begins the messages of one start; either may be null. On failure no post is
+  // begun of which the state is null.
+  burst_error *(*start)(burst_transport *transport, burst_post *send,
+                        burst_post *receive);
+  // Until the post is complete, or for `seconds`.
+  burst_error *(*wait)(burst_transport *transport, burst_post *post,
+                       double seconds);
+  // After `stop`: nothing touches the post any more.
+  void (*cancel)(burst_transport *transport, burst_post *post);
+  // Fails what is not complete, on all ranks.
+  void (*stop)(burst_transport *transport, const char *reason);
+  void (*destroy)(burst_transport *transport);
+} burst_transport_table;
+
+struct burst_transport {
+  const burst_transport_table *table;
+  int64_t rank, num_ranks;
+  atomic_flag in_use;
+};
+
+// "rank 2, hop 1".
+typedef struct burst_location {
+  char text[64];
+} burst_location;
+burst_location burst_location_of(int64_t rank, int64_t hop);
+burst_location burst_location_of_post(const burst_post *post);
+
+// That rank `culprit` stopped, for `reason`.
+burst_error *burst_post_stopped(const burst_post *post, int64_t culprit,
+                                const char *reason);
+burst_error *burst_post_late(const burst_post *post, double seconds,
+                             const char *state);
+// What is wrong between both sides of a message, as `post` sees it; or null.
+burst_error *burst_post_mismatch(const burst_post *post,
+                                 const burst_post *other);
+
+// Of the elements; -1 if that or an address within the piece overflows.
+int64_t burst_piece_bytes(const burst_piece *piece);
+
+#endif // BURST_RUNTIME_TRANSPORT_H
