@@ -1,0 +1,126 @@
+//===- Load.c - Programs in shared objects --------------------------------===//
+
+#include "Error.h"
+#include "Program.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+enum { MACHINE = EM_X86_64 };
+#elif defined(__aarch64__)
+enum { MACHINE = EM_AARCH64 };
+#else
+#error "name the ELF machine of this processor"
+#endif
+
+#define INVALID(...)                                                           \
+  burst_error_create(BURST_INVALID_PROGRAM, path, __VA_ARGS__)
+
+static burst_error *system_error(const char *path) {
+  return burst_error_create(BURST_SYSTEM, path, "%s", strerror(errno));
+}
+
+static bool within(uint64_t offset, uint64_t bytes, uint64_t file_bytes) {
+  return offset <= file_bytes && bytes <= file_bytes - offset;
+}
+
+// dlopen maps what the headers promise, and a file that is shorter ends the
+// process when it is touched.
+static burst_error *check_segments(const char *path, int file,
+                                   const Elf64_Ehdr *header,
+                                   uint64_t file_bytes) {
+  for (int i = 0; i < header->e_phnum; ++i) {
+    Elf64_Phdr segment;
+    off_t offset = (off_t)(header->e_phoff + (uint64_t)i * sizeof(segment));
+    if (pread(file, &segment, sizeof(segment), offset) != sizeof(segment))
+      return INVALID("truncated: no program header %d", i);
+    if (!within(segment.p_offset, segment.p_filesz, file_bytes))
+      return INVALID("truncated: %" PRIu64 " bytes, wanted %" PRIu64
+                     " from byte %" PRIu64,
+                     file_bytes, segment.p_filesz, segment.p_offset);
+  }
+  uint64_t sections = (uint64_t)header->e_shnum * header->e_shentsize;
+  if (!within(header->e_shoff, sections, file_bytes))
+    return INVALID("truncated: no section headers");
+  return NULL;
+}
+
+static burst_error *check_elf(const char *path, int file) {
+  struct stat status;
+  Elf64_Ehdr header;
+  if (fstat(file, &status))
+    return system_error(path);
+  if (!S_ISREG(status.st_mode))
+    return INVALID("not a file");
+  ssize_t bytes = pread(file, &header, sizeof(header), 0);
+  if (bytes < 0)
+    return system_error(path);
+  if (bytes < SELFMAG || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    return INVALID("not a shared object");
+  if (bytes < (ssize_t)sizeof(header))
+    return INVALID("truncated: %zd bytes, wanted a header of %zu", bytes,
+                   sizeof(header));
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != MACHINE)
+    return INVALID("for machine %d, wanted %d", header.e_machine, MACHINE);
+  if (header.e_type != ET_DYN || header.e_phentsize != sizeof(Elf64_Phdr))
+    return INVALID("ELF type %d, wanted %d: a shared object", header.e_type,
+                   ET_DYN);
+  return check_segments(path, file, &header, (uint64_t)status.st_size);
+}
+
+static burst_error *check_file(const char *path) {
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0)
+    return system_error(path);
+  burst_error *error = check_elf(path, file);
+  close(file);
+  return error;
+}
+
+static void close_object(void *object) { dlclose(object); }
+
+static burst_error *load(const char *path, void *object,
+                         burst_program **program) {
+  const burst_image *image = dlsym(object, BURST_IMAGE_SYMBOL);
+  if (!image)
+    return INVALID("not a program: it has no symbol " BURST_IMAGE_SYMBOL);
+  burst_error *error =
+      burst_program_from_image(image, close_object, object, program);
+  if (!error)
+    return NULL;
+  burst_error *located = burst_error_create(burst_error_code(error), path, "%s",
+                                            burst_error_message(error));
+  burst_error_destroy(error);
+  return located;
+}
+
+burst_error *burst_program_load(const char *path, burst_program **program) {
+  *program = NULL;
+  if (!path)
+    return burst_error_create(BURST_INVALID_ARGUMENT, "", "no path");
+  burst_error *error = check_file(path);
+  if (error)
+    return error;
+  // dlopen searches for names that have no slash.
+  char *file = realpath(path, NULL);
+  if (!file)
+    return system_error(path);
+  void *object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  free(file);
+  if (!object)
+    return INVALID("%s", dlerror());
+  error = load(path, object, program);
+  if (error)
+    dlclose(object);
+  return error;
+}

@@ -1,0 +1,24 @@
+//===- Program.h - What a compiler made -------------------------*- C -*-===//
+
+#ifndef BURST_RUNTIME_PROGRAM_H
+#define BURST_RUNTIME_PROGRAM_H
+
+#include "burst/burst.h"
+
+#include <stdatomic.h>
+
+struct burst_program {
+  const burst_image *image;
+  void (*release)(void *context);
+  void *context;
+  _Atomic int64_t references;
+};
+
+// What makes an image unusable, or null.
+burst_error *burst_image_check(const burst_image *image);
+
+// An error unless the program has such a parameter and such a rank.
+burst_error *burst_program_check(const burst_program *program,
+                                 int64_t parameter, int64_t rank);
+
+#endif // BURST_RUNTIME_PROGRAM_H
