@@ -1,0 +1,101 @@
+//===- Rank.c - One run of a program on one rank --------------------------===//
+
+#include "Rank.h"
+#include "Clock.h"
+#include "Device.h"
+#include "Error.h"
+#include "Trace.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+burst_location burst_rank_location(const burst_rank *rank) {
+  burst_location location;
+  snprintf(location.text, sizeof(location.text), "rank %" PRId64, rank->index);
+  return location;
+}
+
+void burst_rank_fail(burst_rank *rank, burst_error *error) {
+  rank->error = error;
+  longjmp(rank->exit, 1);
+}
+
+static int64_t rank_index(burst_rank *rank) { return rank->index; }
+
+//===----------------------------------------------------------------------===//
+// sort
+//===----------------------------------------------------------------------===//
+
+static int by_falling_cost(const void *left, const void *right, void *context) {
+  const int64_t *costs = context;
+  int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
+  if (costs[a] != costs[b])
+    return costs[a] > costs[b] ? -1 : 1;
+  return a < b ? -1 : 1;
+}
+
+static void rank_sort(burst_rank *rank, const int64_t *costs, int64_t count,
+                      int32_t *order) {
+  if (count < 0 || count > INT32_MAX)
+    burst_rank_fail(
+        rank, burst_error_create(
+                  BURST_PROGRAM_FAULT, burst_rank_location(rank).text,
+                  "sort: %" PRId64 " costs, wanted 0 to %d", count, INT32_MAX));
+  for (int64_t i = 0; i < count; ++i)
+    order[i] = (int32_t)i;
+  if (count > 1)
+    qsort_r(order, (size_t)count, sizeof(*order), by_falling_cost,
+            (void *)(uintptr_t)costs);
+}
+
+//===----------------------------------------------------------------------===//
+// launch
+//===----------------------------------------------------------------------===//
+
+static void rank_launch(burst_rank *rank, const burst_kernel *kernel,
+                        const void *arguments, int64_t tasks,
+                        const int32_t *order, int64_t num_uses,
+                        const burst_use *uses) {
+  if (tasks < 0)
+    burst_rank_fail(rank, burst_error_create(BURST_PROGRAM_FAULT,
+                                             burst_rank_location(rank).text,
+                                             "kernel %s: %" PRId64
+                                             " tasks, wanted 0 or more",
+                                             kernel->name, tasks));
+  if (rank->checked)
+    burst_guard_launch(rank, kernel, tasks, order, num_uses, uses);
+  int64_t begin = burst_now();
+  burst_device_launch(rank->device, kernel, arguments, tasks, order);
+  int64_t end = burst_now();
+  ++rank->counters.launches;
+  rank->counters.tasks += tasks;
+  rank->counters.compute_seconds += burst_seconds(end - begin);
+  burst_trace_launch(rank->trace, rank->index, kernel, tasks, begin, end);
+}
+
+//===----------------------------------------------------------------------===//
+// The run
+//===----------------------------------------------------------------------===//
+
+static const burst_table table = {.size = sizeof(burst_table),
+                                  .version = BURST_ABI_VERSION,
+                                  .index = rank_index,
+                                  .allocate = burst_rank_allocate,
+                                  .release = burst_rank_release,
+                                  .sort = rank_sort,
+                                  .launch = rank_launch,
+                                  .start = burst_rank_start,
+                                  .wait = burst_rank_wait};
+
+burst_error *burst_rank_run(burst_rank *rank, void *const *values) {
+  if (setjmp(rank->exit) == 0) {
+    rank->image->run(rank, &table, values);
+    burst_rank_check_flights(rank);
+  } else if (rank->transport) {
+    burst_transport_stop(rank->transport, burst_error_message(rank->error));
+  }
+  burst_rank_cancel_flights(rank);
+  burst_rank_free_memory(rank);
+  return rank->error;
+}

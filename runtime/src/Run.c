@@ -1,0 +1,182 @@
+//===- Run.c - Running a program on one rank ------------------------------===//
+
+#include "Run.h"
+#include "Bind.h"
+#include "Config.h"
+#include "Error.h"
+#include "Program.h"
+#include "Rank.h"
+#include "View.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double default_deadline = 600;
+
+//===----------------------------------------------------------------------===//
+// Checks of the call
+//===----------------------------------------------------------------------===//
+
+#define INVALID(...) burst_error_create(BURST_INVALID_ARGUMENT, "", __VA_ARGS__)
+
+static burst_error *check_device(burst_run_config *config) {
+  if (config->stream) {
+    burst_device *device = burst_stream_device(config->stream);
+    if (config->device && config->device != device)
+      return INVALID("burst_run: the stream is of another device");
+    config->device = device;
+  }
+  return config->device ? NULL : INVALID("burst_run: no device, no stream");
+}
+
+static burst_error *check_transport(const burst_image *image,
+                                    const burst_run_config *config) {
+  const burst_transport *transport = config->transport;
+  if (config->rank < 0 || config->rank >= image->num_ranks)
+    return INVALID("%s: rank %" PRId64 ", wanted 0 to %" PRId64, image->name,
+                   config->rank, image->num_ranks - 1);
+  if (!transport)
+    return image->num_ranks == 1
+               ? NULL
+               : INVALID("%s: no transport, wanted one of %" PRId64 " ranks",
+                         image->name, image->num_ranks);
+  if (transport->num_ranks != image->num_ranks)
+    return INVALID("%s: a transport of %" PRId64 " ranks, wanted %" PRId64,
+                   image->name, transport->num_ranks, image->num_ranks);
+  if (transport->rank != config->rank)
+    return INVALID("%s: the transport of rank %" PRId64
+                   ", wanted that of rank %" PRId64,
+                   image->name, transport->rank, config->rank);
+  return NULL;
+}
+
+static burst_error *check(burst_program *program, burst_run_config *config,
+                          int64_t count, const burst_counters *counters) {
+  const burst_image *image = program->image;
+  burst_error *error = check_device(config);
+  if (!error)
+    error = check_transport(image, config);
+  if (!error)
+    error = burst_number_check("burst_run: deadline_seconds",
+                               config->deadline_seconds);
+  if (!error && counters)
+    error = burst_size_check("burst_counters", counters, sizeof(*counters),
+                             sizeof(size_t));
+  if (!error && count != image->num_parameters)
+    error = INVALID("%s: %" PRId64 " values, wanted %d", image->name, count,
+                    image->num_parameters);
+  return error;
+}
+
+//===----------------------------------------------------------------------===//
+// Executing the call
+//===----------------------------------------------------------------------===//
+
+static void write_counters(burst_counters *to, burst_counters *from) {
+  from->size = to->size;
+  memcpy(to, from, to->size);
+}
+
+static void poison_results(const burst_image *image,
+                           const burst_tensor *values) {
+  for (int32_t i = image->num_arguments; i < image->num_parameters; ++i) {
+    burst_view view = burst_view_of_tensor(&values[i]);
+    burst_view_fill(&view, BURST_POISON);
+  }
+}
+
+static burst_error *run(burst_call *call, burst_counters *counters) {
+  const burst_run_config *config = &call->config;
+  burst_binding *binding;
+  burst_error *error =
+      burst_binding_create(call->program, config->rank, call->values, &binding);
+  if (error) {
+    burst_call_skip(call, burst_error_message(error));
+    return error;
+  }
+  burst_rank rank = {
+      .image = call->program->image,
+      .index = config->rank,
+      .device = config->device,
+      .transport = config->transport,
+      .deadline_seconds = config->deadline_seconds,
+      .trace = config->trace,
+      .checked = config->checked != 0,
+  };
+  if (rank.checked)
+    poison_results(rank.image, call->values);
+  error = burst_rank_run(&rank, burst_binding_values(binding));
+  burst_binding_destroy(binding);
+  *counters = rank.counters;
+  counters->tensor_bytes = burst_binding_bytes(call->program, call->values);
+  counters->peak_total = counters->peak_sum + counters->tensor_bytes;
+  return error;
+}
+
+burst_error *burst_call_run(burst_call *call) {
+  burst_counters counters = {0};
+  burst_transport *transport = call->config.transport;
+  // Not a reason to stop the run that uses it.
+  if (transport && atomic_flag_test_and_set(&transport->in_use))
+    return INVALID("%s: the transport of rank %" PRId64
+                   " is in use by another run",
+                   call->program->image->name, transport->rank);
+  burst_error *error = run(call, &counters);
+  if (transport)
+    atomic_flag_clear(&transport->in_use);
+  if (call->counters)
+    write_counters(call->counters, &counters);
+  return error;
+}
+
+void burst_call_skip(burst_call *call, const char *reason) {
+  if (call->config.transport)
+    burst_transport_stop(call->config.transport, reason);
+}
+
+void burst_call_destroy(burst_call *call) {
+  burst_program_release(call->program);
+  free(call);
+}
+
+static burst_error *make_call(burst_program *program,
+                              const burst_run_config *config,
+                              const burst_tensor *values, int64_t count,
+                              burst_counters *counters, burst_call **call) {
+  size_t bytes = sizeof(**call) + (size_t)count * sizeof(burst_tensor);
+  *call = malloc(bytes);
+  if (!*call)
+    return burst_error_no_memory(bytes);
+  burst_program_retain(program);
+  **call =
+      (burst_call){.program = program, .config = *config, .counters = counters};
+  if (count > 0)
+    memcpy((*call)->values, values, (size_t)count * sizeof(burst_tensor));
+  return NULL;
+}
+
+burst_error *burst_run(burst_program *program, const burst_run_config *given,
+                       const burst_tensor *values, int64_t count,
+                       burst_counters *counters) {
+  burst_run_config config;
+  burst_error *error = burst_config_read("burst_run_config", &config,
+                                         sizeof(config), given, sizeof(size_t));
+  if (!error)
+    error = check(program, &config, count, counters);
+  if (error)
+    return error;
+  if (config.deadline_seconds == 0)
+    config.deadline_seconds = default_deadline;
+  burst_call *call;
+  error = make_call(program, &config, values, count, counters, &call);
+  if (error)
+    return error;
+  if (config.stream) {
+    burst_stream_push(config.stream, call);
+    return NULL;
+  }
+  error = burst_call_run(call);
+  burst_call_destroy(call);
+  return error;
+}
