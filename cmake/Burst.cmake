@@ -121,6 +121,20 @@ function(burst_add_unittest name)
   set_property(GLOBAL APPEND PROPERTY BURST_UNITTESTS ${name})
 endfunction()
 
+# burst_add_plain_unittest(name source... [LINK library...])
+# The same in plain C++. Links nothing of LLVM, which the thread sanitizer could
+# not see into.
+function(burst_add_plain_unittest name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "LINK")
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE burst_warnings
+    ${ARG_LINK} GTest::gtest GTest::gtest_main Threads::Threads)
+  set_target_properties(${name} PROPERTIES
+    INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR}
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test/unit)
+  set_property(GLOBAL APPEND PROPERTY BURST_UNITTESTS ${name})
+endfunction()
+
 # burst_add_fuzzer(name source... [LINK library...])
 # A program that hands random bytes to LLVMFuzzerTestOneInput; seeds lie in
 # test/fuzz/corpus/<name>. Exists with BURST_FUZZERS only.

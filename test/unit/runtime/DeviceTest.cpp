@@ -1,0 +1,239 @@
+//===- DeviceTest.cpp - Tests of the pool ---------------------------------===//
+
+#include "Harness.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <numeric>
+#include <sched.h>
+#include <thread>
+
+using namespace burst::test;
+
+namespace {
+
+/// Counts how often each task ran.
+void countTask(const void *arguments, int64_t task) {
+  auto *counts = *static_cast<std::atomic<int> *const *>(arguments);
+  ++counts[task];
+}
+const burst_kernel counting = {"counting", countTask};
+
+TEST(Device, RunsEachTaskOnce) {
+  for (int64_t threads : {1, 2, 5}) {
+    std::atomic<int> counts[4][1000] = {};
+    const int64_t tasks[] = {0, 1, 7, 1000};
+    Ranks ranks;
+    ranks.threads = threads;
+    ranks.run(1,
+              [&](burst_rank *rank, const burst_table *table, void *const *) {
+                for (int i = 0; i < 4; ++i) {
+                  std::atomic<int> *argument = counts[i];
+                  table->launch(rank, &counting, &argument, tasks[i], nullptr,
+                                0, nullptr);
+                }
+              });
+    ranks.expectSuccess();
+    for (int i = 0; i < 4; ++i)
+      for (int64_t task = 0; task < 1000; ++task)
+        EXPECT_EQ(counts[i][task], task < tasks[i]);
+    EXPECT_EQ(ranks.counters[0].launches, 4);
+    EXPECT_EQ(ranks.counters[0].tasks, 1008);
+  }
+}
+
+struct Log {
+  std::mutex mutex;
+  std::vector<int64_t> tasks;
+};
+void logTask(const void *arguments, int64_t task) {
+  Log *log = *static_cast<Log *const *>(arguments);
+  std::lock_guard lock(log->mutex);
+  log->tasks.push_back(task);
+}
+const burst_kernel logging = {"logging", logTask};
+
+TEST(Device, BeginsTasksInOrder) {
+  Log log, *argument = &log;
+  const int32_t order[] = {3, 0, 4, 1, 2};
+  Ranks ranks;
+  ranks.threads = 1;
+  ranks.run(1, [&](burst_rank *rank, const burst_table *table, void *const *) {
+    table->launch(rank, &logging, &argument, 5, order, 0, nullptr);
+    table->launch(rank, &logging, &argument, 3, nullptr, 0, nullptr);
+  });
+  ranks.expectSuccess();
+  EXPECT_EQ(log.tasks, (std::vector<int64_t>{3, 0, 4, 1, 2, 0, 1, 2}));
+}
+
+struct Gauge {
+  std::atomic<int> now = 0, most = 0, all = 0;
+};
+void gaugeTask(const void *arguments, int64_t) {
+  Gauge *gauge = *static_cast<Gauge *const *>(arguments);
+  int now = ++gauge->now;
+  for (int most = gauge->most; now > most;)
+    if (gauge->most.compare_exchange_weak(most, now))
+      break;
+  std::this_thread::sleep_for(std::chrono::microseconds(50));
+  --gauge->now;
+  ++gauge->all;
+}
+const burst_kernel gauging = {"gauging", gaugeTask};
+
+TEST(Device, OccupiesNoMoreThreadsThanItHas) {
+  Gauge gauge, *argument = &gauge;
+  Ranks ranks;
+  ranks.threads = 3;
+  ranks.run(8, [&](burst_rank *rank, const burst_table *table, void *const *) {
+    for (int64_t i = 0; i < 20; ++i)
+      table->launch(rank, &gauging, &argument, i % 4, nullptr, 0, nullptr);
+  });
+  ranks.expectSuccess();
+  EXPECT_LE(gauge.most, 3);
+  EXPECT_EQ(gauge.all, 8 * 30);
+}
+
+struct Baton {
+  std::atomic<bool> begun = false, release = false;
+  std::atomic<int> *finished;
+};
+void holdTask(const void *arguments, int64_t) {
+  Baton *baton = *static_cast<Baton *const *>(arguments);
+  baton->begun = true;
+  while (!baton->release)
+    std::this_thread::yield();
+}
+const burst_kernel holding = {"holding", holdTask};
+
+TEST(Device, ServesFirstComeFirst) {
+  // Rank 0 holds the only thread; ranks 1 and 2 queue in that order.
+  Baton baton, *hold = &baton;
+  Log log, *argument = &log;
+  std::atomic<int> queued = 0;
+  Ranks ranks;
+  ranks.threads = 1;
+  ranks.run(3, [&](burst_rank *rank, const burst_table *table, void *const *) {
+    int64_t index = table->index(rank);
+    if (index == 0) {
+      table->launch(rank, &holding, &hold, 1, nullptr, 0, nullptr);
+      return;
+    }
+    while (!baton.begun || queued < index - 1)
+      std::this_thread::yield();
+    if (index == 2) // Long enough for rank 1 to be in its launch.
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ++queued;
+    const int32_t mine[] = {0, 1, 2, 3};
+    if (index == 2)
+      std::thread([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        baton.release = true;
+      }).detach();
+    table->launch(rank, &logging, &argument, index == 1 ? 4 : 2, mine, 0,
+                  nullptr);
+  });
+  ranks.expectSuccess();
+  EXPECT_EQ(log.tasks, (std::vector<int64_t>{0, 1, 2, 3, 0, 1}));
+}
+
+void useStack(const void *, int64_t) {
+  volatile char tiles[3 << 20];
+  for (size_t i = 0; i < sizeof(tiles); i += 4096)
+    tiles[i] = char(i);
+}
+const burst_kernel deep = {"deep", useStack};
+
+TEST(Device, HasStackForTiles) {
+  Ranks ranks;
+  ranks.run(4, [](burst_rank *rank, const burst_table *table, void *const *) {
+    table->launch(rank, &deep, nullptr, 4, nullptr, 0, nullptr);
+  });
+  ranks.expectSuccess();
+}
+
+void noteProcessor(const void *arguments, int64_t) {
+  **static_cast<std::atomic<int> *const *>(arguments) = sched_getcpu();
+}
+const burst_kernel noting = {"noting", noteProcessor};
+
+TEST(Device, IsPinned) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  int64_t last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &allowed))
+    --last;
+  burst_device_config config = {sizeof(config), 0, 1, &last};
+  burst_device *device;
+  ASSERT_EQ(take(burst_device_create_cpu(&config, &device)), "");
+  Device owner(device);
+  EXPECT_EQ(burst_device_threads(device), 1);
+  std::atomic<int> processor = -1, *argument = &processor;
+  Program program(
+      1, [&](burst_rank *rank, const burst_table *table, void *const *) {
+        table->launch(rank, &noting, &argument, 1, nullptr, 0, nullptr);
+      });
+  burst_run_config run = {};
+  run.size = sizeof(run);
+  run.device = device;
+  EXPECT_EQ(take(burst_run(program.get(), &run, nullptr, 0, nullptr)), "");
+  EXPECT_EQ(processor, last);
+}
+
+std::string create(burst_device_config config) {
+  burst_device *device;
+  std::string error = take(burst_device_create_cpu(&config, &device));
+  burst_device_destroy(device);
+  return error;
+}
+
+TEST(Device, ChecksItsConfig) {
+  size_t size = sizeof(burst_device_config);
+  int64_t wrong = -1, many = CPU_SETSIZE;
+  expectContains(create({size, -1, 0, nullptr}), {"-1 threads", "0 to"});
+  expectContains(create({size, 1 << 20, 0, nullptr}), {"1048576 threads"});
+  expectContains(create({size, 1, 2, nullptr}), {"no list of 2 CPUs"});
+  expectContains(create({size, 1, 1, &wrong}), {"CPU -1, wanted 0"});
+  expectContains(create({size, 1, 1, &many}), {"CPU 1024, wanted 0"});
+  expectContains(create({0, 1, 0, nullptr}), {"burst_device_config: size 0"});
+  expectContains(create({size + 8, 1, 0, nullptr}), {"size 40", "to 32"});
+  expectContains(create({12, 1, 0, nullptr}), {"size 12, wanted a multiple"});
+  // A caller that knows less.
+  EXPECT_EQ(create({16, 1, -5, nullptr}), "");
+  burst_device *device;
+  EXPECT_EQ(take(burst_device_create_cpu(nullptr, &device)), "");
+  EXPECT_GE(burst_device_threads(device), 1);
+  burst_device_destroy(device);
+}
+
+TEST(Table, SortsByFallingCost) {
+  const int64_t costs[] = {5, 9, 5, INT64_MIN, INT64_MAX, 9};
+  int32_t order[6] = {};
+  Ranks ranks;
+  ranks.run(1, [&](burst_rank *rank, const burst_table *table, void *const *) {
+    EXPECT_EQ(table->size, sizeof(burst_table));
+    EXPECT_EQ(table->version, uint32_t(BURST_ABI_VERSION));
+    table->sort(rank, costs, 6, order);
+    table->sort(rank, costs, 0, nullptr);
+  });
+  ranks.expectSuccess();
+  const int32_t expected[] = {4, 1, 5, 0, 2, 3};
+  EXPECT_EQ(std::memcmp(order, expected, sizeof(order)), 0);
+}
+
+TEST(Table, RefusesNegativeCounts) {
+  Ranks ranks;
+  ranks.run(1, [](burst_rank *rank, const burst_table *table, void *const *) {
+    table->launch(rank, &counting, nullptr, -1, nullptr, 0, nullptr);
+  });
+  EXPECT_EQ(ranks.errors[0], "PROGRAM_FAULT rank 0: kernel counting: -1 tasks, "
+                             "wanted 0 or more");
+  ranks.run(1, [](burst_rank *rank, const burst_table *table, void *const *) {
+    table->sort(rank, nullptr, -3, nullptr);
+  });
+  expectContains(ranks.errors[0], {"PROGRAM_FAULT rank 0: sort: -3 costs"});
+}
+
+} // namespace

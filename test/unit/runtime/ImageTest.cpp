@@ -1,0 +1,149 @@
+//===- ImageTest.cpp - Tests of images that make no sense -----------------===//
+
+#include "Harness.h"
+
+using namespace burst::test;
+
+namespace {
+
+class Image : public testing::Test {
+protected:
+  Program program{2, [](burst_rank *, const burst_table *, void *const *) {}};
+
+  void SetUp() override {
+    program.parameters.reserve(3);
+    program.tensor("q", {2, -1, 8});
+    program.shard(1, contiguous, -1, 1);
+    program.extent("s");
+    program.tensor("o", {2, 3}, BURST_F64, true);
+    program.image.parameters = program.parameters.data();
+  }
+
+  std::string check() {
+    burst_program *made;
+    std::string error = takeCoded(
+        burst_program_from_image(&program.image, nullptr, nullptr, &made));
+    EXPECT_EQ(made == nullptr, !error.empty());
+    burst_program_release(made);
+    return error;
+  }
+
+  /// The error after a change of the image, which is then undone.
+  template <typename T>
+  std::string with(T &place, T value) {
+    std::swap(place, value);
+    std::string error = check();
+    std::swap(place, value);
+    return error;
+  }
+};
+
+TEST_F(Image, MakesSense) {
+  EXPECT_EQ(check(), "");
+  // A later version may know more.
+  EXPECT_EQ(with<uint32_t>(program.image.size, 4000), "");
+}
+
+TEST_F(Image, ChecksItsHead) {
+  burst_image &image = program.image;
+  EXPECT_EQ(with<uint32_t>(image.version, 2),
+            "INVALID_PROGRAM image of ABI version 2, wanted 1");
+  expectContains(with<uint32_t>(image.size, 8),
+                 {"image of 8 bytes, wanted at least "});
+  EXPECT_EQ(with<const char *>(image.name, nullptr),
+            "INVALID_PROGRAM image: no name");
+  EXPECT_EQ(with<const char *>(image.target, nullptr),
+            "INVALID_PROGRAM test: no target");
+  EXPECT_EQ(with<int64_t>(image.num_ranks, 0),
+            "INVALID_PROGRAM test: 0 ranks, wanted at least 1");
+  EXPECT_EQ(with<int32_t>(image.num_parameters, -1),
+            "INVALID_PROGRAM test: -1 parameters, wanted 0 or more");
+  EXPECT_EQ(with<int32_t>(image.num_arguments, 4),
+            "INVALID_PROGRAM test: 4 arguments, wanted 0 to 3");
+  EXPECT_EQ(with<int32_t>(image.num_arguments, -1),
+            "INVALID_PROGRAM test: -1 arguments, wanted 0 to 3");
+  EXPECT_EQ(with<const burst_parameter *>(image.parameters, nullptr),
+            "INVALID_PROGRAM test: no parameters, wanted 3");
+  EXPECT_EQ(with(image.run, decltype(image.run)()),
+            "INVALID_PROGRAM test: no function run");
+  EXPECT_EQ(with(image.segments, decltype(image.segments)()),
+            "INVALID_PROGRAM test: no function segments");
+  burst_program *made;
+  EXPECT_EQ(take(burst_program_from_image(nullptr, nullptr, nullptr, &made)),
+            "no image");
+}
+
+TEST_F(Image, ChecksItsParameters) {
+  burst_parameter &q = program.parameters[0], &s = program.parameters[1];
+  EXPECT_EQ(with<const char *>(q.name, nullptr),
+            "INVALID_PROGRAM test: parameter 0: no name");
+  EXPECT_EQ(with<int32_t>(q.kind, 3),
+            "INVALID_PROGRAM q: kind 3, wanted 0 to 2");
+  EXPECT_EQ(with<int32_t>(q.type, 0), "INVALID_PROGRAM q: there is no type 0");
+  EXPECT_EQ(with<int32_t>(q.type, 10),
+            "INVALID_PROGRAM q: there is no type 10");
+  EXPECT_EQ(with<int32_t>(q.rank, 9),
+            "INVALID_PROGRAM q: rank 9, wanted 0 to 8");
+  EXPECT_EQ(with<int32_t>(q.rank, -1),
+            "INVALID_PROGRAM q: rank -1, wanted 0 to 8");
+  EXPECT_EQ(with<const int64_t *>(q.sizes, nullptr),
+            "INVALID_PROGRAM q: no sizes, wanted 3");
+  const int64_t sizes[] = {2, -2, 8};
+  EXPECT_EQ(
+      with<const int64_t *>(q.sizes, sizes),
+      "INVALID_PROGRAM q: size -2 in dimension 1, wanted 0 or more, or -1");
+  EXPECT_EQ(with<int32_t>(q.is_result, 1),
+            "INVALID_PROGRAM q: is_result 1 at place 0 behind 2 arguments");
+  EXPECT_EQ(with<int32_t>(s.type, BURST_I32),
+            "INVALID_PROGRAM s: an extent of type 6, wanted 5");
+  EXPECT_EQ(with<int32_t>(s.rank, 1),
+            "INVALID_PROGRAM s: a scalar of rank 1, wanted 0");
+}
+
+TEST_F(Image, ChecksItsSharding) {
+  burst_parameter &q = program.parameters[0];
+  EXPECT_EQ(with<int32_t>(q.shard_dim, 3),
+            "INVALID_PROGRAM q: sharded dimension 3, wanted -1 to 2");
+  EXPECT_EQ(with<int32_t>(q.shard_dim, -2),
+            "INVALID_PROGRAM q: sharded dimension -2, wanted -1 to 2");
+  EXPECT_EQ(with<int32_t>(q.num_segments, -1),
+            "INVALID_PROGRAM q: -1 segments, wanted 0 or more");
+  EXPECT_EQ(with<int64_t>(q.extent, -2),
+            "INVALID_PROGRAM q: extent -2, wanted 0 or more, or -1");
+  EXPECT_EQ(with<int32_t>(q.extent_parameter, -1),
+            "INVALID_PROGRAM q: no extent of the sharded dimension");
+  EXPECT_EQ(with<int32_t>(q.extent_parameter, 2),
+            "INVALID_PROGRAM q: extent in parameter 2, wanted -1 to 1");
+  EXPECT_EQ(with<int32_t>(q.extent_parameter, 0),
+            "INVALID_PROGRAM q: extent in parameter 0, which is none");
+}
+
+TEST_F(Image, TellsWhatItIs) {
+  burst_program *made = program.get();
+  EXPECT_STREQ(burst_program_name(made), "test");
+  EXPECT_STREQ(burst_program_target(made), "any");
+  EXPECT_EQ(burst_program_num_ranks(made), 2);
+  EXPECT_EQ(burst_program_num_parameters(made), 3);
+  EXPECT_EQ(burst_program_num_arguments(made), 2);
+  EXPECT_STREQ(burst_program_parameter(made, 2)->name, "o");
+  EXPECT_EQ(burst_program_parameter(made, 3), nullptr);
+  EXPECT_EQ(burst_program_parameter(made, -1), nullptr);
+}
+
+TEST_F(Image, IsReleasedWithItsLastReference) {
+  int releases = 0;
+  burst_program *made;
+  ASSERT_EQ(
+      take(burst_program_from_image(
+          &program.image, [](void *context) { ++*static_cast<int *>(context); },
+          &releases, &made)),
+      "");
+  burst_program_retain(made);
+  burst_program_release(made);
+  EXPECT_EQ(releases, 0);
+  burst_program_release(made);
+  EXPECT_EQ(releases, 1);
+  burst_program_release(nullptr);
+}
+
+} // namespace

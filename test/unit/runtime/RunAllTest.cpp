@@ -1,0 +1,180 @@
+//===- RunAllTest.cpp - Tests of runs on global tensors -------------------===//
+
+#include "Harness.h"
+
+#include <numeric>
+
+using namespace burst::test;
+
+namespace {
+
+struct MemRef2 {
+  float *base, *data;
+  int64_t offset, sizes[2], strides[2];
+};
+
+/// Writes to o[x][c] the sum over all ranks of q's column c, plus q[x][c]: a
+/// ring of partial sums. `sums` has two rows.
+void addSums(burst_rank *rank, const burst_table *table, void *const *values) {
+  const auto *q = static_cast<MemRef2 *>(values[0]);
+  auto *o = static_cast<MemRef2 *>(values[2]);
+  int64_t r = table->index(rank), columns = q->sizes[1];
+  int64_t ranks = *static_cast<int64_t *>(values[3]);
+  auto *memory = static_cast<float *>(
+      table->allocate(rank, 3 * columns * 4, BURST_MEMORY_SLICE));
+  float *travels = memory, *arrives = memory + columns,
+        *sum = memory + 2 * columns;
+  for (int64_t c = 0; c < columns; ++c) {
+    sum[c] = 0;
+    for (int64_t x = 0; x < q->sizes[0]; ++x)
+      sum[c] += q->data[x * q->strides[0] + c];
+    travels[c] = sum[c];
+  }
+  for (int64_t hop = 1; hop < ranks; ++hop) {
+    burst_piece send = pieceOf(travels, columns);
+    burst_piece receive = pieceOf(arrives, columns);
+    table->wait(rank, table->start(rank, 0, (r + 1) % ranks, 1, &send,
+                                   (r + ranks - 1) % ranks, 1, &receive));
+    std::swap(travels, arrives);
+    for (int64_t c = 0; c < columns; ++c)
+      sum[c] += travels[c];
+  }
+  for (int64_t x = 0; x < o->sizes[0]; ++x)
+    for (int64_t c = 0; c < columns; ++c)
+      o->data[x * o->strides[0] + c] = sum[c] + q->data[x * q->strides[0] + c];
+  // The result that is not sharded: the same on every rank.
+  auto *total = static_cast<MemRef2 *>(values[4]);
+  for (int64_t c = 0; c < columns; ++c)
+    total->data[c] = sum[c];
+}
+
+/// q and o [s][c], the extent s, the number of ranks, and total [1][c].
+void describe(Program &program, Program::Segments segments) {
+  program.parameters.reserve(5);
+  program.tensor("q", {-1, -1});
+  program.shard(0, segments, -1, 1);
+  program.extent("s");
+  // In front of results there are arguments only.
+  program.tensor("o", {-1, -1}, BURST_F32, true);
+  program.shard(0, segments, -1, 1);
+}
+
+class RunAll : public testing::Test {
+protected:
+  Device device = makeDevice(2);
+  burst_run_all_config config = {};
+  void SetUp() override {
+    config.size = sizeof(config);
+    config.device = device.get();
+    config.deadline_seconds = 60;
+  }
+
+  void run(int64_t ranks, Program::Segments segments, int64_t extent) {
+    // The arguments of addSums in another order than the parameters.
+    Program program(ranks, [=](burst_rank *rank, const burst_table *table,
+                               void *const *values) {
+      int64_t size = ranks;
+      void *const reordered[] = {values[0], values[1], values[2], &size,
+                                 values[3]};
+      addSums(rank, table, reordered);
+    });
+    describe(program, segments);
+    program.tensor("total", {1, -1}, BURST_F32, true);
+    constexpr int64_t columns = 3;
+    // q's columns lie together; o has rows with gaps.
+    std::vector<float> q(extent * columns + 1), o(extent * 5 + 1, -1.f),
+        total(columns);
+    std::iota(q.begin(), q.end(), 1.f);
+    burst_tensor values[] = {tensorOf(q.data(), {extent, columns}),
+                             tensorOf(&extent, {}, BURST_I64),
+                             tensorOf(o.data(), {extent, columns}),
+                             tensorOf(total.data(), {1, columns})};
+    values[0].strides[0] = 1;
+    values[0].strides[1] = extent;
+    values[2].strides[0] = 5;
+    std::vector<burst_counters> counters(ranks);
+    for (burst_counters &counter : counters)
+      counter.size = sizeof(counter);
+    ASSERT_EQ(
+        take(burst_run_all(program.get(), &config, values, 4, counters.data())),
+        "");
+    for (int64_t c = 0; c < columns; ++c) {
+      float sum = 0;
+      for (int64_t x = 0; x < extent; ++x)
+        sum += q[x + c * extent];
+      EXPECT_EQ(total[c], sum);
+      for (int64_t x = 0; x < extent; ++x)
+        EXPECT_EQ(o[x * 5 + c], sum + q[x + c * extent]);
+    }
+    for (int64_t x = 0; x < extent; ++x)
+      EXPECT_EQ(o[x * 5 + 3], -1.f);
+    for (const burst_counters &counter : counters) {
+      EXPECT_EQ(counter.bytes_sent, (ranks - 1) * columns * 4);
+      EXPECT_EQ(counter.peak_sum, 3 * columns * 4);
+    }
+  }
+};
+
+TEST_F(RunAll, ShardsRunsAndGathers) {
+  for (int64_t checked : {0, 1})
+    for (Program::Segments segments : {contiguous, zigzag, striped, blocked})
+      for (int64_t ranks : {1, 2, 3, 5, 8})
+        for (int64_t extent : {0, 1, 13, 40}) {
+          config.checked = checked;
+          run(ranks, segments, extent);
+        }
+}
+
+TEST_F(RunAll, TellsTheCause) {
+  // Rank 2 fails; ranks 0 and 1 fail for it, and come first.
+  Program program(3, [](burst_rank *rank, const burst_table *table,
+                        void *const *) {
+    int64_t r = table->index(rank);
+    if (r == 2)
+      table->release(rank, nullptr);
+    float cell;
+    burst_piece piece = pieceOf(&cell, 1);
+    table->wait(rank, table->start(rank, 0, 0, 0, nullptr, r + 1, 1, &piece));
+  });
+  EXPECT_EQ(
+      takeCoded(burst_run_all(program.get(), &config, nullptr, 0, nullptr)),
+      "PROGRAM_FAULT rank 2: release: nothing is allocated at (nil)");
+}
+
+TEST_F(RunAll, ChecksGlobalTensors) {
+  Program program(2, [](burst_rank *, const burst_table *, void *const *) {});
+  describe(program, contiguous);
+  int64_t extent = 4;
+  float q[12] = {}, o[12] = {};
+  burst_tensor values[] = {tensorOf(q, {4, 3}),
+                           tensorOf(&extent, {}, BURST_I64),
+                           tensorOf(o, {4, 3})};
+  auto run = [&] {
+    return takeCoded(burst_run_all(program.get(), &config, values, 3, nullptr));
+  };
+  EXPECT_EQ(run(), "");
+  values[0].sizes[0] = 3;
+  EXPECT_EQ(run(),
+            "INVALID_ARGUMENT global: argument q: size 3 in dimension 0, "
+            "wanted 4");
+  values[0].sizes[0] = 4;
+  values[2].data = q + 3;
+  EXPECT_EQ(run(), "INVALID_ARGUMENT global: result o overlaps q");
+  values[2].data = o;
+  extent = -4;
+  expectContains(run(), {"INVALID_ARGUMENT", "wanted -4"});
+  extent = 4;
+  EXPECT_EQ(
+      takeCoded(burst_run_all(program.get(), &config, values, 2, nullptr)),
+      "INVALID_ARGUMENT test: 2 values, wanted 3");
+  config.latency_seconds = -1;
+  expectContains(run(), {"latency_seconds: -1"});
+  config.latency_seconds = 0;
+  config.size = 8;
+  expectContains(run(), {"burst_run_all_config: size 8, wanted"});
+  config.size = sizeof(config);
+  config.device = nullptr;
+  expectContains(run(), {"no device"});
+}
+
+} // namespace
