@@ -84,10 +84,6 @@ static burst_error *run_member(member *member) {
   burst_error *error = NULL;
   for (int64_t i = 0; i < all->num_values && !error; ++i)
     error = make_shard(member, i);
-  if (error) {
-    burst_transport_stop(member->transport, burst_error_message(error));
-    return error;
-  }
   burst_run_config config = {
       .size = sizeof(config),
       .rank = member->rank,
@@ -97,13 +93,18 @@ static burst_error *run_member(member *member) {
       .trace = all->config.trace,
       .checked = all->config.checked,
   };
-  return burst_run(all->program, &config, member->values, all->num_values,
-                   member->counters);
+  if (!error)
+    error = burst_run(all->program, &config, member->values, all->num_values,
+                      member->counters);
+  return error;
 }
 
 static void *run_thread(void *context) {
   member *member = context;
   member->error = run_member(member);
+  // Also of what went wrong before the run knew its transport.
+  if (member->error)
+    burst_transport_stop(member->transport, burst_error_message(member->error));
   return NULL;
 }
 
@@ -213,6 +214,9 @@ burst_error *burst_run_all(burst_program *program,
                                "%s: %" PRId64 " values, wanted %" PRId64,
                                burst_program_name(program), count,
                                burst_program_num_parameters(program));
+  if (!error && counters)
+    error = burst_size_check("burst_counters", counters, sizeof(*counters),
+                             sizeof(size_t));
   if (!error)
     error = burst_values_check(program, "global", globals);
   if (error)

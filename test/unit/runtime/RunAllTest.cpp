@@ -167,6 +167,10 @@ TEST_F(RunAll, ChecksGlobalTensors) {
   EXPECT_EQ(
       takeCoded(burst_run_all(program.get(), &config, values, 2, nullptr)),
       "INVALID_ARGUMENT test: 2 values, wanted 3");
+  burst_counters counters[2] = {};
+  expectContains(
+      takeCoded(burst_run_all(program.get(), &config, values, 3, counters)),
+      {"burst_counters: size 0"});
   config.latency_seconds = -1;
   expectContains(run(), {"latency_seconds: -1"});
   config.latency_seconds = 0;
