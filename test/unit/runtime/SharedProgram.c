@@ -33,5 +33,5 @@ static const burst_parameter parameters[] = {
 };
 
 const burst_image burst_program_image = {
-    sizeof(burst_image), BURST_ABI_VERSION, "sum", "any", 1, 2, 1, parameters,
-    segments,            run,               7};
+    sizeof(burst_image), BURST_ABI_VERSION, "sum", "any", 1, 2, 1,
+    parameters,          segments,          run,   7};

@@ -118,6 +118,21 @@ TEST_F(Streams, TellPeersOfRunsThatWereSkipped) {
   EXPECT_EQ(synchronize(0), "PROGRAM_FAULT rank 0: wait: token 77 of 0");
 }
 
+TEST_F(Streams, ReturnWherePeersNeverCome) {
+  Program program(
+      2, [](burst_rank *rank, const burst_table *table, void *const *) {
+        float cell;
+        burst_piece piece = pieceOf(&cell, 1);
+        table->wait(rank, table->start(rank, 0, 0, 0, nullptr, 1, 1, &piece));
+      });
+  make(2);
+  burst_run_config config = configOf(0);
+  config.deadline_seconds = 0.05;
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(take(burst_run(program.get(), &config, nullptr, 0, nullptr)), "");
+  expectContains(synchronize(0), {"DEADLINE_EXCEEDED rank 0, hop 1: waited"});
+}
+
 TEST_F(Streams, FinishBeforeTheyAreDestroyed) {
   std::atomic<int> runs = 0;
   Program program(1, [&](burst_rank *, const burst_table *, void *const *) {
