@@ -107,24 +107,6 @@ void burst_hub_post(burst_hub *hub, burst_side *posted) {
   append(arrivals, posted);
 }
 
-void burst_hub_await(burst_hub *hub, burst_side *awaited) {
-  awaited->awaited = true;
-  if (awaited->state == BURST_MATCHED)
-    queue_copy(hub, awaited);
-}
-
-void burst_hub_forget(burst_hub *hub, burst_side *forgotten) {
-  const burst_post *post = forgotten->post;
-  while (forgotten->state == BURST_COPYING)
-    pthread_cond_wait(&hub->endpoints[post->rank].changed, &hub->mutex);
-  if (forgotten->state == BURST_ALONE)
-    unlink_side(arrivals_of(hub, post), forgotten);
-  if (forgotten->state == BURST_QUEUED)
-    unlink_side(&hub->copies, post->receives ? forgotten : forgotten->other);
-  if (forgotten->state == BURST_QUEUED || forgotten->state == BURST_MATCHED)
-    forgotten->other->state = BURST_DETACHED;
-}
-
 //===----------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------===//
@@ -137,27 +119,56 @@ static void copy_pieces(const burst_post *to, const burst_post *from) {
   }
 }
 
+// Copies what is queued; the mutex is held before and after.
+static void copy_now(burst_hub *hub, burst_side *receiver) {
+  unlink_side(&hub->copies, receiver);
+  set_state(receiver, BURST_COPYING);
+  pthread_mutex_unlock(&hub->mutex);
+  copy_pieces(receiver->post, receiver->other->post);
+  pthread_mutex_lock(&hub->mutex);
+  int64_t now = burst_now();
+  if (receiver->due < now)
+    receiver->due = receiver->other->due = now;
+  set_state(receiver, BURST_COMPLETE);
+  notify(hub, receiver);
+  notify(hub, receiver->other);
+}
+
 void *burst_hub_copy(void *context) {
   burst_hub *hub = context;
   pthread_mutex_lock(&hub->mutex);
   while (!hub->ending) {
-    burst_side *receiver = hub->copies.first;
-    if (!receiver) {
+    if (hub->copies.first)
+      copy_now(hub, hub->copies.first);
+    else
       pthread_cond_wait(&hub->work, &hub->mutex);
-      continue;
-    }
-    unlink_at(&hub->copies, &hub->copies.first);
-    set_state(receiver, BURST_COPYING);
-    pthread_mutex_unlock(&hub->mutex);
-    copy_pieces(receiver->post, receiver->other->post);
-    pthread_mutex_lock(&hub->mutex);
-    int64_t now = burst_now();
-    if (receiver->due < now)
-      receiver->due = receiver->other->due = now;
-    set_state(receiver, BURST_COMPLETE);
-    notify(hub, receiver);
-    notify(hub, receiver->other);
   }
   pthread_mutex_unlock(&hub->mutex);
   return NULL;
+}
+
+//===----------------------------------------------------------------------===//
+// Waits
+//===----------------------------------------------------------------------===//
+
+void burst_hub_await(burst_hub *hub, burst_side *awaited) {
+  awaited->awaited = true;
+  if (awaited->state == BURST_MATCHED)
+    queue_copy(hub, awaited);
+  // Sooner done than told to the thread that copies, and many ranks copy faster
+  // than one thread.
+  if (awaited->state == BURST_QUEUED && hub->culprit < 0)
+    copy_now(hub, awaited->post->receives ? awaited : awaited->other);
+}
+
+void burst_hub_forget(burst_hub *hub, burst_side *forgotten) {
+  const burst_post *post = forgotten->post;
+  while (forgotten->state == BURST_COPYING)
+    pthread_cond_wait(&hub->endpoints[post->rank].changed, &hub->mutex);
+  if (forgotten->state == BURST_ALONE)
+    unlink_side(arrivals_of(hub, post), forgotten);
+  if (forgotten->state == BURST_QUEUED)
+    unlink_side(&hub->copies, post->receives ? forgotten : forgotten->other);
+  if (forgotten->state == BURST_QUEUED || forgotten->state == BURST_MATCHED)
+    forgotten->other->state = BURST_DETACHED;
 }

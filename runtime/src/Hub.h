@@ -1,9 +1,9 @@
 //===- Hub.h - Where threads of this process meet ---------------*- C -*-===//
 //
 // A side of a message waits in the list of its destination until the other side
-// comes. Then a thread of the hub copies from the sender's memory to the
-// receiver's. All content of a hub is guarded by its mutex, except memory of
-// posts while it is copied.
+// comes. Then a thread of the hub, or a rank that has nothing to do but to
+// wait, copies from the sender's memory to the receiver's. All content of a hub
+// is guarded by its mutex, except memory of posts while it is copied.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +66,7 @@ struct burst_hub {
 
 // Joins a side with the other one, if that is there.
 void burst_hub_post(burst_hub *hub, burst_side *posted);
-// Says that someone waits for a side.
+// Says that someone waits for a side; copies it if no one began to.
 void burst_hub_await(burst_hub *hub, burst_side *awaited);
 // Returns when the hub knows the side no more.
 void burst_hub_forget(burst_hub *hub, burst_side *forgotten);
