@@ -1,9 +1,9 @@
 //===- LowerToTile.cpp - kernels over tiles, and their launches -----------===//
 #include "passes/Passes.h"
 
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "dialect/Tile/Build.h"
+
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <numbers>
@@ -51,64 +51,18 @@ struct Field {
   };
 };
 
-/// Short names for the ops that schedules and kernels are made of.
-class TileBuilder : public ImplicitLocOpBuilder {
+/// Emits schedules and kernels.
+class TileBuilder : public tile::LoopBuilder {
 public:
-  using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
+  using LoopBuilder::LoopBuilder;
 
-  Value index(int64_t value) { return create<arith::ConstantIndexOp>(value); }
-  Value truth(bool value) { return create<arith::ConstantIntOp>(value, 1); }
-  Value add(Value a, Value b) { return create<arith::AddIOp>(a, b); }
-  Value sub(Value a, Value b) { return create<arith::SubIOp>(a, b); }
-  Value mul(Value a, Value b) { return create<arith::MulIOp>(a, b); }
-  Value div(Value a, Value b) { return create<arith::DivUIOp>(a, b); }
-  Value rem(Value a, Value b) { return create<arith::RemUIOp>(a, b); }
-  Value min(Value a, Value b) { return create<arith::MinSIOp>(a, b); }
-  Value both(Value a, Value b) { return create<arith::AndIOp>(a, b); }
-  Value ceilDiv(Value a, int64_t b) {
-    return div(add(a, index(b - 1)), index(b));
-  }
-  Value compare(arith::CmpIPredicate predicate, Value a, Value b) {
-    return create<arith::CmpIOp>(predicate, a, b);
-  }
-  Value dim(Value buffer, int64_t d) {
-    return createOrFold<memref::DimOp>(buffer, d);
-  }
-  Value load(Value buffer, ValueRange indices) {
-    return create<memref::LoadOp>(buffer, indices);
-  }
-  void store(Value value, Value buffer, ValueRange indices) {
-    create<memref::StoreOp>(value, buffer, indices);
-  }
   Value field(Value table, Value tile, Field::Name field) {
     return load(table, {tile, index(field)});
   }
   Value allocate(MemRefType type, ValueRange sizes, tile::Memory memory) {
-    auto alloc = create<memref::AllocOp>(type, sizes, getI64IntegerAttr(64));
+    auto alloc = make<memref::AllocOp>(type, sizes, getI64IntegerAttr(64));
     alloc->setAttr(tile::memoryAttr, getStringAttr(stringify(memory)));
     return alloc;
-  }
-  Value alloca(MemRefType type) {
-    return create<memref::AllocaOp>(type, ValueRange(), getI64IntegerAttr(64));
-  }
-  /// A loop from 0 to `end`; `body` may end in scf.yield of what it carries.
-  scf::ForOp
-  loop(Value end, ValueRange inits,
-       llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-    auto loop = create<scf::ForOp>(index(0), end, index(1), inits);
-    InsertionGuard guard(*this);
-    setInsertionPointToStart(loop.getBody());
-    SmallVector<Value> yields =
-        body(loop.getInductionVar(), loop.getRegionIterArgs());
-    if (!inits.empty())
-      create<scf::YieldOp>(yields);
-    return loop;
-  }
-  void loop(Value end, llvm::function_ref<void(Value)> body) {
-    loop(end, {}, [&](Value i, ValueRange) {
-      body(i);
-      return SmallVector<Value>();
-    });
   }
 
   /// `count` rows of batch b and head h from `row` on: of a shard (batch,
@@ -129,7 +83,7 @@ public:
     }
     MemRefType view = memref::SubViewOp::inferRankReducedResultType(
         shape, type, offsets, sizes, strides);
-    return create<memref::SubViewOp>(view, buffer, offsets, sizes, strides);
+    return make<memref::SubViewOp>(view, buffer, offsets, sizes, strides);
   }
 
   /// The panels of a tile in packed memory (batch, heads, tiles, panels...).
@@ -144,7 +98,7 @@ public:
     SmallVector<OpFoldResult> strides(6, one);
     MemRefType view = memref::SubViewOp::inferRankReducedResultType(
         shape, type, offsets, sizes, strides);
-    return create<memref::SubViewOp>(view, packed, offsets, sizes, strides);
+    return make<memref::SubViewOp>(view, packed, offsets, sizes, strides);
   }
 };
 
@@ -204,23 +158,20 @@ void Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
   {
     TileBuilder inside(program.getLoc(), program.getContext());
     inside.setInsertionPoint(program);
-    kernel = inside.create<func::FuncOp>((program.getName() + "_" + name).str(),
-                                         inside.getFunctionType(types, {}));
+    kernel = inside.make<func::FuncOp>((program.getName() + "_" + name).str(),
+                                       inside.getFunctionType(types, {}));
     kernel.setPrivate();
     kernel->setAttr(tile::kernelAttr, inside.getUnitAttr());
     Block *entry = kernel.addEntryBlock();
     inside.setInsertionPointToStart(entry);
     body(inside, entry->getArgument(0), entry->getArguments().drop_front());
-    inside.create<func::ReturnOp>();
+    inside.make<func::ReturnOp>();
   }
   auto equal = llvm::find_if(kernels, [&](func::FuncOp other) {
-    return OperationEquivalence::isEquivalentTo(
-               kernel, other, [](Value, Value) { return success(); }, nullptr,
-               OperationEquivalence::IgnoreLocations) ||
-           (kernel.getFunctionType() == other.getFunctionType() &&
-            OperationEquivalence::isRegionEquivalentTo(
-                &kernel.getBody(), &other.getBody(),
-                OperationEquivalence::IgnoreLocations));
+    return kernel.getFunctionType() == other.getFunctionType() &&
+           OperationEquivalence::isRegionEquivalentTo(
+               &kernel.getBody(), &other.getBody(),
+               OperationEquivalence::IgnoreLocations);
   });
   if (equal != kernels.end()) {
     kernel.erase();
@@ -229,8 +180,8 @@ void Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
     SymbolTable(program->getParentOp()).insert(kernel, program->getIterator());
     kernels.push_back(kernel);
   }
-  builder.create<tile::LaunchOp>(kernel.getName(), tasks, order, operands.reads,
-                                 operands.writes, operands.scalars);
+  builder.make<tile::LaunchOp>(kernel.getName(), tasks, order, operands.reads,
+                               operands.writes, operands.scalars);
 }
 
 /// The tile of rows of a shard with `count` rows that a task stands for.
@@ -283,8 +234,8 @@ void Lowering::lower(ring::InitOp op) {
            Value o = b.alloca(shape.tile(columns));
            Value rows = b.alloca(shape.rowVector());
            auto store = [&](Value block, Value buffer, double value) {
-             b.create<tile::FillOp>(block, b.getF64FloatAttr(value));
-             b.create<tile::StoreOp>(
+             b.make<tile::FillOp>(block, b.getF64FloatAttr(value));
+             b.make<tile::StoreOp>(
                  block, b.rows(buffer, at.b, at.h, at.row, at.count));
            };
            store(o, args[0], 0.0);
@@ -299,14 +250,14 @@ static Value loadRows(TileBuilder &b, Value buffer, const RowTask &at,
                       MemRefType type, double factor = 1.0,
                       double padding = 0.0) {
   Value block = b.alloca(type);
-  b.create<tile::LoadOp>(b.rows(buffer, at.b, at.h, at.row, at.count), block,
-                         b.getF64FloatAttr(factor), b.getF64FloatAttr(padding));
+  b.make<tile::LoadOp>(b.rows(buffer, at.b, at.h, at.row, at.count), block,
+                       b.getF64FloatAttr(factor), b.getF64FloatAttr(padding));
   return block;
 }
 
 static void storeRows(TileBuilder &b, Value block, Value buffer,
                       const RowTask &at) {
-  b.create<tile::StoreOp>(block, b.rows(buffer, at.b, at.h, at.row, at.count));
+  b.make<tile::StoreOp>(block, b.rows(buffer, at.b, at.h, at.row, at.count));
 }
 
 void Lowering::lower(ring::FinalizeOp op) {
@@ -321,7 +272,7 @@ void Lowering::lower(ring::FinalizeOp op) {
         Value o = loadRows(b, args[0], at, shape.tile(columns));
         Value m = loadRows(b, args[1], at, shape.rowVector());
         Value l = loadRows(b, args[2], at, shape.rowVector());
-        b.create<tile::NormalizeOp>(o, m, l, at.count);
+        b.make<tile::NormalizeOp>(o, m, l, at.count);
         storeRows(b, o, args[3], at);
         storeRows(b, m, args[4], at);
       });
@@ -344,7 +295,7 @@ void Lowering::lower(ring::MergeOp op) {
            Value o = loadRows(b, args[3], at, shape.tile(columns));
            Value m = loadRows(b, args[4], at, shape.rowVector());
            Value l = loadRows(b, args[5], at, shape.rowVector());
-           b.create<tile::MergeOp>(o, m, l, o2, m2, l2, at.count);
+           b.make<tile::MergeOp>(o, m, l, o2, m2, l2, at.count);
            storeRows(b, o, args[3], at);
            storeRows(b, m, args[4], at);
            storeRows(b, l, args[5], at);
@@ -398,7 +349,7 @@ Value Schedule::numTiles(ring::LayoutAttr layout, Value owner, Value extent,
                          int64_t size) {
   Value tiles = b.index(0);
   for (int64_t i = 0; i < layout.getNumSegments(); ++i) {
-    auto segment = b.create<ring::SegmentOp>(i, layout, owner, extent);
+    auto segment = b.make<ring::SegmentOp>(i, layout, owner, extent);
     tiles = b.add(tiles, b.ceilDiv(segment.getCount(), size));
   }
   return tiles;
@@ -410,7 +361,7 @@ Value Schedule::fill(Value table, Value first, ring::LayoutAttr layout,
                      int64_t pairStep) {
   Value row = b.index(0);
   for (int64_t i = 0; i < layout.getNumSegments(); ++i) {
-    auto segment = b.create<ring::SegmentOp>(i, layout, owner, extent);
+    auto segment = b.make<ring::SegmentOp>(i, layout, owner, extent);
     Value count = segment.getCount(), tiles = b.ceilDiv(count, size);
     b.loop(tiles, [&](Value t) {
       Value x = b.mul(t, b.index(size));
@@ -457,8 +408,8 @@ std::pair<Value, Value> Schedule::bounds(ValueRange box) {
   for (Operation &inner : block.without_terminator()) {
     if (auto dim = dyn_cast<tensor::DimOp>(inner))
       mapping.map(dim.getResult(),
-                  b.create<memref::DimOp>(mapping.lookup(dim.getSource()),
-                                          mapping.lookup(dim.getIndex()))
+                  b.make<memref::DimOp>(mapping.lookup(dim.getSource()),
+                                        mapping.lookup(dim.getIndex()))
                       .getResult());
     else
       b.clone(inner, mapping);
@@ -508,19 +459,19 @@ void Schedule::classify() {
                                       b.field(keys, k, Field::Count),
                                       b.index(shape.columns));
               Value full = b.both(kept, b.both(must, whole));
-              Value partial = b.create<arith::XOrIOp>(kept, full);
-              auto choice = b.create<scf::IfOp>(kept, /*withElse=*/false);
+              Value partial = b.make<arith::XOrIOp>(kept, full);
+              auto choice = b.make<scf::IfOp>(kept, /*withElse=*/false);
               {
                 OpBuilder::InsertionGuard guard(b);
                 b.setInsertionPointToStart(&choice.getThenRegion().front());
                 Value behind = b.sub(b.sub(numKeys, one), found[1]);
-                Value place = b.create<arith::SelectOp>(full, found[0], behind);
-                b.store(b.create<arith::IndexCastOp>(i32, k), list,
+                Value place = b.select(full, found[0], behind);
+                b.store(b.make<arith::IndexCastOp>(i32, k), list,
                         {cb, ch, q, place});
                 b.store(one, keys, {k, b.index(Field::Needed)});
               }
               auto asIndex = [&](Value truth) {
-                return b.create<arith::IndexCastUIOp>(b.getIndexType(), truth);
+                return b.make<arith::IndexCastUIOp>(b.getIndexType(), truth);
               };
               return SmallVector<Value>{b.add(found[0], asIndex(full)),
                                         b.add(found[1], asIndex(partial))};
@@ -543,10 +494,10 @@ void Schedule::classify() {
     Value ch = byHead ? b.rem(head, heads) : zero;
     Value tiles = b.add(b.load(counts, {cb, ch, q, zero}),
                         b.load(counts, {cb, ch, q, one}));
-    b.store(b.create<arith::IndexCastOp>(i64, tiles), costs, task);
+    b.store(b.make<arith::IndexCastOp>(i64, tiles), costs, task);
   });
-  b.create<tile::SortOp>(costs, order);
-  b.create<memref::DeallocOp>(costs);
+  b.make<tile::SortOp>(costs, order);
+  b.make<memref::DeallocOp>(costs);
 }
 
 void Schedule::build() {
@@ -594,7 +545,7 @@ void Schedule::build() {
 void Schedule::release() {
   for (Value buffer : {queries, keys, list, counts, order, flags})
     if (buffer)
-      b.create<memref::DeallocOp>(buffer);
+      b.make<memref::DeallocOp>(buffer);
 }
 
 //===----------------------------------------------------------------------===//
@@ -670,12 +621,12 @@ void AttendKernel::map(Value key, bool isPartial) {
   Value columns = b.index(shape.columns);
   if (isPartial)
     columns = b.field(keys, key, Field::Count);
-  b.create<tile::PositionsOp>(blocks.j, b.field(keys, key, Field::First),
-                              columns, b.field(keys, key, Field::Begin),
-                              b.field(keys, key, Field::Step),
-                              b.field(keys, key, Field::Block));
+  b.make<tile::PositionsOp>(blocks.j, b.field(keys, key, Field::First), columns,
+                            b.field(keys, key, Field::Begin),
+                            b.field(keys, key, Field::Step),
+                            b.field(keys, key, Field::Block));
   bool hasScore = !op.getScore().empty();
-  auto map = b.create<tile::MapOp>(
+  auto map = b.make<tile::MapOp>(
       blocks.s, at.count, columns, at.b, at.h, blocks.i, blocks.j, sq, sk,
       isPartial ? ValueRange(maskCaptures) : ValueRange(), scoreCaptures,
       b.getF64FloatAttr(hasScore ? std::numbers::log2e : 1.0));
@@ -688,14 +639,14 @@ void AttendKernel::map(Value key, bool isPartial) {
 void AttendKernel::step(Value key, bool isPartial) {
   Value k = b.panels(packedKeys, at.b, keyHead, key);
   Value v = b.panels(packedValues, at.b, keyHead, key);
-  b.create<tile::MultiplyOp>(blocks.q, k, blocks.s, at.count, false);
+  b.make<tile::MultiplyOp>(blocks.q, k, blocks.s, at.count, false);
   if (isPartial || !op.getScore().empty())
     map(key, isPartial);
-  b.create<tile::RowMaxOp>(blocks.s, blocks.m, blocks.factor, at.count);
-  b.create<tile::ExponentialsOp>(blocks.s, blocks.m, blocks.l, blocks.factor,
-                                 at.count);
-  b.create<tile::RescaleOp>(blocks.o, blocks.factor, at.count);
-  b.create<tile::MultiplyOp>(blocks.s, v, blocks.o, at.count, true);
+  b.make<tile::RowMaxOp>(blocks.s, blocks.m, blocks.factor, at.count);
+  b.make<tile::ExponentialsOp>(blocks.s, blocks.m, blocks.l, blocks.factor,
+                               at.count);
+  b.make<tile::RescaleOp>(blocks.o, blocks.factor, at.count);
+  b.make<tile::MultiplyOp>(blocks.s, v, blocks.o, at.count, true);
 }
 
 void AttendKernel::build(Value task) {
@@ -716,10 +667,6 @@ void AttendKernel::build(Value task) {
   Value full = b.load(counts, {cb, ch, tile, zero});
   Value partial = b.load(counts, {cb, ch, tile, one});
 
-  // A task without tiles leaves its state as it is.
-  Value any = b.compare(arith::CmpIPredicate::ne, b.add(full, partial), zero);
-  auto guard = b.create<scf::IfOp>(any, /*withElse=*/false);
-  // The storage of blocks lies before it, at the kernel's entry.
   int64_t valueColumns = shape.padded(dimOf(o));
   blocks = {b.alloca(shape.tile(queryType.getDimSize(3))),
             b.alloca(shape.tile(shape.columns)),
@@ -729,36 +676,36 @@ void AttendKernel::build(Value task) {
             b.alloca(shape.rowVector()),
             b.alloca(shape.positions(shape.rows)),
             b.alloca(shape.positions(shape.columns))};
-  guard->moveAfter(blocks.j.getDefiningOp());
-  b.setInsertionPointToStart(&guard.getThenRegion().front());
-
-  double scale = op.getScale().convertToDouble();
-  if (op.getScore().empty())
-    scale *= std::numbers::log2e;
-  auto load = [&](Value buffer, Value block, double factor) {
-    b.create<tile::LoadOp>(b.rows(buffer, at.b, at.h, at.row, at.count), block,
+  // A task without tiles leaves its state as it is.
+  Value any = b.compare(arith::CmpIPredicate::ne, b.add(full, partial), zero);
+  b.when(any, [&] {
+    double scale = op.getScale().convertToDouble();
+    if (op.getScore().empty())
+      scale *= std::numbers::log2e;
+    auto load = [&](Value buffer, Value block, double factor) {
+      b.make<tile::LoadOp>(b.rows(buffer, at.b, at.h, at.row, at.count), block,
                            b.getF64FloatAttr(factor), b.getF64FloatAttr(0.0));
-  };
-  load(query, blocks.q, scale);
-  load(o, blocks.o, 1.0);
-  load(m, blocks.m, 1.0);
-  load(l, blocks.l, 1.0);
-  if (!op.getMask().empty() || !op.getScore().empty())
-    b.create<tile::PositionsOp>(blocks.i, b.field(queries, tile, Field::First),
+    };
+    load(query, blocks.q, scale);
+    load(o, blocks.o, 1.0);
+    load(m, blocks.m, 1.0);
+    load(l, blocks.l, 1.0);
+    if (!op.getMask().empty() || !op.getScore().empty())
+      b.make<tile::PositionsOp>(blocks.i, b.field(queries, tile, Field::First),
                                 at.count, b.field(queries, tile, Field::Begin),
                                 b.field(queries, tile, Field::Step),
                                 b.field(queries, tile, Field::Block));
-  auto keyAt = [&](Value place) {
-    return b.create<arith::IndexCastUIOp>(b.getIndexType(),
+    auto keyAt = [&](Value place) {
+      return b.make<arith::IndexCastUIOp>(b.getIndexType(),
                                           b.load(list, {cb, ch, tile, place}));
-  };
-  b.loop(full, [&](Value t) { step(keyAt(t), false); });
-  b.loop(partial,
-         [&](Value t) { step(keyAt(b.sub(b.sub(numKeys, one), t)), true); });
-  storeRows(b, blocks.o, o, at);
-  storeRows(b, blocks.m, m, at);
-  storeRows(b, blocks.l, l, at);
-  b.setInsertionPointAfter(guard);
+    };
+    b.loop(full, [&](Value t) { step(keyAt(t), false); });
+    b.loop(partial,
+           [&](Value t) { step(keyAt(b.sub(b.sub(numKeys, one), t)), true); });
+    storeRows(b, blocks.o, o, at);
+    storeRows(b, blocks.m, m, at);
+    storeRows(b, blocks.l, l, at);
+  });
 }
 
 void Lowering::lower(ring::AttendOp op) {
@@ -794,18 +741,17 @@ void Lowering::lower(ring::AttendOp op) {
              Value needed =
                  b.compare(arith::CmpIPredicate::ne,
                            b.field(args[2], key, Field::Needed), b.index(0));
-             auto guard = b.create<scf::IfOp>(needed, /*withElse=*/false);
-             b.setInsertionPointToStart(&guard.getThenRegion().front());
-             Value head = b.div(task, args[6]);
-             Value h = b.rem(head, b.index(keyHeads));
-             Value batch = b.div(head, b.index(keyHeads));
-             Value row = b.field(args[2], key, Field::Row);
-             Value count = b.field(args[2], key, Field::Count);
-             b.create<tile::PackOp>(b.rows(args[0], batch, h, row, count),
+             b.when(needed, [&] {
+               Value head = b.div(task, args[6]);
+               Value h = b.rem(head, b.index(keyHeads));
+               Value batch = b.div(head, b.index(keyHeads));
+               Value row = b.field(args[2], key, Field::Row);
+               Value count = b.field(args[2], key, Field::Count);
+               b.make<tile::PackOp>(b.rows(args[0], batch, h, row, count),
                                     b.panels(args[3], batch, h, key), true);
-             b.create<tile::PackOp>(b.rows(args[1], batch, h, row, count),
+               b.make<tile::PackOp>(b.rows(args[1], batch, h, row, count),
                                     b.panels(args[4], batch, h, key), false);
-             b.setInsertionPointAfter(guard);
+             });
            });
   }
 
@@ -823,8 +769,8 @@ void Lowering::lower(ring::AttendOp op) {
          [&](TileBuilder &inside, Value task, ValueRange args) {
            AttendKernel(inside, op, shape, schedule, args).build(task);
          });
-  b.create<memref::DeallocOp>(packedKeys);
-  b.create<memref::DeallocOp>(packedValues);
+  b.make<memref::DeallocOp>(packedKeys);
+  b.make<memref::DeallocOp>(packedValues);
   schedule.release();
   op.erase();
 }
@@ -836,10 +782,6 @@ void Lowering::lower(ring::AttendOp op) {
 LogicalResult Lowering::run() {
   SmallVector<Operation *> steps;
   WalkResult result = program.walk([&](Operation *op) {
-    if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>) &&
-        !isa<BlockArgument>(op->getOperand(0))) {
-      // Regions of attends keep their tensors; anything else was left behind.
-    }
     if (isa<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp>(
             op)) {
       if (op->getNumResults() != 0) {

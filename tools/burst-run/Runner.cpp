@@ -6,6 +6,7 @@
 #include "passes/Plan.h"
 #include "tools/burst-opt/Registry.h"
 #include "tools/burst-run/Progress.h"
+#include "tools/harness/Compiled.h"
 #include "tools/harness/Problem.h"
 #include "tools/harness/Tensors.h"
 
@@ -15,6 +16,7 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <numeric>
 #include <set>
 
 using namespace mlir;
@@ -54,6 +56,8 @@ private:
   bool bind();
   bool proveSchedule();
   bool interpret();
+  bool compile();
+  bool execute();
   bool checkResults();
   bool checkAttention(AttentionOp op, const Values &values);
   bool write();
@@ -78,7 +82,9 @@ private:
   std::unique_ptr<Simulation> simulation;
   std::vector<Argument> globals;
   Proof proof;
-  std::vector<Traffic> moved;
+  ProgramRef code;
+  std::vector<burst_counters> counters; ///< of a compiled run, by rank
+  std::vector<int64_t> sent, peaks;     ///< bytes, by rank
   std::vector<TensorRef> results;
   std::vector<Check> checks;
   std::vector<std::pair<std::string, double>> seconds;
@@ -217,9 +223,38 @@ bool Runner::interpret() {
     report(program, simulation->getCounterexample());
     return false;
   }
-  moved = simulation->getTraffic();
+  for (const Traffic &traffic : simulation->getTraffic()) {
+    sent.push_back(traffic.totalBytes());
+    peaks.push_back(traffic.peakBytes);
+  }
   for (unsigned index = 0; index < program.getNumResults(); ++index)
     results.push_back(gatherResult(*simulation, index));
+  return true;
+}
+
+bool Runner::compile() {
+  auto found = burst::compile(program, cpu::Target::host(),
+                              cpu::Dump{options.dumpDirectory});
+  if (failed(found))
+    return false;
+  code = std::move(*found);
+  return true;
+}
+
+bool Runner::execute() {
+  // The proof has run the program without data: it knows the results' shapes.
+  for (unsigned index = 0; index < program.getNumResults(); ++index)
+    results.push_back(gatherResult(*simulation, index));
+  if (auto error = burst::run(code.get(), globals, results,
+                              {options.threads, options.deadline,
+                               /*checked=*/false, options.trace},
+                              counters))
+    return fail(*error);
+  for (const burst_counters &rank : counters) {
+    sent.push_back(rank.bytes_sent);
+    peaks.push_back(rank.tensor_bytes + rank.peak_bytes[BURST_MEMORY_STATE] +
+                    rank.peak_bytes[BURST_MEMORY_SLICE]);
+  }
   return true;
 }
 
@@ -285,14 +320,11 @@ bool Runner::write() {
 //===----------------------------------------------------------------------===//
 
 void Runner::print() {
-  int64_t sent = 0, peak = 0;
-  for (const Traffic &traffic : moved) {
-    sent += traffic.totalBytes();
-    peak = std::max(peak, traffic.peakBytes);
-  }
+  int64_t all = std::accumulate(sent.begin(), sent.end(), int64_t{0});
+  int64_t peak = *llvm::max_element(peaks);
   llvm::outs() << llvm::formatv(
       "@{0} on {1} ranks: {2} bytes sent, at most {3} bytes held by a rank\n",
-      function.getName(), simulation->numRanks(), sent, peak);
+      function.getName(), simulation->numRanks(), all, peak);
   llvm::outs() << llvm::formatv(
       "schedule proved: {0} pairs of segments computed once, {1} dropped\n",
       proof.computed, proof.dropped);
@@ -339,11 +371,7 @@ llvm::json::Object Runner::resultsJson() {
 }
 
 void Runner::printJson() {
-  llvm::json::Array sent, planned, peaks, plannedPeaks;
-  for (const Traffic &traffic : moved) {
-    sent.push_back(traffic.totalBytes());
-    peaks.push_back(traffic.peakBytes);
-  }
+  llvm::json::Array planned, plannedPeaks;
   for (const Traffic &traffic : proof.traffic) {
     planned.push_back(traffic.totalBytes());
     plannedPeaks.push_back(traffic.peakBytes);
@@ -355,9 +383,9 @@ void Runner::printJson() {
       {"program", function.getName()},
       {"ranks", simulation->numRanks()},
       {"results", resultsJson()},
-      {"bytes_sent", std::move(sent)},
+      {"bytes_sent", llvm::json::Array(sent)},
       {"bytes_planned", std::move(planned)},
-      {"peak_bytes", std::move(peaks)},
+      {"peak_bytes", llvm::json::Array(peaks)},
       {"peak_bytes_planned", std::move(plannedPeaks)},
       {"pairs_computed", proof.computed},
       {"pairs_dropped", proof.dropped},
@@ -374,7 +402,9 @@ int Runner::run() {
             phase("lower", [&] { return lower(); }) &&
             phase("bind", [&] { return bind(); }) &&
             phase("prove", [&] { return proveSchedule(); }) &&
-            phase("interpret", [&] { return interpret(); });
+            (options.interpret ? phase("interpret", [&] { return interpret(); })
+                               : phase("compile", [&] { return compile(); }) &&
+                                     phase("run", [&] { return execute(); }));
   if (ok && options.checkRows)
     ok = phase("check", [&] { return checkResults(); });
   if (ok && !options.out.empty())
@@ -382,9 +412,9 @@ int Runner::run() {
   if (!ok)
     return 1;
   options.json ? printJson() : print();
-  for (size_t rank = 0; rank < moved.size(); ++rank)
-    if (moved[rank].totalBytes() != proof.traffic[rank].totalBytes()) {
-      fail("rank " + Twine(rank) + " sent " + Twine(moved[rank].totalBytes()) +
+  for (size_t rank = 0; rank < sent.size(); ++rank)
+    if (sent[rank] != proof.traffic[rank].totalBytes()) {
+      fail("rank " + Twine(rank) + " sent " + Twine(sent[rank]) +
            " bytes, planned were " + Twine(proof.traffic[rank].totalBytes()));
       return 1;
     }

@@ -11,12 +11,17 @@ namespace burst {
 
 struct RunOptions {
   std::string file, entry, in, out;
-  uint64_t seed;
+  uint64_t seed = 0;
   /// Rows to compare with the oracle, -1 for all; none: no comparison.
   std::optional<int64_t> checkRows;
-  bool json;
+  bool json = false;
   std::vector<int64_t> extents;
   std::optional<int64_t> batch;
+  bool interpret = false; ///< do not compile
+  int64_t threads = 0;    ///< of compiled kernels; 0: one per processor
+  double deadline = 0;    ///< of each wait in seconds; 0: the runtime's
+  std::string trace;      ///< a file; empty: none
+  std::string dumpDirectory;
 };
 
 /// The exit status: 0, or 1 with a message on the standard error.

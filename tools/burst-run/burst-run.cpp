@@ -39,6 +39,24 @@ static cl::opt<int64_t>
     batch("batch", cl::desc("Without --in: the batch size, where dynamic (1)"),
           cl::cat(category));
 
+static cl::opt<bool>
+    interpret("interpret",
+              cl::desc("Evaluate the schedule in fp64 instead of compiling it"),
+              cl::cat(category));
+static cl::opt<int64_t>
+    threads("threads", cl::desc("Threads of compiled kernels (all processors)"),
+            cl::cat(category));
+static cl::opt<double>
+    deadline("deadline", cl::desc("Give up where a rank waits longer (600)"),
+             cl::value_desc("seconds"), cl::cat(category));
+static cl::opt<std::string>
+    trace("trace", cl::desc("Where to write a trace, for Chrome or Perfetto"),
+          cl::value_desc("file.json"), cl::cat(category));
+static cl::opt<std::string>
+    dump("dump-dir",
+         cl::desc("Where to write the IR of each phase and the object"),
+         cl::value_desc("directory"), cl::cat(category));
+
 /// `--check` (all rows, -1) or `--check=rows:N`; false where it is neither.
 static bool parseCheck(std::optional<int64_t> &rows) {
   if (check.getNumOccurrences() == 0)
@@ -61,12 +79,17 @@ int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(argc, argv,
                               "Runs a sharded attention for all ranks in this "
                               "process, and checks it\n");
-  burst::RunOptions options{input,        entry, in, out,         seed,
-                            std::nullopt, json,  {}, std::nullopt};
+  burst::RunOptions options;
+  options.file = input;
+  options.entry = entry;
+  options.in = in;
+  options.out = out;
+  options.seed = seed;
+  options.json = json;
   options.extents.assign(extents.begin(), extents.end());
   if (batch.getNumOccurrences() != 0)
     options.batch = batch;
-  for (const auto *option : {&entry, &in, &out})
+  for (const auto *option : {&entry, &in, &out, &trace, &dump})
     if (option->getNumOccurrences() != 0 && option->empty()) {
       llvm::errs() << "burst-run: --" << option->ArgStr
                    << " takes a name, got nothing\n";
@@ -83,5 +106,10 @@ int main(int argc, char **argv) {
                  << check << "\n";
     return 1;
   }
+  options.interpret = interpret;
+  options.threads = threads;
+  options.deadline = deadline;
+  options.trace = trace;
+  options.dumpDirectory = dump;
   return burst::run(options);
 }

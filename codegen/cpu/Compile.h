@@ -1,0 +1,61 @@
+//===- Compile.h - ring programs to object files ----------------*- C++ -*-===//
+#ifndef BURST_CODEGEN_CPU_COMPILE_H
+#define BURST_CODEGEN_CPU_COMPILE_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <memory>
+#include <string>
+
+namespace burst::cpu {
+
+/// A processor, and the shapes that suit it.
+struct Target {
+  std::string triple;
+  std::string processor; ///< LLVM's name of it
+  std::string features;  ///< "+avx2,+fma,..."
+  int64_t vectorBits = 128;
+  bool fma = false;
+  int64_t microRows = 6;   ///< of a register tile
+  int64_t rows = 96;       ///< queries of a tile
+  int64_t columns = 128;   ///< keys of a tile
+  int64_t panelBytes = 32; ///< two vectors
+
+  /// This machine.
+  static Target host();
+  /// A processor by LLVM's name ("x86-64", "znver5", "generic", ...), of this
+  /// machine's architecture; features, as LLVM spells them, are added. Fails
+  /// with a message where LLVM does not know it.
+  static mlir::FailureOr<Target> named(llvm::StringRef processor,
+                                       llvm::StringRef features,
+                                       std::string &error);
+  /// Processor, features and shapes in one line.
+  std::string str() const;
+};
+
+/// From ring programs on tensors to LLVM's dialect. `dump` is called with the
+/// name of each phase, in front of which the module is complete.
+void buildBufferPipeline(mlir::OpPassManager &pm, const Target &target);
+void buildLLVMPipeline(mlir::OpPassManager &pm, const Target &target);
+
+/// Where phases of a compilation are written: IR of each phase, LLVM IR, the
+/// object. Empty: nowhere.
+struct Dump {
+  std::string directory;
+
+  mlir::LogicalResult operator()(mlir::Operation *op, llvm::StringRef name,
+                                 llvm::StringRef text) const;
+};
+
+/// Compiles the ring program `entry` of a module to a relocatable object that
+/// exports its burst_image as BURST_IMAGE_SYMBOL. The module is used up. Errors
+/// are emitted at the op, or at the module.
+mlir::FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
+compileToObject(mlir::ModuleOp module, llvm::StringRef entry,
+                const Target &target, const Dump &dump = {});
+
+} // namespace burst::cpu
+
+#endif // BURST_CODEGEN_CPU_COMPILE_H

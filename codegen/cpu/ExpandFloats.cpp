@@ -1,0 +1,32 @@
+//===- ExpandFloats.cpp - functions and conversions processors lack -------===//
+#include "codegen/cpu/Passes.h"
+
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace burst::cpu {
+#define GEN_PASS_DEF_EXPANDFLOATSPASS
+#include "codegen/cpu/Passes.h.inc"
+} // namespace burst::cpu
+
+using namespace mlir;
+
+namespace {
+struct ExpandFloats : burst::cpu::impl::ExpandFloatsPassBase<ExpandFloats> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+    arith::populateExpandBFloat16Patterns(patterns);
+    // Upstream's polynomials are for f32 and accurate to a few units in the
+    // last place. What has none goes to libm, number by number.
+    populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
+      return name == math::ExpOp::getOperationName() ||
+             name == math::TanhOp::getOperationName() ||
+             name == math::ErfOp::getOperationName();
+    });
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,568 @@
+//===- HostToRuntime.cpp - host code as calls of the runtime --------------===//
+#include "codegen/cpu/Passes.h"
+#include "dialect/Tile/Build.h"
+
+#include "burst/program.h"
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+
+namespace burst::cpu {
+#define GEN_PASS_DEF_HOSTTORUNTIMEPASS
+#include "codegen/cpu/Passes.h.inc"
+} // namespace burst::cpu
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::cpu;
+
+namespace {
+
+/// Members of burst_table behind size and version, in their order.
+enum class Entry : int32_t {
+  Index = 2,
+  Allocate,
+  Release,
+  Sort,
+  Launch,
+  Start,
+  Wait,
+  End
+};
+
+constexpr int32_t maxRank = 4; ///< of a burst_piece
+
+/// Lowers one program.
+class HostLowering {
+public:
+  HostLowering(func::FuncOp program, LLVMTypeConverter &types)
+      : program(program), module(program->getParentOfType<ModuleOp>()),
+        types(types), b(program.getLoc(), program.getContext()) {
+    MLIRContext *context = program.getContext();
+    pointer = LLVM::LLVMPointerType::get(context);
+    i64 = b.getI64Type();
+    i32 = b.getI32Type();
+  }
+
+  LogicalResult run();
+
+private:
+  // Values in LLVM's types.
+  Value constant(int64_t value) { return b.make<LLVM::ConstantOp>(i64, value); }
+  Value number(Value index) { return b.make<arith::IndexCastOp>(i64, index); }
+  Value index(Value number) {
+    return b.make<arith::IndexCastOp>(b.getIndexType(), number);
+  }
+  Value null() { return b.make<LLVM::ZeroOp>(pointer); }
+  MemRefDescriptor descriptor(Value buffer) {
+    Type type = types.convertType(buffer.getType());
+    return MemRefDescriptor(
+        b.make<UnrealizedConversionCastOp>(type, buffer).getResult(0));
+  }
+  Value asBuffer(Value descriptor, MemRefType type) {
+    return b.make<UnrealizedConversionCastOp>(type, descriptor).getResult(0);
+  }
+  Value fieldOf(Type type, Value address, ArrayRef<LLVM::GEPArg> path) {
+    return b.make<LLVM::GEPOp>(pointer, type, address, path);
+  }
+  /// Memory of the whole program, at its entry: in a loop the stack would grow.
+  Value reserve(Type type, int64_t count);
+  Value call(Entry entry, Type result, ArrayRef<Value> arguments);
+  Value dataOf(Value buffer);
+  int64_t bytesOf(Type element);
+
+  void addArguments();
+  void makeEntries();
+  void makeSegments();
+  Value kernelInfo(func::FuncOp kernel);
+  LogicalResult lower(Operation *op);
+  void lowerAlloc(memref::AllocOp op);
+  void lowerLaunch(tile::LaunchOp op);
+  void lowerStart(ring::StartOp op);
+  Value pieces(ValueRange tensors, ring::StartOp op, Value owner,
+               ValueRange flags, Value &count);
+  void storeUse(Value uses, int64_t i, Value buffer, int64_t mode);
+
+  func::FuncOp program;
+  ModuleOp module;
+  LLVMTypeConverter &types;
+  tile::LoopBuilder b;
+  Type pointer, i64, i32;
+  Value rank, table;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+Value HostLowering::reserve(Type type, int64_t count) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&program.getBody().front());
+  return b.make<LLVM::AllocaOp>(pointer, type, constant(count), 64);
+}
+
+Value HostLowering::call(Entry entry, Type result, ArrayRef<Value> arguments) {
+  SmallVector<Type> members(static_cast<size_t>(Entry::End), pointer);
+  members[0] = members[1] = i32;
+  auto tableType = LLVM::LLVMStructType::getLiteral(b.getContext(), members);
+  Value address = fieldOf(
+      tableType, table, ArrayRef<LLVM::GEPArg>{0, static_cast<int32_t>(entry)});
+  Value function = b.make<LLVM::LoadOp>(pointer, address);
+  SmallVector<Value> operands{function, rank};
+  llvm::append_range(operands, arguments);
+  SmallVector<Type> inputs{pointer};
+  for (Value argument : arguments)
+    inputs.push_back(argument.getType());
+  auto type = LLVM::LLVMFunctionType::get(result, inputs);
+  auto call = b.make<LLVM::CallOp>(type, operands);
+  return call.getNumResults() ? call.getResult() : Value();
+}
+
+/// In bytes, as LLVM stores an element of an array.
+int64_t HostLowering::bytesOf(Type element) {
+  if (element.isIndex())
+    return 8;
+  return static_cast<int64_t>(
+      llvm::PowerOf2Ceil((element.getIntOrFloatBitWidth() + 7) / 8));
+}
+
+/// The address of the first element.
+Value HostLowering::dataOf(Value buffer) {
+  Type element = cast<MemRefType>(buffer.getType()).getElementType();
+  MemRefDescriptor memory = descriptor(buffer);
+  return b.make<LLVM::GEPOp>(
+      pointer, types.convertType(element), memory.alignedPtr(b, b.getLoc()),
+      ArrayRef<LLVM::GEPArg>{memory.offset(b, b.getLoc())});
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+void HostLowering::lowerAlloc(memref::AllocOp op) {
+  MemRefType type = op.getType();
+  int64_t kind = BURST_MEMORY_SCHEDULE;
+  if (auto name = op->getAttrOfType<StringAttr>(tile::memoryAttr))
+    switch (*tile::symbolizeMemory(name)) {
+    case tile::Memory::State:
+      kind = BURST_MEMORY_STATE;
+      break;
+    case tile::Memory::Slice:
+      kind = BURST_MEMORY_SLICE;
+      break;
+    case tile::Memory::Packing:
+      kind = BURST_MEMORY_PACKING;
+      break;
+    case tile::Memory::Schedule:
+      break;
+    }
+  SmallVector<Value> sizes;
+  unsigned next = 0;
+  for (int64_t size : type.getShape())
+    sizes.push_back(ShapedType::isDynamic(size)
+                        ? number(op.getDynamicSizes()[next++])
+                        : constant(size));
+  SmallVector<Value> strides(sizes.size());
+  Value count = constant(1);
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = count;
+    count = b.make<LLVM::MulOp>(count, sizes[d]);
+  }
+  Value bytes =
+      b.make<LLVM::MulOp>(count, constant(bytesOf(type.getElementType())));
+  Value data = call(Entry::Allocate, pointer, {bytes, constant(kind)});
+  Location loc = op.getLoc();
+  auto memory = MemRefDescriptor::poison(b, loc, types.convertType(type));
+  memory.setAllocatedPtr(b, loc, data);
+  memory.setAlignedPtr(b, loc, data);
+  memory.setConstantOffset(b, loc, 0);
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    memory.setSize(b, loc, d, sizes[d]);
+    memory.setStride(b, loc, d, strides[d]);
+  }
+  op.replaceAllUsesWith(asBuffer(memory, type));
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+/// The burst_kernel of a kernel, made when it is first launched: its name and
+/// an entry that unpacks the arguments.
+Value HostLowering::kernelInfo(func::FuncOp kernel) {
+  std::string name = (kernel.getName() + ".kernel").str();
+  if (!module.lookupSymbol(name)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(kernel);
+    auto text = b.getStringAttr((kernel.getName() + Twine('\0')).str());
+    auto textType = LLVM::LLVMArrayType::get(
+        b.getI8Type(), static_cast<unsigned>(text.size()));
+    auto label = b.make<LLVM::GlobalOp>(
+        textType, /*isConstant=*/true, LLVM::Linkage::Internal,
+        (kernel.getName() + ".name").str(), text);
+
+    auto void_ = LLVM::LLVMVoidType::get(b.getContext());
+    auto entry = b.make<LLVM::LLVMFuncOp>(
+        (kernel.getName() + ".entry").str(),
+        LLVM::LLVMFunctionType::get(void_, {pointer, i64}),
+        LLVM::Linkage::Internal);
+    auto info =
+        LLVM::LLVMStructType::getLiteral(b.getContext(), {pointer, pointer});
+    auto global = b.make<LLVM::GlobalOp>(
+        info, /*isConstant=*/true, LLVM::Linkage::Internal, name, Attribute());
+    Block *block = entry.addEntryBlock(b);
+    b.setInsertionPointToStart(block);
+    SmallVector<Type> packed;
+    for (Type type : kernel.getArgumentTypes().drop_front())
+      packed.push_back(types.convertType(type));
+    auto arguments = LLVM::LLVMStructType::getLiteral(b.getContext(), packed);
+    SmallVector<Value> operands{index(block->getArgument(1))};
+    for (auto [i, type] :
+         llvm::enumerate(kernel.getArgumentTypes().drop_front())) {
+      Value address =
+          fieldOf(arguments, block->getArgument(0),
+                  ArrayRef<LLVM::GEPArg>{0, static_cast<int32_t>(i)});
+      Value value = b.make<LLVM::LoadOp>(packed[i], address);
+      if (auto buffer = dyn_cast<MemRefType>(type))
+        value = asBuffer(value, buffer);
+      else if (type.isIndex())
+        value = index(value);
+      operands.push_back(value);
+    }
+    b.make<func::CallOp>(kernel, operands);
+    b.make<LLVM::ReturnOp>(ValueRange());
+
+    b.createBlock(&global.getInitializerRegion());
+    Value value = b.make<LLVM::UndefOp>(info);
+    value =
+        b.make<LLVM::InsertValueOp>(value, b.make<LLVM::AddressOfOp>(label), 0);
+    value =
+        b.make<LLVM::InsertValueOp>(value, b.make<LLVM::AddressOfOp>(entry), 1);
+    b.make<LLVM::ReturnOp>(value);
+  }
+  return b.make<LLVM::AddressOfOp>(pointer, name);
+}
+
+void HostLowering::storeUse(Value uses, int64_t i, Value buffer, int64_t mode) {
+  auto type = cast<MemRefType>(buffer.getType());
+  auto use =
+      LLVM::LLVMStructType::getLiteral(b.getContext(), {pointer, i64, i64});
+  MemRefDescriptor memory = descriptor(buffer);
+  Location loc = b.getLoc();
+  Value zero = constant(0), one = constant(1);
+  Value elements = one, isEmpty = b.truth(false);
+  for (int64_t d = 0; d < type.getRank(); ++d) {
+    Value size = memory.size(b, loc, d);
+    Value steps = b.make<LLVM::MulOp>(b.make<LLVM::SubOp>(size, one),
+                                      memory.stride(b, loc, d));
+    elements = b.make<LLVM::AddOp>(elements, steps);
+    isEmpty = b.make<arith::OrIOp>(
+        isEmpty, b.compare(arith::CmpIPredicate::eq, size, zero));
+  }
+  Value bytes = b.select(
+      isEmpty, zero,
+      b.make<LLVM::MulOp>(elements, constant(bytesOf(type.getElementType()))));
+  auto store = [&](Value value, int32_t member) {
+    b.make<LLVM::StoreOp>(value, fieldOf(use, uses,
+                                         ArrayRef<LLVM::GEPArg>{
+                                             static_cast<int32_t>(i), member}));
+  };
+  store(dataOf(buffer), 0);
+  store(bytes, 1);
+  store(constant(mode), 2);
+}
+
+void HostLowering::lowerLaunch(tile::LaunchOp op) {
+  auto kernel = module.lookupSymbol<func::FuncOp>(op.getKernel());
+  Value info = kernelInfo(kernel);
+  SmallVector<Value> operands(op.getReads());
+  llvm::append_range(operands, op.getWrites());
+  llvm::append_range(operands, op.getScalars());
+  SmallVector<Type> packed;
+  for (Value operand : operands)
+    packed.push_back(types.convertType(operand.getType()));
+  auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), packed);
+  Value arguments = reserve(type, 1);
+  for (auto [i, operand] : llvm::enumerate(operands)) {
+    Value value = operand;
+    if (isa<MemRefType>(operand.getType()))
+      value = descriptor(operand);
+    else if (operand.getType().isIndex())
+      value = number(operand);
+    b.make<LLVM::StoreOp>(
+        value, fieldOf(type, arguments,
+                       ArrayRef<LLVM::GEPArg>{0, static_cast<int32_t>(i)}));
+  }
+  int64_t numUses =
+      static_cast<int64_t>(op.getReads().size() + op.getWrites().size());
+  auto use =
+      LLVM::LLVMStructType::getLiteral(b.getContext(), {pointer, i64, i64});
+  Value uses = reserve(use, std::max<int64_t>(numUses, 1));
+  int64_t next = 0;
+  for (Value buffer : op.getReads())
+    storeUse(uses, next++, buffer, BURST_READS);
+  for (Value buffer : op.getWrites())
+    storeUse(uses, next++, buffer, BURST_READS | BURST_WRITES);
+  Value order = op.getOrder() ? dataOf(op.getOrder()) : null();
+  call(
+      Entry::Launch, LLVM::LLVMVoidType::get(b.getContext()),
+      {info, arguments, number(op.getTasks()), order, constant(numUses), uses});
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+/// Lists what travels of `tensors`, which are shards of `owner`: a piece per
+/// tensor and segment that is flagged and not empty.
+Value HostLowering::pieces(ValueRange tensors, ring::StartOp op, Value owner,
+                           ValueRange flags, Value &count) {
+  ring::LayoutAttr layout = op.getLayout();
+  int64_t segments = layout.getNumSegments();
+  auto four = LLVM::LLVMArrayType::get(i64, maxRank);
+  auto piece = LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                                {pointer, i64, four, four});
+  // Each is written at the end of the list, and stays where it is needed.
+  Value list =
+      reserve(piece, static_cast<int64_t>(tensors.size()) * segments + 1);
+  Location loc = b.getLoc();
+  count = constant(0);
+  for (auto [tensor, dim] : llvm::zip_equal(tensors, op.getDims())) {
+    auto type = cast<MemRefType>(tensor.getType());
+    Type element = types.convertType(type.getElementType());
+    MemRefDescriptor memory = descriptor(tensor);
+    Value data = dataOf(tensor);
+    Value row = constant(0);
+    for (int64_t i = 0; i < segments; ++i) {
+      Value rows = number(
+          b.make<ring::SegmentOp>(i, layout, owner, op.getExtent()).getCount());
+      auto store = [&](Value value, ArrayRef<LLVM::GEPArg> path) {
+        SmallVector<LLVM::GEPArg> all{count};
+        llvm::append_range(all, path);
+        b.make<LLVM::StoreOp>(value, fieldOf(piece, list, all));
+      };
+      Value offset = b.make<LLVM::MulOp>(row, memory.stride(b, loc, dim));
+      store(b.make<LLVM::GEPOp>(pointer, element, data,
+                                ArrayRef<LLVM::GEPArg>{offset}),
+            {0});
+      store(constant(bytesOf(type.getElementType())), {1});
+      int32_t missing = maxRank - static_cast<int32_t>(type.getRank());
+      Value zero = constant(0), isThere = b.truth(true);
+      for (int32_t d = 0; d < maxRank; ++d) {
+        Value size = constant(1), stride = constant(1);
+        if (d >= missing) {
+          int64_t own = d - missing;
+          size = own == dim ? rows : memory.size(b, loc, own);
+          stride = memory.stride(b, loc, own);
+        }
+        isThere =
+            b.both(isThere, b.compare(arith::CmpIPredicate::ne, size, zero));
+        store(size, {2, d});
+        store(stride, {3, d});
+      }
+      if (!flags.empty())
+        isThere = b.both(isThere, flags[i]);
+      count = b.make<LLVM::AddOp>(count, b.make<LLVM::ZExtOp>(i64, isThere));
+      row = b.make<LLVM::AddOp>(row, rows);
+    }
+  }
+  return list;
+}
+
+void HostLowering::lowerStart(ring::StartOp op) {
+  Value numSends, numReceives;
+  Value sends = pieces(op.getTensors(), op, op.getOwner(), op.getSendSegments(),
+                       numSends);
+  Value receives = pieces(op.getInto(), op, op.getReceivedOwner(),
+                          op.getReceiveSegments(), numReceives);
+  Value token =
+      call(Entry::Start, i64,
+           {constant(op.getChannel().getIndex()), number(op.getTo()), numSends,
+            sends, number(op.getFrom()), numReceives, receives});
+  for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(user);
+    call(Entry::Wait, LLVM::LLVMVoidType::get(b.getContext()), {token});
+    user->erase();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The program
+//===----------------------------------------------------------------------===//
+
+void HostLowering::addArguments() {
+  DictionaryAttr none;
+  (void)program.insertArguments({0, 0}, {pointer, pointer}, {none, none},
+                                {program.getLoc(), program.getLoc()});
+  rank = program.getArgument(0);
+  table = program.getArgument(1);
+}
+
+/// `run` of the program's image: unpacks the values and calls the program.
+void HostLowering::makeEntries() {
+  b.setInsertionPointAfter(program);
+  auto void_ = LLVM::LLVMVoidType::get(b.getContext());
+  auto entry = b.make<LLVM::LLVMFuncOp>(
+      (program.getName() + ".run").str(),
+      LLVM::LLVMFunctionType::get(void_, {pointer, pointer, pointer}));
+  Block *block = entry.addEntryBlock(b);
+  b.setInsertionPointToStart(block);
+  SmallVector<Value> operands{block->getArgument(0), block->getArgument(1)};
+  for (auto [i, type] :
+       llvm::enumerate(program.getArgumentTypes().drop_front(2))) {
+    Value address = b.make<LLVM::LoadOp>(
+        pointer, fieldOf(pointer, block->getArgument(2),
+                         ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)}));
+    Value value;
+    if (auto buffer = dyn_cast<MemRefType>(type)) {
+      value = asBuffer(b.make<LLVM::LoadOp>(types.convertType(type), address),
+                       buffer);
+    } else if (type.isIndex()) {
+      value = index(b.make<LLVM::LoadOp>(i64, address));
+    } else if (type.isInteger()) {
+      // As memory holds it, in whole bytes.
+      Type stored = b.getIntegerType(bytesOf(type) * 8);
+      value = b.make<LLVM::LoadOp>(stored, address);
+      if (stored != type)
+        value = b.make<LLVM::TruncOp>(type, value);
+    } else {
+      value = b.make<LLVM::LoadOp>(type, address);
+    }
+    operands.push_back(value);
+  }
+  b.make<func::CallOp>(program, operands);
+  b.make<LLVM::ReturnOp>(ValueRange());
+}
+
+/// `segments` of the program's image.
+void HostLowering::makeSegments() {
+  b.setInsertionPointAfter(program);
+  auto void_ = LLVM::LLVMVoidType::get(b.getContext());
+  auto function = b.make<LLVM::LLVMFuncOp>(
+      (program.getName() + ".segments").str(),
+      LLVM::LLVMFunctionType::get(void_, {i32, i64, i64, pointer}));
+  Block *block = function.addEntryBlock(b);
+  b.setInsertionPointToStart(block);
+  Value parameter = block->getArgument(0);
+  Value owner = index(block->getArgument(1));
+  Value extent = index(block->getArgument(2));
+  auto segment =
+      LLVM::LLVMStructType::getLiteral(b.getContext(), {i64, i64, i64, i64});
+  for (unsigned i = 2; i < program.getNumArguments(); ++i) {
+    auto shard = program.getArgAttrOfType<ring::ShardAttr>(i, ring::shardAttr);
+    if (!shard)
+      continue;
+    Value isThis =
+        b.compare(arith::CmpIPredicate::eq, parameter,
+                  b.make<LLVM::ConstantOp>(i32, static_cast<int64_t>(i) - 2));
+    b.when(isThis, [&] {
+      ring::LayoutAttr layout = shard.getLayout();
+      for (int32_t s = 0; s < layout.getNumSegments(); ++s) {
+        auto op = b.make<ring::SegmentOp>(s, layout, owner, extent);
+        SmallVector<Value> members{op.getBegin(), op.getCount(), op.getStep(),
+                                   op.getBlock()};
+        for (auto [member, value] : llvm::enumerate(members))
+          b.make<LLVM::StoreOp>(
+              number(value),
+              fieldOf(segment, block->getArgument(3),
+                      ArrayRef<LLVM::GEPArg>{s, static_cast<int32_t>(member)}));
+      }
+    });
+  }
+  b.make<LLVM::ReturnOp>(ValueRange());
+}
+
+LogicalResult HostLowering::lower(Operation *op) {
+  b.setLoc(op->getLoc());
+  b.setInsertionPoint(op);
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<memref::AllocOp>([&](auto op) {
+        lowerAlloc(op);
+        return success();
+      })
+      .Case<memref::DeallocOp>([&](memref::DeallocOp op) {
+        call(Entry::Release, LLVM::LLVMVoidType::get(b.getContext()),
+             {descriptor(op.getMemref()).allocatedPtr(b, b.getLoc())});
+        return success();
+      })
+      .Case<tile::LaunchOp>([&](auto op) {
+        lowerLaunch(op);
+        return success();
+      })
+      .Case<tile::SortOp>([&](tile::SortOp op) {
+        call(Entry::Sort, LLVM::LLVMVoidType::get(b.getContext()),
+             {dataOf(op.getCosts()), number(b.dim(op.getCosts(), 0)),
+              dataOf(op.getOrder())});
+        return success();
+      })
+      .Case<ring::StartOp>([&](auto op) {
+        lowerStart(op);
+        return success();
+      })
+      .Case<shard::ProcessMultiIndexOp>([&](shard::ProcessMultiIndexOp op) {
+        // Grids of programs have one axis.
+        Value rank = index(call(Entry::Index, i64, {}));
+        for (Value result : op.getResults())
+          result.replaceAllUsesWith(rank);
+        return success();
+      })
+      .Case<shard::ProcessLinearIndexOp>([&](shard::ProcessLinearIndexOp op) {
+        op.getResult().replaceAllUsesWith(index(call(Entry::Index, i64, {})));
+        return success();
+      })
+      .Default([&](Operation *op) {
+        return op->emitOpError("has no form in the runtime; run "
+                               "ring-lower-to-tile first");
+      });
+}
+
+LogicalResult HostLowering::run() {
+  addArguments();
+  SmallVector<Operation *> ops;
+  program.walk([&](Operation *op) {
+    if (isa<memref::AllocOp, memref::DeallocOp>(op) ||
+        (isa<ring::RingDialect, tile::TileDialect, shard::ShardDialect>(
+             op->getDialect()) &&
+         !isa<ring::SegmentOp, ring::WaitOp>(op)))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    if (failed(lower(op)))
+      return failure();
+    op->erase();
+  }
+  b.setLoc(program.getLoc());
+  makeEntries();
+  makeSegments();
+  program->removeAttr(ring::gridAttr);
+  for (unsigned i = 0; i < program.getNumArguments(); ++i)
+    for (StringRef name : {ring::shardAttr, ring::extentAttr, ring::resultAttr})
+      program.removeArgAttr(i, name);
+  program.setPrivate();
+  return success();
+}
+
+namespace {
+struct HostToRuntime : burst::cpu::impl::HostToRuntimePassBase<HostToRuntime> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    LLVMTypeConverter types(module.getContext());
+    SmallVector<func::FuncOp> programs;
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function->hasAttr(ring::gridAttr))
+        programs.push_back(function);
+    for (func::FuncOp program : programs)
+      if (failed(HostLowering(program, types).run()))
+        return signalPassFailure();
+    // Kernels are functions like others now: their entries say what they are.
+    for (auto function : module.getOps<func::FuncOp>())
+      function->removeAttr(tile::kernelAttr);
+    for (auto grid : llvm::make_early_inc_range(module.getOps<shard::GridOp>()))
+      grid.erase();
+  }
+};
+} // namespace

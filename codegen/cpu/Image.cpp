@@ -1,0 +1,191 @@
+//===- Image.cpp - what a compiled program exports ------------------------===//
+#include "codegen/cpu/Image.h"
+#include "dialect/Ring/Ring.h"
+
+#include "burst/program.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/DataLayout.h"
+#include "llvm/IR/DerivedTypes.h"
+#include "llvm/IR/GlobalVariable.h"
+#include "llvm/IR/Module.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::cpu;
+
+//===----------------------------------------------------------------------===//
+// From a program
+//===----------------------------------------------------------------------===//
+
+/// The number of a type of elements in burst/program.h; 0 where there is none.
+static int32_t elementType(Type type) {
+  if (type.isF64())
+    return BURST_F64;
+  if (type.isF32())
+    return BURST_F32;
+  if (type.isBF16())
+    return BURST_BF16;
+  if (type.isF16())
+    return BURST_F16;
+  if (type.isIndex() || type.isInteger(64))
+    return BURST_I64;
+  if (type.isInteger(32))
+    return BURST_I32;
+  if (type.isInteger(16))
+    return BURST_I16;
+  if (type.isInteger(8))
+    return BURST_I8;
+  if (type.isInteger(1))
+    return BURST_I1;
+  return 0;
+}
+
+static std::string nameOf(func::FuncOp program, unsigned index, bool isResult,
+                          unsigned number) {
+  if (auto name = program.getArgAttrOfType<StringAttr>(index, "burst.name"))
+    return name.str();
+  return (isResult ? "result" : "arg") + std::to_string(number);
+}
+
+FailureOr<Image> burst::cpu::describe(func::FuncOp program) {
+  Image image;
+  image.name = program.getName().str();
+  image.numRanks = ring::numRanks(program);
+  image.numArguments = 0;
+  unsigned results = 0;
+  for (unsigned i = 0; i < program.getNumArguments(); ++i) {
+    Type type = program.getArgument(i).getType();
+    bool isResult = !!program.getArgAttr(i, ring::resultAttr);
+    Parameter parameter;
+    unsigned number = isResult ? results++ : i;
+    parameter.name = nameOf(program, i, isResult, number);
+    parameter.isResult = isResult;
+    parameter.kind = BURST_SCALAR;
+    parameter.shardDim = parameter.extentParameter = -1;
+    parameter.numSegments = 0;
+    parameter.extent = -1;
+    Type element = type;
+    if (auto buffer = dyn_cast<MemRefType>(type)) {
+      parameter.kind = BURST_TENSOR;
+      element = buffer.getElementType();
+      for (int64_t size : buffer.getShape())
+        parameter.sizes.push_back(ShapedType::isDynamic(size) ? -1 : size);
+    }
+    if (program.getArgAttr(i, ring::extentAttr))
+      parameter.kind = BURST_EXTENT;
+    parameter.type = elementType(element);
+    if (parameter.type == 0)
+      return program.emitOpError("takes a ")
+             << type << " as '" << parameter.name
+             << "', which a host cannot hand over: use f64, f32, bf16, f16, "
+                "index, i64, i32, i16, i8 or i1";
+    if (auto shard =
+            program.getArgAttrOfType<ring::ShardAttr>(i, ring::shardAttr)) {
+      parameter.shardDim = static_cast<int32_t>(shard.getDim());
+      parameter.numSegments =
+          static_cast<int32_t>(shard.getLayout().getNumSegments());
+      if (!ShapedType::isDynamic(shard.getExtent()))
+        parameter.extent = shard.getExtent();
+    }
+    image.numArguments += !isResult;
+    image.parameters.push_back(std::move(parameter));
+  }
+  // Extents name the arguments whose size they carry.
+  for (unsigned i = 0; i < program.getNumArguments(); ++i) {
+    auto pairs =
+        program.getArgAttrOfType<DenseI64ArrayAttr>(i, ring::extentAttr);
+    for (int64_t p = 0; pairs && p < pairs.size(); p += 2)
+      image.parameters[pairs[p]].extentParameter = static_cast<int32_t>(i);
+  }
+  // A result has the size of the queries that it is for.
+  llvm::DenseMap<Value, Value> queries;
+  program.walk(
+      [&](ring::InitOp op) { queries[op.getState().front()] = op.getQuery(); });
+  program.walk([&](ring::FinalizeOp op) {
+    auto query = dyn_cast_or_null<BlockArgument>(queries.lookup(op.getO()));
+    for (Value result : op.getInto())
+      if (auto argument = dyn_cast<BlockArgument>(result); argument && query)
+        image.parameters[argument.getArgNumber()].extentParameter =
+            image.parameters[query.getArgNumber()].extentParameter;
+  });
+  return image;
+}
+
+//===----------------------------------------------------------------------===//
+// To LLVM
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Makes constants with the layout of C.
+class ImageBuilder {
+public:
+  explicit ImageBuilder(llvm::Module &module)
+      : module(module), context(module.getContext()),
+        pointer(llvm::PointerType::get(context, 0)) {}
+
+  llvm::Constant *i32(int64_t value) {
+    return llvm::ConstantInt::getSigned(llvm::Type::getInt32Ty(context), value);
+  }
+  llvm::Constant *i64(int64_t value) {
+    return llvm::ConstantInt::getSigned(llvm::Type::getInt64Ty(context), value);
+  }
+  llvm::Constant *text(StringRef string) {
+    return global(llvm::ConstantDataArray::getString(context, string), "text");
+  }
+  llvm::Constant *numbers(ArrayRef<int64_t> values) {
+    if (values.empty())
+      return llvm::ConstantPointerNull::get(pointer);
+    SmallVector<uint64_t> copy(values.begin(), values.end());
+    return global(llvm::ConstantDataArray::get(context, ArrayRef(copy)),
+                  "sizes");
+  }
+  llvm::Constant *record(ArrayRef<llvm::Constant *> members) {
+    return llvm::ConstantStruct::getAnon(context, members);
+  }
+  llvm::Constant *array(ArrayRef<llvm::Constant *> elements) {
+    auto *type =
+        llvm::ArrayType::get(elements.front()->getType(), elements.size());
+    return global(llvm::ConstantArray::get(type, elements), "parameters");
+  }
+  llvm::GlobalVariable *global(llvm::Constant *value, const Twine &name) {
+    return new llvm::GlobalVariable(module, value->getType(), true,
+                                    llvm::GlobalValue::PrivateLinkage, value,
+                                    name);
+  }
+
+private:
+  llvm::Module &module;
+  llvm::LLVMContext &context;
+  llvm::PointerType *pointer;
+};
+
+} // namespace
+
+void burst::cpu::addImage(llvm::Module &module, const Image &image) {
+  ImageBuilder b(module);
+  SmallVector<llvm::Constant *> parameters;
+  for (const Parameter &p : image.parameters)
+    parameters.push_back(b.record({b.text(p.name), b.i32(p.kind), b.i32(p.type),
+                                   b.i32(static_cast<int64_t>(p.sizes.size())),
+                                   b.i32(p.isResult), b.numbers(p.sizes),
+                                   b.i32(p.shardDim), b.i32(p.numSegments),
+                                   b.i64(p.extent), b.i32(p.extentParameter)}));
+  llvm::Function *segments = module.getFunction(image.name + ".segments");
+  llvm::Function *run = module.getFunction(image.name + ".run");
+  segments->setLinkage(llvm::GlobalValue::InternalLinkage);
+  run->setLinkage(llvm::GlobalValue::InternalLinkage);
+  llvm::Constant *value =
+      b.record({b.i32(sizeof(burst_image)), b.i32(BURST_ABI_VERSION),
+                b.text(image.name), b.text(image.target), b.i64(image.numRanks),
+                b.i32(static_cast<int64_t>(image.parameters.size())),
+                b.i32(image.numArguments), b.array(parameters), segments, run,
+                b.i64(static_cast<int64_t>(image.hash))});
+  llvm::GlobalVariable *exported = b.global(value, BURST_IMAGE_SYMBOL);
+  exported->setLinkage(llvm::GlobalValue::ExternalLinkage);
+  [[maybe_unused]] const llvm::DataLayout &layout = module.getDataLayout();
+  assert(layout.getTypeAllocSize(value->getType()) == sizeof(burst_image) &&
+         layout.getTypeAllocSize(parameters.front()->getType()) ==
+             sizeof(burst_parameter) &&
+         "the image must have the layout of C");
+}

@@ -1,0 +1,28 @@
+//===- Passes.h - from tiles to LLVM on a CPU -------------------*- C++ -*-===//
+#ifndef BURST_CODEGEN_CPU_PASSES_H
+#define BURST_CODEGEN_CPU_PASSES_H
+
+#include "dialect/Ring/Ring.h"
+#include "dialect/Tile/Tile.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace burst::cpu {
+
+#define GEN_PASS_DECL
+#include "codegen/cpu/Passes.h.inc"
+
+void registerPasses();
+
+/// What compilation asks of upstream's dialects: to be inlined, and to be
+/// translated to LLVM IR.
+void registerInterfaces(mlir::DialectRegistry &registry);
+
+} // namespace burst::cpu
+
+#endif // BURST_CODEGEN_CPU_PASSES_H

@@ -1,0 +1,62 @@
+//===- Passes.td - from tiles to LLVM on a CPU --------------*- tablegen -*-===//
+#ifndef BURST_CODEGEN_CPU_PASSES_TD
+#define BURST_CODEGEN_CPU_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def LowerScalarsPass : Pass<"burst-lower-scalars", "::mlir::ModuleOp"> {
+  let summary = "lowers positions and table ranges to arithmetic and loops";
+  let description = [{
+    `ring.segment` becomes the arithmetic of its layout, `burst.table_range` on a
+    buffer a loop nest.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
+  let summary = "lowers tile ops to loops over vectors";
+  let description = [{
+    Blocks are memory on the stack. A product is a register tile of `micro-rows`
+    rows and the width of a panel, whose sums stay in registers over the whole
+    depth; scores, masks and exponentials go over the columns of a row in vectors,
+    and the regions of a map are vectorised op by op. Exponentials are polynomials.
+
+    Needs `ring-lower-to-tile`. Leaves scf, vector, arith, math and memref.
+  }];
+  let options = [
+    Option<"vectorBits", "vector-bits", "int64_t", "256", "Bits of a vector register.">,
+    Option<"microRows", "micro-rows", "int64_t", "6", "Rows of a register tile.">,
+    Option<"fma", "fma", "bool", "true",
+           "Multiply and add in one instruction; else in two.">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def ExpandFloatsPass : Pass<"burst-expand-floats", "::mlir::ModuleOp"> {
+  let summary = "expands functions and conversions that processors lack";
+  let description = [{
+    exp, tanh and erf of f32 become polynomials (upstream's), conversions from and
+    to bf16 integer arithmetic, divisions that round up or down divisions that
+    truncate. Other functions are left to libm.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def HostToRuntimePass : Pass<"burst-host-to-runtime", "::mlir::ModuleOp"> {
+  let summary = "lowers launches, transfers and allocations to calls of the runtime";
+  let description = [{
+    The program of a rank gets two more arguments in front, the rank and the
+    runtime's table of functions (`burst/program.h`), and calls through the table.
+    Every kernel gets an entry that unpacks the arguments of a launch.
+
+    Needs `ring-lower-to-tile`. Leaves, outside of kernels, no op of ring but
+    `ring.segment`, and none of shard and tile.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+#endif // BURST_CODEGEN_CPU_PASSES_TD

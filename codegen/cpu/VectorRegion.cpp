@@ -1,0 +1,171 @@
+//===- VectorRegion.cpp - a scalar region, many points at a time ----------===//
+#include "codegen/cpu/VectorRegion.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace burst;
+
+namespace {
+
+class RegionVectorizer {
+public:
+  RegionVectorizer(tile::LoopBuilder &builder, int64_t lanes)
+      : b(builder), lanes(lanes) {}
+
+  Value run(Block &region, ArrayRef<Value> arguments);
+
+private:
+  void convert(Operation &op);
+  void convertExtract(tensor::ExtractOp op);
+  Value gather(Value table, ArrayRef<Value> indices);
+  Value spread(Value value);
+  Value clamp(Value index, Value table, int64_t dim);
+  Value safeDivisor(Operation &op, Value dividend, Value divisor);
+  Value constant(Type type, const APInt &value);
+  bool isVector(Value value) { return isa<VectorType>(value.getType()); }
+  Type widen(Type scalar) { return VectorType::get(lanes, scalar); }
+
+  tile::LoopBuilder &b;
+  int64_t lanes;
+  IRMapping mapping;
+};
+
+} // namespace
+
+Value RegionVectorizer::spread(Value value) {
+  if (isVector(value))
+    return value;
+  return b.make<vector::BroadcastOp>(cast<VectorType>(widen(value.getType())),
+                                     value);
+}
+
+Value RegionVectorizer::constant(Type type, const APInt &value) {
+  Type element = getElementTypeOrSelf(type);
+  auto scalar = IntegerAttr::get(
+      element, element.isIndex() ? value.sextOrTrunc(64) : value);
+  if (auto vector = dyn_cast<VectorType>(type))
+    return b.make<arith::ConstantOp>(
+        DenseElementsAttr::get(vector, Attribute(scalar)));
+  return b.make<arith::ConstantOp>(scalar);
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+/// `index`, a scalar or a vector, in [0, size of the dimension).
+Value RegionVectorizer::clamp(Value index, Value table, int64_t dim) {
+  Value zero = b.index(0), last = b.sub(b.dim(table, dim), b.index(1));
+  if (isVector(index)) {
+    zero = spread(zero);
+    last = spread(last);
+  }
+  return b.max(b.min(index, last), zero);
+}
+
+/// Elements whose indices differ from point to point.
+Value RegionVectorizer::gather(Value table, ArrayRef<Value> indices) {
+  auto type = cast<MemRefType>(table.getType());
+  Type element = type.getElementType();
+  auto result = cast<VectorType>(widen(element));
+  bool onlyLast = llvm::none_of(indices.drop_back(),
+                                [&](Value index) { return isVector(index); });
+  // Processors gather words; anything else goes one by one.
+  if (onlyLast && element.isIntOrFloat() &&
+      element.getIntOrFloatBitWidth() % 32 == 0) {
+    SmallVector<Value> base(indices.drop_back());
+    base.push_back(b.index(0));
+    Value all = b.make<arith::ConstantOp>(
+        DenseElementsAttr::get(cast<VectorType>(widen(b.getI1Type())), true));
+    Value none = b.make<arith::ConstantOp>(
+        result, cast<TypedAttr>(b.getZeroAttr(result)));
+    return b.make<vector::GatherOp>(result, table, base, indices.back(), all,
+                                    none);
+  }
+  Value elements =
+      b.make<arith::ConstantOp>(result, cast<TypedAttr>(b.getZeroAttr(result)));
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    SmallVector<Value> point;
+    for (Value index : indices)
+      point.push_back(isVector(index)
+                          ? b.make<vector::ExtractOp>(index, lane).getResult()
+                          : index);
+    elements = b.make<vector::InsertOp>(b.load(table, point), elements, lane);
+  }
+  return elements;
+}
+
+void RegionVectorizer::convertExtract(tensor::ExtractOp op) {
+  Value table = mapping.lookup(op.getTensor());
+  SmallVector<Value> indices;
+  bool differ = false;
+  for (auto [dim, index] : llvm::enumerate(op.getIndices())) {
+    indices.push_back(clamp(mapping.lookup(index), table, dim));
+    differ |= isVector(indices.back());
+  }
+  mapping.map(op.getResult(),
+              differ ? gather(table, indices) : b.load(table, indices));
+}
+
+//===----------------------------------------------------------------------===//
+// Scalar ops
+//===----------------------------------------------------------------------===//
+
+/// The divisor, or 1 where the division would trap.
+Value RegionVectorizer::safeDivisor(Operation &op, Value dividend,
+                                    Value divisor) {
+  Type type = divisor.getType();
+  Type element = getElementTypeOrSelf(type);
+  unsigned width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+  auto equals = [&](Value value, const APInt &number) {
+    return b.compare(arith::CmpIPredicate::eq, value, constant(type, number));
+  };
+  Value bad = equals(divisor, APInt::getZero(width));
+  bool isSigned = isa<arith::DivSIOp, arith::RemSIOp, arith::CeilDivSIOp,
+                      arith::FloorDivSIOp>(op);
+  if (isSigned) {
+    Value overflows = b.both(equals(divisor, APInt::getAllOnes(width)),
+                             equals(dividend, APInt::getSignedMinValue(width)));
+    bad = b.make<arith::OrIOp>(bad, overflows);
+  }
+  return b.select(bad, constant(type, APInt(width, 1)), divisor);
+}
+
+void RegionVectorizer::convert(Operation &op) {
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op))
+    return convertExtract(extract);
+  SmallVector<Value> operands = llvm::map_to_vector(
+      op.getOperands(), [&](Value value) { return mapping.lookup(value); });
+  bool differ =
+      llvm::any_of(operands, [&](Value value) { return isVector(value); });
+  SmallVector<Type> types(op.getResultTypes());
+  if (differ) {
+    for (Value &operand : operands)
+      operand = spread(operand);
+    for (Type &type : types)
+      type = widen(type);
+  }
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
+          arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op))
+    operands[1] = safeDivisor(op, operands[0], operands[1]);
+  OperationState state(b.getLoc(), op.getName(), operands, types);
+  state.addAttributes(op.getDiscardableAttrDictionary().getValue());
+  state.propertiesAttr = op.getPropertiesAsAttribute();
+  Operation *created = b.create(state);
+  mapping.map(op.getResults(), created->getResults());
+}
+
+Value RegionVectorizer::run(Block &region, ArrayRef<Value> arguments) {
+  mapping.map(region.getArguments(), arguments);
+  for (Operation &op : region.without_terminator())
+    convert(op);
+  return spread(mapping.lookup(region.getTerminator()->getOperand(0)));
+}
+
+Value burst::cpu::vectorizeRegion(tile::LoopBuilder &builder, Block &region,
+                                  ArrayRef<Value> arguments, int64_t lanes) {
+  return RegionVectorizer(builder, lanes).run(region, arguments);
+}

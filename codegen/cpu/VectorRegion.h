@@ -1,0 +1,22 @@
+//===- VectorRegion.h - a scalar region, many points at a time --*- C++ -*-===//
+#ifndef BURST_CODEGEN_CPU_VECTORREGION_H
+#define BURST_CODEGEN_CPU_VECTORREGION_H
+
+#include "dialect/Tile/Build.h"
+
+namespace burst::cpu {
+
+/// Emits what a mask or score region yields at `lanes` points. Arguments are
+/// scalars that all points share, vectors with one element per point, or
+/// buffers in place of tables. Ops on shared scalars stay scalar.
+///
+/// Points that do not matter are evaluated too, so nothing emitted may trap:
+/// indices are clamped into their table, and a divisor that would trap is
+/// replaced.
+mlir::Value vectorizeRegion(tile::LoopBuilder &builder, mlir::Block &region,
+                            llvm::ArrayRef<mlir::Value> arguments,
+                            int64_t lanes);
+
+} // namespace burst::cpu
+
+#endif // BURST_CODEGEN_CPU_VECTORREGION_H

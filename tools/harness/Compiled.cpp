@@ -1,0 +1,169 @@
+//===- Compiled.cpp - compiled programs on the machine's tensors ----------===//
+#include "tools/harness/Compiled.h"
+
+#include "jit/Loader.h"
+#include "tools/harness/Tensors.h"
+
+using namespace mlir;
+using namespace burst;
+
+FailureOr<ProgramRef> burst::compile(func::FuncOp program,
+                                     const cpu::Target &target,
+                                     const cpu::Dump &dump) {
+  OwningOpRef<ModuleOp> module(cast<ModuleOp>(program->getParentOp()->clone()));
+  auto object = cpu::compileToObject(*module, program.getName(), target, dump);
+  if (failed(object))
+    return failure();
+  auto code = jit::load(std::move(*object));
+  if (!code)
+    return program.emitError("cannot load its code: ")
+           << llvm::toString(code.takeError());
+  burst_program *loaded = nullptr;
+  const burst_image *image = (*code)->image();
+  auto release = [](void *code) { delete static_cast<jit::Code *>(code); };
+  jit::Code *owned = code->release();
+  if (burst_error *error =
+          burst_program_from_image(image, release, owned, &loaded)) {
+    std::string message = burst_error_message(error);
+    burst_error_destroy(error);
+    delete owned;
+    return program.emitError("cannot use its code: ") << message;
+  }
+  return ProgramRef(loaded);
+}
+
+/// A dense tensor of the runtime on the bytes of `tensor`.
+static burst_tensor viewOf(data::Tensor &tensor, int32_t type) {
+  burst_tensor view{};
+  view.data = tensor.bytes.data();
+  view.type = type;
+  view.rank = static_cast<int32_t>(tensor.shape.size());
+  int64_t stride = 1;
+  for (size_t d = tensor.shape.size(); d-- > 0;) {
+    view.sizes[d] = tensor.shape[d];
+    view.strides[d] = stride;
+    stride *= tensor.shape[d];
+  }
+  return view;
+}
+
+static std::string take(burst_error *error) {
+  std::string message = burst_error_message(error);
+  burst_error_destroy(error);
+  return message;
+}
+
+/// A scalar argument as the runtime takes it.
+static data::Tensor scalarOf(const Argument &argument, int32_t type) {
+  auto make = [&](data::DType dtype) {
+    data::Tensor tensor = data::Tensor::zeros(dtype, {});
+    if (data::isFloat(dtype))
+      tensor.set(0, argument.scalar.f);
+    else if (dtype == data::DType::BOOL)
+      *tensor.element(0) = std::byte(argument.scalar.i != 0);
+    else
+      std::memcpy(tensor.element(0), &argument.scalar.i, tensor.bytes.size());
+    return tensor;
+  };
+  switch (type) {
+  case BURST_F64:
+    return make(data::DType::F64);
+  case BURST_F32:
+    return make(data::DType::F32);
+  case BURST_BF16:
+    return make(data::DType::BF16);
+  case BURST_F16:
+    return make(data::DType::F16);
+  case BURST_I32:
+    return make(data::DType::I32);
+  case BURST_I16:
+    return make(data::DType::I16);
+  case BURST_I8:
+    return make(data::DType::I8);
+  case BURST_I1:
+    return make(data::DType::BOOL);
+  default:
+    return make(data::DType::I64);
+  }
+}
+
+std::optional<std::string> burst::run(burst_program *program,
+                                      ArrayRef<Argument> globals,
+                                      MutableArrayRef<TensorRef> results,
+                                      const CompiledRun &options,
+                                      std::vector<burst_counters> &counters) {
+  burst_device_config deviceConfig{};
+  deviceConfig.size = sizeof(deviceConfig);
+  deviceConfig.threads = options.threads;
+  burst_device *device = nullptr;
+  if (burst_error *error = burst_device_create_cpu(&deviceConfig, &device))
+    return take(error);
+  std::unique_ptr<burst_device, decltype(&burst_device_destroy)> ownedDevice(
+      device, burst_device_destroy);
+  burst_trace *trace = nullptr;
+  if (!options.trace.empty())
+    if (burst_error *error = burst_trace_create(&trace))
+      return take(error);
+  std::unique_ptr<burst_trace, decltype(&burst_trace_destroy)> ownedTrace(
+      trace, burst_trace_destroy);
+
+  std::vector<data::Tensor> storage;
+  std::vector<burst_tensor> views;
+  storage.reserve(globals.size() + results.size());
+  for (auto [index, global] : llvm::enumerate(globals)) {
+    const burst_parameter *parameter = burst_program_parameter(program, index);
+    Argument argument = global;
+    if (parameter->kind == BURST_EXTENT)
+      // Filled below, from the tensor whose size it is.
+      for (size_t other = 0; other < globals.size(); ++other) {
+        const burst_parameter *p = burst_program_parameter(program, other);
+        if (p->extent_parameter == static_cast<int32_t>(index) &&
+            globals[other].table)
+          argument.scalar.i = globals[other].table->shape[p->shard_dim];
+      }
+    storage.push_back(argument.table ? toData(*argument.table)
+                                     : scalarOf(argument, parameter->type));
+    views.push_back(viewOf(storage.back(), parameter->type));
+  }
+  for (auto [index, result] : llvm::enumerate(results)) {
+    const burst_parameter *parameter =
+        burst_program_parameter(program, globals.size() + index);
+    std::vector<int64_t> shape(result->shape.begin(), result->shape.end());
+    storage.push_back(data::Tensor::zeros(*dtypeOf(result->element), shape));
+    views.push_back(viewOf(storage.back(), parameter->type));
+  }
+
+  burst_counters empty{};
+  empty.size = sizeof(empty);
+  counters.assign(burst_program_num_ranks(program), empty);
+  burst_run_all_config config{};
+  config.size = sizeof(config);
+  config.device = device;
+  config.deadline_seconds = options.deadline;
+  config.checked = options.checked;
+  config.trace = trace;
+  burst_error *error =
+      burst_run_all(program, &config, views.data(),
+                    static_cast<int64_t>(views.size()), counters.data());
+  // What was recorded tells most about a run that failed.
+  if (trace)
+    if (burst_error *unwritten =
+            burst_trace_write(trace, options.trace.c_str())) {
+      std::string message = take(unwritten);
+      if (!error)
+        return message;
+    }
+  if (error)
+    return take(error);
+  for (auto [index, result] : llvm::enumerate(results)) {
+    std::string message;
+    std::vector<int64_t> shape(result->shape.begin(), result->shape.end());
+    auto value =
+        toArgument(storage[globals.size() + index],
+                   RankedTensorType::get(shape, result->element), message);
+    if (!value)
+      return message;
+    result = value->table;
+  }
+  return std::nullopt;
+}

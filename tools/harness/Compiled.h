@@ -1,0 +1,46 @@
+//===- Compiled.h - compiled programs on the machine's tensors --*- C++ -*-===//
+#ifndef BURST_TOOLS_HARNESS_COMPILED_H
+#define BURST_TOOLS_HARNESS_COMPILED_H
+
+#include "codegen/cpu/Compile.h"
+#include "passes/Machine/Binding.h"
+
+#include "burst/burst.h"
+
+#include <memory>
+#include <string>
+
+namespace burst {
+
+struct ProgramDeleter {
+  void operator()(burst_program *program) const {
+    burst_program_release(program);
+  }
+};
+using ProgramRef = std::unique_ptr<burst_program, ProgramDeleter>;
+
+/// How a compiled program is run.
+struct CompiledRun {
+  int64_t threads = 0; ///< 0: one per processor
+  double deadline = 0; ///< of each wait in seconds; 0: the runtime's
+  bool checked = false;
+  std::string trace; ///< a file; empty: none
+};
+
+/// Compiles and loads the ring program `program`; its module is left alone.
+/// Errors are emitted.
+mlir::FailureOr<ProgramRef> compile(mlir::func::FuncOp program,
+                                    const cpu::Target &target,
+                                    const cpu::Dump &dump = {});
+
+/// Runs all ranks on global arguments. `results` have the shapes of the global
+/// results and get their values. Null, or what went wrong.
+std::optional<std::string> run(burst_program *program,
+                               llvm::ArrayRef<Argument> globals,
+                               llvm::MutableArrayRef<TensorRef> results,
+                               const CompiledRun &options,
+                               std::vector<burst_counters> &counters);
+
+} // namespace burst
+
+#endif // BURST_TOOLS_HARNESS_COMPILED_H
