@@ -2,8 +2,9 @@
 
 #include "Harness.h"
 
+#include <chrono>
 #include <cmath>
-#include <cstring>
+#include <thread>
 
 using namespace burst::test;
 
@@ -175,7 +176,9 @@ TEST(Guard, PoisonsMemory) {
     burst_piece send = pieceOf(&cells[0], 1);
     burst_piece receive = {&cells[1], 4, {1, 1, 1, 1}, {0, 0, 0, 1}};
     int64_t token = table->start(rank, 0, 0, 1, &send, 0, 1, &receive);
-    before = cells[1]; // The copy waits until someone does.
+    // The copy waits until someone does.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    before = cells[1];
     gap = cells[2];
     table->wait(rank, token);
     after = cells[1];

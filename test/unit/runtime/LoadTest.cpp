@@ -97,6 +97,12 @@ TEST_F(Load, RefusesTruncatedFiles) {
     expectContains(loadBytes(bytes.substr(0, size)),
                    {"INVALID_PROGRAM " + path + ": truncated"});
   expectContains(loadBytes(bytes.substr(0, bytes.size() - 1)), {"truncated"});
+  // Section headers are at the end, and not everyone keeps them.
+  auto *header = reinterpret_cast<Elf64_Ehdr *>(bytes.data());
+  header->e_shoff = header->e_shnum = 0;
+  EXPECT_EQ(loadBytes(bytes), "");
+  expectContains(loadBytes(bytes.substr(0, header->e_phoff + 500)),
+                 {"truncated: ", " bytes, wanted "});
 }
 
 TEST_F(Load, RefusesSharedObjectsThatAreNoPrograms) {
