@@ -65,9 +65,9 @@ static void check_piece(burst_rank *rank, const burst_post *post, int64_t i) {
 static void check_message(burst_rank *rank, const burst_post *post) {
   const char *side = post->receives ? "receive from" : "send to";
   burst_location location = burst_location_of_post(post);
-  if (post->num_pieces < 0)
-    FAULT(location, "%" PRId64 " pieces to %s rank %" PRId64, post->num_pieces,
-          side, post->peer);
+  if (post->num_pieces < 0 || post->num_pieces > INT32_MAX)
+    FAULT(location, "%" PRId64 " pieces to %s rank %" PRId64 ", wanted 0 to %d",
+          post->num_pieces, side, post->peer, INT32_MAX);
   if (!rank->transport)
     FAULT(location, "%s rank %" PRId64 ": the run has no transport", side,
           post->peer);

@@ -263,6 +263,7 @@ TEST(Start, ChecksItsArguments) {
                  {"rank 0, hop 1: send to rank 1, wanted 0"});
   expectContains(sending(piece, -1), {"send to rank -1"});
   expectContains(sending(piece, 0, -2), {"-2 pieces to send to rank 0"});
+  expectContains(sending(piece, 0, INT64_MAX), {"9223372036854775807 pieces"});
   wrong.sizes[2] = 0;
   expectContains(sending(wrong), {"piece 0 to send: size 0", "dimension 2"});
   wrong = piece;
