@@ -5,10 +5,10 @@
 include "mlir/Pass/PassBase.td"
 
 def LowerScalarsPass : Pass<"burst-lower-scalars", "::mlir::ModuleOp"> {
-  let summary = "lowers positions and table ranges to arithmetic and loops";
+  let summary = "lowers positions, table ranges and copies to arithmetic and loops";
   let description = [{
     `ring.segment` becomes the arithmetic of its layout, `burst.table_range` on a
-    buffer a loop nest.
+    buffer and `memref.copy` a loop nest.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect"];
@@ -31,7 +31,7 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
            "Multiply and add in one instruction; else in two.">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::vector::VectorDialect"];
+                           "::mlir::LLVM::LLVMDialect", "::mlir::vector::VectorDialect"];
 }
 
 def ExpandFloatsPass : Pass<"burst-expand-floats", "::mlir::ModuleOp"> {

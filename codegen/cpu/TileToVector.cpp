@@ -99,6 +99,16 @@ private:
         arith::CmpFPredicate::OEQ, x,
         number(x.getType(), -std::numeric_limits<double>::infinity()));
   }
+  /// The same value, of which LLVM does not know that it was just loaded: it
+  /// would turn a load, a select and a store into a masked store, which some
+  /// processors execute in microcode.
+  Value opaque(Value value) {
+    return b
+        .make<LLVM::CallIntrinsicOp>(value.getType(),
+                                     b.getStringAttr("llvm.arithmetic.fence"),
+                                     ValueRange(value))
+        .getResult(0);
+  }
   Value exp2(Value x);
   Value exp2Difference(Value a, Value c);
   Value reference(Value m);
@@ -430,13 +440,16 @@ void Vectorizer::lower(tile::MapOp op) {
       number(vector, -std::numeric_limits<double>::infinity());
   double unit = op.getUnit().convertToDouble();
 
-  b.loop(op.getRows(), [&](Value r) {
-    Value i = b.load(op.getI(), r);
-    b.loop(b.index(0), b.index(type.getDimSize(1)), lane, [&](Value c) {
-      Value s = load(vector, op.getS(), {r, c});
-      Value j = load(indices, op.getJ(), c);
-      SmallVector<Value> arguments{op.getBatch(),   op.getHead(), i, j,
-                                   op.getQueries(), op.getKeys()};
+  // Columns outside: what depends on them alone is computed once.
+  b.loop(b.index(0), b.index(type.getDimSize(1)), lane, [&](Value c) {
+    Value j = load(indices, op.getJ(), c);
+    Value isColumn = b.compare(arith::CmpIPredicate::slt,
+                               b.add(splat(indices, c), numbers), columns);
+    b.loop(op.getRows(), [&](Value r) {
+      Value s = opaque(load(vector, op.getS(), {r, c}));
+      SmallVector<Value> arguments{op.getBatch(),        op.getHead(),
+                                   b.load(op.getI(), r), j,
+                                   op.getQueries(),      op.getKeys()};
       if (!op.getScore().empty()) {
         SmallVector<Value> all{s};
         llvm::append_range(all, arguments);
@@ -445,8 +458,7 @@ void Vectorizer::lower(tile::MapOp op) {
         if (unit != 1.0)
           s = b.make<arith::MulFOp>(s, number(vector, unit));
       }
-      Value number = b.add(splat(indices, c), numbers);
-      Value keep = b.compare(arith::CmpIPredicate::slt, number, columns);
+      Value keep = isColumn;
       if (!op.getMask().empty()) {
         SmallVector<Value> all(arguments);
         llvm::append_range(all, op.getMaskCaptures());
@@ -479,8 +491,14 @@ void Vectorizer::lower(tile::RowMaxOp op) {
                                              parts.front());
     Value before = b.load(op.getM(), r);
     Value after = maximum(most, before);
-    b.store(after, op.getM(), r);
-    b.store(exp2Difference(before, reference(after)), op.getFactor(), r);
+    b.store(number(element, 1.0), op.getFactor(), r);
+    // The largest score is found early: from then on nothing changes.
+    Value changes =
+        b.make<arith::CmpFOp>(arith::CmpFPredicate::UNE, after, before);
+    b.when(changes, [&] {
+      b.store(after, op.getM(), r);
+      b.store(exp2Difference(before, reference(after)), op.getFactor(), r);
+    });
   });
 }
 

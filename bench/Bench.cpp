@@ -1,0 +1,439 @@
+//===- Bench.cpp - forward attention on this machine's processors ---------===//
+//
+// Every ratio is of two measurements that alternate in one run: these machines
+// are shared and their clocks change.
+//
+//===----------------------------------------------------------------------===//
+#include "bench/Peak.h"
+#include "bench/Table.h"
+#include "tools/burst-opt/Registry.h"
+#include "tools/harness/Compiled.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/InitLLVM.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::bench;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("burst-bench options");
+static cl::opt<int64_t> threads("threads", cl::desc("Threads (2)"), cl::init(2),
+                                cl::cat(category));
+static cl::opt<int64_t> repeat("repeat", cl::desc("Runs per cell (5)"),
+                               cl::init(5), cl::cat(category));
+static cl::opt<std::string>
+    only("only", cl::desc("Cells whose name contains this"), cl::cat(category));
+static cl::opt<int64_t> rows("rows",
+                             cl::desc("Queries of a tile (the target's)"),
+                             cl::cat(category));
+static cl::opt<int64_t> columns("columns",
+                                cl::desc("Keys of a tile (the target's)"),
+                                cl::cat(category));
+static cl::opt<std::string> json("json", cl::desc("Where to write all numbers"),
+                                 cl::value_desc("file"), cl::cat(category));
+
+static cpu::Target target() {
+  cpu::Target target = cpu::Target::host();
+  if (rows.getNumOccurrences() != 0)
+    target.rows = rows;
+  if (columns.getNumOccurrences() != 0)
+    target.columns = columns;
+  return target;
+}
+
+[[noreturn]] static void fail(const llvm::Twine &message) {
+  llvm::errs() << "burst-bench: " << message << '\n';
+  std::exit(1);
+}
+
+static void check(burst_error *error) {
+  if (error)
+    fail(burst_error_message(error));
+}
+
+static double now() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// Processor time of all threads: others' programs do not count.
+static double cpuNow() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) +
+         1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+//===----------------------------------------------------------------------===//
+// A problem
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Forward attention of one batch, as many key heads as query heads.
+struct Problem {
+  std::string type = "f32";
+  int64_t sequence = 4096, heads = 8, dim = 128, ranks = 1;
+  std::string mask; ///< a clause, with what it captures
+  double share = 1; ///< of pairs that the mask keeps
+
+  std::string text(bool isDynamic) const;
+  /// Useful operations: two products of all pairs that are kept.
+  double flops() const {
+    return 4.0 * heads * dim * share * static_cast<double>(sequence) *
+           static_cast<double>(sequence);
+  }
+};
+
+struct Seconds {
+  double compile = 0, lower = 0;
+};
+
+/// A compiled program, its shards, and a thread per rank.
+class Bound {
+public:
+  Bound(const std::string &text, const std::string &entry);
+  ~Bound();
+  void bind(int64_t sequence, burst_device *device);
+  /// Seconds of one run of all ranks.
+  double run();
+
+  Seconds seconds;
+  std::vector<burst_counters> counters;
+
+private:
+  void unbind();
+
+  ProgramRef program;
+  burst_device *device = nullptr;
+  std::vector<burst_transport *> transports;
+  /// Per rank, the bytes and the tensors on them.
+  std::vector<std::vector<std::vector<std::byte>>> memory;
+  std::vector<std::vector<burst_tensor>> values;
+  std::vector<int64_t> extents;
+};
+
+} // namespace
+
+std::string Problem::text(bool isDynamic) const {
+  std::string length = isDynamic ? "?" : std::to_string(sequence);
+  std::string tensor =
+      llvm::formatv("tensor<1x{0}x{1}x{2}x{3}>", length, heads, dim, type);
+  std::string rows = llvm::formatv("tensor<1x{0}x{1}x{2}>", heads, length,
+                                   type == "f64" ? "f64" : "f32");
+  return llvm::formatv(
+      "shard.grid @cp(shape = {0})\n"
+      "func.func @forward(%q: {1}, %k: {1}, %v: {1}) -> ({1}, {2}) {{\n"
+      "  %o, %lse = burst.attention %q, %k, %v {3} sequence <@cp, zigzag>\n"
+      "      : ({1}, {1}, {1}) -> ({1}, {2})\n"
+      "  return %o, %lse : {1}, {2}\n"
+      "}\n",
+      ranks, tensor, rows, mask);
+}
+
+Bound::Bound(const std::string &text, const std::string &entry) {
+  double begin = now();
+  DialectRegistry registry;
+  registerDialects(registry);
+  MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  auto module =
+      parseSourceString<ModuleOp>(text, ParserConfig(&context), "bench");
+  PassManager pm(&context);
+  buildRingPipeline(pm, {});
+  if (!module || failed(pm.run(*module)))
+    fail("cannot lower:\n" + text);
+  seconds.lower = now() - begin;
+  auto found =
+      burst::compile(module->lookupSymbol<func::FuncOp>(entry), target());
+  if (failed(found))
+    fail("cannot compile:\n" + text);
+  program = std::move(*found);
+  seconds.compile = now() - begin;
+}
+
+Bound::~Bound() { unbind(); }
+
+void Bound::unbind() {
+  for (burst_transport *transport : transports)
+    burst_transport_destroy(transport);
+  transports.clear();
+}
+
+/// Numbers between -1 and 1 of no pattern.
+static void fill(std::vector<std::byte> &bytes, int32_t type, uint64_t seed) {
+  size_t size = burst_type_bytes(type);
+  uint64_t state = seed * 2654435761u + 1;
+  for (size_t i = 0; i + size <= bytes.size(); i += size) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    auto value = static_cast<float>(
+        static_cast<double>(static_cast<int64_t>(state)) / 9.3e18);
+    if (type == BURST_F64) {
+      double wide = value;
+      std::memcpy(&bytes[i], &wide, 8);
+    } else if (type == BURST_F32) {
+      std::memcpy(&bytes[i], &value, 4);
+    } else if (type == BURST_BF16) {
+      uint32_t bits;
+      std::memcpy(&bits, &value, 4);
+      auto half = static_cast<uint16_t>(bits >> 16);
+      std::memcpy(&bytes[i], &half, 2);
+    } else {
+      fail("the benchmark has no numbers of this type");
+    }
+  }
+}
+
+void Bound::bind(int64_t sequence, burst_device *onDevice) {
+  unbind();
+  device = onDevice;
+  int64_t ranks = burst_program_num_ranks(program.get());
+  int64_t count = burst_program_num_parameters(program.get());
+  memory.assign(ranks, {});
+  values.assign(ranks, {});
+  extents.assign(1, sequence);
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    memory[rank].reserve(count);
+    for (int64_t p = 0; p < count; ++p) {
+      const burst_parameter *parameter =
+          burst_program_parameter(program.get(), p);
+      burst_tensor tensor{};
+      tensor.type = parameter->type;
+      tensor.rank = parameter->rank;
+      if (parameter->kind == BURST_EXTENT) {
+        tensor.data = extents.data();
+        values[rank].push_back(tensor);
+        memory[rank].emplace_back();
+        continue;
+      }
+      int64_t elements = 1;
+      for (int32_t d = parameter->rank; d-- > 0;) {
+        int64_t size = parameter->sizes[d];
+        if (d == parameter->shard_dim)
+          check(burst_program_local_size(program.get(), p, rank, sequence,
+                                         &size));
+        tensor.sizes[d] = size;
+        tensor.strides[d] = elements;
+        elements *= size;
+      }
+      std::vector<std::byte> &bytes = memory[rank].emplace_back(
+          elements * burst_type_bytes(parameter->type));
+      if (!parameter->is_result)
+        fill(bytes, parameter->type, rank * count + p);
+      tensor.data = bytes.data();
+      values[rank].push_back(tensor);
+    }
+  }
+  burst_local_config config{};
+  config.size = sizeof(config);
+  config.num_ranks = ranks;
+  transports.resize(ranks);
+  check(burst_transport_create_local(&config, transports.data()));
+}
+
+double Bound::run() {
+  int64_t ranks = static_cast<int64_t>(values.size());
+  burst_counters empty{};
+  empty.size = sizeof(empty);
+  counters.assign(ranks, empty);
+  auto runRank = [&](int64_t rank) {
+    burst_run_config config{};
+    config.size = sizeof(config);
+    config.rank = rank;
+    config.device = device;
+    config.transport = transports[rank];
+    check(burst_run(program.get(), &config, values[rank].data(),
+                    static_cast<int64_t>(values[rank].size()),
+                    &counters[rank]));
+  };
+  double begin = now();
+  std::vector<std::thread> others;
+  for (int64_t rank = 1; rank < ranks; ++rank)
+    others.emplace_back(runRank, rank);
+  runRank(0);
+  for (std::thread &other : others)
+    other.join();
+  return now() - begin;
+}
+
+//===----------------------------------------------------------------------===//
+// Cells
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Device {
+  Device() {
+    std::vector<int64_t> cpus(threads);
+    for (int64_t i = 0; i < threads; ++i)
+      cpus[i] = i;
+    burst_device_config config{};
+    config.size = sizeof(config);
+    config.threads = threads;
+    config.num_cpus = threads;
+    config.cpus = cpus.data();
+    check(burst_device_create_cpu(&config, &handle));
+  }
+  ~Device() { burst_device_destroy(handle); }
+  burst_device *handle = nullptr;
+};
+} // namespace
+
+static bool wanted(const std::string &name) {
+  return llvm::StringRef(name).contains(only);
+}
+
+/// Share of the peak, measured in turns with it.
+static void measureForward(Table &table, Device &device, const Problem &problem,
+                           double bar) {
+  std::string name = llvm::formatv("forward {0} {1} S={2} D={3}", problem.type,
+                                   problem.mask.empty() ? "full" : problem.mask,
+                                   problem.sequence, problem.dim);
+  if (!wanted(name))
+    return;
+  Bound program(problem.text(false), "forward");
+  program.bind(problem.sequence, device.handle);
+  program.run();
+  bool isDouble = problem.type == "f64";
+  std::vector<double> rates, shares, busyShares, peaks;
+  for (int64_t i = 0; i < repeat; ++i) {
+    double peak = peakOf(isDouble ? peakF64 : peakF32, threads, 0.2);
+    double cpuBegin = cpuNow();
+    double rate = problem.flops() / program.run();
+    double busy =
+        problem.flops() / (cpuNow() - cpuBegin) * static_cast<double>(threads);
+    busyShares.push_back(100 * busy / peak);
+    rates.push_back(rate * 1e-9);
+    peaks.push_back(peak * 1e-9);
+    shares.push_back(100 * rate / peak);
+  }
+  double share = median(shares);
+  table.add({name,
+             {{"GFLOP/s", median(rates)},
+              {"peak", median(peaks)},
+              {"% of peak", share},
+              {"% while it has a processor", median(busyShares)}},
+             llvm::formatv("bar {0}: {1}", bar,
+                           share >= bar ? "reached" : "MISSED")});
+}
+
+/// Several ranks in this process against one, in turns.
+static void measureRanks(Table &table, Device &device, Problem problem) {
+  std::string name =
+      "ranks " + problem.mask + " S=" + std::to_string(problem.sequence);
+  if (!wanted(name))
+    return;
+  std::vector<int64_t> counts{1, 4, 8};
+  std::vector<std::unique_ptr<Bound>> programs;
+  for (int64_t ranks : counts) {
+    problem.ranks = ranks;
+    programs.push_back(std::make_unique<Bound>(problem.text(false), "forward"));
+    programs.back()->bind(problem.sequence, device.handle);
+  }
+  std::vector<std::vector<double>> times(counts.size()), ratios(counts.size());
+  for (int64_t i = 0; i < repeat; ++i)
+    for (size_t c = 0; c < counts.size(); ++c) {
+      times[c].push_back(programs[c]->run());
+      ratios[c].push_back(times[c].back() / times[0].back());
+    }
+  for (size_t c = 0; c < counts.size(); ++c) {
+    int64_t most = 0;
+    for (const burst_counters &rank : programs[c]->counters)
+      most = std::max(most, rank.peak_total);
+    double ratio = median(ratios[c]);
+    table.add({name + " P=" + std::to_string(counts[c]),
+               {{"seconds", median(times[c])},
+                {"over P=1", ratio},
+                {"peak MiB per rank", static_cast<double>(most) / (1 << 20)}},
+               c == 0 ? ""
+                      : std::string("bar 1.10: ") +
+                            (ratio <= 1.10 ? "reached" : "MISSED")});
+  }
+}
+
+/// Compilation, cold, and whether other sizes need another one.
+static void measureCompile(Table &table, Device &device) {
+  if (wanted("compile")) {
+    Problem demo;
+    demo.type = "bf16";
+    demo.sequence = 2048;
+    demo.heads = 32;
+    demo.ranks = 8;
+    demo.mask = "mask causal";
+    std::vector<double> all, front;
+    for (int64_t i = 0; i < repeat; ++i) {
+      Bound program(demo.text(false), "forward");
+      all.push_back(1e3 * program.seconds.compile);
+      front.push_back(1e3 * program.seconds.lower);
+    }
+    double time = median(all);
+    table.add(
+        {"compile the demo, cold",
+         {{"ms", time}, {"ms, to ring and proof", median(front)}},
+         llvm::formatv("bar 500: {0}", time <= 500 ? "reached" : "MISSED")});
+  }
+  if (wanted("overhead")) {
+    Problem small;
+    small.heads = 1;
+    small.dim = 64;
+    Bound program(small.text(true), "forward");
+    program.bind(64, device.handle);
+    std::vector<double> times, kernels;
+    for (int i = 0; i < 2000; ++i) {
+      times.push_back(1e6 * program.run());
+      kernels.push_back(1e6 * program.counters[0].compute_seconds);
+    }
+    table.add({"overhead of a call, S=64",
+               {{"us", median(times)}, {"us in launches", median(kernels)}},
+               ""});
+    // One program, sizes as they come: nothing is compiled again.
+    program.bind(128, device.handle);
+    double again = program.run();
+    table.add({"overhead of other sizes, S=128", {{"us", 1e6 * again}}, ""});
+  }
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(argc, argv,
+                              "Measures forward attention on this machine\n");
+  if (threads < 1 || repeat < 1)
+    fail("--threads and --repeat take numbers from 1 on");
+  Table table;
+  table.fact("target", target().str());
+  table.fact("threads", std::to_string(threads));
+  Device device;
+  Problem full, causal;
+  causal.mask = "mask causal";
+  causal.share = 0.5;
+  measureForward(table, device, full, 70);
+  measureForward(table, device, causal, 70);
+  Problem more = causal;
+  more.dim = 64;
+  measureForward(table, device, more, 0);
+  more.dim = 256;
+  measureForward(table, device, more, 0);
+  more = full;
+  more.type = "f64";
+  measureForward(table, device, more, 0);
+  more = full;
+  more.type = "bf16";
+  measureForward(table, device, more, 0);
+  Problem ring = causal;
+  ring.sequence = 16384;
+  measureRanks(table, device, ring);
+  measureCompile(table, device);
+  if (!json.empty())
+    if (std::string error = table.write(json); !error.empty())
+      fail(error);
+  return 0;
+}
