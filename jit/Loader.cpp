@@ -1,6 +1,7 @@
 //===- Loader.cpp - objects in this process -------------------------------===//
 #include "jit/Loader.h"
 
+#include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 
 using namespace llvm;
@@ -25,6 +26,14 @@ jit::load(std::unique_ptr<MemoryBuffer> object) {
   auto linker = orc::LLJITBuilder().create();
   if (!linker)
     return linker.takeError();
+  // What programs may call, by the name under which any process finds it: a
+  // host that loaded this library privately need not have it among its own
+  // symbols.
+  auto math = orc::DynamicLibrarySearchGenerator::Load(
+      "libm.so.6", (*linker)->getDataLayout().getGlobalPrefix());
+  if (!math)
+    return math.takeError();
+  (*linker)->getMainJITDylib().addGenerator(std::move(*math));
   if (Error error = (*linker)->addObjectFile(std::move(object)))
     return error;
   auto image = (*linker)->lookup(BURST_IMAGE_SYMBOL);

@@ -159,8 +159,8 @@ Value Vectorizer::exp2(Value x) {
       isSingle ? ArrayRef<double>(six) : ArrayRef<double>(eleven);
   int64_t digits = isSingle ? 23 : 52;
   Value lowest = number(type, isSingle ? -126.0 : -1022.0);
-  Value below = b.make<arith::CmpFOp>(arith::CmpFPredicate::OLT, x, lowest);
-  Value clamped = b.select(below, lowest, x);
+  Value inRange = b.make<arith::CmpFOp>(arith::CmpFPredicate::OGE, x, lowest);
+  Value clamped = b.select(inRange, x, lowest);
   Value magic = number(type, std::ldexp(1.5, digits));
   Value shifted = b.make<arith::AddFOp>(clamped, magic);
   Value n = b.make<arith::SubFOp>(shifted, magic);
@@ -176,7 +176,8 @@ Value Vectorizer::exp2(Value x) {
   Value sum =
       b.make<arith::AddIOp>(b.make<arith::BitcastOp>(bits, power), exponent);
   Value result = b.make<arith::BitcastOp>(type, sum);
-  return b.select(below, number(type, 0.0), result);
+  // 0 below the range, NaN for NaN.
+  return b.select(inRange, result, maximum(number(type, 0.0), x));
 }
 
 /// What is subtracted from scores: m, or 0 where nothing was seen.
@@ -611,6 +612,9 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
 
   LogicalResult check(Operation *op) {
     for (Value operand : op->getOperands()) {
+      // Tables that a map captures have any shape.
+      if (auto map = dyn_cast<tile::MapOp>(op); map && operand != map.getS())
+        continue;
       auto type = dyn_cast<MemRefType>(operand.getType());
       if (!type || !type.getElementType().isFloat() || isa<tile::LaunchOp>(op))
         continue;

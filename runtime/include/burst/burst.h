@@ -287,7 +287,127 @@ burst_error *burst_run_all(burst_program *program,
 /* Compiling                                                                  */
 /*----------------------------------------------------------------------------*/
 
-/* Declared here by the compiler; not part of the runtime library. */
+/* In libburst, not in libburst_runtime. Every function here may be called from
+   any number of threads at once: a compilation shares nothing with another. */
+
+/* Programs that were compiled, each with one reference held by the cache. The
+   key is everything that decides the code: text, entry, processor, features,
+   and the dump directory. Threads that ask for the same key at the same time
+   compile once. Errors are not kept. */
+typedef struct burst_cache burst_cache;
+
+burst_error *burst_cache_create(burst_cache **cache);
+/* Programs that were handed out live on. NULL is ignored. */
+void burst_cache_destroy(burst_cache *cache);
+/* How many programs there are, and how often one of them was the answer. */
+int64_t burst_cache_size(burst_cache *cache);
+int64_t burst_cache_hits(burst_cache *cache);
+
+typedef struct burst_compile_config {
+  size_t size;
+  const char *entry;     /* the function; NULL: the only one that can be run */
+  const char *name;      /* of the text in locations; NULL: "text" */
+  const char *processor; /* by LLVM's name; NULL: this machine */
+  const char *features;  /* "+avx2,-fma", on top of the processor's */
+  const char *dump_directory; /* for the IR of each phase; NULL: none */
+  burst_cache *cache;         /* NULL: none */
+} burst_compile_config;
+
+/* Compiles a function of a module in MLIR's text: burst.attention over global
+   tensors, or the program of a rank as `burst-to-ring` leaves it. `config` may
+   be NULL. Sizes that the text leaves open are arguments of the program, which
+   runs for all of them.
+
+   What the compiler refuses is BURST_INVALID_PROGRAM; the error has the line
+   and column of the op as its location ("text:3:8"), and in the message all
+   diagnostics, a line each. A schedule of static sizes has been proved when
+   this returns; for others see burst_program_prove. The processor must be one
+   that this machine can stand in for. */
+burst_error *burst_compile_text(const char *text, size_t length,
+                                const burst_compile_config *config,
+                                burst_program **program);
+
+/* The same, written as a shared object for burst_program_load and `burst-run`:
+   it needs libm and libc. Any processor of this architecture will do. A linker
+   (ld.lld, ld or cc) must be on the PATH. `path` is replaced at once when all
+   is written. A cache is refused. */
+burst_error *burst_compile_to_file(const char *text, size_t length,
+                                   const burst_compile_config *config,
+                                   const char *path);
+
+/* In which order positions are dealt to ranks, see #burst.sequence. */
+enum { BURST_CONTIGUOUS = 0, BURST_ZIGZAG = 1, BURST_STRIPED = 2 };
+
+/* Which pairs of query i and key j are kept, where d = i + Sk - Sq - j is their
+   distance. A sum of masks keeps what all of them keep; 0 is all. */
+enum {
+  BURST_MASK_CAUSAL = 1,   /* d >= 0 */
+  BURST_MASK_WINDOW = 2,   /* -window_right <= d <= window_left */
+  BURST_MASK_PREFIX = 4,   /* j < prefix_length or d >= 0 */
+  BURST_MASK_DOCUMENTS = 8 /* query_ids[i] = key_ids[j]: two more arguments */
+};
+
+/* What becomes of a score s. Of a sum the first goes first. */
+enum {
+  BURST_SCORE_SOFTCAP = 1, /* softcap * tanh(s / softcap) */
+  BURST_SCORE_ALIBI = 2    /* s - slopes[h] * |d|: one more argument */
+};
+
+/* An attention over q (batch, query_length, query_heads, head_dim),
+   k (batch, key_length, key_heads, head_dim) and
+   v (batch, key_length, key_heads, value_dim), with the results
+   o (batch, query_length, query_heads, value_dim) and
+   lse (batch, query_heads, query_length), which is f64 for f64, else f32.
+   Its arguments have these names, in this order: q, k, v; query_ids and
+   key_ids (i32, one per position); slopes (of the type of lse, one per query
+   head); lengths that are known at run time. A field that the chosen mask,
+   score or order has no use for must be 0. */
+typedef struct burst_attention {
+  size_t size;
+  /* Required. A batch or length of -1 is known at run time. */
+  int64_t num_ranks;
+  int64_t type; /* BURST_F64, BURST_F32, BURST_BF16 or BURST_F16 */
+  int64_t batch;
+  int64_t query_length;
+  int64_t key_length;
+  int64_t query_heads; /* a multiple of key_heads */
+  int64_t key_heads;
+  int64_t head_dim;
+  /* May be left out. */
+  int64_t value_dim;   /* 0: head_dim */
+  int64_t order;       /* BURST_CONTIGUOUS, ... */
+  int64_t block;       /* of BURST_STRIPED; 0: 1 */
+  int64_t mask;        /* a sum of BURST_MASK_... */
+  int64_t window_left; /* -1: no bound on this side */
+  int64_t window_right;
+  int64_t prefix_length;
+  int64_t score; /* a sum of BURST_SCORE_... */
+  double softcap;
+  double scale; /* of products of queries and keys; 0: 1 / sqrt(head_dim) */
+} burst_attention;
+
+/* Compiles the text of burst_attention_text. An error of the description names
+   the field. */
+burst_error *burst_compile_attention(const burst_attention *attention,
+                                     const burst_compile_config *config,
+                                     burst_program **program);
+/* The module that a description stands for. */
+burst_error *burst_attention_text(const burst_attention *attention,
+                                  char **text);
+/* NULL is ignored. */
+void burst_text_destroy(char *text);
+
+/* Proves the schedule of a compiled program for the sizes, tables and scalars
+   of one run: every pair of positions that the mask keeps is computed once,
+   every message is received, no rank waits for ever. Nothing is computed; what
+   was proved is remembered. Call it (on one rank) before a program runs with
+   sizes or tables that its text left open; without it a schedule that is wrong
+   ends as the error of a run, or not at all. `globals` has the `count`
+   arguments of the program as global tensors. Of sharded ones only the sizes
+   are read, and of extents nothing. A program from a file has nothing left to
+   prove with. */
+burst_error *burst_program_prove(burst_program *program,
+                                 const burst_tensor *globals, int64_t count);
 
 #ifdef __cplusplus
 }

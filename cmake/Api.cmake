@@ -1,0 +1,26 @@
+# What the public libraries export.
+
+# burst_export_api(target header [UNTIL text])
+# The target exports the functions that a C header declares (before the line with
+# the text UNTIL) and nothing else. It is an error to link if one is not there.
+function(burst_export_api target header)
+  cmake_parse_arguments(PARSE_ARGV 2 ARG "" "UNTIL" "")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
+  file(READ ${header} text)
+  if(ARG_UNTIL)
+    string(FIND "${text}" "${ARG_UNTIL}" end)
+    string(SUBSTRING "${text}" 0 ${end} text)
+  endif()
+  # A declaration begins its line; a function's name ends at the parenthesis.
+  string(REGEX MATCHALL "\n[a-z][a-z0-9_ *]*[ *]burst_[a-z_]+\\(" declarations "${text}")
+  list(TRANSFORM declarations REPLACE "^.*(burst_[a-z_]+)\\($" "\\1")
+  string(REPLACE ";" ";\n    " exported "${declarations}")
+  set(script ${CMAKE_CURRENT_BINARY_DIR}/${target}.map)
+  file(CONFIGURE OUTPUT ${script} CONTENT "{\n  global:\n    ${exported};\n  local: *;\n};\n")
+  list(TRANSFORM declarations PREPEND "-Wl,--undefined=")
+  target_link_options(${target} PRIVATE -Wl,--version-script=${script} -Wl,--no-undefined-version
+    -Wl,-Bsymbolic $<$<NOT:$<BOOL:${BURST_SANITIZE}>>:-Wl,-z,defs> ${declarations})
+  set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${script}
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+endfunction()

@@ -1,0 +1,234 @@
+//===- Attention.cpp - descriptions as modules ----------------------------===//
+#include "jit/Attention.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace burst;
+using llvm::formatv;
+
+namespace {
+
+constexpr int64_t maxLength = int64_t{1} << 40;
+
+/// Checks fields; the first that is wrong makes the error.
+class Checker {
+public:
+  explicit Checker(std::string &error) : error(error) {}
+
+  void refuse(const char *field, const std::string &found,
+              const std::string &wanted) {
+    if (error.empty())
+      error = formatv("{0} {1}, wanted {2}", field, found, wanted);
+  }
+  void range(const char *field, int64_t value, int64_t low, int64_t high) {
+    if (value < low || value > high)
+      refuse(field, std::to_string(value),
+             formatv("a number from {0} to {1}", low, high));
+  }
+  /// -1, or from 1.
+  void size(const char *field, int64_t value) {
+    if (value != -1 && (value < 1 || value >= maxLength))
+      refuse(field, std::to_string(value),
+             "-1 (known at run time), or a number from 1 below 2^40");
+  }
+  /// A field of something that was not chosen.
+  void unused(const char *field, double value, bool isUsed, const char *by) {
+    if (!isUsed && value != 0)
+      refuse(field, formatv("{0}", value), formatv("0 without {0}", by));
+  }
+
+private:
+  std::string &error;
+};
+
+bool has(int64_t sum, int64_t part) { return (sum & part) != 0; }
+
+void check(const burst_attention &a, std::string &error) {
+  Checker c(error);
+  c.range("num_ranks", a.num_ranks, 1, std::numeric_limits<int32_t>::max());
+  if (a.type != BURST_F64 && a.type != BURST_F32 && a.type != BURST_BF16 &&
+      a.type != BURST_F16)
+    c.refuse("type", std::to_string(a.type),
+             "BURST_F64, BURST_F32, BURST_BF16 or BURST_F16");
+  c.size("batch", a.batch);
+  c.size("query_length", a.query_length);
+  c.size("key_length", a.key_length);
+  c.range("key_heads", a.key_heads, 1, maxLength);
+  c.range("query_heads", a.query_heads, 1, maxLength);
+  if (a.key_heads > 0 && a.query_heads % a.key_heads != 0)
+    c.refuse("query_heads", std::to_string(a.query_heads),
+             formatv("a multiple of key_heads, which is {0}", a.key_heads));
+  c.range("head_dim", a.head_dim, 1, 256);
+  c.range("value_dim", a.value_dim, 0, 256);
+  c.range("order", a.order, BURST_CONTIGUOUS, BURST_STRIPED);
+  c.range("block", a.block, 0, maxLength);
+  c.unused("block", static_cast<double>(a.block), a.order == BURST_STRIPED,
+           "BURST_STRIPED");
+  c.range("mask", a.mask, 0, 15);
+  bool window = has(a.mask, BURST_MASK_WINDOW);
+  c.range("window_left", a.window_left, -1, maxLength);
+  c.range("window_right", a.window_right, -1, maxLength);
+  c.unused("window_left", static_cast<double>(a.window_left), window,
+           "BURST_MASK_WINDOW");
+  c.unused("window_right", static_cast<double>(a.window_right), window,
+           "BURST_MASK_WINDOW");
+  c.range("prefix_length", a.prefix_length, 0, maxLength);
+  c.unused("prefix_length", static_cast<double>(a.prefix_length),
+           has(a.mask, BURST_MASK_PREFIX), "BURST_MASK_PREFIX");
+  c.range("score", a.score, 0, 3);
+  bool softcap = has(a.score, BURST_SCORE_SOFTCAP);
+  c.unused("softcap", a.softcap, softcap, "BURST_SCORE_SOFTCAP");
+  if (softcap && !(a.softcap >= 0x1p-126 && a.softcap <= 0x1p127))
+    c.refuse("softcap", formatv("{0}", a.softcap),
+             "a number from 2^-126 to 2^127");
+  if (!std::isfinite(a.scale))
+    c.refuse("scale", formatv("{0}", a.scale), "a finite number");
+}
+
+/// Writes the module; the description was checked.
+class Writer {
+public:
+  explicit Writer(const burst_attention &a)
+      : a(a), element(elementName()),
+        state(a.type == BURST_F64 ? "f64" : "f32") {}
+
+  std::string write();
+
+private:
+  const char *elementName() const {
+    switch (a.type) {
+    case BURST_F64:
+      return "f64";
+    case BURST_F32:
+      return "f32";
+    case BURST_BF16:
+      return "bf16";
+    default:
+      return "f16";
+    }
+  }
+  static std::string size(int64_t value) {
+    return value < 0 ? "?" : std::to_string(value);
+  }
+  /// Exactly the number, as MLIR reads it.
+  static std::string number(double value) {
+    char text[40];
+    snprintf(text, sizeof(text), "%.17e", value);
+    return text;
+  }
+  std::string tensor(int64_t length, int64_t heads, int64_t dim) const {
+    return formatv("tensor<{0}x{1}x{2}x{3}x{4}>", size(a.batch), size(length),
+                   heads, dim, element);
+  }
+  void writeMask(llvm::raw_ostream &out) const;
+  void writeScore(llvm::raw_ostream &out) const;
+  void writeOrder(llvm::raw_ostream &out) const;
+
+  const burst_attention &a;
+  const char *element, *state;
+};
+
+void Writer::writeMask(llvm::raw_ostream &out) const {
+  llvm::ListSeparator comma;
+  if (a.mask == 0)
+    return;
+  out << "      mask [";
+  if (has(a.mask, BURST_MASK_CAUSAL))
+    out << comma << "causal";
+  // A window without bounds keeps everything.
+  if (has(a.mask, BURST_MASK_WINDOW) && a.window_left < 0 && a.window_right < 0)
+    out << comma << "full";
+  else if (has(a.mask, BURST_MASK_WINDOW)) {
+    llvm::ListSeparator inner;
+    out << comma << "window<";
+    if (a.window_left >= 0)
+      out << inner << "left = " << a.window_left;
+    if (a.window_right >= 0)
+      out << inner << "right = " << a.window_right;
+    out << ">";
+  }
+  if (has(a.mask, BURST_MASK_PREFIX))
+    out << comma << "prefix<" << a.prefix_length << ">";
+  if (has(a.mask, BURST_MASK_DOCUMENTS))
+    out << comma << "documents";
+  out << "]";
+  if (has(a.mask, BURST_MASK_DOCUMENTS))
+    out << formatv("(%query_ids, %key_ids : tensor<{0}xi32>, tensor<{1}xi32>)",
+                   size(a.query_length), size(a.key_length));
+  out << "\n";
+}
+
+void Writer::writeScore(llvm::raw_ostream &out) const {
+  llvm::ListSeparator comma;
+  if (a.score == 0)
+    return;
+  out << "      score [";
+  if (has(a.score, BURST_SCORE_SOFTCAP))
+    out << comma << "softcap<" << number(a.softcap) << ">";
+  if (has(a.score, BURST_SCORE_ALIBI))
+    out << comma << "alibi";
+  out << "]";
+  if (has(a.score, BURST_SCORE_ALIBI))
+    out << formatv("(%slopes : tensor<{0}x{1}>)", a.query_heads, state);
+  out << "\n";
+}
+
+void Writer::writeOrder(llvm::raw_ostream &out) const {
+  const char *names[] = {"contiguous", "zigzag", "striped"};
+  out << "      sequence <@ranks, " << names[a.order];
+  if (a.block > 0)
+    out << " " << a.block;
+  out << ">\n";
+}
+
+std::string Writer::write() {
+  int64_t valueDim = a.value_dim ? a.value_dim : a.head_dim;
+  std::string q = tensor(a.query_length, a.query_heads, a.head_dim),
+              k = tensor(a.key_length, a.key_heads, a.head_dim),
+              v = tensor(a.key_length, a.key_heads, valueDim),
+              o = tensor(a.query_length, a.query_heads, valueDim);
+  std::string lse = formatv("tensor<{0}x{1}x{2}x{3}>", size(a.batch),
+                            a.query_heads, size(a.query_length), state);
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  auto argument = [&](const char *name, const std::string &type) {
+    return formatv("%{0}: {1} {{burst.name = \"{0}\"}", name, type).str();
+  };
+  out << "shard.grid @ranks(shape = " << a.num_ranks << ")\n\n"
+      << "func.func @attention(" << argument("q", q) << ",\n    "
+      << argument("k", k) << ",\n    " << argument("v", v);
+  if (has(a.mask, BURST_MASK_DOCUMENTS))
+    out << ",\n    "
+        << argument("query_ids",
+                    formatv("tensor<{0}xi32>", size(a.query_length)))
+        << ",\n    "
+        << argument("key_ids", formatv("tensor<{0}xi32>", size(a.key_length)));
+  if (has(a.score, BURST_SCORE_ALIBI))
+    out << ",\n    "
+        << argument("slopes", formatv("tensor<{0}x{1}>", a.query_heads, state));
+  out << formatv(")\n    -> ({0} {{burst.name = \"o\"},\n"
+                 "        {1} {{burst.name = \"lse\"}) {{\n"
+                 "  %o, %lse = burst.attention %q, %k, %v\n",
+                 o, lse);
+  writeMask(out);
+  writeScore(out);
+  if (a.scale != 0)
+    out << "      scale " << number(a.scale) << "\n";
+  writeOrder(out);
+  out << formatv("      : ({0}, {1}, {2})\n      -> ({3}, {4})\n"
+                 "  return %o, %lse : {3}, {4}\n}\n",
+                 q, k, v, o, lse);
+  return text;
+}
+
+} // namespace
+
+std::string jit::attentionText(const burst_attention &attention,
+                               std::string &error) {
+  check(attention, error);
+  return error.empty() ? Writer(attention).write() : "";
+}

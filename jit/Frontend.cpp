@@ -1,0 +1,99 @@
+//===- Frontend.cpp - from modules to objects -----------------------------===//
+#include "jit/Frontend.h"
+
+#include "codegen/cpu/Passes.h"
+#include "passes/Machine/Binding.h"
+#include "passes/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+using namespace burst;
+
+void jit::registerDialects(DialectRegistry &registry) {
+  registry
+      .insert<BurstDialect, ring::RingDialect, tile::TileDialect,
+              arith::ArithDialect, func::FuncDialect, math::MathDialect,
+              LLVM::LLVMDialect, memref::MemRefDialect, vector::VectorDialect,
+              scf::SCFDialect, shard::ShardDialect, tensor::TensorDialect>();
+  cpu::registerInterfaces(registry);
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+static bool canRun(func::FuncOp function) {
+  bool hasAttention = function->hasAttr(ring::gridAttr);
+  function.walk([&](AttentionOp) { hasAttention = true; });
+  return hasAttention;
+}
+
+func::FuncOp jit::findEntry(ModuleOp module, StringRef entry,
+                            std::string &error) {
+  std::string names;
+  SmallVector<func::FuncOp> found;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (!canRun(function))
+      continue;
+    if (function.getName() == entry)
+      return function;
+    names += (names.empty() ? "" : ", ") + function.getName().str();
+    found.push_back(function);
+  }
+  if (found.empty())
+    error = "no function with burst.attention, nor the program of a rank";
+  else if (!entry.empty())
+    error = ("found no function '" + entry + "' that can be run, there are: ")
+                .str() +
+            names;
+  else if (found.size() == 1)
+    return found.front();
+  else
+    error = "several functions can be run, name one as the entry: " + names;
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------===//
+
+/// Errors of functions that nobody asked for are of no concern.
+static void dropOthers(ModuleOp module, func::FuncOp entry) {
+  for (auto function :
+       llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (function != entry && canRun(function) &&
+        SymbolTable::symbolKnownUseEmpty(function, module))
+      function.erase();
+}
+
+/// To the program of a rank, proved where it is static. One that is lowered
+/// already stays as it is: whoever left an optimisation out wants it so.
+static LogicalResult lower(ModuleOp module, bool isLowered) {
+  PassManager pm(module.getContext());
+  if (isLowered)
+    pm.addPass(createVerifyRingPass({/*allowEmpty=*/true}));
+  else
+    buildRingPipeline(pm, {});
+  return pm.run(module);
+}
+
+FailureOr<jit::Compiled> jit::compile(func::FuncOp entry,
+                                      const cpu::Target &target,
+                                      const cpu::Dump &dump) {
+  auto module = cast<ModuleOp>(entry->getParentOp());
+  std::string name = entry.getName().str();
+  dropOthers(module, entry);
+  if (failed(lower(module, entry->hasAttr(ring::gridAttr))))
+    return failure();
+  Compiled compiled;
+  if (!isStatic(module.lookupSymbol<func::FuncOp>(name))) {
+    llvm::raw_string_ostream stream(compiled.unproved);
+    module.print(stream, OpPrintingFlags().enableDebugInfo());
+  }
+  auto object = cpu::compileToObject(module, name, target, dump);
+  if (failed(object))
+    return failure();
+  compiled.object = std::move(*object);
+  return compiled;
+}

@@ -1,0 +1,40 @@
+//===- Frontend.h - from modules to objects ---------------------*- C++ -*-===//
+#ifndef BURST_JIT_FRONTEND_H
+#define BURST_JIT_FRONTEND_H
+
+#include "codegen/cpu/Compile.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <memory>
+#include <string>
+
+namespace burst::jit {
+
+/// The dialects in which programs are written, and what compiling them takes.
+void registerDialects(mlir::DialectRegistry &registry);
+
+/// The function `entry` of a module, or the only one that can be run: one with
+/// attention over global tensors, or the program of a rank. Null, and a message
+/// that names those there are, where there is none.
+mlir::func::FuncOp findEntry(mlir::ModuleOp module, llvm::StringRef entry,
+                             std::string &error);
+
+/// A program as an object, see cpu::compileToObject.
+struct Compiled {
+  std::unique_ptr<llvm::MemoryBuffer> object;
+  /// The program of a rank, where its schedule depends on what is known at run
+  /// time; empty where it is proved.
+  std::string unproved;
+};
+
+/// Compiles a function that findEntry found, and proves its schedule if it is
+/// static. The module is used up. Errors are emitted.
+mlir::FailureOr<Compiled> compile(mlir::func::FuncOp entry,
+                                  const cpu::Target &target,
+                                  const cpu::Dump &dump);
+
+} // namespace burst::jit
+
+#endif // BURST_JIT_FRONTEND_H

@@ -1,0 +1,239 @@
+//===- Library.cpp - programs compiled into this process ------------------===//
+#include "jit/Library.h"
+
+#include "jit/Diagnostics.h"
+#include "jit/Loader.h"
+#include "jit/RuntimeErrors.h"
+#include "passes/Machine/Audit.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/xxhash.h"
+
+#include <map>
+#include <mutex>
+#include <set>
+
+using namespace mlir;
+using namespace burst;
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What stands behind a program that was compiled here.
+struct Installed {
+  std::unique_ptr<jit::Code> code;
+  burst_program *program = nullptr;
+  std::string unproved;
+  std::mutex mutex;
+  std::set<std::string> proved; ///< sizes and values, under the mutex
+};
+
+/// Programs that may be proved later, by their handles.
+struct Registry {
+  std::mutex mutex;
+  std::map<const burst_program *, Installed *> programs;
+};
+
+Registry &registry() {
+  // Never destroyed: a host may release programs when it exits.
+  static auto *instance = new Registry;
+  return *instance;
+}
+
+void uninstall(void *context) {
+  auto *installed = static_cast<Installed *>(context);
+  {
+    std::lock_guard lock(registry().mutex);
+    registry().programs.erase(installed->program);
+  }
+  delete installed;
+}
+
+} // namespace
+
+burst_error *jit::install(Compiled compiled, burst_program **program) {
+  auto code = load(std::move(compiled.object));
+  if (!code)
+    return makeError(BURST_INVALID_PROGRAM,
+                     "cannot load the code: " + toString(code.takeError()));
+  auto installed = std::make_unique<Installed>();
+  installed->code = std::move(*code);
+  installed->unproved = std::move(compiled.unproved);
+  if (burst_error *error =
+          burst_program_from_image(installed->code->image(), uninstall,
+                                   installed.get(), &installed->program))
+    return error;
+  *program = installed->program;
+  std::lock_guard lock(registry().mutex);
+  registry().programs[*program] = installed.get();
+  installed.release();
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Proofs
+//===----------------------------------------------------------------------===//
+
+/// Element at `bytes` as the machine holds it.
+static Scalar readScalar(const char *bytes, Type type) {
+  Scalar scalar;
+  int64_t size = elementBytes(type);
+  uint64_t bits = 0;
+  std::memcpy(&bits, bytes, size); // Little endian, as what is compiled for.
+  if (auto real = dyn_cast<FloatType>(type))
+    scalar.f = llvm::APFloat(real.getFloatSemantics(),
+                             llvm::APInt(real.getWidth(), bits))
+                   .convertToDouble();
+  else if (type.isInteger(1))
+    scalar.i = bits ? -1 : 0;
+  else
+    scalar.i = llvm::SignExtend64(bits, 8 * size);
+  return scalar;
+}
+
+/// The data of a table, row-major.
+static void readTable(const burst_tensor &from, Tensor &table) {
+  int64_t bytes = elementBytes(table.element);
+  bool isReal = isa<FloatType>(table.element);
+  SmallVector<int64_t> index(table.shape.size(), 0);
+  for (int64_t i = 0, count = table.size(); i < count; ++i) {
+    int64_t rest = i, offset = 0;
+    for (size_t d = table.shape.size(); d-- > 0; rest /= table.shape[d])
+      offset += rest % table.shape[d] * from.strides[d];
+    Scalar scalar = readScalar(
+        static_cast<const char *>(from.data) + offset * bytes, table.element);
+    if (isReal)
+      table.floats.push_back(scalar.f);
+    else
+      table.ints.push_back(scalar.i);
+  }
+}
+
+/// The global arguments of a program, with the data that its schedule depends
+/// on; what decides the schedule is appended to `key`.
+static burst_error *bindGlobals(func::FuncOp program,
+                                ArrayRef<burst_tensor> given,
+                                std::vector<Argument> &globals,
+                                std::string &key) {
+  llvm::raw_string_ostream out(key);
+  for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
+    const burst_tensor &tensor = given[index];
+    Argument &argument = globals.emplace_back();
+    if (program.getArgAttr(index, ring::extentAttr))
+      continue; // Follows from the tensors whose size it is.
+    auto fail = [&](const Twine &message) {
+      return jit::makeError(
+          BURST_INVALID_ARGUMENT,
+          ("argument " + Twine(index) + ": " + message).str());
+    };
+    auto ranked = dyn_cast<RankedTensorType>(type);
+    Type element = ranked ? ranked.getElementType() : type;
+    int64_t rank = ranked ? ranked.getRank() : 0;
+    if (tensor.rank != rank)
+      return fail("rank " + Twine(tensor.rank) + ", wanted " + Twine(rank));
+    if (burst_type_bytes(tensor.type) != elementBytes(element))
+      return fail("type " + Twine(tensor.type) + ", wanted one of " +
+                  Twine(elementBytes(element)) + " bytes");
+    bool steers = steersSchedule(program, index);
+    ArrayRef<int64_t> shape(tensor.sizes, rank);
+    std::string error;
+    if (ranked && !checkSize(shape, element, error))
+      return fail(error);
+    if (ranked)
+      argument.table = std::make_shared<Tensor>(shape, element);
+    for (int64_t size : shape)
+      out << size << ",";
+    if (!steers)
+      continue;
+    if (!tensor.data && (!ranked || argument.table->size() != 0))
+      return fail("no data, which the schedule depends on");
+    if (!ranked) {
+      argument.scalar =
+          readScalar(static_cast<const char *>(tensor.data), element);
+      out << argument.scalar.i << ";";
+      continue;
+    }
+    readTable(tensor, *argument.table);
+    ArrayRef<uint8_t> bytes(
+        reinterpret_cast<const uint8_t *>(argument.table->ints.data()),
+        argument.table->ints.size() * sizeof(int64_t));
+    if (!argument.table->floats.empty())
+      bytes = ArrayRef(
+          reinterpret_cast<const uint8_t *>(argument.table->floats.data()),
+          argument.table->floats.size() * sizeof(double));
+    llvm::XXH128_hash_t hash = llvm::xxh3_128bits(bytes);
+    out << hash.high64 << ":" << hash.low64 << ";";
+  }
+  return nullptr;
+}
+
+static burst_error *proveFor(Installed &installed,
+                             ArrayRef<burst_tensor> given) {
+  DialectRegistry dialects;
+  jit::registerDialects(dialects);
+  MLIRContext context(dialects, MLIRContext::Threading::DISABLED);
+  jit::Diagnostics diagnostics(&context);
+  auto fail = [&](burst_code code) {
+    return jit::makeError(code, diagnostics.getText(),
+                          diagnostics.getLocation());
+  };
+  auto module = parseSourceString<ModuleOp>(installed.unproved, &context);
+  auto program = module ? module->lookupSymbol<func::FuncOp>(
+                              burst_program_name(installed.program))
+                        : nullptr;
+  if (!program)
+    return fail(BURST_PROGRAM_FAULT);
+  std::vector<Argument> globals;
+  std::string key;
+  if (burst_error *error = bindGlobals(program, given, globals, key))
+    return error;
+  {
+    std::lock_guard lock(installed.mutex);
+    if (installed.proved.count(key))
+      return nullptr;
+  }
+  if (failed(checkGlobals(program, globals)))
+    return fail(BURST_INVALID_ARGUMENT);
+  auto simulation = Simulation::create(program);
+  if (!simulation)
+    return fail(BURST_PROGRAM_FAULT);
+  Proof proof;
+  // The optimisations of the pipeline were proved where sizes were static;
+  // what a program that came lowered leaves in is its author's business.
+  if (auto counterexample =
+          prove(*simulation, globals, {/*allowEmpty=*/true}, proof)) {
+    report(program, *counterexample);
+    return fail(BURST_INVALID_PROGRAM);
+  }
+  std::lock_guard lock(installed.mutex);
+  installed.proved.insert(key);
+  return nullptr;
+}
+
+burst_error *jit::prove(burst_program *program,
+                        ArrayRef<burst_tensor> globals) {
+  Installed *installed = nullptr;
+  {
+    std::lock_guard lock(registry().mutex);
+    auto found = registry().programs.find(program);
+    if (found != registry().programs.end())
+      installed = found->second;
+  }
+  if (!installed)
+    return makeError(BURST_INVALID_ARGUMENT,
+                     std::string(burst_program_name(program)) +
+                         ": not compiled in this process, so that its "
+                         "schedule is not known here");
+  int64_t wanted = burst_program_num_arguments(program);
+  if (static_cast<int64_t>(globals.size()) != wanted)
+    return makeError(BURST_INVALID_ARGUMENT,
+                     std::string(burst_program_name(program)) + ": " +
+                         std::to_string(globals.size()) +
+                         " arguments, wanted " + std::to_string(wanted));
+  // Static: proved when it was compiled.
+  return installed->unproved.empty() ? nullptr : proveFor(*installed, globals);
+}

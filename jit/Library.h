@@ -1,0 +1,21 @@
+//===- Library.h - programs compiled into this process ----------*- C++ -*-===//
+#ifndef BURST_JIT_LIBRARY_H
+#define BURST_JIT_LIBRARY_H
+
+#include "jit/Frontend.h"
+
+#include "burst/burst.h"
+
+namespace burst::jit {
+
+/// Takes a program into this process. What is not proved yet can be proved
+/// later, see burst_program_prove.
+burst_error *install(Compiled compiled, burst_program **program);
+
+/// See burst_program_prove.
+burst_error *prove(burst_program *program,
+                   llvm::ArrayRef<burst_tensor> globals);
+
+} // namespace burst::jit
+
+#endif // BURST_JIT_LIBRARY_H

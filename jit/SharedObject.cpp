@@ -1,0 +1,163 @@
+//===- SharedObject.cpp - objects on disk ---------------------------------===//
+#include "jit/SharedObject.h"
+
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <unistd.h>
+#include <utility>
+
+using namespace llvm;
+using namespace burst;
+
+static Error fail(StringRef path, const Twine &message) {
+  return createStringError(path + ": " + message);
+}
+
+static Error cannotWrite(StringRef path, std::error_code code) {
+  return fail(path, "cannot write: " + code.message());
+}
+
+namespace {
+/// A file beside the one that it shall replace; removed unless it does.
+/// (llvm::sys::fs::TempFile handles signals, which are the host's.)
+class Temporary {
+public:
+  static Expected<Temporary> create(StringRef path, unsigned mode) {
+    if (sys::fs::is_directory(path))
+      return fail(path, "found a directory, wanted a file to write");
+    SmallString<128> name;
+    int descriptor;
+    if (std::error_code code = sys::fs::createUniqueFile(
+            path + ".%%%%%%.tmp", descriptor, name, sys::fs::OF_None, mode))
+      return cannotWrite(path, code);
+    return Temporary(path, name, descriptor);
+  }
+  Temporary(Temporary &&other)
+      : path(std::move(other.path)), name(std::exchange(other.name, "")),
+        descriptor(other.descriptor) {}
+  ~Temporary() {
+    if (name.empty())
+      return;
+    close(descriptor);
+    sys::fs::remove(name);
+  }
+
+  const std::string &getName() const { return name; }
+
+  Error write(StringRef bytes) {
+    raw_fd_ostream stream(descriptor, /*shouldClose=*/false);
+    stream << bytes;
+    stream.flush();
+    std::error_code code = stream.error();
+    stream.clear_error();
+    return code ? cannotWrite(path, code) : Error::success();
+  }
+
+  Error keep() {
+    if (std::error_code code = sys::fs::rename(name, path))
+      return cannotWrite(path, code);
+    close(descriptor);
+    name.clear();
+    return Error::success();
+  }
+
+private:
+  Temporary(StringRef path, StringRef name, int descriptor)
+      : path(path), name(name), descriptor(descriptor) {}
+
+  std::string path, name;
+  int descriptor;
+};
+} // namespace
+
+Error jit::writeFile(StringRef bytes, StringRef path) {
+  auto file = Temporary::create(path, 0666);
+  if (!file)
+    return file.takeError();
+  if (Error error = file->write(bytes))
+    return error;
+  return file->keep();
+}
+
+//===----------------------------------------------------------------------===//
+// Linking
+//===----------------------------------------------------------------------===//
+
+/// The file that a function of this process comes from: what the program needs
+/// is there without any package for development.
+static std::string libraryOf(void *function) {
+  Dl_info info;
+  return dladdr(function, &info) && info.dli_fname ? info.dli_fname : "";
+}
+
+static Expected<std::string> findLinker(StringRef wanted) {
+  SmallVector<StringRef> names = {"ld.lld-22", "ld.lld", "ld", "cc"};
+  if (!wanted.empty())
+    names = {wanted};
+  for (StringRef name : names)
+    if (auto path = sys::findProgramByName(name))
+      return *path;
+  return createStringError("found no linker, wanted one on the PATH: " +
+                           join(names, ", "));
+}
+
+/// Runs the linker; what it says is part of the error.
+static Error runLinker(StringRef linker, StringRef object, StringRef output) {
+  SmallVector<StringRef> arguments = {linker, "-shared", "-o", output, object};
+  std::string math = libraryOf(reinterpret_cast<void *>(
+                  static_cast<double (*)(double)>(&std::log2))),
+              base = libraryOf(reinterpret_cast<void *>(&std::malloc));
+  // A driver of a compiler is told what a linker does by itself.
+  StringRef name = sys::path::filename(linker);
+  if (!name.contains("ld"))
+    arguments.append({"-nostdlib", "-Wl,--as-needed"});
+  else
+    arguments.push_back("--as-needed");
+  for (StringRef library : {StringRef(math), StringRef(base)})
+    if (library.contains(".so"))
+      arguments.push_back(library);
+
+  SmallString<128> log;
+  if (std::error_code code =
+          sys::fs::createTemporaryFile("burst-link", "txt", log))
+    return cannotWrite("a temporary file", code);
+  auto removeLog = scope_exit([&] { sys::fs::remove(log); });
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log),
+                                          StringRef(log)};
+  std::string problem;
+  int status = sys::ExecuteAndWait(linker, arguments, std::nullopt, redirects,
+                                   0, 0, &problem);
+  if (status == 0)
+    return Error::success();
+  auto said = MemoryBuffer::getFile(log);
+  return fail(linker, "failed with status " + Twine(status) +
+                          (problem.empty() ? "" : ": " + problem) +
+                          (said ? ": " + (*said)->getBuffer().trim().str()
+                                : std::string()));
+}
+
+Error jit::linkFile(StringRef object, StringRef linker, StringRef path) {
+  auto program = findLinker(linker);
+  if (!program)
+    return program.takeError();
+  auto input = Temporary::create(path, 0600);
+  if (!input)
+    return input.takeError();
+  auto output = Temporary::create(path, 0777);
+  if (!output)
+    return output.takeError();
+  if (Error error = input->write(object))
+    return error;
+  if (Error error = runLinker(*program, input->getName(), output->getName()))
+    return error;
+  return output->keep();
+}

@@ -1,0 +1,21 @@
+//===- SharedObject.h - objects on disk -------------------------*- C++ -*-===//
+#ifndef BURST_JIT_SHARED_OBJECT_H
+#define BURST_JIT_SHARED_OBJECT_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+namespace burst::jit {
+
+/// Writes `bytes` under a temporary name beside `path`, which it then replaces.
+llvm::Error writeFile(llvm::StringRef bytes, llvm::StringRef path);
+
+/// Links an object to a shared object at `path`, in the same manner. `linker`
+/// is the name or the path of a program; if it is empty, the first of ld.lld,
+/// ld and cc on the PATH is used.
+llvm::Error linkFile(llvm::StringRef object, llvm::StringRef linker,
+                     llvm::StringRef path);
+
+} // namespace burst::jit
+
+#endif // BURST_JIT_SHARED_OBJECT_H

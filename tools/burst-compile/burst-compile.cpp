@@ -1,0 +1,106 @@
+//===- burst-compile.cpp - writes programs that run without a compiler ----===//
+#include "jit/Frontend.h"
+#include "jit/Processor.h"
+#include "jit/SharedObject.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+
+namespace cl = llvm::cl;
+using namespace mlir;
+using namespace burst;
+
+enum class Emit : uint8_t { Shared, Object };
+
+static cl::OptionCategory category("burst-compile options");
+static cl::opt<std::string> input(cl::Positional, cl::Required,
+                                  cl::desc("FILE.mlir ('-' for stdin)"),
+                                  cl::cat(category));
+static cl::opt<std::string> output("o", cl::Required,
+                                   cl::desc("The file to write"),
+                                   cl::value_desc("file"), cl::cat(category));
+static cl::opt<std::string>
+    entry("entry", cl::desc("The function to compile, where there are several"),
+          cl::value_desc("name"), cl::cat(category));
+static cl::opt<std::string> target("target",
+                                   cl::desc("What to compile for (cpu)"),
+                                   cl::value_desc("name"), cl::init("cpu"),
+                                   cl::cat(category));
+static cl::opt<std::string> processor(
+    "target-cpu",
+    cl::desc("Processor, by LLVM's name; left out: that of this machine"),
+    cl::value_desc("name"), cl::cat(category));
+static cl::opt<std::string>
+    features("features", cl::desc("Features on top of the processor's"),
+             cl::value_desc("+a,-b"), cl::cat(category));
+static cl::opt<Emit> emit(
+    "emit", cl::desc("What to write"), cl::init(Emit::Shared),
+    cl::values(clEnumValN(Emit::Shared, "shared",
+                          "a shared object for burst-run and the runtime"),
+               clEnumValN(Emit::Object, "object",
+                          "a relocatable object, to be linked with others")),
+    cl::cat(category));
+static cl::opt<std::string>
+    linker("linker", cl::desc("The linker (ld.lld, ld or cc on the PATH)"),
+           cl::value_desc("program"), cl::cat(category));
+static cl::opt<std::string>
+    dump("dump-dir",
+         cl::desc("Where to write the IR of each phase and the object"),
+         cl::value_desc("directory"), cl::cat(category));
+
+static bool fail(const llvm::Twine &message) {
+  llvm::errs() << "burst-compile: " << message << "\n";
+  return false;
+}
+
+static bool checkOptions() {
+  for (const auto *option :
+       {&output, &entry, &processor, &features, &linker, &dump})
+    if (option->getNumOccurrences() != 0 && option->empty())
+      return fail("-" + llvm::Twine(option == &output ? "" : "-") +
+                  option->ArgStr + " takes a name, got nothing");
+  if (target != "cpu")
+    return fail("--target=" + target + ": not supported, there is: cpu");
+  if (emit == Emit::Object && !linker.empty())
+    return fail("--linker is of no use with --emit=object");
+  return true;
+}
+
+static bool write(llvm::StringRef object) {
+  llvm::Error error = emit == Emit::Object
+                          ? jit::writeFile(object, output)
+                          : jit::linkFile(object, linker, output);
+  return !error || fail(toString(std::move(error)));
+}
+
+static bool compile() {
+  std::string error;
+  FailureOr<cpu::Target> machine = jit::findTarget(processor, features, error);
+  if (failed(machine))
+    return fail(error);
+  DialectRegistry registry;
+  jit::registerDialects(registry);
+  MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler diagnostics(sources, &context);
+  auto module = parseSourceFile<ModuleOp>(input, sources, &context);
+  if (!module)
+    return false;
+  func::FuncOp function = jit::findEntry(*module, entry, error);
+  if (!function)
+    return fail(input + ": " + error);
+  auto compiled = jit::compile(function, *machine, cpu::Dump{dump});
+  return succeeded(compiled) && write(compiled->object->getBuffer());
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "Compiles a sharded attention to a file that runs without a compiler\n");
+  return checkOptions() && compile() ? 0 : 1;
+}
