@@ -19,7 +19,10 @@ function(burst_export_api target header)
   file(CONFIGURE OUTPUT ${script} CONTENT "{\n  global:\n    ${exported};\n  local: *;\n};\n")
   list(TRANSFORM declarations PREPEND "-Wl,--undefined=")
   target_link_options(${target} PRIVATE -Wl,--version-script=${script} -Wl,--no-undefined-version
-    -Wl,-Bsymbolic $<$<NOT:$<BOOL:${BURST_SANITIZE}>>:-Wl,-z,defs> ${declarations})
+    -Wl,-Bsymbolic ${declarations})
+  if(NOT BURST_SANITIZE) # whose functions are in the program, not in a library
+    target_link_options(${target} PRIVATE -Wl,-z,defs)
+  endif()
   set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${script}
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
