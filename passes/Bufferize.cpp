@@ -5,6 +5,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace burst {
 #define GEN_PASS_DEF_BUFFERIZEPASS
@@ -61,8 +62,8 @@ private:
   LogicalResult convertClone(Operation &op);
 
   LogicalResult checkState(Operation *op, ValueRange state);
-  void addResults();
-  Value loadScalar(Value buffer, ValueRange indices);
+  void separateStates();
+  void nameExtent(unsigned result, Value tensor);
   Value allocate(MemRefType type, ValueRange sizes, StringRef memory);
   Value capacity(ring::StartOp op);
   Value allocateSlices(ring::StartOp op, Value tensor, int64_t dim,
@@ -89,6 +90,8 @@ private:
   SymbolTableCollection tables;
   /// The buffers of the program's results.
   SmallVector<Value> results;
+  /// The query of the state whose o, or the attention which, is in a buffer.
+  llvm::DenseMap<Value, BlockArgument> queries;
   scf::ForOp loop; ///< innermost, that of the old program
   Value turn;      ///< its number of the turn, in the new program
 };
@@ -241,6 +244,25 @@ LogicalResult Bufferizer::checkState(Operation *op, ValueRange state) {
   return success();
 }
 
+/// Fresh states are alike, and cse takes several for one: each state gets its
+/// own again.
+void Bufferizer::separateStates() {
+  SmallVector<ring::InitOp> inits;
+  program.walk([&](ring::InitOp op) { inits.push_back(op); });
+  for (ring::InitOp op : inits) {
+    llvm::SmallSetVector<Operation *, 2> users(op->user_begin(),
+                                               op->user_end());
+    for (Operation *user : llvm::drop_begin(users)) {
+      OpBuilder at(op);
+      Operation *own = at.clone(*op);
+      for (auto [shared, result] :
+           llvm::zip_equal(op->getResults(), own->getResults()))
+        shared.replaceUsesWithIf(
+            result, [&](OpOperand &use) { return use.getOwner() == user; });
+    }
+  }
+}
+
 LogicalResult Bufferizer::convert(ring::InitOp op) {
   Value query = map(op.getQuery());
   SmallVector<Value> state;
@@ -262,6 +284,7 @@ LogicalResult Bufferizer::convert(ring::InitOp op) {
     mapping.map(tensor, buffer);
   }
   ring::InitOp::create(builder, loc, TypeRange(), query, state);
+  queries[state[0]] = dyn_cast<BlockArgument>(op.getQuery());
   return success();
 }
 
@@ -302,9 +325,12 @@ LogicalResult Bufferizer::convert(ring::FinalizeOp op) {
   SmallVector<Value> into;
   for (Value tensor : {op.getOut(), op.getLse()}) {
     Value buffer = resultBuffer(tensor);
-    if (!buffer || llvm::is_contained(into, buffer)) {
-      auto type = cast<RankedTensorType>(tensor.getType());
-      Value shape = map(tensor == op.getOut() ? op.getO() : op.getM());
+    auto type = cast<RankedTensorType>(tensor.getType());
+    Value shape = map(tensor == op.getOut() ? op.getO() : op.getM());
+    if (!buffer && type.getElementType() ==
+                       cast<MemRefType>(shape.getType()).getElementType()) {
+      buffer = shape; // the state's own memory
+    } else if (!buffer) {
       SmallVector<Value> sizes;
       for (int64_t d = 0; d < type.getRank(); ++d)
         if (type.isDynamicDim(d))
@@ -317,6 +343,8 @@ LogicalResult Bufferizer::convert(ring::FinalizeOp op) {
   }
   ring::FinalizeOp::create(builder, loc, TypeRange(), map(op.getO()),
                            map(op.getM()), map(op.getL()), into);
+  for (Value buffer : into)
+    queries[buffer] = queries.lookup(map(op.getO()));
   return success();
 }
 
@@ -372,6 +400,11 @@ static std::optional<int64_t> tripCount(scf::ForOp loop) {
 
 /// A loop carries scalars and received slices; a state stays in its buffer.
 LogicalResult Bufferizer::convert(scf::ForOp op) {
+  if (tripCount(op) == 0) {
+    for (auto [result, init] : llvm::zip_equal(op.getResults(), op.getInits()))
+      mapping.map(result, map(init));
+    return success();
+  }
   SmallVector<ring::StartOp> starts(op.getBody()->getOps<ring::StartOp>());
   if (loop && !starts.empty())
     return starts.front().emitOpError(
@@ -383,7 +416,7 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
     if (!op.isDefinedOutsideOfLoop(start.getExtent()))
       return start.emitOpError("needs an extent that its loop does not change");
     Slots &entry = slots[start];
-    entry.count = std::max<int64_t>(turns, 1);
+    entry.count = turns;
     Value most = capacity(start);
     for (auto [index, tensor] : llvm::enumerate(start.getTensors())) {
       // The kind is that of the slice which the loop starts with.
@@ -414,6 +447,8 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
           map(init)));
     else if (!isTensor(init))
       inits.push_back(map(init));
+    else if (failed(checkState(op, init)))
+      return failure();
   }
   auto created =
       scf::ForOp::create(builder, loc, map(op.getLowerBound()),
@@ -522,10 +557,36 @@ LogicalResult Bufferizer::convert(arith::ConstantOp op) {
   return success();
 }
 
+/// A result is dealt as its queries are: what carries their size carries its.
+void Bufferizer::nameExtent(unsigned result, Value tensor) {
+  auto created = cast<func::FuncOp>(builder.getBlock()->getParentOp());
+  BlockArgument query = queries.lookup(map(tensor));
+  auto shard =
+      program.getResultAttrOfType<ring::ShardAttr>(result, ring::shardAttr);
+  if (!query || !shard || !ShapedType::isDynamic(shard.getExtent()))
+    return;
+  for (unsigned i = 0; i < program.getNumArguments(); ++i) {
+    auto extent =
+        created.getArgAttrOfType<DenseI64ArrayAttr>(i, ring::extentAttr);
+    for (int64_t p = 0; extent && p < extent.size(); p += 2) {
+      if (extent[p] != query.getArgNumber() || extent[p + 1] != 1)
+        continue;
+      SmallVector<int64_t> pairs(extent.asArrayRef());
+      pairs.push_back(program.getNumArguments() + result);
+      pairs.push_back(shard.getDim());
+      created.setArgAttr(i, ring::extentAttr,
+                         builder.getDenseI64ArrayAttr(pairs));
+      return;
+    }
+  }
+}
+
 LogicalResult Bufferizer::convert(func::ReturnOp op) {
-  for (auto [tensor, result] : llvm::zip_equal(op.getOperands(), results))
-    if (map(tensor) != result)
-      memref::CopyOp::create(builder, loc, map(tensor), result);
+  for (auto [index, tensor] : llvm::enumerate(op.getOperands())) {
+    nameExtent(index, tensor);
+    if (map(tensor) != results[index])
+      memref::CopyOp::create(builder, loc, map(tensor), results[index]);
+  }
   func::ReturnOp::create(builder, loc);
   return success();
 }
@@ -590,6 +651,7 @@ LogicalResult Bufferizer::convertBlock(Block &block) {
 LogicalResult Bufferizer::run() {
   if (!program.getBody().hasOneBlock())
     return program.emitOpError("must have one block to be put on buffers");
+  separateStates();
   Block &body = program.getBody().front();
   SmallVector<Type> types;
   SmallVector<DictionaryAttr> attributes;

@@ -90,24 +90,13 @@ FailureOr<Image> burst::cpu::describe(func::FuncOp program) {
     image.numArguments += !isResult;
     image.parameters.push_back(std::move(parameter));
   }
-  // Extents name the arguments whose size they carry.
+  // Extents name the arguments and results whose size they carry.
   for (unsigned i = 0; i < program.getNumArguments(); ++i) {
     auto pairs =
         program.getArgAttrOfType<DenseI64ArrayAttr>(i, ring::extentAttr);
     for (int64_t p = 0; pairs && p < pairs.size(); p += 2)
       image.parameters[pairs[p]].extentParameter = static_cast<int32_t>(i);
   }
-  // A result has the size of the queries that it is for.
-  llvm::DenseMap<Value, Value> queries;
-  program.walk(
-      [&](ring::InitOp op) { queries[op.getState().front()] = op.getQuery(); });
-  program.walk([&](ring::FinalizeOp op) {
-    auto query = dyn_cast_or_null<BlockArgument>(queries.lookup(op.getO()));
-    for (Value result : op.getInto())
-      if (auto argument = dyn_cast<BlockArgument>(result); argument && query)
-        image.parameters[argument.getArgNumber()].extentParameter =
-            image.parameters[query.getArgNumber()].extentParameter;
-  });
   return image;
 }
 

@@ -1,4 +1,4 @@
-//===- LowerScalars.cpp - positions and table ranges as arithmetic --------===//
+//===- LowerScalars.cpp - positions, table ranges and copies as loops -----===//
 #include "codegen/cpu/Passes.h"
 #include "dialect/Tile/Build.h"
 
@@ -107,17 +107,34 @@ static void lower(TableRangeOp op) {
   op.erase();
 }
 
+/// A loop nest: strided copies would be calls of MLIR's own runtime.
+static void lower(memref::CopyOp op) {
+  tile::LoopBuilder b(op.getLoc(), op);
+  auto type = cast<MemRefType>(op.getSource().getType());
+  SmallVector<Value> indices;
+  for (int64_t d = 0; d < type.getRank(); ++d) {
+    auto loop = b.loop(b.index(0), b.dim(op.getSource(), d), 1, ValueRange(),
+                       [](Value, ValueRange) { return SmallVector<Value>(); });
+    indices.push_back(loop.getInductionVar());
+    b.setInsertionPointToStart(loop.getBody());
+  }
+  b.store(b.load(op.getSource(), indices), op.getTarget(), indices);
+  op.erase();
+}
+
 namespace {
 struct LowerScalars : burst::cpu::impl::LowerScalarsPassBase<LowerScalars> {
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
-      if (isa<ring::SegmentOp, TableRangeOp>(op))
+      if (isa<ring::SegmentOp, TableRangeOp, memref::CopyOp>(op))
         ops.push_back(op);
     });
     for (Operation *op : ops) {
       auto range = dyn_cast<TableRangeOp>(op);
-      if (!range) {
+      if (auto copy = dyn_cast<memref::CopyOp>(op)) {
+        lower(copy);
+      } else if (!range) {
         lower(cast<ring::SegmentOp>(op));
       } else if (isa<MemRefType>(range.getTable().getType())) {
         lower(range);
