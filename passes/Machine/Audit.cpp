@@ -35,8 +35,7 @@ bool Bookkeeper::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
   Type element = cast<RankedTensorType>(op.getOut().getType()).getElementType();
   out = state.o;
   if (out->element != element)
-    out =
-        std::make_shared<Tensor>(state.o->shape, element, state.o->getGauge());
+    out = std::make_shared<Tensor>(state.o->shape, element);
   lse = state.m;
   return true;
 }
@@ -184,14 +183,13 @@ static std::string describe(const Sharding &sharding) {
 // States
 //===----------------------------------------------------------------------===//
 
-/// Puts a part in the place of a tensor, in memory as well.
+/// Puts a part in the place of a tensor.
 template <typename T>
 static void makePart(TensorRef &tensor, char name) {
   auto shape = tensor->shape;
   Type element = tensor->element;
-  GaugeRef gauge = tensor->getGauge();
   tensor.reset();
-  auto part = std::make_shared<T>(shape, element, gauge);
+  auto part = std::make_shared<T>(shape, element);
   part->name = name;
   tensor = std::move(part);
 }

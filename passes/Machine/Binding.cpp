@@ -197,13 +197,12 @@ static std::vector<int64_t> iota(int64_t count) {
 }
 
 static TensorRef makeShard(const Tensor &global, ring::ShardAttr shard,
-                           int64_t rank, const GaugeRef &gauge, int argument,
-                           ShardData data) {
+                           int64_t rank, int argument, ShardData data) {
   Deal deal = shard.getLayout().getDeal();
   int64_t extent = global.shape[shard.getDim()];
   auto shape = global.shape;
   shape[shard.getDim()] = deal.count(rank, extent);
-  auto result = std::make_shared<Tensor>(shape, global.element, gauge);
+  auto result = std::make_shared<Tensor>(shape, global.element);
   result->argument = argument;
   result->owner = rank;
   result->sharding = {deal, shard.getDim(), extent};
@@ -225,11 +224,8 @@ burst::shardGlobals(Simulation &simulation, ArrayRef<Argument> globals,
     for (auto [index, global] : llvm::enumerate(globals)) {
       Argument argument = global;
       // A captured table is held by every rank.
-      if (global.table && !shardOf(program, index))
-        simulation.gauge(rank)->add(global.table->bytes());
       if (ring::ShardAttr shard = shardOf(program, index))
-        argument.table = makeShard(*global.table, shard, rank,
-                                   simulation.gauge(rank), index, data);
+        argument.table = makeShard(*global.table, shard, rank, index, data);
       if (auto extent = program.getArgAttrOfType<DenseI64ArrayAttr>(
               index, ring::extentAttr))
         argument.scalar.i = globals[extent[0]].table->shape[extent[1]];

@@ -27,10 +27,9 @@ State burst::makeState(ring::InitOp op, const Tensor &query) {
   shape[3] = type.getDimSize(3);
   int64_t rows[] = {shape[0], shape[2], shape[1]};
   Type element = type.getElementType();
-  const GaugeRef &gauge = query.getGauge();
-  return {std::make_shared<Tensor>(shape, element, gauge),
-          std::make_shared<Tensor>(rows, element, gauge),
-          std::make_shared<Tensor>(rows, element, gauge)};
+  return {std::make_shared<Tensor>(shape, element),
+          std::make_shared<Tensor>(rows, element),
+          std::make_shared<Tensor>(rows, element)};
 }
 
 State Interpreter::init(ring::InitOp op, const Tensor &query) {
@@ -45,8 +44,7 @@ void burst::makeUnique(State &state) {
   for (TensorRef *part : {&state.o, &state.m, &state.l}) {
     if (part->use_count() == 1)
       continue;
-    auto copy = std::make_shared<Tensor>((*part)->shape, (*part)->element,
-                                         (*part)->getGauge());
+    auto copy = std::make_shared<Tensor>((*part)->shape, (*part)->element);
     copy->floats = (*part)->floats;
     *part = copy;
   }
@@ -321,8 +319,7 @@ bool Interpreter::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
   // The state's memory serves the result where the types agree.
   out = state.o;
   if (out->element != element) {
-    out =
-        std::make_shared<Tensor>(state.o->shape, element, state.o->getGauge());
+    out = std::make_shared<Tensor>(state.o->shape, element);
     out->floats = std::move(state.o->floats);
   }
   for (double &value : out->floats)

@@ -60,7 +60,7 @@ public:
   Counterexample failure;
   std::vector<Traffic> traffic;
   std::vector<std::vector<TensorRef>> results;
-  std::vector<GaugeRef> gauges, slices; ///< by rank
+  std::vector<GaugeRef> slices; ///< by rank
 
 private:
   struct Rank;
@@ -91,6 +91,11 @@ struct Simulation::Impl::Rank : Environment {
   void fault(Location loc, const Twine &message) override;
 
   Step fail(Operation *op, const Twine &message);
+  /// A buffer of such a size is allocated; none is freed before the end.
+  void hold(const Tensor &tensor) {
+    impl.traffic[index].peakBytes += tensor.bytes();
+  }
+  Step runInit(ring::InitOp op, const ExternalCall &call);
   Step runSegment(ring::SegmentOp op, const ExternalCall &call);
   Step runAttend(ring::AttendOp op, const ExternalCall &call);
   Step runMerge(ring::MergeOp op, const ExternalCall &call);
@@ -108,6 +113,8 @@ struct Simulation::Impl::Rank : Environment {
   Frame frame;
   int64_t hop = 0;
   bool isDone = false;
+  /// How often a transfer was started: it alternates between two slots.
+  std::map<Operation *, int64_t> turns;
   /// Started and not waited for.
   std::vector<std::shared_ptr<Transfer>> open;
   std::shared_ptr<Transfer> exchange; ///< under way
@@ -138,13 +145,7 @@ Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
             return isOnGrid(op, op.getGrid()) ? Step::Done : Step::Failed;
           })
           .Case<ring::SegmentOp>([&](auto op) { return runSegment(op, call); })
-          .Case<ring::InitOp>([&](ring::InitOp op) {
-            State state = impl.semantics->init(op, *call.peek<Tensor>(0));
-            call.give(0, state.o);
-            call.give(1, state.m);
-            call.give(2, state.l);
-            return Step::Done;
-          })
+          .Case<ring::InitOp>([&](auto op) { return runInit(op, call); })
           .Case<ring::AttendOp>([&](auto op) { return runAttend(op, call); })
           .Case<ring::MergeOp>([&](auto op) { return runMerge(op, call); })
           .Case<ring::FinalizeOp>(
@@ -303,6 +304,20 @@ Step Simulation::Impl::Rank::runAttend(ring::AttendOp op,
   return Step::Done;
 }
 
+Step Simulation::Impl::Rank::runInit(ring::InitOp op,
+                                     const ExternalCall &call) {
+  State state = impl.semantics->init(op, *call.peek<Tensor>(0));
+  // Several states that begin alike are several in memory.
+  llvm::SmallPtrSet<Operation *, 2> users(op->user_begin(), op->user_end());
+  for (size_t i = 0; i < std::max<size_t>(users.size(), 1); ++i)
+    for (const TensorRef &part : {state.o, state.m, state.l})
+      hold(*part);
+  call.give(0, state.o);
+  call.give(1, state.m);
+  call.give(2, state.l);
+  return Step::Done;
+}
+
 Step Simulation::Impl::Rank::runMerge(ring::MergeOp op,
                                       const ExternalCall &call) {
   State into{call.take<Tensor>(0), call.take<Tensor>(1), call.take<Tensor>(2)};
@@ -324,8 +339,11 @@ Step Simulation::Impl::Rank::runFinalize(ring::FinalizeOp op,
   State state{call.take<Tensor>(0), call.take<Tensor>(1), call.take<Tensor>(2)};
   TensorRef out, lse;
   std::string message;
+  Type element = state.o->element;
   if (!impl.semantics->finalize(op, state, out, lse, message))
     return fail(op, message);
+  if (out->element != element)
+    hold(*out);
   call.give(0, out);
   call.give(1, lse);
   return Step::Done;
@@ -334,6 +352,13 @@ Step Simulation::Impl::Rank::runFinalize(ring::FinalizeOp op,
 //===----------------------------------------------------------------------===//
 // Transfers
 //===----------------------------------------------------------------------===//
+
+static int64_t largestShard(const Deal &deal, int64_t extent) {
+  int64_t most = 0;
+  for (int64_t owner = 0; owner < deal.parts; ++owner)
+    most = std::max(most, deal.count(owner, extent));
+  return most;
+}
 
 /// The segments that are not empty.
 static uint64_t segmentMask(const Deal &deal, int64_t owner, int64_t extent) {
@@ -360,6 +385,7 @@ Step Simulation::Impl::Rank::runStart(ring::StartOp op,
     return call.index(llvm::find(op->getOperands(), value).getIndex());
   };
   auto transfer = std::make_shared<Transfer>();
+  bool isNewSlot = ++turns[op] <= 2;
   transfer->op = op;
   transfer->start = op;
   transfer->rank = index;
@@ -394,12 +420,13 @@ Step Simulation::Impl::Rank::runStart(ring::StartOp op,
                           Twine(transfer->owner) + ", which has " +
                           Twine(deal.count(transfer->owner, transfer->extent)));
     auto shape = tensor->shape;
+    if (isNewSlot) { // as large as the largest shard
+      shape[op.getDims()[i]] = largestShard(deal, transfer->extent);
+      hold(Tensor(shape, tensor->element));
+    }
     shape[op.getDims()[i]] =
         deal.count(transfer->receivedOwner, transfer->extent);
-    // Where nothing arrives, no memory is needed.
-    bool arrives = transfer->receiveMask != 0;
-    auto received = std::make_shared<Tensor>(
-        shape, tensor->element, arrives ? impl.gauges[index] : nullptr);
+    auto received = std::make_shared<Tensor>(shape, tensor->element);
     received->slice = slice;
     received->argument = tensor->argument;
     received->owner = transfer->receivedOwner;
@@ -484,8 +511,8 @@ bool Simulation::Impl::Rank::startExchange(ring::ExchangeOp op,
                   " positions anew, there are " +
                   Twine(shape[target.getDim()]));
   shape[target.getDim()] = to.count(index, target.getExtent());
-  auto output =
-      std::make_shared<Tensor>(shape, input->element, impl.gauges[index]);
+  auto output = std::make_shared<Tensor>(shape, input->element);
+  hold(*output);
   output->argument = input->argument;
   output->owner = index;
   output->sharding = {to, target.getDim(), target.getExtent()};
@@ -743,6 +770,8 @@ bool Simulation::Impl::run(std::vector<std::vector<Argument>> arguments) {
         frame.scalars[slot.number] = value.scalar;
       else
         frame.objects[slot.number] = value.table;
+      if (value.table)
+        ranks[r]->hold(*value.table);
     }
   }
   arguments.clear();
@@ -762,6 +791,13 @@ bool Simulation::Impl::run(std::vector<std::vector<Argument>> arguments) {
         continue;
       rank->isDone = true;
       ++done;
+      // A state becomes a result in place, but not two results.
+      auto end = function.getBody().front().getTerminator();
+      for (OpOperand &operand : end->getOpOperands())
+        if (!operand.get().hasOneUse())
+          rank->hold(*std::static_pointer_cast<Tensor>(
+              rank->frame.objects[program.results()[operand.getOperandNumber()]
+                                      .number]));
       for (Slot slot : program.results())
         results[rank->index].push_back(
             slot.isScalar ? nullptr
@@ -773,7 +809,6 @@ bool Simulation::Impl::run(std::vector<std::vector<Argument>> arguments) {
       return reportDeadlock();
   }
   for (int64_t r = 0; r < parts; ++r) {
-    traffic[r].peakBytes = gauges[r]->peak;
     traffic[r].peakSlices = slices[r]->peak;
   }
   return checkEnd();
@@ -785,10 +820,8 @@ void Simulation::Impl::reset() {
   failure = Counterexample();
   traffic.assign(parts, Traffic());
   results.assign(parts, {});
-  gauges.clear();
   slices.clear();
   for (int64_t r = 0; r < parts; ++r) {
-    gauges.push_back(std::make_shared<Gauge>());
     slices.push_back(std::make_shared<Gauge>());
     ranks.push_back(std::make_unique<Rank>(*this, r));
   }
@@ -867,7 +900,6 @@ std::unique_ptr<Simulation> Simulation::create(func::FuncOp program) {
 int64_t Simulation::numRanks() const { return impl->parts; }
 func::FuncOp Simulation::getFunction() const { return impl->function; }
 void Simulation::reset() { impl->reset(); }
-GaugeRef Simulation::gauge(int64_t rank) { return impl->gauges[rank]; }
 bool Simulation::run(Semantics &semantics,
                      std::vector<std::vector<Argument>> arguments) {
   impl->semantics = &semantics;

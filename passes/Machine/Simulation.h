@@ -88,6 +88,8 @@ struct Traffic {
   int64_t messages = 0;             ///< transfers that sent something
   int64_t hops = 0;                 ///< transfers started
   int64_t peakSlices = 0;           ///< received slices held at once
+  /// Bytes of the program on buffers, see ring-bufferize: arguments, results,
+  /// states, and the slots that its transfers receive into.
   int64_t peakBytes = 0;
 
   int64_t totalBytes() const;
@@ -135,8 +137,6 @@ public:
   const std::vector<Traffic> &getTraffic() const;
   /// The results of each rank.
   const std::vector<std::vector<TensorRef>> &getResults() const;
-  /// What a rank's tensors report to, for arguments.
-  GaugeRef gauge(int64_t rank);
   /// Forgets what the last run left, before arguments are made anew.
   void reset();
 

@@ -26,17 +26,6 @@ bool burst::checkSize(ArrayRef<int64_t> shape, Type element,
   return false;
 }
 
-Tensor::Tensor(ArrayRef<int64_t> shape, Type element, GaugeRef gauge)
-    : shape(shape), element(element), gauge(std::move(gauge)) {
-  if (this->gauge)
-    this->gauge->add(bytes());
-}
-
-Tensor::~Tensor() {
-  if (gauge)
-    gauge->add(-bytes());
-}
-
 int64_t Tensor::size() const {
   int64_t product = 1;
   for (int64_t extent : shape)

@@ -14,8 +14,7 @@
 
 namespace burst {
 
-/// What a rank holds, now and at most: bytes, to which its tensors report, or
-/// slices.
+/// What a rank holds, now and at most.
 struct Gauge {
   int64_t held = 0;
   int64_t peak = 0;
@@ -56,14 +55,12 @@ struct Tensor {
   /// Of a received tensor: lives as long as any tensor of the same transfer.
   std::shared_ptr<void> slice;
 
-  Tensor(llvm::ArrayRef<int64_t> shape, mlir::Type element,
-         GaugeRef gauge = nullptr);
-  virtual ~Tensor();
+  Tensor(llvm::ArrayRef<int64_t> shape, mlir::Type element)
+      : shape(shape), element(element) {}
+  virtual ~Tensor() = default;
   Tensor(const Tensor &) = delete;
   Tensor &operator=(const Tensor &) = delete;
 
-  /// What it reports to, if anything.
-  const GaugeRef &getGauge() const { return gauge; }
   int64_t size() const;
   /// Bytes in memory of the tensor's element type.
   int64_t bytes() const;
@@ -78,7 +75,6 @@ struct Tensor {
                                     llvm::ArrayRef<int64_t> to);
 
 private:
-  GaugeRef gauge;
   std::map<std::vector<int64_t>, std::pair<int64_t, int64_t>> ranges;
 };
 

@@ -418,6 +418,12 @@ int Runner::run() {
            " bytes, planned were " + Twine(proof.traffic[rank].totalBytes()));
       return 1;
     }
+  for (size_t rank = 0; rank < peaks.size(); ++rank)
+    if (peaks[rank] != proof.traffic[rank].peakBytes) {
+      fail("rank " + Twine(rank) + " held " + Twine(peaks[rank]) +
+           " bytes, planned were " + Twine(proof.traffic[rank].peakBytes));
+      return 1;
+    }
   return passed() ? 0 : 1;
 }
 
