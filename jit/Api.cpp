@@ -91,7 +91,7 @@ burst_error *compile(const Request &request, jit::Compiled &compiled) {
   if (!module)
     return fail();
   std::string error;
-  func::FuncOp entry = jit::findEntry(*module, request.entry, error);
+  func::FuncOp entry = jit::findEntry(*module, request.entry, "entry", error);
   if (!entry)
     return jit::makeError(BURST_INVALID_PROGRAM, error, request.name);
   auto found = jit::compile(entry, request.target, request.dump);

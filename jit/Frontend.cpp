@@ -29,7 +29,7 @@ static bool canRun(func::FuncOp function) {
   return hasAttention;
 }
 
-func::FuncOp jit::findEntry(ModuleOp module, StringRef entry,
+func::FuncOp jit::findEntry(ModuleOp module, StringRef entry, StringRef option,
                             std::string &error) {
   std::string names;
   SmallVector<func::FuncOp> found;
@@ -50,7 +50,9 @@ func::FuncOp jit::findEntry(ModuleOp module, StringRef entry,
   else if (found.size() == 1)
     return found.front();
   else
-    error = "several functions can be run, name one as the entry: " + names;
+    error =
+        ("several functions can be run, name one with " + option + ": ").str() +
+        names;
   return nullptr;
 }
 

@@ -17,9 +17,10 @@ void registerDialects(mlir::DialectRegistry &registry);
 
 /// The function `entry` of a module, or the only one that can be run: one with
 /// attention over global tensors, or the program of a rank. Null, and a message
-/// that names those there are, where there is none.
+/// that names those there are, where there is none; `option` is what users call
+/// the choice.
 mlir::func::FuncOp findEntry(mlir::ModuleOp module, llvm::StringRef entry,
-                             std::string &error);
+                             llvm::StringRef option, std::string &error);
 
 /// A program as an object, see cpu::compileToObject.
 struct Compiled {

@@ -89,7 +89,7 @@ static bool compile() {
   auto module = parseSourceFile<ModuleOp>(input, sources, &context);
   if (!module)
     return false;
-  func::FuncOp function = jit::findEntry(*module, entry, error);
+  func::FuncOp function = jit::findEntry(*module, entry, "--entry", error);
   if (!function)
     return fail(input + ": " + error);
   auto compiled = jit::compile(function, *machine, cpu::Dump{dump});

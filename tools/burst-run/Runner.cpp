@@ -1,11 +1,13 @@
 //===- Runner.cpp - what burst-run does -----------------------------------===//
 #include "tools/burst-run/Runner.h"
 
+#include "jit/Frontend.h"
 #include "passes/Machine/Audit.h"
 #include "passes/Machine/Interpreter.h"
+#include "passes/Passes.h"
 #include "passes/Plan.h"
-#include "tools/burst-opt/Registry.h"
 #include "tools/burst-run/Progress.h"
+#include "tools/burst-run/Replay.h"
 #include "tools/harness/Compiled.h"
 #include "tools/harness/Problem.h"
 #include "tools/harness/Tensors.h"
@@ -34,7 +36,7 @@ class Runner {
 public:
   explicit Runner(const RunOptions &options) : options(options) {
     DialectRegistry registry;
-    registerDialects(registry);
+    jit::registerDialects(registry);
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
     // The location says where; the op of a lowered program says little.
@@ -56,6 +58,7 @@ private:
   bool bind();
   bool proveSchedule();
   bool interpret();
+  bool dump();
   bool compile();
   bool execute();
   bool checkResults();
@@ -105,44 +108,16 @@ bool Runner::phase(StringRef name, function_ref<bool()> body) {
 // Phases
 //===----------------------------------------------------------------------===//
 
-/// Functions that can be run: with attention, or the program of a rank.
-static SmallVector<func::FuncOp> candidates(ModuleOp module) {
-  SmallVector<func::FuncOp> found;
-  for (auto function : module.getOps<func::FuncOp>()) {
-    bool hasAttention = function->hasAttr(ring::gridAttr);
-    function.walk([&](AttentionOp) { hasAttention = true; });
-    if (hasAttention)
-      found.push_back(function);
-  }
-  return found;
-}
-
 bool Runner::parse() {
   source =
       parseSourceFile<ModuleOp>(options.file, sources, ParserConfig(&context));
   if (!source)
     return false;
-  SmallVector<func::FuncOp> found = candidates(*source);
-  std::string names;
-  for (func::FuncOp candidate : found) {
-    names += (names.empty() ? "" : ", ") + candidate.getName().str();
-    if (candidate.getName() == options.entry)
-      function = candidate;
-  }
-  if (options.entry.empty() && found.size() == 1)
-    function = found.front();
-  if (function)
-    return checkFunction();
-  if (found.empty())
-    return fail(options.file + ": no function with burst.attention, nor the "
-                               "program of a rank");
-  if (options.entry.empty())
-    return fail(options.file +
-                ": several functions can be run, name one with "
-                "--entry: " +
-                names);
-  return fail(options.file + ": found no function '" + options.entry +
-              "' that can be run, there are: " + names);
+  std::string error;
+  function = jit::findEntry(*source, options.entry, "--entry", error);
+  if (!function)
+    return fail(options.file + ": " + error);
+  return checkFunction();
 }
 
 bool Runner::checkFunction() {
@@ -230,6 +205,15 @@ bool Runner::interpret() {
   for (unsigned index = 0; index < program.getNumResults(); ++index)
     results.push_back(gatherResult(*simulation, index));
   return true;
+}
+
+/// Before anything can go wrong with what is dumped.
+bool Runner::dump() {
+  if (options.dumpDirectory.empty())
+    return true;
+  std::string error = writeReplay(
+      options, sources.getMemoryBuffer(sources.getMainFileID())->getBuffer());
+  return error.empty() || fail(error);
 }
 
 bool Runner::compile() {
@@ -398,7 +382,7 @@ void Runner::printJson() {
 }
 
 int Runner::run() {
-  bool ok = phase("parse", [&] { return parse(); }) &&
+  bool ok = phase("parse", [&] { return parse(); }) && dump() &&
             phase("lower", [&] { return lower(); }) &&
             phase("bind", [&] { return bind(); }) &&
             phase("prove", [&] { return proveSchedule(); }) &&

@@ -10,6 +10,7 @@
 namespace burst {
 
 struct RunOptions {
+  std::string tool; ///< the path of this program
   std::string file, entry, in, out;
   uint64_t seed = 0;
   /// Rows to compare with the oracle, -1 for all; none: no comparison.

@@ -1,15 +1,20 @@
 //===- burst-run.cpp - runs a sharded attention on this machine -----------===//
+#include "tools/burst-run/Bundle.h"
 #include "tools/burst-run/Runner.h"
 
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
+
+#include <cmath>
 
 namespace cl = llvm::cl;
 
 static cl::OptionCategory category("burst-run options");
-static cl::opt<std::string> input(cl::Positional, cl::Required,
-                                  cl::desc("FILE.mlir ('-' for stdin)"),
-                                  cl::cat(category));
+static cl::opt<std::string>
+    input(cl::Positional, cl::Required,
+          cl::desc("FILE.mlir ('-' for stdin), or FILE.so"), cl::cat(category));
 static cl::opt<std::string>
     entry("entry", cl::desc("The function to run, where there are several"),
           cl::value_desc("name"), cl::cat(category));
@@ -54,7 +59,8 @@ static cl::opt<std::string>
           cl::value_desc("file.json"), cl::cat(category));
 static cl::opt<std::string>
     dump("dump-dir",
-         cl::desc("Where to write the IR of each phase and the object"),
+         cl::desc("Where to write the IR of each phase, the object, the input "
+                  "and replay.sh, which runs it again"),
          cl::value_desc("directory"), cl::cat(category));
 
 /// `--check` (all rows, -1) or `--check=rows:N`; false where it is neither.
@@ -73,13 +79,49 @@ static bool parseCheck(std::optional<int64_t> &rows) {
   return true;
 }
 
+static bool fail(const llvm::Twine &message) {
+  llvm::errs() << "burst-run: " << message << "\n";
+  return false;
+}
+
+static bool checkOptions(burst::RunOptions &options) {
+  for (const auto *option : {&entry, &in, &out, &trace, &dump})
+    if (option->getNumOccurrences() != 0 && option->empty())
+      return fail("--" + option->ArgStr + " takes a name, got nothing");
+  if (!in.empty() && (!options.extents.empty() || options.batch))
+    return fail("--extents and --batch are for tensors that are made up, those "
+                "of --in have sizes");
+  if (!parseCheck(options.checkRows))
+    return fail("--check takes nothing or rows:N with N > 0, got: " + check);
+  if (threads.getNumOccurrences() != 0 && threads < 1)
+    return fail("--threads takes a number from 1, got: " +
+                llvm::Twine(threads));
+  if (deadline.getNumOccurrences() != 0 &&
+      !(std::isfinite(deadline) && deadline > 0))
+    return fail("--deadline takes seconds above 0, got: " +
+                llvm::formatv("{0}", deadline.getValue()).str());
+  if (interpret)
+    for (const cl::Option *option : {static_cast<const cl::Option *>(&threads),
+                                     static_cast<const cl::Option *>(&deadline),
+                                     static_cast<const cl::Option *>(&trace),
+                                     static_cast<const cl::Option *>(&dump)})
+      if (option->getNumOccurrences() != 0)
+        return fail("--" + option->ArgStr +
+                    " is for compiled programs, and --interpret compiles none");
+  return true;
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv,
                               "Runs a sharded attention for all ranks in this "
-                              "process, and checks it\n");
+                              "process, and checks it\n\n"
+                              "FILE.so is what burst-compile made, whatever "
+                              "its name\n");
   burst::RunOptions options;
+  options.tool = llvm::sys::fs::getMainExecutable(
+      argv[0], reinterpret_cast<void *>(&checkOptions));
   options.file = input;
   options.entry = entry;
   options.in = in;
@@ -89,27 +131,13 @@ int main(int argc, char **argv) {
   options.extents.assign(extents.begin(), extents.end());
   if (batch.getNumOccurrences() != 0)
     options.batch = batch;
-  for (const auto *option : {&entry, &in, &out, &trace, &dump})
-    if (option->getNumOccurrences() != 0 && option->empty()) {
-      llvm::errs() << "burst-run: --" << option->ArgStr
-                   << " takes a name, got nothing\n";
-      return 1;
-    }
-  if (!in.empty() && (!options.extents.empty() || options.batch)) {
-    llvm::errs() << "burst-run: --extents and --batch are for tensors that are "
-                    "made up, those of --in have sizes\n";
-    return 1;
-  }
-  if (!parseCheck(options.checkRows)) {
-    llvm::errs() << "burst-run: --check takes nothing or rows:N with N > 0, "
-                    "got: "
-                 << check << "\n";
-    return 1;
-  }
   options.interpret = interpret;
   options.threads = threads;
   options.deadline = deadline;
   options.trace = trace;
   options.dumpDirectory = dump;
-  return burst::run(options);
+  if (!checkOptions(options))
+    return 1;
+  return burst::isBundle(options.file) ? burst::runBundle(options)
+                                       : burst::run(options);
 }

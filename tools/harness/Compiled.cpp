@@ -32,8 +32,7 @@ FailureOr<ProgramRef> burst::compile(func::FuncOp program,
   return ProgramRef(loaded);
 }
 
-/// A dense tensor of the runtime on the bytes of `tensor`.
-static burst_tensor viewOf(data::Tensor &tensor, int32_t type) {
+burst_tensor burst::viewOf(data::Tensor &tensor, int32_t type) {
   burst_tensor view{};
   view.data = tensor.bytes.data();
   view.type = type;
@@ -87,11 +86,10 @@ static data::Tensor scalarOf(const Argument &argument, int32_t type) {
   }
 }
 
-std::optional<std::string> burst::run(burst_program *program,
-                                      ArrayRef<Argument> globals,
-                                      MutableArrayRef<TensorRef> results,
-                                      const CompiledRun &options,
-                                      std::vector<burst_counters> &counters) {
+std::optional<std::string>
+burst::runAll(burst_program *program, ArrayRef<burst_tensor> globals,
+              const CompiledRun &options,
+              std::vector<burst_counters> &counters) {
   burst_device_config deviceConfig{};
   deviceConfig.size = sizeof(deviceConfig);
   deviceConfig.threads = options.threads;
@@ -107,6 +105,36 @@ std::optional<std::string> burst::run(burst_program *program,
   std::unique_ptr<burst_trace, decltype(&burst_trace_destroy)> ownedTrace(
       trace, burst_trace_destroy);
 
+  burst_counters empty{};
+  empty.size = sizeof(empty);
+  counters.assign(burst_program_num_ranks(program), empty);
+  burst_run_all_config config{};
+  config.size = sizeof(config);
+  config.device = device;
+  config.deadline_seconds = options.deadline;
+  config.checked = options.checked;
+  config.trace = trace;
+  burst_error *error =
+      burst_run_all(program, &config, globals.data(),
+                    static_cast<int64_t>(globals.size()), counters.data());
+  // What was recorded tells most about a run that failed.
+  if (trace)
+    if (burst_error *unwritten =
+            burst_trace_write(trace, options.trace.c_str())) {
+      std::string message = take(unwritten);
+      if (!error)
+        return message;
+    }
+  if (error)
+    return take(error);
+  return std::nullopt;
+}
+
+std::optional<std::string> burst::run(burst_program *program,
+                                      ArrayRef<Argument> globals,
+                                      MutableArrayRef<TensorRef> results,
+                                      const CompiledRun &options,
+                                      std::vector<burst_counters> &counters) {
   std::vector<data::Tensor> storage;
   std::vector<burst_tensor> views;
   storage.reserve(globals.size() + results.size());
@@ -133,28 +161,8 @@ std::optional<std::string> burst::run(burst_program *program,
     views.push_back(viewOf(storage.back(), parameter->type));
   }
 
-  burst_counters empty{};
-  empty.size = sizeof(empty);
-  counters.assign(burst_program_num_ranks(program), empty);
-  burst_run_all_config config{};
-  config.size = sizeof(config);
-  config.device = device;
-  config.deadline_seconds = options.deadline;
-  config.checked = options.checked;
-  config.trace = trace;
-  burst_error *error =
-      burst_run_all(program, &config, views.data(),
-                    static_cast<int64_t>(views.size()), counters.data());
-  // What was recorded tells most about a run that failed.
-  if (trace)
-    if (burst_error *unwritten =
-            burst_trace_write(trace, options.trace.c_str())) {
-      std::string message = take(unwritten);
-      if (!error)
-        return message;
-    }
-  if (error)
-    return take(error);
+  if (auto error = runAll(program, views, options, counters))
+    return error;
   for (auto [index, result] : llvm::enumerate(results)) {
     std::string message;
     std::vector<int64_t> shape(result->shape.begin(), result->shape.end());

@@ -4,6 +4,7 @@
 
 #include "codegen/cpu/Compile.h"
 #include "passes/Machine/Binding.h"
+#include "tools/data/Tensor.h"
 
 #include "burst/burst.h"
 
@@ -32,6 +33,16 @@ struct CompiledRun {
 mlir::FailureOr<ProgramRef> compile(mlir::func::FuncOp program,
                                     const cpu::Target &target,
                                     const cpu::Dump &dump = {});
+
+/// A dense tensor of the runtime on the bytes of `tensor`.
+burst_tensor viewOf(data::Tensor &tensor, int32_t type);
+
+/// Runs all ranks on global tensors, one for each parameter. Null, or what went
+/// wrong.
+std::optional<std::string> runAll(burst_program *program,
+                                  llvm::ArrayRef<burst_tensor> globals,
+                                  const CompiledRun &options,
+                                  std::vector<burst_counters> &counters);
 
 /// Runs all ranks on global arguments. `results` have the shapes of the global
 /// results and get their values. Null, or what went wrong.

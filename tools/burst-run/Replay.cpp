@@ -1,0 +1,85 @@
+//===- Replay.cpp - runs that can be repeated -----------------------------===//
+#include "tools/burst-run/Replay.h"
+
+#include "jit/SharedObject.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace burst;
+
+/// A word of the shell.
+static std::string quote(llvm::StringRef text) {
+  std::string quoted = "'";
+  for (char c : text)
+    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+static std::string scriptOf(const RunOptions &options) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << "#!/bin/sh\n"
+         "# Repeats the run that wrote this directory; takes more options. "
+         "BURST_RUN may\n# name another burst-run.\n"
+         "here=$(cd \"$(dirname \"$0\")\" && pwd)\n"
+         "exec \"${BURST_RUN:-"
+      << options.tool << "}\" \"$here\"/input.mlir \\\n  --seed "
+      << options.seed;
+  if (!options.entry.empty())
+    out << " --entry " << quote(options.entry);
+  if (!options.in.empty())
+    out << " --in \"$here\"/input.safetensors";
+  if (!options.extents.empty()) {
+    llvm::ListSeparator comma(",");
+    out << " --extents ";
+    for (int64_t extent : options.extents)
+      out << comma << extent;
+  }
+  if (options.batch)
+    out << " --batch " << *options.batch;
+  if (options.checkRows)
+    out << (*options.checkRows < 0
+                ? std::string(" --check")
+                : llvm::formatv(" --check=rows:{0}", *options.checkRows).str());
+  if (options.threads)
+    out << " --threads " << options.threads;
+  if (options.deadline != 0)
+    out << " --deadline " << llvm::formatv("{0}", options.deadline).str();
+  if (options.json)
+    out << " --json";
+  out << " \"$@\"\n";
+  return text;
+}
+
+std::string burst::writeReplay(const RunOptions &options,
+                               llvm::StringRef module) {
+  llvm::StringRef directory = options.dumpDirectory;
+  auto pathOf = [&](llvm::StringRef name) {
+    llvm::SmallString<128> path(directory);
+    llvm::sys::path::append(path, name);
+    return path;
+  };
+  if (std::error_code code = llvm::sys::fs::create_directories(directory))
+    return ("--dump-dir " + directory + ": " + code.message()).str();
+  if (!options.in.empty())
+    if (std::error_code code =
+            llvm::sys::fs::copy_file(options.in, pathOf("input.safetensors")))
+      return options.in + ": cannot be copied to " + directory.str() + ": " +
+             code.message();
+  std::string script = scriptOf(options);
+  for (auto [name, text] :
+       {std::pair<llvm::StringRef, llvm::StringRef>("input.mlir", module),
+        {"replay.sh", script}})
+    if (llvm::Error error = jit::writeFile(text, pathOf(name)))
+      return toString(std::move(error));
+  using llvm::sys::fs::perms;
+  if (std::error_code code = llvm::sys::fs::setPermissions(
+          pathOf("replay.sh"),
+          perms::all_read | perms::all_exe | perms::owner_write))
+    return pathOf("replay.sh").str().str() + ": " + code.message();
+  return "";
+}
