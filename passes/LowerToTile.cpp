@@ -573,6 +573,8 @@ public:
 private:
   void step(Value key, bool isPartial);
   void map(Value key, bool isPartial);
+  Value isFinite(Value panels);
+  void addWhereSeen(Value key, Value panels);
 
   TileBuilder &b;
   ring::AttendOp op;
@@ -587,6 +589,7 @@ private:
   Value keyHead;
   struct {
     Value q, s, o, m, l, factor, i, j;
+    Value seen, none, probe; ///< of partial tiles under a mask
   } blocks;
 };
 
@@ -642,11 +645,64 @@ void AttendKernel::step(Value key, bool isPartial) {
   b.make<tile::MultiplyOp>(blocks.q, k, blocks.s, at.count, false);
   if (isPartial || !op.getScore().empty())
     map(key, isPartial);
+  Value finite;
+  if (isPartial && blocks.seen) {
+    finite = isFinite(v);
+    b.when(b.make<arith::XOrIOp>(finite, b.truth(true)),
+           [&] { b.make<memref::CopyOp>(blocks.s, blocks.seen); });
+  }
   b.make<tile::RowMaxOp>(blocks.s, blocks.m, blocks.factor, at.count);
   b.make<tile::ExponentialsOp>(blocks.s, blocks.m, blocks.l, blocks.factor,
                                at.count);
   b.make<tile::RescaleOp>(blocks.o, blocks.factor, at.count);
-  b.make<tile::MultiplyOp>(blocks.s, v, blocks.o, at.count, true);
+  auto multiply = [&] {
+    b.make<tile::MultiplyOp>(blocks.s, v, blocks.o, at.count, true);
+  };
+  if (!finite)
+    return multiply();
+  b.when(finite, multiply);
+  b.when(b.make<arith::XOrIOp>(finite, b.truth(true)),
+         [&] { addWhereSeen(key, v); });
+}
+
+/// Whether panels hold finite numbers only: 0 times these is 0.
+Value AttendKernel::isFinite(Value panels) {
+  Value zero = b.index(0);
+  b.make<tile::MultiplyOp>(blocks.none, panels, blocks.probe, b.index(1),
+                           false);
+  auto type = cast<MemRefType>(blocks.probe.getType());
+  Value none = b.make<arith::ConstantOp>(b.getZeroAttr(shape.state));
+  auto sum = b.loop(
+      b.index(type.getDimSize(1)), none, [&](Value c, ValueRange carried) {
+        Value next = b.load(blocks.probe, {zero, c});
+        return SmallVector<Value>{b.make<arith::AddFOp>(carried.front(), next)};
+      });
+  return b.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, sum.getResult(0),
+                               none);
+}
+
+/// o = o + p v over what is seen: a weight of 0 does not rule out what is no
+/// number.
+void AttendKernel::addWhereSeen(Value key, Value panels) {
+  auto type = cast<MemRefType>(panels.getType());
+  Value wide = b.index(shape.panel);
+  Value least =
+      b.make<arith::ConstantOp>(b.getFloatAttr(shape.state, minusInfinity));
+  b.loop(at.count, [&](Value r) {
+    b.loop(b.field(keys, key, Field::Count), [&](Value k) {
+      Value isSeen = b.make<arith::CmpFOp>(arith::CmpFPredicate::UNE,
+                                           b.load(blocks.seen, {r, k}), least);
+      b.when(isSeen, [&] {
+        Value weight = b.load(blocks.s, {r, k});
+        b.loop(b.index(type.getDimSize(0) * shape.panel), [&](Value c) {
+          Value value = b.load(panels, {b.div(c, wide), k, b.rem(c, wide)});
+          Value sum = b.make<arith::AddFOp>(
+              b.load(blocks.o, {r, c}), b.make<arith::MulFOp>(weight, value));
+          b.store(sum, blocks.o, {r, c});
+        });
+      });
+    });
+  });
 }
 
 void AttendKernel::build(Value task) {
@@ -675,7 +731,16 @@ void AttendKernel::build(Value task) {
             b.alloca(shape.rowVector()),
             b.alloca(shape.rowVector()),
             b.alloca(shape.positions(shape.rows)),
-            b.alloca(shape.positions(shape.columns))};
+            b.alloca(shape.positions(shape.columns)),
+            Value(),
+            Value(),
+            Value()};
+  if (!op.getMask().empty()) {
+    blocks.seen = b.alloca(shape.tile(shape.columns));
+    blocks.none = b.alloca(MemRefType::get({1, shape.columns}, shape.state));
+    blocks.probe = b.alloca(MemRefType::get({1, valueColumns}, shape.state));
+    b.make<tile::FillOp>(blocks.none, b.getF64FloatAttr(0.0));
+  }
   // A task without tiles leaves its state as it is.
   Value any = b.compare(arith::CmpIPredicate::ne, b.add(full, partial), zero);
   b.when(any, [&] {

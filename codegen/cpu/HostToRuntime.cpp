@@ -540,7 +540,8 @@ LogicalResult HostLowering::run() {
   makeSegments();
   program->removeAttr(ring::gridAttr);
   for (unsigned i = 0; i < program.getNumArguments(); ++i)
-    for (StringRef name : {ring::shardAttr, ring::extentAttr, ring::resultAttr})
+    for (StringRef name :
+         {nameAttr, ring::shardAttr, ring::extentAttr, ring::resultAttr})
       program.removeArgAttr(i, name);
   program.setPrivate();
   return success();
