@@ -60,8 +60,13 @@ static LogicalResult verifyName(Operation *op, unsigned index,
            << attribute.getValue();
   ArrayRef<Attribute> before =
       others ? others.getValue().take_front(index) : ArrayRef<Attribute>();
+  // A result may be named as an argument is, also where it is a buffer.
+  auto isResult = [&](Attribute attributes) {
+    return cast<DictionaryAttr>(attributes).contains("ring.result");
+  };
   if (llvm::any_of(before, [&](Attribute other) {
-        return cast<DictionaryAttr>(other).get(nameAttr) == name;
+        return cast<DictionaryAttr>(other).get(nameAttr) == name &&
+               isResult(other) == isResult(others[index]);
       }))
     return op->emitError("'burst.name' must differ, got twice: ") << name;
   return success();

@@ -326,7 +326,7 @@ LogicalResult AttentionOp::verify() {
   // attention_c6
   for (Type type : llvm::concat<const Type>(getMaskCaptures().getTypes(),
                                             getScoreCaptures().getTypes()))
-    if (!isCapture(type))
+    if (!isCapture(type) || isa<MemRefType>(type))
       return emitOpError("captures must be scalars, or tables of scalars of "
                          "rank 1 to 4, got: ")
              << type;

@@ -237,9 +237,13 @@ LogicalResult InitOp::verify() {
   if (failed(verifyForm(*this, (*this)->getOperands(), 3)))
     return failure();
   ValueRange state = getState();
-  if (state.size() != 3 ||
-      shapedType(state[2]).getShape() != shapedType(state[1]).getShape())
-    return emitOpError("m and l must have one shape");
+  if (state.size() != 3)
+    return emitOpError("needs o, m and l to write into");
+  ShapedType m = shapedType(state[1]), l = shapedType(state[2]);
+  if (l.getElementType() != m.getElementType() ||
+      !agree(l.getShape(), m.getShape()))
+    return emitOpError("m and l must have one shape and type, got: ")
+           << m << " and " << l;
   return verifyState(*this, shapedType(getQuery()), shapedType(state[0]),
                      shapedType(state[1]));
 }
@@ -615,7 +619,8 @@ LogicalResult AttendOp::verify() {
     return emitOpError("scale must be finite, got: ") << getScaleAttr();
   for (Type type : llvm::concat<const Type>(getMaskCaptures().getTypes(),
                                             getScoreCaptures().getTypes()))
-    if (!isCapture(type))
+    if (!isCapture(type) ||
+        (isa<MemRefType>(type) && !isa<MemRefType>(getQuery().getType())))
       return emitOpError("captures must be scalars, or tables of scalars of "
                          "rank 1 to 4, got: ")
              << type;

@@ -71,7 +71,7 @@ func.func @zigzag(%q: tensor<1x12x1x4xf32>) -> tensor<1x12x1x4xf32> {
 // CHECK-NEXT:2 computes  | 1 .    | 2 .    | 0 .
 //CHECK-EMPTY:
 // CHECK-NEXT:sent        | 128 B  | 128 B  | 0 B
-// CHECK-NEXT:peak memory | 160 B  | 288 B  | 288 B
+// CHECK-NEXT:peak memory | 416 B  | 416 B  | 416 B
 //CHECK-EMPTY:
 // CHECK-NEXT:sent by all ranks: 256 B
 // CHECK-NEXT:proved: each of 5 pairs of segments that the mask needs is computed once, 4 are dropped;
@@ -157,7 +157,7 @@ func.func @alone(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
 // CHECK-NEXT:3 computes  | 1 .    | 2 #    | 3 #    | 0 .
 //CHECK-EMPTY:
 // CHECK-NEXT:sent        | 64 B   | 64 B   | 64 B   | 96 B
-// CHECK-NEXT:peak memory | 64 B   | 104 B  | 72 B   | 104 B
+// CHECK-NEXT:peak memory | 64 B   | 104 B  | 104 B  | 104 B
 //CHECK-EMPTY:
 // CHECK-NEXT:sent by all ranks: 288 B
 // CHECK-NEXT:proved: each of 9 pairs of segments that the mask needs is computed once, 7 are dropped;

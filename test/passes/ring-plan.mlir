@@ -25,7 +25,9 @@
 // The full mask has a closed form. Each of P = 2 ranks sends its slice P - 1
 // times: 2 * 6 * 2 * (16 + 8) elements of 2 bytes, 1152 bytes. It holds
 //
-//   q 1024, k 768, v 384, the state 1024 + 2 * 128, a received slice 1152.
+//   q 1024, k 768, v 384, the state 1024 + 2 * 128, a received slice 1152,
+//
+// and the result, which is of another type than the state, 512.
 //
 //--- full.mlir
 // CHECK:      {
@@ -38,7 +40,7 @@
 // CHECK-NEXT:       },
 // CHECK-NEXT:       "hops": 1,
 // CHECK-NEXT:       "messages": 1,
-// CHECK-NEXT:       "peak_bytes": 4608,
+// CHECK-NEXT:       "peak_bytes": 5120,
 // CHECK-NEXT:       "peak_slices": 1,
 // CHECK-NEXT:       "rank": 0
 // CHECK-NEXT:     },
@@ -50,7 +52,7 @@
 // CHECK-NEXT:       },
 // CHECK-NEXT:       "hops": 1,
 // CHECK-NEXT:       "messages": 1,
-// CHECK-NEXT:       "peak_bytes": 4608,
+// CHECK-NEXT:       "peak_bytes": 5120,
 // CHECK-NEXT:       "peak_slices": 1,
 // CHECK-NEXT:       "rank": 1
 // CHECK-NEXT:     }

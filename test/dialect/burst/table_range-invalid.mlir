@@ -82,7 +82,7 @@ func.func @table_range_c1(%t: tensor<8xi32>, %i: index) {
 // -----
 
 func.func @syntax(%t: tensor<*xi32>, %i: index) {
-  // expected-error @below {{invalid kind of type specified: expected builtin.tensor, but found 'tensor<*xi32>'}}
+  // expected-error @below {{operand #0 must be ranked tensor of any type values or memref of any type values, but got 'tensor<*xi32>'}}
   %min, %max = burst.table_range %t[%i to %i] : tensor<*xi32>
   return
 }

@@ -538,7 +538,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
 // -----
 
 func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
-  // expected-error @below {{expected 3 results}}
+  // expected-error @below {{on tensors needs its results, got: 2}}
   %0:2 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
       operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}> ({}, {}, {})

@@ -100,8 +100,8 @@ func.func private @program(index {ring.shard = #ring.shard<#ring.layout<zigzag o
 
 shard.grid @cp(shape = 4)
 
-// expected-error @below {{'ring.shard' names dimension 0, got: 'memref<4xf32>'}}
-func.func private @program(memref<4xf32> {ring.shard = #ring.shard<#ring.layout<zigzag over 4>, dim 0 extent 16>}) attributes {ring.grid = @cp}
+// expected-error @below {{'ring.shard' names dimension 1, got: 'memref<4xf32>'}}
+func.func private @program(memref<4xf32> {ring.shard = #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 16>}) attributes {ring.grid = @cp}
 
 // -----
 

@@ -73,7 +73,7 @@ func.func @init_c1(%q: tensor<1x8x4x16xf32>) {
 // -----
 
 func.func @generic(%q: tensor<1x8x4x16xf32>) {
-  // expected-error @below {{failed to verify that all of {m, l} have same type}}
+  // expected-error @below {{m and l must have one shape and type, got: 'tensor<1x4x8xf32>' and 'tensor<1x4x9xf32>'}}
   %0:3 = "ring.init"(%q) : (tensor<1x8x4x16xf32>) -> (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x9xf32>)
   return
 }
@@ -97,7 +97,7 @@ func.func @merge_c1(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf64>) {
 // -----
 
 func.func @generic(%o: tensor<1x8x4x16xf32>, %u: tensor<1x8x4x15xf32>, %m: tensor<1x4x8xf32>) {
-  // expected-error @below {{failed to verify that all of {o1, o2, o} have same type}}
+  // expected-error @below {{needs states of one shape and type, got: }}
   %0:3 = "ring.merge"(%o, %m, %m, %u, %m, %m) : (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>, tensor<1x8x4x15xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>) -> (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>)
   return
 }
@@ -105,7 +105,7 @@ func.func @generic(%o: tensor<1x8x4x16xf32>, %u: tensor<1x8x4x15xf32>, %m: tenso
 // -----
 
 func.func @generic(%o: tensor<1x8x4x16xf32>, %u: tensor<1x4x9xf32>, %m: tensor<1x4x8xf32>) {
-  // expected-error @below {{failed to verify that all of {m1, l1, m2, l2, m, l} have same type}}
+  // expected-error @below {{needs states of one shape and type, got: }}
   %0:3 = "ring.merge"(%o, %m, %m, %o, %m, %u) : (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>, tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x9xf32>) -> (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>)
   return
 }

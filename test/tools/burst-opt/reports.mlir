@@ -32,7 +32,7 @@
 // PASSES-DAG: --ring-verify
 
 // RUN: burst-opt --show-dialects | FileCheck %s --check-prefix=DIALECTS
-// DIALECTS: arith,builtin,burst,func,math,ring,scf,shard,tensor
+// DIALECTS: arith,builtin,burst,func,llvm,math,memref,ring,scf,shard,tensor,tile,vector
 
 shard.grid @cp(shape = 2)
 
