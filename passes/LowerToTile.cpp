@@ -46,7 +46,6 @@ struct Field {
     Pair,   ///< what it adds to the number of a pair's flag
     Lowest, ///< its first position
     Behind, ///< one past its last position
-    Needed, ///< of keys: whether any task needs the tile
     NumFields
   };
 };
@@ -115,6 +114,15 @@ struct Operands {
   }
 };
 
+/// Emits the body of a kernel: the number of the task, and its arguments in
+/// place of the operands.
+using Body =
+    llvm::function_ref<void(TileBuilder &, Value task, ValueRange args)>;
+/// Makes a kernel, or finds an equal one, and launches it.
+using Launcher =
+    llvm::function_ref<void(StringRef name, Value tasks, Value order,
+                            const Operands &operands, Body body)>;
+
 /// Lowers the ops of one program.
 class Lowering {
 public:
@@ -124,10 +132,6 @@ public:
   LogicalResult run();
 
 private:
-  /// Makes a kernel, or finds an equal one, and launches it. `body` gets the
-  /// number of the task and the kernel's arguments in place of the operands.
-  using Body =
-      llvm::function_ref<void(TileBuilder &, Value task, ValueRange args)>;
   void launch(TileBuilder &builder, StringRef name, Value tasks, Value order,
               const Operands &operands, Body body);
 
@@ -315,10 +319,11 @@ public:
   Schedule(TileBuilder &builder, ring::AttendOp op, const Shape &shape)
       : b(builder), op(op), shape(shape) {}
 
-  void build();
+  void build(Launcher launch);
   void release();
 
   Value queries, keys; ///< tables of tiles
+  Value needed;        ///< of tiles of keys: 1 where any task needs it
   Value list;          ///< (batch, heads, query tiles, key tiles)
   Value counts;        ///< (batch, heads, query tiles, full and partial)
   Value order;         ///< of tasks (batch, heads, query tiles)
@@ -331,9 +336,9 @@ private:
                  int64_t size);
   Value fill(Value table, Value first, ring::LayoutAttr layout, Value owner,
              Value extent, int64_t size, int64_t pair, int64_t pairStep);
-  void classify();
-  std::pair<Value, Value> bounds(ValueRange box);
-  Value flag(Value query, Value key);
+  void classify(Launcher launch);
+  void sort();
+  std::pair<Value, Value> bounds(TileBuilder &b, ValueRange arguments);
 
   TileBuilder &b;
   ring::AttendOp op;
@@ -382,7 +387,6 @@ Value Schedule::fill(Value table, Value first, ring::LayoutAttr layout,
       fields[Field::Pair] = b.index(pair + i * pairStep);
       fields[Field::Lowest] = position(x);
       fields[Field::Behind] = b.add(last, b.index(1));
-      fields[Field::Needed] = b.index(0);
       Value tile = b.add(first, t);
       for (auto [field, value] : llvm::enumerate(fields))
         b.store(value, table, {tile, b.index(field)});
@@ -393,17 +397,15 @@ Value Schedule::fill(Value table, Value first, ring::LayoutAttr layout,
   return first;
 }
 
-/// May any pair of the box be kept, must all be.
-std::pair<Value, Value> Schedule::bounds(ValueRange box) {
+/// May any pair of the box be kept, must all be: the bounds of the mask at
+/// `arguments`, its box, sizes and captures.
+std::pair<Value, Value> Schedule::bounds(TileBuilder &b, ValueRange arguments) {
   if (op.getMask().empty())
     return {b.truth(true), b.truth(true)};
   if (op.getBounds().empty())
     return {b.truth(true), b.truth(false)};
   Block &block = op.getBounds().front();
   IRMapping mapping;
-  SmallVector<Value> arguments(box);
-  arguments.append({op.getQueryExtent(), op.getKeyExtent()});
-  llvm::append_range(arguments, op.getMaskCaptures());
   mapping.map(block.getArguments(), arguments);
   for (Operation &inner : block.without_terminator()) {
     if (auto dim = dyn_cast<tensor::DimOp>(inner))
@@ -419,70 +421,105 @@ std::pair<Value, Value> Schedule::bounds(ValueRange box) {
           mapping.lookup(yield->getOperand(1))};
 }
 
-Value Schedule::flag(Value query, Value key) {
-  if (!flags)
-    return b.truth(true);
-  return b.load(flags, b.add(b.field(queries, query, Field::Pair),
-                             b.field(keys, key, Field::Pair)));
-}
-
-void Schedule::classify() {
+/// Launches a kernel that asks, for one tile of queries per task, the bounds
+/// about every tile of keys, and lists them by class.
+void Schedule::classify(Launcher launch) {
   Value batch = b.dim(op.getQuery(), 0), heads = b.dim(op.getQuery(), 2);
   Value numQueries = b.dim(queries, 0), numKeys = b.dim(keys, 0);
-  Value one = b.index(1), zero = b.index(0);
+  Value one = b.index(1);
   Value classBatch = byBatch ? batch : one, classHeads = byHead ? heads : one;
   int64_t any = ShapedType::kDynamic;
-  Type i32 = b.getI32Type(), i64 = b.getI64Type();
+  Type i32 = b.getI32Type();
   list = b.allocate(MemRefType::get({any, any, any, any}, i32),
                     {classBatch, classHeads, numQueries, numKeys},
                     tile::Memory::Schedule);
   counts =
       b.allocate(MemRefType::get({any, any, any, 2}, b.getIndexType()),
                  {classBatch, classHeads, numQueries}, tile::Memory::Schedule);
-  b.loop(classBatch, [&](Value cb) {
-    b.loop(classHeads, [&](Value ch) {
-      b.loop(numQueries, [&](Value q) {
-        SmallVector<Value> box{byBatch ? cb : zero,
-                               byBatch ? b.add(cb, one) : batch,
-                               byHead ? ch : zero,
-                               byHead ? b.add(ch, one) : heads,
-                               b.field(queries, q, Field::Lowest),
-                               b.field(queries, q, Field::Behind)};
-        auto loop =
-            b.loop(numKeys, {zero, zero}, [&](Value k, ValueRange found) {
-              SmallVector<Value> pair(box);
-              pair.append({b.field(keys, k, Field::Lowest),
-                           b.field(keys, k, Field::Behind)});
-              auto [may, must] = bounds(pair);
-              Value kept = b.both(may, flag(q, k));
-              Value whole = b.compare(arith::CmpIPredicate::eq,
-                                      b.field(keys, k, Field::Count),
-                                      b.index(shape.columns));
-              Value full = b.both(kept, b.both(must, whole));
-              Value partial = b.make<arith::XOrIOp>(kept, full);
-              auto choice = b.make<scf::IfOp>(kept, /*withElse=*/false);
-              {
-                OpBuilder::InsertionGuard guard(b);
-                b.setInsertionPointToStart(&choice.getThenRegion().front());
-                Value behind = b.sub(b.sub(numKeys, one), found[1]);
-                Value place = b.select(full, found[0], behind);
-                b.store(b.make<arith::IndexCastOp>(i32, k), list,
-                        {cb, ch, q, place});
-                b.store(one, keys, {k, b.index(Field::Needed)});
-              }
-              auto asIndex = [&](Value truth) {
-                return b.make<arith::IndexCastUIOp>(b.getIndexType(), truth);
-              };
-              return SmallVector<Value>{b.add(found[0], asIndex(full)),
-                                        b.add(found[1], asIndex(partial))};
-            });
-        b.store(loop.getResult(0), counts, {cb, ch, q, zero});
-        b.store(loop.getResult(1), counts, {cb, ch, q, one});
-      });
-    });
-  });
+  needed =
+      b.allocate(MemRefType::get({any}, i32), numKeys, tile::Memory::Schedule);
+  Value no = b.make<arith::ConstantIntOp>(0, 32);
+  b.loop(numKeys, [&](Value k) { b.store(no, needed, k); });
+  Operands operands;
+  operands.reads = {queries};
+  if (flags)
+    operands.reads.push_back(flags);
+  operands.reads.push_back(keys);
+  operands.writes = {needed, list, counts};
+  operands.scalars = {batch, heads, op.getQueryExtent(), op.getKeyExtent()};
+  for (Value capture : op.getMaskCaptures())
+    (isa<MemRefType>(capture.getType()) ? operands.reads : operands.scalars)
+        .push_back(capture);
+  size_t numReads = operands.reads.size();
+  Value rowTasks = b.mul(b.mul(classBatch, classHeads), numQueries);
+  launch("classify", rowTasks, {}, operands,
+         [&](TileBuilder &b, Value task, ValueRange args) {
+           Value queries = args[0], flags = this->flags ? args[1] : Value();
+           Value keys = args[this->flags ? 2 : 1];
+           ValueRange writes = args.drop_front(numReads);
+           Value needed = writes[0], list = writes[1], counts = writes[2];
+           Value batch = writes[3], heads = writes[4];
+           Value numQueries = b.dim(queries, 0), numKeys = b.dim(keys, 0);
+           Value zero = b.index(0), one = b.index(1);
+           Value q = b.rem(task, numQueries), head = b.div(task, numQueries);
+           Value classHeads = byHead ? heads : one;
+           Value cb = b.div(head, classHeads), ch = b.rem(head, classHeads);
+           SmallVector<Value> tail{writes[5], writes[6]};
+           size_t buffer = this->flags ? 3 : 2, scalar = 7;
+           for (Value capture : op.getMaskCaptures())
+             tail.push_back(isa<MemRefType>(capture.getType())
+                                ? args[buffer++]
+                                : writes[scalar++]);
+           SmallVector<Value> box{byBatch ? cb : zero,
+                                  byBatch ? b.add(cb, one) : batch,
+                                  byHead ? ch : zero,
+                                  byHead ? b.add(ch, one) : heads,
+                                  b.field(queries, q, Field::Lowest),
+                                  b.field(queries, q, Field::Behind)};
+           auto step = [&](Value k, ValueRange found) {
+             SmallVector<Value> arguments(box);
+             arguments.append({b.field(keys, k, Field::Lowest),
+                               b.field(keys, k, Field::Behind)});
+             llvm::append_range(arguments, tail);
+             auto [may, must] = bounds(b, arguments);
+             Value kept = may;
+             if (flags)
+               kept = b.both(
+                   kept, b.load(flags, b.add(b.field(queries, q, Field::Pair),
+                                             b.field(keys, k, Field::Pair))));
+             Value whole = b.compare(arith::CmpIPredicate::eq,
+                                     b.field(keys, k, Field::Count),
+                                     b.index(shape.columns));
+             Value full = b.both(kept, b.both(must, whole));
+             Value partial = b.make<arith::XOrIOp>(kept, full);
+             b.when(kept, [&] {
+               Value behind = b.sub(b.sub(numKeys, one), found[1]);
+               Value place = b.select(full, found[0], behind);
+               b.store(b.make<arith::IndexCastOp>(b.getI32Type(), k), list,
+                       {cb, ch, q, place});
+               // Other tasks write it as well.
+               b.make<memref::AtomicRMWOp>(arith::AtomicRMWKind::maxu,
+                                           b.make<arith::ConstantIntOp>(1, 32),
+                                           needed, ValueRange{k});
+             });
+             auto asIndex = [&](Value truth) {
+               return b.make<arith::IndexCastUIOp>(b.getIndexType(), truth);
+             };
+             return SmallVector<Value>{b.add(found[0], asIndex(full)),
+                                       b.add(found[1], asIndex(partial))};
+           };
+           auto loop = b.loop(numKeys, {zero, zero}, step);
+           b.store(loop.getResult(0), counts, {cb, ch, q, zero});
+           b.store(loop.getResult(1), counts, {cb, ch, q, one});
+         });
+}
 
-  // Tasks in the order of their work: the number of tiles.
+/// Orders the tasks by their work: the number of tiles.
+void Schedule::sort() {
+  Value batch = b.dim(op.getQuery(), 0), heads = b.dim(op.getQuery(), 2);
+  Value numQueries = b.dim(queries, 0), zero = b.index(0), one = b.index(1);
+  int64_t any = ShapedType::kDynamic;
+  Type i32 = b.getI32Type(), i64 = b.getI64Type();
   tasks = b.mul(b.mul(batch, heads), numQueries);
   Value costs =
       b.allocate(MemRefType::get({any}, i64), tasks, tile::Memory::Schedule);
@@ -500,7 +537,7 @@ void Schedule::classify() {
   b.make<memref::DeallocOp>(costs);
 }
 
-void Schedule::build() {
+void Schedule::build(Launcher launch) {
   ring::LayoutAttr queryLayout = op.getQueryLayout();
   ring::LayoutAttr keyLayout = op.getKeyLayout();
   int64_t querySegments = queryLayout.getNumSegments();
@@ -539,11 +576,12 @@ void Schedule::build() {
     byBatch = !arguments[0].use_empty() || !arguments[1].use_empty();
     byHead = !arguments[2].use_empty() || !arguments[3].use_empty();
   }
-  classify();
+  classify(launch);
+  sort();
 }
 
 void Schedule::release() {
-  for (Value buffer : {queries, keys, list, counts, order, flags})
+  for (Value buffer : {queries, keys, needed, list, counts, order, flags})
     if (buffer)
       b.make<memref::DeallocOp>(buffer);
 }
@@ -777,7 +815,9 @@ void Lowering::lower(ring::AttendOp op) {
   TileBuilder b(op.getLoc(), op);
   Shape shape = shapeOf(op.getO());
   Schedule schedule(b, op, shape);
-  schedule.build();
+  schedule.build(
+      [&](StringRef name, Value tasks, Value order, const Operands &operands,
+          Body body) { launch(b, name, tasks, order, operands, body); });
 
   // Keys and values of all slices, packed tile by tile.
   int64_t any = ShapedType::kDynamic;
@@ -798,24 +838,26 @@ void Lowering::lower(ring::AttendOp op) {
     Value tiles = b.sub(schedule.firstKeys[slice + 1], first);
     Value tasks = b.mul(b.mul(batch, b.index(keyHeads)), tiles);
     launch(b, "pack", tasks, {},
-           {{op.getKeys()[slice], op.getValues()[slice], schedule.keys},
+           {{op.getKeys()[slice], op.getValues()[slice], schedule.keys,
+             schedule.needed},
             {packedKeys, packedValues},
             {first, tiles}},
            [&](TileBuilder &b, Value task, ValueRange args) {
-             Value key = b.add(args[5], b.rem(task, args[6]));
-             Value needed =
-                 b.compare(arith::CmpIPredicate::ne,
-                           b.field(args[2], key, Field::Needed), b.index(0));
+             Value keys = args[2], first = args[6], tiles = args[7];
+             Value key = b.add(first, b.rem(task, tiles));
+             Value none = b.make<arith::ConstantIntOp>(0, 32);
+             Value needed = b.compare(arith::CmpIPredicate::ne,
+                                      b.load(args[3], key), none);
              b.when(needed, [&] {
-               Value head = b.div(task, args[6]);
+               Value head = b.div(task, tiles);
                Value h = b.rem(head, b.index(keyHeads));
                Value batch = b.div(head, b.index(keyHeads));
-               Value row = b.field(args[2], key, Field::Row);
-               Value count = b.field(args[2], key, Field::Count);
+               Value row = b.field(keys, key, Field::Row);
+               Value count = b.field(keys, key, Field::Count);
                b.make<tile::PackOp>(b.rows(args[0], batch, h, row, count),
-                                    b.panels(args[3], batch, h, key), true);
+                                    b.panels(args[4], batch, h, key), true);
                b.make<tile::PackOp>(b.rows(args[1], batch, h, row, count),
-                                    b.panels(args[4], batch, h, key), false);
+                                    b.panels(args[5], batch, h, key), false);
              });
            });
   }

@@ -189,6 +189,13 @@ burst::cpu::compileToObject(ModuleOp module, StringRef entry,
       continue;
     function.addFnAttr("target-cpu", target.processor);
     function.addFnAttr("target-features", target.features);
+    // Host code runs once per hop: not worth the time to optimise it.
+    bool isHost = function.getName() == image->name ||
+                  function.getName().starts_with(image->name + ".");
+    if (isHost) {
+      function.addFnAttr(llvm::Attribute::NoInline);
+      function.addFnAttr(llvm::Attribute::OptimizeNone);
+    }
     if (target.vectorBits >= 512)
       function.addFnAttr("prefer-vector-width", "512");
     if (!function.hasLocalLinkage())
