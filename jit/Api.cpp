@@ -43,9 +43,9 @@ burst_error *invalid(const std::string &message) {
   return jit::makeError(BURST_INVALID_ARGUMENT, message);
 }
 
-/// `entry` and `name` are those of a text without a config that says so.
-burst_error *readRequest(StringRef text, const burst_compile_config *config,
-                         Request &request) {
+/// `name` is that of the text, unless the config has one.
+burst_error *readRequest(StringRef text, const char *name,
+                         const burst_compile_config *config, Request &request) {
   burst_compile_config known;
   if (burst_error *error =
           burst_config_read("burst_compile_config", &known, sizeof(known),
@@ -55,7 +55,7 @@ burst_error *readRequest(StringRef text, const burst_compile_config *config,
     return std::string(value ? value : standard);
   };
   request.text = text.str();
-  request.name = stringOf(known.name, "text");
+  request.name = stringOf(known.name, name);
   request.entry = stringOf(known.entry);
   request.cache = known.cache;
   std::string error;
@@ -110,10 +110,11 @@ burst_error *checkHost(const cpu::Target &target) {
                  " with " + feature + ", which this machine lacks");
 }
 
-burst_error *compileText(StringRef text, const burst_compile_config *config,
+burst_error *compileText(StringRef text, const char *name,
+                         const burst_compile_config *config,
                          burst_program **program) {
   Request request;
-  if (burst_error *error = readRequest(text, config, request))
+  if (burst_error *error = readRequest(text, name, config, request))
     return error;
   if (burst_error *error = checkHost(request.target))
     return error;
@@ -161,7 +162,7 @@ burst_error *burst_compile_text(const char *text, size_t length,
   *program = nullptr;
   if (!text)
     return invalid("no text");
-  return compileText({text, length}, config, program);
+  return compileText({text, length}, "text", config, program);
 }
 
 burst_error *burst_compile_to_file(const char *text, size_t length,
@@ -172,7 +173,7 @@ burst_error *burst_compile_to_file(const char *text, size_t length,
   if (!path || !*path)
     return invalid("no path");
   Request request;
-  if (burst_error *error = readRequest({text, length}, config, request))
+  if (burst_error *error = readRequest({text, length}, "text", config, request))
     return error;
   if (request.cache)
     return invalid("burst_compile_config: a cache, wanted none: a file is "
@@ -193,7 +194,7 @@ burst_error *burst_compile_attention(const burst_attention *attention,
   std::string text;
   if (burst_error *error = readText(attention, text))
     return error;
-  return compileText(text, config, program);
+  return compileText(text, "burst_attention_text", config, program);
 }
 
 burst_error *burst_attention_text(const burst_attention *attention,

@@ -35,10 +35,15 @@ public:
       refuse(field, std::to_string(value),
              "-1 (known at run time), or a number from 1 below 2^40");
   }
+  void refuse(const char *field, double found, const std::string &wanted) {
+    char text[40];
+    snprintf(text, sizeof(text), "%.15g", found);
+    refuse(field, std::string(text), wanted);
+  }
   /// A field of something that was not chosen.
   void unused(const char *field, double value, bool isUsed, const char *by) {
     if (!isUsed && value != 0)
-      refuse(field, formatv("{0}", value), formatv("0 without {0}", by));
+      refuse(field, value, formatv("0 without {0}", by));
   }
 
 private:
@@ -83,10 +88,9 @@ void check(const burst_attention &a, std::string &error) {
   bool softcap = has(a.score, BURST_SCORE_SOFTCAP);
   c.unused("softcap", a.softcap, softcap, "BURST_SCORE_SOFTCAP");
   if (softcap && !(a.softcap >= 0x1p-126 && a.softcap <= 0x1p127))
-    c.refuse("softcap", formatv("{0}", a.softcap),
-             "a number from 2^-126 to 2^127");
+    c.refuse("softcap", a.softcap, "a number from 2^-126 to 2^127");
   if (!std::isfinite(a.scale))
-    c.refuse("scale", formatv("{0}", a.scale), "a finite number");
+    c.refuse("scale", a.scale, "a finite number");
 }
 
 /// Writes the module; the description was checked.

@@ -1,0 +1,59 @@
+# What `cmake --install` puts where. Components: burst-runtime (what runs
+# programs), burst-compiler (what makes them in process), burst-tools.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# The runtime as a library of its own, shared and as an archive.
+add_library(burst_runtime SHARED $<TARGET_OBJECTS:BurstRuntime>)
+target_link_libraries(burst_runtime PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+set_target_properties(burst_runtime PROPERTIES LINKER_LANGUAGE C)
+burst_export_api(burst_runtime ${PROJECT_SOURCE_DIR}/runtime/include/burst/burst.h
+  UNTIL "/* Compiling ")
+add_library(burst_runtime_static STATIC $<TARGET_OBJECTS:BurstRuntime>)
+target_link_libraries(burst_runtime_static PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+set_target_properties(burst_runtime_static PROPERTIES LINKER_LANGUAGE C
+  OUTPUT_NAME burst_runtime ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+foreach(library burst burst_runtime burst_runtime_static)
+  target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endforeach()
+set_target_properties(burst_runtime PROPERTIES EXPORT_NAME runtime)
+set_target_properties(burst_runtime_static PROPERTIES EXPORT_NAME runtime_static)
+
+# One list of targets for each component, so that a machine may have the runtime
+# alone.
+install(TARGETS burst_runtime burst_runtime_static EXPORT burst-runtime-targets
+  COMPONENT burst-runtime)
+install(TARGETS burst EXPORT burst-compiler-targets COMPONENT burst-compiler)
+foreach(part runtime compiler)
+  install(EXPORT burst-${part}-targets NAMESPACE burst::
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/burst COMPONENT burst-${part})
+endforeach()
+install(FILES runtime/include/burst/burst.h runtime/include/burst/program.h
+  jit/include/burst/burst.hpp
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/burst COMPONENT burst-runtime)
+
+get_property(tools GLOBAL PROPERTY BURST_TOOLS)
+install(TARGETS ${tools} COMPONENT burst-tools)
+
+set(generated ${PROJECT_BINARY_DIR}/install)
+configure_package_config_file(cmake/burstConfig.cmake.in ${generated}/burstConfig.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/burst
+  NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+write_basic_package_version_file(${generated}/burstConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${generated}/burstConfig.cmake ${generated}/burstConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/burst COMPONENT burst-runtime)
+
+file(RELATIVE_PATH BURST_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
+foreach(package burst burst-runtime)
+  configure_file(cmake/${package}.pc.in ${generated}/${package}.pc @ONLY)
+endforeach()
+install(FILES ${generated}/burst.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT burst-compiler)
+install(FILES ${generated}/burst-runtime.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT burst-runtime)
+
+# Tests install them.
+add_dependencies(burst-test-depends burst burst_runtime burst_runtime_static)

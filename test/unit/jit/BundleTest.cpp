@@ -1,0 +1,99 @@
+//===- BundleTest.cpp - programs in files ---------------------------------===//
+#include "Problem.h"
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+using namespace burst;
+using namespace burst::test;
+namespace fs = std::filesystem;
+
+namespace {
+struct Bundle : testing::Test {
+  fs::path folder;
+
+  Bundle() {
+    std::string name = (fs::temp_directory_path() / "burst-XXXXXX").string();
+    folder = mkdtemp(name.data());
+  }
+  ~Bundle() override { fs::remove_all(folder); }
+
+  std::string
+  write(const burst_attention &attention, const fs::path &path,
+        burst_compile_config config = api::make<burst_compile_config>()) {
+    char *text = nullptr;
+    EXPECT_EQ(take(burst_attention_text(&attention, &text)), "");
+    std::string error = take(
+        burst_compile_to_file(text, std::strlen(text), &config, path.c_str()));
+    burst_text_destroy(text);
+    return error;
+  }
+  size_t files() const {
+    return std::distance(fs::directory_iterator(folder),
+                         fs::directory_iterator());
+  }
+};
+} // namespace
+
+TEST_F(Bundle, givesTheSameBits) {
+  burst_attention attention = smallAttention();
+  attention.score = BURST_SCORE_SOFTCAP; // calls libm
+  attention.softcap = 2;
+  fs::path path = folder / "attention.so";
+  ASSERT_EQ(write(attention, path), "");
+  EXPECT_EQ(files(), 1u);
+  auto loaded = api::Program::load(path.c_str());
+  ASSERT_TRUE(loaded) << loaded.error().message();
+  Problem fromFile(attention), inProcess(attention);
+  expectSuccess(fromFile.run(*loaded));
+  expectSuccess(inProcess.run(compiled(attention)));
+  inProcess.expectResults();
+  EXPECT_EQ(fromFile.o, inProcess.o);
+  EXPECT_EQ(fromFile.lse, inProcess.lse);
+}
+
+TEST_F(Bundle, takesAnyProcessorOfTheArchitecture) {
+#if defined(__x86_64__)
+  auto config = api::make<burst_compile_config>();
+  config.processor = "x86-64-v4";
+  fs::path path = folder / "attention.so";
+  EXPECT_EQ(write(smallAttention(), path, config), "");
+  auto loaded = api::Program::load(path.c_str());
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->target().find("x86-64-v4, vectors of 512 bits"), 0u);
+#endif
+}
+
+TEST_F(Bundle, replacesAtOnceAndLeavesNothingBehind) {
+  fs::path path = folder / "attention.so";
+  std::ofstream(path) << "old";
+  EXPECT_EQ(write(smallAttention(), path), "");
+  EXPECT_GT(fs::file_size(path), 3u);
+  EXPECT_EQ(write(smallAttention(), folder),
+            folder.string() + ": found a directory, wanted a file to write");
+  EXPECT_EQ(write(smallAttention(), folder / "none" / "a.so"),
+            (folder / "none" / "a.so: cannot write: No such file or directory")
+                .string());
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(Bundle, hasNothingToProveWith) {
+  fs::path path = folder / "attention.so";
+  ASSERT_EQ(write(smallAttention(), path), "");
+  auto loaded = api::Program::load(path.c_str());
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->prove({}).message(),
+            "attention: not compiled in this process, so that its schedule is "
+            "not known here");
+}
+
+TEST_F(Bundle, dumpsPhases) {
+  auto config = api::make<burst_compile_config>();
+  fs::path dump = folder / "deep" / "dump";
+  config.dump_directory = dump.c_str();
+  EXPECT_TRUE(compiled(smallAttention(), config).get());
+  EXPECT_TRUE(fs::exists(dump / "1-ring.mlir"));
+  EXPECT_TRUE(fs::exists(dump / "5-program.o"));
+}

@@ -1,0 +1,159 @@
+//===- ErrorsTest.cpp - what the compiler refuses -------------------------===//
+#include "Problem.h"
+
+#include <cstring>
+
+using namespace burst;
+using namespace burst::test;
+
+static constexpr const char *two = R"(shard.grid @g(shape = 2)
+!q = tensor<1x4x1x4xf32>
+!l = tensor<1x1x4xf32>
+func.func @one(%q: !q) -> !q {
+  %o, %lse = burst.attention %q, %q, %q sequence <@g, contiguous> : (!q, !q, !q) -> (!q, !l)
+  return %o : !q
+}
+func.func @two(%q: !q) -> !q {
+  %o, %lse = burst.attention %q, %q, %q sequence <@g, contiguous> strategy <ulysses> : (!q, !q, !q) -> (!q, !l)
+  return %o : !q
+}
+)";
+
+struct Refusal {
+  burst_code code;
+  std::string message, location;
+};
+
+static Refusal
+refuse(std::string_view text,
+       burst_compile_config config = api::make<burst_compile_config>()) {
+  auto program = api::Program::compile(text, config);
+  if (program) {
+    ADD_FAILURE() << "compiled";
+    return {};
+  }
+  const api::Status &error = program.error();
+  return {error.code(), std::string(error.message()),
+          std::string(error.location())};
+}
+
+TEST(Errors, ofTheParserAreWhereTheyAre) {
+  auto config = api::make<burst_compile_config>();
+  config.name = "f.mlir";
+  Refusal found = refuse("func.func @f() {\n  return\noops\n", config);
+  EXPECT_EQ(found.code, BURST_INVALID_PROGRAM);
+  EXPECT_EQ(found.location, "f.mlir:3:1");
+  EXPECT_EQ(found.message.find("f.mlir:3:1: custom op 'oops' is unknown"), 0u)
+      << found.message;
+}
+
+TEST(Errors, ofPassesAreAtTheOp) {
+  auto config = api::make<burst_compile_config>();
+  config.entry = "two";
+  Refusal found = refuse(two, config);
+  EXPECT_EQ(found.location, "text:9:14");
+  EXPECT_NE(found.message.find("'burst.attention' op pins the strategy "
+                               "ulysses, which is not supported yet"),
+            std::string::npos)
+      << found.message;
+}
+
+TEST(Errors, ofOtherFunctionsDoNotMatter) {
+  auto config = api::make<burst_compile_config>();
+  config.entry = "one";
+  EXPECT_EQ(compiled(two, config).name(), "one");
+}
+
+TEST(Errors, ofALoweredProgramHaveNotes) {
+  // Rank 0 computes its own slice twice.
+  Refusal found = refuse(R"(shard.grid @g(shape = 1)
+#l = #ring.layout<contiguous over 1>
+func.func @f(%q: tensor<1x4x1x4xf32> {ring.shard = #ring.shard<#l, dim 1 extent 4>})
+    -> (tensor<1x4x1x4xf32> {ring.shard = #ring.shard<#l, dim 1 extent 4>},
+        tensor<1x1x4xf32> {ring.shard = #ring.shard<#l, dim 2 extent 4>})
+    attributes {ring.grid = @g} {
+  return %q, %q : tensor<1x4x1x4xf32>, tensor<1x4x1x4xf32>
+}
+)");
+  EXPECT_EQ(found.code, BURST_INVALID_PROGRAM);
+  EXPECT_FALSE(found.location.empty());
+}
+
+TEST(Errors, nameTheFunctionsThereAre) {
+  EXPECT_EQ(refuse(two).message,
+            "text: several functions can be run, name one with entry: one, "
+            "two");
+  auto config = api::make<burst_compile_config>();
+  config.entry = "three";
+  EXPECT_EQ(refuse(two, config).message,
+            "text: found no function 'three' that can be run, there are: one, "
+            "two");
+  EXPECT_EQ(refuse("").message, "text: no function with burst.attention, nor "
+                                "the program of a rank");
+}
+
+TEST(Errors, textNeedNotEndWithZero) {
+  std::string text = std::string(two) + "oops";
+  auto config = api::make<burst_compile_config>();
+  config.entry = "one";
+  EXPECT_TRUE(compiled({text.data(), strlen(two)}, config).get());
+}
+
+TEST(Errors, ofTheConfig) {
+  auto config = api::make<burst_compile_config>();
+  config.entry = "one";
+  config.processor = "x86-99";
+  Refusal found = refuse(two, config);
+  EXPECT_EQ(found.code, BURST_INVALID_ARGUMENT);
+  EXPECT_EQ(found.message.find(
+                "burst_compile_config: unknown processor 'x86-99' for "),
+            0u);
+  config.processor = nullptr;
+  config.features = "+sse9";
+  EXPECT_EQ(
+      refuse(two, config)
+          .message.find("burst_compile_config: unknown feature 'sse9' for "),
+      0u);
+  config.features = "sse2";
+  EXPECT_EQ(refuse(two, config).message,
+            "burst_compile_config: feature 'sse2', wanted +name or -name");
+  config.features = nullptr;
+  config.dump_directory = "/dev/null/d";
+  found = refuse(two, config);
+  EXPECT_EQ(found.code, BURST_SYSTEM);
+  EXPECT_EQ(found.message,
+            "burst_compile_config: dump_directory '/dev/null/d': Not a "
+            "directory");
+  config.size = 4;
+  EXPECT_EQ(refuse(two, config).message,
+            "burst_compile_config: size 4, wanted a multiple of 8 from 8 to "
+            "56");
+  // What is not covered is not read.
+  config.size = offsetof(burst_compile_config, dump_directory);
+  EXPECT_TRUE(compiled(two, config).get());
+}
+
+TEST(Errors, ofMissingArguments) {
+  burst_program *program = nullptr;
+  EXPECT_EQ(take(burst_compile_text(nullptr, 0, nullptr, &program)), "no text");
+  EXPECT_EQ(take(burst_compile_to_file(nullptr, 0, nullptr, "x")), "no text");
+  EXPECT_EQ(take(burst_compile_to_file("", 0, nullptr, nullptr)), "no path");
+}
+
+#if defined(__x86_64__)
+TEST(Errors, processorsThatThisMachineCannotStandInFor) {
+  auto config = api::make<burst_compile_config>();
+  config.entry = "one";
+  config.processor = "x86-64";
+  EXPECT_EQ(compiled(two, config).target().find("x86-64, "), 0u);
+  if (__builtin_cpu_supports("avx512f"))
+    GTEST_SKIP() << "this machine has AVX-512";
+  config.processor = "x86-64-v4";
+  Refusal found = refuse(two, config);
+  EXPECT_EQ(found.code, BURST_INVALID_ARGUMENT);
+  EXPECT_EQ(found.message.find("burst_compile_config: processor x86-64-v4 with "
+                               "avx512"),
+            0u)
+      << found.message;
+}
+#endif

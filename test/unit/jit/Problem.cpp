@@ -1,0 +1,209 @@
+//===- Problem.cpp - attentions with their tensors ------------------------===//
+#include "Problem.h"
+
+#include <cmath>
+
+using namespace burst;
+using namespace burst::test;
+
+burst_attention burst::test::smallAttention() {
+  auto attention = api::make<burst_attention>();
+  attention.num_ranks = 3;
+  attention.type = BURST_F32;
+  attention.batch = 2;
+  attention.query_length = attention.key_length = 29;
+  attention.query_heads = 4;
+  attention.key_heads = 2;
+  attention.head_dim = 8;
+  attention.mask = BURST_MASK_CAUSAL;
+  attention.order = BURST_ZIGZAG;
+  return attention;
+}
+
+std::string burst::test::take(burst_error *error) {
+  if (!error)
+    return "";
+  std::string text = burst_error_message(error);
+  burst_error_destroy(error);
+  return text;
+}
+
+void burst::test::expectSuccess(const api::Status &status) {
+  EXPECT_TRUE(status) << status.message();
+}
+
+static api::Program own(api::Result<api::Program> program) {
+  EXPECT_TRUE(program) << program.error().message();
+  return program ? *program : api::Program();
+}
+
+api::Program burst::test::compiled(const burst_attention &attention,
+                                   const burst_compile_config &config) {
+  return own(api::Program::compile(attention, config));
+}
+
+api::Program burst::test::compiled(std::string_view text,
+                                   const burst_compile_config &config) {
+  return own(api::Program::compile(text, config));
+}
+
+/// Numbers in [-1, 1) that repeat after more elements than there are.
+static std::vector<float> numbers(int64_t count, int64_t seed) {
+  std::vector<float> values(count);
+  for (int64_t i = 0; i < count; ++i)
+    values[i] = float((i * 7919 + seed * 131) % 2003) / 1001.5F - 1;
+  return values;
+}
+
+/// Rising ids, four in all.
+static std::vector<int32_t> ids(int64_t count) {
+  std::vector<int32_t> values(count);
+  for (int64_t i = 0; i < count; ++i)
+    values[i] = int32_t(i * 4 / count);
+  return values;
+}
+
+Problem::Problem(const burst_attention &given, int64_t queries, int64_t keys)
+    : attention(given),
+      valueDim(given.value_dim ? given.value_dim : given.head_dim) {
+  if (attention.batch < 0)
+    attention.batch = 2;
+  if (attention.query_length < 0)
+    attention.query_length = queries;
+  if (attention.key_length < 0)
+    attention.key_length = keys;
+  const burst_attention &a = attention;
+  extents[0] = a.query_length;
+  extents[1] = a.key_length;
+  q = numbers(a.batch * a.query_length * a.query_heads * a.head_dim, 1);
+  k = numbers(a.batch * a.key_length * a.key_heads * a.head_dim, 2);
+  v = numbers(a.batch * a.key_length * a.key_heads * valueDim, 3);
+  o.resize(a.batch * a.query_length * a.query_heads * valueDim);
+  lse.resize(a.batch * a.query_heads * a.query_length);
+  slopes = numbers(a.query_heads, 4);
+  queryIds = ids(a.query_length);
+  keyIds = ids(a.key_length);
+  clearResults();
+}
+
+void Problem::clearResults() {
+  std::fill(o.begin(), o.end(), NAN);
+  std::fill(lse.begin(), lse.end(), NAN);
+}
+
+std::vector<burst_tensor> Problem::globals(const api::Program &program) {
+  const burst_attention &a = attention;
+  std::vector<burst_tensor> tensors;
+  int64_t extent = 0;
+  for (int64_t index = 0; index < program.numParameters(); ++index) {
+    const burst_parameter &parameter = program.parameter(index);
+    std::string name = parameter.name;
+    auto tensor = [&](auto &data, std::initializer_list<int64_t> sizes) {
+      return api::dense(data.data(), parameter.type, sizes);
+    };
+    if (parameter.kind == BURST_EXTENT)
+      tensors.push_back(api::dense(&extents[extent++], BURST_I64, {}));
+    else if (name == "q")
+      tensors.push_back(
+          tensor(q, {a.batch, a.query_length, a.query_heads, a.head_dim}));
+    else if (name == "k")
+      tensors.push_back(
+          tensor(k, {a.batch, a.key_length, a.key_heads, a.head_dim}));
+    else if (name == "v")
+      tensors.push_back(
+          tensor(v, {a.batch, a.key_length, a.key_heads, valueDim}));
+    else if (name == "o")
+      tensors.push_back(
+          tensor(o, {a.batch, a.query_length, a.query_heads, valueDim}));
+    else if (name == "lse")
+      tensors.push_back(tensor(lse, {a.batch, a.query_heads, a.query_length}));
+    else if (name == "slopes")
+      tensors.push_back(tensor(slopes, {a.query_heads}));
+    else if (name == "query_ids")
+      tensors.push_back(tensor(queryIds, {a.query_length}));
+    else if (name == "key_ids")
+      tensors.push_back(tensor(keyIds, {a.key_length}));
+    else
+      ADD_FAILURE() << "no tensor for " << name;
+  }
+  return tensors;
+}
+
+std::vector<burst_tensor> Problem::arguments(const api::Program &program) {
+  std::vector<burst_tensor> tensors = globals(program);
+  tensors.resize(program.numArguments());
+  return tensors;
+}
+
+api::Status Problem::run(const api::Program &program) {
+  clearResults();
+  auto device = api::Device::cpu(2);
+  if (!device)
+    return api::Status(burst_device_create_cpu(nullptr, nullptr));
+  auto config = api::make<burst_run_all_config>();
+  config.device = device->get();
+  config.deadline_seconds = 60;
+  config.checked = 1;
+  return program.runAll(config, globals(program));
+}
+
+//===----------------------------------------------------------------------===//
+// The definition
+//===----------------------------------------------------------------------===//
+
+bool Problem::keeps(int64_t i, int64_t j) const {
+  const burst_attention &a = attention;
+  int64_t d = i + a.key_length - a.query_length - j;
+  auto has = [&](int64_t mask) { return (a.mask & mask) != 0; };
+  if (has(BURST_MASK_CAUSAL) && d < 0)
+    return false;
+  if (has(BURST_MASK_WINDOW) && ((a.window_left >= 0 && d > a.window_left) ||
+                                 (a.window_right >= 0 && -d > a.window_right)))
+    return false;
+  if (has(BURST_MASK_PREFIX) && j >= a.prefix_length && d < 0)
+    return false;
+  return !has(BURST_MASK_DOCUMENTS) || queryIds[i] == keyIds[j];
+}
+
+double Problem::score(double s, int64_t h, int64_t i, int64_t j) const {
+  const burst_attention &a = attention;
+  if (a.score & BURST_SCORE_SOFTCAP)
+    s = a.softcap * std::tanh(s / a.softcap);
+  if (a.score & BURST_SCORE_ALIBI)
+    s -= slopes[h] * std::abs(double(i + a.key_length - a.query_length - j));
+  return s;
+}
+
+void Problem::expectResults() const {
+  const burst_attention &a = attention;
+  double scale = a.scale != 0 ? a.scale : 1 / std::sqrt(double(a.head_dim));
+  int64_t group = a.query_heads / a.key_heads, wrong = 0;
+  auto differ = [](double found, double wanted) {
+    return std::isinf(wanted) ? found != wanted
+                              : !(std::abs(found - wanted) < 2e-5);
+  };
+  for (int64_t b = 0; b < a.batch; ++b)
+    for (int64_t i = 0; i < a.query_length; ++i)
+      for (int64_t h = 0; h < a.query_heads; ++h) {
+        int64_t row = (b * a.query_length + i) * a.query_heads + h;
+        double sum = 0;
+        std::vector<double> out(valueDim, 0);
+        for (int64_t j = 0; j < a.key_length; ++j) {
+          if (!keeps(i, j))
+            continue;
+          int64_t key = (b * a.key_length + j) * a.key_heads + h / group;
+          double s = 0;
+          for (int64_t d = 0; d < a.head_dim; ++d)
+            s += double(q[row * a.head_dim + d]) * k[key * a.head_dim + d];
+          double p = std::exp(score(scale * s, h, i, j));
+          sum += p;
+          for (int64_t d = 0; d < valueDim; ++d)
+            out[d] += p * v[key * valueDim + d];
+        }
+        wrong += differ(lse[(b * a.query_heads + h) * a.query_length + i],
+                        std::log(sum));
+        for (int64_t d = 0; d < valueDim; ++d)
+          wrong += differ(o[row * valueDim + d], sum > 0 ? out[d] / sum : 0);
+      }
+  EXPECT_EQ(wrong, 0) << "elements are far from the definition";
+}

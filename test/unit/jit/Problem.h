@@ -1,0 +1,59 @@
+//===- Problem.h - attentions with their tensors ----------------*- C++ -*-===//
+#ifndef BURST_TEST_UNIT_JIT_PROBLEM_H
+#define BURST_TEST_UNIT_JIT_PROBLEM_H
+
+#include "burst/burst.hpp"
+
+#include <gtest/gtest.h>
+#include <string>
+
+namespace burst::test {
+
+/// A causal attention of 3 ranks, in f32, small enough for the definition.
+burst_attention smallAttention();
+
+/// The text of an error, which it destroys; empty for success.
+std::string take(burst_error *error);
+/// Fails the test where there is an error.
+void expectSuccess(const api::Status &status);
+
+/// A program that must compile.
+api::Program compiled(
+    const burst_attention &attention,
+    const burst_compile_config &config = api::make<burst_compile_config>());
+api::Program compiled(
+    std::string_view text,
+    const burst_compile_config &config = api::make<burst_compile_config>());
+
+/// Global tensors in f32 for a description, and what its results must be.
+class Problem {
+public:
+  /// `queries` and `keys` are the lengths, where the description has none.
+  explicit Problem(const burst_attention &attention, int64_t queries = 0,
+                   int64_t keys = 0);
+
+  /// For the parameters of a program, by their names.
+  std::vector<burst_tensor> globals(const api::Program &program);
+  /// Those of them that are arguments.
+  std::vector<burst_tensor> arguments(const api::Program &program);
+  /// Runs all ranks on the global tensors.
+  api::Status run(const api::Program &program);
+  /// Compares the results with the definition.
+  void expectResults() const;
+  /// What a run must overwrite.
+  void clearResults();
+
+  std::vector<float> q, k, v, o, lse, slopes;
+  std::vector<int32_t> queryIds, keyIds;
+  burst_attention attention;
+
+private:
+  bool keeps(int64_t i, int64_t j) const;
+  double score(double s, int64_t h, int64_t i, int64_t j) const;
+
+  int64_t valueDim, extents[2];
+};
+
+} // namespace burst::test
+
+#endif // BURST_TEST_UNIT_JIT_PROBLEM_H
