@@ -611,14 +611,12 @@ public:
 private:
   void step(Value key, bool isPartial);
   void map(Value key, bool isPartial);
-  Value isFinite(Value panels);
-  void addWhereSeen(Value key, Value panels);
 
   TileBuilder &b;
   ring::AttendOp op;
   Shape shape;
   const Schedule &schedule;
-  Value query, packedKeys, packedValues, queries, keys, list, counts;
+  Value query, packedKeys, packedValues, finite, queries, keys, list, counts;
   Value o, m, l; ///< memory of the state
   Value sq, sk;
   SmallVector<Value> maskCaptures, scoreCaptures;
@@ -627,7 +625,7 @@ private:
   Value keyHead;
   struct {
     Value q, s, o, m, l, factor, i, j;
-    Value seen, none, probe; ///< of partial tiles under a mask
+    Value seen; ///< scores of partial tiles under a mask
   } blocks;
 };
 
@@ -639,8 +637,8 @@ AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
     : b(builder), op(op), shape(shape), schedule(schedule) {
   size_t next = 0;
   auto take = [&] { return args[next++]; };
-  for (Value *value :
-       {&query, &packedKeys, &packedValues, &queries, &keys, &list, &counts})
+  for (Value *value : {&query, &packedKeys, &packedValues, &finite, &queries,
+                       &keys, &list, &counts})
     *value = take();
   auto takeCaptures = [&](ValueRange captures, SmallVector<Value> &into,
                           bool buffers) {
@@ -680,67 +678,32 @@ void AttendKernel::map(Value key, bool isPartial) {
 void AttendKernel::step(Value key, bool isPartial) {
   Value k = b.panels(packedKeys, at.b, keyHead, key);
   Value v = b.panels(packedValues, at.b, keyHead, key);
-  b.make<tile::MultiplyOp>(blocks.q, k, blocks.s, at.count, false);
+  b.make<tile::MultiplyOp>(blocks.q, k, blocks.s, at.count, Value(), false);
   if (isPartial || !op.getScore().empty())
     map(key, isPartial);
-  Value finite;
-  if (isPartial && blocks.seen) {
-    finite = isFinite(v);
-    b.when(b.make<arith::XOrIOp>(finite, b.truth(true)),
-           [&] { b.make<memref::CopyOp>(blocks.s, blocks.seen); });
+  // A weight of 0 rules out what it weighs only if that is a number.
+  bool mayHide = isPartial && blocks.seen;
+  Value hides;
+  if (mayHide) {
+    Value isFinite = b.load(finite, {at.b, keyHead, key});
+    hides = b.make<arith::XOrIOp>(isFinite, b.truth(true));
+    b.when(hides, [&] { b.make<memref::CopyOp>(blocks.s, blocks.seen); });
   }
   b.make<tile::RowMaxOp>(blocks.s, blocks.m, blocks.factor, at.count);
   b.make<tile::ExponentialsOp>(blocks.s, blocks.m, blocks.l, blocks.factor,
                                at.count);
   b.make<tile::RescaleOp>(blocks.o, blocks.factor, at.count);
-  auto multiply = [&] {
-    b.make<tile::MultiplyOp>(blocks.s, v, blocks.o, at.count, true);
+  auto multiply = [&](Value seen) {
+    b.make<tile::MultiplyOp>(blocks.s, v, blocks.o, at.count, seen, true);
   };
-  if (!finite)
-    return multiply();
-  b.when(finite, multiply);
-  b.when(b.make<arith::XOrIOp>(finite, b.truth(true)),
-         [&] { addWhereSeen(key, v); });
-}
-
-/// Whether panels hold finite numbers only: 0 times these is 0.
-Value AttendKernel::isFinite(Value panels) {
-  Value zero = b.index(0);
-  b.make<tile::MultiplyOp>(blocks.none, panels, blocks.probe, b.index(1),
-                           false);
-  auto type = cast<MemRefType>(blocks.probe.getType());
-  Value none = b.make<arith::ConstantOp>(b.getZeroAttr(shape.state));
-  auto sum = b.loop(
-      b.index(type.getDimSize(1)), none, [&](Value c, ValueRange carried) {
-        Value next = b.load(blocks.probe, {zero, c});
-        return SmallVector<Value>{b.make<arith::AddFOp>(carried.front(), next)};
-      });
-  return b.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, sum.getResult(0),
-                               none);
-}
-
-/// o = o + p v over what is seen: a weight of 0 does not rule out what is no
-/// number.
-void AttendKernel::addWhereSeen(Value key, Value panels) {
-  auto type = cast<MemRefType>(panels.getType());
-  Value wide = b.index(shape.panel);
-  Value least =
-      b.make<arith::ConstantOp>(b.getFloatAttr(shape.state, minusInfinity));
-  b.loop(at.count, [&](Value r) {
-    b.loop(b.field(keys, key, Field::Count), [&](Value k) {
-      Value isSeen = b.make<arith::CmpFOp>(arith::CmpFPredicate::UNE,
-                                           b.load(blocks.seen, {r, k}), least);
-      b.when(isSeen, [&] {
-        Value weight = b.load(blocks.s, {r, k});
-        b.loop(b.index(type.getDimSize(0) * shape.panel), [&](Value c) {
-          Value value = b.load(panels, {b.div(c, wide), k, b.rem(c, wide)});
-          Value sum = b.make<arith::AddFOp>(
-              b.load(blocks.o, {r, c}), b.make<arith::MulFOp>(weight, value));
-          b.store(sum, blocks.o, {r, c});
-        });
-      });
-    });
-  });
+  if (!mayHide)
+    return multiply({});
+  auto choice = b.make<scf::IfOp>(hides, /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(choice.thenBlock());
+  multiply(blocks.seen);
+  b.setInsertionPointToStart(choice.elseBlock());
+  multiply({});
 }
 
 void AttendKernel::build(Value task) {
@@ -770,14 +733,9 @@ void AttendKernel::build(Value task) {
             b.alloca(shape.rowVector()),
             b.alloca(shape.positions(shape.rows)),
             b.alloca(shape.positions(shape.columns)),
-            Value(),
-            Value(),
             Value()};
   if (!op.getMask().empty()) {
     blocks.seen = b.alloca(shape.tile(shape.columns));
-    blocks.none = b.alloca(MemRefType::get({1, shape.columns}, shape.state));
-    blocks.probe = b.alloca(MemRefType::get({1, valueColumns}, shape.state));
-    b.make<tile::FillOp>(blocks.none, b.getF64FloatAttr(0.0));
   }
   // A task without tiles leaves its state as it is.
   Value any = b.compare(arith::CmpIPredicate::ne, b.add(full, partial), zero);
@@ -833,6 +791,10 @@ void Lowering::lower(ring::AttendOp op) {
   };
   Value packedKeys = allocate(shape.columns / shape.panel, keyDim);
   Value packedValues = allocate(valueColumns / shape.panel, shape.columns);
+  // Of the values of each tile, whether all are finite.
+  Value finite =
+      b.allocate(MemRefType::get({any, keyHeads, any}, b.getI1Type()),
+                 {batch, numKeys}, tile::Memory::Schedule);
   for (size_t slice = 0; slice < op.getKeys().size(); ++slice) {
     Value first = schedule.firstKeys[slice];
     Value tiles = b.sub(schedule.firstKeys[slice + 1], first);
@@ -840,10 +802,10 @@ void Lowering::lower(ring::AttendOp op) {
     launch(b, "pack", tasks, {},
            {{op.getKeys()[slice], op.getValues()[slice], schedule.keys,
              schedule.needed},
-            {packedKeys, packedValues},
+            {packedKeys, packedValues, finite},
             {first, tiles}},
            [&](TileBuilder &b, Value task, ValueRange args) {
-             Value keys = args[2], first = args[6], tiles = args[7];
+             Value keys = args[2], first = args[7], tiles = args[8];
              Value key = b.add(first, b.rem(task, tiles));
              Value none = b.make<arith::ConstantIntOp>(0, 32);
              Value needed = b.compare(arith::CmpIPredicate::ne,
@@ -856,16 +818,19 @@ void Lowering::lower(ring::AttendOp op) {
                Value count = b.field(keys, key, Field::Count);
                b.make<tile::PackOp>(b.rows(args[0], batch, h, row, count),
                                     b.panels(args[4], batch, h, key), true);
+               Value values = b.panels(args[5], batch, h, key);
                b.make<tile::PackOp>(b.rows(args[1], batch, h, row, count),
-                                    b.panels(args[5], batch, h, key), false);
+                                    values, false);
+               b.store(b.make<tile::IsFiniteOp>(b.getI1Type(), values), args[6],
+                       {batch, h, key});
              });
            });
   }
 
   Operands operands;
-  operands.reads = {op.getQuery(),    packedKeys,    packedValues,
-                    schedule.queries, schedule.keys, schedule.list,
-                    schedule.counts};
+  operands.reads = {op.getQuery(), packedKeys,       packedValues,
+                    finite,        schedule.queries, schedule.keys,
+                    schedule.list, schedule.counts};
   llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
   llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
   operands.writes = {op.getO(), op.getM(), op.getL()};
@@ -878,6 +843,7 @@ void Lowering::lower(ring::AttendOp op) {
          });
   b.make<memref::DeallocOp>(packedKeys);
   b.make<memref::DeallocOp>(packedValues);
+  b.make<memref::DeallocOp>(finite);
   schedule.release();
   op.erase();
 }

@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace burst::cpu {
@@ -15,6 +16,19 @@ using namespace mlir;
 namespace {
 struct ExpandFloats : burst::cpu::impl::ExpandFloatsPassBase<ExpandFloats> {
   void runOnOperation() override {
+    // Arithmetic of bf16 is that of f32, rounded.
+    auto bf16 = BFloat16Type::get(&getContext());
+    TypeConverter inF32;
+    arith::populateEmulateUnsupportedFloatsConversions(
+        inF32, bf16, Float32Type::get(&getContext()));
+    RewritePatternSet arithmetic(&getContext());
+    arith::populateEmulateUnsupportedFloatsPatterns(arithmetic, inF32);
+    ConversionTarget target(getContext());
+    arith::populateEmulateUnsupportedFloatsLegality(target, inF32);
+    if (failed(applyPartialConversion(getOperation(), target,
+                                      std::move(arithmetic))))
+      return signalPassFailure();
+
     RewritePatternSet patterns(&getContext());
     arith::populateCeilFloorDivExpandOpsPatterns(patterns);
     arith::populateExpandBFloat16Patterns(patterns);

@@ -72,6 +72,8 @@ private:
   Value dataOf(Value buffer);
   int64_t bytesOf(Type element);
 
+  Value asStored(Value scalar);
+  void storeScalarsAsBits(func::FuncOp function);
   void addArguments();
   void makeEntries();
   void makeSegments();
@@ -138,6 +140,29 @@ Value HostLowering::dataOf(Value buffer) {
       ArrayRef<LLVM::GEPArg>{memory.offset(b, b.getLoc())});
 }
 
+/// A bf16 as its bits: moving one as a float is a call on processors without.
+Value HostLowering::asStored(Value scalar) {
+  if (scalar.getType().isBF16())
+    return b.make<arith::BitcastOp>(b.getI16Type(), scalar);
+  return scalar;
+}
+
+/// Makes a function take the bits of its bf16 arguments.
+void HostLowering::storeScalarsAsBits(func::FuncOp function) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&function.getBody().front());
+  for (BlockArgument argument : function.getArguments()) {
+    if (!argument.getType().isBF16())
+      continue;
+    Type type = argument.getType();
+    argument.setType(b.getI16Type());
+    auto cast = b.make<arith::BitcastOp>(type, argument);
+    argument.replaceAllUsesExcept(cast, cast);
+  }
+  function.setType(b.getFunctionType(function.getBody().getArgumentTypes(),
+                                     function.getResultTypes()));
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
@@ -196,6 +221,7 @@ Value HostLowering::kernelInfo(func::FuncOp kernel) {
   std::string name = (kernel.getName() + ".kernel").str();
   if (!module.lookupSymbol(name)) {
     OpBuilder::InsertionGuard guard(b);
+    storeScalarsAsBits(kernel);
     b.setInsertionPoint(kernel);
     auto text = b.getStringAttr((kernel.getName() + Twine('\0')).str());
     auto textType = LLVM::LLVMArrayType::get(
@@ -280,7 +306,8 @@ void HostLowering::lowerLaunch(tile::LaunchOp op) {
   Value info = kernelInfo(kernel);
   SmallVector<Value> operands(op.getReads());
   llvm::append_range(operands, op.getWrites());
-  llvm::append_range(operands, op.getScalars());
+  for (Value scalar : op.getScalars())
+    operands.push_back(asStored(scalar));
   SmallVector<Type> packed;
   for (Value operand : operands)
     packed.push_back(types.convertType(operand.getType()));
@@ -522,6 +549,7 @@ LogicalResult HostLowering::lower(Operation *op) {
 
 LogicalResult HostLowering::run() {
   addArguments();
+  storeScalarsAsBits(program);
   SmallVector<Operation *> ops;
   program.walk([&](Operation *op) {
     if (isa<memref::AllocOp, memref::DeallocOp>(op) ||

@@ -1,7 +1,9 @@
 //===- Registration.cpp - passes of the CPU target ------------------------===//
+#include "codegen/cpu/Compile.h"
 #include "codegen/cpu/Passes.h"
 
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -11,7 +13,16 @@ namespace burst::cpu {
 #include "codegen/cpu/Passes.h.inc"
 } // namespace burst::cpu
 
-void burst::cpu::registerPasses() { registerBurstCpuPasses(); }
+void burst::cpu::registerPasses() {
+  registerBurstCpuPasses();
+  mlir::PassPipelineRegistration<>(
+      "burst-to-tile",
+      "From ring programs to kernels over tiles of this machine",
+      [](mlir::OpPassManager &pm) { buildBufferPipeline(pm, Target::host()); });
+  mlir::PassPipelineRegistration<>(
+      "burst-to-llvm", "From kernels over tiles to LLVM's dialect",
+      [](mlir::OpPassManager &pm) { buildLLVMPipeline(pm, Target::host()); });
+}
 
 void burst::cpu::registerInterfaces(mlir::DialectRegistry &registry) {
   mlir::func::registerInlinerExtension(registry);

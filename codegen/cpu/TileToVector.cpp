@@ -35,9 +35,11 @@ public:
   void lower(tile::LoadOp op);
   void lower(tile::StoreOp op);
   void lower(tile::PackOp op);
+  void lower(tile::IsFiniteOp op);
   void lower(tile::FillOp op);
   void lower(tile::PositionsOp op);
   void lower(tile::MultiplyOp op);
+  void multiplyWhere(tile::MultiplyOp op);
   void lower(tile::MapOp op);
   void lower(tile::RowMaxOp op);
   void lower(tile::ExponentialsOp op);
@@ -290,6 +292,32 @@ void Vectorizer::lower(tile::StoreOp op) {
   });
 }
 
+void Vectorizer::lower(tile::IsFiniteOp op) {
+  MemRefType type = bufferOf(op.getPanels());
+  VectorType vector = vectorOf(type.getElementType());
+  // x - x is 0 for numbers, and NaN for what is none.
+  auto panels = b.loop(
+      b.index(type.getDimSize(0)), number(vector, 0.0),
+      [&](Value p, ValueRange sums) {
+        auto rows = b.loop(
+            b.index(type.getDimSize(1)), sums, [&](Value k, ValueRange inner) {
+              Value sum = inner.front();
+              for (int64_t c = 0; c < type.getDimSize(2);
+                   c += vector.getNumElements()) {
+                Value x = load(vector, op.getPanels(), {p, k, b.index(c)});
+                sum = b.make<arith::AddFOp>(sum, b.make<arith::SubFOp>(x, x));
+              }
+              return SmallVector<Value>{sum};
+            });
+        return SmallVector<Value>{rows.getResult(0)};
+      });
+  Value total = b.make<vector::ReductionOp>(vector::CombiningKind::ADD,
+                                            panels.getResult(0),
+                                            arith::FastMathFlags::reassoc);
+  op.replaceAllUsesWith(Value(b.make<arith::CmpFOp>(
+      arith::CmpFPredicate::OEQ, total, number(type.getElementType(), 0.0))));
+}
+
 void Vectorizer::lower(tile::FillOp op) {
   MemRefType type = bufferOf(op.getBlock());
   double value = op.getValue().convertToDouble();
@@ -375,7 +403,34 @@ void Vectorizer::lower(tile::PositionsOp op) {
 // Products
 //===----------------------------------------------------------------------===//
 
+/// Rare: number by number.
+void Vectorizer::multiplyWhere(tile::MultiplyOp op) {
+  MemRefType a = bufferOf(op.getA()), panels = bufferOf(op.getB());
+  Type element = a.getElementType();
+  Value wide = b.index(panels.getDimSize(2)), none = number(element, 0.0);
+  Value columns = b.index(bufferOf(op.getC()).getDimSize(1));
+  b.loop(op.getRows(), [&](Value r) {
+    if (!op.getAccumulate())
+      b.loop(columns, [&](Value c) { b.store(none, op.getC(), {r, c}); });
+    b.loop(b.index(a.getDimSize(1)), [&](Value k) {
+      Value isSeen = b.make<arith::CmpFOp>(
+          arith::CmpFPredicate::UNE, b.load(op.getSeen(), {r, k}),
+          number(element, -std::numeric_limits<double>::infinity()));
+      b.when(isSeen, [&] {
+        Value weight = b.load(op.getA(), {r, k});
+        b.loop(columns, [&](Value c) {
+          Value value = b.load(op.getB(), {b.div(c, wide), k, b.rem(c, wide)});
+          b.store(fma(weight, value, b.load(op.getC(), {r, c})), op.getC(),
+                  {r, c});
+        });
+      });
+    });
+  });
+}
+
 void Vectorizer::lower(tile::MultiplyOp op) {
+  if (op.getSeen())
+    return multiplyWhere(op);
   MemRefType a = bufferOf(op.getA()), panels = bufferOf(op.getB());
   Type element = a.getElementType();
   VectorType vector = vectorOf(element);
@@ -653,8 +708,8 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
       OpBuilder builder(op);
       Vectorizer vectorizer(builder, op->getLoc(), options);
       llvm::TypeSwitch<Operation *>(op)
-          .Case<tile::LoadOp, tile::StoreOp, tile::PackOp, tile::FillOp,
-                tile::PositionsOp, tile::MultiplyOp, tile::MapOp,
+          .Case<tile::LoadOp, tile::StoreOp, tile::PackOp, tile::IsFiniteOp,
+                tile::FillOp, tile::PositionsOp, tile::MultiplyOp, tile::MapOp,
                 tile::RowMaxOp, tile::ExponentialsOp, tile::RescaleOp,
                 tile::MergeOp, tile::NormalizeOp>([&](auto op) {
             vectorizer.lower(op);

@@ -85,16 +85,23 @@ Value RegionVectorizer::gather(Value table, ArrayRef<Value> indices) {
     return b.make<vector::GatherOp>(result, table, base, indices.back(), all,
                                     none);
   }
+  // A bf16 moves as its bits, see HostToRuntime.
+  auto stored = element.isBF16() ? result.clone(b.getI16Type()) : result;
   Value elements =
-      b.make<arith::ConstantOp>(result, cast<TypedAttr>(b.getZeroAttr(result)));
+      b.make<arith::ConstantOp>(stored, cast<TypedAttr>(b.getZeroAttr(stored)));
   for (int64_t lane = 0; lane < lanes; ++lane) {
     SmallVector<Value> point;
     for (Value index : indices)
       point.push_back(isVector(index)
                           ? b.make<vector::ExtractOp>(index, lane).getResult()
                           : index);
-    elements = b.make<vector::InsertOp>(b.load(table, point), elements, lane);
+    Value value = b.load(table, point);
+    if (element.isBF16())
+      value = b.make<arith::BitcastOp>(b.getI16Type(), value);
+    elements = b.make<vector::InsertOp>(value, elements, lane);
   }
+  if (element.isBF16())
+    return b.make<arith::BitcastOp>(result, elements);
   return elements;
 }
 

@@ -129,6 +129,9 @@ void StoreOp::getEffects(Effects &effects) {
 void PackOp::getEffects(Effects &effects) {
   addEffects(*this, getPanels(), effects);
 }
+void IsFiniteOp::getEffects(Effects &effects) {
+  addEffects(*this, {}, effects);
+}
 void FillOp::getEffects(Effects &effects) {
   addEffects(*this, getBlock(), effects);
 }
@@ -224,7 +227,8 @@ LogicalResult MultiplyOp::verify() {
       c.getDimSize(0) == a.getDimSize(0) &&
       c.getDimSize(1) == b.getDimSize(0) * b.getDimSize(2) &&
       a.getElementType() == b.getElementType() &&
-      a.getElementType() == c.getElementType() && b.hasStaticShape())
+      a.getElementType() == c.getElementType() && b.hasStaticShape() &&
+      (!getSeen() || getSeen().getType() == getA().getType()))
     return success();
   return emitOpError("needs M x K, N/W x K x W and M x N of one type, got: ")
          << a << ", " << b << " and " << c;

@@ -145,6 +145,19 @@ def Tile_PackOp : Tile_Op<"pack", [
   let hasVerifier = 1;
 }
 
+def Tile_IsFiniteOp : Tile_Op<"is_finite", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "whether panels hold finite numbers only";
+  let description = [{
+    Then 0 times any of them is 0.
+
+    Example: `%f = tile.is_finite %v : memref<4x128x16xf32>`
+  }];
+  let arguments = (ins Tile_Panels:$panels);
+  let results = (outs I1:$finite);
+  let assemblyFormat = "$panels attr-dict `:` type($panels)";
+}
+
 def Tile_FillOp : Tile_Op<"fill", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "sets a block to a number";
@@ -186,9 +199,12 @@ def Tile_MultiplyOp : Tile_Op<"multiply", [
   let summary = "a product of a tile and panels";
   let description = [{
     c = a b, or with `accumulate` c = c + a b, for the first `rows` rows; what
-    becomes of the rows behind them is not said.
+    becomes of the rows behind them is not said. With `where`, a[r, k] b[k, n]
+    counts only where seen[r, k] is not -inf: a weight of 0 does not rule out
+    what is no number.
 
-    **Constraints:** (C1) a is M x K, b is N/W x K x W, c is M x N, of one type.
+    **Constraints:** (C1) a and seen are M x K, b is N/W x K x W, c is M x N, of
+    one type.
 
     Example:
 
@@ -198,10 +214,10 @@ def Tile_MultiplyOp : Tile_Op<"multiply", [
     ```
   }];
   let arguments = (ins Tile_Tile:$a, Tile_Panels:$b, Tile_Tile:$c, Index:$rows,
-                       UnitAttr:$accumulate);
+                       Optional<Tile_Tile>:$seen, UnitAttr:$accumulate);
   let assemblyFormat = [{
-    $a `,` $b `,` $c `rows` $rows (`accumulate` $accumulate^)? attr-dict
-    `:` type($a) `,` type($b) `,` type($c)
+    $a `,` $b `,` $c `rows` $rows (`where` $seen^ `:` type($seen))?
+    (`accumulate` $accumulate^)? attr-dict `:` type($a) `,` type($b) `,` type($c)
   }];
   let hasVerifier = 1;
 }
