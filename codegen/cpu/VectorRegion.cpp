@@ -10,6 +10,8 @@ using namespace burst;
 
 namespace {
 
+/// Numbers of 16 bits are held, and computed with, as f32: processors have no
+/// arithmetic for them. Only truncf rounds to them.
 class RegionVectorizer {
 public:
   RegionVectorizer(tile::LoopBuilder &builder, int64_t lanes)
@@ -19,6 +21,7 @@ public:
 
 private:
   void convert(Operation &op);
+  void convertOperands(Operation &op, SmallVector<Value> operands);
   void convertExtract(tensor::ExtractOp op);
   Value gather(Value table, ArrayRef<Value> indices);
   Value spread(Value value);
@@ -27,6 +30,23 @@ private:
   Value constant(Type type, const APInt &value);
   bool isVector(Value value) { return isa<VectorType>(value.getType()); }
   Type widen(Type scalar) { return VectorType::get(lanes, scalar); }
+  static bool isShort(Type type) {
+    Type element = getElementTypeOrSelf(type);
+    return element.isBF16() || element.isF16();
+  }
+  /// A type with f32 for floats of 16 bits.
+  Type held(Type type) {
+    if (!isShort(type))
+      return type;
+    if (auto vector = dyn_cast<VectorType>(type))
+      return vector.clone(b.getF32Type());
+    return b.getF32Type();
+  }
+  Value hold(Value value) {
+    if (!isShort(value.getType()))
+      return value;
+    return b.make<arith::ExtFOp>(held(value.getType()), value);
+  }
 
   tile::LoopBuilder &b;
   int64_t lanes;
@@ -114,7 +134,7 @@ void RegionVectorizer::convertExtract(tensor::ExtractOp op) {
     differ |= isVector(indices.back());
   }
   mapping.map(op.getResult(),
-              differ ? gather(table, indices) : b.load(table, indices));
+              hold(differ ? gather(table, indices) : b.load(table, indices)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -144,11 +164,56 @@ Value RegionVectorizer::safeDivisor(Operation &op, Value dividend,
 void RegionVectorizer::convert(Operation &op) {
   if (auto extract = dyn_cast<tensor::ExtractOp>(op))
     return convertExtract(extract);
+  if (auto dim = dyn_cast<tensor::DimOp>(op)) {
+    mapping.map(dim.getResult(),
+                b.make<memref::DimOp>(mapping.lookup(dim.getSource()),
+                                      mapping.lookup(dim.getIndex())));
+    return;
+  }
+  auto constant = dyn_cast<arith::ConstantOp>(op);
+  if (constant && isShort(constant.getType())) {
+    auto value = cast<FloatAttr>(constant.getValue());
+    mapping.map(constant.getResult(),
+                b.make<arith::ConstantOp>(
+                    b.getF32FloatAttr(value.getValue().convertToFloat())));
+    return;
+  }
   SmallVector<Value> operands = llvm::map_to_vector(
       op.getOperands(), [&](Value value) { return mapping.lookup(value); });
+  auto inKind = [&](Type element) -> Type {
+    auto vector = dyn_cast<VectorType>(operands[0].getType());
+    return vector ? Type(vector.clone(element)) : element;
+  };
+  if (isa<arith::TruncFOp>(op) && isShort(op.getResult(0).getType())) {
+    Value rounded =
+        b.make<arith::TruncFOp>(inKind(op.getResult(0).getType()), operands[0]);
+    mapping.map(op.getResult(0), hold(rounded));
+    return;
+  }
+  if (isa<arith::ExtFOp>(op) && isShort(op.getOperand(0).getType()) &&
+      op.getResult(0).getType().isF32()) {
+    mapping.map(op.getResult(0), operands[0]);
+    return;
+  }
+  if (isa<arith::BitcastOp>(op)) {
+    Type from = op.getOperand(0).getType(), to = op.getResult(0).getType();
+    Value value = operands[0];
+    if (isShort(from))
+      value = b.make<arith::TruncFOp>(inKind(from), value);
+    if (from != to)
+      value = b.make<arith::BitcastOp>(inKind(to), value);
+    mapping.map(op.getResult(0), hold(value));
+    return;
+  }
+  convertOperands(op, std::move(operands));
+}
+
+void RegionVectorizer::convertOperands(Operation &op,
+                                       SmallVector<Value> operands) {
   bool differ =
       llvm::any_of(operands, [&](Value value) { return isVector(value); });
-  SmallVector<Type> types(op.getResultTypes());
+  SmallVector<Type> types = llvm::map_to_vector(
+      op.getResultTypes(), [&](Type type) { return held(type); });
   if (differ) {
     for (Value &operand : operands)
       operand = spread(operand);
@@ -166,7 +231,10 @@ void RegionVectorizer::convert(Operation &op) {
 }
 
 Value RegionVectorizer::run(Block &region, ArrayRef<Value> arguments) {
-  mapping.map(region.getArguments(), arguments);
+  for (auto [inside, value] : llvm::zip_equal(region.getArguments(), arguments))
+    mapping.map(inside, isa<FloatType, VectorType>(value.getType())
+                            ? hold(value)
+                            : value);
   for (Operation &op : region.without_terminator())
     convert(op);
   return spread(mapping.lookup(region.getTerminator()->getOperand(0)));

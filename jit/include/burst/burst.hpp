@@ -292,7 +292,8 @@ public:
   }
 
 private:
-  static Result<Program> own(burst_error *error, burst_program *made) {
+  /// By reference: arguments are evaluated in any order.
+  static Result<Program> own(burst_error *error, burst_program *const &made) {
     if (error)
       return Status(error);
     return Program(made);
