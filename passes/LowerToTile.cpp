@@ -71,17 +71,27 @@ public:
     auto type = cast<MemRefType>(buffer.getType());
     OpFoldResult one = getIndexAttr(1), zero = getIndexAttr(0);
     SmallVector<OpFoldResult> offsets, sizes, strides(type.getRank(), one);
-    SmallVector<int64_t> shape{ShapedType::kDynamic};
+    SmallVector<int64_t> kept{2};
     if (type.getRank() == 4) {
       offsets = {b, row, h, zero};
       sizes = {one, count, one, getIndexAttr(type.getDimSize(3))};
-      shape.push_back(type.getDimSize(3));
+      kept = {1, 3};
     } else {
       offsets = {b, h, row};
       sizes = {one, one, count};
     }
-    MemRefType view = memref::SubViewOp::inferRankReducedResultType(
-        shape, type, offsets, sizes, strides);
+    // Which dimensions are kept, shapes do not tell: a head may have one number.
+    auto whole = cast<MemRefType>(
+        memref::SubViewOp::inferResultType(type, offsets, sizes, strides));
+    auto [steps, offset] = whole.getStridesAndOffset();
+    SmallVector<int64_t> shape, keptSteps;
+    for (int64_t dim : kept) {
+      shape.push_back(whole.getDimSize(dim));
+      keptSteps.push_back(steps[dim]);
+    }
+    auto view = MemRefType::get(
+        shape, type.getElementType(),
+        StridedLayoutAttr::get(getContext(), offset, keptSteps));
     return make<memref::SubViewOp>(view, buffer, offsets, sizes, strides);
   }
 
