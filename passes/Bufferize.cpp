@@ -104,10 +104,7 @@ private:
 
 Value Bufferizer::allocate(MemRefType type, ValueRange sizes,
                            StringRef memory) {
-  auto alloc = memref::AllocOp::create(builder, loc, type, sizes,
-                                       builder.getI64IntegerAttr(64));
-  alloc->setAttr("tile.memory", builder.getStringAttr(memory));
-  return alloc;
+  return tile::AllocateOp::create(builder, loc, type, memory, sizes);
 }
 
 /// The result of the program that `tensor`, o or m of a state, turns into;

@@ -59,9 +59,7 @@ public:
     return load(table, {tile, index(field)});
   }
   Value allocate(MemRefType type, ValueRange sizes, tile::Memory memory) {
-    auto alloc = make<memref::AllocOp>(type, sizes, getI64IntegerAttr(64));
-    alloc->setAttr(tile::memoryAttr, getStringAttr(stringify(memory)));
-    return alloc;
+    return make<tile::AllocateOp>(type, stringify(memory), sizes);
   }
 
   /// `count` rows of batch b and head h from `row` on: of a shard (batch,

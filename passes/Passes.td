@@ -177,7 +177,7 @@ def BufferizePass : Pass<"ring-bufferize", "::mlir::ModuleOp"> {
       where types agree, m in that of lse;
     - what a loop receives alternates between two buffers (one, where the loop
       runs once): the double buffer. The own slice is never copied;
-    - `memref.alloc` carries `tile.memory`: what the memory is for.
+    - `tile.allocate` says what memory is for.
 
     Input:
     ```mlir
@@ -192,7 +192,7 @@ def BufferizePass : Pass<"ring-bufferize", "::mlir::ModuleOp"> {
     ```mlir
     func.func @f(%q: memref<1x128x4x64xf32, strided<...>>, ...,
                  %out: memref<1x128x4x64xf32, strided<...>> {ring.result}) {
-      %slots = memref.alloc() {tile.memory = "slice"} : memref<2x1x128x4x64xf32>
+      %slots = tile.allocate "slice" () : memref<2x1x128x4x64xf32>
       %k1 = scf.for %t = ... iter_args(%kt = %k, ...) {
         %next = memref.subview %slots[%t mod 2, ...]
         %token = ring.start %kt ... into %next
@@ -208,7 +208,7 @@ def BufferizePass : Pass<"ring-bufferize", "::mlir::ModuleOp"> {
     attends.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
-                           "::mlir::scf::SCFDialect"];
+                           "::mlir::scf::SCFDialect", "::burst::tile::TileDialect"];
 }
 
 def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {

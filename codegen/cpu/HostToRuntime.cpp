@@ -79,7 +79,7 @@ private:
   void makeSegments();
   Value kernelInfo(func::FuncOp kernel);
   LogicalResult lower(Operation *op);
-  void lowerAlloc(memref::AllocOp op);
+  void lowerAllocate(tile::AllocateOp op);
   void lowerLaunch(tile::LaunchOp op);
   void lowerStart(ring::StartOp op);
   Value pieces(ValueRange tensors, ring::StartOp op, Value owner,
@@ -167,29 +167,28 @@ void HostLowering::storeScalarsAsBits(func::FuncOp function) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-void HostLowering::lowerAlloc(memref::AllocOp op) {
-  MemRefType type = op.getType();
-  int64_t kind = BURST_MEMORY_SCHEDULE;
-  if (auto name = op->getAttrOfType<StringAttr>(tile::memoryAttr))
-    switch (*tile::symbolizeMemory(name)) {
-    case tile::Memory::State:
-      kind = BURST_MEMORY_STATE;
-      break;
-    case tile::Memory::Slice:
-      kind = BURST_MEMORY_SLICE;
-      break;
-    case tile::Memory::Packing:
-      kind = BURST_MEMORY_PACKING;
-      break;
-    case tile::Memory::Schedule:
-      break;
-    }
+static int64_t kindOf(tile::Memory memory) {
+  switch (memory) {
+  case tile::Memory::State:
+    return BURST_MEMORY_STATE;
+  case tile::Memory::Slice:
+    return BURST_MEMORY_SLICE;
+  case tile::Memory::Packing:
+    return BURST_MEMORY_PACKING;
+  case tile::Memory::Schedule:
+    return BURST_MEMORY_SCHEDULE;
+  }
+  return BURST_MEMORY_SCHEDULE;
+}
+
+void HostLowering::lowerAllocate(tile::AllocateOp op) {
+  auto type = cast<MemRefType>(op.getBuffer().getType());
+  int64_t kind = kindOf(*tile::symbolizeMemory(op.getMemory()));
   SmallVector<Value> sizes;
   unsigned next = 0;
   for (int64_t size : type.getShape())
-    sizes.push_back(ShapedType::isDynamic(size)
-                        ? number(op.getDynamicSizes()[next++])
-                        : constant(size));
+    sizes.push_back(ShapedType::isDynamic(size) ? number(op.getSizes()[next++])
+                                                : constant(size));
   SmallVector<Value> strides(sizes.size());
   Value count = constant(1);
   for (size_t d = sizes.size(); d-- > 0;) {
@@ -507,8 +506,8 @@ LogicalResult HostLowering::lower(Operation *op) {
   b.setLoc(op->getLoc());
   b.setInsertionPoint(op);
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<memref::AllocOp>([&](auto op) {
-        lowerAlloc(op);
+      .Case<tile::AllocateOp>([&](auto op) {
+        lowerAllocate(op);
         return success();
       })
       .Case<memref::DeallocOp>([&](memref::DeallocOp op) {
@@ -552,7 +551,7 @@ LogicalResult HostLowering::run() {
   storeScalarsAsBits(program);
   SmallVector<Operation *> ops;
   program.walk([&](Operation *op) {
-    if (isa<memref::AllocOp, memref::DeallocOp>(op) ||
+    if (isa<memref::DeallocOp>(op) ||
         (isa<ring::RingDialect, tile::TileDialect, shard::ShardDialect>(
              op->getDialect()) &&
          !isa<ring::SegmentOp, ring::WaitOp>(op)))

@@ -14,10 +14,8 @@ namespace burst::tile {
 
 /// Unit attribute of a function: a kernel.
 inline constexpr llvm::StringLiteral kernelAttr = "tile.kernel";
-/// Attribute of an allocation: what the memory is for.
-inline constexpr llvm::StringLiteral memoryAttr = "tile.memory";
 
-/// What a program allocates memory for; peak memory is counted by it.
+/// What a program allocates memory for, see `tile.allocate`.
 enum class Memory : uint8_t {
   State,   ///< softmax state that no result can hold
   Slice,   ///< received slices

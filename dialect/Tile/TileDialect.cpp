@@ -86,14 +86,6 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
     return op->emitError("'tile.kernel' marks a function that takes the number "
                          "of its task, an index, first, and has no results");
   }
-  if (attribute.getName() == memoryAttr) {
-    auto name = dyn_cast<StringAttr>(attribute.getValue());
-    if (isa<memref::AllocOp>(op) && name && symbolizeMemory(name))
-      return success();
-    return op->emitError("'tile.memory' says what a memref.alloc is for: "
-                         "state, slice, packing or schedule, got: ")
-           << attribute.getValue();
-  }
   return op->emitError("unknown attribute: ") << attribute.getName();
 }
 
@@ -116,6 +108,10 @@ static void addEffects(Operation *op, ValueRange written, Effects &effects) {
 
 void LaunchOp::getEffects(Effects &effects) {
   addEffects(*this, getWrites(), effects);
+}
+void AllocateOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Allocate::get(),
+                       cast<OpResult>(getBuffer()));
 }
 void SortOp::getEffects(Effects &effects) {
   addEffects(*this, getOrder(), effects);
@@ -183,6 +179,20 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   return emitOpError("gives (")
          << types << "), but " << getKernelAttr() << " takes ("
          << kernel.getArgumentTypes() << ")";
+}
+
+// allocate_c1, allocate_c2
+LogicalResult AllocateOp::verify() {
+  if (!symbolizeMemory(getMemory()))
+    return emitOpError("is for state, slice, packing or schedule, got: ")
+           << getMemoryAttr();
+  MemRefType type = typeOf(getBuffer());
+  if (!type.getLayout().isIdentity() ||
+      static_cast<size_t>(type.getNumDynamicDims()) != getSizes().size())
+    return emitOpError("needs a contiguous buffer and a size for each of its "
+                       "dynamic dimensions, got: ")
+           << type << " and " << getSizes().size() << " sizes";
+  return success();
 }
 
 static LogicalResult verifyView(Operation *op, Value view) {

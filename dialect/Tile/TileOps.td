@@ -57,6 +57,39 @@ def Tile_LaunchOp : Tile_Op<"launch", [
   }];
 }
 
+def Tile_AllocateOp : Tile_Op<"allocate", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "memory of a program";
+  let description = [{
+    Memory for a buffer, aligned to 64 bytes, until `memref.dealloc` or the end of
+    the program. The word says what it is for, by which peak memory is planned and
+    counted:
+
+    | | |
+    |---|---|
+    | `state` | softmax state that no result can hold |
+    | `slice` | received slices |
+    | `packing` | operands laid out for a kernel |
+    | `schedule` | flags, and lists of what is to do |
+
+    An op of its own, because upstream's `memref.alloc` loses what it is for when
+    it is folded.
+
+    **Constraints:** (C1) the word is one of these. (C2) a size for each dynamic
+    dimension; the buffer is contiguous.
+
+    Example:
+
+    ```mlir
+    %slots = tile.allocate "slice" (%n) : memref<2x?x8x128xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$memory, Variadic<Index>:$sizes);
+  let results = (outs AnyMemRef:$buffer);
+  let assemblyFormat = "$memory `(` $sizes `)` attr-dict `:` type($buffer)";
+  let hasVerifier = 1;
+}
+
 def Tile_SortOp : Tile_Op<"sort", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "orders tasks, longest first";

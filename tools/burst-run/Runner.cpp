@@ -1,6 +1,7 @@
 //===- Runner.cpp - what burst-run does -----------------------------------===//
 #include "tools/burst-run/Runner.h"
 
+#include "codegen/cpu/Memory.h"
 #include "jit/Frontend.h"
 #include "passes/Machine/Audit.h"
 #include "passes/Machine/Interpreter.h"
@@ -12,6 +13,7 @@
 #include "tools/harness/Problem.h"
 #include "tools/harness/Tensors.h"
 
+#include "mlir/IR/Matchers.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -61,6 +63,7 @@ private:
   bool dump();
   bool compile();
   bool execute();
+  int64_t planPacking();
   bool checkResults();
   bool checkAttention(AttentionOp op, const Values &values);
   bool write();
@@ -88,6 +91,7 @@ private:
   ProgramRef code;
   std::vector<burst_counters> counters; ///< of a compiled run, by rank
   std::vector<int64_t> sent, peaks;     ///< bytes, by rank
+  int64_t plannedPacking = 0;           ///< bytes of a compiled run, any rank
   std::vector<TensorRef> results;
   std::vector<Check> checks;
   std::vector<std::pair<std::string, double>> seconds;
@@ -225,6 +229,24 @@ bool Runner::compile() {
   return true;
 }
 
+/// What kernels pack, by formula.
+int64_t Runner::planPacking() {
+  auto extentOf = [&](Value extent) {
+    APInt constant;
+    if (matchPattern(extent, m_ConstantInt(&constant)))
+      return constant.getSExtValue();
+    auto argument = cast<BlockArgument>(extent);
+    auto pairs = program.getArgAttrOfType<DenseI64ArrayAttr>(
+        argument.getArgNumber(), ring::extentAttr);
+    return globals[pairs[0]].table->shape[pairs[1]];
+  };
+  int64_t batch = 1;
+  for (unsigned i = 0; i < program.getNumArguments(); ++i)
+    if (program.getArgAttr(i, ring::shardAttr))
+      batch = globals[i].table->shape[0];
+  return cpu::packingBytes(program, cpu::Target::host(), batch, extentOf);
+}
+
 bool Runner::execute() {
   // The proof has run the program without data: it knows the results' shapes.
   for (unsigned index = 0; index < program.getNumResults(); ++index)
@@ -234,6 +256,7 @@ bool Runner::execute() {
                                /*checked=*/false, options.trace},
                               counters))
     return fail(*error);
+  plannedPacking = planPacking();
   for (const burst_counters &rank : counters) {
     sent.push_back(rank.bytes_sent);
     peaks.push_back(rank.tensor_bytes + rank.peak_bytes[BURST_MEMORY_STATE] +
@@ -371,6 +394,7 @@ void Runner::printJson() {
       {"bytes_planned", std::move(planned)},
       {"peak_bytes", llvm::json::Array(peaks)},
       {"peak_bytes_planned", std::move(plannedPeaks)},
+      {"packing_bytes_planned", plannedPacking},
       {"pairs_computed", proof.computed},
       {"pairs_dropped", proof.dropped},
       {"seconds", std::move(times)},
@@ -400,6 +424,13 @@ int Runner::run() {
     if (sent[rank] != proof.traffic[rank].totalBytes()) {
       fail("rank " + Twine(rank) + " sent " + Twine(sent[rank]) +
            " bytes, planned were " + Twine(proof.traffic[rank].totalBytes()));
+      return 1;
+    }
+  for (auto [rank, counted] : llvm::enumerate(counters))
+    if (counted.peak_bytes[BURST_MEMORY_PACKING] != plannedPacking) {
+      fail("rank " + Twine(rank) + " packed " +
+           Twine(counted.peak_bytes[BURST_MEMORY_PACKING]) +
+           " bytes, planned were " + Twine(plannedPacking));
       return 1;
     }
   for (size_t rank = 0; rank < peaks.size(); ++rank)
