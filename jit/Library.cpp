@@ -23,13 +23,24 @@ using namespace burst;
 
 namespace {
 
+/// The program of a rank whose schedule is still to be proved.
+struct Unproved {
+  explicit Unproved(const DialectRegistry &dialects)
+      : context(dialects, MLIRContext::Threading::DISABLED) {}
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp program;
+  std::set<std::string> proved; ///< sizes and values
+};
+
 /// What stands behind a program that was compiled here.
 struct Installed {
   std::unique_ptr<jit::Code> code;
   burst_program *program = nullptr;
-  std::string unproved;
+  std::string text; ///< of what is to be proved; empty if nothing is
   std::mutex mutex;
-  std::set<std::string> proved; ///< sizes and values, under the mutex
+  std::unique_ptr<Unproved> unproved; ///< made on demand, under the mutex
 };
 
 /// Programs that may be proved later, by their handles.
@@ -62,7 +73,7 @@ burst_error *jit::install(Compiled compiled, burst_program **program) {
                      "cannot load the code: " + toString(code.takeError()));
   auto installed = std::make_unique<Installed>();
   installed->code = std::move(*code);
-  installed->unproved = std::move(compiled.unproved);
+  installed->text = std::move(compiled.unproved);
   if (burst_error *error =
           burst_program_from_image(installed->code->image(), uninstall,
                                    installed.get(), &installed->program))
@@ -171,46 +182,54 @@ static burst_error *bindGlobals(func::FuncOp program,
   return nullptr;
 }
 
-static burst_error *proveFor(Installed &installed,
-                             ArrayRef<burst_tensor> given) {
+/// Null where the text cannot be read, which is an error of this library.
+static Unproved *read(Installed &installed) {
+  if (installed.unproved)
+    return installed.unproved.get();
   DialectRegistry dialects;
   jit::registerDialects(dialects);
-  MLIRContext context(dialects, MLIRContext::Threading::DISABLED);
-  jit::Diagnostics diagnostics(&context);
+  auto unproved = std::make_unique<Unproved>(dialects);
+  unproved->module =
+      parseSourceString<ModuleOp>(installed.text, &unproved->context);
+  if (!unproved->module)
+    return nullptr;
+  unproved->program = unproved->module->lookupSymbol<func::FuncOp>(
+      burst_program_name(installed.program));
+  installed.unproved = std::move(unproved);
+  return installed.unproved.get();
+}
+
+static burst_error *proveFor(Installed &installed,
+                             ArrayRef<burst_tensor> given) {
+  std::lock_guard lock(installed.mutex);
+  Unproved *unproved = read(installed);
+  if (!unproved)
+    return jit::makeError(BURST_PROGRAM_FAULT, "cannot be read again");
+  jit::Diagnostics diagnostics(&unproved->context);
   auto fail = [&](burst_code code) {
     return jit::makeError(code, diagnostics.getText(),
                           diagnostics.getLocation());
   };
-  auto module = parseSourceString<ModuleOp>(installed.unproved, &context);
-  auto program = module ? module->lookupSymbol<func::FuncOp>(
-                              burst_program_name(installed.program))
-                        : nullptr;
-  if (!program)
-    return fail(BURST_PROGRAM_FAULT);
   std::vector<Argument> globals;
   std::string key;
-  if (burst_error *error = bindGlobals(program, given, globals, key))
+  if (burst_error *error = bindGlobals(unproved->program, given, globals, key))
     return error;
-  {
-    std::lock_guard lock(installed.mutex);
-    if (installed.proved.count(key))
-      return nullptr;
-  }
-  if (failed(checkGlobals(program, globals)))
+  if (unproved->proved.count(key))
+    return nullptr;
+  if (failed(checkGlobals(unproved->program, globals)))
     return fail(BURST_INVALID_ARGUMENT);
-  auto simulation = Simulation::create(program);
+  auto simulation = Simulation::create(unproved->program);
   if (!simulation)
     return fail(BURST_PROGRAM_FAULT);
   Proof proof;
-  // The optimisations of the pipeline were proved where sizes were static;
-  // what a program that came lowered leaves in is its author's business.
+  // What the mask rules out may be computed: it was the author's choice where
+  // the program came lowered.
   if (auto counterexample =
           prove(*simulation, globals, {/*allowEmpty=*/true}, proof)) {
-    report(program, *counterexample);
+    report(unproved->program, *counterexample);
     return fail(BURST_INVALID_PROGRAM);
   }
-  std::lock_guard lock(installed.mutex);
-  installed.proved.insert(key);
+  unproved->proved.insert(key);
   return nullptr;
 }
 
@@ -235,5 +254,5 @@ burst_error *jit::prove(burst_program *program,
                          std::to_string(globals.size()) +
                          " arguments, wanted " + std::to_string(wanted));
   // Static: proved when it was compiled.
-  return installed->unproved.empty() ? nullptr : proveFor(*installed, globals);
+  return installed->text.empty() ? nullptr : proveFor(*installed, globals);
 }

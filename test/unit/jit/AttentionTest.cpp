@@ -30,40 +30,35 @@ TEST(Attention, causalZigzag) { expectRuns(smallAttention()); }
 TEST(Attention, everyMask) {
   burst_attention attention = smallAttention();
   attention.order = BURST_CONTIGUOUS;
-  attention.mask = 0;
-  expectRuns(attention);
   attention.mask = BURST_MASK_WINDOW;
   attention.window_left = 5;
   attention.window_right = 2;
   expectRuns(attention);
-  attention.window_right = -1;
-  expectRuns(attention);
-  attention.window_left = -1;
-  expectRuns(attention);
-  attention.window_left = attention.window_right = 0;
-  expectRuns(attention);
   attention.mask = BURST_MASK_PREFIX;
+  attention.window_left = attention.window_right = 0;
   attention.prefix_length = 11;
   expectRuns(attention);
-  attention.mask = BURST_MASK_DOCUMENTS;
-  attention.prefix_length = 0;
-  expectRuns(attention);
   attention.mask = BURST_MASK_DOCUMENTS | BURST_MASK_CAUSAL | BURST_MASK_WINDOW;
+  attention.prefix_length = 0;
   attention.window_left = 4;
+  attention.window_right = -1;
+  expectRuns(attention);
+}
+
+TEST(Attention, windowsWithoutBoundsKeepEverything) {
+  burst_attention attention = smallAttention();
+  attention.mask = BURST_MASK_WINDOW;
+  attention.window_left = attention.window_right = -1;
   expectRuns(attention);
 }
 
 TEST(Attention, everyScoreAndTheScale) {
   burst_attention attention = smallAttention();
   attention.scale = 0.3;
-  expectRuns(attention);
   attention.score = BURST_SCORE_SOFTCAP;
   attention.softcap = 1.5;
   expectRuns(attention);
   attention.score = BURST_SCORE_SOFTCAP | BURST_SCORE_ALIBI;
-  expectRuns(attention);
-  attention.score = BURST_SCORE_ALIBI;
-  attention.softcap = 0;
   expectRuns(attention);
 }
 

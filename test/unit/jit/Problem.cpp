@@ -47,6 +47,11 @@ api::Program burst::test::compiled(std::string_view text,
   return own(api::Program::compile(text, config));
 }
 
+const api::Program &burst::test::smallProgram() {
+  static api::Program program = compiled(smallAttention());
+  return program;
+}
+
 /// Numbers in [-1, 1) that repeat after more elements than there are.
 static std::vector<float> numbers(int64_t count, int64_t seed) {
   std::vector<float> values(count);

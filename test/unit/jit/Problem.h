@@ -25,6 +25,9 @@ api::Program compiled(
     std::string_view text,
     const burst_compile_config &config = api::make<burst_compile_config>());
 
+/// That of smallAttention, compiled once for all tests.
+const api::Program &smallProgram();
+
 /// Global tensors in f32 for a description, and what its results must be.
 class Problem {
 public:

@@ -11,8 +11,14 @@ static burst_attention openAttention() {
   return attention;
 }
 
+/// Compiled once for all tests.
+static const api::Program &openProgram() {
+  static api::Program program = compiled(openAttention());
+  return program;
+}
+
 TEST(Prove, sizesAndTables) {
-  api::Program program = compiled(openAttention());
+  const api::Program &program = openProgram();
   for (int64_t length : {1, 8, 30}) {
     Problem problem(openAttention(), length, length);
     expectSuccess(program.prove(problem.arguments(program)));
@@ -24,7 +30,7 @@ TEST(Prove, sizesAndTables) {
 }
 
 TEST(Prove, needsOnlySizesOfWhatIsSharded) {
-  api::Program program = compiled(openAttention());
+  const api::Program &program = openProgram();
   Problem problem(openAttention(), 9, 9);
   std::vector<burst_tensor> globals = problem.arguments(program);
   for (int i = 0; i < 3; ++i)
@@ -33,7 +39,7 @@ TEST(Prove, needsOnlySizesOfWhatIsSharded) {
 }
 
 TEST(Prove, refusesWhatDoesNotFit) {
-  api::Program program = compiled(openAttention());
+  const api::Program &program = openProgram();
   Problem problem(openAttention(), 9, 9);
   auto error = [&](auto change) {
     std::vector<burst_tensor> globals = problem.arguments(program);
@@ -60,7 +66,7 @@ TEST(Prove, refusesWhatDoesNotFit) {
 }
 
 TEST(Prove, staticProgramsWereProvedWhenCompiled) {
-  api::Program program = compiled(smallAttention());
+  const api::Program &program = smallProgram();
   Problem problem(smallAttention());
   expectSuccess(program.prove(problem.arguments(program)));
 }

@@ -52,7 +52,7 @@ void runRank(const api::Program &program, std::span<const burst_tensor> globals,
 
 TEST(Ranks, stridedShards) {
   burst_attention attention = smallAttention();
-  api::Program program = compiled(attention);
+  const api::Program &program = smallProgram();
   ASSERT_TRUE(program.get());
   Problem problem(attention);
   std::vector<burst_tensor> globals = problem.globals(program);
@@ -75,7 +75,7 @@ TEST(Ranks, stridedShards) {
 
 TEST(Ranks, onStreams) {
   burst_attention attention = smallAttention();
-  api::Program program = compiled(attention);
+  const api::Program &program = smallProgram();
   ASSERT_TRUE(program.get());
   Problem problem(attention);
   std::vector<burst_tensor> globals = problem.globals(program);
@@ -99,7 +99,7 @@ TEST(Ranks, onStreams) {
 }
 
 TEST(Ranks, positionsAreThoseOfTheOrder) {
-  api::Program program = compiled(smallAttention());
+  const api::Program &program = smallProgram();
   auto positions = program.positions(0, 2, 29);
   ASSERT_TRUE(positions);
   // Zigzag over 3 ranks: chunks 2 and 3 of 6.
