@@ -5,6 +5,7 @@
 #include "tools/data/Safetensors.h"
 #include "tools/harness/Compiled.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -15,6 +16,8 @@
 using namespace burst;
 
 bool burst::isBundle(const std::string &path) {
+  if (!llvm::sys::fs::is_regular_file(path))
+    return false; // what is read from a pipe is gone
   char magic[4] = {};
   std::ifstream(path, std::ios::binary).read(magic, sizeof(magic));
   return std::string_view(magic, sizeof(magic)) == "\177ELF";
