@@ -116,9 +116,9 @@ burst_error *compileText(StringRef text, const char *name,
   Request request;
   if (burst_error *error = readRequest(text, name, config, request))
     return error;
-  if (burst_error *error = checkHost(request.target))
-    return error;
   auto make = [&](burst_program **made) -> burst_error * {
+    if (burst_error *error = checkHost(request.target))
+      return error;
     jit::Compiled compiled;
     if (burst_error *error = compile(request, compiled))
       return error;

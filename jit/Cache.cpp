@@ -1,6 +1,8 @@
 //===- Cache.cpp - programs by what decided their code --------------------===//
 #include "jit/Cache.h"
 
+#include <algorithm>
+
 burst_cache::~burst_cache() {
   for (const auto &[key, program] : programs)
     burst_program_release(program);

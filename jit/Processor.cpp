@@ -41,7 +41,8 @@ static bool checkFeatures(const llvm::MCSubtargetInfo &known,
 
 FailureOr<cpu::Target> jit::findTarget(StringRef processor, StringRef features,
                                        std::string &error) {
-  cpu::Target target = cpu::Target::host();
+  // Asking takes longer than a program in a cache.
+  static const cpu::Target target = cpu::Target::host();
   if (processor.empty() && features.empty())
     return target;
   std::unique_ptr<llvm::MCSubtargetInfo> host = describe(target);
