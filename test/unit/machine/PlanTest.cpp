@@ -255,6 +255,50 @@ TEST(PlanFormulaTest, ACausalZigzagRingSendsAQuarterLess) {
   }
 }
 
+TEST(PlanFormulaTest, PeakBytesAreThoseOfThePlacesOnBuffers) {
+  // The rank's own q, k, v, o and lse, l, the f32 state of o where o is of
+  // another type, and at most two slices of k and v with room for any shard.
+  auto context = makeContext();
+  for (const char *element : {"f64", "f32", "bf16", "f16"})
+    for (const char *order : {"contiguous", "zigzag", "striped 3"})
+      for (int64_t parts : {1, 2, 3, 8})
+        for (int64_t keys : {24, 37, 5, 0}) {
+          Problem problem;
+          problem.element = element;
+          problem.order = order;
+          problem.mask = "causal";
+          problem.parts = parts;
+          problem.keys = keys;
+          problem.queries = 2 * keys + 1;
+          problem.keyHeads = 2;
+          problem.heads = 4;
+          problem.valueDim = 3;
+          SCOPED_TRACE(problem.describe());
+          auto module = lower(*context, problem);
+          Deal deal{order[0] == 'c'   ? Order::Contiguous
+                    : order[0] == 'z' ? Order::Zigzag
+                                      : Order::Striped,
+                    order[0] == 's' ? 3 : 1, parts};
+          bool isShort = element[0] == 'b' || element[1] == '1';
+          int64_t bytes = isShort ? 2 : element[1] == '6' ? 8 : 4;
+          int64_t state = std::max<int64_t>(bytes, 4);
+          int64_t room = 0;
+          for (int64_t rank = 0; rank < parts; ++rank)
+            room = std::max(room, deal.count(rank, keys));
+          int64_t key = problem.keyHeads * (problem.dim + 3) * bytes;
+          auto traffic = planOf(*module);
+          for (int64_t rank = 0; rank < parts; ++rank) {
+            int64_t q = deal.count(rank, problem.queries) * problem.heads;
+            int64_t wanted = q * (problem.dim + 3) * bytes + 2 * q * state +
+                             deal.count(rank, keys) * key +
+                             std::min<int64_t>(parts - 1, 2) * room * key;
+            if (isShort)
+              wanted += q * 3 * state;
+            EXPECT_EQ(traffic[rank].peakBytes, wanted) << "rank " << rank;
+          }
+        }
+}
+
 TEST(PlanFormulaTest, PeakBytesCountWhatIsHeld) {
   // Full mask, even shards, overlap: the rank's own q, k, v, the state, and two
   // received slices of k and v.

@@ -1,0 +1,184 @@
+// RUN: burst-opt %s -verify-diagnostics -split-input-file
+
+// expected-error @below {{'tile.kernel' marks a function that takes the number of its task, an index, first, and has no results}}
+func.func private @kernel(i32) attributes {tile.kernel}
+
+// -----
+
+// expected-error @below {{'tile.kernel' marks a function that takes}}
+func.func private @kernel() attributes {tile.kernel}
+
+// -----
+
+// expected-error @below {{'tile.kernel' marks a function that takes}}
+func.func private @kernel(index) -> index attributes {tile.kernel}
+
+// -----
+
+// expected-error @below {{unknown attribute: "tile.other"}}
+func.func private @kernel(index) attributes {tile.other}
+
+// -----
+
+func.func @launch_c1(%n: index) {
+  // expected-error @below {{launches @nowhere, which is no kernel of this module}}
+  tile.launch @nowhere[%n] reads() writes() with()
+  return
+}
+
+// -----
+
+func.func private @function(index)
+func.func @launch_c1(%n: index) {
+  // expected-error @below {{launches @function, which is no kernel of this module}}
+  tile.launch @function[%n] reads() writes() with()
+  return
+}
+
+// -----
+
+func.func private @kernel(index, memref<4xf32>, index) attributes {tile.kernel}
+func.func @launch_c1(%n: index, %a: memref<4xf32>) {
+  // expected-error @below {{gives ('index', 'index', 'memref<4xf32>'), but @kernel takes ('index', 'memref<4xf32>', 'index')}}
+  "tile.launch"(%n, %n, %a) <{kernel = @kernel, operandSegmentSizes = array<i32: 1, 0, 0, 0, 2>}> : (index, index, memref<4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @load_c1(%view: memref<?xf32>, %block: memref<4x8xf32>) {
+  // expected-error @below {{needs a view and a block of one rank, got: 'memref<?xf32>' and 'memref<4x8xf32>'}}
+  tile.load %view, %block : memref<?xf32>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @load_c1(%view: memref<?x8xf32, strided<[1, ?]>>, %block: memref<4x8xf32>) {
+  // expected-error @below {{needs rows that are contiguous, got: 'memref<?x8xf32, strided<[1, ?]>>'}}
+  tile.load %view, %block : memref<?x8xf32, strided<[1, ?]>>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @load(%view: memref<?x8xf32>, %block: memref<?x8xf32>) {
+  // expected-error @below {{operand #1 must be a tile or rows, but got 'memref<?x8xf32>'}}
+  tile.load %view, %block : memref<?x8xf32>, memref<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @load(%view: memref<?x8xi32>, %block: memref<4x8xf32>) {
+  // expected-error @below {{operand #0 must be}}
+  tile.load %view, %block : memref<?x8xi32>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @store_c1(%view: memref<?x9xf32>, %block: memref<4x8xf32>) {
+  // expected-error @below {{needs a view that is not larger than the block, got: 'memref<?x9xf32>' and 'memref<4x8xf32>'}}
+  tile.store %block, %view : memref<4x8xf32>, memref<?x9xf32>
+  return
+}
+
+// -----
+
+func.func @store_c1(%view: memref<5xf32>, %block: memref<4xf32>) {
+  // expected-error @below {{needs a view that is not larger than the block, got: 'memref<5xf32>' and 'memref<4xf32>'}}
+  tile.store %block, %view : memref<4xf32>, memref<5xf32>
+  return
+}
+
+// -----
+
+func.func @pack_c1(%view: memref<?xf32>, %panels: memref<2x4x8xf32>) {
+  // expected-error @below {{needs a view of two dimensions, got: 'memref<?xf32>'}}
+  tile.pack %view, %panels : memref<?xf32>, memref<2x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c1(%n: index, %a: memref<4x6xf32>, %b: memref<2x5x4xf32>, %c: memref<4x8xf32>) {
+  // expected-error @below {{needs M x K, N/W x K x W and M x N of one type, got: 'memref<4x6xf32>', 'memref<2x5x4xf32>' and 'memref<4x8xf32>'}}
+  tile.multiply %a, %b, %c rows %n : memref<4x6xf32>, memref<2x5x4xf32>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c1(%n: index, %a: memref<4x6xf32>, %b: memref<2x6x4xf32>, %c: memref<4x9xf32>) {
+  // expected-error @below {{needs M x K, N/W x K x W and M x N of one type}}
+  tile.multiply %a, %b, %c rows %n : memref<4x6xf32>, memref<2x6x4xf32>, memref<4x9xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c1(%n: index, %a: memref<4x6xf32>, %b: memref<2x6x4xf64>, %c: memref<4x8xf32>) {
+  // expected-error @below {{needs M x K, N/W x K x W and M x N of one type}}
+  tile.multiply %a, %b, %c rows %n : memref<4x6xf32>, memref<2x6x4xf64>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @map_c1(%n: index, %s: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<7xindex>) {
+  // expected-error @below {{needs a position for each row and column of 'memref<4x8xf32>', got: 'memref<4xindex>' and 'memref<7xindex>'}}
+  tile.map %s rows %n columns %n at (%n, %n, %i, %j) of (%n, %n) unit 1.0 : memref<4x8xf32>, memref<4xindex>, memref<7xindex>
+  return
+}
+
+// -----
+
+func.func @map_c2(%n: index, %s: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8xindex>) {
+  tile.map %s rows %n columns %n at (%n, %n, %i, %j) of (%n, %n) unit 1.0
+      mask(%b0, %h0, %i0, %j0, %sq, %sk) {
+        // expected-error @below {{must yield ('i1') from a mask region, got: ('index')}}
+        burst.yield %i0 : index
+      } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+  return
+}
+
+// -----
+
+func.func @row_max_c1(%n: index, %s: memref<4x8xf32>, %m: memref<5xf32>) {
+  // expected-error @below {{needs a number of the type of 'memref<4x8xf32>' for each of its rows, got: 'memref<5xf32>'}}
+  tile.row_max %s, %m, %m rows %n : memref<4x8xf32>, memref<5xf32>
+  return
+}
+
+// -----
+
+func.func @exponentials_c1(%n: index, %s: memref<4x8xf32>, %m: memref<4xf64>) {
+  // expected-error @below {{needs a number of the type of 'memref<4x8xf32>' for each of its rows, got: 'memref<4xf64>'}}
+  tile.exponentials %s, %m, %m, %m rows %n : memref<4x8xf32>, memref<4xf64>
+  return
+}
+
+// -----
+
+func.func @rescale_c1(%n: index, %o: memref<4x8xf32>, %m: memref<3xf32>) {
+  // expected-error @below {{for each of its rows, got: 'memref<3xf32>'}}
+  tile.rescale %o, %m rows %n : memref<4x8xf32>, memref<3xf32>
+  return
+}
+
+// -----
+
+func.func @merge_c1(%n: index, %o: memref<4x8xf32>, %m: memref<3xf32>) {
+  // expected-error @below {{for each of its rows, got: 'memref<3xf32>'}}
+  tile.merge (%o, %m, %m) with (%o, %m, %m) rows %n : memref<4x8xf32>, memref<3xf32>
+  return
+}
+
+// -----
+
+func.func @normalize_c1(%n: index, %o: memref<4x8xf32>, %m: memref<3xf32>) {
+  // expected-error @below {{for each of its rows, got: 'memref<3xf32>'}}
+  tile.normalize %o, %m, %m rows %n : memref<4x8xf32>, memref<3xf32>
+  return
+}

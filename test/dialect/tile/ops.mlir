@@ -1,0 +1,83 @@
+// RUN: burst-opt %s --verify-roundtrip | FileCheck %s
+// RUN: burst-opt %s --mlir-print-op-generic | burst-opt | FileCheck %s
+
+// CHECK-LABEL: func.func private @kernel(%arg0: index, %arg1: memref<?xf32>, %arg2: memref<?xf32>, %arg3: index) attributes {tile.kernel}
+func.func private @kernel(%task: index, %read: memref<?xf32>, %written: memref<?xf32>, %n: index)
+    attributes {tile.kernel} {
+  return
+}
+
+// CHECK-LABEL: func.func @host
+// CHECK: tile.launch @kernel[%{{.*}}] reads(%{{.*}} : memref<?xf32>) writes(%{{.*}} : memref<?xf32>) with(%{{.*}} : index)
+// CHECK: tile.launch @kernel[%{{.*}}] order(%{{.*}} : memref<?xi32>) reads(%{{.*}} : memref<?xf32>) writes(%{{.*}} : memref<?xf32>) with(%{{.*}} : index)
+// CHECK: tile.sort %{{.*}} into %{{.*}} : memref<?xi64>, memref<?xi32>
+func.func @host(%n: index, %a: memref<?xf32>, %costs: memref<?xi64>, %order: memref<?xi32>) {
+  tile.launch @kernel[%n] reads(%a : memref<?xf32>) writes(%a : memref<?xf32>) with(%n : index)
+  tile.launch @kernel[%n] order(%order : memref<?xi32>) reads(%a : memref<?xf32>) writes(%a : memref<?xf32>) with(%n : index)
+  tile.sort %costs into %order : memref<?xi64>, memref<?xi32>
+  return
+}
+
+// CHECK-LABEL: func.func @memory
+// CHECK: tile.load %{{.*}}, %{{.*}} : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<4x8xf32>
+// CHECK: tile.load %{{.*}}, %{{.*}} factor 2.500000e-01 padding 1.000000e+00 : memref<?xf32, strided<[?], offset: ?>>, memref<4xf32>
+// CHECK: tile.store %{{.*}}, %{{.*}} : memref<4x8xf32>, memref<?x5xbf16, strided<[?, 1], offset: ?>>
+// CHECK: tile.pack %{{.*}}, %{{.*}} : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<2x5x4xf32>
+// CHECK: tile.pack %{{.*}}, %{{.*}} transposed : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<2x5x4xf32>
+// CHECK: tile.fill %{{.*}} with 0xFFF0000000000000 : memref<4xf32>
+// CHECK: tile.positions %{{.*}} from %{{.*}} count %{{.*}} of{{ ?}}(%{{.*}}, %{{.*}}, %{{.*}}) : memref<4xindex>
+func.func @memory(%n: index, %rows: memref<?x5xbf16, strided<[?, 1], offset: ?>>, %row: memref<?xf32, strided<[?], offset: ?>>,
+                  %tile: memref<4x8xf32>, %numbers: memref<4xf32>, %panels: memref<2x5x4xf32>, %p: memref<4xindex>) {
+  tile.load %rows, %tile : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<4x8xf32>
+  tile.load %row, %numbers factor 0.25 padding 1.0 : memref<?xf32, strided<[?], offset: ?>>, memref<4xf32>
+  tile.store %tile, %rows : memref<4x8xf32>, memref<?x5xbf16, strided<[?, 1], offset: ?>>
+  tile.pack %rows, %panels : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<2x5x4xf32>
+  tile.pack %rows, %panels transposed : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<2x5x4xf32>
+  tile.fill %numbers with 0xFFF0000000000000 : memref<4xf32>
+  tile.positions %p from %n count %n of (%n, %n, %n) : memref<4xindex>
+  return
+}
+
+// CHECK-LABEL: func.func @recurrence
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x6xf64>, memref<2x6x4xf64>, memref<4x8xf64>
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} accumulate : memref<4x6xf64>, memref<2x6x4xf64>, memref<4x8xf64>
+// CHECK: tile.row_max %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x8xf64>, memref<4xf64>
+// CHECK: tile.exponentials %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x8xf64>, memref<4xf64>
+// CHECK: tile.rescale %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x8xf64>, memref<4xf64>
+// CHECK: tile.merge{{ ?}}(%{{.*}}, %{{.*}}, %{{.*}}) with{{ ?}}(%{{.*}}, %{{.*}}, %{{.*}}) rows %{{.*}} : memref<4x8xf64>, memref<4xf64>
+// CHECK: tile.normalize %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x8xf64>, memref<4xf64>
+func.func @recurrence(%n: index, %q: memref<4x6xf64>, %k: memref<2x6x4xf64>, %s: memref<4x8xf64>, %m: memref<4xf64>, %l: memref<4xf64>) {
+  tile.multiply %q, %k, %s rows %n : memref<4x6xf64>, memref<2x6x4xf64>, memref<4x8xf64>
+  tile.multiply %q, %k, %s rows %n accumulate : memref<4x6xf64>, memref<2x6x4xf64>, memref<4x8xf64>
+  tile.row_max %s, %m, %l rows %n : memref<4x8xf64>, memref<4xf64>
+  tile.exponentials %s, %m, %l, %m rows %n : memref<4x8xf64>, memref<4xf64>
+  tile.rescale %s, %m rows %n : memref<4x8xf64>, memref<4xf64>
+  tile.merge (%s, %m, %l) with (%s, %m, %l) rows %n : memref<4x8xf64>, memref<4xf64>
+  tile.normalize %s, %m, %l rows %n : memref<4x8xf64>, memref<4xf64>
+  return
+}
+
+// CHECK-LABEL: func.func @map
+// CHECK: tile.map %{{.*}} rows %{{.*}} columns %{{.*}} at (%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) of (%{{.*}}, %{{.*}}) unit 1.000000e+00
+// CHECK: mask(%[[B:.*]], %[[H:.*]], %[[I:.*]], %[[J:.*]], %[[SQ:.*]], %[[SK:.*]], %[[T:.*]] = %{{.*}} : memref<?xi32>) {
+// CHECK: tensor.extract %[[T]][%[[I]]] : tensor<?xi32>
+// CHECK: burst.yield %{{.*}} : i1
+// CHECK: score(%[[S:.*]] : f32, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} = %{{.*}} : bf16) {
+// CHECK: burst.yield %[[S]] : f32
+// CHECK: memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+// CHECK: tile.map {{.*}} unit 1.442695{{.*}} : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+func.func @map(%n: index, %s: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8xindex>, %t: memref<?xi32>, %x: bf16) {
+  tile.map %s rows %n columns %n at (%n, %n, %i, %j) of (%n, %n) unit 1.0
+      mask(%b0, %h0, %i0, %j0, %sq, %sk, %table = %t : memref<?xi32>) {
+        %e = tensor.extract %table[%i0] : tensor<?xi32>
+        %zero = arith.constant 0 : i32
+        %keep = arith.cmpi sgt, %e, %zero : i32
+        burst.yield %keep : i1
+      }
+      score(%s0 : f32, %b0, %h0, %i0, %j0, %sq, %sk, %y = %x : bf16) {
+        burst.yield %s0 : f32
+      } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+  tile.map %s rows %n columns %n at (%n, %n, %i, %j) of (%n, %n) unit 1.4426950408889634
+      : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+  return
+}
