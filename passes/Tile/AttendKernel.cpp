@@ -1,0 +1,146 @@
+//===- AttendKernel.cpp - one tile of queries against its list ------------===//
+#include "passes/Tile/AttendKernel.h"
+
+#include <numbers>
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::tiling;
+
+AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
+                           const Shape &shape, const Schedule &schedule,
+                           ValueRange args)
+    : b(builder), op(op), shape(shape), schedule(schedule) {
+  size_t next = 0;
+  auto take = [&] { return args[next++]; };
+  for (Value *value : {&query, &packedKeys, &packedValues, &finite, &queries,
+                       &keys, &list, &counts})
+    *value = take();
+  auto takeCaptures = [&](ValueRange captures, SmallVector<Value> &into,
+                          bool buffers) {
+    into.resize(captures.size());
+    for (auto [capture, argument] : llvm::zip_equal(captures, into))
+      if (isa<MemRefType>(capture.getType()) == buffers)
+        argument = take();
+  };
+  takeCaptures(op.getMaskCaptures(), maskCaptures, true);
+  takeCaptures(op.getScoreCaptures(), scoreCaptures, true);
+  for (Value *value : {&o, &m, &l, &sq, &sk})
+    *value = take();
+  takeCaptures(op.getMaskCaptures(), maskCaptures, false);
+  takeCaptures(op.getScoreCaptures(), scoreCaptures, false);
+}
+
+/// Scores and mask of the tile at hand.
+void AttendKernel::map(Value key, bool isPartial) {
+  Value columns = b.index(shape.columns);
+  if (isPartial)
+    columns = b.field(keys, key, Field::Count);
+  b.make<tile::PositionsOp>(blocks.j, b.field(keys, key, Field::First), columns,
+                            b.field(keys, key, Field::Begin),
+                            b.field(keys, key, Field::Step),
+                            b.field(keys, key, Field::Block));
+  bool hasScore = !op.getScore().empty();
+  auto map = b.make<tile::MapOp>(
+      blocks.s, at.count, columns, at.b, at.h, blocks.i, blocks.j, sq, sk,
+      isPartial ? ValueRange(maskCaptures) : ValueRange(), scoreCaptures,
+      b.getF64FloatAttr(hasScore ? std::numbers::log2e : 1.0));
+  IRMapping mapping;
+  if (isPartial)
+    op.getMask().cloneInto(&map.getMask(), mapping);
+  op.getScore().cloneInto(&map.getScore(), mapping);
+}
+
+void AttendKernel::step(Value key, bool isPartial) {
+  Value k = b.panels(packedKeys, at.b, keyHead, key);
+  Value v = b.panels(packedValues, at.b, keyHead, key);
+  b.make<tile::MultiplyOp>(blocks.q, k, blocks.s, at.count, Value(), false);
+  if (isPartial || !op.getScore().empty())
+    map(key, isPartial);
+  // A weight of 0 rules out what it weighs only if that is a number.
+  bool mayHide = isPartial && blocks.seen;
+  Value hides;
+  if (mayHide) {
+    Value isFinite = b.load(finite, {at.b, keyHead, key});
+    hides = b.make<arith::XOrIOp>(isFinite, b.truth(true));
+    b.when(hides, [&] { b.make<memref::CopyOp>(blocks.s, blocks.seen); });
+  }
+  b.make<tile::RowMaxOp>(blocks.s, blocks.m, blocks.factor, at.count);
+  b.make<tile::ExponentialsOp>(blocks.s, blocks.m, blocks.l, blocks.factor,
+                               at.count);
+  b.make<tile::RescaleOp>(blocks.o, blocks.factor, at.count);
+  auto multiply = [&](Value seen) {
+    b.make<tile::MultiplyOp>(blocks.s, v, blocks.o, at.count, seen, true);
+  };
+  if (!mayHide)
+    return multiply({});
+  auto choice = b.make<scf::IfOp>(hides, /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(choice.thenBlock());
+  multiply(blocks.seen);
+  b.setInsertionPointToStart(choice.elseBlock());
+  multiply({});
+}
+
+void AttendKernel::build(Value task) {
+  Value numQueries = b.dim(queries, 0), numKeys = b.dim(keys, 0);
+  Value zero = b.index(0), one = b.index(1);
+  Value tile = b.rem(task, numQueries), head = b.div(task, numQueries);
+  Value heads = b.dim(query, 2);
+  at.b = b.div(head, heads);
+  at.h = b.rem(head, heads);
+  at.row = b.field(queries, tile, Field::Row);
+  at.count = b.field(queries, tile, Field::Count);
+  auto keyType = cast<MemRefType>(packedKeys.getType());
+  auto queryType = cast<MemRefType>(query.getType());
+  keyHead =
+      b.div(at.h, b.index(queryType.getDimSize(2) / keyType.getDimSize(1)));
+  Value cb = schedule.byBatch ? at.b : zero;
+  Value ch = schedule.byHead ? at.h : zero;
+  Value full = b.load(counts, {cb, ch, tile, zero});
+  Value partial = b.load(counts, {cb, ch, tile, one});
+
+  int64_t valueColumns = shape.padded(dimOf(o));
+  blocks = {b.alloca(shape.tile(queryType.getDimSize(3))),
+            b.alloca(shape.tile(shape.columns)),
+            b.alloca(shape.tile(valueColumns)),
+            b.alloca(shape.rowVector()),
+            b.alloca(shape.rowVector()),
+            b.alloca(shape.rowVector()),
+            b.alloca(shape.positions(shape.rows)),
+            b.alloca(shape.positions(shape.columns)),
+            Value()};
+  if (!op.getMask().empty()) {
+    blocks.seen = b.alloca(shape.tile(shape.columns));
+  }
+  // A task without tiles leaves its state as it is.
+  Value any = b.compare(arith::CmpIPredicate::ne, b.add(full, partial), zero);
+  b.when(any, [&] {
+    double scale = op.getScale().convertToDouble();
+    if (op.getScore().empty())
+      scale *= std::numbers::log2e;
+    auto load = [&](Value buffer, Value block, double factor) {
+      b.make<tile::LoadOp>(b.rows(buffer, at.b, at.h, at.row, at.count), block,
+                           b.getF64FloatAttr(factor), b.getF64FloatAttr(0.0));
+    };
+    load(query, blocks.q, scale);
+    load(o, blocks.o, 1.0);
+    load(m, blocks.m, 1.0);
+    load(l, blocks.l, 1.0);
+    if (!op.getMask().empty() || !op.getScore().empty())
+      b.make<tile::PositionsOp>(blocks.i, b.field(queries, tile, Field::First),
+                                at.count, b.field(queries, tile, Field::Begin),
+                                b.field(queries, tile, Field::Step),
+                                b.field(queries, tile, Field::Block));
+    auto keyAt = [&](Value place) {
+      return b.make<arith::IndexCastUIOp>(b.getIndexType(),
+                                          b.load(list, {cb, ch, tile, place}));
+    };
+    b.loop(full, [&](Value t) { step(keyAt(t), false); });
+    b.loop(partial,
+           [&](Value t) { step(keyAt(b.sub(b.sub(numKeys, one), t)), true); });
+    storeRows(b, blocks.o, o, at);
+    storeRows(b, blocks.m, m, at);
+    storeRows(b, blocks.l, l, at);
+  });
+}

@@ -1,0 +1,187 @@
+//===- Builder.h - what schedules and kernels are emitted with --*- C++ -*-===//
+#ifndef BURST_PASSES_TILE_BUILDER_H
+#define BURST_PASSES_TILE_BUILDER_H
+
+#include "dialect/Ring/Ring.h"
+#include "dialect/Tile/Build.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace burst::tiling {
+
+using llvm::SmallVector;
+using mlir::ArrayRef;
+using mlir::cast;
+using mlir::FloatType;
+using mlir::IndexType;
+using mlir::MemRefType;
+using mlir::OpFoldResult;
+using mlir::ShapedType;
+using mlir::StridedLayoutAttr;
+using mlir::StringRef;
+using mlir::Type;
+using mlir::Value;
+using mlir::ValueRange;
+namespace memref = mlir::memref;
+
+/// Sizes of tiles for one type of state.
+struct Shape {
+  FloatType state;
+  int64_t rows, columns, panel;
+
+  int64_t padded(int64_t size) const { return llvm::alignTo(size, panel); }
+  MemRefType tile(int64_t columns) const {
+    return MemRefType::get({rows, columns}, state);
+  }
+  MemRefType rowVector() const { return MemRefType::get({rows}, state); }
+  MemRefType positions(int64_t count) const {
+    return MemRefType::get({count}, IndexType::get(state.getContext()));
+  }
+};
+
+/// Columns of a table of tiles: where a tile lies in its shard, and the
+/// positions it holds.
+struct Field {
+  enum Name : int64_t {
+    Begin, ///< of its segment, as are step and block
+    Step,
+    Block,
+    First,  ///< its first position's number in the segment
+    Count,  ///< its positions
+    Row,    ///< its first row in the shard
+    Pair,   ///< what it adds to the number of a pair's flag
+    Lowest, ///< its first position
+    Behind, ///< one past its last position
+    NumFields
+  };
+};
+
+/// Emits schedules and kernels.
+class TileBuilder : public tile::LoopBuilder {
+public:
+  using LoopBuilder::LoopBuilder;
+
+  Value field(Value table, Value tile, Field::Name field) {
+    return load(table, {tile, index(field)});
+  }
+  Value allocate(MemRefType type, ValueRange sizes, tile::Memory memory) {
+    return make<tile::AllocateOp>(type, stringify(memory), sizes);
+  }
+
+  /// `count` rows of batch b and head h from `row` on: of a shard (batch,
+  /// sequence, heads, dim) two dimensions, of m, l and lse (batch, heads,
+  /// sequence) one.
+  Value rows(Value buffer, Value b, Value h, Value row, Value count) {
+    auto type = cast<MemRefType>(buffer.getType());
+    OpFoldResult one = getIndexAttr(1), zero = getIndexAttr(0);
+    SmallVector<OpFoldResult> offsets, sizes, strides(type.getRank(), one);
+    SmallVector<int64_t> kept{2};
+    if (type.getRank() == 4) {
+      offsets = {b, row, h, zero};
+      sizes = {one, count, one, getIndexAttr(type.getDimSize(3))};
+      kept = {1, 3};
+    } else {
+      offsets = {b, h, row};
+      sizes = {one, one, count};
+    }
+    // Which dimensions are kept, shapes do not tell: a head may have one
+    // number.
+    auto whole = cast<MemRefType>(
+        memref::SubViewOp::inferResultType(type, offsets, sizes, strides));
+    auto [steps, offset] = whole.getStridesAndOffset();
+    SmallVector<int64_t> shape, keptSteps;
+    for (int64_t dim : kept) {
+      shape.push_back(whole.getDimSize(dim));
+      keptSteps.push_back(steps[dim]);
+    }
+    auto view = MemRefType::get(
+        shape, type.getElementType(),
+        StridedLayoutAttr::get(getContext(), offset, keptSteps));
+    return make<memref::SubViewOp>(view, buffer, offsets, sizes, strides);
+  }
+
+  /// The panels of a tile in packed memory (batch, heads, tiles, panels...).
+  Value panels(Value packed, Value b, Value h, Value tile) {
+    auto type = cast<MemRefType>(packed.getType());
+    OpFoldResult one = getIndexAttr(1), zero = getIndexAttr(0);
+    ArrayRef<int64_t> shape = type.getShape().take_back(3);
+    SmallVector<OpFoldResult> offsets{b, h, tile, zero, zero, zero};
+    SmallVector<OpFoldResult> sizes{one, one, one};
+    for (int64_t size : shape)
+      sizes.push_back(getIndexAttr(size));
+    SmallVector<OpFoldResult> strides(6, one);
+    MemRefType view = memref::SubViewOp::inferRankReducedResultType(
+        shape, type, offsets, sizes, strides);
+    return make<memref::SubViewOp>(view, packed, offsets, sizes, strides);
+  }
+};
+
+/// The operands of a launch, in the order in which its kernel takes them.
+struct Operands {
+  SmallVector<Value> reads, writes, scalars;
+
+  SmallVector<Type> types() const {
+    SmallVector<Type> types;
+    for (const auto &list : {reads, writes, scalars})
+      for (Value value : list)
+        types.push_back(value.getType());
+    return types;
+  }
+};
+
+/// Emits the body of a kernel: the number of the task, and its arguments in
+/// place of the operands.
+using Body =
+    llvm::function_ref<void(TileBuilder &, Value task, ValueRange args)>;
+/// Makes a kernel, or finds an equal one, and launches it.
+using Launcher =
+    llvm::function_ref<void(StringRef name, Value tasks, Value order,
+                            const Operands &operands, Body body)>;
+
+/// The tile of rows of a shard with `count` rows that a task stands for.
+struct RowTask {
+  Value b, h, row, count;
+};
+
+/// Tasks over (batch, head, tile of rows) of a state.
+inline Value numRowTasks(TileBuilder &builder, Value o, const Shape &shape) {
+  Value tiles = builder.ceilDiv(builder.dim(o, 1), shape.rows);
+  return builder.mul(builder.mul(builder.dim(o, 0), builder.dim(o, 2)), tiles);
+}
+
+inline RowTask decodeRowTask(TileBuilder &builder, Value task, Value o,
+                             const Shape &shape) {
+  Value rows = builder.dim(o, 1), heads = builder.dim(o, 2);
+  Value tiles = builder.ceilDiv(rows, shape.rows);
+  Value row = builder.mul(builder.rem(task, tiles), builder.index(shape.rows));
+  Value head = builder.div(task, tiles);
+  return {builder.div(head, heads), builder.rem(head, heads), row,
+          builder.min(builder.sub(rows, row), builder.index(shape.rows))};
+}
+
+inline int64_t dimOf(Value shard) {
+  return cast<MemRefType>(shard.getType()).getDimSize(3);
+}
+
+inline constexpr double minusInfinity =
+    -std::numeric_limits<double>::infinity();
+
+/// Loads a block from `count` rows of memory.
+inline Value loadRows(TileBuilder &b, Value buffer, const RowTask &at,
+                      MemRefType type, double factor = 1.0,
+                      double padding = 0.0) {
+  Value block = b.alloca(type);
+  b.make<tile::LoadOp>(b.rows(buffer, at.b, at.h, at.row, at.count), block,
+                       b.getF64FloatAttr(factor), b.getF64FloatAttr(padding));
+  return block;
+}
+
+inline void storeRows(TileBuilder &b, Value block, Value buffer,
+                      const RowTask &at) {
+  b.make<tile::StoreOp>(block, b.rows(buffer, at.b, at.h, at.row, at.count));
+}
+
+} // namespace burst::tiling
+
+#endif // BURST_PASSES_TILE_BUILDER_H

@@ -1,0 +1,246 @@
+//===- Schedule.cpp - which tiles an attend has to do ---------------------===//
+#include "passes/Tile/Schedule.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::tiling;
+
+/// How many tiles of `size` positions the shard of `owner` has; a tile holds
+/// positions of one segment.
+Value Schedule::numTiles(ring::LayoutAttr layout, Value owner, Value extent,
+                         int64_t size) {
+  Value tiles = b.index(0);
+  for (int64_t i = 0; i < layout.getNumSegments(); ++i) {
+    auto segment = b.make<ring::SegmentOp>(i, layout, owner, extent);
+    tiles = b.add(tiles, b.ceilDiv(segment.getCount(), size));
+  }
+  return tiles;
+}
+
+/// Writes the tiles of a shard from number `first` on; gives the next number.
+Value Schedule::fill(Value table, Value first, ring::LayoutAttr layout,
+                     Value owner, Value extent, int64_t size, int64_t pair,
+                     int64_t pairStep) {
+  Value row = b.index(0);
+  for (int64_t i = 0; i < layout.getNumSegments(); ++i) {
+    auto segment = b.make<ring::SegmentOp>(i, layout, owner, extent);
+    Value count = segment.getCount(), tiles = b.ceilDiv(count, size);
+    b.loop(tiles, [&](Value t) {
+      Value x = b.mul(t, b.index(size));
+      Value n = b.min(b.sub(count, x), b.index(size));
+      auto position = [&](Value y) {
+        Value jumps = b.mul(b.div(y, segment.getBlock()), segment.getStep());
+        return b.add(segment.getBegin(),
+                     b.add(jumps, b.rem(y, segment.getBlock())));
+      };
+      Value last = position(b.sub(b.add(x, n), b.index(1)));
+      Value fields[Field::NumFields];
+      fields[Field::Begin] = segment.getBegin();
+      fields[Field::Step] = segment.getStep();
+      fields[Field::Block] = segment.getBlock();
+      fields[Field::First] = x;
+      fields[Field::Count] = n;
+      fields[Field::Row] = b.add(row, x);
+      fields[Field::Pair] = b.index(pair + i * pairStep);
+      fields[Field::Lowest] = position(x);
+      fields[Field::Behind] = b.add(last, b.index(1));
+      Value tile = b.add(first, t);
+      for (auto [field, value] : llvm::enumerate(fields))
+        b.store(value, table, {tile, b.index(field)});
+    });
+    first = b.add(first, tiles);
+    row = b.add(row, count);
+  }
+  return first;
+}
+
+/// May any pair of the box be kept, must all be: the bounds of the mask at
+/// `arguments`, its box, sizes and captures.
+std::pair<Value, Value> Schedule::bounds(TileBuilder &b, ValueRange arguments) {
+  if (op.getMask().empty())
+    return {b.truth(true), b.truth(true)};
+  if (op.getBounds().empty())
+    return {b.truth(true), b.truth(false)};
+  Block &block = op.getBounds().front();
+  IRMapping mapping;
+  mapping.map(block.getArguments(), arguments);
+  for (Operation &inner : block.without_terminator()) {
+    if (auto dim = dyn_cast<tensor::DimOp>(inner))
+      mapping.map(dim.getResult(),
+                  b.make<memref::DimOp>(mapping.lookup(dim.getSource()),
+                                        mapping.lookup(dim.getIndex()))
+                      .getResult());
+    else
+      b.clone(inner, mapping);
+  }
+  Operation *yield = block.getTerminator();
+  return {mapping.lookup(yield->getOperand(0)),
+          mapping.lookup(yield->getOperand(1))};
+}
+
+/// Launches a kernel that asks, for one tile of queries per task, the bounds
+/// about every tile of keys, and lists them by class.
+void Schedule::classify(Launcher launch) {
+  Value batch = b.dim(op.getQuery(), 0), heads = b.dim(op.getQuery(), 2);
+  Value numQueries = b.dim(queries, 0), numKeys = b.dim(keys, 0);
+  Value one = b.index(1);
+  Value classBatch = byBatch ? batch : one, classHeads = byHead ? heads : one;
+  int64_t any = ShapedType::kDynamic;
+  Type i32 = b.getI32Type();
+  list = b.allocate(MemRefType::get({any, any, any, any}, i32),
+                    {classBatch, classHeads, numQueries, numKeys},
+                    tile::Memory::Schedule);
+  counts =
+      b.allocate(MemRefType::get({any, any, any, 2}, b.getIndexType()),
+                 {classBatch, classHeads, numQueries}, tile::Memory::Schedule);
+  needed =
+      b.allocate(MemRefType::get({any}, i32), numKeys, tile::Memory::Schedule);
+  Value no = b.make<arith::ConstantIntOp>(0, 32);
+  b.loop(numKeys, [&](Value k) { b.store(no, needed, k); });
+  Operands operands;
+  operands.reads = {queries};
+  if (flags)
+    operands.reads.push_back(flags);
+  operands.reads.push_back(keys);
+  operands.writes = {needed, list, counts};
+  operands.scalars = {batch, heads, op.getQueryExtent(), op.getKeyExtent()};
+  for (Value capture : op.getMaskCaptures())
+    (isa<MemRefType>(capture.getType()) ? operands.reads : operands.scalars)
+        .push_back(capture);
+  size_t numReads = operands.reads.size();
+  Value rowTasks = b.mul(b.mul(classBatch, classHeads), numQueries);
+  launch("classify", rowTasks, {}, operands,
+         [&](TileBuilder &b, Value task, ValueRange args) {
+           Value queries = args[0], flags = this->flags ? args[1] : Value();
+           Value keys = args[this->flags ? 2 : 1];
+           ValueRange writes = args.drop_front(numReads);
+           Value needed = writes[0], list = writes[1], counts = writes[2];
+           Value batch = writes[3], heads = writes[4];
+           Value numQueries = b.dim(queries, 0), numKeys = b.dim(keys, 0);
+           Value zero = b.index(0), one = b.index(1);
+           Value q = b.rem(task, numQueries), head = b.div(task, numQueries);
+           Value classHeads = byHead ? heads : one;
+           Value cb = b.div(head, classHeads), ch = b.rem(head, classHeads);
+           SmallVector<Value> tail{writes[5], writes[6]};
+           size_t buffer = this->flags ? 3 : 2, scalar = 7;
+           for (Value capture : op.getMaskCaptures())
+             tail.push_back(isa<MemRefType>(capture.getType())
+                                ? args[buffer++]
+                                : writes[scalar++]);
+           SmallVector<Value> box{byBatch ? cb : zero,
+                                  byBatch ? b.add(cb, one) : batch,
+                                  byHead ? ch : zero,
+                                  byHead ? b.add(ch, one) : heads,
+                                  b.field(queries, q, Field::Lowest),
+                                  b.field(queries, q, Field::Behind)};
+           auto step = [&](Value k, ValueRange found) {
+             SmallVector<Value> arguments(box);
+             arguments.append({b.field(keys, k, Field::Lowest),
+                               b.field(keys, k, Field::Behind)});
+             llvm::append_range(arguments, tail);
+             auto [may, must] = bounds(b, arguments);
+             Value kept = may;
+             if (flags)
+               kept = b.both(
+                   kept, b.load(flags, b.add(b.field(queries, q, Field::Pair),
+                                             b.field(keys, k, Field::Pair))));
+             Value whole = b.compare(arith::CmpIPredicate::eq,
+                                     b.field(keys, k, Field::Count),
+                                     b.index(shape.columns));
+             Value full = b.both(kept, b.both(must, whole));
+             Value partial = b.make<arith::XOrIOp>(kept, full);
+             b.when(kept, [&] {
+               Value behind = b.sub(b.sub(numKeys, one), found[1]);
+               Value place = b.select(full, found[0], behind);
+               b.store(b.make<arith::IndexCastOp>(b.getI32Type(), k), list,
+                       {cb, ch, q, place});
+               // Other tasks write it as well.
+               b.make<memref::AtomicRMWOp>(arith::AtomicRMWKind::maxu,
+                                           b.make<arith::ConstantIntOp>(1, 32),
+                                           needed, ValueRange{k});
+             });
+             auto asIndex = [&](Value truth) {
+               return b.make<arith::IndexCastUIOp>(b.getIndexType(), truth);
+             };
+             return SmallVector<Value>{b.add(found[0], asIndex(full)),
+                                       b.add(found[1], asIndex(partial))};
+           };
+           auto loop = b.loop(numKeys, {zero, zero}, step);
+           b.store(loop.getResult(0), counts, {cb, ch, q, zero});
+           b.store(loop.getResult(1), counts, {cb, ch, q, one});
+         });
+}
+
+/// Orders the tasks by their work: the number of tiles.
+void Schedule::sort() {
+  Value batch = b.dim(op.getQuery(), 0), heads = b.dim(op.getQuery(), 2);
+  Value numQueries = b.dim(queries, 0), zero = b.index(0), one = b.index(1);
+  int64_t any = ShapedType::kDynamic;
+  Type i32 = b.getI32Type(), i64 = b.getI64Type();
+  tasks = b.mul(b.mul(batch, heads), numQueries);
+  Value costs =
+      b.allocate(MemRefType::get({any}, i64), tasks, tile::Memory::Schedule);
+  order =
+      b.allocate(MemRefType::get({any}, i32), tasks, tile::Memory::Schedule);
+  b.loop(tasks, [&](Value task) {
+    Value q = b.rem(task, numQueries), head = b.div(task, numQueries);
+    Value cb = byBatch ? b.div(head, heads) : zero;
+    Value ch = byHead ? b.rem(head, heads) : zero;
+    Value tiles = b.add(b.load(counts, {cb, ch, q, zero}),
+                        b.load(counts, {cb, ch, q, one}));
+    b.store(b.make<arith::IndexCastOp>(i64, tiles), costs, task);
+  });
+  b.make<tile::SortOp>(costs, order);
+  b.make<memref::DeallocOp>(costs);
+}
+
+void Schedule::build(Launcher launch) {
+  ring::LayoutAttr queryLayout = op.getQueryLayout();
+  ring::LayoutAttr keyLayout = op.getKeyLayout();
+  int64_t querySegments = queryLayout.getNumSegments();
+  int64_t keySegments = keyLayout.getNumSegments();
+  auto table = [&](Value tiles) {
+    return b.allocate(MemRefType::get({ShapedType::kDynamic, Field::NumFields},
+                                      b.getIndexType()),
+                      tiles, tile::Memory::Schedule);
+  };
+  queries = table(numTiles(queryLayout, op.getQueryOwner(), op.getQueryExtent(),
+                           shape.rows));
+  fill(queries, b.index(0), queryLayout, op.getQueryOwner(),
+       op.getQueryExtent(), shape.rows, 0, keySegments);
+  Value numKeys = b.index(0);
+  for (Value owner : op.getOwners())
+    numKeys = b.add(
+        numKeys, numTiles(keyLayout, owner, op.getKeyExtent(), shape.columns));
+  keys = table(numKeys);
+  Value first = b.index(0);
+  for (auto [slice, owner] : llvm::enumerate(op.getOwners())) {
+    firstKeys.push_back(first);
+    first = fill(keys, first, keyLayout, owner, op.getKeyExtent(),
+                 shape.columns, slice * querySegments * keySegments, 1);
+  }
+  firstKeys.push_back(first);
+  if (!op.getPairs().empty()) {
+    flags =
+        b.allocate(MemRefType::get({static_cast<int64_t>(op.getPairs().size())},
+                                   b.getI1Type()),
+                   {}, tile::Memory::Schedule);
+    for (auto [i, value] : llvm::enumerate(op.getPairs()))
+      b.store(value, flags, b.index(i));
+  }
+  if (!op.getBounds().empty()) {
+    auto arguments = op.getBounds().getArguments();
+    byBatch = !arguments[0].use_empty() || !arguments[1].use_empty();
+    byHead = !arguments[2].use_empty() || !arguments[3].use_empty();
+  }
+  classify(launch);
+  sort();
+}
+
+void Schedule::release() {
+  for (Value buffer : {queries, keys, needed, list, counts, order, flags})
+    if (buffer)
+      b.make<memref::DeallocOp>(buffer);
+}
+
+//===----------------------------------------------------------------------===//
