@@ -87,7 +87,8 @@ void check(const burst_attention &a, std::string &error) {
   c.range("score", a.score, 0, 3);
   bool softcap = has(a.score, BURST_SCORE_SOFTCAP);
   c.unused("softcap", a.softcap, softcap, "BURST_SCORE_SOFTCAP");
-  if (softcap && !(a.softcap >= 0x1p-126 && a.softcap <= 0x1p127))
+  bool holds = a.softcap >= 0x1p-126 && a.softcap <= 0x1p127; // not of NaN
+  if (softcap && !holds)
     c.refuse("softcap", a.softcap, "a number from 2^-126 to 2^127");
   if (!std::isfinite(a.scale))
     c.refuse("scale", a.scale, "a finite number");

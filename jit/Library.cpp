@@ -81,7 +81,7 @@ burst_error *jit::install(Compiled compiled, burst_program **program) {
   *program = installed->program;
   std::lock_guard lock(registry().mutex);
   registry().programs[*program] = installed.get();
-  installed.release();
+  (void)installed.release(); // uninstall deletes it.
   return nullptr;
 }
 

@@ -49,7 +49,7 @@ public:
     if (name.empty())
       return;
     close(descriptor);
-    sys::fs::remove(name);
+    (void)sys::fs::remove(name);
   }
 
   const std::string &getName() const { return name; }
@@ -131,7 +131,7 @@ static Error runLinker(StringRef linker, StringRef object, StringRef output) {
   if (std::error_code code =
           sys::fs::createTemporaryFile("burst-link", "txt", log))
     return cannotWrite("a temporary file", code);
-  auto removeLog = scope_exit([&] { sys::fs::remove(log); });
+  auto removeLog = scope_exit([&] { (void)sys::fs::remove(log); });
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log),
                                           StringRef(log)};
   std::string problem;

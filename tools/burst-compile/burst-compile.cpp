@@ -12,7 +12,9 @@ namespace cl = llvm::cl;
 using namespace mlir;
 using namespace burst;
 
+namespace {
 enum class Emit : uint8_t { Shared, Object };
+} // namespace
 
 static cl::OptionCategory category("burst-compile options");
 static cl::opt<std::string> input(cl::Positional, cl::Required,

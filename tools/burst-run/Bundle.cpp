@@ -274,6 +274,7 @@ bool BundleRunner::bind() {
 
 bool BundleRunner::execute() {
   std::vector<burst_tensor> views;
+  views.reserve(numParameters);
   for (int64_t index = 0; index < numParameters; ++index)
     views.push_back(viewOf(tensors[index], parameter(index).type));
   auto error = runAll(
@@ -293,6 +294,7 @@ bool BundleRunner::write() {
 
 std::vector<int64_t> BundleRunner::traffic() const {
   std::vector<int64_t> sent;
+  sent.reserve(counters.size());
   for (const burst_counters &rank : counters)
     sent.push_back(rank.bytes_sent);
   return sent;
@@ -300,6 +302,7 @@ std::vector<int64_t> BundleRunner::traffic() const {
 
 std::vector<int64_t> BundleRunner::peaks() const {
   std::vector<int64_t> peaks;
+  peaks.reserve(counters.size());
   for (const burst_counters &rank : counters)
     peaks.push_back(rank.tensor_bytes + rank.peak_bytes[BURST_MEMORY_STATE] +
                     rank.peak_bytes[BURST_MEMORY_SLICE]);

@@ -9,6 +9,10 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cerrno>
+#include <cstring>
+#include <sys/stat.h>
+
 using namespace burst;
 
 /// A word of the shell.
@@ -76,10 +80,7 @@ std::string burst::writeReplay(const RunOptions &options,
         {"replay.sh", script}})
     if (llvm::Error error = jit::writeFile(text, pathOf(name)))
       return toString(std::move(error));
-  using llvm::sys::fs::perms;
-  if (std::error_code code = llvm::sys::fs::setPermissions(
-          pathOf("replay.sh"),
-          perms::all_read | perms::all_exe | perms::owner_write))
-    return pathOf("replay.sh").str().str() + ": " + code.message();
+  if (chmod(pathOf("replay.sh").c_str(), 0755))
+    return pathOf("replay.sh").str().str() + ": " + std::strerror(errno);
   return "";
 }

@@ -96,8 +96,8 @@ static bool checkOptions(burst::RunOptions &options) {
   if (threads.getNumOccurrences() != 0 && threads < 1)
     return fail("--threads takes a number from 1, got: " +
                 llvm::Twine(threads));
-  if (deadline.getNumOccurrences() != 0 &&
-      !(std::isfinite(deadline) && deadline > 0))
+  bool ends = std::isfinite(deadline) && deadline > 0;
+  if (deadline.getNumOccurrences() != 0 && !ends)
     return fail("--deadline takes seconds above 0, got: " +
                 llvm::formatv("{0}", deadline.getValue()).str());
   if (interpret)
