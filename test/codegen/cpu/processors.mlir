@@ -1,0 +1,58 @@
+// Objects for other processors. Exponentials are instructions, not calls; the
+// registers are those of the processor.
+//
+// REQUIRES: x86
+// DEFINE: %{element} = f32
+// DEFINE: %{compile} = sed s/TYPE/%{element}/ %s | burst-compile - --emit=object -o %t.o --target-cpu
+// DEFINE: %{undefined} = llvm-nm -u %t.o | FileCheck %s --check-prefix=CALLS --allow-empty --implicit-check-not=' U '
+// DEFINE: %{code} = llvm-objdump -d --no-show-raw-insn %t.o | FileCheck %s --check-prefix
+
+// What remains: log2 of each row's sum, and copies.
+// CALLS-DAG: U log2f{{$}}
+// CALLS-DAG: U memcpy{{$}}
+// CALLS-DAG: U memset{{$}}
+
+// RUN: %{compile}=x86-64
+// RUN: %{undefined}
+// RUN: %{code} SSE --implicit-check-not=ymm --implicit-check-not=zmm
+// SSE: mulps
+// RUN: %{compile}=haswell
+// RUN: %{undefined}
+// RUN: %{code} AVX2 --implicit-check-not=zmm
+// AVX2: vfmadd{{.*}}ps {{.*}}%ymm
+// RUN: %{compile}=skylake-avx512
+// RUN: %{undefined}
+// RUN: %{code} AVX512
+// RUN: %{compile}=znver4
+// RUN: %{undefined}
+// RUN: %{code} AVX512
+// AVX512: vfmadd{{.*}}ps {{.*}}%zmm
+
+// Numbers of 16 bits: bf16 needs no call on any processor.
+// REDEFINE: %{element} = bf16
+// RUN: %{compile}=x86-64
+// RUN: %{undefined}
+// RUN: %{compile}=haswell
+// RUN: %{undefined}
+// RUN: %{code} AVX2
+// RUN: %{compile}=znver4
+// RUN: %{undefined}
+// RUN: %{code} AVX512
+
+// REDEFINE: %{element} = f16
+// RUN: %{compile}=haswell
+// RUN: %{undefined}
+// RUN: %{compile}=znver4
+// RUN: %{undefined}
+
+// RUN: not burst-compile %s --emit=object -o %t.o --target-cpu=i486-dx-99 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// UNKNOWN: unknown processor 'i486-dx-99'
+
+shard.grid @g(shape = 2)
+!q = tensor<1x256x4x64xTYPE>
+!k = tensor<1x256x2x64xTYPE>
+!l = tensor<1x4x256xf32>
+func.func @f(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %k, %v mask causal sequence <@g, zigzag> : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}

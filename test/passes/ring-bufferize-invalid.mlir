@@ -1,0 +1,140 @@
+// RUN: burst-opt %s --ring-bufferize -verify-diagnostics -split-input-file
+
+// What has no form on buffers.
+
+shard.grid @cp(shape = 1)
+!q = tensor<1x8x1x4xf32>
+!m = tensor<1x1x8xf32>
+func.func @twice(%q: !q, %k: !q, %v: !q) -> (!q, !q) attributes {ring.grid = @cp} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %o, %m, %l = ring.init %q : !q -> !q, !m
+  %o1, %m1, %l1 = ring.attend %q at <contiguous over 1>[%c0] extent %c8
+      slices (%k, %v at %c0) of <contiguous over 1> extent %c8
+      state %o, %m, %l scale 1.0 : (!q, !q, !q) -> (!q, !m)
+  // expected-error @below {{updates a state that is used elsewhere too; buffers are updated in place, so a state has one use}}
+  %out, %lse = ring.finalize %o1, %m1, %l1 : !q, !m -> !q
+  %out2, %lse2 = ring.finalize %o1, %m1, %l1 : !q, !m -> !q
+  return %out, %out2 : !q, !q
+}
+
+// -----
+
+shard.grid @cp(shape = 1)
+!q = tensor<1x8x1x4xf32>
+!m = tensor<1x1x8xf32>
+func.func @loop(%q: !q, %k: !q, %v: !q) -> (!q, !q) attributes {ring.grid = @cp} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %oi, %mi, %li = ring.init %q : !q -> !q, !m
+  %o, %m, %l = ring.attend %q at <contiguous over 1>[%c0] extent %c8
+      slices (%k, %v at %c0) of <contiguous over 1> extent %c8
+      state %oi, %mi, %li scale 1.0 : (!q, !q, !q) -> (!q, !m)
+  // expected-error @below {{updates a state that is used elsewhere too}}
+  %s:3 = scf.for %t = %c0 to %c2 step %c1 iter_args(%ot = %o, %mt = %m, %lt = %l) -> (!q, !m, !m) {
+    %on, %mn, %ln = ring.attend %q at <contiguous over 1>[%c0] extent %c8
+        slices (%k, %v at %c0) of <contiguous over 1> extent %c8
+        state %ot, %mt, %lt scale 1.0 : (!q, !q, !q) -> (!q, !m)
+    scf.yield %on, %mn, %ln : !q, !m, !m
+  }
+  %out, %lse = ring.finalize %s#0, %s#1, %s#2 : !q, !m -> !q
+  %out2, %lse2 = ring.finalize %o, %m, %l : !q, !m -> !q
+  return %out, %out2 : !q, !q
+}
+
+// -----
+
+shard.grid @cp(shape = 1)
+func.func @callee() { return }
+func.func @call(%q: tensor<1x8x1x4xf32>) attributes {ring.grid = @cp} {
+  // expected-error @below {{stands in the program of a rank; run inline before ring-bufferize}}
+  func.call @callee() : () -> ()
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 1)
+// expected-error @below {{returns a 'index'; results of a program are tensors}}
+func.func @scalar(%q: tensor<1x8x1x4xf32>) -> index attributes {ring.grid = @cp} {
+  %c0 = arith.constant 0 : index
+  return %c0 : index
+}
+
+// -----
+
+shard.grid @cp(shape = 1)
+func.func @choice(%q: tensor<1x8x1x4xf32>, %p: i1) -> tensor<1x8x1x4xf32> attributes {ring.grid = @cp} {
+  // expected-error @below {{has tensors as results, which have no buffer of their own}}
+  %r = scf.if %p -> tensor<1x8x1x4xf32> {
+    scf.yield %q : tensor<1x8x1x4xf32>
+  } else {
+    scf.yield %q : tensor<1x8x1x4xf32>
+  }
+  return %r : tensor<1x8x1x4xf32>
+}
+
+// -----
+
+shard.grid @cp(shape = 1)
+func.func @tensors(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> attributes {ring.grid = @cp} {
+  // expected-error @below {{works on tensors and has no form on buffers}}
+  %r = arith.addf %q, %q : tensor<1x8x1x4xf32>
+  return %r : tensor<1x8x1x4xf32>
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
+!k = tensor<1x4x1x4xf32>
+func.func @nested(%k: !k, %n: index) attributes {ring.grid = @cp} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.for %x = %c0 to %c8 step %c1 {
+    %0 = scf.for %t = %c0 to %c8 step %c1 iter_args(%kt = %k) -> (!k) {
+      // expected-error @below {{stands in nested loops, where its double buffer has no place yet}}
+      %token = ring.start %kt dims [1] of <contiguous over 2>[%n] extent %c8 to %n receive [%n] from %n channel <@cp, 0>
+          : (!k) -> !ring.token<!k>
+      %kn = ring.wait %token : !ring.token<!k>
+      scf.yield %kn : !k
+    }
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
+!k = tensor<1x4x1x4xf32>
+func.func @extent(%k: !k, %n: index) attributes {ring.grid = @cp} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %0 = scf.for %t = %c0 to %c8 step %c1 iter_args(%kt = %k) -> (!k) {
+    %e = arith.addi %t, %c8 : index
+    // expected-error @below {{needs an extent that its loop does not change}}
+    %token = ring.start %kt dims [1] of <contiguous over 2>[%n] extent %e to %n receive [%n] from %n channel <@cp, 0>
+        : (!k) -> !ring.token<!k>
+    %kn = ring.wait %token : !ring.token<!k>
+    scf.yield %kn : !k
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
+!k = tensor<1x4x1x4xf32>
+func.func @other(%k: !k, %v: !k, %n: index) attributes {ring.grid = @cp} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %0 = scf.for %t = %c0 to %c8 step %c1 iter_args(%kt = %k) -> (!k) {
+    // expected-error @below {{yields a tensor that is neither the state it came in with nor received in this turn}}
+    scf.yield %v : !k
+  }
+  return
+}

@@ -1,0 +1,108 @@
+// RUN: split-file %s %t
+// DEFINE: %{lower} = burst-opt --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=8 columns=16" --canonicalize --cse
+// RUN: %{lower} %t/full.mlir | FileCheck %t/full.mlir
+// RUN: %{lower} %t/masked.mlir | FileCheck %t/masked.mlir
+// RUN: %{lower} %t/scored.mlir | FileCheck %t/scored.mlir
+// RUN: not burst-opt %t/full.mlir --burst-to-ring --ring-lower-to-tile 2>&1 | FileCheck %s --check-prefix=TENSORS
+// TENSORS: works on tensors; run ring-bufferize first
+// RUN: not burst-opt %t/full.mlir --ring-lower-to-tile=rows=0 2>&1 | FileCheck %s --check-prefix=ROWS
+// ROWS: tiles need rows and columns, and panels a multiple of 8 bytes, got: 0, 128, 64
+
+// A kernel of each kind is made once, though two attends launch it. What is full
+// does without positions, what is partial (fewer keys than a tile has columns)
+// knows them. In front: pack, what is to do, and in which order.
+//
+//--- full.mlir
+// CHECK-LABEL: func.func private @full_init(
+// CHECK-SAME: attributes {tile.kernel}
+// CHECK: tile.fill %{{.*}} with 0.0{{.*}} : memref<8x16xf32>
+// CHECK: tile.fill %{{.*}} with 0xFFF0000000000000 : memref<8xf32>
+// CHECK-LABEL: func.func private @full_classify(
+// CHECK-LABEL: func.func private @full_pack(
+// CHECK: tile.pack %{{.*}}, %{{.*}} transposed
+// CHECK: tile.pack
+// CHECK-LABEL: func.func private @full_attend(
+// CHECK: scf.if
+// The scale and log2(e) are in q.
+// CHECK: tile.load %{{.*}}, %{{.*}} factor 0.51006972
+// CHECK: scf.for
+// CHECK-NOT: tile.map
+// CHECK: tile.multiply
+// CHECK-NEXT: tile.row_max
+// CHECK-NEXT: tile.exponentials
+// CHECK-NEXT: tile.rescale
+// CHECK-NEXT: tile.multiply {{.*}} accumulate
+// CHECK: scf.for
+// CHECK: tile.multiply
+// CHECK: tile.positions
+// CHECK: tile.map {{.*}} unit 1.0
+// CHECK: tile.row_max
+// CHECK-NEXT: tile.exponentials
+// CHECK-COUNT-3: tile.store
+// CHECK-LABEL: func.func private @full_finalize(
+// CHECK: tile.normalize
+// CHECK-NOT: tile.kernel
+// CHECK-LABEL: func.func @full(
+// CHECK: tile.launch @full_init
+// CHECK: scf.for
+// CHECK: ring.start
+// CHECK: tile.launch @full_classify
+// CHECK: tile.sort %{{.*}} into %[[ORDER:.*]] :
+// CHECK: tile.launch @full_pack
+// CHECK: tile.launch @full_attend[%{{.*}}] order(%[[ORDER]]
+// CHECK: ring.wait
+// CHECK: tile.launch @full_pack
+// CHECK: tile.launch @full_attend
+// CHECK: tile.launch @full_finalize
+shard.grid @cp(shape = 4)
+!q = tensor<1x32x2x8xf32>
+!k = tensor<1x32x1x8xf32>
+!l = tensor<1x2x32xf32>
+func.func @full(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+// Under a mask, partial tiles take it, and values that are no numbers count where
+// they are seen only. The bounds stand in the kernel that lists the tiles.
+//
+//--- masked.mlir
+// CHECK-LABEL: func.func private @masked_classify(
+// CHECK: arith.cmpi sle
+// CHECK-LABEL: func.func private @masked_pack(
+// CHECK: tile.is_finite
+// CHECK-LABEL: func.func private @masked_attend(
+// CHECK: scf.for
+// CHECK-NOT: tile.map
+// CHECK: scf.for
+// CHECK: tile.map
+// CHECK-NEXT: mask(%{{.*}}, %{{.*}}, %[[I:.*]], %[[J:.*]], %{{.*}}, %{{.*}}) {
+// CHECK: arith.cmpi sle, %[[J]]
+// CHECK: tile.multiply {{.*}} where %
+shard.grid @cp(shape = 4)
+!q = tensor<1x32x2x8xf32>
+!k = tensor<1x32x1x8xf32>
+!l = tensor<1x2x32xf32>
+func.func @masked(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, zigzag> : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+// With a score, all tiles are mapped, and what the score gives has natural units.
+//
+//--- scored.mlir
+// CHECK-LABEL: func.func private @scored_attend(
+// CHECK: tile.load %{{.*}}, %{{.*}} factor 0.35355
+// CHECK: tile.map {{.*}} unit 1.44269
+// CHECK: score(
+// CHECK: math.tanh
+// CHECK: tile.map {{.*}} unit 1.44269
+// CHECK: score(
+shard.grid @cp(shape = 1)
+!q = tensor<1x32x2x8xf32>
+!k = tensor<1x32x1x8xf32>
+!l = tensor<1x2x32xf32>
+func.func @scored(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %k, %v score softcap<3.0> sequence <@cp, zigzag> : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
