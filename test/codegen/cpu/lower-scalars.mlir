@@ -1,0 +1,44 @@
+// RUN: burst-opt %s --burst-lower-scalars | FileCheck %s
+
+// Positions of the owner's segment, without a product that could overflow.
+// CHECK-LABEL: func.func @zigzag
+// CHECK-NOT: ring.segment
+// CHECK: arith.divui
+// CHECK: arith.remui
+// CHECK: return
+func.func @zigzag(%owner: index, %n: index) -> (index, index, index, index, index) {
+  %0:5 = ring.segment 1 of <zigzag over 4>[%owner] extent %n
+  return %0#0, %0#1, %0#2, %0#3, %0#4 : index, index, index, index, index
+}
+
+// CHECK-LABEL: func.func @striped
+// CHECK-NOT: ring.segment
+// CHECK: arith.select
+// CHECK: return
+func.func @striped(%owner: index, %n: index) -> (index, index, index, index, index) {
+  %0:5 = ring.segment 0 of <striped 3 over 4>[%owner] extent %n
+  return %0#0, %0#1, %0#2, %0#3, %0#4 : index, index, index, index, index
+}
+
+// CHECK-LABEL: func.func @range
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: memref.load
+// CHECK: arith.extsi
+// CHECK: arith.minsi
+// CHECK: arith.maxsi
+func.func @range(%t: memref<?x4xi16>, %i: index, %j: index) -> (i64, i64) {
+  %min, %max = burst.table_range %t[%i, %i to %j, %j] : memref<?x4xi16>
+  return %min, %max : i64, i64
+}
+
+// CHECK-LABEL: func.func @copy
+// CHECK-NOT: memref.copy
+// CHECK-COUNT-2: scf.for
+// CHECK: memref.load
+// CHECK-NEXT: memref.store
+func.func @copy(%a: memref<?x4xf32, strided<[?, 1], offset: ?>>, %b: memref<?x4xf32>) {
+  memref.copy %a, %b : memref<?x4xf32, strided<[?, 1], offset: ?>> to memref<?x4xf32>
+  return
+}

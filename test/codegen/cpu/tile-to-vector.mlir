@@ -1,0 +1,97 @@
+// RUN: burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{vector-bits=256 micro-rows=2}))' | FileCheck %s --check-prefixes=CHECK,V256
+// RUN: burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{vector-bits=128 micro-rows=2}))' | FileCheck %s --check-prefixes=CHECK,V128
+// RUN: burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{vector-bits=512 micro-rows=2}))' | FileCheck %s --check-prefixes=CHECK,V512
+// RUN: burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{fma=false micro-rows=2}))' | FileCheck %s --check-prefix=APART
+// RUN: not burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{vector-bits=96}))' 2>&1 | FileCheck %s --check-prefix=BITS
+// BITS: vectors have a power of two of bits, from 64 on
+
+// A function that is no kernel is left alone.
+// CHECK-LABEL: func.func @host
+// CHECK: tile.fill
+func.func @host(%o: memref<8x16xf32>) {
+  tile.fill %o with 0.0 : memref<8x16xf32>
+  return
+}
+
+// A register tile of 2 rows: sums stay in registers over the depth.
+// CHECK-LABEL: func.func private @multiply
+// V128: scf.for {{.*}} iter_args({{.*}}) -> ({{.*}}vector<4xf32>
+// V256: scf.for {{.*}} iter_args({{.*}}) -> ({{.*}}vector<8xf32>
+// V512: scf.for {{.*}} iter_args({{.*}}) -> ({{.*}}vector<16xf32>
+// CHECK: vector.fma
+// CHECK-NOT: {{ tile\.}}
+// CHECK: return
+// APART-LABEL: func.func private @multiply
+// APART-NOT: fma
+// APART: arith.mulf
+// APART-NEXT: arith.addf
+func.func private @multiply(%task: index, %q: memref<8x4xf32>, %k: memref<1x4x16xf32>, %s: memref<8x16xf32>, %n: index)
+    attributes {tile.kernel} {
+  tile.multiply %q, %k, %s rows %n : memref<8x4xf32>, memref<1x4x16xf32>, memref<8x16xf32>
+  return
+}
+
+// Exponentials are polynomials, in whatever type.
+// CHECK-LABEL: func.func private @softmax
+// CHECK-NOT: math.exp
+// V128: vector<2xf64>
+// V256: vector<4xf64>
+// V512: vector<8xf64>
+// CHECK-NOT: math.exp
+// CHECK-NOT: {{ tile\.}}
+// CHECK: return
+// APART-LABEL: func.func private @softmax
+// APART-NOT: fma
+// APART: return
+func.func private @softmax(%task: index, %s: memref<8x16xf64>, %m: memref<8xf64>, %l: memref<8xf64>, %a: memref<8xf64>, %n: index)
+    attributes {tile.kernel} {
+  tile.row_max %s, %m, %a rows %n : memref<8x16xf64>, memref<8xf64>
+  tile.exponentials %s, %m, %l, %a rows %n : memref<8x16xf64>, memref<8xf64>
+  tile.rescale %s, %a rows %n : memref<8x16xf64>, memref<8xf64>
+  return
+}
+
+// A region is vectorised op by op: what depends on the column is a vector, other
+// values stay scalars. Tables are read within their bounds; nothing divides by 0.
+// CHECK-LABEL: func.func private @map
+// CHECK: arith.minsi
+// CHECK: arith.maxsi
+// CHECK: memref.load %{{.*}} : memref<?xi32>
+// V128: vector.gather {{.*}} into vector<4xi32>
+// V256: vector.gather {{.*}} into vector<8xi32>
+// V512: vector.gather {{.*}} into vector<16xi32>
+// CHECK: %[[DIVISOR:.*]] = arith.select %{{.*}}, %{{.*}}, %{{.*}} : vector
+// CHECK: arith.divsi %{{.*}}, %[[DIVISOR]] : vector
+// CHECK-NOT: {{ tile\.}}
+// CHECK: return
+func.func private @map(%task: index, %s: memref<8x16xf32>, %i: memref<8xindex>, %j: memref<16xindex>, %t: memref<?xi32>, %n: index)
+    attributes {tile.kernel} {
+  tile.map %s rows %n columns %n at (%n, %n, %i, %j) of (%n, %n) unit 1.0
+      mask(%b0, %h0, %i0, %j0, %sq, %sk, %table = %t : memref<?xi32>) {
+        %x = tensor.extract %table[%i0] : tensor<?xi32>
+        %y = tensor.extract %table[%j0] : tensor<?xi32>
+        %z = arith.divsi %x, %y : i32
+        %zero = arith.constant 0 : i32
+        %keep = arith.cmpi ne, %z, %zero : i32
+        burst.yield %keep : i1
+      } : memref<8x16xf32>, memref<8xindex>, memref<16xindex>
+  return
+}
+
+// Memory, packing, rows.
+// CHECK-LABEL: func.func private @rest
+// CHECK-NOT: {{ tile\.}}
+// CHECK: return
+func.func private @rest(%task: index, %view: memref<?x5xbf16, strided<[?, 1], offset: ?>>, %o: memref<8x16xf32>, %o2: memref<8x16xf32>,
+                        %p: memref<1x5x16xf32>, %v: memref<1x8x16xf32>, %m: memref<8xf32>, %l: memref<8xf32>, %m2: memref<8xf32>, %l2: memref<8xf32>,
+                        %i: memref<8xindex>, %n: index) attributes {tile.kernel} {
+  tile.load %view, %o factor 0.25 : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<8x16xf32>
+  tile.pack %view, %p transposed : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<1x5x16xf32>
+  tile.pack %view, %v : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<1x8x16xf32>
+  tile.fill %m with 0.0 : memref<8xf32>
+  tile.positions %i from %n count %n of (%n, %n, %n) : memref<8xindex>
+  tile.merge (%o, %m, %l) with (%o2, %m2, %l2) rows %n : memref<8x16xf32>, memref<8xf32>
+  tile.normalize %o, %m, %l rows %n : memref<8x16xf32>, memref<8xf32>
+  tile.store %o, %view : memref<8x16xf32>, memref<?x5xbf16, strided<[?, 1], offset: ?>>
+  return
+}
