@@ -275,7 +275,8 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
     if (rows < 1 || columns < 1 || panelBytes < 8 || panelBytes % 8 != 0) {
       getOperation().emitError("tiles need rows and columns, and panels a "
                                "multiple of 8 bytes, got: ")
-          << rows << ", " << columns << ", " << panelBytes;
+          << rows.getValue() << ", " << columns.getValue() << ", "
+          << panelBytes.getValue();
       return signalPassFailure();
     }
     LowerToTilePassOptions options{rows, columns, panelBytes};
