@@ -17,6 +17,9 @@ namespace burst::cpu {
 #define GEN_PASS_DECL
 #include "codegen/cpu/Passes.h.inc"
 
+/// Attribute of a function that `tile-outline` made; LLVM's attributes of it.
+inline constexpr llvm::StringLiteral outlinedAttr = "passthrough";
+
 void registerPasses();
 
 /// What compilation asks of upstream's dialects: to be inlined, and to be

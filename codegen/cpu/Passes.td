@@ -14,6 +14,19 @@ def LowerScalarsPass : Pass<"burst-lower-scalars", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def OutlinePass : Pass<"tile-outline", "::mlir::ModuleOp"> {
+  let summary = "makes functions of steps that kernels have in common";
+  let description = [{
+    The loops over full and over partial tiles repeat the steps of the recurrence.
+    A `tile.multiply`, `row_max`, `exponentials` or `rescale` on blocks of the same
+    types that occurs more than once becomes a function, and is compiled once. A
+    call costs nothing beside a tile.
+
+    Needs `ring-lower-to-tile`.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
 def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
   let summary = "lowers tile ops to loops over vectors";
   let description = [{
@@ -22,7 +35,8 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
     depth; scores, masks and exponentials go over the columns of a row in vectors,
     and the regions of a map are vectorised op by op. Exponentials are polynomials.
 
-    Needs `ring-lower-to-tile`. Leaves scf, vector, arith, math and memref.
+    Needs `ring-lower-to-tile`. Leaves scf, vector, arith, math and memref. Lowers
+    functions with `tile.kernel`, and those that `tile-outline` made.
   }];
   let options = [
     Option<"vectorBits", "vector-bits", "int64_t", "256", "Bits of a vector register.">,

@@ -33,6 +33,7 @@ void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
 }
 
 void burst::cpu::buildLLVMPipeline(OpPassManager &pm, const Target &target) {
+  pm.addPass(createOutlinePass());
   pm.addNestedPass<func::FuncOp>(createTileToVectorPass(
       {target.vectorBits, target.microRows, target.fma}));
   pm.addPass(createHostToRuntimePass());

@@ -359,21 +359,25 @@ void Vectorizer::lower(tile::PackOp op) {
     return;
   }
   Access access{b};
-  int64_t lane = lanes(element);
+  int64_t whole = columns / width;
   b.loop(rows, [&](Value k) {
-    for (int64_t p = 0; p < count; ++p) {
-      int64_t first = p * width, here = std::min(width, columns - first);
-      for (int64_t j = 0; j < width;) {
-        bool isWhole = j % lane == 0 && j + lane <= here;
-        Type part = isWhole ? Type(vectorOf(element)) : element;
-        Value value = zero;
-        if (j < here)
-          value = convert(access.load(part, view, {k, b.index(first + j)}),
-                          element);
-        access.store(value, panels, {b.index(p), k, b.index(j)});
-        j += isWhole ? lane : 1;
-      }
-    }
+    // Panels that the view fills, then the one that it begins.
+    b.loop(b.index(whole), [&](Value p) {
+      Value first = b.mul(p, wide);
+      eachColumn(width, element, [&](Value j, Type part) {
+        Value value = access.load(part, view, {k, b.add(first, j)});
+        access.store(convert(value, element), panels, {p, k, j});
+      });
+    });
+    if (whole == count)
+      return;
+    Value p = b.index(whole), first = b.index(whole * width);
+    eachColumn(columns - whole * width, element, [&](Value j, Type part) {
+      Value value = access.load(part, view, {k, b.add(first, j)});
+      access.store(convert(value, element), panels, {p, k, j});
+    });
+    b.loop(b.index(columns - whole * width), wide, 1,
+           [&](Value j) { b.store(zero, panels, {p, k, j}); });
   });
   b.loop(rows, b.index(depth), 1, [&](Value k) {
     b.loop(b.index(count), [&](Value p) {
@@ -688,7 +692,8 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
   }
 
   void runOnOperation() override {
-    if (!getOperation()->hasAttr(tile::kernelAttr))
+    if (!getOperation()->hasAttr(tile::kernelAttr) &&
+        !getOperation()->hasAttr(outlinedAttr))
       return;
     if (vectorBits < 64 || !llvm::isPowerOf2_64(vectorBits) || microRows < 1) {
       getOperation().emitError("vectors have a power of two of bits, from 64 "
