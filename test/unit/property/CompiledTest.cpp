@@ -17,7 +17,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <limits>
 #include <random>
 
 using namespace mlir;
@@ -281,5 +284,43 @@ TEST(CompiledProgramTest, GivesTheSameBitsHoweverItIsRun) {
           EXPECT_EQ(found, first) << threads << " threads";
         }
     trial.check();
+  }
+}
+
+TEST(CompiledProgramTest, CarriesWhatIsNoNumberWhereItIsSeen) {
+  auto context = makeContext();
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const char *element : {"f32", "bf16"}) {
+    OpenProblem problem(element, "zigzag", 3);
+    CompiledTrial trial(*context, problem);
+    cpu::Target target = cpu::Target::host();
+    target.rows = 16;
+    target.columns = 32;
+    ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
+    for (const char *name : {"q", "k", "v"})
+      for (double value : {std::nan(""), infinity, -infinity, 0.0})
+        for (int64_t at : {3, 200, 600}) {
+          SCOPED_TRACE(fmt::format("{} {}[{}] = {}", element, name, at, value));
+          problem.resize(1, 70, 70, 40);
+          data::Tensor &tensor = problem.tensors.at(name);
+          tensor.set(at, value);
+          if (value == 0.0) // a NaN with all bits set
+            std::memset(tensor.element(at), 0xff,
+                        element[0] == 'f' ? sizeof(float) : 2);
+          ASSERT_TRUE(trial.run({})) << trial.trial.error;
+          std::vector<TensorRef> compiled;
+          std::swap(compiled, trial.trial.results);
+          Interpreter interpreter;
+          ASSERT_TRUE(trial.trial.interpret(interpreter));
+          for (size_t i = 0; i < compiled.size(); ++i) {
+            const auto &found = compiled[i]->floats;
+            const auto &expected = trial.trial.results[i]->floats;
+            int64_t differ = 0;
+            for (size_t x = 0; x < found.size(); ++x)
+              differ += std::isnan(found[x]) != std::isnan(expected[x]) ||
+                        std::isinf(found[x]) != std::isinf(expected[x]);
+            EXPECT_EQ(differ, 0) << "result " << i;
+          }
+        }
   }
 }
