@@ -126,7 +126,8 @@ static void readTable(const burst_tensor &from, Tensor &table) {
 
 /// The global arguments of a program, with the data that its schedule depends
 /// on; what decides the schedule is appended to `key`.
-static burst_error *bindGlobals(func::FuncOp program,
+static burst_error *bindGlobals(const burst_program *loaded,
+                                func::FuncOp program,
                                 ArrayRef<burst_tensor> given,
                                 std::vector<Argument> &globals,
                                 std::string &key) {
@@ -146,9 +147,9 @@ static burst_error *bindGlobals(func::FuncOp program,
     int64_t rank = ranked ? ranked.getRank() : 0;
     if (tensor.rank != rank)
       return fail("rank " + Twine(tensor.rank) + ", wanted " + Twine(rank));
-    if (burst_type_bytes(tensor.type) != elementBytes(element))
-      return fail("type " + Twine(tensor.type) + ", wanted one of " +
-                  Twine(elementBytes(element)) + " bytes");
+    int32_t wanted = burst_program_parameter(loaded, index)->type;
+    if (tensor.type != wanted)
+      return fail("type " + Twine(tensor.type) + ", wanted " + Twine(wanted));
     bool steers = steersSchedule(program, index);
     ArrayRef<int64_t> shape(tensor.sizes, rank);
     std::string error;
@@ -212,7 +213,8 @@ static burst_error *proveFor(Installed &installed,
   };
   std::vector<Argument> globals;
   std::string key;
-  if (burst_error *error = bindGlobals(unproved->program, given, globals, key))
+  if (burst_error *error = bindGlobals(installed.program, unproved->program,
+                                       given, globals, key))
     return error;
   if (unproved->proved.count(key))
     return nullptr;

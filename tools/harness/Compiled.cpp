@@ -1,11 +1,17 @@
 //===- Compiled.cpp - compiled programs on the machine's tensors ----------===//
 #include "tools/harness/Compiled.h"
 
-#include "jit/Loader.h"
+#include "jit/Library.h"
 #include "tools/harness/Tensors.h"
 
 using namespace mlir;
 using namespace burst;
+
+static std::string take(burst_error *error) {
+  std::string message = burst_error_message(error);
+  burst_error_destroy(error);
+  return message;
+}
 
 FailureOr<ProgramRef> burst::compile(func::FuncOp program,
                                      const cpu::Target &target,
@@ -14,21 +20,11 @@ FailureOr<ProgramRef> burst::compile(func::FuncOp program,
   auto object = cpu::compileToObject(*module, program.getName(), target, dump);
   if (failed(object))
     return failure();
-  auto code = jit::load(std::move(*object));
-  if (!code)
-    return program.emitError("cannot load its code: ")
-           << llvm::toString(code.takeError());
+  jit::Compiled compiled;
+  compiled.object = std::move(*object);
   burst_program *loaded = nullptr;
-  const burst_image *image = (*code)->image();
-  auto release = [](void *code) { delete static_cast<jit::Code *>(code); };
-  jit::Code *owned = code->release();
-  if (burst_error *error =
-          burst_program_from_image(image, release, owned, &loaded)) {
-    std::string message = burst_error_message(error);
-    burst_error_destroy(error);
-    delete owned;
-    return program.emitError("cannot use its code: ") << message;
-  }
+  if (burst_error *error = jit::install(std::move(compiled), &loaded))
+    return program.emitError("cannot use its code: ") << take(error);
   return ProgramRef(loaded);
 }
 
@@ -44,12 +40,6 @@ burst_tensor burst::viewOf(data::Tensor &tensor, int32_t type) {
     stride *= tensor.shape[d];
   }
   return view;
-}
-
-static std::string take(burst_error *error) {
-  std::string message = burst_error_message(error);
-  burst_error_destroy(error);
-  return message;
 }
 
 /// A scalar argument as the runtime takes it.

@@ -56,7 +56,7 @@ TEST(Prove, refusesWhatDoesNotFit) {
   EXPECT_EQ(error([](Tensors &g) { g[3].data = nullptr; }),
             "argument 3: no data, which the schedule depends on");
   EXPECT_EQ(error([](Tensors &g) { g[3].type = BURST_I8; }),
-            "argument 3: type 8, wanted one of 4 bytes");
+            "argument 3: type 8, wanted 6");
   EXPECT_NE(error([](Tensors &g) {
               g[2].sizes[1] = 8;
             }).find("must have one sequence length, got: 9 and 8"),
