@@ -460,19 +460,28 @@ void Vectorizer::lower(tile::MultiplyOp op) {
               op.getAccumulate()
                   ? load(vector, op.getC(), {row[r], b.add(first, column)})
                   : number(vector, 0.0));
-      auto loop = b.loop(
-          b.index(a.getDimSize(1)), sums, [&](Value k, ValueRange carried) {
-            SmallVector<Value> right, next;
-            for (Value column : columns)
-              right.push_back(load(vector, op.getB(), {p, k, column}));
-            for (int64_t r = 0; r < microRows; ++r) {
-              Value left = splat(vector, b.load(op.getA(), {row[r], k}));
-              for (int64_t v = 0; v < microColumns; ++v)
-                next.push_back(
-                    fma(left, right[v], carried[r * microColumns + v]));
-            }
-            return next;
-          });
+      // Two steps at a time leave less to count.
+      int64_t depth = a.getDimSize(1), together = std::gcd(depth, int64_t{2});
+      auto loop =
+          b.loop(b.index(0), b.index(depth), together, sums,
+                 [&](Value first, ValueRange carried) {
+                   SmallVector<Value> next(carried);
+                   for (int64_t step = 0; step < together; ++step) {
+                     Value k = b.add(first, b.index(step));
+                     SmallVector<Value> right;
+                     for (Value column : columns)
+                       right.push_back(load(vector, op.getB(), {p, k, column}));
+                     for (int64_t r = 0; r < microRows; ++r) {
+                       Value left =
+                           splat(vector, b.load(op.getA(), {row[r], k}));
+                       for (int64_t v = 0; v < microColumns; ++v) {
+                         Value &sum = next[r * microColumns + v];
+                         sum = fma(left, right[v], sum);
+                       }
+                     }
+                   }
+                   return next;
+                 });
       for (int64_t r = 0; r < microRows; ++r)
         for (int64_t v = 0; v < microColumns; ++v)
           store(loop.getResult(r * microColumns + v), op.getC(),
