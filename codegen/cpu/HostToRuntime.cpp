@@ -566,10 +566,9 @@ LogicalResult HostLowering::run() {
   makeEntries();
   makeSegments();
   program->removeAttr(ring::gridAttr);
+  // What the arguments are is in the image.
   for (unsigned i = 0; i < program.getNumArguments(); ++i)
-    for (StringRef name :
-         {nameAttr, ring::shardAttr, ring::extentAttr, ring::resultAttr})
-      program.removeArgAttr(i, name);
+    program.setArgAttrs(i, ArrayRef<NamedAttribute>());
   program.setPrivate();
   return success();
 }

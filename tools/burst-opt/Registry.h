@@ -3,25 +3,15 @@
 #define BURST_TOOLS_BURST_OPT_REGISTRY_H
 
 #include "codegen/cpu/Passes.h"
-#include "dialect/Ring/Ring.h"
-#include "dialect/Tile/Tile.h"
+#include "jit/Frontend.h"
 #include "passes/Passes.h"
 
-#include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Transforms/Passes.h"
 
 namespace burst {
 
 /// The dialects of burst's programs.
-inline void registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<BurstDialect, ring::RingDialect, tile::TileDialect,
-                  mlir::arith::ArithDialect, mlir::func::FuncDialect,
-                  mlir::math::MathDialect, mlir::LLVM::LLVMDialect,
-                  mlir::memref::MemRefDialect, mlir::vector::VectorDialect,
-                  mlir::scf::SCFDialect, mlir::shard::ShardDialect,
-                  mlir::tensor::TensorDialect>();
-  cpu::registerInterfaces(registry);
-}
+using jit::registerDialects;
 
 /// Dialects, passes and pipelines.
 inline void registerAll(mlir::DialectRegistry &registry) {
