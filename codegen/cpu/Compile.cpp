@@ -106,7 +106,6 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;
   tuning.LoopInterleaving = false;
-  tuning.LoopUnrolling = false;
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;

@@ -707,7 +707,7 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
     if (vectorBits < 64 || !llvm::isPowerOf2_64(vectorBits) || microRows < 1) {
       getOperation().emitError("vectors have a power of two of bits, from 64 "
                                "on, and register tiles rows, got: ")
-          << vectorBits << " and " << microRows;
+          << vectorBits.getValue() << " and " << microRows.getValue();
       return signalPassFailure();
     }
     TileToVectorPassOptions options{vectorBits, microRows, fma};

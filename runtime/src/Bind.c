@@ -7,6 +7,7 @@
 #include "View.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,12 +122,25 @@ static burst_error *check(const burst_program *program, int64_t rank,
 // Descriptors
 //===----------------------------------------------------------------------===//
 
+/* Programs clamp indices into their tables. What they read of a table without
+   elements is this, wherever they look. */
+static int64_t nothing;
+
+static bool is_empty(const burst_tensor *tensor) {
+  for (int32_t d = 0; d < tensor->rank; ++d)
+    if (tensor->sizes[d] == 0)
+      return true;
+  return false;
+}
+
 static void describe(const burst_tensor *tensor, descriptor *described) {
-  described->base = described->data = tensor->data;
+  bool empty = is_empty(tensor);
+  described->base = described->data = empty ? &nothing : tensor->data;
   size_t bytes = (size_t)tensor->rank * sizeof(int64_t);
   int64_t *strides = described->sizes_and_strides + tensor->rank;
   memcpy(described->sizes_and_strides, tensor->sizes, bytes);
-  memcpy(strides, tensor->strides, bytes);
+  if (!empty)
+    memcpy(strides, tensor->strides, bytes);
   if (tensor->rank > 0)
     strides[tensor->rank - 1] = 1; // also where there is nothing to step over
 }
