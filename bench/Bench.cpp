@@ -89,8 +89,8 @@ struct Problem {
   std::string text(bool isDynamic) const;
   /// Useful operations: two products of all pairs that are kept.
   double flops() const {
-    return 4.0 * heads * dim * share * static_cast<double>(sequence) *
-           static_cast<double>(sequence);
+    auto pairs = static_cast<double>(heads * sequence * sequence) * share;
+    return 4.0 * pairs * static_cast<double>(dim);
   }
 };
 

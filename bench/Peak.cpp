@@ -26,7 +26,7 @@ constexpr int sums = 12;
 
 template <typename T>
 double measure(double seconds) {
-  typedef T Vector __attribute__((vector_size(bytes)));
+  using Vector __attribute__((vector_size(bytes))) = T;
   std::array<Vector, sums> sum{};
   Vector factor, term;
   for (size_t i = 0; i < bytes / sizeof(T); ++i) {
@@ -51,7 +51,8 @@ double measure(double seconds) {
     rounds += 1e6;
     passed = now() - begin;
   }
-  return rounds * sums * 2 * (bytes / sizeof(T)) / passed;
+  constexpr size_t operations = 2 * sums * (bytes / sizeof(T));
+  return rounds * operations / passed;
 }
 
 } // namespace
@@ -65,6 +66,7 @@ double burst::bench::peakOf(double (*peak)(double), int64_t threads,
                             double seconds) {
   std::vector<double> rates(threads);
   std::vector<std::thread> workers;
+  workers.reserve(threads);
   for (int64_t i = 0; i < threads; ++i)
     workers.emplace_back([&, i] {
       cpu_set_t set;

@@ -20,7 +20,7 @@ using namespace burst::cpu;
 namespace {
 
 /// Members of burst_table behind size and version, in their order.
-enum class Entry : int32_t {
+enum class Entry : uint8_t {
   Index = 2,
   Allocate,
   Release,
@@ -229,10 +229,10 @@ Value HostLowering::kernelInfo(func::FuncOp kernel) {
         textType, /*isConstant=*/true, LLVM::Linkage::Internal,
         (kernel.getName() + ".name").str(), text);
 
-    auto void_ = LLVM::LLVMVoidType::get(b.getContext());
+    auto nothing = LLVM::LLVMVoidType::get(b.getContext());
     auto entry = b.make<LLVM::LLVMFuncOp>(
         (kernel.getName() + ".entry").str(),
-        LLVM::LLVMFunctionType::get(void_, {pointer, i64}),
+        LLVM::LLVMFunctionType::get(nothing, {pointer, i64}),
         LLVM::Linkage::Internal);
     auto info =
         LLVM::LLVMStructType::getLiteral(b.getContext(), {pointer, pointer});
@@ -431,10 +431,10 @@ void HostLowering::addArguments() {
 /// `run` of the program's image: unpacks the values and calls the program.
 void HostLowering::makeEntries() {
   b.setInsertionPointAfter(program);
-  auto void_ = LLVM::LLVMVoidType::get(b.getContext());
+  auto nothing = LLVM::LLVMVoidType::get(b.getContext());
   auto entry = b.make<LLVM::LLVMFuncOp>(
       (program.getName() + ".run").str(),
-      LLVM::LLVMFunctionType::get(void_, {pointer, pointer, pointer}));
+      LLVM::LLVMFunctionType::get(nothing, {pointer, pointer, pointer}));
   Block *block = entry.addEntryBlock(b);
   b.setInsertionPointToStart(block);
   SmallVector<Value> operands{block->getArgument(0), block->getArgument(1)};
@@ -467,10 +467,10 @@ void HostLowering::makeEntries() {
 /// `segments` of the program's image.
 void HostLowering::makeSegments() {
   b.setInsertionPointAfter(program);
-  auto void_ = LLVM::LLVMVoidType::get(b.getContext());
+  auto nothing = LLVM::LLVMVoidType::get(b.getContext());
   auto function = b.make<LLVM::LLVMFuncOp>(
       (program.getName() + ".segments").str(),
-      LLVM::LLVMFunctionType::get(void_, {i32, i64, i64, pointer}));
+      LLVM::LLVMFunctionType::get(nothing, {i32, i64, i64, pointer}));
   Block *block = function.addEntryBlock(b);
   b.setInsertionPointToStart(block);
   Value parameter = block->getArgument(0);

@@ -138,9 +138,12 @@ public:
     return global(llvm::ConstantArray::get(type, elements), "parameters");
   }
   llvm::GlobalVariable *global(llvm::Constant *value, const Twine &name) {
-    return new llvm::GlobalVariable(module, value->getType(), true,
-                                    llvm::GlobalValue::PrivateLinkage, value,
-                                    name);
+    auto owned = std::make_unique<llvm::GlobalVariable>(
+        value->getType(), /*isConstant=*/true,
+        llvm::GlobalValue::PrivateLinkage, value, name);
+    llvm::GlobalVariable *global = owned.release();
+    module.insertGlobalVariable(global);
+    return global;
   }
 
 private:

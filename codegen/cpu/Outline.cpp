@@ -45,7 +45,7 @@ struct Outline : burst::cpu::impl::OutlinePassBase<Outline> {
       if (!isa<tile::MultiplyOp, tile::RowMaxOp, tile::ExponentialsOp,
                tile::RescaleOp>(op))
         return;
-      auto same = llvm::find_if(
+      auto *same = llvm::find_if(
           steps, [&](auto &list) { return isSameStep(list.front(), op); });
       if (same == steps.end())
         steps.push_back({op});

@@ -104,8 +104,8 @@ bool burst::isRegionScalar(Type type) {
 
 bool burst::isCapture(Type type) {
   if (auto table = dyn_cast<ShapedType>(type))
-    return isa<RankedTensorType, MemRefType>(type) && table.getRank() >= 1 && table.getRank() <= 4 &&
-           isRegionScalar(table.getElementType());
+    return isa<RankedTensorType, MemRefType>(type) && table.getRank() >= 1 &&
+           table.getRank() <= 4 && isRegionScalar(table.getElementType());
   return isRegionScalar(type);
 }
 
