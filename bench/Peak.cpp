@@ -51,7 +51,7 @@ double measure(double seconds) {
     rounds += 1e6;
     passed = now() - begin;
   }
-  constexpr size_t operations = 2 * sums * (bytes / sizeof(T));
+  constexpr size_t operations = bytes / sizeof(T) * sums * 2;
   return rounds * operations / passed;
 }
 

@@ -14,6 +14,8 @@
 #include <mutex>
 #include <set>
 
+#include <tuple>
+
 using namespace mlir;
 using namespace burst;
 
@@ -81,7 +83,7 @@ burst_error *jit::install(Compiled compiled, burst_program **program) {
   *program = installed->program;
   std::lock_guard lock(registry().mutex);
   registry().programs[*program] = installed.get();
-  (void)installed.release(); // uninstall deletes it.
+  std::ignore = installed.release(); // uninstall deletes it.
   return nullptr;
 }
 

@@ -16,6 +16,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include <tuple>
+
 using namespace llvm;
 using namespace burst;
 
@@ -49,7 +51,7 @@ public:
     if (name.empty())
       return;
     close(descriptor);
-    (void)sys::fs::remove(name);
+    std::ignore = sys::fs::remove(name);
   }
 
   const std::string &getName() const { return name; }
@@ -131,7 +133,7 @@ static Error runLinker(StringRef linker, StringRef object, StringRef output) {
   if (std::error_code code =
           sys::fs::createTemporaryFile("burst-link", "txt", log))
     return cannotWrite("a temporary file", code);
-  auto removeLog = scope_exit([&] { (void)sys::fs::remove(log); });
+  auto removeLog = scope_exit([&] { std::ignore = sys::fs::remove(log); });
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log),
                                           StringRef(log)};
   std::string problem;

@@ -67,7 +67,7 @@ private:
   Value allocate(MemRefType type, ValueRange sizes, StringRef memory);
   Value capacity(ring::StartOp op);
   Value allocateSlices(ring::StartOp op, Value tensor, int64_t dim,
-                       Value capacity, int64_t slots);
+                       Value capacity, int64_t count);
   Value received(ring::StartOp op, unsigned index, Value slot, int64_t turns);
   Value resultBuffer(Value tensor);
   Value constant(int64_t value) {

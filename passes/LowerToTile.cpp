@@ -63,7 +63,7 @@ void Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
     body(inside, entry->getArgument(0), entry->getArguments().drop_front());
     inside.make<func::ReturnOp>();
   }
-  auto equal = llvm::find_if(kernels, [&](func::FuncOp other) {
+  auto *equal = llvm::find_if(kernels, [&](func::FuncOp other) {
     return kernel.getFunctionType() == other.getFunctionType() &&
            OperationEquivalence::isRegionEquivalentTo(
                &kernel.getBody(), &other.getBody(),

@@ -164,9 +164,9 @@ static MemRefType typeOf(Value value) {
 }
 
 // launch_c1
-LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
   auto kernel =
-      tables.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
+      symbolTable.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
   if (!kernel || !kernel->hasAttr(kernelAttr))
     return emitOpError("launches ")
            << getKernelAttr() << ", which is no kernel of this module";

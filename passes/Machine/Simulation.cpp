@@ -792,7 +792,7 @@ bool Simulation::Impl::run(std::vector<std::vector<Argument>> arguments) {
       rank->isDone = true;
       ++done;
       // A state becomes a result in place, but not two results.
-      auto end = function.getBody().front().getTerminator();
+      auto *end = function.getBody().front().getTerminator();
       for (OpOperand &operand : end->getOpOperands())
         if (!operand.get().hasOneUse())
           rank->hold(*std::static_pointer_cast<Tensor>(

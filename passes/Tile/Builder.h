@@ -43,7 +43,7 @@ struct Shape {
 /// Columns of a table of tiles: where a tile lies in its shard, and the
 /// positions it holds.
 struct Field {
-  enum Name : int64_t {
+  enum Name : uint8_t {
     Begin, ///< of its segment, as are step and block
     Step,
     Block,
