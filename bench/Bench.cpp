@@ -25,8 +25,7 @@ using namespace burst::bench;
 namespace cl = llvm::cl;
 
 static cl::OptionCategory category("burst-bench options");
-static cl::opt<int64_t> threads("threads", cl::desc("Threads (2)"), cl::init(2),
-                                cl::cat(category));
+static int64_t threads = 2;
 static cl::opt<int64_t> repeat("repeat", cl::desc("Runs per cell (5)"),
                                cl::init(5), cl::cat(category));
 static cl::opt<std::string>
@@ -407,6 +406,11 @@ static void measureCompile(Table &table, Device &device) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  // libLLVM.so has an option of this name.
+  if (cl::Option *other = cl::getRegisteredOptions().lookup("threads"))
+    other->removeArgument();
+  cl::opt<int64_t, true> number("threads", cl::desc("Threads (2)"),
+                                cl::location(threads), cl::cat(category));
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv,
                               "Measures forward attention on this machine\n");

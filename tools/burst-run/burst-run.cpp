@@ -48,9 +48,19 @@ static cl::opt<bool>
     interpret("interpret",
               cl::desc("Evaluate the schedule in fp64 instead of compiling it"),
               cl::cat(category));
-static cl::opt<int64_t>
-    threads("threads", cl::desc("Threads of compiled kernels (all processors)"),
-            cl::cat(category));
+/// libLLVM.so, where tools are linked to it, has an option of this name, which
+/// must go before this one is made.
+static cl::opt<int64_t> &threads() {
+  static auto option = [] {
+    if (cl::Option *other = cl::getRegisteredOptions().lookup("threads"))
+      other->removeArgument();
+    return std::make_unique<cl::opt<int64_t>>(
+        "threads", cl::desc("Threads of compiled kernels (all processors)"),
+        cl::cat(category));
+  }();
+  return *option;
+}
+
 static cl::opt<double>
     deadline("deadline", cl::desc("Give up where a rank waits longer (600)"),
              cl::value_desc("seconds"), cl::cat(category));
@@ -93,18 +103,19 @@ static bool checkOptions(burst::RunOptions &options) {
                 "of --in have sizes");
   if (!parseCheck(options.checkRows))
     return fail("--check takes nothing or rows:N with N > 0, got: " + check);
-  if (threads.getNumOccurrences() != 0 && threads < 1)
+  if (threads().getNumOccurrences() != 0 && threads() < 1)
     return fail("--threads takes a number from 1, got: " +
-                llvm::Twine(threads));
+                llvm::Twine(threads()));
   bool ends = std::isfinite(deadline) && deadline > 0;
   if (deadline.getNumOccurrences() != 0 && !ends)
     return fail("--deadline takes seconds above 0, got: " +
                 llvm::formatv("{0}", deadline.getValue()).str());
   if (interpret)
-    for (const cl::Option *option : {static_cast<const cl::Option *>(&threads),
-                                     static_cast<const cl::Option *>(&deadline),
-                                     static_cast<const cl::Option *>(&trace),
-                                     static_cast<const cl::Option *>(&dump)})
+    for (const cl::Option *option :
+         {static_cast<const cl::Option *>(&threads()),
+          static_cast<const cl::Option *>(&deadline),
+          static_cast<const cl::Option *>(&trace),
+          static_cast<const cl::Option *>(&dump)})
       if (option->getNumOccurrences() != 0)
         return fail("--" + option->ArgStr +
                     " is for compiled programs, and --interpret compiles none");
@@ -113,6 +124,7 @@ static bool checkOptions(burst::RunOptions &options) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  (void)threads(); // registers it
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv,
                               "Runs a sharded attention for all ranks in this "
@@ -132,7 +144,7 @@ int main(int argc, char **argv) {
   if (batch.getNumOccurrences() != 0)
     options.batch = batch;
   options.interpret = interpret;
-  options.threads = threads;
+  options.threads = threads();
   options.deadline = deadline;
   options.trace = trace;
   options.dumpDirectory = dump;
