@@ -44,7 +44,8 @@ static void copy_blocks(pair pair, int64_t global_begin, int64_t local_begin,
 
 static void copy_segment(const pair *pair, const burst_segment *segment,
                          int64_t begin, bool gather) {
-  if (segment->count == 0)
+  // A tensor without elements may have no data to count from.
+  if (segment->count == 0 || !pair->global.data || !pair->local.data)
     return;
   int64_t blocks = segment->count / segment->block;
   int64_t rest = segment->count % segment->block;
