@@ -88,6 +88,8 @@ private:
   /// What transfers under way receive into.
   llvm::DenseMap<Value, SmallVector<Value>> receiving;
   SymbolTableCollection tables;
+  /// Buffers of softmax state.
+  llvm::DenseSet<Value> states;
   /// The buffers of the program's results.
   SmallVector<Value> results;
   /// The query of the state whose o, or the attention which, is in a buffer.
@@ -234,6 +236,12 @@ Value Bufferizer::received(ring::StartOp op, unsigned index, Value slot,
 /// The state is updated in place, so nothing else may hold it.
 LogicalResult Bufferizer::checkState(Operation *op, ValueRange state) {
   for (Value tensor : state)
+    if (isa<ring::RingDialect>(op->getDialect()) &&
+        !states.contains(map(tensor)))
+      return op->emitOpError("takes a state that does not come from a "
+                             "ring.init of this program; m has another unit "
+                             "outside of it");
+  for (Value tensor : state)
     if (!tensor.hasOneUse())
       return op->emitOpError("updates a state that is used elsewhere too; "
                              "buffers are updated in place, so a state has "
@@ -278,6 +286,7 @@ LogicalResult Bufferizer::convert(ring::InitOp op) {
                         sizes, "state");
     }
     state.push_back(buffer);
+    states.insert(buffer);
     mapping.map(tensor, buffer);
   }
   ring::InitOp::create(builder, loc, TypeRange(), query, state);
@@ -594,6 +603,10 @@ void Bufferizer::nameExtent(unsigned result, Value tensor) {
 
 LogicalResult Bufferizer::convert(func::ReturnOp op) {
   for (auto [index, tensor] : llvm::enumerate(op.getOperands())) {
+    if (!tensor.getDefiningOp<ring::FinalizeOp>() &&
+        states.contains(map(tensor)))
+      return op.emitOpError("returns a state, in which m has another unit than "
+                            "outside; finalize it first");
     nameExtent(index, tensor);
     if (map(tensor) != results[index])
       memref::CopyOp::create(builder, loc, map(tensor), results[index]);

@@ -27,7 +27,6 @@ private:
   void launch(TileBuilder &builder, StringRef name, Value tasks, Value order,
               const Operands &operands, Body body);
 
-  LogicalResult check(FloatType state, int64_t keyDim, int64_t valueDim);
   Shape shapeOf(Value state);
   void lower(ring::InitOp op);
   void lower(ring::AttendOp op);

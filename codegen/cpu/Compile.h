@@ -35,8 +35,8 @@ struct Target {
   std::string str() const;
 };
 
-/// From ring programs on tensors to LLVM's dialect. `dump` is called with the
-/// name of each phase, in front of which the module is complete.
+/// From ring programs on tensors to kernels over tiles, and on to LLVM's
+/// dialect.
 void buildBufferPipeline(mlir::OpPassManager &pm, const Target &target);
 void buildLLVMPipeline(mlir::OpPassManager &pm, const Target &target);
 

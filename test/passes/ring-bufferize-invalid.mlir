@@ -138,3 +138,23 @@ func.func @other(%k: !k, %v: !k, %n: index) attributes {ring.grid = @cp} {
   }
   return
 }
+
+// -----
+
+shard.grid @cp(shape = 1)
+func.func @returned(%q: tensor<1x8x1x4xf32>) -> tensor<1x1x8xf32> attributes {ring.grid = @cp} {
+  %o, %m, %l = ring.init %q : tensor<1x8x1x4xf32> -> tensor<1x8x1x4xf32>, tensor<1x1x8xf32>
+  // expected-error @below {{returns a state, in which m has another unit than outside; finalize it first}}
+  return %m : tensor<1x1x8xf32>
+}
+
+// -----
+
+shard.grid @cp(shape = 1)
+!o = tensor<1x8x1x4xf32>
+!m = tensor<1x1x8xf32>
+func.func @given(%o: !o, %m: !m, %l: !m) -> !o attributes {ring.grid = @cp} {
+  // expected-error @below {{takes a state that does not come from a ring.init of this program}}
+  %out, %lse = ring.finalize %o, %m, %l : !o, !m -> !o
+  return %out : !o
+}
