@@ -40,7 +40,7 @@ emitTableRange(OpBuilder &builder, Location loc, Value table,
 
 /// The arguments of the mask, as intervals of those of the bounds region.
 static SmallVector<bounds::Argument> intervals(OpBuilder &builder,
-                                               AttentionOp op, Block &block) {
+                                               AttentionInterface op, Block &block) {
   Location loc = op.getLoc();
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
@@ -74,7 +74,7 @@ static SmallVector<bounds::Argument> intervals(OpBuilder &builder,
   return result;
 }
 
-static void derive(AttentionOp op) {
+static void derive(AttentionInterface op) {
   OpBuilder builder(op.getContext());
   Location loc = op.getLoc();
   Block &block =
@@ -92,7 +92,7 @@ static void derive(AttentionOp op) {
 namespace {
 struct DeriveBounds : burst::impl::DeriveBoundsPassBase<DeriveBounds> {
   void runOnOperation() override {
-    getOperation().walk([](AttentionOp op) {
+    getOperation().walk([](AttentionInterface op) {
       // Bounds that stand there are not trusted: proofs rest on them.
       op.getBounds().getBlocks().clear();
       if (!op.getMask().empty())

@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace burst;
 
 /// Emits the region that a list of names stands for.
-static void expand(AttentionOp op, RegionRole kind, ArrayAttr names,
+static void expand(AttentionInterface op, RegionRole kind, ArrayAttr names,
                    Region &region, TypeRange captureTypes) {
   OpBuilder builder(op.getContext());
   Location loc = op.getLoc();
@@ -39,7 +39,7 @@ static void expand(AttentionOp op, RegionRole kind, ArrayAttr names,
 namespace {
 struct ExpandNames : burst::impl::ExpandNamesPassBase<ExpandNames> {
   void runOnOperation() override {
-    getOperation().walk([](AttentionOp op) {
+    getOperation().walk([](AttentionInterface op) {
       if (ArrayAttr names = op.getMaskNamesAttr()) {
         if (!llvm::all_of(names, llvm::IsaPred<FullAttr>))
           expand(op, RegionRole::Mask, names, op.getMask(),

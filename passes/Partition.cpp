@@ -2,6 +2,7 @@
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/IR/IRMapping.h"
 
 namespace burst {
 #define GEN_PASS_DEF_PARTITIONPASS
@@ -23,19 +24,21 @@ public:
 private:
   LogicalResult check();
   LogicalResult checkOp(Operation &op);
-  LogicalResult checkAttention(AttentionOp op);
+  LogicalResult checkAttention(AttentionInterface op);
   LogicalResult checkReturn(func::ReturnOp op);
-  LogicalResult assign(AttentionOp op, Value tensor, SequenceAttr sequence);
+  LogicalResult assign(AttentionInterface op, Value tensor);
 
-  Value extent(OpBuilder &builder, ArrayRef<Value> tensors, int64_t size);
-  Value unshard(OpBuilder &builder, Value argument, Value extent, int64_t size);
-  void partition(AttentionOp op, const AttentionSizes &sizes);
+  Value extent(OpBuilder &builder, ArrayRef<Dealt> tensors, int64_t size);
+  Value unshard(OpBuilder &builder, const Dealt &dealt, Value extent,
+                int64_t size);
+  Value shard(OpBuilder &builder, Value global, int64_t dim);
+  void partition(AttentionInterface op, const AttentionSizes &sizes);
   void partitionReturn(func::ReturnOp op);
   ring::ShardAttr shardAttr(int64_t dim, int64_t extent);
 
   func::FuncOp function;
   /// With their sizes, which the types no longer say once arguments are shards.
-  SmallVector<std::pair<AttentionOp, AttentionSizes>> attentions;
+  SmallVector<std::pair<AttentionInterface, AttentionSizes>> attentions;
   FlatSymbolRefAttr grid;
   Deal deal;
   SequenceAttr sequence;
@@ -51,61 +54,77 @@ private:
 // What is supported
 //===----------------------------------------------------------------------===//
 
-LogicalResult Partitioner::assign(AttentionOp op, Value tensor,
-                                  SequenceAttr sequence) {
+/// A backward pass may take what a forward pass of this function gives.
+static bool isForwardResult(Value tensor) {
+  return tensor.getDefiningOp<AttentionOp>() != nullptr;
+}
+
+LogicalResult Partitioner::assign(AttentionInterface op, Value tensor) {
+  auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
+  if (backward && isForwardResult(tensor) &&
+      (tensor == backward.getOut() || tensor == backward.getLse()))
+    return success();
   if (!isa<BlockArgument>(tensor))
-    return op.emitOpError("must take its tensors from the function's "
-                          "arguments, got the result of another op: what "
-                          "stands in between has no sharding rule")
+    return op->emitOpError("must take its tensors from the function's "
+                           "arguments, got the result of another op: what "
+                           "stands in between has no sharding rule")
                .attachNote(tensor.getLoc())
            << "it is made here";
   for (Operation *user : tensor.getUsers())
-    if (auto other = dyn_cast<AttentionOp>(user))
+    if (auto other = dyn_cast<AttentionInterface>(user))
       if (llvm::is_contained(other.getMaskCaptures(), tensor) ||
           llvm::is_contained(other.getScoreCaptures(), tensor))
-        return op.emitOpError("cannot shard a tensor that a region captures: "
-                              "captured tables are the same on every rank");
+        return op->emitOpError("cannot shard a tensor that a region captures: "
+                               "captured tables are the same on every rank");
   globals.insert({tensor, Value()});
   return success();
 }
 
-LogicalResult Partitioner::checkAttention(AttentionOp op) {
+/// Of what an op is dealt: its operands, or its results.
+static SmallVector<Dealt> dealtOperands(AttentionInterface op) {
+  SmallVector<Dealt> dealt = op.getDealt();
+  llvm::erase_if(
+      dealt, [&](const Dealt &d) { return d.tensor.getDefiningOp() == op; });
+  return dealt;
+}
+
+LogicalResult Partitioner::checkAttention(AttentionInterface op) {
   if (!op.getSequence())
-    return op.emitOpError("has no sequence, so it cannot be partitioned; give "
-                          "it one, as in `sequence <@grid, "
-                          "zigzag>`");
+    return op->emitOpError("has no sequence, so it cannot be partitioned; give "
+                           "it one, as in `sequence <@grid, "
+                           "zigzag>`");
   FailureOr<Deal> found = resolveDeal(op, *op.getSequence());
   if (failed(found))
     return failure();
   if (sequence && sequence != *op.getSequence())
-    return op.emitOpError("has the sequence ")
+    return op->emitOpError("has the sequence ")
            << *op.getSequence() << ", but another attention of this function "
            << "has " << sequence;
   sequence = *op.getSequence();
   deal = *found;
-  for (Value tensor : {op.getQuery(), op.getKey(), op.getValue()})
-    if (failed(assign(op, tensor, sequence)))
+  for (const Dealt &dealt : dealtOperands(op))
+    if (failed(assign(op, dealt.tensor)))
       return failure();
   for (Value capture :
        llvm::concat<Value>(op.getMaskCaptures(), op.getScoreCaptures()))
-    if (capture.getDefiningOp<AttentionOp>())
-      return op.emitOpError("captures the result of an attention, which is "
-                            "sharded; captured tables are the same on every "
-                            "rank");
+    if (capture.getDefiningOp<AttentionInterface>())
+      return op->emitOpError("captures the result of an attention, which is "
+                             "sharded; captured tables are the same on every "
+                             "rank");
   attentions.push_back({op, op.getSizes()});
   return success();
 }
 
 LogicalResult Partitioner::checkReturn(func::ReturnOp op) {
   for (Value value : op.getOperands())
-    if (!value.getDefiningOp<AttentionOp>())
+    if (!value.getDefiningOp<AttentionInterface>())
       return op.emitOpError("returns a value that is no result of an "
                             "attention, which has no sharding");
   return success();
 }
 
 LogicalResult Partitioner::checkOp(Operation &op) {
-  if (auto attention = dyn_cast<AttentionOp>(op))
+  if (auto attention = dyn_cast<AttentionInterface>(op))
     return checkAttention(attention);
   if (auto ret = dyn_cast<func::ReturnOp>(op))
     return checkReturn(ret);
@@ -143,15 +162,16 @@ ring::ShardAttr Partitioner::shardAttr(int64_t dim, int64_t extent) {
 }
 
 /// The global size of the sequence of tensors: a constant, or an argument.
-Value Partitioner::extent(OpBuilder &builder, ArrayRef<Value> tensors,
+Value Partitioner::extent(OpBuilder &builder, ArrayRef<Dealt> tensors,
                           int64_t size) {
   if (!ShapedType::isDynamic(size))
     return arith::ConstantIndexOp::create(builder, function.getLoc(), size);
-  Value &argument = extents[tensors.front()];
+  Value first = tensors.front().tensor;
+  Value &argument = extents[first];
   if (!argument) {
     unsigned index = function.getNumArguments();
     (void)function.insertArgument(index, builder.getIndexType(), {},
-                                  tensors.front().getLoc());
+                                  first.getLoc());
     argument = function.getArgument(index);
   }
   unsigned index = cast<BlockArgument>(argument).getArgNumber();
@@ -159,56 +179,84 @@ Value Partitioner::extent(OpBuilder &builder, ArrayRef<Value> tensors,
   if (auto known =
           function.getArgAttrOfType<DenseI64ArrayAttr>(index, ring::extentAttr))
     llvm::append_range(pairs, known.asArrayRef());
-  for (Value tensor : tensors) {
-    int64_t number = cast<BlockArgument>(tensor).getArgNumber();
+  for (const Dealt &dealt : tensors) {
+    auto tensor = dyn_cast<BlockArgument>(dealt.tensor);
+    if (!tensor)
+      continue;
+    int64_t number = tensor.getArgNumber();
     bool isKnown = false;
     for (size_t i = 0; i < pairs.size(); i += 2)
       isKnown |= pairs[i] == number;
     if (!isKnown)
-      pairs.append({number, 1});
+      pairs.append({number, dealt.dim});
   }
   function.setArgAttr(index, ring::extentAttr,
                       builder.getDenseI64ArrayAttr(pairs));
   return argument;
 }
 
-Value Partitioner::unshard(OpBuilder &builder, Value argument, Value extent,
+Value Partitioner::unshard(OpBuilder &builder, const Dealt &dealt, Value extent,
                            int64_t size) {
-  Value &global = globals[argument];
+  Value &global = globals[dealt.tensor];
   if (global)
     return global;
-  auto type = cast<RankedTensorType>(argument.getType());
-  unsigned index = cast<BlockArgument>(argument).getArgNumber();
-  function.setArgAttr(index, ring::shardAttr, shardAttr(1, size));
-  argument.setType(shardType(type, 1, deal));
-  auto op = UnshardOp::create(builder, argument.getLoc(), type, argument,
-                              extent, 1, sequence);
+  auto type = cast<RankedTensorType>(dealt.tensor.getType());
+  Location loc = dealt.tensor.getLoc();
+  Value local = dealt.tensor;
+  if (auto argument = dyn_cast<BlockArgument>(local)) {
+    function.setArgAttr(argument.getArgNumber(), ring::shardAttr,
+                        shardAttr(dealt.dim, size));
+    argument.setType(shardType(type, dealt.dim, deal));
+  } else {
+    local = shard(builder, local, dealt.dim);
+  }
+  auto op =
+      UnshardOp::create(builder, loc, type, local, extent, dealt.dim, sequence);
   return global = op.getGlobal();
 }
 
-void Partitioner::partition(AttentionOp op, const AttentionSizes &sizes) {
+void Partitioner::partition(AttentionInterface op,
+                            const AttentionSizes &sizes) {
   OpBuilder builder(op);
-  Value query = op.getQuery(), key = op.getKey(), value = op.getValue();
-  Value queries = extent(builder, query, sizes.queries);
-  Value keys = extent(builder, {key, value}, sizes.keys);
-  op.getQueryMutable().assign(unshard(builder, query, queries, sizes.queries));
-  op.getKeyMutable().assign(unshard(builder, key, keys, sizes.keys));
-  op.getValueMutable().assign(unshard(builder, value, keys, sizes.keys));
+  SmallVector<Dealt> ofQueries = dealtOperands(op), ofKeys;
+  llvm::copy_if(ofQueries, std::back_inserter(ofKeys),
+                [](const Dealt &d) { return d.isOfKeys; });
+  llvm::erase_if(ofQueries, [](const Dealt &d) { return d.isOfKeys; });
+  Value queries = extent(builder, ofQueries, sizes.queries);
+  Value keys = extent(builder, ofKeys, sizes.keys);
+  IRMapping globals;
+  for (const Dealt &dealt : ofQueries)
+    globals.map(dealt.tensor, unshard(builder, dealt, queries, sizes.queries));
+  for (const Dealt &dealt : ofKeys)
+    globals.map(dealt.tensor, unshard(builder, dealt, keys, sizes.keys));
+  for (OpOperand &operand : op->getOpOperands())
+    operand.set(globals.lookupOrDefault(operand.get()));
+}
+
+/// This rank's shard of the result of an attention.
+Value Partitioner::shard(OpBuilder &builder, Value global, int64_t dim) {
+  auto type = cast<RankedTensorType>(global.getType());
+  return ShardOp::create(builder, global.getLoc(), shardType(type, dim, deal),
+                         global, dim, sequence);
 }
 
 void Partitioner::partitionReturn(func::ReturnOp op) {
   OpBuilder builder(op);
   for (OpOperand &operand : op->getOpOperands()) {
     Value global = operand.get();
-    auto attention = global.getDefiningOp<AttentionOp>();
-    int64_t dim = global == attention.getOut() ? 1 : 2;
+    auto attention = global.getDefiningOp<AttentionInterface>();
+    SmallVector<Dealt> dealt = attention.getDealt();
+    auto found = llvm::find_if(
+        dealt, [&](const Dealt &d) { return d.tensor == global; });
+    unsigned index = operand.getOperandNumber();
+    if (found == dealt.end()) { // the gradient of a capture
+      function.setResultAttr(index, ring::partialAttr, builder.getUnitAttr());
+      continue;
+    }
     auto type = cast<RankedTensorType>(global.getType());
-    function.setResultAttr(operand.getOperandNumber(), ring::shardAttr,
-                           shardAttr(dim, type.getDimSize(dim)));
-    auto shard =
-        ShardOp::create(builder, op.getLoc(), shardType(type, dim, deal),
-                        global, dim, sequence);
-    operand.set(shard.getShard());
+    function.setResultAttr(index, ring::shardAttr,
+                           shardAttr(found->dim, type.getDimSize(found->dim)));
+    operand.set(shard(builder, global, found->dim));
   }
 }
 
@@ -231,7 +279,7 @@ struct Partition : burst::impl::PartitionPassBase<Partition> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       bool hasAttention = false;
-      function.walk([&](AttentionOp) { hasAttention = true; });
+      function.walk([&](AttentionInterface) { hasAttention = true; });
       if (!hasAttention || function->hasAttr(ring::gridAttr))
         continue;
       if (failed(Partitioner(function).run()))

@@ -10,35 +10,38 @@ namespace burst {
 using namespace mlir;
 using namespace burst;
 
-static LogicalResult verifyExpanded(AttentionOp op) {
+static LogicalResult verifyExpanded(AttentionInterface op) {
   if (op.getMaskNamesAttr() || op.getScoreNamesAttr())
-    return op.emitOpError("still has named masks or scores behind "
-                          "burst-expand-names");
+    return op->emitOpError("still has named masks or scores behind "
+                           "burst-expand-names");
   if (!op.getMask().empty() && op.getBounds().empty())
-    return op.emitOpError("has a mask without bounds behind "
-                          "burst-derive-bounds");
+    return op->emitOpError("has a mask without bounds behind "
+                           "burst-derive-bounds");
   return success();
 }
 
-static LogicalResult verifyPartitioned(AttentionOp op) {
+static LogicalResult verifyPartitioned(AttentionInterface op) {
   if (!op->getParentOfType<func::FuncOp>()->hasAttr(ring::gridAttr))
-    return op.emitOpError("stands in a function without 'ring.grid' behind "
-                          "burst-partition");
-  for (Value value : {op.getQuery(), op.getKey(), op.getValue()})
-    if (!value.getDefiningOp<UnshardOp>())
-      return op.emitOpError("takes a tensor that is no burst.unshard");
+    return op->emitOpError("stands in a function without 'ring.grid' behind "
+                           "burst-partition");
+  for (const Dealt &dealt : op.getDealt())
+    if (dealt.tensor.getDefiningOp() != op &&
+        !dealt.tensor.getDefiningOp<UnshardOp>())
+      return op->emitOpError("takes a tensor that is no burst.unshard");
   for (Operation *user : op->getUsers())
     if (!isa<ShardOp>(user))
-      return op.emitOpError("has a result that is used by another op than "
-                            "burst.shard");
+      return op->emitOpError("has a result that is used by another op than "
+                             "burst.shard");
   return success();
 }
 
 /// Runs `verify` on every attention of a function.
 static bool holds(func::FuncOp function,
-                  function_ref<LogicalResult(AttentionOp)> verify) {
+                  function_ref<LogicalResult(AttentionInterface)> verify) {
   return !function
-              .walk([&](AttentionOp op) -> WalkResult { return verify(op); })
+              .walk([&](AttentionInterface op) -> WalkResult {
+                return verify(op);
+              })
               .wasInterrupted();
 }
 

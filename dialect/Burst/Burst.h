@@ -40,6 +40,19 @@ public:
   }
 };
 
+/// A tensor of an attention that is dealt to the ranks along its dimension
+/// `dim`: as keys are, or as queries are.
+struct Dealt {
+  mlir::Value tensor;
+  int64_t dim;
+  bool isOfKeys;
+};
+
+class AttentionInterface;
+AttentionSizes sizesOf(AttentionInterface op);
+double scaleOf(AttentionInterface op);
+mlir::FloatType stateTypeOf(AttentionInterface op);
+
 } // namespace burst
 
 // clang-format off
@@ -48,6 +61,7 @@ public:
 #include "dialect/Burst/BurstInterfaces.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialect/Burst/BurstAttrs.h.inc"
+#include "dialect/Burst/BurstOpInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "dialect/Burst/BurstOps.h.inc"
 // clang-format on

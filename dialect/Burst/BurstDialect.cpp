@@ -27,6 +27,7 @@ struct BurstInliner : DialectInlinerInterface {
 #include "dialect/Burst/BurstDialect.cpp.inc"
 #include "dialect/Burst/BurstEnums.cpp.inc"
 #include "dialect/Burst/BurstInterfaces.cpp.inc"
+#include "dialect/Burst/BurstOpInterfaces.cpp.inc"
 
 void BurstDialect::initialize() {
   registerAttributes();

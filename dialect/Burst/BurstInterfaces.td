@@ -38,4 +38,42 @@ def Burst_NamedRegionInterface : AttrInterface<"NamedRegionInterface"> {
   ];
 }
 
+def Burst_AttentionInterface : OpInterface<"AttentionInterface"> {
+  let cppNamespace = "::burst";
+  let description = [{
+    What `burst.attention` and `burst.attention_backward` share: a mask, a score,
+    a scale, sizes, and tensors that are dealt to ranks. Passes that do not ask
+    what is computed work on this.
+  }];
+  let methods = [
+    InterfaceMethod<"", "::mlir::ArrayAttr", "getMaskNamesAttr">,
+    InterfaceMethod<"", "::mlir::ArrayAttr", "getScoreNamesAttr">,
+    InterfaceMethod<"", "::mlir::Attribute", "removeMaskNamesAttr">,
+    InterfaceMethod<"", "::mlir::Attribute", "removeScoreNamesAttr">,
+    InterfaceMethod<"", "::mlir::FloatAttr", "getScaleAttr">,
+    InterfaceMethod<"", "std::optional<::burst::SequenceAttr>", "getSequence">,
+    InterfaceMethod<"", "::burst::StrategyAttr", "getStrategyAttr">,
+    InterfaceMethod<"", "::mlir::Region &", "getMask">,
+    InterfaceMethod<"", "::mlir::Region &", "getScore">,
+    InterfaceMethod<"", "::mlir::Region &", "getBounds">,
+    InterfaceMethod<"", "::mlir::OperandRange", "getMaskCaptures">,
+    InterfaceMethod<"", "::mlir::OperandRange", "getScoreCaptures">,
+    InterfaceMethod<"", "::mlir::TypedValue<::mlir::RankedTensorType>", "getQuery">,
+    InterfaceMethod<"", "::mlir::TypedValue<::mlir::RankedTensorType>", "getKey">,
+    InterfaceMethod<"", "::mlir::TypedValue<::mlir::RankedTensorType>", "getValue">,
+    InterfaceMethod<[{
+      How each operand and result that is dealt to ranks is dealt: those in front
+      of the captures, and all results but the gradients of captures.
+      }], "::llvm::SmallVector<::burst::Dealt>", "getDealt">,
+  ];
+  let extraSharedClassDeclaration = [{
+    /// Sizes of the problem; kDynamic where not static.
+    ::burst::AttentionSizes getSizes() { return ::burst::sizesOf($_op); }
+    /// `scale`, or its default.
+    double getScaleOrDefault() { return ::burst::scaleOf($_op); }
+    /// f64 for f64 operands, else f32.
+    ::mlir::FloatType getStateType() { return ::burst::stateTypeOf($_op); }
+  }];
+}
+
 #endif // BURST_DIALECT_BURST_BURSTINTERFACES_TD

@@ -57,15 +57,15 @@ static ParseResult parseNamesOrRegion(OpAsmParser &parser, RegionRole kind,
   return success();
 }
 
-/// `bounds(...) { ... }`; its captures are those of the mask.
-static ParseResult parseBounds(OpAsmParser &parser, Region &region) {
+/// `kind(...) { ... }` of a region whose captures are those of another.
+static ParseResult parseShared(OpAsmParser &parser, RegionRole kind,
+                               Region &region) {
   Captures ignored;
-  if (failed(parser.parseOptionalKeyword("bounds")))
+  if (failed(parser.parseOptionalKeyword(stringify(kind))))
     return success();
   if (parser.parseLParen())
     return failure();
-  return parseRegion(parser, RegionRole::Bounds, region, ignored.operands,
-                     ignored.types);
+  return parseRegion(parser, kind, region, ignored.operands, ignored.types);
 }
 
 /// `keyword VALUE`, where VALUE is an attribute of one kind.
@@ -79,24 +79,32 @@ static ParseResult parseClause(OpAsmParser &parser, OperationState &result,
                                                  result.attributes);
 }
 
-ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
-  SmallVector<OpAsmParser::UnresolvedOperand> operands;
-  Captures mask, score;
+/// The clauses that all attentions have, behind the tensors.
+template <typename OpT>
+static ParseResult parseClauses(OpAsmParser &parser, OperationState &result,
+                                Captures &mask, Captures &score) {
   Region &maskRegion = *result.addRegion();
   Region &scoreRegion = *result.addRegion();
   Region &boundsRegion = *result.addRegion();
-  SMLoc loc = parser.getCurrentLocation();
-  FunctionType type;
-  if (parser.parseOperandList(operands, 3) ||
+  return failure(
       parseNamesOrRegion(parser, RegionRole::Mask, result, maskRegion,
-                         getMaskNamesAttrName(result.name), mask) ||
+                         OpT::getMaskNamesAttrName(result.name), mask) ||
       parseNamesOrRegion(parser, RegionRole::Score, result, scoreRegion,
-                         getScoreNamesAttrName(result.name), score) ||
-      parseBounds(parser, boundsRegion) ||
+                         OpT::getScoreNamesAttrName(result.name), score) ||
+      parseShared(parser, RegionRole::Bounds, boundsRegion) ||
       parseClause<FloatAttr>(parser, result, "scale",
                              parser.getBuilder().getF64Type()) ||
       parseClause<SequenceAttr>(parser, result, "sequence") ||
-      parseClause<StrategyAttr>(parser, result, "strategy") ||
+      parseClause<StrategyAttr>(parser, result, "strategy"));
+}
+
+ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  Captures mask, score;
+  SMLoc loc = parser.getCurrentLocation();
+  FunctionType type;
+  if (parser.parseOperandList(operands, 3) ||
+      parseClauses<AttentionOp>(parser, result, mask, score) ||
       parser.parseOptionalAttrDict(result.attributes) ||
       parser.parseColonType(type) ||
       parser.resolveOperands(operands, type.getInputs(), loc,
@@ -107,6 +115,55 @@ ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
   result.addTypes(type.getResults());
   result.getOrAddProperties<Properties>().operandSegmentSizes = {
       1, 1, 1, static_cast<int32_t>(mask.operands.size()),
+      static_cast<int32_t>(score.operands.size())};
+  return success();
+}
+
+/// `gradients [0, 2]`
+static ParseResult parseGradients(OpAsmParser &parser, OperationState &result) {
+  if (failed(parser.parseOptionalKeyword("gradients")))
+    return success();
+  SmallVector<int64_t> wanted;
+  auto parseOne = [&] { return parser.parseInteger(wanted.emplace_back()); };
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, parseOne))
+    return failure();
+  result.addAttribute("gradients",
+                      parser.getBuilder().getDenseI64ArrayAttr(wanted));
+  return success();
+}
+
+ParseResult AttentionBackwardOp::parse(OpAsmParser &parser,
+                                       OperationState &result) {
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  Captures mask, score;
+  SMLoc loc = parser.getCurrentLocation();
+  FunctionType type;
+  if (parser.parseOperandList(operands))
+    return failure();
+  if (operands.size() != 6 && operands.size() != 7)
+    return parser.emitError(loc, "expects query, key, value, out, lse, the "
+                                 "gradient of out and maybe that of lse, got: ")
+           << operands.size() << " operands";
+  if (parseClauses<AttentionBackwardOp>(parser, result, mask, score) ||
+      parseShared(parser, RegionRole::Gradient, *result.addRegion()) ||
+      parseGradients(parser, result) ||
+      parser.parseOptionalAttrDict(result.attributes) ||
+      parser.parseColonType(type) ||
+      parser.resolveOperands(operands, type.getInputs(), loc,
+                             result.operands) ||
+      parser.resolveOperands(mask.operands, mask.types, loc, result.operands) ||
+      parser.resolveOperands(score.operands, score.types, loc, result.operands))
+    return failure();
+  result.addTypes(type.getResults());
+  result.getOrAddProperties<Properties>().operandSegmentSizes = {
+      1,
+      1,
+      1,
+      1,
+      1,
+      1,
+      static_cast<int32_t>(operands.size() - 6),
+      static_cast<int32_t>(mask.operands.size()),
       static_cast<int32_t>(score.operands.size())};
   return success();
 }
@@ -126,35 +183,56 @@ static void printNamesOrRegion(OpAsmPrinter &printer, RegionRole kind,
   }
 }
 
-void AttentionOp::print(OpAsmPrinter &printer) {
-  printer << ' ' << getQuery() << ", " << getKey() << ", " << getValue();
-  printNamesOrRegion(printer, RegionRole::Mask, getMaskNamesAttr(), getMask(),
-                     getMaskCaptures());
-  printNamesOrRegion(printer, RegionRole::Score, getScoreNamesAttr(),
-                     getScore(), getScoreCaptures());
-  if (!getBounds().empty()) {
-    printClauseRegion(printer, RegionRole::Bounds, getBounds(), {});
-  }
-  if (getScaleAttr()) {
+static void printClauses(OpAsmPrinter &printer, AttentionInterface op) {
+  printNamesOrRegion(printer, RegionRole::Mask, op.getMaskNamesAttr(),
+                     op.getMask(), op.getMaskCaptures());
+  printNamesOrRegion(printer, RegionRole::Score, op.getScoreNamesAttr(),
+                     op.getScore(), op.getScoreCaptures());
+  if (!op.getBounds().empty())
+    printClauseRegion(printer, RegionRole::Bounds, op.getBounds(), {});
+  if (op.getScaleAttr()) {
     printer << " scale ";
-    printer.printAttributeWithoutType(getScaleAttr());
+    printer.printAttributeWithoutType(op.getScaleAttr());
   }
-  if (getSequence()) {
+  if (op.getSequence()) {
     printer << " sequence ";
-    printer.printStrippedAttrOrType(*getSequence());
+    printer.printStrippedAttrOrType(*op.getSequence());
   }
-  if (getStrategyAttr()) {
+  if (op.getStrategyAttr()) {
     printer << " strategy ";
-    printer.printStrippedAttrOrType(getStrategyAttr());
+    printer.printStrippedAttrOrType(op.getStrategyAttr());
   }
+}
+
+/// Attributes that clauses print, and types.
+static void printRest(OpAsmPrinter &printer, Operation *op,
+                      ValueRange operands) {
   printer.printOptionalAttrDict(
-      (*this)->getAttrs(), {getOperandSegmentSizeAttr(), getMaskNamesAttrName(),
-                            getScoreNamesAttrName(), getScaleAttrName(),
-                            getSequenceAttrName(), getStrategyAttrName()});
+      op->getAttrs(), {"operandSegmentSizes", "maskNames", "scoreNames",
+                       "scale", "sequence", "strategy", "gradients"});
   printer << " : ";
-  printer.printFunctionalType(
-      TypeRange{getQuery().getType(), getKey().getType(), getValue().getType()},
-      (*this)->getResultTypes());
+  printer.printFunctionalType(operands.getTypes(), op->getResultTypes());
+}
+
+void AttentionOp::print(OpAsmPrinter &printer) {
+  ValueRange tensors = (*this)->getOperands().take_front(3);
+  printer << ' ' << tensors;
+  printClauses(printer, *this);
+  printRest(printer, *this, tensors);
+}
+
+void AttentionBackwardOp::print(OpAsmPrinter &printer) {
+  ValueRange tensors = (*this)->getOperands().take_front(getLseGrad() ? 7 : 6);
+  printer << ' ' << tensors;
+  printClauses(printer, *this);
+  if (!getGradient().empty())
+    printClauseRegion(printer, RegionRole::Gradient, getGradient(), {});
+  if (auto wanted = getGradients()) {
+    printer << " gradients [";
+    llvm::interleaveComma(*wanted, printer);
+    printer << ']';
+  }
+  printRest(printer, *this, tensors);
 }
 
 void AttentionOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
@@ -162,12 +240,31 @@ void AttentionOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getLse(), "lse");
 }
 
+void AttentionBackwardOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getQueryGrad(), "dq");
+  setName(getKeyGrad(), "dk");
+  setName(getValueGrad(), "dv");
+  for (Value grad : getCaptureGrads())
+    setName(grad, "dt");
+}
+
+static void nameArguments(AttentionInterface op, Region &region,
+                          OpAsmSetValueNameFn setName) {
+  RegionRole kind = &region == &op.getMask()     ? RegionRole::Mask
+                    : &region == &op.getScore()  ? RegionRole::Score
+                    : &region == &op.getBounds() ? RegionRole::Bounds
+                                                 : RegionRole::Gradient;
+  setArgumentNames(kind, region, setName);
+}
+
 void AttentionOp::getAsmBlockArgumentNames(Region &region,
                                            OpAsmSetValueNameFn setName) {
-  RegionRole kind = &region == &getMask()    ? RegionRole::Mask
-                    : &region == &getScore() ? RegionRole::Score
-                                             : RegionRole::Bounds;
-  setArgumentNames(kind, region, setName);
+  nameArguments(*this, region, setName);
+}
+
+void AttentionBackwardOp::getAsmBlockArgumentNames(
+    Region &region, OpAsmSetValueNameFn setName) {
+  nameArguments(*this, region, setName);
 }
 
 //===----------------------------------------------------------------------===//
@@ -178,12 +275,12 @@ static RankedTensorType tensorType(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-AttentionSizes AttentionOp::getSizes() {
+AttentionSizes burst::sizesOf(AttentionInterface op) {
   auto merge = [](int64_t a, int64_t b) {
     return ShapedType::isDynamic(a) ? b : a;
   };
-  RankedTensorType q = tensorType(getQuery()), k = tensorType(getKey()),
-                   v = tensorType(getValue());
+  RankedTensorType q = op.getQuery().getType(), k = op.getKey().getType(),
+                   v = op.getValue().getType();
   return {merge(merge(q.getDimSize(0), k.getDimSize(0)), v.getDimSize(0)),
           q.getDimSize(1),
           merge(k.getDimSize(1), v.getDimSize(1)),
@@ -193,29 +290,61 @@ AttentionSizes AttentionOp::getSizes() {
           v.getDimSize(3)};
 }
 
-double AttentionOp::getScaleOrDefault() {
-  if (FloatAttr scale = getScaleAttr())
+double burst::scaleOf(AttentionInterface op) {
+  if (FloatAttr scale = op.getScaleAttr())
     return scale.getValueAsDouble();
-  return 1.0 / std::sqrt(static_cast<double>(getSizes().queryDim));
+  return 1.0 / std::sqrt(static_cast<double>(sizesOf(op).queryDim));
 }
 
-FloatType AttentionOp::getStateType() {
-  Type element = tensorType(getQuery()).getElementType();
-  Builder builder(getContext());
+FloatType burst::stateTypeOf(AttentionInterface op) {
+  Type element = op.getQuery().getType().getElementType();
+  Builder builder(op.getContext());
   return element.isF64() ? builder.getF64Type() : builder.getF32Type();
 }
 
-/// (C1): `value` has the shape `wanted`: a result exactly, an operand where
-/// both are static.
-static LogicalResult verifyShape(AttentionOp op, StringRef name, Value value,
-                                 StringRef form, ArrayRef<int64_t> wanted) {
-  RankedTensorType type = tensorType(value);
-  bool isResult = value.getDefiningOp() == op;
-  for (auto [found, size] : llvm::zip_equal(type.getShape(), wanted))
+static constexpr bool ofQueries = false, ofKeys = true;
+
+SmallVector<Dealt> AttentionOp::getDealt() {
+  return {{getQuery(), 1, ofQueries},
+          {getKey(), 1, ofKeys},
+          {getValue(), 1, ofKeys},
+          {getOut(), 1, ofQueries},
+          {getLse(), 2, ofQueries}};
+}
+
+SmallVector<Dealt> AttentionBackwardOp::getDealt() {
+  SmallVector<Dealt> dealt{
+      {getQuery(), 1, ofQueries},     {getKey(), 1, ofKeys},
+      {getValue(), 1, ofKeys},        {getOut(), 1, ofQueries},
+      {getLse(), 2, ofQueries},       {getOutGrad(), 1, ofQueries},
+      {getQueryGrad(), 1, ofQueries}, {getKeyGrad(), 1, ofKeys},
+      {getValueGrad(), 1, ofKeys}};
+  if (getLseGrad())
+    dealt.push_back({getLseGrad(), 2, ofQueries});
+  return dealt;
+}
+
+namespace {
+/// A tensor of an attention, by the name that messages give it, and its shape.
+struct Shaped {
+  StringRef name;
+  Value tensor;
+  StringRef form;
+  SmallVector<int64_t> shape;
+};
+} // namespace
+
+/// (C1): a tensor has the shape that is wanted: a result exactly, an operand
+/// where both are static.
+static LogicalResult verifyShape(Operation *op, const Shaped &shaped) {
+  RankedTensorType type = tensorType(shaped.tensor);
+  bool isResult = shaped.tensor.getDefiningOp() == op;
+  for (auto [found, size] : llvm::zip_equal(type.getShape(), shaped.shape))
     if (isResult ? found != size : !agree(found, size)) {
-      auto diagnostic = op.emitOpError()
-                        << name << " must have the shape " << form << " = (";
-      llvm::interleaveComma(wanted, diagnostic, [&](int64_t size) {
+      auto diagnostic = op->emitOpError()
+                        << shaped.name << " must have the shape " << shaped.form
+                        << " = (";
+      llvm::interleaveComma(shaped.shape, diagnostic, [&](int64_t size) {
         if (ShapedType::isDynamic(size))
           diagnostic << '?';
         else
@@ -226,88 +355,116 @@ static LogicalResult verifyShape(AttentionOp op, StringRef name, Value value,
   return success();
 }
 
-// attention_c1
-static LogicalResult verifyShapes(AttentionOp op) {
-  AttentionSizes s = op.getSizes();
-  if (failed(verifyShape(op, "query", op.getQuery(), "(B, Sq, Hq, Dqk)",
-                         {s.batch, s.queries, s.queryHeads, s.queryDim})) ||
-      failed(verifyShape(op, "key", op.getKey(), "(B, Sk, Hkv, Dqk)",
-                         {s.batch, s.keys, s.keyHeads, s.queryDim})) ||
-      failed(verifyShape(op, "value", op.getValue(), "(B, Sk, Hkv, Dv)",
-                         {s.batch, s.keys, s.keyHeads, s.valueDim})) ||
-      failed(verifyShape(op, "out", op.getOut(), "(B, Sq, Hq, Dv)",
-                         {s.batch, s.queries, s.queryHeads, s.valueDim})) ||
-      failed(verifyShape(op, "lse", op.getLse(), "(B, Hq, Sq)",
-                         {s.batch, s.queryHeads, s.queries})))
-    return failure();
+/// Whose shapes are known to those of the sizes, and whose elements agree:
+/// those of rank 4 among each other, those of rank 3 with the state type.
+static LogicalResult verifyTensors(AttentionInterface op,
+                                   ArrayRef<Shaped> tensors) {
+  for (const Shaped &shaped : tensors)
+    if (failed(verifyShape(op, shaped)))
+      return failure();
+  AttentionSizes s = sizesOf(op);
   for (int64_t size : {s.batch, s.queries, s.keys, s.queryHeads})
     if (size >= maxPositions)
-      return op.emitOpError("sizes must be below 2^40, got: ") << size;
+      return op->emitOpError("sizes must be below 2^40, got: ") << size;
+  Type element = op.getQuery().getType().getElementType();
+  FloatType state = stateTypeOf(op);
+  for (const Shaped &shaped : tensors) {
+    Type found = tensorType(shaped.tensor).getElementType();
+    bool isRow = shaped.shape.size() == 3;
+    if (isRow && found != state)
+      return op->emitOpError()
+             << shaped.name << " of " << element << " attention must be of "
+             << state << ", got: " << found;
+    if (!isRow && found != element)
+      return op->emitOpError()
+             << shaped.name << " must have the element type of query, "
+             << element << ", got: " << found;
+  }
   return success();
+}
+
+/// The shapes of what a query, key, value, result and row look like.
+static Shaped likeQuery(AttentionInterface op, StringRef name, Value tensor) {
+  AttentionSizes s = sizesOf(op);
+  return {name,
+          tensor,
+          "(B, Sq, Hq, Dqk)",
+          {s.batch, s.queries, s.queryHeads, s.queryDim}};
+}
+static Shaped likeKey(AttentionInterface op, StringRef name, Value tensor) {
+  AttentionSizes s = sizesOf(op);
+  return {name,
+          tensor,
+          "(B, Sk, Hkv, Dqk)",
+          {s.batch, s.keys, s.keyHeads, s.queryDim}};
+}
+static Shaped likeValue(AttentionInterface op, StringRef name, Value tensor) {
+  AttentionSizes s = sizesOf(op);
+  return {name,
+          tensor,
+          "(B, Sk, Hkv, Dv)",
+          {s.batch, s.keys, s.keyHeads, s.valueDim}};
+}
+static Shaped likeOut(AttentionInterface op, StringRef name, Value tensor) {
+  AttentionSizes s = sizesOf(op);
+  return {name,
+          tensor,
+          "(B, Sq, Hq, Dv)",
+          {s.batch, s.queries, s.queryHeads, s.valueDim}};
+}
+static Shaped likeLse(AttentionInterface op, StringRef name, Value tensor) {
+  AttentionSizes s = sizesOf(op);
+  return {name, tensor, "(B, Hq, Sq)", {s.batch, s.queryHeads, s.queries}};
 }
 
 // attention_c2
-static LogicalResult verifyHeads(AttentionOp op) {
-  for (Value value : {op.getQuery(), op.getKey(), op.getValue()}) {
+static LogicalResult verifyHeads(AttentionInterface op) {
+  for (Value value :
+       {Value(op.getQuery()), Value(op.getKey()), Value(op.getValue())}) {
     RankedTensorType type = tensorType(value);
     if (type.isDynamicDim(2) || type.isDynamicDim(3))
-      return op.emitOpError("heads and head dims must be static, got: ")
+      return op->emitOpError("heads and head dims must be static, got: ")
              << type;
   }
-  AttentionSizes s = op.getSizes();
+  AttentionSizes s = sizesOf(op);
   if (s.keyHeads < 1 || s.queryHeads < 1 || s.queryHeads % s.keyHeads != 0)
-    return op.emitOpError("query heads must be a multiple of key heads, got: ")
+    return op->emitOpError("query heads must be a multiple of key heads, got: ")
            << s.queryHeads << " and " << s.keyHeads;
   for (int64_t size : {s.queryDim, s.valueDim})
     if (size < 1 || size > 256)
-      return op.emitOpError("head dims must be in [1, 256], got: ") << size;
-  return success();
-}
-
-// attention_c3
-static LogicalResult verifyElements(AttentionOp op) {
-  Type element = tensorType(op.getQuery()).getElementType();
-  for (Value value : {op.getKey(), op.getValue(), op.getOut()})
-    if (tensorType(value).getElementType() != element)
-      return op.emitOpError("query, key, value and out must have one element "
-                            "type, got: ")
-             << element << " and " << tensorType(value).getElementType();
-  Type lse = tensorType(op.getLse()).getElementType();
-  if (lse != op.getStateType())
-    return op.emitOpError("lse of ") << element << " attention must be of "
-                                     << op.getStateType() << ", got: " << lse;
+      return op->emitOpError("head dims must be in [1, 256], got: ") << size;
   return success();
 }
 
 // attention_c4
-static LogicalResult verifyNames(AttentionOp op, RegionRole kind,
+static LogicalResult verifyNames(AttentionInterface op, RegionRole kind,
                                  ArrayAttr names, Region &region,
                                  TypeRange captures) {
   if (!names) {
     if (region.empty() && !captures.empty())
-      return op.emitOpError()
+      return op->emitOpError()
              << stringify(kind) << " captures values but has no region";
     return success();
   }
   if (!region.empty())
-    return op.emitOpError()
+    return op->emitOpError()
            << stringify(kind) << " must be names or a region, got both";
   if (names.empty())
-    return op.emitOpError() << stringify(kind) << " names must not be empty";
-  auto emitError = [&] { return op.emitOpError(); };
-  AttentionSizes sizes = op.getSizes();
+    return op->emitOpError() << stringify(kind) << " names must not be empty";
+  auto emitError = [&] { return op->emitOpError(); };
+  AttentionSizes sizes = sizesOf(op);
   for (auto [index, attribute] : llvm::enumerate(names)) {
     auto named = dyn_cast<NamedRegionInterface>(attribute);
     if (!named || named.isScore() != (kind == RegionRole::Score))
-      return op.emitOpError() << "expects the name of a " << stringify(kind)
-                              << ", got: " << attribute;
+      return op->emitOpError() << "expects the name of a " << stringify(kind)
+                               << ", got: " << attribute;
     auto [least, most] = named.numTables();
     // Only the last name may be open-ended about how many it takes.
     unsigned taken = index + 1 == names.size()
                          ? static_cast<unsigned>(captures.size())
                          : std::min<unsigned>(least, captures.size());
     if (taken < least || taken > most)
-      return op.emitOpError()
+      return op->emitOpError()
              << stringify(kind) << " " << attribute << " takes " << least
              << (most > least ? " or " + std::to_string(most) : "")
              << " tables, got: " << taken;
@@ -319,46 +476,122 @@ static LogicalResult verifyNames(AttentionOp op, RegionRole kind,
   return success();
 }
 
-LogicalResult AttentionOp::verify() {
-  if (failed(verifyHeads(*this)) || failed(verifyShapes(*this)) ||
-      failed(verifyElements(*this)))
-    return failure();
+/// What does not depend on what is computed.
+static LogicalResult verifyClauses(AttentionInterface op) {
   // attention_c6
-  for (Type type : llvm::concat<const Type>(getMaskCaptures().getTypes(),
-                                            getScoreCaptures().getTypes()))
+  for (Type type : llvm::concat<const Type>(op.getMaskCaptures().getTypes(),
+                                            op.getScoreCaptures().getTypes()))
     if (!isCapture(type) || isa<MemRefType>(type))
-      return emitOpError("captures must be scalars, or tables of scalars of "
-                         "rank 1 to 4, got: ")
+      return op->emitOpError(
+                 "captures must be scalars, or tables of scalars of "
+                 "rank 1 to 4, got: ")
              << type;
-  if (failed(verifyNames(*this, RegionRole::Mask, getMaskNamesAttr(), getMask(),
-                         getMaskCaptures().getTypes())) ||
-      failed(verifyNames(*this, RegionRole::Score, getScoreNamesAttr(),
-                         getScore(), getScoreCaptures().getTypes())))
+  if (failed(verifyNames(op, RegionRole::Mask, op.getMaskNamesAttr(),
+                         op.getMask(), op.getMaskCaptures().getTypes())) ||
+      failed(verifyNames(op, RegionRole::Score, op.getScoreNamesAttr(),
+                         op.getScore(), op.getScoreCaptures().getTypes())))
     return failure();
   // attention_c8
-  if (!std::isfinite(getScaleOrDefault()))
-    return emitOpError("scale must be finite, got: ") << getScaleAttr();
+  if (!std::isfinite(scaleOf(op)))
+    return op->emitOpError("scale must be finite, got: ") << op.getScaleAttr();
   return success();
 }
 
-// attention_c5
-LogicalResult AttentionOp::verifyRegions() {
-  FloatType state = getStateType();
-  TypeRange mask = getMaskCaptures().getTypes();
-  if (failed(verifyRegion(*this, RegionRole::Mask, getMask(), state, mask)) ||
-      failed(verifyRegion(*this, RegionRole::Score, getScore(), state,
-                          getScoreCaptures().getTypes())))
+LogicalResult AttentionOp::verify() {
+  // attention_c1, attention_c3
+  if (failed(verifyHeads(*this)) ||
+      failed(verifyTensors(*this, {likeQuery(*this, "query", getQuery()),
+                                   likeKey(*this, "key", getKey()),
+                                   likeValue(*this, "value", getValue()),
+                                   likeOut(*this, "out", getOut()),
+                                   likeLse(*this, "lse", getLse())})))
     return failure();
-  if (!getBounds().empty() && getMask().empty())
-    return emitOpError("bounds are bounds of a mask region, got none");
-  return verifyRegion(*this, RegionRole::Bounds, getBounds(), state, mask);
+  return verifyClauses(*this);
+}
+
+// attention_backward_c2
+static LogicalResult verifyGradients(AttentionBackwardOp op) {
+  ArrayRef<int64_t> wanted = op.getGradients().value_or(ArrayRef<int64_t>());
+  if (wanted.size() != op.getCaptureGrads().size())
+    return op.emitOpError("gives a gradient per captured table in `gradients`, "
+                          "got: ")
+           << op.getCaptureGrads().size() << " for " << wanted.size();
+  auto captures = op.getScoreCaptures();
+  for (auto [index, n] : llvm::enumerate(wanted)) {
+    if (n < 0 || n >= static_cast<int64_t>(captures.size()))
+      return op.emitOpError("`gradients` counts the captures of the score, of "
+                            "which there are ")
+             << captures.size() << ", got: " << n;
+    if (llvm::is_contained(wanted.take_front(index), n))
+      return op.emitOpError("`gradients` names capture ") << n << " twice";
+    auto table = dyn_cast<RankedTensorType>(captures[n].getType());
+    if (!table || !isa<FloatType>(table.getElementType()))
+      return op.emitOpError("only a table of floats has a gradient, capture ")
+             << n << " is " << captures[n].getType();
+    auto type = table.clone(stateTypeOf(op));
+    if (Value grad = op.getCaptureGrads()[index]; grad.getType() != type)
+      return op.emitOpError("the gradient of capture ")
+             << n << " must be " << type << ", got: " << grad.getType();
+  }
+  return success();
+}
+
+LogicalResult AttentionBackwardOp::verify() {
+  // attention_backward_c1
+  SmallVector<Shaped> tensors{likeQuery(*this, "query", getQuery()),
+                              likeKey(*this, "key", getKey()),
+                              likeValue(*this, "value", getValue()),
+                              likeOut(*this, "out", getOut()),
+                              likeLse(*this, "lse", getLse()),
+                              likeOut(*this, "out_grad", getOutGrad()),
+                              likeQuery(*this, "query_grad", getQueryGrad()),
+                              likeKey(*this, "key_grad", getKeyGrad()),
+                              likeValue(*this, "value_grad", getValueGrad())};
+  if (getLseGrad())
+    tensors.push_back(likeLse(*this, "lse_grad", getLseGrad()));
+  if (failed(verifyHeads(*this)) || failed(verifyTensors(*this, tensors)) ||
+      failed(verifyClauses(*this)))
+    return failure();
+  return verifyGradients(*this);
+}
+
+// attention_c5
+static LogicalResult verifyAllRegions(AttentionInterface op) {
+  FloatType state = stateTypeOf(op);
+  TypeRange mask = op.getMaskCaptures().getTypes();
+  if (failed(verifyRegion(op, RegionRole::Mask, op.getMask(), state, mask)) ||
+      failed(verifyRegion(op, RegionRole::Score, op.getScore(), state,
+                          op.getScoreCaptures().getTypes())))
+    return failure();
+  if (!op.getBounds().empty() && op.getMask().empty())
+    return op->emitOpError("bounds are bounds of a mask region, got none");
+  return verifyRegion(op, RegionRole::Bounds, op.getBounds(), state, mask);
+}
+
+LogicalResult AttentionOp::verifyRegions() { return verifyAllRegions(*this); }
+
+LogicalResult AttentionBackwardOp::verifyRegions() {
+  if (failed(verifyAllRegions(*this)))
+    return failure();
+  if (!getGradient().empty() && getScore().empty())
+    return emitOpError("a gradient region is that of a score region, got none");
+  return verifyRegion(*this, RegionRole::Gradient, getGradient(),
+                      stateTypeOf(*this), getScoreCaptures().getTypes());
 }
 
 // attention_c7
-LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &) {
-  if (!getSequence())
+static LogicalResult verifyGrid(AttentionInterface op) {
+  if (!op.getSequence())
     return success();
-  return success(succeeded(resolveDeal(*this, *getSequence())));
+  return success(succeeded(resolveDeal(op, *op.getSequence())));
+}
+
+LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyGrid(*this);
+}
+
+LogicalResult AttentionBackwardOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyGrid(*this);
 }
 
 //===----------------------------------------------------------------------===//

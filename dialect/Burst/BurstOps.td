@@ -19,6 +19,7 @@ def Burst_AttentionOp : Burst_Op<"attention", [
     Pure, AttrSizedOperandSegments, Burst_FixedSegments, IsolatedFromAbove,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames",
                                                 "getAsmResultNames"]>,
+    DeclareOpInterfaceMethods<Burst_AttentionInterface, ["getDealt"]>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "attention over global tensors, and how it is sharded";
   let description = [{
@@ -99,12 +100,90 @@ def Burst_AttentionOp : Burst_Op<"attention", [
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     static constexpr unsigned variadicSegments[] = {3, 4};
-    /// Sizes of the problem; kDynamic where not static.
-    AttentionSizes getSizes();
-    /// `scale`, or its default.
-    double getScaleOrDefault();
-    /// f64 for f64 operands, else f32.
-    ::mlir::FloatType getStateType();
+  }];
+}
+
+def Burst_AttentionBackwardOp : Burst_Op<"attention_backward", [
+    Pure, AttrSizedOperandSegments, Burst_FixedSegments, IsolatedFromAbove,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames",
+                                                "getAsmResultNames"]>,
+    DeclareOpInterfaceMethods<Burst_AttentionInterface, ["getDealt"]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "gradients of attention";
+  let description = [{
+    From the operands and results of a `burst.attention` with the same mask, score
+    and scale, and from the gradients of a loss by `out` and (where given) by
+    `lse`, the gradients by query, key and value:
+
+    ```
+    t[b,h,i,j]   = scale * sum_d query[b,i,h,d] * key[b,j,h/g,d]
+    p[b,h,i,j]   = exp(score(t[b,h,i,j], b, h, i, j) - lse[b,h,i])
+    delta[b,h,i] = sum_d out[b,i,h,d] * out_grad[b,i,h,d] - lse_grad[b,h,i]
+    w[b,h,i,j]   = p[b,h,i,j] * (sum_d out_grad[b,i,h,d] * value[b,j,h/g,d] - delta[b,h,i])
+    u[b,h,i,j]   = w[b,h,i,j] * (d score / d t)
+
+    query_grad[b,i,h] = scale * sum_j     u[b,h,i,j] * key[b,j,h/g]
+    key_grad[b,j,n]   = scale * sum_{h,i} u[b,h,i,j] * query[b,i,h]      over h/g = n
+    value_grad[b,j,n] =         sum_{h,i} p[b,h,i,j] * out_grad[b,i,h]   over h/g = n
+    ```
+
+    over the pairs that the mask keeps (Dao et al., FlashAttention-2, algorithm
+    2, with a score and a gradient of lse added). A row that sees no key has
+    gradients 0 and gives none.
+
+    `gradients [n, ...]` names captured tables of the score, counted from 0, whose
+    gradients are wanted too: `sum w * (d score / d table[...])` for each element.
+    On several ranks each rank gives the sum over its own pairs, in the state
+    type: the gradient is the sum of the ranks' results.
+
+    The regions are those of `burst.attention`, and one more, which
+    `burst-derive-gradients` makes of the score:
+
+    | region | arguments | yields |
+    |---|---|---|
+    | `gradient` | t : state type; b, h, i, j, Sq, Sk : index; w : state type; the captures of `score` | u : state type |
+
+    Travelling and accumulated gradients are in the state type, and rounded once.
+
+    **Constraints:**
+    - (C1) query, key, value, out, lse are as in `burst.attention`; out_grad is
+      like out, lse_grad like lse, and the gradients are like query, key and
+      value.
+    - (C2) `gradients` names tables of floats among the score's captures, each
+      once, and gives tensors of their shapes in the state type.
+    - (C3) all else is as in `burst.attention`.
+
+    Example:
+
+    ```mlir
+    %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do
+        mask causal
+        sequence <@cp, zigzag>
+        strategy <ring_q>
+        : (tensor<1x512x4x64xf32>, tensor<1x512x4x64xf32>, tensor<1x512x4x64xf32>,
+           tensor<1x512x4x64xf32>, tensor<1x4x512xf32>, tensor<1x512x4x64xf32>)
+        -> (tensor<1x512x4x64xf32>, tensor<1x512x4x64xf32>, tensor<1x512x4x64xf32>)
+    ```
+
+    Lifespan: written by users; `burst-lower-to-ring` removes it.
+  }];
+  let arguments = (ins Burst_QueryTensor:$query, Burst_QueryTensor:$key,
+      Burst_QueryTensor:$value, Burst_QueryTensor:$out, Burst_StateTensor:$lse,
+      Burst_QueryTensor:$outGrad, Optional<Burst_StateTensor>:$lseGrad,
+      Variadic<AnyType>:$maskCaptures, Variadic<AnyType>:$scoreCaptures,
+      OptionalAttr<ArrayAttr>:$maskNames, OptionalAttr<ArrayAttr>:$scoreNames,
+      OptionalAttr<F64Attr>:$scale, OptionalAttr<Burst_SequenceAttr>:$sequence,
+      OptionalAttr<Burst_StrategyAttr>:$strategy,
+      OptionalAttr<DenseI64ArrayAttr>:$gradients);
+  let results = (outs Burst_QueryTensor:$queryGrad, Burst_QueryTensor:$keyGrad,
+      Burst_QueryTensor:$valueGrad, Variadic<AnyRankedTensor>:$captureGrads);
+  let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$bounds,
+                        AnyRegion:$gradient);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr unsigned variadicSegments[] = {6, 7, 8};
   }];
 }
 

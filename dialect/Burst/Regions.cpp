@@ -1,4 +1,4 @@
-//===- Regions.cpp - mask, score and bounds regions -----------------------===//
+//===- Regions.cpp - mask, score, bounds and gradient regions -------------===//
 #include "dialect/Burst/Burst.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,6 +16,8 @@ StringRef burst::stringify(RegionRole kind) {
     return "score";
   case RegionRole::Bounds:
     return "bounds";
+  case RegionRole::Gradient:
+    return "gradient";
   }
   return "";
 }
@@ -26,20 +28,35 @@ static unsigned numIndices(RegionRole kind) {
   return kind == RegionRole::Bounds ? 10 : 6;
 }
 
+static bool takesScore(RegionRole kind) {
+  return kind == RegionRole::Score || kind == RegionRole::Gradient;
+}
+
 static unsigned numLeading(RegionRole kind) {
-  return numIndices(kind) + (kind == RegionRole::Score ? 1 : 0);
+  return numIndices(kind) + (takesScore(kind) ? 1 : 0) +
+         (kind == RegionRole::Gradient ? 1 : 0);
+}
+
+/// Whether the captures are those of another region.
+static bool sharesCaptures(RegionRole kind) {
+  return kind == RegionRole::Bounds || kind == RegionRole::Gradient;
+}
+
+/// Whether leading argument `index` is of the state type, and prints it.
+static bool isOfStateType(RegionRole kind, unsigned index) {
+  return takesScore(kind) && (index == 0 || index > numIndices(kind));
 }
 
 SmallVector<Type> burst::leadingArguments(RegionRole kind, FloatType state) {
-  SmallVector<Type> types;
-  if (kind == RegionRole::Score)
-    types.push_back(state);
-  types.append(numIndices(kind), IndexType::get(state.getContext()));
+  SmallVector<Type> types(numLeading(kind), IndexType::get(state.getContext()));
+  for (auto [index, type] : llvm::enumerate(types))
+    if (isOfStateType(kind, index))
+      type = state;
   return types;
 }
 
 SmallVector<Type> burst::yieldedTypes(RegionRole kind, FloatType state) {
-  if (kind == RegionRole::Score)
+  if (takesScore(kind))
     return {state};
   Type truth = IntegerType::get(state.getContext(), 1);
   if (kind == RegionRole::Mask)
@@ -49,16 +66,17 @@ SmallVector<Type> burst::yieldedTypes(RegionRole kind, FloatType state) {
 
 void burst::setArgumentNames(RegionRole kind, Region &region,
                              OpAsmSetValueNameFn setName) {
-  static constexpr StringLiteral point[] = {"s", "b",  "h", "i",
-                                            "j", "sq", "sk"};
+  static constexpr StringLiteral point[] = {"s", "b",  "h",  "i",
+                                            "j", "sq", "sk", "w"};
   static constexpr StringLiteral box[] = {"b0", "b1", "h0", "h1", "i0",
                                           "i1", "j0", "j1", "sq", "sk"};
   if (region.empty())
     return;
   ArrayRef<StringLiteral> names =
-      kind == RegionRole::Bounds ? ArrayRef<StringLiteral>(box)
-                                 : ArrayRef<StringLiteral>(point).drop_front(
-                                       kind == RegionRole::Score ? 0 : 1);
+      kind == RegionRole::Bounds
+          ? ArrayRef<StringLiteral>(box)
+          : ArrayRef<StringLiteral>(point).drop_front(takesScore(kind) ? 0 : 1);
+  names = names.take_front(numLeading(kind));
   for (auto [argument, name] : llvm::zip(region.getArguments(), names))
     setName(argument, name);
 }
@@ -66,7 +84,7 @@ void burst::setArgumentNames(RegionRole kind, Region &region,
 RegionArguments RegionArguments::of(RegionRole kind, Block &block) {
   ValueRange args = block.getArguments();
   RegionArguments result;
-  if (kind == RegionRole::Score) {
+  if (takesScore(kind)) {
     result.score = args.front();
     args = args.drop_front();
   }
@@ -76,7 +94,9 @@ RegionArguments RegionArguments::of(RegionRole kind, Block &block) {
   result.j = args[3];
   result.sq = args[4];
   result.sk = args[5];
-  result.captures = args.drop_front(6);
+  if (kind == RegionRole::Gradient)
+    result.gradient = args[6];
+  result.captures = args.drop_front(result.gradient ? 7 : 6);
   return result;
 }
 
@@ -188,13 +208,13 @@ void burst::printRegion(OpAsmPrinter &printer, RegionRole kind, Region &region,
     printer.printRegionArgument(arg, {}, /*omitType=*/true);
     if (index >= numLeading(kind)) {
       Type type = arg.getType();
-      if (kind != RegionRole::Bounds) {
+      if (!sharesCaptures(kind)) {
         Value capture = captures[index - numLeading(kind)];
         printer << " = " << capture;
         type = capture.getType();
       }
       printer << " : " << type;
-    } else if (kind == RegionRole::Score && index == 0) {
+    } else if (isOfStateType(kind, index)) {
       printer << " : " << arg.getType();
     }
   }
@@ -222,11 +242,11 @@ parseRegionArgument(OpAsmParser &parser, RegionRole kind,
     return failure();
   if (index < numLeading(kind)) {
     arg.type = parser.getBuilder().getIndexType();
-    if (kind == RegionRole::Score && index == 0)
+    if (isOfStateType(kind, index))
       return parser.parseColonType(arg.type);
     return success();
   }
-  if (kind != RegionRole::Bounds &&
+  if (!sharesCaptures(kind) &&
       (parser.parseEqual() || parser.parseOperand(captures.emplace_back())))
     return failure();
   if (parser.parseColonType(arg.type))

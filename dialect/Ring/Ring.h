@@ -30,6 +30,9 @@ inline constexpr llvm::StringLiteral shardAttr = "ring.shard";
 /// argument a along dimension d, the same for all pairs.
 inline constexpr llvm::StringLiteral extentAttr = "ring.extent";
 
+/// Unit attribute of a result, or of the buffer it is written to: the ranks'
+/// results add up to it.
+inline constexpr llvm::StringLiteral partialAttr = "ring.partial";
 /// Unit attribute of a buffer argument: the program writes a result there.
 inline constexpr llvm::StringLiteral resultAttr = "ring.result";
 

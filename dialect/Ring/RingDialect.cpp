@@ -216,10 +216,11 @@ LogicalResult RingDialect::verifyRegionArgAttribute(Operation *op, unsigned,
     return verifyShardOf(op, type, attribute.getValue());
   if (attribute.getName() == extentAttr)
     return verifyExtentOf(function, type, attribute.getValue());
-  if (attribute.getName() == resultAttr) {
+  if (attribute.getName() == resultAttr || attribute.getName() == partialAttr) {
     if (isa<MemRefType>(type) && isa<UnitAttr>(attribute.getValue()))
       return success();
-    return op->emitError("'ring.result' marks a buffer, got: ") << type;
+    return op->emitError("'")
+           << attribute.getName() << "' marks a buffer, got: " << type;
   }
   return op->emitError("unknown attribute of an argument: ")
          << attribute.getName();
@@ -228,6 +229,9 @@ LogicalResult RingDialect::verifyRegionArgAttribute(Operation *op, unsigned,
 LogicalResult RingDialect::verifyRegionResultAttribute(
     Operation *op, unsigned, unsigned index, NamedAttribute attribute) {
   auto function = dyn_cast<FunctionOpInterface>(op);
+  if (function && attribute.getName() == partialAttr &&
+      isa<UnitAttr>(attribute.getValue()))
+    return success();
   if (!function || attribute.getName() != shardAttr)
     return op->emitError("unknown attribute of a result: ")
            << attribute.getName();

@@ -39,7 +39,8 @@ def Ring_Dialect : Dialect {
     of a global tensor each rank holds, and the type what is static of it; an
     index argument with `ring.extent = array<i64: a, d, ...>` receives the global
     size of argument a along dimension d, which is the one its `ring.shard` names;
-    all the pairs that are listed have that size.
+    all the pairs that are listed have that size. `ring.partial` on a result says
+    that the ranks' results add up to it.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

@@ -1,5 +1,6 @@
 //===- RingOps.cpp - operations of the ring dialect -----------------------===//
 #include "dialect/Ring/Ring.h"
+#include "dialect/Ring/Verify.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/Builders.h"
@@ -104,21 +105,60 @@ static void printFinalizeTypes(OpAsmPrinter &printer, Operation *, Type o,
     printer << ", " << l << ", " << into;
 }
 
+/// `-> type` of a tensor that is made, or `, type` of the buffer it is put
+/// into.
+static ParseResult parseWrittenTypes(OpAsmParser &parser, Type &into,
+                                     Type &made) {
+  if (succeeded(parser.parseOptionalArrow()))
+    return parser.parseType(made);
+  return failure(parser.parseComma() || parser.parseType(into));
+}
+
+static void printWrittenTypes(OpAsmPrinter &printer, Operation *, Type into,
+                              Type made) {
+  if (made)
+    printer << "-> " << made;
+  else
+    printer << ", " << into;
+}
+
+static ParseResult parseMadeTypes(OpAsmParser &parser, Type &of, Type &into,
+                                  Type &made) {
+  return failure(parser.parseType(of) || parseWrittenTypes(parser, into, made));
+}
+
+static void printMadeTypes(OpAsmPrinter &printer, Operation *op, Type of,
+                           Type into, Type made) {
+  printer << of << (made ? " " : "");
+  printWrittenTypes(printer, op, into, made);
+}
+
+static ParseResult parseAddTypes(OpAsmParser &parser, Type &a, Type &b,
+                                 Type &sum) {
+  if (parser.parseType(a))
+    return failure();
+  if (isa<BaseMemRefType>(a))
+    return failure(parser.parseComma() || parser.parseType(b));
+  b = sum = a;
+  return success();
+}
+
+static void printAddTypes(OpAsmPrinter &printer, Operation *, Type a, Type b,
+                          Type sum) {
+  printer << a;
+  if (!sum)
+    printer << ", " << b;
+}
+
 #define GET_OP_CLASSES
 #include "dialect/Ring/RingOps.cpp.inc"
-
-static ShapedType shapedType(Value value) {
-  return cast<ShapedType>(value.getType());
-}
 
 //===----------------------------------------------------------------------===//
 // Tensors and buffers
 //===----------------------------------------------------------------------===//
 
-/// All values are tensors, or all are buffers. On buffers there are no results
-/// but those that are no tensors.
-static LogicalResult verifyForm(Operation *op, ValueRange values,
-                                size_t results, bool keepsResults = false) {
+LogicalResult ring::verifyForm(Operation *op, ValueRange values, size_t results,
+                               bool keepsResults) {
   bool buffers = llvm::any_of(values.getTypes(), llvm::IsaPred<MemRefType>);
   if (buffers != llvm::all_of(values.getTypes(), llvm::IsaPred<MemRefType>))
     return op->emitOpError("works on tensors or on buffers, got both: ")
@@ -130,11 +170,8 @@ static LogicalResult verifyForm(Operation *op, ValueRange values,
          << ", got: " << op->getNumResults();
 }
 
-using Effects = SmallVectorImpl<MemoryEffects::EffectInstance>;
-
-/// What an op reads and writes of its operands, where they are buffers.
-static void addEffects(Effects &effects, MutableArrayRef<OpOperand> operands,
-                       ValueRange written) {
+void ring::addEffects(Effects &effects, MutableArrayRef<OpOperand> operands,
+                      ValueRange written) {
   for (OpOperand &operand : operands) {
     if (!isa<MemRefType>(operand.get().getType()))
       continue;
@@ -203,8 +240,7 @@ void SegmentOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 // State
 //===----------------------------------------------------------------------===//
 
-/// f64 for f64 shards, else f32.
-static FloatType stateTypeOf(ShapedType shard) {
+FloatType ring::stateTypeOf(ShapedType shard) {
   Builder builder(shard.getContext());
   return shard.getElementType().isF64() ? builder.getF64Type()
                                         : builder.getF32Type();
@@ -297,8 +333,6 @@ LogicalResult FinalizeOp::verify() {
 //===----------------------------------------------------------------------===//
 
 namespace {
-using Operands = SmallVector<OpAsmParser::UnresolvedOperand>;
-
 /// Everything of an attend that is parsed before its types.
 struct ParsedAttend {
   OpAsmParser::UnresolvedOperand query, queryOwner, queryExtent, keyExtent;
@@ -320,9 +354,9 @@ static ParseResult parseSlices(OpAsmParser &parser, ParsedAttend &parsed) {
   });
 }
 
-static ParseResult parseOptionalRegion(OpAsmParser &parser, RegionRole kind,
-                                       Region &region, Operands &captures,
-                                       SmallVector<Type> &types) {
+ParseResult ring::parseOptionalRegion(OpAsmParser &parser, RegionRole kind,
+                                      Region &region, Operands &captures,
+                                      SmallVector<Type> &types) {
   if (failed(parser.parseOptionalKeyword(stringify(kind))))
     return success();
   if (parser.parseLParen())
@@ -330,8 +364,8 @@ static ParseResult parseOptionalRegion(OpAsmParser &parser, RegionRole kind,
   return parseRegion(parser, kind, region, captures, types);
 }
 
-static ParseResult parseLayout(OpAsmParser &parser, StringRef name,
-                               NamedAttrList &attributes) {
+ParseResult ring::parseLayout(OpAsmParser &parser, StringRef name,
+                              NamedAttrList &attributes) {
   LayoutAttr layout;
   return parser.parseCustomAttributeWithFallback(layout, Type(), name,
                                                  attributes);
