@@ -1,4 +1,4 @@
-//===- Regions.cpp - mask, score and bounds regions -----------------------===//
+//===- Regions.cpp - mask, score, bounds and gradient regions -------------===//
 #include "dialect/Burst/Burst.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,6 +16,8 @@ StringRef burst::stringify(RegionRole kind) {
     return "score";
   case RegionRole::Bounds:
     return "bounds";
+  case RegionRole::Gradient:
+    return "gradient";
   }
   return "";
 }
@@ -26,20 +28,36 @@ static unsigned numIndices(RegionRole kind) {
   return kind == RegionRole::Bounds ? 10 : 6;
 }
 
+/// Whether the argument in front of the indices is a score.
+static bool takesScore(RegionRole kind) {
+  return kind == RegionRole::Score || kind == RegionRole::Gradient;
+}
+
 static unsigned numLeading(RegionRole kind) {
-  return numIndices(kind) + (kind == RegionRole::Score ? 1 : 0);
+  return numIndices(kind) + (takesScore(kind) ? 1 : 0) +
+         (kind == RegionRole::Gradient ? 1 : 0);
+}
+
+/// Whether the leading argument at `index` has the state type.
+static bool isState(RegionRole kind, size_t index) {
+  return takesScore(kind) && (index == 0 || index > numIndices(kind));
+}
+
+/// Whether the region's captures are operands, not those of another region.
+static bool hasCaptures(RegionRole kind) {
+  return kind == RegionRole::Mask || kind == RegionRole::Score;
 }
 
 SmallVector<Type> burst::leadingArguments(RegionRole kind, FloatType state) {
-  SmallVector<Type> types;
-  if (kind == RegionRole::Score)
-    types.push_back(state);
-  types.append(numIndices(kind), IndexType::get(state.getContext()));
+  SmallVector<Type> types(numLeading(kind), IndexType::get(state.getContext()));
+  for (auto [index, type] : llvm::enumerate(types))
+    if (isState(kind, index))
+      type = state;
   return types;
 }
 
 SmallVector<Type> burst::yieldedTypes(RegionRole kind, FloatType state) {
-  if (kind == RegionRole::Score)
+  if (takesScore(kind))
     return {state};
   Type truth = IntegerType::get(state.getContext(), 1);
   if (kind == RegionRole::Mask)
@@ -49,16 +67,17 @@ SmallVector<Type> burst::yieldedTypes(RegionRole kind, FloatType state) {
 
 void burst::setArgumentNames(RegionRole kind, Region &region,
                              OpAsmSetValueNameFn setName) {
-  static constexpr StringLiteral point[] = {"s", "b",  "h", "i",
-                                            "j", "sq", "sk"};
+  static constexpr StringLiteral point[] = {"s", "b",  "h",  "i",
+                                            "j", "sq", "sk", "g"};
   static constexpr StringLiteral box[] = {"b0", "b1", "h0", "h1", "i0",
                                           "i1", "j0", "j1", "sq", "sk"};
   if (region.empty())
     return;
   ArrayRef<StringLiteral> names =
-      kind == RegionRole::Bounds ? ArrayRef<StringLiteral>(box)
-                                 : ArrayRef<StringLiteral>(point).drop_front(
-                                       kind == RegionRole::Score ? 0 : 1);
+      kind == RegionRole::Bounds
+          ? ArrayRef<StringLiteral>(box)
+          : ArrayRef<StringLiteral>(point).drop_front(takesScore(kind) ? 0 : 1);
+  names = names.take_front(numLeading(kind));
   for (auto [argument, name] : llvm::zip(region.getArguments(), names))
     setName(argument, name);
 }
@@ -66,7 +85,7 @@ void burst::setArgumentNames(RegionRole kind, Region &region,
 RegionArguments RegionArguments::of(RegionRole kind, Block &block) {
   ValueRange args = block.getArguments();
   RegionArguments result;
-  if (kind == RegionRole::Score) {
+  if (takesScore(kind)) {
     result.score = args.front();
     args = args.drop_front();
   }
@@ -76,7 +95,12 @@ RegionArguments RegionArguments::of(RegionRole kind, Block &block) {
   result.j = args[3];
   result.sq = args[4];
   result.sk = args[5];
-  result.captures = args.drop_front(6);
+  args = args.drop_front(6);
+  if (kind == RegionRole::Gradient) {
+    result.g = args.front();
+    args = args.drop_front();
+  }
+  result.captures = args;
   return result;
 }
 
@@ -122,7 +146,16 @@ SmallVector<Type> burst::asRegionArguments(TypeRange captures) {
 
 /// Scalars, without side effects, of the dialects that every level can
 /// evaluate, analyse and emit.
-static LogicalResult verifyRegionOp(Operation &op, RegionRole kind) {
+static LogicalResult verifyRegionOp(Operation &op, RegionRole kind,
+                                    FloatType state) {
+  auto contribute = dyn_cast<ContributeOp>(op);
+  if (contribute && kind == RegionRole::Gradient) {
+    Type type = contribute.getValue().getType();
+    if (type != state)
+      return op.emitOpError("must add a ")
+             << state << ", the state type, got: " << type;
+    return success();
+  }
   bool known =
       isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
           op.getDialect()) ||
@@ -161,7 +194,7 @@ LogicalResult burst::verifyRegion(Operation *op, RegionRole kind,
            << stringify(kind) << " region must have the arguments (" << wanted
            << "), got: (" << block.getArgumentTypes() << ")";
   for (Operation &inner : block.without_terminator())
-    if (failed(verifyRegionOp(inner, kind)))
+    if (failed(verifyRegionOp(inner, kind, state)))
       return failure();
   auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
   if (!yield)
@@ -188,13 +221,13 @@ void burst::printRegion(OpAsmPrinter &printer, RegionRole kind, Region &region,
     printer.printRegionArgument(arg, {}, /*omitType=*/true);
     if (index >= numLeading(kind)) {
       Type type = arg.getType();
-      if (kind != RegionRole::Bounds) {
+      if (hasCaptures(kind)) {
         Value capture = captures[index - numLeading(kind)];
         printer << " = " << capture;
         type = capture.getType();
       }
       printer << " : " << type;
-    } else if (kind == RegionRole::Score && index == 0) {
+    } else if (isState(kind, index)) {
       printer << " : " << arg.getType();
     }
   }
@@ -222,11 +255,11 @@ parseRegionArgument(OpAsmParser &parser, RegionRole kind,
     return failure();
   if (index < numLeading(kind)) {
     arg.type = parser.getBuilder().getIndexType();
-    if (kind == RegionRole::Score && index == 0)
+    if (isState(kind, index))
       return parser.parseColonType(arg.type);
     return success();
   }
-  if (kind != RegionRole::Bounds &&
+  if (hasCaptures(kind) &&
       (parser.parseEqual() || parser.parseOperand(captures.emplace_back())))
     return failure();
   if (parser.parseColonType(arg.type))

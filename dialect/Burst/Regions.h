@@ -1,4 +1,4 @@
-//===- Regions.h - mask, score and bounds regions ---------------*- C++ -*-===//
+//===- Regions.h - mask, score, bounds and gradient regions -----*- C++ -*-===//
 //
 // What the ops of all levels that carry these regions share: their arguments,
 // their syntax and their rules.
@@ -35,7 +35,7 @@ inline bool agree(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) {
   return llvm::equal(a, b, [](int64_t x, int64_t y) { return agree(x, y); });
 }
 
-enum class RegionRole : uint8_t { Mask, Score, Bounds };
+enum class RegionRole : uint8_t { Mask, Score, Bounds, Gradient };
 
 llvm::StringRef stringify(RegionRole kind);
 
@@ -50,9 +50,10 @@ llvm::SmallVector<mlir::Type> yieldedTypes(RegionRole kind,
 void setArgumentNames(RegionRole kind, mlir::Region &region,
                       mlir::OpAsmSetValueNameFn setName);
 
-/// The arguments of a mask or score region by name.
+/// The arguments of a mask, score or gradient region by name.
 struct RegionArguments {
   mlir::Value score; ///< null in a mask
+  mlir::Value g;     ///< null but in a gradient region
   mlir::Value b, h, i, j, sq, sk;
   mlir::ValueRange captures;
 
@@ -80,7 +81,8 @@ llvm::LogicalResult verifyRegion(mlir::Operation *op, RegionRole kind,
                                  mlir::TypeRange captures);
 
 /// `kind(%b, ..., %sk, %t = %table : type) { ops }`; for bounds, whose captures
-/// are those of the mask, `bounds(%b0, ..., %sk, %t : type) { ops }`.
+/// are those of the mask, `bounds(%b0, ..., %sk, %t : type) { ops }`, and for
+/// gradients, whose captures are those of the score, alike.
 void printRegion(mlir::OpAsmPrinter &printer, RegionRole kind,
                  mlir::Region &region, mlir::ValueRange captures);
 
