@@ -61,7 +61,7 @@ TEST_F(RegionsTest, NothingIsContributedToWhatIsNotWanted) {
               {{"tensor<2xf64>", numbers(2), false}});
   ASSERT_TRUE(score.isDifferentiable());
   EXPECT_EQ(score.contributes(), std::vector<bool>{false});
-  EXPECT_EQ(score.text(), "burst.yield %arg7 : f64\n");
+  EXPECT_EQ(score.text(), "  burst.yield %arg7 : f64\n");
 }
 
 TEST_F(RegionsTest, NorToWhatTheScoreDoesNotDependOn) {
@@ -82,7 +82,7 @@ TEST_F(RegionsTest, OfTheIdentity) {
                              burst.yield %s : f32 })",
               {}, "f32");
   ASSERT_TRUE(score.isDifferentiable());
-  EXPECT_EQ(score.text(), "burst.yield %arg7 : f32\n");
+  EXPECT_EQ(score.text(), "  burst.yield %arg7 : f32\n");
 }
 
 TEST_F(RegionsTest, EveryReadContributes) {
@@ -139,9 +139,28 @@ TEST_F(RegionsTest, AdjointsAreNotRounded) {
 }
 
 TEST_F(RegionsTest, ReadsAsText) {
-  Score softcap(*context, "score softcap<2.0>", {}, "f32");
-  EXPECT_EQ(softcap.text(), "");
   Score bias(*context, "score bias(%t0 : tensor<8x8xbf16>)",
              {{"tensor<8x8xbf16>", numbers(64)}}, "f32");
-  EXPECT_EQ(bias.text(), "");
+  EXPECT_EQ(
+      bias.text(),
+      R"(  burst.contribute %arg7 to %arg8[%arg3, %arg4] : f32, tensor<8x8xbf16>
+  burst.yield %arg7 : f32
+)");
+  // The last product of the score is not computed anew.
+  Score softcap(*context, "score softcap<2.0>", {}, "f32");
+  EXPECT_EQ(softcap.text(), R"(  %cst = arith.constant 2.000000e+00 : f32
+  %0 = arith.divf %arg0, %cst : f32
+  %1 = math.tanh %0 : f32
+  %cst_0 = arith.constant 0.000000e+00 : f32
+  %2 = arith.mulf %arg7, %cst : f32
+  %cst_1 = arith.constant 1.000000e+00 : f32
+  %3 = arith.subf %cst_1, %1 : f32
+  %4 = arith.addf %1, %cst_1 : f32
+  %5 = arith.mulf %3, %4 : f32
+  %6 = arith.mulf %2, %5 : f32
+  %7 = arith.cmpf oeq, %2, %cst_0 : f32
+  %8 = arith.select %7, %2, %6 : f32
+  %9 = arith.divf %8, %cst : f32
+  burst.yield %9 : f32
+)");
 }

@@ -134,7 +134,9 @@ std::string Score::text() const {
   std::string result;
   llvm::raw_string_ostream stream(result);
   function->print(stream);
-  return result.substr(result.find('\n') + 1);
+  // Its first line and its last one are the function's.
+  size_t begin = result.find('\n') + 1;
+  return result.substr(begin, result.rfind('}') - begin);
 }
 
 std::vector<bool> Score::contributes() const {
