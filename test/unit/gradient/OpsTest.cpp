@@ -128,10 +128,12 @@ static const Case binary[] = {
                                 %c = arith.cmpi slt, %n, %zero : i64
                                 %x = arith.mulf %s, %c0 : f64
                                 %r = arith.select %c, %s, %x : f64)"},
-    {"bits_as_an_index", R"(%n = arith.bitcast %s : f64 to i64
-                            %odd = arith.trunci %n : i64 to i1
-                            %two = arith.select %odd, %c0, %c0 : f64
-                            %r = arith.mulf %two, %s : f64)"},
+    {"bits_that_select", R"(%n = arith.bitcast %s : f64 to i64
+                            %last = arith.constant 63 : i64
+                            %sign = arith.shrui %n, %last : i64
+                            %c = arith.trunci %sign : i64 to i1
+                            %x = arith.select %c, %c0, %s : f64
+                            %r = arith.mulf %x, %c0 : f64)"},
 };
 
 static std::string nameOf(const ::testing::TestParamInfo<Case> &info) {

@@ -56,6 +56,22 @@ TEST_F(RegionsTest, NamedScores) {
              {{"tensor<2xf64>", numbers(2)}});
 }
 
+TEST_F(RegionsTest, NamedScoresOfShortFloats) {
+  for (const char *element : {"f16", "bf16", "f32"}) {
+    std::string slopes = std::string("tensor<2x") + element + ">";
+    Score alibi(*context, "score alibi(%t0 : " + slopes + ")",
+                {{slopes, {0.5, 0.25}}}, "f32");
+    EXPECT_EQ(alibi.derivative(1, 1e-9, {0, 1, 2, 5}), 1e-9);
+    EXPECT_DOUBLE_EQ(alibi.sum(0, 1), -3e-9);
+    EXPECT_EQ(alibi.sum(0, 0), 0);
+    std::string table = std::string("tensor<8x8x") + element + ">";
+    Score bias(*context, "score bias(%t0 : " + table + ")",
+               {{table, numbers(64)}}, "f32");
+    EXPECT_EQ(bias.derivative(1, 1e-9, {0, 1, 2, 5}), 1e-9);
+    EXPECT_EQ(bias.sum(0, 2 * 8 + 5), 1e-9);
+  }
+}
+
 TEST_F(RegionsTest, NothingIsContributedToWhatIsNotWanted) {
   Score score(*context, "score alibi(%t0 : tensor<2xf64>)",
               {{"tensor<2xf64>", numbers(2), false}});
