@@ -1,6 +1,8 @@
 //===- Binding.cpp - global tensors to ranks' arguments and back ----------===//
 #include "passes/Machine/Binding.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
 #include <cmath>
 #include <numeric>
 
@@ -11,11 +13,18 @@ static ring::ShardAttr shardOf(func::FuncOp program, unsigned argument) {
   return program.getArgAttrOfType<ring::ShardAttr>(argument, ring::shardAttr);
 }
 
+/// Whether only checks need a size: they end a run, and else change nothing.
+static bool isForChecks(tensor::DimOp dim) {
+  return llvm::all_of(dim->getUsers(), llvm::IsaPred<ring::RequireOp>);
+}
+
 bool burst::steersSchedule(func::FuncOp program, unsigned argument) {
   if (shardOf(program, argument))
     return false;
   return llvm::any_of(
       program.getArgument(argument).getUses(), [](OpOperand &use) {
+        if (auto dim = dyn_cast<tensor::DimOp>(use.getOwner()))
+          return !isForChecks(dim);
         auto attend = dyn_cast<ring::AttendOp>(use.getOwner());
         if (!attend)
           return true;
