@@ -57,11 +57,11 @@ static void rank_sort(burst_rank *rank, const int64_t *costs, int64_t count,
 static void rank_require(burst_rank *rank, int64_t found, int64_t wanted,
                          const char *what) {
   if (found < wanted)
-    burst_rank_fail(
-        rank, burst_error_create(
-                  BURST_INVALID_ARGUMENT, burst_rank_location(rank).text,
-                  "%s: %" PRId64 ", wanted at least %" PRId64, what, found,
-                  wanted));
+    burst_rank_fail(rank, burst_error_create(BURST_INVALID_ARGUMENT,
+                                             burst_rank_location(rank).text,
+                                             "%s: %" PRId64
+                                             ", wanted at least %" PRId64,
+                                             what, found, wanted));
 }
 
 //===----------------------------------------------------------------------===//
