@@ -44,6 +44,8 @@ public:
   void lower(tile::RowMaxOp op);
   void lower(tile::ExponentialsOp op);
   void lower(tile::RescaleOp op);
+  void lower(tile::AddOp op);
+  void lower(tile::RowDotOp op);
   void lower(tile::MergeOp op);
   void lower(tile::NormalizeOp op);
 
@@ -647,6 +649,36 @@ void Vectorizer::lower(tile::MergeOp op) {
   });
 }
 
+void Vectorizer::lower(tile::AddOp op) {
+  MemRefType type = bufferOf(op.getA());
+  VectorType vector = vectorOf(type.getElementType());
+  b.loop(op.getRows(), [&](Value r) {
+    b.loop(b.index(0), b.index(type.getDimSize(1)), vector.getNumElements(),
+           [&](Value c) {
+             Value a = load(vector, op.getA(), {r, c});
+             Value x = load(vector, op.getB(), {r, c});
+             store(b.make<arith::AddFOp>(a, x), op.getA(), {r, c});
+           });
+  });
+}
+
+void Vectorizer::lower(tile::RowDotOp op) {
+  MemRefType type = bufferOf(op.getA());
+  VectorType vector = vectorOf(type.getElementType());
+  b.loop(op.getRows(), [&](Value r) {
+    auto sum =
+        b.loop(b.index(0), b.index(type.getDimSize(1)), vector.getNumElements(),
+               number(vector, 0.0), [&](Value c, ValueRange sums) {
+                 Value a = load(vector, op.getA(), {r, c});
+                 Value x = load(vector, op.getB(), {r, c});
+                 return SmallVector<Value>{fma(a, x, sums[0])};
+               });
+    Value dot = b.make<vector::ReductionOp>(vector::CombiningKind::ADD,
+                                            sum.getResult(0));
+    b.store(b.make<arith::SubFOp>(dot, b.load(op.getX(), r)), op.getX(), r);
+  });
+}
+
 void Vectorizer::lower(tile::NormalizeOp op) {
   MemRefType type = bufferOf(op.getO());
   Type element = type.getElementType();
@@ -687,8 +719,8 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
       if (!type || !type.getElementType().isFloat() || isa<tile::LaunchOp>(op))
         continue;
       bool isTile = isa<tile::MultiplyOp, tile::MapOp, tile::RowMaxOp,
-                        tile::ExponentialsOp, tile::RescaleOp, tile::MergeOp,
-                        tile::NormalizeOp>(op) &&
+                        tile::ExponentialsOp, tile::RescaleOp, tile::AddOp,
+                        tile::RowDotOp, tile::MergeOp, tile::NormalizeOp>(op) &&
                     type.getRank() >= 2;
       int64_t lanes =
           vectorBits / type.getElementType().getIntOrFloatBitWidth();
@@ -725,10 +757,11 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
           .Case<tile::LoadOp, tile::StoreOp, tile::PackOp, tile::IsFiniteOp,
                 tile::FillOp, tile::PositionsOp, tile::MultiplyOp, tile::MapOp,
                 tile::RowMaxOp, tile::ExponentialsOp, tile::RescaleOp,
-                tile::MergeOp, tile::NormalizeOp>([&](auto op) {
-            vectorizer.lower(op);
-            op.erase();
-          });
+                tile::AddOp, tile::RowDotOp, tile::MergeOp, tile::NormalizeOp>(
+              [&](auto op) {
+                vectorizer.lower(op);
+                op.erase();
+              });
     }
   }
 };

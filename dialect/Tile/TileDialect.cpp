@@ -147,6 +147,12 @@ void ExponentialsOp::getEffects(Effects &effects) {
 void RescaleOp::getEffects(Effects &effects) {
   addEffects(*this, getO(), effects);
 }
+void tile::AddOp::getEffects(Effects &effects) {
+  addEffects(*this, getA(), effects);
+}
+void RowDotOp::getEffects(Effects &effects) {
+  addEffects(*this, getX(), effects);
+}
 void tile::MergeOp::getEffects(Effects &effects) {
   addEffects(*this, {getO(), getM(), getL(), getO2(), getM2(), getL2()},
              effects);
@@ -266,6 +272,20 @@ LogicalResult ExponentialsOp::verify() {
 // rescale_c1
 LogicalResult RescaleOp::verify() {
   return verifyRows(*this, getO(), getFactor());
+}
+// add_c1
+LogicalResult tile::AddOp::verify() {
+  if (getA().getType() == getB().getType())
+    return success();
+  return emitOpError("adds tiles of one type, got: ")
+         << getA().getType() << " and " << getB().getType();
+}
+// row_dot_c1
+LogicalResult RowDotOp::verify() {
+  if (getA().getType() != getB().getType())
+    return emitOpError("multiplies tiles of one type, got: ")
+           << getA().getType() << " and " << getB().getType();
+  return verifyRows(*this, getA(), getX());
 }
 // merge_c1
 LogicalResult tile::MergeOp::verify() {

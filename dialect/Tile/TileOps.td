@@ -360,6 +360,41 @@ def Tile_RescaleOp : Tile_Op<"rescale", [
   let hasVerifier = 1;
 }
 
+def Tile_AddOp : Tile_Op<"add", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "adds a tile to a tile";
+  let description = [{
+    a[r, c] = a[r, c] + b[r, c] for the first `rows` rows.
+
+    **Constraints:** (C1) a and b are M x N, of one type.
+
+    Example: `tile.add %a, %b rows %n : memref<96x128xf32>`
+  }];
+  let arguments = (ins Tile_Tile:$a, Tile_Tile:$b, Index:$rows);
+  let assemblyFormat = [{
+    $a `,` $b `rows` $rows attr-dict `:` custom<SameType>(type($a), type($b))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_RowDotOp : Tile_Op<"row_dot", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "products of the rows of two tiles";
+  let description = [{
+    x[r] = sum_c a[r, c] b[r, c] - x[r] for the first `rows` rows.
+
+    **Constraints:** (C1) a and b are M x N, x has M rows, of one type.
+
+    Example: `tile.row_dot %a, %b, %x rows %n : memref<96x128xf32>, memref<96xf32>`
+  }];
+  let arguments = (ins Tile_Tile:$a, Tile_Tile:$b, Tile_Rows:$x, Index:$rows);
+  let assemblyFormat = [{
+    $a `,` $b `,` $x `rows` $rows attr-dict `:` custom<SameType>(type($a), type($b))
+    `,` type($x)
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_MergeOp : Tile_Op<"merge", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "merges the state of other keys into a state";

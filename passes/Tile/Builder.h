@@ -14,6 +14,7 @@ using llvm::SmallVector;
 using mlir::ArrayRef;
 using mlir::cast;
 using mlir::FloatType;
+using mlir::getAsOpFoldResult;
 using mlir::IndexType;
 using mlir::MemRefType;
 using mlir::OpFoldResult;
@@ -99,6 +100,18 @@ public:
         shape, type.getElementType(),
         StridedLayoutAttr::get(getContext(), offset, keptSteps));
     return make<memref::SubViewOp>(view, buffer, offsets, sizes, strides);
+  }
+
+  /// `count` positions of a shard (batch, sequence, heads, dim) from `first`
+  /// on.
+  Value segment(Value shard, Value first, Value count) {
+    OpFoldResult one = getIndexAttr(1), zero = getIndexAttr(0);
+    SmallVector<OpFoldResult> offsets{zero, first, zero, zero}, sizes;
+    for (int64_t d = 0; d < 4; ++d)
+      sizes.push_back(d == 1 ? OpFoldResult(count)
+                             : getAsOpFoldResult(dim(shard, d)));
+    SmallVector<OpFoldResult> strides(4, one);
+    return make<memref::SubViewOp>(shard, offsets, sizes, strides);
   }
 
   /// The panels of a tile in packed memory (batch, heads, tiles, panels...).
