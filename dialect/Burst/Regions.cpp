@@ -221,7 +221,7 @@ void burst::printRegion(OpAsmPrinter &printer, RegionRole kind, Region &region,
     printer.printRegionArgument(arg, {}, /*omitType=*/true);
     if (index >= numLeading(kind)) {
       Type type = arg.getType();
-      if (hasCaptures(kind)) {
+      if (!captures.empty()) {
         Value capture = captures[index - numLeading(kind)];
         printer << " = " << capture;
         type = capture.getType();
@@ -250,7 +250,7 @@ static ParseResult
 parseRegionArgument(OpAsmParser &parser, RegionRole kind,
                     OpAsmParser::Argument &arg, unsigned index,
                     SmallVectorImpl<OpAsmParser::UnresolvedOperand> &captures,
-                    SmallVectorImpl<Type> &captureTypes) {
+                    SmallVectorImpl<Type> &captureTypes, bool lists) {
   if (parser.parseArgument(arg))
     return failure();
   if (index < numLeading(kind)) {
@@ -259,7 +259,7 @@ parseRegionArgument(OpAsmParser &parser, RegionRole kind,
       return parser.parseColonType(arg.type);
     return success();
   }
-  if (hasCaptures(kind) &&
+  if ((lists || hasCaptures(kind)) &&
       (parser.parseEqual() || parser.parseOperand(captures.emplace_back())))
     return failure();
   if (parser.parseColonType(arg.type))
@@ -272,12 +272,12 @@ parseRegionArgument(OpAsmParser &parser, RegionRole kind,
 ParseResult
 burst::parseRegion(OpAsmParser &parser, RegionRole kind, Region &region,
                    SmallVectorImpl<OpAsmParser::UnresolvedOperand> &captures,
-                   SmallVectorImpl<Type> &captureTypes) {
+                   SmallVectorImpl<Type> &captureTypes, bool lists) {
   SmallVector<OpAsmParser::Argument> args;
   SMLoc loc = parser.getCurrentLocation();
   auto parseOne = [&] {
     return parseRegionArgument(parser, kind, args.emplace_back(),
-                               args.size() - 1, captures, captureTypes);
+                               args.size() - 1, captures, captureTypes, lists);
   };
   if (parser.parseCommaSeparatedList(parseOne) || parser.parseRParen())
     return failure();

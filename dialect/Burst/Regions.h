@@ -80,9 +80,8 @@ llvm::LogicalResult verifyRegion(mlir::Operation *op, RegionRole kind,
                                  mlir::Region &region, mlir::FloatType state,
                                  mlir::TypeRange captures);
 
-/// `kind(%b, ..., %sk, %t = %table : type) { ops }`; for bounds, whose captures
-/// are those of the mask, `bounds(%b0, ..., %sk, %t : type) { ops }`, and for
-/// gradients, whose captures are those of the score, alike.
+/// `kind(%b, ..., %sk, %t = %table : type) { ops }`; where the captures are
+/// those of another region and not given, `bounds(%b0, ..., %t : type)`.
 void printRegion(mlir::OpAsmPrinter &printer, RegionRole kind,
                  mlir::Region &region, mlir::ValueRange captures);
 
@@ -92,10 +91,12 @@ void printClauseRegion(mlir::OpAsmPrinter &printer, RegionRole kind,
 
 /// Parses what `printRegion` prints, behind the opening parenthesis. The state
 /// type is not known yet where types come last, so score regions print theirs.
+/// Bounds and gradients have the captures of mask and score, unless the op
+/// `lists` them here.
 mlir::ParseResult parseRegion(
     mlir::OpAsmParser &parser, RegionRole kind, mlir::Region &region,
     llvm::SmallVectorImpl<mlir::OpAsmParser::UnresolvedOperand> &captures,
-    llvm::SmallVectorImpl<mlir::Type> &captureTypes);
+    llvm::SmallVectorImpl<mlir::Type> &captureTypes, bool lists = false);
 
 } // namespace burst
 

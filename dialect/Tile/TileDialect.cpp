@@ -45,6 +45,22 @@ static void printSameType4(OpAsmPrinter &printer, Operation *, Type a, Type,
   printer << a;
 }
 
+static ParseResult
+parseGradientRegion(OpAsmParser &parser, Region &region,
+                    SmallVectorImpl<OpAsmParser::UnresolvedOperand> &captures,
+                    SmallVectorImpl<Type> &types) {
+  if (parser.parseKeyword(stringify(RegionRole::Gradient)) ||
+      parser.parseLParen())
+    return failure();
+  return parseRegion(parser, RegionRole::Gradient, region, captures, types,
+                     /*lists=*/true);
+}
+static void printGradientRegion(OpAsmPrinter &printer, Operation *,
+                                Region &region, ValueRange captures,
+                                TypeRange) {
+  printClauseRegion(printer, RegionRole::Gradient, region, captures);
+}
+
 #include "dialect/Tile/TileDialect.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialect/Tile/TileOps.cpp.inc"
@@ -160,6 +176,15 @@ void tile::MergeOp::getEffects(Effects &effects) {
 void NormalizeOp::getEffects(Effects &effects) {
   addEffects(*this, {getO(), getM()}, effects);
 }
+void WeightsOp::getEffects(Effects &effects) {
+  addEffects(*this, getS(), effects);
+}
+void DifferentialsOp::getEffects(Effects &effects) {
+  addEffects(*this, getDp(), effects);
+}
+void MapGradientOp::getEffects(Effects &effects) {
+  addEffects(*this, getW(), effects);
+}
 
 //===----------------------------------------------------------------------===//
 // Rules
@@ -239,15 +264,18 @@ LogicalResult PackOp::verify() {
 // multiply_c1
 LogicalResult MultiplyOp::verify() {
   MemRefType a = typeOf(getA()), b = typeOf(getB()), c = typeOf(getC());
-  if (a.getDimSize(1) == b.getDimSize(1) &&
-      c.getDimSize(0) == a.getDimSize(0) &&
+  int64_t rowDim = getTransposed() ? 1 : 0;
+  if (a.getDimSize(1 - rowDim) == b.getDimSize(1) &&
+      c.getDimSize(0) == a.getDimSize(rowDim) &&
       c.getDimSize(1) == b.getDimSize(0) * b.getDimSize(2) &&
       a.getElementType() == b.getElementType() &&
       a.getElementType() == c.getElementType() && b.hasStaticShape() &&
       (!getSeen() || getSeen().getType() == getA().getType()))
     return success();
-  return emitOpError("needs M x K, N/W x K x W and M x N of one type, got: ")
-         << a << ", " << b << " and " << c;
+  return emitOpError("needs ")
+         << (getTransposed() ? "K x M" : "M x K")
+         << ", N/W x K x W and M x N of one type, got: " << a << ", " << b
+         << " and " << c;
 }
 
 /// A tile of M rows and values with one number per row, of one type.
@@ -295,33 +323,62 @@ LogicalResult tile::MergeOp::verify() {
 LogicalResult NormalizeOp::verify() {
   return verifyRows(*this, getO(), {getM(), getL()});
 }
+// weights_c1
+LogicalResult WeightsOp::verify() {
+  return verifyRows(*this, getS(), getLse());
+}
+// differentials_c1
+LogicalResult DifferentialsOp::verify() {
+  return verifyRows(*this, getP(), getDelta());
+}
 
 //===----------------------------------------------------------------------===//
-// map
+// map, map_gradient
 //===----------------------------------------------------------------------===//
 
-static FloatType stateOf(MapOp op) {
-  return cast<FloatType>(typeOf(op.getS()).getElementType());
+static FloatType stateOf(Value tile) {
+  return cast<FloatType>(typeOf(tile).getElementType());
+}
+
+static LogicalResult verifyPositions(Operation *op, Value tile, Value i,
+                                     Value j) {
+  MemRefType type = typeOf(tile);
+  if (typeOf(i).getDimSize(0) == type.getDimSize(0) &&
+      typeOf(j).getDimSize(0) == type.getDimSize(1))
+    return success();
+  return op->emitOpError("needs a position for each row and column of ")
+         << type << ", got: " << i.getType() << " and " << j.getType();
 }
 
 // map_c1
 LogicalResult MapOp::verify() {
-  MemRefType s = typeOf(getS());
-  if (typeOf(getI()).getDimSize(0) == s.getDimSize(0) &&
-      typeOf(getJ()).getDimSize(0) == s.getDimSize(1))
-    return success();
-  return emitOpError("needs a position for each row and column of ")
-         << s << ", got: " << getI().getType() << " and " << getJ().getType();
+  return verifyPositions(*this, getS(), getI(), getJ());
+}
+// map_gradient_c1
+LogicalResult MapGradientOp::verify() {
+  return verifyPositions(*this, getW(), getI(), getJ());
 }
 
 // map_c2
 LogicalResult MapOp::verifyRegions() {
-  FloatType state = stateOf(*this);
+  FloatType state = stateOf(getS());
   if (failed(verifyRegion(*this, RegionRole::Mask, getMask(), state,
                           asRegionArguments(getMaskCaptures().getTypes()))))
     return failure();
   return verifyRegion(*this, RegionRole::Score, getScore(), state,
                       asRegionArguments(getScoreCaptures().getTypes()));
+}
+
+// map_gradient_c2
+LogicalResult MapGradientOp::verifyRegions() {
+  return verifyRegion(*this, RegionRole::Gradient, getGradient(),
+                      stateOf(getW()),
+                      asRegionArguments(getCaptures().getTypes()));
+}
+
+void MapGradientOp::getAsmBlockArgumentNames(Region &region,
+                                             OpAsmSetValueNameFn setName) {
+  setArgumentNames(RegionRole::Gradient, region, setName);
 }
 
 void MapOp::getAsmBlockArgumentNames(Region &region,

@@ -228,29 +228,43 @@ def Tile_PositionsOp : Tile_Op<"positions", [
 //===----------------------------------------------------------------------===//
 
 def Tile_MultiplyOp : Tile_Op<"multiply", [
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "a product of a tile and panels";
   let description = [{
-    c = a b, or with `accumulate` c = c + a b, for the first `rows` rows; what
-    becomes of the rows behind them is not said. With `where`, a[r, k] b[k, n]
-    counts only where seen[r, k] is not -inf: a weight of 0 does not rule out
-    what is no number.
+    c = a b, or with `accumulate` c = c + a b, for the first `rows` rows of c; what
+    becomes of the rows behind them is not said. With `transposed` it is a^T b: the
+    gradients by keys and values are sums over queries, which are rows of a.
 
-    **Constraints:** (C1) a and seen are M x K, b is N/W x K x W, c is M x N, of
-    one type.
+    The sum goes over the first `depth` columns of a (`transposed`: rows) and rows
+    of b, over all where it is not given. What lies behind may be anything. With
+    `where`, a[r, k] b[k, n] counts only where seen[r, k] is not -inf: a weight of
+    0 does not rule out what is no number.
+
+    **Constraints:** (C1) a and seen are M x K (`transposed`: K x M), b is
+    N/W x K x W, c is M x N, of one type.
 
     Example:
 
     ```mlir
     tile.multiply %q, %k, %s rows %n
         : memref<96x64xf32>, memref<8x64x16xf32>, memref<96x128xf32>
+    tile.multiply %p, %g, %dv rows %c depth %n accumulate transposed
+        : memref<96x128xf32>, memref<4x96x16xf32>, memref<128x64xf32>
     ```
   }];
   let arguments = (ins Tile_Tile:$a, Tile_Panels:$b, Tile_Tile:$c, Index:$rows,
-                       Optional<Tile_Tile>:$seen, UnitAttr:$accumulate);
+                       Optional<Tile_Tile>:$seen, UnitAttr:$accumulate,
+                       Optional<Index>:$depth, UnitAttr:$transposed);
+  let builders = [OpBuilder<(ins "mlir::Value":$a, "mlir::Value":$b, "mlir::Value":$c,
+                                 "mlir::Value":$rows, "mlir::Value":$seen,
+                                 "bool":$accumulate), [{
+    build($_builder, $_state, a, b, c, rows, seen, accumulate,
+          /*depth=*/mlir::Value(), /*transposed=*/false);
+  }]>];
   let assemblyFormat = [{
-    $a `,` $b `,` $c `rows` $rows (`where` $seen^ `:` type($seen))?
-    (`accumulate` $accumulate^)? attr-dict `:` type($a) `,` type($b) `,` type($c)
+    $a `,` $b `,` $c `rows` $rows (`depth` $depth^)?
+    (`where` $seen^ `:` type($seen))? (`accumulate` $accumulate^)?
+    (`transposed` $transposed^)? attr-dict `:` type($a) `,` type($b) `,` type($c)
   }];
   let hasVerifier = 1;
 }
@@ -442,6 +456,99 @@ def Tile_NormalizeOp : Tile_Op<"normalize", [
     custom<SameType>(type($m), type($l))
   }];
   let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+def Tile_WeightsOp : Tile_Op<"weights", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "weights of a tile whose lse is known";
+  let description = [{
+    s[r, j] = exp2(s[r, j] - lse[r]), 0 where s = -inf or lse[r] = -inf, for the
+    first `rows` rows; those behind them are left as they are. Scores and lse are
+    of base 2. A score may exceed its lse by what rounding adds, not by 127.
+
+    **Constraints:** (C1) s is M x N and lse has M rows, of one type.
+
+    Example: `tile.weights %s, %lse rows %n : memref<96x128xf32>, memref<96xf32>`
+  }];
+  let arguments = (ins Tile_Tile:$s, Tile_Rows:$lse, Index:$rows);
+  let assemblyFormat = "$s `,` $lse `rows` $rows attr-dict `:` type($s) `,` type($lse)";
+  let hasVerifier = 1;
+}
+
+def Tile_DifferentialsOp : Tile_Op<"differentials", [
+    AllTypesMatch<["p", "dp"]>, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "gradients by the scores of a tile";
+  let description = [{
+    dp[r, j] = factor * p[r, j] * (dp[r, j] - delta[r]), 0 where p[r, j] = 0
+    whatever dp and delta are: a pair that is masked shows no infinity and no NaN.
+    For the first `rows` rows; those behind them are left as they are.
+
+    **Constraints:** (C1) p and dp are M x N and delta has M rows, of one type.
+
+    Example:
+
+    ```mlir
+    tile.differentials %p, %dp, %delta rows %n factor 0.125
+        : memref<96x128xf32>, memref<96xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$p, Tile_Tile:$dp, Tile_Rows:$delta, Index:$rows,
+                       DefaultValuedAttr<F64Attr, "1.0">:$factor);
+  let assemblyFormat = [{
+    $p `,` $dp `,` $delta `rows` $rows (`factor` $factor^)? attr-dict `:` type($p) `,`
+    type($delta)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_MapGradientOp : Tile_Op<"map_gradient", [
+    IsolatedFromAbove, AllTypesMatch<["w", "t"]>,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "from gradients by scores to gradients by what was scored";
+  let description = [{
+    For the first `rows` rows and all columns
+
+    ```
+    w[r, c] = gradient(t[r, c], b, h, i[r], j[c], sq, sk, w[r, c])
+              where c < columns and w[r, c] is not 0, else 0
+    ```
+
+    with `t` what the score region was given, and `i` and `j` the positions of rows
+    and columns. A pair that is masked has w = 0 and keeps it, whatever its t. The
+    region is that of `burst.attention_backward`; as in `tile.map` it is evaluated
+    for all pairs.
+
+    **Constraints:** (C1) w and t are M x N, i has M and j has N positions. (C2)
+    the region has the arguments that `burst.attention_backward` says.
+
+    Example:
+
+    ```mlir
+    tile.map_gradient %w, %t rows %n columns %c at (%b, %h, %i, %j) of (%sq, %sk)
+        gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq0, %sk0, %w0 : f32, %x = %slopes : memref<8xf32>) {
+          %slope = tensor.extract %x[%h0] : tensor<8xf32>
+          %u = arith.mulf %slope, %w0 : f32
+          burst.yield %u : f32
+        } : memref<96x128xf32>, memref<96xindex>, memref<128xindex>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$w, Tile_Tile:$t, Index:$rows, Index:$columns,
+      Index:$batch, Index:$head, Tile_Positions:$i, Tile_Positions:$j,
+      Index:$queries, Index:$keys, Variadic<AnyType>:$captures);
+  let regions = (region SizedRegion<1>:$gradient);
+  let assemblyFormat = [{
+    $w `,` $t `rows` $rows `columns` $columns
+    `at` `(` $batch `,` $head `,` $i `,` $j `)` `of` `(` $queries `,` $keys `)`
+    custom<GradientRegion>($gradient, $captures, type($captures)) attr-dict `:`
+    type($w) `,` type($i) `,` type($j)
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 #endif // BURST_DIALECT_TILE_TILEOPS_TD

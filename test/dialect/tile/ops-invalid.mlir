@@ -182,3 +182,60 @@ func.func @normalize_c1(%n: index, %o: memref<4x8xf32>, %m: memref<3xf32>) {
   tile.normalize %o, %m, %m rows %n : memref<4x8xf32>, memref<3xf32>
   return
 }
+
+// -----
+
+func.func @multiply_c1(%n: index, %a: memref<6x4xf32>, %b: memref<2x6x4xf32>, %c: memref<6x8xf32>) {
+  // expected-error @below {{needs K x M, N/W x K x W and M x N of one type, got: 'memref<6x4xf32>', 'memref<2x6x4xf32>' and 'memref<6x8xf32>'}}
+  tile.multiply %a, %b, %c rows %n transposed : memref<6x4xf32>, memref<2x6x4xf32>, memref<6x8xf32>
+  return
+}
+
+// -----
+
+func.func @weights_c1(%n: index, %s: memref<4x8xf32>, %lse: memref<5xf32>) {
+  // expected-error @below {{needs a number of the type of 'memref<4x8xf32>' for each of its rows, got: 'memref<5xf32>'}}
+  tile.weights %s, %lse rows %n : memref<4x8xf32>, memref<5xf32>
+  return
+}
+
+// -----
+
+func.func @differentials_c1(%n: index, %p: memref<4x8xf32>, %delta: memref<4xf64>) {
+  // expected-error @below {{needs a number of the type of 'memref<4x8xf32>' for each of its rows, got: 'memref<4xf64>'}}
+  tile.differentials %p, %p, %delta rows %n : memref<4x8xf32>, memref<4xf64>
+  return
+}
+
+// -----
+
+func.func @map_gradient_c1(%n: index, %w: memref<4x8xf32>, %i: memref<3xindex>, %j: memref<8xindex>) {
+  // expected-error @below {{needs a position for each row and column of 'memref<4x8xf32>', got: 'memref<3xindex>' and 'memref<8xindex>'}}
+  tile.map_gradient %w, %w rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f32) {
+        burst.yield %w0 : f32
+      } : memref<4x8xf32>, memref<3xindex>, memref<8xindex>
+  return
+}
+
+// -----
+
+func.func @map_gradient_c2(%n: index, %w: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8xindex>) {
+  tile.map_gradient %w, %w rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f32) {
+        // expected-error @below {{must yield ('f32') from a gradient region, got: ('index')}}
+        burst.yield %i0 : index
+      } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+  return
+}
+
+// -----
+
+func.func @map_gradient_c2(%n: index, %w: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8xindex>) {
+  // expected-error @below {{the gradient region must have the arguments}}
+  tile.map_gradient %w, %w rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      gradient(%t0 : f64, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f64) {
+        burst.yield %w0 : f64
+      } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+  return
+}

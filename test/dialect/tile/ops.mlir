@@ -96,3 +96,29 @@ func.func @allocate(%n: index, %panels: memref<2x5x4xf32>) -> i1 {
   %finite = tile.is_finite %panels : memref<2x5x4xf32>
   return %finite : i1
 }
+
+// CHECK-LABEL: func.func @gradients
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} depth %{{.*}} : memref<4x6xf32>, memref<2x6x4xf32>, memref<4x8xf32>
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} depth %{{.*}} where %{{.*}} : memref<4x8xf32> accumulate transposed : memref<4x8xf32>, memref<2x4x3xf32>, memref<8x6xf32>
+// CHECK: tile.weights %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x8xf32>, memref<4xf32>
+// CHECK: tile.differentials %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x8xf32>, memref<4xf32>
+// CHECK: tile.differentials %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} factor 1.250000e-01 : memref<4x8xf32>, memref<4xf32>
+// CHECK: tile.map_gradient %{{.*}}, %{{.*}} rows %{{.*}} columns %{{.*}} at{{ ?}}(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) of{{ ?}}(%{{.*}}, %{{.*}})
+// CHECK: gradient(%{{.*}} : f32, %{{.*}}, %[[H:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[W:.*]] : f32, %[[T:.*]] = %{{.*}} : memref<?xf32>, %{{.*}} = %{{.*}} : bf16) {
+// CHECK: tensor.extract %[[T]][%[[H]]] : tensor<?xf32>
+// CHECK: burst.yield %[[W]] : f32
+// CHECK: memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+func.func @gradients(%n: index, %q: memref<4x6xf32>, %k: memref<2x6x4xf32>, %s: memref<4x8xf32>, %dp: memref<4x8xf32>, %g: memref<2x4x3xf32>, %dk: memref<8x6xf32>,
+                     %lse: memref<4xf32>, %i: memref<4xindex>, %j: memref<8xindex>, %t: memref<?xf32>, %x: bf16) {
+  tile.multiply %q, %k, %s rows %n depth %n : memref<4x6xf32>, memref<2x6x4xf32>, memref<4x8xf32>
+  tile.multiply %s, %g, %dk rows %n depth %n where %dp : memref<4x8xf32> accumulate transposed : memref<4x8xf32>, memref<2x4x3xf32>, memref<8x6xf32>
+  tile.weights %s, %lse rows %n : memref<4x8xf32>, memref<4xf32>
+  tile.differentials %s, %dp, %lse rows %n : memref<4x8xf32>, memref<4xf32>
+  tile.differentials %s, %dp, %lse rows %n factor 0.125 : memref<4x8xf32>, memref<4xf32>
+  tile.map_gradient %dp, %s rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f32, %table = %t : memref<?xf32>, %y = %x : bf16) {
+        %e = tensor.extract %table[%h0] : tensor<?xf32>
+        burst.yield %w0 : f32
+      } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+  return
+}
