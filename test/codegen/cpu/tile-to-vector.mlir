@@ -34,6 +34,20 @@ func.func private @multiply(%task: index, %q: memref<8x4xf32>, %k: memref<1x4x16
   return
 }
 
+// The factor is not for what a product is added to.
+// CHECK-LABEL: func.func private @factor
+// CHECK: %[[SUMS:.*]]:{{[0-9]+}} = scf.for
+// CHECK: scf.yield
+// CHECK: %[[FACTOR:.*]] = arith.constant dense<2.500000e-01>
+// CHECK-NEXT: %[[BEFORE:.*]] = vector.load
+// CHECK-NEXT: %[[AFTER:.*]] = vector.fma %[[SUMS]]#0, %[[FACTOR]], %[[BEFORE]]
+// CHECK-NEXT: vector.store %[[AFTER]]
+func.func private @factor(%task: index, %q: memref<8x4xf32>, %k: memref<1x4x16xf32>, %s: memref<8x16xf32>, %n: index)
+    attributes {tile.kernel} {
+  tile.multiply %q, %k, %s rows %n factor 0.25 accumulate : memref<8x4xf32>, memref<1x4x16xf32>, memref<8x16xf32>
+  return
+}
+
 // Exponentials are polynomials, in whatever type.
 // CHECK-LABEL: func.func private @softmax
 // CHECK-NOT: math.exp
