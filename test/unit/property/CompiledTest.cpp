@@ -190,14 +190,15 @@ namespace {
 /// A program whose sizes are open: attention under a window that is captured.
 struct OpenProblem : RandomProblem {
   OpenProblem(const std::string &element, const std::string &order,
-              int64_t ranks) {
+              int64_t ranks, int64_t queryDim = 6, int64_t valueDim = 5)
+      : queryDim(queryDim), valueDim(valueDim) {
     this->element = element;
     this->order = order;
     this->ranks = ranks;
     drop = overlap = true;
     body = fmt::format(
-        "!q = tensor<?x?x4x6x{0}>\n!k = tensor<?x?x2x6x{0}>\n"
-        "!v = tensor<?x?x2x5x{0}>\n!o = tensor<?x?x4x5x{0}>\n"
+        "!q = tensor<?x?x4x{3}x{0}>\n!k = tensor<?x?x2x{3}x{0}>\n"
+        "!v = tensor<?x?x2x{4}x{0}>\n!o = tensor<?x?x4x{4}x{0}>\n"
         "!l = tensor<?x4x?x{1}>\n"
         "func.func @f(%q: !q {{burst.name = \"q\"}}, %k: !k {{burst.name = "
         "\"k\"}}, %v: !v {{burst.name = \"v\"}}, %left: i32 {{burst.name = "
@@ -213,12 +214,12 @@ struct OpenProblem : RandomProblem {
         "      }}\n"
         "      sequence <@g, {2}> : (!q, !k, !v) -> (!o, !l)\n"
         "  return %o, %l : !o, !l\n}}\n",
-        element, element == "f64" ? "f64" : "f32", order);
+        element, element == "f64" ? "f64" : "f32", order, queryDim, valueDim);
   }
 
   void resize(int64_t batch, int64_t queries, int64_t keys, int64_t left) {
     tensors.clear();
-    sizes = {batch, queries, keys, 4, 2, 6, 5};
+    sizes = {batch, queries, keys, 4, 2, queryDim, valueDim};
     auto input = [&](const char *name, std::vector<int64_t> shape) {
       size_t count = 1;
       for (int64_t size : shape)
@@ -226,14 +227,16 @@ struct OpenProblem : RandomProblem {
       tensors.emplace(name, data::Tensor::of(dtypeOfElement(element), shape,
                                              data::normal(7, name, count)));
     };
-    input("q", {batch, queries, 4, 6});
-    input("k", {batch, keys, 2, 6});
-    input("v", {batch, keys, 2, 5});
+    input("q", {batch, queries, 4, queryDim});
+    input("k", {batch, keys, 2, queryDim});
+    input("v", {batch, keys, 2, valueDim});
     data::Tensor window = data::Tensor::zeros(data::DType::I32, {});
     auto narrow = static_cast<int32_t>(left);
     std::memcpy(window.element(0), &narrow, sizeof(narrow));
     tensors.emplace("left", window);
   }
+
+  int64_t queryDim, valueDim;
 };
 
 } // namespace
@@ -303,7 +306,8 @@ TEST(CompiledProgramTest, GivesTheSameBitsHoweverItIsRun) {
 /// none.
 TEST(CompiledProgramTest, MultipliesPairsOnAnyProcessor) {
   auto context = makeContext();
-  OpenProblem problem("bf16", "zigzag", 2);
+  // An odd depth, and values that begin a fourth panel.
+  OpenProblem problem("bf16", "zigzag", 2, 67, 100);
   cpu::Target target = cpu::Target::host();
   target.vectorBits = 512;
   target.panelBytes = 128;
