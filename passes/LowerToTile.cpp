@@ -170,6 +170,9 @@ static SmallVector<Value> ofType(ValueRange values, bool buffers) {
 void Lowering::lower(ring::AttendOp op) {
   TileBuilder b(op.getLoc(), op);
   Shape shape = shapeOf(op.getO());
+  shape.pairs =
+      options.pairs &&
+      cast<MemRefType>(op.getQuery().getType()).getElementType().isBF16();
   Schedule schedule(b, Question::of(op), shape, Schedule::Lists::OfQueries);
   schedule.build(
       [&](StringRef name, Value tasks, Value order, const Operands &operands,
@@ -180,16 +183,13 @@ void Lowering::lower(ring::AttendOp op) {
   int64_t any = ShapedType::kDynamic;
   auto keyType = cast<MemRefType>(op.getKeys().front().getType());
   int64_t keyHeads = keyType.getDimSize(2), keyDim = keyType.getDimSize(3);
-  int64_t valueColumns = shape.padded(dimOf(op.getO()));
   Value batch = b.dim(op.getQuery(), 0), numKeys = schedule.firstKeys.back();
-  auto allocate = [&](int64_t panels, int64_t depth) {
-    return b.allocate(
-        MemRefType::get({any, keyHeads, any, panels, depth, shape.panel},
-                        shape.state),
-        {batch, numKeys}, tile::Memory::Packing);
+  auto allocate = [&](int64_t columns, int64_t depth) {
+    return b.allocate(shape.packed(keyHeads, columns, depth), {batch, numKeys},
+                      tile::Memory::Packing);
   };
-  Value packedKeys = allocate(shape.columns / shape.panel, keyDim);
-  Value packedValues = allocate(valueColumns / shape.panel, shape.columns);
+  Value packedKeys = allocate(shape.columns, keyDim);
+  Value packedValues = allocate(dimOf(op.getO()), shape.columns);
   // Of the values of each tile, whether all are finite.
   Value finite =
       b.allocate(MemRefType::get({any, keyHeads, any}, b.getI1Type()),
@@ -463,7 +463,7 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
           << panelBytes.getValue();
       return signalPassFailure();
     }
-    LowerToTilePassOptions options{rows, columns, panelBytes};
+    LowerToTilePassOptions options{rows, columns, panelBytes, pairs};
     SmallVector<func::FuncOp> programs;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(ring::gridAttr))

@@ -336,6 +336,11 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     - a launch that packs the tiles of keys and values which anybody needs, once
       for all tiles of queries.
 
+    Operands of 16 bits are packed, and loaded, as numbers of the state. With
+    `pairs`, those of bf16 stay what they are, and weights are rounded to bf16: the
+    products are of pairs (see `tile.multiply`), and the scale is applied behind
+    them, in f32. Which it is shows in the types of the kernels' blocks.
+
     m is kept in base 2 between the kernels (see the dialect), so a state may not
     leave the program.
 
@@ -345,7 +350,9 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
   let options = [
     Option<"rows", "rows", "int64_t", "96", "Queries of a tile.">,
     Option<"columns", "columns", "int64_t", "128", "Keys of a tile.">,
-    Option<"panelBytes", "panel-bytes", "int64_t", "64", "Bytes of a row of a panel.">];
+    Option<"panelBytes", "panel-bytes", "int64_t", "64", "Bytes of a row of a panel.">,
+    Option<"pairs", "pairs", "bool", "false",
+           "Multiply operands of bf16 in pairs; else as numbers of the state.">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect", "::burst::tile::TileDialect"];
 }

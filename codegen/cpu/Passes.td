@@ -35,6 +35,10 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
     depth; scores, masks and exponentials go over the columns of a row in vectors,
     and the regions of a map are vectorised op by op. Exponentials are polynomials.
 
+    Products of bf16 are `x86vector.avx512.dot` with `dot`, which takes vectors of
+    256 or 512 bits; without it the numbers of a pair are shifted to f32, and
+    multiplied and added one after the other.
+
     Needs `ring-lower-to-tile`. Leaves scf, vector, arith, math and memref. Lowers
     functions with `tile.kernel`, and those that `tile-outline` made.
   }];
@@ -42,10 +46,13 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
     Option<"vectorBits", "vector-bits", "int64_t", "256", "Bits of a vector register.">,
     Option<"microRows", "micro-rows", "int64_t", "6", "Rows of a register tile.">,
     Option<"fma", "fma", "bool", "true",
-           "Multiply and add in one instruction; else in two.">];
+           "Multiply and add in one instruction; else in two.">,
+    Option<"dot", "dot", "bool", "false",
+           "Multiply pairs of bf16, and round to bf16, by instructions of AVX512-BF16.">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::LLVM::LLVMDialect", "::mlir::vector::VectorDialect"];
+                           "::mlir::LLVM::LLVMDialect", "::mlir::vector::VectorDialect",
+                           "::mlir::x86vector::X86VectorDialect"];
 }
 
 def ExpandFloatsPass : Pass<"burst-expand-floats", "::mlir::ModuleOp"> {

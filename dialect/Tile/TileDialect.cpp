@@ -158,7 +158,7 @@ void RowMaxOp::getEffects(Effects &effects) {
   addEffects(*this, {getM(), getFactor()}, effects);
 }
 void ExponentialsOp::getEffects(Effects &effects) {
-  addEffects(*this, {getS(), getL()}, effects);
+  addEffects(*this, {getP() ? getP() : getS(), getL()}, effects);
 }
 void RescaleOp::getEffects(Effects &effects) {
   addEffects(*this, getO(), effects);
@@ -233,11 +233,16 @@ static LogicalResult verifyView(Operation *op, Value view) {
   return op->emitOpError("needs rows that are contiguous, got: ") << type;
 }
 
-// load_c1
+// load_c1, load_c2
 LogicalResult LoadOp::verify() {
-  if (typeOf(getView()).getRank() != typeOf(getBlock()).getRank())
+  MemRefType view = typeOf(getView()), block = typeOf(getBlock());
+  if (view.getRank() != block.getRank())
     return emitOpError("needs a view and a block of one rank, got: ")
-           << getView().getType() << " and " << getBlock().getType();
+           << view << " and " << block;
+  if (block.getElementType().isBF16() &&
+      (!view.getElementType().isBF16() || !getFactor().isExactlyValue(1.0)))
+    return emitOpError("takes numbers of bf16 as they are, got: ")
+           << view << " and factor " << getFactorAttr();
   return verifyView(*this, getView());
 }
 
@@ -253,29 +258,62 @@ LogicalResult StoreOp::verify() {
   return verifyView(*this, getView());
 }
 
-// pack_c1
+/// Panels are read across their last dimensions, and pairs are of two.
+static LogicalResult verifyPanels(Operation *op, Value panels) {
+  MemRefType type = typeOf(panels);
+  bool isPairs = type.getElementType().isBF16();
+  if (type.hasStaticShape() &&
+      type.areTrailingDimsContiguous(type.getRank() - 1) &&
+      (!isPairs || type.getShape().back() == 2))
+    return success();
+  return op->emitOpError("needs panels that are contiguous")
+         << (isPairs ? " pairs" : "") << ", got: " << type;
+}
+
+// pack_c1, pack_c2
 LogicalResult PackOp::verify() {
-  if (typeOf(getView()).getRank() != 2)
-    return emitOpError("needs a view of two dimensions, got: ")
-           << getView().getType();
+  MemRefType view = typeOf(getView()), panels = typeOf(getPanels());
+  if (view.getRank() != 2)
+    return emitOpError("needs a view of two dimensions, got: ") << view;
+  if (panels.getElementType().isBF16() && !view.getElementType().isBF16())
+    return emitOpError("takes numbers of bf16 as they are, got: ") << view;
+  if (failed(verifyPanels(*this, getPanels())))
+    return failure();
   return verifyView(*this, getView());
 }
 
-// multiply_c1
+// is_finite_c1
+LogicalResult IsFiniteOp::verify() { return verifyPanels(*this, getPanels()); }
+
+// multiply_c1, multiply_c2, multiply_c3
 LogicalResult MultiplyOp::verify() {
   MemRefType a = typeOf(getA()), b = typeOf(getB()), c = typeOf(getC());
+  if (failed(verifyPanels(*this, getB())))
+    return failure();
+  bool isPairs = a.getElementType().isBF16();
   int64_t rowDim = getTransposed() ? 1 : 0;
-  if (a.getDimSize(1 - rowDim) == b.getDimSize(1) &&
-      c.getDimSize(0) == a.getDimSize(rowDim) &&
-      c.getDimSize(1) == b.getDimSize(0) * b.getDimSize(2) &&
-      a.getElementType() == b.getElementType() &&
-      a.getElementType() == c.getElementType() && b.hasStaticShape() &&
-      (!getSeen() || getSeen().getType() == getA().getType()))
+  if (isPairs && (getTransposed() || getDepth()))
+    return emitOpError(
+        "of bf16 takes its left operand as it is, and all of its "
+        "depth, got `transposed` or `depth`");
+  if (a.getElementType() != b.getElementType() ||
+      a.getDimSize(1 - rowDim) != b.getDimSize(1) * (isPairs ? 2 : 1) ||
+      c.getDimSize(0) != a.getDimSize(rowDim) ||
+      c.getDimSize(1) != b.getDimSize(0) * b.getDimSize(2) ||
+      (isPairs ? !c.getElementType().isF32()
+               : c.getElementType() != a.getElementType()))
+    return emitOpError("needs ")
+           << (isPairs ? "M x K of bf16, N/W x K/2 x W x 2 of bf16 and "
+                         "M x N of f32"
+               : getTransposed() ? "K x M, N/W x K x W and M x N of one type"
+                                 : "M x K, N/W x K x W and M x N of one type")
+           << ", got: " << a << ", " << b << " and " << c;
+  if (!getSeen() || (typeOf(getSeen()).getShape() == a.getShape() &&
+                     typeOf(getSeen()).getElementType() == c.getElementType()))
     return success();
-  return emitOpError("needs ")
-         << (getTransposed() ? "K x M" : "M x K")
-         << ", N/W x K x W and M x N of one type, got: " << a << ", " << b
-         << " and " << c;
+  return emitOpError("needs a score of the type of ")
+         << c << " for each number of " << a
+         << ", got: " << getSeen().getType();
 }
 
 /// A tile of M rows and values with one number per row, of one type.
@@ -293,8 +331,13 @@ static LogicalResult verifyRows(Operation *op, Value tile, ValueRange rows) {
 LogicalResult RowMaxOp::verify() {
   return verifyRows(*this, getS(), {getM(), getFactor()});
 }
-// exponentials_c1
+// exponentials_c1, exponentials_c2
 LogicalResult ExponentialsOp::verify() {
+  MemRefType s = typeOf(getS());
+  if (getP() && (!s.getElementType().isF32() ||
+                 typeOf(getP()).getShape() != s.getShape()))
+    return emitOpError("needs weights of the shape of scores of f32, got: ")
+           << getP().getType() << " and " << s;
   return verifyRows(*this, getS(), {getM(), getL(), getFactor()});
 }
 // rescale_c1

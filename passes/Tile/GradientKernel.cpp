@@ -97,8 +97,8 @@ void GradientKernel::differentiate(const Tile &key, const Tile &query) {
 
 void GradientKernel::multiply(Value left, Value panels, Value into, Value rows,
                               Value depth, Value seen, bool transposed) {
-  b.make<tile::MultiplyOp>(left, panels, into, rows, seen, /*accumulate=*/true,
-                           depth, transposed);
+  b.make<tile::MultiplyOp>(left, panels, into, rows, b.getF64FloatAttr(1.0),
+                           seen, /*accumulate=*/true, depth, transposed);
 }
 
 /// The five products of a pair of tiles.
@@ -117,7 +117,8 @@ void GradientKernel::step(const Tile &key, Value number, bool isPartial) {
   load(lse, blocks.lse, std::numbers::log2e);
   load(delta, blocks.delta, 1.0);
   auto product = [&](Value left, Value panels, Value into) {
-    b.make<tile::MultiplyOp>(left, panels, into, query.count, /*seen=*/Value(),
+    b.make<tile::MultiplyOp>(left, panels, into, query.count,
+                             b.getF64FloatAttr(1.0), /*seen=*/Value(),
                              /*accumulate=*/false, /*depth=*/Value(),
                              /*transposed=*/false);
   };

@@ -1,7 +1,6 @@
 //===- Runner.cpp - what burst-run does -----------------------------------===//
 #include "tools/burst-run/Runner.h"
 
-#include "codegen/cpu/Memory.h"
 #include "jit/Frontend.h"
 #include "passes/Machine/Audit.h"
 #include "passes/Machine/Interpreter.h"
@@ -13,7 +12,6 @@
 #include "tools/harness/Problem.h"
 #include "tools/harness/Tensors.h"
 
-#include "mlir/IR/Matchers.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -63,7 +61,6 @@ private:
   bool dump();
   bool compile();
   bool execute();
-  int64_t planPacking();
   bool checkResults();
   bool checkAttention(AttentionOp op, const Values &values);
   bool write();
@@ -229,24 +226,6 @@ bool Runner::compile() {
   return true;
 }
 
-/// What kernels pack, by formula.
-int64_t Runner::planPacking() {
-  auto extentOf = [&](Value extent) {
-    APInt constant;
-    if (matchPattern(extent, m_ConstantInt(&constant)))
-      return constant.getSExtValue();
-    auto argument = cast<BlockArgument>(extent);
-    auto pairs = program.getArgAttrOfType<DenseI64ArrayAttr>(
-        argument.getArgNumber(), ring::extentAttr);
-    return globals[pairs[0]].table->shape[pairs[1]];
-  };
-  int64_t batch = 1;
-  for (unsigned i = 0; i < program.getNumArguments(); ++i)
-    if (program.getArgAttr(i, ring::shardAttr))
-      batch = globals[i].table->shape[0];
-  return cpu::packingBytes(program, cpu::Target::host(), batch, extentOf);
-}
-
 bool Runner::execute() {
   // The proof has run the program without data: it knows the results' shapes.
   for (unsigned index = 0; index < program.getNumResults(); ++index)
@@ -256,7 +235,7 @@ bool Runner::execute() {
                                /*checked=*/false, options.trace},
                               counters))
     return fail(*error);
-  plannedPacking = planPacking();
+  plannedPacking = planPacking(program, cpu::Target::host(), globals);
   for (const burst_counters &rank : counters) {
     sent.push_back(rank.bytes_sent);
     peaks.push_back(rank.tensor_bytes + rank.peak_bytes[BURST_MEMORY_STATE] +

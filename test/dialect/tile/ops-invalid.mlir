@@ -63,7 +63,7 @@ func.func @load_c1(%view: memref<?x8xf32, strided<[1, ?]>>, %block: memref<4x8xf
 // -----
 
 func.func @load(%view: memref<?x8xf32>, %block: memref<?x8xf32>) {
-  // expected-error @below {{operand #1 must be a tile or rows, but got 'memref<?x8xf32>'}}
+  // expected-error @below {{operand #1 must be a tile or rows or a tile of bf16, but got 'memref<?x8xf32>'}}
   tile.load %view, %block : memref<?x8xf32>, memref<?x8xf32>
   return
 }
@@ -121,6 +121,110 @@ func.func @multiply_c1(%n: index, %a: memref<4x6xf32>, %b: memref<2x6x4xf32>, %c
 func.func @multiply_c1(%n: index, %a: memref<4x6xf32>, %b: memref<2x6x4xf64>, %c: memref<4x8xf32>) {
   // expected-error @below {{needs M x K, N/W x K x W and M x N of one type}}
   tile.multiply %a, %b, %c rows %n : memref<4x6xf32>, memref<2x6x4xf64>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @load_c2(%view: memref<?x8xbf16>, %block: memref<4x8xbf16>) {
+  // expected-error @below {{takes numbers of bf16 as they are, got: 'memref<?x8xbf16>' and factor 5.000000e-01}}
+  tile.load %view, %block factor 0.5 : memref<?x8xbf16>, memref<4x8xbf16>
+  return
+}
+
+// -----
+
+func.func @load_c2(%view: memref<?x8xf16>, %block: memref<4x8xbf16>) {
+  // expected-error @below {{takes numbers of bf16 as they are, got: 'memref<?x8xf16>' and factor 1.000000e+00}}
+  tile.load %view, %block : memref<?x8xf16>, memref<4x8xbf16>
+  return
+}
+
+// -----
+
+func.func @load(%view: memref<?xbf16>, %block: memref<4xbf16>) {
+  // expected-error @below {{operand #1 must be a tile or rows or a tile of bf16, but got 'memref<4xbf16>'}}
+  tile.load %view, %block : memref<?xbf16>, memref<4xbf16>
+  return
+}
+
+// -----
+
+func.func @fill(%block: memref<4x8xbf16>) {
+  // expected-error @below {{operand #0 must be a tile or rows, but got 'memref<4x8xbf16>'}}
+  tile.fill %block with 0.0 : memref<4x8xbf16>
+  return
+}
+
+// -----
+
+func.func @pack_c2(%view: memref<?x4xf32>, %panels: memref<2x2x8x2xbf16>) {
+  // expected-error @below {{takes numbers of bf16 as they are, got: 'memref<?x4xf32>'}}
+  tile.pack %view, %panels transposed : memref<?x4xf32>, memref<2x2x8x2xbf16>
+  return
+}
+
+// -----
+
+func.func @pack_c2(%view: memref<?x4xbf16>, %panels: memref<2x2x8x3xbf16>) {
+  // expected-error @below {{needs panels that are contiguous pairs, got: 'memref<2x2x8x3xbf16>'}}
+  tile.pack %view, %panels transposed : memref<?x4xbf16>, memref<2x2x8x3xbf16>
+  return
+}
+
+// -----
+
+func.func @pack(%view: memref<?x4xbf16>, %panels: memref<2x4x8xbf16>) {
+  // expected-error @below {{operand #1 must be panels or panels of pairs of bf16, but got 'memref<2x4x8xbf16>'}}
+  tile.pack %view, %panels transposed : memref<?x4xbf16>, memref<2x4x8xbf16>
+  return
+}
+
+// -----
+
+func.func @is_finite_c1(%panels: memref<2x?x8xf32>) {
+  // expected-error @below {{needs panels that are contiguous, got: 'memref<2x?x8xf32>'}}
+  %f = tile.is_finite %panels : memref<2x?x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c1(%n: index, %a: memref<4x5xbf16>, %b: memref<2x3x4x2xbf16>, %c: memref<4x8xf32>) {
+  // expected-error @below {{needs M x K of bf16, N/W x K/2 x W x 2 of bf16 and M x N of f32, got: 'memref<4x5xbf16>', 'memref<2x3x4x2xbf16>' and 'memref<4x8xf32>'}}
+  tile.multiply %a, %b, %c rows %n : memref<4x5xbf16>, memref<2x3x4x2xbf16>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c1(%n: index, %a: memref<4x6xbf16>, %b: memref<2x3x4x2xbf16>, %c: memref<4x8xf64>) {
+  // expected-error @below {{needs M x K of bf16, N/W x K/2 x W x 2 of bf16 and M x N of f32}}
+  tile.multiply %a, %b, %c rows %n : memref<4x6xbf16>, memref<2x3x4x2xbf16>, memref<4x8xf64>
+  return
+}
+
+// -----
+
+func.func @multiply_c1(%n: index, %a: memref<4x6xf32>, %b: memref<2x3x4x2xbf16>, %c: memref<4x8xf32>) {
+  // expected-error @below {{needs M x K, N/W x K x W and M x N of one type}}
+  tile.multiply %a, %b, %c rows %n : memref<4x6xf32>, memref<2x3x4x2xbf16>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c2(%n: index, %a: memref<4x6xf32>, %b: memref<2x6x4xf32>, %c: memref<4x8xf32>, %seen: memref<4x8xf32>) {
+  // expected-error @below {{needs a score of the type of 'memref<4x8xf32>' for each number of 'memref<4x6xf32>', got: 'memref<4x8xf32>'}}
+  tile.multiply %a, %b, %c rows %n where %seen : memref<4x8xf32> : memref<4x6xf32>, memref<2x6x4xf32>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @exponentials_c2(%n: index, %s: memref<4x8xf64>, %m: memref<4xf64>, %p: memref<4x8xbf16>) {
+  // expected-error @below {{needs weights of the shape of scores of f32, got: 'memref<4x8xbf16>' and 'memref<4x8xf64>'}}
+  tile.exponentials %s, %m, %m, %m rows %n into %p : memref<4x8xbf16> : memref<4x8xf64>, memref<4xf64>
   return
 }
 

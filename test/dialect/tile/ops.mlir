@@ -38,6 +38,27 @@ func.func @memory(%n: index, %rows: memref<?x5xbf16, strided<[?, 1], offset: ?>>
   return
 }
 
+// Operands of bf16, in pairs of steps of the depth.
+// CHECK-LABEL: func.func @pairs
+// CHECK: tile.load %{{.*}}, %{{.*}} : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<4x6xbf16>
+// CHECK: tile.pack %{{.*}}, %{{.*}} : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<2x3x4x2xbf16>
+// CHECK: tile.pack %{{.*}}, %{{.*}} transposed : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<2x3x4x2xbf16>
+// CHECK: tile.is_finite %{{.*}} : memref<2x3x4x2xbf16>
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} factor 2.500000e-01 : memref<4x6xbf16>, memref<2x3x4x2xbf16>, memref<4x8xf32>
+// CHECK: tile.exponentials %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} into %{{.*}} : memref<4x8xbf16> : memref<4x8xf32>, memref<4xf32>
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} where %{{.*}} : memref<4x8xf32> accumulate : memref<4x8xbf16>, memref<2x4x4x2xbf16>, memref<4x8xf32>
+func.func @pairs(%n: index, %rows: memref<?x5xbf16, strided<[?, 1], offset: ?>>, %q: memref<4x6xbf16>, %k: memref<2x3x4x2xbf16>,
+                 %v: memref<2x4x4x2xbf16>, %s: memref<4x8xf32>, %p: memref<4x8xbf16>, %o: memref<4x8xf32>, %m: memref<4xf32>) {
+  tile.load %rows, %q : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<4x6xbf16>
+  tile.pack %rows, %k : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<2x3x4x2xbf16>
+  tile.pack %rows, %k transposed : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<2x3x4x2xbf16>
+  %f = tile.is_finite %k : memref<2x3x4x2xbf16>
+  tile.multiply %q, %k, %s rows %n factor 0.25 : memref<4x6xbf16>, memref<2x3x4x2xbf16>, memref<4x8xf32>
+  tile.exponentials %s, %m, %m, %m rows %n into %p : memref<4x8xbf16> : memref<4x8xf32>, memref<4xf32>
+  tile.multiply %p, %v, %o rows %n where %s : memref<4x8xf32> accumulate : memref<4x8xbf16>, memref<2x4x4x2xbf16>, memref<4x8xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @recurrence
 // CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x6xf64>, memref<2x6x4xf64>, memref<4x8xf64>
 // CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} accumulate : memref<4x6xf64>, memref<2x6x4xf64>, memref<4x8xf64>
