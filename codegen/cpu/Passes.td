@@ -18,9 +18,9 @@ def OutlinePass : Pass<"tile-outline", "::mlir::ModuleOp"> {
   let summary = "makes functions of steps that kernels have in common";
   let description = [{
     The loops over full and over partial tiles repeat the steps of the recurrence.
-    A `tile.multiply`, `row_max`, `exponentials` or `rescale` on blocks of the same
-    types that occurs more than once becomes a function, and is compiled once. A
-    call costs nothing beside a tile.
+    A `tile.multiply`, `row_max`, `exponentials`, `rescale`, `weights` or
+    `differentials` on blocks of the same types that occurs more than once becomes a
+    function, and is compiled once. A call costs nothing beside a tile.
 
     Needs `ring-lower-to-tile`.
   }];

@@ -50,6 +50,9 @@ public:
   void lower(tile::RowDotOp op);
   void lower(tile::MergeOp op);
   void lower(tile::NormalizeOp op);
+  void lower(tile::WeightsOp op);
+  void lower(tile::DifferentialsOp op);
+  void lower(tile::MapGradientOp op);
 
 private:
   int64_t lanes(Type element) {
@@ -124,6 +127,12 @@ private:
   Value convert(Value value, Type element);
   void eachColumn(int64_t columns, Type element,
                   llvm::function_ref<void(Value, Type)> body);
+  /// What a map does at the points of one vector: their row and first column,
+  /// which of them are columns at all, and b to sk.
+  using MapBody = llvm::function_ref<void(ValueRange at, Value isColumn,
+                                          ArrayRef<Value> arguments)>;
+  template <typename Map>
+  void eachPoint(Map op, MemRefType tile, MapBody body);
 
   tile::LoopBuilder b;
   const TileToVectorPassOptions &options;
@@ -548,28 +557,38 @@ void Vectorizer::lower(tile::PositionsOp op) {
 // Products
 //===----------------------------------------------------------------------===//
 
+/// Where a product finds a[r, k].
+static SmallVector<Value> leftAt(tile::MultiplyOp op, Value r, Value k) {
+  if (op.getTransposed())
+    return {k, r};
+  return {r, k};
+}
+
 /// Rare: number by number.
 void Vectorizer::multiplyWhere(tile::MultiplyOp op) {
-  MemRefType a = bufferOf(op.getA()), panels = bufferOf(op.getB());
+  MemRefType panels = bufferOf(op.getB());
   Type element = bufferOf(op.getC()).getElementType();
   Value wide = b.index(panels.getDimSize(2)), none = number(element, 0.0);
   Value columns = b.index(bufferOf(op.getC()).getDimSize(1));
+  bool isPairs = panels.getRank() == 4;
+  Value depth = op.getDepth()
+                    ? op.getDepth()
+                    : b.index(panels.getDimSize(1) * (isPairs ? 2 : 1));
   double factor = op.getFactor().convertToDouble();
   auto right = [&](Value k, Value c) {
     Value p = b.div(c, wide), j = b.rem(c, wide), two = b.index(2);
-    return panels.getRank() == 3
-               ? b.load(op.getB(), {p, k, j})
-               : b.load(op.getB(), {p, b.div(k, two), j, b.rem(k, two)});
+    return isPairs ? b.load(op.getB(), {p, b.div(k, two), j, b.rem(k, two)})
+                   : b.load(op.getB(), {p, k, j});
   };
   b.loop(op.getRows(), [&](Value r) {
     if (!op.getAccumulate())
       b.loop(columns, [&](Value c) { b.store(none, op.getC(), {r, c}); });
-    b.loop(b.index(a.getDimSize(1)), [&](Value k) {
+    b.loop(depth, [&](Value k) {
       Value isSeen = b.make<arith::CmpFOp>(
-          arith::CmpFPredicate::UNE, b.load(op.getSeen(), {r, k}),
+          arith::CmpFPredicate::UNE, b.load(op.getSeen(), leftAt(op, r, k)),
           number(element, -std::numeric_limits<double>::infinity()));
       b.when(isSeen, [&] {
-        Value weight = convert(b.load(op.getA(), {r, k}), element);
+        Value weight = convert(b.load(op.getA(), leftAt(op, r, k)), element);
         if (factor != 1.0)
           weight = b.make<arith::MulFOp>(weight, number(element, factor));
         b.loop(columns, [&](Value c) {
@@ -585,16 +604,14 @@ void Vectorizer::multiplyWhere(tile::MultiplyOp op) {
 void Vectorizer::lower(tile::MultiplyOp op) {
   if (op.getSeen())
     return multiplyWhere(op);
-  MemRefType a = bufferOf(op.getA()), panels = bufferOf(op.getB());
+  MemRefType panels = bufferOf(op.getB());
   bool isPairs = panels.getRank() == 4;
   VectorType vector = vectorOf(bufferOf(op.getC()).getElementType());
   int64_t lane = vector.getNumElements(), width = panels.getDimSize(2);
-  int64_t microRows = std::gcd(options.microRows, a.getDimSize(0));
-  for (int64_t rows = options.microRows; rows > microRows; --rows)
-    if (a.getDimSize(0) % rows == 0)
-      microRows = rows;
+  int64_t height = bufferOf(op.getC()).getDimSize(0);
+  int64_t fullRows = std::min<int64_t>(options.microRows, height);
   int64_t microColumns = width / lane;
-  SmallVector<Value> columns, rows;
+  SmallVector<Value> columns;
   for (int64_t v = 0; v < microColumns; ++v)
     columns.push_back(b.index(v * lane));
   // A pair is loaded, and copied to all lanes, as 32 bits.
@@ -609,7 +626,7 @@ void Vectorizer::lower(tile::MultiplyOp op) {
   };
   auto loadLeft = [&](Value row, Value k) -> Value {
     if (!isPairs)
-      return splat(vector, b.load(op.getA(), {row, k}));
+      return splat(vector, b.load(op.getA(), leftAt(op, row, k)));
     auto pair = VectorType::get(2, b.getBF16Type());
     Value pairs =
         b.make<vector::BitCastOp>(VectorType::get(1, b.getI32Type()),
@@ -622,7 +639,7 @@ void Vectorizer::lower(tile::MultiplyOp op) {
 
   b.loop(b.index(panels.getDimSize(0)), [&](Value p) {
     Value first = b.mul(p, b.index(width));
-    b.loop(b.index(0), op.getRows(), microRows, [&](Value i) {
+    auto multiplyTile = [&](Value i, int64_t microRows) {
       SmallVector<Value> sums, row;
       for (int64_t r = 0; r < microRows; ++r)
         row.push_back(b.add(i, b.index(r)));
@@ -631,28 +648,37 @@ void Vectorizer::lower(tile::MultiplyOp op) {
           sums.push_back(
               isAdded ? load(vector, op.getC(), {row[r], b.add(first, column)})
                       : number(vector, 0.0));
+      auto steps = [&](Value begin, Value end, int64_t together,
+                       ValueRange sums) {
+        return b.loop(begin, end, together, sums,
+                      [&](Value first, ValueRange carried) {
+                        SmallVector<Value> next(carried);
+                        for (int64_t step = 0; step < together; ++step) {
+                          Value k = b.add(first, b.index(step));
+                          SmallVector<Value> right;
+                          for (Value column : columns)
+                            right.push_back(loadRight(p, k, column));
+                          for (int64_t r = 0; r < microRows; ++r) {
+                            Value left = loadLeft(row[r], k);
+                            for (int64_t v = 0; v < microColumns; ++v) {
+                              Value &sum = next[r * microColumns + v];
+                              sum = isPairs ? dot(left, right[v], sum)
+                                            : fma(left, right[v], sum);
+                            }
+                          }
+                        }
+                        return next;
+                      });
+      };
       // Two steps at a time leave less to count.
-      int64_t depth = panels.getDimSize(1),
-              together = std::gcd(depth, int64_t{2});
-      auto loop = b.loop(b.index(0), b.index(depth), together, sums,
-                         [&](Value first, ValueRange carried) {
-                           SmallVector<Value> next(carried);
-                           for (int64_t step = 0; step < together; ++step) {
-                             Value k = b.add(first, b.index(step));
-                             SmallVector<Value> right;
-                             for (Value column : columns)
-                               right.push_back(loadRight(p, k, column));
-                             for (int64_t r = 0; r < microRows; ++r) {
-                               Value left = loadLeft(row[r], k);
-                               for (int64_t v = 0; v < microColumns; ++v) {
-                                 Value &sum = next[r * microColumns + v];
-                                 sum = isPairs ? dot(left, right[v], sum)
-                                               : fma(left, right[v], sum);
-                               }
-                             }
-                           }
-                           return next;
-                         });
+      Value depth = op.getDepth();
+      int64_t all = panels.getDimSize(1);
+      auto loop = depth ? steps(b.index(0),
+                                b.sub(depth, b.rem(depth, b.index(2))), 2, sums)
+                        : steps(b.index(0), b.index(all),
+                                std::gcd(all, int64_t{2}), sums);
+      if (depth)
+        loop = steps(loop.getUpperBound(), depth, 1, loop.getResults());
       for (int64_t r = 0; r < microRows; ++r)
         for (int64_t v = 0; v < microColumns; ++v) {
           SmallVector<Value> place{row[r], b.add(first, columns[v])};
@@ -664,7 +690,17 @@ void Vectorizer::lower(tile::MultiplyOp op) {
             sum = b.make<arith::MulFOp>(sum, number(vector, factor));
           store(sum, op.getC(), place);
         }
-    });
+    };
+    // A lower tile for the rows that remain: less than full ones all the way
+    // down would leave multipliers idle.
+    Value rows = op.getRows();
+    int64_t rest = height % fullRows;
+    Value whole = b.index(height - rest);
+    b.loop(b.index(0), rest == 0 ? rows : b.min(rows, whole), fullRows,
+           [&](Value i) { multiplyTile(i, fullRows); });
+    if (rest != 0)
+      b.when(b.compare(arith::CmpIPredicate::sgt, rows, whole),
+             [&] { multiplyTile(whole, rest); });
   });
 }
 
@@ -672,49 +708,55 @@ void Vectorizer::lower(tile::MultiplyOp op) {
 // Scores
 //===----------------------------------------------------------------------===//
 
-void Vectorizer::lower(tile::MapOp op) {
-  MemRefType type = bufferOf(op.getS());
-  Type element = type.getElementType();
-  VectorType vector = vectorOf(element);
-  int64_t lane = lanes(element);
+template <typename Map>
+void Vectorizer::eachPoint(Map op, MemRefType tile, MapBody body) {
+  int64_t lane = lanes(tile.getElementType());
   auto indices = VectorType::get(lane, b.getIndexType());
   SmallVector<int64_t> steps(lane);
   std::iota(steps.begin(), steps.end(), 0);
   Value numbers =
       b.make<arith::ConstantOp>(DenseIntElementsAttr::get(indices, steps));
   Value columns = splat(indices, op.getColumns());
-  Value minusInfinity =
-      number(vector, -std::numeric_limits<double>::infinity());
-  double unit = op.getUnit().convertToDouble();
 
   // Columns outside: what depends on them alone is computed once.
-  b.loop(b.index(0), b.index(type.getDimSize(1)), lane, [&](Value c) {
+  b.loop(b.index(0), b.index(tile.getDimSize(1)), lane, [&](Value c) {
     Value j = load(indices, op.getJ(), c);
     Value isColumn = b.compare(arith::CmpIPredicate::slt,
                                b.add(splat(indices, c), numbers), columns);
     b.loop(op.getRows(), [&](Value r) {
-      Value s = opaque(load(vector, op.getS(), {r, c}));
-      SmallVector<Value> arguments{op.getBatch(),        op.getHead(),
-                                   b.load(op.getI(), r), j,
-                                   op.getQueries(),      op.getKeys()};
-      if (!op.getScore().empty()) {
-        SmallVector<Value> all{s};
-        llvm::append_range(all, arguments);
-        llvm::append_range(all, op.getScoreCaptures());
-        s = vectorizeRegion(b, op.getScore().front(), all, lane);
-        if (unit != 1.0)
-          s = b.make<arith::MulFOp>(s, number(vector, unit));
-      }
-      Value keep = isColumn;
-      if (!op.getMask().empty()) {
-        SmallVector<Value> all(arguments);
-        llvm::append_range(all, op.getMaskCaptures());
-        keep =
-            b.both(keep, vectorizeRegion(b, op.getMask().front(), all, lane));
-      }
-      store(b.select(keep, s, minusInfinity), op.getS(), {r, c});
+      body({r, c}, isColumn,
+           {op.getBatch(), op.getHead(), b.load(op.getI(), r), j,
+            op.getQueries(), op.getKeys()});
     });
   });
+}
+
+void Vectorizer::lower(tile::MapOp op) {
+  MemRefType type = bufferOf(op.getS());
+  VectorType vector = vectorOf(type.getElementType());
+  int64_t lane = vector.getNumElements();
+  Value minusInfinity =
+      number(vector, -std::numeric_limits<double>::infinity());
+  double unit = op.getUnit().convertToDouble();
+  eachPoint(
+      op, type, [&](ValueRange at, Value keep, ArrayRef<Value> arguments) {
+        Value s = opaque(load(vector, op.getS(), at));
+        if (!op.getScore().empty()) {
+          SmallVector<Value> all{s};
+          llvm::append_range(all, arguments);
+          llvm::append_range(all, op.getScoreCaptures());
+          s = vectorizeRegion(b, op.getScore().front(), all, lane);
+          if (unit != 1.0)
+            s = b.make<arith::MulFOp>(s, number(vector, unit));
+        }
+        if (!op.getMask().empty()) {
+          SmallVector<Value> all(arguments);
+          llvm::append_range(all, op.getMaskCaptures());
+          keep =
+              b.both(keep, vectorizeRegion(b, op.getMask().front(), all, lane));
+        }
+        store(b.select(keep, s, minusInfinity), op.getS(), at);
+      });
 }
 
 void Vectorizer::lower(tile::RowMaxOp op) {
@@ -882,6 +924,79 @@ void Vectorizer::lower(tile::NormalizeOp op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+void Vectorizer::lower(tile::WeightsOp op) {
+  MemRefType type = bufferOf(op.getS());
+  Type element = type.getElementType();
+  VectorType vector = vectorOf(element);
+  int64_t lane = lanes(element), columns = type.getDimSize(1);
+  // Four at a time hide the latency of the polynomial.
+  int64_t together = std::gcd(columns / lane, int64_t{4});
+  double infinity = std::numeric_limits<double>::infinity();
+  b.loop(op.getRows(), [&](Value r) {
+    Value lse = b.load(op.getLse(), r);
+    // Weights are those of scores above this: of none in an empty row.
+    Value floor =
+        splat(vector, b.select(isMinusInfinity(lse), number(element, infinity),
+                               number(element, -infinity)));
+    Value base = splat(vector, lse);
+    b.loop(b.index(0), b.index(columns), together * lane, [&](Value c) {
+      for (int64_t v = 0; v < together; ++v) {
+        Value column = b.add(c, b.index(v * lane));
+        Value s = load(vector, op.getS(), {r, column});
+        Value counts =
+            b.make<arith::CmpFOp>(arith::CmpFPredicate::UGT, s, floor);
+        store(b.select(counts, exp2Difference(s, base), number(vector, 0.0)),
+              op.getS(), {r, column});
+      }
+    });
+  });
+}
+
+void Vectorizer::lower(tile::DifferentialsOp op) {
+  MemRefType type = bufferOf(op.getP());
+  VectorType vector = vectorOf(type.getElementType());
+  double factor = op.getFactor().convertToDouble();
+  Value none = number(vector, 0.0);
+  b.loop(op.getRows(), [&](Value r) {
+    Value delta = splat(vector, b.load(op.getDelta(), r));
+    b.loop(b.index(0), b.index(type.getDimSize(1)), vector.getNumElements(),
+           [&](Value c) {
+             Value p = load(vector, op.getP(), {r, c});
+             Value dp = load(vector, op.getDp(), {r, c});
+             Value w =
+                 b.make<arith::MulFOp>(p, b.make<arith::SubFOp>(dp, delta));
+             if (factor != 1.0)
+               w = b.make<arith::MulFOp>(w, number(vector, factor));
+             Value isNone =
+                 b.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, p, none);
+             store(b.select(isNone, none, w), op.getDp(), {r, c});
+           });
+  });
+}
+
+void Vectorizer::lower(tile::MapGradientOp op) {
+  MemRefType type = bufferOf(op.getW());
+  VectorType vector = vectorOf(type.getElementType());
+  Value none = number(vector, 0.0);
+  eachPoint(op, type,
+            [&](ValueRange at, Value keep, ArrayRef<Value> arguments) {
+              Value w = opaque(load(vector, op.getW(), at));
+              SmallVector<Value> all{load(vector, op.getT(), at)};
+              llvm::append_range(all, arguments);
+              all.push_back(w);
+              llvm::append_range(all, op.getCaptures());
+              Value u = vectorizeRegion(b, op.getGradient().front(), all,
+                                        vector.getNumElements());
+              Value counts =
+                  b.make<arith::CmpFOp>(arith::CmpFPredicate::UNE, w, none);
+              store(b.select(b.both(keep, counts), u, none), op.getW(), at);
+            });
+}
+
+//===----------------------------------------------------------------------===//
 // Pass
 //===----------------------------------------------------------------------===//
 
@@ -894,13 +1009,23 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
       // Tables that a map captures have any shape.
       if (auto map = dyn_cast<tile::MapOp>(op); map && operand != map.getS())
         continue;
+      if (auto map = dyn_cast<tile::MapGradientOp>(op);
+          map && operand != map.getW())
+        continue;
+      // The left operand of a product is read number by number.
+      if (auto product = dyn_cast<tile::MultiplyOp>(op);
+          product &&
+          (operand == product.getA() || operand == product.getSeen()))
+        continue;
       auto type = dyn_cast<MemRefType>(operand.getType());
       if (!type || !type.getElementType().isFloat() || isa<tile::LaunchOp>(op))
         continue;
-      bool isTile = isa<tile::MultiplyOp, tile::MapOp, tile::RowMaxOp,
-                        tile::ExponentialsOp, tile::RescaleOp, tile::AddOp,
-                        tile::RowDotOp, tile::MergeOp, tile::NormalizeOp>(op) &&
-                    type.getRank() >= 2;
+      bool isTile =
+          isa<tile::MultiplyOp, tile::MapOp, tile::RowMaxOp,
+              tile::ExponentialsOp, tile::RescaleOp, tile::AddOp,
+              tile::RowDotOp, tile::MergeOp, tile::NormalizeOp, tile::WeightsOp,
+              tile::DifferentialsOp, tile::MapGradientOp>(op) &&
+          type.getRank() >= 2;
       // Pairs go with vectors of f32, and panels of them end in the pair.
       bool isPairs = type.getElementType().isBF16();
       int64_t lanes =
@@ -908,11 +1033,14 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
           (isPairs ? 32 : type.getElementType().getIntOrFloatBitWidth());
       int64_t width = type.getDimSize(
           isPairs && type.getRank() == 4 ? 2 : type.getRank() - 1);
-      if (isTile && width % lanes != 0 &&
-          !(isa<tile::MultiplyOp>(op) && operand == op->getOperand(0)))
+      if (isTile && width % lanes != 0)
         return op->emitOpError("works on rows of whole vectors of ")
                << lanes << ", got: " << type;
     }
+    if (auto map = dyn_cast<tile::MapGradientOp>(op))
+      for (Operation &inner : map.getGradient().front().without_terminator())
+        if (isa<BurstDialect>(inner.getDialect()))
+          return inner.emitOpError("is not supported on CPUs yet");
     return success();
   }
 
@@ -947,7 +1075,8 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
           .Case<tile::LoadOp, tile::StoreOp, tile::PackOp, tile::IsFiniteOp,
                 tile::FillOp, tile::PositionsOp, tile::MultiplyOp, tile::MapOp,
                 tile::RowMaxOp, tile::ExponentialsOp, tile::RescaleOp,
-                tile::AddOp, tile::RowDotOp, tile::MergeOp, tile::NormalizeOp>(
+                tile::AddOp, tile::RowDotOp, tile::MergeOp, tile::NormalizeOp,
+                tile::WeightsOp, tile::DifferentialsOp, tile::MapGradientOp>(
               [&](auto op) {
                 vectorizer.lower(op);
                 op.erase();

@@ -160,3 +160,46 @@ func.func private @pack_pairs(%task: index, %keys: memref<?x3xbf16, strided<[?, 
   %f = tile.is_finite %v : memref<1x8x16x2xbf16>
   return
 }
+
+// Sums over rows of the left operand: as many steps of two as the depth has, then
+// the last one; sums stay in registers. What is not seen is looked up at the same
+// place.
+// CHECK-LABEL: func.func private @transposed
+// V128: scf.for {{.*}} iter_args({{.*}}) -> ({{.*}}vector<4xf32>
+// V256: scf.for {{.*}} iter_args({{.*}}) -> ({{.*}}vector<8xf32>
+// V512: scf.for {{.*}} iter_args({{.*}}) -> ({{.*}}vector<16xf32>
+// CHECK: vector.fma
+// CHECK: scf.for {{.*}} iter_args
+// CHECK: vector.fma
+// CHECK-NOT: {{ tile\.}}
+// CHECK: return
+func.func private @transposed(%task: index, %p: memref<5x8xf32>, %g: memref<1x5x16xf32>, %c: memref<8x16xf32>, %seen: memref<5x8xf32>, %n: index, %d: index)
+    attributes {tile.kernel} {
+  tile.multiply %p, %g, %c rows %n depth %d accumulate transposed : memref<5x8xf32>, memref<1x5x16xf32>, memref<8x16xf32>
+  tile.multiply %p, %g, %c rows %n depth %d where %seen : memref<5x8xf32> transposed : memref<5x8xf32>, memref<1x5x16xf32>, memref<8x16xf32>
+  return
+}
+
+// Weights and gradients of pairs that are masked are 0 by selection: no product
+// with 0 could rule out what is no number.
+// CHECK-LABEL: func.func private @gradients
+// CHECK: arith.cmpf ugt
+// CHECK-NOT: math.exp
+// CHECK: arith.cmpf oeq
+// CHECK-NEXT: arith.select
+// CHECK: arith.cmpf une
+// CHECK: arith.select
+// CHECK-NOT: {{ tile\.}}
+// CHECK: return
+func.func private @gradients(%task: index, %s: memref<8x16xf64>, %dp: memref<8x16xf64>, %lse: memref<8xf64>, %i: memref<8xindex>, %j: memref<16xindex>, %t: memref<?xf64>, %n: index)
+    attributes {tile.kernel} {
+  tile.weights %s, %lse rows %n : memref<8x16xf64>, memref<8xf64>
+  tile.differentials %s, %dp, %lse rows %n factor 0.125 : memref<8x16xf64>, memref<8xf64>
+  tile.map_gradient %dp, %s rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      gradient(%t0 : f64, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f64, %slopes = %t : memref<?xf64>) {
+        %slope = tensor.extract %slopes[%h0] : tensor<?xf64>
+        %u = arith.mulf %slope, %w0 : f64
+        burst.yield %u : f64
+      } : memref<8x16xf64>, memref<8xindex>, memref<16xindex>
+  return
+}
