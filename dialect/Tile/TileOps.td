@@ -294,7 +294,7 @@ def Tile_MultiplyOp : Tile_Op<"multiply", [
                        Optional<Tile_Tile>:$seen, UnitAttr:$accumulate,
                        Optional<Index>:$depth, UnitAttr:$transposed);
   let builders = [OpBuilder<(ins "mlir::Value":$a, "mlir::Value":$b, "mlir::Value":$c,
-                                 "mlir::Value":$rows, "mlir::FloatAttr":$factor,
+                                 "mlir::Value":$rows, "llvm::APFloat":$factor,
                                  "mlir::Value":$seen, "bool":$accumulate), [{
     build($_builder, $_state, a, b, c, rows, factor, seen, accumulate,
           /*depth=*/mlir::Value(), /*transposed=*/false);

@@ -118,7 +118,7 @@ void GradientKernel::step(const Tile &key, Value number, bool isPartial) {
   load(delta, blocks.delta, 1.0);
   auto product = [&](Value left, Value panels, Value into) {
     b.make<tile::MultiplyOp>(left, panels, into, query.count,
-                             b.getF64FloatAttr(1.0), /*seen=*/Value(),
+                             llvm::APFloat(1.0), /*seen=*/Value(),
                              /*accumulate=*/false, /*depth=*/Value(),
                              /*transposed=*/false);
   };
