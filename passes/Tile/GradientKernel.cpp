@@ -97,7 +97,7 @@ void GradientKernel::differentiate(const Tile &key, const Tile &query) {
 
 void GradientKernel::multiply(Value left, Value panels, Value into, Value rows,
                               Value depth, Value seen, bool transposed) {
-  b.make<tile::MultiplyOp>(left, panels, into, rows, b.getF64FloatAttr(1.0),
+  b.make<tile::MultiplyOp>(left, panels, into, rows, llvm::APFloat(1.0),
                            seen, /*accumulate=*/true, depth, transposed);
 }
 
