@@ -1,6 +1,6 @@
 //===- Compare.cpp - Results against the oracle's -------------------------===//
 
-#include "tools/oracle/Oracle.h"
+#include "tools/oracle/Gradients.h"
 #include "tools/oracle/Require.h"
 
 #include <algorithm>
@@ -100,6 +100,32 @@ Verdict burst::oracle::compare(const Result &expected,
                expected.lseBound(r, tolerance));
   }
   return {outs.take(), lses.take()};
+}
+
+double Gradient::bound(size_t at, const Tolerance &tolerance) const {
+  if (stateScale[at] == 0)
+    return 0;
+  return tolerance.score * stateScale[at] + tolerance.value * elementScale[at] +
+         tolerance.underflow * underflowScale[at] + ownError[at];
+}
+
+Deviation burst::oracle::compare(const Gradient &expected,
+                                 std::span<const double> actual,
+                                 const Tolerance &tolerance) {
+  int64_t vectors = expected.positions * expected.heads;
+  require(int64_t(actual.size()) == expected.batch * vectors * expected.dims,
+          "wrong size of a gradient");
+  Collector collector;
+  for (size_t r = 0; r != expected.rows.size(); ++r) {
+    const Row &row = expected.rows[r];
+    int64_t vector = row.b * vectors + row.i * expected.heads + row.h;
+    for (int64_t d = 0; d != expected.dims; ++d) {
+      size_t at = r * expected.dims + d;
+      collector.add(row, d, actual[vector * expected.dims + d],
+                    expected.value[at], expected.bound(at, tolerance));
+    }
+  }
+  return collector.take();
 }
 
 static void print(std::ostream &os, const char *name, const Deviation &dev,
