@@ -25,7 +25,7 @@ void jit::registerDialects(DialectRegistry &registry) {
 
 static bool canRun(func::FuncOp function) {
   bool hasAttention = function->hasAttr(ring::gridAttr);
-  function.walk([&](AttentionOp) { hasAttention = true; });
+  function.walk([&](AttentionInterface) { hasAttention = true; });
   return hasAttention;
 }
 

@@ -39,8 +39,8 @@ emitTableRange(OpBuilder &builder, Location loc, Value table,
 }
 
 /// The arguments of the mask, as intervals of those of the bounds region.
-static SmallVector<bounds::Argument> intervals(OpBuilder &builder,
-                                               AttentionInterface op, Block &block) {
+static SmallVector<bounds::Argument>
+intervals(OpBuilder &builder, AttentionInterface op, Block &block) {
   Location loc = op.getLoc();
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);

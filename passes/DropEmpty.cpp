@@ -16,32 +16,52 @@ using namespace burst;
 
 namespace {
 
-/// Makes the function that says what an attend needs, for all ranks:
+/// Queries and keys that come together round a ring, and which of both moves.
+struct Meeting {
+  Operation *op = nullptr;
+  Value query, queryOwner, queryExtent, keyOwner, keyExtent;
+  ring::LayoutAttr queryLayout, keyLayout;
+  Region *bounds = nullptr;
+  OperandRange maskCaptures;
+  Value moving; ///< one of the tensors that travel
+  bool movesKeys = true;
+
+  ring::LayoutAttr movingLayout() const {
+    return movesKeys ? keyLayout : queryLayout;
+  }
+  Value movingOwner() const { return movesKeys ? keyOwner : queryOwner; }
+  Value rank() const { return movesKeys ? queryOwner : keyOwner; }
+  Value movingExtent() const { return movesKeys ? keyExtent : queryExtent; }
+};
+
+/// Makes the function that says what a meeting needs, for all ranks:
 ///
-///   (Sq, Sk, B, captures of the mask) -> (need[r][o][a][b], reach[o][b], step)
+///   (Sq, Sk, B, captures of the mask) -> (need[p][r][a][b], reach[o][s], step)
 ///
-/// need: whether any pair of segment a of rank r and segment b of owner o is
-/// kept. step: the direction of the ring, 1 or P - 1, in which less travels.
-/// reach: how many hops segment b of owner o travels in that direction, that is
-/// the distance of the farthest rank that needs it.
+/// need: whether any pair of query segment a of rank p and key segment b of
+/// rank r is kept. step: the direction of the ring, 1 or P - 1, in which less
+/// travels. reach: how many hops segment s of owner o, of what moves, travels
+/// in that direction, that is the distance of the farthest rank that needs it.
 class NeedFunction {
 public:
-  NeedFunction(ring::AttendOp attend, SymbolTable &symbols)
-      : attend(attend), symbols(symbols), loc(attend.getLoc()),
-        parts(attend.getQueryLayout().getParts()),
-        numA(attend.getQueryLayout().getNumSegments()),
-        numB(attend.getKeyLayout().getNumSegments()) {}
+  NeedFunction(const Meeting &meeting, SymbolTable &symbols)
+      : meeting(meeting), symbols(symbols), loc(meeting.op->getLoc()),
+        parts(meeting.queryLayout.getParts()),
+        numA(meeting.queryLayout.getNumSegments()),
+        numB(meeting.keyLayout.getNumSegments()),
+        numMoving(meeting.movesKeys ? numB : numA) {}
 
   func::FuncOp create();
 
 private:
   RankedTensorType needType() {
-    return RankedTensorType::get({parts, parts, numA, numB},
-                                 IntegerType::get(attend.getContext(), 1));
+    return RankedTensorType::get(
+        {parts, parts, numA, numB},
+        IntegerType::get(symbols.getOp()->getContext(), 1));
   }
   RankedTensorType reachType() {
-    return RankedTensorType::get({parts, numB},
-                                 IndexType::get(attend.getContext()));
+    return RankedTensorType::get({parts, numMoving},
+                                 IndexType::get(symbols.getOp()->getContext()));
   }
   struct Box {
     Value begin, end, isEmpty;
@@ -54,10 +74,10 @@ private:
   Value reachTable(OpBuilder &builder, Value need, int64_t step);
   Value cost(OpBuilder &builder, Value reach, Value extent);
 
-  ring::AttendOp attend;
+  const Meeting &meeting;
   SymbolTable &symbols;
   Location loc;
-  int64_t parts, numA, numB;
+  int64_t parts, numA, numB, numMoving;
 };
 
 } // namespace
@@ -92,16 +112,15 @@ Value NeedFunction::needOf(OpBuilder &builder, ValueRange indices,
   Value sq = args[0], sk = args[1];
   Value batch =
       arith::MaxSIOp::create(builder, loc, args[2], e.index(1)); // not empty
-  Box q = segment(e, attend.getQueryLayout(), indices[0], indices[2], numA, sq);
-  Box k = segment(e, attend.getKeyLayout(), indices[1], indices[3], numB, sk);
-  int64_t heads =
-      cast<RankedTensorType>(attend.getQuery().getType()).getDimSize(2);
+  Box q = segment(e, meeting.queryLayout, indices[0], indices[2], numA, sq);
+  Box k = segment(e, meeting.keyLayout, indices[1], indices[3], numB, sk);
+  int64_t heads = cast<RankedTensorType>(meeting.query.getType()).getDimSize(2);
   SmallVector<Value> box{e.index(0), batch, e.index(0), e.index(heads),
                          q.begin,    q.end, k.begin,    k.end,
                          sq,         sk};
   llvm::append_range(box, args.drop_front(3));
   IRMapping mapping;
-  Block &bounds = attend.getBounds().front();
+  Block &bounds = meeting.bounds->front();
   mapping.map(bounds.getArguments(), ValueRange(box));
   for (Operation &op : bounds.without_terminator())
     builder.clone(op, mapping);
@@ -122,9 +141,12 @@ Value NeedFunction::reachOf(OpBuilder &builder, ValueRange indices, Value need,
         Value far = e.mul(hop, e.index(step));
         Value rank = e.mod(e.add(indices[0], far), parts);
         Value needed;
-        for (int64_t a = 0; a < numA; ++a) {
+        bool keys = meeting.movesKeys;
+        for (int64_t x = 0; x < (keys ? numA : numB); ++x) {
           Value one =
-              e.extract(need, {rank, indices[0], e.index(a), indices[1]});
+              keys
+                  ? e.extract(need, {rank, indices[0], e.index(x), indices[1]})
+                  : e.extract(need, {indices[0], rank, indices[1], e.index(x)});
           needed = needed ? e.either(needed, one) : one;
         }
         scf::YieldOp::create(inner, loc, e.select(needed, hop, reach.front()));
@@ -150,9 +172,9 @@ Value NeedFunction::cost(OpBuilder &builder, Value reach, Value extent) {
       [&](OpBuilder &inner, Location, Value owner, ValueRange cost) {
         Emit e{inner, loc};
         Value sum = cost.front();
-        for (int64_t b = 0; b < numB; ++b) {
+        for (int64_t b = 0; b < numMoving; ++b) {
           auto segment = ring::SegmentOp::create(
-              inner, loc, b, attend.getKeyLayout(), owner, extent);
+              inner, loc, b, meeting.movingLayout(), owner, extent);
           Value hops = e.extract(reach, {owner, e.index(b)});
           sum = e.add(sum, e.mul(segment.getCount(), hops));
         }
@@ -162,10 +184,10 @@ Value NeedFunction::cost(OpBuilder &builder, Value reach, Value extent) {
 }
 
 func::FuncOp NeedFunction::create() {
-  auto parent = attend->getParentOfType<func::FuncOp>();
+  auto parent = meeting.op->getParentOfType<func::FuncOp>();
   OpBuilder builder(parent);
   SmallVector<Type> inputs(3, builder.getIndexType());
-  llvm::append_range(inputs, attend.getMaskCaptures().getTypes());
+  llvm::append_range(inputs, meeting.maskCaptures.getTypes());
   auto function = func::FuncOp::create(
       builder, loc, (parent.getName() + "_needs").str(),
       builder.getFunctionType(
@@ -182,9 +204,10 @@ func::FuncOp NeedFunction::create() {
       });
   Value ahead = reachTable(builder, need, 1);
   Value behind = reachTable(builder, need, parts - 1);
+  Value extent = args[meeting.movesKeys ? 1 : 0];
   Value goesBack =
-      e.compare(arith::CmpIPredicate::ult, cost(builder, behind, args[1]),
-                cost(builder, ahead, args[1]));
+      e.compare(arith::CmpIPredicate::ult, cost(builder, behind, extent),
+                cost(builder, ahead, extent));
   Value reach = tensor::GenerateOp::create(
       builder, loc, reachType(), ValueRange(),
       [&](OpBuilder &inner, Location, ValueRange indices) {
@@ -209,16 +232,16 @@ struct Needs {
 };
 } // namespace
 
-/// The call of the need function, and the attends it speaks for. Attends of one
+/// The call of the need function, and the meetings it speaks for. Those of one
 /// ring have the same bounds and captures.
-static Needs callNeeds(ring::AttendOp attend, func::FuncOp function) {
-  auto program = attend->getParentOfType<func::FuncOp>();
+static Needs callNeeds(const Meeting &meeting, func::FuncOp function) {
+  auto program = meeting.op->getParentOfType<func::FuncOp>();
   // Sizes and captures are arguments or constants: behind the last of them is
   // the place, which is in front of all loops.
   OpBuilder builder(&program.getBody().front(),
                     program.getBody().front().begin());
-  SmallVector<Value> operands{attend.getQueryExtent(), attend.getKeyExtent()};
-  llvm::append_range(operands, attend.getMaskCaptures());
+  SmallVector<Value> operands{meeting.queryExtent, meeting.keyExtent};
+  llvm::append_range(operands, meeting.maskCaptures);
   Operation *last = nullptr;
   for (Value operand : operands)
     if (Operation *def = operand.getDefiningOp())
@@ -226,53 +249,144 @@ static Needs callNeeds(ring::AttendOp attend, func::FuncOp function) {
         last = def;
   if (last)
     builder.setInsertionPointAfter(last);
-  Location loc = attend.getLoc();
+  Location loc = meeting.op->getLoc();
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  Value query = attend.getQuery();
-  Value batch = tensor::DimOp::create(builder, loc, query, zero);
+  Value batch = tensor::DimOp::create(builder, loc, meeting.query, zero);
   operands.insert(operands.begin() + 2, batch);
   auto call = func::CallOp::create(builder, loc, function, operands);
   return {call.getResult(0), call.getResult(1), call.getResult(2)};
 }
 
-static void flagAttend(ring::AttendOp attend, Needs needs) {
-  OpBuilder builder(attend);
-  Emit e{builder, attend.getLoc()};
-  SmallVector<Value> pairs;
-  for (Value owner : attend.getOwners())
-    for (int64_t a = 0; a < attend.getQueryLayout().getNumSegments(); ++a)
-      for (int64_t b = 0; b < attend.getKeyLayout().getNumSegments(); ++b)
-        pairs.push_back(e.extract(needs.need, {attend.getQueryOwner(), owner,
-                                               e.index(a), e.index(b)}));
-  attend.getPairsMutable().assign(pairs);
+/// A flag for every pair of segments of the slices of an attend.
+static void flagPairs(const Meeting &meeting, ValueRange owners,
+                      MutableOperandRange pairs, Needs needs) {
+  OpBuilder builder(meeting.op);
+  Emit e{builder, meeting.op->getLoc()};
+  SmallVector<Value> flags;
+  for (Value owner : owners)
+    for (int64_t a = 0; a < meeting.queryLayout.getNumSegments(); ++a)
+      for (int64_t b = 0; b < meeting.keyLayout.getNumSegments(); ++b)
+        flags.push_back(e.extract(
+            needs.need, {meeting.queryOwner, owner, e.index(a), e.index(b)}));
+  pairs.assign(flags);
 }
 
-/// A slice has come (rank - owner) * step mod P hops, for step is its own
-/// inverse; segment b goes on while that is less than its reach. What arrives
-/// here has come one hop more.
-static void flagStart(ring::StartOp start, Value rank, Needs needs) {
-  OpBuilder builder(start);
-  Emit e{builder, start.getLoc()};
-  int64_t parts = start.getLayout().getParts();
-  auto distance = [&](Value owner) {
-    Value between = arith::SubIOp::create(builder, e.loc,
-                                          e.add(rank, e.index(parts)), owner);
-    return e.mod(e.mul(between, needs.step), parts);
-  };
-  Value sent = distance(start.getOwner());
-  Value received = distance(start.getReceivedOwner());
-  SmallVector<Value> sendFlags, receiveFlags;
-  for (int64_t b = 0; b < start.getLayout().getNumSegments(); ++b) {
-    auto reach = [&](Value owner) {
-      return e.extract(needs.reach, {owner, e.index(b)});
-    };
-    sendFlags.push_back(
-        e.compare(arith::CmpIPredicate::ult, sent, reach(start.getOwner())));
-    receiveFlags.push_back(e.compare(arith::CmpIPredicate::ule, received,
-                                     reach(start.getReceivedOwner())));
+namespace {
+/// Emits questions about where slices are.
+struct Route {
+  const Meeting &meeting;
+  Needs needs;
+  Emit e;
+
+  int64_t parts() const { return meeting.queryLayout.getParts(); }
+  int64_t numSegments() const {
+    return meeting.movingLayout().getNumSegments();
   }
-  start.getSendSegmentsMutable().assign(sendFlags);
-  start.getReceiveSegmentsMutable().assign(receiveFlags);
+
+  /// How many hops the slice of `owner` that is here has come: step is its own
+  /// inverse, modulo P.
+  Value distance(Value owner) const {
+    Value between = e.sub(e.add(meeting.rank(), e.index(parts())), owner);
+    return e.mod(e.mul(between, needs.step), parts());
+  }
+  Value reach(Value owner, int64_t segment) const {
+    return e.extract(needs.reach, {owner, e.index(segment)});
+  }
+  /// A flag per segment of `owner`, by how far it goes.
+  SmallVector<Value> flags(Value owner, function_ref<Value(Value)> flag) const {
+    SmallVector<Value> result;
+    for (int64_t s = 0; s < numSegments(); ++s)
+      result.push_back(flag(reach(owner, s)));
+    return result;
+  }
+};
+} // namespace
+
+using Predicate = arith::CmpIPredicate;
+
+/// Segment s of a slice goes on while it has come fewer hops than its reach.
+/// What arrives here has come one hop more; where the ring goes round, that
+/// may have brought it home, to where none is sent.
+static void flagSlice(ring::StartOp start, const Meeting &meeting, Needs needs,
+                      bool goesRound) {
+  OpBuilder builder(start);
+  Route route{meeting, needs, {builder, start.getLoc()}};
+  Value sent = route.distance(start.getOwner());
+  Value received = route.distance(start.getReceivedOwner());
+  start.getSendSegmentsMutable().assign(
+      route.flags(start.getOwner(), [&](Value reach) {
+        return route.e.compare(Predicate::ult, sent, reach);
+      }));
+  start.getReceiveSegmentsMutable().assign(
+      route.flags(start.getReceivedOwner(), [&](Value reach) {
+        Emit e = route.e;
+        Value comes = e.compare(Predicate::ule, received, reach);
+        if (!goesRound)
+          return comes;
+        return e.both(e.compare(Predicate::ne, received, e.index(0)), comes);
+      }));
+}
+
+/// Gradients go on like their slice, but for those that its owner computed,
+/// which stay there.
+static void flagGradients(ring::StartOp start, const Meeting &meeting,
+                          Needs needs) {
+  OpBuilder builder(start);
+  Route route{meeting, needs, {builder, start.getLoc()}};
+  Emit e = route.e;
+  Value sent = route.distance(start.getOwner());
+  Value received = route.distance(start.getReceivedOwner());
+  Value hasLeft = e.compare(Predicate::ne, sent, e.index(0));
+  start.getSendSegmentsMutable().assign(
+      route.flags(start.getOwner(), [&](Value reach) {
+        return e.both(hasLeft, e.compare(Predicate::ult, sent, reach));
+      }));
+  Value hadLeft = e.compare(Predicate::ugt, received, e.index(1));
+  start.getReceiveSegmentsMutable().assign(
+      route.flags(start.getReceivedOwner(), [&](Value reach) {
+        return e.both(hadLeft, e.compare(Predicate::ule, received, reach));
+      }));
+}
+
+/// Gradients go home from where their slice ends.
+static void flagReturn(ring::StartOp start, const Meeting &meeting,
+                       Needs needs) {
+  OpBuilder builder(start);
+  Route route{meeting, needs, {builder, start.getLoc()}};
+  Emit e = route.e;
+  Value distance = route.distance(start.getOwner());
+  Value isAway = e.compare(Predicate::ne, distance, e.index(0));
+  auto ends = [&](Value reach) {
+    return e.both(isAway, e.compare(Predicate::eq, distance, reach));
+  };
+  start.getSendSegmentsMutable().assign(route.flags(start.getOwner(), ends));
+  start.getReceiveSegmentsMutable().assign(
+      route.flags(start.getReceivedOwner(), ends));
+}
+
+/// What the rank before has is added where it has sent it.
+static void flagOnwardSum(ring::AddOp add, const Meeting &meeting,
+                          Needs needs) {
+  OpBuilder builder(add);
+  Route route{meeting, needs, {builder, add.getLoc()}};
+  Emit e = route.e;
+  Value distance = route.distance(add.getOwner());
+  Value hadLeft = e.compare(Predicate::ugt, distance, e.index(1));
+  add.getSegmentsMutable().assign(route.flags(add.getOwner(), [&](Value reach) {
+    return e.both(hadLeft, e.compare(Predicate::ule, distance, reach));
+  }));
+}
+
+/// What came home is added where the segment's way has ended `hops` hops ago.
+static void flagHomeSum(ring::AddOp add, Value hops, const Meeting &meeting,
+                        Needs needs) {
+  OpBuilder builder(add);
+  Route route{meeting, needs, {builder, add.getLoc()}};
+  Emit e = route.e;
+  Value isAway = e.compare(Predicate::ne, hops, e.index(0));
+  add.getSegmentsMutable().assign(route.flags(add.getOwner(), [&](Value reach) {
+    return e.both(isAway, e.compare(Predicate::eq, hops, reach));
+  }));
 }
 
 /// Whether `value` is (rank + offset) mod parts.
@@ -285,76 +399,190 @@ static bool isNeighbour(Value value, Value rank, int64_t offset,
          getConstantIntValue(mod.getRhs()) == parts;
 }
 
-/// The transfer that passes the slices of `attend` on to the next rank, as
-/// burst-lower-to-ring makes it.
-static ring::StartOp findStart(ring::AttendOp attend) {
-  Value rank = attend.getQueryOwner(), owner = attend.getOwners().front();
-  int64_t parts = attend.getKeyLayout().getParts();
-  for (Operation *user : attend.getKeys().front().getUsers())
+/// Whether a transfer passes on to the next rank, as burst-lower-to-ring makes
+/// it.
+static bool goesOn(ring::StartOp start, const Meeting &meeting) {
+  int64_t parts = meeting.queryLayout.getParts();
+  return start.getOwner() == meeting.movingOwner() &&
+         isNeighbour(start.getTo(), meeting.rank(), 1, parts) &&
+         isNeighbour(start.getFrom(), meeting.rank(), parts - 1, parts) &&
+         isNeighbour(start.getReceivedOwner(), meeting.movingOwner(), parts - 1,
+                     parts);
+}
+
+/// Lets transfers of one ring go by `step` instead of by 1.
+static void redirect(ArrayRef<ring::StartOp> starts, const Meeting &meeting,
+                     Value step) {
+  if (starts.empty())
+    return;
+  ring::StartOp first = starts.front();
+  OpBuilder builder(first);
+  // The next owner is also what the loop carries on.
+  Value nextOwner = first.getReceivedOwner();
+  builder.setInsertionPointAfterValue(nextOwner);
+  Emit e{builder, first.getLoc()};
+  int64_t parts = meeting.queryLayout.getParts();
+  Value back = e.sub(e.index(parts), step);
+  nextOwner.replaceAllUsesWith(e.mod(e.add(first.getOwner(), back), parts));
+  for (ring::StartOp start : starts) {
+    builder.setInsertionPoint(start);
+    Value rank = meeting.rank();
+    start.getToMutable().assign(e.mod(e.add(rank, step), parts));
+    start.getFromMutable().assign(e.mod(e.add(rank, back), parts));
+  }
+}
+
+static ring::StartOp findStart(const Meeting &meeting) {
+  for (Operation *user : meeting.moving.getUsers())
     if (auto start = dyn_cast<ring::StartOp>(user))
-      if (start.getOwner() == owner &&
-          isNeighbour(start.getTo(), rank, 1, parts) &&
-          isNeighbour(start.getFrom(), rank, parts - 1, parts) &&
-          isNeighbour(start.getReceivedOwner(), owner, parts - 1, parts))
+      if (goesOn(start, meeting))
         return start;
   return nullptr;
 }
 
-/// Lets the ring go by `step` instead of by 1.
-static void redirect(ring::StartOp start, Value rank, Value step) {
-  OpBuilder builder(start);
-  // The next owner is also what the loop carries on.
-  Value nextOwner = start.getReceivedOwner();
-  builder.setInsertionPointAfterValue(nextOwner);
-  Emit e{builder, start.getLoc()};
-  int64_t parts = start.getLayout().getParts();
-  Value back = arith::SubIOp::create(builder, e.loc, e.index(parts), step);
-  nextOwner.replaceAllUsesWith(e.mod(e.add(start.getOwner(), back), parts));
-  builder.setInsertionPoint(start);
-  start.getToMutable().assign(e.mod(e.add(rank, step), parts));
-  start.getFromMutable().assign(e.mod(e.add(rank, back), parts));
+/// Keys and values travel alone.
+static void dropFrom(ring::AttendOp attend, const Meeting &meeting,
+                     Needs needs) {
+  flagPairs(meeting, attend.getOwners(), attend.getPairsMutable(), needs);
+  if (ring::StartOp start = findStart(meeting)) {
+    redirect(start, meeting, needs.step);
+    flagSlice(start, meeting, needs, /*goesRound=*/false);
+  }
 }
 
-/// Attends with the same inputs ask the same question.
-static bool sameNeeds(ring::AttendOp a, ring::AttendOp b) {
-  return a.getQuery() == b.getQuery() &&
-         a.getQueryExtent() == b.getQueryExtent() &&
-         a.getKeyExtent() == b.getKeyExtent() &&
-         a.getQueryLayout() == b.getQueryLayout() &&
-         a.getKeyLayout() == b.getKeyLayout() &&
-         llvm::equal(a.getMaskCaptures(), b.getMaskCaptures()) &&
-         OperationEquivalence::isRegionEquivalentTo(
-             &a.getBounds(), &b.getBounds(),
-             OperationEquivalence::IgnoreLocations);
+/// A slice travels, and its gradients behind it.
+static void dropFrom(ring::AttendGradOp attend, const Meeting &meeting,
+                     Needs needs) {
+  flagPairs(meeting, attend.getKeyOwner(), attend.getPairsMutable(), needs);
+  auto loop = attend->getParentOfType<scf::ForOp>();
+  ring::StartOp slice = findStart(meeting);
+  if (!loop || !slice)
+    return;
+  SmallVector<ring::StartOp> onward{slice}, home;
+  for (auto start : loop.getBody()->getOps<ring::StartOp>()) {
+    if (start != slice && goesOn(start, meeting))
+      onward.push_back(start);
+    else if (start != slice && start.getTo() == meeting.movingOwner())
+      home.push_back(start);
+  }
+  redirect(onward, meeting, needs.step);
+  flagSlice(slice, meeting, needs, /*goesRound=*/true);
+  for (ring::StartOp start : ArrayRef(onward).drop_front())
+    flagGradients(start, meeting, needs);
+  for (ring::StartOp start : home)
+    flagReturn(start, meeting, needs);
+  OpBuilder builder(loop);
+  Emit e{builder, loop.getLoc()};
+  for (auto add : loop.getBody()->getOps<ring::AddOp>()) {
+    bool isCarried = isa<BlockArgument>(add.getB());
+    if (add.getOwner() == meeting.movingOwner() && isCarried) {
+      flagOnwardSum(add, meeting, needs);
+    } else if (add.getOwner() == meeting.rank() && isCarried) {
+      builder.setInsertionPoint(add);
+      // None has come home in front of the first hop.
+      Value t = loop.getInductionVar();
+      Value isFirst = e.compare(Predicate::eq, t, e.index(0));
+      flagHomeSum(add, e.select(isFirst, t, e.sub(t, e.index(1))), meeting,
+                  needs);
+    }
+  }
+  // Of the last hop, behind the loop.
+  for (Value result : loop.getResults())
+    for (Operation *user : result.getUsers())
+      if (auto add = dyn_cast<ring::AddOp>(user); add && add.getB() == result) {
+        builder.setInsertionPoint(add);
+        flagHomeSum(add, e.index(meeting.queryLayout.getParts() - 1), meeting,
+                    needs);
+      }
 }
 
 /// What the need function is called with must be there in front of all loops.
-static bool isKnownAtTheTop(ring::AttendOp op, Block &top) {
-  SmallVector<Value> values{op.getQuery(), op.getQueryOwner(),
-                            op.getQueryExtent(), op.getKeyExtent()};
-  llvm::append_range(values, op.getMaskCaptures());
+static bool isKnownAtTheTop(const Meeting &meeting, Block &top) {
+  SmallVector<Value> values{meeting.rank(), meeting.queryExtent,
+                            meeting.keyExtent};
+  llvm::append_range(values, meeting.maskCaptures);
   return llvm::all_of(
       values, [&](Value value) { return value.getParentBlock() == &top; });
 }
 
+/// The queries that a ring begins with, where they are what it carries.
+static Value atTheTop(Value query) {
+  auto argument = dyn_cast<BlockArgument>(query);
+  auto loop = argument
+                  ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
+                  : scf::ForOp();
+  return loop ? loop.getTiedLoopInit(argument)->get() : query;
+}
+
+static Meeting meetingOf(ring::AttendOp op) {
+  return {op,
+          op.getQuery(),
+          op.getQueryOwner(),
+          op.getQueryExtent(),
+          op.getOwners().front(),
+          op.getKeyExtent(),
+          op.getQueryLayout(),
+          op.getKeyLayout(),
+          &op.getBounds(),
+          op.getMaskCaptures(),
+          op.getKeys().front(),
+          true};
+}
+
+/// What moves has another owner in each turn of a loop.
+static bool isCarried(Value owner) {
+  auto argument = dyn_cast<BlockArgument>(owner);
+  return argument && isa<scf::ForOp>(argument.getOwner()->getParentOp());
+}
+
+static Meeting meetingOf(ring::AttendGradOp op) {
+  bool movesKeys = !isCarried(op.getQueryOwner());
+  return {op,
+          atTheTop(op.getQuery()),
+          op.getQueryOwner(),
+          op.getQueryExtent(),
+          op.getKeyOwner(),
+          op.getKeyExtent(),
+          op.getQueryLayout(),
+          op.getKeyLayout(),
+          &op.getBounds(),
+          op.getMaskCaptures(),
+          movesKeys ? Value(op.getKey()) : Value(op.getQuery()),
+          movesKeys};
+}
+
+/// Meetings with the same inputs ask the same question.
+static bool sameNeeds(const Meeting &a, const Meeting &b) {
+  return a.query == b.query && a.queryExtent == b.queryExtent &&
+         a.keyExtent == b.keyExtent && a.queryLayout == b.queryLayout &&
+         a.keyLayout == b.keyLayout && a.movesKeys == b.movesKeys &&
+         llvm::equal(a.maskCaptures, b.maskCaptures) &&
+         OperationEquivalence::isRegionEquivalentTo(
+             a.bounds, b.bounds, OperationEquivalence::IgnoreLocations);
+}
+
 static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
-  SmallVector<ring::AttendOp> attends;
-  program.walk([&](ring::AttendOp op) {
-    if (!op.getBounds().empty() && op.getPairs().empty() &&
-        isKnownAtTheTop(op, program.getBody().front()))
-      attends.push_back(op);
+  SmallVector<Meeting> meetings;
+  auto collect = [&](auto op) {
+    if (op.getBounds().empty() || !op.getPairs().empty())
+      return;
+    Meeting meeting = meetingOf(op);
+    if (isKnownAtTheTop(meeting, program.getBody().front()))
+      meetings.push_back(meeting);
+  };
+  program.walk([&](Operation *op) {
+    llvm::TypeSwitch<Operation *>(op).Case<ring::AttendOp, ring::AttendGradOp>(
+        collect);
   });
-  while (!attends.empty()) {
-    ring::AttendOp first = attends.front();
+  while (!meetings.empty()) {
+    Meeting first = meetings.front();
     Needs needs = callNeeds(first, NeedFunction(first, symbols).create());
-    llvm::erase_if(attends, [&](ring::AttendOp op) {
-      if (!sameNeeds(first, op))
+    llvm::erase_if(meetings, [&](const Meeting &meeting) {
+      if (!sameNeeds(first, meeting))
         return false;
-      flagAttend(op, needs);
-      if (ring::StartOp start = findStart(op)) {
-        redirect(start, op.getQueryOwner(), needs.step);
-        flagStart(start, op.getQueryOwner(), needs);
-      }
+      llvm::TypeSwitch<Operation *>(meeting.op)
+          .Case<ring::AttendOp, ring::AttendGradOp>(
+              [&](auto op) { dropFrom(op, meeting, needs); });
       return true;
     });
   }

@@ -61,13 +61,12 @@ private:
 
   /// Owner, then per query segment the classes of the key segments.
   std::string blockText(const Attend &attend) {
-    ring::AttendOp op = attend.op;
     std::string text;
     for (auto [index, slice] : llvm::enumerate(attend.slices)) {
       text += (index == 0 ? "" : " ") + std::to_string(slice.owner) + " ";
-      for (int64_t a = 0; a < op.getQueryLayout().getNumSegments(); ++a) {
+      for (int64_t a = 0; a < attend.queryLayout.getNumSegments(); ++a) {
         text += a == 0 ? "" : "/";
-        for (int64_t b = 0; b < op.getKeyLayout().getNumSegments(); ++b) {
+        for (int64_t b = 0; b < attend.keyLayout.getNumSegments(); ++b) {
           PairClass kind = classifier.classify(attend, slice.owner, a, b);
           bool isComputed = attend.isComputed(index, a, b);
           text += !isComputed || kind == PairClass::Empty ? '.'
@@ -239,7 +238,7 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
     OwningOpRef<ModuleOp> copy;
     ModuleOp module = getOperation();
     bool isLowered = true;
-    module.walk([&](AttentionOp) { isLowered = false; });
+    module.walk([&](AttentionInterface) { isLowered = false; });
     if (!isLowered) {
       copy = module.clone();
       module = *copy;

@@ -18,13 +18,38 @@ std::string burst::argumentName(func::FuncOp program, unsigned index) {
   return "arg" + std::to_string(index);
 }
 
+std::string burst::tensorName(func::FuncOp program, int number) {
+  if (number >= 0)
+    return argumentName(program, number);
+  if (number == -1)
+    return "other";
+  auto [argument, what] = whatIsMade(number);
+  switch (what) {
+  case Made::Gradient:
+    return "d" + argumentName(program, argument);
+  case Made::Delta:
+    return "delta";
+  case Made::Out:
+    return "out";
+  case Made::Lse:
+    return "lse";
+  case Made::O:
+    return "o";
+  case Made::M:
+    return "m";
+  case Made::L:
+    return "l";
+  }
+  return "";
+}
+
 llvm::json::Object burst::toJson(func::FuncOp program,
                                  const std::vector<Traffic> &traffic) {
   llvm::json::Array ranks;
   for (auto [rank, found] : llvm::enumerate(traffic)) {
     llvm::json::Object bytes;
     for (auto [argument, sent] : found.sentBytes)
-      bytes[argumentName(program, argument)] = sent;
+      bytes[tensorName(program, argument)] = sent;
     ranks.push_back(llvm::json::Object{
         {"rank", static_cast<int64_t>(rank)},
         {"hops", found.hops},

@@ -11,6 +11,10 @@ namespace burst {
 /// The `burst.name` of an argument, else `arg0`, `arg1`, ...
 std::string argumentName(mlir::func::FuncOp program, unsigned index);
 
+/// The name of an argument, or of what is made for it, by the number that
+/// `Tensor::argument` holds.
+std::string tensorName(mlir::func::FuncOp program, int number);
+
 /// A program's traffic as `ring-plan` prints it.
 llvm::json::Object toJson(mlir::func::FuncOp program,
                           const std::vector<Traffic> &traffic);

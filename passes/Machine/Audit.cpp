@@ -40,39 +40,67 @@ bool Bookkeeper::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
   return true;
 }
 
+TensorRef Bookkeeper::zero(ring::ZeroOp op, const Tensor &like) {
+  return makeLike(op.getZero(), like);
+}
+
+bool Bookkeeper::delta(ring::DeltaOp op, const TensorRef &out,
+                       const TensorRef &, const TensorRef &, TensorRef &result,
+                       std::string &) {
+  int64_t shape[] = {out->shape[0], out->shape[2], out->shape[1]};
+  result = std::make_shared<Tensor>(
+      shape, cast<RankedTensorType>(op.getDelta().getType()).getElementType());
+  return true;
+}
+
+bool Bookkeeper::attendGrad(AttendGrad &attend, std::string &) {
+  for (TensorRef &grad : attend.grads)
+    makeUnique(grad);
+  return true;
+}
+
+bool Bookkeeper::add(Sum &sum, std::string &) {
+  makeUnique(sum.a);
+  return true;
+}
+
+bool Bookkeeper::round(ring::RoundOp op, const TensorRef &gradient,
+                       TensorRef &result, std::string &) {
+  result = makeLike(op.getRounded(), *gradient);
+  return true;
+}
+
 //===----------------------------------------------------------------------===//
 // Classes of pairs
 //===----------------------------------------------------------------------===//
 
-PairClass Classifier::classify(const Attend &attend, int64_t owner, int64_t a,
-                               int64_t b) {
-  ring::AttendOp op = attend.op;
-  int64_t numB = op.getKeyLayout().getNumSegments();
-  auto &known = entries[op].known[{attend.queryOwner, owner}];
-  known.resize(op.getQueryLayout().getNumSegments() * numB, UINT8_MAX);
+PairClass Classifier::classify(const Meeting &meeting, int64_t queryOwner,
+                               int64_t owner, int64_t a, int64_t b) {
+  int64_t numB = meeting.keyLayout.getNumSegments();
+  auto &known = entries[meeting.at].known[{queryOwner, owner}];
+  known.resize(meeting.queryLayout.getNumSegments() * numB, UINT8_MAX);
   uint8_t &entry = known[a * numB + b];
   if (entry == UINT8_MAX)
-    entry = static_cast<uint8_t>(compute(attend, owner, a, b));
+    entry = static_cast<uint8_t>(compute(meeting, queryOwner, owner, a, b));
   return static_cast<PairClass>(entry);
 }
 
-PairClass Classifier::compute(const Attend &attend, int64_t owner, int64_t a,
-                              int64_t b) {
-  ring::AttendOp op = attend.op;
-  Segment q = op.getQueryLayout().getDeal().segment(attend.queryOwner, a,
-                                                    attend.queryExtent);
-  Segment k = op.getKeyLayout().getDeal().segment(owner, b, attend.keyExtent);
-  int64_t batch = std::max<int64_t>(attend.query->shape[0], 1);
-  int64_t heads = attend.query->shape[2];
+PairClass Classifier::compute(const Meeting &meeting, int64_t queryOwner,
+                              int64_t owner, int64_t a, int64_t b) {
+  Segment q =
+      meeting.queryLayout.getDeal().segment(queryOwner, a, meeting.queryExtent);
+  Segment k = meeting.keyLayout.getDeal().segment(owner, b, meeting.keyExtent);
+  int64_t batch = std::max<int64_t>(meeting.query->shape[0], 1);
+  int64_t heads = meeting.query->shape[2];
   if (q.count == 0 || k.count == 0)
     return PairClass::Empty;
-  if (op.getMask().empty())
+  if (meeting.mask->empty())
     return PairClass::Full;
-  if (op.getBounds().empty())
+  if (meeting.bounds->empty())
     return PairClass::Partial;
-  std::optional<RegionEvaluator> &bounds = entries[op].bounds;
+  std::optional<RegionEvaluator> &bounds = entries[meeting.at].bounds;
   if (!bounds)
-    bounds = RegionEvaluator::create(op.getBounds(), attend.maskCaptures);
+    bounds = RegionEvaluator::create(*meeting.bounds, meeting.maskCaptures);
   int64_t box[] = {0,
                    batch,
                    0,
@@ -81,8 +109,8 @@ PairClass Classifier::compute(const Attend &attend, int64_t owner, int64_t a,
                    q.end(),
                    k.begin,
                    k.end(),
-                   attend.queryExtent,
-                   attend.keyExtent};
+                   meeting.queryExtent,
+                   meeting.keyExtent};
   Scalar arguments[std::size(box)];
   for (auto [argument, value] : llvm::zip(arguments, box))
     argument.i = value;
@@ -254,12 +282,11 @@ std::string Auditor::checkQuery(const Attend &attend) {
     return format("takes the queries for those of rank {0}, they are those of "
                   "{1}",
                   attend.queryOwner, query.owner);
-  ring::AttendOp op = attend.op;
-  int64_t rows = op.getQueryLayout().getDeal().count(attend.queryOwner,
-                                                     attend.queryExtent);
+  int64_t rows =
+      attend.queryLayout.getDeal().count(attend.queryOwner, attend.queryExtent);
   if (query.shape[1] != rows)
     return format("has {0} queries, its layout says {1}", query.shape[1], rows);
-  Sharding wanted{op.getQueryLayout().getDeal(), 1, attend.queryExtent};
+  Sharding wanted{attend.queryLayout.getDeal(), 1, attend.queryExtent};
   if (query.sharding != wanted)
     return format("takes queries that are dealt as {0} as if they were dealt "
                   "as {1}",
@@ -268,9 +295,8 @@ std::string Auditor::checkQuery(const Attend &attend) {
 }
 
 std::string Auditor::checkSlice(const Attend &attend, size_t index) {
-  const Attend::Slice &slice = attend.slices[index];
-  ring::AttendOp op = attend.op;
-  Deal deal = op.getKeyLayout().getDeal();
+  const Slice &slice = attend.slices[index];
+  Deal deal = attend.keyLayout.getDeal();
   for (const TensorRef &tensor : {slice.key, slice.value}) {
     StringRef what = tensor == slice.key ? "keys" : "values";
     if (tensor->argument < 0)
@@ -318,22 +344,20 @@ static Question ask(const Attend &attend) {
 
 /// In what two attends, whatever their tensors, ask for another attention.
 static std::string difference(const Attend &x, const Attend &y) {
-  ring::AttendOp a = x.op, b = y.op;
   if (x.queryExtent != y.queryExtent || x.keyExtent != y.keyExtent)
     return "has other extents";
   if (!sameArguments(x.maskCaptures, y.maskCaptures) ||
       !sameArguments(x.scoreCaptures, y.scoreCaptures))
     return "captures other values";
-  if (a == b)
+  if (x.at == y.at)
     return "";
-  auto same = [](Region &x, Region &y) {
+  auto same = [](Region *x, Region *y) {
     return OperationEquivalence::isRegionEquivalentTo(
-        &x, &y, OperationEquivalence::IgnoreLocations);
+        x, y, OperationEquivalence::IgnoreLocations);
   };
-  if (a.getScale() != b.getScale() || a.getKeyLayout() != b.getKeyLayout() ||
-      a.getQueryLayout() != b.getQueryLayout() ||
-      !same(a.getMask(), b.getMask()) || !same(a.getScore(), b.getScore()) ||
-      !same(a.getBounds(), b.getBounds()))
+  if (x.scale != y.scale || x.keyLayout != y.keyLayout ||
+      x.queryLayout != y.queryLayout || !same(x.mask, y.mask) ||
+      !same(x.score, y.score) || !same(x.bounds, y.bounds))
     return "has another mask, score, scale or layout";
   return "";
 }
@@ -351,7 +375,7 @@ static std::string checkAgrees(const Question &question, const Attend &attend) {
   std::string found = difference(question.attend, attend);
   if (attend.query->argument != question.query)
     found = "attends with another query";
-  for (const Attend::Slice &slice : attend.slices)
+  for (const Slice &slice : attend.slices)
     if (slice.key->argument != question.key ||
         slice.value->argument != question.value)
       found = "attends slices of other tensors";
@@ -363,12 +387,11 @@ static std::string checkAgrees(const Question &question, const Attend &attend) {
 
 std::string Auditor::absorb(const Attend &attend, size_t index,
                             Account &account) {
-  ring::AttendOp op = attend.op;
-  const Attend::Slice &slice = attend.slices[index];
-  int64_t numA = op.getQueryLayout().getNumSegments();
-  int64_t numB = op.getKeyLayout().getNumSegments();
-  Deal rows = op.getQueryLayout().getDeal(),
-       columns = op.getKeyLayout().getDeal();
+  const Slice &slice = attend.slices[index];
+  int64_t numA = attend.queryLayout.getNumSegments();
+  int64_t numB = attend.keyLayout.getNumSegments();
+  Deal rows = attend.queryLayout.getDeal(),
+       columns = attend.keyLayout.getDeal();
   for (int64_t a = 0; a < numA; ++a)
     for (int64_t b = 0; b < numB; ++b) {
       bool isVoid =
@@ -397,7 +420,6 @@ std::string Auditor::absorb(const Attend &attend, size_t index,
 }
 
 bool Auditor::attend(Attend &attend, State &result, std::string &message) {
-  ring::AttendOp op = attend.op;
   message = checkQuery(attend);
   for (size_t index = 0; index < attend.slices.size() && message.empty();
        ++index)
@@ -411,8 +433,8 @@ bool Auditor::attend(Attend &attend, State &result, std::string &message) {
   renumber(result);
   if (!account.question) {
     account.question = ask(attend);
-    account.absorbed.resize(parts * op.getQueryLayout().getNumSegments() *
-                            op.getKeyLayout().getNumSegments());
+    account.absorbed.resize(parts * attend.queryLayout.getNumSegments() *
+                            attend.keyLayout.getNumSegments());
   }
   message = checkAgrees(*account.question, attend);
   for (size_t index = 0; index < attend.slices.size() && message.empty();
@@ -457,9 +479,8 @@ bool Auditor::merge(State &into, const State &from, std::string &message) {
 /// Every pair that the mask does not rule out has been absorbed.
 std::string Auditor::checkComplete(const Account &account) {
   const Attend &first = account.question->attend;
-  ring::AttendOp op = first.op;
-  int64_t numA = op.getQueryLayout().getNumSegments();
-  int64_t numB = op.getKeyLayout().getNumSegments();
+  int64_t numA = first.queryLayout.getNumSegments();
+  int64_t numB = first.keyLayout.getNumSegments();
   for (int64_t owner = 0; owner < parts; ++owner)
     for (int64_t a = 0; a < numA; ++a)
       for (int64_t b = 0; b < numB; ++b) {
@@ -545,7 +566,6 @@ std::string Auditor::checkResult(int64_t rank, unsigned index,
   if (!result || found == finals.end())
     return "what no ring.finalize has made";
   const Question &question = found->second.question;
-  ring::AttendOp op = question.attend.op;
   if (question.attend.queryOwner != rank)
     return format("the attention of the queries of rank {0}",
                   question.attend.queryOwner);
@@ -553,7 +573,7 @@ std::string Auditor::checkResult(int64_t rank, unsigned index,
       program.getResultAttrOfType<ring::ShardAttr>(index, ring::shardAttr);
   if (!shard)
     return "a shard, and has no 'ring.shard' there";
-  Sharding made{op.getQueryLayout().getDeal(), found->second.dim,
+  Sharding made{question.attend.queryLayout.getDeal(), found->second.dim,
                 question.attend.queryExtent};
   Sharding named{shard.getLayout().getDeal(), shard.getDim(),
                  ShapedType::isDynamic(shard.getExtent()) ? made.extent

@@ -14,6 +14,14 @@ public:
   bool merge(State &into, const State &from, std::string &message) override;
   bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
                 TensorRef &lse, std::string &message) override;
+  TensorRef zero(ring::ZeroOp op, const Tensor &like) override;
+  bool delta(ring::DeltaOp op, const TensorRef &out, const TensorRef &outGrad,
+             const TensorRef &lseGrad, TensorRef &result,
+             std::string &message) override;
+  bool attendGrad(AttendGrad &attend, std::string &message) override;
+  bool add(Sum &sum, std::string &message) override;
+  bool round(ring::RoundOp op, const TensorRef &gradient, TensorRef &result,
+             std::string &message) override;
 };
 
 /// What the mask says of a pair of segments.
@@ -22,13 +30,20 @@ enum class PairClass : uint8_t { Empty, Partial, Full };
 /// Asks the bounds of attends about pairs of segments, and remembers.
 class Classifier {
 public:
-  /// The class of segment `a` of the attend's queries and segment `b` of
-  /// `owner`. An attend without a mask needs everything; one with a mask but
-  /// without bounds may need everything.
-  PairClass classify(const Attend &attend, int64_t owner, int64_t a, int64_t b);
+  /// The class of segment `a` of the meeting's queries and segment `b` of
+  /// `owner`. Without a mask everything is needed; with a mask but without
+  /// bounds everything may be.
+  PairClass classify(const Meeting &meeting, int64_t owner, int64_t a,
+                     int64_t b) {
+    return classify(meeting, meeting.queryOwner, owner, a, b);
+  }
+  /// The same for the queries of `queryOwner`.
+  PairClass classify(const Meeting &meeting, int64_t queryOwner, int64_t owner,
+                     int64_t a, int64_t b);
 
 private:
-  PairClass compute(const Attend &attend, int64_t owner, int64_t a, int64_t b);
+  PairClass compute(const Meeting &meeting, int64_t queryOwner, int64_t owner,
+                    int64_t a, int64_t b);
 
   struct Entry {
     std::optional<RegionEvaluator> bounds;

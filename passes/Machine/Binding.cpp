@@ -16,12 +16,16 @@ bool burst::steersSchedule(func::FuncOp program, unsigned argument) {
     return false;
   return llvm::any_of(
       program.getArgument(argument).getUses(), [](OpOperand &use) {
-        auto attend = dyn_cast<ring::AttendOp>(use.getOwner());
-        if (!attend)
-          return true;
-        OperandRange captures = attend.getScoreCaptures();
-        return captures.empty() ||
-               use.getOperandNumber() < captures.getBeginOperandIndex();
+        auto isInFrontOf = [&](OperandRange captures) {
+          return captures.empty() ||
+                 use.getOperandNumber() < captures.getBeginOperandIndex();
+        };
+        Operation *user = use.getOwner();
+        if (auto attend = dyn_cast<ring::AttendOp>(user))
+          return isInFrontOf(attend.getScoreCaptures());
+        if (auto attend = dyn_cast<ring::AttendGradOp>(user))
+          return isInFrontOf(attend.getScoreCaptures());
+        return !isa<ring::ZeroOp>(user); // which asks for the shape only
       });
 }
 

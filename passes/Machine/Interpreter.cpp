@@ -5,6 +5,7 @@
 
 #include "mlir/IR/Threading.h"
 
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -40,14 +41,22 @@ State Interpreter::init(ring::InitOp op, const Tensor &query) {
   return state;
 }
 
+void burst::makeUnique(TensorRef &tensor) {
+  if (tensor.use_count() == 1)
+    return;
+  auto copy = std::make_shared<Tensor>(tensor->shape, tensor->element);
+  copy->floats = tensor->floats;
+  tensor = copy;
+}
+
 void burst::makeUnique(State &state) {
-  for (TensorRef *part : {&state.o, &state.m, &state.l}) {
-    if (part->use_count() == 1)
-      continue;
-    auto copy = std::make_shared<Tensor>((*part)->shape, (*part)->element);
-    copy->floats = (*part)->floats;
-    *part = copy;
-  }
+  for (TensorRef *part : {&state.o, &state.m, &state.l})
+    makeUnique(*part);
+}
+
+TensorRef burst::makeLike(Value result, const Tensor &like) {
+  return std::make_shared<Tensor>(
+      like.shape, cast<RankedTensorType>(result.getType()).getElementType());
 }
 
 //===----------------------------------------------------------------------===//
@@ -63,32 +72,73 @@ public:
                 std::optional<RegionEvaluator> mask,
                 std::optional<RegionEvaluator> score)
       : attend(attend), state(state), b(b), h(h), mask(std::move(mask)),
-        score(std::move(score)),
-        scale(attendOp().getScale().convertToDouble()) {}
+        score(std::move(score)) {}
 
   /// False where a region could not be evaluated.
   bool run();
   std::optional<Fault> fault;
 
 private:
-  ring::AttendOp attendOp() const { return attend.op; }
-  bool runPair(const Attend::Slice &slice, const Segment &rows, int64_t row0,
+  bool runPair(const Slice &slice, const Segment &rows, int64_t row0,
                const Segment &columns, int64_t column0);
-  bool scores(const Attend::Slice &slice, int64_t x, int64_t i,
-              const Segment &columns, int64_t column0);
-  bool applyRegions(int64_t i, int64_t j, double &s);
-  void absorb(const Attend::Slice &slice, int64_t x, int64_t column0,
-              int64_t count);
+  bool scores(const Slice &slice, int64_t x, int64_t i, const Segment &columns,
+              int64_t column0);
+  void absorb(const Slice &slice, int64_t x, int64_t column0, int64_t count);
 
   const Attend &attend;
   State &state;
   int64_t b, h;
   std::optional<RegionEvaluator> mask, score;
-  double scale;
   std::vector<double> s; ///< scores of a row, then its probabilities
 };
 
 } // namespace
+
+namespace {
+/// Global indices of a pair.
+struct Pair {
+  int64_t b, h, i, j;
+};
+} // namespace
+
+/// The arguments of a region at a pair, the scaled score in front.
+static std::array<Scalar, 8> regionArguments(const Meeting &meeting, Pair pair,
+                                             double s, double gradient = 0) {
+  std::array<Scalar, 8> arguments{};
+  arguments[0].f = s;
+  const int64_t indices[] = {
+      pair.b, pair.h, pair.i, pair.j, meeting.queryExtent, meeting.keyExtent};
+  for (auto [argument, index] : llvm::zip(llvm::drop_begin(arguments), indices))
+    argument.i = index;
+  arguments[7].f = gradient;
+  return arguments;
+}
+
+/// The score of a pair, -inf where the mask drops it. False on a fault.
+static bool applyRegions(const Meeting &meeting,
+                         std::optional<RegionEvaluator> &mask,
+                         std::optional<RegionEvaluator> &score, Pair pair,
+                         double &s, std::optional<Fault> &fault) {
+  auto arguments = regionArguments(meeting, pair, s);
+  if (mask) {
+    if (!mask->evaluate(llvm::ArrayRef(arguments).slice(1, 6))) {
+      fault = mask->getFault();
+      return false;
+    }
+    if (mask->result(0).i == 0) {
+      s = minusInfinity;
+      return true;
+    }
+  }
+  if (score) {
+    if (!score->evaluate(llvm::ArrayRef(arguments).take_front(7))) {
+      fault = score->getFault();
+      return false;
+    }
+    s = score->result(0).f;
+  }
+  return true;
+}
 
 /// The first element of (b, x, h) in a (batch, sequence, heads, dim) tensor.
 static double *row(Tensor &tensor, int64_t b, int64_t x, int64_t h) {
@@ -104,42 +154,16 @@ static double dot(const double *a, const double *b, int64_t count) {
   return sum;
 }
 
-/// The score of a pair, -inf where the mask drops it.
-bool HeadAttention::applyRegions(int64_t i, int64_t j, double &s) {
-  Scalar arguments[7];
-  arguments[0].f = s;
-  int64_t indices[] = {b, h, i, j, attend.queryExtent, attend.keyExtent};
-  for (auto [argument, index] : llvm::zip(llvm::drop_begin(arguments), indices))
-    argument.i = index;
-  if (mask) {
-    if (!mask->evaluate(llvm::ArrayRef(arguments).drop_front())) {
-      fault = mask->getFault();
-      return false;
-    }
-    if (mask->result(0).i == 0) {
-      s = minusInfinity;
-      return true;
-    }
-  }
-  if (score) {
-    if (!score->evaluate(arguments)) {
-      fault = score->getFault();
-      return false;
-    }
-    s = score->result(0).f;
-  }
-  return true;
-}
-
-bool HeadAttention::scores(const Attend::Slice &slice, int64_t x, int64_t i,
+bool HeadAttention::scores(const Slice &slice, int64_t x, int64_t i,
                            const Segment &columns, int64_t column0) {
   int64_t group = attend.query->shape[2] / slice.key->shape[2];
   const double *q = row(*attend.query, b, x, h);
   s.resize(columns.count);
   for (int64_t y = 0; y < columns.count; ++y) {
     const double *k = row(*slice.key, b, column0 + y, h / group);
-    s[y] = scale * dot(q, k, attend.query->shape[3]);
-    if (!applyRegions(i, columns.position(y), s[y]))
+    s[y] = attend.scale * dot(q, k, attend.query->shape[3]);
+    if (!applyRegions(attend, mask, score, {b, h, i, columns.position(y)}, s[y],
+                      fault))
       return false;
   }
   return true;
@@ -151,8 +175,8 @@ static double larger(double a, double b) {
 }
 
 /// The recurrence of the online softmax, for one row.
-void HeadAttention::absorb(const Attend::Slice &slice, int64_t x,
-                           int64_t column0, int64_t count) {
+void HeadAttention::absorb(const Slice &slice, int64_t x, int64_t column0,
+                           int64_t count) {
   int64_t rows = state.m->shape[2], heads = state.m->shape[1];
   int64_t at = (b * heads + h) * rows + x;
   int64_t group = attend.query->shape[2] / slice.value->shape[2];
@@ -180,7 +204,7 @@ void HeadAttention::absorb(const Attend::Slice &slice, int64_t x,
   m = reference;
 }
 
-bool HeadAttention::runPair(const Attend::Slice &slice, const Segment &rows,
+bool HeadAttention::runPair(const Slice &slice, const Segment &rows,
                             int64_t row0, const Segment &columns,
                             int64_t column0) {
   for (int64_t x = 0; x < rows.count; ++x) {
@@ -192,11 +216,11 @@ bool HeadAttention::runPair(const Attend::Slice &slice, const Segment &rows,
 }
 
 bool HeadAttention::run() {
-  auto rows = attendOp().getQueryLayout().getDeal().segments(
-      attend.queryOwner, attend.queryExtent);
+  auto rows = attend.queryLayout.getDeal().segments(attend.queryOwner,
+                                                    attend.queryExtent);
   for (auto [index, slice] : llvm::enumerate(attend.slices)) {
-    auto columns = attendOp().getKeyLayout().getDeal().segments(
-        slice.owner, attend.keyExtent);
+    auto columns =
+        attend.keyLayout.getDeal().segments(slice.owner, attend.keyExtent);
     int64_t row0 = 0;
     for (auto [a, segmentA] : llvm::enumerate(rows)) {
       int64_t column0 = 0;
@@ -213,17 +237,18 @@ bool HeadAttention::run() {
 }
 
 /// Shards must have the sizes that their layouts say.
-static bool checkSizes(Attend &attend, std::string &message) {
-  int64_t rows = attend.op.getQueryLayout().getDeal().count(attend.queryOwner,
-                                                            attend.queryExtent);
-  if (attend.query->shape[1] != rows) {
-    message = "attends with " + std::to_string(attend.query->shape[1]) +
+static bool checkSizes(const Meeting &meeting, ArrayRef<Slice> slices,
+                       std::string &message) {
+  int64_t rows = meeting.queryLayout.getDeal().count(meeting.queryOwner,
+                                                     meeting.queryExtent);
+  if (meeting.query->shape[1] != rows) {
+    message = "attends with " + std::to_string(meeting.query->shape[1]) +
               " queries, its layout says " + std::to_string(rows);
     return false;
   }
-  for (const Attend::Slice &slice : attend.slices) {
+  for (const Slice &slice : slices) {
     int64_t columns =
-        attend.op.getKeyLayout().getDeal().count(slice.owner, attend.keyExtent);
+        meeting.keyLayout.getDeal().count(slice.owner, meeting.keyExtent);
     if (slice.key->shape[1] == columns && slice.value->shape[1] == columns)
       continue;
     message = "attends a slice of " + std::to_string(slice.key->shape[1]) +
@@ -234,34 +259,40 @@ static bool checkSizes(Attend &attend, std::string &message) {
   return true;
 }
 
-bool Interpreter::attend(Attend &attend, State &result, std::string &message) {
-  if (!checkSizes(attend, message))
-    return false;
-  // Of slices that did not arrive at all nothing was delivered either.
-  for (const Attend::Slice &slice : attend.slices)
-    for (const TensorRef &tensor : {slice.key, slice.value})
-      if (tensor->floats.empty())
-        tensor->floats.assign(tensor->size(), std::nan(""));
-  auto evaluator =
-      [](Region &region,
-         ArrayRef<Argument> captures) -> std::optional<RegionEvaluator> {
-    if (region.empty())
-      return std::nullopt;
-    return RegionEvaluator::create(region, captures);
-  };
-  auto mask = evaluator(attend.op.getMask(), attend.maskCaptures);
-  auto score = evaluator(attend.op.getScore(), attend.scoreCaptures);
-  if ((!attend.op.getMask().empty() && !mask) ||
-      (!attend.op.getScore().empty() && !score)) {
+/// Of what did not arrive at all nothing was delivered either.
+static void poisonAbsent(ArrayRef<TensorRef> tensors) {
+  for (const TensorRef &tensor : tensors)
+    if (tensor->floats.empty())
+      tensor->floats.assign(tensor->size(), std::nan(""));
+}
+
+/// Null where there is no region; false where it cannot be evaluated.
+static bool makeEvaluator(Region &region, ArrayRef<Argument> captures,
+                          std::optional<RegionEvaluator> &evaluator,
+                          std::string &message) {
+  if (region.empty())
+    return true;
+  evaluator = RegionEvaluator::create(region, captures);
+  if (!evaluator)
     message = "has a region that cannot be evaluated";
+  return evaluator.has_value();
+}
+
+bool Interpreter::attend(Attend &attend, State &result, std::string &message) {
+  if (!checkSizes(attend, attend.slices, message))
     return false;
-  }
+  for (const Slice &slice : attend.slices)
+    poisonAbsent({slice.key, slice.value});
+  std::optional<RegionEvaluator> mask, score;
+  if (!makeEvaluator(*attend.mask, attend.maskCaptures, mask, message) ||
+      !makeEvaluator(*attend.score, attend.scoreCaptures, score, message))
+    return false;
   result = std::move(attend.state);
   makeUnique(result);
   int64_t batch = attend.query->shape[0], heads = attend.query->shape[2];
   std::mutex mutex;
   std::optional<Fault> fault;
-  parallelFor(attend.op.getContext(), 0, batch * heads, [&](size_t task) {
+  parallelFor(attend.at->getContext(), 0, batch * heads, [&](size_t task) {
     HeadAttention head(attend, result, task / heads, task % heads, mask, score);
     if (head.run())
       return;
@@ -324,6 +355,180 @@ bool Interpreter::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
   }
   for (double &value : out->floats)
     value = roundTo(value, element);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+TensorRef Interpreter::zero(ring::ZeroOp op, const Tensor &like) {
+  TensorRef zero = makeLike(op.getZero(), like);
+  zero->floats.assign(zero->size(), 0.0);
+  return zero;
+}
+
+bool Interpreter::delta(ring::DeltaOp op, const TensorRef &out,
+                        const TensorRef &outGrad, const TensorRef &lseGrad,
+                        TensorRef &result, std::string &) {
+  int64_t batch = out->shape[0], rows = out->shape[1], heads = out->shape[2];
+  int64_t shape[] = {batch, heads, rows};
+  result = std::make_shared<Tensor>(
+      shape, cast<RankedTensorType>(op.getDelta().getType()).getElementType());
+  result->floats.resize(result->size());
+  for (int64_t at = 0; at < result->size(); ++at) {
+    int64_t b = at / (heads * rows), h = at / rows % heads, x = at % rows;
+    double sum = dot(row(*out, b, x, h), row(*outGrad, b, x, h), out->shape[3]);
+    result->floats[at] = sum - (lseGrad ? lseGrad->floats[at] : 0);
+  }
+  return true;
+}
+
+namespace {
+
+/// The gradients of one key head of one batch, by all query heads that share
+/// it.
+class HeadGradient {
+public:
+  HeadGradient(const AttendGrad &attend, int64_t b, int64_t keyHead,
+               std::optional<RegionEvaluator> mask,
+               std::optional<RegionEvaluator> score,
+               std::optional<RegionEvaluator> gradient)
+      : attend(attend), b(b), keyHead(keyHead), mask(std::move(mask)),
+        score(std::move(score)), gradient(std::move(gradient)) {}
+
+  /// False where a region could not be evaluated.
+  bool run();
+  std::optional<Fault> fault;
+
+private:
+  bool runPair(int64_t h, int64_t x, int64_t i, int64_t y, int64_t j);
+
+  const AttendGrad &attend;
+  int64_t b, keyHead;
+  std::optional<RegionEvaluator> mask, score, gradient;
+};
+
+} // namespace
+
+bool HeadGradient::runPair(int64_t h, int64_t x, int64_t i, int64_t y,
+                           int64_t j) {
+  const Tensor &query = *attend.query;
+  int64_t queryDim = query.shape[3], valueDim = attend.outGrad->shape[3];
+  const double *q = row(*attend.query, b, x, h);
+  const double *k = row(*attend.slice.key, b, y, keyHead);
+  const double *v = row(*attend.slice.value, b, y, keyHead);
+  const double *outGrad = row(*attend.outGrad, b, x, h);
+  int64_t at = (b * query.shape[2] + h) * query.shape[1] + x;
+  double lse = attend.lse->floats[at];
+  double t = attend.scale * dot(q, k, queryDim), s = t;
+  if (!applyRegions(attend, mask, score, {b, h, i, j}, s, fault))
+    return false;
+  if (s == minusInfinity || lse == minusInfinity)
+    return true;
+  double p = std::exp(s - lse);
+  double w = p * (dot(outGrad, v, valueDim) - attend.delta->floats[at]);
+  double u = w;
+  if (gradient) {
+    if (!gradient->evaluate(regionArguments(attend, {b, h, i, j}, t, w))) {
+      fault = gradient->getFault();
+      return false;
+    }
+    u = gradient->result(0).f;
+  }
+  double *dq = row(*attend.grads[0], b, x, h);
+  double *dk = row(*attend.grads[1], b, y, keyHead);
+  double *dv = row(*attend.grads[2], b, y, keyHead);
+  for (int64_t d = 0; d < queryDim; ++d) {
+    dq[d] += attend.scale * u * k[d];
+    dk[d] += attend.scale * u * q[d];
+  }
+  for (int64_t d = 0; d < valueDim; ++d)
+    dv[d] += p * outGrad[d];
+  return true;
+}
+
+bool HeadGradient::run() {
+  auto rows = attend.queryLayout.getDeal().segments(attend.queryOwner,
+                                                    attend.queryExtent);
+  auto columns =
+      attend.keyLayout.getDeal().segments(attend.slice.owner, attend.keyExtent);
+  int64_t group = attend.query->shape[2] / attend.slice.key->shape[2];
+  for (int64_t h = keyHead * group; h < (keyHead + 1) * group; ++h) {
+    int64_t row0 = 0;
+    for (auto [a, segmentA] : llvm::enumerate(rows)) {
+      int64_t column0 = 0;
+      for (auto [c, segmentB] : llvm::enumerate(columns)) {
+        for (int64_t x = 0; attend.isComputed(0, a, c) && x < segmentA.count;
+             ++x)
+          for (int64_t y = 0; y < segmentB.count; ++y)
+            if (!runPair(h, row0 + x, segmentA.position(x), column0 + y,
+                         segmentB.position(y)))
+              return false;
+        column0 += segmentB.count;
+      }
+      row0 += segmentA.count;
+    }
+  }
+  return true;
+}
+
+bool Interpreter::attendGrad(AttendGrad &attend, std::string &message) {
+  if (!checkSizes(attend, attend.slice, message))
+    return false;
+  poisonAbsent({attend.query, attend.outGrad, attend.lse, attend.delta,
+                attend.slice.key, attend.slice.value});
+  for (TensorRef &grad : attend.grads)
+    makeUnique(grad);
+  std::optional<RegionEvaluator> mask, score, gradient;
+  if (!makeEvaluator(*attend.mask, attend.maskCaptures, mask, message) ||
+      !makeEvaluator(*attend.score, attend.scoreCaptures, score, message) ||
+      !makeEvaluator(attend.op.getGradient(), attend.scoreCaptures, gradient,
+                     message))
+    return false;
+  int64_t batch = attend.query->shape[0], heads = attend.slice.key->shape[2];
+  std::mutex mutex;
+  std::optional<Fault> fault;
+  parallelFor(attend.at->getContext(), 0, batch * heads, [&](size_t task) {
+    HeadGradient head(attend, task / heads, task % heads, mask, score,
+                      gradient);
+    if (head.run())
+      return;
+    std::lock_guard<std::mutex> lock(mutex);
+    fault = head.fault;
+  });
+  if (progress)
+    progress();
+  if (fault)
+    message = "a region " + fault->message;
+  return !fault;
+}
+
+bool Interpreter::add(Sum &sum, std::string &) {
+  makeUnique(sum.a);
+  poisonAbsent(sum.b);
+  int64_t begin = 0;
+  for (auto [s, segment] : llvm::enumerate(
+           sum.op.getLayout().getDeal().segments(sum.owner, sum.extent))) {
+    if (sum.segments >> s & 1)
+      for (int64_t b = 0; b < sum.a->shape[0]; ++b) {
+        int64_t positions = sum.a->shape[1];
+        int64_t size = sum.a->size() / (sum.a->shape[0] * positions);
+        int64_t first = (b * positions + begin) * size;
+        for (int64_t at = first; at < first + segment.count * size; ++at)
+          sum.a->floats[at] += sum.b->floats[at];
+      }
+    begin += segment.count;
+  }
+  return true;
+}
+
+bool Interpreter::round(ring::RoundOp op, const TensorRef &gradient,
+                        TensorRef &result, std::string &) {
+  result = makeLike(op.getRounded(), *gradient);
+  result->floats = gradient->floats;
+  for (double &value : result->floats)
+    value = roundTo(value, result->element);
   return true;
 }
 

@@ -23,6 +23,14 @@ public:
   bool merge(State &into, const State &from, std::string &message) override;
   bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
                 TensorRef &lse, std::string &message) override;
+  TensorRef zero(ring::ZeroOp op, const Tensor &like) override;
+  bool delta(ring::DeltaOp op, const TensorRef &out, const TensorRef &outGrad,
+             const TensorRef &lseGrad, TensorRef &result,
+             std::string &message) override;
+  bool attendGrad(AttendGrad &attend, std::string &message) override;
+  bool add(Sum &sum, std::string &message) override;
+  bool round(ring::RoundOp op, const TensorRef &gradient, TensorRef &result,
+             std::string &message) override;
   void deliver(const Transfer &from, Transfer &to, size_t index) override;
   void exchange(const Transfer &source, Transfer &target) override;
 
@@ -30,8 +38,14 @@ private:
   std::function<void()> progress;
 };
 
+/// Copies a tensor that others still use, so that it may be changed.
+void makeUnique(TensorRef &tensor);
+
 /// Copies a state that others still use, so that it may be changed.
 void makeUnique(State &state);
+
+/// A tensor without data, of the shape of `like` and the result's element type.
+TensorRef makeLike(mlir::Value result, const Tensor &like);
 
 /// The shapes of o and m for a query and the head dim of the values.
 State makeState(ring::InitOp op, const Tensor &query);

@@ -100,6 +100,13 @@ struct Simulation::Impl::Rank : Environment {
   Step runAttend(ring::AttendOp op, const ExternalCall &call);
   Step runMerge(ring::MergeOp op, const ExternalCall &call);
   Step runFinalize(ring::FinalizeOp op, const ExternalCall &call);
+  Step runZero(ring::ZeroOp op, const ExternalCall &call);
+  Step runDelta(ring::DeltaOp op, const ExternalCall &call);
+  Step runAttendGrad(ring::AttendGradOp op, const ExternalCall &call);
+  Step runAdd(ring::AddOp op, const ExternalCall &call);
+  Step runRound(ring::RoundOp op, const ExternalCall &call);
+  template <typename OpT>
+  void meet(OpT op, Meeting &meeting);
   Step runStart(ring::StartOp op, const ExternalCall &call);
   Step runWait(ring::WaitOp op, const ExternalCall &call);
   Step runExchange(ring::ExchangeOp op, const ExternalCall &call);
@@ -150,6 +157,12 @@ Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
           .Case<ring::MergeOp>([&](auto op) { return runMerge(op, call); })
           .Case<ring::FinalizeOp>(
               [&](auto op) { return runFinalize(op, call); })
+          .Case<ring::ZeroOp>([&](auto op) { return runZero(op, call); })
+          .Case<ring::DeltaOp>([&](auto op) { return runDelta(op, call); })
+          .Case<ring::AttendGradOp>(
+              [&](auto op) { return runAttendGrad(op, call); })
+          .Case<ring::AddOp>([&](auto op) { return runAdd(op, call); })
+          .Case<ring::RoundOp>([&](auto op) { return runRound(op, call); })
           .Case<ring::StartOp>([&](auto op) { return runStart(op, call); })
           .Case<ring::WaitOp>([&](auto op) { return runWait(op, call); })
           .Case<ring::ExchangeOp>(
@@ -257,13 +270,41 @@ static bool isStateOf(const State &state, ArrayRef<int64_t> rows) {
          o[2] == rows[1] && o[1] == rows[2];
 }
 
+/// What all meetings take from their op.
+template <typename OpT>
+void Simulation::Impl::Rank::meet(OpT op, Meeting &meeting) {
+  meeting.at = op;
+  meeting.rank = index;
+  meeting.hop = hop;
+  meeting.queryLayout = op.getQueryLayout();
+  meeting.keyLayout = op.getKeyLayout();
+  meeting.mask = &op.getMask();
+  meeting.score = &op.getScore();
+  meeting.bounds = &op.getBounds();
+  meeting.scale = op.getScale().convertToDouble();
+}
+
+/// The state of the queries of an owner: what it is, whatever a Semantics made
+/// of it.
+static void labelState(State &state, int query, int64_t owner) {
+  for (auto [part, what] : {std::pair(&state.o, Made::O),
+                            {&state.m, Made::M},
+                            {&state.l, Made::L}}) {
+    (*part)->argument = madeFor(query, what);
+    (*part)->owner = owner;
+  }
+}
+
+/// The queries of which `tensor` is the state, or -1.
+static int queryOf(const Tensor &tensor) {
+  return tensor.argument < -1 ? whatIsMade(tensor.argument).first : -1;
+}
+
 Step Simulation::Impl::Rank::runAttend(ring::AttendOp op,
                                        const ExternalCall &call) {
   unsigned next = 0;
   Attend attend;
-  attend.op = op;
-  attend.rank = index;
-  attend.hop = hop;
+  meet(op, attend);
   attend.query = call.peek<Tensor>(next++);
   attend.queryOwner = call.index(next++);
   attend.queryExtent = call.index(next++);
@@ -287,7 +328,7 @@ Step Simulation::Impl::Rank::runAttend(ring::AttendOp op,
   attend.scoreCaptures = captures(call, op.getScoreCaptures());
   if (!isRank(op, "owner of the queries", attend.queryOwner))
     return Step::Failed;
-  for (const Attend::Slice &slice : attend.slices)
+  for (const Slice &slice : attend.slices)
     if (!isRank(op, "owner of a slice", slice.owner))
       return Step::Failed;
   const Tensor &query = *attend.query;
@@ -296,8 +337,11 @@ Step Simulation::Impl::Rank::runAttend(ring::AttendOp op,
     return fail(op, "takes a state that has not the rows of its queries");
   State state;
   std::string message;
+  int queries = queryOf(*attend.state.o);
+  int64_t owner = attend.state.o->owner;
   if (!impl.semantics->attend(attend, state, message))
     return fail(op, message);
+  labelState(state, queries, owner);
   call.give(0, state.o);
   call.give(1, state.m);
   call.give(2, state.l);
@@ -306,7 +350,9 @@ Step Simulation::Impl::Rank::runAttend(ring::AttendOp op,
 
 Step Simulation::Impl::Rank::runInit(ring::InitOp op,
                                      const ExternalCall &call) {
-  State state = impl.semantics->init(op, *call.peek<Tensor>(0));
+  TensorRef query = call.peek<Tensor>(0);
+  State state = impl.semantics->init(op, *query);
+  labelState(state, query->argument, query->owner);
   // Several states that begin alike are several in memory.
   llvm::SmallPtrSet<Operation *, 2> users(op->user_begin(), op->user_end());
   for (size_t i = 0; i < std::max<size_t>(users.size(), 1); ++i)
@@ -326,8 +372,11 @@ Step Simulation::Impl::Rank::runMerge(ring::MergeOp op,
       into.o->shape[3] != from.o->shape[3])
     return fail(op, "merges states of different rows");
   std::string message;
+  int queries = queryOf(*into.o);
+  int64_t owner = into.o->owner;
   if (!impl.semantics->merge(into, from, message))
     return fail(op, message);
+  labelState(into, queries, owner);
   call.give(0, into.o);
   call.give(1, into.m);
   call.give(2, into.l);
@@ -340,12 +389,125 @@ Step Simulation::Impl::Rank::runFinalize(ring::FinalizeOp op,
   TensorRef out, lse;
   std::string message;
   Type element = state.o->element;
+  int queries = queryOf(*state.o);
+  int64_t owner = state.o->owner;
   if (!impl.semantics->finalize(op, state, out, lse, message))
     return fail(op, message);
+  out->argument = madeFor(queries, Made::Out);
+  lse->argument = madeFor(queries, Made::Lse);
+  out->owner = lse->owner = owner;
   if (out->element != element)
     hold(*out);
   call.give(0, out);
   call.give(1, lse);
+  return Step::Done;
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+Step Simulation::Impl::Rank::runZero(ring::ZeroOp op,
+                                     const ExternalCall &call) {
+  TensorRef like = call.peek<Tensor>(0);
+  TensorRef zero = impl.semantics->zero(op, *like);
+  zero->argument = madeFor(like->argument, Made::Gradient);
+  zero->owner = like->owner;
+  zero->sharding = like->sharding;
+  // In a loop it alternates between two buffers: one may be under way.
+  if (++turns[op] <= 2)
+    hold(*zero);
+  call.give(0, zero);
+  return Step::Done;
+}
+
+Step Simulation::Impl::Rank::runDelta(ring::DeltaOp op,
+                                      const ExternalCall &call) {
+  TensorRef out = call.peek<Tensor>(0), outGrad = call.peek<Tensor>(1);
+  TensorRef lseGrad = op.getLseGrad() ? call.peek<Tensor>(2) : nullptr, delta;
+  std::string message;
+  if (out->shape != outGrad->shape)
+    return fail(op, "takes out and its gradient of different rows");
+  if (out->owner != outGrad->owner ||
+      (lseGrad && lseGrad->owner != outGrad->owner))
+    return fail(op, "takes out and gradients of different ranks");
+  if (!impl.semantics->delta(op, out, outGrad, lseGrad, delta, message))
+    return fail(op, message);
+  delta->argument = madeFor(outGrad->argument, Made::Delta);
+  delta->owner = outGrad->owner;
+  delta->sharding = outGrad->sharding;
+  delta->sharding.dim = 2;
+  hold(*delta);
+  call.give(0, delta);
+  return Step::Done;
+}
+
+Step Simulation::Impl::Rank::runAttendGrad(ring::AttendGradOp op,
+                                           const ExternalCall &call) {
+  AttendGrad attend;
+  meet(op, attend);
+  attend.op = op;
+  attend.query = call.peek<Tensor>(0);
+  attend.outGrad = call.peek<Tensor>(1);
+  attend.lse = call.peek<Tensor>(2);
+  attend.delta = call.peek<Tensor>(3);
+  attend.queryOwner = call.index(4);
+  attend.queryExtent = call.index(5);
+  attend.slice = {call.peek<Tensor>(6), call.peek<Tensor>(7), call.index(8)};
+  attend.keyExtent = call.index(9);
+  unsigned next = 10;
+  for (unsigned i = 0; i < op.getGrads().size(); ++i)
+    attend.grads.push_back(call.take<Tensor>(next + i));
+  next += op.getGrads().size();
+  for (unsigned i = 0; i < op.getPairs().size(); ++i)
+    attend.pairs.push_back(call.index(next + i) != 0);
+  if (attend.pairs.empty())
+    attend.pairs.resize(op.getQueryLayout().getNumSegments() *
+                            op.getKeyLayout().getNumSegments(),
+                        true);
+  attend.maskCaptures = captures(call, op.getMaskCaptures());
+  attend.scoreCaptures = captures(call, op.getScoreCaptures());
+  if (!isRank(op, "owner of the queries", attend.queryOwner) ||
+      !isRank(op, "owner of the slice", attend.slice.owner))
+    return Step::Failed;
+  const Tensor &query = *attend.query;
+  SmallVector<int64_t, 4> rows{query.shape[0], query.shape[2], query.shape[1]};
+  bool fits = attend.lse->shape == rows && attend.delta->shape == rows &&
+              attend.outGrad->shape[1] == query.shape[1] &&
+              attend.slice.key->shape[1] == attend.slice.value->shape[1];
+  const TensorRef by[] = {attend.query, attend.slice.key, attend.slice.value};
+  for (auto [tensor, grad] : llvm::zip(by, attend.grads))
+    fits &= tensor->shape == grad->shape;
+  if (!fits)
+    return fail(op, "takes tensors of different rows");
+  std::vector<std::pair<int, int64_t>> labels;
+  std::vector<Sharding> shardings;
+  for (const TensorRef &grad : attend.grads) {
+    labels.push_back({grad->argument, grad->owner});
+    shardings.push_back(grad->sharding);
+  }
+  std::string message;
+  if (!impl.semantics->attendGrad(attend, message))
+    return fail(op, message);
+  for (auto [i, grad] : llvm::enumerate(attend.grads)) {
+    std::tie(grad->argument, grad->owner) = labels[i];
+    grad->sharding = shardings[i];
+    call.give(i, grad);
+  }
+  return Step::Done;
+}
+
+Step Simulation::Impl::Rank::runRound(ring::RoundOp op,
+                                      const ExternalCall &call) {
+  TensorRef gradient = call.peek<Tensor>(0), rounded;
+  std::string message;
+  if (!impl.semantics->round(op, gradient, rounded, message))
+    return fail(op, message);
+  rounded->argument = gradient->argument;
+  rounded->owner = gradient->owner;
+  rounded->sharding = gradient->sharding;
+  hold(*rounded);
+  call.give(0, rounded);
   return Step::Done;
 }
 
@@ -377,6 +539,37 @@ static uint64_t flaggedMask(const ExternalCall &call, OperandRange flags,
     if (call.index(flags.getBeginOperandIndex() + s) == 0)
       mask &= ~(uint64_t{1} << s);
   return mask;
+}
+
+Step Simulation::Impl::Rank::runAdd(ring::AddOp op, const ExternalCall &call) {
+  Sum sum{op, index, hop, nullptr, nullptr, call.index(2), call.index(3), 0};
+  if (!isRank(op, "owner", sum.owner))
+    return Step::Failed;
+  Deal deal = op.getLayout().getDeal();
+  sum.segments =
+      flaggedMask(call, op.getSegments(), deal, sum.owner, sum.extent);
+  // Nothing to add: the second may be of other rows, and not there at all.
+  sum.a = call.take<Tensor>(0);
+  sum.b = call.peek<Tensor>(1);
+  if (sum.segments != 0) {
+    int64_t count = deal.count(sum.owner, sum.extent);
+    if (sum.a->shape[1] != count || sum.b->shape[1] != count)
+      return fail(op, "adds gradients of " + Twine(sum.a->shape[1]) + " and " +
+                          Twine(sum.b->shape[1]) +
+                          " positions as shards of rank " + Twine(sum.owner) +
+                          ", which has " + Twine(count));
+    int argument = sum.a->argument;
+    int64_t owner = sum.a->owner;
+    Sharding sharding = sum.a->sharding;
+    std::string message;
+    if (!impl.semantics->add(sum, message))
+      return fail(op, message);
+    sum.a->argument = argument;
+    sum.a->owner = owner;
+    sum.a->sharding = sharding;
+  }
+  call.give(0, sum.a);
+  return Step::Done;
 }
 
 Step Simulation::Impl::Rank::runStart(ring::StartOp op,

@@ -44,28 +44,54 @@ struct State {
   TensorRef o, m, l;
 };
 
-/// A `ring.attend` about to happen, its operands evaluated.
-struct Attend {
-  ring::AttendOp op;
-  int64_t rank, hop;
+/// Queries and keys that come together on a rank, at which pairs of segments,
+/// under which mask.
+struct Meeting {
+  mlir::Operation *at = nullptr;
+  int64_t rank = 0, hop = 0;
   TensorRef query;
-  int64_t queryOwner, queryExtent;
-  struct Slice {
-    TensorRef key, value;
-    int64_t owner;
-  };
-  std::vector<Slice> slices;
-  int64_t keyExtent;
-  State state;
+  int64_t queryOwner = 0, queryExtent = 0, keyExtent = 0;
+  ring::LayoutAttr queryLayout, keyLayout;
+  mlir::Region *mask = nullptr, *score = nullptr, *bounds = nullptr;
+  double scale = 1;
   std::vector<bool> pairs; ///< slice, query segment, key segment
   std::vector<Argument> maskCaptures, scoreCaptures;
 
   bool isComputed(size_t slice, int64_t a, int64_t b) const {
-    ring::AttendOp attend = op;
-    int64_t numA = attend.getQueryLayout().getNumSegments();
-    int64_t numB = attend.getKeyLayout().getNumSegments();
+    int64_t numA = queryLayout.getNumSegments();
+    int64_t numB = keyLayout.getNumSegments();
     return pairs[(slice * numA + a) * numB + b];
   }
+};
+
+/// Keys and values of an owner.
+struct Slice {
+  TensorRef key, value;
+  int64_t owner = 0;
+};
+
+/// A `ring.attend` about to happen, its operands evaluated.
+struct Attend : Meeting {
+  std::vector<Slice> slices;
+  State state;
+};
+
+/// A `ring.attend_grad` about to happen, its operands evaluated.
+struct AttendGrad : Meeting {
+  ring::AttendGradOp op;
+  TensorRef outGrad, lse, delta;
+  Slice slice;
+  /// By query, key, value and captures.
+  std::vector<TensorRef> grads;
+};
+
+/// A `ring.add` about to happen, its operands evaluated.
+struct Sum {
+  ring::AddOp op;
+  int64_t rank, hop;
+  TensorRef a, b;
+  int64_t owner, extent;
+  uint64_t segments; ///< those that are added
 };
 
 /// A `ring.start` or `ring.exchange` on one rank.
@@ -84,7 +110,7 @@ struct Transfer {
 
 /// What one rank moved and held.
 struct Traffic {
-  std::map<int, int64_t> sentBytes; ///< by function argument
+  std::map<int, int64_t> sentBytes; ///< by argument, or what is made for it
   int64_t messages = 0;             ///< transfers that sent something
   int64_t hops = 0;                 ///< transfers started
   int64_t peakSlices = 0;           ///< received slices held at once
@@ -107,6 +133,16 @@ public:
   /// out and lse, which may reuse the state.
   virtual bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
                         TensorRef &lse, std::string &message) = 0;
+  virtual TensorRef zero(ring::ZeroOp op, const Tensor &like) = 0;
+  virtual bool delta(ring::DeltaOp op, const TensorRef &out,
+                     const TensorRef &outGrad, const TensorRef &lseGrad,
+                     TensorRef &result, std::string &message) = 0;
+  /// Adds to the gradients.
+  virtual bool attendGrad(AttendGrad &attend, std::string &message) = 0;
+  /// Adds b to a.
+  virtual bool add(Sum &sum, std::string &message) = 0;
+  virtual bool round(ring::RoundOp op, const TensorRef &gradient,
+                     TensorRef &result, std::string &message) = 0;
   /// A transfer starts, with which the rank holds `slices` received slices; may
   /// refuse it.
   virtual bool start(const Transfer &transfer, int64_t slices,

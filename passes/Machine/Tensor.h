@@ -36,6 +36,19 @@ struct Sharding {
   bool operator==(const Sharding &) const = default;
 };
 
+/// What a tensor is that the program of a rank makes for the queries or keys
+/// of argument a, as a number that is no argument's.
+enum class Made : uint8_t { Gradient, Delta, Out, Lse, O, M, L };
+inline constexpr int numMade = 7;
+
+inline int madeFor(int argument, Made what) {
+  return argument < 0 ? -1 : -2 - argument * numMade - static_cast<int>(what);
+}
+/// The argument and what was made, of a number below -1.
+inline std::pair<int, Made> whatIsMade(int number) {
+  return {(-2 - number) / numMade, static_cast<Made>((-2 - number) % numMade)};
+}
+
 /// A tensor of the machine: integers, or floats held as f64, or neither where
 /// only sizes matter (a schedule is simulated without data).
 struct Tensor {
@@ -44,8 +57,8 @@ struct Tensor {
   std::vector<int64_t> ints;  ///< sign-extended; a true i1 is -1
   std::vector<double> floats; ///< of any float type
 
-  /// The function argument of which this is a shard, -1 for others, the rank
-  /// that owns it, and how it was dealt.
+  /// The function argument of which this is a shard, or what was made for one
+  /// (see Made), -1 for others; the rank that owns it, and how it was dealt.
   int argument = -1;
   int64_t owner = 0;
   Sharding sharding;

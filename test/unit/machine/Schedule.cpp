@@ -17,14 +17,13 @@ public:
   explicit Observer(Schedule &schedule) : schedule(schedule) {}
 
   bool attend(Attend &attend, State &result, std::string &message) override {
-    ring::AttendOp op = attend.op;
     for (auto [index, slice] : llvm::enumerate(attend.slices))
-      for (int64_t a = 0; a < op.getQueryLayout().getNumSegments(); ++a)
-        for (int64_t b = 0; b < op.getKeyLayout().getNumSegments(); ++b) {
+      for (int64_t a = 0; a < attend.queryLayout.getNumSegments(); ++a)
+        for (int64_t b = 0; b < attend.keyLayout.getNumSegments(); ++b) {
           bool isEmpty = classifier.classify(attend, slice.owner, a, b) ==
                          PairClass::Empty;
           schedule.hasRuledOut |= isEmpty;
-          schedule.needsLast |= !isEmpty && op == schedule.attends.back();
+          schedule.needsLast |= !isEmpty && attend.at == schedule.attends.back();
         }
     return Bookkeeper::attend(attend, result, message);
   }

@@ -1,0 +1,44 @@
+//===- RingBuilder.cpp - what all rings are built of ----------------------===//
+#include "passes/Ring/RingBuilder.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+
+using namespace mlir;
+using namespace burst;
+
+RingBuilder::RingBuilder(AttentionInterface op, const Deal &deal)
+    : op(op), deal(deal), builder(op), loc(op.getLoc()),
+      layout(ring::LayoutAttr::get(op.getContext(), deal)) {}
+
+Value RingBuilder::neighbour(Value rank, int64_t offset) {
+  Emit e = emit();
+  return e.mod(e.add(rank, constant(offset)), deal.parts);
+}
+
+void RingBuilder::beginProgram() {
+  rank = shard::ProcessMultiIndexOp::create(
+             builder, loc, op.getSequence()->getGrid().getValue(),
+             ArrayRef<shard::GridAxis>{0})
+             .getResult()
+             .front();
+}
+
+void RingBuilder::replace(Value global, Value tensor) {
+  for (Operation *user : llvm::make_early_inc_range(global.getUsers())) {
+    cast<ShardOp>(user).getResult().replaceAllUsesWith(tensor);
+    user->erase();
+  }
+}
+
+void RingBuilder::erase() {
+  SmallVector<Value> operands(op->getOperands());
+  op->erase();
+  // One tensor may be several operands.
+  llvm::SmallSetVector<Operation *, 8> unshards;
+  for (Value operand : operands)
+    if (auto unshard = operand.getDefiningOp<UnshardOp>())
+      unshards.insert(unshard);
+  for (Operation *unshard : unshards)
+    if (unshard->use_empty())
+      unshard->erase();
+}
