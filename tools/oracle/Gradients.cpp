@@ -182,7 +182,8 @@ private:
                   double relative);
   bool keeps(const Point &point) const;
   /// False where the pair gives nothing.
-  bool evaluate(const Point &point, Pair &pair) const;
+  bool evaluate(const Point &point, Pair &pair,
+                bool wantsElements = false) const;
 
   const double *query(int64_t b, int64_t i, int64_t h) const {
     return problem.forward.query.data() +
@@ -269,7 +270,8 @@ bool Evaluation::keeps(const Point &point) const {
   return true;
 }
 
-bool Evaluation::evaluate(const Point &point, Pair &pair) const {
+bool Evaluation::evaluate(const Point &point, Pair &pair,
+                          bool wantsElements) const {
   const auto &[b, h, i, j] = point;
   const RowTerms &row = rows[lseOffset(sizes, {b, h, i})];
   if (row.lse == -infinity || !keeps(point))
@@ -283,7 +285,7 @@ bool Evaluation::evaluate(const Point &point, Pair &pair) const {
   double slope = 1, slopeScale = 0, slopeError = 0;
   pair.elements.clear();
   for (size_t k = 0; k != problem.forward.scores.size(); ++k) {
-    Slope next = problem.slopes[k](s, point);
+    Slope next = problem.slopes[k](s, point, wantsElements);
     double size = std::abs(next.slope);
     double rounding = 1 + size + (1 + a) * next.curvature;
     slopeError = slopeError * size + std::abs(slope) * next.error;
@@ -367,7 +369,7 @@ void Evaluation::tables(std::vector<Gradient> &tables) const {
   Pair pair;
   for (const Row &row : allRows(sizes))
     for (int64_t j = 0; j != sizes.keys; ++j) {
-      if (!evaluate({row.b, row.h, row.i, j}, pair))
+      if (!evaluate({row.b, row.h, row.i, j}, pair, /*wantsElements=*/true))
         continue;
       for (const Pair::Element &element : pair.elements)
         sums[element.table][element.index].add(element.gradient, &one, 1);
@@ -375,6 +377,13 @@ void Evaluation::tables(std::vector<Gradient> &tables) const {
   for (size_t t = 0; t != tables.size(); ++t)
     for (size_t x = 0; x != sums[t].size(); ++x)
       sums[t][x].store(tables[t], x);
+}
+
+std::vector<const Gradient *> Gradients::all() const {
+  std::vector<const Gradient *> result = {&query, &key, &value};
+  for (const Gradient &table : tables)
+    result.push_back(&table);
+  return result;
 }
 
 Sizes burst::oracle::ofKeys(const Sizes &sizes) {

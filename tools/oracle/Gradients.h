@@ -43,7 +43,9 @@ struct Slope {
   std::vector<Element> elements; ///< Of tables whose gradients are wanted.
 };
 
-using ScoreSlope = std::function<Slope(double s, const Point &)>;
+/// `elements` is only asked for where gradients of tables are.
+using ScoreSlope =
+    std::function<Slope(double s, const Point &, bool wantsElements)>;
 
 /// Those of the scores of the same names. `table` is the number of the gradient
 /// by slopes or by values, where it is wanted.
@@ -116,6 +118,9 @@ struct Gradient {
 struct Gradients {
   Gradient query, key, value;
   std::vector<Gradient> tables; ///< Each of one row.
+
+  /// In this order.
+  std::vector<const Gradient *> all() const;
 };
 
 /// Sizes whose rows are those of the keys: batch, key head, position.

@@ -90,9 +90,9 @@ ScoreSlope burst::oracle::alibiSlope(const Sizes &sizes, int64_t slopes,
   int64_t shift = sizes.keys - sizes.queries;
   int64_t stride = batchStride(size_t(slopes), sizes.batch, sizes.queryHeads,
                                "wrong number of slopes");
-  return [shift, stride, table](double, const Point &p) {
+  return [shift, stride, table](double, const Point &p, bool wantsElements) {
     Slope slope;
-    if (table)
+    if (table && wantsElements)
       slope.elements = {{*table, p.b * stride + p.h, -distance(shift, p)}};
     return slope;
   };
@@ -103,7 +103,7 @@ Score burst::oracle::softcap(double cap) {
 }
 
 ScoreSlope burst::oracle::softcapSlope(double cap) {
-  return [cap](double s, const Point &) {
+  return [cap](double s, const Point &, bool) {
     // 1 - tanh^2, and its derivative.
     double secant = 1 / std::cosh(s / cap);
     Slope slope;
@@ -157,9 +157,9 @@ ScoreSlope burst::oracle::biasSlope(const Sizes &sizes,
                                     std::vector<int64_t> shape,
                                     std::optional<int64_t> table) {
   BiasIndex index(sizes, std::move(shape));
-  return [index, table](double, const Point &p) {
+  return [index, table](double, const Point &p, bool wantsElements) {
     Slope slope;
-    if (table)
+    if (table && wantsElements)
       slope.elements = {{*table, index(p), 1}};
     return slope;
   };

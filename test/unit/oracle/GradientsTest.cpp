@@ -268,7 +268,7 @@ TEST(Gradients, ScoreOfMinusInfinityDrops) {
         [](double s, const Point &p) { return p.j < p.i ? s : -infinity; }};
   };
   // What it says of a pair that is dropped does not matter.
-  dropped.slopes = {[](double, const Point &p) {
+  dropped.slopes = {[](double, const Point &p, bool) {
     Slope slope;
     slope.slope = p.j < p.i ? 1 : nan;
     return slope;

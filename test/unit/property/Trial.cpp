@@ -1,5 +1,4 @@
-//===- Trial.cpp
-//------------------------------------------------------------===//
+//===- Trial.cpp - runs a problem on all its ranks ------------------------===//
 #include "test/unit/property/Trial.h"
 
 #include "passes/Passes.h"
@@ -85,6 +84,19 @@ bool Trial::bindSource() {
   return isBound && findAttentions();
 }
 
+bool Trial::giveForward(RandomProblem &problem) {
+  return guarded([&] {
+    auto found = makeGlobals(function, &problem.tensors, /*seed=*/0, {});
+    if (failed(found) || failed(burst::giveForward(function, *found)))
+      return fail("cannot be given the results of a forward pass");
+    for (auto [index, value] : llvm::enumerate(*found))
+      if (value.table)
+        problem.tensors.at(argumentNameOf(function, index)) =
+            toData(*value.table);
+    return true;
+  });
+}
+
 std::optional<std::vector<Argument>> Trial::maskCaptures(AttentionOp op) const {
   std::vector<Argument> captures;
   for (Value operand : op.getMaskCaptures()) {
@@ -120,8 +132,7 @@ bool Trial::interpret(Semantics &semantics) {
 }
 
 bool Trial::findAttentions() {
-  for (auto [argument, value] : llvm::zip(function.getArguments(), globals))
-    values[argument] = value;
+  values = valuesOf(function, globals);
   auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
   auto resultOf = [&](Value value) -> TensorRef {
     auto found = llvm::find(ret.getOperands(), value);
@@ -138,6 +149,15 @@ bool Trial::findAttentions() {
                             values[op.getQuery()].table->element,
                             resultOf(op.getOut()), resultOf(op.getLse())});
     }
+    for (auto op : function.getOps<AttentionBackwardOp>()) {
+      auto made = makeProblem(op, values);
+      if (failed(made))
+        return fail("has no problem for the oracle");
+      Backward &backward = backwards.emplace_back(Backward{
+          op, std::move(*made), values[op.getQuery()].table->element, {}});
+      for (Value result : op.getResults())
+        backward.results.push_back(resultOf(result));
+    }
     return true;
   });
 }
@@ -146,8 +166,9 @@ void PoisonChecker::deliver(const Transfer &from, Transfer &to, size_t index) {
   Interpreter::deliver(from, to, index);
   ring::StartOp op = to.start;
   const Tensor &received = *to.received[index];
-  // (batch, sequence, heads, dim)
-  int64_t inner = received.shape[2] * received.shape[3];
+  int64_t dim = op.getDims()[index], outer = 1, inner = 1;
+  for (int64_t d = 0; d < int64_t(received.shape.size()); ++d)
+    (d < dim ? outer : inner) *= d == dim ? 1 : received.shape[d];
   int64_t x = 0;
   auto segments =
       op.getLayout().getDeal().segments(to.receivedOwner, to.extent);
@@ -155,11 +176,11 @@ void PoisonChecker::deliver(const Transfer &from, Transfer &to, size_t index) {
     for (int64_t end = x + segment.count; x < end; ++x) {
       if (to.receiveMask >> s & 1)
         continue;
-      for (int64_t b = 0; b < received.shape[0]; ++b)
+      for (int64_t o = 0; o < outer; ++o)
         for (int64_t e = 0; e < inner; ++e) {
           ++poisoned;
           isSound &= std::isnan(
-              received.floats[(b * received.shape[1] + x) * inner + e]);
+              received.floats[(o * received.shape[dim] + x) * inner + e]);
         }
     }
 }

@@ -1,5 +1,4 @@
-//===- Trial.h - runs a problem on all its ranks ------------------*- C++
-//-*-===//
+//===- Trial.h - runs a problem on all its ranks ----------------*- C++ -*-===//
 #ifndef BURST_TEST_UNIT_PROPERTY_TRIAL_H
 #define BURST_TEST_UNIT_PROPERTY_TRIAL_H
 
@@ -40,7 +39,17 @@ public:
     mlir::Type element; ///< of query
     TensorRef out, lse; ///< null where not returned
   };
+  /// The same of backward passes.
+  struct Backward {
+    AttentionBackwardOp op;
+    oracle::BackwardProblem problem;
+    mlir::Type element;             ///< of query
+    std::vector<TensorRef> results; ///< null where not returned
+  };
   bool findAttentions();
+  /// Makes the arguments that stand for results of a forward pass, in `problem`
+  /// itself: what is run again has them.
+  bool giveForward(RandomProblem &problem);
   /// Without lowering: parse, then this, finds the attentions.
   bool bindSource();
   /// What the mask of an attention captures, where all of it are arguments.
@@ -55,6 +64,7 @@ public:
   std::vector<Traffic> traffic;
   std::vector<TensorRef> results;
   std::vector<Attention> attentions;
+  std::vector<Backward> backwards;
 
 private:
   bool fail(const std::string &message);
