@@ -159,7 +159,9 @@ def OverlapPass : Pass<"ring-overlap", "::mlir::func::FuncOp"> {
   let description = [{
     Moves every `ring.start` up in its block, above the attends that it does not
     depend on, so that transfer t + 1 runs while hop t computes. Costs a second
-    received slice (the double buffer).
+    received slice (the double buffer). And what a loop waits for at the end of a
+    turn, though the next one needs it only behind its attend (gradients), it
+    waits for there: the token is carried in place of what it brings.
 
     Input: `attend; start; wait`. Output: `start; attend; wait`.
   }];

@@ -1,5 +1,6 @@
 //===- Simulation.cpp - all ranks of a ring program -----------------------===//
 #include "passes/Machine/Simulation.h"
+#include "passes/Machine/Slots.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -120,7 +121,7 @@ struct Simulation::Impl::Rank : Environment {
   Frame frame;
   int64_t hop = 0;
   bool isDone = false;
-  /// How often a transfer was started: it alternates between two slots.
+  /// How often a transfer was started, or a gradient begun: see numSlots.
   std::map<Operation *, int64_t> turns;
   /// Started and not waited for.
   std::vector<std::shared_ptr<Transfer>> open;
@@ -414,8 +415,7 @@ Step Simulation::Impl::Rank::runZero(ring::ZeroOp op,
   zero->argument = madeFor(like->argument, Made::Gradient);
   zero->owner = like->owner;
   zero->sharding = like->sharding;
-  // In a loop it alternates between two buffers: one may be under way.
-  if (++turns[op] <= 2)
+  if (++turns[op] <= numSlots(op))
     hold(*zero);
   call.give(0, zero);
   return Step::Done;
@@ -572,13 +572,22 @@ Step Simulation::Impl::Rank::runAdd(ring::AddOp op, const ExternalCall &call) {
   return Step::Done;
 }
 
+/// A transfer that a loop carries into its first turn has the buffer of that of
+/// the loop.
+static int64_t slotsOf(ring::StartOp start) {
+  for (Operation *user : start.getToken().getUsers())
+    if (isa<scf::ForOp>(user))
+      return 0;
+  return numSlots(start);
+}
+
 Step Simulation::Impl::Rank::runStart(ring::StartOp op,
                                       const ExternalCall &call) {
   auto operand = [&](Value value) {
     return call.index(llvm::find(op->getOperands(), value).getIndex());
   };
   auto transfer = std::make_shared<Transfer>();
-  bool isNewSlot = ++turns[op] <= 2;
+  bool isNewSlot = ++turns[op] <= slotsOf(op);
   transfer->op = op;
   transfer->start = op;
   transfer->rank = index;
