@@ -132,6 +132,10 @@ Sizes ofKeys(const Sizes &sizes);
 Gradients evaluate(const BackwardProblem &problem, std::vector<Row> queryRows,
                    std::vector<Row> keyRows, const Options &options = {});
 
+/// The same rows, with the values of a whole tensor: as if the oracle had said
+/// them.
+Gradient withValues(Gradient gradient, std::span<const double> whole);
+
 /// Compares a whole tensor with the rows that were evaluated.
 Deviation compare(const Gradient &expected, std::span<const double> actual,
                   const Tolerance &tolerance);

@@ -8,7 +8,11 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 
 using namespace mlir;
 using namespace burst;
@@ -160,6 +164,36 @@ bool Trial::findAttentions() {
     }
     return true;
   });
+}
+
+uint64_t test::fromEnvironment(const char *name, uint64_t otherwise) {
+  const char *text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+std::string test::leave(const RandomProblem &problem) {
+  std::string path =
+      ::testing::TempDir() + "burst-property-" + std::to_string(problem.seed);
+  std::string text = problem.text(problem.ranks);
+  std::ofstream(path + ".mlir") << text;
+  std::string error;
+  if (!data::write(path + ".safetensors", problem.tensors, {}, error))
+    return error;
+  return "burst-run " + path + ".mlir --in " + path + ".safetensors --check\n" +
+         problem.replay() + "\n" + text;
+}
+
+void test::expectPlanned(const Trial &trial) {
+  ASSERT_EQ(trial.traffic.size(), trial.proof.traffic.size());
+  for (size_t rank = 0; rank < trial.traffic.size(); ++rank) {
+    const Traffic &moved = trial.traffic[rank];
+    const Traffic &planned = trial.proof.traffic[rank];
+    EXPECT_EQ(moved.sentBytes, planned.sentBytes) << "rank " << rank;
+    EXPECT_EQ(moved.messages, planned.messages) << "rank " << rank;
+    EXPECT_EQ(moved.hops, planned.hops) << "rank " << rank;
+    EXPECT_EQ(moved.peakSlices, planned.peakSlices) << "rank " << rank;
+    EXPECT_EQ(moved.peakBytes, planned.peakBytes) << "rank " << rank;
+  }
 }
 
 void PoisonChecker::deliver(const Transfer &from, Transfer &to, size_t index) {

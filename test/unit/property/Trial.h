@@ -76,6 +76,16 @@ private:
   Values values;
 };
 
+/// A number that is set for the tests, or another.
+uint64_t fromEnvironment(const char *name, uint64_t otherwise);
+
+/// Leaves a problem in files, and says how to run it.
+std::string leave(const RandomProblem &problem);
+
+/// Expects that what was interpreted is what was planned, rank by rank and
+/// tensor by tensor.
+void expectPlanned(const Trial &trial);
+
 /// Interprets, and checks that what was not sent is NaN where it would be read.
 class PoisonChecker : public Interpreter {
 public:
