@@ -49,11 +49,32 @@ def DeriveBoundsPass : Pass<"burst-derive-bounds", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def DeriveGradientsPass : Pass<"burst-derive-gradients", "::mlir::func::FuncOp"> {
+  let summary = "derives from each score how gradients pass through it";
+  let description = [{
+    Gives every backward attention with a score region a gradient region:
+    reverse-mode differentiation of the score, emitted as IR (`passes/Gradient`).
+    An op that has no derivative is refused, at the op. A gradient that stands
+    there already is derived anew.
+
+    Input: `burst.attention_backward ... score(%s, ...) { ... }`. Output: the same
+    with `gradient(%s, ..., %g) { ... }`, which yields the gradient by %s from
+    that by what the score yields, %g, and contributes to the captures that
+    `gradients` names.
+
+    Needs `burst-expand-names`. Leaves a gradient region beside every score region
+    of a backward attention.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def VerifyExpandedPass : Pass<"burst-verify-expanded", "::mlir::func::FuncOp"> {
   let summary = "checks that masks are regions with bounds";
   let description = [{
-    Ends the phase of `burst-expand-names` and `burst-derive-bounds`: an
-    attention that still has names, or a mask without bounds, is an error.
+    Ends the phase of `burst-expand-names`, `burst-derive-bounds` and
+    `burst-derive-gradients`: an attention that still has names, a mask without
+    bounds or a backward score without its gradient is an error.
   }];
 }
 

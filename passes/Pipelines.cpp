@@ -19,6 +19,7 @@ void burst::buildRingPipeline(OpPassManager &pm,
   // What is computed: one mechanism for masks and scores.
   pm.addNestedPass<func::FuncOp>(createExpandNamesPass());
   pm.addNestedPass<func::FuncOp>(createDeriveBoundsPass());
+  pm.addNestedPass<func::FuncOp>(createDeriveGradientsPass());
   pm.addNestedPass<func::FuncOp>(createVerifyExpandedPass());
   // The program of a rank.
   pm.addPass(createPartitionPass());

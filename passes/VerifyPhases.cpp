@@ -17,6 +17,10 @@ static LogicalResult verifyExpanded(AttentionInterface op) {
   if (!op.getMask().empty() && op.getBounds().empty())
     return op->emitOpError("has a mask without bounds behind "
                            "burst-derive-bounds");
+  auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
+  if (backward && !op.getScore().empty() && backward.getGradient().empty())
+    return op->emitOpError("has a score without its gradient behind "
+                           "burst-derive-gradients");
   return success();
 }
 

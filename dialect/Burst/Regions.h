@@ -53,8 +53,8 @@ void setArgumentNames(RegionRole kind, mlir::Region &region,
 /// The arguments of a mask, score or gradient region by name.
 struct RegionArguments {
   mlir::Value score; ///< null in a mask
+  mlir::Value g;     ///< null but in a gradient region
   mlir::Value b, h, i, j, sq, sk;
-  mlir::Value gradient; ///< in a gradient region only
   mlir::ValueRange captures;
 
   static RegionArguments of(RegionRole kind, mlir::Block &block);
@@ -80,8 +80,9 @@ llvm::LogicalResult verifyRegion(mlir::Operation *op, RegionRole kind,
                                  mlir::Region &region, mlir::FloatType state,
                                  mlir::TypeRange captures);
 
-/// `kind(%b, ..., %sk, %t = %table : type) { ops }`; for bounds and gradients,
-/// whose captures are those of mask and score, `bounds(%b0, ..., %t : type)`.
+/// `kind(%b, ..., %sk, %t = %table : type) { ops }`; for bounds, whose captures
+/// are those of the mask, `bounds(%b0, ..., %sk, %t : type) { ops }`, and for
+/// gradients, whose captures are those of the score, alike.
 void printRegion(mlir::OpAsmPrinter &printer, RegionRole kind,
                  mlir::Region &region, mlir::ValueRange captures);
 
