@@ -123,6 +123,35 @@ def VerifyPartitionedPass : Pass<"burst-verify-partitioned", "::mlir::func::Func
   }];
 }
 
+def CheckTablesPass : Pass<"burst-check-tables", "::mlir::func::FuncOp"> {
+  let summary = "requires that captured tables are as large as what reads them";
+  let description = [{
+    Compiled code clamps indices into tables, for it computes whole tiles: a table
+    that is too small would give a wrong result. So for every `tensor.extract` in
+    a mask or a score, whether or not a select guards it, the table must hold all
+    indices of the problem: b in [0, B), h in [0, Hq), i in [0, Sq), j in
+    [0, Sk). Where sizes are static that is checked here, else at the top of the
+    program of a rank:
+
+    ```mlir
+    %size = tensor.dim %ids, %c0 : tensor<?xi32>
+    ring.require %size at least %sk, "size of dimension 0 of ids"
+    ```
+
+    Checked are indices whose range is known exactly: sums, differences, multiples
+    and quotients by positive constants, minima and maxima, in which each of b, h,
+    i and j occurs at most once. So `%i` and `%i + (%sk - %sq)` need all positions
+    and a clamped index what it is clamped to. Other indices, such as remainders,
+    selects, captured scalars and what tables hold, are left alone.
+
+    Refused, at the attention: a static table that is too small.
+
+    Needs `burst-expand-names` and `burst-partition`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect",
+                           "::burst::ring::RingDialect"];
+}
+
 //===----------------------------------------------------------------------===//
 // ring: who sends what, when
 //===----------------------------------------------------------------------===//

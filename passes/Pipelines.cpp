@@ -24,6 +24,7 @@ void burst::buildRingPipeline(OpPassManager &pm,
   // The program of a rank.
   pm.addPass(createPartitionPass());
   pm.addNestedPass<func::FuncOp>(createVerifyPartitionedPass());
+  pm.addNestedPass<func::FuncOp>(createCheckTablesPass());
   // Who sends what, when.
   pm.addNestedPass<func::FuncOp>(createLowerToRingPass());
   if (options.drop)

@@ -70,7 +70,7 @@ def HostToRuntimePass : Pass<"burst-host-to-runtime", "::mlir::ModuleOp"> {
     `ring.segment`, and none of shard and tile.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
-                           "::mlir::memref::MemRefDialect"];
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
 #endif // BURST_CODEGEN_CPU_PASSES_TD

@@ -1,6 +1,8 @@
 //===- Binding.cpp - global tensors to ranks' arguments and back ----------===//
 #include "passes/Machine/Binding.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
 #include <cmath>
 #include <numeric>
 
@@ -9,6 +11,11 @@ using namespace burst;
 
 static ring::ShardAttr shardOf(func::FuncOp program, unsigned argument) {
   return program.getArgAttrOfType<ring::ShardAttr>(argument, ring::shardAttr);
+}
+
+/// Whether only checks need a size: they end a run, and else change nothing.
+static bool isForChecks(tensor::DimOp dim) {
+  return llvm::all_of(dim->getUsers(), llvm::IsaPred<ring::RequireOp>);
 }
 
 bool burst::steersSchedule(func::FuncOp program, unsigned argument) {
@@ -21,6 +28,8 @@ bool burst::steersSchedule(func::FuncOp program, unsigned argument) {
                  use.getOperandNumber() < captures.getBeginOperandIndex();
         };
         Operation *user = use.getOwner();
+        if (auto dim = dyn_cast<tensor::DimOp>(user))
+          return !isForChecks(dim);
         if (auto attend = dyn_cast<ring::AttendOp>(user))
           return isInFrontOf(attend.getScoreCaptures());
         if (auto attend = dyn_cast<ring::AttendGradOp>(user))

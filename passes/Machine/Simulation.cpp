@@ -112,6 +112,7 @@ struct Simulation::Impl::Rank : Environment {
   Step runWait(ring::WaitOp op, const ExternalCall &call);
   Step runExchange(ring::ExchangeOp op, const ExternalCall &call);
   bool startExchange(ring::ExchangeOp op, const ExternalCall &call);
+  Step runRequire(ring::RequireOp op, const ExternalCall &call);
   bool post(std::shared_ptr<Transfer> transfer, int64_t channel);
   bool isRank(Operation *op, StringRef what, int64_t value);
   bool isOnGrid(Operation *op, StringRef grid);
@@ -168,6 +169,7 @@ Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
           .Case<ring::WaitOp>([&](auto op) { return runWait(op, call); })
           .Case<ring::ExchangeOp>(
               [&](auto op) { return runExchange(op, call); })
+          .Case<ring::RequireOp>([&](auto op) { return runRequire(op, call); })
           .Default([&](Operation *op) {
             return fail(op, "cannot be run: it is no op of a rank's program");
           });
@@ -246,6 +248,15 @@ Step Simulation::Impl::Rank::runSegment(ring::SegmentOp op,
   for (auto [slot, value] : llvm::zip_equal(call.results, values))
     call.frame.scalars[slot.number].i = value;
   return Step::Done;
+}
+
+Step Simulation::Impl::Rank::runRequire(ring::RequireOp op,
+                                        const ExternalCall &call) {
+  int64_t found = call.index(0), wanted = call.index(1);
+  if (found >= wanted || !impl.semantics->knowsTables())
+    return Step::Done;
+  return fail(op, op.getWhat() + ": " + Twine(found) + ", wanted at least " +
+                      Twine(wanted));
 }
 
 static std::vector<Argument> captures(const ExternalCall &call,

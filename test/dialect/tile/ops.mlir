@@ -81,3 +81,18 @@ func.func @map(%n: index, %s: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8
       : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
   return
 }
+
+// CHECK-LABEL: func.func @allocate
+// CHECK: tile.allocate "state"() : memref<4x8xf32>
+// CHECK: tile.allocate "slice"(%{{.*}}) : memref<2x?x8xf32>
+// CHECK: tile.allocate "packing"(%{{.*}}, %{{.*}}) : memref<?x?xf32>
+// CHECK: tile.allocate "schedule"() : memref<4xi64>
+// CHECK: %{{.*}} = tile.is_finite %{{.*}} : memref<2x5x4xf32>
+func.func @allocate(%n: index, %panels: memref<2x5x4xf32>) -> i1 {
+  %0 = tile.allocate "state" () : memref<4x8xf32>
+  %1 = tile.allocate "slice" (%n) : memref<2x?x8xf32>
+  %2 = tile.allocate "packing" (%n, %n) : memref<?x?xf32>
+  %3 = tile.allocate "schedule" () : memref<4xi64>
+  %finite = tile.is_finite %panels : memref<2x5x4xf32>
+  return %finite : i1
+}
