@@ -363,16 +363,17 @@ void Evaluation::keyRow(Gradient &key, Gradient &value, size_t row) const {
 void Evaluation::tables(std::vector<Gradient> &tables) const {
   // Of each table as many sums of one element.
   std::vector<std::vector<VectorSum>> sums;
+  sums.reserve(tables.size());
   for (const Gradient &table : tables)
     sums.emplace_back(table.dims, VectorSum(1));
-  constexpr double one = 1;
+  const std::vector<double> one = {1};
   Pair pair;
   for (const Row &row : allRows(sizes))
     for (int64_t j = 0; j != sizes.keys; ++j) {
       if (!evaluate({row.b, row.h, row.i, j}, pair, /*wantsElements=*/true))
         continue;
       for (const Pair::Element &element : pair.elements)
-        sums[element.table][element.index].add(element.gradient, &one, 1);
+        sums[element.table][element.index].add(element.gradient, one.data(), 1);
     }
   for (size_t t = 0; t != tables.size(); ++t)
     for (size_t x = 0; x != sums[t].size(); ++x)
@@ -437,7 +438,7 @@ static void check(const BackwardProblem &problem,
 
 Gradients burst::oracle::evaluate(const BackwardProblem &problem,
                                   std::vector<Row> queryRows,
-                                  std::vector<Row> keyRows,
+                                  const std::vector<Row> &keyRows,
                                   const Options &options) {
   check(problem, queryRows, keyRows);
   const Sizes &s = problem.forward.sizes;

@@ -130,7 +130,8 @@ Sizes ofKeys(const Sizes &sizes);
 /// (those of `allRows` or `sampleRows`, of `ofKeys` for keys), and all of the
 /// tables. The bits do not depend on the other rows or the number of threads.
 Gradients evaluate(const BackwardProblem &problem, std::vector<Row> queryRows,
-                   std::vector<Row> keyRows, const Options &options = {});
+                   const std::vector<Row> &keyRows,
+                   const Options &options = {});
 
 /// The same rows, with the values of a whole tensor: as if the oracle had said
 /// them.
