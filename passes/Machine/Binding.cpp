@@ -248,10 +248,27 @@ burst::shardGlobals(Simulation &simulation, ArrayRef<Argument> globals,
   return result;
 }
 
+/// The sum of what the ranks give.
+static TensorRef addUp(ArrayRef<std::vector<TensorRef>> results,
+                       unsigned index) {
+  const Tensor &first = *results.front()[index];
+  auto sum = std::make_shared<Tensor>(first.shape, first.element);
+  for (const auto &ofRank : results) {
+    const std::vector<double> &addends = ofRank[index]->floats;
+    sum->floats.resize(addends.size());
+    for (auto [total, addend] : llvm::zip_equal(sum->floats, addends))
+      total += addend;
+  }
+  return sum;
+}
+
 TensorRef burst::gatherResult(const Simulation &simulation, unsigned index) {
-  auto shard = simulation.getFunction().getResultAttrOfType<ring::ShardAttr>(
-      index, ring::shardAttr);
+  func::FuncOp function = simulation.getFunction();
+  auto shard =
+      function.getResultAttrOfType<ring::ShardAttr>(index, ring::shardAttr);
   const auto &results = simulation.getResults();
+  if (function.getResultAttr(index, ring::partialAttr))
+    return addUp(results, index);
   if (!shard)
     return results.front()[index];
   Deal deal = shard.getLayout().getDeal();

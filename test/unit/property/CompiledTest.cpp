@@ -18,7 +18,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -26,11 +25,6 @@
 using namespace mlir;
 using namespace burst;
 using namespace burst::test;
-
-static uint64_t fromEnvironment(const char *name, uint64_t otherwise) {
-  const char *text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 /// One seed for all cases of a process.
 static uint64_t firstSeed() {
