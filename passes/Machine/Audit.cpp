@@ -1,11 +1,6 @@
 //===- Audit.cpp - schedules without data, and their proof ----------------===//
-#include "passes/Machine/Audit.h"
-
+#include "passes/Machine/Auditor.h"
 #include "passes/Machine/Interpreter.h"
-
-#include "llvm/Support/FormatVariadic.h"
-
-#include <map>
 
 using namespace mlir;
 using namespace burst;
@@ -125,81 +120,7 @@ PairClass Classifier::compute(const Meeting &meeting, int64_t queryOwner,
 // The proof
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// The attention that an attend is a part of, for the queries of one rank.
-struct Question {
-  Attend attend; ///< without tensors but the query
-  int query, key, value;
-};
-
-/// A part of a state, and of which: states are numbered from 1.
-struct Part : Tensor {
-  using Tensor::Tensor;
-  char name = 0; ///< o, m or l
-  int64_t state = 0;
-};
-
-/// The part o, with what the state has absorbed.
-struct Account : Part {
-  using Part::Part;
-  /// Per owner, query segment and key segment, how often it was absorbed.
-  std::vector<uint8_t> absorbed;
-  /// What the first attend asked: all others must agree.
-  std::optional<Question> question;
-};
-
-class Auditor : public Bookkeeper {
-public:
-  Auditor(func::FuncOp program, int64_t parts, const ProofOptions &options,
-          Proof &proof)
-      : program(program), parts(parts), options(options), proof(proof) {}
-
-  State init(ring::InitOp op, const Tensor &query) override;
-  bool attend(Attend &attend, State &result, std::string &message) override;
-  bool merge(State &into, const State &from, std::string &message) override;
-  bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
-                TensorRef &lse, std::string &message) override;
-  bool start(const Transfer &transfer, int64_t slices,
-             std::string &message) override;
-
-  /// Every rank returns its part of one attention. Else the rank that does not.
-  std::optional<int64_t>
-  checkResults(const std::vector<std::vector<TensorRef>> &results,
-               std::string &message);
-
-private:
-  std::string checkQuery(const Attend &attend);
-  std::string checkSlice(const Attend &attend, size_t index);
-  std::string absorb(const Attend &attend, size_t index, Account &account);
-  std::string checkComplete(const Account &account);
-  std::string checkResult(int64_t rank, unsigned index, const TensorRef &result,
-                          const TensorRef &first);
-  void renumber(State &state);
-
-  func::FuncOp program;
-  int64_t parts;
-  const ProofOptions &options;
-  Proof &proof;
-  Classifier classifier;
-  int64_t numStates = 0;
-  struct Final {
-    Question question;
-    int64_t dim; ///< of the queries
-  };
-  /// Weak, for results that nobody returns take no memory.
-  std::map<std::weak_ptr<Tensor>, Final, std::owner_less<std::weak_ptr<Tensor>>>
-      finals;
-};
-
-template <typename... Args>
-std::string format(const char *text, Args &&...args) {
-  return llvm::formatv(text, std::forward<Args>(args)...).str();
-}
-
-} // namespace
-
-static std::string describe(const Sharding &sharding) {
+std::string burst::describe(const Sharding &sharding) {
   std::string order(stringifyOrder(sharding.deal.order));
   if (sharding.deal.order == Order::Striped)
     order += " " + std::to_string(sharding.deal.block);
@@ -274,19 +195,19 @@ static std::string checkState(const State &state) {
 // Attends
 //===----------------------------------------------------------------------===//
 
-std::string Auditor::checkQuery(const Attend &attend) {
-  const Tensor &query = *attend.query;
+std::string Auditor::checkQuery(const Meeting &meeting) {
+  const Tensor &query = *meeting.query;
   if (query.argument < 0)
     return "attends with a query that is no shard of an argument";
-  if (query.owner != attend.queryOwner)
+  if (query.owner != meeting.queryOwner)
     return format("takes the queries for those of rank {0}, they are those of "
                   "{1}",
-                  attend.queryOwner, query.owner);
-  int64_t rows =
-      attend.queryLayout.getDeal().count(attend.queryOwner, attend.queryExtent);
+                  meeting.queryOwner, query.owner);
+  Deal deal = meeting.queryLayout.getDeal();
+  int64_t rows = deal.count(meeting.queryOwner, meeting.queryExtent);
   if (query.shape[1] != rows)
     return format("has {0} queries, its layout says {1}", query.shape[1], rows);
-  Sharding wanted{attend.queryLayout.getDeal(), 1, attend.queryExtent};
+  Sharding wanted{deal, 1, meeting.queryExtent};
   if (query.sharding != wanted)
     return format("takes queries that are dealt as {0} as if they were dealt "
                   "as {1}",
@@ -294,9 +215,8 @@ std::string Auditor::checkQuery(const Attend &attend) {
   return "";
 }
 
-std::string Auditor::checkSlice(const Attend &attend, size_t index) {
-  const Slice &slice = attend.slices[index];
-  Deal deal = attend.keyLayout.getDeal();
+std::string Auditor::checkSlice(const Meeting &meeting, const Slice &slice) {
+  Deal deal = meeting.keyLayout.getDeal();
   for (const TensorRef &tensor : {slice.key, slice.value}) {
     StringRef what = tensor == slice.key ? "keys" : "values";
     if (tensor->argument < 0)
@@ -305,17 +225,35 @@ std::string Auditor::checkSlice(const Attend &attend, size_t index) {
       return format("takes the {0} for those of rank {1}, they are those of "
                     "{2}",
                     what, slice.owner, tensor->owner);
-    int64_t count = deal.count(slice.owner, attend.keyExtent);
+    int64_t count = deal.count(slice.owner, meeting.keyExtent);
     if (tensor->shape[1] != count)
       return format("has {0} {1}, its layout says {2}", tensor->shape[1], what,
                     count);
-    Sharding wanted{deal, 1, attend.keyExtent};
+    Sharding wanted{deal, 1, meeting.keyExtent};
     if (tensor->sharding != wanted)
       return format("takes {0} that are dealt as {1} as if they were dealt as "
                     "{2}",
                     what, describe(tensor->sharding), describe(wanted));
   }
   return "";
+}
+
+bool Auditor::isVoid(const Meeting &meeting, int64_t owner, int64_t a,
+                     int64_t b) {
+  Deal rows = meeting.queryLayout.getDeal(),
+       columns = meeting.keyLayout.getDeal();
+  return rows.segment(meeting.queryOwner, a, meeting.queryExtent).count == 0 ||
+         columns.segment(owner, b, meeting.keyExtent).count == 0;
+}
+
+std::string Auditor::checkNeeded(const Meeting &meeting, int64_t owner,
+                                 int64_t a, int64_t b) {
+  if (options.allowEmpty ||
+      classifier.classify(meeting, owner, a, b) != PairClass::Empty)
+    return "";
+  return format("computes query segment {0} with segment {1} of rank {2}, of "
+                "which the mask keeps nothing",
+                a, b, owner);
 }
 
 /// One table, or two of the same content: each rank makes its own.
@@ -332,7 +270,7 @@ static bool sameArguments(ArrayRef<Argument> a, ArrayRef<Argument> b) {
   });
 }
 
-static Question ask(const Attend &attend) {
+static Question questionOf(const Attend &attend) {
   Question question{attend, attend.query->argument,
                     attend.slices.front().key->argument,
                     attend.slices.front().value->argument};
@@ -342,8 +280,7 @@ static Question ask(const Attend &attend) {
   return question;
 }
 
-/// In what two attends, whatever their tensors, ask for another attention.
-static std::string difference(const Attend &x, const Attend &y) {
+std::string burst::difference(const Meeting &x, const Meeting &y) {
   if (x.queryExtent != y.queryExtent || x.keyExtent != y.keyExtent)
     return "has other extents";
   if (!sameArguments(x.maskCaptures, y.maskCaptures) ||
@@ -362,12 +299,12 @@ static std::string difference(const Attend &x, const Attend &y) {
   return "";
 }
 
-static std::string difference(const Question &a, const Question &b) {
-  if (a.key != b.key || a.value != b.value)
+std::string burst::difference(const Question &x, const Question &y) {
+  if (x.key != y.key || x.value != y.value)
     return "attends slices of other tensors";
-  if (a.query != b.query)
+  if (x.query != y.query)
     return "attends with another query";
-  return difference(a.attend, b.attend);
+  return difference(x.attend, y.attend);
 }
 
 /// All attends of one state compute one attention, for one rank's queries.
@@ -390,24 +327,16 @@ std::string Auditor::absorb(const Attend &attend, size_t index,
   const Slice &slice = attend.slices[index];
   int64_t numA = attend.queryLayout.getNumSegments();
   int64_t numB = attend.keyLayout.getNumSegments();
-  Deal rows = attend.queryLayout.getDeal(),
-       columns = attend.keyLayout.getDeal();
   for (int64_t a = 0; a < numA; ++a)
     for (int64_t b = 0; b < numB; ++b) {
-      bool isVoid =
-          rows.segment(attend.queryOwner, a, attend.queryExtent).count == 0 ||
-          columns.segment(slice.owner, b, attend.keyExtent).count == 0;
-      if (!attend.isComputed(index, a, b) || isVoid)
+      if (!attend.isComputed(index, a, b) || isVoid(attend, slice.owner, a, b))
         continue;
       if (!((slice.key->segments & slice.value->segments) >> b & 1))
         return format("reads segment {0} of rank {1}, which was not received",
                       b, slice.owner);
-      if (!options.allowEmpty &&
-          classifier.classify(attend, slice.owner, a, b) == PairClass::Empty)
-        return format(
-            "computes query segment {0} with segment {1} of rank {2}, "
-            "of which the mask keeps nothing",
-            a, b, slice.owner);
+      if (std::string found = checkNeeded(attend, slice.owner, a, b);
+          !found.empty())
+        return found;
       uint8_t &times = account.absorbed[(slice.owner * numA + a) * numB + b];
       if (times != 0)
         return format("computes query segment {0} with segment {1} of rank {2} "
@@ -423,7 +352,7 @@ bool Auditor::attend(Attend &attend, State &result, std::string &message) {
   message = checkQuery(attend);
   for (size_t index = 0; index < attend.slices.size() && message.empty();
        ++index)
-    message = checkSlice(attend, index);
+    message = checkSlice(attend, attend.slices[index]);
   if (message.empty())
     message = checkState(attend.state);
   if (!message.empty())
@@ -432,7 +361,7 @@ bool Auditor::attend(Attend &attend, State &result, std::string &message) {
   Account &account = ownAccount(result);
   renumber(result);
   if (!account.question) {
-    account.question = ask(attend);
+    account.question = questionOf(attend);
     account.absorbed.resize(parts * attend.queryLayout.getNumSegments() *
                             attend.keyLayout.getNumSegments());
   }
@@ -509,14 +438,16 @@ bool Auditor::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
     message = checkComplete(account);
   if (!message.empty())
     return false;
-  Question question = *account.question;
-  question.attend.query.reset();
+  auto question = std::make_shared<Question>(*account.question);
+  question->attend.query.reset();
   if (!Bookkeeper::finalize(op, state, out, lse, message))
     return false;
   for (const auto &[tensor, dim] : {std::pair(out, 1), {lse, 2}}) {
     if (auto part = std::dynamic_pointer_cast<Part>(tensor))
       part->state = 0; // A part of a state no longer.
-    finals[tensor] = {question, dim};
+    tensor->sharding = {question->attend.queryLayout.getDeal(), dim,
+                        question->attend.queryExtent};
+    origins[tensor] = {question, dim};
   }
   return true;
 }
@@ -524,6 +455,24 @@ bool Auditor::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
 //===----------------------------------------------------------------------===//
 // Transfers and results
 //===----------------------------------------------------------------------===//
+
+/// What a program makes may travel, but for the parts of a state.
+static bool isMadeToTravel(const Tensor &tensor) {
+  if (tensor.argument >= -1)
+    return false;
+  switch (whatIsMade(tensor.argument).second) {
+  case Made::Gradient:
+  case Made::Delta:
+  case Made::Out:
+  case Made::Lse:
+    return true;
+  case Made::O:
+  case Made::M:
+  case Made::L:
+    return false;
+  }
+  llvm_unreachable("unknown kind");
+}
 
 bool Auditor::start(const Transfer &transfer, int64_t slices,
                     std::string &message) {
@@ -539,7 +488,7 @@ bool Auditor::start(const Transfer &transfer, int64_t slices,
       wanted = {source.getLayout().getDeal(), source.getDim(),
                 source.getExtent()};
     }
-    if (tensor->argument < 0)
+    if (tensor->argument < 0 && !(start && isMadeToTravel(*tensor)))
       message = format("{0} a tensor that is no shard of an argument", verb);
     else if (tensor->owner != transfer.owner)
       message = format("{0} the shard of rank {1} as that of {2}", verb,
@@ -553,47 +502,73 @@ bool Auditor::start(const Transfer &transfer, int64_t slices,
                  transfer.sendMask, transfer.owner, tensor->segments);
   }
   if (slices > options.maxSlices)
-    message = format("receives a slice while {0} are still needed, and there "
-                     "are buffers for {1}",
-                     slices - 1, options.maxSlices);
+    message =
+        format("receives a {0} while {1} are still needed, and there "
+               "are buffers for {2}",
+               transfer.kind() == TransferKind::Slice ? "slice" : "gradient",
+               slices - 1, options.maxSlices);
+  if (transfer.sendMask != 0)
+    for (const TensorRef &tensor : transfer.tensors)
+      ++sending[tensor.get()];
   return message.empty();
+}
+
+void Auditor::wait(const Transfer &transfer) {
+  if (transfer.sendMask == 0)
+    return;
+  for (const TensorRef &tensor : transfer.tensors)
+    if (auto found = sending.find(tensor.get()); --found->second == 0)
+      sending.erase(found);
 }
 
 std::string Auditor::checkResult(int64_t rank, unsigned index,
                                  const TensorRef &result,
                                  const TensorRef &first) {
-  auto found = finals.find(result);
-  if (!result || found == finals.end())
+  if (const auto *gradient = dynamic_cast<const Gradient *>(result.get()))
+    return checkGradient(rank, index, *gradient, first);
+  auto found = origins.find(result);
+  if (!result || found == origins.end() || !found->second.question)
     return "what no ring.finalize has made";
-  const Question &question = found->second.question;
+  const Question &question = *found->second.question;
   if (question.attend.queryOwner != rank)
     return format("the attention of the queries of rank {0}",
                   question.attend.queryOwner);
+  Sharding made{question.attend.queryLayout.getDeal(), found->second.dim,
+                question.attend.queryExtent};
+  if (std::string message = checkDealt(index, made); !message.empty())
+    return message;
+  // Rank 0 has been checked before, but for what kind of result it is.
+  auto ofFirst = origins.find(first);
+  if (ofFirst == origins.end())
+    return "another result than rank 0";
+  std::string other = difference(*ofFirst->second.question, question);
+  if (!other.empty())
+    return "an attention that " + other + " than that of rank 0";
+  return "";
+}
+
+/// The function says of a result how it is dealt.
+std::string Auditor::checkDealt(unsigned index, const Sharding &made) {
   auto shard =
       program.getResultAttrOfType<ring::ShardAttr>(index, ring::shardAttr);
   if (!shard)
     return "a shard, and has no 'ring.shard' there";
-  Sharding made{question.attend.queryLayout.getDeal(), found->second.dim,
-                question.attend.queryExtent};
   Sharding named{shard.getLayout().getDeal(), shard.getDim(),
                  ShapedType::isDynamic(shard.getExtent()) ? made.extent
                                                           : shard.getExtent()};
   if (made != named)
     return format("what is dealt as {0} as if it were dealt as {1}",
                   describe(made), describe(named));
-  // Rank 0 has been checked before.
-  std::string other = difference(finals.find(first)->second.question, question);
-  if (!other.empty())
-    return "an attention that " + other + " than that of rank 0";
   return "";
 }
 
-std::optional<int64_t>
-Auditor::checkResults(const std::vector<std::vector<TensorRef>> &results,
-                      std::string &message) {
+std::optional<int64_t> Auditor::checkResults(const Results &results,
+                                             std::string &message) {
   for (auto [rank, ofRank] : llvm::enumerate(results))
     for (auto [index, result] : llvm::enumerate(ofRank)) {
       message = checkResult(rank, index, result, results.front()[index]);
+      if (message.empty() && rank + 1 == results.size())
+        message = checkTable(results, index);
       if (message.empty())
         continue;
       message = format("returns as result {0} {1}", index, message);

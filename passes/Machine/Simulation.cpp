@@ -16,6 +16,13 @@ int64_t Traffic::totalBytes() const {
   return sum;
 }
 
+TransferKind Transfer::kind() const {
+  int made = tensors.front()->argument;
+  if (made >= -1 || whatIsMade(made).second != Made::Gradient)
+    return TransferKind::Slice;
+  return receivedOwner == rank ? TransferKind::Home : TransferKind::Onward;
+}
+
 namespace {
 
 /// A function the program calls, and what it gave for which arguments: it
@@ -46,9 +53,13 @@ public:
   void reset();
   LogicalResult compileCallees();
 
-  /// Counts a received slice until the last of its tensors is gone.
-  std::shared_ptr<void> holdSlice(int64_t rank) {
-    GaugeRef gauge = slices[rank];
+  GaugeRef &gaugeOf(const Transfer &transfer) {
+    return slices[transfer.rank][static_cast<size_t>(transfer.kind())];
+  }
+
+  /// Counts what a transfer brings until the last of its tensors is gone.
+  std::shared_ptr<void> holdSlice(const Transfer &transfer) {
+    GaugeRef gauge = gaugeOf(transfer);
     gauge->add(1);
     return {gauge.get(), [gauge](void *) { gauge->add(-1); }};
   }
@@ -61,7 +72,8 @@ public:
   Counterexample failure;
   std::vector<Traffic> traffic;
   std::vector<std::vector<TensorRef>> results;
-  std::vector<GaugeRef> slices; ///< by rank
+  /// What was received and is held, by rank and kind.
+  std::vector<std::array<GaugeRef, numTransferKinds>> slices;
 
 private:
   struct Rank;
@@ -621,8 +633,6 @@ Step Simulation::Impl::Rank::runStart(ring::StartOp op,
   transfer->receiveMask =
       flaggedMask(call, op.getReceiveSegments(), deal, transfer->receivedOwner,
                   transfer->extent);
-  std::shared_ptr<void> slice =
-      transfer->receiveMask != 0 ? impl.holdSlice(index) : nullptr;
   for (unsigned i = 0; i < op.getTensors().size(); ++i) {
     TensorRef tensor = call.peek<Tensor>(i);
     if (tensor->shape[op.getDims()[i]] !=
@@ -640,7 +650,6 @@ Step Simulation::Impl::Rank::runStart(ring::StartOp op,
     shape[op.getDims()[i]] =
         deal.count(transfer->receivedOwner, transfer->extent);
     auto received = std::make_shared<Tensor>(shape, tensor->element);
-    received->slice = slice;
     received->argument = tensor->argument;
     received->owner = transfer->receivedOwner;
     received->sharding = {deal, op.getDims()[i], transfer->extent};
@@ -648,11 +657,16 @@ Step Simulation::Impl::Rank::runStart(ring::StartOp op,
     transfer->received.push_back(std::move(received));
     transfer->tensors.push_back(call.take<Tensor>(i));
   }
+  if (transfer->receiveMask != 0) {
+    std::shared_ptr<void> slice = impl.holdSlice(*transfer);
+    for (const TensorRef &received : transfer->received)
+      received->slice = slice;
+  }
   ++impl.traffic[index].hops;
   open.push_back(transfer);
   call.give(0, transfer);
   std::string message;
-  if (!impl.semantics->start(*transfer, impl.slices[index]->held, message))
+  if (!impl.semantics->start(*transfer, impl.gaugeOf(*transfer)->held, message))
     return fail(op, message);
   transfer->sent = transfer->sendMask == 0;
   transfer->arrived = transfer->receiveMask == 0;
@@ -678,6 +692,7 @@ Step Simulation::Impl::Rank::runWait(ring::WaitOp op,
   if (!transfer->isDone())
     return Step::Blocked;
   transfer->waited = true;
+  impl.semantics->wait(*transfer);
   for (auto [i, received] : llvm::enumerate(transfer->received))
     call.give(i, received);
   // What was sent may be reused, what was received is the program's now.
@@ -739,7 +754,7 @@ bool Simulation::Impl::Rank::startExchange(ring::ExchangeOp op,
   exchange->tensors.push_back(std::move(input));
   ++impl.traffic[index].hops;
   std::string message;
-  if (!impl.semantics->start(*exchange, impl.slices[index]->held, message))
+  if (!impl.semantics->start(*exchange, impl.gaugeOf(*exchange)->held, message))
     return refuse(message);
   return post(exchange, op.getChannel().getIndex());
 }
@@ -1022,7 +1037,8 @@ bool Simulation::Impl::run(std::vector<std::vector<Argument>> arguments) {
       return reportDeadlock();
   }
   for (int64_t r = 0; r < parts; ++r) {
-    traffic[r].peakSlices = slices[r]->peak;
+    traffic[r].peakSlices =
+        slices[r][static_cast<size_t>(TransferKind::Slice)]->peak;
   }
   return checkEnd();
 }
@@ -1035,7 +1051,8 @@ void Simulation::Impl::reset() {
   results.assign(parts, {});
   slices.clear();
   for (int64_t r = 0; r < parts; ++r) {
-    slices.push_back(std::make_shared<Gauge>());
+    for (GaugeRef &gauge : slices.emplace_back())
+      gauge = std::make_shared<Gauge>();
     ranks.push_back(std::make_unique<Rank>(*this, r));
   }
   for (auto &[op, callee] : callees)

@@ -94,6 +94,11 @@ struct Sum {
   uint64_t segments; ///< those that are added
 };
 
+/// What a transfer brings: a slice, a gradient by one on its way, or a gradient
+/// by the rank's own shard.
+enum class TransferKind : uint8_t { Slice, Onward, Home };
+inline constexpr size_t numTransferKinds = 3;
+
 /// A `ring.start` or `ring.exchange` on one rank.
 struct Transfer {
   mlir::Operation *op;
@@ -106,6 +111,7 @@ struct Transfer {
   bool sent = false, arrived = false, waited = false;
 
   bool isDone() const { return sent && arrived; }
+  TransferKind kind() const;
 };
 
 /// What one rank moved and held.
@@ -143,8 +149,8 @@ public:
   virtual bool add(Sum &sum, std::string &message) = 0;
   virtual bool round(ring::RoundOp op, const TensorRef &gradient,
                      TensorRef &result, std::string &message) = 0;
-  /// A transfer starts, with which the rank holds `slices` received slices; may
-  /// refuse it.
+  /// A transfer starts, with which the rank holds what `slices` of its kind
+  /// have brought; may refuse it.
   virtual bool start(const Transfer &transfer, int64_t slices,
                      std::string &message) {
     return true;
@@ -154,6 +160,8 @@ public:
   /// Whether tables have the sizes that the run will find; else some are made
   /// up, and nothing is required of them.
   virtual bool knowsTables() const { return false; }
+  /// A transfer is done: what was sent is free.
+  virtual void wait(const Transfer &transfer) {}
   /// Moves what `target` needs of `source` in an exchange.
   virtual void exchange(const Transfer &source, Transfer &target) {}
 };

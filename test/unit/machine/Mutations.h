@@ -8,28 +8,38 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/Regex.h"
+
+#include <gtest/gtest.h>
 
 namespace burst::test {
 
-/// The ops of a ring, found by their kind, and what they did when it ran: the
-/// text of the IR may change.
-struct Schedule {
-  Schedule(mlir::ModuleOp module, const Problem &problem);
+/// The program of a rank.
+struct Ring {
+  Ring(mlir::ModuleOp module, const Problem &problem);
 
   mlir::ModuleOp module;
   const Problem &problem;
   int64_t parts;
   mlir::func::FuncOp program;
   mlir::Value rank;
+
+  /// Options under which the unbroken schedule is accepted.
+  ProofOptions options;
+};
+
+/// The ops of a ring, found by their kind, and what they did when it ran: the
+/// text of the IR may change.
+struct Schedule : Ring {
+  Schedule(mlir::ModuleOp module, const Problem &problem);
+
   ring::InitOp init;
   std::vector<ring::AttendOp> attends; ///< in the order of the program
   ring::StartOp start;
   ring::WaitOp wait;
   ring::FinalizeOp finalize;
   mlir::scf::ForOp loop; ///< null where two ranks make it one hop
-
-  /// Options under which the unbroken schedule is accepted.
-  ProofOptions options;
 
   struct Message {
     int64_t from, to, hop;
@@ -41,13 +51,49 @@ struct Schedule {
   bool hasRuledOut = false;
 };
 
+/// The ops of a backward ring.
+struct Backward : Ring {
+  Backward(mlir::ModuleOp module, const Problem &problem);
+
+  bool movesKeys;
+  ring::DeltaOp delta;
+  ring::AttendGradOp attend;
+  mlir::scf::ForOp loop;
+  std::vector<ring::ZeroOp> zeros; ///< in each hop
+  /// What travels: a slice, gradients with it, and gradients to their owner.
+  ring::StartOp slice, onward, home;
+  /// Into the own gradients, of what came home and of what was computed here;
+  /// into the gradients of a slice; and behind the last hop.
+  std::vector<ring::AddOp> homeSums, ownSums, onwardSums, lastSums;
+
+  struct Message {
+    int64_t from, to;
+    int64_t turn; ///< of the loop
+  };
+  std::vector<Message> slices, onwards, homes;
+  /// Whether some pair of segments is ruled out by the mask.
+  bool hasRuledOut = false;
+
+  bool hasLastHome() const {
+    return llvm::any_of(homes,
+                        [&](const Message &m) { return m.turn == parts - 1; });
+  }
+  mlir::func::ReturnOp end() {
+    return mlir::cast<mlir::func::ReturnOp>(
+        program.getBody().front().getTerminator());
+  }
+  mlir::Value movingOwner() {
+    return movesKeys ? attend.getKeyOwner() : attend.getQueryOwner();
+  }
+};
+
 /// Emits index arithmetic in front of an op.
 struct Emit {
-  Emit(Schedule &schedule, mlir::Operation *before)
+  Emit(Ring &schedule, mlir::Operation *before)
       : schedule(schedule), builder(before), loc(before->getLoc()) {}
 
   /// Behind the op that gives the rank: in front of all hops.
-  static Emit atTop(Schedule &schedule) {
+  static Emit atTop(Ring &schedule) {
     return {schedule, schedule.rank.getDefiningOp()->getNextNode()};
   }
 
@@ -109,36 +155,94 @@ struct Emit {
             builder.getContext(),
             mlir::FlatSymbolRefAttr::get(builder.getContext(), "cp"), 7));
   }
+  /// The same of tensors, which a select cannot choose.
+  mlir::Value tensorOnRank(int64_t rank, mlir::Value there,
+                           mlir::Value elsewhere) {
+    mlir::scf::IfOp branch = branchOnRank(rank, there.getType());
+    auto inner = mlir::OpBuilder::atBlockEnd(branch.thenBlock());
+    mlir::scf::YieldOp::create(inner, loc, there);
+    inner.setInsertionPointToEnd(branch.elseBlock());
+    mlir::scf::YieldOp::create(inner, loc, elsewhere);
+    return branch.getResult(0);
+  }
   mlir::scf::IfOp branchOnRank(int64_t rank, mlir::TypeRange results = {}) {
     return mlir::scf::IfOp::create(builder, loc, results, isRank(rank),
                                    /*withElseRegion=*/true);
   }
 
-  Schedule &schedule;
+  Ring &schedule;
   mlir::OpBuilder builder;
   mlir::Location loc;
 };
 
 /// What a rank holds of argument `argument`.
-ring::ShardAttr shardOf(Schedule &s, unsigned argument);
+ring::ShardAttr shardOf(Ring &s, unsigned argument);
 /// Whether pairs or segments are dropped.
 bool hasFlags(Schedule &s);
 /// Pairs of an attend, all true where it has none.
 llvm::SmallVector<mlir::Value> pairsOf(Emit &e, ring::AttendOp attend);
 
 /// A way to break a schedule, and what the proof has to say of it.
-struct Mutation {
+template <typename ScheduleT>
+struct MutationOf {
   const char *name;
   /// False where this schedule cannot be broken so.
-  bool (*apply)(Schedule &schedule);
+  bool (*apply)(ScheduleT &schedule);
   const char *message; ///< a regular expression
   const char *op;      ///< the same, for the op that is blamed
 };
+using Mutation = MutationOf<Schedule>;
+using GradientMutation = MutationOf<Backward>;
 
 llvm::ArrayRef<Mutation> transferMutations();
 llvm::ArrayRef<Mutation> attendMutations();
 llvm::ArrayRef<Mutation> layoutMutations();
 std::vector<Mutation> allMutations();
+std::vector<GradientMutation> gradientMutations();
+/// Of what is attended and returned, and of what travels.
+llvm::ArrayRef<GradientMutation> gradientAttendMutations();
+llvm::ArrayRef<GradientMutation> gradientTransferMutations();
+
+/// Breaks `original` in all ways that it can be, each of which must be refused.
+/// A rank waits for at most `hops` transfers.
+template <typename ScheduleT>
+void expectRefusals(mlir::ModuleOp original, const Problem &problem,
+                    llvm::ArrayRef<MutationOf<ScheduleT>> mutations,
+                    int64_t hops) {
+  for (const MutationOf<ScheduleT> &mutation : mutations) {
+    SCOPED_TRACE(mutation.name);
+    mlir::OwningOpRef<mlir::ModuleOp> module = original.clone();
+    ScheduleT schedule(*module, problem);
+    if (!mutation.apply(schedule))
+      continue;
+    // What the verifiers refuse proves nothing about the proof.
+    ASSERT_TRUE(succeeded(verify(*module)));
+    auto found = proveModule(*module, schedule.options);
+    if (!found) {
+      ADD_FAILURE() << "accepted";
+      continue;
+    }
+    EXPECT_TRUE(llvm::Regex(mutation.message).match(found->message))
+        << found->message;
+    ASSERT_TRUE(found->op) << found->message;
+    llvm::StringRef op = found->op->getName().getStringRef();
+    EXPECT_TRUE(llvm::Regex(mutation.op).match(op))
+        << op.str() << ": " << found->message;
+    EXPECT_TRUE(found->rank >= 0 && found->rank < problem.parts);
+    EXPECT_TRUE(found->hop >= 0 && found->hop <= hops);
+  }
+}
+
+/// Takes from `left` what some schedule can be broken by.
+template <typename ScheduleT>
+void removeMade(mlir::ModuleOp original, const Problem &problem,
+                std::vector<MutationOf<ScheduleT>> &left) {
+  llvm::erase_if(left, [&](const MutationOf<ScheduleT> &mutation) {
+    mlir::OwningOpRef<mlir::ModuleOp> module = original.clone();
+    ScheduleT schedule(*module, problem);
+    return mutation.apply(schedule);
+  });
+}
 
 } // namespace burst::test
 

@@ -61,38 +61,47 @@ Place locate(StringRef order, int64_t parts, int64_t p, int64_t extent) {
   return {p / block % parts, 0};
 }
 
-/// How many positions of keys each rank sends, in one direction of the ring.
+/// How many positions of what moves each rank sends, in one direction of the
+/// ring, and of gradients by it.
 struct Count {
-  std::vector<int64_t> sent;
+  std::vector<int64_t> sent, gradients;
   int64_t total = 0;
 };
 
 Count countIn(const Problem &problem, const Mask &mask, bool goesBack) {
   int64_t parts = problem.parts;
+  bool movesQueries = problem.backward == "ring_q";
+  int64_t moving = movesQueries ? problem.queries : problem.keys;
+  int64_t staying = movesQueries ? problem.keys : problem.queries;
   // [owner][segment]: positions, and how far the farthest needs them.
   std::vector<std::array<int64_t, 2>> size(parts), reach(parts);
-  for (int64_t j = 0; j < problem.keys; ++j) {
-    Place key = locate(problem.order, parts, j, problem.keys);
-    ++size[key.owner][key.segment];
+  for (int64_t x = 0; x < moving; ++x) {
+    Place place = locate(problem.order, parts, x, moving);
+    ++size[place.owner][place.segment];
     if (!mask.keeps)
-      reach[key.owner][key.segment] = parts - 1;
-    for (int64_t i = 0; mask.keeps && i < problem.queries; ++i) {
+      reach[place.owner][place.segment] = parts - 1;
+    for (int64_t y = 0; mask.keeps && y < staying; ++y) {
+      auto [i, j] = movesQueries ? std::pair(x, y) : std::pair(y, x);
       if (!mask.keeps(i, j, problem.queries, problem.keys))
         continue;
-      int64_t rank = locate(problem.order, parts, i, problem.queries).owner;
-      int64_t distance = goesBack ? key.owner - rank : rank - key.owner;
-      int64_t &far = reach[key.owner][key.segment];
+      int64_t rank = locate(problem.order, parts, y, staying).owner;
+      int64_t distance = goesBack ? place.owner - rank : rank - place.owner;
+      int64_t &far = reach[place.owner][place.segment];
       far = std::max(far, (distance + parts) % parts);
     }
   }
   Count count;
   count.sent.resize(parts);
+  count.gradients.resize(parts);
   for (int64_t owner = 0; owner < parts; ++owner)
     for (int64_t segment : {0, 1})
       for (int64_t hop = 0; hop < reach[owner][segment]; ++hop) {
         int64_t sender = (owner + (goesBack ? parts - hop : hop)) % parts;
         count.sent[sender] += size[owner][segment];
         count.total += size[owner][segment];
+        // Who received it sends gradients by it: on, or at last home.
+        int64_t receiver = (sender + (goesBack ? parts - 1 : 1)) % parts;
+        count.gradients[receiver] += size[owner][segment];
       }
   return count;
 }
@@ -189,6 +198,55 @@ TEST_P(PlanTest, BytesEqualABruteForceCount) {
   });
 }
 
+/// Bytes of one position of what moves in a backward ring, and of gradients.
+static std::map<int, int64_t> movingBytes(const Problem &p) {
+  int64_t rows = p.batch * p.heads;
+  if (p.backward == "ring_q")
+    return {{0, rows * p.dim * 2},
+            {5, rows * p.valueDim * 2},
+            {4, rows * 4},
+            {madeFor(5, Made::Delta), rows * 4}};
+  return {{1, keyBytes(p)}, {2, valueBytes(p)}};
+}
+
+static std::map<int, int64_t> gradientBytes(const Problem &p) {
+  if (p.backward == "ring_q")
+    return {{madeFor(0, Made::Gradient), p.batch * p.heads * p.dim * 4}};
+  return {{madeFor(1, Made::Gradient), 2 * keyBytes(p)},
+          {madeFor(2, Made::Gradient), 2 * valueBytes(p)}};
+}
+
+TEST_P(PlanTest, BytesOfGradientsEqualABruteForceCount) {
+  forAllSizes([&](Problem problem) {
+    for (const char *backward : {"ring_q", "ring_kv"})
+      for (const Mask &mask : masks) {
+        problem.backward = backward;
+        problem.mask = mask.text;
+        SCOPED_TRACE(problem.describe());
+        bool isExact = !problem.order.starts_with("striped") ||
+                       !StringRef(mask.text).contains("left");
+        Count expected = countBest(problem, mask);
+        auto traffic = planOf(*lower(*context, problem));
+        for (int64_t rank = 0; rank < problem.parts; ++rank) {
+          auto &sent = traffic[rank].sentBytes;
+          int64_t all = 0;
+          for (auto [label, bytes] : movingBytes(problem)) {
+            if (isExact)
+              EXPECT_EQ(sent[label], expected.sent[rank] * bytes) << rank;
+            all += sent[label];
+          }
+          for (auto [label, bytes] : gradientBytes(problem)) {
+            if (isExact)
+              EXPECT_EQ(sent[label], expected.gradients[rank] * bytes) << rank;
+            all += sent[label];
+          }
+          EXPECT_EQ(traffic[rank].totalBytes(), all);
+          EXPECT_LE(traffic[rank].peakSlices, 2);
+        }
+      }
+  });
+}
+
 TEST_P(PlanTest, WithoutDroppingEverythingTravels) {
   forAllSizes([&](Problem problem) {
     problem.drop = false;
@@ -235,6 +293,56 @@ TEST(PlanFormulaTest, FullMasksHaveAClosedForm) {
       for (const Traffic &traffic : planOf(*lower(*context, problem)))
         EXPECT_EQ(traffic.totalBytes(), (parts - 1) * 2 * 16 * 2 * 8 * 2);
     }
+}
+
+TEST(PlanFormulaTest, GradientsOfFullMasksHaveAClosedForm) {
+  // The owner's own part stays at home, so gradients take P - 1 hops.
+  auto context = makeContext();
+  for (const char *order : {"contiguous", "zigzag", "striped"})
+    for (bool drop : {false, true})
+      for (int64_t parts : {1, 2, 3, 4, 8}) {
+        Problem problem;
+        problem.order = order;
+        problem.parts = parts;
+        problem.drop = drop;
+        int64_t n = 16, hq = 6, hkv = 3, d = 8, e = 2, gradient = 4;
+        problem.queries = problem.keys = n * parts;
+        problem.heads = hq;
+        problem.keyHeads = hkv;
+        problem.dim = problem.valueDim = d;
+        problem.element = "bf16";
+        for (const char *backward : {"ring_q", "ring_kv"}) {
+          problem.backward = backward;
+          SCOPED_TRACE(problem.describe());
+          int64_t byKeys = 2 * n * hkv * d * (e + gradient);
+          int64_t byQuery = n * hq * (2 * d * e + 8 + d * gradient);
+          int64_t hop = problem.backward == "ring_q" ? byQuery : byKeys;
+          Proof proof;
+          ProofOptions options;
+          options.allowEmpty = !drop;
+          ASSERT_FALSE(proveModule(*lower(*context, problem), options, &proof));
+          for (const Traffic &traffic : proof.traffic) {
+            EXPECT_EQ(traffic.totalBytes(), (parts - 1) * hop);
+            EXPECT_EQ(traffic.messages, 2 * (parts - 1));
+          }
+        }
+      }
+}
+
+TEST(PlanFormulaTest, MemoryOfGradientsDoesNotGrowWithTheRanks) {
+  auto context = makeContext();
+  for (const char *backward : {"ring_q", "ring_kv"}) {
+    std::optional<int64_t> peak;
+    for (int64_t parts : {4, 8, 16}) {
+      Problem problem;
+      problem.backward = backward;
+      problem.parts = parts;
+      problem.queries = problem.keys = 16 * parts;
+      for (const Traffic &traffic : planOf(*lower(*context, problem)))
+        EXPECT_EQ(traffic.peakBytes, peak.value_or(traffic.peakBytes)) << parts;
+      peak = planOf(*lower(*context, problem)).front().peakBytes;
+    }
+  }
 }
 
 TEST(PlanFormulaTest, ACausalZigzagRingSendsAQuarterLess) {

@@ -27,6 +27,18 @@ std::string Problem::text() const {
               o = tensor(queries, heads, valueDim);
   std::string lse = llvm::formatv("tensor<{0}x{1}x{2}x{3}>", batch, heads,
                                   queries, element == "f64" ? "f64" : "f32");
+  if (!backward.empty())
+    return llvm::formatv(R"(
+shard.grid @cp(shape = {0})
+func.func @f(%q: {1}, %k: {2}, %v: {3}, %o: {4}, %lse: {5}, %do: {4})
+    -> ({1}, {2}, {3}) {{
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do {6} {7}
+      sequence <@cp, {8}> strategy <{9}>
+      : ({1}, {2}, {3}, {4}, {5}, {4}) -> ({1}, {2}, {3})
+  return %dq, %dk, %dv : {1}, {2}, {3}
+})",
+                         parts, q, k, v, o, lse, mask.empty() ? "" : "mask",
+                         mask, order, backward);
   return llvm::formatv(R"(
 shard.grid @cp(shape = {0})
 func.func @f(%q: {1}, %k: {2}, %v: {3}) -> ({4}, {5}) {{
@@ -39,9 +51,10 @@ func.func @f(%q: {1}, %k: {2}, %v: {3}) -> ({4}, {5}) {{
 }
 
 std::string Problem::describe() const {
-  return llvm::formatv("{0} {1} over {2}, {3} x {4}{5}{6}", order,
+  return llvm::formatv("{0} {1} over {2}, {3} x {4}{5}{6}{7}{8}", order,
                        mask.empty() ? "full" : mask, parts, queries, keys,
-                       drop ? ", drop" : "", overlap ? ", overlap" : "");
+                       drop ? ", drop" : "", overlap ? ", overlap" : "",
+                       backward.empty() ? "" : ", ", backward);
 }
 
 std::unique_ptr<MLIRContext> makeContext() {

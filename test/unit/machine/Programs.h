@@ -22,8 +22,10 @@ struct Problem {
   int64_t batch = 1, heads = 2, keyHeads = 1, dim = 4, valueDim = 4;
   std::string element = "f32";
   bool drop = true, overlap = true;
+  /// The strategy of the gradients of the attention, or "" for itself.
+  std::string backward = "";
 
-  /// The module of burst.attention.
+  /// The module of burst.attention, or of burst.attention_backward.
   std::string text() const;
   /// In words, for messages.
   std::string describe() const;

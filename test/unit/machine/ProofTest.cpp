@@ -8,11 +8,6 @@
 #include "test/unit/machine/Mutations.h"
 
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/Verifier.h"
-#include "llvm/Support/Regex.h"
-
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <limits>
 
@@ -59,28 +54,8 @@ TEST_P(ProofTest, AcceptsTheScheduleAndRefusesEveryMutation) {
   auto counterexample = proveModule(*original, options);
   ASSERT_FALSE(counterexample) << counterexample->message;
 
-  for (const Mutation &mutation : allMutations()) {
-    SCOPED_TRACE(mutation.name);
-    OwningOpRef<ModuleOp> module = original->clone();
-    Schedule schedule(*module, GetParam());
-    if (!mutation.apply(schedule))
-      continue;
-    // What the verifiers refuse proves nothing about the proof.
-    ASSERT_TRUE(succeeded(verify(*module)));
-    auto found = proveModule(*module, schedule.options);
-    if (!found) {
-      ADD_FAILURE() << "accepted";
-      continue;
-    }
-    EXPECT_TRUE(llvm::Regex(mutation.message).match(found->message))
-        << found->message;
-    ASSERT_TRUE(found->op) << found->message;
-    StringRef op = found->op->getName().getStringRef();
-    EXPECT_TRUE(llvm::Regex(mutation.op).match(op))
-        << op.str() << ": " << found->message;
-    EXPECT_TRUE(found->rank >= 0 && found->rank < GetParam().parts);
-    EXPECT_TRUE(found->hop >= 0 && found->hop <= GetParam().parts);
-  }
+  expectRefusals<Schedule>(*original, GetParam(), allMutations(),
+                           GetParam().parts);
 }
 
 TEST(ProofListTest, EveryMutationIsMadeSomewhere) {
@@ -91,11 +66,7 @@ TEST(ProofListTest, EveryMutationIsMadeSomewhere) {
     if (problem.parts > 4)
       continue;
     OwningOpRef<ModuleOp> original = lower(*context, problem);
-    llvm::erase_if(left, [&](const Mutation &mutation) {
-      OwningOpRef<ModuleOp> module = original->clone();
-      Schedule schedule(*module, problem);
-      return mutation.apply(schedule);
-    });
+    removeMade(*original, problem, left);
     if (left.empty())
       break;
   }

@@ -23,7 +23,8 @@ public:
           bool isEmpty = classifier.classify(attend, slice.owner, a, b) ==
                          PairClass::Empty;
           schedule.hasRuledOut |= isEmpty;
-          schedule.needsLast |= !isEmpty && attend.at == schedule.attends.back();
+          schedule.needsLast |=
+              !isEmpty && attend.at == schedule.attends.back();
         }
     return Bookkeeper::attend(attend, result, message);
   }
@@ -39,13 +40,27 @@ private:
 
 } // namespace
 
-Schedule::Schedule(ModuleOp module, const Problem &problem)
+Ring::Ring(ModuleOp module, const Problem &problem)
     : module(module), problem(problem), parts(problem.parts),
       program(getProgram(module)) {
+  program.walk(
+      [&](shard::ProcessMultiIndexOp op) { rank = op.getResult()[0]; });
+  options.allowEmpty = !problem.drop;
+}
+
+/// Runs a schedule to see what it does.
+static void observe(Ring &ring, Semantics &observer) {
+  std::unique_ptr<Simulation> simulation = Simulation::create(ring.program);
+  simulation->reset();
+  std::ignore = simulation->run(
+      observer, shardGlobals(*simulation, *describeGlobals(ring.program, {}),
+                             ShardData::Omit));
+}
+
+Schedule::Schedule(ModuleOp module, const Problem &problem)
+    : Ring(module, problem) {
   program.walk([&](Operation *op) {
-    if (auto found = dyn_cast<shard::ProcessMultiIndexOp>(op))
-      rank = found.getResult()[0];
-    else if (auto found = dyn_cast<ring::AttendOp>(op))
+    if (auto found = dyn_cast<ring::AttendOp>(op))
       attends.push_back(found);
     else if (isa<ring::InitOp>(op))
       init = cast<ring::InitOp>(op);
@@ -58,20 +73,87 @@ Schedule::Schedule(ModuleOp module, const Problem &problem)
     else if (isa<scf::ForOp>(op))
       loop = cast<scf::ForOp>(op);
   });
-  options.allowEmpty = !problem.drop;
-  std::unique_ptr<Simulation> simulation = Simulation::create(program);
-  simulation->reset();
   Observer observer(*this);
-  (void)simulation->run(observer,
-                        shardGlobals(*simulation, *describeGlobals(program, {}),
-                                     ShardData::Omit));
+  observe(*this, observer);
+}
+
+namespace {
+
+class BackwardObserver : public Bookkeeper {
+public:
+  explicit BackwardObserver(Backward &schedule) : schedule(schedule) {}
+
+  bool attendGrad(AttendGrad &attend, std::string &message) override {
+    for (int64_t a = 0; a < attend.queryLayout.getNumSegments(); ++a)
+      for (int64_t b = 0; b < attend.keyLayout.getNumSegments(); ++b)
+        schedule.hasRuledOut |= classifier.classify(attend, attend.slice.owner,
+                                                    a, b) == PairClass::Empty;
+    return Bookkeeper::attendGrad(attend, message);
+  }
+
+  bool start(const Transfer &transfer, int64_t, std::string &) override {
+    turns[&transfer] = counts[{transfer.op, transfer.rank}]++;
+    return true;
+  }
+
+  void deliver(const Transfer &from, Transfer &to, size_t index) override {
+    if (index != 0)
+      return;
+    Backward::Message message{from.rank, to.rank, turns[&from]};
+    if (from.op == schedule.slice)
+      schedule.slices.push_back(message);
+    else if (from.op == schedule.onward)
+      schedule.onwards.push_back(message);
+    else if (from.op == schedule.home)
+      schedule.homes.push_back(message);
+  }
+
+private:
+  Backward &schedule;
+  Classifier classifier;
+  std::map<std::pair<Operation *, int64_t>, int64_t> counts;
+  std::map<const Transfer *, int64_t> turns;
+};
+
+} // namespace
+
+Backward::Backward(ModuleOp module, const Problem &problem)
+    : Ring(module, problem), movesKeys(problem.backward == "ring_kv") {
+  program.walk([&](Operation *op) {
+    if (auto found = dyn_cast<ring::DeltaOp>(op))
+      delta = found;
+    else if (auto found = dyn_cast<ring::AttendGradOp>(op))
+      attend = found;
+    else if (auto found = dyn_cast<scf::ForOp>(op))
+      loop = found;
+  });
+  for (auto found : loop.getBody()->getOps<ring::StartOp>()) {
+    if (found.getTensors()[0] ==
+        (movesKeys ? attend.getKey() : attend.getQuery()))
+      slice = found;
+    else if (found.getTo() == movingOwner())
+      home = found;
+    else
+      onward = found;
+  }
+  llvm::append_range(zeros, loop.getBody()->getOps<ring::ZeroOp>());
+  for (auto found : loop.getBody()->getOps<ring::AddOp>()) {
+    bool isCarried = isa<BlockArgument>(found.getB());
+    (found.getOwner() == movingOwner() ? onwardSums
+     : isCarried                       ? homeSums
+                                       : ownSums)
+        .push_back(found);
+  }
+  llvm::append_range(lastSums, program.getBody().front().getOps<ring::AddOp>());
+  BackwardObserver observer(*this);
+  observe(*this, observer);
 }
 
 //===----------------------------------------------------------------------===//
 // Values for broken operands
 //===----------------------------------------------------------------------===//
 
-ring::ShardAttr shardOf(Schedule &s, unsigned argument) {
+ring::ShardAttr shardOf(Ring &s, unsigned argument) {
   return s.program.getArgAttrOfType<ring::ShardAttr>(argument, ring::shardAttr);
 }
 
@@ -88,6 +170,14 @@ SmallVector<Value> pairsOf(Emit &e, ring::AttendOp attend) {
 bool hasFlags(Schedule &s) {
   return !s.start.getSendSegments().empty() ||
          !s.attends.front().getPairs().empty();
+}
+
+std::vector<GradientMutation> gradientMutations() {
+  std::vector<GradientMutation> result;
+  for (ArrayRef<GradientMutation> some :
+       {gradientAttendMutations(), gradientTransferMutations()})
+    llvm::append_range(result, some);
+  return result;
 }
 
 std::vector<Mutation> allMutations() {

@@ -157,26 +157,27 @@ static bool startTwice(Schedule &s) {
 //===----------------------------------------------------------------------===//
 
 /// Flags of a transfer, all true where it has none.
-static SmallVector<Value> flagsOf(Emit &e, OperandRange flags) {
+static SmallVector<Value> flagsOf(Emit &e, ring::StartOp start,
+                                  OperandRange flags) {
   SmallVector<Value> result(flags);
   while (static_cast<int64_t>(result.size()) <
-         e.schedule.start.getLayout().getNumSegments())
+         start.getLayout().getNumSegments())
     result.push_back(e.truth(true));
   return result;
 }
 
-static void clearSends(Emit &e, Value keep) {
+static void clearSends(Emit &e, ring::StartOp start, Value keep) {
   SmallVector<Value> flags;
-  for (Value flag : flagsOf(e, e.schedule.start.getSendSegments()))
+  for (Value flag : flagsOf(e, start, start.getSendSegments()))
     flags.push_back(e.both(flag, keep));
-  e.schedule.start.getSendSegmentsMutable().assign(flags);
+  start.getSendSegmentsMutable().assign(flags);
 }
 
-static void clearReceives(Emit &e, Value keep) {
+static void clearReceives(Emit &e, ring::StartOp start, Value keep) {
   SmallVector<Value> flags;
-  for (Value flag : flagsOf(e, e.schedule.start.getReceiveSegments()))
+  for (Value flag : flagsOf(e, start, start.getReceiveSegments()))
     flags.push_back(e.both(flag, keep));
-  e.schedule.start.getReceiveSegmentsMutable().assign(flags);
+  start.getReceiveSegmentsMutable().assign(flags);
 }
 
 static bool clearPair(Schedule &s) {
@@ -204,7 +205,7 @@ static bool clearSendOfOneRank(Schedule &s) {
   if (s.messages.empty())
     return false;
   Emit e(s, s.start);
-  clearSends(e, e.differs(s.rank, s.messages.front().from));
+  clearSends(e, s.start, e.differs(s.rank, s.messages.front().from));
   return true;
 }
 
@@ -212,7 +213,7 @@ static bool clearReceiveOfOneRank(Schedule &s) {
   if (s.messages.empty())
     return false;
   Emit e(s, s.start);
-  clearReceives(e, e.differs(s.rank, s.messages.front().to));
+  clearReceives(e, s.start, e.differs(s.rank, s.messages.front().to));
   return true;
 }
 
@@ -225,8 +226,8 @@ static bool forwardWhatNeverCame(Schedule &s) {
     return false;
   Emit e(s, s.start);
   Value keep = e.differs(s.loop.getInductionVar(), 0);
-  clearSends(e, keep);
-  clearReceives(e, keep);
+  clearSends(e, s.start, keep);
+  clearReceives(e, s.start, keep);
   return true;
 }
 
@@ -235,8 +236,8 @@ static bool attendWhatNeverCame(Schedule &s) {
   if (s.messages.empty())
     return false;
   Emit e(s, s.start);
-  clearSends(e, e.truth(false));
-  clearReceives(e, e.truth(false));
+  clearSends(e, s.start, e.truth(false));
+  clearReceives(e, s.start, e.truth(false));
   return true;
 }
 
@@ -306,12 +307,7 @@ static bool exchangeAnotherTensor(Schedule &s) {
   if (key.getType() != value.getType())
     return false;
   Emit e = Emit::atTop(s);
-  scf::IfOp branch = e.branchOnRank(0, key.getType());
-  OpBuilder inner = OpBuilder::atBlockEnd(branch.thenBlock());
-  scf::YieldOp::create(inner, e.loc, key);
-  inner.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(inner, e.loc, value);
-  e.exchange(branch.getResult(0), shardOf(s, 1));
+  e.exchange(e.tensorOnRank(0, key, value), shardOf(s, 1));
   return true;
 }
 

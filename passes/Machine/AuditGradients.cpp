@@ -1,0 +1,543 @@
+//===- AuditGradients.cpp - the proof of backward schedules ---------------===//
+//
+// A gradient knows which pairs of segments were added to it, by segment of its
+// own shard: so much travels where only some segments are flagged. What a rank
+// returns must be by its own shard and have all that the mask needs, and sums
+// are of disjoint pairs, so each has entered once.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Machine/Auditor.h"
+
+using namespace mlir;
+using namespace burst;
+
+static StringRef name(By by) {
+  switch (by) {
+  case By::Query:
+    return "the query";
+  case By::Key:
+    return "the key";
+  case By::Value:
+    return "the value";
+  case By::Table:
+    return "a table";
+  }
+  llvm_unreachable("unknown kind");
+}
+
+static bool isMade(const Tensor &tensor, Made what) {
+  return tensor.argument < -1 && whatIsMade(tensor.argument).second == what;
+}
+
+/// The segments of a shard that have positions.
+static uint64_t segmentsOf(const Sharding &sharding, int64_t owner) {
+  uint64_t mask = 0;
+  for (int64_t s = 0; s < sharding.deal.numSegments(); ++s)
+    if (sharding.deal.segment(owner, s, sharding.extent).count != 0)
+      mask |= uint64_t{1} << s;
+  return mask;
+}
+
+static std::shared_ptr<Gradient> copyOf(const Gradient &gradient,
+                                        Type element) {
+  auto copy = std::make_shared<Gradient>(gradient.shape, element);
+  copy->argument = gradient.argument;
+  copy->owner = gradient.owner;
+  copy->sharding = gradient.sharding;
+  copy->segments = gradient.segments;
+  copy->table = gradient.table;
+  copy->isRounded = gradient.isRounded;
+  copy->question = gradient.question;
+  copy->place = gradient.place;
+  copy->added = gradient.added;
+  return copy;
+}
+
+/// A gradient that is about to change.
+static Gradient &ownGradient(TensorRef &tensor) {
+  if (tensor.use_count() > 1)
+    tensor = copyOf(static_cast<const Gradient &>(*tensor), tensor->element);
+  return static_cast<Gradient &>(*tensor);
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+bool Auditor::delta(ring::DeltaOp op, const TensorRef &out,
+                    const TensorRef &outGrad, const TensorRef &lseGrad,
+                    TensorRef &result, std::string &message) {
+  Sharding rows = outGrad->sharding;
+  rows.dim = 2;
+  if (outGrad->argument < 0 || (lseGrad && lseGrad->argument < 0))
+    message = "takes a gradient that is no shard of an argument";
+  else if (out->argument < 0 && !isMade(*out, Made::Out))
+    message = "takes as out what is neither an argument nor of ring.finalize";
+  else if (out->sharding != outGrad->sharding)
+    message = format("takes out that is dealt as {0} with a gradient that is "
+                     "dealt as {1}",
+                     describe(out->sharding), describe(outGrad->sharding));
+  else if (lseGrad && lseGrad->sharding != rows)
+    message = format("takes a gradient of lse that is dealt as {0} as if it "
+                     "were dealt as {1}",
+                     describe(lseGrad->sharding), describe(rows));
+  if (!message.empty() ||
+      !Bookkeeper::delta(op, out, outGrad, lseGrad, result, message))
+    return false;
+  result->segments = out->segments & outGrad->segments;
+  if (lseGrad)
+    result->segments &= lseGrad->segments;
+  auto found = origins.find(out);
+  Origin origin = found == origins.end() ? Origin() : found->second;
+  origins[result] = {origin.question, 2, out->argument,
+                     lseGrad ? lseGrad->argument : -1};
+  return true;
+}
+
+/// What stands beside the query is of the same rows.
+std::string Auditor::checkRows(const AttendGrad &attend) {
+  struct Rows {
+    const Tensor &tensor;
+    StringRef name;
+    int64_t dim;
+  };
+  for (auto [tensor, name, dim] : {Rows{*attend.outGrad, "outGrad", 1},
+                                   {*attend.lse, "lse", 2},
+                                   {*attend.delta, "delta", 2}}) {
+    if (tensor.owner != attend.queryOwner)
+      return format("takes {0} for that of rank {1}, it is that of {2}", name,
+                    attend.queryOwner, tensor.owner);
+    Sharding wanted{attend.queryLayout.getDeal(), dim, attend.queryExtent};
+    if (tensor.sharding != wanted)
+      return format("takes {0} that is dealt as {1} as if it were dealt as {2}",
+                    name, describe(tensor.sharding), describe(wanted));
+  }
+  if (attend.outGrad->argument < 0)
+    return "takes as outGrad what is no shard of an argument";
+  if (attend.lse->argument < 0 && !isMade(*attend.lse, Made::Lse))
+    return "takes as lse what is neither an argument nor of ring.finalize";
+  if (!isMade(*attend.delta, Made::Delta))
+    return "takes as delta what ring.delta did not make";
+  if (whatIsMade(attend.delta->argument).first != attend.outGrad->argument)
+    return "takes a delta that was made of another outGrad";
+  for (auto [rows, name] :
+       {std::pair(attend.lse, "lse"), {attend.delta, "delta"}})
+    if (std::string found = checkOrigin(attend, rows, name); !found.empty())
+      return found;
+  return "";
+}
+
+/// Where the program itself attends, the gradients must be those of that.
+std::string Auditor::checkOrigin(const AttendGrad &attend,
+                                 const TensorRef &rows, StringRef name) {
+  auto found = origins.find(rows);
+  if (found == origins.end() || !found->second.question)
+    return "";
+  const Question &forward = *found->second.question;
+  std::string other = difference(forward.attend, attend);
+  if (forward.query != attend.query->argument)
+    other = "attends with another query";
+  if (forward.key != attend.slice.key->argument ||
+      forward.value != attend.slice.value->argument)
+    other = "attends slices of other tensors";
+  if (other.empty())
+    return "";
+  return format("{0} than the one that {1} is of", other, name);
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+TensorRef Auditor::zero(ring::ZeroOp op, const Tensor &like) {
+  TensorRef made = Bookkeeper::zero(op, like);
+  auto gradient = std::make_shared<Gradient>(made->shape, made->element);
+  if (like.argument < 0)
+    gradient->table = &like;
+  return gradient;
+}
+
+std::string Auditor::checkUnchanged(const Tensor &tensor) {
+  if (sending.count(&tensor) == 0)
+    return "";
+  return "changes a gradient that is under way";
+}
+
+/// Whose gradients they are, and that they can change.
+std::string Auditor::checkGradients(const AttendGrad &attend) {
+  const TensorRef by[] = {attend.query, attend.slice.key, attend.slice.value};
+  ring::AttendGradOp op = attend.op;
+  ArrayRef<int64_t> captures = op.getCaptures();
+  for (auto [place, tensor] : llvm::enumerate(attend.grads)) {
+    bool isTable = place >= std::size(by);
+    const Tensor *of =
+        isTable
+            ? attend.scoreCaptures[captures[place - std::size(by)]].table.get()
+            : by[place].get();
+    StringRef what = name(static_cast<By>(std::min<size_t>(place, 3)));
+    const auto *gradient = dynamic_cast<const Gradient *>(tensor.get());
+    if (!gradient && tensor->segments == 0)
+      return format("adds to a gradient by {0} that was not received", what);
+    if (!gradient)
+      return format("adds gradients by {0} to what ring.zero did not make",
+                    what);
+    bool isOther =
+        gradient->question && gradient->place != static_cast<int64_t>(place);
+    if (isTable ? gradient->table != of
+                : gradient->argument != madeFor(of->argument, Made::Gradient))
+      isOther = true;
+    if (isOther)
+      return format("adds gradients by {0} to those by something else", what);
+    if (!isTable && gradient->owner != of->owner)
+      return format("adds gradients by {0} of rank {1} to those of {2}", what,
+                    of->owner, gradient->owner);
+    if (!isTable && gradient->sharding != of->sharding)
+      return format("adds gradients by what is dealt as {0} to those by what "
+                    "is dealt as {1}",
+                    describe(of->sharding), describe(gradient->sharding));
+    if (gradient->isRounded)
+      return format("adds gradients by {0} to those that were rounded", what);
+    if (std::string found = checkUnchanged(*tensor); !found.empty())
+      return found;
+  }
+  return "";
+}
+
+std::string burst::difference(const GradientQuestion &x,
+                              const GradientQuestion &y) {
+  if (x.query != y.query)
+    return "attends with another query";
+  if (x.key != y.key || x.value != y.value)
+    return "attends slices of other tensors";
+  if (x.outGrad != y.outGrad || x.lse != y.lse)
+    return "takes another outGrad or lse";
+  if (x.delta != y.delta || x.out != y.out || x.lseGrad != y.lseGrad)
+    return "takes a delta of another out or lseGrad";
+  if (std::string found = difference(x.meeting, y.meeting); !found.empty())
+    return found;
+  if (x.op == y.op)
+    return "";
+  ring::AttendGradOp a = x.op, b = y.op;
+  if (a.getCaptures() != b.getCaptures() ||
+      !OperationEquivalence::isRegionEquivalentTo(
+          &a.getGradient(), &b.getGradient(),
+          OperationEquivalence::IgnoreLocations))
+    return "has another gradient of its score";
+  return "";
+}
+
+const GradientQuestion *Auditor::ask(const AttendGrad &attend) {
+  const Origin &delta = origins.at(attend.delta);
+  GradientQuestion asked{attend,
+                         attend.op,
+                         attend.query->argument,
+                         attend.slice.key->argument,
+                         attend.slice.value->argument,
+                         attend.outGrad->argument,
+                         attend.lse->argument,
+                         attend.delta->argument,
+                         delta.out,
+                         delta.lseGrad};
+  for (const auto &known : questions)
+    if (difference(*known, asked).empty())
+      return known.get();
+  // It outlives what was received.
+  asked.meeting.query =
+      std::make_shared<Tensor>(attend.query->shape, attend.query->element);
+  questions.push_back(std::make_unique<GradientQuestion>(std::move(asked)));
+  return questions.back().get();
+}
+
+/// What a pair reads and what it is added to is here.
+std::string Auditor::checkArrived(const AttendGrad &attend, int64_t a,
+                                  int64_t b) {
+  for (const TensorRef &rows :
+       {attend.query, attend.outGrad, attend.lse, attend.delta})
+    if (!(rows->segments >> a & 1))
+      return format("reads query segment {0} of rank {1}, which was not "
+                    "received",
+                    a, attend.queryOwner);
+  for (const TensorRef &keys : {attend.slice.key, attend.slice.value})
+    if (!(keys->segments >> b & 1))
+      return format("reads segment {0} of rank {1}, which was not received", b,
+                    attend.slice.owner);
+  for (auto [place, gradient] : llvm::enumerate(attend.grads)) {
+    int64_t segment = place == 0 ? a : b;
+    if (place < 3 && !(gradient->segments >> segment & 1))
+      return format("adds to segment {0} of a gradient by {1}, which was not "
+                    "received",
+                    segment, name(static_cast<By>(place)));
+  }
+  return "";
+}
+
+std::string Auditor::addPair(const AttendGrad &attend, int64_t a, int64_t b) {
+  int64_t numA = attend.queryLayout.getNumSegments();
+  int64_t numB = attend.keyLayout.getNumSegments();
+  int64_t queries = attend.queryOwner * numA + a;
+  int64_t keys = attend.slice.owner * numB + b;
+  for (const TensorRef &tensor : attend.grads) {
+    auto &gradient = static_cast<Gradient &>(*tensor);
+    int64_t segment = 0, other = 0;
+    switch (gradient.by()) {
+    case By::Query:
+      std::tie(segment, other) = {a, keys};
+      break;
+    case By::Key:
+    case By::Value:
+      std::tie(segment, other) = {b, queries};
+      break;
+    case By::Table:
+      other = queries * parts * numB + keys;
+      break;
+    }
+    if (gradient.added[segment].test(other))
+      return format("adds query segment {0} of rank {1} with segment {2} of "
+                    "rank {3} a second time to the gradient by {4}",
+                    a, attend.queryOwner, b, attend.slice.owner,
+                    name(gradient.by()));
+    gradient.added[segment].set(other);
+  }
+  ++proof.computed;
+  return "";
+}
+
+bool Auditor::attendGrad(AttendGrad &attend, std::string &message) {
+  message = checkQuery(attend);
+  if (message.empty())
+    message = checkSlice(attend, attend.slice);
+  if (message.empty())
+    message = checkRows(attend);
+  if (message.empty())
+    message = checkGradients(attend);
+  int64_t numA = attend.queryLayout.getNumSegments();
+  int64_t numB = attend.keyLayout.getNumSegments();
+  SmallVector<std::pair<int64_t, int64_t>> pairs;
+  for (int64_t a = 0; a < numA; ++a)
+    for (int64_t b = 0; b < numB; ++b)
+      if (attend.isComputed(0, a, b) &&
+          !isVoid(attend, attend.slice.owner, a, b))
+        pairs.push_back({a, b});
+  for (auto [a, b] : pairs) {
+    if (message.empty())
+      message = checkArrived(attend, a, b);
+    if (message.empty())
+      message = checkNeeded(attend, attend.slice.owner, a, b);
+  }
+  if (!message.empty())
+    return false;
+  // Of rows that were not received, nobody knows what they are of.
+  if (attend.delta->segments == 0)
+    return true;
+  const GradientQuestion *question = ask(attend);
+  for (auto [place, tensor] : llvm::enumerate(attend.grads)) {
+    Gradient &gradient = ownGradient(tensor);
+    if (gradient.question && gradient.question != question)
+      message = difference(*gradient.question, *question) +
+                " than what was added before";
+    if (gradient.question)
+      continue;
+    gradient.question = question;
+    gradient.place = static_cast<int64_t>(place);
+    bool isTable = gradient.by() == By::Table;
+    bool byQuery = gradient.by() == By::Query;
+    llvm::BitVector none(isTable ? parts * numA * parts * numB
+                                 : parts * (byQuery ? numB : numA));
+    gradient.added.assign(isTable ? 1 : byQuery ? numA : numB, none);
+  }
+  for (auto [a, b] : pairs)
+    if (message.empty())
+      message = addPair(attend, a, b);
+  return message.empty();
+}
+
+bool Auditor::add(Sum &sum, std::string &message) {
+  Sharding wanted{sum.op.getLayout().getDeal(), 1, sum.extent};
+  for (const TensorRef &tensor : {sum.a, sum.b}) {
+    const auto *gradient = dynamic_cast<const Gradient *>(tensor.get());
+    if ((tensor->segments & sum.segments) != sum.segments)
+      message = format("adds segments {0:x} of a gradient, of which it has "
+                       "{1:x}",
+                       sum.segments, tensor->segments);
+    else if (!gradient)
+      message = "adds what is no gradient";
+    else if (tensor->owner != sum.owner)
+      message = format("adds a gradient by the shard of rank {0} as one by "
+                       "that of {1}",
+                       tensor->owner, sum.owner);
+    else if (tensor->sharding != wanted)
+      message = format("adds a gradient by what is dealt as {0} as if it were "
+                       "dealt as {1}",
+                       describe(tensor->sharding), describe(wanted));
+    else if (gradient->isRounded)
+      message = "adds a gradient that was rounded";
+    if (!message.empty())
+      return false;
+  }
+  message = checkUnchanged(*sum.a);
+  const auto &from = static_cast<const Gradient &>(*sum.b);
+  const auto &into = static_cast<const Gradient &>(*sum.a);
+  if (message.empty() &&
+      (into.argument != from.argument ||
+       (into.question && from.question && into.place != from.place)))
+    message = "adds gradients by different tensors";
+  else if (message.empty() && into.question && from.question &&
+           into.question != from.question)
+    message = "adds a gradient that " +
+              difference(*into.question, *from.question) + " than the other";
+  if (!message.empty())
+    return false;
+  Gradient &account = ownGradient(sum.a);
+  if (!from.question)
+    return true;
+  if (!account.question) {
+    account.question = from.question;
+    account.place = from.place;
+    account.added = from.added;
+    for (llvm::BitVector &segment : account.added)
+      segment.reset();
+  }
+  for (auto [s, segment] : llvm::enumerate(account.added)) {
+    if (!(sum.segments >> s & 1))
+      continue;
+    if (segment.anyCommon(from.added[s]))
+      message = format("adds to segment {0} of the gradient by {1} what was "
+                       "added before",
+                       s, name(account.by()));
+    segment |= from.added[s];
+  }
+  return message.empty();
+}
+
+bool Auditor::round(ring::RoundOp op, const TensorRef &gradient,
+                    TensorRef &result, std::string &message) {
+  const auto *account = dynamic_cast<const Gradient *>(gradient.get());
+  if (!account)
+    message = "rounds what is no gradient";
+  else if (account->isRounded)
+    message = "rounds a second time";
+  if (!message.empty() || !Bookkeeper::round(op, gradient, result, message))
+    return false;
+  auto rounded = copyOf(*account, result->element);
+  rounded->isRounded = true;
+  result = rounded;
+  return true;
+}
+
+/// What was known of a tensor is known of what arrives of it.
+void Auditor::deliver(const Transfer &from, Transfer &to, size_t index) {
+  const TensorRef &sent = from.tensors[index];
+  TensorRef &received = to.received[index];
+  if (const auto *gradient = dynamic_cast<const Gradient *>(sent.get())) {
+    auto account = copyOf(*gradient, received->element);
+    account->segments = received->segments;
+    account->slice = received->slice;
+    for (auto [s, segment] : llvm::enumerate(account->added))
+      if (!(received->segments >> s & 1))
+        segment.reset();
+    received = account;
+  }
+  if (auto found = origins.find(sent); found != origins.end())
+    origins.emplace(received, found->second);
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// Every pair that the mask does not rule out has been added.
+std::string Auditor::checkComplete(const Gradient &gradient, int64_t rank) {
+  const Meeting &meeting = gradient.question->meeting;
+  bool byQuery = gradient.by() == By::Query;
+  int64_t own = byQuery ? meeting.queryLayout.getNumSegments()
+                        : meeting.keyLayout.getNumSegments();
+  int64_t others = byQuery ? meeting.keyLayout.getNumSegments()
+                           : meeting.queryLayout.getNumSegments();
+  for (int64_t segment = 0; segment < own; ++segment)
+    for (int64_t owner = 0; owner < parts; ++owner)
+      for (int64_t other = 0; other < others; ++other) {
+        bool isAdded = gradient.added[segment].test(owner * others + other);
+        int64_t p = byQuery ? rank : owner, r = byQuery ? owner : rank;
+        int64_t a = byQuery ? segment : other, b = byQuery ? other : segment;
+        bool isEmpty =
+            classifier.classify(meeting, p, r, a, b) == PairClass::Empty;
+        // Counted once, not for keys and values again.
+        if (isEmpty && byQuery)
+          ++(isAdded ? proof.wasted : proof.dropped);
+        if (!isEmpty && !isAdded)
+          return format("the gradient by {0}, which lacks query segment {1} of "
+                        "rank {2} with segment {3} of rank {4}",
+                        name(gradient.by()), a, p, b, r);
+      }
+  return "";
+}
+
+std::string Auditor::checkGradient(int64_t rank, unsigned index,
+                                   const Gradient &gradient,
+                                   const TensorRef &first) {
+  const auto *ofFirst = dynamic_cast<const Gradient *>(first.get());
+  if (!ofFirst || ofFirst->argument != gradient.argument ||
+      ofFirst->table != gradient.table)
+    return "another gradient than rank 0";
+  if (gradient.question && ofFirst->question) {
+    if (gradient.place != ofFirst->place)
+      return "another gradient than rank 0";
+    if (gradient.question != ofFirst->question)
+      return "a gradient that " +
+             difference(*gradient.question, *ofFirst->question) +
+             " than that of rank 0";
+  }
+  if (gradient.table) {
+    // Whether tables are complete, only all ranks together can say.
+    if (program.getResultAttr(index, ring::partialAttr))
+      return "";
+    return "a part of a gradient, and has no 'ring.partial' there";
+  }
+  if (gradient.owner != rank)
+    return format("the gradient by the shard of rank {0}", gradient.owner);
+  if (std::string found = checkDealt(index, gradient.sharding); !found.empty())
+    return found;
+  uint64_t wanted = segmentsOf(gradient.sharding, rank);
+  if ((gradient.segments & wanted) != wanted)
+    return format("segments {0:x} of a gradient, of which it has {1:x}", wanted,
+                  gradient.segments);
+  if (gradient.question)
+    return checkComplete(gradient, rank);
+  return wanted == 0 ? "" : "a gradient to which nothing was added";
+}
+
+std::string Auditor::checkTable(const Results &results, unsigned index) {
+  const auto *first =
+      dynamic_cast<const Gradient *>(results.front()[index].get());
+  if (!first || !first->table)
+    return "";
+  const GradientQuestion *question = nullptr;
+  llvm::BitVector added;
+  for (const auto &ofRank : results) {
+    const auto &part = static_cast<const Gradient &>(*ofRank[index]);
+    if (!part.question)
+      continue;
+    question = part.question;
+    added.resize(part.added[0].size());
+    if (added.anyCommon(part.added[0]))
+      return "parts of a gradient by a table, of which two ranks have computed "
+             "the same pair";
+    added |= part.added[0];
+  }
+  if (!question)
+    return "parts of a gradient to which nothing was added";
+  const Meeting &meeting = question->meeting;
+  int64_t numA = meeting.queryLayout.getNumSegments();
+  int64_t numB = meeting.keyLayout.getNumSegments();
+  for (int64_t queries = 0; queries < parts * numA; ++queries)
+    for (int64_t keys = 0; keys < parts * numB; ++keys) {
+      int64_t p = queries / numA, a = queries % numA;
+      int64_t r = keys / numB, b = keys % numB;
+      if (!added.test(queries * parts * numB + keys) &&
+          classifier.classify(meeting, p, r, a, b) != PairClass::Empty)
+        return format("parts of a gradient by a table, which lack query "
+                      "segment {0} of rank {1} with segment {2} of rank {3}",
+                      a, p, b, r);
+    }
+  return "";
+}

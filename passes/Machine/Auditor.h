@@ -1,0 +1,161 @@
+//===- Auditor.h - what a proof remembers of tensors ------------*- C++ -*-===//
+#ifndef BURST_PASSES_MACHINE_AUDITOR_H
+#define BURST_PASSES_MACHINE_AUDITOR_H
+
+#include "passes/Machine/Audit.h"
+
+#include "llvm/ADT/BitVector.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace burst {
+
+/// The attention that an attend is a part of, for the queries of one rank.
+struct Question {
+  Attend attend; ///< without tensors but the query
+  int query, key, value;
+};
+
+/// A part of a state, and of which: states are numbered from 1.
+struct Part : Tensor {
+  using Tensor::Tensor;
+  char name = 0; ///< o, m or l
+  int64_t state = 0;
+};
+
+/// The part o, with what the state has absorbed.
+struct Account : Part {
+  using Part::Part;
+  /// Per owner, query segment and key segment, how often it was absorbed.
+  std::vector<uint8_t> absorbed;
+  /// What the first attend asked: all others must agree.
+  std::optional<Question> question;
+};
+
+/// Where rows that a program makes, out, lse and delta, come from.
+struct Origin {
+  /// The attention that made out or lse; null where out came from outside.
+  std::shared_ptr<const Question> question;
+  int64_t dim = 1;            ///< of the queries
+  int out = -1, lseGrad = -1; ///< of a delta: labels of what it was made of
+};
+
+/// The attention of which a `ring.attend_grad` gives gradients.
+struct GradientQuestion {
+  Meeting meeting; ///< its query is but a shape
+  ring::AttendGradOp op;
+  int query, key, value, outGrad, lse, delta;
+  int out, lseGrad; ///< of which delta was made
+};
+
+/// By what a gradient is: its place among the gradients of an attend_grad, so
+/// tables are from 3.
+enum class By : uint8_t { Query, Key, Value, Table };
+
+/// A gradient, with what was added to it.
+struct Gradient : Tensor {
+  using Tensor::Tensor;
+  const Tensor *table = nullptr; ///< where it is by no shard: by which table
+  bool isRounded = false;
+  /// What the first attend asked, and by what of it this is; null before.
+  const GradientQuestion *question = nullptr;
+  int64_t place = 0;
+  /// Per segment of the own shard, which segments of all owners of the other
+  /// side have been added, by owner and segment. Of a table, which pairs: by
+  /// owner of the queries, their segment, owner of the keys, their segment.
+  llvm::SmallVector<llvm::BitVector, 2> added;
+
+  By by() const {
+    return static_cast<By>(std::min(place, static_cast<int64_t>(By::Table)));
+  }
+};
+
+class Auditor : public Bookkeeper {
+public:
+  using Results = std::vector<std::vector<TensorRef>>;
+
+  Auditor(mlir::func::FuncOp program, int64_t parts,
+          const ProofOptions &options, Proof &proof)
+      : program(program), parts(parts), options(options), proof(proof) {}
+
+  State init(ring::InitOp op, const Tensor &query) override;
+  bool attend(Attend &attend, State &result, std::string &message) override;
+  bool merge(State &into, const State &from, std::string &message) override;
+  bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
+                TensorRef &lse, std::string &message) override;
+  TensorRef zero(ring::ZeroOp op, const Tensor &like) override;
+  bool delta(ring::DeltaOp op, const TensorRef &out, const TensorRef &outGrad,
+             const TensorRef &lseGrad, TensorRef &result,
+             std::string &message) override;
+  bool attendGrad(AttendGrad &attend, std::string &message) override;
+  bool add(Sum &sum, std::string &message) override;
+  bool round(ring::RoundOp op, const TensorRef &gradient, TensorRef &result,
+             std::string &message) override;
+  bool start(const Transfer &transfer, int64_t slices,
+             std::string &message) override;
+  void deliver(const Transfer &from, Transfer &to, size_t index) override;
+  void wait(const Transfer &transfer) override;
+
+  /// Every rank returns its part of one attention or of one gradient. Else the
+  /// rank that does not.
+  std::optional<int64_t> checkResults(const Results &results,
+                                      std::string &message);
+
+private:
+  std::string checkQuery(const Meeting &meeting);
+  std::string checkSlice(const Meeting &meeting, const Slice &slice);
+  /// Of a pair with segments of `owner`: whether both have positions.
+  bool isVoid(const Meeting &meeting, int64_t owner, int64_t a, int64_t b);
+  /// A pair that is to be computed must be one that the mask needs.
+  std::string checkNeeded(const Meeting &meeting, int64_t owner, int64_t a,
+                          int64_t b);
+  std::string absorb(const Attend &attend, size_t index, Account &account);
+  std::string checkComplete(const Account &account);
+  std::string checkResult(int64_t rank, unsigned index, const TensorRef &result,
+                          const TensorRef &first);
+  std::string checkDealt(unsigned index, const Sharding &made);
+  void renumber(State &state);
+
+  std::string checkRows(const AttendGrad &attend);
+  std::string checkOrigin(const AttendGrad &attend, const TensorRef &rows,
+                          llvm::StringRef name);
+  std::string checkGradients(const AttendGrad &attend);
+  std::string checkArrived(const AttendGrad &attend, int64_t a, int64_t b);
+  std::string checkUnchanged(const Tensor &tensor);
+  const GradientQuestion *ask(const AttendGrad &attend);
+  std::string addPair(const AttendGrad &attend, int64_t a, int64_t b);
+  std::string checkComplete(const Gradient &gradient, int64_t rank);
+  std::string checkGradient(int64_t rank, unsigned index,
+                            const Gradient &gradient, const TensorRef &first);
+  std::string checkTable(const Results &results, unsigned index);
+
+  mlir::func::FuncOp program;
+  int64_t parts;
+  const ProofOptions &options;
+  Proof &proof;
+  Classifier classifier;
+  int64_t numStates = 0;
+  /// Weak, for results that nobody returns take no memory.
+  std::map<std::weak_ptr<Tensor>, Origin,
+           std::owner_less<std::weak_ptr<Tensor>>>
+      origins;
+  /// One for all attends that ask the same: they are many, of few attentions.
+  std::vector<std::unique_ptr<GradientQuestion>> questions;
+  /// How many transfers are sending a tensor.
+  std::map<const Tensor *, int64_t> sending;
+};
+
+template <typename... Args>
+std::string format(const char *text, Args &&...args) {
+  return llvm::formatv(text, std::forward<Args>(args)...).str();
+}
+
+std::string describe(const Sharding &sharding);
+
+/// In what two ask for another attention; meetings, whatever their tensors.
+std::string difference(const Meeting &x, const Meeting &y);
+std::string difference(const Question &x, const Question &y);
+std::string difference(const GradientQuestion &x, const GradientQuestion &y);
+
+} // namespace burst
+
+#endif // BURST_PASSES_MACHINE_AUDITOR_H
