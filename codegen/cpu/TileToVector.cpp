@@ -457,18 +457,15 @@ void Vectorizer::lower(tile::MultiplyOp op) {
   VectorType vector = vectorOf(element);
   int64_t lane = lanes(element), width = panels.getDimSize(2);
   int64_t height = bufferOf(op.getC()).getDimSize(0);
-  int64_t microRows = std::gcd(options.microRows, height);
-  for (int64_t rows = options.microRows; rows > microRows; --rows)
-    if (height % rows == 0)
-      microRows = rows;
+  int64_t fullRows = std::min(options.microRows, height);
   int64_t microColumns = width / lane;
-  SmallVector<Value> columns, rows;
+  SmallVector<Value> columns;
   for (int64_t v = 0; v < microColumns; ++v)
     columns.push_back(b.index(v * lane));
 
   b.loop(b.index(panels.getDimSize(0)), [&](Value p) {
     Value first = b.mul(p, b.index(width));
-    b.loop(b.index(0), op.getRows(), microRows, [&](Value i) {
+    auto multiplyTile = [&](Value i, int64_t microRows) {
       SmallVector<Value> sums, row;
       for (int64_t r = 0; r < microRows; ++r)
         row.push_back(b.add(i, b.index(r)));
@@ -513,7 +510,17 @@ void Vectorizer::lower(tile::MultiplyOp op) {
         for (int64_t v = 0; v < microColumns; ++v)
           store(loop.getResult(r * microColumns + v), op.getC(),
                 {row[r], b.add(first, columns[v])});
-    });
+    };
+    // A lower tile for the rows that remain: less than full ones all the way
+    // down would leave multipliers idle.
+    Value rows = op.getRows();
+    int64_t rest = height % fullRows;
+    Value whole = b.index(height - rest);
+    b.loop(b.index(0), rest == 0 ? rows : b.min(rows, whole), fullRows,
+           [&](Value i) { multiplyTile(i, fullRows); });
+    if (rest != 0)
+      b.when(b.compare(arith::CmpIPredicate::sgt, rows, whole),
+             [&] { multiplyTile(whole, rest); });
   });
 }
 
