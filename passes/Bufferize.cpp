@@ -1,4 +1,5 @@
 //===- Bufferize.cpp - the program of a rank on buffers -------------------===//
+#include "passes/Machine/Slots.h"
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Bufferization/Transforms/BufferUtils.h"
@@ -37,6 +38,21 @@ struct Slots {
   int64_t count;              ///< its size
 };
 
+/// Positions along a dimension that are dealt to the ranks: how many there are
+/// is what the owner holds.
+struct Extent {
+  int64_t dim;
+  ring::LayoutAttr layout;
+  Value owner, extent; ///< of the old program
+};
+
+/// A transfer that a loop carries: where it puts what it brings.
+struct Arrival {
+  ring::StartOp start;
+  SmallVector<Value> buffers;
+  Value owner; ///< of what it brings, in the old program
+};
+
 /// Clones one program, with buffers in place of tensors.
 class Bufferizer {
 public:
@@ -52,6 +68,11 @@ private:
   LogicalResult convert(ring::AttendOp op);
   LogicalResult convert(ring::MergeOp op);
   LogicalResult convert(ring::FinalizeOp op);
+  LogicalResult convert(ring::ZeroOp op);
+  LogicalResult convert(ring::DeltaOp op);
+  LogicalResult convert(ring::AttendGradOp op);
+  LogicalResult convert(ring::AddOp op);
+  LogicalResult convert(ring::RoundOp op);
   LogicalResult convert(ring::StartOp op);
   LogicalResult convert(ring::WaitOp op);
   LogicalResult convert(scf::ForOp op);
@@ -62,13 +83,20 @@ private:
   LogicalResult convertClone(Operation &op);
 
   LogicalResult checkState(Operation *op, ValueRange state);
+  LogicalResult checkUpdated(Operation *op, ValueRange gradients);
+  LogicalResult makeSlots(scf::ForOp op, ring::StartOp start, int64_t turns);
+  LogicalResult makeSlots(scf::ForOp op, ring::ZeroOp zero, int64_t turns);
+  LogicalResult carryTokens(scf::ForOp op, scf::ForOp created, bool isInside);
   void separateStates();
   void nameExtent(unsigned result, Value tensor);
   Value allocate(MemRefType type, ValueRange sizes, StringRef memory);
-  Value capacity(ring::StartOp op);
-  Value allocateSlices(ring::StartOp op, Value tensor, int64_t dim,
-                       Value capacity, int64_t count);
+  Value capacity(ring::LayoutAttr layout, Value extent);
+  Value allocateSlices(RankedTensorType type, Value tensor, int64_t dim,
+                       Value capacity, int64_t count, StringRef memory);
+  Value viewSlot(RankedTensorType type, const Extent &dealt, Value slot,
+                 int64_t turns);
   Value received(ring::StartOp op, unsigned index, Value slot, int64_t turns);
+  Value made(Value tensor, Value like);
   Value resultBuffer(Value tensor);
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(builder, loc, value);
@@ -83,16 +111,20 @@ private:
   Location loc = program.getLoc();
   /// Scalars to scalars, tensors to buffers.
   IRMapping mapping;
-  /// Of the transfers of the loop that is being converted.
+  /// Of the transfers and gradients of the loop that is being converted.
   llvm::DenseMap<Operation *, Slots> slots;
+  /// Of tokens that loops carry.
+  llvm::DenseMap<Value, Arrival> arrivals;
   /// What transfers under way receive into.
   llvm::DenseMap<Value, SmallVector<Value>> receiving;
   SymbolTableCollection tables;
   /// Buffers of softmax state.
   llvm::DenseSet<Value> states;
+  /// Buffers of gradients, which are updated in place too.
+  llvm::DenseSet<Value> gradients;
   /// The buffers of the program's results.
   SmallVector<Value> results;
-  /// The query of the state whose o, or the attention which, is in a buffer.
+  /// The argument as which what is in a buffer is dealt.
   llvm::DenseMap<Value, BlockArgument> queries;
   scf::ForOp loop; ///< innermost, that of the old program
   Value turn;      ///< its number of the turn, in the new program
@@ -109,50 +141,25 @@ Value Bufferizer::allocate(MemRefType type, ValueRange sizes,
   return tile::AllocateOp::create(builder, loc, type, memory, sizes);
 }
 
-/// The result of the program that `tensor`, o or m of a state, turns into;
-/// null where it does not.
+/// The result of the program that `tensor`, part of a state or a gradient,
+/// turns into; null where it does not.
 Value Bufferizer::resultBuffer(Value tensor) {
   Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
-  while (tensor.hasOneUse()) {
-    OpOperand &use = *tensor.getUses().begin();
-    unsigned index = use.getOperandNumber();
-    Operation *user = use.getOwner();
-    if (auto attend = dyn_cast<ring::AttendOp>(user)) {
-      tensor = tensor == attend.getO()   ? attend.getNewO()
-               : tensor == attend.getM() ? attend.getNewM()
-                                         : Value();
-    } else if (auto merge = dyn_cast<ring::MergeOp>(user)) {
-      tensor = tensor == merge.getO1()   ? merge.getO()
-               : tensor == merge.getM1() ? merge.getM()
-                                         : Value();
-    } else if (auto finalize = dyn_cast<ring::FinalizeOp>(user)) {
-      tensor = tensor == finalize.getO()   ? finalize.getOut()
-               : tensor == finalize.getM() ? finalize.getLse()
-                                           : Value();
-    } else if (auto loop = dyn_cast<scf::ForOp>(user)) {
-      BlockArgument inside = loop.getTiedLoopRegionIterArg(&use);
-      if (!inside)
-        return {};
-      // The state is updated in place: follow it behind the loop.
-      tensor = loop.getTiedLoopResult(&use);
-    } else if (isa<func::ReturnOp>(user)) {
-      Value buffer = results[index];
-      bool fits =
-          cast<MemRefType>(buffer.getType()).getElementType() == element;
-      return fits ? buffer : Value();
-    } else {
-      return {};
+  while (OpOperand *use = tensor ? updatingUse(tensor) : nullptr) {
+    if (!isa<func::ReturnOp>(use->getOwner())) {
+      tensor = updated(*use);
+      continue;
     }
-    if (!tensor)
-      return {};
+    Value buffer = results[use->getOperandNumber()];
+    bool fits = cast<MemRefType>(buffer.getType()).getElementType() == element;
+    return fits ? buffer : Value();
   }
   return {};
 }
 
 /// How many positions the largest shard of what a transfer moves has.
-Value Bufferizer::capacity(ring::StartOp op) {
-  Value extent = map(op.getExtent()), zero = constant(0);
-  ring::LayoutAttr layout = op.getLayout();
+Value Bufferizer::capacity(ring::LayoutAttr layout, Value extent) {
+  Value zero = constant(0);
   auto most = scf::ForOp::create(
       builder, loc, zero, constant(layout.getParts()), constant(1), zero,
       [&](OpBuilder &at, Location loc, Value owner, ValueRange args) {
@@ -170,10 +177,11 @@ Value Bufferizer::capacity(ring::StartOp op) {
   return most.getResult(0);
 }
 
-/// Buffers for `count` slices like `tensor`, each of `capacity` positions.
-Value Bufferizer::allocateSlices(ring::StartOp op, Value tensor, int64_t dim,
-                                 Value capacity, int64_t count) {
-  auto type = cast<RankedTensorType>(tensor.getType());
+/// Buffers for `count` slices of `type` and the sizes of `tensor`, but with
+/// `capacity` positions along `dim`.
+Value Bufferizer::allocateSlices(RankedTensorType type, Value tensor,
+                                 int64_t dim, Value capacity, int64_t count,
+                                 StringRef memory) {
   SmallVector<int64_t> shape{count};
   SmallVector<Value> sizes;
   for (int64_t d = 0; d < type.getRank(); ++d) {
@@ -185,18 +193,13 @@ Value Bufferizer::allocateSlices(ring::StartOp op, Value tensor, int64_t dim,
                  : memref::DimOp::create(builder, loc, map(tensor), constant(d))
                        .getResult());
   }
-  return allocate(MemRefType::get(shape, type.getElementType()), sizes,
-                  "slice");
+  return allocate(MemRefType::get(shape, type.getElementType()), sizes, memory);
 }
 
-/// What tensor `index` of a transfer is received into: the slot of this turn,
-/// as large as the owner's shard.
-Value Bufferizer::received(ring::StartOp op, unsigned index, Value slot,
-                           int64_t turns) {
-  auto token = cast<ring::TokenType>(op.getToken().getType());
-  auto type = cast<RankedTensorType>(token.getTypes()[index]);
-  int64_t rank = type.getRank(), dim = op.getDims()[index];
-  Value extent = map(op.getExtent()), owner = map(op.getReceivedOwner());
+/// The slot of this turn, as large as the owner's shard.
+Value Bufferizer::viewSlot(RankedTensorType type, const Extent &dealt,
+                           Value slot, int64_t turns) {
+  int64_t rank = type.getRank();
   SmallVector<OpFoldResult> offsets(rank + 1, builder.getIndexAttr(0));
   SmallVector<OpFoldResult> sizes{builder.getIndexAttr(1)};
   SmallVector<OpFoldResult> strides(rank + 1, builder.getIndexAttr(1));
@@ -206,14 +209,14 @@ Value Bufferizer::received(ring::StartOp op, unsigned index, Value slot,
   for (int64_t d = 0; d < rank; ++d) {
     if (!type.isDynamicDim(d)) {
       sizes.push_back(builder.getIndexAttr(type.getDimSize(d)));
-    } else if (d != dim) {
+    } else if (d != dealt.dim) {
       sizes.push_back(
           memref::DimOp::create(builder, loc, slot, d + 1).getResult());
     } else {
       Value count;
-      for (int64_t i = 0; i < op.getLayout().getNumSegments(); ++i) {
-        auto segment = ring::SegmentOp::create(builder, loc, i, op.getLayout(),
-                                               owner, extent);
+      for (int64_t i = 0; i < dealt.layout.getNumSegments(); ++i) {
+        auto segment = ring::SegmentOp::create(
+            builder, loc, i, dealt.layout, map(dealt.owner), map(dealt.extent));
         count = count ? arith::AddIOp::create(builder, loc, count,
                                               segment.getCount())
                       : Value(segment.getCount());
@@ -227,6 +230,35 @@ Value Bufferizer::received(ring::StartOp op, unsigned index, Value slot,
   Value slice = memref::SubViewOp::create(builder, loc, view, slot, offsets,
                                           sizes, strides);
   return memref::CastOp::create(builder, loc, bufferType(type), slice);
+}
+
+/// What tensor `index` of a transfer is received into.
+Value Bufferizer::received(ring::StartOp op, unsigned index, Value slot,
+                           int64_t turns) {
+  auto token = cast<ring::TokenType>(op.getToken().getType());
+  return viewSlot(cast<RankedTensorType>(token.getTypes()[index]),
+                  {op.getDims()[index], op.getLayout(), op.getReceivedOwner(),
+                   op.getExtent()},
+                  slot, turns);
+}
+
+/// Memory for a tensor of the sizes of `like`, which a new op makes: that of
+/// the result that it becomes, or new memory.
+Value Bufferizer::made(Value tensor, Value like) {
+  Value buffer = resultBuffer(tensor);
+  auto type = cast<RankedTensorType>(tensor.getType());
+  if (!buffer) {
+    SmallVector<Value> sizes;
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      if (type.isDynamicDim(d))
+        sizes.push_back(memref::DimOp::create(builder, loc, map(like), d));
+    buffer = allocate(MemRefType::get(type.getShape(), type.getElementType()),
+                      sizes, "state");
+  }
+  mapping.map(tensor, buffer);
+  auto argument = dyn_cast<BlockArgument>(like);
+  queries[buffer] = argument ? argument : queries.lookup(map(like));
+  return buffer;
 }
 
 //===----------------------------------------------------------------------===//
@@ -355,6 +387,127 @@ LogicalResult Bufferizer::convert(ring::FinalizeOp op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+static bool isNothing(ValueRange flags) {
+  return !flags.empty() && llvm::all_of(flags, [](Value flag) {
+    return getConstantIntValue(flag) == 0;
+  });
+}
+
+/// Gradients are updated in place: whatever else uses one is done with it, and
+/// it is not under way.
+LogicalResult Bufferizer::checkUpdated(Operation *op, ValueRange tensors) {
+  for (Value tensor : tensors) {
+    if (!gradients.contains(map(tensor)))
+      return op->emitOpError("updates a gradient that does not come from a "
+                             "ring.zero of this program");
+    for (OpOperand &use : tensor.getUses()) {
+      Operation *user = op->getBlock()->findAncestorOpInBlock(*use.getOwner());
+      if (user == op)
+        continue;
+      if (!user || !user->isBeforeInBlock(op))
+        return op->emitOpError("updates a gradient that is used behind it too; "
+                               "buffers are updated in place")
+                   .attachNote(use.getOwner()->getLoc())
+               << "used here";
+      auto start = dyn_cast<ring::StartOp>(use.getOwner());
+      if (!start || isNothing(start.getSendSegments()))
+        continue;
+      bool isDone =
+          llvm::any_of(start.getToken().getUsers(), [&](Operation *waiting) {
+            return isa<ring::WaitOp>(waiting) &&
+                   waiting->getBlock() == op->getBlock() &&
+                   waiting->isBeforeInBlock(op);
+          });
+      if (!isDone)
+        return op->emitOpError("updates a gradient that is under way")
+                   .attachNote(start.getLoc())
+               << "sent here";
+    }
+  }
+  return success();
+}
+
+LogicalResult Bufferizer::convert(ring::ZeroOp op) {
+  Value tensor = op.getZero(), like = op.getLike(), buffer;
+  auto found = slots.find(op);
+  if (found == slots.end()) {
+    buffer = made(tensor, like);
+  } else {
+    // As the transfer of what it is by has it.
+    Extent dealt{-1, {}, {}, {}};
+    for (OpOperand &use : like.getUses())
+      if (auto start = dyn_cast<ring::StartOp>(use.getOwner()))
+        dealt = {start.getDims()[use.getOperandNumber()], start.getLayout(),
+                 start.getOwner(), start.getExtent()};
+    buffer = viewSlot(cast<RankedTensorType>(tensor.getType()), dealt,
+                      found->second.buffers.front(), found->second.count);
+    mapping.map(tensor, buffer);
+  }
+  gradients.insert(buffer);
+  ring::ZeroOp::create(builder, loc, TypeRange(), map(like), buffer);
+  return success();
+}
+
+LogicalResult Bufferizer::convert(ring::DeltaOp op) {
+  auto type = cast<RankedTensorType>(op.getDelta().getType());
+  Value out = map(op.getOut());
+  SmallVector<Value> sizes;
+  static constexpr int64_t dims[] = {0, 2, 1}; // (batch, heads, sequence)
+  for (int64_t d = 0; d < 3; ++d)
+    if (type.isDynamicDim(d))
+      sizes.push_back(memref::DimOp::create(builder, loc, out, dims[d]));
+  Value buffer = allocate(
+      MemRefType::get(type.getShape(), type.getElementType()), sizes, "state");
+  mapping.map(op.getDelta(), buffer);
+  Value lseGrad = op.getLseGrad() ? map(op.getLseGrad()) : Value();
+  ring::DeltaOp::create(builder, loc, TypeRange(), out, map(op.getOutGrad()),
+                        lseGrad, buffer);
+  return success();
+}
+
+LogicalResult Bufferizer::convert(ring::AttendGradOp op) {
+  if (failed(checkUpdated(op, op.getGrads())))
+    return failure();
+  auto attend = ring::AttendGradOp::create(
+      builder, loc, TypeRange(), map(op.getQuery()), map(op.getOutGrad()),
+      map(op.getLse()), map(op.getDelta()), map(op.getQueryOwner()),
+      map(op.getQueryExtent()), map(op.getKey()), map(op.getValue()),
+      map(op.getKeyOwner()), map(op.getKeyExtent()), map(op.getGrads()),
+      map(op.getPairs()), map(op.getMaskCaptures()), map(op.getScoreCaptures()),
+      op.getQueryLayout(), op.getKeyLayout(), op.getScaleAttr(),
+      op.getCapturesAttr());
+  IRMapping inside;
+  op.getMask().cloneInto(&attend.getMask(), inside);
+  op.getScore().cloneInto(&attend.getScore(), inside);
+  op.getBounds().cloneInto(&attend.getBounds(), inside);
+  op.getGradient().cloneInto(&attend.getGradient(), inside);
+  for (auto [result, gradient] :
+       llvm::zip_equal(op.getNewGrads(), op.getGrads()))
+    mapping.map(result, map(gradient));
+  return success();
+}
+
+LogicalResult Bufferizer::convert(ring::AddOp op) {
+  if (failed(checkUpdated(op, op.getA())))
+    return failure();
+  ring::AddOp::create(builder, loc, TypeRange(), map(op.getA()), map(op.getB()),
+                      map(op.getOwner()), map(op.getExtent()),
+                      map(op.getSegments()), op.getLayout());
+  mapping.map(op.getSum(), map(op.getA()));
+  return success();
+}
+
+LogicalResult Bufferizer::convert(ring::RoundOp op) {
+  Value buffer = made(op.getRounded(), op.getGradient());
+  ring::RoundOp::create(builder, loc, TypeRange(), map(op.getGradient()),
+                        buffer);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // Transfers
 //===----------------------------------------------------------------------===//
 
@@ -372,17 +525,17 @@ LogicalResult Bufferizer::convert(ring::StartOp op) {
     receiving[op.getToken()] = map(op.getTensors());
     return success();
   }
-  auto found = slots.find(op);
-  if (found != slots.end()) {
-    for (auto [index, buffer] : llvm::enumerate(found->second.buffers))
-      into.push_back(received(op, index, buffer, found->second.count));
-  } else {
-    Value most = capacity(op);
-    for (auto [index, tensor] : llvm::enumerate(op.getTensors())) {
-      Value slot = allocateSlices(op, tensor, op.getDims()[index], most, 1);
-      into.push_back(received(op, index, slot, 1));
-    }
+  Slots &entry = slots[op];
+  if (entry.buffers.empty()) { // in no loop
+    entry.count = 1;
+    Value most = capacity(op.getLayout(), map(op.getExtent()));
+    for (auto [index, tensor] : llvm::enumerate(op.getTensors()))
+      entry.buffers.push_back(
+          allocateSlices(cast<RankedTensorType>(tensor.getType()), tensor,
+                         op.getDims()[index], most, 1, "slice"));
   }
+  for (auto [index, buffer] : llvm::enumerate(entry.buffers))
+    into.push_back(received(op, index, buffer, entry.count));
   auto start = ring::StartOp::create(
       builder, loc, ring::TokenType::get(op.getContext(), {}),
       map(op.getTensors()), map(op.getOwner()), map(op.getExtent()),
@@ -395,6 +548,18 @@ LogicalResult Bufferizer::convert(ring::StartOp op) {
 }
 
 LogicalResult Bufferizer::convert(ring::WaitOp op) {
+  auto carried = arrivals.find(op.getToken());
+  if (carried != arrivals.end()) {
+    const Arrival &arrival = carried->second;
+    ring::WaitOp::create(builder, loc, TypeRange(), map(op.getToken()));
+    ring::StartOp start = arrival.start;
+    for (auto [index, tensor] : llvm::enumerate(op.getTensors()))
+      mapping.map(tensor, viewSlot(cast<RankedTensorType>(tensor.getType()),
+                                   {start.getDims()[index], start.getLayout(),
+                                    arrival.owner, start.getExtent()},
+                                   arrival.buffers[index], 1));
+    return success();
+  }
   auto found = receiving.find(op.getToken());
   if (found == receiving.end())
     return op.emitOpError("waits for a token that is not the result of a "
@@ -417,7 +582,110 @@ static std::optional<int64_t> tripCount(scf::ForOp loop) {
   return count->getSExtValue();
 }
 
-/// A loop carries scalars and received slices; a state stays in its buffer.
+/// The buffers lie before the loop: what they depend on must, too.
+LogicalResult Bufferizer::makeSlots(scf::ForOp op, ring::StartOp start,
+                                    int64_t turns) {
+  if (!op.isDefinedOutsideOfLoop(start.getExtent()))
+    return start.emitOpError("needs an extent that its loop does not change");
+  Slots &entry = slots[start];
+  entry.count = std::min(turns, numSlots(start));
+  // What is carried into the first turn has come, if it has, where others come.
+  auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
+  auto carried = llvm::find(yield.getOperands(), start.getToken());
+  if (carried != yield.getOperands().end()) {
+    unsigned position = std::distance(yield.getOperands().begin(), carried);
+    auto first = op.getInits()[position].getDefiningOp<ring::StartOp>();
+    if (!first || entry.count != 1)
+      return start.emitOpError(
+          "is carried to the next turn of its loop, so the "
+          "transfer of the turn before must come from a "
+          "ring.start and be used up in front of it");
+    entry.buffers = slots[first].buffers;
+    return success();
+  }
+  Value most = capacity(start.getLayout(), map(start.getExtent()));
+  for (auto [index, tensor] : llvm::enumerate(start.getTensors())) {
+    // The kind is that of what the loop starts with.
+    Value outside = tensor;
+    if (auto argument = dyn_cast<BlockArgument>(tensor);
+        argument && argument.getOwner() == op.getBody())
+      outside = op.getTiedLoopInit(argument)->get();
+    auto type = cast<RankedTensorType>(tensor.getType());
+    bool isSized =
+        llvm::all_of(llvm::seq<int64_t>(0, type.getRank()), [&](int64_t d) {
+          return !type.isDynamicDim(d) || d == start.getDims()[index];
+        });
+    if (!isSized && !op.isDefinedOutsideOfLoop(outside)) {
+      // A gradient that is made in this turn has the batch of any.
+      outside = start.getReceivedOwner();
+      for (Value init : op.getInits())
+        if (init.getType() == type)
+          outside = init;
+      if (!isTensor(outside))
+        return start.emitOpError("sends a tensor that is neither carried by "
+                                 "its loop nor made before it");
+    }
+    entry.buffers.push_back(allocateSlices(
+        type, outside, start.getDims()[index], most, entry.count, "slice"));
+  }
+  return success();
+}
+
+LogicalResult Bufferizer::makeSlots(scf::ForOp op, ring::ZeroOp zero,
+                                    int64_t turns) {
+  auto like = dyn_cast<BlockArgument>(zero.getLike());
+  ring::StartOp start;
+  int64_t dim = -1;
+  for (OpOperand &use : zero.getLike().getUses())
+    if (auto found = dyn_cast<ring::StartOp>(use.getOwner())) {
+      start = found;
+      dim = found.getDims()[use.getOperandNumber()];
+    }
+  if (!like || like.getOwner() != op.getBody() || !start ||
+      !op.isDefinedOutsideOfLoop(start.getExtent()))
+    return zero.emitOpError("in a loop makes a gradient by a slice that the "
+                            "loop carries and sends on");
+  Slots &entry = slots[zero];
+  entry.count = std::min(turns, numSlots(zero));
+  Value most = capacity(start.getLayout(), map(start.getExtent()));
+  entry.buffers.push_back(allocateSlices(
+      cast<RankedTensorType>(zero.getZero().getType()),
+      op.getTiedLoopInit(like)->get(), dim, most, entry.count, "state"));
+  return success();
+}
+
+/// Says of the tokens that a loop carries what they bring, to those inside of
+/// the loop or behind it.
+LogicalResult Bufferizer::carryTokens(scf::ForOp op, scf::ForOp created,
+                                      bool isInside) {
+  auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
+  for (auto [index, init] : llvm::enumerate(op.getInits())) {
+    if (!isa<ring::TokenType>(init.getType()))
+      continue;
+    Value token = isInside ? Value(op.getRegionIterArg(index))
+                           : Value(op.getResult(index));
+    if (!mapping.contains(init)) { // a transfer of nothing
+      receiving[token] = receiving.lookup(init);
+      continue;
+    }
+    auto start = yield.getOperand(index).getDefiningOp<ring::StartOp>();
+    Value owner = start.getReceivedOwner();
+    if (!op.isDefinedOutsideOfLoop(owner)) {
+      auto carried = llvm::find(yield.getOperands(), owner);
+      if (carried == yield.getOperands().end())
+        return start.emitOpError("is carried to the next turn of its loop, but "
+                                 "the owner of what it receives is not");
+      unsigned position = std::distance(yield.getOperands().begin(), carried);
+      owner = isInside ? Value(op.getRegionIterArg(position))
+                       : Value(op.getResult(position));
+    }
+    arrivals[token] = {start, slots[start].buffers, owner};
+  }
+  return success();
+}
+
+/// A loop carries scalars, received slices and tokens; a state or gradient
+/// stays in its buffer.
 LogicalResult Bufferizer::convert(scf::ForOp op) {
   if (tripCount(op) == 0) {
     for (auto [result, init] : llvm::zip_equal(op.getResults(), op.getInits()))
@@ -431,26 +699,12 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
         "stands in nested loops, where its double buffer has no place yet");
   OpBuilder::InsertionGuard guard(builder);
   int64_t turns = std::min<int64_t>(tripCount(op).value_or(2), 2);
-  for (ring::StartOp start : starts) {
-    // The buffers lie before the loop: what they depend on must, too.
-    if (!op.isDefinedOutsideOfLoop(start.getExtent()))
-      return start.emitOpError("needs an extent that its loop does not change");
-    Slots &entry = slots[start];
-    entry.count = turns;
-    Value most = capacity(start);
-    for (auto [index, tensor] : llvm::enumerate(start.getTensors())) {
-      // The kind is that of the slice which the loop starts with.
-      Value outside = tensor;
-      if (auto argument = dyn_cast<BlockArgument>(tensor);
-          argument && argument.getOwner() == op.getBody())
-        outside = op.getTiedLoopInit(argument)->get();
-      if (!op.isDefinedOutsideOfLoop(outside))
-        return start.emitOpError("sends a tensor that is neither carried by "
-                                 "its loop nor made before it");
-      entry.buffers.push_back(allocateSlices(
-          start, outside, start.getDims()[index], most, entry.count));
-    }
-  }
+  for (ring::StartOp start : starts)
+    if (failed(makeSlots(op, start, turns)))
+      return failure();
+  for (auto zero : op.getBody()->getOps<ring::ZeroOp>())
+    if (failed(makeSlots(op, zero, turns)))
+      return failure();
 
   // Slices are what the loop yields from a transfer.
   SmallVector<bool> carried;
@@ -460,14 +714,19 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
        llvm::zip_equal(op.getInits(), yield.getOperands())) {
     bool isSlice = isTensor(init) &&
                    isa_and_nonnull<ring::WaitOp>(yielded.getDefiningOp());
-    carried.push_back(isSlice || !isTensor(init));
+    bool isNothing =
+        isa<ring::TokenType>(init.getType()) && !mapping.contains(init);
+    carried.push_back(isSlice || (!isTensor(init) && !isNothing));
     if (isSlice)
       inits.push_back(memref::CastOp::create(
           builder, loc, bufferType(cast<RankedTensorType>(init.getType())),
           map(init)));
+    else if (isNothing)
+      continue;
     else if (!isTensor(init))
       inits.push_back(map(init));
-    else if (failed(checkState(op, init)))
+    else if (failed(gradients.contains(map(init)) ? checkUpdated(op, init)
+                                                  : checkState(op, init)))
       return failure();
   }
   auto created =
@@ -479,8 +738,12 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
   unsigned next = 0;
   for (auto [argument, init, isCarried] :
        llvm::zip_equal(op.getRegionIterArgs(), op.getInits(), carried))
-    mapping.map(argument, isCarried ? Value(created.getRegionIterArg(next++))
-                                    : map(init));
+    if (isCarried)
+      mapping.map(argument, Value(created.getRegionIterArg(next++)));
+    else if (isTensor(init))
+      mapping.map(argument, map(init));
+  if (failed(carryTokens(op, created, /*isInside=*/true)))
+    return failure();
   builder.setInsertionPointToStart(created.getBody());
   scf::ForOp outer = std::exchange(loop, op);
   Value outerTurn = turn;
@@ -500,7 +763,7 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
            op.getRegionIterArgs(), op.getInits(), yield.getOperands(), carried))
     if (isCarried)
       yields.push_back(map(yielded));
-    else if (map(yielded) != map(init))
+    else if (isTensor(init) && map(yielded) != map(init))
       return yield.emitOpError("yields a tensor that is neither the state it "
                                "came in with nor received in this turn, so it "
                                "has no buffer");
@@ -508,8 +771,11 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
   next = 0;
   for (auto [result, init, isCarried] :
        llvm::zip_equal(op.getResults(), op.getInits(), carried))
-    mapping.map(result, isCarried ? created.getResult(next++) : map(init));
-  return success();
+    if (isCarried)
+      mapping.map(result, created.getResult(next++));
+    else if (isTensor(init))
+      mapping.map(result, map(init));
+  return carryTokens(op, created, /*isInside=*/false);
 }
 
 LogicalResult Bufferizer::convert(scf::IfOp op) {
@@ -630,7 +896,8 @@ LogicalResult Bufferizer::convert(Operation &op) {
   loc = op.getLoc();
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
       .Case<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
-            ring::StartOp, ring::WaitOp, scf::ForOp, scf::IfOp,
+            ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
+            ring::RoundOp, ring::StartOp, ring::WaitOp, scf::ForOp, scf::IfOp,
             tensor::GenerateOp, arith::ConstantOp, func::ReturnOp>(
           [&](auto op) { return convert(op); })
       .Case<tensor::DimOp>([&](tensor::DimOp op) {

@@ -1,6 +1,7 @@
 //===- LowerToTile.cpp - kernels over tiles, and their launches -----------===//
 #include "passes/Passes.h"
 #include "passes/Tile/AttendKernel.h"
+#include "passes/Tile/GradientKernel.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -32,6 +33,11 @@ private:
   void lower(ring::AttendOp op);
   void lower(ring::MergeOp op);
   void lower(ring::FinalizeOp op);
+  void lower(ring::ZeroOp op);
+  void lower(ring::DeltaOp op);
+  void lower(ring::AttendGradOp op);
+  void lower(ring::AddOp op);
+  void lower(ring::RoundOp op);
 
   func::FuncOp program;
   const LowerToTilePassOptions &options;
@@ -164,25 +170,26 @@ static SmallVector<Value> ofType(ValueRange values, bool buffers) {
 void Lowering::lower(ring::AttendOp op) {
   TileBuilder b(op.getLoc(), op);
   Shape shape = shapeOf(op.getO());
-  Schedule schedule(b, op, shape);
+  shape.pairs =
+      options.pairs &&
+      cast<MemRefType>(op.getQuery().getType()).getElementType().isBF16();
+  Schedule schedule(b, Question::of(op), shape, Schedule::Lists::OfQueries);
   schedule.build(
       [&](StringRef name, Value tasks, Value order, const Operands &operands,
           Body body) { launch(b, name, tasks, order, operands, body); });
+  schedule.sort();
 
   // Keys and values of all slices, packed tile by tile.
   int64_t any = ShapedType::kDynamic;
   auto keyType = cast<MemRefType>(op.getKeys().front().getType());
   int64_t keyHeads = keyType.getDimSize(2), keyDim = keyType.getDimSize(3);
-  int64_t valueColumns = shape.padded(dimOf(op.getO()));
   Value batch = b.dim(op.getQuery(), 0), numKeys = schedule.firstKeys.back();
-  auto allocate = [&](int64_t panels, int64_t depth) {
-    return b.allocate(
-        MemRefType::get({any, keyHeads, any, panels, depth, shape.panel},
-                        shape.state),
-        {batch, numKeys}, tile::Memory::Packing);
+  auto allocate = [&](int64_t columns, int64_t depth) {
+    return b.allocate(shape.packed(keyHeads, columns, depth), {batch, numKeys},
+                      tile::Memory::Packing);
   };
-  Value packedKeys = allocate(shape.columns / shape.panel, keyDim);
-  Value packedValues = allocate(valueColumns / shape.panel, shape.columns);
+  Value packedKeys = allocate(shape.columns, keyDim);
+  Value packedValues = allocate(dimOf(op.getO()), shape.columns);
   // Of the values of each tile, whether all are finite.
   Value finite =
       b.allocate(MemRefType::get({any, keyHeads, any}, b.getI1Type()),
@@ -241,16 +248,193 @@ void Lowering::lower(ring::AttendOp op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+void Lowering::lower(ring::ZeroOp op) {
+  TileBuilder builder(op.getLoc(), op);
+  Value zero = op.getInto();
+  Shape shape = shapeOf(zero);
+  int64_t columns = shape.padded(dimOf(zero));
+  launch(builder, "zero", numRowTasks(builder, zero, shape), {},
+         {{}, {zero}, {}}, [&](TileBuilder &b, Value task, ValueRange args) {
+           RowTask at = decodeRowTask(b, task, args[0], shape);
+           Value block = b.alloca(shape.tile(columns));
+           b.make<tile::FillOp>(block, b.getF64FloatAttr(0.0));
+           storeRows(b, block, args[0], at);
+         });
+  op.erase();
+}
+
+void Lowering::lower(ring::DeltaOp op) {
+  TileBuilder builder(op.getLoc(), op);
+  Shape shape = shapeOf(op.getInto());
+  int64_t columns = shape.padded(dimOf(op.getOut()));
+  Operands operands{{op.getOut(), op.getOutGrad()}, {op.getInto()}, {}};
+  bool hasLseGrad = op.getLseGrad() != nullptr;
+  if (hasLseGrad)
+    operands.reads.push_back(op.getLseGrad());
+  launch(builder, "delta", numRowTasks(builder, op.getOut(), shape), {},
+         operands, [&](TileBuilder &b, Value task, ValueRange args) {
+           RowTask at = decodeRowTask(b, task, args[0], shape);
+           Value out = loadRows(b, args[0], at, shape.tile(columns));
+           Value outGrad = loadRows(b, args[1], at, shape.tile(columns));
+           Value delta;
+           if (hasLseGrad) {
+             delta = loadRows(b, args[2], at, shape.rowVector());
+           } else {
+             delta = b.alloca(shape.rowVector());
+             b.make<tile::FillOp>(delta, b.getF64FloatAttr(0.0));
+           }
+           b.make<tile::RowDotOp>(out, outGrad, delta, at.count);
+           storeRows(b, delta, args.back(), at);
+         });
+  op.erase();
+}
+
+void Lowering::lower(ring::RoundOp op) {
+  TileBuilder builder(op.getLoc(), op);
+  Shape shape = shapeOf(op.getGradient());
+  int64_t columns = shape.padded(dimOf(op.getGradient()));
+  launch(builder, "round", numRowTasks(builder, op.getGradient(), shape), {},
+         {{op.getGradient()}, {op.getInto()}, {}},
+         [&](TileBuilder &b, Value task, ValueRange args) {
+           RowTask at = decodeRowTask(b, task, args[0], shape);
+           storeRows(b, loadRows(b, args[0], at, shape.tile(columns)), args[1],
+                     at);
+         });
+  op.erase();
+}
+
+/// A launch per segment, where it is flagged.
+void Lowering::lower(ring::AddOp op) {
+  TileBuilder builder(op.getLoc(), op);
+  Shape shape = shapeOf(op.getA());
+  int64_t columns = shape.padded(dimOf(op.getA()));
+  Value first = builder.index(0);
+  for (int64_t s = 0; s < op.getLayout().getNumSegments(); ++s) {
+    auto segment = builder.make<ring::SegmentOp>(s, op.getLayout(),
+                                                 op.getOwner(), op.getExtent());
+    Value count = segment.getCount();
+    Value isAdded =
+        builder.compare(arith::CmpIPredicate::ne, count, builder.index(0));
+    if (!op.getSegments().empty())
+      isAdded = builder.both(isAdded, op.getSegments()[s]);
+    builder.when(isAdded, [&] {
+      Value a = builder.segment(op.getA(), first, count);
+      Value b = builder.segment(op.getB(), first, count);
+      launch(builder, "add", numRowTasks(builder, a, shape), {}, {{b}, {a}, {}},
+             [&](TileBuilder &b, Value task, ValueRange args) {
+               RowTask at = decodeRowTask(b, task, args[1], shape);
+               Value other = loadRows(b, args[0], at, shape.tile(columns));
+               Value sum = loadRows(b, args[1], at, shape.tile(columns));
+               b.make<tile::AddOp>(sum, other, at.count);
+               storeRows(b, sum, args[1], at);
+             });
+    });
+    first = builder.add(first, count);
+  }
+  op.erase();
+}
+
+/// One task does all pairs of tiles of a batch and a key head, so that it alone
+/// adds to their gradients, in one order.
+void Lowering::lower(ring::AttendGradOp op) {
+  TileBuilder b(op.getLoc(), op);
+  Shape shape = shapeOf(op.getGrads()[0]);
+  Schedule schedule(b, Question::of(op), shape, Schedule::Lists::OfKeys);
+  schedule.build(
+      [&](StringRef name, Value tasks, Value order, const Operands &operands,
+          Body body) { launch(b, name, tasks, order, operands, body); });
+  GradientOperands packed(b, op, shape, schedule);
+  Value batch = b.dim(op.getQuery(), 0);
+  // Of the last `weighted` packings it is noted whether they are finite.
+  auto pack =
+      [&](StringRef name, Value table, int64_t heads, Value first, Value second,
+          ArrayRef<Value> into, size_t weighted, Value finite,
+          llvm::function_ref<void(TileBuilder &, Value, Value, ArrayRef<Value>)>
+              body) {
+        Operands operands{{first, second, table}, SmallVector<Value>(into), {}};
+        operands.writes.push_back(finite);
+        Value tiles = b.dim(table, 0);
+        launch(b, name, b.mul(b.mul(batch, b.index(heads)), tiles), {},
+               operands, [&](TileBuilder &b, Value task, ValueRange args) {
+                 Value table = args[2], tiles = b.dim(table, 0);
+                 Value tile = b.rem(task, tiles), head = b.div(task, tiles);
+                 Value h = b.rem(head, b.index(heads));
+                 Value batch = b.div(head, b.index(heads));
+                 Value row = b.field(table, tile, Field::Row);
+                 Value count = b.field(table, tile, Field::Count);
+                 SmallVector<Value> panels;
+                 for (Value buffer : args.slice(3, into.size()))
+                   panels.push_back(b.panels(buffer, batch, h, tile));
+                 body(b, b.rows(args[0], batch, h, row, count),
+                      b.rows(args[1], batch, h, row, count), panels);
+                 Value isFinite = b.truth(true);
+                 for (Value number : ArrayRef(panels).take_back(weighted))
+                   isFinite =
+                       b.both(isFinite,
+                              b.make<tile::IsFiniteOp>(b.getI1Type(), number));
+                 b.store(isFinite, args.back(), {batch, h, tile});
+               });
+      };
+  int64_t keyHeads = cast<MemRefType>(op.getKey().getType()).getDimSize(2);
+  int64_t heads = cast<MemRefType>(op.getQuery().getType()).getDimSize(2);
+  pack("pack_keys", schedule.keys, keyHeads, op.getKey(), op.getValue(),
+       {packed.keysTransposed, packed.valuesTransposed, packed.keys},
+       /*weighted=*/1, packed.finiteKeys,
+       [](TileBuilder &b, Value key, Value value, ArrayRef<Value> panels) {
+         b.make<tile::PackOp>(key, panels[0], true);
+         b.make<tile::PackOp>(value, panels[1], true);
+         b.make<tile::PackOp>(key, panels[2], false);
+       });
+  pack("pack_queries", schedule.queries, heads, op.getQuery(), op.getOutGrad(),
+       {packed.queries, packed.outGrads}, /*weighted=*/2, packed.finiteQueries,
+       [](TileBuilder &b, Value query, Value outGrad, ArrayRef<Value> panels) {
+         b.make<tile::PackOp>(query, panels[0], false);
+         b.make<tile::PackOp>(outGrad, panels[1], false);
+       });
+
+  Operands operands;
+  operands.reads = {op.getQuery(), op.getOutGrad(), op.getLse(), op.getDelta()};
+  llvm::append_range(operands.reads, packed.buffers());
+  operands.reads.append(
+      {schedule.queries, schedule.keys, schedule.list, schedule.counts});
+  llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
+  llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
+  llvm::append_range(operands.writes, op.getGrads());
+  operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
+  llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
+  llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
+  launch(b, "attend_grad", b.mul(batch, b.index(keyHeads)), {}, operands,
+         [&](TileBuilder &inside, Value task, ValueRange args) {
+           GradientKernel(inside, op, shape, schedule, args).build(task);
+         });
+  for (Value buffer : packed.buffers())
+    b.make<memref::DeallocOp>(buffer);
+  schedule.release();
+  op.erase();
+}
+
+//===----------------------------------------------------------------------===//
 // Pass
 //===----------------------------------------------------------------------===//
 
 LogicalResult Lowering::run() {
   SmallVector<Operation *> steps;
   WalkResult result = program.walk([&](Operation *op) {
-    if (isa<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp>(
-            op)) {
+    if (isa<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
+            ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
+            ring::RoundOp>(op)) {
       if (op->getNumResults() != 0) {
         op->emitOpError("works on tensors; run ring-bufferize first");
+        return WalkResult::interrupt();
+      }
+      auto attend = dyn_cast<ring::AttendGradOp>(op);
+      if (attend && !attend.getCaptures().empty()) {
+        op->emitOpError("has gradients of captured tables, which kernels do "
+                        "not compute yet; interpret the program, or leave "
+                        "`gradients` out");
         return WalkResult::interrupt();
       }
       steps.push_back(op);
@@ -261,8 +445,9 @@ LogicalResult Lowering::run() {
     return failure();
   for (Operation *op : steps)
     llvm::TypeSwitch<Operation *>(op)
-        .Case<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp>(
-            [&](auto op) { lower(op); });
+        .Case<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
+              ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
+              ring::RoundOp>([&](auto op) { lower(op); });
   return success();
 }
 
@@ -278,7 +463,7 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
           << panelBytes.getValue();
       return signalPassFailure();
     }
-    LowerToTilePassOptions options{rows, columns, panelBytes};
+    LowerToTilePassOptions options{rows, columns, panelBytes, pairs};
     SmallVector<func::FuncOp> programs;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(ring::gridAttr))

@@ -40,9 +40,132 @@ static void hoist(ring::StartOp start) {
       op->moveBefore(target);
 }
 
+//===----------------------------------------------------------------------===//
+// What the next turn needs late
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A transfer that a loop waits for at the end of a turn, though the next turn
+/// needs what it brings only behind an attend.
+struct Carried {
+  ring::WaitOp before; ///< what the first turn is given
+  ring::WaitOp inside;
+  unsigned first; ///< carried value; others follow in order
+};
+} // namespace
+
+/// The first of the ops of `block` that use any of the values, themselves or in
+/// their regions; null where none does.
+static Operation *firstUser(ValueRange values, Block *block) {
+  Operation *first = nullptr;
+  for (Value value : values)
+    for (Operation *user : value.getUsers()) {
+      Operation *above = block->findAncestorOpInBlock(*user);
+      if (above && (!first || above->isBeforeInBlock(first)))
+        first = above;
+    }
+  return first;
+}
+
+/// Whether an attend stands in front of `op` in its block.
+static bool isBehindAttend(Operation *op) {
+  for (Operation *above = op->getPrevNode(); above;
+       above = above->getPrevNode())
+    if (isa<ring::AttendOp, ring::AttendGradOp>(above))
+      return true;
+  return false;
+}
+
+static std::optional<Carried> findCarried(scf::ForOp loop, ring::WaitOp wait) {
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  unsigned count = wait.getNumResults();
+  if (count == 0 || !wait.getResult(0).hasOneUse() ||
+      *wait.getResult(0).user_begin() != yield)
+    return std::nullopt;
+  unsigned first = wait.getResult(0).use_begin()->getOperandNumber();
+  auto before = loop.getInits()[first].getDefiningOp<ring::WaitOp>();
+  if (!before || before.getToken().getType() != wait.getToken().getType())
+    return std::nullopt;
+  for (unsigned i = 0; i < count; ++i)
+    if (!wait.getResult(i).hasOneUse() || !before.getResult(i).hasOneUse() ||
+        yield.getOperand(first + i) != wait.getResult(i) ||
+        loop.getInits()[first + i] != before.getResult(i))
+      return std::nullopt;
+  ValueRange arguments = loop.getRegionIterArgs();
+  Operation *user = firstUser(arguments.slice(first, count), loop.getBody());
+  if (!user || !isBehindAttend(user))
+    return std::nullopt;
+  return Carried{before, wait, first};
+}
+
+/// Waits for `token` in front of the first use of what it brings.
+static void waitLate(Value token, ValueRange brought, Operation *otherwise) {
+  Operation *user = firstUser(brought, otherwise->getBlock());
+  OpBuilder builder(user ? user : otherwise);
+  auto wait =
+      ring::WaitOp::create(builder, token.getLoc(), brought.getTypes(), token);
+  for (auto [old, result] : llvm::zip_equal(brought, wait.getTensors()))
+    old.replaceAllUsesWith(result);
+}
+
+/// Carries the token to the next turn in place of what it brings.
+static scf::ForOp carryToken(scf::ForOp loop, const Carried &carried) {
+  unsigned first = carried.first,
+           count = Carried(carried).inside.getNumResults();
+  auto without = [&](ValueRange values) {
+    SmallVector<Value> rest(values.take_front(first));
+    llvm::append_range(rest, values.drop_front(first + count));
+    return rest;
+  };
+  OpBuilder builder(loop);
+  ring::WaitOp before = carried.before, inside = carried.inside;
+  SmallVector<Value> inits = without(loop.getInits());
+  inits.push_back(before.getToken());
+  auto created =
+      scf::ForOp::create(builder, loop.getLoc(), loop.getLowerBound(),
+                         loop.getUpperBound(), loop.getStep(), inits);
+  Block *body = created.getBody();
+  body->getOperations().splice(body->end(), loop.getBody()->getOperations());
+  loop.getInductionVar().replaceAllUsesWith(created.getInductionVar());
+  ValueRange old = loop.getRegionIterArgs(), made = created.getRegionIterArgs();
+  for (auto [from, to] : llvm::zip_equal(without(old), made.drop_back()))
+    from.replaceAllUsesWith(to);
+  auto yield = cast<scf::YieldOp>(body->getTerminator());
+  waitLate(made.back(), old.slice(first, count), yield);
+  SmallVector<Value> yields = without(yield.getOperands());
+  yields.push_back(inside.getToken());
+  yield->setOperands(yields);
+  ValueRange results = loop.getResults();
+  for (auto [from, to] :
+       llvm::zip_equal(without(results), created.getResults().drop_back()))
+    from.replaceAllUsesWith(to);
+  waitLate(created.getResults().back(), results.slice(first, count),
+           loop->getNextNode());
+  inside.erase();
+  loop.erase();
+  before.erase();
+  return created;
+}
+
+static void waitInNextTurn(scf::ForOp loop) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto wait : loop.getBody()->getOps<ring::WaitOp>())
+      if (std::optional<Carried> carried = findCarried(loop, wait)) {
+        loop = carryToken(loop, *carried);
+        changed = true;
+        break;
+      }
+  }
+}
+
 namespace {
 struct Overlap : burst::impl::OverlapPassBase<Overlap> {
   void runOnOperation() override {
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops)
+      waitInNextTurn(loop);
     SmallVector<ring::StartOp> starts;
     getOperation().walk([&](ring::StartOp start) { starts.push_back(start); });
     for (ring::StartOp start : starts)

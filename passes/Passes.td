@@ -49,11 +49,32 @@ def DeriveBoundsPass : Pass<"burst-derive-bounds", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def DeriveGradientsPass : Pass<"burst-derive-gradients", "::mlir::func::FuncOp"> {
+  let summary = "derives from each score how gradients pass through it";
+  let description = [{
+    Gives every backward attention with a score region a gradient region:
+    reverse-mode differentiation of the score, emitted as IR (`passes/Gradient`).
+    An op that has no derivative is refused, at the op. A gradient that stands
+    there already is derived anew.
+
+    Input: `burst.attention_backward ... score(%s, ...) { ... }`. Output: the same
+    with `gradient(%s, ..., %g) { ... }`, which yields the gradient by %s from
+    that by what the score yields, %g, and contributes to the captures that
+    `gradients` names.
+
+    Needs `burst-expand-names`. Leaves a gradient region beside every score region
+    of a backward attention.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def VerifyExpandedPass : Pass<"burst-verify-expanded", "::mlir::func::FuncOp"> {
   let summary = "checks that masks are regions with bounds";
   let description = [{
-    Ends the phase of `burst-expand-names` and `burst-derive-bounds`: an
-    attention that still has names, or a mask without bounds, is an error.
+    Ends the phase of `burst-expand-names`, `burst-derive-bounds` and
+    `burst-derive-gradients`: an attention that still has names, a mask without
+    bounds or a backward score without its gradient is an error.
   }];
 }
 
@@ -100,6 +121,35 @@ def VerifyPartitionedPass : Pass<"burst-verify-partitioned", "::mlir::func::Func
     Ends the phase of `burst-partition`: attentions stand in functions with
     `ring.grid`, between `burst.unshard` and `burst.shard`.
   }];
+}
+
+def CheckTablesPass : Pass<"burst-check-tables", "::mlir::func::FuncOp"> {
+  let summary = "requires that captured tables are as large as what reads them";
+  let description = [{
+    Compiled code clamps indices into tables, for it computes whole tiles: a table
+    that is too small would give a wrong result. So for every `tensor.extract` in
+    a mask or a score, whether or not a select guards it, the table must hold all
+    indices of the problem: b in [0, B), h in [0, Hq), i in [0, Sq), j in
+    [0, Sk). Where sizes are static that is checked here, else at the top of the
+    program of a rank:
+
+    ```mlir
+    %size = tensor.dim %ids, %c0 : tensor<?xi32>
+    ring.require %size at least %sk, "size of dimension 0 of ids"
+    ```
+
+    Checked are indices whose range is known exactly: sums, differences, multiples
+    and quotients by positive constants, minima and maxima, in which each of b, h,
+    i and j occurs at most once. So `%i` and `%i + (%sk - %sq)` need all positions
+    and a clamped index what it is clamped to. Other indices, such as remainders,
+    selects, captured scalars and what tables hold, are left alone.
+
+    Refused, at the attention: a static table that is too small.
+
+    Needs `burst-expand-names` and `burst-partition`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect",
+                           "::burst::ring::RingDialect"];
 }
 
 //===----------------------------------------------------------------------===//
@@ -159,7 +209,9 @@ def OverlapPass : Pass<"ring-overlap", "::mlir::func::FuncOp"> {
   let description = [{
     Moves every `ring.start` up in its block, above the attends that it does not
     depend on, so that transfer t + 1 runs while hop t computes. Costs a second
-    received slice (the double buffer).
+    received slice (the double buffer). And what a loop waits for at the end of a
+    turn, though the next one needs it only behind its attend (gradients), it
+    waits for there: the token is carried in place of what it brings.
 
     Input: `attend; start; wait`. Output: `start; attend; wait`.
   }];
@@ -286,6 +338,11 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     - a launch that packs the tiles of keys and values which anybody needs, once
       for all tiles of queries.
 
+    Operands of 16 bits are packed, and loaded, as numbers of the state. With
+    `pairs`, those of bf16 stay what they are, and weights are rounded to bf16: the
+    products are of pairs (see `tile.multiply`), and the scale is applied behind
+    them, in f32. Which it is shows in the types of the kernels' blocks.
+
     m is kept in base 2 between the kernels (see the dialect), so a state may not
     leave the program.
 
@@ -295,7 +352,9 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
   let options = [
     Option<"rows", "rows", "int64_t", "96", "Queries of a tile.">,
     Option<"columns", "columns", "int64_t", "128", "Keys of a tile.">,
-    Option<"panelBytes", "panel-bytes", "int64_t", "64", "Bytes of a row of a panel.">];
+    Option<"panelBytes", "panel-bytes", "int64_t", "64", "Bytes of a row of a panel.">,
+    Option<"pairs", "pairs", "bool", "false",
+           "Multiply operands of bf16 in pairs; else as numbers of the state.">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect", "::burst::tile::TileDialect"];
 }

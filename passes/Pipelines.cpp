@@ -19,10 +19,12 @@ void burst::buildRingPipeline(OpPassManager &pm,
   // What is computed: one mechanism for masks and scores.
   pm.addNestedPass<func::FuncOp>(createExpandNamesPass());
   pm.addNestedPass<func::FuncOp>(createDeriveBoundsPass());
+  pm.addNestedPass<func::FuncOp>(createDeriveGradientsPass());
   pm.addNestedPass<func::FuncOp>(createVerifyExpandedPass());
   // The program of a rank.
   pm.addPass(createPartitionPass());
   pm.addNestedPass<func::FuncOp>(createVerifyPartitionedPass());
+  pm.addNestedPass<func::FuncOp>(createCheckTablesPass());
   // Who sends what, when.
   pm.addNestedPass<func::FuncOp>(createLowerToRingPass());
   if (options.drop)

@@ -17,6 +17,10 @@ static LogicalResult verifyExpanded(AttentionInterface op) {
   if (!op.getMask().empty() && op.getBounds().empty())
     return op->emitOpError("has a mask without bounds behind "
                            "burst-derive-bounds");
+  auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
+  if (backward && !op.getScore().empty() && backward.getGradient().empty())
+    return op->emitOpError("has a score without its gradient behind "
+                           "burst-derive-gradients");
   return success();
 }
 
@@ -28,8 +32,10 @@ static LogicalResult verifyPartitioned(AttentionInterface op) {
     if (dealt.tensor.getDefiningOp() != op &&
         !dealt.tensor.getDefiningOp<UnshardOp>())
       return op->emitOpError("takes a tensor that is no burst.unshard");
-  for (Operation *user : op->getUsers())
-    if (!isa<ShardOp>(user))
+  // Gradients of captures are not dealt: each rank returns its own.
+  for (const Dealt &dealt : op.getDealt())
+    if (dealt.tensor.getDefiningOp() == op &&
+        !llvm::all_of(dealt.tensor.getUsers(), llvm::IsaPred<ShardOp>))
       return op->emitOpError("has a result that is used by another op than "
                              "burst.shard");
   return success();

@@ -22,6 +22,8 @@ struct Target {
   int64_t rows = 96;       ///< queries of a tile
   int64_t columns = 128;   ///< keys of a tile
   int64_t panelBytes = 32; ///< two vectors
+  bool pairs = false;      ///< products of bf16 are of pairs of numbers
+  bool dot = false;        ///< there are instructions for such pairs
 
   /// This machine.
   static Target host();

@@ -28,6 +28,7 @@ enum class Entry : uint8_t {
   Launch,
   Start,
   Wait,
+  Require,
   End
 };
 
@@ -77,11 +78,13 @@ private:
   void addArguments();
   void makeEntries();
   void makeSegments();
+  LLVM::GlobalOp makeText(const Twine &name, StringRef text);
   Value kernelInfo(func::FuncOp kernel);
   LogicalResult lower(Operation *op);
   void lowerAllocate(tile::AllocateOp op);
   void lowerLaunch(tile::LaunchOp op);
   void lowerStart(ring::StartOp op);
+  void lowerRequire(ring::RequireOp op);
   Value pieces(ValueRange tensors, ring::StartOp op, Value owner,
                ValueRange flags, Value &count);
   void storeUse(Value uses, int64_t i, Value buffer, int64_t mode);
@@ -92,6 +95,7 @@ private:
   tile::LoopBuilder b;
   Type pointer, i64, i32;
   Value rank, table;
+  int64_t numRequired = 0;
 };
 
 } // namespace
@@ -214,6 +218,15 @@ void HostLowering::lowerAllocate(tile::AllocateOp op) {
 // Launches
 //===----------------------------------------------------------------------===//
 
+/// A constant string of C, at the point of insertion.
+LLVM::GlobalOp HostLowering::makeText(const Twine &name, StringRef text) {
+  auto value = b.getStringAttr(text + Twine('\0'));
+  auto type = LLVM::LLVMArrayType::get(b.getI8Type(),
+                                       static_cast<unsigned>(value.size()));
+  return b.make<LLVM::GlobalOp>(type, /*isConstant=*/true,
+                                LLVM::Linkage::Internal, name.str(), value);
+}
+
 /// The burst_kernel of a kernel, made when it is first launched: its name and
 /// an entry that unpacks the arguments.
 Value HostLowering::kernelInfo(func::FuncOp kernel) {
@@ -222,12 +235,8 @@ Value HostLowering::kernelInfo(func::FuncOp kernel) {
     OpBuilder::InsertionGuard guard(b);
     storeScalarsAsBits(kernel);
     b.setInsertionPoint(kernel);
-    auto text = b.getStringAttr((kernel.getName() + Twine('\0')).str());
-    auto textType = LLVM::LLVMArrayType::get(
-        b.getI8Type(), static_cast<unsigned>(text.size()));
-    auto label = b.make<LLVM::GlobalOp>(
-        textType, /*isConstant=*/true, LLVM::Linkage::Internal,
-        (kernel.getName() + ".name").str(), text);
+    LLVM::GlobalOp label =
+        makeText(kernel.getName() + ".name", kernel.getName());
 
     auto nothing = LLVM::LLVMVoidType::get(b.getContext());
     auto entry = b.make<LLVM::LLVMFuncOp>(
@@ -416,6 +425,19 @@ void HostLowering::lowerStart(ring::StartOp op) {
   }
 }
 
+void HostLowering::lowerRequire(ring::RequireOp op) {
+  std::string name =
+      (program.getName() + ".required." + Twine(numRequired++)).str();
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(program);
+    makeText(name, op.getWhat());
+  }
+  call(Entry::Require, LLVM::LLVMVoidType::get(b.getContext()),
+       {number(op.getFound()), number(op.getWanted()),
+        b.make<LLVM::AddressOfOp>(pointer, name)});
+}
+
 //===----------------------------------------------------------------------===//
 // The program
 //===----------------------------------------------------------------------===//
@@ -527,6 +549,10 @@ LogicalResult HostLowering::lower(Operation *op) {
       })
       .Case<ring::StartOp>([&](auto op) {
         lowerStart(op);
+        return success();
+      })
+      .Case<ring::RequireOp>([&](auto op) {
+        lowerRequire(op);
         return success();
       })
       .Case<shard::ProcessMultiIndexOp>([&](shard::ProcessMultiIndexOp op) {

@@ -19,6 +19,11 @@ int64_t burst::cpu::packingBytes(func::FuncOp program, const Target &target,
     auto columns = static_cast<int64_t>(llvm::alignTo(target.columns, panel));
     auto valueDim =
         static_cast<int64_t>(llvm::alignTo(value.getDimSize(3), panel));
+    int64_t keyDim = key.getDimSize(3);
+    if (target.pairs && key.getElementType().isBF16()) {
+      keyDim = static_cast<int64_t>(llvm::alignTo(keyDim, 2));
+      bytes = 2;
+    }
     Deal deal = op.getKeyLayout().getDeal();
     int64_t extent = extentOf(op.getKeyExtent()), tiles = 0;
     for (int64_t owner = 0; owner < deal.parts; ++owner) {
@@ -29,7 +34,7 @@ int64_t burst::cpu::packingBytes(func::FuncOp program, const Target &target,
     }
     tiles *= static_cast<int64_t>(op.getKeys().size());
     most = std::max(most, batch * key.getDimSize(2) * tiles * columns *
-                              (key.getDimSize(3) + valueDim) * bytes);
+                              (keyDim + valueDim) * bytes);
   });
   return most;
 }

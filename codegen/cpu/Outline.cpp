@@ -43,7 +43,7 @@ struct Outline : burst::cpu::impl::OutlinePassBase<Outline> {
     SmallVector<SmallVector<Operation *>> steps;
     getOperation().walk([&](Operation *op) {
       if (!isa<tile::MultiplyOp, tile::RowMaxOp, tile::ExponentialsOp,
-               tile::RescaleOp>(op))
+               tile::RescaleOp, tile::WeightsOp, tile::DifferentialsOp>(op))
         return;
       auto *same = llvm::find_if(
           steps, [&](auto &list) { return isSameStep(list.front(), op); });

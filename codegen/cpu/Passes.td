@@ -18,9 +18,9 @@ def OutlinePass : Pass<"tile-outline", "::mlir::ModuleOp"> {
   let summary = "makes functions of steps that kernels have in common";
   let description = [{
     The loops over full and over partial tiles repeat the steps of the recurrence.
-    A `tile.multiply`, `row_max`, `exponentials` or `rescale` on blocks of the same
-    types that occurs more than once becomes a function, and is compiled once. A
-    call costs nothing beside a tile.
+    A `tile.multiply`, `row_max`, `exponentials`, `rescale`, `weights` or
+    `differentials` on blocks of the same types that occurs more than once becomes a
+    function, and is compiled once. A call costs nothing beside a tile.
 
     Needs `ring-lower-to-tile`.
   }];
@@ -35,6 +35,10 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
     depth; scores, masks and exponentials go over the columns of a row in vectors,
     and the regions of a map are vectorised op by op. Exponentials are polynomials.
 
+    Products of bf16 are `x86vector.avx512.dot` with `dot`, which takes vectors of
+    256 or 512 bits; without it the numbers of a pair are shifted to f32, and
+    multiplied and added one after the other.
+
     Needs `ring-lower-to-tile`. Leaves scf, vector, arith, math and memref. Lowers
     functions with `tile.kernel`, and those that `tile-outline` made.
   }];
@@ -42,10 +46,13 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
     Option<"vectorBits", "vector-bits", "int64_t", "256", "Bits of a vector register.">,
     Option<"microRows", "micro-rows", "int64_t", "6", "Rows of a register tile.">,
     Option<"fma", "fma", "bool", "true",
-           "Multiply and add in one instruction; else in two.">];
+           "Multiply and add in one instruction; else in two.">,
+    Option<"dot", "dot", "bool", "false",
+           "Multiply pairs of bf16, and round to bf16, by instructions of AVX512-BF16.">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::LLVM::LLVMDialect", "::mlir::vector::VectorDialect"];
+                           "::mlir::LLVM::LLVMDialect", "::mlir::vector::VectorDialect",
+                           "::mlir::x86vector::X86VectorDialect"];
 }
 
 def ExpandFloatsPass : Pass<"burst-expand-floats", "::mlir::ModuleOp"> {
@@ -70,7 +77,7 @@ def HostToRuntimePass : Pass<"burst-host-to-runtime", "::mlir::ModuleOp"> {
     `ring.segment`, and none of shard and tile.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
-                           "::mlir::memref::MemRefDialect"];
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
 #endif // BURST_CODEGEN_CPU_PASSES_TD

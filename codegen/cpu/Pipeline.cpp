@@ -26,8 +26,8 @@ void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
   pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   pm.addPass(createSymbolDCEPass());
   pm.addPass(createBufferizePass());
-  pm.addPass(
-      createLowerToTilePass({target.rows, target.columns, target.panelBytes}));
+  pm.addPass(createLowerToTilePass(
+      {target.rows, target.columns, target.panelBytes, target.pairs}));
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }
@@ -35,7 +35,7 @@ void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
 void burst::cpu::buildLLVMPipeline(OpPassManager &pm, const Target &target) {
   pm.addPass(createOutlinePass());
   pm.addNestedPass<func::FuncOp>(createTileToVectorPass(
-      {target.vectorBits, target.microRows, target.fma}));
+      {target.vectorBits, target.microRows, target.fma, target.dot}));
   pm.addPass(createHostToRuntimePass());
   pm.addPass(createLowerScalarsPass());
   pm.addPass(createExpandFloatsPass());
@@ -44,7 +44,9 @@ void burst::cpu::buildLLVMPipeline(OpPassManager &pm, const Target &target) {
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(createSCFToControlFlowPass());
-  pm.addPass(createConvertVectorToLLVMPass());
+  ConvertVectorToLLVMPassOptions vectorOptions;
+  vectorOptions.x86Vector = target.dot;
+  pm.addPass(createConvertVectorToLLVMPass(vectorOptions));
   pm.addPass(createConvertMathToLLVMPass());
   pm.addPass(createConvertMathToLibmPass());
   pm.addPass(createFinalizeMemRefToLLVMConversionPass());

@@ -57,6 +57,8 @@ FailureOr<Target> Target::named(StringRef processor, StringRef features,
         has("avx512f") && has("avx512vl") && has("avx512bw") && has("avx512dq");
     target.vectorBits = wide ? 512 : has("avx2") ? 256 : 128;
     target.fma = wide || has("fma");
+    target.dot = wide && has("avx512bf16");
+    target.pairs = target.dot;
     chooseShapes(target, wide);
   } else {
     // aarch64: 32 registers of 128 bits, always with fma.
@@ -82,8 +84,12 @@ Target Target::host() {
 }
 
 std::string Target::str() const {
-  return llvm::formatv("{0}, vectors of {1} bits{2}, register tile {3} rows, "
-                       "tiles {4} x {5}",
-                       processor, vectorBits, fma ? " with fma" : "", microRows,
-                       rows, columns);
+  return llvm::formatv(
+      "{0}, vectors of {1} bits{2}{3}, register tile {4} rows, "
+      "tiles {5} x {6}",
+      processor, vectorBits, fma ? " with fma" : "",
+      dot     ? ", dot products of bf16"
+      : pairs ? ", pairs of bf16"
+              : "",
+      microRows, rows, columns);
 }

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <numbers>
@@ -40,12 +41,18 @@ public:
   void lower(tile::PositionsOp op);
   void lower(tile::MultiplyOp op);
   void multiplyWhere(tile::MultiplyOp op);
+  void packPairs(tile::PackOp op);
   void lower(tile::MapOp op);
   void lower(tile::RowMaxOp op);
   void lower(tile::ExponentialsOp op);
   void lower(tile::RescaleOp op);
+  void lower(tile::AddOp op);
+  void lower(tile::RowDotOp op);
   void lower(tile::MergeOp op);
   void lower(tile::NormalizeOp op);
+  void lower(tile::WeightsOp op);
+  void lower(tile::DifferentialsOp op);
+  void lower(tile::MapGradientOp op);
 
 private:
   int64_t lanes(Type element) {
@@ -111,12 +118,21 @@ private:
                                      ValueRange(value))
         .getResult(0);
   }
+  Value half(Value pairs, bool second);
+  Value dot(Value a, Value x, Value c);
+  Value narrow(Value x);
   Value exp2(Value x);
   Value exp2Difference(Value a, Value c);
   Value reference(Value m);
   Value convert(Value value, Type element);
   void eachColumn(int64_t columns, Type element,
                   llvm::function_ref<void(Value, Type)> body);
+  /// What a map does at the points of one vector: their row and first column,
+  /// which of them are columns at all, and b to sk.
+  using MapBody = llvm::function_ref<void(ValueRange at, Value isColumn,
+                                          ArrayRef<Value> arguments)>;
+  template <typename Map>
+  void eachPoint(Map op, MemRefType tile, MapBody body);
 
   tile::LoopBuilder b;
   const TileToVectorPassOptions &options;
@@ -202,6 +218,38 @@ Value Vectorizer::convert(Value value, Type element) {
   if (from.getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth())
     return b.make<arith::ExtFOp>(type, value);
   return b.make<arith::TruncFOp>(type, value);
+}
+
+/// Pairs of bf16 as 32 bits each: their first or second numbers as f32, whose
+/// upper half a bf16 is.
+Value Vectorizer::half(Value pairs, bool second) {
+  auto type = cast<VectorType>(pairs.getType());
+  Value bits;
+  if (second)
+    bits = b.make<arith::AndIOp>(pairs, integer(type, -0x10000));
+  else
+    bits = b.make<arith::ShLIOp>(pairs, integer(type, 16));
+  return b.make<arith::BitcastOp>(type.clone(b.getF32Type()), bits);
+}
+
+/// c + the products of pairs, given as 32 bits each.
+Value Vectorizer::dot(Value a, Value x, Value c) {
+  if (!options.dot)
+    return fma(half(a, true), half(x, true),
+               fma(half(a, false), half(x, false), c));
+  auto type = VectorType::get(
+      2 * cast<VectorType>(a.getType()).getNumElements(), b.getBF16Type());
+  return b.make<x86vector::DotBF16Op>(c.getType(), c,
+                                      b.make<vector::BitCastOp>(type, a),
+                                      b.make<vector::BitCastOp>(type, x));
+}
+
+/// A vector of f32, rounded to bf16.
+Value Vectorizer::narrow(Value x) {
+  if (!options.dot)
+    return convert(x, b.getBF16Type());
+  return b.make<x86vector::CvtPackedF32ToBF16Op>(
+      cast<VectorType>(x.getType()).clone(b.getBF16Type()), x);
 }
 
 /// Columns in vectors, then one by one.
@@ -292,9 +340,22 @@ void Vectorizer::lower(tile::StoreOp op) {
   });
 }
 
+/// Panels with the two numbers of pairs among the columns.
+static Value flatten(tile::LoopBuilder &b, Value panels) {
+  if (bufferOf(panels).getRank() == 3)
+    return panels;
+  return b.make<memref::CollapseShapeOp>(
+      panels, SmallVector<ReassociationIndices>{{0}, {1}, {2, 3}});
+}
+
 void Vectorizer::lower(tile::IsFiniteOp op) {
-  MemRefType type = bufferOf(op.getPanels());
-  VectorType vector = vectorOf(type.getElementType());
+  Value flat = flatten(b, op.getPanels());
+  MemRefType type = bufferOf(flat);
+  Type element = type.getElementType();
+  if (element.isBF16())
+    element = b.getF32Type();
+  VectorType vector = vectorOf(element),
+             part = vector.clone(type.getElementType());
   // x - x is 0 for numbers, and NaN for what is none.
   auto panels = b.loop(
       b.index(type.getDimSize(0)), number(vector, 0.0),
@@ -304,7 +365,8 @@ void Vectorizer::lower(tile::IsFiniteOp op) {
               Value sum = inner.front();
               for (int64_t c = 0; c < type.getDimSize(2);
                    c += vector.getNumElements()) {
-                Value x = load(vector, op.getPanels(), {p, k, b.index(c)});
+                Value x =
+                    convert(load(part, flat, {p, k, b.index(c)}), element);
                 sum = b.make<arith::AddFOp>(sum, b.make<arith::SubFOp>(x, x));
               }
               return SmallVector<Value>{sum};
@@ -315,7 +377,7 @@ void Vectorizer::lower(tile::IsFiniteOp op) {
                                             panels.getResult(0),
                                             arith::FastMathFlags::reassoc);
   op.replaceAllUsesWith(Value(b.make<arith::CmpFOp>(
-      arith::CmpFPredicate::OEQ, total, number(type.getElementType(), 0.0))));
+      arith::CmpFPredicate::OEQ, total, number(element, 0.0))));
 }
 
 void Vectorizer::lower(tile::FillOp op) {
@@ -331,7 +393,95 @@ void Vectorizer::lower(tile::FillOp op) {
   });
 }
 
+/// Two steps of the depth side by side.
+void Vectorizer::packPairs(tile::PackOp op) {
+  Value view = op.getView(), panels = op.getPanels();
+  MemRefType type = bufferOf(panels);
+  Type element = type.getElementType();
+  int64_t count = type.getDimSize(0), depth = type.getDimSize(1);
+  int64_t width = type.getDimSize(2);
+  Value zero = number(element, 0.0), wide = b.index(width);
+  Value first = b.index(0), second = b.index(1);
+  Value rows = b.dim(view, 0), two = b.index(2);
+  int64_t columns = bufferOf(view).getDimSize(1);
+  if (op.getTransposed()) {
+    // A row's numbers are pairs already.
+    auto pair = VectorType::get(2, element);
+    Value flat = flatten(b, panels);
+    b.loop(b.index(count), [&](Value p) {
+      Value begin = b.mul(p, wide);
+      Value here = b.max(b.index(0), b.min(b.sub(rows, begin), wide));
+      b.loop(here, [&](Value j) {
+        Value row = b.add(begin, j), place = b.mul(j, two);
+        b.loop(b.index(columns / 2), [&](Value k) {
+          store(load(pair, view, {row, b.mul(k, two)}), flat, {p, k, place});
+        });
+        if (columns % 2 != 0) {
+          Value k = b.index(columns / 2);
+          b.store(b.load(view, {row, b.index(columns - 1)}), panels,
+                  {p, k, j, first});
+          b.store(zero, panels, {p, k, j, second});
+        }
+        b.loop(b.index((columns + 1) / 2), b.index(depth), 1,
+               [&](Value k) { store(number(pair, 0.0), flat, {p, k, place}); });
+      });
+      b.loop(here, wide, 1, [&](Value j) {
+        b.loop(b.index(depth), [&](Value k) {
+          store(number(pair, 0.0), flat, {p, k, b.mul(j, two)});
+        });
+      });
+    });
+    return;
+  }
+  Value flat = flatten(b, panels);
+  Access access{b};
+  int64_t whole = columns / width;
+  /// Pair k of the depth, by what gives the numbers of columns from c on.
+  auto fill = [&](Value k, auto &&even, auto &&odd) {
+    auto place = [&](Value p, Value j, Type part) {
+      Value c = b.add(b.mul(p, wide), j);
+      Value a = even(c, part), x = odd(c, part);
+      if (isa<VectorType>(part))
+        return store(b.make<vector::InterleaveOp>(a, x), flat,
+                     {p, k, b.mul(j, two)});
+      b.store(a, panels, {p, k, j, first});
+      b.store(x, panels, {p, k, j, second});
+    };
+    b.loop(b.index(whole), [&](Value p) {
+      eachColumn(width, b.getF32Type(),
+                 [&](Value j, Type part) { place(p, j, part); });
+    });
+    if (whole == count)
+      return;
+    Value p = b.index(whole);
+    eachColumn(columns - whole * width, b.getF32Type(),
+               [&](Value j, Type part) { place(p, j, part); });
+    b.loop(b.index((columns - whole * width) * 2), b.index(width * 2), 1,
+           [&](Value j) { b.store(zero, flat, {p, k, j}); });
+  };
+  auto row = [&](Value r) {
+    return
+        [&, r](Value c, Type part) { return access.load(part, view, {r, c}); };
+  };
+  auto nothing = [&](Value, Type part) {
+    return isa<VectorType>(part)
+               ? number(cast<VectorType>(part).clone(element), 0.0)
+               : zero;
+  };
+  Value pairs = b.div(rows, two);
+  b.loop(pairs, [&](Value k) {
+    Value r = b.mul(k, two);
+    fill(k, row(r), row(b.add(r, second)));
+  });
+  Value used = b.div(b.add(rows, second), two);
+  b.loop(pairs, used, 1,
+         [&](Value k) { fill(k, row(b.mul(k, two)), nothing); });
+  b.loop(used, b.index(depth), 1, [&](Value k) { fill(k, nothing, nothing); });
+}
+
 void Vectorizer::lower(tile::PackOp op) {
+  if (bufferOf(op.getPanels()).getElementType().isBF16())
+    return packPairs(op);
   Value view = op.getView(), panels = op.getPanels();
   MemRefType type = bufferOf(panels);
   Type element = type.getElementType();
@@ -407,23 +557,42 @@ void Vectorizer::lower(tile::PositionsOp op) {
 // Products
 //===----------------------------------------------------------------------===//
 
+/// Where a product finds a[r, k].
+static SmallVector<Value> leftAt(tile::MultiplyOp op, Value r, Value k) {
+  if (op.getTransposed())
+    return {k, r};
+  return {r, k};
+}
+
 /// Rare: number by number.
 void Vectorizer::multiplyWhere(tile::MultiplyOp op) {
-  MemRefType a = bufferOf(op.getA()), panels = bufferOf(op.getB());
-  Type element = a.getElementType();
+  MemRefType panels = bufferOf(op.getB());
+  Type element = bufferOf(op.getC()).getElementType();
   Value wide = b.index(panels.getDimSize(2)), none = number(element, 0.0);
   Value columns = b.index(bufferOf(op.getC()).getDimSize(1));
+  bool isPairs = panels.getRank() == 4;
+  Value depth = op.getDepth()
+                    ? op.getDepth()
+                    : b.index(panels.getDimSize(1) * (isPairs ? 2 : 1));
+  double factor = op.getFactor().convertToDouble();
+  auto right = [&](Value k, Value c) {
+    Value p = b.div(c, wide), j = b.rem(c, wide), two = b.index(2);
+    return isPairs ? b.load(op.getB(), {p, b.div(k, two), j, b.rem(k, two)})
+                   : b.load(op.getB(), {p, k, j});
+  };
   b.loop(op.getRows(), [&](Value r) {
     if (!op.getAccumulate())
       b.loop(columns, [&](Value c) { b.store(none, op.getC(), {r, c}); });
-    b.loop(b.index(a.getDimSize(1)), [&](Value k) {
+    b.loop(depth, [&](Value k) {
       Value isSeen = b.make<arith::CmpFOp>(
-          arith::CmpFPredicate::UNE, b.load(op.getSeen(), {r, k}),
+          arith::CmpFPredicate::UNE, b.load(op.getSeen(), leftAt(op, r, k)),
           number(element, -std::numeric_limits<double>::infinity()));
       b.when(isSeen, [&] {
-        Value weight = b.load(op.getA(), {r, k});
+        Value weight = convert(b.load(op.getA(), leftAt(op, r, k)), element);
+        if (factor != 1.0)
+          weight = b.make<arith::MulFOp>(weight, number(element, factor));
         b.loop(columns, [&](Value c) {
-          Value value = b.load(op.getB(), {b.div(c, wide), k, b.rem(c, wide)});
+          Value value = convert(right(k, c), element);
           b.store(fma(weight, value, b.load(op.getC(), {r, c})), op.getC(),
                   {r, c});
         });
@@ -435,58 +604,103 @@ void Vectorizer::multiplyWhere(tile::MultiplyOp op) {
 void Vectorizer::lower(tile::MultiplyOp op) {
   if (op.getSeen())
     return multiplyWhere(op);
-  MemRefType a = bufferOf(op.getA()), panels = bufferOf(op.getB());
-  Type element = a.getElementType();
-  VectorType vector = vectorOf(element);
-  int64_t lane = lanes(element), width = panels.getDimSize(2);
-  int64_t microRows = std::gcd(options.microRows, a.getDimSize(0));
-  for (int64_t rows = options.microRows; rows > microRows; --rows)
-    if (a.getDimSize(0) % rows == 0)
-      microRows = rows;
+  MemRefType panels = bufferOf(op.getB());
+  bool isPairs = panels.getRank() == 4;
+  VectorType vector = vectorOf(bufferOf(op.getC()).getElementType());
+  int64_t lane = vector.getNumElements(), width = panels.getDimSize(2);
+  int64_t height = bufferOf(op.getC()).getDimSize(0);
+  int64_t fullRows = std::min<int64_t>(options.microRows, height);
   int64_t microColumns = width / lane;
-  SmallVector<Value> columns, rows;
+  SmallVector<Value> columns;
   for (int64_t v = 0; v < microColumns; ++v)
     columns.push_back(b.index(v * lane));
+  // A pair is loaded, and copied to all lanes, as 32 bits.
+  VectorType bits = vector.clone(b.getI32Type());
+  Value flat = flatten(b, op.getB()), two = b.index(2);
+  auto loadRight = [&](Value p, Value k, Value column) -> Value {
+    if (!isPairs)
+      return load(vector, flat, {p, k, column});
+    auto pairs = VectorType::get(2 * lane, b.getBF16Type());
+    return b.make<vector::BitCastOp>(
+        bits, load(pairs, flat, {p, k, b.mul(column, two)}));
+  };
+  auto loadLeft = [&](Value row, Value k) -> Value {
+    if (!isPairs)
+      return splat(vector, b.load(op.getA(), leftAt(op, row, k)));
+    auto pair = VectorType::get(2, b.getBF16Type());
+    Value pairs =
+        b.make<vector::BitCastOp>(VectorType::get(1, b.getI32Type()),
+                                  load(pair, op.getA(), {row, b.mul(k, two)}));
+    return splat(bits, b.make<vector::ExtractOp>(pairs, int64_t{0}));
+  };
+  // With a factor, sums begin at 0: it is not for what they are added to.
+  double factor = op.getFactor().convertToDouble();
+  bool isAdded = op.getAccumulate() && factor == 1.0;
 
   b.loop(b.index(panels.getDimSize(0)), [&](Value p) {
     Value first = b.mul(p, b.index(width));
-    b.loop(b.index(0), op.getRows(), microRows, [&](Value i) {
+    auto multiplyTile = [&](Value i, int64_t microRows) {
       SmallVector<Value> sums, row;
       for (int64_t r = 0; r < microRows; ++r)
         row.push_back(b.add(i, b.index(r)));
       for (int64_t r = 0; r < microRows; ++r)
         for (Value column : columns)
           sums.push_back(
-              op.getAccumulate()
-                  ? load(vector, op.getC(), {row[r], b.add(first, column)})
-                  : number(vector, 0.0));
+              isAdded ? load(vector, op.getC(), {row[r], b.add(first, column)})
+                      : number(vector, 0.0));
+      auto steps = [&](Value begin, Value end, int64_t together,
+                       ValueRange sums) {
+        return b.loop(begin, end, together, sums,
+                      [&](Value first, ValueRange carried) {
+                        SmallVector<Value> next(carried);
+                        for (int64_t step = 0; step < together; ++step) {
+                          Value k = b.add(first, b.index(step));
+                          SmallVector<Value> right;
+                          for (Value column : columns)
+                            right.push_back(loadRight(p, k, column));
+                          for (int64_t r = 0; r < microRows; ++r) {
+                            Value left = loadLeft(row[r], k);
+                            for (int64_t v = 0; v < microColumns; ++v) {
+                              Value &sum = next[r * microColumns + v];
+                              sum = isPairs ? dot(left, right[v], sum)
+                                            : fma(left, right[v], sum);
+                            }
+                          }
+                        }
+                        return next;
+                      });
+      };
       // Two steps at a time leave less to count.
-      int64_t depth = a.getDimSize(1), together = std::gcd(depth, int64_t{2});
-      auto loop =
-          b.loop(b.index(0), b.index(depth), together, sums,
-                 [&](Value first, ValueRange carried) {
-                   SmallVector<Value> next(carried);
-                   for (int64_t step = 0; step < together; ++step) {
-                     Value k = b.add(first, b.index(step));
-                     SmallVector<Value> right;
-                     for (Value column : columns)
-                       right.push_back(load(vector, op.getB(), {p, k, column}));
-                     for (int64_t r = 0; r < microRows; ++r) {
-                       Value left =
-                           splat(vector, b.load(op.getA(), {row[r], k}));
-                       for (int64_t v = 0; v < microColumns; ++v) {
-                         Value &sum = next[r * microColumns + v];
-                         sum = fma(left, right[v], sum);
-                       }
-                     }
-                   }
-                   return next;
-                 });
+      Value depth = op.getDepth();
+      int64_t all = panels.getDimSize(1);
+      auto loop = depth ? steps(b.index(0),
+                                b.sub(depth, b.rem(depth, b.index(2))), 2, sums)
+                        : steps(b.index(0), b.index(all),
+                                std::gcd(all, int64_t{2}), sums);
+      if (depth)
+        loop = steps(loop.getUpperBound(), depth, 1, loop.getResults());
       for (int64_t r = 0; r < microRows; ++r)
-        for (int64_t v = 0; v < microColumns; ++v)
-          store(loop.getResult(r * microColumns + v), op.getC(),
-                {row[r], b.add(first, columns[v])});
-    });
+        for (int64_t v = 0; v < microColumns; ++v) {
+          SmallVector<Value> place{row[r], b.add(first, columns[v])};
+          Value sum = loop.getResult(r * microColumns + v);
+          if (factor != 1.0 && op.getAccumulate())
+            sum = fma(sum, number(vector, factor),
+                      load(vector, op.getC(), place));
+          else if (factor != 1.0)
+            sum = b.make<arith::MulFOp>(sum, number(vector, factor));
+          store(sum, op.getC(), place);
+        }
+    };
+    // A lower tile for the rows that remain: less than full ones all the way
+    // down would leave multipliers idle.
+    Value rows = op.getRows();
+    int64_t rest = height % fullRows;
+    Value whole = b.index(height - rest);
+    b.loop(b.index(0), rest == 0 ? rows : b.min(rows, whole), fullRows,
+           [&](Value i) { multiplyTile(i, fullRows); });
+    if (rest != 0)
+      b.when(b.compare(arith::CmpIPredicate::sgt, rows, whole),
+             [&] { multiplyTile(whole, rest); });
   });
 }
 
@@ -494,49 +708,55 @@ void Vectorizer::lower(tile::MultiplyOp op) {
 // Scores
 //===----------------------------------------------------------------------===//
 
-void Vectorizer::lower(tile::MapOp op) {
-  MemRefType type = bufferOf(op.getS());
-  Type element = type.getElementType();
-  VectorType vector = vectorOf(element);
-  int64_t lane = lanes(element);
+template <typename Map>
+void Vectorizer::eachPoint(Map op, MemRefType tile, MapBody body) {
+  int64_t lane = lanes(tile.getElementType());
   auto indices = VectorType::get(lane, b.getIndexType());
   SmallVector<int64_t> steps(lane);
   std::iota(steps.begin(), steps.end(), 0);
   Value numbers =
       b.make<arith::ConstantOp>(DenseIntElementsAttr::get(indices, steps));
   Value columns = splat(indices, op.getColumns());
-  Value minusInfinity =
-      number(vector, -std::numeric_limits<double>::infinity());
-  double unit = op.getUnit().convertToDouble();
 
   // Columns outside: what depends on them alone is computed once.
-  b.loop(b.index(0), b.index(type.getDimSize(1)), lane, [&](Value c) {
+  b.loop(b.index(0), b.index(tile.getDimSize(1)), lane, [&](Value c) {
     Value j = load(indices, op.getJ(), c);
     Value isColumn = b.compare(arith::CmpIPredicate::slt,
                                b.add(splat(indices, c), numbers), columns);
     b.loop(op.getRows(), [&](Value r) {
-      Value s = opaque(load(vector, op.getS(), {r, c}));
-      SmallVector<Value> arguments{op.getBatch(),        op.getHead(),
-                                   b.load(op.getI(), r), j,
-                                   op.getQueries(),      op.getKeys()};
-      if (!op.getScore().empty()) {
-        SmallVector<Value> all{s};
-        llvm::append_range(all, arguments);
-        llvm::append_range(all, op.getScoreCaptures());
-        s = vectorizeRegion(b, op.getScore().front(), all, lane);
-        if (unit != 1.0)
-          s = b.make<arith::MulFOp>(s, number(vector, unit));
-      }
-      Value keep = isColumn;
-      if (!op.getMask().empty()) {
-        SmallVector<Value> all(arguments);
-        llvm::append_range(all, op.getMaskCaptures());
-        keep =
-            b.both(keep, vectorizeRegion(b, op.getMask().front(), all, lane));
-      }
-      store(b.select(keep, s, minusInfinity), op.getS(), {r, c});
+      body({r, c}, isColumn,
+           {op.getBatch(), op.getHead(), b.load(op.getI(), r), j,
+            op.getQueries(), op.getKeys()});
     });
   });
+}
+
+void Vectorizer::lower(tile::MapOp op) {
+  MemRefType type = bufferOf(op.getS());
+  VectorType vector = vectorOf(type.getElementType());
+  int64_t lane = vector.getNumElements();
+  Value minusInfinity =
+      number(vector, -std::numeric_limits<double>::infinity());
+  double unit = op.getUnit().convertToDouble();
+  eachPoint(
+      op, type, [&](ValueRange at, Value keep, ArrayRef<Value> arguments) {
+        Value s = opaque(load(vector, op.getS(), at));
+        if (!op.getScore().empty()) {
+          SmallVector<Value> all{s};
+          llvm::append_range(all, arguments);
+          llvm::append_range(all, op.getScoreCaptures());
+          s = vectorizeRegion(b, op.getScore().front(), all, lane);
+          if (unit != 1.0)
+            s = b.make<arith::MulFOp>(s, number(vector, unit));
+        }
+        if (!op.getMask().empty()) {
+          SmallVector<Value> all(arguments);
+          llvm::append_range(all, op.getMaskCaptures());
+          keep =
+              b.both(keep, vectorizeRegion(b, op.getMask().front(), all, lane));
+        }
+        store(b.select(keep, s, minusInfinity), op.getS(), at);
+      });
 }
 
 void Vectorizer::lower(tile::RowMaxOp op) {
@@ -589,7 +809,10 @@ void Vectorizer::lower(tile::ExponentialsOp op) {
                    Value column = b.add(c, b.index(v * lane));
                    Value weight =
                        exp2Difference(load(vector, op.getS(), {r, column}), m);
-                   store(weight, op.getS(), {r, column});
+                   if (op.getP())
+                     store(narrow(weight), op.getP(), {r, column});
+                   else
+                     store(weight, op.getS(), {r, column});
                    next.push_back(b.make<arith::AddFOp>(carried[v], weight));
                  }
                  return next;
@@ -647,6 +870,36 @@ void Vectorizer::lower(tile::MergeOp op) {
   });
 }
 
+void Vectorizer::lower(tile::AddOp op) {
+  MemRefType type = bufferOf(op.getA());
+  VectorType vector = vectorOf(type.getElementType());
+  b.loop(op.getRows(), [&](Value r) {
+    b.loop(b.index(0), b.index(type.getDimSize(1)), vector.getNumElements(),
+           [&](Value c) {
+             Value a = load(vector, op.getA(), {r, c});
+             Value x = load(vector, op.getB(), {r, c});
+             store(b.make<arith::AddFOp>(a, x), op.getA(), {r, c});
+           });
+  });
+}
+
+void Vectorizer::lower(tile::RowDotOp op) {
+  MemRefType type = bufferOf(op.getA());
+  VectorType vector = vectorOf(type.getElementType());
+  b.loop(op.getRows(), [&](Value r) {
+    auto sum =
+        b.loop(b.index(0), b.index(type.getDimSize(1)), vector.getNumElements(),
+               number(vector, 0.0), [&](Value c, ValueRange sums) {
+                 Value a = load(vector, op.getA(), {r, c});
+                 Value x = load(vector, op.getB(), {r, c});
+                 return SmallVector<Value>{fma(a, x, sums[0])};
+               });
+    Value dot = b.make<vector::ReductionOp>(vector::CombiningKind::ADD,
+                                            sum.getResult(0));
+    b.store(b.make<arith::SubFOp>(dot, b.load(op.getX(), r)), op.getX(), r);
+  });
+}
+
 void Vectorizer::lower(tile::NormalizeOp op) {
   MemRefType type = bufferOf(op.getO());
   Type element = type.getElementType();
@@ -671,6 +924,79 @@ void Vectorizer::lower(tile::NormalizeOp op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+void Vectorizer::lower(tile::WeightsOp op) {
+  MemRefType type = bufferOf(op.getS());
+  Type element = type.getElementType();
+  VectorType vector = vectorOf(element);
+  int64_t lane = lanes(element), columns = type.getDimSize(1);
+  // Four at a time hide the latency of the polynomial.
+  int64_t together = std::gcd(columns / lane, int64_t{4});
+  double infinity = std::numeric_limits<double>::infinity();
+  b.loop(op.getRows(), [&](Value r) {
+    Value lse = b.load(op.getLse(), r);
+    // Weights are those of scores above this: of none in an empty row.
+    Value floor =
+        splat(vector, b.select(isMinusInfinity(lse), number(element, infinity),
+                               number(element, -infinity)));
+    Value base = splat(vector, lse);
+    b.loop(b.index(0), b.index(columns), together * lane, [&](Value c) {
+      for (int64_t v = 0; v < together; ++v) {
+        Value column = b.add(c, b.index(v * lane));
+        Value s = load(vector, op.getS(), {r, column});
+        Value counts =
+            b.make<arith::CmpFOp>(arith::CmpFPredicate::UGT, s, floor);
+        store(b.select(counts, exp2Difference(s, base), number(vector, 0.0)),
+              op.getS(), {r, column});
+      }
+    });
+  });
+}
+
+void Vectorizer::lower(tile::DifferentialsOp op) {
+  MemRefType type = bufferOf(op.getP());
+  VectorType vector = vectorOf(type.getElementType());
+  double factor = op.getFactor().convertToDouble();
+  Value none = number(vector, 0.0);
+  b.loop(op.getRows(), [&](Value r) {
+    Value delta = splat(vector, b.load(op.getDelta(), r));
+    b.loop(b.index(0), b.index(type.getDimSize(1)), vector.getNumElements(),
+           [&](Value c) {
+             Value p = load(vector, op.getP(), {r, c});
+             Value dp = load(vector, op.getDp(), {r, c});
+             Value w =
+                 b.make<arith::MulFOp>(p, b.make<arith::SubFOp>(dp, delta));
+             if (factor != 1.0)
+               w = b.make<arith::MulFOp>(w, number(vector, factor));
+             Value isNone =
+                 b.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, p, none);
+             store(b.select(isNone, none, w), op.getDp(), {r, c});
+           });
+  });
+}
+
+void Vectorizer::lower(tile::MapGradientOp op) {
+  MemRefType type = bufferOf(op.getW());
+  VectorType vector = vectorOf(type.getElementType());
+  Value none = number(vector, 0.0);
+  eachPoint(op, type,
+            [&](ValueRange at, Value keep, ArrayRef<Value> arguments) {
+              Value w = opaque(load(vector, op.getW(), at));
+              SmallVector<Value> all{load(vector, op.getT(), at)};
+              llvm::append_range(all, arguments);
+              all.push_back(w);
+              llvm::append_range(all, op.getCaptures());
+              Value u = vectorizeRegion(b, op.getGradient().front(), all,
+                                        vector.getNumElements());
+              Value counts =
+                  b.make<arith::CmpFOp>(arith::CmpFPredicate::UNE, w, none);
+              store(b.select(b.both(keep, counts), u, none), op.getW(), at);
+            });
+}
+
+//===----------------------------------------------------------------------===//
 // Pass
 //===----------------------------------------------------------------------===//
 
@@ -683,20 +1009,38 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
       // Tables that a map captures have any shape.
       if (auto map = dyn_cast<tile::MapOp>(op); map && operand != map.getS())
         continue;
+      if (auto map = dyn_cast<tile::MapGradientOp>(op);
+          map && operand != map.getW())
+        continue;
+      // The left operand of a product is read number by number.
+      if (auto product = dyn_cast<tile::MultiplyOp>(op);
+          product &&
+          (operand == product.getA() || operand == product.getSeen()))
+        continue;
       auto type = dyn_cast<MemRefType>(operand.getType());
       if (!type || !type.getElementType().isFloat() || isa<tile::LaunchOp>(op))
         continue;
-      bool isTile = isa<tile::MultiplyOp, tile::MapOp, tile::RowMaxOp,
-                        tile::ExponentialsOp, tile::RescaleOp, tile::MergeOp,
-                        tile::NormalizeOp>(op) &&
-                    type.getRank() >= 2;
+      bool isTile =
+          isa<tile::MultiplyOp, tile::MapOp, tile::RowMaxOp,
+              tile::ExponentialsOp, tile::RescaleOp, tile::AddOp,
+              tile::RowDotOp, tile::MergeOp, tile::NormalizeOp, tile::WeightsOp,
+              tile::DifferentialsOp, tile::MapGradientOp>(op) &&
+          type.getRank() >= 2;
+      // Pairs go with vectors of f32, and panels of them end in the pair.
+      bool isPairs = type.getElementType().isBF16();
       int64_t lanes =
-          vectorBits / type.getElementType().getIntOrFloatBitWidth();
-      if (isTile && type.getShape().back() % lanes != 0 &&
-          !(isa<tile::MultiplyOp>(op) && operand == op->getOperand(0)))
+          vectorBits /
+          (isPairs ? 32 : type.getElementType().getIntOrFloatBitWidth());
+      int64_t width = type.getDimSize(
+          isPairs && type.getRank() == 4 ? 2 : type.getRank() - 1);
+      if (isTile && width % lanes != 0)
         return op->emitOpError("works on rows of whole vectors of ")
                << lanes << ", got: " << type;
     }
+    if (auto map = dyn_cast<tile::MapGradientOp>(op))
+      for (Operation &inner : map.getGradient().front().without_terminator())
+        if (isa<BurstDialect>(inner.getDialect()))
+          return inner.emitOpError("is not supported on CPUs yet");
     return success();
   }
 
@@ -710,7 +1054,13 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
           << vectorBits.getValue() << " and " << microRows.getValue();
       return signalPassFailure();
     }
-    TileToVectorPassOptions options{vectorBits, microRows, fma};
+    if (dot && vectorBits != 256 && vectorBits != 512) {
+      getOperation().emitError("instructions for pairs of bf16 have vectors of "
+                               "256 or 512 bits, got: ")
+          << vectorBits.getValue();
+      return signalPassFailure();
+    }
+    TileToVectorPassOptions options{vectorBits, microRows, fma, dot};
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       if (isa<tile::TileDialect>(op->getDialect()))
@@ -725,10 +1075,12 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
           .Case<tile::LoadOp, tile::StoreOp, tile::PackOp, tile::IsFiniteOp,
                 tile::FillOp, tile::PositionsOp, tile::MultiplyOp, tile::MapOp,
                 tile::RowMaxOp, tile::ExponentialsOp, tile::RescaleOp,
-                tile::MergeOp, tile::NormalizeOp>([&](auto op) {
-            vectorizer.lower(op);
-            op.erase();
-          });
+                tile::AddOp, tile::RowDotOp, tile::MergeOp, tile::NormalizeOp,
+                tile::WeightsOp, tile::DifferentialsOp, tile::MapGradientOp>(
+              [&](auto op) {
+                vectorizer.lower(op);
+                op.erase();
+              });
     }
   }
 };

@@ -612,6 +612,25 @@ LogicalResult TableRangeOp::verify() {
   return success();
 }
 
+LogicalResult ContributeOp::verify() {
+  auto target = dyn_cast<BlockArgument>(getTable());
+  // contribute_c1
+  if (!target || target.getOwner() != (*this)->getBlock())
+    return emitOpError("must add to an argument of its region");
+  // contribute_c2
+  Type type = target.getType();
+  auto table = dyn_cast<RankedTensorType>(type);
+  if (!isCapture(type) || isa<MemRefType>(type) ||
+      !isa<FloatType>(getElementTypeOrSelf(type)))
+    return emitOpError("needs a captured float or table of floats, got: ")
+           << type;
+  size_t rank = table ? table.getRank() : 0;
+  if (getIndices().size() != rank)
+    return emitOpError("needs an index per dimension of ")
+           << type << ", got: " << getIndices().size();
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // shard, unshard
 //===----------------------------------------------------------------------===//

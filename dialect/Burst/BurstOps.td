@@ -141,7 +141,7 @@ def Burst_AttentionBackwardOp : Burst_Op<"attention_backward", [
 
     | region | arguments | yields |
     |---|---|---|
-    | `gradient` | t : state type; b, h, i, j, Sq, Sk : index; w : state type; the captures of `score` | u : state type |
+    | `gradient` | s (t) : state type; b, h, i, j, Sq, Sk : index; g (w) : state type; the captures of `score` | u : state type |
 
     Travelling and accumulated gradients are in the state type, and rounded once.
 
@@ -227,6 +227,36 @@ def Burst_TableRangeOp : Burst_Op<"table_range", [
   let extraClassDeclaration = [{
     static constexpr unsigned variadicSegments[] = {1, 2};
   }];
+}
+
+def Burst_ContributeOp : Burst_Op<"contribute"> {
+  let summary = "adds to the gradient of a captured table or scalar";
+  let description = [{
+    Part of a gradient region, which is what the score region is turned into for
+    the backward pass: it adds `value`, in the state type, to the gradient of
+    what the score region captures as `table`, at the indices at which the score
+    reads it. A captured scalar has no indices. The gradient is no value of the
+    region, so that the order of contributions is nobody's to rely on.
+
+    **Constraints:**
+    - (C1) `table` is an argument of the block in which the op stands.
+    - (C2) it is a float, or a table of floats with as many dimensions as there
+      are indices.
+
+    Example:
+
+    ```mlir
+    burst.contribute %v to %bias[%i, %j] : f32, tensor<512x512xbf16>
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[F64, F32]>:$value,
+      Arg<AnyType, "whose gradient it is", [MemWrite]>:$table,
+      Variadic<Index>:$indices);
+  let assemblyFormat = [{
+    $value `to` $table (`[` $indices^ `]`)? attr-dict
+    `:` type($value) `,` type($table)
+  }];
+  let hasVerifier = 1;
 }
 
 def Burst_UnshardOp : Burst_Op<"unshard", [

@@ -28,6 +28,7 @@ static unsigned numIndices(RegionRole kind) {
   return kind == RegionRole::Bounds ? 10 : 6;
 }
 
+/// Whether the argument in front of the indices is a score.
 static bool takesScore(RegionRole kind) {
   return kind == RegionRole::Score || kind == RegionRole::Gradient;
 }
@@ -37,20 +38,20 @@ static unsigned numLeading(RegionRole kind) {
          (kind == RegionRole::Gradient ? 1 : 0);
 }
 
-/// Whether the captures are those of another region.
-static bool sharesCaptures(RegionRole kind) {
-  return kind == RegionRole::Bounds || kind == RegionRole::Gradient;
+/// Whether the leading argument at `index` has the state type.
+static bool isState(RegionRole kind, size_t index) {
+  return takesScore(kind) && (index == 0 || index > numIndices(kind));
 }
 
-/// Whether leading argument `index` is of the state type, and prints it.
-static bool isOfStateType(RegionRole kind, unsigned index) {
-  return takesScore(kind) && (index == 0 || index > numIndices(kind));
+/// Whether the region's captures are operands, not those of another region.
+static bool hasCaptures(RegionRole kind) {
+  return kind == RegionRole::Mask || kind == RegionRole::Score;
 }
 
 SmallVector<Type> burst::leadingArguments(RegionRole kind, FloatType state) {
   SmallVector<Type> types(numLeading(kind), IndexType::get(state.getContext()));
   for (auto [index, type] : llvm::enumerate(types))
-    if (isOfStateType(kind, index))
+    if (isState(kind, index))
       type = state;
   return types;
 }
@@ -67,7 +68,7 @@ SmallVector<Type> burst::yieldedTypes(RegionRole kind, FloatType state) {
 void burst::setArgumentNames(RegionRole kind, Region &region,
                              OpAsmSetValueNameFn setName) {
   static constexpr StringLiteral point[] = {"s", "b",  "h",  "i",
-                                            "j", "sq", "sk", "w"};
+                                            "j", "sq", "sk", "g"};
   static constexpr StringLiteral box[] = {"b0", "b1", "h0", "h1", "i0",
                                           "i1", "j0", "j1", "sq", "sk"};
   if (region.empty())
@@ -94,9 +95,12 @@ RegionArguments RegionArguments::of(RegionRole kind, Block &block) {
   result.j = args[3];
   result.sq = args[4];
   result.sk = args[5];
-  if (kind == RegionRole::Gradient)
-    result.gradient = args[6];
-  result.captures = args.drop_front(result.gradient ? 7 : 6);
+  args = args.drop_front(6);
+  if (kind == RegionRole::Gradient) {
+    result.g = args.front();
+    args = args.drop_front();
+  }
+  result.captures = args;
   return result;
 }
 
@@ -142,7 +146,16 @@ SmallVector<Type> burst::asRegionArguments(TypeRange captures) {
 
 /// Scalars, without side effects, of the dialects that every level can
 /// evaluate, analyse and emit.
-static LogicalResult verifyRegionOp(Operation &op, RegionRole kind) {
+static LogicalResult verifyRegionOp(Operation &op, RegionRole kind,
+                                    FloatType state) {
+  auto contribute = dyn_cast<ContributeOp>(op);
+  if (contribute && kind == RegionRole::Gradient) {
+    Type type = contribute.getValue().getType();
+    if (type != state)
+      return op.emitOpError("must add a ")
+             << state << ", the state type, got: " << type;
+    return success();
+  }
   bool known =
       isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
           op.getDialect()) ||
@@ -181,7 +194,7 @@ LogicalResult burst::verifyRegion(Operation *op, RegionRole kind,
            << stringify(kind) << " region must have the arguments (" << wanted
            << "), got: (" << block.getArgumentTypes() << ")";
   for (Operation &inner : block.without_terminator())
-    if (failed(verifyRegionOp(inner, kind)))
+    if (failed(verifyRegionOp(inner, kind, state)))
       return failure();
   auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
   if (!yield)
@@ -208,13 +221,13 @@ void burst::printRegion(OpAsmPrinter &printer, RegionRole kind, Region &region,
     printer.printRegionArgument(arg, {}, /*omitType=*/true);
     if (index >= numLeading(kind)) {
       Type type = arg.getType();
-      if (!sharesCaptures(kind)) {
+      if (!captures.empty()) {
         Value capture = captures[index - numLeading(kind)];
         printer << " = " << capture;
         type = capture.getType();
       }
       printer << " : " << type;
-    } else if (isOfStateType(kind, index)) {
+    } else if (isState(kind, index)) {
       printer << " : " << arg.getType();
     }
   }
@@ -237,16 +250,16 @@ static ParseResult
 parseRegionArgument(OpAsmParser &parser, RegionRole kind,
                     OpAsmParser::Argument &arg, unsigned index,
                     SmallVectorImpl<OpAsmParser::UnresolvedOperand> &captures,
-                    SmallVectorImpl<Type> &captureTypes) {
+                    SmallVectorImpl<Type> &captureTypes, bool lists) {
   if (parser.parseArgument(arg))
     return failure();
   if (index < numLeading(kind)) {
     arg.type = parser.getBuilder().getIndexType();
-    if (isOfStateType(kind, index))
+    if (isState(kind, index))
       return parser.parseColonType(arg.type);
     return success();
   }
-  if (!sharesCaptures(kind) &&
+  if ((lists || hasCaptures(kind)) &&
       (parser.parseEqual() || parser.parseOperand(captures.emplace_back())))
     return failure();
   if (parser.parseColonType(arg.type))
@@ -259,12 +272,12 @@ parseRegionArgument(OpAsmParser &parser, RegionRole kind,
 ParseResult
 burst::parseRegion(OpAsmParser &parser, RegionRole kind, Region &region,
                    SmallVectorImpl<OpAsmParser::UnresolvedOperand> &captures,
-                   SmallVectorImpl<Type> &captureTypes) {
+                   SmallVectorImpl<Type> &captureTypes, bool lists) {
   SmallVector<OpAsmParser::Argument> args;
   SMLoc loc = parser.getCurrentLocation();
   auto parseOne = [&] {
     return parseRegionArgument(parser, kind, args.emplace_back(),
-                               args.size() - 1, captures, captureTypes);
+                               args.size() - 1, captures, captureTypes, lists);
   };
   if (parser.parseCommaSeparatedList(parseOne) || parser.parseRParen())
     return failure();

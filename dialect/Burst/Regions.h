@@ -53,8 +53,8 @@ void setArgumentNames(RegionRole kind, mlir::Region &region,
 /// The arguments of a mask, score or gradient region by name.
 struct RegionArguments {
   mlir::Value score; ///< null in a mask
+  mlir::Value g;     ///< null but in a gradient region
   mlir::Value b, h, i, j, sq, sk;
-  mlir::Value gradient; ///< in a gradient region only
   mlir::ValueRange captures;
 
   static RegionArguments of(RegionRole kind, mlir::Block &block);
@@ -80,8 +80,8 @@ llvm::LogicalResult verifyRegion(mlir::Operation *op, RegionRole kind,
                                  mlir::Region &region, mlir::FloatType state,
                                  mlir::TypeRange captures);
 
-/// `kind(%b, ..., %sk, %t = %table : type) { ops }`; for bounds and gradients,
-/// whose captures are those of mask and score, `bounds(%b0, ..., %t : type)`.
+/// `kind(%b, ..., %sk, %t = %table : type) { ops }`; where the captures are
+/// those of another region and not given, `bounds(%b0, ..., %t : type)`.
 void printRegion(mlir::OpAsmPrinter &printer, RegionRole kind,
                  mlir::Region &region, mlir::ValueRange captures);
 
@@ -91,10 +91,12 @@ void printClauseRegion(mlir::OpAsmPrinter &printer, RegionRole kind,
 
 /// Parses what `printRegion` prints, behind the opening parenthesis. The state
 /// type is not known yet where types come last, so score regions print theirs.
+/// Bounds and gradients have the captures of mask and score, unless the op
+/// `lists` them here.
 mlir::ParseResult parseRegion(
     mlir::OpAsmParser &parser, RegionRole kind, mlir::Region &region,
     llvm::SmallVectorImpl<mlir::OpAsmParser::UnresolvedOperand> &captures,
-    llvm::SmallVectorImpl<mlir::Type> &captureTypes);
+    llvm::SmallVectorImpl<mlir::Type> &captureTypes, bool lists = false);
 
 } // namespace burst
 

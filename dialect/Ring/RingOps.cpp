@@ -838,3 +838,10 @@ LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &) {
            << input << " and " << output;
   return success();
 }
+
+LogicalResult RequireOp::verify() {
+  // require_c1
+  if (getWhat().empty() || getWhat().contains('\0'))
+    return emitOpError("must say what it requires, without zero bytes");
+  return success();
+}

@@ -520,4 +520,33 @@ def Ring_ExchangeOp : Ring_Op<"exchange", [
   }];
 }
 
+//===----------------------------------------------------------------------===//
+// What a run is refused for
+//===----------------------------------------------------------------------===//
+
+def Ring_RequireOp : Ring_Op<"require"> {
+  let summary = "ends the run where a number is too small";
+  let description = [{
+    Nothing happens where `found >= wanted`, as signed numbers. Else the run of
+    this rank ends with an error that says what was too small, the number found
+    and the number wanted. Plan and proof, which may not know the sizes of tables
+    that only scores read, take it for granted.
+
+    It is no pure op: where it stands, nothing behind it is run first.
+
+    **Constraints:** (C1) `what` is not empty and has no zero byte.
+
+    Example:
+
+    ```mlir
+    ring.require %size at least %sk, "size of dimension 0 of ids"
+    ```
+
+    Lifespan: made by `burst-check-tables`.
+  }];
+  let arguments = (ins Index:$found, Index:$wanted, StrAttr:$what);
+  let assemblyFormat = "$found `at` `least` $wanted `,` $what attr-dict";
+  let hasVerifier = 1;
+}
+
 #endif // BURST_DIALECT_RING_RINGOPS_TD

@@ -45,6 +45,22 @@ static void printSameType4(OpAsmPrinter &printer, Operation *, Type a, Type,
   printer << a;
 }
 
+static ParseResult
+parseGradientRegion(OpAsmParser &parser, Region &region,
+                    SmallVectorImpl<OpAsmParser::UnresolvedOperand> &captures,
+                    SmallVectorImpl<Type> &types) {
+  if (parser.parseKeyword(stringify(RegionRole::Gradient)) ||
+      parser.parseLParen())
+    return failure();
+  return parseRegion(parser, RegionRole::Gradient, region, captures, types,
+                     /*lists=*/true);
+}
+static void printGradientRegion(OpAsmPrinter &printer, Operation *,
+                                Region &region, ValueRange captures,
+                                TypeRange) {
+  printClauseRegion(printer, RegionRole::Gradient, region, captures);
+}
+
 #include "dialect/Tile/TileDialect.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialect/Tile/TileOps.cpp.inc"
@@ -142,10 +158,16 @@ void RowMaxOp::getEffects(Effects &effects) {
   addEffects(*this, {getM(), getFactor()}, effects);
 }
 void ExponentialsOp::getEffects(Effects &effects) {
-  addEffects(*this, {getS(), getL()}, effects);
+  addEffects(*this, {getP() ? getP() : getS(), getL()}, effects);
 }
 void RescaleOp::getEffects(Effects &effects) {
   addEffects(*this, getO(), effects);
+}
+void tile::AddOp::getEffects(Effects &effects) {
+  addEffects(*this, getA(), effects);
+}
+void RowDotOp::getEffects(Effects &effects) {
+  addEffects(*this, getX(), effects);
 }
 void tile::MergeOp::getEffects(Effects &effects) {
   addEffects(*this, {getO(), getM(), getL(), getO2(), getM2(), getL2()},
@@ -153,6 +175,15 @@ void tile::MergeOp::getEffects(Effects &effects) {
 }
 void NormalizeOp::getEffects(Effects &effects) {
   addEffects(*this, {getO(), getM()}, effects);
+}
+void WeightsOp::getEffects(Effects &effects) {
+  addEffects(*this, getS(), effects);
+}
+void DifferentialsOp::getEffects(Effects &effects) {
+  addEffects(*this, getDp(), effects);
+}
+void MapGradientOp::getEffects(Effects &effects) {
+  addEffects(*this, getW(), effects);
 }
 
 //===----------------------------------------------------------------------===//
@@ -202,11 +233,16 @@ static LogicalResult verifyView(Operation *op, Value view) {
   return op->emitOpError("needs rows that are contiguous, got: ") << type;
 }
 
-// load_c1
+// load_c1, load_c2
 LogicalResult LoadOp::verify() {
-  if (typeOf(getView()).getRank() != typeOf(getBlock()).getRank())
+  MemRefType view = typeOf(getView()), block = typeOf(getBlock());
+  if (view.getRank() != block.getRank())
     return emitOpError("needs a view and a block of one rank, got: ")
-           << getView().getType() << " and " << getBlock().getType();
+           << view << " and " << block;
+  if (block.getElementType().isBF16() &&
+      (!view.getElementType().isBF16() || !getFactor().isExactlyValue(1.0)))
+    return emitOpError("takes numbers of bf16 as they are, got: ")
+           << view << " and factor " << getFactorAttr();
   return verifyView(*this, getView());
 }
 
@@ -222,26 +258,62 @@ LogicalResult StoreOp::verify() {
   return verifyView(*this, getView());
 }
 
-// pack_c1
+/// Panels are read across their last dimensions, and pairs are of two.
+static LogicalResult verifyPanels(Operation *op, Value panels) {
+  MemRefType type = typeOf(panels);
+  bool isPairs = type.getElementType().isBF16();
+  if (type.hasStaticShape() &&
+      type.areTrailingDimsContiguous(type.getRank() - 1) &&
+      (!isPairs || type.getShape().back() == 2))
+    return success();
+  return op->emitOpError("needs panels that are contiguous")
+         << (isPairs ? " pairs" : "") << ", got: " << type;
+}
+
+// pack_c1, pack_c2
 LogicalResult PackOp::verify() {
-  if (typeOf(getView()).getRank() != 2)
-    return emitOpError("needs a view of two dimensions, got: ")
-           << getView().getType();
+  MemRefType view = typeOf(getView()), panels = typeOf(getPanels());
+  if (view.getRank() != 2)
+    return emitOpError("needs a view of two dimensions, got: ") << view;
+  if (panels.getElementType().isBF16() && !view.getElementType().isBF16())
+    return emitOpError("takes numbers of bf16 as they are, got: ") << view;
+  if (failed(verifyPanels(*this, getPanels())))
+    return failure();
   return verifyView(*this, getView());
 }
 
-// multiply_c1
+// is_finite_c1
+LogicalResult IsFiniteOp::verify() { return verifyPanels(*this, getPanels()); }
+
+// multiply_c1, multiply_c2, multiply_c3
 LogicalResult MultiplyOp::verify() {
   MemRefType a = typeOf(getA()), b = typeOf(getB()), c = typeOf(getC());
-  if (a.getDimSize(1) == b.getDimSize(1) &&
-      c.getDimSize(0) == a.getDimSize(0) &&
-      c.getDimSize(1) == b.getDimSize(0) * b.getDimSize(2) &&
-      a.getElementType() == b.getElementType() &&
-      a.getElementType() == c.getElementType() && b.hasStaticShape() &&
-      (!getSeen() || getSeen().getType() == getA().getType()))
+  if (failed(verifyPanels(*this, getB())))
+    return failure();
+  bool isPairs = a.getElementType().isBF16();
+  int64_t rowDim = getTransposed() ? 1 : 0;
+  if (isPairs && (getTransposed() || getDepth()))
+    return emitOpError(
+        "of bf16 takes its left operand as it is, and all of its "
+        "depth, got `transposed` or `depth`");
+  if (a.getElementType() != b.getElementType() ||
+      a.getDimSize(1 - rowDim) != b.getDimSize(1) * (isPairs ? 2 : 1) ||
+      c.getDimSize(0) != a.getDimSize(rowDim) ||
+      c.getDimSize(1) != b.getDimSize(0) * b.getDimSize(2) ||
+      (isPairs ? !c.getElementType().isF32()
+               : c.getElementType() != a.getElementType()))
+    return emitOpError("needs ")
+           << (isPairs ? "M x K of bf16, N/W x K/2 x W x 2 of bf16 and "
+                         "M x N of f32"
+               : getTransposed() ? "K x M, N/W x K x W and M x N of one type"
+                                 : "M x K, N/W x K x W and M x N of one type")
+           << ", got: " << a << ", " << b << " and " << c;
+  if (!getSeen() || (typeOf(getSeen()).getShape() == a.getShape() &&
+                     typeOf(getSeen()).getElementType() == c.getElementType()))
     return success();
-  return emitOpError("needs M x K, N/W x K x W and M x N of one type, got: ")
-         << a << ", " << b << " and " << c;
+  return emitOpError("needs a score of the type of ")
+         << c << " for each number of " << a
+         << ", got: " << getSeen().getType();
 }
 
 /// A tile of M rows and values with one number per row, of one type.
@@ -259,13 +331,32 @@ static LogicalResult verifyRows(Operation *op, Value tile, ValueRange rows) {
 LogicalResult RowMaxOp::verify() {
   return verifyRows(*this, getS(), {getM(), getFactor()});
 }
-// exponentials_c1
+// exponentials_c1, exponentials_c2
 LogicalResult ExponentialsOp::verify() {
+  MemRefType s = typeOf(getS());
+  if (getP() && (!s.getElementType().isF32() ||
+                 typeOf(getP()).getShape() != s.getShape()))
+    return emitOpError("needs weights of the shape of scores of f32, got: ")
+           << getP().getType() << " and " << s;
   return verifyRows(*this, getS(), {getM(), getL(), getFactor()});
 }
 // rescale_c1
 LogicalResult RescaleOp::verify() {
   return verifyRows(*this, getO(), getFactor());
+}
+// add_c1
+LogicalResult tile::AddOp::verify() {
+  if (getA().getType() == getB().getType())
+    return success();
+  return emitOpError("adds tiles of one type, got: ")
+         << getA().getType() << " and " << getB().getType();
+}
+// row_dot_c1
+LogicalResult RowDotOp::verify() {
+  if (getA().getType() != getB().getType())
+    return emitOpError("multiplies tiles of one type, got: ")
+           << getA().getType() << " and " << getB().getType();
+  return verifyRows(*this, getA(), getX());
 }
 // merge_c1
 LogicalResult tile::MergeOp::verify() {
@@ -275,33 +366,62 @@ LogicalResult tile::MergeOp::verify() {
 LogicalResult NormalizeOp::verify() {
   return verifyRows(*this, getO(), {getM(), getL()});
 }
+// weights_c1
+LogicalResult WeightsOp::verify() {
+  return verifyRows(*this, getS(), getLse());
+}
+// differentials_c1
+LogicalResult DifferentialsOp::verify() {
+  return verifyRows(*this, getP(), getDelta());
+}
 
 //===----------------------------------------------------------------------===//
-// map
+// map, map_gradient
 //===----------------------------------------------------------------------===//
 
-static FloatType stateOf(MapOp op) {
-  return cast<FloatType>(typeOf(op.getS()).getElementType());
+static FloatType stateOf(Value tile) {
+  return cast<FloatType>(typeOf(tile).getElementType());
+}
+
+static LogicalResult verifyPositions(Operation *op, Value tile, Value i,
+                                     Value j) {
+  MemRefType type = typeOf(tile);
+  if (typeOf(i).getDimSize(0) == type.getDimSize(0) &&
+      typeOf(j).getDimSize(0) == type.getDimSize(1))
+    return success();
+  return op->emitOpError("needs a position for each row and column of ")
+         << type << ", got: " << i.getType() << " and " << j.getType();
 }
 
 // map_c1
 LogicalResult MapOp::verify() {
-  MemRefType s = typeOf(getS());
-  if (typeOf(getI()).getDimSize(0) == s.getDimSize(0) &&
-      typeOf(getJ()).getDimSize(0) == s.getDimSize(1))
-    return success();
-  return emitOpError("needs a position for each row and column of ")
-         << s << ", got: " << getI().getType() << " and " << getJ().getType();
+  return verifyPositions(*this, getS(), getI(), getJ());
+}
+// map_gradient_c1
+LogicalResult MapGradientOp::verify() {
+  return verifyPositions(*this, getW(), getI(), getJ());
 }
 
 // map_c2
 LogicalResult MapOp::verifyRegions() {
-  FloatType state = stateOf(*this);
+  FloatType state = stateOf(getS());
   if (failed(verifyRegion(*this, RegionRole::Mask, getMask(), state,
                           asRegionArguments(getMaskCaptures().getTypes()))))
     return failure();
   return verifyRegion(*this, RegionRole::Score, getScore(), state,
                       asRegionArguments(getScoreCaptures().getTypes()));
+}
+
+// map_gradient_c2
+LogicalResult MapGradientOp::verifyRegions() {
+  return verifyRegion(*this, RegionRole::Gradient, getGradient(),
+                      stateOf(getW()),
+                      asRegionArguments(getCaptures().getTypes()));
+}
+
+void MapGradientOp::getAsmBlockArgumentNames(Region &region,
+                                             OpAsmSetValueNameFn setName) {
+  setArgumentNames(RegionRole::Gradient, region, setName);
 }
 
 void MapOp::getAsmBlockArgumentNames(Region &region,

@@ -16,7 +16,15 @@ def Tile_Block : StaticShapeMemRefOf<[F64, F32]>;
 def Tile_Tile : ConfinedType<Tile_Block, [HasAnyRankOfPred<[2]>], "a tile">;
 def Tile_Rows : ConfinedType<Tile_Block, [HasAnyRankOfPred<[1]>], "rows">;
 def Tile_TileOrRows : ConfinedType<Tile_Block, [HasAnyRankOfPred<[1, 2]>], "a tile or rows">;
-def Tile_Panels : ConfinedType<MemRefOf<[F64, F32]>, [HasAnyRankOfPred<[3]>], "panels">;
+/// What a product takes and makes no more: 16 bits do not hold a sum.
+def Tile_Pairs : ConfinedType<StaticShapeMemRefOf<[BF16]>, [HasAnyRankOfPred<[2]>],
+                              "a tile of bf16">;
+def Tile_Factors : AnyTypeOf<[Tile_Tile, Tile_Pairs]>;
+def Tile_Loaded : AnyTypeOf<[Tile_TileOrRows, Tile_Pairs]>;
+/// The right operand of a product; that of bf16 is in pairs.
+def Tile_Panels : AnyTypeOf<[
+    ConfinedType<MemRefOf<[F64, F32]>, [HasAnyRankOfPred<[3]>], "panels">,
+    ConfinedType<MemRefOf<[BF16]>, [HasAnyRankOfPred<[4]>], "panels of pairs of bf16">]>;
 def Tile_Positions : ConfinedType<StaticShapeMemRefOf<[Index]>, [HasAnyRankOfPred<[1]>],
                                   "positions">;
 /// Memory of a program, seen as rows.
@@ -115,7 +123,8 @@ def Tile_LoadOp : Tile_Op<"load", [
     columns that the view does not have become `padding`.
 
     **Constraints:** (C1) view and block have one rank; the last dimension of the
-    view is contiguous.
+    view is contiguous. (C2) a block of bf16 takes the view's numbers as they are:
+    it is of the view's type, and `factor` is 1.
 
     Example:
 
@@ -124,7 +133,7 @@ def Tile_LoadOp : Tile_Op<"load", [
         : memref<?x128xbf16, strided<[?, 1], offset: ?>>, memref<96x128xf32>
     ```
   }];
-  let arguments = (ins Tile_View:$view, Tile_TileOrRows:$block,
+  let arguments = (ins Tile_View:$view, Tile_Loaded:$block,
                        DefaultValuedAttr<F64Attr, "1.0">:$factor,
                        DefaultValuedAttr<F64Attr, "0.0">:$padding);
   let assemblyFormat = [{
@@ -162,13 +171,21 @@ def Tile_PackOp : Tile_Op<"pack", [
     With W the width of a panel, panels[c / W, k, c mod W] = view[k, c], or with
     `transposed` view[c, k]. What the view does not have becomes 0.
 
-    **Constraints:** (C1) the view has two dimensions, the last contiguous.
+    Panels of bf16 hold two steps of the depth side by side, the pairs that
+    `tile.multiply` takes: panels[c / W, k / 2, c mod W, k mod 2]. Where the depth
+    is odd, the last pair ends in 0.
+
+    **Constraints:** (C1) the view has two dimensions, the last contiguous. (C2)
+    panels are contiguous but for the first dimension; those of bf16 have 2
+    numbers in the last one, and a view of bf16.
 
     Example:
 
     ```mlir
     tile.pack %keys, %panels transposed
         : memref<?x64xbf16, strided<[?, 1], offset: ?>>, memref<8x64x16xf32, strided<[1024, 16, 1], offset: ?>>
+    tile.pack %keys, %pairs transposed
+        : memref<?x64xbf16, strided<[?, 1], offset: ?>>, memref<8x32x16x2xbf16>
     ```
   }];
   let arguments = (ins Tile_View:$view, Tile_Panels:$panels, UnitAttr:$transposed);
@@ -184,11 +201,14 @@ def Tile_IsFiniteOp : Tile_Op<"is_finite", [
   let description = [{
     Then 0 times any of them is 0.
 
+    **Constraints:** (C1) the panels are as of `tile.pack`, of static shape.
+
     Example: `%f = tile.is_finite %v : memref<4x128x16xf32>`
   }];
   let arguments = (ins Tile_Panels:$panels);
   let results = (outs I1:$finite);
   let assemblyFormat = "$panels attr-dict `:` type($panels)";
+  let hasVerifier = 1;
 }
 
 def Tile_FillOp : Tile_Op<"fill", [
@@ -228,29 +248,61 @@ def Tile_PositionsOp : Tile_Op<"positions", [
 //===----------------------------------------------------------------------===//
 
 def Tile_MultiplyOp : Tile_Op<"multiply", [
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "a product of a tile and panels";
   let description = [{
-    c = a b, or with `accumulate` c = c + a b, for the first `rows` rows; what
-    becomes of the rows behind them is not said. With `where`, a[r, k] b[k, n]
-    counts only where seen[r, k] is not -inf: a weight of 0 does not rule out
-    what is no number.
+    c = factor * a b, or with `accumulate` c = c + factor * a b, for the first
+    `rows` rows of c; what becomes of the rows behind them is not said. With
+    `transposed` it is a^T in place of a: the gradients by keys and values are sums
+    over queries, which are rows of a.
 
-    **Constraints:** (C1) a and seen are M x K, b is N/W x K x W, c is M x N, of
-    one type.
+    The sum goes over the first `depth` columns of a (`transposed`: rows) and rows
+    of b, over all where it is not given. What lies behind may be anything. With
+    `where`, a[r, k] b[k, n] counts only where seen[r, k] is not -inf: a weight of
+    0 does not rule out what is no number.
+
+    Operands of bf16 are multiplied and added up in f32, in pairs of steps of the
+    depth: with a and panels of `tile.pack`,
+
+    ```
+    (a b)[r, n] = sum_t (a[r, 2t] b[n / W, t, n mod W, 0]
+                         + a[r, 2t + 1] b[n / W, t, n mod W, 1])
+    ```
+
+    In which order two numbers of a pair are added is not said, nor whether
+    subnormal numbers count as 0. The factor is there for them: they come as they
+    are from memory, and a scale is not lost to rounding them.
+
+    **Constraints:** (C1) a is M x K (`transposed`: K x M), b is N/W x K x W, c is
+    M x N, of one type; or a is M x K of bf16 with an even K, b is N/W x K/2 x W x 2
+    of bf16, c is M x N of f32. (C2) seen has the shape of a and c's type. (C3)
+    operands of bf16 are not transposed and have their whole depth.
 
     Example:
 
     ```mlir
     tile.multiply %q, %k, %s rows %n
         : memref<96x64xf32>, memref<8x64x16xf32>, memref<96x128xf32>
+    tile.multiply %q2, %k2, %s rows %n factor 0.18
+        : memref<96x64xbf16>, memref<8x32x16x2xbf16>, memref<96x128xf32>
+    tile.multiply %p, %g, %dv rows %c depth %n accumulate transposed
+        : memref<96x128xf32>, memref<4x96x16xf32>, memref<128x64xf32>
     ```
   }];
-  let arguments = (ins Tile_Tile:$a, Tile_Panels:$b, Tile_Tile:$c, Index:$rows,
-                       Optional<Tile_Tile>:$seen, UnitAttr:$accumulate);
+  let arguments = (ins Tile_Factors:$a, Tile_Panels:$b, Tile_Tile:$c, Index:$rows,
+                       DefaultValuedAttr<F64Attr, "1.0">:$factor,
+                       Optional<Tile_Tile>:$seen, UnitAttr:$accumulate,
+                       Optional<Index>:$depth, UnitAttr:$transposed);
+  let builders = [OpBuilder<(ins "mlir::Value":$a, "mlir::Value":$b, "mlir::Value":$c,
+                                 "mlir::Value":$rows, "llvm::APFloat":$factor,
+                                 "mlir::Value":$seen, "bool":$accumulate), [{
+    build($_builder, $_state, a, b, c, rows, factor, seen, accumulate,
+          /*depth=*/mlir::Value(), /*transposed=*/false);
+  }]>];
   let assemblyFormat = [{
-    $a `,` $b `,` $c `rows` $rows (`where` $seen^ `:` type($seen))?
-    (`accumulate` $accumulate^)? attr-dict `:` type($a) `,` type($b) `,` type($c)
+    $a `,` $b `,` $c `rows` $rows (`depth` $depth^)? (`factor` $factor^)?
+    (`where` $seen^ `:` type($seen))? (`accumulate` $accumulate^)?
+    (`transposed` $transposed^)? attr-dict `:` type($a) `,` type($b) `,` type($c)
   }];
   let hasVerifier = 1;
 }
@@ -328,18 +380,25 @@ def Tile_ExponentialsOp : Tile_Op<"exponentials", [
     s[r, j] = exp2(s[r, j] - m[r]), 0 where s = -inf;
     l[r] = factor[r] l[r] + sum_j s[r, j]; for the first `rows` rows.
 
-    **Constraints:** (C1) as of `tile.row_max`.
+    With `into`, the weights go to p, rounded to bf16, and s stays as it is. The
+    sum is of the weights before they are rounded: lse is as accurate as f32 is.
+
+    **Constraints:** (C1) as of `tile.row_max`. (C2) s is of f32 where p is given,
+    and p has its shape.
 
     Example:
 
     ```mlir
     tile.exponentials %s, %m, %l, %a rows %n : memref<96x128xf32>, memref<96xf32>
+    tile.exponentials %s, %m, %l, %a rows %n into %p : memref<96x128xbf16>
+        : memref<96x128xf32>, memref<96xf32>
     ```
   }];
   let arguments = (ins Tile_Tile:$s, Tile_Rows:$m, Tile_Rows:$l, Tile_Rows:$factor,
-                       Index:$rows);
+                       Index:$rows, Optional<Tile_Pairs>:$p);
   let assemblyFormat = [{
-    $s `,` $m `,` $l `,` $factor `rows` $rows attr-dict `:` type($s) `,`
+    $s `,` $m `,` $l `,` $factor `rows` $rows (`into` $p^ `:` type($p))? attr-dict
+    `:` type($s) `,`
     custom<SameType3>(type($m), type($l), type($factor))
   }];
   let hasVerifier = 1;
@@ -357,6 +416,41 @@ def Tile_RescaleOp : Tile_Op<"rescale", [
   }];
   let arguments = (ins Tile_Tile:$o, Tile_Rows:$factor, Index:$rows);
   let assemblyFormat = "$o `,` $factor `rows` $rows attr-dict `:` type($o) `,` type($factor)";
+  let hasVerifier = 1;
+}
+
+def Tile_AddOp : Tile_Op<"add", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "adds a tile to a tile";
+  let description = [{
+    a[r, c] = a[r, c] + b[r, c] for the first `rows` rows.
+
+    **Constraints:** (C1) a and b are M x N, of one type.
+
+    Example: `tile.add %a, %b rows %n : memref<96x128xf32>`
+  }];
+  let arguments = (ins Tile_Tile:$a, Tile_Tile:$b, Index:$rows);
+  let assemblyFormat = [{
+    $a `,` $b `rows` $rows attr-dict `:` custom<SameType>(type($a), type($b))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_RowDotOp : Tile_Op<"row_dot", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "products of the rows of two tiles";
+  let description = [{
+    x[r] = sum_c a[r, c] b[r, c] - x[r] for the first `rows` rows.
+
+    **Constraints:** (C1) a and b are M x N, x has M rows, of one type.
+
+    Example: `tile.row_dot %a, %b, %x rows %n : memref<96x128xf32>, memref<96xf32>`
+  }];
+  let arguments = (ins Tile_Tile:$a, Tile_Tile:$b, Tile_Rows:$x, Index:$rows);
+  let assemblyFormat = [{
+    $a `,` $b `,` $x `rows` $rows attr-dict `:` custom<SameType>(type($a), type($b))
+    `,` type($x)
+  }];
   let hasVerifier = 1;
 }
 
@@ -407,6 +501,99 @@ def Tile_NormalizeOp : Tile_Op<"normalize", [
     custom<SameType>(type($m), type($l))
   }];
   let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+def Tile_WeightsOp : Tile_Op<"weights", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "weights of a tile whose lse is known";
+  let description = [{
+    s[r, j] = exp2(s[r, j] - lse[r]), 0 where s = -inf or lse[r] = -inf, for the
+    first `rows` rows; those behind them are left as they are. Scores and lse are
+    of base 2. A score may exceed its lse by what rounding adds, not by 127.
+
+    **Constraints:** (C1) s is M x N and lse has M rows, of one type.
+
+    Example: `tile.weights %s, %lse rows %n : memref<96x128xf32>, memref<96xf32>`
+  }];
+  let arguments = (ins Tile_Tile:$s, Tile_Rows:$lse, Index:$rows);
+  let assemblyFormat = "$s `,` $lse `rows` $rows attr-dict `:` type($s) `,` type($lse)";
+  let hasVerifier = 1;
+}
+
+def Tile_DifferentialsOp : Tile_Op<"differentials", [
+    AllTypesMatch<["p", "dp"]>, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "gradients by the scores of a tile";
+  let description = [{
+    dp[r, j] = factor * p[r, j] * (dp[r, j] - delta[r]), 0 where p[r, j] = 0
+    whatever dp and delta are: a pair that is masked shows no infinity and no NaN.
+    For the first `rows` rows; those behind them are left as they are.
+
+    **Constraints:** (C1) p and dp are M x N and delta has M rows, of one type.
+
+    Example:
+
+    ```mlir
+    tile.differentials %p, %dp, %delta rows %n factor 0.125
+        : memref<96x128xf32>, memref<96xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$p, Tile_Tile:$dp, Tile_Rows:$delta, Index:$rows,
+                       DefaultValuedAttr<F64Attr, "1.0">:$factor);
+  let assemblyFormat = [{
+    $p `,` $dp `,` $delta `rows` $rows (`factor` $factor^)? attr-dict `:` type($p) `,`
+    type($delta)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_MapGradientOp : Tile_Op<"map_gradient", [
+    IsolatedFromAbove, AllTypesMatch<["w", "t"]>,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "from gradients by scores to gradients by what was scored";
+  let description = [{
+    For the first `rows` rows and all columns
+
+    ```
+    w[r, c] = gradient(t[r, c], b, h, i[r], j[c], sq, sk, w[r, c])
+              where c < columns and w[r, c] is not 0, else 0
+    ```
+
+    with `t` what the score region was given, and `i` and `j` the positions of rows
+    and columns. A pair that is masked has w = 0 and keeps it, whatever its t. The
+    region is that of `burst.attention_backward`; as in `tile.map` it is evaluated
+    for all pairs.
+
+    **Constraints:** (C1) w and t are M x N, i has M and j has N positions. (C2)
+    the region has the arguments that `burst.attention_backward` says.
+
+    Example:
+
+    ```mlir
+    tile.map_gradient %w, %t rows %n columns %c at (%b, %h, %i, %j) of (%sq, %sk)
+        gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq0, %sk0, %w0 : f32, %x = %slopes : memref<8xf32>) {
+          %slope = tensor.extract %x[%h0] : tensor<8xf32>
+          %u = arith.mulf %slope, %w0 : f32
+          burst.yield %u : f32
+        } : memref<96x128xf32>, memref<96xindex>, memref<128xindex>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$w, Tile_Tile:$t, Index:$rows, Index:$columns,
+      Index:$batch, Index:$head, Tile_Positions:$i, Tile_Positions:$j,
+      Index:$queries, Index:$keys, Variadic<AnyType>:$captures);
+  let regions = (region SizedRegion<1>:$gradient);
+  let assemblyFormat = [{
+    $w `,` $t `rows` $rows `columns` $columns
+    `at` `(` $batch `,` $head `,` $i `,` $j `)` `of` `(` $queries `,` $keys `)`
+    custom<GradientRegion>($gradient, $captures, type($captures)) attr-dict `:`
+    type($w) `,` type($i) `,` type($j)
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 #endif // BURST_DIALECT_TILE_TILEOPS_TD

@@ -1,6 +1,8 @@
 //===- Binding.cpp - global tensors to ranks' arguments and back ----------===//
 #include "passes/Machine/Binding.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
 #include <cmath>
 #include <numeric>
 
@@ -9,6 +11,11 @@ using namespace burst;
 
 static ring::ShardAttr shardOf(func::FuncOp program, unsigned argument) {
   return program.getArgAttrOfType<ring::ShardAttr>(argument, ring::shardAttr);
+}
+
+/// Whether only checks need a size: they end a run, and else change nothing.
+static bool isForChecks(tensor::DimOp dim) {
+  return llvm::all_of(dim->getUsers(), llvm::IsaPred<ring::RequireOp>);
 }
 
 bool burst::steersSchedule(func::FuncOp program, unsigned argument) {
@@ -21,6 +28,8 @@ bool burst::steersSchedule(func::FuncOp program, unsigned argument) {
                  use.getOperandNumber() < captures.getBeginOperandIndex();
         };
         Operation *user = use.getOwner();
+        if (auto dim = dyn_cast<tensor::DimOp>(user))
+          return !isForChecks(dim);
         if (auto attend = dyn_cast<ring::AttendOp>(user))
           return isInFrontOf(attend.getScoreCaptures());
         if (auto attend = dyn_cast<ring::AttendGradOp>(user))
@@ -239,10 +248,27 @@ burst::shardGlobals(Simulation &simulation, ArrayRef<Argument> globals,
   return result;
 }
 
+/// The sum of what the ranks give.
+static TensorRef addUp(ArrayRef<std::vector<TensorRef>> results,
+                       unsigned index) {
+  const Tensor &first = *results.front()[index];
+  auto sum = std::make_shared<Tensor>(first.shape, first.element);
+  for (const auto &ofRank : results) {
+    const std::vector<double> &addends = ofRank[index]->floats;
+    sum->floats.resize(addends.size());
+    for (auto [total, addend] : llvm::zip_equal(sum->floats, addends))
+      total += addend;
+  }
+  return sum;
+}
+
 TensorRef burst::gatherResult(const Simulation &simulation, unsigned index) {
-  auto shard = simulation.getFunction().getResultAttrOfType<ring::ShardAttr>(
-      index, ring::shardAttr);
+  func::FuncOp function = simulation.getFunction();
+  auto shard =
+      function.getResultAttrOfType<ring::ShardAttr>(index, ring::shardAttr);
   const auto &results = simulation.getResults();
+  if (function.getResultAttr(index, ring::partialAttr))
+    return addUp(results, index);
   if (!shard)
     return results.front()[index];
   Deal deal = shard.getLayout().getDeal();

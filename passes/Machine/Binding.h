@@ -39,7 +39,8 @@ std::vector<std::vector<Argument>>
 shardGlobals(Simulation &simulation, llvm::ArrayRef<Argument> globals,
              ShardData data);
 
-/// The global tensor of which the ranks' results `index` are shards.
+/// The global tensor of which the ranks' results `index` are shards, or of
+/// which each rank gives a part of the sum: in f64, not rounded again.
 TensorRef gatherResult(const Simulation &simulation, unsigned index);
 
 /// Copies the positions `from` of dimension `dim` of one tensor to the

@@ -167,6 +167,10 @@ LogicalResult Compiler::compileOp(Operation &op) {
           [&](auto generate) { return compileGenerate(generate); })
       .Case<tensor::ExtractOp, TableRangeOp, tensor::DimOp, func::CallOp>(
           [&](auto) { return compileTableOp(op); })
+      .Case<ContributeOp>([&](auto contribute) {
+        compileContribute(contribute);
+        return success();
+      })
       .Case<tensor::CastOp>([&](tensor::CastOp cast) {
         emitCopy(slot(cast.getResult()), slot(cast.getSource()));
         return success();
@@ -321,6 +325,23 @@ LogicalResult Compiler::compileTableOp(Operation &op) {
   return success();
 }
 
+/// Adds to an object of its own: the capture may be a scalar, and is not
+/// changed.
+void Compiler::compileContribute(ContributeOp op) {
+  unsigned argument = cast<BlockArgument>(op.getTable()).getArgNumber();
+  auto [gradient, isNew] = program.gradientSlots.try_emplace(argument);
+  if (isNew)
+    gradient->second = {program.numObjects++, false};
+  Program::OperandList list;
+  list.operands.push_back(gradient->second);
+  for (Value index : op.getIndices())
+    list.operands.push_back(slot(index));
+  program.operandLists.push_back(std::move(list));
+  Instruction &contribute = emit(Opcode::Contribute, op);
+  contribute.a = slot(op.getValue()).number;
+  contribute.operands = program.operandLists.size() - 1;
+}
+
 LogicalResult Compiler::compileConstant(arith::ConstantOp op) {
   Slot result = slot(op.getResult());
   if (auto integer = dyn_cast<IntegerAttr>(op.getValue())) {
@@ -406,6 +427,7 @@ constexpr Simple simpleOps[] = {
     {"arith.minnumf", Opcode::MinNumF},
     {"arith.maxnumf", Opcode::MaxNumF},
     {"math.fma", Opcode::FmaF},
+    {"math.fpowi", Opcode::PowerI},
     {"arith.extf", Opcode::Copy},
     {"arith.extsi", Opcode::Copy},
 };

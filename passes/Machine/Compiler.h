@@ -2,6 +2,7 @@
 #ifndef BURST_PASSES_MACHINE_COMPILER_H
 #define BURST_PASSES_MACHINE_COMPILER_H
 
+#include "dialect/Burst/Burst.h"
 #include "passes/Machine/Program.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -40,6 +41,7 @@ private:
   llvm::LogicalResult compileIf(mlir::scf::IfOp branch);
   llvm::LogicalResult compileGenerate(mlir::tensor::GenerateOp generate);
   llvm::LogicalResult compileTableOp(mlir::Operation &op);
+  void compileContribute(ContributeOp op);
   llvm::LogicalResult compileConstant(mlir::arith::ConstantOp op);
   llvm::LogicalResult compileConversion(mlir::Operation &op);
   llvm::LogicalResult compileScalar(mlir::Operation &op);

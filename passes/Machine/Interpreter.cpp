@@ -489,14 +489,22 @@ bool Interpreter::attendGrad(AttendGrad &attend, std::string &message) {
   int64_t batch = attend.query->shape[0], heads = attend.slice.key->shape[2];
   std::mutex mutex;
   std::optional<Fault> fault;
-  parallelFor(attend.at->getContext(), 0, batch * heads, [&](size_t task) {
+  auto runHead = [&](size_t task) {
     HeadGradient head(attend, task / heads, task % heads, mask, score,
                       gradient);
     if (head.run())
       return;
     std::lock_guard<std::mutex> lock(mutex);
     fault = head.fault;
-  });
+  };
+  ArrayRef<int64_t> captures = attend.op.getCaptures();
+  for (auto [index, n] : llvm::enumerate(captures))
+    gradient->setGradient(n, attend.grads[3 + index]);
+  if (captures.empty())
+    parallelFor(attend.at->getContext(), 0, batch * heads, runHead);
+  else // heads contribute to the same tables
+    for (int64_t task = 0; task < batch * heads; ++task)
+      runHead(task);
   if (progress)
     progress();
   if (fault)

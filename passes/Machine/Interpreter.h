@@ -33,6 +33,7 @@ public:
              std::string &message) override;
   void deliver(const Transfer &from, Transfer &to, size_t index) override;
   void exchange(const Transfer &source, Transfer &target) override;
+  bool knowsTables() const override { return true; }
 
 private:
   std::function<void()> progress;

@@ -100,6 +100,7 @@ enum class Opcode : uint8_t {
   FToBits,
   UnaryF,
   BinaryF,
+  PowerI,
   // Moves and control flow; targets are instruction numbers in `imm`.
   Constant,
   ConstantObject,
@@ -118,6 +119,7 @@ enum class Opcode : uint8_t {
   TableRange,
   AllocateTable,
   StoreTable,
+  Contribute,
   // The environment's.
   Call,
   External,
@@ -210,6 +212,13 @@ public:
   llvm::ArrayRef<Slot> arguments() const { return argumentSlots; }
   /// Operands of the terminator.
   llvm::ArrayRef<Slot> results() const { return resultSlots; }
+  /// Of an argument to which burst.contribute adds: where its gradient is held.
+  std::optional<Slot> gradient(unsigned argument) const {
+    auto entry = gradientSlots.find(argument);
+    if (entry == gradientSlots.end())
+      return std::nullopt;
+    return entry->second;
+  }
 
 private:
   friend class Compiler;
@@ -226,11 +235,12 @@ private:
   std::vector<OperandList> operandLists;
   std::vector<Object> constants;
   std::vector<Slot> argumentSlots, resultSlots;
+  llvm::DenseMap<unsigned, Slot> gradientSlots;
   uint32_t numScalars = 0, numObjects = 0;
 };
 
-/// Evaluates a mask, score or bounds region for scalar arguments. Not for use
-/// by several threads at once; copies are.
+/// Evaluates a mask, score, bounds or gradient region for scalar arguments. Not
+/// for use by several threads at once; copies are, but for gradients.
 class RegionEvaluator : private Environment {
 public:
   /// `captures` are the values of the region's trailing arguments.
@@ -240,6 +250,11 @@ public:
   };
   static std::optional<RegionEvaluator>
   create(mlir::Region &region, llvm::ArrayRef<Capture> captures);
+
+  /// Where a gradient region adds what it contributes to a capture: floats of
+  /// the capture's shape, without dimensions for a scalar. What is contributed
+  /// to a capture without a table is dropped. Copies share the table.
+  void setGradient(unsigned capture, TensorRef table);
 
   /// Sets the leading arguments and runs; false on a fault.
   bool evaluate(llvm::ArrayRef<Scalar> arguments);
@@ -257,6 +272,7 @@ private:
 
   std::shared_ptr<const Program> program;
   Frame frame;
+  size_t numLeading = 0; ///< arguments in front of the captures
   std::optional<Fault> failure;
 };
 

@@ -222,18 +222,22 @@ Step Program::runTable(const Instruction &in, Frame &frame,
   if (list)
     for (Slot slot : llvm::drop_begin(list->operands))
       indices.push_back(scalar(slot).i);
+  auto faultOutside = [&](const char *does) {
+    std::string at = llvm::join(
+        llvm::map_range(indices, [](int64_t i) { return std::to_string(i); }),
+        ", ");
+    environment.fault(in.op->getLoc(), Twine(does) +
+                                           " a table outside of its bounds, "
+                                           "at [" +
+                                           at + "]");
+    return Step::Failed;
+  };
   switch (in.opcode) {
   case Opcode::Extract: {
     Tensor *source = table(list->operands[0].number);
     int64_t offset = source->offset(indices);
-    if (offset < 0 || !source->hasData()) {
-      std::string at = llvm::join(
-          llvm::map_range(indices, [](int64_t i) { return std::to_string(i); }),
-          ", ");
-      environment.fault(in.op->getLoc(),
-                        "reads a table outside of its bounds, at [" + at + "]");
-      return Step::Failed;
-    }
+    if (offset < 0 || !source->hasData())
+      return faultOutside("reads");
     Slot result = list->results[0];
     if (source->floats.empty())
       frame.scalars[result.number].i = source->ints[offset];
@@ -259,6 +263,16 @@ Step Program::runTable(const Instruction &in, Frame &frame,
                                      all.drop_front(all.size() / 2));
     frame.scalars[list->results[0].number].i = least;
     frame.scalars[list->results[1].number].i = most;
+    return Step::Done;
+  }
+  case Opcode::Contribute: {
+    Tensor *gradient = table(list->operands[0].number);
+    if (!gradient)
+      return Step::Done;
+    int64_t offset = gradient->offset(indices);
+    if (offset < 0)
+      return faultOutside("contributes to");
+    gradient->floats[offset] += frame.scalars[in.a].f;
     return Step::Done;
   }
   case Opcode::AllocateTable: {
@@ -463,6 +477,9 @@ Step Program::run(Frame &frame, Environment &environment) const {
     case Opcode::BinaryF:
       s[in.dst].f = in.imm.binary(a.f, b.f);
       break;
+    case Opcode::PowerI:
+      s[in.dst].f = std::pow(a.f, static_cast<double>(b.i));
+      break;
     case Opcode::Constant:
       s[in.dst] = in.imm.value;
       break;
@@ -518,6 +535,7 @@ Step Program::run(Frame &frame, Environment &environment) const {
     case Opcode::TableRange:
     case Opcode::AllocateTable:
     case Opcode::StoreTable:
+    case Opcode::Contribute:
       if (runTable(in, frame, environment) == Step::Failed)
         return Step::Failed;
       break;
@@ -544,6 +562,7 @@ RegionEvaluator::create(Region &region, ArrayRef<Capture> captures) {
     return std::nullopt;
   RegionEvaluator evaluator;
   evaluator.frame = program->makeFrame();
+  evaluator.numLeading = program->arguments().size() - captures.size();
   ArrayRef<Slot> trailing = program->arguments().take_back(captures.size());
   for (auto [slot, capture] : llvm::zip_equal(trailing, captures)) {
     if (slot.isScalar)
@@ -553,6 +572,11 @@ RegionEvaluator::create(Region &region, ArrayRef<Capture> captures) {
   }
   evaluator.program = std::make_shared<const Program>(std::move(*program));
   return evaluator;
+}
+
+void RegionEvaluator::setGradient(unsigned capture, TensorRef table) {
+  if (std::optional<Slot> slot = program->gradient(numLeading + capture))
+    frame.objects[slot->number] = std::move(table);
 }
 
 bool RegionEvaluator::evaluate(ArrayRef<Scalar> arguments) {

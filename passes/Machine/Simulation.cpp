@@ -1,5 +1,6 @@
 //===- Simulation.cpp - all ranks of a ring program -----------------------===//
 #include "passes/Machine/Simulation.h"
+#include "passes/Machine/Slots.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -123,6 +124,7 @@ struct Simulation::Impl::Rank : Environment {
   Step runWait(ring::WaitOp op, const ExternalCall &call);
   Step runExchange(ring::ExchangeOp op, const ExternalCall &call);
   bool startExchange(ring::ExchangeOp op, const ExternalCall &call);
+  Step runRequire(ring::RequireOp op, const ExternalCall &call);
   bool post(std::shared_ptr<Transfer> transfer, int64_t channel);
   bool isRank(Operation *op, StringRef what, int64_t value);
   bool isOnGrid(Operation *op, StringRef grid);
@@ -132,7 +134,7 @@ struct Simulation::Impl::Rank : Environment {
   Frame frame;
   int64_t hop = 0;
   bool isDone = false;
-  /// How often a transfer was started: it alternates between two slots.
+  /// How often a transfer was started, or a gradient begun: see numSlots.
   std::map<Operation *, int64_t> turns;
   /// Started and not waited for.
   std::vector<std::shared_ptr<Transfer>> open;
@@ -179,6 +181,7 @@ Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
           .Case<ring::WaitOp>([&](auto op) { return runWait(op, call); })
           .Case<ring::ExchangeOp>(
               [&](auto op) { return runExchange(op, call); })
+          .Case<ring::RequireOp>([&](auto op) { return runRequire(op, call); })
           .Default([&](Operation *op) {
             return fail(op, "cannot be run: it is no op of a rank's program");
           });
@@ -257,6 +260,15 @@ Step Simulation::Impl::Rank::runSegment(ring::SegmentOp op,
   for (auto [slot, value] : llvm::zip_equal(call.results, values))
     call.frame.scalars[slot.number].i = value;
   return Step::Done;
+}
+
+Step Simulation::Impl::Rank::runRequire(ring::RequireOp op,
+                                        const ExternalCall &call) {
+  int64_t found = call.index(0), wanted = call.index(1);
+  if (found >= wanted || !impl.semantics->knowsTables())
+    return Step::Done;
+  return fail(op, op.getWhat() + ": " + Twine(found) + ", wanted at least " +
+                      Twine(wanted));
 }
 
 static std::vector<Argument> captures(const ExternalCall &call,
@@ -426,8 +438,7 @@ Step Simulation::Impl::Rank::runZero(ring::ZeroOp op,
   zero->argument = madeFor(like->argument, Made::Gradient);
   zero->owner = like->owner;
   zero->sharding = like->sharding;
-  // In a loop it alternates between two buffers: one may be under way.
-  if (++turns[op] <= 2)
+  if (++turns[op] <= numSlots(op))
     hold(*zero);
   call.give(0, zero);
   return Step::Done;
@@ -584,13 +595,22 @@ Step Simulation::Impl::Rank::runAdd(ring::AddOp op, const ExternalCall &call) {
   return Step::Done;
 }
 
+/// A transfer that a loop carries into its first turn has the buffer of that of
+/// the loop.
+static int64_t slotsOf(ring::StartOp start) {
+  for (Operation *user : start.getToken().getUsers())
+    if (isa<scf::ForOp>(user))
+      return 0;
+  return numSlots(start);
+}
+
 Step Simulation::Impl::Rank::runStart(ring::StartOp op,
                                       const ExternalCall &call) {
   auto operand = [&](Value value) {
     return call.index(llvm::find(op->getOperands(), value).getIndex());
   };
   auto transfer = std::make_shared<Transfer>();
-  bool isNewSlot = ++turns[op] <= 2;
+  bool isNewSlot = ++turns[op] <= slotsOf(op);
   transfer->op = op;
   transfer->start = op;
   transfer->rank = index;

@@ -158,6 +158,9 @@ public:
   }
   /// Hands the flagged segments of tensor `index` over.
   virtual void deliver(const Transfer &from, Transfer &to, size_t index) {}
+  /// Whether tables have the sizes that the run will find; else some are made
+  /// up, and nothing is required of them.
+  virtual bool knowsTables() const { return false; }
   /// A transfer is done: what was sent is free.
   virtual void wait(const Transfer &transfer) {}
   /// Moves what `target` needs of `source` in an exchange.

@@ -10,7 +10,10 @@ using namespace burst::tiling;
 AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
                            const Shape &shape, const Schedule &schedule,
                            ValueRange args)
-    : b(builder), op(op), shape(shape), schedule(schedule) {
+    : b(builder), op(op), shape(shape), schedule(schedule),
+      scale(op.getScale().convertToDouble()) {
+  if (op.getScore().empty())
+    scale *= std::numbers::log2e;
   size_t next = 0;
   auto take = [&] { return args[next++]; };
   for (Value *value : {&query, &packedKeys, &packedValues, &finite, &queries,
@@ -54,7 +57,11 @@ void AttendKernel::map(Value key, bool isPartial) {
 void AttendKernel::step(Value key, bool isPartial) {
   Value k = b.panels(packedKeys, at.b, keyHead, key);
   Value v = b.panels(packedValues, at.b, keyHead, key);
-  b.make<tile::MultiplyOp>(blocks.q, k, blocks.s, at.count, Value(), false);
+  // Of numbers of the state, the scale is in q.
+  llvm::APFloat one(1.0);
+  b.make<tile::MultiplyOp>(blocks.q, k, blocks.s, at.count,
+                           shape.pairs ? llvm::APFloat(scale) : one, Value(),
+                           false);
   if (isPartial || !op.getScore().empty())
     map(key, isPartial);
   // A weight of 0 rules out what it weighs only if that is a number.
@@ -63,14 +70,16 @@ void AttendKernel::step(Value key, bool isPartial) {
   if (mayHide) {
     Value isFinite = b.load(finite, {at.b, keyHead, key});
     hides = b.make<arith::XOrIOp>(isFinite, b.truth(true));
-    b.when(hides, [&] { b.make<memref::CopyOp>(blocks.s, blocks.seen); });
+    if (blocks.seen != blocks.s)
+      b.when(hides, [&] { b.make<memref::CopyOp>(blocks.s, blocks.seen); });
   }
   b.make<tile::RowMaxOp>(blocks.s, blocks.m, blocks.factor, at.count);
   b.make<tile::ExponentialsOp>(blocks.s, blocks.m, blocks.l, blocks.factor,
-                               at.count);
+                               at.count, blocks.p);
   b.make<tile::RescaleOp>(blocks.o, blocks.factor, at.count);
   auto multiply = [&](Value seen) {
-    b.make<tile::MultiplyOp>(blocks.s, v, blocks.o, at.count, seen, true);
+    b.make<tile::MultiplyOp>(blocks.p ? blocks.p : blocks.s, v, blocks.o,
+                             at.count, one, seen, true);
   };
   if (!mayHide)
     return multiply({});
@@ -101,7 +110,7 @@ void AttendKernel::build(Value task) {
   Value partial = b.load(counts, {cb, ch, tile, one});
 
   int64_t valueColumns = shape.padded(dimOf(o));
-  blocks = {b.alloca(shape.tile(queryType.getDimSize(3))),
+  blocks = {b.alloca(shape.factors(queryType.getDimSize(3))),
             b.alloca(shape.tile(shape.columns)),
             b.alloca(shape.tile(valueColumns)),
             b.alloca(shape.rowVector()),
@@ -109,21 +118,21 @@ void AttendKernel::build(Value task) {
             b.alloca(shape.rowVector()),
             b.alloca(shape.positions(shape.rows)),
             b.alloca(shape.positions(shape.columns)),
+            Value(),
             Value()};
-  if (!op.getMask().empty()) {
-    blocks.seen = b.alloca(shape.tile(shape.columns));
-  }
+  if (shape.pairs)
+    blocks.p = b.alloca(shape.factors(shape.columns));
+  // Scores outlive their weights where these have a place of their own.
+  if (!op.getMask().empty())
+    blocks.seen = shape.pairs ? blocks.s : b.alloca(shape.tile(shape.columns));
   // A task without tiles leaves its state as it is.
   Value any = b.compare(arith::CmpIPredicate::ne, b.add(full, partial), zero);
   b.when(any, [&] {
-    double scale = op.getScale().convertToDouble();
-    if (op.getScore().empty())
-      scale *= std::numbers::log2e;
     auto load = [&](Value buffer, Value block, double factor) {
       b.make<tile::LoadOp>(b.rows(buffer, at.b, at.h, at.row, at.count), block,
                            b.getF64FloatAttr(factor), b.getF64FloatAttr(0.0));
     };
-    load(query, blocks.q, scale);
+    load(query, blocks.q, shape.pairs ? 1.0 : scale);
     load(o, blocks.o, 1.0);
     load(m, blocks.m, 1.0);
     load(l, blocks.l, 1.0);

@@ -31,8 +31,10 @@ private:
   Value keyHead;
   struct {
     Value q, s, o, m, l, factor, i, j;
+    Value p;    ///< weights in pairs; null: they take the place of scores
     Value seen; ///< scores of partial tiles under a mask
   } blocks;
+  double scale; ///< of products to scores
 };
 
 } // namespace burst::tiling

@@ -14,6 +14,7 @@ using llvm::SmallVector;
 using mlir::ArrayRef;
 using mlir::cast;
 using mlir::FloatType;
+using mlir::getAsOpFoldResult;
 using mlir::IndexType;
 using mlir::MemRefType;
 using mlir::OpFoldResult;
@@ -29,8 +30,26 @@ namespace memref = mlir::memref;
 struct Shape {
   FloatType state;
   int64_t rows, columns, panel;
+  bool pairs = false; ///< products are of pairs of bf16
 
   int64_t padded(int64_t size) const { return llvm::alignTo(size, panel); }
+  /// Of the operands of products.
+  FloatType factor() const {
+    return pairs ? mlir::BFloat16Type::get(state.getContext()) : state;
+  }
+  /// A left operand.
+  MemRefType factors(int64_t depth) const {
+    return MemRefType::get({rows, pairs ? (depth + 1) / 2 * 2 : depth},
+                           factor());
+  }
+  /// Right operands of tiles (batch, heads, tile).
+  MemRefType packed(int64_t heads, int64_t columns, int64_t depth) const {
+    int64_t any = ShapedType::kDynamic, count = padded(columns) / panel;
+    if (!pairs)
+      return MemRefType::get({any, heads, any, count, depth, panel}, factor());
+    return MemRefType::get({any, heads, any, count, (depth + 1) / 2, panel, 2},
+                           factor());
+  }
   MemRefType tile(int64_t columns) const {
     return MemRefType::get({rows, columns}, state);
   }
@@ -101,16 +120,29 @@ public:
     return make<memref::SubViewOp>(view, buffer, offsets, sizes, strides);
   }
 
+  /// `count` positions of a shard (batch, sequence, heads, dim) from `first`
+  /// on.
+  Value segment(Value shard, Value first, Value count) {
+    OpFoldResult one = getIndexAttr(1), zero = getIndexAttr(0);
+    SmallVector<OpFoldResult> offsets{zero, first, zero, zero}, sizes;
+    for (int64_t d = 0; d < 4; ++d)
+      sizes.push_back(d == 1 ? OpFoldResult(count)
+                             : getAsOpFoldResult(dim(shard, d)));
+    SmallVector<OpFoldResult> strides(4, one);
+    return make<memref::SubViewOp>(shard, offsets, sizes, strides);
+  }
+
   /// The panels of a tile in packed memory (batch, heads, tiles, panels...).
   Value panels(Value packed, Value b, Value h, Value tile) {
     auto type = cast<MemRefType>(packed.getType());
     OpFoldResult one = getIndexAttr(1), zero = getIndexAttr(0);
-    ArrayRef<int64_t> shape = type.getShape().take_back(3);
-    SmallVector<OpFoldResult> offsets{b, h, tile, zero, zero, zero};
+    ArrayRef<int64_t> shape = type.getShape().drop_front(3);
+    SmallVector<OpFoldResult> offsets(type.getRank(), zero);
+    offsets[0] = b, offsets[1] = h, offsets[2] = tile;
     SmallVector<OpFoldResult> sizes{one, one, one};
     for (int64_t size : shape)
       sizes.push_back(getIndexAttr(size));
-    SmallVector<OpFoldResult> strides(6, one);
+    SmallVector<OpFoldResult> strides(type.getRank(), one);
     MemRefType view = memref::SubViewOp::inferRankReducedResultType(
         shape, type, offsets, sizes, strides);
     return make<memref::SubViewOp>(view, packed, offsets, sizes, strides);

@@ -5,6 +5,20 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::tiling;
 
+Question Question::of(ring::AttendOp op) {
+  return {op.getQuery(),     op.getQueryOwner(),  op.getQueryExtent(),
+          op.getKeyExtent(), op.getQueryLayout(), op.getKeyLayout(),
+          op.getOwners(),    op.getPairs(),       op.getMaskCaptures(),
+          &op.getMask(),     &op.getBounds()};
+}
+
+Question Question::of(ring::AttendGradOp op) {
+  return {op.getQuery(),      op.getQueryOwner(),  op.getQueryExtent(),
+          op.getKeyExtent(),  op.getQueryLayout(), op.getKeyLayout(),
+          {op.getKeyOwner()}, op.getPairs(),       op.getMaskCaptures(),
+          &op.getMask(),      &op.getBounds()};
+}
+
 /// How many tiles of `size` positions the shard of `owner` has; a tile holds
 /// positions of one segment.
 Value Schedule::numTiles(ring::LayoutAttr layout, Value owner, Value extent,
@@ -57,11 +71,11 @@ Value Schedule::fill(Value table, Value first, ring::LayoutAttr layout,
 /// May any pair of the box be kept, must all be: the bounds of the mask at
 /// `arguments`, its box, sizes and captures.
 std::pair<Value, Value> Schedule::bounds(TileBuilder &b, ValueRange arguments) {
-  if (op.getMask().empty())
+  if (question.mask->empty())
     return {b.truth(true), b.truth(true)};
-  if (op.getBounds().empty())
+  if (question.bounds->empty())
     return {b.truth(true), b.truth(false)};
-  Block &block = op.getBounds().front();
+  Block &block = question.bounds->front();
   IRMapping mapping;
   mapping.map(block.getArguments(), arguments);
   for (Operation &inner : block.without_terminator()) {
@@ -78,37 +92,38 @@ std::pair<Value, Value> Schedule::bounds(TileBuilder &b, ValueRange arguments) {
           mapping.lookup(yield->getOperand(1))};
 }
 
-/// Launches a kernel that asks, for one tile of queries per task, the bounds
-/// about every tile of keys, and lists them by class.
+/// Launches a kernel that asks, for one listing tile per task, the bounds about
+/// every tile it may list, and lists them by class.
 void Schedule::classify(Launcher launch) {
-  Value batch = b.dim(op.getQuery(), 0), heads = b.dim(op.getQuery(), 2);
-  Value numQueries = b.dim(queries, 0), numKeys = b.dim(keys, 0);
+  Value batch = b.dim(question.query, 0), heads = b.dim(question.query, 2);
+  Value numListing = b.dim(listing(), 0), numListed = b.dim(listed(), 0);
   Value one = b.index(1);
   Value classBatch = byBatch ? batch : one, classHeads = byHead ? heads : one;
   int64_t any = ShapedType::kDynamic;
   Type i32 = b.getI32Type();
   list = b.allocate(MemRefType::get({any, any, any, any}, i32),
-                    {classBatch, classHeads, numQueries, numKeys},
+                    {classBatch, classHeads, numListing, numListed},
                     tile::Memory::Schedule);
   counts =
       b.allocate(MemRefType::get({any, any, any, 2}, b.getIndexType()),
-                 {classBatch, classHeads, numQueries}, tile::Memory::Schedule);
-  needed =
-      b.allocate(MemRefType::get({any}, i32), numKeys, tile::Memory::Schedule);
+                 {classBatch, classHeads, numListing}, tile::Memory::Schedule);
+  needed = b.allocate(MemRefType::get({any}, i32), numListed,
+                      tile::Memory::Schedule);
   Value no = b.make<arith::ConstantIntOp>(0, 32);
-  b.loop(numKeys, [&](Value k) { b.store(no, needed, k); });
+  b.loop(numListed, [&](Value k) { b.store(no, needed, k); });
   Operands operands;
   operands.reads = {queries};
   if (flags)
     operands.reads.push_back(flags);
   operands.reads.push_back(keys);
   operands.writes = {needed, list, counts};
-  operands.scalars = {batch, heads, op.getQueryExtent(), op.getKeyExtent()};
-  for (Value capture : op.getMaskCaptures())
+  operands.scalars = {batch, heads, question.queryExtent, question.keyExtent};
+  for (Value capture : question.maskCaptures)
     (isa<MemRefType>(capture.getType()) ? operands.reads : operands.scalars)
         .push_back(capture);
   size_t numReads = operands.reads.size();
-  Value rowTasks = b.mul(b.mul(classBatch, classHeads), numQueries);
+  Value rowTasks = b.mul(b.mul(classBatch, classHeads), numListing);
+  bool ofKeys = lists == Lists::OfKeys;
   launch("classify", rowTasks, {}, operands,
          [&](TileBuilder &b, Value task, ValueRange args) {
            Value queries = args[0], flags = this->flags ? args[1] : Value();
@@ -116,26 +131,28 @@ void Schedule::classify(Launcher launch) {
            ValueRange writes = args.drop_front(numReads);
            Value needed = writes[0], list = writes[1], counts = writes[2];
            Value batch = writes[3], heads = writes[4];
-           Value numQueries = b.dim(queries, 0), numKeys = b.dim(keys, 0);
+           Value numListing = b.dim(ofKeys ? keys : queries, 0);
+           Value numListed = b.dim(ofKeys ? queries : keys, 0);
            Value zero = b.index(0), one = b.index(1);
-           Value q = b.rem(task, numQueries), head = b.div(task, numQueries);
+           Value tile = b.rem(task, numListing);
+           Value head = b.div(task, numListing);
            Value classHeads = byHead ? heads : one;
            Value cb = b.div(head, classHeads), ch = b.rem(head, classHeads);
            SmallVector<Value> tail{writes[5], writes[6]};
            size_t buffer = this->flags ? 3 : 2, scalar = 7;
-           for (Value capture : op.getMaskCaptures())
+           for (Value capture : question.maskCaptures)
              tail.push_back(isa<MemRefType>(capture.getType())
                                 ? args[buffer++]
                                 : writes[scalar++]);
-           SmallVector<Value> box{byBatch ? cb : zero,
-                                  byBatch ? b.add(cb, one) : batch,
-                                  byHead ? ch : zero,
-                                  byHead ? b.add(ch, one) : heads,
-                                  b.field(queries, q, Field::Lowest),
-                                  b.field(queries, q, Field::Behind)};
-           auto step = [&](Value k, ValueRange found) {
-             SmallVector<Value> arguments(box);
-             arguments.append({b.field(keys, k, Field::Lowest),
+           SmallVector<Value> heading{
+               byBatch ? cb : zero, byBatch ? b.add(cb, one) : batch,
+               byHead ? ch : zero, byHead ? b.add(ch, one) : heads};
+           auto step = [&](Value other, ValueRange found) {
+             Value q = ofKeys ? other : tile, k = ofKeys ? tile : other;
+             SmallVector<Value> arguments(heading);
+             arguments.append({b.field(queries, q, Field::Lowest),
+                               b.field(queries, q, Field::Behind),
+                               b.field(keys, k, Field::Lowest),
                                b.field(keys, k, Field::Behind)});
              llvm::append_range(arguments, tail);
              auto [may, must] = bounds(b, arguments);
@@ -150,14 +167,14 @@ void Schedule::classify(Launcher launch) {
              Value full = b.both(kept, b.both(must, whole));
              Value partial = b.make<arith::XOrIOp>(kept, full);
              b.when(kept, [&] {
-               Value behind = b.sub(b.sub(numKeys, one), found[1]);
+               Value behind = b.sub(b.sub(numListed, one), found[1]);
                Value place = b.select(full, found[0], behind);
-               b.store(b.make<arith::IndexCastOp>(b.getI32Type(), k), list,
-                       {cb, ch, q, place});
+               b.store(b.make<arith::IndexCastOp>(b.getI32Type(), other), list,
+                       {cb, ch, tile, place});
                // Other tasks write it as well.
                b.make<memref::AtomicRMWOp>(arith::AtomicRMWKind::maxu,
                                            b.make<arith::ConstantIntOp>(1, 32),
-                                           needed, ValueRange{k});
+                                           needed, ValueRange{other});
              });
              auto asIndex = [&](Value truth) {
                return b.make<arith::IndexCastUIOp>(b.getIndexType(), truth);
@@ -165,25 +182,25 @@ void Schedule::classify(Launcher launch) {
              return SmallVector<Value>{b.add(found[0], asIndex(full)),
                                        b.add(found[1], asIndex(partial))};
            };
-           auto loop = b.loop(numKeys, {zero, zero}, step);
-           b.store(loop.getResult(0), counts, {cb, ch, q, zero});
-           b.store(loop.getResult(1), counts, {cb, ch, q, one});
+           auto loop = b.loop(numListed, {zero, zero}, step);
+           b.store(loop.getResult(0), counts, {cb, ch, tile, zero});
+           b.store(loop.getResult(1), counts, {cb, ch, tile, one});
          });
 }
 
 /// Orders the tasks by their work: the number of tiles.
 void Schedule::sort() {
-  Value batch = b.dim(op.getQuery(), 0), heads = b.dim(op.getQuery(), 2);
-  Value numQueries = b.dim(queries, 0), zero = b.index(0), one = b.index(1);
+  Value batch = b.dim(question.query, 0), heads = b.dim(question.query, 2);
+  Value numListing = b.dim(listing(), 0), zero = b.index(0), one = b.index(1);
   int64_t any = ShapedType::kDynamic;
   Type i32 = b.getI32Type(), i64 = b.getI64Type();
-  tasks = b.mul(b.mul(batch, heads), numQueries);
+  tasks = b.mul(b.mul(batch, heads), numListing);
   Value costs =
       b.allocate(MemRefType::get({any}, i64), tasks, tile::Memory::Schedule);
   order =
       b.allocate(MemRefType::get({any}, i32), tasks, tile::Memory::Schedule);
   b.loop(tasks, [&](Value task) {
-    Value q = b.rem(task, numQueries), head = b.div(task, numQueries);
+    Value q = b.rem(task, numListing), head = b.div(task, numListing);
     Value cb = byBatch ? b.div(head, heads) : zero;
     Value ch = byHead ? b.rem(head, heads) : zero;
     Value tiles = b.add(b.load(counts, {cb, ch, q, zero}),
@@ -195,8 +212,8 @@ void Schedule::sort() {
 }
 
 void Schedule::build(Launcher launch) {
-  ring::LayoutAttr queryLayout = op.getQueryLayout();
-  ring::LayoutAttr keyLayout = op.getKeyLayout();
+  ring::LayoutAttr queryLayout = question.queryLayout;
+  ring::LayoutAttr keyLayout = question.keyLayout;
   int64_t querySegments = queryLayout.getNumSegments();
   int64_t keySegments = keyLayout.getNumSegments();
   auto table = [&](Value tiles) {
@@ -204,37 +221,36 @@ void Schedule::build(Launcher launch) {
                                       b.getIndexType()),
                       tiles, tile::Memory::Schedule);
   };
-  queries = table(numTiles(queryLayout, op.getQueryOwner(), op.getQueryExtent(),
-                           shape.rows));
-  fill(queries, b.index(0), queryLayout, op.getQueryOwner(),
-       op.getQueryExtent(), shape.rows, 0, keySegments);
+  queries = table(numTiles(queryLayout, question.queryOwner,
+                           question.queryExtent, shape.rows));
+  fill(queries, b.index(0), queryLayout, question.queryOwner,
+       question.queryExtent, shape.rows, 0, keySegments);
   Value numKeys = b.index(0);
-  for (Value owner : op.getOwners())
+  for (Value owner : question.owners)
     numKeys = b.add(
-        numKeys, numTiles(keyLayout, owner, op.getKeyExtent(), shape.columns));
+        numKeys, numTiles(keyLayout, owner, question.keyExtent, shape.columns));
   keys = table(numKeys);
   Value first = b.index(0);
-  for (auto [slice, owner] : llvm::enumerate(op.getOwners())) {
+  for (auto [slice, owner] : llvm::enumerate(question.owners)) {
     firstKeys.push_back(first);
-    first = fill(keys, first, keyLayout, owner, op.getKeyExtent(),
+    first = fill(keys, first, keyLayout, owner, question.keyExtent,
                  shape.columns, slice * querySegments * keySegments, 1);
   }
   firstKeys.push_back(first);
-  if (!op.getPairs().empty()) {
-    flags =
-        b.allocate(MemRefType::get({static_cast<int64_t>(op.getPairs().size())},
-                                   b.getI1Type()),
-                   {}, tile::Memory::Schedule);
-    for (auto [i, value] : llvm::enumerate(op.getPairs()))
+  if (!question.pairs.empty()) {
+    flags = b.allocate(
+        MemRefType::get({static_cast<int64_t>(question.pairs.size())},
+                        b.getI1Type()),
+        {}, tile::Memory::Schedule);
+    for (auto [i, value] : llvm::enumerate(question.pairs))
       b.store(value, flags, b.index(i));
   }
-  if (!op.getBounds().empty()) {
-    auto arguments = op.getBounds().getArguments();
+  if (!question.bounds->empty()) {
+    auto arguments = question.bounds->getArguments();
     byBatch = !arguments[0].use_empty() || !arguments[1].use_empty();
     byHead = !arguments[2].use_empty() || !arguments[3].use_empty();
   }
   classify(launch);
-  sort();
 }
 
 void Schedule::release() {

@@ -6,20 +6,41 @@
 
 namespace burst::tiling {
 
+/// What an attend or its backward pass asks: which pairs of which positions.
+struct Question {
+  Value query, queryOwner, queryExtent, keyExtent;
+  ring::LayoutAttr queryLayout, keyLayout;
+  SmallVector<Value> owners, pairs, maskCaptures;
+  mlir::Region *mask, *bounds;
+
+  static Question of(ring::AttendOp op);
+  static Question of(ring::AttendGradOp op);
+};
+
 /// Builds what stands in front of an attend's launches.
 class Schedule {
 public:
-  Schedule(TileBuilder &builder, ring::AttendOp op, const Shape &shape)
-      : b(builder), op(op), shape(shape) {}
+  /// Whose lists are made: those of tiles of queries, which name tiles of keys,
+  /// or the other way round.
+  enum class Lists : uint8_t { OfQueries, OfKeys };
+
+  Schedule(TileBuilder &builder, Question question, const Shape &shape,
+           Lists lists)
+      : b(builder), question(std::move(question)), shape(shape), lists(lists) {}
 
   void build(Launcher launch);
+  /// Orders tasks (batch, heads, listing tiles) by their work.
+  void sort();
   void release();
 
+  Value listing() const { return lists == Lists::OfQueries ? queries : keys; }
+  Value listed() const { return lists == Lists::OfQueries ? keys : queries; }
+
   Value queries, keys; ///< tables of tiles
-  Value needed;        ///< of tiles of keys: 1 where any task needs it
-  Value list;          ///< (batch, heads, query tiles, key tiles)
-  Value counts;        ///< (batch, heads, query tiles, full and partial)
-  Value order;         ///< of tasks (batch, heads, query tiles)
+  Value needed;        ///< of listed tiles: 1 where any list has it
+  Value list;          ///< (batch, heads, listing tiles, listed tiles)
+  Value counts;        ///< (batch, heads, listing tiles, full and partial)
+  Value order;         ///< of tasks (batch, heads, listing tiles)
   Value tasks;
   SmallVector<Value> firstKeys;         ///< per slice, and the number of all
   bool byBatch = false, byHead = false; ///< what the list tells apart
@@ -30,12 +51,12 @@ private:
   Value fill(Value table, Value first, ring::LayoutAttr layout, Value owner,
              Value extent, int64_t size, int64_t pair, int64_t pairStep);
   void classify(Launcher launch);
-  void sort();
   std::pair<Value, Value> bounds(TileBuilder &b, ValueRange arguments);
 
   TileBuilder &b;
-  ring::AttendOp op;
+  Question question;
   Shape shape;
+  Lists lists;
   Value flags; ///< of pairs of segments; null: all are computed
 };
 

@@ -50,6 +50,21 @@ static void rank_sort(burst_rank *rank, const int64_t *costs, int64_t count,
 }
 
 //===----------------------------------------------------------------------===//
+// require
+//===----------------------------------------------------------------------===//
+
+// What is too small came from the host.
+static void rank_require(burst_rank *rank, int64_t found, int64_t wanted,
+                         const char *what) {
+  if (found < wanted)
+    burst_rank_fail(rank, burst_error_create(BURST_INVALID_ARGUMENT,
+                                             burst_rank_location(rank).text,
+                                             "%s: %" PRId64
+                                             ", wanted at least %" PRId64,
+                                             what, found, wanted));
+}
+
+//===----------------------------------------------------------------------===//
 // launch
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +101,8 @@ static const burst_table table = {.size = sizeof(burst_table),
                                   .sort = rank_sort,
                                   .launch = rank_launch,
                                   .start = burst_rank_start,
-                                  .wait = burst_rank_wait};
+                                  .wait = burst_rank_wait,
+                                  .require = rank_require};
 
 burst_error *burst_rank_run(burst_rank *rank, void *const *values) {
   if (setjmp(rank->exit) == 0) {

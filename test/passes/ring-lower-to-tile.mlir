@@ -1,8 +1,13 @@
 // RUN: split-file %s %t
-// DEFINE: %{lower} = burst-opt --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=8 columns=16" --canonicalize --cse
+// DEFINE: %{options} = rows=8 columns=16
+// DEFINE: %{lower} = burst-opt --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="%{options}" --canonicalize --cse
 // RUN: %{lower} %t/full.mlir | FileCheck %t/full.mlir
 // RUN: %{lower} %t/masked.mlir | FileCheck %t/masked.mlir
 // RUN: %{lower} %t/scored.mlir | FileCheck %t/scored.mlir
+// RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir --check-prefix=APART
+// REDEFINE: %{options} = rows=8 columns=16 pairs
+// RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir
+// RUN: %{lower} %t/full.mlir | FileCheck %t/full.mlir
 // RUN: not burst-opt %t/full.mlir --burst-to-ring --ring-lower-to-tile 2>&1 | FileCheck %s --check-prefix=TENSORS
 // TENSORS: works on tensors; run ring-bufferize first
 // RUN: not burst-opt %t/full.mlir --ring-lower-to-tile=rows=0 2>&1 | FileCheck %s --check-prefix=ROWS
@@ -104,5 +109,37 @@ shard.grid @cp(shape = 1)
 !l = tensor<1x2x32xf32>
 func.func @scored(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
   %o, %lse = burst.attention %q, %k, %v score softcap<3.0> sequence <@cp, zigzag> : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+// In pairs, queries are as they were, the scale is applied to their product, and
+// scores are still there when weights are multiplied. Without, all are numbers of
+// the state. Seven numbers of a head are four pairs.
+//
+//--- pairs.mlir
+// CHECK-LABEL: func.func private @pairs_pack(
+// CHECK: tile.pack {{.*}} transposed : {{.*}}, memref<1x4x16x2xbf16, {{.*}}>
+// CHECK: tile.pack {{.*}} : {{.*}}, memref<1x8x16x2xbf16, {{.*}}>
+// CHECK-LABEL: func.func private @pairs_attend(
+// CHECK: tile.load %{{.*}}, %[[Q:.*]] : memref<?x7xbf16, {{.*}}>, memref<8x8xbf16>
+// CHECK-NOT: memref.copy
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: tile.multiply %[[Q]], %{{.*}}, %[[S:.*]] rows %{{.*}} factor 0.545{{.*}} : memref<8x8xbf16>
+// CHECK: tile.map %[[S]]
+// CHECK: tile.exponentials %[[S]], {{.*}} into %[[P:.*]] : memref<8x16xbf16>
+// CHECK: tile.multiply %[[P]], {{.*}} where %[[S]] : memref<8x16xf32> accumulate
+// CHECK-LABEL: func.func @pairs(
+// CHECK: tile.allocate "packing"{{.*}} : memref<?x1x?x1x4x16x2xbf16>
+// CHECK: tile.allocate "packing"{{.*}} : memref<?x1x?x1x8x16x2xbf16>
+// APART-NOT: x2xbf16
+// APART: tile.load {{.*}} factor 0.545
+// APART-NOT: x2xbf16
+shard.grid @cp(shape = 4)
+!q = tensor<1x32x2x7xbf16>
+!k = tensor<1x32x1x7xbf16>
+!l = tensor<1x2x32xf32>
+func.func @pairs(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, zigzag> : (!q, !k, !k) -> (!q, !l)
   return %o, %lse : !q, !l
 }

@@ -1,7 +1,6 @@
 //===- Runner.cpp - what burst-run does -----------------------------------===//
 #include "tools/burst-run/Runner.h"
 
-#include "codegen/cpu/Memory.h"
 #include "jit/Frontend.h"
 #include "passes/Machine/Audit.h"
 #include "passes/Machine/Interpreter.h"
@@ -13,7 +12,6 @@
 #include "tools/harness/Problem.h"
 #include "tools/harness/Tensors.h"
 
-#include "mlir/IR/Matchers.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -63,9 +61,11 @@ private:
   bool dump();
   bool compile();
   bool execute();
-  int64_t planPacking();
   bool checkResults();
-  bool checkAttention(AttentionOp op, const Values &values);
+  bool checkForward(AttentionOp op, const Values &values);
+  bool checkBackward(AttentionBackwardOp op, const Values &values);
+  std::vector<oracle::Row> rowsToCheck(const oracle::Sizes &sizes);
+  std::optional<unsigned> resultOf(Value value);
   bool write();
   /// Whether the function is the program of a rank as it stands in the file.
   bool isLowered() { return function->hasAttr(ring::gridAttr); }
@@ -178,7 +178,8 @@ bool Runner::bind() {
   if (failed(found))
     return false;
   globals = std::move(*found);
-  return true;
+  // What is made up of a backward pass has to fit together.
+  return archive || succeeded(giveForward(function, globals));
 }
 
 bool Runner::proveSchedule() {
@@ -229,24 +230,6 @@ bool Runner::compile() {
   return true;
 }
 
-/// What kernels pack, by formula.
-int64_t Runner::planPacking() {
-  auto extentOf = [&](Value extent) {
-    APInt constant;
-    if (matchPattern(extent, m_ConstantInt(&constant)))
-      return constant.getSExtValue();
-    auto argument = cast<BlockArgument>(extent);
-    auto pairs = program.getArgAttrOfType<DenseI64ArrayAttr>(
-        argument.getArgNumber(), ring::extentAttr);
-    return globals[pairs[0]].table->shape[pairs[1]];
-  };
-  int64_t batch = 1;
-  for (unsigned i = 0; i < program.getNumArguments(); ++i)
-    if (program.getArgAttr(i, ring::shardAttr))
-      batch = globals[i].table->shape[0];
-  return cpu::packingBytes(program, cpu::Target::host(), batch, extentOf);
-}
-
 bool Runner::execute() {
   // The proof has run the program without data: it knows the results' shapes.
   for (unsigned index = 0; index < program.getNumResults(); ++index)
@@ -256,7 +239,7 @@ bool Runner::execute() {
                                /*checked=*/false, options.trace},
                               counters))
     return fail(*error);
-  plannedPacking = planPacking();
+  plannedPacking = planPacking(program, cpu::Target::host(), globals);
   for (const burst_counters &rank : counters) {
     sent.push_back(rank.bytes_sent);
     peaks.push_back(rank.tensor_bytes + rank.peak_bytes[BURST_MEMORY_STATE] +
@@ -265,37 +248,39 @@ bool Runner::execute() {
   return true;
 }
 
-bool Runner::checkAttention(AttentionOp op, const Values &values) {
+std::vector<oracle::Row> Runner::rowsToCheck(const oracle::Sizes &sizes) {
+  return *options.checkRows < 0
+             ? oracle::allRows(sizes)
+             : oracle::sampleRows(sizes, *options.checkRows, options.seed);
+}
+
+/// The number of the result that a value is returned as.
+std::optional<unsigned> Runner::resultOf(Value value) {
+  Operation *ret = function.getBody().front().getTerminator();
+  for (auto [index, operand] : llvm::enumerate(ret->getOperands()))
+    if (operand == value)
+      return index;
+  return std::nullopt;
+}
+
+bool Runner::checkForward(AttentionOp op, const Values &values) {
   FailureOr<oracle::Problem> problem = makeProblem(op, values);
   if (failed(problem))
     return false;
-  auto rows = *options.checkRows < 0
-                  ? oracle::allRows(problem->sizes)
-                  : oracle::sampleRows(problem->sizes, *options.checkRows,
-                                       options.seed);
   Progress progress("oracle rows");
   oracle::Options oracleOptions;
   oracleOptions.progress = [&](int64_t done, int64_t all) {
     progress.update(done, all);
   };
   oracle::Result expected =
-      oracle::evaluate(*problem, std::move(rows), oracleOptions);
-  const oracle::Tolerance &tolerance = toleranceOf(
-      cast<RankedTensorType>(op.getQuery().getType()).getElementType());
-  auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
-  auto resultOf = [&](Value value) -> std::optional<unsigned> {
-    for (auto [index, operand] : llvm::enumerate(ret.getOperands()))
-      if (operand == value)
-        return index;
-    return std::nullopt;
-  };
+      oracle::evaluate(*problem, rowsToCheck(problem->sizes), oracleOptions);
   auto out = resultOf(op.getOut()), lse = resultOf(op.getLse());
   std::vector<double> nothing(expected.sizes.outElements());
   oracle::Verdict verdict =
       oracle::compare(expected, out ? results[*out]->floats : nothing,
                       lse ? std::span<const double>(results[*lse]->floats)
                           : std::span<const double>(),
-                      tolerance);
+                      toleranceOf(op.getQuery().getType().getElementType()));
   if (out)
     checks.push_back({resultNameOf(function, *out), verdict.out});
   if (lse)
@@ -303,12 +288,36 @@ bool Runner::checkAttention(AttentionOp op, const Values &values) {
   return true;
 }
 
+bool Runner::checkBackward(AttentionBackwardOp op, const Values &values) {
+  FailureOr<oracle::BackwardProblem> problem = makeProblem(op, values);
+  if (failed(problem))
+    return false;
+  Progress progress("oracle rows of gradients");
+  oracle::Options oracleOptions;
+  oracleOptions.progress = [&](int64_t done, int64_t all) {
+    progress.update(done, all);
+  };
+  const oracle::Sizes &sizes = problem->forward.sizes;
+  oracle::Gradients expected =
+      oracle::evaluate(*problem, rowsToCheck(sizes),
+                       rowsToCheck(oracle::ofKeys(sizes)), oracleOptions);
+  for (auto [value, gradient] :
+       llvm::zip_equal(op.getResults(), expected.all()))
+    if (auto index = resultOf(value))
+      checks.push_back(
+          {resultNameOf(function, *index),
+           oracle::compare(
+               *gradient, results[*index]->floats,
+               toleranceOf(op.getQuery().getType().getElementType()))});
+  return true;
+}
+
 bool Runner::checkResults() {
-  Values values;
-  for (auto [index, argument] : llvm::enumerate(function.getArguments()))
-    values[argument] = globals[index];
+  Values values = valuesOf(function, globals);
   bool ok = true;
-  function.walk([&](AttentionOp op) { ok &= checkAttention(op, values); });
+  function.walk([&](AttentionOp op) { ok &= checkForward(op, values); });
+  function.walk(
+      [&](AttentionBackwardOp op) { ok &= checkBackward(op, values); });
   return ok;
 }
 

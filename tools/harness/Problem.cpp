@@ -23,14 +23,14 @@ const oracle::Tolerance &burst::toleranceOf(Type element) {
 
 /// The value of a captured operand: an argument's, or a constant.
 static FailureOr<RegionEvaluator::Capture>
-valueOf(AttentionOp op, Value operand, const Values &values) {
+valueOf(AttentionInterface op, Value operand, const Values &values) {
   auto found = values.find(operand);
   if (found != values.end())
     return found->second;
   Attribute attribute;
   RegionEvaluator::Capture capture;
   if (!matchPattern(operand, m_Constant(&attribute)))
-    return op.emitOpError("captures what is neither argument nor constant");
+    return op->emitOpError("captures what is neither argument nor constant");
   if (auto integer = dyn_cast<IntegerAttr>(attribute)) {
     capture.scalar.i = integer.getValue().getSExtValue();
     return capture;
@@ -41,7 +41,7 @@ valueOf(AttentionOp op, Value operand, const Values &values) {
   }
   auto dense = dyn_cast<DenseIntOrFPElementsAttr>(attribute);
   if (!dense)
-    return op.emitOpError("captures a constant that cannot be evaluated: ")
+    return op->emitOpError("captures a constant that cannot be evaluated: ")
            << attribute;
   capture.table = std::make_shared<Tensor>(dense.getType().getShape(),
                                            dense.getElementType());
@@ -55,7 +55,7 @@ valueOf(AttentionOp op, Value operand, const Values &values) {
 }
 
 static FailureOr<std::vector<RegionEvaluator::Capture>>
-valuesOf(AttentionOp op, OperandRange operands, const Values &values) {
+valuesOf(AttentionInterface op, OperandRange operands, const Values &values) {
   std::vector<RegionEvaluator::Capture> result;
   for (Value operand : operands) {
     auto value = valueOf(op, operand, values);
@@ -105,49 +105,170 @@ std::array<Scalar, 6> indices(const oracle::Point &point,
     scalar.i = value;
   return result;
 }
+
+/// Finds the elements of tables that a score region reads, and its slopes by
+/// them: it knows no more of the region than what it yields.
+class TableSlopes {
+public:
+  /// `numbers` has an entry per capture: the number of its gradient, or none.
+  static std::optional<TableSlopes>
+  create(Region &region, std::vector<RegionEvaluator::Capture> captures,
+         ArrayRef<std::optional<int64_t>> numbers) {
+    TableSlopes result;
+    for (auto [capture, number] : llvm::zip_equal(captures, numbers)) {
+      if (!number)
+        continue;
+      auto copy = std::make_shared<Tensor>(capture.table->shape,
+                                           capture.table->element);
+      copy->floats = capture.table->floats;
+      capture.table = copy;
+      result.tables.push_back({*number, copy});
+    }
+    auto evaluator = RegionEvaluator::create(region, captures);
+    if (!evaluator)
+      return std::nullopt;
+    result.evaluator = std::move(evaluator);
+    return result;
+  }
+
+  std::vector<oracle::Slope::Element> find(ArrayRef<Scalar> arguments) {
+    std::vector<oracle::Slope::Element> result;
+    for (auto &[number, table] : tables)
+      search(arguments, number, *table, 0, table->size(), result);
+    return result;
+  }
+
+private:
+  double score(ArrayRef<Scalar> arguments) {
+    return evaluator->evaluate(arguments) ? evaluator->result(0).f
+                                          : std::nan("");
+  }
+
+  /// An element that is read shows when it is not a number. Those that are not
+  /// are found by halves.
+  void search(ArrayRef<Scalar> arguments, int64_t number, Tensor &table,
+              int64_t begin, int64_t end,
+              std::vector<oracle::Slope::Element> &result) {
+    if (begin == end)
+      return;
+    auto first = table.floats.begin() + begin,
+         last = table.floats.begin() + end;
+    std::vector<double> kept(first, last);
+    double before = score(arguments);
+    std::fill(first, last, std::nan(""));
+    double without = score(arguments);
+    std::copy(kept.begin(), kept.end(), first);
+    if (without == before)
+      return;
+    if (end - begin > 1) {
+      int64_t middle = begin + (end - begin) / 2;
+      search(arguments, number, table, begin, middle, result);
+      search(arguments, number, table, middle, end, result);
+      return;
+    }
+    oracle::Slope slope = oracle::differentiate(
+        [&](double value) {
+          *first = value;
+          double changed = score(arguments);
+          *first = kept.front();
+          return changed;
+        },
+        kept.front());
+    result.push_back({number, begin, slope.slope, slope.error});
+  }
+
+  std::optional<RegionEvaluator> evaluator;
+  std::vector<std::pair<int64_t, TensorRef>> tables; ///< by number
+};
+
+//===----------------------------------------------------------------------===//
+// Problems
+//===----------------------------------------------------------------------===//
+
+/// Makes the problem of an op. What only gradients need is a part of it always:
+/// it costs nothing until it is evaluated.
+class ProblemMaker {
+public:
+  ProblemMaker(AttentionInterface op, const Values &values)
+      : op(op), values(values), numbers(op.getScoreCaptures().size()) {}
+
+  FailureOr<oracle::BackwardProblem> run();
+
+private:
+  using Tables = ArrayRef<RegionEvaluator::Capture>;
+
+  const Tensor *tensor(Value value) const;
+  LogicalResult addBackward(AttentionBackwardOp backward);
+  LogicalResult addMaskRegion();
+  LogicalResult addScoreRegion();
+  LogicalResult addNames(ArrayAttr names, OperandRange operands);
+  void addName(Attribute name, Tables tables, std::optional<int64_t> number);
+  LogicalResult checkTables(NamedRegionInterface name, Tables tables);
+
+  AttentionInterface op;
+  const Values &values;
+  oracle::BackwardProblem result;
+  oracle::Problem &problem = result.forward;
+  /// Of each capture of the score the number of its gradient, where wanted.
+  SmallVector<std::optional<int64_t>> numbers;
+};
 } // namespace
 
-static FailureOr<SharedRegion>
-shareRegion(AttentionOp op, Region &region,
-            ArrayRef<RegionEvaluator::Capture> captures) {
-  auto evaluator = RegionEvaluator::create(region, captures);
-  if (!evaluator)
-    return failure();
-  return SharedRegion(std::move(*evaluator));
-}
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
 
-static LogicalResult addMaskRegion(AttentionOp op, const Values &values,
-                                   oracle::Problem &problem) {
+LogicalResult ProblemMaker::addMaskRegion() {
   auto captures = valuesOf(op, op.getMaskCaptures(), values);
   if (failed(captures))
     return failure();
-  auto region = shareRegion(op, op.getMask(), *captures);
-  if (failed(region))
+  auto evaluator = RegionEvaluator::create(op.getMask(), *captures);
+  if (!evaluator)
     return failure();
-  problem.masks.push_back(
-      [region = *region, sizes = problem.sizes](const oracle::Point &point) {
-        auto keep = region.evaluate(indices(point, sizes));
-        return keep && keep->i != 0;
-      });
+  problem.masks.push_back([region = SharedRegion(std::move(*evaluator)),
+                           sizes = problem.sizes](const oracle::Point &point) {
+    auto keep = region.evaluate(indices(point, sizes));
+    return keep && keep->i != 0;
+  });
   return success();
 }
 
-static LogicalResult addScoreRegion(AttentionOp op, const Values &values,
-                                    oracle::Problem &problem) {
+/// A score, b, h, i, j, Sq, Sk.
+static std::array<Scalar, 7> scoreArguments(double s,
+                                            const oracle::Point &point,
+                                            const oracle::Sizes &sizes) {
+  std::array<Scalar, 7> arguments;
+  arguments[0].f = s;
+  llvm::copy(indices(point, sizes), arguments.begin() + 1);
+  return arguments;
+}
+
+LogicalResult ProblemMaker::addScoreRegion() {
   auto captures = valuesOf(op, op.getScoreCaptures(), values);
   if (failed(captures))
     return failure();
-  auto region = shareRegion(op, op.getScore(), *captures);
-  if (failed(region))
+  auto evaluator = RegionEvaluator::create(op.getScore(), *captures);
+  auto tables = TableSlopes::create(op.getScore(), *captures, numbers);
+  if (!evaluator || !tables)
     return failure();
-  problem.scores.push_back([region = *region, sizes = problem.sizes](
-                               double s, const oracle::Point &point) {
-    std::array<Scalar, 7> arguments;
-    arguments[0].f = s;
-    llvm::copy(indices(point, sizes), arguments.begin() + 1);
-    auto score = region.evaluate(arguments);
+  oracle::Score score = [region = SharedRegion(std::move(*evaluator)),
+                         sizes = problem.sizes](double s,
+                                                const oracle::Point &point) {
+    auto score = region.evaluate(scoreArguments(s, point, sizes));
     return score ? score->f : std::nan("");
-  });
+  };
+  problem.scores.push_back(score);
+  // Differences of the region, not the region that the compiler derives of it.
+  auto shared = std::make_shared<TableSlopes>(std::move(*tables));
+  result.slopes.push_back(
+      [score, shared, sizes = problem.sizes](
+          double s, const oracle::Point &point, bool wantsElements) {
+        oracle::Slope slope =
+            oracle::differentiate([&](double x) { return score(x, point); }, s);
+        if (wantsElements)
+          slope.elements = shared->find(scoreArguments(s, point, sizes));
+        return slope;
+      });
   return success();
 }
 
@@ -155,9 +276,14 @@ static LogicalResult addScoreRegion(AttentionOp op, const Values &values,
 // Names
 //===----------------------------------------------------------------------===//
 
-static void addName(Attribute name, ArrayRef<RegionEvaluator::Capture> tables,
-                    oracle::Problem &problem) {
+/// `number` is that of the gradient of the first table.
+void ProblemMaker::addName(Attribute name, Tables tables,
+                           std::optional<int64_t> number) {
   const oracle::Sizes &sizes = problem.sizes;
+  auto addScore = [&](oracle::Score score, oracle::ScoreSlope slope) {
+    problem.scores.push_back(std::move(score));
+    result.slopes.push_back(std::move(slope));
+  };
   TypeSwitch<Attribute>(name)
       .Case<CausalAttr>(
           [&](auto) { problem.masks.push_back(oracle::causal(sizes)); })
@@ -173,85 +299,176 @@ static void addName(Attribute name, ArrayRef<RegionEvaluator::Capture> tables,
             sizes, tables.front().table->ints, tables.back().table->ints));
       })
       .Case<AlibiAttr>([&](auto) {
-        problem.scores.push_back(
-            oracle::alibi(sizes, tables.front().table->floats));
+        const Tensor &table = *tables.front().table;
+        addScore(oracle::alibi(sizes, table.floats),
+                 oracle::alibiSlope(sizes, table.size(), number));
       })
       .Case<SoftcapAttr>([&](SoftcapAttr softcap) {
-        problem.scores.push_back(
-            oracle::softcap(softcap.getCap().convertToDouble()));
+        double cap = softcap.getCap().convertToDouble();
+        addScore(oracle::softcap(cap), oracle::softcapSlope(cap));
       })
       .Case<BiasAttr>([&](auto) {
         const Tensor &table = *tables.front().table;
-        problem.scores.push_back(oracle::bias(
-            sizes, {table.shape.begin(), table.shape.end()}, table.floats));
+        std::vector<int64_t> shape(table.shape.begin(), table.shape.end());
+        addScore(oracle::bias(sizes, shape, table.floats),
+                 oracle::biasSlope(sizes, shape, number));
       });
 }
 
 /// The oracle ends the program when a table has not the size it needs: said
 /// here first, for sizes that are known at run time only.
-static LogicalResult checkTables(AttentionOp op, NamedRegionInterface name,
-                                 ArrayRef<RegionEvaluator::Capture> tables,
-                                 const oracle::Sizes &s) {
+LogicalResult ProblemMaker::checkTables(NamedRegionInterface name,
+                                        Tables tables) {
+  const oracle::Sizes &s = problem.sizes;
   SmallVector<Type> types;
   for (const auto &table : tables)
     types.push_back(
         RankedTensorType::get(table.table->shape, table.table->element));
-  auto emitError = [&] { return op.emitOpError(); };
+  auto emitError = [&] { return op->emitOpError(); };
   return name.verifyTables(emitError, types,
                            {s.batch, s.queries, s.keys, s.queryHeads,
                             s.keyHeads, s.queryDim, s.valueDim});
 }
 
-static LogicalResult addNames(AttentionOp op, ArrayAttr names,
-                              OperandRange operands, const Values &values,
-                              oracle::Problem &problem) {
+LogicalResult ProblemMaker::addNames(ArrayAttr names, OperandRange operands) {
   auto captures = valuesOf(op, operands, values);
   if (failed(captures))
     return failure();
-  ArrayRef<RegionEvaluator::Capture> tables(*captures);
+  Tables tables(*captures);
   for (auto [index, attribute] : llvm::enumerate(names)) {
     auto name = cast<NamedRegionInterface>(attribute);
     bool isLast = index + 1 == names.size();
     size_t taken = isLast ? tables.size() : name.numTables().first;
-    if (taken != 0 &&
-        failed(checkTables(op, name, tables.take_front(taken), problem.sizes)))
+    if (taken != 0 && failed(checkTables(name, tables.take_front(taken))))
       return failure();
-    addName(attribute, tables.take_front(taken), problem);
+    std::optional<int64_t> number;
+    if (name.isScore() && taken != 0)
+      number = numbers[captures->size() - tables.size()];
+    addName(attribute, tables.take_front(taken), number);
     tables = tables.drop_front(taken);
   }
   return success();
 }
 
-FailureOr<oracle::Problem> burst::makeProblem(AttentionOp op,
-                                              const Values &values) {
-  auto tensor = [&](Value value) -> const Tensor * {
-    auto found = values.find(value);
-    return found == values.end() ? nullptr : found->second.table.get();
-  };
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+const Tensor *ProblemMaker::tensor(Value value) const {
+  auto found = values.find(value);
+  return found == values.end() ? nullptr : found->second.table.get();
+}
+
+/// Out and lse of a forward pass of the same function are left to the oracle.
+LogicalResult ProblemMaker::addBackward(AttentionBackwardOp backward) {
+  for (auto [number, capture] :
+       llvm::enumerate(backward.getGradients().value_or(ArrayRef<int64_t>()))) {
+    numbers[capture] = number;
+    auto table = valueOf(op, op.getScoreCaptures()[capture], values);
+    if (failed(table))
+      return failure();
+    result.tables.push_back(table->table->size());
+  }
+  const Tensor *outGrad = tensor(backward.getOutGrad());
+  const Tensor *lseGrad = nullptr;
+  if (Value given = backward.getLseGrad()) {
+    lseGrad = tensor(given);
+    if (!lseGrad)
+      return backward.emitOpError("takes an lse_grad that is no argument");
+    result.lseGrad = lseGrad->floats;
+  }
+  if (!outGrad)
+    return backward.emitOpError("takes an out_grad that is no argument");
+  result.outGrad = outGrad->floats;
+  auto forward = backward.getOut().getDefiningOp<AttentionOp>();
+  if (forward && backward.getLse() == forward.getLse())
+    return success();
+  const Tensor *out = tensor(backward.getOut()),
+               *lse = tensor(backward.getLse());
+  if (!out || !lse)
+    return backward.emitOpError("takes an out or an lse that is no argument, "
+                                "and not both from one forward pass");
+  result.out = out->floats;
+  result.lse = lse->floats;
+  return success();
+}
+
+FailureOr<oracle::BackwardProblem> ProblemMaker::run() {
   const Tensor *q = tensor(op.getQuery()), *k = tensor(op.getKey()),
                *v = tensor(op.getValue());
   if (!q || !k || !v)
-    return op.emitOpError("takes a tensor that is no argument of its function");
-  oracle::Problem problem;
+    return op->emitOpError(
+        "takes a tensor that is no argument of its function");
   problem.sizes = {q->shape[0], q->shape[1], k->shape[1], q->shape[2],
                    k->shape[2], q->shape[3], v->shape[3]};
   problem.scale = op.getScaleOrDefault();
   problem.query = q->floats;
   problem.key = k->floats;
   problem.value = v->floats;
-  if (ArrayAttr names = op.getMaskNamesAttr()) {
-    if (failed(addNames(op, names, op.getMaskCaptures(), values, problem)))
+  if (auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation()))
+    if (failed(addBackward(backward)))
       return failure();
-  } else if (!op.getMask().empty() &&
-             failed(addMaskRegion(op, values, problem))) {
+  if (ArrayAttr names = op.getMaskNamesAttr()) {
+    if (failed(addNames(names, op.getMaskCaptures())))
+      return failure();
+  } else if (!op.getMask().empty() && failed(addMaskRegion())) {
     return failure();
   }
   if (ArrayAttr names = op.getScoreNamesAttr()) {
-    if (failed(addNames(op, names, op.getScoreCaptures(), values, problem)))
+    if (failed(addNames(names, op.getScoreCaptures())))
       return failure();
-  } else if (!op.getScore().empty() &&
-             failed(addScoreRegion(op, values, problem))) {
+  } else if (!op.getScore().empty() && failed(addScoreRegion())) {
     return failure();
   }
-  return problem;
+  return std::move(result);
+}
+
+FailureOr<oracle::Problem> burst::makeProblem(AttentionInterface op,
+                                              const Values &values) {
+  auto made = ProblemMaker(op, values).run();
+  if (failed(made))
+    return failure();
+  return std::move(made->forward);
+}
+
+FailureOr<oracle::BackwardProblem> burst::makeProblem(AttentionBackwardOp op,
+                                                      const Values &values) {
+  return ProblemMaker(cast<AttentionInterface>(op.getOperation()), values)
+      .run();
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments that a forward pass would have made
+//===----------------------------------------------------------------------===//
+
+Values burst::valuesOf(func::FuncOp function, ArrayRef<Argument> globals) {
+  Values values;
+  for (auto [argument, value] : llvm::zip(function.getArguments(), globals))
+    values[argument] = value;
+  return values;
+}
+
+LogicalResult burst::giveForward(func::FuncOp function,
+                                 ArrayRef<Argument> globals) {
+  Values values = valuesOf(function, globals);
+  for (auto op : function.getOps<AttentionBackwardOp>()) {
+    if (!isa<BlockArgument>(op.getOut()) || !isa<BlockArgument>(op.getLse()))
+      continue;
+    auto problem =
+        makeProblem(cast<AttentionInterface>(op.getOperation()), values);
+    if (failed(problem))
+      return failure();
+    oracle::Result result =
+        oracle::evaluate(*problem, oracle::allRows(problem->sizes));
+    Tensor &out = *values[op.getOut()].table, &lse = *values[op.getLse()].table;
+    int64_t dims = problem->sizes.valueDim;
+    for (auto [r, row] : llvm::enumerate(result.rows)) {
+      int64_t at = oracle::outOffset(problem->sizes, row);
+      for (int64_t d = 0; d < dims; ++d)
+        out.floats[at + d] = roundTo(result.out[r * dims + d], out.element);
+      lse.floats[oracle::lseOffset(problem->sizes, row)] =
+          roundTo(result.lse[r], lse.element);
+    }
+  }
+  return success();
 }

@@ -3,8 +3,8 @@
 #define BURST_TOOLS_HARNESS_PROBLEM_H
 
 #include "dialect/Burst/Burst.h"
-#include "passes/Machine/Program.h"
-#include "tools/oracle/Oracle.h"
+#include "passes/Machine/Binding.h"
+#include "tools/oracle/Gradients.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -13,11 +13,25 @@ namespace burst {
 /// The values of a function's arguments, by argument.
 using Values = llvm::DenseMap<mlir::Value, RegionEvaluator::Capture>;
 
-/// What the oracle evaluates for an attention over global tensors. Named masks
-/// and scores are the oracle's own formulas, regions are evaluated. `values`
-/// must outlive it. Emits an error at the op where it cannot be said.
-llvm::FailureOr<oracle::Problem> makeProblem(AttentionOp op,
+/// What the oracle evaluates for an attention over global tensors: the forward
+/// pass, also for a backward pass. Named masks and scores are the oracle's own
+/// formulas, regions are evaluated. `values` must outlive it. Emits an error at
+/// the op where it cannot be said.
+llvm::FailureOr<oracle::Problem> makeProblem(AttentionInterface op,
                                              const Values &values);
+
+/// The same for gradients. The slopes of a score region are taken from what it
+/// yields: they do not rely on the region that the compiler derives.
+llvm::FailureOr<oracle::BackwardProblem> makeProblem(AttentionBackwardOp op,
+                                                     const Values &values);
+
+/// The arguments of a function over global tensors.
+Values valuesOf(mlir::func::FuncOp function, llvm::ArrayRef<Argument> globals);
+
+/// Where a backward pass takes out and lse from arguments, gives these what the
+/// oracle's forward pass says of the others, rounded to their types.
+llvm::LogicalResult giveForward(mlir::func::FuncOp function,
+                                llvm::ArrayRef<Argument> globals);
 
 /// The frozen tolerance for an element type.
 const oracle::Tolerance &toleranceOf(mlir::Type element);

@@ -1,6 +1,6 @@
 //===- Compare.cpp - Results against the oracle's -------------------------===//
 
-#include "tools/oracle/Oracle.h"
+#include "tools/oracle/Gradients.h"
 #include "tools/oracle/Require.h"
 
 #include <algorithm>
@@ -102,12 +102,59 @@ Verdict burst::oracle::compare(const Result &expected,
   return {outs.take(), lses.take()};
 }
 
-static void print(std::ostream &os, const char *name, const Deviation &dev,
-                  bool hasDim) {
+double Gradient::bound(size_t at, const Tolerance &tolerance) const {
+  if (stateScale[at] == 0)
+    return 0;
+  return tolerance.score * stateScale[at] + tolerance.value * elementScale[at] +
+         tolerance.underflow * underflowScale[at] + ownError[at];
+}
+
+static int64_t elementsOf(const Gradient &gradient) {
+  return gradient.batch * gradient.positions * gradient.heads * gradient.dims;
+}
+
+/// Where a row begins in the whole tensor.
+static int64_t offsetOf(const Gradient &gradient, const Row &row) {
+  int64_t position = row.b * gradient.positions + row.i;
+  return (position * gradient.heads + row.h) * gradient.dims;
+}
+
+Gradient burst::oracle::withValues(Gradient gradient,
+                                   std::span<const double> whole) {
+  require(int64_t(whole.size()) == elementsOf(gradient),
+          "wrong size of a gradient");
+  for (size_t r = 0; r != gradient.rows.size(); ++r)
+    std::copy_n(whole.begin() + offsetOf(gradient, gradient.rows[r]),
+                gradient.dims,
+                gradient.value.begin() + int64_t(r) * gradient.dims);
+  return gradient;
+}
+
+Deviation burst::oracle::compare(const Gradient &expected,
+                                 std::span<const double> actual,
+                                 const Tolerance &tolerance) {
+  require(int64_t(actual.size()) == elementsOf(expected),
+          "wrong size of a gradient");
+  Collector collector;
+  for (size_t r = 0; r != expected.rows.size(); ++r) {
+    const Row &row = expected.rows[r];
+    for (int64_t d = 0; d != expected.dims; ++d) {
+      size_t at = r * expected.dims + d;
+      collector.add(row, d, actual[offsetOf(expected, row) + d],
+                    expected.value[at], expected.bound(at, tolerance));
+    }
+  }
+  return collector.take();
+}
+
+std::string burst::oracle::describe(const std::string &name,
+                                    const Deviation &deviation, bool hasDim) {
+  std::ostringstream os;
+  const Deviation &dev = deviation;
   os << name << ": ";
   if (dev.checked == 0) {
     os << "not compared";
-    return;
+    return os.str();
   }
   os << (dev.failed ? "FAILED, " : "ok, ") << dev.checked << " compared, "
      << dev.failed << " wrong, " << dev.nonFinite << " wrongly not finite; "
@@ -119,12 +166,9 @@ static void print(std::ostream &os, const char *name, const Deviation &dev,
     os << " d=" << dev.d;
   os << std::setprecision(17) << ": " << dev.actual << ", expected "
      << dev.expected << std::setprecision(3) << " within " << dev.bound;
+  return os.str();
 }
 
 std::string Verdict::text() const {
-  std::ostringstream os;
-  print(os, "out", out, /*hasDim=*/true);
-  os << '\n';
-  print(os, "lse", lse, /*hasDim=*/false);
-  return os.str();
+  return describe("out", out) + '\n' + describe("lse", lse, /*hasDim=*/false);
 }

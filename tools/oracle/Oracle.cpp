@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/oracle/Oracle.h"
+#include "tools/oracle/Parallel.h"
 #include "tools/oracle/Require.h"
 
 #include <algorithm>
@@ -55,20 +56,6 @@ struct Sums {
 
 /// How many terms `weightedSum` takes at a time.
 constexpr int64_t termCount = 8;
-
-/// A sum that keeps what the additions round away.
-class CompensatedSum {
-public:
-  void add(double x) {
-    double next = sum + x, added = next - sum;
-    lost += (sum - (next - added)) + (x - added);
-    sum = next;
-  }
-  double get() const { return sum + lost; }
-
-private:
-  double sum = 0, lost = 0;
-};
 
 } // namespace
 
@@ -324,9 +311,10 @@ static void evaluateBlock(const Problem &problem, const KeyHead &head,
       rows[k].multiplyValues(panel, result, int64_t(block[k]));
 }
 
-/// Calls `task` with every number below `count`, from several threads.
-static void inParallel(size_t count, unsigned threads,
-                       const std::function<void(size_t)> &task) {
+void burst::oracle::inParallel(size_t count, unsigned threads,
+                               const std::function<void(size_t)> &task) {
+  if (threads == 0)
+    threads = std::thread::hardware_concurrency();
   std::atomic<size_t> next = 0;
   auto work = [&] {
     for (size_t i; (i = next++) < count;)
@@ -380,8 +368,6 @@ Result burst::oracle::evaluate(const Problem &problem, std::vector<Row> rows,
        {&result.lse, &result.amplification, &result.underflowScale})
     perRow->resize(count);
 
-  unsigned threads =
-      options.threads ? options.threads : std::thread::hardware_concurrency();
   std::mutex progressMutex;
   auto groups = groupByKeyHead(sizes, result.rows);
   for (size_t g = 0; g != groups.size(); ++g) {
@@ -391,7 +377,7 @@ Result burst::oracle::evaluate(const Problem &problem, std::vector<Row> rows,
     KeyHead head(problem, int64_t(g) / sizes.keyHeads,
                  int64_t(g) % sizes.keyHeads);
     size_t blocks = (group.size() + rowsPerBlock - 1) / rowsPerBlock;
-    inParallel(blocks, threads, [&](size_t b) {
+    inParallel(blocks, options.threads, [&](size_t b) {
       size_t from = b * rowsPerBlock;
       auto block =
           group.subspan(from, std::min(rowsPerBlock, group.size() - from));

@@ -183,6 +183,10 @@ struct Deviation {
   double actual = 0, expected = 0, bound = 0;
 };
 
+/// A line for people, without end of line. `hasDim`: d says something.
+std::string describe(const std::string &name, const Deviation &deviation,
+                     bool hasDim = true);
+
 struct Verdict {
   Deviation out, lse;
   bool pass() const { return out.failed == 0 && lse.failed == 0; }

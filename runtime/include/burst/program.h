@@ -20,7 +20,7 @@ extern "C" {
 
 /* Both sides compare it: raised with every change that is not an addition to
    the end of a struct. */
-#define BURST_ABI_VERSION 1
+#define BURST_ABI_VERSION 2
 
 /* The name under which a shared object exports its burst_image. */
 #define BURST_IMAGE_SYMBOL "burst_program_image"
@@ -112,6 +112,10 @@ typedef struct burst_table {
                    int64_t num_sends, const burst_piece *sends, int64_t from,
                    int64_t num_receives, const burst_piece *receives);
   void (*wait)(burst_rank *rank, int64_t token);
+
+  /* Ends the run where `found` is less than `wanted`; `what` says of what. */
+  void (*require)(burst_rank *rank, int64_t found, int64_t wanted,
+                  const char *what);
 } burst_table;
 
 /*----------------------------------------------------------------------------*/

@@ -5,6 +5,7 @@
 // DEFINE: %{element} = f32
 // DEFINE: %{compile} = sed s/TYPE/%{element}/ %s | burst-compile - --emit=object -o %t.o --target-cpu
 // DEFINE: %{undefined} = llvm-nm -u %t.o | FileCheck %s --check-prefix=CALLS --allow-empty --implicit-check-not=' U '
+// DEFINE: %{loops} = llvm-objdump -d --no-show-raw-insn %t.o | sed -n '/vdpbf16ps/,/\tj/p' | FileCheck %s --check-prefix=LOOP --implicit-check-not=%rsp
 // DEFINE: %{code} = llvm-objdump -d --no-show-raw-insn %t.o | FileCheck %s --check-prefix
 
 // What remains: log2 of each row's sum, and copies.
@@ -37,7 +38,25 @@
 // RUN: %{code} AVX2
 // RUN: %{compile}=znver4
 // RUN: %{undefined}
-// RUN: %{code} AVX512
+// RUN: %{loops}
+// RUN: %{code} DOT
+// RUN: %{compile}=cooperlake
+// RUN: %{loops}
+// RUN: %{code} DOT
+// RUN: %{compile}=sapphirerapids
+// RUN: %{loops}
+// RUN: %{code} DOT
+// Weights are rounded, and left operands copied to all lanes from memory. From the
+// first product to the end of each loop, with two steps of 14 x 2 vectors in both,
+// nothing goes through the stack.
+// DOT-LABEL: <multiply>:
+// DOT: vbroadcastss {{.*\(%r.*}}%zmm
+// DOT: vdpbf16ps %zmm{{.*}}%zmm{{.*}}%zmm
+// DOT: vcvtneps2bf16 %zmm
+// LOOP-COUNT-112: vdpbf16ps
+// Without the instructions it is f32.
+// RUN: %{compile}=znver4 --features=-avx512bf16
+// RUN: %{code} AVX512 --implicit-check-not=bf16
 
 // REDEFINE: %{element} = f16
 // RUN: %{compile}=haswell

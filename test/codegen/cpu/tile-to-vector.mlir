@@ -2,7 +2,10 @@
 // RUN: burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{vector-bits=128 micro-rows=2}))' | FileCheck %s --check-prefixes=CHECK,V128
 // RUN: burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{vector-bits=512 micro-rows=2}))' | FileCheck %s --check-prefixes=CHECK,V512
 // RUN: burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{fma=false micro-rows=2}))' | FileCheck %s --check-prefix=APART
+// RUN: burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{dot vector-bits=512 micro-rows=2}))' | FileCheck %s --check-prefixes=CHECK,DOT
 // RUN: not burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{vector-bits=96}))' 2>&1 | FileCheck %s --check-prefix=BITS
+// RUN: not burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{dot vector-bits=128}))' 2>&1 | FileCheck %s --check-prefix=DOT128
+// DOT128: instructions for pairs of bf16 have vectors of 256 or 512 bits, got: 128
 // BITS: vectors have a power of two of bits, from 64 on
 
 // A function that is no kernel is left alone.
@@ -28,6 +31,20 @@ func.func @host(%o: memref<8x16xf32>) {
 func.func private @multiply(%task: index, %q: memref<8x4xf32>, %k: memref<1x4x16xf32>, %s: memref<8x16xf32>, %n: index)
     attributes {tile.kernel} {
   tile.multiply %q, %k, %s rows %n : memref<8x4xf32>, memref<1x4x16xf32>, memref<8x16xf32>
+  return
+}
+
+// The factor is not for what a product is added to.
+// CHECK-LABEL: func.func private @factor
+// CHECK: %[[SUMS:.*]]:{{[0-9]+}} = scf.for
+// CHECK: scf.yield
+// CHECK: %[[FACTOR:.*]] = arith.constant dense<2.500000e-01>
+// CHECK-NEXT: %[[BEFORE:.*]] = vector.load
+// CHECK-NEXT: %[[AFTER:.*]] = vector.fma %[[SUMS]]#0, %[[FACTOR]], %[[BEFORE]]
+// CHECK-NEXT: vector.store %[[AFTER]]
+func.func private @factor(%task: index, %q: memref<8x4xf32>, %k: memref<1x4x16xf32>, %s: memref<8x16xf32>, %n: index)
+    attributes {tile.kernel} {
+  tile.multiply %q, %k, %s rows %n factor 0.25 accumulate : memref<8x4xf32>, memref<1x4x16xf32>, memref<8x16xf32>
   return
 }
 
@@ -93,5 +110,96 @@ func.func private @rest(%task: index, %view: memref<?x5xbf16, strided<[?, 1], of
   tile.merge (%o, %m, %l) with (%o2, %m2, %l2) rows %n : memref<8x16xf32>, memref<8xf32>
   tile.normalize %o, %m, %l rows %n : memref<8x16xf32>, memref<8xf32>
   tile.store %o, %view : memref<8x16xf32>, memref<?x5xbf16, strided<[?, 1], offset: ?>>
+  return
+}
+
+// Pairs: by an instruction, or number by number. The factor comes behind the sum.
+// CHECK-LABEL: func.func private @pairs
+// CHECK: %[[K:.*]] = memref.collapse_shape %{{.*}} {{\[\[0\], \[1\], \[2, 3\]\]}} : memref<1x2x16x2xbf16> into memref<1x2x32xbf16>
+// DOT: scf.for {{.*}} iter_args({{.*}}) -> (vector<16xf32>, vector<16xf32>)
+// DOT: vector.load %[[K]]{{.*}} : memref<1x2x32xbf16>, vector<32xbf16>
+// DOT: vector.load {{.*}} : memref<8x4xbf16>, vector<2xbf16>
+// DOT: vector.bitcast {{.*}} : vector<2xbf16> to vector<1xi32>
+// DOT: x86vector.avx512.dot {{.*}} : vector<32xbf16> -> vector<16xf32>
+// V256: scf.for {{.*}} iter_args({{.*}}) -> (vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>)
+// V256: arith.shli {{.*}} : vector<8xi32>
+// V256: vector.fma
+// V256: arith.andi {{.*}} : vector<8xi32>
+// V256: vector.fma
+// V256-NOT: x86vector
+// CHECK: arith.mulf
+// DOT: x86vector.avx512.cvt.packed.f32_to_bf16
+// V256: arith.truncf {{.*}} : vector<8xf32> to vector<8xbf16>
+// CHECK-NOT: {{ tile\.}}
+// CHECK: return
+// APART-LABEL: func.func private @pairs
+// APART-NOT: fma
+// APART: return
+func.func private @pairs(%task: index, %q: memref<8x4xbf16>, %k: memref<1x2x16x2xbf16>,
+                         %s: memref<8x16xf32>, %p: memref<8x16xbf16>, %v: memref<1x8x16x2xbf16>, %m: memref<8xf32>, %n: index)
+    attributes {tile.kernel} {
+  tile.multiply %q, %k, %s rows %n factor 0.25 : memref<8x4xbf16>, memref<1x2x16x2xbf16>, memref<8x16xf32>
+  tile.exponentials %s, %m, %m, %m rows %n into %p : memref<8x16xbf16> : memref<8x16xf32>, memref<8xf32>
+  tile.multiply %p, %v, %s rows %n where %s : memref<8x16xf32> accumulate : memref<8x16xbf16>, memref<1x8x16x2xbf16>, memref<8x16xf32>
+  return
+}
+
+// Keys are pairs as they lie, the third number with a 0; values are interleaved.
+// CHECK-LABEL: func.func private @pack_pairs
+// CHECK: vector.load {{.*}} : memref<?x3xbf16, {{.*}}>, vector<2xbf16>
+// CHECK: vector.store {{.*}} : memref<1x2x32xbf16>, vector<2xbf16>
+// V256: vector.interleave {{.*}} : vector<8xbf16> -> vector<16xbf16>
+// DOT: vector.interleave {{.*}} : vector<16xbf16> -> vector<32xbf16>
+// CHECK-NOT: {{ tile\.}}
+// CHECK: return
+func.func private @pack_pairs(%task: index, %keys: memref<?x3xbf16, strided<[?, 1], offset: ?>>, %q: memref<8x4xbf16>, %k: memref<1x2x16x2xbf16>,
+                              %values: memref<?x16xbf16, strided<[?, 1], offset: ?>>, %v: memref<1x8x16x2xbf16>) attributes {tile.kernel} {
+  tile.load %keys, %q : memref<?x3xbf16, strided<[?, 1], offset: ?>>, memref<8x4xbf16>
+  tile.pack %keys, %k transposed : memref<?x3xbf16, strided<[?, 1], offset: ?>>, memref<1x2x16x2xbf16>
+  tile.pack %values, %v : memref<?x16xbf16, strided<[?, 1], offset: ?>>, memref<1x8x16x2xbf16>
+  %f = tile.is_finite %v : memref<1x8x16x2xbf16>
+  return
+}
+
+// Sums over rows of the left operand: as many steps of two as the depth has, then
+// the last one; sums stay in registers. What is not seen is looked up at the same
+// place.
+// CHECK-LABEL: func.func private @transposed
+// V128: scf.for {{.*}} iter_args({{.*}}) -> ({{.*}}vector<4xf32>
+// V256: scf.for {{.*}} iter_args({{.*}}) -> ({{.*}}vector<8xf32>
+// V512: scf.for {{.*}} iter_args({{.*}}) -> ({{.*}}vector<16xf32>
+// CHECK: vector.fma
+// CHECK: scf.for {{.*}} iter_args
+// CHECK: vector.fma
+// CHECK-NOT: {{ tile\.}}
+// CHECK: return
+func.func private @transposed(%task: index, %p: memref<5x8xf32>, %g: memref<1x5x16xf32>, %c: memref<8x16xf32>, %seen: memref<5x8xf32>, %n: index, %d: index)
+    attributes {tile.kernel} {
+  tile.multiply %p, %g, %c rows %n depth %d accumulate transposed : memref<5x8xf32>, memref<1x5x16xf32>, memref<8x16xf32>
+  tile.multiply %p, %g, %c rows %n depth %d where %seen : memref<5x8xf32> transposed : memref<5x8xf32>, memref<1x5x16xf32>, memref<8x16xf32>
+  return
+}
+
+// Weights and gradients of pairs that are masked are 0 by selection: no product
+// with 0 could rule out what is no number.
+// CHECK-LABEL: func.func private @gradients
+// CHECK: arith.cmpf ugt
+// CHECK-NOT: math.exp
+// CHECK: arith.cmpf oeq
+// CHECK-NEXT: arith.select
+// CHECK: arith.cmpf une
+// CHECK: arith.select
+// CHECK-NOT: {{ tile\.}}
+// CHECK: return
+func.func private @gradients(%task: index, %s: memref<8x16xf64>, %dp: memref<8x16xf64>, %lse: memref<8xf64>, %i: memref<8xindex>, %j: memref<16xindex>, %t: memref<?xf64>, %n: index)
+    attributes {tile.kernel} {
+  tile.weights %s, %lse rows %n : memref<8x16xf64>, memref<8xf64>
+  tile.differentials %s, %dp, %lse rows %n factor 0.125 : memref<8x16xf64>, memref<8xf64>
+  tile.map_gradient %dp, %s rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      gradient(%t0 : f64, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f64, %slopes = %t : memref<?xf64>) {
+        %slope = tensor.extract %slopes[%h0] : tensor<?xf64>
+        %u = arith.mulf %slope, %w0 : f64
+        burst.yield %u : f64
+      } : memref<8x16xf64>, memref<8xindex>, memref<16xindex>
   return
 }

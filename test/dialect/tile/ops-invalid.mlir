@@ -63,7 +63,7 @@ func.func @load_c1(%view: memref<?x8xf32, strided<[1, ?]>>, %block: memref<4x8xf
 // -----
 
 func.func @load(%view: memref<?x8xf32>, %block: memref<?x8xf32>) {
-  // expected-error @below {{operand #1 must be a tile or rows, but got 'memref<?x8xf32>'}}
+  // expected-error @below {{operand #1 must be a tile or rows or a tile of bf16, but got 'memref<?x8xf32>'}}
   tile.load %view, %block : memref<?x8xf32>, memref<?x8xf32>
   return
 }
@@ -126,6 +126,110 @@ func.func @multiply_c1(%n: index, %a: memref<4x6xf32>, %b: memref<2x6x4xf64>, %c
 
 // -----
 
+func.func @load_c2(%view: memref<?x8xbf16>, %block: memref<4x8xbf16>) {
+  // expected-error @below {{takes numbers of bf16 as they are, got: 'memref<?x8xbf16>' and factor 5.000000e-01}}
+  tile.load %view, %block factor 0.5 : memref<?x8xbf16>, memref<4x8xbf16>
+  return
+}
+
+// -----
+
+func.func @load_c2(%view: memref<?x8xf16>, %block: memref<4x8xbf16>) {
+  // expected-error @below {{takes numbers of bf16 as they are, got: 'memref<?x8xf16>' and factor 1.000000e+00}}
+  tile.load %view, %block : memref<?x8xf16>, memref<4x8xbf16>
+  return
+}
+
+// -----
+
+func.func @load(%view: memref<?xbf16>, %block: memref<4xbf16>) {
+  // expected-error @below {{operand #1 must be a tile or rows or a tile of bf16, but got 'memref<4xbf16>'}}
+  tile.load %view, %block : memref<?xbf16>, memref<4xbf16>
+  return
+}
+
+// -----
+
+func.func @fill(%block: memref<4x8xbf16>) {
+  // expected-error @below {{operand #0 must be a tile or rows, but got 'memref<4x8xbf16>'}}
+  tile.fill %block with 0.0 : memref<4x8xbf16>
+  return
+}
+
+// -----
+
+func.func @pack_c2(%view: memref<?x4xf32>, %panels: memref<2x2x8x2xbf16>) {
+  // expected-error @below {{takes numbers of bf16 as they are, got: 'memref<?x4xf32>'}}
+  tile.pack %view, %panels transposed : memref<?x4xf32>, memref<2x2x8x2xbf16>
+  return
+}
+
+// -----
+
+func.func @pack_c2(%view: memref<?x4xbf16>, %panels: memref<2x2x8x3xbf16>) {
+  // expected-error @below {{needs panels that are contiguous pairs, got: 'memref<2x2x8x3xbf16>'}}
+  tile.pack %view, %panels transposed : memref<?x4xbf16>, memref<2x2x8x3xbf16>
+  return
+}
+
+// -----
+
+func.func @pack(%view: memref<?x4xbf16>, %panels: memref<2x4x8xbf16>) {
+  // expected-error @below {{operand #1 must be panels or panels of pairs of bf16, but got 'memref<2x4x8xbf16>'}}
+  tile.pack %view, %panels transposed : memref<?x4xbf16>, memref<2x4x8xbf16>
+  return
+}
+
+// -----
+
+func.func @is_finite_c1(%panels: memref<2x?x8xf32>) {
+  // expected-error @below {{needs panels that are contiguous, got: 'memref<2x?x8xf32>'}}
+  %f = tile.is_finite %panels : memref<2x?x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c1(%n: index, %a: memref<4x5xbf16>, %b: memref<2x3x4x2xbf16>, %c: memref<4x8xf32>) {
+  // expected-error @below {{needs M x K of bf16, N/W x K/2 x W x 2 of bf16 and M x N of f32, got: 'memref<4x5xbf16>', 'memref<2x3x4x2xbf16>' and 'memref<4x8xf32>'}}
+  tile.multiply %a, %b, %c rows %n : memref<4x5xbf16>, memref<2x3x4x2xbf16>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c1(%n: index, %a: memref<4x6xbf16>, %b: memref<2x3x4x2xbf16>, %c: memref<4x8xf64>) {
+  // expected-error @below {{needs M x K of bf16, N/W x K/2 x W x 2 of bf16 and M x N of f32}}
+  tile.multiply %a, %b, %c rows %n : memref<4x6xbf16>, memref<2x3x4x2xbf16>, memref<4x8xf64>
+  return
+}
+
+// -----
+
+func.func @multiply_c1(%n: index, %a: memref<4x6xf32>, %b: memref<2x3x4x2xbf16>, %c: memref<4x8xf32>) {
+  // expected-error @below {{needs M x K, N/W x K x W and M x N of one type}}
+  tile.multiply %a, %b, %c rows %n : memref<4x6xf32>, memref<2x3x4x2xbf16>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c2(%n: index, %a: memref<4x6xf32>, %b: memref<2x6x4xf32>, %c: memref<4x8xf32>, %seen: memref<4x8xf32>) {
+  // expected-error @below {{needs a score of the type of 'memref<4x8xf32>' for each number of 'memref<4x6xf32>', got: 'memref<4x8xf32>'}}
+  tile.multiply %a, %b, %c rows %n where %seen : memref<4x8xf32> : memref<4x6xf32>, memref<2x6x4xf32>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @exponentials_c2(%n: index, %s: memref<4x8xf64>, %m: memref<4xf64>, %p: memref<4x8xbf16>) {
+  // expected-error @below {{needs weights of the shape of scores of f32, got: 'memref<4x8xbf16>' and 'memref<4x8xf64>'}}
+  tile.exponentials %s, %m, %m, %m rows %n into %p : memref<4x8xbf16> : memref<4x8xf64>, memref<4xf64>
+  return
+}
+
+// -----
+
 func.func @map_c1(%n: index, %s: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<7xindex>) {
   // expected-error @below {{needs a position for each row and column of 'memref<4x8xf32>', got: 'memref<4xindex>' and 'memref<7xindex>'}}
   tile.map %s rows %n columns %n at (%n, %n, %i, %j) of (%n, %n) unit 1.0 : memref<4x8xf32>, memref<4xindex>, memref<7xindex>
@@ -180,5 +284,62 @@ func.func @merge_c1(%n: index, %o: memref<4x8xf32>, %m: memref<3xf32>) {
 func.func @normalize_c1(%n: index, %o: memref<4x8xf32>, %m: memref<3xf32>) {
   // expected-error @below {{for each of its rows, got: 'memref<3xf32>'}}
   tile.normalize %o, %m, %m rows %n : memref<4x8xf32>, memref<3xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c1(%n: index, %a: memref<6x4xf32>, %b: memref<2x6x4xf32>, %c: memref<6x8xf32>) {
+  // expected-error @below {{needs K x M, N/W x K x W and M x N of one type, got: 'memref<6x4xf32>', 'memref<2x6x4xf32>' and 'memref<6x8xf32>'}}
+  tile.multiply %a, %b, %c rows %n transposed : memref<6x4xf32>, memref<2x6x4xf32>, memref<6x8xf32>
+  return
+}
+
+// -----
+
+func.func @weights_c1(%n: index, %s: memref<4x8xf32>, %lse: memref<5xf32>) {
+  // expected-error @below {{needs a number of the type of 'memref<4x8xf32>' for each of its rows, got: 'memref<5xf32>'}}
+  tile.weights %s, %lse rows %n : memref<4x8xf32>, memref<5xf32>
+  return
+}
+
+// -----
+
+func.func @differentials_c1(%n: index, %p: memref<4x8xf32>, %delta: memref<4xf64>) {
+  // expected-error @below {{needs a number of the type of 'memref<4x8xf32>' for each of its rows, got: 'memref<4xf64>'}}
+  tile.differentials %p, %p, %delta rows %n : memref<4x8xf32>, memref<4xf64>
+  return
+}
+
+// -----
+
+func.func @map_gradient_c1(%n: index, %w: memref<4x8xf32>, %i: memref<3xindex>, %j: memref<8xindex>) {
+  // expected-error @below {{needs a position for each row and column of 'memref<4x8xf32>', got: 'memref<3xindex>' and 'memref<8xindex>'}}
+  tile.map_gradient %w, %w rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f32) {
+        burst.yield %w0 : f32
+      } : memref<4x8xf32>, memref<3xindex>, memref<8xindex>
+  return
+}
+
+// -----
+
+func.func @map_gradient_c2(%n: index, %w: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8xindex>) {
+  tile.map_gradient %w, %w rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f32) {
+        // expected-error @below {{must yield ('f32') from a gradient region, got: ('index')}}
+        burst.yield %i0 : index
+      } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+  return
+}
+
+// -----
+
+func.func @map_gradient_c2(%n: index, %w: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8xindex>) {
+  // expected-error @below {{the gradient region must have the arguments}}
+  tile.map_gradient %w, %w rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      gradient(%t0 : f64, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f64) {
+        burst.yield %w0 : f64
+      } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
   return
 }

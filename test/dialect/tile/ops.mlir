@@ -38,6 +38,27 @@ func.func @memory(%n: index, %rows: memref<?x5xbf16, strided<[?, 1], offset: ?>>
   return
 }
 
+// Operands of bf16, in pairs of steps of the depth.
+// CHECK-LABEL: func.func @pairs
+// CHECK: tile.load %{{.*}}, %{{.*}} : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<4x6xbf16>
+// CHECK: tile.pack %{{.*}}, %{{.*}} : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<2x3x4x2xbf16>
+// CHECK: tile.pack %{{.*}}, %{{.*}} transposed : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<2x3x4x2xbf16>
+// CHECK: tile.is_finite %{{.*}} : memref<2x3x4x2xbf16>
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} factor 2.500000e-01 : memref<4x6xbf16>, memref<2x3x4x2xbf16>, memref<4x8xf32>
+// CHECK: tile.exponentials %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} into %{{.*}} : memref<4x8xbf16> : memref<4x8xf32>, memref<4xf32>
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} where %{{.*}} : memref<4x8xf32> accumulate : memref<4x8xbf16>, memref<2x4x4x2xbf16>, memref<4x8xf32>
+func.func @pairs(%n: index, %rows: memref<?x5xbf16, strided<[?, 1], offset: ?>>, %q: memref<4x6xbf16>, %k: memref<2x3x4x2xbf16>,
+                 %v: memref<2x4x4x2xbf16>, %s: memref<4x8xf32>, %p: memref<4x8xbf16>, %o: memref<4x8xf32>, %m: memref<4xf32>) {
+  tile.load %rows, %q : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<4x6xbf16>
+  tile.pack %rows, %k : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<2x3x4x2xbf16>
+  tile.pack %rows, %k transposed : memref<?x5xbf16, strided<[?, 1], offset: ?>>, memref<2x3x4x2xbf16>
+  %f = tile.is_finite %k : memref<2x3x4x2xbf16>
+  tile.multiply %q, %k, %s rows %n factor 0.25 : memref<4x6xbf16>, memref<2x3x4x2xbf16>, memref<4x8xf32>
+  tile.exponentials %s, %m, %m, %m rows %n into %p : memref<4x8xbf16> : memref<4x8xf32>, memref<4xf32>
+  tile.multiply %p, %v, %o rows %n where %s : memref<4x8xf32> accumulate : memref<4x8xbf16>, memref<2x4x4x2xbf16>, memref<4x8xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @recurrence
 // CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x6xf64>, memref<2x6x4xf64>, memref<4x8xf64>
 // CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} accumulate : memref<4x6xf64>, memref<2x6x4xf64>, memref<4x8xf64>
@@ -79,5 +100,46 @@ func.func @map(%n: index, %s: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8
       } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
   tile.map %s rows %n columns %n at (%n, %n, %i, %j) of (%n, %n) unit 1.4426950408889634
       : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+  return
+}
+
+// CHECK-LABEL: func.func @allocate
+// CHECK: tile.allocate "state"() : memref<4x8xf32>
+// CHECK: tile.allocate "slice"(%{{.*}}) : memref<2x?x8xf32>
+// CHECK: tile.allocate "packing"(%{{.*}}, %{{.*}}) : memref<?x?xf32>
+// CHECK: tile.allocate "schedule"() : memref<4xi64>
+// CHECK: %{{.*}} = tile.is_finite %{{.*}} : memref<2x5x4xf32>
+func.func @allocate(%n: index, %panels: memref<2x5x4xf32>) -> i1 {
+  %0 = tile.allocate "state" () : memref<4x8xf32>
+  %1 = tile.allocate "slice" (%n) : memref<2x?x8xf32>
+  %2 = tile.allocate "packing" (%n, %n) : memref<?x?xf32>
+  %3 = tile.allocate "schedule" () : memref<4xi64>
+  %finite = tile.is_finite %panels : memref<2x5x4xf32>
+  return %finite : i1
+}
+
+// CHECK-LABEL: func.func @gradients
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} depth %{{.*}} : memref<4x6xf32>, memref<2x6x4xf32>, memref<4x8xf32>
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} depth %{{.*}} where %{{.*}} : memref<4x8xf32> accumulate transposed : memref<4x8xf32>, memref<2x4x3xf32>, memref<8x6xf32>
+// CHECK: tile.weights %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x8xf32>, memref<4xf32>
+// CHECK: tile.differentials %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x8xf32>, memref<4xf32>
+// CHECK: tile.differentials %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} factor 1.250000e-01 : memref<4x8xf32>, memref<4xf32>
+// CHECK: tile.map_gradient %{{.*}}, %{{.*}} rows %{{.*}} columns %{{.*}} at{{ ?}}(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) of{{ ?}}(%{{.*}}, %{{.*}})
+// CHECK: gradient(%{{.*}} : f32, %{{.*}}, %[[H:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[W:.*]] : f32, %[[T:.*]] = %{{.*}} : memref<?xf32>, %{{.*}} = %{{.*}} : bf16) {
+// CHECK: tensor.extract %[[T]][%[[H]]] : tensor<?xf32>
+// CHECK: burst.yield %[[W]] : f32
+// CHECK: memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+func.func @gradients(%n: index, %q: memref<4x6xf32>, %k: memref<2x6x4xf32>, %s: memref<4x8xf32>, %dp: memref<4x8xf32>, %g: memref<2x4x3xf32>, %dk: memref<8x6xf32>,
+                     %lse: memref<4xf32>, %i: memref<4xindex>, %j: memref<8xindex>, %t: memref<?xf32>, %x: bf16) {
+  tile.multiply %q, %k, %s rows %n depth %n : memref<4x6xf32>, memref<2x6x4xf32>, memref<4x8xf32>
+  tile.multiply %s, %g, %dk rows %n depth %n where %dp : memref<4x8xf32> accumulate transposed : memref<4x8xf32>, memref<2x4x3xf32>, memref<8x6xf32>
+  tile.weights %s, %lse rows %n : memref<4x8xf32>, memref<4xf32>
+  tile.differentials %s, %dp, %lse rows %n : memref<4x8xf32>, memref<4xf32>
+  tile.differentials %s, %dp, %lse rows %n factor 0.125 : memref<4x8xf32>, memref<4xf32>
+  tile.map_gradient %dp, %s rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f32, %table = %t : memref<?xf32>, %y = %x : bf16) {
+        %e = tensor.extract %table[%h0] : tensor<?xf32>
+        burst.yield %w0 : f32
+      } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
   return
 }

@@ -140,6 +140,31 @@ TEST(Errors, ofMissingArguments) {
   EXPECT_EQ(take(burst_compile_to_file("", 0, nullptr, nullptr)), "no path");
 }
 
+TEST(Errors, ofTablesThatAreTooShort) {
+  burst_attention attention = smallAttention();
+  attention.batch = attention.query_length = attention.key_length = -1;
+  attention.mask |= BURST_MASK_DOCUMENTS;
+  api::Program program = compiled(attention);
+  Problem problem(attention, 23, 29);
+  std::vector<burst_tensor> globals = problem.globals(program);
+  auto device = api::Device::cpu(1);
+  ASSERT_TRUE(device);
+  auto config = api::make<burst_run_all_config>();
+  config.device = device->get();
+  expectSuccess(program.runAll(config, globals));
+  problem.expectResults();
+  // The same program, with a table that ends before the last key.
+  for (int64_t i = 0; i < program.numArguments(); ++i)
+    if (std::string_view(program.parameter(i).name) == "key_ids")
+      globals[i].sizes[0] = 28;
+  api::Status status = program.runAll(config, globals);
+  EXPECT_EQ(status.code(), BURST_INVALID_ARGUMENT);
+  EXPECT_NE(status.message().find(
+                "size of dimension 0 of key_ids: 28, wanted at least 29"),
+            std::string::npos)
+      << status.message();
+}
+
 #if defined(__x86_64__)
 TEST(Errors, processorsThatThisMachineCannotStandInFor) {
   auto config = api::make<burst_compile_config>();

@@ -303,6 +303,20 @@ TEST_F(EvaluatorFloatTest, FunctionsOfTwoAgreeWithUpstream) {
   }
 }
 
+TEST_F(EvaluatorFloatTest, WholePowers) {
+  Snippet snippet = Snippet::ofOp(*context, "%a: f64, %n: i32", "f64",
+                                  "math.fpowi %a, %n : f64, i32");
+  auto power = [&](double a, int64_t n) {
+    EXPECT_TRUE(snippet.run({real(a), integer(n)}));
+    return snippet.result().f;
+  };
+  EXPECT_EQ(power(-1.5, 3), -3.375);
+  EXPECT_EQ(power(2, -2), 0.25);
+  EXPECT_EQ(power(0, 0), 1);
+  EXPECT_EQ(power(-0.0, -1), -infinity);
+  EXPECT_TRUE(std::isnan(power(notANumber, 1)));
+}
+
 TEST_F(EvaluatorFloatTest, FusedMultiplyAddRoundsOnce) {
   Snippet snippet = Snippet::ofOp(*context, "%a: f64, %b: f64, %c: f64", "f64",
                                   "math.fma %a, %b, %c : f64");

@@ -1,6 +1,6 @@
 //===- OracleTest.cpp - Tests of the oracle -------------------------------===//
 
-#include "tools/oracle/Oracle.h"
+#include "test/unit/oracle/Inputs.h"
 
 #include <gtest/gtest.h>
 
@@ -15,41 +15,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 //===----------------------------------------------------------------------===//
-// Random problems, and a second opinion on them
+// A second opinion on random problems
 //===----------------------------------------------------------------------===//
-
-/// Multiples of 2^-20 in (-2, 2): products of them are exact in long double.
-std::vector<double> randomValues(int64_t count, uint64_t seed,
-                                 double factor = 1) {
-  std::vector<double> values;
-  uint64_t state = seed * 2 + 1;
-  for (int64_t i = 0; i != count; ++i) {
-    state = state * 6364136223846793005 + 1442695040888963407;
-    values.push_back(factor * (double(state >> 42) * 0x1p-20 - 2));
-  }
-  return values;
-}
-
-struct Inputs {
-  Sizes sizes;
-  std::vector<double> query, key, value;
-
-  explicit Inputs(const Sizes &sizes, uint64_t seed = 1, double factor = 1)
-      : sizes(sizes), query(randomValues(sizes.queryElements(), seed, factor)),
-        key(randomValues(sizes.keyElements(), seed + 1)),
-        value(randomValues(sizes.valueElements(), seed + 2)) {}
-
-  Problem problem(std::vector<Mask> masks = {},
-                  std::vector<Score> scores = {}) const {
-    return {sizes,
-            std::nullopt,
-            query,
-            key,
-            value,
-            std::move(masks),
-            std::move(scores)};
-  }
-};
 
 /// Everything that can differ does.
 constexpr Sizes mixedSizes = {2, 13, 21, 6, 2, 5, 11};
@@ -629,16 +596,6 @@ TEST_F(Comparison, OnlyTheRowsThatWereEvaluated) {
 // The tolerances: what kernels do has to pass, what they must not do must not
 //===----------------------------------------------------------------------===//
 
-/// Rounds to `bits` of significand, in the range of normal floats.
-float roundTo(float x, int bits) {
-  if (x == 0)
-    return x;
-  int exponent;
-  std::frexp(x, &exponent);
-  return std::ldexp(std::nearbyint(std::ldexp(x, bits - exponent)),
-                    exponent - bits);
-}
-
 /// A kernel as real ones are: all in float, keys in blocks with running maximum
 /// and sums, p and out rounded to `bits`.
 Tensors kernel(const Inputs &in, int bits, double scale) {
@@ -681,15 +638,6 @@ Tensors kernel(const Inputs &in, int bits, double scale) {
   }
   return result;
 }
-
-struct Precision {
-  const char *name;
-  int bits;
-  Tolerance tolerance;
-};
-constexpr Precision precisions[] = {{"f32", 24, toleranceF32},
-                                    {"f16", 11, toleranceF16},
-                                    {"bf16", 8, toleranceBF16}};
 
 /// One key head, and elements that are numbers of 8 bits.
 Inputs shortInputs(double factor) {

@@ -18,7 +18,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -26,11 +25,6 @@
 using namespace mlir;
 using namespace burst;
 using namespace burst::test;
-
-static uint64_t fromEnvironment(const char *name, uint64_t otherwise) {
-  const char *text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 /// One seed for all cases of a process.
 static uint64_t firstSeed() {
@@ -51,6 +45,8 @@ static cpu::Target drawTarget(Dice &dice) {
   target.microRows = dice.within(1, 8);
   target.rows = dice.pick({1, 2, 5, 8, 12, 96});
   target.columns = dice.pick({1, 8, 16, 24, 64});
+  target.pairs = dice.chance(50);
+  target.dot &= target.vectorBits >= 256 && dice.chance(50);
   return target;
 }
 
@@ -63,6 +59,7 @@ public:
       : trial(context, problem, problem.ranks) {}
 
   bool compile(const cpu::Target &target) {
+    this->target = target;
     if (!trial.parse() || !trial.lower())
       return false;
     ScopedDiagnosticHandler handler(trial.program.getContext(),
@@ -106,6 +103,9 @@ public:
                     counted.peak_bytes[BURST_MEMORY_SLICE],
                 planned.peakBytes)
           << "rank " << rank;
+      EXPECT_EQ(counted.peak_bytes[BURST_MEMORY_PACKING],
+                planPacking(trial.program, target, trial.globals))
+          << "rank " << rank;
     }
   }
 
@@ -133,6 +133,7 @@ private:
         std::max({worstRatio, verdict.out.worstRatio, verdict.lse.worstRatio});
   }
 
+  cpu::Target target;
   ProgramRef program;
 };
 
@@ -183,14 +184,15 @@ namespace {
 /// A program whose sizes are open: attention under a window that is captured.
 struct OpenProblem : RandomProblem {
   OpenProblem(const std::string &element, const std::string &order,
-              int64_t ranks) {
+              int64_t ranks, int64_t queryDim = 6, int64_t valueDim = 5)
+      : queryDim(queryDim), valueDim(valueDim) {
     this->element = element;
     this->order = order;
     this->ranks = ranks;
     drop = overlap = true;
     body = fmt::format(
-        "!q = tensor<?x?x4x6x{0}>\n!k = tensor<?x?x2x6x{0}>\n"
-        "!v = tensor<?x?x2x5x{0}>\n!o = tensor<?x?x4x5x{0}>\n"
+        "!q = tensor<?x?x4x{3}x{0}>\n!k = tensor<?x?x2x{3}x{0}>\n"
+        "!v = tensor<?x?x2x{4}x{0}>\n!o = tensor<?x?x4x{4}x{0}>\n"
         "!l = tensor<?x4x?x{1}>\n"
         "func.func @f(%q: !q {{burst.name = \"q\"}}, %k: !k {{burst.name = "
         "\"k\"}}, %v: !v {{burst.name = \"v\"}}, %left: i32 {{burst.name = "
@@ -206,12 +208,12 @@ struct OpenProblem : RandomProblem {
         "      }}\n"
         "      sequence <@g, {2}> : (!q, !k, !v) -> (!o, !l)\n"
         "  return %o, %l : !o, !l\n}}\n",
-        element, element == "f64" ? "f64" : "f32", order);
+        element, element == "f64" ? "f64" : "f32", order, queryDim, valueDim);
   }
 
   void resize(int64_t batch, int64_t queries, int64_t keys, int64_t left) {
     tensors.clear();
-    sizes = {batch, queries, keys, 4, 2, 6, 5};
+    sizes = {batch, queries, keys, 4, 2, queryDim, valueDim};
     auto input = [&](const char *name, std::vector<int64_t> shape) {
       size_t count = 1;
       for (int64_t size : shape)
@@ -219,14 +221,16 @@ struct OpenProblem : RandomProblem {
       tensors.emplace(name, data::Tensor::of(dtypeOfElement(element), shape,
                                              data::normal(7, name, count)));
     };
-    input("q", {batch, queries, 4, 6});
-    input("k", {batch, keys, 2, 6});
-    input("v", {batch, keys, 2, 5});
+    input("q", {batch, queries, 4, queryDim});
+    input("k", {batch, keys, 2, queryDim});
+    input("v", {batch, keys, 2, valueDim});
     data::Tensor window = data::Tensor::zeros(data::DType::I32, {});
     auto narrow = static_cast<int32_t>(left);
     std::memcpy(window.element(0), &narrow, sizeof(narrow));
     tensors.emplace("left", window);
   }
+
+  int64_t queryDim, valueDim;
 };
 
 } // namespace
@@ -257,15 +261,20 @@ TEST(CompiledProgramTest, ServesAllSizes) {
   }
 }
 
+/// Elements, and whether those of bf16 are multiplied in pairs.
+static const std::pair<const char *, bool> kinds[] = {
+    {"f32", false}, {"bf16", false}, {"bf16", true}};
+
 TEST(CompiledProgramTest, GivesTheSameBitsHoweverItIsRun) {
   auto context = makeContext();
-  for (const char *element : {"f32", "bf16"}) {
+  for (const auto &[element, pairs] : kinds) {
     OpenProblem problem(element, "zigzag", 5);
     problem.resize(2, 223, 223, 150);
     CompiledTrial trial(*context, problem);
     cpu::Target target = cpu::Target::host();
     target.rows = 8;
     target.columns = 32;
+    target.pairs = pairs;
     ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
     std::vector<std::vector<double>> first;
     // Checked transfers complete as late as is legal.
@@ -287,20 +296,47 @@ TEST(CompiledProgramTest, GivesTheSameBitsHoweverItIsRun) {
   }
 }
 
+/// The shapes that processors with instructions for pairs take, where there is
+/// none.
+TEST(CompiledProgramTest, MultipliesPairsOnAnyProcessor) {
+  auto context = makeContext();
+  // An odd depth, and values that begin a fourth panel.
+  OpenProblem problem("bf16", "zigzag", 2, 67, 100);
+  cpu::Target target = cpu::Target::host();
+  target.vectorBits = 512;
+  target.panelBytes = 128;
+  target.microRows = 14;
+  target.rows = 112;
+  target.columns = 128;
+  target.pairs = true;
+  target.dot = false;
+  CompiledTrial trial(*context, problem);
+  ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
+  for (int64_t length : {131, 511, 900}) {
+    problem.resize(1, length, length, 350);
+    CompiledRun options;
+    options.checked = true;
+    ASSERT_TRUE(trial.run(options)) << trial.trial.error;
+    trial.check();
+  }
+}
+
 TEST(CompiledProgramTest, CarriesWhatIsNoNumberWhereItIsSeen) {
   auto context = makeContext();
   const double infinity = std::numeric_limits<double>::infinity();
-  for (const char *element : {"f32", "bf16"}) {
+  for (const auto &[element, pairs] : kinds) {
     OpenProblem problem(element, "zigzag", 3);
     CompiledTrial trial(*context, problem);
     cpu::Target target = cpu::Target::host();
     target.rows = 16;
     target.columns = 32;
+    target.pairs = pairs;
     ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
     for (const char *name : {"q", "k", "v"})
       for (double value : {std::nan(""), infinity, -infinity, 0.0})
         for (int64_t at : {3, 200, 600}) {
-          SCOPED_TRACE(fmt::format("{} {}[{}] = {}", element, name, at, value));
+          SCOPED_TRACE(fmt::format("{}{} {}[{}] = {}", element,
+                                   pairs ? " in pairs" : "", name, at, value));
           problem.resize(1, 70, 70, 40);
           data::Tensor &tensor = problem.tensors.at(name);
           tensor.set(at, value);

@@ -21,18 +21,24 @@ public:
   }
 
   RandomProblem draw();
+  RandomProblem drawBackward(Scores scores);
 
 private:
   void drawSizes();
   void drawInputs();
   std::string tensor(std::vector<int64_t> shape, const std::string &element);
 
+  void addInput(const std::string &name, std::vector<int64_t> shape,
+                const std::string &element, double factor);
   std::string attention(int64_t index);
+  std::string clauses(bool hasScore, std::vector<Capture> &scoreCaptures);
+  void finish(const std::vector<std::string> &inputs, const std::string &ops);
+  void give(const std::string &name, const std::string &type);
   std::string maskNames();
   std::string maskName(bool isLast, std::vector<Capture> &tables);
   std::string documents(bool isLast, std::vector<Capture> &tables);
   Capture ids(int64_t extent, const std::string &element);
-  std::string scoreNames();
+  std::string scoreNames(std::vector<Capture> &tables);
   std::string scoreName(std::vector<Capture> &tables);
   Capture floatTable(std::vector<int64_t> shape, bool mayBeOpen = true);
   std::string state() const { return problem.element == "f64" ? "f64" : "f32"; }
@@ -43,6 +49,7 @@ private:
   /// Sizes of batch, queries and keys that the types leave open.
   bool openBatch = false, openQueries = false, openKeys = false;
   std::string queryType, keyType, valueType, outType, lseType;
+  std::vector<std::string> values, types, results; ///< that are returned
 };
 
 } // namespace
@@ -95,20 +102,21 @@ void Drawing::drawInputs() {
   lseType = tensor({b, s.queryHeads, sq}, state());
   // Scores of up to some hundreds are what a maximum is subtracted for.
   double factor = dice.pick({1.0, 1.0, 1.0, 1.0, 8.0, 0.0});
-  auto input = [&](const char *name, std::vector<int64_t> shape,
-                   double factor) {
-    size_t count = 1;
-    for (int64_t size : shape)
-      count *= size;
-    std::vector<double> values = data::normal(problem.seed, name, count);
-    for (double &value : values)
-      value *= factor;
-    problem.tensors.emplace(
-        name, data::Tensor::of(dtypeOfElement(e), std::move(shape), values));
-  };
-  input("q", {s.batch, s.queries, s.queryHeads, s.queryDim}, factor);
-  input("k", {s.batch, s.keys, s.keyHeads, s.queryDim}, factor);
-  input("v", {s.batch, s.keys, s.keyHeads, s.valueDim}, 1);
+  addInput("q", {s.batch, s.queries, s.queryHeads, s.queryDim}, e, factor);
+  addInput("k", {s.batch, s.keys, s.keyHeads, s.queryDim}, e, factor);
+  addInput("v", {s.batch, s.keys, s.keyHeads, s.valueDim}, e, 1);
+}
+
+void Drawing::addInput(const std::string &name, std::vector<int64_t> shape,
+                       const std::string &element, double factor) {
+  size_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  std::vector<double> values = data::normal(problem.seed, name, count);
+  for (double &value : values)
+    value *= factor;
+  problem.tensors.emplace(name, data::Tensor::of(dtypeOfElement(element),
+                                                 std::move(shape), values));
 }
 
 //===----------------------------------------------------------------------===//
@@ -234,9 +242,8 @@ std::string Drawing::scoreName(std::vector<Capture> &tables) {
   return "bias";
 }
 
-std::string Drawing::scoreNames() {
+std::string Drawing::scoreNames(std::vector<Capture> &tables) {
   std::vector<std::string> names;
-  std::vector<Capture> tables;
   for (int64_t n = dice.pick({1, 1, 2, 3}); n > 0; --n)
     names.push_back(scoreName(tables));
   return "score " + withTables(names, tables);
@@ -246,9 +253,10 @@ std::string Drawing::scoreNames() {
 // The problem
 //===----------------------------------------------------------------------===//
 
-std::string Drawing::attention(int64_t index) {
-  std::string text =
-      format("  %o{0}, %l{0} = burst.attention %q, %k, %v\n", index);
+/// What an attention is like, behind its tensors.
+std::string Drawing::clauses(bool hasScore,
+                             std::vector<Capture> &scoreCaptures) {
+  std::string text;
   auto clause = [&](const std::string &clause) {
     text += "    " + clause + "\n";
   };
@@ -259,20 +267,54 @@ std::string Drawing::attention(int64_t index) {
     problem.isExact = false;
     clause(drawMaskRegion(dice, problem.sizes, captures));
   }
-  int64_t score = dice.within(0, 9);
+  int64_t score = hasScore ? dice.within(0, 9) : 9;
   if (score <= 2)
-    clause(scoreNames());
+    clause(scoreNames(scoreCaptures));
   else if (score <= 5)
-    clause(drawScoreRegion(dice, problem.sizes, state(), captures));
+    clause(
+        drawScoreRegion(dice, problem.sizes, state(), captures, scoreCaptures));
   if (dice.chance(30))
     clause(format("scale {:.6e}",
                   static_cast<double>(dice.within(-8, 8)) * 0.125));
   clause(format("sequence <@g, {}>", problem.order));
-  if (dice.chance(20))
-    clause("strategy <ring_kv>");
-  clause(format(": ({}, {}, {}) -> ({}, {})", queryType, keyType, valueType,
-                outType, lseType));
   return text;
+}
+
+std::string Drawing::attention(int64_t index) {
+  std::vector<Capture> scoreCaptures;
+  std::string text = format("  %o{0}, %l{0} = burst.attention %q, %k, %v\n{1}",
+                            index, clauses(/*hasScore=*/true, scoreCaptures));
+  if (dice.chance(20))
+    text += "    strategy <ring_kv>\n";
+  return text + format("    : ({}, {}, {}) -> ({}, {})\n", queryType, keyType,
+                       valueType, outType, lseType);
+}
+
+void Drawing::give(const std::string &name, const std::string &type) {
+  values.push_back("%" + name);
+  types.push_back(type);
+  results.push_back(format("{} {{burst.name = \"{}\"}}", type, name));
+}
+
+/// The function of `inputs`, written with their types, and captures.
+void Drawing::finish(const std::vector<std::string> &inputs,
+                     const std::string &ops) {
+  std::vector<std::string> arguments = inputs;
+  for (const std::string &argument : captures.arguments())
+    arguments.push_back(argument);
+  problem.body = format("func.func @f({})\n    -> ({}) {{\n{}{}  return {} : "
+                        "{}\n}}\n",
+                        fmt::join(arguments, ",\n    "),
+                        fmt::join(results, ", "), captures.constants(), ops,
+                        fmt::join(values, ", "), fmt::join(types, ", "));
+  for (const auto &[name, tensor] : captures.tensors())
+    problem.tensors.emplace(name, tensor);
+}
+
+/// "%q: type {burst.name = "q"}"
+static std::string namedArgument(const std::string &name,
+                                 const std::string &type) {
+  return format("%{0}: {1} {{burst.name = \"{0}\"}}", name, type);
 }
 
 RandomProblem Drawing::draw() {
@@ -282,36 +324,94 @@ RandomProblem Drawing::draw() {
   // Of several attentions, each may return one of its results only.
   int64_t count = dice.chance(85) ? 1 : 2;
   std::string attentions;
-  std::vector<std::string> values, types, results;
-  auto give = [&](const char *what, int64_t index, const std::string &type) {
-    values.push_back(format("%{}{}", what, index));
-    types.push_back(type);
-    results.push_back(
-        format("{} {{burst.name = \"{}{}\"}}", type, what, index));
-  };
   for (int64_t index = 0; index < count; ++index) {
     attentions += attention(index);
     int64_t which = dice.within(0, 9);
     if (which != 0)
-      give("o", index, outType);
+      give(format("o{}", index), outType);
     if (which != 1)
-      give("l", index, lseType);
+      give(format("l{}", index), lseType);
   }
   problem.isExact &= count == 1;
-  std::vector<std::string> arguments{
-      format("%q: {} {{burst.name = \"q\"}}", queryType),
-      format("%k: {} {{burst.name = \"k\"}}", keyType),
-      format("%v: {} {{burst.name = \"v\"}}", valueType)};
-  for (const std::string &argument : captures.arguments())
-    arguments.push_back(argument);
-  problem.body =
-      format("func.func @f({})\n    -> ({}) {{\n{}{}  return {} : "
-             "{}\n}}\n",
-             fmt::join(arguments, ",\n    "), fmt::join(results, ", "),
-             captures.constants(), attentions, fmt::join(values, ", "),
-             fmt::join(types, ", "));
-  for (const auto &[name, tensor] : captures.tensors())
-    problem.tensors.emplace(name, tensor);
+  finish({namedArgument("q", queryType), namedArgument("k", keyType),
+          namedArgument("v", valueType)},
+         attentions);
+  return problem;
+}
+
+RandomProblem Drawing::drawBackward(Scores scores) {
+  drawSizes();
+  drawInputs();
+  problem.isExact = false;
+  const oracle::Sizes &s = problem.sizes;
+  std::vector<int64_t> outShape{s.batch, s.queries, s.queryHeads, s.valueDim};
+  std::vector<int64_t> lseShape{s.batch, s.queryHeads, s.queries};
+  std::vector<std::string> inputs{namedArgument("q", queryType),
+                                  namedArgument("k", keyType),
+                                  namedArgument("v", valueType)};
+  auto take = [&](const char *name, const std::vector<int64_t> &shape,
+                  const std::string &type, const std::string &element,
+                  double factor) {
+    inputs.push_back(namedArgument(name, type));
+    addInput(name, shape, element, factor);
+  };
+  std::vector<Capture> scoreCaptures;
+  std::string common = clauses(scores == Scores::Some, scoreCaptures), ops;
+
+  bool hasForward = dice.chance(40);
+  if (hasForward) {
+    ops += format("  %o, %l = burst.attention %q, %k, %v\n{}"
+                  "    : ({}, {}, {}) -> ({}, {})\n",
+                  common, queryType, keyType, valueType, outType, lseType);
+    if (dice.chance(50))
+      give("o", outType);
+    if (dice.chance(30))
+      give("l", lseType);
+  } else {
+    take("o", outShape, outType, problem.element, 0);
+    take("l", lseShape, lseType, state(), 0);
+  }
+  take("do", outShape, outType, problem.element, 1);
+  bool hasLseGrad = dice.chance(40);
+  if (hasLseGrad)
+    take("dl", lseShape, lseType, state(), 1);
+
+  // Tables of floats, in any order.
+  std::vector<int64_t> wanted;
+  std::vector<std::string> resultTypes{queryType, keyType, valueType};
+  for (size_t c = 0; c < scoreCaptures.size(); ++c)
+    if (isFloatElement(scoreCaptures[c].element) &&
+        !scoreCaptures[c].shape.empty() && dice.chance(70))
+      wanted.insert(dice.chance(50) ? wanted.begin() : wanted.end(),
+                    static_cast<int64_t>(c));
+  for (int64_t c : wanted) {
+    std::string type = scoreCaptures[c].type;
+    type.resize(type.rfind('x') + 1);
+    resultTypes.push_back(type + state() + ">");
+  }
+
+  // Twice the same, but for what travels.
+  int64_t count = dice.chance(85) ? 1 : 2;
+  for (int64_t index = 0; index < count; ++index) {
+    std::vector<std::string> names;
+    for (size_t r = 0; r < resultTypes.size(); ++r) {
+      names.push_back(format("d{}_{}", index, r));
+      if (static_cast<int64_t>(r) == index || dice.chance(85))
+        give(names.back(), resultTypes[r]);
+    }
+    ops += format("  %{} = burst.attention_backward %q, %k, %v, %o, %l, "
+                  "%do{}\n{}",
+                  fmt::join(names, ", %"), hasLseGrad ? ", %dl" : "", common);
+    if (dice.chance(80))
+      ops += format("    strategy <{}>\n", dice.pick({"ring_q", "ring_kv"}));
+    if (!wanted.empty())
+      ops += format("    gradients [{}]\n", fmt::join(wanted, ", "));
+    ops +=
+        format("    : ({}, {}, {}, {}, {}, {}{}) -> ({})\n", queryType, keyType,
+               valueType, outType, lseType, outType,
+               hasLseGrad ? ", " + lseType : "", fmt::join(resultTypes, ", "));
+  }
+  finish(inputs, ops);
   return problem;
 }
 
@@ -326,3 +426,7 @@ std::string RandomProblem::replay() const {
 }
 
 RandomProblem test::drawProblem(uint64_t seed) { return Drawing(seed).draw(); }
+
+RandomProblem test::drawBackward(uint64_t seed, Scores scores) {
+  return Drawing(seed).drawBackward(scores);
+}

@@ -35,6 +35,11 @@ struct RandomProblem {
 /// The problem with this number.
 RandomProblem drawProblem(uint64_t seed);
 
+/// A backward pass, or a forward pass and the backward pass of it. Where the
+/// function takes out and lse these are still zeros, see Trial::giveForward.
+enum class Scores : uint8_t { None, Some };
+RandomProblem drawBackward(uint64_t seed, Scores scores);
+
 } // namespace burst::test
 
 #endif // BURST_TEST_UNIT_PROPERTY_RANDOMPROBLEM_H

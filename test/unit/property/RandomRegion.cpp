@@ -115,6 +115,8 @@ public:
               std::string state)
       : Writer(dice, sizes, captures), state(std::move(state)) {}
   std::string draw();
+  /// Of the function, in the order of the region's arguments.
+  const std::vector<Capture> &captures() const { return outside; }
 
 private:
   Value position();
@@ -601,7 +603,10 @@ std::string test::drawMaskRegion(Dice &dice, const oracle::Sizes &sizes,
 }
 
 std::string test::drawScoreRegion(Dice &dice, const oracle::Sizes &sizes,
-                                  const std::string &state,
-                                  Captures &captures) {
-  return ScoreWriter(dice, sizes, captures, state).draw();
+                                  const std::string &state, Captures &captures,
+                                  std::vector<Capture> &captured) {
+  ScoreWriter writer(dice, sizes, captures, state);
+  std::string text = writer.draw();
+  captured = writer.captures();
+  return text;
 }

@@ -13,9 +13,10 @@ std::string drawMaskRegion(Dice &dice, const oracle::Sizes &sizes,
                            Captures &captures);
 
 /// "score(%s : f32, ...) { ... }": smooth and bounded, but that some keys may
-/// get a score of -inf.
+/// get a score of -inf. What it captures is added to `captured`.
 std::string drawScoreRegion(Dice &dice, const oracle::Sizes &sizes,
-                            const std::string &state, Captures &captures);
+                            const std::string &state, Captures &captures,
+                            std::vector<Capture> &captured);
 
 } // namespace burst::test
 

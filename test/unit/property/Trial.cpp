@@ -1,5 +1,4 @@
-//===- Trial.cpp
-//------------------------------------------------------------===//
+//===- Trial.cpp - runs a problem on all its ranks ------------------------===//
 #include "test/unit/property/Trial.h"
 
 #include "passes/Passes.h"
@@ -9,7 +8,11 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 
 using namespace mlir;
 using namespace burst;
@@ -85,6 +88,19 @@ bool Trial::bindSource() {
   return isBound && findAttentions();
 }
 
+bool Trial::giveForward(RandomProblem &problem) {
+  return guarded([&] {
+    auto found = makeGlobals(function, &problem.tensors, /*seed=*/0, {});
+    if (failed(found) || failed(burst::giveForward(function, *found)))
+      return fail("cannot be given the results of a forward pass");
+    for (auto [index, value] : llvm::enumerate(*found))
+      if (value.table)
+        problem.tensors.at(argumentNameOf(function, index)) =
+            toData(*value.table);
+    return true;
+  });
+}
+
 std::optional<std::vector<Argument>> Trial::maskCaptures(AttentionOp op) const {
   std::vector<Argument> captures;
   for (Value operand : op.getMaskCaptures()) {
@@ -120,8 +136,7 @@ bool Trial::interpret(Semantics &semantics) {
 }
 
 bool Trial::findAttentions() {
-  for (auto [argument, value] : llvm::zip(function.getArguments(), globals))
-    values[argument] = value;
+  values = valuesOf(function, globals);
   auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
   auto resultOf = [&](Value value) -> TensorRef {
     auto found = llvm::find(ret.getOperands(), value);
@@ -138,16 +153,56 @@ bool Trial::findAttentions() {
                             values[op.getQuery()].table->element,
                             resultOf(op.getOut()), resultOf(op.getLse())});
     }
+    for (auto op : function.getOps<AttentionBackwardOp>()) {
+      auto made = makeProblem(op, values);
+      if (failed(made))
+        return fail("has no problem for the oracle");
+      Backward &backward = backwards.emplace_back(Backward{
+          op, std::move(*made), values[op.getQuery()].table->element, {}});
+      for (Value result : op.getResults())
+        backward.results.push_back(resultOf(result));
+    }
     return true;
   });
+}
+
+uint64_t test::fromEnvironment(const char *name, uint64_t otherwise) {
+  const char *text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+std::string test::leave(const RandomProblem &problem) {
+  std::string path =
+      ::testing::TempDir() + "burst-property-" + std::to_string(problem.seed);
+  std::string text = problem.text(problem.ranks);
+  std::ofstream(path + ".mlir") << text;
+  std::string error;
+  if (!data::write(path + ".safetensors", problem.tensors, {}, error))
+    return error;
+  return "burst-run " + path + ".mlir --in " + path + ".safetensors --check\n" +
+         problem.replay() + "\n" + text;
+}
+
+void test::expectPlanned(const Trial &trial) {
+  ASSERT_EQ(trial.traffic.size(), trial.proof.traffic.size());
+  for (size_t rank = 0; rank < trial.traffic.size(); ++rank) {
+    const Traffic &moved = trial.traffic[rank];
+    const Traffic &planned = trial.proof.traffic[rank];
+    EXPECT_EQ(moved.sentBytes, planned.sentBytes) << "rank " << rank;
+    EXPECT_EQ(moved.messages, planned.messages) << "rank " << rank;
+    EXPECT_EQ(moved.hops, planned.hops) << "rank " << rank;
+    EXPECT_EQ(moved.peakSlices, planned.peakSlices) << "rank " << rank;
+    EXPECT_EQ(moved.peakBytes, planned.peakBytes) << "rank " << rank;
+  }
 }
 
 void PoisonChecker::deliver(const Transfer &from, Transfer &to, size_t index) {
   Interpreter::deliver(from, to, index);
   ring::StartOp op = to.start;
   const Tensor &received = *to.received[index];
-  // (batch, sequence, heads, dim)
-  int64_t inner = received.shape[2] * received.shape[3];
+  int64_t dim = op.getDims()[index], outer = 1, inner = 1;
+  for (int64_t d = 0; d < int64_t(received.shape.size()); ++d)
+    (d < dim ? outer : inner) *= d == dim ? 1 : received.shape[d];
   int64_t x = 0;
   auto segments =
       op.getLayout().getDeal().segments(to.receivedOwner, to.extent);
@@ -155,11 +210,11 @@ void PoisonChecker::deliver(const Transfer &from, Transfer &to, size_t index) {
     for (int64_t end = x + segment.count; x < end; ++x) {
       if (to.receiveMask >> s & 1)
         continue;
-      for (int64_t b = 0; b < received.shape[0]; ++b)
+      for (int64_t o = 0; o < outer; ++o)
         for (int64_t e = 0; e < inner; ++e) {
           ++poisoned;
           isSound &= std::isnan(
-              received.floats[(b * received.shape[1] + x) * inner + e]);
+              received.floats[(o * received.shape[dim] + x) * inner + e]);
         }
     }
 }

@@ -1,5 +1,4 @@
-//===- Trial.h - runs a problem on all its ranks ------------------*- C++
-//-*-===//
+//===- Trial.h - runs a problem on all its ranks ----------------*- C++ -*-===//
 #ifndef BURST_TEST_UNIT_PROPERTY_TRIAL_H
 #define BURST_TEST_UNIT_PROPERTY_TRIAL_H
 
@@ -40,7 +39,17 @@ public:
     mlir::Type element; ///< of query
     TensorRef out, lse; ///< null where not returned
   };
+  /// The same of backward passes.
+  struct Backward {
+    AttentionBackwardOp op;
+    oracle::BackwardProblem problem;
+    mlir::Type element;             ///< of query
+    std::vector<TensorRef> results; ///< null where not returned
+  };
   bool findAttentions();
+  /// Makes the arguments that stand for results of a forward pass, in `problem`
+  /// itself: what is run again has them.
+  bool giveForward(RandomProblem &problem);
   /// Without lowering: parse, then this, finds the attentions.
   bool bindSource();
   /// What the mask of an attention captures, where all of it are arguments.
@@ -55,6 +64,7 @@ public:
   std::vector<Traffic> traffic;
   std::vector<TensorRef> results;
   std::vector<Attention> attentions;
+  std::vector<Backward> backwards;
 
 private:
   bool fail(const std::string &message);
@@ -65,6 +75,16 @@ private:
   int64_t ranks;
   Values values;
 };
+
+/// A number that is set for the tests, or another.
+uint64_t fromEnvironment(const char *name, uint64_t otherwise);
+
+/// Leaves a problem in files, and says how to run it.
+std::string leave(const RandomProblem &problem);
+
+/// Expects that what was interpreted is what was planned, rank by rank and
+/// tensor by tensor.
+void expectPlanned(const Trial &trial);
 
 /// Interprets, and checks that what was not sent is NaN where it would be read.
 class PoisonChecker : public Interpreter {

@@ -1,0 +1,123 @@
+//===- Slots.cpp - how many buffers a loop alternates between -------------===//
+#include "passes/Machine/Slots.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace burst;
+
+static scf::ForOp loopOf(Operation *op) {
+  return dyn_cast<scf::ForOp>(op->getParentOp());
+}
+
+/// The values of the loop's next turn that `value` becomes.
+static SmallVector<Value> carriedAs(Value value, scf::ForOp loop) {
+  SmallVector<Value> arguments;
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  for (OpOperand &use : value.getUses())
+    if (use.getOwner() == yield)
+      arguments.push_back(loop.getRegionIterArg(use.getOperandNumber()));
+  return arguments;
+}
+
+/// Whether all uses of a value stand in front of `op` in its block.
+static bool isUsedUp(Value value, Operation *op) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    Operation *above = op->getBlock()->findAncestorOpInBlock(*user);
+    return above && above->isBeforeInBlock(op);
+  });
+}
+
+int64_t burst::numSlots(ring::StartOp start) {
+  scf::ForOp loop = loopOf(start);
+  if (!loop)
+    return 1;
+  SmallVector<Value> brought; // in the turn before
+  auto add = [&](ring::WaitOp wait, bool isOfThisTurn) {
+    for (Value tensor : wait.getTensors()) {
+      if (isOfThisTurn)
+        llvm::append_range(brought, carriedAs(tensor, loop));
+      else
+        brought.push_back(tensor);
+    }
+  };
+  for (Operation *user : start.getToken().getUsers())
+    if (auto wait = dyn_cast<ring::WaitOp>(user))
+      add(wait, true);
+  for (Value token : carriedAs(start.getToken(), loop)) {
+    brought.push_back(token);
+    for (Operation *user : token.getUsers())
+      if (auto wait = dyn_cast<ring::WaitOp>(user))
+        add(wait, false);
+  }
+  return llvm::all_of(brought,
+                      [&](Value value) { return isUsedUp(value, start); })
+             ? 1
+             : 2;
+}
+
+OpOperand *burst::updatingUse(Value tensor) {
+  OpOperand *found = nullptr;
+  for (OpOperand &use : tensor.getUses()) {
+    Operation *user = use.getOwner();
+    auto add = dyn_cast<ring::AddOp>(user);
+    bool reads =
+        isa<ring::StartOp, ring::ZeroOp, ring::RoundOp, tensor::DimOp>(user) ||
+        (add && use.get() == add.getB() && use.get() != add.getA());
+    if (reads)
+      continue;
+    if (found)
+      return nullptr;
+    found = &use;
+  }
+  return found;
+}
+
+Value burst::updated(OpOperand &use) {
+  Operation *user = use.getOwner();
+  Value tensor = use.get();
+  if (auto attend = dyn_cast<ring::AttendOp>(user))
+    return tensor == attend.getO()   ? attend.getNewO()
+           : tensor == attend.getM() ? attend.getNewM()
+           : tensor == attend.getL() ? attend.getNewL()
+                                     : Value();
+  if (auto merge = dyn_cast<ring::MergeOp>(user))
+    return tensor == merge.getO1()   ? merge.getO()
+           : tensor == merge.getM1() ? merge.getM()
+           : tensor == merge.getL1() ? merge.getL()
+                                     : Value();
+  if (auto finalize = dyn_cast<ring::FinalizeOp>(user))
+    return tensor == finalize.getO()   ? finalize.getOut()
+           : tensor == finalize.getM() ? finalize.getLse()
+                                       : Value();
+  if (auto attend = dyn_cast<ring::AttendGradOp>(user)) {
+    auto found = llvm::find(attend.getGrads(), tensor);
+    return found == attend.getGrads().end()
+               ? Value()
+               : Value(attend.getNewGrads()[std::distance(
+                     attend.getGrads().begin(), found)]);
+  }
+  if (auto add = dyn_cast<ring::AddOp>(user))
+    return tensor == add.getA() ? add.getSum() : Value();
+  if (auto loop = dyn_cast<scf::ForOp>(user))
+    // Updated in place, it is followed behind the loop.
+    return loop.getTiedLoopRegionIterArg(&use) ? loop.getTiedLoopResult(&use)
+                                               : Value();
+  return {};
+}
+
+int64_t burst::numSlots(ring::ZeroOp zero) {
+  scf::ForOp loop = loopOf(zero);
+  if (!loop)
+    return 1;
+  for (Value tensor = zero.getZero(); tensor;) {
+    for (Operation *user : tensor.getUsers())
+      if (auto start = dyn_cast<ring::StartOp>(user);
+          start && !carriedAs(start.getToken(), loop).empty())
+        return 2;
+    OpOperand *use = updatingUse(tensor);
+    tensor = use ? updated(*use) : Value();
+  }
+  return 1;
+}

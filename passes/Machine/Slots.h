@@ -1,0 +1,30 @@
+//===- Slots.h - how many buffers a loop alternates between -----*- C++ -*-===//
+#ifndef BURST_PASSES_MACHINE_SLOTS_H
+#define BURST_PASSES_MACHINE_SLOTS_H
+
+#include "dialect/Ring/Ring.h"
+
+#include <optional>
+
+namespace burst {
+
+/// Into how many buffers a transfer receives in turn: two where what came in
+/// the turn before is still in use when it starts (the double buffer), else
+/// one.
+int64_t numSlots(ring::StartOp start);
+
+/// In how many buffers gradients are made in turn: two where those of the turn
+/// before are still under way, else one.
+int64_t numSlots(ring::ZeroOp zero);
+
+/// The result of `op` that updates `tensor` in place, or the use in a loop or a
+/// return that carries it; uses that only read it are left out. Null where
+/// there is no such use, or more than one.
+mlir::OpOperand *updatingUse(mlir::Value tensor);
+
+/// What an updating use turns its tensor into; null where that is the end.
+mlir::Value updated(mlir::OpOperand &use);
+
+} // namespace burst
+
+#endif // BURST_PASSES_MACHINE_SLOTS_H

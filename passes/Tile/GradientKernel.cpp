@@ -1,0 +1,234 @@
+//===- GradientKernel.cpp - the backward pass of a key head ---------------===//
+#include "passes/Tile/GradientKernel.h"
+
+#include <numbers>
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::tiling;
+
+GradientOperands::GradientOperands(TileBuilder &b, ring::AttendGradOp op,
+                                   const Shape &shape,
+                                   const Schedule &schedule) {
+  int64_t any = ShapedType::kDynamic;
+  Value batch = b.dim(op.getQuery(), 0);
+  auto allocate = [&](Value shard, Value table, int64_t width, int64_t depth) {
+    int64_t heads = cast<MemRefType>(shard.getType()).getDimSize(2);
+    return b.allocate(
+        MemRefType::get({any, heads, any, shape.padded(width) / shape.panel,
+                         depth, shape.panel},
+                        shape.state),
+        {batch, b.dim(table, 0)}, tile::Memory::Packing);
+  };
+  auto flags = [&](Value shard, Value table) {
+    int64_t heads = cast<MemRefType>(shard.getType()).getDimSize(2);
+    return b.allocate(MemRefType::get({any, heads, any}, b.getI1Type()),
+                      {batch, b.dim(table, 0)}, tile::Memory::Schedule);
+  };
+  Value key = op.getKey(), value = op.getValue(), query = op.getQuery();
+  keysTransposed = allocate(key, schedule.keys, shape.columns, dimOf(key));
+  valuesTransposed =
+      allocate(value, schedule.keys, shape.columns, dimOf(value));
+  keys = allocate(key, schedule.keys, dimOf(key), shape.columns);
+  queries = allocate(query, schedule.queries, dimOf(query), shape.rows);
+  outGrads = allocate(op.getOutGrad(), schedule.queries, dimOf(op.getOutGrad()),
+                      shape.rows);
+  finiteKeys = flags(key, schedule.keys);
+  finiteQueries = flags(query, schedule.queries);
+}
+
+GradientKernel::GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
+                               const Shape &shape, const Schedule &schedule,
+                               ValueRange args)
+    : b(builder), op(op), shape(shape), schedule(schedule) {
+  size_t next = 0;
+  auto take = [&] { return args[next++]; };
+  for (Value *value :
+       {&query, &outGrad, &lse, &delta, &packedKeysT, &packedValuesT,
+        &packedKeys, &packedQueries, &packedOutGrads, &finiteKeys,
+        &finiteQueries, &queries, &keys, &list, &counts})
+    *value = take();
+  auto takeCaptures = [&](ValueRange captures, SmallVector<Value> &into,
+                          bool buffers) {
+    into.resize(captures.size());
+    for (auto [capture, argument] : llvm::zip_equal(captures, into))
+      if (isa<MemRefType>(capture.getType()) == buffers)
+        argument = take();
+  };
+  takeCaptures(op.getMaskCaptures(), maskCaptures, true);
+  takeCaptures(op.getScoreCaptures(), scoreCaptures, true);
+  for (Value *value : {&dq, &dk, &dv, &sq, &sk})
+    *value = take();
+  takeCaptures(op.getMaskCaptures(), maskCaptures, false);
+  takeCaptures(op.getScoreCaptures(), scoreCaptures, false);
+}
+
+/// Scores and mask of the tile at hand.
+void GradientKernel::map(const Tile &key, const Tile &query, bool isPartial) {
+  auto positions = [&](Value block, Value table, const Tile &tile,
+                       Value count) {
+    b.make<tile::PositionsOp>(block, b.field(table, tile.number, Field::First),
+                              count, b.field(table, tile.number, Field::Begin),
+                              b.field(table, tile.number, Field::Step),
+                              b.field(table, tile.number, Field::Block));
+  };
+  positions(blocks.i, queries, query, query.count);
+  positions(blocks.j, keys, key, key.count);
+  bool hasScore = !op.getScore().empty();
+  auto map = b.make<tile::MapOp>(
+      blocks.s, query.count, key.count, batch, head, blocks.i, blocks.j, sq, sk,
+      isPartial ? ValueRange(maskCaptures) : ValueRange(), scoreCaptures,
+      b.getF64FloatAttr(hasScore ? std::numbers::log2e : 1.0));
+  IRMapping mapping;
+  if (isPartial)
+    op.getMask().cloneInto(&map.getMask(), mapping);
+  op.getScore().cloneInto(&map.getScore(), mapping);
+}
+
+/// Through the score, and to the unit of the products q k.
+void GradientKernel::differentiate(const Tile &key, const Tile &query) {
+  auto map = b.make<tile::MapGradientOp>(blocks.dp, blocks.t, query.count,
+                                         key.count, batch, head, blocks.i,
+                                         blocks.j, sq, sk, scoreCaptures);
+  IRMapping mapping;
+  op.getGradient().cloneInto(&map.getGradient(), mapping);
+  b.make<tile::RescaleOp>(blocks.dp, blocks.scale, query.count);
+}
+
+void GradientKernel::multiply(Value left, Value panels, Value into, Value rows,
+                              Value depth, Value seen, bool transposed) {
+  b.make<tile::MultiplyOp>(left, panels, into, rows, llvm::APFloat(1.0),
+                           seen, /*accumulate=*/true, depth, transposed);
+}
+
+/// The five products of a pair of tiles.
+void GradientKernel::step(const Tile &key, Value number, bool isPartial) {
+  Tile query{number, b.field(queries, number, Field::Row),
+             b.field(queries, number, Field::Count)};
+  bool hasScore = !op.getScore().empty();
+  double scale = op.getScale().convertToDouble();
+  auto load = [&](Value buffer, Value block, double factor) {
+    b.make<tile::LoadOp>(b.rows(buffer, batch, head, query.row, query.count),
+                         block, b.getF64FloatAttr(factor),
+                         b.getF64FloatAttr(0.0));
+  };
+  load(this->query, blocks.q, hasScore ? scale : scale * std::numbers::log2e);
+  load(outGrad, blocks.outGrad, 1.0);
+  load(lse, blocks.lse, std::numbers::log2e);
+  load(delta, blocks.delta, 1.0);
+  auto product = [&](Value left, Value panels, Value into) {
+    b.make<tile::MultiplyOp>(left, panels, into, query.count,
+                             llvm::APFloat(1.0), /*seen=*/Value(),
+                             /*accumulate=*/false, /*depth=*/Value(),
+                             /*transposed=*/false);
+  };
+  product(blocks.q, b.panels(packedKeysT, batch, keyHead, key.number),
+          blocks.s);
+  if (hasScore)
+    b.make<memref::CopyOp>(blocks.s, blocks.t);
+  if (isPartial || hasScore)
+    map(key, query, isPartial);
+  // A weight of 0 rules out what it weighs only if that is a number.
+  bool mayHide = isPartial && blocks.seen;
+  Value hides;
+  if (mayHide) {
+    Value isFinite = b.both(b.load(finiteKeys, {batch, keyHead, key.number}),
+                            b.load(finiteQueries, {batch, head, query.number}));
+    hides = b.make<arith::XOrIOp>(isFinite, b.truth(true));
+    b.when(hides, [&] { b.make<memref::CopyOp>(blocks.s, blocks.seen); });
+  }
+  b.make<tile::WeightsOp>(blocks.s, blocks.lse, query.count);
+  product(blocks.outGrad, b.panels(packedValuesT, batch, keyHead, key.number),
+          blocks.dp);
+  b.make<tile::DifferentialsOp>(blocks.s, blocks.dp, blocks.delta, query.count,
+                                b.getF64FloatAttr(hasScore ? 1.0 : scale));
+  if (hasScore)
+    differentiate(key, query);
+  load(dq, blocks.dq, 1.0);
+  auto multiplyAll = [&](Value seen) {
+    multiply(blocks.s, b.panels(packedOutGrads, batch, head, query.number),
+             blocks.dv, key.count, query.count, seen, true);
+    multiply(blocks.dp, b.panels(packedQueries, batch, head, query.number),
+             blocks.dk, key.count, query.count, seen, true);
+    multiply(blocks.dp, b.panels(packedKeys, batch, keyHead, key.number),
+             blocks.dq, query.count, Value(), seen, false);
+  };
+  if (mayHide) {
+    auto choice = b.make<scf::IfOp>(hides, /*withElse=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(choice.thenBlock());
+    multiplyAll(blocks.seen);
+    b.setInsertionPointToStart(choice.elseBlock());
+    multiplyAll({});
+  } else {
+    multiplyAll({});
+  }
+  b.make<tile::StoreOp>(blocks.dq,
+                        b.rows(dq, batch, head, query.row, query.count));
+}
+
+void GradientKernel::build(Value task) {
+  auto queryType = cast<MemRefType>(query.getType());
+  int64_t numKeyHeads = cast<MemRefType>(dk.getType()).getDimSize(2);
+  int64_t group = queryType.getDimSize(2) / numKeyHeads;
+  keyHead = b.rem(task, b.index(numKeyHeads));
+  batch = b.div(task, b.index(numKeyHeads));
+  int64_t queryColumns = shape.padded(dimOf(dk));
+  int64_t valueColumns = shape.padded(dimOf(dv));
+  auto tileOfKeys = [&](int64_t columns) {
+    return MemRefType::get({shape.columns, columns}, shape.state);
+  };
+  blocks = {b.alloca(shape.tile(queryType.getDimSize(3))),
+            b.alloca(shape.tile(dimOf(outGrad))),
+            b.alloca(shape.tile(shape.columns)),
+            b.alloca(shape.tile(shape.columns)),
+            b.alloca(shape.tile(queryColumns)),
+            b.alloca(tileOfKeys(queryColumns)),
+            b.alloca(tileOfKeys(valueColumns)),
+            b.alloca(shape.rowVector()),
+            b.alloca(shape.rowVector()),
+            b.alloca(shape.positions(shape.rows)),
+            b.alloca(shape.positions(shape.columns)),
+            Value(),
+            Value(),
+            Value()};
+  if (!op.getScore().empty()) {
+    blocks.t = b.alloca(shape.tile(shape.columns));
+    blocks.scale = b.alloca(shape.rowVector());
+    b.make<tile::FillOp>(blocks.scale, op.getScaleAttr());
+  }
+  if (!op.getMask().empty())
+    blocks.seen = b.alloca(shape.tile(shape.columns));
+  Value zero = b.index(0), one = b.index(1);
+  Value numQueries = b.dim(queries, 0);
+  Value cb = schedule.byBatch ? batch : zero;
+  b.loop(b.dim(keys, 0), [&](Value number) {
+    Tile key{number, b.field(keys, number, Field::Row),
+             b.field(keys, number, Field::Count)};
+    auto view = [&](Value gradient) {
+      return b.rows(gradient, batch, keyHead, key.row, key.count);
+    };
+    auto load = [&](Value gradient, Value block) {
+      b.make<tile::LoadOp>(view(gradient), block, b.getF64FloatAttr(1.0),
+                           b.getF64FloatAttr(0.0));
+    };
+    load(dk, blocks.dk);
+    load(dv, blocks.dv);
+    b.loop(b.index(group), [&](Value member) {
+      head = b.add(b.mul(keyHead, b.index(group)), member);
+      Value ch = schedule.byHead ? head : zero;
+      Value full = b.load(counts, {cb, ch, number, zero});
+      Value partial = b.load(counts, {cb, ch, number, one});
+      auto queryAt = [&](Value place) {
+        return b.make<arith::IndexCastUIOp>(
+            b.getIndexType(), b.load(list, {cb, ch, number, place}));
+      };
+      b.loop(full, [&](Value t) { step(key, queryAt(t), false); });
+      b.loop(partial, [&](Value t) {
+        step(key, queryAt(b.sub(b.sub(numQueries, one), t)), true);
+      });
+    });
+    b.make<tile::StoreOp>(blocks.dk, view(dk));
+    b.make<tile::StoreOp>(blocks.dv, view(dv));
+  });
+}

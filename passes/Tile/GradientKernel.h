@@ -1,0 +1,68 @@
+//===- GradientKernel.h - the backward pass of a key head -------*- C++ -*-===//
+#ifndef BURST_PASSES_TILE_GRADIENTKERNEL_H
+#define BURST_PASSES_TILE_GRADIENTKERNEL_H
+
+#include "passes/Tile/Schedule.h"
+
+namespace burst::tiling {
+
+/// Tiles laid out as the right operands of the five products of the backward
+/// pass, for all batches and heads.
+struct GradientOperands {
+  GradientOperands(TileBuilder &b, ring::AttendGradOp op, const Shape &shape,
+                   const Schedule &schedule);
+
+  SmallVector<Value> buffers() const {
+    return {keysTransposed, valuesTransposed, keys,         queries,
+            outGrads,       finiteKeys,       finiteQueries};
+  }
+
+  Value keysTransposed, valuesTransposed, keys, queries, outGrads;
+  /// Whether all numbers are finite, of each tile.
+  Value finiteKeys, finiteQueries;
+};
+
+/// The body of the kernel of an attend_grad: all pairs of tiles of one batch
+/// and key head.
+class GradientKernel {
+public:
+  GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
+                 const Shape &shape, const Schedule &schedule, ValueRange args);
+
+  void build(Value task);
+
+private:
+  /// A tile of keys or queries that is being computed.
+  struct Tile {
+    Value number, row, count;
+  };
+
+  void step(const Tile &key, Value queryTile, bool isPartial);
+  void map(const Tile &key, const Tile &query, bool isPartial);
+  void differentiate(const Tile &key, const Tile &query);
+  void multiply(Value left, Value panels, Value into, Value rows, Value depth,
+                Value seen, bool transposed);
+
+  TileBuilder &b;
+  ring::AttendGradOp op;
+  Shape shape;
+  const Schedule &schedule;
+  Value query, outGrad, lse, delta;
+  Value packedKeysT, packedValuesT, packedKeys, packedQueries, packedOutGrads;
+  Value finiteKeys, finiteQueries, queries, keys, list, counts;
+  Value dq, dk, dv; ///< memory of the gradients
+  Value sq, sk;
+  SmallVector<Value> maskCaptures, scoreCaptures;
+
+  Value batch, keyHead, head;
+  struct {
+    Value q, outGrad, s, dp, dq, dk, dv, lse, delta, i, j;
+    Value t;    ///< scores before the score region
+    Value seen; ///< scores of partial tiles under a mask
+    Value scale;
+  } blocks;
+};
+
+} // namespace burst::tiling
+
+#endif // BURST_PASSES_TILE_GRADIENTKERNEL_H

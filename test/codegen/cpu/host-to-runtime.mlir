@@ -1,0 +1,122 @@
+// RUN: burst-opt %s --burst-host-to-runtime --cse | FileCheck %s
+
+// What a program calls stands in a table (burst/program.h): the numbers below are
+// those of its members.
+
+// The entry of a kernel unpacks the arguments of a launch.
+// CHECK: llvm.mlir.global internal constant @kernel.name("kernel\00")
+// CHECK-LABEL: llvm.func internal @kernel.entry(%arg0: !llvm.ptr, %arg1: i64)
+// CHECK: %[[TASK:.*]] = arith.index_cast %arg1 : i64 to index
+// CHECK: llvm.getelementptr %arg0[0, 3]
+// CHECK: func.call @kernel(%[[TASK]], {{.*}}) : (index, memref<8x4xf32>, memref<?x4xf32>, index, i16) -> ()
+// CHECK: llvm.mlir.global internal constant @kernel.kernel() {{.*}} !llvm.struct<(ptr, ptr)>
+// CHECK: llvm.mlir.addressof @kernel.name
+// CHECK: llvm.mlir.addressof @kernel.entry
+// The bits of a bf16 travel.
+// CHECK: func.func private @kernel({{.*}}: i16)
+// CHECK-NOT: tile.kernel
+
+// CHECK: llvm.mlir.global internal constant @program.required.0("the size\00")
+// CHECK-LABEL: func.func private @program(
+// CHECK-SAME: %[[RANK:arg0]]: !llvm.ptr, %[[TABLE:arg1]]: !llvm.ptr, %arg2: memref<8x4xf32>, %arg3: index, %arg4: i16)
+// CHECK-NOT: ring.grid
+// Uses and arguments of two launches, pieces of what is sent and received:
+// memory of the whole program, two pieces and one to spare.
+// CHECK-DAG: %[[ONE:.*]] = llvm.mlir.constant(1 : i64)
+// CHECK-DAG: %[[TWO:.*]] = llvm.mlir.constant(2 : i64)
+// CHECK-DAG: %[[THREE:.*]] = llvm.mlir.constant(3 : i64)
+// CHECK-COUNT-2: llvm.alloca %[[THREE]] x !llvm.struct<(ptr, i64, array<4 x i64>, array<4 x i64>)>
+
+// ring.require
+// CHECK: %[[FOUND:.*]] = arith.index_cast %arg3 : index to i64
+// CHECK: %[[WHAT:.*]] = llvm.mlir.addressof @program.required.0
+// CHECK: llvm.getelementptr %[[TABLE]][0, 9]
+// CHECK: llvm.call %{{.*}}(%[[RANK]], %[[FOUND]], %{{.*}}, %[[WHAT]]) : !llvm.ptr, (!llvm.ptr, i64, i64, !llvm.ptr) -> ()
+
+// shard.process_multi_index
+// CHECK: llvm.getelementptr %[[TABLE]][0, 2]
+// CHECK: llvm.call %{{.*}}(%[[RANK]]) : !llvm.ptr, (!llvm.ptr) -> i64
+
+// tile.allocate: "slice" is 1, "packing" 2, "schedule" 3.
+// CHECK: %[[ALLOCATE:.*]] = llvm.getelementptr %[[TABLE]][0, 3]
+// CHECK: llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %[[ONE]]) : !llvm.ptr, (!llvm.ptr, i64, i64) -> !llvm.ptr
+// CHECK: llvm.load %[[ALLOCATE]]
+// CHECK-NEXT: %[[Y:.*]] = llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %[[TWO]])
+// CHECK: llvm.load %[[ALLOCATE]]
+// CHECK-NEXT: llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %[[THREE]])
+// CHECK: llvm.load %[[ALLOCATE]]
+// CHECK-NEXT: llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %[[THREE]])
+
+// tile.sort
+// CHECK: llvm.getelementptr %[[TABLE]][0, 5]
+// CHECK: llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %{{.*}}, %[[ORDER:.*]]) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i64, !llvm.ptr) -> ()
+
+// ring.start: a piece per segment on either side, then the call; channel 3.
+// CHECK: ring.segment 0 of <zigzag over 2>[%[[SELF:.*]]] extent
+// CHECK: ring.segment 1 of <zigzag over 2>[%[[SELF]]] extent
+// CHECK: ring.segment 0 of <zigzag over 2>[%[[PEER:.*]]] extent
+// CHECK: ring.segment 1 of <zigzag over 2>[%[[PEER]]] extent
+// CHECK: %[[TO:.*]] = arith.index_cast %[[PEER]] : index to i64
+// CHECK: llvm.getelementptr %[[TABLE]][0, 7]
+// CHECK: %[[TOKEN:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[THREE]], %[[TO]], %{{.*}}, %{{.*}}, %[[TO]], %{{.*}}, %{{.*}}) : !llvm.ptr, (!llvm.ptr, i64, i64, i64, !llvm.ptr, i64, i64, !llvm.ptr) -> i64
+
+// tile.launch in an order, with two uses
+// CHECK: %[[KERNEL:.*]] = llvm.mlir.addressof @kernel.kernel
+// CHECK: %[[LAUNCH:.*]] = llvm.getelementptr %[[TABLE]][0, 6]
+// CHECK: llvm.call %{{.*}}(%[[RANK]], %[[KERNEL]], %{{.*}}, %{{.*}}, %[[ORDER]], %[[TWO]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, !llvm.ptr, i64, !llvm.ptr) -> ()
+
+// ring.wait
+// CHECK: llvm.getelementptr %[[TABLE]][0, 8]
+// CHECK: llvm.call %{{.*}}(%[[RANK]], %[[TOKEN]]) : !llvm.ptr, (!llvm.ptr, i64) -> ()
+
+// tile.launch without an order
+// CHECK: %[[RISING:.*]] = llvm.mlir.zero : !llvm.ptr
+// CHECK: llvm.load %[[LAUNCH]]
+// CHECK-NEXT: llvm.call %{{.*}}(%[[RANK]], %[[KERNEL]], %{{.*}}, %{{.*}}, %[[RISING]], %[[TWO]], %{{.*}})
+
+// memref.dealloc
+// CHECK: llvm.getelementptr %[[TABLE]][0, 4]
+// CHECK: llvm.call %{{.*}}(%[[RANK]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()
+// CHECK-NEXT: return
+
+// What the image exports. Of the parameters one is dealt, in two segments.
+// CHECK-LABEL: llvm.func @program.segments(%arg0: i32, %arg1: i64, %arg2: i64, %arg3: !llvm.ptr)
+// CHECK-COUNT-1: arith.cmpi eq, %arg0
+// CHECK-COUNT-2: ring.segment
+// CHECK-NOT: ring.segment
+// CHECK-LABEL: llvm.func @program.run(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr)
+// CHECK: func.call @program(%arg0, %arg1, {{.*}}) : (!llvm.ptr, !llvm.ptr, memref<8x4xf32>, index, i16) -> ()
+// CHECK-NOT: shard.grid
+
+shard.grid @cp(shape = 2)
+func.func private @kernel(%task: index, %x: memref<8x4xf32>, %y: memref<?x4xf32>, %n: index, %s: bf16)
+    attributes {tile.kernel} {
+  return
+}
+#layout = #ring.layout<zigzag over 2>
+!b = memref<8x4xf32, strided<[?, 1], offset: ?>>
+func.func @program(%x: memref<8x4xf32> {burst.name = "x", ring.shard = #ring.shard<#layout, dim 0 extent 16>},
+                   %n: index, %s: bf16)
+    attributes {ring.grid = @cp} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %true = arith.constant true
+  %false = arith.constant false
+  ring.require %n at least %c16, "the size"
+  %rank = shard.process_multi_index on @cp axes = [0] : index
+  %peer = arith.subi %c1, %rank : index
+  %slot = tile.allocate "slice" () : memref<8x4xf32>
+  %y = tile.allocate "packing" (%n) : memref<?x4xf32>
+  %costs = tile.allocate "schedule" (%n) : memref<?xi64>
+  %order = tile.allocate "schedule" (%n) : memref<?xi32>
+  tile.sort %costs into %order : memref<?xi64>, memref<?xi32>
+  %token = ring.start %x dims [0] of <zigzag over 2>[%rank] extent %c16 to %peer segments(%true, %false)
+      receive[%peer] from %peer segments(%false, %true) into %slot : memref<8x4xf32>
+      channel <@cp, 3> : (memref<8x4xf32>) -> !ring.token
+  tile.launch @kernel[%n] order(%order : memref<?xi32>) reads(%x : memref<8x4xf32>) writes(%y : memref<?x4xf32>) with(%n, %s : index, bf16)
+  ring.wait %token : !ring.token
+  tile.launch @kernel[%c1] reads(%slot : memref<8x4xf32>) writes(%y : memref<?x4xf32>) with(%n, %s : index, bf16)
+  memref.dealloc %y : memref<?x4xf32>
+  return
+}
