@@ -84,6 +84,7 @@ private:
   void lowerAllocate(tile::AllocateOp op);
   void lowerLaunch(tile::LaunchOp op);
   void lowerStart(ring::StartOp op);
+  void carryNumbers();
   void lowerRequire(ring::RequireOp op);
   Value pieces(ValueRange tensors, ring::StartOp op, Value owner,
                ValueRange flags, Value &count);
@@ -417,12 +418,19 @@ void HostLowering::lowerStart(ring::StartOp op) {
       call(Entry::Start, i64,
            {constant(op.getChannel().getIndex()), number(op.getTo()), numSends,
             sends, number(op.getFrom()), numReceives, receives});
-  for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(user);
-    call(Entry::Wait, LLVM::LLVMVoidType::get(b.getContext()), {token});
-    user->erase();
-  }
+  op.getToken().replaceAllUsesWith(token);
+}
+
+/// Tokens that loops carry become numbers, as those that transfers make.
+void HostLowering::carryNumbers() {
+  program.walk([&](scf::ForOp loop) {
+    auto retype = [&](Value value) {
+      if (isa<ring::TokenType>(value.getType()))
+        value.setType(i64);
+    };
+    llvm::for_each(loop.getRegionIterArgs(), retype);
+    llvm::for_each(loop.getResults(), retype);
+  });
 }
 
 void HostLowering::lowerRequire(ring::RequireOp op) {
@@ -551,6 +559,11 @@ LogicalResult HostLowering::lower(Operation *op) {
         lowerStart(op);
         return success();
       })
+      .Case<ring::WaitOp>([&](ring::WaitOp op) {
+        call(Entry::Wait, LLVM::LLVMVoidType::get(b.getContext()),
+             {op->getOperand(0)});
+        return success();
+      })
       .Case<ring::RequireOp>([&](auto op) {
         lowerRequire(op);
         return success();
@@ -575,12 +588,13 @@ LogicalResult HostLowering::lower(Operation *op) {
 LogicalResult HostLowering::run() {
   addArguments();
   storeScalarsAsBits(program);
+  carryNumbers();
   SmallVector<Operation *> ops;
   program.walk([&](Operation *op) {
     if (isa<memref::DeallocOp>(op) ||
         (isa<ring::RingDialect, tile::TileDialect, shard::ShardDialect>(
              op->getDialect()) &&
-         !isa<ring::SegmentOp, ring::WaitOp>(op)))
+         !isa<ring::SegmentOp>(op)))
       ops.push_back(op);
   });
   for (Operation *op : ops) {

@@ -7,34 +7,96 @@
 using namespace mlir;
 using namespace burst;
 
+namespace {
+/// Sizes of tiles for one type of state.
+struct Sizes {
+  int64_t bytes, rows, columns, panel;
+
+  Sizes(FloatType state, const cpu::Target &target)
+      : bytes(state.getWidth() / 8), rows(target.rows),
+        panel(target.panelBytes / bytes) {
+    columns = padded(target.columns);
+  }
+  int64_t padded(int64_t size) const {
+    return static_cast<int64_t>(
+        llvm::alignTo(size, static_cast<uint64_t>(panel)));
+  }
+};
+} // namespace
+
+static int64_t numTiles(const Deal &deal, int64_t owner, int64_t extent,
+                        int64_t size) {
+  int64_t tiles = 0;
+  for (const Segment &segment : deal.segments(owner, extent))
+    tiles += llvm::divideCeil(segment.count, size);
+  return tiles;
+}
+
+/// Of the largest of all owners.
+static int64_t mostTiles(const Deal &deal, int64_t extent, int64_t size) {
+  int64_t most = 0;
+  for (int64_t owner = 0; owner < deal.parts; ++owner)
+    most = std::max(most, numTiles(deal, owner, extent, size));
+  return most;
+}
+
+static int64_t dimOf(Value tensor, int64_t dim) {
+  return cast<ShapedType>(tensor.getType()).getDimSize(dim);
+}
+
+/// Keys and values of all slices.
+static int64_t bytesOf(ring::AttendOp op, const cpu::Target &target,
+                       int64_t extent) {
+  Sizes sizes(op.getStateType(), target);
+  Value key = op.getKeys().front(), value = op.getValues().front();
+  int64_t keyDim = dimOf(key, 3), bytes = sizes.bytes;
+  if (target.pairs &&
+      cast<ShapedType>(key.getType()).getElementType().isBF16()) {
+    keyDim = static_cast<int64_t>(llvm::alignTo(keyDim, 2));
+    bytes = 2;
+  }
+  int64_t tiles =
+      mostTiles(op.getKeyLayout().getDeal(), extent, sizes.columns) *
+      static_cast<int64_t>(op.getKeys().size());
+  return dimOf(key, 2) * tiles * sizes.columns *
+         (keyDim + sizes.padded(dimOf(value, 3))) * bytes;
+}
+
+/// Keys twice, values, queries and gradients of the result; whatever moves
+/// comes from all owners.
+static int64_t bytesOf(ring::AttendGradOp op, const cpu::Target &target,
+                       int64_t rank, int64_t queries, int64_t keys) {
+  Sizes sizes(op.getStateType(), target);
+  auto tilesOf = [&](Value owner, ring::LayoutAttr layout, int64_t extent,
+                     int64_t size) {
+    Deal deal = layout.getDeal();
+    return isa<BlockArgument>(owner) ? mostTiles(deal, extent, size)
+                                     : numTiles(deal, rank, extent, size);
+  };
+  int64_t keyTiles =
+      tilesOf(op.getKeyOwner(), op.getKeyLayout(), keys, sizes.columns);
+  int64_t queryTiles =
+      tilesOf(op.getQueryOwner(), op.getQueryLayout(), queries, sizes.rows);
+  int64_t queryDim = dimOf(op.getQuery(), 3),
+          valueDim = dimOf(op.getValue(), 3);
+  int64_t ofKeys = dimOf(op.getKey(), 2) * keyTiles * sizes.columns *
+                   (queryDim + sizes.padded(queryDim) + valueDim);
+  int64_t ofQueries = dimOf(op.getQuery(), 2) * queryTiles * sizes.rows *
+                      (sizes.padded(queryDim) + sizes.padded(valueDim));
+  return (ofKeys + ofQueries) * sizes.bytes;
+}
+
 int64_t burst::cpu::packingBytes(func::FuncOp program, const Target &target,
-                                 int64_t batch,
+                                 int64_t batch, int64_t rank,
                                  llvm::function_ref<int64_t(Value)> extentOf) {
   int64_t most = 0;
   program.walk([&](ring::AttendOp op) {
-    auto key = cast<ShapedType>(op.getKeys().front().getType());
-    auto value = cast<ShapedType>(op.getValues().front().getType());
-    int64_t bytes = op.getStateType().getWidth() / 8;
-    auto panel = static_cast<uint64_t>(target.panelBytes / bytes);
-    auto columns = static_cast<int64_t>(llvm::alignTo(target.columns, panel));
-    auto valueDim =
-        static_cast<int64_t>(llvm::alignTo(value.getDimSize(3), panel));
-    int64_t keyDim = key.getDimSize(3);
-    if (target.pairs && key.getElementType().isBF16()) {
-      keyDim = static_cast<int64_t>(llvm::alignTo(keyDim, 2));
-      bytes = 2;
-    }
-    Deal deal = op.getKeyLayout().getDeal();
-    int64_t extent = extentOf(op.getKeyExtent()), tiles = 0;
-    for (int64_t owner = 0; owner < deal.parts; ++owner) {
-      int64_t own = 0;
-      for (const Segment &segment : deal.segments(owner, extent))
-        own += llvm::divideCeil(segment.count, columns);
-      tiles = std::max(tiles, own);
-    }
-    tiles *= static_cast<int64_t>(op.getKeys().size());
-    most = std::max(most, batch * key.getDimSize(2) * tiles * columns *
-                              (keyDim + valueDim) * bytes);
+    most = std::max(most, bytesOf(op, target, extentOf(op.getKeyExtent())));
   });
-  return most;
+  program.walk([&](ring::AttendGradOp op) {
+    most =
+        std::max(most, bytesOf(op, target, rank, extentOf(op.getQueryExtent()),
+                               extentOf(op.getKeyExtent())));
+  });
+  return batch * most;
 }

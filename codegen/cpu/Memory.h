@@ -8,18 +8,22 @@
 
 namespace burst::cpu {
 
-/// Bytes of packed keys and values that a rank of a ring program holds at most:
-/// of one attend at a time, for all heads, in the type of the state, or of bf16
-/// where the target takes that in pairs. With n tiles of C keys in its slices,
-/// and the value dim rounded up to a panel,
+/// Bytes of packed operands that `rank` of a ring program holds at most: of one
+/// attend at a time, for all heads, in the type of the state, or of bf16 where
+/// the target takes that in pairs. With C keys and R queries in a tile, n tiles
+/// of keys and m of queries in what is at hand, and | | rounding up to a panel,
 ///
-///     batch * key heads * n * C * (query dim + value dim) * bytes
+///     forward:  batch * key heads * n * C * (query dim + |value dim|) * bytes
+///     backward: batch * (key heads * n * C * (query dim + |query dim| + value
+///     dim)
+///                 + query heads * m * R * (|query dim| + |value dim|)) * bytes
 ///
-/// and n = sum over segments of ceil(keys / C), for the largest of all owners;
-/// pairs round the query dim up to an even number.
-/// `extentOf` says how many keys an extent of the program stands for.
+/// where n is the sum over segments of ceil(keys / C), and m alike: of the
+/// largest of all owners for what travels. Pairs round the query dim up to an
+/// even number. `extentOf` says how many positions an extent of the program
+/// stands for.
 int64_t packingBytes(mlir::func::FuncOp program, const Target &target,
-                     int64_t batch,
+                     int64_t batch, int64_t rank,
                      llvm::function_ref<int64_t(mlir::Value)> extentOf);
 
 } // namespace burst::cpu

@@ -670,14 +670,19 @@ void Vectorizer::lower(tile::MultiplyOp op) {
                         return next;
                       });
       };
-      // Two steps at a time leave less to count.
+      // Two steps at a time leave less to count. Long ones are worth no
+      // counting, and LLVM would begin the second so early that registers run
+      // out.
+      int64_t together = microRows * microColumns < 16 ? 2 : 1;
       Value depth = op.getDepth();
-      int64_t all = panels.getDimSize(1);
-      auto loop = depth ? steps(b.index(0),
-                                b.sub(depth, b.rem(depth, b.index(2))), 2, sums)
-                        : steps(b.index(0), b.index(all),
-                                std::gcd(all, int64_t{2}), sums);
-      if (depth)
+      if (!depth) {
+        int64_t all = panels.getDimSize(1);
+        depth = b.index(all);
+        together = std::gcd(all, together);
+      }
+      Value last = b.rem(depth, b.index(together));
+      auto loop = steps(b.index(0), b.sub(depth, last), together, sums);
+      if (op.getDepth() && together > 1)
         loop = steps(loop.getUpperBound(), depth, 1, loop.getResults());
       for (int64_t r = 0; r < microRows; ++r)
         for (int64_t v = 0; v < microColumns; ++v) {

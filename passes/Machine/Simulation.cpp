@@ -2,6 +2,7 @@
 #include "passes/Machine/Simulation.h"
 #include "passes/Machine/Slots.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -431,6 +432,13 @@ Step Simulation::Impl::Rank::runFinalize(ring::FinalizeOp op,
 // Gradients
 //===----------------------------------------------------------------------===//
 
+static int64_t largestShard(const Deal &deal, int64_t extent) {
+  int64_t most = 0;
+  for (int64_t owner = 0; owner < deal.parts; ++owner)
+    most = std::max(most, deal.count(owner, extent));
+  return most;
+}
+
 Step Simulation::Impl::Rank::runZero(ring::ZeroOp op,
                                      const ExternalCall &call) {
   TensorRef like = call.peek<Tensor>(0);
@@ -438,8 +446,13 @@ Step Simulation::Impl::Rank::runZero(ring::ZeroOp op,
   zero->argument = madeFor(like->argument, Made::Gradient);
   zero->owner = like->owner;
   zero->sharding = like->sharding;
-  if (++turns[op] <= numSlots(op))
-    hold(*zero);
+  if (++turns[op] <= numSlots(op)) {
+    auto shape = zero->shape;
+    if (isa<scf::ForOp>(op->getParentOp())) // as large as the largest shard
+      shape[like->sharding.dim] =
+          largestShard(like->sharding.deal, like->sharding.extent);
+    hold(Tensor(shape, zero->element));
+  }
   call.give(0, zero);
   return Step::Done;
 }
@@ -537,13 +550,6 @@ Step Simulation::Impl::Rank::runRound(ring::RoundOp op,
 //===----------------------------------------------------------------------===//
 // Transfers
 //===----------------------------------------------------------------------===//
-
-static int64_t largestShard(const Deal &deal, int64_t extent) {
-  int64_t most = 0;
-  for (int64_t owner = 0; owner < deal.parts; ++owner)
-    most = std::max(most, deal.count(owner, extent));
-  return most;
-}
 
 /// The segments that are not empty.
 static uint64_t segmentMask(const Deal &deal, int64_t owner, int64_t extent) {

@@ -97,8 +97,8 @@ void GradientKernel::differentiate(const Tile &key, const Tile &query) {
 
 void GradientKernel::multiply(Value left, Value panels, Value into, Value rows,
                               Value depth, Value seen, bool transposed) {
-  b.make<tile::MultiplyOp>(left, panels, into, rows, llvm::APFloat(1.0),
-                           seen, /*accumulate=*/true, depth, transposed);
+  b.make<tile::MultiplyOp>(left, panels, into, rows, llvm::APFloat(1.0), seen,
+                           /*accumulate=*/true, depth, transposed);
 }
 
 /// The five products of a pair of tiles.

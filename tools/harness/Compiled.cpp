@@ -32,7 +32,7 @@ FailureOr<ProgramRef> burst::compile(func::FuncOp program,
 }
 
 int64_t burst::planPacking(func::FuncOp program, const cpu::Target &target,
-                           ArrayRef<Argument> globals) {
+                           int64_t rank, ArrayRef<Argument> globals) {
   auto extentOf = [&](Value extent) {
     APInt constant;
     if (matchPattern(extent, m_ConstantInt(&constant)))
@@ -46,7 +46,7 @@ int64_t burst::planPacking(func::FuncOp program, const cpu::Target &target,
   for (unsigned i = 0; i < program.getNumArguments(); ++i)
     if (program.getArgAttr(i, ring::shardAttr))
       batch = globals[i].table->shape[0];
-  return cpu::packingBytes(program, target, batch, extentOf);
+  return cpu::packingBytes(program, target, batch, rank, extentOf);
 }
 
 burst_tensor burst::viewOf(data::Tensor &tensor, int32_t type) {

@@ -34,10 +34,10 @@ mlir::FailureOr<ProgramRef> compile(mlir::func::FuncOp program,
                                     const cpu::Target &target,
                                     const cpu::Dump &dump = {});
 
-/// Bytes of packed keys and values that each rank of `program`, compiled for
-/// `target`, holds at most with these global arguments.
+/// Bytes of packed operands that `rank` of `program`, compiled for `target`,
+/// holds at most with these global arguments.
 int64_t planPacking(mlir::func::FuncOp program, const cpu::Target &target,
-                    llvm::ArrayRef<Argument> globals);
+                    int64_t rank, llvm::ArrayRef<Argument> globals);
 
 /// A dense tensor of the runtime on the bytes of `tensor`.
 burst_tensor viewOf(data::Tensor &tensor, int32_t type);

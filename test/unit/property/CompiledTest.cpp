@@ -104,7 +104,8 @@ public:
                 planned.peakBytes)
           << "rank " << rank;
       EXPECT_EQ(counted.peak_bytes[BURST_MEMORY_PACKING],
-                planPacking(trial.program, target, trial.globals))
+                planPacking(trial.program, target, static_cast<int64_t>(rank),
+                            trial.globals))
           << "rank " << rank;
     }
   }

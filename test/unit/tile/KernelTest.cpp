@@ -1,0 +1,355 @@
+//===- KernelTest.cpp - tile ops, compiled, against plain loops -----------===//
+#include "codegen/cpu/Compile.h"
+#include "jit/Frontend.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/Module.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numbers>
+#include <numeric>
+#include <random>
+
+using namespace mlir;
+using namespace burst;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double noNumber = std::numeric_limits<double>::quiet_NaN();
+
+/// Numbers of one shape.
+template <typename T>
+class Array {
+public:
+  explicit Array(const std::vector<int64_t> &shape)
+      : shape(shape), values(std::accumulate(shape.begin(), shape.end(),
+                                             size_t{1}, std::multiplies<>())) {}
+
+  T &operator()(std::initializer_list<int64_t> indices) {
+    int64_t place = 0;
+    for (size_t d = 0; d < shape.size(); ++d)
+      place = place * shape[d] + indices.begin()[d];
+    return values[place];
+  }
+  void fill(std::mt19937 &random, double least, double most) {
+    std::uniform_real_distribution<double> numbers(least, most);
+    for (T &value : values)
+      value = static_cast<T>(numbers(random));
+  }
+  /// What a compiled function takes: two pointers, offset, sizes, strides.
+  void *descriptor() {
+    auto data = reinterpret_cast<int64_t>(values.data());
+    words = {data, data, 0};
+    words.insert(words.end(), shape.begin(), shape.end());
+    words.resize(3 + 2 * shape.size());
+    int64_t stride = 1;
+    for (size_t d = shape.size(); d-- > 0; stride *= shape[d])
+      words[3 + shape.size() + d] = stride;
+    return words.data();
+  }
+
+private:
+  std::vector<int64_t> shape;
+  std::vector<T> values;
+  std::vector<int64_t> words;
+};
+
+/// A kernel in this process.
+class Kernel {
+public:
+  /// `arguments` and `body` of a kernel; TYPE stands for the type of elements.
+  Kernel(const cpu::Target &target, StringRef type, StringRef arguments,
+         StringRef body) {
+    std::string text =
+        fmt::format("func.func @kernel(%task: index, {}) attributes "
+                    "{{tile.kernel, llvm.emit_c_interface}} {{ {} return }}",
+                    arguments.str(), body.str());
+    for (size_t at; (at = text.find("TYPE")) != std::string::npos;)
+      text.replace(at, 4, type.str());
+    error = llvm::toString(compile(target, text));
+  }
+
+  template <typename... Args>
+  void operator()(Args... args) {
+    ASSERT_EQ(error, "");
+    address.toPtr<void (*)(int64_t, Args...)>()(0, args...);
+  }
+
+private:
+  llvm::Error compile(const cpu::Target &target, StringRef text) {
+    DialectRegistry registry;
+    jit::registerDialects(registry);
+    MLIRContext context(registry);
+    context.loadAllAvailableDialects();
+    auto module = parseSourceString<ModuleOp>(text, &context);
+    auto pm = PassManager::on<ModuleOp>(&context);
+    cpu::buildLLVMPipeline(pm, target);
+    if (!module || failed(pm.run(*module)))
+      return llvm::createStringError("the kernel cannot be lowered");
+    auto llvmContext = std::make_unique<llvm::LLVMContext>();
+    auto translated = translateModuleToLLVMIR(*module, *llvmContext);
+    auto created = llvm::orc::LLJITBuilder().create();
+    if (!created)
+      return created.takeError();
+    linker = std::move(*created);
+    translated->setDataLayout(linker->getDataLayout());
+    if (llvm::Error error = linker->addIRModule(
+            {std::move(translated), std::move(llvmContext)}))
+      return error;
+    return linker->lookup("_mlir_ciface_kernel").moveInto(address);
+  }
+
+  std::string error;
+  std::unique_ptr<llvm::orc::LLJIT> linker;
+  llvm::orc::ExecutorAddr address;
+};
+
+template <typename T>
+class TileKernel : public testing::Test {
+protected:
+  static constexpr const char *type = sizeof(T) == 4 ? "f32" : "f64";
+  static constexpr double epsilon = std::numeric_limits<T>::epsilon();
+
+  /// Compiles a kernel for vectors and register tiles of all sizes.
+  void forTargets(StringRef arguments, StringRef body,
+                  const std::function<void(Kernel &)> &check) {
+    cpu::Target target = cpu::Target::host();
+    bool hasFma = target.fma;
+    for (auto [vectorBits, microRows] :
+         {std::pair(128, 5), {256, 6}, {512, 14}}) {
+      target.vectorBits = vectorBits;
+      target.microRows = microRows;
+      target.fma = hasFma && vectorBits > 128;
+      SCOPED_TRACE(target.str());
+      Kernel kernel(target, type, arguments, body);
+      check(kernel);
+    }
+  }
+  /// Numbers that are equal, or neither of them one.
+  void expectNear(T found, double expected, double tolerance) {
+    if (std::isfinite(expected))
+      EXPECT_NEAR(found, expected, tolerance);
+    else if (std::isnan(expected))
+      EXPECT_TRUE(std::isnan(found)) << found;
+    else
+      EXPECT_EQ(found, expected);
+  }
+
+  std::mt19937 random{1};
+};
+
+} // namespace
+
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(TileKernel, Types);
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+TYPED_TEST(TileKernel, Multiply) {
+  constexpr int64_t m = 12, k = 10, panels = 2, width = 16, rows = 7;
+  constexpr int64_t hidden = 3;
+  for (bool transposed : {false, true})
+    for (bool accumulate : {false, true})
+      for (bool where : {false, true})
+        for (int64_t depth : {int64_t{0}, int64_t{7}, k}) {
+          SCOPED_TRACE(fmt::format("transposed {} accumulate {} where {} "
+                                   "depth {}",
+                                   transposed, accumulate, where, depth));
+          std::string a = transposed ? "memref<10x12xTYPE>" //
+                                     : "memref<12x10xTYPE>";
+          bool isLimited = depth != k;
+          std::string body = fmt::format(
+              "tile.multiply %a, %b, %c rows %n {} {} {} {} : {}, "
+              "memref<2x10x16xTYPE>, memref<12x32xTYPE>",
+              isLimited ? "depth %d" : "", where ? "where %seen : " + a : "",
+              accumulate ? "accumulate" : "", transposed ? "transposed" : "",
+              a);
+          std::string arguments =
+              fmt::format("%a: {0}, %seen: {0}, %b: memref<2x10x16xTYPE>, "
+                          "%c: memref<12x32xTYPE>, %n: index, %d: index",
+                          a);
+          this->forTargets(arguments, body, [&](Kernel &kernel) {
+            auto left = [&](auto &array, int64_t r, int64_t t) -> auto & {
+              return transposed ? array({t, r}) : array({r, t});
+            };
+            std::vector<int64_t> shape{transposed ? k : m, transposed ? m : k};
+            Array<TypeParam> a(shape), seen(shape), b({panels, k, width}),
+                c({m, panels * width});
+            a.fill(this->random, -2, 2);
+            b.fill(this->random, -2, 2);
+            c.fill(this->random, -2, 2);
+            // What lies behind the depth, and what was not seen, is no number.
+            for (int64_t t = 0; t < k; ++t) {
+              bool isBad = t >= depth || (where && t == hidden);
+              for (int64_t r = 0; r < m; ++r) {
+                if (isBad || (r + t) % 4 == 0)
+                  left(seen, r, t) = -infinity;
+                if (isBad)
+                  left(a, r, t) = t >= depth ? noNumber : 0;
+              }
+              for (int64_t n = 0; n < panels * width && isBad; ++n)
+                b({n / width, t, n % width}) = infinity;
+            }
+            auto before = c;
+            kernel(a.descriptor(), seen.descriptor(), b.descriptor(),
+                   c.descriptor(), rows, depth);
+            for (int64_t r = 0; r < rows; ++r)
+              for (int64_t n = 0; n < panels * width; ++n) {
+                double sum = accumulate ? before({r, n}) : 0;
+                for (int64_t t = 0; t < depth; ++t)
+                  if (!where || left(seen, r, t) != -infinity)
+                    sum += double(left(a, r, t)) * b({n / width, t, n % width});
+                this->expectNear(c({r, n}), sum, 64 * this->epsilon);
+              }
+          });
+        }
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+TYPED_TEST(TileKernel, LoadsLse) {
+  this->forTargets(
+      "%view: memref<?xTYPE, strided<[?], offset: ?>>, %lse: memref<4xTYPE>",
+      "tile.load %view, %lse factor 1.4426950408889634 padding 1.0 : "
+      "memref<?xTYPE, strided<[?], offset: ?>>, memref<4xTYPE>",
+      [&](Kernel &kernel) {
+        Array<TypeParam> view({3}), lse({4});
+        view({0}) = -infinity;
+        view({1}) = -3;
+        view({2}) = infinity;
+        kernel(view.descriptor(), lse.descriptor());
+        EXPECT_EQ(lse({0}), -infinity);
+        this->expectNear(lse({1}), -3 * std::numbers::log2e, 8 * this->epsilon);
+        EXPECT_EQ(lse({2}), infinity);
+        EXPECT_EQ(lse({3}), 1);
+      });
+}
+
+TYPED_TEST(TileKernel, Weights) {
+  constexpr int64_t m = 6, n = 48, rows = 5;
+  this->forTargets("%s: memref<6x48xTYPE>, %lse: memref<6xTYPE>, %n: index",
+                   "tile.weights %s, %lse rows %n : memref<6x48xTYPE>, "
+                   "memref<6xTYPE>",
+                   [&](Kernel &kernel) {
+                     Array<TypeParam> s({m, n}), lse({m});
+                     s.fill(this->random, -200, 8);
+                     lse.fill(this->random, 7, 9);
+                     lse({1}) = -infinity; // whatever its scores are
+                     lse({2}) = noNumber;
+                     lse({3}) = infinity;
+                     for (int64_t r = 0; r < m; ++r)
+                       for (int64_t c = r; c < n; c += 3)
+                         s({r, c}) = -infinity;
+                     s({4, 0}) = noNumber;
+                     auto before = s;
+                     kernel(s.descriptor(), lse.descriptor(), rows);
+                     for (int64_t r = 0; r < m; ++r)
+                       for (int64_t c = 0; c < n; ++c) {
+                         TypeParam x = before({r, c});
+                         bool none = x == -infinity || lse({r}) == -infinity;
+                         double weight = none ? 0 : std::exp2(x - lse({r}));
+                         if (r >= rows)
+                           weight = x;
+                         this->expectNear(
+                             s({r, c}), weight,
+                             std::abs(weight) * 4 * this->epsilon +
+                                 std::numeric_limits<TypeParam>::min());
+                       }
+                   });
+}
+
+TYPED_TEST(TileKernel, Differentials) {
+  constexpr int64_t m = 6, n = 48, rows = 5;
+  for (double factor : {1.0, 0.375})
+    this->forTargets(
+        "%p: memref<6x48xTYPE>, %dp: memref<6x48xTYPE>, "
+        "%delta: memref<6xTYPE>, %n: index",
+        fmt::format("tile.differentials %p, %dp, %delta rows %n factor {:e} : "
+                    "memref<6x48xTYPE>, memref<6xTYPE>",
+                    factor),
+        [&](Kernel &kernel) {
+          Array<TypeParam> p({m, n}), dp({m, n}), delta({m});
+          p.fill(this->random, 0, 1);
+          dp.fill(this->random, -2, 2);
+          delta.fill(this->random, -2, 2);
+          for (int64_t r = 0; r < m; ++r)
+            for (int64_t c = r; c < n; c += 3) {
+              p({r, c}) = 0;
+              dp({r, c}) = c % 2 == 0 ? noNumber : infinity;
+            }
+          auto before = dp;
+          kernel(p.descriptor(), dp.descriptor(), delta.descriptor(), rows);
+          for (int64_t r = 0; r < m; ++r)
+            for (int64_t c = 0; c < n; ++c) {
+              double expected = before({r, c});
+              if (r < rows)
+                expected = p({r, c}) == 0 ? 0
+                                          : factor * p({r, c}) *
+                                                (before({r, c}) - delta({r}));
+              this->expectNear(dp({r, c}), expected, 8 * this->epsilon);
+            }
+        });
+}
+
+TYPED_TEST(TileKernel, MapGradient) {
+  constexpr int64_t m = 6, n = 48, rows = 5, columns = 45, head = 2;
+  this->forTargets(
+      "%w: memref<6x48xTYPE>, %t: memref<6x48xTYPE>, %i: memref<6xindex>, "
+      "%j: memref<48xindex>, %slopes: memref<?xTYPE>, %n: index, %c: index, "
+      "%h: index",
+      R"(
+        tile.map_gradient %w, %t rows %n columns %c at (%h, %h, %i, %j) of (%n, %c)
+            gradient(%t0 : TYPE, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : TYPE, %x = %slopes : memref<?xTYPE>) {
+              %slope = tensor.extract %x[%h0] : tensor<?xTYPE>
+              %distance = arith.subi %i0, %j0 : index
+              %integer = arith.index_cast %distance : index to i64
+              %far = arith.sitofp %integer : i64 to TYPE
+              %factor = arith.mulf %far, %slope : TYPE
+              %sum = arith.addf %factor, %t0 : TYPE
+              %u = arith.mulf %sum, %w0 : TYPE
+              burst.yield %u : TYPE
+            } : memref<6x48xTYPE>, memref<6xindex>, memref<48xindex>)",
+      [&](Kernel &kernel) {
+        Array<TypeParam> w({m, n}), t({m, n}), slopes({4});
+        Array<int64_t> i({m}), j({n});
+        w.fill(this->random, -1, 1);
+        t.fill(this->random, -2, 2);
+        slopes.fill(this->random, 0, 1);
+        for (int64_t r = 0; r < m; ++r)
+          i({r}) = 100 + 2 * r;
+        for (int64_t c = 0; c < n; ++c)
+          j({c}) = 70 + c;
+        for (int64_t r = 0; r < m; ++r)
+          for (int64_t c = r; c < n; c += 3) {
+            w({r, c}) = 0;
+            t({r, c}) = c % 2 == 0 ? noNumber : infinity;
+          }
+        auto before = w;
+        kernel(w.descriptor(), t.descriptor(), i.descriptor(), j.descriptor(),
+               slopes.descriptor(), rows, columns, head);
+        for (int64_t r = 0; r < m; ++r)
+          for (int64_t c = 0; c < n; ++c) {
+            double expected = before({r, c});
+            if (r < rows)
+              expected =
+                  expected == 0 || c >= columns
+                      ? 0
+                      : (double(i({r}) - j({c})) * slopes({head}) + t({r, c})) *
+                            expected;
+            this->expectNear(w({r, c}), expected, 256 * this->epsilon);
+          }
+      });
+}
