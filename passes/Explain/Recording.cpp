@@ -33,6 +33,7 @@ void Recorder::note(const Meeting &meeting, size_t slice, int64_t keyOwner,
                                 ? classifier.classify(meeting, keyOwner, a, b)
                                 : PairClass::Empty);
   noted[meeting.rank][meeting.hop].blocks.push_back(std::move(block));
+  last[meeting.rank] = meeting.hop;
 }
 
 bool Recorder::attend(Attend &attend, State &result, std::string &message) {
@@ -49,15 +50,22 @@ bool Recorder::attendGrad(AttendGrad &attend, std::string &message) {
   return Bookkeeper::attendGrad(attend, message);
 }
 
+bool Recorder::start(const Transfer &transfer, int64_t, std::string &) {
+  if (transfer.kind() != TransferKind::Slice)
+    gradients[&transfer] = last[transfer.rank];
+  return true;
+}
+
 void Recorder::deliver(const Transfer &from, Transfer &to, size_t index) {
-  Cell &cell = noted[from.rank][from.hop];
+  bool isGradient = from.kind() != TransferKind::Slice;
+  Cell &cell = noted[from.rank][isGradient ? gradients[&from] : from.hop];
   // One note per message, with the bytes of all its tensors.
   if (index == 0) {
     ring::StartOp op = from.start;
     Message message;
     message.to = to.rank;
     message.owner = from.owner;
-    message.isGradient = from.kind() != TransferKind::Slice;
+    message.isGradient = isGradient;
     int64_t segments = op.getLayout().getNumSegments();
     for (int64_t s = 0; s < segments; ++s)
       if (segments > 1 && from.sendMask >> s & 1)

@@ -27,15 +27,17 @@ struct Cell {
   std::vector<Message> messages;
 };
 
-/// Notes what every rank computes and sends in each hop. A hop ends where a
-/// rank has waited for its next slice: gradients that travel beside the slices
-/// are sent in the hop in which they were computed.
+/// Notes what every rank computes and sends in each hop. A slice is sent in the
+/// hop in which it is computed, whichever comes first; gradients in the one
+/// that computed last before.
 class Recorder : public Bookkeeper {
 public:
-  explicit Recorder(int64_t ranks) : noted(ranks) {}
+  explicit Recorder(int64_t ranks) : noted(ranks), last(ranks) {}
 
   bool attend(Attend &attend, State &result, std::string &message) override;
   bool attendGrad(AttendGrad &attend, std::string &message) override;
+  bool start(const Transfer &transfer, int64_t slices,
+             std::string &message) override;
   void deliver(const Transfer &from, Transfer &to, size_t index) override;
 
   /// By rank, by hop.
@@ -47,6 +49,9 @@ private:
 
   /// By rank, by how many transfers it had waited for.
   std::vector<std::map<int64_t, Cell>> noted;
+  std::vector<int64_t> last; ///< where each rank has computed last
+  /// Of gradients, where their rank had computed last.
+  std::map<const Transfer *, int64_t> gradients;
   Classifier classifier;
 };
 

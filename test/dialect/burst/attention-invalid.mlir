@@ -241,7 +241,7 @@ func.func @attention_c2(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: 
 // -----
 
 func.func @attention_c3(%q: tensor<1x8x4x64xbf16>, %k: tensor<1x8x2x64xf16>, %v: tensor<1x8x2x64xbf16>) {
-  // expected-error @below {{query, key, value and out must have one element type, got: 'bf16' and 'f16'}}
+  // expected-error @below {{key must have the element type of query, 'bf16', got: 'f16'}}
   %o, %lse = burst.attention %q, %k, %v
       : (tensor<1x8x4x64xbf16>, tensor<1x8x2x64xf16>, tensor<1x8x2x64xbf16>) -> (tensor<1x8x4x64xbf16>, tensor<1x4x8xf32>)
   return
@@ -250,7 +250,7 @@ func.func @attention_c3(%q: tensor<1x8x4x64xbf16>, %k: tensor<1x8x2x64xf16>, %v:
 // -----
 
 func.func @attention_c3(%q: tensor<1x8x4x64xbf16>, %k: tensor<1x8x2x64xbf16>, %v: tensor<1x8x2x64xbf16>) {
-  // expected-error @below {{query, key, value and out must have one element type, got: 'bf16' and 'f32'}}
+  // expected-error @below {{out must have the element type of query, 'bf16', got: 'f32'}}
   %o, %lse = burst.attention %q, %k, %v
       : (tensor<1x8x4x64xbf16>, tensor<1x8x2x64xbf16>, tensor<1x8x2x64xbf16>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
   return
