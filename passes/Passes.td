@@ -314,7 +314,9 @@ def ExplainPass : Pass<"burst-explain", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"maxRanks", "max-ranks", "int64_t", "16",
-           "Ranks to show; of larger grids the first ones are shown.">];
+           "Ranks to show; of larger grids the first ones are shown.">,
+    Option<"svg", "svg", "std::string", "\"\"",
+           "A file into which the same is drawn, as a picture in SVG.">];
 }
 
 //===----------------------------------------------------------------------===//

@@ -133,6 +133,39 @@ static void printMadeTypes(OpAsmPrinter &printer, Operation *op, Type of,
   printWrittenTypes(printer, op, into, made);
 }
 
+/// Of the gradients, and of delta: the gradient of lse may not be there.
+static ParseResult parseDeltaTypes(OpAsmParser &parser, Type &outGrad,
+                                   Type &lseGrad, Type &into, Type &delta) {
+  SmallVector<Type, 3> types(1);
+  if (parser.parseType(types[0]))
+    return failure();
+  while (succeeded(parser.parseOptionalComma()))
+    if (parser.parseType(types.emplace_back()))
+      return failure();
+  SMLoc loc = parser.getCurrentLocation();
+  bool isTensor = succeeded(parser.parseOptionalArrow());
+  if (isTensor && parser.parseType(delta))
+    return failure();
+  if (!isTensor)
+    into = types.pop_back_val();
+  if (types.empty() || types.size() > 2)
+    return parser.emitError(loc, "expects the types of out, its gradient, "
+                                 "maybe that of lse, and of delta");
+  outGrad = types[0];
+  if (types.size() == 2)
+    lseGrad = types[1];
+  return success();
+}
+
+static void printDeltaTypes(OpAsmPrinter &printer, Operation *op, Type outGrad,
+                            Type lseGrad, Type into, Type delta) {
+  printer << outGrad;
+  if (lseGrad)
+    printer << ", " << lseGrad;
+  printer << (delta ? " " : "");
+  printWrittenTypes(printer, op, into, delta);
+}
+
 static ParseResult parseAddTypes(OpAsmParser &parser, Type &a, Type &b,
                                  Type &sum) {
   if (parser.parseType(a))

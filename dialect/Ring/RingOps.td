@@ -275,8 +275,8 @@ def Ring_DeltaOp : Ring_Op<"delta", [
   let results = (outs Optional<Ring_RowTensor>:$delta);
   let assemblyFormat = [{
     $out `,` $outGrad (`less` $lseGrad^)? (`into` $into^)? attr-dict `:`
-    type($out) `,` type($outGrad) (`,` type($lseGrad)^)?
-    custom<WrittenTypes>(type($into), type($delta))
+    type($out) `,`
+    custom<DeltaTypes>(type($outGrad), type($lseGrad), type($into), type($delta))
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -1,9 +1,11 @@
 //===- Explain.cpp - schedules as tables ----------------------------------===//
-#include "passes/Machine/Audit.h"
+#include "passes/Explain/Drawing.h"
 #include "passes/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace burst {
 #define GEN_PASS_DEF_EXPLAINPASS
@@ -15,80 +17,25 @@ using namespace burst;
 
 namespace {
 
-/// Bytes with a unit: "512 B", "1.5 KiB".
-std::string bytesText(int64_t bytes) {
-  constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(units)) {
-    value /= 1024;
-    ++unit;
+/// Owner, then per query segment the classes of the key segments.
+std::string blockText(const Computed &block) {
+  std::string result = std::to_string(block.owner) + " ";
+  for (auto [index, pair] : llvm::enumerate(block.pairs)) {
+    if (index != 0 && index % block.columns == 0)
+      result += "/";
+    result += pair == PairClass::Empty  ? '.'
+              : pair == PairClass::Full ? '#'
+                                        : '+';
   }
-  if (unit == 0)
-    return llvm::formatv("{0} B", bytes).str();
-  return llvm::formatv("{0:F1} {1}", value, units[unit]).str();
+  return result;
 }
 
-/// Notes what every rank computes and sends in each hop.
-class Recorder : public Bookkeeper {
-public:
-  explicit Recorder(int64_t ranks) : computed(ranks), sent(ranks) {}
-
-  bool attend(Attend &attend, State &result, std::string &message) override {
-    note(computed, attend.rank, attend.hop, blockText(attend));
-    return Bookkeeper::attend(attend, result, message);
-  }
-
-  void deliver(const Transfer &from, Transfer &to, size_t index) override {
-    // One note per message, with the bytes of all its tensors.
-    if (index != 0)
-      return;
-    note(sent, from.rank, from.hop,
-         ">" + std::to_string(to.rank) + " " + std::to_string(from.owner) +
-             segmentsText(from));
-  }
-
-  /// By rank, by hop.
-  std::vector<std::vector<std::string>> computed, sent;
-
-private:
-  static void note(std::vector<std::vector<std::string>> &table, int64_t rank,
-                   int64_t hop, const std::string &text) {
-    auto &column = table[rank];
-    column.resize(std::max<size_t>(column.size(), hop + 1));
-    column[hop] += (column[hop].empty() ? "" : " ") + text;
-  }
-
-  /// Owner, then per query segment the classes of the key segments.
-  std::string blockText(const Attend &attend) {
-    std::string text;
-    for (auto [index, slice] : llvm::enumerate(attend.slices)) {
-      text += (index == 0 ? "" : " ") + std::to_string(slice.owner) + " ";
-      for (int64_t a = 0; a < attend.queryLayout.getNumSegments(); ++a) {
-        text += a == 0 ? "" : "/";
-        for (int64_t b = 0; b < attend.keyLayout.getNumSegments(); ++b) {
-          PairClass kind = classifier.classify(attend, slice.owner, a, b);
-          bool isComputed = attend.isComputed(index, a, b);
-          text += !isComputed || kind == PairClass::Empty ? '.'
-                  : kind == PairClass::Full               ? '#'
-                                                          : '+';
-        }
-      }
-    }
-    return text;
-  }
-
-  static std::string segmentsText(const Transfer &transfer) {
-    ring::StartOp op = transfer.start;
-    std::string text;
-    for (int64_t s = 0; s < op.getLayout().getNumSegments(); ++s)
-      if (op.getLayout().getNumSegments() > 1 && transfer.sendMask >> s & 1)
-        text += static_cast<char>('a' + s);
-    return text;
-  }
-
-  Classifier classifier;
-};
+/// Receiver, then owner and segments.
+std::string messageText(const Message &message) {
+  return llvm::formatv(">{0} {1}{2}{3}", message.to,
+                       message.isGradient ? "d" : "", message.owner,
+                       message.segments);
+}
 
 /// Prints one program's table.
 class Table {
@@ -98,14 +45,18 @@ public:
 
   LogicalResult print();
 
+  /// What was printed, as a picture shows it.
+  Drawing drawing;
+
 private:
-  void printLegend(int64_t ranks);
-  void printHops(const Recorder &recorder);
+  void printLegend();
+  void printHops();
   void printTotals(const std::vector<Traffic> &traffic, const Proof &proof);
   void printRow(StringRef head, ArrayRef<std::string> cells);
 
   func::FuncOp program;
   int64_t maxRanks, shown = 0;
+  bool hasGradients = false;
   size_t width = 6;
   raw_ostream &os;
 };
@@ -119,44 +70,44 @@ void Table::printRow(StringRef head, ArrayRef<std::string> cells) {
   os << StringRef(line).rtrim() << "\n";
 }
 
-void Table::printLegend(int64_t ranks) {
-  os << "program @" << program.getName() << ", " << ranks << " ranks";
-  if (shown < ranks)
-    os << " (the first " << shown << " shown)";
-  os << "\n\n"
+void Table::printLegend() {
+  os << drawing.title << "\n\n"
      << "computes: owner of the slice, then per query segment its key "
         "segments,\n"
      << "          # full, + partly masked, . empty or dropped\n"
      << "sends:    >receiver owner of the slice, and which of its segments, a "
-        "or b\n\n";
+        "or b\n";
+  if (hasGradients)
+    os << "          d gradients by it, and not the slice\n";
+  os << "\n";
 }
 
-void Table::printHops(const Recorder &recorder) {
-  size_t hops = 0;
-  auto measure = [&](const auto &table) {
-    for (int64_t rank = 0; rank < shown; ++rank) {
-      hops = std::max(hops, table[rank].size());
-      for (const std::string &cell : table[rank])
-        width = std::max(width, cell.size());
-    }
-  };
-  measure(recorder.computed);
-  measure(recorder.sent);
-  std::vector<std::string> cells;
-  auto printTable = [&](StringRef head, const auto &table, size_t hop) {
-    cells.clear();
-    for (int64_t rank = 0; rank < shown; ++rank)
-      cells.push_back(hop < table[rank].size() ? table[rank][hop] : "");
-    if (llvm::any_of(cells, [](const std::string &c) { return !c.empty(); }))
-      printRow(head, cells);
+void Table::printHops() {
+  using Texts = std::vector<std::vector<std::string>>; // by hop, by rank
+  Texts computed, sent;
+  auto add = [&](Texts &texts, size_t hop, int64_t rank, std::string text) {
+    texts.resize(std::max(texts.size(), hop + 1));
+    texts[hop].resize(shown);
+    std::string &cell = texts[hop][rank];
+    cell += (cell.empty() ? "" : " ") + text;
+    width = std::max(width, cell.size());
   };
   for (int64_t rank = 0; rank < shown; ++rank)
-    cells.push_back("rank " + std::to_string(rank));
-  printRow("hop", cells);
-  for (size_t hop = 0; hop < hops; ++hop) {
-    printTable(llvm::formatv("{0} computes", hop).str(), recorder.computed,
-               hop);
-    printTable("  sends", recorder.sent, hop);
+    for (auto [hop, cell] : llvm::enumerate(drawing.cells[rank])) {
+      for (const Computed &block : cell.blocks)
+        add(computed, hop, rank, blockText(block));
+      for (const Message &message : cell.messages)
+        add(sent, hop, rank, messageText(message));
+    }
+  std::vector<std::string> heads;
+  for (int64_t rank = 0; rank < shown; ++rank)
+    heads.push_back("rank " + std::to_string(rank));
+  printRow("hop", heads);
+  for (size_t hop = 0; hop < std::max(computed.size(), sent.size()); ++hop) {
+    if (hop < computed.size() && !computed[hop].empty())
+      printRow(llvm::formatv("{0} computes", hop).str(), computed[hop]);
+    if (hop < sent.size() && !sent[hop].empty())
+      printRow("  sends", sent[hop]);
   }
 }
 
@@ -186,6 +137,8 @@ void Table::printTotals(const std::vector<Traffic> &traffic,
   os << "        sends match receives, no deadlock, at most 2 received slices "
         "at "
         "a time\n";
+  if (hasGradients)
+    os << "        and 2 gradients by slices, and 2 by the rank's own\n";
 }
 
 LogicalResult Table::print() {
@@ -212,9 +165,15 @@ LogicalResult Table::print() {
     report(program, simulation->getCounterexample());
     return failure();
   }
-  shown = std::min(maxRanks, simulation->numRanks());
-  printLegend(simulation->numRanks());
-  printHops(recorder);
+  int64_t ranks = simulation->numRanks();
+  shown = std::min(maxRanks, ranks);
+  drawing = {llvm::formatv("program @{0}, {1} ranks", program.getName(), ranks),
+             recorder.cells(), shown};
+  if (shown < ranks)
+    drawing.title += llvm::formatv(" (the first {0} shown)", shown).str();
+  program.walk([&](ring::AttendGradOp) { hasGradients = true; });
+  printLegend();
+  printHops();
   printTotals(simulation->getTraffic(), proof);
   return success();
 }
@@ -247,10 +206,33 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
       if (failed(pm.run(module)))
         return signalPassFailure();
     }
-    for (auto program : module.getOps<func::FuncOp>())
-      if (program->hasAttr(ring::gridAttr) &&
-          failed(Table(program, maxRanks, llvm::outs()).print()))
+    std::vector<Drawing> drawings;
+    for (auto program : module.getOps<func::FuncOp>()) {
+      if (!program->hasAttr(ring::gridAttr))
+        continue;
+      Table table(program, maxRanks, llvm::outs());
+      if (failed(table.print())) {
         signalPassFailure();
+        continue;
+      }
+      drawings.push_back(std::move(table.drawing));
+    }
+    if (!svg.empty() && failed(write(drawings)))
+      signalPassFailure();
+  }
+
+  /// A reader never sees half a picture: it is renamed when it is whole.
+  LogicalResult write(ArrayRef<Drawing> drawings) {
+    llvm::Error error =
+        llvm::writeToOutput(svg, [&](raw_ostream &os) -> llvm::Error {
+          draw(drawings, os);
+          return llvm::Error::success();
+        });
+    if (!error)
+      return success();
+    return emitError(getOperation().getLoc(), "burst-explain cannot write '")
+           << static_cast<std::string>(svg)
+           << "': " << llvm::toString(std::move(error));
   }
 };
 

@@ -819,6 +819,7 @@ bool Simulation::Impl::match(Transfer &from, Transfer &to) {
                             from.sendMask, from.owner));
     to.received[i]->argument = from.tensors[i]->argument;
     to.received[i]->sharding = from.tensors[i]->sharding;
+    from.sentBytes += sent;
     semantics->deliver(from, to, i);
     traffic[from.rank].sentBytes[from.tensors[i]->argument] += sent;
   }

@@ -108,6 +108,7 @@ struct Transfer {
   /// Segments that are flagged and not empty.
   uint64_t sendMask = 0, receiveMask = 0;
   std::vector<TensorRef> tensors, received;
+  int64_t sentBytes = 0; ///< handed over until now
   bool sent = false, arrived = false, waited = false;
 
   bool isDone() const { return sent && arrived; }

@@ -5,36 +5,41 @@ using namespace mlir;
 
 namespace burst::test {
 
+/// The wait in the same hop, or null where it stands in the next.
+static ring::WaitOp waitInHop(ring::StartOp start) {
+  return dyn_cast<ring::WaitOp>(*start.getToken().user_begin());
+}
+
+/// That, or the wait of what the loop carries on.
 static ring::WaitOp waitOf(ring::StartOp start) {
-  return cast<ring::WaitOp>(*start.getToken().user_begin());
+  OpOperand &use = *start.getToken().use_begin();
+  if (auto wait = dyn_cast<ring::WaitOp>(use.getOwner()))
+    return wait;
+  auto loop = cast<scf::ForOp>(start->getParentOp());
+  Value carried = loop.getRegionIterArg(use.getOperandNumber());
+  return cast<ring::WaitOp>(*carried.user_begin());
 }
 
 //===----------------------------------------------------------------------===//
 // Waits
 //===----------------------------------------------------------------------===//
 
-static void dropWait(ring::StartOp start) {
-  ring::WaitOp wait = waitOf(start);
+static bool dropWait(ring::StartOp start) {
+  ring::WaitOp wait = waitInHop(start);
+  if (!wait)
+    return false;
   for (auto [received, sent] :
        llvm::zip_equal(wait.getResults(), start.getTensors()))
     received.replaceAllUsesWith(sent);
   wait.erase();
-}
-
-static bool dropWaitOfSlice(Backward &s) {
-  dropWait(s.slice);
   return true;
 }
 
-static bool dropWaitOfOnward(Backward &s) {
-  dropWait(s.onward);
-  return true;
-}
+static bool dropWaitOfSlice(Backward &s) { return dropWait(s.slice); }
 
-static bool dropWaitOfHome(Backward &s) {
-  dropWait(s.home);
-  return true;
-}
+static bool dropWaitOfOnward(Backward &s) { return dropWait(s.onward); }
+
+static bool dropWaitOfHome(Backward &s) { return dropWait(s.home); }
 
 static bool doubleWait(Backward &s) {
   ring::WaitOp wait = waitOf(s.onward);
@@ -234,19 +239,13 @@ static bool sendBeforeTheSum(Backward &s) {
 static bool addWhileUnderWay(Backward &s) {
   if (!sendBeforeTheSum(s))
     return false;
-  for (ring::AddOp add : s.onwardSums) {
-    for (ring::StartOp start : {s.onward, s.home}) {
-      if (!add->isBeforeInBlock(start))
-        continue;
-      add->moveAfter(start);
-      ring::WaitOp wait = waitOf(start);
-      wait->moveAfter(add);
-    }
-  }
+  ring::StartOp last = s.onward->isBeforeInBlock(s.home) ? s.home : s.onward;
+  for (ring::AddOp add : s.onwardSums)
+    add->moveAfter(last);
   // Both are waited for behind the sums.
-  Operation *last = s.loop.getBody()->getTerminator();
   for (ring::StartOp start : {s.onward, s.home})
-    waitOf(start)->moveBefore(last);
+    if (ring::WaitOp wait = waitInHop(start))
+      wait->moveBefore(s.loop.getBody()->getTerminator());
   return true;
 }
 
@@ -275,7 +274,8 @@ static bool holdTooMany(Backward &s) {
     ring::WaitOp::create(builder, more.getLoc(),
                          waitOf(s.onward).getResultTypes(), more.getToken());
   }
-  waitOf(s.onward)->moveBefore(s.loop.getBody()->getTerminator());
+  if (ring::WaitOp wait = waitInHop(s.onward))
+    wait->moveBefore(s.loop.getBody()->getTerminator());
   return true;
 }
 

@@ -138,10 +138,10 @@ Backward::Backward(ModuleOp module, const Problem &problem)
   }
   llvm::append_range(zeros, loop.getBody()->getOps<ring::ZeroOp>());
   for (auto found : loop.getBody()->getOps<ring::AddOp>()) {
-    bool isCarried = isa<BlockArgument>(found.getB());
+    bool isComputed = found.getB().getDefiningOp() == attend;
     (found.getOwner() == movingOwner() ? onwardSums
-     : isCarried                       ? homeSums
-                                       : ownSums)
+     : isComputed                      ? ownSums
+                                       : homeSums)
         .push_back(found);
   }
   llvm::append_range(lastSums, program.getBody().front().getOps<ring::AddOp>());

@@ -1,0 +1,21 @@
+//===- Drawing.h - schedules as pictures ------------------------*- C++ -*-===//
+#ifndef BURST_PASSES_EXPLAIN_DRAWING_H
+#define BURST_PASSES_EXPLAIN_DRAWING_H
+
+#include "passes/Explain/Recording.h"
+
+namespace burst {
+
+/// A schedule as it is drawn.
+struct Drawing {
+  std::string title;
+  std::vector<std::vector<Cell>> cells; ///< by rank, by hop
+  int64_t shown = 0;                    ///< ranks
+};
+
+/// Draws schedules one below the other, as a picture (SVG).
+void draw(llvm::ArrayRef<Drawing> drawings, llvm::raw_ostream &os);
+
+} // namespace burst
+
+#endif // BURST_PASSES_EXPLAIN_DRAWING_H

@@ -1,0 +1,96 @@
+//===- Recording.cpp - what ranks do, hop by hop --------------------------===//
+#include "passes/Explain/Recording.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace burst;
+
+std::string burst::bytesText(int64_t bytes) {
+  constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(units)) {
+    value /= 1024;
+    ++unit;
+  }
+  if (unit == 0)
+    return llvm::formatv("{0} B", bytes).str();
+  return llvm::formatv("{0:F1} {1}", value, units[unit]).str();
+}
+
+void Recorder::note(const Meeting &meeting, size_t slice, int64_t keyOwner,
+                    int64_t movingOwner) {
+  Computed block;
+  block.owner = movingOwner;
+  block.rows = meeting.queryLayout.getNumSegments();
+  block.columns = meeting.keyLayout.getNumSegments();
+  for (int64_t a = 0; a < block.rows; ++a)
+    for (int64_t b = 0; b < block.columns; ++b)
+      block.pairs.push_back(meeting.isComputed(slice, a, b)
+                                ? classifier.classify(meeting, keyOwner, a, b)
+                                : PairClass::Empty);
+  noted[meeting.rank][meeting.hop].blocks.push_back(std::move(block));
+  last[meeting.rank] = meeting.hop;
+}
+
+bool Recorder::attend(Attend &attend, State &result, std::string &message) {
+  for (auto [index, slice] : llvm::enumerate(attend.slices))
+    note(attend, index, slice.owner, slice.owner);
+  return Bookkeeper::attend(attend, result, message);
+}
+
+bool Recorder::attendGrad(AttendGrad &attend, std::string &message) {
+  // What is this rank's own stays, the other travels.
+  int64_t moving = attend.slice.owner == attend.rank ? attend.queryOwner
+                                                     : attend.slice.owner;
+  note(attend, 0, attend.slice.owner, moving);
+  return Bookkeeper::attendGrad(attend, message);
+}
+
+bool Recorder::start(const Transfer &transfer, int64_t, std::string &) {
+  if (transfer.kind() != TransferKind::Slice)
+    gradients[&transfer] = last[transfer.rank];
+  return true;
+}
+
+void Recorder::deliver(const Transfer &from, Transfer &to, size_t index) {
+  bool isGradient = from.kind() != TransferKind::Slice;
+  Cell &cell = noted[from.rank][isGradient ? gradients[&from] : from.hop];
+  // One note per message, with the bytes of all its tensors.
+  if (index == 0) {
+    ring::StartOp op = from.start;
+    Message message;
+    message.to = to.rank;
+    message.owner = from.owner;
+    message.isGradient = isGradient;
+    int64_t segments = op.getLayout().getNumSegments();
+    for (int64_t s = 0; s < segments; ++s)
+      if (segments > 1 && from.sendMask >> s & 1)
+        message.segments += static_cast<char>('a' + s);
+    cell.messages.push_back(std::move(message));
+  }
+  cell.messages.back().bytes = from.sentBytes;
+}
+
+std::vector<std::vector<Cell>> Recorder::cells() const {
+  // Ranks compute at the same counts of transfers, for they run one program.
+  std::set<int64_t> begins;
+  for (const auto &ofRank : noted)
+    for (const auto &[hop, cell] : ofRank)
+      if (!cell.blocks.empty())
+        begins.insert(hop);
+  std::vector<std::vector<Cell>> result;
+  for (const auto &ofRank : noted) {
+    auto &cells = result.emplace_back(std::max<size_t>(begins.size(), 1));
+    for (const auto &[hop, cell] : ofRank) {
+      auto row = std::distance(begins.begin(), begins.upper_bound(hop));
+      Cell &target = cells[std::max<int64_t>(row - 1, 0)];
+      llvm::append_range(target.blocks, cell.blocks);
+      llvm::append_range(target.messages, cell.messages);
+    }
+  }
+  return result;
+}

@@ -1,0 +1,63 @@
+//===- Recording.h - what ranks do, hop by hop ------------------*- C++ -*-===//
+#ifndef BURST_PASSES_EXPLAIN_RECORDING_H
+#define BURST_PASSES_EXPLAIN_RECORDING_H
+
+#include "passes/Machine/Audit.h"
+
+namespace burst {
+
+/// What a rank computes of a slice.
+struct Computed {
+  int64_t owner = 0;
+  int64_t rows = 0, columns = 0; ///< segments of queries, of keys
+  /// Row by row, whether what is computed is full, partial or nothing.
+  std::vector<PairClass> pairs;
+};
+
+/// What a rank sends in one transfer.
+struct Message {
+  int64_t to = 0, owner = 0, bytes = 0;
+  bool isGradient = false;
+  std::string segments; ///< which of them, as letters, where there are several
+};
+
+/// What a rank does in a hop.
+struct Cell {
+  std::vector<Computed> blocks;
+  std::vector<Message> messages;
+};
+
+/// Notes what every rank computes and sends in each hop. A slice is sent in the
+/// hop in which it is computed, whichever comes first; gradients in the one
+/// that computed last before.
+class Recorder : public Bookkeeper {
+public:
+  explicit Recorder(int64_t ranks) : noted(ranks), last(ranks) {}
+
+  bool attend(Attend &attend, State &result, std::string &message) override;
+  bool attendGrad(AttendGrad &attend, std::string &message) override;
+  bool start(const Transfer &transfer, int64_t slices,
+             std::string &message) override;
+  void deliver(const Transfer &from, Transfer &to, size_t index) override;
+
+  /// By rank, by hop.
+  std::vector<std::vector<Cell>> cells() const;
+
+private:
+  void note(const Meeting &meeting, size_t slice, int64_t keyOwner,
+            int64_t movingOwner);
+
+  /// By rank, by how many transfers it had waited for.
+  std::vector<std::map<int64_t, Cell>> noted;
+  std::vector<int64_t> last; ///< where each rank has computed last
+  /// Of gradients, where their rank had computed last.
+  std::map<const Transfer *, int64_t> gradients;
+  Classifier classifier;
+};
+
+/// Bytes with a unit: "512 B", "1.5 KiB".
+std::string bytesText(int64_t bytes);
+
+} // namespace burst
+
+#endif // BURST_PASSES_EXPLAIN_RECORDING_H
