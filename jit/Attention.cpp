@@ -92,6 +92,11 @@ void check(const burst_attention &a, std::string &error) {
     c.refuse("softcap", a.softcap, "a number from 2^-126 to 2^127");
   if (!std::isfinite(a.scale))
     c.refuse("scale", a.scale, "a finite number");
+  c.range("pass", a.pass, BURST_FORWARD, BURST_BACKWARD);
+  c.range("travel", a.travel, BURST_TRAVEL_CHOSEN, BURST_TRAVEL_QUERIES);
+  if (a.travel == BURST_TRAVEL_QUERIES && a.pass == BURST_FORWARD)
+    c.refuse("travel", std::to_string(a.travel),
+             "BURST_TRAVEL_CHOSEN or BURST_TRAVEL_KEYS in the forward pass");
 }
 
 /// Writes the module; the description was checked.
@@ -198,35 +203,72 @@ std::string Writer::write() {
               o = tensor(a.query_length, a.query_heads, valueDim);
   std::string lse = formatv("tensor<{0}x{1}x{2}x{3}>", size(a.batch),
                             a.query_heads, size(a.query_length), state);
+  using Values = std::vector<std::pair<std::string, std::string>>;
+  bool isBackward = a.pass == BURST_BACKWARD;
+  Values operands{{"q", q}, {"k", k}, {"v", v}};
+  Values results{{"o", o}, {"lse", lse}};
+  if (isBackward) {
+    operands.insert(operands.end(), {{"o", o}, {"lse", lse}, {"do", o}});
+    results = {{"dq", q}, {"dk", k}, {"dv", v}};
+  }
+  Values arguments = operands;
+  if (has(a.mask, BURST_MASK_DOCUMENTS)) {
+    arguments.push_back(
+        {"query_ids", formatv("tensor<{0}xi32>", size(a.query_length))});
+    arguments.push_back(
+        {"key_ids", formatv("tensor<{0}xi32>", size(a.key_length))});
+  }
+  if (has(a.score, BURST_SCORE_ALIBI))
+    arguments.push_back(
+        {"slopes", formatv("tensor<{0}x{1}>", a.query_heads, state)});
+
   std::string text;
   llvm::raw_string_ostream out(text);
-  auto argument = [&](const char *name, const std::string &type) {
-    return formatv("%{0}: {1} {{burst.name = \"{0}\"}", name, type).str();
+  auto list = [&](const Values &values, auto write, const char *separator) {
+    llvm::interleave(
+        values, out, [&](const auto &value) { write(value); }, separator);
   };
+  auto name = [&](const auto &value) { out << "%" << value.first; };
+  auto type = [&](const auto &value) { out << value.second; };
   out << "shard.grid @ranks(shape = " << a.num_ranks << ")\n\n"
-      << "func.func @attention(" << argument("q", q) << ",\n    "
-      << argument("k", k) << ",\n    " << argument("v", v);
-  if (has(a.mask, BURST_MASK_DOCUMENTS))
-    out << ",\n    "
-        << argument("query_ids",
-                    formatv("tensor<{0}xi32>", size(a.query_length)))
-        << ",\n    "
-        << argument("key_ids", formatv("tensor<{0}xi32>", size(a.key_length)));
-  if (has(a.score, BURST_SCORE_ALIBI))
-    out << ",\n    "
-        << argument("slopes", formatv("tensor<{0}x{1}>", a.query_heads, state));
-  out << formatv(")\n    -> ({0} {{burst.name = \"o\"},\n"
-                 "        {1} {{burst.name = \"lse\"}) {{\n"
-                 "  %o, %lse = burst.attention %q, %k, %v\n",
-                 o, lse);
+      << "func.func @attention(";
+  list(
+      arguments,
+      [&](const auto &value) {
+        out << formatv("%{0}: {1} {{burst.name = \"{0}\"}", value.first,
+                       value.second);
+      },
+      ",\n    ");
+  out << ")\n    -> (";
+  list(
+      results,
+      [&](const auto &value) {
+        out << formatv("{1} {{burst.name = \"{0}\"}", value.first,
+                       value.second);
+      },
+      ",\n        ");
+  out << ") {\n  ";
+  list(results, name, ", ");
+  out << " = burst.attention" << (isBackward ? "_backward " : " ");
+  list(operands, name, ", ");
+  out << "\n";
   writeMask(out);
   writeScore(out);
   if (a.scale != 0)
     out << "      scale " << number(a.scale) << "\n";
   writeOrder(out);
-  out << formatv("      : ({0}, {1}, {2})\n      -> ({3}, {4})\n"
-                 "  return %o, %lse : {3}, {4}\n}\n",
-                 q, k, v, o, lse);
+  if (a.travel != BURST_TRAVEL_CHOSEN)
+    out << "      strategy "
+        << (a.travel == BURST_TRAVEL_KEYS ? "<ring_kv>" : "<ring_q>") << "\n";
+  out << "      : (";
+  list(operands, type, ", ");
+  out << ")\n      -> (";
+  list(results, type, ", ");
+  out << ")\n  return ";
+  list(results, name, ", ");
+  out << " : ";
+  list(results, type, ", ");
+  out << "\n}\n";
   return text;
 }
 

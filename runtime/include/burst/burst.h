@@ -353,6 +353,17 @@ enum {
   BURST_SCORE_ALIBI = 2    /* s - slopes[h] * |d|: one more argument */
 };
 
+/* Which pass of attention. */
+enum { BURST_FORWARD, BURST_BACKWARD };
+
+/* What goes round the ring: in the forward pass keys and values. */
+enum {
+  BURST_TRAVEL_CHOSEN, /* what the compiler chooses */
+  BURST_TRAVEL_KEYS,   /* keys and values, with their gradients */
+  BURST_TRAVEL_QUERIES /* queries, with what belongs to them, and their
+                          gradients (BurstAttention); backward only */
+};
+
 /* An attention over q (batch, query_length, query_heads, head_dim),
    k (batch, key_length, key_heads, head_dim) and
    v (batch, key_length, key_heads, value_dim), with the results
@@ -361,7 +372,10 @@ enum {
    Its arguments have these names, in this order: q, k, v; query_ids and
    key_ids (i32, one per position); slopes (of the type of lse, one per query
    head); lengths that are known at run time. A field that the chosen mask,
-   score or order has no use for must be 0. */
+   score or order has no use for must be 0.
+   The backward pass takes in front of the ids also o and lse, as the forward
+   pass gave them, and do, the gradient of a loss by o; it gives dq, dk and dv,
+   like q, k and v. */
 typedef struct burst_attention {
   size_t size;
   /* Required. A batch or length of -1 is known at run time. */
@@ -384,6 +398,8 @@ typedef struct burst_attention {
   int64_t score; /* a sum of BURST_SCORE_... */
   double softcap;
   double scale; /* of products of queries and keys; 0: 1 / sqrt(head_dim) */
+  int64_t pass; /* BURST_FORWARD or BURST_BACKWARD */
+  int64_t travel; /* BURST_TRAVEL_... */
 } burst_attention;
 
 /* Compiles the text of burst_attention_text. An error of the description names

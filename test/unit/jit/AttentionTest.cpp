@@ -85,6 +85,55 @@ TEST(Attention, sizesKnownAtRunTime) {
   expectRuns(attention, 24, 24);
 }
 
+/// Forward, then backward, on one problem.
+static void expectBackwardRuns(burst_attention attention, int64_t queries = 0,
+                               int64_t keys = 0) {
+  Problem problem(attention, queries, keys);
+  api::Program forward = compiled(attention);
+  attention.pass = problem.attention.pass = BURST_BACKWARD;
+  for (int64_t travel : {BURST_TRAVEL_KEYS, BURST_TRAVEL_QUERIES}) {
+    attention.travel = travel;
+    api::Program backward = compiled(attention);
+    if (!forward.get() || !backward.get())
+      return;
+    problem.attention.pass = BURST_FORWARD;
+    expectSuccess(problem.run(forward));
+    problem.attention.pass = BURST_BACKWARD;
+    expectSuccess(backward.prove(problem.arguments(backward)));
+    expectSuccess(problem.run(backward));
+    problem.expectGradients();
+  }
+}
+
+TEST(Attention, backward) {
+  burst_attention attention = smallAttention();
+  expectBackwardRuns(attention);
+  attention.score = BURST_SCORE_SOFTCAP | BURST_SCORE_ALIBI;
+  attention.softcap = 1.5;
+  attention.order = BURST_STRIPED;
+  attention.query_length = 13;
+  attention.value_dim = 5;
+  expectBackwardRuns(attention);
+}
+
+TEST(Attention, backwardOfSizesKnownAtRunTime) {
+  burst_attention attention = smallAttention();
+  attention.batch = attention.query_length = attention.key_length = -1;
+  attention.mask = BURST_MASK_DOCUMENTS | BURST_MASK_CAUSAL;
+  attention.order = BURST_CONTIGUOUS;
+  expectBackwardRuns(attention, 24, 24);
+}
+
+TEST(Attention, queriesTravelInTheBackwardPassOnly) {
+  burst_attention attention = smallAttention();
+  attention.travel = BURST_TRAVEL_QUERIES;
+  EXPECT_EQ(refusal(attention),
+            "burst_attention: travel 2, wanted BURST_TRAVEL_CHOSEN or "
+            "BURST_TRAVEL_KEYS in the forward pass");
+  attention.pass = 2;
+  EXPECT_NE(refusal(attention).find("pass 2"), std::string::npos);
+}
+
 TEST(Attention, textIsThatOfTheModule) {
   burst_attention attention = smallAttention();
   attention.score = BURST_SCORE_SOFTCAP;

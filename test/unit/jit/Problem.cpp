@@ -86,12 +86,20 @@ Problem::Problem(const burst_attention &given, int64_t queries, int64_t keys)
   o.resize(a.batch * a.query_length * a.query_heads * valueDim);
   lse.resize(a.batch * a.query_heads * a.query_length);
   slopes = numbers(a.query_heads, 4);
+  outGrad = numbers(static_cast<int64_t>(o.size()), 5);
+  dq.resize(q.size());
+  dk.resize(k.size());
+  dv.resize(v.size());
   queryIds = ids(a.query_length);
   keyIds = ids(a.key_length);
   clearResults();
 }
 
 void Problem::clearResults() {
+  for (std::vector<float> *gradient : {&dq, &dk, &dv})
+    std::fill(gradient->begin(), gradient->end(), NAN);
+  if (attention.pass == BURST_BACKWARD)
+    return; // which takes the others
   std::fill(o.begin(), o.end(), NAN);
   std::fill(lse.begin(), lse.end(), NAN);
 }
@@ -117,6 +125,18 @@ std::vector<burst_tensor> Problem::globals(const api::Program &program) {
     else if (name == "v")
       tensors.push_back(
           tensor(v, {a.batch, a.key_length, a.key_heads, valueDim}));
+    else if (name == "do")
+      tensors.push_back(
+          tensor(outGrad, {a.batch, a.query_length, a.query_heads, valueDim}));
+    else if (name == "dq")
+      tensors.push_back(
+          tensor(dq, {a.batch, a.query_length, a.query_heads, a.head_dim}));
+    else if (name == "dk")
+      tensors.push_back(
+          tensor(dk, {a.batch, a.key_length, a.key_heads, a.head_dim}));
+    else if (name == "dv")
+      tensors.push_back(
+          tensor(dv, {a.batch, a.key_length, a.key_heads, valueDim}));
     else if (name == "o")
       tensors.push_back(
           tensor(o, {a.batch, a.query_length, a.query_heads, valueDim}));
@@ -211,4 +231,51 @@ void Problem::expectResults() const {
           wrong += differ(o[row * valueDim + d], sum > 0 ? out[d] / sum : 0);
       }
   EXPECT_EQ(wrong, 0) << "elements are far from the definition";
+}
+
+void Problem::expectGradients() const {
+  const burst_attention &a = attention;
+  double scale = a.scale != 0 ? a.scale : 1 / std::sqrt(double(a.head_dim));
+  int64_t group = a.query_heads / a.key_heads;
+  std::vector<double> byQuery(q.size()), byKey(k.size()), byValue(v.size());
+  for (int64_t b = 0; b < a.batch; ++b)
+    for (int64_t i = 0; i < a.query_length; ++i)
+      for (int64_t h = 0; h < a.query_heads; ++h) {
+        int64_t row = (b * a.query_length + i) * a.query_heads + h;
+        double logSum = lse[(b * a.query_heads + h) * a.query_length + i];
+        double delta = 0;
+        for (int64_t d = 0; d < valueDim; ++d)
+          delta += double(o[row * valueDim + d]) * outGrad[row * valueDim + d];
+        for (int64_t j = 0; j < a.key_length; ++j) {
+          if (!keeps(i, j))
+            continue;
+          int64_t key = (b * a.key_length + j) * a.key_heads + h / group;
+          double t = 0, dp = 0;
+          for (int64_t d = 0; d < a.head_dim; ++d)
+            t += scale * q[row * a.head_dim + d] * k[key * a.head_dim + d];
+          for (int64_t d = 0; d < valueDim; ++d)
+            dp += double(outGrad[row * valueDim + d]) * v[key * valueDim + d];
+          double p = std::exp(score(t, h, i, j) - logSum), step = 1e-5;
+          double slope =
+              (score(t + step, h, i, j) - score(t - step, h, i, j)) / step / 2;
+          double u = p * (dp - delta) * slope * scale;
+          for (int64_t d = 0; d < a.head_dim; ++d) {
+            byQuery[row * a.head_dim + d] += u * k[key * a.head_dim + d];
+            byKey[key * a.head_dim + d] += u * q[row * a.head_dim + d];
+          }
+          for (int64_t d = 0; d < valueDim; ++d)
+            byValue[key * valueDim + d] += p * outGrad[row * valueDim + d];
+        }
+      }
+  auto compare = [](const std::vector<float> &found,
+                    const std::vector<double> &wanted, const char *name) {
+    int64_t wrong = 0;
+    for (size_t at = 0; at < found.size(); ++at)
+      wrong += !(std::abs(found[at] - wanted[at]) < 5e-5);
+    EXPECT_EQ(wrong, 0) << "elements of " << name
+                        << " are far from the definition";
+  };
+  compare(dq, byQuery, "dq");
+  compare(dk, byKey, "dk");
+  compare(dv, byValue, "dv");
 }

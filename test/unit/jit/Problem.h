@@ -43,10 +43,13 @@ public:
   api::Status run(const api::Program &program);
   /// Compares the results with the definition.
   void expectResults() const;
+  /// Compares gradients with those that the definition gives.
+  void expectGradients() const;
   /// What a run must overwrite.
   void clearResults();
 
   std::vector<float> q, k, v, o, lse, slopes;
+  std::vector<float> outGrad, dq, dk, dv; ///< of the backward pass
   std::vector<int32_t> queryIds, keyIds;
   burst_attention attention;
 
