@@ -22,7 +22,7 @@ struct Meeting {
   Value query, queryOwner, queryExtent, keyOwner, keyExtent;
   ring::LayoutAttr queryLayout, keyLayout;
   Region *bounds = nullptr;
-  OperandRange maskCaptures;
+  SmallVector<Value> maskCaptures;
   Value moving; ///< one of the tensors that travel
   bool movesKeys = true;
 
@@ -187,7 +187,7 @@ func::FuncOp NeedFunction::create() {
   auto parent = meeting.op->getParentOfType<func::FuncOp>();
   OpBuilder builder(parent);
   SmallVector<Type> inputs(3, builder.getIndexType());
-  llvm::append_range(inputs, meeting.maskCaptures.getTypes());
+  llvm::append_range(inputs, ValueRange(meeting.maskCaptures).getTypes());
   auto function = func::FuncOp::create(
       builder, loc, (parent.getName() + "_needs").str(),
       builder.getFunctionType(
@@ -498,7 +498,7 @@ static void dropFrom(ring::AttendGradOp attend, const Meeting &meeting,
 
 /// What the need function is called with must be there in front of all loops.
 static bool isKnownAtTheTop(const Meeting &meeting, Block &top) {
-  SmallVector<Value> values{meeting.rank(), meeting.queryExtent,
+  SmallVector<Value> values{meeting.query, meeting.rank(), meeting.queryExtent,
                             meeting.keyExtent};
   llvm::append_range(values, meeting.maskCaptures);
   return llvm::all_of(

@@ -53,7 +53,7 @@
 // DOT: vbroadcastss {{.*\(%r.*}}%zmm
 // DOT: vdpbf16ps %zmm{{.*}}%zmm{{.*}}%zmm
 // DOT: vcvtneps2bf16 %zmm
-// LOOP-COUNT-112: vdpbf16ps
+// LOOP-COUNT-56: vdpbf16ps
 // Without the instructions it is f32.
 // RUN: %{compile}=znver4 --features=-avx512bf16
 // RUN: %{code} AVX512 --implicit-check-not=bf16
