@@ -22,8 +22,8 @@ struct Meeting {
   Value query, queryOwner, queryExtent, keyOwner, keyExtent;
   ring::LayoutAttr queryLayout, keyLayout;
   Region *bounds = nullptr;
-  SmallVector<Value> maskCaptures;
-  Value moving; ///< one of the tensors that travel
+  SmallVector<Value> maskCaptures; ///< not a range: flags move operands
+  Value moving;                    ///< one of the tensors that travel
   bool movesKeys = true;
 
   ring::LayoutAttr movingLayout() const {
@@ -577,18 +577,14 @@ static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
   while (!meetings.empty()) {
     Meeting first = meetings.front();
     Needs needs = callNeeds(first, NeedFunction(first, symbols).create());
-    // All are compared before flags make their operands move.
-    SmallVector<Meeting> same;
     llvm::erase_if(meetings, [&](const Meeting &meeting) {
       if (!sameNeeds(first, meeting))
         return false;
-      same.push_back(meeting);
-      return true;
-    });
-    for (const Meeting &meeting : same)
       llvm::TypeSwitch<Operation *>(meeting.op)
           .Case<ring::AttendOp, ring::AttendGradOp>(
               [&](auto op) { dropFrom(op, meeting, needs); });
+      return true;
+    });
   }
 }
 

@@ -268,17 +268,22 @@ def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {
   let description = [{
     Runs the program of every rank without data and checks, for all of them:
 
-    - every pair of segments that the mask does not rule out enters the result
-      exactly once, and no other pair does;
+    - every pair of segments that the mask does not rule out enters the result, or
+      each of the gradients, exactly once, and no other pair does;
     - slices are what attends and transfers say they are; no segment is read or
       sent that was not received;
     - every send has its receive, of the same segments and bytes;
     - nothing deadlocks, under the model that the ring dialect states;
     - every transfer is waited for once, and at most two received slices are held
-      at a time (the double buffer);
+      at a time (the double buffer), two gradients by slices, and two that came
+      home;
     - o, m and l of a state belong together, and all its attends have one mask, one
-      score and one scale, and the same on all ranks;
-    - every rank returns its own shard, dealt as the function says.
+      score and one scale, and the same on all ranks; so have all attends that
+      add to a gradient, and lse and delta are those of the same attention;
+    - gradients are added to gradients by the same shard, are not changed while
+      they are under way, and are rounded once;
+    - every rank returns its own shard, or the gradient by it, dealt as the
+      function says, and of the gradient by a table its part.
 
     A refusal shows rank, hop, op and reason. A program whose sizes or tables are
     known at run time only is proved when they are bound, by whoever runs it
@@ -309,8 +314,9 @@ def ExplainPass : Pass<"burst-explain", "::mlir::ModuleOp"> {
   let summary = "prints the schedule as a table that a person reads";
   let description = [{
     Hop by hop, for every rank: which block it computes (empty, partial, full per
-    pair of segments), what it sends, and the bytes. A module that is not lowered
-    yet is lowered on a copy.
+    pair of segments), which slices and gradients it sends, and the bytes. The same
+    is drawn into a file, where one is named. A module that is not lowered yet is
+    lowered on a copy.
   }];
   let options = [
     Option<"maxRanks", "max-ranks", "int64_t", "16",

@@ -85,7 +85,8 @@ void Table::printLegend() {
 void Table::printHops() {
   using Texts = std::vector<std::vector<std::string>>; // by hop, by rank
   Texts computed, sent;
-  auto add = [&](Texts &texts, size_t hop, int64_t rank, std::string text) {
+  auto add = [&](Texts &texts, size_t hop, int64_t rank,
+                 const std::string &text) {
     texts.resize(std::max(texts.size(), hop + 1));
     texts[hop].resize(shown);
     std::string &cell = texts[hop][rank];
@@ -100,6 +101,7 @@ void Table::printHops() {
         add(sent, hop, rank, messageText(message));
     }
   std::vector<std::string> heads;
+  heads.reserve(shown);
   for (int64_t rank = 0; rank < shown; ++rank)
     heads.push_back("rank " + std::to_string(rank));
   printRow("hop", heads);

@@ -120,7 +120,7 @@ std::string Auditor::checkRows(const AttendGrad &attend) {
     return "takes as delta what ring.delta did not make";
   if (whatIsMade(attend.delta->argument).first != attend.outGrad->argument)
     return "takes a delta that was made of another outGrad";
-  for (auto [rows, name] :
+  for (const auto &[rows, name] :
        {std::pair(attend.lse, "lse"), {attend.delta, "delta"}})
     if (std::string found = checkOrigin(attend, rows, name); !found.empty())
       return found;
@@ -412,11 +412,11 @@ bool Auditor::add(Sum &sum, std::string &message) {
 bool Auditor::round(ring::RoundOp op, const TensorRef &gradient,
                     TensorRef &result, std::string &message) {
   const auto *account = dynamic_cast<const Gradient *>(gradient.get());
-  if (!account)
-    message = "rounds what is no gradient";
-  else if (account->isRounded)
-    message = "rounds a second time";
-  if (!message.empty() || !Bookkeeper::round(op, gradient, result, message))
+  if (!account || account->isRounded) {
+    message = account ? "rounds a second time" : "rounds what is no gradient";
+    return false;
+  }
+  if (!Bookkeeper::round(op, gradient, result, message))
     return false;
   auto rounded = copyOf(*account, result->element);
   rounded->isRounded = true;

@@ -34,7 +34,9 @@ static std::vector<Problem> allProblems() {
   return problems;
 }
 
+namespace {
 class GradientProofTest : public ::testing::TestWithParam<Problem> {};
+} // namespace
 
 INSTANTIATE_TEST_SUITE_P(Problems, GradientProofTest,
                          ::testing::ValuesIn(allProblems()),
