@@ -388,9 +388,9 @@ static void measureOverlap(Table &table, Device &device, Problem problem) {
     program.bind(problem.sequence, device.handle);
     program.run();
     auto hops = static_cast<double>(problem.ranks);
-    double bytes = 2.0 * 4 *
-                   static_cast<double>(problem.sequence / problem.ranks *
-                                       problem.heads * problem.dim);
+    int64_t positions = problem.sequence / problem.ranks;
+    double bytes =
+        2.0 * 4 * static_cast<double>(positions * problem.heads * problem.dim);
     std::vector<double> ratios, computes, transfers, totals;
     for (int64_t i = 0; i < repeat; ++i) {
       program.delay(0, 0);
