@@ -18,6 +18,10 @@ using namespace burst;
 
 static bool isTensor(Value value) { return isa<TensorType>(value.getType()); }
 
+static bool hasNoElements(Type tensor) {
+  return llvm::is_contained(cast<RankedTensorType>(tensor).getShape(), 0);
+}
+
 /// A buffer of a tensor of `type` wherever it lies: only the last stride is
 /// known, to be 1.
 static MemRefType bufferType(RankedTensorType type) {
@@ -514,9 +518,7 @@ LogicalResult Bufferizer::convert(ring::RoundOp op) {
 /// A transfer of tensors without elements: nothing travels, and memref.subview
 /// has no views of nothing.
 static bool isVoid(ring::StartOp op) {
-  return llvm::any_of(op.getTensors().getTypes(), [](Type type) {
-    return llvm::is_contained(cast<RankedTensorType>(type).getShape(), 0);
-  });
+  return llvm::any_of(op.getTensors().getTypes(), hasNoElements);
 }
 
 LogicalResult Bufferizer::convert(ring::StartOp op) {
@@ -703,7 +705,8 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
     if (failed(makeSlots(op, start, turns)))
       return failure();
   for (auto zero : op.getBody()->getOps<ring::ZeroOp>())
-    if (failed(makeSlots(op, zero, turns)))
+    if (!hasNoElements(zero.getZero().getType()) &&
+        failed(makeSlots(op, zero, turns)))
       return failure();
 
   // Slices are what the loop yields from a transfer.
