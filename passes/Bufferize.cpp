@@ -87,7 +87,7 @@ private:
   LogicalResult convertClone(Operation &op);
 
   LogicalResult checkState(Operation *op, ValueRange state);
-  LogicalResult checkUpdated(Operation *op, ValueRange gradients);
+  LogicalResult checkUpdated(Operation *op, ValueRange tensors);
   LogicalResult makeSlots(scf::ForOp op, ring::StartOp start, int64_t turns);
   LogicalResult makeSlots(scf::ForOp op, ring::ZeroOp zero, int64_t turns);
   LogicalResult carryTokens(scf::ForOp op, scf::ForOp created, bool isInside);
