@@ -286,22 +286,21 @@ LogicalResult Bufferizer::checkState(Operation *op, ValueRange state) {
 }
 
 /// Fresh states are alike, and cse takes several for one: each state gets its
-/// own again.
+/// own again, and so does each gradient.
 void Bufferizer::separateStates() {
-  SmallVector<ring::InitOp> inits;
-  program.walk([&](ring::InitOp op) { inits.push_back(op); });
-  for (ring::InitOp op : inits) {
-    llvm::SmallSetVector<Operation *, 2> users(op->user_begin(),
-                                               op->user_end());
-    for (Operation *user : llvm::drop_begin(users)) {
-      OpBuilder at(op);
-      Operation *own = at.clone(*op);
+  SmallVector<Operation *> fresh;
+  program.walk([&](Operation *op) {
+    if (isa<ring::InitOp, ring::ZeroOp>(op))
+      fresh.push_back(op);
+  });
+  for (Operation *op : fresh)
+    for (Operation *user : llvm::drop_begin(updatingUsers(op))) {
+      Operation *own = OpBuilder(op).clone(*op);
       for (auto [shared, result] :
            llvm::zip_equal(op->getResults(), own->getResults()))
         shared.replaceUsesWithIf(
             result, [&](OpOperand &use) { return use.getOwner() == user; });
     }
-  }
 }
 
 LogicalResult Bufferizer::convert(ring::InitOp op) {
@@ -437,7 +436,7 @@ LogicalResult Bufferizer::checkUpdated(Operation *op, ValueRange tensors) {
 LogicalResult Bufferizer::convert(ring::ZeroOp op) {
   Value tensor = op.getZero(), like = op.getLike(), buffer;
   auto found = slots.find(op);
-  if (found == slots.end()) {
+  if (found == slots.end()) { // in no loop, or of nothing
     buffer = made(tensor, like);
   } else {
     // As the transfer of what it is by has it.
@@ -647,6 +646,8 @@ LogicalResult Bufferizer::makeSlots(scf::ForOp op, ring::ZeroOp zero,
       !op.isDefinedOutsideOfLoop(start.getExtent()))
     return zero.emitOpError("in a loop makes a gradient by a slice that the "
                             "loop carries and sends on");
+  if (isVoid(start))
+    return success();
   Slots &entry = slots[zero];
   entry.count = std::min(turns, numSlots(zero));
   Value most = capacity(start.getLayout(), map(start.getExtent()));

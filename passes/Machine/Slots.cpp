@@ -57,15 +57,25 @@ int64_t burst::numSlots(ring::StartOp start) {
              : 2;
 }
 
+static bool isOnlyRead(OpOperand &use) {
+  auto add = dyn_cast<ring::AddOp>(use.getOwner());
+  return isa<ring::StartOp, ring::ZeroOp, ring::RoundOp, tensor::DimOp>(
+             use.getOwner()) ||
+         (add && use.get() == add.getB() && use.get() != add.getA());
+}
+
+SmallVector<Operation *, 2> burst::updatingUsers(Operation *op) {
+  SmallVector<Operation *, 2> users;
+  for (OpOperand &use : op->getUses())
+    if (!isOnlyRead(use) && !llvm::is_contained(users, use.getOwner()))
+      users.push_back(use.getOwner());
+  return users;
+}
+
 OpOperand *burst::updatingUse(Value tensor) {
   OpOperand *found = nullptr;
   for (OpOperand &use : tensor.getUses()) {
-    Operation *user = use.getOwner();
-    auto add = dyn_cast<ring::AddOp>(user);
-    bool reads =
-        isa<ring::StartOp, ring::ZeroOp, ring::RoundOp, tensor::DimOp>(user) ||
-        (add && use.get() == add.getB() && use.get() != add.getA());
-    if (reads)
+    if (isOnlyRead(use))
       continue;
     if (found)
       return nullptr;

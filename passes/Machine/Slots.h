@@ -17,6 +17,10 @@ int64_t numSlots(ring::StartOp start);
 /// before are still under way, else one.
 int64_t numSlots(ring::ZeroOp zero);
 
+/// The ops that update a result of `op` in place, or carry it into a loop or
+/// out of the program: each of them needs one of its own.
+llvm::SmallVector<mlir::Operation *, 2> updatingUsers(mlir::Operation *op);
+
 /// The result of `op` that updates `tensor` in place, or the use in a loop or a
 /// return that carries it; uses that only read it are left out. Null where
 /// there is no such use, or more than one.

@@ -77,6 +77,7 @@ public:
   /// Binds the problem's tensors, which may have changed, and runs.
   bool run(const CompiledRun &options) {
     trial.attentions.clear();
+    trial.backwards.clear();
     trial.results.clear();
     trial.proof = Proof();
     if (!trial.bind() || !trial.prove())
@@ -94,6 +95,8 @@ public:
   void check() {
     for (const Trial::Attention &attention : trial.attentions)
       checkAttention(attention);
+    for (const Trial::Backward &backward : trial.backwards)
+      checkBackward(backward);
     ASSERT_EQ(counters.size(), trial.proof.traffic.size());
     for (size_t rank = 0; rank < counters.size(); ++rank) {
       const Traffic &planned = trial.proof.traffic[rank];
@@ -134,27 +137,59 @@ private:
         std::max({worstRatio, verdict.out.worstRatio, verdict.lse.worstRatio});
   }
 
+  void checkBackward(const Trial::Backward &backward) {
+    const oracle::Sizes &sizes = backward.problem.forward.sizes;
+    oracle::Gradients expected = oracle::evaluate(
+        backward.problem, oracle::allRows(sizes),
+        oracle::allRows(oracle::ofKeys(sizes)), {.threads = 1});
+    for (auto [index, gradient] : llvm::enumerate(expected.all())) {
+      const TensorRef &found = backward.results[index];
+      if (!found)
+        continue;
+      oracle::Deviation deviation = oracle::compare(
+          *gradient, found->floats, toleranceOf(backward.element));
+      EXPECT_EQ(deviation.failed, 0)
+          << oracle::describe("gradient " + std::to_string(index), deviation);
+      worstRatio = std::max(worstRatio, deviation.worstRatio);
+    }
+  }
+
   cpu::Target target;
   ProgramRef program;
 };
 
 class CompiledTest : public ::testing::TestWithParam<int> {
 protected:
+  /// Compiles problems that are drawn, and compares them with the oracle.
+  void checkRandom(llvm::function_ref<RandomProblem(uint64_t seed)> draw);
+
   std::unique_ptr<MLIRContext> context = makeContext();
 };
 
 } // namespace
 
-TEST_P(CompiledTest, AgreesWithTheOracle) {
+/// The bits of all results.
+static std::vector<std::vector<double>> valuesOf(const Trial &trial) {
+  std::vector<std::vector<double>> values;
+  values.reserve(trial.results.size());
+  for (const TensorRef &result : trial.results)
+    values.push_back(result->floats);
+  return values;
+}
+
+void CompiledTest::checkRandom(
+    llvm::function_ref<RandomProblem(uint64_t seed)> draw) {
   uint64_t count = fromEnvironment("BURST_COMPILED", 5), checked = 0;
   uint64_t first = firstSeed() + 1000 * GetParam();
   std::printf("BURST_SEED=%ju\n", uintmax_t(first));
   RecordProperty("seed", std::to_string(first));
   double worst = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
-    RandomProblem problem = drawProblem(seed);
+    RandomProblem problem = draw(seed);
     Dice dice(~seed);
     cpu::Target target = drawTarget(dice);
+    Trial made(*context, problem, 1);
+    ASSERT_TRUE(made.parse() && made.giveForward(problem)) << made.error;
     CompiledTrial trial(*context, problem);
     CompiledRun options;
     options.threads = dice.within(1, 3);
@@ -163,6 +198,14 @@ TEST_P(CompiledTest, AgreesWithTheOracle) {
       trial.check();
     else
       ADD_FAILURE() << trial.trial.error;
+    // Again, with other threads, and transfers as they complete.
+    std::vector<std::vector<double>> first = valuesOf(trial.trial);
+    options.threads = 4 - options.threads;
+    options.checked = false;
+    if (!HasFailure()) {
+      EXPECT_TRUE(trial.run(options)) << trial.trial.error;
+      EXPECT_EQ(valuesOf(trial.trial), first) << "another time";
+    }
     if (HasFailure())
       FAIL() << "BURST_SEED=" << seed << " BURST_COMPILED=1, panels of "
              << target.panelBytes << " bytes, " << target.str() << "\n"
@@ -172,6 +215,14 @@ TEST_P(CompiledTest, AgreesWithTheOracle) {
   }
   std::printf("%ju problems, worst error/bound %.3f\n", uintmax_t(checked),
               worst);
+}
+
+TEST_P(CompiledTest, AgreesWithTheOracle) { checkRandom(drawProblem); }
+
+TEST_P(CompiledTest, DifferentiatesAsTheOracle) {
+  checkRandom([](uint64_t seed) {
+    return drawBackward(seed, seed % 2 ? Scores::Some : Scores::None);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Problems, CompiledTest, ::testing::Range(0, 24));
@@ -286,9 +337,7 @@ TEST(CompiledProgramTest, GivesTheSameBitsHoweverItIsRun) {
           options.threads = threads;
           options.checked = checked;
           ASSERT_TRUE(trial.run(options)) << trial.trial.error;
-          std::vector<std::vector<double>> found;
-          for (const TensorRef &result : trial.trial.results)
-            found.push_back(result->floats);
+          std::vector<std::vector<double>> found = valuesOf(trial.trial);
           if (first.empty())
             first = found;
           EXPECT_EQ(found, first) << threads << " threads";

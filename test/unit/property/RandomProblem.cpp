@@ -356,7 +356,7 @@ RandomProblem Drawing::drawBackward(Scores scores) {
     addInput(name, shape, element, factor);
   };
   std::vector<Capture> scoreCaptures;
-  std::string common = clauses(scores == Scores::Some, scoreCaptures), ops;
+  std::string common = clauses(scores != Scores::None, scoreCaptures), ops;
 
   bool hasForward = dice.chance(40);
   if (hasForward) {
@@ -380,7 +380,7 @@ RandomProblem Drawing::drawBackward(Scores scores) {
   std::vector<int64_t> wanted;
   std::vector<std::string> resultTypes{queryType, keyType, valueType};
   for (size_t c = 0; c < scoreCaptures.size(); ++c)
-    if (isFloatElement(scoreCaptures[c].element) &&
+    if (scores == Scores::Tables && isFloatElement(scoreCaptures[c].element) &&
         !scoreCaptures[c].shape.empty() && dice.chance(70))
       wanted.insert(dice.chance(50) ? wanted.begin() : wanted.end(),
                     static_cast<int64_t>(c));
