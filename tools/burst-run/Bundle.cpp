@@ -277,10 +277,10 @@ bool BundleRunner::execute() {
   views.reserve(numParameters);
   for (int64_t index = 0; index < numParameters; ++index)
     views.push_back(viewOf(tensors[index], parameter(index).type));
-  auto error = runAll(
-      program.get(), views,
-      {options.threads, options.deadline, /*checked=*/false, options.trace},
-      counters);
+  auto error = runAll(program.get(), views,
+                      {options.threads, options.deadline, /*checked=*/false,
+                       options.trace, options.latency, options.bandwidth},
+                      counters);
   return !error || fail(llvm::Twine(*error));
 }
 

@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -51,8 +52,11 @@ static std::string scriptOf(const RunOptions &options) {
                 : llvm::formatv(" --check=rows:{0}", *options.checkRows).str());
   if (options.threads)
     out << " --threads " << options.threads;
-  if (options.deadline != 0)
-    out << " --deadline " << llvm::formatv("{0}", options.deadline).str();
+  for (auto [name, value] : {std::pair("deadline", options.deadline),
+                             {"latency", options.latency},
+                             {"bandwidth", options.bandwidth}})
+    if (value != 0) // exactly, or it would be another run
+      out << " --" << name << " " << llvm::format("%.17g", value);
   if (options.json)
     out << " --json";
   out << " \"$@\"\n";

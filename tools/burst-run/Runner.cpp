@@ -236,7 +236,8 @@ bool Runner::execute() {
     results.push_back(gatherResult(*simulation, index));
   if (auto error = burst::run(code.get(), globals, results,
                               {options.threads, options.deadline,
-                               /*checked=*/false, options.trace},
+                               /*checked=*/false, options.trace,
+                               options.latency, options.bandwidth},
                               counters))
     return fail(*error);
   plannedPacking.clear();

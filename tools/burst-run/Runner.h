@@ -21,6 +21,8 @@ struct RunOptions {
   bool interpret = false; ///< do not compile
   int64_t threads = 0;    ///< of compiled kernels; 0: one per processor
   double deadline = 0;    ///< of each wait in seconds; 0: the runtime's
+  double latency = 0;     ///< of each transfer in seconds
+  double bandwidth = 0;   ///< bytes per second; 0: as fast as memory
   std::string trace;      ///< a file; empty: none
   std::string dumpDirectory;
 };

@@ -64,6 +64,15 @@ static cl::opt<int64_t> &threads() {
 static cl::opt<double>
     deadline("deadline", cl::desc("Give up where a rank waits longer (600)"),
              cl::value_desc("seconds"), cl::cat(category));
+static cl::opt<double>
+    latency("latency",
+            cl::desc("Let every transfer take this long, and the time of its "
+                     "bytes (0)"),
+            cl::value_desc("seconds"), cl::cat(category));
+static cl::opt<double>
+    bandwidth("bandwidth",
+              cl::desc("Bytes per second between two ranks (no limit)"),
+              cl::value_desc("number"), cl::cat(category));
 static cl::opt<std::string>
     trace("trace", cl::desc("Where to write a trace, for Chrome or Perfetto"),
           cl::value_desc("file.json"), cl::cat(category));
@@ -110,10 +119,19 @@ static bool checkOptions(burst::RunOptions &options) {
   if (deadline.getNumOccurrences() != 0 && !ends)
     return fail("--deadline takes seconds above 0, got: " +
                 llvm::formatv("{0}", deadline.getValue()).str());
+  if (!std::isfinite(latency) || latency < 0)
+    return fail("--latency takes seconds from 0, got: " +
+                llvm::formatv("{0}", latency.getValue()).str());
+  bool flows = std::isfinite(bandwidth) && bandwidth > 0;
+  if (bandwidth.getNumOccurrences() != 0 && !flows)
+    return fail("--bandwidth takes bytes per second above 0, got: " +
+                llvm::formatv("{0}", bandwidth.getValue()).str());
   if (interpret)
     for (const cl::Option *option :
          {static_cast<const cl::Option *>(&threads()),
           static_cast<const cl::Option *>(&deadline),
+          static_cast<const cl::Option *>(&latency),
+          static_cast<const cl::Option *>(&bandwidth),
           static_cast<const cl::Option *>(&trace),
           static_cast<const cl::Option *>(&dump)})
       if (option->getNumOccurrences() != 0)
@@ -146,6 +164,8 @@ int main(int argc, char **argv) {
   options.interpret = interpret;
   options.threads = threads();
   options.deadline = deadline;
+  options.latency = latency;
+  options.bandwidth = bandwidth;
   options.trace = trace;
   options.dumpDirectory = dump;
   if (!checkOptions(options))

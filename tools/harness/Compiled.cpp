@@ -125,6 +125,8 @@ burst::runAll(burst_program *program, ArrayRef<burst_tensor> globals,
   config.deadline_seconds = options.deadline;
   config.checked = options.checked;
   config.trace = trace;
+  config.latency_seconds = options.latency;
+  config.bytes_per_second = options.bandwidth;
   burst_error *error =
       burst_run_all(program, &config, globals.data(),
                     static_cast<int64_t>(globals.size()), counters.data());

@@ -26,6 +26,8 @@ struct CompiledRun {
   double deadline = 0; ///< of each wait in seconds; 0: the runtime's
   bool checked = false;
   std::string trace; ///< a file; empty: none
+  /// What each transfer takes at least, see burst_local_config; 0: no delay.
+  double latency = 0, bandwidth = 0;
 };
 
 /// Compiles and loads the ring program `program`; its module is left alone.

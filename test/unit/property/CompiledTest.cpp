@@ -15,6 +15,7 @@
 #include "tools/data/Random.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -410,3 +411,169 @@ TEST(CompiledProgramTest, CarriesWhatIsNoNumberWhereItIsSeen) {
         }
   }
 }
+
+//===----------------------------------------------------------------------===//
+// Captures
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Attention whose mask and score capture a scalar and tables of each rank, of
+/// one type. The sum of what they hold decides; that of integers is of their
+/// remainders by 7, which change with every bit.
+struct CapturingProblem : RandomProblem {
+  CapturingProblem(const std::string &type, Dice &dice) {
+    sizes = {2, 13, 11, 2, 1, 4, 4};
+    element = "f32";
+    order = "striped 2";
+    ranks = 3;
+    drop = overlap = true;
+    Captures captures(dice);
+    std::string clause;
+    std::vector<std::string> values;
+    values.reserve(5);
+    for (size_t rank = 0; rank <= 4; ++rank) {
+      Capture capture = draw(type, rank, dice, captures);
+      std::string name = fmt::format("%c{}", rank);
+      clause += fmt::format(", {} = {} : {}", name, capture.name, capture.type);
+      values.push_back(valueAt(type, name, rank, capture.type));
+    }
+    std::string sum = sumOf(type, values);
+    std::string arguments =
+        fmt::format("{}", fmt::join(captures.arguments(), ", "));
+    body = fmt::format(
+        "!q = tensor<2x13x2x4xf32>\n!k = tensor<2x11x1x4xf32>\n"
+        "!l = tensor<2x2x13xf32>\n"
+        "func.func @f(%q: !q {{burst.name = \"q\"}}, %k: !k {{burst.name = "
+        "\"k\"}}, %v: !k {{burst.name = \"v\"}}{0}{1}) -> (!q, !l) {{\n{2}"
+        "  %o, %l = burst.attention %q, %k, %v\n"
+        "      mask(%b, %h, %i, %j, %sq, %sk{3}) {{\n{4}"
+        "        %zero = arith.constant 0.0 : f32\n"
+        "        %keep = arith.cmpf ogt, %sum, %zero : f32\n"
+        "        burst.yield %keep : i1\n"
+        "      }}\n"
+        "      score(%s : f32, %b, %h, %i, %j, %sq, %sk{3}) {{\n{4}"
+        "        %eighth = arith.constant 0.125 : f32\n"
+        "        %bias = arith.mulf %sum, %eighth : f32\n"
+        "        %t = arith.addf %s, %bias : f32\n"
+        "        burst.yield %t : f32\n"
+        "      }}\n"
+        "      sequence <@g, {5}> : (!q, !k, !k) -> (!q, !l)\n"
+        "  return %o, %l : !q, !l\n}}\n",
+        arguments.empty() ? "" : ", ", arguments, captures.constants(), clause,
+        sum, order);
+    tensors = captures.tensors();
+    auto input = [&](const char *name, std::vector<int64_t> shape) {
+      size_t count = data::Tensor::zeros(data::DType::F32, shape).numel();
+      tensors.emplace(name, data::Tensor::of(data::DType::F32, shape,
+                                             data::normal(7, name, count)));
+    };
+    input("q", {2, 13, 2, 4});
+    input("k", {2, 11, 1, 4});
+    input("v", {2, 11, 1, 4});
+  }
+
+private:
+  static Capture draw(const std::string &type, size_t rank, Dice &dice,
+                      Captures &captures) {
+    // Those of the last of (%b, %h, %i, %j).
+    std::vector<int64_t> shape{2, 2, 13, 11};
+    shape.erase(shape.begin(), shape.end() - static_cast<ptrdiff_t>(rank));
+    int64_t count = 1;
+    for (int64_t size : shape)
+      count *= size;
+    if (isFloatElement(type)) {
+      // Sums of these are exact in any type.
+      std::vector<double> values;
+      values.reserve(count);
+      for (int64_t n = 0; n < count; ++n)
+        values.push_back(static_cast<double>(dice.within(-16, 16)) / 8);
+      return captures.addFloats(type, shape, values);
+    }
+    unsigned width = widthOfElement(type);
+    int64_t most = std::numeric_limits<int64_t>::max() >> (64 - width);
+    std::vector<int64_t> values;
+    values.reserve(count);
+    for (int64_t n = 0; n < count; ++n)
+      values.push_back(width == 1        ? dice.within(0, 1)
+                       : dice.chance(30) ? dice.number(width)
+                                         : dice.within(-most - 1, most));
+    return captures.addInts(type, shape, values);
+  }
+
+  /// Ops that give the f32 %f<rank>.
+  static std::string valueAt(const std::string &type, const std::string &name,
+                             size_t rank, const std::string &table) {
+    static const char *const at[] = {"", "%j", "%i, %j", "%h, %i, %j",
+                                     "%b, %h, %i, %j"};
+    std::string text, value = name;
+    if (rank > 0) {
+      value = fmt::format("%x{}", rank);
+      text = fmt::format("        {} = tensor.extract {}[{}] : {}\n", value,
+                         name, at[rank], table);
+    }
+    auto make = [&](const char *result, const std::string &op) {
+      text += fmt::format("        %{}{} = {}\n", result, rank, op);
+      value = fmt::format("%{}{}", result, rank);
+    };
+    if (isFloatElement(type)) {
+      const char *cast = type == "f64" ? "truncf" : "extf";
+      make("f", type == "f32" ? fmt::format("arith.negf {} : f32", value)
+                              : fmt::format("arith.{} {} : {} to f32", cast,
+                                            value, type));
+      return text;
+    }
+    const char *cast = type == "i1"      ? "extui"
+                       : type == "index" ? "index_cast"
+                                         : "extsi";
+    if (type != "i64")
+      make("w", fmt::format("arith.{} {} : {} to i64", cast, value, type));
+    make("r", fmt::format("arith.remsi {}, %seven : i64", value));
+    make("f", fmt::format("arith.sitofp {} : i64 to f32", value));
+    return text;
+  }
+
+  static std::string sumOf(const std::string &type,
+                           const std::vector<std::string> &values) {
+    // About half of the pairs of i1 are seen.
+    std::string text =
+        fmt::format("        %seven = arith.constant 7 : i64\n"
+                    "        %s0 = arith.constant {:.1f} : f32\n",
+                    type == "i1" ? -2.0 : 0.0);
+    for (size_t rank = 0; rank < values.size(); ++rank)
+      text +=
+          values[rank] +
+          fmt::format("        %{} = arith.addf %s{}, %f{} : f32\n",
+                      rank + 1 == values.size() ? "sum"
+                                                : fmt::format("s{}", rank + 1),
+                      rank, rank);
+    return text;
+  }
+};
+
+class CompiledCapturesTest : public ::testing::TestWithParam<const char *> {};
+
+} // namespace
+
+TEST_P(CompiledCapturesTest, AreReadAsTheyAre) {
+  auto context = makeContext();
+  // Arguments and constants, closed and open shapes are drawn.
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    Dice dice(seed);
+    CapturingProblem problem(GetParam(), dice);
+    CompiledTrial trial(*context, problem);
+    CompiledRun options;
+    options.checked = true;
+    ASSERT_TRUE(trial.compile(drawTarget(dice)) && trial.run(options))
+        << trial.trial.error << problem.text(problem.ranks);
+    trial.check();
+    if (HasFailure())
+      FAIL() << problem.text(problem.ranks);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, CompiledCapturesTest,
+                         ::testing::Values("i1", "i8", "i16", "i32", "i64",
+                                           "index", "f16", "bf16", "f32",
+                                           "f64"),
+                         [](const auto &info) { return info.param; });

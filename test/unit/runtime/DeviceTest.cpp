@@ -239,4 +239,29 @@ TEST(Table, RefusesNegativeCounts) {
   expectContains(ranks.errors[0], {"PROGRAM_FAULT rank 0: sort: -3 costs"});
 }
 
+TEST(Table, EndsRunsWhereThereIsLessThanRequired) {
+  bool cameBack = false;
+  Ranks ranks;
+  auto require = [&](int64_t found, int64_t wanted) {
+    cameBack = false;
+    ranks.run(1,
+              [&](burst_rank *rank, const burst_table *table, void *const *) {
+                table->require(rank, found, wanted, "entries of argument ids");
+                cameBack = true;
+              });
+    return ranks.errors[0];
+  };
+  EXPECT_EQ(require(7, 8), "INVALID_ARGUMENT rank 0: entries of argument ids: "
+                           "7, wanted at least 8");
+  EXPECT_FALSE(cameBack);
+  EXPECT_EQ(require(INT64_MIN, INT64_MAX),
+            "INVALID_ARGUMENT rank 0: entries of argument ids: "
+            "-9223372036854775808, wanted at least 9223372036854775807");
+  EXPECT_FALSE(cameBack);
+  for (int64_t found : {int64_t{8}, int64_t{9}, INT64_MAX}) {
+    EXPECT_EQ(require(found, 8), "");
+    EXPECT_TRUE(cameBack);
+  }
+}
+
 } // namespace
