@@ -144,13 +144,12 @@ private:
 // Numbers
 //===----------------------------------------------------------------------===//
 
-/// 2^x for x up to 0 (or a little above), within 2 units in the last place: x =
-/// n
-/// + f with n an integer and |f| <= 1/2, 2^f a polynomial, interpolated at the
-/// Chebyshev nodes of [-1/2, 1/2] (relative error 2.6e-9 in degree 6, 4.3e-18
-/// in degree 11), n added to its exponent. Adding 1.5 * 2^(digits - 1) rounds x
-/// to n and leaves n in the low bits. Below the normal range the result is 0;
-/// NaN stays NaN.
+/// 2^x for x up to 0 (or a little above), within 2 units in the last place:
+/// x = n + f with n an integer and |f| <= 1/2, 2^f a polynomial, interpolated
+/// at the Chebyshev nodes of [-1/2, 1/2] (relative error 2.6e-9 in degree 6,
+/// 4.3e-18 in degree 11), n added to its exponent. Adding 1.5 * 2^(digits - 1)
+/// rounds x to n and leaves n in the low bits. Below the normal range the
+/// result is 0; NaN stays NaN.
 Value Vectorizer::exp2(Value x) {
   static constexpr double six[] = {1.0,
                                    0.6931472067028326,

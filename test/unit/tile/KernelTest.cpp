@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <limits>
 #include <numbers>
@@ -269,6 +270,62 @@ TYPED_TEST(TileKernel, Weights) {
                                  std::numeric_limits<TypeParam>::min());
                        }
                    });
+}
+
+/// 2^x is within 2 units in the last place, and 0 below the normal range.
+/// Through tile.exponentials, which hands -inf to it, too.
+TYPED_TEST(TileKernel, ExponentialsAreAccurate) {
+  using Limits = std::numeric_limits<TypeParam>;
+  constexpr int64_t m = 256, n = 2304;
+  constexpr TypeParam lowest = Limits::min_exponent - 1;
+  constexpr TypeParam most = Limits::infinity();
+  std::vector<TypeParam> points{-TypeParam{0},    -Limits::denorm_min(),
+                                lowest,           std::nextafter(lowest, -most),
+                                Limits::lowest(), -most};
+  points.reserve(size_t{m} * n);
+  // Where the integer that is split off changes, and where the result is 1.
+  for (TypeParam tie = -0.5; tie > lowest; tie -= 1)
+    for (TypeParam towards : {-most, most})
+      points.insert(points.end(), {tie, std::nextafter(tie, towards)});
+  for (int exponent = Limits::min_exponent; exponent < 0; ++exponent)
+    points.push_back(-std::ldexp(TypeParam{1.75}, exponent));
+  // As densely as there is room, to somewhat below the range; then any, also a
+  // little above 0.
+  const TypeParam least = sizeof(TypeParam) == 4 ? -130 : -1080;
+  constexpr int64_t steps = m * n / 2;
+  for (int64_t step = 0; step < steps; ++step)
+    points.push_back(least * TypeParam(step) / TypeParam(steps));
+  std::uniform_real_distribution<TypeParam> numbers(least, 1);
+  while (points.size() < size_t{m} * n)
+    points.push_back(numbers(this->random));
+
+  double worst = 0;
+  this->forTargets(
+      "%s: memref<256x2304xTYPE>, %m: memref<256xTYPE>, %l: memref<256xTYPE>, "
+      "%a: memref<256xTYPE>, %n: index",
+      "tile.exponentials %s, %m, %l, %a rows %n : memref<256x2304xTYPE>, "
+      "memref<256xTYPE>",
+      [&](Kernel &kernel) {
+        Array<TypeParam> s({m, n}), none({m}), sum({m}), factor({m});
+        for (int64_t at = 0; at < m * n; ++at)
+          s({at / n, at % n}) = points[at];
+        kernel(s.descriptor(), none.descriptor(), sum.descriptor(),
+               factor.descriptor(), m);
+        for (int64_t at = 0; at < m * n; ++at) {
+          TypeParam x = points[at], found = s({at / n, at % n});
+          if (x < lowest) {
+            EXPECT_EQ(found, 0) << x;
+            continue;
+          }
+          auto expected = std::exp2(static_cast<long double>(x));
+          long double unit =
+              std::ldexp(1.0L, std::ilogb(expected) + 1 - Limits::digits);
+          auto error = static_cast<double>(std::abs(found - expected) / unit);
+          worst = std::max(worst, error);
+          ASSERT_LE(error, 2) << x << ": " << found;
+        }
+      });
+  std::printf("largest error: %.3f units in the last place\n", worst);
 }
 
 TYPED_TEST(TileKernel, Differentials) {
