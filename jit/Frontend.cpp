@@ -5,17 +5,18 @@
 #include "passes/Machine/Binding.h"
 #include "passes/Passes.h"
 
+#include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
 using namespace burst;
 
 void jit::registerDialects(DialectRegistry &registry) {
-  registry
-      .insert<BurstDialect, ring::RingDialect, tile::TileDialect,
-              arith::ArithDialect, func::FuncDialect, math::MathDialect,
-              LLVM::LLVMDialect, memref::MemRefDialect, vector::VectorDialect,
-              scf::SCFDialect, shard::ShardDialect, tensor::TensorDialect>();
+  registry.insert<BurstDialect, ring::RingDialect, tile::TileDialect,
+                  arith::ArithDialect, func::FuncDialect, math::MathDialect,
+                  LLVM::LLVMDialect, memref::MemRefDialect,
+                  vector::VectorDialect, scf::SCFDialect, shard::ShardDialect,
+                  tensor::TensorDialect, DLTIDialect>();
   cpu::registerInterfaces(registry);
 }
 

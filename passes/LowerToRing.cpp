@@ -44,9 +44,7 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
     Strategy strategy = op.getStrategyAttr() ? op.getStrategyAttr().getValue()
                                              : Strategy::RingKV;
     auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
-    bool known = strategy == Strategy::RingKV ||
-                 (strategy == Strategy::RingQ && backward);
-    if (!known)
+    if (!supports(op, strategy))
       return op->emitOpError("pins the strategy ")
              << stringifyStrategy(strategy)
              << ", which is not supported yet: leave it out, or pin ring_kv";

@@ -78,6 +78,61 @@ def VerifyExpandedPass : Pass<"burst-verify-expanded", "::mlir::func::FuncOp"> {
   }];
 }
 
+def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
+  let summary = "decides what travels, by bytes and time";
+  let description = [{
+    Every attention without a strategy gets the cheapest of those that
+    `burst-lower-to-ring` knows; a strategy that is pinned stays. Sizes, types,
+    grid, order and bounds give the bytes of each hop, what the mask drops left
+    out, and its operations. A hop takes as long as the slower of both; gradients
+    of the last hop go home when there is nothing left to compute. The least time
+    wins, and of times within a percent the fewest bytes.
+
+    Bytes of a position that each of P - 1 hops takes on, e and s those of an
+    element and of the state type (BurstAttention, arXiv 2403.09347):
+
+    | | slice | gradients behind it |
+    |---|---|---|
+    | `ring_kv`, forward | Hkv (Dqk + Dv) e of a key | |
+    | `ring_kv`, backward | Hkv (Dqk + Dv) e of a key | Hkv (Dqk + Dv) s |
+    | `ring_q`, backward | Hq ((Dqk + Dv) e + 2 s) of a query | Hq Dqk s |
+
+    So with one head dim of 128, 16-bit elements and as many queries as keys,
+    queries travel where Hq / Hkv is below 1.49, that is without groups of heads.
+
+    What the machine can do is read from the module, from the device of the
+    grid's name, else from the device `burst`:
+
+    ```mlir
+    module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+      "burst" = #dlti.target_device_spec<
+        "burst.bandwidth" = 5.0e10 : f64,
+        "burst.latency" = 1.0e-5 : f64,
+        "burst.flops" = 6.0e14 : f64>>} {
+    ```
+
+    | key | unit | of | default |
+    |---|---|---|---|
+    | `burst.bandwidth` | bytes per second | what a rank sends | 5e10 |
+    | `burst.latency` | seconds | a hop, whatever its bytes | 1e-5 |
+    | `burst.flops` | operations per second | a rank | 6e14 |
+
+    A dynamic sequence is taken as long as the other one, or as 4096 positions per
+    rank, and a dynamic batch as 1. A mask whose bounds read what is known at run
+    time only is taken to keep everything, and a grid of more than 64 ranks is
+    looked at as one of 64. Remarks of the category `strategy` say so, and what
+    each strategy costs: bytes that a rank sends on average, and microseconds of
+    transfers that are hidden behind computation and that are exposed.
+
+    Input: `burst.attention_backward ... sequence <@cp, zigzag>`. Output: the same
+    with `strategy <ring_q>`.
+
+    Needs `burst-derive-bounds`, and sizes before `burst-partition`. Leaves a
+    strategy at every attention with a sequence.
+  }];
+  let dependentDialects = ["::mlir::DLTIDialect"];
+}
+
 def PartitionPass : Pass<"burst-partition", "::mlir::ModuleOp"> {
   let summary = "turns functions over global tensors into programs of a rank";
   let description = [{
@@ -177,7 +232,8 @@ def LowerToRingPass : Pass<"burst-lower-to-ring", "::mlir::func::FuncOp"> {
     ```
 
     Needs `burst-partition` and `burst-expand-names`. Leaves no op of burst but
-    the yields of regions. A pinned strategy other than `ring_kv` is refused.
+    the yields of regions. A strategy of which there is no ring is refused; an op
+    without one gets `ring_kv` (`burst-choose-strategy` gives it the cheapest).
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::mlir::shard::ShardDialect", "::burst::ring::RingDialect"];

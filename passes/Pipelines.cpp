@@ -21,6 +21,8 @@ void burst::buildRingPipeline(OpPassManager &pm,
   pm.addNestedPass<func::FuncOp>(createDeriveBoundsPass());
   pm.addNestedPass<func::FuncOp>(createDeriveGradientsPass());
   pm.addNestedPass<func::FuncOp>(createVerifyExpandedPass());
+  // What travels, asked while sizes are those of the whole problem.
+  pm.addPass(createChooseStrategyPass());
   // The program of a rank.
   pm.addPass(createPartitionPass());
   pm.addNestedPass<func::FuncOp>(createVerifyPartitionedPass());

@@ -70,8 +70,9 @@ def Burst_StrategyAttr : EnumAttr<Burst_Dialect, Burst_Strategy, "strategy"> {
     - `all_gather`: every rank gathers all keys and values.
     - `ulysses`: an all-to-all trades the split of the sequence for one of heads.
 
-    Lowered today: `ring_kv`, which is also what an op without a strategy gets.
-    The others are refused at the op.
+    An op without a strategy gets one from `burst-choose-strategy`. Lowered today:
+    `ring_kv`, and `ring_q` for `burst.attention_backward`. The others are refused
+    at the op.
 
     Example: `#burst.strategy<ring_kv>`
   }];

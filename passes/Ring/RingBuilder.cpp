@@ -42,3 +42,9 @@ void RingBuilder::erase() {
     if (unshard->use_empty())
       unshard->erase();
 }
+
+bool burst::supports(AttentionInterface op, Strategy strategy) {
+  return strategy == Strategy::RingKV ||
+         (strategy == Strategy::RingQ &&
+          isa<AttentionBackwardOp>(op.getOperation()));
+}

@@ -41,6 +41,9 @@ protected:
   mlir::Value rank;
 };
 
+/// Whether there is a ring for an attention with this strategy.
+bool supports(AttentionInterface op, Strategy strategy);
+
 /// Keys and values travel past queries, which keep their softmax state.
 std::unique_ptr<RingBuilder> makeKeyRing(AttentionOp op, const Deal &deal);
 /// Keys and values travel with their gradients, or queries with theirs.

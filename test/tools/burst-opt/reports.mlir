@@ -17,6 +17,7 @@
 // Every pass and pipeline is there, by its name.
 //
 // RUN: burst-opt --help | FileCheck %s --check-prefix=PASSES
+// PASSES-DAG: --burst-choose-strategy
 // PASSES-DAG: --burst-derive-bounds
 // PASSES-DAG: --burst-expand-names
 // PASSES-DAG: --burst-explain
@@ -32,7 +33,7 @@
 // PASSES-DAG: --ring-verify
 
 // RUN: burst-opt --show-dialects | FileCheck %s --check-prefix=DIALECTS
-// DIALECTS: arith,builtin,burst,func,llvm,math,memref,ring,scf,shard,tensor,tile,vector
+// DIALECTS: arith,builtin,burst,dlti,func,llvm,math,memref,ring,scf,shard,tensor,tile,vector
 
 shard.grid @cp(shape = 2)
 

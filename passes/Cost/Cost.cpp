@@ -1,0 +1,202 @@
+//===- Cost.cpp - what strategies cost ------------------------------------===//
+#include "passes/Cost/Cost.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace burst;
+
+Workload::Workload(const AttentionSizes &sizes, int64_t elementBytes,
+                   int64_t stateBytes, bool isBackward, const Deal &wanted,
+                   Mask mask)
+    : sizes(sizes), elementBytes(elementBytes), stateBytes(stateBytes),
+      isBackward(isBackward), deal(wanted) {
+  deal.parts = std::min(wanted.parts, maxExactRanks);
+  hopsOfStep =
+      static_cast<double>(wanted.parts) / static_cast<double>(deal.parts);
+  int64_t segments = deal.numSegments();
+  table.reserve(deal.parts * deal.parts * segments * segments);
+  for (int64_t p = 0; p < deal.parts; ++p)
+    for (int64_t r = 0; r < deal.parts; ++r)
+      for (int64_t a = 0; a < segments; ++a)
+        for (int64_t b = 0; b < segments; ++b)
+          table.push_back(mask(deal.segment(p, a, sizes.queries),
+                               deal.segment(r, b, sizes.keys)));
+}
+
+/// Yao et al., BurstAttention (arXiv 2403.09347), section 3: backward, either
+/// k, v, dk and dv travel, or q, dout, lse, delta and dq. Forward, the softmax
+/// state (o, m, l) of queries that travel comes behind them.
+Cargo Workload::cargo(Strategy strategy) const {
+  auto element = static_cast<double>(elementBytes);
+  auto state = static_cast<double>(stateBytes);
+  auto queryHeads = static_cast<double>(sizes.queryHeads);
+  auto keyHeads = static_cast<double>(sizes.keyHeads);
+  auto queryDim = static_cast<double>(sizes.queryDim);
+  auto valueDim = static_cast<double>(sizes.valueDim);
+  if (strategy == Strategy::RingKV) {
+    double numbers = keyHeads * (queryDim + valueDim);
+    return {true, numbers * element, isBackward ? numbers * state : 0};
+  }
+  assert(strategy == Strategy::RingQ && "no ring");
+  if (!isBackward)
+    return {false, queryHeads * queryDim * element,
+            queryHeads * (valueDim + 2) * state};
+  return {false, queryHeads * ((queryDim + valueDim) * element + 2 * state),
+          queryHeads * queryDim * state};
+}
+
+/// A product takes two operations: forward q k and p v; backward q k, dout v,
+/// u q and u k, and p dout.
+double Workload::operationsOfPair() const {
+  int64_t byQueryDim = isBackward ? 3 : 1, byValueDim = isBackward ? 2 : 1;
+  return 2 * static_cast<double>(sizes.queryHeads) *
+         static_cast<double>(byQueryDim * sizes.queryDim +
+                             byValueDim * sizes.valueDim);
+}
+
+namespace {
+/// A ring that goes in one direction.
+class Ring {
+public:
+  Ring(const Workload &workload, const Cargo &cargo, int64_t step);
+
+  /// Positions that go from rank to rank, times hops, of all ranks.
+  int64_t travelled() const;
+  /// The most positions of a slice that a rank sends at `hop`.
+  int64_t sent(int64_t hop) const;
+  /// The most positions of which what follows the slice was added to at `hop`,
+  /// and is sent then.
+  int64_t followed(int64_t hop) const;
+  /// The most pairs that a rank computes at `hop`.
+  double pairs(int64_t hop) const;
+
+private:
+  int64_t extent(bool ofKeys) const {
+    return ofKeys ? workload.sizes.keys : workload.sizes.queries;
+  }
+  /// Of the rank that stays and the owner of what moves; a is the staying
+  /// one's.
+  const Kept &kept(int64_t rank, int64_t owner, int64_t a, int64_t b) const {
+    return movesKeys ? workload.kept(rank, owner, a, b)
+                     : workload.kept(owner, rank, b, a);
+  }
+  int64_t rankAt(int64_t owner, int64_t hop) const {
+    return (owner + hop * step) % parts;
+  }
+  int64_t most(llvm::function_ref<bool(int64_t)> travels) const;
+
+  const Workload &workload;
+  bool movesKeys;
+  int64_t step, parts, segments;
+  std::vector<int64_t> count, reach; ///< [owner][segment]
+};
+} // namespace
+
+Ring::Ring(const Workload &workload, const Cargo &cargo, int64_t step)
+    : workload(workload), movesKeys(cargo.movesKeys), step(step),
+      parts(workload.deal.parts), segments(workload.deal.numSegments()) {
+  count.reserve(parts * segments);
+  reach.reserve(parts * segments);
+  for (int64_t owner = 0; owner < parts; ++owner)
+    for (int64_t b = 0; b < segments; ++b) {
+      count.push_back(workload.deal.segment(owner, b, extent(movesKeys)).count);
+      int64_t far = 0;
+      for (int64_t hop = 1; hop < parts; ++hop)
+        for (int64_t a = 0; a < segments; ++a)
+          if (kept(rankAt(owner, hop), owner, a, b).any)
+            far = hop;
+      reach.push_back(far);
+    }
+}
+
+int64_t Ring::travelled() const {
+  int64_t sum = 0;
+  for (auto [positions, hops] : llvm::zip_equal(count, reach))
+    sum += positions * hops;
+  return sum;
+}
+
+int64_t Ring::most(llvm::function_ref<bool(int64_t)> travels) const {
+  int64_t largest = 0;
+  for (int64_t owner = 0; owner < parts; ++owner) {
+    int64_t sum = 0;
+    for (int64_t i = owner * segments; i < (owner + 1) * segments; ++i)
+      if (travels(reach[i]))
+        sum += count[i];
+    largest = std::max(largest, sum);
+  }
+  return largest;
+}
+
+int64_t Ring::sent(int64_t hop) const {
+  return most([&](int64_t reach) { return hop < reach; });
+}
+
+int64_t Ring::followed(int64_t hop) const {
+  return most([&](int64_t reach) { return hop >= 1 && hop <= reach; });
+}
+
+double Ring::pairs(int64_t hop) const {
+  double largest = 0;
+  for (int64_t owner = 0; owner < parts; ++owner) {
+    int64_t rank = rankAt(owner, hop);
+    double sum = 0;
+    for (int64_t a = 0; a < segments; ++a) {
+      auto staying = static_cast<double>(
+          workload.deal.segment(rank, a, extent(!movesKeys)).count);
+      for (int64_t b = 0; b < segments; ++b)
+        sum += staying * static_cast<double>(count[owner * segments + b]) *
+               kept(rank, owner, a, b).share;
+    }
+    largest = std::max(largest, sum);
+  }
+  return largest;
+}
+
+Estimate burst::estimate(const Workload &workload, Strategy strategy,
+                         const MachineModel &machine) {
+  Cargo cargo = workload.cargo(strategy);
+  int64_t parts = workload.deal.parts;
+  auto batch = static_cast<double>(workload.sizes.batch);
+  Ring ahead(workload, cargo, 1), back(workload, cargo, parts - 1);
+  const Ring &ring = back.travelled() < ahead.travelled() ? back : ahead;
+  Estimate result;
+  result.bytes = batch * static_cast<double>(ring.travelled()) *
+                 (cargo.slice + cargo.behind) / static_cast<double>(parts);
+  double hops = workload.hopsOfStep;
+  double secondsOfPair =
+      workload.operationsOfPair() * batch / machine.flops / hops;
+  for (int64_t step = 0; step <= parts; ++step) {
+    double compute = 0, bytes = 0;
+    if (step < parts) {
+      compute = ring.pairs(step) * secondsOfPair;
+      bytes = static_cast<double>(ring.sent(step)) * cargo.slice;
+    }
+    if (step > 0)
+      bytes += static_cast<double>(ring.followed(step - 1)) * cargo.behind;
+    double transfer = 0;
+    if (bytes != 0)
+      transfer = hops * machine.latency + batch * bytes / machine.bandwidth;
+    // What was added to in the last hop goes home behind it: that is one hop,
+    // also where a step stands for several.
+    if (step == parts)
+      transfer /= hops;
+    result.compute += compute;
+    result.hidden += std::min(compute, transfer);
+    result.exposed += std::max(transfer - compute, 0.0);
+  }
+  return result;
+}
+
+size_t burst::cheapest(llvm::ArrayRef<Estimate> estimates) {
+  constexpr double slack = 1.01;
+  double least = estimates.front().seconds();
+  for (const Estimate &estimate : estimates)
+    least = std::min(least, estimate.seconds());
+  std::optional<size_t> best;
+  for (auto [index, estimate] : llvm::enumerate(estimates))
+    if (estimate.seconds() <= slack * least &&
+        (!best || estimate.bytes < estimates[*best].bytes))
+      best = index;
+  return *best;
+}

@@ -1,0 +1,109 @@
+//===- Cost.h - what strategies cost ----------------------------*- C++ -*-===//
+//
+// Bytes and seconds of a ring, hop by hop, before there is a program. Bytes are
+// those of the program: the rules of what is dropped, and in which direction a
+// ring goes, are those of ring-drop-empty. Seconds are a model's: a hop takes
+// as long as the slower of its computation and its transfer (Liu et al.,
+// RingAttention, section 3, on overlap).
+//
+//===----------------------------------------------------------------------===//
+#ifndef BURST_PASSES_COST_COST_H
+#define BURST_PASSES_COST_COST_H
+
+#include "dialect/Burst/Burst.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace burst {
+
+/// What a rank and its link can do. By default, an accelerator that achieves
+/// 600 TFLOP/s behind a network card of 400 Gbit/s.
+struct MachineModel {
+  double bandwidth = 50e9; ///< bytes per second that a rank sends
+  double latency = 10e-6;  ///< seconds that a hop takes whatever its bytes
+  double flops = 600e12;   ///< floating-point operations per second of a rank
+};
+
+/// The machine that `#dlti.target_system_spec` of a module describes to ranks
+/// on `grid`: the device of the grid's name, then the device "burst", then
+/// defaults. Emits an error where an entry is malformed.
+llvm::FailureOr<MachineModel> readMachine(mlir::ModuleOp module,
+                                          llvm::StringRef grid);
+
+/// What goes round: slices of keys or of queries, and what ranks add to for a
+/// slice, which follows one hop behind and ends at the slice's owner. Bytes are
+/// those of a position in all its heads, as doubles, which do not overflow.
+struct Cargo {
+  bool movesKeys = true;
+  double slice = 0;
+  double behind = 0;
+};
+
+/// What a mask keeps of a box: whether anything at all, and which share.
+struct Kept {
+  bool any = true;
+  double share = 1;
+};
+
+/// An attention on a ring.
+class Workload {
+public:
+  /// Of positions [begin, end) of queries and of keys; empty boxes are asked
+  /// about too.
+  using Mask =
+      llvm::function_ref<Kept(const Segment &queries, const Segment &keys)>;
+
+  /// The sizes are static.
+  Workload(const AttentionSizes &sizes, int64_t elementBytes,
+           int64_t stateBytes, bool isBackward, const Deal &wanted, Mask mask);
+
+  /// What travels where keys move (ring_kv), or where queries do (ring_q).
+  Cargo cargo(Strategy strategy) const;
+  /// Operations for one query and one key, in all heads.
+  double operationsOfPair() const;
+
+  AttentionSizes sizes;
+  int64_t elementBytes, stateBytes;
+  bool isBackward;
+  /// The deal, or on a large grid one to fewer ranks: there a step stands for
+  /// `hopsOfStep` hops.
+  Deal deal;
+  double hopsOfStep = 1;
+
+  const Kept &kept(int64_t queryOwner, int64_t keyOwner, int64_t a,
+                   int64_t b) const {
+    int64_t segments = deal.numSegments();
+    return table[((queryOwner * deal.parts + keyOwner) * segments + a) *
+                     segments +
+                 b];
+  }
+
+private:
+  std::vector<Kept> table;
+};
+
+/// The largest ring that is looked at rank by rank.
+inline constexpr int64_t maxExactRanks = 64;
+
+struct Estimate {
+  double bytes = 0;   ///< that a rank sends, on average
+  double compute = 0; ///< seconds
+  double hidden = 0;  ///< seconds of transfers behind which a rank computes
+  double exposed = 0; ///< seconds of transfers that it waits for
+
+  double seconds() const { return compute + exposed; }
+};
+
+/// The cost of `ring_kv` or `ring_q`.
+Estimate estimate(const Workload &workload, Strategy strategy,
+                  const MachineModel &machine);
+
+/// Which takes the least time. The model knows it to a percent at best: of
+/// those within that of the fastest, which sends the fewest bytes.
+size_t cheapest(llvm::ArrayRef<Estimate> estimates);
+
+} // namespace burst
+
+#endif // BURST_PASSES_COST_COST_H

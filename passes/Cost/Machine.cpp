@@ -1,0 +1,67 @@
+//===- Machine.cpp - what a module says of its machine --------------------===//
+#include "passes/Cost/Cost.h"
+
+#include "mlir/Dialect/DLTI/DLTI.h"
+#include "mlir/IR/BuiltinAttributes.h"
+
+using namespace mlir;
+using namespace burst;
+
+namespace {
+struct Key {
+  llvm::StringLiteral name;
+  double MachineModel::*value;
+  bool mayBeZero;
+};
+} // namespace
+
+static constexpr Key keys[] = {
+    {"burst.bandwidth", &MachineModel::bandwidth, false},
+    {"burst.latency", &MachineModel::latency, true},
+    {"burst.flops", &MachineModel::flops, false},
+};
+
+/// Reads an entry of `burst`; those of other prefixes are somebody else's.
+static LogicalResult readEntry(ModuleOp module, StringRef device,
+                               DataLayoutEntryInterface entry,
+                               MachineModel &machine) {
+  auto name = dyn_cast<StringAttr>(entry.getKey());
+  if (!name || !name.getValue().starts_with("burst."))
+    return success();
+  const Key *key = llvm::find_if(
+      keys, [&](const Key &key) { return key.name == name.getValue(); });
+  if (key == std::end(keys))
+    return module.emitOpError("describes ")
+           << name << " of the device \"" << device
+           << "\", which is not known; known are: burst.bandwidth, "
+              "burst.latency, burst.flops";
+  auto value = dyn_cast<FloatAttr>(entry.getValue());
+  bool isGood = value && value.getType().isF64() &&
+                value.getValue().isFinite() && !value.getValue().isNegative() &&
+                (key->mayBeZero || !value.getValue().isZero());
+  if (!isGood)
+    return module.emitOpError("describes ")
+           << name << " of the device \"" << device << "\" as "
+           << entry.getValue() << ", but it must be a finite f64 "
+           << (key->mayBeZero ? "that is not negative" : "above 0");
+  machine.*key->value = value.getValueAsDouble();
+  return success();
+}
+
+FailureOr<MachineModel> burst::readMachine(ModuleOp module, StringRef grid) {
+  MachineModel machine;
+  auto system = module->getAttrOfType<TargetSystemSpecInterface>(
+      DLTIDialect::kTargetSystemDescAttrName);
+  if (!system)
+    return machine;
+  for (StringRef device : {StringRef("burst"), grid}) {
+    auto spec = system.getDeviceSpecForDeviceID(
+        StringAttr::get(module.getContext(), device));
+    if (!spec)
+      continue;
+    for (DataLayoutEntryInterface entry : spec->getEntries())
+      if (failed(readEntry(module, device, entry, machine)))
+        return failure();
+  }
+  return machine;
+}

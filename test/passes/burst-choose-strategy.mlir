@@ -1,0 +1,248 @@
+// RUN: split-file %s %t
+// RUN: burst-opt %t/choose.mlir --burst-expand-names --burst-derive-bounds --burst-choose-strategy | FileCheck %t/choose.mlir
+// RUN: burst-opt %t/choose.mlir --burst-to-ring -o /dev/null
+
+// The pipeline predicts what the plan counts.
+// RUN: burst-opt %t/plan.mlir --burst-to-ring --ring-plan --remarks-filter=strategy -verify-diagnostics | FileCheck %t/plan.mlir
+
+// RUN: burst-opt %t/links.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
+// RUN: burst-opt %t/compute.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
+// RUN: burst-opt %t/grid.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
+// RUN: burst-opt %t/assumed.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
+// RUN: burst-opt %t/invalid.mlir --burst-choose-strategy -verify-diagnostics -split-input-file
+
+// Without groups of heads queries travel, with them keys do; what is pinned
+// stays; what has no sequence has no strategy.
+//
+//--- choose.mlir
+shard.grid @cp(shape = 4)
+
+!q = tensor<1x512x4x64xbf16>
+!k = tensor<1x512x2x64xbf16>
+!l = tensor<1x4x512xf32>
+
+// CHECK-LABEL: @heads
+// CHECK: burst.attention_backward
+// CHECK: strategy <ring_q>
+func.func @heads(%q: !q, %l: !l) -> (!q, !q, !q) {
+  %dq, %dk, %dv = burst.attention_backward %q, %q, %q, %q, %l, %q
+      mask causal sequence <@cp, zigzag>
+      : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q)
+  return %dq, %dk, %dv : !q, !q, !q
+}
+
+// CHECK-LABEL: @groups
+// CHECK: burst.attention_backward
+// CHECK: strategy <ring_kv>
+func.func @groups(%q: !q, %k: !k, %l: !l) -> (!q, !k, !k) {
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %q, %l, %q
+      sequence <@cp, zigzag>
+      : (!q, !k, !k, !q, !l, !q) -> (!q, !k, !k)
+  return %dq, %dk, %dv : !q, !k, !k
+}
+
+// CHECK-LABEL: @pinned
+// CHECK: burst.attention_backward
+// CHECK: strategy <ring_kv>
+func.func @pinned(%q: !q, %l: !l) -> (!q, !q, !q) {
+  %dq, %dk, %dv = burst.attention_backward %q, %q, %q, %q, %l, %q
+      sequence <@cp, zigzag> strategy <ring_kv>
+      : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q)
+  return %dq, %dk, %dv : !q, !q, !q
+}
+
+// CHECK-LABEL: @forward
+// CHECK: burst.attention
+// CHECK: strategy <ring_kv>
+func.func @forward(%q: !q) -> !q {
+  %o, %lse = burst.attention %q, %q, %q sequence <@cp, striped 4>
+      : (!q, !q, !q) -> (!q, !l)
+  return %o : !q
+}
+
+// 3 hops of 16 positions. Keys: 2 heads of (6 + 4) (2 + 4) bytes; queries: 4
+// heads of (6 + 4) 2 + 8 + 6 * 4 bytes.
+//
+//--- plan.mlir
+// CHECK-COUNT-4: "bytes_sent": 5760,
+// CHECK: "program": "plan",
+shard.grid @cp(shape = 4)
+
+!q = tensor<1x64x4x6xbf16>
+!o = tensor<1x64x4x4xbf16>
+!k = tensor<1x64x2x6xbf16>
+!v = tensor<1x64x2x4xbf16>
+!l = tensor<1x4x64xf32>
+
+func.func @plan(%q: !q, %k: !k, %v: !v, %o: !o, %l: !l) -> (!q, !k, !v) {
+  // expected-remark @below {{[Passed] chosen | Category:strategy | Function=plan | bytes=5760, compute_us=0.0, exposed_us=50.1, hidden_us=0.0, strategy=ring_kv}}
+  // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=plan | bytes=9984, compute_us=0.0, exposed_us=50.2, hidden_us=0.0, strategy=ring_q}}
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %l, %o
+      sequence <@cp, zigzag> : (!q, !k, !v, !o, !l, !o) -> (!q, !k, !v)
+  return %dq, %dk, %dv : !q, !k, !v
+}
+
+// 1.7 queries for a key. Where transfers take all the time, the fewest bytes
+// win, and where they are hidden, the fewest bytes of the last hop.
+//
+//--- links.mlir
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "burst" = #dlti.target_device_spec<"burst.flops" = 1.0e18 : f64, "burst.latency" = 0.0 : f64>>} {
+  shard.grid @cp(shape = 4)
+  func.func @links(%q: tensor<1x8704x1x128xbf16>, %k: tensor<1x5120x1x128xbf16>, %l: tensor<1x1x8704xf32>)
+      -> (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>) {
+    // expected-remark-re @below {{{{.*}}chosen {{.*}}strategy=ring_kv{{$}}}}
+    // expected-remark-re @below {{{{.*}}alternative {{.*}}strategy=ring_q{{$}}}}
+    %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %q, %l, %q sequence <@cp, contiguous>
+        : (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>,
+           tensor<1x8704x1x128xbf16>, tensor<1x1x8704xf32>, tensor<1x8704x1x128xbf16>)
+        -> (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>)
+    return %dq, %dk, %dv : tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>
+  }
+}
+//--- compute.mlir
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "burst" = #dlti.target_device_spec<"burst.flops" = 6.0e13 : f64, "burst.latency" = 0.0 : f64>>} {
+  shard.grid @cp(shape = 4)
+  func.func @compute(%q: tensor<1x8704x1x128xbf16>, %k: tensor<1x5120x1x128xbf16>, %l: tensor<1x1x8704xf32>)
+      -> (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>) {
+    // expected-remark-re @below {{{{.*}}chosen {{.*}}strategy=ring_q{{$}}}}
+    // expected-remark-re @below {{{{.*}}alternative {{.*}}strategy=ring_kv{{$}}}}
+    %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %q, %l, %q sequence <@cp, contiguous>
+        : (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>,
+           tensor<1x8704x1x128xbf16>, tensor<1x1x8704xf32>, tensor<1x8704x1x128xbf16>)
+        -> (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>)
+    return %dq, %dk, %dv : tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>
+  }
+}
+
+// The device of the grid's name is the one that counts; it leaves out what the
+// device "burst" says. Entries of others are left alone.
+//
+//--- grid.mlir
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "burst" = #dlti.target_device_spec<"burst.bandwidth" = 1.0e3 : f64, "burst.latency" = 7.0 : f64>,
+  "cp" = #dlti.target_device_spec<"burst.bandwidth" = 1.0e30 : f64, "L1_cache_size_in_bytes" = 4096 : i32>,
+  "other" = #dlti.target_device_spec<"burst.latency" = 9.0 : f64>>} {
+  shard.grid @cp(shape = 2)
+  func.func @grid(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
+    // expected-remark @below {{[Passed] pinned | Category:strategy | Function=grid | bytes=128, compute_us=0.0, exposed_us=7000000.0, hidden_us=0.0, strategy=ring_kv}}
+    %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ring_kv>
+        : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
+        -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+    return %o : tensor<1x8x1x4xf32>
+  }
+}
+
+// What is not known when it is chosen.
+//
+//--- assumed.mlir
+shard.grid @cp(shape = 2)
+
+func.func @sizes(%q: tensor<?x?x1x4xf32>, %k: tensor<?x6x1x4xf32>) -> tensor<?x?x1x4xf32> {
+  // expected-remark @below {{Reason="assuming Sq = Sk = 6, B = 1", bytes=96, compute_us=0.0, exposed_us=10.0, hidden_us=0.0, strategy=ring_kv}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
+      : (tensor<?x?x1x4xf32>, tensor<?x6x1x4xf32>, tensor<?x6x1x4xf32>)
+      -> (tensor<?x?x1x4xf32>, tensor<?x1x?xf32>)
+  return %o : tensor<?x?x1x4xf32>
+}
+
+func.func @lengths(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
+  // expected-remark @below {{assuming Sq = Sk = 8192}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
+      : (tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
+      -> (tensor<1x?x1x4xf32>, tensor<1x1x?xf32>)
+  return %o : tensor<1x?x1x4xf32>
+}
+
+func.func @tables(%q: tensor<1x8x1x4xf32>, %ids: tensor<8xi32>) -> tensor<1x8x1x4xf32> {
+  // expected-remark @below {{assuming the mask keeps everything}}
+  %o, %lse = burst.attention %q, %q, %q mask [causal, documents](%ids : tensor<8xi32>)
+      sequence <@cp, contiguous>
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
+      -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return %o : tensor<1x8x1x4xf32>
+}
+
+//--- invalid.mlir
+// expected-error @below {{describes "burst.bandwidth" of the device "burst" as 5 : i64, but it must be a finite f64 above 0}}
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "burst" = #dlti.target_device_spec<"burst.bandwidth" = 5 : i64>>} {
+  shard.grid @cp(shape = 2)
+  func.func @f(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
+    %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag>
+        : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
+        -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+    return %o : tensor<1x8x1x4xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{describes "burst.bandwidth" of the device "burst" as 0.000000e+00 : f64, but it must be a finite f64 above 0}}
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "burst" = #dlti.target_device_spec<"burst.bandwidth" = 0.0 : f64>>} {
+  shard.grid @cp(shape = 2)
+  func.func @f(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
+    %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag>
+        : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
+        -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+    return %o : tensor<1x8x1x4xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{describes "burst.flops" of the device "burst" as -1.000000e+00 : f64, but it must be a finite f64 above 0}}
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "burst" = #dlti.target_device_spec<"burst.flops" = -1.0 : f64>>} {
+  shard.grid @cp(shape = 2)
+  func.func @f(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
+    %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag>
+        : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
+        -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+    return %o : tensor<1x8x1x4xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{describes "burst.flops" of the device "burst" as 1.000000e+00 : f32, but it must be a finite f64 above 0}}
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "burst" = #dlti.target_device_spec<"burst.flops" = 1.0 : f32>>} {
+  shard.grid @cp(shape = 2)
+  func.func @f(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
+    %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag>
+        : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
+        -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+    return %o : tensor<1x8x1x4xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{describes "burst.latency" of the device "burst" as 0x7FF0000000000000 : f64, but it must be a finite f64 that is not negative}}
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "burst" = #dlti.target_device_spec<"burst.latency" = 0x7FF0000000000000 : f64>>} {
+  shard.grid @cp(shape = 2)
+  func.func @f(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
+    %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag>
+        : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
+        -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+    return %o : tensor<1x8x1x4xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{describes "burst.bandwith" of the device "cp", which is not known; known are: burst.bandwidth, burst.latency, burst.flops}}
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "cp" = #dlti.target_device_spec<"burst.bandwith" = 1.0 : f64>>} {
+  shard.grid @cp(shape = 2)
+  func.func @f(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
+    %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag>
+        : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
+        -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+    return %o : tensor<1x8x1x4xf32>
+  }
+}
