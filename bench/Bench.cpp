@@ -1,4 +1,4 @@
-//===- Bench.cpp - forward attention on this machine's processors ---------===//
+//===- Bench.cpp - attention on this machine's processors -----------------===//
 //
 // Every ratio is of two measurements that alternate in one run: these machines
 // are shared and their clocks change.
@@ -78,18 +78,21 @@ static double cpuNow() {
 
 namespace {
 
-/// Forward attention of one batch, as many key heads as query heads.
+/// Attention of one batch, as many key heads as query heads.
 struct Problem {
   std::string type = "f32";
   int64_t sequence = 4096, heads = 8, dim = 128, ranks = 1;
   std::string mask; ///< a clause, with what it captures
   double share = 1; ///< of pairs that the mask keeps
+  /// What travels in the backward pass; the forward pass where there is none.
+  std::string strategy;
 
   std::string text(bool isDynamic) const;
-  /// Useful operations: two products of all pairs that are kept.
+  /// Useful operations of all pairs that are kept: two products, or the five of
+  /// the backward pass.
   double flops() const {
     auto pairs = static_cast<double>(heads * sequence * sequence) * share;
-    return 4.0 * pairs * static_cast<double>(dim);
+    return (strategy.empty() ? 4.0 : 10.0) * pairs * static_cast<double>(dim);
   }
 };
 
@@ -131,9 +134,20 @@ std::string Problem::text(bool isDynamic) const {
       llvm::formatv("tensor<1x{0}x{1}x{2}x{3}>", length, heads, dim, type);
   std::string rows = llvm::formatv("tensor<1x{0}x{1}x{2}>", heads, length,
                                    type == "f64" ? "f64" : "f32");
+  if (!strategy.empty())
+    return llvm::formatv(
+        "shard.grid @cp(shape = {0})\n"
+        "func.func @attention(%q: {1}, %k: {1}, %v: {1}, %o: {1}, %lse: {2}, "
+        "%do: {1}) -> ({1}, {1}, {1}) {{\n"
+        "  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do\n"
+        "      {3} sequence <@cp, zigzag> strategy <{4}>\n"
+        "      : ({1}, {1}, {1}, {1}, {2}, {1}) -> ({1}, {1}, {1})\n"
+        "  return %dq, %dk, %dv : {1}, {1}, {1}\n"
+        "}\n",
+        ranks, tensor, rows, mask, strategy);
   return llvm::formatv(
       "shard.grid @cp(shape = {0})\n"
-      "func.func @forward(%q: {1}, %k: {1}, %v: {1}) -> ({1}, {2}) {{\n"
+      "func.func @attention(%q: {1}, %k: {1}, %v: {1}) -> ({1}, {2}) {{\n"
       "  %o, %lse = burst.attention %q, %k, %v {3} sequence <@cp, zigzag>\n"
       "      : ({1}, {1}, {1}) -> ({1}, {2})\n"
       "  return %o, %lse : {1}, {2}\n"
@@ -301,14 +315,16 @@ static bool wanted(const std::string &name) {
 }
 
 /// Share of the peak, measured in turns with it.
-static void measureForward(Table &table, Device &device, const Problem &problem,
-                           double bar) {
-  std::string name = llvm::formatv("forward {0} {1} S={2} D={3}", problem.type,
-                                   problem.mask.empty() ? "full" : problem.mask,
-                                   problem.sequence, problem.dim);
+static void measureShare(Table &table, Device &device, const Problem &problem,
+                         double bar) {
+  std::string name = llvm::formatv(
+      "{0} {1} {2} S={3} D={4}",
+      problem.strategy.empty() ? "forward" : "backward " + problem.strategy,
+      problem.type, problem.mask.empty() ? "full" : problem.mask,
+      problem.sequence, problem.dim);
   if (!wanted(name))
     return;
-  Bound program(problem.text(false), "forward");
+  Bound program(problem.text(false), "attention");
   program.bind(problem.sequence, device.handle);
   program.run();
   bool isDouble = problem.type == "f64";
@@ -336,15 +352,20 @@ static void measureForward(Table &table, Device &device, const Problem &problem,
 
 /// Several ranks in this process against one, in turns.
 static void measureRanks(Table &table, Device &device, Problem problem) {
-  std::string name =
-      "ranks " + problem.mask + " S=" + std::to_string(problem.sequence);
+  std::string name = llvm::formatv(
+      "ranks {0}{1} S={2}",
+      problem.strategy.empty() ? "" : "backward " + problem.strategy + " ",
+      problem.mask, problem.sequence);
   if (!wanted(name))
     return;
   std::vector<int64_t> counts{1, 4, 8};
+  if (!problem.strategy.empty())
+    counts.pop_back();
   std::vector<std::unique_ptr<Bound>> programs;
   for (int64_t ranks : counts) {
     problem.ranks = ranks;
-    programs.push_back(std::make_unique<Bound>(problem.text(false), "forward"));
+    programs.push_back(
+        std::make_unique<Bound>(problem.text(false), "attention"));
     programs.back()->bind(problem.sequence, device.handle);
   }
   std::vector<std::vector<double>> times(counts.size()), ratios(counts.size());
@@ -384,7 +405,7 @@ static void measureOverlap(Table &table, Device &device, Problem problem) {
                                      problem.sequence, problem.ranks, ratio);
     if (!wanted(name))
       continue;
-    Bound program(problem.text(false), "forward");
+    Bound program(problem.text(false), "attention");
     program.bind(problem.sequence, device.handle);
     program.run();
     auto hops = static_cast<double>(problem.ranks);
@@ -429,7 +450,7 @@ static void measureCompile(Table &table, Device &device) {
     demo.mask = "mask causal";
     std::vector<double> all, front, busy;
     for (int64_t i = 0; i < repeat; ++i) {
-      Bound program(demo.text(false), "forward");
+      Bound program(demo.text(false), "attention");
       all.push_back(1e3 * program.seconds.compile);
       front.push_back(1e3 * program.seconds.lower);
       busy.push_back(1e3 * program.seconds.processor);
@@ -446,7 +467,7 @@ static void measureCompile(Table &table, Device &device) {
     Problem small;
     small.heads = 1;
     small.dim = 64;
-    Bound program(small.text(true), "forward");
+    Bound program(small.text(true), "attention");
     program.bind(64, device.handle);
     std::vector<double> times, kernels;
     for (int i = 0; i < 2000; ++i) {
@@ -463,6 +484,27 @@ static void measureCompile(Table &table, Device &device) {
   }
 }
 
+/// The backward pass. Written down before anything was measured: 60 % of the
+/// peak, with five products for the forward's two, since it loads, converts and
+/// packs more for each of them; and 1.10 of one rank, as the forward pass.
+static void measureBackward(Table &table, Device &device) {
+  Problem problem;
+  problem.strategy = "ring_kv";
+  measureShare(table, device, problem, 60);
+  problem.mask = "mask causal";
+  problem.share = 0.5;
+  for (int64_t dim : {128, 64, 256}) {
+    problem.dim = dim;
+    measureShare(table, device, problem, dim == 128 ? 60 : 0);
+  }
+  problem.dim = 128;
+  problem.sequence = 16384;
+  for (const char *strategy : {"ring_kv", "ring_q"}) {
+    problem.strategy = strategy;
+    measureRanks(table, device, problem);
+  }
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   // libLLVM.so has an option of this name.
@@ -472,7 +514,7 @@ int main(int argc, char **argv) {
                                 cl::location(threads), cl::cat(category));
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv,
-                              "Measures forward attention on this machine\n");
+                              "Measures attention on this machine\n");
   if (threads < 1 || repeat < 1)
     fail("--threads and --repeat take numbers from 1 on");
   Table table;
@@ -482,19 +524,19 @@ int main(int argc, char **argv) {
   Problem full, causal;
   causal.mask = "mask causal";
   causal.share = 0.5;
-  measureForward(table, device, full, 70);
-  measureForward(table, device, causal, 70);
+  measureShare(table, device, full, 70);
+  measureShare(table, device, causal, 70);
   Problem more = causal;
   more.dim = 64;
-  measureForward(table, device, more, 0);
+  measureShare(table, device, more, 0);
   more.dim = 256;
-  measureForward(table, device, more, 0);
+  measureShare(table, device, more, 0);
   more = full;
   more.type = "f64";
-  measureForward(table, device, more, 0);
+  measureShare(table, device, more, 0);
   more = full;
   more.type = "bf16";
-  measureForward(table, device, more, 0);
+  measureShare(table, device, more, 0);
   Problem ring = causal;
   ring.sequence = 16384;
   measureRanks(table, device, ring);
@@ -505,6 +547,7 @@ int main(int argc, char **argv) {
     measureOverlap(table, device, ring);
   }
   measureCompile(table, device);
+  measureBackward(table, device);
   if (!json.empty())
     if (std::string error = table.write(json); !error.empty())
       fail(error);

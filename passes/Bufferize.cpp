@@ -523,7 +523,11 @@ static bool isVoid(ring::StartOp op) {
 LogicalResult Bufferizer::convert(ring::StartOp op) {
   SmallVector<Value> into;
   if (isVoid(op)) {
-    receiving[op.getToken()] = map(op.getTensors());
+    for (Value tensor : op.getTensors())
+      into.push_back(memref::CastOp::create(
+          builder, loc, bufferType(cast<RankedTensorType>(tensor.getType())),
+          map(tensor)));
+    receiving[op.getToken()] = into;
     return success();
   }
   Slots &entry = slots[op];
