@@ -180,7 +180,7 @@ static std::vector<std::vector<double>> valuesOf(const Trial &trial) {
 
 void CompiledTest::checkRandom(
     llvm::function_ref<RandomProblem(uint64_t seed)> draw) {
-  uint64_t count = fromEnvironment("BURST_COMPILED", 5), checked = 0;
+  uint64_t count = fromEnvironment("BURST_COMPILED", 3), checked = 0;
   uint64_t first = firstSeed() + 1000 * GetParam();
   std::printf("BURST_SEED=%ju\n", uintmax_t(first));
   RecordProperty("seed", std::to_string(first));
