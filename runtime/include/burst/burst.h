@@ -397,8 +397,8 @@ typedef struct burst_attention {
   int64_t prefix_length;
   int64_t score; /* a sum of BURST_SCORE_... */
   double softcap;
-  double scale; /* of products of queries and keys; 0: 1 / sqrt(head_dim) */
-  int64_t pass; /* BURST_FORWARD or BURST_BACKWARD */
+  double scale;   /* of products of queries and keys; 0: 1 / sqrt(head_dim) */
+  int64_t pass;   /* BURST_FORWARD or BURST_BACKWARD */
   int64_t travel; /* BURST_TRAVEL_... */
 } burst_attention;
 
