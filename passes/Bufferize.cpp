@@ -293,14 +293,14 @@ void Bufferizer::separateStates() {
     if (isa<ring::InitOp, ring::ZeroOp>(op))
       fresh.push_back(op);
   });
-  for (Operation *op : fresh)
-    for (Operation *user : llvm::drop_begin(updatingUsers(op))) {
+  for (Operation *op : fresh) {
+    auto groups = updatingUses(op);
+    for (ArrayRef<OpOperand *> group : llvm::drop_begin(groups)) {
       Operation *own = OpBuilder(op).clone(*op);
-      for (auto [shared, result] :
-           llvm::zip_equal(op->getResults(), own->getResults()))
-        shared.replaceUsesWithIf(
-            result, [&](OpOperand &use) { return use.getOwner() == user; });
+      for (OpOperand *use : group)
+        use->set(own->getResult(cast<OpResult>(use->get()).getResultNumber()));
     }
+  }
 }
 
 LogicalResult Bufferizer::convert(ring::InitOp op) {

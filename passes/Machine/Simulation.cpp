@@ -379,7 +379,7 @@ Step Simulation::Impl::Rank::runInit(ring::InitOp op,
   State state = impl.semantics->init(op, *query);
   labelState(state, query->argument, query->owner);
   // Several states that begin alike are several in memory.
-  for (size_t i = 0; i < std::max<size_t>(updatingUsers(op).size(), 1); ++i)
+  for (size_t i = 0; i < std::max<size_t>(updatingUses(op).size(), 1); ++i)
     for (const TensorRef &part : {state.o, state.m, state.l})
       hold(*part);
   call.give(0, state.o);
@@ -450,7 +450,7 @@ Step Simulation::Impl::Rank::runZero(ring::ZeroOp op,
     if (isa<scf::ForOp>(op->getParentOp())) // as large as the largest shard
       shape[like->sharding.dim] =
           largestShard(like->sharding.deal, like->sharding.extent);
-    for (size_t i = 0; i < std::max<size_t>(updatingUsers(op).size(), 1); ++i)
+    for (size_t i = 0; i < std::max<size_t>(updatingUses(op).size(), 1); ++i)
       hold(Tensor(shape, zero->element));
   }
   call.give(0, zero);

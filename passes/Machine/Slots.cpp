@@ -64,12 +64,21 @@ static bool isOnlyRead(OpOperand &use) {
          (add && use.get() == add.getB() && use.get() != add.getA());
 }
 
-SmallVector<Operation *, 2> burst::updatingUsers(Operation *op) {
-  SmallVector<Operation *, 2> users;
-  for (OpOperand &use : op->getUses())
-    if (!isOnlyRead(use) && !llvm::is_contained(users, use.getOwner()))
-      users.push_back(use.getOwner());
-  return users;
+SmallVector<SmallVector<OpOperand *>> burst::updatingUses(Operation *op) {
+  SmallVector<SmallVector<OpOperand *>> groups;
+  for (OpOperand &use : op->getUses()) {
+    if (isOnlyRead(use))
+      continue;
+    auto *group = llvm::find_if(groups, [&](auto &others) {
+      return op->getNumResults() > 1 &&
+             others.front()->getOwner() == use.getOwner();
+    });
+    if (group == groups.end())
+      groups.push_back({&use});
+    else
+      group->push_back(&use);
+  }
+  return groups;
 }
 
 OpOperand *burst::updatingUse(Value tensor) {

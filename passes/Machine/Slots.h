@@ -17,9 +17,11 @@ int64_t numSlots(ring::StartOp start);
 /// before are still under way, else one.
 int64_t numSlots(ring::ZeroOp zero);
 
-/// The ops that update a result of `op` in place, or carry it into a loop or
-/// out of the program: each of them needs one of its own.
-llvm::SmallVector<mlir::Operation *, 2> updatingUsers(mlir::Operation *op);
+/// The uses that update results of `op` in place, or carry them into a loop or
+/// out of the program, in groups of which each needs results of its own: those
+/// of a state by user, those of a gradient one by one.
+llvm::SmallVector<llvm::SmallVector<mlir::OpOperand *>>
+updatingUses(mlir::Operation *op);
 
 /// The result of `op` that updates `tensor` in place, or the use in a loop or a
 /// return that carries it; uses that only read it are left out. Null where
