@@ -246,7 +246,7 @@ void Partitioner::partitionReturn(func::ReturnOp op) {
     Value global = operand.get();
     auto attention = global.getDefiningOp<AttentionInterface>();
     SmallVector<Dealt> dealt = attention.getDealt();
-    auto found = llvm::find_if(
+    auto *found = llvm::find_if(
         dealt, [&](const Dealt &d) { return d.tensor == global; });
     unsigned index = operand.getOperandNumber();
     if (found == dealt.end()) { // the gradient of a capture

@@ -3,8 +3,6 @@
 
 #include "mlir/IR/Builders.h"
 
-#include <cmath>
-
 using namespace mlir;
 using namespace burst;
 using namespace burst::ring;
@@ -394,44 +392,18 @@ LogicalResult AttendGradOp::verify() {
   if (failed(verifyForm(*this, shaped, getGrads().size())) ||
       failed(verifyTensors(*this)) || failed(verifyGrads(*this)))
     return failure();
-  if (getQueryLayout().getParts() != getKeyLayout().getParts())
-    return emitOpError("layouts must have as many parts, got: ")
-           << getQueryLayout() << " and " << getKeyLayout();
   // attend_grad_c3
-  size_t pairs =
-      getQueryLayout().getNumSegments() * getKeyLayout().getNumSegments();
-  if (!getPairs().empty() && getPairs().size() != pairs)
-    return emitOpError("needs no flags, or one per pair of segments, that is ")
-           << pairs << ", got: " << getPairs().size();
-  if (!std::isfinite(getScale().convertToDouble()))
-    return emitOpError("scale must be finite, got: ") << getScaleAttr();
-  for (Type type : llvm::concat<const Type>(getMaskCaptures().getTypes(),
-                                            getScoreCaptures().getTypes()))
-    if (!isCapture(type) ||
-        (isa<MemRefType>(type) && !isa<MemRefType>(getQuery().getType())))
-      return emitOpError("captures must be scalars, or tables of scalars of "
-                         "rank 1 to 4, got: ")
-             << type;
-  return success();
+  return verifyMeeting(*this, /*slices=*/1);
 }
 
 // attend_grad_c4
 LogicalResult AttendGradOp::verifyRegions() {
-  FloatType state = getStateType();
-  SmallVector<Type> mask = asRegionArguments(getMaskCaptures().getTypes());
-  SmallVector<Type> score = asRegionArguments(getScoreCaptures().getTypes());
-  if (getMask().empty() && !(getMaskCaptures().empty() && getBounds().empty()))
-    return emitOpError("captures and bounds are those of a mask region, got "
-                       "none");
+  if (failed(verifyMeetingRegions(*this)))
+    return failure();
   if (getScore().empty() != getGradient().empty())
     return emitOpError("a score region and its gradient region go together, "
                        "got one of them");
-  if (getScore().empty() && !getScoreCaptures().empty())
-    return emitOpError("score captures values but has no region");
-  if (failed(verifyRegion(*this, RegionRole::Mask, getMask(), state, mask)) ||
-      failed(
-          verifyRegion(*this, RegionRole::Score, getScore(), state, score)) ||
-      failed(verifyRegion(*this, RegionRole::Bounds, getBounds(), state, mask)))
-    return failure();
-  return verifyRegion(*this, RegionRole::Gradient, getGradient(), state, score);
+  return verifyRegion(*this, RegionRole::Gradient, getGradient(),
+                      getStateType(),
+                      asRegionArguments(getScoreCaptures().getTypes()));
 }

@@ -7,8 +7,6 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 
-#include <cmath>
-
 using namespace mlir;
 using namespace burst;
 using namespace burst::ring;
@@ -662,9 +660,6 @@ LogicalResult AttendOp::verify() {
                          shapedType(getM()))) ||
       failed(verifyHeads(*this)))
     return failure();
-  if (getQueryLayout().getParts() != getKeyLayout().getParts())
-    return emitOpError("layouts must have as many parts, got: ")
-           << getQueryLayout() << " and " << getKeyLayout();
   // attend_c2
   size_t slices = getKeys().size();
   if (slices == 0 || getValues().size() != slices ||
@@ -676,41 +671,11 @@ LogicalResult AttendOp::verify() {
     if (failed(verifySlice(*this, shapedType(key), shapedType(value))))
       return failure();
   // attend_c3
-  size_t pairs = slices * getQueryLayout().getNumSegments() *
-                 getKeyLayout().getNumSegments();
-  if (!getPairs().empty() && getPairs().size() != pairs)
-    return emitOpError("needs no flags, or one per slice and pair of "
-                       "segments, that is ")
-           << pairs << ", got: " << getPairs().size();
-  if (!std::isfinite(getScale().convertToDouble()))
-    return emitOpError("scale must be finite, got: ") << getScaleAttr();
-  for (Type type : llvm::concat<const Type>(getMaskCaptures().getTypes(),
-                                            getScoreCaptures().getTypes()))
-    if (!isCapture(type) ||
-        (isa<MemRefType>(type) && !isa<MemRefType>(getQuery().getType())))
-      return emitOpError("captures must be scalars, or tables of scalars of "
-                         "rank 1 to 4, got: ")
-             << type;
-  return success();
+  return verifyMeeting(*this, slices);
 }
 
 // attend_c4
-LogicalResult AttendOp::verifyRegions() {
-  FloatType state = getStateType();
-  SmallVector<Type> mask = asRegionArguments(getMaskCaptures().getTypes());
-  SmallVector<Type> scoreCaptures =
-      asRegionArguments(getScoreCaptures().getTypes());
-  if (getMask().empty() && !(getMaskCaptures().empty() && getBounds().empty()))
-    return emitOpError("captures and bounds are those of a mask region, got "
-                       "none");
-  if (getScore().empty() && !getScoreCaptures().empty())
-    return emitOpError("score captures values but has no region");
-  if (failed(verifyRegion(*this, RegionRole::Mask, getMask(), state, mask)) ||
-      failed(verifyRegion(*this, RegionRole::Score, getScore(), state,
-                          scoreCaptures)))
-    return failure();
-  return verifyRegion(*this, RegionRole::Bounds, getBounds(), state, mask);
-}
+LogicalResult AttendOp::verifyRegions() { return verifyMeetingRegions(*this); }
 
 //===----------------------------------------------------------------------===//
 // Transfers

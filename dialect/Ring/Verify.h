@@ -25,6 +25,50 @@ void addEffects(Effects &effects,
                 llvm::MutableArrayRef<mlir::OpOperand> operands,
                 mlir::ValueRange written);
 
+/// What `attend` and `attend_grad` share: as many parts in both layouts, no
+/// flags or one for each of `slices` and pair of segments, a finite scale, and
+/// captures that regions can read.
+template <typename OpT>
+llvm::LogicalResult verifyMeeting(OpT op, size_t slices) {
+  if (op.getQueryLayout().getParts() != op.getKeyLayout().getParts())
+    return op.emitOpError("layouts must have as many parts, got: ")
+           << op.getQueryLayout() << " and " << op.getKeyLayout();
+  size_t pairs = slices * op.getQueryLayout().getNumSegments() *
+                 op.getKeyLayout().getNumSegments();
+  if (!op.getPairs().empty() && op.getPairs().size() != pairs)
+    return op.emitOpError("needs no flags, or one per slice and pair of "
+                          "segments, that is ")
+           << pairs << ", got: " << op.getPairs().size();
+  if (!op.getScale().isFinite())
+    return op.emitOpError("scale must be finite, got: ") << op.getScaleAttr();
+  bool buffers = llvm::isa<mlir::MemRefType>(op.getQuery().getType());
+  for (mlir::Type type : llvm::concat<const mlir::Type>(
+           op.getMaskCaptures().getTypes(), op.getScoreCaptures().getTypes()))
+    if (!isCapture(type) || (llvm::isa<mlir::MemRefType>(type) && !buffers))
+      return op.emitOpError("captures must be scalars, or tables of scalars of "
+                            "rank 1 to 4, got: ")
+             << type;
+  return mlir::success();
+}
+
+/// The mask, score and bounds regions of both.
+template <typename OpT>
+llvm::LogicalResult verifyMeetingRegions(OpT op) {
+  mlir::FloatType state = op.getStateType();
+  auto mask = asRegionArguments(op.getMaskCaptures().getTypes());
+  auto score = asRegionArguments(op.getScoreCaptures().getTypes());
+  if (op.getMask().empty() &&
+      !(op.getMaskCaptures().empty() && op.getBounds().empty()))
+    return op.emitOpError("captures and bounds are those of a mask region, got "
+                          "none");
+  if (op.getScore().empty() && !op.getScoreCaptures().empty())
+    return op.emitOpError("score captures values but has no region");
+  if (failed(verifyRegion(op, RegionRole::Mask, op.getMask(), state, mask)) ||
+      failed(verifyRegion(op, RegionRole::Score, op.getScore(), state, score)))
+    return mlir::failure();
+  return verifyRegion(op, RegionRole::Bounds, op.getBounds(), state, mask);
+}
+
 using Operands = llvm::SmallVector<mlir::OpAsmParser::UnresolvedOperand>;
 
 /// `kind(...) { ... }`, where it stands there.

@@ -103,7 +103,7 @@ public:
 private:
   std::string checkQuery(const Meeting &meeting);
   std::string checkSlice(const Meeting &meeting, const Slice &slice);
-  /// Of a pair with segments of `owner`: whether both have positions.
+  /// Of a pair with segments of `owner`: whether one of both has no positions.
   bool isVoid(const Meeting &meeting, int64_t owner, int64_t a, int64_t b);
   /// A pair that is to be computed must be one that the mask needs.
   std::string checkNeeded(const Meeting &meeting, int64_t owner, int64_t a,

@@ -37,7 +37,7 @@ private:
     Value number, row, count;
   };
 
-  void step(const Tile &key, Value queryTile, bool isPartial);
+  void step(const Tile &key, Value number, bool isPartial);
   void map(const Tile &key, const Tile &query, bool isPartial);
   void differentiate(const Tile &key, const Tile &query);
   void multiply(Value left, Value panels, Value into, Value rows, Value depth,

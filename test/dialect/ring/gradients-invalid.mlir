@@ -385,7 +385,7 @@ func.func @attend_grad_c2(%q: tensor<1x8x2x4xf32>, %do: tensor<1x8x2x4xf32>, %ls
 // -----
 
 func.func @attend_grad_c3(%q: tensor<1x8x2x4xf32>, %do: tensor<1x8x2x4xf32>, %lse: tensor<1x2x8xf32>, %delta: tensor<1x2x8xf32>, %k: tensor<1x8x2x4xf32>, %v: tensor<1x8x2x4xf32>, %dq: tensor<1x8x2x4xf32>, %dk: tensor<1x8x2x4xf32>, %dv: tensor<1x8x2x4xf32>, %n: index, %p: i1) {
-  // expected-error @below {{needs no flags, or one per pair of segments, that is 4, got: 2}}
+  // expected-error @below {{needs no flags, or one per slice and pair of segments, that is 4, got: 2}}
   %0:3 = ring.attend_grad (%q, %do, %lse, %delta at %n) of <zigzag over 2> extent %n
       slice (%k, %v at %n) of <zigzag over 2> extent %n
       into %dq, %dk, %dv pairs (%p, %p) scale 1.0
