@@ -2,6 +2,7 @@
 #include "jit/Frontend.h"
 
 #include "codegen/cpu/Passes.h"
+#include "dialect/Cuda/Cuda.h"
 #include "passes/Machine/Binding.h"
 #include "passes/Passes.h"
 
@@ -13,10 +14,10 @@ using namespace burst;
 
 void jit::registerDialects(DialectRegistry &registry) {
   registry.insert<BurstDialect, ring::RingDialect, tile::TileDialect,
-                  arith::ArithDialect, func::FuncDialect, math::MathDialect,
-                  LLVM::LLVMDialect, memref::MemRefDialect,
-                  vector::VectorDialect, scf::SCFDialect, shard::ShardDialect,
-                  tensor::TensorDialect, DLTIDialect>();
+                  cuda::CudaDialect, arith::ArithDialect, func::FuncDialect,
+                  math::MathDialect, gpu::GPUDialect, LLVM::LLVMDialect,
+                  memref::MemRefDialect, vector::VectorDialect, scf::SCFDialect,
+                  shard::ShardDialect, tensor::TensorDialect, DLTIDialect>();
   cpu::registerInterfaces(registry);
 }
 

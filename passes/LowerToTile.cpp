@@ -26,9 +26,16 @@ public:
 
 private:
   void launch(TileBuilder &builder, StringRef name, Value tasks, Value order,
-              const Operands &operands, Body body);
+              const Operands &operands, Body body, int64_t warps);
+  void launch(TileBuilder &builder, StringRef name, Value tasks, Value order,
+              const Operands &operands, Body body) {
+    launch(builder, name, tasks, order, operands, body, options.warps);
+  }
 
   Shape shapeOf(Value state);
+  LogicalResult verifyStaged(Operation *op);
+  void attendStaged(TileBuilder &builder, ring::AttendOp op, Shape shape,
+                    const Schedule &schedule);
   void lower(ring::InitOp op);
   void lower(ring::AttendOp op);
   void lower(ring::MergeOp op);
@@ -51,7 +58,8 @@ private:
 //===----------------------------------------------------------------------===//
 
 void Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
-                      Value order, const Operands &operands, Body body) {
+                      Value order, const Operands &operands, Body body,
+                      int64_t warps) {
   OpBuilder::InsertionGuard guard(builder);
   SmallVector<Type> types{builder.getIndexType()};
   llvm::append_range(types, operands.types());
@@ -63,6 +71,8 @@ void Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
                                        inside.getFunctionType(types, {}));
     kernel.setPrivate();
     kernel->setAttr(tile::kernelAttr, inside.getUnitAttr());
+    if (warps)
+      kernel->setAttr(cuda::teamAttr, inside.getI64IntegerAttr(warps));
     Block *entry = kernel.addEntryBlock();
     inside.setInsertionPointToStart(entry);
     body(inside, entry->getArgument(0), entry->getArguments().drop_front());
@@ -89,6 +99,9 @@ Shape Lowering::shapeOf(Value state) {
   auto type =
       cast<FloatType>(cast<MemRefType>(state.getType()).getElementType());
   int64_t panel = options.panelBytes * 8 / type.getWidth();
+  if (options.warps) // a fragment has 16 columns
+    return {type, options.rows,    options.columns,
+            16,   /*pairs=*/false, options.warps};
   return {type, options.rows,
           static_cast<int64_t>(llvm::alignTo(options.columns, panel)), panel};
 }
@@ -167,6 +180,31 @@ static SmallVector<Value> ofType(ValueRange values, bool buffers) {
   return result;
 }
 
+/// Launches the kernel of a GPU, which brings its tiles itself.
+void Lowering::attendStaged(TileBuilder &b, ring::AttendOp op, Shape shape,
+                            const Schedule &schedule) {
+  shape.operand = cast<FloatType>(
+      cast<MemRefType>(op.getQuery().getType()).getElementType());
+  Operands operands;
+  operands.reads = {op.getQuery()};
+  llvm::append_range(operands.reads, op.getKeys());
+  llvm::append_range(operands.reads, op.getValues());
+  operands.reads.append(
+      {schedule.queries, schedule.keys, schedule.list, schedule.counts});
+  llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
+  llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
+  operands.writes = {op.getO(), op.getM(), op.getL()};
+  operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
+  llvm::append_range(operands.scalars,
+                     ArrayRef(schedule.firstKeys).drop_front().drop_back());
+  llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
+  llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
+  launch(b, "attend", schedule.tasks, schedule.order, operands,
+         [&](TileBuilder &inside, Value task, ValueRange args) {
+           AttendKernel(inside, op, shape, schedule, args).build(task);
+         });
+}
+
 void Lowering::lower(ring::AttendOp op) {
   TileBuilder b(op.getLoc(), op);
   Shape shape = shapeOf(op.getO());
@@ -174,10 +212,18 @@ void Lowering::lower(ring::AttendOp op) {
       options.pairs &&
       cast<MemRefType>(op.getQuery().getType()).getElementType().isBF16();
   Schedule schedule(b, Question::of(op), shape, Schedule::Lists::OfQueries);
-  schedule.build(
-      [&](StringRef name, Value tasks, Value order, const Operands &operands,
-          Body body) { launch(b, name, tasks, order, operands, body); });
+  // What is to do is found out where programs run, not where kernels do.
+  schedule.build([&](StringRef name, Value tasks, Value order,
+                     const Operands &operands, Body body) {
+    launch(b, name, tasks, order, operands, body, /*warps=*/0);
+  });
   schedule.sort();
+  if (shape.isStaged()) {
+    attendStaged(b, op, shape, schedule);
+    schedule.release();
+    op.erase();
+    return;
+  }
 
   // Keys and values of all slices, packed tile by tile.
   int64_t any = ShapedType::kDynamic;
@@ -420,6 +466,35 @@ void Lowering::lower(ring::AttendGradOp op) {
 // Pass
 //===----------------------------------------------------------------------===//
 
+/// Whether a GPU's kernel can do an op.
+LogicalResult Lowering::verifyStaged(Operation *op) {
+  if (isa<ring::AttendGradOp>(op))
+    return op->emitOpError("has no kernel for GPUs yet; run the backward pass "
+                           "on a CPU");
+  for (Value operand : op->getOperands()) {
+    auto type = dyn_cast<MemRefType>(operand.getType());
+    if (type && type.getElementType().isF64())
+      return op->emitOpError(
+                 "has a kernel for GPUs in f32, bf16 and f16, got: ")
+             << type;
+  }
+  auto attend = dyn_cast<ring::AttendOp>(op);
+  if (!attend)
+    return success();
+  auto query = cast<MemRefType>(attend.getQuery().getType());
+  if (query.getElementTypeBitWidth() != 16)
+    return op->emitOpError("has a kernel for GPUs of queries, keys and values "
+                           "in bf16 or f16, got: ")
+           << query;
+  for (int64_t dim : {query.getDimSize(3), dimOf(attend.getO())})
+    if (dim % 8 != 0 || dim > 256)
+      return op->emitOpError(
+                 "has a kernel for GPUs of head dimensions that are "
+                 "multiples of 8, at most 256, got: ")
+             << dim;
+  return success();
+}
+
 LogicalResult Lowering::run() {
   SmallVector<Operation *> steps;
   WalkResult result = program.walk([&](Operation *op) {
@@ -437,6 +512,8 @@ LogicalResult Lowering::run() {
                         "`gradients` out");
         return WalkResult::interrupt();
       }
+      if (options.warps && failed(verifyStaged(op)))
+        return WalkResult::interrupt();
       steps.push_back(op);
     }
     return WalkResult::advance();
@@ -463,7 +540,17 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
           << panelBytes.getValue();
       return signalPassFailure();
     }
-    LowerToTilePassOptions options{rows, columns, panelBytes, pairs};
+    if (warps < 0 || warps > 32 ||
+        (warps > 0 && (rows % (16 * warps) != 0 || columns % 16 != 0))) {
+      getOperation().emitError(
+          "a team of a GPU has up to 32 warps, 16 rows for "
+          "each or a multiple, and columns in sixteens, "
+          "got: ")
+          << warps.getValue() << " warps, " << rows.getValue() << " rows, "
+          << columns.getValue() << " columns";
+      return signalPassFailure();
+    }
+    LowerToTilePassOptions options{rows, columns, panelBytes, pairs, warps};
     SmallVector<func::FuncOp> programs;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(ring::gridAttr))

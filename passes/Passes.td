@@ -405,6 +405,10 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     products are of pairs (see `tile.multiply`), and the scale is applied behind
     them, in f32. Which it is shows in the types of the kernels' blocks.
 
+    With `warps`, kernels are those of a GPU (see the dialect `cuda`): nothing is
+    packed, a kernel loads tiles of keys and values, as they lie in their slices,
+    to shared memory.
+
     m is kept in base 2 between the kernels (see the dialect), so a state may not
     leave the program.
 
@@ -416,9 +420,12 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     Option<"columns", "columns", "int64_t", "128", "Keys of a tile.">,
     Option<"panelBytes", "panel-bytes", "int64_t", "64", "Bytes of a row of a panel.">,
     Option<"pairs", "pairs", "bool", "false",
-           "Multiply operands of bf16 in pairs; else as numbers of the state.">];
+           "Multiply operands of bf16 in pairs; else as numbers of the state.">,
+    Option<"warps", "warps", "int64_t", "0",
+           "Warps of a GPU's team that does a task; 0: a core of a CPU does.">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
-                           "::mlir::scf::SCFDialect", "::burst::tile::TileDialect"];
+                           "::mlir::scf::SCFDialect", "::burst::cuda::CudaDialect",
+                           "::burst::tile::TileDialect"];
 }
 
 #endif // BURST_PASSES_PASSES_TD

@@ -239,9 +239,10 @@ LogicalResult LoadOp::verify() {
   if (view.getRank() != block.getRank())
     return emitOpError("needs a view and a block of one rank, got: ")
            << view << " and " << block;
-  if (block.getElementType().isBF16() &&
-      (!view.getElementType().isBF16() || !getFactor().isExactlyValue(1.0)))
-    return emitOpError("takes numbers of bf16 as they are, got: ")
+  if (block.getElementTypeBitWidth() == 16 &&
+      (view.getElementType() != block.getElementType() ||
+       !getFactor().isExactlyValue(1.0)))
+    return emitOpError("takes numbers of 16 bits as they are, got: ")
            << view << " and factor " << getFactorAttr();
   return verifyView(*this, getView());
 }
@@ -285,9 +286,34 @@ LogicalResult PackOp::verify() {
 // is_finite_c1
 LogicalResult IsFiniteOp::verify() { return verifyPanels(*this, getPanels()); }
 
+/// A product whose right operand is a tile.
+static LogicalResult verifyOfTiles(MultiplyOp op) {
+  MemRefType a = typeOf(op.getA()), b = typeOf(op.getB()),
+             c = typeOf(op.getC());
+  if (op.getTransposed() || op.getDepth() || op.getSeen())
+    return op.emitOpError(
+        "of tiles takes its left operand as it is, and all of "
+        "its depth, got `transposed`, `depth` or `where`");
+  int64_t depth = op.getByRows() ? 1 : 0;
+  if ((a.getElementType() == b.getElementType() ||
+       a.getElementType().isF32()) &&
+      c.getElementType().isF32() && a.getDimSize(1) == b.getDimSize(depth) &&
+      c.getDimSize(0) == a.getDimSize(0) &&
+      c.getDimSize(1) == b.getDimSize(1 - depth))
+    return success();
+  return op.emitOpError("needs M x K of b's type or of f32, ")
+         << (op.getByRows() ? "N x K" : "K x N")
+         << " of 16 bits and M x N of f32, got: " << a << ", " << b << " and "
+         << c;
+}
+
 // multiply_c1, multiply_c2, multiply_c3
 LogicalResult MultiplyOp::verify() {
   MemRefType a = typeOf(getA()), b = typeOf(getB()), c = typeOf(getC());
+  if (b.getRank() == 2)
+    return verifyOfTiles(*this);
+  if (getByRows())
+    return emitOpError("takes panels by columns, got `by_rows`");
   if (failed(verifyPanels(*this, getB())))
     return failure();
   bool isPairs = a.getElementType().isBF16();

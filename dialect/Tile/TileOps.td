@@ -17,14 +17,15 @@ def Tile_Tile : ConfinedType<Tile_Block, [HasAnyRankOfPred<[2]>], "a tile">;
 def Tile_Rows : ConfinedType<Tile_Block, [HasAnyRankOfPred<[1]>], "rows">;
 def Tile_TileOrRows : ConfinedType<Tile_Block, [HasAnyRankOfPred<[1, 2]>], "a tile or rows">;
 /// What a product takes and makes no more: 16 bits do not hold a sum.
-def Tile_Pairs : ConfinedType<StaticShapeMemRefOf<[BF16]>, [HasAnyRankOfPred<[2]>],
-                              "a tile of bf16">;
+def Tile_Pairs : ConfinedType<StaticShapeMemRefOf<[BF16, F16]>, [HasAnyRankOfPred<[2]>],
+                              "a tile of bf16 or f16">;
 def Tile_Factors : AnyTypeOf<[Tile_Tile, Tile_Pairs]>;
 def Tile_Loaded : AnyTypeOf<[Tile_TileOrRows, Tile_Pairs]>;
-/// The right operand of a product; that of bf16 is in pairs.
+/// The right operand of a product, laid out for it; that of bf16 is in pairs.
 def Tile_Panels : AnyTypeOf<[
     ConfinedType<MemRefOf<[F64, F32]>, [HasAnyRankOfPred<[3]>], "panels">,
     ConfinedType<MemRefOf<[BF16]>, [HasAnyRankOfPred<[4]>], "panels of pairs of bf16">]>;
+def Tile_Right : AnyTypeOf<[Tile_Panels, Tile_Pairs]>;
 def Tile_Positions : ConfinedType<StaticShapeMemRefOf<[Index]>, [HasAnyRankOfPred<[1]>],
                                   "positions">;
 /// Memory of a program, seen as rows.
@@ -133,6 +134,9 @@ def Tile_LoadOp : Tile_Op<"load", [
         : memref<?x128xbf16, strided<[?, 1], offset: ?>>, memref<96x128xf32>
     ```
   }];
+  let builders = [OpBuilder<(ins "mlir::Value":$view, "mlir::Value":$block), [{
+    build($_builder, $_state, view, block, llvm::APFloat(1.0), llvm::APFloat(0.0));
+  }]>];
   let arguments = (ins Tile_View:$view, Tile_Loaded:$block,
                        DefaultValuedAttr<F64Attr, "1.0">:$factor,
                        DefaultValuedAttr<F64Attr, "0.0">:$padding);
@@ -269,14 +273,21 @@ def Tile_MultiplyOp : Tile_Op<"multiply", [
                          + a[r, 2t + 1] b[n / W, t, n mod W, 1])
     ```
 
+    b may also be a tile of 16 bits as it lies in memory, which tensor cores take:
+    K x N, or with `by_rows` N x K, each row of which is a column of the product
+    (scores are of queries and keys). a is then such a tile, or weights in f32,
+    which are rounded to b's type.
+
     In which order two numbers of a pair are added is not said, nor whether
     subnormal numbers count as 0. The factor is there for them: they come as they
     are from memory, and a scale is not lost to rounding them.
 
     **Constraints:** (C1) a is M x K (`transposed`: K x M), b is N/W x K x W, c is
     M x N, of one type; or a is M x K of bf16 with an even K, b is N/W x K/2 x W x 2
-    of bf16, c is M x N of f32. (C2) seen has the shape of a and c's type. (C3)
-    operands of bf16 are not transposed and have their whole depth.
+    of bf16, c is M x N of f32; or b is a tile of 16 bits, a is M x K of b's type or
+    f32, c is M x N of f32. (C2) seen has the shape of a and c's type. (C3)
+    operands of 16 bits are not transposed and have their whole depth; `by_rows` is
+    of a tile.
 
     Example:
 
@@ -287,22 +298,26 @@ def Tile_MultiplyOp : Tile_Op<"multiply", [
         : memref<96x64xbf16>, memref<8x32x16x2xbf16>, memref<96x128xf32>
     tile.multiply %p, %g, %dv rows %c depth %n accumulate transposed
         : memref<96x128xf32>, memref<4x96x16xf32>, memref<128x64xf32>
+    tile.multiply %q3, %k3, %s3 rows %n factor 0.18 by_rows
+        : memref<128x64xf16>, memref<64x64xf16>, memref<128x64xf32>
     ```
   }];
-  let arguments = (ins Tile_Factors:$a, Tile_Panels:$b, Tile_Tile:$c, Index:$rows,
+  let arguments = (ins Tile_Factors:$a, Tile_Right:$b, Tile_Tile:$c, Index:$rows,
                        DefaultValuedAttr<F64Attr, "1.0">:$factor,
                        Optional<Tile_Tile>:$seen, UnitAttr:$accumulate,
-                       Optional<Index>:$depth, UnitAttr:$transposed);
+                       Optional<Index>:$depth, UnitAttr:$transposed, UnitAttr:$byRows);
   let builders = [OpBuilder<(ins "mlir::Value":$a, "mlir::Value":$b, "mlir::Value":$c,
                                  "mlir::Value":$rows, "llvm::APFloat":$factor,
-                                 "mlir::Value":$seen, "bool":$accumulate), [{
+                                 "mlir::Value":$seen, "bool":$accumulate,
+                                 CArg<"bool", "false">:$byRows), [{
     build($_builder, $_state, a, b, c, rows, factor, seen, accumulate,
-          /*depth=*/mlir::Value(), /*transposed=*/false);
+          /*depth=*/mlir::Value(), /*transposed=*/false, byRows);
   }]>];
   let assemblyFormat = [{
     $a `,` $b `,` $c `rows` $rows (`depth` $depth^)? (`factor` $factor^)?
     (`where` $seen^ `:` type($seen))? (`accumulate` $accumulate^)?
-    (`transposed` $transposed^)? attr-dict `:` type($a) `,` type($b) `,` type($c)
+    (`transposed` $transposed^)? (`by_rows` $byRows^)? attr-dict
+    `:` type($a) `,` type($b) `,` type($c)
   }];
   let hasVerifier = 1;
 }

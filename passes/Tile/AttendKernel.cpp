@@ -15,21 +15,39 @@ AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
   if (op.getScore().empty())
     scale *= std::numbers::log2e;
   size_t next = 0;
-  auto take = [&] { return args[next++]; };
-  for (Value *value : {&query, &packedKeys, &packedValues, &finite, &queries,
-                       &keys, &list, &counts})
-    *value = take();
+  auto take = [&](StringRef name) { return b.named(name, args[next++]); };
+  query = take("q");
+  if (shape.isStaged()) {
+    for (auto [slices, name] :
+         {std::pair(&keySlices, "k"), {&valueSlices, "v"}})
+      for (size_t slice = 0; slice < op.getKeys().size(); ++slice)
+        slices->push_back(take(name));
+  } else {
+    packedKeys = take("keys");
+    packedValues = take("values");
+    finite = take("finite");
+  }
+  queries = take("queryTiles");
+  keys = take("keyTiles");
+  list = take("list");
+  counts = take("counts");
   auto takeCaptures = [&](ValueRange captures, SmallVector<Value> &into,
                           bool buffers) {
     into.resize(captures.size());
     for (auto [capture, argument] : llvm::zip_equal(captures, into))
       if (isa<MemRefType>(capture.getType()) == buffers)
-        argument = take();
+        argument = take(buffers ? "table" : "scalar");
   };
   takeCaptures(op.getMaskCaptures(), maskCaptures, true);
   takeCaptures(op.getScoreCaptures(), scoreCaptures, true);
-  for (Value *value : {&o, &m, &l, &sq, &sk})
-    *value = take();
+  o = take("oState");
+  m = take("mState");
+  l = take("lState");
+  sq = take("sq");
+  sk = take("sk");
+  if (shape.isStaged())
+    for (size_t slice = 1; slice < op.getKeys().size(); ++slice)
+      firstTiles.push_back(take("firstTile"));
   takeCaptures(op.getMaskCaptures(), maskCaptures, false);
   takeCaptures(op.getScoreCaptures(), scoreCaptures, false);
 }
@@ -39,10 +57,7 @@ void AttendKernel::map(Value key, bool isPartial) {
   Value columns = b.index(shape.columns);
   if (isPartial)
     columns = b.field(keys, key, Field::Count);
-  b.make<tile::PositionsOp>(blocks.j, b.field(keys, key, Field::First), columns,
-                            b.field(keys, key, Field::Begin),
-                            b.field(keys, key, Field::Step),
-                            b.field(keys, key, Field::Block));
+  b.positions(blocks.j, keys, key, columns, op.getKeyLayout());
   bool hasScore = !op.getScore().empty();
   auto map = b.make<tile::MapOp>(
       blocks.s, at.count, columns, at.b, at.h, blocks.i, blocks.j, sq, sk,
@@ -54,14 +69,33 @@ void AttendKernel::map(Value key, bool isPartial) {
   op.getScore().cloneInto(&map.getScore(), mapping);
 }
 
+/// The right operand of a product: packed, or brought from its slice.
+Value AttendKernel::right(bool isValue, Value key) {
+  if (!shape.isStaged())
+    return b.panels(isValue ? packedValues : packedKeys, at.b, keyHead, key);
+  ArrayRef<Value> slices = isValue ? valueSlices : keySlices;
+  Value row = b.field(keys, key, Field::Row);
+  Value count = b.field(keys, key, Field::Count);
+  Value view = b.rows(slices.front(), at.b, keyHead, row, count);
+  b.named(isValue ? "values" : "keys", view);
+  for (auto [slice, first] : llvm::zip_equal(slices.drop_front(), firstTiles))
+    view = b.select(b.compare(arith::CmpIPredicate::uge, key, first),
+                    b.rows(slice, at.b, keyHead, row, count), view);
+  Value block = isValue ? blocks.v : blocks.k;
+  b.make<tile::LoadOp>(view, block);
+  return block;
+}
+
 void AttendKernel::step(Value key, bool isPartial) {
-  Value k = b.panels(packedKeys, at.b, keyHead, key);
-  Value v = b.panels(packedValues, at.b, keyHead, key);
+  Value k = right(/*isValue=*/false, key), v;
+  if (!shape.isStaged())
+    v = right(/*isValue=*/true, key);
   // Of numbers of the state, the scale is in q.
   llvm::APFloat one(1.0);
   b.make<tile::MultiplyOp>(blocks.q, k, blocks.s, at.count,
-                           shape.pairs ? llvm::APFloat(scale) : one, Value(),
-                           false);
+                           shape.keepsOperands() ? llvm::APFloat(scale) : one,
+                           Value(), /*accumulate=*/false,
+                           /*byRows=*/shape.isStaged());
   if (isPartial || !op.getScore().empty())
     map(key, isPartial);
   // A weight of 0 rules out what it weighs only if that is a number.
@@ -77,9 +111,11 @@ void AttendKernel::step(Value key, bool isPartial) {
   b.make<tile::ExponentialsOp>(blocks.s, blocks.m, blocks.l, blocks.factor,
                                at.count, blocks.p);
   b.make<tile::RescaleOp>(blocks.o, blocks.factor, at.count);
+  if (shape.isStaged())
+    v = right(/*isValue=*/true, key);
   auto multiply = [&](Value seen) {
     b.make<tile::MultiplyOp>(blocks.p ? blocks.p : blocks.s, v, blocks.o,
-                             at.count, one, seen, true);
+                             at.count, one, seen, /*accumulate=*/true);
   };
   if (!mayHide)
     return multiply({});
@@ -96,34 +132,40 @@ void AttendKernel::build(Value task) {
   Value zero = b.index(0), one = b.index(1);
   Value tile = b.rem(task, numQueries), head = b.div(task, numQueries);
   Value heads = b.dim(query, 2);
-  at.b = b.div(head, heads);
-  at.h = b.rem(head, heads);
+  at.b = b.named("batch", b.div(head, heads));
+  at.h = b.named("head", b.rem(head, heads));
   at.row = b.field(queries, tile, Field::Row);
   at.count = b.field(queries, tile, Field::Count);
-  auto keyType = cast<MemRefType>(packedKeys.getType());
+  auto keyType = cast<MemRefType>(op.getKeys().front().getType());
   auto queryType = cast<MemRefType>(query.getType());
-  keyHead =
-      b.div(at.h, b.index(queryType.getDimSize(2) / keyType.getDimSize(1)));
+  keyHead = b.named("keyHead", b.div(at.h, b.index(queryType.getDimSize(2) /
+                                                   keyType.getDimSize(2))));
   Value cb = schedule.byBatch ? at.b : zero;
   Value ch = schedule.byHead ? at.h : zero;
-  Value full = b.load(counts, {cb, ch, tile, zero});
-  Value partial = b.load(counts, {cb, ch, tile, one});
+  Value full = b.named("full", b.load(counts, {cb, ch, tile, zero}));
+  Value partial = b.named("partial", b.load(counts, {cb, ch, tile, one}));
 
   int64_t valueColumns = shape.padded(dimOf(o));
-  blocks = {b.alloca(shape.factors(queryType.getDimSize(3))),
-            b.alloca(shape.tile(shape.columns)),
-            b.alloca(shape.tile(valueColumns)),
-            b.alloca(shape.rowVector()),
-            b.alloca(shape.rowVector()),
-            b.alloca(shape.rowVector()),
-            b.alloca(shape.positions(shape.rows)),
-            b.alloca(shape.positions(shape.columns)),
-            Value(),
-            Value()};
+  auto block = [&](StringRef name, MemRefType type) {
+    return b.named(name, b.alloca(type));
+  };
+  blocks.q = block("queryTile", shape.factors(queryType.getDimSize(3)));
+  blocks.s = block("scores", shape.tile(shape.columns));
+  blocks.o = block("o", shape.tile(valueColumns));
+  blocks.m = block("m", shape.rowVector());
+  blocks.l = block("l", shape.rowVector());
+  blocks.factor = block("factor", shape.rowVector());
+  blocks.i = block("rows", shape.positions(shape.rows));
+  blocks.j = block("columns", shape.positions(shape.columns));
+  if (shape.isStaged()) {
+    blocks.k =
+        block("keyTile", shape.staged(shape.columns, queryType.getDimSize(3)));
+    blocks.v = block("valueTile", shape.staged(shape.columns, dimOf(o)));
+  }
   if (shape.pairs)
     blocks.p = b.alloca(shape.factors(shape.columns));
   // Scores outlive their weights where these have a place of their own.
-  if (!op.getMask().empty())
+  if (!op.getMask().empty() && !shape.isStaged())
     blocks.seen = shape.pairs ? blocks.s : b.alloca(shape.tile(shape.columns));
   // A task without tiles leaves its state as it is.
   Value any = b.compare(arith::CmpIPredicate::ne, b.add(full, partial), zero);
@@ -132,18 +174,16 @@ void AttendKernel::build(Value task) {
       b.make<tile::LoadOp>(b.rows(buffer, at.b, at.h, at.row, at.count), block,
                            b.getF64FloatAttr(factor), b.getF64FloatAttr(0.0));
     };
-    load(query, blocks.q, shape.pairs ? 1.0 : scale);
+    load(query, blocks.q, shape.keepsOperands() ? 1.0 : scale);
     load(o, blocks.o, 1.0);
     load(m, blocks.m, 1.0);
     load(l, blocks.l, 1.0);
     if (!op.getMask().empty() || !op.getScore().empty())
-      b.make<tile::PositionsOp>(blocks.i, b.field(queries, tile, Field::First),
-                                at.count, b.field(queries, tile, Field::Begin),
-                                b.field(queries, tile, Field::Step),
-                                b.field(queries, tile, Field::Block));
+      b.positions(blocks.i, queries, tile, at.count, op.getQueryLayout());
     auto keyAt = [&](Value place) {
-      return b.make<arith::IndexCastUIOp>(b.getIndexType(),
-                                          b.load(list, {cb, ch, tile, place}));
+      Value key = b.make<arith::IndexCastUIOp>(
+          b.getIndexType(), b.load(list, {cb, ch, tile, place}));
+      return b.named("key", key);
     };
     b.loop(full, [&](Value t) { step(keyAt(t), false); });
     b.loop(partial,

@@ -16,6 +16,7 @@ public:
 
 private:
   void step(Value key, bool isPartial);
+  Value right(bool isValue, Value key);
   void map(Value key, bool isPartial);
 
   TileBuilder &b;
@@ -23,6 +24,8 @@ private:
   Shape shape;
   const Schedule &schedule;
   Value query, packedKeys, packedValues, finite, queries, keys, list, counts;
+  /// Of a GPU's kernel: slices, and from the second on their first tiles.
+  SmallVector<Value> keySlices, valueSlices, firstTiles;
   Value o, m, l; ///< memory of the state
   Value sq, sk;
   SmallVector<Value> maskCaptures, scoreCaptures;
@@ -31,6 +34,7 @@ private:
   Value keyHead;
   struct {
     Value q, s, o, m, l, factor, i, j;
+    Value k, v; ///< tiles of a GPU's kernel
     Value p;    ///< weights in pairs; null: they take the place of scores
     Value seen; ///< scores of partial tiles under a mask
   } blocks;

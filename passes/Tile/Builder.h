@@ -2,6 +2,7 @@
 #ifndef BURST_PASSES_TILE_BUILDER_H
 #define BURST_PASSES_TILE_BUILDER_H
 
+#include "dialect/Cuda/Cuda.h"
 #include "dialect/Ring/Ring.h"
 #include "dialect/Tile/Build.h"
 
@@ -31,16 +32,30 @@ struct Shape {
   FloatType state;
   int64_t rows, columns, panel;
   bool pairs = false; ///< products are of pairs of bf16
+  /// Of a GPU's team, whose products take tiles in shared memory; 0: a core.
+  int64_t warps = 0;
+  FloatType operand = {}; ///< of a team's products
 
   int64_t padded(int64_t size) const { return llvm::alignTo(size, panel); }
+  bool isStaged() const { return warps != 0; }
+  /// Whether products take numbers as they are in memory, and scale later.
+  bool keepsOperands() const { return pairs || isStaged(); }
   /// Of the operands of products.
   FloatType factor() const {
     return pairs ? mlir::BFloat16Type::get(state.getContext()) : state;
   }
   /// A left operand.
   MemRefType factors(int64_t depth) const {
+    if (isStaged())
+      return staged(rows, depth);
     return MemRefType::get({rows, pairs ? (depth + 1) / 2 * 2 : depth},
                            factor());
+  }
+  /// A tile in shared memory.
+  MemRefType staged(int64_t rows, int64_t depth) const {
+    return MemRefType::get({rows, padded(depth)}, operand,
+                           mlir::MemRefLayoutAttrInterface(),
+                           space(mlir::gpu::AddressSpace::Workgroup));
   }
   /// Right operands of tiles (batch, heads, tile).
   MemRefType packed(int64_t heads, int64_t columns, int64_t depth) const {
@@ -51,11 +66,25 @@ struct Shape {
                            factor());
   }
   MemRefType tile(int64_t columns) const {
-    return MemRefType::get({rows, columns}, state);
+    return MemRefType::get({rows, columns}, state,
+                           mlir::MemRefLayoutAttrInterface(), registers());
   }
-  MemRefType rowVector() const { return MemRefType::get({rows}, state); }
+  MemRefType rowVector() const {
+    return MemRefType::get({rows}, state, mlir::MemRefLayoutAttrInterface(),
+                           registers());
+  }
   MemRefType positions(int64_t count) const {
     return MemRefType::get({count}, IndexType::get(state.getContext()));
+  }
+
+private:
+  mlir::Attribute space(mlir::gpu::AddressSpace space) const {
+    return mlir::gpu::AddressSpaceAttr::get(state.getContext(), space);
+  }
+  /// Where sums lie.
+  mlir::Attribute registers() const {
+    return isStaged() ? space(mlir::gpu::AddressSpace::Private)
+                      : mlir::Attribute();
   }
 };
 
@@ -63,9 +92,7 @@ struct Shape {
 /// positions it holds.
 struct Field {
   enum Name : uint8_t {
-    Begin, ///< of its segment, as are step and block
-    Step,
-    Block,
+    Begin,  ///< of its segment
     First,  ///< its first position's number in the segment
     Count,  ///< its positions
     Row,    ///< its first row in the shard
@@ -81,8 +108,25 @@ class TileBuilder : public tile::LoopBuilder {
 public:
   using LoopBuilder::LoopBuilder;
 
+  /// Says what a value is called in text that is made of it.
+  Value named(StringRef name, Value value) {
+    value.setLoc(mlir::NameLoc::get(getStringAttr(name), value.getLoc()));
+    return value;
+  }
   Value field(Value table, Value tile, Field::Name field) {
-    return load(table, {tile, index(field)});
+    static constexpr StringRef names[Field::NumFields] = {
+        "begin", "first", "count", "row", "pair", "lowest", "behind"};
+    return named(names[field], load(table, {tile, index(field)}));
+  }
+  /// The positions that the first `count` rows of a tile hold.
+  void positions(Value block, Value table, Value tile, Value count,
+                 ring::LayoutAttr layout) {
+    bool isStriped = layout.getOrder() == Order::Striped;
+    int64_t together = isStriped ? layout.getBlock() : 1;
+    int64_t step = isStriped ? layout.getParts() * together : 1;
+    make<tile::PositionsOp>(block, field(table, tile, Field::First), count,
+                            field(table, tile, Field::Begin), index(step),
+                            index(together));
   }
   Value allocate(MemRefType type, ValueRange sizes, tile::Memory memory) {
     return make<tile::AllocateOp>(type, stringify(memory), sizes);
@@ -186,10 +230,13 @@ inline RowTask decodeRowTask(TileBuilder &builder, Value task, Value o,
                              const Shape &shape) {
   Value rows = builder.dim(o, 1), heads = builder.dim(o, 2);
   Value tiles = builder.ceilDiv(rows, shape.rows);
-  Value row = builder.mul(builder.rem(task, tiles), builder.index(shape.rows));
+  Value row = builder.named(
+      "row", builder.mul(builder.rem(task, tiles), builder.index(shape.rows)));
   Value head = builder.div(task, tiles);
-  return {builder.div(head, heads), builder.rem(head, heads), row,
-          builder.min(builder.sub(rows, row), builder.index(shape.rows))};
+  Value count = builder.min(builder.sub(rows, row), builder.index(shape.rows));
+  return {builder.named("batch", builder.div(head, heads)),
+          builder.named("head", builder.rem(head, heads)), row,
+          builder.named("count", count)};
 }
 
 inline int64_t dimOf(Value shard) {

@@ -65,15 +65,9 @@ GradientKernel::GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
 
 /// Scores and mask of the tile at hand.
 void GradientKernel::map(const Tile &key, const Tile &query, bool isPartial) {
-  auto positions = [&](Value block, Value table, const Tile &tile,
-                       Value count) {
-    b.make<tile::PositionsOp>(block, b.field(table, tile.number, Field::First),
-                              count, b.field(table, tile.number, Field::Begin),
-                              b.field(table, tile.number, Field::Step),
-                              b.field(table, tile.number, Field::Block));
-  };
-  positions(blocks.i, queries, query, query.count);
-  positions(blocks.j, keys, key, key.count);
+  b.positions(blocks.i, queries, query.number, query.count,
+              op.getQueryLayout());
+  b.positions(blocks.j, keys, key.number, key.count, op.getKeyLayout());
   bool hasScore = !op.getScore().empty();
   auto map = b.make<tile::MapOp>(
       blocks.s, query.count, key.count, batch, head, blocks.i, blocks.j, sq, sk,

@@ -50,8 +50,6 @@ Value Schedule::fill(Value table, Value first, ring::LayoutAttr layout,
       Value last = position(b.sub(b.add(x, n), b.index(1)));
       Value fields[Field::NumFields];
       fields[Field::Begin] = segment.getBegin();
-      fields[Field::Step] = segment.getStep();
-      fields[Field::Block] = segment.getBlock();
       fields[Field::First] = x;
       fields[Field::Count] = n;
       fields[Field::Row] = b.add(row, x);

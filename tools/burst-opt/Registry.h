@@ -3,6 +3,7 @@
 #define BURST_TOOLS_BURST_OPT_REGISTRY_H
 
 #include "codegen/cpu/Passes.h"
+#include "codegen/cuda/Passes.h"
 #include "jit/Frontend.h"
 #include "passes/Passes.h"
 
@@ -20,6 +21,7 @@ inline void registerAll(mlir::DialectRegistry &registry) {
   registerPasses();
   registerPipelines();
   cpu::registerPasses();
+  cuda::registerBurstCudaPasses();
 }
 
 } // namespace burst

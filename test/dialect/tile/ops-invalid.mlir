@@ -127,7 +127,7 @@ func.func @multiply_c1(%n: index, %a: memref<4x6xf32>, %b: memref<2x6x4xf64>, %c
 // -----
 
 func.func @load_c2(%view: memref<?x8xbf16>, %block: memref<4x8xbf16>) {
-  // expected-error @below {{takes numbers of bf16 as they are, got: 'memref<?x8xbf16>' and factor 5.000000e-01}}
+  // expected-error @below {{takes numbers of 16 bits as they are, got: 'memref<?x8xbf16>' and factor 5.000000e-01}}
   tile.load %view, %block factor 0.5 : memref<?x8xbf16>, memref<4x8xbf16>
   return
 }
@@ -135,7 +135,7 @@ func.func @load_c2(%view: memref<?x8xbf16>, %block: memref<4x8xbf16>) {
 // -----
 
 func.func @load_c2(%view: memref<?x8xf16>, %block: memref<4x8xbf16>) {
-  // expected-error @below {{takes numbers of bf16 as they are, got: 'memref<?x8xf16>' and factor 1.000000e+00}}
+  // expected-error @below {{takes numbers of 16 bits as they are, got: 'memref<?x8xf16>' and factor 1.000000e+00}}
   tile.load %view, %block : memref<?x8xf16>, memref<4x8xbf16>
   return
 }
@@ -159,7 +159,7 @@ func.func @fill(%block: memref<4x8xbf16>) {
 // -----
 
 func.func @pack_c2(%view: memref<?x4xf32>, %panels: memref<2x2x8x2xbf16>) {
-  // expected-error @below {{takes numbers of bf16 as they are, got: 'memref<?x4xf32>'}}
+  // expected-error @below {{takes numbers of 16 bits as they are, got: 'memref<?x4xf32>'}}
   tile.pack %view, %panels transposed : memref<?x4xf32>, memref<2x2x8x2xbf16>
   return
 }

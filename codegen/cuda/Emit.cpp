@@ -1,0 +1,476 @@
+//===- Emit.cpp - kernels as CUDA C++ -------------------------------------===//
+#include "codegen/cuda/Emit.h"
+#include "codegen/cuda/Names.h"
+#include "codegen/cuda/Scalars.h"
+#include "dialect/Cuda/Cuda.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::cuda;
+using llvm::formatv;
+
+namespace {
+
+/// Prints one kernel. What an op computes gets a name, and each tile op is a
+/// call of the device library.
+class Emitter {
+public:
+  explicit Emitter(func::FuncOp kernel) : kernel(kernel), scalars(names) {}
+
+  FailureOr<KernelText> emit();
+
+private:
+  LogicalResult emit(Block &block);
+  LogicalResult emit(Operation *op);
+  LogicalResult emit(scf::ForOp op);
+  LogicalResult emit(scf::IfOp op);
+  LogicalResult emit(memref::AllocaOp op);
+  LogicalResult emit(memref::SubViewOp op);
+  LogicalResult emit(tile::MultiplyOp op);
+  LogicalResult emit(tile::MapOp op);
+  LogicalResult emitTile(Operation *op);
+  std::string parameter(BlockArgument argument);
+
+  llvm::raw_ostream &line();
+  StringRef name(Value value) { return names.of(value); }
+  std::string unitOf(Value scores);
+
+  func::FuncOp kernel;
+  Names names;
+  Scalars scalars;
+  std::string text;
+  llvm::raw_string_ostream os{text};
+  unsigned depth = 1;
+  int64_t sharedBytes = 0;
+};
+
+} // namespace
+
+static MemRefType typeOf(Value value) {
+  return cast<MemRefType>(value.getType());
+}
+
+llvm::raw_ostream &Emitter::line() { return os.indent(2 * depth); }
+
+//===----------------------------------------------------------------------===//
+// Kernel
+//===----------------------------------------------------------------------===//
+
+/// Whether a kernel writes to rows.
+static bool isStored(Value view) {
+  return llvm::any_of(view.getUsers(), [&](Operation *user) {
+    auto store = dyn_cast<tile::StoreOp>(user);
+    return store && store.getView() == view;
+  });
+}
+
+std::string Emitter::parameter(BlockArgument argument) {
+  StringRef called = names.define(argument, "argument");
+  auto type = dyn_cast<MemRefType>(argument.getType());
+  if (!type)
+    return formatv("{0} {1}", scalars.typeName(argument.getType()), called);
+  bool written = llvm::any_of(argument.getUsers(), [](Operation *user) {
+    auto view = dyn_cast<memref::SubViewOp>(user);
+    return view && isStored(view);
+  });
+  return formatv("Buffer<{0}{1}, {2}> {3}", written ? "" : "const ",
+                 scalars.elementName(type.getElementType()), type.getRank(),
+                 called);
+}
+
+FailureOr<KernelText> Emitter::emit() {
+  auto warps = kernel->getAttrOfType<IntegerAttr>(teamAttr);
+  if (!warps)
+    return kernel.emitOpError("has no ")
+           << teamAttr << "; run ring-lower-to-tile with warps";
+  // All tiles of a kernel have as many rows.
+  int64_t rows = 0;
+  kernel.walk([&](memref::AllocaOp op) {
+    if (isPrivate(op.getType()))
+      rows = op.getType().getDimSize(0);
+  });
+  if (rows == 0)
+    return kernel.emitOpError("has no block in registers");
+
+  Block &entry = kernel.getBody().front();
+  SmallVector<std::string> parameters{"const i32 *order"};
+  names.reserve("order");
+  for (BlockArgument argument : entry.getArguments().drop_front())
+    parameters.push_back(parameter(argument));
+  os << "using Group = Team<" << rows << ", " << warps.getInt() << ">;\n\n";
+  os << "extern \"C\" __global__ void __launch_bounds__(Group::Threads)\n"
+     << kernel.getName() << "(\n    " << llvm::join(parameters, ",\n    ")
+     << ") {\n";
+  StringRef task = names.define(entry.getArgument(0), "task");
+  line() << "const int " << task
+         << " = order ? order[blockIdx.x] : blockIdx.x;\n";
+  if (failed(emit(entry)))
+    return failure();
+  os << "}\n";
+  return KernelText{kernel.getName().str(), std::move(text), warps.getInt(),
+                    sharedBytes};
+}
+
+LogicalResult Emitter::emit(Block &block) {
+  for (Operation &op : block)
+    if (failed(emit(&op)))
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow and memory
+//===----------------------------------------------------------------------===//
+
+LogicalResult Emitter::emit(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<scf::ForOp, scf::IfOp, memref::AllocaOp, memref::SubViewOp,
+            tile::MultiplyOp, tile::MapOp>(
+          [&](auto op) -> LogicalResult { return emit(op); })
+      .Case<scf::YieldOp, func::ReturnOp>(
+          [](auto) -> LogicalResult { return success(); })
+      .Case([&](memref::LoadOp load) -> LogicalResult {
+        std::string indices =
+            llvm::join(llvm::map_range(load.getIndices(),
+                                       [&](Value v) { return name(v); }),
+                       ", ");
+        Type type = load.getType();
+        StringRef called = names.define(load, "number");
+        line() << formatv("const {0} {1} = {2}.at({3});\n",
+                          scalars.typeName(type), called,
+                          name(load.getMemRef()), indices);
+        return success();
+      })
+      .Case([&](memref::DimOp dim) -> LogicalResult {
+        std::optional<int64_t> index = dim.getConstantIndex();
+        if (!index)
+          return dim.emitOpError("needs a constant dimension in a kernel");
+        names.alias(dim,
+                    formatv("{0}.size[{1}]", name(dim.getSource()), *index));
+        return success();
+      })
+      .Default([&](Operation *op) -> LogicalResult {
+        if (isa<tile::TileDialect, cuda::CudaDialect>(op->getDialect()))
+          return emitTile(op);
+        if (auto select = dyn_cast<arith::SelectOp>(op);
+            select && isa<MemRefType>(select.getType())) {
+          line() << formatv(
+              "const auto {0} = {1} ? {2} : {3};\n",
+              names.define(select, "view"), name(select.getCondition()),
+              name(select.getTrueValue()), name(select.getFalseValue()));
+          return success();
+        }
+        std::string expression;
+        if (failed(scalars.print(op, expression)))
+          return failure();
+        if (!expression.empty())
+          line() << formatv("const {0} {1} = {2};\n",
+                            scalars.typeName(op->getResult(0).getType()),
+                            names.define(op->getResult(0), "x"), expression);
+        return success();
+      });
+}
+
+LogicalResult Emitter::emit(scf::ForOp op) {
+  if (op.getNumResults() != 0)
+    return op.emitOpError("carries values, for which kernels have no text");
+  os << "#pragma unroll 1\n";
+  StringRef turn = names.define(op.getInductionVar(), "turn");
+  line() << formatv("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{\n", turn,
+                    name(op.getLowerBound()), name(op.getUpperBound()),
+                    name(op.getStep()));
+  ++depth;
+  LogicalResult result = emit(*op.getBody());
+  --depth;
+  line() << "}\n";
+  return result;
+}
+
+LogicalResult Emitter::emit(scf::IfOp op) {
+  if (op.getNumResults() != 0)
+    return op.emitOpError("gives values, for which kernels have no text");
+  line() << "if (" << name(op.getCondition()) << ") {\n";
+  ++depth;
+  LogicalResult result = emit(*op.thenBlock());
+  --depth;
+  if (succeeded(result) && op.elseBlock()) {
+    line() << "} else {\n";
+    ++depth;
+    result = emit(*op.elseBlock());
+    --depth;
+  }
+  line() << "}\n";
+  return result;
+}
+
+/// A block: a tile in shared memory, or an accumulator or numbers of rows in
+/// registers. Sums of exponentials are kept by thread.
+LogicalResult Emitter::emit(memref::AllocaOp op) {
+  MemRefType type = op.getType();
+  if (isShared(type)) {
+    StringRef called = names.define(op, "tile");
+    line() << formatv(
+        "const SharedTile<{0}, {1}> {2}{{sharedMemory() + {3}};\n",
+        type.getDimSize(0), type.getDimSize(1), called, sharedBytes);
+    sharedBytes += type.getNumElements() * 2;
+    return success();
+  }
+  if (type.getElementType().isIndex()) // named where it is filled
+    return success();
+  if (!isPrivate(type))
+    return op.emitOpError("lies neither in shared memory nor in registers: ")
+           << type;
+  if (type.getRank() == 2) {
+    line() << formatv("Accumulator<Group, {0}> {1};\n", type.getDimSize(1),
+                      names.define(op, "sums"));
+    return success();
+  }
+  bool areSums = llvm::any_of(op->getUsers(), [&](Operation *user) {
+    auto weights = dyn_cast<tile::ExponentialsOp>(user);
+    return weights && weights.getL() == op;
+  });
+  line() << formatv("{0}<Group> {1};\n", areSums ? "RowSums" : "RowVector",
+                    names.define(op, "rows"));
+  return success();
+}
+
+/// Rows of a shard.
+LogicalResult Emitter::emit(memref::SubViewOp op) {
+  llvm::SmallBitVector dropped = op.getDroppedDims();
+  SmallVector<std::string> indices;
+  auto scalar = [&](OpFoldResult number) -> std::string {
+    if (auto value = dyn_cast<Value>(number))
+      return name(value).str();
+    return std::to_string(cast<IntegerAttr>(cast<Attribute>(number)).getInt());
+  };
+  int64_t rowDim = -1;
+  for (auto [d, offset] : llvm::enumerate(op.getMixedOffsets())) {
+    indices.push_back(scalar(offset));
+    if (rowDim < 0 && !dropped.test(d))
+      rowDim = static_cast<int64_t>(d);
+  }
+  StringRef source = name(op.getSource());
+  StringRef called = names.define(op, "view");
+  line() << formatv("const auto {0} = rowsOf<{1}>({2}, {3}, {4});\n", called,
+                    rowDim, source, scalar(op.getMixedSizes()[rowDim]),
+                    llvm::join(indices, ", "));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Tile ops
+//===----------------------------------------------------------------------===//
+
+/// What brings scores of a block to base 2: the factor of the product that
+/// makes them, where nothing looks at them before the exponentials do, which
+/// apply it with their own subtraction.
+std::string Emitter::unitOf(Value scores) {
+  std::optional<APFloat> unit;
+  for (Operation *user : scores.getUsers()) {
+    if (auto map = dyn_cast<tile::MapOp>(user); map && !map.getScore().empty())
+      return "1.f";
+    if (auto product = dyn_cast<tile::MultiplyOp>(user);
+        product && product.getC() == scores) {
+      if (unit && unit->compare(product.getFactor()) != APFloat::cmpEqual)
+        return "1.f";
+      unit = product.getFactor();
+    }
+  }
+  // A reference is a maximum only of what a positive number scales.
+  if (!unit || unit->isNegative() || unit->isZero())
+    return "1.f";
+  return scalars.literal(*unit, /*isDouble=*/false);
+}
+
+LogicalResult Emitter::emit(tile::MultiplyOp op) {
+  StringRef a = name(op.getA()), b = name(op.getB()), c = name(op.getC());
+  Type operand = typeOf(op.getB()).getElementType();
+  if (typeOf(op.getB()).getRank() != 2)
+    return op.emitOpError("is of panels, which a GPU has no text for");
+  if (isPrivate(op.getA().getType()) == op.getByRows())
+    return op.emitOpError(
+        "has text for two tiles in shared memory by rows, and "
+        "for weights in registers with a tile as it is");
+  line() << "// " << c << (op.getAccumulate() ? " += " : " = ") << a << ' ' << b
+         << (op.getByRows() ? "^T\n" : "\n");
+  if (!op.getAccumulate())
+    line() << formatv("fill({0}, 0.f);\n", c);
+  line() << formatv("{0}<{1}>({2}, {3}, {4});\n",
+                    op.getByRows() ? "multiplyTransposed" : "multiply",
+                    scalars.elementName(operand), c, a, b);
+  if (!op.getFactor().isExactlyValue(1.0) && unitOf(op.getC()) == "1.f")
+    line() << formatv("scale({0}, {1});\n", c,
+                      scalars.literal(op.getFactor(), /*isDouble=*/false));
+  return success();
+}
+
+LogicalResult Emitter::emit(tile::MapOp op) {
+  Region &mask = op.getMask(), &score = op.getScore();
+  StringRef scores = name(op.getS());
+  line() << "// " << (score.empty() ? "" : "score, ")
+         << (mask.empty() ? "ends" : "mask") << " of " << scores << '\n';
+  line() << formatv("map({0}, [&](float s, int row, int column) {{\n", scores);
+  ++depth;
+  Scalars::Wide wide(scalars);
+  // The leading arguments of both regions, those that are used: positions are
+  // below 2^31, what a mask makes of them may not be.
+  auto isUsed = [](Region &region, unsigned argument) {
+    return !region.empty() && !region.front().getArgument(argument).use_empty();
+  };
+  std::pair<StringRef, std::string> leading[] = {
+      {"b", name(op.getBatch()).str()},
+      {"h", name(op.getHead()).str()},
+      {"i", (name(op.getI()) + ".at(row)").str()},
+      {"j", (name(op.getJ()) + ".at(column)").str()},
+      {"sq", name(op.getQueries()).str()},
+      {"sk", name(op.getKeys()).str()}};
+  for (auto [n, argument] : llvm::enumerate(leading)) {
+    if (!isUsed(mask, n) && !isUsed(score, n + 1))
+      continue;
+    StringRef called = names.fresh(argument.first);
+    line() << formatv("const i64 {0} = {1};\n", called, argument.second);
+    argument.second = called.str();
+  }
+  // Prints a region, whose leading arguments begin at `first`.
+  auto body = [&](Region &region, unsigned first, ValueRange captures,
+                  std::string &yielded) -> LogicalResult {
+    Block &block = region.front();
+    for (auto [n, argument] : llvm::enumerate(leading))
+      names.alias(block.getArgument(first + n), argument.second);
+    for (auto [argument, value] : llvm::zip_equal(
+             block.getArguments().take_back(captures.size()), captures))
+      names.alias(argument, name(value).str());
+    for (Operation &inner : block.without_terminator())
+      if (failed(emit(&inner)))
+        return failure();
+    yielded = name(block.getTerminator()->getOperand(0)).str();
+    return success();
+  };
+  std::string scored = "s", kept;
+  if (!score.empty()) {
+    names.alias(score.front().getArgument(0), "s");
+    if (failed(body(score, 1, op.getScoreCaptures(), scored)))
+      return failure();
+    scored = formatv("{0} * {1}", scalars.literal(op.getUnit(), false), scored);
+  }
+  if (!mask.empty() && failed(body(mask, 0, op.getMaskCaptures(), kept)))
+    return failure();
+  line() << formatv("return column < {0}{1}{2} ? {3} : -infinity();\n",
+                    name(op.getColumns()), kept.empty() ? "" : " && ", kept,
+                    scored);
+  --depth;
+  line() << "});\n";
+  return success();
+}
+
+LogicalResult Emitter::emitTile(Operation *op) {
+  auto f32 = [&](const APFloat &number) {
+    return scalars.literal(number, /*isDouble=*/false);
+  };
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](CopyOp op) -> LogicalResult {
+        int64_t columns = typeOf(op.getView()).getDimSize(1);
+        line() << formatv("copy<Group, {0}>({1}, {2});\n", columns,
+                          name(op.getBlock()), name(op.getView()));
+        return success();
+      })
+      .Case([&](CommitOp) -> LogicalResult {
+        line() << "commit();\n";
+        return success();
+      })
+      .Case([&](WaitOp op) -> LogicalResult {
+        line() << formatv("wait<{0}>();\n", op.getPending());
+        return success();
+      })
+      .Case([&](SynchronizeOp) -> LogicalResult {
+        line() << "synchronize();\n";
+        return success();
+      })
+      .Case([&](tile::LoadOp op) -> LogicalResult {
+        if (!isPrivate(op.getBlock().getType()))
+          return LogicalResult(op.emitOpError(
+              "is to shared memory; run cuda-stage-copies first"));
+        if (!op.getFactor().isExactlyValue(1.0))
+          return LogicalResult(
+              op.emitOpError("has text with factor 1 only, got: ")
+              << op.getFactorAttr());
+        if (typeOf(op.getBlock()).getRank() == 2)
+          line() << formatv("load<{0}>({1}, {2});\n",
+                            typeOf(op.getView()).getDimSize(1),
+                            name(op.getBlock()), name(op.getView()));
+        else
+          line() << formatv("load({0}, {1}, {2});\n", name(op.getBlock()),
+                            name(op.getView()), f32(op.getPadding()));
+        return success();
+      })
+      .Case([&](tile::StoreOp op) -> LogicalResult {
+        if (typeOf(op.getBlock()).getRank() == 2)
+          line() << formatv("store<{0}>({1}, {2});\n",
+                            typeOf(op.getView()).getDimSize(1),
+                            name(op.getBlock()), name(op.getView()));
+        else
+          line() << formatv("store({0}, {1});\n", name(op.getBlock()),
+                            name(op.getView()));
+        return success();
+      })
+      .Case([&](tile::FillOp op) -> LogicalResult {
+        line() << formatv("fill({0}, {1});\n", name(op.getBlock()),
+                          f32(op.getValue()));
+        return success();
+      })
+      .Case([&](tile::PositionsOp op) -> LogicalResult {
+        line() << formatv("const Positions<{0}, {1}> {2}{{{3}, {4}};\n",
+                          name(op.getStep()), name(op.getBlock()),
+                          names.define(op.getPositions(), "positions"),
+                          name(op.getFirst()), name(op.getBegin()));
+        return success();
+      })
+      .Case([&](tile::RowMaxOp op) -> LogicalResult {
+        line() << formatv("rowMax({0}, {1}, {2}, {3});\n", name(op.getS()),
+                          name(op.getM()), name(op.getFactor()),
+                          unitOf(op.getS()));
+        return success();
+      })
+      .Case([&](tile::ExponentialsOp op) -> LogicalResult {
+        if (op.getP())
+          return LogicalResult(op.emitOpError(
+              "writes weights to a block of their own, which a GPU does not "
+              "need"));
+        line() << formatv("exponentials({0}, {1}, {2}, {3}, {4});\n",
+                          name(op.getS()), name(op.getM()), name(op.getL()),
+                          name(op.getFactor()), unitOf(op.getS()));
+        return success();
+      })
+      .Case([&](tile::RescaleOp op) -> LogicalResult {
+        line() << formatv("rescale({0}, {1});\n", name(op.getO()),
+                          name(op.getFactor()));
+        return success();
+      })
+      .Case([&](tile::MergeOp op) -> LogicalResult {
+        line() << formatv("merge({0}, {1}, {2}, {3}, {4}, {5});\n",
+                          name(op.getO()), name(op.getM()), name(op.getL()),
+                          name(op.getO2()), name(op.getM2()), name(op.getL2()));
+        return success();
+      })
+      .Case([&](tile::NormalizeOp op) -> LogicalResult {
+        line() << formatv("normalize({0}, {1}, {2});\n", name(op.getO()),
+                          name(op.getM()), name(op.getL()));
+        return success();
+      })
+      .Case([&](tile::AddOp op) -> LogicalResult {
+        line() << formatv("add({0}, {1});\n", name(op.getA()), name(op.getB()));
+        return success();
+      })
+      .Default([](Operation *op) -> LogicalResult {
+        return op->emitOpError("has no text for GPUs");
+      });
+}
+
+FailureOr<KernelText> cuda::emitKernel(func::FuncOp kernel) {
+  return Emitter(kernel).emit();
+}

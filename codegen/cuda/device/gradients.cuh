@@ -1,0 +1,78 @@
+//===- gradients.cuh - the backward pass over tiles -------------*- CUDA -*-===//
+//
+// Gradients are sums over tiles in one order, so a kernel owns what it adds to:
+// one adds up dQ over keys, one dK and dV over queries. The second works on
+// transposed scores (rows are keys), so that weights are left operands as they
+// lie in registers, and never pass through shared memory.
+//
+//===----------------------------------------------------------------------===//
+
+namespace burst {
+
+/// A number for each column: of thread t columns 8 j + 2 (t mod 4) + e.
+template <int Columns> struct ColumnVector {
+  float x[Columns / 8][2];
+};
+
+/// tile.load; columns behind `from.count` become `padding`.
+template <class Team, int C>
+__device__ __forceinline__ void load(ColumnVector<C> &a,
+                                     GlobalRows<const float> from,
+                                     float padding) {
+#pragma unroll
+  for (int j = 0; j < C / 8; ++j)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      int column = 8 * j + Team::column() + e;
+      a.x[j][e] =
+          column < from.count ? from.base[column * from.pitch] : padding;
+    }
+}
+
+/// The number for an element of an accumulator: of its row, or of its column.
+template <class Team>
+__device__ __forceinline__ float at(const RowVector<Team> &a, int i, int j,
+                                    int e) {
+  return a.x[i][e / 2];
+}
+template <int C>
+__device__ __forceinline__ float at(const ColumnVector<C> &a, int i, int j,
+                                    int e) {
+  return a.x[j][e % 2];
+}
+
+/// tile.weights: s = 2^(unit s - lse), 0 where s or lse is -inf. lse is of base
+/// 2.
+template <class Team, int C, class Vector>
+__device__ __forceinline__ void weights(Accumulator<Team, C> &s,
+                                        const Vector &lse, float unit) {
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int j = 0; j < C / 8; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        float whole = at(lse, i, j, e);
+        float weight = exp2(fmaf(s.x[i][j][e], unit, -whole));
+        s.x[i][j][e] = whole == -infinity() ? 0.f : weight;
+      }
+}
+
+/// tile.differentials: dp = factor p (dp - delta), 0 where p is 0.
+template <class Team, int C, class Vector>
+__device__ __forceinline__ void
+differentials(const Accumulator<Team, C> &p, Accumulator<Team, C> &dp,
+              const Vector &delta, float factor) {
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int j = 0; j < C / 8; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        float weight = p.x[i][j][e];
+        float change = factor * weight * (dp.x[i][j][e] - at(delta, i, j, e));
+        dp.x[i][j][e] = weight == 0.f ? 0.f : change;
+      }
+}
+
+} // namespace burst

@@ -1,0 +1,110 @@
+//===- memory.cuh - between memory and registers ----------------*- CUDA -*-===//
+
+namespace burst {
+
+/// tile.load of `Columns` columns in fp32; what lies behind them becomes 0.
+template <int Columns, class Team, int C, class T>
+__device__ __forceinline__ void load(Accumulator<Team, C> &a,
+                                     GlobalRows<T> from) {
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int row = Team::row(i, half);
+#pragma unroll
+      for (int j = 0; j < C / 8; ++j) {
+        int column = 8 * j + Team::column();
+        float2 pair = {0.f, 0.f};
+        if (row < from.count && column < Columns)
+          pair = *reinterpret_cast<const float2 *>(from.base + row * from.pitch +
+                                                   column);
+        a.x[i][j][2 * half] = pair.x;
+        a.x[i][j][2 * half + 1] = pair.y;
+      }
+    }
+}
+/// tile.load of a number of each row.
+template <class Team, class T>
+__device__ __forceinline__ void load(RowVector<Team> &a, GlobalRows<T> from,
+                                     float padding) {
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int row = Team::row(i, half);
+      a.x[i][half] = row < from.count ? from.base[row * from.pitch] : padding;
+    }
+}
+template <class Team, class T>
+__device__ __forceinline__ void load(RowSums<Team> &a, GlobalRows<T> from,
+                                     float padding) {
+  load(a.part, from, padding);
+  if (Team::lane() % 4 != 0)
+    fill(a.part, 0.f);
+}
+
+/// tile.store of `Columns` columns, in fp32.
+template <int Columns, class Team, int C>
+__device__ __forceinline__ void store(const Accumulator<Team, C> &a,
+                                      GlobalRows<float> to) {
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int row = Team::row(i, half);
+      if (row < to.count)
+#pragma unroll
+        for (int j = 0; j < C / 8; ++j) {
+          int column = 8 * j + Team::column();
+          if (column < Columns)
+            *reinterpret_cast<float2 *>(to.base + row * to.pitch + column) =
+                float2{a.x[i][j][2 * half], a.x[i][j][2 * half + 1]};
+        }
+    }
+}
+/// The same, rounded to 16 bits.
+template <int Columns, class Team, int C, class T>
+__device__ __forceinline__ void store(const Accumulator<Team, C> &a,
+                                      GlobalRows<T> to) {
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int row = Team::row(i, half);
+      if (row < to.count)
+#pragma unroll
+        for (int j = 0; j < C / 8; ++j) {
+          int column = 8 * j + Team::column();
+          if (column < Columns)
+            *reinterpret_cast<u32 *>(to.base + row * to.pitch + column) =
+                pack<T>(a.x[i][j][2 * half], a.x[i][j][2 * half + 1]);
+        }
+    }
+}
+/// A number of each row, by one thread in four.
+template <class Team>
+__device__ __forceinline__ void store(const RowVector<Team> &a,
+                                      GlobalRows<float> to) {
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int row = Team::row(i, half);
+      if (Team::lane() % 4 == 0 && row < to.count)
+        to.base[row * to.pitch] = a.x[i][half];
+    }
+}
+
+template <class Team>
+__device__ __forceinline__ void store(const RowSums<Team> &a,
+                                      GlobalRows<float> to) {
+  RowVector<Team> whole;
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      whole.x[i][half] = sumOfRow(a.part.x[i][half]);
+  store(whole, to);
+}
+
+} // namespace burst

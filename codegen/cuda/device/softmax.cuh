@@ -1,0 +1,166 @@
+//===- softmax.cuh - the recurrence over tiles ------------------*- CUDA -*-===//
+
+namespace burst {
+
+/// Of the four threads that share a row.
+__device__ __forceinline__ float maxOfRow(float x) {
+  x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
+  return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
+}
+__device__ __forceinline__ float sumOfRow(float x) {
+  x += __shfl_xor_sync(~0u, x, 1);
+  return x + __shfl_xor_sync(~0u, x, 2);
+}
+
+/// tile.positions: those of rows or columns of a tile. Behind the last one they go
+/// on: what is computed there is thrown away, and tables are read `within`.
+template <int Step, int Block> struct Positions {
+  int first, begin;
+
+  __device__ __forceinline__ int at(int x) const {
+    int y = first + x;
+    if constexpr (Block == 1)
+      return begin + y * Step;
+    else
+      return begin + y / Block * Step + y % Block;
+  }
+};
+
+/// tile.map: s = f(s, row, column), both counted from the tile's first.
+template <class Team, int C, class F>
+__device__ __forceinline__ void map(Accumulator<Team, C> &s, F f) {
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int j = 0; j < C / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float &number = s.x[i][j][2 * half + e];
+          number = f(number, Team::row(i, half), 8 * j + Team::column() + e);
+        }
+}
+
+/// tile.row_max: m' = max(m, unit max_j s), factor = 2^(m - m'), 0 where m is
+/// -inf. `unit` is positive: it brings scores to base 2.
+template <class Team, int C>
+__device__ __forceinline__ void rowMax(const Accumulator<Team, C> &s,
+                                       RowVector<Team> &m,
+                                       RowVector<Team> &factor, float unit) {
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float most = s.x[i][0][2 * half];
+#pragma unroll
+      for (int j = 0; j < C / 8; ++j)
+        most = fmaxf(most, fmaxf(s.x[i][j][2 * half], s.x[i][j][2 * half + 1]));
+      float before = m.x[i][half];
+      float now = fmaxf(before, unit * maxOfRow(most));
+      m.x[i][half] = now;
+      // Where both are -inf, their difference is no number.
+      factor.x[i][half] = exp2(before - (now == -infinity() ? 0.f : now));
+    }
+}
+
+/// tile.exponentials: s = 2^(unit s - m), l = factor l + the sum of s.
+template <class Team, int C>
+__device__ __forceinline__ void
+exponentials(Accumulator<Team, C> &s, const RowVector<Team> &m,
+             RowSums<Team> &l, const RowVector<Team> &factor, float unit) {
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float now = m.x[i][half];
+      float reference = now == -infinity() ? 0.f : now;
+      float sum = factor.x[i][half] * l.part.x[i][half];
+#pragma unroll
+      for (int j = 0; j < C / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float &number = s.x[i][j][2 * half + e];
+          number = exp2(fmaf(number, unit, -reference));
+          sum += number;
+        }
+      l.part.x[i][half] = sum;
+    }
+}
+
+/// tile.rescale
+template <class Team, int C>
+__device__ __forceinline__ void rescale(Accumulator<Team, C> &o,
+                                        const RowVector<Team> &factor) {
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int j = 0; j < C / 8; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        o.x[i][j][e] *= factor.x[i][e / 2];
+}
+
+/// A product's factor, where no later op applies it.
+template <class Team, int C>
+__device__ __forceinline__ void scale(Accumulator<Team, C> &s, float factor) {
+  map(s, [&](float x, int, int) { return factor * x; });
+}
+
+/// tile.add
+template <class Team, int C>
+__device__ __forceinline__ void add(Accumulator<Team, C> &a,
+                                    const Accumulator<Team, C> &b) {
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int j = 0; j < C / 8; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        a.x[i][j][e] += b.x[i][j][e];
+}
+
+/// tile.merge
+template <class Team, int C>
+__device__ __forceinline__ void
+merge(Accumulator<Team, C> &o, RowVector<Team> &m, RowVector<Team> &l,
+      Accumulator<Team, C> &o2, const RowVector<Team> &m2,
+      const RowVector<Team> &l2) {
+  RowVector<Team> factor, factor2;
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float now = fmaxf(m.x[i][half], m2.x[i][half]);
+      float reference = now == -infinity() ? 0.f : now;
+      factor.x[i][half] = exp2(m.x[i][half] - reference);
+      factor2.x[i][half] = exp2(m2.x[i][half] - reference);
+      l.x[i][half] = factor.x[i][half] * l.x[i][half] +
+                     factor2.x[i][half] * l2.x[i][half];
+      m.x[i][half] = now;
+    }
+  rescale(o, factor);
+  rescale(o2, factor2);
+  add(o, o2);
+}
+
+/// tile.normalize: o = o / l, m = (m + log2 l) ln 2; 0 and -inf where l is 0.
+template <class Team, int C>
+__device__ __forceinline__ void normalize(Accumulator<Team, C> &o,
+                                          RowVector<Team> &m,
+                                          const RowVector<Team> &l) {
+  RowVector<Team> inverse;
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float sum = l.x[i][half];
+      inverse.x[i][half] = sum == 0.f ? 0.f : __fdividef(1.f, sum);
+      m.x[i][half] = sum == 0.f
+                         ? -infinity()
+                         : (m.x[i][half] + log2(sum)) * 0.693147180559945309f;
+    }
+  rescale(o, inverse);
+}
+
+} // namespace burst

@@ -1,0 +1,29 @@
+//===- Cuda.h - the cuda dialect --------------------------------*- C++ -*-===//
+#ifndef BURST_DIALECT_CUDA_CUDA_H
+#define BURST_DIALECT_CUDA_CUDA_H
+
+#include "dialect/Tile/Tile.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+// clang-format off
+#include "dialect/Cuda/CudaDialect.h.inc"
+// clang-format on
+
+namespace burst::cuda {
+
+/// Integer attribute of a kernel: how many warps compute a task.
+inline constexpr llvm::StringLiteral teamAttr = "cuda.team";
+
+/// Whether a block lies in shared memory, or in registers.
+bool isShared(mlir::Type type);
+bool isPrivate(mlir::Type type);
+
+} // namespace burst::cuda
+
+// clang-format off
+#define GET_OP_CLASSES
+#include "dialect/Cuda/CudaOps.h.inc"
+// clang-format on
+
+#endif // BURST_DIALECT_CUDA_CUDA_H

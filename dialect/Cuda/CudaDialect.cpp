@@ -1,0 +1,75 @@
+//===- CudaDialect.cpp - the cuda dialect ---------------------------------===//
+#include "dialect/Cuda/Cuda.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::cuda;
+
+#include "dialect/Cuda/CudaDialect.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialect/Cuda/CudaOps.cpp.inc"
+
+void CudaDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "dialect/Cuda/CudaOps.cpp.inc"
+      >();
+}
+
+LogicalResult CudaDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  if (attribute.getName() != teamAttr)
+    return op->emitOpError("has an attribute that the cuda dialect does not "
+                           "have: ")
+           << attribute.getName();
+  auto warps = dyn_cast<IntegerAttr>(attribute.getValue());
+  if (!isa<func::FuncOp>(op) || !op->hasAttr(tile::kernelAttr) || !warps ||
+      warps.getInt() < 1 || warps.getInt() > 32)
+    return op->emitOpError("with ")
+           << teamAttr << " must be a kernel of 1 to 32 warps, got: "
+           << attribute.getValue();
+  return success();
+}
+
+static bool liesIn(Type type, gpu::AddressSpace space) {
+  auto memory = dyn_cast<MemRefType>(type);
+  auto attr =
+      memory ? dyn_cast_or_null<gpu::AddressSpaceAttr>(memory.getMemorySpace())
+             : gpu::AddressSpaceAttr();
+  return attr && attr.getValue() == space;
+}
+
+bool cuda::isShared(Type type) {
+  return liesIn(type, gpu::AddressSpace::Workgroup);
+}
+bool cuda::isPrivate(Type type) {
+  return liesIn(type, gpu::AddressSpace::Private);
+}
+
+// copy_c1, copy_c2
+LogicalResult CopyOp::verify() {
+  auto view = cast<MemRefType>(getView().getType());
+  auto block = cast<MemRefType>(getBlock().getType());
+  if (!isShared(block) || view.getElementType() != block.getElementType())
+    return emitOpError("needs a block in shared memory of the view's type of "
+                       "element, got: ")
+           << view << " and " << block;
+  int64_t columns = view.getDimSize(1);
+  if (view.isDynamicDim(1) || columns % 8 != 0 ||
+      columns > block.getDimSize(1) || !view.isLastDimUnitStride())
+    return emitOpError("needs a view with a contiguous last dimension, a "
+                       "multiple of 8 and at most ")
+           << block.getDimSize(1) << ", got: " << view;
+  return success();
+}
+
+// wait_c1
+LogicalResult WaitOp::verify() {
+  if (getPending() >= 0)
+    return success();
+  return emitOpError("cannot leave ") << getPending() << " groups under way";
+}
