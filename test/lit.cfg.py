@@ -19,7 +19,7 @@ config.test_exec_root = os.path.join(config.burst_build, "test")
 # A variable of FileCheck ends at the next CHECK-LABEL unless its name starts
 # with $: what one function defines must not satisfy the checks of another.
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
-llvm_config.with_system_environment(["CUDA_HOME", "CUDA_VISIBLE_DEVICES"])
+llvm_config.with_system_environment(["CUDA_VISIBLE_DEVICES"])
 
 build_bin = os.path.join(config.burst_build, "bin")
 tools = ["FileCheck", "not", "split-file"]
@@ -45,15 +45,20 @@ def has_gpu():
 
 
 def has_nvrtc():
-    """Whether the loader finds the run-time compiler of CUDA."""
-    homes = [home for home in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if home]
-    for folder in [""] + [os.path.join(home, "lib64", "") for home in homes]:
-        for version in ["", ".13", ".12", ".11.2"]:
-            try:
-                ctypes.CDLL(f"{folder}libnvrtc.so{version}")
-                return True
-            except OSError:
-                pass
+    """Whether the runtime would find the run-time compiler of CUDA."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    homes = [os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda"]
+    folders = [os.path.join(home, "lib64") for home in homes if home]
+    folders.append(os.path.join(cache, "burst", "cuda", "nvidia", "cu13", "lib"))
+    names = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]
+    given = os.environ.get("BURST_NVRTC_LIBRARY")
+    paths = [given] if given else names + [os.path.join(f, n) for f in folders for n in names]
+    for path in paths:
+        try:
+            ctypes.CDLL(path)
+            return True
+        except OSError:
+            pass
     return False
 
 

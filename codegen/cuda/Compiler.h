@@ -1,0 +1,65 @@
+//===- Compiler.h - kernels compiled once, and many at a time ---*- C++ -*-===//
+#ifndef BURST_CODEGEN_CUDA_COMPILER_H
+#define BURST_CODEGEN_CUDA_COMPILER_H
+
+#include "codegen/cuda/DiskCache.h"
+#include "codegen/cuda/Nvrtc.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/ThreadPool.h"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+namespace burst::cuda {
+
+/// The variant that was taken, and what speaks against those before it.
+struct Choice {
+  struct Refused {
+    std::string name;   ///< of the variant
+    std::string reason; ///< a complaint of its log, or its error
+  };
+  size_t index = 0;
+  Binary binary;
+  std::vector<Refused> refused;
+};
+
+/// Compiles texts with NVRTC, and remembers on disk what they became: the key
+/// is the text, the options, the architecture and the library of NVRTC.
+class Compiler {
+public:
+  /// Fails where there is no NVRTC. 0 threads: one for each CPU.
+  static llvm::Expected<std::unique_ptr<Compiler>> create(CacheConfig config,
+                                                          unsigned threads = 0);
+
+  llvm::Expected<Binary> compile(const Source &source);
+
+  /// Compiles all at a time, as far as there are threads.
+  std::vector<llvm::Expected<Binary>>
+  compileAll(llvm::ArrayRef<Source> sources);
+
+  /// The first of some variants of a kernel, best first, whose log has no
+  /// complaint. An error says why each one was refused.
+  llvm::Expected<Choice> compileFirstClean(llvm::ArrayRef<Source> variants);
+
+  /// The same for several kernels at a time.
+  std::vector<llvm::Expected<Choice>>
+  compileFirstCleanEach(llvm::ArrayRef<std::vector<Source>> kernels);
+
+  /// How many texts were compiled, and how many were known.
+  int64_t compiled() const { return numCompiled; }
+  int64_t known() const { return numKnown; }
+
+private:
+  Compiler(CacheConfig config, unsigned threads);
+
+  DiskCache cache;
+  std::string nvrtc; ///< what identifies it
+  llvm::DefaultThreadPool pool;
+  std::atomic<int64_t> numCompiled = 0, numKnown = 0;
+};
+
+} // namespace burst::cuda
+
+#endif // BURST_CODEGEN_CUDA_COMPILER_H

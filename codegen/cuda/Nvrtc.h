@@ -1,0 +1,48 @@
+//===- Nvrtc.h - texts of CUDA C++ to machine code --------------*- C++ -*-===//
+#ifndef BURST_CODEGEN_CUDA_NVRTC_H
+#define BURST_CODEGEN_CUDA_NVRTC_H
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace burst::cuda {
+
+/// A text of CUDA C++, and for what it is compiled.
+struct Source {
+  std::string name; ///< of a file: it stands in the messages of the compiler
+  std::string text;
+  std::string architecture; ///< "sm_90a"; "compute_90a" makes PTX alone
+  bool lineInfo = false;    ///< tell profilers which line code comes from
+  std::vector<std::string> options; ///< further ones, as NVRTC spells them
+
+  /// All that NVRTC is told.
+  std::vector<std::string> allOptions() const;
+};
+
+/// What a text was compiled to.
+struct Binary {
+  std::string cubin; ///< empty for "compute_90a"
+  std::string ptx;
+  std::string log; ///< see CompileLog
+};
+
+/// Compiles with the NVRTC that the runtime finds. Several threads may compile
+/// at a time. An error has the compiler's log, and says where the text was
+/// written to.
+llvm::Expected<Binary> compile(const Source &source);
+
+/// What tells this NVRTC from others: its version and a hash of its library.
+/// `remembered` is asked for the hash of a file of a given path, size and time,
+/// `remember` is told it: hashing takes longer than to find what was compiled.
+llvm::Expected<std::string> identifyNvrtc(
+    llvm::function_ref<std::optional<std::string>(llvm::StringRef)> remembered,
+    llvm::function_ref<void(llvm::StringRef, llvm::StringRef)> remember);
+
+} // namespace burst::cuda
+
+#endif // BURST_CODEGEN_CUDA_NVRTC_H

@@ -1,0 +1,124 @@
+//===- Gpu.h - A GPU, its streams and kernels -------------------*- C -*-===//
+//
+// What runs on a GPU, through the table of the driver. A call fails with an
+// error that names the device, the call and what the driver said.
+//
+// Streams are the driver's own: those of a caller and those made here are used
+// alike. Nothing here waits for a GPU but burst_gpu_synchronize and what
+// destroys. The thread's current context is what it was when a call returns.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BURST_RUNTIME_CUDA_GPU_H
+#define BURST_RUNTIME_CUDA_GPU_H
+
+#include "Driver.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct burst_gpu burst_gpu;
+
+typedef struct burst_gpu_properties {
+  int ordinal;
+  char name[128];
+  int major, minor; // of the compute capability: 9, 0
+  int multiprocessors;
+  int shared_bytes; // that a block can ask for
+  bool tensor_maps; // TMA
+} burst_gpu_properties;
+
+burst_error *burst_gpu_count(int *count);
+burst_error *burst_gpu_create(int ordinal, burst_gpu **gpu);
+// When all that was made of it is destroyed. Null is ignored.
+void burst_gpu_destroy(burst_gpu *gpu);
+const burst_gpu_properties *burst_gpu_get_properties(const burst_gpu *gpu);
+
+//===----------------------------------------------------------------------===//
+// Streams and events
+//===----------------------------------------------------------------------===//
+
+burst_error *burst_gpu_stream_create(burst_gpu *gpu, CUstream *stream);
+void burst_gpu_stream_destroy(burst_gpu *gpu, CUstream stream);
+
+// Waits for all that was put on a stream.
+burst_error *burst_gpu_synchronize(burst_gpu *gpu, CUstream stream);
+
+// `timed` events can be compared by burst_gpu_elapsed.
+burst_error *burst_gpu_event_create(burst_gpu *gpu, bool timed, CUevent *event);
+void burst_gpu_event_destroy(burst_gpu *gpu, CUevent event);
+burst_error *burst_gpu_record(burst_gpu *gpu, CUevent event, CUstream stream);
+// What is put on `stream` later runs after what `event` recorded last.
+burst_error *burst_gpu_wait(burst_gpu *gpu, CUstream stream, CUevent event);
+// Whether all that the event recorded has run.
+burst_error *burst_gpu_is_done(burst_gpu *gpu, CUevent event, bool *done);
+burst_error *burst_gpu_elapsed(burst_gpu *gpu, CUevent begin, CUevent end,
+                               double *seconds);
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+// In the order of a stream; no bytes give 0. Memory may be used on other
+// streams that wait for an event in between.
+burst_error *burst_gpu_allocate(burst_gpu *gpu, size_t bytes, CUstream stream,
+                                CUdeviceptr *memory);
+burst_error *burst_gpu_free(burst_gpu *gpu, CUdeviceptr memory,
+                            CUstream stream);
+burst_error *burst_gpu_fill(burst_gpu *gpu, CUdeviceptr memory,
+                            unsigned char value, size_t bytes, CUstream stream);
+// The host's memory is not touched after the stream has been waited for.
+burst_error *burst_gpu_upload(burst_gpu *gpu, CUdeviceptr to, const void *from,
+                              size_t bytes, CUstream stream);
+burst_error *burst_gpu_download(burst_gpu *gpu, void *to, CUdeviceptr from,
+                                size_t bytes, CUstream stream);
+burst_error *burst_gpu_copy(burst_gpu *gpu, CUdeviceptr to, CUdeviceptr from,
+                            size_t bytes, CUstream stream);
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+// A parameter of a kernel: where it lies in the struct of arguments.
+typedef struct burst_gpu_parameter {
+  size_t offset;
+  size_t bytes;
+} burst_gpu_parameter;
+
+enum { BURST_GPU_PARAMETERS = 64 };
+
+// What is known of a kernel when it was compiled.
+typedef struct burst_gpu_signature {
+  const char *name;
+  unsigned threads;      // of a block
+  unsigned shared_bytes; // dynamic, of a block
+  unsigned cluster;      // blocks that share their memory; 0 and 1: none
+  bool overlaps; // may begin while the kernel before it ends, and waits itself
+  size_t argument_bytes; // of the struct of arguments
+  int num_parameters;    // at most BURST_GPU_PARAMETERS
+  const burst_gpu_parameter *parameters;
+} burst_gpu_signature;
+
+typedef struct burst_gpu_module burst_gpu_module;
+
+// `image`: a cubin, or PTX that ends with a zero. `signatures` tell of all of
+// its kernels that will be launched, and outlive the module.
+burst_error *burst_gpu_module_load(burst_gpu *gpu, const void *image, int count,
+                                   const burst_gpu_signature *signatures,
+                                   burst_gpu_module **module);
+// When its launches have ended. Null is ignored.
+void burst_gpu_module_unload(burst_gpu_module *module);
+
+// Launches kernel number `kernel` of the signatures. The arguments are copied.
+burst_error *burst_gpu_launch(burst_gpu_module *module, int kernel,
+                              const unsigned grid[3], const void *arguments,
+                              CUstream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // BURST_RUNTIME_CUDA_GPU_H

@@ -1,0 +1,57 @@
+//===- Library.h - Libraries that may be missing ----------------*- C -*-===//
+//
+// The libraries of CUDA are opened when they are first needed, so that one
+// binary runs with and without them. The functions of a library that burst
+// calls lie in a table: a struct whose first member is the path of the library
+// and whose others are pointers to the functions, under their own names.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BURST_RUNTIME_CUDA_LIBRARY_H
+#define BURST_RUNTIME_CUDA_LIBRARY_H
+
+#include "burst/burst.h"
+
+#include <pthread.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// A table is written as a list of functions, F(result, name, (parameters)), of
+// which these make its members and the names that the library is asked for.
+#define BURST_TABLE_MEMBER(result, name, parameters) result(*name) parameters;
+#define BURST_TABLE_NAME(result, name, parameters) #name,
+
+typedef struct burst_library {
+  const char *what;             // "NVRTC"
+  const char *variable;         // of the environment: the path of the library
+  const char *const *names;     // best first, ended by null
+  const char *wheel;            // where a package of PyPI has it
+  const char *const *functions; // ended by null
+  void (*opened)(void *table);  // called with a new table, or null
+  size_t table_bytes;
+
+  // Under the mutex:
+  pthread_mutex_t mutex;
+  void *table;          // once it is open
+  const void *stand_in; // not null: taken instead
+} burst_library;
+
+/* Opens a library unless that was done, and gives its table. Where `variable`
+   is set, it names the library and nothing else is tried. Otherwise, in this
+   order: each name as the loader finds it, each in lib64 of CUDA_PATH,
+   CUDA_HOME and /usr/local/cuda, and each where scripts/setup puts it. An error
+   lists what was tried, or names the function that the library lacks. A library
+   stays open. */
+burst_error *burst_library_table(burst_library *library, const void **table);
+
+/* Makes `table` the table of a library, in tests; null ends that. No other
+   thread may be using the one before. */
+void burst_library_stand_in(burst_library *library, const void *table);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // BURST_RUNTIME_CUDA_LIBRARY_H

@@ -1,0 +1,28 @@
+//===- Nccl.c - Sending between GPUs --------------------------------------===//
+
+#include "Nccl.h"
+
+static const char *const names[] = {"libnccl.so.2", "libnccl.so", NULL};
+static const char *const functions[] = {BURST_NCCL_FUNCTIONS(BURST_TABLE_NAME)
+                                            NULL};
+_Static_assert(sizeof(burst_nccl) == sizeof(functions),
+               "a path and the functions, and nothing else");
+
+static burst_library library = {.what = "NCCL",
+                                .variable = "BURST_NCCL_LIBRARY",
+                                .names = names,
+                                .wheel = "nvidia/nccl/lib",
+                                .functions = functions,
+                                .table_bytes = sizeof(burst_nccl),
+                                .mutex = PTHREAD_MUTEX_INITIALIZER};
+
+burst_error *burst_nccl_table(const burst_nccl **nccl) {
+  const void *table;
+  burst_error *error = burst_library_table(&library, &table);
+  *nccl = table;
+  return error;
+}
+
+void burst_nccl_stand_in(const burst_nccl *nccl) {
+  burst_library_stand_in(&library, nccl);
+}

@@ -1,0 +1,188 @@
+//===- CompilerTest.cpp - kernels compiled once, and many at a time -------===//
+#include "codegen/cuda/Compiler.h"
+
+#include "Scratch.h"
+#include "StandIn.h"
+
+using namespace burst::cuda;
+using namespace burst::test;
+
+namespace {
+
+class CompilerTest : public testing::Test {
+protected:
+  std::unique_ptr<Compiler> make(uint64_t cacheBytes = 1 << 20) {
+    llvm::Expected<std::unique_ptr<Compiler>> made =
+        Compiler::create(scratch.config(cacheBytes), /*threads=*/4);
+    if (made)
+      return std::move(*made);
+    ADD_FAILURE() << toString(made.takeError());
+    return nullptr;
+  }
+
+  static Source source(std::string text) {
+    return {"kernel.cu", std::move(text), "sm_80", false, {}};
+  }
+
+  StandIn nvrtc;
+  ScratchCache scratch;
+};
+
+TEST_F(CompilerTest, CompilesOnce) {
+  std::unique_ptr<Compiler> compiler = make();
+  llvm::Expected<Binary> first = compiler->compile(source("text"));
+  ASSERT_TRUE(bool(first)) << toString(first.takeError());
+  EXPECT_EQ(first->cubin, std::string("\177ELF\0\ntext", 10));
+  EXPECT_EQ(first->ptx, "ptx of text, --gpu-architecture=sm_80 --std=c++20 "
+                        "--ptxas-options=-v");
+  expectHas(first->log, "Compiling entry function 'k'");
+  llvm::Expected<Binary> second = make()->compile(source("text"));
+  ASSERT_TRUE(bool(second)) << toString(second.takeError());
+  EXPECT_EQ(second->cubin, first->cubin);
+  EXPECT_EQ(second->ptx, first->ptx);
+  EXPECT_EQ(second->log, first->log);
+  EXPECT_EQ(StandIn::compiled(), 1);
+  EXPECT_EQ(compiler->compiled(), 1);
+  EXPECT_EQ(compiler->known(), 0);
+  EXPECT_EQ(StandIn::alive(), 0);
+}
+
+TEST_F(CompilerTest, CompilesAgainWhatDiffers) {
+  std::unique_ptr<Compiler> compiler = make();
+  std::vector<Source> sources(7, source("text"));
+  sources[1].text = "other text";
+  sources[2].architecture = "sm_90a";
+  sources[3].lineInfo = true;
+  sources[4].options = {"-DA=1"};
+  sources[5].options = {"-DA=2"};
+  sources[6].name = "other.cu";
+  for (int again = 0; again < 2; ++again)
+    for (const Source &each : sources)
+      EXPECT_TRUE(bool(compiler->compile(each)));
+  EXPECT_EQ(compiler->compiled(), 7);
+  EXPECT_EQ(compiler->known(), 7);
+  StandIn::setMinorVersion(1);
+  compiler = make();
+  EXPECT_TRUE(bool(compiler->compile(sources[0])));
+  EXPECT_EQ(compiler->compiled(), 1);
+}
+
+TEST_F(CompilerTest, CompilesAgainWhatIsDamaged) {
+  EXPECT_TRUE(bool(make()->compile(source("text"))));
+  ASSERT_EQ(scratch.entries().size(), 1U);
+  std::filesystem::resize_file(scratch.entries()[0], 100);
+  llvm::Expected<Binary> binary = make()->compile(source("text"));
+  ASSERT_TRUE(bool(binary)) << toString(binary.takeError());
+  EXPECT_EQ(binary->cubin, std::string("\177ELF\0\ntext", 10));
+  EXPECT_EQ(StandIn::compiled(), 2);
+  ASSERT_EQ(scratch.warnings.size(), 1U);
+  expectHas(scratch.warnings[0], "damaged");
+}
+
+TEST_F(CompilerTest, CompilesAlwaysWithoutCache) {
+  std::unique_ptr<Compiler> compiler = make(0);
+  EXPECT_TRUE(bool(compiler->compile(source("text"))));
+  EXPECT_TRUE(bool(compiler->compile(source("text"))));
+  EXPECT_EQ(compiler->compiled(), 2);
+}
+
+TEST_F(CompilerTest, KeepsNoErrors) {
+  std::unique_ptr<Compiler> compiler = make();
+  for (int again = 1; again <= 2; ++again) {
+    llvm::Expected<Binary> binary = compiler->compile(source("fails"));
+    ASSERT_FALSE(bool(binary));
+    std::string message = toString(binary.takeError());
+    expectHas(message, "kernel.cu: NVRTC 99.0 did not compile it for sm_80: "
+                       "NVRTC_ERROR_COMPILATION; its text is in ");
+    expectHas(message, "\nerror: it fails");
+    EXPECT_EQ(compiler->compiled(), again);
+    size_t begin = message.find("is in ") + 6;
+    std::string path = message.substr(begin, message.find('\n') - begin);
+    EXPECT_TRUE(std::filesystem::remove(path)) << path;
+  }
+  EXPECT_EQ(StandIn::alive(), 0);
+}
+
+TEST_F(CompilerTest, CompilesManyAtATime) {
+  std::unique_ptr<Compiler> compiler = make();
+  std::vector<Source> sources;
+  sources.reserve(12);
+  for (int i = 0; i < 12; ++i)
+    sources.push_back(source(i == 7 ? "fails" : "text " + std::to_string(i)));
+  std::vector<llvm::Expected<Binary>> binaries = compiler->compileAll(sources);
+  ASSERT_EQ(binaries.size(), 12U);
+  for (int i = 0; i < 12; ++i) {
+    if (i == 7) {
+      std::string message = toString(binaries[i].takeError());
+      expectHas(message, "it fails");
+      continue;
+    }
+    ASSERT_TRUE(bool(binaries[i]));
+    expectHas(binaries[i]->ptx, "ptx of text " + std::to_string(i) + ",");
+  }
+  EXPECT_GT(StandIn::atOnce(), 1);
+  EXPECT_LE(StandIn::atOnce(), 4);
+}
+
+TEST_F(CompilerTest, TakesTheFirstCleanVariant) {
+  std::unique_ptr<Compiler> compiler = make();
+  std::vector<Source> variants = {source("spills"), source("serialised"),
+                                  source("fails"), source("clean"),
+                                  source("not tried")};
+  variants[0].name = "large.cu";
+  llvm::Expected<Choice> choice = compiler->compileFirstClean(variants);
+  ASSERT_TRUE(bool(choice)) << toString(choice.takeError());
+  EXPECT_EQ(choice->index, 3U);
+  expectHas(choice->binary.ptx, "ptx of clean,");
+  ASSERT_EQ(choice->refused.size(), 3U);
+  EXPECT_EQ(choice->refused[0].name, "large.cu");
+  EXPECT_EQ(choice->refused[0].reason,
+            "k: 8 bytes of stack, 4 bytes of spills stored, 4 bytes loaded");
+  EXPECT_EQ(choice->refused[1].reason,
+            "ptxas info    : (C7510) Potential Performance Loss");
+  expectHas(choice->refused[2].reason, "error: it fails");
+  EXPECT_EQ(StandIn::compiled(), 4);
+}
+
+TEST_F(CompilerTest, SaysWhyNoVariantIsClean) {
+  llvm::Expected<Choice> choice =
+      make()->compileFirstClean({source("spills"), source("serialised")});
+  ASSERT_FALSE(bool(choice));
+  EXPECT_EQ(toString(choice.takeError()),
+            "none of 2 variants of a kernel can be taken\n"
+            "kernel.cu: k: 8 bytes of stack, 4 bytes of spills stored, 4 bytes "
+            "loaded\n"
+            "kernel.cu: ptxas info    : (C7510) Potential Performance Loss");
+}
+
+TEST_F(CompilerTest, ChoosesForSeveralKernelsAtATime) {
+  std::vector<std::vector<Source>> kernels = {
+      {source("spills a"), source("clean a")},
+      {source("clean b")},
+      {source("spills c")}};
+  std::unique_ptr<Compiler> compiler = make();
+  std::vector<llvm::Expected<Choice>> choices =
+      compiler->compileFirstCleanEach(kernels);
+  ASSERT_EQ(choices.size(), 3U);
+  ASSERT_TRUE(bool(choices[0]));
+  EXPECT_EQ(choices[0]->index, 1U);
+  ASSERT_TRUE(bool(choices[1]));
+  EXPECT_EQ(choices[1]->index, 0U);
+  expectHas(choices[1]->binary.ptx, "clean b");
+  ASSERT_FALSE(bool(choices[2]));
+  expectHas(toString(choices[2].takeError()), "none of 1 variants");
+  EXPECT_GT(StandIn::atOnce(), 1);
+}
+
+TEST(CompilerWithoutNvrtcTest, SaysWhatIsMissing) {
+  setenv("BURST_NVRTC_LIBRARY", "/no/libnvrtc.so", 1);
+  llvm::Expected<std::unique_ptr<Compiler>> compiler = Compiler::create({});
+  unsetenv("BURST_NVRTC_LIBRARY");
+  if (compiler)
+    GTEST_SKIP() << "NVRTC was opened before";
+  EXPECT_EQ(toString(compiler.takeError()),
+            "NVRTC: cannot open what BURST_NVRTC_LIBRARY names: "
+            "/no/libnvrtc.so");
+}
+
+} // namespace

@@ -1,0 +1,314 @@
+//===- GpuTest.cpp - Tests of what runs on GPUs ---------------------------===//
+
+#include "runtime/src/cuda/Gpu.h"
+#include "Harness.h"
+#include "StandInDriver.h"
+
+#include <numeric>
+
+using namespace burst::test;
+
+namespace {
+
+/// The arguments of a kernel that multiplies numbers by a factor.
+struct ScaleArguments {
+  CUdeviceptr numbers;
+  float factor;
+  int count;
+};
+constexpr burst_gpu_parameter scaleParameters[] = {
+    {offsetof(ScaleArguments, numbers), sizeof(CUdeviceptr)},
+    {offsetof(ScaleArguments, factor), sizeof(float)},
+    {offsetof(ScaleArguments, count), sizeof(int)}};
+
+class Gpu : public testing::Test {
+protected:
+  explicit Gpu(std::vector<int> capabilities = {90})
+      : driver(std::move(capabilities)) {
+    scale.name = "scale";
+    scale.threads = 128;
+    scale.argument_bytes = sizeof(ScaleArguments);
+    scale.num_parameters = 3;
+    scale.parameters = scaleParameters;
+    driver.addKernel("scale", {8, 4, 4}, [this](const Launch &launch) {
+      launches.push_back(launch);
+      auto *numbers =
+          reinterpret_cast<float *>(launch.parameter<CUdeviceptr>(0));
+      for (int i = 0; i < launch.parameter<int>(2); ++i)
+        numbers[i] *= launch.parameter<float>(1);
+    });
+  }
+
+  void SetUp() override { ASSERT_EQ(take(burst_gpu_create(0, &gpu)), ""); }
+  void TearDown() override {
+    burst_gpu_destroy(gpu);
+    EXPECT_EQ(driver.alive(), 0);
+    EXPECT_EQ(driver.current(), -1);
+  }
+
+  CUstream makeStream() {
+    CUstream stream = nullptr;
+    EXPECT_EQ(take(burst_gpu_stream_create(gpu, &stream)), "");
+    return stream;
+  }
+
+  StandInDriver driver;
+  burst_gpu *gpu = nullptr;
+  burst_gpu_signature scale = {};
+  std::vector<Launch> launches;
+};
+
+TEST_F(Gpu, TellsWhatItIs) {
+  const burst_gpu_properties *properties = burst_gpu_get_properties(gpu);
+  EXPECT_EQ(properties->ordinal, 0);
+  EXPECT_STREQ(properties->name, "stand-in 0");
+  EXPECT_EQ(properties->major, 9);
+  EXPECT_EQ(properties->minor, 0);
+  EXPECT_EQ(properties->multiprocessors, 132);
+  EXPECT_EQ(properties->shared_bytes, 227 << 10);
+  EXPECT_TRUE(properties->tensor_maps);
+}
+
+TEST_F(Gpu, RunsAKernelOnUploadedNumbers) {
+  CUstream stream = makeStream();
+  burst_gpu_module *module;
+  ASSERT_EQ(take(burst_gpu_module_load(gpu, "scale ", 1, &scale, &module)), "");
+  std::vector<float> in(100), out(100);
+  std::iota(in.begin(), in.end(), 0.f);
+  size_t bytes = in.size() * sizeof(float);
+  CUdeviceptr memory;
+  ASSERT_EQ(take(burst_gpu_allocate(gpu, bytes, stream, &memory)), "");
+  EXPECT_EQ(take(burst_gpu_upload(gpu, memory, in.data(), bytes, stream)), "");
+  ScaleArguments arguments = {memory, 3, 100};
+  const unsigned grid[] = {4, 2, 1};
+  EXPECT_EQ(take(burst_gpu_launch(module, 0, grid, &arguments, stream)), "");
+  arguments = {}; // they were copied
+  EXPECT_EQ(take(burst_gpu_download(gpu, out.data(), memory, bytes, stream)),
+            "");
+  EXPECT_EQ(take(burst_gpu_free(gpu, memory, stream)), "");
+  EXPECT_EQ(out[2], 0) << "nothing was waited for";
+  EXPECT_EQ(take(burst_gpu_synchronize(gpu, stream)), "");
+  for (size_t i = 0; i < out.size(); ++i)
+    EXPECT_EQ(out[i], 3 * in[i]);
+  ASSERT_EQ(launches.size(), 1U);
+  EXPECT_EQ(launches[0].config.gridDimX, 4U);
+  EXPECT_EQ(launches[0].config.gridDimY, 2U);
+  EXPECT_EQ(launches[0].config.blockDimX, 128U);
+  EXPECT_EQ(launches[0].config.hStream, stream);
+  EXPECT_TRUE(launches[0].attributes.empty());
+  burst_gpu_module_unload(module);
+  burst_gpu_stream_destroy(gpu, stream);
+}
+
+TEST_F(Gpu, OrdersStreamsByEvents) {
+  CUstream first = makeStream(), second = makeStream();
+  CUevent event;
+  ASSERT_EQ(take(burst_gpu_event_create(gpu, false, &event)), "");
+  CUdeviceptr memory;
+  ASSERT_EQ(take(burst_gpu_allocate(gpu, 2, first, &memory)), "");
+  EXPECT_EQ(take(burst_gpu_fill(gpu, memory, 7, 1, first)), "");
+  EXPECT_EQ(take(burst_gpu_record(gpu, event, first)), "");
+  EXPECT_EQ(take(burst_gpu_fill(gpu, memory + 1, 8, 1, first)), "");
+  bool done = true;
+  EXPECT_EQ(take(burst_gpu_is_done(gpu, event, &done)), "");
+  EXPECT_FALSE(done);
+  EXPECT_EQ(take(burst_gpu_wait(gpu, second, event)), "");
+  unsigned char bytes[2] = {};
+  EXPECT_EQ(take(burst_gpu_download(gpu, bytes, memory, 2, second)), "");
+  EXPECT_EQ(take(burst_gpu_synchronize(gpu, second)), "");
+  EXPECT_EQ(bytes[0], 7) << "before the event";
+  EXPECT_EQ(bytes[1], 0xa5) << "behind the event";
+  EXPECT_EQ(take(burst_gpu_is_done(gpu, event, &done)), "");
+  EXPECT_TRUE(done);
+  EXPECT_EQ(take(burst_gpu_free(gpu, memory, first)), "");
+  burst_gpu_event_destroy(gpu, event);
+  burst_gpu_stream_destroy(gpu, first);
+  burst_gpu_stream_destroy(gpu, second);
+}
+
+TEST_F(Gpu, MeasuresTime) {
+  CUevent begin, end, plain;
+  ASSERT_EQ(take(burst_gpu_event_create(gpu, true, &begin)), "");
+  ASSERT_EQ(take(burst_gpu_event_create(gpu, true, &end)), "");
+  ASSERT_EQ(take(burst_gpu_event_create(gpu, false, &plain)), "");
+  double seconds = 0;
+  EXPECT_EQ(take(burst_gpu_elapsed(gpu, begin, end, &seconds)), "");
+  EXPECT_EQ(seconds, 0.5);
+  EXPECT_EQ(take(burst_gpu_elapsed(gpu, begin, plain, &seconds)),
+            "GPU 0: cuEventElapsedTime: an unknown error (400): the stand-in "
+            "says so");
+  for (CUevent event : {begin, end, plain})
+    burst_gpu_event_destroy(gpu, event);
+}
+
+TEST_F(Gpu, CopiesOnTheDevice) {
+  CUstream stream = makeStream();
+  CUdeviceptr a, b, none;
+  ASSERT_EQ(take(burst_gpu_allocate(gpu, 4, stream, &a)), "");
+  ASSERT_EQ(take(burst_gpu_allocate(gpu, 4, stream, &b)), "");
+  ASSERT_EQ(take(burst_gpu_allocate(gpu, 0, stream, &none)), "");
+  EXPECT_EQ(none, 0U);
+  EXPECT_EQ(take(burst_gpu_copy(gpu, none, a, 0, stream)), "");
+  EXPECT_EQ(take(burst_gpu_fill(gpu, a, 9, 4, stream)), "");
+  EXPECT_EQ(take(burst_gpu_copy(gpu, b, a, 3, stream)), "");
+  unsigned char bytes[4];
+  EXPECT_EQ(take(burst_gpu_download(gpu, bytes, b, 4, stream)), "");
+  EXPECT_EQ(take(burst_gpu_synchronize(gpu, stream)), "");
+  EXPECT_EQ(bytes[2], 9);
+  EXPECT_EQ(bytes[3], 0xa5);
+  for (CUdeviceptr memory : {a, b, none})
+    EXPECT_EQ(take(burst_gpu_free(gpu, memory, stream)), "");
+  burst_gpu_stream_destroy(gpu, stream);
+}
+
+TEST_F(Gpu, AsksForSharedMemoryClustersAndOverlap) {
+  CUstream stream = makeStream();
+  scale.shared_bytes = 200 << 10;
+  scale.cluster = 2;
+  scale.overlaps = true;
+  burst_gpu_module *module;
+  ASSERT_EQ(take(burst_gpu_module_load(gpu, "scale ", 1, &scale, &module)), "");
+  ScaleArguments arguments = {};
+  const unsigned grid[] = {4, 1, 1}, none[] = {4, 0, 1};
+  EXPECT_EQ(take(burst_gpu_launch(module, 0, grid, &arguments, stream)), "");
+  EXPECT_EQ(take(burst_gpu_launch(module, 0, none, &arguments, stream)), "");
+  EXPECT_EQ(take(burst_gpu_synchronize(gpu, stream)), "");
+  ASSERT_EQ(launches.size(), 1U);
+  EXPECT_EQ(launches[0].config.sharedMemBytes, 200U << 10);
+  ASSERT_EQ(launches[0].attributes.size(), 2U);
+  EXPECT_EQ(launches[0].attributes[0].id,
+            CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+  EXPECT_EQ(launches[0].attributes[0].value.clusterDim.x, 2U);
+  EXPECT_EQ(launches[0].attributes[0].value.clusterDim.y, 1U);
+  EXPECT_EQ(launches[0].attributes[0].value.clusterDim.z, 1U);
+  EXPECT_EQ(launches[0].attributes[1].id,
+            CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+  EXPECT_EQ(
+      launches[0].attributes[1].value.programmaticStreamSerializationAllowed,
+      1);
+  burst_gpu_module_unload(module);
+  burst_gpu_stream_destroy(gpu, stream);
+}
+
+TEST_F(Gpu, RefusesWhatItCannotLaunch) {
+  auto load = [&](const burst_gpu_signature &signature) {
+    burst_gpu_module *module;
+    std::string error =
+        takeCoded(burst_gpu_module_load(gpu, "scale ", 1, &signature, &module));
+    EXPECT_EQ(module, nullptr);
+    return error;
+  };
+  const std::string invalid = "INVALID_PROGRAM ";
+  burst_gpu_signature signature = scale;
+  signature.shared_bytes = (227 << 10) + 1;
+  EXPECT_EQ(load(signature), invalid + "kernel scale: 232449 bytes of shared "
+                                       "memory, GPU 0 has 232448");
+  signature = scale;
+  signature.threads = 1025;
+  EXPECT_EQ(load(signature),
+            invalid + "kernel scale: 1025 threads, wanted 1 to 1024");
+  signature = scale;
+  signature.num_parameters = BURST_GPU_PARAMETERS + 1;
+  EXPECT_EQ(load(signature),
+            invalid + "kernel scale: 65 parameters, wanted 0 to 64");
+  signature = scale;
+  signature.argument_bytes = 15;
+  EXPECT_EQ(load(signature),
+            invalid + "kernel scale: parameter 2 ends at byte 16 of 15");
+  signature = scale;
+  signature.name = "other";
+  EXPECT_EQ(load(signature), invalid + "GPU 0: the image has no kernel other");
+}
+
+TEST_F(Gpu, SaysWhatTheDriverSaid) {
+  burst_gpu_module *module;
+  driver.fail("cuModuleLoadData", CUDA_ERROR_INVALID_IMAGE);
+  EXPECT_EQ(take(burst_gpu_module_load(gpu, "scale ", 1, &scale, &module)),
+            "GPU 0: cuModuleLoadData: CUDA_ERROR_INVALID_IMAGE (200): the "
+            "stand-in says so");
+  driver.fail("cuFuncSetAttribute", CUDA_ERROR_INVALID_VALUE);
+  scale.shared_bytes = 1;
+  EXPECT_EQ(take(burst_gpu_module_load(gpu, "scale ", 1, &scale, &module)),
+            "GPU 0: cuFuncSetAttribute: an unknown error (1): the stand-in "
+            "says so");
+  CUdeviceptr memory;
+  driver.fail("cuMemAllocAsync", CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(takeCoded(burst_gpu_allocate(gpu, 8, nullptr, &memory)),
+            "OUT_OF_MEMORY"
+            " GPU 0: cuMemAllocAsync: CUDA_ERROR_OUT_OF_MEMORY (2): the "
+            "stand-in says so");
+  ASSERT_EQ(take(burst_gpu_module_load(gpu, "scale ", 1, &scale, &module)), "");
+  ScaleArguments arguments = {};
+  const unsigned grid[] = {1, 2, 3};
+  driver.fail("cuLaunchKernelEx", CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(take(burst_gpu_launch(module, 0, grid, &arguments, nullptr)),
+            "kernel scale on a grid of 1 x 2 x 3: GPU 0: cuLaunchKernelEx: "
+            "CUDA_ERROR_OUT_OF_MEMORY (2): the stand-in says so");
+  EXPECT_EQ(take(burst_gpu_launch(module, 1, grid, &arguments, nullptr)),
+            "kernel 1: there are 1, counted from 0");
+  burst_gpu_module_unload(module);
+}
+
+TEST_F(Gpu, TellsOfMemoryThatIsNotThere) {
+  CUstream stream = makeStream();
+  CUdeviceptr memory;
+  ASSERT_EQ(take(burst_gpu_allocate(gpu, 8, stream, &memory)), "");
+  EXPECT_EQ(take(burst_gpu_free(gpu, memory, stream)), "");
+  EXPECT_EQ(take(burst_gpu_fill(gpu, memory, 0, 8, stream)), "");
+  EXPECT_EQ(take(burst_gpu_synchronize(gpu, stream)),
+            "GPU 0: cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700): the "
+            "stand-in says so");
+  burst_gpu_stream_destroy(gpu, stream);
+}
+
+/// Several devices, in a thread that uses another one itself.
+class Gpus : public Gpu {
+protected:
+  Gpus() : Gpu({80, 90}) {}
+};
+
+TEST_F(Gpus, LeaveTheContextOfTheThread) {
+  burst_gpu *other;
+  ASSERT_EQ(take(burst_gpu_create(1, &other)), "");
+  EXPECT_EQ(driver.current(), -1);
+  const burst_driver *table;
+  ASSERT_EQ(take(burst_driver_table(&table)), "");
+  CUcontext context;
+  ASSERT_EQ(table->cuDevicePrimaryCtxRetain(&context, 1), CUDA_SUCCESS);
+  ASSERT_EQ(table->cuCtxSetCurrent(context), CUDA_SUCCESS);
+  CUstream stream = makeStream();
+  EXPECT_EQ(driver.current(), 1);
+  driver.fail("cuStreamSynchronize", CUDA_ERROR_INVALID_VALUE);
+  EXPECT_NE(take(burst_gpu_synchronize(gpu, stream)), "");
+  EXPECT_EQ(driver.current(), 1);
+  burst_gpu_stream_destroy(gpu, stream);
+  ASSERT_EQ(table->cuCtxSetCurrent(nullptr), CUDA_SUCCESS);
+  table->cuDevicePrimaryCtxRelease_v2(1);
+  burst_gpu_destroy(other);
+}
+
+TEST_F(Gpus, HaveNoClustersBeforeHopper) {
+  EXPECT_FALSE(burst_gpu_get_properties(gpu)->tensor_maps);
+  scale.cluster = 2;
+  burst_gpu_module *module;
+  EXPECT_EQ(take(burst_gpu_module_load(gpu, "scale ", 1, &scale, &module)),
+            "kernel scale: clusters of 2 blocks, GPU 0 has compute capability "
+            "8.0, wanted 9.0");
+}
+
+TEST_F(Gpus, AreCounted) {
+  int count = 0;
+  EXPECT_EQ(take(burst_gpu_count(&count)), "");
+  EXPECT_EQ(count, 2);
+  burst_gpu *none;
+  EXPECT_EQ(take(burst_gpu_create(2, &none)),
+            "GPU 2: there are 2, counted from 0");
+  EXPECT_EQ(take(burst_gpu_create(-1, &none)),
+            "GPU -1: there are 2, counted from 0");
+  driver.fail("cuInit", CUDA_ERROR_NO_DEVICE);
+  EXPECT_EQ(take(burst_gpu_count(&count)),
+            "cuInit: CUDA_ERROR_NO_DEVICE (100): the stand-in says so");
+  EXPECT_EQ(count, 0);
+}
+
+} // namespace
