@@ -322,26 +322,30 @@ LogicalResult Emitter::emit(tile::MapOp op) {
   auto isUsed = [](Region &region, unsigned argument) {
     return !region.empty() && !region.front().getArgument(argument).use_empty();
   };
-  std::pair<StringRef, std::string> leading[] = {
-      {"b", name(op.getBatch()).str()},
-      {"h", name(op.getHead()).str()},
-      {"i", (name(op.getI()) + ".at(row)").str()},
-      {"j", (name(op.getJ()) + ".at(column)").str()},
-      {"sq", name(op.getQueries()).str()},
-      {"sk", name(op.getKeys()).str()}};
+  struct Leading {
+    StringRef name;
+    Value value;
+    StringRef place; ///< of a position
+  };
+  const Leading leading[] = {
+      {"b", op.getBatch(), ""},     {"h", op.getHead(), ""},
+      {"i", op.getI(), ".at(row)"}, {"j", op.getJ(), ".at(column)"},
+      {"sq", op.getQueries(), ""},  {"sk", op.getKeys(), ""}};
+  SmallVector<StringRef> called(std::size(leading));
   for (auto [n, argument] : llvm::enumerate(leading)) {
     if (!isUsed(mask, n) && !isUsed(score, n + 1))
       continue;
-    StringRef called = names.fresh(argument.first);
-    line() << formatv("const i64 {0} = {1};\n", called, argument.second);
-    argument.second = called.str();
+    called[n] = names.fresh(argument.name);
+    line() << formatv("const i64 {0} = {1}{2};\n", called[n],
+                      name(argument.value), argument.place);
   }
   // Prints a region, whose leading arguments begin at `first`.
   auto body = [&](Region &region, unsigned first, ValueRange captures,
                   std::string &yielded) -> LogicalResult {
     Block &block = region.front();
-    for (auto [n, argument] : llvm::enumerate(leading))
-      names.alias(block.getArgument(first + n), argument.second);
+    for (auto [n, argument] : llvm::enumerate(called))
+      if (!argument.empty())
+        names.alias(block.getArgument(first + n), argument.str());
     for (auto [argument, value] : llvm::zip_equal(
              block.getArguments().take_back(captures.size()), captures))
       names.alias(argument, name(value).str());

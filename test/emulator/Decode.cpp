@@ -224,9 +224,10 @@ uint32_t Decoder::source(const ptx::Operand &operand, Type type, bool wider) {
   using Kind = ptx::Operand::Kind;
   switch (operand.kind) {
   case Kind::Integer: {
-    if (isFloat(type) || type == Type::Pred) {
-      fail(fmt::format("an integer constant where type {} is wanted",
-                       type == Type::Pred ? "pred" : "of floats"));
+    if (type == Type::Pred) // a bit for each lane
+      return constantSlot(operand.value != 0 ? ~uint32_t(0) : 0);
+    if (isFloat(type)) {
+      fail("an integer constant where a type of floats is wanted");
       return 0;
     }
     auto value = uint64_t(operand.value);

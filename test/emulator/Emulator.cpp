@@ -142,13 +142,6 @@ static uint64_t alignTo(uint64_t value, uint64_t alignment) {
 
 static std::optional<Failure> decode(const ptx::Kernel &kernel,
                                      const ptx::Text &text, Program &program) {
-  auto fail = [&](unsigned line, std::string message) {
-    Failure failure;
-    failure.kind = FailureKind::UnknownOpcode;
-    failure.message = std::move(message);
-    failure.place.line = line;
-    return failure;
-  };
   program.name = kernel.name;
   std::map<std::string, std::pair<Space, uint64_t>> symbols;
   uint64_t offset = 0;
@@ -177,12 +170,10 @@ static std::optional<Failure> decode(const ptx::Kernel &kernel,
       local = alignTo(local, variable->alignment);
       symbols[variable->name] = {Space::Local, local};
       local += variable->bytes;
-    } else {
-      return fail(
-          variable->line,
-          fmt::format("variable {} lies in .{}, which the machine lacks",
-                      variable->name, variable->space));
     }
+    // The machine lacks variables of modules. NVRTC writes one for each
+    // constant of a class, which no code refers to: that would be an unknown
+    // name.
   }
   program.staticShared =
       uint32_t(dynamic.empty() ? shared : alignTo(shared, dynamicAlignment));

@@ -276,10 +276,7 @@ private:
     } else if (word == "shared" || word == "global" || word == "const" ||
                word == "local" || word == "param") {
       Variable result = variable(word);
-      if (peek() != ';')
-        fail("variable " + result.name +
-             " has an initialiser, which is not supported");
-      expect(';');
+      skipTo(';'); // behind what initialises it
       (kernel ? kernel->variables : text.variables)
           .push_back(std::move(result));
     } else if (word == "reg" && kernel) {
