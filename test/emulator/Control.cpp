@@ -125,6 +125,12 @@ bool fence(Decoder &d) {
   d.instruction.run = [](Warp &warp, const Instruction &, Lanes lanes) {
     forEachLane(lanes, [&](unsigned lane) { warp.machine.fence(warp, lane); });
   };
+  if (d.take("proxy")) // between accesses of threads and asynchronous ones
+    return decodeProxyFence(d);
+  if (d.take("mbarrier_init")) { // the clocks order it as well
+    d.instruction.run = [](Warp &, const Instruction &, Lanes) {};
+    return d.take("release") && d.take("cluster");
+  }
   if (isMembar)
     return d.takeOneOf({"gl", "cta", "sys"}) >= 0;
   return d.takeOneOf({"acq_rel", "sc"}) >= 0 &&

@@ -104,6 +104,8 @@ bool cp(Decoder &d) {
   Instruction &i = d.instruction;
   if (!d.take("async"))
     return false;
+  if (d.take("bulk"))
+    return decodeBulkCopy(d);
   if (d.take("commit_group")) {
     d.setOpcode("cp.async.commit_group");
     i.run = &commit;

@@ -69,6 +69,8 @@ static const Table &table() {
     addLoadsAndStores(entries);
     addCopies(entries);
     addMatrix(entries);
+    addMbarriers(entries);
+    addWarpgroup(entries);
     return entries;
   }();
   return table;

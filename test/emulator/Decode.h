@@ -128,6 +128,11 @@ void addControl(Table &table);
 void addLoadsAndStores(Table &table);
 void addCopies(Table &table);
 void addMatrix(Table &table);
+void addMbarriers(Table &table);
+void addWarpgroup(Table &table);
+/// cp.async.bulk, and what follows.
+bool decodeBulkCopy(Decoder &d);
+bool decodeProxyFence(Decoder &d);
 
 } // namespace burst::emulator
 

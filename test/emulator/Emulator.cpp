@@ -186,6 +186,9 @@ static std::optional<Failure> decode(const ptx::Kernel &kernel,
   for (const ptx::Statement &statement : kernel.statements)
     if (auto failure = decoder.decode(statement))
       return failure;
+  for (const SourceLine &source : program.source)
+    program.hasBulk |= source.opcode.starts_with("cp.async.bulk") ||
+                       source.opcode == "mbarrier" || source.opcode == "wgmma";
   ptx::Statement end; // where the text ends without a return
   end.line =
       kernel.statements.empty() ? kernel.line : kernel.statements.back().line;

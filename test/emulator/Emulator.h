@@ -140,6 +140,20 @@ public:
   std::vector<uint8_t> data;
 };
 
+/// What a kernel takes for a CUtensorMap: of 128 bytes, as that one.
+struct alignas(64) TensorMap {
+  static constexpr uint32_t mark = 0x70614d54;
+  uint32_t magic = mark;
+  uint8_t rank = 0, elementBytes = 2;
+  uint8_t swizzle = 0; // 0 none, 1 of 32 bytes, 2 of 64, 3 of 128
+  uint64_t address = 0;
+  uint32_t sizes[5] = {1, 1, 1, 1, 1}; // the innermost first
+  uint64_t strides[4] = {};            // in bytes, of all but the innermost
+  uint16_t box[5] = {1, 1, 1, 1, 1};
+  uint8_t unused[18] = {};
+};
+static_assert(sizeof(TensorMap) == 128);
+
 /// When asynchronous copies move their data.
 enum class Lateness : uint8_t {
   Late,   // at the instruction that waits for them

@@ -140,7 +140,14 @@ void Warp::finish(Lanes lanes) {
   forEachLane(lanes, [&](unsigned lane) {
     lanePc[lane] = currentPc();
     machine.waitForCopies(*this, lane, 0);
+    for (auto &group : block.threads[thread(lane)].bulkStores.groups)
+      for (Copy &copy : group)
+        copy.land();
   });
+  if (products.size() > 1 || !products.back().empty())
+    machine.fail(FailureKind::Protocol, *this,
+                 unsigned(std::countr_zero(lanes)),
+                 "the warp returns with wgmma that nothing has waited for");
   live &= ~lanes;
   block.liveThreads -= uint32_t(std::popcount(lanes));
   regroup();
@@ -248,6 +255,7 @@ void Machine::start(uint32_t index) {
     own.resize(agents());
     own[thread] = 1;
     block->threads[thread].copies.groups.emplace_back();
+    block->threads[thread].bulkStores.groups.emplace_back();
   }
   for (uint32_t first = 0; first < threadsPerBlock; first += 32) {
     auto &warp = block->warps.emplace_back(
@@ -299,7 +307,14 @@ Outcome Machine::run() {
            resident.size() < std::max(1U, options.residentBlocks))
       start(nextBlock++);
     Warp *warp = take();
-    if (!warp) {
+    if (!bulkCopies.empty() &&
+        (!warp || (options.lateness == Lateness::Random && random() % 4 == 0)))
+      landBulkCopy(options.lateness == Lateness::Random
+                       ? random() % bulkCopies.size()
+                       : 0);
+    if (!warp && (warp = take(), !warp)) {
+      if (!bulkCopies.empty())
+        continue;
       if (!resident.empty())
         deadlock();
       break;
@@ -356,6 +371,16 @@ void Machine::deadlock() {
       const Barrier &barrier = block->barriers[id];
       if (!barrier.arrived)
         continue;
+      for (const auto &[address, barrier] : block->mbarriers) {
+        if (barrier.waiting.empty())
+          continue;
+        message +=
+            fmt::format(" the mbarrier at {:#x} lacks {} arrivals and {} bytes "
+                        "of phase {};",
+                        address, barrier.pending, barrier.bytes, barrier.phase);
+        if (!first)
+          first = barrier.waiting[0].first;
+      }
       message += fmt::format(
           " barrier {} has {} of {} arrivals, the first at line {};", id,
           barrier.arrived, barrier.expected, program.source[barrier.pc].line);
@@ -567,7 +592,11 @@ bool Machine::check(Warp &warp, unsigned lane, const Access &access,
                         verb(access.kind), verb(before->kind)));
         failure.buffer = isShared ? "shared memory" : buffer->name;
         failure.address = index * 4;
-        uint32_t thread = before->agent % threadsPerBlock;
+        uint32_t thread = before->agent < 3 * threadsPerBlock
+                              ? before->agent % threadsPerBlock
+                          : before->agent < mbarrierAgent(0)
+                              ? (before->agent - warpAgent(0)) * 32
+                              : 0;
         Block identity;
         identity.id = unravel(before->block, grid);
         failure.other = place(identity, thread, before->pc);
@@ -576,6 +605,19 @@ bool Machine::check(Warp &warp, unsigned lane, const Access &access,
             verb(before->kind));
         return false;
       }
+    }
+    if (access.isAsyncProxy && isShared && orders &&
+        access.kind == AccessKind::Read &&
+        !isFenced(warp.block, shadow->cells[index].write, clock)) {
+      Failure &failure = fail(
+          FailureKind::Protocol, warp, lane,
+          "asynchronous read of what a thread wrote without fence.proxy.async");
+      failure.buffer = "shared memory";
+      failure.address = index * 4;
+      const Epoch &write = shadow->cells[index].write;
+      failure.other = place(warp.block, write.agent, write.pc);
+      failure.other->what = "write";
+      return false;
     }
     uint8_t &written =
         isShared ? shadow->cells[index].written : buffer->written[index];

@@ -105,6 +105,7 @@ struct Program {
   std::vector<std::pair<unsigned, unsigned>> parameters; // offset, size
   uint32_t staticShared = 0; // offset at which dynamic shared memory begins
   uint32_t localBytes = 0;
+  bool hasBulk = false; // bulk copies, mbarriers or wgmma
 };
 
 // Shared memory begins here, as on devices where the system keeps the first
@@ -157,6 +158,8 @@ struct Thread {
   // Released by a relaxed write after a fence; acquired at the next fence.
   std::unique_ptr<Clock> released, acquired;
   Copies copies;
+  Copies bulkStores;
+  std::vector<uint32_t> proxyFences; // clocks of fence.proxy.async
 };
 
 /// The clock that a location passes from releases to acquires.
@@ -170,6 +173,32 @@ struct Barrier {
   uint32_t pc = 0; // of the first arrival
   Clock clock;
   std::vector<std::pair<Warp *, Lanes>> waiting;
+};
+
+/// A mbarrier. Each phase ends when all arrivals and all announced bytes have
+/// come; what arrivals and copies released, a wait for the phase acquires.
+struct Mbarrier {
+  uint32_t count = 0, pending = 0, phase = 0;
+  int64_t bytes = 0;   // announced and not yet landed
+  uint32_t issued = 0; // bulk copies, which land in order
+  uint16_t agent = 0;
+  Clock accumulated, released;
+  std::vector<std::pair<Warp *, Lanes>> waiting;
+};
+
+/// A bulk copy to shared memory that has not landed.
+struct BulkCopy {
+  Block *block = nullptr;
+  uint32_t barrier = 0; // its address
+  uint32_t bytes = 0, sequence = 0;
+  std::vector<Copy> parts;
+};
+
+/// A warp's share of a wgmma.
+struct WarpgroupProduct {
+  const Instruction *instruction = nullptr;
+  uint64_t a = 0, b = 0; // descriptors
+  bool accumulates = false;
 };
 
 struct Warp {
@@ -191,6 +220,10 @@ struct Warp {
   std::array<uint32_t, 32> arrivedPc{}; // where a blocked lane waits
   std::vector<uint8_t> registers;
   std::vector<uint8_t> local; // localBytes for each lane
+  // Groups of wgmma, the last of them open; what a wait has covered.
+  std::deque<std::vector<WarpgroupProduct>> products{1};
+  uint32_t productsDone = 0;
+  bool productsFenced = false;
 
   Warp(Machine &machine, Block &block, const Program &program)
       : machine(machine), block(block), program(program) {}
@@ -231,6 +264,7 @@ struct Block {
   std::vector<Thread> threads;
   std::array<Barrier, 16> barriers;
   std::map<uint32_t, Synchronisation> atomics; // by shared address
+  std::map<uint32_t, Mbarrier> mbarriers;      // by shared address
   uint32_t liveThreads = 0;
 };
 
@@ -240,7 +274,8 @@ struct Access {
   uint64_t address = 0;
   uint32_t bytes = 0;
   AccessKind kind = AccessKind::Read;
-  uint32_t alignment = 0; // of the address, or 0 for that of bytes
+  uint32_t alignment = 0;    // of the address, or 0 for that of bytes
+  bool isAsyncProxy = false; // must be fenced from what threads wrote
 };
 
 class Machine {
@@ -262,9 +297,23 @@ public:
   std::vector<uint64_t> executed;  // by instruction
   std::vector<uint64_t> conflicts; // extra passes, by instruction
 
-  /// Agents of a block: its threads, then the copies of each.
-  uint32_t agents() const { return 2 * threadsPerBlock; }
+  /// Agents of a block: its threads, then the copies of each. Where the program
+  /// has bulk copies, further the bulk stores of each thread, the wgmma of each
+  /// warp and the bulk copies to each mbarrier.
+  static constexpr uint32_t mbarrierLimit = 64;
+  uint32_t agents() const {
+    return program.hasBulk ? 3 * threadsPerBlock + warps() + mbarrierLimit
+                           : 2 * threadsPerBlock;
+  }
+  uint32_t warps() const { return (threadsPerBlock + 31) / 32; }
   uint32_t copyAgent(uint32_t thread) const { return threadsPerBlock + thread; }
+  uint32_t bulkAgent(uint32_t thread) const {
+    return 2 * threadsPerBlock + thread;
+  }
+  uint32_t warpAgent(uint32_t warp) const { return 3 * threadsPerBlock + warp; }
+  uint32_t mbarrierAgent(uint32_t index) const {
+    return 3 * threadsPerBlock + warps() + index;
+  }
 
   /// Says that the current instruction of the warp failed, in a lane.
   Failure &fail(FailureKind kind, Warp &warp, unsigned lane,
@@ -303,6 +352,17 @@ public:
 
   /// Completes groups of copies of a thread until so many are left.
   void waitForCopies(Warp &warp, unsigned lane, size_t pending);
+
+  /// Bulk copies, in the order of their issue: see BulkCopies.cpp.
+  std::deque<BulkCopy> bulkCopies;
+  /// Lands the oldest bulk copy of one of the barriers.
+  void landBulkCopy(size_t index);
+  /// Ends the phase if nothing is missing.
+  void complete(Block &block, Mbarrier &barrier);
+  /// Whether what a thread wrote is visible to asynchronous accesses; the clock
+  /// is that of the reader.
+  static bool isFenced(const Block &block, const Epoch &write,
+                       const Clock &clock);
 
   void makeReady(Warp &warp);
 
