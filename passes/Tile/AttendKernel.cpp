@@ -14,24 +14,14 @@ AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
       scale(op.getScale().convertToDouble()) {
   if (op.getScore().empty())
     scale *= std::numbers::log2e;
-  size_t next = 0;
-  auto take = [&] { return args[next++]; };
-  for (Value *value : {&query, &packedKeys, &packedValues, &finite, &queries,
-                       &keys, &list, &counts})
-    *value = take();
-  auto takeCaptures = [&](ValueRange captures, SmallVector<Value> &into,
-                          bool buffers) {
-    into.resize(captures.size());
-    for (auto [capture, argument] : llvm::zip_equal(captures, into))
-      if (isa<MemRefType>(capture.getType()) == buffers)
-        argument = take();
-  };
-  takeCaptures(op.getMaskCaptures(), maskCaptures, true);
-  takeCaptures(op.getScoreCaptures(), scoreCaptures, true);
-  for (Value *value : {&o, &m, &l, &sq, &sk})
-    *value = take();
-  takeCaptures(op.getMaskCaptures(), maskCaptures, false);
-  takeCaptures(op.getScoreCaptures(), scoreCaptures, false);
+  Arguments list(args);
+  list.take({&query, &packedKeys, &packedValues, &finite, &queries, &keys,
+             &this->list, &counts});
+  list.take(op.getMaskCaptures(), maskCaptures, true);
+  list.take(op.getScoreCaptures(), scoreCaptures, true);
+  list.take({&o, &m, &l, &sq, &sk});
+  list.take(op.getMaskCaptures(), maskCaptures, false);
+  list.take(op.getScoreCaptures(), scoreCaptures, false);
 }
 
 /// Scores and mask of the tile at hand.
@@ -39,19 +29,11 @@ void AttendKernel::map(Value key, bool isPartial) {
   Value columns = b.index(shape.columns);
   if (isPartial)
     columns = b.field(keys, key, Field::Count);
-  b.make<tile::PositionsOp>(blocks.j, b.field(keys, key, Field::First), columns,
-                            b.field(keys, key, Field::Begin),
-                            b.field(keys, key, Field::Step),
-                            b.field(keys, key, Field::Block));
-  bool hasScore = !op.getScore().empty();
-  auto map = b.make<tile::MapOp>(
-      blocks.s, at.count, columns, at.b, at.h, blocks.i, blocks.j, sq, sk,
-      isPartial ? ValueRange(maskCaptures) : ValueRange(), scoreCaptures,
-      b.getF64FloatAttr(hasScore ? std::numbers::log2e : 1.0));
-  IRMapping mapping;
-  if (isPartial)
-    op.getMask().cloneInto(&map.getMask(), mapping);
-  op.getScore().cloneInto(&map.getScore(), mapping);
+  b.positions(blocks.j, keys, key, columns);
+  mapScores(b, op,
+            {blocks.s, at.count, columns, at.b, at.h, blocks.i, blocks.j, sq,
+             sk, maskCaptures, scoreCaptures},
+            isPartial);
 }
 
 void AttendKernel::step(Value key, bool isPartial) {
@@ -137,10 +119,7 @@ void AttendKernel::build(Value task) {
     load(m, blocks.m, 1.0);
     load(l, blocks.l, 1.0);
     if (!op.getMask().empty() || !op.getScore().empty())
-      b.make<tile::PositionsOp>(blocks.i, b.field(queries, tile, Field::First),
-                                at.count, b.field(queries, tile, Field::Begin),
-                                b.field(queries, tile, Field::Step),
-                                b.field(queries, tile, Field::Block));
+      b.positions(blocks.i, queries, tile, at.count);
     auto keyAt = [&](Value place) {
       return b.make<arith::IndexCastUIOp>(b.getIndexType(),
                                           b.load(list, {cb, ch, tile, place}));

@@ -8,6 +8,8 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <numbers>
+
 namespace burst::tiling {
 
 using llvm::SmallVector;
@@ -16,6 +18,7 @@ using mlir::cast;
 using mlir::FloatType;
 using mlir::getAsOpFoldResult;
 using mlir::IndexType;
+using mlir::isa;
 using mlir::MemRefType;
 using mlir::OpFoldResult;
 using mlir::ShapedType;
@@ -120,6 +123,14 @@ public:
     return make<memref::SubViewOp>(view, buffer, offsets, sizes, strides);
   }
 
+  /// Writes the positions of the first `count` of a tile.
+  void positions(Value block, Value table, Value tile, Value count) {
+    make<tile::PositionsOp>(block, field(table, tile, Field::First), count,
+                            field(table, tile, Field::Begin),
+                            field(table, tile, Field::Step),
+                            field(table, tile, Field::Block));
+  }
+
   /// `count` positions of a shard (batch, sequence, heads, dim) from `first`
   /// on.
   Value segment(Value shard, Value first, Value count) {
@@ -161,6 +172,62 @@ struct Operands {
     return types;
   }
 };
+
+/// Those of a list that are buffers, or those that are none.
+inline SmallVector<Value> ofType(ValueRange values, bool buffers) {
+  SmallVector<Value> result;
+  for (Value value : values)
+    if (isa<MemRefType>(value.getType()) == buffers)
+      result.push_back(value);
+  return result;
+}
+
+/// Takes the arguments of a kernel, in the order of the operands.
+class Arguments {
+public:
+  explicit Arguments(ValueRange all) : rest(all) {}
+
+  Value take() {
+    Value next = rest.front();
+    rest = rest.drop_front();
+    return next;
+  }
+  void take(ArrayRef<Value *> places) {
+    for (Value *place : places)
+      *place = take();
+  }
+  /// As `ofType` lists them; `into` has a place for every capture.
+  void take(ValueRange captures, SmallVector<Value> &into, bool buffers) {
+    into.resize(captures.size());
+    for (auto [capture, argument] : llvm::zip_equal(captures, into))
+      if (isa<MemRefType>(capture.getType()) == buffers)
+        argument = take();
+  }
+
+private:
+  ValueRange rest;
+};
+
+/// A tile of scores: which rows and columns of which positions it has, and what
+/// mask and score region capture.
+struct Scores {
+  Value block, rows, columns, batch, head, i, j, queries, keys;
+  ValueRange maskCaptures, scoreCaptures;
+};
+
+/// Applies the score region of an attend, and the mask where it is wanted.
+template <typename Attend>
+void mapScores(TileBuilder &b, Attend op, const Scores &s, bool isMasked) {
+  bool hasScore = !op.getScore().empty();
+  auto map = b.make<tile::MapOp>(
+      s.block, s.rows, s.columns, s.batch, s.head, s.i, s.j, s.queries, s.keys,
+      isMasked ? s.maskCaptures : ValueRange(), s.scoreCaptures,
+      b.getF64FloatAttr(hasScore ? std::numbers::log2e : 1.0));
+  mlir::IRMapping mapping;
+  if (isMasked)
+    op.getMask().cloneInto(&map.getMask(), mapping);
+  op.getScore().cloneInto(&map.getScore(), mapping);
+}
 
 /// Emits the body of a kernel: the number of the task, and its arguments in
 /// place of the operands.
