@@ -93,6 +93,7 @@ private:
   LogicalResult carryTokens(scf::ForOp op, scf::ForOp created, bool isInside);
   void separateStates();
   void nameExtent(unsigned result, Value tensor);
+  void requireSizes(unsigned result, Value table);
   Value allocate(MemRefType type, ValueRange sizes, StringRef memory);
   Value capacity(ring::LayoutAttr layout, Value extent);
   Value allocateSlices(RankedTensorType type, Value tensor, int64_t dim,
@@ -433,11 +434,29 @@ LogicalResult Bufferizer::checkUpdated(Operation *op, ValueRange tensors) {
   return success();
 }
 
+/// The caller's memory for the gradient of a table must be as large as that.
+/// How large a shard is the runtime knows.
+void Bufferizer::requireSizes(unsigned result, Value table) {
+  if (!program.getResultAttr(result, ring::partialAttr))
+    return;
+  auto type = cast<MemRefType>(results[result].getType());
+  for (int64_t d = 0; d < type.getRank(); ++d)
+    if (type.isDynamicDim(d))
+      ring::RequireOp::create(
+          builder, loc, memref::DimOp::create(builder, loc, results[result], d),
+          memref::DimOp::create(builder, loc, table, d),
+          ("size of dimension " + Twine(d) + " of result " + Twine(result))
+              .str());
+}
+
 LogicalResult Bufferizer::convert(ring::ZeroOp op) {
   Value tensor = op.getZero(), like = op.getLike(), buffer;
   auto found = slots.find(op);
   if (found == slots.end()) { // in no loop, or of nothing
     buffer = made(tensor, like);
+    auto *result = llvm::find(results, buffer);
+    if (result != results.end())
+      requireSizes(std::distance(results.begin(), result), map(like));
   } else {
     // As the transfer of what it is by has it.
     Extent dealt{-1, {}, {}, {}};
@@ -882,8 +901,10 @@ LogicalResult Bufferizer::convert(func::ReturnOp op) {
       return op.emitOpError("returns a state, in which m has another unit than "
                             "outside; finalize it first");
     nameExtent(index, tensor);
-    if (map(tensor) != results[index])
-      memref::CopyOp::create(builder, loc, map(tensor), results[index]);
+    if (map(tensor) == results[index])
+      continue;
+    requireSizes(index, map(tensor));
+    memref::CopyOp::create(builder, loc, map(tensor), results[index]);
   }
   func::ReturnOp::create(builder, loc);
   return success();

@@ -3,6 +3,7 @@
 #include "passes/Tile/AttendKernel.h"
 #include "passes/Tile/GradientKernel.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace burst {
@@ -15,6 +16,11 @@ using namespace burst;
 using namespace burst::tiling;
 
 namespace {
+
+/// Emits what is done to a row of a table: all its elements along the last
+/// dimension, by where the row lies in the others.
+using RowBody =
+    llvm::function_ref<void(TileBuilder &, ValueRange row, ValueRange args)>;
 
 /// Lowers the ops of one program.
 class Lowering {
@@ -45,7 +51,16 @@ private:
   void lower(ring::AttendGradOp op);
   void lower(ring::AddOp op);
   void lower(ring::RoundOp op);
+  void findTables(ArrayRef<Operation *> steps);
+  void makeCopies(Value gradient, ArrayRef<ring::AttendGradOp> ops,
+                  int64_t capture);
+  void launchRows(TileBuilder &builder, StringRef name, Value table,
+                  const Operands &operands, RowBody body);
+  void launchZeros(TileBuilder &builder, Value table);
 
+  /// The gradients of captured tables that attends add to: what their tasks add
+  /// to, beside the gradient; null where that alone will do.
+  llvm::MapVector<Value, Value> tables;
   func::FuncOp program;
   const LowerToTilePassOptions &options;
   SmallVector<func::FuncOp> kernels;
@@ -172,14 +187,6 @@ void Lowering::lower(ring::MergeOp op) {
   op.erase();
 }
 
-static SmallVector<Value> ofType(ValueRange values, bool buffers) {
-  SmallVector<Value> result;
-  for (Value value : values)
-    if (isa<MemRefType>(value.getType()) == buffers)
-      result.push_back(value);
-  return result;
-}
-
 /// Launches the kernel of a GPU, which brings its tiles itself.
 void Lowering::attendStaged(TileBuilder &b, ring::AttendOp op, Shape shape,
                             const Schedule &schedule) {
@@ -300,6 +307,11 @@ void Lowering::lower(ring::AttendOp op) {
 void Lowering::lower(ring::ZeroOp op) {
   TileBuilder builder(op.getLoc(), op);
   Value zero = op.getInto();
+  if (tables.contains(zero)) {
+    launchZeros(builder, zero);
+    op.erase();
+    return;
+  }
   Shape shape = shapeOf(zero);
   int64_t columns = shape.padded(dimOf(zero));
   launch(builder, "zero", numRowTasks(builder, zero, shape), {},
@@ -383,6 +395,130 @@ void Lowering::lower(ring::AddOp op) {
   op.erase();
 }
 
+//===----------------------------------------------------------------------===//
+// Gradients of captured tables
+//===----------------------------------------------------------------------===//
+
+/// A task per row of `table`.
+void Lowering::launchRows(TileBuilder &builder, StringRef name, Value table,
+                          const Operands &operands, RowBody body) {
+  int64_t last = cast<MemRefType>(table.getType()).getRank() - 1;
+  Value rows = builder.index(1);
+  for (int64_t d = 0; d < last; ++d)
+    rows = builder.mul(rows, builder.dim(table, d));
+  // What is written comes last, and is the table.
+  launch(builder, name, rows, {}, operands,
+         [&](TileBuilder &b, Value task, ValueRange args) {
+           SmallVector<Value> row(last);
+           for (int64_t d = last; d-- > 0;) {
+             Value size = b.dim(args.back(), d);
+             row[d] = b.rem(task, size);
+             task = b.div(task, size);
+           }
+           body(b, row, args);
+         });
+}
+
+void Lowering::launchZeros(TileBuilder &builder, Value table) {
+  launchRows(builder, "zero_table", table, {{}, {table}, {}},
+             [](TileBuilder &b, ValueRange row, ValueRange args) {
+               auto type = cast<MemRefType>(args[0].getType());
+               Value zero = b.make<arith::ConstantOp>(
+                   b.getFloatAttr(type.getElementType(), 0.0));
+               b.loop(b.dim(args[0], type.getRank() - 1), [&](Value column) {
+                 SmallVector<Value> at(row);
+                 at.push_back(column);
+                 b.store(zero, args[0], at);
+               });
+             });
+}
+
+/// A shard of the same batch in front of `op`: a loop in it carries shards of
+/// one batch.
+static Value inFrontOf(Operation *op, Value shard) {
+  while (op->isAncestor(shard.getParentBlock()->getParentOp())) {
+    auto carried = cast<BlockArgument>(shard);
+    auto loop = cast<scf::ForOp>(carried.getOwner()->getParentOp());
+    shard = loop.getTiedLoopInit(carried)->get();
+  }
+  return shard;
+}
+
+/// Makes what tasks of `ops` add to beside `gradient`, from the first of them
+/// to the last, behind which all is added up.
+void Lowering::makeCopies(Value gradient, ArrayRef<ring::AttendGradOp> ops,
+                          int64_t capture) {
+  Block *block = gradient.getParentBlock();
+  Sharing sharing;
+  Operation *first = nullptr, *last = nullptr;
+  for (ring::AttendGradOp op : ops) {
+    Sharing here = sharingOf(op.getGradient(), capture);
+    sharing = {sharing.batches || here.batches, sharing.heads || here.heads};
+    Operation *ancestor = block->findAncestorOpInBlock(*op);
+    if (!first || ancestor->isBeforeInBlock(first))
+      first = ancestor;
+    if (!last || last->isBeforeInBlock(ancestor))
+      last = ancestor;
+  }
+  ring::AttendGradOp op = ops.front();
+  TileBuilder b(op.getLoc(), first);
+  Value copies = b.index(1);
+  if (sharing.batches)
+    copies = b.dim(inFrontOf(first, op.getKey()), 0);
+  if (sharing.heads)
+    copies = b.createOrFold<arith::MulIOp>(copies, b.dim(op.getKey(), 2));
+  auto type = cast<MemRefType>(gradient.getType());
+  // Of a table without elements memref.subview has no views.
+  if (getConstantIntValue(copies) == 1 ||
+      llvm::is_contained(type.getShape(), 0))
+    return;
+  SmallVector<int64_t> shape{ShapedType::kDynamic};
+  llvm::append_range(shape, type.getShape());
+  SmallVector<Value> sizes{b.sub(copies, b.index(1))};
+  for (int64_t d = 0; d < type.getRank(); ++d)
+    if (type.isDynamicDim(d))
+      sizes.push_back(b.dim(gradient, d));
+  Value others = b.allocate(MemRefType::get(shape, type.getElementType()),
+                            sizes, tile::Memory::Packing);
+  tables[gradient] = others;
+  launchZeros(b, others);
+  b.setInsertionPointAfter(last);
+  launchRows(b, "add_tables", gradient, {{others}, {gradient}, {}},
+             [](TileBuilder &b, ValueRange row, ValueRange args) {
+               int64_t rank = static_cast<int64_t>(row.size()) + 1;
+               b.loop(b.dim(args[0], 0), [&](Value copy) {
+                 b.loop(b.dim(args[1], rank - 1), [&](Value column) {
+                   SmallVector<Value> at(row);
+                   at.push_back(column);
+                   SmallVector<Value> from{copy};
+                   llvm::append_range(from, at);
+                   Value sum = b.make<arith::AddFOp>(b.load(args[1], at),
+                                                     b.load(args[0], from));
+                   b.store(sum, args[1], at);
+                 });
+               });
+             });
+  b.make<memref::DeallocOp>(others);
+}
+
+void Lowering::findTables(ArrayRef<Operation *> steps) {
+  llvm::MapVector<Value, SmallVector<ring::AttendGradOp>> ops;
+  llvm::DenseMap<Value, int64_t> captures;
+  for (Operation *step : steps) {
+    auto op = dyn_cast<ring::AttendGradOp>(step);
+    if (!op)
+      continue;
+    for (auto [gradient, capture] :
+         llvm::zip_equal(op.getGrads().drop_front(3), op.getCaptures())) {
+      tables.insert({gradient, Value()});
+      ops[gradient].push_back(op);
+      captures[gradient] = capture;
+    }
+  }
+  for (const auto &[gradient, users] : ops)
+    makeCopies(gradient, users, captures[gradient]);
+}
+
 /// One task does all pairs of tiles of a batch and a key head, so that it alone
 /// adds to their gradients, in one order.
 void Lowering::lower(ring::AttendGradOp op) {
@@ -449,13 +585,20 @@ void Lowering::lower(ring::AttendGradOp op) {
   llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
   llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
   llvm::append_range(operands.writes, op.getGrads());
+  SmallVector<Value> copies =
+      llvm::map_to_vector(op.getGrads().drop_front(3), [&](Value gradient) {
+        return tables.lookup(gradient);
+      });
+  llvm::copy_if(copies, std::back_inserter(operands.writes),
+                [](Value copy) { return copy != nullptr; });
   operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
   llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
   llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
-  launch(b, "attend_grad", b.mul(batch, b.index(keyHeads)), {}, operands,
-         [&](TileBuilder &inside, Value task, ValueRange args) {
-           GradientKernel(inside, op, shape, schedule, args).build(task);
-         });
+  launch(
+      b, "attend_grad", b.mul(batch, b.index(keyHeads)), {}, operands,
+      [&](TileBuilder &inside, Value task, ValueRange args) {
+        GradientKernel(inside, op, shape, schedule, copies, args).build(task);
+      });
   for (Value buffer : packed.buffers())
     b.make<memref::DeallocOp>(buffer);
   schedule.release();
@@ -505,13 +648,6 @@ LogicalResult Lowering::run() {
         op->emitOpError("works on tensors; run ring-bufferize first");
         return WalkResult::interrupt();
       }
-      auto attend = dyn_cast<ring::AttendGradOp>(op);
-      if (attend && !attend.getCaptures().empty()) {
-        op->emitOpError("has gradients of captured tables, which kernels do "
-                        "not compute yet; interpret the program, or leave "
-                        "`gradients` out");
-        return WalkResult::interrupt();
-      }
       if (options.warps && failed(verifyStaged(op)))
         return WalkResult::interrupt();
       steps.push_back(op);
@@ -520,6 +656,7 @@ LogicalResult Lowering::run() {
   });
   if (result.wasInterrupted())
     return failure();
+  findTables(steps);
   for (Operation *op : steps)
     llvm::TypeSwitch<Operation *>(op)
         .Case<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,

@@ -409,6 +409,14 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     packed, a kernel loads tiles of keys and values, as they lie in their slices,
     to shared memory.
 
+    The tasks of a backward pass, one per batch and key head, run at once. Where
+    two of them may add to the same element of a captured table's gradient, the
+    first adds to the gradient and every other one to a table of its own, which are
+    added up in their order behind the last `attend_grad`. An element that the
+    score finds by its head is the head's alone, one that it finds by its batch
+    the batch's: of a table of slopes or of a bias per head there is a copy per
+    batch, of one that is read by i - j alone a copy per batch and key head.
+
     m is kept in base 2 between the kernels (see the dialect), so a state may not
     leave the program.
 

@@ -60,6 +60,7 @@ FailureOr<Image> burst::cpu::describe(func::FuncOp program) {
     unsigned number = isResult ? results++ : i;
     parameter.name = nameOf(program, i, isResult, number);
     parameter.isResult = isResult;
+    parameter.isPartial = !!program.getArgAttr(i, ring::partialAttr);
     parameter.kind = BURST_SCALAR;
     parameter.shardDim = parameter.extentParameter = -1;
     parameter.numSegments = 0;
@@ -158,11 +159,11 @@ void burst::cpu::addImage(llvm::Module &module, const Image &image) {
   ImageBuilder b(module);
   SmallVector<llvm::Constant *> parameters;
   for (const Parameter &p : image.parameters)
-    parameters.push_back(b.record({b.text(p.name), b.i32(p.kind), b.i32(p.type),
-                                   b.i32(static_cast<int64_t>(p.sizes.size())),
-                                   b.i32(p.isResult), b.numbers(p.sizes),
-                                   b.i32(p.shardDim), b.i32(p.numSegments),
-                                   b.i64(p.extent), b.i32(p.extentParameter)}));
+    parameters.push_back(b.record(
+        {b.text(p.name), b.i32(p.kind), b.i32(p.type),
+         b.i32(static_cast<int64_t>(p.sizes.size())), b.i32(p.isResult),
+         b.numbers(p.sizes), b.i32(p.shardDim), b.i32(p.numSegments),
+         b.i64(p.extent), b.i32(p.extentParameter), b.i32(p.isPartial)}));
   llvm::Function *segments = module.getFunction(image.name + ".segments");
   llvm::Function *run = module.getFunction(image.name + ".run");
   segments->setLinkage(llvm::GlobalValue::InternalLinkage);

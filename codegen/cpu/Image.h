@@ -22,6 +22,7 @@ struct Parameter {
   int32_t shardDim, numSegments;
   int64_t extent;
   int32_t extentParameter;
+  bool isPartial;
 };
 
 /// burst_image of burst/program.h.

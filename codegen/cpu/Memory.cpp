@@ -1,6 +1,7 @@
 //===- Memory.cpp - what kernels need beside a program's tensors ----------===//
 #include "codegen/cpu/Memory.h"
 #include "dialect/Ring/Ring.h"
+#include "passes/Gradient/Gradient.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -86,17 +87,39 @@ static int64_t bytesOf(ring::AttendGradOp op, const cpu::Target &target,
   return (ofKeys + ofQueries) * sizes.bytes;
 }
 
+/// What tasks that run at once add to beside the gradients of captured tables.
+static int64_t bytesOfTables(ring::AttendGradOp op, int64_t batch,
+                             const cpu::SizesOfRun &sizes) {
+  int64_t elements = 0;
+  for (int64_t n : op.getCaptures()) {
+    Sharing sharing = sharingOf(op.getGradient(), n);
+    int64_t copies = (sharing.batches ? batch : 1) *
+                     (sharing.heads ? dimOf(op.getKey(), 2) : 1);
+    Value table = op.getScoreCaptures()[n];
+    int64_t size = 1;
+    for (int64_t d = 0; d < cast<ShapedType>(table.getType()).getRank(); ++d) {
+      int64_t known = dimOf(table, d);
+      size *=
+          ShapedType::isDynamic(known) ? sizes.tableSizeOf(table, d) : known;
+    }
+    elements += std::max<int64_t>(copies - 1, 0) * size;
+  }
+  return elements * op.getStateType().getWidth() / 8;
+}
+
 int64_t burst::cpu::packingBytes(func::FuncOp program, const Target &target,
                                  int64_t batch, int64_t rank,
-                                 llvm::function_ref<int64_t(Value)> extentOf) {
+                                 const SizesOfRun &sizes) {
   int64_t most = 0;
   program.walk([&](ring::AttendOp op) {
-    most = std::max(most, bytesOf(op, target, extentOf(op.getKeyExtent())));
+    most = std::max(
+        most, batch * bytesOf(op, target, sizes.extentOf(op.getKeyExtent())));
   });
   program.walk([&](ring::AttendGradOp op) {
-    most =
-        std::max(most, bytesOf(op, target, rank, extentOf(op.getQueryExtent()),
-                               extentOf(op.getKeyExtent())));
+    int64_t bytes =
+        batch * bytesOf(op, target, rank, sizes.extentOf(op.getQueryExtent()),
+                        sizes.extentOf(op.getKeyExtent()));
+    most = std::max(most, bytes + bytesOfTables(op, batch, sizes));
   });
-  return batch * most;
+  return most;
 }

@@ -8,6 +8,12 @@
 
 namespace burst::cpu {
 
+/// What an extent of a program stands for, and how large a captured table is.
+struct SizesOfRun {
+  llvm::function_ref<int64_t(mlir::Value)> extentOf;
+  llvm::function_ref<int64_t(mlir::Value, int64_t)> tableSizeOf; ///< in a dim
+};
+
 /// Bytes of packed operands that `rank` of a ring program holds at most: of one
 /// attend at a time, for all heads, in the type of the state, or of bf16 where
 /// the target takes that in pairs. With C keys and R queries in a tile, n tiles
@@ -20,11 +26,14 @@ namespace burst::cpu {
 ///
 /// where n is the sum over segments of ceil(keys / C), and m alike: of the
 /// largest of all owners for what travels. Pairs round the query dim up to an
-/// even number. `extentOf` says how many positions an extent of the program
-/// stands for.
+/// even number. A gradient of a captured table adds, where batches or heads may
+/// contribute to the same elements of it,
+///
+///     (batches * key heads - 1) * elements * bytes
+///
+/// with 1 in place of what the score tells apart.
 int64_t packingBytes(mlir::func::FuncOp program, const Target &target,
-                     int64_t batch, int64_t rank,
-                     llvm::function_ref<int64_t(mlir::Value)> extentOf);
+                     int64_t batch, int64_t rank, const SizesOfRun &sizes);
 
 } // namespace burst::cpu
 

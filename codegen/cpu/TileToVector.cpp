@@ -128,11 +128,16 @@ private:
   void eachColumn(int64_t columns, Type element,
                   llvm::function_ref<void(Value, Type)> body);
   /// What a map does at the points of one vector: their row and first column,
-  /// which of them are columns at all, and b to sk.
+  /// which of them are columns at all, and b to sk. `sums` are carried from
+  /// vector to vector.
   using MapBody = llvm::function_ref<void(ValueRange at, Value isColumn,
-                                          ArrayRef<Value> arguments)>;
+                                          ArrayRef<Value> arguments,
+                                          SmallVector<Value> &sums)>;
   template <typename Map>
-  void eachPoint(Map op, MemRefType tile, MapBody body);
+  SmallVector<Value> eachPoint(Map op, MemRefType tile, ValueRange sums,
+                               MapBody body);
+  Value spill(Value vector);
+  void addAt(Value table, ArrayRef<Value> indices, Value amount, Value counts);
 
   tile::LoopBuilder b;
   const TileToVectorPassOptions &options;
@@ -713,7 +718,8 @@ void Vectorizer::lower(tile::MultiplyOp op) {
 //===----------------------------------------------------------------------===//
 
 template <typename Map>
-void Vectorizer::eachPoint(Map op, MemRefType tile, MapBody body) {
+SmallVector<Value> Vectorizer::eachPoint(Map op, MemRefType tile,
+                                         ValueRange sums, MapBody body) {
   int64_t lane = lanes(tile.getElementType());
   auto indices = VectorType::get(lane, b.getIndexType());
   SmallVector<int64_t> steps(lane);
@@ -723,16 +729,23 @@ void Vectorizer::eachPoint(Map op, MemRefType tile, MapBody body) {
   Value columns = splat(indices, op.getColumns());
 
   // Columns outside: what depends on them alone is computed once.
-  b.loop(b.index(0), b.index(tile.getDimSize(1)), lane, [&](Value c) {
-    Value j = load(indices, op.getJ(), c);
-    Value isColumn = b.compare(arith::CmpIPredicate::slt,
-                               b.add(splat(indices, c), numbers), columns);
-    b.loop(op.getRows(), [&](Value r) {
-      body({r, c}, isColumn,
-           {op.getBatch(), op.getHead(), b.load(op.getI(), r), j,
-            op.getQueries(), op.getKeys()});
-    });
-  });
+  auto loop = b.loop(
+      b.index(0), b.index(tile.getDimSize(1)), lane, sums,
+      [&](Value c, ValueRange sums) {
+        Value j = load(indices, op.getJ(), c);
+        Value isColumn = b.compare(arith::CmpIPredicate::slt,
+                                   b.add(splat(indices, c), numbers), columns);
+        auto rows = b.loop(op.getRows(), sums, [&](Value r, ValueRange sums) {
+          SmallVector<Value> next(sums);
+          body({r, c}, isColumn,
+               {op.getBatch(), op.getHead(), b.load(op.getI(), r), j,
+                op.getQueries(), op.getKeys()},
+               next);
+          return next;
+        });
+        return SmallVector<Value>(rows.getResults());
+      });
+  return SmallVector<Value>(loop.getResults());
 }
 
 void Vectorizer::lower(tile::MapOp op) {
@@ -742,25 +755,25 @@ void Vectorizer::lower(tile::MapOp op) {
   Value minusInfinity =
       number(vector, -std::numeric_limits<double>::infinity());
   double unit = op.getUnit().convertToDouble();
-  eachPoint(
-      op, type, [&](ValueRange at, Value keep, ArrayRef<Value> arguments) {
-        Value s = opaque(load(vector, op.getS(), at));
-        if (!op.getScore().empty()) {
-          SmallVector<Value> all{s};
-          llvm::append_range(all, arguments);
-          llvm::append_range(all, op.getScoreCaptures());
-          s = vectorizeRegion(b, op.getScore().front(), all, lane);
-          if (unit != 1.0)
-            s = b.make<arith::MulFOp>(s, number(vector, unit));
-        }
-        if (!op.getMask().empty()) {
-          SmallVector<Value> all(arguments);
-          llvm::append_range(all, op.getMaskCaptures());
-          keep =
-              b.both(keep, vectorizeRegion(b, op.getMask().front(), all, lane));
-        }
-        store(b.select(keep, s, minusInfinity), op.getS(), at);
-      });
+  eachPoint(op, type, {},
+            [&](ValueRange at, Value keep, ArrayRef<Value> arguments, auto &) {
+              Value s = opaque(load(vector, op.getS(), at));
+              if (!op.getScore().empty()) {
+                SmallVector<Value> all{s};
+                llvm::append_range(all, arguments);
+                llvm::append_range(all, op.getScoreCaptures());
+                s = vectorizeRegion(b, op.getScore().front(), all, lane);
+                if (unit != 1.0)
+                  s = b.make<arith::MulFOp>(s, number(vector, unit));
+              }
+              if (!op.getMask().empty()) {
+                SmallVector<Value> all(arguments);
+                llvm::append_range(all, op.getMaskCaptures());
+                keep = b.both(
+                    keep, vectorizeRegion(b, op.getMask().front(), all, lane));
+              }
+              store(b.select(keep, s, minusInfinity), op.getS(), at);
+            });
 }
 
 void Vectorizer::lower(tile::RowMaxOp op) {
@@ -981,23 +994,149 @@ void Vectorizer::lower(tile::DifferentialsOp op) {
   });
 }
 
+/// A vector in memory. That is on the stack, and made once in a call.
+Value Vectorizer::spill(Value vector) {
+  auto type = cast<VectorType>(vector.getType());
+  Value block;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    auto kernel =
+        b.getInsertionBlock()->getParentOp()->getParentOfType<func::FuncOp>();
+    b.setInsertionPointToStart(&kernel.getBody().front());
+    block = b.alloca(MemRefType::get(type.getShape(), type.getElementType()));
+  }
+  store(vector, block, b.index(0));
+  return block;
+}
+
+/// table[indices] += amount at the points that count and lie in the table, one
+/// after the other. Where all points share an element, it gets their sum.
+void Vectorizer::addAt(Value table, ArrayRef<Value> indices, Value amount,
+                       Value counts) {
+  auto vector = cast<VectorType>(amount.getType());
+  Value isInside = b.truth(true);
+  bool differ = false;
+  auto combine = [&](Value condition) {
+    if (isa<VectorType>(condition.getType()))
+      counts = b.both(counts, condition);
+    else
+      isInside = b.both(isInside, condition);
+  };
+  for (auto [d, index] : llvm::enumerate(indices)) {
+    Value size = b.dim(table, static_cast<int64_t>(d));
+    if (auto type = dyn_cast<VectorType>(index.getType())) {
+      size = splat(type, size);
+      differ = true;
+    }
+    combine(b.compare(arith::CmpIPredicate::ult, index, size));
+  }
+  auto add = [&](Value condition, ValueRange at, Value value) {
+    b.when(condition, [&] {
+      b.store(b.make<arith::AddFOp>(b.load(table, at), value), table, at);
+    });
+  };
+  if (!differ) {
+    Value counted = b.select(counts, amount, number(vector, 0.0));
+    Value sum = b.make<vector::ReductionOp>(vector::CombiningKind::ADD, counted,
+                                            arith::FastMathFlags::reassoc);
+    return add(isInside, indices, sum);
+  }
+  // A loop, because the code of so many points takes long to compile. The first
+  // index that differs also says whether a point counts.
+  SmallVector<Value> places(indices);
+  Value first;
+  for (Value &place : places) {
+    if (!isa<VectorType>(place.getType()))
+      continue;
+    if (!first)
+      place = b.select(counts, place,
+                       splat(cast<VectorType>(place.getType()), b.index(-1)));
+    place = spill(place);
+    if (!first)
+      first = place;
+  }
+  Value amounts = spill(amount);
+  b.when(isInside, [&] {
+    b.loop(b.index(vector.getNumElements()), [&](Value lane) {
+      SmallVector<Value> at = llvm::map_to_vector(places, [&](Value place) {
+        return isa<MemRefType>(place.getType()) ? b.load(place, lane) : place;
+      });
+      Value isPoint =
+          b.compare(arith::CmpIPredicate::sge, b.load(first, lane), b.index(0));
+      add(isPoint, at, b.load(amounts, lane));
+    });
+  });
+}
+
+/// Whether all points of a tile contribute to one element.
+static bool isOfTile(ContributeOp op) {
+  RegionArguments arguments =
+      RegionArguments::of(RegionRole::Gradient, *op->getBlock());
+  SmallVector<Value> open(op.getIndices());
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    if (llvm::is_contained(
+            {arguments.score, arguments.i, arguments.j, arguments.g}, value))
+      return false;
+    if (Operation *defining = value.getDefiningOp())
+      llvm::append_range(open, defining->getOperands());
+  }
+  return true;
+}
+
 void Vectorizer::lower(tile::MapGradientOp op) {
   MemRefType type = bufferOf(op.getW());
   VectorType vector = vectorOf(type.getElementType());
+  Block &region = op.getGradient().front();
   Value none = number(vector, 0.0);
-  eachPoint(op, type,
-            [&](ValueRange at, Value keep, ArrayRef<Value> arguments) {
-              Value w = opaque(load(vector, op.getW(), at));
-              SmallVector<Value> all{load(vector, op.getT(), at)};
-              llvm::append_range(all, arguments);
-              all.push_back(w);
-              llvm::append_range(all, op.getCaptures());
-              Value u = vectorizeRegion(b, op.getGradient().front(), all,
-                                        vector.getNumElements());
-              Value counts =
-                  b.make<arith::CmpFOp>(arith::CmpFPredicate::UNE, w, none);
-              store(b.select(b.both(keep, counts), u, none), op.getW(), at);
+  // What goes to one element is summed up first: that is faster than adding it
+  // vector by vector, and rounds less.
+  llvm::SmallDenseMap<Operation *, size_t> numbers;
+  for (auto contribute : region.getOps<ContributeOp>())
+    if (isOfTile(contribute))
+      numbers.insert({contribute, numbers.size()});
+  auto run = [&](Value t, ArrayRef<Value> arguments, Value w,
+                 Contribute contribute) {
+    SmallVector<Value> all{t};
+    llvm::append_range(all, arguments);
+    all.push_back(w);
+    llvm::append_range(all, op.getCaptures());
+    return vectorizeRegion(b, region, all, vector.getNumElements(), contribute);
+  };
+  SmallVector<Value> zeros(numbers.size(), none);
+  SmallVector<Value> sums = eachPoint(
+      op, type, zeros,
+      [&](ValueRange at, Value keep, ArrayRef<Value> arguments, auto &sums) {
+        Value w = opaque(load(vector, op.getW(), at));
+        Value counts = b.both(
+            keep, b.make<arith::CmpFOp>(arith::CmpFPredicate::UNE, w, none));
+        Value t = load(vector, op.getT(), at);
+        Value u = run(
+            t, arguments, w,
+            [&](ContributeOp contribute, Value amount,
+                ArrayRef<Value> indices) {
+              auto found = numbers.find(contribute);
+              if (found == numbers.end())
+                return addAt(op.getGradOf(contribute), indices, amount, counts);
+              Value &sum = sums[found->second];
+              sum = b.make<arith::AddFOp>(sum, b.select(counts, amount, none));
             });
+        store(b.select(counts, u, none), op.getW(), at);
+      });
+  if (numbers.empty())
+    return;
+  // Once more, for the indices alone: of no point in particular.
+  Value all = b.make<arith::ConstantOp>(
+      DenseElementsAttr::get(vector.clone(b.getI1Type()), true));
+  Value nowhere = b.index(0);
+  run(none,
+      {op.getBatch(), op.getHead(), nowhere, nowhere, op.getQueries(),
+       op.getKeys()},
+      none, [&](ContributeOp contribute, Value, ArrayRef<Value> indices) {
+        auto found = numbers.find(contribute);
+        if (found != numbers.end())
+          addAt(op.getGradOf(contribute), indices, sums[found->second], all);
+      });
 }
 
 //===----------------------------------------------------------------------===//
@@ -1041,10 +1180,6 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
         return op->emitOpError("works on rows of whole vectors of ")
                << lanes << ", got: " << type;
     }
-    if (auto map = dyn_cast<tile::MapGradientOp>(op))
-      for (Operation &inner : map.getGradient().front().without_terminator())
-        if (isa<BurstDialect>(inner.getDialect()))
-          return inner.emitOpError("is not supported on CPUs yet");
     return success();
   }
 

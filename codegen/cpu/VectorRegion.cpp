@@ -7,6 +7,7 @@
 
 using namespace mlir;
 using namespace burst;
+using namespace burst::cpu;
 
 namespace {
 
@@ -14,8 +15,9 @@ namespace {
 /// arithmetic for them. Only truncf rounds to them.
 class RegionVectorizer {
 public:
-  RegionVectorizer(tile::LoopBuilder &builder, int64_t lanes)
-      : b(builder), lanes(lanes) {}
+  RegionVectorizer(tile::LoopBuilder &builder, int64_t lanes,
+                   Contribute contribute)
+      : b(builder), lanes(lanes), contribute(contribute) {}
 
   Value run(Block &region, ArrayRef<Value> arguments);
 
@@ -50,6 +52,7 @@ private:
 
   tile::LoopBuilder &b;
   int64_t lanes;
+  Contribute contribute;
   IRMapping mapping;
 };
 
@@ -164,6 +167,14 @@ Value RegionVectorizer::safeDivisor(Operation &op, Value dividend,
 void RegionVectorizer::convert(Operation &op) {
   if (auto extract = dyn_cast<tensor::ExtractOp>(op))
     return convertExtract(extract);
+  if (auto contribution = dyn_cast<ContributeOp>(op)) {
+    SmallVector<Value> indices =
+        llvm::map_to_vector(contribution.getIndices(),
+                            [&](Value index) { return mapping.lookup(index); });
+    contribute(contribution, spread(mapping.lookup(contribution.getValue())),
+               indices);
+    return;
+  }
   if (auto dim = dyn_cast<tensor::DimOp>(op)) {
     mapping.map(dim.getResult(),
                 b.make<memref::DimOp>(mapping.lookup(dim.getSource()),
@@ -241,6 +252,7 @@ Value RegionVectorizer::run(Block &region, ArrayRef<Value> arguments) {
 }
 
 Value burst::cpu::vectorizeRegion(tile::LoopBuilder &builder, Block &region,
-                                  ArrayRef<Value> arguments, int64_t lanes) {
-  return RegionVectorizer(builder, lanes).run(region, arguments);
+                                  ArrayRef<Value> arguments, int64_t lanes,
+                                  Contribute contribute) {
+  return RegionVectorizer(builder, lanes, contribute).run(region, arguments);
 }

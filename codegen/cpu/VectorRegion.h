@@ -6,16 +6,22 @@
 
 namespace burst::cpu {
 
-/// Emits what a mask or score region yields at `lanes` points. Arguments are
-/// scalars that all points share, vectors with one element per point, or
-/// buffers in place of tables. Ops on shared scalars stay scalar.
+/// Takes a vector that a region contributes, and at which indices: scalars that
+/// all points share, or vectors.
+using Contribute = llvm::function_ref<void(
+    ContributeOp op, mlir::Value amount, llvm::ArrayRef<mlir::Value> indices)>;
+
+/// Emits what a region yields at `lanes` points. Arguments are scalars that all
+/// points share, vectors with one element per point, or buffers in place of
+/// tables. Ops on shared scalars stay scalar.
 ///
 /// Points that do not matter are evaluated too, so nothing emitted may trap:
 /// indices are clamped into their table, and a divisor that would trap is
-/// replaced.
+/// replaced. A contribution is handed over as it is; a gradient region needs
+/// `contribute`.
 mlir::Value vectorizeRegion(tile::LoopBuilder &builder, mlir::Block &region,
                             llvm::ArrayRef<mlir::Value> arguments,
-                            int64_t lanes);
+                            int64_t lanes, Contribute contribute = nullptr);
 
 } // namespace burst::cpu
 

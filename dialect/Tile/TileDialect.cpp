@@ -183,7 +183,9 @@ void DifferentialsOp::getEffects(Effects &effects) {
   addEffects(*this, getDp(), effects);
 }
 void MapGradientOp::getEffects(Effects &effects) {
-  addEffects(*this, getW(), effects);
+  SmallVector<Value> written(getGrads());
+  written.push_back(getW());
+  addEffects(*this, written, effects);
 }
 
 //===----------------------------------------------------------------------===//
@@ -423,8 +425,23 @@ static LogicalResult verifyPositions(Operation *op, Value tile, Value i,
 LogicalResult MapOp::verify() {
   return verifyPositions(*this, getS(), getI(), getJ());
 }
-// map_gradient_c1
+// map_gradient_c1, map_gradient_c3
 LogicalResult MapGradientOp::verify() {
+  if (getGrads().size() != getWanted().size())
+    return emitOpError("needs a gradient for each of ")
+           << getWanted().size() << " captures, got: " << getGrads().size();
+  for (auto [n, grad] : llvm::zip_equal(getWanted(), getGrads())) {
+    MemRefType table;
+    if (n >= 0 && n < static_cast<int64_t>(getCaptures().size()))
+      table = dyn_cast<MemRefType>(getCaptures()[n].getType());
+    if (!table)
+      return emitOpError("`wanted` numbers captured tables, got: ") << n;
+    if (typeOf(grad).getElementType() != stateOf(getW()) ||
+        !agree(typeOf(grad).getShape(), table.getShape()))
+      return emitOpError("the gradient by ")
+             << table << " must have its shape, in " << stateOf(getW())
+             << ", got: " << grad.getType();
+  }
   return verifyPositions(*this, getW(), getI(), getJ());
 }
 
@@ -438,11 +455,27 @@ LogicalResult MapOp::verifyRegions() {
                       asRegionArguments(getScoreCaptures().getTypes()));
 }
 
-// map_gradient_c2
+// map_gradient_c2, map_gradient_c4
 LogicalResult MapGradientOp::verifyRegions() {
-  return verifyRegion(*this, RegionRole::Gradient, getGradient(),
-                      stateOf(getW()),
-                      asRegionArguments(getCaptures().getTypes()));
+  if (failed(verifyRegion(*this, RegionRole::Gradient, getGradient(),
+                          stateOf(getW()),
+                          asRegionArguments(getCaptures().getTypes()))))
+    return failure();
+  for (auto contribute : getGradient().getOps<ContributeOp>())
+    if (!getGradOf(contribute))
+      return contribute.emitOpError(
+          "adds to the gradient of a capture that `wanted` does not name");
+  return success();
+}
+
+Value MapGradientOp::getGradOf(ContributeOp op) {
+  unsigned first = getGradient().getNumArguments() -
+                   static_cast<unsigned>(getCaptures().size());
+  int64_t capture = cast<BlockArgument>(op.getTable()).getArgNumber() - first;
+  const auto *found = llvm::find(getWanted(), capture);
+  return found == getWanted().end()
+             ? Value()
+             : getGrads()[std::distance(getWanted().begin(), found)];
 }
 
 void MapGradientOp::getAsmBlockArgumentNames(Region &region,

@@ -566,7 +566,7 @@ def Tile_DifferentialsOp : Tile_Op<"differentials", [
 }
 
 def Tile_MapGradientOp : Tile_Op<"map_gradient", [
-    IsolatedFromAbove, AllTypesMatch<["w", "t"]>,
+    AttrSizedOperandSegments, IsolatedFromAbove, AllTypesMatch<["w", "t"]>,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "from gradients by scores to gradients by what was scored";
@@ -583,32 +583,48 @@ def Tile_MapGradientOp : Tile_Op<"map_gradient", [
     region is that of `burst.attention_backward`; as in `tile.map` it is evaluated
     for all pairs.
 
+    What the region contributes to capture `wanted[n]` is added to `grads[n]`, in
+    an order that is always the same: of the pairs for which c < columns and
+    w[r, c] is not 0. What lies outside of the table is not added.
+
     **Constraints:** (C1) w and t are M x N, i has M and j has N positions. (C2)
-    the region has the arguments that `burst.attention_backward` says.
+    the region has the arguments that `burst.attention_backward` says. (C3) `wanted`
+    numbers captured tables, each has a gradient of its shape and of the type of w.
+    (C4) the region contributes to these alone.
 
     Example:
 
     ```mlir
     tile.map_gradient %w, %t rows %n columns %c at (%b, %h, %i, %j) of (%sq, %sk)
+        grads (%dx of [0] : memref<8xf32>)
         gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq0, %sk0, %w0 : f32, %x = %slopes : memref<8xf32>) {
           %slope = tensor.extract %x[%h0] : tensor<8xf32>
           %u = arith.mulf %slope, %w0 : f32
+          %v = arith.mulf %t0, %w0 : f32
+          burst.contribute %v to %x[%h0] : f32, tensor<8xf32>
           burst.yield %u : f32
         } : memref<96x128xf32>, memref<96xindex>, memref<128xindex>
     ```
   }];
   let arguments = (ins Tile_Tile:$w, Tile_Tile:$t, Index:$rows, Index:$columns,
       Index:$batch, Index:$head, Tile_Positions:$i, Tile_Positions:$j,
-      Index:$queries, Index:$keys, Variadic<AnyType>:$captures);
+      Index:$queries, Index:$keys, Variadic<AnyMemRef>:$grads,
+      Variadic<AnyType>:$captures,
+      DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$wanted);
   let regions = (region SizedRegion<1>:$gradient);
   let assemblyFormat = [{
     $w `,` $t `rows` $rows `columns` $columns
     `at` `(` $batch `,` $head `,` $i `,` $j `)` `of` `(` $queries `,` $keys `)`
+    (`grads` `(` $grads^ `of` $wanted `:` type($grads) `)`)?
     custom<GradientRegion>($gradient, $captures, type($captures)) attr-dict `:`
     type($w) `,` type($i) `,` type($j)
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The gradient that `op` of the region adds to; null where none is wanted.
+    ::mlir::Value getGradOf(::burst::ContributeOp op);
+  }];
 }
 
 #endif // BURST_DIALECT_TILE_TILEOPS_TD

@@ -523,3 +523,22 @@ SmallVector<bool> burst::gradientCaptures(Region &gradient) {
     result[cast<BlockArgument>(op.getTable()).getArgNumber() - first] = true;
   return result;
 }
+
+Sharing burst::sharingOf(Region &gradient, size_t capture) {
+  Block &block = gradient.front();
+  RegionArguments arguments = RegionArguments::of(RegionRole::Gradient, block);
+  SmallVector<ContributeOp> all;
+  for (auto op : block.getOps<ContributeOp>())
+    if (op.getTable() == arguments.captures[capture])
+      all.push_back(op);
+  auto isShared = [&](Value by) {
+    if (all.empty())
+      return false;
+    auto dims = llvm::seq<size_t>(0, all.front().getIndices().size());
+    return llvm::none_of(dims, [&](size_t dim) {
+      return llvm::all_of(
+          all, [&](ContributeOp op) { return op.getIndices()[dim] == by; });
+    });
+  };
+  return {isShared(arguments.b), isShared(arguments.h)};
+}

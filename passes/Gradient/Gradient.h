@@ -55,6 +55,14 @@ llvm::LogicalResult differentiate(mlir::Region &score, mlir::Region &gradient,
 /// have a gradient of zero: the score does not depend on them.
 llvm::SmallVector<bool> gradientCaptures(mlir::Region &gradient);
 
+/// Whether two batches, or two heads, may contribute to one element of a table:
+/// they do not where it is always found by the batch, or the head, along one
+/// dimension.
+struct Sharing {
+  bool batches = false, heads = false;
+};
+Sharing sharingOf(mlir::Region &gradient, size_t capture);
+
 } // namespace burst
 
 #endif // BURST_PASSES_GRADIENT_GRADIENT_H

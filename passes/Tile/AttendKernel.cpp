@@ -14,42 +14,34 @@ AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
       scale(op.getScale().convertToDouble()) {
   if (op.getScore().empty())
     scale *= std::numbers::log2e;
-  size_t next = 0;
-  auto take = [&](StringRef name) { return b.named(name, args[next++]); };
-  query = take("q");
+  Arguments list(b, args);
+  query = list.take("q");
   if (shape.isStaged()) {
     for (auto [slices, name] :
          {std::pair(&keySlices, "k"), {&valueSlices, "v"}})
       for (size_t slice = 0; slice < op.getKeys().size(); ++slice)
-        slices->push_back(take(name));
+        slices->push_back(list.take(name));
   } else {
-    packedKeys = take("keys");
-    packedValues = take("values");
-    finite = take("finite");
+    packedKeys = list.take("keys");
+    packedValues = list.take("values");
+    finite = list.take("finite");
   }
-  queries = take("queryTiles");
-  keys = take("keyTiles");
-  list = take("list");
-  counts = take("counts");
-  auto takeCaptures = [&](ValueRange captures, SmallVector<Value> &into,
-                          bool buffers) {
-    into.resize(captures.size());
-    for (auto [capture, argument] : llvm::zip_equal(captures, into))
-      if (isa<MemRefType>(capture.getType()) == buffers)
-        argument = take(buffers ? "table" : "scalar");
-  };
-  takeCaptures(op.getMaskCaptures(), maskCaptures, true);
-  takeCaptures(op.getScoreCaptures(), scoreCaptures, true);
-  o = take("oState");
-  m = take("mState");
-  l = take("lState");
-  sq = take("sq");
-  sk = take("sk");
+  queries = list.take("queryTiles");
+  keys = list.take("keyTiles");
+  this->list = list.take("list");
+  counts = list.take("counts");
+  list.take(op.getMaskCaptures(), maskCaptures, true);
+  list.take(op.getScoreCaptures(), scoreCaptures, true);
+  o = list.take("oState");
+  m = list.take("mState");
+  l = list.take("lState");
+  sq = list.take("sq");
+  sk = list.take("sk");
   if (shape.isStaged())
     for (size_t slice = 1; slice < op.getKeys().size(); ++slice)
-      firstTiles.push_back(take("firstTile"));
-  takeCaptures(op.getMaskCaptures(), maskCaptures, false);
-  takeCaptures(op.getScoreCaptures(), scoreCaptures, false);
+      firstTiles.push_back(list.take("firstTile"));
+  list.take(op.getMaskCaptures(), maskCaptures, false);
+  list.take(op.getScoreCaptures(), scoreCaptures, false);
 }
 
 /// Scores and mask of the tile at hand.
@@ -58,15 +50,10 @@ void AttendKernel::map(Value key, bool isPartial) {
   if (isPartial)
     columns = b.field(keys, key, Field::Count);
   b.positions(blocks.j, keys, key, columns, op.getKeyLayout());
-  bool hasScore = !op.getScore().empty();
-  auto map = b.make<tile::MapOp>(
-      blocks.s, at.count, columns, at.b, at.h, blocks.i, blocks.j, sq, sk,
-      isPartial ? ValueRange(maskCaptures) : ValueRange(), scoreCaptures,
-      b.getF64FloatAttr(hasScore ? std::numbers::log2e : 1.0));
-  IRMapping mapping;
-  if (isPartial)
-    op.getMask().cloneInto(&map.getMask(), mapping);
-  op.getScore().cloneInto(&map.getScore(), mapping);
+  mapScores(b, op,
+            {blocks.s, at.count, columns, at.b, at.h, blocks.i, blocks.j, sq,
+             sk, maskCaptures, scoreCaptures},
+            isPartial);
 }
 
 /// The right operand of a product: packed, or brought from its slice.

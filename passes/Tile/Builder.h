@@ -9,6 +9,8 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <numbers>
+
 namespace burst::tiling {
 
 using llvm::SmallVector;
@@ -17,6 +19,7 @@ using mlir::cast;
 using mlir::FloatType;
 using mlir::getAsOpFoldResult;
 using mlir::IndexType;
+using mlir::isa;
 using mlir::MemRefType;
 using mlir::OpFoldResult;
 using mlir::ShapedType;
@@ -205,6 +208,60 @@ struct Operands {
     return types;
   }
 };
+
+/// Those of a list that are buffers, or those that are none.
+inline SmallVector<Value> ofType(ValueRange values, bool buffers) {
+  SmallVector<Value> result;
+  for (Value value : values)
+    if (isa<MemRefType>(value.getType()) == buffers)
+      result.push_back(value);
+  return result;
+}
+
+/// Takes the arguments of a kernel, in the order of the operands, and gives
+/// them names.
+class Arguments {
+public:
+  Arguments(TileBuilder &builder, ValueRange all) : b(builder), rest(all) {}
+
+  Value take(StringRef name) {
+    Value next = rest.front();
+    rest = rest.drop_front();
+    return b.named(name, next);
+  }
+  /// As `ofType` lists them; `into` has a place for every capture.
+  void take(ValueRange captures, SmallVector<Value> &into, bool buffers) {
+    into.resize(captures.size());
+    for (auto [capture, argument] : llvm::zip_equal(captures, into))
+      if (isa<MemRefType>(capture.getType()) == buffers)
+        argument = take(buffers ? "table" : "scalar");
+  }
+
+private:
+  TileBuilder &b;
+  ValueRange rest;
+};
+
+/// A tile of scores: which rows and columns of which positions it has, and what
+/// mask and score region capture.
+struct Scores {
+  Value block, rows, columns, batch, head, i, j, queries, keys;
+  ValueRange maskCaptures, scoreCaptures;
+};
+
+/// Applies the score region of an attend, and the mask where it is wanted.
+template <typename Attend>
+void mapScores(TileBuilder &b, Attend op, const Scores &s, bool isMasked) {
+  bool hasScore = !op.getScore().empty();
+  auto map = b.make<tile::MapOp>(
+      s.block, s.rows, s.columns, s.batch, s.head, s.i, s.j, s.queries, s.keys,
+      isMasked ? s.maskCaptures : ValueRange(), s.scoreCaptures,
+      b.getF64FloatAttr(hasScore ? std::numbers::log2e : 1.0));
+  mlir::IRMapping mapping;
+  if (isMasked)
+    op.getMask().cloneInto(&map.getMask(), mapping);
+  op.getScore().cloneInto(&map.getScore(), mapping);
+}
 
 /// Emits the body of a kernel: the number of the task, and its arguments in
 /// place of the operands.

@@ -39,28 +39,41 @@ GradientOperands::GradientOperands(TileBuilder &b, ring::AttendGradOp op,
 
 GradientKernel::GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
                                const Shape &shape, const Schedule &schedule,
-                               ValueRange args)
+                               ArrayRef<Value> copies, ValueRange args)
     : b(builder), op(op), shape(shape), schedule(schedule) {
-  size_t next = 0;
-  auto take = [&] { return args[next++]; };
-  for (Value *value :
-       {&query, &outGrad, &lse, &delta, &packedKeysT, &packedValuesT,
-        &packedKeys, &packedQueries, &packedOutGrads, &finiteKeys,
-        &finiteQueries, &queries, &keys, &list, &counts})
-    *value = take();
-  auto takeCaptures = [&](ValueRange captures, SmallVector<Value> &into,
-                          bool buffers) {
-    into.resize(captures.size());
-    for (auto [capture, argument] : llvm::zip_equal(captures, into))
-      if (isa<MemRefType>(capture.getType()) == buffers)
-        argument = take();
-  };
-  takeCaptures(op.getMaskCaptures(), maskCaptures, true);
-  takeCaptures(op.getScoreCaptures(), scoreCaptures, true);
-  for (Value *value : {&dq, &dk, &dv, &sq, &sk})
-    *value = take();
-  takeCaptures(op.getMaskCaptures(), maskCaptures, false);
-  takeCaptures(op.getScoreCaptures(), scoreCaptures, false);
+  Arguments list(b, args);
+  const std::pair<Value *, StringRef> reads[] = {
+      {&query, "q"},
+      {&outGrad, "dout"},
+      {&lse, "lse"},
+      {&delta, "delta"},
+      {&packedKeysT, "keysTransposed"},
+      {&packedValuesT, "valuesTransposed"},
+      {&packedKeys, "keys"},
+      {&packedQueries, "queries"},
+      {&packedOutGrads, "outGrads"},
+      {&finiteKeys, "finiteKeys"},
+      {&finiteQueries, "finiteQueries"},
+      {&queries, "queryTiles"},
+      {&keys, "keyTiles"},
+      {&this->list, "list"},
+      {&counts, "counts"}};
+  for (auto [place, name] : reads)
+    *place = list.take(name);
+  list.take(op.getMaskCaptures(), maskCaptures, true);
+  list.take(op.getScoreCaptures(), scoreCaptures, true);
+  dq = list.take("dq");
+  dk = list.take("dk");
+  dv = list.take("dv");
+  for (size_t n = 0; n < copies.size(); ++n)
+    tables.push_back({list.take("gradient"), Value(), Value()});
+  for (auto [table, copy] : llvm::zip_equal(tables, copies))
+    if (copy)
+      table.copies = list.take("copies");
+  sq = list.take("sq");
+  sk = list.take("sk");
+  list.take(op.getMaskCaptures(), maskCaptures, false);
+  list.take(op.getScoreCaptures(), scoreCaptures, false);
 }
 
 /// Scores and mask of the tile at hand.
@@ -68,22 +81,19 @@ void GradientKernel::map(const Tile &key, const Tile &query, bool isPartial) {
   b.positions(blocks.i, queries, query.number, query.count,
               op.getQueryLayout());
   b.positions(blocks.j, keys, key.number, key.count, op.getKeyLayout());
-  bool hasScore = !op.getScore().empty();
-  auto map = b.make<tile::MapOp>(
-      blocks.s, query.count, key.count, batch, head, blocks.i, blocks.j, sq, sk,
-      isPartial ? ValueRange(maskCaptures) : ValueRange(), scoreCaptures,
-      b.getF64FloatAttr(hasScore ? std::numbers::log2e : 1.0));
-  IRMapping mapping;
-  if (isPartial)
-    op.getMask().cloneInto(&map.getMask(), mapping);
-  op.getScore().cloneInto(&map.getScore(), mapping);
+  mapScores(b, op,
+            {blocks.s, query.count, key.count, batch, head, blocks.i, blocks.j,
+             sq, sk, maskCaptures, scoreCaptures},
+            isPartial);
 }
 
 /// Through the score, and to the unit of the products q k.
 void GradientKernel::differentiate(const Tile &key, const Tile &query) {
-  auto map = b.make<tile::MapGradientOp>(blocks.dp, blocks.t, query.count,
-                                         key.count, batch, head, blocks.i,
-                                         blocks.j, sq, sk, scoreCaptures);
+  SmallVector<Value> grads =
+      llvm::map_to_vector(tables, [](const Table &table) { return table.own; });
+  auto map = b.make<tile::MapGradientOp>(
+      blocks.dp, blocks.t, query.count, key.count, batch, head, blocks.i,
+      blocks.j, sq, sk, grads, scoreCaptures, op.getCapturesAttr());
   IRMapping mapping;
   op.getGradient().cloneInto(&map.getGradient(), mapping);
   b.make<tile::RescaleOp>(blocks.dp, blocks.scale, query.count);
@@ -161,12 +171,47 @@ void GradientKernel::step(const Tile &key, Value number, bool isPartial) {
                         b.rows(dq, batch, head, query.row, query.count));
 }
 
+/// Where this task adds to the gradient of a table: to the table itself, or to
+/// one of its copies, which nobody adds to at the same time.
+Value GradientKernel::ownTable(const Table &table, Sharing sharing) {
+  auto type = cast<MemRefType>(table.gradient.getType());
+  Value numKeyHeads = b.index(cast<MemRefType>(dk.getType()).getDimSize(2));
+  Value number = sharing.batches ? batch : b.index(0);
+  if (sharing.heads)
+    number =
+        sharing.batches ? b.add(b.mul(number, numKeyHeads), keyHead) : keyHead;
+  Value isFirst = b.compare(arith::CmpIPredicate::eq, number, b.index(0));
+  OpFoldResult one = b.getIndexAttr(1), zero = b.getIndexAttr(0);
+  int64_t rank = type.getRank();
+  SmallVector<OpFoldResult> offsets(rank + 1, zero), sizes{one},
+      strides(rank + 1, one);
+  offsets[0] = b.max(b.sub(number, b.index(1)), b.index(0));
+  for (int64_t d = 0; d < rank; ++d)
+    sizes.push_back(getAsOpFoldResult(b.dim(table.copies, d + 1)));
+  MemRefType view = memref::SubViewOp::inferRankReducedResultType(
+      type.getShape(), cast<MemRefType>(table.copies.getType()), offsets, sizes,
+      strides);
+  // Wherever it lies.
+  SmallVector<int64_t> steps(rank, ShapedType::kDynamic);
+  steps.back() = 1;
+  auto any = MemRefType::get(
+      type.getShape(), type.getElementType(),
+      StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, steps));
+  Value copy =
+      b.make<memref::SubViewOp>(view, table.copies, offsets, sizes, strides);
+  return b.select(isFirst, b.make<memref::CastOp>(any, table.gradient),
+                  b.make<memref::CastOp>(any, copy));
+}
+
 void GradientKernel::build(Value task) {
   auto queryType = cast<MemRefType>(query.getType());
   int64_t numKeyHeads = cast<MemRefType>(dk.getType()).getDimSize(2);
   int64_t group = queryType.getDimSize(2) / numKeyHeads;
   keyHead = b.rem(task, b.index(numKeyHeads));
   batch = b.div(task, b.index(numKeyHeads));
+  for (auto [n, table] : llvm::zip_equal(op.getCaptures(), tables))
+    table.own = table.copies ? ownTable(table, sharingOf(op.getGradient(), n))
+                             : table.gradient;
   int64_t queryColumns = shape.padded(dimOf(dk));
   int64_t valueColumns = shape.padded(dimOf(dv));
   auto tileOfKeys = [&](int64_t columns) {

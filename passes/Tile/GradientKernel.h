@@ -2,6 +2,7 @@
 #ifndef BURST_PASSES_TILE_GRADIENTKERNEL_H
 #define BURST_PASSES_TILE_GRADIENTKERNEL_H
 
+#include "passes/Gradient/Gradient.h"
 #include "passes/Tile/Schedule.h"
 
 namespace burst::tiling {
@@ -23,11 +24,13 @@ struct GradientOperands {
 };
 
 /// The body of the kernel of an attend_grad: all pairs of tiles of one batch
-/// and key head.
+/// and key head. `copies` has an entry for each gradient of a captured table;
+/// null where tasks add to other elements each.
 class GradientKernel {
 public:
   GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
-                 const Shape &shape, const Schedule &schedule, ValueRange args);
+                 const Shape &shape, const Schedule &schedule,
+                 ArrayRef<Value> copies, ValueRange args);
 
   void build(Value task);
 
@@ -37,6 +40,14 @@ private:
     Value number, row, count;
   };
 
+  /// The gradient of a captured table.
+  struct Table {
+    Value gradient;
+    Value copies;   ///< (copy, dimensions of the table); may be null
+    Value own = {}; ///< what this task adds to
+  };
+
+  Value ownTable(const Table &table, Sharing sharing);
   void step(const Tile &key, Value number, bool isPartial);
   void map(const Tile &key, const Tile &query, bool isPartial);
   void differentiate(const Tile &key, const Tile &query);
@@ -51,6 +62,7 @@ private:
   Value packedKeysT, packedValuesT, packedKeys, packedQueries, packedOutGrads;
   Value finiteKeys, finiteQueries, queries, keys, list, counts;
   Value dq, dk, dv; ///< memory of the gradients
+  SmallVector<Table> tables;
   Value sq, sk;
   SmallVector<Value> maskCaptures, scoreCaptures;
 

@@ -36,6 +36,13 @@ static burst_error *check_sharding(const burst_image *image, const char *name,
                    image->num_arguments - 1);
   if (carrier >= 0 && image->parameters[carrier].kind != BURST_EXTENT)
     return INVALID("%s: extent in parameter %d, which is none", name, carrier);
+  if (parameter->is_partial &&
+      (!parameter->is_result || parameter->kind != BURST_TENSOR ||
+       parameter->shard_dim >= 0 ||
+       (parameter->type != BURST_F32 && parameter->type != BURST_F64)))
+    return INVALID("%s: is_partial %d, wanted 0 but for results that are whole "
+                   "tensors of f32 or f64",
+                   name, parameter->is_partial);
   if (parameter->shard_dim < 0)
     return NULL;
   if (parameter->extent < 0 && carrier < 0)

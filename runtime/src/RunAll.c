@@ -148,8 +148,9 @@ static burst_error *gather(const ranks *all) {
   burst_error *error = NULL;
   for (int64_t i = burst_program_num_arguments(all->program);
        i < all->num_values && !error; ++i) {
-    bool sharded = burst_program_parameter(all->program, i)->shard_dim >= 0;
-    int64_t holders = sharded ? all->num_members : 1;
+    const burst_parameter *parameter = burst_program_parameter(all->program, i);
+    bool same = parameter->shard_dim < 0 && !parameter->is_partial;
+    int64_t holders = same ? 1 : all->num_members;
     for (int64_t rank = 0; rank < holders && !error; ++rank)
       error = burst_gather(all->program, i, rank, &all->members[rank].values[i],
                            &all->globals[i]);

@@ -82,7 +82,10 @@ static burst_error *move(const burst_program *program, int64_t parameter,
   pair pair = {burst_view_of_tensor(global), burst_view_of_tensor(local),
                moved->shard_dim};
   if (moved->shard_dim < 0) {
-    copy(&pair, gather);
+    if (gather && moved->is_partial && rank > 0)
+      burst_view_add(&pair.global, &pair.local, moved->type);
+    else
+      copy(&pair, gather);
     return NULL;
   }
   burst_holding holding;

@@ -88,6 +88,45 @@ void burst_view_copy(const burst_view *to, const burst_view *from) {
     copy(&nest, nest.rank, nest.data[0], nest.data[1]);
 }
 
+// Elements may lie anywhere.
+static void add_run(char *to, const char *from, int64_t bytes, int32_t type) {
+  if (type == BURST_F64)
+    for (int64_t i = 0; i < bytes; i += (int64_t)sizeof(double)) {
+      double sum, addend;
+      memcpy(&sum, to + i, sizeof(sum));
+      memcpy(&addend, from + i, sizeof(addend));
+      sum += addend;
+      memcpy(to + i, &sum, sizeof(sum));
+    }
+  else
+    for (int64_t i = 0; i < bytes; i += (int64_t)sizeof(float)) {
+      float sum, addend;
+      memcpy(&sum, to + i, sizeof(sum));
+      memcpy(&addend, from + i, sizeof(addend));
+      sum += addend;
+      memcpy(to + i, &sum, sizeof(sum));
+    }
+}
+
+static void add(const loops *nest, int64_t rank, char *to, const char *from,
+                int32_t type) {
+  if (rank == 0) {
+    add_run(to, from, nest->run, type);
+    return;
+  }
+  --rank;
+  for (int64_t i = 0; i < nest->sizes[rank]; ++i)
+    add(nest, rank, to + i * nest->strides[0][rank],
+        from + i * nest->strides[1][rank], type);
+}
+
+void burst_view_add(const burst_view *to, const burst_view *from,
+                    int32_t type) {
+  loops nest;
+  if (loops_of(to, from, &nest))
+    add(&nest, nest.rank, nest.data[0], nest.data[1], type);
+}
+
 static void fill(const loops *nest, int64_t rank, char *data, int byte) {
   if (rank == 0) {
     memset(data, byte, (size_t)nest->run);

@@ -25,6 +25,8 @@ burst_view burst_view_of_tensor(const burst_tensor *tensor);
 
 // Copies between views of equal sizes that do not overlap.
 void burst_view_copy(const burst_view *to, const burst_view *from);
+// The same, adding floats of `type` to what is there.
+void burst_view_add(const burst_view *to, const burst_view *from, int32_t type);
 void burst_view_fill(const burst_view *view, int byte);
 
 // Whether an element lies, with any byte of it, in [begin, end).

@@ -8,6 +8,10 @@
 // RUN: %{bufferize} %t/captures.mlir | FileCheck %t/captures.mlir
 // RUN: %{bufferize} %t/results.mlir | FileCheck %t/results.mlir
 // RUN: %{bufferize} %t/empty.mlir | FileCheck %t/empty.mlir
+// RUN: %{bufferize} %t/tables.mlir | FileCheck %t/tables.mlir
+// RUN: %python %S/../tools/burst-run/Inputs/tensors.py make %t/in arg0=f32:2x7x2x4 arg1=f32:2x7x2x4 arg2=f32:2x7x2x4 arg3=f32:2x7x2x4 arg4=f32:2x2x7 arg5=f32:2x7x2x4 arg6=f32:7x7
+// RUN: burst-run %t/tables.mlir --entry tables --in %t/in --check
+// RUN: burst-run %t/tables.mlir --entry twice --in %t/in --check
 
 // Results are arguments, which hold o and m all the time; what is received
 // alternates between two slots; own slices are not copied.
@@ -181,4 +185,43 @@ shard.grid @cp(shape = 3)
 func.func @empty(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
   %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous> : (!q, !k, !k) -> (!q, !l)
   return %o, %lse : !q, !l
+}
+
+// The gradient of a table is made where the caller wants it, who must have as
+// much memory there; of one that is wanted twice there are two copies.
+//
+//--- tables.mlir
+// CHECK-LABEL: func.func @tables(
+// CHECK-SAME: %[[T:arg[0-9]+]]: memref<?x?xf32, strided<[?, 1], offset: ?>>, %{{.*}}: index {ring.extent
+// CHECK-SAME: %[[G:arg[0-9]+]]: memref<?x?xf32, strided<[?, 1], offset: ?>> {ring.partial, ring.result}
+// CHECK: %[[FOUND:.*]] = memref.dim %[[G]], %c1
+// CHECK: %[[WANTED:.*]] = memref.dim %[[T]], %c1
+// CHECK-NEXT: ring.require %[[FOUND]] at least %[[WANTED]], "size of dimension 1 of result 1"
+// CHECK: ring.zero %[[T]] into %[[G]] :
+// CHECK: ring.attend_grad
+// CHECK: into %{{.*}}, %{{.*}}, %{{.*}}, %[[G]] captures [0]
+// CHECK-NOT: memref.copy
+// CHECK-LABEL: func.func @twice(
+// CHECK-SAME: %[[T:arg[0-9]+]]: memref<?x?xf32, strided<[?, 1], offset: ?>>, %{{.*}}: index {ring.extent
+// CHECK: ring.zero %[[T]] into %[[G:[^ ]*]] :
+// CHECK: ring.require %{{.*}} at least %{{.*}}, "size of dimension 0 of result 0"
+// CHECK: ring.require %{{.*}} at least %{{.*}}, "size of dimension 1 of result 0"
+// CHECK: memref.copy %[[G]], %
+// CHECK: ring.require %{{.*}} at least %{{.*}}, "size of dimension 1 of result 1"
+// CHECK: memref.copy %[[G]], %
+shard.grid @cp(shape = 3)
+!q = tensor<?x?x2x4xf32>
+!l = tensor<?x2x?xf32>
+!t = tensor<?x?xf32>
+func.func @tables(%q: !q, %k: !q, %v: !q, %o: !q, %l: !l, %do: !q, %bias: !t) -> (!q, !t) {
+  %dq, %dk, %dv, %db = burst.attention_backward %q, %k, %v, %o, %l, %do
+      score bias(%bias : !t) sequence <@cp, zigzag> gradients [0]
+      : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q, !t)
+  return %dq, %db : !q, !t
+}
+func.func @twice(%q: !q, %k: !q, %v: !q, %o: !q, %l: !l, %do: !q, %bias: !t) -> (!t, !t) {
+  %dq, %dk, %dv, %db = burst.attention_backward %q, %k, %v, %o, %l, %do
+      score bias(%bias : !t) sequence <@cp, zigzag> gradients [0]
+      : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q, !t)
+  return %db, %db : !t, !t
 }

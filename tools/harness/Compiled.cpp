@@ -46,7 +46,12 @@ int64_t burst::planPacking(func::FuncOp program, const cpu::Target &target,
   for (unsigned i = 0; i < program.getNumArguments(); ++i)
     if (program.getArgAttr(i, ring::shardAttr))
       batch = globals[i].table->shape[0];
-  return cpu::packingBytes(program, target, batch, rank, extentOf);
+  auto tableSizeOf = [&](Value table, int64_t dim) {
+    unsigned argument = cast<BlockArgument>(table).getArgNumber();
+    return globals[argument].table->shape[dim];
+  };
+  return cpu::packingBytes(program, target, batch, rank,
+                           {extentOf, tableSizeOf});
 }
 
 burst_tensor burst::viewOf(data::Tensor &tensor, int32_t type) {

@@ -255,7 +255,13 @@ burst_error *burst_run(burst_program *program, const burst_run_config *config,
 
 /* Copies between a parameter's global tensor and the shard of one rank. Both
    may have any strides; what is written may not overlap itself. Parameters that
-   are not sharded are copied whole. */
+   are not sharded are copied whole.
+
+   A result that is_partial, such as the gradient of a table that every rank
+   has, is the share of one rank. Gathering that of rank 0 writes it, gathering
+   that of another rank adds it: do so in the order of the ranks, and the sum
+   has the same bits every time. Where ranks are no threads of one process, the
+   caller sums up what they have (an all-reduce). */
 burst_error *burst_shard(const burst_program *program, int64_t parameter,
                          int64_t rank, const burst_tensor *global,
                          const burst_tensor *local);
@@ -275,9 +281,10 @@ typedef struct burst_run_all_config {
 } burst_run_all_config;
 
 /* Runs all ranks as threads on shards of global tensors, and gathers the
-   results; a result that is not sharded is taken from rank 0. `counters` is
-   NULL or has an element per rank, all of one size. The error is that of the
-   rank that failed first, not of those that it stopped. */
+   results: shares of a sum are added up in the order of the ranks, another
+   result that is not sharded is taken from rank 0. `counters` is NULL or has an
+   element per rank, all of one size. The error is that of the rank that failed
+   first, not of those that it stopped. */
 burst_error *burst_run_all(burst_program *program,
                            const burst_run_all_config *config,
                            const burst_tensor *globals, int64_t count,

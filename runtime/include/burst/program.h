@@ -20,7 +20,7 @@ extern "C" {
 
 /* Both sides compare it: raised with every change that is not an addition to
    the end of a struct. */
-#define BURST_ABI_VERSION 2
+#define BURST_ABI_VERSION 3
 
 /* The name under which a shared object exports its burst_image. */
 #define BURST_IMAGE_SYMBOL "burst_program_image"
@@ -145,11 +145,13 @@ typedef struct burst_parameter {
   int32_t is_result;
   const int64_t *sizes; /* of a rank's tensor; -1: known at run time */
   int32_t shard_dim;    /* the dimension that is dealt to ranks; -1: none, the
-                           same on every rank */
+                           same on every rank unless is_partial */
   int32_t num_segments; /* of what a rank holds along shard_dim */
   int64_t extent;       /* the global size of shard_dim; -1: at run time */
   int32_t extent_parameter; /* the BURST_EXTENT parameter that carries it; -1:
                                none */
+  int32_t is_partial; /* a result of which each rank gives its own share: the
+                         sum over the ranks is meant */
 } burst_parameter;
 
 typedef struct burst_image {

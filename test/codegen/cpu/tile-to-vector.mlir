@@ -203,3 +203,41 @@ func.func private @gradients(%task: index, %s: memref<8x16xf64>, %dp: memref<8x1
       } : memref<8x16xf64>, memref<8xindex>, memref<16xindex>
   return
 }
+
+// What all points of a tile add to one element is summed up in a register and
+// added once; what they add to elements of their own is added point by point,
+// where it counts and lies in the table.
+// CHECK-LABEL: func.func private @gradients_of_tables
+// CHECK-SAME: %[[T:[^ ]*]]: memref<?xf64>, %[[U:[^ ]*]]: memref<4x?xf64>, %[[N:[^ ]*]]: index)
+// CHECK: %[[SUMS:.*]] = scf.for {{.*}} iter_args
+// CHECK: scf.for {{.*}} iter_args(%[[SUM:.*]] = %{{.*}}) -> (vector<[[LANES:.*]]xf64>)
+// CHECK: %[[COUNTS:.*]] = arith.andi
+// CHECK: arith.cmpi ult, %{{.*}}, %c4
+// CHECK: arith.cmpi ult, %{{.*}} : vector<[[LANES]]xindex>
+// CHECK: %[[COUNTED:.*]] = arith.andi %[[COUNTS]], %{{.*}} : vector<[[LANES]]xi1>
+// CHECK: %[[PLACE:.*]] = arith.select %[[COUNTED]]
+// CHECK: vector.store %[[PLACE]], %[[PLACES:.*]][
+// CHECK: scf.if
+// CHECK: scf.for %[[LANE:.*]] =
+// CHECK: %[[AT:.*]] = memref.load %[[PLACES]][%[[LANE]]]
+// CHECK: %[[IS_POINT:.*]] = arith.cmpi sge
+// CHECK: scf.if %[[IS_POINT]]
+// CHECK: memref.load %[[U]][%{{.*}}, %[[AT]]]
+// CHECK: arith.addf
+// CHECK: memref.store %{{.*}}, %[[U]][%{{.*}}, %[[AT]]]
+// CHECK: arith.addf %[[SUM]], %{{.*}} : vector<[[LANES]]xf64>
+// CHECK: %[[SUM:.*]] = vector.reduction <add>
+// CHECK: scf.if
+// CHECK: memref.load %[[T]][%[[N]]]
+// CHECK: memref.store %{{.*}}, %[[T]][%[[N]]]
+func.func private @gradients_of_tables(%task: index, %w: memref<8x16xf64>, %i: memref<8xindex>, %j: memref<16xindex>, %t: memref<?xf64>, %u: memref<4x?xf64>, %n: index)
+    attributes {tile.kernel} {
+  tile.map_gradient %w, %w rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      grads (%t, %u of [0, 1] : memref<?xf64>, memref<4x?xf64>)
+      gradient(%t0 : f64, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f64, %slopes = %t : memref<?xf64>, %bias = %u : memref<4x?xf64>) {
+        burst.contribute %w0 to %bias[%i0, %j0] : f64, tensor<4x?xf64>
+        burst.contribute %w0 to %slopes[%h0] : f64, tensor<?xf64>
+        burst.yield %w0 : f64
+      } : memref<8x16xf64>, memref<8xindex>, memref<16xindex>
+  return
+}

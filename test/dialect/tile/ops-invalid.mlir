@@ -343,3 +343,63 @@ func.func @map_gradient_c2(%n: index, %w: memref<4x8xf32>, %i: memref<4xindex>, 
       } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
   return
 }
+
+// -----
+
+func.func @map_gradient_c3(%n: index, %w: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8xindex>, %t: memref<8xbf16>, %dt: memref<8xf32>) {
+  // expected-error @below {{needs a gradient for each of 2 captures, got: 1}}
+  tile.map_gradient %w, %w rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      grads (%dt of [0, 0] : memref<8xf32>)
+      gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f32, %x = %t : memref<8xbf16>) {
+        burst.yield %w0 : f32
+      } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+  return
+}
+
+// -----
+
+func.func @map_gradient_c3(%n: index, %w: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8xindex>, %t: memref<8xbf16>, %dt: memref<8xf32>) {
+  // expected-error @below {{`wanted` numbers captured tables, got: 1}}
+  tile.map_gradient %w, %w rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      grads (%dt of [1] : memref<8xf32>)
+      gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f32, %x = %t : memref<8xbf16>) {
+        burst.yield %w0 : f32
+      } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+  return
+}
+
+// -----
+
+func.func @map_gradient_c3(%n: index, %w: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8xindex>, %t: memref<8xbf16>, %dt: memref<8xf32>) {
+  // expected-error @below {{`wanted` numbers captured tables, got: 0}}
+  tile.map_gradient %w, %w rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      grads (%dt of [0] : memref<8xf32>)
+      gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f32, %x = %n : index) {
+        burst.yield %w0 : f32
+      } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+  return
+}
+
+// -----
+
+func.func @map_gradient_c3(%n: index, %w: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8xindex>, %t: memref<8xbf16>, %dt: memref<8xf32>) {
+  // expected-error @below {{the gradient by 'memref<8xbf16>' must have its shape, in 'f32', got: 'memref<8xbf16>'}}
+  tile.map_gradient %w, %w rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      grads (%t of [0] : memref<8xbf16>)
+      gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f32, %x = %t : memref<8xbf16>) {
+        burst.yield %w0 : f32
+      } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+  return
+}
+
+// -----
+
+func.func @map_gradient_c4(%n: index, %w: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8xindex>, %t: memref<8xbf16>, %dt: memref<8xf32>) {
+  tile.map_gradient %w, %w rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f32, %x = %t : memref<8xbf16>) {
+        // expected-error @below {{adds to the gradient of a capture that `wanted` does not name}}
+        burst.contribute %w0 to %x[%i0] : f32, tensor<8xbf16>
+        burst.yield %w0 : f32
+      } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+  return
+}

@@ -143,3 +143,18 @@ func.func @gradients(%n: index, %q: memref<4x6xf32>, %k: memref<2x6x4xf32>, %s: 
       } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
   return
 }
+
+// CHECK-LABEL: func.func @gradients_of_tables
+// CHECK: tile.map_gradient %{{.*}}, %{{.*}} rows {{.*}} grads(%[[DU:.*]], %[[DT:.*]] of [2, 0] : memref<2x?xf32>, memref<?xf32>)
+// CHECK: burst.contribute %{{.*}} to %{{.*}}[%{{.*}}, %{{.*}}] : f32, tensor<2x3xbf16>
+func.func @gradients_of_tables(%n: index, %w: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8xindex>, %t: memref<?xf32>, %x: bf16,
+                               %u: memref<2x3xbf16>, %du: memref<2x?xf32>) {
+  tile.map_gradient %w, %w rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      grads (%du, %t of [2, 0] : memref<2x?xf32>, memref<?xf32>)
+      gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f32, %table = %t : memref<?xf32>, %y = %x : bf16, %z = %u : memref<2x3xbf16>) {
+        burst.contribute %w0 to %z[%i0, %j0] : f32, tensor<2x3xbf16>
+        burst.contribute %t0 to %table[%h0] : f32, tensor<?xf32>
+        burst.yield %w0 : f32
+      } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+  return
+}

@@ -88,6 +88,38 @@ TEST_F(RegionsTest, NorToWhatTheScoreDoesNotDependOn) {
   EXPECT_EQ(score.sum(1), 0.5);
 }
 
+/// What is found by the head alone is the head's, and so on; but only where it
+/// always lies along one dimension.
+TEST_F(RegionsTest, WhoContributesToOneElement) {
+  auto shared = [&](const char *first, const char *second = nullptr) {
+    std::string ops =
+        std::string("%x = tensor.extract %c0[") + first +
+        "] : tensor<8x8xf64>\n %y = tensor.extract %c0[" +
+        (second ? second : first) +
+        "] : tensor<8x8xf64>\n %p = arith.mulf %x, %y : f64\n %r = arith.mulf "
+        "%p, %s : f64";
+    return of(ops.c_str(), {{"tensor<8x8xf64>", numbers(64)}}).shared(0);
+  };
+  EXPECT_EQ(shared("%i, %j"), "bh");
+  EXPECT_EQ(shared("%h, %j"), "b");
+  EXPECT_EQ(shared("%i, %b"), "h");
+  EXPECT_EQ(shared("%b, %h"), "");
+  EXPECT_EQ(shared("%h, %i", "%h, %j"), "b");
+  EXPECT_EQ(shared("%h, %i", "%i, %h"), "bh");
+  EXPECT_EQ(shared("%h, %b", "%h, %h"), "b");
+  // A half of the heads shares a row.
+  Score halves = of(R"(%two = arith.constant 2 : index
+                       %half = arith.divui %h, %two : index
+                       %x = tensor.extract %c0[%half] : tensor<8xf64>
+                       %r = arith.mulf %x, %s : f64)",
+                    {{"tensor<8xf64>", numbers(8)}});
+  EXPECT_EQ(halves.shared(0), "bh");
+  // Nobody contributes.
+  Score score =
+      of("%r = arith.addf %s, %s : f64", {{"tensor<8xf64>", numbers(8)}});
+  EXPECT_EQ(score.shared(0), "");
+}
+
 TEST_F(RegionsTest, OfAConstant) {
   Score score = of("%r = arith.constant 3.0 : f64");
   EXPECT_EQ(score.derivative(1, 0.5), 0);

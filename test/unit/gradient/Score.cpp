@@ -144,6 +144,11 @@ std::vector<bool> Score::contributes() const {
   return std::vector<bool>(flags.begin(), flags.end());
 }
 
+std::string Score::shared(size_t capture) const {
+  Sharing sharing = sharingOf(*region, capture);
+  return std::string(sharing.batches ? "b" : "") + (sharing.heads ? "h" : "");
+}
+
 static Scalar real(double number) {
   Scalar scalar;
   scalar.f = number;

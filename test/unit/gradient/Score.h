@@ -46,6 +46,8 @@ public:
   /// The gradient region as text, without its arguments.
   std::string text() const;
   std::vector<bool> contributes() const;
+  /// What several contribute to: "b", "h", "bh" or "".
+  std::string shared(size_t capture) const;
 
   /// The score at a pair; the test fails where it cannot be evaluated.
   double operator()(double s, Point at = {}) const;

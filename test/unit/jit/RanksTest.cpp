@@ -1,6 +1,7 @@
 //===- RanksTest.cpp - ranks on the caller's strided memory ---------------===//
 #include "Problem.h"
 
+#include <cmath>
 #include <thread>
 
 using namespace burst;
@@ -105,4 +106,82 @@ TEST(Ranks, positionsAreThoseOfTheOrder) {
   // Zigzag over 3 ranks: chunks 2 and 3 of 6.
   EXPECT_EQ(positions->front(), 9);
   EXPECT_EQ(positions->back(), 18);
+}
+
+/// What ranks that run by themselves gather in their order has the bits of a
+/// run of all: the gradient by ALiBi's slopes.
+TEST(Ranks, addUpTheGradientOfATable) {
+  api::Program program = compiled(R"(
+    shard.grid @g(shape = 3)
+    !q = tensor<1x20x4x8xf32>
+    !l = tensor<1x4x20xf32>
+    !t = tensor<4xf32>
+    func.func @f(%q: !q, %k: !q, %v: !q, %do: !q, %t: !t) -> !t {
+      %o, %l = burst.attention %q, %k, %v mask causal score alibi(%t : !t)
+          sequence <@g, zigzag> : (!q, !q, !q) -> (!q, !l)
+      %dq, %dk, %dv, %dt = burst.attention_backward %q, %k, %v, %o, %l, %do
+          mask causal score alibi(%t : !t) sequence <@g, zigzag> gradients [0]
+          : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q, !t)
+      return %dt : !t
+    })");
+  ASSERT_TRUE(program.get());
+  EXPECT_EQ(program.parameter(0).is_partial, 0);
+  EXPECT_EQ(program.parameter(5).is_partial, 1);
+  std::vector<std::vector<float>> data(6);
+  std::vector<burst_tensor> globals(6);
+  for (int64_t i = 0; i < 6; ++i) {
+    const burst_parameter &parameter = program.parameter(i);
+    burst_tensor &tensor = globals[i];
+    tensor.type = BURST_F32;
+    tensor.rank = parameter.rank;
+    int64_t stride = 1;
+    for (int32_t d = parameter.rank; d-- > 0; stride *= tensor.sizes[d]) {
+      tensor.sizes[d] =
+          d == parameter.shard_dim ? parameter.extent : parameter.sizes[d];
+      tensor.strides[d] = stride;
+    }
+    for (int64_t x = 0; x < stride; ++x)
+      data[i].push_back(std::sin(static_cast<float>((i + 1) * x + 1)));
+    tensor.data = data[i].data();
+  }
+  auto device = api::Device::cpu(2);
+  auto transports = api::Transport::local(3);
+  ASSERT_TRUE(device && transports);
+  std::vector<std::vector<Strided>> locals(3);
+  std::vector<std::jthread> threads;
+  for (int64_t rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      std::vector<burst_tensor> values;
+      for (int64_t i = 0; i < 6; ++i) {
+        int32_t dim = program.parameter(i).shard_dim;
+        int64_t size = 0;
+        if (dim >= 0)
+          size = *program.localSize(i, rank, 20);
+        locals[rank].emplace_back(globals[i], dim, size);
+        values.push_back(locals[rank].back().tensor);
+        if (i < 5)
+          expectSuccess(program.shard(i, rank, globals[i], values[i]));
+      }
+      auto config = api::make<burst_run_config>();
+      config.rank = rank;
+      config.device = device->get();
+      config.transport = (*transports)[rank].get();
+      config.deadline_seconds = 60;
+      expectSuccess(program.run(config, values));
+    });
+  threads.clear();
+  for (int64_t rank = 0; rank < 3; ++rank)
+    expectSuccess(program.gather(5, rank, locals[rank][5].tensor, globals[5]));
+  std::vector<float> gathered = data[5];
+  auto config = api::make<burst_run_all_config>();
+  config.device = device->get();
+  data[5].assign(4, 7);
+  expectSuccess(program.runAll(config, globals));
+  EXPECT_EQ(data[5], gathered);
+  // Every rank has a share in it.
+  for (int64_t rank = 0; rank < 3; ++rank)
+    for (int64_t x = 0; x < 4; ++x) {
+      EXPECT_NE(locals[rank][5].data[x], 0);
+      EXPECT_NE(locals[rank][5].data[x], gathered[x]);
+    }
 }

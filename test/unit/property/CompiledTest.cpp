@@ -222,7 +222,7 @@ TEST_P(CompiledTest, AgreesWithTheOracle) { checkRandom(drawProblem); }
 
 TEST_P(CompiledTest, DifferentiatesAsTheOracle) {
   checkRandom([](uint64_t seed) {
-    return drawBackward(seed, seed % 2 ? Scores::Some : Scores::None);
+    return drawBackward(seed, seed % 2 ? Scores::Tables : Scores::None);
   });
 }
 
@@ -577,3 +577,138 @@ INSTANTIATE_TEST_SUITE_P(Types, CompiledCapturesTest,
                                            "index", "f16", "bf16", "f32",
                                            "f64"),
                          [](const auto &info) { return info.param; });
+
+//===----------------------------------------------------------------------===//
+// Gradients of captured tables
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A backward pass with gradients of tables that the score finds by the batch,
+/// by the head, by i - j, by (i, j) and by (h, i, j). What the mask rules out
+/// looks for its element where there is none.
+struct TablesProblem : RandomProblem {
+  TablesProblem(const std::string &element, const std::string &strategy,
+                int64_t ranks, const std::string &order) {
+    this->element = element;
+    this->order = order;
+    this->ranks = ranks;
+    sizes = {2, 37, 37, 4, 2, 6, 5};
+    drop = overlap = true;
+    std::string state = element == "f64" ? "f64" : "f32";
+    body = fmt::format(
+        "!q = tensor<2x37x4x6x{0}>\n!k = tensor<2x37x2x6x{0}>\n"
+        "!v = tensor<2x37x2x5x{0}>\n!o = tensor<2x37x4x5x{0}>\n"
+        "!l = tensor<2x4x37x{1}>\n"
+        "func.func @f(%q: !q {{burst.name = \"q\"}}, %k: !k {{burst.name = "
+        "\"k\"}}, %v: !v {{burst.name = \"v\"}}, %o: !o {{burst.name = "
+        "\"o\"}}, %l: !l {{burst.name = \"l\"}}, %do: !o {{burst.name = "
+        "\"do\"}}",
+        element, state);
+    const std::tuple<const char *, std::vector<int64_t>, const char *> tables[]{
+        {"gains", {2}, "%b"},
+        {"slopes", {4}, "%h"},
+        {"near", {10}, "%place"},
+        {"pairs", {37, 37}, "%i, %j"},
+        {"heads", {4, 37, 37}, "%h, %i, %j"}};
+    std::string clause, reads, names, types;
+    for (const auto &[name, shape, indices] : tables) {
+      std::string type = tensorText(shape, state);
+      body += fmt::format(", %{0}: {1} {{burst.name = \"{0}\"}}", name, type);
+      clause += fmt::format(", %t_{0} = %{0} : {1}", name, type);
+      reads +=
+          fmt::format("        %{0}_x = tensor.extract %t_{0}[{1}] : {2}\n",
+                      name, indices, type);
+      names += fmt::format(", %d{}", name);
+      types += ", " + type;
+      input(name, shape, state, 0.5);
+    }
+    body += fmt::format(
+        ") -> (!q, !k, !v{1}) {{\n"
+        "  %dq, %dk, %dv{2} = burst.attention_backward %q, %k, %v, %o, %l, "
+        "%do\n      mask causal\n"
+        "      score(%s : {0}, %b, %h, %i, %j, %sq, %sk{3}) {{\n"
+        "        %far = arith.subi %i, %j : index\n"
+        "        %nine = arith.constant 9 : index\n"
+        "        %nowhere = arith.constant 1000000 : index\n"
+        "        %clamped = arith.minsi %far, %nine : index\n"
+        "        %seen = arith.cmpi sle, %j, %i : index\n"
+        "        %place = arith.select %seen, %clamped, %nowhere : index\n"
+        "{4}"
+        "        %far64 = arith.index_cast %far : index to i64\n"
+        "        %distance = arith.sitofp %far64 : i64 to {0}\n"
+        "        %tenth = arith.constant 0.125 : {0}\n"
+        "        %close = arith.mulf %distance, %tenth : {0}\n"
+        "        %slope = arith.mulf %slopes_x, %close : {0}\n"
+        "        %s1 = arith.mulf %s, %gains_x : {0}\n"
+        "        %s2 = arith.subf %s1, %slope : {0}\n"
+        "        %s3 = arith.addf %s2, %near_x : {0}\n"
+        "        %s4 = arith.addf %s3, %pairs_x : {0}\n"
+        "        %s5 = arith.addf %s4, %heads_x : {0}\n"
+        "        burst.yield %s5 : {0}\n"
+        "      }}\n"
+        "      sequence <@g, {5}> strategy <{6}> gradients [0, 1, 2, 3, 4]\n"
+        "      : (!q, !k, !v, !o, !l, !o) -> (!q, !k, !v{1})\n"
+        "  return %dq, %dk, %dv{2} : !q, !k, !v{1}\n}}\n",
+        state, types, names, clause, reads, order, strategy);
+    input("q", {2, 37, 4, 6}, element, 1);
+    input("k", {2, 37, 2, 6}, element, 1);
+    input("v", {2, 37, 2, 5}, element, 1);
+    input("o", {2, 37, 4, 5}, element, 1);
+    input("l", {2, 4, 37}, state, 1);
+    input("do", {2, 37, 4, 5}, element, 1);
+  }
+
+private:
+  void input(const char *name, const std::vector<int64_t> &shape,
+             const std::string &type, double factor) {
+    data::Tensor tensor = data::Tensor::zeros(dtypeOfElement(type), shape);
+    std::vector<double> values = data::normal(7, name, tensor.numel());
+    for (size_t i = 0; i < values.size(); ++i)
+      tensor.set(i, factor * values[i]);
+    tensors.emplace(name, tensor);
+  }
+};
+
+class CompiledTablesTest : public ::testing::TestWithParam<
+                               std::tuple<const char *, const char *, int>> {};
+
+} // namespace
+
+TEST_P(CompiledTablesTest, AgreeWithTheOracleInTheSameBits) {
+  auto context = makeContext();
+  auto [element, strategy, ranks] = GetParam();
+  TablesProblem problem(element, strategy, ranks,
+                        ranks % 2 == 0 ? "zigzag" : "striped 3");
+  Trial made(*context, problem, 1);
+  ASSERT_TRUE(made.parse() && made.giveForward(problem)) << made.error;
+  CompiledTrial trial(*context, problem);
+  cpu::Target target = cpu::Target::host();
+  target.rows = 8;
+  target.columns = 16;
+  ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
+  std::vector<std::vector<double>> first;
+  for (int64_t threads : {1, 2, 5})
+    for (bool checked : {false, true}) {
+      CompiledRun options;
+      options.threads = threads;
+      options.checked = checked;
+      ASSERT_TRUE(trial.run(options)) << trial.trial.error;
+      std::vector<std::vector<double>> found = valuesOf(trial.trial);
+      if (first.empty())
+        first = found;
+      EXPECT_EQ(found, first) << threads << " threads";
+    }
+  trial.check();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, CompiledTablesTest,
+    ::testing::Combine(::testing::Values("f64", "f32", "bf16"),
+                       ::testing::Values("ring_kv", "ring_q"),
+                       ::testing::Range(1, 5)),
+    [](const auto &info) {
+      return std::string(std::get<0>(info.param)) + "_" +
+             std::get<1>(info.param) + "_" +
+             std::to_string(std::get<2>(info.param));
+    });

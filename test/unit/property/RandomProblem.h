@@ -38,7 +38,7 @@ RandomProblem drawProblem(uint64_t seed);
 /// A backward pass, or a forward pass and the backward pass of it. Where the
 /// function takes out and lse these are still zeros, see Trial::giveForward.
 /// Tables: scores, and gradients of the tables that they capture.
-enum class Scores : uint8_t { None, Some, Tables };
+enum class Scores : uint8_t { None, Tables };
 RandomProblem drawBackward(uint64_t seed, Scores scores);
 
 } // namespace burst::test

@@ -123,12 +123,12 @@ burst_parameter &Program::tensor(const char *name, std::vector<int64_t> shape,
                                  int32_t type, bool isResult) {
   sizes.push_back(std::move(shape));
   add({name, BURST_TENSOR, type, int32_t(sizes.back().size()), isResult,
-       sizes.back().data(), -1, 0, -1, -1});
+       sizes.back().data(), -1, 0, -1, -1, 0});
   return parameters.back();
 }
 
 burst_parameter &Program::extent(const char *name) {
-  add({name, BURST_EXTENT, BURST_I64, 0, 0, nullptr, -1, 0, -1, -1});
+  add({name, BURST_EXTENT, BURST_I64, 0, 0, nullptr, -1, 0, -1, -1, 0});
   return parameters.back();
 }
 

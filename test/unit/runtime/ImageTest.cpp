@@ -47,7 +47,7 @@ TEST_F(Image, MakesSense) {
 TEST_F(Image, ChecksItsHead) {
   burst_image &image = program.image;
   EXPECT_EQ(with<uint32_t>(image.version, BURST_ABI_VERSION + 1),
-            "INVALID_PROGRAM image of ABI version 3, wanted 2");
+            "INVALID_PROGRAM image of ABI version 4, wanted 3");
   expectContains(with<uint32_t>(image.size, 8),
                  {"image of 8 bytes, wanted at least "});
   EXPECT_EQ(with<const char *>(image.name, nullptr),
@@ -116,6 +116,19 @@ TEST_F(Image, ChecksItsSharding) {
             "INVALID_PROGRAM q: extent in parameter 2, wanted -1 to 1");
   EXPECT_EQ(with<int32_t>(q.extent_parameter, 0),
             "INVALID_PROGRAM q: extent in parameter 0, which is none");
+}
+
+TEST_F(Image, ChecksWhatIsPartial) {
+  burst_parameter &q = program.parameters[0], &o = program.parameters[2];
+  const std::string wanted =
+      "is_partial 1, wanted 0 but for results that are whole tensors of f32 or "
+      "f64";
+  EXPECT_EQ(with<int32_t>(o.is_partial, 1), "");
+  EXPECT_EQ(with<int32_t>(q.is_partial, 1), "INVALID_PROGRAM q: " + wanted);
+  o.is_partial = 1;
+  EXPECT_EQ(with<int32_t>(o.type, BURST_BF16), "INVALID_PROGRAM o: " + wanted);
+  o.extent = 2;
+  EXPECT_EQ(with<int32_t>(o.shard_dim, 0), "INVALID_PROGRAM o: " + wanted);
 }
 
 TEST_F(Image, TellsWhatItIs) {

@@ -2,6 +2,7 @@
 
 #include "Harness.h"
 
+#include <cstring>
 #include <numeric>
 
 using namespace burst::test;
@@ -123,6 +124,43 @@ TEST_F(RunAll, ShardsRunsAndGathers) {
           config.checked = checked;
           run(ranks, segments, extent);
         }
+}
+
+/// Floats of which the order of the sum shows: 1 is lost beside 2^24.
+TEST_F(RunAll, AddsUpSharesInTheOrderOfTheRanks) {
+  const float shares[] = {0x1p24f, 1.f, 1.f, -0x1p24f};
+  Program program(
+      4, [&](burst_rank *rank, const burst_table *table, void *const *values) {
+        auto *single = static_cast<MemRef2 *>(values[0]);
+        struct {
+          double *base, *data;
+        } twice;
+        std::memcpy(&twice, values[1], sizeof(twice));
+        for (int64_t i = 0; i < 6; ++i) {
+          float share = shares[table->index(rank)];
+          single->data[i / 3 * single->strides[0] + i % 3] =
+              share + (share == 1 ? 0.f : 16.f * static_cast<float>(i));
+          twice.data[i] = share;
+        }
+      });
+  program.parameters.reserve(2);
+  program.tensor("single", {2, 3}, BURST_F32, true).is_partial = 1;
+  program.tensor("twice", {6}, BURST_F64, true).is_partial = 1;
+  float single[10];
+  double twice[6];
+  std::fill(std::begin(single), std::end(single), 7.f);
+  std::fill(std::begin(twice), std::end(twice), 7.);
+  burst_tensor values[] = {tensorOf(single, {2, 3}),
+                           tensorOf(twice, {6}, BURST_F64)};
+  values[0].strides[0] = 1;
+  values[0].strides[1] = 3;
+  ASSERT_EQ(take(burst_run_all(program.get(), &config, values, 2, nullptr)),
+            "");
+  for (int64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(single[i / 3 + i % 3 * 3], 32.f * static_cast<float>(i));
+    EXPECT_EQ(twice[i], 2.);
+  }
+  EXPECT_EQ(single[2], 7.f);
 }
 
 TEST_F(RunAll, TellsTheCause) {

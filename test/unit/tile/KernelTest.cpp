@@ -410,3 +410,75 @@ TYPED_TEST(TileKernel, MapGradient) {
           }
       });
 }
+
+/// To elements that all points share, those of a row, or those of a few points;
+/// of points that are masked, of columns that are none, and outside of a table
+/// nothing is added.
+TYPED_TEST(TileKernel, Contributions) {
+  constexpr int64_t m = 6, n = 48, rows = 5, columns = 45, head = 2;
+  this->forTargets(
+      "%w: memref<6x48xTYPE>, %t: memref<6x48xTYPE>, %i: memref<6xindex>, "
+      "%j: memref<48xindex>, %heads: memref<4xTYPE>, %rows: memref<?x?xTYPE>, "
+      "%near: memref<?xTYPE>, %n: index, %c: index, %h: index",
+      R"(
+        tile.map_gradient %w, %t rows %n columns %c at (%h, %h, %i, %j) of (%n, %c)
+            grads (%near, %heads, %rows of [2, 0, 1] : memref<?xTYPE>, memref<4xTYPE>, memref<?x?xTYPE>)
+            gradient(%t0 : TYPE, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : TYPE,
+                     %x = %heads : memref<4xTYPE>, %y = %rows : memref<?x?xTYPE>, %z = %near : memref<?xTYPE>) {
+              %u = arith.mulf %t0, %w0 : TYPE
+              %four = arith.constant 4 : index
+              %past = arith.addi %h0, %four : index
+              burst.contribute %u to %x[%h0] : TYPE, tensor<4xTYPE>
+              burst.contribute %w0 to %x[%past] : TYPE, tensor<4xTYPE>
+              burst.contribute %w0 to %y[%i0, %h0] : TYPE, tensor<?x?xTYPE>
+              %distance = arith.subi %i0, %j0 : index
+              %least = arith.minsi %distance, %four : index
+              burst.contribute %w0 to %z[%least] : TYPE, tensor<?xTYPE>
+              burst.yield %w0 : TYPE
+            } : memref<6x48xTYPE>, memref<6xindex>, memref<48xindex>)",
+      [&](Kernel &kernel) {
+        Array<TypeParam> w({m, n}), t({m, n}), heads({4}), byRow({4, 3}),
+            near({5});
+        Array<int64_t> i({m}), j({n});
+        for (Array<TypeParam> *array : {&w, &t, &heads, &byRow, &near})
+          array->fill(this->random, -1, 1);
+        for (int64_t r = 0; r < m; ++r)
+          i({r}) = r;
+        for (int64_t c = 0; c < n; ++c)
+          j({c}) = c % 11 - 3;
+        for (int64_t r = 0; r < m; ++r)
+          for (int64_t c = r; c < n; c += 3) {
+            w({r, c}) = 0;
+            t({r, c}) = c % 2 == 0 ? noNumber : infinity;
+          }
+        std::vector<double> headSums(4), rowSums(12), nearSums(5);
+        for (int64_t x = 0; x < 4; ++x)
+          headSums[x] = heads({x});
+        for (int64_t x = 0; x < 12; ++x)
+          rowSums[x] = byRow({x / 3, x % 3});
+        for (int64_t x = 0; x < 5; ++x)
+          nearSums[x] = near({x});
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t c = 0; c < columns; ++c) {
+            double value = w({r, c});
+            int64_t place = std::min<int64_t>(i({r}) - j({c}), 4);
+            if (value == 0)
+              continue;
+            headSums[head] += double(t({r, c})) * value;
+            if (r < 4)
+              rowSums[r * 3 + head] += value;
+            if (place >= 0)
+              nearSums[place] += value;
+          }
+        kernel(w.descriptor(), t.descriptor(), i.descriptor(), j.descriptor(),
+               heads.descriptor(), byRow.descriptor(), near.descriptor(), rows,
+               columns, head);
+        for (int64_t x = 0; x < 4; ++x)
+          this->expectNear(heads({x}), headSums[x], 1024 * this->epsilon);
+        for (int64_t x = 0; x < 12; ++x)
+          this->expectNear(byRow({x / 3, x % 3}), rowSums[x],
+                           1024 * this->epsilon);
+        for (int64_t x = 0; x < 5; ++x)
+          this->expectNear(near({x}), nearSums[x], 1024 * this->epsilon);
+      });
+}
