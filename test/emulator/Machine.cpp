@@ -312,7 +312,9 @@ Outcome Machine::run() {
       landBulkCopy(options.lateness == Lateness::Random
                        ? random() % bulkCopies.size()
                        : 0);
-    if (!warp && (warp = take(), !warp)) {
+    if (!warp)
+      warp = take();
+    if (!warp) {
       if (!bulkCopies.empty())
         continue;
       if (!resident.empty())

@@ -334,7 +334,7 @@ public:
              Memory::Buffer *buffer, const Epoch &epoch, const Clock &clock);
   Shadow &shadowOf(const Memory::Buffer &buffer);
 
-  void arrive(Warp &warp, Lanes lanes, uint32_t barrier, uint32_t expected,
+  void arrive(Warp &warp, Lanes lanes, uint32_t id, uint32_t expected,
               bool waits);
   /// Counts the passes of a shared access over the banks: lanes in groups of
   /// `together`, each at its address.
