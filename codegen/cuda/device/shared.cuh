@@ -90,26 +90,29 @@ __device__ __forceinline__ void copyChunk(u32 to, const void *from, bool exists)
 }
 
 /// cuda.copy: begins to copy `Depth` columns of `from`; what lies behind its
-/// columns and rows becomes 0. All threads of the block take part.
+/// columns and rows becomes 0. All threads of the block take part, those side by
+/// side in rows of one panel, which lie in different banks.
 template <class Team, int Depth, int R, int C, class T>
 __device__ __forceinline__ void copy(SharedTile<R, C> to, GlobalRows<T> from) {
-  constexpr int Threads = Team::Threads;
   static_assert(Depth % 8 == 0 && Depth <= C, "rows are whole chunks");
-  constexpr int chunks = C / 8;
-  // Threads of a row, so that a thread stays in its column.
-  constexpr int wide = chunks <= 2 ? 2 : chunks <= 4 ? 4 : chunks <= 8 ? 8 : chunks <= 16 ? 16 : 32;
-  constexpr int rows = Threads / wide < R ? Threads / wide : R;
-  static_assert(Threads % wide == 0 && R % rows == 0, "whole rows at a time");
-  int first = threadIdx.x / wide, c = threadIdx.x % wide;
-  if (c >= chunks || first >= rows)
+  constexpr int Chunks = SharedTile<R, C>::Chunks;
+  constexpr int Rows = Team::Threads / Chunks < R ? Team::Threads / Chunks : R;
+  static_assert(R % Rows == 0, "whole rows at a time");
+  int first = threadIdx.x / Chunks, c = threadIdx.x % Chunks;
+  if (first >= Rows)
     return;
   const T *source = from.base + first * from.pitch + 8 * c;
 #pragma unroll
-  for (int n = 0; n < R / rows; ++n) {
-    int row = first % rows + n * rows;
-    bool exists = row < from.count && c < Depth / 8;
-    copyChunk(to.chunk(row, c), exists ? source + n * rows * from.pitch : from.base, exists);
-  }
+  for (int panel = 0; panel < C / 8 / Chunks; ++panel)
+#pragma unroll
+    for (int n = 0; n < R / Rows; ++n) {
+      int row = first % Rows + n * Rows;
+      bool exists = row < from.count && panel * Chunks + c < Depth / 8;
+      copyChunk(to.chunk(row, panel * Chunks + c),
+                exists ? source + n * Rows * from.pitch + panel * Chunks * 8
+                       : from.base,
+                exists);
+    }
 }
 
 /// cuda.commit
