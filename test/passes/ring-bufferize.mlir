@@ -8,6 +8,7 @@
 // RUN: %{bufferize} %t/captures.mlir | FileCheck %t/captures.mlir
 // RUN: %{bufferize} %t/results.mlir | FileCheck %t/results.mlir
 // RUN: %{bufferize} %t/empty.mlir | FileCheck %t/empty.mlir
+// RUN: %{bufferize} %t/queries.mlir | FileCheck %t/queries.mlir
 
 // Results are arguments, which hold o and m all the time; what is received
 // alternates between two slots; own slices are not copied.
@@ -180,5 +181,40 @@ shard.grid @cp(shape = 3)
 !l = tensor<1x1x33xf32>
 func.func @empty(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
   %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous> : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+// States of queries that travel are made in two places in turn, for that of the
+// turn before is under way; they arrive in one place each, and so on the way home.
+//
+//--- queries.mlir
+// CHECK-LABEL: func.func @queries(
+// CHECK-SAME: %[[Q:arg0]]: {{.*}}, %[[OUT:arg3]]: memref<1x32x1x8xf32, {{.*}} {ring.result, {{.*}}, %[[LSE:arg4]]: memref<1x1x32xf32,
+// CHECK: %[[L:.*]] = tile.allocate "state"() : memref<1x1x32xf32>
+// CHECK: ring.init %[[Q]] into %[[OUT]], %[[LSE]], %[[L]]
+// CHECK: tile.allocate "slice"() : memref<1x1x32x1x8xf32>
+// CHECK: ring.start %[[OUT]], %[[LSE]], %[[L]] {{.*}} segments(%false, %false)
+// CHECK: tile.allocate "slice"() : memref<1x1x32x1x8xf32>
+// CHECK: ring.start %[[OUT]], %[[LSE]], %[[L]] {{.*}} segments(%false, %false)
+// CHECK: tile.allocate "slice"() : memref<2x1x32x1x8xf32>
+// CHECK: tile.allocate "state"() : memref<2x1x32x1x8xf32>
+// CHECK: tile.allocate "state"() : memref<2x1x1x32xf32>
+// CHECK: tile.allocate "state"() : memref<2x1x1x32xf32>
+// CHECK: scf.for {{.*}} iter_args(%[[QT:[^ ]*]] = {{.*}} -> (memref<{{[^>]*>}}>, index, !ring.token, !ring.token)
+// CHECK: ring.init %[[QT]] into %[[PO:.*]], %[[PM:.*]], %[[PL:[^ ]*]] :
+// CHECK: ring.attend
+// CHECK: state %[[PO]], %[[PM]], %[[PL]] scale
+// CHECK: ring.merge(%[[OUT]], %[[LSE]], %[[L]]) with(%[[HO:.*]], %{{.*}}, %{{.*}}) of
+// CHECK: ring.merge(%[[OUT]], %[[LSE]], %[[L]]) with(%[[PO]], %[[PM]], %[[PL]]) of
+// CHECK: ring.merge(%[[PO]], %[[PM]], %[[PL]]) with
+// CHECK: ring.start %[[PO]], %[[PM]], %[[PL]]
+// CHECK: ring.start %[[PO]], %[[PM]], %[[PL]]
+// CHECK: ring.merge(%[[OUT]], %[[LSE]], %[[L]]) with
+// CHECK: ring.finalize %[[OUT]], %[[LSE]], %[[L]] into %[[OUT]], %[[LSE]]
+shard.grid @cp(shape = 2)
+!q = tensor<1x64x1x8xf32>
+!l = tensor<1x1x64xf32>
+func.func @queries(%q: !q, %k: !q, %v: !q) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_q> : (!q, !q, !q) -> (!q, !l)
   return %o, %lse : !q, !l
 }
