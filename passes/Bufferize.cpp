@@ -115,6 +115,11 @@ private:
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(builder, loc, value);
   }
+  /// What comes in the place of a state is one, too.
+  void inherit(Value buffer, Value successor) {
+    if (states.contains(buffer))
+      states.insert(successor);
+  }
   Value map(Value value) { return mapping.lookup(value); }
   SmallVector<Value> map(ValueRange values) {
     return llvm::map_to_vector(values, [&](Value value) { return map(value); });
@@ -548,10 +553,12 @@ static bool isVoid(ring::StartOp op) {
 LogicalResult Bufferizer::convert(ring::StartOp op) {
   SmallVector<Value> into;
   if (isVoid(op)) {
-    for (Value tensor : op.getTensors())
+    for (Value tensor : op.getTensors()) {
       into.push_back(memref::CastOp::create(
           builder, loc, bufferType(cast<RankedTensorType>(tensor.getType())),
           map(tensor)));
+      inherit(map(tensor), into.back());
+    }
     receiving[op.getToken()] = into;
     return success();
   }
@@ -566,8 +573,7 @@ LogicalResult Bufferizer::convert(ring::StartOp op) {
   }
   for (auto [index, buffer] : llvm::enumerate(entry.buffers)) {
     into.push_back(received(op, index, buffer, entry.count));
-    if (states.contains(map(op.getTensors()[index])))
-      states.insert(into.back());
+    inherit(map(op.getTensors()[index]), into.back());
   }
   auto start = ring::StartOp::create(
       builder, loc, ring::TokenType::get(op.getContext(), {}),
@@ -780,10 +786,13 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
   unsigned next = 0;
   for (auto [argument, init, isCarried] :
        llvm::zip_equal(op.getRegionIterArgs(), op.getInits(), carried))
-    if (isCarried)
-      mapping.map(argument, Value(created.getRegionIterArg(next++)));
-    else if (isTensor(init))
+    if (isCarried) {
+      Value inside = created.getRegionIterArg(next++);
+      mapping.map(argument, inside);
+      inherit(map(init), inside);
+    } else if (isTensor(init)) {
       mapping.map(argument, map(init));
+    }
   if (failed(carryTokens(op, created, /*isInside=*/true)))
     return failure();
   builder.setInsertionPointToStart(created.getBody());
@@ -813,10 +822,13 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
   next = 0;
   for (auto [result, init, isCarried] :
        llvm::zip_equal(op.getResults(), op.getInits(), carried))
-    if (isCarried)
-      mapping.map(result, created.getResult(next++));
-    else if (isTensor(init))
+    if (isCarried) {
+      Value behind = created.getResult(next++);
+      mapping.map(result, behind);
+      inherit(map(init), behind);
+    } else if (isTensor(init)) {
       mapping.map(result, map(init));
+    }
   return carryTokens(op, created, /*isInside=*/false);
 }
 

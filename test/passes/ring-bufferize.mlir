@@ -9,6 +9,7 @@
 // RUN: %{bufferize} %t/results.mlir | FileCheck %t/results.mlir
 // RUN: %{bufferize} %t/empty.mlir | FileCheck %t/empty.mlir
 // RUN: %{bufferize} %t/queries.mlir | FileCheck %t/queries.mlir
+// RUN: burst-opt %t/queries.mlir --burst-to-ring=overlap=false --inline --symbol-dce --ring-bufferize | FileCheck %t/queries.mlir --check-prefix=APART
 
 // Results are arguments, which hold o and m all the time; what is received
 // alternates between two slots; own slices are not copied.
@@ -211,6 +212,13 @@ func.func @empty(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 // CHECK: ring.start %[[PO]], %[[PM]], %[[PL]]
 // CHECK: ring.merge(%[[OUT]], %[[LSE]], %[[L]]) with
 // CHECK: ring.finalize %[[OUT]], %[[LSE]], %[[L]] into %[[OUT]], %[[LSE]]
+//
+// Where each transfer is waited for at once, one place is enough.
+//
+// APART-LABEL: func.func @queries(
+// APART: tile.allocate "state"() : memref<1x1x32x1x8xf32>
+// APART: scf.for
+// APART: ring.merge
 shard.grid @cp(shape = 2)
 !q = tensor<1x64x1x8xf32>
 !l = tensor<1x1x64xf32>
