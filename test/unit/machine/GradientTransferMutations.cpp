@@ -5,9 +5,9 @@ using namespace mlir;
 
 namespace burst::test {
 
-template <bool (*mutate)(Returning &)>
+template <bool (*Mutate)(Returning &)>
 static bool with(Backward &s) {
-  return mutate(s);
+  return Mutate(s);
 }
 
 //===----------------------------------------------------------------------===//
