@@ -94,9 +94,6 @@ void check(const burst_attention &a, std::string &error) {
     c.refuse("scale", a.scale, "a finite number");
   c.range("pass", a.pass, BURST_FORWARD, BURST_BACKWARD);
   c.range("travel", a.travel, BURST_TRAVEL_CHOSEN, BURST_TRAVEL_QUERIES);
-  if (a.travel == BURST_TRAVEL_QUERIES && a.pass == BURST_FORWARD)
-    c.refuse("travel", std::to_string(a.travel),
-             "BURST_TRAVEL_CHOSEN or BURST_TRAVEL_KEYS in the forward pass");
 }
 
 /// Writes the module; the description was checked.

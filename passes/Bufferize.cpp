@@ -22,6 +22,12 @@ static bool hasNoElements(Type tensor) {
   return llvm::is_contained(cast<RankedTensorType>(tensor).getShape(), 0);
 }
 
+/// Which dimension is dealt of what is made by a slice of which `dim` is: m and
+/// l have the queries behind the heads.
+static int64_t dealtDim(RankedTensorType type, int64_t dim) {
+  return type.getRank() == 3 ? 2 : dim;
+}
+
 /// A buffer of a tensor of `type` wherever it lies: only the last stride is
 /// known, to be 1.
 static MemRefType bufferType(RankedTensorType type) {
@@ -55,6 +61,7 @@ struct Arrival {
   ring::StartOp start;
   SmallVector<Value> buffers;
   Value owner; ///< of what it brings, in the old program
+  bool isState;
 };
 
 /// Clones one program, with buffers in place of tensors.
@@ -89,7 +96,10 @@ private:
   LogicalResult checkState(Operation *op, ValueRange state);
   LogicalResult checkUpdated(Operation *op, ValueRange tensors);
   LogicalResult makeSlots(scf::ForOp op, ring::StartOp start, int64_t turns);
-  LogicalResult makeSlots(scf::ForOp op, ring::ZeroOp zero, int64_t turns);
+  LogicalResult checkGradients(Operation *op, ValueRange tensors);
+  LogicalResult makeSlots(scf::ForOp op, Operation *fresh, int64_t turns);
+  SmallVector<Value> madeInSlots(Operation *fresh);
+  SmallVector<Value> madeState(ring::InitOp op);
   LogicalResult carryTokens(scf::ForOp op, scf::ForOp created, bool isInside);
   void separateStates();
   void nameExtent(unsigned result, Value tensor);
@@ -106,6 +116,11 @@ private:
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(builder, loc, value);
   }
+  /// What comes in the place of a state is one, too.
+  void inherit(Value buffer, Value successor) {
+    if (states.contains(buffer))
+      states.insert(successor);
+  }
   Value map(Value value) { return mapping.lookup(value); }
   SmallVector<Value> map(ValueRange values) {
     return llvm::map_to_vector(values, [&](Value value) { return map(value); });
@@ -116,17 +131,16 @@ private:
   Location loc = program.getLoc();
   /// Scalars to scalars, tensors to buffers.
   IRMapping mapping;
-  /// Of the transfers and gradients of the loop that is being converted.
+  /// Of the transfers, states and gradients of the loop that is being
+  /// converted.
   llvm::DenseMap<Operation *, Slots> slots;
   /// Of tokens that loops carry.
   llvm::DenseMap<Value, Arrival> arrivals;
   /// What transfers under way receive into.
   llvm::DenseMap<Value, SmallVector<Value>> receiving;
   SymbolTableCollection tables;
-  /// Buffers of softmax state.
-  llvm::DenseSet<Value> states;
-  /// Buffers of gradients, which are updated in place too.
-  llvm::DenseSet<Value> gradients;
+  /// Buffers of softmax states and of gradients, which are updated in place.
+  llvm::DenseSet<Value> states, gradients;
   /// The buffers of the program's results.
   SmallVector<Value> results;
   /// The argument as which what is in a buffer is dealt.
@@ -270,19 +284,52 @@ Value Bufferizer::made(Value tensor, Value like) {
 // State
 //===----------------------------------------------------------------------===//
 
-/// The state is updated in place, so nothing else may hold it.
+static bool isNothing(ValueRange flags) {
+  return !flags.empty() && llvm::all_of(flags, [](Value flag) {
+    return getConstantIntValue(flag) == 0;
+  });
+}
+
 LogicalResult Bufferizer::checkState(Operation *op, ValueRange state) {
   for (Value tensor : state)
-    if (isa<ring::RingDialect>(op->getDialect()) &&
-        !states.contains(map(tensor)))
+    if (!states.contains(map(tensor)))
       return op->emitOpError("takes a state that does not come from a "
                              "ring.init of this program; m has another unit "
                              "outside of it");
-  for (Value tensor : state)
-    if (!tensor.hasOneUse())
-      return op->emitOpError("updates a state that is used elsewhere too; "
-                             "buffers are updated in place, so a state has "
-                             "one use");
+  return success();
+}
+
+/// States and gradients are updated in place: whatever else uses one is done
+/// with it, and it is not under way.
+LogicalResult Bufferizer::checkUpdated(Operation *op, ValueRange tensors) {
+  for (Value tensor : tensors) {
+    StringRef what = states.contains(map(tensor)) ? "state" : "gradient";
+    for (OpOperand &use : tensor.getUses()) {
+      Operation *user = op->getBlock()->findAncestorOpInBlock(*use.getOwner());
+      if (user == op)
+        continue;
+      if (!user || !user->isBeforeInBlock(op))
+        return op->emitOpError("updates a ")
+                   .append(what, " that is used behind it too; buffers are "
+                                 "updated in place")
+                   .attachNote(use.getOwner()->getLoc())
+               << "used here";
+      auto start = dyn_cast<ring::StartOp>(use.getOwner());
+      if (!start || isNothing(start.getSendSegments()))
+        continue;
+      bool isDone =
+          llvm::any_of(start.getToken().getUsers(), [&](Operation *waiting) {
+            return isa<ring::WaitOp>(waiting) &&
+                   waiting->getBlock() == op->getBlock() &&
+                   waiting->isBeforeInBlock(op);
+          });
+      if (!isDone)
+        return op->emitOpError("updates a ")
+                   .append(what, " that is under way")
+                   .attachNote(start.getLoc())
+               << "sent here";
+    }
+  }
   return success();
 }
 
@@ -304,34 +351,58 @@ void Bufferizer::separateStates() {
   }
 }
 
-LogicalResult Bufferizer::convert(ring::InitOp op) {
+/// Buffers of the slice of this turn, of which `fresh` makes something.
+SmallVector<Value> Bufferizer::madeInSlots(Operation *fresh) {
+  const Slots &entry = slots[fresh];
+  OpOperand &slice = *sentOn(fresh);
+  auto start = cast<ring::StartOp>(slice.getOwner());
+  Extent dealt{start.getDims()[slice.getOperandNumber()], start.getLayout(),
+               start.getOwner(), start.getExtent()};
+  SmallVector<Value> views;
+  for (auto [tensor, buffer] :
+       llvm::zip_equal(fresh->getResults(), entry.buffers)) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    dealt.dim = dealtDim(type, dealt.dim);
+    views.push_back(viewSlot(type, dealt, buffer, entry.count));
+    mapping.map(tensor, views.back());
+  }
+  return views;
+}
+
+/// Buffers of a state of the queries of an init, in no loop that sends them on.
+SmallVector<Value> Bufferizer::madeState(ring::InitOp op) {
   Value query = map(op.getQuery());
   SmallVector<Value> state;
-  for (Value tensor : {op.getO(), op.getM(), op.getL()}) {
+  for (Value tensor : op.getResults()) {
     Value buffer = resultBuffer(tensor);
     if (!buffer || llvm::is_contained(state, buffer)) {
       auto type = cast<RankedTensorType>(tensor.getType());
-      // o has batch and sequence of the query in front, m and l behind.
-      bool isO = type.getRank() == 4;
       SmallVector<Value> sizes;
       for (int64_t d = 0; d < type.getRank(); ++d)
         if (type.isDynamicDim(d))
-          sizes.push_back(memref::DimOp::create(builder, loc, query,
-                                                !isO && d == 2 ? 1 : d));
+          sizes.push_back(memref::DimOp::create(
+              builder, loc, query, d == dealtDim(type, 1) ? 1 : d));
       buffer = allocate(MemRefType::get(type.getShape(), type.getElementType()),
                         sizes, "state");
     }
     state.push_back(buffer);
-    states.insert(buffer);
     mapping.map(tensor, buffer);
   }
-  ring::InitOp::create(builder, loc, TypeRange(), query, state);
   queries[state[0]] = dyn_cast<BlockArgument>(op.getQuery());
+  return state;
+}
+
+LogicalResult Bufferizer::convert(ring::InitOp op) {
+  SmallVector<Value> state =
+      slots.contains(op) ? madeInSlots(op) : madeState(op);
+  states.insert_range(state);
+  ring::InitOp::create(builder, loc, TypeRange(), map(op.getQuery()), state);
   return success();
 }
 
 LogicalResult Bufferizer::convert(ring::AttendOp op) {
-  if (failed(checkState(op, {op.getO(), op.getM(), op.getL()})))
+  SmallVector<Value> state{op.getO(), op.getM(), op.getL()};
+  if (failed(checkState(op, state)) || failed(checkUpdated(op, state)))
     return failure();
   auto attend = ring::AttendOp::create(
       builder, loc, TypeRange(), map(op.getQuery()), map(op.getQueryOwner()),
@@ -351,10 +422,12 @@ LogicalResult Bufferizer::convert(ring::AttendOp op) {
 }
 
 LogicalResult Bufferizer::convert(ring::MergeOp op) {
-  if (failed(checkState(op, op.getOperands())))
+  if (failed(checkState(op, op.getInto())) ||
+      failed(checkState(op, op.getFrom())) ||
+      failed(checkUpdated(op, op.getInto())))
     return failure();
-  auto merge =
-      ring::MergeOp::create(builder, loc, TypeRange(), map(op.getOperands()));
+  auto merge = ring::MergeOp::create(builder, loc, TypeRange(),
+                                     map(op.getOperands()), op->getAttrs());
   mapping.map(op.getO(), merge.getO1());
   mapping.map(op.getM(), merge.getM1());
   mapping.map(op.getL(), merge.getL1());
@@ -362,7 +435,8 @@ LogicalResult Bufferizer::convert(ring::MergeOp op) {
 }
 
 LogicalResult Bufferizer::convert(ring::FinalizeOp op) {
-  if (failed(checkState(op, op.getOperands())))
+  if (failed(checkState(op, op.getOperands())) ||
+      failed(checkUpdated(op, op.getOperands())))
     return failure();
   SmallVector<Value> into;
   for (Value tensor : {op.getOut(), op.getLse()}) {
@@ -394,44 +468,12 @@ LogicalResult Bufferizer::convert(ring::FinalizeOp op) {
 // Gradients
 //===----------------------------------------------------------------------===//
 
-static bool isNothing(ValueRange flags) {
-  return !flags.empty() && llvm::all_of(flags, [](Value flag) {
-    return getConstantIntValue(flag) == 0;
-  });
-}
-
-/// Gradients are updated in place: whatever else uses one is done with it, and
-/// it is not under way.
-LogicalResult Bufferizer::checkUpdated(Operation *op, ValueRange tensors) {
-  for (Value tensor : tensors) {
+LogicalResult Bufferizer::checkGradients(Operation *op, ValueRange tensors) {
+  for (Value tensor : tensors)
     if (!gradients.contains(map(tensor)))
       return op->emitOpError("updates a gradient that does not come from a "
                              "ring.zero of this program");
-    for (OpOperand &use : tensor.getUses()) {
-      Operation *user = op->getBlock()->findAncestorOpInBlock(*use.getOwner());
-      if (user == op)
-        continue;
-      if (!user || !user->isBeforeInBlock(op))
-        return op->emitOpError("updates a gradient that is used behind it too; "
-                               "buffers are updated in place")
-                   .attachNote(use.getOwner()->getLoc())
-               << "used here";
-      auto start = dyn_cast<ring::StartOp>(use.getOwner());
-      if (!start || isNothing(start.getSendSegments()))
-        continue;
-      bool isDone =
-          llvm::any_of(start.getToken().getUsers(), [&](Operation *waiting) {
-            return isa<ring::WaitOp>(waiting) &&
-                   waiting->getBlock() == op->getBlock() &&
-                   waiting->isBeforeInBlock(op);
-          });
-      if (!isDone)
-        return op->emitOpError("updates a gradient that is under way")
-                   .attachNote(start.getLoc())
-               << "sent here";
-    }
-  }
-  return success();
+  return checkUpdated(op, tensors);
 }
 
 /// The caller's memory for the gradient of a table must be as large as that.
@@ -451,22 +493,13 @@ void Bufferizer::requireSizes(unsigned result, Value table) {
 
 LogicalResult Bufferizer::convert(ring::ZeroOp op) {
   Value tensor = op.getZero(), like = op.getLike(), buffer;
-  auto found = slots.find(op);
-  if (found == slots.end()) { // in no loop, or of nothing
+  if (slots.contains(op)) {
+    buffer = madeInSlots(op).front();
+  } else { // in no loop, or of nothing
     buffer = made(tensor, like);
     auto *result = llvm::find(results, buffer);
     if (result != results.end())
       requireSizes(std::distance(results.begin(), result), map(like));
-  } else {
-    // As the transfer of what it is by has it.
-    Extent dealt{-1, {}, {}, {}};
-    for (OpOperand &use : like.getUses())
-      if (auto start = dyn_cast<ring::StartOp>(use.getOwner()))
-        dealt = {start.getDims()[use.getOperandNumber()], start.getLayout(),
-                 start.getOwner(), start.getExtent()};
-    buffer = viewSlot(cast<RankedTensorType>(tensor.getType()), dealt,
-                      found->second.buffers.front(), found->second.count);
-    mapping.map(tensor, buffer);
   }
   gradients.insert(buffer);
   ring::ZeroOp::create(builder, loc, TypeRange(), map(like), buffer);
@@ -491,7 +524,7 @@ LogicalResult Bufferizer::convert(ring::DeltaOp op) {
 }
 
 LogicalResult Bufferizer::convert(ring::AttendGradOp op) {
-  if (failed(checkUpdated(op, op.getGrads())))
+  if (failed(checkGradients(op, op.getGrads())))
     return failure();
   auto attend = ring::AttendGradOp::create(
       builder, loc, TypeRange(), map(op.getQuery()), map(op.getOutGrad()),
@@ -513,7 +546,7 @@ LogicalResult Bufferizer::convert(ring::AttendGradOp op) {
 }
 
 LogicalResult Bufferizer::convert(ring::AddOp op) {
-  if (failed(checkUpdated(op, op.getA())))
+  if (failed(checkGradients(op, op.getA())))
     return failure();
   ring::AddOp::create(builder, loc, TypeRange(), map(op.getA()), map(op.getB()),
                       map(op.getOwner()), map(op.getExtent()),
@@ -542,10 +575,12 @@ static bool isVoid(ring::StartOp op) {
 LogicalResult Bufferizer::convert(ring::StartOp op) {
   SmallVector<Value> into;
   if (isVoid(op)) {
-    for (Value tensor : op.getTensors())
+    for (Value tensor : op.getTensors()) {
       into.push_back(memref::CastOp::create(
           builder, loc, bufferType(cast<RankedTensorType>(tensor.getType())),
           map(tensor)));
+      inherit(map(tensor), into.back());
+    }
     receiving[op.getToken()] = into;
     return success();
   }
@@ -558,8 +593,10 @@ LogicalResult Bufferizer::convert(ring::StartOp op) {
           allocateSlices(cast<RankedTensorType>(tensor.getType()), tensor,
                          op.getDims()[index], most, 1, "slice"));
   }
-  for (auto [index, buffer] : llvm::enumerate(entry.buffers))
+  for (auto [index, buffer] : llvm::enumerate(entry.buffers)) {
     into.push_back(received(op, index, buffer, entry.count));
+    inherit(map(op.getTensors()[index]), into.back());
+  }
   auto start = ring::StartOp::create(
       builder, loc, ring::TokenType::get(op.getContext(), {}),
       map(op.getTensors()), map(op.getOwner()), map(op.getExtent()),
@@ -577,11 +614,15 @@ LogicalResult Bufferizer::convert(ring::WaitOp op) {
     const Arrival &arrival = carried->second;
     ring::WaitOp::create(builder, loc, TypeRange(), map(op.getToken()));
     ring::StartOp start = arrival.start;
-    for (auto [index, tensor] : llvm::enumerate(op.getTensors()))
-      mapping.map(tensor, viewSlot(cast<RankedTensorType>(tensor.getType()),
-                                   {start.getDims()[index], start.getLayout(),
-                                    arrival.owner, start.getExtent()},
-                                   arrival.buffers[index], 1));
+    for (auto [index, tensor] : llvm::enumerate(op.getTensors())) {
+      Value view = viewSlot(cast<RankedTensorType>(tensor.getType()),
+                            {start.getDims()[index], start.getLayout(),
+                             arrival.owner, start.getExtent()},
+                            arrival.buffers[index], 1);
+      mapping.map(tensor, view);
+      if (arrival.isState)
+        states.insert(view);
+    }
     return success();
   }
   auto found = receiving.find(op.getToken());
@@ -655,28 +696,27 @@ LogicalResult Bufferizer::makeSlots(scf::ForOp op, ring::StartOp start,
   return success();
 }
 
-LogicalResult Bufferizer::makeSlots(scf::ForOp op, ring::ZeroOp zero,
+/// For a state or gradient by a slice that the loop carries and sends on.
+LogicalResult Bufferizer::makeSlots(scf::ForOp op, Operation *fresh,
                                     int64_t turns) {
-  auto like = dyn_cast<BlockArgument>(zero.getLike());
-  ring::StartOp start;
-  int64_t dim = -1;
-  for (OpOperand &use : zero.getLike().getUses())
-    if (auto found = dyn_cast<ring::StartOp>(use.getOwner())) {
-      start = found;
-      dim = found.getDims()[use.getOperandNumber()];
-    }
-  if (!like || like.getOwner() != op.getBody() || !start ||
-      !op.isDefinedOutsideOfLoop(start.getExtent()))
-    return zero.emitOpError("in a loop makes a gradient by a slice that the "
-                            "loop carries and sends on");
-  if (isVoid(start))
+  OpOperand *slice = sentOn(fresh);
+  auto start = slice ? cast<ring::StartOp>(slice->getOwner()) : nullptr;
+  if (!start || !op.isDefinedOutsideOfLoop(start.getExtent()))
+    return fresh->emitOpError("in a loop makes a ")
+           << (isa<ring::InitOp>(fresh) ? "state of" : "gradient by")
+           << " a slice that the loop carries and sends on";
+  if (isVoid(start) || llvm::any_of(fresh->getResultTypes(), hasNoElements))
     return success();
-  Slots &entry = slots[zero];
-  entry.count = std::min(turns, numSlots(zero));
+  Slots &entry = slots[fresh];
+  entry.count = std::min(turns, numSlots(fresh));
   Value most = capacity(start.getLayout(), map(start.getExtent()));
-  entry.buffers.push_back(allocateSlices(
-      cast<RankedTensorType>(zero.getZero().getType()),
-      op.getTiedLoopInit(like)->get(), dim, most, entry.count, "state"));
+  Value first = op.getTiedLoopInit(cast<BlockArgument>(slice->get()))->get();
+  int64_t dim = start.getDims()[slice->getOperandNumber()];
+  for (Type tensor : fresh->getResultTypes()) {
+    auto type = cast<RankedTensorType>(tensor);
+    entry.buffers.push_back(allocateSlices(type, first, dealtDim(type, dim),
+                                           most, entry.count, "state"));
+  }
   return success();
 }
 
@@ -705,7 +745,9 @@ LogicalResult Bufferizer::carryTokens(scf::ForOp op, scf::ForOp created,
       owner = isInside ? Value(op.getRegionIterArg(position))
                        : Value(op.getResult(position));
     }
-    arrivals[token] = {start, slots[start].buffers, owner};
+    auto first = init.getDefiningOp<ring::StartOp>();
+    arrivals[token] = {start, slots[start].buffers, owner,
+                       states.contains(map(first.getTensors().front()))};
   }
   return success();
 }
@@ -728,9 +770,11 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
   for (ring::StartOp start : starts)
     if (failed(makeSlots(op, start, turns)))
       return failure();
-  for (auto zero : op.getBody()->getOps<ring::ZeroOp>())
-    if (!hasNoElements(zero.getZero().getType()) &&
-        failed(makeSlots(op, zero, turns)))
+  for (Operation &fresh : *op.getBody())
+    // A state of other queries is made anew in each turn.
+    if ((isa<ring::ZeroOp>(fresh) ||
+         (isa<ring::InitOp>(fresh) && sentOn(&fresh))) &&
+        failed(makeSlots(op, &fresh, turns)))
       return failure();
 
   // Slices are what the loop yields from a transfer.
@@ -752,8 +796,7 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
       continue;
     else if (!isTensor(init))
       inits.push_back(map(init));
-    else if (failed(gradients.contains(map(init)) ? checkUpdated(op, init)
-                                                  : checkState(op, init)))
+    else if (failed(checkUpdated(op, init)))
       return failure();
   }
   auto created =
@@ -765,10 +808,13 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
   unsigned next = 0;
   for (auto [argument, init, isCarried] :
        llvm::zip_equal(op.getRegionIterArgs(), op.getInits(), carried))
-    if (isCarried)
-      mapping.map(argument, Value(created.getRegionIterArg(next++)));
-    else if (isTensor(init))
+    if (isCarried) {
+      Value inside = created.getRegionIterArg(next++);
+      mapping.map(argument, inside);
+      inherit(map(init), inside);
+    } else if (isTensor(init)) {
       mapping.map(argument, map(init));
+    }
   if (failed(carryTokens(op, created, /*isInside=*/true)))
     return failure();
   builder.setInsertionPointToStart(created.getBody());
@@ -798,10 +844,13 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
   next = 0;
   for (auto [result, init, isCarried] :
        llvm::zip_equal(op.getResults(), op.getInits(), carried))
-    if (isCarried)
-      mapping.map(result, created.getResult(next++));
-    else if (isTensor(init))
+    if (isCarried) {
+      Value behind = created.getResult(next++);
+      mapping.map(result, behind);
+      inherit(map(init), behind);
+    } else if (isTensor(init)) {
       mapping.map(result, map(init));
+    }
   return carryTokens(op, created, /*isInside=*/false);
 }
 

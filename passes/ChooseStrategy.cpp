@@ -1,7 +1,7 @@
 //===- ChooseStrategy.cpp - decides what travels --------------------------===//
 #include "passes/Cost/Cost.h"
 #include "passes/Machine/Program.h"
-#include "passes/Ring/RingBuilder.h"
+#include "passes/Passes.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -152,13 +152,10 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
                         return mask.ask(queries, keys);
                       });
 
-    SmallVector<Strategy> candidates;
+    constexpr Strategy candidates[] = {Strategy::RingKV, Strategy::RingQ};
     SmallVector<Estimate> estimates;
-    for (Strategy strategy : {Strategy::RingKV, Strategy::RingQ})
-      if (supports(op, strategy)) {
-        candidates.push_back(strategy);
-        estimates.push_back(estimate(workload, strategy, *machine));
-      }
+    for (Strategy strategy : candidates)
+      estimates.push_back(estimate(workload, strategy, *machine));
     StrategyAttr pinned = op.getStrategyAttr();
     Strategy chosen =
         pinned ? pinned.getValue() : candidates[cheapest(estimates)];

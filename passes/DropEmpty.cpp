@@ -327,10 +327,10 @@ static void flagSlice(ring::StartOp start, const Meeting &meeting, Needs needs,
       }));
 }
 
-/// Gradients go on like their slice, but for those that its owner computed,
-/// which stay there.
-static void flagGradients(ring::StartOp start, const Meeting &meeting,
-                          Needs needs) {
+/// The share of a slice, a state or gradients, goes on like it, but for what
+/// its owner computed, which stays there.
+static void flagShare(ring::StartOp start, const Meeting &meeting,
+                      Needs needs) {
   OpBuilder builder(start);
   Route route{meeting, needs, {builder, start.getLoc()}};
   Emit e = route.e;
@@ -348,7 +348,7 @@ static void flagGradients(ring::StartOp start, const Meeting &meeting,
       }));
 }
 
-/// Gradients go home from where their slice ends.
+/// A share goes home from where its slice ends.
 static void flagReturn(ring::StartOp start, const Meeting &meeting,
                        Needs needs) {
   OpBuilder builder(start);
@@ -364,27 +364,46 @@ static void flagReturn(ring::StartOp start, const Meeting &meeting,
       route.flags(start.getReceivedOwner(), ends));
 }
 
-/// What the rank before has is added where it has sent it.
-static void flagOnwardSum(ring::AddOp add, const Meeting &meeting,
-                          Needs needs) {
-  OpBuilder builder(add);
-  Route route{meeting, needs, {builder, add.getLoc()}};
+namespace {
+/// An op that joins two shares of a slice: a merge of states, or a sum of
+/// gradients.
+struct Join {
+  Operation *op;
+  Value owner;
+  Value second; ///< or a part of it
+  MutableOperandRange segments;
+
+  static std::optional<Join> of(Operation *op) {
+    if (auto add = dyn_cast<ring::AddOp>(op))
+      return Join{op, add.getOwner(), add.getB(), add.getSegmentsMutable()};
+    if (auto merge = dyn_cast<ring::MergeOp>(op))
+      return Join{op, merge.getOwner(), merge.getO2(),
+                  merge.getSegmentsMutable()};
+    return std::nullopt;
+  }
+};
+} // namespace
+
+/// What the rank before has is joined where it has sent it.
+static void flagOnwardJoin(Join join, const Meeting &meeting, Needs needs) {
+  OpBuilder builder(join.op);
+  Route route{meeting, needs, {builder, join.op->getLoc()}};
   Emit e = route.e;
-  Value distance = route.distance(add.getOwner());
+  Value distance = route.distance(join.owner);
   Value hadLeft = e.compare(Predicate::ugt, distance, e.index(1));
-  add.getSegmentsMutable().assign(route.flags(add.getOwner(), [&](Value reach) {
+  join.segments.assign(route.flags(join.owner, [&](Value reach) {
     return e.both(hadLeft, e.compare(Predicate::ule, distance, reach));
   }));
 }
 
-/// What came home is added where the segment's way has ended `hops` hops ago.
-static void flagHomeSum(ring::AddOp add, Value hops, const Meeting &meeting,
-                        Needs needs) {
-  OpBuilder builder(add);
-  Route route{meeting, needs, {builder, add.getLoc()}};
+/// What came home is joined where the segment's way has ended `hops` hops ago.
+static void flagHomeJoin(Join join, Value hops, const Meeting &meeting,
+                         Needs needs) {
+  OpBuilder builder(join.op);
+  Route route{meeting, needs, {builder, join.op->getLoc()}};
   Emit e = route.e;
   Value isAway = e.compare(Predicate::ne, hops, e.index(0));
-  add.getSegmentsMutable().assign(route.flags(add.getOwner(), [&](Value reach) {
+  join.segments.assign(route.flags(join.owner, [&](Value reach) {
     return e.both(isAway, e.compare(Predicate::eq, hops, reach));
   }));
 }
@@ -440,21 +459,17 @@ static ring::StartOp findStart(const Meeting &meeting) {
   return nullptr;
 }
 
-/// Keys and values travel alone.
-static void dropFrom(ring::AttendOp attend, const Meeting &meeting,
-                     Needs needs) {
-  flagPairs(meeting, attend.getOwners(), attend.getPairsMutable(), needs);
+/// A slice travels alone.
+static void dropSlice(const Meeting &meeting, Needs needs) {
   if (ring::StartOp start = findStart(meeting)) {
     redirect(start, meeting, needs.step);
     flagSlice(start, meeting, needs, /*goesRound=*/false);
   }
 }
 
-/// A slice travels, and its gradients behind it.
-static void dropFrom(ring::AttendGradOp attend, const Meeting &meeting,
-                     Needs needs) {
-  flagPairs(meeting, attend.getKeyOwner(), attend.getPairsMutable(), needs);
-  auto loop = attend->getParentOfType<scf::ForOp>();
+/// A slice travels, and its share behind it.
+static void dropSliceAndShare(const Meeting &meeting, Needs needs) {
+  auto loop = meeting.op->getParentOfType<scf::ForOp>();
   ring::StartOp slice = findStart(meeting);
   if (!loop || !slice)
     return;
@@ -468,32 +483,50 @@ static void dropFrom(ring::AttendGradOp attend, const Meeting &meeting,
   redirect(onward, meeting, needs.step);
   flagSlice(slice, meeting, needs, /*goesRound=*/true);
   for (ring::StartOp start : ArrayRef(onward).drop_front())
-    flagGradients(start, meeting, needs);
+    flagShare(start, meeting, needs);
   for (ring::StartOp start : home)
     flagReturn(start, meeting, needs);
   OpBuilder builder(loop);
   Emit e{builder, loop.getLoc()};
-  for (auto add : loop.getBody()->getOps<ring::AddOp>()) {
-    bool isCarried = isa<BlockArgument>(add.getB());
-    if (add.getOwner() == meeting.movingOwner() && isCarried) {
-      flagOnwardSum(add, meeting, needs);
-    } else if (add.getOwner() == meeting.rank() && isCarried) {
-      builder.setInsertionPoint(add);
+  for (Operation &op : llvm::make_early_inc_range(*loop.getBody())) {
+    std::optional<Join> join = Join::of(&op);
+    if (!join || !isa<BlockArgument>(join->second))
+      continue;
+    if (join->owner == meeting.movingOwner()) {
+      flagOnwardJoin(*join, meeting, needs);
+    } else if (join->owner == meeting.rank()) {
+      builder.setInsertionPoint(&op);
       // None has come home in front of the first hop.
       Value t = loop.getInductionVar();
       Value isFirst = e.compare(Predicate::eq, t, e.index(0));
-      flagHomeSum(add, e.select(isFirst, t, e.sub(t, e.index(1))), meeting,
-                  needs);
+      flagHomeJoin(*join, e.select(isFirst, t, e.sub(t, e.index(1))), meeting,
+                   needs);
     }
   }
   // Of the last hop, behind the loop.
   for (Value result : loop.getResults())
     for (Operation *user : result.getUsers())
-      if (auto add = dyn_cast<ring::AddOp>(user); add && add.getB() == result) {
-        builder.setInsertionPoint(add);
-        flagHomeSum(add, e.index(meeting.queryLayout.getParts() - 1), meeting,
-                    needs);
+      if (std::optional<Join> join = Join::of(user);
+          join && join->second == result) {
+        builder.setInsertionPoint(user);
+        flagHomeJoin(*join, e.index(meeting.queryLayout.getParts() - 1),
+                     meeting, needs);
       }
+}
+
+static void dropFrom(ring::AttendOp attend, const Meeting &meeting,
+                     Needs needs) {
+  flagPairs(meeting, attend.getOwners(), attend.getPairsMutable(), needs);
+  if (meeting.movesKeys)
+    dropSlice(meeting, needs);
+  else
+    dropSliceAndShare(meeting, needs);
+}
+
+static void dropFrom(ring::AttendGradOp attend, const Meeting &meeting,
+                     Needs needs) {
+  flagPairs(meeting, attend.getKeyOwner(), attend.getPairsMutable(), needs);
+  dropSliceAndShare(meeting, needs);
 }
 
 /// What the need function is called with must be there in front of all loops.
@@ -514,9 +547,16 @@ static Value atTheTop(Value query) {
   return loop ? loop.getTiedLoopInit(argument)->get() : query;
 }
 
+/// What moves has another owner in each turn of a loop.
+static bool isCarried(Value owner) {
+  auto argument = dyn_cast<BlockArgument>(owner);
+  return argument && isa<scf::ForOp>(argument.getOwner()->getParentOp());
+}
+
 static Meeting meetingOf(ring::AttendOp op) {
+  bool movesKeys = !isCarried(op.getQueryOwner());
   return {op,
-          op.getQuery(),
+          atTheTop(op.getQuery()),
           op.getQueryOwner(),
           op.getQueryExtent(),
           op.getOwners().front(),
@@ -525,14 +565,8 @@ static Meeting meetingOf(ring::AttendOp op) {
           op.getKeyLayout(),
           &op.getBounds(),
           op.getMaskCaptures(),
-          op.getKeys().front(),
-          true};
-}
-
-/// What moves has another owner in each turn of a loop.
-static bool isCarried(Value owner) {
-  auto argument = dyn_cast<BlockArgument>(owner);
-  return argument && isa<scf::ForOp>(argument.getOwner()->getParentOp());
+          movesKeys ? Value(op.getKeys().front()) : Value(op.getQuery()),
+          movesKeys};
 }
 
 static Meeting meetingOf(ring::AttendGradOp op) {

@@ -44,10 +44,11 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
     Strategy strategy = op.getStrategyAttr() ? op.getStrategyAttr().getValue()
                                              : Strategy::RingKV;
     auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
-    if (!supports(op, strategy))
+    if (strategy != Strategy::RingKV && strategy != Strategy::RingQ)
       return op->emitOpError("pins the strategy ")
              << stringifyStrategy(strategy)
-             << ", which is not supported yet: leave it out, or pin ring_kv";
+             << ", which is not supported yet: leave it out, or pin ring_kv or "
+                "ring_q";
     if (op.getMaskNamesAttr() || op.getScoreNamesAttr())
       return op->emitOpError("has named masks or scores; run "
                              "burst-expand-names first");
@@ -61,8 +62,10 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
       return failure();
     if (backward)
       makeGradientRing(backward, *deal, strategy == Strategy::RingKV)->build();
-    else
+    else if (strategy == Strategy::RingKV)
       makeKeyRing(cast<AttentionOp>(op.getOperation()), *deal)->build();
+    else
+      makeQueryRing(cast<AttentionOp>(op.getOperation()), *deal)->build();
     return success();
   }
 };

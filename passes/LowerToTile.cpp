@@ -42,6 +42,9 @@ private:
   LogicalResult verifyStaged(Operation *op);
   void attendStaged(TileBuilder &builder, ring::AttendOp op, Shape shape,
                     const Schedule &schedule);
+  template <typename OpT>
+  void ofSegments(TileBuilder &builder, OpT op,
+                  llvm::function_ref<void(Value first, Value count)> body);
   void lower(ring::InitOp op);
   void lower(ring::AttendOp op);
   void lower(ring::MergeOp op);
@@ -163,27 +166,54 @@ void Lowering::lower(ring::FinalizeOp op) {
   op.erase();
 }
 
+/// Code for each segment of what the op works on, where it is flagged and not
+/// empty: its first position in the shard, and how many it has.
+template <typename OpT>
+void Lowering::ofSegments(
+    TileBuilder &builder, OpT op,
+    llvm::function_ref<void(Value first, Value count)> body) {
+  Value first = builder.index(0);
+  for (int64_t s = 0; s < op.getLayout().getNumSegments(); ++s) {
+    auto segment = builder.make<ring::SegmentOp>(s, op.getLayout(),
+                                                 op.getOwner(), op.getExtent());
+    Value count = segment.getCount();
+    Value isFlagged =
+        builder.compare(arith::CmpIPredicate::ne, count, builder.index(0));
+    if (!op.getSegments().empty())
+      isFlagged = builder.both(isFlagged, op.getSegments()[s]);
+    builder.when(isFlagged, [&] { body(first, count); });
+    first = builder.add(first, count);
+  }
+}
+
+/// A launch per segment.
 void Lowering::lower(ring::MergeOp op) {
   TileBuilder builder(op.getLoc(), op);
   Shape shape = shapeOf(op.getO1());
   int64_t columns = shape.padded(dimOf(op.getO1()));
-  launch(builder, "merge", numRowTasks(builder, op.getO1(), shape), {},
-         {{op.getO2(), op.getM2(), op.getL2()},
-          {op.getO1(), op.getM1(), op.getL1()},
-          {}},
-         [&](TileBuilder &b, Value task, ValueRange args) {
-           RowTask at = decodeRowTask(b, task, args[0], shape);
-           Value o2 = loadRows(b, args[0], at, shape.tile(columns));
-           Value m2 = loadRows(b, args[1], at, shape.rowVector());
-           Value l2 = loadRows(b, args[2], at, shape.rowVector());
-           Value o = loadRows(b, args[3], at, shape.tile(columns));
-           Value m = loadRows(b, args[4], at, shape.rowVector());
-           Value l = loadRows(b, args[5], at, shape.rowVector());
-           b.make<tile::MergeOp>(o, m, l, o2, m2, l2, at.count);
-           storeRows(b, o, args[3], at);
-           storeRows(b, m, args[4], at);
-           storeRows(b, l, args[5], at);
-         });
+  ofSegments(builder, op, [&](Value first, Value count) {
+    auto segments = [&](ValueRange state) {
+      return llvm::map_to_vector(state, [&](Value part) {
+        return builder.segment(part, first, count);
+      });
+    };
+    SmallVector<Value> into = segments(op.getInto());
+    launch(builder, "merge", numRowTasks(builder, into[0], shape), {},
+           {segments(op.getFrom()), into, {}},
+           [&](TileBuilder &b, Value task, ValueRange args) {
+             RowTask at = decodeRowTask(b, task, args[3], shape);
+             Value o2 = loadRows(b, args[0], at, shape.tile(columns));
+             Value m2 = loadRows(b, args[1], at, shape.rowVector());
+             Value l2 = loadRows(b, args[2], at, shape.rowVector());
+             Value o = loadRows(b, args[3], at, shape.tile(columns));
+             Value m = loadRows(b, args[4], at, shape.rowVector());
+             Value l = loadRows(b, args[5], at, shape.rowVector());
+             b.make<tile::MergeOp>(o, m, l, o2, m2, l2, at.count);
+             storeRows(b, o, args[3], at);
+             storeRows(b, m, args[4], at);
+             storeRows(b, l, args[5], at);
+           });
+  });
   op.erase();
 }
 
@@ -364,34 +394,23 @@ void Lowering::lower(ring::RoundOp op) {
   op.erase();
 }
 
-/// A launch per segment, where it is flagged.
+/// A launch per segment.
 void Lowering::lower(ring::AddOp op) {
   TileBuilder builder(op.getLoc(), op);
   Shape shape = shapeOf(op.getA());
   int64_t columns = shape.padded(dimOf(op.getA()));
-  Value first = builder.index(0);
-  for (int64_t s = 0; s < op.getLayout().getNumSegments(); ++s) {
-    auto segment = builder.make<ring::SegmentOp>(s, op.getLayout(),
-                                                 op.getOwner(), op.getExtent());
-    Value count = segment.getCount();
-    Value isAdded =
-        builder.compare(arith::CmpIPredicate::ne, count, builder.index(0));
-    if (!op.getSegments().empty())
-      isAdded = builder.both(isAdded, op.getSegments()[s]);
-    builder.when(isAdded, [&] {
-      Value a = builder.segment(op.getA(), first, count);
-      Value b = builder.segment(op.getB(), first, count);
-      launch(builder, "add", numRowTasks(builder, a, shape), {}, {{b}, {a}, {}},
-             [&](TileBuilder &b, Value task, ValueRange args) {
-               RowTask at = decodeRowTask(b, task, args[1], shape);
-               Value other = loadRows(b, args[0], at, shape.tile(columns));
-               Value sum = loadRows(b, args[1], at, shape.tile(columns));
-               b.make<tile::AddOp>(sum, other, at.count);
-               storeRows(b, sum, args[1], at);
-             });
-    });
-    first = builder.add(first, count);
-  }
+  ofSegments(builder, op, [&](Value first, Value count) {
+    Value a = builder.segment(op.getA(), first, count);
+    Value b = builder.segment(op.getB(), first, count);
+    launch(builder, "add", numRowTasks(builder, a, shape), {}, {{b}, {a}, {}},
+           [&](TileBuilder &b, Value task, ValueRange args) {
+             RowTask at = decodeRowTask(b, task, args[1], shape);
+             Value other = loadRows(b, args[0], at, shape.tile(columns));
+             Value sum = loadRows(b, args[1], at, shape.tile(columns));
+             b.make<tile::AddOp>(sum, other, at.count);
+             storeRows(b, sum, args[1], at);
+           });
+  });
   op.erase();
 }
 

@@ -84,21 +84,23 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
     Every attention without a strategy gets the cheapest of those that
     `burst-lower-to-ring` knows; a strategy that is pinned stays. Sizes, types,
     grid, order and bounds give the bytes of each hop, what the mask drops left
-    out, and its operations. A hop takes as long as the slower of both; gradients
-    of the last hop go home when there is nothing left to compute. The least time
-    wins, and of times within a percent the fewest bytes.
+    out, and its operations. A hop takes as long as the slower of both; states and
+    gradients of the last hop go home when there is nothing left to compute. The
+    least time wins, and of times within a percent the fewest bytes.
 
     Bytes of a position that each of P - 1 hops takes on, e and s those of an
     element and of the state type (BurstAttention, arXiv 2403.09347):
 
-    | | slice | gradients behind it |
+    | | slice | state or gradients behind it |
     |---|---|---|
     | `ring_kv`, forward | Hkv (Dqk + Dv) e of a key | |
+    | `ring_q`, forward | Hq Dqk e of a query | Hq (Dv + 2) s |
     | `ring_kv`, backward | Hkv (Dqk + Dv) e of a key | Hkv (Dqk + Dv) s |
     | `ring_q`, backward | Hq ((Dqk + Dv) e + 2 s) of a query | Hq Dqk s |
 
     So with one head dim of 128, 16-bit elements and as many queries as keys,
-    queries travel where Hq / Hkv is below 1.49, that is without groups of heads.
+    queries travel backward where Hq / Hkv is below 1.49, that is without groups of
+    heads, and forward where queries are fewer than keys: when a cache is decoded.
 
     What the machine can do is read from the module, from the device of the
     grid's name, else from the device `burst`:
@@ -212,14 +214,18 @@ def CheckTablesPass : Pass<"burst-check-tables", "::mlir::func::FuncOp"> {
 //===----------------------------------------------------------------------===//
 
 def LowerToRingPass : Pass<"burst-lower-to-ring", "::mlir::func::FuncOp"> {
-  let summary = "lowers attention to a ring in which keys and values travel";
+  let summary = "lowers attention to a ring in which keys, or queries, travel";
   let description = [{
     Global attention optimisation: each rank keeps its queries and their softmax
     state; in P - 1 hops the slices of keys and values go round, and each slice
-    is attended where it comes by. Transfers are waited for at once; see
-    `ring-overlap`.
+    is attended where it comes by (`ring_kv`). Or each rank keeps its keys and
+    values, and queries go round (`ring_q`): the state of a slice comes along one
+    hop behind it, each rank merges what it has attended itself, and the last one
+    sends the state home. So do gradients in the backward pass, whatever travels.
+    Transfers are waited for at once; see `ring-overlap`.
 
-    Input: `burst.attention` between `burst.unshard` and `burst.shard`. Output:
+    Input: `burst.attention` between `burst.unshard` and `burst.shard`. Output,
+    where keys travel:
     ```mlir
     %k1, %v1, %o1, ... = scf.for %t = 0 to P - 1 iter_args(...) {
       ... = ring.attend %q at #layout[%r], (%kt, %vt at %o), %state
@@ -229,6 +235,23 @@ def LowerToRingPass : Pass<"burst-lower-to-ring", "::mlir::func::FuncOp"> {
     }
     ... = ring.attend ...
     %out, %lse = ring.finalize ...
+    ```
+
+    Where queries do, `%h` is who has the own queries in this hop, and flags say
+    what travels in which (a state none in the first, home in the last):
+    ```mlir
+    %q1, %own1, ... = scf.for %t = 0 to P iter_args(...) {
+      %part = ring.attend %qt at #layout[%o], (%k, %v at %r), (ring.init %qt)
+      %qn = ring.wait (ring.start %qt of #layout[%o] to %to receive [%on] ...)
+      %own2 = ring.merge %own with %home       // nothing: it comes at the end
+      %own3 = ring.merge %own2 with %part      // in the first hop
+      %sum = ring.merge %part with %onward     // from the third on
+      %onward1 = ring.wait (ring.start %sum of #layout[%o] to %to ...)
+      %home1 = ring.wait (ring.start %sum of #layout[%o] to %o receive [%r] from %h)
+      scf.yield %qn, %on, %own3, %onward1, %home1
+    }
+    %all = ring.merge %own1 with %home1
+    %out, %lse = ring.finalize %all
     ```
 
     Needs `burst-partition` and `burst-expand-names`. Leaves no op of burst but
@@ -248,7 +271,8 @@ def DropEmptyPass : Pass<"ring-drop-empty", "::mlir::ModuleOp"> {
     segment b of o must travel in that direction. It depends on sizes and captured
     tables only, not on the rank. The attend then gets a flag per pair of
     segments, the transfers of its slices a flag per segment, and the ring its
-    direction. (Under a causal mask the second zigzag chunk of an owner is needed
+    direction; so do transfers, merges and sums of the states and gradients that
+    follow a slice. (Under a causal mask the second zigzag chunk of an owner is needed
     by lower ranks only: going down, a quarter of all bytes need not travel.)
 
     Needs `burst-derive-bounds` before `burst-lower-to-ring`. An attend without
@@ -266,8 +290,8 @@ def OverlapPass : Pass<"ring-overlap", "::mlir::func::FuncOp"> {
     Moves every `ring.start` up in its block, above the attends that it does not
     depend on, so that transfer t + 1 runs while hop t computes. Costs a second
     received slice (the double buffer). And what a loop waits for at the end of a
-    turn, though the next one needs it only behind its attend (gradients), it
-    waits for there: the token is carried in place of what it brings.
+    turn, though the next one needs it only behind its attend (states and
+    gradients), it waits for there: the token is carried in place of what it brings.
 
     Input: `attend; start; wait`. Output: `start; attend; wait`.
   }];
@@ -281,8 +305,8 @@ def BufferizePass : Pass<"ring-bufferize", "::mlir::ModuleOp"> {
 
     - arguments are the caller's memory, with its strides; results become
       arguments marked `ring.result`;
-    - the softmax state is updated in place. o lives in the memory of the result
-      where types agree, m in that of lse;
+    - softmax states are updated in place. Of the one that becomes the result o
+      lives in the memory of the result where types agree, m in that of lse;
     - what a loop receives alternates between two buffers (one, where the loop
       runs once): the double buffer. The own slice is never copied;
     - `tile.allocate` says what memory is for.
@@ -309,7 +333,7 @@ def BufferizePass : Pass<"ring-bufferize", "::mlir::ModuleOp"> {
         scf.yield %next, ...
     ```
 
-    Refused, at the op: a state that is used twice, slices that outlive their
+    Refused, at the op: a state that is used behind what updates it, slices that outlive their
     loop's next turn, transfers in nested loops, and calls (`inline` them).
 
     Needs ring programs, `inline`d. Leaves no tensor but in the regions of
@@ -331,13 +355,14 @@ def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {
     - every send has its receive, of the same segments and bytes;
     - nothing deadlocks, under the model that the ring dialect states;
     - every transfer is waited for once, and at most two received slices are held
-      at a time (the double buffer), two gradients by slices, and two that came
-      home;
+      at a time (the double buffer), two states of slices or gradients by them,
+      and two that came home;
     - o, m and l of a state belong together, and all its attends have one mask, one
       score and one scale, and the same on all ranks; so have all attends that
       add to a gradient, and lse and delta are those of the same attention;
-    - gradients are added to gradients by the same shard, are not changed while
-      they are under way, and are rounded once;
+    - states are merged with states of the same queries, gradients are added to
+      gradients by the same shard, both are not changed while they are under way,
+      and gradients are rounded once;
     - every rank returns its own shard, or the gradient by it, dealt as the
       function says, and of the gradient by a table its part.
 
@@ -370,8 +395,8 @@ def ExplainPass : Pass<"burst-explain", "::mlir::ModuleOp"> {
   let summary = "prints the schedule as a table that a person reads";
   let description = [{
     Hop by hop, for every rank: which block it computes (empty, partial, full per
-    pair of segments), which slices and gradients it sends, and the bytes. The same
-    is drawn into a file, where one is named. A module that is not lowered yet is
+    pair of segments), which slices, states and gradients it sends, and the bytes.
+    The same is drawn into a file, where one is named. A module that is not lowered yet is
     lowered on a copy.
   }];
   let options = [

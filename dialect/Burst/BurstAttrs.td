@@ -71,8 +71,7 @@ def Burst_StrategyAttr : EnumAttr<Burst_Dialect, Burst_Strategy, "strategy"> {
     - `ulysses`: an all-to-all trades the split of the sequence for one of heads.
 
     An op without a strategy gets one from `burst-choose-strategy`. Lowered today:
-    `ring_kv`, and `ring_q` for `burst.attention_backward`. The others are refused
-    at the op.
+    `ring_kv` and `ring_q`. The others are refused at the op.
 
     Example: `#burst.strategy<ring_kv>`
   }];

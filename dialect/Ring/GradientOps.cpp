@@ -95,11 +95,7 @@ LogicalResult AddOp::verify() {
   if (!fits)
     return emitOpError("adds gradients of one shape and type, got: ")
            << a << " and " << b;
-  size_t segments = getLayout().getNumSegments(), flags = getSegments().size();
-  if (flags != 0 && flags != segments)
-    return emitOpError("needs no flags, or one per segment of ")
-           << getLayout() << ", that is " << segments << ", got: " << flags;
-  return success();
+  return verifyFlags(*this);
 }
 
 // round_c1

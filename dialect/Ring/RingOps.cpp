@@ -219,7 +219,7 @@ void AttendOp::getEffects(Effects &effects) {
   addEffects(effects, (*this)->getOpOperands(), {getO(), getM(), getL()});
 }
 void MergeOp::getEffects(Effects &effects) {
-  addEffects(effects, (*this)->getOpOperands(), {getO1(), getM1(), getL1()});
+  addEffects(effects, (*this)->getOpOperands(), getInto());
 }
 void FinalizeOp::getEffects(Effects &effects) {
   addEffects(effects, (*this)->getOpOperands(), getInto());
@@ -315,9 +315,10 @@ LogicalResult InitOp::verify() {
                      shapedType(state[1]));
 }
 
-// merge_c1
+// merge_c1, merge_c2
 LogicalResult MergeOp::verify() {
-  if (failed(verifyForm(*this, (*this)->getOperands(), 3)))
+  ValueRange states = getOperands().take_front(6);
+  if (failed(verifyForm(*this, states, 3)))
     return failure();
   auto differ = [](Value a, Value b) {
     ShapedType x = shapedType(a), y = shapedType(b);
@@ -327,11 +328,12 @@ LogicalResult MergeOp::verify() {
   if (differ(getO1(), getO2()) || differ(getM1(), getM2()) ||
       differ(getM1(), getL1()) || differ(getM1(), getL2()))
     return emitOpError("needs states of one shape and type, got: ")
-           << (*this)->getOperandTypes();
-  if (getO() && ((*this)->getResultTypes() !=
-                 TypeRange((*this)->getOperandTypes()).take_front(3)))
+           << states.getTypes();
+  if (getO() && (*this)->getResultTypes() != getInto().getTypes())
     return emitOpError("must give a state of the types it takes, got: ")
            << (*this)->getResultTypes();
+  if (failed(verifyFlags(*this)))
+    return failure();
   return verifyState(*this, shapedType(getO1()), shapedType(getO1()),
                      shapedType(getM1()));
 }

@@ -166,32 +166,47 @@ def Ring_MergeOp : Ring_Op<"merge", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "merges the states of disjoint sets of keys";
   let description = [{
+    In the segments that are flagged, else the first state:
+
     ```
     m = max(m1, m2)    a_i = exp(m_i - m), 0 where m_i = -inf
     l = a_1 l1 + a_2 l2              o = a_1 o1 + a_2 o2
     ```
 
-    On buffers the first state becomes the merged one.
+    Both are states of the queries of `owner`. Where no flags are given, all
+    segments are merged; of others the second state is not read. On buffers the
+    first state becomes the merged one.
 
-    **Constraints:** (C1) both states have one shape and type.
+    **Constraints:** (C1) both states have one shape and type. (C2) no flags, or
+    one per segment of the layout.
 
     Example:
 
     ```mlir
     %o, %m, %l = ring.merge (%o1, %m1, %l1) with (%o2, %m2, %l2)
+        of <zigzag over 8>[%owner] extent %sq segments (%a, %b)
         : tensor<1x256x4x64xf32>, tensor<1x4x256xf32>
     ```
   }];
   let arguments = (ins Ring_OutTensor:$o1, Ring_RowTensor:$m1, Ring_RowTensor:$l1,
-                       Ring_OutTensor:$o2, Ring_RowTensor:$m2, Ring_RowTensor:$l2);
+                       Ring_OutTensor:$o2, Ring_RowTensor:$m2, Ring_RowTensor:$l2,
+                       Index:$owner, Index:$extent, Variadic<I1>:$segments,
+                       Ring_LayoutAttr:$layout);
   let results = (outs Optional<Ring_OutTensor>:$o, Optional<Ring_RowTensor>:$m,
                       Optional<Ring_RowTensor>:$l);
   let assemblyFormat = [{
-    `(` $o1 `,` $m1 `,` $l1 `)` `with` `(` $o2 `,` $m2 `,` $l2 `)` attr-dict `:`
+    `(` $o1 `,` $m1 `,` $l1 `)` `with` `(` $o2 `,` $m2 `,` $l2 `)`
+    `of` $layout `` `[` $owner `]` `extent` $extent
+    (`segments` `(` $segments^ `)`)? attr-dict `:`
     custom<MergeTypes>(type($o1), type($m1), type($l1), type($o2), type($m2),
                        type($l2), type($o), type($m), type($l))
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The state that becomes the merged one, and the other.
+    ::mlir::OperandRange getInto() { return getOperands().take_front(3); }
+    ::mlir::OperandRange getFrom() { return getOperands().slice(3, 3); }
+  }];
 }
 
 def Ring_FinalizeOp : Ring_Op<"finalize", [

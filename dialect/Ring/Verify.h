@@ -25,6 +25,17 @@ void addEffects(Effects &effects,
                 llvm::MutableArrayRef<mlir::OpOperand> operands,
                 mlir::ValueRange written);
 
+/// What `merge` and `add` share: no flags, or one per segment of the layout.
+template <typename OpT>
+llvm::LogicalResult verifyFlags(OpT op) {
+  size_t segments = op.getLayout().getNumSegments();
+  size_t flags = op.getSegments().size();
+  if (flags == 0 || flags == segments)
+    return mlir::success();
+  return op.emitOpError("needs no flags, or one per segment of ")
+         << op.getLayout() << ", that is " << segments << ", got: " << flags;
+}
+
 /// What `attend` and `attend_grad` share: as many parts in both layouts, no
 /// flags or one for each of `slices` and pair of segments, a finite scale, and
 /// captures that regions can read.

@@ -93,8 +93,9 @@ void Picture::drawHeader() {
                         y + line + box - 2, meaning);
     x += width;
   }
-  for (auto [kind, meaning, width] :
-       {Sign{"slice", "a slice", 72}, {"gradient", "gradients", 0}}) {
+  for (auto [kind, meaning, width] : {Sign{"slice", "a slice", 72},
+                                      {"state", "its state", 88},
+                                      {"gradient", "gradients", 0}}) {
     os << llvm::formatv("<path d=\"M{0} {1}h24\" class=\"{2}\"/>\n", x,
                         y + line + box / 2, kind);
     os << llvm::formatv("<text x=\"{0}\" y=\"{1}\">{2}</text>\n", x + 32,
@@ -123,9 +124,11 @@ void Picture::drawBlock(const Computed &block, int64_t x, int64_t y) {
 void Picture::drawMessage(const Message &message, int64_t rank, int64_t hop,
                           int64_t y) {
   std::string words = llvm::formatv(
-      "{0}{1}{2} to {3}, {4}", message.isGradient ? "d" : "", message.owner,
+      "{0}{1}{2} to {3}, {4}", prefixOf(message.kind), message.owner,
       message.segments, message.to, bytesText(message.bytes));
-  const char *kind = message.isGradient ? "gradient" : "slice";
+  const char *kind = message.kind == MessageKind::Slice   ? "slice"
+                     : message.kind == MessageKind::State ? "state"
+                                                          : "gradient";
   os << llvm::formatv("<text x=\"{0}\" y=\"{1}\">{2}</text>\n", left(hop), y,
                       words);
   if (message.to >= drawing.shown)
@@ -173,7 +176,7 @@ void Picture::draw() {
 void burst::draw(ArrayRef<Drawing> drawings, llvm::raw_ostream &os) {
   std::string body;
   llvm::raw_string_ostream stream(body);
-  int64_t width = 480, height = margin;
+  int64_t width = 592, height = margin;
   for (const Drawing &drawing : drawings) {
     Picture picture(drawing, height, stream);
     picture.draw();
@@ -191,6 +194,7 @@ rect {{ stroke: #555; stroke-width: 0.5 }
 .empty {{ fill: #fff }
 path {{ fill: none; marker-end: url(#head) }
 .slice {{ stroke: #2b6ca3 }
+.state {{ stroke: #3c8c46 }
 .gradient {{ stroke: #c8611a }
 </style>
 <marker id="head" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" orient="auto">

@@ -32,9 +32,8 @@ std::string blockText(const Computed &block) {
 
 /// Receiver, then owner and segments.
 std::string messageText(const Message &message) {
-  return llvm::formatv(">{0} {1}{2}{3}", message.to,
-                       message.isGradient ? "d" : "", message.owner,
-                       message.segments);
+  return llvm::formatv(">{0} {1}{2}{3}", message.to, prefixOf(message.kind),
+                       message.owner, message.segments);
 }
 
 /// Prints one program's table.
@@ -56,7 +55,7 @@ private:
 
   func::FuncOp program;
   int64_t maxRanks, shown = 0;
-  bool hasGradients = false;
+  bool hasStates = false, hasGradients = false; ///< that travel
   size_t width = 6;
   raw_ostream &os;
 };
@@ -77,6 +76,8 @@ void Table::printLegend() {
      << "          # full, + partly masked, . empty or dropped\n"
      << "sends:    >receiver owner of the slice, and which of its segments, a "
         "or b\n";
+  if (hasStates)
+    os << "          s the state of its queries, and not the slice\n";
   if (hasGradients)
     os << "          d gradients by it, and not the slice\n";
   os << "\n";
@@ -139,6 +140,8 @@ void Table::printTotals(const std::vector<Traffic> &traffic,
   os << "        sends match receives, no deadlock, at most 2 received slices "
         "at "
         "a time\n";
+  if (hasStates)
+    os << "        and 2 states of slices, and 2 of the rank's own\n";
   if (hasGradients)
     os << "        and 2 gradients by slices, and 2 by the rank's own\n";
 }
@@ -173,6 +176,7 @@ LogicalResult Table::print() {
              recorder.cells(), shown};
   if (shown < ranks)
     drawing.title += llvm::formatv(" (the first {0} shown)", shown).str();
+  program.walk([&](ring::MergeOp) { hasStates = true; });
   program.walk([&](ring::AttendGradOp) { hasGradients = true; });
   printLegend();
   printHops();

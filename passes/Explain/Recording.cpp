@@ -21,10 +21,29 @@ std::string burst::bytesText(int64_t bytes) {
   return llvm::formatv("{0:F1} {1}", value, units[unit]).str();
 }
 
-void Recorder::note(const Meeting &meeting, size_t slice, int64_t keyOwner,
-                    int64_t movingOwner) {
+StringRef burst::prefixOf(MessageKind kind) {
+  switch (kind) {
+  case MessageKind::Slice:
+    return "";
+  case MessageKind::State:
+    return "s";
+  case MessageKind::Gradient:
+    return "d";
+  }
+  llvm_unreachable("unknown kind");
+}
+
+static MessageKind kindOf(const Transfer &transfer) {
+  std::optional<Made> share = transfer.share();
+  if (!share)
+    return MessageKind::Slice;
+  return *share == Made::Gradient ? MessageKind::Gradient : MessageKind::State;
+}
+
+void Recorder::note(const Meeting &meeting, size_t slice, int64_t keyOwner) {
   Computed block;
-  block.owner = movingOwner;
+  // What is this rank's own stays, the other travels.
+  block.owner = keyOwner == meeting.rank ? meeting.queryOwner : keyOwner;
   block.rows = meeting.queryLayout.getNumSegments();
   block.columns = meeting.keyLayout.getNumSegments();
   for (int64_t a = 0; a < block.rows; ++a)
@@ -38,34 +57,32 @@ void Recorder::note(const Meeting &meeting, size_t slice, int64_t keyOwner,
 
 bool Recorder::attend(Attend &attend, State &result, std::string &message) {
   for (auto [index, slice] : llvm::enumerate(attend.slices))
-    note(attend, index, slice.owner, slice.owner);
+    note(attend, index, slice.owner);
   return Bookkeeper::attend(attend, result, message);
 }
 
 bool Recorder::attendGrad(AttendGrad &attend, std::string &message) {
-  // What is this rank's own stays, the other travels.
-  int64_t moving = attend.slice.owner == attend.rank ? attend.queryOwner
-                                                     : attend.slice.owner;
-  note(attend, 0, attend.slice.owner, moving);
+  note(attend, 0, attend.slice.owner);
   return Bookkeeper::attendGrad(attend, message);
 }
 
 bool Recorder::start(const Transfer &transfer, int64_t, std::string &) {
-  if (transfer.kind() != TransferKind::Slice)
-    gradients[&transfer] = last[transfer.rank];
+  if (kindOf(transfer) != MessageKind::Slice)
+    shares[&transfer] = last[transfer.rank];
   return true;
 }
 
 void Recorder::deliver(const Transfer &from, Transfer &to, size_t index) {
-  bool isGradient = from.kind() != TransferKind::Slice;
-  Cell &cell = noted[from.rank][isGradient ? gradients[&from] : from.hop];
+  MessageKind kind = kindOf(from);
+  Cell &cell =
+      noted[from.rank][kind == MessageKind::Slice ? from.hop : shares[&from]];
   // One note per message, with the bytes of all its tensors.
   if (index == 0) {
     ring::StartOp op = from.start;
     Message message;
     message.to = to.rank;
     message.owner = from.owner;
-    message.isGradient = isGradient;
+    message.kind = kind;
     int64_t segments = op.getLayout().getNumSegments();
     for (int64_t s = 0; s < segments; ++s)
       if (segments > 1 && from.sendMask >> s & 1)

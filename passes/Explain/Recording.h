@@ -14,10 +14,13 @@ struct Computed {
   std::vector<PairClass> pairs;
 };
 
+/// A slice, the state of its queries, or gradients by it.
+enum class MessageKind : uint8_t { Slice, State, Gradient };
+
 /// What a rank sends in one transfer.
 struct Message {
   int64_t to = 0, owner = 0, bytes = 0;
-  bool isGradient = false;
+  MessageKind kind = MessageKind::Slice;
   std::string segments; ///< which of them, as letters, where there are several
 };
 
@@ -28,8 +31,8 @@ struct Cell {
 };
 
 /// Notes what every rank computes and sends in each hop. A slice is sent in the
-/// hop in which it is computed, whichever comes first; gradients in the one
-/// that computed last before.
+/// hop in which it is computed, whichever comes first; a state and gradients in
+/// the one that computed last before.
 class Recorder : public Bookkeeper {
 public:
   explicit Recorder(int64_t ranks) : noted(ranks), last(ranks) {}
@@ -44,16 +47,18 @@ public:
   std::vector<std::vector<Cell>> cells() const;
 
 private:
-  void note(const Meeting &meeting, size_t slice, int64_t keyOwner,
-            int64_t movingOwner);
+  void note(const Meeting &meeting, size_t slice, int64_t keyOwner);
 
   /// By rank, by how many transfers it had waited for.
   std::vector<std::map<int64_t, Cell>> noted;
   std::vector<int64_t> last; ///< where each rank has computed last
-  /// Of gradients, where their rank had computed last.
-  std::map<const Transfer *, int64_t> gradients;
+  /// Of states and gradients, where their rank had computed last.
+  std::map<const Transfer *, int64_t> shares;
   Classifier classifier;
 };
+
+/// What stands in front of the owner: "", "s" or "d".
+llvm::StringRef prefixOf(MessageKind kind);
 
 /// Bytes with a unit: "512 B", "1.5 KiB".
 std::string bytesText(int64_t bytes);

@@ -19,8 +19,8 @@ bool Bookkeeper::attend(Attend &attend, State &result, std::string &) {
   return true;
 }
 
-bool Bookkeeper::merge(State &into, const State &, std::string &) {
-  makeUnique(into);
+bool Bookkeeper::merge(Merge &merge, std::string &) {
+  makeUnique(merge.into);
   return true;
 }
 
@@ -128,6 +128,14 @@ std::string burst::describe(const Sharding &sharding) {
                 sharding.extent, order, sharding.deal.parts);
 }
 
+uint64_t burst::segmentsOf(const Sharding &sharding, int64_t owner) {
+  uint64_t mask = 0;
+  for (int64_t s = 0; s < sharding.deal.numSegments(); ++s)
+    if (sharding.deal.segment(owner, s, sharding.extent).count != 0)
+      mask |= uint64_t{1} << s;
+  return mask;
+}
+
 //===----------------------------------------------------------------------===//
 // States
 //===----------------------------------------------------------------------===//
@@ -148,8 +156,11 @@ static void makePart(TensorRef &tensor, char name) {
 void Auditor::renumber(State &state) {
   ++numStates;
   for (auto [part, name] : {std::pair(&state.m, 'm'), {&state.l, 'l'}}) {
-    if (part->use_count() > 1)
+    if (part->use_count() > 1) {
+      uint64_t segments = (*part)->segments;
       makePart<Part>(*part, name);
+      (*part)->segments = segments;
+    }
     static_cast<Part &>(**part).state = numStates;
   }
   static_cast<Account &>(*state.o).state = numStates;
@@ -172,6 +183,7 @@ static Account &ownAccount(State &state) {
   TensorRef shared = state.o;
   makePart<Account>(state.o, 'o');
   auto &account = static_cast<Account &>(*state.o);
+  account.segments = old.segments;
   account.absorbed = old.absorbed;
   account.question = old.question;
   return account;
@@ -188,6 +200,19 @@ static std::string checkState(const State &state) {
     return "takes m and l for each other";
   if (o->state == 0 || o->state != m->state || o->state != l->state)
     return "takes o, m and l of different states";
+  return "";
+}
+
+std::string Auditor::checkUnchanged(const Tensor &tensor, StringRef what) {
+  if (sending.count(&tensor) == 0)
+    return "";
+  return format("changes a {0} that is under way", what);
+}
+
+std::string Auditor::checkUnchanged(const State &state) {
+  for (const TensorRef &part : {state.o, state.m, state.l})
+    if (std::string found = checkUnchanged(*part, "state"); !found.empty())
+      return found;
   return "";
 }
 
@@ -270,13 +295,15 @@ static bool sameArguments(ArrayRef<Argument> a, ArrayRef<Argument> b) {
   });
 }
 
-static Question questionOf(const Attend &attend) {
-  Question question{attend, attend.query->argument,
-                    attend.slices.front().key->argument,
-                    attend.slices.front().value->argument};
-  // It is kept for what it names; its slices must not live on.
-  question.attend.slices.clear();
-  question.attend.state = State();
+static std::shared_ptr<const Question> questionOf(const Attend &attend) {
+  auto question = std::make_shared<Question>(Question{
+      attend, attend.query->argument, attend.slices.front().key->argument,
+      attend.slices.front().value->argument});
+  // It is kept for what it names, and outlives what was received.
+  question->attend.query =
+      std::make_shared<Tensor>(attend.query->shape, attend.query->element);
+  question->attend.slices.clear();
+  question->attend.state = State();
   return question;
 }
 
@@ -334,6 +361,13 @@ std::string Auditor::absorb(const Attend &attend, size_t index,
       if (!((slice.key->segments & slice.value->segments) >> b & 1))
         return format("reads segment {0} of rank {1}, which was not received",
                       b, slice.owner);
+      if (!(attend.query->segments >> a & 1))
+        return format("reads query segment {0} of rank {1}, which was not "
+                      "received",
+                      a, attend.queryOwner);
+      if (!(account.segments >> a & 1))
+        return format("adds to segment {0} of a state, which was not received",
+                      a);
       if (std::string found = checkNeeded(attend, slice.owner, a, b);
           !found.empty())
         return found;
@@ -355,6 +389,18 @@ bool Auditor::attend(Attend &attend, State &result, std::string &message) {
     message = checkSlice(attend, attend.slices[index]);
   if (message.empty())
     message = checkState(attend.state);
+  if (message.empty())
+    message = checkUnchanged(attend.state);
+  const Tensor &state = *attend.state.o;
+  if (message.empty() && state.owner != attend.queryOwner)
+    message = format("attends with the queries of rank {0} for a state of "
+                     "those of {1}",
+                     attend.queryOwner, state.owner);
+  if (message.empty() && state.sharding != attend.query->sharding)
+    message =
+        format("attends with queries that are dealt as {0} for a state "
+               "of such that are dealt as {1}",
+               describe(attend.query->sharding), describe(state.sharding));
   if (!message.empty())
     return false;
   result = std::move(attend.state);
@@ -372,35 +418,59 @@ bool Auditor::attend(Attend &attend, State &result, std::string &message) {
   return message.empty();
 }
 
-bool Auditor::merge(State &into, const State &from, std::string &message) {
-  message = checkState(into);
-  if (message.empty())
-    message = checkState(from);
+/// Both are states of the owner's queries, and what is merged is there.
+std::string Auditor::checkMerged(const Merge &merge) {
+  ring::MergeOp op = merge.op;
+  Deal deal = op.getLayout().getDeal();
+  for (const State *state : {&merge.into, &merge.from}) {
+    for (const auto &[part, dim] :
+         {std::pair(state->o, 1), {state->m, 2}, {state->l, 2}}) {
+      if ((part->segments & merge.segments) != merge.segments)
+        return format("merges segments {0:x} of a state, of which it has {1:x}",
+                      merge.segments, part->segments);
+      if (part->owner != merge.owner)
+        return format("merges a state of the queries of rank {0} as one of "
+                      "those of {1}",
+                      part->owner, merge.owner);
+      Sharding wanted{deal, dim, merge.extent};
+      if (part->sharding != wanted)
+        return format("merges a state of what is dealt as {0} as if it were "
+                      "dealt as {1}",
+                      describe(part->sharding), describe(wanted));
+    }
+    if (std::string found = checkState(*state); !found.empty())
+      return found;
+  }
+  return checkUnchanged(merge.into);
+}
+
+bool Auditor::merge(Merge &merge, std::string &message) {
+  message = checkMerged(merge);
   if (!message.empty())
     return false;
-  Account &account = ownAccount(into);
-  renumber(into);
-  const auto &other = static_cast<const Account &>(*from.o);
+  Account &account = ownAccount(merge.into);
+  renumber(merge.into);
+  const auto &other = static_cast<const Account &>(*merge.from.o);
   if (!other.question)
     return true;
   if (!account.question) {
     account.question = other.question;
-    account.absorbed = other.absorbed;
-    return true;
+    account.absorbed.resize(other.absorbed.size());
   }
-  int64_t a = account.question->attend.queryOwner,
-          b = other.question->attend.queryOwner;
-  if (a != b)
-    message = format("merges states of the queries of ranks {0} and {1}", a, b);
-  else if (std::string found = difference(*account.question, *other.question);
-           !found.empty())
+  // Whose queries they are has been checked.
+  if (std::string found = difference(*account.question, *other.question);
+      !found.empty()) {
     message = "merges a state that " + found + " than the other";
-  if (!message.empty())
     return false;
-  for (auto [x, y] : llvm::zip_equal(account.absorbed, other.absorbed)) {
-    if (x != 0 && y != 0)
+  }
+  int64_t numA = account.question->attend.queryLayout.getNumSegments();
+  int64_t numB = account.question->attend.keyLayout.getNumSegments();
+  for (auto [index, times] : llvm::enumerate(account.absorbed)) {
+    if (!(merge.segments >> (index / numB % numA) & 1))
+      continue;
+    if (times != 0 && other.absorbed[index] != 0)
       message = "merges states that have absorbed the same pair";
-    x += y;
+    times += other.absorbed[index];
   }
   return message.empty();
 }
@@ -429,24 +499,30 @@ std::string Auditor::checkComplete(const Account &account) {
 bool Auditor::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
                        TensorRef &lse, std::string &message) {
   message = checkState(state);
+  if (message.empty())
+    message = checkUnchanged(state);
   if (!message.empty())
     return false;
   const auto &account = static_cast<const Account &>(*state.o);
-  if (!account.question)
-    message = "ends a state that has attended nothing";
-  else
+  Sharding sharding = account.sharding;
+  uint64_t wanted = segmentsOf(sharding, account.owner);
+  if ((account.segments & wanted) != wanted)
+    message = format("ends segments {0:x} of a state, of which it has {1:x}",
+                     wanted, account.segments);
+  else if (account.question)
     message = checkComplete(account);
+  else if (wanted != 0)
+    message = "ends a state that has attended nothing";
   if (!message.empty())
     return false;
-  auto question = std::make_shared<Question>(*account.question);
-  question->attend.query.reset();
+  auto question = account.question;
   if (!Bookkeeper::finalize(op, state, out, lse, message))
     return false;
   for (const auto &[tensor, dim] : {std::pair(out, 1), {lse, 2}}) {
     if (auto part = std::dynamic_pointer_cast<Part>(tensor))
       part->state = 0; // A part of a state no longer.
-    tensor->sharding = {question->attend.queryLayout.getDeal(), dim,
-                        question->attend.queryExtent};
+    tensor->sharding = sharding;
+    tensor->sharding.dim = dim;
     origins[tensor] = {question, dim};
   }
   return true;
@@ -456,22 +532,40 @@ bool Auditor::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
 // Transfers and results
 //===----------------------------------------------------------------------===//
 
-/// What a program makes may travel, but for the parts of a state.
-static bool isMadeToTravel(const Tensor &tensor) {
-  if (tensor.argument >= -1)
-    return false;
-  switch (whatIsMade(tensor.argument).second) {
-  case Made::Gradient:
-  case Made::Delta:
-  case Made::Out:
-  case Made::Lse:
-    return true;
-  case Made::O:
-  case Made::M:
-  case Made::L:
-    return false;
-  }
-  llvm_unreachable("unknown kind");
+/// It belongs to the same state, of which it has what the segments absorbed
+/// that have come.
+TensorRef burst::arrivedPart(const Part &sent, const TensorRef &received) {
+  TensorRef arrived = received;
+  const auto *account = dynamic_cast<const Account *>(&sent);
+  if (account)
+    makePart<Account>(arrived, sent.name);
+  else
+    makePart<Part>(arrived, sent.name);
+  arrived->argument = received->argument;
+  arrived->owner = received->owner;
+  arrived->sharding = received->sharding;
+  arrived->segments = received->segments;
+  arrived->slice = received->slice;
+  static_cast<Part &>(*arrived).state = sent.state;
+  if (!account || !account->question)
+    return arrived;
+  auto &copy = static_cast<Account &>(*arrived);
+  copy.question = account->question;
+  copy.absorbed = account->absorbed;
+  int64_t numA = copy.question->attend.queryLayout.getNumSegments();
+  int64_t numB = copy.question->attend.keyLayout.getNumSegments();
+  for (auto [index, times] : llvm::enumerate(copy.absorbed))
+    if (!(copy.segments >> (index / numB % numA) & 1))
+      times = 0;
+  return arrived;
+}
+
+/// What a transfer brings, in words.
+static StringRef nameOf(const Transfer &transfer) {
+  std::optional<Made> share = transfer.share();
+  if (!share)
+    return "slice";
+  return *share == Made::Gradient ? "gradient" : "state";
 }
 
 bool Auditor::start(const Transfer &transfer, int64_t slices,
@@ -488,7 +582,7 @@ bool Auditor::start(const Transfer &transfer, int64_t slices,
       wanted = {source.getLayout().getDeal(), source.getDim(),
                 source.getExtent()};
     }
-    if (tensor->argument < 0 && !(start && isMadeToTravel(*tensor)))
+    if (tensor->argument == -1 || (tensor->argument < 0 && !start))
       message = format("{0} a tensor that is no shard of an argument", verb);
     else if (tensor->owner != transfer.owner)
       message = format("{0} the shard of rank {1} as that of {2}", verb,
@@ -502,11 +596,9 @@ bool Auditor::start(const Transfer &transfer, int64_t slices,
                  transfer.sendMask, transfer.owner, tensor->segments);
   }
   if (slices > options.maxSlices)
-    message =
-        format("receives a {0} while {1} are still needed, and there "
-               "are buffers for {2}",
-               transfer.kind() == TransferKind::Slice ? "slice" : "gradient",
-               slices - 1, options.maxSlices);
+    message = format("receives a {0} while {1} are still needed, and there "
+                     "are buffers for {2}",
+                     nameOf(transfer), slices - 1, options.maxSlices);
   if (transfer.sendMask != 0)
     for (const TensorRef &tensor : transfer.tensors)
       ++sending[tensor.get()];
@@ -521,29 +613,31 @@ void Auditor::wait(const Transfer &transfer) {
       sending.erase(found);
 }
 
-std::string Auditor::checkResult(int64_t rank, unsigned index,
-                                 const TensorRef &result,
-                                 const TensorRef &first) {
+std::string Auditor::checkResult(int64_t rank, int64_t other, unsigned index,
+                                 const Results &results) {
+  const TensorRef &result = results[rank][index];
   if (const auto *gradient = dynamic_cast<const Gradient *>(result.get()))
-    return checkGradient(rank, index, *gradient, first);
+    return checkGradient(rank, other, index, *gradient, results);
   auto found = origins.find(result);
-  if (!result || found == origins.end() || !found->second.question)
+  if (!result || found == origins.end() ||
+      !(isMade(*result, Made::Out) || isMade(*result, Made::Lse)))
     return "what no ring.finalize has made";
-  const Question &question = *found->second.question;
-  if (question.attend.queryOwner != rank)
-    return format("the attention of the queries of rank {0}",
-                  question.attend.queryOwner);
-  Sharding made{question.attend.queryLayout.getDeal(), found->second.dim,
-                question.attend.queryExtent};
-  if (std::string message = checkDealt(index, made); !message.empty())
+  if (result->owner != rank)
+    return format("the attention of the queries of rank {0}", result->owner);
+  if (std::string message = checkDealt(index, result->sharding);
+      !message.empty())
     return message;
-  // Rank 0 has been checked before, but for what kind of result it is.
-  auto ofFirst = origins.find(first);
-  if (ofFirst == origins.end())
-    return "another result than rank 0";
-  std::string other = difference(*ofFirst->second.question, question);
-  if (!other.empty())
-    return "an attention that " + other + " than that of rank 0";
+  auto ofOther = origins.find(results[other][index]);
+  if (ofOther == origins.end())
+    return format("another result than rank {0}", other);
+  // A rank without queries may have attended nothing.
+  if (!found->second.question || !ofOther->second.question)
+    return "";
+  std::string differs =
+      difference(*ofOther->second.question, *found->second.question);
+  if (!differs.empty())
+    return format("an attention that {0} than that of rank {1}", differs,
+                  other);
   return "";
 }
 
@@ -565,8 +659,13 @@ std::string Auditor::checkDealt(unsigned index, const Sharding &made) {
 std::optional<int64_t> Auditor::checkResults(const Results &results,
                                              std::string &message) {
   for (auto [rank, ofRank] : llvm::enumerate(results))
-    for (auto [index, result] : llvm::enumerate(ofRank)) {
-      message = checkResult(rank, index, result, results.front()[index]);
+    for (unsigned index = 0; index < ofRank.size(); ++index) {
+      // All are compared with the first that holds anything.
+      auto other = llvm::find_if(results, [&](const auto &ofOther) {
+        return ofOther[index] && ofOther[index]->size() != 0;
+      });
+      int64_t number = other == results.end() ? 0 : other - results.begin();
+      message = checkResult(rank, number, index, results);
       if (message.empty() && rank + 1 == results.size())
         message = checkTable(results, index);
       if (message.empty())

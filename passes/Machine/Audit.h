@@ -11,7 +11,7 @@ class Bookkeeper : public Semantics {
 public:
   State init(ring::InitOp op, const Tensor &query) override;
   bool attend(Attend &attend, State &result, std::string &message) override;
-  bool merge(State &into, const State &from, std::string &message) override;
+  bool merge(Merge &merge, std::string &message) override;
   bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
                 TensorRef &lse, std::string &message) override;
   TensorRef zero(ring::ZeroOp op, const Tensor &like) override;

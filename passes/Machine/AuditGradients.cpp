@@ -25,19 +25,6 @@ static StringRef name(By by) {
   llvm_unreachable("unknown kind");
 }
 
-static bool isMade(const Tensor &tensor, Made what) {
-  return tensor.argument < -1 && whatIsMade(tensor.argument).second == what;
-}
-
-/// The segments of a shard that have positions.
-static uint64_t segmentsOf(const Sharding &sharding, int64_t owner) {
-  uint64_t mask = 0;
-  for (int64_t s = 0; s < sharding.deal.numSegments(); ++s)
-    if (sharding.deal.segment(owner, s, sharding.extent).count != 0)
-      mask |= uint64_t{1} << s;
-  return mask;
-}
-
 static std::shared_ptr<Gradient> copyOf(const Gradient &gradient,
                                         Type element) {
   auto copy = std::make_shared<Gradient>(gradient.shape, element);
@@ -157,12 +144,6 @@ TensorRef Auditor::zero(ring::ZeroOp op, const Tensor &like) {
   return gradient;
 }
 
-std::string Auditor::checkUnchanged(const Tensor &tensor) {
-  if (sending.count(&tensor) == 0)
-    return "";
-  return "changes a gradient that is under way";
-}
-
 /// Whose gradients they are, and that they can change.
 std::string Auditor::checkGradients(const AttendGrad &attend) {
   const TensorRef by[] = {attend.query, attend.slice.key, attend.slice.value};
@@ -197,7 +178,7 @@ std::string Auditor::checkGradients(const AttendGrad &attend) {
                     describe(of->sharding), describe(gradient->sharding));
     if (gradient->isRounded)
       return format("adds gradients by {0} to those that were rounded", what);
-    if (std::string found = checkUnchanged(*tensor); !found.empty())
+    if (std::string found = checkUnchanged(*tensor, "gradient"); !found.empty())
       return found;
   }
   return "";
@@ -374,7 +355,7 @@ bool Auditor::add(Sum &sum, std::string &message) {
     if (!message.empty())
       return false;
   }
-  message = checkUnchanged(*sum.a);
+  message = checkUnchanged(*sum.a, "gradient");
   const auto &from = static_cast<const Gradient &>(*sum.b);
   const auto &into = static_cast<const Gradient &>(*sum.a);
   if (message.empty() &&
@@ -428,6 +409,8 @@ bool Auditor::round(ring::RoundOp op, const TensorRef &gradient,
 void Auditor::deliver(const Transfer &from, Transfer &to, size_t index) {
   const TensorRef &sent = from.tensors[index];
   TensorRef &received = to.received[index];
+  if (const auto *part = dynamic_cast<const Part *>(sent.get()))
+    received = arrivedPart(*part, received);
   if (const auto *gradient = dynamic_cast<const Gradient *>(sent.get())) {
     auto account = copyOf(*gradient, received->element);
     account->segments = received->segments;
@@ -472,20 +455,20 @@ std::string Auditor::checkComplete(const Gradient &gradient, int64_t rank) {
   return "";
 }
 
-std::string Auditor::checkGradient(int64_t rank, unsigned index,
+std::string Auditor::checkGradient(int64_t rank, int64_t other, unsigned index,
                                    const Gradient &gradient,
-                                   const TensorRef &first) {
-  const auto *ofFirst = dynamic_cast<const Gradient *>(first.get());
-  if (!ofFirst || ofFirst->argument != gradient.argument ||
-      ofFirst->table != gradient.table)
-    return "another gradient than rank 0";
-  if (gradient.question && ofFirst->question) {
-    if (gradient.place != ofFirst->place)
-      return "another gradient than rank 0";
-    if (gradient.question != ofFirst->question)
-      return "a gradient that " +
-             difference(*gradient.question, *ofFirst->question) +
-             " than that of rank 0";
+                                   const Results &results) {
+  const auto *ofOther =
+      dynamic_cast<const Gradient *>(results[other][index].get());
+  if (!ofOther || ofOther->argument != gradient.argument ||
+      ofOther->table != gradient.table)
+    return format("another gradient than rank {0}", other);
+  if (gradient.question && ofOther->question) {
+    if (gradient.place != ofOther->place)
+      return format("another gradient than rank {0}", other);
+    if (gradient.question != ofOther->question)
+      return format("a gradient that {0} than that of rank {1}",
+                    difference(*gradient.question, *ofOther->question), other);
   }
   if (gradient.table) {
     // Whether tables are complete, only all ranks together can say.

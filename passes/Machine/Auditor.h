@@ -11,7 +11,7 @@ namespace burst {
 
 /// The attention that an attend is a part of, for the queries of one rank.
 struct Question {
-  Attend attend; ///< without tensors but the query
+  Attend attend; ///< its query is but a shape, there are no other tensors
   int query, key, value;
 };
 
@@ -27,8 +27,8 @@ struct Account : Part {
   using Part::Part;
   /// Per owner, query segment and key segment, how often it was absorbed.
   std::vector<uint8_t> absorbed;
-  /// What the first attend asked: all others must agree.
-  std::optional<Question> question;
+  /// What the first attend asked: all others must agree. Null before.
+  std::shared_ptr<const Question> question;
 };
 
 /// Where rows that a program makes, out, lse and delta, come from.
@@ -79,7 +79,7 @@ public:
 
   State init(ring::InitOp op, const Tensor &query) override;
   bool attend(Attend &attend, State &result, std::string &message) override;
-  bool merge(State &into, const State &from, std::string &message) override;
+  bool merge(Merge &merge, std::string &message) override;
   bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
                 TensorRef &lse, std::string &message) override;
   TensorRef zero(ring::ZeroOp op, const Tensor &like) override;
@@ -109,9 +109,12 @@ private:
   std::string checkNeeded(const Meeting &meeting, int64_t owner, int64_t a,
                           int64_t b);
   std::string absorb(const Attend &attend, size_t index, Account &account);
+  std::string checkUnchanged(const Tensor &tensor, llvm::StringRef what);
+  std::string checkUnchanged(const State &state);
+  std::string checkMerged(const Merge &merge);
   std::string checkComplete(const Account &account);
-  std::string checkResult(int64_t rank, unsigned index, const TensorRef &result,
-                          const TensorRef &first);
+  std::string checkResult(int64_t rank, int64_t other, unsigned index,
+                          const Results &results);
   std::string checkDealt(unsigned index, const Sharding &made);
   void renumber(State &state);
 
@@ -120,12 +123,11 @@ private:
                           llvm::StringRef name);
   std::string checkGradients(const AttendGrad &attend);
   std::string checkArrived(const AttendGrad &attend, int64_t a, int64_t b);
-  std::string checkUnchanged(const Tensor &tensor);
   const GradientQuestion *ask(const AttendGrad &attend);
   std::string addPair(const AttendGrad &attend, int64_t a, int64_t b);
   std::string checkComplete(const Gradient &gradient, int64_t rank);
-  std::string checkGradient(int64_t rank, unsigned index,
-                            const Gradient &gradient, const TensorRef &first);
+  std::string checkGradient(int64_t rank, int64_t other, unsigned index,
+                            const Gradient &gradient, const Results &results);
   std::string checkTable(const Results &results, unsigned index);
 
   mlir::func::FuncOp program;
@@ -150,6 +152,17 @@ std::string format(const char *text, Args &&...args) {
 }
 
 std::string describe(const Sharding &sharding);
+
+/// Whether a program has made `tensor`, as what.
+inline bool isMade(const Tensor &tensor, Made what) {
+  return tensor.argument < -1 && whatIsMade(tensor.argument).second == what;
+}
+
+/// The segments of a shard that have positions.
+uint64_t segmentsOf(const Sharding &sharding, int64_t owner);
+
+/// What arrives of a part of a state, as which `received` was posted.
+TensorRef arrivedPart(const Part &sent, const TensorRef &received);
 
 /// In what two ask for another attention; meetings, whatever their tensors.
 std::string difference(const Meeting &x, const Meeting &y);

@@ -281,6 +281,7 @@ static bool makeEvaluator(Region &region, ArrayRef<Argument> captures,
 bool Interpreter::attend(Attend &attend, State &result, std::string &message) {
   if (!checkSizes(attend, attend.slices, message))
     return false;
+  poisonAbsent(attend.query);
   for (const Slice &slice : attend.slices)
     poisonAbsent({slice.key, slice.value});
   std::optional<RegionEvaluator> mask, score;
@@ -310,22 +311,37 @@ bool Interpreter::attend(Attend &attend, State &result, std::string &message) {
 // Merge and finalize
 //===----------------------------------------------------------------------===//
 
-bool Interpreter::merge(State &into, const State &from, std::string &) {
-  makeUnique(into);
+/// Merges row x of a batch and a head.
+static void mergeRow(State &into, const State &from, int64_t b, int64_t h,
+                     int64_t x) {
   int64_t heads = into.m->shape[1], rows = into.m->shape[2];
-  for (int64_t at = 0; at < into.m->size(); ++at) {
-    double &m = into.m->floats[at];
-    double other = from.m->floats[at];
-    double reference = larger(m, other);
-    if (reference == minusInfinity)
-      continue;
-    double a1 = std::exp(m - reference), a2 = std::exp(other - reference);
-    into.l->floats[at] = a1 * into.l->floats[at] + a2 * from.l->floats[at];
-    int64_t b = at / (heads * rows), h = at / rows % heads, x = at % rows;
-    double *o1 = row(*into.o, b, x, h), *o2 = row(*from.o, b, x, h);
-    for (int64_t d = 0; d < into.o->shape[3]; ++d)
-      o1[d] = a1 * o1[d] + a2 * o2[d];
-    m = reference;
+  int64_t at = (b * heads + h) * rows + x;
+  double &m = into.m->floats[at];
+  double other = from.m->floats[at];
+  double reference = larger(m, other);
+  if (reference == minusInfinity)
+    return;
+  double a1 = std::exp(m - reference), a2 = std::exp(other - reference);
+  into.l->floats[at] = a1 * into.l->floats[at] + a2 * from.l->floats[at];
+  double *o1 = row(*into.o, b, x, h), *o2 = row(*from.o, b, x, h);
+  for (int64_t d = 0; d < into.o->shape[3]; ++d)
+    o1[d] = a1 * o1[d] + a2 * o2[d];
+  m = reference;
+}
+
+bool Interpreter::merge(Merge &merge, std::string &) {
+  makeUnique(merge.into);
+  poisonAbsent({merge.from.o, merge.from.m, merge.from.l});
+  int64_t batch = merge.into.m->shape[0], heads = merge.into.m->shape[1];
+  int64_t begin = 0;
+  for (auto [s, segment] :
+       llvm::enumerate(merge.op.getLayout().getDeal().segments(merge.owner,
+                                                               merge.extent))) {
+    if (merge.segments >> s & 1)
+      for (int64_t head = 0; head < batch * heads; ++head)
+        for (int64_t x = begin; x < begin + segment.count; ++x)
+          mergeRow(merge.into, merge.from, head / heads, head % heads, x);
+    begin += segment.count;
   }
   return true;
 }

@@ -17,9 +17,27 @@ int64_t Traffic::totalBytes() const {
   return sum;
 }
 
+std::optional<Made> Transfer::share() const {
+  int number = tensors.front()->argument;
+  if (number >= -1)
+    return std::nullopt;
+  Made made = whatIsMade(number).second;
+  switch (made) {
+  case Made::Delta:
+  case Made::Out:
+  case Made::Lse:
+    return std::nullopt;
+  case Made::Gradient:
+  case Made::O:
+  case Made::M:
+  case Made::L:
+    return made;
+  }
+  llvm_unreachable("unknown kind");
+}
+
 TransferKind Transfer::kind() const {
-  int made = tensors.front()->argument;
-  if (made >= -1 || whatIsMade(made).second != Made::Gradient)
+  if (!share())
     return TransferKind::Slice;
   return receivedOwner == rank ? TransferKind::Home : TransferKind::Onward;
 }
@@ -109,6 +127,7 @@ struct Simulation::Impl::Rank : Environment {
   void hold(const Tensor &tensor) {
     impl.traffic[index].peakBytes += tensor.bytes();
   }
+  void holdFresh(Operation *op, ArrayRef<TensorRef> tensors);
   Step runInit(ring::InitOp op, const ExternalCall &call);
   Step runSegment(ring::SegmentOp op, const ExternalCall &call);
   Step runAttend(ring::AttendOp op, const ExternalCall &call);
@@ -309,16 +328,50 @@ void Simulation::Impl::Rank::meet(OpT op, Meeting &meeting) {
   meeting.scale = op.getScale().convertToDouble();
 }
 
-/// The state of the queries of an owner: what it is, whatever a Semantics made
-/// of it.
-static void labelState(State &state, int query, int64_t owner) {
-  for (auto [part, what] : {std::pair(&state.o, Made::O),
-                            {&state.m, Made::M},
-                            {&state.l, Made::L}}) {
-    (*part)->argument = madeFor(query, what);
-    (*part)->owner = owner;
+namespace {
+/// What a tensor is, whatever a Semantics makes of it.
+struct Label {
+  int argument = -1;
+  int64_t owner = 0;
+  Sharding sharding;
+
+  Label() = default;
+  explicit Label(const Tensor &tensor)
+      : argument(tensor.argument), owner(tensor.owner),
+        sharding(tensor.sharding) {}
+
+  void put(Tensor &tensor) const {
+    tensor.argument = argument;
+    tensor.owner = owner;
+    tensor.sharding = sharding;
   }
-}
+};
+
+/// The labels of o, m and l.
+struct StateLabel {
+  Label o, m, l;
+
+  explicit StateLabel(const State &state)
+      : o(*state.o), m(*state.m), l(*state.l) {}
+  /// Of a state of these queries.
+  static void putNew(State &state, const Tensor &query) {
+    for (auto [part, what] : {std::pair(&state.o, Made::O),
+                              {&state.m, Made::M},
+                              {&state.l, Made::L}}) {
+      Label label(query);
+      label.argument = madeFor(query.argument, what);
+      if (what != Made::O)
+        label.sharding.dim = 2;
+      label.put(**part);
+    }
+  }
+  void put(State &state) const {
+    o.put(*state.o);
+    m.put(*state.m);
+    l.put(*state.l);
+  }
+};
+} // namespace
 
 /// The queries of which `tensor` is the state, or -1.
 static int queryOf(const Tensor &tensor) {
@@ -362,26 +415,65 @@ Step Simulation::Impl::Rank::runAttend(ring::AttendOp op,
     return fail(op, "takes a state that has not the rows of its queries");
   State state;
   std::string message;
-  int queries = queryOf(*attend.state.o);
-  int64_t owner = attend.state.o->owner;
+  StateLabel label(attend.state);
   if (!impl.semantics->attend(attend, state, message))
     return fail(op, message);
-  labelState(state, queries, owner);
+  label.put(state);
   call.give(0, state.o);
   call.give(1, state.m);
   call.give(2, state.l);
   return Step::Done;
 }
 
+/// The segments that are not empty.
+static uint64_t segmentMask(const Deal &deal, int64_t owner, int64_t extent) {
+  uint64_t mask = 0;
+  for (int64_t s = 0; s < deal.numSegments(); ++s)
+    if (deal.segment(owner, s, extent).count != 0)
+      mask |= uint64_t{1} << s;
+  return mask;
+}
+
+/// Those of them that are flagged; all, where there are no flags.
+static uint64_t flaggedMask(const ExternalCall &call, OperandRange flags,
+                            const Deal &deal, int64_t owner, int64_t extent) {
+  uint64_t mask = segmentMask(deal, owner, extent);
+  for (unsigned s = 0; s < flags.size(); ++s)
+    if (call.index(flags.getBeginOperandIndex() + s) == 0)
+      mask &= ~(uint64_t{1} << s);
+  return mask;
+}
+
+static int64_t largestShard(const Deal &deal, int64_t extent) {
+  int64_t most = 0;
+  for (int64_t owner = 0; owner < deal.parts; ++owner)
+    most = std::max(most, deal.count(owner, extent));
+  return most;
+}
+
+/// By what a loop carries, buffers are made once for all its turns.
+void Simulation::Impl::Rank::holdFresh(Operation *op,
+                                       ArrayRef<TensorRef> tensors) {
+  bool isCarried = sentOn(op) != nullptr;
+  if (isCarried && ++turns[op] > numSlots(op))
+    return;
+  // Several that begin alike are several in memory.
+  for (size_t i = 0; i < std::max<size_t>(updatingUses(op).size(), 1); ++i)
+    for (const TensorRef &tensor : tensors) {
+      auto shape = tensor->shape;
+      if (isCarried) // as large as the largest shard
+        shape[tensor->sharding.dim] =
+            largestShard(tensor->sharding.deal, tensor->sharding.extent);
+      hold(Tensor(shape, tensor->element));
+    }
+}
+
 Step Simulation::Impl::Rank::runInit(ring::InitOp op,
                                      const ExternalCall &call) {
   TensorRef query = call.peek<Tensor>(0);
   State state = impl.semantics->init(op, *query);
-  labelState(state, query->argument, query->owner);
-  // Several states that begin alike are several in memory.
-  for (size_t i = 0; i < std::max<size_t>(updatingUses(op).size(), 1); ++i)
-    for (const TensorRef &part : {state.o, state.m, state.l})
-      hold(*part);
+  StateLabel::putNew(state, *query);
+  holdFresh(op, {state.o, state.m, state.l});
   call.give(0, state.o);
   call.give(1, state.m);
   call.give(2, state.l);
@@ -390,17 +482,31 @@ Step Simulation::Impl::Rank::runInit(ring::InitOp op,
 
 Step Simulation::Impl::Rank::runMerge(ring::MergeOp op,
                                       const ExternalCall &call) {
-  State into{call.take<Tensor>(0), call.take<Tensor>(1), call.take<Tensor>(2)};
-  State from{call.take<Tensor>(3), call.take<Tensor>(4), call.take<Tensor>(5)};
-  if (!isStateOf(into, into.m->shape) || !isStateOf(from, into.m->shape) ||
-      into.o->shape[3] != from.o->shape[3])
-    return fail(op, "merges states of different rows");
-  std::string message;
-  int queries = queryOf(*into.o);
-  int64_t owner = into.o->owner;
-  if (!impl.semantics->merge(into, from, message))
-    return fail(op, message);
-  labelState(into, queries, owner);
+  Merge merge{op, index, hop, {}, {}, call.index(6), call.index(7), 0};
+  if (!isRank(op, "owner", merge.owner))
+    return Step::Failed;
+  Deal deal = op.getLayout().getDeal();
+  merge.segments =
+      flaggedMask(call, op.getSegments(), deal, merge.owner, merge.extent);
+  State &into = merge.into, &from = merge.from;
+  into = {call.take<Tensor>(0), call.take<Tensor>(1), call.take<Tensor>(2)};
+  from = {call.take<Tensor>(3), call.take<Tensor>(4), call.take<Tensor>(5)};
+  // Nothing to merge: the second may be of other rows, and not there at all.
+  if (merge.segments != 0) {
+    if (!isStateOf(into, into.m->shape) || !isStateOf(from, into.m->shape) ||
+        into.o->shape[3] != from.o->shape[3])
+      return fail(op, "merges states of different rows");
+    int64_t count = deal.count(merge.owner, merge.extent);
+    if (into.o->shape[1] != count)
+      return fail(op, "merges states of " + Twine(into.o->shape[1]) +
+                          " queries as those of rank " + Twine(merge.owner) +
+                          ", which has " + Twine(count));
+    std::string message;
+    StateLabel label(into);
+    if (!impl.semantics->merge(merge, message))
+      return fail(op, message);
+    label.put(into);
+  }
   call.give(0, into.o);
   call.give(1, into.m);
   call.give(2, into.l);
@@ -431,28 +537,14 @@ Step Simulation::Impl::Rank::runFinalize(ring::FinalizeOp op,
 // Gradients
 //===----------------------------------------------------------------------===//
 
-static int64_t largestShard(const Deal &deal, int64_t extent) {
-  int64_t most = 0;
-  for (int64_t owner = 0; owner < deal.parts; ++owner)
-    most = std::max(most, deal.count(owner, extent));
-  return most;
-}
-
 Step Simulation::Impl::Rank::runZero(ring::ZeroOp op,
                                      const ExternalCall &call) {
   TensorRef like = call.peek<Tensor>(0);
   TensorRef zero = impl.semantics->zero(op, *like);
-  zero->argument = madeFor(like->argument, Made::Gradient);
-  zero->owner = like->owner;
-  zero->sharding = like->sharding;
-  if (++turns[op] <= numSlots(op)) {
-    auto shape = zero->shape;
-    if (isa<scf::ForOp>(op->getParentOp())) // as large as the largest shard
-      shape[like->sharding.dim] =
-          largestShard(like->sharding.deal, like->sharding.extent);
-    for (size_t i = 0; i < std::max<size_t>(updatingUses(op).size(), 1); ++i)
-      hold(Tensor(shape, zero->element));
-  }
+  Label label(*like);
+  label.argument = madeFor(like->argument, Made::Gradient);
+  label.put(*zero);
+  holdFresh(op, zero);
   call.give(0, zero);
   return Step::Done;
 }
@@ -516,18 +608,15 @@ Step Simulation::Impl::Rank::runAttendGrad(ring::AttendGradOp op,
     fits &= tensor->shape == grad->shape;
   if (!fits)
     return fail(op, "takes tensors of different rows");
-  std::vector<std::pair<int, int64_t>> labels;
-  std::vector<Sharding> shardings;
-  for (const TensorRef &grad : attend.grads) {
-    labels.push_back({grad->argument, grad->owner});
-    shardings.push_back(grad->sharding);
-  }
+  std::vector<Label> labels;
+  labels.reserve(attend.grads.size());
+  for (const TensorRef &grad : attend.grads)
+    labels.emplace_back(*grad);
   std::string message;
   if (!impl.semantics->attendGrad(attend, message))
     return fail(op, message);
   for (auto [i, grad] : llvm::enumerate(attend.grads)) {
-    std::tie(grad->argument, grad->owner) = labels[i];
-    grad->sharding = shardings[i];
+    labels[i].put(*grad);
     call.give(i, grad);
   }
   return Step::Done;
@@ -539,9 +628,7 @@ Step Simulation::Impl::Rank::runRound(ring::RoundOp op,
   std::string message;
   if (!impl.semantics->round(op, gradient, rounded, message))
     return fail(op, message);
-  rounded->argument = gradient->argument;
-  rounded->owner = gradient->owner;
-  rounded->sharding = gradient->sharding;
+  Label(*gradient).put(*rounded);
   hold(*rounded);
   call.give(0, rounded);
   return Step::Done;
@@ -550,25 +637,6 @@ Step Simulation::Impl::Rank::runRound(ring::RoundOp op,
 //===----------------------------------------------------------------------===//
 // Transfers
 //===----------------------------------------------------------------------===//
-
-/// The segments that are not empty.
-static uint64_t segmentMask(const Deal &deal, int64_t owner, int64_t extent) {
-  uint64_t mask = 0;
-  for (int64_t s = 0; s < deal.numSegments(); ++s)
-    if (deal.segment(owner, s, extent).count != 0)
-      mask |= uint64_t{1} << s;
-  return mask;
-}
-
-/// Those of them that are flagged; all, where there are no flags.
-static uint64_t flaggedMask(const ExternalCall &call, OperandRange flags,
-                            const Deal &deal, int64_t owner, int64_t extent) {
-  uint64_t mask = segmentMask(deal, owner, extent);
-  for (unsigned s = 0; s < flags.size(); ++s)
-    if (call.index(flags.getBeginOperandIndex() + s) == 0)
-      mask &= ~(uint64_t{1} << s);
-  return mask;
-}
 
 Step Simulation::Impl::Rank::runAdd(ring::AddOp op, const ExternalCall &call) {
   Sum sum{op, index, hop, nullptr, nullptr, call.index(2), call.index(3), 0};
@@ -587,15 +655,11 @@ Step Simulation::Impl::Rank::runAdd(ring::AddOp op, const ExternalCall &call) {
                           Twine(sum.b->shape[1]) +
                           " positions as shards of rank " + Twine(sum.owner) +
                           ", which has " + Twine(count));
-    int argument = sum.a->argument;
-    int64_t owner = sum.a->owner;
-    Sharding sharding = sum.a->sharding;
+    Label label(*sum.a);
     std::string message;
     if (!impl.semantics->add(sum, message))
       return fail(op, message);
-    sum.a->argument = argument;
-    sum.a->owner = owner;
-    sum.a->sharding = sharding;
+    label.put(*sum.a);
   }
   call.give(0, sum.a);
   return Step::Done;

@@ -94,8 +94,17 @@ struct Sum {
   uint64_t segments; ///< those that are added
 };
 
-/// What a transfer brings: a slice, a gradient by one on its way, or a gradient
-/// by the rank's own shard.
+/// A `ring.merge` about to happen, its operands evaluated.
+struct Merge {
+  ring::MergeOp op;
+  int64_t rank, hop;
+  State into, from;
+  int64_t owner, extent;
+  uint64_t segments; ///< those that are merged
+};
+
+/// What a transfer brings: a slice, what follows one on its way (a state of its
+/// queries, gradients by it), or that of the rank's own shard.
 enum class TransferKind : uint8_t { Slice, Onward, Home };
 inline constexpr size_t numTransferKinds = 3;
 
@@ -113,6 +122,8 @@ struct Transfer {
 
   bool isDone() const { return sent && arrived; }
   TransferKind kind() const;
+  /// What follows a slice: gradients, or a part of a state. Null for a slice.
+  std::optional<Made> share() const;
 };
 
 /// What one rank moved and held.
@@ -136,7 +147,8 @@ public:
   /// Fresh state for `query`; see ring.init.
   virtual State init(ring::InitOp op, const Tensor &query) = 0;
   virtual bool attend(Attend &attend, State &result, std::string &message) = 0;
-  virtual bool merge(State &into, const State &from, std::string &message) = 0;
+  /// Merges `from` into `into`.
+  virtual bool merge(Merge &merge, std::string &message) = 0;
   /// out and lse, which may reuse the state.
   virtual bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
                         TensorRef &lse, std::string &message) = 0;

@@ -58,10 +58,12 @@ int64_t burst::numSlots(ring::StartOp start) {
 }
 
 static bool isOnlyRead(OpOperand &use) {
-  auto add = dyn_cast<ring::AddOp>(use.getOwner());
-  return isa<ring::StartOp, ring::ZeroOp, ring::RoundOp, tensor::DimOp>(
-             use.getOwner()) ||
-         (add && use.get() == add.getB() && use.get() != add.getA());
+  Operation *user = use.getOwner();
+  if (auto add = dyn_cast<ring::AddOp>(user))
+    return use.get() == add.getB() && use.get() != add.getA();
+  if (auto merge = dyn_cast<ring::MergeOp>(user))
+    return !llvm::is_contained(merge.getInto(), use.get());
+  return isa<ring::StartOp, ring::ZeroOp, ring::RoundOp, tensor::DimOp>(user);
 }
 
 SmallVector<SmallVector<OpOperand *>> burst::updatingUses(Operation *op) {
@@ -126,11 +128,22 @@ Value burst::updated(OpOperand &use) {
   return {};
 }
 
-int64_t burst::numSlots(ring::ZeroOp zero) {
-  scf::ForOp loop = loopOf(zero);
+OpOperand *burst::sentOn(Operation *fresh) {
+  scf::ForOp loop = loopOf(fresh);
+  auto slice = dyn_cast<BlockArgument>(fresh->getOperand(0));
+  if (!loop || !slice || slice.getOwner() != loop.getBody())
+    return nullptr;
+  for (OpOperand &use : slice.getUses())
+    if (isa<ring::StartOp>(use.getOwner()))
+      return &use;
+  return nullptr;
+}
+
+int64_t burst::numSlots(Operation *fresh) {
+  scf::ForOp loop = loopOf(fresh);
   if (!loop)
     return 1;
-  for (Value tensor = zero.getZero(); tensor;) {
+  for (Value tensor = fresh->getResult(0); tensor;) {
     for (Operation *user : tensor.getUsers())
       if (auto start = dyn_cast<ring::StartOp>(user);
           start && !carriedAs(start.getToken(), loop).empty())

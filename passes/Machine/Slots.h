@@ -13,9 +13,14 @@ namespace burst {
 /// one.
 int64_t numSlots(ring::StartOp start);
 
-/// In how many buffers gradients are made in turn: two where those of the turn
-/// before are still under way, else one.
-int64_t numSlots(ring::ZeroOp zero);
+/// In how many buffers a state or gradients are made in turn, by a `ring.init`
+/// or `ring.zero`: two where those of the turn before are still under way, else
+/// one.
+int64_t numSlots(mlir::Operation *fresh);
+
+/// The transfer that sends on the slice by which such an op makes something,
+/// where their loop carries it; else null.
+mlir::OpOperand *sentOn(mlir::Operation *fresh);
 
 /// The uses that update results of `op` in place, or carry them into a loop or
 /// out of the program, in groups of which each needs results of its own: those

@@ -23,6 +23,19 @@ void RingBuilder::beginProgram() {
              .front();
 }
 
+Tensors RingBuilder::transfer(const Transfer &transfer) {
+  SmallVector<Type> types(transfer.tensors.getTypes());
+  auto start = ring::StartOp::create(
+      builder, loc, ring::TokenType::get(op.getContext(), types),
+      transfer.tensors, transfer.owner, transfer.extent, transfer.to,
+      transfer.flags, transfer.receivedOwner, transfer.from, transfer.flags,
+      /*into=*/ValueRange(), transfer.dims, layout,
+      ring::ChannelAttr::get(op.getContext(), op.getSequence()->getGrid(),
+                             transfer.channel));
+  auto wait = ring::WaitOp::create(builder, loc, types, start.getToken());
+  return Tensors(wait.getTensors());
+}
+
 void RingBuilder::replace(Value global, Value tensor) {
   for (Operation *user : llvm::make_early_inc_range(global.getUsers())) {
     cast<ShardOp>(user).getResult().replaceAllUsesWith(tensor);
@@ -41,10 +54,4 @@ void RingBuilder::erase() {
   for (Operation *unshard : unshards)
     if (unshard->use_empty())
       unshard->erase();
-}
-
-bool burst::supports(AttentionInterface op, Strategy strategy) {
-  return strategy == Strategy::RingKV ||
-         (strategy == Strategy::RingQ &&
-          isa<AttentionBackwardOp>(op.getOperation()));
 }

@@ -7,6 +7,8 @@
 
 namespace burst {
 
+using Tensors = llvm::SmallVector<mlir::Value>;
+
 /// Builds the ring of one attention that stands between burst.unshard and
 /// burst.shard, and erases the attention.
 class RingBuilder {
@@ -28,6 +30,18 @@ protected:
   }
   /// Makes `rank`.
   void beginProgram();
+
+  /// Shards of `owner` go to `to`, those of `receivedOwner` come from `from`;
+  /// of each, dimension `dims[i]` has `extent` positions in all.
+  struct Transfer {
+    mlir::ValueRange tensors;
+    llvm::SmallVector<int64_t> dims;
+    mlir::Value owner, extent, to, receivedOwner, from;
+    int64_t channel;
+    Tensors flags = {}; ///< of segments, on both sides; none for all
+  };
+  /// Starts it, waits, and gives what it brings.
+  Tensors transfer(const Transfer &transfer);
   /// `tensor`, a shard, becomes what `global` was cut into.
   static void replace(mlir::Value global, mlir::Value tensor);
   /// Erases the attention and what brought its tensors.
@@ -41,11 +55,10 @@ protected:
   mlir::Value rank;
 };
 
-/// Whether there is a ring for an attention with this strategy.
-bool supports(AttentionInterface op, Strategy strategy);
-
 /// Keys and values travel past queries, which keep their softmax state.
 std::unique_ptr<RingBuilder> makeKeyRing(AttentionOp op, const Deal &deal);
+/// Queries travel past keys and values, and their softmax state behind them.
+std::unique_ptr<RingBuilder> makeQueryRing(AttentionOp op, const Deal &deal);
 /// Keys and values travel with their gradients, or queries with theirs.
 std::unique_ptr<RingBuilder> makeGradientRing(AttentionBackwardOp op,
                                               const Deal &deal, bool movesKeys);

@@ -167,15 +167,17 @@ public:
     return make<memref::SubViewOp>(view, buffer, offsets, sizes, strides);
   }
 
-  /// `count` positions of a shard (batch, sequence, heads, dim) from `first`
-  /// on.
+  /// `count` positions from `first` on, of a shard (batch, sequence, heads,
+  /// dim) or of rows (batch, heads, sequence).
   Value segment(Value shard, Value first, Value count) {
-    OpFoldResult one = getIndexAttr(1), zero = getIndexAttr(0);
-    SmallVector<OpFoldResult> offsets{zero, first, zero, zero}, sizes;
-    for (int64_t d = 0; d < 4; ++d)
-      sizes.push_back(d == 1 ? OpFoldResult(count)
-                             : getAsOpFoldResult(dim(shard, d)));
-    SmallVector<OpFoldResult> strides(4, one);
+    int64_t rank = cast<MemRefType>(shard.getType()).getRank();
+    int64_t dealt = rank == 4 ? 1 : 2;
+    SmallVector<OpFoldResult> offsets(rank, getIndexAttr(0)), sizes;
+    SmallVector<OpFoldResult> strides(rank, getIndexAttr(1));
+    offsets[dealt] = first;
+    for (int64_t d = 0; d < rank; ++d)
+      sizes.push_back(d == dealt ? OpFoldResult(count)
+                                 : getAsOpFoldResult(dim(shard, d)));
     return make<memref::SubViewOp>(shard, offsets, sizes, strides);
   }
 

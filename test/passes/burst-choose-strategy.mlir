@@ -8,6 +8,9 @@
 // RUN: burst-opt %t/links.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/compute.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/grid.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
+// RUN: burst-opt %t/decode.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
+// RUN: sed s/4096/65536/ %t/decode.mlir | burst-opt --burst-to-ring | FileCheck %t/decode.mlir --check-prefix=LONG
+// RUN: burst-opt %t/free.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/assumed.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/invalid.mlir --burst-choose-strategy -verify-diagnostics -split-input-file
 
@@ -127,10 +130,54 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   shard.grid @cp(shape = 2)
   func.func @grid(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
     // expected-remark @below {{[Passed] pinned | Category:strategy | Function=grid | bytes=128, compute_us=0.0, exposed_us=7000000.0, hidden_us=0.0, strategy=ring_kv}}
+    // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=grid | bytes=160, compute_us=0.0, exposed_us=14000000.0, hidden_us=0.0, strategy=ring_q}}
     %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ring_kv>
         : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
         -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
     return %o : tensor<1x8x1x4xf32>
+  }
+}
+
+// A query of each rank meets a cache. That a state goes home takes time too, so
+// the cache stays only where it is long: 3 hops of 4096 / 4 keys of 2 * 64 * 2
+// bytes, or of a query of 4 (64 * 2 + (64 + 2) 4).
+//
+//--- decode.mlir
+// LONG: ring.merge
+shard.grid @cp(shape = 4)
+
+!q = tensor<1x4x4x64xbf16>
+!k = tensor<1x4096x1x64xbf16>
+
+func.func @decode(%q: !q, %k: !k) -> !q {
+  // expected-remark @below {{[Passed] chosen | Category:strategy | Function=decode | bytes=786432, compute_us=0.0, exposed_us=45.7, hidden_us=0.0, strategy=ring_kv}}
+  // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=decode | bytes=4704, compute_us=0.0, exposed_us=50.1, hidden_us=0.0, strategy=ring_q}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
+      : (!q, !k, !k) -> (!q, tensor<1x4x4xf32>)
+  return %o : !q
+}
+
+// Where a hop costs its bytes only, 6.1 keys are as dear as a query.
+//
+//--- free.mlir
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "burst" = #dlti.target_device_spec<"burst.latency" = 0.0 : f64>>} {
+  shard.grid @cp(shape = 4)
+  func.func @below(%q: tensor<1x4x4x64xbf16>, %k: tensor<1x24x1x64xbf16>) -> tensor<1x4x4x64xbf16> {
+    // expected-remark @below {{chosen | Category:strategy | Function=below | bytes=4608,}}
+    // expected-remark @below {{alternative | Category:strategy | Function=below | bytes=4704,}}
+    %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
+        : (tensor<1x4x4x64xbf16>, tensor<1x24x1x64xbf16>, tensor<1x24x1x64xbf16>)
+        -> (tensor<1x4x4x64xbf16>, tensor<1x4x4xf32>)
+    return %o : tensor<1x4x4x64xbf16>
+  }
+  func.func @above(%q: tensor<1x4x4x64xbf16>, %k: tensor<1x48x1x64xbf16>) -> tensor<1x4x4x64xbf16> {
+    // expected-remark @below {{alternative | Category:strategy | Function=above | bytes=9216,}}
+    // expected-remark @below {{chosen | Category:strategy | Function=above | bytes=4704,}}
+    %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
+        : (tensor<1x4x4x64xbf16>, tensor<1x48x1x64xbf16>, tensor<1x48x1x64xbf16>)
+        -> (tensor<1x4x4x64xbf16>, tensor<1x4x4xf32>)
+    return %o : tensor<1x4x4x64xbf16>
   }
 }
 
@@ -141,6 +188,7 @@ shard.grid @cp(shape = 2)
 
 func.func @sizes(%q: tensor<?x?x1x4xf32>, %k: tensor<?x6x1x4xf32>) -> tensor<?x?x1x4xf32> {
   // expected-remark @below {{Reason="assuming Sq = Sk = 6, B = 1", bytes=96, compute_us=0.0, exposed_us=10.0, hidden_us=0.0, strategy=ring_kv}}
+  // expected-remark @below {{strategy=ring_q}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
       : (tensor<?x?x1x4xf32>, tensor<?x6x1x4xf32>, tensor<?x6x1x4xf32>)
       -> (tensor<?x?x1x4xf32>, tensor<?x1x?xf32>)
@@ -148,7 +196,8 @@ func.func @sizes(%q: tensor<?x?x1x4xf32>, %k: tensor<?x6x1x4xf32>) -> tensor<?x?
 }
 
 func.func @lengths(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
-  // expected-remark @below {{assuming Sq = Sk = 8192}}
+  // expected-remark @below {{assuming Sq = Sk = 8192", bytes=131072}}
+  // expected-remark @below {{strategy=ring_q}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
       -> (tensor<1x?x1x4xf32>, tensor<1x1x?xf32>)
@@ -156,7 +205,8 @@ func.func @lengths(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
 }
 
 func.func @tables(%q: tensor<1x8x1x4xf32>, %ids: tensor<8xi32>) -> tensor<1x8x1x4xf32> {
-  // expected-remark @below {{assuming the mask keeps everything}}
+  // expected-remark @below {{assuming the mask keeps everything", bytes=128}}
+  // expected-remark @below {{strategy=ring_q}}
   %o, %lse = burst.attention %q, %q, %q mask [causal, documents](%ids : tensor<8xi32>)
       sequence <@cp, contiguous>
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)

@@ -52,21 +52,8 @@ shard.grid @cp(shape = 4)
 !q = tensor<1x8x1x4xf32>
 !lse = tensor<1x1x8xf32>
 
-func.func @ring_q(%q: !q) {
-  // expected-error @below {{pins the strategy ring_q, which is not supported yet: leave it out, or pin ring_kv}}
-  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ring_q> : (!q, !q, !q) -> (!q, !lse)
-  return
-}
-
-// -----
-
-shard.grid @cp(shape = 4)
-
-!q = tensor<1x8x1x4xf32>
-!lse = tensor<1x1x8xf32>
-
 func.func @all_gather(%q: !q) {
-  // expected-error @below {{pins the strategy all_gather, which is not supported yet}}
+  // expected-error @below {{pins the strategy all_gather, which is not supported yet: leave it out, or pin ring_kv or ring_q}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <all_gather> : (!q, !q, !q) -> (!q, !lse)
   return
 }

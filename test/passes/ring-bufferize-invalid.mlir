@@ -12,8 +12,9 @@ func.func @twice(%q: !q, %k: !q, %v: !q) -> (!q, !q) attributes {ring.grid = @cp
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 1>[%c0] extent %c8
       slices (%k, %v at %c0) of <contiguous over 1> extent %c8
       state %o, %m, %l scale 1.0 : (!q, !q, !q) -> (!q, !m)
-  // expected-error @below {{updates a state that is used elsewhere too; buffers are updated in place, so a state has one use}}
+  // expected-error @below {{updates a state that is used behind it too; buffers are updated in place}}
   %out, %lse = ring.finalize %o1, %m1, %l1 : !q, !m -> !q
+  // expected-note @below {{used here}}
   %out2, %lse2 = ring.finalize %o1, %m1, %l1 : !q, !m -> !q
   return %out, %out2 : !q, !q
 }
@@ -32,7 +33,7 @@ func.func @loop(%q: !q, %k: !q, %v: !q) -> (!q, !q) attributes {ring.grid = @cp}
   %o, %m, %l = ring.attend %q at <contiguous over 1>[%c0] extent %c8
       slices (%k, %v at %c0) of <contiguous over 1> extent %c8
       state %oi, %mi, %li scale 1.0 : (!q, !q, !q) -> (!q, !m)
-  // expected-error @below {{updates a state that is used elsewhere too}}
+  // expected-error @below {{updates a state that is used behind it too}}
   %s:3 = scf.for %t = %c0 to %c2 step %c1 iter_args(%ot = %o, %mt = %m, %lt = %l) -> (!q, !m, !m) {
     %on, %mn, %ln = ring.attend %q at <contiguous over 1>[%c0] extent %c8
         slices (%k, %v at %c0) of <contiguous over 1> extent %c8
@@ -40,6 +41,7 @@ func.func @loop(%q: !q, %k: !q, %v: !q) -> (!q, !q) attributes {ring.grid = @cp}
     scf.yield %on, %mn, %ln : !q, !m, !m
   }
   %out, %lse = ring.finalize %s#0, %s#1, %s#2 : !q, !m -> !q
+  // expected-note @below {{used here}}
   %out2, %lse2 = ring.finalize %o, %m, %l : !q, !m -> !q
   return %out, %out2 : !q, !q
 }

@@ -12,6 +12,8 @@
 // RUN: %python %S/../tools/burst-run/Inputs/tensors.py make %t/in arg0=f32:2x7x2x4 arg1=f32:2x7x2x4 arg2=f32:2x7x2x4 arg3=f32:2x7x2x4 arg4=f32:2x2x7 arg5=f32:2x7x2x4 arg6=f32:7x7
 // RUN: burst-run %t/tables.mlir --entry tables --in %t/in --check
 // RUN: burst-run %t/tables.mlir --entry twice --in %t/in --check
+// RUN: %{bufferize} %t/queries.mlir | FileCheck %t/queries.mlir
+// RUN: burst-opt %t/queries.mlir --burst-to-ring=overlap=false --inline --symbol-dce --ring-bufferize | FileCheck %t/queries.mlir --check-prefix=APART
 
 // Results are arguments, which hold o and m all the time; what is received
 // alternates between two slots; own slices are not copied.
@@ -224,4 +226,46 @@ func.func @twice(%q: !q, %k: !q, %v: !q, %o: !q, %l: !l, %do: !q, %bias: !t) -> 
       score bias(%bias : !t) sequence <@cp, zigzag> gradients [0]
       : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q, !t)
   return %db, %db : !t, !t
+}
+
+// States of queries that travel are made in two places in turn, for that of the
+// turn before is under way; they arrive in one place each, and so on the way home.
+//
+//--- queries.mlir
+// CHECK-LABEL: func.func @queries(
+// CHECK-SAME: %[[Q:arg0]]: {{.*}}, %[[OUT:arg3]]: memref<1x32x1x8xf32, {{.*}} {ring.result, {{.*}}, %[[LSE:arg4]]: memref<1x1x32xf32,
+// CHECK: %[[L:.*]] = tile.allocate "state"() : memref<1x1x32xf32>
+// CHECK: ring.init %[[Q]] into %[[OUT]], %[[LSE]], %[[L]]
+// CHECK: tile.allocate "slice"() : memref<1x1x32x1x8xf32>
+// CHECK: ring.start %[[OUT]], %[[LSE]], %[[L]] {{.*}} segments(%false, %false)
+// CHECK: tile.allocate "slice"() : memref<1x1x32x1x8xf32>
+// CHECK: ring.start %[[OUT]], %[[LSE]], %[[L]] {{.*}} segments(%false, %false)
+// CHECK: tile.allocate "slice"() : memref<2x1x32x1x8xf32>
+// CHECK: tile.allocate "state"() : memref<2x1x32x1x8xf32>
+// CHECK: tile.allocate "state"() : memref<2x1x1x32xf32>
+// CHECK: tile.allocate "state"() : memref<2x1x1x32xf32>
+// CHECK: scf.for {{.*}} iter_args(%[[QT:[^ ]*]] = {{.*}} -> (memref<{{[^>]*>}}>, index, !ring.token, !ring.token)
+// CHECK: ring.init %[[QT]] into %[[PO:.*]], %[[PM:.*]], %[[PL:[^ ]*]] :
+// CHECK: ring.attend
+// CHECK: state %[[PO]], %[[PM]], %[[PL]] scale
+// CHECK: ring.merge(%[[OUT]], %[[LSE]], %[[L]]) with(%[[HO:.*]], %{{.*}}, %{{.*}}) of
+// CHECK: ring.merge(%[[OUT]], %[[LSE]], %[[L]]) with(%[[PO]], %[[PM]], %[[PL]]) of
+// CHECK: ring.merge(%[[PO]], %[[PM]], %[[PL]]) with
+// CHECK: ring.start %[[PO]], %[[PM]], %[[PL]]
+// CHECK: ring.start %[[PO]], %[[PM]], %[[PL]]
+// CHECK: ring.merge(%[[OUT]], %[[LSE]], %[[L]]) with
+// CHECK: ring.finalize %[[OUT]], %[[LSE]], %[[L]] into %[[OUT]], %[[LSE]]
+//
+// Where each transfer is waited for at once, one place is enough.
+//
+// APART-LABEL: func.func @queries(
+// APART: tile.allocate "state"() : memref<1x1x32x1x8xf32>
+// APART: scf.for
+// APART: ring.merge
+shard.grid @cp(shape = 2)
+!q = tensor<1x64x1x8xf32>
+!l = tensor<1x1x64xf32>
+func.func @queries(%q: !q, %k: !q, %v: !q) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_q> : (!q, !q, !q) -> (!q, !l)
+  return %o, %lse : !q, !l
 }

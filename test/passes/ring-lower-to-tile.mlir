@@ -4,6 +4,7 @@
 // RUN: %{lower} %t/full.mlir | FileCheck %t/full.mlir
 // RUN: %{lower} %t/masked.mlir | FileCheck %t/masked.mlir
 // RUN: %{lower} %t/scored.mlir | FileCheck %t/scored.mlir
+// RUN: %{lower} %t/queries.mlir | FileCheck %t/queries.mlir
 // RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir --check-prefix=APART
 // REDEFINE: %{options} = rows=8 columns=16 pairs
 // RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir
@@ -141,5 +142,35 @@ shard.grid @cp(shape = 4)
 !l = tensor<1x2x32xf32>
 func.func @pairs(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
   %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, zigzag> : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+// States are merged segment by segment, where a segment is flagged and not empty.
+//
+//--- queries.mlir
+// CHECK-LABEL: func.func private @queries_merge(
+// CHECK-COUNT-6: tile.load
+// CHECK: tile.merge(%[[O:.*]], %[[M:.*]], %[[L:.*]]) with
+// CHECK: tile.store %[[O]]
+// CHECK: tile.store %[[M]]
+// CHECK: tile.store %[[L]]
+// CHECK-LABEL: func.func @queries(
+// CHECK: scf.for
+// CHECK: tile.launch @queries_attend
+// The flags of what comes home in front of the last hop are false.
+// CHECK-COUNT-4: tile.launch @queries_merge
+// CHECK-NOT: tile.launch
+// CHECK: scf.yield
+// CHECK: %[[COUNT:.*]], %{{.*}}, %{{.*}} = ring.segment 0 of <zigzag over 3>
+// CHECK: %[[SOME:.*]] = arith.cmpi ne,
+// CHECK: scf.if %[[SOME]] {
+// CHECK: tile.launch @queries_merge
+// CHECK: tile.launch @queries_merge
+// CHECK: tile.launch @queries_finalize
+shard.grid @cp(shape = 3)
+!q = tensor<1x96x2x16xf32>
+!l = tensor<1x2x96xf32>
+func.func @queries(%q: !q, %k: !q, %v: !q) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_q> : (!q, !q, !q) -> (!q, !l)
   return %o, %lse : !q, !l
 }

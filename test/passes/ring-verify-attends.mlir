@@ -356,7 +356,8 @@ func.func @merged_twice(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: 
       slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   // expected-error @below {{schedule refused: rank 1, hop 1: merges states that have absorbed the same pair}}
-  %o3, %m3, %l3 = ring.merge (%o1, %m1, %l1) with (%o2, %m2, %l2) : !q, !m
+  %o3, %m3, %l3 = ring.merge (%o1, %m1, %l1) with (%o2, %m2, %l2)
+      of <contiguous over 2>[%r] extent %n : !q, !m
   return
 }
 

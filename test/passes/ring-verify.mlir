@@ -91,7 +91,8 @@ func.func @merged(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ri
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
       slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
-  %o3, %m3, %l3 = ring.merge (%o1, %m1, %l1) with (%o2, %m2, %l2) : !q, !m
+  %o3, %m3, %l3 = ring.merge (%o1, %m1, %l1) with (%o2, %m2, %l2)
+      of <contiguous over 2>[%r] extent %n : !q, !m
   %out, %lse = ring.finalize %o3, %m3, %l3 : !q, !m -> !q
   return %out : !q
 }

@@ -363,12 +363,14 @@ enum {
 /* Which pass of attention. */
 enum { BURST_FORWARD, BURST_BACKWARD };
 
-/* What goes round the ring: in the forward pass keys and values. */
+/* What goes round the ring, and behind it in the backward pass gradients. */
 enum {
   BURST_TRAVEL_CHOSEN, /* what the compiler chooses */
-  BURST_TRAVEL_KEYS,   /* keys and values, with their gradients */
-  BURST_TRAVEL_QUERIES /* queries, with what belongs to them, and their
-                          gradients (BurstAttention); backward only */
+  BURST_TRAVEL_KEYS,   /* keys and values */
+  BURST_TRAVEL_QUERIES /* queries, behind them in the forward pass their
+                          softmax state (few queries, a long cache), with
+                          them in the backward pass what belongs to them
+                          (BurstAttention) */
 };
 
 /* An attention over q (batch, query_length, query_heads, head_dim),

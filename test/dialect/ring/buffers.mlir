@@ -10,7 +10,7 @@
 // CHECK: ring.attend %[[Q]] at <contiguous over 2>[%[[N]]] extent %[[N]]
 // CHECK-NEXT: slices (%[[K]], %[[K]] at %[[N]]) of <contiguous over 2> extent %[[N]]
 // CHECK-NEXT: state %[[O]], %[[M]], %[[L]] scale 2.500000e-01
-// CHECK: ring.merge(%[[O]], %[[M]], %[[L]]) with(%[[O]], %[[M]], %[[L]])
+// CHECK: ring.merge(%[[O]], %[[M]], %[[L]]) with(%[[O]], %[[M]], %[[L]]) of <contiguous over 2>[%[[N]]] extent %[[N]] : memref<1x8x4x16xf32>, memref<1x4x8xf32>, memref<1x4x8xf32>, memref<1x8x4x16xf32>, memref<1x4x8xf32>, memref<1x4x8xf32>
 // CHECK: ring.finalize %[[O]], %[[M]], %[[L]] into %[[OUT]], %[[M]]
 !q = memref<1x8x4x16xbf16, strided<[?, ?, ?, 1], offset: ?>>
 !o = memref<1x8x4x16xf32>
@@ -22,7 +22,8 @@ func.func @state(%q: !q, %k: memref<1x8x2x16xbf16>, %o: !o, %m: !m, %l: !m,
       slices (%k, %k at %n) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.25
       : (!q, memref<1x8x2x16xbf16>, memref<1x8x2x16xbf16>, !o, !m, !m) -> ()
-  ring.merge (%o, %m, %l) with (%o, %m, %l) : !o, !m, !m, !o, !m, !m
+  ring.merge (%o, %m, %l) with (%o, %m, %l) of <contiguous over 2>[%n] extent %n
+      : !o, !m, !m, !o, !m, !m
   ring.finalize %o, %m, %l into %out, %m : !o, !m, !m, memref<1x8x4x16xbf16>, !m
   return
 }

@@ -80,33 +80,53 @@ func.func @generic(%q: tensor<1x8x4x16xf32>) {
 
 // -----
 
-func.func @merge_c1(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x9xf32>) {
+func.func @merge_c1(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x9xf32>, %n: index) {
   // expected-error @below {{m and l must be (batch, heads, sequence) of 'tensor<1x8x4x16xf32>', got: 'tensor<1x4x9xf32>'}}
-  %0:3 = ring.merge (%o, %m, %m) with (%o, %m, %m) : tensor<1x8x4x16xf32>, tensor<1x4x9xf32>
+  %0:3 = ring.merge (%o, %m, %m) with (%o, %m, %m) of <zigzag over 8>[%n] extent %n
+      : tensor<1x8x4x16xf32>, tensor<1x4x9xf32>
   return
 }
 
 // -----
 
-func.func @merge_c1(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf64>) {
+func.func @merge_c1(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf64>, %n: index) {
   // expected-error @below {{the state of 'tensor<1x8x4x16xf32>' must be of 'f32', got: 'tensor<1x8x4x16xf32>' and 'tensor<1x4x8xf64>'}}
-  %0:3 = ring.merge (%o, %m, %m) with (%o, %m, %m) : tensor<1x8x4x16xf32>, tensor<1x4x8xf64>
+  %0:3 = ring.merge (%o, %m, %m) with (%o, %m, %m) of <zigzag over 8>[%n] extent %n
+      : tensor<1x8x4x16xf32>, tensor<1x4x8xf64>
   return
 }
 
 // -----
 
-func.func @generic(%o: tensor<1x8x4x16xf32>, %u: tensor<1x8x4x15xf32>, %m: tensor<1x4x8xf32>) {
+func.func @generic(%o: tensor<1x8x4x16xf32>, %u: tensor<1x8x4x15xf32>, %m: tensor<1x4x8xf32>, %n: index) {
   // expected-error @below {{needs states of one shape and type, got: }}
-  %0:3 = "ring.merge"(%o, %m, %m, %u, %m, %m) : (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>, tensor<1x8x4x15xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>) -> (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>)
+  %0:3 = "ring.merge"(%o, %m, %m, %u, %m, %m, %n, %n) {layout = #ring.layout<zigzag over 8>} : (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>, tensor<1x8x4x15xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>, index, index) -> (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>)
   return
 }
 
 // -----
 
-func.func @generic(%o: tensor<1x8x4x16xf32>, %u: tensor<1x4x9xf32>, %m: tensor<1x4x8xf32>) {
+func.func @generic(%o: tensor<1x8x4x16xf32>, %u: tensor<1x4x9xf32>, %m: tensor<1x4x8xf32>, %n: index) {
   // expected-error @below {{needs states of one shape and type, got: }}
-  %0:3 = "ring.merge"(%o, %m, %m, %o, %m, %u) : (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>, tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x9xf32>) -> (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>)
+  %0:3 = "ring.merge"(%o, %m, %m, %o, %m, %u, %n, %n) {layout = #ring.layout<zigzag over 8>} : (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>, tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x9xf32>, index, index) -> (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @merge_c2(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>, %n: index, %a: i1) {
+  // expected-error @below {{needs no flags, or one per segment of #ring.layout<zigzag over 8>, that is 2, got: 1}}
+  %0:3 = ring.merge (%o, %m, %m) with (%o, %m, %m) of <zigzag over 8>[%n] extent %n segments (%a)
+      : tensor<1x8x4x16xf32>, tensor<1x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @merge_c2(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>, %n: index, %a: i1) {
+  // expected-error @below {{needs no flags, or one per segment of #ring.layout<contiguous over 8>, that is 1, got: 2}}
+  %0:3 = ring.merge (%o, %m, %m) with (%o, %m, %m) of <contiguous over 8>[%n] extent %n segments (%a, %a)
+      : tensor<1x8x4x16xf32>, tensor<1x4x8xf32>
   return
 }
 

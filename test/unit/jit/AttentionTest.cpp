@@ -124,14 +124,32 @@ TEST(Attention, backwardOfSizesKnownAtRunTime) {
   expectBackwardRuns(attention, 24, 24);
 }
 
-TEST(Attention, queriesTravelInTheBackwardPassOnly) {
+TEST(Attention, queriesTravel) {
   burst_attention attention = smallAttention();
   attention.travel = BURST_TRAVEL_QUERIES;
-  EXPECT_EQ(refusal(attention),
-            "burst_attention: travel 2, wanted BURST_TRAVEL_CHOSEN or "
-            "BURST_TRAVEL_KEYS in the forward pass");
-  attention.pass = 2;
-  EXPECT_NE(refusal(attention).find("pass 2"), std::string::npos);
+  expectRuns(attention);
+  attention.order = BURST_STRIPED;
+  attention.query_length = 2; // fewer than ranks
+  attention.value_dim = 5;
+  expectRuns(attention);
+  attention.batch = attention.query_length = attention.key_length = -1;
+  attention.mask = BURST_MASK_DOCUMENTS | BURST_MASK_CAUSAL;
+  expectRuns(attention, 17, 17);
+}
+
+TEST(Attention, whatTravelsIsInTheText) {
+  burst_attention attention = smallAttention();
+  auto hasStrategy = [&](int64_t travel, const char *strategy) {
+    attention.travel = travel;
+    char *text = nullptr;
+    EXPECT_EQ(take(burst_attention_text(&attention, &text)), "");
+    bool found = std::string(text).find(strategy) != std::string::npos;
+    burst_text_destroy(text);
+    return found;
+  };
+  EXPECT_FALSE(hasStrategy(BURST_TRAVEL_CHOSEN, "strategy"));
+  EXPECT_TRUE(hasStrategy(BURST_TRAVEL_KEYS, "strategy <ring_kv>"));
+  EXPECT_TRUE(hasStrategy(BURST_TRAVEL_QUERIES, "strategy <ring_q>"));
 }
 
 TEST(Attention, textIsThatOfTheModule) {
@@ -192,6 +210,9 @@ TEST(Attention, everyFieldIsChecked) {
   EXPECT_NE(with(&burst_attention::prefix_length, 4).find("prefix_length 4"),
             std::string::npos);
   EXPECT_NE(with(&burst_attention::score, -1).find("score -1"),
+            std::string::npos);
+  EXPECT_NE(with(&burst_attention::pass, 2).find("pass 2"), std::string::npos);
+  EXPECT_NE(with(&burst_attention::travel, 3).find("travel 3"),
             std::string::npos);
   burst_attention attention = good;
   attention.score = BURST_SCORE_SOFTCAP;

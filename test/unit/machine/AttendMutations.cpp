@@ -178,25 +178,26 @@ static bool finalizeTornState(Schedule &s) {
   return true;
 }
 
-static bool mergeAStateWithItself(Schedule &s) {
+/// The last state becomes one that is merged with `from`.
+static void mergeAtTheEnd(Schedule &s, ValueRange into, ValueRange from) {
   Emit e(s, s.finalize);
-  ValueRange state = s.attends.back().getResults();
-  auto merge =
-      ring::MergeOp::create(e.builder, e.loc, state[0].getType(),
-                            state[1].getType(), state[2].getType(), state[0],
-                            state[1], state[2], state[0], state[1], state[2]);
+  ring::AttendOp last = s.attends.back();
+  auto merge = ring::MergeOp::create(
+      e.builder, e.loc, into.getTypes(), into[0], into[1], into[2], from[0],
+      from[1], from[2], s.rank, last.getQueryExtent(),
+      /*segments=*/ValueRange(), last.getQueryLayout());
   s.finalize->setOperands(merge.getResults());
+}
+
+static bool mergeAStateWithItself(Schedule &s) {
+  ValueRange state = s.attends.back().getResults();
+  mergeAtTheEnd(s, state, state);
   return true;
 }
 
 static bool mergeTornState(Schedule &s) {
-  Emit e(s, s.finalize);
   ValueRange state = s.attends.back().getResults();
-  auto merge = ring::MergeOp::create(e.builder, e.loc, state[0].getType(),
-                                     state[1].getType(), state[2].getType(),
-                                     s.init.getO(), s.init.getM(), state[2],
-                                     state[0], state[1], state[2]);
-  s.finalize->setOperands(merge.getResults());
+  mergeAtTheEnd(s, {s.init.getO(), s.init.getM(), state[2]}, state);
   return true;
 }
 

@@ -223,8 +223,12 @@ TEST(CostTest, BytesAreThoseOfThePlan) {
     for (Order order : {Order::Contiguous, Order::Zigzag, Order::Striped})
       for (int64_t parts : {1, 2, 3, 8})
         for (const char *element : {"bf16", "f64"})
-          for (const char *backward : {"", "ring_kv", "ring_q"}) {
+          for (auto [forward, backward] : {std::pair("ring_kv", ""),
+                                           {"ring_q", ""},
+                                           {"ring_kv", "ring_kv"},
+                                           {"ring_kv", "ring_q"}}) {
             Problem problem;
+            problem.forward = forward;
             problem.mask = mask.text;
             problem.order = stringifyOrder(order);
             problem.parts = parts;
@@ -250,8 +254,8 @@ TEST(CostTest, BytesAreThoseOfThePlan) {
                               [&](const Segment &q, const Segment &k) {
                                 return mask.keeps ? count(mask, q, k) : Kept{};
                               });
-            Strategy strategy = problem.backward == "ring_q" ? Strategy::RingQ
-                                                             : Strategy::RingKV;
+            Strategy strategy =
+                problem.movesQueries() ? Strategy::RingQ : Strategy::RingKV;
             Estimate cost = estimate(workload, strategy, {});
             EXPECT_NEAR(cost.bytes * static_cast<double>(parts),
                         static_cast<double>(sent), 1e-6);

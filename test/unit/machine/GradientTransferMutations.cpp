@@ -5,35 +5,14 @@ using namespace mlir;
 
 namespace burst::test {
 
-/// The wait in the same hop, or null where it stands in the next.
-static ring::WaitOp waitInHop(ring::StartOp start) {
-  return dyn_cast<ring::WaitOp>(*start.getToken().user_begin());
-}
-
-/// That, or the wait of what the loop carries on.
-static ring::WaitOp waitOf(ring::StartOp start) {
-  OpOperand &use = *start.getToken().use_begin();
-  if (auto wait = dyn_cast<ring::WaitOp>(use.getOwner()))
-    return wait;
-  auto loop = cast<scf::ForOp>(start->getParentOp());
-  Value carried = loop.getRegionIterArg(use.getOperandNumber());
-  return cast<ring::WaitOp>(*carried.user_begin());
+template <bool (*Mutate)(Returning &)>
+static bool with(Backward &s) {
+  return Mutate(s);
 }
 
 //===----------------------------------------------------------------------===//
 // Waits
 //===----------------------------------------------------------------------===//
-
-static bool dropWait(ring::StartOp start) {
-  ring::WaitOp wait = waitInHop(start);
-  if (!wait)
-    return false;
-  for (auto [received, sent] :
-       llvm::zip_equal(wait.getResults(), start.getTensors()))
-    received.replaceAllUsesWith(sent);
-  wait.erase();
-  return true;
-}
 
 static bool dropWaitOfSlice(Backward &s) { return dropWait(s.slice); }
 
@@ -41,121 +20,25 @@ static bool dropWaitOfOnward(Backward &s) { return dropWait(s.onward); }
 
 static bool dropWaitOfHome(Backward &s) { return dropWait(s.home); }
 
-static bool doubleWait(Backward &s) {
-  ring::WaitOp wait = waitOf(s.onward);
-  OpBuilder(wait->getNextNode()).clone(*wait);
-  return true;
-}
+static bool doubleWaitOfOnward(Backward &s) { return doubleWait(s.onward); }
 
 //===----------------------------------------------------------------------===//
 // Owners and peers
 //===----------------------------------------------------------------------===//
 
-static void shiftOwner(Backward &s, ring::StartOp start) {
-  Emit e(s, start);
-  start.getOwnerMutable().set(e.ahead(start.getOwner()));
-}
+static bool shiftOwnerOfSlice(Backward &s) { return shiftOwner(s, s.slice); }
 
-static bool shiftOwnerOfSlice(Backward &s) {
-  shiftOwner(s, s.slice);
-  return true;
-}
+static bool shiftOwnerOfOnward(Backward &s) { return shiftOwner(s, s.onward); }
 
-static bool shiftOwnerOfOnward(Backward &s) {
-  shiftOwner(s, s.onward);
-  return true;
-}
-
-static bool shiftOwnerOfHome(Backward &s) {
-  shiftOwner(s, s.home);
-  return true;
-}
+static bool shiftOwnerOfHome(Backward &s) { return shiftOwner(s, s.home); }
 
 static bool shiftReceivedOwnerOfOnward(Backward &s) {
-  if (s.onwards.empty())
-    return false;
-  Emit e(s, s.onward);
-  s.onward.getReceivedOwnerMutable().set(e.ahead(s.onward.getReceivedOwner()));
-  return true;
-}
-
-static bool misdirectOnwardOfOneRank(Backward &s) {
-  if (s.onwards.empty())
-    return false;
-  Emit e(s, s.onward);
-  Value to = s.onward.getTo();
-  s.onward.getToMutable().set(
-      e.onRank(s.onwards.front().from, e.ahead(to), to));
-  return true;
-}
-
-static bool misdirectHome(Backward &s) {
-  if (s.homes.empty())
-    return false;
-  Emit e(s, s.home);
-  s.home.getToMutable().set(e.ahead(s.home.getTo()));
-  return true;
-}
-
-static bool takeHomeFromAnother(Backward &s) {
-  if (s.homes.empty())
-    return false;
-  Emit e(s, s.home);
-  s.home.getFromMutable().set(e.ahead(s.home.getFrom()));
-  return true;
-}
-
-/// The slices go one way round, their gradients the other.
-static bool turnGradientsRound(Backward &s) {
-  if (s.parts == 2 || s.onwards.empty())
-    return false;
-  Value to = s.onward.getTo(), from = s.onward.getFrom();
-  s.onward.getToMutable().set(from);
-  s.onward.getFromMutable().set(to);
-  return true;
+  return !s.onwards.empty() && shiftReceivedOwner(s, s.onward);
 }
 
 //===----------------------------------------------------------------------===//
 // Flags
 //===----------------------------------------------------------------------===//
-
-static void clearFlags(MutableOperandRange flags, Value keep, Emit &e) {
-  SmallVector<Value> result;
-  for (OpOperand &flag : flags)
-    result.push_back(e.both(flag.get(), keep));
-  flags.assign(result);
-}
-
-static bool clearSends(Backward &s, ring::StartOp start,
-                       ArrayRef<Backward::Message> messages) {
-  if (messages.empty() || start.getSendSegments().empty())
-    return false;
-  Emit e(s, start);
-  clearFlags(start.getSendSegmentsMutable(),
-             e.differs(s.rank, messages.front().from), e);
-  return true;
-}
-
-static bool clearReceives(Backward &s, ring::StartOp start,
-                          ArrayRef<Backward::Message> messages) {
-  if (messages.empty() || start.getReceiveSegments().empty())
-    return false;
-  Emit e(s, start);
-  clearFlags(start.getReceiveSegmentsMutable(),
-             e.differs(s.rank, messages.front().to), e);
-  return true;
-}
-
-static bool clearBoth(Backward &s, ring::StartOp start,
-                      ArrayRef<Backward::Message> messages) {
-  if (messages.empty() || start.getSendSegments().empty())
-    return false;
-  Emit e(s, start);
-  Value no = e.truth(false);
-  clearFlags(start.getSendSegmentsMutable(), no, e);
-  clearFlags(start.getReceiveSegmentsMutable(), no, e);
-  return true;
-}
 
 static bool clearSendsOfSlice(Backward &s) {
   return clearSends(s, s.slice, s.slices);
@@ -183,27 +66,12 @@ static bool neverSendOnward(Backward &s) {
 }
 static bool neverSendHome(Backward &s) { return clearBoth(s, s.home, s.homes); }
 
-/// What the owner computes goes round with the rest, and stays at home too.
-static bool sendOwnPartOnward(Backward &s) {
-  if (s.problem.drop)
-    return false;
-  auto isTurn = [&](Emit &e, int64_t turn) {
-    return arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::eq,
-                                 s.loop.getInductionVar(), e.index(turn));
-  };
-  auto alsoIn = [&](Operation *op, MutableOperandRange flags, int64_t turn) {
-    Emit e(s, op);
-    SmallVector<Value> result;
-    for (OpOperand &flag : flags)
-      result.push_back(
-          arith::OrIOp::create(e.builder, e.loc, flag.get(), isTurn(e, turn)));
-    flags.assign(result);
-  };
-  alsoIn(s.onward, s.onward.getSendSegmentsMutable(), 0);
-  alsoIn(s.onward, s.onward.getReceiveSegmentsMutable(), 0);
+static bool sendOwnGradientsOnward(Backward &s) {
+  std::vector<MutableOperandRange> joined;
+  joined.reserve(s.onwardSums.size());
   for (ring::AddOp add : s.onwardSums)
-    alsoIn(add, add.getSegmentsMutable(), 1);
-  return true;
+    joined.push_back(add.getSegmentsMutable());
+  return sendOwnPartOnward(s, joined);
 }
 
 //===----------------------------------------------------------------------===//
@@ -249,36 +117,6 @@ static bool addWhileUnderWay(Backward &s) {
   return true;
 }
 
-static bool sendAtTheWrongDeal(Backward &s) {
-  if (s.problem.order == "zigzag")
-    return false; // It has two segments, others have one.
-  auto deal = [&](Order order) {
-    return ring::LayoutAttr::get(s.module.getContext(),
-                                 Deal{order, 1, s.parts});
-  };
-  s.onward.setLayoutAttr(deal(
-      s.problem.order == "contiguous" ? Order::Striped : Order::Contiguous));
-  return true;
-}
-
-/// Two more gradients come than there is room for.
-static bool holdTooMany(Backward &s) {
-  if (s.onwards.empty())
-    return false;
-  for (int64_t channel : {5, 6}) {
-    OpBuilder builder(s.onward->getNextNode());
-    auto more = cast<ring::StartOp>(builder.clone(*s.onward));
-    more.setChannelAttr(ring::ChannelAttr::get(
-        s.module.getContext(), s.onward.getChannel().getGrid(), channel));
-    builder.setInsertionPoint(s.loop.getBody()->getTerminator());
-    ring::WaitOp::create(builder, more.getLoc(),
-                         waitOf(s.onward).getResultTypes(), more.getToken());
-  }
-  if (ring::WaitOp wait = waitInHop(s.onward))
-    wait->moveBefore(s.loop.getBody()->getTerminator());
-  return true;
-}
-
 static bool exchangeAGradient(Backward &s) {
   Emit e(s, s.end());
   e.exchange(s.end().getOperand(0), shardOf(s, 0));
@@ -297,7 +135,7 @@ ArrayRef<GradientMutation> gradientTransferMutations() {
       {"the wait for gradients at home is dropped", dropWaitOfHome,
        "adds (a gradient|gradients) (by|of)|is never waited for",
        "ring.(add|start)"},
-      {"a wait is doubled", doubleWait, "waits again", "ring.wait"},
+      {"a wait is doubled", doubleWaitOfOnward, "waits again", "ring.wait"},
       {"the owner of a slice is off by one", shiftOwnerOfSlice,
        "sends (a tensor|the shard) of", "ring.start"},
       {"the owner of gradients is off by one", shiftOwnerOfOnward,
@@ -307,13 +145,13 @@ ArrayRef<GradientMutation> gradientTransferMutations() {
       {"the received owner of gradients is off by one",
        shiftReceivedOwnerOfOnward, "receives .* from rank|deadlock",
        "ring.start"},
-      {"one rank sends gradients elsewhere", misdirectOnwardOfOneRank,
+      {"one rank sends gradients elsewhere", with<misdirectOnwardOfOneRank>,
        "deadlock|receives .* from rank", "ring.start"},
-      {"gradients go to another home", misdirectHome,
+      {"gradients go to another home", with<misdirectHome>,
        "deadlock|receives .* from rank", "ring.start"},
-      {"gradients come home from elsewhere", takeHomeFromAnother,
+      {"gradients come home from elsewhere", with<takeHomeFromAnother>,
        "deadlock|receives .* from rank", "ring.start"},
-      {"gradients go round the other way", turnGradientsRound,
+      {"gradients go round the other way", with<turnSharesRound>,
        "deadlock|receives .* from rank", "ring.start"},
       {"one rank does not send its slice", clearSendsOfSlice,
        "deadlock|receives .* from rank", "ring.start"},
@@ -334,7 +172,7 @@ ArrayRef<GradientMutation> gradientTransferMutations() {
        "ring.add"},
       {"no gradients are sent home", neverSendHome, "adds segments",
        "ring.add"},
-      {"the own part is sent on too", sendOwnPartOnward,
+      {"the own part is sent on too", sendOwnGradientsOnward,
        "what was added before", "ring.add"},
       {"a slice travels with what is of another owner", mixSlices,
        "sends (a tensor|the shard) of", "ring.start"},
@@ -346,9 +184,9 @@ ArrayRef<GradientMutation> gradientTransferMutations() {
        "which lacks query segment", "func.return"},
       {"gradients change while they are under way", addWhileUnderWay,
        "changes a gradient that is under way", "ring.add"},
-      {"gradients are sent at another deal", sendAtTheWrongDeal,
+      {"gradients are sent at another deal", with<sendAtTheWrongDeal>,
        "sends what is dealt as|sends a tensor of", "ring.start"},
-      {"three gradients are held", holdTooMany,
+      {"three gradients are held", with<holdTooMany>,
        "receives a gradient while 2 are still needed", "ring.start"},
       {"a gradient is exchanged", exchangeAGradient,
        "exchanges a tensor that is no shard", "ring.exchange"},

@@ -51,20 +51,14 @@ struct Schedule : Ring {
   bool hasRuledOut = false;
 };
 
-/// The ops of a backward ring.
-struct Backward : Ring {
-  Backward(mlir::ModuleOp module, const Problem &problem);
+/// The ops of a ring from which something comes home, its share: the gradients
+/// by a slice, or the state of its queries.
+struct Returning : Ring {
+  using Ring::Ring;
 
-  bool movesKeys;
-  ring::DeltaOp delta;
-  ring::AttendGradOp attend;
   mlir::scf::ForOp loop;
-  std::vector<ring::ZeroOp> zeros; ///< in each hop
-  /// What travels: a slice, gradients with it, and gradients to their owner.
+  /// What travels: a slice, its share with it, and that to its owner.
   ring::StartOp slice, onward, home;
-  /// Into the own gradients, of what came home and of what was computed here;
-  /// into the gradients of a slice; and behind the last hop.
-  std::vector<ring::AddOp> homeSums, ownSums, onwardSums, lastSums;
 
   struct Message {
     int64_t from, to;
@@ -82,9 +76,40 @@ struct Backward : Ring {
     return mlir::cast<mlir::func::ReturnOp>(
         program.getBody().front().getTerminator());
   }
+
+protected:
+  /// Finds loop and transfers of the ring in which `moving` of `owner` travels,
+  /// and what they do.
+  void find(mlir::Operation *attend, mlir::Value moving, mlir::Value owner);
+};
+
+/// The ops of a backward ring.
+struct Backward : Returning {
+  Backward(mlir::ModuleOp module, const Problem &problem);
+
+  bool movesKeys;
+  ring::DeltaOp delta;
+  ring::AttendGradOp attend;
+  std::vector<ring::ZeroOp> zeros; ///< in each hop
+  /// Into the own gradients, of what came home and of what was computed here;
+  /// into the gradients of a slice; and behind the last hop.
+  std::vector<ring::AddOp> homeSums, ownSums, onwardSums, lastSums;
+
   mlir::Value movingOwner() {
     return movesKeys ? attend.getKeyOwner() : attend.getQueryOwner();
   }
+};
+
+/// The ops of a forward ring in which queries travel.
+struct Queries : Returning {
+  Queries(mlir::ModuleOp module, const Problem &problem);
+
+  ring::InitOp own, init; ///< of the own queries, and of a slice in each hop
+  ring::AttendOp attend;
+  /// Into the own state, of what came home and of what was computed here; into
+  /// the state of a slice; and behind the last hop.
+  ring::MergeOp homeMerge, ownMerge, onwardMerge, lastMerge;
+  ring::FinalizeOp finalize;
 };
 
 /// Emits index arithmetic in front of an op.
@@ -193,6 +218,7 @@ struct MutationOf {
 };
 using Mutation = MutationOf<Schedule>;
 using GradientMutation = MutationOf<Backward>;
+using QueryMutation = MutationOf<Queries>;
 
 llvm::ArrayRef<Mutation> transferMutations();
 llvm::ArrayRef<Mutation> attendMutations();
@@ -202,6 +228,43 @@ std::vector<GradientMutation> gradientMutations();
 /// Of what is attended and returned, and of what travels.
 llvm::ArrayRef<GradientMutation> gradientAttendMutations();
 llvm::ArrayRef<GradientMutation> gradientTransferMutations();
+llvm::ArrayRef<QueryMutation> queryMutations();
+
+//===----------------------------------------------------------------------===//
+// Ways to break transfers of a ring from which something comes home. Each is
+// false where it cannot be done.
+//===----------------------------------------------------------------------===//
+
+/// The wait in the same hop, or null where it stands in the next.
+ring::WaitOp waitInHop(ring::StartOp start);
+/// That, or the wait of what the loop carries on.
+ring::WaitOp waitOf(ring::StartOp start);
+/// What is received is what was sent.
+bool dropWait(ring::StartOp start);
+bool doubleWait(ring::StartOp start);
+bool shiftOwner(Returning &s, ring::StartOp start);
+bool shiftReceivedOwner(Returning &s, ring::StartOp start);
+/// The slices go one way round, their shares the other.
+bool turnSharesRound(Returning &s);
+bool misdirectOnwardOfOneRank(Returning &s);
+bool misdirectHome(Returning &s);
+bool takeHomeFromAnother(Returning &s);
+/// One rank does not send, or not receive, what it should.
+bool clearSends(Returning &s, ring::StartOp start,
+                llvm::ArrayRef<Returning::Message> messages);
+bool clearReceives(Returning &s, ring::StartOp start,
+                   llvm::ArrayRef<Returning::Message> messages);
+/// No rank does.
+bool clearBoth(Returning &s, ring::StartOp start,
+               llvm::ArrayRef<Returning::Message> messages);
+/// Flags that `flags` hold only where `keep` does.
+void clearFlags(mlir::MutableOperandRange flags, mlir::Value keep, Emit &e);
+/// What the owner computes goes round with the rest, and stays at home too.
+bool sendOwnPartOnward(Returning &s,
+                       llvm::ArrayRef<mlir::MutableOperandRange> joined);
+bool sendAtTheWrongDeal(Returning &s);
+/// Two more shares come than there is room for.
+bool holdTooMany(Returning &s);
 
 /// Breaks `original` in all ways that it can be, each of which must be refused.
 /// A rank waits for at most `hops` transfers.

@@ -62,15 +62,15 @@ Place locate(StringRef order, int64_t parts, int64_t p, int64_t extent) {
 }
 
 /// How many positions of what moves each rank sends, in one direction of the
-/// ring, and of gradients by it.
+/// ring, and of what follows it: its state, or gradients by it.
 struct Count {
-  std::vector<int64_t> sent, gradients;
+  std::vector<int64_t> sent, followed;
   int64_t total = 0;
 };
 
 Count countIn(const Problem &problem, const Mask &mask, bool goesBack) {
   int64_t parts = problem.parts;
-  bool movesQueries = problem.backward == "ring_q";
+  bool movesQueries = problem.movesQueries();
   int64_t moving = movesQueries ? problem.queries : problem.keys;
   int64_t staying = movesQueries ? problem.keys : problem.queries;
   // [owner][segment]: positions, and how far the farthest needs them.
@@ -92,16 +92,16 @@ Count countIn(const Problem &problem, const Mask &mask, bool goesBack) {
   }
   Count count;
   count.sent.resize(parts);
-  count.gradients.resize(parts);
+  count.followed.resize(parts);
   for (int64_t owner = 0; owner < parts; ++owner)
     for (int64_t segment : {0, 1})
       for (int64_t hop = 0; hop < reach[owner][segment]; ++hop) {
         int64_t sender = (owner + (goesBack ? parts - hop : hop)) % parts;
         count.sent[sender] += size[owner][segment];
         count.total += size[owner][segment];
-        // Who received it sends gradients by it: on, or at last home.
+        // Who received it sends what follows it: on, or at last home.
         int64_t receiver = (sender + (goesBack ? parts - 1 : 1)) % parts;
-        count.gradients[receiver] += size[owner][segment];
+        count.followed[receiver] += size[owner][segment];
       }
   return count;
 }
@@ -198,9 +198,12 @@ TEST_P(PlanTest, BytesEqualABruteForceCount) {
   });
 }
 
-/// Bytes of one position of what moves in a backward ring, and of gradients.
+/// Bytes of one position of what moves in a ring from which something comes
+/// home, and of what does.
 static std::map<int, int64_t> movingBytes(const Problem &p) {
   int64_t rows = p.batch * p.heads;
+  if (p.backward.empty())
+    return {{0, rows * p.dim * 2}};
   if (p.backward == "ring_q")
     return {{0, rows * p.dim * 2},
             {5, rows * p.valueDim * 2},
@@ -209,17 +212,26 @@ static std::map<int, int64_t> movingBytes(const Problem &p) {
   return {{1, keyBytes(p)}, {2, valueBytes(p)}};
 }
 
-static std::map<int, int64_t> gradientBytes(const Problem &p) {
+static std::map<int, int64_t> followingBytes(const Problem &p) {
+  int64_t rows = p.batch * p.heads;
+  if (p.backward.empty())
+    return {{madeFor(0, Made::O), rows * p.valueDim * 4},
+            {madeFor(0, Made::M), rows * 4},
+            {madeFor(0, Made::L), rows * 4}};
   if (p.backward == "ring_q")
     return {{madeFor(0, Made::Gradient), p.batch * p.heads * p.dim * 4}};
   return {{madeFor(1, Made::Gradient), 2 * keyBytes(p)},
           {madeFor(2, Made::Gradient), 2 * valueBytes(p)}};
 }
 
-TEST_P(PlanTest, BytesOfGradientsEqualABruteForceCount) {
+/// The rings from which something comes home: forward, the state of queries.
+constexpr const char *returning[] = {"", "ring_q", "ring_kv"};
+
+TEST_P(PlanTest, BytesOfWhatComesHomeEqualABruteForceCount) {
   forAllSizes([&](Problem problem) {
-    for (const char *backward : {"ring_q", "ring_kv"})
+    for (const char *backward : returning)
       for (const Mask &mask : masks) {
+        problem.forward = "ring_q";
         problem.backward = backward;
         problem.mask = mask.text;
         SCOPED_TRACE(problem.describe());
@@ -235,9 +247,9 @@ TEST_P(PlanTest, BytesOfGradientsEqualABruteForceCount) {
               EXPECT_EQ(sent[label], expected.sent[rank] * bytes) << rank;
             all += sent[label];
           }
-          for (auto [label, bytes] : gradientBytes(problem)) {
+          for (auto [label, bytes] : followingBytes(problem)) {
             if (isExact)
-              EXPECT_EQ(sent[label], expected.gradients[rank] * bytes) << rank;
+              EXPECT_EQ(sent[label], expected.followed[rank] * bytes) << rank;
             all += sent[label];
           }
           EXPECT_EQ(traffic[rank].totalBytes(), all);
@@ -295,8 +307,8 @@ TEST(PlanFormulaTest, FullMasksHaveAClosedForm) {
     }
 }
 
-TEST(PlanFormulaTest, GradientsOfFullMasksHaveAClosedForm) {
-  // The owner's own part stays at home, so gradients take P - 1 hops.
+TEST(PlanFormulaTest, WhatComesHomeOfFullMasksHasAClosedForm) {
+  // The owner's own part stays at home, so what follows takes P - 1 hops.
   auto context = makeContext();
   for (const char *order : {"contiguous", "zigzag", "striped"})
     for (bool drop : {false, true})
@@ -305,18 +317,22 @@ TEST(PlanFormulaTest, GradientsOfFullMasksHaveAClosedForm) {
         problem.order = order;
         problem.parts = parts;
         problem.drop = drop;
+        problem.forward = "ring_q";
         int64_t n = 16, hq = 6, hkv = 3, d = 8, e = 2, gradient = 4;
         problem.queries = problem.keys = n * parts;
         problem.heads = hq;
         problem.keyHeads = hkv;
         problem.dim = problem.valueDim = d;
         problem.element = "bf16";
-        for (const char *backward : {"ring_q", "ring_kv"}) {
+        for (const char *backward : returning) {
           problem.backward = backward;
           SCOPED_TRACE(problem.describe());
+          int64_t forward = n * hq * (d * e + 4 * d + 8);
           int64_t byKeys = 2 * n * hkv * d * (e + gradient);
           int64_t byQuery = n * hq * (2 * d * e + 8 + d * gradient);
-          int64_t hop = problem.backward == "ring_q" ? byQuery : byKeys;
+          int64_t hop = problem.backward.empty() ? forward
+                        : problem.movesQueries() ? byQuery
+                                                 : byKeys;
           Proof proof;
           ProofOptions options;
           options.allowEmpty = !drop;
@@ -329,12 +345,13 @@ TEST(PlanFormulaTest, GradientsOfFullMasksHaveAClosedForm) {
       }
 }
 
-TEST(PlanFormulaTest, MemoryOfGradientsDoesNotGrowWithTheRanks) {
+TEST(PlanFormulaTest, MemoryOfWhatComesHomeDoesNotGrowWithTheRanks) {
   auto context = makeContext();
-  for (const char *backward : {"ring_q", "ring_kv"}) {
+  for (const char *backward : returning) {
     std::optional<int64_t> peak;
     for (int64_t parts : {4, 8, 16}) {
       Problem problem;
+      problem.forward = "ring_q";
       problem.backward = backward;
       problem.parts = parts;
       problem.queries = problem.keys = 16 * parts;
@@ -405,6 +422,48 @@ TEST(PlanFormulaTest, PeakBytesAreThoseOfThePlacesOnBuffers) {
             EXPECT_EQ(traffic[rank].peakBytes, wanted) << "rank " << rank;
           }
         }
+}
+
+TEST(PlanFormulaTest, PeakBytesOfQueriesThatTravel) {
+  // The rank's own q, k, v, o and lse, l, the f32 state of o where o is of
+  // another type; two slices of q, the states of two, and two that come.
+  auto context = makeContext();
+  for (const char *element : {"f64", "f32", "bf16"})
+    for (const char *order : {"contiguous", "zigzag"})
+      for (int64_t parts : {1, 2, 3, 8}) {
+        Problem problem;
+        problem.forward = "ring_q";
+        problem.element = element;
+        problem.order = order;
+        problem.mask = "causal";
+        problem.parts = parts;
+        problem.queries = 17;
+        problem.keys = 37;
+        problem.valueDim = 3;
+        SCOPED_TRACE(problem.describe());
+        bool isShort = problem.element == "bf16";
+        int64_t bytes = isShort ? 2 : problem.element == "f64" ? 8 : 4;
+        int64_t state = std::max<int64_t>(bytes, 4);
+        Deal deal{order[0] == 'c' ? Order::Contiguous : Order::Zigzag, 1,
+                  parts};
+        int64_t room = 0;
+        for (int64_t rank = 0; rank < parts; ++rank)
+          room = std::max(room, deal.count(rank, problem.queries));
+        room *= problem.heads;
+        int64_t slice = problem.dim * bytes, stateOfRow = (3 + 2) * state;
+        auto traffic = planOf(*lower(*context, problem));
+        for (int64_t rank = 0; rank < parts; ++rank) {
+          int64_t q = deal.count(rank, problem.queries) * problem.heads;
+          int64_t wanted = q * (slice + 3 * bytes) + 2 * q * state +
+                           deal.count(rank, problem.keys) * problem.keyHeads *
+                               (problem.dim + 3) * bytes;
+          if (parts > 1)
+            wanted += room * (2 * slice + 4 * stateOfRow);
+          if (isShort)
+            wanted += q * 3 * state;
+          EXPECT_EQ(traffic[rank].peakBytes, wanted) << "rank " << rank;
+        }
+      }
 }
 
 TEST(PlanFormulaTest, PeakBytesCountWhatIsHeld) {

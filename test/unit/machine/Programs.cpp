@@ -43,18 +43,19 @@ func.func @f(%q: {1}, %k: {2}, %v: {3}, %o: {4}, %lse: {5}, %do: {4})
 shard.grid @cp(shape = {0})
 func.func @f(%q: {1}, %k: {2}, %v: {3}) -> ({4}, {5}) {{
   %o, %lse = burst.attention %q, %k, %v {6} {7} sequence <@cp, {8}>
-      : ({1}, {2}, {3}) -> ({4}, {5})
+      strategy <{9}> : ({1}, {2}, {3}) -> ({4}, {5})
   return %o, %lse : {4}, {5}
 })",
                        parts, q, k, v, o, lse, mask.empty() ? "" : "mask", mask,
-                       order);
+                       order, forward);
 }
 
 std::string Problem::describe() const {
   return llvm::formatv("{0} {1} over {2}, {3} x {4}{5}{6}{7}{8}", order,
                        mask.empty() ? "full" : mask, parts, queries, keys,
                        drop ? ", drop" : "", overlap ? ", overlap" : "",
-                       backward.empty() ? "" : ", ", backward);
+                       backward.empty() ? ", " : ", backward ",
+                       backward.empty() ? forward : backward);
 }
 
 std::unique_ptr<MLIRContext> makeContext() {

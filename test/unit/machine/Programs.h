@@ -22,8 +22,14 @@ struct Problem {
   int64_t batch = 1, heads = 2, keyHeads = 1, dim = 4, valueDim = 4;
   std::string element = "f32";
   bool drop = true, overlap = true;
+  /// The strategy of the attention.
+  std::string forward = "ring_kv";
   /// The strategy of the gradients of the attention, or "" for itself.
   std::string backward = "";
+
+  bool movesQueries() const {
+    return (backward.empty() ? forward : backward) == "ring_q";
+  }
 
   /// The module of burst.attention, or of burst.attention_backward.
   std::string text() const;

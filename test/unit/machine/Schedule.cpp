@@ -79,15 +79,17 @@ Schedule::Schedule(ModuleOp module, const Problem &problem)
 
 namespace {
 
-class BackwardObserver : public Bookkeeper {
+class ReturningObserver : public Bookkeeper {
 public:
-  explicit BackwardObserver(Backward &schedule) : schedule(schedule) {}
+  explicit ReturningObserver(Returning &schedule) : schedule(schedule) {}
+
+  bool attend(Attend &attend, State &result, std::string &message) override {
+    note(attend, attend.slices.front().owner);
+    return Bookkeeper::attend(attend, result, message);
+  }
 
   bool attendGrad(AttendGrad &attend, std::string &message) override {
-    for (int64_t a = 0; a < attend.queryLayout.getNumSegments(); ++a)
-      for (int64_t b = 0; b < attend.keyLayout.getNumSegments(); ++b)
-        schedule.hasRuledOut |= classifier.classify(attend, attend.slice.owner,
-                                                    a, b) == PairClass::Empty;
+    note(attend, attend.slice.owner);
     return Bookkeeper::attendGrad(attend, message);
   }
 
@@ -99,7 +101,7 @@ public:
   void deliver(const Transfer &from, Transfer &to, size_t index) override {
     if (index != 0)
       return;
-    Backward::Message message{from.rank, to.rank, turns[&from]};
+    Returning::Message message{from.rank, to.rank, turns[&from]};
     if (from.op == schedule.slice)
       schedule.slices.push_back(message);
     else if (from.op == schedule.onward)
@@ -109,7 +111,14 @@ public:
   }
 
 private:
-  Backward &schedule;
+  void note(const Meeting &meeting, int64_t owner) {
+    for (int64_t a = 0; a < meeting.queryLayout.getNumSegments(); ++a)
+      for (int64_t b = 0; b < meeting.keyLayout.getNumSegments(); ++b)
+        schedule.hasRuledOut |=
+            classifier.classify(meeting, owner, a, b) == PairClass::Empty;
+  }
+
+  Returning &schedule;
   Classifier classifier;
   std::map<std::pair<Operation *, int64_t>, int64_t> counts;
   std::map<const Transfer *, int64_t> turns;
@@ -117,25 +126,29 @@ private:
 
 } // namespace
 
+void Returning::find(Operation *attend, Value moving, Value owner) {
+  loop = attend->getParentOfType<scf::ForOp>();
+  for (auto found : loop.getBody()->getOps<ring::StartOp>()) {
+    if (found.getTensors()[0] == moving)
+      slice = found;
+    else if (found.getTo() == owner)
+      home = found;
+    else
+      onward = found;
+  }
+  ReturningObserver observer(*this);
+  observe(*this, observer);
+}
+
 Backward::Backward(ModuleOp module, const Problem &problem)
-    : Ring(module, problem), movesKeys(problem.backward == "ring_kv") {
+    : Returning(module, problem), movesKeys(problem.backward == "ring_kv") {
   program.walk([&](Operation *op) {
     if (auto found = dyn_cast<ring::DeltaOp>(op))
       delta = found;
     else if (auto found = dyn_cast<ring::AttendGradOp>(op))
       attend = found;
-    else if (auto found = dyn_cast<scf::ForOp>(op))
-      loop = found;
   });
-  for (auto found : loop.getBody()->getOps<ring::StartOp>()) {
-    if (found.getTensors()[0] ==
-        (movesKeys ? attend.getKey() : attend.getQuery()))
-      slice = found;
-    else if (found.getTo() == movingOwner())
-      home = found;
-    else
-      onward = found;
-  }
+  find(attend, movesKeys ? attend.getKey() : attend.getQuery(), movingOwner());
   llvm::append_range(zeros, loop.getBody()->getOps<ring::ZeroOp>());
   for (auto found : loop.getBody()->getOps<ring::AddOp>()) {
     bool isComputed = found.getB().getDefiningOp() == attend;
@@ -145,8 +158,25 @@ Backward::Backward(ModuleOp module, const Problem &problem)
         .push_back(found);
   }
   llvm::append_range(lastSums, program.getBody().front().getOps<ring::AddOp>());
-  BackwardObserver observer(*this);
-  observe(*this, observer);
+}
+
+Queries::Queries(ModuleOp module, const Problem &problem)
+    : Returning(module, problem) {
+  program.walk([&](Operation *op) {
+    if (auto found = dyn_cast<ring::AttendOp>(op))
+      attend = found;
+    else if (auto found = dyn_cast<ring::FinalizeOp>(op))
+      finalize = found;
+  });
+  find(attend, attend.getQuery(), attend.getQueryOwner());
+  Block &top = program.getBody().front();
+  own = *top.getOps<ring::InitOp>().begin();
+  lastMerge = *top.getOps<ring::MergeOp>().begin();
+  init = attend.getO().getDefiningOp<ring::InitOp>();
+  for (auto found : loop.getBody()->getOps<ring::MergeOp>())
+    (found.getOwner() == attend.getQueryOwner() ? onwardMerge
+     : found.getO2().getDefiningOp() == attend  ? ownMerge
+                                                : homeMerge) = found;
 }
 
 //===----------------------------------------------------------------------===//

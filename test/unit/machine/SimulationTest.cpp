@@ -209,16 +209,21 @@ constexpr const char *asAList = R"(
 constexpr const char *merged = R"(
   %o1, %m1, %l1 = ATTEND (%k, %v at %r) STATE %o0, %m0, %l0
   %o2, %m2, %l2 = ATTEND (%k2, %v2 at %p) STATE %o0, %m0, %l0
-  %o, %m, %l = ring.merge (%o1, %m1, %l1) with (%o2, %m2, %l2) : !o, !m
+  %o, %m, %l = ring.merge (%o1, %m1, %l1) with (%o2, %m2, %l2)
+      of <zigzag over 2>[%r] extent %sq : !o, !m
 )";
 /// A fresh state is neutral, and the inputs of a merge do not change.
 constexpr const char *mergedWithFresh = R"(
   %o1, %m1, %l1 = ATTEND (%k, %v at %r) STATE %o0, %m0, %l0
-  %o2, %m2, %l2 = ring.merge (%o0, %m0, %l0) with (%o1, %m1, %l1) : !o, !m
+  %o2, %m2, %l2 = ring.merge (%o0, %m0, %l0) with (%o1, %m1, %l1)
+      of <zigzag over 2>[%r] extent %sq : !o, !m
   %o3, %m3, %l3 = ATTEND (%k2, %v2 at %p) STATE %o0, %m0, %l0
-  %o4, %m4, %l4 = ring.merge (%o3, %m3, %l3) with (%o0, %m0, %l0) : !o, !m
-  %o5, %m5, %l5 = ring.merge (%o2, %m2, %l2) with (%o4, %m4, %l4) : !o, !m
-  %o, %m, %l = ring.merge (%o2, %m2, %l2) with (%o4, %m4, %l4) : !o, !m
+  %o4, %m4, %l4 = ring.merge (%o3, %m3, %l3) with (%o0, %m0, %l0)
+      of <zigzag over 2>[%r] extent %sq : !o, !m
+  %o5, %m5, %l5 = ring.merge (%o2, %m2, %l2) with (%o4, %m4, %l4)
+      of <zigzag over 2>[%r] extent %sq : !o, !m
+  %o, %m, %l = ring.merge (%o2, %m2, %l2) with (%o4, %m4, %l4)
+      of <zigzag over 2>[%r] extent %sq : !o, !m
 )";
 
 } // namespace

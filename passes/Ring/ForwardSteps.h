@@ -1,0 +1,32 @@
+//===- ForwardSteps.h - what rings of the forward pass do -------*- C++ -*-===//
+#ifndef BURST_PASSES_RING_FORWARDSTEPS_H
+#define BURST_PASSES_RING_FORWARDSTEPS_H
+
+#include "passes/Ring/RingBuilder.h"
+
+namespace burst {
+
+/// The steps of a softmax state, which is a list (o, m, l).
+class ForwardSteps {
+public:
+  ForwardSteps(AttentionOp op, const Deal &deal)
+      : query(op.getQuery().getDefiningOp<UnshardOp>()),
+        key(op.getKey().getDefiningOp<UnshardOp>()),
+        value(op.getValue().getDefiningOp<UnshardOp>()), op(op), deal(deal) {}
+
+  Tensors init(mlir::OpBuilder &builder, mlir::Value query);
+  Tensors attend(mlir::OpBuilder &builder, mlir::Value query,
+                 mlir::Value queryOwner, mlir::Value key, mlir::Value value,
+                 mlir::Value keyOwner, mlir::ValueRange state);
+  ring::FinalizeOp finalize(mlir::OpBuilder &builder, mlir::ValueRange state);
+
+  UnshardOp query, key, value; ///< what brings them
+
+private:
+  AttentionOp op;
+  Deal deal;
+};
+
+} // namespace burst
+
+#endif // BURST_PASSES_RING_FORWARDSTEPS_H
