@@ -44,6 +44,10 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
     Strategy strategy = op.getStrategyAttr() ? op.getStrategyAttr().getValue()
                                              : Strategy::RingKV;
     auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
+    if (backward && strategy == Strategy::RingScores)
+      return op->emitOpError("pins the strategy ring_scores, which has a "
+                             "forward pass only: gradients would need the "
+                             "scores that it stored");
     if (!supports(op, strategy))
       return op->emitOpError("pins the strategy ")
              << stringifyStrategy(strategy)
@@ -61,6 +65,8 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
       return failure();
     if (backward)
       makeGradientRing(backward, *deal, strategy == Strategy::RingKV)->build();
+    else if (strategy == Strategy::RingScores)
+      makeScoreRing(cast<AttentionOp>(op.getOperation()), *deal)->build();
     else
       makeKeyRing(cast<AttentionOp>(op.getOperation()), *deal)->build();
     return success();

@@ -20,7 +20,15 @@ namespace burst::cpu {
 ///
 /// where n is the sum over segments of ceil(keys / C), and m alike: of the
 /// largest of all owners for what travels. Pairs round the query dim up to an
-/// even number. `extentOf` says how many positions an extent of the program
+/// even number. Without local tiling, pairs are not used, and what is stored of
+/// pairs of tiles, scores forward, weights and their gradients backward, adds
+///
+///     batch * query heads * m * R * n * C * (1, or backward 2) * bytes
+///
+/// Where scores are stored (ring.score), keys and values are packed one after
+/// the other, each as above.
+///
+/// `extentOf` says how many positions an extent of the program
 /// stands for.
 int64_t packingBytes(mlir::func::FuncOp program, const Target &target,
                      int64_t batch, int64_t rank,

@@ -42,6 +42,11 @@ bool Recorder::attend(Attend &attend, State &result, std::string &message) {
   return Bookkeeper::attend(attend, result, message);
 }
 
+bool Recorder::score(Score &score, std::string &message) {
+  note(score, 0, score.keyOwner, score.keyOwner);
+  return Bookkeeper::score(score, message);
+}
+
 bool Recorder::attendGrad(AttendGrad &attend, std::string &message) {
   // What is this rank's own stays, the other travels.
   int64_t moving = attend.slice.owner == attend.rank ? attend.queryOwner

@@ -46,5 +46,7 @@ void RingBuilder::erase() {
 bool burst::supports(AttentionInterface op, Strategy strategy) {
   return strategy == Strategy::RingKV ||
          (strategy == Strategy::RingQ &&
-          isa<AttentionBackwardOp>(op.getOperation()));
+          isa<AttentionBackwardOp>(op.getOperation())) ||
+         (strategy == Strategy::RingScores &&
+          isa<AttentionOp>(op.getOperation()));
 }

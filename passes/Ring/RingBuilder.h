@@ -46,6 +46,8 @@ bool supports(AttentionInterface op, Strategy strategy);
 
 /// Keys and values travel past queries, which keep their softmax state.
 std::unique_ptr<RingBuilder> makeKeyRing(AttentionOp op, const Deal &deal);
+/// Keys travel past queries, all scores are stored, then values travel.
+std::unique_ptr<RingBuilder> makeScoreRing(AttentionOp op, const Deal &deal);
 /// Keys and values travel with their gradients, or queries with theirs.
 std::unique_ptr<RingBuilder> makeGradientRing(AttentionBackwardOp op,
                                               const Deal &deal, bool movesKeys);

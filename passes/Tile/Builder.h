@@ -53,6 +53,11 @@ struct Shape {
   MemRefType tile(int64_t columns) const {
     return MemRefType::get({rows, columns}, state);
   }
+  /// Tiles in memory (batch, heads, tiles of queries, tiles of keys).
+  MemRefType tiles(int64_t heads) const {
+    int64_t any = ShapedType::kDynamic;
+    return MemRefType::get({any, heads, any, any, rows, columns}, state);
+  }
   MemRefType rowVector() const { return MemRefType::get({rows}, state); }
   MemRefType positions(int64_t count) const {
     return MemRefType::get({count}, IndexType::get(state.getContext()));
@@ -134,18 +139,23 @@ public:
 
   /// The panels of a tile in packed memory (batch, heads, tiles, panels...).
   Value panels(Value packed, Value b, Value h, Value tile) {
-    auto type = cast<MemRefType>(packed.getType());
+    return element(packed, {b, h, tile});
+  }
+
+  /// What `buffer` holds at the first indices: the other dimensions, whole.
+  Value element(Value buffer, ArrayRef<Value> at) {
+    auto type = cast<MemRefType>(buffer.getType());
     OpFoldResult one = getIndexAttr(1), zero = getIndexAttr(0);
-    ArrayRef<int64_t> shape = type.getShape().drop_front(3);
-    SmallVector<OpFoldResult> offsets(type.getRank(), zero);
-    offsets[0] = b, offsets[1] = h, offsets[2] = tile;
-    SmallVector<OpFoldResult> sizes{one, one, one};
+    ArrayRef<int64_t> shape = type.getShape().drop_front(at.size());
+    SmallVector<OpFoldResult> offsets(at.begin(), at.end());
+    offsets.resize(type.getRank(), zero);
+    SmallVector<OpFoldResult> sizes(at.size(), one);
     for (int64_t size : shape)
       sizes.push_back(getIndexAttr(size));
     SmallVector<OpFoldResult> strides(type.getRank(), one);
     MemRefType view = memref::SubViewOp::inferRankReducedResultType(
         shape, type, offsets, sizes, strides);
-    return make<memref::SubViewOp>(view, packed, offsets, sizes, strides);
+    return make<memref::SubViewOp>(view, buffer, offsets, sizes, strides);
   }
 };
 

@@ -284,8 +284,12 @@ std::string Drawing::attention(int64_t index) {
   std::vector<Capture> scoreCaptures;
   std::string text = format("  %o{0}, %l{0} = burst.attention %q, %k, %v\n{1}",
                             index, clauses(/*hasScore=*/true, scoreCaptures));
-  if (dice.chance(20))
-    text += "    strategy <ring_kv>\n";
+  if (dice.chance(20)) {
+    bool isStored = dice.chance(50);
+    text += isStored ? "    strategy <ring_scores>\n"
+                     : "    strategy <ring_kv>\n";
+    problem.isExact &= !isStored; // nothing is dropped
+  }
   return text + format("    : ({}, {}, {}) -> ({}, {})\n", queryType, keyType,
                        valueType, outType, lseType);
 }
