@@ -102,9 +102,9 @@ void GradientKernel::differentiate(const Tile &key, const Tile &query) {
   Value t = blocks.t;
   if (t.getType() != blocks.dp.getType())
     t = b.make<memref::CastOp>(cast<MemRefType>(blocks.dp.getType()), t);
-  auto map = b.make<tile::MapGradientOp>(blocks.dp, t, query.count,
-                                         key.count, batch, head, blocks.i,
-                                         blocks.j, sq, sk, scoreCaptures);
+  auto map = b.make<tile::MapGradientOp>(blocks.dp, t, query.count, key.count,
+                                         batch, head, blocks.i, blocks.j, sq,
+                                         sk, scoreCaptures);
   IRMapping mapping;
   op.getGradient().cloneInto(&map.getGradient(), mapping);
   b.make<tile::RescaleOp>(blocks.dp, blocks.scale, query.count);
