@@ -4,20 +4,14 @@
 // are shared and their clocks change.
 //
 //===----------------------------------------------------------------------===//
+#include "bench/Baselines.h"
+#include "bench/Bound.h"
 #include "bench/Peak.h"
 #include "bench/Table.h"
-#include "tools/burst-opt/Registry.h"
-#include "tools/harness/Compiled.h"
 
-#include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
-
-#include <chrono>
-#include <cstdlib>
-#include <thread>
 
 using namespace mlir;
 using namespace burst;
@@ -36,6 +30,9 @@ static cl::opt<int64_t> rows("rows",
 static cl::opt<int64_t> columns("columns",
                                 cl::desc("Keys of a tile (the target's)"),
                                 cl::cat(category));
+static cl::opt<int64_t> sequence("sequence",
+                                 cl::desc("Positions of the baselines (1536)"),
+                                 cl::init(1536), cl::cat(category));
 static cl::opt<std::string> json("json", cl::desc("Where to write all numbers"),
                                  cl::value_desc("file"), cl::cat(category));
 
@@ -46,30 +43,6 @@ static cpu::Target target() {
   if (columns.getNumOccurrences() != 0)
     target.columns = columns;
   return target;
-}
-
-[[noreturn]] static void fail(const llvm::Twine &message) {
-  llvm::errs() << "burst-bench: " << message << '\n';
-  std::exit(1);
-}
-
-static void check(burst_error *error) {
-  if (error)
-    fail(burst_error_message(error));
-}
-
-static double now() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-/// Processor time of all threads: others' programs do not count.
-static double cpuNow() {
-  timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) +
-         1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 //===----------------------------------------------------------------------===//
@@ -94,36 +67,6 @@ struct Problem {
     auto pairs = static_cast<double>(heads * sequence * sequence) * share;
     return (strategy.empty() ? 4.0 : 10.0) * pairs * static_cast<double>(dim);
   }
-};
-
-struct Seconds {
-  double compile = 0, lower = 0, processor = 0;
-};
-
-/// A compiled program, its shards, and a thread per rank.
-class Bound {
-public:
-  Bound(const std::string &text, const std::string &entry);
-  ~Bound();
-  void bind(int64_t sequence, burst_device *device);
-  /// Makes transfers take time, without work of a processor.
-  void delay(double latencySeconds, double bytesPerSecond);
-  /// Seconds of one run of all ranks.
-  double run();
-
-  Seconds seconds;
-  std::vector<burst_counters> counters;
-
-private:
-  void unbind();
-
-  ProgramRef program;
-  burst_device *device = nullptr;
-  std::vector<burst_transport *> transports;
-  /// Per rank, the bytes and the tensors on them.
-  std::vector<std::vector<std::vector<std::byte>>> memory;
-  std::vector<std::vector<burst_tensor>> values;
-  std::vector<int64_t> extents;
 };
 
 } // namespace
@@ -155,160 +98,9 @@ std::string Problem::text(bool isDynamic) const {
       ranks, tensor, rows, mask);
 }
 
-Bound::Bound(const std::string &text, const std::string &entry) {
-  double begin = now(), cpuBegin = cpuNow();
-  DialectRegistry registry;
-  registerDialects(registry);
-  MLIRContext context(registry);
-  context.loadAllAvailableDialects();
-  auto module =
-      parseSourceString<ModuleOp>(text, ParserConfig(&context), "bench");
-  PassManager pm(&context);
-  buildRingPipeline(pm, {});
-  if (!module || failed(pm.run(*module)))
-    fail("cannot lower:\n" + text);
-  seconds.lower = now() - begin;
-  auto found =
-      burst::compile(module->lookupSymbol<func::FuncOp>(entry), target());
-  if (failed(found))
-    fail("cannot compile:\n" + text);
-  program = std::move(*found);
-  seconds.compile = now() - begin;
-  seconds.processor = cpuNow() - cpuBegin;
-}
-
-Bound::~Bound() { unbind(); }
-
-void Bound::unbind() {
-  for (burst_transport *transport : transports)
-    burst_transport_destroy(transport);
-  transports.clear();
-}
-
-/// Numbers between -1 and 1 of no pattern.
-static void fill(std::vector<std::byte> &bytes, int32_t type, uint64_t seed) {
-  size_t size = burst_type_bytes(type);
-  uint64_t state = seed * 2654435761u + 1;
-  for (size_t i = 0; i + size <= bytes.size(); i += size) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    auto value = static_cast<float>(
-        static_cast<double>(static_cast<int64_t>(state)) / 9.3e18);
-    if (type == BURST_F64) {
-      double wide = value;
-      std::memcpy(&bytes[i], &wide, 8);
-    } else if (type == BURST_F32) {
-      std::memcpy(&bytes[i], &value, 4);
-    } else if (type == BURST_BF16) {
-      uint32_t bits;
-      std::memcpy(&bits, &value, 4);
-      auto half = static_cast<uint16_t>(bits >> 16);
-      std::memcpy(&bytes[i], &half, 2);
-    } else {
-      fail("the benchmark has no numbers of this type");
-    }
-  }
-}
-
-void Bound::bind(int64_t sequence, burst_device *onDevice) {
-  unbind();
-  device = onDevice;
-  int64_t ranks = burst_program_num_ranks(program.get());
-  int64_t count = burst_program_num_parameters(program.get());
-  memory.assign(ranks, {});
-  values.assign(ranks, {});
-  extents.assign(1, sequence);
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    memory[rank].reserve(count);
-    for (int64_t p = 0; p < count; ++p) {
-      const burst_parameter *parameter =
-          burst_program_parameter(program.get(), p);
-      burst_tensor tensor{};
-      tensor.type = parameter->type;
-      tensor.rank = parameter->rank;
-      if (parameter->kind == BURST_EXTENT) {
-        tensor.data = extents.data();
-        values[rank].push_back(tensor);
-        memory[rank].emplace_back();
-        continue;
-      }
-      int64_t elements = 1;
-      for (int32_t d = parameter->rank; d-- > 0;) {
-        int64_t size = parameter->sizes[d];
-        if (d == parameter->shard_dim)
-          check(burst_program_local_size(program.get(), p, rank, sequence,
-                                         &size));
-        tensor.sizes[d] = size;
-        tensor.strides[d] = elements;
-        elements *= size;
-      }
-      std::vector<std::byte> &bytes = memory[rank].emplace_back(
-          elements * burst_type_bytes(parameter->type));
-      if (!parameter->is_result)
-        fill(bytes, parameter->type, rank * count + p);
-      tensor.data = bytes.data();
-      values[rank].push_back(tensor);
-    }
-  }
-  delay(0, 0);
-}
-
-void Bound::delay(double latencySeconds, double bytesPerSecond) {
-  unbind();
-  burst_local_config config{};
-  config.size = sizeof(config);
-  config.num_ranks = burst_program_num_ranks(program.get());
-  config.latency_seconds = latencySeconds;
-  config.bytes_per_second = bytesPerSecond;
-  transports.resize(config.num_ranks);
-  check(burst_transport_create_local(&config, transports.data()));
-}
-
-double Bound::run() {
-  int64_t ranks = static_cast<int64_t>(values.size());
-  burst_counters empty{};
-  empty.size = sizeof(empty);
-  counters.assign(ranks, empty);
-  auto runRank = [&](int64_t rank) {
-    burst_run_config config{};
-    config.size = sizeof(config);
-    config.rank = rank;
-    config.device = device;
-    config.transport = transports[rank];
-    check(burst_run(program.get(), &config, values[rank].data(),
-                    static_cast<int64_t>(values[rank].size()),
-                    &counters[rank]));
-  };
-  double begin = now();
-  std::vector<std::thread> others;
-  for (int64_t rank = 1; rank < ranks; ++rank)
-    others.emplace_back(runRank, rank);
-  runRank(0);
-  for (std::thread &other : others)
-    other.join();
-  return now() - begin;
-}
-
 //===----------------------------------------------------------------------===//
 // Cells
 //===----------------------------------------------------------------------===//
-
-namespace {
-struct Device {
-  Device() {
-    std::vector<int64_t> cpus(threads);
-    for (int64_t i = 0; i < threads; ++i)
-      cpus[i] = i;
-    burst_device_config config{};
-    config.size = sizeof(config);
-    config.threads = threads;
-    config.num_cpus = threads;
-    config.cpus = cpus.data();
-    check(burst_device_create_cpu(&config, &handle));
-  }
-  ~Device() { burst_device_destroy(handle); }
-  burst_device *handle = nullptr;
-};
-} // namespace
 
 static bool wanted(const std::string &name) {
   return llvm::StringRef(name).contains(only);
@@ -324,7 +116,7 @@ static void measureShare(Table &table, Device &device, const Problem &problem,
       problem.sequence, problem.dim);
   if (!wanted(name))
     return;
-  Bound program(problem.text(false), "attention");
+  Bound program(problem.text(false), "attention", target());
   program.bind(problem.sequence, device.handle);
   program.run();
   bool isDouble = problem.type == "f64";
@@ -365,7 +157,7 @@ static void measureRanks(Table &table, Device &device, Problem problem) {
   for (int64_t ranks : counts) {
     problem.ranks = ranks;
     programs.push_back(
-        std::make_unique<Bound>(problem.text(false), "attention"));
+        std::make_unique<Bound>(problem.text(false), "attention", target()));
     programs.back()->bind(problem.sequence, device.handle);
   }
   std::vector<std::vector<double>> times(counts.size()), ratios(counts.size());
@@ -405,7 +197,7 @@ static void measureOverlap(Table &table, Device &device, Problem problem) {
                                      problem.sequence, problem.ranks, ratio);
     if (!wanted(name))
       continue;
-    Bound program(problem.text(false), "attention");
+    Bound program(problem.text(false), "attention", target());
     program.bind(problem.sequence, device.handle);
     program.run();
     auto hops = static_cast<double>(problem.ranks);
@@ -450,7 +242,7 @@ static void measureCompile(Table &table, Device &device) {
     demo.mask = "mask causal";
     std::vector<double> all, front, busy;
     for (int64_t i = 0; i < repeat; ++i) {
-      Bound program(demo.text(false), "attention");
+      Bound program(demo.text(false), "attention", target());
       all.push_back(1e3 * program.seconds.compile);
       front.push_back(1e3 * program.seconds.lower);
       busy.push_back(1e3 * program.seconds.processor);
@@ -467,7 +259,7 @@ static void measureCompile(Table &table, Device &device) {
     Problem small;
     small.heads = 1;
     small.dim = 64;
-    Bound program(small.text(true), "attention");
+    Bound program(small.text(true), "attention", target());
     program.bind(64, device.handle);
     std::vector<double> times, kernels;
     for (int i = 0; i < 2000; ++i) {
@@ -517,10 +309,15 @@ int main(int argc, char **argv) {
                               "Measures attention on this machine\n");
   if (threads < 1 || repeat < 1)
     fail("--threads and --repeat take numbers from 1 on");
+  if (sequence < 1)
+    fail("--sequence takes a number from 1 on, got: " + llvm::Twine(sequence));
+  if (sequence.getNumOccurrences() != 0 &&
+      !llvm::StringRef(only).starts_with("baselines"))
+    fail("--sequence is for the baselines: give --only=baselines");
   Table table;
   table.fact("target", target().str());
   table.fact("threads", std::to_string(threads));
-  Device device;
+  Device device(threads);
   Problem full, causal;
   causal.mask = "mask causal";
   causal.share = 0.5;
@@ -548,6 +345,8 @@ int main(int argc, char **argv) {
   }
   measureCompile(table, device);
   measureBackward(table, device);
+  measureBaselines(table, device, target(),
+                   {sequence, /*ranks=*/4, repeat, only});
   if (!json.empty())
     if (std::string error = table.write(json); !error.empty())
       fail(error);

@@ -19,6 +19,8 @@ struct Cell {
 class Table {
 public:
   void add(Cell cell);
+  /// Only for the JSON: what was printed in another form.
+  void keep(Cell cell) { cells.push_back(std::move(cell)); }
   /// Facts of the run: processor, date, threads.
   void fact(std::string name, std::string value);
   /// Under a temporary name, then renamed; an error message or nothing.

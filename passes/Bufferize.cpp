@@ -79,6 +79,10 @@ private:
   LogicalResult convert(ring::AttendOp op);
   LogicalResult convert(ring::MergeOp op);
   LogicalResult convert(ring::FinalizeOp op);
+  LogicalResult convert(ring::ScoresOp op);
+  LogicalResult convert(ring::ScoreOp op);
+  LogicalResult convert(ring::SoftmaxOp op);
+  LogicalResult convert(ring::WeighOp op);
   LogicalResult convert(ring::ZeroOp op);
   LogicalResult convert(ring::DeltaOp op);
   LogicalResult convert(ring::AttendGradOp op);
@@ -338,7 +342,7 @@ LogicalResult Bufferizer::checkUpdated(Operation *op, ValueRange tensors) {
 void Bufferizer::separateStates() {
   SmallVector<Operation *> fresh;
   program.walk([&](Operation *op) {
-    if (isa<ring::InitOp, ring::ZeroOp>(op))
+    if (isa<ring::InitOp, ring::ScoresOp, ring::ZeroOp>(op))
       fresh.push_back(op);
   });
   for (Operation *op : fresh) {
@@ -461,6 +465,70 @@ LogicalResult Bufferizer::convert(ring::FinalizeOp op) {
                            map(op.getM()), map(op.getL()), into);
   for (Value buffer : into)
     queries[buffer] = queries.lookup(map(op.getO()));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Stored scores
+//===----------------------------------------------------------------------===//
+
+LogicalResult Bufferizer::convert(ring::ScoresOp op) {
+  auto type = cast<RankedTensorType>(op.getScores().getType());
+  Value query = map(op.getQuery());
+  static constexpr int64_t dims[] = {0, 2, 1}; // (batch, heads, sequence)
+  SmallVector<Value> sizes;
+  for (int64_t d = 0; d < 3; ++d)
+    if (type.isDynamicDim(d))
+      sizes.push_back(memref::DimOp::create(builder, loc, query, dims[d]));
+  if (type.isDynamicDim(3))
+    sizes.push_back(map(op.getKeyExtent()));
+  Value buffer = allocate(
+      MemRefType::get(type.getShape(), type.getElementType()), sizes, "state");
+  states.insert(buffer);
+  mapping.map(op.getScores(), buffer);
+  ring::ScoresOp::create(builder, loc, TypeRange(), query,
+                         map(op.getKeyExtent()), buffer);
+  return success();
+}
+
+LogicalResult Bufferizer::convert(ring::ScoreOp op) {
+  if (failed(checkState(op, op.getScores())))
+    return failure();
+  auto score = ring::ScoreOp::create(
+      builder, loc, TypeRange(), map(op.getQuery()), map(op.getQueryOwner()),
+      map(op.getQueryExtent()), map(op.getKey()), map(op.getKeyOwner()),
+      map(op.getKeyExtent()), map(op.getScores()), map(op.getPairs()),
+      map(op.getMaskCaptures()), map(op.getScoreCaptures()),
+      op.getQueryLayout(), op.getKeyLayout(), op.getScaleAttr());
+  IRMapping inside;
+  op.getMask().cloneInto(&score.getMask(), inside);
+  op.getScore().cloneInto(&score.getScore(), inside);
+  op.getBounds().cloneInto(&score.getBounds(), inside);
+  mapping.map(op.getNewScores(), score.getScores());
+  return success();
+}
+
+LogicalResult Bufferizer::convert(ring::SoftmaxOp op) {
+  if (failed(checkState(op, op.getOperands())))
+    return failure();
+  ring::SoftmaxOp::create(builder, loc, TypeRange(), map(op.getScores()),
+                          map(op.getO()), map(op.getM()), map(op.getL()));
+  for (auto [result, operand] :
+       llvm::zip_equal(op.getResults(), op.getOperands()))
+    mapping.map(result, map(operand));
+  return success();
+}
+
+LogicalResult Bufferizer::convert(ring::WeighOp op) {
+  ValueRange state = op.getOperands().drop_front(4);
+  if (failed(checkState(op, state)))
+    return failure();
+  ring::WeighOp::create(builder, loc, TypeRange(), map(op.getWeights()),
+                        map(op.getValue()), map(op.getOwner()),
+                        map(op.getKeyExtent()), map(op.getO()), map(op.getM()),
+                        map(op.getL()), op.getKeyLayout());
+  for (auto [result, operand] : llvm::zip_equal(op.getResults(), state))
+    mapping.map(result, map(operand));
   return success();
 }
 
@@ -974,6 +1042,7 @@ LogicalResult Bufferizer::convert(Operation &op) {
   loc = op.getLoc();
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
       .Case<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
+            ring::ScoresOp, ring::ScoreOp, ring::SoftmaxOp, ring::WeighOp,
             ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
             ring::RoundOp, ring::StartOp, ring::WaitOp, scf::ForOp, scf::IfOp,
             tensor::GenerateOp, arith::ConstantOp, func::ReturnOp>(

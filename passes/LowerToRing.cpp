@@ -44,7 +44,12 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
     Strategy strategy = op.getStrategyAttr() ? op.getStrategyAttr().getValue()
                                              : Strategy::RingKV;
     auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
-    if (strategy != Strategy::RingKV && strategy != Strategy::RingQ)
+    if (backward && strategy == Strategy::RingScores)
+      return op->emitOpError("pins the strategy ring_scores, which has a "
+                             "forward pass only: gradients would need the "
+                             "scores that it stored");
+    if (strategy != Strategy::RingKV && strategy != Strategy::RingQ &&
+        strategy != Strategy::RingScores)
       return op->emitOpError("pins the strategy ")
              << stringifyStrategy(strategy)
              << ", which is not supported yet: leave it out, or pin ring_kv or "
@@ -62,6 +67,8 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
       return failure();
     if (backward)
       makeGradientRing(backward, *deal, strategy == Strategy::RingKV)->build();
+    else if (strategy == Strategy::RingScores)
+      makeScoreRing(cast<AttentionOp>(op.getOperation()), *deal)->build();
     else if (strategy == Strategy::RingKV)
       makeKeyRing(cast<AttentionOp>(op.getOperation()), *deal)->build();
     else

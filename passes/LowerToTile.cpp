@@ -2,6 +2,7 @@
 #include "passes/Passes.h"
 #include "passes/Tile/AttendKernel.h"
 #include "passes/Tile/GradientKernel.h"
+#include "passes/Tile/ScoreKernels.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -49,6 +50,13 @@ private:
   void lower(ring::AttendOp op);
   void lower(ring::MergeOp op);
   void lower(ring::FinalizeOp op);
+  template <typename OpT>
+  void lowerStored(OpT op, Value stored,
+                   void (*lower)(TileBuilder &, OpT, const Shape &, Launcher));
+  void lower(ring::ScoresOp op);
+  void lower(ring::ScoreOp op);
+  void lower(ring::SoftmaxOp op);
+  void lower(ring::WeighOp op);
   void lower(ring::ZeroOp op);
   void lower(ring::DeltaOp op);
   void lower(ring::AttendGradOp op);
@@ -242,11 +250,21 @@ void Lowering::attendStaged(TileBuilder &b, ring::AttendOp op, Shape shape,
          });
 }
 
+/// Memory for all pairs of tiles of a slice.
+static Value allocateTiles(TileBuilder &b, Value query,
+                           const Schedule &schedule, const Shape &shape) {
+  int64_t heads = cast<MemRefType>(query.getType()).getDimSize(2);
+  return b.allocate(
+      shape.tiles(heads),
+      {b.dim(query, 0), b.dim(schedule.queries, 0), b.dim(schedule.keys, 0)},
+      tile::Memory::Packing);
+}
+
 void Lowering::lower(ring::AttendOp op) {
   TileBuilder b(op.getLoc(), op);
   Shape shape = shapeOf(op.getO());
   shape.pairs =
-      options.pairs &&
+      options.pairs && options.localTiling &&
       cast<MemRefType>(op.getQuery().getType()).getElementType().isBF16();
   Schedule schedule(b, Question::of(op), shape, Schedule::Lists::OfQueries);
   // What is to do is found out where programs run, not where kernels do.
@@ -319,15 +337,58 @@ void Lowering::lower(ring::AttendOp op) {
   operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
   llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
   llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
-  launch(b, "attend", schedule.tasks, schedule.order, operands,
-         [&](TileBuilder &inside, Value task, ValueRange args) {
-           AttendKernel(inside, op, shape, schedule, args).build(task);
-         });
+  auto attend = [&](StringRef name, AttendPart part) {
+    launch(b, name, schedule.tasks, schedule.order, operands,
+           [&](TileBuilder &inside, Value task, ValueRange args) {
+             AttendKernel(inside, op, shape, schedule, args, part).build(task);
+           });
+  };
+  if (options.localTiling) {
+    attend("attend", AttendPart::All);
+  } else {
+    Value scores = allocateTiles(b, op.getQuery(), schedule, shape);
+    operands.writes.push_back(scores);
+    attend("scores", AttendPart::Scores);
+    attend("softmax", AttendPart::Softmax);
+    attend("sums", AttendPart::Sums);
+    b.make<memref::DeallocOp>(scores);
+  }
   b.make<memref::DeallocOp>(packedKeys);
   b.make<memref::DeallocOp>(packedValues);
   b.make<memref::DeallocOp>(finite);
   schedule.release();
   op.erase();
+}
+
+//===----------------------------------------------------------------------===//
+// Stored scores
+//===----------------------------------------------------------------------===//
+
+template <typename OpT>
+void Lowering::lowerStored(OpT op, Value stored,
+                           void (*lower)(TileBuilder &, OpT, const Shape &,
+                                         Launcher)) {
+  TileBuilder b(op.getLoc(), op);
+  lower(b, op, shapeOf(stored),
+        [&](StringRef name, Value tasks, Value order, const Operands &operands,
+            Body body) { launch(b, name, tasks, order, operands, body); });
+  op.erase();
+}
+
+void Lowering::lower(ring::ScoresOp op) {
+  lowerStored(op, op.getInto(), lowerScores);
+}
+
+void Lowering::lower(ring::ScoreOp op) {
+  lowerStored(op, op.getScores(), lowerScore);
+}
+
+void Lowering::lower(ring::SoftmaxOp op) {
+  lowerStored(op, op.getScores(), lowerSoftmax);
+}
+
+void Lowering::lower(ring::WeighOp op) {
+  lowerStored(op, op.getWeights(), lowerWeigh);
 }
 
 //===----------------------------------------------------------------------===//
@@ -613,11 +674,24 @@ void Lowering::lower(ring::AttendGradOp op) {
   operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
   llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
   llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
-  launch(
-      b, "attend_grad", b.mul(batch, b.index(keyHeads)), {}, operands,
-      [&](TileBuilder &inside, Value task, ValueRange args) {
-        GradientKernel(inside, op, shape, schedule, copies, args).build(task);
-      });
+  auto attend = [&](StringRef name, GradientPart part) {
+    launch(b, name, b.mul(batch, b.index(keyHeads)), {}, operands,
+           [&](TileBuilder &inside, Value task, ValueRange args) {
+             GradientKernel(inside, op, shape, schedule, copies, args, part)
+                 .build(task);
+           });
+  };
+  if (options.localTiling) {
+    attend("attend_grad", GradientPart::All);
+  } else {
+    Value stored[] = {allocateTiles(b, op.getQuery(), schedule, shape),
+                      allocateTiles(b, op.getQuery(), schedule, shape)};
+    llvm::append_range(operands.writes, stored);
+    attend("weights", GradientPart::Weights);
+    attend("sums", GradientPart::Sums);
+    for (Value buffer : stored)
+      b.make<memref::DeallocOp>(buffer);
+  }
   for (Value buffer : packed.buffers())
     b.make<memref::DeallocOp>(buffer);
   schedule.release();
@@ -661,6 +735,7 @@ LogicalResult Lowering::run() {
   SmallVector<Operation *> steps;
   WalkResult result = program.walk([&](Operation *op) {
     if (isa<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
+            ring::ScoresOp, ring::ScoreOp, ring::SoftmaxOp, ring::WeighOp,
             ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
             ring::RoundOp>(op)) {
       if (op->getNumResults() != 0) {
@@ -679,6 +754,7 @@ LogicalResult Lowering::run() {
   for (Operation *op : steps)
     llvm::TypeSwitch<Operation *>(op)
         .Case<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
+              ring::ScoresOp, ring::ScoreOp, ring::SoftmaxOp, ring::WeighOp,
               ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
               ring::RoundOp>([&](auto op) { lower(op); });
   return success();
@@ -706,7 +782,8 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
           << columns.getValue() << " columns";
       return signalPassFailure();
     }
-    LowerToTilePassOptions options{rows, columns, panelBytes, pairs, warps};
+    LowerToTilePassOptions options{rows,  columns, panelBytes,
+                                   pairs, warps,   localTiling};
     SmallVector<func::FuncOp> programs;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(ring::gridAttr))

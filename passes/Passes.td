@@ -119,6 +119,8 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
     | `burst.latency` | seconds | a hop, whatever its bytes | 1e-5 |
     | `burst.flops` | operations per second | a rank | 6e14 |
 
+    `ring_scores` is never chosen, and costs are not said of it.
+
     A dynamic sequence is taken as long as the other one, or as 4096 positions per
     rank, and a dynamic batch as 1. A mask whose bounds read what is known at run
     time only is taken to keep everything, and a grid of more than 64 ranks is
@@ -257,6 +259,11 @@ def LowerToRingPass : Pass<"burst-lower-to-ring", "::mlir::func::FuncOp"> {
     Needs `burst-partition` and `burst-expand-names`. Leaves no op of burst but
     the yields of regions. A strategy of which there is no ring is refused; an op
     without one gets `ring_kv` (`burst-choose-strategy` gives it the cheapest).
+
+    With `ring_scores` pinned there is no online softmax (RingAttention of Li et
+    al., arXiv 2105.13120), so that its effect can be measured: keys go round and
+    every rank stores all its scores, `ring.softmax` makes them weights once, then
+    values go round. It has a forward pass only, and drops nothing.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::mlir::shard::ShardDialect", "::burst::ring::RingDialect"];
@@ -442,6 +449,12 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     the batch's: of a table of slopes or of a bias per head there is a copy per
     batch, of one that is read by i - j alone a copy per batch and key head.
 
+    Without `local-tiling`, the paper's local attention optimisation, the kernel
+    of a step falls into parts that leave the scores of the whole slice in memory:
+    scores, softmax and the product with values; backward, weights with their
+    gradients and the products that add to gradients. Pairs are not used then. It
+    shows what the optimisation saves, and is for nothing else.
+
     m is kept in base 2 between the kernels (see the dialect), so a state may not
     leave the program.
 
@@ -455,7 +468,9 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     Option<"pairs", "pairs", "bool", "false",
            "Multiply operands of bf16 in pairs; else as numbers of the state.">,
     Option<"warps", "warps", "int64_t", "0",
-           "Warps of a GPU's team that does a task; 0: a core of a CPU does.">];
+           "Warps of a GPU's team that does a task; 0: a core of a CPU does.">,
+    Option<"localTiling", "local-tiling", "bool", "true",
+           "Keep no more than tiles of scores; else those of whole slices.">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect", "::burst::cuda::CudaDialect",
                            "::burst::tile::TileDialect"];

@@ -24,6 +24,7 @@ struct Target {
   int64_t panelBytes = 32; ///< two vectors
   bool pairs = false;      ///< products of bf16 are of pairs of numbers
   bool dot = false;        ///< there are instructions for such pairs
+  bool localTiling = true; ///< no more than tiles of scores are kept
 
   /// This machine.
   static Target host();

@@ -47,11 +47,11 @@ static int64_t dimOf(Value tensor, int64_t dim) {
 
 /// Keys and values of all slices.
 static int64_t bytesOf(ring::AttendOp op, const cpu::Target &target,
-                       int64_t extent) {
+                       int64_t rank, int64_t queries, int64_t extent) {
   Sizes sizes(op.getStateType(), target);
   Value key = op.getKeys().front(), value = op.getValues().front();
   int64_t keyDim = dimOf(key, 3), bytes = sizes.bytes;
-  if (target.pairs &&
+  if (target.pairs && target.localTiling &&
       cast<ShapedType>(key.getType()).getElementType().isBF16()) {
     keyDim = static_cast<int64_t>(llvm::alignTo(keyDim, 2));
     bytes = 2;
@@ -59,8 +59,14 @@ static int64_t bytesOf(ring::AttendOp op, const cpu::Target &target,
   int64_t tiles =
       mostTiles(op.getKeyLayout().getDeal(), extent, sizes.columns) *
       static_cast<int64_t>(op.getKeys().size());
-  return dimOf(key, 2) * tiles * sizes.columns *
-         (keyDim + sizes.padded(dimOf(value, 3))) * bytes;
+  int64_t packed = dimOf(key, 2) * tiles * sizes.columns *
+                   (keyDim + sizes.padded(dimOf(value, 3))) * bytes;
+  if (target.localTiling)
+    return packed;
+  int64_t queryTiles =
+      numTiles(op.getQueryLayout().getDeal(), rank, queries, sizes.rows);
+  return packed + dimOf(op.getQuery(), 2) * queryTiles * sizes.rows * tiles *
+                      sizes.columns * sizes.bytes;
 }
 
 /// Keys twice, values, queries and gradients of the result; whatever moves
@@ -84,7 +90,35 @@ static int64_t bytesOf(ring::AttendGradOp op, const cpu::Target &target,
                    (queryDim + sizes.padded(queryDim) + valueDim);
   int64_t ofQueries = dimOf(op.getQuery(), 2) * queryTiles * sizes.rows *
                       (sizes.padded(queryDim) + sizes.padded(valueDim));
-  return (ofKeys + ofQueries) * sizes.bytes;
+  int64_t stored = target.localTiling
+                       ? 0
+                       : 2 * dimOf(op.getQuery(), 2) * queryTiles * sizes.rows *
+                             keyTiles * sizes.columns;
+  return (ofKeys + ofQueries + stored) * sizes.bytes;
+}
+
+/// Of keys, of the largest of all owners.
+static int64_t bytesOf(ring::ScoreOp op, const cpu::Target &target,
+                       int64_t extent) {
+  Sizes sizes(op.getStateType(), target);
+  return dimOf(op.getKey(), 2) * dimOf(op.getKey(), 3) * sizes.columns *
+         mostTiles(op.getKeyLayout().getDeal(), extent, sizes.columns) *
+         sizes.bytes;
+}
+
+/// Of values, which are no segments any more.
+static int64_t bytesOf(ring::WeighOp op, const cpu::Target &target,
+                       int64_t extent) {
+  Sizes sizes(
+      cast<FloatType>(cast<ShapedType>(op.getO().getType()).getElementType()),
+      target);
+  Deal deal = op.getKeyLayout().getDeal();
+  int64_t most = 0;
+  for (int64_t owner = 0; owner < deal.parts; ++owner)
+    most = std::max(most, deal.count(owner, extent));
+  return dimOf(op.getValue(), 2) * sizes.padded(dimOf(op.getO(), 3)) *
+         static_cast<int64_t>(llvm::divideCeil(most, sizes.columns)) *
+         sizes.columns * sizes.bytes;
 }
 
 /// What tasks that run at once add to beside the gradients of captured tables.
@@ -112,6 +146,15 @@ int64_t burst::cpu::packingBytes(func::FuncOp program, const Target &target,
                                  const SizesOfRun &sizes) {
   int64_t most = 0;
   program.walk([&](ring::AttendOp op) {
+    most = std::max(most, batch * bytesOf(op, target, rank,
+                                          sizes.extentOf(op.getQueryExtent()),
+                                          sizes.extentOf(op.getKeyExtent())));
+  });
+  program.walk([&](ring::ScoreOp op) {
+    most = std::max(
+        most, batch * bytesOf(op, target, sizes.extentOf(op.getKeyExtent())));
+  });
+  program.walk([&](ring::WeighOp op) {
     most = std::max(
         most, batch * bytesOf(op, target, sizes.extentOf(op.getKeyExtent())));
   });

@@ -32,6 +32,14 @@ struct SizesOfRun {
 ///     (batches * key heads - 1) * elements * bytes
 ///
 /// with 1 in place of what the score tells apart.
+///
+/// Without local tiling, pairs are not used, and what is stored of pairs of
+/// tiles, scores forward, weights and their gradients backward, adds
+///
+///     batch * query heads * m * R * n * C * (1, or backward 2) * bytes
+///
+/// Where scores are stored (ring.score), keys and values are packed one after
+/// the other, each as above.
 int64_t packingBytes(mlir::func::FuncOp program, const Target &target,
                      int64_t batch, int64_t rank, const SizesOfRun &sizes);
 

@@ -27,8 +27,9 @@ void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
   pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   pm.addPass(createSymbolDCEPass());
   pm.addPass(createBufferizePass());
-  pm.addPass(createLowerToTilePass(
-      {target.rows, target.columns, target.panelBytes, target.pairs}));
+  pm.addPass(
+      createLowerToTilePass({target.rows, target.columns, target.panelBytes,
+                             target.pairs, target.localTiling}));
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }

@@ -127,6 +127,8 @@ private:
   Value convert(Value value, Type element);
   void eachColumn(int64_t columns, Type element,
                   llvm::function_ref<void(Value, Type)> body);
+  void eachColumn(Value view, Type element,
+                  llvm::function_ref<void(Value, Type)> body);
   /// What a map does at the points of one vector: their row and first column,
   /// which of them are columns at all, and b to sk. `sums` are carried from
   /// vector to vector.
@@ -268,6 +270,19 @@ void Vectorizer::eachColumn(int64_t columns, Type element,
            [&](Value c) { body(c, element); });
 }
 
+/// All columns of a view, of which there may be any number.
+void Vectorizer::eachColumn(Value view, Type element,
+                            llvm::function_ref<void(Value, Type)> body) {
+  MemRefType type = bufferOf(view);
+  if (!type.isDynamicDim(1))
+    return eachColumn(type.getDimSize(1), element, body);
+  Value columns = b.dim(view, 1);
+  Value whole = b.sub(columns, b.rem(columns, b.index(lanes(element))));
+  b.loop(b.index(0), whole, lanes(element),
+         [&](Value c) { body(c, vectorOf(element)); });
+  b.loop(whole, columns, 1, [&](Value c) { body(c, element); });
+}
+
 //===----------------------------------------------------------------------===//
 // Between memory and blocks
 //===----------------------------------------------------------------------===//
@@ -312,13 +327,13 @@ void Vectorizer::lower(tile::LoadOp op) {
            [&](Value r) { b.store(number(element, padding), block, r); });
     return;
   }
-  int64_t columns = bufferOf(view).getDimSize(1), width = type.getDimSize(1);
+  int64_t width = type.getDimSize(1);
   b.loop(rows, [&](Value r) {
-    eachColumn(columns, element, [&](Value c, Type part) {
+    eachColumn(view, element, [&](Value c, Type part) {
       access.store(scaled(access.load(part, view, {r, c})), block, {r, c});
     });
-    if (columns != width)
-      b.loop(b.index(columns), b.index(width), 1, [&](Value c) {
+    if (bufferOf(view).getDimSize(1) != width)
+      b.loop(b.dim(view, 1), b.index(width), 1, [&](Value c) {
         b.store(number(element, padding), block, {r, c});
       });
   });
@@ -337,7 +352,7 @@ void Vectorizer::lower(tile::StoreOp op) {
   b.loop(b.dim(view, 0), [&](Value r) {
     if (bufferOf(block).getRank() == 1)
       return b.store(convert(b.load(block, r), target), view, r);
-    eachColumn(bufferOf(view).getDimSize(1), element, [&](Value c, Type part) {
+    eachColumn(view, element, [&](Value c, Type part) {
       access.store(convert(access.load(part, block, {r, c}), target), view,
                    {r, c});
     });

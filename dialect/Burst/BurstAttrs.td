@@ -57,7 +57,8 @@ def Burst_Strategy : I32EnumAttr<"Strategy", "what travels between ranks", [
     I32EnumAttrCase<"RingKV", 0, "ring_kv">,
     I32EnumAttrCase<"RingQ", 1, "ring_q">,
     I32EnumAttrCase<"AllGather", 2, "all_gather">,
-    I32EnumAttrCase<"Ulysses", 3, "ulysses">]> {
+    I32EnumAttrCase<"Ulysses", 3, "ulysses">,
+    I32EnumAttrCase<"RingScores", 4, "ring_scores">]> {
   let cppNamespace = "::burst";
   let genSpecializedAttr = 0;
 }
@@ -69,9 +70,13 @@ def Burst_StrategyAttr : EnumAttr<Burst_Dialect, Burst_Strategy, "strategy"> {
     - `ring_q`: keys and values stay, queries and their state travel.
     - `all_gather`: every rank gathers all keys and values.
     - `ulysses`: an all-to-all trades the split of the sequence for one of heads.
+    - `ring_scores`: keys travel round a ring, all scores are stored, then values
+      travel round it (Li et al., arXiv 2105.13120): what the online softmax is
+      compared with. Never chosen, but where it is pinned.
 
     An op without a strategy gets one from `burst-choose-strategy`. Lowered today:
-    `ring_kv` and `ring_q`. The others are refused at the op.
+    `ring_kv`, `ring_q`, and `ring_scores` for `burst.attention`. The others are
+    refused at the op.
 
     Example: `#burst.strategy<ring_kv>`
   }];

@@ -181,6 +181,56 @@ static void printAddTypes(OpAsmPrinter &printer, Operation *, Type a, Type b,
     printer << ", " << b;
 }
 
+/// Of scores or weights, a value where it is wanted, o and m; on buffers also
+/// of l. On tensors a state is made of the types that are taken.
+static ParseResult parseStoredTypes(OpAsmParser &parser,
+                                    ArrayRef<Type *> inputs, Type &o, Type &m,
+                                    Type &l, Type &newO, Type &newM,
+                                    Type &newL) {
+  if (parser.parseType(*inputs.front()) ||
+      parseBufferTypes(parser, inputs.drop_front()) ||
+      parseBufferTypes(parser, {&o, &m}))
+    return failure();
+  if (isa<BaseMemRefType>(o))
+    return parseBufferTypes(parser, {&l});
+  newO = o;
+  l = newM = newL = m;
+  return success();
+}
+
+static ParseResult parseSoftmaxTypes(OpAsmParser &parser, Type &scores, Type &o,
+                                     Type &m, Type &l, Type &weights,
+                                     Type &newO, Type &newM, Type &newL) {
+  if (parseStoredTypes(parser, {&scores}, o, m, l, newO, newM, newL))
+    return failure();
+  if (newO)
+    weights = scores;
+  return success();
+}
+
+static void printSoftmaxTypes(OpAsmPrinter &printer, Operation *, Type scores,
+                              Type o, Type m, Type l, Type weights, Type, Type,
+                              Type) {
+  printer << scores << ", " << o << ", " << m;
+  if (!weights)
+    printer << ", " << l;
+}
+
+static ParseResult parseWeighTypes(OpAsmParser &parser, Type &weights,
+                                   Type &value, Type &o, Type &m, Type &l,
+                                   Type &newO, Type &newM, Type &newL) {
+  return parseStoredTypes(parser, {&weights, &value}, o, m, l, newO, newM,
+                          newL);
+}
+
+static void printWeighTypes(OpAsmPrinter &printer, Operation *, Type weights,
+                            Type value, Type o, Type m, Type l, Type newO, Type,
+                            Type) {
+  printer << weights << ", " << value << ", " << o << ", " << m;
+  if (!newO)
+    printer << ", " << l;
+}
+
 #define GET_OP_CLASSES
 #include "dialect/Ring/RingOps.cpp.inc"
 

@@ -564,4 +564,10 @@ def Ring_RequireOp : Ring_Op<"require"> {
   let hasVerifier = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// Stored scores
+//===----------------------------------------------------------------------===//
+
+include "dialect/Ring/ScoreOps.td"
+
 #endif // BURST_DIALECT_RING_RINGOPS_TD

@@ -61,6 +61,11 @@ bool Recorder::attend(Attend &attend, State &result, std::string &message) {
   return Bookkeeper::attend(attend, result, message);
 }
 
+bool Recorder::score(Score &score, std::string &message) {
+  note(score, 0, score.keyOwner, score.keyOwner);
+  return Bookkeeper::score(score, message);
+}
+
 bool Recorder::attendGrad(AttendGrad &attend, std::string &message) {
   note(attend, 0, attend.slice.owner);
   return Bookkeeper::attendGrad(attend, message);

@@ -38,6 +38,7 @@ public:
   explicit Recorder(int64_t ranks) : noted(ranks), last(ranks) {}
 
   bool attend(Attend &attend, State &result, std::string &message) override;
+  bool score(Score &score, std::string &message) override;
   bool attendGrad(AttendGrad &attend, std::string &message) override;
   bool start(const Transfer &transfer, int64_t slices,
              std::string &message) override;

@@ -175,8 +175,7 @@ State Auditor::init(ring::InitOp op, const Tensor &query) {
   return state;
 }
 
-/// The account of a state that is about to change.
-static Account &ownAccount(State &state) {
+Account &burst::ownAccount(State &state) {
   auto &old = static_cast<Account &>(*state.o);
   if (state.o.use_count() == 1)
     return old;
@@ -189,8 +188,7 @@ static Account &ownAccount(State &state) {
   return account;
 }
 
-/// o, m and l belong together.
-static std::string checkState(const State &state) {
+std::string burst::checkState(const State &state) {
   const auto *o = dynamic_cast<const Account *>(state.o.get());
   const auto *m = dynamic_cast<const Part *>(state.m.get());
   const auto *l = dynamic_cast<const Part *>(state.l.get());
@@ -243,6 +241,8 @@ std::string Auditor::checkQuery(const Meeting &meeting) {
 std::string Auditor::checkSlice(const Meeting &meeting, const Slice &slice) {
   Deal deal = meeting.keyLayout.getDeal();
   for (const TensorRef &tensor : {slice.key, slice.value}) {
+    if (!tensor)
+      continue;
     StringRef what = tensor == slice.key ? "keys" : "values";
     if (tensor->argument < 0)
       return format("attends {0} that are no shard of an argument", what);

@@ -31,6 +31,16 @@ struct Account : Part {
   std::shared_ptr<const Question> question;
 };
 
+/// Scores that are stored, and then the weights that they become.
+struct Stored : Tensor {
+  using Tensor::Tensor;
+  /// Per owner, query segment and key segment, whether it was scored.
+  std::vector<uint8_t> scored;
+  /// What the first score asked, of no values.
+  std::optional<Question> question;
+  bool isWeights = false;
+};
+
 /// Where rows that a program makes, out, lse and delta, come from.
 struct Origin {
   /// The attention that made out or lse; null where out came from outside.
@@ -82,6 +92,12 @@ public:
   bool merge(Merge &merge, std::string &message) override;
   bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
                 TensorRef &lse, std::string &message) override;
+  TensorRef scores(ring::ScoresOp op, const Tensor &query,
+                   int64_t keys) override;
+  bool score(Score &score, std::string &message) override;
+  bool softmax(ring::SoftmaxOp op, TensorRef &scores, State &state,
+               std::string &message) override;
+  bool weigh(Weigh &weigh, std::string &message) override;
   TensorRef zero(ring::ZeroOp op, const Tensor &like) override;
   bool delta(ring::DeltaOp op, const TensorRef &out, const TensorRef &outGrad,
              const TensorRef &lseGrad, TensorRef &result,
@@ -102,6 +118,7 @@ public:
 
 private:
   std::string checkQuery(const Meeting &meeting);
+  /// Of keys, values or both.
   std::string checkSlice(const Meeting &meeting, const Slice &slice);
   /// Of a pair with segments of `owner`: whether one of both has no positions.
   bool isVoid(const Meeting &meeting, int64_t owner, int64_t a, int64_t b);
@@ -115,6 +132,9 @@ private:
   std::string checkComplete(const Account &account);
   std::string checkResult(int64_t rank, int64_t other, unsigned index,
                           const Results &results);
+  std::string checkScore(const Score &score);
+  std::string addScores(const Score &score, Stored &stored);
+  std::string addWeighed(const Weigh &weigh, Account &account);
   std::string checkDealt(unsigned index, const Sharding &made);
   void renumber(State &state);
 
@@ -163,6 +183,11 @@ uint64_t segmentsOf(const Sharding &sharding, int64_t owner);
 
 /// What arrives of a part of a state, as which `received` was posted.
 TensorRef arrivedPart(const Part &sent, const TensorRef &received);
+/// The account of a state that is about to change.
+Account &ownAccount(State &state);
+
+/// o, m and l belong together.
+std::string checkState(const State &state);
 
 /// In what two ask for another attention; meetings, whatever their tensors.
 std::string difference(const Meeting &x, const Meeting &y);

@@ -76,6 +76,8 @@ public:
 
   /// False where a region could not be evaluated.
   bool run();
+  /// Writes the scores of the one slice, whose keys begin at `first`.
+  bool store(Tensor &into, int64_t first);
   std::optional<Fault> fault;
 
 private:
@@ -236,6 +238,29 @@ bool HeadAttention::run() {
   return true;
 }
 
+bool HeadAttention::store(Tensor &into, int64_t first) {
+  const Slice &slice = attend.slices.front();
+  int64_t x = 0, rows = into.shape[2], keys = into.shape[3];
+  for (auto [a, segmentA] :
+       llvm::enumerate(attend.queryLayout.getDeal().segments(
+           attend.queryOwner, attend.queryExtent)))
+    for (int64_t y = 0; y < segmentA.count; ++y, ++x) {
+      int64_t column = 0;
+      for (auto [c, segmentB] :
+           llvm::enumerate(attend.keyLayout.getDeal().segments(
+               slice.owner, attend.keyExtent))) {
+        if (attend.isComputed(0, a, c)) {
+          if (!scores(slice, x, segmentA.position(y), segmentB, column))
+            return false;
+          int64_t row = (b * into.shape[1] + h) * rows + x;
+          llvm::copy(s, into.floats.begin() + row * keys + first + column);
+        }
+        column += segmentB.count;
+      }
+    }
+  return true;
+}
+
 /// Shards must have the sizes that their layouts say.
 static bool checkSizes(const Meeting &meeting, ArrayRef<Slice> slices,
                        std::string &message) {
@@ -305,6 +330,118 @@ bool Interpreter::attend(Attend &attend, State &result, std::string &message) {
   if (fault)
     message = "a region " + fault->message;
   return !fault;
+}
+
+//===----------------------------------------------------------------------===//
+// Stored scores
+//===----------------------------------------------------------------------===//
+
+TensorRef burst::makeScores(ring::ScoresOp op, const Tensor &query,
+                            int64_t keys) {
+  int64_t shape[] = {query.shape[0], query.shape[2], query.shape[1], keys};
+  return std::make_shared<Tensor>(
+      shape, cast<RankedTensorType>(op.getScores().getType()).getElementType());
+}
+
+TensorRef Interpreter::scores(ring::ScoresOp op, const Tensor &query,
+                              int64_t keys) {
+  TensorRef made = makeScores(op, query, keys);
+  made->floats.assign(made->size(), minusInfinity);
+  return made;
+}
+
+/// Where the keys of `owner` begin among those of all ranks.
+static int64_t firstKey(const Deal &deal, int64_t owner, int64_t extent) {
+  int64_t first = 0;
+  for (int64_t before = 0; before < owner; ++before)
+    first += deal.count(before, extent);
+  return first;
+}
+
+/// A row of scores or weights: all keys.
+static double *rowOfScores(Tensor &scores, int64_t b, int64_t h, int64_t x) {
+  return scores.floats.data() +
+         ((b * scores.shape[1] + h) * scores.shape[2] + x) * scores.shape[3];
+}
+
+bool Interpreter::score(Score &score, std::string &message) {
+  Attend attend;
+  static_cast<Meeting &>(attend) = score;
+  attend.slices = {{score.key, score.key, score.keyOwner}};
+  if (!checkSizes(attend, attend.slices, message))
+    return false;
+  poisonAbsent(score.key);
+  std::optional<RegionEvaluator> mask, region;
+  if (!makeEvaluator(*score.mask, score.maskCaptures, mask, message) ||
+      !makeEvaluator(*score.score, score.scoreCaptures, region, message))
+    return false;
+  makeUnique(score.scores);
+  int64_t batch = score.query->shape[0], heads = score.query->shape[2];
+  int64_t first =
+      firstKey(score.keyLayout.getDeal(), score.keyOwner, score.keyExtent);
+  std::mutex mutex;
+  std::optional<Fault> fault;
+  parallelFor(score.at->getContext(), 0, batch * heads, [&](size_t task) {
+    int64_t b = static_cast<int64_t>(task) / heads,
+            h = static_cast<int64_t>(task) % heads;
+    HeadAttention head(attend, attend.state, b, h, mask, region);
+    if (head.store(*score.scores, first))
+      return;
+    std::lock_guard<std::mutex> lock(mutex);
+    fault = head.fault;
+  });
+  if (progress)
+    progress();
+  if (fault)
+    message = "a region " + fault->message;
+  return !fault;
+}
+
+bool Interpreter::softmax(ring::SoftmaxOp, TensorRef &scores, State &state,
+                          std::string &) {
+  makeUnique(scores);
+  makeUnique(state);
+  int64_t keys = scores->shape[3];
+  for (int64_t at = 0; at < state.m->size(); ++at) {
+    double *s = scores->floats.data() + at * keys;
+    double &m = state.m->floats[at], &l = state.l->floats[at];
+    for (int64_t j = 0; j < keys; ++j)
+      m = larger(m, s[j]);
+    for (int64_t j = 0; j < keys; ++j) {
+      s[j] = m == minusInfinity ? 0 : std::exp(s[j] - m);
+      l += s[j];
+    }
+  }
+  return true;
+}
+
+bool Interpreter::weigh(Weigh &weigh, std::string &message) {
+  Deal deal = weigh.op.getKeyLayout().getDeal();
+  int64_t count = deal.count(weigh.owner, weigh.keyExtent);
+  if (weigh.value->shape[1] != count) {
+    message = "weighs a slice of " + std::to_string(weigh.value->shape[1]) +
+              " values, its layout says " + std::to_string(count);
+    return false;
+  }
+  poisonAbsent(weigh.value);
+  makeUnique(weigh.state);
+  Tensor &o = *weigh.state.o;
+  int64_t first = firstKey(deal, weigh.owner, weigh.keyExtent);
+  int64_t heads = o.shape[2], group = heads / weigh.value->shape[2];
+  for (int64_t b = 0; b < o.shape[0]; ++b)
+    for (int64_t x = 0; x < o.shape[1]; ++x)
+      for (int64_t h = 0; h < heads; ++h) {
+        const double *p = rowOfScores(*weigh.weights, b, h, x) + first;
+        double *sum = row(o, b, x, h);
+        for (int64_t y = 0; y < count; ++y) {
+          if (p[y] == 0)
+            continue;
+          const double *v = row(*weigh.value, b, y, h / group);
+          for (int64_t d = 0; d < o.shape[3]; ++d)
+            sum[d] += p[y] * v[d];
+        }
+      }
+  return true;
 }
 
 //===----------------------------------------------------------------------===//

@@ -23,6 +23,12 @@ public:
   bool merge(Merge &merge, std::string &message) override;
   bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
                 TensorRef &lse, std::string &message) override;
+  TensorRef scores(ring::ScoresOp op, const Tensor &query,
+                   int64_t keys) override;
+  bool score(Score &score, std::string &message) override;
+  bool softmax(ring::SoftmaxOp op, TensorRef &scores, State &state,
+               std::string &message) override;
+  bool weigh(Weigh &weigh, std::string &message) override;
   TensorRef zero(ring::ZeroOp op, const Tensor &like) override;
   bool delta(ring::DeltaOp op, const TensorRef &out, const TensorRef &outGrad,
              const TensorRef &lseGrad, TensorRef &result,
@@ -47,6 +53,9 @@ void makeUnique(State &state);
 
 /// A tensor without data, of the shape of `like` and the result's element type.
 TensorRef makeLike(mlir::Value result, const Tensor &like);
+
+/// Scores without data.
+TensorRef makeScores(ring::ScoresOp op, const Tensor &query, int64_t keys);
 
 /// The shapes of o and m for a query and the head dim of the values.
 State makeState(ring::InitOp op, const Tensor &query);

@@ -133,6 +133,10 @@ struct Simulation::Impl::Rank : Environment {
   Step runAttend(ring::AttendOp op, const ExternalCall &call);
   Step runMerge(ring::MergeOp op, const ExternalCall &call);
   Step runFinalize(ring::FinalizeOp op, const ExternalCall &call);
+  Step runScores(ring::ScoresOp op, const ExternalCall &call);
+  Step runScore(ring::ScoreOp op, const ExternalCall &call);
+  Step runSoftmax(ring::SoftmaxOp op, const ExternalCall &call);
+  Step runWeigh(ring::WeighOp op, const ExternalCall &call);
   Step runZero(ring::ZeroOp op, const ExternalCall &call);
   Step runDelta(ring::DeltaOp op, const ExternalCall &call);
   Step runAttendGrad(ring::AttendGradOp op, const ExternalCall &call);
@@ -191,6 +195,10 @@ Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
           .Case<ring::MergeOp>([&](auto op) { return runMerge(op, call); })
           .Case<ring::FinalizeOp>(
               [&](auto op) { return runFinalize(op, call); })
+          .Case<ring::ScoresOp>([&](auto op) { return runScores(op, call); })
+          .Case<ring::ScoreOp>([&](auto op) { return runScore(op, call); })
+          .Case<ring::SoftmaxOp>([&](auto op) { return runSoftmax(op, call); })
+          .Case<ring::WeighOp>([&](auto op) { return runWeigh(op, call); })
           .Case<ring::ZeroOp>([&](auto op) { return runZero(op, call); })
           .Case<ring::DeltaOp>([&](auto op) { return runDelta(op, call); })
           .Case<ring::AttendGradOp>(
@@ -530,6 +538,101 @@ Step Simulation::Impl::Rank::runFinalize(ring::FinalizeOp op,
     hold(*out);
   call.give(0, out);
   call.give(1, lse);
+  return Step::Done;
+}
+
+//===----------------------------------------------------------------------===//
+// Stored scores
+//===----------------------------------------------------------------------===//
+
+Step Simulation::Impl::Rank::runScores(ring::ScoresOp op,
+                                       const ExternalCall &call) {
+  int64_t keys = call.index(1);
+  if (keys < 0 || keys >= maxPositions)
+    return fail(op, "makes scores of " + Twine(keys) + " keys");
+  TensorRef scores = impl.semantics->scores(op, *call.peek<Tensor>(0), keys);
+  for (size_t i = 0; i < std::max<size_t>(updatingUses(op).size(), 1); ++i)
+    hold(*scores);
+  call.give(0, scores);
+  return Step::Done;
+}
+
+Step Simulation::Impl::Rank::runScore(ring::ScoreOp op,
+                                      const ExternalCall &call) {
+  Score score;
+  meet(op, score);
+  score.query = call.peek<Tensor>(0);
+  score.queryOwner = call.index(1);
+  score.queryExtent = call.index(2);
+  score.key = call.peek<Tensor>(3);
+  score.keyOwner = call.index(4);
+  score.keyExtent = call.index(5);
+  if (!isRank(op, "owner of the queries", score.queryOwner) ||
+      !isRank(op, "owner of a slice", score.keyOwner))
+    return Step::Failed;
+  score.scores = call.take<Tensor>(6);
+  for (unsigned i = 0; i < op.getPairs().size(); ++i)
+    score.pairs.push_back(call.index(7 + i) != 0);
+  if (score.pairs.empty())
+    score.pairs.resize(op.getQueryLayout().getNumSegments() *
+                           op.getKeyLayout().getNumSegments(),
+                       true);
+  score.maskCaptures = captures(call, op.getMaskCaptures());
+  score.scoreCaptures = captures(call, op.getScoreCaptures());
+  std::string message;
+  if (!impl.semantics->score(score, message))
+    return fail(op, message);
+  call.give(0, score.scores);
+  return Step::Done;
+}
+
+/// (batch, heads, sequence) of scores.
+static ArrayRef<int64_t> rowsOf(const Tensor &scores) {
+  return ArrayRef<int64_t>(scores.shape).take_front(3);
+}
+
+Step Simulation::Impl::Rank::runSoftmax(ring::SoftmaxOp op,
+                                        const ExternalCall &call) {
+  TensorRef scores = call.take<Tensor>(0);
+  State state{call.take<Tensor>(1), call.take<Tensor>(2), call.take<Tensor>(3)};
+  if (!isStateOf(state, rowsOf(*scores)))
+    return fail(op, "takes a state that has not the rows of its scores");
+  std::string message;
+  int queries = queryOf(*state.o);
+  int64_t owner = state.o->owner;
+  if (!impl.semantics->softmax(op, scores, state, message))
+    return fail(op, message);
+  labelState(state, queries, owner);
+  call.give(0, scores);
+  call.give(1, state.o);
+  call.give(2, state.m);
+  call.give(3, state.l);
+  return Step::Done;
+}
+
+Step Simulation::Impl::Rank::runWeigh(ring::WeighOp op,
+                                      const ExternalCall &call) {
+  Weigh weigh{op,
+              call.peek<Tensor>(0),
+              call.peek<Tensor>(1),
+              call.index(2),
+              call.index(3),
+              {}};
+  if (!isRank(op, "owner of a slice", weigh.owner))
+    return Step::Failed;
+  weigh.state = {call.take<Tensor>(4), call.take<Tensor>(5),
+                 call.take<Tensor>(6)};
+  if (!isStateOf(weigh.state, rowsOf(*weigh.weights)))
+    return fail(op, "takes a state that has not the rows of its weights");
+  std::string message;
+  int queries = queryOf(*weigh.state.o);
+  int64_t owner = weigh.state.o->owner;
+  if (!impl.semantics->weigh(weigh, message))
+    return fail(op, message);
+  labelState(weigh.state, queries, owner);
+  call.give(0, weigh.state.o);
+  call.give(1, weigh.state.m);
+  call.give(2, weigh.state.l);
   return Step::Done;
 }
 

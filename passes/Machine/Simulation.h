@@ -76,6 +76,21 @@ struct Attend : Meeting {
   State state;
 };
 
+/// A `ring.score` about to happen, its operands evaluated.
+struct Score : Meeting {
+  TensorRef key;
+  int64_t keyOwner = 0;
+  TensorRef scores;
+};
+
+/// A `ring.weigh` about to happen, its operands evaluated.
+struct Weigh {
+  ring::WeighOp op;
+  TensorRef weights, value;
+  int64_t owner = 0, keyExtent = 0;
+  State state;
+};
+
 /// A `ring.attend_grad` about to happen, its operands evaluated.
 struct AttendGrad : Meeting {
   ring::AttendGradOp op;
@@ -152,6 +167,16 @@ public:
   /// out and lse, which may reuse the state.
   virtual bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
                         TensorRef &lse, std::string &message) = 0;
+  /// Memory for scores, see ring.scores.
+  virtual TensorRef scores(ring::ScoresOp op, const Tensor &query,
+                           int64_t keys) = 0;
+  /// Writes to the scores.
+  virtual bool score(Score &score, std::string &message) = 0;
+  /// Scores become weights, and the state that of all of them.
+  virtual bool softmax(ring::SoftmaxOp op, TensorRef &scores, State &state,
+                       std::string &message) = 0;
+  /// Adds to o of the state.
+  virtual bool weigh(Weigh &weigh, std::string &message) = 0;
   virtual TensorRef zero(ring::ZeroOp op, const Tensor &like) = 0;
   virtual bool delta(ring::DeltaOp op, const TensorRef &out,
                      const TensorRef &outGrad, const TensorRef &lseGrad,

@@ -103,6 +103,19 @@ Value burst::updated(OpOperand &use) {
            : tensor == attend.getM() ? attend.getNewM()
            : tensor == attend.getL() ? attend.getNewL()
                                      : Value();
+  if (auto score = dyn_cast<ring::ScoreOp>(user))
+    return tensor == score.getScores() ? score.getNewScores() : Value();
+  if (auto softmax = dyn_cast<ring::SoftmaxOp>(user))
+    return tensor == softmax.getScores() ? softmax.getWeights()
+           : tensor == softmax.getO()    ? softmax.getNewO()
+           : tensor == softmax.getM()    ? softmax.getNewM()
+           : tensor == softmax.getL()    ? softmax.getNewL()
+                                         : Value();
+  if (auto weigh = dyn_cast<ring::WeighOp>(user))
+    return tensor == weigh.getO()   ? weigh.getNewO()
+           : tensor == weigh.getM() ? weigh.getNewM()
+           : tensor == weigh.getL() ? weigh.getNewL()
+                                    : Value();
   if (auto merge = dyn_cast<ring::MergeOp>(user))
     return tensor == merge.getO1()   ? merge.getO()
            : tensor == merge.getM1() ? merge.getM()

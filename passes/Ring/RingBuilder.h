@@ -59,6 +59,8 @@ protected:
 std::unique_ptr<RingBuilder> makeKeyRing(AttentionOp op, const Deal &deal);
 /// Queries travel past keys and values, and their softmax state behind them.
 std::unique_ptr<RingBuilder> makeQueryRing(AttentionOp op, const Deal &deal);
+/// Keys travel past queries, all scores are stored, then values travel.
+std::unique_ptr<RingBuilder> makeScoreRing(AttentionOp op, const Deal &deal);
 /// Keys and values travel with their gradients, or queries with theirs.
 std::unique_ptr<RingBuilder> makeGradientRing(AttentionBackwardOp op,
                                               const Deal &deal, bool movesKeys);

@@ -9,8 +9,8 @@ using namespace burst::tiling;
 
 AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
                            const Shape &shape, const Schedule &schedule,
-                           ValueRange args)
-    : b(builder), op(op), shape(shape), schedule(schedule),
+                           ValueRange args, AttendPart part)
+    : b(builder), op(op), shape(shape), schedule(schedule), part(part),
       scale(op.getScale().convertToDouble()) {
   if (op.getScore().empty())
     scale *= std::numbers::log2e;
@@ -35,6 +35,8 @@ AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
   o = list.take("oState");
   m = list.take("mState");
   l = list.take("lState");
+  if (part != AttendPart::All)
+    scores = list.take("scores");
   sq = list.take("sq");
   sk = list.take("sk");
   if (shape.isStaged())
@@ -44,16 +46,48 @@ AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
   list.take(op.getScoreCaptures(), scoreCaptures, false);
 }
 
-/// Scores and mask of the tile at hand.
-void AttendKernel::map(Value key, bool isPartial) {
+/// Score and mask of a tile, or its mask alone.
+void AttendKernel::map(Value s, Value key, bool isPartial, bool hasScore) {
   Value columns = b.index(shape.columns);
   if (isPartial)
     columns = b.field(keys, key, Field::Count);
   b.positions(blocks.j, keys, key, columns, op.getKeyLayout());
   mapScores(b, op,
-            {blocks.s, at.count, columns, at.b, at.h, blocks.i, blocks.j, sq,
-             sk, maskCaptures, scoreCaptures},
-            isPartial);
+            {s, at.count, columns, at.b, at.h, blocks.i, blocks.j, sq, sk,
+             maskCaptures, scoreCaptures},
+            isPartial, hasScore);
+}
+
+/// The scores of a tile of keys.
+void AttendKernel::score(Value key, bool isPartial) {
+  if (scores)
+    blocks.s = b.element(scores, {at.b, at.h, tile, key});
+  // Of numbers of the state, the scale is in q.
+  b.make<tile::MultiplyOp>(
+      blocks.q, right(/*isValue=*/false, key), blocks.s, at.count,
+      llvm::APFloat(shape.keepsOperands() ? scale : 1.0), Value(),
+      /*accumulate=*/false, /*byRows=*/shape.isStaged());
+  bool hasScore = !op.getScore().empty();
+  if (isPartial || hasScore)
+    map(blocks.s, key, isPartial, hasScore);
+}
+
+/// Adds what a tile of weights gives. A weight of 0 rules out what it weighs
+/// only if that is a number; `seen` gives scores where it is not.
+void AttendKernel::multiply(Value key, Value v, bool isPartial,
+                            llvm::function_ref<Value()> seen) {
+  auto multiply = [&](Value seen) {
+    b.make<tile::MultiplyOp>(blocks.p ? blocks.p : blocks.s, v, blocks.o,
+                             at.count, llvm::APFloat(1.0), seen, true);
+  };
+  if (!isPartial || op.getMask().empty() || shape.isStaged())
+    return multiply({});
+  auto choice = b.make<scf::IfOp>(hides(key), /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(choice.thenBlock());
+  multiply(seen());
+  b.setInsertionPointToStart(choice.elseBlock());
+  multiply({});
 }
 
 /// The right operand of a product: packed, or brought from its slice.
@@ -73,51 +107,96 @@ Value AttendKernel::right(bool isValue, Value key) {
   return block;
 }
 
+/// Whether not all values of a tile are finite.
+Value AttendKernel::hides(Value key) {
+  return b.make<arith::XOrIOp>(b.load(finite, {at.b, keyHead, key}),
+                               b.truth(true));
+}
+
+/// Everything, for a tile of keys.
 void AttendKernel::step(Value key, bool isPartial) {
-  Value k = right(/*isValue=*/false, key), v;
-  if (!shape.isStaged())
-    v = right(/*isValue=*/true, key);
-  // Of numbers of the state, the scale is in q.
-  llvm::APFloat one(1.0);
-  b.make<tile::MultiplyOp>(blocks.q, k, blocks.s, at.count,
-                           shape.keepsOperands() ? llvm::APFloat(scale) : one,
-                           Value(), /*accumulate=*/false,
-                           /*byRows=*/shape.isStaged());
-  if (isPartial || !op.getScore().empty())
-    map(key, isPartial);
-  // A weight of 0 rules out what it weighs only if that is a number.
-  bool mayHide = isPartial && blocks.seen;
-  Value hides;
-  if (mayHide) {
-    Value isFinite = b.load(finite, {at.b, keyHead, key});
-    hides = b.make<arith::XOrIOp>(isFinite, b.truth(true));
-    if (blocks.seen != blocks.s)
-      b.when(hides, [&] { b.make<memref::CopyOp>(blocks.s, blocks.seen); });
-  }
+  score(key, isPartial);
+  if (isPartial && blocks.seen && blocks.seen != blocks.s)
+    b.when(hides(key), [&] { b.make<memref::CopyOp>(blocks.s, blocks.seen); });
   b.make<tile::RowMaxOp>(blocks.s, blocks.m, blocks.factor, at.count);
   b.make<tile::ExponentialsOp>(blocks.s, blocks.m, blocks.l, blocks.factor,
                                at.count, blocks.p);
   b.make<tile::RescaleOp>(blocks.o, blocks.factor, at.count);
-  if (shape.isStaged())
-    v = right(/*isValue=*/true, key);
-  auto multiply = [&](Value seen) {
-    b.make<tile::MultiplyOp>(blocks.p ? blocks.p : blocks.s, v, blocks.o,
-                             at.count, one, seen, /*accumulate=*/true);
-  };
-  if (!mayHide)
-    return multiply({});
-  auto choice = b.make<scf::IfOp>(hides, /*withElse=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(choice.thenBlock());
-  multiply(blocks.seen);
-  b.setInsertionPointToStart(choice.elseBlock());
-  multiply({});
+  multiply(key, right(/*isValue=*/true, key), isPartial,
+           [&] { return blocks.seen; });
 }
 
+/// Does something for each tile of keys in the task's list.
+void AttendKernel::each(Step step) {
+  Value last = b.sub(b.dim(keys, 0), b.index(1));
+  auto keyAt = [&](Value place) {
+    Value key = b.make<arith::IndexCastUIOp>(
+        b.getIndexType(), b.load(list, {classBatch, classHead, tile, place}));
+    return b.named("key", key);
+  };
+  b.loop(full, [&](Value t) { (this->*step)(keyAt(t), false); });
+  b.loop(partial, [&](Value t) { (this->*step)(keyAt(b.sub(last, t)), true); });
+}
+
+//===----------------------------------------------------------------------===//
+// With the scores of the slice in memory
+//===----------------------------------------------------------------------===//
+
+/// The largest scores.
+void AttendKernel::reference(Value key, bool) {
+  b.make<tile::RowMaxOp>(b.element(scores, {at.b, at.h, tile, key}), blocks.m,
+                         blocks.factor, at.count);
+}
+
+/// Scores become weights; their sum.
+void AttendKernel::weigh(Value key, bool) {
+  b.make<tile::ExponentialsOp>(b.element(scores, {at.b, at.h, tile, key}),
+                               blocks.m, blocks.l, blocks.factor, at.count,
+                               Value());
+}
+
+/// The state before and a state that saw nothing, but whose reference is that
+/// of all scores, merge to the state that they are added to.
+void AttendKernel::softmax() {
+  auto copy = [&](Value block) {
+    Value copied = b.alloca(cast<MemRefType>(block.getType()));
+    b.make<memref::CopyOp>(block, copied);
+    return copied;
+  };
+  auto filled = [&](Value like, double value) {
+    Value block = b.alloca(cast<MemRefType>(like.getType()));
+    b.make<tile::FillOp>(block, b.getF64FloatAttr(value));
+    return block;
+  };
+  Value before = copy(blocks.m);
+  each(&AttendKernel::reference);
+  b.make<tile::MergeOp>(blocks.o, before, blocks.l, filled(blocks.o, 0.0),
+                        blocks.m, filled(blocks.l, 0.0), at.count);
+  blocks.factor = filled(blocks.m, 1.0);
+  blocks.m = before;
+  each(&AttendKernel::weigh);
+}
+
+/// What a tile of weights gives. Its scores are gone: where values hide, the
+/// mask is asked again.
+void AttendKernel::sum(Value key, bool isPartial) {
+  blocks.s = b.element(scores, {at.b, at.h, tile, key});
+  multiply(key, right(/*isValue=*/true, key), isPartial, [&] {
+    b.make<tile::FillOp>(blocks.seen, b.getF64FloatAttr(0.0));
+    map(blocks.seen, key, isPartial, /*hasScore=*/false);
+    return blocks.seen;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// The task
+//===----------------------------------------------------------------------===//
+
 void AttendKernel::build(Value task) {
-  Value numQueries = b.dim(queries, 0), numKeys = b.dim(keys, 0);
+  Value numQueries = b.dim(queries, 0);
   Value zero = b.index(0), one = b.index(1);
-  Value tile = b.rem(task, numQueries), head = b.div(task, numQueries);
+  tile = b.named("tile", b.rem(task, numQueries));
+  Value head = b.div(task, numQueries);
   Value heads = b.dim(query, 2);
   at.b = b.named("batch", b.div(head, heads));
   at.h = b.named("head", b.rem(head, heads));
@@ -127,10 +206,11 @@ void AttendKernel::build(Value task) {
   auto queryType = cast<MemRefType>(query.getType());
   keyHead = b.named("keyHead", b.div(at.h, b.index(queryType.getDimSize(2) /
                                                    keyType.getDimSize(2))));
-  Value cb = schedule.byBatch ? at.b : zero;
-  Value ch = schedule.byHead ? at.h : zero;
-  Value full = b.named("full", b.load(counts, {cb, ch, tile, zero}));
-  Value partial = b.named("partial", b.load(counts, {cb, ch, tile, one}));
+  classBatch = schedule.byBatch ? at.b : zero;
+  classHead = schedule.byHead ? at.h : zero;
+  full = b.named("full", b.load(counts, {classBatch, classHead, tile, zero}));
+  partial =
+      b.named("partial", b.load(counts, {classBatch, classHead, tile, one}));
 
   int64_t valueColumns = shape.padded(dimOf(o));
   auto block = [&](StringRef name, MemRefType type) {
@@ -161,20 +241,29 @@ void AttendKernel::build(Value task) {
       b.make<tile::LoadOp>(b.rows(buffer, at.b, at.h, at.row, at.count), block,
                            b.getF64FloatAttr(factor), b.getF64FloatAttr(0.0));
     };
-    load(query, blocks.q, shape.keepsOperands() ? 1.0 : scale);
-    load(o, blocks.o, 1.0);
-    load(m, blocks.m, 1.0);
-    load(l, blocks.l, 1.0);
+    bool scoring = part == AttendPart::All || part == AttendPart::Scores;
+    if (scoring)
+      load(query, blocks.q, shape.keepsOperands() ? 1.0 : scale);
+    if (part != AttendPart::Scores) {
+      load(o, blocks.o, 1.0);
+      load(m, blocks.m, 1.0);
+      load(l, blocks.l, 1.0);
+    }
     if (!op.getMask().empty() || !op.getScore().empty())
       b.positions(blocks.i, queries, tile, at.count, op.getQueryLayout());
-    auto keyAt = [&](Value place) {
-      Value key = b.make<arith::IndexCastUIOp>(
-          b.getIndexType(), b.load(list, {cb, ch, tile, place}));
-      return b.named("key", key);
-    };
-    b.loop(full, [&](Value t) { step(keyAt(t), false); });
-    b.loop(partial,
-           [&](Value t) { step(keyAt(b.sub(b.sub(numKeys, one), t)), true); });
+    switch (part) {
+    case AttendPart::All:
+      each(&AttendKernel::step);
+      break;
+    case AttendPart::Scores:
+      return each(&AttendKernel::score);
+    case AttendPart::Softmax:
+      softmax();
+      break;
+    case AttendPart::Sums:
+      each(&AttendKernel::sum);
+      break;
+    }
     storeRows(b, blocks.o, o, at);
     storeRows(b, blocks.m, m, at);
     storeRows(b, blocks.l, l, at);

@@ -6,31 +6,51 @@
 
 namespace burst::tiling {
 
-/// The body of the kernel of an attend: one tile of queries against its list.
+/// What a kernel of an attend does: all of it, with a tile of scores at a time;
+/// or one of three parts, between which the scores of the whole slice are kept
+/// in memory.
+enum class AttendPart : uint8_t { All, Scores, Softmax, Sums };
+
+/// The body of a kernel of an attend: one tile of queries against its list.
 class AttendKernel {
 public:
   AttendKernel(TileBuilder &builder, ring::AttendOp op, const Shape &shape,
-               const Schedule &schedule, ValueRange args);
+               const Schedule &schedule, ValueRange args,
+               AttendPart part = AttendPart::All);
 
   void build(Value task);
 
 private:
+  using Step = void (AttendKernel::*)(Value key, bool isPartial);
+  void each(Step step);
   void step(Value key, bool isPartial);
+  void map(Value s, Value key, bool isPartial, bool hasScore);
+  void score(Value key, bool isPartial);
+  void reference(Value key, bool isPartial);
+  void weigh(Value key, bool isPartial);
+  void sum(Value key, bool isPartial);
+  void softmax();
+  Value hides(Value key);
   Value right(bool isValue, Value key);
-  void map(Value key, bool isPartial);
+  void multiply(Value key, Value v, bool isPartial,
+                llvm::function_ref<Value()> seen);
 
   TileBuilder &b;
   ring::AttendOp op;
   Shape shape;
   const Schedule &schedule;
+  AttendPart part;
   Value query, packedKeys, packedValues, finite, queries, keys, list, counts;
   /// Of a GPU's kernel: slices, and from the second on their first tiles.
   SmallVector<Value> keySlices, valueSlices, firstTiles;
   Value o, m, l; ///< memory of the state
+  Value scores;  ///< of the whole slice, in parts
   Value sq, sk;
   SmallVector<Value> maskCaptures, scoreCaptures;
 
   RowTask at;
+  Value tile;                                 ///< of queries
+  Value classBatch, classHead, full, partial; ///< its list
   Value keyHead;
   struct {
     Value q, s, o, m, l, factor, i, j;

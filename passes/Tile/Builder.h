@@ -76,6 +76,11 @@ struct Shape {
     return MemRefType::get({rows}, state, mlir::MemRefLayoutAttrInterface(),
                            registers());
   }
+  /// Tiles in memory (batch, heads, tiles of queries, tiles of keys).
+  MemRefType tiles(int64_t heads) const {
+    int64_t any = ShapedType::kDynamic;
+    return MemRefType::get({any, heads, any, any, rows, columns}, state);
+  }
   MemRefType positions(int64_t count) const {
     return MemRefType::get({count}, IndexType::get(state.getContext()));
   }
@@ -183,18 +188,23 @@ public:
 
   /// The panels of a tile in packed memory (batch, heads, tiles, panels...).
   Value panels(Value packed, Value b, Value h, Value tile) {
-    auto type = cast<MemRefType>(packed.getType());
+    return element(packed, {b, h, tile});
+  }
+
+  /// What `buffer` holds at the first indices: the other dimensions, whole.
+  Value element(Value buffer, ArrayRef<Value> at) {
+    auto type = cast<MemRefType>(buffer.getType());
     OpFoldResult one = getIndexAttr(1), zero = getIndexAttr(0);
-    ArrayRef<int64_t> shape = type.getShape().drop_front(3);
-    SmallVector<OpFoldResult> offsets(type.getRank(), zero);
-    offsets[0] = b, offsets[1] = h, offsets[2] = tile;
-    SmallVector<OpFoldResult> sizes{one, one, one};
+    ArrayRef<int64_t> shape = type.getShape().drop_front(at.size());
+    SmallVector<OpFoldResult> offsets(at.begin(), at.end());
+    offsets.resize(type.getRank(), zero);
+    SmallVector<OpFoldResult> sizes(at.size(), one);
     for (int64_t size : shape)
       sizes.push_back(getIndexAttr(size));
     SmallVector<OpFoldResult> strides(type.getRank(), one);
     MemRefType view = memref::SubViewOp::inferRankReducedResultType(
         shape, type, offsets, sizes, strides);
-    return make<memref::SubViewOp>(view, packed, offsets, sizes, strides);
+    return make<memref::SubViewOp>(view, buffer, offsets, sizes, strides);
   }
 };
 
@@ -251,18 +261,20 @@ struct Scores {
   ValueRange maskCaptures, scoreCaptures;
 };
 
-/// Applies the score region of an attend, and the mask where it is wanted.
+/// Applies the mask of an attend, its score region, or both.
 template <typename Attend>
-void mapScores(TileBuilder &b, Attend op, const Scores &s, bool isMasked) {
-  bool hasScore = !op.getScore().empty();
+void mapScores(TileBuilder &b, Attend op, const Scores &s, bool isMasked,
+               bool isScored) {
   auto map = b.make<tile::MapOp>(
       s.block, s.rows, s.columns, s.batch, s.head, s.i, s.j, s.queries, s.keys,
-      isMasked ? s.maskCaptures : ValueRange(), s.scoreCaptures,
-      b.getF64FloatAttr(hasScore ? std::numbers::log2e : 1.0));
+      isMasked ? s.maskCaptures : ValueRange(),
+      isScored ? s.scoreCaptures : ValueRange(),
+      b.getF64FloatAttr(isScored ? std::numbers::log2e : 1.0));
   mlir::IRMapping mapping;
   if (isMasked)
     op.getMask().cloneInto(&map.getMask(), mapping);
-  op.getScore().cloneInto(&map.getScore(), mapping);
+  if (isScored)
+    op.getScore().cloneInto(&map.getScore(), mapping);
 }
 
 /// Emits the body of a kernel: the number of the task, and its arguments in

@@ -39,8 +39,9 @@ GradientOperands::GradientOperands(TileBuilder &b, ring::AttendGradOp op,
 
 GradientKernel::GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
                                const Shape &shape, const Schedule &schedule,
-                               ArrayRef<Value> copies, ValueRange args)
-    : b(builder), op(op), shape(shape), schedule(schedule) {
+                               ArrayRef<Value> copies, ValueRange args,
+                               GradientPart part)
+    : b(builder), op(op), shape(shape), schedule(schedule), part(part) {
   Arguments list(b, args);
   const std::pair<Value *, StringRef> reads[] = {
       {&query, "q"},
@@ -70,30 +71,43 @@ GradientKernel::GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
   for (auto [table, copy] : llvm::zip_equal(tables, copies))
     if (copy)
       table.copies = list.take("copies");
+  if (part != GradientPart::All) {
+    weights = list.take("weights");
+    differentials = list.take("differentials");
+  }
   sq = list.take("sq");
   sk = list.take("sk");
   list.take(op.getMaskCaptures(), maskCaptures, false);
   list.take(op.getScoreCaptures(), scoreCaptures, false);
 }
 
-/// Scores and mask of the tile at hand.
-void GradientKernel::map(const Tile &key, const Tile &query, bool isPartial) {
+void GradientKernel::positions(const Tile &key, const Tile &query) {
   b.positions(blocks.i, queries, query.number, query.count,
               op.getQueryLayout());
   b.positions(blocks.j, keys, key.number, key.count, op.getKeyLayout());
+}
+
+/// Score and mask of the pair of tiles at hand, or its mask alone.
+void GradientKernel::map(Value s, const Tile &key, const Tile &query,
+                         bool isPartial, bool hasScore) {
+  positions(key, query);
   mapScores(b, op,
-            {blocks.s, query.count, key.count, batch, head, blocks.i, blocks.j,
-             sq, sk, maskCaptures, scoreCaptures},
-            isPartial);
+            {s, query.count, key.count, batch, head, blocks.i, blocks.j, sq, sk,
+             maskCaptures, scoreCaptures},
+            isPartial, hasScore);
 }
 
 /// Through the score, and to the unit of the products q k.
 void GradientKernel::differentiate(const Tile &key, const Tile &query) {
+  // Both are of one type, and what is stored has a layout.
+  Value t = blocks.t;
+  if (t.getType() != blocks.dp.getType())
+    t = b.make<memref::CastOp>(cast<MemRefType>(blocks.dp.getType()), t);
   SmallVector<Value> grads =
       llvm::map_to_vector(tables, [](const Table &table) { return table.own; });
   auto map = b.make<tile::MapGradientOp>(
-      blocks.dp, blocks.t, query.count, key.count, batch, head, blocks.i,
-      blocks.j, sq, sk, grads, scoreCaptures, op.getCapturesAttr());
+      blocks.dp, t, query.count, key.count, batch, head, blocks.i, blocks.j, sq,
+      sk, grads, scoreCaptures, op.getCapturesAttr());
   IRMapping mapping;
   op.getGradient().cloneInto(&map.getGradient(), mapping);
   b.make<tile::RescaleOp>(blocks.dp, blocks.scale, query.count);
@@ -105,21 +119,29 @@ void GradientKernel::multiply(Value left, Value panels, Value into, Value rows,
                            /*accumulate=*/true, depth, transposed);
 }
 
-/// The five products of a pair of tiles.
-void GradientKernel::step(const Tile &key, Value number, bool isPartial) {
-  Tile query{number, b.field(queries, number, Field::Row),
-             b.field(queries, number, Field::Count)};
+void GradientKernel::load(Value buffer, const Tile &query, Value block,
+                          double factor) {
+  b.make<tile::LoadOp>(b.rows(buffer, batch, head, query.row, query.count),
+                       block, b.getF64FloatAttr(factor),
+                       b.getF64FloatAttr(0.0));
+}
+
+/// Whether not all numbers that weights and their gradients weigh are finite.
+Value GradientKernel::hides(const Tile &key, const Tile &query) {
+  Value isFinite = b.both(b.load(finiteKeys, {batch, keyHead, key.number}),
+                          b.load(finiteQueries, {batch, head, query.number}));
+  return b.make<arith::XOrIOp>(isFinite, b.truth(true));
+}
+
+/// Weights and their gradients: two products.
+void GradientKernel::weigh(const Tile &key, const Tile &query, bool isPartial) {
   bool hasScore = !op.getScore().empty();
   double scale = op.getScale().convertToDouble();
-  auto load = [&](Value buffer, Value block, double factor) {
-    b.make<tile::LoadOp>(b.rows(buffer, batch, head, query.row, query.count),
-                         block, b.getF64FloatAttr(factor),
-                         b.getF64FloatAttr(0.0));
-  };
-  load(this->query, blocks.q, hasScore ? scale : scale * std::numbers::log2e);
-  load(outGrad, blocks.outGrad, 1.0);
-  load(lse, blocks.lse, std::numbers::log2e);
-  load(delta, blocks.delta, 1.0);
+  load(this->query, query, blocks.q,
+       hasScore ? scale : scale * std::numbers::log2e);
+  load(outGrad, query, blocks.outGrad, 1.0);
+  load(lse, query, blocks.lse, std::numbers::log2e);
+  load(delta, query, blocks.delta, 1.0);
   auto product = [&](Value left, Value panels, Value into) {
     b.make<tile::MultiplyOp>(left, panels, into, query.count,
                              llvm::APFloat(1.0), /*seen=*/Value(),
@@ -131,16 +153,10 @@ void GradientKernel::step(const Tile &key, Value number, bool isPartial) {
   if (hasScore)
     b.make<memref::CopyOp>(blocks.s, blocks.t);
   if (isPartial || hasScore)
-    map(key, query, isPartial);
-  // A weight of 0 rules out what it weighs only if that is a number.
-  bool mayHide = isPartial && blocks.seen;
-  Value hides;
-  if (mayHide) {
-    Value isFinite = b.both(b.load(finiteKeys, {batch, keyHead, key.number}),
-                            b.load(finiteQueries, {batch, head, query.number}));
-    hides = b.make<arith::XOrIOp>(isFinite, b.truth(true));
-    b.when(hides, [&] { b.make<memref::CopyOp>(blocks.s, blocks.seen); });
-  }
+    map(blocks.s, key, query, isPartial, hasScore);
+  if (part == GradientPart::All && isPartial && blocks.seen)
+    b.when(hides(key, query),
+           [&] { b.make<memref::CopyOp>(blocks.s, blocks.seen); });
   b.make<tile::WeightsOp>(blocks.s, blocks.lse, query.count);
   product(blocks.outGrad, b.panels(packedValuesT, batch, keyHead, key.number),
           blocks.dp);
@@ -148,7 +164,12 @@ void GradientKernel::step(const Tile &key, Value number, bool isPartial) {
                                 b.getF64FloatAttr(hasScore ? 1.0 : scale));
   if (hasScore)
     differentiate(key, query);
-  load(dq, blocks.dq, 1.0);
+}
+
+/// What they add to the gradients: three products. A weight of 0 rules out what
+/// it weighs only if that is a number.
+void GradientKernel::sum(const Tile &key, const Tile &query, bool isPartial) {
+  load(dq, query, blocks.dq, 1.0);
   auto multiplyAll = [&](Value seen) {
     multiply(blocks.s, b.panels(packedOutGrads, batch, head, query.number),
              blocks.dv, key.count, query.count, seen, true);
@@ -157,10 +178,15 @@ void GradientKernel::step(const Tile &key, Value number, bool isPartial) {
     multiply(blocks.dp, b.panels(packedKeys, batch, keyHead, key.number),
              blocks.dq, query.count, Value(), seen, false);
   };
-  if (mayHide) {
-    auto choice = b.make<scf::IfOp>(hides, /*withElse=*/true);
+  if (isPartial && blocks.seen) {
+    auto choice = b.make<scf::IfOp>(hides(key, query), /*withElse=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(choice.thenBlock());
+    if (part == GradientPart::Sums) {
+      // The scores are gone: the mask is asked again.
+      b.make<tile::FillOp>(blocks.seen, b.getF64FloatAttr(0.0));
+      map(blocks.seen, key, query, isPartial, /*hasScore=*/false);
+    }
     multiplyAll(blocks.seen);
     b.setInsertionPointToStart(choice.elseBlock());
     multiplyAll({});
@@ -201,6 +227,21 @@ Value GradientKernel::ownTable(const Table &table, Sharing sharing) {
       b.make<memref::SubViewOp>(view, table.copies, offsets, sizes, strides);
   return b.select(isFirst, b.make<memref::CastOp>(any, table.gradient),
                   b.make<memref::CastOp>(any, copy));
+}
+
+/// What a kernel does for a pair of tiles.
+void GradientKernel::step(const Tile &key, Value number, bool isPartial) {
+  Tile query{number, b.field(queries, number, Field::Row),
+             b.field(queries, number, Field::Count)};
+  if (part != GradientPart::All) {
+    Value at[] = {batch, head, query.number, key.number};
+    blocks.s = b.element(weights, at);
+    blocks.dp = b.element(differentials, at);
+  }
+  if (part != GradientPart::Sums)
+    weigh(key, query, isPartial);
+  if (part != GradientPart::Weights)
+    sum(key, query, isPartial);
 }
 
 void GradientKernel::build(Value task) {
@@ -251,8 +292,11 @@ void GradientKernel::build(Value task) {
       b.make<tile::LoadOp>(view(gradient), block, b.getF64FloatAttr(1.0),
                            b.getF64FloatAttr(0.0));
     };
-    load(dk, blocks.dk);
-    load(dv, blocks.dv);
+    bool sums = part != GradientPart::Weights;
+    if (sums) {
+      load(dk, blocks.dk);
+      load(dv, blocks.dv);
+    }
     b.loop(b.index(group), [&](Value member) {
       head = b.add(b.mul(keyHead, b.index(group)), member);
       Value ch = schedule.byHead ? head : zero;
@@ -267,7 +311,9 @@ void GradientKernel::build(Value task) {
         step(key, queryAt(b.sub(b.sub(numQueries, one), t)), true);
       });
     });
-    b.make<tile::StoreOp>(blocks.dk, view(dk));
-    b.make<tile::StoreOp>(blocks.dv, view(dv));
+    if (sums) {
+      b.make<tile::StoreOp>(blocks.dk, view(dk));
+      b.make<tile::StoreOp>(blocks.dv, view(dv));
+    }
   });
 }

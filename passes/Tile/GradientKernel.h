@@ -23,14 +23,20 @@ struct GradientOperands {
   Value finiteKeys, finiteQueries;
 };
 
-/// The body of the kernel of an attend_grad: all pairs of tiles of one batch
-/// and key head. `copies` has an entry for each gradient of a captured table;
-/// null where tasks add to other elements each.
+/// What a kernel of an attend_grad does: all of it, with a tile of weights and
+/// of their gradients at a time; or one of two parts, between which those of
+/// the whole slice are kept in memory.
+enum class GradientPart : uint8_t { All, Weights, Sums };
+
+/// The body of a kernel of an attend_grad: all pairs of tiles of one batch and
+/// key head. `copies` has an entry for each gradient of a captured table; null
+/// where tasks add to other elements each.
 class GradientKernel {
 public:
   GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
                  const Shape &shape, const Schedule &schedule,
-                 ArrayRef<Value> copies, ValueRange args);
+                 ArrayRef<Value> copies, ValueRange args,
+                 GradientPart part = GradientPart::All);
 
   void build(Value task);
 
@@ -49,7 +55,13 @@ private:
 
   Value ownTable(const Table &table, Sharing sharing);
   void step(const Tile &key, Value number, bool isPartial);
-  void map(const Tile &key, const Tile &query, bool isPartial);
+  void weigh(const Tile &key, const Tile &query, bool isPartial);
+  void sum(const Tile &key, const Tile &query, bool isPartial);
+  Value hides(const Tile &key, const Tile &query);
+  void load(Value buffer, const Tile &query, Value block, double factor);
+  void positions(const Tile &key, const Tile &query);
+  void map(Value s, const Tile &key, const Tile &query, bool isPartial,
+           bool hasScore);
   void differentiate(const Tile &key, const Tile &query);
   void multiply(Value left, Value panels, Value into, Value rows, Value depth,
                 Value seen, bool transposed);
@@ -58,11 +70,13 @@ private:
   ring::AttendGradOp op;
   Shape shape;
   const Schedule &schedule;
+  GradientPart part;
   Value query, outGrad, lse, delta;
   Value packedKeysT, packedValuesT, packedKeys, packedQueries, packedOutGrads;
   Value finiteKeys, finiteQueries, queries, keys, list, counts;
   Value dq, dk, dv; ///< memory of the gradients
   SmallVector<Table> tables;
+  Value weights, differentials; ///< of the whole slice, in parts
   Value sq, sk;
   SmallVector<Value> maskCaptures, scoreCaptures;
 

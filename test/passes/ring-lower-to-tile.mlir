@@ -9,6 +9,10 @@
 // REDEFINE: %{options} = rows=8 columns=16 pairs
 // RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir
 // RUN: %{lower} %t/full.mlir | FileCheck %t/full.mlir
+// REDEFINE: %{options} = rows=8 columns=16 pairs local-tiling=false
+// RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir --check-prefix=APART
+// RUN: %{lower} %t/masked.mlir | FileCheck %t/masked.mlir --check-prefix=STORED
+// RUN: %{lower} %t/backward.mlir | FileCheck %t/backward.mlir
 // RUN: not burst-opt %t/full.mlir --burst-to-ring --ring-lower-to-tile 2>&1 | FileCheck %s --check-prefix=TENSORS
 // TENSORS: works on tensors; run ring-bufferize first
 // RUN: not burst-opt %t/full.mlir --ring-lower-to-tile=rows=0 2>&1 | FileCheck %s --check-prefix=ROWS
@@ -85,6 +89,30 @@ func.func @full(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 // CHECK-NEXT: mask(%{{.*}}, %{{.*}}, %[[I:.*]], %[[J:.*]], %{{.*}}, %{{.*}}) {
 // CHECK: arith.cmpi sle, %[[J]]
 // CHECK: tile.multiply {{.*}} where %
+//
+// Without local tiling, scores of all pairs of tiles stand in memory between three
+// kernels; where values are no numbers, the mask is asked again.
+// STORED-LABEL: func.func private @masked_scores(
+// STORED: %[[S:.*]] = memref.subview {{.*}} memref<?x2x?x?x8x16xf32> to memref<8x16xf32,
+// STORED: tile.multiply %{{.*}}, %{{.*}}, %[[S]]
+// STORED-NOT: tile.exponentials
+// STORED-LABEL: func.func private @masked_softmax(
+// STORED-NOT: tile.multiply
+// STORED-COUNT-2: tile.row_max
+// STORED: tile.merge
+// STORED-COUNT-2: tile.exponentials
+// STORED-NOT: tile.multiply
+// STORED-LABEL: func.func private @masked_sums(
+// STORED-NOT: tile.row_max
+// STORED: tile.fill %[[SEEN:.*]] with 0.0
+// STORED: tile.map %[[SEEN]]
+// STORED: tile.multiply {{.*}} where %[[SEEN]]
+// STORED-LABEL: func.func @masked(
+// STORED: %[[SCORES:.*]] = tile.allocate "packing"({{.*}}) : memref<?x2x?x?x8x16xf32>
+// STORED: tile.launch @masked_scores{{.*}} writes({{.*}}%[[SCORES]] :
+// STORED: tile.launch @masked_softmax
+// STORED: tile.launch @masked_sums
+// STORED: memref.dealloc %[[SCORES]]
 shard.grid @cp(shape = 4)
 !q = tensor<1x32x2x8xf32>
 !k = tensor<1x32x1x8xf32>
@@ -173,4 +201,26 @@ shard.grid @cp(shape = 3)
 func.func @queries(%q: !q, %k: !q, %v: !q) -> (!q, !l) {
   %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_q> : (!q, !q, !q) -> (!q, !l)
   return %o, %lse : !q, !l
+}
+
+// Backward, weights and their gradients stand in memory.
+//
+//--- backward.mlir
+// CHECK-LABEL: func.func private @backward_weights(
+// CHECK-NOT: accumulate
+// CHECK: tile.differentials
+// CHECK-LABEL: func.func private @backward_sums(
+// CHECK-NOT: tile.weights
+// CHECK-COUNT-3: tile.multiply {{.*}} accumulate
+// CHECK-LABEL: func.func @backward(
+// CHECK-COUNT-2: tile.allocate "packing"{{.*}} : memref<?x2x?x?x8x16xf32>
+// CHECK: tile.launch @backward_weights
+// CHECK: tile.launch @backward_sums
+shard.grid @cp(shape = 2)
+!q = tensor<1x32x2x8xf32>
+!l = tensor<1x2x32xf32>
+func.func @backward(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> (!q, !q, !q) {
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do sequence <@cp, zigzag>
+      : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q)
+  return %dq, %dk, %dv : !q, !q, !q
 }

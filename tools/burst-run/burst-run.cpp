@@ -1,5 +1,6 @@
 //===- burst-run.cpp - runs a sharded attention on this machine -----------===//
 #include "tools/burst-run/Bundle.h"
+#include "tools/burst-run/Calibrate.h"
 #include "tools/burst-run/Runner.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -8,13 +9,14 @@
 #include "llvm/Support/InitLLVM.h"
 
 #include <cmath>
+#include <functional>
 
 namespace cl = llvm::cl;
 
 static cl::OptionCategory category("burst-run options");
 static cl::opt<std::string>
-    input(cl::Positional, cl::Required,
-          cl::desc("FILE.mlir ('-' for stdin), or FILE.so"), cl::cat(category));
+    input(cl::Positional, cl::desc("FILE.mlir ('-' for stdin), or FILE.so"),
+          cl::cat(category));
 static cl::opt<std::string>
     entry("entry", cl::desc("The function to run, where there are several"),
           cl::value_desc("name"), cl::cat(category));
@@ -76,6 +78,12 @@ static cl::opt<double>
 static cl::opt<std::string>
     trace("trace", cl::desc("Where to write a trace, for Chrome or Perfetto"),
           cl::value_desc("file.json"), cl::cat(category));
+static cl::opt<std::string> calibrateOption(
+    "calibrate", cl::ValueOptional,
+    cl::desc("Run no file, but measure this machine and write what "
+             "burst-choose-strategy reads of it, to the standard output or a "
+             "file"),
+    cl::value_desc("file.mlir"), cl::cat(category));
 static cl::opt<std::string>
     dump("dump-dir",
          cl::desc("Where to write the IR of each phase, the object, the input "
@@ -103,7 +111,37 @@ static bool fail(const llvm::Twine &message) {
   return false;
 }
 
+/// The first of options that the command line has, or null.
+static const cl::Option *firstGiven(
+    std::initializer_list<std::reference_wrapper<const cl::Option>> options) {
+  for (const cl::Option &option : options)
+    if (option.getNumOccurrences() != 0)
+      return &option;
+  return nullptr;
+}
+
+/// A calibration runs programs of its own, on the device and the transport that
+/// the options describe.
+static bool checkFile() {
+  bool calibrates = calibrateOption.getNumOccurrences() != 0;
+  bool hasFile = input.getNumOccurrences() != 0;
+  if (!calibrates && !hasFile)
+    return fail("takes a file, FILE.mlir or FILE.so, got none");
+  if (!calibrates)
+    return true;
+  if (hasFile)
+    return fail("--calibrate runs no file, got: " + input);
+  if (const cl::Option *option =
+          firstGiven({entry, in, out, seed, check, json, extents, batch,
+                      interpret, trace, dump}))
+    return fail("--" + option->ArgStr +
+                " is for a program, and --calibrate runs none");
+  return true;
+}
+
 static bool checkOptions(burst::RunOptions &options) {
+  if (!checkFile())
+    return false;
   for (const auto *option : {&entry, &in, &out, &trace, &dump})
     if (option->getNumOccurrences() != 0 && option->empty())
       return fail("--" + option->ArgStr + " takes a name, got nothing");
@@ -127,16 +165,10 @@ static bool checkOptions(burst::RunOptions &options) {
     return fail("--bandwidth takes bytes per second above 0, got: " +
                 llvm::formatv("{0}", bandwidth.getValue()).str());
   if (interpret)
-    for (const cl::Option *option :
-         {static_cast<const cl::Option *>(&threads()),
-          static_cast<const cl::Option *>(&deadline),
-          static_cast<const cl::Option *>(&latency),
-          static_cast<const cl::Option *>(&bandwidth),
-          static_cast<const cl::Option *>(&trace),
-          static_cast<const cl::Option *>(&dump)})
-      if (option->getNumOccurrences() != 0)
-        return fail("--" + option->ArgStr +
-                    " is for compiled programs, and --interpret compiles none");
+    if (const cl::Option *option =
+            firstGiven({threads(), deadline, latency, bandwidth, trace, dump}))
+      return fail("--" + option->ArgStr +
+                  " is for compiled programs, and --interpret compiles none");
   return true;
 }
 
@@ -146,7 +178,8 @@ int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv,
                               "Runs a sharded attention for all ranks in this "
-                              "process, and checks it\n\n"
+                              "process, and checks it; or measures this "
+                              "machine\n\n"
                               "FILE.so is what burst-compile made, whatever "
                               "its name\n");
   burst::RunOptions options;
@@ -170,6 +203,9 @@ int main(int argc, char **argv) {
   options.dumpDirectory = dump;
   if (!checkOptions(options))
     return 1;
+  if (calibrateOption.getNumOccurrences() != 0)
+    return burst::calibrate(
+        options, calibrateOption.empty() ? "-" : calibrateOption.getValue());
   return burst::isBundle(options.file) ? burst::runBundle(options)
                                        : burst::run(options);
 }

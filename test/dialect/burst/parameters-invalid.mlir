@@ -120,6 +120,6 @@ func.func private @unknown() attributes {a = #burst.nosuch}
 
 // -----
 
-// expected-error @below {{expected ::burst::Strategy to be one of: ring_kv, ring_q, all_gather, ulysses}}
+// expected-error @below {{expected ::burst::Strategy to be one of: ring_kv, ring_q, all_gather, ulysses, ring_scores}}
 // expected-error @below {{failed to parse Burst_StrategyAttr parameter 'value'}}
 func.func private @strategy() attributes {a = #burst.strategy<nosuch>}

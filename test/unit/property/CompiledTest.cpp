@@ -48,6 +48,7 @@ static cpu::Target drawTarget(Dice &dice) {
   target.columns = dice.pick({1, 8, 16, 24, 64});
   target.pairs = dice.chance(50);
   target.dot &= target.vectorBits >= 256 && dice.chance(50);
+  target.localTiling = dice.chance(80);
   return target;
 }
 
@@ -314,20 +315,35 @@ TEST(CompiledProgramTest, ServesAllSizes) {
   }
 }
 
-/// Elements, and whether those of bf16 are multiplied in pairs.
-static const std::pair<const char *, bool> kinds[] = {
-    {"f32", false}, {"bf16", false}, {"bf16", true}};
+namespace {
+/// Elements, and what kernels do with them.
+struct Kind {
+  const char *element;
+  bool pairs, localTiling;
+
+  std::string name() const {
+    return fmt::format("{}{}{}", element, pairs ? " in pairs" : "",
+                       localTiling ? "" : ", scores of whole slices");
+  }
+};
+} // namespace
+
+static constexpr Kind kinds[] = {{"f32", false, true},
+                                 {"bf16", false, true},
+                                 {"bf16", true, true},
+                                 {"f32", false, false}};
 
 TEST(CompiledProgramTest, GivesTheSameBitsHoweverItIsRun) {
   auto context = makeContext();
-  for (const auto &[element, pairs] : kinds) {
-    OpenProblem problem(element, "zigzag", 5);
+  for (const Kind &kind : kinds) {
+    OpenProblem problem(kind.element, "zigzag", 5);
     problem.resize(2, 223, 223, 150);
     CompiledTrial trial(*context, problem);
     cpu::Target target = cpu::Target::host();
     target.rows = 8;
     target.columns = 32;
-    target.pairs = pairs;
+    target.pairs = kind.pairs;
+    target.localTiling = kind.localTiling;
     ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
     std::vector<std::vector<double>> first;
     // Checked transfers complete as late as is legal.
@@ -375,25 +391,26 @@ TEST(CompiledProgramTest, MultipliesPairsOnAnyProcessor) {
 TEST(CompiledProgramTest, CarriesWhatIsNoNumberWhereItIsSeen) {
   auto context = makeContext();
   const double infinity = std::numeric_limits<double>::infinity();
-  for (const auto &[element, pairs] : kinds) {
-    OpenProblem problem(element, "zigzag", 3);
+  for (const Kind &kind : kinds) {
+    OpenProblem problem(kind.element, "zigzag", 3);
     CompiledTrial trial(*context, problem);
     cpu::Target target = cpu::Target::host();
     target.rows = 16;
     target.columns = 32;
-    target.pairs = pairs;
+    target.pairs = kind.pairs;
+    target.localTiling = kind.localTiling;
     ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
     for (const char *name : {"q", "k", "v"})
       for (double value : {std::nan(""), infinity, -infinity, 0.0})
         for (int64_t at : {3, 200, 600}) {
-          SCOPED_TRACE(fmt::format("{}{} {}[{}] = {}", element,
-                                   pairs ? " in pairs" : "", name, at, value));
+          SCOPED_TRACE(
+              fmt::format("{} {}[{}] = {}", kind.name(), name, at, value));
           problem.resize(1, 70, 70, 40);
           data::Tensor &tensor = problem.tensors.at(name);
           tensor.set(at, value);
           if (value == 0.0) // a NaN with all bits set
             std::memset(tensor.element(at), 0xff,
-                        element[0] == 'f' ? sizeof(float) : 2);
+                        kind.element[0] == 'f' ? sizeof(float) : 2);
           ASSERT_TRUE(trial.run({})) << trial.trial.error;
           std::vector<TensorRef> compiled;
           std::swap(compiled, trial.trial.results);

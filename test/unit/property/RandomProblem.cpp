@@ -284,8 +284,12 @@ std::string Drawing::attention(int64_t index) {
   std::vector<Capture> scoreCaptures;
   std::string text = format("  %o{0}, %l{0} = burst.attention %q, %k, %v\n{1}",
                             index, clauses(/*hasScore=*/true, scoreCaptures));
-  if (dice.chance(90))
-    text += format("    strategy <{}>\n", dice.pick({"ring_q", "ring_kv"}));
+  if (dice.chance(90)) {
+    std::string strategy =
+        dice.pick({"ring_q", "ring_q", "ring_kv", "ring_kv", "ring_scores"});
+    text += format("    strategy <{}>\n", strategy);
+    problem.isExact &= strategy != "ring_scores"; // nothing is dropped
+  }
   return text + format("    : ({}, {}, {}) -> ({}, {})\n", queryType, keyType,
                        valueType, outType, lseType);
 }

@@ -1,0 +1,81 @@
+//===- Bound.h - compiled programs on tensors -------------------*- C++ -*-===//
+#ifndef BURST_BENCH_BOUND_H
+#define BURST_BENCH_BOUND_H
+
+#include "passes/Machine/Simulation.h"
+#include "passes/Passes.h"
+#include "tools/harness/Compiled.h"
+
+namespace burst::bench {
+
+/// Ends the program with a message.
+[[noreturn]] void fail(const llvm::Twine &message);
+void check(burst_error *error);
+
+/// Seconds of a clock, and of all threads on processors: others' programs do
+/// not count there.
+double now();
+double cpuNow();
+
+/// All dialects that programs use.
+std::unique_ptr<mlir::MLIRContext> makeContext();
+
+/// The program of a rank from a module's text.
+struct Lowered {
+  Lowered(const std::string &text, const std::string &entry, bool drop = true,
+          bool overlap = true);
+
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::func::FuncOp program;
+
+  /// What each rank sends and holds. Sizes are static.
+  std::vector<Traffic> plan();
+};
+
+struct Seconds {
+  double compile = 0, lower = 0, processor = 0;
+};
+
+/// A compiled program, its shards, and a thread per rank.
+class Bound {
+public:
+  Bound(const std::string &text, const std::string &entry,
+        const cpu::Target &target);
+  Bound(Lowered &lowered, const cpu::Target &target);
+  ~Bound();
+  void bind(int64_t sequence, burst_device *device);
+  /// Makes transfers take time, without work of a processor.
+  void delay(double latencySeconds, double bytesPerSecond);
+  /// Seconds of one run of all ranks.
+  double run();
+
+  Seconds seconds;
+  std::vector<burst_counters> counters;
+
+private:
+  void compile(Lowered &lowered, const cpu::Target &target);
+  void unbind();
+
+  ProgramRef program;
+  burst_device *device = nullptr;
+  std::vector<burst_transport *> transports;
+  /// Per rank, the bytes and the tensors on them.
+  std::vector<std::vector<std::vector<std::byte>>> memory;
+  std::vector<std::vector<burst_tensor>> values;
+  std::vector<int64_t> extents;
+};
+
+/// A pool of threads, each pinned to a processor.
+struct Device {
+  explicit Device(int64_t threads);
+  ~Device() { burst_device_destroy(handle); }
+  Device(const Device &) = delete;
+  Device &operator=(const Device &) = delete;
+
+  burst_device *handle = nullptr;
+};
+
+} // namespace burst::bench
+
+#endif // BURST_BENCH_BOUND_H

@@ -1,0 +1,160 @@
+//===- ScoreOps.td - attention that stores its scores -------*- tablegen -*-===//
+//
+// RingAttention of Li et al. (Sequence Parallelism, arXiv 2105.13120): what the
+// online softmax is compared with.
+//
+//===----------------------------------------------------------------------===//
+#ifndef BURST_DIALECT_RING_SCOREOPS_TD
+#define BURST_DIALECT_RING_SCOREOPS_TD
+
+def Ring_ScoresOp : Ring_Op<"scores", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "memory for the scores of queries and all keys";
+  let description = [{
+    -inf for every head, row of the query shard and key of the whole sequence:
+    (batch, heads, queries, keys) in the state type. The keys are in the order of
+    the shards, rank by rank. On buffers they are written `into` one.
+
+    **Constraints:** (C1) the result is (batch, heads, sequence) of the query, and
+    a dimension of keys, in the query's state type.
+
+    Example:
+
+    ```mlir
+    %s = ring.scores %q extent %sk : tensor<1x256x4x64xbf16> -> tensor<1x4x256x1024xf32>
+    ```
+
+    Lifespan: made by `burst-lower-to-ring`.
+  }];
+  let arguments = (ins Ring_ShardTensor:$query, Index:$keyExtent,
+                       Optional<AnyMemRef>:$into);
+  let results = (outs Optional<Ring_OutTensor>:$scores);
+  let assemblyFormat = [{
+    $query `extent` $keyExtent (`into` $into^)? attr-dict `:`
+    custom<MadeTypes>(type($query), type($into), type($scores))
+  }];
+  let hasVerifier = 1;
+}
+
+def Ring_ScoreOp : Ring_Op<"score", [
+    AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, Burst_FixedSegments, IsolatedFromAbove,
+    DeclareOpInterfaceMethods<OpAsmOpInterface,
+        ["getAsmBlockArgumentNames", "getAsmResultNames"]>]> {
+  let summary = "scores of queries and a slice of keys";
+  let description = [{
+    Writes into `scores`, at the keys of `keyOwner`,
+
+    ```
+    score(scale * q k^T, ...) where mask(...), else -inf
+    ```
+
+    for all pairs of positions of the query shard and of the slice. The regions
+    are those of `burst.attention`. On buffers the scores are updated in place.
+
+    **Constraints:**
+    - (C1) query, key and scores have shapes and types as in `ring.attend` and
+      `ring.scores`; both layouts have as many parts.
+    - (C2) no `pairs`, or one for every pair of segments, as in `ring.attend`.
+    - (C3) regions are as in `burst.attention`.
+
+    Example:
+
+    ```mlir
+    %s1 = ring.score %q at <zigzag over 4>[%r] extent %sq
+        slice (%k at %owner) of <zigzag over 4> extent %sk into %s0 scale 0.125
+        : (tensor<1x256x4x64xf32>, tensor<1x256x2x64xf32>) -> tensor<1x4x256x1024xf32>
+    ```
+
+    Lifespan: made by `burst-lower-to-ring`.
+  }];
+  let arguments = (ins Ring_ShardTensor:$query, Index:$queryOwner, Index:$queryExtent,
+      Ring_ShardTensor:$key, Index:$keyOwner, Index:$keyExtent, Ring_OutTensor:$scores,
+      Variadic<I1>:$pairs, Variadic<AnyType>:$maskCaptures,
+      Variadic<AnyType>:$scoreCaptures, Ring_LayoutAttr:$queryLayout,
+      Ring_LayoutAttr:$keyLayout, F64Attr:$scale);
+  let results = (outs Optional<Ring_OutTensor>:$newScores);
+  let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$bounds);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr unsigned variadicSegments[] = {7, 8, 9};
+    ::mlir::FloatType getStateType();
+  }];
+}
+
+def Ring_SoftmaxOp : Ring_Op<"softmax", [
+    SameVariadicResultSize,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "scores become weights, once and for all keys";
+  let description = [{
+    ```
+    m' = max_j s[j]     s'[j] = exp(s[j] - m'), 0 where s[j] = -inf     l' = sum_j s'[j]
+    ```
+
+    for every row. The state is that of `ring.init`, of which o stays 0: what
+    `ring.weigh` adds to it, `ring.finalize` divides by l. On buffers scores and
+    state are updated in place.
+
+    **Constraints:** (C1) scores are of the rows of the state, of one type.
+
+    Example:
+
+    ```mlir
+    %p, %o1, %m1, %l1 = ring.softmax %s state %o, %m, %l
+        : tensor<1x4x256x1024xf32>, tensor<1x256x4x64xf32>, tensor<1x4x256xf32>
+    ```
+
+    Lifespan: made by `burst-lower-to-ring`.
+  }];
+  let arguments = (ins Ring_OutTensor:$scores, Ring_OutTensor:$o, Ring_RowTensor:$m,
+                       Ring_RowTensor:$l);
+  let results = (outs Optional<Ring_OutTensor>:$weights, Optional<Ring_OutTensor>:$newO,
+                      Optional<Ring_RowTensor>:$newM, Optional<Ring_RowTensor>:$newL);
+  let assemblyFormat = [{
+    $scores `state` $o `,` $m `,` $l attr-dict `:`
+    custom<SoftmaxTypes>(type($scores), type($o), type($m), type($l), type($weights),
+                         type($newO), type($newM), type($newL))
+  }];
+  let hasVerifier = 1;
+}
+
+def Ring_WeighOp : Ring_Op<"weigh", [
+    SameVariadicResultSize,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "a slice of values, weighed";
+  let description = [{
+    o' = o + p v, with p the weights at the keys of `owner`; a weight of 0 rules
+    out what it weighs, whatever that is. m and l stay. On buffers o is updated in
+    place.
+
+    **Constraints:** (C1) weights are of the rows of the state, the value has the
+    batch and head dim of o and a number of heads that divides that of o.
+
+    Example:
+
+    ```mlir
+    %o1, %m1, %l1 = ring.weigh %p, (%v at %owner) of <zigzag over 4> extent %sk
+        state %o, %m, %l
+        : tensor<1x4x256x1024xf32>, tensor<1x256x2x64xf32>, tensor<1x256x4x64xf32>,
+          tensor<1x4x256xf32>
+    ```
+
+    Lifespan: made by `burst-lower-to-ring`.
+  }];
+  let arguments = (ins Ring_OutTensor:$weights, Ring_ShardTensor:$value, Index:$owner,
+      Index:$keyExtent, Ring_OutTensor:$o, Ring_RowTensor:$m, Ring_RowTensor:$l,
+      Ring_LayoutAttr:$keyLayout);
+  let results = (outs Optional<Ring_OutTensor>:$newO, Optional<Ring_RowTensor>:$newM,
+                      Optional<Ring_RowTensor>:$newL);
+  let assemblyFormat = [{
+    $weights `,` `(` $value `at` $owner `)` `of` $keyLayout `extent` $keyExtent
+    `state` $o `,` $m `,` $l attr-dict `:`
+    custom<WeighTypes>(type($weights), type($value), type($o), type($m), type($l),
+                       type($newO), type($newM), type($newL))
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // BURST_DIALECT_RING_SCOREOPS_TD

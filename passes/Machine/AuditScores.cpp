@@ -1,0 +1,221 @@
+//===- AuditScores.cpp - the proof of schedules that store scores ---------===//
+#include "passes/Machine/Auditor.h"
+#include "passes/Machine/Interpreter.h"
+
+using namespace mlir;
+using namespace burst;
+
+//===----------------------------------------------------------------------===//
+// Without data
+//===----------------------------------------------------------------------===//
+
+TensorRef Bookkeeper::scores(ring::ScoresOp op, const Tensor &query,
+                             int64_t keys) {
+  return makeScores(op, query, keys);
+}
+
+bool Bookkeeper::score(Score &score, std::string &) {
+  makeUnique(score.scores);
+  return true;
+}
+
+bool Bookkeeper::softmax(ring::SoftmaxOp, TensorRef &scores, State &state,
+                         std::string &) {
+  makeUnique(scores);
+  makeUnique(state);
+  return true;
+}
+
+bool Bookkeeper::weigh(Weigh &weigh, std::string &) {
+  makeUnique(weigh.state);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// The proof
+//===----------------------------------------------------------------------===//
+
+TensorRef Auditor::scores(ring::ScoresOp op, const Tensor &query,
+                          int64_t keys) {
+  TensorRef made = makeScores(op, query, keys);
+  return std::make_shared<Stored>(made->shape, made->element);
+}
+
+/// Scores that are about to change, for themselves; null where `tensor` is
+/// none.
+static std::shared_ptr<Stored> ownStored(TensorRef &tensor) {
+  auto stored = std::dynamic_pointer_cast<Stored>(tensor);
+  if (!stored)
+    return nullptr;
+  tensor.reset();
+  if (stored.use_count() > 1) {
+    auto copy = std::make_shared<Stored>(stored->shape, stored->element);
+    copy->scored = stored->scored;
+    copy->question = stored->question;
+    copy->isWeights = stored->isWeights;
+    stored = copy;
+  }
+  tensor = stored;
+  return stored;
+}
+
+std::string Auditor::checkScore(const Score &score) {
+  std::string message = checkQuery(score);
+  if (message.empty())
+    message = checkSlice(score, {score.key, nullptr, score.keyOwner});
+  int64_t wanted[] = {score.query->shape[0], score.query->shape[2],
+                      score.query->shape[1], score.keyExtent};
+  if (message.empty() &&
+      ArrayRef<int64_t>(score.scores->shape) != ArrayRef<int64_t>(wanted))
+    message = "writes scores that have not the rows of its queries and all "
+              "keys";
+  return message;
+}
+
+std::string Auditor::addScores(const Score &score, Stored &stored) {
+  int64_t numA = score.queryLayout.getNumSegments();
+  int64_t numB = score.keyLayout.getNumSegments();
+  for (int64_t a = 0; a < numA; ++a)
+    for (int64_t b = 0; b < numB; ++b) {
+      if (!score.isComputed(0, a, b) || isVoid(score, score.keyOwner, a, b))
+        continue;
+      if (!(score.key->segments >> b & 1))
+        return format("reads segment {0} of rank {1}, which was not received",
+                      b, score.keyOwner);
+      uint8_t &times = stored.scored[(score.keyOwner * numA + a) * numB + b];
+      if (times != 0)
+        return format("scores query segment {0} with segment {1} of rank {2} a "
+                      "second time",
+                      a, b, score.keyOwner);
+      times = 1;
+    }
+  return "";
+}
+
+bool Auditor::score(Score &score, std::string &message) {
+  message = checkScore(score);
+  if (!message.empty())
+    return false;
+  std::shared_ptr<Stored> stored = ownStored(score.scores);
+  if (!stored || stored->isWeights) {
+    message = "writes scores that ring.scores did not make, or that are "
+              "weights already";
+    return false;
+  }
+  if (!stored->question) {
+    Question question{Attend(), score.query->argument, score.key->argument, -1};
+    static_cast<Meeting &>(question.attend) = score;
+    stored->question = std::move(question);
+    stored->scored.resize(parts * score.queryLayout.getNumSegments() *
+                          score.keyLayout.getNumSegments());
+  }
+  const Question &question = *stored->question;
+  message = difference(question.attend, score);
+  if (score.query->argument != question.query)
+    message = "scores another query";
+  else if (score.key->argument != question.key)
+    message = "scores slices of other tensors";
+  else if (score.queryOwner != question.attend.queryOwner)
+    message = format("scores the queries of rank {0}, not of {1},",
+                     score.queryOwner, question.attend.queryOwner);
+  if (!message.empty())
+    message += " than the scores before it";
+  else
+    message = addScores(score, *stored);
+  return message.empty();
+}
+
+bool Auditor::softmax(ring::SoftmaxOp, TensorRef &scores, State &state,
+                      std::string &message) {
+  std::shared_ptr<Stored> stored = ownStored(scores);
+  message = checkState(state);
+  if (!message.empty())
+    return false;
+  if (!stored || !stored->question || stored->isWeights) {
+    message = "takes what are no scores";
+    return false;
+  }
+  // A row is divided by the sum of all of its weights.
+  const Attend &first = stored->question->attend;
+  int64_t numA = first.queryLayout.getNumSegments();
+  int64_t numB = first.keyLayout.getNumSegments();
+  for (int64_t owner = 0; owner < parts; ++owner)
+    for (int64_t a = 0; a < numA; ++a)
+      for (int64_t b = 0; b < numB; ++b)
+        if (stored->scored[(owner * numA + a) * numB + b] == 0 &&
+            classifier.classify(first, owner, a, b) != PairClass::Empty) {
+          message = format("lacks the scores of query segment {0} with segment "
+                           "{1} of rank {2}",
+                           a, b, owner);
+          return false;
+        }
+  Account &account = ownAccount(state);
+  renumber(state);
+  if (account.question) {
+    message = "takes a state that has attended something";
+    return false;
+  }
+  account.question = stored->question;
+  account.absorbed.resize(stored->scored.size());
+  stored->isWeights = true;
+  return true;
+}
+
+std::string Auditor::addWeighed(const Weigh &weigh, Account &account) {
+  const Attend &first = account.question->attend;
+  int64_t numA = first.queryLayout.getNumSegments();
+  int64_t numB = first.keyLayout.getNumSegments();
+  const auto &stored = static_cast<const Stored &>(*weigh.weights);
+  for (int64_t a = 0; a < numA; ++a)
+    for (int64_t b = 0; b < numB; ++b) {
+      size_t pair = (weigh.owner * numA + a) * numB + b;
+      if (stored.scored[pair] == 0 || isVoid(first, weigh.owner, a, b))
+        continue;
+      if (!(weigh.value->segments >> b & 1))
+        return format("reads segment {0} of rank {1}, which was not received",
+                      b, weigh.owner);
+      if (account.absorbed[pair] != 0)
+        return format("weighs segment {0} of rank {1} for query segment {2} a "
+                      "second time",
+                      b, weigh.owner, a);
+      ++account.absorbed[pair];
+      ++proof.computed;
+    }
+  return "";
+}
+
+bool Auditor::weigh(Weigh &weigh, std::string &message) {
+  const auto *stored = dynamic_cast<const Stored *>(weigh.weights.get());
+  message = checkState(weigh.state);
+  if (message.empty() && (!stored || !stored->isWeights))
+    message = "takes what are no weights";
+  if (!message.empty())
+    return false;
+  Account &account = ownAccount(weigh.state);
+  renumber(weigh.state);
+  if (!account.question) {
+    message = "adds to a state that is of no ring.softmax";
+    return false;
+  }
+  Question &question = *account.question;
+  if (question.query != stored->question->query ||
+      question.key != stored->question->key ||
+      question.attend.queryOwner != stored->question->attend.queryOwner ||
+      !difference(question.attend, stored->question->attend).empty()) {
+    message = "takes weights of another attention than its state";
+    return false;
+  }
+  if (question.attend.keyLayout != weigh.op.getKeyLayout() ||
+      question.attend.keyExtent != weigh.keyExtent) {
+    message = "takes values that are dealt otherwise than the keys";
+    return false;
+  }
+  message = checkSlice(question.attend, {nullptr, weigh.value, weigh.owner});
+  if (question.value < 0)
+    question.value = weigh.value->argument;
+  if (message.empty() && question.value != weigh.value->argument)
+    message = "weighs slices of other tensors than before";
+  if (message.empty())
+    message = addWeighed(weigh, account);
+  return message.empty();
+}

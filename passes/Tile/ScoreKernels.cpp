@@ -1,0 +1,406 @@
+//===- ScoreKernels.cpp - attention that stores its scores ----------------===//
+//
+// Simple kernels over the tile ops of ring.attend: they are there to be
+// compared with, not to be fast.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Tile/ScoreKernels.h"
+#include "passes/Tile/Schedule.h"
+
+#include <numbers>
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::tiling;
+
+/// `count` columns from `column` on of the rows of a task, of scores (batch,
+/// heads, rows, keys).
+static Value viewOf(TileBuilder &b, Value scores, const RowTask &at,
+                    Value column, Value count) {
+  OpFoldResult one = b.getIndexAttr(1);
+  SmallVector<OpFoldResult> offsets{at.b, at.h, at.row, column};
+  SmallVector<OpFoldResult> sizes{one, one, at.count, count};
+  SmallVector<OpFoldResult> strides(4, one);
+  auto whole = cast<MemRefType>(memref::SubViewOp::inferResultType(
+      cast<MemRefType>(scores.getType()), offsets, sizes, strides));
+  auto [steps, offset] = whole.getStridesAndOffset();
+  auto view = MemRefType::get(
+      whole.getShape().take_back(2), whole.getElementType(),
+      StridedLayoutAttr::get(b.getContext(), offset,
+                             ArrayRef<int64_t>(steps).take_back(2)));
+  return b.make<memref::SubViewOp>(view, scores, offsets, sizes, strides);
+}
+
+static int64_t headsOf(Value shard) {
+  return cast<MemRefType>(shard.getType()).getDimSize(2);
+}
+
+/// How many positions `owner` holds.
+static Value countOf(TileBuilder &b, ring::LayoutAttr layout, Value owner,
+                     Value extent) {
+  Value count = b.index(0);
+  for (int64_t i = 0; i < layout.getNumSegments(); ++i)
+    count = b.add(count,
+                  b.make<ring::SegmentOp>(i, layout, owner, extent).getCount());
+  return count;
+}
+
+/// The column at which the keys of `owner` begin.
+static Value firstColumn(TileBuilder &b, ring::LayoutAttr layout, Value owner,
+                         Value extent) {
+  auto loop = b.loop(owner, b.index(0), [&](Value before, ValueRange sum) {
+    return SmallVector<Value>{
+        b.add(sum.front(), countOf(b, layout, before, extent))};
+  });
+  return loop.getResult(0);
+}
+
+/// A task for each row of scores, tile by tile.
+static Value numScoreTasks(TileBuilder &b, Value scores, const Shape &shape) {
+  Value tiles = b.ceilDiv(b.dim(scores, 2), shape.rows);
+  return b.mul(b.mul(b.dim(scores, 0), b.dim(scores, 1)), tiles);
+}
+
+static RowTask decodeScoreTask(TileBuilder &b, Value task, Value scores,
+                               const Shape &shape) {
+  Value rows = b.dim(scores, 2), heads = b.dim(scores, 1);
+  Value tiles = b.ceilDiv(rows, shape.rows);
+  Value row = b.mul(b.rem(task, tiles), b.index(shape.rows));
+  Value head = b.div(task, tiles);
+  return {b.div(head, heads), b.rem(head, heads), row,
+          b.min(b.sub(rows, row), b.index(shape.rows))};
+}
+
+/// Columns from 0 to `end` in tiles: where one begins, and how many there are.
+static void eachTile(TileBuilder &b, Value end, const Shape &shape,
+                     llvm::function_ref<void(Value first, Value count)> body) {
+  b.loop(b.index(0), end, shape.columns, [&](Value first) {
+    body(first, b.min(b.sub(end, first), b.index(shape.columns)));
+  });
+}
+
+static void load(TileBuilder &b, Value view, Value block, double padding) {
+  b.make<tile::LoadOp>(view, block, b.getF64FloatAttr(1.0),
+                       b.getF64FloatAttr(padding));
+}
+
+static Value filled(TileBuilder &b, MemRefType type, double value) {
+  Value block = b.alloca(type);
+  b.make<tile::FillOp>(block, b.getF64FloatAttr(value));
+  return block;
+}
+
+void tiling::lowerScores(TileBuilder &b, ring::ScoresOp op, const Shape &shape,
+                         Launcher launch) {
+  launch("scores", numScoreTasks(b, op.getInto(), shape), {},
+         {{}, {op.getInto()}, {}},
+         [&](TileBuilder &b, Value task, ValueRange args) {
+           RowTask at = decodeScoreTask(b, task, args[0], shape);
+           Value none = filled(b, shape.tile(shape.columns), minusInfinity);
+           eachTile(b, b.dim(args[0], 3), shape, [&](Value first, Value count) {
+             b.make<tile::StoreOp>(none, viewOf(b, args[0], at, first, count));
+           });
+         });
+}
+
+//===----------------------------------------------------------------------===//
+// score
+//===----------------------------------------------------------------------===//
+
+static void addCaptures(Operands &operands, ValueRange captures) {
+  for (Value capture : captures)
+    (isa<MemRefType>(capture.getType()) ? operands.reads : operands.scalars)
+        .push_back(capture);
+}
+
+/// The arguments that stand for captures; `buffers` and `scalars` are the next
+/// ones of each kind.
+static SmallVector<Value> takeCaptures(ValueRange captures, ValueRange args,
+                                       size_t &buffers, size_t &scalars) {
+  SmallVector<Value> taken;
+  taken.reserve(captures.size());
+  for (Value capture : captures)
+    taken.push_back(
+        args[isa<MemRefType>(capture.getType()) ? buffers++ : scalars++]);
+  return taken;
+}
+
+void tiling::lowerScores(TileBuilder &b, ring::ScoresOp op, const Shape &shape,
+                         Launcher launch) {
+  launch("scores", numScoreTasks(b, op.getInto(), shape), {},
+         {{}, {op.getInto()}, {}},
+         [&](TileBuilder &b, Value task, ValueRange args) {
+           RowTask at = decodeScoreTask(b, task, args[0], shape);
+           Value none = filled(b, shape.tile(shape.columns), minusInfinity);
+           eachTile(b, b.dim(args[0], 3), shape, [&](Value first, Value count) {
+             b.make<tile::StoreOp>(none, viewOf(b, args[0], at, first, count));
+           });
+         });
+}
+
+//===----------------------------------------------------------------------===//
+// score
+//===----------------------------------------------------------------------===//
+
+static void addCaptures(Operands &operands, ValueRange captures) {
+  for (Value capture : captures)
+    (isa<MemRefType>(capture.getType()) ? operands.reads : operands.scalars)
+        .push_back(capture);
+}
+
+/// The arguments that stand for captures; `buffers` and `scalars` are the next
+/// ones of each kind.
+static SmallVector<Value> takeCaptures(ValueRange captures, ValueRange args,
+                                       size_t &buffers, size_t &scalars) {
+  SmallVector<Value> taken;
+  taken.reserve(captures.size());
+  for (Value capture : captures)
+    taken.push_back(
+        args[isa<MemRefType>(capture.getType()) ? buffers++ : scalars++]);
+  return taken;
+}
+
+static void positions(TileBuilder &b, Value block, Value table, Value tile,
+                      Value count) {
+  b.make<tile::PositionsOp>(block, b.field(table, tile, Field::First), count,
+                            b.field(table, tile, Field::Begin),
+                            b.field(table, tile, Field::Step),
+                            b.field(table, tile, Field::Block));
+}
+
+void tiling::lowerScore(TileBuilder &b, ring::ScoreOp op, const Shape &shape,
+                        Launcher launch) {
+  Schedule schedule(b,
+                    {op.getQuery(),
+                     op.getQueryOwner(),
+                     op.getQueryExtent(),
+                     op.getKeyExtent(),
+                     op.getQueryLayout(),
+                     op.getKeyLayout(),
+                     {op.getKeyOwner()},
+                     op.getPairs(),
+                     op.getMaskCaptures(),
+                     &op.getMask(),
+                     &op.getBounds()},
+                    shape, Schedule::Lists::OfQueries);
+  schedule.build(launch);
+  schedule.sort();
+  int64_t heads = headsOf(op.getQuery()), keyHeads = headsOf(op.getKey());
+  int64_t keyDim = dimOf(op.getKey());
+  Value batch = b.dim(op.getQuery(), 0), tiles = b.dim(schedule.keys, 0);
+  Value packed = b.allocate(shape.packed(keyHeads, shape.columns, keyDim),
+                            {batch, tiles}, tile::Memory::Packing);
+  launch("pack_keys", b.mul(b.mul(batch, b.index(keyHeads)), tiles), {},
+         {{op.getKey(), schedule.keys}, {packed}, {}},
+         [&](TileBuilder &b, Value task, ValueRange args) {
+           Value tiles = b.dim(args[1], 0), tile = b.rem(task, tiles);
+           Value head = b.div(task, tiles), heads = b.index(keyHeads);
+           Value h = b.rem(head, heads), batch = b.div(head, heads);
+           b.make<tile::PackOp>(b.rows(args[0], batch, h,
+                                       b.field(args[1], tile, Field::Row),
+                                       b.field(args[1], tile, Field::Count)),
+                                b.panels(args[2], batch, h, tile), true);
+         });
+
+  Operands operands;
+  operands.reads = {op.getQuery(), packed,        schedule.queries,
+                    schedule.keys, schedule.list, schedule.counts};
+  operands.scalars = {
+      op.getQueryExtent(), op.getKeyExtent(),
+      firstColumn(b, op.getKeyLayout(), op.getKeyOwner(), op.getKeyExtent())};
+  size_t fixedReads = operands.reads.size();
+  size_t fixedScalars = operands.scalars.size();
+  addCaptures(operands, op.getMaskCaptures());
+  addCaptures(operands, op.getScoreCaptures());
+  operands.writes = {op.getScores()};
+  size_t numReads = operands.reads.size();
+  bool hasScore = !op.getScore().empty();
+  double scale = op.getScale().convertToDouble();
+  launch(
+      "score", schedule.tasks, schedule.order, operands,
+      [&](TileBuilder &b, Value task, ValueRange args) {
+        Value query = args[0], packed = args[1], queries = args[2],
+              keys = args[3];
+        Value list = args[4], counts = args[5], scores = args[numReads];
+        ValueRange scalars = args.drop_front(numReads + 1);
+        Value sq = scalars[0], sk = scalars[1], column = scalars[2];
+        size_t buffer = fixedReads, scalar = numReads + 1 + fixedScalars;
+        SmallVector<Value> maskCaptures =
+            takeCaptures(op.getMaskCaptures(), args, buffer, scalar);
+        SmallVector<Value> scoreCaptures =
+            takeCaptures(op.getScoreCaptures(), args, buffer, scalar);
+        Value numQueries = b.dim(queries, 0), zero = b.index(0);
+        Value tile = b.rem(task, numQueries), head = b.div(task, numQueries);
+        RowTask at{b.div(head, b.index(heads)), b.rem(head, b.index(heads)),
+                   b.field(queries, tile, Field::Row),
+                   b.field(queries, tile, Field::Count)};
+        Value keyHead = b.div(at.h, b.index(heads / keyHeads));
+        Value cb = schedule.byBatch ? at.b : zero;
+        Value ch = schedule.byHead ? at.h : zero;
+        Value q = b.alloca(shape.tile(keyDim));
+        Value s = b.alloca(shape.tile(shape.columns));
+        Value i = b.alloca(shape.positions(shape.rows));
+        Value j = b.alloca(shape.positions(shape.columns));
+        b.make<tile::LoadOp>(
+            b.rows(query, at.b, at.h, at.row, at.count), q,
+            b.getF64FloatAttr(hasScore ? scale : scale * std::numbers::log2e),
+            b.getF64FloatAttr(0.0));
+        b.positions(i, queries, tile, at.count, op.getQueryLayout());
+        auto step = [&](Value place, bool isPartial) {
+          Value key = b.make<arith::IndexCastUIOp>(
+              b.getIndexType(), b.load(list, {cb, ch, tile, place}));
+          Value count = b.field(keys, key, Field::Count);
+          b.make<tile::MultiplyOp>(q, b.panels(packed, at.b, keyHead, key), s,
+                                   at.count, llvm::APFloat(1.0), Value(),
+                                   false);
+          if (isPartial || hasScore) {
+            b.positions(j, keys, key, count, op.getKeyLayout());
+            auto map = b.make<tile::MapOp>(
+                s, at.count, count, at.b, at.h, i, j, sq, sk,
+                isPartial ? ValueRange(maskCaptures) : ValueRange(),
+                scoreCaptures,
+                b.getF64FloatAttr(hasScore ? std::numbers::log2e : 1.0));
+            IRMapping mapping;
+            if (isPartial)
+              op.getMask().cloneInto(&map.getMask(), mapping);
+            op.getScore().cloneInto(&map.getScore(), mapping);
+          }
+          Value first = b.add(column, b.field(keys, key, Field::Row));
+          b.make<tile::StoreOp>(s, viewOf(b, scores, at, first, count));
+        };
+        Value last = b.sub(b.dim(keys, 0), b.index(1));
+        b.loop(b.load(counts, {cb, ch, tile, zero}),
+               [&](Value t) { step(t, false); });
+        b.loop(b.load(counts, {cb, ch, tile, b.index(1)}),
+               [&](Value t) { step(b.sub(last, t), true); });
+      });
+  b.make<memref::DeallocOp>(packed);
+  schedule.release();
+}
+
+//===----------------------------------------------------------------------===//
+// softmax
+//===----------------------------------------------------------------------===//
+
+void tiling::lowerSoftmax(TileBuilder &b, ring::SoftmaxOp op,
+                          const Shape &shape, Launcher launch) {
+  launch("softmax", numScoreTasks(b, op.getScores(), shape), {},
+         {{}, {op.getScores(), op.getM(), op.getL()}, {}},
+         [&](TileBuilder &b, Value task, ValueRange args) {
+           RowTask at = decodeScoreTask(b, task, args[0], shape);
+           Value m = loadRows(b, args[1], at, shape.rowVector());
+           Value l = loadRows(b, args[2], at, shape.rowVector());
+           Value factor = b.alloca(shape.rowVector());
+           Value s = b.alloca(shape.tile(shape.columns));
+           Value keys = b.dim(args[0], 3);
+           eachTile(b, keys, shape, [&](Value first, Value count) {
+             load(b, viewOf(b, args[0], at, first, count), s, minusInfinity);
+             b.make<tile::RowMaxOp>(s, m, factor, at.count);
+           });
+           // All weights have one reference: their sum is never rescaled.
+           b.make<tile::FillOp>(factor, b.getF64FloatAttr(1.0));
+           eachTile(b, keys, shape, [&](Value first, Value count) {
+             Value view = viewOf(b, args[0], at, first, count);
+             load(b, view, s, minusInfinity);
+             b.make<tile::ExponentialsOp>(s, m, l, factor, at.count, Value());
+             b.make<tile::StoreOp>(s, view);
+           });
+           storeRows(b, m, args[1], at);
+           storeRows(b, l, args[2], at);
+         });
+}
+
+//===----------------------------------------------------------------------===//
+// weigh
+//===----------------------------------------------------------------------===//
+
+/// Weights of 0 become -inf: where those are, nothing is seen.
+static Value seenBy(TileBuilder &b, Value weights, const RowTask &at,
+                    const Shape &shape) {
+  Value seen = b.alloca(shape.tile(shape.columns));
+  b.make<memref::CopyOp>(weights, seen);
+  Value zero = b.index(0), one = b.index(1);
+  auto anywhere = [&](int64_t count) {
+    Value block = b.alloca(shape.positions(count));
+    b.make<tile::PositionsOp>(block, zero, b.index(count), zero, one, one);
+    return block;
+  };
+  auto map = b.make<tile::MapOp>(
+      seen, at.count, b.index(shape.columns), at.b, at.h, anywhere(shape.rows),
+      anywhere(shape.columns), one, one, ValueRange(), ValueRange(),
+      b.getF64FloatAttr(1.0));
+  OpBuilder::InsertionGuard guard(b);
+  Block &block = addRegionBlock(b, b.getLoc(), map.getScore(),
+                                RegionRole::Score, shape.state, {});
+  b.setInsertionPointToStart(&block);
+  Value weight = block.getArgument(0);
+  auto number = [&](double value) {
+    return b.make<arith::ConstantOp>(b.getFloatAttr(shape.state, value));
+  };
+  Value isNone =
+      b.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, weight, number(0.0));
+  b.make<YieldOp>(b.select(isNone, number(minusInfinity), weight));
+  return seen;
+}
+
+void tiling::lowerWeigh(TileBuilder &b, ring::WeighOp op, const Shape &shape,
+                        Launcher launch) {
+  int64_t heads = headsOf(op.getO()), keyHeads = headsOf(op.getValue());
+  Value batch = b.dim(op.getValue(), 0), count = b.dim(op.getValue(), 1);
+  Value tiles = b.ceilDiv(count, shape.columns);
+  Value packed =
+      b.allocate(shape.packed(keyHeads, dimOf(op.getO()), shape.columns),
+                 {batch, tiles}, tile::Memory::Packing);
+  // Of the values of each tile, whether all are finite.
+  Value finite = b.allocate(
+      MemRefType::get({ShapedType::kDynamic, keyHeads, ShapedType::kDynamic},
+                      b.getI1Type()),
+      {batch, tiles}, tile::Memory::Schedule);
+  launch("pack_values", b.mul(b.mul(batch, b.index(keyHeads)), tiles), {},
+         {{op.getValue()}, {packed, finite}, {}},
+         [&](TileBuilder &b, Value task, ValueRange args) {
+           Value count = b.dim(args[0], 1);
+           Value tiles = b.ceilDiv(count, shape.columns);
+           Value tile = b.rem(task, tiles), head = b.div(task, tiles);
+           Value heads = b.index(keyHeads), wide = b.index(shape.columns);
+           Value h = b.rem(head, heads), batch = b.div(head, heads);
+           Value row = b.mul(tile, wide);
+           Value panels = b.panels(args[1], batch, h, tile);
+           b.make<tile::PackOp>(
+               b.rows(args[0], batch, h, row, b.min(b.sub(count, row), wide)),
+               panels, false);
+           b.store(b.make<tile::IsFiniteOp>(b.getI1Type(), panels), args[2],
+                   {batch, h, tile});
+         });
+  Value column =
+      firstColumn(b, op.getKeyLayout(), op.getOwner(), op.getKeyExtent());
+  launch("weigh", numScoreTasks(b, op.getWeights(), shape), {},
+         {{op.getWeights(), packed, finite}, {op.getO()}, {column, count}},
+         [&](TileBuilder &b, Value task, ValueRange args) {
+           RowTask at = decodeScoreTask(b, task, args[0], shape);
+           Value keyHead = b.div(at.h, b.index(heads / keyHeads));
+           Value o = loadRows(b, args[3], at,
+                              shape.tile(shape.padded(dimOf(op.getO()))));
+           Value p = b.alloca(shape.tile(shape.columns));
+           eachTile(b, args[5], shape, [&](Value first, Value count) {
+             load(b, viewOf(b, args[0], at, b.add(args[4], first), count), p,
+                  0.0);
+             Value tile = b.div(first, b.index(shape.columns));
+             Value v = b.panels(args[1], at.b, keyHead, tile);
+             auto choice = b.make<scf::IfOp>(
+                 b.load(args[2], {at.b, keyHead, tile}), /*withElse=*/true);
+             auto multiply = [&](Value seen) {
+               b.make<tile::MultiplyOp>(p, v, o, at.count, llvm::APFloat(1.0),
+                                        seen, true);
+             };
+             OpBuilder::InsertionGuard guard(b);
+             b.setInsertionPointToStart(choice.thenBlock());
+             multiply({});
+             b.setInsertionPointToStart(choice.elseBlock());
+             multiply(seenBy(b, p, at, shape));
+           });
+           storeRows(b, o, args[3], at);
+         });
+  b.make<memref::DeallocOp>(packed);
+  b.make<memref::DeallocOp>(finite);
+}
