@@ -782,8 +782,13 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
           << columns.getValue() << " columns";
       return signalPassFailure();
     }
-    LowerToTilePassOptions options{rows,  columns, panelBytes,
-                                   pairs, warps,   localTiling};
+    LowerToTilePassOptions options;
+    options.rows = rows;
+    options.columns = columns;
+    options.panelBytes = panelBytes;
+    options.pairs = pairs;
+    options.warps = warps;
+    options.localTiling = localTiling;
     SmallVector<func::FuncOp> programs;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(ring::gridAttr))

@@ -27,9 +27,13 @@ void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
   pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   pm.addPass(createSymbolDCEPass());
   pm.addPass(createBufferizePass());
-  pm.addPass(
-      createLowerToTilePass({target.rows, target.columns, target.panelBytes,
-                             target.pairs, target.localTiling}));
+  LowerToTilePassOptions options;
+  options.rows = target.rows;
+  options.columns = target.columns;
+  options.panelBytes = target.panelBytes;
+  options.pairs = target.pairs;
+  options.localTiling = target.localTiling;
+  pm.addPass(createLowerToTilePass(options));
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }

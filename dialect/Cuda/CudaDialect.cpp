@@ -66,10 +66,3 @@ LogicalResult CopyOp::verify() {
            << block.getDimSize(1) << ", got: " << view;
   return success();
 }
-
-// wait_c1
-LogicalResult WaitOp::verify() {
-  if (getPending() >= 0)
-    return success();
-  return emitOpError("cannot leave ") << getPending() << " groups under way";
-}

@@ -52,13 +52,10 @@ def Cuda_WaitOp : Cuda_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>]> {
     Waits until of this thread's groups at most the `pending` newest are under way.
     What other threads copied is seen only behind `cuda.synchronize`.
 
-    **Constraints:** (C1) `pending` is not negative.
-
     Example: `cuda.wait 0`
   }];
-  let arguments = (ins I64Attr:$pending);
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$pending);
   let assemblyFormat = "$pending attr-dict";
-  let hasVerifier = 1;
 }
 
 def Cuda_SynchronizeOp : Cuda_Op<"synchronize", [MemoryEffects<[MemRead, MemWrite]>]> {

@@ -62,7 +62,7 @@ bool Recorder::attend(Attend &attend, State &result, std::string &message) {
 }
 
 bool Recorder::score(Score &score, std::string &message) {
-  note(score, 0, score.keyOwner, score.keyOwner);
+  note(score, 0, score.keyOwner);
   return Bookkeeper::score(score, message);
 }
 

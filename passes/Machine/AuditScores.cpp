@@ -155,7 +155,7 @@ bool Auditor::softmax(ring::SoftmaxOp, TensorRef &scores, State &state,
     message = "takes a state that has attended something";
     return false;
   }
-  account.question = stored->question;
+  account.question = std::make_shared<const Question>(*stored->question);
   account.absorbed.resize(stored->scored.size());
   stored->isWeights = true;
   return true;
@@ -197,7 +197,7 @@ bool Auditor::weigh(Weigh &weigh, std::string &message) {
     message = "adds to a state that is of no ring.softmax";
     return false;
   }
-  Question &question = *account.question;
+  const Question &question = *account.question;
   if (question.query != stored->question->query ||
       question.key != stored->question->key ||
       question.attend.queryOwner != stored->question->attend.queryOwner ||
@@ -211,9 +211,12 @@ bool Auditor::weigh(Weigh &weigh, std::string &message) {
     return false;
   }
   message = checkSlice(question.attend, {nullptr, weigh.value, weigh.owner});
-  if (question.value < 0)
-    question.value = weigh.value->argument;
-  if (message.empty() && question.value != weigh.value->argument)
+  if (question.value < 0) { // states may share a question
+    auto asked = std::make_shared<Question>(question);
+    asked->value = weigh.value->argument;
+    account.question = std::move(asked);
+  }
+  if (message.empty() && account.question->value != weigh.value->argument)
     message = "weighs slices of other tensors than before";
   if (message.empty())
     message = addWeighed(weigh, account);

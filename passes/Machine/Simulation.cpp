@@ -598,11 +598,10 @@ Step Simulation::Impl::Rank::runSoftmax(ring::SoftmaxOp op,
   if (!isStateOf(state, rowsOf(*scores)))
     return fail(op, "takes a state that has not the rows of its scores");
   std::string message;
-  int queries = queryOf(*state.o);
-  int64_t owner = state.o->owner;
+  StateLabel label(state);
   if (!impl.semantics->softmax(op, scores, state, message))
     return fail(op, message);
-  labelState(state, queries, owner);
+  label.put(state);
   call.give(0, scores);
   call.give(1, state.o);
   call.give(2, state.m);
@@ -625,11 +624,10 @@ Step Simulation::Impl::Rank::runWeigh(ring::WeighOp op,
   if (!isStateOf(weigh.state, rowsOf(*weigh.weights)))
     return fail(op, "takes a state that has not the rows of its weights");
   std::string message;
-  int queries = queryOf(*weigh.state.o);
-  int64_t owner = weigh.state.o->owner;
+  StateLabel label(weigh.state);
   if (!impl.semantics->weigh(weigh, message))
     return fail(op, message);
-  labelState(weigh.state, queries, owner);
+  label.put(weigh.state);
   call.give(0, weigh.state.o);
   call.give(1, weigh.state.m);
   call.give(2, weigh.state.l);

@@ -125,49 +125,6 @@ static SmallVector<Value> takeCaptures(ValueRange captures, ValueRange args,
   return taken;
 }
 
-void tiling::lowerScores(TileBuilder &b, ring::ScoresOp op, const Shape &shape,
-                         Launcher launch) {
-  launch("scores", numScoreTasks(b, op.getInto(), shape), {},
-         {{}, {op.getInto()}, {}},
-         [&](TileBuilder &b, Value task, ValueRange args) {
-           RowTask at = decodeScoreTask(b, task, args[0], shape);
-           Value none = filled(b, shape.tile(shape.columns), minusInfinity);
-           eachTile(b, b.dim(args[0], 3), shape, [&](Value first, Value count) {
-             b.make<tile::StoreOp>(none, viewOf(b, args[0], at, first, count));
-           });
-         });
-}
-
-//===----------------------------------------------------------------------===//
-// score
-//===----------------------------------------------------------------------===//
-
-static void addCaptures(Operands &operands, ValueRange captures) {
-  for (Value capture : captures)
-    (isa<MemRefType>(capture.getType()) ? operands.reads : operands.scalars)
-        .push_back(capture);
-}
-
-/// The arguments that stand for captures; `buffers` and `scalars` are the next
-/// ones of each kind.
-static SmallVector<Value> takeCaptures(ValueRange captures, ValueRange args,
-                                       size_t &buffers, size_t &scalars) {
-  SmallVector<Value> taken;
-  taken.reserve(captures.size());
-  for (Value capture : captures)
-    taken.push_back(
-        args[isa<MemRefType>(capture.getType()) ? buffers++ : scalars++]);
-  return taken;
-}
-
-static void positions(TileBuilder &b, Value block, Value table, Value tile,
-                      Value count) {
-  b.make<tile::PositionsOp>(block, b.field(table, tile, Field::First), count,
-                            b.field(table, tile, Field::Begin),
-                            b.field(table, tile, Field::Step),
-                            b.field(table, tile, Field::Block));
-}
-
 void tiling::lowerScore(TileBuilder &b, ring::ScoreOp op, const Shape &shape,
                         Launcher launch) {
   Schedule schedule(b,

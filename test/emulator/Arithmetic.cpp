@@ -284,6 +284,14 @@ bool extremum(Decoder &d) {
                                   : floatRun<2, F>(*type, ftz));
 }
 
+bool copySign(Decoder &d) {
+  auto type = d.takeType();
+  if (!type || !isFloat(*type))
+    return false;
+  constexpr auto ofFirst = [](auto a, auto b) { return std::copysign(b, a); };
+  return operandsOf(d, *type, 2, floatRun<2, ofFirst>(*type, false));
+}
+
 bool neg(Decoder &d) {
   auto type = d.takeType();
   if (!type)
@@ -868,6 +876,7 @@ void addArithmetic(Table &table) {
   table["rem"] = &divide<true>;
   table["min"] = &extremum<smaller, smallerOrNaN>;
   table["max"] = &extremum<larger, largerOrNaN>;
+  table["copysign"] = &copySign;
   table["neg"] = &neg;
   table["abs"] = &abs;
   table["rcp"] = &function<reciprocal, true>;

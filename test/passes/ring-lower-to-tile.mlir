@@ -41,7 +41,7 @@
 // CHECK-NEXT: tile.row_max
 // CHECK-NEXT: tile.exponentials
 // CHECK-NEXT: tile.rescale
-// CHECK-NEXT: tile.multiply {{.*}} accumulate
+// CHECK: tile.multiply {{.*}} accumulate
 // CHECK: scf.for
 // CHECK: tile.multiply
 // CHECK: tile.positions

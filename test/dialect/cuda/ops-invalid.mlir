@@ -40,8 +40,8 @@ func.func @copy_c2(%view: memref<?x16xbf16, strided<[?, 2]>>, %block: memref<64x
 
 // -----
 
-func.func @wait_c1() {
-  // expected-error @below {{cannot leave -1 groups under way}}
+func.func @wait() {
+  // expected-error @below {{attribute 'pending' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
   cuda.wait -1
   return
 }

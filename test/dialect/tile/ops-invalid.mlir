@@ -63,7 +63,7 @@ func.func @load_c1(%view: memref<?x8xf32, strided<[1, ?]>>, %block: memref<4x8xf
 // -----
 
 func.func @load(%view: memref<?x8xf32>, %block: memref<?x8xf32>) {
-  // expected-error @below {{operand #1 must be a tile or rows or a tile of bf16, but got 'memref<?x8xf32>'}}
+  // expected-error @below {{operand #1 must be a tile or rows or a tile of bf16 or f16, but got 'memref<?x8xf32>'}}
   tile.load %view, %block : memref<?x8xf32>, memref<?x8xf32>
   return
 }
@@ -143,7 +143,7 @@ func.func @load_c2(%view: memref<?x8xf16>, %block: memref<4x8xbf16>) {
 // -----
 
 func.func @load(%view: memref<?xbf16>, %block: memref<4xbf16>) {
-  // expected-error @below {{operand #1 must be a tile or rows or a tile of bf16, but got 'memref<4xbf16>'}}
+  // expected-error @below {{operand #1 must be a tile or rows or a tile of bf16 or f16, but got 'memref<4xbf16>'}}
   tile.load %view, %block : memref<?xbf16>, memref<4xbf16>
   return
 }
@@ -159,7 +159,7 @@ func.func @fill(%block: memref<4x8xbf16>) {
 // -----
 
 func.func @pack_c2(%view: memref<?x4xf32>, %panels: memref<2x2x8x2xbf16>) {
-  // expected-error @below {{takes numbers of 16 bits as they are, got: 'memref<?x4xf32>'}}
+  // expected-error @below {{takes numbers of bf16 as they are, got: 'memref<?x4xf32>'}}
   tile.pack %view, %panels transposed : memref<?x4xf32>, memref<2x2x8x2xbf16>
   return
 }
