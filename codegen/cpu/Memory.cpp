@@ -3,6 +3,7 @@
 #include "dialect/Ring/Ring.h"
 #include "passes/Gradient/Gradient.h"
 
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -45,6 +46,14 @@ static int64_t dimOf(Value tensor, int64_t dim) {
   return cast<ShapedType>(tensor.getType()).getDimSize(dim);
 }
 
+/// Of what `owner` names: this rank's, or what comes from all owners.
+static int64_t tilesOf(Value owner, int64_t rank, ring::LayoutAttr layout,
+                       int64_t extent, int64_t size) {
+  bool isOwn = owner.getDefiningOp<shard::ProcessMultiIndexOp>() != nullptr;
+  return isOwn ? numTiles(layout.getDeal(), rank, extent, size)
+               : mostTiles(layout.getDeal(), extent, size);
+}
+
 /// Keys and values of all slices.
 static int64_t bytesOf(ring::AttendOp op, const cpu::Target &target,
                        int64_t rank, int64_t queries, int64_t extent) {
@@ -56,15 +65,15 @@ static int64_t bytesOf(ring::AttendOp op, const cpu::Target &target,
     keyDim = static_cast<int64_t>(llvm::alignTo(keyDim, 2));
     bytes = 2;
   }
-  int64_t tiles =
-      mostTiles(op.getKeyLayout().getDeal(), extent, sizes.columns) *
-      static_cast<int64_t>(op.getKeys().size());
+  int64_t tiles = 0;
+  for (Value owner : op.getOwners())
+    tiles += tilesOf(owner, rank, op.getKeyLayout(), extent, sizes.columns);
   int64_t packed = dimOf(key, 2) * tiles * sizes.columns *
                    (keyDim + sizes.padded(dimOf(value, 3))) * bytes;
   if (target.localTiling)
     return packed;
-  int64_t queryTiles =
-      numTiles(op.getQueryLayout().getDeal(), rank, queries, sizes.rows);
+  int64_t queryTiles = tilesOf(op.getQueryOwner(), rank, op.getQueryLayout(),
+                               queries, sizes.rows);
   return packed + dimOf(op.getQuery(), 2) * queryTiles * sizes.rows * tiles *
                       sizes.columns * sizes.bytes;
 }
@@ -74,16 +83,10 @@ static int64_t bytesOf(ring::AttendOp op, const cpu::Target &target,
 static int64_t bytesOf(ring::AttendGradOp op, const cpu::Target &target,
                        int64_t rank, int64_t queries, int64_t keys) {
   Sizes sizes(op.getStateType(), target);
-  auto tilesOf = [&](Value owner, ring::LayoutAttr layout, int64_t extent,
-                     int64_t size) {
-    Deal deal = layout.getDeal();
-    return isa<BlockArgument>(owner) ? mostTiles(deal, extent, size)
-                                     : numTiles(deal, rank, extent, size);
-  };
   int64_t keyTiles =
-      tilesOf(op.getKeyOwner(), op.getKeyLayout(), keys, sizes.columns);
-  int64_t queryTiles =
-      tilesOf(op.getQueryOwner(), op.getQueryLayout(), queries, sizes.rows);
+      tilesOf(op.getKeyOwner(), rank, op.getKeyLayout(), keys, sizes.columns);
+  int64_t queryTiles = tilesOf(op.getQueryOwner(), rank, op.getQueryLayout(),
+                               queries, sizes.rows);
   int64_t queryDim = dimOf(op.getQuery(), 3),
           valueDim = dimOf(op.getValue(), 3);
   int64_t ofKeys = dimOf(op.getKey(), 2) * keyTiles * sizes.columns *

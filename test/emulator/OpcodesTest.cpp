@@ -260,8 +260,9 @@ TEST(Opcodes, Floats) {
       a, b, c);
   expect<F>("div.rn.f32 D, A, B;", [](F x, F y) { return x / y; }, a, b);
   expect<F>("min.f32 D, A, B;", [](F x, F y) { return std::fmin(x, y); }, a, b);
-  expect<F>("copysign.f32 D, A, B;",
-            [](F x, F y) { return std::copysign(y, x); }, a, b);
+  expect<F>(
+      "copysign.f32 D, A, B;", [](F x, F y) { return std::copysign(y, x); }, a,
+      b);
   expect<F>("max.f32 D, A, B;", [](F x, F y) { return std::fmax(x, y); }, a, b);
   expect<F>(
       "max.NaN.f32 D, A, B;",

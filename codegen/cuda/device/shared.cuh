@@ -96,17 +96,17 @@ template <class Team, int Depth, int R, int C, class T>
 __device__ __forceinline__ void copy(SharedTile<R, C> to, GlobalRows<T> from) {
   static_assert(Depth % 8 == 0 && Depth <= C, "rows are whole chunks");
   constexpr int Chunks = SharedTile<R, C>::Chunks;
-  constexpr int Rows = Team::Threads / Chunks < R ? Team::Threads / Chunks : R;
-  static_assert(R % Rows == 0, "whole rows at a time");
-  int first = threadIdx.x / Chunks, c = threadIdx.x % Chunks;
-  if (first >= Rows)
-    return;
+  constexpr int Rows = Team::Threads / Chunks;
+  // The remainder says how few there are: the compiler folds the permutation.
+  int first = threadIdx.x / Chunks % Rows, c = threadIdx.x % Chunks;
   const T *source = from.base + first * from.pitch + 8 * c;
 #pragma unroll
   for (int panel = 0; panel < C / 8 / Chunks; ++panel)
 #pragma unroll
-    for (int n = 0; n < R / Rows; ++n) {
-      int row = first % Rows + n * Rows;
+    for (int n = 0; n < (R + Rows - 1) / Rows; ++n) {
+      int row = first + n * Rows;
+      if (R % Rows != 0 && row >= R)
+        break;
       bool exists = row < from.count && panel * Chunks + c < Depth / 8;
       copyChunk(to.chunk(row, panel * Chunks + c),
                 exists ? source + n * Rows * from.pitch + panel * Chunks * 8

@@ -33,7 +33,7 @@
 // PASSES-DAG: --ring-verify
 
 // RUN: burst-opt --show-dialects | FileCheck %s --check-prefix=DIALECTS
-// DIALECTS: arith,builtin,burst,dlti,func,llvm,math,memref,ring,scf,shard,tensor,tile,vector
+// DIALECTS: arith,builtin,burst,cuda,dlti,func,gpu,llvm,math,memref,ring,scf,shard,tensor,tile,vector
 
 shard.grid @cp(shape = 2)
 

@@ -210,8 +210,9 @@ TEST_P(Attend, AgreesWithAttentionInF64) {
   const Problem &p = GetParam();
   Kernel kernel = lower(p);
   llvm::Expected<cuda::Binary> binary =
-      compiler->compile(source(kernel, "compute_80"));
+      compiler->compile(source(kernel, "sm_80"));
   ASSERT_TRUE(static_cast<bool>(binary)) << toString(binary.takeError());
+  EXPECT_EQ(cuda::CompileLog::read(binary->log).complaint(), "");
   emulator::Module program;
   std::optional<emulator::Failure> failure = program.parse(binary->ptx);
   ASSERT_FALSE(failure) << failure->str();
@@ -383,7 +384,37 @@ static std::vector<Problem> problems() {
   all_.push_back(problem(
       "window", 64, "mask [causal, window<left = 40, right = 3>]",
       [=](int64_t i, int64_t j) { return causal(i, j) && j >= i + 50 - 40; }));
+  all_.back().columns = 32; // 64 do not fit into registers
+  // Sizes of all kinds: values of another dimension, f16, a multiple of 8 that
+  // no fragment has, more rows for a warp, 8 warps.
+  Problem sizes = problem("sizes", 40, "mask causal", causal);
+  sizes.valueDim = 24;
+  sizes.element = "f16";
+  sizes.rows = 128;
+  sizes.columns = 48;
+  all_.push_back(sizes);
+  Problem warps = problem("warps", 128, "mask causal", causal);
+  warps.rows = 128;
+  warps.warps = 8;
+  all_.push_back(warps);
+  // Rows that see nothing, and a table that the mask reads.
+  Problem documents =
+      problem("documents", 64,
+              "mask [causal, documents](%table : tensor<200xi32>)", nullptr);
+  documents.queries = 200;
+  documents.table = "tensor<200xi32>";
+  for (int32_t j = 0; j < 200; ++j)
+    documents.capture.push_back(j * j / 5000);
+  documents.keeps = [ids = documents.capture](int64_t i, int64_t j) {
+    return j <= i && ids[i] == ids[j];
+  };
+  all_.push_back(documents);
+  Problem nothing = problem("nothing", 64, "mask causal",
+                            [](int64_t i, int64_t j) { return j <= i - 50; });
+  nothing.keys = 100;
+  all_.push_back(nothing);
   Problem softcap = problem("softcap", 64, "score softcap<5.0>", all);
+  softcap.columns = 32; // 64 do not fit into registers
   softcap.score = [](double s, int64_t, int64_t) {
     return 5 * std::tanh(s / 5);
   };

@@ -1,0 +1,35 @@
+// RUN: not burst-opt %s --split-input-file --ring-lower-to-tile="warps=4 rows=96" 2>&1 | FileCheck %s --check-prefix=ROWS
+// RUN: burst-opt %s --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="warps=4 rows=64 columns=64" --split-input-file --verify-diagnostics
+// ROWS: a team of a GPU has up to 32 warps, 16 rows for each or a multiple, and columns in sixteens, got: 4 warps, 96 rows, 128 columns
+
+shard.grid @cp(shape = 1)
+!q = tensor<1x32x2x8xf32>
+!l = tensor<1x2x32xf32>
+func.func @element(%q: !q, %k: !q, %v: !q) -> (!q, !l) {
+  // expected-error @below {{has a kernel for GPUs of queries, keys and values in bf16 or f16, got: 'memref<1x32x2x8xf32}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous> : (!q, !q, !q) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+// -----
+
+shard.grid @cp(shape = 1)
+!q = tensor<1x32x2x12xf16>
+!l = tensor<1x2x32xf32>
+func.func @dim(%q: !q, %k: !q, %v: !q) -> (!q, !l) {
+  // expected-error @below {{has a kernel for GPUs of head dimensions that are multiples of 8, at most 256, got: 12}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous> : (!q, !q, !q) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+// -----
+
+shard.grid @cp(shape = 1)
+!q = tensor<1x32x2x16xf16>
+!l = tensor<1x2x32xf32>
+func.func @backward(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> (!q, !q, !q) {
+  // expected-error @below {{has no kernel for GPUs yet; run the backward pass on a CPU}}
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do sequence <@cp, contiguous>
+      : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q)
+  return %dq, %dk, %dv : !q, !q, !q
+}
