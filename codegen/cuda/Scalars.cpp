@@ -75,20 +75,20 @@ std::string Scalars::literal(const APFloat &number, bool isDouble) const {
 //===----------------------------------------------------------------------===//
 
 /// Sizes and places of tiles are small and not negative.
-static StringRef smallFormOf(Operation *op) {
-  return llvm::StringSwitch<StringRef>(op->getName().getStringRef())
+static const char *smallFormOf(Operation *op) {
+  return llvm::StringSwitch<const char *>(op->getName().getStringRef())
       .Case("arith.addi", "{0} + {1}")
       .Case("arith.subi", "{0} - {1}")
       .Case("arith.muli", "{0} * {1}")
       .Case("arith.divui", "{0} / {1}")
       .Case("arith.remui", "{0} % {1}")
-      .Default("");
+      .Default(nullptr);
 }
 
 /// Of ops whose text is their operands in a form: {0}, {1} and {2} are
 /// operands, {3} is the type of the result, {4} that type without a sign.
-static StringRef formOf(Operation *op) {
-  return llvm::StringSwitch<StringRef>(op->getName().getStringRef())
+static const char *formOf(Operation *op) {
+  return llvm::StringSwitch<const char *>(op->getName().getStringRef())
       // Integers wrap around where C++ says nothing.
       .Case("arith.addi", "{3}({4}({0}) + {4}({1}))")
       .Case("arith.subi", "{3}({4}({0}) - {4}({1}))")
@@ -162,10 +162,10 @@ static StringRef formOf(Operation *op) {
       .Case("math.erfc", "erfc({0})")
       .Case("math.powf", "pow({0}, {1})")
       .Case("math.fpowi", "pow({0}, {3}({1}))")
-      .Default("");
+      .Default(nullptr);
 }
 
-static StringRef formOf(arith::CmpIPredicate predicate) {
+static const char *formOf(arith::CmpIPredicate predicate) {
   using Predicate = arith::CmpIPredicate;
   switch (predicate) {
   case Predicate::eq:
@@ -188,7 +188,7 @@ static StringRef formOf(arith::CmpIPredicate predicate) {
   llvm_unreachable("all predicates are covered");
 }
 
-static StringRef formOf(arith::CmpFPredicate predicate) {
+static const char *formOf(arith::CmpFPredicate predicate) {
   using Predicate = arith::CmpFPredicate;
   switch (predicate) {
   case Predicate::AlwaysFalse:
@@ -231,7 +231,7 @@ LogicalResult Scalars::compare(Operation *op, std::string &expression) {
   std::string a = names.of(op->getOperand(0)).str(),
               b = names.of(op->getOperand(1)).str();
   if (auto floats = dyn_cast<arith::CmpFOp>(op)) {
-    expression = formatv(false, formOf(floats.getPredicate()).data(), a, b);
+    expression = formatv(false, formOf(floats.getPredicate()), a, b);
     return success();
   }
   auto compare = cast<arith::CmpIOp>(op);
@@ -253,7 +253,7 @@ LogicalResult Scalars::compare(Operation *op, std::string &expression) {
       b = "-int(" + b + ")";
     }
   }
-  expression = formatv(false, formOf(compare.getPredicate()).data(), a, b);
+  expression = formatv(false, formOf(compare.getPredicate()), a, b);
   return success();
 }
 
@@ -304,17 +304,16 @@ LogicalResult Scalars::print(Operation *op, std::string &expression) {
     expression = formatv("-{0}({1})", typeName(type), operands[0]);
     return success();
   }
-  StringRef form = type.isIndex() && !wide ? smallFormOf(op) : "";
-  if (form.empty())
+  const char *form = type.isIndex() && !wide ? smallFormOf(op) : nullptr;
+  if (!form)
     form = formOf(op);
-  if (form.empty())
+  if (!form)
     return op->emitOpError("has no text for GPUs");
   bool isInteger = type.isIntOrIndex();
-  if (type.isInteger(1) && form.contains("{4}"))
+  if (type.isInteger(1) && StringRef(form).contains("{4}"))
     return op->emitOpError("has no text for GPUs of i1");
-  expression =
-      formatv(false, form.data(), operands[0], operands[1], operands[2],
-              typeName(type), isInteger ? unsignedName(type) : "")
-          .str();
+  expression = formatv(false, form, operands[0], operands[1], operands[2],
+                       typeName(type), isInteger ? unsignedName(type) : "")
+                   .str();
   return success();
 }
