@@ -220,8 +220,10 @@ LogicalResult Emitter::emit(memref::AllocaOp op) {
     sharedBytes += type.getNumElements() * 2;
     return success();
   }
-  if (type.getElementType().isIndex()) // named where it is filled
+  if (type.getElementType().isIndex()) { // named where it is filled
+    names.alias(op, "unfilled");
     return success();
+  }
   if (!isPrivate(type))
     return op.emitOpError("lies neither in shared memory nor in registers: ")
            << type;
