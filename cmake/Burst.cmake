@@ -110,6 +110,15 @@ function(burst_add_tool name)
   set_property(GLOBAL APPEND PROPERTY BURST_TOOLS ${name})
 endfunction()
 
+# burst_add_test_tool(name source... [LINK library...])
+# A program in bin/ that tests run and no one installs.
+function(burst_add_test_tool name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "LINK")
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  burst_use_llvm(${name} PRIVATE ${ARG_LINK})
+  set_property(GLOBAL APPEND PROPERTY BURST_TEST_TOOLS ${name})
+endfunction()
+
 # burst_add_unittest(name source... [LINK library...])
 # A program of gtest cases, with gtest's main, that the test driver runs.
 function(burst_add_unittest name)

@@ -5,12 +5,12 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/CachePruning.h"
-#include "llvm/Support/Caching.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/WithColor.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <tuple>
 
@@ -62,18 +62,14 @@ static bool isWhole(StringRef entry, StringRef key) {
              checksum(key, entry.drop_front(headerBytes));
 }
 
-/// The prefix of all files of the cache, temporary ones too: pruning leaves
-/// others alone.
+/// The prefix of all files of the cache, temporary ones too: upstream prunes
+/// these and leaves others alone.
 static constexpr StringLiteral prefix = "llvmcache-";
 
-/// Upstream's cache of one directory; it hands `found` what it finds.
-static Expected<FileCache> open(const CacheConfig &config,
-                                std::unique_ptr<MemoryBuffer> &found) {
-  return localCache(
-      "burst", prefix + "new", config.directory,
-      [&found](size_t, const Twine &, std::unique_ptr<MemoryBuffer> buffer) {
-        found = std::move(buffer);
-      });
+static SmallString<128> pathOf(const CacheConfig &config, StringRef key) {
+  SmallString<128> path(config.directory);
+  sys::path::append(path, prefix + hashed(key));
+  return path;
 }
 
 void DiskCache::warn(Error error) const {
@@ -99,49 +95,57 @@ static void touch(StringRef path) {
 std::optional<std::string> DiskCache::find(StringRef key) const {
   if (config.bytes == 0)
     return std::nullopt;
-  std::unique_ptr<MemoryBuffer> found;
-  Expected<FileCache> cache = open(config, found);
-  if (!cache) {
-    warn(cache.takeError());
+  SmallString<128> path = pathOf(config, key);
+  ErrorOr<std::unique_ptr<MemoryBuffer>> found = MemoryBuffer::getFile(
+      path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!found) {
+    if (found.getError() != std::errc::no_such_file_or_directory)
+      warn(createFileError(path, found.getError()));
     return std::nullopt;
   }
-  std::string name = hashed(key);
-  Expected<AddStreamFn> add = (*cache)(0, name, "");
-  if (!add) {
-    warn(add.takeError());
-    return std::nullopt;
-  }
-  if (!found)
-    return std::nullopt;
-  SmallString<128> path(config.directory);
-  sys::path::append(path, prefix + name);
-  if (!isWhole(found->getBuffer(), key)) {
-    warn(createStringError("removed a damaged entry, " + prefix + name));
+  StringRef entry = (*found)->getBuffer();
+  if (!isWhole(entry, key)) {
+    warn(createStringError("removed a damaged entry, " +
+                           sys::path::filename(path)));
     std::ignore = sys::fs::remove(path);
     return std::nullopt;
   }
   touch(path);
-  return found->getBuffer().drop_front(headerBytes).str();
+  return entry.drop_front(headerBytes).str();
+}
+
+/// Writes strings to a new file, whose path is made of a model. What is not
+/// whole is removed.
+static Error writeNew(StringRef model, SmallVectorImpl<char> &path,
+                      ArrayRef<StringRef> strings) {
+  int file = -1;
+  if (std::error_code error = sys::fs::createUniqueFile(model, file, path))
+    return createFileError(model, error);
+  raw_fd_ostream stream(file, /*shouldClose=*/true);
+  for (StringRef string : strings)
+    stream << string;
+  stream.close();
+  std::error_code error = stream.error();
+  stream.clear_error();
+  if (!error)
+    return Error::success();
+  std::ignore = sys::fs::remove(path);
+  return createFileError(StringRef(path.data(), path.size()), error);
 }
 
 void DiskCache::put(StringRef key, StringRef bytes) const {
   if (config.bytes == 0)
     return;
-  std::unique_ptr<MemoryBuffer> found;
-  Expected<FileCache> cache = open(config, found);
-  if (!cache)
-    return warn(cache.takeError());
-  Expected<AddStreamFn> add = (*cache)(0, hashed(key), "");
-  if (!add)
-    return warn(add.takeError());
-  if (!*add) // another thread or process was faster
-    return;
-  Expected<std::unique_ptr<CachedFileStream>> stream = (*add)(0, "");
-  if (!stream)
-    return warn(stream.takeError());
-  *(*stream)->OS << magic << checksum(key, bytes) << bytes;
-  if (Error error = (*stream)->commit())
+  if (std::error_code error = sys::fs::create_directories(config.directory))
+    return warn(createFileError(config.directory, error));
+  SmallString<128> model(config.directory), path;
+  sys::path::append(model, prefix + "new-%%%%%%%%");
+  if (Error error = writeNew(model, path, {magic, checksum(key, bytes), bytes}))
     return warn(std::move(error));
+  if (std::error_code error = sys::fs::rename(path, pathOf(config, key))) {
+    std::ignore = sys::fs::remove(path);
+    return warn(createFileError(path, error));
+  }
   CachePruningPolicy policy;
   policy.Interval = std::chrono::seconds(0);
   policy.Expiration = std::chrono::seconds(0);

@@ -26,8 +26,9 @@ struct CacheConfig {
 };
 
 /// Byte strings by key, in files. Several processes and threads may use one
-/// directory at a time. Upstream's local cache writes entries under a name of
-/// their own first and prunes the directory; this class adds a checksum.
+/// directory at a time: an entry is written under a name of its own, then
+/// renamed. Upstream's pruning bounds the directory. Its local cache is not
+/// used: it would make LLVM handle the signals of a host process.
 class DiskCache {
 public:
   explicit DiskCache(CacheConfig config) : config(std::move(config)) {}

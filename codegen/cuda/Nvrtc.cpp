@@ -26,6 +26,10 @@ std::vector<std::string> Source::allOptions() const {
   return all;
 }
 
+std::string cuda::architectureOf(int major, int minor) {
+  return formatv("sm_{0}{1}{2}", major, minor, major >= 9 ? "a" : "");
+}
+
 static Expected<const burst_nvrtc *> getTable() {
   const burst_nvrtc *nvrtc = nullptr;
   burst_error *error = burst_nvrtc_table(&nvrtc);

@@ -24,6 +24,10 @@ struct Source {
   std::vector<std::string> allOptions() const;
 };
 
+/// The architecture of a compute capability: (8, 6) is "sm_86", (9, 0) is
+/// "sm_90a", whose code runs on no other but may use all it has.
+std::string architectureOf(int major, int minor);
+
 /// What a text was compiled to.
 struct Binary {
   std::string cubin; ///< empty for "compute_90a"

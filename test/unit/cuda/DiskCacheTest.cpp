@@ -4,6 +4,8 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <chrono>
+#include <csignal>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -82,6 +84,18 @@ TEST(DiskCacheTest, NoticesAnEntryUnderTheNameOfAnother) {
   EXPECT_EQ(scratch.warnings.size(), 1U);
 }
 
+TEST(DiskCacheTest, LeavesSignalsToTheHost) {
+  ScratchCache scratch;
+  DiskCache cache(scratch.config());
+  cache.put("key", "value");
+  EXPECT_EQ(cache.find("key"), "value");
+  for (int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) {
+    struct sigaction action = {};
+    ASSERT_EQ(sigaction(signal, nullptr, &action), 0);
+    EXPECT_EQ(action.sa_handler, SIG_DFL) << strsignal(signal);
+  }
+}
+
 TEST(DiskCacheTest, DropsWhatIsUsedLeast) {
   ScratchCache scratch;
   DiskCache cache(scratch.config(10000));
@@ -108,7 +122,7 @@ TEST(DiskCacheTest, DropsWhatAKilledProcessLeft) {
   ScratchCache scratch;
   DiskCache cache(scratch.config(10000));
   fs::create_directories(scratch.path / "cache");
-  fs::path left = scratch.path / "cache" / "llvmcache-new-1a2b3c.tmp.o";
+  fs::path left = scratch.path / "cache" / "llvmcache-new-1a2b3c4d";
   writeFile(left, std::string(9000, 'x'));
   writeFile(scratch.path / "cache" / "notes.txt", std::string(9000, 'x'));
   std::this_thread::sleep_for(std::chrono::milliseconds(10));

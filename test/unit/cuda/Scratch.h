@@ -8,6 +8,9 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +50,34 @@ struct ScratchCache : Scratch {
           found.push_back(entry.path());
     return found;
   }
+};
+
+/// Lets texts that do not compile be written to a directory of a test's own.
+class ScratchTexts {
+public:
+  ScratchTexts() {
+    if (const char *value = getenv("TMPDIR"))
+      before = value;
+    setenv("TMPDIR", scratch.path.c_str(), 1);
+  }
+  ScratchTexts(const ScratchTexts &) = delete;
+  ~ScratchTexts() {
+    if (before)
+      setenv("TMPDIR", before->c_str(), 1);
+    else
+      unsetenv("TMPDIR");
+  }
+
+  /// What was written to the file that a message names.
+  static std::string read(const std::string &message) {
+    size_t begin = message.find("is in ") + 6;
+    std::ifstream stream(message.substr(begin, message.find('\n') - begin));
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+private:
+  Scratch scratch;
+  std::optional<std::string> before;
 };
 
 inline void expectHas(const std::string &text, const std::string &part) {
