@@ -120,12 +120,13 @@ public:
   llvm::Constant *i64(int64_t value) {
     return llvm::ConstantInt::getSigned(llvm::Type::getInt64Ty(context), value);
   }
+  llvm::Constant *null() { return llvm::ConstantPointerNull::get(pointer); }
   llvm::Constant *text(StringRef string) {
     return global(llvm::ConstantDataArray::getString(context, string), "text");
   }
   llvm::Constant *numbers(ArrayRef<int64_t> values) {
     if (values.empty())
-      return llvm::ConstantPointerNull::get(pointer);
+      return null();
     SmallVector<uint64_t> copy(values.begin(), values.end());
     return global(llvm::ConstantDataArray::get(context, ArrayRef(copy)),
                   "sizes");
@@ -159,21 +160,22 @@ void burst::cpu::addImage(llvm::Module &module, const Image &image) {
   ImageBuilder b(module);
   SmallVector<llvm::Constant *> parameters;
   for (const Parameter &p : image.parameters)
-    parameters.push_back(b.record(
-        {b.text(p.name), b.i32(p.kind), b.i32(p.type),
-         b.i32(static_cast<int64_t>(p.sizes.size())), b.i32(p.isResult),
-         b.numbers(p.sizes), b.i32(p.shardDim), b.i32(p.numSegments),
-         b.i64(p.extent), b.i32(p.extentParameter), b.i32(p.isPartial)}));
+    parameters.push_back(b.record({b.text(p.name), b.i32(p.kind), b.i32(p.type),
+                                   b.i32(static_cast<int64_t>(p.sizes.size())),
+                                   b.i32(p.isResult), b.numbers(p.sizes),
+                                   b.i32(p.shardDim), b.i32(p.numSegments),
+                                   b.i64(p.extent), b.i32(p.extentParameter),
+                                   b.i32(p.isPartial), b.i32(p.isHost)}));
   llvm::Function *segments = module.getFunction(image.name + ".segments");
   llvm::Function *run = module.getFunction(image.name + ".run");
   segments->setLinkage(llvm::GlobalValue::InternalLinkage);
   run->setLinkage(llvm::GlobalValue::InternalLinkage);
-  llvm::Constant *value =
-      b.record({b.i32(sizeof(burst_image)), b.i32(BURST_ABI_VERSION),
-                b.text(image.name), b.text(image.target), b.i64(image.numRanks),
-                b.i32(static_cast<int64_t>(image.parameters.size())),
-                b.i32(image.numArguments), b.array(parameters), segments, run,
-                b.i64(static_cast<int64_t>(image.hash))});
+  llvm::Constant *value = b.record(
+      {b.i32(sizeof(burst_image)), b.i32(BURST_ABI_VERSION), b.text(image.name),
+       b.text(image.target), b.i64(image.numRanks),
+       b.i32(static_cast<int64_t>(image.parameters.size())),
+       b.i32(image.numArguments), b.array(parameters), segments, run,
+       b.i64(static_cast<int64_t>(image.hash)), b.i32(0), b.i32(0), b.null()});
   llvm::GlobalVariable *exported = b.global(value, BURST_IMAGE_SYMBOL);
   exported->setLinkage(llvm::GlobalValue::ExternalLinkage);
   [[maybe_unused]] const llvm::DataLayout &layout = module.getDataLayout();

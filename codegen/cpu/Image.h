@@ -23,6 +23,7 @@ struct Parameter {
   int64_t extent;
   int32_t extentParameter;
   bool isPartial;
+  bool isHost = false;
 };
 
 /// burst_image of burst/program.h.

@@ -20,7 +20,7 @@ extern "C" {
 
 /* Both sides compare it: raised with every change that is not an addition to
    the end of a struct. */
-#define BURST_ABI_VERSION 3
+#define BURST_ABI_VERSION 4
 
 /* The name under which a shared object exports its burst_image. */
 #define BURST_IMAGE_SYMBOL "burst_program_image"
@@ -70,7 +70,50 @@ typedef struct burst_kernel {
   void (*run)(const void *arguments, int64_t task);
 } burst_kernel;
 
-/* What an allocation is for; peak memory is counted by it. */
+/* A tensor map, for copies of a GPU that bring boxes of a tensor: over a buffer
+   that lies in the arguments of a launch as
+       void *data; int64_t steps[rank]; int32_t sizes[rank];
+   where steps count elements and the last one is 1. */
+typedef struct burst_gpu_map {
+  int64_t buffer;  /* its offset in the arguments */
+  int32_t type;    /* of the elements */
+  int32_t rank;    /* 1 to 5 */
+  int32_t box[5];  /* sizes of a box, outermost dimension first */
+  int32_t swizzle; /* of rows in shared memory: over 0, 32, 64 or 128 bytes */
+} burst_gpu_map;
+
+/* A parameter of a kernel: bytes of the arguments of a launch, or a map. */
+typedef struct burst_gpu_parameter {
+  int64_t offset;
+  int64_t bytes;
+  const burst_gpu_map *map; /* NULL: the bytes */
+} burst_gpu_parameter;
+
+/* The code of one kernel. */
+typedef struct burst_gpu_binary {
+  /* "sm_80": machine code for GPUs of that major version and of that minor
+     version or a later one; "sm_90a": for those alone; "compute_80": PTX, which
+     ends with a zero, for these and all later ones. */
+  const char *architecture;
+  const void *data;
+  int64_t bytes;
+  uint64_t checksum; /* FNV-1a of the bytes */
+} burst_gpu_binary;
+
+/* A kernel of a GPU. Block number x of a launch does one task. */
+typedef struct burst_gpu_kernel {
+  const char *name;
+  int32_t threads;      /* of a block */
+  int32_t shared_bytes; /* dynamic, of a block */
+  int64_t argument_bytes;
+  int64_t num_parameters; /* at most 64 */
+  const burst_gpu_parameter *parameters;
+  int64_t num_binaries;
+  const burst_gpu_binary *binaries; /* the first that fits is taken */
+} burst_gpu_kernel;
+
+/* What an allocation is for; peak memory is counted by it. In a run on a GPU
+   that of BURST_MEMORY_SCHEDULE is the host's, all other the GPU's. */
 enum {
   BURST_MEMORY_STATE = 0,   /* softmax state that no caller's tensor can hold */
   BURST_MEMORY_SLICE = 1,   /* received slices */
@@ -116,6 +159,21 @@ typedef struct burst_table {
   /* Ends the run where `found` is less than `wanted`; `what` says of what. */
   void (*require)(burst_rank *rank, int64_t found, int64_t wanted,
                   const char *what);
+
+  /* On a GPU, where all that is asked for runs in the order of the calls,
+     behind the program's back: `launch` alone computes before it returns, on
+     the host. Memory that is released there is not used again before what was
+     asked for earlier has run. */
+
+  /* A copy for kernels of `bytes` bytes of the host, until `release` or the
+     end; counted as BURST_MEMORY_SCHEDULE. They are read some time before the
+     end of the run and must not change until then; they may be released. */
+  void *(*upload)(burst_rank *rank, const void *memory, int64_t bytes);
+
+  /* Runs `tasks` blocks of kernel number `kernel` of the image. The arguments
+     are copied. */
+  void (*launch_gpu)(burst_rank *rank, int64_t kernel, const void *arguments,
+                     int64_t tasks, int64_t num_uses, const burst_use *uses);
 } burst_table;
 
 /*----------------------------------------------------------------------------*/
@@ -152,6 +210,9 @@ typedef struct burst_parameter {
                                none */
   int32_t is_partial; /* a result of which each rank gives its own share: the
                          sum over the ranks is meant */
+  int32_t is_host; /* of a program for GPUs: a tensor in the host's memory, such
+                      as a table that a mask reads, because the schedule is made
+                      on the host. All others are in the GPU's memory. */
 } burst_parameter;
 
 typedef struct burst_image {
@@ -179,6 +240,11 @@ typedef struct burst_image {
 
   /* Differs between programs of which ranks could not work together. */
   uint64_t hash;
+
+  /* Of a program for GPUs. */
+  int32_t minimum_driver; /* 12000 is CUDA 12.0; 0: the program is for CPUs */
+  int32_t num_gpu_kernels;
+  const burst_gpu_kernel *gpu_kernels;
 } burst_image;
 
 #ifdef __cplusplus

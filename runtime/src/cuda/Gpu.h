@@ -83,10 +83,10 @@ burst_error *burst_gpu_copy(burst_gpu *gpu, CUdeviceptr to, CUdeviceptr from,
 //===----------------------------------------------------------------------===//
 
 // A parameter of a kernel: where it lies in the struct of arguments.
-typedef struct burst_gpu_parameter {
+typedef struct burst_gpu_operand {
   size_t offset;
   size_t bytes;
-} burst_gpu_parameter;
+} burst_gpu_operand;
 
 enum { BURST_GPU_PARAMETERS = 64 };
 
@@ -99,7 +99,7 @@ typedef struct burst_gpu_signature {
   bool overlaps; // may begin while the kernel before it ends, and waits itself
   size_t argument_bytes; // of the struct of arguments
   int num_parameters;    // at most BURST_GPU_PARAMETERS
-  const burst_gpu_parameter *parameters;
+  const burst_gpu_operand *parameters;
 } burst_gpu_signature;
 
 typedef struct burst_gpu_module burst_gpu_module;

@@ -24,7 +24,7 @@ static burst_error *check(const burst_gpu *gpu,
     return INVALID("kernel %s: %d parameters, wanted 0 to %d", signature->name,
                    signature->num_parameters, BURST_GPU_PARAMETERS);
   for (int i = 0; i < signature->num_parameters; ++i) {
-    const burst_gpu_parameter *parameter = &signature->parameters[i];
+    const burst_gpu_operand *parameter = &signature->parameters[i];
     if (parameter->offset > signature->argument_bytes ||
         parameter->bytes > signature->argument_bytes - parameter->offset)
       return INVALID("kernel %s: parameter %d ends at byte %zu of %zu",

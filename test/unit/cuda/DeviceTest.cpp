@@ -43,7 +43,7 @@ struct Arguments {
   double factor;
   int count;
 };
-constexpr burst_gpu_parameter parameters[] = {
+constexpr burst_gpu_operand parameters[] = {
     {offsetof(Arguments, numbers), sizeof(CUdeviceptr)},
     {offsetof(Arguments, factor), sizeof(double)},
     {offsetof(Arguments, count), sizeof(int)}};

@@ -16,7 +16,7 @@ struct ScaleArguments {
   float factor;
   int count;
 };
-constexpr burst_gpu_parameter scaleParameters[] = {
+constexpr burst_gpu_operand scaleParameters[] = {
     {offsetof(ScaleArguments, numbers), sizeof(CUdeviceptr)},
     {offsetof(ScaleArguments, factor), sizeof(float)},
     {offsetof(ScaleArguments, count), sizeof(int)}};
