@@ -44,6 +44,7 @@ private:
   bool phase(const char *name, llvm::function_ref<bool()> body);
 
   bool load();
+  bool checkDevice();
   bool readSizes();
   bool bind();
   bool execute();
@@ -80,6 +81,18 @@ bool BundleRunner::phase(const char *name, llvm::function_ref<bool()> body) {
   return ok;
 }
 
+/// A program runs where it was compiled for.
+bool BundleRunner::checkDevice() {
+  bool isGpu = burst_program_is_gpu(program.get()) != 0;
+  if (options.gpu && !isGpu)
+    return fail("--device: " + options.file +
+                " was compiled for processors: compile it with --target=cuda");
+  if (isGpu && options.threads)
+    return fail("--threads is for kernels of processors, and " + options.file +
+                " was compiled for GPUs");
+  return true;
+}
+
 bool BundleRunner::load() {
   burst_program *loaded = nullptr;
   if (burst_error *error = burst_program_load(options.file.c_str(), &loaded))
@@ -88,7 +101,7 @@ bool BundleRunner::load() {
   numParameters = burst_program_num_parameters(loaded);
   numArguments = burst_program_num_arguments(loaded);
   extents.assign(numParameters, -1);
-  return true;
+  return checkDevice();
 }
 
 //===----------------------------------------------------------------------===//
@@ -279,7 +292,8 @@ bool BundleRunner::execute() {
     views.push_back(viewOf(tensors[index], parameter(index).type));
   auto error = runAll(program.get(), views,
                       {options.threads, options.deadline, /*checked=*/false,
-                       options.trace, options.latency, options.bandwidth},
+                       options.trace, options.latency, options.bandwidth,
+                       options.gpu.value_or(0)},
                       counters);
   return !error || fail(llvm::Twine(*error));
 }
@@ -356,6 +370,8 @@ static std::string refusedOption(const RunOptions &options) {
     return "--check compares with the attention over global tensors";
   if (options.interpret)
     return "--interpret evaluates the schedule";
+  if (!options.architectures.empty())
+    return "--arch says for which GPUs to compile";
   if (!options.dumpDirectory.empty())
     return "--dump-dir writes what the compiler makes";
   if (!options.entry.empty())

@@ -150,6 +150,8 @@ const char *burst_program_name(const burst_program *program);
 /* The processor and features that it was compiled for. */
 const char *burst_program_target(const burst_program *program);
 int64_t burst_program_num_ranks(const burst_program *program);
+/* Not 0: it runs on CUDA devices, else on CPU devices. */
+int64_t burst_program_is_gpu(const burst_program *program);
 /* Arguments come first, results behind them. */
 int64_t burst_program_num_parameters(const burst_program *program);
 int64_t burst_program_num_arguments(const burst_program *program);
