@@ -197,7 +197,9 @@ typedef struct burst_trace burst_trace;
 
 burst_error *burst_trace_create(burst_trace **trace);
 /* Replaces the file at `path` by what was recorded until now: a process per
-   rank with a compute track (launches and waits) and its transfers. */
+   rank with a compute track (launches and waits) and its transfers. A link
+   stays, and what it leads to is replaced; to a pipe or a device it is
+   written. */
 burst_error *burst_trace_write(burst_trace *trace, const char *path);
 /* NULL is ignored. */
 void burst_trace_destroy(burst_trace *trace);
