@@ -240,9 +240,9 @@ typedef struct burst_run_config {
 
 /* Runs the program of one rank on its shards. `values` has a tensor for each of
    the `count` parameters. Types, ranks and static sizes must be those of the
-   parameter; the sharded dimension has the rank's local size; the last stride
-   is 1; no result overlaps another tensor or itself. Extents are scalars of
-   type i64.
+   parameter; the sharded dimension has the rank's local size; a batch that is
+   open is the same in all sharded tensors; the last stride is 1; no result
+   overlaps another tensor or itself. Extents are scalars of type i64.
 
    With a stream, errors of the run are those of burst_stream_synchronize; the
    array `values` is copied, but what its tensors point to (scalars included),
