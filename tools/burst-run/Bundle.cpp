@@ -12,6 +12,7 @@
 
 #include <fstream>
 #include <numeric>
+#include <unistd.h>
 
 using namespace burst;
 
@@ -46,6 +47,7 @@ private:
   bool load();
   bool checkDevice();
   bool readSizes();
+  bool checkMemory();
   bool bind();
   bool execute();
   bool write();
@@ -180,6 +182,33 @@ std::vector<int64_t> BundleRunner::globalShape(int64_t index) const {
   return shape;
 }
 
+/// Made-up tensors and the results, their shards, and numbers in fp64 that the
+/// former are made of. Allocation failure would end the program.
+bool BundleRunner::checkMemory() {
+  double needed = 0, numbers = 0;
+  for (int64_t index = 0; index < numParameters; ++index) {
+    const burst_parameter &p = parameter(index);
+    std::vector<int64_t> shape = globalShape(index);
+    if (llvm::is_contained(shape, -1))
+      continue;
+    double count = 1;
+    for (int64_t size : shape)
+      count *= static_cast<double>(size);
+    needed += 2 * count * static_cast<double>(burst_type_bytes(p.type));
+    if (!p.is_result)
+      numbers = std::max(numbers, sizeof(double) * count);
+  }
+  double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+                  static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (needed + numbers <= memory)
+    return true;
+  constexpr double gib = 1 << 30;
+  return fail(llvm::formatv("@{0} needs about {1:F1} GiB for its tensors, this "
+                            "machine has {2:F1}",
+                            burst_program_name(program.get()),
+                            (needed + numbers) / gib, memory / gib));
+}
+
 /// The same values as for the module that the program was compiled from.
 bool BundleRunner::makeUp(int64_t index, data::Tensor &tensor) {
   const burst_parameter &p = parameter(index);
@@ -253,6 +282,8 @@ bool BundleRunner::bind() {
     if (!archive)
       return fail(error);
     batch = -1;
+  } else if (!checkMemory()) {
+    return false;
   }
   tensors.resize(numParameters);
   for (int64_t index = 0; index < numArguments; ++index) {

@@ -199,7 +199,9 @@ typedef struct burst_trace burst_trace;
 
 burst_error *burst_trace_create(burst_trace **trace);
 /* Replaces the file at `path` by what was recorded until now: a process per
-   rank with a compute track (launches and waits) and its transfers. */
+   rank with a compute track (launches and waits) and its transfers. A link
+   stays, and what it leads to is replaced; to a pipe or a device it is
+   written. */
 burst_error *burst_trace_write(burst_trace *trace, const char *path);
 /* NULL is ignored. */
 void burst_trace_destroy(burst_trace *trace);
@@ -240,9 +242,9 @@ typedef struct burst_run_config {
 
 /* Runs the program of one rank on its shards. `values` has a tensor for each of
    the `count` parameters. Types, ranks and static sizes must be those of the
-   parameter; the sharded dimension has the rank's local size; the last stride
-   is 1; no result overlaps another tensor or itself. Extents are scalars of
-   type i64.
+   parameter; the sharded dimension has the rank's local size; a batch that is
+   open is the same in all sharded tensors; the last stride is 1; no result
+   overlaps another tensor or itself. Extents are scalars of type i64.
 
    With a stream, errors of the run are those of burst_stream_synchronize; the
    array `values` is copied, but what its tensors point to (scalars included),
