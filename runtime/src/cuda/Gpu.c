@@ -97,6 +97,29 @@ static burst_error *read_properties(burst_gpu *gpu) {
   return NULL;
 }
 
+// What is freed stays in the pool for the next run instead of going back to the
+// system whenever someone waits for a GPU. The pool that the process shares
+// would keep the memory of others too.
+static burst_error *make_pool(burst_gpu *gpu) {
+  const burst_driver *driver = gpu->driver;
+  CUmemPoolProps properties = {
+      .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+      .handleTypes = CU_MEM_HANDLE_TYPE_NONE,
+      .location = {CU_MEM_LOCATION_TYPE_DEVICE, gpu->device}};
+  CUresult result = driver->cuMemPoolCreate(&gpu->pool, &properties);
+  if (result != CUDA_SUCCESS)
+    return burst_driver_error(driver, gpu->properties.ordinal,
+                              "cuMemPoolCreate", result);
+  uint64_t threshold = UINT64_MAX;
+  result = driver->cuMemPoolSetAttribute(
+      gpu->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+  if (result == CUDA_SUCCESS)
+    return NULL;
+  driver->cuMemPoolDestroy(gpu->pool);
+  return burst_driver_error(driver, gpu->properties.ordinal,
+                            "cuMemPoolSetAttribute", result);
+}
+
 burst_error *burst_gpu_create(int ordinal, burst_gpu **gpu) {
   const burst_driver *driver;
   int count;
@@ -126,6 +149,11 @@ burst_error *burst_gpu_create(int ordinal, burst_gpu **gpu) {
       error = burst_driver_error(driver, ordinal, "cuDevicePrimaryCtxRetain",
                                  result);
   }
+  if (!error) {
+    error = make_pool(made);
+    if (error)
+      driver->cuDevicePrimaryCtxRelease_v2(made->device);
+  }
   if (error)
     free(made);
   else
@@ -136,6 +164,7 @@ burst_error *burst_gpu_create(int ordinal, burst_gpu **gpu) {
 void burst_gpu_destroy(burst_gpu *gpu) {
   if (!gpu)
     return;
+  gpu->driver->cuMemPoolDestroy(gpu->pool);
   gpu->driver->cuDevicePrimaryCtxRelease_v2(gpu->device);
   free(gpu);
 }
@@ -225,7 +254,7 @@ burst_error *burst_gpu_allocate(burst_gpu *gpu, size_t bytes, CUstream stream,
   *memory = 0;
   if (bytes == 0)
     return NULL;
-  RETURN_CALL(gpu, cuMemAllocAsync, memory, bytes, stream);
+  RETURN_CALL(gpu, cuMemAllocFromPoolAsync, memory, bytes, gpu->pool, stream);
 }
 
 burst_error *burst_gpu_free(burst_gpu *gpu, CUdeviceptr memory,

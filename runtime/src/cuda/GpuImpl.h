@@ -9,6 +9,7 @@ struct burst_gpu {
   const burst_driver *driver;
   CUdevice device;
   CUcontext context;
+  CUmemoryPool pool;
   burst_gpu_properties properties;
 };
 

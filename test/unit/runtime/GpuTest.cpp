@@ -232,11 +232,12 @@ TEST_F(Gpu, SaysWhatTheDriverSaid) {
             "GPU 0: cuFuncSetAttribute: an unknown error (1): the stand-in "
             "says so");
   CUdeviceptr memory;
-  driver.fail("cuMemAllocAsync", CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(takeCoded(burst_gpu_allocate(gpu, 8, nullptr, &memory)),
-            "OUT_OF_MEMORY"
-            " GPU 0: cuMemAllocAsync: CUDA_ERROR_OUT_OF_MEMORY (2): the "
-            "stand-in says so");
+  driver.fail("cuMemAllocFromPoolAsync", CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(
+      takeCoded(burst_gpu_allocate(gpu, 8, nullptr, &memory)),
+      "OUT_OF_MEMORY"
+      " GPU 0: cuMemAllocFromPoolAsync: CUDA_ERROR_OUT_OF_MEMORY (2): the "
+      "stand-in says so");
   ASSERT_EQ(take(burst_gpu_module_load(gpu, "scale ", 1, &scale, &module)), "");
   ScaleArguments arguments = {};
   const unsigned grid[] = {1, 2, 3};

@@ -53,7 +53,7 @@ struct State {
   CUcontext current = nullptr;
   CUresult sticky = CUDA_SUCCESS;
   bool initialized = false;
-  int streams = 0, events = 0, modules = 0;
+  int streams = 0, events = 0, modules = 0, pools = 0;
 };
 
 State *state;
@@ -243,8 +243,23 @@ void fillModules() {
 }
 
 void fillMemory() {
-  table.cuMemAllocAsync = [](CUdeviceptr *memory, size_t bytes, CUstream) {
-    BEGIN("cuMemAllocAsync");
+  table.cuMemPoolCreate = [](CUmemoryPool *pool, const CUmemPoolProps *) {
+    BEGIN("cuMemPoolCreate", false);
+    *pool = reinterpret_cast<CUmemoryPool>(&state->pools);
+    ++state->pools;
+    return CUDA_SUCCESS;
+  };
+  table.cuMemPoolDestroy = [](CUmemoryPool) {
+    --state->pools;
+    return CUDA_SUCCESS;
+  };
+  table.cuMemPoolSetAttribute = [](CUmemoryPool, CUmemPool_attribute, void *) {
+    BEGIN("cuMemPoolSetAttribute", false);
+    return CUDA_SUCCESS;
+  };
+  table.cuMemAllocFromPoolAsync = [](CUdeviceptr *memory, size_t bytes,
+                                     CUmemoryPool, CUstream) {
+    BEGIN("cuMemAllocFromPoolAsync");
     std::string block(bytes, '\xa5');
     // Short strings would move.
     block.reserve(64);
@@ -380,7 +395,7 @@ void StandInDriver::fail(const std::string &function, CUresult result) {
 }
 
 int StandInDriver::alive() const {
-  int count = state->streams + state->events + state->modules +
+  int count = state->streams + state->events + state->modules + state->pools +
               static_cast<int>(state->memory.size());
   for (const CUctx_st &context : state->contexts)
     count += context.held;
