@@ -43,7 +43,8 @@ void burst_emulated_fail(const char *function, int nth, int result);
 /* The oldest report that was not taken, or null. Valid until the next call. */
 const char *burst_emulated_take_report(void);
 
-/* What exists: contexts held, streams, events, modules, graphs and memory. */
+/* What exists: contexts held, streams, events, modules, pools, graphs, memory
+   and communicators. */
 int burst_emulated_alive(void);
 
 #ifdef __cplusplus

@@ -62,6 +62,7 @@ void Gpus::reset() {
   contexts.clear();
   agents = 1;
   nextBuffer = 0;
+  communicators = 0;
   values.clear();
   for (int i = 0; i < options.count; ++i) {
     CUctx_st &context = contexts.emplace_back();
@@ -116,7 +117,7 @@ void Gpus::submit(const StreamRef &stream, Command command) {
   capture.commands.emplace_back(stream->captured, std::move(command));
 }
 
-Operation &Gpus::push(const StreamRef &stream, Operation operation) {
+OperationRef Gpus::push(const StreamRef &stream, Operation operation) {
   operation.stream = stream.get();
   operation.number = ++stream->asked;
   operation.clock = host;
@@ -128,7 +129,7 @@ Operation &Gpus::push(const StreamRef &stream, Operation operation) {
   stream->operations.push_back(
       std::make_shared<Operation>(std::move(operation)));
   changed.notify_all();
-  return *stream->operations.back();
+  return stream->operations.back();
 }
 
 RecordingRef Gpus::record(const StreamRef &stream) {
@@ -144,7 +145,7 @@ RecordingRef Gpus::record(const StreamRef &stream) {
             std::chrono::steady_clock::now().time_since_epoch())
             .count();
   };
-  recording->number = push(stream, std::move(operation)).number;
+  recording->number = push(stream, std::move(operation))->number;
   return recording;
 }
 
@@ -174,7 +175,7 @@ void Gpus::begin(Operation &operation) {
   operation.isActive = true;
   stream.clock.join(operation.clock);
   uint32_t tick = stream.clock.tick(stream.agent);
-  operation.clock = stream.clock;
+  operation.clock = operation.begun = stream.clock;
   operation.step = std::make_shared<Step>(Step{
       stream.agent, tick,
       fmt::format("{} (operation {} of stream {} of GPU {})", operation.what,
@@ -541,6 +542,7 @@ int burst_emulated_alive(void) {
   size_t count = gpus.streams.size() + gpus.events.size() +
                  gpus.modules.size() + gpus.pools.size() + gpus.graphs.size() +
                  gpus.executables.size() + gpus.hostMemory.size();
+  count += size_t(gpus.communicators);
   for (const CUctx_st &context : gpus.contexts)
     count += size_t(context.held);
   for (const auto &[base, allocation] : gpus.allocations)

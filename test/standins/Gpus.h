@@ -61,6 +61,7 @@ struct Operation {
   // When it is the first of its stream:
   bool isActive = false;
   StepRef step = nullptr;
+  Clock begun = {}; // the clock then
 };
 using OperationRef = std::shared_ptr<Operation>;
 
@@ -177,6 +178,7 @@ public:
   emulator::Memory memory;
   std::map<uint64_t, Allocation> allocations; // freed ones too, by base
   std::map<void *, size_t> hostMemory;        // page-locked
+  int communicators = 0;
   Accesses deviceAccesses, hostAccesses;
   Clock host;
   std::map<uint64_t, Clock> values; // what writes of values to an address order
@@ -191,7 +193,7 @@ public:
   /// Does the command now, or adds it to what the stream captures.
   void submit(const StreamRef &stream, Command command);
   /// Puts an operation on a stream.
-  Operation &push(const StreamRef &stream, Operation operation);
+  OperationRef push(const StreamRef &stream, Operation operation);
   RecordingRef record(const StreamRef &stream);
   void wait(const StreamRef &stream, const RecordingRef &recording);
   void launch(const Capture &graph, const StreamRef &stream);
