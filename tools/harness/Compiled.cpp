@@ -17,10 +17,10 @@ static std::string take(burst_error *error) {
 }
 
 FailureOr<ProgramRef> burst::compile(func::FuncOp program,
-                                     const cpu::Target &target,
+                                     const jit::Target &target,
                                      const cpu::Dump &dump) {
   OwningOpRef<ModuleOp> module(cast<ModuleOp>(program->getParentOp()->clone()));
-  auto object = cpu::compileToObject(*module, program.getName(), target, dump);
+  auto object = jit::compileToObject(*module, program.getName(), target, dump);
   if (failed(object))
     return failure();
   jit::Compiled compiled;

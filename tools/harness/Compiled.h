@@ -2,7 +2,7 @@
 #ifndef BURST_TOOLS_HARNESS_COMPILED_H
 #define BURST_TOOLS_HARNESS_COMPILED_H
 
-#include "codegen/cpu/Compile.h"
+#include "jit/Frontend.h"
 #include "passes/Machine/Binding.h"
 #include "tools/data/Tensor.h"
 
@@ -33,7 +33,7 @@ struct CompiledRun {
 /// Compiles and loads the ring program `program`; its module is left alone.
 /// Errors are emitted.
 mlir::FailureOr<ProgramRef> compile(mlir::func::FuncOp program,
-                                    const cpu::Target &target,
+                                    const jit::Target &target,
                                     const cpu::Dump &dump = {});
 
 /// Bytes of packed operands that `rank` of `program`, compiled for `target`,

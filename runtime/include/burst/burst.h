@@ -398,6 +398,11 @@ typedef struct burst_compile_config {
   const char *features;  /* "+avx2,-fma", on top of the processor's */
   const char *dump_directory; /* for the IR of each phase; NULL: none */
   burst_cache *cache;         /* NULL: none */
+  const char *target;         /* "cpu" or "cuda"; NULL: "cpu" */
+  /* Of GPUs, as in "sm_80,sm_90": machine code is made for each of them, and
+     PTX, for all later ones, of the first. NULL: "sm_80" and the GPUs found
+     here. The processor is that of the host. */
+  const char *architectures;
 } burst_compile_config;
 
 /* Compiles a function of a module in MLIR's text: burst.attention over global
