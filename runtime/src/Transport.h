@@ -55,7 +55,7 @@ burst_location burst_location_of(int64_t rank, int64_t hop);
 burst_location burst_location_of_post(const burst_post *post);
 
 // That the ranks ended, as the sentence says.
-burst_error *burst_post_failed(const burst_post *post, burst_code code,
+burst_error *burst_post_ended(const burst_post *post, burst_code code,
                                const char *sentence);
 // That rank `culprit` stopped, for `reason`.
 burst_error *burst_post_stopped(const burst_post *post, int64_t culprit,

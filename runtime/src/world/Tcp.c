@@ -102,7 +102,7 @@ static burst_error *wait_for(burst_tcp *tcp, burst_tcp_side *side,
     }
     const char *sentence = burst_world_failure(tcp->transport.world, &code);
     if (sentence)
-      return burst_post_failed(side->post, code, sentence);
+      return burst_post_ended(side->post, code, sentence);
     if (side->state == BURST_TCP_ALONE && tcp->links[side->post->peer].left)
       return burst_post_stopped(side->post, side->post->peer,
                                 "its transport is destroyed");
