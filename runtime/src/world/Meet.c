@@ -364,9 +364,21 @@ static void dismiss_callers(reception *at, const char *reason) {
   at->num_callers = 0;
 }
 
+// Whether a rank has yet to come; one that came and went may come again.
+static bool misses(reception *at) {
+  int64_t ranks = at->meeting->place.num_ranks;
+  for (int64_t i = at->lowest; i < ranks && at->missing == 0; ++i)
+    if (!is_open(at->fds[i])) {
+      close(at->fds[i]);
+      at->fds[i] = -1;
+      ++at->missing;
+    }
+  return at->missing > 0;
+}
+
 static burst_error *receive_all(reception *at, int64_t deadline) {
   int64_t began = burst_now();
-  while (at->missing > 0) {
+  while (misses(at)) {
     struct pollfd polled[1 + MOST_CALLERS];
     size_t count = at->num_callers;
     polled[0] = (struct pollfd){at->meeting->listener, POLLIN, 0};

@@ -90,13 +90,13 @@ int freePort() {
 
 std::string freeAddress() { return "127.0.0.1:" + std::to_string(freePort()); }
 
-burst_world_config worldConfig(const std::string &address, int64_t ranks,
+burst_world_config worldConfig(const char *address, int64_t ranks,
                                int64_t rank) {
   burst_world_config config = {};
   config.size = sizeof(config);
   config.num_ranks = ranks;
   config.rank = rank;
-  config.address = address.c_str();
+  config.address = address;
   config.timeout_seconds = 20;
   config.heartbeat_seconds = 0.05;
   config.silence_seconds = 5;
@@ -116,7 +116,7 @@ std::vector<World> makeWorlds(int64_t ranks) {
   std::string address = freeAddress();
   std::vector<World> worlds(ranks);
   inParallel(ranks, [&](int64_t rank) {
-    burst_world_config config = worldConfig(address, ranks, rank);
+    burst_world_config config = worldConfig(address.c_str(), ranks, rank);
     burst_world *world;
     EXPECT_EQ(take(burst_world_create(&config, &world)), "");
     worlds[rank].reset(world);

@@ -46,7 +46,7 @@ std::vector<Transport> makeTransports(int64_t ranks);
 /// A world of this process for each rank, which hear each other often, so that
 /// tests are quick; and a transport over each.
 using World = Handle<burst_world, burst_world_destroy>;
-burst_world_config worldConfig(const std::string &address, int64_t ranks,
+burst_world_config worldConfig(const char *address, int64_t ranks,
                                int64_t rank);
 std::vector<World> makeWorlds(int64_t ranks);
 std::vector<Transport> makeTransports(const std::vector<World> &worlds);
