@@ -551,7 +551,7 @@ TEST(Tcp, FailureOfOneRankEndsAll) {
   EXPECT_EQ(errors[3], "INVALID_ARGUMENT rank 3: luck: 1, wanted at least 2");
   for (int rank : {0, 1, 2})
     expectContains(errors[rank],
-                   {"PEER_STOPPED rank " + std::to_string(rank) + ", hop ",
+                   {"PEER_STOPPED rank " + std::to_string(rank),
                     "rank 3 stopped: rank 3: luck: 1"});
   // It is for good, with the same sentence.
   errors = runAll(4, program, transports);
