@@ -6,6 +6,7 @@
 #include "Trace.h"
 #include "View.h"
 #include "cuda/Device.h"
+#include "world/World.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -113,6 +114,13 @@ static void poison(burst_rank *rank, const burst_post *post) {
     burst_rank_fail_at(rank, error);
 }
 
+// Tells the ranks of other processes what this one does.
+static void note(burst_rank *rank, burst_activity activity,
+                 const burst_post *post) {
+  if (rank->transport->world)
+    burst_world_note(rank->transport->world, activity, post->hop, post->peer);
+}
+
 static void begin(burst_rank *rank, burst_flight *flight) {
   burst_post *send = flight->send.num_pieces ? &flight->send : NULL;
   burst_post *receive = flight->receive.num_pieces ? &flight->receive : NULL;
@@ -125,6 +133,7 @@ static void begin(burst_rank *rank, burst_flight *flight) {
   error = rank->transport->table->start(rank->transport, send, receive);
   if (error)
     burst_rank_fail(rank, error);
+  note(rank, BURST_RUNNING, send ? send : receive);
   rank->counters.messages_sent += send != NULL;
   rank->counters.messages_received += receive != NULL;
   rank->counters.bytes_sent += flight->send.bytes;
@@ -170,6 +179,7 @@ static void wait_for(burst_rank *rank, burst_post *post) {
   if (!post->state)
     return;
   int64_t began = burst_now();
+  note(rank, BURST_WAITING, post);
   burst_error *error = rank->transport->table->wait(rank->transport, post,
                                                     rank->deadline_seconds);
   int64_t ended = burst_now();
@@ -177,6 +187,7 @@ static void wait_for(burst_rank *rank, burst_post *post) {
   burst_trace_wait(rank->trace, post, began, ended);
   if (error)
     burst_rank_fail(rank, error);
+  note(rank, BURST_RUNNING, post);
   burst_trace_transfer(rank->trace, post);
   if (rank->cuda)
     error = burst_cuda_arrive(rank->cuda, post);

@@ -22,6 +22,13 @@ static const char *what_of(const burst_post *post) {
   return post->receives ? "receive from" : "send to";
 }
 
+burst_error *burst_post_ended(const burst_post *post, burst_code code,
+                               const char *sentence) {
+  return burst_error_create(code, burst_location_of_post(post).text,
+                            "%s rank %" PRId64 ": %s", what_of(post),
+                            post->peer, sentence);
+}
+
 burst_error *burst_post_stopped(const burst_post *post, int64_t culprit,
                                 const char *reason) {
   return burst_error_create(BURST_PEER_STOPPED,

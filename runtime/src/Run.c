@@ -9,6 +9,7 @@
 #include "Rank.h"
 #include "View.h"
 #include "cuda/Device.h"
+#include "world/World.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -122,10 +123,52 @@ static burst_error *bind(const burst_call *call, burst_binding **binding) {
   return error;
 }
 
+static void mix(uint64_t *hash, uint64_t value) {
+  *hash = (*hash ^ value) * 0x100000001b3;
+  *hash ^= *hash >> 32;
+}
+
+// Of all that has to be the same on all ranks: the program, and what its
+// schedule and its messages depend on.
+static uint64_t plan_of(const burst_image *image, const burst_tensor *values) {
+  uint64_t hash = 0xcbf29ce484222325;
+  mix(&hash, image->hash);
+  mix(&hash, (uint64_t)image->num_ranks);
+  for (int32_t i = 0; i < image->num_parameters; ++i) {
+    const burst_parameter *parameter = &image->parameters[i];
+    if (parameter->kind == BURST_EXTENT)
+      mix(&hash, *(const uint64_t *)values[i].data);
+    for (int32_t d = 0; d < values[i].rank; ++d)
+      if (d != parameter->shard_dim)
+        mix(&hash, (uint64_t)values[i].sizes[d]);
+  }
+  return hash;
+}
+
+// Of a rank that is a process: tells the others, and compares plans.
+static burst_error *begin(const burst_call *call) {
+  burst_world *world =
+      call->config.transport ? call->config.transport->world : NULL;
+  return world ? burst_world_begin_run(
+                     world, plan_of(call->program->image, call->values),
+                     call->config.deadline_seconds)
+               : NULL;
+}
+
+static void end(const burst_call *call) {
+  if (call->config.transport && call->config.transport->world)
+    burst_world_end_run(call->config.transport->world);
+}
+
 static burst_error *run(burst_call *call, burst_counters *counters) {
   const burst_run_config *config = &call->config;
   burst_binding *binding;
   burst_error *error = bind(call, &binding);
+  if (!error) {
+    error = begin(call);
+    if (error)
+      burst_binding_destroy(binding);
+  }
   if (error) {
     burst_call_skip(call, burst_error_message(error));
     return error;
@@ -145,6 +188,7 @@ static burst_error *run(burst_call *call, burst_counters *counters) {
     burst_call_skip(call, burst_error_message(error));
   else
     error = burst_rank_run(&rank, burst_binding_values(binding));
+  end(call);
   burst_binding_destroy(binding);
   *counters = rank.counters;
   counters->tensor_bytes = burst_binding_bytes(call->program, call->values);

@@ -57,6 +57,7 @@ typedef struct burst_transport_table {
 struct burst_transport {
   const burst_transport_table *table;
   int64_t rank, num_ranks;
+  burst_world *world; // of ranks that are processes; or null
   atomic_flag in_use;
 };
 
@@ -67,6 +68,9 @@ typedef struct burst_location {
 burst_location burst_location_of(int64_t rank, int64_t hop);
 burst_location burst_location_of_post(const burst_post *post);
 
+// That the ranks ended, as the sentence says.
+burst_error *burst_post_ended(const burst_post *post, burst_code code,
+                               const char *sentence);
 // That rank `culprit` stopped, for `reason`.
 burst_error *burst_post_stopped(const burst_post *post, int64_t culprit,
                                 const char *reason);

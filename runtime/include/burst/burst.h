@@ -171,6 +171,86 @@ void burst_transport_stop(burst_transport *transport, const char *reason);
 void burst_transport_destroy(burst_transport *transport);
 
 /*----------------------------------------------------------------------------*/
+/* Ranks that are processes                                                   */
+/*----------------------------------------------------------------------------*/
+
+/* The processes of one job, a rank each. They find each other through rank 0,
+   and a thread of each tells all others over TCP every now and then what it
+   does. A process that dies or falls silent is therefore named by everybody,
+   also by those who wait for someone who waits for it. Then the world has
+   failed, for good: every call on it and every run on a transport over it ends
+   with the same sentence. Networks are trusted: nothing is encrypted.
+
+       burst_world *world;
+       burst_transport *transport;
+       burst_world_config where = {sizeof(where)};
+       burst_world_create(&where, &world);      // ranks as the launcher says
+       burst_tcp_config how = {sizeof(how), world};
+       burst_transport_create_tcp(&how, &transport);
+       burst_run_config config = {sizeof(config)};
+       config.rank = burst_world_rank(world);
+       config.device = device;
+       config.transport = transport;
+       burst_run(program, &config, shards, count, NULL);
+       burst_transport_destroy(transport);
+       burst_world_destroy(world);
+
+   Collective calls (create, gather, barrier, and to create a transport) are
+   made by all ranks, in the same order. */
+typedef struct burst_world burst_world;
+
+typedef struct burst_world_config {
+  size_t size;
+  /* 0: this rank, their number and the address are read from the environment:
+     BURST_RANK, BURST_NUM_RANKS and BURST_ADDRESS, else what mpirun (Open MPI),
+     torchrun, mpiexec (MPICH, Intel MPI) or srun sets, in this order. */
+  int64_t num_ranks;
+  int64_t rank;
+  /* Where rank 0 listens: "host:port". NULL: BURST_ADDRESS, else what the
+     launcher knows: MASTER_ADDR and the port behind MASTER_PORT (torchrun,
+     which listens on MASTER_PORT itself), the first host of the job (srun),
+     this machine if it has all ranks (mpirun, mpiexec); with a port made of the
+     number of the job. BURST_PORT is another port. */
+  const char *address;
+  double timeout_seconds;   /* until all ranks have come; 0: 300 */
+  double heartbeat_seconds; /* between what ranks tell; 0: 1 */
+  double silence_seconds;   /* after which a rank has failed; 0: 30, or 10
+                               heartbeats if that is longer */
+} burst_world_config;
+
+/* `config` may be NULL: all from the environment. Where ranks do not come, or
+   come twice, all that came are told. */
+burst_error *burst_world_create(const burst_world_config *config,
+                                burst_world **world);
+/* When its transports are destroyed. The other ranks may go on without this
+   one; who waits for it gets an error. NULL is ignored. */
+void burst_world_destroy(burst_world *world);
+int64_t burst_world_rank(const burst_world *world);
+int64_t burst_world_num_ranks(const burst_world *world);
+/* The number of this rank among those on the same machine. */
+int64_t burst_world_local_rank(const burst_world *world);
+
+/* Writes to `all`, in the order of the ranks, the `bytes` bytes that each of
+   them has at `mine`: at most 1 MiB, equally many on all ranks. A deadline of 0
+   is 600. */
+burst_error *burst_world_gather(burst_world *world, const void *mine,
+                                size_t bytes, void *all,
+                                double deadline_seconds);
+/* Returns when all ranks have called it. */
+burst_error *burst_world_barrier(burst_world *world, double deadline_seconds);
+
+typedef struct burst_tcp_config {
+  size_t size;
+  burst_world *world; /* required; has one transport at a time */
+} burst_tcp_config;
+
+/* This rank's transport over connections to all other ranks: for shards in the
+   host's memory. Runs on it compare what they are about to do: the program, the
+   extents and all sizes that must be the same on all ranks. */
+burst_error *burst_transport_create_tcp(const burst_tcp_config *config,
+                                        burst_transport **transport);
+
+/*----------------------------------------------------------------------------*/
 /* Programs                                                                   */
 /*----------------------------------------------------------------------------*/
 
