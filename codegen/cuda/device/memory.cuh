@@ -90,10 +90,12 @@ __device__ __forceinline__ void store(const Accumulator<Team, C> &a,
         }
     }
 }
-/// A number of each row, by one thread in four.
+/// A number of each row, by one thread in four: when all four have read what was
+/// there.
 template <class Team>
 __device__ __forceinline__ void store(const RowVector<Team> &a,
                                       GlobalRows<float> to) {
+  __syncwarp();
 #pragma unroll
   for (int i = 0; i < Team::Tiles; ++i)
 #pragma unroll
