@@ -28,11 +28,10 @@ struct Request {
 
   /// What decides the code, and nothing else.
   std::string key() const {
-    std::string key;
+    std::string key, gpu = target.gpu ? target.gpu->str() : "no GPU";
     for (StringRef part :
          {StringRef(text), StringRef(entry), StringRef(target.host.processor),
-          StringRef(target.host.features),
-          StringRef(target.gpu ? target.gpu->str() : "no GPU"),
+          StringRef(target.host.features), StringRef(gpu),
           StringRef(dump.directory)}) {
       key += part;
       key += '\0';
