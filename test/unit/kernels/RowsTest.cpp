@@ -20,6 +20,7 @@ struct Sizes {
   int64_t dim, rows;
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for it.
 void PrintTo(const Sizes &sizes, std::ostream *os) { *os << sizes.name; }
 
 class Rows : public KernelTest<Sizes> {
@@ -123,7 +124,7 @@ TEST_P(Rows, StatesAreMerged) {
     float reference = std::max(m[x], m2[x]);
     ASSERT_EQ(most[x], reference);
     auto factor = [&](double m) {
-      return m == -INFINITY ? 0.0 : std::exp2(m - reference);
+      return std::isinf(m) ? 0.0 : std::exp2(m - reference);
     };
     ASSERT_NEAR(sums[x], factor(m[x]) * l[x] + factor(m2[x]) * l2[x], 1e-5);
     for (int64_t d = row * dim(); d < (row + 1) * dim(); ++d)
