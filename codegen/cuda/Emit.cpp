@@ -71,6 +71,8 @@ llvm::raw_ostream &Emitter::line() { return os.indent(2 * depth); }
 /// Whether a kernel writes to rows.
 static bool isStored(Value view) {
   return llvm::any_of(view.getUsers(), [&](Operation *user) {
+    if (auto cast = dyn_cast<memref::CastOp>(user))
+      return isStored(cast);
     auto store = dyn_cast<tile::StoreOp>(user);
     return store && store.getView() == view;
   });
@@ -151,6 +153,10 @@ LogicalResult Emitter::emit(Operation *op) {
         line() << formatv("const {0} {1} = {2}.at({3});\n",
                           scalars.typeName(type), called,
                           name(load.getMemRef()), indices);
+        return success();
+      })
+      .Case([&](memref::CastOp cast) -> LogicalResult {
+        names.alias(cast, name(cast.getSource()).str());
         return success();
       })
       .Case([&](memref::CopyOp copy) -> LogicalResult {

@@ -16,7 +16,7 @@ TeamShape tiling::keyTeamOf(int64_t dim, int64_t valueDim) {
 }
 
 SmallVector<Sums> tiling::keySumsOf(int64_t dim, int64_t valueDim) {
-  if (dim + valueDim <= 256)
+  if (dim + valueDim <= 160)
     return {Sums::OfKeysAndValues};
   return {Sums::OfKeys, Sums::OfValues};
 }
@@ -88,13 +88,12 @@ Value TeamGradient::rowsOf(Value shard, Value row, Value count) {
 }
 
 /// Brings a listed tile.
-Value TeamGradient::otherTile(bool isSecond, Value other) {
+Value TeamGradient::otherTile(bool isSecond, const Listed &other) {
   const Shards &shards = ofKeys ? queries : keys;
-  Value view = rowsOf(isSecond ? shards.second : shards.first,
-                      b.field(shards.tiles, other, Field::Row),
-                      b.field(shards.tiles, other, Field::Count));
   Value block = isSecond ? blocks.other.second : blocks.other.first;
-  b.make<tile::LoadOp>(view, block);
+  b.make<tile::LoadOp>(
+      rowsOf(isSecond ? shards.second : shards.first, other.row, other.count),
+      block);
   return block;
 }
 
@@ -115,24 +114,25 @@ void TeamGradient::differentiate(Value columns) {
 
 /// What a listed tile gives. What is read once is multiplied first: its next
 /// tile is copied from then on.
-void TeamGradient::step(Value other, bool isPartial) {
-  const Shards &listed = ofKeys ? queries : keys;
+void TeamGradient::step(Value number, bool isPartial) {
+  Value table = (ofKeys ? queries : keys).tiles;
+  Listed other{b.field(table, number, Field::Row),
+               b.field(table, number, Field::Count)};
   bool hasScore = !op.getScore().empty();
   double scale = op.getScale().convertToDouble();
   Value columns = b.index(shape.columns);
   if (ofKeys) {
     // Of queries that a tile does not have no weight is more than 0.
     auto load = [&](Value buffer, Value block, double factor, double padding) {
-      b.make<tile::LoadOp>(
-          rowsOf(buffer, b.field(listed.tiles, other, Field::Row),
-                 b.field(listed.tiles, other, Field::Count)),
-          block, b.getF64FloatAttr(factor), b.getF64FloatAttr(padding));
+      b.make<tile::LoadOp>(rowsOf(buffer, other.row, other.count), block,
+                           b.getF64FloatAttr(factor),
+                           b.getF64FloatAttr(padding));
     };
     load(lse, blocks.lse, std::numbers::log2e, minusInfinity);
     if (blocks.dp)
       load(delta, blocks.delta, 1.0, 0.0);
   } else if (isPartial) {
-    columns = b.field(listed.tiles, other, Field::Count);
+    columns = other.count;
   }
   if (blocks.dp)
     product(blocks.own.second, otherTile(/*isSecond=*/true, other), blocks.dp,
@@ -142,7 +142,7 @@ void TeamGradient::step(Value other, bool isPartial) {
   if (blocks.t)
     b.make<memref::CopyOp>(blocks.s, blocks.t);
   if (isPartial || hasScore) {
-    b.positions(ofKeys ? blocks.i : blocks.j, listed.tiles, other, columns,
+    b.positions(ofKeys ? blocks.i : blocks.j, table, number, columns,
                 ofKeys ? op.getQueryLayout() : op.getKeyLayout());
     mapScores(b, op,
               {blocks.s, count, columns, batch, head, blocks.i, blocks.j, sq,

@@ -35,12 +35,17 @@ public:
   void build(Value task);
 
 private:
+  /// Where a listed tile lies in its shard.
+  struct Listed {
+    Value row, count;
+  };
+
   void lists(Value head);
-  void step(Value other, bool isPartial);
+  void step(Value number, bool isPartial);
   void differentiate(Value columns);
   void product(Value own, Value other, Value into, double factor);
   void add(Value sum, Value gradient);
-  Value otherTile(bool isSecond, Value other);
+  Value otherTile(bool isSecond, const Listed &other);
   Value rowsOf(Value shard, Value row, Value count);
   MemRefType perQuery();
 

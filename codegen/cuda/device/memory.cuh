@@ -90,8 +90,8 @@ __device__ __forceinline__ void store(const Accumulator<Team, C> &a,
         }
     }
 }
-/// A number of each row, by one thread in four: it may lie where all four have
-/// read another one, as m does in the memory of lse.
+/// A number of each row, by one thread in four: when all four have read what was
+/// there.
 template <class Team>
 __device__ __forceinline__ void store(const RowVector<Team> &a,
                                       GlobalRows<float> to) {

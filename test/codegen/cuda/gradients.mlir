@@ -16,13 +16,69 @@
 // TILE: tile.launch @backward_attend_grad_keys[{{.*}} writes(%{{[^ ]*}}, %{{[^ ]*}} : memref<1x200x2x64xf32>, memref<1x200x2x64xf32>)
 // TILE-NOT: tile.pack
 
+// What is read once is copied while the other is worked on; gradients by outputs
+// are copied again as soon as they are added up, in front of the last product.
+//
+// STAGED-LABEL: func.func private @backward_attend_grad_queries(
+// STAGED: scf.for
+// STAGED-NOT: scf.for
+// STAGED: cuda.copy %{{.*}}, %[[K:[^ ]*]] :
+// STAGED: tile.multiply %{{.*}}, %[[V:[^ ]*]], %[[DP:[^ ]*]] rows {{.*}} by_rows
+// STAGED-NEXT: cuda.wait 0
+// STAGED-NEXT: cuda.synchronize
+// STAGED: cuda.copy %{{.*}}, %[[V]] :
+// STAGED: tile.multiply %{{.*}}, %[[K]], %[[S:[^ ]*]] rows {{.*}} by_rows
+// STAGED: tile.weights %[[S]], %{{.*}} rows %{{[^ ]*}} :
+// STAGED-NEXT: tile.differentials %[[S]], %[[DP]],
+// STAGED-NEXT: tile.map_gradient %[[DP]],
+// STAGED: tile.multiply %[[DP]], %[[K]], {{.*}} accumulate
+// STAGED-LABEL: func.func private @backward_attend_grad_keys(
+// STAGED: scf.for %{{.*}} = %c0 to %c2
+// STAGED: scf.for
+// STAGED: tile.multiply %{{.*}}, %[[DO:[^ ]*]], %[[DP:[^ ]*]] rows {{.*}} by_rows
+// STAGED-NEXT: cuda.wait 0
+// STAGED-NEXT: cuda.synchronize
+// STAGED-NEXT: tile.multiply %{{.*}}, %[[Q:[^ ]*]], %[[S:[^ ]*]] rows {{.*}} by_rows
+// STAGED: tile.weights %[[S]], %{{.*}} transposed
+// STAGED-NEXT: tile.multiply %[[S]], %[[DO]], {{.*}} accumulate
+// STAGED-NEXT: cuda.synchronize
+// STAGED: cuda.copy %{{.*}}, %[[DO]] :
+// STAGED: tile.differentials %[[S]], %[[DP]], {{.*}} transposed
+// STAGED: tile.multiply %[[DP]], %[[Q]], {{.*}} accumulate
+
+// TEXT-LABEL: backward_delta(
+// TEXT: rowDot(sums, sums1, rows);
+// TEXT-LABEL: backward_zero(
+// TEXT-LABEL: backward_attend_grad_queries(
+// TEXT: load(lseRows, {{.*}}, 0.f, 1.44269502f);
+// TEXT: products = scores;
+// TEXT: mapGradient(weightGrads, products, [&](float w, float t, int row, int column) {
+// TEXT: return column < 64 ? {{.*}} : 0.f;
+// TEXT: rescale(dqSum, factors);
+// TEXT: load<64>(before, [[VIEW:.*]]);
+// TEXT-NEXT: add(dqSum, before);
+// TEXT-NEXT: store<64>(dqSum, [[VIEW]]);
+// TEXT: 24576 bytes of shared memory
+// TEXT: backward_attend_grad_keys(
+// TEXT: Accumulator<Group, 32> scores;
+// TEXT-NEXT: ColumnVector<Group, 32> lseRows;
+// Queries that a tile does not have weigh nothing.
+// TEXT: load(lseRows, {{.*}}, -infinity(), 1.44269502f);
+// TEXT: // score, mask of scores
+// TEXT-NEXT: map(scores, [&](float s, int row, int column) {
+// TEXT-NEXT: const i64 i = columns1.at(column);
+// TEXT-NEXT: const i64 j = rows.at(row);
+// TEXT: weights(scores, lseRows, 1.f);
+// TEXT-NEXT: // dvSum += scores outGradTile
+// TEXT: // dkSum += weightGrads queryTile
+// TEXT-LABEL: backward_round(
+
 // GIVEN-LABEL: func.func private @backward_attend_grad_queries(
 // GIVEN-SAME: cuda.team = 8
 // GIVEN: memref.alloca() {{.*}} memref<128x32xf32, #gpu.address_space<private>>
 // GIVEN-LABEL: func.func private @backward_attend_grad_keys(
 // GIVEN-SAME: cuda.team = 2
-// GIVEN-NOT: memref<64x16xf32
-// GIVEN: return
+// GIVEN: memref.alloca() {{.*}} memref<64x16xf32, #gpu.address_space<private>>
 
 shard.grid @cp(shape = 1)
 !q = tensor<1x200x4x64xbf16>

@@ -305,6 +305,22 @@ func.func @weights_c1(%n: index, %s: memref<4x8xf32>, %lse: memref<5xf32>) {
 
 // -----
 
+func.func @weights_c1_transposed(%n: index, %s: memref<4x8xf32>, %lse: memref<4xf32>) {
+  // expected-error @below {{needs a number of the type of 'memref<4x8xf32>' for each of its columns, got: 'memref<4xf32>'}}
+  tile.weights %s, %lse rows %n transposed : memref<4x8xf32>, memref<4xf32>
+  return
+}
+
+// -----
+
+func.func @map_c1_transposed(%n: index, %s: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8xindex>) {
+  // expected-error @below {{needs a position for each row and column of}}
+  tile.map %s rows %n columns %n at (%n, %n, %i, %j) of (%n, %n) unit 1.0 {transposed} : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
+  return
+}
+
+// -----
+
 func.func @differentials_c1(%n: index, %p: memref<4x8xf32>, %delta: memref<4xf64>) {
   // expected-error @below {{needs a number of the type of 'memref<4x8xf32>' for each of its rows, got: 'memref<4xf64>'}}
   tile.differentials %p, %p, %delta rows %n : memref<4x8xf32>, memref<4xf64>

@@ -144,6 +144,25 @@ func.func @gradients(%n: index, %q: memref<4x6xf32>, %k: memref<2x6x4xf32>, %s: 
   return
 }
 
+// CHECK-LABEL: func.func @transposed
+// CHECK: tile.map {{.*}} unit 1.000000e+00 {transposed} : memref<4x8xf32>, memref<8xindex>, memref<4xindex>
+// CHECK: tile.weights %{{.*}}, %{{.*}} rows %{{.*}} transposed : memref<4x8xf32>, memref<8xf32>
+// CHECK: tile.differentials %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} transposed : memref<4x8xf32>, memref<8xf32>
+// CHECK: tile.map_gradient
+// CHECK: transposed : memref<4x8xf32>, memref<8xindex>, memref<4xindex>
+func.func @transposed(%n: index, %s: memref<4x8xf32>, %dp: memref<4x8xf32>, %lse: memref<8xf32>,
+                      %i: memref<8xindex>, %j: memref<4xindex>) {
+  tile.map %s rows %n columns %n at (%n, %n, %i, %j) of (%n, %n) unit 1.0 {transposed}
+      : memref<4x8xf32>, memref<8xindex>, memref<4xindex>
+  tile.weights %s, %lse rows %n transposed : memref<4x8xf32>, memref<8xf32>
+  tile.differentials %s, %dp, %lse rows %n transposed : memref<4x8xf32>, memref<8xf32>
+  tile.map_gradient %dp, %s rows %n columns %n at (%n, %n, %i, %j) of (%n, %n)
+      gradient(%t0 : f32, %b0, %h0, %i0, %j0, %sq, %sk, %w0 : f32) {
+        burst.yield %w0 : f32
+      } transposed : memref<4x8xf32>, memref<8xindex>, memref<4xindex>
+  return
+}
+
 // CHECK-LABEL: func.func @gradients_of_tables
 // CHECK: tile.map_gradient %{{.*}}, %{{.*}} rows {{.*}} grads(%[[DU:.*]], %[[DT:.*]] of [2, 0] : memref<2x?xf32>, memref<?xf32>)
 // CHECK: burst.contribute %{{.*}} to %{{.*}}[%{{.*}}, %{{.*}}] : f32, tensor<2x3xbf16>

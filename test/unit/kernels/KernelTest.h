@@ -40,7 +40,7 @@ struct Problem {
 
 void PrintTo(const Problem &problem, std::ostream *os);
 
-/// Two heads of queries and one of keys, all pairs of 150 queries and 200 keys.
+/// Two heads of queries and one of keys, all pairs of 100 queries and 150 keys.
 Problem problem(std::string name, int64_t dim, std::string clauses,
                 std::function<bool(int64_t, int64_t)> keeps);
 inline bool everything(int64_t, int64_t) { return true; }
@@ -108,6 +108,10 @@ public:
     return address;
   }
   void scalar(const std::string &name, int32_t value);
+  /// A buffer that is another one.
+  void same(const std::string &name, const std::string &as) {
+    parameters[name] = parameters[as];
+  }
   /// Of a mask: its sizes, and the table that it captures.
   void mask(const Problem &p);
   /// The tables of tiles and lists of a kernel.
@@ -128,20 +132,34 @@ private:
   std::map<std::string, std::vector<uint8_t>> parameters;
 };
 
-class KernelTest : public testing::Test {
-protected:
-  void SetUp() override;
+/// Lowers and compiles; what goes wrong is a failure of the test.
+class Workbench {
+public:
+  /// False where there is no NVRTC.
+  bool open();
 
   /// Lowers a module to kernels of a GPU.
   void lower(const std::string &text, const std::string &passes,
              const std::string &options);
   Kernel kernel(const std::string &name);
-  /// Compiles a kernel for sm_80; what its log complains of is a failure.
+  /// Compiles a kernel for sm_80; its log must not complain.
   void compile(const Kernel &kernel, emulator::Module &program);
 
+private:
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::unique_ptr<cuda::Compiler> compiler;
+};
+
+template <class Param>
+class KernelTest : public testing::TestWithParam<Param> {
+protected:
+  void SetUp() override {
+    if (!bench.open())
+      GTEST_SKIP() << "no NVRTC";
+  }
+
+  Workbench bench;
 };
 
 } // namespace burst::kerneltest
