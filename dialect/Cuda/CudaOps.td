@@ -70,4 +70,6 @@ def Cuda_SynchronizeOp : Cuda_Op<"synchronize", [MemoryEffects<[MemRead, MemWrit
   let assemblyFormat = "attr-dict";
 }
 
+include "dialect/Cuda/HopperOps.td"
+
 #endif // BURST_DIALECT_CUDA_CUDAOPS_TD
