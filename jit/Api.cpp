@@ -22,16 +22,17 @@ namespace {
 /// A text, and how it is compiled; everything that was asked for was checked.
 struct Request {
   std::string text, name, entry;
-  cpu::Target target;
+  jit::Target target = cpu::Target();
   cpu::Dump dump;
   burst_cache *cache = nullptr;
 
   /// What decides the code, and nothing else.
   std::string key() const {
-    std::string key;
+    std::string key, gpu = target.gpu ? target.gpu->str() : "no GPU";
     for (StringRef part :
-         {StringRef(text), StringRef(entry), StringRef(target.processor),
-          StringRef(target.features), StringRef(dump.directory)}) {
+         {StringRef(text), StringRef(entry), StringRef(target.host.processor),
+          StringRef(target.host.features), StringRef(gpu),
+          StringRef(dump.directory)}) {
       key += part;
       key += '\0';
     }
@@ -59,8 +60,9 @@ burst_error *readRequest(StringRef text, const char *name,
   request.entry = stringOf(known.entry);
   request.cache = known.cache;
   std::string error;
-  auto target = jit::findTarget(stringOf(known.processor),
-                                stringOf(known.features), error);
+  auto target = jit::findTarget(
+      stringOf(known.target, "cpu"), stringOf(known.architectures),
+      stringOf(known.processor), stringOf(known.features), error);
   if (failed(target))
     return invalid("burst_compile_config: " + error);
   request.target = *target;
@@ -117,7 +119,7 @@ burst_error *compileText(StringRef text, const char *name,
   if (burst_error *error = readRequest(text, name, config, request))
     return error;
   auto make = [&](burst_program **made) -> burst_error * {
-    if (burst_error *error = checkHost(request.target))
+    if (burst_error *error = checkHost(request.target.host))
       return error;
     jit::Compiled compiled;
     if (burst_error *error = compile(request, compiled))

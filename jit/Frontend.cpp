@@ -82,8 +82,15 @@ static LogicalResult lower(ModuleOp module, bool isLowered) {
   return pm.run(module);
 }
 
-FailureOr<jit::Compiled> jit::compile(func::FuncOp entry,
-                                      const cpu::Target &target,
+FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
+jit::compileToObject(ModuleOp module, StringRef entry, const Target &target,
+                     const cpu::Dump &dump) {
+  if (target.gpu)
+    return cuda::compileToObject(module, entry, *target.gpu, target.host, dump);
+  return cpu::compileToObject(module, entry, target.host, dump);
+}
+
+FailureOr<jit::Compiled> jit::compile(func::FuncOp entry, const Target &target,
                                       const cpu::Dump &dump) {
   auto module = cast<ModuleOp>(entry->getParentOp());
   std::string name = entry.getName().str();
@@ -95,7 +102,7 @@ FailureOr<jit::Compiled> jit::compile(func::FuncOp entry,
     llvm::raw_string_ostream stream(compiled.unproved);
     module.print(stream, OpPrintingFlags().enableDebugInfo());
   }
-  auto object = cpu::compileToObject(module, name, target, dump);
+  auto object = compileToObject(module, name, target, dump);
   if (failed(object))
     return failure();
   compiled.object = std::move(*object);

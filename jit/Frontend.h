@@ -3,11 +3,13 @@
 #define BURST_JIT_FRONTEND_H
 
 #include "codegen/cpu/Compile.h"
+#include "codegen/cuda/Compile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace burst::jit {
@@ -22,7 +24,23 @@ void registerDialects(mlir::DialectRegistry &registry);
 mlir::func::FuncOp findEntry(mlir::ModuleOp module, llvm::StringRef entry,
                              llvm::StringRef option, std::string &error);
 
-/// A program as an object, see cpu::compileToObject.
+/// Where a program runs: on a processor, or on GPUs that a processor tells what
+/// to do.
+struct Target {
+  Target(cpu::Target host, std::optional<cuda::Target> gpu = std::nullopt)
+      : host(std::move(host)), gpu(std::move(gpu)) {}
+
+  cpu::Target host;
+  std::optional<cuda::Target> gpu;
+};
+
+/// Compiles the ring program `entry` of a module, see cpu::compileToObject and
+/// cuda::compileToObject.
+mlir::FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
+compileToObject(mlir::ModuleOp module, llvm::StringRef entry,
+                const Target &target, const cpu::Dump &dump);
+
+/// A program as an object, see compileToObject.
 struct Compiled {
   std::unique_ptr<llvm::MemoryBuffer> object;
   /// The program of a rank, where its schedule depends on what is known at run
@@ -33,8 +51,7 @@ struct Compiled {
 /// Compiles a function that findEntry found, and proves its schedule if it is
 /// static. The module is used up. Errors are emitted.
 mlir::FailureOr<Compiled> compile(mlir::func::FuncOp entry,
-                                  const cpu::Target &target,
-                                  const cpu::Dump &dump);
+                                  const Target &target, const cpu::Dump &dump);
 
 } // namespace burst::jit
 

@@ -39,8 +39,9 @@ static bool checkFeatures(const llvm::MCSubtargetInfo &known,
   return true;
 }
 
-FailureOr<cpu::Target> jit::findTarget(StringRef processor, StringRef features,
-                                       std::string &error) {
+FailureOr<cpu::Target> jit::findProcessor(StringRef processor,
+                                          StringRef features,
+                                          std::string &error) {
   // Asking takes longer than a program in a cache.
   static const cpu::Target target = cpu::Target::host();
   if (processor.empty() && features.empty())
@@ -58,6 +59,32 @@ FailureOr<cpu::Target> jit::findTarget(StringRef processor, StringRef features,
     all += (all.empty() ? "" : ",") + features.str();
   return cpu::Target::named(
       processor.empty() ? StringRef(target.processor) : processor, all, error);
+}
+
+FailureOr<jit::Target> jit::findTarget(StringRef name, StringRef architectures,
+                                       StringRef processor, StringRef features,
+                                       std::string &error) {
+  if (name != "cpu" && name != "cuda") {
+    error = ("target '" + name + "', there are: cpu, cuda").str();
+    return failure();
+  }
+  if (name == "cpu" && !architectures.empty()) {
+    error = ("architecture '" + architectures +
+             "' is of a GPU, and the target is cpu")
+                .str();
+    return failure();
+  }
+  FailureOr<cpu::Target> host = findProcessor(processor, features, error);
+  if (failed(host))
+    return failure();
+  if (name == "cpu")
+    return Target(*host);
+  if (architectures.empty())
+    return Target(*host, cuda::Target::here());
+  FailureOr<cuda::Target> gpu = cuda::Target::named(architectures, error);
+  if (failed(gpu))
+    return failure();
+  return Target(*host, *gpu);
 }
 
 std::string jit::missingFeature(const cpu::Target &target) {

@@ -29,20 +29,39 @@ static Error cannotWrite(StringRef path, std::error_code code) {
   return fail(path, "cannot write: " + code.message());
 }
 
+static Error writeTo(int descriptor, StringRef bytes, StringRef path) {
+  raw_fd_ostream stream(descriptor, /*shouldClose=*/false);
+  stream << bytes;
+  stream.flush();
+  std::error_code code = stream.error();
+  stream.clear_error();
+  return code ? cannotWrite(path, code) : Error::success();
+}
+
+/// What is there, at the end of links, and is written to instead of being
+/// replaced: a device or a pipe.
+static bool isSpecial(StringRef path) {
+  sys::fs::file_status status;
+  return !sys::fs::status(path, status) && sys::fs::is_other(status);
+}
+
 namespace {
-/// A file beside the one that it shall replace; removed unless it does.
+/// A file beside the one that it shall replace; removed unless it does. A link
+/// stays, and the file it leads to is replaced.
 /// (llvm::sys::fs::TempFile handles signals, which are the host's.)
 class Temporary {
 public:
   static Expected<Temporary> create(StringRef path, unsigned mode) {
     if (sys::fs::is_directory(path))
       return fail(path, "found a directory, wanted a file to write");
-    SmallString<128> name;
+    SmallString<128> target, name;
+    if (sys::fs::real_path(path, target))
+      target = path; // nothing is there
     int descriptor;
     if (std::error_code code = sys::fs::createUniqueFile(
-            path + ".%%%%%%.tmp", descriptor, name, sys::fs::OF_None, mode))
+            target + ".%%%%%%.tmp", descriptor, name, sys::fs::OF_None, mode))
       return cannotWrite(path, code);
-    return Temporary(path, name, descriptor);
+    return Temporary(target, name, descriptor);
   }
   Temporary(Temporary &&other)
       : path(std::move(other.path)), name(std::exchange(other.name, "")),
@@ -56,14 +75,7 @@ public:
 
   const std::string &getName() const { return name; }
 
-  Error write(StringRef bytes) {
-    raw_fd_ostream stream(descriptor, /*shouldClose=*/false);
-    stream << bytes;
-    stream.flush();
-    std::error_code code = stream.error();
-    stream.clear_error();
-    return code ? cannotWrite(path, code) : Error::success();
-  }
+  Error write(StringRef bytes) { return writeTo(descriptor, bytes, path); }
 
   Error keep() {
     if (std::error_code code = sys::fs::rename(name, path))
@@ -82,7 +94,18 @@ private:
 };
 } // namespace
 
+static Error writeSpecial(StringRef bytes, StringRef path) {
+  int descriptor;
+  if (std::error_code code =
+          sys::fs::openFileForWrite(path, descriptor, sys::fs::CD_OpenExisting))
+    return cannotWrite(path, code);
+  auto closeIt = scope_exit([&] { close(descriptor); });
+  return writeTo(descriptor, bytes, path);
+}
+
 Error jit::writeFile(StringRef bytes, StringRef path) {
+  if (isSpecial(path))
+    return writeSpecial(bytes, path);
   auto file = Temporary::create(path, 0666);
   if (!file)
     return file.takeError();
@@ -148,7 +171,25 @@ static Error runLinker(StringRef linker, StringRef object, StringRef output) {
                                 : std::string()));
 }
 
+/// A linker writes where it can move, which a device or a pipe cannot: to a
+/// file, which is written there when it is whole.
+static Error linkSpecial(StringRef object, StringRef linker, StringRef path) {
+  SmallString<128> whole;
+  if (std::error_code code =
+          sys::fs::createTemporaryFile("burst-link", "so", whole))
+    return cannotWrite("a temporary file", code);
+  auto removeWhole = scope_exit([&] { std::ignore = sys::fs::remove(whole); });
+  if (Error error = jit::linkFile(object, linker, whole))
+    return error;
+  auto bytes = MemoryBuffer::getFile(whole);
+  if (!bytes)
+    return fail(whole, "cannot read: " + bytes.getError().message());
+  return writeSpecial((*bytes)->getBuffer(), path);
+}
+
 Error jit::linkFile(StringRef object, StringRef linker, StringRef path) {
+  if (isSpecial(path))
+    return linkSpecial(object, linker, path);
   auto program = findLinker(linker);
   if (!program)
     return program.takeError();

@@ -8,6 +8,8 @@
 namespace burst::jit {
 
 /// Writes `bytes` under a temporary name beside `path`, which it then replaces.
+/// A link stays, and what it leads to is replaced; to a device or a pipe they
+/// are written.
 llvm::Error writeFile(llvm::StringRef bytes, llvm::StringRef path);
 
 /// Links an object to a shared object at `path`, in the same manner. `linker`

@@ -1,6 +1,7 @@
 //===- Bufferize.cpp - the program of a rank on buffers -------------------===//
 #include "passes/Machine/Slots.h"
 #include "passes/Passes.h"
+#include "passes/Plan.h"
 
 #include "mlir/Dialect/Bufferization/Transforms/BufferUtils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -108,6 +109,7 @@ private:
   void separateStates();
   void nameExtent(unsigned result, Value tensor);
   void requireSizes(unsigned result, Value table);
+  void requireBatch();
   Value allocate(MemRefType type, ValueRange sizes, StringRef memory);
   Value capacity(ring::LayoutAttr layout, Value extent);
   Value allocateSlices(RankedTensorType type, Value tensor, int64_t dim,
@@ -987,6 +989,32 @@ LogicalResult Bufferizer::convert(arith::ConstantOp op) {
   return success();
 }
 
+/// What is dealt has one batch: nobody knows that of the caller's memory where
+/// the types leave it open.
+void Bufferizer::requireBatch() {
+  SmallVector<std::pair<Value, std::string>> dealt;
+  for (unsigned i = 0; i < program.getNumArguments(); ++i)
+    if (program.getArgAttr(i, ring::shardAttr))
+      dealt.push_back({map(program.getArgument(i)), argumentName(program, i)});
+  for (unsigned i = 0; i < results.size(); ++i)
+    if (program.getResultAttr(i, ring::shardAttr))
+      dealt.push_back({results[i], ("result " + Twine(i)).str()});
+  if (llvm::none_of(dealt, [](const auto &each) {
+        return cast<MemRefType>(each.first.getType()).isDynamicDim(0);
+      }))
+    return;
+  auto batchOf = [&](Value buffer) -> Value {
+    return memref::DimOp::create(builder, loc, buffer, 0);
+  };
+  Value first = batchOf(dealt.front().first);
+  std::string whose = "batch of " + dealt.front().second;
+  for (const auto &[buffer, name] : ArrayRef(dealt).drop_front()) {
+    Value batch = batchOf(buffer);
+    ring::RequireOp::create(builder, loc, batch, first, "batch of " + name);
+    ring::RequireOp::create(builder, loc, first, batch, whose);
+  }
+}
+
 /// A result is dealt as its queries are: what carries their size carries its.
 void Bufferizer::nameExtent(unsigned result, Value tensor) {
   auto created = cast<func::FuncOp>(builder.getBlock()->getParentOp());
@@ -1121,6 +1149,8 @@ LogicalResult Bufferizer::run() {
   mapping.map(body.getArguments(),
               arguments.take_front(body.getNumArguments()));
   llvm::append_range(results, arguments.drop_front(body.getNumArguments()));
+  loc = program.getLoc();
+  requireBatch();
   if (failed(convertBlock(body))) {
     created.erase();
     return failure();

@@ -3,6 +3,7 @@
 #include "passes/Tile/AttendKernel.h"
 #include "passes/Tile/GradientKernel.h"
 #include "passes/Tile/ScoreKernels.h"
+#include "passes/Tile/TeamGradient.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -40,9 +41,12 @@ private:
   }
 
   Shape shapeOf(Value state);
+  Shape rowShapeOf(Value state);
   LogicalResult verifyStaged(Operation *op);
   void attendStaged(TileBuilder &builder, ring::AttendOp op, Shape shape,
                     const Schedule &schedule);
+  void attendGradStaged(TileBuilder &builder, ring::AttendGradOp op,
+                        const TeamShape &team, ArrayRef<Sums> kernels);
   template <typename OpT>
   void ofSegments(TileBuilder &builder, OpT op,
                   llvm::function_ref<void(Value first, Value count)> body);
@@ -132,14 +136,24 @@ Shape Lowering::shapeOf(Value state) {
           static_cast<int64_t>(llvm::alignTo(options.columns, panel)), panel};
 }
 
+/// Of what is done row by row, without products: whole rows of a team, and no
+/// more, so that all their columns fit into registers.
+Shape Lowering::rowShapeOf(Value state) {
+  Shape shape = shapeOf(state);
+  if (shape.isStaged())
+    shape.rows = 16 * shape.warps;
+  return shape;
+}
+
 void Lowering::lower(ring::InitOp op) {
   TileBuilder builder(op.getLoc(), op);
   ValueRange state = op.getState();
-  Shape shape = shapeOf(state[0]);
+  Shape shape = rowShapeOf(state[0]);
   int64_t columns = shape.padded(dimOf(state[0]));
   launch(builder, "init", numRowTasks(builder, state[0], shape), {},
          {{}, SmallVector<Value>(state), {}},
          [&](TileBuilder &b, Value task, ValueRange args) {
+           nameAll(b, args, {"oState", "mState", "lState"});
            RowTask at = decodeRowTask(b, task, args[0], shape);
            Value o = b.alloca(shape.tile(columns));
            Value rows = b.alloca(shape.rowVector());
@@ -157,12 +171,13 @@ void Lowering::lower(ring::InitOp op) {
 
 void Lowering::lower(ring::FinalizeOp op) {
   TileBuilder builder(op.getLoc(), op);
-  Shape shape = shapeOf(op.getO());
+  Shape shape = rowShapeOf(op.getO());
   int64_t columns = shape.padded(dimOf(op.getO()));
   launch(
       builder, "finalize", numRowTasks(builder, op.getO(), shape), {},
       {{op.getO(), op.getM(), op.getL()}, SmallVector<Value>(op.getInto()), {}},
       [&](TileBuilder &b, Value task, ValueRange args) {
+        nameAll(b, args, {"oState", "mState", "lState", "out", "lse"});
         RowTask at = decodeRowTask(b, task, args[0], shape);
         Value o = loadRows(b, args[0], at, shape.tile(columns));
         Value m = loadRows(b, args[1], at, shape.rowVector());
@@ -197,7 +212,7 @@ void Lowering::ofSegments(
 /// A launch per segment.
 void Lowering::lower(ring::MergeOp op) {
   TileBuilder builder(op.getLoc(), op);
-  Shape shape = shapeOf(op.getO1());
+  Shape shape = rowShapeOf(op.getO1());
   int64_t columns = shape.padded(dimOf(op.getO1()));
   ofSegments(builder, op, [&](Value first, Value count) {
     auto segments = [&](ValueRange state) {
@@ -209,6 +224,8 @@ void Lowering::lower(ring::MergeOp op) {
     launch(builder, "merge", numRowTasks(builder, into[0], shape), {},
            {segments(op.getFrom()), into, {}},
            [&](TileBuilder &b, Value task, ValueRange args) {
+             nameAll(b, args,
+                     {"oFrom", "mFrom", "lFrom", "oState", "mState", "lState"});
              RowTask at = decodeRowTask(b, task, args[3], shape);
              Value o2 = loadRows(b, args[0], at, shape.tile(columns));
              Value m2 = loadRows(b, args[1], at, shape.rowVector());
@@ -248,6 +265,46 @@ void Lowering::attendStaged(TileBuilder &b, ring::AttendOp op, Shape shape,
          [&](TileBuilder &inside, Value task, ValueRange args) {
            AttendKernel(inside, op, shape, schedule, args).build(task);
          });
+}
+
+/// Launches the kernels of a GPU that list the same tiles.
+void Lowering::attendGradStaged(TileBuilder &b, ring::AttendGradOp op,
+                                const TeamShape &team, ArrayRef<Sums> kernels) {
+  Shape shape = shapeOf(op.getGrads()[0]);
+  shape.rows = team.rows;
+  shape.columns = team.columns;
+  shape.warps = team.warps;
+  shape.operand = cast<FloatType>(
+      cast<MemRefType>(op.getQuery().getType()).getElementType());
+  // Schedules have queries by rows.
+  bool ofKeys = kernels.front() != Sums::OfQueries;
+  Shape tiles = shape;
+  if (ofKeys)
+    std::swap(tiles.rows, tiles.columns);
+  Schedule schedule(b, Question::of(op), tiles,
+                    ofKeys ? Schedule::Lists::OfKeys
+                           : Schedule::Lists::OfQueries);
+  schedule.build([&](StringRef name, Value tasks, Value order,
+                     const Operands &operands, Body body) {
+    launch(b, name, tasks, order, operands, body, /*warps=*/0);
+  });
+  auto headsOf = [](Value shard) {
+    return cast<MemRefType>(shard.getType()).getDimSize(2);
+  };
+  schedule.sort(ofKeys ? headsOf(op.getQuery()) / headsOf(op.getKey()) : 1);
+  for (Sums sums : kernels) {
+    StringRef name = sums == Sums::OfQueries  ? "attend_grad_queries"
+                     : sums == Sums::OfValues ? "attend_grad_values"
+                                              : "attend_grad_keys";
+    launch(
+        b, name, schedule.tasks, schedule.order,
+        TeamGradient::operands(op, schedule, sums),
+        [&](TileBuilder &inside, Value task, ValueRange args) {
+          TeamGradient(inside, op, shape, schedule, args, sums).build(task);
+        },
+        team.warps);
+  }
+  schedule.release();
 }
 
 /// Memory for all pairs of tiles of a slice.
@@ -403,10 +460,11 @@ void Lowering::lower(ring::ZeroOp op) {
     op.erase();
     return;
   }
-  Shape shape = shapeOf(zero);
+  Shape shape = rowShapeOf(zero);
   int64_t columns = shape.padded(dimOf(zero));
   launch(builder, "zero", numRowTasks(builder, zero, shape), {},
          {{}, {zero}, {}}, [&](TileBuilder &b, Value task, ValueRange args) {
+           b.named("gradient", args[0]);
            RowTask at = decodeRowTask(b, task, args[0], shape);
            Value block = b.alloca(shape.tile(columns));
            b.make<tile::FillOp>(block, b.getF64FloatAttr(0.0));
@@ -417,7 +475,7 @@ void Lowering::lower(ring::ZeroOp op) {
 
 void Lowering::lower(ring::DeltaOp op) {
   TileBuilder builder(op.getLoc(), op);
-  Shape shape = shapeOf(op.getInto());
+  Shape shape = rowShapeOf(op.getInto());
   int64_t columns = shape.padded(dimOf(op.getOut()));
   Operands operands{{op.getOut(), op.getOutGrad()}, {op.getInto()}, {}};
   bool hasLseGrad = op.getLseGrad() != nullptr;
@@ -425,6 +483,8 @@ void Lowering::lower(ring::DeltaOp op) {
     operands.reads.push_back(op.getLseGrad());
   launch(builder, "delta", numRowTasks(builder, op.getOut(), shape), {},
          operands, [&](TileBuilder &b, Value task, ValueRange args) {
+           nameAll(b, args, {"out", "dout", hasLseGrad ? "dlse" : "delta"});
+           b.named("delta", args.back());
            RowTask at = decodeRowTask(b, task, args[0], shape);
            Value out = loadRows(b, args[0], at, shape.tile(columns));
            Value outGrad = loadRows(b, args[1], at, shape.tile(columns));
@@ -443,11 +503,12 @@ void Lowering::lower(ring::DeltaOp op) {
 
 void Lowering::lower(ring::RoundOp op) {
   TileBuilder builder(op.getLoc(), op);
-  Shape shape = shapeOf(op.getGradient());
+  Shape shape = rowShapeOf(op.getGradient());
   int64_t columns = shape.padded(dimOf(op.getGradient()));
   launch(builder, "round", numRowTasks(builder, op.getGradient(), shape), {},
          {{op.getGradient()}, {op.getInto()}, {}},
          [&](TileBuilder &b, Value task, ValueRange args) {
+           nameAll(b, args, {"gradient", "rounded"});
            RowTask at = decodeRowTask(b, task, args[0], shape);
            storeRows(b, loadRows(b, args[0], at, shape.tile(columns)), args[1],
                      at);
@@ -458,13 +519,14 @@ void Lowering::lower(ring::RoundOp op) {
 /// A launch per segment.
 void Lowering::lower(ring::AddOp op) {
   TileBuilder builder(op.getLoc(), op);
-  Shape shape = shapeOf(op.getA());
+  Shape shape = rowShapeOf(op.getA());
   int64_t columns = shape.padded(dimOf(op.getA()));
   ofSegments(builder, op, [&](Value first, Value count) {
     Value a = builder.segment(op.getA(), first, count);
     Value b = builder.segment(op.getB(), first, count);
     launch(builder, "add", numRowTasks(builder, a, shape), {}, {{b}, {a}, {}},
            [&](TileBuilder &b, Value task, ValueRange args) {
+             nameAll(b, args, {"from", "gradient"});
              RowTask at = decodeRowTask(b, task, args[1], shape);
              Value other = loadRows(b, args[0], at, shape.tile(columns));
              Value sum = loadRows(b, args[1], at, shape.tile(columns));
@@ -603,6 +665,23 @@ void Lowering::findTables(ArrayRef<Operation *> steps) {
 /// adds to their gradients, in one order.
 void Lowering::lower(ring::AttendGradOp op) {
   TileBuilder b(op.getLoc(), op);
+  if (options.warps) {
+    int64_t dim = dimOf(op.getQuery()), valueDim = dimOf(op.getValue());
+    auto given = [&](ArrayRef<int64_t> sizes, TeamShape known) {
+      if (!sizes.empty())
+        return TeamShape{sizes[0], sizes[1], sizes[2]};
+      known.columns = std::min<int64_t>(known.columns, options.columns);
+      return known;
+    };
+    attendGradStaged(b, op,
+                     given(options.queryGradients, queryTeamOf(dim, valueDim)),
+                     Sums::OfQueries);
+    attendGradStaged(b, op,
+                     given(options.keyGradients, keyTeamOf(dim, valueDim)),
+                     keySumsOf(dim, valueDim));
+    op.erase();
+    return;
+  }
   Shape shape = shapeOf(op.getGrads()[0]);
   Schedule schedule(b, Question::of(op), shape, Schedule::Lists::OfKeys);
   schedule.build(
@@ -704,9 +783,9 @@ void Lowering::lower(ring::AttendGradOp op) {
 
 /// Whether a GPU's kernel can do an op.
 LogicalResult Lowering::verifyStaged(Operation *op) {
-  if (isa<ring::AttendGradOp>(op))
-    return op->emitOpError("has no kernel for GPUs yet; run the backward pass "
-                           "on a CPU");
+  if (isa<ring::ScoresOp, ring::ScoreOp, ring::SoftmaxOp, ring::WeighOp>(op))
+    return op->emitOpError("keeps scores in memory, for which there is no "
+                           "kernel for GPUs");
   for (Value operand : op->getOperands()) {
     auto type = dyn_cast<MemRefType>(operand.getType());
     if (type && type.getElementType().isF64())
@@ -714,15 +793,25 @@ LogicalResult Lowering::verifyStaged(Operation *op) {
                  "has a kernel for GPUs in f32, bf16 and f16, got: ")
              << type;
   }
-  auto attend = dyn_cast<ring::AttendOp>(op);
-  if (!attend)
+  Value query, value;
+  if (auto attend = dyn_cast<ring::AttendOp>(op)) {
+    query = attend.getQuery();
+    value = attend.getValues().front();
+  } else if (auto gradient = dyn_cast<ring::AttendGradOp>(op)) {
+    query = gradient.getQuery();
+    value = gradient.getValue();
+    if (!gradient.getCaptures().empty())
+      return op->emitOpError("has no kernel for GPUs that adds to gradients of "
+                             "captured tables: their order would not be one");
+  } else {
     return success();
-  auto query = cast<MemRefType>(attend.getQuery().getType());
-  if (query.getElementTypeBitWidth() != 16)
+  }
+  auto type = cast<MemRefType>(query.getType());
+  if (type.getElementTypeBitWidth() != 16)
     return op->emitOpError("has a kernel for GPUs of queries, keys and values "
                            "in bf16 or f16, got: ")
-           << query;
-  for (int64_t dim : {query.getDimSize(3), dimOf(attend.getO())})
+           << type;
+  for (int64_t dim : {dimOf(query), dimOf(value)})
     if (dim % 8 != 0 || dim > 256)
       return op->emitOpError(
                  "has a kernel for GPUs of head dimensions that are "
@@ -764,6 +853,18 @@ namespace {
 struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
   using LowerToTilePassBase::LowerToTilePassBase;
 
+  LogicalResult verifyTeam(TeamShape team) {
+    if (team.warps >= 1 && team.warps <= 32 && team.rows > 0 &&
+        team.rows % (16 * team.warps) == 0 && team.columns > 0 &&
+        team.columns % 16 == 0)
+      return success();
+    return getOperation().emitError(
+               "a team of a GPU has up to 32 warps, 16 rows for each or a "
+               "multiple, and columns in sixteens, got: ")
+           << team.warps << " warps, " << team.rows << " rows, " << team.columns
+           << " columns";
+  }
+
   void runOnOperation() override {
     if (rows < 1 || columns < 1 || panelBytes < 8 || panelBytes % 8 != 0) {
       getOperation().emitError("tiles need rows and columns, and panels a "
@@ -772,15 +873,23 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
           << panelBytes.getValue();
       return signalPassFailure();
     }
-    if (warps < 0 || warps > 32 ||
-        (warps > 0 && (rows % (16 * warps) != 0 || columns % 16 != 0))) {
-      getOperation().emitError(
-          "a team of a GPU has up to 32 warps, 16 rows for "
-          "each or a multiple, and columns in sixteens, "
-          "got: ")
-          << warps.getValue() << " warps, " << rows.getValue() << " rows, "
-          << columns.getValue() << " columns";
+    if (warps != 0 && failed(verifyTeam({rows, columns, warps})))
       return signalPassFailure();
+    if (warps != 0 && !localTiling) {
+      getOperation().emitError("a team of a GPU keeps no more than tiles of "
+                               "scores: local-tiling=false is for CPUs");
+      return signalPassFailure();
+    }
+    for (ArrayRef<int64_t> sizes :
+         {ArrayRef<int64_t>(queryGradients), ArrayRef<int64_t>(keyGradients)}) {
+      if (!sizes.empty() && sizes.size() != 3) {
+        getOperation().emitError("query-gradients and key-gradients are rows, "
+                                 "columns and warps, got: ")
+            << sizes.size() << " numbers";
+        return signalPassFailure();
+      }
+      if (!sizes.empty() && failed(verifyTeam({sizes[0], sizes[1], sizes[2]})))
+        return signalPassFailure();
     }
     LowerToTilePassOptions options;
     options.rows = rows;
@@ -789,6 +898,8 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
     options.pairs = pairs;
     options.warps = warps;
     options.localTiling = localTiling;
+    options.queryGradients.assign(queryGradients.begin(), queryGradients.end());
+    options.keyGradients.assign(keyGradients.begin(), keyGradients.end());
     SmallVector<func::FuncOp> programs;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(ring::gridAttr))

@@ -439,9 +439,14 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
 
     With `warps`, kernels are those of a GPU (see the dialect `cuda`): nothing is
     packed, a kernel loads tiles of keys and values, as they lie in their slices,
-    to shared memory.
+    to shared memory. A backward pass is two kernels, of which each alone adds to
+    what it adds up: one gradients by queries, over the keys of a tile's list, the
+    other gradients by keys and values, over queries and their heads, on transposed
+    scores. Where the latter do not fit into registers together, they are one kernel
+    each. Their tiles are those that are known to fit a head dimension, with no more
+    than `columns` columns; or what `query-gradients` and `key-gradients` say.
 
-    The tasks of a backward pass, one per batch and key head, run at once. Where
+    The tasks of a CPU's backward pass, one per batch and key head, run at once. Where
     two of them may add to the same element of a captured table's gradient, the
     first adds to the gradient and every other one to a table of its own, which are
     added up in their order behind the last `attend_grad`. An element that the
@@ -470,7 +475,13 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     Option<"warps", "warps", "int64_t", "0",
            "Warps of a GPU's team that does a task; 0: a core of a CPU does.">,
     Option<"localTiling", "local-tiling", "bool", "true",
-           "Keep no more than tiles of scores; else those of whole slices.">];
+           "Keep no more than tiles of scores; else those of whole slices.">,
+    ListOption<"queryGradients", "query-gradients", "int64_t",
+               "Of a GPU: queries and keys of a tile, and warps, of the kernel of "
+               "gradients by queries.">,
+    ListOption<"keyGradients", "key-gradients", "int64_t",
+               "Of a GPU: keys and queries of a tile, and warps, of the kernel of "
+               "gradients by keys and values.">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect", "::burst::cuda::CudaDialect",
                            "::burst::tile::TileDialect"];

@@ -55,15 +55,14 @@ LogicalResult Dump::operator()(Operation *op, StringRef name,
   return success();
 }
 
-template <typename T>
-static std::string print(const T &value) {
+static std::string print(const llvm::Module &module) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  stream << value;
+  stream << module;
   return text;
 }
 
-static std::string print(ModuleOp module) {
+std::string burst::cpu::print(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   module.print(stream, OpPrintingFlags().enableDebugInfo(false));
@@ -139,8 +138,7 @@ emitObject(ModuleOp op, llvm::Module &module, llvm::TargetMachine &machine) {
 // Everything
 //===----------------------------------------------------------------------===//
 
-/// Leaves `entry` and what it calls.
-static LogicalResult isolate(ModuleOp module, StringRef entry) {
+LogicalResult burst::cpu::isolate(ModuleOp module, StringRef entry) {
   auto program = module.lookupSymbol<func::FuncOp>(entry);
   if (!program || !program->hasAttr(ring::gridAttr))
     return module.emitError("has no ring program '") << entry << "'";
@@ -154,9 +152,10 @@ static LogicalResult isolate(ModuleOp module, StringRef entry) {
 FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
 burst::cpu::compileToObject(ModuleOp module, StringRef entry,
                             const Target &target, const Dump &dump) {
+  if (failed(isolate(module, entry)))
+    return failure();
   std::string text = print(module);
-  if (failed(isolate(module, entry)) ||
-      failed(dump(module, "1-ring.mlir", text)) ||
+  if (failed(dump(module, "1-ring.mlir", text)) ||
       failed(runPhase(module, target, buildBufferPipeline)))
     return failure();
   FailureOr<Image> image = describe(module.lookupSymbol<func::FuncOp>(entry));
@@ -165,12 +164,18 @@ burst::cpu::compileToObject(ModuleOp module, StringRef entry,
   image->target = target.str();
   image->hash = llvm::xxh3_64bits(text);
   if (failed(dump(module, "2-tile.mlir",
-                  dump.directory.empty() ? "" : print(module))) ||
-      failed(runPhase(module, target, buildLLVMPipeline)) ||
+                  dump.directory.empty() ? "" : print(module))))
+    return failure();
+  return compileTiles(module, *image, target, dump);
+}
+
+FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
+burst::cpu::compileTiles(ModuleOp module, const Image &image,
+                         const Target &target, const Dump &dump) {
+  if (failed(runPhase(module, target, buildLLVMPipeline)) ||
       failed(dump(module, "3-llvm.mlir",
                   dump.directory.empty() ? "" : print(module))))
     return failure();
-
   std::string error;
   std::unique_ptr<llvm::TargetMachine> machine = makeMachine(target, error);
   if (!machine)
@@ -178,20 +183,20 @@ burst::cpu::compileToObject(ModuleOp module, StringRef entry,
            << target.triple << ": " << error;
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> translated =
-      translateModuleToLLVMIR(module, context, entry);
+      translateModuleToLLVMIR(module, context, image.name);
   if (!translated)
     return module.emitError("cannot be translated to LLVM IR");
   translated->setDataLayout(machine->createDataLayout());
   translated->setTargetTriple(machine->getTargetTriple());
-  addImage(*translated, *image);
+  addImage(*translated, image);
   for (llvm::Function &function : *translated) {
     if (function.isDeclaration())
       continue;
     function.addFnAttr("target-cpu", target.processor);
     function.addFnAttr("target-features", target.features);
     // Host code runs once per hop: not worth the time to optimise it.
-    bool isHost = function.getName() == image->name ||
-                  function.getName().starts_with(image->name + ".");
+    bool isHost = function.getName() == image.name ||
+                  function.getName().starts_with(image.name + ".");
     if (isHost) {
       function.addFnAttr(llvm::Attribute::NoInline);
       function.addFnAttr(llvm::Attribute::OptimizeNone);
@@ -203,7 +208,7 @@ burst::cpu::compileToObject(ModuleOp module, StringRef entry,
   }
   optimize(*translated, *machine);
   if (!dump.directory.empty() &&
-      failed(dump(module, "4-optimized.ll", print(*translated))))
+      failed(dump(module, "4-optimized.ll", ::print(*translated))))
     return failure();
   FailureOr<std::unique_ptr<llvm::MemoryBuffer>> object =
       emitObject(module, *translated, *machine);

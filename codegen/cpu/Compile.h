@@ -2,6 +2,8 @@
 #ifndef BURST_CODEGEN_CPU_COMPILE_H
 #define BURST_CODEGEN_CPU_COMPILE_H
 
+#include "passes/Passes.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -10,6 +12,8 @@
 #include <string>
 
 namespace burst::cpu {
+
+struct Image;
 
 /// A processor, and the shapes that suit it.
 struct Target {
@@ -40,6 +44,8 @@ struct Target {
 
 /// From ring programs on tensors to kernels over tiles, and on to LLVM's
 /// dialect.
+void buildTilePipeline(mlir::OpPassManager &pm,
+                       const LowerToTilePassOptions &options);
 void buildBufferPipeline(mlir::OpPassManager &pm, const Target &target);
 void buildLLVMPipeline(mlir::OpPassManager &pm, const Target &target);
 
@@ -58,6 +64,17 @@ struct Dump {
 mlir::FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
 compileToObject(mlir::ModuleOp module, llvm::StringRef entry,
                 const Target &target, const Dump &dump = {});
+
+/// Steps of that, for programs that launch kernels of GPUs too: leaves `entry`
+/// and what it calls, and from tiles, whose program is that of the image, to an
+/// object.
+mlir::LogicalResult isolate(mlir::ModuleOp module, llvm::StringRef entry);
+mlir::FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
+compileTiles(mlir::ModuleOp module, const Image &image, const Target &target,
+             const Dump &dump = {});
+
+/// A module as text, without locations.
+std::string print(mlir::ModuleOp module);
 
 } // namespace burst::cpu
 

@@ -1,5 +1,7 @@
 //===- HostToRuntime.cpp - host code as calls of the runtime --------------===//
+#include "codegen/cpu/GpuKernels.h"
 #include "codegen/cpu/Passes.h"
+#include "dialect/Cuda/Cuda.h"
 #include "dialect/Tile/Build.h"
 
 #include "burst/program.h"
@@ -29,6 +31,8 @@ enum class Entry : uint8_t {
   Start,
   Wait,
   Require,
+  Upload,
+  LaunchGpu,
   End
 };
 
@@ -88,7 +92,11 @@ private:
   void lowerRequire(ring::RequireOp op);
   Value pieces(ValueRange tensors, ring::StartOp op, Value owner,
                ValueRange flags, Value &count);
+  Value bytesSpanned(Value buffer);
   void storeUse(Value uses, int64_t i, Value buffer, int64_t mode);
+  Value listUses(tile::LaunchOp op, int64_t &count);
+  void lowerGpuLaunch(tile::LaunchOp op, func::FuncOp kernel);
+  void lowerUpload(cuda::UploadOp op);
 
   func::FuncOp program;
   ModuleOp module;
@@ -281,10 +289,9 @@ Value HostLowering::kernelInfo(func::FuncOp kernel) {
   return b.make<LLVM::AddressOfOp>(pointer, name);
 }
 
-void HostLowering::storeUse(Value uses, int64_t i, Value buffer, int64_t mode) {
+/// From the first element to behind the last one.
+Value HostLowering::bytesSpanned(Value buffer) {
   auto type = cast<MemRefType>(buffer.getType());
-  auto use =
-      LLVM::LLVMStructType::getLiteral(b.getContext(), {pointer, i64, i64});
   MemRefDescriptor memory = descriptor(buffer);
   Location loc = b.getLoc();
   Value zero = constant(0), one = constant(1);
@@ -297,21 +304,111 @@ void HostLowering::storeUse(Value uses, int64_t i, Value buffer, int64_t mode) {
     isEmpty = b.make<arith::OrIOp>(
         isEmpty, b.compare(arith::CmpIPredicate::eq, size, zero));
   }
-  Value bytes = b.select(
+  return b.select(
       isEmpty, zero,
       b.make<LLVM::MulOp>(elements, constant(bytesOf(type.getElementType()))));
+}
+
+void HostLowering::storeUse(Value uses, int64_t i, Value buffer, int64_t mode) {
+  auto use =
+      LLVM::LLVMStructType::getLiteral(b.getContext(), {pointer, i64, i64});
   auto store = [&](Value value, int32_t member) {
     b.make<LLVM::StoreOp>(value, fieldOf(use, uses,
                                          ArrayRef<LLVM::GEPArg>{
                                              static_cast<int32_t>(i), member}));
   };
+  Value bytes = bytesSpanned(buffer);
   store(dataOf(buffer), 0);
   store(bytes, 1);
   store(constant(mode), 2);
 }
 
+/// What a launch touches, for the runtime to check.
+Value HostLowering::listUses(tile::LaunchOp op, int64_t &count) {
+  count = static_cast<int64_t>(op.getReads().size() + op.getWrites().size());
+  auto use =
+      LLVM::LLVMStructType::getLiteral(b.getContext(), {pointer, i64, i64});
+  Value uses = reserve(use, std::max<int64_t>(count, 1));
+  int64_t next = 0;
+  for (Value buffer : op.getReads())
+    storeUse(uses, next++, buffer, BURST_READS);
+  for (Value buffer : op.getWrites())
+    storeUse(uses, next++, buffer, BURST_READS | BURST_WRITES);
+  return uses;
+}
+
+/// Packs the arguments as kernels of GPUs take them.
+void HostLowering::lowerGpuLaunch(tile::LaunchOp op, func::FuncOp kernel) {
+  LLVM::LLVMStructType type = gpuArguments(kernel);
+  Value arguments = reserve(type, 1);
+  auto store = [&](Value value, ArrayRef<int32_t> path) {
+    SmallVector<LLVM::GEPArg> all{0};
+    all.append(path.begin(), path.end());
+    b.make<LLVM::StoreOp>(value, fieldOf(type, arguments, all));
+  };
+  store(op.getOrder() ? dataOf(op.getOrder()) : null(), {0});
+  SmallVector<Value> operands(op.getReads());
+  llvm::append_range(operands, op.getWrites());
+  llvm::append_range(operands, op.getScalars());
+  Location loc = b.getLoc();
+  for (auto [n, operand] : llvm::enumerate(operands)) {
+    auto i = static_cast<int32_t>(n) + 1;
+    auto buffer = dyn_cast<MemRefType>(operand.getType());
+    if (!buffer) {
+      Value value = asStored(operand);
+      if (value.getType().isIndex())
+        value = b.make<arith::IndexCastOp>(i32, value);
+      else if (value.getType().isInteger(1))
+        value = b.make<LLVM::ZExtOp>(b.getI8Type(), value);
+      store(value, {i});
+      continue;
+    }
+    MemRefDescriptor memory = descriptor(operand);
+    store(dataOf(operand), {i, 0});
+    for (int32_t d = 0; d < buffer.getRank(); ++d) {
+      store(memory.stride(b, loc, d), {i, 1, d});
+      store(b.make<LLVM::TruncOp>(i32, memory.size(b, loc, d)), {i, 2, d});
+    }
+  }
+  int64_t index = 0;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function == kernel)
+      break;
+    index += function->hasAttr(cuda::teamAttr);
+  }
+  int64_t numUses = 0;
+  Value uses = listUses(op, numUses);
+  call(Entry::LaunchGpu, LLVM::LLVMVoidType::get(b.getContext()),
+       {constant(index), arguments, number(op.getTasks()), constant(numUses),
+        uses});
+}
+
+void HostLowering::lowerUpload(cuda::UploadOp op) {
+  auto type = cast<MemRefType>(op.getTable().getType());
+  MemRefDescriptor table = descriptor(op.getTable());
+  Value data = call(Entry::Upload, pointer,
+                    {dataOf(op.getTable()), bytesSpanned(op.getTable())});
+  // At an offset that a type may fix, from what was copied.
+  Location loc = b.getLoc();
+  Value back = b.make<LLVM::SubOp>(constant(0), table.offset(b, loc));
+  Value aligned =
+      b.make<LLVM::GEPOp>(pointer, types.convertType(type.getElementType()),
+                          data, ArrayRef<LLVM::GEPArg>{back});
+  auto memory = MemRefDescriptor::poison(b, loc, types.convertType(type));
+  memory.setAllocatedPtr(b, loc, data);
+  memory.setAlignedPtr(b, loc, aligned);
+  memory.setOffset(b, loc, table.offset(b, loc));
+  for (unsigned d = 0; d < type.getRank(); ++d) {
+    memory.setSize(b, loc, d, table.size(b, loc, d));
+    memory.setStride(b, loc, d, table.stride(b, loc, d));
+  }
+  op.getCopy().replaceAllUsesWith(asBuffer(memory, type));
+}
+
 void HostLowering::lowerLaunch(tile::LaunchOp op) {
   auto kernel = module.lookupSymbol<func::FuncOp>(op.getKernel());
+  if (kernel->hasAttr(cuda::teamAttr))
+    return lowerGpuLaunch(op, kernel);
   Value info = kernelInfo(kernel);
   SmallVector<Value> operands(op.getReads());
   llvm::append_range(operands, op.getWrites());
@@ -332,16 +429,8 @@ void HostLowering::lowerLaunch(tile::LaunchOp op) {
         value, fieldOf(type, arguments,
                        ArrayRef<LLVM::GEPArg>{0, static_cast<int32_t>(i)}));
   }
-  int64_t numUses =
-      static_cast<int64_t>(op.getReads().size() + op.getWrites().size());
-  auto use =
-      LLVM::LLVMStructType::getLiteral(b.getContext(), {pointer, i64, i64});
-  Value uses = reserve(use, std::max<int64_t>(numUses, 1));
-  int64_t next = 0;
-  for (Value buffer : op.getReads())
-    storeUse(uses, next++, buffer, BURST_READS);
-  for (Value buffer : op.getWrites())
-    storeUse(uses, next++, buffer, BURST_READS | BURST_WRITES);
+  int64_t numUses = 0;
+  Value uses = listUses(op, numUses);
   Value order = op.getOrder() ? dataOf(op.getOrder()) : null();
   call(
       Entry::Launch, LLVM::LLVMVoidType::get(b.getContext()),
@@ -549,6 +638,10 @@ LogicalResult HostLowering::lower(Operation *op) {
         lowerLaunch(op);
         return success();
       })
+      .Case<cuda::UploadOp>([&](auto op) {
+        lowerUpload(op);
+        return success();
+      })
       .Case<tile::SortOp>([&](tile::SortOp op) {
         call(Entry::Sort, LLVM::LLVMVoidType::get(b.getContext()),
              {dataOf(op.getCosts()), number(b.dim(op.getCosts(), 0)),
@@ -592,8 +685,8 @@ LogicalResult HostLowering::run() {
   SmallVector<Operation *> ops;
   program.walk([&](Operation *op) {
     if (isa<memref::DeallocOp>(op) ||
-        (isa<ring::RingDialect, tile::TileDialect, shard::ShardDialect>(
-             op->getDialect()) &&
+        (isa<ring::RingDialect, tile::TileDialect, cuda::CudaDialect,
+             shard::ShardDialect>(op->getDialect()) &&
          !isa<ring::SegmentOp>(op)))
       ops.push_back(op);
   });
@@ -605,7 +698,10 @@ LogicalResult HostLowering::run() {
   b.setLoc(program.getLoc());
   makeEntries();
   makeSegments();
-  program->removeAttr(ring::gridAttr);
+  for (StringRef attribute :
+       {StringRef(ring::gridAttr), StringRef(cuda::shapeAttr),
+        StringRef(cuda::refusedAttr)})
+    program->removeAttr(attribute);
   // What the arguments are is in the image.
   for (unsigned i = 0; i < program.getNumArguments(); ++i)
     program.setArgAttrs(i, ArrayRef<NamedAttribute>());
@@ -626,8 +722,14 @@ struct HostToRuntime : burst::cpu::impl::HostToRuntimePassBase<HostToRuntime> {
       if (failed(HostLowering(program, types).run()))
         return signalPassFailure();
     // Kernels are functions like others now: their entries say what they are.
-    for (auto function : module.getOps<func::FuncOp>())
-      function->removeAttr(tile::kernelAttr);
+    // Those of GPUs are in the image.
+    for (auto function :
+         llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+      if (function->hasAttr(cuda::teamAttr))
+        function.erase();
+      else
+        function->removeAttr(tile::kernelAttr);
+    }
     for (auto grid : llvm::make_early_inc_range(module.getOps<shard::GridOp>()))
       grid.erase();
   }

@@ -1,5 +1,6 @@
 //===- Image.cpp - what a compiled program exports ------------------------===//
 #include "codegen/cpu/Image.h"
+#include "dialect/Cuda/Cuda.h"
 #include "dialect/Ring/Ring.h"
 
 #include "burst/program.h"
@@ -61,6 +62,7 @@ FailureOr<Image> burst::cpu::describe(func::FuncOp program) {
     parameter.name = nameOf(program, i, isResult, number);
     parameter.isResult = isResult;
     parameter.isPartial = !!program.getArgAttr(i, ring::partialAttr);
+    parameter.isHost = !!program.getArgAttr(i, cuda::hostAttr);
     parameter.kind = BURST_SCALAR;
     parameter.shardDim = parameter.extentParameter = -1;
     parameter.numSegments = 0;
@@ -134,10 +136,53 @@ public:
   llvm::Constant *record(ArrayRef<llvm::Constant *> members) {
     return llvm::ConstantStruct::getAnon(context, members);
   }
-  llvm::Constant *array(ArrayRef<llvm::Constant *> elements) {
+  /// A pointer to elements, null where there are none.
+  llvm::Constant *array(ArrayRef<llvm::Constant *> elements,
+                        const Twine &name) {
+    if (elements.empty())
+      return null();
     auto *type =
         llvm::ArrayType::get(elements.front()->getType(), elements.size());
-    return global(llvm::ConstantArray::get(type, elements), "parameters");
+    return global(llvm::ConstantArray::get(type, elements), name);
+  }
+  llvm::Constant *bytes(StringRef data) {
+    llvm::GlobalVariable *stored = global(
+        llvm::ConstantDataArray::getString(context, data, /*AddNull=*/false),
+        "binary");
+    stored->setAlignment(llvm::Align(16));
+    return stored;
+  }
+  llvm::Constant *gpuParameter(const GpuParameter &parameter) {
+    llvm::Constant *map = null();
+    if (parameter.map) {
+      SmallVector<llvm::Constant *> box;
+      for (size_t d = 0; d < 5; ++d)
+        box.push_back(
+            i32(d < parameter.map->box.size() ? parameter.map->box[d] : 0));
+      auto *boxType = llvm::ArrayType::get(box.front()->getType(), box.size());
+      map = global(record({i64(parameter.map->buffer), i32(parameter.map->type),
+                           i32(static_cast<int64_t>(parameter.map->box.size())),
+                           llvm::ConstantArray::get(boxType, box),
+                           i32(parameter.map->swizzle)}),
+                   "map");
+    }
+    return record({i64(parameter.offset), i64(parameter.bytes), map});
+  }
+  llvm::Constant *gpuKernel(const GpuKernel &kernel) {
+    SmallVector<llvm::Constant *> parameters, binaries;
+    for (const GpuParameter &parameter : kernel.parameters)
+      parameters.push_back(gpuParameter(parameter));
+    for (const GpuBinary &binary : kernel.binaries)
+      binaries.push_back(
+          record({text(binary.architecture), bytes(binary.data),
+                  i64(static_cast<int64_t>(binary.data.size())),
+                  i64(static_cast<int64_t>(checksum(binary.data)))}));
+    return record({text(kernel.name), i32(kernel.threads),
+                   i32(kernel.sharedBytes), i64(kernel.argumentBytes),
+                   i64(static_cast<int64_t>(parameters.size())),
+                   array(parameters, "gpu.parameters"),
+                   i64(static_cast<int64_t>(binaries.size())),
+                   array(binaries, "gpu.binaries")});
   }
   llvm::GlobalVariable *global(llvm::Constant *value, const Twine &name) {
     auto owned = std::make_unique<llvm::GlobalVariable>(
@@ -149,6 +194,14 @@ public:
   }
 
 private:
+  /// FNV-1a.
+  static uint64_t checksum(StringRef data) {
+    uint64_t hash = 0xcbf29ce484222325;
+    for (unsigned char byte : data)
+      hash = (hash ^ byte) * 0x100000001b3;
+    return hash;
+  }
+
   llvm::Module &module;
   llvm::LLVMContext &context;
   llvm::PointerType *pointer;
@@ -166,21 +219,30 @@ void burst::cpu::addImage(llvm::Module &module, const Image &image) {
                                    b.i32(p.shardDim), b.i32(p.numSegments),
                                    b.i64(p.extent), b.i32(p.extentParameter),
                                    b.i32(p.isPartial), b.i32(p.isHost)}));
+  SmallVector<llvm::Constant *> kernels;
+  for (const GpuKernel &kernel : image.gpuKernels)
+    kernels.push_back(b.gpuKernel(kernel));
   llvm::Function *segments = module.getFunction(image.name + ".segments");
   llvm::Function *run = module.getFunction(image.name + ".run");
   segments->setLinkage(llvm::GlobalValue::InternalLinkage);
   run->setLinkage(llvm::GlobalValue::InternalLinkage);
-  llvm::Constant *value = b.record(
-      {b.i32(sizeof(burst_image)), b.i32(BURST_ABI_VERSION), b.text(image.name),
-       b.text(image.target), b.i64(image.numRanks),
-       b.i32(static_cast<int64_t>(image.parameters.size())),
-       b.i32(image.numArguments), b.array(parameters), segments, run,
-       b.i64(static_cast<int64_t>(image.hash)), b.i32(0), b.i32(0), b.null()});
+  llvm::Constant *value =
+      b.record({b.i32(sizeof(burst_image)), b.i32(BURST_ABI_VERSION),
+                b.text(image.name), b.text(image.target), b.i64(image.numRanks),
+                b.i32(static_cast<int64_t>(image.parameters.size())),
+                b.i32(image.numArguments), b.array(parameters, "parameters"),
+                segments, run, b.i64(static_cast<int64_t>(image.hash)),
+                b.i32(image.minimumDriver),
+                b.i32(static_cast<int64_t>(image.gpuKernels.size())),
+                b.array(kernels, "gpu.kernels")});
   llvm::GlobalVariable *exported = b.global(value, BURST_IMAGE_SYMBOL);
   exported->setLinkage(llvm::GlobalValue::ExternalLinkage);
   [[maybe_unused]] const llvm::DataLayout &layout = module.getDataLayout();
-  assert(layout.getTypeAllocSize(value->getType()) == sizeof(burst_image) &&
-         layout.getTypeAllocSize(parameters.front()->getType()) ==
-             sizeof(burst_parameter) &&
-         "the image must have the layout of C");
+  assert(
+      layout.getTypeAllocSize(value->getType()) == sizeof(burst_image) &&
+      layout.getTypeAllocSize(parameters.front()->getType()) ==
+          sizeof(burst_parameter) &&
+      (kernels.empty() || layout.getTypeAllocSize(kernels.front()->getType()) ==
+                              sizeof(burst_gpu_kernel)) &&
+      "the image must have the layout of C");
 }

@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,27 @@ struct Parameter {
   bool isHost = false;
 };
 
+/// burst_gpu_map, burst_gpu_parameter, burst_gpu_binary and burst_gpu_kernel.
+struct GpuMap {
+  int64_t buffer;
+  int32_t type;
+  std::vector<int32_t> box;
+  int32_t swizzle;
+};
+struct GpuParameter {
+  int64_t offset, bytes;
+  std::optional<GpuMap> map = std::nullopt;
+};
+struct GpuBinary {
+  std::string architecture, data;
+};
+struct GpuKernel {
+  std::string name;
+  int64_t threads, sharedBytes, argumentBytes;
+  std::vector<GpuParameter> parameters;
+  std::vector<GpuBinary> binaries;
+};
+
 /// burst_image of burst/program.h.
 struct Image {
   std::string name, target;
@@ -33,6 +55,8 @@ struct Image {
   int32_t numArguments;
   uint64_t hash;
   std::vector<Parameter> parameters;
+  int32_t minimumDriver = 0; ///< of a program for GPUs
+  std::vector<GpuKernel> gpuKernels;
 };
 
 /// What a program of a rank, on buffers, takes. Emits an error at the program

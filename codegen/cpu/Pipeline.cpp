@@ -21,21 +21,26 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::cpu;
 
-void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
+void burst::cpu::buildTilePipeline(OpPassManager &pm,
+                                   const LowerToTilePassOptions &options) {
   // Inline as it stands: reads of a table that was computed once must not turn
   // into the computation.
   pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   pm.addPass(createSymbolDCEPass());
   pm.addPass(createBufferizePass());
+  pm.addPass(createLowerToTilePass(options));
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
   LowerToTilePassOptions options;
   options.rows = target.rows;
   options.columns = target.columns;
   options.panelBytes = target.panelBytes;
   options.pairs = target.pairs;
   options.localTiling = target.localTiling;
-  pm.addPass(createLowerToTilePass(options));
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
+  buildTilePipeline(pm, options);
 }
 
 void burst::cpu::buildLLVMPipeline(OpPassManager &pm, const Target &target) {

@@ -52,6 +52,12 @@ FailureOr<Target> Target::named(StringRef processor, StringRef features,
   auto has = [&](StringRef feature) {
     return subtarget->checkFeatures(("+" + feature).str());
   };
+  if (triple.getArch() == llvm::Triple::x86_64 && !has("64bit")) {
+    error = ("processor '" + processor + "' without feature '64bit', wanted " +
+             "one for " + target.triple)
+                .str();
+    return failure();
+  }
   if (triple.isX86()) {
     bool wide =
         has("avx512f") && has("avx512vl") && has("avx512bw") && has("avx512dq");

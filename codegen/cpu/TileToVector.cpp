@@ -1163,6 +1163,10 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
   using TileToVectorPassBase::TileToVectorPassBase;
 
   LogicalResult check(Operation *op) {
+    if (isa<tile::MapOp, tile::MapGradientOp, tile::WeightsOp,
+            tile::DifferentialsOp>(op) &&
+        op->hasAttr("transposed"))
+      return op->emitOpError("of transposed scores is for GPUs");
     for (Value operand : op->getOperands()) {
       // Tables that a map captures have any shape.
       if (auto map = dyn_cast<tile::MapOp>(op); map && operand != map.getS())

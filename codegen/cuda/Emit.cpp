@@ -33,6 +33,13 @@ private:
   LogicalResult emit(memref::SubViewOp op);
   LogicalResult emit(tile::MultiplyOp op);
   LogicalResult emit(tile::MapOp op);
+  LogicalResult emit(tile::MapGradientOp op);
+  template <typename OpT>
+  SmallVector<StringRef>
+  emitPlaces(OpT op, ArrayRef<std::pair<Region *, unsigned>> regions);
+  FailureOr<std::string> emitRegion(Region &region, unsigned first,
+                                    ArrayRef<StringRef> places,
+                                    ValueRange captures);
   LogicalResult emitTile(Operation *op);
   LogicalResult emit(ChannelOp op);
   LogicalResult emit(RolesOp op);
@@ -165,7 +172,7 @@ FailureOr<KernelText> Emitter::emit() {
   // All tiles of a kernel have as many rows.
   int64_t rows = 0;
   kernel.walk([&](memref::AllocaOp op) {
-    if (isPrivate(op.getType()))
+    if (isPrivate(op.getType()) && op.getType().getRank() == 2)
       rows = op.getType().getDimSize(0);
   });
   if (rows == 0)
@@ -217,7 +224,8 @@ LogicalResult Emitter::emit(Block &block) {
 LogicalResult Emitter::emit(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<scf::ForOp, scf::IfOp, memref::AllocaOp, memref::SubViewOp,
-            tile::MultiplyOp, tile::MapOp, ChannelOp, RolesOp, AwaitOp>(
+            tile::MultiplyOp, tile::MapOp, tile::MapGradientOp, ChannelOp,
+            RolesOp, AwaitOp>(
           [&](auto op) -> LogicalResult { return emit(op); })
       .Case<scf::YieldOp, func::ReturnOp>(
           [](auto) -> LogicalResult { return success(); })
@@ -231,6 +239,14 @@ LogicalResult Emitter::emit(Operation *op) {
         line() << formatv("const {0} {1} = {2}.at({3});\n",
                           scalars.typeName(type), called,
                           name(load.getMemRef()), indices);
+        return success();
+      })
+      .Case([&](memref::CopyOp copy) -> LogicalResult {
+        if (!isPrivate(copy.getSource().getType()) ||
+            copy.getSource().getType() != copy.getTarget().getType())
+          return copy.emitOpError("has text for blocks in registers only");
+        line() << formatv("{0} = {1};\n", name(copy.getTarget()),
+                          name(copy.getSource()));
         return success();
       })
       .Case([&](memref::DimOp dim) -> LogicalResult {
@@ -319,12 +335,21 @@ LogicalResult Emitter::emit(memref::AllocaOp op) {
                       names.define(op, "sums"));
     return success();
   }
-  bool areSums = llvm::any_of(op->getUsers(), [&](Operation *user) {
-    auto weights = dyn_cast<tile::ExponentialsOp>(user);
-    return weights && weights.getL() == op;
-  });
-  line() << formatv("{0}<Group> {1};\n", areSums ? "RowSums" : "RowVector",
-                    names.define(op, "rows"));
+  bool areSums = false, areColumns = false;
+  for (Operation *user : op->getUsers()) {
+    if (auto weights = dyn_cast<tile::ExponentialsOp>(user))
+      areSums |= weights.getL() == op;
+    else if (auto weights = dyn_cast<tile::WeightsOp>(user))
+      areColumns |= weights.getTransposed();
+    else if (auto differentials = dyn_cast<tile::DifferentialsOp>(user))
+      areColumns |= differentials.getTransposed();
+  }
+  if (areColumns)
+    line() << formatv("ColumnVector<Group, {0}> {1};\n", type.getDimSize(0),
+                      names.define(op, "columns"));
+  else
+    line() << formatv("{0}<Group> {1};\n", areSums ? "RowSums" : "RowVector",
+                      names.define(op, "rows"));
   return success();
 }
 
@@ -409,6 +434,59 @@ LogicalResult Emitter::emit(tile::MultiplyOp op) {
   return success();
 }
 
+/// Names the leading arguments of regions of a map, those that are used:
+/// positions are below 2^31, what a mask makes of them may not be. Each region
+/// comes with the number of its first argument that is one of them.
+template <typename OpT>
+SmallVector<StringRef>
+Emitter::emitPlaces(OpT op, ArrayRef<std::pair<Region *, unsigned>> regions) {
+  struct Leading {
+    StringRef name;
+    Value value;
+    StringRef place; ///< of a position
+  };
+  StringRef row = ".at(row)", column = ".at(column)";
+  const Leading leading[] = {
+      {"b", op.getBatch(), ""},
+      {"h", op.getHead(), ""},
+      {"i", op.getI(), op.getTransposed() ? column : row},
+      {"j", op.getJ(), op.getTransposed() ? row : column},
+      {"sq", op.getQueries(), ""},
+      {"sk", op.getKeys(), ""}};
+  SmallVector<StringRef> called(std::size(leading));
+  for (auto [n, argument] : llvm::enumerate(leading)) {
+    bool isUsed = llvm::any_of(regions, [&, n = n](const auto &entry) {
+      auto [region, first] = entry;
+      return !region->empty() &&
+             !region->front().getArgument(first + n).use_empty();
+    });
+    if (!isUsed)
+      continue;
+    called[n] = names.fresh(argument.name);
+    line() << formatv("const i64 {0} = {1}{2};\n", called[n],
+                      name(argument.value), argument.place);
+  }
+  return called;
+}
+
+/// Prints a region whose leading arguments begin at `first`; gives what it
+/// yields.
+FailureOr<std::string> Emitter::emitRegion(Region &region, unsigned first,
+                                           ArrayRef<StringRef> places,
+                                           ValueRange captures) {
+  Block &block = region.front();
+  for (auto [n, place] : llvm::enumerate(places))
+    if (!place.empty())
+      names.alias(block.getArgument(first + n), place.str());
+  for (auto [argument, value] : llvm::zip_equal(
+           block.getArguments().take_back(captures.size()), captures))
+    names.alias(argument, name(value).str());
+  for (Operation &inner : block.without_terminator())
+    if (failed(emit(&inner)))
+      return failure();
+  return name(block.getTerminator()->getOperand(0)).str();
+}
+
 LogicalResult Emitter::emit(tile::MapOp op) {
   Region &mask = op.getMask(), &score = op.getScore();
   StringRef scores = name(op.getS());
@@ -417,56 +495,53 @@ LogicalResult Emitter::emit(tile::MapOp op) {
   line() << formatv("map({0}, [&](float s, int row, int column) {{\n", scores);
   ++depth;
   Scalars::Wide wide(scalars);
-  // The leading arguments of both regions, those that are used: positions are
-  // below 2^31, what a mask makes of them may not be.
-  auto isUsed = [](Region &region, unsigned argument) {
-    return !region.empty() && !region.front().getArgument(argument).use_empty();
-  };
-  struct Leading {
-    StringRef name;
-    Value value;
-    StringRef place; ///< of a position
-  };
-  const Leading leading[] = {
-      {"b", op.getBatch(), ""},     {"h", op.getHead(), ""},
-      {"i", op.getI(), ".at(row)"}, {"j", op.getJ(), ".at(column)"},
-      {"sq", op.getQueries(), ""},  {"sk", op.getKeys(), ""}};
-  SmallVector<StringRef> called(std::size(leading));
-  for (auto [n, argument] : llvm::enumerate(leading)) {
-    if (!isUsed(mask, n) && !isUsed(score, n + 1))
-      continue;
-    called[n] = names.fresh(argument.name);
-    line() << formatv("const i64 {0} = {1}{2};\n", called[n],
-                      name(argument.value), argument.place);
-  }
-  // Prints a region, whose leading arguments begin at `first`.
-  auto body = [&](Region &region, unsigned first, ValueRange captures,
-                  std::string &yielded) -> LogicalResult {
-    Block &block = region.front();
-    for (auto [n, argument] : llvm::enumerate(called))
-      if (!argument.empty())
-        names.alias(block.getArgument(first + n), argument.str());
-    for (auto [argument, value] : llvm::zip_equal(
-             block.getArguments().take_back(captures.size()), captures))
-      names.alias(argument, name(value).str());
-    for (Operation &inner : block.without_terminator())
-      if (failed(emit(&inner)))
-        return failure();
-    yielded = name(block.getTerminator()->getOperand(0)).str();
-    return success();
-  };
+  SmallVector<StringRef> places = emitPlaces(op, {{&mask, 0}, {&score, 1}});
   std::string scored = "s", kept;
   if (!score.empty()) {
     names.alias(score.front().getArgument(0), "s");
-    if (failed(body(score, 1, op.getScoreCaptures(), scored)))
+    FailureOr<std::string> yielded =
+        emitRegion(score, 1, places, op.getScoreCaptures());
+    if (failed(yielded))
       return failure();
-    scored = formatv("{0} * {1}", scalars.literal(op.getUnit(), false), scored);
+    scored =
+        formatv("{0} * {1}", scalars.literal(op.getUnit(), false), *yielded);
   }
-  if (!mask.empty() && failed(body(mask, 0, op.getMaskCaptures(), kept)))
+  if (!mask.empty()) {
+    FailureOr<std::string> yielded =
+        emitRegion(mask, 0, places, op.getMaskCaptures());
+    if (failed(yielded))
+      return failure();
+    kept = " && " + *yielded;
+  }
+  line() << formatv("return column < {0}{1} ? {2} : -infinity();\n",
+                    name(op.getColumns()), kept, scored);
+  --depth;
+  line() << "});\n";
+  return success();
+}
+
+LogicalResult Emitter::emit(tile::MapGradientOp op) {
+  if (!op.getGrads().empty())
+    return op.emitOpError("adds to gradients of captured tables, for which "
+                          "there is no text for GPUs");
+  Region &gradient = op.getGradient();
+  StringRef w = name(op.getW()), t = name(op.getT());
+  line() << formatv("// {0}: by what was scored, {1}\n", w, t);
+  line() << formatv(
+      "mapGradient({0}, {1}, [&](float w, float t, int row, int column) {{\n",
+      w, t);
+  ++depth;
+  Scalars::Wide wide(scalars);
+  SmallVector<StringRef> places = emitPlaces(op, {{&gradient, 1}});
+  Block &block = gradient.front();
+  names.alias(block.getArgument(0), "t");
+  names.alias(block.getArgument(7), "w");
+  FailureOr<std::string> yielded =
+      emitRegion(gradient, 1, places, op.getCaptures());
+  if (failed(yielded))
     return failure();
-  line() << formatv("return column < {0}{1}{2} ? {3} : -infinity();\n",
-                    name(op.getColumns()), kept.empty() ? "" : " && ", kept,
-                    scored);
+  line() << formatv("return column < {0} ? {1} : 0.f;\n", name(op.getColumns()),
+                    *yielded);
   --depth;
   line() << "});\n";
   return success();
@@ -499,17 +574,21 @@ LogicalResult Emitter::emitTile(Operation *op) {
         if (!isPrivate(op.getBlock().getType()))
           return LogicalResult(op.emitOpError(
               "is to shared memory; run cuda-stage-copies first"));
-        if (!op.getFactor().isExactlyValue(1.0))
+        bool isScaled = !op.getFactor().isExactlyValue(1.0);
+        if (typeOf(op.getBlock()).getRank() == 1) {
+          line() << formatv("load({0}, {1}, {2}{3});\n", name(op.getBlock()),
+                            name(op.getView()), f32(op.getPadding()),
+                            isScaled ? ", " + f32(op.getFactor()) : "");
+          return success();
+        }
+        if (isScaled || !op.getPadding().isZero())
           return LogicalResult(
-              op.emitOpError("has text with factor 1 only, got: ")
-              << op.getFactorAttr());
-        if (typeOf(op.getBlock()).getRank() == 2)
-          line() << formatv("load<{0}>({1}, {2});\n",
-                            typeOf(op.getView()).getDimSize(1),
-                            name(op.getBlock()), name(op.getView()));
-        else
-          line() << formatv("load({0}, {1}, {2});\n", name(op.getBlock()),
-                            name(op.getView()), f32(op.getPadding()));
+              op.emitOpError("of a tile has text with factor 1 and padding 0 "
+                             "only, got: ")
+              << op.getFactorAttr() << " and " << op.getPaddingAttr());
+        line() << formatv("load<{0}>({1}, {2});\n",
+                          typeOf(op.getView()).getDimSize(1),
+                          name(op.getBlock()), name(op.getView()));
         return success();
       })
       .Case([&](tile::StoreOp op) -> LogicalResult {
@@ -553,6 +632,22 @@ LogicalResult Emitter::emitTile(Operation *op) {
       .Case([&](tile::RescaleOp op) -> LogicalResult {
         line() << formatv("rescale({0}, {1});\n", name(op.getO()),
                           name(op.getFactor()));
+        return success();
+      })
+      .Case([&](tile::RowDotOp op) -> LogicalResult {
+        line() << formatv("rowDot({0}, {1}, {2});\n", name(op.getA()),
+                          name(op.getB()), name(op.getX()));
+        return success();
+      })
+      .Case([&](tile::WeightsOp op) -> LogicalResult {
+        line() << formatv("weights({0}, {1}, {2});\n", name(op.getS()),
+                          name(op.getLse()), unitOf(op.getS()));
+        return success();
+      })
+      .Case([&](tile::DifferentialsOp op) -> LogicalResult {
+        line() << formatv("differentials({0}, {1}, {2}, {3});\n",
+                          name(op.getP()), name(op.getDp()),
+                          name(op.getDelta()), f32(op.getFactor()));
         return success();
       })
       .Case([&](tile::MergeOp op) -> LogicalResult {

@@ -171,3 +171,15 @@ Expected<std::string> cuda::identifyNvrtc(
   remember(file, hash);
   return version + " " + hash;
 }
+
+Expected<int32_t> cuda::minimumDriver() {
+  Expected<const burst_nvrtc *> table = getTable();
+  if (!table)
+    return table.takeError();
+  int major = 0, minor = 0;
+  nvrtcResult result = (*table)->nvrtcVersion(&major, &minor);
+  if (result != NVRTC_SUCCESS)
+    return createStringError("nvrtcVersion: %s",
+                             (*table)->nvrtcGetErrorString(result));
+  return 1000 * major;
+}

@@ -40,6 +40,10 @@ struct Binary {
 /// written to.
 llvm::Expected<Binary> compile(const Source &source);
 
+/// The oldest driver, as 1000 times its major version of CUDA, that takes what
+/// this NVRTC makes.
+llvm::Expected<int32_t> minimumDriver();
+
 /// What tells this NVRTC from others: its version and a hash of its library.
 /// `remembered` is asked for the hash of a file of a given path, size and time,
 /// `remember` is told it: hashing takes longer than to find what was compiled.

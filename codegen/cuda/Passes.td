@@ -63,9 +63,10 @@ def SpecializeWarpsPass : Pass<"cuda-specialize-warps", "::mlir::func::FuncOp"> 
     have anything, even what is no number.
 
     A kernel that loads nothing to shared memory stays as it is. So does one that
-    asynchronous products do not fit, with a remark that says why: teams of 4, 8 or
-    12 warps with 16 rows each, head dimensions that are multiples of 16, tiles that
-    fit into shared memory.
+    asynchronous products do not fit, with a remark that says why. They need teams
+    of 4, 8 or 12 warps with 16 rows each, head dimensions that are multiples of 16,
+    tiles that fit into shared memory, and weights of a softmax: kernels of gradients
+    keep their shape.
 
     Needs `ring-lower-to-tile` with `warps`. Leaves kernels with `cuda.roles`, for
     sm_90a only; `cuda-stage-copies` does what was left as it was.
@@ -75,6 +76,22 @@ def SpecializeWarpsPass : Pass<"cuda-specialize-warps", "::mlir::func::FuncOp"> 
     Option<"sharedBytes", "shared-bytes", "int64_t", "232448",
            "shared memory of a block of threads">];
   let dependentDialects = ["::burst::cuda::CudaDialect", "::mlir::scf::SCFDialect"];
+}
+
+def UploadTablesPass : Pass<"cuda-upload-tables", "::mlir::ModuleOp"> {
+  let summary = "gives kernels of GPUs copies of what lies in the host's memory";
+  let description = [{
+    In a program that launches kernels of GPUs, what is allocated for the schedule
+    is the host's, and so are the arguments that host code reads, such as tables
+    that masks read: these get `cuda.host`. All other memory is the GPU's. Where a
+    kernel of a GPU reads memory of the host, it gets a `cuda.upload` of it: of
+    arguments at the program's begin, of allocations in front of the first launch
+    that reads them, deallocated behind the last one.
+
+    Needs `ring-lower-to-tile` with `warps`. An op of host code that reads memory
+    of the GPU is an error, as is a kernel of a GPU that writes memory of the host.
+  }];
+  let dependentDialects = ["::burst::cuda::CudaDialect", "::mlir::memref::MemRefDialect"];
 }
 
 #endif // BURST_CODEGEN_CUDA_PASSES_TD

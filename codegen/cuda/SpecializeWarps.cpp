@@ -130,6 +130,11 @@ std::string Specializer::reason() {
           product.getTransposed() || product.getDepth() || product.getSeen())
         return stop(llvm::formatv("a product is of other operands than queries "
                                   "and keys, or weights and values"));
+      // Of values behind the last one, those of a softmax alone are cleared.
+      if (!product.getByRows() &&
+          llvm::none_of(product.getA().getUsers(),
+                        llvm::IsaPred<tile::ExponentialsOp>))
+        return stop(llvm::formatv("weights are not those of a softmax"));
     }
     return WalkResult::advance();
   });

@@ -106,18 +106,19 @@ void Stager::stage() {
     copy(other, loop.getInductionVar());
   b.make<cuda::CommitOp>();
 
-  b.setInsertionPointAfter(first.lastRead);
   if (!others.empty() &&
       !first.lastRead->isBeforeInBlock(others.front().firstRead)) {
-    // The next of the first block has to wait for its last read.
     b.setInsertionPoint(others.front().firstRead);
     meet();
-    b.setInsertionPoint(loop.getBody()->getTerminator());
-    b.make<cuda::SynchronizeOp>();
-  } else if (others.empty()) {
+    // The next of the first block has to wait for its last read.
+    b.setInsertionPointAfter(first.lastRead);
     b.make<cuda::SynchronizeOp>();
   } else {
-    meet();
+    b.setInsertionPointAfter(first.lastRead);
+    if (others.empty())
+      b.make<cuda::SynchronizeOp>();
+    else
+      meet();
   }
   copyIf(first, b.add(loop.getInductionVar(), loop.getStep()));
   for (Staged &staged : blocks)

@@ -15,6 +15,15 @@ namespace burst::cuda {
 /// Integer attribute of a kernel: how many warps compute a task.
 inline constexpr llvm::StringLiteral teamAttr = "cuda.team";
 
+/// Of an argument of a program: a tensor in the host's memory, because the
+/// schedule depends on it.
+inline constexpr llvm::StringLiteral hostAttr = "cuda.host";
+
+/// Of a program: the shape of tiles that was chosen for it, and what speaks
+/// against each of those that were tried before.
+inline constexpr llvm::StringLiteral shapeAttr = "cuda.shape";
+inline constexpr llvm::StringLiteral refusedAttr = "cuda.refused";
+
 /// Whether a block lies in shared memory, or in registers.
 bool isShared(mlir::Type type);
 bool isPrivate(mlir::Type type);

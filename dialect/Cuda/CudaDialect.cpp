@@ -30,6 +30,16 @@ void CudaDialect::initialize() {
 
 LogicalResult CudaDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
+  if (attribute.getName() == shapeAttr)
+    return isa<StringAttr>(attribute.getValue())
+               ? success()
+               : op->emitOpError("with ") << shapeAttr << " needs a string";
+  if (attribute.getName() == refusedAttr) {
+    auto reasons = dyn_cast<ArrayAttr>(attribute.getValue());
+    return reasons && llvm::all_of(reasons, llvm::IsaPred<StringAttr>)
+               ? success()
+               : op->emitOpError("with ") << refusedAttr << " needs strings";
+  }
   if (attribute.getName() != teamAttr)
     return op->emitOpError("has an attribute that the cuda dialect does not "
                            "have: ")
@@ -40,6 +50,20 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("with ")
            << teamAttr << " must be a kernel of 1 to 32 warps, got: "
            << attribute.getValue();
+  return success();
+}
+
+LogicalResult
+CudaDialect::verifyRegionArgAttribute(Operation *op, unsigned region,
+                                      unsigned argument,
+                                      NamedAttribute attribute) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (attribute.getName() != hostAttr || !isa<UnitAttr>(attribute.getValue()) ||
+      !function || !isa<MemRefType>(function.getArgumentTypes()[argument]))
+    return op->emitOpError("has an attribute of an argument that the cuda "
+                           "dialect does not have: ")
+           << attribute.getName() << "; there is " << hostAttr
+           << ", a unit, of memrefs";
   return success();
 }
 

@@ -30,6 +30,7 @@ def Cuda_Dialect : Dialect {
   }];
   let hasOperationAttrVerify = 1;
   let useDefaultTypePrinterParser = 1;
+  let hasRegionArgAttrVerify = 1;
   let dependentDialects = ["::burst::tile::TileDialect", "::mlir::gpu::GPUDialect"];
 }
 

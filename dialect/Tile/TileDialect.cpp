@@ -344,14 +344,18 @@ LogicalResult MultiplyOp::verify() {
          << ", got: " << getSeen().getType();
 }
 
-/// A tile of M rows and values with one number per row, of one type.
-static LogicalResult verifyRows(Operation *op, Value tile, ValueRange rows) {
+/// A tile of M rows and values with one number per row, or per column, of one
+/// type.
+static LogicalResult verifyRows(Operation *op, Value tile, ValueRange rows,
+                                bool areColumns = false) {
   for (Value value : rows)
-    if (typeOf(value).getDimSize(0) != typeOf(tile).getDimSize(0) ||
+    if (typeOf(value).getDimSize(0) !=
+            typeOf(tile).getDimSize(areColumns ? 1 : 0) ||
         typeOf(value).getElementType() != typeOf(tile).getElementType())
       return op->emitOpError("needs a number of the type of ")
-             << tile.getType()
-             << " for each of its rows, got: " << value.getType();
+             << tile.getType() << " for each of its "
+             << (areColumns ? "columns" : "rows")
+             << ", got: " << value.getType();
   return success();
 }
 
@@ -396,11 +400,11 @@ LogicalResult NormalizeOp::verify() {
 }
 // weights_c1
 LogicalResult WeightsOp::verify() {
-  return verifyRows(*this, getS(), getLse());
+  return verifyRows(*this, getS(), getLse(), getTransposed());
 }
 // differentials_c1
 LogicalResult DifferentialsOp::verify() {
-  return verifyRows(*this, getP(), getDelta());
+  return verifyRows(*this, getP(), getDelta(), getTransposed());
 }
 
 //===----------------------------------------------------------------------===//
@@ -412,8 +416,10 @@ static FloatType stateOf(Value tile) {
 }
 
 static LogicalResult verifyPositions(Operation *op, Value tile, Value i,
-                                     Value j) {
+                                     Value j, bool transposed) {
   MemRefType type = typeOf(tile);
+  if (transposed)
+    std::swap(i, j);
   if (typeOf(i).getDimSize(0) == type.getDimSize(0) &&
       typeOf(j).getDimSize(0) == type.getDimSize(1))
     return success();
@@ -423,7 +429,7 @@ static LogicalResult verifyPositions(Operation *op, Value tile, Value i,
 
 // map_c1
 LogicalResult MapOp::verify() {
-  return verifyPositions(*this, getS(), getI(), getJ());
+  return verifyPositions(*this, getS(), getI(), getJ(), getTransposed());
 }
 // map_gradient_c1, map_gradient_c3
 LogicalResult MapGradientOp::verify() {
@@ -442,7 +448,7 @@ LogicalResult MapGradientOp::verify() {
              << table << " must have its shape, in " << stateOf(getW())
              << ", got: " << grad.getType();
   }
-  return verifyPositions(*this, getW(), getI(), getJ());
+  return verifyPositions(*this, getW(), getI(), getJ(), getTransposed());
 }
 
 // map_c2

@@ -343,8 +343,11 @@ def Tile_MapOp : Tile_Op<"map", [
     the mask rules out: an index outside a table reads some element of it, a
     division by zero gives some number.
 
-    **Constraints:** (C1) s is M x N, i has M and j has N positions. (C2) the
-    regions have the arguments that `burst.attention` says.
+    With `transposed`, rows of s are keys and columns queries: i[c] and j[r] in
+    place of i[r] and j[c].
+
+    **Constraints:** (C1) s is M x N, i has M and j has N positions (`transposed`:
+    N and M). (C2) the regions have the arguments that `burst.attention` says.
 
     Example:
 
@@ -358,7 +361,8 @@ def Tile_MapOp : Tile_Op<"map", [
   }];
   let arguments = (ins Tile_Tile:$s, Index:$rows, Index:$columns, Index:$batch, Index:$head,
       Tile_Positions:$i, Tile_Positions:$j, Index:$queries, Index:$keys,
-      Variadic<AnyType>:$maskCaptures, Variadic<AnyType>:$scoreCaptures, F64Attr:$unit);
+      Variadic<AnyType>:$maskCaptures, Variadic<AnyType>:$scoreCaptures, F64Attr:$unit,
+      UnitAttr:$transposed);
   let regions = (region AnyRegion:$mask, AnyRegion:$score);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -530,12 +534,23 @@ def Tile_WeightsOp : Tile_Op<"weights", [
     first `rows` rows; those behind them are left as they are. Scores and lse are
     of base 2. A score may exceed its lse by what rounding adds, not by 127.
 
-    **Constraints:** (C1) s is M x N and lse has M rows, of one type.
+    With `transposed`, columns of s are queries: lse[j] in place of lse[r].
 
-    Example: `tile.weights %s, %lse rows %n : memref<96x128xf32>, memref<96xf32>`
+    **Constraints:** (C1) s is M x N and lse has M rows (`transposed`: N), of one
+    type.
+
+    Example:
+
+    ```mlir
+    tile.weights %s, %lse rows %n : memref<96x128xf32>, memref<96xf32>
+    tile.weights %s, %lse rows %n transposed : memref<96x128xf32>, memref<128xf32>
+    ```
   }];
-  let arguments = (ins Tile_Tile:$s, Tile_Rows:$lse, Index:$rows);
-  let assemblyFormat = "$s `,` $lse `rows` $rows attr-dict `:` type($s) `,` type($lse)";
+  let arguments = (ins Tile_Tile:$s, Tile_Rows:$lse, Index:$rows, UnitAttr:$transposed);
+  let assemblyFormat = [{
+    $s `,` $lse `rows` $rows (`transposed` $transposed^)? attr-dict `:` type($s) `,`
+    type($lse)
+  }];
   let hasVerifier = 1;
 }
 
@@ -547,7 +562,10 @@ def Tile_DifferentialsOp : Tile_Op<"differentials", [
     whatever dp and delta are: a pair that is masked shows no infinity and no NaN.
     For the first `rows` rows; those behind them are left as they are.
 
-    **Constraints:** (C1) p and dp are M x N and delta has M rows, of one type.
+    With `transposed`, columns are queries: delta[j] in place of delta[r].
+
+    **Constraints:** (C1) p and dp are M x N and delta has M rows (`transposed`: N),
+    of one type.
 
     Example:
 
@@ -557,10 +575,10 @@ def Tile_DifferentialsOp : Tile_Op<"differentials", [
     ```
   }];
   let arguments = (ins Tile_Tile:$p, Tile_Tile:$dp, Tile_Rows:$delta, Index:$rows,
-                       DefaultValuedAttr<F64Attr, "1.0">:$factor);
+                       DefaultValuedAttr<F64Attr, "1.0">:$factor, UnitAttr:$transposed);
   let assemblyFormat = [{
-    $p `,` $dp `,` $delta `rows` $rows (`factor` $factor^)? attr-dict `:` type($p) `,`
-    type($delta)
+    $p `,` $dp `,` $delta `rows` $rows (`factor` $factor^)?
+    (`transposed` $transposed^)? attr-dict `:` type($p) `,` type($delta)
   }];
   let hasVerifier = 1;
 }
@@ -587,8 +605,11 @@ def Tile_MapGradientOp : Tile_Op<"map_gradient", [
     an order that is always the same: of the pairs for which c < columns and
     w[r, c] is not 0. What lies outside of the table is not added.
 
-    **Constraints:** (C1) w and t are M x N, i has M and j has N positions. (C2)
-    the region has the arguments that `burst.attention_backward` says. (C3) `wanted`
+    With `transposed`, rows are keys and columns queries: i[c] and j[r] in place of
+    i[r] and j[c].
+
+    **Constraints:** (C1) w and t are M x N, i has M and j has N positions
+    (`transposed`: N and M). (C2) the region has the arguments that `burst.attention_backward` says. (C3) `wanted`
     numbers captured tables, each has a gradient of its shape and of the type of w.
     (C4) the region contributes to these alone.
 
@@ -610,14 +631,14 @@ def Tile_MapGradientOp : Tile_Op<"map_gradient", [
       Index:$batch, Index:$head, Tile_Positions:$i, Tile_Positions:$j,
       Index:$queries, Index:$keys, Variadic<AnyMemRef>:$grads,
       Variadic<AnyType>:$captures,
-      DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$wanted);
+      DefaultValuedOptionalAttr<DenseI64ArrayAttr, "{}">:$wanted, UnitAttr:$transposed);
   let regions = (region SizedRegion<1>:$gradient);
   let assemblyFormat = [{
     $w `,` $t `rows` $rows `columns` $columns
     `at` `(` $batch `,` $head `,` $i `,` $j `)` `of` `(` $queries `,` $keys `)`
     (`grads` `(` $grads^ `of` $wanted `:` type($grads) `)`)?
-    custom<GradientRegion>($gradient, $captures, type($captures)) attr-dict `:`
-    type($w) `,` type($i) `,` type($j)
+    custom<GradientRegion>($gradient, $captures, type($captures))
+    (`transposed` $transposed^)? attr-dict `:` type($w) `,` type($i) `,` type($j)
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;

@@ -230,6 +230,13 @@ inline SmallVector<Value> ofType(ValueRange values, bool buffers) {
   return result;
 }
 
+/// Gives the arguments of a kernel names.
+inline void nameAll(TileBuilder &b, ValueRange args,
+                    ArrayRef<StringRef> names) {
+  for (auto [name, argument] : llvm::zip(names, args))
+    b.named(name, argument);
+}
+
 /// Takes the arguments of a kernel, in the order of the operands, and gives
 /// them names.
 class Arguments {
@@ -264,12 +271,12 @@ struct Scores {
 /// Applies the mask of an attend, its score region, or both.
 template <typename Attend>
 void mapScores(TileBuilder &b, Attend op, const Scores &s, bool isMasked,
-               bool isScored) {
+               bool isScored, bool isTransposed = false) {
   auto map = b.make<tile::MapOp>(
       s.block, s.rows, s.columns, s.batch, s.head, s.i, s.j, s.queries, s.keys,
       isMasked ? s.maskCaptures : ValueRange(),
       isScored ? s.scoreCaptures : ValueRange(),
-      b.getF64FloatAttr(isScored ? std::numbers::log2e : 1.0));
+      llvm::APFloat(isScored ? std::numbers::log2e : 1.0), isTransposed);
   mlir::IRMapping mapping;
   if (isMasked)
     op.getMask().cloneInto(&map.getMask(), mapping);

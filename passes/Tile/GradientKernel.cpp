@@ -161,7 +161,7 @@ void GradientKernel::weigh(const Tile &key, const Tile &query, bool isPartial) {
   product(blocks.outGrad, b.panels(packedValuesT, batch, keyHead, key.number),
           blocks.dp);
   b.make<tile::DifferentialsOp>(blocks.s, blocks.dp, blocks.delta, query.count,
-                                b.getF64FloatAttr(hasScore ? 1.0 : scale));
+                                llvm::APFloat(hasScore ? 1.0 : scale));
   if (hasScore)
     differentiate(key, query);
 }

@@ -187,8 +187,10 @@ void Schedule::classify(Launcher launch) {
 }
 
 /// Orders the tasks by their work: the number of tiles.
-void Schedule::sort() {
+void Schedule::sort(int64_t group) {
   Value batch = b.dim(question.query, 0), heads = b.dim(question.query, 2);
+  if (group != 1)
+    heads = b.div(heads, b.index(group));
   Value numListing = b.dim(listing(), 0), zero = b.index(0), one = b.index(1);
   int64_t any = ShapedType::kDynamic;
   Type i32 = b.getI32Type(), i64 = b.getI64Type();
@@ -200,9 +202,21 @@ void Schedule::sort() {
   b.loop(tasks, [&](Value task) {
     Value q = b.rem(task, numListing), head = b.div(task, numListing);
     Value cb = byBatch ? b.div(head, heads) : zero;
-    Value ch = byHead ? b.rem(head, heads) : zero;
-    Value tiles = b.add(b.load(counts, {cb, ch, q, zero}),
-                        b.load(counts, {cb, ch, q, one}));
+    auto tilesOf = [&](Value ch) -> Value {
+      return b.add(b.load(counts, {cb, ch, q, zero}),
+                   b.load(counts, {cb, ch, q, one}));
+    };
+    Value tiles;
+    if (byHead && group != 1) {
+      Value first = b.mul(b.rem(head, heads), b.index(group));
+      auto sum = b.loop(b.index(group), zero, [&](Value m, ValueRange before) {
+        return SmallVector<Value>{
+            b.add(before.front(), tilesOf(b.add(first, m)))};
+      });
+      tiles = sum.getResult(0);
+    } else {
+      tiles = tilesOf(byHead ? b.rem(head, heads) : zero);
+    }
     b.store(b.make<arith::IndexCastOp>(i64, tiles), costs, task);
   });
   b.make<tile::SortOp>(costs, order);

@@ -29,8 +29,9 @@ public:
       : b(builder), question(std::move(question)), shape(shape), lists(lists) {}
 
   void build(Launcher launch);
-  /// Orders tasks (batch, heads, listing tiles) by their work.
-  void sort();
+  /// Orders tasks (batch, heads, listing tiles) by their work; one does the
+  /// lists of `group` heads that follow one another.
+  void sort(int64_t group = 1);
   void release();
 
   Value listing() const { return lists == Lists::OfQueries ? queries : keys; }

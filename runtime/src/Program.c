@@ -44,6 +44,10 @@ const char *burst_program_target(const burst_program *program) {
   return program->image->target;
 }
 
+int64_t burst_program_is_gpu(const burst_program *program) {
+  return program->image->minimum_driver != 0;
+}
+
 int64_t burst_program_num_ranks(const burst_program *program) {
   return program->image->num_ranks;
 }

@@ -107,6 +107,9 @@ burst_error *burst_tensor_check_size(const char *whose,
 }
 
 int64_t burst_tensor_bytes(const burst_tensor *tensor) {
+  // Beside a 0 the other sizes may be as large as they like.
+  if (!has_elements(tensor))
+    return 0;
   int64_t bytes = burst_type_bytes(tensor->type);
   for (int32_t d = 0; d < tensor->rank; ++d)
     bytes *= tensor->sizes[d];

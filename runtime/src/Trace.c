@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef enum kind { LAUNCH, WAIT, TRANSFER } kind;
@@ -220,9 +221,9 @@ static burst_error *failure(const char *path) {
   return burst_error_create(BURST_SYSTEM, path, "%s", strerror(errno));
 }
 
-static burst_error *write_file(const burst_trace *trace, const char *path) {
-  // Not mkstemp: the file gets the permissions that files get here.
-  int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+static burst_error *write_file(const burst_trace *trace, const char *path,
+                               int flags) {
+  int descriptor = open(path, O_WRONLY | O_CLOEXEC | flags, 0666);
   if (descriptor < 0)
     return failure(path);
   FILE *file = fdopen(descriptor, "w");
@@ -237,25 +238,40 @@ static burst_error *write_file(const burst_trace *trace, const char *path) {
   return NULL;
 }
 
-burst_error *burst_trace_write(burst_trace *trace, const char *path) {
+// Under another name, until all is written.
+static burst_error *replace_file(const burst_trace *trace, const char *path) {
   size_t capacity = strlen(path) + 64;
   char *temporary = malloc(capacity);
   if (!temporary)
     return burst_error_no_memory(capacity);
-  pthread_mutex_lock(&trace->mutex);
   snprintf(temporary, capacity, "%s.%ld.%p.tmp", path, (long)getpid(),
-           (void *)trace);
-  burst_error *error = NULL;
-  if (trace->lost)
-    error = burst_error_create(BURST_OUT_OF_MEMORY, path,
-                               "%zu events were lost", trace->lost);
-  else
-    error = write_file(trace, temporary);
+           (const void *)trace);
+  // Not mkstemp: the file gets the permissions that files get here.
+  burst_error *error = write_file(trace, temporary, O_CREAT | O_EXCL);
   if (!error && rename(temporary, path))
     error = failure(path);
   if (error)
     unlink(temporary);
-  pthread_mutex_unlock(&trace->mutex);
   free(temporary);
+  return error;
+}
+
+burst_error *burst_trace_write(burst_trace *trace, const char *path) {
+  pthread_mutex_lock(&trace->mutex);
+  // A link stays, and what it leads to is replaced; what is no file, such as a
+  // pipe, is not.
+  char *target = realpath(path, NULL);
+  const char *name = target ? target : path;
+  struct stat status;
+  burst_error *error;
+  if (trace->lost)
+    error = burst_error_create(BURST_OUT_OF_MEMORY, path,
+                               "%zu events were lost", trace->lost);
+  else if (stat(name, &status) == 0 && !S_ISREG(status.st_mode))
+    error = write_file(trace, name, 0);
+  else
+    error = replace_file(trace, name);
+  pthread_mutex_unlock(&trace->mutex);
+  free(target);
   return error;
 }

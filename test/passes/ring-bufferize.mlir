@@ -105,13 +105,20 @@ func.func @short(%q: !k, %k: !k, %v: !k) -> (!k, !l) {
   return %o, %lse : !k, !l
 }
 
-// Where sizes are open, the extent's argument names results, too, and a slot has
-// room for the largest shard.
+// Where sizes are open, the extent's argument names results, too, all tensors must
+// have one batch, and a slot has room for the largest shard.
 //
 //--- dynamic.mlir
 // CHECK-LABEL: func.func @dynamic(
 // CHECK-SAME: index {ring.extent = array<i64: 0, 1, 5, 1, 6, 2>}
 // CHECK-SAME: index {ring.extent = array<i64: 1, 1, 2, 1>}
+// CHECK: %[[Q:.*]] = memref.dim %arg0, %c0
+// CHECK: %[[K:.*]] = memref.dim %arg1, %c0
+// CHECK: ring.require %[[K]] at least %[[Q]], "batch of arg1"
+// CHECK: ring.require %[[Q]] at least %[[K]], "batch of arg0"
+// CHECK: ring.require {{.*}}, "batch of arg2"
+// CHECK: ring.require {{.*}}, "batch of result 0"
+// CHECK: ring.require {{.*}}, "batch of result 1"
 // CHECK: %[[MOST:.*]] = scf.for
 // CHECK-COUNT-2: ring.segment
 // CHECK: arith.maxsi

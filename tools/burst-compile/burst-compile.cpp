@@ -26,10 +26,14 @@ static cl::opt<std::string> output("o", cl::Required,
 static cl::opt<std::string>
     entry("entry", cl::desc("The function to compile, where there are several"),
           cl::value_desc("name"), cl::cat(category));
-static cl::opt<std::string> target("target",
-                                   cl::desc("What to compile for (cpu)"),
-                                   cl::value_desc("name"), cl::init("cpu"),
-                                   cl::cat(category));
+static cl::opt<std::string>
+    target("target", cl::desc("What to compile for, cpu or cuda (cpu)"),
+           cl::value_desc("name"), cl::init("cpu"), cl::cat(category));
+static cl::opt<std::string> architectures(
+    "arch",
+    cl::desc("GPUs to make machine code for; PTX, for all later ones, of the "
+             "first (sm_80, and those found here)"),
+    cl::value_desc("sm_80,sm_90"), cl::cat(category));
 static cl::opt<std::string> processor(
     "target-cpu",
     cl::desc("Processor, by LLVM's name; left out: that of this machine"),
@@ -59,12 +63,10 @@ static bool fail(const llvm::Twine &message) {
 
 static bool checkOptions() {
   for (const auto *option :
-       {&output, &entry, &processor, &features, &linker, &dump})
+       {&output, &entry, &architectures, &processor, &features, &linker, &dump})
     if (option->getNumOccurrences() != 0 && option->empty())
       return fail("-" + llvm::Twine(option == &output ? "" : "-") +
                   option->ArgStr + " takes a name, got nothing");
-  if (target != "cpu")
-    return fail("--target=" + target + ": not supported, there is: cpu");
   if (emit == Emit::Object && !linker.empty())
     return fail("--linker is of no use with --emit=object");
   return true;
@@ -79,7 +81,8 @@ static bool write(llvm::StringRef object) {
 
 static bool compile() {
   std::string error;
-  FailureOr<cpu::Target> machine = jit::findTarget(processor, features, error);
+  FailureOr<jit::Target> machine =
+      jit::findTarget(target, architectures, processor, features, error);
   if (failed(machine))
     return fail(error);
   DialectRegistry registry;

@@ -12,6 +12,7 @@
 
 #include <fstream>
 #include <numeric>
+#include <unistd.h>
 
 using namespace burst;
 
@@ -44,7 +45,9 @@ private:
   bool phase(const char *name, llvm::function_ref<bool()> body);
 
   bool load();
+  bool checkDevice();
   bool readSizes();
+  bool checkMemory();
   bool bind();
   bool execute();
   bool write();
@@ -80,6 +83,18 @@ bool BundleRunner::phase(const char *name, llvm::function_ref<bool()> body) {
   return ok;
 }
 
+/// A program runs where it was compiled for.
+bool BundleRunner::checkDevice() {
+  bool isGpu = burst_program_is_gpu(program.get()) != 0;
+  if (options.gpu && !isGpu)
+    return fail("--device: " + options.file +
+                " was compiled for processors: compile it with --target=cuda");
+  if (isGpu && options.threads)
+    return fail("--threads is for kernels of processors, and " + options.file +
+                " was compiled for GPUs");
+  return true;
+}
+
 bool BundleRunner::load() {
   burst_program *loaded = nullptr;
   if (burst_error *error = burst_program_load(options.file.c_str(), &loaded))
@@ -88,7 +103,7 @@ bool BundleRunner::load() {
   numParameters = burst_program_num_parameters(loaded);
   numArguments = burst_program_num_arguments(loaded);
   extents.assign(numParameters, -1);
-  return true;
+  return checkDevice();
 }
 
 //===----------------------------------------------------------------------===//
@@ -167,6 +182,33 @@ std::vector<int64_t> BundleRunner::globalShape(int64_t index) const {
   return shape;
 }
 
+/// Made-up tensors and the results, their shards, and numbers in fp64 that the
+/// former are made of. Allocation failure would end the program.
+bool BundleRunner::checkMemory() {
+  double needed = 0, numbers = 0;
+  for (int64_t index = 0; index < numParameters; ++index) {
+    const burst_parameter &p = parameter(index);
+    std::vector<int64_t> shape = globalShape(index);
+    if (llvm::is_contained(shape, -1))
+      continue;
+    double count = 1;
+    for (int64_t size : shape)
+      count *= static_cast<double>(size);
+    needed += 2 * count * static_cast<double>(burst_type_bytes(p.type));
+    if (!p.is_result)
+      numbers = std::max(numbers, sizeof(double) * count);
+  }
+  double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+                  static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (needed + numbers <= memory)
+    return true;
+  constexpr double gib = 1 << 30;
+  return fail(llvm::formatv("@{0} needs about {1:F1} GiB for its tensors, this "
+                            "machine has {2:F1}",
+                            burst_program_name(program.get()),
+                            (needed + numbers) / gib, memory / gib));
+}
+
 /// The same values as for the module that the program was compiled from.
 bool BundleRunner::makeUp(int64_t index, data::Tensor &tensor) {
   const burst_parameter &p = parameter(index);
@@ -240,6 +282,8 @@ bool BundleRunner::bind() {
     if (!archive)
       return fail(error);
     batch = -1;
+  } else if (!checkMemory()) {
+    return false;
   }
   tensors.resize(numParameters);
   for (int64_t index = 0; index < numArguments; ++index) {
@@ -279,7 +323,8 @@ bool BundleRunner::execute() {
     views.push_back(viewOf(tensors[index], parameter(index).type));
   auto error = runAll(program.get(), views,
                       {options.threads, options.deadline, /*checked=*/false,
-                       options.trace, options.latency, options.bandwidth},
+                       options.trace, options.latency, options.bandwidth,
+                       options.gpu.value_or(0)},
                       counters);
   return !error || fail(llvm::Twine(*error));
 }
@@ -356,6 +401,8 @@ static std::string refusedOption(const RunOptions &options) {
     return "--check compares with the attention over global tensors";
   if (options.interpret)
     return "--interpret evaluates the schedule";
+  if (!options.architectures.empty())
+    return "--arch says for which GPUs to compile";
   if (!options.dumpDirectory.empty())
     return "--dump-dir writes what the compiler makes";
   if (!options.entry.empty())

@@ -50,6 +50,10 @@ static std::string scriptOf(const RunOptions &options) {
     out << (*options.checkRows < 0
                 ? std::string(" --check")
                 : llvm::formatv(" --check=rows:{0}", *options.checkRows).str());
+  if (options.gpu)
+    out << " --device cuda:" << *options.gpu;
+  if (!options.architectures.empty())
+    out << " --arch " << options.architectures;
   if (options.threads)
     out << " --threads " << options.threads;
   for (auto [name, value] : {std::pair("deadline", options.deadline),

@@ -1,7 +1,7 @@
 //===- Runner.cpp - what burst-run does -----------------------------------===//
 #include "tools/burst-run/Runner.h"
 
-#include "jit/Frontend.h"
+#include "jit/Processor.h"
 #include "passes/Machine/Audit.h"
 #include "passes/Machine/Interpreter.h"
 #include "passes/Passes.h"
@@ -222,8 +222,14 @@ bool Runner::dump() {
 }
 
 bool Runner::compile() {
-  auto found = burst::compile(program, cpu::Target::host(),
-                              cpu::Dump{options.dumpDirectory});
+  std::string error;
+  FailureOr<jit::Target> target =
+      jit::findTarget(options.gpu ? "cuda" : "cpu", options.architectures,
+                      /*processor=*/"", /*features=*/"", error);
+  if (failed(target))
+    return fail(error);
+  auto found =
+      burst::compile(program, *target, cpu::Dump{options.dumpDirectory});
   if (failed(found))
     return false;
   code = std::move(*found);
@@ -234,14 +240,16 @@ bool Runner::execute() {
   // The proof has run the program without data: it knows the results' shapes.
   for (unsigned index = 0; index < program.getNumResults(); ++index)
     results.push_back(gatherResult(*simulation, index));
-  if (auto error = burst::run(code.get(), globals, results,
-                              {options.threads, options.deadline,
-                               /*checked=*/false, options.trace,
-                               options.latency, options.bandwidth},
-                              counters))
+  if (auto error =
+          burst::run(code.get(), globals, results,
+                     {options.threads, options.deadline,
+                      /*checked=*/false, options.trace, options.latency,
+                      options.bandwidth, options.gpu.value_or(0)},
+                     counters))
     return fail(*error);
   plannedPacking.clear();
-  for (int64_t rank = 0; rank < simulation->numRanks(); ++rank)
+  // Kernels of GPUs bring their operands themselves.
+  for (int64_t rank = 0; rank < simulation->numRanks() && !options.gpu; ++rank)
     plannedPacking.push_back(
         planPacking(program, cpu::Target::host(), rank, globals));
   for (const burst_counters &rank : counters) {

@@ -18,12 +18,14 @@ struct RunOptions {
   bool json = false;
   std::vector<int64_t> extents;
   std::optional<int64_t> batch;
-  bool interpret = false; ///< do not compile
-  int64_t threads = 0;    ///< of compiled kernels; 0: one per processor
-  double deadline = 0;    ///< of each wait in seconds; 0: the runtime's
-  double latency = 0;     ///< of each transfer in seconds
-  double bandwidth = 0;   ///< bytes per second; 0: as fast as memory
-  std::string trace;      ///< a file; empty: none
+  bool interpret = false;     ///< do not compile
+  int64_t threads = 0;        ///< of compiled kernels; 0: one per processor
+  double deadline = 0;        ///< of each wait in seconds; 0: the runtime's
+  double latency = 0;         ///< of each transfer in seconds
+  double bandwidth = 0;       ///< bytes per second; 0: as fast as memory
+  std::string trace;          ///< a file; empty: none
+  std::optional<int64_t> gpu; ///< runs the kernels; none: this processor does
+  std::string architectures;  ///< of GPUs, to compile for
   std::string dumpDirectory;
 };
 

@@ -63,6 +63,16 @@ static cl::opt<int64_t> &threads() {
   return *option;
 }
 
+static cl::opt<std::string> device(
+    "device",
+    cl::desc("What runs the kernels: this processor (cpu), or a GPU by its "
+             "number (0), which all ranks share (cpu)"),
+    cl::value_desc("cpu|cuda[:N]"), cl::init("cpu"), cl::cat(category));
+static cl::opt<std::string>
+    architectures("arch",
+                  cl::desc("GPUs to compile for, as in burst-compile (sm_80, "
+                           "and those found here)"),
+                  cl::value_desc("sm_80,sm_90"), cl::cat(category));
 static cl::opt<double>
     deadline("deadline", cl::desc("Give up where a rank waits longer (600)"),
              cl::value_desc("seconds"), cl::cat(category));
@@ -106,6 +116,18 @@ static bool parseCheck(std::optional<int64_t> &rows) {
   return true;
 }
 
+/// `cpu`, `cuda` or `cuda:N`; false where it is none of these.
+static bool parseDevice(std::optional<int64_t> &gpu) {
+  llvm::StringRef text = device;
+  if (text == "cpu")
+    return true;
+  gpu = 0;
+  if (!text.consume_front("cuda"))
+    return false;
+  return text.empty() ||
+         (text.consume_front(":") && !text.getAsInteger(10, *gpu) && *gpu >= 0);
+}
+
 static bool fail(const llvm::Twine &message) {
   llvm::errs() << "burst-run: " << message << "\n";
   return false;
@@ -133,7 +155,7 @@ static bool checkFile() {
     return fail("--calibrate runs no file, got: " + input);
   if (const cl::Option *option =
           firstGiven({entry, in, out, seed, check, json, extents, batch,
-                      interpret, trace, dump}))
+                      interpret, trace, dump, device, architectures}))
     return fail("--" + option->ArgStr +
                 " is for a program, and --calibrate runs none");
   return true;
@@ -142,7 +164,7 @@ static bool checkFile() {
 static bool checkOptions(burst::RunOptions &options) {
   if (!checkFile())
     return false;
-  for (const auto *option : {&entry, &in, &out, &trace, &dump})
+  for (const auto *option : {&entry, &in, &out, &trace, &dump, &architectures})
     if (option->getNumOccurrences() != 0 && option->empty())
       return fail("--" + option->ArgStr + " takes a name, got nothing");
   if (!in.empty() && (!options.extents.empty() || options.batch))
@@ -164,9 +186,17 @@ static bool checkOptions(burst::RunOptions &options) {
   if (bandwidth.getNumOccurrences() != 0 && !flows)
     return fail("--bandwidth takes bytes per second above 0, got: " +
                 llvm::formatv("{0}", bandwidth.getValue()).str());
+  if (!parseDevice(options.gpu))
+    return fail("--device takes cpu, cuda or cuda:N, got: " + device);
+  if (!options.gpu && !architectures.empty())
+    return fail("--arch is for GPUs, and --device is not cuda");
+  if (options.gpu && threads().getNumOccurrences() != 0)
+    return fail("--threads is for kernels of processors, and --device is " +
+                device);
   if (interpret)
     if (const cl::Option *option =
-            firstGiven({threads(), deadline, latency, bandwidth, trace, dump}))
+            firstGiven({threads(), deadline, latency, bandwidth, trace, dump,
+                        device, architectures}))
       return fail("--" + option->ArgStr +
                   " is for compiled programs, and --interpret compiles none");
   return true;
@@ -201,6 +231,7 @@ int main(int argc, char **argv) {
   options.bandwidth = bandwidth;
   options.trace = trace;
   options.dumpDirectory = dump;
+  options.architectures = architectures;
   if (!checkOptions(options))
     return 1;
   if (calibrateOption.getNumOccurrences() != 0)

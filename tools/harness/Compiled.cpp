@@ -17,10 +17,10 @@ static std::string take(burst_error *error) {
 }
 
 FailureOr<ProgramRef> burst::compile(func::FuncOp program,
-                                     const cpu::Target &target,
+                                     const jit::Target &target,
                                      const cpu::Dump &dump) {
   OwningOpRef<ModuleOp> module(cast<ModuleOp>(program->getParentOp()->clone()));
-  auto object = cpu::compileToObject(*module, program.getName(), target, dump);
+  auto object = jit::compileToObject(*module, program.getName(), target, dump);
   if (failed(object))
     return failure();
   jit::Compiled compiled;
@@ -102,15 +102,27 @@ static data::Tensor scalarOf(const Argument &argument, int32_t type) {
   }
 }
 
+static burst_error *makeDevice(burst_program *program,
+                               const CompiledRun &options,
+                               burst_device **device) {
+  if (burst_program_is_gpu(program)) {
+    burst_cuda_config config{};
+    config.size = sizeof(config);
+    config.ordinal = options.gpu;
+    return burst_device_create_cuda(&config, device);
+  }
+  burst_device_config config{};
+  config.size = sizeof(config);
+  config.threads = options.threads;
+  return burst_device_create_cpu(&config, device);
+}
+
 std::optional<std::string>
 burst::runAll(burst_program *program, ArrayRef<burst_tensor> globals,
               const CompiledRun &options,
               std::vector<burst_counters> &counters) {
-  burst_device_config deviceConfig{};
-  deviceConfig.size = sizeof(deviceConfig);
-  deviceConfig.threads = options.threads;
   burst_device *device = nullptr;
-  if (burst_error *error = burst_device_create_cpu(&deviceConfig, &device))
+  if (burst_error *error = makeDevice(program, options, &device))
     return take(error);
   std::unique_ptr<burst_device, decltype(&burst_device_destroy)> ownedDevice(
       device, burst_device_destroy);

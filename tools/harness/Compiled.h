@@ -2,7 +2,7 @@
 #ifndef BURST_TOOLS_HARNESS_COMPILED_H
 #define BURST_TOOLS_HARNESS_COMPILED_H
 
-#include "codegen/cpu/Compile.h"
+#include "jit/Frontend.h"
 #include "passes/Machine/Binding.h"
 #include "tools/data/Tensor.h"
 
@@ -28,12 +28,13 @@ struct CompiledRun {
   std::string trace; ///< a file; empty: none
   /// What each transfer takes at least, see burst_local_config; 0: no delay.
   double latency = 0, bandwidth = 0;
+  int64_t gpu = 0; ///< which one runs a program for GPUs
 };
 
 /// Compiles and loads the ring program `program`; its module is left alone.
 /// Errors are emitted.
 mlir::FailureOr<ProgramRef> compile(mlir::func::FuncOp program,
-                                    const cpu::Target &target,
+                                    const jit::Target &target,
                                     const cpu::Dump &dump = {});
 
 /// Bytes of packed operands that `rank` of `program`, compiled for `target`,
@@ -44,7 +45,8 @@ int64_t planPacking(mlir::func::FuncOp program, const cpu::Target &target,
 /// A dense tensor of the runtime on the bytes of `tensor`.
 burst_tensor viewOf(data::Tensor &tensor, int32_t type);
 
-/// Runs all ranks on global tensors, one for each parameter. Null, or what went
+/// Runs all ranks on global tensors, one for each parameter, on the kind of
+/// device that the program is for; all ranks share a GPU. Null, or what went
 /// wrong.
 std::optional<std::string> runAll(burst_program *program,
                                   llvm::ArrayRef<burst_tensor> globals,

@@ -10,22 +10,23 @@
 namespace burst {
 
 /// A number for each column: of thread t columns 8 j + 2 (t mod 4) + e.
-template <int Columns> struct ColumnVector {
+template <class Team, int Columns> struct ColumnVector {
   float x[Columns / 8][2];
 };
 
 /// tile.load; columns behind `from.count` become `padding`.
-template <class Team, int C>
-__device__ __forceinline__ void load(ColumnVector<C> &a,
-                                     GlobalRows<const float> from,
-                                     float padding) {
+template <class Team, int C, class T>
+__device__ __forceinline__ void load(ColumnVector<Team, C> &a,
+                                     GlobalRows<T> from, float padding,
+                                     float factor = 1.f) {
 #pragma unroll
   for (int j = 0; j < C / 8; ++j)
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
       int column = 8 * j + Team::column() + e;
-      a.x[j][e] =
-          column < from.count ? from.base[column * from.pitch] : padding;
+      a.x[j][e] = column < from.count
+                      ? factor * from.base[column * from.pitch]
+                      : padding;
     }
 }
 
@@ -35,9 +36,9 @@ __device__ __forceinline__ float at(const RowVector<Team> &a, int i, int j,
                                     int e) {
   return a.x[i][e / 2];
 }
-template <int C>
-__device__ __forceinline__ float at(const ColumnVector<C> &a, int i, int j,
-                                    int e) {
+template <class Team, int C>
+__device__ __forceinline__ float at(const ColumnVector<Team, C> &a, int i,
+                                    int j, int e) {
   return a.x[j][e % 2];
 }
 
@@ -73,6 +74,26 @@ differentials(const Accumulator<Team, C> &p, Accumulator<Team, C> &dp,
         float change = factor * weight * (dp.x[i][j][e] - at(delta, i, j, e));
         dp.x[i][j][e] = weight == 0.f ? 0.f : change;
       }
+}
+
+/// tile.map_gradient: w = f(w, t, row, column), where w is not 0.
+template <class Team, int C, class F>
+__device__ __forceinline__ void mapGradient(Accumulator<Team, C> &w,
+                                            const Accumulator<Team, C> &t,
+                                            F f) {
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int j = 0; j < C / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float &number = w.x[i][j][2 * half + e];
+          float gradient = f(number, t.x[i][j][2 * half + e],
+                             Team::row(i, half), 8 * j + Team::column() + e);
+          number = number == 0.f ? 0.f : gradient;
+        }
 }
 
 } // namespace burst

@@ -2,6 +2,15 @@
 
 namespace burst {
 
+/// Two numbers side by side.
+__device__ __forceinline__ float2 loadPair(const float *from) {
+  return *reinterpret_cast<const float2 *>(from);
+}
+template <class T> __device__ __forceinline__ float2 loadPair(const T *from) {
+  u32 pair = *reinterpret_cast<const u32 *>(from);
+  return {convert<float>(T{u16(pair)}), convert<float>(T{u16(pair >> 16)})};
+}
+
 /// tile.load of `Columns` columns in fp32; what lies behind them becomes 0.
 template <int Columns, class Team, int C, class T>
 __device__ __forceinline__ void load(Accumulator<Team, C> &a,
@@ -16,8 +25,7 @@ __device__ __forceinline__ void load(Accumulator<Team, C> &a,
         int column = 8 * j + Team::column();
         float2 pair = {0.f, 0.f};
         if (row < from.count && column < Columns)
-          pair = *reinterpret_cast<const float2 *>(from.base + row * from.pitch +
-                                                   column);
+          pair = loadPair(from.base + row * from.pitch + column);
         a.x[i][j][2 * half] = pair.x;
         a.x[i][j][2 * half + 1] = pair.y;
       }
@@ -26,13 +34,14 @@ __device__ __forceinline__ void load(Accumulator<Team, C> &a,
 /// tile.load of a number of each row.
 template <class Team, class T>
 __device__ __forceinline__ void load(RowVector<Team> &a, GlobalRows<T> from,
-                                     float padding) {
+                                     float padding, float factor = 1.f) {
 #pragma unroll
   for (int i = 0; i < Team::Tiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       int row = Team::row(i, half);
-      a.x[i][half] = row < from.count ? from.base[row * from.pitch] : padding;
+      a.x[i][half] =
+          row < from.count ? factor * from.base[row * from.pitch] : padding;
     }
 }
 template <class Team, class T>

@@ -120,6 +120,25 @@ __device__ __forceinline__ void add(Accumulator<Team, C> &a,
         a.x[i][j][e] += b.x[i][j][e];
 }
 
+/// tile.row_dot: x = the products of rows, less x.
+template <class Team, int C>
+__device__ __forceinline__ void rowDot(const Accumulator<Team, C> &a,
+                                       const Accumulator<Team, C> &b,
+                                       RowVector<Team> &x) {
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float sum = 0.f;
+#pragma unroll
+      for (int j = 0; j < C / 8; ++j)
+#pragma unroll
+        for (int e = 2 * half; e < 2 * half + 2; ++e)
+          sum = fmaf(a.x[i][j][e], b.x[i][j][e], sum);
+      x.x[i][half] = sumOfRow(sum) - x.x[i][half];
+    }
+}
+
 /// tile.merge
 template <class Team, int C>
 __device__ __forceinline__ void

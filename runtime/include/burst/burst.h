@@ -150,6 +150,8 @@ const char *burst_program_name(const burst_program *program);
 /* The processor and features that it was compiled for. */
 const char *burst_program_target(const burst_program *program);
 int64_t burst_program_num_ranks(const burst_program *program);
+/* Not 0: it runs on CUDA devices, else on CPU devices. */
+int64_t burst_program_is_gpu(const burst_program *program);
 /* Arguments come first, results behind them. */
 int64_t burst_program_num_parameters(const burst_program *program);
 int64_t burst_program_num_arguments(const burst_program *program);
@@ -197,7 +199,9 @@ typedef struct burst_trace burst_trace;
 
 burst_error *burst_trace_create(burst_trace **trace);
 /* Replaces the file at `path` by what was recorded until now: a process per
-   rank with a compute track (launches and waits) and its transfers. */
+   rank with a compute track (launches and waits) and its transfers. A link
+   stays, and what it leads to is replaced; to a pipe or a device it is
+   written. */
 burst_error *burst_trace_write(burst_trace *trace, const char *path);
 /* NULL is ignored. */
 void burst_trace_destroy(burst_trace *trace);
@@ -238,9 +242,9 @@ typedef struct burst_run_config {
 
 /* Runs the program of one rank on its shards. `values` has a tensor for each of
    the `count` parameters. Types, ranks and static sizes must be those of the
-   parameter; the sharded dimension has the rank's local size; the last stride
-   is 1; no result overlaps another tensor or itself. Extents are scalars of
-   type i64.
+   parameter; the sharded dimension has the rank's local size; a batch that is
+   open is the same in all sharded tensors; the last stride is 1; no result
+   overlaps another tensor or itself. Extents are scalars of type i64.
 
    With a stream, errors of the run are those of burst_stream_synchronize; the
    array `values` is copied, but what its tensors point to (scalars included),
@@ -318,6 +322,11 @@ typedef struct burst_compile_config {
   const char *features;  /* "+avx2,-fma", on top of the processor's */
   const char *dump_directory; /* for the IR of each phase; NULL: none */
   burst_cache *cache;         /* NULL: none */
+  const char *target;         /* "cpu" or "cuda"; NULL: "cpu" */
+  /* Of GPUs, as in "sm_80,sm_90": machine code is made for each of them, and
+     PTX, for all later ones, of the first. NULL: "sm_80" and the GPUs found
+     here. The processor is that of the host. */
+  const char *architectures;
 } burst_compile_config;
 
 /* Compiles a function of a module in MLIR's text: burst.attention over global

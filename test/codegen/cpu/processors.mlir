@@ -4,6 +4,7 @@
 // REQUIRES: x86
 // DEFINE: %{element} = f32
 // DEFINE: %{compile} = sed s/TYPE/%{element}/ %s | burst-compile - --emit=object -o %t.o --target-cpu
+// DEFINE: %{narrow} = not burst-compile %s -o %t.o --target-cpu=i386
 // DEFINE: %{undefined} = llvm-nm -u %t.o | FileCheck %s --check-prefix=CALLS --allow-empty --implicit-check-not=' U '
 // DEFINE: %{loops} = llvm-objdump -d --no-show-raw-insn %t.o | sed -n '/vdpbf16ps/,/\tj/p' | FileCheck %s --check-prefix=LOOP --implicit-check-not=%rsp
 // DEFINE: %{code} = llvm-objdump -d --no-show-raw-insn %t.o | FileCheck %s --check-prefix
@@ -28,6 +29,10 @@
 // RUN: %{undefined}
 // RUN: %{code} AVX512
 // AVX512: vfmadd{{.*}}ps {{.*}}%zmm
+
+// A processor of 32 bits has no code for addresses of 64.
+// RUN: %{narrow} 2>&1 | FileCheck %s --check-prefix=NARROW
+// NARROW: burst-compile: processor 'i386' without feature '64bit', wanted one for x86_64{{.*}}
 
 // Numbers of 16 bits: bf16 needs no call on any processor.
 // REDEFINE: %{element} = bf16

@@ -66,3 +66,18 @@ func.func private @team(%task: index) attributes {cuda.team = 4} {
 func.func private @team(%task: index) attributes {tile.kernel, cuda.crew = 4} {
   return
 }
+
+// -----
+
+// expected-error @below {{with cuda.shape needs a string}}
+func.func private @shape() attributes {cuda.shape = 4}
+
+// -----
+
+// expected-error @below {{with cuda.refused needs strings}}
+func.func private @refused() attributes {cuda.refused = [4]}
+
+// -----
+
+// expected-error @below {{has an attribute of an argument that the cuda dialect does not have: "cuda.host"; there is cuda.host, a unit, of memrefs}}
+func.func private @host(%n: index {cuda.host})

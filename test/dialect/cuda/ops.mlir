@@ -17,3 +17,13 @@ func.func private @kernel(%task: index, %n: index, %q: memref<?x128xbf16>)
   cuda.synchronize
   return
 }
+
+// CHECK-LABEL: func.func @program
+// CHECK-SAME: {cuda.host}
+// CHECK-SAME: cuda.refused = ["128x64 by 8 warps: spills"], cuda.shape = "64x64 by 4 warps"
+func.func @program(%table: memref<?x7xindex> {cuda.host})
+    attributes {cuda.refused = ["128x64 by 8 warps: spills"], cuda.shape = "64x64 by 4 warps"} {
+  // CHECK: %{{.*}} = cuda.upload %{{.*}} : memref<?x7xindex>
+  %copy = cuda.upload %table : memref<?x7xindex>
+  return
+}

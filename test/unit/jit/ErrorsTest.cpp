@@ -165,6 +165,35 @@ TEST(Errors, ofTablesThatAreTooShort) {
       << status.message();
 }
 
+/// What the types leave open the caller's tensors say, each for itself.
+TEST(Errors, ofBatchesThatDiffer) {
+  burst_attention attention = smallAttention();
+  attention.batch = -1;
+  api::Program program = compiled(attention);
+  Problem problem(attention);
+  std::vector<burst_tensor> globals = problem.globals(program);
+  auto device = api::Device::cpu(1);
+  ASSERT_TRUE(device);
+  auto config = api::make<burst_run_all_config>();
+  config.device = device->get();
+  const char *const names[] = {"q", "k", "v", "result 0", "result 1"};
+  ASSERT_EQ(globals.size(), std::size(names));
+  for (size_t i = 0; i < globals.size(); ++i) {
+    ASSERT_EQ(globals[i].sizes[0], 2);
+    globals[i].sizes[0] = 1;
+    api::Status status = program.runAll(config, globals);
+    globals[i].sizes[0] = 2;
+    EXPECT_EQ(status.code(), BURST_INVALID_ARGUMENT);
+    std::string wanted =
+        std::string("batch of ") + names[i] + ": 1, wanted at least 2";
+    EXPECT_NE(status.message().find(wanted), std::string::npos)
+        << status.message();
+  }
+  for (burst_tensor &tensor : globals)
+    tensor.sizes[0] = 1;
+  expectSuccess(program.runAll(config, globals));
+}
+
 #if defined(__x86_64__)
 TEST(Errors, processorsThatThisMachineCannotStandInFor) {
   auto config = api::make<burst_compile_config>();

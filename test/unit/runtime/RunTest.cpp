@@ -160,6 +160,20 @@ TEST_F(Run, AcceptsEmptyShards) {
   EXPECT_EQ(run(), "");
 }
 
+TEST_F(Run, AcceptsAnySizesBesideZero) {
+  Program idle(1, [](burst_rank *, const burst_table *, void *const *) {});
+  idle.parameters.reserve(1);
+  idle.tensor("q", {-1, -1, 4});
+  config.rank = 0;
+  config.transport = nullptr;
+  burst_tensor nothing = tensorOf(nullptr, {INT64_MAX, 0, 4});
+  burst_counters counters = {};
+  counters.size = sizeof(counters);
+  EXPECT_EQ(takeCoded(burst_run(idle.get(), &config, &nothing, 1, &counters)),
+            "");
+  EXPECT_EQ(counters.tensor_bytes, 0);
+}
+
 TEST_F(Run, ChecksItsConfig) {
   EXPECT_EQ(with<burst_device *>(config.device, nullptr),
             "INVALID_ARGUMENT burst_run: no device, no stream");

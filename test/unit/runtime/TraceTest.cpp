@@ -2,9 +2,12 @@
 
 #include "Harness.h"
 
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace burst::test;
 namespace fs = std::filesystem;
@@ -129,7 +132,35 @@ TEST_F(Traces, ReplaceFilesWhole) {
   EXPECT_EQ(std::distance(fs::directory_iterator(directory), {}), 1);
 }
 
+TEST_F(Traces, FollowLinks) {
+  std::string link = directory / "link";
+  std::ofstream(path) << "before";
+  fs::create_symlink(path, link);
+  EXPECT_EQ(take(burst_trace_write(trace.get(), link.c_str())), "");
+  EXPECT_TRUE(fs::is_symlink(link));
+  std::ifstream stream(path);
+  EXPECT_TRUE(Json::parse(stream, nullptr, false)["traceEvents"].is_array());
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory), {}), 2);
+}
+
+TEST_F(Traces, GoThroughPipes) {
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  // Open on both sides, so that nobody has to wait for the other.
+  int pipe = ::open(path.c_str(), O_RDWR | O_NONBLOCK);
+  ASSERT_GE(pipe, 0);
+  EXPECT_EQ(take(burst_trace_write(trace.get(), path.c_str())), "");
+  EXPECT_TRUE(fs::is_fifo(path));
+  std::string text(4096, '\0');
+  ssize_t bytes = ::read(pipe, text.data(), text.size());
+  ::close(pipe);
+  ASSERT_GT(bytes, 0);
+  text.resize(bytes);
+  EXPECT_TRUE(Json::parse(text, nullptr, false)["traceEvents"].is_array());
+}
+
 TEST_F(Traces, CannotBeWrittenEverywhere) {
+  expectContains(takeCoded(burst_trace_write(trace.get(), directory.c_str())),
+                 {"SYSTEM " + directory.string(), "Is a directory"});
   std::string nowhere = directory / "none" / "trace.json";
   expectContains(takeCoded(burst_trace_write(trace.get(), nowhere.c_str())),
                  {"SYSTEM " + nowhere, "No such file or directory"});

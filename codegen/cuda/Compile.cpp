@@ -1,0 +1,322 @@
+//===- Compile.cpp - ring programs for GPUs to object files ---------------===//
+#include "codegen/cuda/Compile.h"
+
+#include "codegen/cpu/GpuKernels.h"
+#include "codegen/cuda/CompileLog.h"
+#include "codegen/cuda/Emit.h"
+#include "codegen/cuda/Passes.h"
+#include "dialect/Cuda/Cuda.h"
+#include "dialect/Ring/Ring.h"
+#include "runtime/src/cuda/Gpu.h"
+
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::cuda;
+using llvm::formatv;
+
+//===----------------------------------------------------------------------===//
+// Targets
+//===----------------------------------------------------------------------===//
+
+static constexpr llvm::StringLiteral portable = "sm_80";
+
+/// The number of "sm_86" or "sm_90a"; 0 where it is none.
+static unsigned numberOf(StringRef architecture) {
+  unsigned number = 0;
+  architecture.consume_back("a");
+  if (!architecture.consume_front("sm_") ||
+      architecture.getAsInteger(10, number) || number < 10 || number > 999)
+    return 0;
+  return number;
+}
+
+FailureOr<Target> Target::named(StringRef architectures, std::string &error) {
+  Target target;
+  SmallVector<StringRef> names;
+  architectures.split(names, ',');
+  for (StringRef name : names) {
+    if (numberOf(name) < 80) {
+      error = formatv("architecture '{0}': wanted sm_80 or a later one", name);
+      return failure();
+    }
+    if (llvm::is_contained(target.architectures, name)) {
+      error = formatv("architecture '{0}' is there twice", name);
+      return failure();
+    }
+    target.architectures.push_back(name.str());
+  }
+  return target;
+}
+
+Target Target::here() {
+  Target target{{portable.str()}};
+  int count = 0;
+  burst_error *error = burst_gpu_count(&count);
+  for (int ordinal = 0; ordinal < count && !error; ++ordinal) {
+    burst_gpu *gpu = nullptr;
+    error = burst_gpu_create(ordinal, &gpu);
+    if (error)
+      break;
+    const burst_gpu_properties *found = burst_gpu_get_properties(gpu);
+    std::string name = formatv("sm_{0}{1}", found->major, found->minor);
+    if (!llvm::is_contained(target.architectures, name) && numberOf(name) >= 80)
+      target.architectures.push_back(name);
+    burst_gpu_destroy(gpu);
+  }
+  // No GPU here: the portable code is all there is.
+  burst_error_destroy(error);
+  return target;
+}
+
+std::string Target::str() const { return llvm::join(architectures, ", "); }
+
+int64_t cuda::sharedBytesOf(StringRef architecture) {
+  constexpr int64_t kib = 1024;
+  switch (numberOf(architecture)) {
+  case 80:
+  case 87:
+    return 163 * kib;
+  case 90:
+  case 100:
+  case 103:
+    return 227 * kib;
+  default:
+    return 99 * kib;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+std::string Shape::str() const {
+  return formatv("{0}x{1} by {2} warps", rows, columns, warps);
+}
+
+std::vector<Shape> cuda::shapesFor(int64_t headDim) {
+  // Small ones, which every mask fits.
+  std::vector<Shape> shapes = {{64, 64, 4}, {64, 32, 4}, {64, 16, 4}};
+  Shape best = headDim <= 96 ? Shape{128, 64, 4} : Shape{128, 64, 8};
+  shapes.insert(shapes.begin(), best);
+  return shapes;
+}
+
+static int64_t headDimOf(func::FuncOp program) {
+  int64_t largest = 0;
+  program.walk([&](Operation *op) {
+    if (!isa<ring::AttendOp, ring::AttendGradOp>(op))
+      return;
+    for (Value operand : op->getOperands())
+      if (auto type = dyn_cast<ShapedType>(operand.getType());
+          type && type.getRank() == 4)
+        largest = std::max(largest, type.getDimSize(3));
+  });
+  return largest;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+void cuda::buildKernelPipeline(OpPassManager &pm, const Shape &shape) {
+  LowerToTilePassOptions options;
+  options.rows = shape.rows;
+  options.columns = shape.columns;
+  options.warps = shape.warps;
+  cpu::buildTilePipeline(pm, options);
+  pm.addPass(createUploadTablesPass());
+  pm.addNestedPass<func::FuncOp>(createStageCopiesPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+namespace {
+
+/// A program with one shape, and what its kernels became.
+struct Variant {
+  Shape shape;
+  OwningOpRef<ModuleOp> module;
+  std::vector<func::FuncOp> functions;
+  std::vector<KernelText> kernels;
+  std::vector<Source> sources;  ///< kernel by kernel, for each architecture
+  std::vector<Binary> binaries; ///< of them
+  std::string complaint;
+};
+
+} // namespace
+
+static FailureOr<Variant> makeVariant(ModuleOp module, const Shape &shape,
+                                      const Target &target) {
+  Variant variant{shape, module.clone(), {}, {}, {}, {}, ""};
+  auto pm = PassManager::on<ModuleOp>(module.getContext());
+  buildKernelPipeline(pm, shape);
+  if (failed(pm.run(*variant.module)))
+    return failure();
+  for (auto function : variant.module->getOps<func::FuncOp>()) {
+    if (!function->hasAttr(teamAttr))
+      continue;
+    FailureOr<KernelText> kernel = emitKernel(function);
+    if (failed(kernel))
+      return failure();
+    for (const std::string &architecture : target.architectures) {
+      variant.sources.push_back(
+          {kernel->name + ".cu",
+           getDeviceLibrary().str() + "using namespace burst;\n" + kernel->text,
+           architecture,
+           /*lineInfo=*/false,
+           {"--device-as-default-execution-space"}});
+      if (kernel->sharedBytes > sharedBytesOf(architecture))
+        variant.complaint = formatv(
+            "{0}: {1} bytes of shared memory, {2} has {3}", kernel->name,
+            kernel->sharedBytes, architecture, sharedBytesOf(architecture));
+    }
+    variant.functions.push_back(function);
+    variant.kernels.push_back(std::move(*kernel));
+  }
+  return variant;
+}
+
+static LogicalResult compileVariant(Variant &variant, Compiler &compiler,
+                                    ModuleOp module) {
+  std::vector<llvm::Expected<Binary>> compiled =
+      compiler.compileAll(variant.sources);
+  std::string errors;
+  for (auto [source, binary] : llvm::zip_equal(variant.sources, compiled)) {
+    if (!binary) {
+      errors += (errors.empty() ? "" : "\n") + toString(binary.takeError());
+      continue;
+    }
+    std::string complaint = CompileLog::read(binary->log).complaint();
+    if (!complaint.empty() && variant.complaint.empty())
+      variant.complaint = source.name + ": " + complaint;
+    variant.binaries.push_back(std::move(*binary));
+  }
+  return errors.empty() ? success() : LogicalResult(module.emitError(errors));
+}
+
+/// The first shape without a complaint.
+static FailureOr<Variant> choose(ModuleOp module, StringRef entry,
+                                 const Target &target) {
+  llvm::Expected<CacheConfig> config = CacheConfig::fromEnvironment();
+  if (!config)
+    return module.emitError(toString(config.takeError()));
+  auto compiler = Compiler::create(std::move(*config));
+  if (!compiler)
+    return module.emitError("kernels of GPUs need NVRTC: ")
+           << toString(compiler.takeError());
+  auto program = module.lookupSymbol<func::FuncOp>(entry);
+  std::vector<Shape> shapes = shapesFor(headDimOf(program));
+  Builder b(module.getContext());
+  SmallVector<Attribute> refused;
+  for (const Shape &shape : shapes) {
+    bool isLast = &shape == &shapes.back();
+    FailureOr<Variant> variant = makeVariant(module, shape, target);
+    if (failed(variant))
+      return failure();
+    // What does not fit into shared memory cannot be launched.
+    bool fits = variant->complaint.empty();
+    if (fits && failed(compileVariant(*variant, **compiler, module)))
+      return failure();
+    if (!variant->complaint.empty() && !(isLast && fits)) {
+      refused.push_back(
+          b.getStringAttr(shape.str() + ": " + variant->complaint));
+      if (!isLast)
+        continue;
+      return program.emitError("has no shape of tiles for ")
+             << target.str() << ": " << ArrayAttr::get(b.getContext(), refused);
+    }
+    if (!variant->complaint.empty())
+      program.emitWarning("is slower than it could be, as ")
+          << variant->complaint;
+    auto chosen = variant->module->lookupSymbol<func::FuncOp>(entry);
+    chosen->setAttr(shapeAttr, b.getStringAttr(shape.str()));
+    if (!refused.empty())
+      chosen->setAttr(refusedAttr, b.getArrayAttr(refused));
+    return variant;
+  }
+  return failure();
+}
+
+static LogicalResult dumpKernels(const Variant &variant,
+                                 const cpu::Dump &dump) {
+  ModuleOp module = *variant.module;
+  for (auto [source, binary] :
+       llvm::zip_equal(variant.sources, variant.binaries)) {
+    std::string name = StringRef(source.name).drop_back(3).str();
+    std::string made = name + "." + source.architecture;
+    if (failed(dump(module, source.name, source.text)) ||
+        failed(dump(module, made + ".ptx", binary.ptx)) ||
+        failed(dump(module, made + ".cubin", binary.cubin)) ||
+        failed(dump(module, made + ".log", binary.log)))
+      return failure();
+  }
+  return success();
+}
+
+/// What the image says of the kernels.
+static void describeKernels(const Variant &variant, cpu::Image &image) {
+  size_t numArchitectures =
+      variant.kernels.empty() ? 0
+                              : variant.sources.size() / variant.kernels.size();
+  for (auto [n, kernel] : llvm::enumerate(variant.kernels)) {
+    cpu::GpuKernel described;
+    described.name = kernel.name;
+    described.threads = 32 * kernel.warps;
+    described.sharedBytes = kernel.sharedBytes;
+    described.parameters =
+        cpu::gpuParameters(variant.functions[n], described.argumentBytes);
+    for (size_t a = 0; a < numArchitectures; ++a) {
+      const Source &source = variant.sources[n * numArchitectures + a];
+      const Binary &binary = variant.binaries[n * numArchitectures + a];
+      described.binaries.push_back({source.architecture, binary.cubin});
+    }
+    std::string ptx = variant.binaries[n * numArchitectures].ptx;
+    ptx.push_back('\0');
+    described.binaries.push_back(
+        {"compute_" +
+             StringRef(variant.sources[n * numArchitectures].architecture)
+                 .drop_front(3)
+                 .str(),
+         std::move(ptx)});
+    image.gpuKernels.push_back(std::move(described));
+  }
+}
+
+FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
+cuda::compileToObject(ModuleOp module, StringRef entry, const Target &target,
+                      const cpu::Target &host, const cpu::Dump &dump) {
+  if (failed(cpu::isolate(module, entry)))
+    return failure();
+  std::string text = cpu::print(module);
+  if (failed(dump(module, "1-ring.mlir", text)))
+    return failure();
+  FailureOr<Variant> variant = choose(module, entry, target);
+  if (failed(variant))
+    return failure();
+  ModuleOp chosen = *variant->module;
+  if (failed(dump(chosen, "2-tile.mlir",
+                  dump.directory.empty() ? "" : cpu::print(chosen))) ||
+      (!dump.directory.empty() && failed(dumpKernels(*variant, dump))))
+    return failure();
+  FailureOr<cpu::Image> image =
+      cpu::describe(chosen.lookupSymbol<func::FuncOp>(entry));
+  if (failed(image))
+    return failure();
+  llvm::Expected<int32_t> driver = minimumDriver();
+  if (!driver)
+    return module.emitError(toString(driver.takeError()));
+  image->minimumDriver = *driver;
+  image->target = target.str() + ", tiles of " + variant->shape.str() +
+                  "; schedules on " + host.str();
+  image->hash = llvm::xxh3_64bits(text);
+  describeKernels(*variant, *image);
+  // From here on kernels are numbers, which their declarations stand for.
+  for (func::FuncOp kernel : variant->functions)
+    kernel.eraseBody();
+  return cpu::compileTiles(chosen, *image, host, dump);
+}

@@ -1,0 +1,57 @@
+//===- Compile.h - ring programs for GPUs to object files -------*- C++ -*-===//
+#ifndef BURST_CODEGEN_CUDA_COMPILE_H
+#define BURST_CODEGEN_CUDA_COMPILE_H
+
+#include "codegen/cpu/Compile.h"
+#include "codegen/cuda/Compiler.h"
+
+namespace burst::cuda {
+
+/// Tiles of a kernel, and who computes one.
+struct Shape {
+  int64_t rows, columns; ///< queries and keys
+  int64_t warps;
+
+  std::string str() const;
+};
+
+/// GPUs, and how much is tried for them.
+struct Target {
+  /// "sm_80", ...: machine code is made for each of them, and PTX, for all
+  /// later ones, of the first.
+  std::vector<std::string> architectures;
+
+  /// The architectures of a list "sm_80,sm_90". Fails with a message.
+  static mlir::FailureOr<Target> named(llvm::StringRef architectures,
+                                       std::string &error);
+  /// The portable one, and machine code for the GPUs found here.
+  static Target here();
+  std::string str() const;
+};
+
+/// Shapes for kernels of a head dimension (the larger one of queries and
+/// values), best first.
+std::vector<Shape> shapesFor(int64_t headDim);
+
+/// Dynamic shared memory that a block of an architecture can have.
+int64_t sharedBytesOf(llvm::StringRef architecture);
+
+/// From a ring program on tensors to host code, and kernels that are ready to
+/// be printed.
+void buildKernelPipeline(mlir::OpPassManager &pm, const Shape &shape);
+
+/// Compiles the ring program `entry` of a module: kernels by NVRTC, all at a
+/// time, and what launches them for `host`, to an object as
+/// cpu::compileToObject makes. Of the shapes for its head dimension the first
+/// is taken with which the compiler has no complaint about any kernel, and else
+/// the last one, with a warning; the program says which (`cuda.shape`) and why
+/// not those before
+/// (`cuda.refused`). The module is used up. Errors are emitted.
+mlir::FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
+compileToObject(mlir::ModuleOp module, llvm::StringRef entry,
+                const Target &target, const cpu::Target &host,
+                const cpu::Dump &dump = {});
+
+} // namespace burst::cuda
+
+#endif // BURST_CODEGEN_CUDA_COMPILE_H

@@ -1,0 +1,157 @@
+//===- UploadTables.cpp - the host's memory for kernels of GPUs -----------===//
+#include "codegen/cuda/Passes.h"
+#include "dialect/Ring/Ring.h"
+#include "dialect/Tile/Build.h"
+
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace burst::cuda {
+#define GEN_PASS_DEF_UPLOADTABLESPASS
+#include "codegen/cuda/Passes.h.inc"
+} // namespace burst::cuda
+
+using namespace mlir;
+using namespace burst;
+
+namespace {
+
+/// Finds out of one program where its memory is.
+class Placement {
+public:
+  explicit Placement(func::FuncOp program) : program(program) {}
+
+  LogicalResult run();
+
+private:
+  bool isGpuLaunch(Operation *op);
+  bool touches(Operation *op);
+  bool isHost(Value buffer);
+  LogicalResult verifyHostCode();
+  void upload(Value buffer, ArrayRef<OpOperand *> reads);
+
+  func::FuncOp program;
+};
+
+} // namespace
+
+/// The allocation or argument that a view is of.
+static Value rootOf(Value buffer) {
+  while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>())
+    buffer = view.getViewSource();
+  return buffer;
+}
+
+bool Placement::isGpuLaunch(Operation *op) {
+  auto launch = dyn_cast<tile::LaunchOp>(op);
+  return launch &&
+         SymbolTable::lookupNearestSymbolFrom(launch, launch.getKernelAttr())
+             ->hasAttr(cuda::teamAttr);
+}
+
+/// Whether the host reads or writes the content of memory that it gets: not
+/// where it hands addresses on.
+bool Placement::touches(Operation *op) {
+  return !isGpuLaunch(op) &&
+         !isa<ViewLikeOpInterface, memref::DimOp, memref::DeallocOp,
+              ring::StartOp, ring::WaitOp, scf::YieldOp, scf::ForOp, scf::IfOp,
+              func::ReturnOp>(op);
+}
+
+bool Placement::isHost(Value buffer) {
+  Value root = rootOf(buffer);
+  if (auto argument = dyn_cast<BlockArgument>(root))
+    return argument.getOwner() == &program.getBody().front() &&
+           program.getArgAttr(argument.getArgNumber(), cuda::hostAttr);
+  auto allocation = root.getDefiningOp<tile::AllocateOp>();
+  return allocation && tile::symbolizeMemory(allocation.getMemory()) ==
+                           tile::Memory::Schedule;
+}
+
+/// Marks the arguments that host code reads.
+LogicalResult Placement::verifyHostCode() {
+  WalkResult result = program.walk([&](Operation *op) {
+    if (!touches(op))
+      return WalkResult::advance();
+    for (Value operand : op->getOperands()) {
+      if (!isa<MemRefType>(operand.getType()) || isHost(operand))
+        continue;
+      auto argument = dyn_cast<BlockArgument>(rootOf(operand));
+      bool isTable =
+          argument && argument.getOwner() == &program.getBody().front() &&
+          !program.getArgAttr(argument.getArgNumber(), ring::shardAttr) &&
+          !program.getArgAttr(argument.getArgNumber(), ring::resultAttr);
+      if (isTable) {
+        program.setArgAttr(argument.getArgNumber(), cuda::hostAttr,
+                           UnitAttr::get(program.getContext()));
+        continue;
+      }
+      op->emitOpError("is done by the host, and reads or writes memory of the "
+                      "GPU: ")
+          << operand.getType();
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// One copy where all launches stand in a block; else one for each of them.
+void Placement::upload(Value buffer, ArrayRef<OpOperand *> reads) {
+  Operation *first = reads.front()->getOwner(),
+            *last = reads.back()->getOwner();
+  bool isArgument = isa<BlockArgument>(buffer);
+  if (!isArgument && first->getBlock() != last->getBlock()) {
+    for (OpOperand *read : reads)
+      upload(buffer, read);
+    return;
+  }
+  OpBuilder b(first);
+  if (isArgument)
+    b.setInsertionPointToStart(&program.getBody().front());
+  Value copy =
+      cuda::UploadOp::create(b, first->getLoc(), buffer.getType(), buffer);
+  for (OpOperand *read : reads)
+    read->set(copy);
+  if (isArgument)
+    return; // until the end of the program
+  b.setInsertionPointAfter(last);
+  memref::DeallocOp::create(b, last->getLoc(), copy);
+}
+
+LogicalResult Placement::run() {
+  if (failed(verifyHostCode()))
+    return failure();
+  llvm::MapVector<Value, SmallVector<OpOperand *>> reads;
+  WalkResult result = program.walk([&](tile::LaunchOp launch) {
+    if (!isGpuLaunch(launch))
+      return WalkResult::advance();
+    for (OpOperand &operand : launch->getOpOperands()) {
+      if (!isa<MemRefType>(operand.get().getType()) || !isHost(operand.get()))
+        continue;
+      if (llvm::is_contained(launch.getWrites(), operand.get())) {
+        launch.emitOpError("writes memory of the host: ")
+            << operand.get().getType();
+        return WalkResult::interrupt();
+      }
+      reads[operand.get()].push_back(&operand);
+    }
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  for (auto &[buffer, operands] : reads)
+    upload(buffer, operands);
+  return success();
+}
+
+namespace {
+struct UploadTables : burst::cuda::impl::UploadTablesPassBase<UploadTables> {
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(ring::gridAttr) &&
+          failed(Placement(function).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace

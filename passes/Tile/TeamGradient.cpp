@@ -1,0 +1,294 @@
+//===- TeamGradient.cpp - the backward pass of a GPU's team ---------------===//
+#include "passes/Tile/TeamGradient.h"
+
+#include <numbers>
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::tiling;
+
+TeamShape tiling::queryTeamOf(int64_t dim, int64_t valueDim) {
+  return {64, std::max(dim, valueDim) <= 128 ? 64 : 32, 4};
+}
+
+TeamShape tiling::keyTeamOf(int64_t dim, int64_t valueDim) {
+  return {64, std::max(dim, valueDim) <= 128 ? 32 : 16, 4};
+}
+
+SmallVector<Sums> tiling::keySumsOf(int64_t dim, int64_t valueDim) {
+  if (dim + valueDim <= 256)
+    return {Sums::OfKeysAndValues};
+  return {Sums::OfKeys, Sums::OfValues};
+}
+
+Operands TeamGradient::operands(ring::AttendGradOp op, const Schedule &schedule,
+                                Sums sums) {
+  Operands operands;
+  operands.reads = {op.getQuery(),    op.getOutGrad(), op.getKey(),
+                    op.getValue(),    op.getLse(),     op.getDelta(),
+                    schedule.queries, schedule.keys,   schedule.list,
+                    schedule.counts};
+  llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
+  llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
+  if (sums == Sums::OfQueries)
+    operands.writes.push_back(op.getGrads()[0]);
+  if (sums == Sums::OfKeysAndValues || sums == Sums::OfKeys)
+    operands.writes.push_back(op.getGrads()[1]);
+  if (sums == Sums::OfKeysAndValues || sums == Sums::OfValues)
+    operands.writes.push_back(op.getGrads()[2]);
+  operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
+  llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
+  llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
+  return operands;
+}
+
+TeamGradient::TeamGradient(TileBuilder &builder, ring::AttendGradOp op,
+                           const Shape &shape, const Schedule &schedule,
+                           ValueRange args, Sums sums)
+    : b(builder), op(op), shape(shape), schedule(schedule), sums(sums),
+      ofKeys(sums != Sums::OfQueries) {
+  Arguments arguments(b, args);
+  const std::pair<Value *, StringRef> reads[] = {{&queries.first, "q"},
+                                                 {&queries.second, "dout"},
+                                                 {&keys.first, "k"},
+                                                 {&keys.second, "v"},
+                                                 {&lse, "lse"},
+                                                 {&delta, "delta"},
+                                                 {&queries.tiles, "queryTiles"},
+                                                 {&keys.tiles, "keyTiles"},
+                                                 {&list, "list"},
+                                                 {&counts, "counts"}};
+  for (auto [place, name] : reads)
+    *place = arguments.take(name);
+  arguments.take(op.getMaskCaptures(), maskCaptures, true);
+  arguments.take(op.getScoreCaptures(), scoreCaptures, true);
+  if (sums != Sums::OfValues)
+    gradient = arguments.take(ofKeys ? "dk" : "dq");
+  if (sums == Sums::OfKeysAndValues || sums == Sums::OfValues)
+    valueGradient = arguments.take("dv");
+  sq = arguments.take("sq");
+  sk = arguments.take("sk");
+  arguments.take(op.getMaskCaptures(), maskCaptures, false);
+  arguments.take(op.getScoreCaptures(), scoreCaptures, false);
+}
+
+/// A number for each query of a tile of scores.
+MemRefType TeamGradient::perQuery() {
+  if (!ofKeys)
+    return shape.rowVector();
+  return MemRefType::get({shape.columns}, shape.state,
+                         MemRefLayoutAttrInterface(),
+                         shape.rowVector().getMemorySpace());
+}
+
+/// Rows of the head at hand.
+Value TeamGradient::rowsOf(Value shard, Value row, Value count) {
+  bool isOfKeys = shard == keys.first || shard == keys.second;
+  return b.rows(shard, batch, isOfKeys ? keyHead : head, row, count);
+}
+
+/// Brings a listed tile.
+Value TeamGradient::otherTile(bool isSecond, Value other) {
+  const Shards &shards = ofKeys ? queries : keys;
+  Value view = rowsOf(isSecond ? shards.second : shards.first,
+                      b.field(shards.tiles, other, Field::Row),
+                      b.field(shards.tiles, other, Field::Count));
+  Value block = isSecond ? blocks.other.second : blocks.other.first;
+  b.make<tile::LoadOp>(view, block);
+  return block;
+}
+
+void TeamGradient::product(Value own, Value other, Value into, double factor) {
+  b.make<tile::MultiplyOp>(own, other, into, count, llvm::APFloat(factor),
+                           /*seen=*/Value(), /*accumulate=*/false,
+                           /*byRows=*/true);
+}
+
+/// Gradients by scores become those by what the score region was given.
+void TeamGradient::differentiate(Value columns) {
+  auto map = b.make<tile::MapGradientOp>(
+      blocks.dp, blocks.t, count, columns, batch, head, blocks.i, blocks.j, sq,
+      sk, /*grads=*/ValueRange(), scoreCaptures, ArrayRef<int64_t>(), ofKeys);
+  IRMapping mapping;
+  op.getGradient().cloneInto(&map.getGradient(), mapping);
+}
+
+/// What a listed tile gives. What is read once is multiplied first: its next
+/// tile is copied from then on.
+void TeamGradient::step(Value other, bool isPartial) {
+  const Shards &listed = ofKeys ? queries : keys;
+  bool hasScore = !op.getScore().empty();
+  double scale = op.getScale().convertToDouble();
+  Value columns = b.index(shape.columns);
+  if (ofKeys) {
+    // Of queries that a tile does not have no weight is more than 0.
+    auto load = [&](Value buffer, Value block, double factor, double padding) {
+      b.make<tile::LoadOp>(
+          rowsOf(buffer, b.field(listed.tiles, other, Field::Row),
+                 b.field(listed.tiles, other, Field::Count)),
+          block, b.getF64FloatAttr(factor), b.getF64FloatAttr(padding));
+    };
+    load(lse, blocks.lse, std::numbers::log2e, minusInfinity);
+    if (blocks.dp)
+      load(delta, blocks.delta, 1.0, 0.0);
+  } else if (isPartial) {
+    columns = b.field(listed.tiles, other, Field::Count);
+  }
+  if (blocks.dp)
+    product(blocks.own.second, otherTile(/*isSecond=*/true, other), blocks.dp,
+            1.0);
+  product(blocks.own.first, otherTile(/*isSecond=*/false, other), blocks.s,
+          hasScore ? scale : scale * std::numbers::log2e);
+  if (blocks.t)
+    b.make<memref::CopyOp>(blocks.s, blocks.t);
+  if (isPartial || hasScore) {
+    b.positions(ofKeys ? blocks.i : blocks.j, listed.tiles, other, columns,
+                ofKeys ? op.getQueryLayout() : op.getKeyLayout());
+    mapScores(b, op,
+              {blocks.s, count, columns, batch, head, blocks.i, blocks.j, sq,
+               sk, maskCaptures, scoreCaptures},
+              isPartial, hasScore, /*isTransposed=*/ofKeys);
+  }
+  b.make<tile::WeightsOp>(blocks.s, blocks.lse, count, ofKeys);
+  auto sum = [&](Value weights, Value tile, Value into) {
+    b.make<tile::MultiplyOp>(weights, tile, into, count, llvm::APFloat(1.0),
+                             /*seen=*/Value(), /*accumulate=*/true);
+  };
+  if (blocks.valueGradient)
+    sum(blocks.s,
+        blocks.dp ? blocks.other.second : otherTile(/*isSecond=*/true, other),
+        blocks.valueGradient);
+  if (!blocks.dp)
+    return;
+  b.make<tile::DifferentialsOp>(blocks.s, blocks.dp, blocks.delta, count,
+                                llvm::APFloat(1.0), ofKeys);
+  if (blocks.t)
+    differentiate(columns);
+  sum(blocks.dp, blocks.other.first, blocks.gradient);
+}
+
+/// Does a step for each tile of the list of a head.
+void TeamGradient::lists(Value head) {
+  this->head = b.named("head", head);
+  Value zero = b.index(0), one = b.index(1);
+  Value cb = schedule.byBatch ? batch : zero;
+  Value ch = schedule.byHead ? head : zero;
+  Value full = b.named("full", b.load(counts, {cb, ch, tile, zero}));
+  Value partial = b.named("partial", b.load(counts, {cb, ch, tile, one}));
+  StringRef name = ofKeys ? "query" : "key";
+  auto otherAt = [&](Value place) {
+    Value other = b.make<arith::IndexCastUIOp>(
+        b.getIndexType(), b.load(list, {cb, ch, tile, place}));
+    return b.named(name, other);
+  };
+  Value last = b.sub(b.dim((ofKeys ? queries : keys).tiles, 0), one);
+  b.loop(full, [&](Value t) { step(otherAt(t), false); });
+  b.loop(partial, [&](Value t) { step(otherAt(b.sub(last, t)), true); });
+}
+
+/// Adds a sum to a gradient in memory.
+void TeamGradient::add(Value sum, Value gradient) {
+  Value view = b.rows(gradient, batch, ofKeys ? keyHead : head, row, count);
+  Value before = b.named("before", b.alloca(cast<MemRefType>(sum.getType())));
+  b.make<tile::LoadOp>(view, before);
+  b.make<tile::AddOp>(sum, before, count);
+  b.make<tile::StoreOp>(sum, view);
+}
+
+void TeamGradient::build(Value task) {
+  const Shards &own = ofKeys ? keys : queries;
+  int64_t heads = cast<MemRefType>(queries.first.getType()).getDimSize(2);
+  int64_t keyHeads = cast<MemRefType>(keys.first.getType()).getDimSize(2);
+  Value group = b.index(heads / keyHeads);
+  Value numTiles = b.dim(own.tiles, 0), zero = b.index(0);
+  tile = b.named("tile", b.rem(task, numTiles));
+  Value ownHead = b.div(task, numTiles);
+  Value ownHeads = b.index(ofKeys ? keyHeads : heads);
+  batch = b.named("batch", b.div(ownHead, ownHeads));
+  ownHead = b.rem(ownHead, ownHeads);
+  keyHead = b.named("keyHead", ofKeys ? ownHead : b.div(ownHead, group));
+  head = ownHead;
+  row = b.field(own.tiles, tile, Field::Row);
+  count = b.field(own.tiles, tile, Field::Count);
+
+  int64_t dim = dimOf(queries.first), valueDim = dimOf(queries.second);
+  auto block = [&](StringRef name, MemRefType type) {
+    return b.named(name, b.alloca(type));
+  };
+  bool hasScore = !op.getScore().empty(), hasDp = sums != Sums::OfValues;
+  auto shards = [&](bool areOfKeys, int64_t rows) {
+    Shards shards;
+    shards.first =
+        block(areOfKeys ? "keyTile" : "queryTile", shape.staged(rows, dim));
+    if (hasDp || !areOfKeys)
+      shards.second = block(areOfKeys ? "valueTile" : "outGradTile",
+                            shape.staged(rows, valueDim));
+    return shards;
+  };
+  blocks.own = shards(ofKeys, shape.rows);
+  blocks.other = shards(!ofKeys, shape.columns);
+  blocks.s = block("scores", shape.tile(shape.columns));
+  blocks.lse = block("lseRows", perQuery());
+  if (hasDp) {
+    blocks.dp = block("weightGrads", shape.tile(shape.columns));
+    blocks.delta = block("deltaRows", perQuery());
+    blocks.gradient =
+        block(ofKeys ? "dkSum" : "dqSum", shape.tile(shape.padded(dim)));
+    blocks.scale = block("factors", shape.rowVector());
+    if (hasScore)
+      blocks.t = block("products", shape.tile(shape.columns));
+  }
+  if (valueGradient)
+    blocks.valueGradient = block("dvSum", shape.tile(shape.padded(valueDim)));
+  blocks.i = block(ofKeys ? "columns" : "rows",
+                   shape.positions(ofKeys ? shape.columns : shape.rows));
+  blocks.j = block(ofKeys ? "rows" : "columns",
+                   shape.positions(ofKeys ? shape.rows : shape.columns));
+
+  auto sumUp = [&] {
+    auto load = [&](Value shard, Value block) {
+      b.make<tile::LoadOp>(rowsOf(shard, row, count), block);
+    };
+    load(own.first, blocks.own.first);
+    if (blocks.own.second)
+      load(own.second, blocks.own.second);
+    auto fill = [&](Value block) {
+      if (block)
+        b.make<tile::FillOp>(block, b.getF64FloatAttr(0.0));
+    };
+    fill(blocks.gradient);
+    fill(blocks.valueGradient);
+    if (!op.getMask().empty() || hasScore)
+      b.positions(ofKeys ? blocks.j : blocks.i, own.tiles, tile, count,
+                  ofKeys ? op.getKeyLayout() : op.getQueryLayout());
+    if (ofKeys) {
+      b.loop(group, [&](Value member) {
+        lists(b.add(b.mul(keyHead, group), member));
+      });
+    } else {
+      auto load = [&](Value buffer, Value block, double factor) {
+        b.make<tile::LoadOp>(rowsOf(buffer, row, count), block,
+                             b.getF64FloatAttr(factor), b.getF64FloatAttr(0.0));
+      };
+      load(lse, blocks.lse, std::numbers::log2e);
+      load(delta, blocks.delta, 1.0);
+      lists(head);
+    }
+    if (blocks.gradient) {
+      b.make<tile::FillOp>(blocks.scale, op.getScaleAttr());
+      b.make<tile::RescaleOp>(blocks.gradient, blocks.scale, count);
+      add(blocks.gradient, gradient);
+    }
+    if (blocks.valueGradient)
+      add(blocks.valueGradient, valueGradient);
+  };
+  // Where lists differ by head, a tile of keys has as many lists as its head
+  // has heads of queries.
+  if (ofKeys && schedule.byHead && heads != keyHeads)
+    return sumUp();
+  Value cb = schedule.byBatch ? batch : zero;
+  Value ch = schedule.byHead ? ownHead : zero;
+  Value any = b.add(b.load(counts, {cb, ch, tile, zero}),
+                    b.load(counts, {cb, ch, tile, b.index(1)}));
+  b.when(b.compare(arith::CmpIPredicate::ne, any, zero), sumUp);
+}

@@ -1,0 +1,75 @@
+//===- TeamGradient.h - the backward pass of a GPU's team -------*- C++ -*-===//
+#ifndef BURST_PASSES_TILE_TEAMGRADIENT_H
+#define BURST_PASSES_TILE_TEAMGRADIENT_H
+
+#include "passes/Tile/Schedule.h"
+
+namespace burst::tiling {
+
+/// What a kernel adds up: gradients by queries over the keys of its list, or
+/// gradients by keys, by values or by both over queries and their heads.
+enum class Sums : uint8_t { OfQueries, OfKeysAndValues, OfKeys, OfValues };
+
+/// How a team is shaped: rows of its own tile, columns of those it lists.
+struct TeamShape {
+  int64_t rows, columns, warps;
+};
+
+/// Shapes whose kernels are known to fit into the registers and the shared
+/// memory of all GPUs from sm_80 on, and what they add up at once.
+TeamShape queryTeamOf(int64_t dim, int64_t valueDim);
+TeamShape keyTeamOf(int64_t dim, int64_t valueDim);
+llvm::SmallVector<Sums> keySumsOf(int64_t dim, int64_t valueDim);
+
+/// The body of a kernel of an attend_grad. Its task is a tile of queries or of
+/// keys, which it alone adds to; scores are transposed where it is of keys, so
+/// that weights are left operands as they lie in registers.
+class TeamGradient {
+public:
+  TeamGradient(TileBuilder &builder, ring::AttendGradOp op, const Shape &shape,
+               const Schedule &schedule, ValueRange args, Sums sums);
+
+  /// Of a launch, in the order in which the kernel takes them.
+  static Operands operands(ring::AttendGradOp op, const Schedule &schedule,
+                           Sums sums);
+  void build(Value task);
+
+private:
+  void lists(Value head);
+  void step(Value other, bool isPartial);
+  void differentiate(Value columns);
+  void product(Value own, Value other, Value into, double factor);
+  void add(Value sum, Value gradient);
+  Value otherTile(bool isSecond, Value other);
+  Value rowsOf(Value shard, Value row, Value count);
+  MemRefType perQuery();
+
+  TileBuilder &b;
+  ring::AttendGradOp op;
+  Shape shape;
+  const Schedule &schedule;
+  Sums sums;
+  bool ofKeys; ///< its own tile is of keys
+
+  /// What is multiplied to scores, and to their gradients: queries or keys,
+  /// and gradients by outputs or values.
+  struct Shards {
+    Value first, second, tiles;
+  } queries, keys;
+  Value lse, delta, list, counts;
+  Value gradient, valueGradient; ///< memory
+  Value sq, sk;
+  SmallVector<Value> maskCaptures, scoreCaptures;
+
+  Value batch, head, keyHead, tile, row, count;
+  struct {
+    Shards own, other;
+    Value s, dp, gradient, valueGradient, lse, delta, i, j;
+    Value t; ///< scores before the score region
+    Value scale;
+  } blocks;
+};
+
+} // namespace burst::tiling
+
+#endif // BURST_PASSES_TILE_TEAMGRADIENT_H
