@@ -5,6 +5,8 @@
 #include "Rank.h"
 #include "Trace.h"
 #include "View.h"
+#include "cuda/Device.h"
+#include "world/World.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -99,11 +101,24 @@ static void fill_post(burst_rank *rank, burst_post *post,
   }
 }
 
-static void poison(const burst_post *post) {
-  for (int64_t i = 0; i < post->num_pieces; ++i) {
+static void poison(burst_rank *rank, const burst_post *post) {
+  burst_error *error = NULL;
+  for (int64_t i = 0; i < post->num_pieces && !error; ++i) {
     burst_view view = burst_view_of_piece(&post->pieces[i]);
-    burst_view_fill(&view, BURST_POISON);
+    if (rank->cuda)
+      error = burst_cuda_poison(rank->cuda, &view);
+    else
+      burst_view_fill(&view, BURST_POISON);
   }
+  if (error)
+    burst_rank_fail_at(rank, error);
+}
+
+// Tells the ranks of other processes what this one does.
+static void note(burst_rank *rank, burst_activity activity,
+                 const burst_post *post) {
+  if (rank->transport->world)
+    burst_world_note(rank->transport->world, activity, post->hop, post->peer);
 }
 
 static void begin(burst_rank *rank, burst_flight *flight) {
@@ -112,9 +127,13 @@ static void begin(burst_rank *rank, burst_flight *flight) {
   if (!send && !receive)
     return;
   burst_error *error =
-      rank->transport->table->start(rank->transport, send, receive);
+      rank->cuda ? burst_cuda_depart(rank->cuda, send, receive) : NULL;
+  if (error)
+    burst_rank_fail_at(rank, error);
+  error = rank->transport->table->start(rank->transport, send, receive);
   if (error)
     burst_rank_fail(rank, error);
+  note(rank, BURST_RUNNING, send ? send : receive);
   rank->counters.messages_sent += send != NULL;
   rank->counters.messages_received += receive != NULL;
   rank->counters.bytes_sent += flight->send.bytes;
@@ -146,7 +165,7 @@ int64_t burst_rank_start(burst_rank *rank, int64_t channel, int64_t to,
   fill_post(rank, &flight->receive, receives);
   if (rank->checked) {
     burst_guard_start(rank, flight);
-    poison(&flight->receive);
+    poison(rank, &flight->receive);
   }
   begin(rank, flight);
   return flight->token;
@@ -160,6 +179,7 @@ static void wait_for(burst_rank *rank, burst_post *post) {
   if (!post->state)
     return;
   int64_t began = burst_now();
+  note(rank, BURST_WAITING, post);
   burst_error *error = rank->transport->table->wait(rank->transport, post,
                                                     rank->deadline_seconds);
   int64_t ended = burst_now();
@@ -167,12 +187,23 @@ static void wait_for(burst_rank *rank, burst_post *post) {
   burst_trace_wait(rank->trace, post, began, ended);
   if (error)
     burst_rank_fail(rank, error);
+  note(rank, BURST_RUNNING, post);
   burst_trace_transfer(rank->trace, post);
+  if (rank->cuda)
+    error = burst_cuda_arrive(rank->cuda, post);
+  if (error)
+    burst_rank_fail_at(rank, error);
+}
+
+static void free_post(burst_post *post) {
+  burst_cuda_event_release(post->ready);
+  burst_cuda_event_release(post->done);
+  free(post->pieces);
 }
 
 static void free_flight(burst_flight *flight) {
-  free(flight->send.pieces);
-  free(flight->receive.pieces);
+  free_post(&flight->send);
+  free_post(&flight->receive);
   free(flight);
 }
 
@@ -204,6 +235,9 @@ void burst_rank_check_flights(burst_rank *rank) {
 static void cancel(burst_rank *rank, burst_post *post) {
   if (post->state)
     rank->transport->table->cancel(rank->transport, post);
+  // A GPU that refuses this is lost.
+  if (rank->cuda)
+    burst_error_destroy(burst_cuda_join(rank->cuda, post));
 }
 
 void burst_rank_cancel_flights(burst_rank *rank) {

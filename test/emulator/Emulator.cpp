@@ -6,6 +6,7 @@
 
 #include <cassert>
 #include <fmt/format.h>
+#include <mutex>
 #include <utility>
 
 namespace burst::emulator {
@@ -70,6 +71,7 @@ std::string Failure::str() const {
 //===----------------------------------------------------------------------===//
 
 uint64_t Memory::allocate(size_t bytes, std::string name, Access access) {
+  std::scoped_lock lock(mutex);
   uint64_t base = nextBase;
   // A gap, so that an access past the end meets no other buffer.
   nextBase += (bytes + 0xffff) / 0x10000 * 0x10000 + 0x10000;
@@ -83,9 +85,13 @@ uint64_t Memory::allocate(size_t bytes, std::string name, Access access) {
   return base;
 }
 
-void Memory::free(uint64_t address) { buffers.erase(address); }
+void Memory::free(uint64_t address) {
+  std::scoped_lock lock(mutex);
+  buffers.erase(address);
+}
 
 const Memory::Buffer *Memory::find(uint64_t address) const {
+  std::shared_lock lock(mutex);
   auto after = buffers.upper_bound(address);
   if (after == buffers.begin())
     return nullptr;
@@ -209,6 +215,15 @@ std::optional<Failure> Module::parse(std::string_view ptx) {
     programs[kernel.name] = std::move(program);
   }
   return std::nullopt;
+}
+
+std::optional<KernelShape> Module::shape(const std::string &kernel) const {
+  auto found = programs.find(kernel);
+  if (found == programs.end())
+    return std::nullopt;
+  const Program &program = *found->second;
+  return KernelShape{program.parameters, program.staticShared - sharedBase,
+                     program.localBytes};
 }
 
 Outcome Module::launch(const std::string &kernel, Dim3 grid, Dim3 block,

@@ -29,8 +29,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace burst::emulator {
@@ -80,7 +82,8 @@ struct Failure {
 };
 
 /// Global memory: buffers at addresses that are the same in each run, poisoned
-/// until written, with gaps in between that nothing may touch.
+/// until written, with gaps in between that nothing may touch. Threads may make
+/// and free buffers while others use theirs.
 class Memory {
 public:
   enum class Access : uint8_t { ReadWrite, ReadOnly };
@@ -122,6 +125,7 @@ public:
   const Buffer *find(uint64_t address) const;
 
 private:
+  mutable std::shared_mutex mutex;    // of the map and the next base
   std::map<uint64_t, Buffer> buffers; // by their base
   uint64_t nextBase = 0x7'0000'0000;
 };
@@ -169,6 +173,7 @@ struct Options {
   unsigned residentBlocks = 8;     // at one time
   uint64_t budget = 1'000'000'000; // instructions of all warps
   bool races = true;               // whether to order accesses
+  bool footprint = false;          // whether to fill Outcome::touched
 };
 
 /// Bank conflicts of one instruction: the passes over shared memory beyond the
@@ -193,13 +198,28 @@ struct Counters {
   }
 };
 
+/// What a launch touched of a buffer.
+struct Touched {
+  uint64_t base = 0;
+  std::vector<uint8_t> masks; // of each 4 bytes: the bytes read, from bit 4 on
+                              // the bytes written
+};
+
 struct Outcome {
   std::optional<Failure> failure;
   Counters counters;
+  std::vector<Touched> touched; // by rising base
   bool ok() const { return !failure; }
 };
 
 struct Program;
+
+/// What a launch must fit, of a kernel.
+struct KernelShape {
+  std::vector<std::pair<unsigned, unsigned>> parameters; // offset, size
+  unsigned staticShared = 0;                             // bytes of a block
+  unsigned local = 0;                                    // bytes of a thread
+};
 
 /// PTX text, decoded.
 class Module {
@@ -212,6 +232,9 @@ public:
   /// Returns why the text cannot be run. Each instruction of each kernel is
   /// decoded: what the machine lacks is found here.
   std::optional<Failure> parse(std::string_view ptx);
+
+  /// Of a kernel that the text has.
+  std::optional<KernelShape> shape(const std::string &kernel) const;
 
   /// Runs the grid. What it wrote is in memory, also after a failure.
   Outcome launch(const std::string &kernel, Dim3 grid, Dim3 block,

@@ -403,6 +403,8 @@ void Machine::deadlock() {
 }
 
 void Machine::report() {
+  for (auto &[base, of] : touched)
+    outcome.touched.push_back(std::move(of));
   Counters &counters = outcome.counters;
   for (size_t pc = 0; pc < executed.size(); ++pc) {
     if (!executed[pc])
@@ -457,6 +459,15 @@ Shadow &Machine::shadowOf(const Memory::Buffer &buffer) {
   lastBase = buffer.base;
   lastShadow = &found->second;
   return *lastShadow;
+}
+
+Touched &Machine::touchedOf(const Memory::Buffer &buffer) {
+  if (lastTouched && lastTouched->base == buffer.base)
+    return *lastTouched;
+  lastTouched = &touched[buffer.base];
+  lastTouched->base = buffer.base;
+  lastTouched->masks.resize((buffer.size + 3) / 4);
+  return *lastTouched;
 }
 
 static std::string_view verb(AccessKind kind) {
@@ -577,6 +588,9 @@ bool Machine::check(Warp &warp, unsigned lane, const Access &access,
   Shadow *shadow = isShared ? &warp.block.shadow
                    : orders ? &shadowOf(*buffer)
                             : nullptr;
+  uint8_t *masks = !isShared && options.footprint
+                       ? touchedOf(*buffer).masks.data()
+                       : nullptr;
   for (uint64_t from = at; from < at + access.bytes;) {
     uint64_t index = from / 4,
              to = std::min<uint64_t>(index * 4 + 4, at + access.bytes);
@@ -625,6 +639,10 @@ bool Machine::check(Warp &warp, unsigned lane, const Access &access,
         isShared ? shadow->cells[index].written : buffer->written[index];
     bool reads =
         access.kind == AccessKind::Read || access.kind == AccessKind::Atomic;
+    if (masks)
+      masks[index] |=
+          uint8_t((reads ? mask : 0) |
+                  (access.kind != AccessKind::Read ? mask << 4 : 0));
     if (reads && (written & mask) != mask) {
       Failure &failure =
           fail(FailureKind::Uninitialised, warp, lane,

@@ -333,6 +333,7 @@ public:
   bool check(Warp &warp, unsigned lane, const Access &access,
              Memory::Buffer *buffer, const Epoch &epoch, const Clock &clock);
   Shadow &shadowOf(const Memory::Buffer &buffer);
+  Touched &touchedOf(const Memory::Buffer &buffer);
 
   void arrive(Warp &warp, Lanes lanes, uint32_t id, uint32_t expected,
               bool waits);
@@ -374,6 +375,8 @@ private:
   uint64_t lastBase = 0;
   Shadow *lastShadow = nullptr;
   Memory::Buffer *lastBuffer = nullptr;
+  std::map<uint64_t, Touched> touched; // by base
+  Touched *lastTouched = nullptr;
   uint32_t nextBlock = 0;
 
   void start(uint32_t index);

@@ -78,6 +78,27 @@ typedef struct burst_device_config {
 /* `config` may be NULL: all defaults. */
 burst_error *burst_device_create_cpu(const burst_device_config *config,
                                      burst_device **device);
+
+/* A CUDA device is a GPU with the driver of CUDA 12 or later, in the context
+   that CUDA's runtime uses too. It runs programs for GPUs, as a CPU device runs
+   those for CPUs. Kernels of a program are loaded when it first runs; they and
+   the program stay until the device is destroyed. */
+typedef struct burst_cuda_config {
+  size_t size;
+  int64_t ordinal; /* as the driver counts: 0 is the first GPU */
+  /* Memory of the GPU for programs, aligned to 64, usable in the order of a
+     CUstream; NULL: there is none. `context` goes to both. Called in burst_run.
+     NULL: from a pool of the device's own. */
+  void *(*allocate)(void *context, int64_t bytes, void *cuda_stream);
+  void (*release)(void *context, void *memory, int64_t bytes,
+                  void *cuda_stream);
+  void *context;
+} burst_cuda_config;
+
+/* `config` may be NULL: all defaults. */
+burst_error *burst_device_create_cuda(const burst_cuda_config *config,
+                                      burst_device **device);
+
 /* When its streams are destroyed and its runs have ended. NULL is ignored. */
 void burst_device_destroy(burst_device *device);
 int64_t burst_device_threads(const burst_device *device);
@@ -89,6 +110,25 @@ int64_t burst_device_threads(const burst_device *device);
 typedef struct burst_stream burst_stream;
 
 burst_error *burst_stream_create(burst_device *device, burst_stream **stream);
+
+/* On a CUDA device a stream is a CUstream: one of its own, or the caller's
+   `cuda_stream` (of the device's primary context; NULL is the legacy default
+   stream), which must outlive it. There, burst_run runs the program's host code
+   on the calling thread, asks the GPU for the rest, and does not wait for it.
+   It waits for host code of peers only, where it meets them in a transfer, so
+   every rank needs a thread of its own. Runs of other streams, or of the
+   caller, are ordered by events as ever.
+
+   After an error the results are filled with 0xFF bytes (NaN) in the order of
+   the stream, and those of further runs as well until
+   burst_stream_synchronize; it returns also where the GPU has not ended.
+
+   If the CUstream is being captured, a run becomes part of the graph: of a
+   program of one rank, or of all ranks if they are captured together to one
+   graph. What a graph uses of the program and the device lives until the device
+   is destroyed; no deadline holds, and nobody sees errors of its launches. */
+burst_error *burst_stream_create_cuda(burst_device *device, void *cuda_stream,
+                                      burst_stream **stream);
 /* Returns when all queued runs have ended: the first error since the last call.
    Always returns, because every wait of a run has a deadline. */
 burst_error *burst_stream_synchronize(burst_stream *stream);
@@ -118,7 +158,9 @@ typedef struct burst_local_config {
   int64_t checked;
 } burst_local_config;
 
-/* For ranks that are threads of this process: writes num_ranks handles. */
+/* For ranks that are threads of this process: writes num_ranks handles. Ranks
+   are on CPUs, or all on GPUs, the same one or several: there data is copied by
+   the GPU, beside kernels, and cannot be delayed. */
 burst_error *burst_transport_create_local(const burst_local_config *config,
                                           burst_transport **handles);
 /* Ends the runs of the other ranks, now and later, for `reason`: for callers
@@ -127,6 +169,86 @@ void burst_transport_stop(burst_transport *transport, const char *reason);
 /* Each handle by itself, in any order; peers that wait for this rank get an
    error. NULL is ignored. */
 void burst_transport_destroy(burst_transport *transport);
+
+/*----------------------------------------------------------------------------*/
+/* Ranks that are processes                                                   */
+/*----------------------------------------------------------------------------*/
+
+/* The processes of one job, a rank each. They find each other through rank 0,
+   and a thread of each tells all others over TCP every now and then what it
+   does. A process that dies or falls silent is therefore named by everybody,
+   also by those who wait for someone who waits for it. Then the world has
+   failed, for good: every call on it and every run on a transport over it ends
+   with the same sentence. Networks are trusted: nothing is encrypted.
+
+       burst_world *world;
+       burst_transport *transport;
+       burst_world_config where = {sizeof(where)};
+       burst_world_create(&where, &world);      // ranks as the launcher says
+       burst_tcp_config how = {sizeof(how), world};
+       burst_transport_create_tcp(&how, &transport);
+       burst_run_config config = {sizeof(config)};
+       config.rank = burst_world_rank(world);
+       config.device = device;
+       config.transport = transport;
+       burst_run(program, &config, shards, count, NULL);
+       burst_transport_destroy(transport);
+       burst_world_destroy(world);
+
+   Collective calls (create, gather, barrier, and to create a transport) are
+   made by all ranks, in the same order. */
+typedef struct burst_world burst_world;
+
+typedef struct burst_world_config {
+  size_t size;
+  /* 0: this rank, their number and the address are read from the environment:
+     BURST_RANK, BURST_NUM_RANKS and BURST_ADDRESS, else what mpirun (Open MPI),
+     torchrun, mpiexec (MPICH, Intel MPI) or srun sets, in this order. */
+  int64_t num_ranks;
+  int64_t rank;
+  /* Where rank 0 listens: "host:port". NULL: BURST_ADDRESS, else what the
+     launcher knows: MASTER_ADDR and the port behind MASTER_PORT (torchrun,
+     which listens on MASTER_PORT itself), the first host of the job (srun),
+     this machine if it has all ranks (mpirun, mpiexec); with a port made of the
+     number of the job. BURST_PORT is another port. */
+  const char *address;
+  double timeout_seconds;   /* until all ranks have come; 0: 300 */
+  double heartbeat_seconds; /* between what ranks tell; 0: 1 */
+  double silence_seconds;   /* after which a rank has failed; 0: 30, or 10
+                               heartbeats if that is longer */
+} burst_world_config;
+
+/* `config` may be NULL: all from the environment. Where ranks do not come, or
+   come twice, all that came are told. */
+burst_error *burst_world_create(const burst_world_config *config,
+                                burst_world **world);
+/* When its transports are destroyed. The other ranks may go on without this
+   one; who waits for it gets an error. NULL is ignored. */
+void burst_world_destroy(burst_world *world);
+int64_t burst_world_rank(const burst_world *world);
+int64_t burst_world_num_ranks(const burst_world *world);
+/* The number of this rank among those on the same machine. */
+int64_t burst_world_local_rank(const burst_world *world);
+
+/* Writes to `all`, in the order of the ranks, the `bytes` bytes that each of
+   them has at `mine`: at most 1 MiB, equally many on all ranks. A deadline of 0
+   is 600. */
+burst_error *burst_world_gather(burst_world *world, const void *mine,
+                                size_t bytes, void *all,
+                                double deadline_seconds);
+/* Returns when all ranks have called it. */
+burst_error *burst_world_barrier(burst_world *world, double deadline_seconds);
+
+typedef struct burst_tcp_config {
+  size_t size;
+  burst_world *world; /* required; has one transport at a time */
+} burst_tcp_config;
+
+/* This rank's transport over connections to all other ranks: for shards in the
+   host's memory. Runs on it compare what they are about to do: the program, the
+   extents and all sizes that must be the same on all ranks. */
+burst_error *burst_transport_create_tcp(const burst_tcp_config *config,
+                                        burst_transport **transport);
 
 /*----------------------------------------------------------------------------*/
 /* Programs                                                                   */
@@ -206,7 +328,10 @@ burst_error *burst_trace_write(burst_trace *trace, const char *path);
 /* NULL is ignored. */
 void burst_trace_destroy(burst_trace *trace);
 
-/* What a run of one rank did. Written also where the run fails. */
+/* What a run of one rank did. Written also where the run fails. On a GPU,
+   compute_seconds is the time from its begin to its end there, 0 if it is
+   captured; wait_seconds is the time that its host code waited for that of its
+   peers; tasks are blocks. */
 typedef struct burst_counters {
   size_t size; /* set by the caller, as in a config */
   int64_t messages_sent;
@@ -230,8 +355,9 @@ typedef struct burst_run_config {
   burst_stream *stream;       /* NULL: run on the calling thread, then return */
   burst_transport *transport; /* of `rank`; NULL only where the program has one
                                  rank */
-  double deadline_seconds;    /* of each wait for a peer; 0: 600 */
-  burst_trace *trace;         /* NULL: none */
+  double deadline_seconds;    /* of each wait for a peer, and on a GPU from one
+                                 transfer to the next or to the end; 0: 600 */
+  burst_trace *trace;         /* NULL: none, as it must be on a GPU */
   /* Not 0: look for what the program does wrong. Allocations, results, and
      memory to receive into are filled with 0xFF bytes; it is an error to touch
      memory in flight: a launch that reads or writes what is being received or
@@ -248,7 +374,11 @@ typedef struct burst_run_config {
 
    With a stream, errors of the run are those of burst_stream_synchronize; the
    array `values` is copied, but what its tensors point to (scalars included),
-   the counters, the transport and the trace are used until then. */
+   the counters, the transport and the trace are used until then.
+
+   On a CUDA device, tensors are in the GPU's memory, but those of parameters
+   that are is_host and all scalars in the host's. Without a stream the run has
+   one of its own, which it waits for. */
 burst_error *burst_run(burst_program *program, const burst_run_config *config,
                        const burst_tensor *values, int64_t count,
                        burst_counters *counters);
@@ -286,7 +416,8 @@ typedef struct burst_run_all_config {
 
 /* Runs all ranks as threads on shards of global tensors, and gathers the
    results: shares of a sum are added up in the order of the ranks, another
-   result that is not sharded is taken from rank 0. `counters` is NULL or has an
+   result that is not sharded is taken from rank 0. Global tensors are in the
+   host's memory, also where the device is a GPU. `counters` is NULL or has an
    element per rank, all of one size. The error is that of the rank that failed
    first, not of those that it stopped. */
 burst_error *burst_run_all(burst_program *program,

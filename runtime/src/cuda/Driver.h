@@ -22,6 +22,8 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUarray_st *CUarray; // of which burst has none
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
 
@@ -39,6 +41,8 @@ typedef enum {
   CUDA_ERROR_INVALID_HANDLE = 400,
   CUDA_ERROR_NOT_FOUND = 500,
   CUDA_ERROR_NOT_READY = 600,
+  CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+  CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
   CUDA_ERROR_LAUNCH_FAILED = 719
 } CUresult;
 
@@ -117,6 +121,49 @@ typedef struct {
   char reserved[CU_IPC_HANDLE_SIZE];
 } CUipcEventHandle;
 
+typedef enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2 } CUmemorytype;
+typedef enum { CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2 } CUpointer_attribute;
+
+// `height` rows of `width` bytes; a pitch is the distance of two rows.
+typedef struct {
+  size_t srcXInBytes, srcY;
+  CUmemorytype srcMemoryType;
+  const void *srcHost;
+  CUdeviceptr srcDevice;
+  CUarray srcArray;
+  size_t srcPitch;
+  size_t dstXInBytes, dstY;
+  CUmemorytype dstMemoryType;
+  void *dstHost;
+  CUdeviceptr dstDevice;
+  CUarray dstArray;
+  size_t dstPitch;
+  size_t WidthInBytes, Height;
+} CUDA_MEMCPY2D;
+
+typedef enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1 } CUmemAllocationType;
+typedef enum { CU_MEM_HANDLE_TYPE_NONE = 0 } CUmemAllocationHandleType;
+typedef enum { CU_MEM_LOCATION_TYPE_DEVICE = 1 } CUmemLocationType;
+typedef enum { CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 } CUmemAccess_flags;
+typedef enum { CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4 } CUmemPool_attribute;
+typedef struct {
+  CUmemLocationType type;
+  int id;
+} CUmemLocation;
+typedef struct {
+  CUmemLocation location;
+  CUmemAccess_flags flags;
+} CUmemAccessDesc;
+typedef struct {
+  CUmemAllocationType allocType;
+  CUmemAllocationHandleType handleTypes;
+  CUmemLocation location;
+  void *win32SecurityAttributes;
+  size_t maxSize;
+  unsigned short usage;
+  unsigned char reserved[54];
+} CUmemPoolProps;
+
 enum { CU_TENSOR_MAP_NUM_QWORDS = 16 };
 typedef struct {
   uint64_t opaque[CU_TENSOR_MAP_NUM_QWORDS];
@@ -124,6 +171,9 @@ typedef struct {
 
 typedef enum {
   CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
+  CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
+  CU_TENSOR_MAP_DATA_TYPE_INT32 = 3,
+  CU_TENSOR_MAP_DATA_TYPE_INT64 = 5,
   CU_TENSOR_MAP_DATA_TYPE_FLOAT16 = 6,
   CU_TENSOR_MAP_DATA_TYPE_FLOAT32 = 7,
   CU_TENSOR_MAP_DATA_TYPE_FLOAT64 = 8,
@@ -164,6 +214,9 @@ typedef enum {
   F(CUresult, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                 \
   F(CUresult, cuCtxSetCurrent, (CUcontext context))                            \
   F(CUresult, cuCtxGetCurrent, (CUcontext * context))                          \
+  F(CUresult, cuDeviceCanAccessPeer,                                           \
+    (int *can, CUdevice device, CUdevice peer))                                \
+  F(CUresult, cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags))     \
   /* kernels */                                                                \
   F(CUresult, cuModuleLoadData, (CUmodule * module, const void *image))        \
   F(CUresult, cuModuleUnload, (CUmodule module))                               \
@@ -187,8 +240,15 @@ typedef enum {
   /* memory */                                                                 \
   F(CUresult, cuMemAlloc_v2, (CUdeviceptr * memory, size_t bytes))             \
   F(CUresult, cuMemFree_v2, (CUdeviceptr memory))                              \
-  F(CUresult, cuMemAllocAsync,                                                 \
-    (CUdeviceptr * memory, size_t bytes, CUstream stream))                     \
+  F(CUresult, cuMemPoolCreate,                                                 \
+    (CUmemoryPool * pool, const CUmemPoolProps *properties))                   \
+  F(CUresult, cuMemPoolDestroy, (CUmemoryPool pool))                           \
+  F(CUresult, cuMemPoolSetAttribute,                                           \
+    (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))           \
+  F(CUresult, cuMemPoolSetAccess,                                              \
+    (CUmemoryPool pool, const CUmemAccessDesc *accesses, size_t count))        \
+  F(CUresult, cuMemAllocFromPoolAsync,                                         \
+    (CUdeviceptr * memory, size_t bytes, CUmemoryPool pool, CUstream stream))  \
   F(CUresult, cuMemFreeAsync, (CUdeviceptr memory, CUstream stream))           \
   F(CUresult, cuMemAllocHost_v2, (void **memory, size_t bytes))                \
   F(CUresult, cuMemFreeHost, (void *memory))                                   \
@@ -198,6 +258,13 @@ typedef enum {
     (void *to, CUdeviceptr from, size_t bytes, CUstream stream))               \
   F(CUresult, cuMemcpyDtoDAsync_v2,                                            \
     (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))         \
+  F(CUresult, cuMemcpy2DAsync_v2,                                              \
+    (const CUDA_MEMCPY2D *copy, CUstream stream))                              \
+  F(CUresult, cuMemcpyPeerAsync,                                               \
+    (CUdeviceptr to, CUcontext to_context, CUdeviceptr from,                   \
+     CUcontext from_context, size_t bytes, CUstream stream))                   \
+  F(CUresult, cuPointerGetAttribute,                                           \
+    (void *value, CUpointer_attribute attribute, CUdeviceptr memory))          \
   F(CUresult, cuMemsetD8Async,                                                 \
     (CUdeviceptr memory, unsigned char value, size_t bytes, CUstream stream))  \
   F(CUresult, cuIpcGetMemHandle,                                               \
@@ -212,6 +279,7 @@ typedef enum {
   F(CUresult, cuStreamDestroy_v2, (CUstream stream))                           \
   F(CUresult, cuStreamSynchronize, (CUstream stream))                          \
   F(CUresult, cuStreamQuery, (CUstream stream))                                \
+  F(CUresult, cuStreamGetCtx, (CUstream stream, CUcontext * context))          \
   F(CUresult, cuStreamWaitEvent,                                               \
     (CUstream stream, CUevent event, unsigned int flags))                      \
   F(CUresult, cuStreamWriteValue32_v2,                                         \
@@ -234,6 +302,7 @@ typedef enum {
   F(CUresult, cuStreamEndCapture, (CUstream stream, CUgraph * graph))          \
   F(CUresult, cuStreamIsCapturing,                                             \
     (CUstream stream, CUstreamCaptureStatus * status))                         \
+  F(CUresult, cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode)) \
   F(CUresult, cuGraphInstantiateWithFlags,                                     \
     (CUgraphExec * executable, CUgraph graph, unsigned long long flags))       \
   F(CUresult, cuGraphLaunch, (CUgraphExec executable, CUstream stream))        \

@@ -97,6 +97,29 @@ static burst_error *read_properties(burst_gpu *gpu) {
   return NULL;
 }
 
+// What is freed stays in the pool for the next run instead of going back to the
+// system whenever someone waits for a GPU. The pool that the process shares
+// would keep the memory of others too.
+static burst_error *make_pool(burst_gpu *gpu) {
+  const burst_driver *driver = gpu->driver;
+  CUmemPoolProps properties = {
+      .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+      .handleTypes = CU_MEM_HANDLE_TYPE_NONE,
+      .location = {CU_MEM_LOCATION_TYPE_DEVICE, gpu->device}};
+  CUresult result = driver->cuMemPoolCreate(&gpu->pool, &properties);
+  if (result != CUDA_SUCCESS)
+    return burst_driver_error(driver, gpu->properties.ordinal,
+                              "cuMemPoolCreate", result);
+  uint64_t threshold = UINT64_MAX;
+  result = driver->cuMemPoolSetAttribute(
+      gpu->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+  if (result == CUDA_SUCCESS)
+    return NULL;
+  driver->cuMemPoolDestroy(gpu->pool);
+  return burst_driver_error(driver, gpu->properties.ordinal,
+                            "cuMemPoolSetAttribute", result);
+}
+
 burst_error *burst_gpu_create(int ordinal, burst_gpu **gpu) {
   const burst_driver *driver;
   int count;
@@ -126,6 +149,11 @@ burst_error *burst_gpu_create(int ordinal, burst_gpu **gpu) {
       error = burst_driver_error(driver, ordinal, "cuDevicePrimaryCtxRetain",
                                  result);
   }
+  if (!error) {
+    error = make_pool(made);
+    if (error)
+      driver->cuDevicePrimaryCtxRelease_v2(made->device);
+  }
   if (error)
     free(made);
   else
@@ -136,6 +164,7 @@ burst_error *burst_gpu_create(int ordinal, burst_gpu **gpu) {
 void burst_gpu_destroy(burst_gpu *gpu) {
   if (!gpu)
     return;
+  gpu->driver->cuMemPoolDestroy(gpu->pool);
   gpu->driver->cuDevicePrimaryCtxRelease_v2(gpu->device);
   free(gpu);
 }
@@ -225,7 +254,7 @@ burst_error *burst_gpu_allocate(burst_gpu *gpu, size_t bytes, CUstream stream,
   *memory = 0;
   if (bytes == 0)
     return NULL;
-  RETURN_CALL(gpu, cuMemAllocAsync, memory, bytes, stream);
+  RETURN_CALL(gpu, cuMemAllocFromPoolAsync, memory, bytes, gpu->pool, stream);
 }
 
 burst_error *burst_gpu_free(burst_gpu *gpu, CUdeviceptr memory,
@@ -262,4 +291,37 @@ burst_error *burst_gpu_copy(burst_gpu *gpu, CUdeviceptr to, CUdeviceptr from,
   if (bytes == 0)
     return NULL;
   RETURN_CALL(gpu, cuMemcpyDtoDAsync_v2, to, from, bytes, stream);
+}
+
+burst_error *burst_gpu_open_peer(burst_gpu *gpu, burst_gpu *peer) {
+  uint64_t bit = UINT64_C(1) << (gpu->properties.ordinal % 64);
+  if (atomic_load(&peer->readers) & bit)
+    return NULL;
+  const burst_driver *driver = gpu->driver;
+  int can = 0;
+  const char *call = "cuDeviceCanAccessPeer";
+  CUresult result =
+      driver->cuDeviceCanAccessPeer(&can, gpu->device, peer->device);
+  CUcontext before;
+  burst_error *error = burst_gpu_enter(gpu, &before);
+  if (error)
+    return error;
+  if (result == CUDA_SUCCESS && can) {
+    call = "cuCtxEnablePeerAccess";
+    result = driver->cuCtxEnablePeerAccess(peer->context, 0);
+    if (result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+      result = CUDA_SUCCESS;
+  }
+  if (result == CUDA_SUCCESS && can) {
+    const CUmemAccessDesc access = {
+        .location = {CU_MEM_LOCATION_TYPE_DEVICE, gpu->device},
+        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    call = "cuMemPoolSetAccess";
+    result = driver->cuMemPoolSetAccess(peer->pool, &access, 1);
+  }
+  burst_gpu_leave(gpu, before);
+  if (result != CUDA_SUCCESS)
+    return burst_driver_error(driver, gpu->properties.ordinal, call, result);
+  atomic_fetch_or(&peer->readers, bit);
+  return NULL;
 }

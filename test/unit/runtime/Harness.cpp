@@ -3,7 +3,11 @@
 #include "Harness.h"
 
 #include <algorithm>
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <thread>
+#include <unistd.h>
 
 // Sanitizers end the process where malloc would return null, which is tested.
 extern "C" const char *__asan_default_options() {
@@ -65,6 +69,70 @@ std::vector<Transport> makeTransports(burst_local_config config) {
 std::vector<Transport> makeTransports(int64_t ranks) {
   return makeTransports(
       burst_local_config{sizeof(burst_local_config), ranks, 0, 0, 0});
+}
+
+//===----------------------------------------------------------------------===//
+// Worlds
+//===----------------------------------------------------------------------===//
+
+int freePort() {
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr *>(&address), length), 0);
+  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr *>(&address), &length),
+            0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+std::string freeAddress() { return "127.0.0.1:" + std::to_string(freePort()); }
+
+burst_world_config worldConfig(const char *address, int64_t ranks,
+                               int64_t rank) {
+  burst_world_config config = {};
+  config.size = sizeof(config);
+  config.num_ranks = ranks;
+  config.rank = rank;
+  config.address = address;
+  config.timeout_seconds = 20;
+  config.heartbeat_seconds = 0.05;
+  config.silence_seconds = 5;
+  return config;
+}
+
+void inParallel(int64_t count, const std::function<void(int64_t)> &function) {
+  std::vector<std::thread> threads;
+  threads.reserve(count);
+  for (int64_t i = 0; i < count; ++i)
+    threads.emplace_back(function, i);
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+std::vector<World> makeWorlds(int64_t ranks) {
+  std::string address = freeAddress();
+  std::vector<World> worlds(ranks);
+  inParallel(ranks, [&](int64_t rank) {
+    burst_world_config config = worldConfig(address.c_str(), ranks, rank);
+    burst_world *world;
+    EXPECT_EQ(take(burst_world_create(&config, &world)), "");
+    worlds[rank].reset(world);
+  });
+  return worlds;
+}
+
+std::vector<Transport> makeTransports(const std::vector<World> &worlds) {
+  std::vector<Transport> transports(worlds.size());
+  inParallel(int64_t(worlds.size()), [&](int64_t rank) {
+    burst_tcp_config config = {sizeof(config), worlds[rank].get()};
+    burst_transport *transport;
+    EXPECT_EQ(take(burst_transport_create_tcp(&config, &transport)), "");
+    transports[rank].reset(transport);
+  });
+  return transports;
 }
 
 //===----------------------------------------------------------------------===//
@@ -202,23 +270,23 @@ void Ranks::run(int64_t ranks, const Body &body) {
   Program program(ranks, body);
   Device device = makeDevice(threads);
   local.num_ranks = ranks;
-  std::vector<Transport> transports = makeTransports(local);
+  std::vector<World> worlds = tcp ? makeWorlds(ranks) : std::vector<World>();
+  std::vector<Transport> transports =
+      tcp ? makeTransports(worlds) : makeTransports(local);
   errors.assign(ranks, "");
   counters.assign(ranks, burst_counters{});
   burst_program *shared = program.get();
-  std::vector<std::thread> members;
-  for (int64_t rank = 0; rank < ranks; ++rank)
-    members.emplace_back([&, rank] {
-      burst_run_config mine = config;
-      mine.rank = rank;
-      mine.device = device.get();
-      mine.transport = transports[rank].get();
-      counters[rank].size = sizeof(burst_counters);
-      errors[rank] =
-          takeCoded(burst_run(shared, &mine, nullptr, 0, &counters[rank]));
-    });
-  for (std::thread &member : members)
-    member.join();
+  inParallel(ranks, [&](int64_t rank) {
+    burst_run_config mine = config;
+    mine.rank = rank;
+    mine.device = device.get();
+    mine.transport = transports[rank].get();
+    counters[rank].size = sizeof(burst_counters);
+    errors[rank] =
+        takeCoded(burst_run(shared, &mine, nullptr, 0, &counters[rank]));
+  });
+  // Each by itself, as processes would.
+  inParallel(ranks, [&](int64_t rank) { transports[rank].reset(); });
 }
 
 void Ranks::expectSuccess() const {

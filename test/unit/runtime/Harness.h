@@ -43,6 +43,21 @@ Trace makeTrace();
 std::vector<Transport> makeTransports(burst_local_config config);
 std::vector<Transport> makeTransports(int64_t ranks);
 
+/// A world of this process for each rank, which hear each other often, so that
+/// tests are quick; and a transport over each.
+using World = Handle<burst_world, burst_world_destroy>;
+burst_world_config worldConfig(const char *address, int64_t ranks,
+                               int64_t rank);
+std::vector<World> makeWorlds(int64_t ranks);
+std::vector<Transport> makeTransports(const std::vector<World> &worlds);
+
+/// A port of this machine that nobody listens at.
+int freePort();
+std::string freeAddress();
+
+/// Calls a function for each number below `count`, on threads of their own.
+void inParallel(int64_t count, const std::function<void(int64_t)> &function);
+
 /// A program whose ranks run `body`. Images have no context: whichever program
 /// was made last, its body is run.
 class Program {
@@ -89,6 +104,7 @@ struct Ranks {
   burst_local_config local = {};
   burst_run_config config = {};
   int64_t threads = 2;
+  bool tcp = false; /// over connections, not the hub of a process
   /// Of each rank, coded; empty for success.
   std::vector<std::string> errors;
   std::vector<burst_counters> counters;

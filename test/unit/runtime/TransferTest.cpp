@@ -17,7 +17,7 @@ int64_t countOf(int64_t owner) { return 1 + (owner * 7) % 13; }
 
 struct Shape {
   int64_t ranks;
-  bool checked;
+  bool checked, tcp;
 };
 
 class Ring : public testing::TestWithParam<Shape> {
@@ -25,6 +25,7 @@ protected:
   Ranks ranks;
   void SetUp() override {
     ranks.config.checked = ranks.local.checked = GetParam().checked;
+    ranks.tcp = GetParam().tcp;
   }
 };
 
@@ -142,17 +143,24 @@ std::vector<Shape> shapes() {
   std::vector<Shape> shapes;
   for (int64_t ranks = 1; ranks <= 8; ++ranks)
     for (bool checked : {false, true})
-      shapes.push_back({ranks, checked});
+      for (bool tcp : {false, true})
+        if (!checked || !tcp || ranks == 3)
+          shapes.push_back({ranks, checked, tcp});
   return shapes;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Ring, testing::ValuesIn(shapes()),
                          [](const auto &info) {
                            return std::to_string(info.param.ranks) +
-                                  (info.param.checked ? "Checked" : "");
+                                  (info.param.checked ? "Checked" : "") +
+                                  (info.param.tcp ? "Tcp" : "");
                          });
 
-TEST(Transfer, FollowsStrides) {
+class Strides : public testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(All, Strides, testing::Bool());
+
+TEST_P(Strides, AreFollowed) {
   // The sender's piece is [2][3][4][5] in memory of [5][4][3][2]; the
   // receiver's has gaps; a second piece has rows that lie together.
   float from[2 * 3 * 4 * 5], to[2 * 3 * 4 * 8], rows[12], copied[3 * 6];
@@ -169,6 +177,7 @@ TEST(Transfer, FollowsStrides) {
       {copied, 4, {1, 1, 3, 4}, {99, 99, 6, 1}},
   };
   Ranks ranks;
+  ranks.tcp = GetParam();
   ranks.run(2, [&](burst_rank *rank, const burst_table *table, void *const *) {
     bool sender = table->index(rank) == 0;
     int64_t token = table->start(rank, -7, 1, sender ? 2 : 0, sends, 0,

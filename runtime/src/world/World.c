@@ -1,0 +1,517 @@
+//===- World.c - Ranks that are processes ---------------------------------===//
+
+#include "World.h"
+#include "../Clock.h"
+#include "../Config.h"
+#include "../Device.h"
+#include "../Error.h"
+#include "Members.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static const double default_timeout = 300, default_heartbeat = 1,
+                    default_silence = 30, default_deadline = 600;
+
+//===----------------------------------------------------------------------===//
+// Creation
+//===----------------------------------------------------------------------===//
+
+static burst_error *read_config(const burst_world_config *given,
+                                burst_world_config *config) {
+  burst_error *error = burst_config_read(
+      "burst_world_config", config, sizeof(*config), given, sizeof(size_t));
+  if (!error)
+    error =
+        burst_number_check("world: timeout_seconds", config->timeout_seconds);
+  if (!error)
+    error = burst_number_check("world: heartbeat_seconds",
+                               config->heartbeat_seconds);
+  if (!error)
+    error =
+        burst_number_check("world: silence_seconds", config->silence_seconds);
+  if (error)
+    return error;
+  double heartbeat = config->heartbeat_seconds;
+  if (config->timeout_seconds == 0)
+    config->timeout_seconds = default_timeout;
+  if (heartbeat == 0)
+    heartbeat = default_heartbeat;
+  if (config->silence_seconds == 0)
+    config->silence_seconds =
+        heartbeat * 10 > default_silence ? heartbeat * 10 : default_silence;
+  if (config->silence_seconds < 2 * heartbeat)
+    return burst_error_create(BURST_INVALID_ARGUMENT, "",
+                              "world: silence_seconds: %g, wanted at least %g, "
+                              "two heartbeats",
+                              config->silence_seconds, 2 * heartbeat);
+  config->heartbeat_seconds = heartbeat;
+  return NULL;
+}
+
+static void free_world(burst_world *world) {
+  for (int64_t i = 0; world->members && i < world->num_ranks; ++i) {
+    burst_member *member = &world->members[i];
+    if (member->fd >= 0)
+      close(member->fd);
+    free(member->shares[0].data);
+    free(member->shares[1].data);
+    free(member->payload);
+    free(member->out);
+  }
+  if (world->wakes >= 0)
+    close(world->wakes);
+  burst_meeting_end(&world->meeting);
+  pthread_cond_destroy(&world->changed);
+  pthread_mutex_destroy(&world->mutex);
+  pthread_mutex_destroy(&world->transport_mutex);
+  free(world->members);
+  free(world->polled);
+  free(world->reason);
+  free(world);
+}
+
+static burst_error *make_world(const burst_world_config *config,
+                               const burst_place *place, burst_world **made) {
+  size_t count = (size_t)place->num_ranks;
+  burst_world *world = calloc(1, sizeof(*world));
+  if (!world)
+    return burst_error_no_memory(sizeof(*world));
+  *made = world;
+  world->rank = place->rank;
+  world->num_ranks = place->num_ranks;
+  world->timeout = burst_nanoseconds(config->timeout_seconds);
+  world->heartbeat = burst_nanoseconds(config->heartbeat_seconds);
+  world->silence = burst_nanoseconds(config->silence_seconds);
+  world->culprit = -1;
+  world->meeting.listener = -1;
+  pthread_mutex_init(&world->mutex, NULL);
+  pthread_mutex_init(&world->transport_mutex, NULL);
+  burst_cond_init(&world->changed);
+  world->wakes = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (world->wakes < 0)
+    return burst_error_create(
+        BURST_SYSTEM, "", "world: cannot make an eventfd: %s", strerror(errno));
+  world->members = calloc(count, sizeof(burst_member));
+  world->polled = calloc(count + 1, sizeof(struct pollfd));
+  if (!world->members || !world->polled)
+    return burst_error_no_memory(count * sizeof(burst_member));
+  for (size_t i = 0; i < count; ++i)
+    world->members[i].fd = -1;
+  return NULL;
+}
+
+static burst_error *meet(burst_world *world, const burst_place *place) {
+  int *fds = malloc((size_t)world->num_ranks * sizeof(int));
+  if (!fds)
+    return burst_error_no_memory((size_t)world->num_ranks * sizeof(int));
+  burst_error *error = burst_meeting_begin(place, burst_now() + world->timeout,
+                                           &world->meeting, fds);
+  int64_t now = burst_now();
+  for (int64_t i = 0; i < world->num_ranks && !error; ++i) {
+    world->members[i].fd = fds[i];
+    world->members[i].heard = now;
+  }
+  free(fds);
+  return error;
+}
+
+// The same on all ranks of a machine, and on no other.
+static uint64_t number_of_machine(void) {
+  char text[256] = "";
+  FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+  size_t length = file ? fread(text, 1, 64, file) : 0;
+  if (file)
+    fclose(file);
+  gethostname(text + length, sizeof(text) - length - 1);
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char *c = text; *c; ++c)
+    hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
+  return hash;
+}
+
+static burst_error *find_local_rank(burst_world *world,
+                                    const burst_place *place) {
+  uint64_t mine = number_of_machine();
+  size_t bytes = (size_t)world->num_ranks * sizeof(mine);
+  uint64_t *all = malloc(bytes);
+  if (!all)
+    return burst_error_no_memory(bytes);
+  burst_error *error = burst_world_gather(world, &mine, sizeof(mine), all,
+                                          burst_seconds(world->timeout));
+  for (int64_t i = 0; i < world->rank && !error; ++i)
+    world->local_rank += all[i] == mine;
+  if (place->local_rank >= 0)
+    world->local_rank = place->local_rank;
+  free(all);
+  return error;
+}
+
+burst_error *burst_world_create(const burst_world_config *given,
+                                burst_world **world) {
+  burst_world_config config;
+  burst_place place;
+  *world = NULL;
+  burst_error *error = read_config(given, &config);
+  if (!error)
+    error = burst_place_find(&config, &place);
+  if (error)
+    return error;
+  burst_world *made = NULL;
+  error = make_world(&config, &place, &made);
+  if (!error)
+    error = meet(made, &place);
+  if (!error)
+    error = burst_thread_create("a world", &made->thread, burst_members_watch,
+                                made);
+  if (error) {
+    if (made)
+      free_world(made);
+    return error;
+  }
+  made->has_thread = true;
+  error = find_local_rank(made, &place);
+  if (error)
+    burst_world_destroy(made);
+  else
+    *world = made;
+  return error;
+}
+
+void burst_world_destroy(burst_world *world) {
+  if (!world)
+    return;
+  pthread_mutex_lock(&world->mutex);
+  world->ending = true;
+  burst_members_tell_goodbye(world);
+  pthread_mutex_unlock(&world->mutex);
+  pthread_join(world->thread, NULL);
+  free_world(world);
+}
+
+int64_t burst_world_rank(const burst_world *world) { return world->rank; }
+
+int64_t burst_world_num_ranks(const burst_world *world) {
+  return world->num_ranks;
+}
+
+int64_t burst_world_local_rank(const burst_world *world) {
+  return world->local_rank;
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+#define LOCATION(world, text)                                                  \
+  char text[32];                                                               \
+  snprintf(text, sizeof(text), "rank %" PRId64, (world)->rank)
+
+// With the mutex held.
+static const char *reason_of(const burst_world *world) {
+  return world->reason ? world->reason : "out of memory";
+}
+
+static burst_error *failure_of(const burst_world *world) {
+  LOCATION(world, location);
+  return world->culprit < 0 ? NULL
+                            : burst_error_create(world->code, location, "%s",
+                                                 reason_of(world));
+}
+
+void burst_world_fail(burst_world *world, int64_t culprit, burst_code code,
+                      const char *sentence) {
+  int64_t until = burst_now() + INT64_C(1000000000);
+  pthread_mutex_lock(&world->mutex);
+  burst_members_fail(world, culprit, code, sentence);
+  while (!world->told && burst_now() < until)
+    burst_cond_wait_until(&world->changed, &world->mutex, until);
+  pthread_mutex_unlock(&world->mutex);
+}
+
+void burst_world_stop(burst_world *world, const char *reason) {
+  char sentence[4096];
+  snprintf(sentence, sizeof(sentence), "rank %" PRId64 " stopped: %s",
+           world->rank, reason);
+  burst_world_fail(world, world->rank, BURST_PEER_STOPPED, sentence);
+}
+
+const char *burst_world_failure(burst_world *world, burst_code *code) {
+  pthread_mutex_lock(&world->mutex);
+  const char *reason = world->culprit < 0 ? NULL : reason_of(world);
+  *code = world->code;
+  pthread_mutex_unlock(&world->mutex);
+  return reason;
+}
+
+burst_error *burst_world_attach(burst_world *world,
+                                void (*failed)(void *context), void *context) {
+  pthread_mutex_lock(&world->mutex);
+  burst_error *error = failure_of(world);
+  if (!error && world->attached)
+    error = burst_error_create(BURST_INVALID_ARGUMENT, "",
+                               "world: it has a transport, wanted none");
+  world->attached |= !error;
+  pthread_mutex_unlock(&world->mutex);
+  if (error)
+    return error;
+  pthread_mutex_lock(&world->transport_mutex);
+  world->transport_failed = failed;
+  world->transport = context;
+  pthread_mutex_unlock(&world->transport_mutex);
+  pthread_mutex_lock(&world->mutex);
+  world->told = false; // also of a failure in between
+  pthread_mutex_unlock(&world->mutex);
+  return NULL;
+}
+
+void burst_world_detach(burst_world *world) {
+  pthread_mutex_lock(&world->transport_mutex);
+  world->transport_failed = NULL;
+  pthread_mutex_unlock(&world->transport_mutex);
+  pthread_mutex_lock(&world->mutex);
+  world->attached = false;
+  pthread_mutex_unlock(&world->mutex);
+}
+
+burst_error *burst_world_connect(burst_world *world, int *fds) {
+  burst_error *error =
+      burst_meeting_repeat(&world->meeting, burst_now() + world->timeout, fds);
+  pthread_mutex_lock(&world->mutex);
+  burst_error *failure = failure_of(world);
+  pthread_mutex_unlock(&world->mutex);
+  if (failure) { // which is the cause
+    burst_error_destroy(error);
+    error = failure;
+  }
+  // Who is still meeting hears nothing of another meeting.
+  if (!error)
+    error = burst_world_barrier(world, burst_seconds(world->timeout));
+  if (error)
+    for (int64_t i = 0; i < world->num_ranks; ++i)
+      if (fds[i] >= 0) {
+        close(fds[i]);
+        fds[i] = -1;
+      }
+  return error;
+}
+
+//===----------------------------------------------------------------------===//
+// Who does what
+//===----------------------------------------------------------------------===//
+
+void burst_world_note(burst_world *world, burst_activity activity, int64_t hop,
+                      int64_t peer) {
+  pthread_mutex_lock(&world->mutex);
+  burst_pulse *mine = &world->members[world->rank].pulse;
+  mine->activity = activity;
+  mine->hop = hop;
+  mine->peer = peer;
+  pthread_mutex_unlock(&world->mutex);
+}
+
+static bool was_seen(const int64_t *seen, int count, int64_t rank) {
+  for (int i = 0; i < count; ++i)
+    if (seen[i] == rank)
+      return true;
+  return false;
+}
+
+void burst_world_explain(burst_world *world, int64_t peer, char *text,
+                         size_t bytes) {
+  enum { MOST = 64 };
+  int64_t seen[MOST] = {world->rank};
+  int count = 1;
+  text[0] = 0;
+  pthread_mutex_lock(&world->mutex);
+  while (count < MOST && !was_seen(seen, count, peer) &&
+         world->members[peer].pulse.activity == BURST_WAITING) {
+    seen[count++] = peer;
+    peer = world->members[peer].pulse.peer;
+  }
+  const burst_member *last = &world->members[peer];
+  if (count == MOST || was_seen(seen, count, peer)) {
+    if (peer != world->rank)
+      snprintf(text, bytes, "; rank %" PRId64 " waits in a circle", peer);
+  } else if (last->left) {
+    snprintf(text, bytes, "; rank %" PRId64 " has left", peer);
+  } else if (last->pulse.activity == BURST_RUNNING) {
+    snprintf(text, bytes,
+             "; rank %" PRId64 " computes, its last hop was %" PRId64, peer,
+             last->pulse.hop);
+  } else {
+    snprintf(text, bytes, "; rank %" PRId64 " is in no run", peer);
+  }
+  pthread_mutex_unlock(&world->mutex);
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+static burst_error *late(const burst_world *world, double seconds,
+                         int64_t missing, const char *what) {
+  LOCATION(world, location);
+  return burst_error_create(BURST_DEADLINE_EXCEEDED, location,
+                            "world: waited %.1f s for rank %" PRId64 " to %s",
+                            seconds, missing, what);
+}
+
+static burst_error *gone(const burst_world *world, int64_t missing,
+                         const char *what) {
+  LOCATION(world, location);
+  return burst_error_create(BURST_PEER_STOPPED, location,
+                            "world: rank %" PRId64 " has left, wanted it to %s",
+                            missing, what);
+}
+
+// The first rank that is not where this one is with its runs, or -1. A rank
+// that is further has found that its plan is that of this one.
+static int64_t find_behind(burst_world *world) {
+  const burst_pulse *mine = &world->members[world->rank].pulse;
+  int64_t behind = -1;
+  for (int64_t i = 0; i < world->num_ranks; ++i) {
+    const burst_pulse *pulse = &world->members[i].pulse;
+    if (pulse->run == mine->run && pulse->plan != mine->plan) {
+      char sentence[160];
+      snprintf(sentence, sizeof(sentence),
+               "rank %" PRId64 " runs plan %016" PRIx64 ", rank %" PRId64
+               " plan %016" PRIx64,
+               i, pulse->plan, world->rank, mine->plan);
+      burst_members_fail(world, i, BURST_MISMATCH, sentence);
+    }
+    if (pulse->run < mine->run && behind < 0)
+      behind = i;
+  }
+  return behind;
+}
+
+static burst_error *agree(burst_world *world, double seconds) {
+  int64_t deadline = burst_now() + burst_nanoseconds(seconds);
+  for (;;) {
+    int64_t behind = find_behind(world);
+    burst_error *error = failure_of(world);
+    if (error || behind < 0)
+      return error;
+    if (world->members[behind].left)
+      return gone(world, behind, "begin a run");
+    if (burst_now() >= deadline)
+      return late(world, seconds, behind, "begin a run");
+    burst_cond_wait_until(&world->changed, &world->mutex, deadline);
+  }
+}
+
+burst_error *burst_world_begin_run(burst_world *world, uint64_t plan,
+                                   double seconds) {
+  pthread_mutex_lock(&world->mutex);
+  burst_pulse *mine = &world->members[world->rank].pulse;
+  bool changed = mine->plan != plan || mine->run == 0;
+  *mine = (burst_pulse){BURST_RUNNING, 0, 0, mine->run + 1, plan};
+  burst_error *error = failure_of(world);
+  if (!error && changed) {
+    burst_members_tell_pulse(world);
+    error = agree(world, seconds);
+  }
+  pthread_mutex_unlock(&world->mutex);
+  return error;
+}
+
+void burst_world_end_run(burst_world *world) {
+  pthread_mutex_lock(&world->mutex);
+  world->members[world->rank].pulse.activity = BURST_IDLE;
+  pthread_mutex_unlock(&world->mutex);
+}
+
+//===----------------------------------------------------------------------===//
+// Gathering
+//===----------------------------------------------------------------------===//
+
+// Takes the shares of this gathering that have come. The first rank whose share
+// is missing, or -1.
+static int64_t take_shares(burst_world *world, int64_t number, size_t bytes,
+                           char *all, burst_error **error) {
+  int64_t missing = -1;
+  for (int64_t i = 0; i < world->num_ranks && !*error; ++i) {
+    burst_share *share = &world->members[i].shares[number % 2];
+    if (i == world->rank || (share->number == number && !share->data))
+      continue;
+    if (share->number != number) {
+      if (missing < 0)
+        missing = i;
+      continue;
+    }
+    if (share->bytes != bytes) {
+      LOCATION(world, location);
+      *error = burst_error_create(BURST_MISMATCH, location,
+                                  "world: rank %" PRId64
+                                  " gathers %zu bytes, wanted %zu",
+                                  i, share->bytes, bytes);
+      return i;
+    }
+    if (bytes > 0)
+      memcpy(all + (size_t)i * bytes, share->data, bytes);
+    free(share->data);
+    share->data = NULL;
+  }
+  return missing;
+}
+
+static burst_error *gather(burst_world *world, size_t bytes, char *all,
+                           double seconds) {
+  int64_t number = world->gatherings;
+  int64_t deadline = burst_now() + burst_nanoseconds(seconds);
+  for (;;) {
+    burst_error *error = NULL;
+    int64_t missing = take_shares(world, number, bytes, all, &error);
+    if (!error && missing >= 0)
+      error = failure_of(world);
+    if (error || missing < 0)
+      return error;
+    if (world->members[missing].left)
+      return gone(world, missing, "gather");
+    if (burst_now() >= deadline)
+      return late(world, seconds, missing, "gather");
+    burst_cond_wait_until(&world->changed, &world->mutex, deadline);
+  }
+}
+
+burst_error *burst_world_gather(burst_world *world, const void *mine,
+                                size_t bytes, void *all,
+                                double deadline_seconds) {
+  burst_error *error = burst_number_check("burst_world_gather: "
+                                          "deadline_seconds",
+                                          deadline_seconds);
+  if (!error && bytes > BURST_MOST_GATHERED)
+    error = burst_error_create(BURST_INVALID_ARGUMENT, "",
+                               "burst_world_gather: %zu bytes, wanted at most "
+                               "%d",
+                               bytes, BURST_MOST_GATHERED);
+  if (error)
+    return error;
+  if (deadline_seconds == 0)
+    deadline_seconds = default_deadline;
+  pthread_mutex_lock(&world->mutex);
+  // The share is read before it is written; `mine` may be its place in `all`.
+  burst_share share = {++world->gatherings, bytes, (char *)(uintptr_t)mine};
+  burst_members_tell_gathered(world, &share);
+  if (bytes > 0)
+    memmove((char *)all + (size_t)world->rank * bytes, mine, bytes);
+  error = gather(world, bytes, all, deadline_seconds);
+  // Ranks no longer agree on which gathering is the next.
+  if (error && burst_error_code(error) != BURST_PEER_STOPPED)
+    burst_members_fail(world, world->rank, burst_error_code(error),
+                       burst_error_message(error));
+  pthread_mutex_unlock(&world->mutex);
+  return error;
+}
+
+burst_error *burst_world_barrier(burst_world *world, double deadline_seconds) {
+  char nothing = 0;
+  return burst_world_gather(world, &nothing, 0, &nothing, deadline_seconds);
+}

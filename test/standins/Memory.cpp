@@ -1,0 +1,338 @@
+//===- Memory.cpp - Memory and copies of the emulated driver --------------===//
+#include "test/standins/Gpus.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+using namespace burst::standins;
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
+  ENTER();
+  if (bytes == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  const Allocation *made = gpus.allocate(currentContext, bytes);
+  if (!made)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  gpus.touchOrdered(gpus.hostOperation(currentContext, "cuMemAlloc"), *made,
+                    {made->base, made->base + bytes}, true);
+  *memory = made->base;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr memory) {
+  ENTER();
+  Allocation *found = gpus.findAllocation(memory);
+  if (!found || found->base != memory || found->freed)
+    return CUDA_ERROR_INVALID_VALUE;
+  // That the driver may wait for all that runs is nothing to rely on.
+  Operation now = gpus.hostOperation(currentContext, "cuMemFree");
+  if (gpus.touch(now, memory, found->bytes, true))
+    gpus.release(*found, now.step);
+  return currentContext->sticky;
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
+  ENTER(Call::Initialised);
+  if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+      properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+      properties->location.id < 0 ||
+      size_t(properties->location.id) >= gpus.contexts.size())
+    return CUDA_ERROR_INVALID_VALUE;
+  auto made = std::make_shared<CUmemPoolHandle_st>();
+  made->context = &gpus.contexts[size_t(properties->location.id)];
+  *pool = made.get();
+  gpus.pools[*pool] = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  ENTER(Call::Initialised);
+  return gpus.pools.erase(pool) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
+                               void *value) {
+  ENTER(Call::Initialised);
+  // Nothing is kept that could be released.
+  return gpus.pools.contains(pool) &&
+                 attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD && value
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *accesses,
+                            size_t count) {
+  ENTER(Call::Initialised);
+  if (!gpus.pools.contains(pool))
+    return CUDA_ERROR_INVALID_VALUE;
+  for (const CUmemAccessDesc *access = accesses; access != accesses + count;
+       ++access) {
+    if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        access->location.id < 0 ||
+        size_t(access->location.id) >= gpus.contexts.size() ||
+        access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+      return CUDA_ERROR_INVALID_VALUE;
+    pool->peers.insert(access->location.id);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *memory, size_t bytes,
+                                 CUmemoryPool pool, CUstream stream) {
+  ENTER();
+  auto found = gpus.pools.find(pool);
+  StreamRef onto = gpus.find(stream);
+  if (found == gpus.pools.end() || bytes == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!onto)
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (onto->capture)
+    return captureUnsupported;
+  Allocation *made = gpus.allocate(pool->context, bytes);
+  if (!made)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  made->pool = found->second;
+  *memory = made->base;
+  Operation operation{.what = fmt::format("allocation of {} bytes", bytes)};
+  operation.run = [&gpus, made](Operation &now) {
+    gpus.touch(now, made->base, made->bytes, true);
+  };
+  return call.put(stream, std::move(operation));
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream) {
+  ENTER();
+  const Allocation *found = gpus.findAllocation(memory);
+  if (!found || found->base != memory)
+    return CUDA_ERROR_INVALID_VALUE;
+  StreamRef onto = gpus.find(stream);
+  if (onto && onto->capture)
+    return captureUnsupported;
+  Operation operation{.what = "free"};
+  operation.run = [&gpus, memory](Operation &now) {
+    Allocation *allocation = gpus.findAllocation(memory);
+    if (gpus.touch(now, memory, allocation->bytes, true))
+      gpus.release(*allocation, now.step);
+  };
+  return call.put(stream, std::move(operation));
+}
+
+CUresult cuMemAllocHost_v2(void **memory, size_t bytes) {
+  ENTER();
+  *memory = malloc(bytes);
+  if (!*memory)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  memset(*memory, 0xff, bytes);
+  gpus.hostMemory[*memory] = bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemFreeHost(void *memory) {
+  ENTER();
+  auto found = gpus.hostMemory.find(memory);
+  if (found == gpus.hostMemory.end())
+    return CUDA_ERROR_INVALID_VALUE;
+  // Copies that nothing has waited for still use it.
+  gpus.drain(currentContext);
+  gpus.touchHost(gpus.hostOperation(currentContext, "cuMemFreeHost"), memory,
+                 found->second, true);
+  gpus.hostMemory.erase(found);
+  free(memory);
+  return currentContext->sticky;
+}
+
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute,
+                               CUdeviceptr memory) {
+  ENTER();
+  if (attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+    return CUDA_ERROR_INVALID_VALUE;
+  const Allocation *found = gpus.findAllocation(memory);
+  bool isDevice = found && !found->freed, isHost = false;
+  for (auto [begin, bytes] : gpus.hostMemory)
+    isHost |= memory - reinterpret_cast<CUdeviceptr>(begin) < bytes;
+  if (!isDevice && !isHost)
+    return CUDA_ERROR_INVALID_VALUE;
+  CUmemorytype type = isDevice ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  memcpy(value, &type, sizeof(type));
+  return CUDA_SUCCESS;
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// One side of a copy of rows.
+struct Side {
+  bool isHost = false;
+  uint64_t address = 0;
+  size_t pitch = 0;
+  uint64_t row(size_t i) const { return address + i * pitch; }
+  void *host(size_t i) const { return reinterpret_cast<void *>(row(i)); }
+};
+struct Rows {
+  Side to, from;
+  size_t bytes, count;
+};
+} // namespace
+
+static uint64_t hash(const Rows &rows) {
+  uint64_t result = 0;
+  for (size_t i = 0; i < rows.count; ++i)
+    result =
+        result * 31 + std::hash<std::string_view>()(
+                          {static_cast<char *>(rows.from.host(i)), rows.bytes});
+  return result;
+}
+
+static void run(Gpus &gpus, const Rows &rows, uint64_t wanted,
+                const Operation &now) {
+  if (rows.from.isHost && hash(rows) != wanted) {
+    gpus.report(now.stream->context, CUDA_ERROR_LAUNCH_FAILED,
+                fmt::format("changed too early: {} reads the host's memory at "
+                            "{:#x}\n  which has changed since it was asked for",
+                            now.step->what, rows.from.address));
+    return;
+  }
+  for (size_t i = 0; i < rows.count; ++i) {
+    for (const Side *side : {&rows.from, &rows.to}) {
+      bool writes = side == &rows.to;
+      if (side->isHost ? !gpus.touchHost(now, side->host(i), rows.bytes, writes)
+                       : !gpus.touch(now, side->row(i), rows.bytes, writes))
+        return;
+    }
+    if (rows.from.isHost && rows.to.isHost)
+      memmove(rows.to.host(i), rows.from.host(i), rows.bytes);
+    else if (rows.from.isHost)
+      gpus.memory.write(rows.to.row(i), rows.from.host(i), rows.bytes);
+    else if (rows.to.isHost)
+      gpus.memory.read(rows.from.row(i), rows.to.host(i), rows.bytes);
+    else
+      gpus.copy(rows.to.row(i), rows.from.row(i), rows.bytes);
+  }
+}
+
+static CUresult copy(Call &call, const Rows &rows, CUstream stream) {
+  StreamRef onto = call.gpus.find(stream);
+  if (!onto)
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (rows.bytes == 0 || rows.count == 0)
+    return CUDA_SUCCESS;
+  auto where = [](const Side &side) { return side.isHost ? "host" : "GPU"; };
+  std::string what =
+      fmt::format("copy of {} bytes from {} to {}", rows.bytes * rows.count,
+                  where(rows.from), where(rows.to));
+  // In a graph the host's memory is read when that is launched.
+  call.gpus.submit(onto, [rows, what, isNever = call.isNever,
+                          &gpus = call.gpus](const StreamRef &onto, Replay *) {
+    Operation operation{.what = what};
+    if (isNever)
+      operation.await = [](Operation &) { return false; };
+    operation.run = [rows, wanted = rows.from.isHost ? hash(rows) : 0,
+                     &gpus](Operation &now) { run(gpus, rows, wanted, now); };
+    gpus.push(onto, std::move(operation));
+  });
+  return CUDA_SUCCESS;
+}
+
+static Side onHost(const void *memory, size_t pitch = 0) {
+  return {true, reinterpret_cast<uint64_t>(memory), pitch};
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
+                              CUstream stream) {
+  ENTER();
+  return copy(call, {{false, to}, onHost(from), bytes, 1}, stream);
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes,
+                              CUstream stream) {
+  ENTER();
+  return copy(call, {onHost(to), {false, from}, bytes, 1}, stream);
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                              CUstream stream) {
+  ENTER();
+  return copy(call, {{false, to}, {false, from}, bytes, 1}, stream);
+}
+
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context,
+                           CUdeviceptr from, CUcontext from_context,
+                           size_t bytes, CUstream stream) {
+  ENTER();
+  for (auto [memory, context] :
+       {std::pair(to, to_context), std::pair(from, from_context)}) {
+    const Allocation *found = gpus.findAllocation(memory);
+    if (!found || !context || found->device != context->ordinal)
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  return copy(call, {{false, to}, {false, from}, bytes, 1}, stream);
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *rows, CUstream stream) {
+  ENTER();
+  auto isKnown = [](CUmemorytype type) {
+    return type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_DEVICE;
+  };
+  if (!isKnown(rows->srcMemoryType) || !isKnown(rows->dstMemoryType) ||
+      (rows->Height > 1 && (rows->srcPitch < rows->WidthInBytes ||
+                            rows->dstPitch < rows->WidthInBytes)))
+    return CUDA_ERROR_INVALID_VALUE;
+  Side from = rows->srcMemoryType == CU_MEMORYTYPE_HOST
+                  ? onHost(rows->srcHost, rows->srcPitch)
+                  : Side{false, rows->srcDevice, rows->srcPitch};
+  Side to = rows->dstMemoryType == CU_MEMORYTYPE_HOST
+                ? onHost(rows->dstHost, rows->dstPitch)
+                : Side{false, rows->dstDevice, rows->dstPitch};
+  from.address += rows->srcY * rows->srcPitch + rows->srcXInBytes;
+  to.address += rows->dstY * rows->dstPitch + rows->dstXInBytes;
+  return copy(call, {to, from, rows->WidthInBytes, rows->Height}, stream);
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr memory, unsigned char value, size_t bytes,
+                         CUstream stream) {
+  ENTER();
+  Operation operation{.what = fmt::format("fill of {} bytes", bytes)};
+  operation.run = [=, &gpus](Operation &now) {
+    if (gpus.touch(now, memory, bytes, true))
+      gpus.memory.write(memory, std::string(bytes, char(value)).data(), bytes);
+  };
+  return call.put(stream, std::move(operation));
+}
+
+//===----------------------------------------------------------------------===//
+// What processes share: ranks are threads here
+//===----------------------------------------------------------------------===//
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle *, CUdeviceptr) {
+  ENTER();
+  return notSupported;
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *, CUipcMemHandle, unsigned int) {
+  ENTER();
+  return notSupported;
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr) {
+  ENTER();
+  return notSupported;
+}
+
+CUresult cuIpcGetEventHandle(CUipcEventHandle *, CUevent) {
+  ENTER();
+  return notSupported;
+}
+
+CUresult cuIpcOpenEventHandle(CUevent *, CUipcEventHandle) {
+  ENTER();
+  return notSupported;
+}
