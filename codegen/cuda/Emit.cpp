@@ -41,7 +41,11 @@ private:
                                     ArrayRef<StringRef> places,
                                     ValueRange captures);
   LogicalResult emitTile(Operation *op);
-  std::string parameter(BlockArgument argument);
+  LogicalResult emit(ChannelOp op);
+  LogicalResult emit(RolesOp op);
+  LogicalResult emit(AwaitOp op);
+  LogicalResult emitHopper(Operation *op);
+  LogicalResult parameter(BlockArgument argument, std::string &text);
 
   llvm::raw_ostream &line();
   StringRef name(Value value) { return names.of(value); }
@@ -54,6 +58,9 @@ private:
   llvm::raw_string_ostream os{text};
   unsigned depth = 1;
   int64_t sharedBytes = 0;
+  RolesOp roles;
+  std::vector<ParameterText> parameters{{"order", 0, 8, {}}};
+  int64_t argumentBytes = 8;
 };
 
 } // namespace
@@ -78,18 +85,85 @@ static bool isStored(Value view) {
   });
 }
 
-std::string Emitter::parameter(BlockArgument argument) {
+/// The boxes that are brought of views of an argument.
+static void findBoxes(Value view, llvm::SetVector<BringOp> &boxes) {
+  for (Operation *user : view.getUsers()) {
+    if (auto bring = dyn_cast<BringOp>(user))
+      boxes.insert(bring);
+    else if (isa<memref::SubViewOp, arith::SelectOp>(user))
+      findBoxes(user->getResult(0), boxes);
+  }
+}
+
+/// Whether a view is of a parameter that is a map.
+static bool isBox(Value view) {
+  llvm::SetVector<BringOp> boxes;
+  findBoxes(view, boxes);
+  return !boxes.empty();
+}
+
+/// The map of an argument of which boxes are brought: panels of a tile.
+static FailureOr<std::optional<MapText>> mapOf(BlockArgument argument) {
+  llvm::SetVector<BringOp> boxes;
+  findBoxes(argument, boxes);
+  std::optional<MapText> map;
+  if (boxes.empty())
+    return map;
+  auto refuse = [&](Operation *op, StringRef why) {
+    return op->emitOpError("uses argument ")
+           << argument.getArgNumber() << ", " << why;
+  };
+  for (Operation *user : argument.getUsers())
+    if (!isa<memref::SubViewOp>(user) || !isBox(user->getResult(0)))
+      return refuse(user, "of which boxes are brought, in another way");
+  if (typeOf(argument).getRank() != 4)
+    return refuse(boxes.front(), "whose rank is not 4");
+  for (BringOp bring : boxes) {
+    MemRefType tile = typeOf(bring.getSlot());
+    int64_t columns = tile.getDimSize(1);
+    int64_t width = columns % 64 == 0 ? 64 : columns % 32 == 0 ? 32 : 16;
+    std::vector<int64_t> box{1, tile.getDimSize(0), 1, width};
+    if (map && map->box != box)
+      return refuse(bring, "of which boxes of other sizes are brought");
+    map = MapText{tile.getElementType(), box, 2 * width};
+  }
+  return map;
+}
+
+LogicalResult Emitter::parameter(BlockArgument argument, std::string &text) {
   StringRef called = names.define(argument, "argument");
   auto type = dyn_cast<MemRefType>(argument.getType());
-  if (!type)
-    return formatv("{0} {1}", scalars.typeName(argument.getType()), called);
+  int64_t alignment = 8, bytes = 0;
+  if (type) // a pointer, steps and sizes
+    bytes = llvm::alignTo(8 + 12 * type.getRank(), 8);
+  else if (argument.getType().isIndex()) // an int
+    bytes = alignment = 4;
+  else
+    bytes = alignment =
+        llvm::divideCeil(argument.getType().getIntOrFloatBitWidth(), 8);
+  argumentBytes = llvm::alignTo(argumentBytes, alignment);
+  parameters.push_back({called.str(), argumentBytes, bytes, {}});
+  argumentBytes += bytes;
+  if (!type) {
+    text = formatv("{0} {1}", scalars.typeName(argument.getType()), called);
+    return success();
+  }
+  FailureOr<std::optional<MapText>> map = mapOf(argument);
+  if (failed(map))
+    return failure();
+  parameters.back().map = *map;
+  if (*map) {
+    text = formatv("const __grid_constant__ TensorMap {0}", called);
+    return success();
+  }
   bool written = llvm::any_of(argument.getUsers(), [](Operation *user) {
     auto view = dyn_cast<memref::SubViewOp>(user);
     return view && isStored(view);
   });
-  return formatv("Buffer<{0}{1}, {2}> {3}", written ? "" : "const ",
+  text = formatv("Buffer<{0}{1}, {2}> {3}", written ? "" : "const ",
                  scalars.elementName(type.getElementType()), type.getRank(),
                  called);
+  return success();
 }
 
 FailureOr<KernelText> Emitter::emit() {
@@ -107,13 +181,21 @@ FailureOr<KernelText> Emitter::emit() {
     return kernel.emitOpError("has no block in registers");
 
   Block &entry = kernel.getBody().front();
-  SmallVector<std::string> parameters{"const i32 *order"};
+  SmallVector<std::string> listed{"const i32 *order"};
   names.reserve("order");
   for (BlockArgument argument : entry.getArguments().drop_front())
-    parameters.push_back(parameter(argument));
+    if (failed(parameter(argument, listed.emplace_back())))
+      return failure();
+  int64_t allWarps = warps.getInt();
+  kernel.walk([&](RolesOp op) { roles = op; });
+  std::string bounds = "Group::Threads";
+  if (roles) {
+    bounds += formatv(" + {0}, 1", 32 * roles.getWarps());
+    allWarps += roles.getWarps();
+  }
   os << "using Group = Team<" << rows << ", " << warps.getInt() << ">;\n\n";
-  os << "extern \"C\" __global__ void __launch_bounds__(Group::Threads)\n"
-     << kernel.getName() << "(\n    " << llvm::join(parameters, ",\n    ")
+  os << "extern \"C\" __global__ void __launch_bounds__(" << bounds << ")\n"
+     << kernel.getName() << "(\n    " << llvm::join(listed, ",\n    ")
      << ") {\n";
   StringRef task = names.define(entry.getArgument(0), "task");
   line() << "const int " << task
@@ -121,8 +203,13 @@ FailureOr<KernelText> Emitter::emit() {
   if (failed(emit(entry)))
     return failure();
   os << "}\n";
-  return KernelText{kernel.getName().str(), std::move(text), warps.getInt(),
-                    sharedBytes};
+  return KernelText{kernel.getName().str(),
+                    std::move(text),
+                    allWarps,
+                    sharedBytes,
+                    std::move(parameters),
+                    static_cast<int64_t>(llvm::alignTo(argumentBytes, 8)),
+                    static_cast<bool>(roles)};
 }
 
 LogicalResult Emitter::emit(Block &block) {
@@ -139,7 +226,8 @@ LogicalResult Emitter::emit(Block &block) {
 LogicalResult Emitter::emit(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<scf::ForOp, scf::IfOp, memref::AllocaOp, memref::SubViewOp,
-            tile::MultiplyOp, tile::MapOp, tile::MapGradientOp>(
+            tile::MultiplyOp, tile::MapOp, tile::MapGradientOp, ChannelOp,
+            RolesOp, AwaitOp>(
           [&](auto op) -> LogicalResult { return emit(op); })
       .Case<scf::YieldOp, func::ReturnOp>(
           [](auto) -> LogicalResult { return success(); })
@@ -288,6 +376,11 @@ LogicalResult Emitter::emit(memref::SubViewOp op) {
   }
   StringRef source = name(op.getSource());
   StringRef called = names.define(op, "view");
+  if (isBox(op)) {
+    line() << formatv("const auto {0} = boxOf({1}, {2});\n", called, source,
+                      llvm::join(indices, ", "));
+    return success();
+  }
   line() << formatv("const auto {0} = rowsOf<{1}>({2}, {3}, {4});\n", called,
                     rowDim, source, scalar(op.getMixedSizes()[rowDim]),
                     llvm::join(indices, ", "));
@@ -306,12 +399,18 @@ std::string Emitter::unitOf(Value scores) {
   for (Operation *user : scores.getUsers()) {
     if (auto map = dyn_cast<tile::MapOp>(user); map && !map.getScore().empty())
       return "1.f";
+    std::optional<APFloat> factor;
     if (auto product = dyn_cast<tile::MultiplyOp>(user);
-        product && product.getC() == scores) {
-      if (unit && unit->compare(product.getFactor()) != APFloat::cmpEqual)
-        return "1.f";
-      unit = product.getFactor();
-    }
+        product && product.getC() == scores)
+      factor = product.getFactor();
+    else if (auto product = dyn_cast<MultiplyAsyncOp>(user);
+             product && product.getC() == scores)
+      factor = product.getFactor();
+    if (!factor)
+      continue;
+    if (unit && unit->compare(*factor) != APFloat::cmpEqual)
+      return "1.f";
+    unit = factor;
   }
   // A reference is a maximum only of what a positive number scales.
   if (!unit || unit->isNegative() || unit->isZero())
@@ -570,6 +669,112 @@ LogicalResult Emitter::emitTile(Operation *op) {
       })
       .Case([&](tile::AddOp op) -> LogicalResult {
         line() << formatv("add({0}, {1});\n", name(op.getA()), name(op.getB()));
+        return success();
+      })
+      .Default([&](Operation *op) -> LogicalResult { return emitHopper(op); });
+}
+
+//===----------------------------------------------------------------------===//
+// Warps with roles
+//===----------------------------------------------------------------------===//
+
+LogicalResult Emitter::emit(ChannelOp op) {
+  ChannelType type = op.getChannel().getType();
+  MemRefType tile = type.getTile();
+  // Rows are permuted by their address.
+  int64_t begin = llvm::alignTo(sharedBytes, 1024),
+          barriers = begin + type.getStages() * tile.getNumElements() * 2;
+  sharedBytes = barriers + 16 * type.getStages();
+  line() << formatv("Channel<SharedTile<{0}, {1}>, {2}> {3}{{sharedMemory() + "
+                    "{4}, sharedMemory() + {5}, Group::Warps};\n",
+                    tile.getDimSize(0), tile.getDimSize(1), type.getStages(),
+                    names.define(op, "channel"), begin, barriers);
+  return success();
+}
+
+LogicalResult Emitter::emit(RolesOp op) {
+  auto body = [&](Region &region) {
+    ++depth;
+    LogicalResult result = emit(region.front());
+    --depth;
+    return result;
+  };
+  line() << "if (isProducer<Group>()) {\n";
+  ++depth;
+  line() << formatv("giveRegisters<{0}>();\n", op.getProducerRegisters());
+  line() << "if (isElected<Group>()) {\n";
+  if (failed(body(op.getProducer())))
+    return failure();
+  line() << "}\n";
+  --depth;
+  line() << "} else {\n";
+  ++depth;
+  line() << formatv("takeRegisters<{0}>();\n", op.getConsumerRegisters());
+  --depth;
+  if (failed(body(op.getConsumers())))
+    return failure();
+  line() << "}\n";
+  return success();
+}
+
+/// How many products may be under way: those begun behind the one that is
+/// awaited.
+LogicalResult Emitter::emit(AwaitOp op) {
+  auto begun = op.getToken().getDefiningOp<MultiplyAsyncOp>();
+  int64_t pending = 0;
+  for (Operation *other = begun->getNextNode(); other != op;
+       other = other->getNextNode()) {
+    if (other->walk([](MultiplyAsyncOp) { return WalkResult::interrupt(); })
+            .wasInterrupted()) {
+      if (!isa<MultiplyAsyncOp>(other))
+        return op.emitOpError(
+            "has products before it in a region of their own");
+      ++pending;
+    }
+  }
+  StringRef c = name(begun.getC());
+  line() << formatv("await<{0}>({1});\n", pending, c);
+  if (!begun.getFactor().isExactlyValue(1.0) && unitOf(begun.getC()) == "1.f")
+    line() << formatv("scale({0}, {1});\n", c,
+                      scalars.literal(begun.getFactor(), /*isDouble=*/false));
+  return success();
+}
+
+LogicalResult Emitter::emitHopper(Operation *op) {
+  auto slot = [&](auto op, StringRef how) -> LogicalResult {
+    line() << formatv("const auto {0} = {1}.{2}();\n",
+                      names.define(op.getSlot(), "slot"), name(op.getChannel()),
+                      how);
+    return success();
+  };
+  auto turn = [&](auto op, StringRef how) -> LogicalResult {
+    line() << formatv("{0}.{1}();\n", name(op.getChannel()), how);
+    return success();
+  };
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](AcquireOp op) { return slot(op, "acquire"); })
+      .Case([&](ReceiveOp op) { return slot(op, "receive"); })
+      .Case([&](PublishOp op) { return turn(op, "publish"); })
+      .Case([&](ReleaseOp op) { return turn(op, "release"); })
+      .Case([&](BringOp op) -> LogicalResult {
+        line() << formatv("bring({0}, {1});\n", name(op.getSlot()),
+                          name(op.getView()));
+        return success();
+      })
+      .Case([&](ClearOp op) -> LogicalResult {
+        line() << formatv("clear<Group>({0}, {1});\n", name(op.getSlot()),
+                          name(op.getCount()));
+        return success();
+      })
+      .Case([&](MultiplyAsyncOp op) -> LogicalResult {
+        StringRef a = name(op.getA()), b = name(op.getB()), c = name(op.getC());
+        line() << "// " << c << (op.getAccumulate() ? " += " : " = ") << a
+               << ' ' << b << (op.getByRows() ? "^T\n" : "\n");
+        line() << formatv(
+            "{0}<{1}, {2}>({3}, {4}, {5});\n",
+            op.getByRows() ? "beginMultiplyTransposed" : "beginMultiply",
+            scalars.elementName(typeOf(op.getB()).getElementType()),
+            op.getAccumulate(), c, a, b);
         return success();
       })
       .Default([](Operation *op) -> LogicalResult {

@@ -36,6 +36,48 @@ def StageCopiesPass : Pass<"cuda-stage-copies", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::burst::cuda::CudaDialect", "::mlir::scf::SCFDialect"];
 }
 
+def SpecializeWarpsPass : Pass<"cuda-specialize-warps", "::mlir::func::FuncOp"> {
+  let summary = "gives warps roles: a producer brings tiles, consumers compute";
+  let description = [{
+    For GPUs of sm_90a. What a kernel loads to shared memory comes through channels:
+    a producer copies boxes of tensors, ahead of the consumers by as many tiles as
+    a channel has slots, and consumers begin asynchronous products of what has
+    come. The body of the kernel becomes two,
+
+    ```
+    channels; synchronize
+    roles producer {                       consumers {
+      acquire queries; bring; publish        load the state; receive queries
+      for each turn:                         for each turn:
+        acquire keys; bring; publish           receive keys
+                                               multiply_async; await; release keys
+                                               ... scores become weights ...
+        acquire values; bring; publish         receive values
+                                               multiply_async; await; release values
+    }                                        store the state }
+    ```
+
+    of which the producer's is what loads need of the kernel's. What a loop loads
+    has `stages` slots, or fewer where `shared-bytes` do not suffice. Where columns
+    end inside a tile, consumers clear the values behind them: there the tensor may
+    have anything, even what is no number.
+
+    A kernel that loads nothing to shared memory stays as it is. So does one that
+    asynchronous products do not fit, with a remark that says why. They need teams
+    of 4, 8 or 12 warps with 16 rows each, head dimensions that are multiples of 16,
+    tiles that fit into shared memory, and weights of a softmax: kernels of gradients
+    keep their shape.
+
+    Needs `ring-lower-to-tile` with `warps`. Leaves kernels with `cuda.roles`, for
+    sm_90a only; `cuda-stage-copies` does what was left as it was.
+  }];
+  let options = [
+    Option<"stages", "stages", "int64_t", "2", "slots for what a loop loads">,
+    Option<"sharedBytes", "shared-bytes", "int64_t", "232448",
+           "shared memory of a block of threads">];
+  let dependentDialects = ["::burst::cuda::CudaDialect", "::mlir::scf::SCFDialect"];
+}
+
 def UploadTablesPass : Pass<"cuda-upload-tables", "::mlir::ModuleOp"> {
   let summary = "gives kernels of GPUs copies of what lies in the host's memory";
   let description = [{

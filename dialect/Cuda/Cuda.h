@@ -31,6 +31,8 @@ bool isPrivate(mlir::Type type);
 } // namespace burst::cuda
 
 // clang-format off
+#define GET_TYPEDEF_CLASSES
+#include "dialect/Cuda/CudaTypes.h.inc"
 #define GET_OP_CLASSES
 #include "dialect/Cuda/CudaOps.h.inc"
 // clang-format on

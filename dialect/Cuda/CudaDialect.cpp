@@ -3,17 +3,25 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace burst;
 using namespace burst::cuda;
 
 #include "dialect/Cuda/CudaDialect.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialect/Cuda/CudaTypes.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialect/Cuda/CudaOps.cpp.inc"
 
 void CudaDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialect/Cuda/CudaTypes.cpp.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "dialect/Cuda/CudaOps.cpp.inc"

@@ -29,6 +29,7 @@ def Cuda_Dialect : Dialect {
     of a team is neither, and text that a person reads wants whole tiles.
   }];
   let hasOperationAttrVerify = 1;
+  let useDefaultTypePrinterParser = 1;
   let hasRegionArgAttrVerify = 1;
   let dependentDialects = ["::burst::tile::TileDialect", "::mlir::gpu::GPUDialect"];
 }

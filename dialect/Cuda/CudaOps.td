@@ -86,4 +86,6 @@ def Cuda_UploadOp : Cuda_Op<"upload", [
   let assemblyFormat = "$table attr-dict `:` type($table)";
 }
 
+include "dialect/Cuda/HopperOps.td"
+
 #endif // BURST_DIALECT_CUDA_CUDAOPS_TD

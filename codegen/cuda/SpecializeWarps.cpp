@@ -1,0 +1,302 @@
+//===- SpecializeWarps.cpp - a producer, and consumers --------------------===//
+#include "codegen/cuda/Passes.h"
+#include "dialect/Tile/Build.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace burst::cuda {
+#define GEN_PASS_DEF_SPECIALIZEWARPSPASS
+#include "codegen/cuda/Passes.h.inc"
+} // namespace burst::cuda
+
+using namespace mlir;
+using namespace burst;
+
+static MemRefType typeOf(Value value) {
+  return cast<MemRefType>(value.getType());
+}
+
+namespace {
+
+/// Registers of a thread, by how many warpgroups consume.
+struct Registers {
+  int64_t producer, consumers;
+};
+constexpr Registers registersOf[] = {{56, 256}, {24, 240}, {32, 160}};
+constexpr int64_t producerWarps = 4;
+
+/// Gives the warps of one kernel their roles.
+class Specializer {
+public:
+  Specializer(func::FuncOp kernel,
+              const cuda::SpecializeWarpsPassOptions &options)
+      : kernel(kernel), options(options), b(kernel.getLoc(), kernel) {}
+
+  /// Whether the kernel brings tiles to shared memory.
+  bool collect();
+  /// Why the kernel stays as it is, or nothing.
+  std::string reason();
+  void specialize();
+
+private:
+  /// A tile in shared memory, and what brings it there.
+  struct Staged {
+    memref::AllocaOp block;
+    SmallVector<tile::LoadOp> loads;
+    int64_t stages = 1;
+  };
+
+  std::string chooseStages();
+  void produce(Region &region, IRMapping &mapping);
+  void consume();
+  void receive(Staged &staged, Value channel);
+
+  func::FuncOp kernel;
+  const cuda::SpecializeWarpsPassOptions &options;
+  tile::LoopBuilder b;
+  int64_t warps = 0;
+  SmallVector<Staged> blocks;
+  llvm::SmallDenseMap<Operation *, Value> channels; ///< of blocks
+  Block *body = nullptr; ///< in which all of it happens
+};
+
+} // namespace
+
+bool Specializer::collect() {
+  llvm::MapVector<Operation *, Staged> found;
+  kernel.walk([&](tile::LoadOp load) {
+    if (!cuda::isShared(load.getBlock().getType()))
+      return;
+    auto block = load.getBlock().getDefiningOp<memref::AllocaOp>();
+    Staged &staged = found[block];
+    staged.block = block;
+    staged.loads.push_back(load);
+    if (!body)
+      body = load->getBlock();
+  });
+  for (auto &[op, staged] : found)
+    blocks.push_back(staged);
+  return !blocks.empty();
+}
+
+/// Whether a tensor map can say where a view lies.
+static bool isBox(Value view) {
+  if (auto select = view.getDefiningOp<arith::SelectOp>())
+    return isBox(select.getTrueValue()) && isBox(select.getFalseValue());
+  auto rows = view.getDefiningOp<memref::SubViewOp>();
+  return rows && isa<BlockArgument>(rows.getSource()) &&
+         typeOf(rows.getSource()).getRank() == 4;
+}
+
+std::string Specializer::reason() {
+  warps = kernel->getAttrOfType<IntegerAttr>(cuda::teamAttr).getInt();
+  if (warps % 4 != 0 || static_cast<size_t>(warps) > 4 * std::size(registersOf))
+    return llvm::formatv(
+        "consumers are 1 to {0} warpgroups of 4 warps, got {1} "
+        "warps",
+        std::size(registersOf), warps);
+  std::string reason;
+  auto stop = [&](const auto &why) {
+    reason = why.str();
+    return WalkResult::interrupt();
+  };
+  kernel.walk([&](Operation *op) {
+    if (auto load = dyn_cast<tile::LoadOp>(op);
+        load && cuda::isShared(load.getBlock().getType())) {
+      int64_t columns = typeOf(load.getView()).getDimSize(1);
+      if (columns % 16 != 0)
+        return stop(llvm::formatv(
+            "head dimensions of asynchronous products are multiples of 16, "
+            "got {0}",
+            columns));
+      if (typeOf(load.getBlock()).getDimSize(0) > 256)
+        return stop(llvm::formatv("a box has at most 256 rows, got {0}",
+                                  typeOf(load.getBlock()).getDimSize(0)));
+      if (!isBox(load.getView()))
+        return stop(llvm::formatv("a tile is not rows of a tensor"));
+    }
+    if (auto product = dyn_cast<tile::MultiplyOp>(op)) {
+      MemRefType c = typeOf(product.getC());
+      if (c.getDimSize(0) != 16 * warps)
+        return stop(llvm::formatv("asynchronous products have 16 rows for a "
+                                  "warp, got {0} rows for {1} "
+                                  "warps",
+                                  c.getDimSize(0), warps));
+      if (cuda::isPrivate(product.getA().getType()) == product.getByRows() ||
+          product.getTransposed() || product.getDepth() || product.getSeen())
+        return stop(llvm::formatv("a product is of other operands than queries "
+                                  "and keys, or weights and values"));
+      // Of values behind the last one, those of a softmax alone are cleared.
+      if (!product.getByRows() &&
+          llvm::none_of(product.getA().getUsers(),
+                        llvm::IsaPred<tile::ExponentialsOp>))
+        return stop(llvm::formatv("weights are not those of a softmax"));
+    }
+    return WalkResult::advance();
+  });
+  return reason.empty() ? chooseStages() : reason;
+}
+
+/// As many slots for what loops load as asked for, and as fit.
+std::string Specializer::chooseStages() {
+  auto repeats = [&](const Staged &staged) {
+    return llvm::any_of(staged.loads, [&](tile::LoadOp load) {
+      return load->getBlock() != body;
+    });
+  };
+  int64_t needed = 0;
+  for (int64_t stages = options.stages; stages > 0; --stages) {
+    needed = 0;
+    for (Staged &staged : blocks) {
+      staged.stages = repeats(staged) ? stages : 1;
+      int64_t slot = staged.block.getType().getNumElements() * 2 + 16;
+      needed += static_cast<int64_t>(llvm::alignTo(staged.stages * slot, 1024));
+    }
+    if (needed <= options.sharedBytes)
+      return "";
+  }
+  return llvm::formatv("a slot for each tile takes {0} bytes of shared memory, "
+                       "of {1}",
+                       needed, options.sharedBytes);
+}
+
+/// What the producer does: of a copy of the body, the loads and what they need.
+void Specializer::produce(Region &region, IRMapping &mapping) {
+  b.setInsertionPointToStart(&region.emplaceBlock());
+  for (Operation &op : body->without_terminator())
+    if (!isa<cuda::ChannelOp, cuda::SynchronizeOp, cuda::RolesOp>(op))
+      b.clone(op, mapping);
+  SmallVector<Operation *> tiles;
+  region.walk([&](Operation *op) {
+    if (isa<tile::TileDialect>(op->getDialect()))
+      tiles.push_back(op);
+  });
+  for (Operation *op : tiles) {
+    auto load = dyn_cast<tile::LoadOp>(op);
+    Value channel =
+        load ? channels.lookup(load.getBlock().getDefiningOp()) : Value();
+    if (channel) {
+      b.setInsertionPoint(op);
+      b.setLoc(op->getLoc());
+      Value slot = b.make<cuda::AcquireOp>(load.getBlock().getType(), channel);
+      slot.setLoc(load.getBlock().getLoc());
+      b.make<cuda::BringOp>(load.getView(), slot);
+      b.make<cuda::PublishOp>(channel);
+    }
+    op->erase();
+  }
+}
+
+/// A tile's readers take it from its channel, and give it back unless the
+/// channel has one tile.
+void Specializer::receive(Staged &staged, Value channel) {
+  for (tile::LoadOp load : staged.loads) {
+    Block *block = load->getBlock();
+    Operation *first = nullptr, *last = nullptr;
+    SmallVector<OpOperand *> reads;
+    for (OpOperand &use : staged.block->getUses()) {
+      Operation *read = block->findAncestorOpInBlock(*use.getOwner());
+      if (!read || use.getOwner() == load)
+        continue;
+      reads.push_back(&use);
+      if (!first || read->isBeforeInBlock(first))
+        first = read;
+      if (!last || last->isBeforeInBlock(read))
+        last = read;
+    }
+    b.setInsertionPoint(first);
+    b.setLoc(load.getLoc());
+    Value slot = b.make<cuda::ReceiveOp>(staged.block.getType(), channel);
+    slot.setLoc(staged.block.getLoc());
+    for (OpOperand *read : reads)
+      read->set(slot);
+    if (block != body) {
+      b.setInsertionPointAfter(last);
+      b.make<cuda::ReleaseOp>(channel);
+    }
+  }
+  for (tile::LoadOp load : staged.loads)
+    load.erase();
+}
+
+/// What consumers do: the rest, with asynchronous products.
+void Specializer::consume() {
+  for (Staged &staged : blocks)
+    receive(staged, channels.lookup(staged.block));
+  SmallVector<tile::MultiplyOp> products;
+  kernel.walk([&](tile::MultiplyOp op) { products.push_back(op); });
+  for (tile::MultiplyOp op : products) {
+    b.setInsertionPoint(op);
+    b.setLoc(op.getLoc());
+    // Where weights behind the last column are 0, their values are made so.
+    for (Operation *user : op.getA().getUsers()) {
+      auto map = dyn_cast<tile::MapOp>(user);
+      if (map && map->getBlock() == op->getBlock() &&
+          !getConstantIntValue(map.getColumns()))
+        b.make<cuda::ClearOp>(op.getB(), map.getColumns());
+    }
+    auto begun = b.make<cuda::MultiplyAsyncOp>(
+        b.getType<gpu::AsyncTokenType>(), op.getA(), op.getB(), op.getC(),
+        op.getFactor(), op.getAccumulate(), op.getByRows());
+    b.make<cuda::AwaitOp>(begun.getToken());
+    op.erase();
+  }
+}
+
+void Specializer::specialize() {
+  b.setInsertionPointToStart(body);
+  for (Staged &staged : blocks) {
+    staged.block->moveBefore(&kernel.getBody().front().front());
+    b.setLoc(staged.block.getLoc());
+    if (auto named = dyn_cast<NameLoc>(staged.block.getLoc()))
+      b.setLoc(NameLoc::get(
+          b.getStringAttr(named.getName().getValue() + "Channel")));
+    channels[staged.block] = b.make<cuda::ChannelOp>(cuda::ChannelType::get(
+        b.getContext(), staged.stages, staged.block.getType()));
+  }
+  b.setLoc(kernel.getLoc());
+  b.make<cuda::SynchronizeOp>();
+  Registers registers = registersOf[warps / 4 - 1];
+  auto roles = b.make<cuda::RolesOp>(producerWarps, registers.producer,
+                                     registers.consumers);
+  IRMapping mapping;
+  produce(roles.getProducer(), mapping);
+  Block &consumers = roles.getConsumers().emplaceBlock();
+  consumers.getOperations().splice(consumers.end(), body->getOperations(),
+                                   std::next(roles->getIterator()),
+                                   body->getTerminator()->getIterator());
+  body = &consumers;
+  consume();
+  for (Staged &staged : blocks)
+    staged.block.erase();
+  IRRewriter rewriter(b.getContext());
+  std::ignore = runRegionDCE(rewriter, kernel->getRegions());
+}
+
+namespace {
+struct SpecializeWarps : cuda::impl::SpecializeWarpsPassBase<SpecializeWarps> {
+  using SpecializeWarpsPassBase::SpecializeWarpsPassBase;
+
+  void runOnOperation() override {
+    func::FuncOp kernel = getOperation();
+    if (stages < 1) {
+      kernel.emitError("a channel has at least one slot, got: ")
+          << stages.getValue();
+      return signalPassFailure();
+    }
+    cuda::SpecializeWarpsPassOptions options{stages, sharedBytes};
+    Specializer specializer(kernel, options);
+    if (!kernel->hasAttr(cuda::teamAttr) || !specializer.collect())
+      return;
+    if (std::string reason = specializer.reason(); !reason.empty()) {
+      kernel.emitRemark("all warps do the same: ") << reason;
+      return;
+    }
+    specializer.specialize();
+  }
+};
+} // namespace

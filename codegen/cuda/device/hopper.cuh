@@ -1,0 +1,267 @@
+//===- hopper.cuh - roles, channels, asynchronous products ------*- CUDA -*-===//
+//
+// What kernels of sm_90a have beside the rest of the library. A team of whole
+// warpgroups with a tile of 16 rows for each warp holds its accumulators as
+// asynchronous products do: warp w has rows 16 w to 16 w + 15 either way. So
+// nothing of the recurrence is said twice.
+//
+//===----------------------------------------------------------------------===//
+
+#if __CUDA_ARCH_FEAT_SM90_ALL
+namespace burst {
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+/// Whether a warp is behind those of the team.
+template <class Team> __device__ __forceinline__ bool isProducer() {
+  return threadIdx.x >= Team::Threads;
+}
+/// The thread that does what the producer has to do.
+template <class Team> __device__ __forceinline__ bool isElected() {
+  return threadIdx.x == Team::Threads;
+}
+template <int Registers> __device__ __forceinline__ void giveRegisters() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+template <int Registers> __device__ __forceinline__ void takeRegisters() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+
+//===----------------------------------------------------------------------===//
+// Tensor maps
+//===----------------------------------------------------------------------===//
+
+/// A CUtensorMap: a parameter of a kernel.
+struct __align__(64) TensorMap {
+  u64 opaque[16];
+};
+
+/// Where a box begins in a tensor; the last dimension is the row's.
+template <int Rank> struct Box {
+  const TensorMap *map;
+  int at[Rank];
+};
+template <class... Index>
+__device__ __forceinline__ Box<sizeof...(Index)> boxOf(const TensorMap &map,
+                                                       Index... index) {
+  return {&map, {int(index)...}};
+}
+
+/// Brings a box to shared memory, its row's dimension from `column` on.
+__device__ __forceinline__ void copyBox(u32 to, const Box<4> &box, int column,
+                                        u32 barrier) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::"
+               "complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+               "l"(box.map), "r"(barrier), "r"(box.at[3] + column),
+               "r"(box.at[2]), "r"(box.at[1]), "r"(box.at[0])
+               : "memory");
+}
+
+/// Makes what this thread wrote to shared memory visible to copies and products.
+__device__ __forceinline__ void fenceProxy() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+//===----------------------------------------------------------------------===//
+// Channels
+//===----------------------------------------------------------------------===//
+
+__device__ __forceinline__ void initialise(u32 barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier),
+               "r"(arrivals)
+               : "memory");
+}
+__device__ __forceinline__ void arrive(u32 barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier)
+               : "memory");
+}
+/// Arrives, and says how many bytes will come before the phase may end.
+__device__ __forceinline__ void arriveExpecting(u32 barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                   barrier),
+               "r"(bytes)
+               : "memory");
+}
+/// Waits until the phase of this parity has ended.
+__device__ __forceinline__ void waitFor(u32 barrier, u32 parity) {
+  asm volatile("{\n.reg .pred done;\nagain_%=:\n"
+               "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+               "@done bra ready_%=;\nbra again_%=;\nready_%=:\n}" ::"r"(barrier),
+               "r"(parity)
+               : "memory");
+}
+
+/// A slot to be filled, and the barrier that says when it is.
+template <class Tile> struct Slot {
+  Tile tile;
+  u32 full;
+};
+
+/// cuda.bring, a panel at a time.
+template <class Tile>
+__device__ __forceinline__ void bring(Slot<Tile> slot, const Box<4> &box) {
+#pragma unroll
+  for (int column = 0; column < Tile::Columns; column += Tile::Width)
+    copyBox(slot.tile.base + column * (Tile::Rows * 2), box, column, slot.full);
+}
+
+/// cuda.channel: slots for tiles at `tiles`, and from `barriers` on a barrier for
+/// each that says a tile has come, then one for each that says it was read.
+/// Each role goes through the slots on its own.
+template <class Tile, int Stages> struct Channel {
+  static constexpr int BarrierBytes = 16 * Stages;
+  u32 tiles, barriers;
+  int stage = 0;
+  u32 parity = 0;
+
+  /// By one thread, in front of a meeting of all.
+  __device__ __forceinline__ void open(int readers) const {
+    for (int slot = 0; slot < Stages; ++slot) {
+      initialise(barriers + 8 * slot, 1);
+      initialise(barriers + 8 * (Stages + slot), readers);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __device__ __forceinline__ Channel(u32 tiles, u32 barriers, int readers)
+      : tiles(tiles), barriers(barriers) {
+    if (threadIdx.x == 0)
+      open(readers);
+  }
+
+  __device__ __forceinline__ Tile tile() const {
+    return {tiles + stage * Tile::Bytes};
+  }
+  __device__ __forceinline__ u32 full() const { return barriers + 8 * stage; }
+  __device__ __forceinline__ u32 empty() const { return full() + 8 * Stages; }
+  __device__ __forceinline__ void advance() {
+    if (++stage == Stages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+
+  /// cuda.acquire: of a barrier that was just made, the phase before has ended.
+  __device__ __forceinline__ Slot<Tile> acquire() const {
+    waitFor(empty(), parity ^ 1);
+    arriveExpecting(full(), Tile::Bytes);
+    return {tile(), full()};
+  }
+  /// cuda.publish
+  __device__ __forceinline__ void publish() { advance(); }
+  /// cuda.receive
+  __device__ __forceinline__ Tile receive() const {
+    waitFor(full(), parity);
+    return tile();
+  }
+  /// cuda.release: an arrival for each warp, whose lanes are done.
+  __device__ __forceinline__ void release() {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0)
+      arrive(empty());
+    advance();
+  }
+};
+
+/// cuda.clear: rows from `count` on become 0; the team meets. Of a panel they lie
+/// side by side.
+template <class Team, int R, int C>
+__device__ __forceinline__ void clear(SharedTile<R, C> tile, int count) {
+  if (count >= R)
+    return;
+  constexpr int row = SharedTile<R, C>::Width * 2, panel = R * row;
+#pragma unroll 1
+  for (u32 begin = tile.base; begin < tile.base + R * C * 2; begin += panel)
+#pragma unroll 1
+    for (int n = count * row + threadIdx.x * 16; n < panel; n += Team::Threads * 16)
+      asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(begin + n),
+                   "r"(0)
+                   : "memory");
+  fenceProxy();
+  asm volatile("bar.sync 1, %0;" ::"n"(Team::Threads) : "memory");
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// What a product must know of a tile from `address` on: eight rows of a panel
+/// behind eight, how rows are permuted and, for columns of the product that lie in
+/// several panels, how far apart these are.
+template <int R, int C> __device__ __forceinline__ u64 describe(u32 address) {
+  constexpr int width = SharedTile<R, C>::Width;
+  constexpr u64 mode = width == 64 ? 1 : width == 32 ? 2 : 3;
+  constexpr u64 panel = R * width * 2, eight = 8 * width * 2;
+  return u64((address & 0x3ffff) >> 4) | panel >> 4 << 16 | eight >> 4 << 32 |
+         mode << 62;
+}
+
+/// Registers of products may change, or have changed.
+__device__ __forceinline__ void fenceProducts() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void commitProducts() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+/// cuda.multiply_async by rows: c = a b^T, or c += a b^T.
+template <class T, bool Accumulates, class Team, int R, int N, int D>
+__device__ __forceinline__ void
+beginMultiplyTransposed(Accumulator<Team, N> &c, SharedTile<R, D> a,
+                        SharedTile<N, D> b) {
+  static_assert(Team::Tiles == 1 && Team::Warps % 4 == 0, "whole warpgroups");
+  constexpr int width = SharedTile<R, D>::Width;
+  // The rows of this warpgroup, which the compiler should know to be uniform.
+  int warpgroup = __shfl_sync(~0u, Team::warp() / 4, 0);
+  u64 left = describe<R, D>(a.base + warpgroup * (64 * width * 2)),
+      right = describe<N, D>(b.base);
+  fenceProducts();
+#pragma unroll
+  for (int k = 0; k < D; k += 16) {
+    int panel = k / width, inside = k % width * 2;
+    Products<T, N>::tiles(c.x[0], left + (panel * (R * width * 2) + inside) / 16,
+                          right + (panel * (N * width * 2) + inside) / 16,
+                          Accumulates || k > 0);
+  }
+  commitProducts();
+}
+
+/// cuda.multiply_async of weights: c = a b, or c += a b. Weights are rounded to T.
+template <class T, bool Accumulates, class Team, int K, int D>
+__device__ __forceinline__ void beginMultiply(Accumulator<Team, D> &c,
+                                              const Accumulator<Team, K> &a,
+                                              SharedTile<K, D> b) {
+  static_assert(Team::Tiles == 1 && Team::Warps % 4 == 0, "whole warpgroups");
+  constexpr int width = SharedTile<K, D>::Width;
+  u64 right = describe<K, D>(b.base);
+  u32 x[K / 16][4];
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k) {
+    const auto &left = a.x[0][2 * k], &right = a.x[0][2 * k + 1];
+    x[k][0] = pack<T>(left[0], left[1]);
+    x[k][1] = pack<T>(left[2], left[3]);
+    x[k][2] = pack<T>(right[0], right[1]);
+    x[k][3] = pack<T>(right[2], right[3]);
+  }
+  fenceProducts();
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k)
+    Products<T, D>::weights(c.x[0], x[k], right + k * (16 * width * 2) / 16,
+                            Accumulates || k > 0);
+  commitProducts();
+}
+
+/// cuda.await: all but the `Pending` newest products are done, and c may be read.
+template <int Pending, class Team, int N>
+__device__ __forceinline__ void await(Accumulator<Team, N> &c) {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+#pragma unroll
+  for (int j = 0; j < N / 8; ++j)
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      asm volatile("" : "+f"(c.x[0][j][e])::"memory");
+}
+
+} // namespace burst
+#endif

@@ -1,0 +1,141 @@
+//===- HopperOps.cpp - warps with roles, and what is between --------------===//
+#include "dialect/Cuda/Cuda.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::cuda;
+
+static MemRefType typeOf(Value value) {
+  return cast<MemRefType>(value.getType());
+}
+
+LogicalResult
+ChannelType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                    int64_t stages, MemRefType tile) {
+  if (stages < 1)
+    return emitError() << "a channel has at least one slot, got: " << stages;
+  if (!isShared(tile) || tile.getRank() != 2 || !tile.hasStaticShape() ||
+      tile.getElementTypeBitWidth() != 16 || tile.getDimSize(0) % 8 != 0 ||
+      tile.getDimSize(0) > 256 || tile.getDimSize(1) % 16 != 0)
+    return emitError()
+           << "a slot is a tile of 16 bits in shared memory with up "
+              "to 256 rows in eights and columns in sixteens, got: "
+           << tile;
+  return success();
+}
+
+/// Checks that an op is the producer's, or the consumers'.
+static LogicalResult verifyRole(Operation *op, bool produces) {
+  if (auto roles = op->getParentOfType<RolesOp>()) {
+    Region &region = produces ? roles.getProducer() : roles.getConsumers();
+    if (region.isAncestor(op->getParentRegion()))
+      return success();
+  }
+  return op->emitOpError("stands outside ")
+         << (produces ? "what the producer does" : "what consumers do");
+}
+
+LogicalResult AcquireOp::verify() { return verifyRole(*this, true); }
+LogicalResult PublishOp::verify() { return verifyRole(*this, true); }
+LogicalResult ReceiveOp::verify() { return verifyRole(*this, false); }
+LogicalResult ReleaseOp::verify() { return verifyRole(*this, false); }
+
+// roles_c1, roles_c2, roles_c3
+LogicalResult RolesOp::verify() {
+  auto kernel = (*this)->getParentOfType<func::FuncOp>();
+  auto team =
+      kernel ? kernel->getAttrOfType<IntegerAttr>(teamAttr) : IntegerAttr();
+  if (!team)
+    return emitOpError("stands in no kernel with ") << teamAttr;
+  int64_t consumers = team.getInt(), producers = getWarps();
+  if (consumers % 4 != 0 || producers < 4 || producers % 4 != 0)
+    return emitOpError("needs whole warpgroups of 4 warps, got: ")
+           << consumers << " warps of consumers and " << producers
+           << " of the producer";
+  for (int64_t registers : {getProducerRegisters(), getConsumerRegisters()})
+    if (registers < 24 || registers > 256 || registers % 8 != 0)
+      return emitOpError("needs registers in eights from 24 to 256, got: ")
+             << registers;
+  int64_t all = 32 * (consumers * getConsumerRegisters() +
+                      producers * getProducerRegisters());
+  if (all > 65536)
+    return emitOpError("needs at most 65536 registers of a block, got: ")
+           << all;
+  return success();
+}
+
+/// Whether a view is rows of a parameter, which a tensor map can say.
+static bool isBox(Value view) {
+  if (auto select = view.getDefiningOp<arith::SelectOp>())
+    return isBox(select.getTrueValue()) && isBox(select.getFalseValue());
+  auto rows = view.getDefiningOp<memref::SubViewOp>();
+  auto source =
+      rows ? dyn_cast<BlockArgument>(rows.getSource()) : BlockArgument();
+  return source && isa<func::FuncOp>(source.getOwner()->getParentOp()) &&
+         rows.hasUnitStride();
+}
+
+// bring_c1, bring_c2
+LogicalResult BringOp::verify() {
+  if (failed(verifyRole(*this, true)))
+    return failure();
+  if (!getSlot().getDefiningOp<AcquireOp>())
+    return emitOpError("needs a slot of cuda.acquire");
+  MemRefType view = typeOf(getView()), slot = typeOf(getSlot());
+  if (view.getElementType() != slot.getElementType() ||
+      view.getDimSize(1) != slot.getDimSize(1))
+    return emitOpError("needs a view with the slot's columns and elements, "
+                       "got: ")
+           << view << " and " << slot;
+  if (!isBox(getView()))
+    return emitOpError("needs a view of rows of a kernel's parameter");
+  return success();
+}
+
+// clear_c1
+LogicalResult ClearOp::verify() {
+  if (failed(verifyRole(*this, false)))
+    return failure();
+  if (!getSlot().getDefiningOp<ReceiveOp>())
+    return emitOpError("needs a slot of cuda.receive");
+  return success();
+}
+
+// multiply_async_c1, multiply_async_c2, multiply_async_c3
+LogicalResult MultiplyAsyncOp::verify() {
+  if (failed(verifyRole(*this, false)))
+    return failure();
+  MemRefType a = typeOf(getA()), b = typeOf(getB()), c = typeOf(getC());
+  int64_t depth = a.getDimSize(1), columns = c.getDimSize(1);
+  int64_t warps = (*this)
+                      ->getParentOfType<func::FuncOp>()
+                      ->getAttrOfType<IntegerAttr>(teamAttr)
+                      .getInt();
+  bool fits =
+      isShared(b) && isPrivate(c) &&
+      (getByRows() ? isShared(a) && a.getElementType() == b.getElementType()
+                   : isPrivate(a) && a.getElementType().isF32()) &&
+      b.getDimSize(getByRows() ? 1 : 0) == depth &&
+      b.getDimSize(getByRows() ? 0 : 1) == columns &&
+      a.getDimSize(0) == c.getDimSize(0) && c.getDimSize(0) == 16 * warps &&
+      depth % 16 == 0 && columns % 16 == 0 && columns <= 256;
+  if (!fits)
+    return emitOpError("has operands that asynchronous products do not take: ")
+           << a << ", " << b << ", " << c;
+  auto awaits = [&](Operation *user) {
+    return isa<AwaitOp>(user) && user->getBlock() == (*this)->getBlock();
+  };
+  if (!getToken().hasOneUse() || !awaits(*getToken().user_begin()))
+    return emitOpError("must be awaited once, in its block");
+  return success();
+}
+
+// await_c1
+LogicalResult AwaitOp::verify() {
+  if (!getToken().getDefiningOp<MultiplyAsyncOp>())
+    return emitOpError("needs a token of cuda.multiply_async");
+  return success();
+}

@@ -1,0 +1,262 @@
+//===- HopperOps.td - warps with roles, and what is between -*- tablegen -*-===//
+#ifndef BURST_DIALECT_CUDA_HOPPEROPS_TD
+#define BURST_DIALECT_CUDA_HOPPEROPS_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "dialect/Cuda/CudaDialect.td"
+
+//===----------------------------------------------------------------------===//
+// Channels
+//===----------------------------------------------------------------------===//
+
+def Cuda_ChannelType : TypeDef<Cuda_Dialect, "Channel"> {
+  let mnemonic = "channel";
+  let summary = "slots in shared memory through which tiles are handed on";
+  let description = [{
+    `stages` slots, each a tile of 16 bits in shared memory. The producer fills them
+    in turn and consumers read them in the same order. Each slot has two barriers
+    (`mbarrier`): one completes when a tile's bytes have come, the other when all
+    warps of consumers have given the slot back.
+
+    ```mlir
+    !cuda.channel<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
+    ```
+  }];
+  let parameters = (ins "int64_t":$stages, "::mlir::MemRefType":$tile);
+  let assemblyFormat = "`<` $stages `of` $tile `>`";
+  let genVerifyDecl = 1;
+}
+
+def Cuda_Tile : ConfinedType<StaticShapeMemRefOf<[BF16, F16]>, [HasAnyRankOfPred<[2]>],
+                             "a tile of 16 bits">;
+def Cuda_Sums : ConfinedType<StaticShapeMemRefOf<[F32]>, [HasAnyRankOfPred<[2]>],
+                             "sums in f32">;
+def Cuda_Left : AnyTypeOf<[Cuda_Tile, Cuda_Sums]>;
+def Cuda_Token : Type<CPred<"::llvm::isa<::mlir::gpu::AsyncTokenType>($_self)">,
+                      "a token", "::mlir::gpu::AsyncTokenType">,
+                 BuildableType<"$_builder.getType<::mlir::gpu::AsyncTokenType>()">;
+
+class Cuda_HopperOp<string mnemonic, list<Trait> traits = []>
+    : Op<Cuda_Dialect, mnemonic, traits>;
+
+def Cuda_ChannelOp : Cuda_HopperOp<"channel"> {
+  let summary = "shared memory for a channel, and its barriers";
+  let description = [{
+    All slots are free. Roles may use the channel behind a `cuda.synchronize`.
+
+    **Constraints:** (C1) it stands in a kernel, in front of `cuda.roles`.
+
+    Example:
+
+    ```mlir
+    %keys = cuda.channel : !cuda.channel<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
+    ```
+  }];
+  let results = (outs Res<Cuda_ChannelType, "", [MemAlloc]>:$channel);
+  let assemblyFormat = "attr-dict `:` qualified(type($channel))";
+}
+
+def Cuda_RolesOp : Cuda_HopperOp<"roles", [
+    RecursiveMemoryEffects, SingleBlock, NoTerminator, NoRegionArguments]> {
+  let summary = "what the producer does, and what consumers do";
+  let description = [{
+    The warps of `cuda.team` are the consumers, and compute a task together. Behind
+    them in the block of threads come the producer's, of which one thread does what
+    the first region says. Registers of a thread are given up by the producer and
+    taken by consumers. The roles meet through channels only.
+
+    **Constraints:** (C1) it stands in a kernel. (C2) producer and consumers are
+    whole warpgroups: multiples of 4 warps. (C3) registers of a thread are a
+    multiple of 8 from 24 to 256, those of a block at most 65536.
+
+    Example:
+
+    ```mlir
+    cuda.roles producer warps 4 registers 24 {
+      %slot = cuda.acquire %keys : ...
+    } consumers registers 240 {
+      %slot = cuda.receive %keys : ...
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$warps, I64Attr:$producerRegisters,
+                       I64Attr:$consumerRegisters);
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumers);
+  let assemblyFormat = [{
+    `producer` `warps` $warps `registers` $producerRegisters $producer
+    `consumers` `registers` $consumerRegisters $consumers attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+class Cuda_SlotOp<string mnemonic>
+    : Cuda_HopperOp<mnemonic, [
+          MemoryEffects<[MemRead, MemWrite]>,
+          TypesMatchWith<"the slot is a tile of the channel", "channel", "slot",
+                         "::llvm::cast<::burst::cuda::ChannelType>($_self).getTile()">]> {
+  let arguments = (ins Cuda_ChannelType:$channel);
+  let results = (outs Cuda_Tile:$slot);
+  let assemblyFormat = "$channel attr-dict `:` qualified(type($channel))";
+  let hasVerifier = 1;
+}
+class Cuda_TurnOp<string mnemonic>
+    : Cuda_HopperOp<mnemonic, [MemoryEffects<[MemRead, MemWrite]>]> {
+  let arguments = (ins Cuda_ChannelType:$channel);
+  let assemblyFormat = "$channel attr-dict `:` qualified(type($channel))";
+  let hasVerifier = 1;
+}
+
+def Cuda_AcquireOp : Cuda_SlotOp<"acquire"> {
+  let summary = "the producer waits until its next slot is free";
+  let description = [{
+    And says that a tile's bytes will come. A slot that was never used is free.
+
+    **Constraints:** (C1) it is the producer's.
+
+    Example:
+
+    ```mlir
+    %slot = cuda.acquire %keys : !cuda.channel<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
+    ```
+  }];
+}
+
+def Cuda_BringOp : Cuda_HopperOp<"bring", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "begins to bring a box of memory into a slot";
+  let description = [{
+    The whole tile is written: slot[r, c] = what the tensor of the view has c numbers
+    and r rows behind the view's first, 0 behind the tensor's end. So rows behind the
+    view's last are whatever the tensor has there. A tensor map of the tensor, a
+    parameter of the kernel, says where it lies.
+
+    **Constraints:** (C1) it is the producer's, and the slot that of a
+    `cuda.acquire`. (C2) the view has the slot's columns and type of element; it is
+    a `memref.subview` of rows of a parameter of the kernel, or selects between
+    such.
+
+    Example:
+
+    ```mlir
+    cuda.bring %view, %slot : memref<?x64xbf16, strided<[?, 1], offset: ?>>,
+                              memref<128x64xbf16, #gpu.address_space<workgroup>>
+    ```
+  }];
+  let arguments = (ins MemRefRankOf<[BF16, F16], [2]>:$view, Cuda_Tile:$slot);
+  let assemblyFormat = "$view `,` $slot attr-dict `:` type($view) `,` type($slot)";
+  let hasVerifier = 1;
+}
+
+def Cuda_PublishOp : Cuda_TurnOp<"publish"> {
+  let summary = "the producer goes on to its next slot";
+  let description = [{
+    Consumers may wait for what was brought since the `cuda.acquire`.
+
+    **Constraints:** (C1) it is the producer's.
+
+    Example: `cuda.publish %keys : !cuda.channel<...>`
+  }];
+}
+
+def Cuda_ReceiveOp : Cuda_SlotOp<"receive"> {
+  let summary = "consumers wait until the tile of their next slot has come";
+  let description = [{
+    **Constraints:** (C1) it is the consumers'.
+
+    Example:
+
+    ```mlir
+    %slot = cuda.receive %keys : !cuda.channel<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
+    ```
+  }];
+}
+
+def Cuda_ReleaseOp : Cuda_TurnOp<"release"> {
+  let summary = "consumers give a slot back and go on to the next one";
+  let description = [{
+    Each warp of consumers gives its share back; the slot is free when all have. What
+    reads the slot must have been awaited.
+
+    **Constraints:** (C1) it is the consumers'.
+
+    Example: `cuda.release %keys : !cuda.channel<...>`
+  }];
+}
+
+def Cuda_ClearOp : Cuda_HopperOp<"clear", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "rows of a slot become 0";
+  let description = [{
+    From row `count` on. What a tensor has behind the rows that are meant may be
+    anything, and 0 times that is not always 0. Consumers meet, where there is
+    something to do, before any of them goes on.
+
+    **Constraints:** (C1) it is the consumers', and the slot that of a
+    `cuda.receive`.
+
+    Example:
+
+    ```mlir
+    cuda.clear %slot from %count : memref<128x64xbf16, #gpu.address_space<workgroup>>
+    ```
+  }];
+  let arguments = (ins Cuda_Tile:$slot, Index:$count);
+  let assemblyFormat = "$slot `from` $count attr-dict `:` type($slot)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Asynchronous products
+//===----------------------------------------------------------------------===//
+
+def Cuda_MultiplyAsyncOp : Cuda_HopperOp<"multiply_async", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "begins a product";
+  let description = [{
+    c = factor * a b, or with `accumulate` c = c + factor * a b, at some time before
+    the `cuda.await` of its token ends; until then c must not be read or written, nor
+    a or b be written. With `by_rows` b is N x K. Products of a warpgroup are done in
+    the order in which they are begun.
+
+    a is a tile in shared memory, or weights in registers, which are rounded to b's
+    type.
+
+    **Constraints:** (C1) it is the consumers'. (C2) b is a tile in shared memory, K x
+    N or with `by_rows` N x K; a is M x K, a tile of b's type in shared memory with
+    `by_rows`, else sums in registers; c is M x N in registers, 16 rows for each warp
+    of the team; K and N are multiples of 16, N is at most 256. (C3) its token is
+    awaited once, in the same block.
+
+    Example:
+
+    ```mlir
+    %t = cuda.multiply_async %q, %keys, %s factor 0.18 by_rows
+        : memref<128x64xbf16, #gpu.address_space<workgroup>>,
+          memref<128x64xbf16, #gpu.address_space<workgroup>>,
+          memref<128x128xf32, #gpu.address_space<private>>
+    ```
+  }];
+  let arguments = (ins Cuda_Left:$a, Cuda_Tile:$b, Cuda_Sums:$c,
+                       DefaultValuedAttr<F64Attr, "1.0">:$factor,
+                       UnitAttr:$accumulate, UnitAttr:$byRows);
+  let results = (outs Cuda_Token:$token);
+  let assemblyFormat = [{
+    $a `,` $b `,` $c (`factor` $factor^)? (`accumulate` $accumulate^)?
+    (`by_rows` $byRows^)? attr-dict `:` type($a) `,` type($b) `,` type($c)
+  }];
+  let hasVerifier = 1;
+}
+
+def Cuda_AwaitOp : Cuda_HopperOp<"await", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits for a product and all that were begun before it";
+  let description = [{
+    How many may be under way behind it is counted in the block.
+
+    **Constraints:** (C1) the token is that of a `cuda.multiply_async`.
+
+    Example: `cuda.await %t`
+  }];
+  let arguments = (ins Cuda_Token:$token);
+  let assemblyFormat = "$token attr-dict";
+  let hasVerifier = 1;
+}
+
+#endif // BURST_DIALECT_CUDA_HOPPEROPS_TD

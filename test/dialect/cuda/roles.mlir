@@ -1,0 +1,42 @@
+// RUN: burst-opt %s | burst-opt | FileCheck %s
+
+#shared = #gpu.address_space<workgroup>
+#private = #gpu.address_space<private>
+!tile = memref<128x64xbf16, #shared>
+!channel = !cuda.channel<2 of !tile>
+
+// CHECK-LABEL: func.func private @kernel
+func.func private @kernel(%task: index, %n: index, %k: memref<1x?x2x64xbf16>, %s: memref<128x128xf32, #private>, %o: memref<128x64xf32, #private>)
+    attributes {tile.kernel, cuda.team = 8 : i64} {
+  // CHECK: %[[KEYS:.*]] = cuda.channel : !cuda.channel<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
+  %keys = cuda.channel : !channel
+  cuda.synchronize
+  // CHECK: cuda.roles producer warps 4 registers 24 {
+  cuda.roles producer warps 4 registers 24 {
+    %view = memref.subview %k[0, %n, 1, 0] [1, %n, 1, 64] [1, 1, 1, 1]
+        : memref<1x?x2x64xbf16> to memref<?x64xbf16, strided<[128, 1], offset: ?>>
+    // CHECK: %[[SLOT:.*]] = cuda.acquire %[[KEYS]] : !cuda.channel<2 of
+    %slot = cuda.acquire %keys : !channel
+    // CHECK: cuda.bring %{{.*}}, %[[SLOT]] :
+    cuda.bring %view, %slot : memref<?x64xbf16, strided<[128, 1], offset: ?>>, !tile
+    // CHECK: cuda.publish %[[KEYS]] :
+    cuda.publish %keys : !channel
+  // CHECK: } consumers registers 240 {
+  } consumers registers 240 {
+    // CHECK: %[[SLOT:.*]] = cuda.receive %[[KEYS]] :
+    %slot = cuda.receive %keys : !channel
+    // CHECK: cuda.clear %[[SLOT]] from %{{.*}} :
+    cuda.clear %slot from %n : !tile
+    // CHECK: %[[T:.*]] = cuda.multiply_async %[[SLOT]], %[[SLOT]], %{{.*}} factor 1.800000e-01 by_rows :
+    %t = cuda.multiply_async %slot, %slot, %s factor 0.18 by_rows : !tile, !tile, memref<128x128xf32, #private>
+    // CHECK: cuda.await %[[T]]
+    cuda.await %t
+    // CHECK: %[[U:.*]] = cuda.multiply_async %{{.*}}, %[[SLOT]], %{{.*}} accumulate :
+    %u = cuda.multiply_async %s, %slot, %o accumulate : memref<128x128xf32, #private>, !tile, memref<128x64xf32, #private>
+    // CHECK: cuda.await %[[U]]
+    cuda.await %u
+    // CHECK: cuda.release %[[KEYS]] :
+    cuda.release %keys : !channel
+  }
+  return
+}
