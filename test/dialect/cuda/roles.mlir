@@ -29,10 +29,10 @@ func.func private @kernel(%task: index, %n: index, %k: memref<1x?x2x64xbf16>, %s
     cuda.clear %slot from %n : !tile
     // CHECK: %[[T:.*]] = cuda.multiply_async %[[SLOT]], %[[SLOT]], %{{.*}} factor 1.800000e-01 by_rows :
     %t = cuda.multiply_async %slot, %slot, %s factor 0.18 by_rows : !tile, !tile, memref<128x128xf32, #private>
-    // CHECK: %[[U:.*]] = cuda.multiply_async %{{.*}}, %[[SLOT]], %{{.*}} accumulate :
-    %u = cuda.multiply_async %s, %slot, %o accumulate : memref<128x128xf32, #private>, !tile, memref<128x64xf32, #private>
     // CHECK: cuda.await %[[T]]
     cuda.await %t
+    // CHECK: %[[U:.*]] = cuda.multiply_async %{{.*}}, %[[SLOT]], %{{.*}} accumulate :
+    %u = cuda.multiply_async %s, %slot, %o accumulate : memref<128x128xf32, #private>, !tile, memref<128x64xf32, #private>
     // CHECK: cuda.await %[[U]]
     cuda.await %u
     // CHECK: cuda.release %[[KEYS]] :
