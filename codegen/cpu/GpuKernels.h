@@ -2,8 +2,7 @@
 #ifndef BURST_CODEGEN_CPU_GPUKERNELS_H
 #define BURST_CODEGEN_CPU_GPUKERNELS_H
 
-#include "codegen/cpu/Image.h"
-
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 namespace burst::cpu {
@@ -14,11 +13,6 @@ namespace burst::cpu {
 ///     struct { void *data; int64_t steps[rank]; int32_t sizes[rank]; }
 /// for a memref, an int32_t for an index, and a scalar as memory holds it.
 mlir::LLVM::LLVMStructType gpuArguments(mlir::func::FuncOp kernel);
-
-/// Where each parameter of a kernel lies in these, and how many bytes they are
-/// together.
-std::vector<GpuParameter> gpuParameters(mlir::func::FuncOp kernel,
-                                        int64_t &bytes);
 
 } // namespace burst::cpu
 

@@ -1,13 +1,15 @@
 //===- Compile.cpp - ring programs for GPUs to object files ---------------===//
 #include "codegen/cuda/Compile.h"
 
-#include "codegen/cpu/GpuKernels.h"
+#include "codegen/cpu/Image.h"
 #include "codegen/cuda/CompileLog.h"
 #include "codegen/cuda/Emit.h"
 #include "codegen/cuda/Passes.h"
 #include "dialect/Cuda/Cuda.h"
 #include "dialect/Ring/Ring.h"
 #include "runtime/src/cuda/Gpu.h"
+
+#include "burst/program.h"
 
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringSet.h"
@@ -24,6 +26,8 @@ using llvm::formatv;
 //===----------------------------------------------------------------------===//
 
 static constexpr llvm::StringLiteral portable = "sm_80";
+/// The architecture whose kernels have a producer and consumers.
+static constexpr llvm::StringLiteral withRoles = "sm_90a";
 
 /// The number of "sm_86" or "sm_90a"; 0 where it is none.
 static unsigned numberOf(StringRef architecture) {
@@ -44,6 +48,13 @@ FailureOr<Target> Target::named(StringRef architectures, std::string &error) {
       error = formatv("architecture '{0}': wanted sm_80 or a later one", name);
       return failure();
     }
+    // What has roles runs nowhere else, and has tiles of its own.
+    if (name.ends_with("a") && (name != withRoles || names.size() > 1)) {
+      error = formatv("architecture '{0}': code that is for one architecture "
+                      "alone is made for {1}, and for no other with it",
+                      name, withRoles);
+      return failure();
+    }
     if (llvm::is_contained(target.architectures, name)) {
       error = formatv("architecture '{0}' is there twice", name);
       return failure();
@@ -55,6 +66,7 @@ FailureOr<Target> Target::named(StringRef architectures, std::string &error) {
 
 Target Target::here() {
   Target target{{portable.str()}};
+  bool allHaveRoles = true;
   int count = 0;
   burst_error *error = burst_gpu_count(&count);
   for (int ordinal = 0; ordinal < count && !error; ++ordinal) {
@@ -64,16 +76,23 @@ Target Target::here() {
       break;
     const burst_gpu_properties *found = burst_gpu_get_properties(gpu);
     std::string name = formatv("sm_{0}{1}", found->major, found->minor);
+    allHaveRoles &= withRoles == name + "a";
     if (!llvm::is_contained(target.architectures, name) && numberOf(name) >= 80)
       target.architectures.push_back(name);
     burst_gpu_destroy(gpu);
   }
+  if (count > 0 && !error && allHaveRoles)
+    target.architectures = {withRoles.str()};
   // No GPU here: the portable code is all there is.
   burst_error_destroy(error);
   return target;
 }
 
 std::string Target::str() const { return llvm::join(architectures, ", "); }
+
+bool Target::hasRoles() const {
+  return llvm::is_contained(architectures, withRoles);
+}
 
 int64_t cuda::sharedBytesOf(StringRef architecture) {
   constexpr int64_t kib = 1024;
@@ -98,11 +117,18 @@ std::string Shape::str() const {
   return formatv("{0}x{1} by {2} warps", rows, columns, warps);
 }
 
-std::vector<Shape> cuda::shapesFor(int64_t headDim) {
+std::vector<Shape> cuda::shapesFor(int64_t headDim, bool roles) {
   // Small ones, which every mask fits.
   std::vector<Shape> shapes = {{64, 64, 4}, {64, 32, 4}, {64, 16, 4}};
-  Shape best = headDim <= 96 ? Shape{128, 64, 4} : Shape{128, 64, 8};
-  shapes.insert(shapes.begin(), best);
+  std::vector<Shape> best;
+  if (roles)
+    best = headDim <= 96    ? std::vector<Shape>{{128, 128, 8}, {128, 64, 8}}
+           : headDim <= 128 ? std::vector<Shape>{{128, 128, 8}, {128, 112, 8}}
+           : headDim <= 192 ? std::vector<Shape>{{128, 96, 8}, {128, 64, 8}}
+                            : std::vector<Shape>{{128, 80, 8}, {128, 64, 8}};
+  else
+    best = {headDim <= 96 ? Shape{128, 64, 4} : Shape{128, 64, 8}};
+  shapes.insert(shapes.begin(), best.begin(), best.end());
   return shapes;
 }
 
@@ -123,13 +149,16 @@ static int64_t headDimOf(func::FuncOp program) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-void cuda::buildKernelPipeline(OpPassManager &pm, const Shape &shape) {
+void cuda::buildKernelPipeline(OpPassManager &pm, const Shape &shape,
+                               bool roles) {
   LowerToTilePassOptions options;
   options.rows = shape.rows;
   options.columns = shape.columns;
   options.warps = shape.warps;
   cpu::buildTilePipeline(pm, options);
   pm.addPass(createUploadTablesPass());
+  if (roles)
+    pm.addNestedPass<func::FuncOp>(createSpecializeWarpsPass());
   pm.addNestedPass<func::FuncOp>(createStageCopiesPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
@@ -154,9 +183,17 @@ static FailureOr<Variant> makeVariant(ModuleOp module, const Shape &shape,
                                       const Target &target) {
   Variant variant{shape, module.clone(), {}, {}, {}, {}, ""};
   auto pm = PassManager::on<ModuleOp>(module.getContext());
-  buildKernelPipeline(pm, shape);
-  if (failed(pm.run(*variant.module)))
-    return failure();
+  buildKernelPipeline(pm, shape, target.hasRoles());
+  {
+    // Which kernels have no roles is no concern of who runs them.
+    ScopedDiagnosticHandler remarks(
+        module.getContext(), [](Diagnostic &diagnostic) {
+          return success(diagnostic.getSeverity() ==
+                         DiagnosticSeverity::Remark);
+        });
+    if (failed(pm.run(*variant.module)))
+      return failure();
+  }
   for (auto function : variant.module->getOps<func::FuncOp>()) {
     if (!function->hasAttr(teamAttr))
       continue;
@@ -210,7 +247,7 @@ static FailureOr<Variant> choose(ModuleOp module, StringRef entry,
     return module.emitError("kernels of GPUs need NVRTC: ")
            << toString(compiler.takeError());
   auto program = module.lookupSymbol<func::FuncOp>(entry);
-  std::vector<Shape> shapes = shapesFor(headDimOf(program));
+  std::vector<Shape> shapes = shapesFor(headDimOf(program), target.hasRoles());
   Builder b(module.getContext());
   SmallVector<Attribute> refused;
   for (const Shape &shape : shapes) {
@@ -258,6 +295,16 @@ static LogicalResult dumpKernels(const Variant &variant,
   return success();
 }
 
+static cpu::GpuParameter describeParameter(const ParameterText &parameter) {
+  cpu::GpuParameter described{parameter.offset, parameter.bytes};
+  if (const std::optional<MapText> &map = parameter.map)
+    described.map = {parameter.offset,
+                     map->element.isBF16() ? BURST_BF16 : BURST_F16,
+                     {map->box.begin(), map->box.end()},
+                     static_cast<int32_t>(map->swizzle)};
+  return described;
+}
+
 /// What the image says of the kernels.
 static void describeKernels(const Variant &variant, cpu::Image &image) {
   size_t numArchitectures =
@@ -268,8 +315,9 @@ static void describeKernels(const Variant &variant, cpu::Image &image) {
     described.name = kernel.name;
     described.threads = 32 * kernel.warps;
     described.sharedBytes = kernel.sharedBytes;
-    described.parameters =
-        cpu::gpuParameters(variant.functions[n], described.argumentBytes);
+    described.argumentBytes = kernel.argumentBytes;
+    for (const ParameterText &parameter : kernel.parameters)
+      described.parameters.push_back(describeParameter(parameter));
     for (size_t a = 0; a < numArchitectures; ++a) {
       const Source &source = variant.sources[n * numArchitectures + a];
       const Binary &binary = variant.binaries[n * numArchitectures + a];

@@ -24,21 +24,25 @@ struct Target {
   /// The architectures of a list "sm_80,sm_90". Fails with a message.
   static mlir::FailureOr<Target> named(llvm::StringRef architectures,
                                        std::string &error);
-  /// The portable one, and machine code for the GPUs found here.
+  /// The portable one, and machine code for the GPUs found here; or that of
+  /// sm_90a alone, where all of them are such.
   static Target here();
+  /// Whether kernels have a producer and consumers, as on sm_90a.
+  bool hasRoles() const;
   std::string str() const;
 };
 
 /// Shapes for kernels of a head dimension (the larger one of queries and
 /// values), best first.
-std::vector<Shape> shapesFor(int64_t headDim);
+std::vector<Shape> shapesFor(int64_t headDim, bool roles);
 
 /// Dynamic shared memory that a block of an architecture can have.
 int64_t sharedBytesOf(llvm::StringRef architecture);
 
 /// From a ring program on tensors to host code, and kernels that are ready to
 /// be printed.
-void buildKernelPipeline(mlir::OpPassManager &pm, const Shape &shape);
+void buildKernelPipeline(mlir::OpPassManager &pm, const Shape &shape,
+                         bool roles);
 
 /// Compiles the ring program `entry` of a module: kernels by NVRTC, all at a
 /// time, and what launches them for `host`, to an object as
