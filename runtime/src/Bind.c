@@ -124,7 +124,7 @@ static burst_error *check(const burst_program *program, int64_t rank,
 
 /* Programs clamp indices into their tables. What they read of a table without
    elements is this, wherever they look. */
-static int64_t nothing;
+static int64_t nothing_on_host;
 
 static bool is_empty(const burst_tensor *tensor) {
   for (int32_t d = 0; d < tensor->rank; ++d)
@@ -133,9 +133,10 @@ static bool is_empty(const burst_tensor *tensor) {
   return false;
 }
 
-static void describe(const burst_tensor *tensor, descriptor *described) {
+static void describe(const burst_tensor *tensor, void *nothing,
+                     descriptor *described) {
   bool empty = is_empty(tensor);
-  described->base = described->data = empty ? &nothing : tensor->data;
+  described->base = described->data = empty ? nothing : tensor->data;
   size_t bytes = (size_t)tensor->rank * sizeof(int64_t);
   int64_t *strides = described->sizes_and_strides + tensor->rank;
   memcpy(described->sizes_and_strides, tensor->sizes, bytes);
@@ -146,7 +147,7 @@ static void describe(const burst_tensor *tensor, descriptor *described) {
 }
 
 burst_error *burst_binding_create(const burst_program *program, int64_t rank,
-                                  const burst_tensor *values,
+                                  const burst_tensor *values, void *nothing,
                                   burst_binding **binding) {
   *binding = NULL;
   burst_error *error = check(program, rank, values);
@@ -160,8 +161,11 @@ burst_error *burst_binding_create(const burst_program *program, int64_t rank,
     return burst_error_no_memory(bytes);
   made->values = (void **)((char *)made + descriptors);
   for (size_t i = 0; i < count; ++i) {
-    if (program->image->parameters[i].kind == BURST_TENSOR) {
-      describe(&values[i], &made->descriptors[i]);
+    const burst_parameter *parameter = &program->image->parameters[i];
+    if (parameter->kind == BURST_TENSOR) {
+      describe(&values[i],
+               nothing && !parameter->is_host ? nothing : &nothing_on_host,
+               &made->descriptors[i]);
       made->values[i] = &made->descriptors[i];
     } else {
       made->values[i] = values[i].data;

@@ -13,9 +13,10 @@ typedef struct burst_binding burst_binding;
 burst_error *burst_values_check(const burst_program *program, const char *whose,
                                 const burst_tensor *values);
 
-// Checks the tensors of a rank.
+// Checks the tensors of a rank. `nothing` is memory of the GPU for tensors
+// there that have no elements; null: it is a CPU.
 burst_error *burst_binding_create(const burst_program *program, int64_t rank,
-                                  const burst_tensor *values,
+                                  const burst_tensor *values, void *nothing,
                                   burst_binding **binding);
 void burst_binding_destroy(burst_binding *binding);
 

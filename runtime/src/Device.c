@@ -3,6 +3,7 @@
 #include "Device.h"
 #include "Config.h"
 #include "Error.h"
+#include "cuda/Device.h"
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -26,6 +27,7 @@ typedef struct launch {
 } launch;
 
 struct burst_device {
+  struct burst_cuda *cuda;
   pthread_mutex_t mutex;
   pthread_cond_t work; // there is a launch that needs servers
   launch *first, **last;
@@ -228,6 +230,7 @@ burst_error *burst_device_create_cpu(const burst_device_config *given,
 void burst_device_destroy(burst_device *device) {
   if (!device)
     return;
+  burst_cuda_destroy(device->cuda);
   pthread_mutex_lock(&device->mutex);
   device->stopping = true;
   pthread_cond_broadcast(&device->work);
@@ -241,4 +244,12 @@ void burst_device_destroy(burst_device *device) {
 
 int64_t burst_device_threads(const burst_device *device) {
   return device->places;
+}
+
+burst_cuda *burst_device_cuda(const burst_device *device) {
+  return device->cuda;
+}
+
+void burst_device_set_cuda(burst_device *device, burst_cuda *cuda) {
+  device->cuda = cuda;
 }

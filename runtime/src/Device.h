@@ -14,6 +14,10 @@ void burst_device_launch(burst_device *device, const burst_kernel *kernel,
                          const void *arguments, int64_t tasks,
                          const int32_t *order);
 
+// What a device has that is a GPU, which ends with it; null for a CPU.
+struct burst_cuda *burst_device_cuda(const burst_device *device);
+void burst_device_set_cuda(burst_device *device, struct burst_cuda *cuda);
+
 // Makes a thread with a stack on which kernels may keep their tiles; `what`
 // says in an error which thread could not be made.
 burst_error *burst_thread_create(const char *what, pthread_t *thread,

@@ -5,6 +5,7 @@
 #include "Rank.h"
 #include "Trace.h"
 #include "View.h"
+#include "cuda/Device.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -99,11 +100,17 @@ static void fill_post(burst_rank *rank, burst_post *post,
   }
 }
 
-static void poison(const burst_post *post) {
-  for (int64_t i = 0; i < post->num_pieces; ++i) {
+static void poison(burst_rank *rank, const burst_post *post) {
+  burst_error *error = NULL;
+  for (int64_t i = 0; i < post->num_pieces && !error; ++i) {
     burst_view view = burst_view_of_piece(&post->pieces[i]);
-    burst_view_fill(&view, BURST_POISON);
+    if (rank->cuda)
+      error = burst_cuda_poison(rank->cuda, &view);
+    else
+      burst_view_fill(&view, BURST_POISON);
   }
+  if (error)
+    burst_rank_fail_at(rank, error);
 }
 
 static void begin(burst_rank *rank, burst_flight *flight) {
@@ -112,7 +119,10 @@ static void begin(burst_rank *rank, burst_flight *flight) {
   if (!send && !receive)
     return;
   burst_error *error =
-      rank->transport->table->start(rank->transport, send, receive);
+      rank->cuda ? burst_cuda_depart(rank->cuda, send, receive) : NULL;
+  if (error)
+    burst_rank_fail_at(rank, error);
+  error = rank->transport->table->start(rank->transport, send, receive);
   if (error)
     burst_rank_fail(rank, error);
   rank->counters.messages_sent += send != NULL;
@@ -146,7 +156,7 @@ int64_t burst_rank_start(burst_rank *rank, int64_t channel, int64_t to,
   fill_post(rank, &flight->receive, receives);
   if (rank->checked) {
     burst_guard_start(rank, flight);
-    poison(&flight->receive);
+    poison(rank, &flight->receive);
   }
   begin(rank, flight);
   return flight->token;
@@ -168,11 +178,21 @@ static void wait_for(burst_rank *rank, burst_post *post) {
   if (error)
     burst_rank_fail(rank, error);
   burst_trace_transfer(rank->trace, post);
+  if (rank->cuda)
+    error = burst_cuda_arrive(rank->cuda, post);
+  if (error)
+    burst_rank_fail_at(rank, error);
+}
+
+static void free_post(burst_post *post) {
+  burst_cuda_event_release(post->ready);
+  burst_cuda_event_release(post->done);
+  free(post->pieces);
 }
 
 static void free_flight(burst_flight *flight) {
-  free(flight->send.pieces);
-  free(flight->receive.pieces);
+  free_post(&flight->send);
+  free_post(&flight->receive);
   free(flight);
 }
 
@@ -204,6 +224,9 @@ void burst_rank_check_flights(burst_rank *rank) {
 static void cancel(burst_rank *rank, burst_post *post) {
   if (post->state)
     rank->transport->table->cancel(rank->transport, post);
+  // A GPU that refuses this is lost.
+  if (rank->cuda)
+    burst_error_destroy(burst_cuda_join(rank->cuda, post));
 }
 
 void burst_rank_cancel_flights(burst_rank *rank) {

@@ -36,8 +36,8 @@ static bool posts_overlap(const burst_post *a, const burst_post *b) {
 // launch
 //===----------------------------------------------------------------------===//
 
-static void check_order(burst_rank *rank, const burst_kernel *kernel,
-                        int64_t tasks, const int32_t *order) {
+static void check_order(burst_rank *rank, const char *kernel, int64_t tasks,
+                        const int32_t *order) {
   bool *seen = calloc((size_t)tasks + 1, sizeof(bool));
   if (!seen)
     burst_rank_fail(rank, burst_error_no_memory((size_t)tasks));
@@ -49,31 +49,31 @@ static void check_order(burst_rank *rank, const burst_kernel *kernel,
       FAULT(burst_rank_location(rank),
             "kernel %s: task %d at place %" PRId64
             " of the order, wanted each of 0 to %" PRId64 " once",
-            kernel->name, task, i, tasks - 1);
+            kernel, task, i, tasks - 1);
     }
     seen[task] = true;
   }
   free(seen);
 }
 
-static void check_use(burst_rank *rank, const burst_kernel *kernel,
+static void check_use(burst_rank *rank, const char *kernel,
                       const burst_use *use, const burst_flight *flight) {
   const burst_post *receive = &flight->receive, *send = &flight->send;
   if (post_touches(receive, use->begin, use->bytes))
     FAULT(burst_location_of_post(receive),
           "kernel %s %s memory that is being received from rank %" PRId64
           " on channel %" PRId64,
-          kernel->name, use->mode & BURST_WRITES ? "writes" : "reads",
-          receive->peer, receive->channel);
+          kernel, use->mode & BURST_WRITES ? "writes" : "reads", receive->peer,
+          receive->channel);
   if (use->mode & BURST_WRITES && post_touches(send, use->begin, use->bytes))
     FAULT(burst_location_of_post(send),
           "kernel %s writes memory that is being sent to rank %" PRId64
           " on channel %" PRId64,
-          kernel->name, send->peer, send->channel);
+          kernel, send->peer, send->channel);
 }
 
-void burst_guard_launch(burst_rank *rank, const burst_kernel *kernel,
-                        int64_t tasks, const int32_t *order, int64_t num_uses,
+void burst_guard_launch(burst_rank *rank, const char *kernel, int64_t tasks,
+                        const int32_t *order, int64_t num_uses,
                         const burst_use *uses) {
   if (order)
     check_order(rank, kernel, tasks, order);
@@ -81,7 +81,7 @@ void burst_guard_launch(burst_rank *rank, const burst_kernel *kernel,
     if (uses[i].bytes < 0)
       FAULT(burst_rank_location(rank),
             "kernel %s: use %" PRId64 " of %" PRId64 " bytes, wanted 0 or more",
-            kernel->name, i, uses[i].bytes);
+            kernel, i, uses[i].bytes);
     for (burst_flight *flight = rank->flights; flight; flight = flight->next)
       check_use(rank, kernel, &uses[i], flight);
   }

@@ -3,6 +3,9 @@
 #include "Hub.h"
 #include "Clock.h"
 #include "View.h"
+#include "cuda/Transfer.h"
+
+#include <stddef.h>
 
 //===----------------------------------------------------------------------===//
 // Lists
@@ -51,6 +54,35 @@ static void queue_copy(burst_hub *hub, burst_side *side) {
   pthread_cond_signal(&hub->work);
 }
 
+static void refuse(burst_hub *hub, burst_side *side) {
+  set_state(side, BURST_REFUSED);
+  notify(hub, side);
+  notify(hub, side->other);
+}
+
+// It is over as soon as it is asked for: the rest is known to the GPU.
+static void ask_for_copy(burst_hub *hub, burst_side *receiver) {
+  burst_post *receive = receiver->post, *send = receiver->other->post;
+  burst_error *error = burst_cuda_transfer(receive, send);
+  if (error) {
+    receiver->error = burst_post_failed(receive, error);
+    receiver->other->error = burst_post_failed(send, error);
+    burst_error_destroy(error);
+    refuse(hub, receiver);
+    return;
+  }
+  set_state(receiver, BURST_COMPLETE);
+  notify(hub, receiver);
+  notify(hub, receiver->other);
+}
+
+static void begin_copy(burst_hub *hub, burst_side *side) {
+  if (side->post->lane)
+    ask_for_copy(hub, side->post->receives ? side : side->other);
+  else
+    queue_copy(hub, side);
+}
+
 static burst_list *arrivals_of(burst_hub *hub, const burst_post *post) {
   return &hub->endpoints[post->receives ? post->rank : post->peer].arrivals;
 }
@@ -81,9 +113,7 @@ static void match(burst_hub *hub, burst_side *a, burst_side *b) {
   a->error = burst_post_mismatch(a->post, b->post);
   if (a->error) {
     b->error = burst_post_mismatch(b->post, a->post);
-    set_state(a, BURST_REFUSED);
-    notify(hub, a);
-    notify(hub, b);
+    refuse(hub, a);
     return;
   }
   a->matched = b->matched = burst_now();
@@ -91,7 +121,7 @@ static void match(burst_hub *hub, burst_side *a, burst_side *b) {
       schedule(hub, a->post->receives ? b->post : a->post, a->matched);
   set_state(a, BURST_MATCHED);
   if (!hub->config.checked || a->awaited || b->awaited)
-    queue_copy(hub, a);
+    begin_copy(hub, a);
 }
 
 void burst_hub_post(burst_hub *hub, burst_side *posted) {
@@ -154,7 +184,7 @@ void *burst_hub_copy(void *context) {
 void burst_hub_await(burst_hub *hub, burst_side *awaited) {
   awaited->awaited = true;
   if (awaited->state == BURST_MATCHED)
-    queue_copy(hub, awaited);
+    begin_copy(hub, awaited);
   // Sooner done than told to the thread that copies, and many ranks copy faster
   // than one thread.
   if (awaited->state == BURST_QUEUED && hub->culprit < 0)

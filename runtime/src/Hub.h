@@ -2,8 +2,9 @@
 //
 // A side of a message waits in the list of its destination until the other side
 // comes. Then a thread of the hub, or a rank that has nothing to do but to
-// wait, copies from the sender's memory to the receiver's. All content of a hub
-// is guarded by its mutex, except memory of posts while it is copied.
+// wait, copies from the sender's memory to the receiver's; between GPUs,
+// whoever comes second asks for the copy. All content of a hub is guarded by
+// its mutex, except memory of posts while it is copied.
 //
 //===----------------------------------------------------------------------===//
 

@@ -109,6 +109,17 @@ burst_error *burst_image_check(const burst_image *image) {
     return INVALID("%s: no parameters, wanted %d", name, image->num_parameters);
   if (!image->run || !image->segments)
     return INVALID("%s: no function %s", name, image->run ? "segments" : "run");
+  if (image->minimum_driver < 0)
+    return INVALID("%s: minimum_driver %d, wanted 0 or more", name,
+                   image->minimum_driver);
+  if (image->num_gpu_kernels < 0 ||
+      (image->num_gpu_kernels > 0 && image->minimum_driver == 0))
+    return INVALID("%s: %d kernels of GPUs, wanted 0 %s", name,
+                   image->num_gpu_kernels,
+                   image->minimum_driver ? "or more" : "without a driver");
+  if (image->num_gpu_kernels > 0 && !image->gpu_kernels)
+    return INVALID("%s: no kernels of GPUs, wanted %d", name,
+                   image->num_gpu_kernels);
   for (int32_t i = 0; i < image->num_parameters && !error; ++i)
     error = check_parameter(image, i);
   return error;

@@ -37,10 +37,25 @@ static void free_side(burst_post *post) {
   post->state = NULL;
 }
 
+static burst_error *check_delay(const burst_hub *hub, const burst_post *post) {
+  const burst_local_config *config = &hub->config;
+  if (!post->lane ||
+      (config->latency_seconds <= 0 && config->bytes_per_second <= 0))
+    return NULL;
+  return burst_error_create(BURST_INVALID_ARGUMENT,
+                            burst_location_of_post(post).text,
+                            "the local transport has latency_seconds %g and "
+                            "bytes_per_second %g: copies of a GPU cannot be "
+                            "delayed, wanted 0",
+                            config->latency_seconds, config->bytes_per_second);
+}
+
 static burst_error *local_start(burst_transport *transport, burst_post *send,
                                 burst_post *receive) {
   burst_hub *hub = endpoint_of(transport)->hub;
-  burst_error *error = make_side(send);
+  burst_error *error = check_delay(hub, send ? send : receive);
+  if (!error)
+    error = make_side(send);
   if (!error)
     error = make_side(receive);
   if (error) {

@@ -2,6 +2,8 @@
 
 #include "Error.h"
 #include "Rank.h"
+#include "View.h"
+#include "cuda/Device.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,10 +13,6 @@
 enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
 _Static_assert(sizeof(burst_allocation) <= ALIGNMENT,
                "the memory behind it is aligned too");
-
-static char *memory_of(burst_allocation *allocation) {
-  return (char *)allocation + ALIGNMENT;
-}
 
 static void at_least(int64_t *peak, int64_t value) {
   if (*peak < value)
@@ -46,6 +44,60 @@ static void *obtain(size_t bytes) {
   return block;
 }
 
+static _Noreturn void fail_memory(burst_rank *rank, const char *what,
+                                  int64_t bytes) {
+  burst_rank_fail(rank, burst_error_create(
+                            BURST_OUT_OF_MEMORY, burst_rank_location(rank).text,
+                            "%s: out of memory: wanted %" PRId64 " bytes", what,
+                            bytes));
+}
+
+static void *keep(burst_rank *rank, burst_allocation *made,
+                  burst_allocation content) {
+  *made = content;
+  made->next = rank->allocations;
+  rank->allocations = made;
+  count(rank, made->kind, made->bytes);
+  return made->memory;
+}
+
+static void *allocate_on_host(burst_rank *rank, int64_t bytes, int64_t kind) {
+  char *block = obtain((size_t)bytes + ALIGNMENT);
+  if (!block)
+    fail_memory(rank, "allocate", bytes);
+  if (rank->checked)
+    memset(block + ALIGNMENT, BURST_POISON, (size_t)bytes);
+  return keep(rank, (burst_allocation *)block,
+              (burst_allocation){
+                  .memory = block + ALIGNMENT, .bytes = bytes, .kind = kind});
+}
+
+// `from` not null: with what lies there.
+static void *allocate_on_gpu(burst_rank *rank, int64_t bytes, int64_t kind,
+                             const void *from) {
+  burst_allocation *made = malloc(sizeof(*made));
+  if (!made)
+    fail_memory(rank, from ? "upload" : "allocate", (int64_t)sizeof(*made));
+  void *memory;
+  burst_error *error = from
+                           ? burst_cuda_upload(rank->cuda, from, bytes, &memory)
+                           : burst_cuda_allocate(rank->cuda, bytes, &memory);
+  if (error) {
+    free(made);
+    burst_rank_fail_at(rank, error);
+  }
+  keep(rank, made,
+       (burst_allocation){
+           .memory = memory, .bytes = bytes, .kind = kind, .on_gpu = true});
+  if (rank->checked && !from) {
+    burst_view view = burst_view_of_bytes(memory, bytes);
+    error = burst_cuda_poison(rank->cuda, &view);
+    if (error)
+      burst_rank_fail_at(rank, error);
+  }
+  return memory;
+}
+
 void *burst_rank_allocate(burst_rank *rank, int64_t bytes, int64_t kind) {
   if (bytes < 0)
     burst_rank_fail(
@@ -58,25 +110,34 @@ void *burst_rank_allocate(burst_rank *rank, int64_t bytes, int64_t kind) {
                                              "allocate: kind %" PRId64
                                              ", wanted 0 to %d",
                                              kind, BURST_MEMORY_KINDS - 1));
-  void *block = obtain((size_t)bytes + ALIGNMENT);
-  if (!block)
-    burst_rank_fail(rank, burst_error_create(BURST_OUT_OF_MEMORY,
-                                             burst_rank_location(rank).text,
-                                             "allocate: out of memory: wanted "
-                                             "%" PRId64 " bytes",
-                                             bytes));
-  burst_allocation *allocation = block;
-  *allocation = (burst_allocation){rank->allocations, bytes, kind};
-  rank->allocations = allocation;
-  count(rank, kind, bytes);
-  if (rank->checked)
-    memset(memory_of(allocation), BURST_POISON, (size_t)bytes);
-  return memory_of(allocation);
+  return rank->cuda && kind != BURST_MEMORY_SCHEDULE
+             ? allocate_on_gpu(rank, bytes, kind, NULL)
+             : allocate_on_host(rank, bytes, kind);
+}
+
+void *burst_rank_upload(burst_rank *rank, const void *memory, int64_t bytes) {
+  if (bytes < 0)
+    burst_rank_fail(rank,
+                    burst_error_create(
+                        BURST_PROGRAM_FAULT, burst_rank_location(rank).text,
+                        "upload: %" PRId64 " bytes, wanted 0 or more", bytes));
+  return allocate_on_gpu(rank, bytes, BURST_MEMORY_SCHEDULE,
+                         memory ? memory : "");
+}
+
+static burst_error *free_memory(burst_rank *rank,
+                                burst_allocation *allocation) {
+  burst_error *error = NULL;
+  if (allocation->on_gpu)
+    error =
+        burst_cuda_release(rank->cuda, allocation->memory, allocation->bytes);
+  free(allocation);
+  return error;
 }
 
 void burst_rank_release(burst_rank *rank, void *memory) {
   burst_allocation **place = &rank->allocations;
-  while (*place && memory_of(*place) != memory)
+  while (*place && (*place)->memory != memory)
     place = &(*place)->next;
   burst_allocation *released = *place;
   if (!released)
@@ -89,13 +150,16 @@ void burst_rank_release(burst_rank *rank, void *memory) {
     burst_guard_release(rank, memory, released->bytes);
   *place = released->next;
   count(rank, released->kind, -released->bytes);
-  free(released);
+  burst_error *error = free_memory(rank, released);
+  if (error)
+    burst_rank_fail_at(rank, error);
 }
 
 void burst_rank_free_memory(burst_rank *rank) {
   while (rank->allocations) {
     burst_allocation *next = rank->allocations->next;
-    free(rank->allocations);
+    // A GPU that refuses this is lost, and its memory with it.
+    burst_error_destroy(free_memory(rank, rank->allocations));
     rank->allocations = next;
   }
 }

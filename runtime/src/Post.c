@@ -30,6 +30,13 @@ burst_error *burst_post_stopped(const burst_post *post, int64_t culprit,
                             what_of(post), post->peer, culprit, reason);
 }
 
+burst_error *burst_post_failed(const burst_post *post, const burst_error *why) {
+  return burst_error_create(burst_error_code(why),
+                            burst_location_of_post(post).text,
+                            "%s rank %" PRId64 ": %s", what_of(post),
+                            post->peer, burst_error_message(why));
+}
+
 burst_error *burst_post_late(const burst_post *post, double seconds,
                              const char *state) {
   return burst_error_create(
@@ -53,6 +60,22 @@ static burst_error *mismatched_piece(const burst_post *post,
       m[0], m[1], m[2], m[3], mine->element_bytes);
 }
 
+static const char *place_of(const burst_post *post) {
+  if (!post->lane)
+    return "a CPU";
+  return post->lane->capturing ? "a GPU, captured to a graph" : "a GPU";
+}
+
+static burst_error *mismatched_lane(const burst_post *post,
+                                    const burst_post *other) {
+  if (strcmp(place_of(post), place_of(other)) == 0)
+    return NULL;
+  return burst_error_create(BURST_MISMATCH, burst_location_of_post(post).text,
+                            "%s rank %" PRId64 ": it runs on %s, wanted %s",
+                            what_of(post), post->peer, place_of(other),
+                            place_of(post));
+}
+
 burst_error *burst_post_mismatch(const burst_post *post,
                                  const burst_post *other) {
   if (post->program != other->program)
@@ -69,6 +92,9 @@ burst_error *burst_post_mismatch(const burst_post *post,
         " pieces of %" PRId64 " bytes",
         what_of(post), post->peer, post->channel, other->num_pieces,
         other->bytes, post->num_pieces, post->bytes);
+  burst_error *error = mismatched_lane(post, other);
+  if (error)
+    return error;
   for (int64_t i = 0; i < post->num_pieces; ++i) {
     const burst_piece *mine = &post->pieces[i], *theirs = &other->pieces[i];
     if (mine->element_bytes != theirs->element_bytes ||

@@ -5,6 +5,7 @@
 #include "Device.h"
 #include "Error.h"
 #include "Trace.h"
+#include "cuda/Device.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,6 +20,14 @@ burst_location burst_rank_location(const burst_rank *rank) {
 void burst_rank_fail(burst_rank *rank, burst_error *error) {
   rank->error = error;
   longjmp(rank->exit, 1);
+}
+
+void burst_rank_fail_at(burst_rank *rank, burst_error *error) {
+  burst_error *located = burst_error_create(burst_error_code(error),
+                                            burst_rank_location(rank).text,
+                                            "%s", burst_error_message(error));
+  burst_error_destroy(error);
+  burst_rank_fail(rank, located);
 }
 
 static int64_t rank_index(burst_rank *rank) { return rank->index; }
@@ -79,14 +88,28 @@ static void rank_launch(burst_rank *rank, const burst_kernel *kernel,
                                              " tasks, wanted 0 or more",
                                              kernel->name, tasks));
   if (rank->checked)
-    burst_guard_launch(rank, kernel, tasks, order, num_uses, uses);
+    burst_guard_launch(rank, kernel->name, tasks, order, num_uses, uses);
   int64_t begin = burst_now();
   burst_device_launch(rank->device, kernel, arguments, tasks, order);
   int64_t end = burst_now();
   ++rank->counters.launches;
   rank->counters.tasks += tasks;
-  rank->counters.compute_seconds += burst_seconds(end - begin);
+  if (!rank->cuda) // which has a clock of its own
+    rank->counters.compute_seconds += burst_seconds(end - begin);
   burst_trace_launch(rank->trace, rank->index, kernel, tasks, begin, end);
+}
+
+static void rank_launch_gpu(burst_rank *rank, int64_t kernel,
+                            const void *arguments, int64_t tasks,
+                            int64_t num_uses, const burst_use *uses) {
+  if (rank->checked && kernel >= 0 && kernel < rank->image->num_gpu_kernels)
+    burst_guard_launch(rank, rank->image->gpu_kernels[kernel].name, tasks, NULL,
+                       num_uses, uses);
+  burst_error *error = burst_cuda_launch(rank->cuda, kernel, arguments, tasks);
+  if (error)
+    burst_rank_fail_at(rank, error);
+  ++rank->counters.launches;
+  rank->counters.tasks += tasks;
 }
 
 //===----------------------------------------------------------------------===//
@@ -102,7 +125,9 @@ static const burst_table table = {.size = sizeof(burst_table),
                                   .launch = rank_launch,
                                   .start = burst_rank_start,
                                   .wait = burst_rank_wait,
-                                  .require = rank_require};
+                                  .require = rank_require,
+                                  .upload = burst_rank_upload,
+                                  .launch_gpu = rank_launch_gpu};
 
 burst_error *burst_rank_run(burst_rank *rank, void *const *values) {
   if (setjmp(rank->exit) == 0) {

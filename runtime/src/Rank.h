@@ -14,10 +14,12 @@
 
 enum { BURST_MEMORY_KINDS = 4 };
 
-// In front of the memory that a program gets.
+// Memory that a program got; of the host's it lies in front.
 typedef struct burst_allocation {
   struct burst_allocation *next;
+  void *memory;
   int64_t bytes, kind;
+  bool on_gpu;
 } burst_allocation;
 
 // A start whose token is not yet waited for.
@@ -37,6 +39,7 @@ struct burst_rank {
   const burst_image *image;
   int64_t index;
   burst_device *device;
+  struct burst_cuda_run *cuda; // what is asked of a GPU; null on a CPU
   burst_transport *transport;
   double deadline_seconds;
   burst_trace *trace;
@@ -57,12 +60,16 @@ burst_error *burst_rank_run(burst_rank *rank, void *const *values);
 
 _Noreturn void burst_rank_fail(burst_rank *rank, burst_error *error);
 
+// The same error, as one of this rank.
+_Noreturn void burst_rank_fail_at(burst_rank *rank, burst_error *error);
+
 // "rank 2".
 burst_location burst_rank_location(const burst_rank *rank);
 
 // Functions of the table, and the end of what they made.
 void *burst_rank_allocate(burst_rank *rank, int64_t bytes, int64_t kind);
 void burst_rank_release(burst_rank *rank, void *memory);
+void *burst_rank_upload(burst_rank *rank, const void *memory, int64_t bytes);
 void burst_rank_free_memory(burst_rank *rank);
 int64_t burst_rank_start(burst_rank *rank, int64_t channel, int64_t to,
                          int64_t num_sends, const burst_piece *sends,
@@ -74,8 +81,8 @@ void burst_rank_check_flights(burst_rank *rank);
 void burst_rank_cancel_flights(burst_rank *rank);
 
 // What checked runs look for; each fails if it finds it.
-void burst_guard_launch(burst_rank *rank, const burst_kernel *kernel,
-                        int64_t tasks, const int32_t *order, int64_t num_uses,
+void burst_guard_launch(burst_rank *rank, const char *kernel, int64_t tasks,
+                        const int32_t *order, int64_t num_uses,
                         const burst_use *uses);
 void burst_guard_start(burst_rank *rank, const burst_flight *started);
 void burst_guard_release(burst_rank *rank, const void *memory, int64_t bytes);

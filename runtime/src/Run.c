@@ -3,10 +3,12 @@
 #include "Run.h"
 #include "Bind.h"
 #include "Config.h"
+#include "Device.h"
 #include "Error.h"
 #include "Program.h"
 #include "Rank.h"
 #include "View.h"
+#include "cuda/Device.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -51,10 +53,28 @@ static burst_error *check_transport(const burst_image *image,
   return NULL;
 }
 
+static burst_error *check_program(const burst_image *image,
+                                  const burst_run_config *config) {
+  const burst_cuda *cuda = burst_device_cuda(config->device);
+  if (cuda && config->trace)
+    return INVALID("%s: a trace of a run on a GPU, where nothing is recorded: "
+                   "leave it out",
+                   image->name);
+  if (cuda)
+    return burst_cuda_check(cuda, image);
+  return image->minimum_driver == 0
+             ? NULL
+             : INVALID("%s: a program for GPUs, the device is a CPU: run it on "
+                       "a device of burst_device_create_cuda",
+                       image->name);
+}
+
 static burst_error *check(burst_program *program, burst_run_config *config,
                           int64_t count, const burst_counters *counters) {
   const burst_image *image = program->image;
   burst_error *error = check_device(config);
+  if (!error)
+    error = check_program(image, config);
   if (!error)
     error = check_transport(image, config);
   if (!error)
@@ -78,19 +98,34 @@ static void write_counters(burst_counters *to, burst_counters *from) {
   memcpy(to, from, to->size);
 }
 
-static void poison_results(const burst_image *image,
-                           const burst_tensor *values) {
+static burst_error *poison_results(const burst_call *call) {
+  const burst_image *image = call->program->image;
+  if (call->cuda)
+    return burst_cuda_poison_results(call->cuda);
   for (int32_t i = image->num_arguments; i < image->num_parameters; ++i) {
-    burst_view view = burst_view_of_tensor(&values[i]);
+    burst_view view = burst_view_of_tensor(&call->values[i]);
     burst_view_fill(&view, BURST_POISON);
   }
+  return NULL;
+}
+
+static burst_error *bind(const burst_call *call, burst_binding **binding) {
+  const burst_cuda *cuda = burst_device_cuda(call->config.device);
+  burst_error *error =
+      burst_binding_create(call->program, call->config.rank, call->values,
+                           cuda ? (void *)cuda->nothing : NULL, binding);
+  if (error || !cuda)
+    return error;
+  error = burst_cuda_check_values(cuda, call->program->image, call->values);
+  if (error)
+    burst_binding_destroy(*binding);
+  return error;
 }
 
 static burst_error *run(burst_call *call, burst_counters *counters) {
   const burst_run_config *config = &call->config;
   burst_binding *binding;
-  burst_error *error =
-      burst_binding_create(call->program, config->rank, call->values, &binding);
+  burst_error *error = bind(call, &binding);
   if (error) {
     burst_call_skip(call, burst_error_message(error));
     return error;
@@ -99,14 +134,17 @@ static burst_error *run(burst_call *call, burst_counters *counters) {
       .image = call->program->image,
       .index = config->rank,
       .device = config->device,
+      .cuda = call->cuda,
       .transport = config->transport,
       .deadline_seconds = config->deadline_seconds,
       .trace = config->trace,
       .checked = config->checked != 0,
   };
-  if (rank.checked)
-    poison_results(rank.image, call->values);
-  error = burst_rank_run(&rank, burst_binding_values(binding));
+  error = rank.checked ? poison_results(call) : NULL;
+  if (error)
+    burst_call_skip(call, burst_error_message(error));
+  else
+    error = burst_rank_run(&rank, burst_binding_values(binding));
   burst_binding_destroy(binding);
   *counters = rank.counters;
   counters->tensor_bytes = burst_binding_bytes(call->program, call->values);
@@ -156,6 +194,21 @@ static burst_error *make_call(burst_program *program,
   return NULL;
 }
 
+// A GPU has streams only: one for this call. Takes the call.
+static burst_error *run_on_gpu(burst_call *call) {
+  burst_stream *stream;
+  burst_error *error = burst_stream_create(call->config.device, &stream);
+  if (error) {
+    burst_call_skip(call, burst_error_message(error));
+    burst_call_destroy(call);
+    return error;
+  }
+  burst_stream_push(stream, call);
+  error = burst_stream_synchronize(stream);
+  burst_stream_destroy(stream);
+  return error;
+}
+
 burst_error *burst_run(burst_program *program, const burst_run_config *given,
                        const burst_tensor *values, int64_t count,
                        burst_counters *counters) {
@@ -176,6 +229,8 @@ burst_error *burst_run(burst_program *program, const burst_run_config *given,
     burst_stream_push(config.stream, call);
     return NULL;
   }
+  if (burst_device_cuda(config.device))
+    return run_on_gpu(call);
   error = burst_call_run(call);
   burst_call_destroy(call);
   return error;

@@ -11,6 +11,7 @@ typedef struct burst_call {
   burst_program *program;
   burst_run_config config;
   burst_counters *counters;
+  struct burst_cuda_run *cuda; // on a GPU
   burst_tensor values[];
 } burst_call;
 

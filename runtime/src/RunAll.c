@@ -6,6 +6,7 @@
 #include "Error.h"
 #include "Program.h"
 #include "Tensor.h"
+#include "cuda/Values.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -93,10 +94,13 @@ static burst_error *run_member(member *member) {
       .trace = all->config.trace,
       .checked = all->config.checked,
   };
-  if (!error)
-    error = burst_run(all->program, &config, member->values, all->num_values,
-                      member->counters);
-  return error;
+  if (error)
+    return error;
+  return config.device && burst_device_cuda(config.device)
+             ? burst_cuda_run_values(all->program, &config, member->values,
+                                     all->num_values, member->counters)
+             : burst_run(all->program, &config, member->values, all->num_values,
+                         member->counters);
 }
 
 static void *run_thread(void *context) {

@@ -3,12 +3,15 @@
 #include "Device.h"
 #include "Error.h"
 #include "Run.h"
+#include "cuda/Device.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 
+// On a GPU the order is that of a stream there, and the rest is not used.
 struct burst_stream {
   burst_device *device;
+  burst_cuda_stream *cuda;
   pthread_t thread;
   pthread_mutex_t mutex;
   pthread_cond_t pushed, idle;
@@ -56,20 +59,54 @@ static void *run_stream(void *context) {
   return NULL;
 }
 
-burst_error *burst_stream_create(burst_device *device, burst_stream **stream) {
+static burst_error *make_stream(burst_device *device, burst_stream **stream) {
   *stream = NULL;
   if (!device)
     return burst_error_create(BURST_INVALID_ARGUMENT, "", "stream: no device");
-  burst_stream *made = calloc(1, sizeof(*made));
-  if (!made)
-    return burst_error_no_memory(sizeof(*made));
-  made->device = device;
+  *stream = calloc(1, sizeof(**stream));
+  if (!*stream)
+    return burst_error_no_memory(sizeof(**stream));
+  (*stream)->device = device;
+  return NULL;
+}
+
+// On a GPU, `given` or made.
+static burst_error *create_on_gpu(burst_device *device, bool given,
+                                  CUstream compute, burst_stream **stream) {
+  burst_error *error = make_stream(device, stream);
+  if (error)
+    return error;
+  error = burst_cuda_stream_create(burst_device_cuda(device), given, compute,
+                                   &(*stream)->cuda);
+  if (error) {
+    free(*stream);
+    *stream = NULL;
+  }
+  return error;
+}
+
+burst_error *burst_stream_create_cuda(burst_device *device, void *cuda_stream,
+                                      burst_stream **stream) {
+  *stream = NULL;
+  if (device && !burst_device_cuda(device))
+    return burst_error_create(BURST_INVALID_ARGUMENT, "",
+                              "stream: one of CUDA, the device is a CPU");
+  return create_on_gpu(device, true, cuda_stream, stream);
+}
+
+burst_error *burst_stream_create(burst_device *device, burst_stream **stream) {
+  if (device && burst_device_cuda(device))
+    return create_on_gpu(device, false, NULL, stream);
+  burst_stream *made;
+  burst_error *error = make_stream(device, &made);
+  *stream = NULL;
+  if (error)
+    return error;
   made->last = &made->first;
   pthread_mutex_init(&made->mutex, NULL);
   pthread_cond_init(&made->pushed, NULL);
   pthread_cond_init(&made->idle, NULL);
-  burst_error *error =
-      burst_thread_create("a stream", &made->thread, run_stream, made);
+  error = burst_thread_create("a stream", &made->thread, run_stream, made);
   if (error)
     free(made);
   else
@@ -82,6 +119,10 @@ burst_device *burst_stream_device(const burst_stream *stream) {
 }
 
 void burst_stream_push(burst_stream *stream, burst_call *call) {
+  if (stream->cuda) {
+    burst_cuda_stream_push(stream->cuda, call);
+    return;
+  }
   call->next = NULL;
   pthread_mutex_lock(&stream->mutex);
   *stream->last = call;
@@ -91,6 +132,8 @@ void burst_stream_push(burst_stream *stream, burst_call *call) {
 }
 
 burst_error *burst_stream_synchronize(burst_stream *stream) {
+  if (stream->cuda)
+    return burst_cuda_stream_synchronize(stream->cuda);
   pthread_mutex_lock(&stream->mutex);
   while (stream->first || stream->running)
     pthread_cond_wait(&stream->idle, &stream->mutex);
@@ -103,6 +146,11 @@ burst_error *burst_stream_synchronize(burst_stream *stream) {
 void burst_stream_destroy(burst_stream *stream) {
   if (!stream)
     return;
+  if (stream->cuda) {
+    burst_cuda_stream_destroy(stream->cuda);
+    free(stream);
+    return;
+  }
   pthread_mutex_lock(&stream->mutex);
   stream->ending = true;
   pthread_cond_signal(&stream->pushed);

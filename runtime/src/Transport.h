@@ -14,6 +14,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+// Of a rank on a GPU: where its messages are copied.
+typedef struct burst_lane {
+  struct burst_gpu *gpu;
+  struct CUstream_st *copies;
+  bool capturing; // what is asked for is written down for later
+} burst_lane;
+
 typedef struct burst_post {
   int64_t rank, peer, channel, hop;
   uint64_t program; // the hash of its image
@@ -23,6 +30,13 @@ typedef struct burst_post {
   int64_t bytes;
   int64_t began, ended; // when data moved; set by `wait`
   void *state;          // the transport's, from `start` until the end
+
+  // On a GPU, where `wait` is for the copy to be asked for. Pieces of `lane`
+  // null are the host's.
+  const burst_lane *lane;
+  struct burst_cuda_event *ready; // when memory may be touched
+  struct burst_cuda_event *done;  // when that is over; set by `wait`, or by
+                                  // `cancel` if the copy was asked for
 } burst_post;
 
 typedef struct burst_transport_table {
@@ -61,6 +75,9 @@ burst_error *burst_post_late(const burst_post *post, double seconds,
 // What is wrong between both sides of a message, as `post` sees it; or null.
 burst_error *burst_post_mismatch(const burst_post *post,
                                  const burst_post *other);
+
+// That its memory could not be moved.
+burst_error *burst_post_failed(const burst_post *post, const burst_error *why);
 
 // Of the elements; -1 if that or an address within the piece overflows.
 int64_t burst_piece_bytes(const burst_piece *piece);

@@ -4,6 +4,10 @@
 
 #include <string.h>
 
+burst_view burst_view_of_bytes(void *data, int64_t bytes) {
+  return (burst_view){data, 1, 1, {bytes}, {1}};
+}
+
 burst_view burst_view_of_piece(const burst_piece *piece) {
   burst_view view = {piece->data, piece->element_bytes, 4, {0}, {0}};
   memcpy(view.sizes, piece->sizes, sizeof(piece->sizes));
@@ -141,6 +145,38 @@ void burst_view_fill(const burst_view *view, int byte) {
   loops nest;
   if (loops_of(view, view, &nest))
     fill(&nest, nest.rank, nest.data[0], byte);
+}
+
+static burst_error *
+visit_rows(const loops *nest, int64_t rank, char *to, char *from,
+           burst_error *(*visit)(void *context, const burst_rows *rows),
+           void *context) {
+  if (rank <= 1) {
+    const burst_rows rows = {.to = to,
+                             .from = from,
+                             .bytes = nest->run,
+                             .count = rank ? nest->sizes[0] : 1,
+                             .to_pitch = rank ? nest->strides[0][0] : nest->run,
+                             .from_pitch =
+                                 rank ? nest->strides[1][0] : nest->run};
+    return visit(context, &rows);
+  }
+  --rank;
+  burst_error *error = NULL;
+  for (int64_t i = 0; i < nest->sizes[rank] && !error; ++i)
+    error = visit_rows(nest, rank, to + i * nest->strides[0][rank],
+                       from + i * nest->strides[1][rank], visit, context);
+  return error;
+}
+
+burst_error *burst_view_visit(const burst_view *to, const burst_view *from,
+                              burst_error *(*visit)(void *context,
+                                                    const burst_rows *rows),
+                              void *context) {
+  loops nest;
+  return loops_of(to, from, &nest) ? visit_rows(&nest, nest.rank, nest.data[0],
+                                                nest.data[1], visit, context)
+                                   : NULL;
 }
 
 // One past the last byte of the innermost `rank` loops that begin at `data`.

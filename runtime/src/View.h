@@ -19,6 +19,7 @@ typedef struct burst_view {
   int64_t strides[BURST_VIEW_RANK];
 } burst_view;
 
+burst_view burst_view_of_bytes(void *data, int64_t bytes);
 burst_view burst_view_of_piece(const burst_piece *piece);
 // Of a tensor that was checked.
 burst_view burst_view_of_tensor(const burst_tensor *tensor);
@@ -28,6 +29,19 @@ void burst_view_copy(const burst_view *to, const burst_view *from);
 // The same, adding floats of `type` to what is there.
 void burst_view_add(const burst_view *to, const burst_view *from, int32_t type);
 void burst_view_fill(const burst_view *view, int byte);
+
+// Runs of bytes that lie together in two views: `count` of them, as far apart
+// as the pitches say.
+typedef struct burst_rows {
+  char *to, *from;
+  int64_t bytes, count, to_pitch, from_pitch;
+} burst_rows;
+
+// Calls `visit` with all elements of two views of equal sizes, until it fails.
+burst_error *burst_view_visit(const burst_view *to, const burst_view *from,
+                              burst_error *(*visit)(void *context,
+                                                    const burst_rows *rows),
+                              void *context);
 
 // Whether an element lies, with any byte of it, in [begin, end).
 bool burst_view_touches(const burst_view *view, const char *begin,

@@ -78,6 +78,27 @@ typedef struct burst_device_config {
 /* `config` may be NULL: all defaults. */
 burst_error *burst_device_create_cpu(const burst_device_config *config,
                                      burst_device **device);
+
+/* A CUDA device is a GPU with the driver of CUDA 12 or later, in the context
+   that CUDA's runtime uses too. It runs programs for GPUs, as a CPU device runs
+   those for CPUs. Kernels of a program are loaded when it first runs; they and
+   the program stay until the device is destroyed. */
+typedef struct burst_cuda_config {
+  size_t size;
+  int64_t ordinal; /* as the driver counts: 0 is the first GPU */
+  /* Memory of the GPU for programs, aligned to 64, usable in the order of a
+     CUstream; NULL: there is none. `context` goes to both. Called in burst_run.
+     NULL: from a pool of the device's own. */
+  void *(*allocate)(void *context, int64_t bytes, void *cuda_stream);
+  void (*release)(void *context, void *memory, int64_t bytes,
+                  void *cuda_stream);
+  void *context;
+} burst_cuda_config;
+
+/* `config` may be NULL: all defaults. */
+burst_error *burst_device_create_cuda(const burst_cuda_config *config,
+                                      burst_device **device);
+
 /* When its streams are destroyed and its runs have ended. NULL is ignored. */
 void burst_device_destroy(burst_device *device);
 int64_t burst_device_threads(const burst_device *device);
@@ -89,6 +110,25 @@ int64_t burst_device_threads(const burst_device *device);
 typedef struct burst_stream burst_stream;
 
 burst_error *burst_stream_create(burst_device *device, burst_stream **stream);
+
+/* On a CUDA device a stream is a CUstream: one of its own, or the caller's
+   `cuda_stream` (of the device's primary context; NULL is the legacy default
+   stream), which must outlive it. There, burst_run runs the program's host code
+   on the calling thread, asks the GPU for the rest, and does not wait for it.
+   It waits for host code of peers only, where it meets them in a transfer, so
+   every rank needs a thread of its own. Runs of other streams, or of the
+   caller, are ordered by events as ever.
+
+   After an error the results are filled with 0xFF bytes (NaN) in the order of
+   the stream, and those of further runs as well until
+   burst_stream_synchronize; it returns also where the GPU has not ended.
+
+   If the CUstream is being captured, a run becomes part of the graph: of a
+   program of one rank, or of all ranks if they are captured together to one
+   graph. What a graph uses of the program and the device lives until the device
+   is destroyed; no deadline holds, and nobody sees errors of its launches. */
+burst_error *burst_stream_create_cuda(burst_device *device, void *cuda_stream,
+                                      burst_stream **stream);
 /* Returns when all queued runs have ended: the first error since the last call.
    Always returns, because every wait of a run has a deadline. */
 burst_error *burst_stream_synchronize(burst_stream *stream);
@@ -118,7 +158,9 @@ typedef struct burst_local_config {
   int64_t checked;
 } burst_local_config;
 
-/* For ranks that are threads of this process: writes num_ranks handles. */
+/* For ranks that are threads of this process: writes num_ranks handles. Ranks
+   are on CPUs, or all on GPUs, the same one or several: there data is copied by
+   the GPU, beside kernels, and cannot be delayed. */
 burst_error *burst_transport_create_local(const burst_local_config *config,
                                           burst_transport **handles);
 /* Ends the runs of the other ranks, now and later, for `reason`: for callers
@@ -202,7 +244,10 @@ burst_error *burst_trace_write(burst_trace *trace, const char *path);
 /* NULL is ignored. */
 void burst_trace_destroy(burst_trace *trace);
 
-/* What a run of one rank did. Written also where the run fails. */
+/* What a run of one rank did. Written also where the run fails. On a GPU,
+   compute_seconds is the time from its begin to its end there, 0 if it is
+   captured; wait_seconds is the time that its host code waited for that of its
+   peers; tasks are blocks. */
 typedef struct burst_counters {
   size_t size; /* set by the caller, as in a config */
   int64_t messages_sent;
@@ -226,8 +271,9 @@ typedef struct burst_run_config {
   burst_stream *stream;       /* NULL: run on the calling thread, then return */
   burst_transport *transport; /* of `rank`; NULL only where the program has one
                                  rank */
-  double deadline_seconds;    /* of each wait for a peer; 0: 600 */
-  burst_trace *trace;         /* NULL: none */
+  double deadline_seconds;    /* of each wait for a peer, and on a GPU from one
+                                 transfer to the next or to the end; 0: 600 */
+  burst_trace *trace;         /* NULL: none, as it must be on a GPU */
   /* Not 0: look for what the program does wrong. Allocations, results, and
      memory to receive into are filled with 0xFF bytes; it is an error to touch
      memory in flight: a launch that reads or writes what is being received or
@@ -244,7 +290,11 @@ typedef struct burst_run_config {
 
    With a stream, errors of the run are those of burst_stream_synchronize; the
    array `values` is copied, but what its tensors point to (scalars included),
-   the counters, the transport and the trace are used until then. */
+   the counters, the transport and the trace are used until then.
+
+   On a CUDA device, tensors are in the GPU's memory, but those of parameters
+   that are is_host and all scalars in the host's. Without a stream the run has
+   one of its own, which it waits for. */
 burst_error *burst_run(burst_program *program, const burst_run_config *config,
                        const burst_tensor *values, int64_t count,
                        burst_counters *counters);
@@ -282,7 +332,8 @@ typedef struct burst_run_all_config {
 
 /* Runs all ranks as threads on shards of global tensors, and gathers the
    results: shares of a sum are added up in the order of the ranks, another
-   result that is not sharded is taken from rank 0. `counters` is NULL or has an
+   result that is not sharded is taken from rank 0. Global tensors are in the
+   host's memory, also where the device is a GPU. `counters` is NULL or has an
    element per rank, all of one size. The error is that of the rank that failed
    first, not of those that it stopped. */
 burst_error *burst_run_all(burst_program *program,

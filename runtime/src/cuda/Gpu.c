@@ -292,3 +292,36 @@ burst_error *burst_gpu_copy(burst_gpu *gpu, CUdeviceptr to, CUdeviceptr from,
     return NULL;
   RETURN_CALL(gpu, cuMemcpyDtoDAsync_v2, to, from, bytes, stream);
 }
+
+burst_error *burst_gpu_open_peer(burst_gpu *gpu, burst_gpu *peer) {
+  uint64_t bit = UINT64_C(1) << (gpu->properties.ordinal % 64);
+  if (atomic_load(&peer->readers) & bit)
+    return NULL;
+  const burst_driver *driver = gpu->driver;
+  int can = 0;
+  const char *call = "cuDeviceCanAccessPeer";
+  CUresult result =
+      driver->cuDeviceCanAccessPeer(&can, gpu->device, peer->device);
+  CUcontext before;
+  burst_error *error = burst_gpu_enter(gpu, &before);
+  if (error)
+    return error;
+  if (result == CUDA_SUCCESS && can) {
+    call = "cuCtxEnablePeerAccess";
+    result = driver->cuCtxEnablePeerAccess(peer->context, 0);
+    if (result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+      result = CUDA_SUCCESS;
+  }
+  if (result == CUDA_SUCCESS && can) {
+    const CUmemAccessDesc access = {
+        .location = {CU_MEM_LOCATION_TYPE_DEVICE, gpu->device},
+        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    call = "cuMemPoolSetAccess";
+    result = driver->cuMemPoolSetAccess(peer->pool, &access, 1);
+  }
+  burst_gpu_leave(gpu, before);
+  if (result != CUDA_SUCCESS)
+    return burst_driver_error(driver, gpu->properties.ordinal, call, result);
+  atomic_fetch_or(&peer->readers, bit);
+  return NULL;
+}

@@ -78,43 +78,28 @@ burst_error *burst_gpu_download(burst_gpu *gpu, void *to, CUdeviceptr from,
 burst_error *burst_gpu_copy(burst_gpu *gpu, CUdeviceptr to, CUdeviceptr from,
                             size_t bytes, CUstream stream);
 
+// Lets copies on one GPU reach the memory of another one directly, if they can.
+burst_error *burst_gpu_open_peer(burst_gpu *gpu, burst_gpu *peer);
+
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
 
-// A parameter of a kernel: where it lies in the struct of arguments.
-typedef struct burst_gpu_operand {
-  size_t offset;
-  size_t bytes;
-} burst_gpu_operand;
-
 enum { BURST_GPU_PARAMETERS = 64 };
-
-// What is known of a kernel when it was compiled.
-typedef struct burst_gpu_signature {
-  const char *name;
-  unsigned threads;      // of a block
-  unsigned shared_bytes; // dynamic, of a block
-  unsigned cluster;      // blocks that share their memory; 0 and 1: none
-  bool overlaps; // may begin while the kernel before it ends, and waits itself
-  size_t argument_bytes; // of the struct of arguments
-  int num_parameters;    // at most BURST_GPU_PARAMETERS
-  const burst_gpu_operand *parameters;
-} burst_gpu_signature;
 
 typedef struct burst_gpu_module burst_gpu_module;
 
-// `image`: a cubin, or PTX that ends with a zero. `signatures` tell of all of
-// its kernels that will be launched, and outlive the module.
-burst_error *burst_gpu_module_load(burst_gpu *gpu, const void *image, int count,
-                                   const burst_gpu_signature *signatures,
+// Loads of each kernel the first binary that fits the GPU and that the driver
+// takes. The kernels outlive the module.
+burst_error *burst_gpu_module_load(burst_gpu *gpu, int64_t count,
+                                   const burst_gpu_kernel *kernels,
                                    burst_gpu_module **module);
 // When its launches have ended. Null is ignored.
 void burst_gpu_module_unload(burst_gpu_module *module);
 
-// Launches kernel number `kernel` of the signatures. The arguments are copied.
-burst_error *burst_gpu_launch(burst_gpu_module *module, int kernel,
-                              const unsigned grid[3], const void *arguments,
+// Launches `blocks` blocks of kernel number `kernel`. The arguments are copied.
+burst_error *burst_gpu_launch(burst_gpu_module *module, int64_t kernel,
+                              int64_t blocks, const void *arguments,
                               CUstream stream);
 
 #ifdef __cplusplus

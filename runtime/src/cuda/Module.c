@@ -4,109 +4,181 @@
 
 #include "../Error.h"
 
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+typedef struct loaded {
+  CUmodule module;
+  CUfunction function;
+} loaded;
 
 struct burst_gpu_module {
   burst_gpu *gpu;
-  CUmodule module;
-  int count;
-  const burst_gpu_signature *signatures;
-  CUfunction functions[]; // of the signatures
+  int64_t count;
+  const burst_gpu_kernel *kernels;
+  loaded loaded[]; // one per kernel
 };
 
 #define INVALID(...) burst_error_create(BURST_INVALID_PROGRAM, "", __VA_ARGS__)
 
-// Whether a GPU can launch what a signature tells of.
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+// Whether a GPU can launch a kernel.
 static burst_error *check(const burst_gpu *gpu,
-                          const burst_gpu_signature *signature) {
-  if (signature->num_parameters < 0 ||
-      signature->num_parameters > BURST_GPU_PARAMETERS)
-    return INVALID("kernel %s: %d parameters, wanted 0 to %d", signature->name,
-                   signature->num_parameters, BURST_GPU_PARAMETERS);
-  for (int i = 0; i < signature->num_parameters; ++i) {
-    const burst_gpu_operand *parameter = &signature->parameters[i];
-    if (parameter->offset > signature->argument_bytes ||
-        parameter->bytes > signature->argument_bytes - parameter->offset)
-      return INVALID("kernel %s: parameter %d ends at byte %zu of %zu",
-                     signature->name, i, parameter->offset + parameter->bytes,
-                     signature->argument_bytes);
+                          const burst_gpu_kernel *kernel) {
+  const char *name = kernel->name;
+  burst_error *error = NULL;
+  if (kernel->num_parameters < 0 ||
+      kernel->num_parameters > BURST_GPU_PARAMETERS)
+    return INVALID("kernel %s: %" PRId64 " parameters, wanted 0 to %d", name,
+                   kernel->num_parameters, BURST_GPU_PARAMETERS);
+  for (int64_t i = 0; i < kernel->num_parameters && !error; ++i) {
+    const burst_gpu_parameter *parameter = &kernel->parameters[i];
+    if (parameter->map)
+      error = burst_gpu_map_check(gpu, kernel, parameter->map);
+    else if (parameter->offset < 0 || parameter->bytes < 1 ||
+             parameter->bytes > kernel->argument_bytes ||
+             parameter->offset > kernel->argument_bytes - parameter->bytes)
+      error = INVALID("kernel %s: parameter %" PRId64 " of %" PRId64
+                      " bytes at byte %" PRId64 " of %" PRId64,
+                      name, i, parameter->bytes, parameter->offset,
+                      kernel->argument_bytes);
   }
-  if (signature->threads < 1 || signature->threads > 1024)
-    return INVALID("kernel %s: %u threads, wanted 1 to 1024", signature->name,
-                   signature->threads);
-  if (signature->shared_bytes > (unsigned)gpu->properties.shared_bytes)
-    return INVALID("kernel %s: %u bytes of shared memory, GPU %d has %d",
-                   signature->name, signature->shared_bytes,
-                   gpu->properties.ordinal, gpu->properties.shared_bytes);
-  if (signature->cluster > 1 && gpu->properties.major < 9)
-    return INVALID("kernel %s: clusters of %u blocks, GPU %d has compute "
-                   "capability %d.%d, wanted 9.0",
-                   signature->name, signature->cluster, gpu->properties.ordinal,
-                   gpu->properties.major, gpu->properties.minor);
+  if (error)
+    return error;
+  if (kernel->threads < 1 || kernel->threads > 1024)
+    return INVALID("kernel %s: %d threads, wanted 1 to 1024", name,
+                   kernel->threads);
+  if (kernel->shared_bytes < 0 ||
+      kernel->shared_bytes > gpu->properties.shared_bytes)
+    return INVALID("kernel %s: %d bytes of shared memory, GPU %d has %d", name,
+                   kernel->shared_bytes, gpu->properties.ordinal,
+                   gpu->properties.shared_bytes);
   return NULL;
 }
 
-static burst_error *get_function(burst_gpu *gpu, CUmodule module,
-                                 const burst_gpu_signature *signature,
-                                 CUfunction *function) {
+// Whether code for an architecture runs on a GPU; see burst_gpu_binary.
+static bool fits(const burst_gpu_properties *gpu, const char *architecture) {
+  bool is_text = strncmp(architecture, "compute_", 8) == 0;
+  if (!is_text && strncmp(architecture, "sm_", 3) != 0)
+    return false;
+  char *suffix;
+  long number = strtol(architecture + (is_text ? 8 : 3), &suffix, 10);
+  long major = number / 10, minor = number % 10;
+  if (strcmp(suffix, "a") == 0)
+    return major == gpu->major && minor == gpu->minor;
+  if (*suffix)
+    return false;
+  if (is_text)
+    return number <= gpu->major * 10 + gpu->minor;
+  return major == gpu->major && minor <= gpu->minor;
+}
+
+static bool is_whole(const burst_gpu_binary *binary) {
+  const unsigned char *bytes = binary->data;
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  for (int64_t i = 0; i < binary->bytes; ++i)
+    hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+  return hash == binary->checksum;
+}
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+static burst_error *get_function(const burst_gpu *gpu,
+                                 const burst_gpu_kernel *kernel,
+                                 loaded *loaded) {
   const burst_driver *driver = gpu->driver;
   const char *call = "cuModuleGetFunction";
-  CUresult result =
-      driver->cuModuleGetFunction(function, module, signature->name);
+  CUresult result = driver->cuModuleGetFunction(&loaded->function,
+                                                loaded->module, kernel->name);
   if (result == CUDA_ERROR_NOT_FOUND)
-    return INVALID("GPU %d: the image has no kernel %s",
-                   gpu->properties.ordinal, signature->name);
-  if (result == CUDA_SUCCESS && signature->shared_bytes) {
+    return INVALID("GPU %d: the binary has no kernel %s",
+                   gpu->properties.ordinal, kernel->name);
+  if (result == CUDA_SUCCESS && kernel->shared_bytes) {
     call = "cuFuncSetAttribute";
     result = driver->cuFuncSetAttribute(
-        *function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-        (int)signature->shared_bytes);
+        loaded->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+        kernel->shared_bytes);
   }
   if (result == CUDA_SUCCESS)
     return NULL;
   return burst_driver_error(driver, gpu->properties.ordinal, call, result);
 }
 
-// In the context of the GPU.
-static burst_error *load(burst_gpu_module *made, const void *image) {
-  burst_gpu *gpu = made->gpu;
-  CUresult result = gpu->driver->cuModuleLoadData(&made->module, image);
-  if (result != CUDA_SUCCESS)
-    return burst_driver_error(gpu->driver, gpu->properties.ordinal,
-                              "cuModuleLoadData", result);
-  burst_error *error = NULL;
-  for (int i = 0; i < made->count && !error; ++i)
-    error = get_function(gpu, made->module, &made->signatures[i],
-                         &made->functions[i]);
-  if (error)
-    gpu->driver->cuModuleUnload(made->module);
-  return error;
+static burst_error *nothing_fits(const burst_gpu *gpu,
+                                 const burst_gpu_kernel *kernel) {
+  char list[512] = "";
+  size_t length = 0;
+  for (int64_t i = 0; i < kernel->num_binaries && length < sizeof(list); ++i)
+    length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%s",
+                               i ? ", " : "", kernel->binaries[i].architecture);
+  return INVALID("kernel %s: GPU %d has compute capability %d.%d, there are "
+                 "binaries for: %s",
+                 kernel->name, gpu->properties.ordinal, gpu->properties.major,
+                 gpu->properties.minor, *list ? list : "none");
 }
 
-burst_error *burst_gpu_module_load(burst_gpu *gpu, const void *image, int count,
-                                   const burst_gpu_signature *signatures,
+// The driver's word on a binary is known only when it is tried: of a kind of
+// GPU that it is too old for, it takes the text at best.
+static burst_error *load(const burst_gpu *gpu, const burst_gpu_kernel *kernel,
+                         loaded *loaded) {
+  CUresult refused = CUDA_SUCCESS;
+  for (int64_t i = 0; i < kernel->num_binaries; ++i) {
+    const burst_gpu_binary *binary = &kernel->binaries[i];
+    if (!fits(&gpu->properties, binary->architecture))
+      continue;
+    if (!is_whole(binary))
+      return INVALID("kernel %s: the binary for %s is damaged: its checksum is "
+                     "not %016" PRIx64,
+                     kernel->name, binary->architecture, binary->checksum);
+    CUresult result =
+        gpu->driver->cuModuleLoadData(&loaded->module, binary->data);
+    if (result == CUDA_SUCCESS)
+      return get_function(gpu, kernel, loaded);
+    loaded->module = NULL;
+    if (refused == CUDA_SUCCESS)
+      refused = result;
+  }
+  return refused == CUDA_SUCCESS
+             ? nothing_fits(gpu, kernel)
+             : burst_driver_error(gpu->driver, gpu->properties.ordinal,
+                                  "cuModuleLoadData", refused);
+}
+
+burst_error *burst_gpu_module_load(burst_gpu *gpu, int64_t count,
+                                   const burst_gpu_kernel *kernels,
                                    burst_gpu_module **module) {
   *module = NULL;
   burst_error *error = NULL;
-  for (int i = 0; i < count && !error; ++i)
-    error = check(gpu, &signatures[i]);
+  for (int64_t i = 0; i < count && !error; ++i)
+    error = check(gpu, &kernels[i]);
   if (error)
     return error;
-  size_t bytes = sizeof(burst_gpu_module) + (size_t)count * sizeof(CUfunction);
+  size_t bytes = sizeof(burst_gpu_module) + (size_t)count * sizeof(loaded);
   burst_gpu_module *made = calloc(1, bytes);
   if (!made)
     return burst_error_no_memory(bytes);
   made->gpu = gpu;
   made->count = count;
-  made->signatures = signatures;
+  made->kernels = kernels;
   CUcontext before;
   error = burst_gpu_enter(gpu, &before);
-  if (!error) {
-    error = load(made, image);
-    burst_gpu_leave(gpu, before);
-  }
-  if (error)
+  if (error) {
     free(made);
+    return error;
+  }
+  for (int64_t i = 0; i < count && !error; ++i)
+    error = load(gpu, &kernels[i], &made->loaded[i]);
+  burst_gpu_leave(gpu, before);
+  if (error)
+    burst_gpu_module_unload(made);
   else
     *module = made;
   return error;
@@ -117,67 +189,80 @@ void burst_gpu_module_unload(burst_gpu_module *module) {
     return;
   CUcontext before;
   burst_error *error = burst_gpu_enter(module->gpu, &before);
-  if (!error) {
-    module->gpu->driver->cuModuleUnload(module->module);
+  for (int64_t i = 0; i < module->count && !error; ++i)
+    if (module->loaded[i].module)
+      module->gpu->driver->cuModuleUnload(module->loaded[i].module);
+  if (!error)
     burst_gpu_leave(module->gpu, before);
-  }
   burst_error_destroy(error);
   free(module);
 }
 
-burst_error *burst_gpu_launch(burst_gpu_module *module, int kernel,
-                              const unsigned grid[3], const void *arguments,
-                              CUstream stream) {
+//===----------------------------------------------------------------------===//
+// Launching
+//===----------------------------------------------------------------------===//
+
+static burst_error *launch(const burst_gpu_module *module, int64_t kernel,
+                           int64_t blocks, const void *arguments,
+                           CUstream stream) {
   burst_gpu *gpu = module->gpu;
-  if (kernel < 0 || kernel >= module->count)
-    return burst_error_create(BURST_INVALID_ARGUMENT, "",
-                              "kernel %d: there are %d, counted from 0", kernel,
-                              module->count);
-  const burst_gpu_signature *signature = &module->signatures[kernel];
-  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0)
-    return NULL; // nothing to do is no error, but one for the driver
-  CUlaunchAttribute attributes[2];
-  unsigned count = 0;
-  if (signature->cluster > 1) {
-    attributes[count] =
-        (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-                            .value.clusterDim = {signature->cluster, 1, 1}};
-    ++count;
+  const burst_gpu_kernel *launched = &module->kernels[kernel];
+  // The driver copies what these point to.
+  void *parameters[BURST_GPU_PARAMETERS];
+  CUtensorMap maps[BURST_GPU_PARAMETERS];
+  for (int64_t i = 0; i < launched->num_parameters; ++i) {
+    const burst_gpu_parameter *parameter = &launched->parameters[i];
+    parameters[i] = (char *)arguments + parameter->offset;
+    if (!parameter->map)
+      continue;
+    parameters[i] = &maps[i];
+    burst_error *error = burst_gpu_map_encode(gpu, launched, parameter->map,
+                                              arguments, &maps[i]);
+    if (error)
+      return error;
   }
-  if (signature->overlaps) {
-    attributes[count] = (CUlaunchAttribute){
-        .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-        .value.programmaticStreamSerializationAllowed = 1};
-    ++count;
-  }
-  CUlaunchConfig config = {.gridDimX = grid[0],
-                           .gridDimY = grid[1],
-                           .gridDimZ = grid[2],
-                           .blockDimX = signature->threads,
+  CUlaunchConfig config = {.gridDimX = (unsigned)blocks,
+                           .gridDimY = 1,
+                           .gridDimZ = 1,
+                           .blockDimX = (unsigned)launched->threads,
                            .blockDimY = 1,
                            .blockDimZ = 1,
-                           .sharedMemBytes = signature->shared_bytes,
-                           .hStream = stream,
-                           .attrs = attributes,
-                           .numAttrs = count};
-  // The driver reads them only.
-  void *parameters[BURST_GPU_PARAMETERS];
-  for (int i = 0; i < signature->num_parameters; ++i)
-    parameters[i] = (char *)arguments + signature->parameters[i].offset;
+                           .sharedMemBytes = (unsigned)launched->shared_bytes,
+                           .hStream = stream};
   CUcontext before;
   burst_error *error = burst_gpu_enter(gpu, &before);
   if (error)
     return error;
   CUresult result = gpu->driver->cuLaunchKernelEx(
-      &config, module->functions[kernel], parameters, NULL);
+      &config, module->loaded[kernel].function, parameters, NULL);
   burst_gpu_leave(gpu, before);
-  if (result == CUDA_SUCCESS)
+  return result == CUDA_SUCCESS
+             ? NULL
+             : burst_driver_error(gpu->driver, gpu->properties.ordinal,
+                                  "cuLaunchKernelEx", result);
+}
+
+burst_error *burst_gpu_launch(burst_gpu_module *module, int64_t kernel,
+                              int64_t blocks, const void *arguments,
+                              CUstream stream) {
+  if (kernel < 0 || kernel >= module->count)
+    return burst_error_create(BURST_PROGRAM_FAULT, "",
+                              "kernel %" PRId64 ": there are %" PRId64
+                              ", counted from 0",
+                              kernel, module->count);
+  const char *name = module->kernels[kernel].name;
+  if (blocks < 0 || blocks > INT_MAX)
+    return burst_error_create(BURST_PROGRAM_FAULT, "",
+                              "kernel %s: %" PRId64 " blocks, wanted 0 to %d",
+                              name, blocks, INT_MAX);
+  if (blocks == 0)
+    return NULL; // nothing to do is no error, but one for the driver
+  burst_error *error = launch(module, kernel, blocks, arguments, stream);
+  if (!error)
     return NULL;
-  error = burst_driver_error(gpu->driver, gpu->properties.ordinal,
-                             "cuLaunchKernelEx", result);
   burst_error *named = burst_error_create(
-      burst_error_code(error), "", "kernel %s on a grid of %u x %u x %u: %s",
-      signature->name, grid[0], grid[1], grid[2], burst_error_message(error));
+      burst_error_code(error), "", "kernel %s of %" PRId64 " blocks: %s", name,
+      blocks, burst_error_message(error));
   burst_error_destroy(error);
   return named;
 }

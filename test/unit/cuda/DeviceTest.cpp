@@ -17,8 +17,7 @@ using namespace burst::test;
 
 namespace {
 
-/// Uses all shared memory that was asked for, and does nothing in a cluster of
-/// another size.
+/// Uses all shared memory that was asked for.
 constexpr const char *text = R"(
 extern "C" __global__ void __launch_bounds__(128)
 scale(float *numbers, double factor, int count) {
@@ -27,12 +26,6 @@ scale(float *numbers, double factor, int count) {
   float *last = tile + SHARED_FLOATS - 128;
   last[threadIdx.x] = i < count ? numbers[i] : 0;
   __syncthreads();
-#if CLUSTER > 1
-  unsigned blocks;
-  asm volatile("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(blocks));
-  if (blocks != CLUSTER)
-    return;
-#endif
   if (i < count)
     numbers[i] = factor * last[threadIdx.x];
 }
@@ -43,10 +36,20 @@ struct Arguments {
   double factor;
   int count;
 };
-constexpr burst_gpu_operand parameters[] = {
-    {offsetof(Arguments, numbers), sizeof(CUdeviceptr)},
-    {offsetof(Arguments, factor), sizeof(double)},
-    {offsetof(Arguments, count), sizeof(int)}};
+constexpr burst_gpu_parameter parameters[] = {
+    {offsetof(Arguments, numbers), sizeof(CUdeviceptr), nullptr},
+    {offsetof(Arguments, factor), sizeof(double), nullptr},
+    {offsetof(Arguments, count), sizeof(int), nullptr}};
+
+/// Code that is said to be for an architecture.
+burst_gpu_binary binaryOf(const std::string &architecture,
+                          const Binary &binary) {
+  uint64_t checksum = 0xcbf29ce484222325;
+  for (char byte : binary.cubin)
+    checksum = (checksum ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  return {architecture.c_str(), binary.cubin.data(),
+          static_cast<int64_t>(binary.cubin.size()), checksum};
+}
 
 std::string take(burst_error *error) {
   std::string message = error ? burst_error_message(error) : "";
@@ -80,29 +83,28 @@ protected:
 
 TEST_F(DeviceTest, RunsWhatNvrtcCompiled) {
   const burst_gpu_properties *properties = burst_gpu_get_properties(gpu);
-  burst_gpu_signature signature = {};
-  signature.name = "scale";
-  signature.threads = 128;
-  signature.shared_bytes = static_cast<unsigned>(properties->shared_bytes);
-  signature.cluster = properties->major >= 9 ? 2 : 1;
-  signature.argument_bytes = sizeof(Arguments);
-  signature.num_parameters = 3;
-  signature.parameters = parameters;
+  burst_gpu_kernel kernel = {};
+  kernel.name = "scale";
+  kernel.threads = 128;
+  kernel.shared_bytes = properties->shared_bytes;
+  kernel.argument_bytes = sizeof(Arguments);
+  kernel.num_parameters = 3;
+  kernel.parameters = parameters;
   Source source = {
       "scale.cu",
       text,
       architectureOf(properties->major, properties->minor),
       false,
-      {"-DSHARED_FLOATS=" + std::to_string(properties->shared_bytes / 4),
-       "-DCLUSTER=" + std::to_string(signature.cluster)}};
+      {"-DSHARED_FLOATS=" + std::to_string(properties->shared_bytes / 4)}};
   llvm::Expected<Binary> binary = compile(source);
   ASSERT_TRUE(bool(binary)) << toString(binary.takeError());
   EXPECT_EQ(CompileLog::read(binary->log).complaint(), "");
 
+  const burst_gpu_binary code = binaryOf(source.architecture, *binary);
+  kernel.num_binaries = 1;
+  kernel.binaries = &code;
   burst_gpu_module *module = nullptr;
-  ASSERT_EQ(take(burst_gpu_module_load(gpu, binary->cubin.data(), 1, &signature,
-                                       &module)),
-            "");
+  ASSERT_EQ(take(burst_gpu_module_load(gpu, 1, &kernel, &module)), "");
   constexpr int count = 1000;
   std::vector<float> in(count), out(count);
   std::iota(in.begin(), in.end(), 0.f);
@@ -114,9 +116,8 @@ TEST_F(DeviceTest, RunsWhatNvrtcCompiled) {
   ASSERT_EQ(take(burst_gpu_allocate(gpu, bytes, stream, &memory)), "");
   EXPECT_EQ(take(burst_gpu_upload(gpu, memory, in.data(), bytes, stream)), "");
   EXPECT_EQ(take(burst_gpu_record(gpu, begin, stream)), "");
-  const unsigned grid[] = {8, 1, 1};
   Arguments arguments = {memory, 0.5, count};
-  EXPECT_EQ(take(burst_gpu_launch(module, 0, grid, &arguments, stream)), "");
+  EXPECT_EQ(take(burst_gpu_launch(module, 0, 8, &arguments, stream)), "");
   arguments = {};
   EXPECT_EQ(take(burst_gpu_record(gpu, end, stream)), "");
   EXPECT_EQ(take(burst_gpu_download(gpu, out.data(), memory, bytes, stream)),
@@ -146,12 +147,15 @@ TEST_F(DeviceTest, RefusesCodeOfAnotherDevice) {
                    {}};
   llvm::Expected<Binary> binary = compile(source);
   ASSERT_TRUE(bool(binary)) << toString(binary.takeError());
-  burst_gpu_signature signature = {};
-  signature.name = "scale";
-  signature.threads = 1;
+  std::string here = architectureOf(properties->major, properties->minor);
+  const burst_gpu_binary code = binaryOf(here, *binary);
+  burst_gpu_kernel kernel = {};
+  kernel.name = "scale";
+  kernel.threads = 1;
+  kernel.num_binaries = 1;
+  kernel.binaries = &code;
   burst_gpu_module *module = nullptr;
-  std::string error = take(
-      burst_gpu_module_load(gpu, binary->cubin.data(), 1, &signature, &module));
+  std::string error = take(burst_gpu_module_load(gpu, 1, &kernel, &module));
   expectHas(error, "GPU 0: cuModuleLoadData: CUDA_ERROR_NO_BINARY_FOR_GPU");
 }
 

@@ -29,11 +29,24 @@ struct Launch {
   }
 };
 
-/// Takes the place of the driver of CUDA while it lives; for one thread. What
-/// is put on a stream runs as late as is legal: when the stream is waited for,
-/// or another one that waits for an event of it. So a missing wait is seen.
-/// Memory is the host's, filled with 0xa5. Touching what is not allocated makes
-/// all later calls fail, as on a GPU.
+/// A binary that holds the kernels of a list; see StandInDriver::addKernel.
+burst_gpu_binary binaryOf(const char *architecture, const char *names);
+
+/// What a tensor map was made of, innermost dimension first: what the stand-in
+/// puts in the place of one.
+struct Map {
+  void *address;
+  uint32_t type, rank;
+  uint64_t sizes[5], strides[4];
+  uint8_t box[4], lastBox, swizzle;
+};
+
+/// Takes the place of the driver of CUDA while it lives. What is put on a
+/// stream runs as late as is legal: when the stream is waited for, or an event
+/// of it is asked for the second time, or another stream has to run that waits
+/// for such an event. So a missing wait is seen. What is captured runs in the
+/// order in which it was captured. Memory is the host's, filled with 0xa5.
+/// Touching what is not allocated makes all later calls fail, as on a GPU.
 class StandInDriver {
 public:
   /// Of these compute capabilities, times 10.
@@ -46,8 +59,20 @@ public:
   void addKernel(const std::string &name, std::vector<size_t> parameterBytes,
                  std::function<void(const Launch &)> run);
 
-  /// Makes the next call of a function fail.
-  void fail(const std::string &function, CUresult result);
+  /// Makes a call of a function fail: the next one, or the one after so many.
+  void fail(const std::string &function, CUresult result, int after = 0);
+
+  /// Asking for an event makes nothing run from here on, until `resume`.
+  void hold();
+  void resume();
+
+  /// How many waits for events there were; the one with this number, from 0, is
+  /// forgotten.
+  int waits() const;
+  void forgetWait(int number);
+
+  /// What the driver says that it knows of CUDA; 13000 at first.
+  void setVersion(int version);
 
   /// What exists: contexts held, streams, events, modules and allocations.
   int alive() const;

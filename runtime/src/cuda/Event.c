@@ -1,0 +1,40 @@
+//===- Event.c - A moment on a stream -------------------------------------===//
+
+#include "Event.h"
+
+#include "../Error.h"
+#include "GpuImpl.h"
+
+#include <stdlib.h>
+
+burst_error *burst_cuda_event_record(burst_gpu *gpu, bool timed,
+                                     CUstream stream,
+                                     burst_cuda_event **event) {
+  *event = NULL;
+  burst_cuda_event *made = calloc(1, sizeof(*made));
+  if (!made)
+    return burst_error_no_memory(sizeof(*made));
+  made->driver = gpu->driver;
+  atomic_init(&made->references, 1);
+  burst_error *error = burst_gpu_event_create(gpu, timed, &made->event);
+  if (!error)
+    error = burst_gpu_record(gpu, made->event, stream);
+  if (error)
+    burst_cuda_event_release(made);
+  else
+    *event = made;
+  return error;
+}
+
+burst_cuda_event *burst_cuda_event_retain(burst_cuda_event *event) {
+  atomic_fetch_add(&event->references, 1);
+  return event;
+}
+
+void burst_cuda_event_release(burst_cuda_event *event) {
+  if (!event || atomic_fetch_sub(&event->references, 1) > 1)
+    return;
+  if (event->event)
+    event->driver->cuEventDestroy_v2(event->event);
+  free(event);
+}

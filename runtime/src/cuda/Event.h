@@ -1,0 +1,24 @@
+//===- Event.h - A moment on a stream ---------------------------*- C -*-===//
+
+#ifndef BURST_RUNTIME_CUDA_EVENT_H
+#define BURST_RUNTIME_CUDA_EVENT_H
+
+#include "Gpu.h"
+
+#include <stdatomic.h>
+
+// An event that is recorded once, counted by references: both sides of a
+// transfer wait for its end, each on its own stream and in its own time.
+typedef struct burst_cuda_event {
+  const burst_driver *driver;
+  CUevent event;
+  _Atomic int references;
+} burst_cuda_event;
+
+burst_error *burst_cuda_event_record(burst_gpu *gpu, bool timed,
+                                     CUstream stream, burst_cuda_event **event);
+burst_cuda_event *burst_cuda_event_retain(burst_cuda_event *event);
+// Null is ignored.
+void burst_cuda_event_release(burst_cuda_event *event);
+
+#endif // BURST_RUNTIME_CUDA_EVENT_H

@@ -1,0 +1,14 @@
+//===- Transfer.h - Messages between memory of GPUs -------------*- C -*-===//
+
+#ifndef BURST_RUNTIME_CUDA_TRANSFER_H
+#define BURST_RUNTIME_CUDA_TRANSFER_H
+
+#include "../Transport.h"
+#include "Event.h"
+
+// Asks for the copy of a message of which both sides are there, behind the
+// moments when they are ready, on the receiver's stream for copies. Sets when
+// it is done. On failure some of it may have been asked for.
+burst_error *burst_cuda_transfer(burst_post *receive, burst_post *send);
+
+#endif // BURST_RUNTIME_CUDA_TRANSFER_H
