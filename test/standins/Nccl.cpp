@@ -45,6 +45,7 @@ struct Part {
   std::weak_ptr<Operation> operation = {};
   std::weak_ptr<Part> other = {};
   bool isDone = false;
+  Clock learnt = {}; // what its sender did before, not that the send is done
 };
 
 /// Ranks that talk to each other.
@@ -243,12 +244,11 @@ void meet(Gpus &gpus, const PartRef &part) {
   const Part &send = part->sends ? *part : *other,
              &receive = part->sends ? *other : *part;
   const Operation &from = part->sends ? *ours : *theirs;
-  Operation &to = part->sends ? *theirs : *ours;
+  const Operation &to = part->sends ? *theirs : *ours;
   if (gpus.touch(from, send.buffer, send.bytes, false) &&
       gpus.touch(to, receive.buffer, receive.bytes, true) && send.bytes)
     gpus.copy(receive.buffer, send.buffer, send.bytes);
-  // What the sender did before; not that it is done with what it sends.
-  to.clock.join(from.begun);
+  (part->sends ? *other : *part).learnt = from.begun;
   part->isDone = other->isDone = true;
 }
 
@@ -268,14 +268,18 @@ void push(Gpus &gpus, const StreamRef &stream,
     for (const PartRef &part : parts) // anew for each launch of a graph
       now.push_back(std::make_shared<Part>(*part));
     Operation operation{.what = what};
-    operation.await = [&gpus, now, communicator](Operation &) {
+    operation.await = [&gpus, now, communicator](Operation &own) {
       bool isDone = true;
       for (const PartRef &part : now) {
         if (!communicator->isAborted && !part->isDone)
           meet(gpus, part);
         isDone &= part->isDone;
       }
-      return isDone || communicator->isAborted;
+      if (!isDone)
+        return communicator->isAborted;
+      for (const PartRef &part : now)
+        own.clock.join(part->learnt);
+      return true;
     };
     OperationRef pushed = gpus.push(onto, std::move(operation));
     communicator->last[onto] = pushed->number;
