@@ -26,10 +26,12 @@ struct CUmod_st {
 // Errors
 //===----------------------------------------------------------------------===//
 
+namespace {
 struct ErrorText {
   CUresult result;
   const char *name, *text;
 };
+} // namespace
 static constexpr ErrorText errorTexts[] = {
     {CUDA_SUCCESS, "CUDA_SUCCESS", "no error"},
     {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
@@ -66,12 +68,17 @@ static constexpr ErrorText errorTexts[] = {
      "operation not permitted when stream is capturing"},
     {captureInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
      "operation failed due to a previous error during capture"},
+    {captureMerge, "CUDA_ERROR_STREAM_CAPTURE_MERGE",
+     "operation would merge two captures"},
     {captureUnmatched, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
      "capture was not initiated in this stream"},
     {captureUnjoined, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
      "capturing stream has unjoined work"},
     {captureIsolation, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
      "dependency created on uncaptured work in another stream"},
+    {capturedEvent, "CUDA_ERROR_CAPTURED_EVENT",
+     "operation not permitted on an event last recorded in a capturing "
+     "stream"},
 };
 
 static const ErrorText *find(CUresult result) {
@@ -252,7 +259,7 @@ static bool fits(std::string_view text, int capability) {
   if (at == std::string_view::npos)
     return false;
   at += strlen(".target sm_");
-  int target = atoi(text.data() + at);
+  auto target = int(strtol(text.data() + at, nullptr, 10));
   at = text.find_first_not_of("0123456789", at);
   bool isExact = at != std::string_view::npos && text[at] == 'a';
   return isExact ? target == capability : target <= capability;
@@ -511,7 +518,7 @@ static unsigned bytesOf(CUtensorMapDataType type) {
 CUresult cuTensorMapEncodeTiled(
     CUtensorMap *map, CUtensorMapDataType type, uint32_t rank, void *address,
     const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,
-    const uint32_t *element_strides, CUtensorMapInterleave interleave,
+    const uint32_t *elementStrides, CUtensorMapInterleave interleave,
     CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
     CUtensorMapFloatOOBfill fill) {
   ENTER(Call::Initialised);
@@ -531,7 +538,7 @@ CUresult cuTensorMapEncodeTiled(
     return CUDA_ERROR_INVALID_VALUE;
   for (uint32_t d = 0; d < rank; ++d) {
     if (sizes[d] == 0 || sizes[d] > uint64_t(1) << 32 || box[d] == 0 ||
-        box[d] > 256 || element_strides[d] != 1 ||
+        box[d] > 256 || elementStrides[d] != 1 ||
         (d && (strides[d - 1] % 16 || strides[d - 1] >= uint64_t(1) << 40)))
       return CUDA_ERROR_INVALID_VALUE;
     // The emulator's sizes end one before the driver's.

@@ -23,7 +23,7 @@ using namespace burst::standins;
 
 extern "C" {
 #define BURST_DECLARE(result, name, parameters) result name parameters;
-BURST_NCCL_FUNCTIONS(BURST_DECLARE)
+BURST_NCCL_FUNCTIONS(BURST_DECLARE) // NOLINT(misc-misplaced-const)
 #undef BURST_DECLARE
 }
 
@@ -473,14 +473,14 @@ ncclResult_t ncclCommSplit(ncclComm_t communicator, int color, int key,
   return child ? finishCreation(gpus, child, lock) : ncclSuccess;
 }
 
-ncclResult_t ncclCommCount(const ncclComm_t communicator, int *ranks) {
+ncclResult_t ncclCommCount(ncclComm_t communicator, int *ranks) {
   BEGIN;
   FIND(found, communicator);
   *ranks = int(found->clique->size);
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommUserRank(const ncclComm_t communicator, int *rank) {
+ncclResult_t ncclCommUserRank(ncclComm_t communicator, int *rank) {
   BEGIN;
   FIND(found, communicator);
   *rank = found->rank;
@@ -497,15 +497,13 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator,
   if (found->error != ncclSuccess) {
     lastError = found->text;
     *result = found->error;
-  } else if (!found->isReady) {
-    *result = ncclInProgress;
   } else if (!found->later.empty()) {
     // Whoever asks once learns nothing.
     if (std::exchange(found->wasAsked, !found->wasAsked))
       flush(*found);
     else
       *result = ncclInProgress;
-  } else if (found->isFinalized && !isIdle(gpus, *found)) {
+  } else if (!found->isReady || (found->isFinalized && !isIdle(gpus, *found))) {
     *result = ncclInProgress;
   }
   return ncclSuccess;
