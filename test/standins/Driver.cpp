@@ -10,7 +10,7 @@ using namespace burst;
 using namespace burst::standins;
 
 struct CUfunc_st {
-  std::shared_ptr<CUmod_st> module;
+  CUmodule module = nullptr; // that owns it
   std::string name;
   emulator::KernelShape shape;
   int sharedBytes = 48 << 10; // the most that a launch may ask for
@@ -26,10 +26,12 @@ struct CUmod_st {
 // Errors
 //===----------------------------------------------------------------------===//
 
+namespace {
 struct ErrorText {
   CUresult result;
   const char *name, *text;
 };
+} // namespace
 static constexpr ErrorText errorTexts[] = {
     {CUDA_SUCCESS, "CUDA_SUCCESS", "no error"},
     {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
@@ -66,12 +68,17 @@ static constexpr ErrorText errorTexts[] = {
      "operation not permitted when stream is capturing"},
     {captureInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
      "operation failed due to a previous error during capture"},
+    {captureMerge, "CUDA_ERROR_STREAM_CAPTURE_MERGE",
+     "operation would merge two captures"},
     {captureUnmatched, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
      "capture was not initiated in this stream"},
     {captureUnjoined, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
      "capturing stream has unjoined work"},
     {captureIsolation, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
      "dependency created on uncaptured work in another stream"},
+    {capturedEvent, "CUDA_ERROR_CAPTURED_EVENT",
+     "operation not permitted on an event last recorded in a capturing "
+     "stream"},
 };
 
 static const ErrorText *find(CUresult result) {
@@ -252,7 +259,7 @@ static bool fits(std::string_view text, int capability) {
   if (at == std::string_view::npos)
     return false;
   at += strlen(".target sm_");
-  int target = atoi(text.data() + at);
+  auto target = int(strtol(text.data() + at, nullptr, 10));
   at = text.find_first_not_of("0123456789", at);
   bool isExact = at != std::string_view::npos && text[at] == 'a';
   return isExact ? target == capability : target <= capability;
@@ -286,8 +293,7 @@ CUresult cuModuleUnload(CUmodule module) {
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
                              const char *name) {
   ENTER();
-  auto found = gpus.modules.find(module);
-  if (found == gpus.modules.end())
+  if (!gpus.modules.contains(module))
     return CUDA_ERROR_INVALID_HANDLE;
   auto shape = module->module.shape(name);
   if (!shape)
@@ -295,7 +301,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
   std::unique_ptr<CUfunc_st> &made = module->functions[name];
   if (!made) {
     made = std::make_unique<CUfunc_st>();
-    made->module = found->second;
+    made->module = module;
     made->name = name;
     made->shape = *shape;
   }
@@ -438,9 +444,15 @@ static void run(Gpus &gpus, const Launch &launch, const Operation &now) {
   });
   for (const emulator::Touched &touched : outcome.touched)
     touch(gpus, now, touched);
-  if (outcome.failure)
-    gpus.report(now.stream->context, resultOf(outcome.failure->kind),
-                fmt::format("{}: {}", now.step->what, outcome.failure->str()));
+  if (!outcome.failure)
+    return;
+  std::string text =
+      fmt::format("{}: {}", now.step->what, outcome.failure->str());
+  const Allocation *allocation = gpus.findAllocation(outcome.failure->address);
+  if (allocation && allocation->freed)
+    text += fmt::format("\n  in {}, which was freed by {}", allocation->name,
+                        allocation->freed->what);
+  gpus.report(now.stream->context, resultOf(outcome.failure->kind), text);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
@@ -463,7 +475,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
       block.volume() == 0 || block.volume() > 1024 || block.z > 64 ||
       config->sharedMemBytes > unsigned(function->sharedBytes))
     return CUDA_ERROR_INVALID_VALUE;
-  Launch launch{function->module,
+  Launch launch{gpus.modules.at(function->module),
                 function->name,
                 grid,
                 block,
@@ -506,7 +518,7 @@ static unsigned bytesOf(CUtensorMapDataType type) {
 CUresult cuTensorMapEncodeTiled(
     CUtensorMap *map, CUtensorMapDataType type, uint32_t rank, void *address,
     const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,
-    const uint32_t *element_strides, CUtensorMapInterleave interleave,
+    const uint32_t *elementStrides, CUtensorMapInterleave interleave,
     CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
     CUtensorMapFloatOOBfill fill) {
   ENTER(Call::Initialised);
@@ -526,7 +538,7 @@ CUresult cuTensorMapEncodeTiled(
     return CUDA_ERROR_INVALID_VALUE;
   for (uint32_t d = 0; d < rank; ++d) {
     if (sizes[d] == 0 || sizes[d] > uint64_t(1) << 32 || box[d] == 0 ||
-        box[d] > 256 || element_strides[d] != 1 ||
+        box[d] > 256 || elementStrides[d] != 1 ||
         (d && (strides[d - 1] % 16 || strides[d - 1] >= uint64_t(1) << 40)))
       return CUDA_ERROR_INVALID_VALUE;
     // The emulator's sizes end one before the driver's.

@@ -27,6 +27,8 @@ static uint64_t number(const char *variable, uint64_t otherwise) {
   return value && *value ? strtoull(value, nullptr, 0) : otherwise;
 }
 
+static int integer(const char *text) { return int(strtol(text, nullptr, 10)); }
+
 void Gpus::reset() {
   options.count = int(number("BURST_EMULATED_GPUS", 1));
   options.capability = int(number("BURST_EMULATED_CAPABILITY", 80));
@@ -84,8 +86,8 @@ void Gpus::reset() {
               one.c_str());
       abort();
     }
-    plant(one.substr(0, nth), atoi(one.c_str() + nth + 1),
-          atoi(one.c_str() + result + 1));
+    plant(one.substr(0, nth), integer(one.c_str() + nth + 1),
+          integer(one.c_str() + result + 1));
   }
 }
 
@@ -174,8 +176,9 @@ void Gpus::begin(Operation &operation) {
   Stream &stream = *operation.stream;
   operation.isActive = true;
   stream.clock.join(operation.clock);
+  operation.begun = stream.clock;
   uint32_t tick = stream.clock.tick(stream.agent);
-  operation.clock = operation.begun = stream.clock;
+  operation.clock = stream.clock;
   operation.step = std::make_shared<Step>(Step{
       stream.agent, tick,
       fmt::format("{} (operation {} of stream {} of GPU {})", operation.what,
@@ -273,7 +276,7 @@ void Gpus::advanceAtRandom() {
   std::vector<StreamRef> candidates = streamsWithWork();
   if (candidates.empty())
     return;
-  StreamRef stream = candidates[random() % candidates.size()];
+  const StreamRef &stream = candidates[random() % candidates.size()];
   budget = int(1 + random() % 3);
   advance(stream, stream->asked);
   budget = -1;
@@ -467,7 +470,7 @@ void Gpus::plant(const std::string &function, int nth, int result) {
   size_t at = function.find('@');
   plants.push_back(
       {function.substr(0, at),
-       at == std::string::npos ? -1 : atoi(function.c_str() + at + 1), nth,
+       at == std::string::npos ? -1 : integer(function.c_str() + at + 1), nth,
        result});
 }
 

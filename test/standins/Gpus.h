@@ -41,9 +41,11 @@ inline constexpr auto misalignedAddress = CUresult(716);
 inline constexpr auto notSupported = CUresult(801);
 inline constexpr auto captureUnsupported = CUresult(900);
 inline constexpr auto captureInvalidated = CUresult(901);
+inline constexpr auto captureMerge = CUresult(902);
 inline constexpr auto captureUnmatched = CUresult(903);
 inline constexpr auto captureUnjoined = CUresult(904);
 inline constexpr auto captureIsolation = CUresult(905);
+inline constexpr auto capturedEvent = CUresult(907);
 
 /// What a stream is to do.
 struct Operation {
@@ -61,7 +63,7 @@ struct Operation {
   // When it is the first of its stream:
   bool isActive = false;
   StepRef step = nullptr;
-  Clock begun = {}; // the clock then
+  Clock begun = {}; // the clock before it
 };
 using OperationRef = std::shared_ptr<Operation>;
 
@@ -210,7 +212,7 @@ public:
   bool poll(const StreamRef &stream, uint64_t number);
   void advanceAtRandom();
   /// Runs what writes a value, if that is asked for and can run.
-  bool advanceToValue(uint64_t memory);
+  bool advanceToValue(uint64_t address);
   /// Runs what can run of a GPU.
   void drain(CUcontext context);
   /// The caller gives up a handle; what was asked for is still done.

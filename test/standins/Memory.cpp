@@ -171,11 +171,11 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute,
 namespace {
 /// One side of a copy of rows.
 struct Side {
-  bool isHost = false;
-  uint64_t address = 0;
+  char *host = nullptr; // or null, and
+  uint64_t device = 0;
   size_t pitch = 0;
-  uint64_t row(size_t i) const { return address + i * pitch; }
-  void *host(size_t i) const { return reinterpret_cast<void *>(row(i)); }
+  char *hostRow(size_t i) const { return host + i * pitch; }
+  uint64_t row(size_t i) const { return device + i * pitch; }
 };
 struct Rows {
   Side to, from;
@@ -186,34 +186,35 @@ struct Rows {
 static uint64_t hash(const Rows &rows) {
   uint64_t result = 0;
   for (size_t i = 0; i < rows.count; ++i)
-    result =
-        result * 31 + std::hash<std::string_view>()(
-                          {static_cast<char *>(rows.from.host(i)), rows.bytes});
+    result = result * 31 +
+             std::hash<std::string_view>()({rows.from.hostRow(i), rows.bytes});
   return result;
 }
 
 static void run(Gpus &gpus, const Rows &rows, uint64_t wanted,
                 const Operation &now) {
-  if (rows.from.isHost && hash(rows) != wanted) {
+  if (rows.from.host && hash(rows) != wanted) {
     gpus.report(now.stream->context, CUDA_ERROR_LAUNCH_FAILED,
                 fmt::format("changed too early: {} reads the host's memory at "
                             "{:#x}\n  which has changed since it was asked for",
-                            now.step->what, rows.from.address));
+                            now.step->what,
+                            reinterpret_cast<uint64_t>(rows.from.host)));
     return;
   }
   for (size_t i = 0; i < rows.count; ++i) {
     for (const Side *side : {&rows.from, &rows.to}) {
       bool writes = side == &rows.to;
-      if (side->isHost ? !gpus.touchHost(now, side->host(i), rows.bytes, writes)
-                       : !gpus.touch(now, side->row(i), rows.bytes, writes))
+      if (side->host
+              ? !gpus.touchHost(now, side->hostRow(i), rows.bytes, writes)
+              : !gpus.touch(now, side->row(i), rows.bytes, writes))
         return;
     }
-    if (rows.from.isHost && rows.to.isHost)
-      memmove(rows.to.host(i), rows.from.host(i), rows.bytes);
-    else if (rows.from.isHost)
-      gpus.memory.write(rows.to.row(i), rows.from.host(i), rows.bytes);
-    else if (rows.to.isHost)
-      gpus.memory.read(rows.from.row(i), rows.to.host(i), rows.bytes);
+    if (rows.from.host && rows.to.host)
+      memmove(rows.to.hostRow(i), rows.from.hostRow(i), rows.bytes);
+    else if (rows.from.host)
+      gpus.memory.write(rows.to.row(i), rows.from.hostRow(i), rows.bytes);
+    else if (rows.to.host)
+      gpus.memory.read(rows.from.row(i), rows.to.hostRow(i), rows.bytes);
     else
       gpus.copy(rows.to.row(i), rows.from.row(i), rows.bytes);
   }
@@ -225,7 +226,7 @@ static CUresult copy(Call &call, const Rows &rows, CUstream stream) {
     return CUDA_ERROR_INVALID_HANDLE;
   if (rows.bytes == 0 || rows.count == 0)
     return CUDA_SUCCESS;
-  auto where = [](const Side &side) { return side.isHost ? "host" : "GPU"; };
+  auto where = [](const Side &side) { return side.host ? "host" : "GPU"; };
   std::string what =
       fmt::format("copy of {} bytes from {} to {}", rows.bytes * rows.count,
                   where(rows.from), where(rows.to));
@@ -235,7 +236,7 @@ static CUresult copy(Call &call, const Rows &rows, CUstream stream) {
     Operation operation{.what = what};
     if (isNever)
       operation.await = [](Operation &) { return false; };
-    operation.run = [rows, wanted = rows.from.isHost ? hash(rows) : 0,
+    operation.run = [rows, wanted = rows.from.host ? hash(rows) : 0,
                      &gpus](Operation &now) { run(gpus, rows, wanted, now); };
     gpus.push(onto, std::move(operation));
   });
@@ -243,38 +244,38 @@ static CUresult copy(Call &call, const Rows &rows, CUstream stream) {
 }
 
 static Side onHost(const void *memory, size_t pitch = 0) {
-  return {true, reinterpret_cast<uint64_t>(memory), pitch};
+  return {static_cast<char *>(const_cast<void *>(memory)), 0, pitch};
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
                               CUstream stream) {
   ENTER();
-  return copy(call, {{false, to}, onHost(from), bytes, 1}, stream);
+  return copy(call, {{nullptr, to}, onHost(from), bytes, 1}, stream);
 }
 
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes,
                               CUstream stream) {
   ENTER();
-  return copy(call, {onHost(to), {false, from}, bytes, 1}, stream);
+  return copy(call, {onHost(to), {nullptr, from}, bytes, 1}, stream);
 }
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                               CUstream stream) {
   ENTER();
-  return copy(call, {{false, to}, {false, from}, bytes, 1}, stream);
+  return copy(call, {{nullptr, to}, {nullptr, from}, bytes, 1}, stream);
 }
 
-CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context,
-                           CUdeviceptr from, CUcontext from_context,
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext toContext,
+                           CUdeviceptr from, CUcontext fromContext,
                            size_t bytes, CUstream stream) {
   ENTER();
   for (auto [memory, context] :
-       {std::pair(to, to_context), std::pair(from, from_context)}) {
+       {std::pair(to, toContext), std::pair(from, fromContext)}) {
     const Allocation *found = gpus.findAllocation(memory);
     if (!found || !context || found->device != context->ordinal)
       return CUDA_ERROR_INVALID_VALUE;
   }
-  return copy(call, {{false, to}, {false, from}, bytes, 1}, stream);
+  return copy(call, {{nullptr, to}, {nullptr, from}, bytes, 1}, stream);
 }
 
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *rows, CUstream stream) {
@@ -288,12 +289,14 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *rows, CUstream stream) {
     return CUDA_ERROR_INVALID_VALUE;
   Side from = rows->srcMemoryType == CU_MEMORYTYPE_HOST
                   ? onHost(rows->srcHost, rows->srcPitch)
-                  : Side{false, rows->srcDevice, rows->srcPitch};
+                  : Side{nullptr, rows->srcDevice, rows->srcPitch};
   Side to = rows->dstMemoryType == CU_MEMORYTYPE_HOST
                 ? onHost(rows->dstHost, rows->dstPitch)
-                : Side{false, rows->dstDevice, rows->dstPitch};
-  from.address += rows->srcY * rows->srcPitch + rows->srcXInBytes;
-  to.address += rows->dstY * rows->dstPitch + rows->dstXInBytes;
+                : Side{nullptr, rows->dstDevice, rows->dstPitch};
+  for (auto [side, bytes] :
+       {std::pair(&from, rows->srcY * rows->srcPitch + rows->srcXInBytes),
+        std::pair(&to, rows->dstY * rows->dstPitch + rows->dstXInBytes)})
+    side->host ? void(side->host += bytes) : void(side->device += bytes);
   return copy(call, {to, from, rows->WidthInBytes, rows->Height}, stream);
 }
 

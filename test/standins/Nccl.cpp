@@ -23,7 +23,7 @@ using namespace burst::standins;
 
 extern "C" {
 #define BURST_DECLARE(result, name, parameters) result name parameters;
-BURST_NCCL_FUNCTIONS(BURST_DECLARE)
+BURST_NCCL_FUNCTIONS(BURST_DECLARE) // NOLINT(misc-misplaced-const)
 #undef BURST_DECLARE
 }
 
@@ -45,6 +45,7 @@ struct Part {
   std::weak_ptr<Operation> operation = {};
   std::weak_ptr<Part> other = {};
   bool isDone = false;
+  Clock learnt = {}; // what its sender did before, not that the send is done
 };
 
 /// Ranks that talk to each other.
@@ -243,11 +244,11 @@ void meet(Gpus &gpus, const PartRef &part) {
   const Part &send = part->sends ? *part : *other,
              &receive = part->sends ? *other : *part;
   const Operation &from = part->sends ? *ours : *theirs;
-  Operation &to = part->sends ? *theirs : *ours;
+  const Operation &to = part->sends ? *theirs : *ours;
   if (gpus.touch(from, send.buffer, send.bytes, false) &&
       gpus.touch(to, receive.buffer, receive.bytes, true) && send.bytes)
     gpus.copy(receive.buffer, send.buffer, send.bytes);
-  to.clock.join(from.begun);
+  (part->sends ? *other : *part).learnt = from.begun;
   part->isDone = other->isDone = true;
 }
 
@@ -267,14 +268,18 @@ void push(Gpus &gpus, const StreamRef &stream,
     for (const PartRef &part : parts) // anew for each launch of a graph
       now.push_back(std::make_shared<Part>(*part));
     Operation operation{.what = what};
-    operation.await = [&gpus, now, communicator](Operation &) {
+    operation.await = [&gpus, now, communicator](Operation &own) {
       bool isDone = true;
       for (const PartRef &part : now) {
         if (!communicator->isAborted && !part->isDone)
           meet(gpus, part);
         isDone &= part->isDone;
       }
-      return isDone || communicator->isAborted;
+      if (!isDone)
+        return communicator->isAborted;
+      for (const PartRef &part : now)
+        own.clock.join(part->learnt);
+      return true;
     };
     OperationRef pushed = gpus.push(onto, std::move(operation));
     communicator->last[onto] = pushed->number;
@@ -468,14 +473,14 @@ ncclResult_t ncclCommSplit(ncclComm_t communicator, int color, int key,
   return child ? finishCreation(gpus, child, lock) : ncclSuccess;
 }
 
-ncclResult_t ncclCommCount(const ncclComm_t communicator, int *ranks) {
+ncclResult_t ncclCommCount(ncclComm_t communicator, int *ranks) {
   BEGIN;
   FIND(found, communicator);
   *ranks = int(found->clique->size);
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommUserRank(const ncclComm_t communicator, int *rank) {
+ncclResult_t ncclCommUserRank(ncclComm_t communicator, int *rank) {
   BEGIN;
   FIND(found, communicator);
   *rank = found->rank;
@@ -492,15 +497,13 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator,
   if (found->error != ncclSuccess) {
     lastError = found->text;
     *result = found->error;
-  } else if (!found->isReady) {
-    *result = ncclInProgress;
   } else if (!found->later.empty()) {
     // Whoever asks once learns nothing.
     if (std::exchange(found->wasAsked, !found->wasAsked))
       flush(*found);
     else
       *result = ncclInProgress;
-  } else if (found->isFinalized && !isIdle(gpus, *found)) {
+  } else if (!found->isReady || (found->isFinalized && !isIdle(gpus, *found))) {
     *result = ncclInProgress;
   }
   return ncclSuccess;

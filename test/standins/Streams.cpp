@@ -187,7 +187,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
   }
   if (found->capture != capture) {
     found->capture->isInvalid = capture->isInvalid = true;
-    return CUresult(902); // CUDA_ERROR_STREAM_CAPTURE_MERGE
+    return captureMerge;
   }
   capture->clocks[found->captured].join(capture->recordings[event->captured]);
   gpus.submit(found, [number = event->captured, &gpus](const StreamRef &onto,
@@ -203,7 +203,7 @@ static CUresult refuseCaptured(const Gpus &gpus, CUevent event) {
   if (!event->capture)
     return CUDA_SUCCESS;
   event->capture->isInvalid = true;
-  return CUresult(907); // CUDA_ERROR_CAPTURED_EVENT
+  return capturedEvent;
 }
 
 CUresult cuEventQuery(CUevent event) {
