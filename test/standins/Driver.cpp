@@ -10,7 +10,7 @@ using namespace burst;
 using namespace burst::standins;
 
 struct CUfunc_st {
-  std::shared_ptr<CUmod_st> module;
+  CUmodule module = nullptr; // that owns it
   std::string name;
   emulator::KernelShape shape;
   int sharedBytes = 48 << 10; // the most that a launch may ask for
@@ -286,8 +286,7 @@ CUresult cuModuleUnload(CUmodule module) {
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
                              const char *name) {
   ENTER();
-  auto found = gpus.modules.find(module);
-  if (found == gpus.modules.end())
+  if (!gpus.modules.contains(module))
     return CUDA_ERROR_INVALID_HANDLE;
   auto shape = module->module.shape(name);
   if (!shape)
@@ -295,7 +294,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
   std::unique_ptr<CUfunc_st> &made = module->functions[name];
   if (!made) {
     made = std::make_unique<CUfunc_st>();
-    made->module = found->second;
+    made->module = module;
     made->name = name;
     made->shape = *shape;
   }
@@ -438,9 +437,15 @@ static void run(Gpus &gpus, const Launch &launch, const Operation &now) {
   });
   for (const emulator::Touched &touched : outcome.touched)
     touch(gpus, now, touched);
-  if (outcome.failure)
-    gpus.report(now.stream->context, resultOf(outcome.failure->kind),
-                fmt::format("{}: {}", now.step->what, outcome.failure->str()));
+  if (!outcome.failure)
+    return;
+  std::string text =
+      fmt::format("{}: {}", now.step->what, outcome.failure->str());
+  const Allocation *allocation = gpus.findAllocation(outcome.failure->address);
+  if (allocation && allocation->freed)
+    text += fmt::format("\n  in {}, which was freed by {}", allocation->name,
+                        allocation->freed->what);
+  gpus.report(now.stream->context, resultOf(outcome.failure->kind), text);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
@@ -463,7 +468,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
       block.volume() == 0 || block.volume() > 1024 || block.z > 64 ||
       config->sharedMemBytes > unsigned(function->sharedBytes))
     return CUDA_ERROR_INVALID_VALUE;
-  Launch launch{function->module,
+  Launch launch{gpus.modules.at(function->module),
                 function->name,
                 grid,
                 block,

@@ -280,7 +280,7 @@ TEST_F(PlantedFault, FreeOnAnotherStream) {
   OK(cu->cuMemFreeAsync(b, t));
   OK(cu->cuStreamSynchronize(t));
   EXPECT_EQ(cu->cuStreamSynchronize(s), CUDA_ERROR_ILLEGAL_ADDRESS);
-  expectReport("kernel scale");
+  expectReport("which was freed by free (operation 1 of stream 3 of GPU 0)");
 }
 
 TEST_F(PlantedFault, FreeNotAfterUse) {

@@ -174,8 +174,9 @@ void Gpus::begin(Operation &operation) {
   Stream &stream = *operation.stream;
   operation.isActive = true;
   stream.clock.join(operation.clock);
+  operation.begun = stream.clock;
   uint32_t tick = stream.clock.tick(stream.agent);
-  operation.clock = operation.begun = stream.clock;
+  operation.clock = stream.clock;
   operation.step = std::make_shared<Step>(Step{
       stream.agent, tick,
       fmt::format("{} (operation {} of stream {} of GPU {})", operation.what,

@@ -61,7 +61,7 @@ struct Operation {
   // When it is the first of its stream:
   bool isActive = false;
   StepRef step = nullptr;
-  Clock begun = {}; // the clock then
+  Clock begun = {}; // the clock before it
 };
 using OperationRef = std::shared_ptr<Operation>;
 

@@ -247,6 +247,7 @@ void meet(Gpus &gpus, const PartRef &part) {
   if (gpus.touch(from, send.buffer, send.bytes, false) &&
       gpus.touch(to, receive.buffer, receive.bytes, true) && send.bytes)
     gpus.copy(receive.buffer, send.buffer, send.bytes);
+  // What the sender did before; not that it is done with what it sends.
   to.clock.join(from.begun);
   part->isDone = other->isDone = true;
 }
