@@ -52,6 +52,9 @@ typedef struct burst_transport_table {
   // Fails what is not complete, on all ranks.
   void (*stop)(burst_transport *transport, const char *reason);
   void (*destroy)(burst_transport *transport);
+  // Of transports that a GPU works for, null of others: why what a run has
+  // moved cannot be trusted, or null.
+  burst_error *(*check)(burst_transport *transport);
 } burst_transport_table;
 
 struct burst_transport {

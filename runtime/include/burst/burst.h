@@ -250,6 +250,27 @@ typedef struct burst_tcp_config {
 burst_error *burst_transport_create_tcp(const burst_tcp_config *config,
                                         burst_transport **transport);
 
+typedef struct burst_nccl_config {
+  size_t size;
+  burst_device *device; /* required: a CUDA device, another one on each rank */
+  /* Required unless a communicator is given. It has one transport at a time,
+     and tells what became of the other ranks; without it, a rank that died is
+     known by the deadline of a run. */
+  burst_world *world;
+  /* NULL, or an ncclComm_t of all ranks, which must not be in use and outlives
+     the transport. It is split, and never aborted. */
+  void *communicator;
+  double timeout_seconds; /* until NCCL has connected the ranks, and to end; 0:
+                             300 */
+} burst_nccl_config;
+
+/* This rank's transport over NCCL, for shards in the memory of GPUs;
+   collective. What a rank sends and receives in one hop is one group on one
+   communicator of its own and one stream of high priority. The library is found
+   by BURST_NCCL_LIBRARY, or as libnccl.so.2. */
+burst_error *burst_transport_create_nccl(const burst_nccl_config *config,
+                                         burst_transport **transport);
+
 /*----------------------------------------------------------------------------*/
 /* Programs                                                                   */
 /*----------------------------------------------------------------------------*/

@@ -68,6 +68,22 @@ static burst_error *late(const burst_cuda_run *run) {
       ordinal);
 }
 
+// What the ranks of a run say of it, as long as it has not ended and then.
+static burst_error *check_transport(const burst_cuda_run *run) {
+  burst_transport *transport = run->call->config.transport;
+  burst_error *error = transport && transport->table->check
+                           ? transport->table->check(transport)
+                           : NULL;
+  if (!error)
+    return NULL;
+  const burst_cuda_hop *hop = run->hops;
+  burst_location location = hop ? hop->location : location_of(run);
+  burst_error *located = burst_error_create(
+      burst_error_code(error), location.text, "%s", burst_error_message(error));
+  burst_error_destroy(error);
+  return located;
+}
+
 // Whether a run has ended; an error if it went wrong.
 static burst_error *look_at(burst_cuda_run *run, int64_t now, bool *ended) {
   double deadline = run->call->config.deadline_seconds;
@@ -89,8 +105,12 @@ static burst_error *look_at(burst_cuda_run *run, int64_t now, bool *ended) {
       burst_error_destroy(error);
       return located;
     }
-    if (!done)
-      return now - run->since > burst_nanoseconds(deadline) ? late(run) : NULL;
+    if (!done && now - run->since > burst_nanoseconds(deadline))
+      return late(run);
+    if (!done || !hop)
+      error = check_transport(run);
+    if (error || !done)
+      return error;
     run->since = now;
     if (!hop) {
       *ended = true;

@@ -34,6 +34,11 @@ static void lock(burst_tcp *tcp) {
 static burst_error *make_side(burst_post *post) {
   if (!post)
     return NULL;
+  if (post->lane)
+    return burst_error_create(
+        BURST_INVALID_ARGUMENT, burst_location_of_post(post).text,
+        "tcp transport: the run is on a GPU, wanted on a CPU: see "
+        "burst_transport_create_nccl");
   if (post->num_pieces > BURST_MOST_PIECES)
     return burst_error_create(
         BURST_INVALID_PROGRAM, burst_location_of_post(post).text,
@@ -175,8 +180,8 @@ static void tcp_destroy(burst_transport *transport) {
   free_tcp(tcp);
 }
 
-static const burst_transport_table tcp_table = {tcp_start, tcp_wait, tcp_cancel,
-                                                tcp_stop, tcp_destroy};
+static const burst_transport_table tcp_table = {
+    tcp_start, tcp_wait, tcp_cancel, tcp_stop, tcp_destroy, NULL};
 
 //===----------------------------------------------------------------------===//
 // Creation

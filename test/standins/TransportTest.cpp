@@ -1,0 +1,234 @@
+//===- TransportTest.cpp - Ranks on GPUs, over NCCL -----------------------===//
+#include "test/standins/Harness.h"
+#include "test/unit/runtime/Harness.h"
+
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+using namespace burst::test;
+
+namespace {
+
+constexpr int64_t ranks = 4, batch = 3, rows = 5, columns = 7, gap = 2;
+constexpr int64_t count = batch * rows * columns;
+
+/// MLIR's descriptor of a memref of 3 dimensions.
+struct MemRef3 {
+  char *base, *data;
+  int64_t offset, sizes[3], strides[3];
+};
+
+burst_piece pieceOf(char *data, int64_t outer) {
+  return {data, 4, {1, batch, rows, columns}, {0, outer, columns, 1}};
+}
+
+/// Hands `in` all the way round but one: `out` is that of the next rank. In
+/// between, odd hops leave gaps.
+void ring(burst_rank *rank, const burst_table *table, void *const *values) {
+  int64_t r = table->index(rank);
+  const auto *in = static_cast<const MemRef3 *>(values[0]),
+             *out = static_cast<const MemRef3 *>(values[1]);
+  int64_t dense = rows * columns, gapped = (rows + gap) * columns;
+  burst_piece now = pieceOf(in->data, in->strides[0]);
+  for (int64_t hop = 1; hop < ranks; ++hop) {
+    burst_piece next = pieceOf(out->data, dense);
+    if (hop + 1 < ranks)
+      next = pieceOf(static_cast<char *>(table->allocate(
+                         rank, 4 * batch * gapped, BURST_MEMORY_SLICE)),
+                     hop % 2 ? gapped : dense);
+    table->wait(rank, table->start(rank, 0, (r + 1) % ranks, 1, &now,
+                                   (r + ranks - 1) % ranks, 1, &next));
+    now = next;
+  }
+}
+
+class Nccl : public burst::standins::Emulated {
+protected:
+  Nccl() : Emulated({{"BURST_EMULATED_GPUS", "4"}}) {}
+
+  std::vector<World> worlds = makeWorlds(ranks);
+  std::vector<std::string> errors{size_t(ranks)};
+  std::vector<std::vector<float>> results{size_t(ranks)};
+  std::vector<ncclComm_t> given;
+  bool watched = true;
+  double deadline = 20;
+  std::function<void(int64_t)> before = [](int64_t) {};
+
+  /// What one rank does, from its device on.
+  std::string runRank(int64_t rank, burst_program *program, int64_t runs) {
+    before(rank);
+    burst_cuda_config where = {};
+    where.size = sizeof(where);
+    where.ordinal = rank;
+    burst_device *device = nullptr;
+    std::string error = takeCoded(burst_device_create_cuda(&where, &device));
+    if (!error.empty())
+      return error;
+    Device owned(device);
+    burst_nccl_config how = {};
+    how.size = sizeof(how);
+    how.device = device;
+    how.world = watched ? worlds[rank].get() : nullptr;
+    how.communicator = given.empty() ? nullptr : given[rank];
+    burst_transport *made = nullptr;
+    error = takeCoded(burst_transport_create_nccl(&how, &made));
+    if (!error.empty())
+      return error;
+    Transport transport(made);
+    enter(int(rank));
+    CUdeviceptr in = memory(4 * count), out = memory(4 * count);
+    std::vector<float> values(count);
+    std::iota(values.begin(), values.end(), float(rank * 1000));
+    CUstream copies = stream();
+    EXPECT_EQ(cu->cuMemcpyHtoDAsync_v2(in, values.data(), 4 * count, copies),
+              0);
+    EXPECT_EQ(cu->cuStreamSynchronize(copies), 0);
+    burst_run_config config = {};
+    config.size = sizeof(config);
+    config.rank = rank;
+    config.device = device;
+    config.transport = made;
+    config.deadline_seconds = deadline;
+    burst_tensor tensors[] = {
+        tensorOf(reinterpret_cast<void *>(in), {batch, rows, columns}),
+        tensorOf(reinterpret_cast<void *>(out), {batch, rows, columns})};
+    for (int64_t i = 0; i < runs && error.empty(); ++i)
+      error = takeCoded(burst_run(program, &config, tensors, 2, nullptr));
+    results[rank].resize(count);
+    EXPECT_EQ(
+        cu->cuMemcpyDtoHAsync_v2(results[rank].data(), out, 4 * count, copies),
+        0);
+    EXPECT_EQ(cu->cuStreamSynchronize(copies), 0);
+    return error;
+  }
+
+  void run(Body body, int64_t runs = 1) {
+    Program program(ranks, std::move(body));
+    program.image.minimum_driver = 12000;
+    program.parameters.reserve(2);
+    program.tensor("in", {batch, rows, columns});
+    program.tensor("out", {batch, rows, columns}, BURST_F32, true);
+    burst_program *shared = program.get();
+    inParallel(ranks, [&](int64_t rank) {
+      errors[rank] = runRank(rank, shared, runs);
+    });
+  }
+
+  void expectRing() {
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      EXPECT_EQ(errors[rank], "");
+      for (int64_t i = 0; i < count; ++i)
+        ASSERT_EQ(results[rank][i], float((rank + 1) % ranks * 1000 + i));
+    }
+  }
+
+  /// Communicators that someone else has made.
+  void giveCommunicators() {
+    ncclUniqueId id;
+    EXPECT_EQ(nccl->ncclGetUniqueId(&id), ncclSuccess);
+    given.resize(ranks);
+    inParallel(ranks, [&](int64_t rank) {
+      enter(int(rank));
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      EXPECT_EQ(nccl->ncclCommInitRankConfig(&given[rank], ranks, id, int(rank),
+                                             &config),
+                ncclSuccess);
+    });
+  }
+};
+
+TEST_F(Nccl, RanksRunARing) {
+  run(ring, 3);
+  expectRing();
+}
+
+TEST_F(Nccl, CommunicatorOfTheCallerIsSplit) {
+  giveCommunicators();
+  for (bool withWorld : {false, true}) {
+    watched = withWorld;
+    run(ring, 2);
+    expectRing();
+  }
+  for (ncclComm_t communicator : given)
+    EXPECT_EQ(nccl->ncclCommDestroy(communicator), ncclSuccess);
+}
+
+TEST_F(Nccl, FailureOfOneRankEndsAll) {
+  run([](burst_rank *rank, const burst_table *table, void *const *values) {
+    if (table->index(rank) == 2)
+      table->require(rank, 1, 2, "luck");
+    ring(rank, table, values);
+  });
+  EXPECT_EQ(errors[2], "INVALID_ARGUMENT rank 2: luck: 1, wanted at least 2");
+  for (int64_t rank : {0, 1, 3})
+    expectContains(errors[rank], {"PEER_STOPPED rank " + std::to_string(rank),
+                                  "rank 2 stopped: rank 2: luck: 1"});
+}
+
+TEST_F(Nccl, CommunicatorOfTheCallerIsNotAborted) {
+  giveCommunicators();
+  run([](burst_rank *rank, const burst_table *table, void *const *) {
+    if (table->index(rank) == 2)
+      table->require(rank, 1, 2, "luck");
+  });
+  for (ncclComm_t communicator : given) {
+    ncclResult_t state = ncclInProgress;
+    EXPECT_EQ(nccl->ncclCommGetAsyncError(communicator, &state), ncclSuccess);
+    EXPECT_EQ(state, ncclSuccess);
+    EXPECT_EQ(nccl->ncclCommDestroy(communicator), ncclSuccess);
+  }
+}
+
+TEST_F(Nccl, RankThatDoesNotSendIsLate) {
+  deadline = 0.5;
+  run([](burst_rank *rank, const burst_table *table, void *const *values) {
+    if (table->index(rank) != 1)
+      ring(rank, table, values);
+    else
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  });
+  for (int64_t rank : {0, 2, 3})
+    expectContains(errors[rank], {"waited 0.5 s for rank "});
+}
+
+TEST_F(Nccl, FailuresOfTheLibraryNameTheCall) {
+  const std::pair<const char *, const char *> calls[] = {
+      {"ncclGetUniqueId", "ncclGetUniqueId"},
+      {"ncclCommInitRankConfig@1", "ncclCommInitRankConfig"},
+      {"ncclSend@1", "ncclSend"},
+      {"ncclGroupEnd@1", "ncclGroupEnd"}};
+  for (auto [planted, name] : calls) {
+    burst_emulated_fail(planted, 1, ncclSystemError);
+    worlds.clear();
+    worlds = makeWorlds(ranks);
+    run(ring);
+    std::string all;
+    for (const std::string &error : errors) {
+      EXPECT_NE(error, "") << planted;
+      all += error;
+    }
+    expectContains(all, {"SYSTEM ", name, "unhandled system error"});
+  }
+}
+
+TEST_F(Nccl, ChecksItsConfig) {
+  burst_nccl_config config = {};
+  config.size = sizeof(config);
+  config.world = worlds[0].get();
+  burst_transport *transport;
+  EXPECT_EQ(takeCoded(burst_transport_create_nccl(&config, &transport)),
+            "INVALID_ARGUMENT nccl transport: no CUDA device");
+  burst_cuda_config where = {};
+  where.size = sizeof(where);
+  burst_device *device;
+  ASSERT_EQ(takeCoded(burst_device_create_cuda(&where, &device)), "");
+  Device owned(device);
+  config.device = device;
+  config.world = nullptr;
+  EXPECT_EQ(takeCoded(burst_transport_create_nccl(&config, &transport)),
+            "INVALID_ARGUMENT nccl transport: no world and no communicator, "
+            "wanted one of them or both");
+}
+
+} // namespace
