@@ -120,6 +120,7 @@ static burst_error *bind(const burst_call *call, burst_binding **binding) {
   error = burst_cuda_check_values(cuda, call->program->image, call->values);
   if (error)
     burst_binding_destroy(*binding);
+  call->cuda->bound = !error;
   return error;
 }
 

@@ -119,9 +119,9 @@ burst_error *burst_stream_create(burst_device *device, burst_stream **stream);
    every rank needs a thread of its own. Runs of other streams, or of the
    caller, are ordered by events as ever.
 
-   After an error the results are filled with 0xFF bytes (NaN) in the order of
-   the stream, and those of further runs as well until
-   burst_stream_synchronize; it returns also where the GPU has not ended.
+   The results of a run that fails are filled with 0xFF bytes (NaN) in the order
+   of the stream. burst_stream_synchronize returns also where the GPU never
+   ends what it was asked for.
 
    If the CUstream is being captured, a run becomes part of the graph: of a
    program of one rank, or of all ranks if they are captured together to one

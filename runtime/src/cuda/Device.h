@@ -52,6 +52,7 @@ typedef struct burst_cuda_run {
   burst_call *call;
   burst_lane lane;
   CUstream compute;
+  bool bound;               // the tensors of the call were checked
   burst_gpu_module *module; // once it launches
   burst_staging *staging;
 
@@ -153,7 +154,7 @@ burst_error *burst_cuda_upload(burst_cuda_run *run, const void *from,
 burst_error *burst_cuda_launch(burst_cuda_run *run, int64_t kernel,
                                const void *arguments, int64_t blocks);
 // Fills what shall not be read with BURST_POISON, in the order of the run; of
-// results those of the host at once.
+// results, if they were checked, those of the host at once.
 burst_error *burst_cuda_poison(const burst_cuda_run *run,
                                const burst_view *view);
 burst_error *burst_cuda_poison_results(const burst_cuda_run *run);

@@ -100,8 +100,8 @@ burst_error *burst_cuda_poison(const burst_cuda_run *run,
 burst_error *burst_cuda_poison_results(const burst_cuda_run *run) {
   const burst_image *image = run->call->program->image;
   burst_error *error = NULL;
-  for (int32_t i = image->num_arguments; i < image->num_parameters && !error;
-       ++i) {
+  for (int32_t i = image->num_arguments;
+       run->bound && i < image->num_parameters && !error; ++i) {
     burst_view view = burst_view_of_tensor(&run->call->values[i]);
     if (image->parameters[i].is_host)
       burst_view_fill(&view, BURST_POISON);

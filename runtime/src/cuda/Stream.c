@@ -152,7 +152,6 @@ static void push(burst_cuda_stream *stream, burst_call *call) {
     burst_call_destroy(call);
   } else if (failure) {
     burst_call_skip(call, failure);
-    burst_error_destroy(burst_cuda_poison_results(call->cuda));
     burst_cuda_watch_end(call->cuda);
   } else {
     error = burst_call_run(call);

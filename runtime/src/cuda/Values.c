@@ -63,7 +63,6 @@ static burst_error *run(copies *copies, const burst_run_config *config,
   return error;
 }
 
-// In the context that the calls below enter by themselves.
 static burst_error *copy_and_run(copies *copies, const burst_run_config *config,
                                  int64_t count, burst_counters *counters) {
   burst_error *error = NULL;

@@ -4,9 +4,9 @@
 #include "StandInDriver.h"
 #include "runtime/src/cuda/Gpu.h"
 
-#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <thread>
 
@@ -475,6 +475,367 @@ TEST_F(Cuda, RunsAllOnTensorsOfTheHost) {
         EXPECT_EQ(o[at(r)], sum) << r << ", " << i;
       }
   }
+}
+
+/// Ranks on two GPUs in turn.
+class CudaPeers : public Cuda {
+protected:
+  CudaPeers() : Cuda({90, 90}) {}
+};
+
+TEST_F(CudaPeers, CopyToEachOther) {
+  burst_cuda_config second = {};
+  second.ordinal = 1;
+  std::vector<burst_device *> both = {makeDevice(), makeDevice(second)};
+  describe(4);
+  make(4, both, true, true);
+  start();
+  finish();
+  EXPECT_TRUE(isRight()) << ranks[0].error << ranks[1].error;
+  // A stream of one is none of the other.
+  CUstream mine = nullptr;
+  ASSERT_EQ(take(burst_gpu_stream_create(gpu, &mine)), "");
+  burst_stream *stream;
+  EXPECT_EQ(take(burst_stream_create_cuda(both[1], mine, &stream)),
+            "stream: it is not of the primary context of GPU 1: make it there");
+  EXPECT_EQ(stream, nullptr);
+  burst_gpu_stream_destroy(gpu, mine);
+}
+
+TEST_F(Cuda, SeesWaitsThatAreForgotten) {
+  // Which ones depends on the stream that is looked at first: some order that
+  // is late enough for one is early enough for another.
+  burst_device *device = makeDevice();
+  describe(3);
+  auto isSeen = [&](int wait) {
+    make(3, {device}, true, true);
+    int astray = driver.astray();
+    driver.forgetWait(wait);
+    driver.hold();
+    start();
+    driver.resume();
+    finish();
+    return !isRight() || driver.astray() > astray;
+  };
+  EXPECT_FALSE(isSeen(-1));
+  int waits = driver.waits(), seen = 0;
+  // Of each of 6 messages: two of the copy, and two for it.
+  EXPECT_EQ(waits, 6 * 4);
+  for (int wait = 0; wait < waits; ++wait)
+    seen += isSeen(wait);
+  EXPECT_GT(seen, 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Graphs
+//===----------------------------------------------------------------------===//
+
+TEST_F(Cuda, IsCapturedToAGraph) {
+  const burst_driver *table;
+  ASSERT_EQ(take(burst_driver_table(&table)), "");
+  burst_device *device = makeDevice();
+  for (int64_t n : {1, 2}) {
+    SCOPED_TRACE(n);
+    describe(n);
+    make(n, {device});
+    std::vector<CUstream> mine(n);
+    for (int64_t r = 0; r < n; ++r) {
+      ASSERT_EQ(take(burst_gpu_stream_create(gpu, &mine[r])), "");
+      burst_stream *stream;
+      ASSERT_EQ(take(burst_stream_create_cuda(device, mine[r], &stream)), "");
+      streams[r].reset(stream);
+      ranks[r].config.stream = stream;
+    }
+    // The other streams join the capture of the first one.
+    CUevent fork = nullptr;
+    ASSERT_EQ(take(burst_gpu_event_create(gpu, false, &fork)), "");
+    ASSERT_EQ(
+        table->cuStreamBeginCapture_v2(mine[0], CU_STREAM_CAPTURE_MODE_GLOBAL),
+        CUDA_SUCCESS);
+    EXPECT_EQ(take(burst_gpu_record(gpu, fork, mine[0])), "");
+    for (int64_t r = 1; r < n; ++r)
+      EXPECT_EQ(take(burst_gpu_wait(gpu, mine[r], fork)), "");
+    start();
+    finish();
+    CUgraph graph = nullptr;
+    CUgraphExec executable = nullptr;
+    ASSERT_EQ(table->cuStreamEndCapture(mine[0], &graph), CUDA_SUCCESS);
+    ASSERT_EQ(table->cuGraphInstantiateWithFlags(&executable, graph, 0),
+              CUDA_SUCCESS);
+    EXPECT_EQ(ranks[0].o[0], -1) << "nothing ran";
+    EXPECT_EQ(ranks[0].counters.compute_seconds, 0);
+    for (int launch = 0; launch < 2; ++launch) {
+      ranks[0].o[0] = -1;
+      ASSERT_EQ(table->cuGraphLaunch(executable, mine[0]), CUDA_SUCCESS);
+      EXPECT_EQ(take(burst_gpu_synchronize(gpu, mine[0])), "");
+      EXPECT_TRUE(isRight()) << ranks[0].error;
+    }
+    // A run beside the graph takes nothing from it.
+    start();
+    finish();
+    EXPECT_TRUE(isRight());
+    ASSERT_EQ(table->cuGraphLaunch(executable, mine[0]), CUDA_SUCCESS);
+    EXPECT_EQ(take(burst_gpu_synchronize(gpu, mine[0])), "");
+    EXPECT_TRUE(isRight());
+    table->cuGraphExecDestroy(executable);
+    table->cuGraphDestroy(graph);
+    burst_gpu_event_destroy(gpu, fork);
+    streams.clear();
+    for (CUstream stream : mine)
+      burst_gpu_stream_destroy(gpu, stream);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+TEST_F(Cuda, SaysWhatTheDriverRefused) {
+  burst_device *device = makeDevice();
+  const struct {
+    const char *call;
+    CUresult result;
+    std::string error;
+  } cases[] = {
+      {"cuMemAllocFromPoolAsync", CUDA_ERROR_OUT_OF_MEMORY,
+       "OUT_OF_MEMORY rank 0: GPU 0: cuMemAllocFromPoolAsync: "
+       "CUDA_ERROR_OUT_OF_MEMORY (2): the stand-in says so"},
+      {"cuLaunchKernelEx", CUDA_ERROR_LAUNCH_FAILED,
+       "SYSTEM rank 0: kernel zero of 2 blocks: GPU 0: cuLaunchKernelEx: "
+       "CUDA_ERROR_LAUNCH_FAILED (719): the stand-in says so"},
+      {"cuMemcpyHtoDAsync_v2", CUDA_ERROR_INVALID_VALUE,
+       "SYSTEM rank 0: GPU 0: cuMemcpyHtoDAsync_v2: an unknown error (1): the "
+       "stand-in says so"},
+      {"cuEventQuery", CUDA_ERROR_LAUNCH_FAILED,
+       "SYSTEM rank 0: GPU 0: cuEventQuery: CUDA_ERROR_LAUNCH_FAILED (719): "
+       "the stand-in says so"},
+      {"cuStreamIsCapturing", CUDA_ERROR_INVALID_VALUE,
+       "SYSTEM GPU 0: cuStreamIsCapturing: an unknown error (1): the stand-in "
+       "says so"},
+      {"cuModuleLoadData", CUDA_ERROR_INVALID_IMAGE,
+       "SYSTEM rank 0: GPU 0: cuModuleLoadData: CUDA_ERROR_INVALID_IMAGE "
+       "(200): the stand-in says so"}};
+  for (const auto &refused : cases) {
+    SCOPED_TRACE(refused.call);
+    describe(1); // with kernels that are not yet loaded
+    make(1, {device});
+    driver.fail(refused.call, refused.result);
+    start();
+    EXPECT_EQ(ranks[0].error, "");
+    EXPECT_EQ(synchronize(0), refused.error);
+    EXPECT_EQ(synchronize(0), "") << "it was told";
+  }
+}
+
+TEST_F(Cuda, PoisonsResultsUntilTheErrorIsTold) {
+  describe(1);
+  make(1, {makeDevice()});
+  driver.fail("cuLaunchKernelEx", CUDA_ERROR_LAUNCH_FAILED, 3);
+  start();
+  start(); // is not begun
+  expectContains(synchronize(0), {"kernel add of 2 blocks"});
+  expectPoison(0);
+  start();
+  finish();
+  EXPECT_TRUE(isRight());
+}
+
+TEST_F(Cuda, StopsThePeersOfARankThatFails) {
+  describe(3,
+           [](burst_rank *rank, const burst_table *table, void *const *values) {
+             if (table->index(rank) == 2)
+               table->allocate(rank, -8, BURST_MEMORY_STATE);
+             forward(rank, table, 3, *static_cast<MemRef1 *>(values[0]),
+                     *static_cast<MemRef1 *>(values[1]),
+                     *static_cast<MemRef1 *>(values[2]));
+           });
+  program->tensor("q", {count});
+  program->tensor("k", {count});
+  program->tensor("o", {count}, BURST_F32, true);
+  make(3, {makeDevice()});
+  start();
+  std::string cause = "rank 2: allocate: -8 bytes, wanted 0 or more";
+  EXPECT_EQ(synchronize(2), "PROGRAM_FAULT " + cause);
+  for (int64_t r : {0, 1}) {
+    expectContains(synchronize(r), {"PEER_STOPPED rank " + std::to_string(r),
+                                    "rank 2 stopped: " + cause});
+    expectPoison(r);
+  }
+}
+
+TEST_F(Cuda, NamesTheRankThatNeverSends) {
+  describe(
+      2, [](burst_rank *rank, const burst_table *table, void *const *values) {
+        auto *o = static_cast<MemRef1 *>(values[0]);
+        burst_piece piece = pieceOf(o->data, count);
+        if (table->index(rank) == 0)
+          table->wait(rank, table->start(rank, 4, 0, 0, nullptr, 1, 1, &piece));
+      });
+  program->tensor("o", {count}, BURST_F32, true);
+  make(2, {makeDevice()});
+  for (Rank &rank : ranks) {
+    rank.values = {rank.values[2]};
+    rank.config.deadline_seconds = 0.2;
+  }
+  start();
+  EXPECT_EQ(synchronize(1), "");
+  EXPECT_EQ(synchronize(0), "DEADLINE_EXCEEDED rank 0, hop 1: waited 0.2 s for "
+                            "rank 1 on channel 4: it has not sent");
+  expectPoison(0);
+}
+
+TEST_F(Cuda, EndsARunThatHangs) {
+  burst_device *device = makeDevice();
+  for (int64_t n : {1, 2}) {
+    describe(n);
+    make(n, {device});
+    for (Rank &rank : ranks)
+      rank.config.deadline_seconds = 0.2;
+    driver.hold();
+    auto begin = std::chrono::steady_clock::now();
+    start();
+    std::string first = synchronize(0);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin,
+              std::chrono::seconds(20));
+    if (n == 1)
+      EXPECT_EQ(first, "DEADLINE_EXCEEDED rank 0: waited 0.2 s for GPU 0: the "
+                       "run has not ended there");
+    else
+      EXPECT_EQ(first, "DEADLINE_EXCEEDED rank 0, hop 1: waited 0.2 s for rank "
+                       "1 on channel 0: the transfer is not complete on GPU 0");
+    EXPECT_EQ(ranks[0].o[0], -1) << "the GPU hangs";
+    for (int64_t r = 1; r < n; ++r)
+      expectContains(synchronize(r), {"DEADLINE_EXCEEDED rank 1, hop 1"});
+    driver.resume();
+    streams.clear(); // which makes the stand-in run it
+    expectPoison(0);
+  }
+}
+
+TEST_F(Cuda, RefusesMismatches) {
+  describe(2, [](burst_rank *rank, const burst_table *table,
+                 void *const *values) {
+    auto *o = static_cast<MemRef1 *>(values[0]);
+    int64_t r = table->index(rank);
+    burst_piece piece = pieceOf(o->data, count - r);
+    table->wait(rank, table->start(rank, 0, 1, 1 - r, &piece, 0, r, &piece));
+  });
+  program->tensor("o", {count}, BURST_F32, true);
+  make(2, {makeDevice()});
+  for (Rank &rank : ranks)
+    rank.values = {rank.values[2]};
+  start();
+  expectContains(synchronize(0) + synchronize(1), {"MISMATCH rank "});
+  // A copy that the driver refuses.
+  transports = makeTransports(2);
+  describe(2);
+  make(2, {devices[0].get()});
+  driver.fail("cuMemcpyDtoDAsync_v2", CUDA_ERROR_INVALID_VALUE);
+  start();
+  expectContains(synchronize(0) + synchronize(1),
+                 {"rank ", "GPU 0: a copy of a message: an unknown error (1)"});
+}
+
+TEST_F(Cuda, FindsWhatTouchesMemoryInFlight) {
+  describe(2, [](burst_rank *rank, const burst_table *table,
+                 void *const *values) {
+    auto *o = static_cast<MemRef1 *>(values[0]);
+    int64_t r = table->index(rank);
+    auto *buffer = static_cast<float *>(
+        table->allocate(rank, 4 * count, BURST_MEMORY_SLICE));
+    burst_piece send = pieceOf(o->data, count),
+                receive = pieceOf(buffer, count);
+    int64_t token = table->start(rank, 0, 1 - r, 1, &send, 1 - r, 1, &receive);
+    launch(rank, table, ADD, {o->data, buffer, nullptr, 0, count});
+    table->wait(rank, token);
+  });
+  program->tensor("o", {count}, BURST_F32, true);
+  make(2, {makeDevice()}, true, true);
+  for (Rank &rank : ranks)
+    rank.values = {rank.values[2]};
+  start();
+  expectContains(synchronize(0) + synchronize(1),
+                 {"PROGRAM_FAULT rank ",
+                  "hop 1: kernel add writes memory that is being sent to "
+                  "rank "});
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+TEST_F(Cuda, RefusesWhatDoesNotFit) {
+  burst_device *device = makeDevice();
+  describe(1);
+  make(1, {device}, false);
+  auto run = [&] {
+    start();
+    return ranks[0].error;
+  };
+  const std::string invalid = "INVALID_ARGUMENT ";
+  driver.setVersion(12020);
+  program->image.minimum_driver = 12040;
+  burst_device *old = makeDevice();
+  ranks[0].config.device = old;
+  EXPECT_EQ(run(), invalid + "test: the driver of GPU 0 knows CUDA 12.2, "
+                             "wanted 12.4: install a later one");
+  ranks[0].config.device = device;
+  program->image.minimum_driver = 0;
+  EXPECT_EQ(run(), invalid + "test: a program for CPUs, the device is GPU 0: "
+                             "run it on a CPU, or compile it for GPUs");
+  program->image.minimum_driver = 12000;
+  Device cpu = burst::test::makeDevice(1);
+  ranks[0].config.device = cpu.get();
+  EXPECT_EQ(run(), invalid + "test: a program for GPUs, the device is a CPU: "
+                             "run it on a device of burst_device_create_cuda");
+  ranks[0].config.device = device;
+  Trace trace = makeTrace();
+  ranks[0].config.trace = trace.get();
+  EXPECT_EQ(run(), invalid + "test: a trace of a run on a GPU, where nothing "
+                             "is recorded: leave it out");
+  ranks[0].config.trace = nullptr;
+  std::vector<float> host(count);
+  ranks[0].values[1].data = host.data();
+  EXPECT_EQ(run(), invalid + "argument k: memory of the host, wanted that of "
+                             "a GPU: copy it there");
+  ranks[0].values[1].data = ranks[0].k;
+  program->parameters[0].is_host = 1;
+  EXPECT_EQ(run(), invalid + "argument q: memory of a GPU, wanted that of the "
+                             "host: copy it there");
+  program->parameters[0].is_host = 0;
+  EXPECT_EQ(run(), "");
+  EXPECT_TRUE(isRight());
+
+  burst_stream *stream;
+  EXPECT_EQ(takeCoded(burst_stream_create_cuda(cpu.get(), nullptr, &stream)),
+            invalid + "stream: one of CUDA, the device is a CPU");
+  EXPECT_EQ(takeCoded(burst_stream_create_cuda(nullptr, nullptr, &stream)),
+            invalid + "stream: no device");
+  burst_device *none;
+  burst_cuda_config config = {};
+  config.size = sizeof(config);
+  config.allocate = Caller::allocate;
+  EXPECT_EQ(takeCoded(burst_device_create_cuda(&config, &none)),
+            invalid + "burst_cuda_config: allocate without release");
+  config.allocate = nullptr;
+  config.ordinal = 3;
+  EXPECT_EQ(takeCoded(burst_device_create_cuda(&config, &none)),
+            invalid + "GPU 3: there are 1, counted from 0");
+  EXPECT_EQ(none, nullptr);
+}
+
+TEST_F(Cuda, CannotDelayCopies) {
+  describe(2);
+  make(2, {makeDevice()}, false);
+  burst_local_config local = {sizeof(local), 2, 0.5, 0, 0};
+  transports = makeTransports(local);
+  for (int r : {0, 1})
+    ranks[r].config.transport = transports[r].get();
+  start();
+  expectContains(ranks[0].error + ranks[1].error,
+                 {"INVALID_ARGUMENT rank ",
+                  ", hop 1: the local transport has latency_seconds 0.5 and "
+                  "bytes_per_second 0: copies of a GPU cannot be delayed"});
 }
 
 } // namespace

@@ -83,7 +83,8 @@ struct State {
   CUresult sticky = CUDA_SUCCESS;
   bool initialized = false, held = false;
   int alive = 0; // but memory and contexts
-  int waits = 0, forgotten = -1, version = 13000;
+  int waits = 0, forgotten = -1, astray = 0, version = 13000;
+  bool forgetful = false;
 };
 
 State *state;
@@ -131,7 +132,9 @@ std::map<CUdeviceptr, std::string>::iterator find(CUdeviceptr memory,
 bool touch(CUdeviceptr memory, size_t bytes) {
   if (find(memory, bytes) != state->memory.end())
     return true;
-  state->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+  ++state->astray;
+  if (!state->forgetful)
+    state->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
   return false;
 }
 
@@ -659,6 +662,12 @@ void StandInDriver::forgetWait(int number) {
   LOCK;
   state->forgotten = number;
   state->waits = 0;
+  state->forgetful = true;
+}
+
+int StandInDriver::astray() const {
+  LOCK;
+  return state->astray;
 }
 
 void StandInDriver::setVersion(int version) {

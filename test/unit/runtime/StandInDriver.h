@@ -66,10 +66,12 @@ public:
   void hold();
   void resume();
 
-  /// How many waits for events there were; the one with this number, from 0, is
-  /// forgotten.
+  /// How many waits for events there were since forgetWait; the one with this
+  /// number, from 0, is forgotten. From then on it costs no device to touch
+  /// what is not allocated; it is counted.
   int waits() const;
   void forgetWait(int number);
+  int astray() const;
 
   /// What the driver says that it knows of CUDA; 13000 at first.
   void setVersion(int version);
