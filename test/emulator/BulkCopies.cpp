@@ -30,6 +30,10 @@ struct Transfer {
   Epoch epoch;
   const Clock &clock;
   std::vector<Copy> parts = {};
+  // A box has the size of its map: what lies behind the rows that are wanted
+  // comes along, whether anyone wrote it or not. As numbers it is NaNs, which
+  // show in a result that uses them.
+  bool ofBox = false;
 
   /// Adds bytes between global and shared memory; 0 of them are in the tensor:
   /// then a load writes zeros.
@@ -40,6 +44,7 @@ struct Transfer {
     if (taken) {
       Access access{Space::Global, global, taken,
                     loads ? AccessKind::Read : AccessKind::Write, 1};
+      access.takesAnything = loads && ofBox;
       data = machine.resolve(warp, lane, access, buffer);
       if (!data || !machine.check(warp, lane, access, buffer, epoch, clock))
         return false;
@@ -73,6 +78,7 @@ struct Transfer {
 
   bool addBox(const TensorMap &map, const std::array<int64_t, 5> &start,
               uint64_t shared) {
+    ofBox = true;
     const uint32_t element = map.elementBytes, rowBytes = map.box[0] * element;
     uint64_t rows = 1;
     for (unsigned d = 1; d < map.rank; ++d)

@@ -274,8 +274,9 @@ struct Access {
   uint64_t address = 0;
   uint32_t bytes = 0;
   AccessKind kind = AccessKind::Read;
-  uint32_t alignment = 0;    // of the address, or 0 for that of bytes
-  bool isAsyncProxy = false; // must be fenced from what threads wrote
+  uint32_t alignment = 0;     // of the address, or 0 for that of bytes
+  bool isAsyncProxy = false;  // must be fenced from what threads wrote
+  bool takesAnything = false; // reads what nobody wrote, too: it is 0xff
 };
 
 class Machine {

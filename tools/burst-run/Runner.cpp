@@ -249,9 +249,10 @@ bool Runner::execute() {
     return fail(*error);
   plannedPacking.clear();
   // Kernels of GPUs bring their operands themselves.
-  for (int64_t rank = 0; rank < simulation->numRanks() && !options.gpu; ++rank)
+  for (int64_t rank = 0; rank < simulation->numRanks(); ++rank)
     plannedPacking.push_back(
-        planPacking(program, cpu::Target::host(), rank, globals));
+        options.gpu ? 0
+                    : planPacking(program, cpu::Target::host(), rank, globals));
   for (const burst_counters &rank : counters) {
     sent.push_back(rank.bytes_sent);
     peaks.push_back(rank.tensor_bytes + rank.peak_bytes[BURST_MEMORY_STATE] +

@@ -198,8 +198,12 @@ std::string Device::run(const emulator::Module &program,
 
 namespace {
 
-class Hopper : public KernelTest {
+class Hopper : public testing::Test {
 protected:
+  void SetUp() override {
+    if (!bench.open())
+      GTEST_SKIP() << "no NVRTC";
+  }
   cuda::KernelText lower(const Case &c);
   cuda::Source source(const Case &c, const cuda::KernelText &kernel) {
     return {c.name + ".cu",
@@ -212,6 +216,8 @@ protected:
   /// Runs a program, and says what is wrong with what it computes, or "".
   std::string complaint(const Case &c, const cuda::KernelText &kernel,
                         const std::string &ptx, Timing timing);
+
+  Workbench bench;
 };
 
 class HopperKernels : public Hopper,
@@ -232,12 +238,13 @@ cuda::KernelText Hopper::lower(const Case &c) {
       ") {\n  %o, %lse = burst.attention %q, %k, %v " + c.clauses +
       " sequence <@cp, contiguous> : (" + q + ", " + k + ", " + v + ") -> (" +
       o + ", " + lse + ")\n  return %o, %lse : " + o + ", " + lse + "\n}\n";
-  module = parseSourceString<ModuleOp>(text, &context);
+  OwningOpRef<ModuleOp> &module = bench.module;
+  module = parseSourceString<ModuleOp>(text, &bench.context);
   EXPECT_TRUE(module) << text;
   if (!module)
     return {};
   auto run = [&](const std::string &pipeline) {
-    PassManager manager(&context);
+    PassManager manager(&bench.context);
     EXPECT_TRUE(succeeded(parsePassPipeline(pipeline, manager))) << pipeline;
     EXPECT_TRUE(succeeded(manager.run(*module))) << pipeline;
   };
@@ -402,7 +409,8 @@ TEST_P(HopperKernels, AgreesWithAttentionInF64) {
   cuda::KernelText kernel = lower(c);
   if (HasFailure())
     return;
-  llvm::Expected<cuda::Binary> binary = compiler->compile(source(c, kernel));
+  llvm::Expected<cuda::Binary> binary =
+      bench.compiler->compile(source(c, kernel));
   ASSERT_TRUE(static_cast<bool>(binary)) << toString(binary.takeError());
   EXPECT_EQ(cuda::CompileLog::read(binary->log).complaint(), "");
   for (Timing timing : timings)
@@ -416,6 +424,8 @@ static Case caseOf(std::string name, int64_t dim, std::string clauses,
                    std::function<bool(int64_t, int64_t)> keeps,
                    int64_t columns = 128) {
   Case c{problem(std::move(name), dim, std::move(clauses), std::move(keeps))};
+  c.queries = 150;
+  c.keys = 200;
   c.rows = 128;
   c.columns = columns;
   c.warps = 8;
@@ -528,7 +538,7 @@ TEST_P(PlantedFaults, AreFound) {
   faulty.architecture = c.roles ? "compute_90a" : "compute_80"; // PTX suffices
   for (const Edit &edit : fault.edits)
     faulty.text = edited(faulty.text, edit);
-  llvm::Expected<cuda::Binary> binary = compiler->compile(faulty);
+  llvm::Expected<cuda::Binary> binary = bench.compiler->compile(faulty);
   ASSERT_TRUE(static_cast<bool>(binary)) << toString(binary.takeError());
   std::string said;
   for (Timing timing : timings)

@@ -145,7 +145,6 @@ public:
   /// Compiles a kernel for sm_80; its log must not complain.
   void compile(const Kernel &kernel, emulator::Module &program);
 
-private:
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::unique_ptr<cuda::Compiler> compiler;
