@@ -1,5 +1,6 @@
 //===- Stream.c - Runs in the order of a stream of a GPU ------------------===//
 
+#include "../Clock.h"
 #include "../Error.h"
 #include "Device.h"
 #include "GpuImpl.h"
@@ -171,12 +172,29 @@ void burst_cuda_stream_push(burst_cuda_stream *stream, burst_call *call) {
   pthread_mutex_unlock(&stream->turn);
 }
 
+// Whether runs that were given up may still be filled with NaN. The mutex is
+// held.
+static bool has_abandoned(const burst_cuda_stream *stream) {
+  for (const burst_cuda_run *run = stream->cuda->abandoned; run;
+       run = run->next)
+    if (run->stream == stream)
+      return true;
+  return false;
+}
+
 burst_error *burst_cuda_stream_synchronize(burst_cuda_stream *stream) {
   enum { SHORTEST_NAP = 20000, LONGEST_NAP = 1000000 };
+  // A GPU that has gone astray may never end what was given up.
+  static const double patience = 2;
+  int64_t begun = burst_now();
   for (int64_t nap = SHORTEST_NAP;; nap += nap < LONGEST_NAP ? nap / 2 : 0) {
     pthread_mutex_lock(&stream->cuda->mutex);
     burst_cuda_look(stream);
-    bool ended = !stream->first;
+    if (stream->first)
+      begun = burst_now();
+    bool ended = !stream->first &&
+                 (!has_abandoned(stream) ||
+                  burst_now() - begun > burst_nanoseconds(patience));
     burst_error *error = NULL;
     if (ended) {
       error = stream->error;

@@ -152,8 +152,12 @@ static void abandon(burst_cuda_stream *stream, burst_error *error) {
   while (stream->first && stream->first->ended) {
     burst_cuda_run *run = take_first(stream);
     burst_call_skip(run->call, burst_error_message(error));
-    if (!capturing)
+    if (!capturing) {
       burst_error_destroy(burst_cuda_poison_results(run));
+      // So that it is not over before that.
+      burst_error_destroy(
+          burst_gpu_record(run->cuda->gpu, run->ended->event, run->compute));
+    }
     run->next = stream->cuda->abandoned;
     stream->cuda->abandoned = run;
   }
