@@ -226,15 +226,14 @@ void burst::cpu::addImage(llvm::Module &module, const Image &image) {
   llvm::Function *run = module.getFunction(image.name + ".run");
   segments->setLinkage(llvm::GlobalValue::InternalLinkage);
   run->setLinkage(llvm::GlobalValue::InternalLinkage);
-  llvm::Constant *value =
-      b.record({b.i32(sizeof(burst_image)), b.i32(BURST_ABI_VERSION),
-                b.text(image.name), b.text(image.target), b.i64(image.numRanks),
-                b.i32(static_cast<int64_t>(image.parameters.size())),
-                b.i32(image.numArguments), b.array(parameters, "parameters"),
-                segments, run, b.i64(static_cast<int64_t>(image.hash)),
-                b.i32(image.minimumDriver),
-                b.i32(static_cast<int64_t>(image.gpuKernels.size())),
-                b.array(kernels, "gpu.kernels")});
+  llvm::Constant *value = b.record(
+      {b.i32(sizeof(burst_image)), b.i32(BURST_ABI_VERSION), b.text(image.name),
+       b.text(image.target), b.i64(image.numRanks),
+       b.i32(static_cast<int64_t>(image.parameters.size())),
+       b.i32(image.numArguments), b.array(parameters, "parameters"), segments,
+       run, b.i64(static_cast<int64_t>(image.hash)), b.i32(image.minimumDriver),
+       b.i32(static_cast<int64_t>(image.gpuKernels.size())),
+       b.array(kernels, "gpu.kernels")});
   llvm::GlobalVariable *exported = b.global(value, BURST_IMAGE_SYMBOL);
   exported->setLinkage(llvm::GlobalValue::ExternalLinkage);
   [[maybe_unused]] const llvm::DataLayout &layout = module.getDataLayout();

@@ -53,10 +53,10 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op,
   return success();
 }
 
-LogicalResult
-CudaDialect::verifyRegionArgAttribute(Operation *op, unsigned region,
-                                      unsigned argument,
-                                      NamedAttribute attribute) {
+LogicalResult CudaDialect::verifyRegionArgAttribute(Operation *op,
+                                                    unsigned region,
+                                                    unsigned argument,
+                                                    NamedAttribute attribute) {
   auto function = dyn_cast<func::FuncOp>(op);
   if (attribute.getName() != hostAttr || !isa<UnitAttr>(attribute.getValue()) ||
       !function || !isa<MemRefType>(function.getArgumentTypes()[argument]))

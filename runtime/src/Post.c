@@ -23,7 +23,7 @@ static const char *what_of(const burst_post *post) {
 }
 
 burst_error *burst_post_ended(const burst_post *post, burst_code code,
-                               const char *sentence) {
+                              const char *sentence) {
   return burst_error_create(code, burst_location_of_post(post).text,
                             "%s rank %" PRId64 ": %s", what_of(post),
                             post->peer, sentence);

@@ -73,7 +73,7 @@ burst_location burst_location_of_post(const burst_post *post);
 
 // That the ranks ended, as the sentence says.
 burst_error *burst_post_ended(const burst_post *post, burst_code code,
-                               const char *sentence);
+                              const char *sentence);
 // That rank `culprit` stopped, for `reason`.
 burst_error *burst_post_stopped(const burst_post *post, int64_t culprit,
                                 const char *reason);

@@ -192,9 +192,9 @@ burst_error *burst_cuda_stream_synchronize(burst_cuda_stream *stream) {
     burst_cuda_look(stream);
     if (stream->first)
       begun = burst_now();
-    bool ended = !stream->first &&
-                 (!has_abandoned(stream) ||
-                  burst_now() - begun > burst_nanoseconds(patience));
+    bool ended =
+        !stream->first && (!has_abandoned(stream) ||
+                           burst_now() - begun > burst_nanoseconds(patience));
     burst_error *error = NULL;
     if (ended) {
       error = stream->error;

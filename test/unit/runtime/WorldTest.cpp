@@ -550,9 +550,8 @@ TEST(Tcp, FailureOfOneRankEndsAll) {
   std::vector<std::string> errors = runAll(4, program, transports);
   EXPECT_EQ(errors[3], "INVALID_ARGUMENT rank 3: luck: 1, wanted at least 2");
   for (int rank : {0, 1, 2})
-    expectContains(errors[rank],
-                   {"PEER_STOPPED rank " + std::to_string(rank),
-                    "rank 3 stopped: rank 3: luck: 1"});
+    expectContains(errors[rank], {"PEER_STOPPED rank " + std::to_string(rank),
+                                  "rank 3 stopped: rank 3: luck: 1"});
   // It is for good, with the same sentence.
   errors = runAll(4, program, transports);
   for (const std::string &error : errors)
