@@ -84,7 +84,9 @@ FailureOr<jit::Target> jit::findTarget(StringRef name, StringRef architectures,
   FailureOr<cuda::Target> gpu = cuda::Target::named(architectures, error);
   if (failed(gpu))
     return failure();
-  return Target(*host, *gpu);
+  Target target(*host);
+  target.gpu = std::move(*gpu);
+  return target;
 }
 
 std::string jit::missingFeature(const cpu::Target &target) {

@@ -54,12 +54,12 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op,
 }
 
 LogicalResult CudaDialect::verifyRegionArgAttribute(Operation *op,
-                                                    unsigned region,
-                                                    unsigned argument,
+                                                    unsigned regionIndex,
+                                                    unsigned argIndex,
                                                     NamedAttribute attribute) {
   auto function = dyn_cast<func::FuncOp>(op);
   if (attribute.getName() != hostAttr || !isa<UnitAttr>(attribute.getValue()) ||
-      !function || !isa<MemRefType>(function.getArgumentTypes()[argument]))
+      !function || !isa<MemRefType>(function.getArgumentTypes()[argIndex]))
     return op->emitOpError("has an attribute of an argument that the cuda "
                            "dialect does not have: ")
            << attribute.getName() << "; there is " << hostAttr
