@@ -474,20 +474,13 @@ static std::vector<Case> cases() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, HopperKernels, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Kernels, HopperKernels,
+                         testing::ValuesIn(sampleOf(cases())),
                          [](const auto &info) { return info.param.name; });
 
 //===----------------------------------------------------------------------===//
 // Planted faults
 //===----------------------------------------------------------------------===//
-
-#if defined(__SANITIZE_ADDRESS__)
-#define BURST_SLOW 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define BURST_SLOW 1
-#endif
-#endif
 
 namespace {
 
@@ -701,14 +694,9 @@ static std::vector<Fault> faults() {
   plantPortable("rows_stored_behind_the_end",
                 {{"if (row < to.count)", "if (row <= to.count)"}},
                 {"writes behind"});
-#ifdef BURST_SLOW
-  // The same code runs for all of them.
-  for (size_t i = all.size(); i-- > 0;)
-    if (i % 6 != 0)
-      all.erase(all.begin() + static_cast<ptrdiff_t>(i));
-#endif
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, PlantedFaults, testing::ValuesIn(faults()),
+INSTANTIATE_TEST_SUITE_P(Kernels, PlantedFaults,
+                         testing::ValuesIn(sampleOf(faults())),
                          [](const auto &info) { return info.param.name; });
