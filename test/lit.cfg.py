@@ -33,6 +33,7 @@ llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
 llvm_config.add_tool_substitutions(tools, [build_bin, config.llvm_tools_dir])
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%burst_build", config.burst_build))
+config.substitutions.append(("%burst_source", config.burst_source))
 config.substitutions.append(("%examples", os.path.join(config.burst_source, "examples")))
 
 

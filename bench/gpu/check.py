@@ -336,10 +336,15 @@ def versions(directory):
     return found
 
 
+def ratio(cell):
+    found = cell.get("worst_error_over_bound", "")
+    return f"{found:.3f}" if isinstance(found, float) else str(found)
+
+
 def describe(name, cell):
     text = f"{cell['verdict']:8} {name:40}"
     if "worst_error_over_bound" in cell:
-        text += f" err/bound {cell['worst_error_over_bound']}"
+        text += f" err/bound {ratio(cell)}"
     if "tflops" in cell:
         for peer, (low, median, high) in cell["ms"].items():
             text += f" | {peer} {low:.3f}/{median:.3f}/{high:.3f} ms {cell['tflops'][peer]:.0f} TFLOP/s"
@@ -373,7 +378,7 @@ def table(report):
         def number(value, form):
             return "" if value is None else format(value, form)
         lines.append("| " + " | ".join([
-            name, cell["verdict"], str(cell.get("worst_error_over_bound", "")), number(ms, ".3f"),
+            name, cell["verdict"], ratio(cell), number(ms, ".3f"),
             number(tflops.get("burst"), ".0f"), number(tflops.get("cudnn"), ".0f"),
             number(tflops.get("flash2"), ".0f")]) + " |")
     return "\n".join(lines)
