@@ -136,6 +136,13 @@ class Bench:
                 reasons[name] = str(error).splitlines()[0]
         return found, reasons
 
+    def clock_and_power(self):
+        """MHz and W; None where PyTorch has no library to ask."""
+        try:
+            return self.torch.cuda.clock_rate(), self.torch.cuda.power_draw() / 1000
+        except (ImportError, RuntimeError):
+            return None, None
+
     def compare(self, cell, out, q, k, v, causal):
         """A few rows with attention in f64: what was measured was the right thing."""
         torch = self.torch
@@ -189,7 +196,7 @@ class Bench:
         peers, reasons = self.peers(q, k, v, causal, gradient)
         calls.update(peers)
         samples = self.time_each(calls)
-        clock, power = torch.cuda.clock_rate(), torch.cuda.power_draw() / 1000
+        clock, power = self.clock_and_power()
         self.runtime.synchronize(stream)
         flops = (10 if backward else 4) * length * length * dim * HEADS / (2 if causal else 1)
         cell = {"verdict": "passed", "clock_mhz": clock, "watts": power, "without": reasons,
@@ -348,7 +355,8 @@ def describe(name, cell):
     if "tflops" in cell:
         for peer, (low, median, high) in cell["ms"].items():
             text += f" | {peer} {low:.3f}/{median:.3f}/{high:.3f} ms {cell['tflops'][peer]:.0f} TFLOP/s"
-        text += f" | {cell['clock_mhz']} MHz {cell['watts']:.0f} W"
+        if cell["clock_mhz"] is not None:
+            text += f" | {cell['clock_mhz']} MHz {cell['watts']:.0f} W"
         for key in ("over_cudnn", "over_flash2"):
             if key in cell:
                 text += f" | {key} {cell[key]:.2f}"

@@ -5,6 +5,7 @@
 #include "Config.h"
 #include "Device.h"
 #include "Error.h"
+#include "Hash.h"
 #include "Program.h"
 #include "Rank.h"
 #include "View.h"
@@ -125,14 +126,13 @@ static burst_error *bind(const burst_call *call, burst_binding **binding) {
 }
 
 static void mix(uint64_t *hash, uint64_t value) {
-  *hash = (*hash ^ value) * 0x100000001b3;
-  *hash ^= *hash >> 32;
+  *hash = burst_hash(*hash, &value, sizeof(value));
 }
 
 // Of all that has to be the same on all ranks: the program, and what its
 // schedule and its messages depend on.
 static uint64_t plan_of(const burst_image *image, const burst_tensor *values) {
-  uint64_t hash = 0xcbf29ce484222325;
+  uint64_t hash = BURST_HASH_BEGIN;
   mix(&hash, image->hash);
   mix(&hash, (uint64_t)image->num_ranks);
   for (int32_t i = 0; i < image->num_parameters; ++i) {

@@ -151,11 +151,30 @@ static bool is_on_gpu(const burst_cuda *cuda, const void *memory) {
   return result == CUDA_SUCCESS && type != CU_MEMORYTYPE_HOST;
 }
 
+// Kernels count rows and positions in 32 bits.
+static burst_error *check_sizes(const burst_parameter *parameter,
+                                const burst_tensor *tensor) {
+  const char *what = parameter->is_result ? "result" : "argument";
+  if (parameter->kind == BURST_EXTENT &&
+      *(const int64_t *)tensor->data > INT32_MAX)
+    return INVALID("%s %s: %" PRId64 ", wanted at most %d, as far as kernels "
+                   "of GPUs count: split it",
+                   what, parameter->name, *(const int64_t *)tensor->data,
+                   INT32_MAX);
+  for (int32_t d = 0; d < tensor->rank; ++d)
+    if (tensor->sizes[d] > INT32_MAX)
+      return INVALID("%s %s: size %" PRId64 " in dimension %d, wanted at most "
+                     "%d, as far as kernels of GPUs count: split it",
+                     what, parameter->name, tensor->sizes[d], d, INT32_MAX);
+  return NULL;
+}
+
 static burst_error *check_value(const burst_cuda *cuda,
                                 const burst_parameter *parameter,
                                 const burst_tensor *tensor) {
-  if (parameter->kind != BURST_TENSOR || !tensor->data)
-    return NULL;
+  burst_error *error = check_sizes(parameter, tensor);
+  if (error || parameter->kind != BURST_TENSOR || !tensor->data)
+    return error;
   bool on_gpu = is_on_gpu(cuda, tensor->data);
   if (on_gpu == !parameter->is_host)
     return NULL;

@@ -3,6 +3,7 @@
 #include "GpuImpl.h"
 
 #include "../Error.h"
+#include "../Hash.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -80,11 +81,8 @@ static bool fits(const burst_gpu_properties *gpu, const char *architecture) {
 }
 
 static bool is_whole(const burst_gpu_binary *binary) {
-  const unsigned char *bytes = binary->data;
-  uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  for (int64_t i = 0; i < binary->bytes; ++i)
-    hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-  return hash == binary->checksum;
+  return burst_hash(BURST_HASH_BEGIN, binary->data, (size_t)binary->bytes) ==
+         binary->checksum;
 }
 
 //===----------------------------------------------------------------------===//

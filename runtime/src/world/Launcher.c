@@ -2,6 +2,7 @@
 
 #include "Launcher.h"
 #include "../Error.h"
+#include "../Hash.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -142,11 +143,11 @@ static burst_error *read_first_host(const char *variable, const char *list,
 // The same on all ranks of a job, and rarely that of another job; below the
 // ports that systems give out.
 static int64_t port_of_job(const launcher *launcher) {
-  uint64_t hash = 0xcbf29ce484222325;
+  uint64_t hash = BURST_HASH_BEGIN;
   for (int i = 0; i < 2; ++i) {
     const char *job = launcher->jobs[i] ? getenv(launcher->jobs[i]) : NULL;
-    for (; job && *job; ++job)
-      hash = (hash ^ (unsigned char)*job) * 0x100000001b3;
+    if (job)
+      hash = burst_hash(hash, job, strlen(job));
   }
   return 20000 + (int64_t)(hash % 12000);
 }

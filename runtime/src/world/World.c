@@ -5,6 +5,7 @@
 #include "../Config.h"
 #include "../Device.h"
 #include "../Error.h"
+#include "../Hash.h"
 #include "Members.h"
 
 #include <errno.h>
@@ -130,10 +131,7 @@ static uint64_t number_of_machine(void) {
   if (file)
     fclose(file);
   gethostname(text + length, sizeof(text) - length - 1);
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char *c = text; *c; ++c)
-    hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
-  return hash;
+  return burst_hash(BURST_HASH_BEGIN, text, strlen(text));
 }
 
 static burst_error *find_local_rank(burst_world *world,

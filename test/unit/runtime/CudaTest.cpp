@@ -803,6 +803,14 @@ TEST_F(Cuda, RefusesWhatDoesNotFit) {
   EXPECT_EQ(run(), invalid + "argument q: memory of a GPU, wanted that of the "
                              "host: copy it there");
   program->parameters[0].is_host = 0;
+  const int64_t open[] = {-1}, *sizes = program->parameters[1].sizes;
+  program->parameters[1].sizes = open;
+  ranks[0].values[1].sizes[0] = int64_t{1} << 31;
+  EXPECT_EQ(run(), invalid + "argument k: size 2147483648 in dimension 0, "
+                             "wanted at most 2147483647, as far as kernels of "
+                             "GPUs count: split it");
+  program->parameters[1].sizes = sizes;
+  ranks[0].values[1].sizes[0] = count;
   EXPECT_EQ(run(), "");
   EXPECT_TRUE(isRight());
 
