@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <sys/mman.h>
 #include <thread>
 
 using namespace burst::test;
@@ -806,11 +807,19 @@ TEST_F(Cuda, RefusesWhatDoesNotFit) {
   const int64_t open[] = {-1}, *sizes = program->parameters[1].sizes;
   program->parameters[1].sizes = open;
   ranks[0].values[1].sizes[0] = int64_t{1} << 31;
+  // Addresses of its own: what it is said to cover overlaps nothing.
+  const size_t covered = sizeof(float) << 31;
+  void *addresses = mmap(nullptr, covered, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(addresses, MAP_FAILED);
+  ranks[0].values[1].data = addresses;
   EXPECT_EQ(run(), invalid + "argument k: size 2147483648 in dimension 0, "
                              "wanted at most 2147483647, as far as kernels of "
                              "GPUs count: split it");
+  munmap(addresses, covered);
   program->parameters[1].sizes = sizes;
   ranks[0].values[1].sizes[0] = count;
+  ranks[0].values[1].data = ranks[0].k;
   EXPECT_EQ(run(), "");
   EXPECT_TRUE(isRight());
 
