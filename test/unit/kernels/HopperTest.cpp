@@ -460,10 +460,14 @@ static std::vector<Case> cases() {
   }
   // Three warpgroups, wide tiles, and slots for one tile at a time.
   Case full64 = skewed(caseOf("full64", 64, "", everything));
+  full64.keys = 600;
   full64.rows = 192;
   full64.warps = 12;
   all.push_back(full64);
-  all.push_back(skewed(caseOf("full128", 128, "", everything, 176)));
+  Case full128 = skewed(caseOf("full128", 128, "", everything, 176));
+  full128.queries = 100;
+  full128.keys = 560;
+  all.push_back(full128);
   Case full256 = skewed(caseOf("full256", 256, "", everything, 80));
   full256.stages = 1;
   all.push_back(full256);
