@@ -248,6 +248,10 @@ static FailureOr<Variant> makeVariant(ModuleOp module, const Shape &shape,
     variant.functions.push_back(function);
     variant.kernels.push_back(std::move(*kernel));
   }
+  if (shape.isSkewed &&
+      llvm::none_of(variant.kernels,
+                    [](const KernelText &kernel) { return kernel.hasRoles; }))
+    variant.complaint = "no kernel has roles for warps";
   return variant;
 }
 
