@@ -505,9 +505,6 @@ static burst_error *prepare(ipc_transport *ipc, card *card) {
     error = burst_gpu_stream_create(ipc->gpu, &ipc->receives);
   if (!error)
     error = make_mailboxes(ipc, card);
-  if (!error && ipc->transport.rank == 0)
-    error =
-        burst_flags_create(&ipc->flags, ipc->transport.num_ranks, &card->flags);
   return error;
 }
 
@@ -606,16 +603,25 @@ static burst_error *open_all(ipc_transport *ipc, const card *cards) {
   return explain(error);
 }
 
-// Opens what the others have made, as soon as all have.
-static burst_error *open_ranks(ipc_transport *ipc, const card *mine,
-                               card *cards, double seconds) {
+// Opens what the others have made, when all are there: what has a name is there
+// for no longer than that takes.
+static burst_error *open_ranks(ipc_transport *ipc, card *mine, card *cards,
+                               double seconds) {
   burst_world *world = ipc->transport.world;
   bool attached = false;
   burst_error *error =
+      ipc->transport.rank == 0
+          ? explain(burst_flags_create(&ipc->flags, ipc->transport.num_ranks,
+                                       &mine->flags))
+          : NULL;
+  burst_error *alone =
       burst_world_gather(world, mine, sizeof(*mine), cards, seconds);
-  if (error)
-    return error;
-  error = open_all(ipc, cards);
+  if (alone) {
+    burst_error_destroy(error);
+    return alone;
+  }
+  if (!error)
+    error = open_all(ipc, cards);
   if (!error) {
     error = burst_world_attach(world, fail, ipc);
     attached = !error;
