@@ -111,6 +111,17 @@ burst_error *burst_post_mismatch(const burst_post *post,
   return NULL;
 }
 
+burst_piece burst_piece_packed(const burst_piece *piece, void *memory) {
+  burst_piece packed = *piece;
+  int64_t stride = 1;
+  packed.data = memory;
+  for (int d = 3; d >= 0; --d) {
+    packed.strides[d] = stride;
+    stride *= packed.sizes[d];
+  }
+  return packed;
+}
+
 int64_t burst_piece_bytes(const burst_piece *piece) {
   int64_t bytes = piece->element_bytes, span = piece->element_bytes, step;
   for (int d = 0; d < 4; ++d)

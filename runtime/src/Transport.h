@@ -89,4 +89,7 @@ burst_error *burst_post_failed(const burst_post *post, const burst_error *why);
 // Of the elements; -1 if that or an address within the piece overflows.
 int64_t burst_piece_bytes(const burst_piece *piece);
 
+// The same elements without gaps, in other memory.
+burst_piece burst_piece_packed(const burst_piece *piece, void *memory);
+
 #endif // BURST_RUNTIME_TRANSPORT_H

@@ -12,6 +12,9 @@
 |*   BURST_EMULATED_SEED=0      0: all work is done as late as is legal, and  *|
 |*                              warps run in turn; others: at random          *|
 |*   BURST_EMULATED_RACES=1     0: accesses within a kernel are not ordered   *|
+|*   BURST_EMULATED_PROCESSES=0 1: what waits for a value that no stream here *|
+|*                              writes lets all others run first: for ranks   *|
+|*                              in processes, each of which emulates its GPUs *|
 |*   BURST_EMULATED_FAIL=       planted failures, separated by commas, each   *|
 |*                              function[@gpu]:nth:result, see below          *|
 |*   BURST_EMULATED_LOG=        a file to which reports are appended          *|

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace burst::standins {
@@ -36,6 +38,7 @@ void Gpus::reset() {
   options.memory = number("BURST_EMULATED_MEMORY", size_t(4) << 30);
   options.seed = number("BURST_EMULATED_SEED", 0);
   options.races = number("BURST_EMULATED_RACES", 1) != 0;
+  options.processes = number("BURST_EMULATED_PROCESSES", 0) != 0;
   const char *log = getenv("BURST_EMULATED_LOG");
   options.log = log ? log : "";
   random.seed(options.seed);
@@ -54,10 +57,14 @@ void Gpus::reset() {
   graphs.clear();
   pools.clear();
   executables.clear();
-  for (auto &[base, allocation] : allocations)
-    if (!allocation.freed)
-      memory.free(base);
+  for (auto &[base, allocation] : allocations) {
+    if (allocation.freed)
+      continue;
+    unshare(allocation);
+    memory.free(base);
+  }
   allocations.clear();
+  registered.clear();
   deviceAccesses = hostAccesses = Accesses();
   host = Clock();
   reports.clear();
@@ -65,7 +72,7 @@ void Gpus::reset() {
   agents = 1;
   nextBuffer = 0;
   communicators = 0;
-  values.clear();
+  words.clear();
   for (int i = 0; i < options.count; ++i) {
     CUctx_st &context = contexts.emplace_back();
     context.ordinal = i;
@@ -239,8 +246,12 @@ bool Gpus::activate(Operation &operation) {
 
 CUresult Gpus::synchronise(const StreamRef &stream, uint64_t number,
                            std::unique_lock<std::mutex> &lock) {
+  // Other processes, and the host, let streams go on without a word.
   while (!advance(stream, number))
-    changed.wait(lock);
+    if (registered.empty())
+      changed.wait(lock);
+    else
+      changed.wait_for(lock, std::chrono::milliseconds(1));
   host.join(stream->clock);
   return stream->context->sticky;
 }
@@ -282,10 +293,17 @@ void Gpus::advanceAtRandom() {
   budget = -1;
 }
 
-bool Gpus::advanceToValue(uint64_t address) {
+void Gpus::advanceForOthers() {
+  if (!options.processes)
+    return;
+  for (const StreamRef &stream : streamsWithWork())
+    advance(stream, stream->asked);
+}
+
+bool Gpus::advanceToValue(uint64_t word) {
   for (const StreamRef &stream : streamsWithWork())
     for (const OperationRef &operation : stream->operations)
-      if (operation->value == address) {
+      if (operation->value == word) {
         if (advance(stream, operation->number))
           return true;
         break;
@@ -337,6 +355,7 @@ Allocation *Gpus::findAllocation(uint64_t address) {
 void Gpus::release(Allocation &allocation, const StepRef &step) {
   allocation.freed = step;
   contexts[size_t(allocation.device)].allocated -= allocation.bytes;
+  unshare(allocation);
   if (kernels)
     graveyard.push_back(allocation.base);
   else
@@ -411,6 +430,8 @@ bool Gpus::touch(const Operation &operation, uint64_t address, size_t bytes,
                        at + bytes, allocation->name));
     return false;
   }
+  if (allocation->shared && operation.stream->isReleased)
+    return true;
   return touchOrdered(operation, *allocation, {address, address + bytes},
                       writes);
 }
@@ -422,11 +443,58 @@ bool Gpus::touchHost(const Operation &operation, const void *memory,
                fmt::format("the host's memory at {:#x}", address), address);
 }
 
+uint64_t Gpus::wordAt(uint64_t address) {
+  if (address % sizeof(uint32_t))
+    return 0;
+  auto after = registered.upper_bound(address);
+  if (after != registered.begin()) {
+    auto [base, registration] = *std::prev(after);
+    if (address - base < registration.bytes)
+      return registration.file + (address - base);
+  }
+  const Allocation *found = findAllocation(address);
+  return found && !found->freed ? address : 0;
+}
+
+uint32_t Gpus::readWord(uint64_t address) {
+  uint32_t value;
+  if (findAllocation(address))
+    memory.read(address, &value, sizeof(value));
+  else
+    __atomic_load(reinterpret_cast<uint32_t *>(address), &value,
+                  __ATOMIC_SEQ_CST);
+  return value;
+}
+
+void Gpus::writeWord(uint64_t address, uint32_t value) {
+  if (findAllocation(address))
+    memory.write(address, &value, sizeof(value));
+  else
+    __atomic_store(reinterpret_cast<uint32_t *>(address), &value,
+                   __ATOMIC_SEQ_CST);
+}
+
+void Gpus::unshare(Allocation &allocation) {
+  if (allocation.shared)
+    munmap(allocation.shared, allocation.bytes);
+  if (allocation.fd >= 0)
+    close(allocation.fd);
+  allocation.shared = nullptr;
+  allocation.fd = -1;
+}
+
 void Gpus::copy(uint64_t to, uint64_t from, size_t bytes) {
   emulator::Memory::Buffer *target = memory.find(to);
   const emulator::Memory::Buffer *source = memory.find(from);
   size_t t = to - target->base, s = from - source->base;
+  const Allocation *known = findAllocation(from);
+  if (known->shared &&
+      memcmp(source->data.data() + s, known->shared + s, bytes) != 0)
+    memory.write(from, known->shared + s, bytes);
   memmove(target->data.data() + t, source->data.data() + s, bytes);
+  known = findAllocation(to);
+  if (known->shared)
+    memcpy(known->shared + t, target->data.data() + t, bytes);
   if (t % 4 == 0 && s % 4 == 0 && bytes % 4 == 0) {
     memmove(target->written.data() + t / 4, source->written.data() + s / 4,
             bytes / 4);
@@ -544,7 +612,8 @@ int burst_emulated_alive(void) {
   std::scoped_lock lock(gpus.mutex);
   size_t count = gpus.streams.size() + gpus.events.size() +
                  gpus.modules.size() + gpus.pools.size() + gpus.graphs.size() +
-                 gpus.executables.size() + gpus.hostMemory.size();
+                 gpus.executables.size() + gpus.hostMemory.size() +
+                 gpus.registered.size();
   count += size_t(gpus.communicators);
   for (const CUctx_st &context : gpus.contexts)
     count += size_t(context.held);

@@ -37,6 +37,8 @@ using StreamRef = std::shared_ptr<Stream>;
 // Results that burst does not tell apart.
 inline constexpr auto invalidPtx = CUresult(218);
 inline constexpr auto peerAccessUnsupported = CUresult(217);
+inline constexpr auto alreadyRegistered = CUresult(712);
+inline constexpr auto notRegistered = CUresult(713);
 inline constexpr auto misalignedAddress = CUresult(716);
 inline constexpr auto notSupported = CUresult(801);
 inline constexpr auto captureUnsupported = CUresult(900);
@@ -54,7 +56,7 @@ struct Operation {
   std::function<bool(Operation &)> await = {};
   std::function<void(Operation &)> run = {};
   bool isRecord = false; // done even where the GPU has failed
-  uint64_t value = 0;    // where cuStreamWriteValue32 writes, or 0
+  uint64_t value = 0;    // the word that cuStreamWriteValue32 writes, or 0
 
   // When it is put on a stream:
   Stream *stream = nullptr;
@@ -86,6 +88,23 @@ struct Allocation {
   StepRef freed;          // by what, or null
   // Devices that may access it beside its own, or null.
   std::shared_ptr<CUmemPoolHandle_st> pool;
+  // What other processes see of it, once it was exported or opened: copies keep
+  // both alike.
+  char *shared = nullptr;
+  int fd = -1; // of that, where it was exported
+};
+
+/// What the host has registered: words of it are found by all who map the same
+/// file.
+struct Registration {
+  size_t bytes = 0;
+  uint64_t file = 0; // a number of it, and of its part
+};
+
+/// What was written to a word by streams, and what is ordered before that.
+struct Word {
+  uint32_t initial = 0; // before them
+  std::deque<std::pair<uint32_t, Clock>> writes; // the latest
 };
 
 /// A launch of a graph: where its streams and recordings are.
@@ -122,6 +141,9 @@ struct CUstream_st {
   std::deque<burst::standins::OperationRef> operations;
   uint64_t asked = 0, done = 0; // numbers of operations
   bool isRunning = false;
+  // Someone else than a stream of this process has let it past a wait: what it
+  // does to memory of several processes is no more in any order.
+  bool isReleased = false;
   burst::standins::Clock clock;
   burst::standins::CaptureRef capture;
   uint32_t captured = 0; // its number there
@@ -165,7 +187,7 @@ public:
     int count = 1, capability = 80, driverVersion = 13000;
     size_t memory = 0;
     uint64_t seed = 0;
-    bool races = true;
+    bool races = true, processes = false;
     std::string log;
   } options;
   std::mt19937_64 random;
@@ -180,10 +202,11 @@ public:
   emulator::Memory memory;
   std::map<uint64_t, Allocation> allocations; // freed ones too, by base
   std::map<void *, size_t> hostMemory;        // page-locked
+  std::map<uint64_t, Registration> registered;
   int communicators = 0;
   Accesses deviceAccesses, hostAccesses;
   Clock host;
-  std::map<uint64_t, Clock> values; // what writes of values to an address order
+  std::map<uint64_t, Word> words; // that streams wrote, by their names
 
   //===--------------------------------------------------------------------===//
   // Streams
@@ -211,8 +234,10 @@ public:
   /// Runs at most one operation towards it; whether it is done.
   bool poll(const StreamRef &stream, uint64_t number);
   void advanceAtRandom();
-  /// Runs what writes a value, if that is asked for and can run.
-  bool advanceToValue(uint64_t address);
+  /// Runs what writes a word, if that is asked for and can run.
+  bool advanceToValue(uint64_t word);
+  /// Runs what else can run, for other processes that wait for it.
+  void advanceForOthers();
   /// Runs what can run of a GPU.
   void drain(CUcontext context);
   /// The caller gives up a handle; what was asked for is still done.
@@ -226,6 +251,8 @@ public:
   Allocation *allocate(CUcontext context, size_t bytes);
   Allocation *findAllocation(uint64_t address);
   void release(Allocation &allocation, const StepRef &step);
+  /// Other processes see it no more.
+  static void unshare(Allocation &allocation);
   /// Runs a kernel without the mutex.
   emulator::Outcome run(const std::function<emulator::Outcome()> &kernel);
   /// Says that an operation touches memory; false, and a report, where it must
@@ -237,6 +264,10 @@ public:
   /// The same of a range that was looked at: only the order is checked.
   bool touchOrdered(const Operation &operation, const Allocation &allocation,
                     Range range, bool writes);
+  /// What all who know a word call it, or 0 where there is none.
+  uint64_t wordAt(uint64_t address);
+  uint32_t readWord(uint64_t address);
+  void writeWord(uint64_t address, uint32_t value);
   /// Moves bytes, and which of them were ever written.
   void copy(uint64_t to, uint64_t from, size_t bytes);
   /// Something that the host does itself.

@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <string_view>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace burst::standins;
 
@@ -157,6 +161,8 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute,
   bool isDevice = found && !found->freed, isHost = false;
   for (auto [begin, bytes] : gpus.hostMemory)
     isHost |= memory - reinterpret_cast<CUdeviceptr>(begin) < bytes;
+  for (const auto &[begin, registration] : gpus.registered)
+    isHost |= memory - begin < registration.bytes;
   if (!isDevice && !isHost)
     return CUDA_ERROR_INVALID_VALUE;
   CUmemorytype type = isDevice ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
@@ -312,22 +318,134 @@ CUresult cuMemsetD8Async(CUdeviceptr memory, unsigned char value, size_t bytes,
 }
 
 //===----------------------------------------------------------------------===//
-// What processes share: ranks are threads here
+// What processes share
 //===----------------------------------------------------------------------===//
 
-CUresult cuIpcGetMemHandle(CUipcMemHandle *, CUdeviceptr) {
-  ENTER();
-  return notSupported;
+/// A number of what is mapped at an address, the same for all mappings of a
+/// file: streams of several ranks of a process wait for the same word of it.
+static uint64_t numberOfMapping(uint64_t address) {
+  FILE *maps = fopen("/proc/self/maps", "re");
+  char line[512];
+  uint64_t found = address;
+  while (maps && fgets(line, sizeof(line), maps)) {
+    unsigned long begin, end, offset, major, minor, inode;
+    if (sscanf(line, "%lx-%lx %*s %lx %lx:%lx %lu", &begin, &end, &offset,
+               &major, &minor, &inode) == 6 &&
+        begin <= address && address < end && inode)
+      found = (uint64_t(1) << 63) + (uint64_t(inode) << 32) +
+              (offset + address - begin);
+  }
+  if (maps)
+    fclose(maps);
+  return found;
 }
 
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *, CUipcMemHandle, unsigned int) {
+CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned int flags) {
   ENTER();
-  return notSupported;
+  auto address = reinterpret_cast<uint64_t>(memory);
+  if (!memory || !bytes ||
+      flags &
+          ~unsigned(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (gpus.registered.contains(address))
+    return alreadyRegistered;
+  gpus.registered[address] = {bytes, numberOfMapping(address)};
+  return CUDA_SUCCESS;
 }
 
-CUresult cuIpcCloseMemHandle(CUdeviceptr) {
+CUresult cuMemHostUnregister(void *memory) {
   ENTER();
-  return notSupported;
+  auto found = gpus.registered.find(reinterpret_cast<uint64_t>(memory));
+  if (found == gpus.registered.end())
+    return notRegistered;
+  // What another mapping of the same words has seen is of the past too.
+  auto first = gpus.words.lower_bound(found->second.file);
+  gpus.words.erase(
+      first, gpus.words.lower_bound(found->second.file + found->second.bytes));
+  gpus.registered.erase(found);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *mapped, void *memory,
+                                      unsigned int flags) {
+  ENTER();
+  *mapped = reinterpret_cast<CUdeviceptr>(memory);
+  auto after = gpus.registered.upper_bound(*mapped);
+  bool isKnown =
+      !flags && after != gpus.registered.begin() &&
+      *mapped - std::prev(after)->first < std::prev(after)->second.bytes;
+  return isKnown ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+namespace {
+/// What is in a handle.
+struct Exported {
+  int process, fd;
+  size_t bytes;
+};
+} // namespace
+static_assert(sizeof(Exported) <= CU_IPC_HANDLE_SIZE);
+
+static bool share(Allocation &allocation, int fd) {
+  void *mapped = mmap(nullptr, allocation.bytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED, fd, 0);
+  if (mapped == MAP_FAILED)
+    return false;
+  allocation.shared = static_cast<char *>(mapped);
+  return true;
+}
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr memory) {
+  ENTER();
+  Allocation *found = gpus.findAllocation(memory);
+  if (!found || found->freed || found->base != memory || found->pool)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!found->shared) {
+    found->fd = memfd_create("burst-emulated", MFD_CLOEXEC);
+    if (found->fd < 0 || ftruncate(found->fd, off_t(found->bytes)) ||
+        !share(*found, found->fd))
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    gpus.memory.read(memory, found->shared, found->bytes);
+  }
+  const Exported exported{getpid(), found->fd, found->bytes};
+  *handle = {};
+  memcpy(handle, &exported, sizeof(exported));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *memory, CUipcMemHandle handle,
+                               unsigned int flags) {
+  ENTER();
+  Exported exported;
+  memcpy(&exported, &handle, sizeof(exported));
+  if (flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (exported.process == getpid()) // as of a driver
+    return CUDA_ERROR_INVALID_CONTEXT;
+  std::string path =
+      fmt::format("/proc/{}/fd/{}", exported.process, exported.fd);
+  int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  Allocation *made = gpus.allocate(currentContext, exported.bytes);
+  bool isShared = made && share(*made, fd);
+  close(fd);
+  if (!isShared)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  *memory = made->base;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr memory) {
+  ENTER();
+  Allocation *found = gpus.findAllocation(memory);
+  if (!found || found->base != memory || found->freed || !found->shared ||
+      found->fd >= 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  Operation now = gpus.hostOperation(currentContext, "cuIpcCloseMemHandle");
+  if (gpus.touch(now, memory, found->bytes, true))
+    gpus.release(*found, now.step);
+  return currentContext->sticky;
 }
 
 CUresult cuIpcGetEventHandle(CUipcEventHandle *, CUevent) {

@@ -1,6 +1,7 @@
 //===- Streams.cpp - Streams, events and graphs of the emulated driver ----===//
 #include "test/standins/Gpus.h"
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -72,27 +73,42 @@ CUresult cuStreamQuery(CUstream stream) {
   return isDone ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-/// What the values of streams order.
-static CUresult checkValue(Gpus &gpus, CUdeviceptr memory) {
-  const Allocation *found = gpus.findAllocation(memory);
-  return found && !found->freed && memory % 4 == 0 ? CUDA_SUCCESS
-                                                   : CUDA_ERROR_INVALID_VALUE;
-}
-
 CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr memory,
                                  uint32_t value, unsigned int flags) {
   ENTER();
   if (flags != CU_STREAM_WRITE_VALUE_DEFAULT)
     return notSupported;
-  if (CUresult bad = checkValue(gpus, memory))
-    return bad;
+  uint64_t word = gpus.wordAt(memory);
+  if (!word)
+    return CUDA_ERROR_INVALID_VALUE;
   Operation operation{.what = "write of a value"};
-  operation.value = memory;
+  operation.value = word;
   operation.run = [=, &gpus](Operation &now) {
-    gpus.memory.write(memory, &value, sizeof(value));
-    gpus.values[memory].join(now.clock);
+    auto &[initial, writes] = gpus.words[word];
+    if (writes.empty())
+      initial = gpus.readWord(memory);
+    gpus.writeWord(memory, value);
+    writes.emplace_back(value, now.clock);
+    if (writes.size() > 64)
+      writes.pop_front();
   };
   return call.put(stream, std::move(operation));
+}
+
+/// A stream that finds a value waits for the first write that satisfies it, and
+/// for no later one.
+static void passWait(Gpus &gpus, Operation &now, uint64_t word,
+                     const std::function<bool(uint32_t)> &satisfies) {
+  const auto &[initial, writes] = gpus.words[word];
+  if (satisfies(initial))
+    return;
+  auto last =
+      std::find_if(writes.rbegin(), writes.rend(),
+                   [&](const auto &write) { return !satisfies(write.first); });
+  if (auto first = last.base(); first != writes.end())
+    now.clock.join(first->second);
+  else // the host, or another process
+    now.stream->isReleased = true;
 }
 
 CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr memory,
@@ -100,20 +116,21 @@ CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr memory,
   ENTER();
   if (flags != CU_STREAM_WAIT_VALUE_GEQ && flags != CU_STREAM_WAIT_VALUE_EQ)
     return notSupported;
-  if (CUresult bad = checkValue(gpus, memory))
-    return bad;
+  uint64_t word = gpus.wordAt(memory);
+  if (!word)
+    return CUDA_ERROR_INVALID_VALUE;
   Operation operation{.what = "wait for a value"};
   operation.await = [=, &gpus](Operation &now) {
-    auto isThere = [&] {
-      uint32_t found;
-      gpus.memory.read(memory, &found, sizeof(found));
+    auto satisfies = [=](uint32_t found) {
       return flags == CU_STREAM_WAIT_VALUE_EQ ? found == value
                                               : int32_t(found - value) >= 0;
     };
-    while (!isThere())
-      if (!gpus.advanceToValue(memory))
+    while (!satisfies(gpus.readWord(memory)))
+      if (!gpus.advanceToValue(word)) {
+        gpus.advanceForOthers();
         return false;
-    now.clock.join(gpus.values[memory]);
+      }
+    passWait(gpus, now, word, satisfies);
     return true;
   };
   return call.put(stream, std::move(operation));

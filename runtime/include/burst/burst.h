@@ -271,6 +271,33 @@ typedef struct burst_nccl_config {
 burst_error *burst_transport_create_nccl(const burst_nccl_config *config,
                                          burst_transport **transport);
 
+typedef struct burst_ipc_config {
+  size_t size;
+  burst_device *device; /* required: a CUDA device */
+  burst_world *world;   /* required; has one transport at a time */
+  /* The GPU's memory that is kept for each of the ranks, for what it sends to
+     this one: the same on all, at least 1024; 0: 32 MiB. Messages that are
+     larger pass in chunks of half of it. */
+  int64_t buffer_bytes;
+  double timeout_seconds; /* until all ranks have come; 0: 300 */
+} burst_ipc_config;
+
+/* This rank's transport to processes on the same machine, by the copy engines
+   of GPUs that reach each other's memory; collective. Shards may lie anywhere
+   in the memory of the GPU: a sender copies to a buffer of the receiver, and
+   that copies to where it wants it. Neither takes a thread of the host: streams
+   wait for each other, and burst_run for nobody. Messages from one rank to
+   another one are matched in the order in which they are started. Runs must not
+   be captured to graphs.
+
+   Fails on all ranks, and leaves the world as it was, where ranks are on several
+   machines or do not share /dev/shm, where a GPU cannot reach that of another
+   rank, or where the driver cannot let streams wait for values: there, use
+   burst_transport_create_nccl. To destroy it waits until the other ranks do the
+   same, for at most 10 seconds, because they write to memory of this one. */
+burst_error *burst_transport_create_ipc(const burst_ipc_config *config,
+                                        burst_transport **transport);
+
 /*----------------------------------------------------------------------------*/
 /* Programs                                                                   */
 /*----------------------------------------------------------------------------*/

@@ -94,8 +94,8 @@ void burst_cuda_destroy(burst_cuda *cuda) {
   }
   burst_cuda_free_staging(cuda, cuda->staging);
   burst_cuda_free_staging(cuda, cuda->captured);
-  if (cuda->nothing)
-    cuda->gpu->driver->cuMemFree_v2(cuda->nothing);
+  if (cuda->gpu)
+    burst_error_destroy(burst_gpu_free_now(cuda->gpu, cuda->nothing));
   burst_gpu_destroy(cuda->gpu);
   pthread_cond_destroy(&cuda->begun);
   pthread_mutex_destroy(&cuda->mutex);

@@ -52,6 +52,7 @@ typedef enum {
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
   CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
   CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
+  CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS = 122,
   CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED = 127
 } CUdevice_attribute;
 
@@ -71,6 +72,7 @@ enum {
 enum { CU_STREAM_WAIT_VALUE_GEQ = 0, CU_STREAM_WAIT_VALUE_EQ = 1 };
 enum { CU_STREAM_WRITE_VALUE_DEFAULT = 0 };
 enum { CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1 };
+enum { CU_MEMHOSTREGISTER_PORTABLE = 1, CU_MEMHOSTREGISTER_DEVICEMAP = 2 };
 
 typedef enum {
   CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
@@ -252,6 +254,11 @@ typedef enum {
   F(CUresult, cuMemFreeAsync, (CUdeviceptr memory, CUstream stream))           \
   F(CUresult, cuMemAllocHost_v2, (void **memory, size_t bytes))                \
   F(CUresult, cuMemFreeHost, (void *memory))                                   \
+  F(CUresult, cuMemHostRegister_v2,                                            \
+    (void *memory, size_t bytes, unsigned int flags))                          \
+  F(CUresult, cuMemHostUnregister, (void *memory))                             \
+  F(CUresult, cuMemHostGetDevicePointer_v2,                                    \
+    (CUdeviceptr * mapped, void *memory, unsigned int flags))                  \
   F(CUresult, cuMemcpyHtoDAsync_v2,                                            \
     (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))         \
   F(CUresult, cuMemcpyDtoHAsync_v2,                                            \

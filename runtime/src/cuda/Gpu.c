@@ -264,6 +264,18 @@ burst_error *burst_gpu_free(burst_gpu *gpu, CUdeviceptr memory,
   RETURN_CALL(gpu, cuMemFreeAsync, memory, stream);
 }
 
+burst_error *burst_gpu_allocate_shared(burst_gpu *gpu, size_t bytes,
+                                       CUdeviceptr *memory) {
+  *memory = 0;
+  RETURN_CALL(gpu, cuMemAlloc_v2, memory, bytes);
+}
+
+burst_error *burst_gpu_free_now(burst_gpu *gpu, CUdeviceptr memory) {
+  if (memory == 0)
+    return NULL;
+  RETURN_CALL(gpu, cuMemFree_v2, memory);
+}
+
 burst_error *burst_gpu_fill(burst_gpu *gpu, CUdeviceptr memory,
                             unsigned char value, size_t bytes,
                             CUstream stream) {

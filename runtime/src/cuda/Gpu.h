@@ -68,6 +68,11 @@ burst_error *burst_gpu_allocate(burst_gpu *gpu, size_t bytes, CUstream stream,
                                 CUdeviceptr *memory);
 burst_error *burst_gpu_free(burst_gpu *gpu, CUdeviceptr memory,
                             CUstream stream);
+// At once, and such that other processes may open it.
+burst_error *burst_gpu_allocate_shared(burst_gpu *gpu, size_t bytes,
+                                       CUdeviceptr *memory);
+// Of any of it, when nothing uses it. 0 is ignored.
+burst_error *burst_gpu_free_now(burst_gpu *gpu, CUdeviceptr memory);
 burst_error *burst_gpu_fill(burst_gpu *gpu, CUdeviceptr memory,
                             unsigned char value, size_t bytes, CUstream stream);
 // The host's memory is not touched after the stream has been waited for.

@@ -125,17 +125,6 @@ static bool has_gaps(const burst_piece *piece) {
   return burst_stretches_of(piece).count > 1;
 }
 
-static burst_piece packed_piece(const burst_piece *piece, char *memory) {
-  burst_piece packed = *piece;
-  int64_t stride = 1;
-  packed.data = memory;
-  for (int d = 3; d >= 0; --d) {
-    packed.strides[d] = stride;
-    stride *= packed.sizes[d];
-  }
-  return packed;
-}
-
 static burst_error *make_side(nccl_transport *nccl, burst_post *post,
                               side *side) {
   if (!post)
@@ -156,7 +145,7 @@ static burst_error *make_side(nccl_transport *nccl, burst_post *post,
     const burst_piece *piece = &post->pieces[i];
     side->pieces[i] = *piece;
     if (has_gaps(piece)) {
-      side->pieces[i] = packed_piece(piece, next);
+      side->pieces[i] = burst_piece_packed(piece, next);
       next += burst_piece_bytes(piece);
     }
   }

@@ -172,14 +172,28 @@ void burst_cuda_stream_push(burst_cuda_stream *stream, burst_call *call) {
   pthread_mutex_unlock(&stream->turn);
 }
 
-// Whether runs that were given up may still be filled with NaN. The mutex is
-// held.
+// Whether runs that were given up may still be filled with NaN: their
+// transports see to it that nothing is in the way of that. The mutex is held.
 static bool has_abandoned(const burst_cuda_stream *stream) {
+  bool found = false;
+  for (const burst_cuda_run *run = stream->cuda->abandoned; run;
+       run = run->next) {
+    if (run->stream != stream)
+      continue;
+    found = true;
+    burst_transport *transport = run->call->config.transport;
+    if (transport && transport->table->check)
+      burst_error_destroy(transport->table->check(transport));
+  }
+  return found;
+}
+
+// Their transports may be destroyed from now on. The mutex is held.
+static void forget_transports(const burst_cuda_stream *stream) {
   for (const burst_cuda_run *run = stream->cuda->abandoned; run;
        run = run->next)
     if (run->stream == stream)
-      return true;
-  return false;
+      run->call->config.transport = NULL;
 }
 
 burst_error *burst_cuda_stream_synchronize(burst_cuda_stream *stream) {
@@ -197,6 +211,7 @@ burst_error *burst_cuda_stream_synchronize(burst_cuda_stream *stream) {
                            burst_now() - begun > burst_nanoseconds(patience));
     burst_error *error = NULL;
     if (ended) {
+      forget_transports(stream);
       error = stream->error;
       stream->error = NULL;
     }

@@ -58,6 +58,12 @@ static burst_error *copy_rows(void *context, const burst_rows *rows) {
                                   "a copy of a message", result);
 }
 
+burst_error *burst_cuda_copy(const burst_gpu *gpu, CUstream stream,
+                             const burst_view *to, const burst_view *from) {
+  copying copying = {gpu, gpu, stream};
+  return burst_view_visit(to, from, copy_rows, &copying);
+}
+
 static burst_error *copy(const burst_post *receive, const burst_post *send) {
   copying copying = {receive->lane->gpu, send->lane->gpu,
                      receive->lane->copies};

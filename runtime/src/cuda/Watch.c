@@ -161,6 +161,9 @@ static void abandon(burst_cuda_stream *stream, burst_error *error) {
     run->next = stream->cuda->abandoned;
     stream->cuda->abandoned = run;
   }
+  // One that still asks for more hears it by its transport.
+  if (stream->first)
+    burst_call_skip(stream->first->call, burst_error_message(error));
   keep_error(stream, error);
 }
 

@@ -38,7 +38,7 @@ static burst_error *make_side(burst_post *post) {
     return burst_error_create(
         BURST_INVALID_ARGUMENT, burst_location_of_post(post).text,
         "tcp transport: the run is on a GPU, wanted on a CPU: see "
-        "burst_transport_create_nccl");
+        "burst_transport_create_nccl and burst_transport_create_ipc");
   if (post->num_pieces > BURST_MOST_PIECES)
     return burst_error_create(
         BURST_INVALID_PROGRAM, burst_location_of_post(post).text,

@@ -4,10 +4,18 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Problem.h"
+#include "runtime/src/cuda/Driver.h"
 
+#include <arpa/inet.h>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
 
 using namespace burst;
 using namespace burst::test;
@@ -155,6 +163,203 @@ TEST_F(Cuda, givesWhatTheProcessorGives) {
   burst_error_destroy(error);
   burst_device_destroy(processor);
   burst_program_release(other);
+}
+
+//===----------------------------------------------------------------------===//
+// Ranks that copy engines connect
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+std::string freeAddress() {
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr *>(&address), length), 0);
+  getsockname(fd, reinterpret_cast<sockaddr *>(&address), &length);
+  close(fd);
+  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+}
+
+/// What a caller does with the memory of a GPU.
+const burst_driver &driver() {
+  static const burst_driver table = [] {
+    burst_driver made{};
+    void *object = dlopen(EMULATED_CUDA, RTLD_NOW);
+#define LOAD(result, name, parameters)                                         \
+  made.name = reinterpret_cast<result(*) parameters>(dlsym(object, #name));
+    BURST_DRIVER_FUNCTIONS(LOAD)
+#undef LOAD
+    return made;
+  }();
+  return table;
+}
+
+/// A global tensor, filled with what depends on `seed`.
+struct Global {
+  std::vector<int64_t> sizes;
+  std::vector<char> data;
+  burst_tensor tensor;
+  Global(const burst_parameter &parameter, int64_t length, uint32_t seed)
+      : sizes(parameter.sizes, parameter.sizes + parameter.rank) {
+    if (parameter.shard_dim >= 0)
+      sizes[size_t(parameter.shard_dim)] = length;
+    int64_t bytes = parameter.type == BURST_BF16 ? 2 : 4;
+    for (int64_t size : sizes)
+      bytes *= size;
+    data.resize(size_t(bytes));
+    for (size_t i = 0; i < data.size();) {
+      seed = seed * 1664525 + 1013904223;
+      float value = static_cast<float>(seed >> 8) / (1 << 23) - 1;
+      if (parameter.type == BURST_BF16) {
+        uint16_t bits = toBf16(value);
+        memcpy(&data[i], &bits, 2);
+        i += 2;
+      } else {
+        value += 4; // log-sum-exps
+        memcpy(&data[i], &value, 4);
+        i += 4;
+      }
+    }
+    tensor = tensorOf(data.data(), parameter.type, sizes);
+  }
+};
+
+/// Runs a rank twice; results are gathered to `globals`.
+void runRank(burst_program *program, const std::string &address, int64_t rank,
+             std::vector<Global> &globals, burst_counters &counters) {
+  const burst_driver &cu = driver();
+  burst_world_config place{};
+  place.size = sizeof(place);
+  place.num_ranks = burst_program_num_ranks(program);
+  place.rank = rank;
+  place.address = address.c_str();
+  burst_world *world = nullptr;
+  burst_device *device = nullptr;
+  burst_transport *transport = nullptr;
+  ASSERT_EQ(burst_world_create(&place, &world), nullptr);
+  ASSERT_EQ(burst_device_create_cuda(nullptr, &device), nullptr);
+  burst_ipc_config how{};
+  how.size = sizeof(how);
+  how.world = world;
+  how.device = device;
+  how.buffer_bytes = 1 << 14;
+  ASSERT_EQ(burst_transport_create_ipc(&how, &transport), nullptr);
+  CUcontext context;
+  ASSERT_EQ(cu.cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cu.cuCtxSetCurrent(context), CUDA_SUCCESS);
+  CUstream stream;
+  ASSERT_EQ(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+
+  auto count = burst_program_num_parameters(program);
+  std::vector<std::vector<char>> shards(static_cast<size_t>(count));
+  std::vector<burst_tensor> onHost, onGpu;
+  for (int64_t i = 0; i < count; ++i) {
+    const burst_parameter *parameter = burst_program_parameter(program, i);
+    const Global &global = globals[size_t(i)];
+    std::vector<int64_t> sizes = global.sizes;
+    int64_t dim = parameter->shard_dim;
+    if (dim >= 0)
+      ASSERT_EQ(burst_program_local_size(program, i, rank, sizes[size_t(dim)],
+                                         &sizes[size_t(dim)]),
+                nullptr);
+    std::vector<char> &shard = shards[size_t(i)];
+    shard.resize(global.data.size());
+    onHost.push_back(tensorOf(shard.data(), parameter->type, sizes));
+    ASSERT_EQ(burst_shard(program, i, rank, &global.tensor, &onHost.back()),
+              nullptr);
+    CUdeviceptr memory;
+    ASSERT_EQ(cu.cuMemAlloc_v2(&memory, shard.size()), CUDA_SUCCESS);
+    ASSERT_EQ(
+        cu.cuMemcpyHtoDAsync_v2(memory, shard.data(), shard.size(), stream),
+        CUDA_SUCCESS);
+    onGpu.push_back(onHost.back());
+    onGpu.back().data = reinterpret_cast<void *>(memory);
+  }
+  ASSERT_EQ(cu.cuStreamSynchronize(stream), CUDA_SUCCESS);
+  burst_run_config run{};
+  run.size = sizeof(run);
+  run.rank = rank;
+  run.device = device;
+  run.transport = transport;
+  counters.size = sizeof(counters);
+  for (int i = 0; i < 2; ++i)
+    if (burst_error *error =
+            burst_run(program, &run, onGpu.data(), count, &counters))
+      ADD_FAILURE() << take(error);
+  for (int64_t i = 0; i < count; ++i) {
+    auto memory = reinterpret_cast<CUdeviceptr>(onGpu[size_t(i)].data);
+    std::vector<char> &shard = shards[size_t(i)];
+    ASSERT_EQ(
+        cu.cuMemcpyDtoHAsync_v2(shard.data(), memory, shard.size(), stream),
+        CUDA_SUCCESS);
+    ASSERT_EQ(cu.cuStreamSynchronize(stream), CUDA_SUCCESS);
+    ASSERT_EQ(cu.cuMemFree_v2(memory), CUDA_SUCCESS);
+    if (burst_program_parameter(program, i)->is_result)
+      ASSERT_EQ(burst_gather(program, i, rank, &onHost[size_t(i)],
+                             &globals[size_t(i)].tensor),
+                nullptr);
+  }
+  ASSERT_EQ(cu.cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+  burst_transport_destroy(transport);
+  burst_device_destroy(device);
+  ASSERT_EQ(cu.cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+  burst_world_destroy(world);
+}
+
+} // namespace
+
+TEST_F(Cuda, copyEnginesGiveWhatThreadsOfOneDeviceGive) {
+  for (int64_t pass : {BURST_FORWARD, BURST_BACKWARD}) {
+    burst_attention attention = attentionOf(pass == BURST_FORWARD ? 4 : 2);
+    attention.mask = BURST_MASK_CAUSAL;
+    attention.pass = pass;
+    compile(attention);
+    if (!program)
+      return;
+    std::vector<Global> wanted;
+    std::vector<burst_tensor> tensors;
+    for (int64_t i = 0; i < burst_program_num_parameters(program); ++i)
+      wanted.emplace_back(*burst_program_parameter(program, i), 90,
+                          uint32_t(i + 1));
+    std::vector<Global> found = wanted;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      found[i].tensor.data = found[i].data.data();
+      wanted[i].tensor.data = wanted[i].data.data();
+      tensors.push_back(wanted[i].tensor);
+    }
+    ASSERT_EQ(burst_device_create_cuda(nullptr, &device), nullptr);
+    std::vector<burst_counters> planned(size_t(attention.num_ranks)),
+        counted(size_t(attention.num_ranks));
+    for (burst_counters &counters : planned)
+      counters.size = sizeof(counters);
+    burst_run_all_config all{};
+    all.size = sizeof(all);
+    all.device = device;
+    if (burst_error *error = burst_run_all(program, &all, tensors.data(),
+                                           tensors.size(), planned.data()))
+      FAIL() << take(error);
+    std::string address = freeAddress();
+    std::vector<std::thread> threads;
+    for (int64_t rank = 0; rank < attention.num_ranks; ++rank)
+      threads.emplace_back([&, rank] {
+        runRank(program, address, rank, found, counted[size_t(rank)]);
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    for (size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_EQ(found[i].data, wanted[i].data)
+          << burst_program_parameter(program, int64_t(i))->name;
+    for (size_t rank = 0; rank < counted.size(); ++rank) {
+      EXPECT_EQ(counted[rank].bytes_sent, planned[rank].bytes_sent);
+      EXPECT_EQ(counted[rank].peak_total, planned[rank].peak_total);
+    }
+    TearDown();
+    program = nullptr;
+    device = nullptr;
+  }
 }
 
 TEST_F(Cuda, checksItsConfig) {

@@ -203,6 +203,7 @@ CUresult getAttribute(int *value, CUdevice_attribute attribute,
     *value = 227 << 10;
     break;
   case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+  case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
     *value = 1;
     break;
   case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:

@@ -1,0 +1,471 @@
+//===- IpcTest.cpp - Ranks on GPUs of one machine -------------------------===//
+#include "test/standins/Harness.h"
+#include "test/standins/Ring.h"
+#include "test/unit/runtime/Harness.h"
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <numeric>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace burst::standins;
+using namespace burst::test;
+
+namespace {
+
+/// What a rank is to do.
+struct Task {
+  int64_t rank = 0, ranks = 4, runs = 1, bufferBytes = 1024;
+  double deadline = 20;
+  bool checked = false;
+  burst_world *world = nullptr;
+  burst_program *program = nullptr;
+};
+
+/// Shared memory that a process has made and not unlinked.
+int leftovers(pid_t process) {
+  std::string prefix = "burst-" + std::to_string(process) + "-";
+  int count = 0;
+  for (const auto &entry : std::filesystem::directory_iterator("/dev/shm"))
+    count += entry.path().filename().string().starts_with(prefix);
+  return count;
+}
+
+/// What the driver does for a call, where a test plants a fault.
+CUresult (*realWait)(CUstream, CUdeviceptr, uint32_t, unsigned);
+CUresult (*realAttribute)(int *, CUdevice_attribute, CUdevice);
+
+class Ipc : public Emulated {
+protected:
+  explicit Ipc(const char *seed = "0")
+      : Emulated(
+            {{"BURST_EMULATED_GPUS", "4"}, {"BURST_EMULATED_SEED", seed}}) {}
+  ~Ipc() override { burst_driver_stand_in(nullptr); }
+
+  std::vector<std::string> errors{size_t(ranks)};
+  std::vector<std::vector<float>> results{size_t(ranks)};
+  std::vector<burst_counters> counters{size_t(ranks)};
+  burst_driver changed = {};
+  Task common;
+  bool broken = false; // a GPU was given up
+
+  /// Puts a changed driver in the place of the emulated one.
+  void plant(const std::function<void(burst_driver &)> &change) {
+    changed = *cu;
+    change(changed);
+    burst_driver_stand_in(&changed);
+  }
+
+  /// What one rank does, from its device on.
+  std::string runRank(const Task &task) {
+    burst_cuda_config where = {};
+    where.size = sizeof(where);
+    where.ordinal = task.rank;
+    burst_device *device = nullptr;
+    std::string error = takeCoded(burst_device_create_cuda(&where, &device));
+    if (!error.empty())
+      return error;
+    Device owned(device);
+    burst_ipc_config how = {};
+    how.size = sizeof(how);
+    how.device = device;
+    how.world = task.world;
+    how.buffer_bytes = task.bufferBytes;
+    burst_transport *made = nullptr;
+    error = takeCoded(burst_transport_create_ipc(&how, &made));
+    if (!error.empty())
+      return error;
+    Transport transport(made);
+    enter(int(task.rank));
+    CUdeviceptr in = memory(4 * count), out = memory(4 * count);
+    std::vector<float> values(count);
+    std::iota(values.begin(), values.end(), float(task.rank * 1000));
+    CUstream copies = stream();
+    EXPECT_EQ(cu->cuMemcpyHtoDAsync_v2(in, values.data(), 4 * count, copies),
+              0);
+    EXPECT_EQ(cu->cuStreamSynchronize(copies), 0);
+    burst_run_config config = {};
+    config.size = sizeof(config);
+    config.rank = task.rank;
+    config.device = device;
+    config.transport = made;
+    config.deadline_seconds = task.deadline;
+    config.checked = task.checked;
+    burst_tensor tensors[] = {
+        tensorOf(reinterpret_cast<void *>(in), {batch, rows, columns}),
+        tensorOf(reinterpret_cast<void *>(out), {batch, rows, columns})};
+    counters[task.rank].size = sizeof(burst_counters);
+    for (int64_t i = 0; i < task.runs && error.empty(); ++i)
+      error = takeCoded(
+          burst_run(task.program, &config, tensors, 2, &counters[task.rank]));
+    results[task.rank].resize(count);
+    if (!broken) {
+      EXPECT_EQ(cu->cuMemcpyDtoHAsync_v2(results[task.rank].data(), out,
+                                         4 * count, copies),
+                0);
+      EXPECT_EQ(cu->cuStreamSynchronize(copies), 0);
+      EXPECT_EQ(cu->cuMemFree_v2(in), 0);
+      EXPECT_EQ(cu->cuMemFree_v2(out), 0);
+    }
+    EXPECT_EQ(cu->cuStreamDestroy_v2(copies), 0);
+    transport.reset();
+    owned.reset();
+    EXPECT_EQ(cu->cuDevicePrimaryCtxRelease_v2(int(task.rank)), 0);
+    return error;
+  }
+
+  static void describe(Program &program) {
+    program.image.minimum_driver = 12000;
+    program.parameters.reserve(2);
+    program.tensor("in", {batch, rows, columns});
+    program.tensor("out", {batch, rows, columns}, BURST_F32, true);
+  }
+
+  /// Runs each rank on a thread; all that they make is gone then.
+  void run(const Body &body) {
+    int alive = burst_emulated_alive();
+    Program program(common.ranks, body);
+    describe(program);
+    burst_program *shared = program.get();
+    std::vector<World> worlds = makeWorlds(common.ranks);
+    inParallel(common.ranks, [&](int64_t rank) {
+      Task task = common;
+      task.rank = rank;
+      task.world = worlds[rank].get();
+      task.program = shared;
+      errors[rank] = runRank(task);
+    });
+    EXPECT_EQ(leftovers(getpid()), 0);
+    if (!broken)
+      EXPECT_EQ(burst_emulated_alive(), alive);
+  }
+
+  void expectRing() {
+    for (int64_t rank = 0; rank < common.ranks; ++rank) {
+      EXPECT_EQ(errors[rank], "");
+      EXPECT_EQ(counters[rank].bytes_sent, (common.ranks - 1) * 4 * count);
+      ASSERT_EQ(results[rank].size(), size_t(count));
+      for (int64_t i = 0; i < count; ++i)
+        ASSERT_EQ(results[rank][i],
+                  float((rank + 1) % common.ranks * 1000 + i));
+    }
+  }
+
+  /// Reports of a fault that was planted.
+  static void expectRace() {
+    expectReport("race: ");
+    while (burst_emulated_take_report()) {
+    }
+  }
+};
+
+TEST_F(Ipc, RanksRunARing) {
+  common.runs = 3;
+  for (int64_t bytes : {1024, 1 << 16}) {
+    common.bufferBytes = bytes;
+    run(ring);
+    expectRing();
+  }
+  common.checked = true;
+  run(ring);
+  expectRing();
+}
+
+class IpcInAnyOrder : public Ipc, public testing::WithParamInterface<int> {
+protected:
+  IpcInAnyOrder() : Ipc(std::to_string(GetParam()).c_str()) {}
+};
+
+TEST_P(IpcInAnyOrder, RanksRunARing) {
+  common.runs = 3;
+  run(ring);
+  expectRing();
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, IpcInAnyOrder, testing::Values(1, 2, 3));
+
+TEST_F(Ipc, FailureOfOneRankEndsAll) {
+  run([](burst_rank *rank, const burst_table *table, void *const *values) {
+    if (table->index(rank) == 2)
+      table->require(rank, 1, 2, "luck");
+    ring(rank, table, values);
+  });
+  EXPECT_EQ(errors[2], "INVALID_ARGUMENT rank 2: luck: 1, wanted at least 2");
+  for (int64_t rank : {0, 1, 3})
+    expectContains(errors[rank], {"PEER_STOPPED rank " + std::to_string(rank),
+                                  "rank 2 stopped: rank 2: luck: 1"});
+}
+
+TEST_F(Ipc, RankThatDoesNotSendIsLate) {
+  common.deadline = 0.5;
+  run([](burst_rank *rank, const burst_table *table, void *const *values) {
+    if (table->index(rank) != 1)
+      ring(rank, table, values);
+    else
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  });
+  for (int64_t rank : {0, 2, 3})
+    expectContains(errors[rank], {"waited 0.5 s for rank ", "hop "});
+  // What was let go is not taken for a result.
+  for (int64_t rank : {0, 2, 3})
+    for (int64_t i = 0; i < count; ++i)
+      ASSERT_NE(results[rank][i], results[rank][i]);
+}
+
+TEST_F(Ipc, FailuresOfTheDriverReachAllRanks) {
+  const std::pair<const char *, const char *> calls[] = {
+      {"cuMemAlloc_v2@2", "cuMemAlloc"},
+      {"cuIpcGetMemHandle@1", "cuIpcGetMemHandle"},
+      {"cuMemHostRegister_v2@3", "cuMemHostRegister"},
+      {"cuMemHostGetDevicePointer_v2@0", "cuMemHostGetDevicePointer"},
+      {"cuCtxEnablePeerAccess@1", "cannot reach memory of rank "},
+      {"cuDeviceCanAccessPeer", "cannot reach memory of rank "},
+      {"cuStreamWaitValue32_v2@1", "cuStreamWaitValue32"},
+      {"cuStreamWriteValue32_v2@2", "cuStreamWriteValue32"},
+      {"cuMemcpyDtoDAsync_v2@0", "a copy of a message"}};
+  for (auto [planted, name] : calls) {
+    burst_emulated_fail(planted, 1, CUDA_ERROR_INVALID_VALUE);
+    run(ring);
+    for (const std::string &error : errors)
+      EXPECT_NE(error, "") << planted;
+    std::string all;
+    for (const std::string &error : errors)
+      all += error;
+    expectContains(all, {"SYSTEM ", name, "invalid argument"});
+  }
+  // All of that has left the driver as it was.
+  run(ring);
+  expectRing();
+}
+
+TEST_F(Ipc, SaysWhatAGpuLacks) {
+  realAttribute = cu->cuDeviceGetAttribute;
+  plant([](burst_driver &driver) {
+    driver.cuDeviceGetAttribute = [](int *value, CUdevice_attribute attribute,
+                                     CUdevice device) {
+      CUresult result = realAttribute(value, attribute, device);
+      if (attribute == CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS &&
+          device == 1)
+        *value = 0;
+      return result;
+    };
+  });
+  run(ring);
+  EXPECT_EQ(errors[1],
+            "SYSTEM ipc transport: GPU 1: its streams cannot wait for values: "
+            "burst_transport_create_nccl needs less of GPUs");
+  for (int64_t rank : {0, 2, 3})
+    EXPECT_EQ(errors[rank], "SYSTEM rank 1: " + errors[1].substr(7));
+}
+
+TEST_F(Ipc, SaysWhichGpusDoNotReachEachOther) {
+  plant([](burst_driver &driver) {
+    driver.cuDeviceCanAccessPeer = [](int *can, CUdevice device,
+                                      CUdevice peer) {
+      *can = device != 2 || peer != 3;
+      return CUDA_SUCCESS;
+    };
+  });
+  run(ring);
+  EXPECT_EQ(errors[2],
+            "SYSTEM ipc transport: cannot reach memory of rank 3 on its GPU 3: "
+            "GPU 2 cannot reach the memory of GPU 3: "
+            "burst_transport_create_nccl needs less of GPUs");
+  EXPECT_EQ(errors[0], "SYSTEM rank 2: " + errors[2].substr(7));
+}
+
+//===----------------------------------------------------------------------===//
+// Planted faults
+//===----------------------------------------------------------------------===//
+
+/// Leaves out one of the waits of all ranks, of those that have to wait.
+class IpcWithoutAWait : public Ipc, public testing::WithParamInterface<int> {};
+
+TEST_P(IpcWithoutAWait, FindsIt) {
+  static std::atomic<int> left;
+  left = GetParam();
+  broken = true;
+  realWait = cu->cuStreamWaitValue32_v2;
+  plant([](burst_driver &driver) {
+    driver.cuStreamWaitValue32_v2 = [](CUstream stream, CUdeviceptr memory,
+                                       uint32_t value, unsigned flags) {
+      return int32_t(value) > 0 && --left == 0
+                 ? CUDA_SUCCESS
+                 : realWait(stream, memory, value, flags);
+    };
+  });
+  run(ring);
+  expectRace();
+}
+INSTANTIATE_TEST_SUITE_P(Numbers, IpcWithoutAWait,
+                         testing::Values(1, 6, 11, 16));
+
+TEST_F(Ipc, FindsAWaitForTheMessageBefore) {
+  broken = true;
+  realWait = cu->cuStreamWaitValue32_v2;
+  plant([](burst_driver &driver) {
+    driver.cuStreamWaitValue32_v2 = [](CUstream stream, CUdeviceptr memory,
+                                       uint32_t value, unsigned flags) {
+      return realWait(stream, memory, value - 1, flags);
+    };
+  });
+  run(ring);
+  expectRace();
+}
+
+//===----------------------------------------------------------------------===//
+// Configs
+//===----------------------------------------------------------------------===//
+
+TEST_F(Ipc, ChecksItsConfig) {
+  std::vector<World> worlds = makeWorlds(2);
+  burst_ipc_config config = {};
+  config.size = sizeof(config);
+  config.world = worlds[0].get();
+  burst_transport *transport;
+  EXPECT_EQ(takeCoded(burst_transport_create_ipc(&config, &transport)),
+            "INVALID_ARGUMENT ipc transport: no CUDA device");
+  burst_cuda_config where = {};
+  where.size = sizeof(where);
+  burst_device *device;
+  ASSERT_EQ(takeCoded(burst_device_create_cuda(&where, &device)), "");
+  Device owned(device);
+  config.device = device;
+  config.world = nullptr;
+  EXPECT_EQ(takeCoded(burst_transport_create_ipc(&config, &transport)),
+            "INVALID_ARGUMENT ipc transport: no world");
+  config.world = worlds[0].get();
+  config.buffer_bytes = 1023;
+  EXPECT_EQ(takeCoded(burst_transport_create_ipc(&config, &transport)),
+            "INVALID_ARGUMENT ipc transport: buffer_bytes 1023, wanted 1024 to "
+            "1099511627776");
+  // Ranks that disagree.
+  std::vector<std::string> found(2);
+  inParallel(2, [&](int64_t rank) {
+    burst_ipc_config mine = config;
+    mine.world = worlds[rank].get();
+    mine.buffer_bytes = rank ? 4096 : 2048;
+    burst_transport *none;
+    found[rank] = takeCoded(burst_transport_create_ipc(&mine, &none));
+  });
+  expectContains(found[0], {"INVALID_ARGUMENT", "rank 1 has buffer_bytes 4096, "
+                                                "wanted 2048 as here"});
+  expectContains(found[1], {"INVALID_ARGUMENT", "rank 0 has buffer_bytes 2048, "
+                                                "wanted 4096 as here"});
+}
+
+//===----------------------------------------------------------------------===//
+// Processes
+//===----------------------------------------------------------------------===//
+
+class IpcProcesses : public Ipc {
+protected:
+  /// Runs each rank in a process, which emulates all GPUs for itself.
+  void runProcesses(const Body &body,
+                    const std::map<int64_t, std::string> &planted = {}) {
+    std::string address = freeAddress();
+    std::vector<std::pair<pid_t, int>> children;
+    for (int64_t rank = 0; rank < common.ranks; ++rank) {
+      int ends[2];
+      ASSERT_EQ(pipe(ends), 0);
+      pid_t pid = fork();
+      ASSERT_GE(pid, 0);
+      if (pid == 0) {
+        setenv("BURST_EMULATED_GPUS", "4", 1);
+        setenv("BURST_EMULATED_PROCESSES", "1", 1);
+        if (planted.contains(rank))
+          setenv("BURST_EMULATED_FAIL", planted.at(rank).c_str(), 1);
+        std::string error = runChild(rank, address, body);
+        ssize_t written = write(ends[1], error.data(), error.size());
+        _exit(written == ssize_t(error.size()) ? 0 : 1);
+      }
+      close(ends[1]);
+      children.emplace_back(pid, ends[0]);
+    }
+    for (int64_t rank = 0; rank < common.ranks; ++rank) {
+      auto [pid, end] = children[rank];
+      char text[1024];
+      errors[rank].clear();
+      for (ssize_t got; (got = read(end, text, sizeof(text))) > 0;)
+        errors[rank].append(text, size_t(got));
+      close(end);
+      int status = 0;
+      waitpid(pid, &status, 0);
+      EXPECT_EQ(leftovers(pid), 0);
+      if (WIFSIGNALED(status))
+        errors[rank] = "signal " + std::to_string(WTERMSIG(status));
+      else
+        EXPECT_EQ(WEXITSTATUS(status), 0) << "of rank " << rank;
+    }
+  }
+
+  std::string runChild(int64_t rank, const std::string &address,
+                       const Body &body) {
+    burst_emulated_reset();
+    EXPECT_EQ(cu->cuInit(0), CUDA_SUCCESS);
+    burst_world_config config =
+        worldConfig(address.c_str(), common.ranks, rank);
+    burst_world *world = nullptr;
+    std::string error = takeCoded(burst_world_create(&config, &world));
+    if (!error.empty())
+      return error;
+    World owned(world);
+    Program program(common.ranks, body);
+    describe(program);
+    Task task = common;
+    task.rank = rank;
+    task.world = world;
+    task.program = program.get();
+    error = runRank(task);
+    if (!error.empty())
+      return error;
+    for (int64_t i = 0; i < count; ++i)
+      if (results[rank][i] != float((rank + 1) % common.ranks * 1000 + i))
+        return "wrong at " + std::to_string(i);
+    if (const char *report = burst_emulated_take_report())
+      return report;
+    return burst_emulated_alive() ? "something is left" : "";
+  }
+};
+
+TEST_F(IpcProcesses, RunARing) {
+  common.runs = 3;
+  for (int64_t number : {2, 4}) {
+    common.ranks = number;
+    runProcesses(
+        [number](burst_rank *rank, const burst_table *table,
+                 void *const *values) { ringOf(number, rank, table, values); });
+    for (int64_t rank = 0; rank < number; ++rank)
+      EXPECT_EQ(errors[rank], "");
+  }
+}
+
+TEST_F(IpcProcesses, NameTheOneThatDied) {
+  runProcesses(
+      [](burst_rank *rank, const burst_table *table, void *const *values) {
+        if (table->index(rank) == 1) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          raise(SIGKILL);
+        }
+        ring(rank, table, values);
+      });
+  EXPECT_EQ(errors[1], "signal 9");
+  for (int64_t rank : {0, 2, 3})
+    expectContains(errors[rank],
+                   {"PEER_STOPPED rank " + std::to_string(rank), "rank 1"});
+}
+
+TEST_F(IpcProcesses, SayWhichMemoryTheyCannotOpen) {
+  runProcesses(ring, {{2, "cuIpcOpenMemHandle_v2:1:217"}});
+  EXPECT_EQ(errors[2],
+            "SYSTEM ipc transport: cannot reach memory of rank 0 on its GPU 0: "
+            "GPU 2: cuIpcOpenMemHandle: CUDA_ERROR_PEER_ACCESS_UNSUPPORTED "
+            "(217): peer access is not supported between these two devices: "
+            "burst_transport_create_nccl needs less of GPUs");
+  for (int64_t rank : {0, 1, 3})
+    EXPECT_EQ(errors[rank], "SYSTEM rank 2: " + errors[2].substr(7));
+}
+
+} // namespace
