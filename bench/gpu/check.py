@@ -400,7 +400,7 @@ class Checks:
             while together[0]["kind"] == "truth" and todo and todo[0]["kind"] == "truth" \
                     and len(together) < jobs:
                 together.append(todo.pop(0))
-            seconds = min(self.left(), 120)
+            seconds = min(self.left(), 900 if self.options.emulated else 120)
             with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
                 asked = {pool.submit(self.run, cell, seconds): cell for cell in together}
                 for done in concurrent.futures.as_completed(asked):

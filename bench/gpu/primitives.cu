@@ -207,8 +207,10 @@ __device__ __forceinline__ void peak(float *out, int count, u32 mask) {
   synchronize();
   Accumulator<Teams, N> sums;
   fill(sums, 0.f);
+  // In registers are weights: then the other operand has a column of the product in
+  // each column, else in each row.
   u64 a = describe<128, 64>(left.base + __shfl_sync(~0u, threadIdx.x / 128, 0) * 8192),
-      b = describe<N, 64>(right.base);
+      b = Registers ? describe<64, N>(right.base) : describe<N, 64>(right.base);
   u32 x[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i)
@@ -219,7 +221,7 @@ __device__ __forceinline__ void peak(float *out, int count, u32 mask) {
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       if constexpr (Registers)
-        Products<bf16, N>::weights(sums.x[0], x, b, true);
+        Products<bf16, N>::weights(sums.x[0], x, b + 128 * k, true);
       else
         Products<bf16, N>::tiles(sums.x[0], a + 2 * k, b + 2 * k, true);
     }

@@ -1,4 +1,4 @@
-"""What is checked and measured on GPUs: programs, as MLIR, and the cells of which these are part."""
+"""What is checked and measured on GPUs: programs, as MLIR, and the cells that run them."""
 
 MASKS = {
     "full": "",
