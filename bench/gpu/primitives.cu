@@ -134,7 +134,9 @@ __device__ __forceinline__ void weights(const T *a, const T *b, float *c) {
   load<K>(left, GlobalRows<const T>{a, K, 64});
   Accumulator<Four, D> sums;
   fill(sums, 0.f);
-  beginMultiply<T, false>(sums, left, right);
+  Weights<Four, T, K> rounded;
+  burst::round(left, rounded);
+  beginMultiply<T, false>(sums, rounded, right);
   await<0>(sums);
   store<D>(sums, GlobalRows<float>{c, D, 64});
 }
