@@ -3,301 +3,188 @@
 
 usage: check.py [DIRECTORY] [--only=REGEX] [--seconds=N] [--out=DIRECTORY] [--emulated]
 
-DIRECTORY (that of this file) holds burst-run, libburst_runtime.so, *.mlir and *.so. Cells
-run one after the other: what is true first, then what is fast. Each prints one line; those
-of the file gpu.json in --out that passed are not run again. At the end gpu.json and gpu.md
-are there, also if the time (570 s) was not enough for all. --emulated: there is no GPU, and
-nothing is measured.
+DIRECTORY (that of this file) holds cells.json and what its cells need. Cells run in its order:
+what is true, then what is fast. Each prints one line; those of the file gpu.json in --out that
+passed are not run again. At the end gpu.json and gpu.md are there, also if the time (540 s) was
+not enough for all, and in --out/primitives what the GPU gave for single instructions.
+--emulated: there is no GPU; cells that are marked as large are skipped. --expect: instructions
+give what they give on the emulated GPU here, for others to compare with.
 """
 
 import argparse
+import concurrent.futures
+import ctypes
 import json
 import math
 import os
 import re
-import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
+import driver
+import libraries
+import primitives
+import ranks
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-# What the bars are about first.
-SEQUENCES = (8192, 32768, 16384, 2048, 4096)
-HEADS, KEY_HEADS = 32, 8
+PEERS = ("cudnn", "flash2")
 
 
 # ---------------------------------------------------------------------------
-# What is true
+# Cells that run burst-run
 # ---------------------------------------------------------------------------
 
-def check_truth(directory, name, seconds):
-    """burst-run compiles a program for this GPU and compares all rows with the fp64 oracle."""
-    command = [os.path.join(directory, "burst-run"), os.path.join(directory, "truth", name + ".mlir"),
+def burst_run(directory, cell, seconds, **environment):
+    """What burst-run reports of a program, which it compiles for this GPU and compares, all
+    rows, with the fp64 oracle; or a failed cell."""
+    command = [os.path.join(directory, "burst-run"),
+               os.path.join(directory, "truth", cell["program"] + ".mlir"),
                "--device=cuda", "--check", "--json"]
+    if cell.get("architectures"):
+        command.append("--arch=" + cell["architectures"])
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds,
+                          env={**os.environ, **environment})
+    if not done.stdout.startswith("{"):
+        return None, {"verdict": "failed",
+                      "reason": done.stderr.strip()[-2000:] or f"burst-run: {done.returncode}"}
+    return json.loads(done.stdout), None
+
+
+def check_truth(directory, cell, seconds):
     begin = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
-    cell = {"seconds": round(time.monotonic() - begin, 2)}
-    if done.returncode != 0 and not done.stdout.startswith("{"):
-        return {**cell, "verdict": "failed", "reason": done.stderr.strip()[-2000:]}
-    report = json.loads(done.stdout)
+    report, failure = burst_run(directory, cell, seconds)
+    passed = {"seconds": round(time.monotonic() - begin, 2)}
+    if failure:
+        return {**passed, **failure}
     ratios = [entry["worst_error_over_bound"] for entry in report["results"].values()]
     worst = max((r if isinstance(r, (int, float)) else math.inf) for r in ratios)
     sent = report["bytes_sent"] == report["bytes_planned"]
-    ok = report["pass"] and sent
-    cell.update(verdict="passed" if ok else "failed",
-                worst_error_over_bound=worst if math.isfinite(worst) else "inf")
+    passed.update(verdict="passed" if report["pass"] and sent else "failed",
+                  worst_error_over_bound=worst if math.isfinite(worst) else "inf")
     if not sent:
-        cell["reason"] = f"sent {report['bytes_sent']}, planned {report['bytes_planned']}"
-    return cell
+        passed["reason"] = f"sent {report['bytes_sent']}, planned {report['bytes_planned']}"
+    return passed
+
+
+def check_compiler(directory, cell, seconds):
+    """Seconds to compile a program, by a cache that is empty and by one that knows it."""
+    found = {"verdict": "passed", "compile_seconds": []}
+    with tempfile.TemporaryDirectory() as cache:
+        for _ in range(2):
+            report, failure = burst_run(directory, cell, seconds / 2, BURST_CACHE_DIR=cache)
+            if failure:
+                return failure
+            found["compile_seconds"].append(report["seconds"]["compile"])
+    return found
 
 
 # ---------------------------------------------------------------------------
-# What is fast
+# Cells of a process that goes on
 # ---------------------------------------------------------------------------
 
-class Bench:
-    """Cells of one process: an error of the GPU ends it, and the next one goes on."""
+class Bare:
+    """Kernels without PyTorch."""
 
-    def __init__(self, directory):
-        import torch
-        import runtime
-        self.torch, self.directory = torch, directory
-        torch.cuda.init()
-        self.runtime = runtime.Runtime(os.path.join(directory, "libburst_runtime.so"))
-        self.programs = {}
+    def __init__(self, directory, emulated, out):
+        self.directory, self.emulated, self.out = directory, emulated, out
+        self.gpu = driver.Driver()
+        self.folder = os.path.join(directory, "primitives")
+        self.modules = primitives.Modules(self.gpu, self.folder, emulated)
 
-    def program(self, name):
-        if name not in self.programs:
-            self.programs[name] = self.runtime.load(os.path.join(self.directory, name + ".so"))
-        return self.programs[name]
+    def primitive(self, cell):
+        """An instruction gives what it gave on the emulated GPU, and what is exact."""
+        name = cell["kernel"]
+        if self.gpu.capability != 90 and re.search("wgmma|tma", name):
+            return {"verdict": "skipped", "reason": "for compute capability 9.0"}
+        found = primitives.give(self.gpu, self.modules, name)
+        if self.out:
+            os.makedirs(os.path.join(self.out, "primitives"), exist_ok=True)
+            with open(os.path.join(self.out, "primitives", name + ".out"), "wb") as file:
+                file.write(found)
+        exact = primitives.exact(name)
+        if exact is not None and found != exact:
+            return {"verdict": "failed", "reason": primitives.compare(name, found, exact)["reason"]}
+        path = os.path.join(self.folder, name + ".out")
+        if not os.path.exists(path):
+            return {"verdict": "passed" if exact else "failed", "reason": "nothing to compare with"}
+        with open(path, "rb") as file:
+            return primitives.compare(name, found, file.read())
 
-    def tensor(self, *shape):
-        return self.torch.randn(*shape, device="cuda", dtype=self.torch.bfloat16)
+    def peak(self, cell):
+        """TFLOP/s of products of one shape, nothing else."""
+        name = cell["kernel"]
+        function = self.modules.function(name)
+        blocks = self.gpu.attribute(driver.MULTIPROCESSORS)
+        out = self.gpu.allocate(4 * 256 * blocks)
+        if name == "peak_mma":
+            shared, flops = 0, 8 * 8 * 2 * 16 * 8 * 16  # of a block, each time
+        else:
+            columns = int(name.rsplit("_", 1)[1])
+            shared, flops = 2 * 64 * (128 + columns), 2 * 2 * 64 * columns * 64
+            if shared > 48 * 1024:
+                self.gpu.allow_shared(function, shared)
 
-    def empty(self, *shape, dtype=None):
-        return self.torch.empty(*shape, device="cuda", dtype=dtype or self.torch.bfloat16)
-
-    def time_each(self, calls, rounds=15):
-        """Milliseconds of each call, interleaved: a list of samples by name."""
-        torch = self.torch
-        samples = {name: [] for name in calls}
-        for call in calls.values():
-            for _ in range(3):
-                call()
-        torch.cuda.synchronize()
-        # As many in a row as take 20 ms: what asks for them shall not be seen.
-        counts = {}
-        for name, call in calls.items():
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            begin.record()
-            call()
-            end.record()
-            torch.cuda.synchronize()
-            counts[name] = max(1, min(50, int(20 / max(begin.elapsed_time(end), 0.01))))
-        for _ in range(rounds):
-            for name, call in calls.items():
-                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-                begin.record()
-                for _ in range(counts[name]):
-                    call()
-                end.record()
-                torch.cuda.synchronize()
-                samples[name].append(begin.elapsed_time(end) / counts[name])
-        return samples
-
-    def peers(self, q, k, v, causal, gradient=None):
-        """PyTorch's attention by cuDNN, and FlashAttention-2, which its flash backend is."""
-        import torch.nn.functional as F
-        from torch.nn.attention import SDPBackend, sdpa_kernel
-        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
-        found, reasons = {}, {}
-        for name, backend in (("cudnn", SDPBackend.CUDNN_ATTENTION),
-                              ("flash2", SDPBackend.FLASH_ATTENTION)):
-            def forward(backend=backend, q=q, k=k, v=v):
-                with sdpa_kernel(backend):
-                    return F.scaled_dot_product_attention(q, k, v, is_causal=causal,
-                                                          enable_gqa=True)
-            try:
-                if gradient is None:
-                    with self.torch.no_grad():
-                        forward()
-                    found[name] = self.without_gradients(forward)
-                else:
-                    leaves = [x.detach().requires_grad_() for x in (q, k, v)]
-                    out = forward(q=leaves[0], k=leaves[1], v=leaves[2])
-                    upstream = gradient.transpose(1, 2)
-
-                    def backward(out=out, leaves=leaves):
-                        self.torch.autograd.grad(out, leaves, upstream, retain_graph=True)
-                    backward()
-                    found[name] = backward
-            except RuntimeError as error:
-                reasons[name] = str(error).splitlines()[0]
-        return found, reasons
-
-    def clock_and_power(self):
-        """MHz and W; None where PyTorch has no library to ask."""
-        try:
-            return self.torch.cuda.clock_rate(), self.torch.cuda.power_draw() / 1000
-        except (ImportError, RuntimeError):
-            return None, None
-
-    def compare(self, cell, out, q, k, v, causal):
-        """A few rows with attention in f64: what was measured was the right thing."""
-        torch = self.torch
-        length, group = q.size(1), HEADS // KEY_HEADS
-        for head in (0, HEADS - 1):
-            rows = torch.randint(length, (64,), device="cuda")
-            keys, values = (x[0, :, head // group].double() for x in (k, v))
-            scores = q[0, rows, head].double() @ keys.T / math.sqrt(q.size(3))
-            if causal:
-                hidden = torch.arange(length, device="cuda")[None, :] > rows[:, None]
-                scores.masked_fill_(hidden, -math.inf)
-            weights = scores.softmax(-1)
-            error = (out[0, rows, head].double() - weights @ values).abs()
-            # Weights and results are rounded to 8 bits.
-            bound = 2.0**-8 * (weights @ values.abs() + (weights @ values).abs()) + 1e-5
-            ratio = float((error / bound).max())
-            cell["worst_error_over_bound"] = max(cell.get("worst_error_over_bound", 0), ratio)
-            if not ratio <= 1:
-                cell["verdict"] = "failed"
-
-    def without_gradients(self, call):
-        def run():
-            with self.torch.no_grad():
-                call()
-        return run
-
-    def speed(self, name, length):
-        torch = self.torch
-        backward, causal = name.startswith("backward"), "-causal-" in name
-        dim = int(name.rsplit("-", 1)[1])
-        torch.manual_seed(0)
-        q = self.tensor(1, length, HEADS, dim)
-        k, v = self.tensor(1, length, KEY_HEADS, dim), self.tensor(1, length, KEY_HEADS, dim)
-        tensors = {"q": q, "k": k, "v": v, "o": self.empty(1, length, HEADS, dim),
-                   "lse": self.empty(1, HEADS, length, dtype=torch.float32)}
-        stream = self.runtime.stream(torch.cuda.current_stream().cuda_stream)
-        gradient = None
-        forward = self.program(name.replace("backward", "forward"))
-        shapes = {key: tuple(value.shape) for key, value in tensors.items()}
-        bound_forward = forward.bind(tensors, forward.extents(shapes))
-        forward.run(bound_forward, stream)
-        program, bound = forward, bound_forward
-        if backward:
-            gradient = self.tensor(1, length, HEADS, dim)
-            tensors.update(do=gradient, dq=torch.empty_like(q), dk=torch.empty_like(k),
-                           dv=torch.empty_like(v))
-            shapes = {key: tuple(value.shape) for key, value in tensors.items()}
-            program = self.program(name)
-            bound = program.bind(tensors, program.extents(shapes))
-        calls = {"burst": lambda: program.run(bound, stream)}
-        peers, reasons = self.peers(q, k, v, causal, gradient)
-        calls.update(peers)
-        samples = self.time_each(calls)
-        clock, power = self.clock_and_power()
-        self.runtime.synchronize(stream)
-        flops = (10 if backward else 4) * length * length * dim * HEADS / (2 if causal else 1)
-        cell = {"verdict": "passed", "clock_mhz": clock, "watts": power, "without": reasons,
-                "ms": {}, "tflops": {}}
-        for peer, times in samples.items():
-            times.sort()
-            cell["ms"][peer] = [times[len(times) // 20], statistics.median(times),
-                                times[-1 - len(times) // 20]]
-            cell["tflops"][peer] = flops / statistics.median(times) / 1e9
-        if not backward:
-            self.compare(cell, tensors["o"], q, k, v, causal)
-        for peer in peers:
-            cell[f"over_{peer}"] = cell["tflops"]["burst"] / cell["tflops"][peer]
-        return cell
-
-    def ring(self, name, length):
-        """All ranks as threads that share the GPU, over one rank alone."""
-        torch = self.torch
-        ranks = int(re.match(r"ring(\d+)", name).group(1))
-        program, alone = self.program(name), self.program("forward-causal-128")
-        if program.num_ranks != ranks:
-            return {"verdict": "failed", "reason": f"{program.num_ranks} ranks, wanted {ranks}"}
-
-        def tensors(length):
-            q = self.tensor(1, length, HEADS, 128)
-            k, v = self.tensor(1, length, KEY_HEADS, 128), self.tensor(1, length, KEY_HEADS, 128)
-            return {"q": q, "k": k, "v": v, "o": torch.empty_like(q),
-                    "lse": self.empty(1, HEADS, length, dtype=torch.float32)}
-
-        whole = {"q": (1, length, HEADS, 128), "k": (1, length, KEY_HEADS, 128),
-                 "v": (1, length, KEY_HEADS, 128), "o": (1, length, HEADS, 128),
-                 "lse": (1, HEADS, length)}
-        mine = [tensors(length // ranks) for _ in range(ranks)]
-        bound = [program.bind(shard, program.extents(whole)) for shard in mine]
-        cuda_streams = [torch.cuda.Stream() for _ in range(ranks)]
-        streams = [self.runtime.stream(stream.cuda_stream) for stream in cuda_streams]
-        transports = self.runtime.transports(ranks)
-        torch.cuda.synchronize()
-
-        def run_ranks():
-            errors = []
-
-            def run(rank):
-                try:
-                    program.run(bound[rank], streams[rank], rank, transports[rank])
-                except Exception as error:  # of a thread: told by the one that started it
-                    errors.append(error)
-            threads = [threading.Thread(target=run, args=(rank,)) for rank in range(ranks)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            if errors:
-                raise errors[0]
-            for stream in streams:
-                self.runtime.synchronize(stream)
-
-        one = tensors(length)
-        bound_one = alone.bind(one, alone.extents(whole))
-        stream = self.runtime.stream(torch.cuda.current_stream().cuda_stream)
-
-        def run_alone():
-            alone.run(bound_one, stream)
-            self.runtime.synchronize(stream)
-
-        times = {"ranks": [], "alone": []}
-        for repeat in range(12):
-            for key, call in (("ranks", run_ranks), ("alone", run_alone)):
-                begin = time.perf_counter()
-                call()
-                if repeat >= 2:
-                    times[key].append(1000 * (time.perf_counter() - begin))
-        medians = {key: statistics.median(values) for key, values in times.items()}
-        return {"verdict": "passed", "ms": medians,
-                "over_alone": medians["ranks"] / medians["alone"]}
+        def run(count):
+            self.gpu.launch(function, blocks, 256,
+                            [ctypes.c_uint64(out), ctypes.c_int(count),
+                             ctypes.c_uint32(0 if cell["zeros"] else 0xffffffff)], shared)
+        run(2)
+        count = 4 if self.emulated else 20000
+        times = sorted(self.gpu.time(lambda: run(count)) for _ in range(1 if self.emulated else 7))
+        self.gpu.free(out)
+        return {"verdict": "passed",
+                "rate": blocks * flops * count / max(times[len(times) // 2], 1e-6) / 1e9}
 
 
-def work(directory):
-    """Takes the names of cells from the standard input, and answers each with a line."""
-    sys.path.insert(0, directory)
-    bench = None
+def work(directory, emulated, out):
+    """Takes cells from the standard input, and answers each with a line."""
+    libraries.name_for_burst()
+    # What libraries print must not stand between answers.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    made = {}
+
+    def take(kind):
+        if kind not in made:
+            if kind is Bare:
+                made[kind] = Bare(directory, emulated, out)
+            else:
+                import speed
+                made[kind] = speed.Bench(directory)
+        return made[kind]
+
     for line in sys.stdin:
-        name, length = json.loads(line)
+        cell = json.loads(line)
         try:
-            bench = bench or Bench(directory)
-            cell = (bench.ring if name.startswith("ring") else bench.speed)(name, length)
+            kind = cell["kind"]
+            if kind == "threads":
+                address = ranks.free_address() if cell["transport"] != "local" else None
+                found = {"verdict": "passed",
+                         "digests": ranks.digests_of_threads(directory, cell, address)}
+            else:
+                owner = Bare if kind in ("primitive", "peak") else "torch"
+                found = getattr(take(owner), kind)(cell)
         except Exception as error:  # whatever it is belongs to the cell
-            cell = {"verdict": "failed", "reason": f"{type(error).__name__}: {error}"}
-        print(json.dumps(cell), flush=True)
+            found = {"verdict": "failed", "reason": f"{type(error).__name__}: {error}"}
+        print(json.dumps(found), file=answers, flush=True)
+        # An error of a kernel stays with its context: the next cell gets a new one.
+        if found["verdict"] == "failed":
+            break
 
 
 class Worker:
-    """A process that measures, started anew where it ended or was too slow."""
+    """A process that checks and measures, started anew where it ended or was too slow."""
 
-    def __init__(self, directory):
-        self.directory, self.process = directory, None
+    def __init__(self, arguments):
+        self.arguments, self.process = arguments, None
 
     def run(self, cell, seconds):
         if self.process is None or self.process.poll() is not None:
             self.process = subprocess.Popen(
-                [sys.executable, os.path.abspath(__file__), self.directory, "--worker"],
+                [sys.executable, os.path.abspath(__file__), *self.arguments, "--worker"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         process = self.process
         process.stdin.write(json.dumps(cell) + "\n")
@@ -306,19 +193,23 @@ class Worker:
         timer.start()
         line = process.stdout.readline()
         timer.cancel()
-        if line:
-            return json.loads(line)
-        return {"verdict": "failed", "reason": f"the process ended ({process.wait()}) "
-                                               f"or took more than {seconds:.0f} s"}
+        if not line:
+            return {"verdict": "failed", "reason": f"the process ended ({process.wait()}) "
+                                                   f"or took more than {seconds:.0f} s"}
+        found = json.loads(line)
+        if found["verdict"] == "failed":
+            self.end()
+        return found
 
     def end(self):
         if self.process is not None:
             self.process.kill()
             self.process.wait()
+            self.process = None
 
 
 # ---------------------------------------------------------------------------
-# All cells
+# Reports
 # ---------------------------------------------------------------------------
 
 def versions(directory):
@@ -334,12 +225,16 @@ def versions(directory):
         found.update(zip(query.split(","), (x.strip() for x in told.split(","))))
     except OSError:
         pass
-    try:
-        import torch
-        found.update(torch=torch.__version__, cuda=torch.version.cuda,
-                     cudnn=torch.backends.cudnn.version())
-    except ImportError:
-        pass
+    found.update((what, libraries.find(what) or "none") for what in ("nvrtc", "nccl"))
+    # In a process of its own: it is this one's children that use the GPU.
+    asked = ("import json, torch; print(json.dumps({'torch': torch.__version__, "
+             "'cuda': torch.version.cuda, 'cudnn': torch.backends.cudnn.version(), "
+             "'torch_nccl': '.'.join(map(str, torch.cuda.nccl.version()))}))")
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True)
+    if told.returncode == 0:
+        found.update(json.loads(told.stdout))
+    else:
+        found["torch"] = told.stderr.strip().splitlines()[-1] if told.stderr else "none"
     return found
 
 
@@ -348,21 +243,45 @@ def ratio(cell):
     return f"{found:.3f}" if isinstance(found, float) else str(found)
 
 
+def number(value, form):
+    return "" if value is None else format(value, form)
+
+
 def describe(name, cell):
-    text = f"{cell['verdict']:8} {name:40}"
+    parts = []
     if "worst_error_over_bound" in cell:
-        text += f" err/bound {ratio(cell)}"
-    if "tflops" in cell:
-        for peer, (low, median, high) in cell["ms"].items():
-            text += f" | {peer} {low:.3f}/{median:.3f}/{high:.3f} ms {cell['tflops'][peer]:.0f} TFLOP/s"
-        if cell["clock_mhz"] is not None:
-            text += f" | {cell['clock_mhz']} MHz {cell['watts']:.0f} W"
-        for key in ("over_cudnn", "over_flash2"):
-            if key in cell:
-                text += f" | {key} {cell[key]:.2f}"
+        parts.append(f"err/bound {ratio(cell)}")
+    for variant, (low, median, high) in cell.get("ms", {}).items() if "tflops" in cell else ():
+        parts.append(f"{variant} {low:.3f}/{median:.3f}/{high:.3f} ms "
+                     f"{cell['tflops'][variant]:.0f} TFLOP/s"
+                     + (" (keys repeated)" if variant in cell.get("repeated", ()) else ""))
+    if cell.get("clock_mhz"):
+        parts.append(f"{cell['clock_mhz']} MHz {cell['watts']:.0f} W")
+    if "of_peak" in cell:
+        parts.append(f"{100 * cell['of_peak']:.0f} % of the peak at that clock")
+    parts += [f"{cell['over_' + peer]:.2f} of {peer}" for peer in PEERS if "over_" + peer in cell]
+    if "host_us" in cell:
+        parts.append(f"host {cell['host_us']:.0f} us")
     if "over_alone" in cell:
-        text += f" {cell['ms']['ranks']:.2f} ms, alone {cell['ms']['alone']:.2f}: {cell['over_alone']:.3f}"
-    return text + (f" {cell['reason']}" if "reason" in cell else "")
+        parts.append(f"{cell['variant']} {cell['ms']['ranks']:.2f} ms, alone "
+                     f"{cell['ms']['alone']:.2f}: {cell['over_alone']:.3f}")
+    if "rate" in cell:
+        parts.append(f"{cell['rate']:.0f} TFLOP/s")
+    if "tb_per_s" in cell:
+        parts.append(f"{cell['tb_per_s']:.2f} TB/s")
+    if "compile_seconds" in cell:
+        parts.append("cold {:.2f} s, warm {:.2f} s".format(*cell["compile_seconds"]))
+    if "ulps_exp2" in cell:
+        parts.append(f"exp2 up to {cell['ulps_exp2']} units from the emulator")
+    if "ms_of_ranks" in cell:
+        parts.append(f"{max(x or 0 for x in cell['ms_of_ranks']):.2f} ms")
+    if "seconds_until_told" in cell:
+        parts.append(f"told after {cell['seconds_until_told']:.2f} s")
+    parts += [f"without {what}: {why}" for what, why in cell.get("without", {}).items()]
+    parts += list(cell.get("bundles", {}).values())
+    if "reason" in cell:
+        parts.append(cell["reason"])
+    return f"{cell['verdict']:8} {name:40} " + " | ".join(parts)
 
 
 def write(out, report):
@@ -377,87 +296,163 @@ def write(out, report):
 def table(report):
     lines = ["# Measured on a GPU", ""]
     lines += [f"* {key}: {value}" for key, value in report["versions"].items()]
-    lines += ["", "| cell | verdict | error/bound | ms | TFLOP/s | cuDNN | FlashAttention-2 |",
-              "|---|---|---|---|---|---|---|"]
+    lines += ["", "TFLOP/s, of medians. Under flash2 is FlashAttention-2, which PyTorch's flash "
+              "backend is. Portable kernels are for sm_80 and later.", "",
+              "| cell | verdict | error/bound | ms | hopper | portable | cuDNN | flash2 | "
+              "of cuDNN | of the peak |", "|---" * 10 + "|"]
+    others = []
     for name, cell in report["cells"].items():
-        ms = cell.get("ms", {}).get("burst", [None] * 2)[1] if "tflops" in cell else None
-        tflops = cell.get("tflops", {})
-
-        def number(value, form):
-            return "" if value is None else format(value, form)
+        if "tflops" not in cell:
+            others.append(describe(name, cell))
+            continue
+        rates = cell["tflops"]
+        own = [cell["ms"][v][1] for v in ("hopper", "portable") if v in cell["ms"]]
         lines.append("| " + " | ".join([
-            name, cell["verdict"], ratio(cell), number(ms, ".3f"),
-            number(tflops.get("burst"), ".0f"), number(tflops.get("cudnn"), ".0f"),
-            number(tflops.get("flash2"), ".0f")]) + " |")
-    return "\n".join(lines)
+            name, cell["verdict"], ratio(cell), number(min(own, default=None), ".3f"),
+            *(number(rates.get(v), ".0f") for v in ("hopper", "portable", *PEERS)),
+            number(cell.get("over_cudnn"), ".2f"), number(cell.get("of_peak"), ".2f")]) + " |")
+    return "\n".join(lines + ["", "```text", *others, "```"])
 
 
-def cells(directory):
-    for file in sorted(os.listdir(os.path.join(directory, "truth"))):
-        if file.endswith(".mlir"):
-            yield "truth " + file.removesuffix(".mlir"), None
-    names = sorted(file.removesuffix(".so") for file in os.listdir(directory)
-                   if file.endswith(".so") and not file.startswith("lib"))
-    for length in SEQUENCES:
-        for name in sorted((n for n in names if not n.startswith("ring")),
-                           key=lambda n: ("-128" not in n, n)):
-            yield f"speed {name} {length}", [name, length]
-    for name in names:
-        if name.startswith("ring"):
-            yield f"speed {name} 16384", [name, 16384]
+# ---------------------------------------------------------------------------
+# All cells
+# ---------------------------------------------------------------------------
+
+class Checks:
+    def __init__(self, options):
+        self.options = options
+        self.directory = os.path.abspath(options.directory)
+        arguments = [self.directory, "--out", os.path.abspath(options.out)]
+        if options.emulated:
+            arguments.append("--emulated")
+        self.worker = Worker(arguments)
+        self.begin = time.monotonic()
+        self.path = os.path.join(options.out, "gpu.json")
+        self.report = {"versions": versions(self.directory), "cells": {}}
+        if os.path.exists(self.path):
+            with open(self.path) as file:
+                self.report["cells"] = {name: cell
+                                        for name, cell in json.load(file)["cells"].items()
+                                        if cell["verdict"] == "passed"}
+        self.names = {"passed": [], "failed": [], "skipped": []}
+
+    def left(self):
+        return self.options.seconds - (time.monotonic() - self.begin)
+
+    def processes(self, cell, seconds):
+        """The ranks of a ring, each a process, give what they give as threads of one."""
+        if self.options.emulated and cell["transport"] == "nccl":
+            if cell["kills"]:
+                return {"verdict": "skipped", "reason": "emulated GPUs are those of one process"}
+            found = self.worker.run({**cell, "kind": "threads"}, seconds / 2)
+        else:
+            found = ranks.check(os.path.abspath(__file__), self.directory, cell, seconds / 2)
+        if found["verdict"] != "passed":
+            return found
+        alone = self.worker.run({**cell, "kind": "threads", "transport": "local"}, seconds / 2)
+        if alone["verdict"] != "passed":
+            return alone
+        if found.pop("digests") != alone["digests"]:
+            return {**found, "verdict": "failed", "reason": "other bits than over local transports"}
+        return found
+
+    def run(self, cell, seconds):
+        try:
+            if cell["kind"] == "truth":
+                return check_truth(self.directory, cell, seconds)
+            if cell["kind"] == "compiler":
+                return check_compiler(self.directory, cell, seconds)
+            if cell["kind"] == "processes":
+                return self.processes(cell, seconds)
+            return self.worker.run(cell, seconds)
+        except subprocess.TimeoutExpired as error:
+            return {"verdict": "failed", "reason": f"took more than {error.timeout:.0f} s"}
+        except Exception as error:  # one cell must not end all of them
+            return {"verdict": "failed", "reason": f"{type(error).__name__}: {error}"}
+
+    def keep(self, name, found):
+        if found["verdict"] != "skipped":
+            self.report["cells"][name] = found
+        self.names[found["verdict"]].append(name)
+        print(describe(name, found), flush=True)
+        write(self.options.out, self.report)
+
+    def all(self):
+        with open(os.path.join(self.directory, "cells.json")) as file:
+            wanted = [cell for cell in json.load(file)
+                      if re.search(self.options.only, cell["name"])]
+        todo = []
+        for cell in wanted:
+            if cell["name"] in self.report["cells"]:
+                self.names["passed"].append(cell["name"])
+            elif self.options.emulated and cell.get("large"):
+                self.keep(cell["name"], {"verdict": "skipped", "reason": "large"})
+            else:
+                todo.append(cell)
+        # Programs that are compared by processors may be several at a time; nothing else runs.
+        jobs = max(1, min(8, (os.cpu_count() or 1) // 2))
+        while todo:
+            if self.left() < 5:
+                for cell in todo:
+                    self.keep(cell["name"], {"verdict": "skipped", "reason": "no time was left"})
+                break
+            together = [todo.pop(0)]
+            while together[0]["kind"] == "truth" and todo and todo[0]["kind"] == "truth" \
+                    and len(together) < jobs:
+                together.append(todo.pop(0))
+            seconds = min(self.left(), 900 if self.options.emulated else 120)
+            with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+                asked = {pool.submit(self.run, cell, seconds): cell for cell in together}
+                for done in concurrent.futures.as_completed(asked):
+                    self.keep(asked[done]["name"], done.result())
+        self.worker.end()
+        write(self.options.out, self.report)
+        return self.end()
+
+    def end(self):
+        ratios = {name: cell["over_cudnn"] for name, cell in self.report["cells"].items()
+                  if "over_cudnn" in cell}
+        for what in ("failed", "skipped"):
+            if self.names[what]:
+                print(f"{what}: {', '.join(self.names[what])}")
+        if ratios:
+            worst, best = min(ratios, key=ratios.get), max(ratios, key=ratios.get)
+            print(f"of cuDNN: worst {ratios[worst]:.2f} ({worst}), "
+                  f"best {ratios[best]:.2f} ({best})")
+        print(f"{time.monotonic() - self.begin:.0f} s used")
+        print(", ".join(f"{len(names)} {what}" for what, names in self.names.items()))
+        return 1 if self.names["failed"] else 0
+
+
+def expect(directory):
+    """Writes what all instructions give on the emulated GPU beside their code."""
+    folder = os.path.join(directory, "primitives")
+    bare = Bare(directory, True, None)
+    for name in primitives.names(folder):
+        if not name.startswith("peak"):
+            with open(os.path.join(folder, name + ".out"), "wb") as file:
+                file.write(primitives.give(bare.gpu, bare.modules, name))
 
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("directory", nargs="?", default=HERE)
     parser.add_argument("--only", default="")
-    parser.add_argument("--seconds", type=float, default=570)
+    parser.add_argument("--seconds", type=float, default=540)
     parser.add_argument("--out", default=".")
     parser.add_argument("--emulated", action="store_true")
+    parser.add_argument("--expect", action="store_true")
     parser.add_argument("--worker", action="store_true")
+    parser.add_argument("--rank")
     options = parser.parse_args()
+    libraries.name_for_burst()
+    if options.rank:
+        return ranks.work(options.directory, *json.loads(options.rank))
     if options.worker:
-        return work(options.directory)
-    begin = time.monotonic()
-    path = os.path.join(options.out, "gpu.json")
-    report = {"versions": versions(options.directory), "cells": {}}
-    if os.path.exists(path):
-        with open(path) as file:
-            report["cells"] = {name: cell for name, cell in json.load(file)["cells"].items()
-                               if cell["verdict"] == "passed"}
-    worker = Worker(options.directory)
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
-    skipped = []
-    for name, cell in cells(options.directory):
-        if not re.search(options.only, name):
-            continue
-        left = options.seconds - (time.monotonic() - begin)
-        if name in report["cells"]:
-            counts["passed"] += 1
-            continue
-        if left < 5 or (options.emulated and cell):
-            counts["skipped"] += 1
-            skipped.append(name)
-            continue
-        try:
-            found = (worker.run(cell, min(left, 90)) if cell else
-                     check_truth(options.directory, name.split()[1], min(left, 120)))
-        except subprocess.TimeoutExpired as error:
-            found = {"verdict": "failed", "reason": f"took more than {error.timeout:.0f} s"}
-        report["cells"][name] = found
-        counts[found["verdict"]] += 1
-        print(describe(name, found), flush=True)
-        write(options.out, report)
-    worker.end()
-    write(options.out, report)
-    for name in skipped:
-        print(f"skipped  {name}")
-    ratios = [cell["over_cudnn"] for cell in report["cells"].values() if "over_cudnn" in cell]
-    if ratios:
-        print(f"over cuDNN: worst {min(ratios):.2f}, best {max(ratios):.2f}")
-    print(f"{time.monotonic() - begin:.0f} s used")
-    print(", ".join(f"{count} {what}" for what, count in counts.items()))
-    return 1 if counts["failed"] else 0
+        return work(options.directory, options.emulated, options.out)
+    if options.expect:
+        return expect(options.directory)
+    return Checks(options).all()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Programs that are checked and measured on GPUs, as MLIR."""
+"""What is checked and measured on GPUs: programs, as MLIR, and the cells that run them."""
 
 MASKS = {
     "full": "",
@@ -65,13 +65,86 @@ def truths():
            text(4, dim=64, mask="causal", strategy="strategy <ring_q>", **small))
 
 
+# Bundles are made for each of these.
+ARCHITECTURES = {"hopper": "sm_90a", "portable": "sm_80,sm_90"}
+# What is asked for most comes first.
+LENGTHS = (8192, 32768, 16384, 2048, 4096)
+DIMS = (128, 64, 256)
+RINGS = (2, 4, 8)
+
+
 def speeds():
-    """Programs of any length, by what is measured of them: name, dim, causal, backward, ranks."""
+    """Programs of any length, by what is measured of them."""
     for backward in (False, True):
-        for dim in (64, 128, 256):
+        for dim in DIMS:
             for causal in (False, True):
-                mask = "causal" if causal else "full"
-                name = f"{'backward' if backward else 'forward'}-{mask}-{dim}"
-                yield name, text(dim=dim, mask=mask, backward=backward)
-    for rank_count in (2, 4, 8):
+                yield (speed_name(dim, causal, backward),
+                       text(dim=dim, mask="causal" if causal else "full", backward=backward))
+    for rank_count in RINGS:
         yield f"ring{rank_count}-causal-128", text(rank_count, dim=128, mask="causal")
+
+
+def speed_name(dim, causal, backward):
+    return f"{'backward' if backward else 'forward'}-{'causal' if causal else 'full'}-{dim}"
+
+
+def variants(name):
+    return {variant: f"{name}.{variant}" for variant in ARCHITECTURES}
+
+
+def speed_cell(dim, causal, backward, length, heads=32, key_heads=8):
+    name = speed_name(dim, causal, backward)
+    return {"name": f"speed {name} {length}", "kind": "speed", "programs": variants(name),
+            "dim": dim, "causal": causal, "backward": backward, "length": length,
+            "heads": heads, "key_heads": key_heads}
+
+
+def ring_cell(rank_count, length, dim=128, heads=32, key_heads=8):
+    name, alone = f"ring{rank_count}-causal-{dim}", speed_name(dim, True, False)
+    return {"name": f"ring {name} {length}", "kind": "ring", "ranks": rank_count,
+            "programs": {variant: [f"{name}.{variant}", f"{alone}.{variant}"]
+                         for variant in ARCHITECTURES},
+            "dim": dim, "causal": True, "backward": False, "length": length,
+            "heads": heads, "key_heads": key_heads}
+
+
+def processes_cell(program, rank_count, length, transport="nccl", gpu=0, kills=False):
+    name = f"{transport} {program} {length}" + (" killed" if kills else "")
+    return {"name": "processes " + name, "kind": "processes", "transport": transport,
+            "program": program + ".so", "ranks": rank_count, "length": length, "gpu": gpu,
+            "kills": kills}
+
+
+def primitive_cell(kernel):
+    return {"name": "primitive " + kernel, "kind": "primitive", "kernel": kernel}
+
+
+def peak_cell(kernel, zeros):
+    return {"name": f"ceiling {kernel}{' zeros' if zeros else ''}", "kind": "peak",
+            "kernel": kernel, "zeros": zeros}
+
+
+def cells(kernels):
+    """All of them, in the order in which they run; `kernels`: the primitives."""
+    truth = [name for name, _ in truths()]
+    yield from (primitive_cell(kernel) for kernel in kernels if not kernel.startswith("peak"))
+    yield from ({"name": "truth " + name, "kind": "truth", "program": name} for name in truth)
+    large = [{"name": "ceiling copy", "kind": "copy", "bytes": 1 << 32}]
+    large += [{"name": f"ceiling matmul{' zeros' if zeros else ''}", "kind": "matmul",
+               "size": 8192, "zeros": zeros} for zeros in (False, True)]
+    yield from ({**cell, "large": True} for cell in large)
+    yield from (peak_cell(kernel, zeros) for kernel in kernels if kernel.startswith("peak")
+                for zeros in (False, True))
+    yield from ({**speed_cell(dim, causal, backward, length), "large": True}
+                for length in LENGTHS for dim in DIMS for backward in (False, True)
+                for causal in (True, False))
+    yield from ({**ring_cell(rank_count, 16384), "large": True} for rank_count in RINGS)
+    yield {"name": "compiler forward-causal-128", "kind": "compiler",
+           "program": "forward-causal-128"}
+    for rank_count in (2, 4):
+        yield {**processes_cell(f"ring{rank_count}-causal-128.portable", rank_count, 4096),
+               "large": True}
+    yield {**processes_cell("ring2-causal-128.portable", 2, 4096, kills=True), "large": True}
+    # Kernels for all GPUs, on this one.
+    yield from ({"name": "portable " + name, "kind": "truth", "program": name,
+                 "architectures": ARCHITECTURES["portable"]} for name in truth)

@@ -29,20 +29,44 @@ class LocalConfig(c.Structure):
                 ("bytes_per_second", c.c_double), ("checked", c.c_int64)]
 
 
+class CudaConfig(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("ordinal", c.c_int64), ("allocate", c.c_void_p),
+                ("release", c.c_void_p), ("context", c.c_void_p)]
+
+
+class WorldConfig(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("num_ranks", c.c_int64), ("rank", c.c_int64),
+                ("address", c.c_char_p), ("timeout_seconds", c.c_double),
+                ("heartbeat_seconds", c.c_double), ("silence_seconds", c.c_double)]
+
+
+class TcpConfig(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("world", c.c_void_p)]
+
+
+class NcclConfig(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("device", c.c_void_p), ("world", c.c_void_p),
+                ("communicator", c.c_void_p), ("timeout_seconds", c.c_double)]
+
+
 class Failure(Exception):
     pass
 
 
 class Runtime:
-    """The library, one CUDA device, and a caller's stream for each rank."""
+    """The library and one device: a GPU by its number, or this processor."""
 
-    def __init__(self, path):
+    def __init__(self, path, gpu=0):
         self.library = c.CDLL(path)
         self.library.burst_error_message.restype = c.c_char_p
         self.library.burst_program_parameter.restype = c.POINTER(Parameter)
         for name in ("num_parameters", "num_ranks"):
             getattr(self.library, "burst_program_" + name).restype = c.c_int64
-        self.device = self.make("burst_device_create_cuda", None)
+        if gpu is None:
+            self.device = self.make("burst_device_create_cpu", None)
+        else:
+            config = CudaConfig(c.sizeof(CudaConfig), gpu, None, None, None)
+            self.device = self.make("burst_device_create_cuda", c.byref(config))
 
     def call(self, name, *arguments):
         function = getattr(self.library, name)
@@ -60,6 +84,9 @@ class Runtime:
         self.call(name, *arguments, c.byref(made))
         return made
 
+    def destroy(self, what, handle):
+        getattr(self.library, f"burst_{what}_destroy")(handle)
+
     def stream(self, cuda_stream):
         return self.make("burst_stream_create_cuda", self.device, c.c_void_p(cuda_stream))
 
@@ -71,6 +98,19 @@ class Runtime:
         handles = (c.c_void_p * count)()
         self.call("burst_transport_create_local", c.byref(config), handles)
         return [c.c_void_p(handle) for handle in handles]
+
+    def world(self, rank, num_ranks, address):
+        """Of processes, which find each other at an address."""
+        config = WorldConfig(c.sizeof(WorldConfig), num_ranks, rank, address.encode(), 60, 0.2, 2)
+        return self.make("burst_world_create", c.byref(config))
+
+    def tcp(self, world):
+        return self.make("burst_transport_create_tcp",
+                         c.byref(TcpConfig(c.sizeof(TcpConfig), world)))
+
+    def nccl(self, world):
+        config = NcclConfig(c.sizeof(NcclConfig), self.device, world, None, 60)
+        return self.make("burst_transport_create_nccl", c.byref(config))
 
     def load(self, path):
         return Program(self, self.make("burst_program_load", path.encode()))
@@ -112,8 +152,10 @@ class Program:
                 found[parameter.extent_parameter] = shape[parameter.shard_dim]
         return found
 
-    def run(self, bound, stream, rank=0, transport=None, deadline=60.0):
-        """Asks for a run on a stream; `bound` must live until that has been waited for."""
-        config = RunConfig(c.sizeof(RunConfig), rank, None, stream, transport, deadline, None, 0)
+    def run(self, bound, stream=None, rank=0, transport=None, deadline=60.0):
+        """Asks for a run on a stream; `bound` must live until that has been waited for. Without
+        a stream the run is over when this returns."""
+        device = None if stream else self.runtime.device
+        config = RunConfig(c.sizeof(RunConfig), rank, device, stream, transport, deadline, None, 0)
         self.runtime.call("burst_run", self.handle, c.byref(config), bound[0],
                           c.c_int64(len(self.parameters)), None)

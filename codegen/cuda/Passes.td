@@ -141,11 +141,11 @@ def UploadTablesPass : Pass<"cuda-upload-tables", "::mlir::ModuleOp"> {
   let summary = "gives kernels of GPUs copies of what lies in the host's memory";
   let description = [{
     In a program that launches kernels of GPUs, what is allocated for the schedule
-    is the host's, and so are the arguments that host code reads, such as tables
-    that masks read: these get `cuda.host`. All other memory is the GPU's. Where a
-    kernel of a GPU reads memory of the host, it gets a `cuda.upload` of it: of
-    arguments at the program's begin, of allocations in front of the first launch
-    that reads them, deallocated behind the last one.
+    is the host's, and so are constants, and the arguments that host code reads, such
+    as tables that masks read: these get `cuda.host`. All other memory is the GPU's.
+    Where a kernel of a GPU reads memory of the host, it gets a `cuda.upload` of it:
+    of arguments and constants at the program's begin, of allocations in front of the
+    first launch that reads them, deallocated behind the last one.
 
     Needs `ring-lower-to-tile` with `warps`. An op of host code that reads memory
     of the GPU is an error, as is a kernel of a GPU that writes memory of the host.

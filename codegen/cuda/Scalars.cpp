@@ -87,6 +87,7 @@ static const char *smallFormOf(Operation *op) {
 
 /// Of ops whose text is their operands in a form: {0}, {1} and {2} are
 /// operands, {3} is the type of the result, {4} that type without a sign.
+/// Operands that are constants are literals, whose type may be another one.
 static const char *formOf(Operation *op) {
   return llvm::StringSwitch<const char *>(op->getName().getStringRef())
       // Integers wrap around where C++ says nothing.
@@ -98,10 +99,10 @@ static const char *formOf(Operation *op) {
       .Case("arith.divsi", "{0} / {1}")
       .Case("arith.remsi", "{0} % {1}")
       .Case("arith.ceildivui", "ceilDivide({4}({0}), {4}({1}))")
-      .Case("arith.floordivsi", "floorDivide({0}, {1})")
-      .Case("arith.ceildivsi", "ceilDivide({0}, {1})")
-      .Case("arith.minsi", "min({0}, {1})")
-      .Case("arith.maxsi", "max({0}, {1})")
+      .Case("arith.floordivsi", "floorDivide<{3}>({0}, {1})")
+      .Case("arith.ceildivsi", "ceilDivide<{3}>({0}, {1})")
+      .Case("arith.minsi", "min({3}({0}), {3}({1}))")
+      .Case("arith.maxsi", "max({3}({0}), {3}({1}))")
       .Case("arith.minui", "{3}(min({4}({0}), {4}({1})))")
       .Case("arith.maxui", "{3}(max({4}({0}), {4}({1})))")
       .Case("arith.andi", "{3}({0} & {1})")
@@ -109,7 +110,7 @@ static const char *formOf(Operation *op) {
       .Case("arith.xori", "{3}({0} ^ {1})")
       .Case("arith.shli", "{3}({4}({0}) << {1})")
       .Case("arith.shrui", "{3}({4}({0}) >> {1})")
-      .Case("arith.shrsi", "{0} >> {1}")
+      .Case("arith.shrsi", "{3}({0}) >> {1}")
       .Case("arith.select", "{0} ? {1} : {2}")
       .Case("arith.addf", "{0} + {1}")
       .Case("arith.subf", "{0} - {1}")

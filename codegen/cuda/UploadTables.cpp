@@ -63,6 +63,8 @@ bool Placement::isHost(Value buffer) {
   if (auto argument = dyn_cast<BlockArgument>(root))
     return argument.getOwner() == &program.getBody().front() &&
            program.getArgAttr(argument.getArgNumber(), cuda::hostAttr);
+  if (root.getDefiningOp<memref::GetGlobalOp>())
+    return true; // a constant of the program's code
   auto allocation = root.getDefiningOp<tile::AllocateOp>();
   return allocation && tile::symbolizeMemory(allocation.getMemory()) ==
                            tile::Memory::Schedule;
@@ -97,23 +99,29 @@ LogicalResult Placement::verifyHostCode() {
 }
 
 /// One copy where all launches stand in a block; else one for each of them.
+/// What is the same in all of the program is copied once.
 void Placement::upload(Value buffer, ArrayRef<OpOperand *> reads) {
   Operation *first = reads.front()->getOwner(),
             *last = reads.back()->getOwner();
-  bool isArgument = isa<BlockArgument>(buffer);
-  if (!isArgument && first->getBlock() != last->getBlock()) {
+  Operation *constant = buffer.getDefiningOp<memref::GetGlobalOp>();
+  Block *entry = &program.getBody().front();
+  bool stays =
+      isa<BlockArgument>(buffer) || (constant && constant->getBlock() == entry);
+  if (!stays && first->getBlock() != last->getBlock()) {
     for (OpOperand *read : reads)
       upload(buffer, read);
     return;
   }
   OpBuilder b(first);
-  if (isArgument)
-    b.setInsertionPointToStart(&program.getBody().front());
+  if (stays && constant)
+    b.setInsertionPointAfter(constant);
+  else if (stays)
+    b.setInsertionPointToStart(entry);
   Value copy =
       cuda::UploadOp::create(b, first->getLoc(), buffer.getType(), buffer);
   for (OpOperand *read : reads)
     read->set(copy);
-  if (isArgument)
+  if (stays)
     return; // until the end of the program
   b.setInsertionPointAfter(last);
   memref::DeallocOp::create(b, last->getLoc(), copy);

@@ -36,7 +36,7 @@ extern "C" {
 void burst_emulated_reset(void);
 
 /* The result that stands for: the call succeeds and what it asks for is never
-   done. */
+   done. A stream that is to wait for an event does not. */
 enum { BURST_EMULATED_NEVER = -1 };
 
 /* Makes call number `nth`, counted from 1, of "cuMemAllocAsync" or "ncclSend"

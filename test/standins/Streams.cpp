@@ -186,6 +186,8 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     return CUDA_ERROR_INVALID_HANDLE;
   if (flags)
     return notSupported;
+  if (call.isNever)
+    return CUDA_SUCCESS;
   if (!event->capture || event->capture->isEnded) {
     if (found->capture) {
       found->capture->isInvalid = true;

@@ -44,6 +44,33 @@ func.func @program(%table: memref<?xi32>, %x: memref<?xf32>, %y: memref<?xf32>)
 
 // -----
 
+// A constant lies in the program's code.
+shard.grid @cp(shape = 1)
+memref.global "private" constant @slopes : memref<2xf32> = dense<[0.5, 0.25]>
+func.func private @count(%task: index, %slopes: memref<2xf32>) attributes {tile.kernel} {
+  return
+}
+func.func private @work(%task: index, %slopes: memref<2xf32>) attributes {tile.kernel, cuda.team = 4 : i64} {
+  return
+}
+
+// CHECK-LABEL: func.func @constants(
+func.func @constants(%n: index) attributes {ring.grid = @cp} {
+  // CHECK-NEXT: %[[SLOPES:.*]] = memref.get_global @slopes
+  // CHECK-NEXT: %[[COPY:.*]] = cuda.upload %[[SLOPES]] : memref<2xf32>
+  // CHECK-NEXT: tile.launch @count[%{{.*}}] reads(%[[SLOPES]]
+  // CHECK-NEXT: tile.launch @work[%{{.*}}] reads(%[[COPY]]
+  // CHECK-NEXT: tile.launch @work[%{{.*}}] reads(%[[COPY]]
+  // CHECK-NEXT: return
+  %slopes = memref.get_global @slopes : memref<2xf32>
+  tile.launch @count[%n] reads(%slopes : memref<2xf32>) writes() with()
+  tile.launch @work[%n] reads(%slopes : memref<2xf32>) writes() with()
+  tile.launch @work[%n] reads(%slopes : memref<2xf32>) writes() with()
+  return
+}
+
+// -----
+
 shard.grid @cp(shape = 1)
 func.func @host(%n: index) attributes {ring.grid = @cp} {
   %zero = arith.constant 0.0 : f32

@@ -8,10 +8,9 @@
 // 0.
 //
 //===----------------------------------------------------------------------===//
-#include "tools/harness/Compiled.h"
 #include "test/unit/property/Captures.h"
+#include "test/unit/property/CompiledTrial.h"
 #include "test/unit/property/Dice.h"
-#include "test/unit/property/Trial.h"
 #include "tools/data/Random.h"
 
 #include <fmt/format.h>
@@ -54,112 +53,6 @@ static cpu::Target drawTarget(Dice &dice) {
 
 namespace {
 
-/// A compiled problem.
-class CompiledTrial {
-public:
-  CompiledTrial(MLIRContext &context, const RandomProblem &problem)
-      : trial(context, problem, problem.ranks) {}
-
-  bool compile(const cpu::Target &target) {
-    this->target = target;
-    if (!trial.parse() || !trial.lower())
-      return false;
-    ScopedDiagnosticHandler handler(trial.program.getContext(),
-                                    [&](Diagnostic &diagnostic) {
-                                      trial.error += diagnostic.str() + "\n";
-                                      return success();
-                                    });
-    auto found = burst::compile(trial.program, target);
-    if (failed(found))
-      return false;
-    program = std::move(*found);
-    return true;
-  }
-
-  /// Binds the problem's tensors, which may have changed, and runs.
-  bool run(const CompiledRun &options) {
-    trial.attentions.clear();
-    trial.backwards.clear();
-    trial.results.clear();
-    trial.proof = Proof();
-    if (!trial.bind() || !trial.prove())
-      return false;
-    // The proof has run the program without data: it knows the shapes.
-    for (unsigned i = 0; i < trial.program.getNumResults(); ++i)
-      trial.results.push_back(gatherResult(*trial.simulation, i));
-    auto error = burst::run(program.get(), trial.globals, trial.results,
-                            options, counters);
-    if (error)
-      trial.error += *error;
-    return !error && trial.findAttentions();
-  }
-
-  void check() {
-    for (const Trial::Attention &attention : trial.attentions)
-      checkAttention(attention);
-    for (const Trial::Backward &backward : trial.backwards)
-      checkBackward(backward);
-    ASSERT_EQ(counters.size(), trial.proof.traffic.size());
-    for (size_t rank = 0; rank < counters.size(); ++rank) {
-      const Traffic &planned = trial.proof.traffic[rank];
-      const burst_counters &counted = counters[rank];
-      EXPECT_EQ(counted.bytes_sent, planned.totalBytes()) << "rank " << rank;
-      EXPECT_EQ(counted.tensor_bytes + counted.peak_bytes[BURST_MEMORY_STATE] +
-                    counted.peak_bytes[BURST_MEMORY_SLICE],
-                planned.peakBytes)
-          << "rank " << rank;
-      EXPECT_EQ(counted.peak_bytes[BURST_MEMORY_PACKING],
-                planPacking(trial.program, target, static_cast<int64_t>(rank),
-                            trial.globals))
-          << "rank " << rank;
-    }
-  }
-
-  Trial trial;
-  std::vector<burst_counters> counters;
-  double worstRatio = 0; ///< of an error and its bound
-
-private:
-  void checkAttention(const Trial::Attention &attention) {
-    oracle::Result expected = oracle::evaluate(
-        attention.problem, oracle::allRows(attention.problem.sizes),
-        {.threads = 1});
-    std::vector<double> nothing(attention.out ? 0
-                                              : expected.sizes.outElements());
-    std::span<const double> lse;
-    if (attention.lse)
-      lse = attention.lse->floats;
-    oracle::Verdict verdict = oracle::compare(
-        expected, attention.out ? attention.out->floats : nothing, lse,
-        toleranceOf(attention.element));
-    if (!attention.out)
-      verdict.out = {};
-    EXPECT_TRUE(verdict.pass()) << verdict.text();
-    worstRatio =
-        std::max({worstRatio, verdict.out.worstRatio, verdict.lse.worstRatio});
-  }
-
-  void checkBackward(const Trial::Backward &backward) {
-    const oracle::Sizes &sizes = backward.problem.forward.sizes;
-    oracle::Gradients expected = oracle::evaluate(
-        backward.problem, oracle::allRows(sizes),
-        oracle::allRows(oracle::ofKeys(sizes)), {.threads = 1});
-    for (auto [index, gradient] : llvm::enumerate(expected.all())) {
-      const TensorRef &found = backward.results[index];
-      if (!found)
-        continue;
-      oracle::Deviation deviation = oracle::compare(
-          *gradient, found->floats, toleranceOf(backward.element));
-      EXPECT_EQ(deviation.failed, 0)
-          << oracle::describe("gradient " + std::to_string(index), deviation);
-      worstRatio = std::max(worstRatio, deviation.worstRatio);
-    }
-  }
-
-  cpu::Target target;
-  ProgramRef program;
-};
-
 class CompiledTest : public ::testing::TestWithParam<int> {
 protected:
   /// Compiles problems that are drawn, and compares them with the oracle.
@@ -169,15 +62,6 @@ protected:
 };
 
 } // namespace
-
-/// The bits of all results.
-static std::vector<std::vector<double>> valuesOf(const Trial &trial) {
-  std::vector<std::vector<double>> values;
-  values.reserve(trial.results.size());
-  for (const TensorRef &result : trial.results)
-    values.push_back(result->floats);
-  return values;
-}
 
 void CompiledTest::checkRandom(
     llvm::function_ref<RandomProblem(uint64_t seed)> draw) {
@@ -201,12 +85,12 @@ void CompiledTest::checkRandom(
     else
       ADD_FAILURE() << trial.trial.error;
     // Again, with other threads, and transfers as they complete.
-    std::vector<std::vector<double>> first = valuesOf(trial.trial);
+    std::vector<std::vector<double>> first = trial.values();
     options.threads = 4 - options.threads;
     options.checked = false;
     if (!HasFailure()) {
       EXPECT_TRUE(trial.run(options)) << trial.trial.error;
-      EXPECT_EQ(valuesOf(trial.trial), first) << "another time";
+      EXPECT_EQ(trial.values(), first) << "another time";
     }
     if (HasFailure())
       FAIL() << "BURST_SEED=" << seed << " BURST_COMPILED=1, panels of "
@@ -219,7 +103,9 @@ void CompiledTest::checkRandom(
               worst);
 }
 
-TEST_P(CompiledTest, AgreesWithTheOracle) { checkRandom(drawProblem); }
+TEST_P(CompiledTest, AgreesWithTheOracle) {
+  checkRandom([](uint64_t seed) { return drawProblem(seed); });
+}
 
 TEST_P(CompiledTest, DifferentiatesAsTheOracle) {
   checkRandom([](uint64_t seed) {
@@ -354,7 +240,7 @@ TEST(CompiledProgramTest, GivesTheSameBitsHoweverItIsRun) {
           options.threads = threads;
           options.checked = checked;
           ASSERT_TRUE(trial.run(options)) << trial.trial.error;
-          std::vector<std::vector<double>> found = valuesOf(trial.trial);
+          std::vector<std::vector<double>> found = trial.values();
           if (first.empty())
             first = found;
           EXPECT_EQ(found, first) << threads << " threads";
@@ -711,7 +597,7 @@ TEST_P(CompiledTablesTest, AgreeWithTheOracleInTheSameBits) {
       options.threads = threads;
       options.checked = checked;
       ASSERT_TRUE(trial.run(options)) << trial.trial.error;
-      std::vector<std::vector<double>> found = valuesOf(trial.trial);
+      std::vector<std::vector<double>> found = trial.values();
       if (first.empty())
         first = found;
       EXPECT_EQ(found, first) << threads << " threads";

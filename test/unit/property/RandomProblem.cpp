@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstring>
+
 using namespace burst;
 using namespace burst::test;
 using fmt::format;
@@ -16,7 +18,7 @@ namespace {
 /// Draws one problem.
 class Drawing {
 public:
-  explicit Drawing(uint64_t seed) : dice(seed), captures(dice) {
+  Drawing(uint64_t seed, For kind) : dice(seed), captures(dice), kind(kind) {
     problem.seed = seed;
   }
 
@@ -25,6 +27,7 @@ public:
 
 private:
   void drawSizes();
+  void fitGpus();
   void drawInputs();
   std::string tensor(std::vector<int64_t> shape, const std::string &element);
 
@@ -45,6 +48,7 @@ private:
 
   Dice dice;
   Captures captures;
+  For kind;
   RandomProblem problem;
   /// Sizes of batch, queries and keys that the types leave open.
   bool openBatch = false, openQueries = false, openKeys = false;
@@ -75,6 +79,8 @@ void Drawing::drawSizes() {
                    keyHeads,
                    dice.within(1, 16),
                    dice.within(1, 16)};
+  if (kind == For::Gpus)
+    fitGpus();
   problem.order = dice.pick({"contiguous", "zigzag", "striped"});
   if (problem.order == "striped" && dice.chance(60))
     problem.order += format(" {}", dice.within(1, 7));
@@ -83,6 +89,25 @@ void Drawing::drawSizes() {
   openBatch = dice.chance(25);
   openQueries = dice.chance(25);
   openKeys = dice.chance(25);
+}
+
+/// Numbers of 16 bits, rows of whole chunks, sometimes more than a tile of
+/// them; and little work, for what executes the kernels is slow.
+void Drawing::fitGpus() {
+  problem.element = dice.pick({"bf16", "f16"});
+  problem.ranks = dice.within(1, 3);
+  oracle::Sizes &s = problem.sizes;
+  int64_t most = dice.pick({9, 40, 90});
+  s.batch = dice.chance(80) ? 1 : 2;
+  s.queries = dice.chance(4) ? 0 : dice.within(1, most);
+  s.keys =
+      dice.chance(50) ? s.queries : dice.within(dice.chance(4) ? 0 : 1, most);
+  s.keyHeads = dice.within(1, 2);
+  s.queryHeads = s.keyHeads * dice.pick({1, 1, 2});
+  int64_t products = problem.ranks * problem.ranks * s.batch * s.queryHeads;
+  int64_t widest = std::clamp<int64_t>(80 / products, 2, 32);
+  s.queryDim = 8 * dice.within(1, widest);
+  s.valueDim = dice.chance(70) ? s.queryDim : 8 * dice.within(1, widest);
 }
 
 std::string Drawing::tensor(std::vector<int64_t> shape,
@@ -253,12 +278,21 @@ std::string Drawing::scoreNames(std::vector<Capture> &tables) {
 // The problem
 //===----------------------------------------------------------------------===//
 
+/// Without sines and cosines: for large angles these read a table of NVRTC's,
+/// and what executes kernels of GPUs has no such variables.
+static std::string withoutSines(std::string text) {
+  for (const char *name : {"math.sin ", "math.cos "})
+    for (size_t at; (at = text.find(name)) != std::string::npos;)
+      text.replace(at, strlen(name), "math.tanh ");
+  return text;
+}
+
 /// What an attention is like, behind its tensors.
 std::string Drawing::clauses(bool hasScore,
                              std::vector<Capture> &scoreCaptures) {
   std::string text;
   auto clause = [&](const std::string &clause) {
-    text += "    " + clause + "\n";
+    text += "    " + (kind == For::Gpus ? withoutSines(clause) : clause) + "\n";
   };
   int64_t mask = dice.within(0, 9);
   if (mask <= 3) {
@@ -287,6 +321,8 @@ std::string Drawing::attention(int64_t index) {
   if (dice.chance(90)) {
     std::string strategy =
         dice.pick({"ring_q", "ring_q", "ring_kv", "ring_kv", "ring_scores"});
+    if (kind == For::Gpus && strategy == "ring_scores")
+      strategy = "ring_kv"; // kernels of GPUs keep no scores
     text += format("    strategy <{}>\n", strategy);
     problem.isExact &= strategy != "ring_scores"; // nothing is dropped
   }
@@ -367,9 +403,10 @@ RandomProblem Drawing::drawBackward(Scores scores) {
     ops += format("  %o, %l = burst.attention %q, %k, %v\n{}"
                   "    : ({}, {}, {}) -> ({}, {})\n",
                   common, queryType, keyType, valueType, outType, lseType);
-    if (dice.chance(50))
+    // On a GPU, nothing copies what the backward pass reads.
+    if (dice.chance(50) && kind != For::Gpus)
       give("o", outType);
-    if (dice.chance(30))
+    if (dice.chance(30) && kind != For::Gpus)
       give("l", lseType);
   } else {
     take("o", outShape, outType, problem.element, 0);
@@ -384,7 +421,8 @@ RandomProblem Drawing::drawBackward(Scores scores) {
   std::vector<int64_t> wanted;
   std::vector<std::string> resultTypes{queryType, keyType, valueType};
   for (size_t c = 0; c < scoreCaptures.size(); ++c)
-    if (scores == Scores::Tables && isFloatElement(scoreCaptures[c].element) &&
+    if (scores == Scores::Tables && kind != For::Gpus &&
+        isFloatElement(scoreCaptures[c].element) &&
         !scoreCaptures[c].shape.empty() && dice.chance(70))
       wanted.insert(dice.chance(50) ? wanted.begin() : wanted.end(),
                     static_cast<int64_t>(c));
@@ -394,8 +432,9 @@ RandomProblem Drawing::drawBackward(Scores scores) {
     resultTypes.push_back(type + state() + ">");
   }
 
-  // Twice the same, but for what travels.
-  int64_t count = dice.chance(85) ? 1 : 2;
+  // Twice the same, but for what travels. Where that is the same too, one
+  // result is copied to the other, which no GPU does.
+  int64_t count = dice.chance(85) || kind == For::Gpus ? 1 : 2;
   for (int64_t index = 0; index < count; ++index) {
     std::vector<std::string> names;
     for (size_t r = 0; r < resultTypes.size(); ++r) {
@@ -429,8 +468,10 @@ std::string RandomProblem::replay() const {
                 seed, drop, overlap);
 }
 
-RandomProblem test::drawProblem(uint64_t seed) { return Drawing(seed).draw(); }
+RandomProblem test::drawProblem(uint64_t seed, For kind) {
+  return Drawing(seed, kind).draw();
+}
 
-RandomProblem test::drawBackward(uint64_t seed, Scores scores) {
-  return Drawing(seed).drawBackward(scores);
+RandomProblem test::drawBackward(uint64_t seed, Scores scores, For kind) {
+  return Drawing(seed, kind).drawBackward(scores);
 }

@@ -32,14 +32,18 @@ struct RandomProblem {
   std::string replay() const;
 };
 
+/// What problems are for: numbers and sizes that every target has, or those
+/// that kernels of GPUs take.
+enum class For : uint8_t { Any, Gpus };
+
 /// The problem with this number.
-RandomProblem drawProblem(uint64_t seed);
+RandomProblem drawProblem(uint64_t seed, For kind = For::Any);
 
 /// A backward pass, or a forward pass and the backward pass of it. Where the
 /// function takes out and lse these are still zeros, see Trial::giveForward.
 /// Tables: scores, and gradients of the tables that they capture.
 enum class Scores : uint8_t { None, Tables };
-RandomProblem drawBackward(uint64_t seed, Scores scores);
+RandomProblem drawBackward(uint64_t seed, Scores scores, For kind = For::Any);
 
 } // namespace burst::test
 
