@@ -794,18 +794,26 @@ LogicalResult Lowering::verifyStaged(Operation *op) {
              << type;
   }
   Value query, value;
+  SmallVector<Value, 2> extents;
   if (auto attend = dyn_cast<ring::AttendOp>(op)) {
     query = attend.getQuery();
     value = attend.getValues().front();
+    extents = {attend.getQueryExtent(), attend.getKeyExtent()};
   } else if (auto gradient = dyn_cast<ring::AttendGradOp>(op)) {
     query = gradient.getQuery();
     value = gradient.getValue();
+    extents = {gradient.getQueryExtent(), gradient.getKeyExtent()};
     if (!gradient.getCaptures().empty())
       return op->emitOpError("has no kernel for GPUs that adds to gradients of "
                              "captured tables: their order would not be one");
   } else {
     return success();
   }
+  for (Value extent : extents)
+    if (std::optional<int64_t> size = getConstantIntValue(extent);
+        size && *size > cuda::largestExtent)
+      return op->emitOpError("has a kernel for GPUs of sequences of at most ")
+             << cuda::largestExtent << " positions, got: " << *size;
   auto type = cast<MemRefType>(query.getType());
   if (type.getElementTypeBitWidth() != 16)
     return op->emitOpError("has a kernel for GPUs of queries, keys and values "

@@ -25,6 +25,8 @@ using llvm::formatv;
 // Targets
 //===----------------------------------------------------------------------===//
 
+static_assert(largestExtent == BURST_GPU_LARGEST_EXTENT);
+
 static constexpr llvm::StringLiteral portable = "sm_80";
 /// The architecture whose kernels have a producer and consumers.
 static constexpr llvm::StringLiteral withRoles = "sm_90a";
@@ -160,6 +162,7 @@ void cuda::buildKernelPipeline(OpPassManager &pm, const Shape &shape,
   if (roles)
     pm.addNestedPass<func::FuncOp>(createSpecializeWarpsPass());
   pm.addNestedPass<func::FuncOp>(createStageCopiesPass());
+  pm.addNestedPass<func::FuncOp>(createNarrowPositionsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }

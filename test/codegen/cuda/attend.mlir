@@ -1,6 +1,6 @@
 // RUN: burst-opt %s --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=64 columns=32 warps=4" --canonicalize --cse -mlir-print-debuginfo -o %t.mlir
 // RUN: FileCheck %s --check-prefix=TILE <%t.mlir
-// RUN: burst-opt %t.mlir --cuda-stage-copies --canonicalize --cse -mlir-print-debuginfo -o %t.staged.mlir
+// RUN: burst-opt %t.mlir --cuda-stage-copies --cuda-narrow-positions --canonicalize --cse -mlir-print-debuginfo -o %t.staged.mlir
 // RUN: FileCheck %s --check-prefix=STAGED <%t.staged.mlir
 // RUN: burst-translate --burst-to-cuda %t.staged.mlir | FileCheck %s --check-prefix=TEXT
 // RUN: burst-translate --burst-to-cuda --with-device-library %t.staged.mlir | FileCheck %s --check-prefix=LIBRARY
@@ -82,8 +82,8 @@
 // TEXT-NEXT: multiply<bf16>(o, scores, valueTile);
 // TEXT: // mask of scores
 // TEXT-NEXT: map(scores, [&](float s, int row, int column) {
-// TEXT-NEXT: const i64 i = rows.at(row);
-// TEXT-NEXT: const i64 j = columns.at(column);
+// TEXT-NEXT: const int i = rows.at(row);
+// TEXT-NEXT: const int j = columns.at(column);
 // TEXT: return column < {{.*}} && {{.*}} ? s : -infinity();
 // TEXT: store<64>(o, {{.*}});
 // TEXT: causal_finalize(

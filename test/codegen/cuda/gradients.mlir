@@ -1,6 +1,6 @@
 // RUN: burst-opt %s --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=64 columns=64 warps=4" --canonicalize --cse -mlir-print-debuginfo -o %t.mlir
 // RUN: FileCheck %s --check-prefix=TILE <%t.mlir
-// RUN: burst-opt %t.mlir --cuda-stage-copies --canonicalize --cse -mlir-print-debuginfo -o %t.staged.mlir
+// RUN: burst-opt %t.mlir --cuda-stage-copies --cuda-narrow-positions --canonicalize --cse -mlir-print-debuginfo -o %t.staged.mlir
 // RUN: FileCheck %s --check-prefix=STAGED <%t.staged.mlir
 // RUN: burst-translate --burst-to-cuda %t.staged.mlir | FileCheck %s --check-prefix=TEXT
 // RUN: burst-opt %s --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=64 columns=64 warps=4 query-gradients=128,32,8 key-gradients=64,16,2" | FileCheck %s --check-prefix=GIVEN
@@ -66,8 +66,8 @@
 // TEXT: load(lseRows, {{.*}}, -infinity(), 1.44269502f);
 // TEXT: // score, mask of scores
 // TEXT-NEXT: map(scores, [&](float s, int row, int column) {
-// TEXT-NEXT: const i64 i = columns1.at(column);
-// TEXT-NEXT: const i64 j = rows.at(row);
+// TEXT-NEXT: const int i = columns1.at(column);
+// TEXT-NEXT: const int j = rows.at(row);
 // TEXT: weights(scores, lseRows, 1.f);
 // TEXT-NEXT: // dvSum += scores outGradTile
 // TEXT: // dkSum += weightGrads queryTile

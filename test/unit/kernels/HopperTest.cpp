@@ -256,7 +256,8 @@ cuda::KernelText Hopper::lower(const Case &c) {
       op.getOwnersMutable().append(op.getOwners().front());
     });
   run(llvm::formatv("ring-lower-to-tile{{rows={0} columns={1} warps={2}},"
-                    "canonicalize,cse,func.func({3}cuda-stage-copies),"
+                    "canonicalize,cse,func.func({3}cuda-stage-copies,"
+                    "cuda-narrow-positions),"
                     "canonicalize,cse",
                     c.rows, c.columns, c.warps,
                     c.roles ? "cuda-specialize-warps,canonicalize,cse," : ""));
