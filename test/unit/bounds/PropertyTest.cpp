@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/unit/Sanitizers.h"
 #include "test/unit/bounds/RandomMask.h"
 
 #include <gtest/gtest.h>
@@ -15,18 +16,7 @@ using namespace burst::test;
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define BURST_SLOW 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define BURST_SLOW 1
-#endif
-#endif
-#ifdef BURST_SLOW // ten times
-constexpr uint64_t kCount = 4000;
-#else
-constexpr uint64_t kCount = 20000;
-#endif
+constexpr uint64_t kCount = isSanitized ? 4000 : 20000;
 
 uint64_t fromEnvironment(const char *name, uint64_t otherwise) {
   const char *text = std::getenv(name);

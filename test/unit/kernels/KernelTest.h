@@ -11,6 +11,7 @@
 #include "codegen/cuda/Compiler.h"
 #include "codegen/cuda/Emit.h"
 #include "test/emulator/Emulator.h"
+#include "test/unit/Sanitizers.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -152,26 +153,7 @@ public:
   std::unique_ptr<cuda::Compiler> compiler;
 };
 
-/// What is tested of a list: under the sanitizer of addresses, for which all
-/// kernels are the same code of ours, one in three.
-template <class T>
-std::vector<T> sampleOf(std::vector<T> all) {
-#if defined(__SANITIZE_ADDRESS__)
-  constexpr size_t step = 3;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-  constexpr size_t step = 3;
-#else
-  constexpr size_t step = 1;
-#endif
-#else
-  constexpr size_t step = 1;
-#endif
-  std::vector<T> some;
-  for (size_t i = 0; i < all.size(); i += step)
-    some.push_back(std::move(all[i]));
-  return some;
-}
+using test::sampleOf;
 
 template <class Param>
 class KernelTest : public testing::TestWithParam<Param> {
