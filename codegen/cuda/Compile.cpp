@@ -128,8 +128,10 @@ std::vector<Shape> cuda::shapesFor(int64_t headDim, bool roles) {
            : headDim <= 128 ? std::vector<Shape>{{128, 128, 8}, {128, 112, 8}}
            : headDim <= 192 ? std::vector<Shape>{{128, 96, 8}, {128, 64, 8}}
                             : std::vector<Shape>{{128, 80, 8}, {128, 64, 8}};
+  else if (headDim <= 64) // with tables or a score it needs 8 warps
+    best = {{128, 64, 4}, {128, 64, 8}};
   else
-    best = {headDim <= 96 ? Shape{128, 64, 4} : Shape{128, 64, 8}};
+    best = {{128, headDim <= 192 ? 64 : 32, 8}};
   shapes.insert(shapes.begin(), best.begin(), best.end());
   return shapes;
 }
@@ -157,6 +159,8 @@ void cuda::buildKernelPipeline(OpPassManager &pm, const Shape &shape,
   options.rows = shape.rows;
   options.columns = shape.columns;
   options.warps = shape.warps;
+  // Roles are given to loops with and without a mask.
+  options.oneLoop = !roles;
   cpu::buildTilePipeline(pm, options);
   pm.addPass(createUploadTablesPass());
   if (roles)

@@ -53,7 +53,7 @@
 // TEXT: load(lseRows, {{.*}}, 0.f, 1.44269502f);
 // TEXT: products = scores;
 // TEXT: mapGradient(weightGrads, products, [&](float w, float t, int row, int column) {
-// TEXT: return column < 64 ? {{.*}} : 0.f;
+// TEXT: return column < {{count[0-9]*}} ? {{.*}} : 0.f;
 // TEXT: rescale(dqSum, factors);
 // TEXT: load<64>(before, [[VIEW:.*]]);
 // TEXT-NEXT: add(dqSum, before);
@@ -62,11 +62,16 @@
 // TEXT: backward_attend_grad_keys(
 // TEXT: Accumulator<Group, 32> scores;
 // TEXT-NEXT: ColumnVector<Group, 32> lseRows;
+// Full and partial tiles are of one loop: the first need no mask.
+// TEXT: const bool [[PARTIAL:.*]] = {{turn[0-9]*}} >= full;
 // Queries that a tile does not have weigh nothing.
 // TEXT: load(lseRows, {{.*}}, -infinity(), 1.44269502f);
-// TEXT: // score, mask of scores
+// TEXT: // score, ends of scores
 // TEXT-NEXT: map(scores, [&](float s, int row, int column) {
-// TEXT-NEXT: const int i = columns1.at(column);
+// TEXT: if ([[PARTIAL]]) {
+// TEXT-NEXT: // mask of scores
+// TEXT-NEXT: map(scores, [&](float s, int row, int column) {
+// TEXT-NEXT: const int i = columns.at(column);
 // TEXT-NEXT: const int j = rows.at(row);
 // TEXT: weights(scores, lseRows, 1.f);
 // TEXT-NEXT: // dvSum += scores outGradTile
