@@ -154,9 +154,9 @@ private:
 /// 2^x for x up to 0 (or a little above), within 2 units in the last place:
 /// x = n + f with n an integer and |f| <= 1/2, 2^f a polynomial, interpolated
 /// at the Chebyshev nodes of [-1/2, 1/2] (relative error 2.6e-9 in degree 6,
-/// 4.3e-18 in degree 11), n added to its exponent. Adding 1.5 * 2^(digits - 1)
-/// rounds x to n and leaves n in the low bits. Below the normal range the
-/// result is 0; NaN stays NaN.
+/// 4.3e-18 in degree 11). Adding 1.5 * 2^digits rounds x to n and leaves n in
+/// the low bits; with the exponent of 1 added too, these are the exponent of
+/// 2^n, or that of 0 where x is below the normal range. NaN stays NaN.
 Value Vectorizer::exp2(Value x) {
   static constexpr double six[] = {1.0,
                                    0.6931472067028326,
@@ -182,10 +182,12 @@ Value Vectorizer::exp2(Value x) {
   ArrayRef<double> coefficients =
       isSingle ? ArrayRef<double>(six) : ArrayRef<double>(eleven);
   int64_t digits = isSingle ? 23 : 52;
-  Value lowest = number(type, isSingle ? -126.0 : -1022.0);
-  Value inRange = b.make<arith::CmpFOp>(arith::CmpFPredicate::OGE, x, lowest);
-  Value clamped = b.select(inRange, x, lowest);
-  Value magic = number(type, std::ldexp(1.5, digits));
+  double bias = isSingle ? 127.0 : 1023.0;
+  // One instruction, which keeps NaN.
+  Value lowest = number(type, -bias);
+  Value clamped = b.select(
+      b.make<arith::CmpFOp>(arith::CmpFPredicate::OLT, x, lowest), lowest, x);
+  Value magic = number(type, std::ldexp(1.5, digits) + bias);
   Value shifted = b.make<arith::AddFOp>(clamped, magic);
   Value n = b.make<arith::SubFOp>(shifted, magic);
   Value f = b.make<arith::SubFOp>(clamped, n);
@@ -197,11 +199,7 @@ Value Vectorizer::exp2(Value x) {
     bits = vector.clone(bits);
   Value exponent = b.make<arith::ShLIOp>(
       b.make<arith::BitcastOp>(bits, shifted), integer(bits, digits));
-  Value sum =
-      b.make<arith::AddIOp>(b.make<arith::BitcastOp>(bits, power), exponent);
-  Value result = b.make<arith::BitcastOp>(type, sum);
-  // 0 below the range, NaN for NaN.
-  return b.select(inRange, result, maximum(number(type, 0.0), x));
+  return b.make<arith::MulFOp>(power, b.make<arith::BitcastOp>(type, exponent));
 }
 
 /// What is subtracted from scores: m, or 0 where nothing was seen.
@@ -656,9 +654,9 @@ void Vectorizer::lower(tile::MultiplyOp op) {
   double factor = op.getFactor().convertToDouble();
   bool isAdded = op.getAccumulate() && factor == 1.0;
 
-  b.loop(b.index(panels.getDimSize(0)), [&](Value p) {
-    Value first = b.mul(p, b.index(width));
-    auto multiplyTile = [&](Value i, int64_t microRows) {
+  auto multiplyStrip = [&](Value i, int64_t microRows) {
+    b.loop(b.index(panels.getDimSize(0)), [&](Value p) {
+      Value first = b.mul(p, b.index(width));
       SmallVector<Value> sums, row;
       for (int64_t r = 0; r < microRows; ++r)
         row.push_back(b.add(i, b.index(r)));
@@ -714,18 +712,21 @@ void Vectorizer::lower(tile::MultiplyOp op) {
             sum = b.make<arith::MulFOp>(sum, number(vector, factor));
           store(sum, op.getC(), place);
         }
-    };
-    // A lower tile for the rows that remain: less than full ones all the way
-    // down would leave multipliers idle.
-    Value rows = op.getRows();
-    int64_t rest = height % fullRows;
-    Value whole = b.index(height - rest);
-    b.loop(b.index(0), rest == 0 ? rows : b.min(rows, whole), fullRows,
-           [&](Value i) { multiplyTile(i, fullRows); });
-    if (rest != 0)
-      b.when(b.compare(arith::CmpIPredicate::sgt, rows, whole),
-             [&] { multiplyTile(whole, rest); });
-  });
+    });
+  };
+  // A strip of the left operand stays in the first level cache while the panels
+  // pass by, one number after the other, as prefetchers like it.
+  //
+  // A lower strip for the rows that remain: less than full ones all the way
+  // down would leave multipliers idle.
+  Value rows = op.getRows();
+  int64_t rest = height % fullRows;
+  Value whole = b.index(height - rest);
+  b.loop(b.index(0), rest == 0 ? rows : b.min(rows, whole), fullRows,
+         [&](Value i) { multiplyStrip(i, fullRows); });
+  if (rest != 0)
+    b.when(b.compare(arith::CmpIPredicate::sgt, rows, whole),
+           [&] { multiplyStrip(whole, rest); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -828,8 +829,8 @@ void Vectorizer::lower(tile::ExponentialsOp op) {
   Type element = type.getElementType();
   VectorType vector = vectorOf(element);
   int64_t lane = lanes(element), count = type.getDimSize(1) / lane;
-  // Four at a time hide the latency of the polynomial.
-  int64_t together = std::gcd(count, int64_t{4});
+  // Two at a time: more constants and sums would not fit into registers.
+  int64_t together = std::gcd(count, int64_t{2});
   b.loop(op.getRows(), [&](Value r) {
     Value m = splat(vector, reference(b.load(op.getM(), r)));
     SmallVector<Value> sums(together, number(vector, 0.0));

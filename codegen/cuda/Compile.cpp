@@ -116,22 +116,42 @@ int64_t cuda::sharedBytesOf(StringRef architecture) {
 //===----------------------------------------------------------------------===//
 
 std::string Shape::str() const {
-  return formatv("{0}x{1} by {2} warps", rows, columns, warps);
+  return formatv("{0}x{1} by {2} warps{3}{4}", rows, columns, warps,
+                 isSkewed ? ", skewed" : "", takesTurns ? ", in turns" : "");
 }
 
-std::vector<Shape> cuda::shapesFor(int64_t headDim, bool roles) {
+std::vector<Shape> cuda::shapesFor(int64_t headDim, bool roles, bool isMasked) {
   // Small ones, which every mask fits.
   std::vector<Shape> shapes = {{64, 64, 4}, {64, 32, 4}, {64, 16, 4}};
   std::vector<Shape> best;
-  if (roles)
-    best = headDim <= 96    ? std::vector<Shape>{{128, 128, 8}, {128, 64, 8}}
-           : headDim <= 128 ? std::vector<Shape>{{128, 128, 8}, {128, 112, 8}}
-           : headDim <= 192 ? std::vector<Shape>{{128, 96, 8}, {128, 64, 8}}
-                            : std::vector<Shape>{{128, 80, 8}, {128, 64, 8}};
-  else if (headDim <= 64) // with tables or a score it needs 8 warps
+  auto skewed = [](int64_t rows, int64_t columns, int64_t warps,
+                   bool inTurns = true) {
+    return Shape{rows, columns, warps, /*isSkewed=*/true, inTurns};
+  };
+  if (!roles && headDim <= 64) // with tables it needs 8 warps
     best = {{128, 64, 4}, {128, 64, 8}};
-  else
+  else if (!roles)
     best = {{128, headDim <= 192 ? 64 : 32, 8}};
+  else if (headDim <= 64)
+    best = {
+        skewed(192, 128, 12), skewed(128, 128, 8), {128, 128, 8}, {128, 64, 8}};
+  else if (headDim <= 96)
+    best = {skewed(128, 128, 8), {128, 128, 8}, {128, 64, 8}};
+  else if (headDim <= 128)
+    best = {skewed(128, isMasked ? 128 : 176, 8),
+            skewed(128, 112, 8),
+            {128, 128, 8},
+            {128, 112, 8}};
+  else if (headDim <= 192) // outputs fill registers: products take longer
+    best = {skewed(128, 112, 8, /*inTurns=*/false),
+            skewed(128, 96, 8, /*inTurns=*/false),
+            {128, 96, 8},
+            {128, 64, 8}};
+  else
+    best = {skewed(128, 80, 8, /*inTurns=*/false),
+            skewed(128, 64, 8, /*inTurns=*/false),
+            {128, 80, 8},
+            {128, 64, 8}};
   shapes.insert(shapes.begin(), best.begin(), best.end());
   return shapes;
 }
@@ -147,6 +167,15 @@ static int64_t headDimOf(func::FuncOp program) {
         largest = std::max(largest, type.getDimSize(3));
   });
   return largest;
+}
+
+static bool hasMask(func::FuncOp program) {
+  return program
+      .walk([](ring::AttendOp op) {
+        return op.getMask().empty() ? WalkResult::advance()
+                                    : WalkResult::interrupt();
+      })
+      .wasInterrupted();
 }
 
 //===----------------------------------------------------------------------===//
@@ -165,6 +194,10 @@ void cuda::buildKernelPipeline(OpPassManager &pm, const Shape &shape,
   pm.addPass(createUploadTablesPass());
   if (roles)
     pm.addNestedPass<func::FuncOp>(createSpecializeWarpsPass());
+  if (shape.isSkewed)
+    pm.addNestedPass<func::FuncOp>(createSkewPass());
+  if (shape.takesTurns)
+    pm.addNestedPass<func::FuncOp>(createTakeTurnsPass());
   pm.addNestedPass<func::FuncOp>(createStageCopiesPass());
   pm.addNestedPass<func::FuncOp>(createNarrowPositionsPass());
   pm.addPass(createCanonicalizerPass());
@@ -222,6 +255,10 @@ static FailureOr<Variant> makeVariant(ModuleOp module, const Shape &shape,
     variant.functions.push_back(function);
     variant.kernels.push_back(std::move(*kernel));
   }
+  if (shape.isSkewed &&
+      llvm::none_of(variant.kernels,
+                    [](const KernelText &kernel) { return kernel.hasRoles; }))
+    variant.complaint = "no kernel has roles for warps";
   return variant;
 }
 
@@ -254,7 +291,8 @@ static FailureOr<Variant> choose(ModuleOp module, StringRef entry,
     return module.emitError("kernels of GPUs need NVRTC: ")
            << toString(compiler.takeError());
   auto program = module.lookupSymbol<func::FuncOp>(entry);
-  std::vector<Shape> shapes = shapesFor(headDimOf(program), target.hasRoles());
+  std::vector<Shape> shapes =
+      shapesFor(headDimOf(program), target.hasRoles(), hasMask(program));
   Builder b(module.getContext());
   SmallVector<Attribute> refused;
   for (const Shape &shape : shapes) {

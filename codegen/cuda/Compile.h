@@ -11,6 +11,9 @@ namespace burst::cuda {
 struct Shape {
   int64_t rows, columns; ///< queries and keys
   int64_t warps;
+  /// Whether, with roles, weights are computed while products are done
+  /// (cuda-skew), and warpgroups take turns with these (cuda-take-turns).
+  bool isSkewed = false, takesTurns = false;
 
   std::string str() const;
 };
@@ -33,8 +36,8 @@ struct Target {
 };
 
 /// Shapes for kernels of a head dimension (the larger one of queries and
-/// values), best first.
-std::vector<Shape> shapesFor(int64_t headDim, bool roles);
+/// values), best first. A mask wants tiles that are not too wide.
+std::vector<Shape> shapesFor(int64_t headDim, bool roles, bool isMasked);
 
 /// Dynamic shared memory that a block of an architecture can have.
 int64_t sharedBytesOf(llvm::StringRef architecture);

@@ -363,6 +363,12 @@ LogicalResult Emitter::emit(memref::AllocaOp op) {
   if (!isPrivate(type))
     return op.emitOpError("lies neither in shared memory nor in registers: ")
            << type;
+  if (type.getRank() == 2 && !type.getElementType().isF32()) {
+    line() << formatv("Weights<Group, {0}, {1}> {2};\n",
+                      scalars.elementName(type.getElementType()),
+                      type.getDimSize(1), names.define(op, "weights"));
+    return success();
+  }
   if (type.getRank() == 2) {
     line() << formatv("Accumulator<Group, {0}> {1};\n", type.getDimSize(1),
                       names.define(op, "sums"));
@@ -775,15 +781,19 @@ LogicalResult Emitter::emitHopper(Operation *op) {
                       how);
     return success();
   };
-  auto turn = [&](auto op, StringRef how) -> LogicalResult {
+  auto step = [&](auto op, StringRef how) -> LogicalResult {
     line() << formatv("{0}.{1}();\n", name(op.getChannel()), how);
+    return success();
+  };
+  auto turns = [&](StringRef how) -> LogicalResult {
+    line() << formatv("Turns<Group>::{0}();\n", how);
     return success();
   };
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](AcquireOp op) { return slot(op, "acquire"); })
       .Case([&](ReceiveOp op) { return slot(op, "receive"); })
-      .Case([&](PublishOp op) { return turn(op, "publish"); })
-      .Case([&](ReleaseOp op) { return turn(op, "release"); })
+      .Case([&](PublishOp op) { return step(op, "publish"); })
+      .Case([&](ReleaseOp op) { return step(op, "release"); })
       .Case([&](BringOp op) -> LogicalResult {
         line() << formatv("bring({0}, {1});\n", name(op.getSlot()),
                           name(op.getView()));
@@ -794,6 +804,15 @@ LogicalResult Emitter::emitHopper(Operation *op) {
                           name(op.getCount()));
         return success();
       })
+      .Case([&](RoundOp op) -> LogicalResult {
+        line() << formatv("round({0}, {1});\n", name(op.getS()),
+                          name(op.getWeights()));
+        return success();
+      })
+      .Case([&](BeginTurnsOp) { return turns("begin"); })
+      .Case([&](TakeTurnOp) { return turns("take"); })
+      .Case([&](PassTurnOp) { return turns("pass"); })
+      .Case([&](EndTurnsOp) { return turns("end"); })
       .Case([&](MultiplyAsyncOp op) -> LogicalResult {
         StringRef a = name(op.getA()), b = name(op.getB()), c = name(op.getC());
         line() << "// " << c << (op.getAccumulate() ? " += " : " = ") << a

@@ -51,7 +51,7 @@ def SpecializeWarpsPass : Pass<"cuda-specialize-warps", "::mlir::func::FuncOp"> 
       for each turn:                         for each turn:
         acquire keys; bring; publish           receive keys
                                                multiply_async; await; release keys
-                                               ... scores become weights ...
+                                               ... scores become weights; round ...
         acquire values; bring; publish         receive values
                                                multiply_async; await; release values
     }                                        store the state }
@@ -76,6 +76,65 @@ def SpecializeWarpsPass : Pass<"cuda-specialize-warps", "::mlir::func::FuncOp"> 
     Option<"sharedBytes", "shared-bytes", "int64_t", "232448",
            "shared memory of a block of threads">];
   let dependentDialects = ["::burst::cuda::CudaDialect", "::mlir::scf::SCFDialect"];
+}
+
+def SkewPass : Pass<"cuda-skew", "::mlir::func::FuncOp"> {
+  let summary = "computes weights of a tile while products of its neighbours are done";
+  let description = [{
+    With roles, a turn of the consumers' loop multiplies, computes weights and
+    multiplies again, one after the other. Skewed, as in FlashAttention-3, a turn
+    makes the scores of its tile and the outputs of the tile before, and goes on to
+    weights while the latter are under way:
+
+    ```
+    the first tile: receive keys; multiply_async scores; await; release keys
+                    ... weights; rescale outputs; round weights ...
+    each further tile:
+      receive keys; multiply_async scores
+      receive values of the tile before; multiply_async outputs
+      await scores; release keys
+      ... weights ...
+      await outputs; release values of the tile before
+      rescale outputs; round weights; clear values behind the end
+    behind the last tile: receive values; multiply_async outputs; await; release
+    ```
+
+    The loops over full and over partly masked tiles are one sequence: the first
+    turn of the first that has any is taken out, and one end is behind the last. Of
+    no tile there is nothing, of one tile what is taken out and the end.
+
+    What is awaited between the two products waits for the older one only: how
+    many may be under way is counted by whoever prints `cuda.await`. Values are held
+    for longer than keys, so a channel with two slots brings one tile ahead.
+
+    Needs `cuda-specialize-warps`; leaves roles of another form as they are, with a
+    remark. A kernel without roles stays as it is.
+  }];
+  let dependentDialects = ["::burst::cuda::CudaDialect", "::mlir::scf::SCFDialect"];
+}
+
+def TakeTurnsPass : Pass<"cuda-take-turns", "::mlir::func::FuncOp"> {
+  let summary = "lets warpgroups multiply one after the other";
+  let description = [{
+    Of several warpgroups of consumers, one begins the products of its turn of a
+    loop, and then the next may: while the products of one are done, others compute
+    weights ("ping-pong" of FlashAttention-3).
+
+    ```
+    begin_turns
+    for each tile:
+      take_turn
+      multiply_async; multiply_async
+      pass_turn
+      await ...
+    end_turns
+    ```
+
+    In loops that begin several products before they await one: those that
+    `cuda-skew` has made. A kernel with roles but no such loop stays as it is, with a
+    remark; so does, without one, what has one warpgroup of consumers or no roles.
+  }];
+  let dependentDialects = ["::burst::cuda::CudaDialect"];
 }
 
 def UploadTablesPass : Pass<"cuda-upload-tables", "::mlir::ModuleOp"> {

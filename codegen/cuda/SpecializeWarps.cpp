@@ -54,6 +54,7 @@ private:
   void produce(Region &region, IRMapping &mapping);
   void consume();
   void receive(Staged &staged, Value channel);
+  Value round(tile::MultiplyOp product);
 
   func::FuncOp kernel;
   const cuda::SpecializeWarpsPassOptions &options;
@@ -61,7 +62,8 @@ private:
   int64_t warps = 0;
   SmallVector<Staged> blocks;
   llvm::SmallDenseMap<Operation *, Value> channels; ///< of blocks
-  Block *body = nullptr; ///< in which all of it happens
+  llvm::SmallDenseMap<Value, Value> weights; ///< rounded, of blocks of scores
+  Block *body = nullptr;                     ///< in which all of it happens
 };
 
 } // namespace
@@ -223,6 +225,24 @@ void Specializer::receive(Staged &staged, Value channel) {
     load.erase();
 }
 
+/// Rounds a product's weights, in front of the wait for its values.
+Value Specializer::round(tile::MultiplyOp product) {
+  Value scores = product.getA();
+  Value &block = weights[scores];
+  if (!block) {
+    tile::LoopBuilder::InsertionGuard guard(b);
+    b.setInsertionPointAfterValue(scores);
+    b.setLoc(NameLoc::get(b.getStringAttr("weights")));
+    block = b.alloca(MemRefType::get(
+        typeOf(scores).getShape(), typeOf(product.getB()).getElementType(),
+        MemRefLayoutAttrInterface(), typeOf(scores).getMemorySpace()));
+  }
+  b.setLoc(product.getLoc());
+  b.setInsertionPoint(product.getB().getDefiningOp());
+  b.make<cuda::RoundOp>(scores, block);
+  return block;
+}
+
 /// What consumers do: the rest, with asynchronous products.
 void Specializer::consume() {
   for (Staged &staged : blocks)
@@ -230,6 +250,7 @@ void Specializer::consume() {
   SmallVector<tile::MultiplyOp> products;
   kernel.walk([&](tile::MultiplyOp op) { products.push_back(op); });
   for (tile::MultiplyOp op : products) {
+    Value a = op.getByRows() ? op.getA() : round(op);
     b.setInsertionPoint(op);
     b.setLoc(op.getLoc());
     // Where weights behind the last column are 0, their values are made so.
@@ -240,7 +261,7 @@ void Specializer::consume() {
         b.make<cuda::ClearOp>(op.getB(), map.getColumns());
     }
     auto begun = b.make<cuda::MultiplyAsyncOp>(
-        b.getType<gpu::AsyncTokenType>(), op.getA(), op.getB(), op.getC(),
+        b.getType<gpu::AsyncTokenType>(), a, op.getB(), op.getC(),
         op.getFactor(), op.getAccumulate(), op.getByRows());
     b.make<cuda::AwaitOp>(begun.getToken());
     op.erase();

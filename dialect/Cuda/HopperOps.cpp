@@ -38,6 +38,12 @@ static LogicalResult verifyRole(Operation *op, bool produces) {
          << (produces ? "what the producer does" : "what consumers do");
 }
 
+/// The warps of the consumers that an op belongs to.
+static int64_t consumersOf(Operation *op) {
+  auto kernel = op->getParentOfType<func::FuncOp>();
+  return kernel->getAttrOfType<IntegerAttr>(teamAttr).getInt();
+}
+
 LogicalResult AcquireOp::verify() { return verifyRole(*this, true); }
 LogicalResult PublishOp::verify() { return verifyRole(*this, true); }
 LogicalResult ReceiveOp::verify() { return verifyRole(*this, false); }
@@ -104,24 +110,33 @@ LogicalResult ClearOp::verify() {
   return success();
 }
 
+// round_c1, round_c2
+LogicalResult RoundOp::verify() {
+  if (failed(verifyRole(*this, false)))
+    return failure();
+  MemRefType s = typeOf(getS()), weights = typeOf(getWeights());
+  if (!isPrivate(s) || !isPrivate(weights) ||
+      s.getShape() != weights.getShape())
+    return emitOpError("needs blocks of one shape in registers, got: ")
+           << s << " and " << weights;
+  return success();
+}
+
 // multiply_async_c1, multiply_async_c2, multiply_async_c3
 LogicalResult MultiplyAsyncOp::verify() {
   if (failed(verifyRole(*this, false)))
     return failure();
   MemRefType a = typeOf(getA()), b = typeOf(getB()), c = typeOf(getC());
   int64_t depth = a.getDimSize(1), columns = c.getDimSize(1);
-  int64_t warps = (*this)
-                      ->getParentOfType<func::FuncOp>()
-                      ->getAttrOfType<IntegerAttr>(teamAttr)
-                      .getInt();
-  bool fits =
-      isShared(b) && isPrivate(c) &&
-      (getByRows() ? isShared(a) && a.getElementType() == b.getElementType()
-                   : isPrivate(a) && a.getElementType().isF32()) &&
-      b.getDimSize(getByRows() ? 1 : 0) == depth &&
-      b.getDimSize(getByRows() ? 0 : 1) == columns &&
-      a.getDimSize(0) == c.getDimSize(0) && c.getDimSize(0) == 16 * warps &&
-      depth % 16 == 0 && columns % 16 == 0 && columns <= 256;
+  int64_t warps = consumersOf(*this);
+  bool fits = isShared(b) && isPrivate(c) &&
+              (getByRows() ? isShared(a) : isPrivate(a)) &&
+              a.getElementType() == b.getElementType() &&
+              b.getDimSize(getByRows() ? 1 : 0) == depth &&
+              b.getDimSize(getByRows() ? 0 : 1) == columns &&
+              a.getDimSize(0) == c.getDimSize(0) &&
+              c.getDimSize(0) == 16 * warps && depth % 16 == 0 &&
+              columns % 16 == 0 && columns <= 256;
   if (!fits)
     return emitOpError("has operands that asynchronous products do not take: ")
            << a << ", " << b << ", " << c;
@@ -139,3 +154,18 @@ LogicalResult AwaitOp::verify() {
     return emitOpError("needs a token of cuda.multiply_async");
   return success();
 }
+
+// begin_turns_c1, take_turn_c1, pass_turn_c1, end_turns_c1
+static LogicalResult verifyTurn(Operation *op) {
+  if (failed(verifyRole(op, false)))
+    return failure();
+  if (int64_t warps = consumersOf(op); warps <= 4)
+    return op->emitOpError("needs several warpgroups of consumers, got: ")
+           << warps << " warps";
+  return success();
+}
+
+LogicalResult BeginTurnsOp::verify() { return verifyTurn(*this); }
+LogicalResult TakeTurnOp::verify() { return verifyTurn(*this); }
+LogicalResult PassTurnOp::verify() { return verifyTurn(*this); }
+LogicalResult EndTurnsOp::verify() { return verifyTurn(*this); }

@@ -31,7 +31,6 @@ def Cuda_Tile : ConfinedType<StaticShapeMemRefOf<[BF16, F16]>, [HasAnyRankOfPred
                              "a tile of 16 bits">;
 def Cuda_Sums : ConfinedType<StaticShapeMemRefOf<[F32]>, [HasAnyRankOfPred<[2]>],
                              "sums in f32">;
-def Cuda_Left : AnyTypeOf<[Cuda_Tile, Cuda_Sums]>;
 def Cuda_Token : Type<CPred<"::llvm::isa<::mlir::gpu::AsyncTokenType>($_self)">,
                       "a token", "::mlir::gpu::AsyncTokenType">,
                  BuildableType<"$_builder.getType<::mlir::gpu::AsyncTokenType>()">;
@@ -99,7 +98,7 @@ class Cuda_SlotOp<string mnemonic>
   let assemblyFormat = "$channel attr-dict `:` qualified(type($channel))";
   let hasVerifier = 1;
 }
-class Cuda_TurnOp<string mnemonic>
+class Cuda_StepOp<string mnemonic>
     : Cuda_HopperOp<mnemonic, [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins Cuda_ChannelType:$channel);
   let assemblyFormat = "$channel attr-dict `:` qualified(type($channel))";
@@ -146,7 +145,7 @@ def Cuda_BringOp : Cuda_HopperOp<"bring", [MemoryEffects<[MemRead, MemWrite]>]> 
   let hasVerifier = 1;
 }
 
-def Cuda_PublishOp : Cuda_TurnOp<"publish"> {
+def Cuda_PublishOp : Cuda_StepOp<"publish"> {
   let summary = "the producer goes on to its next slot";
   let description = [{
     Consumers may wait for what was brought since the `cuda.acquire`.
@@ -170,7 +169,7 @@ def Cuda_ReceiveOp : Cuda_SlotOp<"receive"> {
   }];
 }
 
-def Cuda_ReleaseOp : Cuda_TurnOp<"release"> {
+def Cuda_ReleaseOp : Cuda_StepOp<"release"> {
   let summary = "consumers give a slot back and go on to the next one";
   let description = [{
     Each warp of consumers gives its share back; the slot is free when all have. What
@@ -207,6 +206,26 @@ def Cuda_ClearOp : Cuda_HopperOp<"clear", [MemoryEffects<[MemRead, MemWrite]>]> 
 // Asynchronous products
 //===----------------------------------------------------------------------===//
 
+def Cuda_RoundOp : Cuda_HopperOp<"round", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "rounds weights to what a product takes";
+  let description = [{
+    weights = s, rounded to 16 bits. Each thread keeps the numbers that it has.
+
+    **Constraints:** (C1) it is the consumers'. (C2) both are blocks of one shape in
+    registers.
+
+    Example:
+
+    ```mlir
+    cuda.round %s, %weights : memref<128x128xf32, #gpu.address_space<private>>,
+                              memref<128x128xbf16, #gpu.address_space<private>>
+    ```
+  }];
+  let arguments = (ins Cuda_Sums:$s, Cuda_Tile:$weights);
+  let assemblyFormat = "$s `,` $weights attr-dict `:` type($s) `,` type($weights)";
+  let hasVerifier = 1;
+}
+
 def Cuda_MultiplyAsyncOp : Cuda_HopperOp<"multiply_async", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "begins a product";
@@ -216,12 +235,11 @@ def Cuda_MultiplyAsyncOp : Cuda_HopperOp<"multiply_async", [
     a or b be written. With `by_rows` b is N x K. Products of a warpgroup are done in
     the order in which they are begun.
 
-    a is a tile in shared memory, or weights in registers, which are rounded to b's
-    type.
+    a is a tile in shared memory, or weights in registers.
 
     **Constraints:** (C1) it is the consumers'. (C2) b is a tile in shared memory, K x
-    N or with `by_rows` N x K; a is M x K, a tile of b's type in shared memory with
-    `by_rows`, else sums in registers; c is M x N in registers, 16 rows for each warp
+    N or with `by_rows` N x K; a is M x K of b's type, in shared memory with
+    `by_rows`, else in registers; c is M x N in registers, 16 rows for each warp
     of the team; K and N are multiples of 16, N is at most 256. (C3) its token is
     awaited once, in the same block.
 
@@ -234,7 +252,7 @@ def Cuda_MultiplyAsyncOp : Cuda_HopperOp<"multiply_async", [
           memref<128x128xf32, #gpu.address_space<private>>
     ```
   }];
-  let arguments = (ins Cuda_Left:$a, Cuda_Tile:$b, Cuda_Sums:$c,
+  let arguments = (ins Cuda_Tile:$a, Cuda_Tile:$b, Cuda_Sums:$c,
                        DefaultValuedAttr<F64Attr, "1.0">:$factor,
                        UnitAttr:$accumulate, UnitAttr:$byRows);
   let results = (outs Cuda_Token:$token);
@@ -257,6 +275,72 @@ def Cuda_AwaitOp : Cuda_HopperOp<"await", [MemoryEffects<[MemRead, MemWrite]>]> 
   let arguments = (ins Cuda_Token:$token);
   let assemblyFormat = "$token attr-dict";
   let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Turns
+//===----------------------------------------------------------------------===//
+
+class Cuda_TurnOp<string mnemonic>
+    : Cuda_HopperOp<mnemonic, [MemoryEffects<[MemRead, MemWrite]>]> {
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
+def Cuda_BeginTurnsOp : Cuda_TurnOp<"begin_turns"> {
+  let summary = "the first warpgroup of consumers gets the first turn";
+  let description = [{
+    Warpgroups of consumers may take turns with what only one of them should do at
+    a time, such as to begin products: those of one are done while others compute
+    weights. A turn goes from warpgroup to warpgroup, and from the last to the
+    first. Each takes as many.
+
+    **Constraints:** (C1) it is the consumers', who are several warpgroups.
+
+    Example:
+
+    ```mlir
+    cuda.begin_turns
+    scf.for ... {
+      cuda.take_turn
+      %t = cuda.multiply_async ...
+      cuda.pass_turn
+      cuda.await %t
+    }
+    cuda.end_turns
+    ```
+  }];
+}
+
+def Cuda_TakeTurnOp : Cuda_TurnOp<"take_turn"> {
+  let summary = "a warpgroup of consumers waits for its turn";
+  let description = [{
+    **Constraints:** (C1) it is the consumers', who are several warpgroups.
+
+    Example: `cuda.take_turn`
+  }];
+}
+
+def Cuda_PassTurnOp : Cuda_TurnOp<"pass_turn"> {
+  let summary = "a warpgroup of consumers passes its turn on to the next one";
+  let description = [{
+    It does not wait, nor do its products have to be done.
+
+    **Constraints:** (C1) it is the consumers', who are several warpgroups.
+
+    Example: `cuda.pass_turn`
+  }];
+}
+
+def Cuda_EndTurnsOp : Cuda_TurnOp<"end_turns"> {
+  let summary = "the turn that came back to the first warpgroup is the last";
+  let description = [{
+    Behind it turns may begin anew.
+
+    **Constraints:** (C1) it is the consumers', who are several warpgroups.
+
+    Example: `cuda.end_turns`
+  }];
 }
 
 #endif // BURST_DIALECT_CUDA_HOPPEROPS_TD

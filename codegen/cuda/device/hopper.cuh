@@ -183,6 +183,40 @@ __device__ __forceinline__ void clear(SharedTile<R, C> tile, int count) {
 }
 
 //===----------------------------------------------------------------------===//
+// Turns
+//===----------------------------------------------------------------------===//
+
+/// Warpgroup w of the team has its turn when the one before it has passed it on,
+/// which is a barrier: 2 + w, of the warps of both. Barrier 0 is `synchronize`, 1
+/// is that of `clear`.
+template <class Team> struct Turns {
+  static constexpr int Warpgroups = Team::Warps / 4;
+  static_assert(Warpgroups > 1, "one warpgroup has all turns");
+
+  static __device__ __forceinline__ int warpgroup() { return threadIdx.x / 128; }
+
+  /// cuda.begin_turns: the last warpgroup passes on what it never had.
+  static __device__ __forceinline__ void begin() {
+    if (warpgroup() == Warpgroups - 1)
+      pass();
+  }
+  /// cuda.take_turn
+  static __device__ __forceinline__ void take() {
+    asm volatile("bar.sync %0, 256;" ::"r"(2 + warpgroup()) : "memory");
+  }
+  /// cuda.pass_turn
+  static __device__ __forceinline__ void pass() {
+    int next = warpgroup() + 1 == Warpgroups ? 0 : warpgroup() + 1;
+    asm volatile("bar.arrive %0, 256;" ::"r"(2 + next) : "memory");
+  }
+  /// cuda.end_turns
+  static __device__ __forceinline__ void end() {
+    if (warpgroup() == 0)
+      take();
+  }
+};
+
+//===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
 
@@ -227,27 +261,38 @@ beginMultiplyTransposed(Accumulator<Team, N> &c, SharedTile<R, D> a,
   commitProducts();
 }
 
-/// cuda.multiply_async of weights: c = a b, or c += a b. Weights are rounded to T.
+/// Weights as left operands of products: 16 columns are four registers.
+template <class Team, class T, int C> struct Weights {
+  u32 x[C / 16][4];
+};
+
+/// cuda.round
+template <class Team, class T, int C>
+__device__ __forceinline__ void round(const Accumulator<Team, C> &s,
+                                      Weights<Team, T, C> &weights) {
+  static_assert(Team::Tiles == 1, "whole warpgroups");
+#pragma unroll
+  for (int k = 0; k < C / 16; ++k) {
+    const auto &left = s.x[0][2 * k], &right = s.x[0][2 * k + 1];
+    weights.x[k][0] = pack<T>(left[0], left[1]);
+    weights.x[k][1] = pack<T>(left[2], left[3]);
+    weights.x[k][2] = pack<T>(right[0], right[1]);
+    weights.x[k][3] = pack<T>(right[2], right[3]);
+  }
+}
+
+/// cuda.multiply_async of weights: c = a b, or c += a b.
 template <class T, bool Accumulates, class Team, int K, int D>
 __device__ __forceinline__ void beginMultiply(Accumulator<Team, D> &c,
-                                              const Accumulator<Team, K> &a,
+                                              const Weights<Team, T, K> &a,
                                               SharedTile<K, D> b) {
   static_assert(Team::Tiles == 1 && Team::Warps % 4 == 0, "whole warpgroups");
   constexpr int width = SharedTile<K, D>::Width;
-  u64 right = describe<K, D>(b.base);
-  u32 x[K / 16][4];
-#pragma unroll
-  for (int k = 0; k < K / 16; ++k) {
-    const auto &left = a.x[0][2 * k], &right = a.x[0][2 * k + 1];
-    x[k][0] = pack<T>(left[0], left[1]);
-    x[k][1] = pack<T>(left[2], left[3]);
-    x[k][2] = pack<T>(right[0], right[1]);
-    x[k][3] = pack<T>(right[2], right[3]);
-  }
+  const u64 right = describe<K, D>(b.base);
   fenceProducts();
 #pragma unroll
   for (int k = 0; k < K / 16; ++k)
-    Products<T, D>::weights(c.x[0], x[k], right + k * (16 * width * 2) / 16,
+    Products<T, D>::weights(c.x[0], a.x[k], right + k * (16 * width * 2) / 16,
                             Accumulates || k > 0);
   commitProducts();
 }

@@ -54,8 +54,9 @@
 // ROLES-NEXT: tile.row_max
 // ROLES-NEXT: tile.exponentials
 // ROLES-NEXT: tile.rescale
+// ROLES-NEXT: cuda.round %[[S]], %[[W:.*]] : memref<128x64xf32, {{.*}}>, memref<128x64xbf16, #gpu.address_space<private>>
 // ROLES-NEXT: %[[V:.*]] = cuda.receive %[[VALUES]]
-// ROLES-NEXT: %[[T:.*]] = cuda.multiply_async %[[S]], %[[V]], %{{.*}} accumulate
+// ROLES-NEXT: %[[T:.*]] = cuda.multiply_async %[[W]], %[[V]], %{{.*}} accumulate
 // ROLES-NEXT: cuda.await %[[T]]
 // ROLES-NEXT: cuda.release %[[VALUES]]
 // Where columns end inside a tile, what lies behind is cleared.
@@ -63,7 +64,7 @@
 // ROLES: tile.map %[[S]] rows %{{.*}} columns %[[END:[^ ]*]] at
 // ROLES: %[[V:.*]] = cuda.receive %[[VALUES]]
 // ROLES-NEXT: cuda.clear %[[V]] from %[[END]]
-// ROLES-NEXT: cuda.multiply_async %[[S]], %[[V]]
+// ROLES-NEXT: cuda.multiply_async %[[W]], %[[V]]
 // A kernel that stages nothing has no roles.
 // ROLES-LABEL: func.func private @causal_finalize(
 // ROLES-NOT: cuda.roles
@@ -96,9 +97,10 @@
 // TEXT-NEXT: await<0>(scores);
 // TEXT-NEXT: keyTileChannel.release();
 // TEXT-NEXT: rowMax(scores, m, factor, 0.180336878f);
+// TEXT: round(scores, weights);
 // TEXT: clear<Group>([[V:valueTile[0-9]*]], count{{[0-9]*}});
-// TEXT-NEXT: // o += scores [[V]]
-// TEXT-NEXT: beginMultiply<bf16, true>(o, scores, [[V]]);
+// TEXT-NEXT: // o += weights [[V]]
+// TEXT-NEXT: beginMultiply<bf16, true>(o, weights, [[V]]);
 // TEXT-NEXT: await<0>(o);
 // TEXT-NEXT: valueTileChannel.release();
 

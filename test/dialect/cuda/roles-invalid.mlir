@@ -152,11 +152,12 @@ func.func private @clear_c1(%task: index, %slot: !tile) attributes {tile.kernel,
 
 !tile = memref<64x64xbf16, #gpu.address_space<workgroup>>
 !sums = memref<64x64xf32, #gpu.address_space<private>>
-func.func private @multiply_async_c2(%task: index, %a: !sums, %b: !tile, %c: !sums) attributes {tile.kernel, cuda.team = 4 : i64} {
+!weights = memref<64x64xbf16, #gpu.address_space<private>>
+func.func private @multiply_async_c2(%task: index, %a: !weights, %b: !tile, %c: !sums) attributes {tile.kernel, cuda.team = 4 : i64} {
   cuda.roles producer warps 4 registers 24 {
   } consumers registers 240 {
     // expected-error @below {{has operands that asynchronous products do not take}}
-    %t = cuda.multiply_async %a, %b, %c by_rows : !sums, !tile, !sums
+    %t = cuda.multiply_async %a, %b, %c by_rows : !weights, !tile, !sums
     cuda.await %t
   }
   return
@@ -166,11 +167,12 @@ func.func private @multiply_async_c2(%task: index, %a: !sums, %b: !tile, %c: !su
 
 !tile = memref<64x64xbf16, #gpu.address_space<workgroup>>
 !sums = memref<64x64xf32, #gpu.address_space<private>>
-func.func private @multiply_async_c3(%task: index, %a: !sums, %b: !tile, %c: !sums) attributes {tile.kernel, cuda.team = 4 : i64} {
+!weights = memref<64x64xbf16, #gpu.address_space<private>>
+func.func private @multiply_async_c3(%task: index, %a: !weights, %b: !tile, %c: !sums) attributes {tile.kernel, cuda.team = 4 : i64} {
   cuda.roles producer warps 4 registers 24 {
   } consumers registers 240 {
     // expected-error @below {{must be awaited once, in its block}}
-    %t = cuda.multiply_async %a, %b, %c : !sums, !tile, !sums
+    %t = cuda.multiply_async %a, %b, %c : !weights, !tile, !sums
   }
   return
 }
@@ -180,5 +182,50 @@ func.func private @multiply_async_c3(%task: index, %a: !sums, %b: !tile, %c: !su
 func.func private @await_c1(%t: !gpu.async.token) {
   // expected-error @below {{needs a token of cuda.multiply_async}}
   cuda.await %t
+  return
+}
+
+// -----
+
+!sums = memref<64x64xf32, #gpu.address_space<private>>
+!weights = memref<64x64xbf16, #gpu.address_space<private>>
+func.func private @round_c1(%s: !sums, %weights: !weights) {
+  // expected-error @below {{stands outside what consumers do}}
+  cuda.round %s, %weights : !sums, !weights
+  return
+}
+
+// -----
+
+!sums = memref<64x64xf32, #gpu.address_space<private>>
+!weights = memref<64x32xbf16, #gpu.address_space<private>>
+func.func private @round_c2(%task: index, %s: !sums, %weights: !weights) attributes {tile.kernel, cuda.team = 4 : i64} {
+  cuda.roles producer warps 4 registers 24 {
+  } consumers registers 240 {
+    // expected-error @below {{needs blocks of one shape in registers, got:}}
+    cuda.round %s, %weights : !sums, !weights
+  }
+  return
+}
+
+// -----
+
+func.func private @take_turn_c1(%task: index) attributes {tile.kernel, cuda.team = 4 : i64} {
+  cuda.roles producer warps 4 registers 24 {
+  } consumers registers 240 {
+    // expected-error @below {{needs several warpgroups of consumers, got: 4 warps}}
+    cuda.take_turn
+  }
+  return
+}
+
+// -----
+
+func.func private @pass_turn_c1(%task: index) attributes {tile.kernel, cuda.team = 8 : i64} {
+  cuda.roles producer warps 4 registers 24 {
+    // expected-error @below {{stands outside what consumers do}}
+    cuda.pass_turn
+  } consumers registers 240 {
+  }
   return
 }

@@ -6,7 +6,7 @@
 !channel = !cuda.channel<2 of !tile>
 
 // CHECK-LABEL: func.func private @kernel
-func.func private @kernel(%task: index, %n: index, %k: memref<1x?x2x64xbf16>, %s: memref<128x128xf32, #private>, %o: memref<128x64xf32, #private>)
+func.func private @kernel(%task: index, %n: index, %k: memref<1x?x2x64xbf16>, %s: memref<128x128xf32, #private>, %o: memref<128x64xf32, #private>, %w: memref<128x128xbf16, #private>)
     attributes {tile.kernel, cuda.team = 8 : i64} {
   // CHECK: %[[KEYS:.*]] = cuda.channel : !cuda.channel<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
   %keys = cuda.channel : !channel
@@ -25,16 +25,26 @@ func.func private @kernel(%task: index, %n: index, %k: memref<1x?x2x64xbf16>, %s
   } consumers registers 240 {
     // CHECK: %[[SLOT:.*]] = cuda.receive %[[KEYS]] :
     %slot = cuda.receive %keys : !channel
+    // CHECK: cuda.begin_turns
+    cuda.begin_turns
     // CHECK: cuda.clear %[[SLOT]] from %{{.*}} :
     cuda.clear %slot from %n : !tile
+    // CHECK: cuda.take_turn
+    cuda.take_turn
     // CHECK: %[[T:.*]] = cuda.multiply_async %[[SLOT]], %[[SLOT]], %{{.*}} factor 1.800000e-01 by_rows :
     %t = cuda.multiply_async %slot, %slot, %s factor 0.18 by_rows : !tile, !tile, memref<128x128xf32, #private>
+    // CHECK: cuda.pass_turn
+    cuda.pass_turn
     // CHECK: cuda.await %[[T]]
     cuda.await %t
-    // CHECK: %[[U:.*]] = cuda.multiply_async %{{.*}}, %[[SLOT]], %{{.*}} accumulate :
-    %u = cuda.multiply_async %s, %slot, %o accumulate : memref<128x128xf32, #private>, !tile, memref<128x64xf32, #private>
+    // CHECK: cuda.round %{{.*}}, %[[WEIGHTS:.*]] : memref<128x128xf32, #gpu.address_space<private>>, memref<128x128xbf16, #gpu.address_space<private>>
+    cuda.round %s, %w : memref<128x128xf32, #private>, memref<128x128xbf16, #private>
+    // CHECK: %[[U:.*]] = cuda.multiply_async %[[WEIGHTS]], %[[SLOT]], %{{.*}} accumulate :
+    %u = cuda.multiply_async %w, %slot, %o accumulate : memref<128x128xbf16, #private>, !tile, memref<128x64xf32, #private>
     // CHECK: cuda.await %[[U]]
     cuda.await %u
+    // CHECK: cuda.end_turns
+    cuda.end_turns
     // CHECK: cuda.release %[[KEYS]] :
     cuda.release %keys : !channel
   }

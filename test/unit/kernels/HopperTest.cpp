@@ -33,6 +33,8 @@ namespace {
 struct Case : Problem {
   int64_t slices = 1;
   bool roles = true; ///< else the shape of sm_80
+  bool skewed = false, takesTurns = false;
+  int64_t stages = 2;
 };
 
 void PrintTo(const Case &c, std::ostream *os) { *os << c.name; }
@@ -255,12 +257,17 @@ cuda::KernelText Hopper::lower(const Case &c) {
       op.getValuesMutable().append(op.getValues().front());
       op.getOwnersMutable().append(op.getOwners().front());
     });
+  std::string roles;
+  if (c.roles)
+    roles = llvm::formatv("cuda-specialize-warps{{stages={0}},{1}{2}"
+                          "canonicalize,cse,",
+                          c.stages, c.skewed ? "cuda-skew," : "",
+                          c.takesTurns ? "cuda-take-turns," : "");
   run(llvm::formatv("ring-lower-to-tile{{rows={0} columns={1} warps={2}},"
                     "canonicalize,cse,func.func({3}cuda-stage-copies,"
                     "cuda-narrow-positions),"
                     "canonicalize,cse",
-                    c.rows, c.columns, c.warps,
-                    c.roles ? "cuda-specialize-warps,canonicalize,cse," : ""));
+                    c.rows, c.columns, c.warps, roles));
   auto function = module->lookupSymbol<func::FuncOp>("f_attend");
   if (!function) {
     ADD_FAILURE() << "no kernel";
@@ -433,22 +440,44 @@ static Case caseOf(std::string name, int64_t dim, std::string clauses,
   return c;
 }
 
+/// Weights are computed while products are done.
+static Case skewed(Case c) {
+  c.skewed = true;
+  c.takesTurns = c.dim <= 128;
+  return c;
+}
+
 static std::vector<Case> cases() {
   std::vector<Case> all;
   for (int64_t dim : {64, 96, 128, 256}) {
     int64_t columns = dim == 256 ? 64 : 128;
+    bool isCausal = dim % 128 != 0;
+    all.push_back(caseOf("plain" + std::to_string(dim), dim,
+                         isCausal ? "mask causal" : "",
+                         isCausal ? causal : everything, columns));
     all.push_back(
-        caseOf("full" + std::to_string(dim), dim, "", everything, columns));
-    all.push_back(caseOf("causal" + std::to_string(dim), dim, "mask causal",
-                         causal, columns));
+        skewed(caseOf("causal" + std::to_string(dim), dim, "mask causal",
+                      causal, dim == 256 ? 80 : columns)));
   }
-  all.push_back(caseOf(
+  // Three warpgroups, wide tiles, and slots for one tile at a time.
+  Case full64 = skewed(caseOf("full64", 64, "", everything));
+  full64.keys = 600;
+  full64.rows = 192;
+  full64.warps = 12;
+  all.push_back(full64);
+  Case full128 = skewed(caseOf("full128", 128, "", everything, 176));
+  full128.queries = 100;
+  full128.keys = 560;
+  all.push_back(full128);
+  Case full256 = skewed(caseOf("full256", 256, "", everything, 80));
+  full256.stages = 1;
+  all.push_back(full256);
+  all.push_back(skewed(caseOf(
       "window", 64, "mask [causal, window<left = 40, right = 3>]",
-      [](int64_t i, int64_t j) { return causal(i, j) && j >= i + 50 - 40; }));
-  Case documents =
+      [](int64_t i, int64_t j) { return causal(i, j) && j >= i + 50 - 40; })));
+  Case documents = skewed(
       caseOf("documents", 128,
-             "mask [causal, documents](%table : tensor<200xi32>)", nullptr);
-  documents.columns = 112; // 128 do not fit into registers
+             "mask [causal, documents](%table : tensor<200xi32>)", nullptr));
   documents.queries = 200;
   documents.table = "tensor<200xi32>";
   for (int32_t j = 0; j < 200; ++j)
@@ -457,7 +486,8 @@ static std::vector<Case> cases() {
     return j <= i && ids[i] == ids[j];
   };
   all.push_back(documents);
-  Case softcap = caseOf("softcap", 128, "score softcap<5.0>", everything);
+  Case softcap =
+      skewed(caseOf("softcap", 128, "score softcap<5.0>", everything, 112));
   softcap.score = [](double s, int64_t, int64_t) {
     return 5 * std::tanh(s / 5);
   };
@@ -465,8 +495,10 @@ static std::vector<Case> cases() {
   Case slices = caseOf("slices", 64, "mask causal", causal, 32);
   slices.slices = 2;
   all.push_back(slices);
+  slices.name = "skewedSlices";
+  all.push_back(skewed(slices));
   // Values of another dimension, f16, one warpgroup and panels of 16 columns.
-  Case sizes = caseOf("sizes", 48, "mask causal", causal, 48);
+  Case sizes = skewed(caseOf("sizes", 48, "mask causal", causal, 48));
   sizes.valueDim = 32;
   sizes.element = "f16";
   sizes.rows = 64;
@@ -494,7 +526,7 @@ struct Edit {
 /// the run says of it: one of these.
 struct Fault {
   std::string name;
-  bool roles;
+  bool roles, skewed;
   std::vector<Edit> edits;
   std::vector<std::string> found;
 };
@@ -529,6 +561,8 @@ TEST_P(PlantedFaults, AreFound) {
   // Three panels, tiles enough that slots are used again, ends inside tiles.
   Case c = caseOf(fault.name, 96, "mask causal", causal, 32);
   c.roles = fault.roles;
+  if (fault.skewed)
+    c = skewed(c);
   if (!c.roles) {
     c.rows = 64;
     c.warps = 4;
@@ -561,7 +595,8 @@ static std::vector<Fault> faults() {
   // With roles.
   auto plant = [&](std::string name, std::vector<Edit> edits,
                    std::vector<std::string> found) {
-    all.push_back({std::move(name), true, std::move(edits), std::move(found)});
+    all.push_back(
+        {std::move(name), true, false, std::move(edits), std::move(found)});
   };
   plant("none_is_found", {}, {""});
   plant("consumers_do_not_wait", {{"waitFor(full(), parity);", ""}},
@@ -648,20 +683,86 @@ static std::vector<Fault> faults() {
   plant("outputs_do_not_accumulate",
         {{"beginMultiply<bf16, true>", "beginMultiply<bf16, false>"}}, {wrong});
   plant("weights_in_another_order",
-        {{"x[k][1] = pack<T>(left[2], left[3]);\n    x[k][2] = "
+        {{"x[k][1] = pack<T>(left[2], left[3]);\n    weights.x[k][2] = "
           "pack<T>(right[0], right[1]);",
-          "x[k][2] = pack<T>(left[2], left[3]);\n    x[k][1] = "
+          "x[k][2] = pack<T>(left[2], left[3]);\n    weights.x[k][1] = "
           "pack<T>(right[0], right[1]);"}},
         {wrong});
   plant("no_mask", {{" ? s : -infinity();", " ? s : s;"}}, {wrong});
   plant("mask_without_ends", {{"return column < ", "return true || column < "}},
         {wrong});
 
+  // Skewed, and in turns.
+  auto plantSkewed = [&](std::string name, std::vector<Edit> edits,
+                         std::vector<std::string> found) {
+    all.push_back({"skewed_" + std::move(name), true, true, std::move(edits),
+                   std::move(found)});
+  };
+  plantSkewed("none_is_found", {}, {""});
+  plantSkewed("scores_read_too_early",
+              {{"await<1>(scores)", "await<2>(scores)"}}, {race, wrong});
+  plantSkewed("outputs_read_too_early", {{"await<0>(o)", "await<1>(o)"}},
+              {race, wrong});
+  plantSkewed("last_outputs_read_too_early",
+              {{"await<0>(o);\n        valueTileChannel.release();\n      }",
+                "await<1>(o);\n        valueTileChannel.release();\n      }"}},
+              {race, wrong, protocol});
+  // Those of later tiles are behind the producer's wait for values.
+  plantSkewed("first_keys_released_early",
+              {{"await<0>(scores);\n        keyTileChannel.release();",
+                "keyTileChannel.release();\n        await<0>(scores);"}},
+              {race});
+  plantSkewed("values_released_early",
+              {{"await<0>(o);\n        valueTileChannel.release();",
+                "valueTileChannel.release();\n        await<0>(o);"}},
+              {race});
+  plantSkewed(
+      "values_released_with_keys",
+      {{"await<0>(o);\n        valueTileChannel.release();", "await<0>(o);"},
+       {"await<1>(scores);\n",
+        "await<1>(scores); valueTileChannel.release();\n"}},
+      {race, protocol, deadlock});
+  plantSkewed(
+      "values_never_released",
+      {{"await<0>(o);\n        valueTileChannel.release();", "await<0>(o);"}},
+      {deadlock, wrong, race});
+  plantSkewed("rescaled_while_added_to",
+              {{"await<0>(o);\n        valueTileChannel.release();\n        "
+                "rescale(o, factor);",
+                "rescale(o, factor);\n        await<0>(o);\n        "
+                "valueTileChannel.release();"}},
+              {race, wrong});
+  plantSkewed("outputs_not_rescaled",
+              {{"valueTileChannel.release();\n        rescale(o, factor);",
+                "valueTileChannel.release();"}},
+              {wrong});
+  plantSkewed("first_weights_not_rounded",
+              {{"round(scores, weights);\n", "\n", 0}}, {unwritten, wrong});
+  plantSkewed("cleared_before_they_come",
+              {{"valueTileChannel.receive();\n        clear",
+                "valueTileChannel.tile();\n        clear"}},
+              {race, wrong});
+  plantSkewed("no_first_turn", {{"Turns<Group>::begin();", ""}}, {deadlock});
+  plantSkewed("turns_not_passed", {{"Turns<Group>::pass();", ""}}, {deadlock});
+  plantSkewed("one_turn_not_passed", {{"Turns<Group>::pass();", "", 0}},
+              {deadlock});
+  plantSkewed(
+      "turns_passed_to_oneself",
+      {{"int next = warpgroup() + 1 == Warpgroups ? 0 : warpgroup() + 1;",
+        "int next = warpgroup();"}},
+      {deadlock});
+  plantSkewed("turns_taken_twice",
+              {{"Turns<Group>::take();",
+                "Turns<Group>::take(); Turns<Group>::take();"}},
+              {deadlock});
+  plantSkewed("turns_of_one_warpgroup",
+              {{"bar.arrive %0, 256", "bar.arrive %0, 128"}}, {deadlock});
+
   // Without roles.
   auto plantPortable = [&](std::string name, std::vector<Edit> edits,
                            std::vector<std::string> found) {
-    all.push_back({"portable_" + std::move(name), false, std::move(edits),
-                   std::move(found)});
+    all.push_back({"portable_" + std::move(name), false, false,
+                   std::move(edits), std::move(found)});
   };
   plantPortable("none_is_found", {}, {""});
   plantPortable("keys_not_waited_for", {{" wait<0>();\n", "\n", 0}}, {race});

@@ -1,0 +1,186 @@
+// RUN: split-file %s %t
+// RUN: burst-opt %t/causal.mlir --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=128 columns=64 warps=8" --canonicalize --cse --cuda-specialize-warps --canonicalize --cse -mlir-print-debuginfo -o %t/roles.mlir
+// RUN: burst-opt %t/roles.mlir --cuda-skew --canonicalize --cse -mlir-print-debuginfo -o %t/skewed.mlir
+// RUN: FileCheck %s <%t/skewed.mlir
+// RUN: burst-translate --burst-to-cuda %t/skewed.mlir | FileCheck %s --check-prefix=TEXT
+// What is skewed is not skewed again, and what has no roles stays as it is.
+// RUN: burst-opt %t/skewed.mlir --cuda-skew -mlir-print-debuginfo 2>%t/remark | diff %t/skewed.mlir -
+// RUN: FileCheck %s --check-prefix=AGAIN <%t/remark
+// RUN: burst-opt %t/other.mlir --cuda-skew --verify-diagnostics -split-input-file | FileCheck %s --check-prefix=OTHER
+// AGAIN: remark: is not skewed:
+
+// The first tile, if it is a full one.
+//
+// CHECK-LABEL: func.func private @causal_attend(
+// CHECK: } consumers registers 240 {
+// CHECK: %[[Q:.*]] = cuda.receive %[[QUERIES:[^ ]*]]
+// CHECK: %[[FULL:.*]] = arith.cmpi sgt, %[[COUNT:.*]], %c0
+// CHECK-NEXT: scf.if %[[FULL]] {
+// CHECK-NEXT: %[[K:.*]] = cuda.receive %[[KEYS:[^ ]*]]
+// CHECK-NEXT: %[[T:.*]] = cuda.multiply_async %[[Q]], %[[K]], %[[S:[^ ]*]] factor {{.*}} by_rows
+// CHECK-NEXT: cuda.await %[[T]]
+// CHECK-NEXT: cuda.release %[[KEYS]]
+// CHECK-NEXT: tile.row_max %[[S]]
+// CHECK-NEXT: tile.exponentials %[[S]]
+// CHECK-NEXT: tile.rescale %[[O:[^,]*]],
+// CHECK-NEXT: cuda.round %[[S]], %[[W:[^ ]*]] :
+// CHECK-NEXT: }
+// The others: outputs of the tile before are awaited as late as can be.
+// CHECK-NEXT: scf.for %{{.*}} = %c1 to %[[COUNT]]
+// CHECK-NEXT: %[[K:.*]] = cuda.receive %[[KEYS]]
+// CHECK-NEXT: %[[T:.*]] = cuda.multiply_async %[[Q]], %[[K]], %[[S]] factor {{.*}} by_rows
+// CHECK-NEXT: %[[V:.*]] = cuda.receive %[[VALUES:[^ ]*]]
+// CHECK-NEXT: %[[U:.*]] = cuda.multiply_async %[[W]], %[[V]], %[[O]] accumulate
+// CHECK-NEXT: cuda.await %[[T]]
+// CHECK-NEXT: cuda.release %[[KEYS]]
+// CHECK-NEXT: tile.row_max %[[S]]
+// CHECK-NEXT: tile.exponentials %[[S]]
+// CHECK-NEXT: cuda.await %[[U]]
+// CHECK-NEXT: cuda.release %[[VALUES]]
+// CHECK-NEXT: tile.rescale %[[O]],
+// CHECK-NEXT: cuda.round %[[S]], %[[W]] :
+// CHECK-NEXT: }
+// The first tile, if there is no full one: the values behind its end are cleared.
+// CHECK: %[[PARTIAL:.*]] = arith.cmpi sgt, %[[COUNT1:.*]], %c0
+// CHECK-NEXT: %[[FIRST:.*]] = arith.select %[[FULL]], %false, %[[PARTIAL]]
+// CHECK-NEXT: scf.if %[[FIRST]] {
+// CHECK: tile.map %[[S]] rows %{{.*}} columns %[[END:[^ ]*]] at
+// CHECK: cuda.round
+// CHECK-NEXT: %[[V:.*]] = cuda.receive %[[VALUES]]
+// CHECK-NEXT: cuda.clear %[[V]] from %[[END]]
+// CHECK-NEXT: }
+// CHECK: %[[BEGIN:.*]] = arith.select %[[FULL]], %c0, %c1
+// CHECK: %[[ANY:.*]] = arith.ori %[[FULL]], %[[PARTIAL]]
+// CHECK: scf.for %{{.*}} = %[[BEGIN]] to %[[COUNT1]]
+// CHECK: cuda.multiply_async %[[Q]]
+// CHECK-NEXT: %[[V:.*]] = cuda.receive %[[VALUES]]
+// CHECK-NEXT: %[[U:.*]] = cuda.multiply_async %[[W]], %[[V]], %[[O]] accumulate
+// CHECK: tile.map %[[S]] rows %{{.*}} columns %[[END:[^ ]*]] at
+// CHECK: cuda.await %[[U]]
+// CHECK-NEXT: cuda.release %[[VALUES]]
+// CHECK-NEXT: tile.rescale
+// CHECK-NEXT: cuda.round
+// CHECK-NEXT: %[[V:.*]] = cuda.receive %[[VALUES]]
+// CHECK-NEXT: cuda.clear %[[V]] from %[[END]]
+// CHECK-NEXT: }
+// The last outputs.
+// CHECK-NEXT: scf.if %[[ANY]] {
+// CHECK-NEXT: %[[V:.*]] = cuda.receive %[[VALUES]]
+// CHECK-NEXT: %[[U:.*]] = cuda.multiply_async %[[W]], %[[V]], %[[O]] accumulate
+// CHECK-NEXT: cuda.await %[[U]]
+// CHECK-NEXT: cuda.release %[[VALUES]]
+// CHECK-NEXT: }
+// CHECK-NEXT: tile.store %[[O]]
+
+// One product may be under way where scores are read.
+//
+// TEXT: for (int turn{{[0-9]*}} = 1; turn
+// TEXT: beginMultiplyTransposed<bf16, false>(scores,
+// TEXT: beginMultiply<bf16, true>(o, weights,
+// TEXT-NEXT: await<1>(scores);
+// TEXT: exponentials(scores,
+// TEXT-NEXT: await<0>(o);
+
+// One loop needs no choice of the first tile.
+//
+// OTHER-LABEL: @one
+// OTHER: %[[ANY:.*]] = arith.cmpi slt, %c0{{[_0-9]*}}, %arg1
+// OTHER: scf.if %[[ANY]] {
+// OTHER: scf.for
+// OTHER: scf.if %[[ANY]] {
+// OTHER-LABEL: @between
+// OTHER-NOT: scf.if
+
+//--- causal.mlir
+shard.grid @cp(shape = 1)
+!q = tensor<1x200x4x64xbf16>
+!k = tensor<1x200x2x64xbf16>
+!l = tensor<1x4x200xf32>
+func.func @causal(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, contiguous> : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+//--- other.mlir
+!channel = !cuda.channel<2 of memref<64x64xbf16, #gpu.address_space<workgroup>>>
+!tile = memref<64x64xbf16, #gpu.address_space<workgroup>>
+!sums = memref<64x64xf32, #gpu.address_space<private>>
+!weights = memref<64x64xbf16, #gpu.address_space<private>>
+func.func private @one(%task: index, %n: index, %q: !tile, %s: !sums, %w: !weights, %o: !sums) attributes {tile.kernel, cuda.team = 4 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %keys = cuda.channel : !channel
+  %values = cuda.channel : !channel
+  cuda.roles producer warps 4 registers 24 {
+  } consumers registers 240 {
+    scf.for %i = %c0 to %n step %c1 {
+      %k = cuda.receive %keys : !channel
+      %t = cuda.multiply_async %q, %k, %s by_rows : !tile, !tile, !sums
+      cuda.await %t
+      cuda.release %keys : !channel
+      cuda.round %s, %w : !sums, !weights
+      %v = cuda.receive %values : !channel
+      %u = cuda.multiply_async %w, %v, %o accumulate : !weights, !tile, !sums
+      cuda.await %u
+      cuda.release %values : !channel
+    }
+  }
+  return
+}
+
+// -----
+
+// Outputs are read where the last ones would not be there.
+!channel = !cuda.channel<2 of memref<64x64xbf16, #gpu.address_space<workgroup>>>
+!tile = memref<64x64xbf16, #gpu.address_space<workgroup>>
+!sums = memref<64x64xf32, #gpu.address_space<private>>
+!weights = memref<64x64xbf16, #gpu.address_space<private>>
+func.func private @between(%task: index, %n: index, %q: !tile, %s: !sums, %w: !weights, %o: !sums) attributes {tile.kernel, cuda.team = 4 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %keys = cuda.channel : !channel
+  %values = cuda.channel : !channel
+  // expected-remark @below {{is not skewed: outputs are used between loops}}
+  cuda.roles producer warps 4 registers 24 {
+  } consumers registers 240 {
+    scf.for %i = %c0 to %n step %c1 {
+      %k = cuda.receive %keys : !channel
+      %t = cuda.multiply_async %q, %k, %s by_rows : !tile, !tile, !sums
+      cuda.await %t
+      cuda.release %keys : !channel
+      cuda.round %s, %w : !sums, !weights
+      %v = cuda.receive %values : !channel
+      %u = cuda.multiply_async %w, %v, %o accumulate : !weights, !tile, !sums
+      cuda.await %u
+      cuda.release %values : !channel
+    }
+    tile.fill %o with 0.0 : !sums
+    scf.for %i = %c0 to %n step %c1 {
+      %k = cuda.receive %keys : !channel
+      %t = cuda.multiply_async %q, %k, %s by_rows : !tile, !tile, !sums
+      cuda.await %t
+      cuda.release %keys : !channel
+      cuda.round %s, %w : !sums, !weights
+      %v = cuda.receive %values : !channel
+      %u = cuda.multiply_async %w, %v, %o accumulate : !weights, !tile, !sums
+      cuda.await %u
+      cuda.release %values : !channel
+    }
+  }
+  return
+}
+
+// -----
+
+// A product outside all loops.
+!tile = memref<64x64xbf16, #gpu.address_space<workgroup>>
+!sums = memref<64x64xf32, #gpu.address_space<private>>
+func.func private @product(%task: index, %q: !tile, %s: !sums) attributes {tile.kernel, cuda.team = 4 : i64} {
+  // expected-remark @below {{is not skewed: a loop does not make scores, weights of them and outputs in turn}}
+  cuda.roles producer warps 4 registers 24 {
+  } consumers registers 240 {
+    %t = cuda.multiply_async %q, %q, %s by_rows : !tile, !tile, !sums
+    cuda.await %t
+  }
+  return
+}
