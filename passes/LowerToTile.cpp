@@ -247,6 +247,7 @@ void Lowering::attendStaged(TileBuilder &b, ring::AttendOp op, Shape shape,
                             const Schedule &schedule) {
   shape.operand = cast<FloatType>(
       cast<MemRefType>(op.getQuery().getType()).getElementType());
+  shape.oneLoop = options.oneLoop;
   Operands operands;
   operands.reads = {op.getQuery()};
   llvm::append_range(operands.reads, op.getKeys());
@@ -794,18 +795,26 @@ LogicalResult Lowering::verifyStaged(Operation *op) {
              << type;
   }
   Value query, value;
+  SmallVector<Value, 2> extents;
   if (auto attend = dyn_cast<ring::AttendOp>(op)) {
     query = attend.getQuery();
     value = attend.getValues().front();
+    extents = {attend.getQueryExtent(), attend.getKeyExtent()};
   } else if (auto gradient = dyn_cast<ring::AttendGradOp>(op)) {
     query = gradient.getQuery();
     value = gradient.getValue();
+    extents = {gradient.getQueryExtent(), gradient.getKeyExtent()};
     if (!gradient.getCaptures().empty())
       return op->emitOpError("has no kernel for GPUs that adds to gradients of "
                              "captured tables: their order would not be one");
   } else {
     return success();
   }
+  for (Value extent : extents)
+    if (std::optional<int64_t> size = getConstantIntValue(extent);
+        size && *size > cuda::largestExtent)
+      return op->emitOpError("has a kernel for GPUs of sequences of at most ")
+             << cuda::largestExtent << " positions, got: " << *size;
   auto type = cast<MemRefType>(query.getType());
   if (type.getElementTypeBitWidth() != 16)
     return op->emitOpError("has a kernel for GPUs of queries, keys and values "
@@ -897,6 +906,7 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
     options.panelBytes = panelBytes;
     options.pairs = pairs;
     options.warps = warps;
+    options.oneLoop = oneLoop;
     options.localTiling = localTiling;
     options.queryGradients.assign(queryGradients.begin(), queryGradients.end());
     options.keyGradients.assign(keyGradients.begin(), keyGradients.end());

@@ -25,6 +25,8 @@ using llvm::formatv;
 // Targets
 //===----------------------------------------------------------------------===//
 
+static_assert(largestExtent == BURST_GPU_LARGEST_EXTENT);
+
 static constexpr llvm::StringLiteral portable = "sm_80";
 /// The architecture whose kernels have a producer and consumers.
 static constexpr llvm::StringLiteral withRoles = "sm_90a";
@@ -126,8 +128,10 @@ std::vector<Shape> cuda::shapesFor(int64_t headDim, bool roles, bool isMasked) {
                    bool inTurns = true) {
     return Shape{rows, columns, warps, /*isSkewed=*/true, inTurns};
   };
-  if (!roles)
-    best = {headDim <= 96 ? Shape{128, 64, 4} : Shape{128, 64, 8}};
+  if (!roles && headDim <= 64) // with tables it needs 8 warps
+    best = {{128, 64, 4}, {128, 64, 8}};
+  else if (!roles)
+    best = {{128, headDim <= 192 ? 64 : 32, 8}};
   else if (headDim <= 64)
     best = {
         skewed(192, 128, 12), skewed(128, 128, 8), {128, 128, 8}, {128, 64, 8}};
@@ -184,6 +188,8 @@ void cuda::buildKernelPipeline(OpPassManager &pm, const Shape &shape,
   options.rows = shape.rows;
   options.columns = shape.columns;
   options.warps = shape.warps;
+  // Roles are given to loops with and without a mask.
+  options.oneLoop = !roles;
   cpu::buildTilePipeline(pm, options);
   pm.addPass(createUploadTablesPass());
   if (roles)
@@ -193,6 +199,7 @@ void cuda::buildKernelPipeline(OpPassManager &pm, const Shape &shape,
   if (shape.takesTurns)
     pm.addNestedPass<func::FuncOp>(createTakeTurnsPass());
   pm.addNestedPass<func::FuncOp>(createStageCopiesPass());
+  pm.addNestedPass<func::FuncOp>(createNarrowPositionsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }

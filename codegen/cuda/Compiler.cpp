@@ -1,12 +1,11 @@
 //===- Compiler.cpp - kernels compiled once, and many at a time -----------===//
 #include "codegen/cuda/Compiler.h"
 
-#include "codegen/cuda/CompileLog.h"
-
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/FormatVariadic.h"
+
+#include <optional>
 
 using namespace llvm;
 using namespace burst;
@@ -86,53 +85,19 @@ Expected<Binary> Compiler::compile(const Source &source) {
   return binary;
 }
 
-/// Calls a function for each item at a time; its results in order.
-template <typename Result, typename Item, typename Function>
-static std::vector<Result> mapConcurrently(DefaultThreadPool &pool,
-                                           ArrayRef<Item> items,
-                                           Function function) {
-  std::vector<std::optional<Result>> results(items.size());
-  ThreadPoolTaskGroup group(pool);
-  for (auto [item, result] : zip_equal(items, results))
-    group.async(
-        [&function, &item, &result] { result.emplace(function(item)); });
-  group.wait();
-  std::vector<Result> values;
-  values.reserve(results.size());
-  for (std::optional<Result> &result : results)
-    values.push_back(std::move(*result));
-  return values;
-}
-
 std::vector<Expected<Binary>> Compiler::compileAll(ArrayRef<Source> sources) {
-  return mapConcurrently<Expected<Binary>>(
-      pool, sources, [this](const Source &source) { return compile(source); });
-}
-
-Expected<Choice> Compiler::compileFirstClean(ArrayRef<Source> variants) {
-  Choice choice;
-  for (auto [index, variant] : enumerate(variants)) {
-    Expected<Binary> binary = compile(variant);
-    std::string reason = binary ? CompileLog::read(binary->log).complaint()
-                                : toString(binary.takeError());
-    if (reason.empty()) {
-      choice.index = index;
-      choice.binary = std::move(*binary);
-      return choice;
-    }
-    choice.refused.push_back({variant.name, std::move(reason)});
-  }
-  std::string message =
-      formatv("none of {0} variants of a kernel can be taken", variants.size());
-  for (const Choice::Refused &refused : choice.refused)
-    message += "\n" + refused.name + ": " + refused.reason;
-  return createStringError(message);
-}
-
-std::vector<Expected<Choice>>
-Compiler::compileFirstCleanEach(ArrayRef<std::vector<Source>> kernels) {
-  return mapConcurrently<Expected<Choice>>(
-      pool, kernels, [this](const std::vector<Source> &variants) {
-        return compileFirstClean(variants);
-      });
+  auto order = to_vector(seq<size_t>(sources.size()));
+  sort(order, [&](size_t a, size_t b) {
+    return sources[a].text.size() > sources[b].text.size();
+  });
+  std::vector<std::optional<Expected<Binary>>> results(sources.size());
+  ThreadPoolTaskGroup group(pool);
+  for (size_t n : order)
+    group.async([&, n] { results[n].emplace(compile(sources[n])); });
+  group.wait();
+  std::vector<Expected<Binary>> binaries;
+  binaries.reserve(results.size());
+  for (std::optional<Expected<Binary>> &result : results)
+    binaries.push_back(std::move(*result));
+  return binaries;
 }

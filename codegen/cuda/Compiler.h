@@ -10,20 +10,8 @@
 
 #include <atomic>
 #include <memory>
-#include <optional>
 
 namespace burst::cuda {
-
-/// The variant that was taken, and what speaks against those before it.
-struct Choice {
-  struct Refused {
-    std::string name;   ///< of the variant
-    std::string reason; ///< a complaint of its log, or its error
-  };
-  size_t index = 0;
-  Binary binary;
-  std::vector<Refused> refused;
-};
 
 /// Compiles texts with NVRTC, and remembers on disk what they became: the key
 /// is the text, the options, the architecture and the library of NVRTC.
@@ -35,17 +23,10 @@ public:
 
   llvm::Expected<Binary> compile(const Source &source);
 
-  /// Compiles all at a time, as far as there are threads.
+  /// Compiles all at a time, as far as there are threads: the longest texts
+  /// first, which take longest.
   std::vector<llvm::Expected<Binary>>
   compileAll(llvm::ArrayRef<Source> sources);
-
-  /// The first of some variants of a kernel, best first, whose log has no
-  /// complaint. An error says why each one was refused.
-  llvm::Expected<Choice> compileFirstClean(llvm::ArrayRef<Source> variants);
-
-  /// The same for several kernels at a time.
-  std::vector<llvm::Expected<Choice>>
-  compileFirstCleanEach(llvm::ArrayRef<std::vector<Source>> kernels);
 
   /// How many texts were compiled, and how many were known.
   int64_t compiled() const { return numCompiled; }

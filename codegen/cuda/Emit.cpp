@@ -5,6 +5,7 @@
 #include "dialect/Cuda/Cuda.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -27,6 +28,7 @@ public:
 private:
   LogicalResult emit(Block &block);
   LogicalResult emit(Operation *op);
+  LogicalResult emitScalar(Operation *op);
   LogicalResult emit(scf::ForOp op);
   LogicalResult emit(scf::IfOp op);
   LogicalResult emit(memref::AllocaOp op);
@@ -223,6 +225,16 @@ LogicalResult Emitter::emit(Block &block) {
 // Control flow and memory
 //===----------------------------------------------------------------------===//
 
+/// Whether a region uses an argument in 32 bits only, as narrowing leaves it:
+/// by casts, and as a place in a table.
+static bool isNarrow(Value argument) {
+  return llvm::all_of(argument.getUsers(), [](Operation *user) {
+    return isa<tensor::ExtractOp>(user) ||
+           (isa<arith::IndexCastOp, arith::IndexCastUIOp>(user) &&
+            user->getResult(0).getType().isInteger(32));
+  });
+}
+
 LogicalResult Emitter::emit(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<scf::ForOp, scf::IfOp, memref::AllocaOp, memref::SubViewOp,
@@ -247,6 +259,17 @@ LogicalResult Emitter::emit(Operation *op) {
         names.alias(cast, name(cast.getSource()).str());
         return success();
       })
+      .Case<arith::IndexCastOp, arith::IndexCastUIOp>(
+          [&](auto cast) -> LogicalResult {
+            auto argument = dyn_cast<BlockArgument>(cast.getIn());
+            if (!argument ||
+                !isa<tile::MapOp, tile::MapGradientOp>(
+                    argument.getOwner()->getParentOp()) ||
+                !isNarrow(argument))
+              return emitScalar(cast);
+            names.alias(cast, name(argument).str());
+            return success();
+          })
       .Case([&](memref::CopyOp copy) -> LogicalResult {
         if (!isPrivate(copy.getSource().getType()) ||
             copy.getSource().getType() != copy.getTarget().getType())
@@ -274,15 +297,19 @@ LogicalResult Emitter::emit(Operation *op) {
               name(select.getTrueValue()), name(select.getFalseValue()));
           return success();
         }
-        std::string expression;
-        if (failed(scalars.print(op, expression)))
-          return failure();
-        if (!expression.empty())
-          line() << formatv("const {0} {1} = {2};\n",
-                            scalars.typeName(op->getResult(0).getType()),
-                            names.define(op->getResult(0), "x"), expression);
-        return success();
+        return emitScalar(op);
       });
+}
+
+LogicalResult Emitter::emitScalar(Operation *op) {
+  std::string expression;
+  if (failed(scalars.print(op, expression)))
+    return failure();
+  if (!expression.empty())
+    line() << formatv("const {0} {1} = {2};\n",
+                      scalars.typeName(op->getResult(0).getType()),
+                      names.define(op->getResult(0), "x"), expression);
+  return success();
 }
 
 LogicalResult Emitter::emit(scf::ForOp op) {
@@ -446,9 +473,9 @@ LogicalResult Emitter::emit(tile::MultiplyOp op) {
   return success();
 }
 
-/// Names the leading arguments of regions of a map, those that are used:
-/// positions are below 2^31, what a mask makes of them may not be. Each region
-/// comes with the number of its first argument that is one of them.
+/// Names the leading arguments of regions of a map, those that are used. They
+/// fit in 32 bits, but what a mask makes of them may not. Each region comes
+/// with the number of its first argument that is one of them.
 template <typename OpT>
 SmallVector<StringRef>
 Emitter::emitPlaces(OpT op, ArrayRef<std::pair<Region *, unsigned>> regions) {
@@ -467,16 +494,17 @@ Emitter::emitPlaces(OpT op, ArrayRef<std::pair<Region *, unsigned>> regions) {
       {"sk", op.getKeys(), ""}};
   SmallVector<StringRef> called(std::size(leading));
   for (auto [n, argument] : llvm::enumerate(leading)) {
-    bool isUsed = llvm::any_of(regions, [&, n = n](const auto &entry) {
-      auto [region, first] = entry;
-      return !region->empty() &&
-             !region->front().getArgument(first + n).use_empty();
-    });
+    bool isUsed = false, fits = true;
+    for (auto [region, first] : regions)
+      if (!region->empty()) {
+        isUsed |= !region->front().getArgument(first + n).use_empty();
+        fits &= isNarrow(region->front().getArgument(first + n));
+      }
     if (!isUsed)
       continue;
     called[n] = names.fresh(argument.name);
-    line() << formatv("const i64 {0} = {1}{2};\n", called[n],
-                      name(argument.value), argument.place);
+    line() << formatv("const {0} {1} = {2}{3};\n", fits ? "int" : "i64",
+                      called[n], name(argument.value), argument.place);
   }
   return called;
 }

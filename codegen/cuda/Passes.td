@@ -153,4 +153,28 @@ def UploadTablesPass : Pass<"cuda-upload-tables", "::mlir::ModuleOp"> {
   let dependentDialects = ["::burst::cuda::CudaDialect", "::mlir::memref::MemRefDialect"];
 }
 
+def NarrowPositionsPass : Pass<"cuda-narrow-positions", "::mlir::func::FuncOp"> {
+  let summary = "computes in 32 bits what masks and scores make of positions";
+  let description = [{
+    In regions of `tile.map` and `tile.map_gradient` integers become i32 where their
+    ranges allow it, as upstream's `arith-int-range-narrowing` does: 64 bits cost a
+    GPU two registers and several instructions. Positions and sizes are at most 2^30,
+    which `ring-lower-to-tile` and the runtime see to: sums and differences of two of
+    them and of a third fit. A product of positions, or what is made of a captured i64,
+    keeps its 64 bits.
+
+    ```mlir
+    mask(%b, %h, %i, %j, %sq, %sk) {
+      %0 = arith.subi %sk, %sq : index           %0 = arith.index_castui %sk : index to i32
+      %1 = arith.addi %i, %0 : index             %1 = arith.index_castui %sq : index to i32
+      %2 = arith.cmpi sle, %j, %1 : index        %2 = arith.subi %0, %1 : i32
+      burst.yield %2 : i1                        ...
+    }
+    ```
+
+    Needs `ring-lower-to-tile` with `warps`; does nothing to other functions.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 #endif // BURST_CODEGEN_CUDA_PASSES_TD

@@ -24,6 +24,10 @@ inline constexpr llvm::StringLiteral hostAttr = "cuda.host";
 inline constexpr llvm::StringLiteral shapeAttr = "cuda.shape";
 inline constexpr llvm::StringLiteral refusedAttr = "cuda.refused";
 
+/// Global sizes of sequences, and all others, are at most this in programs for
+/// GPUs: as much as leaves room for what masks add to positions in 32 bits.
+inline constexpr int64_t largestExtent = int64_t(1) << 30;
+
 /// Whether a block lies in shared memory, or in registers.
 bool isShared(mlir::Type type);
 bool isPrivate(mlir::Type type);

@@ -46,7 +46,7 @@ AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
   list.take(op.getScoreCaptures(), scoreCaptures, false);
 }
 
-/// Score and mask of a tile, or its mask alone.
+/// Score and mask of a tile, or one of them.
 void AttendKernel::map(Value s, Value key, bool isPartial, bool hasScore) {
   Value columns = b.index(shape.columns);
   if (isPartial)
@@ -68,8 +68,15 @@ void AttendKernel::score(Value key, bool isPartial) {
       llvm::APFloat(shape.keepsOperands() ? scale : 1.0), Value(),
       /*accumulate=*/false, /*byRows=*/shape.isStaged());
   bool hasScore = !op.getScore().empty();
-  if (isPartial || hasScore)
-    map(blocks.s, key, isPartial, hasScore);
+  if (!masked) {
+    if (isPartial || hasScore)
+      map(blocks.s, key, isPartial, hasScore);
+    return;
+  }
+  if (hasScore)
+    map(blocks.s, key, /*isPartial=*/false, /*hasScore=*/true);
+  b.when(masked,
+         [&] { map(blocks.s, key, /*isPartial=*/true, /*hasScore=*/false); });
 }
 
 /// Adds what a tile of weights gives. A weight of 0 rules out what it weighs
@@ -134,6 +141,12 @@ void AttendKernel::each(Step step) {
         b.getIndexType(), b.load(list, {classBatch, classHead, tile, place}));
     return b.named("key", key);
   };
+  if (shape.oneLoop)
+    return b.loop(b.add(full, partial), [&](Value t) {
+      masked = b.compare(arith::CmpIPredicate::sge, t, full);
+      Value place = b.select(masked, b.sub(last, b.sub(t, full)), t);
+      (this->*step)(keyAt(place), true);
+    });
   b.loop(full, [&](Value t) { (this->*step)(keyAt(t), false); });
   b.loop(partial, [&](Value t) { (this->*step)(keyAt(b.sub(last, t)), true); });
 }

@@ -52,6 +52,7 @@ private:
   Value tile;                                 ///< of queries
   Value classBatch, classHead, full, partial; ///< its list
   Value keyHead;
+  Value masked; ///< whether a tile of the one loop is partial
   struct {
     Value q, s, o, m, l, factor, i, j;
     Value k, v; ///< tiles of a GPU's kernel

@@ -38,6 +38,8 @@ struct Shape {
   /// Of a GPU's team, whose products take tiles in shared memory; 0: a core.
   int64_t warps = 0;
   FloatType operand = {}; ///< of a team's products
+  /// Whether a team's loop is over full and partial tiles alike.
+  bool oneLoop = false;
 
   int64_t padded(int64_t size) const { return llvm::alignTo(size, panel); }
   bool isStaged() const { return warps != 0; }

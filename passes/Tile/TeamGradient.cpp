@@ -114,7 +114,7 @@ void TeamGradient::differentiate(Value columns) {
 
 /// What a listed tile gives. What is read once is multiplied first: its next
 /// tile is copied from then on.
-void TeamGradient::step(Value number, bool isPartial) {
+void TeamGradient::step(Value number, Value isPartial) {
   Value table = (ofKeys ? queries : keys).tiles;
   Listed other{b.field(table, number, Field::Row),
                b.field(table, number, Field::Count)};
@@ -131,7 +131,7 @@ void TeamGradient::step(Value number, bool isPartial) {
     load(lse, blocks.lse, std::numbers::log2e, minusInfinity);
     if (blocks.dp)
       load(delta, blocks.delta, 1.0, 0.0);
-  } else if (isPartial) {
+  } else {
     columns = other.count;
   }
   if (blocks.dp)
@@ -141,14 +141,25 @@ void TeamGradient::step(Value number, bool isPartial) {
           hasScore ? scale : scale * std::numbers::log2e);
   if (blocks.t)
     b.make<memref::CopyOp>(blocks.s, blocks.t);
-  if (isPartial || hasScore) {
+  auto positions = [&] {
     b.positions(ofKeys ? blocks.i : blocks.j, table, number, columns,
                 ofKeys ? op.getQueryLayout() : op.getKeyLayout());
+  };
+  auto map = [&](bool isMasked) {
     mapScores(b, op,
               {blocks.s, count, columns, batch, head, blocks.i, blocks.j, sq,
                sk, maskCaptures, scoreCaptures},
-              isPartial, hasScore, /*isTransposed=*/ofKeys);
+              isMasked, /*isScored=*/!isMasked, /*isTransposed=*/ofKeys);
+  };
+  if (hasScore) { // of whose positions the gradient is, too
+    positions();
+    map(/*isMasked=*/false);
   }
+  b.when(isPartial, [&] {
+    if (!hasScore)
+      positions();
+    map(/*isMasked=*/true);
+  });
   b.make<tile::WeightsOp>(blocks.s, blocks.lse, count, ofKeys);
   auto sum = [&](Value weights, Value tile, Value into) {
     b.make<tile::MultiplyOp>(weights, tile, into, count, llvm::APFloat(1.0),
@@ -182,8 +193,11 @@ void TeamGradient::lists(Value head) {
     return b.named(name, other);
   };
   Value last = b.sub(b.dim((ofKeys ? queries : keys).tiles, 0), one);
-  b.loop(full, [&](Value t) { step(otherAt(t), false); });
-  b.loop(partial, [&](Value t) { step(otherAt(b.sub(last, t)), true); });
+  b.loop(b.add(full, partial), [&](Value t) {
+    Value isPartial = b.compare(arith::CmpIPredicate::sge, t, full);
+    step(otherAt(b.select(isPartial, b.sub(last, b.sub(t, full)), t)),
+         isPartial);
+  });
 }
 
 /// Adds a sum to a gradient in memory.

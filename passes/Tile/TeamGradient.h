@@ -41,7 +41,7 @@ private:
   };
 
   void lists(Value head);
-  void step(Value number, bool isPartial);
+  void step(Value number, Value isPartial);
   void differentiate(Value columns);
   void product(Value own, Value other, Value into, double factor);
   void add(Value sum, Value gradient);

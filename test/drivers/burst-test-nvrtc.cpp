@@ -25,11 +25,6 @@ static cl::list<std::string> options("option",
 static cl::opt<bool> lineInfo("line-info",
                               cl::desc("Tell which line code comes from"),
                               cl::cat(category));
-static cl::opt<bool>
-    firstClean("first-clean",
-               cl::desc("The files are variants of one kernel, best first: "
-                        "take the first that is clean"),
-               cl::cat(category));
 static cl::opt<std::string> ptx("ptx", cl::desc("Where to write the PTX"),
                                 cl::value_desc("file"), cl::cat(category));
 static cl::opt<std::string> cubin("cubin", cl::desc("Where to write the cubin"),
@@ -70,7 +65,7 @@ static bool report(llvm::StringRef name, const Binary &binary) {
 }
 
 static bool run() {
-  if (!firstClean && inputs.size() > 1 && !(ptx.empty() && cubin.empty()))
+  if (inputs.size() > 1 && !(ptx.empty() && cubin.empty()))
     return fail("several files: wanted one to be written");
   std::vector<Source> sources;
   sources.reserve(inputs.size());
@@ -89,15 +84,6 @@ static bool run() {
       Compiler::create(std::move(*config));
   if (!compiler)
     return fail(compiler.takeError());
-  if (firstClean) {
-    llvm::Expected<Choice> choice = (*compiler)->compileFirstClean(sources);
-    if (!choice)
-      return fail(choice.takeError());
-    for (const Choice::Refused &refused : choice->refused)
-      llvm::outs() << "refused " << refused.name << ": " << refused.reason
-                   << "\n";
-    return report(sources[choice->index].name, choice->binary);
-  }
   bool good = true;
   std::vector<llvm::Expected<Binary>> binaries =
       (*compiler)->compileAll(sources);

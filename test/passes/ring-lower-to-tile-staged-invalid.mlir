@@ -52,3 +52,14 @@ func.func @slopes(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q, %slopes: !t
       sequence <@cp, contiguous> gradients [0] : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q, !t)
   return %dq, %dk, %dv, %ds : !q, !q, !q, !t
 }
+
+// -----
+
+shard.grid @cp(shape = 1)
+!q = tensor<1x1073741825x2x16xf16>
+!l = tensor<1x2x1073741825xf32>
+func.func @positions(%q: !q, %k: !q, %v: !q) -> (!q, !l) {
+  // expected-error @below {{has a kernel for GPUs of sequences of at most 1073741824 positions, got: 1073741825}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous> : (!q, !q, !q) -> (!q, !l)
+  return %o, %lse : !q, !l
+}

@@ -51,12 +51,12 @@ template <class T, int Rank> struct Buffer {
     ((element += i64(index) * step[d++]), ...);
     return *element;
   }
-  /// The same of indices that are moved into the tensor.
+  /// The same of indices, of 32 or 64 bits, that are moved into the tensor.
   template <class... Index>
   __device__ __forceinline__ T &within(Index... index) const {
     T *element = base;
     int d = 0;
-    ((element += max(i64(0), min(i64(index), i64(size[d]) - 1)) * step[d], ++d),
+    ((element += max(Index(0), min(index, Index(size[d] - 1))) * step[d], ++d),
      ...);
     return *element;
   }

@@ -194,6 +194,10 @@ enum {
   BURST_EXTENT = 2 /* an i64: the global size of other arguments */
 };
 
+/* The largest size, of a tensor or of a sequence on all ranks, that kernels of
+   GPUs count: room is left for what masks add to positions in 32 bits. */
+enum { BURST_GPU_LARGEST_EXTENT = 1 << 30 };
+
 /* One argument or result of a rank's program. */
 typedef struct burst_parameter {
   const char *name;

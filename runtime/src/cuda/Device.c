@@ -156,16 +156,17 @@ static burst_error *check_sizes(const burst_parameter *parameter,
                                 const burst_tensor *tensor) {
   const char *what = parameter->is_result ? "result" : "argument";
   if (parameter->kind == BURST_EXTENT &&
-      *(const int64_t *)tensor->data > INT32_MAX)
+      *(const int64_t *)tensor->data > BURST_GPU_LARGEST_EXTENT)
     return INVALID("%s %s: %" PRId64 ", wanted at most %d, as far as kernels "
                    "of GPUs count: split it",
                    what, parameter->name, *(const int64_t *)tensor->data,
-                   INT32_MAX);
+                   BURST_GPU_LARGEST_EXTENT);
   for (int32_t d = 0; d < tensor->rank; ++d)
-    if (tensor->sizes[d] > INT32_MAX)
+    if (tensor->sizes[d] > BURST_GPU_LARGEST_EXTENT)
       return INVALID("%s %s: size %" PRId64 " in dimension %d, wanted at most "
                      "%d, as far as kernels of GPUs count: split it",
-                     what, parameter->name, tensor->sizes[d], d, INT32_MAX);
+                     what, parameter->name, tensor->sizes[d], d,
+                     BURST_GPU_LARGEST_EXTENT);
   return NULL;
 }
 

@@ -1,11 +1,12 @@
 // RUN: burst-opt %s --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=64 columns=32 warps=4" --canonicalize --cse -mlir-print-debuginfo -o %t.mlir
 // RUN: FileCheck %s --check-prefix=TILE <%t.mlir
-// RUN: burst-opt %t.mlir --cuda-stage-copies --canonicalize --cse -mlir-print-debuginfo -o %t.staged.mlir
+// RUN: burst-opt %t.mlir --cuda-stage-copies --cuda-narrow-positions --canonicalize --cse -mlir-print-debuginfo -o %t.staged.mlir
 // RUN: FileCheck %s --check-prefix=STAGED <%t.staged.mlir
 // RUN: burst-translate --burst-to-cuda %t.staged.mlir | FileCheck %s --check-prefix=TEXT
 // RUN: burst-translate --burst-to-cuda --with-device-library %t.staged.mlir | FileCheck %s --check-prefix=LIBRARY
 // RUN: not burst-translate --burst-to-cuda %t.mlir 2>&1 | FileCheck %s --check-prefix=LOADS
 // RUN: not burst-translate --burst-to-cuda %s 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: burst-opt %s --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=64 columns=32 warps=4 one-loop=true" --canonicalize --cse | FileCheck %s --check-prefix=ONE
 // LOADS: is to shared memory; run cuda-stage-copies first
 // NONE: has no kernels for GPUs; run ring-lower-to-tile with warps
 
@@ -29,6 +30,23 @@
 // TILE: scf.for
 // TILE: tile.map
 // TILE-NOT: tile.pack
+
+// With one loop for full and partial tiles, a branch goes around the mask.
+//
+// ONE-LABEL: func.func private @causal_attend(
+// ONE: %[[FULL:.*]] = memref.load {{.*}} : memref<?x?x?x2xindex>
+// ONE: %[[PARTIAL:.*]] = memref.load {{.*}} : memref<?x?x?x2xindex>
+// ONE: %[[ALL:.*]] = arith.addi %[[FULL]], %[[PARTIAL]]
+// ONE: scf.for %[[T:.*]] = %{{.*}} to %[[ALL]]
+// ONE: %[[MASKED:.*]] = arith.cmpi sge, %[[T]], %[[FULL]]
+// ONE: arith.select %[[MASKED]],
+// ONE: tile.multiply
+// ONE: scf.if %[[MASKED]] {
+// ONE: tile.map
+// ONE: }
+// ONE: tile.row_max
+// ONE-NOT: scf.for
+// ONE: return
 
 // The first keys are copied in front of the loop, the next ones while weights are
 // computed; values while scores are.
@@ -82,8 +100,8 @@
 // TEXT-NEXT: multiply<bf16>(o, scores, valueTile);
 // TEXT: // mask of scores
 // TEXT-NEXT: map(scores, [&](float s, int row, int column) {
-// TEXT-NEXT: const i64 i = rows.at(row);
-// TEXT-NEXT: const i64 j = columns.at(column);
+// TEXT-NEXT: const int i = rows.at(row);
+// TEXT-NEXT: const int j = columns.at(column);
 // TEXT: return column < {{.*}} && {{.*}} ? s : -infinity();
 // TEXT: store<64>(o, {{.*}});
 // TEXT: causal_finalize(

@@ -1,6 +1,6 @@
 // RUN: burst-opt %s --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=64 columns=64 warps=4" --canonicalize --cse -mlir-print-debuginfo -o %t.mlir
 // RUN: FileCheck %s --check-prefix=TILE <%t.mlir
-// RUN: burst-opt %t.mlir --cuda-stage-copies --canonicalize --cse -mlir-print-debuginfo -o %t.staged.mlir
+// RUN: burst-opt %t.mlir --cuda-stage-copies --cuda-narrow-positions --canonicalize --cse -mlir-print-debuginfo -o %t.staged.mlir
 // RUN: FileCheck %s --check-prefix=STAGED <%t.staged.mlir
 // RUN: burst-translate --burst-to-cuda %t.staged.mlir | FileCheck %s --check-prefix=TEXT
 // RUN: burst-opt %s --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=64 columns=64 warps=4 query-gradients=128,32,8 key-gradients=64,16,2" | FileCheck %s --check-prefix=GIVEN
@@ -53,7 +53,7 @@
 // TEXT: load(lseRows, {{.*}}, 0.f, 1.44269502f);
 // TEXT: products = scores;
 // TEXT: mapGradient(weightGrads, products, [&](float w, float t, int row, int column) {
-// TEXT: return column < 64 ? {{.*}} : 0.f;
+// TEXT: return column < {{count[0-9]*}} ? {{.*}} : 0.f;
 // TEXT: rescale(dqSum, factors);
 // TEXT: load<64>(before, [[VIEW:.*]]);
 // TEXT-NEXT: add(dqSum, before);
@@ -62,12 +62,17 @@
 // TEXT: backward_attend_grad_keys(
 // TEXT: Accumulator<Group, 32> scores;
 // TEXT-NEXT: ColumnVector<Group, 32> lseRows;
+// Full and partial tiles are of one loop: the first need no mask.
+// TEXT: const bool [[PARTIAL:.*]] = {{turn[0-9]*}} >= full;
 // Queries that a tile does not have weigh nothing.
 // TEXT: load(lseRows, {{.*}}, -infinity(), 1.44269502f);
-// TEXT: // score, mask of scores
+// TEXT: // score, ends of scores
 // TEXT-NEXT: map(scores, [&](float s, int row, int column) {
-// TEXT-NEXT: const i64 i = columns1.at(column);
-// TEXT-NEXT: const i64 j = rows.at(row);
+// TEXT: if ([[PARTIAL]]) {
+// TEXT-NEXT: // mask of scores
+// TEXT-NEXT: map(scores, [&](float s, int row, int column) {
+// TEXT-NEXT: const int i = columns.at(column);
+// TEXT-NEXT: const int j = rows.at(row);
 // TEXT: weights(scores, lseRows, 1.f);
 // TEXT-NEXT: // dvSum += scores outGradTile
 // TEXT: // dkSum += weightGrads queryTile

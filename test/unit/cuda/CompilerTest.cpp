@@ -123,56 +123,6 @@ TEST_F(CompilerTest, CompilesManyAtATime) {
   EXPECT_LE(StandIn::atOnce(), 4);
 }
 
-TEST_F(CompilerTest, TakesTheFirstCleanVariant) {
-  std::unique_ptr<Compiler> compiler = make();
-  std::vector<Source> variants = {source("spills"), source("serialised"),
-                                  source("fails"), source("clean"),
-                                  source("not tried")};
-  variants[0].name = "large.cu";
-  llvm::Expected<Choice> choice = compiler->compileFirstClean(variants);
-  ASSERT_TRUE(bool(choice)) << toString(choice.takeError());
-  EXPECT_EQ(choice->index, 3U);
-  expectHas(choice->binary.ptx, "ptx of clean,");
-  ASSERT_EQ(choice->refused.size(), 3U);
-  EXPECT_EQ(choice->refused[0].name, "large.cu");
-  EXPECT_EQ(choice->refused[0].reason,
-            "k: 8 bytes of stack, 4 bytes of spills stored, 4 bytes loaded");
-  EXPECT_EQ(choice->refused[1].reason,
-            "ptxas info    : (C7510) Potential Performance Loss");
-  expectHas(choice->refused[2].reason, "error: it fails");
-  EXPECT_EQ(StandIn::compiled(), 4);
-}
-
-TEST_F(CompilerTest, SaysWhyNoVariantIsClean) {
-  llvm::Expected<Choice> choice =
-      make()->compileFirstClean({source("spills"), source("serialised")});
-  ASSERT_FALSE(bool(choice));
-  EXPECT_EQ(toString(choice.takeError()),
-            "none of 2 variants of a kernel can be taken\n"
-            "kernel.cu: k: 8 bytes of stack, 4 bytes of spills stored, 4 bytes "
-            "loaded\n"
-            "kernel.cu: ptxas info    : (C7510) Potential Performance Loss");
-}
-
-TEST_F(CompilerTest, ChoosesForSeveralKernelsAtATime) {
-  std::vector<std::vector<Source>> kernels = {
-      {source("spills a"), source("clean a")},
-      {source("clean b")},
-      {source("spills c")}};
-  std::unique_ptr<Compiler> compiler = make();
-  std::vector<llvm::Expected<Choice>> choices =
-      compiler->compileFirstCleanEach(kernels);
-  ASSERT_EQ(choices.size(), 3U);
-  ASSERT_TRUE(bool(choices[0]));
-  EXPECT_EQ(choices[0]->index, 1U);
-  ASSERT_TRUE(bool(choices[1]));
-  EXPECT_EQ(choices[1]->index, 0U);
-  expectHas(choices[1]->binary.ptx, "clean b");
-  ASSERT_FALSE(bool(choices[2]));
-  expectHas(toString(choices[2].takeError()), "none of 1 variants");
-  EXPECT_GT(StandIn::atOnce(), 1);
-}
-
 TEST(CompilerWithoutNvrtcTest, SaysWhatIsMissing) {
   setenv("BURST_NVRTC_LIBRARY", "/no/libnvrtc.so", 1);
   llvm::Expected<std::unique_ptr<Compiler>> compiler = Compiler::create({});

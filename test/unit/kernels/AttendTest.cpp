@@ -4,6 +4,7 @@
 // state on, against attention in f64.
 //
 //===----------------------------------------------------------------------===//
+#include "dialect/Cuda/Cuda.h"
 #include "test/unit/kernels/KernelTest.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -38,8 +39,8 @@ Kernel Attend::lower(const Problem &p) {
                   ") -> (" + o + ", " + lse + ")\n  return %o, %lse : " + o +
                   ", " + lse + "\n}\n",
               "burst-to-ring,inline,symbol-dce,ring-bufferize,",
-              llvm::formatv("rows={0} columns={1} warps={2}", p.rows, p.columns,
-                            p.warps));
+              llvm::formatv("rows={0} columns={1} warps={2} one-loop=true",
+                            p.rows, p.columns, p.warps));
   return bench.kernel("f_attend");
 }
 
@@ -69,7 +70,8 @@ TEST_P(Attend, AgreesWithAttentionInF64) {
            l = launch.buffer("lState", std::vector<float>(rows),
                              {1, p.heads, p.queries}, true);
   // The first launch takes the first half of the keys, the second the others.
-  Tiles queryTiles{p.queries, p.rows}, keyTiles{p.keys, p.columns};
+  Tiles queryTiles{p.queries, p.rows, p.begin},
+      keyTiles{p.keys, p.columns, p.begin};
   for (int64_t half = 0; half < 2; ++half) {
     launch.schedule(
         queryTiles, keyTiles,
@@ -125,7 +127,6 @@ static std::vector<Problem> problems() {
   all_.push_back(problem(
       "window", 64, "mask [causal, window<left = 40, right = 3>]",
       [=](int64_t i, int64_t j) { return causal(i, j) && j >= i + 50 - 40; }));
-  all_.back().columns = 32; // 64 do not fit into registers
   // Sizes of all kinds: values of another dimension, f16, a multiple of 8 that
   // no fragment has, more rows for a warp, 8 warps.
   Problem sizes = problem("sizes", 40, "mask causal", causal);
@@ -138,6 +139,39 @@ static std::vector<Problem> problems() {
   warps.rows = 128;
   warps.warps = 8;
   all_.push_back(warps);
+  // The last positions that there are: differences below 0 that are read
+  // without a sign, sums that do and do not fit in 32 bits, and a product.
+  constexpr int64_t largest = cuda::largestExtent;
+  Problem far = problem("far", 64, R"(mask(%b, %h, %i, %j, %sq, %sk) {
+      %c40 = arith.constant 40 : index
+      %last = arith.constant 5368708948 : index
+      %c7 = arith.constant 7 : index
+      %zero = arith.constant 0 : index
+      %from = arith.subi %i, %j : index
+      %near = arith.cmpi ult, %from, %c40 : index
+      %sum = arith.addi %i, %j : index
+      %three = arith.addi %sum, %sk : index
+      %four = arith.addi %three, %sk : index
+      %all = arith.addi %four, %sk : index
+      %behind = arith.cmpi sgt, %all, %last : index
+      %product = arith.muli %i, %j : index
+      %rest = arith.remui %product, %c7 : index
+      %seventh = arith.cmpi eq, %rest, %zero : index
+      %one = arith.ori %near, %behind : i1
+      %keep = arith.ori %one, %seventh : i1
+      burst.yield %keep : i1
+    })",
+                        [](int64_t i, int64_t j) {
+                          i += largest - 150;
+                          j += largest - 150;
+                          return (j <= i && i - j < 40) ||
+                                 i + j + 3 * largest > 5368708948 ||
+                                 i * j % 7 == 0;
+                        });
+  far.begin = largest - 150;
+  far.extent = largest;
+  far.columns = 32;
+  all_.push_back(far);
   // Rows that see nothing, and a table that the mask reads.
   Problem documents =
       problem("documents", 64,
@@ -155,7 +189,6 @@ static std::vector<Problem> problems() {
   nothing.keys = 50;
   all_.push_back(nothing);
   Problem softcap = problem("softcap", 64, "score softcap<5.0>", everything);
-  softcap.columns = 32; // 64 do not fit into registers
   softcap.score = [](double s, int64_t, int64_t) {
     return 5 * std::tanh(s / 5);
   };

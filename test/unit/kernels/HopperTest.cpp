@@ -264,7 +264,8 @@ cuda::KernelText Hopper::lower(const Case &c) {
                           c.stages, c.skewed ? "cuda-skew," : "",
                           c.takesTurns ? "cuda-take-turns," : "");
   run(llvm::formatv("ring-lower-to-tile{{rows={0} columns={1} warps={2}},"
-                    "canonicalize,cse,func.func({3}cuda-stage-copies),"
+                    "canonicalize,cse,func.func({3}cuda-stage-copies,"
+                    "cuda-narrow-positions),"
                     "canonicalize,cse",
                     c.rows, c.columns, c.warps, roles));
   auto function = module->lookupSymbol<func::FuncOp>("f_attend");

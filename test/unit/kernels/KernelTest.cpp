@@ -132,11 +132,11 @@ Row kerneltest::rowOf(const Problem &p, const std::vector<double> &q,
 std::vector<int64_t> Tiles::table() const {
   std::vector<int64_t> table;
   for (int64_t row = 0; row < positions; row += size) {
-    int64_t fields[Field::NumFields] = {};
+    int64_t fields[Field::NumFields] = {begin};
     fields[Field::First] = fields[Field::Row] = row;
     fields[Field::Count] = std::min(size, positions - row);
-    fields[Field::Lowest] = row;
-    fields[Field::Behind] = row + fields[Field::Count];
+    fields[Field::Lowest] = begin + row;
+    fields[Field::Behind] = begin + row + fields[Field::Count];
     table.insert(table.end(), std::begin(fields), std::end(fields));
   }
   return table;
@@ -196,8 +196,8 @@ void Launch::scalar(const std::string &name, int32_t value) {
 }
 
 void Launch::mask(const Problem &p) {
-  scalar("sq", static_cast<int32_t>(p.queries));
-  scalar("sk", static_cast<int32_t>(p.keys));
+  scalar("sq", static_cast<int32_t>(p.extent ? p.extent : p.queries));
+  scalar("sk", static_cast<int32_t>(p.extent ? p.extent : p.keys));
   if (!p.table.empty())
     buffer("table", p.capture, {static_cast<int64_t>(p.capture.size())});
 }
@@ -258,8 +258,8 @@ void Workbench::lower(const std::string &text, const std::string &passes,
   module = parseSourceString<ModuleOp>(text, &context);
   ASSERT_TRUE(module) << text;
   std::string pipeline = passes + "ring-lower-to-tile{" + options +
-                         "},canonicalize,cse,func.func(cuda-stage-copies),"
-                         "canonicalize,cse";
+                         "},canonicalize,cse,func.func(cuda-stage-copies,"
+                         "cuda-narrow-positions),canonicalize,cse";
   PassManager manager(&context);
   ASSERT_TRUE(succeeded(parsePassPipeline(pipeline, manager))) << pipeline;
   ASSERT_TRUE(succeeded(manager.run(*module))) << text;

@@ -33,6 +33,8 @@ struct Problem {
   std::function<double(double)> derivative;              ///< of the score, by s
   std::string table; ///< type of a captured table that holds `capture`
   std::vector<int32_t> capture;
+  int64_t begin = 0;  ///< the first position of queries and keys
+  int64_t extent = 0; ///< of the whole sequences; 0: what is here
 
   double scale() const;
   int64_t keyHead(int64_t head) const { return head / (heads / keyHeads); }
@@ -69,9 +71,9 @@ struct Row {
 Row rowOf(const Problem &p, const std::vector<double> &q,
           const std::vector<double> &k, int64_t head, int64_t i);
 
-/// A shard that holds positions 0 to count - 1, in tiles.
+/// A shard that holds so many positions from the first on, in tiles.
 struct Tiles {
-  int64_t positions, size;
+  int64_t positions, size, begin = 0;
 
   int64_t count() const { return (positions + size - 1) / size; }
   /// Their table, as the compiler's schedules make it.

@@ -806,15 +806,15 @@ TEST_F(Cuda, RefusesWhatDoesNotFit) {
   program->parameters[0].is_host = 0;
   const int64_t open[] = {-1}, *sizes = program->parameters[1].sizes;
   program->parameters[1].sizes = open;
-  ranks[0].values[1].sizes[0] = int64_t{1} << 31;
+  ranks[0].values[1].sizes[0] = (int64_t{1} << 30) + 1;
   // Addresses of its own: what it is said to cover overlaps nothing.
   const size_t covered = sizeof(float) << 31;
   void *addresses = mmap(nullptr, covered, PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(addresses, MAP_FAILED);
   ranks[0].values[1].data = addresses;
-  EXPECT_EQ(run(), invalid + "argument k: size 2147483648 in dimension 0, "
-                             "wanted at most 2147483647, as far as kernels of "
+  EXPECT_EQ(run(), invalid + "argument k: size 1073741825 in dimension 0, "
+                             "wanted at most 1073741824, as far as kernels of "
                              "GPUs count: split it");
   munmap(addresses, covered);
   program->parameters[1].sizes = sizes;
