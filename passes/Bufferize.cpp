@@ -170,7 +170,15 @@ Value Bufferizer::allocate(MemRefType type, ValueRange sizes,
 /// turns into; null where it does not.
 Value Bufferizer::resultBuffer(Value tensor) {
   Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
-  while (OpOperand *use = tensor ? updatingUse(tensor) : nullptr) {
+  auto isReturn = [](OpOperand &use) {
+    return isa<func::ReturnOp>(use.getOwner()) && isReturnedInPlace(use);
+  };
+  while (tensor) {
+    auto uses = tensor.getUses();
+    auto returned = llvm::find_if(uses, isReturn);
+    OpOperand *use = returned != uses.end() ? &*returned : updatingUse(tensor);
+    if (!use)
+      return {};
     if (!isa<func::ReturnOp>(use->getOwner())) {
       tensor = updated(*use);
       continue;

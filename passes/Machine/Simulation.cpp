@@ -1191,10 +1191,9 @@ bool Simulation::Impl::run(std::vector<std::vector<Argument>> arguments) {
         continue;
       rank->isDone = true;
       ++done;
-      // A state becomes a result in place, but not two results.
       auto *end = function.getBody().front().getTerminator();
       for (OpOperand &operand : end->getOpOperands())
-        if (!operand.get().hasOneUse())
+        if (!isReturnedInPlace(operand)) // but copied
           rank->hold(*std::static_pointer_cast<Tensor>(
               rank->frame.objects[program.results()[operand.getOperandNumber()]
                                       .number]));

@@ -95,6 +95,15 @@ OpOperand *burst::updatingUse(Value tensor) {
   return found;
 }
 
+bool burst::isReturnedInPlace(OpOperand &use) {
+  Value tensor = use.get();
+  if (!tensor.getDefiningOp<ring::FinalizeOp>())
+    return tensor.hasOneUse();
+  auto before =
+      use.getOwner()->getOperands().take_front(use.getOperandNumber());
+  return !llvm::is_contained(before, tensor);
+}
+
 Value burst::updated(OpOperand &use) {
   Operation *user = use.getOwner();
   Value tensor = use.get();
