@@ -103,7 +103,7 @@ struct Registration {
 
 /// What was written to a word by streams, and what is ordered before that.
 struct Word {
-  uint32_t initial = 0; // before them
+  uint32_t initial = 0;                          // before them
   std::deque<std::pair<uint32_t, Clock>> writes; // the latest
 };
 

@@ -290,11 +290,12 @@ typedef struct burst_ipc_config {
    another one are matched in the order in which they are started. Runs must not
    be captured to graphs.
 
-   Fails on all ranks, and leaves the world as it was, where ranks are on several
-   machines or do not share /dev/shm, where a GPU cannot reach that of another
-   rank, or where the driver cannot let streams wait for values: there, use
-   burst_transport_create_nccl. To destroy it waits until the other ranks do the
-   same, for at most 10 seconds, because they write to memory of this one. */
+   Fails on all ranks, and leaves the world as it was, where ranks are on
+   several machines or do not share /dev/shm, where a GPU cannot reach that of
+   another rank, or where the driver cannot let streams wait for values: there,
+   use burst_transport_create_nccl. To destroy it waits until the other ranks do
+   the same, for at most 10 seconds, because they write to memory of this one.
+ */
 burst_error *burst_transport_create_ipc(const burst_ipc_config *config,
                                         burst_transport **transport);
 
