@@ -11,7 +11,7 @@
 |*   BURST_EMULATED_DRIVER_VERSION=13000  what cuDriverGetVersion says        *|
 |*   BURST_EMULATED_SEED=0      0: all work is done as late as is legal, and  *|
 |*                              warps run in turn; others: at random          *|
-|*   BURST_EMULATED_RACES=1     0: accesses within a kernel are not ordered   *|
+|*   BURST_EMULATED_RACES=1     0: accesses need not be ordered               *|
 |*   BURST_EMULATED_PROCESSES=0 1: what waits for a value that no stream here *|
 |*                              writes lets all others run first: for ranks   *|
 |*                              in processes, each of which emulates its GPUs *|

@@ -381,7 +381,7 @@ bool Gpus::check(const Operation &operation, Accesses &accesses, Range range,
                  bool writes, const std::string &name, uint64_t base) {
   std::optional<Conflict> conflict =
       accesses.add(range, writes, operation.step, operation.clock);
-  if (!conflict)
+  if (!conflict || !options.races)
     return true;
   report(operation.stream->context, CUDA_ERROR_LAUNCH_FAILED,
          fmt::format("race: {} {} bytes {} to {} of {}\n  and is not ordered "

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <numeric>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -15,15 +14,6 @@ using namespace burst::standins;
 using namespace burst::test;
 
 namespace {
-
-/// What a rank is to do.
-struct Task {
-  int64_t rank = 0, ranks = 4, runs = 1, bufferBytes = 1024;
-  double deadline = 20;
-  bool checked = false;
-  burst_world *world = nullptr;
-  burst_program *program = nullptr;
-};
 
 /// Shared memory that a process has made and not unlinked.
 int leftovers(pid_t process) {
@@ -38,19 +28,26 @@ int leftovers(pid_t process) {
 CUresult (*realWait)(CUstream, CUdeviceptr, uint32_t, unsigned);
 CUresult (*realAttribute)(int *, CUdevice_attribute, CUdevice);
 
-class Ipc : public Emulated {
+class Ipc : public RingTest {
 protected:
-  explicit Ipc(const char *seed = "0")
-      : Emulated(
-            {{"BURST_EMULATED_GPUS", "4"}, {"BURST_EMULATED_SEED", seed}}) {}
+  explicit Ipc(const char *seed = "0", const char *races = "1")
+      : RingTest({{"BURST_EMULATED_GPUS", "4"},
+                  {"BURST_EMULATED_SEED", seed},
+                  {"BURST_EMULATED_RACES", races}}) {}
   ~Ipc() override { burst_driver_stand_in(nullptr); }
 
-  std::vector<std::string> errors{size_t(ranks)};
-  std::vector<std::vector<float>> results{size_t(ranks)};
-  std::vector<burst_counters> counters{size_t(ranks)};
   burst_driver changed = {};
-  Task common;
-  bool broken = false; // a GPU was given up
+  int64_t bufferBytes = 1024;
+
+  std::string connect(const Task &task, burst_device *device,
+                      burst_transport **transport) override {
+    burst_ipc_config how = {};
+    how.size = sizeof(how);
+    how.device = device;
+    how.world = task.world;
+    how.buffer_bytes = bufferBytes;
+    return takeCoded(burst_transport_create_ipc(&how, transport));
+  }
 
   /// Puts a changed driver in the place of the emulated one.
   void plant(const std::function<void(burst_driver &)> &change) {
@@ -59,99 +56,13 @@ protected:
     burst_driver_stand_in(&changed);
   }
 
-  /// What one rank does, from its device on.
-  std::string runRank(const Task &task) {
-    burst_cuda_config where = {};
-    where.size = sizeof(where);
-    where.ordinal = task.rank;
-    burst_device *device = nullptr;
-    std::string error = takeCoded(burst_device_create_cuda(&where, &device));
-    if (!error.empty())
-      return error;
-    Device owned(device);
-    burst_ipc_config how = {};
-    how.size = sizeof(how);
-    how.device = device;
-    how.world = task.world;
-    how.buffer_bytes = task.bufferBytes;
-    burst_transport *made = nullptr;
-    error = takeCoded(burst_transport_create_ipc(&how, &made));
-    if (!error.empty())
-      return error;
-    Transport transport(made);
-    enter(int(task.rank));
-    CUdeviceptr in = memory(4 * count), out = memory(4 * count);
-    std::vector<float> values(count);
-    std::iota(values.begin(), values.end(), float(task.rank * 1000));
-    CUstream copies = stream();
-    EXPECT_EQ(cu->cuMemcpyHtoDAsync_v2(in, values.data(), 4 * count, copies),
-              0);
-    EXPECT_EQ(cu->cuStreamSynchronize(copies), 0);
-    burst_run_config config = {};
-    config.size = sizeof(config);
-    config.rank = task.rank;
-    config.device = device;
-    config.transport = made;
-    config.deadline_seconds = task.deadline;
-    config.checked = task.checked;
-    burst_tensor tensors[] = {
-        tensorOf(reinterpret_cast<void *>(in), {batch, rows, columns}),
-        tensorOf(reinterpret_cast<void *>(out), {batch, rows, columns})};
-    counters[task.rank].size = sizeof(burst_counters);
-    for (int64_t i = 0; i < task.runs && error.empty(); ++i)
-      error = takeCoded(
-          burst_run(task.program, &config, tensors, 2, &counters[task.rank]));
-    results[task.rank].resize(count);
-    if (!broken) {
-      EXPECT_EQ(cu->cuMemcpyDtoHAsync_v2(results[task.rank].data(), out,
-                                         4 * count, copies),
-                0);
-      EXPECT_EQ(cu->cuStreamSynchronize(copies), 0);
-      EXPECT_EQ(cu->cuMemFree_v2(in), 0);
-      EXPECT_EQ(cu->cuMemFree_v2(out), 0);
-    }
-    EXPECT_EQ(cu->cuStreamDestroy_v2(copies), 0);
-    transport.reset();
-    owned.reset();
-    EXPECT_EQ(cu->cuDevicePrimaryCtxRelease_v2(int(task.rank)), 0);
-    return error;
-  }
-
-  static void describe(Program &program) {
-    program.image.minimum_driver = 12000;
-    program.parameters.reserve(2);
-    program.tensor("in", {batch, rows, columns});
-    program.tensor("out", {batch, rows, columns}, BURST_F32, true);
-  }
-
   /// Runs each rank on a thread; all that they make is gone then.
   void run(const Body &body) {
     int alive = burst_emulated_alive();
-    Program program(common.ranks, body);
-    describe(program);
-    burst_program *shared = program.get();
-    std::vector<World> worlds = makeWorlds(common.ranks);
-    inParallel(common.ranks, [&](int64_t rank) {
-      Task task = common;
-      task.rank = rank;
-      task.world = worlds[rank].get();
-      task.program = shared;
-      errors[rank] = runRank(task);
-    });
+    runThreads(makeWorlds(common.ranks), body);
     EXPECT_EQ(leftovers(getpid()), 0);
     if (!broken)
       EXPECT_EQ(burst_emulated_alive(), alive);
-  }
-
-  void expectRing() {
-    for (int64_t rank = 0; rank < common.ranks; ++rank) {
-      EXPECT_EQ(errors[rank], "");
-      EXPECT_EQ(counters[rank].bytes_sent, (common.ranks - 1) * 4 * count);
-      ASSERT_EQ(results[rank].size(), size_t(count));
-      for (int64_t i = 0; i < count; ++i)
-        ASSERT_EQ(results[rank][i],
-                  float((rank + 1) % common.ranks * 1000 + i));
-    }
   }
 
   /// Reports of a fault that was planted.
@@ -165,7 +76,7 @@ protected:
 TEST_F(Ipc, RanksRunARing) {
   common.runs = 3;
   for (int64_t bytes : {1024, 1 << 16}) {
-    common.bufferBytes = bytes;
+    bufferBytes = bytes;
     run(ring);
     expectRing();
   }
@@ -186,7 +97,13 @@ TEST_P(IpcInAnyOrder, RanksRunARing) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, IpcInAnyOrder, testing::Values(1, 2, 3));
 
-TEST_F(Ipc, FailureOfOneRankEndsAll) {
+/// Streams that are let go read what others may be writing: it is no result.
+class IpcThatFails : public Ipc {
+protected:
+  IpcThatFails() : Ipc("0", "0") {}
+};
+
+TEST_F(IpcThatFails, FailureOfOneRankEndsAll) {
   run([](burst_rank *rank, const burst_table *table, void *const *values) {
     if (table->index(rank) == 2)
       table->require(rank, 1, 2, "luck");
@@ -198,7 +115,7 @@ TEST_F(Ipc, FailureOfOneRankEndsAll) {
                                   "rank 2 stopped: rank 2: luck: 1"});
 }
 
-TEST_F(Ipc, RankThatDoesNotSendIsLate) {
+TEST_F(IpcThatFails, RankThatDoesNotSendIsLate) {
   common.deadline = 0.5;
   run([](burst_rank *rank, const burst_table *table, void *const *values) {
     if (table->index(rank) != 1)
@@ -214,7 +131,7 @@ TEST_F(Ipc, RankThatDoesNotSendIsLate) {
       ASSERT_NE(results[rank][i], results[rank][i]);
 }
 
-TEST_F(Ipc, FailuresOfTheDriverReachAllRanks) {
+TEST_F(IpcThatFails, FailuresOfTheDriverReachAllRanks) {
   const std::pair<const char *, const char *> calls[] = {
       {"cuMemAlloc_v2@2", "cuMemAlloc"},
       {"cuIpcGetMemHandle@1", "cuIpcGetMemHandle"},

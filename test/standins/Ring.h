@@ -1,8 +1,11 @@
-//===- Ring.h - A program that hands tensors round --------------*- C++ -*-===//
+//===- Ring.h - Ranks on GPUs that hand tensors round -----------*- C++ -*-===//
 #ifndef BURST_TEST_STANDINS_RING_H
 #define BURST_TEST_STANDINS_RING_H
 
-#include "burst/burst.h"
+#include "test/standins/Harness.h"
+#include "test/unit/runtime/Harness.h"
+
+#include <numeric>
 
 namespace burst::standins {
 
@@ -44,6 +47,118 @@ inline void ring(burst_rank *rank, const burst_table *table,
                  void *const *values) {
   ringOf(ranks, rank, table, values);
 }
+
+/// What a rank is to do.
+struct Task {
+  int64_t rank = 0, ranks = standins::ranks, runs = 1;
+  double deadline = 20;
+  bool checked = false;
+  burst_world *world = nullptr;
+  burst_program *program = nullptr;
+};
+
+/// Ranks that run a program each on a GPU of their own, over a transport that
+/// is tested.
+class RingTest : public Emulated {
+protected:
+  using Emulated::Emulated;
+
+  virtual std::string connect(const Task &task, burst_device *device,
+                              burst_transport **transport) = 0;
+
+  std::vector<std::string> errors{size_t(ranks)};
+  std::vector<std::vector<float>> results{size_t(ranks)};
+  std::vector<burst_counters> counters{size_t(ranks)};
+  Task common;
+  bool broken = false; // a GPU was given up
+
+  /// What one rank does, from its device on.
+  std::string runRank(const Task &task) {
+    using test::takeCoded, test::tensorOf;
+    burst_cuda_config where = {};
+    where.size = sizeof(where);
+    where.ordinal = task.rank;
+    burst_device *device = nullptr;
+    std::string error = takeCoded(burst_device_create_cuda(&where, &device));
+    if (!error.empty())
+      return error;
+    test::Device owned(device);
+    burst_transport *made = nullptr;
+    error = connect(task, device, &made);
+    if (!error.empty())
+      return error;
+    test::Transport transport(made);
+    enter(int(task.rank));
+    CUdeviceptr in = memory(4 * count), out = memory(4 * count);
+    std::vector<float> values(count);
+    std::iota(values.begin(), values.end(), float(task.rank * 1000));
+    CUstream copies = stream();
+    EXPECT_EQ(cu->cuMemcpyHtoDAsync_v2(in, values.data(), 4 * count, copies),
+              0);
+    EXPECT_EQ(cu->cuStreamSynchronize(copies), 0);
+    burst_run_config config = {};
+    config.size = sizeof(config);
+    config.rank = task.rank;
+    config.device = device;
+    config.transport = made;
+    config.deadline_seconds = task.deadline;
+    config.checked = task.checked;
+    burst_tensor tensors[] = {
+        tensorOf(reinterpret_cast<void *>(in), {batch, rows, columns}),
+        tensorOf(reinterpret_cast<void *>(out), {batch, rows, columns})};
+    counters[task.rank].size = sizeof(burst_counters);
+    for (int64_t i = 0; i < task.runs && error.empty(); ++i)
+      error = takeCoded(
+          burst_run(task.program, &config, tensors, 2, &counters[task.rank]));
+    results[task.rank].resize(count);
+    if (!broken) {
+      EXPECT_EQ(cu->cuMemcpyDtoHAsync_v2(results[task.rank].data(), out,
+                                         4 * count, copies),
+                0);
+      EXPECT_EQ(cu->cuStreamSynchronize(copies), 0);
+      EXPECT_EQ(cu->cuMemFree_v2(in), 0);
+      EXPECT_EQ(cu->cuMemFree_v2(out), 0);
+    }
+    EXPECT_EQ(cu->cuStreamDestroy_v2(copies), 0);
+    transport.reset();
+    owned.reset();
+    EXPECT_EQ(cu->cuDevicePrimaryCtxRelease_v2(int(task.rank)), 0);
+    return error;
+  }
+
+  static void describe(test::Program &program) {
+    program.image.minimum_driver = 12000;
+    program.parameters.reserve(2);
+    program.tensor("in", {batch, rows, columns});
+    program.tensor("out", {batch, rows, columns}, BURST_F32, true);
+  }
+
+  /// Runs each rank on a thread.
+  void runThreads(const std::vector<test::World> &worlds,
+                  const test::Body &body) {
+    test::Program program(common.ranks, body);
+    describe(program);
+    burst_program *shared = program.get();
+    test::inParallel(common.ranks, [&](int64_t rank) {
+      Task task = common;
+      task.rank = rank;
+      task.world = worlds[rank].get();
+      task.program = shared;
+      errors[rank] = runRank(task);
+    });
+  }
+
+  void expectRing() {
+    for (int64_t rank = 0; rank < common.ranks; ++rank) {
+      EXPECT_EQ(errors[rank], "");
+      EXPECT_EQ(counters[rank].bytes_sent, (common.ranks - 1) * 4 * count);
+      ASSERT_EQ(results[rank].size(), size_t(count));
+      for (int64_t i = 0; i < count; ++i)
+        ASSERT_EQ(results[rank][i],
+                  float((rank + 1) % common.ranks * 1000 + i));
+    }
+  }
+};
 
 } // namespace burst::standins
 

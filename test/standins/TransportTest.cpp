@@ -4,7 +4,6 @@
 #include "test/unit/runtime/Harness.h"
 
 #include <chrono>
-#include <numeric>
 #include <thread>
 
 using namespace burst::standins;
@@ -12,84 +11,29 @@ using namespace burst::test;
 
 namespace {
 
-class Nccl : public Emulated {
+class Nccl : public RingTest {
 protected:
-  Nccl() : Emulated({{"BURST_EMULATED_GPUS", "4"}}) {}
+  Nccl() : RingTest({{"BURST_EMULATED_GPUS", "4"}}) {}
 
   std::vector<World> worlds = makeWorlds(ranks);
-  std::vector<std::string> errors{size_t(ranks)};
-  std::vector<std::vector<float>> results{size_t(ranks)};
   std::vector<ncclComm_t> given;
   bool watched = true;
-  double deadline = 20;
   std::function<void(int64_t)> before = [](int64_t) {};
 
-  /// What one rank does, from its device on.
-  std::string runRank(int64_t rank, burst_program *program, int64_t runs) {
-    before(rank);
-    burst_cuda_config where = {};
-    where.size = sizeof(where);
-    where.ordinal = rank;
-    burst_device *device = nullptr;
-    std::string error = takeCoded(burst_device_create_cuda(&where, &device));
-    if (!error.empty())
-      return error;
-    Device owned(device);
+  std::string connect(const Task &task, burst_device *device,
+                      burst_transport **transport) override {
+    before(task.rank);
     burst_nccl_config how = {};
     how.size = sizeof(how);
     how.device = device;
-    how.world = watched ? worlds[rank].get() : nullptr;
-    how.communicator = given.empty() ? nullptr : given[rank];
-    burst_transport *made = nullptr;
-    error = takeCoded(burst_transport_create_nccl(&how, &made));
-    if (!error.empty())
-      return error;
-    Transport transport(made);
-    enter(int(rank));
-    CUdeviceptr in = memory(4 * count), out = memory(4 * count);
-    std::vector<float> values(count);
-    std::iota(values.begin(), values.end(), float(rank * 1000));
-    CUstream copies = stream();
-    EXPECT_EQ(cu->cuMemcpyHtoDAsync_v2(in, values.data(), 4 * count, copies),
-              0);
-    EXPECT_EQ(cu->cuStreamSynchronize(copies), 0);
-    burst_run_config config = {};
-    config.size = sizeof(config);
-    config.rank = rank;
-    config.device = device;
-    config.transport = made;
-    config.deadline_seconds = deadline;
-    burst_tensor tensors[] = {
-        tensorOf(reinterpret_cast<void *>(in), {batch, rows, columns}),
-        tensorOf(reinterpret_cast<void *>(out), {batch, rows, columns})};
-    for (int64_t i = 0; i < runs && error.empty(); ++i)
-      error = takeCoded(burst_run(program, &config, tensors, 2, nullptr));
-    results[rank].resize(count);
-    EXPECT_EQ(
-        cu->cuMemcpyDtoHAsync_v2(results[rank].data(), out, 4 * count, copies),
-        0);
-    EXPECT_EQ(cu->cuStreamSynchronize(copies), 0);
-    return error;
+    how.world = watched ? task.world : nullptr;
+    how.communicator = given.empty() ? nullptr : given[task.rank];
+    return takeCoded(burst_transport_create_nccl(&how, transport));
   }
 
-  void run(Body body, int64_t runs = 1) {
-    Program program(ranks, std::move(body));
-    program.image.minimum_driver = 12000;
-    program.parameters.reserve(2);
-    program.tensor("in", {batch, rows, columns});
-    program.tensor("out", {batch, rows, columns}, BURST_F32, true);
-    burst_program *shared = program.get();
-    inParallel(ranks, [&](int64_t rank) {
-      errors[rank] = runRank(rank, shared, runs);
-    });
-  }
-
-  void expectRing() {
-    for (int64_t rank = 0; rank < ranks; ++rank) {
-      EXPECT_EQ(errors[rank], "");
-      for (int64_t i = 0; i < count; ++i)
-        ASSERT_EQ(results[rank][i], float((rank + 1) % ranks * 1000 + i));
-    }
+  void run(const Body &body, int64_t runs = 1) {
+    common.runs = runs;
+    runThreads(worlds, body);
   }
 
   /// Communicators that someone else has made.
@@ -150,7 +94,7 @@ TEST_F(Nccl, CommunicatorOfTheCallerIsNotAborted) {
 }
 
 TEST_F(Nccl, RankThatDoesNotSendIsLate) {
-  deadline = 0.5;
+  common.deadline = 0.5;
   run([](burst_rank *rank, const burst_table *table, void *const *values) {
     if (table->index(rank) != 1)
       ring(rank, table, values);

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 // What a rank says of itself.
@@ -157,10 +158,14 @@ void burst_flags_stop(const burst_flags *flags, int64_t rank,
 }
 
 const char *burst_flags_stopped(const burst_flags *flags, int64_t rank) {
+  enum { PATIENCE = 1000 };
   const member *other = member_of(flags, rank);
-  if (atomic_load(&other->stopped))
-    return other->reason;
-  return atomic_load(&other->stopping) ? "a rank stopped" : NULL;
+  if (!atomic_load(&other->stopping))
+    return NULL;
+  // It takes no time to write, unless its process ended just then.
+  for (int i = 0; i < PATIENCE && !atomic_load(&other->stopped); ++i)
+    nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+  return atomic_load(&other->stopped) ? other->reason : "a rank stopped";
 }
 
 void burst_flags_end(const burst_flags *flags, int64_t rank) {

@@ -37,7 +37,7 @@
 enum { SLOTS = 2, ALIGNMENT = 256 };
 
 static const int64_t default_buffer = INT64_C(32) << 20;
-static const double default_timeout = 300, end_timeout = 10, stop_timeout = 1;
+static const double default_timeout = 300, end_timeout = 10, stop_timeout = 5;
 
 typedef struct peer {
   CUdeviceptr mailbox; // what this rank sends goes there
@@ -383,12 +383,12 @@ static void free_memory(ipc_transport *ipc) {
 static void ipc_destroy(burst_transport *transport) {
   ipc_transport *ipc = ipc_of(transport);
   burst_world_detach(transport->world);
-  // What a GPU that has gone astray may still touch stays.
+  // What a GPU that has gone astray may still touch stays: here, or there.
   if (until(ipc, is_idle)) {
     close_peers(ipc);
     burst_flags_end(&ipc->flags, transport->rank);
-    until(ipc, is_alone);
-    free_memory(ipc);
+    if (until(ipc, is_alone))
+      free_memory(ipc);
   }
   free(ipc->peers);
   free(ipc);

@@ -5,15 +5,13 @@
 //===----------------------------------------------------------------------===//
 #include "Problem.h"
 #include "runtime/src/cuda/Driver.h"
+#include "test/unit/FreePort.h"
 
-#include <arpa/inet.h>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
 
@@ -170,18 +168,6 @@ TEST_F(Cuda, givesWhatTheProcessorGives) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-
-std::string freeAddress() {
-  int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr *>(&address), length), 0);
-  getsockname(fd, reinterpret_cast<sockaddr *>(&address), &length);
-  close(fd);
-  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
-}
 
 /// What a caller does with the memory of a GPU.
 const burst_driver &driver() {
@@ -341,7 +327,7 @@ TEST_F(Cuda, copyEnginesGiveWhatThreadsOfOneDeviceGive) {
     if (burst_error *error = burst_run_all(program, &all, tensors.data(),
                                            tensors.size(), planned.data()))
       FAIL() << take(error);
-    std::string address = freeAddress();
+    std::string address = burst::test::freeAddress();
     std::vector<std::thread> threads;
     for (int64_t rank = 0; rank < attention.num_ranks; ++rank)
       threads.emplace_back([&, rank] {

@@ -3,11 +3,7 @@
 #include "Harness.h"
 
 #include <algorithm>
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <thread>
-#include <unistd.h>
 
 // Sanitizers end the process where malloc would return null, which is tested.
 extern "C" const char *__asan_default_options() {
@@ -74,21 +70,6 @@ std::vector<Transport> makeTransports(int64_t ranks) {
 //===----------------------------------------------------------------------===//
 // Worlds
 //===----------------------------------------------------------------------===//
-
-int freePort() {
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr *>(&address), length), 0);
-  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr *>(&address), &length),
-            0);
-  close(fd);
-  return ntohs(address.sin_port);
-}
-
-std::string freeAddress() { return "127.0.0.1:" + std::to_string(freePort()); }
 
 burst_world_config worldConfig(const char *address, int64_t ranks,
                                int64_t rank) {

@@ -4,6 +4,7 @@
 #define BURST_TEST_UNIT_RUNTIME_HARNESS_H
 
 #include "burst/burst.h"
+#include "test/unit/FreePort.h"
 
 #include <functional>
 #include <gtest/gtest.h>
@@ -50,10 +51,6 @@ burst_world_config worldConfig(const char *address, int64_t ranks,
                                int64_t rank);
 std::vector<World> makeWorlds(int64_t ranks);
 std::vector<Transport> makeTransports(const std::vector<World> &worlds);
-
-/// A port of this machine that nobody listens at.
-int freePort();
-std::string freeAddress();
 
 /// Calls a function for each number below `count`, on threads of their own.
 void inParallel(int64_t count, const std::function<void(int64_t)> &function);
