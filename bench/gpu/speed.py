@@ -4,9 +4,9 @@ import hashlib
 import math
 import os
 import statistics
-import threading
 import time
 
+import ranks as ring
 import runtime
 
 # What a multiprocessor of Hopper multiplies and adds in a cycle, of 16-bit floats.
@@ -324,20 +324,8 @@ class Bench:
             torch.cuda.synchronize()
 
             def run_ranks(program=program, bound=bound, streams=streams, transports=transports):
-                errors = []
-
-                def run(rank):
-                    try:
-                        program.run(bound[rank], streams[rank], rank, transports[rank])
-                    except Exception as error:  # of a thread: told by the one that started it
-                        errors.append(error)
-                threads = [threading.Thread(target=run, args=(rank,)) for rank in range(ranks)]
-                for thread in threads:
-                    thread.start()
-                for thread in threads:
-                    thread.join()
-                if errors:
-                    raise errors[0]
+                ring.each_rank(ranks, lambda rank: program.run(
+                    bound[rank], streams[rank], rank, transports[rank]))
                 for each in streams:
                     self.runtime.synchronize(each)
 

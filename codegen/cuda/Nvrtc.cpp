@@ -72,9 +72,8 @@ static std::string getText(nvrtcProgram program,
   return text;
 }
 
-static void dropFinalZero(std::string &text) {
-  if (!text.empty() && text.back() == '\0')
-    text.pop_back();
+static void dropFinalZeros(std::string &text) {
+  text.resize(text.find_last_not_of('\0') + 1);
 }
 
 /// Writes a text that did not compile to a file of its own; tells its path, or
@@ -99,7 +98,7 @@ static std::string writeDown(const Source &source) {
 
 static Error failedToCompile(const burst_nvrtc *nvrtc, const Source &source,
                              nvrtcResult result, std::string log) {
-  dropFinalZero(log);
+  dropFinalZeros(log);
   std::string message =
       formatv("{0}: NVRTC {1} did not compile it for {2}: {3}; {4}",
               source.name, versionOf(nvrtc), source.architecture,
@@ -135,11 +134,11 @@ Expected<Binary> cuda::compile(const Source &source) {
                        nvrtc->nvrtcGetProgramLog);
   if (result != NVRTC_SUCCESS)
     return failedToCompile(nvrtc, source, result, std::move(binary.log));
-  dropFinalZero(binary.log);
+  dropFinalZeros(binary.log);
   binary.cubin =
       getText(program, nvrtc->nvrtcGetCUBINSize, nvrtc->nvrtcGetCUBIN);
   binary.ptx = getText(program, nvrtc->nvrtcGetPTXSize, nvrtc->nvrtcGetPTX);
-  dropFinalZero(binary.ptx);
+  dropFinalZeros(binary.ptx);
   return binary;
 }
 
