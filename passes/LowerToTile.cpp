@@ -686,6 +686,7 @@ void Lowering::lower(ring::AttendGradOp op) {
     return;
   }
   Shape shape = shapeOf(op.getGrads()[0]);
+  shape.strip = options.strip;
   Schedule schedule(b, Question::of(op), shape, Schedule::Lists::OfKeys);
   schedule.build(
       [&](StringRef name, Value tasks, Value order, const Operands &operands,

@@ -437,6 +437,9 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     bounds of the mask are asked again, about the strip and every panel of keys: the
     panels in front of the first and behind the last one that the strip may see are
     not multiplied, and the mask is evaluated only where its bounds do not tell.
+    Backward, strips of queries make weights, their gradients and what these add to
+    that of queries; then strips of keys add up the other gradients, over the rows
+    of queries that may see them.
 
     Operands of 16 bits are packed, and loaded, as numbers of the state. With
     `pairs`, those of bf16 stay what they are, and weights are rounded to bf16: the

@@ -979,9 +979,10 @@ void Vectorizer::lower(tile::WeightsOp op) {
   MemRefType type = bufferOf(op.getS());
   Type element = type.getElementType();
   VectorType vector = vectorOf(element);
-  int64_t lane = lanes(element), columns = type.getDimSize(1);
+  int64_t lane = lanes(element);
+  Value columns = b.dim(op.getS(), 1);
   // Four at a time hide the latency of the polynomial.
-  int64_t together = std::gcd(columns / lane, int64_t{4});
+  int64_t together = std::gcd(vectorsOf(type), int64_t{4});
   double infinity = std::numeric_limits<double>::infinity();
   b.loop(op.getRows(), [&](Value r) {
     Value lse = b.load(op.getLse(), r);
@@ -990,7 +991,7 @@ void Vectorizer::lower(tile::WeightsOp op) {
         splat(vector, b.select(isMinusInfinity(lse), number(element, infinity),
                                number(element, -infinity)));
     Value base = splat(vector, lse);
-    b.loop(b.index(0), b.index(columns), together * lane, [&](Value c) {
+    b.loop(b.index(0), columns, together * lane, [&](Value c) {
       for (int64_t v = 0; v < together; ++v) {
         Value column = b.add(c, b.index(v * lane));
         Value s = load(vector, op.getS(), {r, column});
@@ -1010,18 +1011,17 @@ void Vectorizer::lower(tile::DifferentialsOp op) {
   Value none = number(vector, 0.0);
   b.loop(op.getRows(), [&](Value r) {
     Value delta = splat(vector, b.load(op.getDelta(), r));
-    b.loop(b.index(0), b.index(type.getDimSize(1)), vector.getNumElements(),
-           [&](Value c) {
-             Value p = load(vector, op.getP(), {r, c});
-             Value dp = load(vector, op.getDp(), {r, c});
-             Value w =
-                 b.make<arith::MulFOp>(p, b.make<arith::SubFOp>(dp, delta));
-             if (factor != 1.0)
-               w = b.make<arith::MulFOp>(w, number(vector, factor));
-             Value isNone =
-                 b.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, p, none);
-             store(b.select(isNone, none, w), op.getDp(), {r, c});
-           });
+    b.loop(
+        b.index(0), b.dim(op.getP(), 1), vector.getNumElements(), [&](Value c) {
+          Value p = load(vector, op.getP(), {r, c});
+          Value dp = load(vector, op.getDp(), {r, c});
+          Value w = b.make<arith::MulFOp>(p, b.make<arith::SubFOp>(dp, delta));
+          if (factor != 1.0)
+            w = b.make<arith::MulFOp>(w, number(vector, factor));
+          Value isNone =
+              b.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, p, none);
+          store(b.select(isNone, none, w), op.getDp(), {r, c});
+        });
   });
 }
 

@@ -295,7 +295,8 @@ def Tile_MultiplyOp : Tile_Op<"multiply", [
     f32, c is M x N of f32. (C2) seen has the shape of a and c's type. (C3)
     operands of 16 bits are not transposed and have their whole depth; `by_rows` is
     of a tile. (C4) sizes that are not static are those of columns of c with the
-    number of panels, or of the depth of a and b. They are multiples of W.
+    number of panels, or of the depth of a and b. They are multiples of W, the
+    depth where `depth` is not given.
 
     Example:
 
@@ -549,7 +550,7 @@ def Tile_WeightsOp : Tile_Op<"weights", [
     With `transposed`, columns of s are queries: lse[j] in place of lse[r].
 
     **Constraints:** (C1) s is M x N and lse has M rows (`transposed`: N), of one
-    type.
+    type. N may be known when the program runs, as of `tile.row_max`.
 
     Example:
 
@@ -558,7 +559,7 @@ def Tile_WeightsOp : Tile_Op<"weights", [
     tile.weights %s, %lse rows %n transposed : memref<96x128xf32>, memref<128xf32>
     ```
   }];
-  let arguments = (ins Tile_Tile:$s, Tile_Rows:$lse, Index:$rows, UnitAttr:$transposed);
+  let arguments = (ins Tile_Strip:$s, Tile_Rows:$lse, Index:$rows, UnitAttr:$transposed);
   let assemblyFormat = [{
     $s `,` $lse `rows` $rows (`transposed` $transposed^)? attr-dict `:` type($s) `,`
     type($lse)
@@ -577,7 +578,7 @@ def Tile_DifferentialsOp : Tile_Op<"differentials", [
     With `transposed`, columns are queries: delta[j] in place of delta[r].
 
     **Constraints:** (C1) p and dp are M x N and delta has M rows (`transposed`: N),
-    of one type.
+    of one type. N may be known when the program runs, as of `tile.row_max`.
 
     Example:
 
@@ -586,7 +587,7 @@ def Tile_DifferentialsOp : Tile_Op<"differentials", [
         : memref<96x128xf32>, memref<96xf32>
     ```
   }];
-  let arguments = (ins Tile_Tile:$p, Tile_Tile:$dp, Tile_Rows:$delta, Index:$rows,
+  let arguments = (ins Tile_Strip:$p, Tile_Strip:$dp, Tile_Rows:$delta, Index:$rows,
                        DefaultValuedAttr<F64Attr, "1.0">:$factor, UnitAttr:$transposed);
   let assemblyFormat = [{
     $p `,` $dp `,` $delta `rows` $rows (`factor` $factor^)?

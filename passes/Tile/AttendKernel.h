@@ -26,7 +26,6 @@ private:
   void step(Value key, bool isPartial);
   void stripSteps(Value key, bool isPartial);
   void strip(Value key, Value row, Value columns, bool isPartial);
-  std::pair<Value, Value> neededPanels(Value columns);
   void map(Value s, Value key, bool isPartial, bool hasScore);
   void score(Value key, bool isPartial);
   void reference(Value key, bool isPartial);

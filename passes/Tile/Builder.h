@@ -93,7 +93,13 @@ struct Shape {
   /// Tiles in memory (batch, heads, tiles of queries, tiles of keys).
   MemRefType tiles(int64_t heads) const {
     int64_t any = ShapedType::kDynamic;
-    return MemRefType::get({any, heads, any, any, rows, columns}, state);
+    return MemRefType::get({any, heads, any, any, blockRows(), blockColumns()},
+                           state);
+  }
+  /// Columns of a block that is read by its columns, too: whole strips, and so
+  /// many that the numbers of a column lie in different sets of a cache.
+  int64_t blockColumns() const {
+    return strip ? columns + padded(strip) : columns;
   }
   MemRefType positions(int64_t count) const {
     return MemRefType::get({count}, IndexType::get(state.getContext()));

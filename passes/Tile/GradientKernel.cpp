@@ -1,6 +1,8 @@
 //===- GradientKernel.cpp - the backward pass of a key head ---------------===//
 #include "passes/Tile/GradientKernel.h"
 
+#include "llvm/Support/SaveAndRestore.h"
+
 #include <numbers>
 
 using namespace mlir;
@@ -81,20 +83,20 @@ GradientKernel::GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
   list.take(op.getScoreCaptures(), scoreCaptures, false);
 }
 
-void GradientKernel::positions(const Tile &key, const Tile &query) {
-  b.positions(blocks.i, queries, query.number, query.count,
-              op.getQueryLayout());
-  b.positions(blocks.j, keys, key.number, key.count, op.getKeyLayout());
+/// A block without the columns that only make it wider.
+Value GradientKernel::tileOf(Value block) {
+  OpFoldResult zero = b.getIndexAttr(0);
+  return b.part(
+      block, {zero, zero},
+      {getAsOpFoldResult(b.dim(block, 0)), b.getIndexAttr(shape.columns)});
 }
 
-/// Score and mask of the pair of tiles at hand, or its mask alone.
-void GradientKernel::map(Value s, const Tile &key, const Tile &query,
-                         bool isPartial, bool hasScore) {
-  positions(key, query);
-  mapScores(b, op,
-            {s, query.count, key.count, batch, head, blocks.i, blocks.j, sq, sk,
-             maskCaptures, scoreCaptures},
-            isPartial, hasScore);
+/// Score and mask of rows of queries, at their positions.
+Scores GradientKernel::scoresOf(Value block, const Tile &key,
+                                const Tile &query) {
+  return {block, query.count,  key.count,    batch,
+          head,  blocks.i,     blocks.j,     sq,
+          sk,    maskCaptures, scoreCaptures};
 }
 
 /// Through the score, and to the unit of the products q k.
@@ -126,75 +128,139 @@ void GradientKernel::load(Value buffer, const Tile &query, Value block,
                        b.getF64FloatAttr(0.0));
 }
 
-/// Whether not all numbers that weights and their gradients weigh are finite.
-Value GradientKernel::hides(const Tile &key, const Tile &query) {
-  Value isFinite = b.both(b.load(finiteKeys, {batch, keyHead, key.number}),
-                          b.load(finiteQueries, {batch, head, query.number}));
-  return b.make<arith::XOrIOp>(isFinite, b.truth(true));
+/// Asks for the rows behind those of a strip: they are few, so that processors
+/// do not foresee it.
+void GradientKernel::prefetch(Value buffer, const Tile &query) {
+  auto type = cast<MemRefType>(buffer.getType());
+  int64_t line = 64 * 8 / type.getElementTypeBitWidth();
+  Value rows = b.index(shape.strip);
+  Value view = b.rows(buffer, batch, head, b.add(query.row, rows), query.count);
+  b.loop(rows, [&](Value row) {
+    b.loop(b.index(0), b.index(type.getDimSize(3)), line, [&](Value column) {
+      b.make<memref::PrefetchOp>(view, ValueRange{row, column},
+                                 /*isWrite=*/false, /*localityHint=*/3,
+                                 /*isDataCache=*/true);
+    });
+  });
+}
+
+/// Products of weights. A weight of 0 rules out what it weighs only if that is
+/// a number: else scores tell which count.
+void GradientKernel::where(bool isPartial,
+                           llvm::function_ref<void(Value seen)> multiply) {
+  if (!isPartial || !blocks.seen)
+    return multiply({});
+  auto choice = b.make<scf::IfOp>(hides, /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(choice.thenBlock());
+  multiply(blocks.seen);
+  b.setInsertionPointToStart(choice.elseBlock());
+  multiply({});
 }
 
 /// Weights and their gradients: two products.
-void GradientKernel::weigh(const Tile &key, const Tile &query, bool isPartial) {
+void GradientKernel::weigh(const Tile &key, const Tile &query,
+                           const Scores &scores, const Span &span,
+                           bool isPartial) {
   bool hasScore = !op.getScore().empty();
   double scale = op.getScale().convertToDouble();
+  for (Value buffer : {this->query, outGrad, dq})
+    prefetch(buffer, query);
   load(this->query, query, blocks.q,
        hasScore ? scale : scale * std::numbers::log2e);
   load(outGrad, query, blocks.outGrad, 1.0);
-  load(lse, query, blocks.lse, std::numbers::log2e);
-  load(delta, query, blocks.delta, 1.0);
   auto product = [&](Value left, Value panels, Value into) {
-    b.make<tile::MultiplyOp>(left, panels, into, query.count,
-                             llvm::APFloat(1.0), /*seen=*/Value(),
-                             /*accumulate=*/false, /*depth=*/Value(),
-                             /*transposed=*/false);
+    b.make<tile::MultiplyOp>(
+        left, panelsOf(b, b.panels(panels, batch, keyHead, key.number), span),
+        into, query.count, llvm::APFloat(1.0), /*seen=*/Value(),
+        /*accumulate=*/false, /*depth=*/Value(), /*transposed=*/false);
   };
-  product(blocks.q, b.panels(packedKeysT, batch, keyHead, key.number),
-          blocks.s);
+  Value s = columnsOf(b, blocks.s, span, shape);
+  Value dp = columnsOf(b, blocks.dp, span, shape);
+  product(blocks.q, packedKeysT, s);
   if (hasScore)
     b.make<memref::CopyOp>(blocks.s, blocks.t);
-  if (isPartial || hasScore)
-    map(blocks.s, key, query, isPartial, hasScore);
+  mapStrip(b, op, scores, span, shape, blocks.whole, isPartial);
   if (part == GradientPart::All && isPartial && blocks.seen)
-    b.when(hides(key, query),
-           [&] { b.make<memref::CopyOp>(blocks.s, blocks.seen); });
-  b.make<tile::WeightsOp>(blocks.s, blocks.lse, query.count);
-  product(blocks.outGrad, b.panels(packedValuesT, batch, keyHead, key.number),
-          blocks.dp);
-  b.make<tile::DifferentialsOp>(blocks.s, blocks.dp, blocks.delta, query.count,
+    b.when(hides, [&] {
+      b.make<memref::CopyOp>(s, columnsOf(b, blocks.seen, span, shape));
+    });
+  b.make<tile::WeightsOp>(s, blocks.lse, query.count);
+  product(blocks.outGrad, packedValuesT, dp);
+  b.make<tile::DifferentialsOp>(s, dp, blocks.delta, query.count,
                                 llvm::APFloat(hasScore ? 1.0 : scale));
   if (hasScore)
     differentiate(key, query);
 }
 
-/// What they add to the gradients: three products. A weight of 0 rules out what
-/// it weighs only if that is a number.
-void GradientKernel::sum(const Tile &key, const Tile &query, bool isPartial) {
+/// What gradients by scores add to that by queries: one product.
+void GradientKernel::sumQueries(const Tile &key, const Tile &query,
+                                const Span &span, bool isPartial) {
   load(dq, query, blocks.dq, 1.0);
-  auto multiplyAll = [&](Value seen) {
-    multiply(blocks.s, b.panels(packedOutGrads, batch, head, query.number),
-             blocks.dv, key.count, query.count, seen, true);
-    multiply(blocks.dp, b.panels(packedQueries, batch, head, query.number),
-             blocks.dk, key.count, query.count, seen, true);
-    multiply(blocks.dp, b.panels(packedKeys, batch, keyHead, key.number),
-             blocks.dq, query.count, Value(), seen, false);
-  };
-  if (isPartial && blocks.seen) {
-    auto choice = b.make<scf::IfOp>(hides(key, query), /*withElse=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(choice.thenBlock());
-    if (part == GradientPart::Sums) {
-      // The scores are gone: the mask is asked again.
-      b.make<tile::FillOp>(blocks.seen, b.getF64FloatAttr(0.0));
-      map(blocks.seen, key, query, isPartial, /*hasScore=*/false);
-    }
-    multiplyAll(blocks.seen);
-    b.setInsertionPointToStart(choice.elseBlock());
-    multiplyAll({});
-  } else {
-    multiplyAll({});
-  }
+  where(isPartial, [&](Value seen) {
+    b.make<tile::MultiplyOp>(
+        columnsOf(b, blocks.dp, span, shape),
+        depthOf(b, b.panels(packedKeys, batch, keyHead, key.number), span,
+                shape),
+        blocks.dq, query.count, llvm::APFloat(1.0),
+        seen ? columnsOf(b, seen, span, shape) : seen, /*accumulate=*/true);
+  });
   b.make<tile::StoreOp>(blocks.dq,
                         b.rows(dq, batch, head, query.row, query.count));
+}
+
+/// Notes for the panels of a strip that they need its rows.
+void GradientKernel::note(const Tile &query, const Span &span) {
+  Value row = b.sub(query.row, b.field(queries, query.number, Field::Row));
+  b.loop(span.first, span.end, 1, [&](Value panel) {
+    b.store(b.min(b.load(blocks.firstRow, panel), row), blocks.firstRow, panel);
+    b.store(b.add(row, query.count), blocks.endRow, panel);
+  });
+}
+
+/// What weights and gradients by scores add to those by values and keys: two
+/// products, over the queries that may see the keys of a strip.
+void GradientKernel::sumKeys(const Tile &key, const Tile &query,
+                             bool isPartial) {
+  OpFoldResult zero = b.getIndexAttr(0), width = b.getIndexAttr(shape.strip);
+  b.loop(b.index(0), key.count, shape.strip, [&](Value column) {
+    Value first = b.index(0), end = query.count;
+    if (isPartial) {
+      Value panel = b.index(shape.panel);
+      Value last = b.add(column, b.index(shape.strip - 1));
+      last = b.min(last, b.index(shape.columns - 1));
+      Value panels[] = {b.div(column, panel), b.div(last, panel)};
+      first = b.min(b.load(blocks.firstRow, panels[0]),
+                    b.load(blocks.firstRow, panels[1]));
+      end = b.max(b.load(blocks.endRow, panels[0]),
+                  b.load(blocks.endRow, panels[1]));
+    }
+    auto add = [&] {
+      Value depth = b.sub(end, first);
+      Value rows = b.min(b.sub(key.count, column), b.index(shape.strip));
+      auto columns = [&](Value block) {
+        return b.part(block, {first, column}, {depth, width});
+      };
+      auto product = [&](Value left, Value packed, Value into, Value seen) {
+        Value panels = b.panels(packed, batch, head, query.number);
+        auto type = cast<MemRefType>(panels.getType());
+        panels = panelsOf(b, panels, zero, b.getIndexAttr(type.getDimSize(0)),
+                          first, depth);
+        multiply(columns(left), panels, rowsOf(b, into, column, shape.strip),
+                 rows, depth, seen, /*transposed=*/true);
+      };
+      where(isPartial, [&](Value seen) {
+        if (seen)
+          seen = columns(seen);
+        product(blocks.s, packedOutGrads, blocks.dv, seen);
+        product(blocks.dp, packedQueries, blocks.dk, seen);
+      });
+    };
+    if (isPartial)
+      b.when(b.compare(arith::CmpIPredicate::slt, first, end), add);
+    else
+      add();
+  });
 }
 
 /// Where this task adds to the gradient of a table: to the table itself, or to
@@ -229,19 +295,91 @@ Value GradientKernel::ownTable(const Table &table, Sharing sharing) {
                   b.make<memref::CastOp>(any, copy));
 }
 
+/// What a kernel does for rows of queries and a tile of keys: as many as a
+/// product takes at once go through all steps together.
+void GradientKernel::strip(const Tile &key, const Tile &query, bool isPartial) {
+  Scores scores = scoresOf(blocks.s, key, query);
+  Span span = Span::all(b, shape);
+  // The gradient of a score goes over all columns.
+  bool isBound = isPartial && part == GradientPart::All;
+  if (isPartial && part != GradientPart::Sums) {
+    Span needed = neededPanels(b, schedule, shape, scores, blocks.whole);
+    if (isBound && op.getScore().empty())
+      span = needed;
+  }
+  if (isBound) {
+    // Strips of keys go over rows that see no more than parts of them.
+    for (Value block : {blocks.s, blocks.dp})
+      b.make<tile::FillOp>(block, b.getF64FloatAttr(0.0));
+    if (blocks.seen)
+      b.when(hides, [&] {
+        b.make<tile::FillOp>(blocks.seen, b.getF64FloatAttr(minusInfinity));
+      });
+    note(query, span);
+  }
+  auto steps = [&] {
+    if (part != GradientPart::Sums)
+      weigh(key, query, scores, span, isPartial);
+    if (part != GradientPart::Weights)
+      sumQueries(key, query, span, isPartial);
+  };
+  if (isBound)
+    b.when(b.compare(arith::CmpIPredicate::slt, span.first, span.end), steps);
+  else
+    steps();
+}
+
 /// What a kernel does for a pair of tiles.
 void GradientKernel::step(const Tile &key, Value number, bool isPartial) {
   Tile query{number, b.field(queries, number, Field::Row),
              b.field(queries, number, Field::Count)};
+  llvm::SaveAndRestore<Blocks> all(blocks);
   if (part != GradientPart::All) {
     Value at[] = {batch, head, query.number, key.number};
     blocks.s = b.element(weights, at);
     blocks.dp = b.element(differentials, at);
   }
-  if (part != GradientPart::Sums)
-    weigh(key, query, isPartial);
-  if (part != GradientPart::Weights)
-    sum(key, query, isPartial);
+  if (part != GradientPart::Sums) {
+    load(lse, query, blocks.lse, std::numbers::log2e);
+    load(delta, query, blocks.delta, 1.0);
+  }
+  bool sums = part != GradientPart::Weights;
+  bool isMapped = isPartial || !op.getScore().empty();
+  if (isMapped) {
+    b.positions(blocks.i, queries, query.number, query.count,
+                op.getQueryLayout());
+    b.positions(blocks.j, keys, key.number, key.count, op.getKeyLayout());
+  }
+  if (sums && isPartial && blocks.seen) {
+    Value isFinite = b.both(b.load(finiteKeys, {batch, keyHead, key.number}),
+                            b.load(finiteQueries, {batch, head, query.number}));
+    hides = b.make<arith::XOrIOp>(isFinite, b.truth(true));
+  }
+  if (isPartial && part == GradientPart::All)
+    b.loop(b.index(shape.columns / shape.panel), [&](Value panel) {
+      b.store(query.count, blocks.firstRow, panel);
+      b.store(b.index(0), blocks.endRow, panel);
+    });
+  if (isPartial && part == GradientPart::Sums && blocks.seen)
+    // The scores are gone: the mask is asked again.
+    b.when(hides, [&] {
+      b.make<tile::FillOp>(blocks.seen, b.getF64FloatAttr(0.0));
+      mapScores(b, op, scoresOf(tileOf(blocks.seen), key, query),
+                /*isMasked=*/true, /*isScored=*/false);
+    });
+  b.loop(b.index(0), query.count, shape.strip, [&](Value row) {
+    llvm::SaveAndRestore<Blocks> tile(blocks);
+    Tile rows{query.number, b.add(query.row, row),
+              b.min(b.sub(query.count, row), b.index(shape.strip))};
+    for (Value *block : {&blocks.s, &blocks.dp, &blocks.seen})
+      if (*block)
+        *block = tileOf(rowsOf(b, *block, row, shape.strip));
+    for (Value *block : {&blocks.lse, &blocks.delta, &blocks.i})
+      *block = rowsOf(b, *block, row, shape.strip);
+    strip(key, rows, isPartial);
+  });
+  if (sums)
+    sumKeys(key, query, isPartial && part == GradientPart::All);
 }
 
 void GradientKernel::build(Value task) {
@@ -255,31 +393,41 @@ void GradientKernel::build(Value task) {
                              : table.gradient;
   int64_t queryColumns = shape.padded(dimOf(dk));
   int64_t valueColumns = shape.padded(dimOf(dv));
-  auto tileOfKeys = [&](int64_t columns) {
-    return MemRefType::get({shape.columns, columns}, shape.state);
+  Shape one = shape.ofStrip();
+  // Read by their columns, too.
+  auto pairs =
+      MemRefType::get({shape.blockRows(), shape.blockColumns()}, shape.state);
+  auto ofKeys = [&](int64_t columns) {
+    return MemRefType::get({shape.blockColumns(), columns}, shape.state);
   };
-  blocks = {b.alloca(shape.tile(queryType.getDimSize(3))),
-            b.alloca(shape.tile(dimOf(outGrad))),
-            b.alloca(shape.tile(shape.columns)),
-            b.alloca(shape.tile(shape.columns)),
-            b.alloca(shape.tile(queryColumns)),
-            b.alloca(tileOfKeys(queryColumns)),
-            b.alloca(tileOfKeys(valueColumns)),
-            b.alloca(shape.rowVector()),
-            b.alloca(shape.rowVector()),
-            b.alloca(shape.positions(shape.rows)),
-            b.alloca(shape.positions(shape.columns)),
-            Value(),
-            Value(),
-            Value()};
+  auto ofPanels = [&](Type element) {
+    return MemRefType::get({shape.columns / shape.panel}, element);
+  };
+  blocks.q = b.alloca(one.tile(queryType.getDimSize(3)));
+  blocks.outGrad = b.alloca(one.tile(dimOf(outGrad)));
+  blocks.dq = b.alloca(one.tile(queryColumns));
+  if (part == GradientPart::All) {
+    blocks.s = b.alloca(pairs);
+    blocks.dp = b.alloca(pairs);
+  }
+  blocks.dk = b.alloca(ofKeys(queryColumns));
+  blocks.dv = b.alloca(ofKeys(valueColumns));
+  blocks.lse = b.alloca(shape.rowVector());
+  blocks.delta = b.alloca(shape.rowVector());
+  blocks.i = b.alloca(shape.positions(shape.blockRows()));
+  blocks.j = b.alloca(shape.positions(shape.columns));
+  blocks.whole = b.alloca(ofPanels(b.getI1Type()));
+  blocks.firstRow = b.alloca(ofPanels(b.getIndexType()));
+  blocks.endRow = b.alloca(ofPanels(b.getIndexType()));
   if (!op.getScore().empty()) {
-    blocks.t = b.alloca(shape.tile(shape.columns));
-    blocks.scale = b.alloca(shape.rowVector());
+    blocks.t = tileOf(b.alloca(
+        MemRefType::get({shape.strip, shape.blockColumns()}, shape.state)));
+    blocks.scale = b.alloca(one.rowVector());
     b.make<tile::FillOp>(blocks.scale, op.getScaleAttr());
   }
   if (!op.getMask().empty())
-    blocks.seen = b.alloca(shape.tile(shape.columns));
-  Value zero = b.index(0), one = b.index(1);
+    blocks.seen = b.alloca(pairs);
+  Value zero = b.index(0);
   Value numQueries = b.dim(queries, 0);
   Value cb = schedule.byBatch ? batch : zero;
   b.loop(b.dim(keys, 0), [&](Value number) {
@@ -301,14 +449,14 @@ void GradientKernel::build(Value task) {
       head = b.add(b.mul(keyHead, b.index(group)), member);
       Value ch = schedule.byHead ? head : zero;
       Value full = b.load(counts, {cb, ch, number, zero});
-      Value partial = b.load(counts, {cb, ch, number, one});
+      Value partial = b.load(counts, {cb, ch, number, b.index(1)});
       auto queryAt = [&](Value place) {
         return b.make<arith::IndexCastUIOp>(
             b.getIndexType(), b.load(list, {cb, ch, number, place}));
       };
       b.loop(full, [&](Value t) { step(key, queryAt(t), false); });
       b.loop(partial, [&](Value t) {
-        step(key, queryAt(b.sub(b.sub(numQueries, one), t)), true);
+        step(key, queryAt(b.sub(b.sub(numQueries, b.index(1)), t)), true);
       });
     });
     if (sums) {

@@ -3,7 +3,7 @@
 #define BURST_PASSES_TILE_GRADIENTKERNEL_H
 
 #include "passes/Gradient/Gradient.h"
-#include "passes/Tile/Schedule.h"
+#include "passes/Tile/Strips.h"
 
 namespace burst::tiling {
 
@@ -55,16 +55,21 @@ private:
 
   Value ownTable(const Table &table, Sharing sharing);
   void step(const Tile &key, Value number, bool isPartial);
-  void weigh(const Tile &key, const Tile &query, bool isPartial);
-  void sum(const Tile &key, const Tile &query, bool isPartial);
-  Value hides(const Tile &key, const Tile &query);
+  void strip(const Tile &key, const Tile &query, bool isPartial);
+  void weigh(const Tile &key, const Tile &query, const Scores &scores,
+             const Span &span, bool isPartial);
+  void sumQueries(const Tile &key, const Tile &query, const Span &span,
+                  bool isPartial);
+  void sumKeys(const Tile &key, const Tile &query, bool isPartial);
+  void note(const Tile &query, const Span &span);
+  Value tileOf(Value block);
+  Scores scoresOf(Value block, const Tile &key, const Tile &query);
   void load(Value buffer, const Tile &query, Value block, double factor);
-  void positions(const Tile &key, const Tile &query);
-  void map(Value s, const Tile &key, const Tile &query, bool isPartial,
-           bool hasScore);
+  void prefetch(Value buffer, const Tile &query);
   void differentiate(const Tile &key, const Tile &query);
   void multiply(Value left, Value panels, Value into, Value rows, Value depth,
                 Value seen, bool transposed);
+  void where(bool isPartial, llvm::function_ref<void(Value seen)> multiply);
 
   TileBuilder &b;
   ring::AttendGradOp op;
@@ -81,12 +86,19 @@ private:
   SmallVector<Value> maskCaptures, scoreCaptures;
 
   Value batch, keyHead, head;
-  struct {
+  struct Blocks {
     Value q, outGrad, s, dp, dq, dk, dv, lse, delta, i, j;
     Value t;    ///< scores before the score region
     Value seen; ///< scores of partial tiles under a mask
     Value scale;
-  } blocks;
+    Value whole; ///< panels of a strip that the mask leaves as they are
+    /// Of each panel of keys: the first row of queries that may see it, and one
+    /// past the last.
+    Value firstRow, endRow;
+  };
+  Blocks blocks;
+  /// Whether not all numbers that weights and their gradients weigh are finite.
+  Value hides;
 };
 
 } // namespace burst::tiling

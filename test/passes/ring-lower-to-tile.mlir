@@ -2,14 +2,16 @@
 // DEFINE: %{options} = rows=8 columns=16 strip=4
 // DEFINE: %{lower} = burst-opt --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="%{options}" --canonicalize --cse
 // RUN: %{lower} %t/full.mlir | FileCheck %t/full.mlir
-// RUN: %{lower} %t/masked.mlir | FileCheck %t/masked.mlir
 // RUN: %{lower} %t/scored.mlir | FileCheck %t/scored.mlir
 // RUN: %{lower} %t/queries.mlir | FileCheck %t/queries.mlir
 // RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir --check-prefix=APART
+// REDEFINE: %{options} = rows=8 columns=32 strip=4
+// RUN: %{lower} %t/masked.mlir | FileCheck %t/masked.mlir
+// RUN: %{lower} %t/gradients.mlir | FileCheck %t/gradients.mlir
 // REDEFINE: %{options} = rows=8 columns=16 strip=4 pairs
 // RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir
 // RUN: %{lower} %t/full.mlir | FileCheck %t/full.mlir
-// REDEFINE: %{options} = rows=8 columns=16 pairs local-tiling=false
+// REDEFINE: %{options} = rows=8 columns=16 strip=4 pairs local-tiling=false
 // RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir --check-prefix=APART
 // RUN: %{lower} %t/masked.mlir | FileCheck %t/masked.mlir --check-prefix=STORED
 // RUN: %{lower} %t/backward.mlir | FileCheck %t/backward.mlir
@@ -46,7 +48,7 @@
 // CHECK-NEXT: tile.row_max
 // CHECK-NEXT: tile.exponentials
 // CHECK-NEXT: tile.rescale
-// CHECK-NEXT: tile.multiply {{.*}} accumulate : memref<4x?xf32, {{.*}}>, memref<1x?x16xf32, {{.*}}>, memref<4x16xf32, {{.*}}>
+// CHECK: tile.multiply {{.*}} accumulate : memref<4x?xf32, {{.*}}>, memref<1x?x16xf32, {{.*}}>, memref<4x16xf32, {{.*}}>
 // CHECK: scf.for
 // CHECK: tile.positions
 // CHECK: scf.for {{.*}} step %c4
@@ -96,11 +98,13 @@ func.func @full(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 // CHECK: %[[SPAN:.*]]:2 = scf.for %[[PANEL:[a-z0-9]+]] = %c0
 // CHECK: %[[MAY:.*]] = arith.cmpi sle
 // CHECK: %[[MUST:.*]] = arith.cmpi sle
-// CHECK: %[[THERE:.*]] = arith.cmpi sle
-// CHECK: %[[WHOLE:.*]] = arith.andi %[[MUST]], %[[THERE]]
-// CHECK: memref.store %[[WHOLE]], %[[FLAGS:.*]][%[[PANEL]]] : memref<1xi1>
-// CHECK: arith.select %[[MAY]]
-// CHECK: arith.select %[[MAY]]
+// CHECK: %[[BEFORE:.*]] = arith.cmpi sle
+// CHECK: %[[WHOLE:.*]] = arith.andi %[[MUST]], %[[BEFORE]]
+// CHECK: memref.store %[[WHOLE]], %[[FLAGS:.*]][%[[PANEL]]] : memref<2xi1>
+// CHECK: %[[THERE:.*]] = arith.cmpi slt
+// CHECK: %[[NEEDED:.*]] = arith.andi %[[MAY]], %[[THERE]]
+// CHECK: arith.select %[[NEEDED]]
+// CHECK: arith.select %[[NEEDED]]
 // CHECK: %[[SOME:.*]] = arith.cmpi slt, %[[SPAN]]#0, %[[SPAN]]#1
 // CHECK: scf.if %[[SOME]]
 // CHECK: tile.multiply
@@ -142,6 +146,54 @@ shard.grid @cp(shape = 4)
 func.func @masked(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
   %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, zigzag> : (!q, !k, !k) -> (!q, !l)
   return %o, %lse : !q, !l
+}
+
+// Backward, strips of queries make weights, their gradients and what these add to
+// dq; then strips of keys add up dv and dk, over the rows that may see their
+// panels. Blocks that are read by their columns are wider than a tile.
+//
+//--- gradients.mlir
+// CHECK-LABEL: func.func private @gradients_attend_grad(
+// CHECK: %[[P:.*]] = memref.alloca() {{.*}} : memref<8x48xf32>
+// CHECK: %[[DP:.*]] = memref.alloca() {{.*}} : memref<8x48xf32>
+// Full tiles.
+// CHECK: scf.for
+// CHECK-NOT: tile.map
+// CHECK: scf.for {{.*}} step %c4
+// CHECK: memref.prefetch
+// CHECK: tile.multiply {{.*}} : memref<4x8xf32>, memref<?x8x16xf32
+// CHECK-NEXT: tile.weights
+// CHECK: tile.multiply
+// CHECK-NEXT: tile.differentials
+// CHECK: tile.multiply {{.*}} accumulate : memref<4x?xf32
+// CHECK-NEXT: tile.store
+// CHECK: scf.for {{.*}} step %c4
+// CHECK: memref.subview %[[P]][0, %{{.*}}] [%{{.*}}, 4]
+// CHECK: tile.multiply {{.*}} depth %{{.*}} accumulate transposed : memref<?x4xf32, {{.*}}>, memref<1x?x16xf32, {{.*}}>, memref<4x16xf32
+// CHECK: memref.subview %[[DP]][0, %{{.*}}] [%{{.*}}, 4]
+// CHECK: tile.multiply {{.*}} depth %{{.*}} accumulate transposed
+// Partial ones.
+// CHECK: scf.for {{.*}} step %c4
+// CHECK: %[[SPAN:.*]]:2 = scf.for
+// CHECK-COUNT-2: tile.fill {{.*}} with 0.0
+// The rows of this strip are needed by its panels.
+// CHECK: scf.for %[[PANEL:[a-z0-9]+]] = %[[SPAN]]#0 to %[[SPAN]]#1
+// CHECK: memref.store %{{.*}}, %[[FIRST:.*]][%[[PANEL]]] : memref<2xindex>
+// CHECK: memref.store %{{.*}}, %[[END:.*]][%[[PANEL]]] : memref<2xindex>
+// CHECK: tile.multiply
+// CHECK: tile.map
+// CHECK: tile.weights
+// CHECK: scf.for {{.*}} step %c4
+// CHECK: memref.load %[[FIRST]]
+// CHECK: memref.load %[[END]]
+// CHECK: tile.multiply {{.*}} transposed
+shard.grid @cp(shape = 2)
+!q = tensor<1x32x2x8xf32>
+!l = tensor<1x2x32xf32>
+func.func @gradients(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> (!q, !q, !q) {
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do mask causal sequence <@cp, zigzag>
+      : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q)
+  return %dq, %dk, %dv : !q, !q, !q
 }
 
 // With a score, all tiles are mapped, and what the score gives has natural units.
@@ -235,7 +287,7 @@ func.func @queries(%q: !q, %k: !q, %v: !q) -> (!q, !l) {
 // CHECK-NOT: tile.weights
 // CHECK-COUNT-3: tile.multiply {{.*}} accumulate
 // CHECK-LABEL: func.func @backward(
-// CHECK-COUNT-2: tile.allocate "packing"{{.*}} : memref<?x2x?x?x8x16xf32>
+// CHECK-COUNT-2: tile.allocate "packing"{{.*}} : memref<?x2x?x?x8x32xf32>
 // CHECK: tile.launch @backward_weights
 // CHECK: tile.launch @backward_sums
 shard.grid @cp(shape = 2)
