@@ -5,6 +5,9 @@
 
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
@@ -16,6 +19,7 @@
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/xxhash.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Utils/Local.h"
 
 using namespace mlir;
 using namespace burst;
@@ -97,6 +101,65 @@ static std::unique_ptr<llvm::TargetMachine> makeMachine(const Target &target,
   return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
       triple, target.processor, target.features, llvm::TargetOptions(),
       llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
+}
+
+/// Stores the members of a structure or an array one by one.
+static void storeMembers(llvm::IRBuilderBase &b, llvm::StoreInst &store,
+                         llvm::Type *type, SmallVectorImpl<unsigned> &path,
+                         uint64_t offset) {
+  const llvm::DataLayout &layout = store.getDataLayout();
+  if (!type->isAggregateType()) {
+    llvm::Value *value = llvm::FindInsertedValue(store.getValueOperand(), path,
+                                                 store.getIterator());
+    if (!value)
+      value = b.CreateExtractValue(store.getValueOperand(), path);
+    llvm::Value *address =
+        b.CreatePtrAdd(store.getPointerOperand(), b.getInt64(offset));
+    b.CreateAlignedStore(value, address,
+                         llvm::commonAlignment(store.getAlign(), offset));
+    return;
+  }
+  auto *record = llvm::dyn_cast<llvm::StructType>(type);
+  uint64_t count =
+      record ? record->getNumElements() : type->getArrayNumElements();
+  for (unsigned i = 0; i < count; ++i) {
+    llvm::Type *member =
+        record ? record->getElementType(i) : type->getArrayElementType();
+    uint64_t begin = record
+                         ? layout.getStructLayout(record)->getElementOffset(i)
+                         : i * layout.getTypeAllocSize(member);
+    path.push_back(i);
+    storeMembers(b, store, member, path, offset + begin);
+    path.pop_back();
+  }
+}
+
+/// Host code runs once per hop: not worth the time to optimise it. But as
+/// values its descriptors would take more time than all the rest, since each is
+/// copied as a whole to wherever it is used. Their members are values instead.
+static void leaveHost(llvm::Function &function) {
+  SmallVector<llvm::WeakTrackingVH> dead;
+  for (llvm::Instruction &op : llvm::instructions(function))
+    if (auto *extract = llvm::dyn_cast<llvm::ExtractValueInst>(&op)) {
+      if (llvm::Value *value = llvm::FindInsertedValue(
+              extract->getAggregateOperand(), extract->getIndices()))
+        extract->replaceAllUsesWith(value);
+      dead.emplace_back(extract);
+    } else if (auto *store = llvm::dyn_cast<llvm::StoreInst>(&op)) {
+      if (store->getValueOperand()->getType()->isAggregateType())
+        dead.emplace_back(store);
+    }
+  for (llvm::WeakTrackingVH &handle : dead)
+    if (auto *store = llvm::dyn_cast_or_null<llvm::StoreInst>(handle)) {
+      llvm::IRBuilder<> b(store);
+      SmallVector<unsigned> path;
+      storeMembers(b, *store, store->getValueOperand()->getType(), path, 0);
+      handle = store->getValueOperand();
+      store->eraseFromParent();
+    }
+  llvm::RecursivelyDeleteTriviallyDeadInstructionsPermissive(dead);
+  function.addFnAttr(llvm::Attribute::NoInline);
+  function.addFnAttr(llvm::Attribute::OptimizeNone);
 }
 
 /// Kernels are vectorised, unrolled and outlined as they shall be. What is left
@@ -200,13 +263,10 @@ burst::cpu::compileTiles(ModuleOp module, const Image &image,
       continue;
     function.addFnAttr("target-cpu", target.processor);
     function.addFnAttr("target-features", target.features);
-    // Host code runs once per hop: not worth the time to optimise it.
     bool isHost = function.getName() == image.name ||
                   function.getName().starts_with(image.name + ".");
-    if (isHost) {
-      function.addFnAttr(llvm::Attribute::NoInline);
-      function.addFnAttr(llvm::Attribute::OptimizeNone);
-    }
+    if (isHost)
+      leaveHost(function);
     if (target.vectorBits >= 512)
       function.addFnAttr("prefer-vector-width", "512");
     if (!function.hasLocalLinkage())
