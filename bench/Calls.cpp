@@ -88,10 +88,11 @@ struct LoadedImage {
 static ProgramRef compileClocked(const std::string &text,
                                  const cpu::Target &target) {
   Lowered lowered(text, "attention");
-  auto object = cpu::compileToObject(*lowered.module, "attention", target);
-  if (failed(object))
+  auto objects = cpu::compileToObjects(*lowered.module, "attention", target,
+                                       cpu::Parts::Several);
+  if (failed(objects))
     fail("cannot compile:\n" + text);
-  auto code = jit::load(std::move(*object));
+  auto code = jit::load(std::move(*objects));
   if (!code)
     fail("cannot load: " + toString(code.takeError()));
   auto made = std::make_unique<LoadedImage>();
