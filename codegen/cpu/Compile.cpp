@@ -262,7 +262,7 @@ splitKernels(ModuleOp module, StringRef program, int64_t count) {
   }
   SymbolTable symbols(module);
   SmallVector<std::pair<Operation *, int64_t>> kernels;
-  int64_t total = 0, passed = 0;
+  int64_t total = 1, passed = 0; // not 0 where there are no kernels
   for (Operation &op : *module.getBody())
     if (!isHost(SymbolTable::getSymbolName(&op), program)) {
       kernels.emplace_back(&op, sizeOf(&op));
