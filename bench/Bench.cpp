@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "bench/Baselines.h"
 #include "bench/Bound.h"
+#include "bench/Calls.h"
 #include "bench/Peak.h"
 #include "bench/Table.h"
 
@@ -60,7 +61,7 @@ struct Problem {
   /// What travels in the backward pass; the forward pass where there is none.
   std::string strategy;
 
-  std::string text(bool isDynamic) const;
+  std::string text() const;
   /// Useful operations of all pairs that are kept: two products, or the five of
   /// the backward pass.
   double flops() const {
@@ -71,8 +72,8 @@ struct Problem {
 
 } // namespace
 
-std::string Problem::text(bool isDynamic) const {
-  std::string length = isDynamic ? "?" : std::to_string(sequence);
+std::string Problem::text() const {
+  std::string length = std::to_string(sequence);
   std::string tensor =
       llvm::formatv("tensor<1x{0}x{1}x{2}x{3}>", length, heads, dim, type);
   std::string rows = llvm::formatv("tensor<1x{0}x{1}x{2}>", heads, length,
@@ -116,7 +117,7 @@ static void measureShare(Table &table, Device &device, const Problem &problem,
       problem.sequence, problem.dim);
   if (!wanted(name))
     return;
-  Bound program(problem.text(false), "attention", target());
+  Bound program(problem.text(), "attention", target());
   program.bind(problem.sequence, device.handle);
   program.run();
   bool isDouble = problem.type == "f64";
@@ -157,7 +158,7 @@ static void measureRanks(Table &table, Device &device, Problem problem) {
   for (int64_t ranks : counts) {
     problem.ranks = ranks;
     programs.push_back(
-        std::make_unique<Bound>(problem.text(false), "attention", target()));
+        std::make_unique<Bound>(problem.text(), "attention", target()));
     programs.back()->bind(problem.sequence, device.handle);
   }
   std::vector<std::vector<double>> times(counts.size()), ratios(counts.size());
@@ -197,7 +198,7 @@ static void measureOverlap(Table &table, Device &device, Problem problem) {
                                      problem.sequence, problem.ranks, ratio);
     if (!wanted(name))
       continue;
-    Bound program(problem.text(false), "attention", target());
+    Bound program(problem.text(), "attention", target());
     program.bind(problem.sequence, device.handle);
     program.run();
     auto hops = static_cast<double>(problem.ranks);
@@ -231,49 +232,30 @@ static void measureOverlap(Table &table, Device &device, Problem problem) {
   }
 }
 
-/// Compilation, cold, and whether other sizes need another one.
-static void measureCompile(Table &table, Device &device) {
-  if (wanted("compile")) {
-    Problem demo;
-    demo.type = "bf16";
-    demo.sequence = 2048;
-    demo.heads = 32;
-    demo.ranks = 8;
-    demo.mask = "mask causal";
-    std::vector<double> all, front, busy;
-    for (int64_t i = 0; i < repeat; ++i) {
-      Bound program(demo.text(false), "attention", target());
-      all.push_back(1e3 * program.seconds.compile);
-      front.push_back(1e3 * program.seconds.lower);
-      busy.push_back(1e3 * program.seconds.processor);
-    }
-    double time = median(all);
-    table.add(
-        {"compile the demo, cold",
-         {{"ms", time},
-          {"ms of a processor", median(busy)},
-          {"ms, to ring and proof", median(front)}},
-         llvm::formatv("bar 500: {0}", time <= 500 ? "reached" : "MISSED")});
+/// Compilation, cold.
+static void measureCompile(Table &table) {
+  if (!wanted("compile"))
+    return;
+  Problem demo;
+  demo.type = "bf16";
+  demo.sequence = 2048;
+  demo.heads = 32;
+  demo.ranks = 8;
+  demo.mask = "mask causal";
+  std::vector<double> all, front, busy;
+  for (int64_t i = 0; i < repeat; ++i) {
+    Bound program(demo.text(), "attention", target());
+    all.push_back(1e3 * program.seconds.compile);
+    front.push_back(1e3 * program.seconds.lower);
+    busy.push_back(1e3 * program.seconds.processor);
   }
-  if (wanted("overhead")) {
-    Problem small;
-    small.heads = 1;
-    small.dim = 64;
-    Bound program(small.text(true), "attention", target());
-    program.bind(64, device.handle);
-    std::vector<double> times, kernels;
-    for (int i = 0; i < 2000; ++i) {
-      times.push_back(1e6 * program.run());
-      kernels.push_back(1e6 * program.counters[0].compute_seconds);
-    }
-    table.add({"overhead of a call, S=64",
-               {{"us", median(times)}, {"us in launches", median(kernels)}},
-               ""});
-    // One program, sizes as they come: nothing is compiled again.
-    program.bind(128, device.handle);
-    double again = program.run();
-    table.add({"overhead of other sizes, S=128", {{"us", 1e6 * again}}, ""});
-  }
+  double time = median(all);
+  table.add(
+      {"compile the demo, cold",
+       {{"ms", time},
+        {"ms of a processor", median(busy)},
+        {"ms, to ring and proof", median(front)}},
+       llvm::formatv("bar 500: {0}", time <= 500 ? "reached" : "MISSED")});
 }
 
 /// The backward pass. Written down before anything was measured: 60 % of the
@@ -343,7 +325,8 @@ int main(int argc, char **argv) {
     ring.sequence = sequence;
     measureOverlap(table, device, ring);
   }
-  measureCompile(table, device);
+  measureCompile(table);
+  measureCalls(table, threads, target(), only);
   measureBackward(table, device);
   measureBaselines(table, device, target(),
                    {sequence, /*ranks=*/4, repeat, only});

@@ -206,14 +206,14 @@ double Bound::run() {
   return now() - begin;
 }
 
-Device::Device(int64_t threads) {
+Device::Device(int64_t threads, bool isPinned) {
   std::vector<int64_t> cpus(threads);
   for (int64_t i = 0; i < threads; ++i)
     cpus[i] = i;
   burst_device_config config{};
   config.size = sizeof(config);
   config.threads = threads;
-  config.num_cpus = threads;
+  config.num_cpus = isPinned ? threads : 0;
   config.cpus = cpus.data();
   check(burst_device_create_cpu(&config, &handle));
 }

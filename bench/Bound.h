@@ -43,6 +43,7 @@ public:
   Bound(const std::string &text, const std::string &entry,
         const cpu::Target &target);
   Bound(Lowered &lowered, const cpu::Target &target);
+  explicit Bound(ProgramRef compiled) : program(std::move(compiled)) {}
   ~Bound();
   void bind(int64_t sequence, burst_device *device);
   /// Makes transfers take time, without work of a processor.
@@ -66,9 +67,9 @@ private:
   std::vector<int64_t> extents;
 };
 
-/// A pool of threads, each pinned to a processor.
+/// A pool of threads, each pinned to a processor unless it is said otherwise.
 struct Device {
-  explicit Device(int64_t threads);
+  explicit Device(int64_t threads, bool isPinned = true);
   ~Device() { burst_device_destroy(handle); }
   Device(const Device &) = delete;
   Device &operator=(const Device &) = delete;

@@ -96,7 +96,8 @@ burst_error *compile(const Request &request, jit::Compiled &compiled) {
   func::FuncOp entry = jit::findEntry(*module, request.entry, "entry", error);
   if (!entry)
     return jit::makeError(BURST_INVALID_PROGRAM, error, request.name);
-  auto found = jit::compile(entry, request.target, request.dump);
+  auto found =
+      jit::compile(entry, request.target, cpu::Parts::Several, request.dump);
   if (failed(found))
     return fail();
   compiled = std::move(*found);
@@ -183,8 +184,7 @@ burst_error *burst_compile_to_file(const char *text, size_t length,
   jit::Compiled compiled;
   if (burst_error *error = compile(request, compiled))
     return error;
-  if (llvm::Error error =
-          jit::linkFile(compiled.object->getBuffer(), /*linker=*/"", path))
+  if (llvm::Error error = jit::linkFile(compiled.objects, /*linker=*/"", path))
     return jit::makeError(BURST_SYSTEM, toString(std::move(error)));
   return nullptr;
 }

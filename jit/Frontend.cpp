@@ -82,16 +82,18 @@ static LogicalResult lower(ModuleOp module, bool isLowered) {
   return pm.run(module);
 }
 
-FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
-jit::compileToObject(ModuleOp module, StringRef entry, const Target &target,
-                     const cpu::Dump &dump) {
+FailureOr<cpu::Objects> jit::compileToObjects(ModuleOp module, StringRef entry,
+                                              const Target &target,
+                                              cpu::Parts parts,
+                                              const cpu::Dump &dump) {
   if (target.gpu)
-    return cuda::compileToObject(module, entry, *target.gpu, target.host, dump);
-  return cpu::compileToObject(module, entry, target.host, dump);
+    return cuda::compileToObjects(module, entry, *target.gpu, target.host,
+                                  parts, dump);
+  return cpu::compileToObjects(module, entry, target.host, parts, dump);
 }
 
 FailureOr<jit::Compiled> jit::compile(func::FuncOp entry, const Target &target,
-                                      const cpu::Dump &dump) {
+                                      cpu::Parts parts, const cpu::Dump &dump) {
   auto module = cast<ModuleOp>(entry->getParentOp());
   std::string name = entry.getName().str();
   dropOthers(module, entry);
@@ -102,9 +104,9 @@ FailureOr<jit::Compiled> jit::compile(func::FuncOp entry, const Target &target,
     llvm::raw_string_ostream stream(compiled.unproved);
     module.print(stream, OpPrintingFlags().enableDebugInfo());
   }
-  auto object = compileToObject(module, name, target, dump);
-  if (failed(object))
+  auto objects = compileToObjects(module, name, target, parts, dump);
+  if (failed(objects))
     return failure();
-  compiled.object = std::move(*object);
+  compiled.objects = std::move(*objects);
   return compiled;
 }

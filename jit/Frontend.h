@@ -34,15 +34,15 @@ struct Target {
   std::optional<cuda::Target> gpu;
 };
 
-/// Compiles the ring program `entry` of a module, see cpu::compileToObject and
-/// cuda::compileToObject.
-mlir::FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
-compileToObject(mlir::ModuleOp module, llvm::StringRef entry,
-                const Target &target, const cpu::Dump &dump);
+/// Compiles the ring program `entry` of a module, see cpu::compileToObjects and
+/// cuda::compileToObjects.
+mlir::FailureOr<cpu::Objects>
+compileToObjects(mlir::ModuleOp module, llvm::StringRef entry,
+                 const Target &target, cpu::Parts parts, const cpu::Dump &dump);
 
-/// A program as an object, see compileToObject.
+/// A program as objects, see compileToObjects.
 struct Compiled {
-  std::unique_ptr<llvm::MemoryBuffer> object;
+  cpu::Objects objects;
   /// The program of a rank, where its schedule depends on what is known at run
   /// time; empty where it is proved.
   std::string unproved;
@@ -51,7 +51,8 @@ struct Compiled {
 /// Compiles a function that findEntry found, and proves its schedule if it is
 /// static. The module is used up. Errors are emitted.
 mlir::FailureOr<Compiled> compile(mlir::func::FuncOp entry,
-                                  const Target &target, const cpu::Dump &dump);
+                                  const Target &target, cpu::Parts parts,
+                                  const cpu::Dump &dump);
 
 } // namespace burst::jit
 

@@ -69,7 +69,7 @@ void uninstall(void *context) {
 } // namespace
 
 burst_error *jit::install(Compiled compiled, burst_program **program) {
-  auto code = load(std::move(compiled.object));
+  auto code = load(std::move(compiled.objects));
   if (!code)
     return makeError(BURST_INVALID_PROGRAM,
                      "cannot load the code: " + toString(code.takeError()));

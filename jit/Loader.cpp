@@ -22,7 +22,7 @@ private:
 } // namespace
 
 Expected<std::unique_ptr<jit::Code>>
-jit::load(std::unique_ptr<MemoryBuffer> object) {
+jit::load(SmallVector<std::unique_ptr<MemoryBuffer>, 0> objects) {
   auto linker = orc::LLJITBuilder().create();
   if (!linker)
     return linker.takeError();
@@ -34,8 +34,9 @@ jit::load(std::unique_ptr<MemoryBuffer> object) {
   if (!math)
     return math.takeError();
   (*linker)->getMainJITDylib().addGenerator(std::move(*math));
-  if (Error error = (*linker)->addObjectFile(std::move(object)))
-    return error;
+  for (std::unique_ptr<MemoryBuffer> &object : objects)
+    if (Error error = (*linker)->addObjectFile(std::move(object)))
+      return error;
   auto image = (*linker)->lookup(BURST_IMAGE_SYMBOL);
   if (!image)
     return image.takeError();

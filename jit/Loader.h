@@ -3,6 +3,7 @@
 #define BURST_JIT_LOADER_H
 
 #include "burst/program.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -17,9 +18,9 @@ public:
   virtual const burst_image *image() const = 0;
 };
 
-/// Links an object that exports a burst_image into this process.
+/// Links objects, of which one exports a burst_image, into this process.
 llvm::Expected<std::unique_ptr<Code>>
-load(std::unique_ptr<llvm::MemoryBuffer> object);
+load(llvm::SmallVector<std::unique_ptr<llvm::MemoryBuffer>, 0> objects);
 
 } // namespace burst::jit
 

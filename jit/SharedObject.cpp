@@ -137,8 +137,12 @@ static Expected<std::string> findLinker(StringRef wanted) {
 }
 
 /// Runs the linker; what it says is part of the error.
-static Error runLinker(StringRef linker, StringRef object, StringRef output) {
-  SmallVector<StringRef> arguments = {linker, "-shared", "-o", output, object};
+static Error runLinker(StringRef linker, ArrayRef<Temporary> objects,
+                       StringRef output) {
+  SmallVector<StringRef> arguments = {linker, "-shared", "-o", output};
+  arguments.reserve(arguments.size() + objects.size() + 4);
+  for (const Temporary &object : objects)
+    arguments.push_back(object.getName());
   std::string math = libraryOf(reinterpret_cast<void *>(
                   static_cast<double (*)(double)>(&std::log2))),
               base = libraryOf(reinterpret_cast<void *>(&std::malloc));
@@ -173,13 +177,14 @@ static Error runLinker(StringRef linker, StringRef object, StringRef output) {
 
 /// A linker writes where it can move, which a device or a pipe cannot: to a
 /// file, which is written there when it is whole.
-static Error linkSpecial(StringRef object, StringRef linker, StringRef path) {
+static Error linkSpecial(ArrayRef<std::unique_ptr<MemoryBuffer>> objects,
+                         StringRef linker, StringRef path) {
   SmallString<128> whole;
   if (std::error_code code =
           sys::fs::createTemporaryFile("burst-link", "so", whole))
     return cannotWrite("a temporary file", code);
   auto removeWhole = scope_exit([&] { std::ignore = sys::fs::remove(whole); });
-  if (Error error = jit::linkFile(object, linker, whole))
+  if (Error error = jit::linkFile(objects, linker, whole))
     return error;
   auto bytes = MemoryBuffer::getFile(whole);
   if (!bytes)
@@ -187,21 +192,27 @@ static Error linkSpecial(StringRef object, StringRef linker, StringRef path) {
   return writeSpecial((*bytes)->getBuffer(), path);
 }
 
-Error jit::linkFile(StringRef object, StringRef linker, StringRef path) {
+Error jit::linkFile(ArrayRef<std::unique_ptr<MemoryBuffer>> objects,
+                    StringRef linker, StringRef path) {
   if (isSpecial(path))
-    return linkSpecial(object, linker, path);
+    return linkSpecial(objects, linker, path);
   auto program = findLinker(linker);
   if (!program)
     return program.takeError();
-  auto input = Temporary::create(path, 0600);
-  if (!input)
-    return input.takeError();
+  std::vector<Temporary> inputs;
+  inputs.reserve(objects.size());
+  for (const std::unique_ptr<MemoryBuffer> &object : objects) {
+    auto input = Temporary::create(path, 0600);
+    if (!input)
+      return input.takeError();
+    if (Error error = input->write(object->getBuffer()))
+      return error;
+    inputs.push_back(std::move(*input));
+  }
   auto output = Temporary::create(path, 0777);
   if (!output)
     return output.takeError();
-  if (Error error = input->write(object))
-    return error;
-  if (Error error = runLinker(*program, input->getName(), output->getName()))
+  if (Error error = runLinker(*program, inputs, output->getName()))
     return error;
   return output->keep();
 }

@@ -2,8 +2,12 @@
 #ifndef BURST_JIT_SHARED_OBJECT_H
 #define BURST_JIT_SHARED_OBJECT_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <memory>
 
 namespace burst::jit {
 
@@ -12,11 +16,12 @@ namespace burst::jit {
 /// are written.
 llvm::Error writeFile(llvm::StringRef bytes, llvm::StringRef path);
 
-/// Links an object to a shared object at `path`, in the same manner. `linker`
+/// Links objects to a shared object at `path`, in the same manner. `linker`
 /// is the name or the path of a program; if it is empty, the first of ld.lld,
 /// ld and cc on the PATH is used.
-llvm::Error linkFile(llvm::StringRef object, llvm::StringRef linker,
-                     llvm::StringRef path);
+llvm::Error
+linkFile(llvm::ArrayRef<std::unique_ptr<llvm::MemoryBuffer>> objects,
+         llvm::StringRef linker, llvm::StringRef path);
 
 } // namespace burst::jit
 

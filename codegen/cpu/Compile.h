@@ -58,20 +58,28 @@ struct Dump {
                                  llvm::StringRef text) const;
 };
 
-/// Compiles the ring program `entry` of a module to a relocatable object that
-/// exports its burst_image as BURST_IMAGE_SYMBOL. The module is used up. Errors
-/// are emitted at the op, or at the module.
-mlir::FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
-compileToObject(mlir::ModuleOp module, llvm::StringRef entry,
-                const Target &target, const Dump &dump = {});
+/// Relocatable objects, to be linked with each other.
+using Objects = llvm::SmallVector<std::unique_ptr<llvm::MemoryBuffer>, 0>;
+
+/// Whether a program becomes one object, or several that are compiled at a
+/// time: host code first, then some with kernels.
+enum class Parts : uint8_t { One, Several };
+
+/// Compiles the ring program `entry` of a module to objects, one of which
+/// exports its burst_image as BURST_IMAGE_SYMBOL; nothing else is visible. The
+/// module is used up. Errors are emitted at the op, or at the module.
+mlir::FailureOr<Objects> compileToObjects(mlir::ModuleOp module,
+                                          llvm::StringRef entry,
+                                          const Target &target, Parts parts,
+                                          const Dump &dump = {});
 
 /// Steps of that, for programs that launch kernels of GPUs too: leaves `entry`
-/// and what it calls, and from tiles, whose program is that of the image, to an
-/// object.
+/// and what it calls, and from tiles, whose program is that of the image, to
+/// objects.
 mlir::LogicalResult isolate(mlir::ModuleOp module, llvm::StringRef entry);
-mlir::FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
-compileTiles(mlir::ModuleOp module, const Image &image, const Target &target,
-             const Dump &dump = {});
+mlir::FailureOr<Objects> compileTiles(mlir::ModuleOp module, const Image &image,
+                                      const Target &target, Parts parts,
+                                      const Dump &dump = {});
 
 /// A module as text, without locations.
 std::string print(mlir::ModuleOp module);

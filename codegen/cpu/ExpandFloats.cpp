@@ -4,7 +4,7 @@
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Transforms/DialectConversion.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 namespace burst::cpu {
 #define GEN_PASS_DEF_EXPANDFLOATSPASS
@@ -39,8 +39,8 @@ struct ExpandFloats : burst::cpu::impl::ExpandFloatsPassBase<ExpandFloats> {
              name == math::TanhOp::getOperationName() ||
              name == math::ErfOp::getOperationName();
     });
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
-      signalPassFailure();
+    // None makes what another one expands.
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 };
 } // namespace

@@ -76,6 +76,12 @@ private:
   Value call(Entry entry, Type result, ArrayRef<Value> arguments);
   Value dataOf(Value buffer);
   int64_t bytesOf(Type element);
+  Value spill(Value buffer);
+  Value word(Value address, Value i);
+  LLVM::LLVMFuncOp helper(StringRef name, Type result, ArrayRef<Type> inputs,
+                          llvm::function_ref<Value(Block *)> body);
+  LLVM::LLVMFuncOp useHelper();
+  LLVM::LLVMFuncOp pieceHelper();
 
   Value asStored(Value scalar);
   void storeScalarsAsBits(func::FuncOp function);
@@ -93,8 +99,8 @@ private:
   Value pieces(ValueRange tensors, ring::StartOp op, Value owner,
                ValueRange flags, Value &count);
   Value bytesSpanned(Value buffer);
-  void storeUse(Value uses, int64_t i, Value buffer, int64_t mode);
-  Value listUses(tile::LaunchOp op, int64_t &count);
+  Value listUses(tile::LaunchOp op, int64_t &count,
+                 llvm::function_ref<Value(int64_t)> descriptorOf);
   void lowerGpuLaunch(tile::LaunchOp op, func::FuncOp kernel);
   void lowerUpload(cuda::UploadOp op);
 
@@ -174,6 +180,122 @@ void HostLowering::storeScalarsAsBits(func::FuncOp function) {
   }
   function.setType(b.getFunctionType(function.getBody().getArgumentTypes(),
                                      function.getResultTypes()));
+}
+
+//===----------------------------------------------------------------------===//
+// Helpers
+//===----------------------------------------------------------------------===//
+//
+// What is done with many buffers is done by functions, on descriptors that lie
+// in memory: they are compiled once.
+
+/// Puts a descriptor into memory.
+Value HostLowering::spill(Value buffer) {
+  Value address = reserve(types.convertType(buffer.getType()), 1);
+  b.make<LLVM::StoreOp>(descriptor(buffer), address);
+  return address;
+}
+
+/// The address of number `i` of 64 bits each.
+Value HostLowering::word(Value address, Value i) {
+  return b.make<LLVM::GEPOp>(pointer, i64, address,
+                             ArrayRef<LLVM::GEPArg>{number(i)});
+}
+
+/// A function of the program; `body` emits it when it is first needed.
+LLVM::LLVMFuncOp HostLowering::helper(StringRef name, Type result,
+                                      ArrayRef<Type> inputs,
+                                      llvm::function_ref<Value(Block *)> body) {
+  std::string whole = (program.getName() + "." + name).str();
+  if (auto made = module.lookupSymbol<LLVM::LLVMFuncOp>(whole))
+    return made;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(program);
+  auto function = b.make<LLVM::LLVMFuncOp>(
+      whole, LLVM::LLVMFunctionType::get(result, inputs),
+      LLVM::Linkage::Internal);
+  Block *block = function.addEntryBlock(b);
+  b.setInsertionPointToStart(block);
+  Value value = body(block);
+  b.make<LLVM::ReturnOp>(value ? ValueRange(value) : ValueRange());
+  return function;
+}
+
+/// Writes a burst_use. Takes its address, a descriptor, the rank, the bytes of
+/// an element, and the mode.
+LLVM::LLVMFuncOp HostLowering::useHelper() {
+  auto body = [&](Block *block) -> Value {
+    Value use = block->getArgument(0), buffer = block->getArgument(1);
+    Value rank = index(block->getArgument(2)), bytes = block->getArgument(3);
+    Value zero = constant(0), one = constant(1);
+    auto load = [&](Value i) {
+      return b.make<LLVM::LoadOp>(i64, word(buffer, i));
+    };
+    // From the first element to behind the last one.
+    auto loop =
+        b.loop(rank, {one, b.truth(false)}, [&](Value d, ValueRange carried) {
+          Value place = b.add(d, b.index(3));
+          Value size = load(place), stride = load(b.add(place, rank));
+          Value steps = b.mul(b.sub(size, one), stride);
+          Value isEmpty = b.compare(arith::CmpIPredicate::eq, size, zero);
+          return SmallVector<Value>{b.add(carried[0], steps),
+                                    b.make<arith::OrIOp>(carried[1], isEmpty)};
+        });
+    Value span =
+        b.select(loop.getResult(1), zero, b.mul(loop.getResult(0), bytes));
+    Value begin = b.add(load(b.index(1)), b.mul(load(b.index(2)), bytes));
+    b.make<LLVM::StoreOp>(begin, word(use, b.index(0)));
+    b.make<LLVM::StoreOp>(span, word(use, b.index(1)));
+    b.make<LLVM::StoreOp>(block->getArgument(4), word(use, b.index(2)));
+    return nullptr;
+  };
+  return helper("use", LLVM::LLVMVoidType::get(b.getContext()),
+                {pointer, pointer, i64, i64, i64}, body);
+}
+
+/// Writes a burst_piece to the end of a list. Takes the list, its length, a
+/// descriptor, the rank, the bytes of an element, the dimension that is cut,
+/// the first row there, their number, and whether they are wanted; gives the
+/// length with the piece, if it is wanted and not empty.
+LLVM::LLVMFuncOp HostLowering::pieceHelper() {
+  auto body = [&](Block *block) -> Value {
+    Value count = block->getArgument(1), buffer = block->getArgument(2);
+    Value rank = index(block->getArgument(3)), bytes = block->getArgument(4);
+    Value dim = index(block->getArgument(5));
+    Value row = block->getArgument(6), rows = block->getArgument(7);
+    Value piece = word(block->getArgument(0),
+                       b.mul(index(count), b.index(2 + 2 * maxRank)));
+    auto load = [&](Value i) {
+      return b.make<LLVM::LoadOp>(i64, word(buffer, i));
+    };
+    auto store = [&](Value value, Value i) {
+      b.make<LLVM::StoreOp>(value, word(piece, i));
+    };
+    Value sizes = b.index(3), strides = b.add(sizes, rank);
+    Value offset =
+        b.add(load(b.index(2)), b.mul(row, load(b.add(strides, dim))));
+    store(b.add(load(b.index(1)), b.mul(offset, bytes)), b.index(0));
+    store(bytes, b.index(1));
+    auto storeDim = [&](Value d, Value size, Value stride) {
+      store(size, b.add(d, b.index(2)));
+      store(stride, b.add(d, b.index(2 + maxRank)));
+    };
+    Value missing = b.sub(b.index(maxRank), rank);
+    b.loop(missing, [&](Value d) { storeDim(d, constant(1), constant(1)); });
+    auto loop =
+        b.loop(rank, block->getArgument(8), [&](Value d, ValueRange carried) {
+          Value size = b.select(b.compare(arith::CmpIPredicate::eq, d, dim),
+                                rows, load(b.add(sizes, d)));
+          storeDim(b.add(missing, d), size, load(b.add(strides, d)));
+          Value isThere =
+              b.compare(arith::CmpIPredicate::ne, size, constant(0));
+          return SmallVector<Value>{b.both(carried[0], isThere)};
+        });
+    return b.add(count, b.make<arith::ExtUIOp>(i64, loop.getResult(0)));
+  };
+  return helper("piece", i64,
+                {pointer, i64, pointer, i64, i64, i64, i64, i64, b.getI1Type()},
+                body);
 }
 
 //===----------------------------------------------------------------------===//
@@ -309,31 +431,29 @@ Value HostLowering::bytesSpanned(Value buffer) {
       b.make<LLVM::MulOp>(elements, constant(bytesOf(type.getElementType()))));
 }
 
-void HostLowering::storeUse(Value uses, int64_t i, Value buffer, int64_t mode) {
-  auto use =
-      LLVM::LLVMStructType::getLiteral(b.getContext(), {pointer, i64, i64});
-  auto store = [&](Value value, int32_t member) {
-    b.make<LLVM::StoreOp>(value, fieldOf(use, uses,
-                                         ArrayRef<LLVM::GEPArg>{
-                                             static_cast<int32_t>(i), member}));
-  };
-  Value bytes = bytesSpanned(buffer);
-  store(dataOf(buffer), 0);
-  store(bytes, 1);
-  store(constant(mode), 2);
-}
-
-/// What a launch touches, for the runtime to check.
-Value HostLowering::listUses(tile::LaunchOp op, int64_t &count) {
-  count = static_cast<int64_t>(op.getReads().size() + op.getWrites().size());
+/// What a launch touches, for the runtime to check: of its buffers, number by
+/// number, `descriptorOf` gives where the descriptors lie.
+Value HostLowering::listUses(tile::LaunchOp op, int64_t &count,
+                             llvm::function_ref<Value(int64_t)> descriptorOf) {
+  SmallVector<Value> buffers(op.getReads());
+  llvm::append_range(buffers, op.getWrites());
+  auto reads = static_cast<int64_t>(op.getReads().size());
+  count = static_cast<int64_t>(buffers.size());
   auto use =
       LLVM::LLVMStructType::getLiteral(b.getContext(), {pointer, i64, i64});
   Value uses = reserve(use, std::max<int64_t>(count, 1));
-  int64_t next = 0;
-  for (Value buffer : op.getReads())
-    storeUse(uses, next++, buffer, BURST_READS);
-  for (Value buffer : op.getWrites())
-    storeUse(uses, next++, buffer, BURST_READS | BURST_WRITES);
+  LLVM::LLVMFuncOp makeUse = useHelper();
+  for (auto [n, buffer] : llvm::enumerate(buffers)) {
+    auto i = static_cast<int64_t>(n);
+    auto type = cast<MemRefType>(buffer.getType());
+    int64_t mode = i < reads ? BURST_READS : BURST_READS | BURST_WRITES;
+    b.make<LLVM::CallOp>(
+        makeUse,
+        ValueRange{
+            fieldOf(use, uses, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)}),
+            descriptorOf(i), constant(type.getRank()),
+            constant(bytesOf(type.getElementType())), constant(mode)});
+  }
   return uses;
 }
 
@@ -377,7 +497,8 @@ void HostLowering::lowerGpuLaunch(tile::LaunchOp op, func::FuncOp kernel) {
     index += function->hasAttr(cuda::teamAttr);
   }
   int64_t numUses = 0;
-  Value uses = listUses(op, numUses);
+  Value uses =
+      listUses(op, numUses, [&](int64_t i) { return spill(operands[i]); });
   call(Entry::LaunchGpu, LLVM::LLVMVoidType::get(b.getContext()),
        {constant(index), arguments, number(op.getTasks()), constant(numUses),
         uses});
@@ -419,18 +540,20 @@ void HostLowering::lowerLaunch(tile::LaunchOp op) {
     packed.push_back(types.convertType(operand.getType()));
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), packed);
   Value arguments = reserve(type, 1);
+  auto address = [&](int64_t i) {
+    return fieldOf(type, arguments,
+                   ArrayRef<LLVM::GEPArg>{0, static_cast<int32_t>(i)});
+  };
   for (auto [i, operand] : llvm::enumerate(operands)) {
     Value value = operand;
     if (isa<MemRefType>(operand.getType()))
       value = descriptor(operand);
     else if (operand.getType().isIndex())
       value = number(operand);
-    b.make<LLVM::StoreOp>(
-        value, fieldOf(type, arguments,
-                       ArrayRef<LLVM::GEPArg>{0, static_cast<int32_t>(i)}));
+    b.make<LLVM::StoreOp>(value, address(static_cast<int64_t>(i)));
   }
   int64_t numUses = 0;
-  Value uses = listUses(op, numUses);
+  Value uses = listUses(op, numUses, address);
   Value order = op.getOrder() ? dataOf(op.getOrder()) : null();
   call(
       Entry::Launch, LLVM::LLVMVoidType::get(b.getContext()),
@@ -453,44 +576,21 @@ Value HostLowering::pieces(ValueRange tensors, ring::StartOp op, Value owner,
   // Each is written at the end of the list, and stays where it is needed.
   Value list =
       reserve(piece, static_cast<int64_t>(tensors.size()) * segments + 1);
-  Location loc = b.getLoc();
   count = constant(0);
+  LLVM::LLVMFuncOp addPiece = pieceHelper();
   for (auto [tensor, dim] : llvm::zip_equal(tensors, op.getDims())) {
     auto type = cast<MemRefType>(tensor.getType());
-    Type element = types.convertType(type.getElementType());
-    MemRefDescriptor memory = descriptor(tensor);
-    Value data = dataOf(tensor);
+    Value buffer = spill(tensor);
     Value row = constant(0);
     for (int64_t i = 0; i < segments; ++i) {
       Value rows = number(
           b.make<ring::SegmentOp>(i, layout, owner, op.getExtent()).getCount());
-      auto store = [&](Value value, ArrayRef<LLVM::GEPArg> path) {
-        SmallVector<LLVM::GEPArg> all{count};
-        llvm::append_range(all, path);
-        b.make<LLVM::StoreOp>(value, fieldOf(piece, list, all));
-      };
-      Value offset = b.make<LLVM::MulOp>(row, memory.stride(b, loc, dim));
-      store(b.make<LLVM::GEPOp>(pointer, element, data,
-                                ArrayRef<LLVM::GEPArg>{offset}),
-            {0});
-      store(constant(bytesOf(type.getElementType())), {1});
-      int32_t missing = maxRank - static_cast<int32_t>(type.getRank());
-      Value zero = constant(0), isThere = b.truth(true);
-      for (int32_t d = 0; d < maxRank; ++d) {
-        Value size = constant(1), stride = constant(1);
-        if (d >= missing) {
-          int64_t own = d - missing;
-          size = own == dim ? rows : memory.size(b, loc, own);
-          stride = memory.stride(b, loc, own);
-        }
-        isThere =
-            b.both(isThere, b.compare(arith::CmpIPredicate::ne, size, zero));
-        store(size, {2, d});
-        store(stride, {3, d});
-      }
-      if (!flags.empty())
-        isThere = b.both(isThere, flags[i]);
-      count = b.make<LLVM::AddOp>(count, b.make<LLVM::ZExtOp>(i64, isThere));
+      Value isWanted = flags.empty() ? b.truth(true) : flags[i];
+      auto added = b.make<LLVM::CallOp>(
+          addPiece, ValueRange{list, count, buffer, constant(type.getRank()),
+                               constant(bytesOf(type.getElementType())),
+                               constant(dim), row, rows, isWanted});
+      count = added.getResult();
       row = b.make<LLVM::AddOp>(row, rows);
     }
   }

@@ -380,9 +380,11 @@ static void describeKernels(const Variant &variant, cpu::Image &image) {
   }
 }
 
-FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
-cuda::compileToObject(ModuleOp module, StringRef entry, const Target &target,
-                      const cpu::Target &host, const cpu::Dump &dump) {
+FailureOr<cpu::Objects> cuda::compileToObjects(ModuleOp module, StringRef entry,
+                                               const Target &target,
+                                               const cpu::Target &host,
+                                               cpu::Parts parts,
+                                               const cpu::Dump &dump) {
   if (failed(cpu::isolate(module, entry)))
     return failure();
   std::string text = cpu::print(module);
@@ -411,5 +413,5 @@ cuda::compileToObject(ModuleOp module, StringRef entry, const Target &target,
   // From here on kernels are numbers, which their declarations stand for.
   for (func::FuncOp kernel : variant->functions)
     kernel.eraseBody();
-  return cpu::compileTiles(chosen, *image, host, dump);
+  return cpu::compileTiles(chosen, *image, host, parts, dump);
 }

@@ -48,16 +48,16 @@ void buildKernelPipeline(mlir::OpPassManager &pm, const Shape &shape,
                          bool roles);
 
 /// Compiles the ring program `entry` of a module: kernels by NVRTC, all at a
-/// time, and what launches them for `host`, to an object as
-/// cpu::compileToObject makes. Of the shapes for its head dimension the first
+/// time, and what launches them for `host`, to objects as
+/// cpu::compileToObjects makes. Of the shapes for its head dimension the first
 /// is taken with which the compiler has no complaint about any kernel, and else
 /// the last one, with a warning; the program says which (`cuda.shape`) and why
 /// not those before
 /// (`cuda.refused`). The module is used up. Errors are emitted.
-mlir::FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
-compileToObject(mlir::ModuleOp module, llvm::StringRef entry,
-                const Target &target, const cpu::Target &host,
-                const cpu::Dump &dump = {});
+mlir::FailureOr<cpu::Objects>
+compileToObjects(mlir::ModuleOp module, llvm::StringRef entry,
+                 const Target &target, const cpu::Target &host,
+                 cpu::Parts parts, const cpu::Dump &dump = {});
 
 } // namespace burst::cuda
 

@@ -72,10 +72,10 @@ static bool checkOptions() {
   return true;
 }
 
-static bool write(llvm::StringRef object) {
+static bool write(const cpu::Objects &objects) {
   llvm::Error error = emit == Emit::Object
-                          ? jit::writeFile(object, output)
-                          : jit::linkFile(object, linker, output);
+                          ? jit::writeFile(objects.front()->getBuffer(), output)
+                          : jit::linkFile(objects, linker, output);
   return !error || fail(toString(std::move(error)));
 }
 
@@ -97,8 +97,10 @@ static bool compile() {
   func::FuncOp function = jit::findEntry(*module, entry, "--entry", error);
   if (!function)
     return fail(input + ": " + error);
-  auto compiled = jit::compile(function, *machine, cpu::Dump{dump});
-  return succeeded(compiled) && write(compiled->object->getBuffer());
+  cpu::Parts parts =
+      emit == Emit::Object ? cpu::Parts::One : cpu::Parts::Several;
+  auto compiled = jit::compile(function, *machine, parts, cpu::Dump{dump});
+  return succeeded(compiled) && write(compiled->objects);
 }
 
 int main(int argc, char **argv) {

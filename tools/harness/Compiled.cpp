@@ -20,11 +20,12 @@ FailureOr<ProgramRef> burst::compile(func::FuncOp program,
                                      const jit::Target &target,
                                      const cpu::Dump &dump) {
   OwningOpRef<ModuleOp> module(cast<ModuleOp>(program->getParentOp()->clone()));
-  auto object = jit::compileToObject(*module, program.getName(), target, dump);
-  if (failed(object))
+  auto objects = jit::compileToObjects(*module, program.getName(), target,
+                                       cpu::Parts::Several, dump);
+  if (failed(objects))
     return failure();
   jit::Compiled compiled;
-  compiled.object = std::move(*object);
+  compiled.objects = std::move(*objects);
   burst_program *loaded = nullptr;
   if (burst_error *error = jit::install(std::move(compiled), &loaded))
     return program.emitError("cannot use its code: ") << take(error);

@@ -64,8 +64,11 @@ void burst_error_destroy(burst_error *error);
 
 /* A CPU device is one pool of threads, shared by all ranks and runs on it. Its
    kernels occupy at most that many threads at a time, however many ranks there
-   are. A thread in burst_run may do the work of a sleeping thread of the pool
-   if no CPUs are listed and it has 4 MiB of stack left. */
+   are, and run on the listed CPUs only. A thread in burst_run may do the work
+   of a thread of the pool if it has 4 MiB of stack left and is bound to CPUs
+   that are listed, or none are. Unless there are more threads than CPUs for
+   them, threads that run out of work look for more for 50 microseconds before
+   they sleep, and so do threads in burst_run that wait for a kernel. */
 typedef struct burst_device burst_device;
 
 typedef struct burst_device_config {

@@ -17,6 +17,11 @@
 // CHECK-NOT: tile.kernel
 
 // CHECK: llvm.mlir.global internal constant @program.required.0("the size\00")
+
+// What is done with each buffer of a transfer or launch is done on its descriptor
+// in memory, by functions.
+// CHECK-LABEL: llvm.func internal @program.piece(
+// CHECK-LABEL: llvm.func internal @program.use(
 // CHECK-LABEL: func.func private @program(
 // CHECK-SAME: %[[RANK:arg0]]: !llvm.ptr, %[[TABLE:arg1]]: !llvm.ptr, %arg2: memref<8x4xf32>, %arg3: index, %arg4: i16)
 // CHECK-NOT: ring.grid
@@ -53,15 +58,20 @@
 
 // ring.start: a piece per segment on either side, then the call; channel 3.
 // CHECK: ring.segment 0 of <zigzag over 2>[%[[SELF:.*]]] extent
+// CHECK: llvm.call @program.piece({{.*}}, %true)
 // CHECK: ring.segment 1 of <zigzag over 2>[%[[SELF]]] extent
+// CHECK: llvm.call @program.piece({{.*}}, %false)
 // CHECK: ring.segment 0 of <zigzag over 2>[%[[PEER:.*]]] extent
+// CHECK: llvm.call @program.piece({{.*}}, %false)
 // CHECK: ring.segment 1 of <zigzag over 2>[%[[PEER]]] extent
+// CHECK: llvm.call @program.piece({{.*}}, %true)
 // CHECK: %[[TO:.*]] = arith.index_cast %[[PEER]] : index to i64
 // CHECK: llvm.getelementptr %[[TABLE]][0, 7]
 // CHECK: %[[TOKEN:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[THREE]], %[[TO]], %{{.*}}, %{{.*}}, %[[TO]], %{{.*}}, %{{.*}}) : !llvm.ptr, (!llvm.ptr, i64, i64, i64, !llvm.ptr, i64, i64, !llvm.ptr) -> i64
 
 // tile.launch in an order, with two uses
 // CHECK: %[[KERNEL:.*]] = llvm.mlir.addressof @kernel.kernel
+// CHECK-COUNT-2: llvm.call @program.use(
 // CHECK: %[[LAUNCH:.*]] = llvm.getelementptr %[[TABLE]][0, 6]
 // CHECK: llvm.call %{{.*}}(%[[RANK]], %[[KERNEL]], %{{.*}}, %{{.*}}, %[[ORDER]], %[[TWO]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, !llvm.ptr, i64, !llvm.ptr) -> ()
 

@@ -185,6 +185,125 @@ TEST(Device, IsPinned) {
   EXPECT_EQ(processor, last);
 }
 
+std::vector<int64_t> allowedCpus() {
+  cpu_set_t allowed;
+  EXPECT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  std::vector<int64_t> cpus;
+  for (int64_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &allowed))
+      cpus.push_back(cpu);
+  return cpus;
+}
+
+/// Runs `body` as the only rank of a program, on this thread.
+void runHere(const std::vector<int64_t> &cpus, int64_t threads,
+             const Body &body) {
+  burst_device_config config = {sizeof(config), threads, int64_t(cpus.size()),
+                                cpus.data()};
+  burst_device *device;
+  ASSERT_EQ(take(burst_device_create_cpu(&config, &device)), "");
+  Device owner(device);
+  Program program(1, body);
+  burst_run_config run = {};
+  run.size = sizeof(run);
+  run.device = device;
+  EXPECT_EQ(take(burst_run(program.get(), &run, nullptr, 0, nullptr)), "");
+}
+
+void noteThread(const void *arguments, int64_t) {
+  **static_cast<std::thread::id *const *>(arguments) =
+      std::this_thread::get_id();
+}
+const burst_kernel notingThread = {"noting thread", noteThread};
+
+TEST(Device, RunsOneTaskWhereItMay) {
+  std::thread::id ran, *argument = &ran;
+  auto launch = [&](burst_rank *rank, const burst_table *table, void *const *) {
+    table->launch(rank, &notingThread, &argument, 1, nullptr, 0, nullptr);
+  };
+  // On a thread of its own: the stack of the main thread may be small.
+  inParallel(1, [&](int64_t) {
+    std::vector<int64_t> all = allowedCpus();
+    runHere({}, 2, launch);
+    EXPECT_EQ(ran, std::this_thread::get_id());
+    runHere(all, 2, launch);
+    EXPECT_EQ(ran, std::this_thread::get_id());
+    if (all.size() > 1) { // This thread may run elsewhere.
+      runHere({all.front()}, 1, launch);
+      EXPECT_NE(ran, std::this_thread::get_id());
+    }
+    cpu_set_t first;
+    CPU_ZERO(&first);
+    CPU_SET(size_t(all.front()), &first);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(first), &first), 0);
+    runHere({all.front()}, 1, launch);
+    EXPECT_EQ(ran, std::this_thread::get_id());
+  });
+}
+
+TEST(Device, WakesThreadsThatSleep) {
+  // Threads look for work for a while: pauses about as long, and longer ones.
+  for (bool pinned : {false, true})
+    for (int64_t threads : {1, 2, 5}) {
+      std::atomic<int> counts[7] = {}, *argument = counts;
+      int launches = 0;
+      runHere(pinned ? allowedCpus() : std::vector<int64_t>(), threads,
+              [&](burst_rank *rank, const burst_table *table, void *const *) {
+                for (int pause : {0, 20, 40, 45, 50, 55, 60, 100, 2000})
+                  for (int64_t tasks : {1, 2, 7}) {
+                    std::this_thread::sleep_for(
+                        std::chrono::microseconds(pause));
+                    table->launch(rank, &counting, &argument, tasks, nullptr, 0,
+                                  nullptr);
+                    ++launches;
+                  }
+              });
+      EXPECT_EQ(counts[0], launches);
+      EXPECT_EQ(counts[1], launches / 3 * 2);
+      EXPECT_EQ(counts[6], launches / 3);
+    }
+}
+
+TEST(Device, UsesAllItsThreads) {
+  // Each task waits for all others: they must be on as many threads, which are
+  // called out of their sleep.
+  for (bool pinned : {false, true}) {
+    Gauge gauge, *argument = &gauge;
+    auto meet = [](const void *arguments, int64_t) {
+      Gauge *gauge = *static_cast<Gauge *const *>(arguments);
+      ++gauge->all;
+      while (gauge->all < 9)
+        std::this_thread::yield();
+    };
+    const burst_kernel meeting = {"meeting", meet};
+    runHere(pinned ? allowedCpus() : std::vector<int64_t>(), 9,
+            [&](burst_rank *rank, const burst_table *table, void *const *) {
+              std::this_thread::sleep_for(std::chrono::milliseconds(5));
+              table->launch(rank, &meeting, &argument, 9, nullptr, 0, nullptr);
+            });
+    EXPECT_EQ(gauge.all, 9);
+  }
+}
+
+TEST(Device, LeavesProcessorsToOthers) {
+  // Seconds that this process used, while it had nothing to do for 0.2 s.
+  double used = 0;
+  auto now = [] {
+    timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
+  };
+  std::atomic<int> counts[8] = {}, *argument = counts;
+  runHere({}, 0,
+          [&](burst_rank *rank, const burst_table *table, void *const *) {
+            table->launch(rank, &counting, &argument, 8, nullptr, 0, nullptr);
+            double begin = now();
+            std::this_thread::sleep_for(std::chrono::milliseconds(200));
+            used = now() - begin;
+          });
+  EXPECT_LT(used, 0.05);
+}
+
 std::string create(burst_device_config config) {
   burst_device *device;
   std::string error = take(burst_device_create_cpu(&config, &device));
