@@ -174,7 +174,8 @@ void Cells::addSparse(Problem problem, bool isDrawn) {
   }
   if (isDrawn) {
     cell.plot = "pairs";
-    cell.series = isWindow ? "windows, S=32k" : "documents, S=16k";
+    cell.series = llvm::formatv(
+        "{0}, S={1}", isWindow ? "windows" : "documents", problem.sequence);
     cell.x = problem.pairs() * static_cast<double>(problem.heads);
     cell.shown = Shown::Time;
   }
@@ -239,7 +240,7 @@ std::map<std::string, Plot> burst::bench::describePlots() {
           llvm::formatv("{0} pass, {1}, D = 128", direction, type),
           {"positions", Scale::Doubling},
           {"% of the peak"}};
-  plots["ranks"] = {"several ranks in one process, causal, S = 16k",
+  plots["ranks"] = {"several ranks in one process, causal, f32, D = 128",
                     {"ranks", Scale::Doubling},
                     {"time over that of one rank"},
                     {},

@@ -133,7 +133,7 @@ llvm::Expected<llvm::json::Object> Peer::hear() {
       continue;
     if (count == 0)
       return broken("no answer of the peer in " +
-                    llvm::Twine(static_cast<int64_t>(timeout)) + " s");
+                    llvm::formatv("{0:f1} s", timeout).str());
     char buffer[4096];
     ssize_t size = recv(channel, buffer, sizeof(buffer), 0);
     if (size <= 0) {

@@ -91,6 +91,11 @@ static std::string escaped(llvm::StringRef text) {
   return result;
 }
 
+bool Plot::has(const std::string &name) const {
+  return llvm::any_of(series,
+                      [&](const auto &entry) { return entry.first == name; });
+}
+
 void Plot::add(const std::string &name, double atX, double atY) {
   auto found =
       llvm::find_if(series, [&](auto &entry) { return entry.first == name; });

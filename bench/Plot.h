@@ -30,6 +30,7 @@ struct Plot {
   double bar = 0;
   std::string barName = {};
 
+  bool has(const std::string &name) const;
   void add(const std::string &name, double atX, double atY);
   std::string svg() const;
 };

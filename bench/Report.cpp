@@ -81,6 +81,7 @@ void Report::measure(const Description &cell) {
     number("% of limit while it has a processor", busyShares);
   number("peer's % of limit", peerShares);
   number("over peer", ratios);
+  result.numbers.emplace_back("GFLOP", 1e-9 * cell.flops);
   result.numbers.emplace_back("rounds", static_cast<double>(limits.size()));
 
   auto rate = [](const std::vector<double> &rates) {
@@ -114,6 +115,8 @@ void Report::measure(const Description &cell) {
           drawn.add("PyTorch, " + cell.series, cell.x, median(peerShares));
         break;
       case Shown::Slowdown:
+        if (!drawn.has(cell.series))
+          drawn.add(cell.series, 1, 1);
         drawn.add(cell.series, cell.x, 100 / share);
         break;
       case Shown::Time:
