@@ -310,8 +310,9 @@ int main(int argc, char **argv) {
                 peer,
                 target(),
                 threads,
-                quick ? 1 : repeat,
-                /*budgetSeconds=*/quick ? 0.1 : 12.0,
+                repeat,
+                /*budget=*/quick ? 0.1 : 8.0,
+                /*barBudget=*/quick ? 0.1 : 15.0,
                 /*peakSeconds=*/quick ? 0.005 : 0.1};
   measureReport(report, describeCells(quick));
   measureCompile(table, device);

@@ -55,12 +55,14 @@ void Report::measure(const Description &cell) {
     if (program)
       ratios.push_back(bursts.back() / peers.back());
   };
-  // The first round warms up, unless it takes so long that it need not.
-  double begin = now();
-  round();
-  while (static_cast<int64_t>(limits.size()) <= repeat &&
-         now() - begin < budgetSeconds)
+  // The first round warms up, unless there is no time for another one.
+  double left = cell.bar == 0 ? budget : barBudget, last = 0;
+  for (int64_t i = 0; i <= repeat && (i == 0 || last <= left); ++i) {
+    double begin = now();
     round();
+    last = now() - begin;
+    left -= last;
+  }
   for (std::vector<double> *values :
        {&limits, &bursts, &peers, &shares, &busyShares, &peerShares, &ratios})
     if (values->size() > 1)

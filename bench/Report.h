@@ -64,8 +64,9 @@ struct Report {
   Peer &peer;
   cpu::Target target;
   int64_t threads, repeat;
-  /// Of a cell: further rounds begin in this time. Of the peak in each round.
-  double budgetSeconds, peakSeconds;
+  /// Of a cell, unless one round alone takes longer; of one with a bar.
+  double budget, barBudget;
+  double peakSeconds; ///< of the peak in each round
   std::map<std::string, Plot> plots = describePlots();
   std::vector<double> overPeer = {}; ///< of each cell
 
