@@ -52,15 +52,15 @@ Range::Range(const Axis &axis, std::vector<double> values, double begin,
       step /= 2;
     low = 0;
     high = step * std::ceil(*most / step * 1.02);
-    for (double tick = 0; tick <= high + step / 2; tick += step)
-      ticks.push_back(tick);
+    for (int i = 0; i <= std::lround(high / step); ++i)
+      ticks.push_back(step * i);
     return;
   }
   double base = scale == Scale::Doubling ? 2 : 10;
   low = std::floor(on(*least) + 1e-9);
   high = std::max(std::ceil(on(*most) - 1e-9), low + 1);
-  for (double power = low; power <= high; ++power)
-    ticks.push_back(std::pow(base, power));
+  for (int i = 0; i <= std::lround(high - low); ++i)
+    ticks.push_back(std::pow(base, low + i));
 }
 
 /// "512", "4k", "0.05", "10M".

@@ -162,8 +162,8 @@ void Report::summarize() {
 double burst::bench::closedForm(const Problem &problem,
                                 const cpu::Target &target) {
   // Positions of a rank in all heads, and their numbers in a tensor.
-  double rows =
-      static_cast<double>(problem.sequence / problem.ranks * problem.heads);
+  double rows = static_cast<double>(problem.sequence * problem.heads) /
+                static_cast<double>(problem.ranks);
   double numbers = rows * static_cast<double>(problem.dim);
   double state = problem.type == "f64" ? 8 : 4;
   double given = problem.type == "bf16" ? 2 : state;
