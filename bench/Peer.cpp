@@ -39,15 +39,18 @@ llvm::Error Peer::start() {
   channel = pair[0];
   errors = memfd_create("peer", MFD_CLOEXEC);
 
-  // Threads as burst's: each on a processor of its own, from the first on.
+  // Threads as burst's: each on a processor of its own, from the first on. And
+  // as burst writes to memory that is there, results are not mapped anew.
   std::string places;
   for (int64_t i = 0; i < threads; ++i)
     places += (i == 0 ? "{" : ",{") + std::to_string(i) + "}";
   std::vector<std::string> environment{
       "OMP_NUM_THREADS=" + std::to_string(threads), "OMP_PLACES=" + places,
-      "OMP_PROC_BIND=true"};
+      "OMP_PROC_BIND=true", "MALLOC_MMAP_MAX_=0",
+      "MALLOC_TRIM_THRESHOLD_=" + std::to_string(int64_t(1) << 40)};
   for (char **variable = environ; *variable; ++variable)
-    if (!llvm::StringRef(*variable).starts_with("OMP_"))
+    if (llvm::StringRef name(*variable);
+        !name.starts_with("OMP_") && !name.starts_with("MALLOC_"))
       environment.emplace_back(*variable);
   auto pointers = [](std::vector<std::string> &strings) {
     std::vector<char *> pointers;
