@@ -45,6 +45,9 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
   let options = [
     Option<"vectorBits", "vector-bits", "int64_t", "256", "Bits of a vector register.">,
     Option<"microRows", "micro-rows", "int64_t", "6", "Rows of a register tile.">,
+    Option<"panelBytes", "panel-bytes", "int64_t", "64",
+           "Bytes of a row of a panel: columns whose number is not static are so many "
+           "or a multiple.">,
     Option<"fma", "fma", "bool", "true",
            "Multiply and add in one instruction; else in two.">,
     Option<"dot", "dot", "bool", "false",

@@ -38,6 +38,7 @@ void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
   options.rows = target.rows;
   options.columns = target.columns;
   options.panelBytes = target.panelBytes;
+  options.strip = target.microRows;
   options.pairs = target.pairs;
   options.localTiling = target.localTiling;
   buildTilePipeline(pm, options);
@@ -45,8 +46,9 @@ void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
 
 void burst::cpu::buildLLVMPipeline(OpPassManager &pm, const Target &target) {
   pm.addPass(createOutlinePass());
-  pm.addNestedPass<func::FuncOp>(createTileToVectorPass(
-      {target.vectorBits, target.microRows, target.fma, target.dot}));
+  pm.addNestedPass<func::FuncOp>(
+      createTileToVectorPass({target.vectorBits, target.microRows,
+                              target.panelBytes, target.fma, target.dot}));
   pm.addPass(createHostToRuntimePass());
   pm.addPass(createLowerScalarsPass());
   pm.addPass(createExpandFloatsPass());
