@@ -48,6 +48,8 @@ void Report::measure(const Description &cell) {
     llvm::Expected<double> seconds = peer.ask(cell.question);
     if (!seconds) {
       peerError = llvm::toString(seconds.takeError());
+      for (std::vector<double> *values : {&peers, &peerShares, &ratios})
+        values->clear();
       return;
     }
     peers.push_back(cell.flops / *seconds);
@@ -90,7 +92,7 @@ void Report::measure(const Description &cell) {
     return llvm::formatv("{0:f1} GFLOP/s", 1e-9 * median(rates)).str();
   };
   result.limit = rate(limits) + ", " + cell.limit;
-  if (!peers.empty() && peerError.empty())
+  if (!peers.empty())
     result.peer = rate(peers);
   else if (!cell.question.empty())
     result.peer = "missing: " + peerError;
@@ -129,7 +131,7 @@ void Report::measure(const Description &cell) {
       }
     }
   }
-  if (!ratios.empty() && peerError.empty()) {
+  if (!ratios.empty()) {
     overPeer.push_back(median(ratios));
     result.ratio = llvm::formatv("{0:f2}", overPeer.back());
     verdicts.push_back(verdict("faster than the peer", overPeer.back() > 1));
