@@ -7,12 +7,19 @@
 #include "bench/Baselines.h"
 #include "bench/Bound.h"
 #include "bench/Calls.h"
-#include "bench/Peak.h"
+#include "bench/Output.h"
+#include "bench/Report.h"
 #include "bench/Table.h"
 
+#include "llvm/Support/Chrono.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/StringSaver.h"
+
+#include <fstream>
 
 using namespace mlir;
 using namespace burst;
@@ -24,7 +31,14 @@ static int64_t threads = 2;
 static cl::opt<int64_t> repeat("repeat", cl::desc("Runs per cell (5)"),
                                cl::init(5), cl::cat(category));
 static cl::opt<std::string>
-    only("only", cl::desc("Cells whose name contains this"), cl::cat(category));
+    only("only",
+         cl::desc("Cells whose name contains this. The first word of a name is "
+                  "its group: attention, product, ranks, sparse, memory, "
+                  "compile, overhead; and, on demand, overlap and baselines"),
+         cl::cat(category));
+static cl::opt<bool> quick("quick",
+                           cl::desc("Cells of every kind, small: a try"),
+                           cl::cat(category));
 static cl::opt<int64_t> rows("rows",
                              cl::desc("Queries of a tile (the target's)"),
                              cl::cat(category));
@@ -36,6 +50,20 @@ static cl::opt<int64_t> sequence("sequence",
                                  cl::init(1536), cl::cat(category));
 static cl::opt<std::string> json("json", cl::desc("Where to write all numbers"),
                                  cl::value_desc("file"), cl::cat(category));
+static cl::opt<std::string> plots("plots", cl::desc("Where to write pictures"),
+                                  cl::value_desc("folder"), cl::cat(category));
+static cl::opt<std::string>
+    out("out", cl::desc("Writes PREFIX.md, PREFIX.json and PREFIX-*.svg"),
+        cl::value_desc("PREFIX"), cl::cat(category));
+static cl::opt<std::string> peerCommand(
+    "peer",
+    cl::desc("Asked for timings as bench/peers/torch_sdpa.py is, which it is "
+             "unless given, in the environment of scripts/peers; or none"),
+    cl::value_desc("command"), cl::cat(category));
+static cl::opt<double>
+    peerTimeout("peer-timeout",
+                cl::desc("Seconds an answer of the peer may take (180)"),
+                cl::init(180), cl::cat(category));
 
 static cpu::Target target() {
   cpu::Target target = cpu::Target::host();
@@ -46,140 +74,8 @@ static cpu::Target target() {
   return target;
 }
 
-//===----------------------------------------------------------------------===//
-// A problem
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// Attention of one batch, as many key heads as query heads.
-struct Problem {
-  std::string type = "f32";
-  int64_t sequence = 4096, heads = 8, dim = 128, ranks = 1;
-  std::string mask; ///< a clause, with what it captures
-  double share = 1; ///< of pairs that the mask keeps
-  /// What travels in the backward pass; the forward pass where there is none.
-  std::string strategy;
-
-  std::string text() const;
-  /// Useful operations of all pairs that are kept: two products, or the five of
-  /// the backward pass.
-  double flops() const {
-    auto pairs = static_cast<double>(heads * sequence * sequence) * share;
-    return (strategy.empty() ? 4.0 : 10.0) * pairs * static_cast<double>(dim);
-  }
-};
-
-} // namespace
-
-std::string Problem::text() const {
-  std::string length = std::to_string(sequence);
-  std::string tensor =
-      llvm::formatv("tensor<1x{0}x{1}x{2}x{3}>", length, heads, dim, type);
-  std::string rows = llvm::formatv("tensor<1x{0}x{1}x{2}>", heads, length,
-                                   type == "f64" ? "f64" : "f32");
-  if (!strategy.empty())
-    return llvm::formatv(
-        "shard.grid @cp(shape = {0})\n"
-        "func.func @attention(%q: {1}, %k: {1}, %v: {1}, %o: {1}, %lse: {2}, "
-        "%do: {1}) -> ({1}, {1}, {1}) {{\n"
-        "  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do\n"
-        "      {3} sequence <@cp, zigzag> strategy <{4}>\n"
-        "      : ({1}, {1}, {1}, {1}, {2}, {1}) -> ({1}, {1}, {1})\n"
-        "  return %dq, %dk, %dv : {1}, {1}, {1}\n"
-        "}\n",
-        ranks, tensor, rows, mask, strategy);
-  return llvm::formatv(
-      "shard.grid @cp(shape = {0})\n"
-      "func.func @attention(%q: {1}, %k: {1}, %v: {1}) -> ({1}, {2}) {{\n"
-      "  %o, %lse = burst.attention %q, %k, %v {3} sequence <@cp, zigzag>\n"
-      "      : ({1}, {1}, {1}) -> ({1}, {2})\n"
-      "  return %o, %lse : {1}, {2}\n"
-      "}\n",
-      ranks, tensor, rows, mask);
-}
-
-//===----------------------------------------------------------------------===//
-// Cells
-//===----------------------------------------------------------------------===//
-
 static bool wanted(const std::string &name) {
   return llvm::StringRef(name).contains(only);
-}
-
-/// Share of the peak, measured in turns with it.
-static void measureShare(Table &table, Device &device, const Problem &problem,
-                         double bar) {
-  std::string name = llvm::formatv(
-      "{0} {1} {2} S={3} D={4}",
-      problem.strategy.empty() ? "forward" : "backward " + problem.strategy,
-      problem.type, problem.mask.empty() ? "full" : problem.mask,
-      problem.sequence, problem.dim);
-  if (!wanted(name))
-    return;
-  Bound program(problem.text(), "attention", target());
-  program.bind(problem.sequence, device.handle);
-  program.run();
-  bool isDouble = problem.type == "f64";
-  std::vector<double> rates, shares, busyShares, peaks;
-  for (int64_t i = 0; i < repeat; ++i) {
-    double peak = peakOf(isDouble ? peakF64 : peakF32, threads, 0.2);
-    double cpuBegin = cpuNow();
-    double rate = problem.flops() / program.run();
-    double busy =
-        problem.flops() / (cpuNow() - cpuBegin) * static_cast<double>(threads);
-    busyShares.push_back(100 * busy / peak);
-    rates.push_back(rate * 1e-9);
-    peaks.push_back(peak * 1e-9);
-    shares.push_back(100 * rate / peak);
-  }
-  double share = median(shares);
-  table.add({name,
-             {{"GFLOP/s", median(rates)},
-              {"peak", median(peaks)},
-              {"% of peak", share},
-              {"% while it has a processor", median(busyShares)}},
-             llvm::formatv("bar {0}: {1}", bar,
-                           share >= bar ? "reached" : "MISSED")});
-}
-
-/// Several ranks in this process against one, in turns.
-static void measureRanks(Table &table, Device &device, Problem problem) {
-  std::string name = llvm::formatv(
-      "ranks {0}{1} S={2}",
-      problem.strategy.empty() ? "" : "backward " + problem.strategy + " ",
-      problem.mask, problem.sequence);
-  if (!wanted(name))
-    return;
-  std::vector<int64_t> counts{1, 4, 8};
-  if (!problem.strategy.empty())
-    counts.pop_back();
-  std::vector<std::unique_ptr<Bound>> programs;
-  for (int64_t ranks : counts) {
-    problem.ranks = ranks;
-    programs.push_back(
-        std::make_unique<Bound>(problem.text(), "attention", target()));
-    programs.back()->bind(problem.sequence, device.handle);
-  }
-  std::vector<std::vector<double>> times(counts.size()), ratios(counts.size());
-  for (int64_t i = 0; i < repeat; ++i)
-    for (size_t c = 0; c < counts.size(); ++c) {
-      times[c].push_back(programs[c]->run());
-      ratios[c].push_back(times[c].back() / times[0].back());
-    }
-  for (size_t c = 0; c < counts.size(); ++c) {
-    int64_t most = 0;
-    for (const burst_counters &rank : programs[c]->counters)
-      most = std::max(most, rank.peak_total);
-    double ratio = median(ratios[c]);
-    table.add({name + " P=" + std::to_string(counts[c]),
-               {{"seconds", median(times[c])},
-                {"over P=1", ratio},
-                {"peak MiB per rank", static_cast<double>(most) / (1 << 20)}},
-               c == 0 ? ""
-                      : std::string("bar 1.10: ") +
-                            (ratio <= 1.10 ? "reached" : "MISSED")});
-  }
 }
 
 /// Whether transfers hide behind computation: a ring whose links are as slow as
@@ -222,61 +118,159 @@ static void measureOverlap(Table &table, Device &device, Problem problem) {
       ratios.push_back(total / limit);
     }
     double over = median(ratios);
-    table.add(
-        {name,
-         {{"over the limit", over},
-          {"seconds", median(totals)},
-          {"seconds of compute", median(computes)},
-          {"seconds of transfer", median(transfers)}},
-         std::string("bar 1.10: ") + (over <= 1.10 ? "reached" : "MISSED")});
+    table.add({name,
+               {{"over the limit", over},
+                {"seconds", median(totals)},
+                {"seconds of compute", median(computes)},
+                {"seconds of transfer", median(transfers)}},
+               std::string("1.10: ") + (over <= 1.10 ? "pass" : "fail")});
   }
 }
 
-/// Compilation, cold.
-static void measureCompile(Table &table) {
-  if (!wanted("compile"))
+static void measureOverlaps(Table &table, Device &device) {
+  Problem ring;
+  ring.ranks = 4;
+  for (int64_t sequence : {4096, 6144}) {
+    ring.sequence = sequence;
+    measureOverlap(table, device, ring);
+  }
+}
+
+/// Compilation, cold, and whether other sizes need another one.
+static void measureCompile(Table &table, Device &device) {
+  if (wanted("compile")) {
+    Problem demo;
+    demo.type = "bf16";
+    demo.sequence = 2048;
+    demo.heads = 32;
+    demo.ranks = 8;
+    demo.mask = Mask::Causal;
+    std::vector<double> all, front, busy;
+    for (int64_t i = 0; i < repeat; ++i) {
+      Bound program(demo.text(), "attention", target());
+      all.push_back(1e3 * program.seconds.compile);
+      front.push_back(1e3 * program.seconds.lower);
+      busy.push_back(1e3 * program.seconds.processor);
+    }
+    double time = median(all);
+    table.add({"compile the demo, cold",
+               {{"ms", time},
+                {"ms of a processor", median(busy)},
+                {"ms, to ring and proof", median(front)}},
+               llvm::formatv("500 ms: {0}", time <= 500 ? "pass" : "fail")});
+  }
+  if (wanted("call")) {
+    Problem small;
+    small.heads = 1;
+    small.dim = 64;
+    Bound program(small.text(true), "attention", target());
+    program.bind(64, device.handle);
+    program.run();
+    // One program, sizes as they come: nothing is compiled again.
+    program.bind(128, device.handle);
+    double again = program.run();
+    table.add({"call of other sizes, S=128", {{"us", 1e6 * again}}, ""});
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The report
+//===----------------------------------------------------------------------===//
+
+/// What the command line says of the peer: its command, or why it is missing.
+static Peer makePeer() {
+  llvm::BumpPtrAllocator allocator;
+  llvm::StringSaver saver(allocator);
+  llvm::SmallVector<const char *> words;
+  cl::TokenizeGNUCommandLine(peerCommand, saver, words);
+  std::vector<std::string> command(words.begin(), words.end());
+  std::string missing;
+  if (peerCommand == "none") {
+    missing = "not wanted";
+  } else if (command.empty()) {
+    const char *given = std::getenv("BURST_PEERS");
+    llvm::SmallString<128> python(given ? given : "");
+    if (!given) {
+      llvm::sys::path::cache_directory(python);
+      llvm::sys::path::append(python, "burst", "peers");
+    }
+    llvm::sys::path::append(python, "bin", "python");
+    command = {python.str().str(), BURST_BENCH_PEERS "/torch_sdpa.py"};
+    if (!llvm::sys::fs::can_execute(python))
+      missing = "scripts/peers installs it";
+  }
+  return {std::move(command), std::move(missing), threads, peerTimeout};
+}
+
+/// "AMD EPYC", as the kernel knows it.
+static std::string processorName() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (llvm::StringRef(line).starts_with("model name"))
+      return llvm::StringRef(line).split(':').second.trim().str();
+  return "unknown";
+}
+
+/// Whether all files can be written, asked before anything is measured.
+static void checkFiles() {
+  std::vector<std::string> files;
+  if (!json.empty())
+    files.push_back(json);
+  if (!plots.empty() && !llvm::sys::fs::is_directory(plots))
+    fail("no folder " + plots);
+  if (!out.empty())
+    files.insert(files.end(), {out + ".md", out + ".json"});
+  for (const auto &[name, plot] : describePlots()) {
+    if (!plots.empty())
+      files.push_back(plots + "/" + name + ".svg");
+    if (!out.empty())
+      files.push_back(out + "-" + name + ".svg");
+  }
+  for (const std::string &file : files)
+    if (std::string error = checkOutput(file); !error.empty())
+      fail(error);
+}
+
+static void writeFiles(const Table &table,
+                       const std::map<std::string, Plot> &drawn) {
+  auto write = [](const std::string &path, const std::string &text) {
+    if (std::string error = writeOutput(path, text); !error.empty())
+      fail(error);
+  };
+  std::string pictures;
+  for (const auto &[name, plot] : drawn) {
+    if (plot.series.empty())
+      continue;
+    if (!plots.empty())
+      write(plots + "/" + name + ".svg", plot.svg());
+    if (out.empty())
+      continue;
+    std::string path = out + "-" + name + ".svg";
+    write(path, plot.svg());
+    pictures += llvm::formatv("\n![{0}]({1})\n", plot.title,
+                              llvm::sys::path::filename(path));
+  }
+  if (!json.empty())
+    write(json, table.json());
+  if (out.empty())
     return;
-  Problem demo;
-  demo.type = "bf16";
-  demo.sequence = 2048;
-  demo.heads = 32;
-  demo.ranks = 8;
-  demo.mask = "mask causal";
-  std::vector<double> all, front, busy;
-  for (int64_t i = 0; i < repeat; ++i) {
-    Bound program(demo.text(), "attention", target());
-    all.push_back(1e3 * program.seconds.compile);
-    front.push_back(1e3 * program.seconds.lower);
-    busy.push_back(1e3 * program.seconds.processor);
-  }
-  double time = median(all);
-  table.add(
-      {"compile the demo, cold",
-       {{"ms", time},
-        {"ms of a processor", median(busy)},
-        {"ms, to ring and proof", median(front)}},
-       llvm::formatv("bar 500: {0}", time <= 500 ? "reached" : "MISSED")});
+  write(out + ".json", table.json());
+  write(out + ".md", "# Attention on CPUs\n\nWhat cells and columns are, says "
+                     "\"Measure how fast it is\" in docs/how-to.md.\n\n" +
+                         table.markdown() + pictures);
 }
 
-/// The backward pass. Written down before anything was measured: 60 % of the
-/// peak, with five products for the forward's two, since it loads, converts and
-/// packs more for each of them; and 1.10 of one rank, as the forward pass.
-static void measureBackward(Table &table, Device &device) {
-  Problem problem;
-  problem.strategy = "ring_kv";
-  measureShare(table, device, problem, 60);
-  problem.mask = "mask causal";
-  problem.share = 0.5;
-  for (int64_t dim : {128, 64, 256}) {
-    problem.dim = dim;
-    measureShare(table, device, problem, dim == 128 ? 60 : 0);
-  }
-  problem.dim = 128;
-  problem.sequence = 16384;
-  for (const char *strategy : {"ring_kv", "ring_q"}) {
-    problem.strategy = strategy;
-    measureRanks(table, device, problem);
-  }
+static void measureReport(Report &report, std::vector<Description> cells) {
+  llvm::erase_if(cells, [](const auto &cell) { return !wanted(cell.name); });
+  if (llvm::any_of(cells,
+                   [](const auto &cell) { return !cell.question.empty(); }))
+    report.table.fact("peer", report.peer.greet());
+  for (const Description &cell : cells)
+    report.measure(cell);
+  report.summarize();
+  for (const MemoryDescription &cell : describeMemory(quick))
+    if (wanted(cell.name))
+      report.measure(cell);
 }
 
 int main(int argc, char **argv) {
@@ -296,42 +290,34 @@ int main(int argc, char **argv) {
   if (sequence.getNumOccurrences() != 0 &&
       !llvm::StringRef(only).starts_with("baselines"))
     fail("--sequence is for the baselines: give --only=baselines");
+  checkFiles();
   Table table;
+  table.fact("date", llvm::formatv("{0:%Y-%m-%d}",
+                                   llvm::sys::toUtcTime(std::time(nullptr))));
+  table.fact("processor", processorName());
   table.fact("target", target().str());
   table.fact("threads", std::to_string(threads));
   Device device(threads);
-  Problem full, causal;
-  causal.mask = "mask causal";
-  causal.share = 0.5;
-  measureShare(table, device, full, 70);
-  measureShare(table, device, causal, 70);
-  Problem more = causal;
-  more.dim = 64;
-  measureShare(table, device, more, 0);
-  more.dim = 256;
-  measureShare(table, device, more, 0);
-  more = full;
-  more.type = "f64";
-  measureShare(table, device, more, 0);
-  more = full;
-  more.type = "bf16";
-  measureShare(table, device, more, 0);
-  Problem ring = causal;
-  ring.sequence = 16384;
-  measureRanks(table, device, ring);
-  ring = full;
-  ring.ranks = 4;
-  for (int64_t sequence : {4096, 6144}) {
-    ring.sequence = sequence;
-    measureOverlap(table, device, ring);
-  }
-  measureCompile(table);
+  Peer peer = makePeer();
+  Report report{table,
+                device,
+                peer,
+                target(),
+                threads,
+                repeat,
+                /*budget=*/quick ? 0.1 : 8.0,
+                /*barBudget=*/quick ? 0.1 : 15.0,
+                /*peakSeconds=*/quick ? 0.005 : 0.1};
+  measureReport(report, describeCells(quick));
+  measureCompile(table, device);
   measureCalls(table, threads, target(), only);
-  measureBackward(table, device);
-  measureBaselines(table, device, target(),
-                   {sequence, /*ranks=*/4, repeat, only});
-  if (!json.empty())
-    if (std::string error = table.write(json); !error.empty())
-      fail(error);
+  if (llvm::StringRef(only).starts_with("overlap"))
+    measureOverlaps(table, device);
+  if (llvm::StringRef(only).starts_with("baselines"))
+    measureBaselines(table, device, target(),
+                     {sequence, /*ranks=*/4, repeat, only});
+  if (table.empty())
+    fail("no cell has a name with \"" + only + "\"");
+  writeFiles(table, report.plots);
   return 0;
 }

@@ -74,6 +74,16 @@ std::vector<Traffic> Lowered::plan() {
   return traffic;
 }
 
+std::vector<int64_t> Lowered::peaks(const cpu::Target &target) {
+  FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
+  std::vector<int64_t> peaks;
+  for (const auto &[rank, traffic] : llvm::enumerate(plan()))
+    peaks.push_back(traffic.peakBytes + planPacking(program, target,
+                                                    static_cast<int64_t>(rank),
+                                                    *globals));
+  return peaks;
+}
+
 Bound::Bound(const std::string &text, const std::string &entry,
              const cpu::Target &target) {
   double begin = now(), cpuBegin = cpuNow();
@@ -127,7 +137,8 @@ static void fill(std::vector<std::byte> &bytes, int32_t type, uint64_t seed) {
   }
 }
 
-void Bound::bind(int64_t sequence, burst_device *onDevice) {
+void Bound::bind(int64_t sequence, burst_device *onDevice,
+                 ArrayRef<int32_t> ids) {
   unbind();
   device = onDevice;
   int64_t ranks = burst_program_num_ranks(program.get());
@@ -161,7 +172,9 @@ void Bound::bind(int64_t sequence, burst_device *onDevice) {
       }
       std::vector<std::byte> &bytes = memory[rank].emplace_back(
           elements * burst_type_bytes(parameter->type));
-      if (!parameter->is_result)
+      if (parameter->type == BURST_I32 && bytes.size() == 4 * ids.size())
+        std::memcpy(bytes.data(), ids.data(), bytes.size());
+      else if (!parameter->is_result)
         fill(bytes, parameter->type, rank * count + p);
       tensor.data = bytes.data();
       values[rank].push_back(tensor);
@@ -204,6 +217,16 @@ double Bound::run() {
   for (std::thread &other : others)
     other.join();
   return now() - begin;
+}
+
+std::vector<int64_t> Bound::peaks() const {
+  std::vector<int64_t> peaks;
+  peaks.reserve(counters.size());
+  for (const burst_counters &rank : counters)
+    peaks.push_back(rank.tensor_bytes + rank.peak_bytes[BURST_MEMORY_STATE] +
+                    rank.peak_bytes[BURST_MEMORY_SLICE] +
+                    rank.peak_bytes[BURST_MEMORY_PACKING]);
+  return peaks;
 }
 
 Device::Device(int64_t threads, bool isPinned) {

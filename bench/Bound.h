@@ -31,6 +31,9 @@ struct Lowered {
 
   /// What each rank sends and holds. Sizes are static.
   std::vector<Traffic> plan();
+  /// Bytes that each rank holds at most: tensors, states, received slices, and
+  /// operands that kernels for `target` pack.
+  std::vector<int64_t> peaks(const cpu::Target &target);
 };
 
 struct Seconds {
@@ -45,11 +48,16 @@ public:
   Bound(Lowered &lowered, const cpu::Target &target);
   explicit Bound(ProgramRef compiled) : program(std::move(compiled)) {}
   ~Bound();
-  void bind(int64_t sequence, burst_device *device);
+  /// `ids` are the values of a parameter of i32.
+  void bind(int64_t sequence, burst_device *device,
+            llvm::ArrayRef<int32_t> ids = {});
   /// Makes transfers take time, without work of a processor.
   void delay(double latencySeconds, double bytesPerSecond);
   /// Seconds of one run of all ranks.
   double run();
+
+  /// The same as Lowered::peaks, counted in the last run.
+  std::vector<int64_t> peaks() const;
 
   Seconds seconds;
   std::vector<burst_counters> counters;

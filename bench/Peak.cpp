@@ -2,12 +2,16 @@
 #include "bench/Peak.h"
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <ctime>
 #include <numeric>
 #include <sched.h>
 #include <thread>
 #include <vector>
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
 
 namespace {
 
@@ -24,46 +28,72 @@ constexpr int bytes = 16;
 /// processor, and fewer than its registers.
 constexpr int sums = 12;
 
-template <typename T>
-double measure(double seconds) {
-  using Vector __attribute__((vector_size(bytes))) = T;
+/// Of this thread: others' programs do not count.
+double now() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) +
+         1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// `step` adds to a register with `operations` operations.
+template <typename Vector, typename Step>
+double measure(double seconds, double operations, Step step) {
   std::array<Vector, sums> sum{};
-  Vector factor, term;
-  for (size_t i = 0; i < bytes / sizeof(T); ++i) {
-    factor[i] = T(0.999);
-    term[i] = T(1e-9);
-  }
-  // Of this thread: others' programs do not count.
-  auto now = [] {
-    timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) +
-           1e-9 * static_cast<double>(time.tv_nsec);
-  };
   double begin = now();
   double passed = 0, rounds = 0;
   while (passed < seconds) {
     for (int i = 0; i < 1000000; ++i)
       for (Vector &s : sum) {
-        s = s * factor + term;
+        s = step(s);
         asm volatile("" : "+x"(s)); // keep the loop as it is
       }
     rounds += 1e6;
     passed = now() - begin;
   }
-  constexpr size_t operations = bytes / sizeof(T) * sums * 2;
-  return rounds * operations / passed;
+  return rounds * sums * operations / passed;
+}
+
+template <typename T>
+double measureSums(double seconds) {
+  using Vector __attribute__((vector_size(bytes))) = T;
+  constexpr int lanes = bytes / sizeof(T);
+  Vector factor, term;
+  for (int i = 0; i < lanes; ++i) {
+    factor[i] = T(0.999);
+    term[i] = T(1e-9);
+  }
+  return measure<Vector>(seconds, 2 * lanes,
+                         [&](Vector s) { return s * factor + term; });
+}
+
+double measureDots(double seconds) {
+#ifdef __AVX512BF16__
+  // Pairs of numbers, each of them 2^-60.
+  auto factor = std::bit_cast<__m512bh>(_mm512_set1_epi16(0x2180));
+  return measure<__m512>(seconds, 2 * 32, [&](__m512 s) {
+    return _mm512_dpbf16_ps(s, factor, factor);
+  });
+#else
+  return measureSums<float>(seconds);
+#endif
 }
 
 } // namespace
 
-double burst::bench::peakF32(double seconds) { return measure<float>(seconds); }
-double burst::bench::peakF64(double seconds) {
-  return measure<double>(seconds);
+bool burst::bench::hasDot() {
+#ifdef __AVX512BF16__
+  return true;
+#else
+  return false;
+#endif
 }
 
-double burst::bench::peakOf(double (*peak)(double), int64_t threads,
+double burst::bench::peakOf(const std::string &type, int64_t threads,
                             double seconds) {
+  auto *peak = type == "f64"    ? measureSums<double>
+               : type == "bf16" ? measureDots
+                                : measureSums<float>;
   std::vector<double> rates(threads);
   std::vector<std::thread> workers;
   workers.reserve(threads);

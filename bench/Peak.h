@@ -3,16 +3,18 @@
 #define BURST_BENCH_PEAK_H
 
 #include <cstdint>
+#include <string>
 
 namespace burst::bench {
 
-/// Floating-point operations per second of one thread that does nothing but
-/// multiply and add in registers, for about `seconds`.
-double peakF32(double seconds);
-double peakF64(double seconds);
+/// Floating-point operations per second of `threads` threads, each pinned to a
+/// processor, that do nothing but multiply and add numbers of `type` in
+/// registers, for about `seconds`. bf16 without an instruction for its products
+/// is computed as f32.
+double peakOf(const std::string &type, int64_t threads, double seconds);
 
-/// The same of `threads` threads together, each pinned to a processor.
-double peakOf(double (*peak)(double), int64_t threads, double seconds);
+/// Whether the processor has dot products of bf16, AVX512-BF16.
+bool hasDot();
 
 } // namespace burst::bench
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace burst::bench {
@@ -12,23 +13,34 @@ namespace burst::bench {
 struct Cell {
   std::string name;
   std::vector<std::pair<std::string, double>> numbers;
-  std::string note; ///< limit and verdict, for people
+  std::string note; ///< bars and verdicts, for people
+  /// Columns of the table, for people. Without them the numbers stand in that
+  /// of burst.
+  std::string limit = {}, peer = {}, burst = {}, share = {}, ratio = {};
 };
 
-/// Prints each cell when it is done, and writes all as JSON.
+/// Prints each cell when it is done, as a line of a table in Markdown, and
+/// gives all as Markdown and as JSON.
 class Table {
 public:
   void add(Cell cell);
   /// Only for the JSON: what was printed in another form.
   void keep(Cell cell) { cells.push_back(std::move(cell)); }
   /// Facts of the run: processor, date, threads.
-  void fact(std::string name, std::string value);
-  /// Under a temporary name, then renamed; an error message or nothing.
-  std::string write(const std::string &path) const;
+  void fact(const std::string &name, const std::string &value);
+
+  std::string json() const;
+  /// What was printed.
+  const std::string &markdown() const { return printed; }
+  bool empty() const { return cells.empty(); }
 
 private:
+  void print(const std::string &text);
+
   std::vector<Cell> cells;
   std::map<std::string, std::string> facts;
+  std::string printed;
+  bool hasHead = false;
 };
 
 double median(std::vector<double> values);

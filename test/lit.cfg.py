@@ -64,6 +64,15 @@ def has_nvrtc():
     return False
 
 
+def peers():
+    """Where scripts/peers installs what burst-bench compares with."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.environ.get("BURST_PEERS") or os.path.join(cache, "burst", "peers")
+
+
+config.substitutions.append(("%peers", peers()))
+if os.access(os.path.join(peers(), "bin", "python"), os.X_OK):
+    config.available_features.add("peers")
 if has_gpu():
     config.available_features.add("cuda")
 if has_nvrtc():

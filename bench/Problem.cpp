@@ -1,0 +1,119 @@
+//===- Problem.cpp - attention that is measured ---------------------------===//
+#include "bench/Problem.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace burst::bench;
+
+static std::string clauseOf(const Problem &problem) {
+  switch (problem.mask) {
+  case Mask::Full:
+    return "";
+  case Mask::Causal:
+    return "mask causal";
+  case Mask::Window:
+    return llvm::formatv("mask window<left = {0}, right = 0>",
+                         problem.parts - 1);
+  case Mask::Documents:
+    return llvm::formatv("mask [causal, documents](%ids : tensor<{0}xi32>)",
+                         problem.sequence);
+  }
+  return "";
+}
+
+std::string Problem::text(bool isDynamic) const {
+  std::string length = isDynamic ? "?" : std::to_string(sequence);
+  std::string types = llvm::formatv(
+      "shard.grid @cp(shape = {0})\n!t = tensor<1x{1}x{2}x{3}x{4}>\n"
+      "!l = tensor<1x{2}x{1}x{5}>\n",
+      ranks, length, heads, dim, type, type == "f64" ? "f64" : "f32");
+  std::string clauses = llvm::formatv(
+      "{0} sequence <@cp, zigzag> strategy <{1}>", clauseOf(*this), strategy);
+  std::string ids =
+      mask == Mask::Documents
+          ? llvm::formatv(", %ids: tensor<{0}xi32>", sequence).str()
+          : "";
+  if (isBackward)
+    return types +
+           llvm::formatv(
+               "func.func @attention(%q: !t, %k: !t, %v: !t, %o: !t, %lse: !l, "
+               "%do: !t{0}) -> (!t, !t, !t) {{\n"
+               "  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, "
+               "%lse, %do\n      {1}\n"
+               "      : (!t, !t, !t, !t, !l, !t) -> (!t, !t, !t)\n"
+               "  return %dq, %dk, %dv : !t, !t, !t\n"
+               "}\n",
+               ids, clauses)
+               .str();
+  return types +
+         llvm::formatv(
+             "func.func @attention(%q: !t, %k: !t, %v: !t{0}) -> (!t, !l) {{\n"
+             "  %o, %lse = burst.attention %q, %k, %v\n      {1}\n"
+             "      : (!t, !t, !t) -> (!t, !l)\n"
+             "  return %o, %lse : !t, !l\n"
+             "}\n",
+             ids, clauses)
+             .str();
+}
+
+std::string Problem::name() const {
+  std::string kept = mask == Mask::Full     ? "full"
+                     : mask == Mask::Causal ? "causal"
+                     : mask == Mask::Window ? "window "
+                                            : "documents ";
+  if (parts > 0)
+    kept += std::to_string(parts);
+  return llvm::formatv("{0} {1} {2} S={3} D={4} H={5}",
+                       isBackward ? "backward" : "forward", type, kept,
+                       sequence, dim, heads);
+}
+
+double Problem::pairs() const {
+  auto triangle = [](int64_t size) {
+    return static_cast<double>(size) * static_cast<double>(size + 1) / 2;
+  };
+  switch (mask) {
+  case Mask::Full:
+    return static_cast<double>(sequence) * static_cast<double>(sequence);
+  case Mask::Causal:
+    return triangle(sequence);
+  case Mask::Window:
+    return triangle(sequence) -
+           (parts < sequence ? triangle(sequence - parts) : 0);
+  case Mask::Documents: {
+    double sum = 0;
+    for (int64_t length : lengths())
+      sum += triangle(length);
+    return sum;
+  }
+  }
+  return 0;
+}
+
+double Problem::flops() const {
+  return (isBackward ? 10.0 : 4.0) * pairs() * static_cast<double>(heads * dim);
+}
+
+std::vector<int64_t> Problem::lengths() const {
+  // The longest are seven times as long as the shortest.
+  std::vector<int64_t> weights(parts), lengths(parts);
+  int64_t sum = 0;
+  for (int64_t i = 0; i < parts; ++i)
+    sum += weights[i] = 1 + i * 5 % 7;
+  int64_t before = 0, passed = 0;
+  for (int64_t i = 0; i < parts; ++i) {
+    passed += weights[i];
+    int64_t end = sequence * passed / sum;
+    lengths[i] = end - before;
+    before = end;
+  }
+  return lengths;
+}
+
+std::vector<int32_t> Problem::ids() const {
+  std::vector<int32_t> ids;
+  ids.reserve(sequence);
+  for (int64_t length : lengths())
+    ids.insert(ids.end(), length, ids.empty() ? 0 : ids.back() + 1);
+  return ids;
+}
