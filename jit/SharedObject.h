@@ -18,6 +18,12 @@ llvm::Error writeFile(llvm::StringRef bytes, llvm::StringRef path);
 llvm::Error linkFile(llvm::StringRef object, llvm::StringRef linker,
                      llvm::StringRef path);
 
+/// The same for an object of another architecture, of which no libraries need
+/// be here: stubs of glibc's stand for them. Without a name, ld.lld is used,
+/// which links for all.
+llvm::Error crossLinkFile(llvm::StringRef object, llvm::StringRef linker,
+                          llvm::StringRef path);
+
 } // namespace burst::jit
 
 #endif // BURST_JIT_SHARED_OBJECT_H

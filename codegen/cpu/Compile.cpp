@@ -157,9 +157,10 @@ LogicalResult burst::cpu::isolate(ModuleOp module, StringRef entry) {
 
 FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
 burst::cpu::compileToObject(ModuleOp module, StringRef entry,
-                            const Target &target, const Dump &dump) {
+                            const Target &given, const Dump &dump) {
   if (failed(isolate(module, entry)))
     return failure();
+  Target target = given.suiting(module.lookupSymbol<func::FuncOp>(entry));
   std::string text = print(module);
   if (failed(dump(module, "1-ring.mlir", text)) ||
       failed(runPhase(module, target, buildBufferPipeline)))
@@ -168,6 +169,7 @@ burst::cpu::compileToObject(ModuleOp module, StringRef entry,
   if (failed(image))
     return failure();
   image->target = target.str();
+  image->features = llvm::join(target.required(), ",");
   image->hash = llvm::xxh3_64bits(text);
   if (failed(dump(module, "2-tile.mlir",
                   dump.directory.empty() ? "" : print(module))))

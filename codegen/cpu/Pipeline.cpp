@@ -34,9 +34,10 @@ void burst::cpu::buildTilePipeline(OpPassManager &pm,
 }
 
 void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
+  pm.addNestedPass<func::FuncOp>(
+      createChooseTilesPass({target.triple, target.processor, target.features,
+                             target.rows, target.columns}));
   LowerToTilePassOptions options;
-  options.rows = target.rows;
-  options.columns = target.columns;
   options.panelBytes = target.panelBytes;
   options.pairs = target.pairs;
   options.localTiling = target.localTiling;
@@ -46,7 +47,8 @@ void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
 void burst::cpu::buildLLVMPipeline(OpPassManager &pm, const Target &target) {
   pm.addPass(createOutlinePass());
   pm.addNestedPass<func::FuncOp>(createTileToVectorPass(
-      {target.vectorBits, target.microRows, target.fma, target.dot}));
+      {target.vectorBits, target.microRows, target.steps, target.exponentials,
+       target.weights, target.fma, target.dot}));
   pm.addPass(createHostToRuntimePass());
   pm.addPass(createLowerScalarsPass());
   pm.addPass(createExpandFloatsPass());

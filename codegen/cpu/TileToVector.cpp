@@ -687,10 +687,7 @@ void Vectorizer::lower(tile::MultiplyOp op) {
                         return next;
                       });
       };
-      // Two steps at a time leave less to count. Long ones are worth no
-      // counting, and LLVM would begin the second so early that registers run
-      // out.
-      int64_t together = microRows * microColumns < 16 ? 2 : 1;
+      int64_t together = options.steps;
       Value depth = op.getDepth();
       if (!depth) {
         int64_t all = panels.getDimSize(1);
@@ -829,8 +826,7 @@ void Vectorizer::lower(tile::ExponentialsOp op) {
   Type element = type.getElementType();
   VectorType vector = vectorOf(element);
   int64_t lane = lanes(element), count = type.getDimSize(1) / lane;
-  // Two at a time: more constants and sums would not fit into registers.
-  int64_t together = std::gcd(count, int64_t{2});
+  int64_t together = std::gcd(count, options.exponentials);
   b.loop(op.getRows(), [&](Value r) {
     Value m = splat(vector, reference(b.load(op.getM(), r)));
     SmallVector<Value> sums(together, number(vector, 0.0));
@@ -965,8 +961,7 @@ void Vectorizer::lower(tile::WeightsOp op) {
   Type element = type.getElementType();
   VectorType vector = vectorOf(element);
   int64_t lane = lanes(element), columns = type.getDimSize(1);
-  // Four at a time hide the latency of the polynomial.
-  int64_t together = std::gcd(columns / lane, int64_t{4});
+  int64_t together = std::gcd(columns / lane, options.weights);
   double infinity = std::numeric_limits<double>::infinity();
   b.loop(op.getRows(), [&](Value r) {
     Value lse = b.load(op.getLse(), r);
@@ -1219,7 +1214,16 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
           << vectorBits.getValue();
       return signalPassFailure();
     }
-    TileToVectorPassOptions options{vectorBits, microRows, fma, dot};
+    if (steps < 1 || exponentials < 1 || weights < 1) {
+      getOperation().emitError(
+          "as many as from 1 on are computed together, got "
+          "steps, exponentials and weights: ")
+          << steps.getValue() << ", " << exponentials.getValue() << " and "
+          << weights.getValue();
+      return signalPassFailure();
+    }
+    TileToVectorPassOptions options{vectorBits, microRows, steps, exponentials,
+                                    weights,    fma,       dot};
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       if (isa<tile::TileDialect>(op->getDialect()))
