@@ -1,6 +1,8 @@
 //===- Tune.cpp - shapes for a processor, by measuring --------------------===//
 //
-// Changes one thing at a time and keeps what is faster. What it prints goes to
+// Changes one thing at a time and keeps what is faster, in runs that alternate
+// with those of the best so far: even the cycles of a run change on a machine
+// that is shared, with what others leave in the caches. What it prints goes to
 // codegen/cpu/Tuned.inc, in place of the lines of the processor that are there.
 //
 //===----------------------------------------------------------------------===//
@@ -42,9 +44,9 @@ static cl::list<std::string> passes("passes", cl::CommaSeparated,
 static cl::opt<int64_t> sequence("sequence", cl::desc("Positions (2048)"),
                                  cl::init(2048), cl::cat(category));
 static cl::opt<int64_t> repeat("repeat",
-                               cl::desc("Runs of each program, of which the "
-                                        "one of fewest cycles counts (3)"),
-                               cl::init(3), cl::cat(category));
+                               cl::desc("Runs of each program; the median "
+                                        "counts (5)"),
+                               cl::init(5), cl::cat(category));
 static cl::opt<bool>
     keepRegisters("keep-registers",
                   cl::desc("Search tiles alone, with the register tile and the "
@@ -52,7 +54,7 @@ static cl::opt<bool>
                   cl::cat(category));
 
 /// What is slower by less than this is not slower: what there is stays.
-static constexpr double margin = 0.01;
+static constexpr double margin = 0.015;
 
 //===----------------------------------------------------------------------===//
 // Measuring
@@ -102,14 +104,15 @@ private:
   int file;
 };
 
-/// Attention of one head, causal: it has full and partial tiles.
+/// Attention of one head, of all pairs and causal: tiles may suit one of both.
 struct Problem {
   std::string pass = "forward", type = "f32";
   int64_t dim = 128;
 
-  std::string text() const;
+  std::string text(bool isCausal) const;
+  /// Useful operations of both.
   double flops() const {
-    auto pairs = static_cast<double>(sequence * sequence) / 2;
+    auto pairs = 1.5 * static_cast<double>(sequence * sequence);
     return (pass == "forward" ? 4.0 : 10.0) * pairs * static_cast<double>(dim);
   }
   std::string name() const {
@@ -134,21 +137,33 @@ public:
   void tuneTiles(const Problem &problem);
 
 private:
-  /// Useful operations per cycle.
-  double speed(const cpu::Target &of, const Problem &problem);
+  using Programs = SmallVector<std::unique_ptr<Bound>>;
+
+  Programs compile(const cpu::Target &of) const;
+  /// Cycles of a run of each.
+  double cycles(const Programs &of) const;
+  /// How many times as fast as the best so far another program is, and both
+  /// speeds.
+  double compare(const Programs &other);
+  void begin(const Problem &of);
   /// Measures a change, and keeps it where it is faster.
-  void attempt(const Problem &problem, llvm::function_ref<void(cpu::Target &)>);
-  void begin(const Problem &problem);
+  void attempt(llvm::function_ref<void(cpu::Target &)> change);
+  /// What a line says of its numbers.
+  std::string note() const;
 
   Counter counter; // before the threads
   burst_device *device = nullptr;
   cpu::Target target; ///< the best so far
-  double best = 0, before = 0;
+  Problem problem;    ///< what it is measured on
+  Programs best;
+  double speed = 0; ///< useful operations per cycle
+  double gain = 1;  ///< times the speed of what there was before
 };
 
 } // namespace
 
-std::string Problem::text() const {
+std::string Problem::text(bool isCausal) const {
+  const char *mask = isCausal ? "mask causal" : "";
   std::string tensor =
       llvm::formatv("tensor<1x{0}x1x{1}x{2}>", sequence, dim, type);
   std::string rows = llvm::formatv("tensor<1x1x{0}x{1}>", sequence,
@@ -159,56 +174,87 @@ std::string Problem::text() const {
         "func.func @attention(%q: {0}, %k: {0}, %v: {0}, %o: {0}, %lse: {1}, "
         "%do: {0}) -> ({0}, {0}, {0}) {{\n"
         "  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do\n"
-        "      mask causal sequence <@cp, contiguous> strategy <ring_kv>\n"
+        "      {2} sequence <@cp, contiguous> strategy <ring_kv>\n"
         "      : ({0}, {0}, {0}, {0}, {1}, {0}) -> ({0}, {0}, {0})\n"
         "  return %dq, %dk, %dv : {0}, {0}, {0}\n"
         "}\n",
-        tensor, rows);
+        tensor, rows, mask);
   return llvm::formatv(
       "shard.grid @cp(shape = 1)\n"
       "func.func @attention(%q: {0}, %k: {0}, %v: {0}) -> ({0}, {1}) {{\n"
-      "  %o, %lse = burst.attention %q, %k, %v mask causal\n"
+      "  %o, %lse = burst.attention %q, %k, %v {2}\n"
       "      sequence <@cp, contiguous> : ({0}, {0}, {0}) -> ({0}, {1})\n"
       "  return %o, %lse : {0}, {1}\n"
       "}\n",
-      tensor, rows);
+      tensor, rows, mask);
 }
 
-double Tuner::speed(const cpu::Target &of, const Problem &problem) {
-  Bound program(problem.text(), "attention", of);
-  program.bind(sequence, device);
-  program.run();
+Tuner::Programs Tuner::compile(const cpu::Target &of) const {
+  Programs programs;
+  for (bool isCausal : {false, true}) {
+    programs.push_back(
+        std::make_unique<Bound>(problem.text(isCausal), "attention", of));
+    programs.back()->bind(sequence, device);
+    programs.back()->run();
+  }
+  return programs;
+}
+
+double Tuner::cycles(const Programs &of) const {
+  double begin = counter.now();
+  for (const std::unique_ptr<Bound> &program : of)
+    program->run();
+  return counter.now() - begin;
+}
+
+double Tuner::compare(const Programs &other) {
+  SmallVector<double> ratios;
   double least = std::numeric_limits<double>::infinity();
   for (int64_t i = 0; i < repeat; ++i) {
-    double begin = counter.now();
-    program.run();
-    least = std::min(least, counter.now() - begin);
+    double found = cycles(other);
+    ratios.push_back(cycles(best) / found);
+    least = std::min(least, found);
   }
-  return problem.flops() / least;
+  llvm::sort(ratios);
+  speed = problem.flops() / least;
+  return ratios[ratios.size() / 2];
 }
 
-void Tuner::begin(const Problem &problem) {
-  best = before = speed(target, problem);
-  llvm::errs() << llvm::formatv("{0}: {1:F2} flop per {2} with {3}\n",
-                                problem.name(), best, counter.unit(),
+void Tuner::begin(const Problem &of) {
+  problem = of;
+  best = compile(target);
+  gain = 1;
+  compare(best);
+  llvm::errs() << llvm::formatv("{0}: {1:F2} flop per {2}, {3}\n",
+                                problem.name(), speed, counter.unit(),
                                 target.str());
 }
 
-void Tuner::attempt(const Problem &problem,
-                    llvm::function_ref<void(cpu::Target &)> change) {
+void Tuner::attempt(llvm::function_ref<void(cpu::Target &)> change) {
   cpu::Target other = target;
   change(other);
-  double found = speed(other, problem);
+  Programs programs = compile(other);
+  double before = speed, ratio = compare(programs);
+  // Twice, so that a moment of luck does not count.
+  bool isFaster = ratio > 1 + margin && compare(programs) > 1 + margin;
   llvm::errs() << llvm::formatv(
-      "  {0:F2}{1}: {2} x {3} registers, {4} steps, {5} exponentials, {6} "
+      "  {0:F3}{1}: {2} x {3} registers, {4} steps, {5} exponentials, {6} "
       "weights, tiles {7} x {8}\n",
-      found, found > best * (1 + margin) ? " *" : "", other.microRows,
+      ratio, isFaster ? " *" : "", other.microRows,
       other.panelBytes * 8 / other.vectorBits, other.steps, other.exponentials,
       other.weights, other.rows, other.columns);
-  if (found > best * (1 + margin)) {
-    best = found;
-    target = other;
+  if (!isFaster) {
+    speed = before;
+    return;
   }
+  gain *= ratio;
+  target = other;
+  best = std::move(programs);
+}
+
+std::string Tuner::note() const {
+  return llvm::formatv("{0:F1} flop per {1}, {2:F2} times what was there",
+                       speed, counter.unit(), gain);
 }
 
 //===----------------------------------------------------------------------===//
@@ -217,59 +263,56 @@ void Tuner::attempt(const Problem &problem,
 
 /// The register tile and what is unrolled, which all types and head dims share.
 void Tuner::tuneRegisters() {
-  Problem forward, backward;
-  backward.pass = "backward";
   target.rows = target.columns = 0;
-  begin(forward);
+  begin({"forward", "f32", 128});
   int64_t vectorBytes = target.vectorBits / 8;
   for (int64_t vectors = 1; vectors <= 4; ++vectors)
     // Two beside the sums: a vector of the right operand, and one of the left.
     for (int64_t rows = (target.registers - 2) / vectors;
          rows * vectors * 2 >= target.registers; --rows)
-      attempt(forward, [&](cpu::Target &other) {
+      attempt([&](cpu::Target &other) {
         other.microRows = rows;
         other.panelBytes = vectors * vectorBytes;
       });
   for (int64_t count : {1, 2, 4})
-    attempt(forward, [&](cpu::Target &other) { other.steps = count; });
+    attempt([&](cpu::Target &other) { other.steps = count; });
   for (int64_t count : {1, 2, 4, 8})
-    attempt(forward, [&](cpu::Target &other) { other.exponentials = count; });
-  double found = best, old = before;
-  begin(backward);
+    attempt([&](cpu::Target &other) { other.exponentials = count; });
+  std::string forward = note();
+  begin({"backward", "f32", 128});
   for (int64_t count : {1, 2, 4, 8})
-    attempt(backward, [&](cpu::Target &other) { other.weights = count; });
+    attempt([&](cpu::Target &other) { other.weights = count; });
   llvm::outs() << llvm::formatv(
-      "// {0:F2} flop per {1}, {2:F2} before; backward {3:F2}, {4:F2} before\n"
-      "REGISTERS(\"{5}\", {6}, {7}, {8}, {9}, {10}, {11})\n",
-      found, counter.unit(), old, best, before, target.processor,
-      target.vectorBits, target.microRows, target.panelBytes / vectorBytes,
-      target.steps, target.exponentials, target.weights);
+      "// {0}; backward {1}\n"
+      "REGISTERS(\"{2}\", {3}, {4}, {5}, {6}, {7}, {8})\n",
+      forward, note(), target.processor, target.vectorBits, target.microRows,
+      target.panelBytes / vectorBytes, target.steps, target.exponentials,
+      target.weights);
 }
 
-/// Rows and columns, each as often as the other has changed.
-void Tuner::tuneTiles(const Problem &problem) {
-  Lowered lowered(problem.text(), "attention");
+/// Columns and rows, each again when the other has changed.
+void Tuner::tuneTiles(const Problem &of) {
+  Lowered lowered(of.text(/*isCausal=*/false), "attention");
   target.rows = target.columns = 0;
   target = target.suiting(lowered.program);
-  begin(problem);
+  begin(of);
   for (bool changed = true; changed;) {
     int64_t rows = target.rows, columns = target.columns;
     for (int64_t size : {32, 64, 96, 128, 192, 256, 384, 512})
       if (size != columns)
-        attempt(problem, [&](cpu::Target &other) { other.columns = size; });
+        attempt([&](cpu::Target &other) { other.columns = size; });
     changed = target.columns != columns;
     for (int64_t size : {24, 48, 72, 96, 128, 192, 256, 384}) {
       auto whole = static_cast<int64_t>(llvm::alignTo(size, target.microRows));
       if (whole != rows)
-        attempt(problem, [&](cpu::Target &other) { other.rows = whole; });
+        attempt([&](cpu::Target &other) { other.rows = whole; });
     }
     changed &= target.rows != rows;
   }
   llvm::outs() << llvm::formatv(
-      "TILES(\"{0}\", {1}, \"{2}\", \"{3}\", {4}, {5}, {6}) // {7:F2}, {8:F2} "
-      "before\n",
-      target.processor, target.vectorBits, problem.pass, problem.type,
-      problem.dim, target.rows, target.columns, best, before);
+      "TILES(\"{0}\", {1}, \"{2}\", \"{3}\", {4}, {5}, {6}) // {7}\n",
+      target.processor, target.vectorBits, of.pass, of.type, of.dim,
+      target.rows, target.columns, note());
 }
 
 int main(int argc, char **argv) {
