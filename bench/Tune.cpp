@@ -41,8 +41,18 @@ static cl::list<std::string> passes("passes", cl::CommaSeparated,
                                     cl::desc("(forward,backward)"),
                                     cl::value_desc("forward"),
                                     cl::cat(category));
-static cl::opt<int64_t> sequence("sequence", cl::desc("Positions (2048)"),
-                                 cl::init(2048), cl::cat(category));
+static cl::list<int64_t>
+    rows("rows", cl::CommaSeparated,
+         cl::desc("Queries of a tile to try, which are rounded up to register "
+                  "tiles (24,48,72,96,128,192,256,384)"),
+         cl::value_desc("48,96"), cl::cat(category));
+static cl::list<int64_t>
+    columns("columns", cl::CommaSeparated,
+            cl::desc("Keys of a tile to try (32,64,96,128,192,256,384,512)"),
+            cl::value_desc("64,128"), cl::cat(category));
+/// A multiple of most sizes that are tried, so that none is better for that.
+static cl::opt<int64_t> sequence("sequence", cl::desc("Positions (2304)"),
+                                 cl::init(2304), cl::cat(category));
 static cl::opt<int64_t> repeat("repeat",
                                cl::desc("Runs of each program; the median "
                                         "counts (5)"),
@@ -52,6 +62,13 @@ static cl::opt<bool>
                   cl::desc("Search tiles alone, with the register tile and the "
                            "unrolling that the processor has"),
                   cl::cat(category));
+
+/// What an option lists, or all there are.
+template <typename T>
+static SmallVector<T> listOf(const cl::list<T> &option, ArrayRef<T> all) {
+  return option.empty() ? SmallVector<T>(all)
+                        : SmallVector<T>(option.begin(), option.end());
+}
 
 /// What is slower by less than this is not slower: what there is stays.
 static constexpr double margin = 0.015;
@@ -297,17 +314,19 @@ void Tuner::tuneTiles(const Problem &of) {
   target = target.suiting(lowered.program);
   begin(of);
   for (bool changed = true; changed;) {
-    int64_t rows = target.rows, columns = target.columns;
-    for (int64_t size : {32, 64, 96, 128, 192, 256, 384, 512})
-      if (size != columns)
+    const cpu::Target tried = target;
+    for (int64_t size :
+         listOf<int64_t>(columns, {32, 64, 96, 128, 192, 256, 384, 512}))
+      if (size != tried.columns)
         attempt([&](cpu::Target &other) { other.columns = size; });
-    changed = target.columns != columns;
-    for (int64_t size : {24, 48, 72, 96, 128, 192, 256, 384}) {
+    changed = target.columns != tried.columns;
+    for (int64_t size :
+         listOf<int64_t>(rows, {24, 48, 72, 96, 128, 192, 256, 384})) {
       auto whole = static_cast<int64_t>(llvm::alignTo(size, target.microRows));
-      if (whole != rows)
+      if (whole != tried.rows)
         attempt([&](cpu::Target &other) { other.rows = whole; });
     }
-    changed &= target.rows != rows;
+    changed &= target.rows != tried.rows;
   }
   llvm::outs() << llvm::formatv(
       "TILES(\"{0}\", {1}, \"{2}\", \"{3}\", {4}, {5}, {6}) // {7}\n",
@@ -332,18 +351,17 @@ int main(int argc, char **argv) {
   if (std::string missing = jit::missingFeature(*target); !missing.empty())
     fail("--target-cpu: " + target->processor + " has " + missing +
          ", which this machine lacks");
-  // Where nothing is said: all there are.
-  SmallVector<std::string> allTypes{"f32", "f64"},
-      allPasses{"forward", "backward"};
-  if (target->pairs)
+  SmallVector<std::string> allTypes =
+      listOf<std::string>(types, {"f32", "f64"});
+  if (types.empty() && target->pairs)
     allTypes.push_back("bf16");
-  SmallVector<int64_t> allDims{64, 128, 256};
-  if (!types.empty())
-    allTypes.assign(types.begin(), types.end());
-  if (!dims.empty())
-    allDims.assign(dims.begin(), dims.end());
-  if (!passes.empty())
-    allPasses.assign(passes.begin(), passes.end());
+  SmallVector<std::string> allPasses =
+      listOf<std::string>(passes, {"forward", "backward"});
+  SmallVector<int64_t> allDims = listOf<int64_t>(dims, {64, 128, 256});
+  for (int64_t size : llvm::concat<const int64_t>(rows, columns))
+    if (size < 1)
+      fail("--rows and --columns take numbers from 1 on, got: " +
+           llvm::Twine(size));
   for (const std::string &pass : allPasses)
     if (pass != "forward" && pass != "backward")
       fail("--passes takes forward and backward, got: " + pass);

@@ -1,8 +1,8 @@
 //===- Processor.cpp - what code is compiled for --------------------------===//
 #include "jit/Processor.h"
+#include "runtime/src/Processor.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
 
 using namespace mlir;
@@ -39,9 +39,9 @@ FailureOr<jit::Target> jit::findTarget(const TargetOptions &options,
 std::string jit::missingFeature(const cpu::Target &target) {
   if (!target.isNative())
     return llvm::Triple(target.triple).getArchName().str();
-  llvm::StringMap<bool> here = llvm::sys::getHostCPUFeatures();
   std::vector<std::string> missing = target.required();
-  llvm::erase_if(missing,
-                 [&](const std::string &name) { return here.lookup(name); });
+  llvm::erase_if(missing, [&](const std::string &name) {
+    return burst_processor_has(name.data(), name.size()) == 1;
+  });
   return llvm::join(missing, ", ");
 }

@@ -101,7 +101,7 @@ static burst_error *check_features(const burst_image *image) {
   size_t length = 0;
   for (const char *name = image->features; *name;) {
     size_t bytes = strcspn(name, ",");
-    if (!burst_processor_has(name, bytes) &&
+    if (burst_processor_has(name, bytes) != 1 &&
         length + bytes + 2 < sizeof(missing))
       length +=
           (size_t)snprintf(missing + length, sizeof(missing) - length, "%s%.*s",

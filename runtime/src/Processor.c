@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Processor.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -108,10 +109,10 @@ static bool is_there(size_t feature) {
 }
 #endif
 
-bool burst_processor_has(const char *name, size_t length) {
+int burst_processor_has(const char *name, size_t length) {
   for (size_t i = 0; i < sizeof(features) / sizeof(*features); ++i)
     if (strlen(features[i].name) == length &&
         memcmp(features[i].name, name, length) == 0)
       return is_there(i);
-  return false;
+  return -1;
 }

@@ -14,6 +14,10 @@
 // RUN: %{code} SSE --implicit-check-not=ymm --implicit-check-not=zmm
 // SSE: mulps {{.*}}%xmm
 // SSE: addps {{.*}}%xmm
+// REDEFINE: %{product} = mulps
+// RUN: %{loops} XMM
+// XMM-COUNT-32: mulps {{.*}}%xmm
+// REDEFINE: %{product} = vfmadd
 // REDEFINE: %{target} = --target-triple=x86_64-linux-gnu --target-cpu=haswell
 // RUN: %{compile}
 // RUN: %{undefined}

@@ -21,6 +21,11 @@
 // RUN: %{code} SSE --implicit-check-not=ymm --implicit-check-not=zmm
 // SSE: mulps {{.*}}%xmm
 // SSE: addps {{.*}}%xmm
+// REDEFINE: %{product} = mulps
+// RUN: %{loops} XMM
+// Two steps of 2 x 4 vectors.
+// XMM-COUNT-32: mulps {{.*}}%xmm
+// REDEFINE: %{product} = vfmadd
 // REDEFINE: %{target} = --target-triple=x86_64-linux-gnu --target-cpu=haswell
 // RUN: %{compile}
 // RUN: %{undefined}
