@@ -324,6 +324,8 @@ void Lowering::lower(ring::AttendOp op) {
   shape.pairs =
       options.pairs && options.localTiling &&
       cast<MemRefType>(op.getQuery().getType()).getElementType().isBF16();
+  if (options.localTiling && !shape.isStaged())
+    shape.strip = options.strip;
   Schedule schedule(b, Question::of(op), shape, Schedule::Lists::OfQueries);
   // What is to do is found out where programs run, not where kernels do.
   schedule.build([&](StringRef name, Value tasks, Value order,
@@ -882,6 +884,10 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
           << panelBytes.getValue();
       return signalPassFailure();
     }
+    if (strip < 1) {
+      getOperation().emitError("strips need rows, got: ") << strip.getValue();
+      return signalPassFailure();
+    }
     if (warps != 0 && failed(verifyTeam({rows, columns, warps})))
       return signalPassFailure();
     if (warps != 0 && !localTiling) {
@@ -904,6 +910,7 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
     options.rows = rows;
     options.columns = columns;
     options.panelBytes = panelBytes;
+    options.strip = strip;
     options.pairs = pairs;
     options.warps = warps;
     options.oneLoop = oneLoop;

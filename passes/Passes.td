@@ -432,6 +432,12 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     - a launch that packs the tiles of keys and values which anybody needs, once
       for all tiles of queries.
 
+    A tile of queries passes a tile of keys strip by strip: scores, weights and sums
+    of `strip` rows, which no cache but the first then holds. In a partial tile the
+    bounds of the mask are asked again, about the strip and every panel of keys: the
+    panels in front of the first and behind the last one that the strip may see are
+    not multiplied, and the mask is evaluated only where its bounds do not tell.
+
     Operands of 16 bits are packed, and loaded, as numbers of the state. With
     `pairs`, those of bf16 stay what they are, and weights are rounded to bf16: the
     products are of pairs (see `tile.multiply`), and the scale is applied behind
@@ -476,6 +482,8 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     Option<"rows", "rows", "int64_t", "96", "Queries of a tile.">,
     Option<"columns", "columns", "int64_t", "128", "Keys of a tile.">,
     Option<"panelBytes", "panel-bytes", "int64_t", "64", "Bytes of a row of a panel.">,
+    Option<"strip", "strip", "int64_t", "6",
+           "Rows of a tile that go through all steps of an attend together.">,
     Option<"pairs", "pairs", "bool", "false",
            "Multiply operands of bf16 in pairs; else as numbers of the state.">,
     Option<"warps", "warps", "int64_t", "0",

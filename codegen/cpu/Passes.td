@@ -61,8 +61,8 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
     256 or 512 bits; without it the numbers of a pair are shifted to f32, and
     multiplied and added one after the other.
 
-    How many steps of a product's depth, and how many vectors of exponentials, are
-    computed together is up to the processor's registers and latencies, and so an
+    How many steps of a product's depth, and how many vectors of maxima and of
+    exponentials, are computed together is up to the processor's registers and latencies, and so an
     option. Where a row has no multiple of that number of vectors, it is as many as
     divide both.
 
@@ -72,8 +72,13 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
   let options = [
     Option<"vectorBits", "vector-bits", "int64_t", "256", "Bits of a vector register.">,
     Option<"microRows", "micro-rows", "int64_t", "6", "Rows of a register tile.">,
+    Option<"panelBytes", "panel-bytes", "int64_t", "64",
+           "Bytes of a row of a panel: columns whose number is not static are so many "
+           "or a multiple.">,
     Option<"steps", "steps", "int64_t", "2",
            "Steps of a product's depth at a time.">,
+    Option<"maxima", "maxima", "int64_t", "4",
+           "Vectors of which the maximum is taken at a time.">,
     Option<"exponentials", "exponentials", "int64_t", "2",
            "Vectors of exponentials at a time, forward.">,
     Option<"weights", "weights", "int64_t", "4",

@@ -39,6 +39,7 @@ void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
                              target.rows, target.columns}));
   LowerToTilePassOptions options;
   options.panelBytes = target.panelBytes;
+  options.strip = target.microRows;
   options.pairs = target.pairs;
   options.localTiling = target.localTiling;
   buildTilePipeline(pm, options);
@@ -47,8 +48,9 @@ void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
 void burst::cpu::buildLLVMPipeline(OpPassManager &pm, const Target &target) {
   pm.addPass(createOutlinePass());
   pm.addNestedPass<func::FuncOp>(createTileToVectorPass(
-      {target.vectorBits, target.microRows, target.steps, target.exponentials,
-       target.weights, target.fma, target.dot}));
+      {target.vectorBits, target.microRows, target.panelBytes, target.steps,
+       target.maxima, target.exponentials, target.weights, target.fma,
+       target.dot}));
   pm.addPass(createHostToRuntimePass());
   pm.addPass(createLowerScalarsPass());
   pm.addPass(createExpandFloatsPass());

@@ -26,9 +26,10 @@ struct Target {
   /// as wide as a panel.
   int64_t microRows = 6;
   int64_t panelBytes = 32;
-  /// How many steps of a product's depth, and how many vectors of exponentials,
-  /// forward and backward, are computed together.
+  /// How many steps of a product's depth, and how many vectors of maxima and of
+  /// exponentials, forward and backward, are computed together.
   int64_t steps = 2;
+  int64_t maxima = 4;
   int64_t exponentials = 2;
   int64_t weights = 4;
 

@@ -61,6 +61,12 @@ private:
   VectorType vectorOf(Type element) {
     return VectorType::get(lanes(element), element);
   }
+  /// What the number of vectors in a row of the tile is a multiple of.
+  int64_t vectorsOf(MemRefType tile) {
+    return tile.isDynamicDim(1)
+               ? options.panelBytes * 8 / options.vectorBits
+               : tile.getDimSize(1) / lanes(tile.getElementType());
+  }
   Value load(VectorType type, Value buffer, ValueRange indices) {
     return b.make<vector::LoadOp>(type, buffer, indices);
   }
@@ -586,11 +592,11 @@ void Vectorizer::multiplyWhere(tile::MultiplyOp op) {
   MemRefType panels = bufferOf(op.getB());
   Type element = bufferOf(op.getC()).getElementType();
   Value wide = b.index(panels.getDimSize(2)), none = number(element, 0.0);
-  Value columns = b.index(bufferOf(op.getC()).getDimSize(1));
+  Value columns = b.dim(op.getC(), 1);
   bool isPairs = panels.getRank() == 4;
   Value depth = op.getDepth()
                     ? op.getDepth()
-                    : b.index(panels.getDimSize(1) * (isPairs ? 2 : 1));
+                    : b.mul(b.dim(op.getB(), 1), b.index(isPairs ? 2 : 1));
   double factor = op.getFactor().convertToDouble();
   auto right = [&](Value k, Value c) {
     Value p = b.div(c, wide), j = b.rem(c, wide), two = b.index(2);
@@ -655,7 +661,7 @@ void Vectorizer::lower(tile::MultiplyOp op) {
   bool isAdded = op.getAccumulate() && factor == 1.0;
 
   auto multiplyStrip = [&](Value i, int64_t microRows) {
-    b.loop(b.index(panels.getDimSize(0)), [&](Value p) {
+    b.loop(b.dim(op.getB(), 0), [&](Value p) {
       Value first = b.mul(p, b.index(width));
       SmallVector<Value> sums, row;
       for (int64_t r = 0; r < microRows; ++r)
@@ -690,11 +696,13 @@ void Vectorizer::lower(tile::MultiplyOp op) {
       int64_t together = options.steps;
       Value depth = op.getDepth();
       if (!depth) {
-        int64_t all = panels.getDimSize(1);
-        depth = b.index(all);
+        depth = b.dim(op.getB(), 1);
+        // One that is not static is of whole panels.
+        int64_t all = panels.isDynamicDim(1) ? width / (isPairs ? 2 : 1)
+                                             : panels.getDimSize(1);
         together = std::gcd(all, together);
       }
-      Value last = b.rem(depth, b.index(together));
+      Value last = op.getDepth() ? b.rem(depth, b.index(together)) : b.index(0);
       auto loop = steps(b.index(0), b.sub(depth, last), together, sums);
       if (op.getDepth() && together > 1)
         loop = steps(loop.getUpperBound(), depth, 1, loop.getResults());
@@ -793,21 +801,28 @@ void Vectorizer::lower(tile::RowMaxOp op) {
   MemRefType type = bufferOf(op.getS());
   Type element = type.getElementType();
   VectorType vector = vectorOf(element);
-  int64_t lane = lanes(element), count = type.getDimSize(1) / lane;
+  int64_t lane = lanes(element);
+  int64_t together = std::gcd(vectorsOf(type), options.maxima);
+  Value minusInfinity =
+      number(vector, -std::numeric_limits<double>::infinity());
   b.loop(op.getRows(), [&](Value r) {
-    SmallVector<Value> parts;
-    for (int64_t v = 0; v < count; ++v)
-      parts.push_back(load(vector, op.getS(), {r, b.index(v * lane)}));
-    while (parts.size() > 1) { // a tree: no chain of waiting maxima
-      SmallVector<Value> next;
-      for (size_t v = 0; v + 1 < parts.size(); v += 2)
-        next.push_back(maximum(parts[v], parts[v + 1]));
-      if (parts.size() % 2 == 1)
-        next.push_back(parts.back());
-      parts = std::move(next);
-    }
+    SmallVector<Value> none(together, minusInfinity);
+    auto loop =
+        b.loop(b.index(0), b.dim(op.getS(), 1), together * lane, none,
+               [&](Value c, ValueRange carried) {
+                 SmallVector<Value> next;
+                 for (int64_t v = 0; v < together; ++v) {
+                   Value column = b.add(c, b.index(v * lane));
+                   next.push_back(maximum(load(vector, op.getS(), {r, column}),
+                                          carried[v]));
+                 }
+                 return next;
+               });
+    Value parts = loop.getResult(0);
+    for (int64_t v = 1; v < together; ++v)
+      parts = maximum(parts, loop.getResult(v));
     Value most = b.make<vector::ReductionOp>(vector::CombiningKind::MAXNUMF,
-                                             parts.front());
+                                             parts, arith::FastMathFlags::nnan);
     Value before = b.load(op.getM(), r);
     Value after = maximum(most, before);
     b.store(number(element, 1.0), op.getFactor(), r);
@@ -825,13 +840,13 @@ void Vectorizer::lower(tile::ExponentialsOp op) {
   MemRefType type = bufferOf(op.getS());
   Type element = type.getElementType();
   VectorType vector = vectorOf(element);
-  int64_t lane = lanes(element), count = type.getDimSize(1) / lane;
-  int64_t together = std::gcd(count, options.exponentials);
+  int64_t lane = lanes(element);
+  int64_t together = std::gcd(vectorsOf(type), options.exponentials);
   b.loop(op.getRows(), [&](Value r) {
     Value m = splat(vector, reference(b.load(op.getM(), r)));
     SmallVector<Value> sums(together, number(vector, 0.0));
     auto loop =
-        b.loop(b.index(0), b.index(type.getDimSize(1)), together * lane, sums,
+        b.loop(b.index(0), b.dim(op.getS(), 1), together * lane, sums,
                [&](Value c, ValueRange carried) {
                  SmallVector<Value> next;
                  for (int64_t v = 0; v < together; ++v) {
@@ -1208,21 +1223,28 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
           << vectorBits.getValue() << " and " << microRows.getValue();
       return signalPassFailure();
     }
+    if (panelBytes < vectorBits / 8 || panelBytes % (vectorBits / 8) != 0) {
+      getOperation().emitError("panels are whole vectors wide, got: ")
+          << panelBytes.getValue() << " bytes and vectors of "
+          << vectorBits.getValue() << " bits";
+      return signalPassFailure();
+    }
     if (dot && vectorBits != 256 && vectorBits != 512) {
       getOperation().emitError("instructions for pairs of bf16 have vectors of "
                                "256 or 512 bits, got: ")
           << vectorBits.getValue();
       return signalPassFailure();
     }
-    if (steps < 1 || exponentials < 1 || weights < 1) {
+    if (steps < 1 || maxima < 1 || exponentials < 1 || weights < 1) {
       getOperation().emitError(
           "as many as from 1 on are computed together, got "
-          "steps, exponentials and weights: ")
-          << steps.getValue() << ", " << exponentials.getValue() << " and "
-          << weights.getValue();
+          "steps, maxima, exponentials and weights: ")
+          << steps.getValue() << ", " << maxima.getValue() << ", "
+          << exponentials.getValue() << " and " << weights.getValue();
       return signalPassFailure();
     }
-    TileToVectorPassOptions options{vectorBits, microRows, steps, exponentials,
+    TileToVectorPassOptions options{vectorBits, microRows, panelBytes,
+                                    steps,      maxima,    exponentials,
                                     weights,    fma,       dot};
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {

@@ -274,8 +274,11 @@ LogicalResult StoreOp::verify() {
 static LogicalResult verifyPanels(Operation *op, Value panels) {
   MemRefType type = typeOf(panels);
   bool isPairs = type.getElementType().isBF16();
-  if (type.hasStaticShape() &&
-      type.areTrailingDimsContiguous(type.getRank() - 1) &&
+  bool isStatic =
+      isa<MultiplyOp>(op)
+          ? !ShapedType::isDynamicShape(type.getShape().drop_front(2))
+          : type.hasStaticShape();
+  if (isStatic && type.areTrailingDimsContiguous(type.getRank() - 1) &&
       (!isPairs || type.getShape().back() == 2))
     return success();
   return op->emitOpError("needs panels that are contiguous")
@@ -318,7 +321,12 @@ static LogicalResult verifyOfTiles(MultiplyOp op) {
          << c;
 }
 
-// multiply_c1, multiply_c2, multiply_c3
+/// Of a size that may not be static.
+static int64_t times(int64_t size, int64_t factor) {
+  return ShapedType::isDynamic(size) ? size : size * factor;
+}
+
+// multiply_c1, multiply_c2, multiply_c3, multiply_c4
 LogicalResult MultiplyOp::verify() {
   MemRefType a = typeOf(getA()), b = typeOf(getB()), c = typeOf(getC());
   if (b.getRank() == 2)
@@ -334,9 +342,10 @@ LogicalResult MultiplyOp::verify() {
         "of bf16 takes its left operand as it is, and all of its "
         "depth, got `transposed` or `depth`");
   if (a.getElementType() != b.getElementType() ||
-      a.getDimSize(1 - rowDim) != b.getDimSize(1) * (isPairs ? 2 : 1) ||
+      a.getDimSize(1 - rowDim) != times(b.getDimSize(1), isPairs ? 2 : 1) ||
       c.getDimSize(0) != a.getDimSize(rowDim) ||
-      c.getDimSize(1) != b.getDimSize(0) * b.getDimSize(2) ||
+      ShapedType::isDynamic(c.getDimSize(0)) ||
+      c.getDimSize(1) != times(b.getDimSize(0), b.getDimSize(2)) ||
       (isPairs ? !c.getElementType().isF32()
                : c.getElementType() != a.getElementType()))
     return emitOpError("needs ")

@@ -20,6 +20,10 @@ def Tile_TileOrRows : ConfinedType<Tile_Block, [HasAnyRankOfPred<[1, 2]>], "a ti
 def Tile_Pairs : ConfinedType<StaticShapeMemRefOf<[BF16, F16]>, [HasAnyRankOfPred<[2]>],
                               "a tile of bf16 or f16">;
 def Tile_Factors : AnyTypeOf<[Tile_Tile, Tile_Pairs]>;
+/// Rows of a tile, and as many of its columns as panels have.
+def Tile_Strip : MemRefRankOf<[F64, F32], [2]>;
+def Tile_StripOfPairs : AnyTypeOf<[MemRefRankOf<[BF16], [2]>, Tile_Pairs]>;
+def Tile_Left : AnyTypeOf<[Tile_Strip, Tile_StripOfPairs]>;
 def Tile_Loaded : AnyTypeOf<[Tile_TileOrRows, Tile_Pairs]>;
 /// The right operand of a product, laid out for it; that of bf16 is in pairs.
 def Tile_Panels : AnyTypeOf<[
@@ -278,6 +282,9 @@ def Tile_MultiplyOp : Tile_Op<"multiply", [
     (scores are of queries and keys). a is then such a tile, or weights in f32,
     which are rounded to b's type.
 
+    Strips of a tile may have a number of columns that is known when the program
+    runs: whole panels of c, and as many of the depth.
+
     In which order two numbers of a pair are added is not said, nor whether
     subnormal numbers count as 0. The factor is there for them: they come as they
     are from memory, and a scale is not lost to rounding them.
@@ -287,7 +294,8 @@ def Tile_MultiplyOp : Tile_Op<"multiply", [
     of bf16, c is M x N of f32; or b is a tile of 16 bits, a is M x K of b's type or
     f32, c is M x N of f32. (C2) seen has the shape of a and c's type. (C3)
     operands of 16 bits are not transposed and have their whole depth; `by_rows` is
-    of a tile.
+    of a tile. (C4) sizes that are not static are those of columns of c with the
+    number of panels, or of the depth of a and b. They are multiples of W.
 
     Example:
 
@@ -300,11 +308,14 @@ def Tile_MultiplyOp : Tile_Op<"multiply", [
         : memref<96x128xf32>, memref<4x96x16xf32>, memref<128x64xf32>
     tile.multiply %q3, %k3, %s3 rows %n factor 0.18 by_rows
         : memref<128x64xf16>, memref<64x64xf16>, memref<128x64xf32>
+    tile.multiply %strip, %v, %o rows %n accumulate
+        : memref<6x?xf32, strided<[128, 1]>>, memref<4x?x16xf32, strided<[2048, 16, 1]>>,
+          memref<6x64xf32>
     ```
   }];
-  let arguments = (ins Tile_Factors:$a, Tile_Right:$b, Tile_Tile:$c, Index:$rows,
+  let arguments = (ins Tile_Left:$a, Tile_Right:$b, Tile_Strip:$c, Index:$rows,
                        DefaultValuedAttr<F64Attr, "1.0">:$factor,
-                       Optional<Tile_Tile>:$seen, UnitAttr:$accumulate,
+                       Optional<Tile_Strip>:$seen, UnitAttr:$accumulate,
                        Optional<Index>:$depth, UnitAttr:$transposed, UnitAttr:$byRows);
   let builders = [OpBuilder<(ins "mlir::Value":$a, "mlir::Value":$b, "mlir::Value":$c,
                                  "mlir::Value":$rows, "llvm::APFloat":$factor,
@@ -376,7 +387,8 @@ def Tile_RowMaxOp : Tile_Op<"row_max", [
     m' = max(m, max_j s[r, j]), factor = exp2(m - m') (0 where m = -inf), for the
     first `rows` rows.
 
-    **Constraints:** (C1) s is M x N, m and factor have M rows, of one type.
+    **Constraints:** (C1) s is M x N, m and factor have M rows, of one type. N may
+    be known when the program runs: it is that of whole panels.
 
     Example:
 
@@ -384,7 +396,7 @@ def Tile_RowMaxOp : Tile_Op<"row_max", [
     tile.row_max %s, %m, %a rows %n : memref<96x128xf32>, memref<96xf32>
     ```
   }];
-  let arguments = (ins Tile_Tile:$s, Tile_Rows:$m, Tile_Rows:$factor, Index:$rows);
+  let arguments = (ins Tile_Strip:$s, Tile_Rows:$m, Tile_Rows:$factor, Index:$rows);
   let assemblyFormat = [{
     $s `,` $m `,` $factor `rows` $rows attr-dict `:` type($s) `,`
     custom<SameType>(type($m), type($factor))
@@ -413,8 +425,8 @@ def Tile_ExponentialsOp : Tile_Op<"exponentials", [
         : memref<96x128xf32>, memref<96xf32>
     ```
   }];
-  let arguments = (ins Tile_Tile:$s, Tile_Rows:$m, Tile_Rows:$l, Tile_Rows:$factor,
-                       Index:$rows, Optional<Tile_Pairs>:$p);
+  let arguments = (ins Tile_Strip:$s, Tile_Rows:$m, Tile_Rows:$l, Tile_Rows:$factor,
+                       Index:$rows, Optional<Tile_StripOfPairs>:$p);
   let assemblyFormat = [{
     $s `,` $m `,` $l `,` $factor `rows` $rows (`into` $p^ `:` type($p))? attr-dict
     `:` type($s) `,`

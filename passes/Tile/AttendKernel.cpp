@@ -1,6 +1,8 @@
 //===- AttendKernel.cpp - one tile of queries against its list ------------===//
 #include "passes/Tile/AttendKernel.h"
 
+#include "llvm/Support/SaveAndRestore.h"
+
 #include <numbers>
 
 using namespace mlir;
@@ -120,17 +122,139 @@ Value AttendKernel::hides(Value key) {
                                b.truth(true));
 }
 
-/// Everything, for a tile of keys.
+/// Everything, for a tile of keys of a GPU's kernel.
 void AttendKernel::step(Value key, bool isPartial) {
   score(key, isPartial);
-  if (isPartial && blocks.seen && blocks.seen != blocks.s)
-    b.when(hides(key), [&] { b.make<memref::CopyOp>(blocks.s, blocks.seen); });
   b.make<tile::RowMaxOp>(blocks.s, blocks.m, blocks.factor, at.count);
   b.make<tile::ExponentialsOp>(blocks.s, blocks.m, blocks.l, blocks.factor,
                                at.count, blocks.p);
   b.make<tile::RescaleOp>(blocks.o, blocks.factor, at.count);
   multiply(key, right(/*isValue=*/true, key), isPartial,
            [&] { return blocks.seen; });
+}
+
+//===----------------------------------------------------------------------===//
+// Strip by strip
+//===----------------------------------------------------------------------===//
+
+/// Everything, for a tile of keys: as many rows as a product takes at once go
+/// through all steps together, so that their scores never leave the first level
+/// cache.
+void AttendKernel::stripSteps(Value key, bool isPartial) {
+  Value columns = b.index(shape.columns);
+  if (isPartial)
+    columns = b.field(keys, key, Field::Count);
+  if (isPartial || !op.getScore().empty())
+    b.positions(blocks.j, keys, key, columns, op.getKeyLayout());
+  b.loop(b.index(0), at.count, shape.strip,
+         [&](Value row) { strip(key, row, columns, isPartial); });
+}
+
+/// The panels between which all lie that the rows of a strip may see: the
+/// first, and one past the last. Notes which of them the mask leaves whole.
+std::pair<Value, Value> AttendKernel::neededPanels(Value columns) {
+  Value one = b.index(1), width = b.index(shape.panel);
+  SmallVector<Value> box{at.b,
+                         b.add(at.b, one),
+                         at.h,
+                         b.add(at.h, one),
+                         b.load(blocks.i, b.index(0)),
+                         b.add(b.load(blocks.i, b.sub(at.count, one)), one)};
+  auto step = [&](Value panel, ValueRange found) {
+    Value first = b.mul(panel, width), end = b.add(first, width);
+    SmallVector<Value> arguments(box);
+    arguments.append({b.load(blocks.j, first),
+                      b.add(b.load(blocks.j, b.sub(end, one)), one), sq, sk});
+    llvm::append_range(arguments, maskCaptures);
+    auto [may, must] = schedule.bounds(b, arguments);
+    Value isThere = b.compare(arith::CmpIPredicate::sle, end, columns);
+    b.store(b.both(must, isThere), blocks.whole, panel);
+    return SmallVector<Value>{b.select(may, b.min(found[0], panel), found[0]),
+                              b.select(may, b.add(panel, one), found[1])};
+  };
+  Value none = b.index(shape.columns / shape.panel);
+  auto loop = b.loop(b.ceilDiv(columns, shape.panel), {none, b.index(0)}, step);
+  return {loop.getResult(0), loop.getResult(1)};
+}
+
+/// Everything, for the rows from `row` on and a tile of keys. Of a partial tile
+/// only the panels that these rows may see.
+void AttendKernel::strip(Value key, Value row, Value columns, bool isPartial) {
+  llvm::SaveAndRestore<Blocks> whole(blocks);
+  llvm::SaveAndRestore<Value> all(at.count);
+  at.count = b.min(b.sub(at.count, row), b.index(shape.strip));
+  OpFoldResult zero = b.getIndexAttr(0), rows = b.getIndexAttr(shape.strip);
+  auto sizeOf = [&](Value block, int64_t d) -> OpFoldResult {
+    return b.getIndexAttr(cast<MemRefType>(block.getType()).getDimSize(d));
+  };
+  for (Value *block : {&blocks.q, &blocks.o})
+    *block = b.part(*block, {row, zero}, {rows, sizeOf(*block, 1)});
+  for (Value *block : {&blocks.m, &blocks.l, &blocks.factor, &blocks.i})
+    *block = b.part(*block, OpFoldResult(row), rows);
+
+  Value first = b.index(0), end = b.index(shape.columns / shape.panel);
+  if (isPartial)
+    std::tie(first, end) = neededPanels(columns);
+  auto steps = [&] {
+    Value panel = b.index(shape.panel), depth = b.index(shape.pairs ? 2 : 1);
+    Value begin = b.mul(first, panel), width = b.mul(b.sub(end, first), panel);
+    /// Panels, of which two dimensions are not taken whole.
+    auto panels = [&](Value all, OpFoldResult first, OpFoldResult count,
+                      OpFoldResult begin, OpFoldResult depth) {
+      SmallVector<OpFoldResult> offsets{first, begin, zero},
+          sizes{count, depth, sizeOf(all, 2)};
+      if (shape.pairs) {
+        offsets.push_back(zero);
+        sizes.push_back(sizeOf(all, 3));
+      }
+      return b.part(all, offsets, sizes);
+    };
+    Value keys = right(/*isValue=*/false, key);
+    Value values = right(/*isValue=*/true, key);
+    keys = panels(keys, first, b.sub(end, first), zero, sizeOf(keys, 1));
+    values = panels(values, zero, sizeOf(values, 0), b.div(begin, depth),
+                    b.div(width, depth));
+    Value scores = blocks.s; // of all columns
+    for (Value *block : {&blocks.s, &blocks.p, &blocks.seen})
+      if (*block)
+        *block = b.part(*block, {zero, begin}, {rows, width});
+
+    b.make<tile::MultiplyOp>(blocks.q, keys, blocks.s, at.count,
+                             llvm::APFloat(shape.keepsOperands() ? scale : 1.0),
+                             Value(), false);
+    bool hasScore = !op.getScore().empty();
+    if (isPartial || hasScore)
+      b.loop(first, end, 1, [&](Value number) {
+        Value column = b.mul(number, panel);
+        auto map = [&] {
+          mapScores(b, op,
+                    {b.part(scores, {zero, column},
+                            {rows, b.getIndexAttr(shape.panel)}),
+                     at.count, b.sub(columns, column), at.b, at.h, blocks.i,
+                     b.part(blocks.j, OpFoldResult(column),
+                            OpFoldResult(b.getIndexAttr(shape.panel))),
+                     sq, sk, maskCaptures, scoreCaptures},
+                    isPartial, hasScore);
+        };
+        if (hasScore)
+          return map();
+        b.when(
+            b.make<arith::XOrIOp>(b.load(blocks.whole, number), b.truth(true)),
+            map);
+      });
+    if (isPartial && blocks.seen && !shape.pairs)
+      b.when(hides(key),
+             [&] { b.make<memref::CopyOp>(blocks.s, blocks.seen); });
+    b.make<tile::RowMaxOp>(blocks.s, blocks.m, blocks.factor, at.count);
+    b.make<tile::ExponentialsOp>(blocks.s, blocks.m, blocks.l, blocks.factor,
+                                 at.count, blocks.p);
+    b.make<tile::RescaleOp>(blocks.o, blocks.factor, at.count);
+    multiply(key, values, isPartial, [&] { return blocks.seen; });
+  };
+  if (isPartial)
+    b.when(b.compare(arith::CmpIPredicate::slt, first, end), steps);
+  else
+    steps();
 }
 
 /// Does something for each tile of keys in the task's list.
@@ -230,12 +354,13 @@ void AttendKernel::build(Value task) {
     return b.named(name, b.alloca(type));
   };
   blocks.q = block("queryTile", shape.factors(queryType.getDimSize(3)));
-  blocks.s = block("scores", shape.tile(shape.columns));
+  Shape scored = shape.strip ? shape.ofStrip() : shape;
+  blocks.s = block("scores", scored.tile(shape.columns));
   blocks.o = block("o", shape.tile(valueColumns));
   blocks.m = block("m", shape.rowVector());
   blocks.l = block("l", shape.rowVector());
   blocks.factor = block("factor", shape.rowVector());
-  blocks.i = block("rows", shape.positions(shape.rows));
+  blocks.i = block("rows", shape.positions(shape.blockRows()));
   blocks.j = block("columns", shape.positions(shape.columns));
   if (shape.isStaged()) {
     blocks.k =
@@ -243,10 +368,13 @@ void AttendKernel::build(Value task) {
     blocks.v = block("valueTile", shape.staged(shape.columns, dimOf(o)));
   }
   if (shape.pairs)
-    blocks.p = b.alloca(shape.factors(shape.columns));
+    blocks.p = b.alloca(scored.factors(shape.columns));
   // Scores outlive their weights where these have a place of their own.
   if (!op.getMask().empty() && !shape.isStaged())
-    blocks.seen = shape.pairs ? blocks.s : b.alloca(shape.tile(shape.columns));
+    blocks.seen = shape.pairs ? blocks.s : b.alloca(scored.tile(shape.columns));
+  if (shape.strip)
+    blocks.whole =
+        b.alloca(MemRefType::get({shape.columns / shape.panel}, b.getI1Type()));
   // A task without tiles leaves its state as it is.
   Value any = b.compare(arith::CmpIPredicate::ne, b.add(full, partial), zero);
   b.when(any, [&] {
@@ -266,7 +394,7 @@ void AttendKernel::build(Value task) {
       b.positions(blocks.i, queries, tile, at.count, op.getQueryLayout());
     switch (part) {
     case AttendPart::All:
-      each(&AttendKernel::step);
+      each(shape.strip ? &AttendKernel::stripSteps : &AttendKernel::step);
       break;
     case AttendPart::Scores:
       return each(&AttendKernel::score);

@@ -24,6 +24,9 @@ private:
   using Step = void (AttendKernel::*)(Value key, bool isPartial);
   void each(Step step);
   void step(Value key, bool isPartial);
+  void stripSteps(Value key, bool isPartial);
+  void strip(Value key, Value row, Value columns, bool isPartial);
+  std::pair<Value, Value> neededPanels(Value columns);
   void map(Value s, Value key, bool isPartial, bool hasScore);
   void score(Value key, bool isPartial);
   void reference(Value key, bool isPartial);
@@ -53,11 +56,12 @@ private:
   Value classBatch, classHead, full, partial; ///< its list
   Value keyHead;
   Value masked; ///< whether a tile of the one loop is partial
-  struct {
+  struct Blocks {
     Value q, s, o, m, l, factor, i, j;
-    Value k, v; ///< tiles of a GPU's kernel
-    Value p;    ///< weights in pairs; null: they take the place of scores
-    Value seen; ///< scores of partial tiles under a mask
+    Value k, v;  ///< tiles of a GPU's kernel
+    Value p;     ///< weights in pairs; null: they take the place of scores
+    Value seen;  ///< scores of partial tiles under a mask
+    Value whole; ///< panels of a strip that the mask leaves as they are
   } blocks;
   double scale; ///< of products to scores
 };

@@ -40,8 +40,14 @@ struct Shape {
   FloatType operand = {}; ///< of a team's products
   /// Whether a team's loop is over full and partial tiles alike.
   bool oneLoop = false;
+  /// Rows that go through all steps of a core's kernel together; 0: all.
+  int64_t strip = 0;
 
   int64_t padded(int64_t size) const { return llvm::alignTo(size, panel); }
+  /// Rows of a block: whole strips.
+  int64_t blockRows() const {
+    return strip ? static_cast<int64_t>(llvm::alignTo(rows, strip)) : rows;
+  }
   bool isStaged() const { return warps != 0; }
   /// Whether products take numbers as they are in memory, and scale later.
   bool keepsOperands() const { return pairs || isStaged(); }
@@ -53,7 +59,7 @@ struct Shape {
   MemRefType factors(int64_t depth) const {
     if (isStaged())
       return staged(rows, depth);
-    return MemRefType::get({rows, pairs ? (depth + 1) / 2 * 2 : depth},
+    return MemRefType::get({blockRows(), pairs ? (depth + 1) / 2 * 2 : depth},
                            factor());
   }
   /// A tile in shared memory.
@@ -71,12 +77,18 @@ struct Shape {
                            factor());
   }
   MemRefType tile(int64_t columns) const {
-    return MemRefType::get({rows, columns}, state,
+    return MemRefType::get({blockRows(), columns}, state,
                            mlir::MemRefLayoutAttrInterface(), registers());
   }
   MemRefType rowVector() const {
-    return MemRefType::get({rows}, state, mlir::MemRefLayoutAttrInterface(),
-                           registers());
+    return MemRefType::get({blockRows()}, state,
+                           mlir::MemRefLayoutAttrInterface(), registers());
+  }
+  /// The shape of what is needed of one strip at a time.
+  Shape ofStrip() const {
+    Shape one = *this;
+    one.rows = strip;
+    return one;
   }
   /// Tiles in memory (batch, heads, tiles of queries, tiles of keys).
   MemRefType tiles(int64_t heads) const {
@@ -191,6 +203,13 @@ public:
   /// The panels of a tile in packed memory (batch, heads, tiles, panels...).
   Value panels(Value packed, Value b, Value h, Value tile) {
     return element(packed, {b, h, tile});
+  }
+
+  /// Part of a buffer: in each dimension so many elements, from some one on.
+  Value part(Value buffer, ArrayRef<OpFoldResult> offsets,
+             ArrayRef<OpFoldResult> sizes) {
+    SmallVector<OpFoldResult> strides(offsets.size(), getIndexAttr(1));
+    return make<memref::SubViewOp>(buffer, offsets, sizes, strides);
   }
 
   /// What `buffer` holds at the first indices: the other dimensions, whole.

@@ -66,9 +66,8 @@ Value Schedule::fill(Value table, Value first, ring::LayoutAttr layout,
   return first;
 }
 
-/// May any pair of the box be kept, must all be: the bounds of the mask at
-/// `arguments`, its box, sizes and captures.
-std::pair<Value, Value> Schedule::bounds(TileBuilder &b, ValueRange arguments) {
+std::pair<Value, Value> Schedule::bounds(TileBuilder &b,
+                                         ValueRange arguments) const {
   if (question.mask->empty())
     return {b.truth(true), b.truth(true)};
   if (question.bounds->empty())

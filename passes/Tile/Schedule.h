@@ -33,6 +33,9 @@ public:
   /// lists of `group` heads that follow one another.
   void sort(int64_t group = 1);
   void release();
+  /// May any pair of the box be kept, must all be: the bounds of the mask at
+  /// `arguments`, its box, sizes and captures.
+  std::pair<Value, Value> bounds(TileBuilder &b, ValueRange arguments) const;
 
   Value listing() const { return lists == Lists::OfQueries ? queries : keys; }
   Value listed() const { return lists == Lists::OfQueries ? keys : queries; }
@@ -52,7 +55,6 @@ private:
   Value fill(Value table, Value first, ring::LayoutAttr layout, Value owner,
              Value extent, int64_t size, int64_t pair, int64_t pairStep);
   void classify(Launcher launch);
-  std::pair<Value, Value> bounds(TileBuilder &b, ValueRange arguments);
 
   TileBuilder &b;
   Question question;

@@ -1,12 +1,12 @@
 // RUN: split-file %s %t
-// DEFINE: %{options} = rows=8 columns=16
+// DEFINE: %{options} = rows=8 columns=16 strip=4
 // DEFINE: %{lower} = burst-opt --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="%{options}" --canonicalize --cse
 // RUN: %{lower} %t/full.mlir | FileCheck %t/full.mlir
 // RUN: %{lower} %t/masked.mlir | FileCheck %t/masked.mlir
 // RUN: %{lower} %t/scored.mlir | FileCheck %t/scored.mlir
 // RUN: %{lower} %t/queries.mlir | FileCheck %t/queries.mlir
 // RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir --check-prefix=APART
-// REDEFINE: %{options} = rows=8 columns=16 pairs
+// REDEFINE: %{options} = rows=8 columns=16 strip=4 pairs
 // RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir
 // RUN: %{lower} %t/full.mlir | FileCheck %t/full.mlir
 // REDEFINE: %{options} = rows=8 columns=16 pairs local-tiling=false
@@ -15,6 +15,8 @@
 // RUN: %{lower} %t/backward.mlir | FileCheck %t/backward.mlir
 // RUN: not burst-opt %t/full.mlir --burst-to-ring --ring-lower-to-tile 2>&1 | FileCheck %s --check-prefix=TENSORS
 // TENSORS: works on tensors; run ring-bufferize first
+// RUN: not burst-opt %t/full.mlir --ring-lower-to-tile=strip=0 2>&1 | FileCheck %s --check-prefix=STRIP
+// STRIP: strips need rows, got: 0
 // RUN: not burst-opt %t/full.mlir --ring-lower-to-tile=rows=0 2>&1 | FileCheck %s --check-prefix=ROWS
 // ROWS: tiles need rows and columns, and panels a multiple of 8 bytes, got: 0, 128, 64
 
@@ -35,17 +37,21 @@
 // CHECK: scf.if
 // The scale and log2(e) are in q.
 // CHECK: tile.load %{{.*}}, %{{.*}} factor 0.51006972
+// Four rows at a time go through all steps, with all panels of a full tile, and
+// with those of a partial one that they may see.
 // CHECK: scf.for
 // CHECK-NOT: tile.map
-// CHECK: tile.multiply
+// CHECK: scf.for {{.*}} step %c4
+// CHECK: tile.multiply {{.*}} : memref<4x8xf32, {{.*}}>, memref<?x8x16xf32, {{.*}}>, memref<4x?xf32, {{.*}}>
 // CHECK-NEXT: tile.row_max
 // CHECK-NEXT: tile.exponentials
 // CHECK-NEXT: tile.rescale
-// CHECK: tile.multiply {{.*}} accumulate
+// CHECK-NEXT: tile.multiply {{.*}} accumulate : memref<4x?xf32, {{.*}}>, memref<1x?x16xf32, {{.*}}>, memref<4x16xf32, {{.*}}>
 // CHECK: scf.for
-// CHECK: tile.multiply
 // CHECK: tile.positions
-// CHECK: tile.map {{.*}} unit 1.0
+// CHECK: scf.for {{.*}} step %c4
+// CHECK: tile.multiply
+// CHECK: tile.map {{.*}} unit 1.0{{.*}} : memref<4x16xf32, {{.*}}>, memref<4xindex, {{.*}}>, memref<16xindex{{.*}}>
 // CHECK: tile.row_max
 // CHECK-NEXT: tile.exponentials
 // CHECK-COUNT-3: tile.store
@@ -85,6 +91,22 @@ func.func @full(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 // CHECK: scf.for
 // CHECK-NOT: tile.map
 // CHECK: scf.for
+//
+// The bounds about a strip and each panel: which are needed, and which are whole.
+// CHECK: %[[SPAN:.*]]:2 = scf.for %[[PANEL:[a-z0-9]+]] = %c0
+// CHECK: %[[MAY:.*]] = arith.cmpi sle
+// CHECK: %[[MUST:.*]] = arith.cmpi sle
+// CHECK: %[[THERE:.*]] = arith.cmpi sle
+// CHECK: %[[WHOLE:.*]] = arith.andi %[[MUST]], %[[THERE]]
+// CHECK: memref.store %[[WHOLE]], %[[FLAGS:.*]][%[[PANEL]]] : memref<1xi1>
+// CHECK: arith.select %[[MAY]]
+// CHECK: arith.select %[[MAY]]
+// CHECK: %[[SOME:.*]] = arith.cmpi slt, %[[SPAN]]#0, %[[SPAN]]#1
+// CHECK: scf.if %[[SOME]]
+// CHECK: tile.multiply
+// CHECK: scf.for %[[PANEL:[a-z0-9]+]] = %[[SPAN]]#0 to %[[SPAN]]#1
+// CHECK: memref.load %[[FLAGS]][%[[PANEL]]]
+// CHECK: scf.if
 // CHECK: tile.map
 // CHECK-NEXT: mask(%{{.*}}, %{{.*}}, %[[I:.*]], %[[J:.*]], %{{.*}}, %{{.*}}) {
 // CHECK: arith.cmpi sle, %[[J]]
@@ -152,12 +174,12 @@ func.func @scored(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 // CHECK-LABEL: func.func private @pairs_attend(
 // CHECK: tile.load %{{.*}}, %[[Q:.*]] : memref<?x7xbf16, {{.*}}>, memref<8x8xbf16>
 // CHECK-NOT: memref.copy
+// CHECK-COUNT-2: tile.multiply
 // CHECK: scf.for
-// CHECK: scf.for
-// CHECK: tile.multiply %[[Q]], %{{.*}}, %[[S:.*]] rows %{{.*}} factor 0.545{{.*}} : memref<8x8xbf16>
-// CHECK: tile.map %[[S]]
-// CHECK: tile.exponentials %[[S]], {{.*}} into %[[P:.*]] : memref<8x16xbf16>
-// CHECK: tile.multiply %[[P]], {{.*}} where %[[S]] : memref<8x16xf32> accumulate
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %[[S:.*]] rows %{{.*}} factor 0.545{{.*}} : memref<4x8xbf16, {{.*}}>, memref<?x4x16x2xbf16, {{.*}}>
+// CHECK: tile.map
+// CHECK: tile.exponentials %[[S]], {{.*}} into %[[P:.*]] : memref<4x?xbf16, {{.*}}>
+// CHECK: tile.multiply %[[P]], {{.*}} where %[[S]] : memref<4x?xf32, {{.*}}> accumulate : memref<4x?xbf16, {{.*}}>, memref<1x?x16x2xbf16, {{.*}}>
 // CHECK-LABEL: func.func @pairs(
 // CHECK: tile.allocate "packing"{{.*}} : memref<?x1x?x1x4x16x2xbf16>
 // CHECK: tile.allocate "packing"{{.*}} : memref<?x1x?x1x8x16x2xbf16>

@@ -1,16 +1,16 @@
 // How much is computed together is up to the target.
 //
 // DEFINE: %{options} =
-// DEFINE: %{lower} = burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{vector-bits=128 micro-rows=1 %{options}}))'
+// DEFINE: %{lower} = burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{vector-bits=128 panel-bytes=64 micro-rows=1 %{options}}))'
 // DEFINE: %{check} = %{lower} | FileCheck %s --check-prefix
 // RUN: %{check} TWO
-// REDEFINE: %{options} = steps=1 exponentials=1 weights=1
+// REDEFINE: %{options} = steps=1 maxima=1 exponentials=1 weights=1
 // RUN: %{check} ONE
-// REDEFINE: %{options} = steps=4 exponentials=4 weights=8
+// REDEFINE: %{options} = steps=4 maxima=4 exponentials=4 weights=8
 // RUN: %{check} FOUR
 // REDEFINE: %{options} = exponentials=0
 // RUN: not %{lower} 2>&1 | FileCheck %s --check-prefix=NONE
-// NONE: error: as many as from 1 on are computed together, got steps, exponentials and weights: 2, 0 and 4
+// NONE: error: as many as from 1 on are computed together, got steps, maxima, exponentials and weights: 2, 4, 0 and 4
 
 // Steps of a depth of 6; where 4 at a time do not divide it, 2 do.
 // ONE-LABEL: @multiply
@@ -31,6 +31,18 @@
 func.func private @multiply(%task: index, %q: memref<8x6xf32>, %k: memref<4x6x4xf32>, %s: memref<8x16xf32>, %n: index)
     attributes {tile.kernel} {
   tile.multiply %q, %k, %s rows %n : memref<8x6xf32>, memref<4x6x4xf32>, memref<8x16xf32>
+  return
+}
+
+// ONE-LABEL: @maxima
+// ONE: scf.for {{.*}} iter_args({{[^,]*}}) -> (vector<4xf32>)
+// TWO-LABEL: @maxima
+// TWO: scf.for {{.*}} -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>)
+// FOUR-LABEL: @maxima
+// FOUR: scf.for {{.*}} -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>)
+func.func private @maxima(%task: index, %s: memref<8x16xf32>, %m: memref<8xf32>, %a: memref<8xf32>, %n: index)
+    attributes {tile.kernel} {
+  tile.row_max %s, %m, %a rows %n : memref<8x16xf32>, memref<8xf32>
   return
 }
 

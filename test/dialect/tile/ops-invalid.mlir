@@ -128,6 +128,30 @@ func.func @multiply_c1(%n: index, %a: memref<4x6xf32>, %b: memref<2x6x4xf32>, %c
 
 // -----
 
+func.func @multiply_c4(%n: index, %a: memref<4x6xf32>, %b: memref<2x6x4xf32>, %c: memref<4x?xf32>) {
+  // expected-error @below {{needs M x K, N/W x K x W and M x N of one type}}
+  tile.multiply %a, %b, %c rows %n : memref<4x6xf32>, memref<2x6x4xf32>, memref<4x?xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c4(%n: index, %a: memref<?x6xf32>, %b: memref<2x6x4xf32>, %c: memref<?x8xf32>) {
+  // expected-error @below {{needs M x K, N/W x K x W and M x N of one type}}
+  tile.multiply %a, %b, %c rows %n : memref<?x6xf32>, memref<2x6x4xf32>, memref<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c4(%n: index, %a: memref<4x6xf32>, %b: memref<2x6x?xf32>, %c: memref<4x8xf32>) {
+  // expected-error @below {{needs panels that are contiguous, got: 'memref<2x6x?xf32>'}}
+  tile.multiply %a, %b, %c rows %n : memref<4x6xf32>, memref<2x6x?xf32>, memref<4x8xf32>
+  return
+}
+
+// -----
+
 func.func @multiply_c1(%n: index, %a: memref<4x6xf32>, %b: memref<2x6x4xf64>, %c: memref<4x8xf32>) {
   // expected-error @below {{needs M x K, N/W x K x W and M x N of one type}}
   tile.multiply %a, %b, %c rows %n : memref<4x6xf32>, memref<2x6x4xf64>, memref<4x8xf32>

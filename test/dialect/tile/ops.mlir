@@ -59,6 +59,21 @@ func.func @pairs(%n: index, %rows: memref<?x5xbf16, strided<[?, 1], offset: ?>>,
   return
 }
 
+// Strips of a tile, of whole panels.
+// CHECK-LABEL: func.func @strips
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x6xf32>, memref<?x6x4xf32>, memref<4x?xf32, strided<[8, 1], offset: ?>>
+// CHECK: tile.row_max %{{.*}} : memref<4x?xf32, strided<[8, 1], offset: ?>>, memref<4xf32>
+// CHECK: tile.exponentials %{{.*}} : memref<4x?xf32, strided<[8, 1], offset: ?>>, memref<4xf32>
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} accumulate : memref<4x?xf32, strided<[8, 1], offset: ?>>, memref<2x?x4xf32, strided<[32, 4, 1], offset: ?>>, memref<4x8xf32>
+func.func @strips(%n: index, %q: memref<4x6xf32>, %k: memref<?x6x4xf32>, %s: memref<4x?xf32, strided<[8, 1], offset: ?>>,
+                  %v: memref<2x?x4xf32, strided<[32, 4, 1], offset: ?>>, %o: memref<4x8xf32>, %m: memref<4xf32>) {
+  tile.multiply %q, %k, %s rows %n : memref<4x6xf32>, memref<?x6x4xf32>, memref<4x?xf32, strided<[8, 1], offset: ?>>
+  tile.row_max %s, %m, %m rows %n : memref<4x?xf32, strided<[8, 1], offset: ?>>, memref<4xf32>
+  tile.exponentials %s, %m, %m, %m rows %n : memref<4x?xf32, strided<[8, 1], offset: ?>>, memref<4xf32>
+  tile.multiply %s, %v, %o rows %n accumulate : memref<4x?xf32, strided<[8, 1], offset: ?>>, memref<2x?x4xf32, strided<[32, 4, 1], offset: ?>>, memref<4x8xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @recurrence
 // CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x6xf64>, memref<2x6x4xf64>, memref<4x8xf64>
 // CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} accumulate : memref<4x6xf64>, memref<2x6x4xf64>, memref<4x8xf64>
