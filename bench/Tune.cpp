@@ -151,7 +151,7 @@ public:
   Tuner &operator=(const Tuner &) = delete;
 
   void tuneRegisters();
-  void tuneTiles(const Problem &problem);
+  void tuneTiles(const Problem &of);
 
 private:
   using Programs = SmallVector<std::unique_ptr<Bound>>;

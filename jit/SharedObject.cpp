@@ -186,13 +186,14 @@ static Error addStub(ifs::IFSArch machine, StringRef name,
   return ifs::writeBinaryStub(path, stub);
 }
 
-/// An object calls functions of memory, of the C library, and of mathematics.
+/// An object calls functions of memory, of the C library, of mathematics, and,
+/// where a processor lacks conversions, of the compiler.
 static Error addStubs(StringRef object, Libraries &libraries) {
   auto file = object::ObjectFile::createELFObjectFile(
       MemoryBufferRef(object, "the program"));
   if (!file)
     return file.takeError();
-  std::vector<std::string> memory, math;
+  std::vector<std::string> memory, compiler, math;
   for (const object::SymbolRef &symbol : (*file)->symbols()) {
     Expected<uint32_t> flags = symbol.getFlags();
     if (!flags)
@@ -202,11 +203,16 @@ static Error addStubs(StringRef object, Libraries &libraries) {
       return name.takeError();
     if (!(*flags & object::SymbolRef::SF_Undefined) || name->empty())
       continue;
-    (name->starts_with("mem") ? memory : math).push_back(name->str());
+    auto &names = name->starts_with("mem")  ? memory
+                  : name->starts_with("__") ? compiler
+                                            : math;
+    names.push_back(name->str());
   }
   libraries.areTemporary = true;
   auto machine = cast<object::ELFObjectFileBase>(**file).getEMachine();
   if (Error error = addStub(machine, "libm.so.6", math, libraries))
+    return error;
+  if (Error error = addStub(machine, "libgcc_s.so.1", compiler, libraries))
     return error;
   return addStub(machine, "libc.so.6", memory, libraries);
 }

@@ -200,7 +200,7 @@ static int64_t cacheOf(StringRef processor) {
 /// left for the right operand and one for the left: 6 rows of 16 registers, 14
 /// of 32. Where a product is an instruction of its own, it overwrites an
 /// operand and takes copies and more registers: a wide tile of 2 rows is faster
-/// than one of 6, by a tenth on x86-64.
+/// than one of 6, by 7 % on x86-64.
 static void chooseRegisters(Target &target) {
   int64_t vectors = target.fma ? 2 : 4;
   target.microRows =

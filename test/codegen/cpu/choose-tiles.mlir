@@ -17,6 +17,14 @@
 // ARM: @small{{.*}}array<i64: 112, 128>
 // ARM: @large{{.*}}array<i64: 112, 64>
 
+// What was measured goes before the rule, where vectors are those it was measured
+// with.
+// RUN: %{choose} --burst-choose-tiles='target-triple=x86_64-linux-gnu target-cpu=znver3' %{tiles} TUNED
+// TUNED: @small{{.*}}array<i64: 96, 128>
+// TUNED: @backward{{.*}}array<i64: 96, 96>
+// RUN: %{choose} --burst-choose-tiles='target-triple=x86_64-linux-gnu target-cpu=znver3 features=-avx2' %{tiles} NARROW
+// NARROW: @backward{{.*}}array<i64: 96, 128>
+
 // What is there stays, and what is asked for is taken.
 // RUN: %{choose} --burst-choose-tiles='target-cpu=x86-64 target-triple=x86_64-linux-gnu rows=24 columns=48' --burst-choose-tiles %{tiles} GIVEN
 // GIVEN: @small{{.*}}array<i64: 24, 48>
