@@ -209,8 +209,8 @@ static void chooseRegisters(Target &target) {
   // and LLVM would begin the second so early that registers run out.
   target.steps = target.microRows * vectors < 16 ? 2 : 1;
   // Each vector of exponentials on its way, and its sum, takes three registers
-  // beside the ten constants of the polynomial. Weights have no sums, and maxima
-  // no constants: four hide the latency.
+  // beside the ten constants of the polynomial. Weights have no sums, and
+  // maxima no constants: four hide the latency.
   target.maxima = 4;
   target.exponentials = llvm::bit_floor<uint64_t>((target.registers - 10) / 3);
   target.weights = 4;
