@@ -34,7 +34,7 @@ static cl::opt<std::string>
     only("only",
          cl::desc("Cells whose name contains this. The first word of a name is "
                   "its group: attention, product, ranks, sparse, memory, "
-                  "compile, overhead; and, on demand, overlap and baselines"),
+                  "compile, call; and, on demand, overlap and baselines"),
          cl::cat(category));
 static cl::opt<bool> quick("quick",
                            cl::desc("Cells of every kind, small: a try"),

@@ -16,7 +16,7 @@ using namespace burst;
 using namespace burst::bench;
 
 void burst::bench::fail(const llvm::Twine &message) {
-  llvm::errs() << "burst-bench: " << message << '\n';
+  llvm::errs() << program_invocation_short_name << ": " << message << '\n';
   std::exit(1);
 }
 

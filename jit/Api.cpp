@@ -61,8 +61,9 @@ burst_error *readRequest(StringRef text, const char *name,
   request.cache = known.cache;
   std::string error;
   auto target = jit::findTarget(
-      stringOf(known.target, "cpu"), stringOf(known.architectures),
-      stringOf(known.processor), stringOf(known.features), error);
+      {stringOf(known.target, "cpu"), stringOf(known.architectures),
+       /*triple=*/"", stringOf(known.processor), stringOf(known.features)},
+      error);
   if (failed(target))
     return invalid("burst_compile_config: " + error);
   request.target = *target;

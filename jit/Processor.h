@@ -6,24 +6,22 @@
 
 namespace burst::jit {
 
-/// A processor by LLVM's name, this machine's where that is empty, with
-/// `features` ("+avx2,-fma") on top. Fails with a message that names what LLVM
-/// does not know.
-mlir::FailureOr<cpu::Target> findProcessor(llvm::StringRef processor,
-                                           llvm::StringRef features,
-                                           std::string &error);
+/// What users say about a target; all but the kind may be empty.
+struct TargetOptions {
+  std::string kind = "cpu";      ///< or "cuda"
+  std::string architectures;     ///< of GPUs: "sm_80,sm_90"
+  std::string triple, processor; ///< of the processor, see cpu::Target::named
+  std::string features;          ///< on top of the processor's: "+avx2,-fma"
+};
 
-/// What programs are compiled for: `name` is "cpu" or "cuda"; GPUs of
-/// `architectures` ("sm_80,sm_90"), where that is empty the portable one and
-/// those found here. Fails with a message where an option is wrong.
-mlir::FailureOr<Target> findTarget(llvm::StringRef name,
-                                   llvm::StringRef architectures,
-                                   llvm::StringRef processor,
-                                   llvm::StringRef features,
+/// What programs are compiled for; GPUs, where no architectures are given, are
+/// the portable one and those found here. Fails with a message where an option
+/// is wrong.
+mlir::FailureOr<Target> findTarget(const TargetOptions &options,
                                    std::string &error);
 
-/// A feature that code for `target` may use and this machine lacks; empty if
-/// there is none.
+/// What code for `target` may use and this machine lacks: features, or another
+/// architecture; empty if there is nothing.
 std::string missingFeature(const cpu::Target &target);
 
 } // namespace burst::jit

@@ -4,6 +4,10 @@
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/InterfaceStub/ELFObjHandler.h"
+#include "llvm/InterfaceStub/IFSHandler.h"
+#include "llvm/InterfaceStub/IFSStub.h"
+#include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -125,10 +129,7 @@ static std::string libraryOf(void *function) {
   return dladdr(function, &info) && info.dli_fname ? info.dli_fname : "";
 }
 
-static Expected<std::string> findLinker(StringRef wanted) {
-  SmallVector<StringRef> names = {"ld.lld-22", "ld.lld", "ld", "cc"};
-  if (!wanted.empty())
-    names = {wanted};
+static Expected<std::string> findLinker(ArrayRef<StringRef> names) {
   for (StringRef name : names)
     if (auto path = sys::findProgramByName(name))
       return *path;
@@ -136,25 +137,107 @@ static Expected<std::string> findLinker(StringRef wanted) {
                            join(names, ", "));
 }
 
+using Objects = ArrayRef<std::unique_ptr<MemoryBuffer>>;
+
+/// Libraries of C to link with; temporary ones go when they are not needed any
+/// more.
+namespace {
+struct Libraries {
+  std::vector<std::string> paths;
+  bool areTemporary = false;
+
+  Libraries() = default;
+  Libraries(const Libraries &) = delete;
+  Libraries &operator=(const Libraries &) = delete;
+  ~Libraries() {
+    for (const std::string &path : paths)
+      if (areTemporary)
+        std::ignore = sys::fs::remove(path);
+  }
+};
+} // namespace
+
+static void addLibrariesOfProcess(Libraries &libraries) {
+  for (std::string library :
+       {libraryOf(reinterpret_cast<void *>(
+            static_cast<double (*)(double)>(&std::log2))),
+        libraryOf(reinterpret_cast<void *>(&std::malloc))})
+    if (StringRef(library).contains(".so"))
+      libraries.paths.push_back(std::move(library));
+}
+
+/// A library of glibc's name that defines what an object asks of it, and holds
+/// nothing.
+static Error addStub(ifs::IFSArch machine, StringRef name,
+                     ArrayRef<std::string> symbols, Libraries &libraries) {
+  ifs::IFSStub stub;
+  stub.IfsVersion = ifs::IFSVersionCurrent;
+  stub.SoName = name.str();
+  stub.Target.Arch = machine;
+  stub.Target.Endianness = ifs::IFSEndiannessType::Little;
+  stub.Target.BitWidth = ifs::IFSBitWidthType::IFS64;
+  for (const std::string &symbol : symbols) {
+    ifs::IFSSymbol &defined = stub.Symbols.emplace_back(symbol);
+    defined.Type = ifs::IFSSymbolType::Func;
+  }
+  SmallString<128> path;
+  if (std::error_code code =
+          sys::fs::createTemporaryFile("burst-link", "so", path))
+    return cannotWrite("a temporary file", code);
+  libraries.paths.push_back(path.str().str());
+  return ifs::writeBinaryStub(path, stub);
+}
+
+/// Objects call functions of memory, of the C library, of mathematics, and,
+/// where a processor lacks conversions, of the compiler. What they call of each
+/// other is found there before it is looked for in a stub.
+static Error addStubs(Objects objects, Libraries &libraries) {
+  std::vector<std::string> memory, compiler, math;
+  uint16_t machine = ELF::EM_NONE;
+  for (const std::unique_ptr<MemoryBuffer> &buffer : objects) {
+    auto file =
+        object::ObjectFile::createELFObjectFile(buffer->getMemBufferRef());
+    if (!file)
+      return file.takeError();
+    machine = cast<object::ELFObjectFileBase>(**file).getEMachine();
+    for (const object::SymbolRef &symbol : (*file)->symbols()) {
+      Expected<uint32_t> flags = symbol.getFlags();
+      if (!flags)
+        return flags.takeError();
+      Expected<StringRef> name = symbol.getName();
+      if (!name)
+        return name.takeError();
+      if (!(*flags & object::SymbolRef::SF_Undefined) || name->empty())
+        continue;
+      auto &names = name->starts_with("mem")  ? memory
+                    : name->starts_with("__") ? compiler
+                                              : math;
+      names.push_back(name->str());
+    }
+  }
+  libraries.areTemporary = true;
+  if (Error error = addStub(machine, "libm.so.6", math, libraries))
+    return error;
+  if (Error error = addStub(machine, "libgcc_s.so.1", compiler, libraries))
+    return error;
+  return addStub(machine, "libc.so.6", memory, libraries);
+}
+
 /// Runs the linker; what it says is part of the error.
 static Error runLinker(StringRef linker, ArrayRef<Temporary> objects,
-                       StringRef output) {
+                       const Libraries &libraries, StringRef output) {
   SmallVector<StringRef> arguments = {linker, "-shared", "-o", output};
   arguments.reserve(arguments.size() + objects.size() + 4);
   for (const Temporary &object : objects)
     arguments.push_back(object.getName());
-  std::string math = libraryOf(reinterpret_cast<void *>(
-                  static_cast<double (*)(double)>(&std::log2))),
-              base = libraryOf(reinterpret_cast<void *>(&std::malloc));
   // A driver of a compiler is told what a linker does by itself.
   StringRef name = sys::path::filename(linker);
   if (!name.contains("ld"))
     arguments.append({"-nostdlib", "-Wl,--as-needed"});
   else
     arguments.push_back("--as-needed");
-  for (StringRef library : {StringRef(math), StringRef(base)})
-    if (library.contains(".so"))
-      arguments.push_back(library);
+  for (StringRef library : libraries.paths)
+    arguments.push_back(library);
 
   SmallString<128> log;
   if (std::error_code code =
@@ -175,30 +258,8 @@ static Error runLinker(StringRef linker, ArrayRef<Temporary> objects,
                                 : std::string()));
 }
 
-/// A linker writes where it can move, which a device or a pipe cannot: to a
-/// file, which is written there when it is whole.
-static Error linkSpecial(ArrayRef<std::unique_ptr<MemoryBuffer>> objects,
-                         StringRef linker, StringRef path) {
-  SmallString<128> whole;
-  if (std::error_code code =
-          sys::fs::createTemporaryFile("burst-link", "so", whole))
-    return cannotWrite("a temporary file", code);
-  auto removeWhole = scope_exit([&] { std::ignore = sys::fs::remove(whole); });
-  if (Error error = jit::linkFile(objects, linker, whole))
-    return error;
-  auto bytes = MemoryBuffer::getFile(whole);
-  if (!bytes)
-    return fail(whole, "cannot read: " + bytes.getError().message());
-  return writeSpecial((*bytes)->getBuffer(), path);
-}
-
-Error jit::linkFile(ArrayRef<std::unique_ptr<MemoryBuffer>> objects,
-                    StringRef linker, StringRef path) {
-  if (isSpecial(path))
-    return linkSpecial(objects, linker, path);
-  auto program = findLinker(linker);
-  if (!program)
-    return program.takeError();
+static Error linkTo(Objects objects, StringRef linker,
+                    const Libraries &libraries, StringRef path) {
   std::vector<Temporary> inputs;
   inputs.reserve(objects.size());
   for (const std::unique_ptr<MemoryBuffer> &object : objects) {
@@ -212,7 +273,50 @@ Error jit::linkFile(ArrayRef<std::unique_ptr<MemoryBuffer>> objects,
   auto output = Temporary::create(path, 0777);
   if (!output)
     return output.takeError();
-  if (Error error = runLinker(*program, inputs, output->getName()))
+  if (Error error = runLinker(linker, inputs, libraries, output->getName()))
     return error;
   return output->keep();
+}
+
+/// A linker writes where it can move, which a device or a pipe cannot: to a
+/// file, which is written there when it is whole.
+static Error linkSpecial(Objects objects, StringRef linker,
+                         const Libraries &libraries, StringRef path) {
+  SmallString<128> whole;
+  if (std::error_code code =
+          sys::fs::createTemporaryFile("burst-link", "so", whole))
+    return cannotWrite("a temporary file", code);
+  auto removeWhole = scope_exit([&] { std::ignore = sys::fs::remove(whole); });
+  if (Error error = linkTo(objects, linker, libraries, whole))
+    return error;
+  auto bytes = MemoryBuffer::getFile(whole);
+  if (!bytes)
+    return fail(whole, "cannot read: " + bytes.getError().message());
+  return writeSpecial((*bytes)->getBuffer(), path);
+}
+
+static Error link(Objects objects, ArrayRef<StringRef> linkers,
+                  const Libraries &libraries, StringRef path) {
+  auto linker = findLinker(linkers);
+  if (!linker)
+    return linker.takeError();
+  return isSpecial(path) ? linkSpecial(objects, *linker, libraries, path)
+                         : linkTo(objects, *linker, libraries, path);
+}
+
+Error jit::linkFile(Objects objects, StringRef linker, StringRef path) {
+  Libraries libraries;
+  addLibrariesOfProcess(libraries);
+  if (!linker.empty())
+    return link(objects, linker, libraries, path);
+  return link(objects, {"ld.lld-22", "ld.lld", "ld", "cc"}, libraries, path);
+}
+
+Error jit::crossLinkFile(Objects objects, StringRef linker, StringRef path) {
+  Libraries libraries;
+  if (Error error = addStubs(objects, libraries))
+    return error;
+  if (!linker.empty())
+    return link(objects, linker, libraries, path);
+  return link(objects, {"ld.lld-22", "ld.lld"}, libraries, path);
 }

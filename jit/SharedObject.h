@@ -23,6 +23,13 @@ llvm::Error
 linkFile(llvm::ArrayRef<std::unique_ptr<llvm::MemoryBuffer>> objects,
          llvm::StringRef linker, llvm::StringRef path);
 
+/// The same for objects of another architecture, of which no libraries need be
+/// here: stubs of glibc's stand for them. Without a name, ld.lld is used, which
+/// links for all.
+llvm::Error
+crossLinkFile(llvm::ArrayRef<std::unique_ptr<llvm::MemoryBuffer>> objects,
+              llvm::StringRef linker, llvm::StringRef path);
+
 } // namespace burst::jit
 
 #endif // BURST_JIT_SHARED_OBJECT_H

@@ -1151,6 +1151,8 @@ LogicalResult Bufferizer::run() {
       builder, program.getLoc(), program.getName(),
       builder.getFunctionType(types, {}), empty, attributes);
   created->setAttr(ring::gridAttr, program->getAttr(ring::gridAttr));
+  if (Attribute shape = program->getAttr(tile::shapeAttr))
+    created->setAttr(tile::shapeAttr, shape);
   Block *entry = created.addEntryBlock();
   builder.setInsertionPointToStart(entry);
   auto arguments = entry->getArguments();

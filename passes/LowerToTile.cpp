@@ -922,9 +922,18 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(ring::gridAttr))
         programs.push_back(function);
-    for (func::FuncOp program : programs)
-      if (failed(Lowering(program, options).run()))
+    for (func::FuncOp program : programs) {
+      LowerToTilePassOptions own = options;
+      if (auto shape =
+              program->getAttrOfType<DenseI64ArrayAttr>(tile::shapeAttr)) {
+        own.rows = shape[0];
+        own.columns = shape[1];
+        if (warps != 0 && failed(verifyTeam({own.rows, own.columns, warps})))
+          return signalPassFailure();
+      }
+      if (failed(Lowering(program, own).run()))
         return signalPassFailure();
+    }
   }
 };
 } // namespace

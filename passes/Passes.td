@@ -472,6 +472,9 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     gradients and the products that add to gradients. Pairs are not used then. It
     shows what the optimisation saves, and is for nothing else.
 
+    Tiles are those of the program's `tile.shape`, where it has one (see the
+    dialect), and else of `rows` and `columns`.
+
     m is kept in base 2 between the kernels (see the dialect), so a state may not
     leave the program.
 

@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import platform
+import shutil
 import subprocess
 import sys
 
@@ -73,6 +75,44 @@ def peers():
 config.substitutions.append(("%peers", peers()))
 if os.access(os.path.join(peers(), "bin", "python"), os.X_OK):
     config.available_features.add("peers")
+
+clang = os.path.join(config.llvm_tools_dir, "clang")
+
+
+def has_aarch64():
+    """Whether programs for aarch64 can be linked here, and run in an emulator."""
+    files = [clang] + ["/usr/aarch64-linux-gnu/lib/" + name
+                       for name in ("crt1.o", "libc.so.6", "libm.so.6")]
+    return shutil.which("qemu-aarch64") is not None and all(map(os.path.exists, files))
+
+
+def processor_flags():
+    """What this processor can do, by Linux's names."""
+    try:
+        with open("/proc/cpuinfo") as info:
+            lines = [line for line in info if line.startswith("flags")]
+    except OSError:
+        return set()
+    return set(lines[0].split(":")[1].split()) if lines else set()
+
+
+# Where tests for processors run that are not this one. What is not there is
+# skipped, and listed with its name by --show-unsupported.
+if has_aarch64():
+    config.available_features.add("qemu-aarch64")
+flags = processor_flags()
+if platform.machine() in ("x86_64", "AMD64"):
+    config.available_features.add("x86")
+    if {"avx2", "fma"} <= flags:
+        config.available_features.add("avx2")
+    if {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= flags:
+        config.available_features.add("avx512")
+    if "avx512_bf16" in flags and "avx512" in config.available_features:
+        config.available_features.add("avx512bf16")
+config.substitutions.append(("%clang", clang))
+config.substitutions.append(
+    ("%other_machine", "aarch64" if "x86" in config.available_features else "x86_64"))
+
 if has_gpu():
     config.available_features.add("cuda")
 if has_nvrtc():

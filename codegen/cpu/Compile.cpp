@@ -361,10 +361,11 @@ LogicalResult burst::cpu::isolate(ModuleOp module, StringRef entry) {
 
 FailureOr<Objects> burst::cpu::compileToObjects(ModuleOp module,
                                                 StringRef entry,
-                                                const Target &target,
+                                                const Target &given,
                                                 Parts parts, const Dump &dump) {
   if (failed(isolate(module, entry)))
     return failure();
+  Target target = given.suiting(module.lookupSymbol<func::FuncOp>(entry));
   std::string text = print(module);
   if (failed(dump(module, "1-ring.mlir", text)) ||
       failed(runPhase(module, target, buildBufferPipeline)))
@@ -373,6 +374,7 @@ FailureOr<Objects> burst::cpu::compileToObjects(ModuleOp module,
   if (failed(image))
     return failure();
   image->target = target.str();
+  image->features = llvm::join(target.required(), ",");
   image->hash = llvm::xxh3_64bits(text);
   if (failed(dump(module, "2-tile.mlir",
                   dump.directory.empty() ? "" : print(module))))

@@ -2,6 +2,7 @@
 #ifndef BURST_CODEGEN_CPU_COMPILE_H
 #define BURST_CODEGEN_CPU_COMPILE_H
 
+#include "codegen/cpu/Target.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -14,33 +15,6 @@
 namespace burst::cpu {
 
 struct Image;
-
-/// A processor, and the shapes that suit it.
-struct Target {
-  std::string triple;
-  std::string processor; ///< LLVM's name of it
-  std::string features;  ///< "+avx2,+fma,..."
-  int64_t vectorBits = 128;
-  bool fma = false;
-  int64_t microRows = 6;   ///< of a register tile
-  int64_t rows = 96;       ///< queries of a tile
-  int64_t columns = 128;   ///< keys of a tile
-  int64_t panelBytes = 32; ///< two vectors
-  bool pairs = false;      ///< products of bf16 are of pairs of numbers
-  bool dot = false;        ///< there are instructions for such pairs
-  bool localTiling = true; ///< no more than tiles of scores are kept
-
-  /// This machine.
-  static Target host();
-  /// A processor by LLVM's name ("x86-64", "znver5", "generic", ...), of this
-  /// machine's architecture; features, as LLVM spells them, are added. Fails
-  /// with a message where LLVM does not know it.
-  static mlir::FailureOr<Target> named(llvm::StringRef processor,
-                                       llvm::StringRef features,
-                                       std::string &error);
-  /// Processor, features and shapes in one line.
-  std::string str() const;
-};
 
 /// From ring programs on tensors to kernels over tiles, and on to LLVM's
 /// dialect.

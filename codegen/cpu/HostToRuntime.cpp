@@ -799,8 +799,8 @@ LogicalResult HostLowering::run() {
   makeEntries();
   makeSegments();
   for (StringRef attribute :
-       {StringRef(ring::gridAttr), StringRef(cuda::shapeAttr),
-        StringRef(cuda::refusedAttr)})
+       {StringRef(ring::gridAttr), StringRef(tile::shapeAttr),
+        StringRef(cuda::shapeAttr), StringRef(cuda::refusedAttr)})
     program->removeAttr(attribute);
   // What the arguments are is in the image.
   for (unsigned i = 0; i < program.getNumArguments(); ++i)

@@ -51,6 +51,7 @@ struct GpuKernel {
 /// burst_image of burst/program.h.
 struct Image {
   std::string name, target;
+  std::string features; ///< that the processor needs, with commas
   int64_t numRanks;
   int32_t numArguments;
   uint64_t hash;

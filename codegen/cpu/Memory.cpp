@@ -144,9 +144,10 @@ static int64_t bytesOfTables(ring::AttendGradOp op, int64_t batch,
   return elements * op.getStateType().getWidth() / 8;
 }
 
-int64_t burst::cpu::packingBytes(func::FuncOp program, const Target &target,
+int64_t burst::cpu::packingBytes(func::FuncOp program, const Target &given,
                                  int64_t batch, int64_t rank,
                                  const SizesOfRun &sizes) {
+  Target target = given.suiting(program);
   int64_t most = 0;
   program.walk([&](ring::AttendOp op) {
     most = std::max(most, batch * bytesOf(op, target, rank,

@@ -14,6 +14,28 @@ def LowerScalarsPass : Pass<"burst-lower-scalars", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def ChooseTilesPass : Pass<"burst-choose-tiles", "::mlir::func::FuncOp"> {
+  let summary = "chooses how many queries and keys tiles have, for a processor";
+  let description = [{
+    Sets `tile.shape` of a ring program that has none: what was found by measuring
+    on the processor, by `burst-tune`, for the pass, the type and the head dims of
+    its attention, and where nothing was measured, what a rule makes of the
+    processor's registers and caches.
+
+    Leaves functions that are no ring programs alone.
+  }];
+  let options = [
+    Option<"triple", "target-triple", "std::string", "\"\"",
+           "Architecture and system, such as aarch64-linux-gnu; empty: this machine's.">,
+    Option<"processor", "target-cpu", "std::string", "\"\"",
+           "Processor, by LLVM's name; empty: this machine's.">,
+    Option<"features", "features", "std::string", "\"\"",
+           "Features on top of the processor's: +a,-b.">,
+    Option<"rows", "rows", "int64_t", "0", "Queries of a tile; 0: those chosen.">,
+    Option<"columns", "columns", "int64_t", "0", "Keys of a tile; 0: those chosen.">];
+  let dependentDialects = ["::burst::tile::TileDialect"];
+}
+
 def OutlinePass : Pass<"tile-outline", "::mlir::ModuleOp"> {
   let summary = "makes functions of steps that kernels have in common";
   let description = [{
@@ -39,6 +61,11 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
     256 or 512 bits; without it the numbers of a pair are shifted to f32, and
     multiplied and added one after the other.
 
+    How many steps of a product's depth, and how many vectors of maxima and of
+    exponentials, are computed together is up to the processor's registers and latencies, and so an
+    option. Where a row has no multiple of that number of vectors, it is as many as
+    divide both.
+
     Needs `ring-lower-to-tile`. Leaves scf, vector, arith, math and memref. Lowers
     functions with `tile.kernel`, and those that `tile-outline` made.
   }];
@@ -48,6 +75,14 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
     Option<"panelBytes", "panel-bytes", "int64_t", "64",
            "Bytes of a row of a panel: columns whose number is not static are so many "
            "or a multiple.">,
+    Option<"steps", "steps", "int64_t", "2",
+           "Steps of a product's depth at a time.">,
+    Option<"maxima", "maxima", "int64_t", "4",
+           "Vectors of which the maximum is taken at a time.">,
+    Option<"exponentials", "exponentials", "int64_t", "2",
+           "Vectors of exponentials at a time, forward.">,
+    Option<"weights", "weights", "int64_t", "4",
+           "Vectors of exponentials at a time, backward.">,
     Option<"fma", "fma", "bool", "true",
            "Multiply and add in one instruction; else in two.">,
     Option<"dot", "dot", "bool", "false",

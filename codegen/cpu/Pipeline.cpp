@@ -31,9 +31,10 @@ void burst::cpu::buildTilePipeline(OpPassManager &pm,
 }
 
 void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
+  pm.addNestedPass<func::FuncOp>(
+      createChooseTilesPass({target.triple, target.processor, target.features,
+                             target.rows, target.columns}));
   LowerToTilePassOptions options;
-  options.rows = target.rows;
-  options.columns = target.columns;
   options.panelBytes = target.panelBytes;
   options.strip = target.microRows;
   options.pairs = target.pairs;
@@ -43,9 +44,10 @@ void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
 
 void burst::cpu::buildLLVMPipeline(OpPassManager &pm, const Target &target) {
   pm.addPass(createOutlinePass());
-  pm.addNestedPass<func::FuncOp>(
-      createTileToVectorPass({target.vectorBits, target.microRows,
-                              target.panelBytes, target.fma, target.dot}));
+  pm.addNestedPass<func::FuncOp>(createTileToVectorPass(
+      {target.vectorBits, target.microRows, target.panelBytes, target.steps,
+       target.maxima, target.exponentials, target.weights, target.fma,
+       target.dot}));
   pm.addPass(createHostToRuntimePass());
   pm.addPass(createLowerScalarsPass());
   pm.addPass(createExpandFloatsPass());

@@ -693,10 +693,7 @@ void Vectorizer::lower(tile::MultiplyOp op) {
                         return next;
                       });
       };
-      // Two steps at a time leave less to count. Long ones are worth no
-      // counting, and LLVM would begin the second so early that registers run
-      // out.
-      int64_t together = microRows * microColumns < 16 ? 2 : 1;
+      int64_t together = options.steps;
       Value depth = op.getDepth();
       if (!depth) {
         depth = b.dim(op.getB(), 1);
@@ -805,7 +802,7 @@ void Vectorizer::lower(tile::RowMaxOp op) {
   Type element = type.getElementType();
   VectorType vector = vectorOf(element);
   int64_t lane = lanes(element);
-  int64_t together = std::gcd(vectorsOf(type), int64_t{4});
+  int64_t together = std::gcd(vectorsOf(type), options.maxima);
   Value minusInfinity =
       number(vector, -std::numeric_limits<double>::infinity());
   b.loop(op.getRows(), [&](Value r) {
@@ -844,8 +841,7 @@ void Vectorizer::lower(tile::ExponentialsOp op) {
   Type element = type.getElementType();
   VectorType vector = vectorOf(element);
   int64_t lane = lanes(element);
-  // Two at a time: more constants and sums would not fit into registers.
-  int64_t together = std::gcd(vectorsOf(type), int64_t{2});
+  int64_t together = std::gcd(vectorsOf(type), options.exponentials);
   b.loop(op.getRows(), [&](Value r) {
     Value m = splat(vector, reference(b.load(op.getM(), r)));
     SmallVector<Value> sums(together, number(vector, 0.0));
@@ -981,8 +977,7 @@ void Vectorizer::lower(tile::WeightsOp op) {
   VectorType vector = vectorOf(element);
   int64_t lane = lanes(element);
   Value columns = b.dim(op.getS(), 1);
-  // Four at a time hide the latency of the polynomial.
-  int64_t together = std::gcd(vectorsOf(type), int64_t{4});
+  int64_t together = std::gcd(vectorsOf(type), options.weights);
   double infinity = std::numeric_limits<double>::infinity();
   b.loop(op.getRows(), [&](Value r) {
     Value lse = b.load(op.getLse(), r);
@@ -1240,8 +1235,17 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
           << vectorBits.getValue();
       return signalPassFailure();
     }
-    TileToVectorPassOptions options{vectorBits, microRows, panelBytes, fma,
-                                    dot};
+    if (steps < 1 || maxima < 1 || exponentials < 1 || weights < 1) {
+      getOperation().emitError(
+          "as many as from 1 on are computed together, got "
+          "steps, maxima, exponentials and weights: ")
+          << steps.getValue() << ", " << maxima.getValue() << ", "
+          << exponentials.getValue() << " and " << weights.getValue();
+      return signalPassFailure();
+    }
+    TileToVectorPassOptions options{vectorBits, microRows, panelBytes,
+                                    steps,      maxima,    exponentials,
+                                    weights,    fma,       dot};
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       if (isa<tile::TileDialect>(op->getDialect()))

@@ -408,6 +408,7 @@ FailureOr<cpu::Objects> cuda::compileToObjects(ModuleOp module, StringRef entry,
   image->minimumDriver = *driver;
   image->target = target.str() + ", tiles of " + variant->shape.str() +
                   "; schedules on " + host.str();
+  image->features = llvm::join(host.required(), ",");
   image->hash = llvm::xxh3_64bits(text);
   describeKernels(*variant, *image);
   // From here on kernels are numbers, which their declarations stand for.

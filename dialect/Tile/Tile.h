@@ -15,6 +15,9 @@ namespace burst::tile {
 /// Unit attribute of a function: a kernel.
 inline constexpr llvm::StringLiteral kernelAttr = "tile.kernel";
 
+/// Attribute of a program: how many queries and keys its tiles have.
+inline constexpr llvm::StringLiteral shapeAttr = "tile.shape";
+
 /// What a program allocates memory for, see `tile.allocate`.
 enum class Memory : uint8_t {
   State,   ///< softmax state that no result can hold

@@ -102,6 +102,15 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
     return op->emitError("'tile.kernel' marks a function that takes the number "
                          "of its task, an index, first, and has no results");
   }
+  if (attribute.getName() == shapeAttr) {
+    auto shape = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
+    if (isa<func::FuncOp>(op) && shape && shape.size() == 2 &&
+        llvm::all_of(shape.asArrayRef(), [](int64_t size) { return size > 0; }))
+      return success();
+    return op->emitError("'tile.shape' gives the tiles of a function rows and "
+                         "columns, from 1 on, got: ")
+           << attribute.getValue();
+  }
   return op->emitError("unknown attribute: ") << attribute.getName();
 }
 

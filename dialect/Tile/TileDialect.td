@@ -41,6 +41,10 @@ def Tile_Dialect : Dialect {
     0 stands in for it, so that no -inf is subtracted from another. A row that
     sees nothing keeps l = 0 and o = 0.
 
+    How many rows and columns the tiles of a program have says its attribute
+    `tile.shape`, two numbers: `array<i64: 96, 128>`. Who lowers a program chooses
+    them for the processor and the type and head dim of its attention.
+
     Which tiles a task has to do is an operand of the kernel: lists in three
     classes. Empty tiles are not in them, partial tiles take the mask, full tiles
     do without.

@@ -1,10 +1,14 @@
 //===- Image.c - Whether an image makes sense -----------------------------===//
 
 #include "Error.h"
+#include "Processor.h"
 #include "Program.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #define INVALID(...) burst_error_create(BURST_INVALID_PROGRAM, "", __VA_ARGS__)
 
@@ -81,12 +85,33 @@ static burst_error *check_head(const burst_image *image) {
   if (image->version != BURST_ABI_VERSION)
     return INVALID("image of ABI version %" PRIu32 ", wanted %d",
                    image->version, BURST_ABI_VERSION);
-  if (image->size < sizeof(*image))
+  if (image->size < offsetof(burst_image, features))
     return INVALID("image of %" PRIu32 " bytes, wanted at least %zu",
-                   image->size, sizeof(*image));
+                   image->size, offsetof(burst_image, features));
   if (!image->name)
     return INVALID("image: no name");
   return NULL;
+}
+
+// Code for another processor would end the process with an illegal instruction.
+static burst_error *check_features(const burst_image *image) {
+  if (image->size < sizeof(*image) || !image->features)
+    return NULL;
+  char missing[256] = "";
+  size_t length = 0;
+  for (const char *name = image->features; *name;) {
+    size_t bytes = strcspn(name, ",");
+    if (burst_processor_has(name, bytes) != 1 &&
+        length + bytes + 2 < sizeof(missing))
+      length +=
+          (size_t)snprintf(missing + length, sizeof(missing) - length, "%s%.*s",
+                           length ? ", " : "", (int)bytes, name);
+    name += bytes + (name[bytes] == ',');
+  }
+  if (length == 0)
+    return NULL;
+  return INVALID("%s: compiled for %s, and this processor lacks: %s",
+                 image->name, image->target, missing);
 }
 
 burst_error *burst_image_check(const burst_image *image) {
@@ -122,5 +147,5 @@ burst_error *burst_image_check(const burst_image *image) {
                    image->num_gpu_kernels);
   for (int32_t i = 0; i < image->num_parameters && !error; ++i)
     error = check_parameter(image, i);
-  return error;
+  return error ? error : check_features(image);
 }

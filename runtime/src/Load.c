@@ -22,6 +22,12 @@ enum { MACHINE = EM_AARCH64 };
 #error "name the ELF machine of this processor"
 #endif
 
+static const char *machine_name(int machine) {
+  return machine == EM_X86_64    ? ", x86_64"
+         : machine == EM_AARCH64 ? ", aarch64"
+                                 : "";
+}
+
 #define INVALID(...)                                                           \
   burst_error_create(BURST_INVALID_PROGRAM, path, __VA_ARGS__)
 
@@ -71,7 +77,9 @@ static burst_error *check_elf(const char *path, int file) {
                    sizeof(header));
   if (header.e_ident[EI_CLASS] != ELFCLASS64 ||
       header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != MACHINE)
-    return INVALID("for machine %d, wanted %d", header.e_machine, MACHINE);
+    return INVALID("for machine %d%s, wanted %d%s", header.e_machine,
+                   machine_name(header.e_machine), MACHINE,
+                   machine_name(MACHINE));
   if (header.e_type != ET_DYN || header.e_phentsize != sizeof(Elf64_Phdr))
     return INVALID("ELF type %d, wanted %d: a shared object", header.e_type,
                    ET_DYN);

@@ -17,11 +17,10 @@ enum class Emit : uint8_t { Shared, Object };
 } // namespace
 
 static cl::OptionCategory category("burst-compile options");
-static cl::opt<std::string> input(cl::Positional, cl::Required,
+static cl::opt<std::string> input(cl::Positional,
                                   cl::desc("FILE.mlir ('-' for stdin)"),
                                   cl::cat(category));
-static cl::opt<std::string> output("o", cl::Required,
-                                   cl::desc("The file to write"),
+static cl::opt<std::string> output("o", cl::desc("The file to write"),
                                    cl::value_desc("file"), cl::cat(category));
 static cl::opt<std::string>
     entry("entry", cl::desc("The function to compile, where there are several"),
@@ -34,9 +33,16 @@ static cl::opt<std::string> architectures(
     cl::desc("GPUs to make machine code for; PTX, for all later ones, of the "
              "first (sm_80, and those found here)"),
     cl::value_desc("sm_80,sm_90"), cl::cat(category));
+static cl::opt<std::string>
+    triple("target-triple",
+           cl::desc("Architecture and system of the processor: x86_64 or "
+                    "aarch64, on linux; left out: this machine's"),
+           cl::value_desc("aarch64-linux-gnu"), cl::cat(category));
 static cl::opt<std::string> processor(
     "target-cpu",
-    cl::desc("Processor, by LLVM's name; left out: that of this machine"),
+    cl::desc("Processor, by LLVM's name, 'help' lists them; left out: that of "
+             "this machine, or of another architecture one that all others can "
+             "follow"),
     cl::value_desc("name"), cl::cat(category));
 static cl::opt<std::string>
     features("features", cl::desc("Features on top of the processor's"),
@@ -62,8 +68,12 @@ static bool fail(const llvm::Twine &message) {
 }
 
 static bool checkOptions() {
-  for (const auto *option :
-       {&output, &entry, &architectures, &processor, &features, &linker, &dump})
+  if (input.getNumOccurrences() == 0)
+    return fail("takes a file, FILE.mlir, got none");
+  if (output.getNumOccurrences() == 0)
+    return fail("takes a file to write, -o FILE, got none");
+  for (const auto *option : {&output, &entry, &architectures, &triple,
+                             &processor, &features, &linker, &dump})
     if (option->getNumOccurrences() != 0 && option->empty())
       return fail("-" + llvm::Twine(option == &output ? "" : "-") +
                   option->ArgStr + " takes a name, got nothing");
@@ -72,17 +82,18 @@ static bool checkOptions() {
   return true;
 }
 
-static bool write(const cpu::Objects &objects) {
+static bool write(const cpu::Objects &objects, bool isNative) {
+  auto link = isNative ? jit::linkFile : jit::crossLinkFile;
   llvm::Error error = emit == Emit::Object
                           ? jit::writeFile(objects.front()->getBuffer(), output)
-                          : jit::linkFile(objects, linker, output);
+                          : link(objects, linker, output);
   return !error || fail(toString(std::move(error)));
 }
 
 static bool compile() {
   std::string error;
-  FailureOr<jit::Target> machine =
-      jit::findTarget(target, architectures, processor, features, error);
+  FailureOr<jit::Target> machine = jit::findTarget(
+      {target, architectures, triple, processor, features}, error);
   if (failed(machine))
     return fail(error);
   DialectRegistry registry;
@@ -100,7 +111,18 @@ static bool compile() {
   cpu::Parts parts =
       emit == Emit::Object ? cpu::Parts::One : cpu::Parts::Several;
   auto compiled = jit::compile(function, *machine, parts, cpu::Dump{dump});
-  return succeeded(compiled) && write(compiled->objects);
+  return succeeded(compiled) &&
+         write(compiled->objects, machine->host.isNative());
+}
+
+static bool listProcessors() {
+  std::string error;
+  auto names = cpu::Target::names(triple, error);
+  if (failed(names))
+    return fail(error);
+  for (const std::string &name : *names)
+    llvm::outs() << name << "\n";
+  return true;
 }
 
 int main(int argc, char **argv) {
@@ -109,5 +131,7 @@ int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(
       argc, argv,
       "Compiles a sharded attention to a file that runs without a compiler\n");
+  if (processor == "help")
+    return listProcessors() ? 0 : 1;
   return checkOptions() && compile() ? 0 : 1;
 }

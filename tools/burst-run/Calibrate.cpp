@@ -162,7 +162,8 @@ static std::optional<std::string> timeHops(const RunOptions &options,
                                         /*hash=*/1,
                                         0,
                                         0,
-                                        nullptr};
+                                        nullptr,
+                                        /*features=*/nullptr};
   burst_program *loaded = nullptr;
   if (burst_error *error =
           burst_program_from_image(&image, nullptr, nullptr, &loaded)) {

@@ -54,6 +54,10 @@ static std::string scriptOf(const RunOptions &options) {
     out << " --device cuda:" << *options.gpu;
   if (!options.architectures.empty())
     out << " --arch " << options.architectures;
+  if (!options.processor.empty())
+    out << " --target-cpu " << quote(options.processor);
+  if (!options.features.empty())
+    out << " --features " << quote(options.features);
   if (options.threads)
     out << " --threads " << options.threads;
   for (auto [name, value] : {std::pair("deadline", options.deadline),

@@ -89,6 +89,7 @@ private:
   std::vector<Argument> globals;
   Proof proof;
   ProgramRef code;
+  cpu::Target processor;                ///< that it was compiled for
   std::vector<burst_counters> counters; ///< of a compiled run, by rank
   std::vector<int64_t> sent, peaks;     ///< bytes, by rank
   std::vector<int64_t> plannedPacking;  ///< bytes of a compiled run, by rank
@@ -224,10 +225,16 @@ bool Runner::dump() {
 bool Runner::compile() {
   std::string error;
   FailureOr<jit::Target> target =
-      jit::findTarget(options.gpu ? "cuda" : "cpu", options.architectures,
-                      /*processor=*/"", /*features=*/"", error);
+      jit::findTarget({options.gpu ? "cuda" : "cpu", options.architectures,
+                       /*triple=*/"", options.processor, options.features},
+                      error);
   if (failed(target))
     return fail(error);
+  // Found out before the time is spent.
+  if (std::string missing = jit::missingFeature(target->host); !missing.empty())
+    return fail("--target-cpu: " + target->host.processor + " has " + missing +
+                ", which this machine lacks");
+  processor = target->host;
   auto found =
       burst::compile(program, *target, cpu::Dump{options.dumpDirectory});
   if (failed(found))
@@ -251,8 +258,7 @@ bool Runner::execute() {
   // Kernels of GPUs bring their operands themselves.
   for (int64_t rank = 0; rank < simulation->numRanks(); ++rank)
     plannedPacking.push_back(
-        options.gpu ? 0
-                    : planPacking(program, cpu::Target::host(), rank, globals));
+        options.gpu ? 0 : planPacking(program, processor, rank, globals));
   for (const burst_counters &rank : counters) {
     sent.push_back(rank.bytes_sent);
     peaks.push_back(rank.tensor_bytes + rank.peak_bytes[BURST_MEMORY_STATE] +

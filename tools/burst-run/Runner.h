@@ -26,6 +26,8 @@ struct RunOptions {
   std::string trace;          ///< a file; empty: none
   std::optional<int64_t> gpu; ///< runs the kernels; none: this processor does
   std::string architectures;  ///< of GPUs, to compile for
+  std::string processor;      ///< to compile for; empty: this one
+  std::string features;       ///< on top of the processor's
   std::string dumpDirectory;
 };
 

@@ -73,6 +73,14 @@ static cl::opt<std::string>
                   cl::desc("GPUs to compile for, as in burst-compile (sm_80, "
                            "and those found here)"),
                   cl::value_desc("sm_80,sm_90"), cl::cat(category));
+static cl::opt<std::string> processor(
+    "target-cpu",
+    cl::desc("Processor to compile for, by LLVM's name, which this machine can "
+             "follow; left out: this machine's"),
+    cl::value_desc("name"), cl::cat(category));
+static cl::opt<std::string>
+    features("features", cl::desc("Features on top of the processor's"),
+             cl::value_desc("+a,-b"), cl::cat(category));
 static cl::opt<double>
     deadline("deadline", cl::desc("Give up where a rank waits longer (600)"),
              cl::value_desc("seconds"), cl::cat(category));
@@ -153,9 +161,9 @@ static bool checkFile() {
     return true;
   if (hasFile)
     return fail("--calibrate runs no file, got: " + input);
-  if (const cl::Option *option =
-          firstGiven({entry, in, out, seed, check, json, extents, batch,
-                      interpret, trace, dump, device, architectures}))
+  if (const cl::Option *option = firstGiven(
+          {entry, in, out, seed, check, json, extents, batch, interpret, trace,
+           dump, device, architectures, processor, features}))
     return fail("--" + option->ArgStr +
                 " is for a program, and --calibrate runs none");
   return true;
@@ -164,7 +172,8 @@ static bool checkFile() {
 static bool checkOptions(burst::RunOptions &options) {
   if (!checkFile())
     return false;
-  for (const auto *option : {&entry, &in, &out, &trace, &dump, &architectures})
+  for (const auto *option : {&entry, &in, &out, &trace, &dump, &architectures,
+                             &processor, &features})
     if (option->getNumOccurrences() != 0 && option->empty())
       return fail("--" + option->ArgStr + " takes a name, got nothing");
   if (!in.empty() && (!options.extents.empty() || options.batch))
@@ -196,7 +205,7 @@ static bool checkOptions(burst::RunOptions &options) {
   if (interpret)
     if (const cl::Option *option =
             firstGiven({threads(), deadline, latency, bandwidth, trace, dump,
-                        device, architectures}))
+                        device, architectures, processor, features}))
       return fail("--" + option->ArgStr +
                   " is for compiled programs, and --interpret compiles none");
   return true;
@@ -232,6 +241,8 @@ int main(int argc, char **argv) {
   options.trace = trace;
   options.dumpDirectory = dump;
   options.architectures = architectures;
+  options.processor = processor;
+  options.features = features;
   if (!checkOptions(options))
     return 1;
   if (calibrateOption.getNumOccurrences() != 0)

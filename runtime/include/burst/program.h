@@ -249,6 +249,11 @@ typedef struct burst_image {
   int32_t minimum_driver; /* 12000 is CUDA 12.0; 0: the program is for CPUs */
   int32_t num_gpu_kernels;
   const burst_gpu_kernel *gpu_kernels;
+
+  /* What the processor has to have for the code, by LLVM's names of features
+     with commas between them, "avx2,fma": a program is refused where one is
+     missing. NULL, and in images that end before it: not known. */
+  const char *features;
 } burst_image;
 
 #ifdef __cplusplus

@@ -15,6 +15,16 @@ func.func private @kernel(index) -> index attributes {tile.kernel}
 
 // -----
 
+// expected-error @below {{'tile.shape' gives the tiles of a function rows and columns, from 1 on, got: array<i64: 96>}}
+func.func private @program() attributes {tile.shape = array<i64: 96>}
+
+// -----
+
+// expected-error @below {{'tile.shape' gives the tiles of a function rows and columns, from 1 on, got: array<i64: 96, 0>}}
+func.func private @program() attributes {tile.shape = array<i64: 96, 0>}
+
+// -----
+
 // expected-error @below {{unknown attribute: "tile.other"}}
 func.func private @kernel(index) attributes {tile.other}
 

@@ -155,7 +155,8 @@ Program::Program(int64_t ranks, Body body) {
            .hash = 42,
            .minimum_driver = 0,
            .num_gpu_kernels = 0,
-           .gpu_kernels = nullptr};
+           .gpu_kernels = nullptr,
+           .features = nullptr};
 }
 
 Program::~Program() {

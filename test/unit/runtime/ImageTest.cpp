@@ -44,6 +44,20 @@ TEST_F(Image, MakesSense) {
   EXPECT_EQ(with<uint32_t>(program.image.size, 4000), "");
 }
 
+TEST_F(Image, NeedsFeatures) {
+  burst_image &image = program.image;
+  EXPECT_EQ(with<const char *>(image.features, ""), "");
+  std::string error =
+      with<const char *>(image.features, "avx1024,sse99,avx1024bf64");
+  expectContains(error, {"INVALID_PROGRAM test: compiled for ",
+                         ", and this processor lacks: avx1024, sse99, "
+                         "avx1024bf64"});
+  // An earlier version does not say.
+  image.features = "avx1024";
+  EXPECT_EQ(with<uint32_t>(image.size, offsetof(burst_image, features)), "");
+  image.features = nullptr;
+}
+
 TEST_F(Image, ChecksItsHead) {
   burst_image &image = program.image;
   EXPECT_EQ(with<uint32_t>(image.version, BURST_ABI_VERSION + 1),

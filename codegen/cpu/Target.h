@@ -1,0 +1,70 @@
+//===- Target.h - processors and the shapes that suit them ------*- C++ -*-===//
+#ifndef BURST_CODEGEN_CPU_TARGET_H
+#define BURST_CODEGEN_CPU_TARGET_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <string>
+#include <vector>
+
+namespace burst::cpu {
+
+/// What a processor can do, and the shapes that suit it. Nothing behind it
+/// knows processors: passes get these numbers.
+struct Target {
+  std::string triple;
+  std::string processor; ///< LLVM's name of it
+  std::string features;  ///< "+avx2,+fma,..."
+
+  int64_t vectorBits = 128;
+  int64_t registers = 16;         ///< of vectors
+  bool fma = false;               ///< multiplies and adds in one instruction
+  bool dot = false;               ///< has instructions for pairs of bf16
+  int64_t cacheBytes = 256 << 10; ///< of the second level, of a core
+
+  /// A register tile, which sums up in registers, is `microRows` rows high and
+  /// as wide as a panel.
+  int64_t microRows = 6;
+  int64_t panelBytes = 32;
+  /// How many steps of a product's depth, and how many vectors of maxima and of
+  /// exponentials, forward and backward, are computed together.
+  int64_t steps = 2;
+  int64_t maxima = 4;
+  int64_t exponentials = 2;
+  int64_t weights = 4;
+
+  bool pairs = false;            ///< products of bf16 are of pairs of numbers
+  int64_t rows = 0, columns = 0; ///< of tiles; 0: what suits a program
+  bool localTiling = true;       ///< no more than tiles of scores are kept
+
+  /// This machine.
+  static Target host();
+  /// A processor by LLVM's name ("x86-64", "znver5", "generic", ...) for a
+  /// triple; `features`, as LLVM spells them, are added. What is empty is this
+  /// machine's; of another architecture, a processor that all others can
+  /// follow. Fails with a message that names what is not known.
+  static mlir::FailureOr<Target> named(llvm::StringRef triple,
+                                       llvm::StringRef processor,
+                                       llvm::StringRef features,
+                                       std::string &error);
+  /// The names of processors that there are for a triple.
+  static mlir::FailureOr<std::vector<std::string>> names(llvm::StringRef triple,
+                                                         std::string &error);
+
+  /// The same, with the rows and columns of tiles that suit a ring program:
+  /// what its `tile.shape` says, else what is given here, else what was found
+  /// by measuring (Tuned.inc), else what a rule says.
+  Target suiting(mlir::func::FuncOp program) const;
+
+  /// Whether the code is for this machine's architecture and system.
+  bool isNative() const;
+  /// The features that instructions of the code may need, by LLVM's names: what
+  /// the runtime asks a processor for.
+  std::vector<std::string> required() const;
+  /// What it can do and its shapes, in one line.
+  std::string str() const;
+};
+
+} // namespace burst::cpu
+
+#endif // BURST_CODEGEN_CPU_TARGET_H

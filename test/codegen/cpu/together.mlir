@@ -1,0 +1,79 @@
+// How much is computed together is up to the target.
+//
+// DEFINE: %{options} =
+// DEFINE: %{lower} = burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{vector-bits=128 panel-bytes=64 micro-rows=1 %{options}}))'
+// DEFINE: %{check} = %{lower} | FileCheck %s --check-prefix
+// RUN: %{check} TWO
+// REDEFINE: %{options} = steps=1 maxima=1 exponentials=1 weights=1
+// RUN: %{check} ONE
+// REDEFINE: %{options} = steps=4 maxima=4 exponentials=4 weights=8
+// RUN: %{check} FOUR
+// REDEFINE: %{options} = exponentials=0
+// RUN: not %{lower} 2>&1 | FileCheck %s --check-prefix=NONE
+// NONE: error: as many as from 1 on are computed together, got steps, maxima, exponentials and weights: 2, 4, 0 and 4
+
+// Steps of a depth of 6; where 4 at a time do not divide it, 2 do.
+// ONE-LABEL: @multiply
+// ONE: scf.for {{.*}} iter_args
+// ONE-COUNT-1: vector.fma
+// ONE-NOT: vector.fma
+// ONE: scf.yield
+// TWO-LABEL: @multiply
+// TWO: scf.for {{.*}} iter_args
+// TWO-COUNT-2: vector.fma
+// TWO-NOT: vector.fma
+// TWO: scf.yield
+// FOUR-LABEL: @multiply
+// FOUR: scf.for {{.*}} iter_args
+// FOUR-COUNT-2: vector.fma
+// FOUR-NOT: vector.fma
+// FOUR: scf.yield
+func.func private @multiply(%task: index, %q: memref<8x6xf32>, %k: memref<4x6x4xf32>, %s: memref<8x16xf32>, %n: index)
+    attributes {tile.kernel} {
+  tile.multiply %q, %k, %s rows %n : memref<8x6xf32>, memref<4x6x4xf32>, memref<8x16xf32>
+  return
+}
+
+// ONE-LABEL: @maxima
+// ONE: scf.for {{.*}} iter_args({{[^,]*}}) -> (vector<4xf32>)
+// TWO-LABEL: @maxima
+// TWO: scf.for {{.*}} -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>)
+// FOUR-LABEL: @maxima
+// FOUR: scf.for {{.*}} -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>)
+func.func private @maxima(%task: index, %s: memref<8x16xf32>, %m: memref<8xf32>, %a: memref<8xf32>, %n: index)
+    attributes {tile.kernel} {
+  tile.row_max %s, %m, %a rows %n : memref<8x16xf32>, memref<8xf32>
+  return
+}
+
+// As many sums as vectors.
+// ONE-LABEL: @exponentials
+// ONE: scf.for {{.*}} iter_args({{[^,]*}}) -> (vector<4xf32>)
+// TWO-LABEL: @exponentials
+// TWO: scf.for {{.*}} -> (vector<4xf32>, vector<4xf32>)
+// FOUR-LABEL: @exponentials
+// FOUR: scf.for {{.*}} -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>)
+func.func private @exponentials(%task: index, %s: memref<8x16xf32>, %m: memref<8xf32>, %l: memref<8xf32>, %a: memref<8xf32>, %n: index)
+    attributes {tile.kernel} {
+  tile.exponentials %s, %m, %l, %a rows %n : memref<8x16xf32>, memref<8xf32>
+  return
+}
+
+// A row of 4 vectors: 8 at a time would be more.
+// ONE-LABEL: @weights
+// ONE-COUNT-1: vector.store
+// ONE-NOT: vector.store
+// ONE: return
+// TWO-LABEL: @weights
+// TWO-COUNT-4: vector.store
+// TWO-NOT: vector.store
+// TWO: return
+// FOUR-LABEL: @weights
+// FOUR-COUNT-4: vector.store
+// FOUR-NOT: vector.store
+// FOUR: return
+func.func private @weights(%task: index, %s: memref<8x16xf32>, %l: memref<8xf32>, %n: index)
+    attributes {tile.kernel} {
+  tile.weights %s, %l rows %n : memref<8x16xf32>, memref<8xf32>
+  return
+}
