@@ -188,8 +188,10 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::ModulePassManager passes;
   llvm::cantFail(builder.parsePassPipeline(
       passes, "always-inline,"
-              "function(sroa,early-cse<memssa>,instcombine,simplifycfg,"
-              "loop-mssa(loop-rotate,licm),gvn,instcombine,simplifycfg),"
+              "function(sroa,early-cse<memssa>,"
+              "instcombine<no-verify-fixpoint>,simplifycfg,"
+              "loop-mssa(loop-rotate,licm),gvn,"
+              "instcombine<no-verify-fixpoint>,simplifycfg),"
               "globaldce"));
   passes.run(module, modules);
 }

@@ -93,10 +93,14 @@ static int64_t bytesOf(ring::AttendGradOp op, const cpu::Target &target,
                    (queryDim + sizes.padded(queryDim) + valueDim);
   int64_t ofQueries = dimOf(op.getQuery(), 2) * queryTiles * sizes.rows *
                       (sizes.padded(queryDim) + sizes.padded(valueDim));
+  // A stored tile is of whole strips, and wider by one.
+  int64_t strip = target.microRows;
+  int64_t rows = static_cast<int64_t>(
+      llvm::alignTo(sizes.rows, static_cast<uint64_t>(strip)));
   int64_t stored = target.localTiling
                        ? 0
-                       : 2 * dimOf(op.getQuery(), 2) * queryTiles * sizes.rows *
-                             keyTiles * sizes.columns;
+                       : 2 * dimOf(op.getQuery(), 2) * queryTiles * rows *
+                             keyTiles * (sizes.columns + sizes.padded(strip));
   return (ofKeys + ofQueries + stored) * sizes.bytes;
 }
 

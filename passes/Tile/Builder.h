@@ -229,8 +229,14 @@ public:
     for (int64_t size : shape)
       sizes.push_back(getIndexAttr(size));
     SmallVector<OpFoldResult> strides(type.getRank(), one);
-    MemRefType view = memref::SubViewOp::inferRankReducedResultType(
-        shape, type, offsets, sizes, strides);
+    // Which dimensions are kept, shapes do not tell: some may have one element.
+    auto whole = cast<MemRefType>(
+        memref::SubViewOp::inferResultType(type, offsets, sizes, strides));
+    auto [steps, offset] = whole.getStridesAndOffset();
+    ArrayRef<int64_t> kept = ArrayRef(steps).drop_front(at.size());
+    auto view =
+        MemRefType::get(shape, type.getElementType(),
+                        StridedLayoutAttr::get(getContext(), offset, kept));
     return make<memref::SubViewOp>(view, buffer, offsets, sizes, strides);
   }
 };

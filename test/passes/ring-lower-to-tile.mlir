@@ -8,6 +8,9 @@
 // REDEFINE: %{options} = rows=8 columns=32 strip=4
 // RUN: %{lower} %t/masked.mlir | FileCheck %t/masked.mlir
 // RUN: %{lower} %t/gradients.mlir | FileCheck %t/gradients.mlir
+// Tiles of one row, of which no dimension tells the other strides.
+// REDEFINE: %{options} = rows=1 columns=16 strip=4
+// RUN: %{lower} %t/gradients.mlir -o %t/one-row.mlir
 // REDEFINE: %{options} = rows=8 columns=16 strip=4 pairs
 // RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir
 // RUN: %{lower} %t/full.mlir | FileCheck %t/full.mlir

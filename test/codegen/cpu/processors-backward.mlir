@@ -1,5 +1,6 @@
 // Gradients for other processors: the instructions of each, and no product through
-// the stack.
+// the stack. (Without an instruction that multiplies and adds, one of the sums of
+// transposed products is there at times.)
 //
 // DEFINE: %{target} =
 // DEFINE: %{product} = vfmadd
@@ -14,10 +15,7 @@
 // RUN: %{code} SSE --implicit-check-not=ymm --implicit-check-not=zmm
 // SSE: mulps {{.*}}%xmm
 // SSE: addps {{.*}}%xmm
-// REDEFINE: %{product} = mulps
-// RUN: %{loops} XMM
-// XMM-COUNT-32: mulps {{.*}}%xmm
-// REDEFINE: %{product} = vfmadd
+// SSE-COUNT-32: mulps {{.*}}%xmm
 // REDEFINE: %{target} = --target-triple=x86_64-linux-gnu --target-cpu=haswell
 // RUN: %{compile}
 // RUN: %{undefined}

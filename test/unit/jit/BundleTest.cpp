@@ -60,15 +60,28 @@ TEST_F(Bundle, givesTheSameBits) {
   EXPECT_EQ(fromFile.lse, inProcess.lse);
 }
 
-TEST_F(Bundle, takesAnyProcessorOfTheArchitecture) {
+TEST_F(Bundle, isForProcessorsThatCanRunIt) {
 #if defined(__x86_64__)
   auto config = api::make<burst_compile_config>();
-  config.processor = "x86-64-v4";
   fs::path path = folder / "attention.so";
+  config.processor = "x86-64";
   EXPECT_EQ(write(smallAttention(), path, config), "");
   auto loaded = api::Program::load(path.c_str());
   ASSERT_TRUE(loaded);
-  EXPECT_EQ(loaded->target().find("x86-64-v4, vectors of 512 bits"), 0u);
+  EXPECT_EQ(loaded->target().find("x86-64, vectors of 128 bits"), 0u);
+  config.processor = "x86-64-v4";
+  path = folder / "wide.so";
+  EXPECT_EQ(write(smallAttention(), path, config), "");
+  auto wide = api::Program::load(path.c_str());
+  if (__builtin_cpu_supports("x86-64-v4")) {
+    ASSERT_TRUE(wide);
+    EXPECT_EQ(wide->target().find("x86-64-v4, vectors of 512 bits"), 0u);
+  } else {
+    ASSERT_FALSE(wide);
+    EXPECT_NE(wide.error().message().find("this processor lacks: avx512"),
+              std::string::npos)
+        << wide.error().message();
+  }
 #endif
 }
 
