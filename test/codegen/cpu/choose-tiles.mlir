@@ -20,7 +20,7 @@
 // What was measured goes before the rule, where vectors are those it was measured
 // with.
 // RUN: %{choose} --burst-choose-tiles='target-triple=x86_64-linux-gnu target-cpu=znver3' %{tiles} TUNED
-// TUNED: @small{{.*}}array<i64: 96, 128>
+// TUNED: @small{{.*}}array<i64: 96, 256>
 // TUNED: @backward{{.*}}array<i64: 96, 96>
 // RUN: %{choose} --burst-choose-tiles='target-triple=x86_64-linux-gnu target-cpu=znver3 features=-avx2' %{tiles} NARROW
 // NARROW: @backward{{.*}}array<i64: 96, 128>
