@@ -44,7 +44,7 @@ enum class Parts : uint8_t { One, Several };
 /// module is used up. Errors are emitted at the op, or at the module.
 mlir::FailureOr<Objects> compileToObjects(mlir::ModuleOp module,
                                           llvm::StringRef entry,
-                                          const Target &target, Parts parts,
+                                          const Target &given, Parts parts,
                                           const Dump &dump = {});
 
 /// Steps of that, for programs that launch kernels of GPUs too: leaves `entry`

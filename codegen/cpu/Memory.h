@@ -38,9 +38,12 @@ struct SizesOfRun {
 ///
 ///     batch * query heads * m * R * n * C * (1, or backward 2) * bytes
 ///
+/// where backward R is rounded up to whole register tiles, and C is wider by
+/// one, in whole panels.
+///
 /// Where scores are stored (ring.score), keys and values are packed one after
 /// the other, each as above.
-int64_t packingBytes(mlir::func::FuncOp program, const Target &target,
+int64_t packingBytes(mlir::func::FuncOp program, const Target &given,
                      int64_t batch, int64_t rank, const SizesOfRun &sizes);
 
 } // namespace burst::cpu

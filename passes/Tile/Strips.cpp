@@ -26,8 +26,8 @@ Span burst::tiling::neededPanels(TileBuilder &b, const Schedule &schedule,
     auto [may, must] = schedule.bounds(b, arguments);
     Value isWhole = b.compare(arith::CmpIPredicate::sle, end, strip.columns);
     b.store(b.both(must, isWhole), whole, panel);
-    may = b.both(may,
-                 b.compare(arith::CmpIPredicate::slt, first, strip.columns));
+    may =
+        b.both(may, b.compare(arith::CmpIPredicate::slt, first, strip.columns));
     return SmallVector<Value>{b.select(may, b.min(found[0], panel), found[0]),
                               b.select(may, b.add(panel, one), found[1])};
   };
