@@ -50,6 +50,7 @@ private:
   template <typename OpT>
   void ofSegments(TileBuilder &builder, OpT op,
                   llvm::function_ref<void(Value first, Value count)> body);
+  void findAlone(ArrayRef<Operation *> steps);
   void lower(ring::InitOp op);
   void lower(ring::AttendOp op);
   void lower(ring::MergeOp op);
@@ -76,6 +77,10 @@ private:
   /// The gradients of captured tables that attends add to: what their tasks add
   /// to, beside the gradient; null where that alone will do.
   llvm::MapVector<Value, Value> tables;
+  /// Attends that are all of their softmax, and what turns that to results; the
+  /// steps that they take over.
+  llvm::DenseMap<Operation *, ring::FinalizeOp> alone;
+  llvm::SmallPtrSet<Operation *, 2> taken;
   func::FuncOp program;
   const LowerToTilePassOptions &options;
   SmallVector<func::FuncOp> kernels;
@@ -145,7 +150,42 @@ Shape Lowering::rowShapeOf(Value state) {
   return shape;
 }
 
+/// A state that begins in front of an attend and ends behind it, with no other
+/// step between, needs no memory: the kernel of the attend gives the results.
+void Lowering::findAlone(ArrayRef<Operation *> steps) {
+  if (!options.localTiling || options.warps)
+    return;
+  for (size_t i = 0; i + 2 < steps.size(); ++i) {
+    auto init = dyn_cast<ring::InitOp>(steps[i]);
+    auto attend = dyn_cast<ring::AttendOp>(steps[i + 1]);
+    auto finalize = dyn_cast<ring::FinalizeOp>(steps[i + 2]);
+    if (!init || !attend || !finalize ||
+        init->getBlock() != attend->getBlock() ||
+        finalize->getBlock() != attend->getBlock())
+      continue;
+    SmallVector<Value> state{attend.getO(), attend.getM(), attend.getL()};
+    bool isOne = llvm::all_of(state, [&](Value part) {
+      return llvm::all_of(part.getUsers(), [&](Operation *user) {
+        return user == init || user == attend || user == finalize ||
+               isa<memref::DeallocOp>(user);
+      });
+    });
+    // The results must be there.
+    bool isDefined = llvm::all_of(finalize.getInto(), [&](Value into) {
+      Operation *op = into.getDefiningOp();
+      return !op || op->getBlock() != attend->getBlock() ||
+             op->isBeforeInBlock(attend);
+    });
+    if (!isOne || !isDefined)
+      continue;
+    alone[attend] = finalize;
+    taken.insert({init, finalize});
+  }
+}
+
 void Lowering::lower(ring::InitOp op) {
+  if (taken.contains(op))
+    return op.erase();
   TileBuilder builder(op.getLoc(), op);
   ValueRange state = op.getState();
   Shape shape = rowShapeOf(state[0]);
@@ -170,6 +210,8 @@ void Lowering::lower(ring::InitOp op) {
 }
 
 void Lowering::lower(ring::FinalizeOp op) {
+  if (taken.contains(op))
+    return op.erase();
   TileBuilder builder(op.getLoc(), op);
   Shape shape = rowShapeOf(op.getO());
   int64_t columns = shape.padded(dimOf(op.getO()));
@@ -366,14 +408,13 @@ void Lowering::lower(ring::AttendOp op) {
             {first, tiles}},
            [&](TileBuilder &b, Value task, ValueRange args) {
              Value keys = args[2], first = args[7], tiles = args[8];
-             Value key = b.add(first, b.rem(task, tiles));
+             auto [batch, h, tile] =
+                 headTask(b, task, b.index(keyHeads), tiles);
+             Value key = b.add(first, tile);
              Value none = b.make<arith::ConstantIntOp>(0, 32);
              Value needed = b.compare(arith::CmpIPredicate::ne,
                                       b.load(args[3], key), none);
-             b.when(needed, [&] {
-               Value head = b.div(task, tiles);
-               Value h = b.rem(head, b.index(keyHeads));
-               Value batch = b.div(head, b.index(keyHeads));
+             b.when(needed, [&, batch = batch, h = h] {
                Value row = b.field(keys, key, Field::Row);
                Value count = b.field(keys, key, Field::Count);
                b.make<tile::PackOp>(b.rows(args[0], batch, h, row, count),
@@ -393,14 +434,20 @@ void Lowering::lower(ring::AttendOp op) {
                     schedule.list, schedule.counts};
   llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
   llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
-  operands.writes = {op.getO(), op.getM(), op.getL()};
+  ring::FinalizeOp finalize = alone.lookup(op);
+  if (finalize)
+    llvm::append_range(operands.writes, finalize.getInto());
+  else
+    operands.writes = {op.getO(), op.getM(), op.getL()};
   operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
   llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
   llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
   auto attend = [&](StringRef name, AttendPart part) {
     launch(b, name, schedule.tasks, schedule.order, operands,
            [&](TileBuilder &inside, Value task, ValueRange args) {
-             AttendKernel(inside, op, shape, schedule, args, part).build(task);
+             AttendKernel(inside, op, shape, schedule, args, part,
+                          finalize != nullptr)
+                 .build(task);
            });
   };
   if (options.localTiling) {
@@ -705,9 +752,8 @@ void Lowering::lower(ring::AttendGradOp op) {
         launch(b, name, b.mul(b.mul(batch, b.index(heads)), tiles), {},
                operands, [&](TileBuilder &b, Value task, ValueRange args) {
                  Value table = args[2], tiles = b.dim(table, 0);
-                 Value tile = b.rem(task, tiles), head = b.div(task, tiles);
-                 Value h = b.rem(head, b.index(heads));
-                 Value batch = b.div(head, b.index(heads));
+                 auto [batch, h, tile] =
+                     headTask(b, task, b.index(heads), tiles);
                  Value row = b.field(table, tile, Field::Row);
                  Value count = b.field(table, tile, Field::Count);
                  SmallVector<Value> panels;
@@ -852,6 +898,7 @@ LogicalResult Lowering::run() {
   if (result.wasInterrupted())
     return failure();
   findTables(steps);
+  findAlone(steps);
   for (Operation *op : steps)
     llvm::TypeSwitch<Operation *>(op)
         .Case<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,

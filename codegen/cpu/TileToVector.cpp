@@ -42,6 +42,7 @@ public:
   void lower(tile::MultiplyOp op);
   void multiplyWhere(tile::MultiplyOp op);
   void packPairs(tile::PackOp op);
+  void transpose(MutableArrayRef<Value> rows);
   void lower(tile::MapOp op);
   void lower(tile::RowMaxOp op);
   void lower(tile::ExponentialsOp op);
@@ -416,6 +417,26 @@ void Vectorizer::lower(tile::FillOp op) {
   });
 }
 
+/// Vectors, as many as one has numbers, become the columns of what they are the
+/// rows of: blocks of 1, 2, 4... numbers off the diagonal change places.
+void Vectorizer::transpose(MutableArrayRef<Value> rows) {
+  auto size = static_cast<int64_t>(rows.size());
+  for (int64_t block = 1; block < size; block *= 2) {
+    SmallVector<int64_t> upper, lower;
+    for (int64_t c = 0; c < size; ++c) {
+      upper.push_back(c & block ? size + c - block : c);
+      lower.push_back(c & block ? size + c : c + block);
+    }
+    for (int64_t r = 0; r < size; ++r) {
+      if (r & block)
+        continue;
+      Value a = rows[r], x = rows[r + block];
+      rows[r] = b.make<vector::ShuffleOp>(a, x, upper);
+      rows[r + block] = b.make<vector::ShuffleOp>(a, x, lower);
+    }
+  }
+}
+
 /// Two steps of the depth side by side.
 void Vectorizer::packPairs(tile::PackOp op) {
   Value view = op.getView(), panels = op.getPanels();
@@ -514,16 +535,45 @@ void Vectorizer::lower(tile::PackOp op) {
   // The view's rows are columns of the panels, or their depth.
   Value rows = b.dim(view, 0);
   int64_t columns = bufferOf(view).getDimSize(1);
+  Access access{b};
   if (op.getTransposed()) {
+    VectorType vector = vectorOf(element);
+    int64_t lane = vector.getNumElements();
+    /// Some rows of the view from column `begin` on, number by number.
+    auto copy = [&](Value p, Value j, Value row, int64_t begin) {
+      b.loop(b.index(begin), b.index(columns), 1, [&](Value k) {
+        b.store(convert(b.load(view, {row, k}), element), panels, {p, k, j});
+      });
+    };
     b.loop(b.index(count), [&](Value p) {
       Value first = b.mul(p, wide);
       Value here = b.max(b.index(0), b.min(b.sub(rows, first), wide));
-      b.loop(here, [&](Value j) {
-        Value row = b.add(first, j);
-        b.loop(b.index(columns), [&](Value k) {
-          b.store(convert(b.load(view, {row, k}), element), panels, {p, k, j});
+      // As many rows as a vector has numbers, and as many columns.
+      int64_t whole = llvm::alignDown(columns, lane);
+      Value grouped = b.index(0);
+      if (whole != 0)
+        grouped = b.sub(here, b.rem(here, b.index(lane)));
+      b.loop(b.index(0), grouped, lane, [&](Value j) {
+        SmallVector<Value> group;
+        for (int64_t r = 0; r < lane; ++r)
+          group.push_back(b.add(b.add(first, j), b.index(r)));
+        b.loop(b.index(0), b.index(whole), lane, [&](Value k) {
+          SmallVector<Value> square;
+          for (Value row : group)
+            square.push_back(
+                convert(access.load(vector, view, {row, k}), element));
+          transpose(square);
+          for (auto [r, column] : llvm::enumerate(square))
+            store(column, panels, {p, b.add(k, b.index(r)), j});
         });
+        if (whole != columns)
+          b.loop(b.index(lane), [&](Value r) {
+            Value place = b.add(j, r);
+            copy(p, place, b.add(first, place), whole);
+          });
       });
+      b.loop(grouped, here, 1,
+             [&](Value j) { copy(p, j, b.add(first, j), 0); });
       b.loop(here, wide, 1, [&](Value j) {
         b.loop(b.index(depth),
                [&](Value k) { b.store(zero, panels, {p, k, j}); });
@@ -531,7 +581,6 @@ void Vectorizer::lower(tile::PackOp op) {
     });
     return;
   }
-  Access access{b};
   int64_t whole = columns / width;
   b.loop(rows, [&](Value k) {
     // Panels that the view fills, then the one that it begins.

@@ -13,9 +13,9 @@ using namespace burst::tiling;
 
 AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
                            const Shape &shape, const Schedule &schedule,
-                           ValueRange args, AttendPart part)
+                           ValueRange args, AttendPart part, bool isAlone)
     : b(builder), op(op), shape(shape), schedule(schedule), part(part),
-      scale(op.getScale().convertToDouble()) {
+      isAlone(isAlone), scale(op.getScale().convertToDouble()) {
   if (op.getScore().empty())
     scale *= std::numbers::log2e;
   Arguments list(b, args);
@@ -36,9 +36,10 @@ AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
   counts = list.take("counts");
   list.take(op.getMaskCaptures(), maskCaptures, true);
   list.take(op.getScoreCaptures(), scoreCaptures, true);
-  o = list.take("oState");
-  m = list.take("mState");
-  l = list.take("lState");
+  o = list.take(isAlone ? "out" : "oState");
+  m = list.take(isAlone ? "lse" : "mState");
+  if (!isAlone)
+    l = list.take("lState");
   if (part != AttendPart::All)
     scores = list.take("scores");
   sq = list.take("sq");
@@ -264,6 +265,29 @@ void AttendKernel::sum(Value key, bool isPartial) {
 // The task
 //===----------------------------------------------------------------------===//
 
+/// The state of the task's rows, as it was or as it begins.
+void AttendKernel::begin() {
+  const std::tuple<Value, Value, double> parts[] = {
+      {blocks.o, o, 0.0}, {blocks.m, m, minusInfinity}, {blocks.l, l, 0.0}};
+  for (auto [block, buffer, first] : parts) {
+    if (isAlone)
+      b.make<tile::FillOp>(block, b.getF64FloatAttr(first));
+    else
+      b.make<tile::LoadOp>(b.rows(buffer, at.b, at.h, at.row, at.count), block,
+                           b.getF64FloatAttr(1.0), b.getF64FloatAttr(0.0));
+  }
+}
+
+/// The state goes on, or becomes results.
+void AttendKernel::end() {
+  if (isAlone)
+    b.make<tile::NormalizeOp>(blocks.o, blocks.m, blocks.l, at.count);
+  storeRows(b, blocks.o, o, at);
+  storeRows(b, blocks.m, m, at);
+  if (!isAlone)
+    storeRows(b, blocks.l, l, at);
+}
+
 void AttendKernel::build(Value task) {
   Value numQueries = b.dim(queries, 0);
   Value zero = b.index(0), one = b.index(1);
@@ -310,21 +334,14 @@ void AttendKernel::build(Value task) {
   if (shape.strip)
     blocks.whole =
         b.alloca(MemRefType::get({shape.columns / shape.panel}, b.getI1Type()));
-  // A task without tiles leaves its state as it is.
-  Value any = b.compare(arith::CmpIPredicate::ne, b.add(full, partial), zero);
-  b.when(any, [&] {
-    auto load = [&](Value buffer, Value block, double factor) {
-      b.make<tile::LoadOp>(b.rows(buffer, at.b, at.h, at.row, at.count), block,
-                           b.getF64FloatAttr(factor), b.getF64FloatAttr(0.0));
-    };
-    bool scoring = part == AttendPart::All || part == AttendPart::Scores;
-    if (scoring)
-      load(query, blocks.q, shape.keepsOperands() ? 1.0 : scale);
-    if (part != AttendPart::Scores) {
-      load(o, blocks.o, 1.0);
-      load(m, blocks.m, 1.0);
-      load(l, blocks.l, 1.0);
-    }
+  auto body = [&] {
+    if (part == AttendPart::All || part == AttendPart::Scores)
+      b.make<tile::LoadOp>(
+          b.rows(query, at.b, at.h, at.row, at.count), blocks.q,
+          b.getF64FloatAttr(shape.keepsOperands() ? 1.0 : scale),
+          b.getF64FloatAttr(0.0));
+    if (part != AttendPart::Scores)
+      begin();
     if (!op.getMask().empty() || !op.getScore().empty())
       b.positions(blocks.i, queries, tile, at.count, op.getQueryLayout());
     switch (part) {
@@ -340,8 +357,11 @@ void AttendKernel::build(Value task) {
       each(&AttendKernel::sum);
       break;
     }
-    storeRows(b, blocks.o, o, at);
-    storeRows(b, blocks.m, m, at);
-    storeRows(b, blocks.l, l, at);
-  });
+    end();
+  };
+  if (isAlone)
+    return body();
+  // A task without tiles leaves its state as it is.
+  Value any = b.compare(arith::CmpIPredicate::ne, b.add(full, partial), zero);
+  b.when(any, body);
 }

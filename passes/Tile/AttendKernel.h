@@ -16,7 +16,7 @@ class AttendKernel {
 public:
   AttendKernel(TileBuilder &builder, ring::AttendOp op, const Shape &shape,
                const Schedule &schedule, ValueRange args,
-               AttendPart part = AttendPart::All);
+               AttendPart part = AttendPart::All, bool isAlone = false);
 
   void build(Value task);
 
@@ -33,6 +33,8 @@ private:
   void sum(Value key, bool isPartial);
   void softmax();
   Value hides(Value key);
+  void begin();
+  void end();
   Value right(bool isValue, Value key);
   void multiply(Value key, Value v, bool isPartial,
                 llvm::function_ref<Value()> seen);
@@ -42,10 +44,11 @@ private:
   Shape shape;
   const Schedule &schedule;
   AttendPart part;
+  bool isAlone; ///< its state begins and ends with it, in results
   Value query, packedKeys, packedValues, finite, queries, keys, list, counts;
   /// Of a GPU's kernel: slices, and from the second on their first tiles.
   SmallVector<Value> keySlices, valueSlices, firstTiles;
-  Value o, m, l; ///< memory of the state
+  Value o, m, l; ///< memory of the state; of results, without l
   Value scores;  ///< of the whole slice, in parts
   Value sq, sk;
   SmallVector<Value> maskCaptures, scoreCaptures;

@@ -331,7 +331,18 @@ struct RowTask {
   Value b, h, row, count;
 };
 
-/// Tasks over (batch, head, tile of rows) of a state.
+/// One of the tasks (batch, tile, head) that go over memory once. The rows of
+/// all heads at a position lie side by side: so do their tasks.
+struct HeadTask {
+  Value batch, head, tile;
+};
+
+inline HeadTask headTask(TileBuilder &b, Value task, Value heads, Value tiles) {
+  Value rest = b.div(task, heads);
+  return {b.div(rest, tiles), b.rem(task, heads), b.rem(rest, tiles)};
+}
+
+/// Tasks over (batch, tile of rows, head) of a state.
 inline Value numRowTasks(TileBuilder &builder, Value o, const Shape &shape) {
   Value tiles = builder.ceilDiv(builder.dim(o, 1), shape.rows);
   return builder.mul(builder.mul(builder.dim(o, 0), builder.dim(o, 2)), tiles);
@@ -341,12 +352,11 @@ inline RowTask decodeRowTask(TileBuilder &builder, Value task, Value o,
                              const Shape &shape) {
   Value rows = builder.dim(o, 1), heads = builder.dim(o, 2);
   Value tiles = builder.ceilDiv(rows, shape.rows);
-  Value row = builder.named(
-      "row", builder.mul(builder.rem(task, tiles), builder.index(shape.rows)));
-  Value head = builder.div(task, tiles);
+  auto [batch, head, tile] = headTask(builder, task, heads, tiles);
+  Value row =
+      builder.named("row", builder.mul(tile, builder.index(shape.rows)));
   Value count = builder.min(builder.sub(rows, row), builder.index(shape.rows));
-  return {builder.named("batch", builder.div(head, heads)),
-          builder.named("head", builder.rem(head, heads)), row,
+  return {builder.named("batch", batch), builder.named("head", head), row,
           builder.named("count", count)};
 }
 

@@ -185,7 +185,14 @@ void Schedule::classify(Launcher launch) {
          });
 }
 
-/// Orders the tasks by their work: the number of tiles.
+/// Lists that are so short matter less for who is done last than what their
+/// tasks share: the rows of all heads at a position lie side by side, and
+/// neighbours list the same tiles.
+static constexpr int64_t shortList = 8;
+
+/// Orders the tasks by their work, the number of tiles; those of short lists
+/// behind the others, from the last tile to the first, which under a causal
+/// mask is by their work as well.
 void Schedule::sort(int64_t group) {
   Value batch = b.dim(question.query, 0), heads = b.dim(question.query, 2);
   if (group != 1)
@@ -216,7 +223,10 @@ void Schedule::sort(int64_t group) {
     } else {
       tiles = tilesOf(byHead ? b.rem(head, heads) : zero);
     }
-    b.store(b.make<arith::IndexCastOp>(i64, tiles), costs, task);
+    Value isLong =
+        b.compare(arith::CmpIPredicate::sgt, tiles, b.index(shortList));
+    Value cost = b.select(isLong, b.add(tiles, numListing), q);
+    b.store(b.make<arith::IndexCastOp>(i64, cost), costs, task);
   });
   b.make<tile::SortOp>(costs, order);
   b.make<memref::DeallocOp>(costs);

@@ -3,6 +3,7 @@
 // DEFINE: %{lower} = burst-opt --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="%{options}" --canonicalize --cse
 // RUN: %{lower} %t/full.mlir | FileCheck %t/full.mlir
 // RUN: %{lower} %t/scored.mlir | FileCheck %t/scored.mlir
+// RUN: %{lower} %t/alone.mlir | FileCheck %t/alone.mlir
 // RUN: %{lower} %t/queries.mlir | FileCheck %t/queries.mlir
 // RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir --check-prefix=APART
 // REDEFINE: %{options} = rows=8 columns=32 strip=4
@@ -81,6 +82,36 @@ shard.grid @cp(shape = 4)
 !l = tensor<1x2x32xf32>
 func.func @full(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
   %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+// A state that meets one attend needs no memory: the kernel begins it, and ends
+// with the results, of rows without tiles as well. Tasks of few tiles go by their
+// tile, from the last one on.
+//
+//--- alone.mlir
+// CHECK-NOT: @alone_init
+// CHECK-LABEL: func.func private @alone_attend(
+// CHECK-NOT: scf.if
+// CHECK: tile.fill %[[O:.*]] with 0.0{{.*}} : memref<8x16xf32>
+// CHECK: tile.fill %[[M:.*]] with 0xFFF0000000000000 : memref<8xf32>
+// CHECK: tile.fill %[[L:.*]] with 0.0{{.*}} : memref<8xf32>
+// CHECK: tile.multiply
+// CHECK: tile.normalize %[[O]], %[[M]], %[[L]]
+// CHECK-COUNT-2: tile.store
+// CHECK-NOT: tile.store
+// CHECK-LABEL: func.func @alone(
+// CHECK: %[[LONG:.*]] = arith.cmpi sgt, %[[TILES:.*]], %c8
+// CHECK: %[[BY_WORK:.*]] = arith.addi %[[TILES]], %[[ALL:.*]] : index
+// CHECK: arith.select %[[LONG]], %[[BY_WORK]], %{{.*}} : index
+// CHECK: tile.sort
+// CHECK: tile.launch @alone_attend{{.*}} writes(%arg3, %arg4 :
+// CHECK-NOT: tile.launch
+shard.grid @cp(shape = 1)
+!q = tensor<1x32x2x8xf32>
+!l = tensor<1x2x32xf32>
+func.func @alone(%q: !q, %k: !q, %v: !q) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, zigzag> : (!q, !q, !q) -> (!q, !l)
   return %o, %lse : !q, !l
 }
 

@@ -115,6 +115,27 @@ func.func private @rest(%task: index, %view: memref<?x5xbf16, strided<[?, 1], of
   return
 }
 
+// Keys become columns as many at a time as a vector has numbers; what is left,
+// of rows and of columns, number by number.
+// CHECK-LABEL: func.func private @pack_columns
+// V256-COUNT-8: vector.load {{.*}} : memref<?x21xf32, {{.*}}>, vector<8xf32>
+// V256-COUNT-4: vector.shuffle {{.*}} [0, 8, 2, 10, 4, 12, 6, 14]
+// V256-COUNT-4: vector.shuffle {{.*}} [0, 1, 8, 9, 4, 5, 12, 13]
+// V256: vector.shuffle {{.*}} [4, 5, 6, 7, 12, 13, 14, 15]
+// V256-COUNT-8: vector.store {{.*}} : memref<2x21x16xf32>, vector<8xf32>
+// V128-COUNT-2: vector.shuffle {{.*}} [0, 1, 4, 5]
+// V512-COUNT-8: vector.shuffle {{.*}} [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23]
+// CHECK: memref.load {{.*}} : memref<?x21xf32, {{.*}}>
+// CHECK: memref.load {{.*}} : memref<?x21xf32, {{.*}}>
+// CHECK: memref.store {{.*}} : memref<2x21x16xf32>
+// CHECK-NOT: {{ tile\.}}
+// CHECK: return
+func.func private @pack_columns(%task: index, %keys: memref<?x21xf32, strided<[?, 1], offset: ?>>, %k: memref<2x21x16xf32>)
+    attributes {tile.kernel} {
+  tile.pack %keys, %k transposed : memref<?x21xf32, strided<[?, 1], offset: ?>>, memref<2x21x16xf32>
+  return
+}
+
 // Pairs: by an instruction, or number by number. The factor comes behind the sum.
 // CHECK-LABEL: func.func private @pairs
 // CHECK: %[[K:.*]] = memref.collapse_shape %{{.*}} {{\[\[0\], \[1\], \[2, 3\]\]}} : memref<1x2x16x2xbf16> into memref<1x2x32xbf16>
