@@ -151,7 +151,8 @@ Shape Lowering::rowShapeOf(Value state) {
 }
 
 /// A state that begins in front of an attend and ends behind it, with no other
-/// step between, needs no memory: the kernel of the attend gives the results.
+/// step between, need not pass through memory: the kernel of the attend gives
+/// the results.
 void Lowering::findAlone(ArrayRef<Operation *> steps) {
   if (!options.localTiling || options.warps)
     return;
@@ -434,11 +435,11 @@ void Lowering::lower(ring::AttendOp op) {
                     schedule.list, schedule.counts};
   llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
   llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
+  operands.writes = {op.getO(), op.getM(), op.getL()};
+  // The state's memory is there as planned, for any target, but not touched.
   ring::FinalizeOp finalize = alone.lookup(op);
   if (finalize)
     llvm::append_range(operands.writes, finalize.getInto());
-  else
-    operands.writes = {op.getO(), op.getM(), op.getL()};
   operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
   llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
   llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));

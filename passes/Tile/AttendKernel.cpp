@@ -36,10 +36,13 @@ AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
   counts = list.take("counts");
   list.take(op.getMaskCaptures(), maskCaptures, true);
   list.take(op.getScoreCaptures(), scoreCaptures, true);
-  o = list.take(isAlone ? "out" : "oState");
-  m = list.take(isAlone ? "lse" : "mState");
-  if (!isAlone)
-    l = list.take("lState");
+  o = list.take("oState");
+  m = list.take("mState");
+  l = list.take("lState");
+  if (isAlone) {
+    o = list.take("out");
+    m = list.take("lse");
+  }
   if (part != AttendPart::All)
     scores = list.take("scores");
   sq = list.take("sq");

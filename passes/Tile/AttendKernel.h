@@ -48,7 +48,7 @@ private:
   Value query, packedKeys, packedValues, finite, queries, keys, list, counts;
   /// Of a GPU's kernel: slices, and from the second on their first tiles.
   SmallVector<Value> keySlices, valueSlices, firstTiles;
-  Value o, m, l; ///< memory of the state; of results, without l
+  Value o, m, l; ///< memory of the state; alone, o and m are results
   Value scores;  ///< of the whole slice, in parts
   Value sq, sk;
   SmallVector<Value> maskCaptures, scoreCaptures;
