@@ -421,14 +421,16 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
   let summary = "lowers steps on buffers to kernels over tiles, and their launches";
   let description = [{
     Every `ring.init`, `attend`, `merge` and `finalize` becomes a launch of a
-    kernel (equal kernels are made once). In front of an attend stands what it
-    needs to know of the mask:
+    kernel (equal kernels are made once). On a processor a state that meets one
+    attend only, between `ring.init` and `finalize`, stays out of memory: all three
+    are one kernel. In front of an attend stands what it needs to know of the mask:
 
     - two tables, of the tiles of its queries and of its keys: where they lie and
       which positions they hold;
     - the bounds of the mask, asked about every pair of tiles: a list of tiles per
       task, full ones from its beginning and partial ones from its end;
-    - the order of the tasks, longest first;
+    - the order of the tasks, longest first; those of short lists by their tile, all
+      heads of one together;
     - a launch that packs the tiles of keys and values which anybody needs, once
       for all tiles of queries.
 
