@@ -99,12 +99,12 @@ void Delegator::mark() {
   SmallVector<tile::MapOp> copies;
   SmallVector<Operation *> others;
   markers.walk([&](Operation *op) {
+    bool isOfTiles =
+        isa<memref::CopyOp>(op) ||
+        isa<tile::TileDialect, cuda::CudaDialect>(op->getDialect());
     if (auto map = dyn_cast<tile::MapOp>(op); map && !map.getMask().empty())
       copies.push_back(map);
-    else if (isa<tile::TileDialect, cuda::CudaDialect>(op->getDialect()) &&
-             !isa<tile::PositionsOp>(op))
-      others.push_back(op);
-    else if (isa<memref::CopyOp>(op))
+    else if (isOfTiles && !isa<tile::PositionsOp>(op))
       others.push_back(op);
   });
   for (Operation *op : llvm::reverse(others)) // what uses a result first
