@@ -36,6 +36,7 @@ struct Case : Problem {
   bool skewed = false, takesTurns = false;
   bool delegates = true; ///< masks that read tables
   int64_t stages = 2, markStages = 4;
+  std::vector<int64_t> wild = {}; ///< keys that are no numbers, or infinite
 };
 
 void PrintTo(const Case &c, std::ostream *os) { *os << c.name; }
@@ -310,6 +311,9 @@ std::string Hopper::complaint(const Case &c, const cuda::KernelText &kernel,
                       k = numbers.draw(c.keys * c.keyHeads * c.dim, c.element),
                       v = numbers.draw(c.keys * c.keyHeads * c.valueDim,
                                        c.element);
+  for (auto [n, j] : llvm::enumerate(c.wild))
+    std::fill_n(k.begin() + j * c.keyHeads * c.dim, c.keyHeads * c.dim,
+                n % 2 ? INFINITY : NAN);
   Shard queries(c.queries, c.rows, c.queries),
       keys(c.keys, c.columns, c.keys * 2 / 3);
   Device device;
@@ -384,6 +388,8 @@ std::string Hopper::complaint(const Case &c, const cuda::KernelText &kernel,
         return "writes behind the last row";
   for (int64_t h = 0; h < c.heads; ++h)
     for (int64_t i = 0; i < c.queries; ++i) {
+      if (llvm::any_of(c.wild, [&](int64_t j) { return c.keeps(i, j); }))
+        continue;
       Row want = rowOf(c, q, k, h, i);
       int64_t row = h * queries.rows + i;
       auto wrong = [&](StringRef what, double got,
@@ -520,6 +526,19 @@ static std::vector<Case> cases() {
   Case own = skewed(caseOf("documentsByConsumers", 128, "", nullptr));
   own.delegates = false;
   all.push_back(documents(own));
+  // What a key is counts for those who see it only.
+  Case wild = skewed(caseOf("wildKeys", 64, "mask causal", causal));
+  wild.wild = {90, 130, 199};
+  all.push_back(wild);
+  wild = documents(skewed(caseOf("wildKeysAndMarks", 64, "", nullptr)));
+  wild.wild = {90, 130, 199};
+  all.push_back(wild);
+  wild = caseOf("wildKeysWithoutRoles", 64, "mask causal", causal, 64);
+  wild.roles = false;
+  wild.rows = 64;
+  wild.warps = 4;
+  wild.wild = {90, 130, 199};
+  all.push_back(wild);
   Case slices = caseOf("slices", 64, "mask causal", causal, 32);
   slices.slices = 2;
   all.push_back(slices);
