@@ -389,7 +389,9 @@ def PlanPass : Pass<"ring-plan", "::mlir::ModuleOp"> {
   let description = [{
     Evaluates every rank's program without data: hops, messages, bytes sent per
     tensor, peak bytes and peak received slices. One JSON object per program, on
-    the standard output.
+    the standard output. Peak bytes are those of tensors, state and slices. What a
+    transport keeps comes on top, which is known when it is made: `ipc` keeps its
+    `buffer_bytes` for each rank, in the memory of each GPU.
   }];
   let options = [
     ListOption<"extents", "extents", "int64_t",

@@ -50,8 +50,10 @@ def truths():
         for dim in (64, 96, 128, 256):
             for mask in ("full", "causal"):
                 yield f"{name}-{mask}-{dim}", text(dim=dim, mask=mask, backward=backward, **small)
-        for mask in ("window", "documents"):
-            yield f"{name}-{mask}-64", text(dim=64, mask=mask, backward=backward, **small)
+        yield f"{name}-window-64", text(dim=64, mask="window", backward=backward, **small)
+        for dim in (64, 128, 256):
+            yield (f"{name}-documents-{dim}",
+                   text(dim=dim, mask="documents", backward=backward, **small))
         yield f"{name}-softcap-64", text(dim=64, score="score softcap<20.0>", backward=backward,
                                          **small)
         yield f"{name}-f16-72", text(dim=72, element="f16", mask="causal", backward=backward,

@@ -192,8 +192,10 @@ void cuda::buildKernelPipeline(OpPassManager &pm, const Shape &shape,
   options.oneLoop = !roles;
   cpu::buildTilePipeline(pm, options);
   pm.addPass(createUploadTablesPass());
-  if (roles)
+  if (roles) {
     pm.addNestedPass<func::FuncOp>(createSpecializeWarpsPass());
+    pm.addNestedPass<func::FuncOp>(createDelegateMasksPass());
+  }
   if (shape.isSkewed)
     pm.addNestedPass<func::FuncOp>(createSkewPass());
   if (shape.takesTurns)

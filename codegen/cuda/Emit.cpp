@@ -36,13 +36,16 @@ private:
   LogicalResult emit(tile::MultiplyOp op);
   LogicalResult emit(tile::MapOp op);
   LogicalResult emit(tile::MapGradientOp op);
+  LogicalResult emit(MarkOp op);
   template <typename OpT>
   SmallVector<StringRef>
-  emitPlaces(OpT op, ArrayRef<std::pair<Region *, unsigned>> regions);
+  emitPlaces(OpT op, ArrayRef<std::pair<Region *, unsigned>> regions,
+             bool isTransposed = false);
   FailureOr<std::string> emitRegion(Region &region, unsigned first,
                                     ArrayRef<StringRef> places,
                                     ValueRange captures);
   LogicalResult emitTile(Operation *op);
+  void placeChannels();
   LogicalResult emit(ChannelOp op);
   LogicalResult emit(RolesOp op);
   LogicalResult emit(AwaitOp op);
@@ -61,6 +64,7 @@ private:
   unsigned depth = 1;
   int64_t sharedBytes = 0;
   RolesOp roles;
+  llvm::SmallDenseMap<Operation *, Place> places; ///< of channels
   std::vector<ParameterText> parameters{{"order", 0, 8, {}}};
   int64_t argumentBytes = 8;
 };
@@ -190,6 +194,7 @@ FailureOr<KernelText> Emitter::emit() {
       return failure();
   int64_t allWarps = warps.getInt();
   kernel.walk([&](RolesOp op) { roles = op; });
+  placeChannels();
   std::string bounds = "Group::Threads";
   if (roles) {
     bounds += formatv(" + {0}, 1", 32 * roles.getWarps());
@@ -239,7 +244,7 @@ LogicalResult Emitter::emit(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<scf::ForOp, scf::IfOp, memref::AllocaOp, memref::SubViewOp,
             tile::MultiplyOp, tile::MapOp, tile::MapGradientOp, ChannelOp,
-            RolesOp, AwaitOp>(
+            RolesOp, AwaitOp, MarkOp>(
           [&](auto op) -> LogicalResult { return emit(op); })
       .Case<scf::YieldOp, func::ReturnOp>(
           [](auto) -> LogicalResult { return success(); })
@@ -263,7 +268,7 @@ LogicalResult Emitter::emit(Operation *op) {
           [&](auto cast) -> LogicalResult {
             auto argument = dyn_cast<BlockArgument>(cast.getIn());
             if (!argument ||
-                !isa<tile::MapOp, tile::MapGradientOp>(
+                !isa<tile::MapOp, tile::MapGradientOp, MarkOp>(
                     argument.getOwner()->getParentOp()) ||
                 !isNarrow(argument))
               return emitScalar(cast);
@@ -478,20 +483,20 @@ LogicalResult Emitter::emit(tile::MultiplyOp op) {
 /// with the number of its first argument that is one of them.
 template <typename OpT>
 SmallVector<StringRef>
-Emitter::emitPlaces(OpT op, ArrayRef<std::pair<Region *, unsigned>> regions) {
+Emitter::emitPlaces(OpT op, ArrayRef<std::pair<Region *, unsigned>> regions,
+                    bool isTransposed) {
   struct Leading {
     StringRef name;
     Value value;
     StringRef place; ///< of a position
   };
   StringRef row = ".at(row)", column = ".at(column)";
-  const Leading leading[] = {
-      {"b", op.getBatch(), ""},
-      {"h", op.getHead(), ""},
-      {"i", op.getI(), op.getTransposed() ? column : row},
-      {"j", op.getJ(), op.getTransposed() ? row : column},
-      {"sq", op.getQueries(), ""},
-      {"sk", op.getKeys(), ""}};
+  const Leading leading[] = {{"b", op.getBatch(), ""},
+                             {"h", op.getHead(), ""},
+                             {"i", op.getI(), isTransposed ? column : row},
+                             {"j", op.getJ(), isTransposed ? row : column},
+                             {"sq", op.getQueries(), ""},
+                             {"sk", op.getKeys(), ""}};
   SmallVector<StringRef> called(std::size(leading));
   for (auto [n, argument] : llvm::enumerate(leading)) {
     bool isUsed = false, fits = true;
@@ -535,7 +540,8 @@ LogicalResult Emitter::emit(tile::MapOp op) {
   line() << formatv("map({0}, [&](float s, int row, int column) {{\n", scores);
   ++depth;
   Scalars::Wide wide(scalars);
-  SmallVector<StringRef> places = emitPlaces(op, {{&mask, 0}, {&score, 1}});
+  SmallVector<StringRef> places =
+      emitPlaces(op, {{&mask, 0}, {&score, 1}}, op.getTransposed());
   std::string scored = "s", kept;
   if (!score.empty()) {
     names.alias(score.front().getArgument(0), "s");
@@ -572,7 +578,8 @@ LogicalResult Emitter::emit(tile::MapGradientOp op) {
       w, t);
   ++depth;
   Scalars::Wide wide(scalars);
-  SmallVector<StringRef> places = emitPlaces(op, {{&gradient, 1}});
+  SmallVector<StringRef> places =
+      emitPlaces(op, {{&gradient, 1}}, op.getTransposed());
   Block &block = gradient.front();
   names.alias(block.getArgument(0), "t");
   names.alias(block.getArgument(7), "w");
@@ -582,6 +589,24 @@ LogicalResult Emitter::emit(tile::MapGradientOp op) {
     return failure();
   line() << formatv("return column < {0} ? {1} : 0.f;\n", name(op.getColumns()),
                     *yielded);
+  --depth;
+  line() << "});\n";
+  return success();
+}
+
+LogicalResult Emitter::emit(MarkOp op) {
+  StringRef marks = name(op.getSlot());
+  line() << "// mask, as " << marks << '\n';
+  line() << formatv("mark<Group>({0}, [&](int row, int column) {{\n", marks);
+  ++depth;
+  Scalars::Wide wide(scalars);
+  SmallVector<StringRef> places = emitPlaces(op, {{&op.getMask(), 0}});
+  FailureOr<std::string> kept =
+      emitRegion(op.getMask(), 0, places, op.getCaptures());
+  if (failed(kept))
+    return failure();
+  line() << formatv("return column < {0} && {1};\n", name(op.getColumns()),
+                    *kept);
   --depth;
   line() << "});\n";
   return success();
@@ -712,17 +737,28 @@ LogicalResult Emitter::emitTile(Operation *op) {
 // Warps with roles
 //===----------------------------------------------------------------------===//
 
+void Emitter::placeChannels() {
+  SmallVector<ChannelType> types;
+  SmallVector<Operation *> ops;
+  SmallVector<Place> found;
+  kernel.walk([&](ChannelOp op) {
+    types.push_back(op.getChannel().getType());
+    ops.push_back(op);
+  });
+  sharedBytes = cuda::placeChannels(types, &found);
+  for (auto [op, place] : llvm::zip_equal(ops, found))
+    places[op] = place;
+}
+
 LogicalResult Emitter::emit(ChannelOp op) {
   ChannelType type = op.getChannel().getType();
-  MemRefType tile = type.getTile();
-  // Rows are permuted by their address.
-  int64_t begin = llvm::alignTo(sharedBytes, 1024),
-          barriers = begin + type.getStages() * tile.getNumElements() * 2;
-  sharedBytes = barriers + 16 * type.getStages();
-  line() << formatv("Channel<SharedTile<{0}, {1}>, {2}> {3}{{sharedMemory() + "
-                    "{4}, sharedMemory() + {5}, Group::Warps};\n",
-                    tile.getDimSize(0), tile.getDimSize(1), type.getStages(),
-                    names.define(op, "channel"), begin, barriers);
+  Place place = places.lookup(op);
+  line() << formatv("Channel<{0}<{1}, {2}>, {3}> {4}{{sharedMemory() + {5}, "
+                    "sharedMemory() + {6}, Group::Warps};\n",
+                    type.isOfMarks() ? "SharedMarks" : "SharedTile",
+                    type.getTile().getDimSize(0), type.getTile().getDimSize(1),
+                    type.getStages(), names.define(op, "channel"), place.slots,
+                    place.barriers);
   return success();
 }
 
@@ -736,7 +772,14 @@ LogicalResult Emitter::emit(RolesOp op) {
   line() << "if (isProducer<Group>()) {\n";
   ++depth;
   line() << formatv("giveRegisters<{0}>();\n", op.getProducerRegisters());
-  line() << "if (isElected<Group>()) {\n";
+  if (Region &markers = op.getMarkers(); !markers.empty()) {
+    line() << "if (isMarker<Group>()) {\n";
+    if (failed(body(markers)))
+      return failure();
+    line() << "} else if (isElected<Group>()) {\n";
+  } else {
+    line() << "if (isElected<Group>()) {\n";
+  }
   if (failed(body(op.getProducer())))
     return failure();
   line() << "}\n";
@@ -802,6 +845,11 @@ LogicalResult Emitter::emitHopper(Operation *op) {
       .Case([&](ClearOp op) -> LogicalResult {
         line() << formatv("clear<Group>({0}, {1});\n", name(op.getSlot()),
                           name(op.getCount()));
+        return success();
+      })
+      .Case([&](HideOp op) -> LogicalResult {
+        line() << formatv("hide({0}, {1});\n", name(op.getS()),
+                          name(op.getSlot()));
         return success();
       })
       .Case([&](RoundOp op) -> LogicalResult {

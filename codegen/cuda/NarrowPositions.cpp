@@ -51,17 +51,24 @@ struct NarrowPositions : cuda::impl::NarrowPositionsPassBase<NarrowPositions> {
 
 } // namespace
 
+/// Whether an op has regions that are evaluated at positions.
+static bool hasPositions(Operation *op) {
+  return isa<tile::MapOp, tile::MapGradientOp, cuda::MarkOp>(op);
+}
+
 void Ranges::visitNonControlFlowArguments(Operation *op,
                                           const RegionSuccessor &successor,
                                           ArrayRef<Lattice *> arguments,
                                           unsigned first) {
-  if (!isa<tile::MapOp, tile::MapGradientOp>(op))
+  if (!hasPositions(op))
     return IntegerRangeAnalysis::visitNonControlFlowArguments(op, successor,
                                                               arguments, first);
   // Positions b, h, i and j, then sizes sq and sk; behind the score.
   constexpr unsigned numPositions = 4, numPlaces = 6;
   auto map = dyn_cast<tile::MapOp>(op);
-  unsigned begin = map && successor.getSuccessor() == &map.getMask() ? 0 : 1;
+  bool isMask = isa<cuda::MarkOp>(op) ||
+                (map && successor.getSuccessor() == &map.getMask());
+  unsigned begin = isMask ? 0 : 1;
   for (auto [n, argument] : llvm::enumerate(arguments)) {
     if (!argument->getAnchor().getType().isIndex()) {
       setToEntryState(argument);
@@ -86,7 +93,7 @@ void NarrowPositions::runOnOperation() {
     return;
   SmallVector<Operation *> scalars;
   kernel.walk([&](Operation *op) {
-    if (!isa<tile::MapOp, tile::MapGradientOp>(op))
+    if (!hasPositions(op))
       return;
     for (Region &region : op->getRegions())
       region.walk([&](Operation *inner) { scalars.push_back(inner); });

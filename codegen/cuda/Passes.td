@@ -78,6 +78,40 @@ def SpecializeWarpsPass : Pass<"cuda-specialize-warps", "::mlir::func::FuncOp"> 
   let dependentDialects = ["::burst::cuda::CudaDialect", "::mlir::scf::SCFDialect"];
 }
 
+def DelegateMasksPass : Pass<"cuda-delegate-masks", "::mlir::func::FuncOp"> {
+  let summary = "lets idle warps evaluate masks that read tables";
+  let description = [{
+    Of the producer's warps with roles only one has something to do. A mask that
+    reads a table, evaluated by consumers between two products, takes time and
+    registers of them. The other warps can do it ahead of them, as they need no
+    scores for it:
+
+    ```
+    markers {                             consumers {
+      for each partly masked tile:          for each partly masked tile:
+        acquire marks; mark; publish          ... await scores ...
+    }                                         receive marks; hide; release
+                                              ... weights ... }
+    ```
+
+    Their body is a copy of the consumers', of which masks and what they need are
+    left. A mark is a bit for each pair, so a slot is a hundredth of a tile of
+    keys, and there are `stages` of them, or fewer where `shared-bytes` do not
+    suffice. Registers are shared out anew. A score function stays with consumers.
+
+    A mask of arithmetic alone stays where it is, as to read marks would cost as
+    much, and so does, with a remark, one for whose marks there is no shared memory.
+
+    Needs `cuda-specialize-warps`, in front of `cuda-skew`; a kernel without roles
+    stays as it is.
+  }];
+  let options = [
+    Option<"stages", "stages", "int64_t", "4", "slots for marks">,
+    Option<"sharedBytes", "shared-bytes", "int64_t", "232448",
+           "shared memory of a block of threads">];
+  let dependentDialects = ["::burst::cuda::CudaDialect"];
+}
+
 def SkewPass : Pass<"cuda-skew", "::mlir::func::FuncOp"> {
   let summary = "computes weights of a tile while products of its neighbours are done";
   let description = [{
@@ -156,7 +190,7 @@ def UploadTablesPass : Pass<"cuda-upload-tables", "::mlir::ModuleOp"> {
 def NarrowPositionsPass : Pass<"cuda-narrow-positions", "::mlir::func::FuncOp"> {
   let summary = "computes in 32 bits what masks and scores make of positions";
   let description = [{
-    In regions of `tile.map` and `tile.map_gradient` integers become i32 where their
+    In regions of `tile.map`, `tile.map_gradient` and `cuda.mark` integers become i32 where their
     ranges allow it, as upstream's `arith-int-range-narrowing` does: 64 bits cost a
     GPU two registers and several instructions. Positions and sizes are at most 2^30,
     which `ring-lower-to-tile` and the runtime see to: sums and differences of two of

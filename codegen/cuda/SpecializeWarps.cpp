@@ -152,12 +152,13 @@ std::string Specializer::chooseStages() {
   };
   int64_t needed = 0;
   for (int64_t stages = options.stages; stages > 0; --stages) {
-    needed = 0;
+    SmallVector<cuda::ChannelType> channels;
     for (Staged &staged : blocks) {
       staged.stages = repeats(staged) ? stages : 1;
-      int64_t slot = staged.block.getType().getNumElements() * 2 + 16;
-      needed += static_cast<int64_t>(llvm::alignTo(staged.stages * slot, 1024));
+      channels.push_back(cuda::ChannelType::get(b.getContext(), staged.stages,
+                                                staged.block.getType()));
     }
+    needed = cuda::placeChannels(channels);
     if (needed <= options.sharedBytes)
       return "";
   }

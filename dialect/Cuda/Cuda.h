@@ -41,4 +41,17 @@ bool isPrivate(mlir::Type type);
 #include "dialect/Cuda/CudaOps.h.inc"
 // clang-format on
 
+namespace burst::cuda {
+
+/// Where in shared memory a channel's slots begin, and its barriers.
+struct Place {
+  int64_t slots, barriers;
+};
+/// The shared memory of a kernel with these channels, and where each lies:
+/// slots of one behind those of another, and behind them all barriers.
+int64_t placeChannels(llvm::ArrayRef<ChannelType> channels,
+                      llvm::SmallVectorImpl<Place> *places = nullptr);
+
+} // namespace burst::cuda
+
 #endif // BURST_DIALECT_CUDA_CUDA_H

@@ -14,6 +14,20 @@ using namespace burst::cuda;
 #include "dialect/Cuda/CudaDialect.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialect/Cuda/CudaTypes.cpp.inc"
+
+static ParseResult
+parseMask(OpAsmParser &parser, Region &mask,
+          SmallVectorImpl<OpAsmParser::UnresolvedOperand> &captures,
+          SmallVectorImpl<Type> &types) {
+  if (parser.parseKeyword(stringify(RegionRole::Mask)) || parser.parseLParen())
+    return failure();
+  return parseRegion(parser, RegionRole::Mask, mask, captures, types);
+}
+static void printMask(OpAsmPrinter &printer, Operation *, Region &mask,
+                      OperandRange captures, TypeRange) {
+  printClauseRegion(printer, RegionRole::Mask, mask, captures);
+}
+
 #define GET_OP_CLASSES
 #include "dialect/Cuda/CudaOps.cpp.inc"
 

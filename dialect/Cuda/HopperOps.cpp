@@ -17,6 +17,13 @@ ChannelType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                     int64_t stages, MemRefType tile) {
   if (stages < 1)
     return emitError() << "a channel has at least one slot, got: " << stages;
+  if (isShared(tile) && tile.getRank() == 2 && tile.hasStaticShape() &&
+      tile.getElementType().isInteger(1))
+    return tile.getDimSize(0) % 32 == 0 && tile.getDimSize(1) % 8 == 0
+               ? success()
+               : emitError() << "marks have rows in thirty-twos and columns in "
+                                "eights, got: "
+                             << tile;
   if (!isShared(tile) || tile.getRank() != 2 || !tile.hasStaticShape() ||
       tile.getElementTypeBitWidth() != 16 || tile.getDimSize(0) % 8 != 0 ||
       tile.getDimSize(0) > 256 || tile.getDimSize(1) % 16 != 0)
@@ -27,15 +34,45 @@ ChannelType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-/// Checks that an op is the producer's, or the consumers'.
-static LogicalResult verifyRole(Operation *op, bool produces) {
-  if (auto roles = op->getParentOfType<RolesOp>()) {
-    Region &region = produces ? roles.getProducer() : roles.getConsumers();
-    if (region.isAncestor(op->getParentRegion()))
-      return success();
+int64_t ChannelType::getSlotBytes() {
+  int64_t rows = getTile().getDimSize(0), columns = getTile().getDimSize(1);
+  return isOfMarks() ? 4 * rows * llvm::divideCeilSigned(columns, 32)
+                     : 2 * rows * columns;
+}
+
+int64_t cuda::placeChannels(ArrayRef<ChannelType> channels,
+                            SmallVectorImpl<Place> *places) {
+  int64_t bytes = 0;
+  SmallVector<Place> found;
+  for (ChannelType channel : channels) { // rows are permuted by their address
+    found.push_back({static_cast<int64_t>(llvm::alignTo(bytes, 1024)), 0});
+    bytes = found.back().slots + channel.getStages() * channel.getSlotBytes();
   }
-  return op->emitOpError("stands outside ")
-         << (produces ? "what the producer does" : "what consumers do");
+  for (auto [place, channel] : llvm::zip_equal(found, channels)) {
+    place.barriers = bytes;
+    bytes += 16 * channel.getStages();
+  }
+  if (places)
+    *places = std::move(found);
+  return bytes;
+}
+
+/// Checks that an op is of a role.
+static LogicalResult verifyRole(Operation *op, Region &(RolesOp::*region)(),
+                                StringRef what) {
+  if (auto roles = op->getParentOfType<RolesOp>())
+    if ((roles.*region)().isAncestor(op->getParentRegion()))
+      return success();
+  return op->emitOpError("stands outside what ") << what;
+}
+static LogicalResult verifyProduces(Operation *op) {
+  return verifyRole(op, &RolesOp::getProducer, "the producer does");
+}
+static LogicalResult verifyMarks(Operation *op) {
+  return verifyRole(op, &RolesOp::getMarkers, "markers do");
+}
+static LogicalResult verifyConsumes(Operation *op) {
+  return verifyRole(op, &RolesOp::getConsumers, "consumers do");
 }
 
 /// The warps of the consumers that an op belongs to.
@@ -44,10 +81,18 @@ static int64_t consumersOf(Operation *op) {
   return kernel->getAttrOfType<IntegerAttr>(teamAttr).getInt();
 }
 
-LogicalResult AcquireOp::verify() { return verifyRole(*this, true); }
-LogicalResult PublishOp::verify() { return verifyRole(*this, true); }
-LogicalResult ReceiveOp::verify() { return verifyRole(*this, false); }
-LogicalResult ReleaseOp::verify() { return verifyRole(*this, false); }
+// acquire_c1, publish_c1
+LogicalResult AcquireOp::verify() {
+  return getChannel().getType().isOfMarks() ? verifyMarks(*this)
+                                            : verifyProduces(*this);
+}
+LogicalResult PublishOp::verify() {
+  return getChannel().getType().isOfMarks() ? verifyMarks(*this)
+                                            : verifyProduces(*this);
+}
+// receive_c1, release_c1
+LogicalResult ReceiveOp::verify() { return verifyConsumes(*this); }
+LogicalResult ReleaseOp::verify() { return verifyConsumes(*this); }
 
 // roles_c1, roles_c2, roles_c3
 LogicalResult RolesOp::verify() {
@@ -86,7 +131,7 @@ static bool isBox(Value view) {
 
 // bring_c1, bring_c2
 LogicalResult BringOp::verify() {
-  if (failed(verifyRole(*this, true)))
+  if (failed(verifyProduces(*this)))
     return failure();
   if (!getSlot().getDefiningOp<AcquireOp>())
     return emitOpError("needs a slot of cuda.acquire");
@@ -103,16 +148,56 @@ LogicalResult BringOp::verify() {
 
 // clear_c1
 LogicalResult ClearOp::verify() {
-  if (failed(verifyRole(*this, false)))
+  if (failed(verifyConsumes(*this)))
     return failure();
   if (!getSlot().getDefiningOp<ReceiveOp>())
     return emitOpError("needs a slot of cuda.receive");
   return success();
 }
 
+// mark_c1, mark_c2
+LogicalResult MarkOp::verify() {
+  if (failed(verifyMarks(*this)))
+    return failure();
+  if (!getSlot().getDefiningOp<AcquireOp>())
+    return emitOpError("needs a slot of cuda.acquire");
+  MemRefType slot = typeOf(getSlot());
+  if (typeOf(getI()).getDimSize(0) != slot.getDimSize(0) ||
+      typeOf(getJ()).getDimSize(0) != slot.getDimSize(1))
+    return emitOpError("needs a position for each row and column of ")
+           << slot << ", got: " << getI().getType() << " and "
+           << getJ().getType();
+  return success();
+}
+
+// mark_c3
+LogicalResult MarkOp::verifyRegions() {
+  return verifyRegion(*this, RegionRole::Mask, getMask(),
+                      Float32Type::get(getContext()),
+                      asRegionArguments(getCaptures().getTypes()));
+}
+
+void MarkOp::getAsmBlockArgumentNames(Region &region,
+                                      OpAsmSetValueNameFn setName) {
+  setArgumentNames(RegionRole::Mask, region, setName);
+}
+
+// hide_c1, hide_c2
+LogicalResult HideOp::verify() {
+  if (failed(verifyConsumes(*this)))
+    return failure();
+  if (!getSlot().getDefiningOp<ReceiveOp>())
+    return emitOpError("needs a slot of cuda.receive");
+  MemRefType s = typeOf(getS()), slot = typeOf(getSlot());
+  if (!isPrivate(s) || s.getShape() != slot.getShape())
+    return emitOpError("needs a block in registers of the slot's shape, got: ")
+           << s << " and " << slot;
+  return success();
+}
+
 // round_c1, round_c2
 LogicalResult RoundOp::verify() {
-  if (failed(verifyRole(*this, false)))
+  if (failed(verifyConsumes(*this)))
     return failure();
   MemRefType s = typeOf(getS()), weights = typeOf(getWeights());
   if (!isPrivate(s) || !isPrivate(weights) ||
@@ -124,7 +209,7 @@ LogicalResult RoundOp::verify() {
 
 // multiply_async_c1, multiply_async_c2, multiply_async_c3
 LogicalResult MultiplyAsyncOp::verify() {
-  if (failed(verifyRole(*this, false)))
+  if (failed(verifyConsumes(*this)))
     return failure();
   MemRefType a = typeOf(getA()), b = typeOf(getB()), c = typeOf(getC());
   int64_t depth = a.getDimSize(1), columns = c.getDimSize(1);
@@ -157,7 +242,7 @@ LogicalResult AwaitOp::verify() {
 
 // begin_turns_c1, take_turn_c1, pass_turn_c1, end_turns_c1
 static LogicalResult verifyTurn(Operation *op) {
-  if (failed(verifyRole(op, false)))
+  if (failed(verifyConsumes(op)))
     return failure();
   if (int64_t warps = consumersOf(op); warps <= 4)
     return op->emitOpError("needs several warpgroups of consumers, got: ")

@@ -3,7 +3,11 @@
 #define BURST_DIALECT_CUDA_HOPPEROPS_TD
 
 include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/OpAsmInterface.td"
 include "dialect/Cuda/CudaDialect.td"
+
+def Cuda_Positions : ConfinedType<StaticShapeMemRefOf<[Index]>, [HasAnyRankOfPred<[1]>],
+                                  "positions">;
 
 //===----------------------------------------------------------------------===//
 // Channels
@@ -13,22 +17,33 @@ def Cuda_ChannelType : TypeDef<Cuda_Dialect, "Channel"> {
   let mnemonic = "channel";
   let summary = "slots in shared memory through which tiles are handed on";
   let description = [{
-    `stages` slots, each a tile of 16 bits in shared memory. The producer fills them
-    in turn and consumers read them in the same order. Each slot has two barriers
-    (`mbarrier`): one completes when a tile's bytes have come, the other when all
-    warps of consumers have given the slot back.
+    `stages` slots, each a tile in shared memory: of 16 bits, which the producer
+    brings, or of marks, a bit for each pair of a query and a key, which markers
+    make. They fill slots in turn and consumers read them in the same order. Each
+    slot has two barriers (`mbarrier`): one completes when a tile's bytes have come,
+    or all warps of markers have given it, the other when all warps of consumers
+    have given the slot back.
 
     ```mlir
     !cuda.channel<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
+    !cuda.channel<4 of memref<128x128xi1, #gpu.address_space<workgroup>>>
     ```
   }];
   let parameters = (ins "int64_t":$stages, "::mlir::MemRefType":$tile);
   let assemblyFormat = "`<` $stages `of` $tile `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Whether slots are marks, which markers make.
+    bool isOfMarks() { return getTile().getElementType().isInteger(1); }
+    /// How much of shared memory a slot is; of marks 32 columns are a word.
+    int64_t getSlotBytes();
+  }];
 }
 
 def Cuda_Tile : ConfinedType<StaticShapeMemRefOf<[BF16, F16]>, [HasAnyRankOfPred<[2]>],
                              "a tile of 16 bits">;
+def Cuda_Marks : ConfinedType<StaticShapeMemRefOf<[I1]>, [HasAnyRankOfPred<[2]>],
+                              "marks of pairs">;
 def Cuda_Sums : ConfinedType<StaticShapeMemRefOf<[F32]>, [HasAnyRankOfPred<[2]>],
                              "sums in f32">;
 def Cuda_Token : Type<CPred<"::llvm::isa<::mlir::gpu::AsyncTokenType>($_self)">,
@@ -57,12 +72,14 @@ def Cuda_ChannelOp : Cuda_HopperOp<"channel"> {
 
 def Cuda_RolesOp : Cuda_HopperOp<"roles", [
     RecursiveMemoryEffects, SingleBlock, NoTerminator, NoRegionArguments]> {
-  let summary = "what the producer does, and what consumers do";
+  let summary = "what the producer does, what markers do, and what consumers do";
   let description = [{
     The warps of `cuda.team` are the consumers, and compute a task together. Behind
-    them in the block of threads come the producer's, of which one thread does what
-    the first region says. Registers of a thread are given up by the producer and
-    taken by consumers. The roles meet through channels only.
+    them in the block of threads come the producer's, of which one thread of the
+    first warp does what the first region says. The other warps have nothing to do,
+    or are markers, who evaluate masks for consumers. Registers of a thread are given
+    up by the producer and markers, and taken by consumers. The roles meet through
+    channels only.
 
     **Constraints:** (C1) it stands in a kernel. (C2) producer and consumers are
     whole warpgroups: multiples of 4 warps. (C3) registers of a thread are a
@@ -71,19 +88,22 @@ def Cuda_RolesOp : Cuda_HopperOp<"roles", [
     Example:
 
     ```mlir
-    cuda.roles producer warps 4 registers 24 {
+    cuda.roles producer warps 4 registers 56 {
       %slot = cuda.acquire %keys : ...
-    } consumers registers 240 {
+    } markers {
+      %slot = cuda.acquire %marks : ...
+    } consumers registers 224 {
       %slot = cuda.receive %keys : ...
     }
     ```
   }];
   let arguments = (ins I64Attr:$warps, I64Attr:$producerRegisters,
                        I64Attr:$consumerRegisters);
-  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumers);
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumers,
+                        MaxSizedRegion<1>:$markers);
   let assemblyFormat = [{
     `producer` `warps` $warps `registers` $producerRegisters $producer
-    `consumers` `registers` $consumerRegisters $consumers attr-dict
+    (`markers` $markers^)? `consumers` `registers` $consumerRegisters $consumers attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -94,7 +114,7 @@ class Cuda_SlotOp<string mnemonic>
           TypesMatchWith<"the slot is a tile of the channel", "channel", "slot",
                          "::llvm::cast<::burst::cuda::ChannelType>($_self).getTile()">]> {
   let arguments = (ins Cuda_ChannelType:$channel);
-  let results = (outs Cuda_Tile:$slot);
+  let results = (outs AnyTypeOf<[Cuda_Tile, Cuda_Marks]>:$slot);
   let assemblyFormat = "$channel attr-dict `:` qualified(type($channel))";
   let hasVerifier = 1;
 }
@@ -106,11 +126,12 @@ class Cuda_StepOp<string mnemonic>
 }
 
 def Cuda_AcquireOp : Cuda_SlotOp<"acquire"> {
-  let summary = "the producer waits until its next slot is free";
+  let summary = "the producer, or markers, wait until their next slot is free";
   let description = [{
-    And says that a tile's bytes will come. A slot that was never used is free.
+    The producer also says that a tile's bytes will come. A slot that was never used
+    is free.
 
-    **Constraints:** (C1) it is the producer's.
+    **Constraints:** (C1) it is the producer's, or of marks the markers'.
 
     Example:
 
@@ -146,11 +167,12 @@ def Cuda_BringOp : Cuda_HopperOp<"bring", [MemoryEffects<[MemRead, MemWrite]>]> 
 }
 
 def Cuda_PublishOp : Cuda_StepOp<"publish"> {
-  let summary = "the producer goes on to its next slot";
+  let summary = "the producer, or markers, go on to their next slot";
   let description = [{
-    Consumers may wait for what was brought since the `cuda.acquire`.
+    Consumers may wait for what was brought since the `cuda.acquire`, or for what
+    all warps of markers have marked.
 
-    **Constraints:** (C1) it is the producer's.
+    **Constraints:** (C1) it is the producer's, or of marks the markers'.
 
     Example: `cuda.publish %keys : !cuda.channel<...>`
   }];
@@ -199,6 +221,70 @@ def Cuda_ClearOp : Cuda_HopperOp<"clear", [MemoryEffects<[MemRead, MemWrite]>]> 
   }];
   let arguments = (ins Cuda_Tile:$slot, Index:$count);
   let assemblyFormat = "$slot `from` $count attr-dict `:` type($slot)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Marks
+//===----------------------------------------------------------------------===//
+
+def Cuda_MarkOp : Cuda_HopperOp<"mark", [
+    IsolatedFromAbove, MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "evaluates a mask for the pairs of a tile";
+  let description = [{
+    slot[r, c] = c < columns and mask(b, h, i[r], j[c], sq, sk), as `tile.map` does
+    it to scores.
+
+    **Constraints:** (C1) it is the markers', and the slot that of a
+    `cuda.acquire`. (C2) i has a position for each row and j for each column of the
+    slot. (C3) the region has the arguments that `burst.attention` says.
+
+    Example:
+
+    ```mlir
+    cuda.mark %slot columns %c at (%b, %h, %i, %j) of (%sq, %sk)
+        mask(%b0, %h0, %i0, %j0, %sq0, %sk0, %t = %table : memref<64xi32>) {
+          %mine = tensor.extract %t[%i0] : tensor<64xi32>
+          %other = tensor.extract %t[%j0] : tensor<64xi32>
+          %keep = arith.cmpi eq, %mine, %other : i32
+          burst.yield %keep : i1
+        }
+        : memref<128x128xi1, #gpu.address_space<workgroup>>, memref<128xindex>,
+          memref<128xindex>
+    ```
+  }];
+  let arguments = (ins Cuda_Marks:$slot, Index:$columns, Index:$batch, Index:$head,
+      Cuda_Positions:$i, Cuda_Positions:$j, Index:$queries, Index:$keys,
+      Variadic<AnyType>:$captures);
+  let regions = (region SizedRegion<1>:$mask);
+  let assemblyFormat = [{
+    $slot `columns` $columns `at` `(` $batch `,` $head `,` $i `,` $j `)`
+    `of` `(` $queries `,` $keys `)` custom<Mask>($mask, $captures, type($captures))
+    attr-dict
+    `:` type($slot) `,` type($i) `,` type($j)
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Cuda_HideOp : Cuda_HopperOp<"hide", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "rules out what is not marked";
+  let description = [{
+    s[r, c] = -inf where slot[r, c] is not set.
+
+    **Constraints:** (C1) it is the consumers', and the slot that of a
+    `cuda.receive`. (C2) s is a block in registers of the slot's shape.
+
+    Example:
+
+    ```mlir
+    cuda.hide %s, %slot : memref<128x128xf32, #gpu.address_space<private>>,
+                          memref<128x128xi1, #gpu.address_space<workgroup>>
+    ```
+  }];
+  let arguments = (ins Cuda_Sums:$s, Cuda_Marks:$slot);
+  let assemblyFormat = "$s `,` $slot attr-dict `:` type($s) `,` type($slot)";
   let hasVerifier = 1;
 }
 

@@ -157,6 +157,28 @@ TEST_F(IpcThatFails, FailuresOfTheDriverReachAllRanks) {
   expectRing();
 }
 
+TEST_F(IpcThatFails, RefusesToBeCaptured) {
+  common.captured = true;
+  run([](burst_rank *rank, const burst_table *table, void *const *values) {
+    int64_t r = table->index(rank);
+    burst_piece in = blockOf(static_cast<MemRef3 *>(values[0])->data,
+                             rows * columns),
+                out = blockOf(static_cast<MemRef3 *>(values[1])->data,
+                              rows * columns);
+    table->wait(rank, table->start(rank, 0, (r + 1) % ranks, 1, &in,
+                                   (r + ranks - 1) % ranks, 1, &out));
+  });
+  for (const std::string &error : errors)
+    expectContains(error,
+                   {"ipc transport: the stream is captured to a graph, which "
+                    "would count the same messages again: use "
+                    "burst_transport_create_nccl"});
+  // Nothing was sent that a later run could receive.
+  common.captured = false;
+  run(ring);
+  expectRing();
+}
+
 TEST_F(Ipc, SaysWhatAGpuLacks) {
   realAttribute = cu->cuDeviceGetAttribute;
   plant([](burst_driver &driver) {

@@ -52,7 +52,7 @@ inline void ring(burst_rank *rank, const burst_table *table,
 struct Task {
   int64_t rank = 0, ranks = standins::ranks, runs = 1;
   double deadline = 20;
-  bool checked = false;
+  bool checked = false, captured = false; ///< to a graph
   burst_world *world = nullptr;
   burst_program *program = nullptr;
 };
@@ -107,9 +107,24 @@ protected:
         tensorOf(reinterpret_cast<void *>(in), {batch, rows, columns}),
         tensorOf(reinterpret_cast<void *>(out), {batch, rows, columns})};
     counters[task.rank].size = sizeof(burst_counters);
+    if (task.captured) {
+      EXPECT_EQ(
+          takeCoded(burst_stream_create_cuda(device, copies, &config.stream)),
+          "");
+      EXPECT_EQ(cu->cuStreamBeginCapture_v2(
+                    copies, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                0);
+    }
     for (int64_t i = 0; i < task.runs && error.empty(); ++i)
       error = takeCoded(
           burst_run(task.program, &config, tensors, 2, &counters[task.rank]));
+    if (task.captured) {
+      CUgraph graph = nullptr;
+      EXPECT_EQ(cu->cuStreamEndCapture(copies, &graph), 0);
+      EXPECT_EQ(cu->cuGraphDestroy(graph), 0);
+      error = takeCoded(burst_stream_synchronize(config.stream));
+      burst_stream_destroy(config.stream);
+    }
     results[task.rank].resize(count);
     if (!broken) {
       EXPECT_EQ(cu->cuMemcpyDtoHAsync_v2(results[task.rank].data(), out,

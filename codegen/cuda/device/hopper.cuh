@@ -22,6 +22,11 @@ template <class Team> __device__ __forceinline__ bool isProducer() {
 template <class Team> __device__ __forceinline__ bool isElected() {
   return threadIdx.x == Team::Threads;
 }
+/// Whether a warp is behind that of the elected thread. All lanes ask, so that the
+/// compiler knows that they get one answer.
+template <class Team> __device__ __forceinline__ bool isMarker() {
+  return __shfl_sync(~0u, threadIdx.x / 32, 0) > Team::Warps;
+}
 template <int Registers> __device__ __forceinline__ void giveRegisters() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
@@ -107,9 +112,28 @@ __device__ __forceinline__ void bring(Slot<Tile> slot, const Box<4> &box) {
     copyBox(slot.tile.base + column * (Tile::Rows * 2), box, column, slot.full);
 }
 
+/// Marks of pairs of rows and columns at `base`: bit c % 32 of a word is that of
+/// column c. Words of one row lie `Rows` words apart, so that those of rows side by
+/// side are in different banks.
+template <int Rows_, int Columns_> struct SharedMarks {
+  static constexpr int Rows = Rows_, Columns = Columns_;
+  static constexpr int Words = (Columns + 31) / 32; ///< of a row
+  static constexpr int Bytes = Rows * Words * 4;
+  /// The warps behind that of the producer's thread.
+  static constexpr int Writers = 3;
+  static_assert(Rows % 32 == 0, "a lane has a row");
+
+  u32 base;
+
+  __device__ __forceinline__ u32 word(int row, int n) const {
+    return base + 4 * (n * Rows + row);
+  }
+};
+
 /// cuda.channel: slots for tiles at `tiles`, and from `barriers` on a barrier for
 /// each that says a tile has come, then one for each that says it was read.
-/// Each role goes through the slots on its own.
+/// Each role goes through the slots on its own. Tiles that threads write have
+/// `Writers`: warps, which arrive when their lanes are done.
 template <class Tile, int Stages> struct Channel {
   static constexpr int BarrierBytes = 16 * Stages;
   u32 tiles, barriers;
@@ -118,8 +142,11 @@ template <class Tile, int Stages> struct Channel {
 
   /// By one thread, in front of a meeting of all.
   __device__ __forceinline__ void open(int readers) const {
+    int writers = 1;
+    if constexpr (requires { Tile::Writers; })
+      writers = Tile::Writers;
     for (int slot = 0; slot < Stages; ++slot) {
-      initialise(barriers + 8 * slot, 1);
+      initialise(barriers + 8 * slot, writers);
       initialise(barriers + 8 * (Stages + slot), readers);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -148,8 +175,22 @@ template <class Tile, int Stages> struct Channel {
     arriveExpecting(full(), Tile::Bytes);
     return {tile(), full()};
   }
+  __device__ __forceinline__ Tile acquire() const
+    requires requires { Tile::Writers; }
+  {
+    waitFor(empty(), parity ^ 1);
+    return tile();
+  }
   /// cuda.publish
   __device__ __forceinline__ void publish() { advance(); }
+  __device__ __forceinline__ void publish()
+    requires requires { Tile::Writers; }
+  {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0)
+      arrive(full());
+    advance();
+  }
   /// cuda.receive
   __device__ __forceinline__ Tile receive() const {
     waitFor(full(), parity);
@@ -180,6 +221,56 @@ __device__ __forceinline__ void clear(SharedTile<R, C> tile, int count) {
                    : "memory");
   fenceProxy();
   asm volatile("bar.sync 1, %0;" ::"n"(Team::Threads) : "memory");
+}
+
+//===----------------------------------------------------------------------===//
+// Marks
+//===----------------------------------------------------------------------===//
+
+/// cuda.mark: those where `keeps(row, column)`. A lane makes a word of its row at a
+/// time; several columns are under way as far as registers allow, of which
+/// three warpgroups of consumers leave few.
+template <class Team, int R, int C, class F>
+__device__ __forceinline__ void mark(SharedMarks<R, C> marks, F keeps) {
+  constexpr int groups = R / 32, all = groups * SharedMarks<R, C>::Words;
+  constexpr int Columns = Team::Warps > 8 ? 2 : 8;
+  int warp = threadIdx.x / 32 - Team::Warps - 1, lane = threadIdx.x % 32;
+#pragma unroll 1
+  for (int n = warp; n < all; n += SharedMarks<R, C>::Writers) {
+    int row = n % groups * 32 + lane, begin = n / groups * 32;
+    u32 word = 0;
+#pragma unroll Columns
+    for (int bit = 0; bit < 32; ++bit)
+      word |= u32(keeps(row, begin + bit)) << bit;
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(marks.word(row, n / groups)),
+                 "r"(word)
+                 : "memory");
+  }
+}
+
+/// cuda.hide
+template <class Team, int R, int C>
+__device__ __forceinline__ void hide(Accumulator<Team, C> &s,
+                                     SharedMarks<R, C> marks) {
+#pragma unroll
+  for (int i = 0; i < Team::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int n = 0; n < SharedMarks<R, C>::Words; ++n) {
+        u32 word;
+        asm volatile("ld.shared.b32 %0, [%1];"
+                     : "=r"(word)
+                     : "r"(marks.word(Team::row(i, half), n))
+                     : "memory");
+        word >>= Team::column();
+#pragma unroll
+        for (int j = 4 * n; j < min(4 * n + 4, C / 8); ++j)
+#pragma unroll
+          for (int e = 0; e < 2; ++e)
+            if (!(word >> (8 * (j % 4) + e) & 1))
+              s.x[i][j][2 * half + e] = -infinity();
+      }
 }
 
 //===----------------------------------------------------------------------===//

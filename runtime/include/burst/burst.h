@@ -395,7 +395,8 @@ typedef struct burst_counters {
   int64_t tensor_bytes;   /* of the caller's tensors */
   int64_t peak_bytes[4];  /* of allocations of each BURST_MEMORY kind */
   int64_t peak_sum;       /* of allocations of all kinds together */
-  int64_t peak_total;     /* peak_sum + tensor_bytes */
+  int64_t peak_total;     /* peak_sum + tensor_bytes; what a transport keeps, as
+                             burst_ipc_config says, comes on top */
   double compute_seconds; /* in launches */
   double wait_seconds;    /* for transfers */
 } burst_counters;

@@ -229,3 +229,111 @@ func.func private @pass_turn_c1(%task: index) attributes {tile.kernel, cuda.team
   }
   return
 }
+
+// -----
+
+// expected-error @below {{marks have rows in thirty-twos and columns in eights, got: 'memref<48x64xi1, #gpu.address_space<workgroup>>'}}
+func.func private @channel(!cuda.channel<2 of memref<48x64xi1, #gpu.address_space<workgroup>>>)
+
+// -----
+
+!marks = !cuda.channel<2 of memref<64x64xi1, #gpu.address_space<workgroup>>>
+func.func private @acquire_c1(%task: index, %c: !marks) attributes {tile.kernel, cuda.team = 4 : i64} {
+  cuda.roles producer warps 4 registers 24 {
+    // expected-error @below {{stands outside what markers do}}
+    %slot = cuda.acquire %c : !marks
+  } consumers registers 240 {
+  }
+  return
+}
+
+// -----
+
+!channel = !cuda.channel<2 of memref<64x64xbf16, #gpu.address_space<workgroup>>>
+func.func private @publish_c1(%task: index, %c: !channel) attributes {tile.kernel, cuda.team = 4 : i64} {
+  cuda.roles producer warps 4 registers 24 {
+  } markers {
+    // expected-error @below {{stands outside what the producer does}}
+    cuda.publish %c : !channel
+  } consumers registers 240 {
+  }
+  return
+}
+
+// -----
+
+!tile = memref<64x64xi1, #gpu.address_space<workgroup>>
+func.func private @mark_c1(%task: index, %slot: !tile, %i: memref<64xindex>) attributes {tile.kernel, cuda.team = 4 : i64} {
+  cuda.roles producer warps 4 registers 24 {
+  } markers {
+    // expected-error @below {{needs a slot of cuda.acquire}}
+    cuda.mark %slot columns %task at (%task, %task, %i, %i) of (%task, %task)
+        mask(%b, %h, %i0, %j0, %sq, %sk) {
+          %keep = arith.cmpi sle, %j0, %i0 : index
+          burst.yield %keep : i1
+        } : !tile, memref<64xindex>, memref<64xindex>
+  } consumers registers 240 {
+  }
+  return
+}
+
+// -----
+
+!tile = memref<64x64xi1, #gpu.address_space<workgroup>>
+!marks = !cuda.channel<2 of !tile>
+func.func private @mark_c2(%task: index, %c: !marks, %i: memref<64xindex>, %j: memref<32xindex>) attributes {tile.kernel, cuda.team = 4 : i64} {
+  cuda.roles producer warps 4 registers 24 {
+  } markers {
+    %slot = cuda.acquire %c : !marks
+    // expected-error @below {{needs a position for each row and column of 'memref<64x64xi1, #gpu.address_space<workgroup>>', got: 'memref<64xindex>' and 'memref<32xindex>'}}
+    cuda.mark %slot columns %task at (%task, %task, %i, %j) of (%task, %task)
+        mask(%b, %h, %i0, %j0, %sq, %sk) {
+          %keep = arith.cmpi sle, %j0, %i0 : index
+          burst.yield %keep : i1
+        } : !tile, memref<64xindex>, memref<32xindex>
+  } consumers registers 240 {
+  }
+  return
+}
+
+// -----
+
+!tile = memref<64x64xi1, #gpu.address_space<workgroup>>
+!marks = !cuda.channel<2 of !tile>
+func.func private @mark_c3(%task: index, %c: !marks, %i: memref<64xindex>) attributes {tile.kernel, cuda.team = 4 : i64} {
+  cuda.roles producer warps 4 registers 24 {
+  } markers {
+    %slot = cuda.acquire %c : !marks
+    cuda.mark %slot columns %task at (%task, %task, %i, %i) of (%task, %task)
+        mask(%b, %h, %i0, %j0, %sq, %sk) {
+          // expected-error @below {{must yield ('i1') from a mask region, got: ('index')}}
+          burst.yield %j0 : index
+        } : !tile, memref<64xindex>, memref<64xindex>
+  } consumers registers 240 {
+  }
+  return
+}
+
+// -----
+
+!tile = memref<64x64xi1, #gpu.address_space<workgroup>>
+func.func private @hide_c1(%s: memref<64x64xf32, #gpu.address_space<private>>, %slot: !tile) {
+  // expected-error @below {{stands outside what consumers do}}
+  cuda.hide %s, %slot : memref<64x64xf32, #gpu.address_space<private>>, !tile
+  return
+}
+
+// -----
+
+!tile = memref<64x64xi1, #gpu.address_space<workgroup>>
+!marks = !cuda.channel<2 of !tile>
+!sums = memref<64x32xf32, #gpu.address_space<private>>
+func.func private @hide_c2(%task: index, %c: !marks, %s: !sums) attributes {tile.kernel, cuda.team = 4 : i64} {
+  cuda.roles producer warps 4 registers 24 {
+  } consumers registers 240 {
+    %slot = cuda.receive %c : !marks
+    // expected-error @below {{needs a block in registers of the slot's shape, got: 'memref<64x32xf32,}}
+    cuda.hide %s, %slot : !sums, !tile
+  }
+  return
+}

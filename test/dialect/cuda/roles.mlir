@@ -50,3 +50,41 @@ func.func private @kernel(%task: index, %n: index, %k: memref<1x?x2x64xbf16>, %s
   }
   return
 }
+
+!marks = !cuda.channel<4 of memref<128x112xi1, #shared>>
+
+// CHECK-LABEL: func.func private @marked
+func.func private @marked(%task: index, %n: index, %table: memref<64xi32>, %s: memref<128x112xf32, #private>, %i: memref<128xindex>, %j: memref<112xindex>)
+    attributes {tile.kernel, cuda.team = 8 : i64} {
+  // CHECK: %[[MARKS:.*]] = cuda.channel : !cuda.channel<4 of memref<128x112xi1, #gpu.address_space<workgroup>>>
+  %marks = cuda.channel : !marks
+  cuda.synchronize
+  // CHECK: cuda.roles producer warps 4 registers 56 {
+  cuda.roles producer warps 4 registers 56 {
+  // CHECK-NEXT: } markers {
+  } markers {
+    // CHECK-NEXT: %[[SLOT:.*]] = cuda.acquire %[[MARKS]] :
+    %slot = cuda.acquire %marks : !marks
+    // CHECK-NEXT: cuda.mark %[[SLOT]] columns %{{.*}} at(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) of(%{{.*}}, %{{.*}})
+    // CHECK-NEXT: mask(%{{.*}}, %[[I:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %[[T:.*]] = %{{.*}} : memref<64xi32>) {
+    cuda.mark %slot columns %n at (%n, %n, %i, %j) of (%n, %n)
+        mask(%b0, %h0, %i0, %j0, %sq0, %sk0, %t = %table : memref<64xi32>) {
+          // CHECK-NEXT: tensor.extract %[[T]][%[[I]]] : tensor<64xi32>
+          %mine = tensor.extract %t[%i0] : tensor<64xi32>
+          %other = tensor.extract %t[%j0] : tensor<64xi32>
+          %keep = arith.cmpi eq, %mine, %other : i32
+          burst.yield %keep : i1
+        } : memref<128x112xi1, #shared>, memref<128xindex>, memref<112xindex>
+    // CHECK: cuda.publish %[[MARKS]] :
+    cuda.publish %marks : !marks
+  // CHECK-NEXT: } consumers registers 224 {
+  } consumers registers 224 {
+    // CHECK-NEXT: %[[READ:.*]] = cuda.receive %[[MARKS]] :
+    %slot = cuda.receive %marks : !marks
+    // CHECK-NEXT: cuda.hide %{{.*}}, %[[READ]] : memref<128x112xf32, #gpu.address_space<private>>, memref<128x112xi1, #gpu.address_space<workgroup>>
+    cuda.hide %s, %slot : memref<128x112xf32, #private>, memref<128x112xi1, #shared>
+    // CHECK-NEXT: cuda.release %[[MARKS]] :
+    cuda.release %marks : !marks
+  }
+  return
+}

@@ -34,7 +34,9 @@ struct Case : Problem {
   int64_t slices = 1;
   bool roles = true; ///< else the shape of sm_80
   bool skewed = false, takesTurns = false;
-  int64_t stages = 2;
+  bool delegates = true; ///< masks that read tables
+  int64_t stages = 2, markStages = 4;
+  std::vector<int64_t> wild = {}; ///< keys that are no numbers, or infinite
 };
 
 void PrintTo(const Case &c, std::ostream *os) { *os << c.name; }
@@ -259,10 +261,14 @@ cuda::KernelText Hopper::lower(const Case &c) {
     });
   std::string roles;
   if (c.roles)
-    roles = llvm::formatv("cuda-specialize-warps{{stages={0}},{1}{2}"
-                          "canonicalize,cse,",
-                          c.stages, c.skewed ? "cuda-skew," : "",
-                          c.takesTurns ? "cuda-take-turns," : "");
+    roles = llvm::formatv(
+        "cuda-specialize-warps{{stages={0}},{1}{2}{3}canonicalize,cse,",
+        c.stages,
+        c.delegates
+            ? llvm::formatv("cuda-delegate-masks{{stages={0}},", c.markStages)
+                  .str()
+            : "",
+        c.skewed ? "cuda-skew," : "", c.takesTurns ? "cuda-take-turns," : "");
   run(llvm::formatv("ring-lower-to-tile{{rows={0} columns={1} warps={2}},"
                     "canonicalize,cse,func.func({3}cuda-stage-copies,"
                     "cuda-narrow-positions),"
@@ -305,6 +311,9 @@ std::string Hopper::complaint(const Case &c, const cuda::KernelText &kernel,
                       k = numbers.draw(c.keys * c.keyHeads * c.dim, c.element),
                       v = numbers.draw(c.keys * c.keyHeads * c.valueDim,
                                        c.element);
+  for (auto [n, j] : llvm::enumerate(c.wild))
+    std::fill_n(k.begin() + j * c.keyHeads * c.dim, c.keyHeads * c.dim,
+                n % 2 ? INFINITY : NAN);
   Shard queries(c.queries, c.rows, c.queries),
       keys(c.keys, c.columns, c.keys * 2 / 3);
   Device device;
@@ -379,6 +388,8 @@ std::string Hopper::complaint(const Case &c, const cuda::KernelText &kernel,
         return "writes behind the last row";
   for (int64_t h = 0; h < c.heads; ++h)
     for (int64_t i = 0; i < c.queries; ++i) {
+      if (llvm::any_of(c.wild, [&](int64_t j) { return c.keeps(i, j); }))
+        continue;
       Row want = rowOf(c, q, k, h, i);
       int64_t row = h * queries.rows + i;
       auto wrong = [&](StringRef what, double got,
@@ -447,6 +458,19 @@ static Case skewed(Case c) {
   return c;
 }
 
+/// Documents whose table markers read, or consumers.
+static Case documents(Case c) {
+  c.queries = c.keys;
+  c.table = llvm::formatv("tensor<{0}xi32>", c.keys);
+  c.clauses = "mask [causal, documents](%table : " + c.table + ") " + c.clauses;
+  for (int32_t j = 0; j < c.keys; ++j)
+    c.capture.push_back(j * j / 5000);
+  c.keeps = [ids = c.capture](int64_t i, int64_t j) {
+    return j <= i && ids[i] == ids[j];
+  };
+  return c;
+}
+
 static std::vector<Case> cases() {
   std::vector<Case> all;
   for (int64_t dim : {64, 96, 128, 256}) {
@@ -475,23 +499,46 @@ static std::vector<Case> cases() {
   all.push_back(skewed(caseOf(
       "window", 64, "mask [causal, window<left = 40, right = 3>]",
       [](int64_t i, int64_t j) { return causal(i, j) && j >= i + 50 - 40; })));
-  Case documents = skewed(
-      caseOf("documents", 128,
-             "mask [causal, documents](%table : tensor<200xi32>)", nullptr));
-  documents.queries = 200;
-  documents.table = "tensor<200xi32>";
-  for (int32_t j = 0; j < 200; ++j)
-    documents.capture.push_back(j * j / 5000);
-  documents.keeps = [ids = documents.capture](int64_t i, int64_t j) {
-    return j <= i && ids[i] == ids[j];
-  };
-  all.push_back(documents);
   Case softcap =
       skewed(caseOf("softcap", 128, "score softcap<5.0>", everything, 112));
   softcap.score = [](double s, int64_t, int64_t) {
     return 5 * std::tanh(s / 5);
   };
   all.push_back(softcap);
+  // Marks for each number of warpgroups, for tiles that end in half a word, and
+  // with one slot, as there is no room for more.
+  all.push_back(documents(skewed(caseOf("documents", 128, "", nullptr))));
+  all.push_back(documents(caseOf("documentsOneByOne", 128, "", nullptr)));
+  Case documents64 = skewed(caseOf("documents64", 64, "", nullptr));
+  documents64.rows = 192;
+  documents64.warps = 12;
+  all.push_back(documents(documents64));
+  all.push_back(
+      documents(skewed(caseOf("documents192", 192, "", nullptr, 112))));
+  all.push_back(
+      documents(skewed(caseOf("documents256", 256, "", nullptr, 80))));
+  Case alone = skewed(caseOf("documentsOfOneWarpgroup", 64, "", nullptr, 48));
+  alone.rows = 64;
+  alone.warps = 4;
+  all.push_back(documents(alone));
+  softcap.name = "documentsAndSoftcap";
+  all.push_back(documents(softcap));
+  Case own = skewed(caseOf("documentsByConsumers", 128, "", nullptr));
+  own.delegates = false;
+  all.push_back(documents(own));
+  // What a key is counts for those who see it only.
+  Case wild = skewed(caseOf("wildKeys", 64, "mask causal", causal));
+  wild.wild = {90, 130, 199};
+  all.push_back(wild);
+  wild = documents(skewed(caseOf("wildKeysAndMarks", 64, "", nullptr)));
+  wild.wild = {90, 130, 199};
+  all.push_back(wild);
+  wild = caseOf("wildKeysWithoutRoles", 64, "mask causal", causal, 64);
+  wild.roles = false;
+  wild.rows = 64;
+  wild.warps = 4;
+  wild.wild = {90, 130, 199};
+  all.push_back(wild);
   Case slices = caseOf("slices", 64, "mask causal", causal, 32);
   slices.slices = 2;
   all.push_back(slices);
@@ -529,6 +576,7 @@ struct Fault {
   bool roles, skewed;
   std::vector<Edit> edits;
   std::vector<std::string> found;
+  bool marked = false; ///< the mask reads a table
 };
 
 void PrintTo(const Fault &fault, std::ostream *os) { *os << fault.name; }
@@ -561,6 +609,10 @@ TEST_P(PlantedFaults, AreFound) {
   // Three panels, tiles enough that slots are used again, ends inside tiles.
   Case c = caseOf(fault.name, 96, "mask causal", causal, 32);
   c.roles = fault.roles;
+  if (fault.marked) { // several words, and a slot that is used again
+    c = documents(caseOf(fault.name, 96, "", nullptr, 48));
+    c.markStages = 1;
+  }
   if (fault.skewed)
     c = skewed(c);
   if (!c.roles) {
@@ -757,6 +809,57 @@ static std::vector<Fault> faults() {
               {deadlock});
   plantSkewed("turns_of_one_warpgroup",
               {{"bar.arrive %0, 256", "bar.arrive %0, 128"}}, {deadlock});
+
+  // With marks of a mask, which markers make.
+  auto plantMarked = [&](std::string name, std::vector<Edit> edits,
+                         std::vector<std::string> found) {
+    all.push_back({"marked_" + std::move(name), true, true, std::move(edits),
+                   std::move(found), true});
+  };
+  plantMarked("none_is_found", {}, {""});
+  plantMarked("consumers_do_not_wait",
+              {{"marksChannel.receive()", "marksChannel.tile()"}},
+              {race, unwritten});
+  plantMarked("markers_do_not_wait",
+              {{"marksChannel.acquire()", "marksChannel.tile()"}},
+              {race, protocol, deadlock});
+  plantMarked("released_early",
+              {{"hide(scores, marks1);\n        marksChannel.release();",
+                "marksChannel.release();\n        hide(scores, marks1);"},
+               {"hide(scores, marks2);\n        marksChannel.release();",
+                "marksChannel.release();\n        hide(scores, marks2);"}},
+              {race});
+  plantMarked("never_released", {{"marksChannel.release();", ""}},
+              {deadlock, wrong, race});
+  plantMarked("published_early",
+              {{"const auto marks = marksChannel.acquire();",
+                "const auto marks = marksChannel.acquire();\n"
+                "if (threadIdx.x % 32 == 0) arrive(marksChannel.full());"},
+               {"marksChannel.publish();", "marksChannel.advance();"}},
+              {race, unwritten});
+  plantMarked("published_by_two_of_three",
+              {{"writers = Tile::Writers", "writers = Tile::Writers - 1"}},
+              {race, unwritten, protocol});
+  plantMarked("published_by_lanes_apart",
+              {{"__syncwarp();\n    if (threadIdx.x % 32 == 0)\n      "
+                "arrive(full());",
+                "if (threadIdx.x % 32 == 0)\n      arrive(full());"}},
+              {race});
+  plantMarked("not_published", {{"marksChannel.publish();", ""}}, {deadlock});
+  plantMarked("by_the_producer_too",
+              {{"32, 0) > Team::Warps", "32, 0) >= Team::Warps"}},
+              {deadlock, race});
+  plantMarked("one_marker_idle",
+              {{"n < all; n += SharedMarks", "n < all - 1; n += SharedMarks"}},
+              {unwritten, wrong});
+  plantMarked("of_other_rows",
+              {{"base + 4 * (n * Rows + row)", "base + 4 * (n + row)"}},
+              {wrong, race, unwritten});
+  plantMarked("of_other_columns", {{"  word >>= Team::column();\n", ""}},
+              {wrong});
+  plantMarked("without_ends",
+              {{"return column < ", "return true || column < "}}, {wrong});
+  plantMarked("not_hidden", {{"hide(scores, ", "// ("}}, {wrong});
 
   // Without roles.
   auto plantPortable = [&](std::string name, std::vector<Edit> edits,
