@@ -5,7 +5,7 @@
 
 using namespace burst::bench;
 
-static std::string clauseOf(const Problem &problem) {
+static std::string maskOf(const Problem &problem) {
   switch (problem.mask) {
   case Mask::Full:
     return "";
@@ -21,14 +21,23 @@ static std::string clauseOf(const Problem &problem) {
   return "";
 }
 
-std::string Problem::text(bool isDynamic) const {
-  std::string length = isDynamic ? "?" : std::to_string(sequence);
-  std::string types = llvm::formatv(
+static std::string clausesOf(const Problem &problem) {
+  return llvm::formatv("{0} sequence <@cp, zigzag> strategy <{1}>",
+                       maskOf(problem), problem.strategy);
+}
+
+/// The grid and the types of tensors and rows.
+static std::string headOf(const Problem &problem, const std::string &length) {
+  return llvm::formatv(
       "shard.grid @cp(shape = {0})\n!t = tensor<1x{1}x{2}x{3}x{4}>\n"
       "!l = tensor<1x{2}x{1}x{5}>\n",
-      ranks, length, heads, dim, type, type == "f64" ? "f64" : "f32");
-  std::string clauses = llvm::formatv(
-      "{0} sequence <@cp, zigzag> strategy <{1}>", clauseOf(*this), strategy);
+      problem.ranks, length, problem.heads, problem.dim, problem.type,
+      problem.type == "f64" ? "f64" : "f32");
+}
+
+std::string Problem::text(bool isDynamic) const {
+  std::string types = headOf(*this, isDynamic ? "?" : std::to_string(sequence));
+  std::string clauses = clausesOf(*this);
   std::string ids =
       mask == Mask::Documents
           ? llvm::formatv(", %ids: tensor<{0}xi32>", sequence).str()
@@ -53,6 +62,22 @@ std::string Problem::text(bool isDynamic) const {
              "  return %o, %lse : !t, !l\n"
              "}\n",
              ids, clauses)
+             .str();
+}
+
+std::string Problem::step() const {
+  return headOf(*this, std::to_string(sequence)) +
+         llvm::formatv(
+             "func.func @step(%q: !t, %k: !t, %v: !t, %do: !t) "
+             "-> (!t, !t, !t, !t) {{\n"
+             "  %o, %lse = burst.attention %q, %k, %v\n      {0}\n"
+             "      : (!t, !t, !t) -> (!t, !l)\n"
+             "  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, "
+             "%lse, %do\n      {0}\n"
+             "      : (!t, !t, !t, !t, !l, !t) -> (!t, !t, !t)\n"
+             "  return %o, %dq, %dk, %dv : !t, !t, !t, !t\n"
+             "}\n",
+             clausesOf(*this))
              .str();
 }
 

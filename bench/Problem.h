@@ -21,6 +21,9 @@ struct Problem {
 
   /// A module with the function `attention`.
   std::string text(bool isDynamic = false) const;
+  /// A module with the function `step`: the forward pass and the backward pass
+  /// of its results.
+  std::string step() const;
   /// "backward f32 causal S=4096 D=128 H=8".
   std::string name() const;
   /// Pairs of a query and a key that the mask keeps, of one head.
