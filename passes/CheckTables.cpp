@@ -3,6 +3,8 @@
 #include "passes/Passes.h"
 #include "passes/Plan.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 namespace burst {
 #define GEN_PASS_DEF_CHECKTABLESPASS
 #include "passes/Passes.h.inc"
