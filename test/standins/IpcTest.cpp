@@ -65,11 +65,23 @@ protected:
       EXPECT_EQ(burst_emulated_alive(), alive);
   }
 
-  /// Reports of a fault that was planted.
-  static void expectRace() {
-    expectReport("race: ");
-    while (burst_emulated_take_report()) {
+  /// Runs a ring with a fault. Threads of ranks may happen to come in an order
+  /// in which it does no harm, so that there is nothing to report, but not
+  /// again and again.
+  void expectRace(const std::function<void()> &plantFault) {
+    for (int attempt = 0; attempt < 5; ++attempt) {
+      plantFault();
+      run(ring);
+      const char *report = burst_emulated_take_report();
+      if (!report)
+        continue;
+      EXPECT_NE(std::string(report).find("race: "), std::string::npos)
+          << report;
+      while (burst_emulated_take_report()) {
+      }
+      return;
     }
+    ADD_FAILURE() << "five runs with a fault, and no race was found";
   }
 };
 
@@ -224,7 +236,6 @@ class IpcWithoutAWait : public Ipc, public testing::WithParamInterface<int> {};
 
 TEST_P(IpcWithoutAWait, FindsIt) {
   static std::atomic<int> left;
-  left = GetParam();
   broken = true;
   realWait = cu->cuStreamWaitValue32_v2;
   plant([](burst_driver &driver) {
@@ -235,8 +246,7 @@ TEST_P(IpcWithoutAWait, FindsIt) {
                  : realWait(stream, memory, value, flags);
     };
   });
-  run(ring);
-  expectRace();
+  expectRace([] { left = GetParam(); });
 }
 INSTANTIATE_TEST_SUITE_P(Numbers, IpcWithoutAWait,
                          testing::Values(1, 6, 11, 16));
@@ -250,8 +260,7 @@ TEST_F(Ipc, FindsAWaitForTheMessageBefore) {
       return realWait(stream, memory, value - 1, flags);
     };
   });
-  run(ring);
-  expectRace();
+  expectRace([] {});
 }
 
 //===----------------------------------------------------------------------===//
