@@ -125,12 +125,13 @@ protected:
   void forTargets(StringRef arguments, StringRef body,
                   const std::function<void(Kernel &)> &check) {
     cpu::Target target = cpu::Target::host();
-    bool hasFma = target.fma;
+    bool hasFma = target.fma, hasDot = target.dot;
     for (auto [vectorBits, microRows] :
          {std::pair(128, 5), {256, 6}, {512, 14}}) {
       target.vectorBits = vectorBits;
       target.microRows = microRows;
       target.fma = hasFma && vectorBits > 128;
+      target.dot = hasDot && vectorBits > 128;
       SCOPED_TRACE(target.str());
       Kernel kernel(target, type, arguments, body);
       check(kernel);
