@@ -1,6 +1,7 @@
 //===- Device.c - A pool of threads that runs kernels ---------------------===//
 
 #include "Device.h"
+#include "Blocks.h"
 #include "Clock.h"
 #include "Config.h"
 #include "Error.h"
@@ -46,6 +47,7 @@ typedef struct worker {
 
 struct burst_device {
   struct burst_cuda *cuda;
+  burst_blocks blocks;
   pthread_mutex_t mutex;
   launch *first, **last;
   worker *sleeping; // who fell asleep last is first
@@ -365,6 +367,7 @@ burst_error *burst_device_create_cpu(const burst_device_config *given,
   if (posix_memalign((void **)&made, _Alignof(burst_device), bytes))
     return burst_error_no_memory(bytes);
   memset(made, 0, bytes);
+  burst_blocks_begin(&made->blocks);
   // Held so shortly that waiting for it asleep takes longer.
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
@@ -399,11 +402,20 @@ void burst_device_destroy(burst_device *device) {
     pthread_cond_destroy(&device->workers[i].call);
   }
   pthread_mutex_destroy(&device->mutex);
+  burst_blocks_end(&device->blocks);
   free(device);
 }
 
 int64_t burst_device_threads(const burst_device *device) {
   return device->places;
+}
+
+burst_blocks *burst_device_blocks(burst_device *device) {
+  return &device->blocks;
+}
+
+void burst_device_trim(burst_device *device) {
+  burst_blocks_trim(&device->blocks);
 }
 
 burst_cuda *burst_device_cuda(const burst_device *device) {

@@ -18,6 +18,9 @@ void burst_device_launch(burst_device *device, const burst_kernel *kernel,
 struct burst_cuda *burst_device_cuda(const burst_device *device);
 void burst_device_set_cuda(burst_device *device, struct burst_cuda *cuda);
 
+// The host's memory, for programs that run on the device.
+struct burst_blocks *burst_device_blocks(burst_device *device);
+
 // Makes a thread with a stack on which kernels may keep their tiles; `what`
 // says in an error which thread could not be made.
 burst_error *burst_thread_create(const char *what, pthread_t *thread,

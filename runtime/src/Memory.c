@@ -1,5 +1,7 @@
 //===- Memory.c - What a program allocates --------------------------------===//
 
+#include "Blocks.h"
+#include "Device.h"
 #include "Error.h"
 #include "Rank.h"
 #include "View.h"
@@ -8,10 +10,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
-_Static_assert(sizeof(burst_allocation) <= ALIGNMENT,
+_Static_assert(sizeof(burst_allocation) <= BURST_BLOCK_ALIGNMENT,
                "the memory behind it is aligned too");
 
 static void at_least(int64_t *peak, int64_t value) {
@@ -26,22 +26,6 @@ static void count(burst_rank *rank, int64_t kind, int64_t bytes) {
     sum += rank->live_bytes[k];
   at_least(&rank->counters.peak_bytes[kind], rank->live_bytes[kind]);
   at_least(&rank->counters.peak_sum, sum);
-}
-
-/* Large blocks lie on huge pages, where the system has them: packed operands
-   are read all over by every task, and the first touch of small pages costs a
-   twentieth of a kernel's time. */
-static void *obtain(size_t bytes) {
-  void *block;
-  if (bytes < HUGE_PAGE || bytes > SIZE_MAX - HUGE_PAGE)
-    return posix_memalign(&block, ALIGNMENT, bytes) ? NULL : block;
-  size_t whole = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-  if (posix_memalign(&block, HUGE_PAGE, whole))
-    return NULL;
-#ifdef MADV_HUGEPAGE
-  (void)madvise(block, whole, MADV_HUGEPAGE); /* a hint: without it, slower */
-#endif
-  return block;
 }
 
 static _Noreturn void fail_memory(burst_rank *rank, const char *what,
@@ -62,14 +46,16 @@ static void *keep(burst_rank *rank, burst_allocation *made,
 }
 
 static void *allocate_on_host(burst_rank *rank, int64_t bytes, int64_t kind) {
-  char *block = obtain((size_t)bytes + ALIGNMENT);
+  char *block = burst_blocks_take(burst_device_blocks(rank->device),
+                                  (size_t)bytes + BURST_BLOCK_ALIGNMENT);
   if (!block)
     fail_memory(rank, "allocate", bytes);
   if (rank->checked)
-    memset(block + ALIGNMENT, BURST_POISON, (size_t)bytes);
+    memset(block + BURST_BLOCK_ALIGNMENT, BURST_POISON, (size_t)bytes);
   return keep(rank, (burst_allocation *)block,
-              (burst_allocation){
-                  .memory = block + ALIGNMENT, .bytes = bytes, .kind = kind});
+              (burst_allocation){.memory = block + BURST_BLOCK_ALIGNMENT,
+                                 .bytes = bytes,
+                                 .kind = kind});
 }
 
 // `from` not null: with what lies there.
@@ -127,10 +113,13 @@ void *burst_rank_upload(burst_rank *rank, const void *memory, int64_t bytes) {
 
 static burst_error *free_memory(burst_rank *rank,
                                 burst_allocation *allocation) {
-  burst_error *error = NULL;
-  if (allocation->on_gpu)
-    error =
-        burst_cuda_release(rank->cuda, allocation->memory, allocation->bytes);
+  if (!allocation->on_gpu) {
+    burst_blocks_give(burst_device_blocks(rank->device), allocation,
+                      (size_t)allocation->bytes + BURST_BLOCK_ALIGNMENT);
+    return NULL;
+  }
+  burst_error *error =
+      burst_cuda_release(rank->cuda, allocation->memory, allocation->bytes);
   free(allocation);
   return error;
 }

@@ -1,6 +1,7 @@
 //===- Rank.c - One run of a program on one rank --------------------------===//
 
 #include "Rank.h"
+#include "Blocks.h"
 #include "Clock.h"
 #include "Device.h"
 #include "Error.h"
@@ -130,6 +131,7 @@ static const burst_table table = {.size = sizeof(burst_table),
                                   .launch_gpu = rank_launch_gpu};
 
 burst_error *burst_rank_run(burst_rank *rank, void *const *values) {
+  burst_blocks_enter(burst_device_blocks(rank->device));
   if (setjmp(rank->exit) == 0) {
     rank->image->run(rank, &table, values);
     burst_rank_check_flights(rank);
@@ -138,5 +140,6 @@ burst_error *burst_rank_run(burst_rank *rank, void *const *values) {
   }
   burst_rank_cancel_flights(rank);
   burst_rank_free_memory(rank);
+  burst_blocks_leave(burst_device_blocks(rank->device));
   return rank->error;
 }

@@ -104,6 +104,8 @@ public:
     return Device(device);
   }
   int64_t threads() const { return burst_device_threads(get()); }
+  /// Gives back to the system what is kept for later runs.
+  void trim() const { burst_device_trim(get()); }
 };
 
 class Stream : public Handle<burst_stream, burst_stream_destroy> {

@@ -106,6 +106,12 @@ burst_error *burst_device_create_cuda(const burst_cuda_config *config,
 void burst_device_destroy(burst_device *device);
 int64_t burst_device_threads(const burst_device *device);
 
+/* Programs find the host's memory that they allocate in large blocks where the
+   runs before them left it: a device keeps as much of it as the last run had at
+   once, or the runs at the same time had together. This gives it back to the
+   system. */
+void burst_device_trim(burst_device *device);
+
 /* A queue of runs on a device, executed one after the other by a thread of its
    own. Once a run failed, those queued behind it are not begun, and the ranks
    that they would have worked with are told (see burst_transport_stop), until
