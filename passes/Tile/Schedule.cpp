@@ -1,6 +1,8 @@
 //===- Schedule.cpp - which tiles an attend has to do ---------------------===//
 #include "passes/Tile/Schedule.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
+
 using namespace mlir;
 using namespace burst;
 using namespace burst::tiling;
@@ -190,14 +192,18 @@ void Schedule::classify(Launcher launch) {
 /// neighbours list the same tiles.
 static constexpr int64_t shortList = 8;
 
-/// Orders the tasks by their work, the number of tiles; those of short lists
-/// behind the others, from the last tile to the first, which under a causal
-/// mask is by their work as well.
+/// Orders the tasks by their work, the number of tiles, which it rounds to a
+/// power of two: of about as much work, those of a head follow each other, which
+/// read the same keys and values again while these are in a cache. The tasks of
+/// short lists come behind the others, from the last tile to the first, which
+/// under a causal mask is by their work as well.
 void Schedule::sort(int64_t group) {
   Value batch = b.dim(question.query, 0), heads = b.dim(question.query, 2);
   if (group != 1)
     heads = b.div(heads, b.index(group));
   Value numListing = b.dim(listing(), 0), zero = b.index(0), one = b.index(1);
+  // Behind the tiles of any task.
+  Value most = b.add(b.mul(b.dim(listed(), 0), b.index(group)), one);
   int64_t any = ShapedType::kDynamic;
   Type i32 = b.getI32Type(), i64 = b.getI64Type();
   tasks = b.mul(b.mul(batch, heads), numListing);
@@ -225,7 +231,15 @@ void Schedule::sort(int64_t group) {
     }
     Value isLong =
         b.compare(arith::CmpIPredicate::sgt, tiles, b.index(shortList));
-    Value cost = b.select(isLong, b.add(tiles, numListing), q);
+    Value zeros = b.make<math::CountLeadingZerosOp>(
+        b.make<arith::IndexCastOp>(i64, tiles));
+    Value power = b.sub(b.index(64), b.make<arith::IndexCastOp>(
+                                         b.getIndexType(), zeros));
+    // By power, then by head, then by tiles.
+    Value all = b.mul(batch, heads);
+    Value place = b.sub(b.mul(b.add(power, one), all), b.add(head, one));
+    Value cost = b.select(
+        isLong, b.add(numListing, b.add(b.mul(place, most), tiles)), q);
     b.store(b.make<arith::IndexCastOp>(i64, cost), costs, task);
   });
   b.make<tile::SortOp>(costs, order);
