@@ -431,8 +431,9 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
       which positions they hold;
     - the bounds of the mask, asked about every pair of tiles: a list of tiles per
       task, full ones from its beginning and partial ones from its end;
-    - the order of the tasks, longest first; those of short lists by their tile, all
-      heads of one together;
+    - the order of the tasks, longest first by the power of two of their work, and
+      of one power head by head; those of short lists by their tile, all heads of
+      one together;
     - a launch that packs the tiles of keys and values which anybody needs, once
       for all tiles of queries.
 
@@ -505,8 +506,8 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     ListOption<"keyGradients", "key-gradients", "int64_t",
                "Of a GPU: keys and queries of a tile, and warps, of the kernel of "
                "gradients by keys and values.">];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
-                           "::mlir::scf::SCFDialect", "::burst::cuda::CudaDialect",
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::burst::cuda::CudaDialect",
                            "::burst::tile::TileDialect"];
 }
 

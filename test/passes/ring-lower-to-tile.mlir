@@ -102,7 +102,10 @@ func.func @full(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 // CHECK-NOT: tile.store
 // CHECK-LABEL: func.func @alone(
 // CHECK: %[[LONG:.*]] = arith.cmpi sgt, %[[TILES:.*]], %c8
-// CHECK: %[[BY_WORK:.*]] = arith.addi %[[TILES]], %[[ALL:.*]] : index
+// CHECK: %[[WORK:.*]] = arith.index_cast %[[TILES]] : index to i64
+// CHECK: math.ctlz %[[WORK]] : i64
+// CHECK: %[[IN_HEAD:.*]] = arith.addi %{{.*}}, %[[TILES]] : index
+// CHECK: %[[BY_WORK:.*]] = arith.addi %{{.*}}, %[[IN_HEAD]] : index
 // CHECK: arith.select %[[LONG]], %[[BY_WORK]], %{{.*}} : index
 // CHECK: tile.sort
 // CHECK: tile.launch @alone_attend{{.*}} writes(%arg3, %arg4, %{{.*}}, %arg3, %arg4 :

@@ -213,12 +213,18 @@ TEST_P(EmulatedRun, GivesTheSum) {
   }
 }
 
+/// Threads of ranks may come in an order in which what is not waited for is
+/// over in time, but not again and again.
 TEST_P(EmulatedRun, FindsAMissingWait) {
-  run(Ring::Forgetful);
-  EXPECT_NE(errors[2], "");
-  expectReport("kernel add");
-  while (burst_emulated_take_report()) {
+  bool isFound = false;
+  for (int attempt = 0; attempt < 5 && !isFound; ++attempt) {
+    again();
+    run(Ring::Forgetful);
+    EXPECT_NE(errors[2], "");
+    while (const char *report = burst_emulated_take_report())
+      isFound |= std::string(report).find("kernel add") != std::string::npos;
   }
+  EXPECT_TRUE(isFound) << "five runs with a fault";
 }
 
 /// Of each of the 12 messages a copy waits for the sender's memory and for the
