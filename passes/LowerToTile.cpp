@@ -855,8 +855,10 @@ LogicalResult Lowering::verifyStaged(Operation *op) {
     value = gradient.getValue();
     extents = {gradient.getQueryExtent(), gradient.getKeyExtent()};
     if (!gradient.getCaptures().empty())
-      return op->emitOpError("has no kernel for GPUs that adds to gradients of "
-                             "captured tables: their order would not be one");
+      return op->emitOpError(
+          "has no kernel for GPUs that adds to gradients of captured tables: "
+          "their order would not be one; leave `gradients` out, or run it on "
+          "processors");
   } else {
     return success();
   }
