@@ -188,8 +188,6 @@ void cuda::buildKernelPipeline(OpPassManager &pm, const Shape &shape,
   options.rows = shape.rows;
   options.columns = shape.columns;
   options.warps = shape.warps;
-  // Roles are given to loops with and without a mask.
-  options.oneLoop = !roles;
   cpu::buildTilePipeline(pm, options);
   pm.addPass(createUploadTablesPass());
   if (roles) {
