@@ -59,12 +59,19 @@ Compiler::Compiler(CacheConfig config, unsigned threads)
 static constexpr StringLiteral lastNvrtc = "last NVRTC";
 
 Expected<std::string>
-Compiler::identify(Expected<std::string> (&identifyNvrtc)(FileHashes)) const {
-  return identifyNvrtc(
-      {[&](StringRef file) { return cache.find(("hash of " + file).str()); },
-       [&](StringRef file, StringRef hash) {
-         cache.put(("hash of " + file).str(), hash);
-       }});
+Compiler::identify(Expected<std::string> (&identifyNvrtc)(FileHashes)) {
+  // A file is hashed once, also where nothing is kept on disk.
+  std::lock_guard<std::mutex> lock(mutex);
+  auto find = [&](StringRef file) -> std::optional<std::string> {
+    if (auto known = hashes.find(file); known != hashes.end())
+      return known->second;
+    return cache.find(("hash of " + file).str());
+  };
+  auto put = [&](StringRef file, StringRef hash) {
+    hashes[file] = hash.str();
+    cache.put(("hash of " + file).str(), hash);
+  };
+  return identifyNvrtc({find, put});
 }
 
 Expected<std::unique_ptr<Compiler>> Compiler::create(CacheConfig config,

@@ -6,10 +6,12 @@
 #include "codegen/cuda/Nvrtc.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/ThreadPool.h"
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 
 namespace burst::cuda {
 
@@ -37,11 +39,13 @@ public:
 private:
   Compiler(CacheConfig config, unsigned threads);
   llvm::Expected<std::string>
-      identify(llvm::Expected<std::string> (&identifyNvrtc)(FileHashes)) const;
+      identify(llvm::Expected<std::string> (&identifyNvrtc)(FileHashes));
   std::optional<Binary> find(llvm::StringRef key);
 
   DiskCache cache;
   std::string nvrtc; ///< what identifies it, before it is opened
+  std::mutex mutex;
+  llvm::StringMap<std::string> hashes; ///< of files; under the mutex
   llvm::DefaultThreadPool pool;
   std::atomic<int64_t> numCompiled = 0, numKnown = 0;
 };
