@@ -290,7 +290,6 @@ void Lowering::attendStaged(TileBuilder &b, ring::AttendOp op, Shape shape,
                             const Schedule &schedule) {
   shape.operand = cast<FloatType>(
       cast<MemRefType>(op.getQuery().getType()).getElementType());
-  shape.oneLoop = options.oneLoop;
   Operands operands;
   operands.reads = {op.getQuery()};
   llvm::append_range(operands.reads, op.getKeys());
@@ -855,8 +854,10 @@ LogicalResult Lowering::verifyStaged(Operation *op) {
     value = gradient.getValue();
     extents = {gradient.getQueryExtent(), gradient.getKeyExtent()};
     if (!gradient.getCaptures().empty())
-      return op->emitOpError("has no kernel for GPUs that adds to gradients of "
-                             "captured tables: their order would not be one");
+      return op->emitOpError(
+          "has no kernel for GPUs that adds to gradients of captured tables: "
+          "their order would not be one; leave `gradients` out, or run it on "
+          "processors");
   } else {
     return success();
   }
@@ -962,7 +963,6 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
     options.strip = strip;
     options.pairs = pairs;
     options.warps = warps;
-    options.oneLoop = oneLoop;
     options.localTiling = localTiling;
     options.queryGradients.assign(queryGradients.begin(), queryGradients.end());
     options.keyGradients.assign(keyGradients.begin(), keyGradients.end());

@@ -459,9 +459,8 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     scores. Where the latter do not fit into registers together, they are one kernel
     each. Their tiles are those that are known to fit a head dimension, with no more
     than `columns` columns; or what `query-gradients` and `key-gradients` say. Loops
-    of these kernels are over full and partial tiles alike, and so are those of
-    attends with `one-loop`: a branch around the mask costs less than a second loop
-    does in registers and in NVRTC's time.
+    of a GPU's kernels are over full and partial tiles alike: a branch around the
+    mask costs less than a second loop does in registers and in NVRTC's time.
 
     The tasks of a CPU's backward pass, one per batch and key head, run at once. Where
     two of them may add to the same element of a captured table's gradient, the
@@ -496,8 +495,6 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
            "Multiply operands of bf16 in pairs; else as numbers of the state.">,
     Option<"warps", "warps", "int64_t", "0",
            "Warps of a GPU's team that does a task; 0: a core of a CPU does.">,
-    Option<"oneLoop", "one-loop", "bool", "false",
-           "Of a GPU: full and partial tiles of an attend in one loop.">,
     Option<"localTiling", "local-tiling", "bool", "true",
            "Keep no more than tiles of scores; else those of whole slices.">,
     ListOption<"queryGradients", "query-gradients", "int64_t",

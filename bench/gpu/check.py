@@ -223,7 +223,7 @@ def versions(directory):
         told = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"],
                               capture_output=True, text=True, timeout=30).stdout.strip()
         found.update(zip(query.split(","), (x.strip() for x in told.split(","))))
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):
         pass
     found.update((what, libraries.find(what) or "none") for what in ("nvrtc", "nccl"))
     # In a process of its own: it is this one's children that use the GPU.

@@ -188,8 +188,6 @@ void cuda::buildKernelPipeline(OpPassManager &pm, const Shape &shape,
   options.rows = shape.rows;
   options.columns = shape.columns;
   options.warps = shape.warps;
-  // Roles are given to loops with and without a mask.
-  options.oneLoop = !roles;
   cpu::buildTilePipeline(pm, options);
   pm.addPass(createUploadTablesPass());
   if (roles) {
@@ -270,8 +268,10 @@ static LogicalResult compileVariant(Variant &variant, Compiler &compiler,
       compiler.compileAll(variant.sources);
   std::string errors;
   for (auto [source, binary] : llvm::zip_equal(variant.sources, compiled)) {
-    if (!binary) {
-      errors += (errors.empty() ? "" : "\n") + toString(binary.takeError());
+    if (!binary) { // a missing NVRTC is one error for all
+      std::string error = toString(binary.takeError());
+      if (!StringRef(errors).contains(error))
+        errors += (errors.empty() ? "" : "\n") + error;
       continue;
     }
     std::string complaint = CompileLog::read(binary->log).complaint();
@@ -290,8 +290,7 @@ static FailureOr<Variant> choose(ModuleOp module, StringRef entry,
     return module.emitError(toString(config.takeError()));
   auto compiler = Compiler::create(std::move(*config));
   if (!compiler)
-    return module.emitError("kernels of GPUs need NVRTC: ")
-           << toString(compiler.takeError());
+    return module.emitError(toString(compiler.takeError()));
   auto program = module.lookupSymbol<func::FuncOp>(entry);
   std::vector<Shape> shapes =
       shapesFor(headDimOf(program), target.hasRoles(), hasMask(program));
@@ -404,10 +403,8 @@ FailureOr<cpu::Objects> cuda::compileToObjects(ModuleOp module, StringRef entry,
       cpu::describe(chosen.lookupSymbol<func::FuncOp>(entry));
   if (failed(image))
     return failure();
-  llvm::Expected<int32_t> driver = minimumDriver();
-  if (!driver)
-    return module.emitError(toString(driver.takeError()));
-  image->minimumDriver = *driver;
+  for (const Binary &binary : variant->binaries)
+    image->minimumDriver = std::max(image->minimumDriver, binary.minimumDriver);
   image->target = target.str() + ", tiles of " + variant->shape.str() +
                   "; schedules on " + host.str();
   image->features = llvm::join(host.required(), ",");

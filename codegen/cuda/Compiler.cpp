@@ -3,6 +3,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"
 
 #include <optional>
@@ -37,13 +38,16 @@ static std::string encode(const Binary &binary) {
   append(bytes, binary.cubin);
   append(bytes, binary.ptx);
   append(bytes, binary.log);
+  append(bytes, std::to_string(binary.minimumDriver));
   return bytes;
 }
 
 static std::optional<Binary> decode(StringRef bytes) {
   Binary binary;
+  std::string driver;
   if (take(bytes, binary.cubin) && take(bytes, binary.ptx) &&
-      take(bytes, binary.log) && bytes.empty())
+      take(bytes, binary.log) && take(bytes, driver) && bytes.empty() &&
+      to_integer(driver, binary.minimumDriver))
     return binary;
   return std::nullopt;
 }
@@ -51,37 +55,78 @@ static std::optional<Binary> decode(StringRef bytes) {
 Compiler::Compiler(CacheConfig config, unsigned threads)
     : cache(std::move(config)), pool(hardware_concurrency(threads)) {}
 
+/// The key of what identifies the NVRTC that compiled last.
+static constexpr StringLiteral lastNvrtc = "last NVRTC";
+
+Expected<std::string>
+Compiler::identify(Expected<std::string> (&identifyNvrtc)(FileHashes)) {
+  // A file is hashed once, also where nothing is kept on disk.
+  std::lock_guard<std::mutex> lock(mutex);
+  auto find = [&](StringRef file) -> std::optional<std::string> {
+    if (auto known = hashes.find(file); known != hashes.end())
+      return known->second;
+    return cache.find(("hash of " + file).str());
+  };
+  auto put = [&](StringRef file, StringRef hash) {
+    hashes[file] = hash.str();
+    cache.put(("hash of " + file).str(), hash);
+  };
+  return identifyNvrtc({find, put});
+}
+
 Expected<std::unique_ptr<Compiler>> Compiler::create(CacheConfig config,
                                                      unsigned threads) {
   std::unique_ptr<Compiler> compiler(new Compiler(std::move(config), threads));
-  const DiskCache &cache = compiler->cache;
-  Expected<std::string> nvrtc = identifyNvrtc(
-      [&](StringRef file) { return cache.find(("hash of " + file).str()); },
-      [&](StringRef file, StringRef hash) {
-        cache.put(("hash of " + file).str(), hash);
-      });
-  if (!nvrtc)
+  Expected<std::string> nvrtc = compiler->identify(identifyNvrtcUnopened);
+  if (nvrtc) {
+    compiler->nvrtc = std::move(*nvrtc);
+    return compiler;
+  }
+  std::optional<std::string> last = compiler->cache.find(lastNvrtc);
+  if (!last)
     return nvrtc.takeError();
-  compiler->nvrtc = std::move(*nvrtc);
+  consumeError(nvrtc.takeError());
+  compiler->nvrtc = std::move(*last);
   return compiler;
 }
 
-Expected<Binary> Compiler::compile(const Source &source) {
+static std::string keyOf(StringRef nvrtc, const Source &source) {
   std::string key = "binary ";
   append(key, nvrtc);
   append(key, source.name); // is in the line information
   append(key, source.text);
   for (const std::string &option : source.allOptions())
     append(key, option);
-  if (std::optional<std::string> bytes = cache.find(key))
-    if (std::optional<Binary> binary = decode(*bytes)) {
-      ++numKnown;
+  return key;
+}
+
+std::optional<Binary> Compiler::find(StringRef key) {
+  std::optional<std::string> bytes = cache.find(key);
+  std::optional<Binary> binary = bytes ? decode(*bytes) : std::nullopt;
+  numKnown += binary.has_value();
+  return binary;
+}
+
+Expected<Binary> Compiler::compile(const Source &source) {
+  std::string key = keyOf(nvrtc, source);
+  if (std::optional<Binary> binary = find(key))
+    return std::move(*binary);
+  // What opens may be another one than was expected.
+  Expected<std::string> opened = identify(identifyNvrtc);
+  if (!opened)
+    return opened.takeError();
+  if (*opened != nvrtc) {
+    key = keyOf(*opened, source);
+    if (std::optional<Binary> binary = find(key))
       return std::move(*binary);
-    }
+  }
   ++numCompiled;
   Expected<Binary> binary = cuda::compile(source);
-  if (binary)
-    cache.put(key, encode(*binary));
+  if (!binary)
+    return binary;
+  cache.put(key, encode(*binary));
+  if (cache.find(lastNvrtc) != *opened)
+    cache.put(lastNvrtc, *opened);
   return binary;
 }
 

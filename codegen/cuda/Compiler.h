@@ -6,18 +6,22 @@
 #include "codegen/cuda/Nvrtc.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/ThreadPool.h"
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 
 namespace burst::cuda {
 
 /// Compiles texts with NVRTC, and remembers on disk what they became: the key
-/// is the text, the options, the architecture and the library of NVRTC.
+/// is the text, the options, the architecture and the library of NVRTC. It is
+/// opened when a text has to be compiled. Where there is none, what the last
+/// one compiled is still known.
 class Compiler {
 public:
-  /// Fails where there is no NVRTC. 0 threads: one for each CPU.
+  /// Fails where there is no NVRTC, nor was one. 0 threads: one for each CPU.
   static llvm::Expected<std::unique_ptr<Compiler>> create(CacheConfig config,
                                                           unsigned threads = 0);
 
@@ -34,9 +38,14 @@ public:
 
 private:
   Compiler(CacheConfig config, unsigned threads);
+  llvm::Expected<std::string>
+      identify(llvm::Expected<std::string> (&identifyNvrtc)(FileHashes));
+  std::optional<Binary> find(llvm::StringRef key);
 
   DiskCache cache;
-  std::string nvrtc; ///< what identifies it
+  std::string nvrtc; ///< what identifies it, before it is opened
+  std::mutex mutex;
+  llvm::StringMap<std::string> hashes; ///< of files; under the mutex
   llvm::DefaultThreadPool pool;
   std::atomic<int64_t> numCompiled = 0, numKnown = 0;
 };

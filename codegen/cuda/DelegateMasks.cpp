@@ -113,7 +113,8 @@ void Delegator::mark() {
     evaluate(copy);
 }
 
-/// What consumers do instead of evaluating a mask.
+/// What consumers do instead of evaluating a mask; a score has a map of its
+/// own.
 void Delegator::hide(tile::MapOp map) {
   b.setInsertionPointAfter(map);
   b.setLoc(NameLoc::get(b.getStringAttr("marks"), map.getLoc()));
@@ -122,14 +123,7 @@ void Delegator::hide(tile::MapOp map) {
   b.setLoc(map.getLoc());
   b.make<cuda::HideOp>(map.getS(), slot);
   b.make<cuda::ReleaseOp>(channel);
-  if (map.getScore().empty())
-    return map.erase();
-  map.getMask().dropAllReferences();
-  map.getMask().getBlocks().clear();
-  map.getMaskCapturesMutable().clear();
-  b.setInsertionPoint(map);
-  map.getColumnsMutable().assign(
-      b.index(cast<MemRefType>(map.getS().getType()).getDimSize(1)));
+  map.erase();
 }
 
 /// Whether a mask reads tables.

@@ -79,6 +79,13 @@ void DiskCache::warn(Error error) const {
     config.warn(message);
 }
 
+void DiskCache::warnOnce(Error error) const {
+  if (hasWarned.exchange(true))
+    consumeError(std::move(error));
+  else
+    warn(std::move(error));
+}
+
 /// Makes a file the one that was used last. The system does not, where times of
 /// access are switched off.
 static void touch(StringRef path) {
@@ -100,7 +107,7 @@ std::optional<std::string> DiskCache::find(StringRef key) const {
       path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!found) {
     if (found.getError() != std::errc::no_such_file_or_directory)
-      warn(createFileError(path, found.getError()));
+      warnOnce(createFileError(path, found.getError()));
     return std::nullopt;
   }
   StringRef entry = (*found)->getBuffer();
@@ -120,7 +127,7 @@ static Error writeNew(StringRef model, SmallVectorImpl<char> &path,
                       ArrayRef<StringRef> strings) {
   int file = -1;
   if (std::error_code error = sys::fs::createUniqueFile(model, file, path))
-    return createFileError(model, error);
+    return createFileError(sys::path::parent_path(model), error);
   raw_fd_ostream stream(file, /*shouldClose=*/true);
   for (StringRef string : strings)
     stream << string;
@@ -133,19 +140,25 @@ static Error writeNew(StringRef model, SmallVectorImpl<char> &path,
   return createFileError(StringRef(path.data(), path.size()), error);
 }
 
-void DiskCache::put(StringRef key, StringRef bytes) const {
-  if (config.bytes == 0)
-    return;
+Error DiskCache::write(StringRef key, StringRef bytes) const {
   if (std::error_code error = sys::fs::create_directories(config.directory))
-    return warn(createFileError(config.directory, error));
+    return createFileError(config.directory, error);
   SmallString<128> model(config.directory), path;
   sys::path::append(model, prefix + "new-%%%%%%%%");
   if (Error error = writeNew(model, path, {magic, checksum(key, bytes), bytes}))
-    return warn(std::move(error));
+    return error;
   if (std::error_code error = sys::fs::rename(path, pathOf(config, key))) {
     std::ignore = sys::fs::remove(path);
-    return warn(createFileError(path, error));
+    return createFileError(path, error);
   }
+  return Error::success();
+}
+
+void DiskCache::put(StringRef key, StringRef bytes) const {
+  if (config.bytes == 0)
+    return;
+  if (Error error = write(key, bytes))
+    return warnOnce(std::move(error));
   CachePruningPolicy policy;
   policy.Interval = std::chrono::seconds(0);
   policy.Expiration = std::chrono::seconds(0);

@@ -5,6 +5,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <string>
@@ -40,8 +41,12 @@ public:
 
 private:
   void warn(llvm::Error error) const;
+  /// Of what cannot be read or written: it is so with all, and said once.
+  void warnOnce(llvm::Error error) const;
+  llvm::Error write(llvm::StringRef key, llvm::StringRef bytes) const;
 
   CacheConfig config;
+  mutable std::atomic<bool> hasWarned = false;
 };
 
 } // namespace burst::cuda

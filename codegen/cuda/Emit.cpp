@@ -30,6 +30,7 @@ private:
   LogicalResult emit(Operation *op);
   LogicalResult emitScalar(Operation *op);
   LogicalResult emit(scf::ForOp op);
+  LogicalResult emitBranch(scf::IfOp op, Block &block);
   LogicalResult emit(scf::IfOp op);
   LogicalResult emit(memref::AllocaOp op);
   LogicalResult emit(memref::SubViewOp op);
@@ -332,18 +333,30 @@ LogicalResult Emitter::emit(scf::ForOp op) {
   return result;
 }
 
-LogicalResult Emitter::emit(scf::IfOp op) {
-  if (op.getNumResults() != 0)
-    return op.emitOpError("gives values, for which kernels have no text");
-  line() << "if (" << name(op.getCondition()) << ") {\n";
+/// A branch of an op, and what it gives.
+LogicalResult Emitter::emitBranch(scf::IfOp op, Block &block) {
   ++depth;
-  LogicalResult result = emit(*op.thenBlock());
+  LogicalResult result = emit(block);
+  for (auto [to, from] :
+       llvm::zip_equal(op.getResults(), block.getTerminator()->getOperands()))
+    line() << name(to) << " = " << name(from) << ";\n";
   --depth;
+  return result;
+}
+
+LogicalResult Emitter::emit(scf::IfOp op) {
+  for (Value value : op.getResults()) {
+    if (!value.getType().isIntOrIndexOrFloat())
+      return op.emitOpError("gives ")
+             << value.getType() << ", for which kernels have no text";
+    StringRef called = names.define(value, "x");
+    line() << scalars.typeName(value.getType()) << " " << called << ";\n";
+  }
+  line() << "if (" << name(op.getCondition()) << ") {\n";
+  LogicalResult result = emitBranch(op, *op.thenBlock());
   if (succeeded(result) && op.elseBlock()) {
     line() << "} else {\n";
-    ++depth;
-    result = emit(*op.elseBlock());
-    --depth;
+    result = emitBranch(op, *op.elseBlock());
   }
   line() << "}\n";
   return result;

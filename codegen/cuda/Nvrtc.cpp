@@ -13,6 +13,8 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cstdlib>
+
 using namespace llvm;
 using namespace burst;
 using namespace burst::cuda;
@@ -37,13 +39,18 @@ static Expected<const burst_nvrtc *> getTable() {
     return nvrtc;
   std::string message = burst_error_message(error);
   burst_error_destroy(error);
-  return createStringError(message);
+  return createStringError("kernels of GPUs need NVRTC: " + message);
 }
 
-static std::string versionOf(const burst_nvrtc *nvrtc) {
+static std::pair<int, int> versionOf(const burst_nvrtc *nvrtc) {
   int major = 0, minor = 0;
   nvrtc->nvrtcVersion(&major, &minor);
-  return formatv("{0}.{1}", major, minor);
+  return {major, minor};
+}
+
+static std::string nameOf(const burst_nvrtc *nvrtc) {
+  auto [major, minor] = versionOf(nvrtc);
+  return formatv("NVRTC {0}.{1}", major, minor);
 }
 
 static std::string architecturesOf(const burst_nvrtc *nvrtc) {
@@ -100,8 +107,8 @@ static Error failedToCompile(const burst_nvrtc *nvrtc, const Source &source,
                              nvrtcResult result, std::string log) {
   dropFinalZeros(log);
   std::string message =
-      formatv("{0}: NVRTC {1} did not compile it for {2}: {3}; {4}",
-              source.name, versionOf(nvrtc), source.architecture,
+      formatv("{0}: {1} did not compile it for {2}: {3}; {4}", source.name,
+              nameOf(nvrtc), source.architecture,
               StringRef(nvrtc->nvrtcGetErrorString(result)), writeDown(source));
   if (result == NVRTC_ERROR_INVALID_OPTION)
     message += "\noptions: " + join(source.allOptions(), " ") +
@@ -139,27 +146,19 @@ Expected<Binary> cuda::compile(const Source &source) {
       getText(program, nvrtc->nvrtcGetCUBINSize, nvrtc->nvrtcGetCUBIN);
   binary.ptx = getText(program, nvrtc->nvrtcGetPTXSize, nvrtc->nvrtcGetPTX);
   dropFinalZeros(binary.ptx);
+  binary.minimumDriver = 1000 * versionOf(nvrtc).first;
   return binary;
 }
 
-Expected<std::string> cuda::identifyNvrtc(
-    function_ref<std::optional<std::string>(StringRef)> remembered,
-    function_ref<void(StringRef, StringRef)> remember) {
-  Expected<const burst_nvrtc *> table = getTable();
-  if (!table)
-    return table.takeError();
-  std::string version = versionOf(*table);
-  const char *path = (*table)->path;
-  if (!path)
-    return "stand-in " + version;
+static Expected<std::string> hashOf(const char *path, FileHashes hashes) {
   sys::fs::file_status status;
   if (std::error_code error = sys::fs::status(path, status))
     return createFileError(path, error);
   std::string file =
       formatv("{0}, {1} bytes, {2}", StringRef(path), status.getSize(),
               status.getLastModificationTime().time_since_epoch().count());
-  if (std::optional<std::string> hash = remembered(file))
-    return version + " " + *hash;
+  if (std::optional<std::string> hash = hashes.find(file))
+    return *hash;
   ErrorOr<std::unique_ptr<MemoryBuffer>> content = MemoryBuffer::getFile(
       path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!content)
@@ -167,18 +166,19 @@ Expected<std::string> cuda::identifyNvrtc(
   std::string hash =
       toHex(BLAKE3::hash(arrayRefFromStringRef((*content)->getBuffer())),
             /*LowerCase=*/true);
-  remember(file, hash);
-  return version + " " + hash;
+  hashes.put(file, hash);
+  return hash;
 }
 
-Expected<int32_t> cuda::minimumDriver() {
+Expected<std::string> cuda::identifyNvrtc(FileHashes hashes) {
   Expected<const burst_nvrtc *> table = getTable();
   if (!table)
     return table.takeError();
-  int major = 0, minor = 0;
-  nvrtcResult result = (*table)->nvrtcVersion(&major, &minor);
-  if (result != NVRTC_SUCCESS)
-    return createStringError("nvrtcVersion: %s",
-                             (*table)->nvrtcGetErrorString(result));
-  return 1000 * major;
+  const char *path = (*table)->path;
+  return path ? hashOf(path, hashes) : "stand-in for " + nameOf(*table);
+}
+
+Expected<std::string> cuda::identifyNvrtcUnopened(FileHashes hashes) {
+  std::unique_ptr<char, decltype(&free)> path(burst_nvrtc_locate(), free);
+  return path ? hashOf(path.get(), hashes) : identifyNvrtc(hashes);
 }

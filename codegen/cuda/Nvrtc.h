@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ struct Binary {
   std::string cubin; ///< empty for "compute_90a"
   std::string ptx;
   std::string log; ///< see CompileLog
+  /// The oldest driver that takes it, as 1000 times its major version of CUDA.
+  int32_t minimumDriver = 0;
 };
 
 /// Compiles with the NVRTC that the runtime finds. Several threads may compile
@@ -40,16 +43,21 @@ struct Binary {
 /// written to.
 llvm::Expected<Binary> compile(const Source &source);
 
-/// The oldest driver, as 1000 times its major version of CUDA, that takes what
-/// this NVRTC makes.
-llvm::Expected<int32_t> minimumDriver();
+/// What remembers a hash for a file of a given path, size and time: hashing
+/// takes longer than to find what was compiled.
+struct FileHashes {
+  llvm::function_ref<std::optional<std::string>(llvm::StringRef file)> find;
+  llvm::function_ref<void(llvm::StringRef file, llvm::StringRef hash)> put;
+};
 
-/// What tells this NVRTC from others: its version and a hash of its library.
-/// `remembered` is asked for the hash of a file of a given path, size and time,
-/// `remember` is told it: hashing takes longer than to find what was compiled.
-llvm::Expected<std::string> identifyNvrtc(
-    llvm::function_ref<std::optional<std::string>(llvm::StringRef)> remembered,
-    llvm::function_ref<void(llvm::StringRef, llvm::StringRef)> remember);
+/// What tells the NVRTC that compiles from others: a hash of its library, which
+/// is opened.
+llvm::Expected<std::string> identifyNvrtc(FileHashes hashes);
+
+/// The same of the library that would be opened, as far as that can be told
+/// without it: opening takes longer than to find what was compiled, too. Where
+/// it cannot, the library is opened.
+llvm::Expected<std::string> identifyNvrtcUnopened(FileHashes hashes);
 
 } // namespace burst::cuda
 

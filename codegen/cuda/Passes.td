@@ -60,7 +60,8 @@ def SpecializeWarpsPass : Pass<"cuda-specialize-warps", "::mlir::func::FuncOp"> 
     of which the producer's is what loads need of the kernel's. What a loop loads
     has `stages` slots, or fewer where `shared-bytes` do not suffice. Where columns
     end inside a tile, consumers clear the values behind them: there the tensor may
-    have anything, even what is no number.
+    have anything, even what is no number. What consumers read for a mask alone,
+    they read in the branch that has it.
 
     A kernel that loads nothing to shared memory stays as it is. So does one that
     asynchronous products do not fit, with a remark that says why. They need teams
@@ -129,20 +130,19 @@ def SkewPass : Pass<"cuda-skew", "::mlir::func::FuncOp"> {
       await scores; release keys
       ... weights ...
       await outputs; release values of the tile before
-      rescale outputs; round weights; clear values behind the end
+      rescale outputs; round weights
+      if partly masked: receive values; clear those behind the end
     behind the last tile: receive values; multiply_async outputs; await; release
     ```
 
-    The loops over full and over partly masked tiles are one sequence: the first
-    turn of the first that has any is taken out, and one end is behind the last. Of
-    no tile there is nothing, of one tile what is taken out and the end.
+    Of no tile there is nothing, of one tile what is taken out and the end.
 
     What is awaited between the two products waits for the older one only: how
     many may be under way is counted by whoever prints `cuda.await`. Values are held
     for longer than keys, so a channel with two slots brings one tile ahead.
 
-    Needs `cuda-specialize-warps`; leaves roles of another form as they are, with a
-    remark. A kernel without roles stays as it is.
+    Needs `cuda-specialize-warps`; leaves roles of another form, or with several
+    such loops, as they are, with a remark. A kernel without roles stays as it is.
   }];
   let dependentDialects = ["::burst::cuda::CudaDialect", "::mlir::scf::SCFDialect"];
 }

@@ -20,43 +20,39 @@ namespace {
 struct Turn {
   scf::ForOp loop;
   cuda::MultiplyAsyncOp scores, outputs;
-  cuda::AwaitOp await;     ///< of outputs
-  cuda::ReceiveOp receive; ///< of values
-  cuda::ReleaseOp release; ///< of them
-  cuda::ClearOp clear;     ///< of values behind the last one, or none
+  cuda::AwaitOp await;         ///< of outputs
+  cuda::ReceiveOp receive;     ///< of values
+  cuda::ReleaseOp release;     ///< of them
+  cuda::ClearOp clear;         ///< of values behind the last one, or none
+  Operation *clears = nullptr; ///< the turn's op that has it
   /// The first op that needs the outputs of the turn before: it writes to them,
   /// or to the weights that they are made of.
   Operation *first = nullptr;
 
   /// The turn that a loop repeats, if it is one.
   static std::optional<Turn> of(scf::ForOp loop);
-  /// Whether turns can be of one sequence.
-  bool isLike(Turn other);
   /// Whether an op is of the second product, which the next turn does.
   bool isLate(Operation *op) const {
     return op == receive || op == outputs || op == await || op == release ||
-           op == clear;
+           op == clears;
   }
 };
 
-/// Skews the loops of one kernel's consumers.
+/// Skews the loop of one kernel's consumers.
 class Skewer {
 public:
-  explicit Skewer(cuda::RolesOp roles)
-      : roles(roles), b(roles.getLoc(), roles) {}
+  explicit Skewer(Turn turn) : turn(turn), b(turn.loop.getLoc(), turn.loop) {}
 
-  /// Why they stay as they are, or nothing.
-  std::string collect();
   void skew();
 
 private:
-  void begin(Turn turn, Value isFirst);
-  void rotate(Turn &turn);
-  void finish(Turn turn);
+  void clearEarly();
+  void begin();
+  void rotate();
+  void finish();
 
-  cuda::RolesOp roles;
+  Turn turn;
   tile::LoopBuilder b;
-  SmallVector<Turn> turns;
 };
 
 } // namespace
@@ -81,10 +77,12 @@ std::optional<Turn> Turn::of(scf::ForOp loop) {
         release && release->getBlock() == loop.getBody())
       turn.release = release;
   for (Operation *user : turn.receive.getSlot().getUsers()) {
-    if (auto clear = dyn_cast<cuda::ClearOp>(user))
+    if (auto clear = dyn_cast<cuda::ClearOp>(user)) {
       turn.clear = clear;
-    else if (user != turn.outputs)
+      turn.clears = loop.getBody()->findAncestorOpInBlock(*clear);
+    } else if (user != turn.outputs) {
       return std::nullopt;
+    }
   }
   for (Value block : {turn.outputs.getA(), turn.outputs.getC()})
     for (Operation *user : block.getUsers()) {
@@ -102,60 +100,28 @@ std::optional<Turn> Turn::of(scf::ForOp loop) {
   return turn;
 }
 
-bool Turn::isLike(Turn other) {
-  return loop->getBlock() == other.loop->getBlock() &&
-         outputs.getA() == other.outputs.getA() &&
-         outputs.getC() == other.outputs.getC() &&
-         receive.getChannel() == other.receive.getChannel();
-}
-
-std::string Skewer::collect() {
-  SmallVector<scf::ForOp> loops;
-  roles.getConsumers().walk([&](cuda::MultiplyAsyncOp product) {
-    auto loop = product->getParentOfType<scf::ForOp>();
-    if (!llvm::is_contained(loops, loop))
-      loops.push_back(loop);
-  });
-  for (scf::ForOp loop : loops) {
-    std::optional<Turn> turn = loop ? Turn::of(loop) : std::nullopt;
-    if (!turn)
-      return "a loop does not make scores, weights of them and outputs in turn";
-    if (!turns.empty() && !turn->isLike(turns.front()))
-      return "loops do not have their outputs in common";
-    turns.push_back(*turn);
-  }
-  if (turns.empty())
-    return "no loop has products";
-  // What is done between loops is done before the last outputs are there.
-  Operation *firstLoop = turns.front().loop, *lastLoop = turns.back().loop;
-  for (Value block :
-       {turns.front().outputs.getA(), turns.front().outputs.getC()})
-    for (Operation *user : block.getUsers()) {
-      Operation *op = firstLoop->getBlock()->findAncestorOpInBlock(*user);
-      if (op && firstLoop->isBeforeInBlock(op) &&
-          op->isBeforeInBlock(lastLoop) &&
-          llvm::none_of(turns,
-                        [&](const Turn &turn) { return turn.loop == op; }))
-        return "outputs are used between loops";
-    }
-  return "";
+/// Clears values in the turn that knows where they end.
+void Skewer::clearEarly() {
+  b.setInsertionPoint(turn.clear);
+  b.setLoc(turn.receive.getLoc());
+  auto slot = cast<cuda::ReceiveOp>(b.clone(*turn.receive));
+  turn.clear.getSlotMutable().assign(slot.getSlot());
+  turn.clears->moveBefore(turn.loop.getBody()->getTerminator());
+  turn.clears = nullptr;
 }
 
 /// The first turn of all, up to its weights.
-void Skewer::begin(Turn turn, Value isFirst) {
-  scf::ForOp loop = turn.loop;
-  b.when(isFirst, [&] {
-    IRMapping mapping;
-    mapping.map(loop.getInductionVar(), loop.getLowerBound());
-    for (Operation &op : loop.getBody()->without_terminator())
-      if (!turn.isLate(&op))
-        b.clone(op, mapping);
-  });
+void Skewer::begin() {
+  IRMapping mapping;
+  mapping.map(turn.loop.getInductionVar(), turn.loop.getLowerBound());
+  for (Operation &op : turn.loop.getBody()->without_terminator())
+    if (!turn.isLate(&op))
+      b.clone(op, mapping);
 }
 
 /// Makes a turn compute the scores of its tile and the outputs of the tile
 /// before it, and then weights.
-void Skewer::rotate(Turn &turn) {
+void Skewer::rotate() {
   turn.receive->moveAfter(turn.scores);
   turn.outputs->moveAfter(turn.receive);
   turn.await->moveBefore(turn.first);
@@ -163,7 +129,7 @@ void Skewer::rotate(Turn &turn) {
 }
 
 /// The outputs of the last tile.
-void Skewer::finish(Turn turn) {
+void Skewer::finish() {
   IRMapping mapping;
   for (Operation *op :
        {turn.receive.getOperation(), turn.outputs.getOperation(),
@@ -172,37 +138,35 @@ void Skewer::finish(Turn turn) {
 }
 
 void Skewer::skew() {
-  Value hasBegun; // whether an earlier loop has turns; none: there is none
-  for (Turn &turn : turns) {
-    scf::ForOp loop = turn.loop;
-    if (turn.clear) { // by the turn that knows where its values end
-      b.setInsertionPoint(loop.getBody()->getTerminator());
-      b.setLoc(turn.receive.getLoc());
-      auto slot = cast<cuda::ReceiveOp>(b.clone(*turn.receive));
-      turn.clear->moveAfter(slot);
-      turn.clear.getSlotMutable().assign(slot.getSlot());
-      turn.clear = nullptr;
-    }
-    b.setInsertionPoint(loop);
-    b.setLoc(loop.getLoc());
-    Value begin = loop.getLowerBound();
-    Value second = b.add(begin, loop.getStep());
-    Value hasTurns =
-        b.compare(arith::CmpIPredicate::slt, begin, loop.getUpperBound());
-    if (hasBegun) {
-      Value isFirst = b.select(hasBegun, b.truth(false), hasTurns);
-      this->begin(turn, isFirst);
-      loop.setLowerBound(b.select(hasBegun, begin, second));
-      hasBegun = b.make<arith::OrIOp>(hasBegun, hasTurns);
-    } else {
-      this->begin(turn, hasTurns);
-      loop.setLowerBound(second);
-      hasBegun = hasTurns;
-    }
-    rotate(turn);
+  scf::ForOp loop = turn.loop;
+  if (turn.clear)
+    clearEarly();
+  b.setInsertionPoint(loop);
+  b.setLoc(loop.getLoc());
+  Value hasTurns = b.compare(arith::CmpIPredicate::slt, loop.getLowerBound(),
+                             loop.getUpperBound());
+  b.when(hasTurns, [&] { begin(); });
+  loop.setLowerBound(b.add(loop.getLowerBound(), loop.getStep()));
+  rotate();
+  b.setInsertionPointAfter(loop);
+  b.when(hasTurns, [&] { finish(); });
+}
+
+/// The turn of all products of consumers, or why there is none.
+static std::optional<Turn> findTurn(cuda::RolesOp roles, std::string &reason) {
+  llvm::SmallSetVector<scf::ForOp, 1> loops;
+  roles.getConsumers().walk([&](cuda::MultiplyAsyncOp product) {
+    loops.insert(product->getParentOfType<scf::ForOp>());
+  });
+  if (loops.size() != 1) {
+    reason = llvm::formatv("{0} loops have products, wanted one", loops.size());
+    return std::nullopt;
   }
-  b.setInsertionPointAfter(turns.back().loop);
-  b.when(hasBegun, [&] { finish(turns.back()); });
+  std::optional<Turn> turn =
+      loops.front() ? Turn::of(loops.front()) : std::nullopt;
+  if (!turn)
+    reason = "a loop does not make scores, weights of them and outputs in turn";
+  return turn;
 }
 
 namespace {
@@ -210,9 +174,9 @@ struct Skew : cuda::impl::SkewPassBase<Skew> {
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
     kernel.walk([](cuda::RolesOp roles) {
-      Skewer skewer(roles);
-      if (std::string reason = skewer.collect(); reason.empty())
-        skewer.skew();
+      std::string reason;
+      if (std::optional<Turn> turn = findTurn(roles, reason))
+        Skewer(*turn).skew();
       else
         roles.emitRemark("is not skewed: ") << reason;
     });

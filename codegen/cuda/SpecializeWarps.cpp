@@ -2,8 +2,11 @@
 #include "codegen/cuda/Passes.h"
 #include "dialect/Tile/Build.h"
 
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/ControlFlowSinkUtils.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -54,6 +57,7 @@ private:
   void produce(Region &region, IRMapping &mapping);
   void consume();
   void receive(Staged &staged, Value channel);
+  void clear(tile::MultiplyOp product);
   Value round(tile::MultiplyOp product);
 
   func::FuncOp kernel;
@@ -244,6 +248,52 @@ Value Specializer::round(tile::MultiplyOp product) {
   return block;
 }
 
+/// Where weights behind the last column are 0, their values are made so. Masks
+/// are in branches that know how many columns there are.
+void Specializer::clear(tile::MultiplyOp product) {
+  for (Operation *user : product.getA().getUsers()) {
+    auto map = dyn_cast<tile::MapOp>(user);
+    auto choice = map ? dyn_cast<scf::IfOp>(map->getParentOp()) : scf::IfOp();
+    if (!choice || choice->getBlock() != product->getBlock() ||
+        getConstantIntValue(map.getColumns()))
+      continue;
+    tile::LoopBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(choice);
+    b.setLoc(map.getColumns().getLoc());
+    auto counted = b.make<scf::IfOp>(b.getIndexType(), choice.getCondition(),
+                                     /*addThenBlock=*/true,
+                                     /*addElseBlock=*/true);
+    Value columns = map.getColumns();
+    counted.thenBlock()->getOperations().splice(
+        counted.thenBlock()->end(), choice.thenBlock()->getOperations(),
+        choice.thenBlock()->begin(), choice.thenYield()->getIterator());
+    choice.erase();
+    b.setInsertionPointToEnd(counted.thenBlock());
+    b.make<scf::YieldOp>(columns);
+    b.setInsertionPointToEnd(counted.elseBlock());
+    b.make<scf::YieldOp>(b.index(typeOf(product.getA()).getDimSize(1)));
+    b.setInsertionPoint(product);
+    b.setLoc(product.getLoc());
+    b.when(counted.getCondition(), [&] {
+      b.make<cuda::ClearOp>(product.getB(), counted.getResult(0));
+    });
+    return;
+  }
+}
+
+/// What a branch alone reads, it reads itself: lists and tables of tiles, to
+/// which no kernel writes.
+static void sink(scf::IfOp choice, DominanceInfo &dominance) {
+  controlFlowSink(
+      choice->getRegions(), dominance,
+      [](Operation *op, Region *) {
+        return isMemoryEffectFree(op) || isa<memref::LoadOp>(op);
+      },
+      [](Operation *op, Region *region) {
+        op->moveBefore(&region->front(), region->front().begin());
+      });
+}
+
 /// What consumers do: the rest, with asynchronous products.
 void Specializer::consume() {
   for (Staged &staged : blocks)
@@ -254,13 +304,7 @@ void Specializer::consume() {
     Value a = op.getByRows() ? op.getA() : round(op);
     b.setInsertionPoint(op);
     b.setLoc(op.getLoc());
-    // Where weights behind the last column are 0, their values are made so.
-    for (Operation *user : op.getA().getUsers()) {
-      auto map = dyn_cast<tile::MapOp>(user);
-      if (map && map->getBlock() == op->getBlock() &&
-          !getConstantIntValue(map.getColumns()))
-        b.make<cuda::ClearOp>(op.getB(), map.getColumns());
-    }
+    clear(op);
     auto begun = b.make<cuda::MultiplyAsyncOp>(
         b.getType<gpu::AsyncTokenType>(), a, op.getB(), op.getC(),
         op.getFactor(), op.getAccumulate(), op.getByRows());
@@ -297,6 +341,8 @@ void Specializer::specialize() {
     staged.block.erase();
   IRRewriter rewriter(b.getContext());
   std::ignore = runRegionDCE(rewriter, kernel->getRegions());
+  DominanceInfo dominance(kernel);
+  roles.getConsumers().walk([&](scf::IfOp op) { sink(op, dominance); });
 }
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace burst::cuda {
 #define GEN_PASS_DEF_UPLOADTABLESPASS
@@ -27,6 +28,7 @@ private:
   bool isGpuLaunch(Operation *op);
   bool touches(Operation *op);
   bool isHost(Value buffer);
+  LogicalResult verifyCopy(memref::CopyOp copy);
   LogicalResult verifyHostCode();
   void upload(Value buffer, ArrayRef<OpOperand *> reads);
 
@@ -70,11 +72,40 @@ bool Placement::isHost(Value buffer) {
                            tile::Memory::Schedule;
 }
 
+/// A result's number, with its name if it has one.
+static std::string describeResult(func::FuncOp program,
+                                  BlockArgument argument) {
+  unsigned number = 0;
+  for (unsigned i = 0; i < argument.getArgNumber(); ++i)
+    number += program.getArgAttr(i, ring::resultAttr) != nullptr;
+  auto name =
+      program.getArgAttrOfType<StringAttr>(argument.getArgNumber(), nameAttr);
+  return llvm::formatv("result {0}{1}", number,
+                       name ? (" ('" + name.getValue() + "')").str() : "");
+}
+
+/// What is returned twice, bufferization copies.
+LogicalResult Placement::verifyCopy(memref::CopyOp copy) {
+  auto from = dyn_cast<BlockArgument>(copy.getSource());
+  auto to = dyn_cast<BlockArgument>(copy.getTarget());
+  for (BlockArgument result : {from, to})
+    if (!result || !program.getArgAttr(result.getArgNumber(), ring::resultAttr))
+      return success();
+  return emitError(copy.getLoc())
+         << describeResult(program, to) << " is "
+         << describeResult(program, from)
+         << " again, which GPUs do not copy: wanted each value once, the "
+            "caller can copy it";
+}
+
 /// Marks the arguments that host code reads.
 LogicalResult Placement::verifyHostCode() {
   WalkResult result = program.walk([&](Operation *op) {
     if (!touches(op))
       return WalkResult::advance();
+    if (auto copy = dyn_cast<memref::CopyOp>(op);
+        copy && failed(verifyCopy(copy)))
+      return WalkResult::interrupt();
     for (Value operand : op->getOperands()) {
       if (!isa<MemRefType>(operand.getType()) || isHost(operand))
         continue;

@@ -204,7 +204,7 @@ void AttendKernel::each(Step step) {
         b.getIndexType(), b.load(list, {classBatch, classHead, tile, place}));
     return b.named("key", key);
   };
-  if (shape.oneLoop)
+  if (shape.isStaged())
     return b.loop(b.add(full, partial), [&](Value t) {
       masked = b.compare(arith::CmpIPredicate::sge, t, full);
       Value place = b.select(masked, b.sub(last, b.sub(t, full)), t);

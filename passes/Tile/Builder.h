@@ -38,8 +38,6 @@ struct Shape {
   /// Of a GPU's team, whose products take tiles in shared memory; 0: a core.
   int64_t warps = 0;
   FloatType operand = {}; ///< of a team's products
-  /// Whether a team's loop is over full and partial tiles alike.
-  bool oneLoop = false;
   /// Rows that go through all steps of a core's kernel together; 0: all.
   int64_t strip = 0;
 

@@ -47,7 +47,7 @@ shard.grid @cp(shape = 1)
 !l = tensor<1x2x32xf32>
 !t = tensor<2xf32>
 func.func @slopes(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q, %slopes: !t) -> (!q, !q, !q, !t) {
-  // expected-error @below {{has no kernel for GPUs that adds to gradients of captured tables}}
+  // expected-error @below {{has no kernel for GPUs that adds to gradients of captured tables: their order would not be one; leave `gradients` out, or run it on processors}}
   %dq, %dk, %dv, %ds = burst.attention_backward %q, %k, %v, %o, %lse, %do score alibi(%slopes : !t)
       sequence <@cp, contiguous> gradients [0] : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q, !t)
   return %dq, %dk, %dv, %ds : !q, !q, !q, !t

@@ -2,10 +2,10 @@
 
 #include "Library.h"
 #include "../Error.h"
+#include "Locate.h"
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <link.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,7 +29,11 @@ note(tried *tried, const char *format, ...) {
     tried->length += (size_t)length < room ? (size_t)length : room - 1;
 }
 
-static void *try_open(const char *name, tried *tried) {
+// What is done with a name of a library until it gives something.
+typedef void *visit(const char *name, void *context);
+
+static void *try_open(const char *name, void *context) {
+  tried *tried = context;
   void *object = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (object)
     return object;
@@ -45,23 +49,29 @@ static void *try_open(const char *name, tried *tried) {
   return NULL;
 }
 
-// Tries each name in the folder `parent`/`child`, if there are such.
-static void *try_folder(const burst_library *library, const char *parent,
-                        const char *child, tried *tried) {
-  void *object = NULL;
+static void *locate(const char *name, void *context) {
+  (void)context;
+  return burst_locate(name);
+}
+
+// Each name in the folder `parent`/`child`, if there are such.
+static void *search_folder(const burst_library *library, const char *parent,
+                           const char *child, visit *visit, void *context) {
+  void *found = NULL;
   if (!parent || !*parent || !child)
     return NULL;
-  for (const char *const *name = library->names; *name && !object; ++name) {
+  for (const char *const *name = library->names; *name && !found; ++name) {
     char path[PATH_MAX];
     int length = snprintf(path, sizeof(path), "%s/%s/%s", parent, child, *name);
     if (length > 0 && (size_t)length < sizeof(path))
-      object = try_open(path, tried);
+      found = visit(path, context);
   }
-  return object;
+  return found;
 }
 
 // Where scripts/setup puts the libraries.
-static void *try_setup(const burst_library *library, tried *tried) {
+static void *search_setup(const burst_library *library, visit *visit,
+                          void *context) {
   char folder[PATH_MAX];
   const char *cache = getenv("XDG_CACHE_HOME");
   bool home = !cache || !*cache;
@@ -70,49 +80,45 @@ static void *try_setup(const burst_library *library, tried *tried) {
                         home ? getenv("HOME") ? getenv("HOME") : "" : cache);
   if (length < 0 || (size_t)length >= sizeof(folder))
     return NULL;
-  return try_folder(library, folder, library->wheel, tried);
+  return search_folder(library, folder, library->wheel, visit, context);
+}
+
+// What the variable names, or null.
+static const char *given_for(const burst_library *library) {
+  const char *given = getenv(library->variable);
+  return given && *given ? given : NULL;
+}
+
+// All names in their order.
+static void *search(const burst_library *library, visit *visit, void *context) {
+  const char *given = given_for(library);
+  if (given)
+    return visit(given, context);
+  void *found = NULL;
+  for (const char *const *name = library->names; *name && !found; ++name)
+    found = visit(*name, context);
+  const char *homes[] = {getenv("CUDA_PATH"), getenv("CUDA_HOME"),
+                         "/usr/local/cuda"};
+  for (size_t i = 0; i < sizeof(homes) / sizeof(*homes) && !found; ++i)
+    found = search_folder(library, homes[i], "lib64", visit, context);
+  return found ? found : search_setup(library, visit, context);
 }
 
 static burst_error *find(const burst_library *library, void **object) {
   tried tried = {.length = 0};
-  const char *given = getenv(library->variable);
-  if (given && *given) {
-    *object = try_open(given, &tried);
-    if (*object)
-      return NULL;
-    return burst_error_create(BURST_SYSTEM, "",
-                              "%s: cannot open what %s names: %s",
-                              library->what, library->variable, tried.text);
-  }
-  *object = NULL;
-  for (const char *const *name = library->names; *name && !*object; ++name)
-    *object = try_open(*name, &tried);
-  if (!*object)
-    *object = try_folder(library, getenv("CUDA_PATH"), "lib64", &tried);
-  if (!*object)
-    *object = try_folder(library, getenv("CUDA_HOME"), "lib64", &tried);
-  if (!*object)
-    *object = try_folder(library, "/usr/local/cuda", "lib64", &tried);
-  if (!*object)
-    *object = try_setup(library, &tried);
+  *object = search(library, try_open, &tried);
   if (*object)
     return NULL;
   return burst_error_create(BURST_SYSTEM, "",
-                            "%s: not found; %s can name it; tried: %s",
+                            given_for(library)
+                                ? "%s: cannot open what %s names: %s"
+                                : "%s: not found; %s can name it; tried: %s",
                             library->what, library->variable, tried.text);
-}
-
-static char *path_of(void *object) {
-  struct link_map *map;
-  if (dlinfo(object, RTLD_DI_LINKMAP, &map) != 0)
-    return NULL;
-  char *path = realpath(map->l_name, NULL);
-  return path ? path : strdup(map->l_name);
 }
 
 static burst_error *fill(const burst_library *library, void *object,
                          void *table) {
-  const char *path = path_of(object);
+  const char *path = burst_path_of(object);
   memcpy(table, &path, sizeof(path));
   char *place = (char *)table + sizeof(path);
   for (const char *const *name = library->functions; *name; ++name) {
@@ -161,6 +167,19 @@ burst_error *burst_library_table(burst_library *library, const void **table) {
     *table = library->stand_in ? library->stand_in : library->table;
   pthread_mutex_unlock(&library->mutex);
   return error;
+}
+
+char *burst_library_locate(burst_library *library) {
+  pthread_mutex_lock(&library->mutex);
+  const void *table = library->stand_in ? library->stand_in : library->table;
+  const char *path = NULL;
+  if (table)
+    memcpy(&path, table, sizeof(path));
+  char *found = path ? strdup(path) : NULL;
+  if (!table)
+    found = search(library, locate, NULL);
+  pthread_mutex_unlock(&library->mutex);
+  return found;
 }
 
 void burst_library_stand_in(burst_library *library, const void *table) {

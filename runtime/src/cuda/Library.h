@@ -46,6 +46,11 @@ typedef struct burst_library {
    stays open. */
 burst_error *burst_library_table(burst_library *library, const void **table);
 
+/* The file that burst_library_table opened or, as far as that can be told
+   without opening it, would open: some libraries take long to open. Null where
+   it cannot be told. The caller frees it. */
+char *burst_library_locate(burst_library *library);
+
 /* Makes `table` the table of a library, in tests; null ends that. No other
    thread may be using the one before. */
 void burst_library_stand_in(burst_library *library, const void *table);

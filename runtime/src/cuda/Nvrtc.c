@@ -45,6 +45,8 @@ burst_error *burst_nvrtc_table(const burst_nvrtc **nvrtc) {
   return error;
 }
 
+char *burst_nvrtc_locate(void) { return burst_library_locate(&library); }
+
 void burst_nvrtc_stand_in(const burst_nvrtc *nvrtc) {
   burst_library_stand_in(&library, nvrtc);
 }

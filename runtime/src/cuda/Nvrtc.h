@@ -54,6 +54,9 @@ typedef struct burst_nvrtc {
 /* BURST_NVRTC_LIBRARY names the library. */
 burst_error *burst_nvrtc_table(const burst_nvrtc **nvrtc);
 
+/* Its file, as burst_library_locate finds it. */
+char *burst_nvrtc_locate(void);
+
 void burst_nvrtc_stand_in(const burst_nvrtc *nvrtc);
 
 #ifdef __cplusplus

@@ -1,12 +1,12 @@
 // RUN: burst-opt %s --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=64 columns=32 warps=4" --canonicalize --cse -mlir-print-debuginfo -o %t.mlir
 // RUN: FileCheck %s --check-prefix=TILE <%t.mlir
+// RUN: FileCheck %s --check-prefix=ONE <%t.mlir
 // RUN: burst-opt %t.mlir --cuda-stage-copies --cuda-narrow-positions --canonicalize --cse -mlir-print-debuginfo -o %t.staged.mlir
 // RUN: FileCheck %s --check-prefix=STAGED <%t.staged.mlir
 // RUN: burst-translate --burst-to-cuda %t.staged.mlir | FileCheck %s --check-prefix=TEXT
 // RUN: burst-translate --burst-to-cuda --with-device-library %t.staged.mlir | FileCheck %s --check-prefix=LIBRARY
 // RUN: not burst-translate --burst-to-cuda %t.mlir 2>&1 | FileCheck %s --check-prefix=LOADS
 // RUN: not burst-translate --burst-to-cuda %s 2>&1 | FileCheck %s --check-prefix=NONE
-// RUN: burst-opt %s --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=64 columns=32 warps=4 one-loop=true" --canonicalize --cse | FileCheck %s --check-prefix=ONE
 // LOADS: is to shared memory; run cuda-stage-copies first
 // NONE: has no kernels for GPUs; run ring-lower-to-tile with warps
 
@@ -22,16 +22,14 @@
 // TILE: scf.for
 // TILE: tile.load %{{.*}}, %[[K:.*]] : memref<?x64xbf16, strided<[?, 1], offset: ?>>, memref<32x64xbf16
 // TILE: tile.multiply %[[Q]], %[[K]], %[[S]] rows %{{.*}} factor 0.18033688{{[0-9]*}} by_rows
-// TILE-NEXT: tile.row_max
+// TILE: tile.row_max
 // TILE-NEXT: tile.exponentials
 // TILE-NEXT: tile.rescale
 // TILE: tile.load %{{.*}}, %[[V:.*]] : memref<?x64xbf16, strided<[?, 1], offset: ?>>, memref<32x64xbf16
 // TILE: tile.multiply %[[S]], %[[V]], %{{.*}} accumulate
-// TILE: scf.for
-// TILE: tile.map
 // TILE-NOT: tile.pack
 
-// With one loop for full and partial tiles, a branch goes around the mask.
+// One loop is over full and partial tiles; a branch goes around the mask.
 //
 // ONE-LABEL: func.func private @causal_attend(
 // ONE: %[[FULL:.*]] = memref.load {{.*}} : memref<?x?x?x2xindex>
@@ -59,7 +57,7 @@
 // STAGED: cuda.copy %{{.*}}, %[[K:[^ ]*]] :
 // STAGED: cuda.commit
 // STAGED: scf.for
-// STAGED-NEXT: cuda.wait 0
+// STAGED: cuda.wait 0
 // STAGED-NEXT: cuda.synchronize
 // STAGED: cuda.copy %{{.*}}, %[[V:[^ ]*]] :
 // STAGED-NEXT: cuda.commit
@@ -69,7 +67,7 @@
 // STAGED: scf.if
 // STAGED: cuda.copy %{{.*}}, %[[K]] :
 // STAGED: cuda.commit
-// STAGED-NEXT: tile.row_max
+// STAGED: tile.row_max
 // STAGED: tile.multiply %{{.*}}, %[[V]], {{.*}} accumulate
 // STAGED-NOT: tile.load %{{.*}}workgroup
 
@@ -93,16 +91,17 @@
 // TEXT-NEXT: multiplyTransposed<bf16>(scores, queryTile, keyTile);
 // The scale and log2(e) are applied where exponentials subtract.
 // TEXT-NOT: scale(
-// TEXT: rowMax(scores, m, factor, 0.180336878f);
-// TEXT-NEXT: exponentials(scores, m, l, factor, 0.180336878f);
-// TEXT-NEXT: rescale(o, factor);
-// TEXT-NEXT: // o += scores valueTile
-// TEXT-NEXT: multiply<bf16>(o, scores, valueTile);
 // TEXT: // mask of scores
 // TEXT-NEXT: map(scores, [&](float s, int row, int column) {
 // TEXT-NEXT: const int i = rows.at(row);
 // TEXT-NEXT: const int j = columns.at(column);
 // TEXT: return column < {{.*}} && {{.*}} ? s : -infinity();
+// TEXT-NOT: scale(
+// TEXT: rowMax(scores, m, factor, 0.180336878f);
+// TEXT-NEXT: exponentials(scores, m, l, factor, 0.180336878f);
+// TEXT-NEXT: rescale(o, factor);
+// TEXT-NEXT: // o += scores valueTile
+// TEXT-NEXT: multiply<bf16>(o, scores, valueTile);
 // TEXT: store<64>(o, {{.*}});
 // TEXT: causal_finalize(
 // TEXT: normalize(

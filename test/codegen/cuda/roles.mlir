@@ -2,8 +2,10 @@
 // RUN: burst-translate --burst-to-cuda %t/kernel.mlir | FileCheck %s
 // RUN: not burst-translate --burst-to-cuda %t/element.mlir 2>&1 | FileCheck %s --check-prefix=ELEMENT
 // RUN: not burst-translate --burst-to-cuda %t/boxes.mlir 2>&1 | FileCheck %s --check-prefix=BOXES
+// RUN: not burst-translate --burst-to-cuda %t/branch.mlir 2>&1 | FileCheck %s --check-prefix=BRANCH
 // ELEMENT: uses argument 1, of which boxes are brought, in another way
 // BOXES: uses argument 1, of which boxes of other sizes are brought
+// BRANCH: gives 'memref<64x64xf32, #gpu.address_space<private>>', for which kernels have no text
 
 // Two slices are two maps, and views select between them. How many products may
 // be under way is counted.
@@ -97,5 +99,19 @@ func.func private @kernel(%task: index, %k: !k) attributes {tile.kernel, cuda.te
     cuda.bring %view, %other : !view, !small
   } consumers registers 240 {
   }
+  return
+}
+
+//--- branch.mlir
+!sums = memref<64x64xf32, #gpu.address_space<private>>
+func.func private @kernel(%task: index, %first: i1) attributes {tile.kernel, cuda.team = 4 : i64} {
+  %a = memref.alloca() : !sums
+  %b = memref.alloca() : !sums
+  %c = scf.if %first -> (!sums) {
+    scf.yield %a : !sums
+  } else {
+    scf.yield %b : !sums
+  }
+  tile.fill %c with 0.0 : !sums
   return
 }

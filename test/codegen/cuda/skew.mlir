@@ -9,59 +9,53 @@
 // RUN: burst-opt %t/other.mlir --cuda-skew --verify-diagnostics -split-input-file | FileCheck %s --check-prefix=OTHER
 // AGAIN: remark: is not skewed:
 
-// The first tile, if it is a full one.
+// The first tile; a partly masked one clears the values behind its end.
 //
 // CHECK-LABEL: func.func private @causal_attend(
 // CHECK: } consumers registers 240 {
 // CHECK: %[[Q:.*]] = cuda.receive %[[QUERIES:[^ ]*]]
-// CHECK: %[[FULL:.*]] = arith.cmpi sgt, %[[COUNT:.*]], %c0
-// CHECK-NEXT: scf.if %[[FULL]] {
+// CHECK: %[[ANY:.*]] = arith.cmpi sgt, %[[COUNT:.*]], %c0
+// CHECK-NEXT: scf.if %[[ANY]] {
+// CHECK-NEXT: %[[MASKED:.*]] = arith.cmpi sle, %[[FULL:.*]], %c0
 // CHECK-NEXT: %[[K:.*]] = cuda.receive %[[KEYS:[^ ]*]]
 // CHECK-NEXT: %[[T:.*]] = cuda.multiply_async %[[Q]], %[[K]], %[[S:[^ ]*]] factor {{.*}} by_rows
 // CHECK-NEXT: cuda.await %[[T]]
 // CHECK-NEXT: cuda.release %[[KEYS]]
-// CHECK-NEXT: tile.row_max %[[S]]
+// CHECK-NEXT: %[[END:.*]] = scf.if %[[MASKED]] -> (index) {
+// CHECK: tile.map %[[S]]
+// CHECK: }
+// CHECK: tile.row_max %[[S]]
 // CHECK-NEXT: tile.exponentials %[[S]]
 // CHECK-NEXT: tile.rescale %[[O:[^,]*]],
 // CHECK-NEXT: cuda.round %[[S]], %[[W:[^ ]*]] :
+// CHECK-NEXT: scf.if %[[MASKED]] {
+// CHECK-NEXT: %[[V:.*]] = cuda.receive %[[VALUES:[^ ]*]]
+// CHECK-NEXT: cuda.clear %[[V]] from %[[END]]
+// CHECK-NEXT: }
 // CHECK-NEXT: }
 // The others: outputs of the tile before are awaited as late as can be.
-// CHECK-NEXT: scf.for %{{.*}} = %c1 to %[[COUNT]]
+// CHECK-NEXT: scf.for %[[TURN:.*]] = %c1 to %[[COUNT]]
+// CHECK-NEXT: %[[MASKED:.*]] = arith.cmpi sge, %[[TURN]], %[[FULL]]
 // CHECK-NEXT: %[[K:.*]] = cuda.receive %[[KEYS]]
 // CHECK-NEXT: %[[T:.*]] = cuda.multiply_async %[[Q]], %[[K]], %[[S]] factor {{.*}} by_rows
-// CHECK-NEXT: %[[V:.*]] = cuda.receive %[[VALUES:[^ ]*]]
+// CHECK-NEXT: %[[V:.*]] = cuda.receive %[[VALUES]]
 // CHECK-NEXT: %[[U:.*]] = cuda.multiply_async %[[W]], %[[V]], %[[O]] accumulate
 // CHECK-NEXT: cuda.await %[[T]]
 // CHECK-NEXT: cuda.release %[[KEYS]]
-// CHECK-NEXT: tile.row_max %[[S]]
+// CHECK-NEXT: %[[END:.*]] = scf.if %[[MASKED]] -> (index) {
+// CHECK: tile.map %[[S]] rows %{{.*}} columns %[[COLUMNS:[^ ]*]] at
+// CHECK: scf.yield %[[COLUMNS]]
+// CHECK: scf.yield %c64
+// CHECK: tile.row_max %[[S]]
 // CHECK-NEXT: tile.exponentials %[[S]]
 // CHECK-NEXT: cuda.await %[[U]]
 // CHECK-NEXT: cuda.release %[[VALUES]]
 // CHECK-NEXT: tile.rescale %[[O]],
 // CHECK-NEXT: cuda.round %[[S]], %[[W]] :
-// CHECK-NEXT: }
-// The first tile, if there is no full one: the values behind its end are cleared.
-// CHECK: %[[PARTIAL:.*]] = arith.cmpi sgt, %[[COUNT1:.*]], %c0
-// CHECK-NEXT: %[[FIRST:.*]] = arith.select %[[FULL]], %false, %[[PARTIAL]]
-// CHECK-NEXT: scf.if %[[FIRST]] {
-// CHECK: tile.map %[[S]] rows %{{.*}} columns %[[END:[^ ]*]] at
-// CHECK: cuda.round
+// CHECK-NEXT: scf.if %[[MASKED]] {
 // CHECK-NEXT: %[[V:.*]] = cuda.receive %[[VALUES]]
 // CHECK-NEXT: cuda.clear %[[V]] from %[[END]]
 // CHECK-NEXT: }
-// CHECK: %[[BEGIN:.*]] = arith.select %[[FULL]], %c0, %c1
-// CHECK: %[[ANY:.*]] = arith.ori %[[FULL]], %[[PARTIAL]]
-// CHECK: scf.for %{{.*}} = %[[BEGIN]] to %[[COUNT1]]
-// CHECK: cuda.multiply_async %[[Q]]
-// CHECK-NEXT: %[[V:.*]] = cuda.receive %[[VALUES]]
-// CHECK-NEXT: %[[U:.*]] = cuda.multiply_async %[[W]], %[[V]], %[[O]] accumulate
-// CHECK: tile.map %[[S]] rows %{{.*}} columns %[[END:[^ ]*]] at
-// CHECK: cuda.await %[[U]]
-// CHECK-NEXT: cuda.release %[[VALUES]]
-// CHECK-NEXT: tile.rescale
-// CHECK-NEXT: cuda.round
-// CHECK-NEXT: %[[V:.*]] = cuda.receive %[[VALUES]]
-// CHECK-NEXT: cuda.clear %[[V]] from %[[END]]
 // CHECK-NEXT: }
 // The last outputs.
 // CHECK-NEXT: scf.if %[[ANY]] {
@@ -78,17 +72,22 @@
 // TEXT: beginMultiplyTransposed<bf16, false>(scores,
 // TEXT: beginMultiply<bf16, true>(o, weights,
 // TEXT-NEXT: await<1>(scores);
+// TEXT-NEXT: keyTileChannel.release();
+// TEXT-NEXT: int [[END:count[0-9]*]];
+// TEXT-NEXT: if (x{{[0-9]*}}) {
+// TEXT: [[END]] = count{{[0-9]*}};
+// TEXT-NEXT: } else {
+// TEXT-NEXT: [[END]] = 64;
+// TEXT-NEXT: }
 // TEXT: exponentials(scores,
 // TEXT-NEXT: await<0>(o);
 
-// One loop needs no choice of the first tile.
-//
 // OTHER-LABEL: @one
 // OTHER: %[[ANY:.*]] = arith.cmpi slt, %c0{{[_0-9]*}}, %arg1
 // OTHER: scf.if %[[ANY]] {
 // OTHER: scf.for
 // OTHER: scf.if %[[ANY]] {
-// OTHER-LABEL: @between
+// OTHER-LABEL: @several
 // OTHER-NOT: scf.if
 
 //--- causal.mlir
@@ -130,17 +129,16 @@ func.func private @one(%task: index, %n: index, %q: !tile, %s: !sums, %w: !weigh
 
 // -----
 
-// Outputs are read where the last ones would not be there.
 !channel = !cuda.channel<2 of memref<64x64xbf16, #gpu.address_space<workgroup>>>
 !tile = memref<64x64xbf16, #gpu.address_space<workgroup>>
 !sums = memref<64x64xf32, #gpu.address_space<private>>
 !weights = memref<64x64xbf16, #gpu.address_space<private>>
-func.func private @between(%task: index, %n: index, %q: !tile, %s: !sums, %w: !weights, %o: !sums) attributes {tile.kernel, cuda.team = 4 : i64} {
+func.func private @several(%task: index, %n: index, %q: !tile, %s: !sums, %w: !weights, %o: !sums) attributes {tile.kernel, cuda.team = 4 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %keys = cuda.channel : !channel
   %values = cuda.channel : !channel
-  // expected-remark @below {{is not skewed: outputs are used between loops}}
+  // expected-remark @below {{is not skewed: 2 loops have products, wanted one}}
   cuda.roles producer warps 4 registers 24 {
   } consumers registers 240 {
     scf.for %i = %c0 to %n step %c1 {
@@ -154,7 +152,6 @@ func.func private @between(%task: index, %n: index, %q: !tile, %s: !sums, %w: !w
       cuda.await %u
       cuda.release %values : !channel
     }
-    tile.fill %o with 0.0 : !sums
     scf.for %i = %c0 to %n step %c1 {
       %k = cuda.receive %keys : !channel
       %t = cuda.multiply_async %q, %k, %s by_rows : !tile, !tile, !sums

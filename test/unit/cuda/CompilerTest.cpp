@@ -3,25 +3,31 @@
 
 #include "Scratch.h"
 #include "StandIn.h"
+#include "runtime/src/cuda/Nvrtc.h"
 
 using namespace burst::cuda;
 using namespace burst::test;
 
 namespace {
 
+std::unique_ptr<Compiler> makeCompiler(ScratchCache &scratch,
+                                       uint64_t cacheBytes = 1 << 20) {
+  llvm::Expected<std::unique_ptr<Compiler>> made =
+      Compiler::create(scratch.config(cacheBytes), /*threads=*/4);
+  if (made)
+    return std::move(*made);
+  ADD_FAILURE() << toString(made.takeError());
+  return nullptr;
+}
+
+Source source(std::string text) {
+  return {"kernel.cu", std::move(text), "sm_80", false, {}};
+}
+
 class CompilerTest : public testing::Test {
 protected:
   std::unique_ptr<Compiler> make(uint64_t cacheBytes = 1 << 20) {
-    llvm::Expected<std::unique_ptr<Compiler>> made =
-        Compiler::create(scratch.config(cacheBytes), /*threads=*/4);
-    if (made)
-      return std::move(*made);
-    ADD_FAILURE() << toString(made.takeError());
-    return nullptr;
-  }
-
-  static Source source(std::string text) {
-    return {"kernel.cu", std::move(text), "sm_80", false, {}};
+    return makeCompiler(scratch, cacheBytes);
   }
 
   StandIn nvrtc;
@@ -70,8 +76,14 @@ TEST_F(CompilerTest, CompilesAgainWhatDiffers) {
 
 TEST_F(CompilerTest, CompilesAgainWhatIsDamaged) {
   EXPECT_TRUE(bool(make()->compile(source("text"))));
-  ASSERT_EQ(scratch.entries().size(), 1U);
-  std::filesystem::resize_file(scratch.entries()[0], 100);
+  // The longest entry has the binary; the other one says which NVRTC was last.
+  std::vector<std::filesystem::path> entries = scratch.entries();
+  ASSERT_EQ(entries.size(), 2U);
+  std::filesystem::resize_file(std::filesystem::file_size(entries[0]) >
+                                       std::filesystem::file_size(entries[1])
+                                   ? entries[0]
+                                   : entries[1],
+                               100);
   llvm::Expected<Binary> binary = make()->compile(source("text"));
   ASSERT_TRUE(bool(binary)) << toString(binary.takeError());
   EXPECT_EQ(binary->cubin, std::string("\177ELF\0\ntext", 10));
@@ -123,6 +135,97 @@ TEST_F(CompilerTest, CompilesManyAtATime) {
   EXPECT_LE(StandIn::atOnce(), 4);
 }
 
+TEST_F(CompilerTest, TellsLibrariesApart) {
+  std::string path = scratch.path / "libnvrtc.so";
+  StandIn::setLibrary(path.c_str());
+  auto compiledWith = [&](const std::string &library) {
+    std::ofstream(path) << library;
+    std::unique_ptr<Compiler> compiler = make();
+    EXPECT_TRUE(bool(compiler->compile(source("text"))));
+    return compiler->compiled();
+  };
+  EXPECT_EQ(compiledWith("a library"), 1);
+  EXPECT_EQ(compiledWith("a newer library"), 1);
+  EXPECT_EQ(compiledWith("a library"), 0);
+  EXPECT_EQ(compiledWith("a newer library"), 0);
+}
+
+/// A library of NVRTC that is named, and cannot be opened.
+class UnopenedTest : public testing::Test {
+protected:
+  void SetUp() override {
+    put("a library");
+    setenv("BURST_NVRTC_LIBRARY", path.c_str(), 1);
+    char *found = burst_nvrtc_locate();
+    bool isFound = found && path == found;
+    free(found);
+    if (!isFound)
+      GTEST_SKIP() << "NVRTC was opened before";
+  }
+  void TearDown() override { unsetenv("BURST_NVRTC_LIBRARY"); }
+
+  void put(const std::string &content) const { std::ofstream(path) << content; }
+
+  /// A stand-in that was opened from the library compiles.
+  int64_t compile(Compiler &compiler, const std::string &text) const {
+    StandIn nvrtc;
+    StandIn::setLibrary(path.c_str());
+    EXPECT_TRUE(bool(compiler.compile(source(text))));
+    return compiler.compiled();
+  }
+
+  /// What is said to a text that is not known.
+  static std::string errorOf(Compiler &compiler) {
+    llvm::Expected<Binary> binary = compiler.compile(source("other text"));
+    return binary ? "no error" : toString(binary.takeError());
+  }
+
+  ScratchCache scratch;
+  std::string path = std::filesystem::canonical(scratch.path) / "libnvrtc.so";
+};
+
+TEST_F(UnopenedTest, KnowsWhatItCompiled) {
+  EXPECT_EQ(compile(*makeCompiler(scratch), "text"), 1);
+  std::unique_ptr<Compiler> compiler = makeCompiler(scratch);
+  llvm::Expected<Binary> binary = compiler->compile(source("text"));
+  ASSERT_TRUE(bool(binary)) << toString(binary.takeError());
+  EXPECT_EQ(binary->cubin, std::string("\177ELF\0\ntext", 10));
+  EXPECT_EQ(binary->minimumDriver, 99000);
+  EXPECT_EQ(compiler->known(), 1);
+  expectHas(errorOf(*compiler), "kernels of GPUs need NVRTC: NVRTC: cannot "
+                                "open what BURST_NVRTC_LIBRARY names: " +
+                                    path);
+}
+
+TEST_F(UnopenedTest, IsNotTheOneBefore) {
+  EXPECT_EQ(compile(*makeCompiler(scratch), "text"), 1);
+  put("a newer library");
+  std::unique_ptr<Compiler> compiler = makeCompiler(scratch);
+  llvm::Expected<Binary> binary = compiler->compile(source("text"));
+  ASSERT_FALSE(bool(binary));
+  expectHas(toString(binary.takeError()), "kernels of GPUs need NVRTC: ");
+}
+
+TEST_F(UnopenedTest, MayOpenAsAnother) {
+  std::unique_ptr<Compiler> compiler = makeCompiler(scratch);
+  put("what opens");
+  EXPECT_EQ(compile(*compiler, "text"), 1);
+  compiler = makeCompiler(scratch);
+  EXPECT_TRUE(bool(compiler->compile(source("text"))));
+  EXPECT_EQ(compiler->known(), 1);
+}
+
+TEST_F(UnopenedTest, IsMissed) {
+  EXPECT_EQ(compile(*makeCompiler(scratch), "text"), 1);
+  std::filesystem::remove(path);
+  std::unique_ptr<Compiler> compiler = makeCompiler(scratch);
+  EXPECT_TRUE(bool(compiler->compile(source("text"))));
+  EXPECT_EQ(compiler->known(), 1);
+  EXPECT_EQ(errorOf(*compiler), "kernels of GPUs need NVRTC: NVRTC: cannot "
+                                "open what BURST_NVRTC_LIBRARY names: " +
+                                    path);
+}
+
 TEST(CompilerWithoutNvrtcTest, SaysWhatIsMissing) {
   setenv("BURST_NVRTC_LIBRARY", "/no/libnvrtc.so", 1);
   llvm::Expected<std::unique_ptr<Compiler>> compiler = Compiler::create({});
@@ -130,7 +233,8 @@ TEST(CompilerWithoutNvrtcTest, SaysWhatIsMissing) {
   if (compiler)
     GTEST_SKIP() << "NVRTC was opened before";
   EXPECT_EQ(toString(compiler.takeError()),
-            "NVRTC: cannot open what BURST_NVRTC_LIBRARY names: "
+            "kernels of GPUs need NVRTC: NVRTC: cannot open what "
+            "BURST_NVRTC_LIBRARY names: "
             "/no/libnvrtc.so");
 }
 

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -153,8 +154,30 @@ TEST(DiskCacheTest, WarnsWhereItCannotWrite) {
   DiskCache cache(scratch.config());
   cache.put("key", "value");
   EXPECT_EQ(cache.find("key"), std::nullopt);
-  ASSERT_FALSE(scratch.warnings.empty());
-  expectHas(scratch.warnings[0], (scratch.path / "cache").string() + ": ");
+  cache.put("other", "value");
+  std::string directory = scratch.path / "cache";
+  EXPECT_EQ(scratch.warnings,
+            std::vector<std::string>{"cache " + directory + ": '" + directory +
+                                     "': Not a directory"});
+}
+
+TEST(DiskCacheTest, WarnsOnceOfAFullDisk) {
+  ScratchCache scratch;
+  DiskCache cache(scratch.config());
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit few = {100, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &few), 0);
+  auto *handler = std::signal(SIGXFSZ, SIG_IGN);
+  cache.put("key", std::string(200, 'x'));
+  cache.put("other", std::string(200, 'x'));
+  std::signal(SIGXFSZ, handler);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  ASSERT_EQ(scratch.warnings.size(), 1U);
+  expectHas(scratch.warnings[0], ": File too large");
+  EXPECT_TRUE(scratch.entries().empty());
+  cache.put("key", "value");
+  EXPECT_EQ(cache.find("key"), "value");
 }
 
 /// Puts and finds keys that others put and find too. Whether all that was found

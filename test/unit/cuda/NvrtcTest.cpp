@@ -178,23 +178,22 @@ TEST_F(NvrtcTest, IsAskedOnce) {
 
 TEST_F(NvrtcTest, HashesItsLibraryOnce) {
   std::string file, hash;
-  auto identify = [&] {
-    llvm::Expected<std::string> identity = identifyNvrtc(
-        [&](llvm::StringRef of) {
-          return of == file ? std::optional(hash) : std::nullopt;
-        },
-        [&](llvm::StringRef of, llvm::StringRef is) {
-          EXPECT_TRUE(file.empty()) << "hashed again";
-          file = of;
-          hash = is;
-        });
-    return identity ? *identity : toString(identity.takeError());
+  auto find = [&](llvm::StringRef of) {
+    return of == file ? std::optional(hash) : std::nullopt;
   };
-  std::string first = identify();
-  EXPECT_EQ(identify(), first);
-  expectHas(file, "libnvrtc");
+  auto put = [&](llvm::StringRef of, llvm::StringRef is) {
+    EXPECT_TRUE(file.empty()) << "hashed again";
+    file = of;
+    hash = is;
+  };
+  llvm::Expected<std::string> unopened = identifyNvrtcUnopened({find, put});
+  ASSERT_TRUE(bool(unopened)) << toString(unopened.takeError());
+  llvm::Expected<std::string> opened = identifyNvrtc({find, put});
+  ASSERT_TRUE(bool(opened)) << toString(opened.takeError());
+  EXPECT_EQ(*unopened, *opened);
+  EXPECT_EQ(*opened, hash);
   EXPECT_EQ(hash.size(), 64U);
-  expectHas(first, " " + hash);
+  expectHas(file, "libnvrtc");
 }
 
 } // namespace

@@ -98,7 +98,7 @@ nvrtcResult getCubin(nvrtcProgram program, char *to) {
   return NVRTC_SUCCESS;
 }
 
-const burst_nvrtc table = [] {
+burst_nvrtc table = [] {
   burst_nvrtc nvrtc = {};
   nvrtc.nvrtcVersion = version;
   nvrtc.nvrtcGetErrorString = errorString;
@@ -117,6 +117,7 @@ const burst_nvrtc table = [] {
 
 StandIn::StandIn() {
   numCompiled = mostRunning = minorVersion = 0;
+  table.path = nullptr;
   burst_nvrtc_stand_in(&table);
 }
 
@@ -126,3 +127,4 @@ int StandIn::compiled() { return numCompiled; }
 int StandIn::atOnce() { return mostRunning; }
 int StandIn::alive() { return numAlive; }
 void StandIn::setMinorVersion(int minor) { minorVersion = minor; }
+void StandIn::setLibrary(const char *path) { table.path = path; }

@@ -17,6 +17,8 @@ struct StandIn {
   static int compiled(), atOnce(), alive();
   /// From now on, another version of NVRTC.
   static void setMinorVersion(int minor);
+  /// From now on, one that was opened from a file, which may hold anything.
+  static void setLibrary(const char *path);
 };
 
 } // namespace burst::test

@@ -39,8 +39,8 @@ Kernel Attend::lower(const Problem &p) {
                   ") -> (" + o + ", " + lse + ")\n  return %o, %lse : " + o +
                   ", " + lse + "\n}\n",
               "burst-to-ring,inline,symbol-dce,ring-bufferize,",
-              llvm::formatv("rows={0} columns={1} warps={2} one-loop=true",
-                            p.rows, p.columns, p.warps));
+              llvm::formatv("rows={0} columns={1} warps={2}", p.rows, p.columns,
+                            p.warps));
   return bench.kernel("f_attend");
 }
 

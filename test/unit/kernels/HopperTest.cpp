@@ -791,8 +791,8 @@ static std::vector<Fault> faults() {
   plantSkewed("first_weights_not_rounded",
               {{"round(scores, weights);\n", "\n", 0}}, {unwritten, wrong});
   plantSkewed("cleared_before_they_come",
-              {{"valueTileChannel.receive();\n        clear",
-                "valueTileChannel.tile();\n        clear"}},
+              {{"valueTileChannel.receive();\n          clear",
+                "valueTileChannel.tile();\n          clear"}},
               {race, wrong});
   plantSkewed("no_first_turn", {{"Turns<Group>::begin();", ""}}, {deadlock});
   plantSkewed("turns_not_passed", {{"Turns<Group>::pass();", ""}}, {deadlock});
@@ -824,10 +824,10 @@ static std::vector<Fault> faults() {
               {{"marksChannel.acquire()", "marksChannel.tile()"}},
               {race, protocol, deadlock});
   plantMarked("released_early",
-              {{"hide(scores, marks1);\n        marksChannel.release();",
-                "marksChannel.release();\n        hide(scores, marks1);"},
-               {"hide(scores, marks2);\n        marksChannel.release();",
-                "marksChannel.release();\n        hide(scores, marks2);"}},
+              {{"hide(scores, marks1);\n          marksChannel.release();",
+                "marksChannel.release();\n          hide(scores, marks1);"},
+               {"hide(scores, marks2);\n          marksChannel.release();",
+                "marksChannel.release();\n          hide(scores, marks2);"}},
               {race});
   plantMarked("never_released", {{"marksChannel.release();", ""}},
               {deadlock, wrong, race});

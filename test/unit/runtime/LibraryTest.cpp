@@ -2,12 +2,14 @@
 #include "runtime/src/cuda/Library.h"
 #include "Harness.h"
 #include "runtime/src/cuda/Driver.h"
+#include "runtime/src/cuda/Locate.h"
 #include "runtime/src/cuda/Nccl.h"
 #include "runtime/src/cuda/Nvrtc.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -96,6 +98,15 @@ protected:
     return static_cast<const Fake *>(table);
   }
 
+  /// Where it is, before it is opened.
+  std::string locate() {
+    char *path = burst_library_locate(&library);
+    EXPECT_FALSE(library.table);
+    std::string found = path ? path : "";
+    free(path);
+    return found;
+  }
+
   /// Copies the library to a folder below the test's own.
   std::string put(const std::string &below, const std::string &name) {
     fs::create_directories(folder / below);
@@ -112,6 +123,7 @@ protected:
 
 TEST_F(LibraryTest, CallsFunctionsOfTheNamedLibrary) {
   Variable variable("BURST_FAKE_LIBRARY", TEST_LIBRARY);
+  EXPECT_EQ(locate(), fs::canonical(TEST_LIBRARY).string());
   const Fake *fake = get();
   ASSERT_TRUE(fake);
   EXPECT_EQ(fake->fake_add(2, 3), 5);
@@ -141,6 +153,7 @@ TEST_F(LibraryTest, OpensOnce) {
 TEST_F(LibraryTest, FindsItInFoldersOfCuda) {
   std::string path = put("cuda/lib64", "libburst-fake.so");
   Variable variable("CUDA_HOME", folder / "cuda");
+  EXPECT_EQ(locate(), path);
   const Fake *fake = get();
   ASSERT_TRUE(fake);
   EXPECT_EQ(fake->path, path);
@@ -150,6 +163,7 @@ TEST_F(LibraryTest, PrefersTheFirstName) {
   put("cuda/lib64", "libburst-fake.so");
   std::string path = put("cuda/lib64", "libburst-fake.so.2");
   Variable variable("CUDA_PATH", folder / "cuda");
+  EXPECT_EQ(locate(), path);
   const Fake *fake = get();
   ASSERT_TRUE(fake);
   EXPECT_EQ(fake->path, path);
@@ -158,6 +172,7 @@ TEST_F(LibraryTest, PrefersTheFirstName) {
 TEST_F(LibraryTest, FindsWhatSetupInstalled) {
   std::string path = put("cache/burst/cuda/fake/lib", "libburst-fake.so.2");
   Variable variable("XDG_CACHE_HOME", folder / "cache");
+  EXPECT_EQ(locate(), path);
   const Fake *fake = get();
   ASSERT_TRUE(fake);
   EXPECT_EQ(fake->path, path);
@@ -167,6 +182,7 @@ TEST_F(LibraryTest, FindsWhatSetupInstalledBelowHome) {
   std::string path =
       put("home/.cache/burst/cuda/fake/lib", "libburst-fake.so.2");
   Variable cache("XDG_CACHE_HOME", ""), home("HOME", folder / "home");
+  EXPECT_EQ(locate(), path);
   const Fake *fake = get();
   ASSERT_TRUE(fake);
   EXPECT_EQ(fake->path, path);
@@ -174,6 +190,7 @@ TEST_F(LibraryTest, FindsWhatSetupInstalledBelowHome) {
 
 TEST_F(LibraryTest, SaysAllThatWasTried) {
   Variable cuda("CUDA_HOME", "/no/cuda"), cache("XDG_CACHE_HOME", "/no/cache");
+  EXPECT_EQ(locate(), "");
   std::string message;
   EXPECT_FALSE(get(&message));
   expectHas(message, "the fake: not found; BURST_FAKE_LIBRARY can name it; "
@@ -202,6 +219,7 @@ TEST_F(LibraryTest, TriesNothingElseThanTheNamedLibrary) {
   put("cuda/lib64", "libburst-fake.so");
   Variable cuda("CUDA_HOME", folder / "cuda");
   Variable variable("BURST_FAKE_LIBRARY", "/no/library.so");
+  EXPECT_EQ(locate(), "");
   std::string message;
   EXPECT_FALSE(get(&message));
   EXPECT_EQ(message, "the fake: cannot open what BURST_FAKE_LIBRARY names: "
@@ -228,6 +246,33 @@ TEST_F(LibraryTest, TakesAStandIn) {
   fake = get();
   ASSERT_TRUE(fake);
   EXPECT_EQ(fake->fake_add(2, 3), 5);
+}
+
+TEST_F(LibraryTest, IsLocatedWhereItIsOpen) {
+  Variable variable("BURST_FAKE_LIBRARY", TEST_LIBRARY);
+  ASSERT_TRUE(get());
+  Variable other("BURST_FAKE_LIBRARY", "/no/library.so");
+  char *path = burst_library_locate(&library);
+  ASSERT_TRUE(path);
+  EXPECT_EQ(fs::canonical(TEST_LIBRARY), path);
+  free(path);
+}
+
+// In a folder of the system, in one that only the loader's cache may name, and
+// open already.
+TEST(LocateTest, FindsWhatTheLoaderOpens) {
+  for (const char *name :
+       {"libBrokenLocale.so.1", "libcudart.so.13", "libc.so.6"}) {
+    char *located = burst_locate(name), *opened = nullptr;
+    if (void *object = dlopen(name, RTLD_LAZY)) {
+      opened = burst_path_of(object);
+      dlclose(object);
+    }
+    EXPECT_STREQ(located, opened) << name;
+    free(located);
+    free(opened);
+  }
+  EXPECT_EQ(burst_locate("libburst-fake.so.2"), nullptr);
 }
 
 /// What is said of each of CUDA's libraries when another one is named.

@@ -1,0 +1,23 @@
+//===- Locate.h - Libraries by name, not opened -----------------*- C -*-===//
+
+#ifndef BURST_RUNTIME_CUDA_LOCATE_H
+#define BURST_RUNTIME_CUDA_LOCATE_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The file that the loader would open by a name, as realpath spells it, as far
+   as can be told without opening it: what is open, then the folders that the
+   loader searches, then its cache. Folders for some processors alone, and what
+   is broken, are not looked at. Null if there is none. The caller frees it. */
+char *burst_locate(const char *name);
+
+/* The file of what dlopen gave, or null. The caller frees it. */
+char *burst_path_of(void *object);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // BURST_RUNTIME_CUDA_LOCATE_H
