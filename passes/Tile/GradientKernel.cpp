@@ -235,9 +235,10 @@ void GradientKernel::note(const Tile &query, const Span &span) {
 void GradientKernel::sumKeys(const Tile &key, const Tile &query,
                              bool isPartial) {
   OpFoldResult zero = b.getIndexAttr(0), width = b.getIndexAttr(shape.strip);
+  bool isBound = isPartial && part == GradientPart::All;
   b.loop(b.index(0), key.count, shape.strip, [&](Value column) {
     Value first = b.index(0), end = query.count;
-    if (isPartial) {
+    if (isBound) {
       Value panel = b.index(shape.panel);
       Value last = b.add(column, b.index(shape.strip - 1));
       last = b.min(last, b.index(shape.columns - 1));
@@ -280,7 +281,7 @@ void GradientKernel::sumKeys(const Tile &key, const Tile &query,
                 blocks.dk, seen);
       });
     };
-    if (isPartial)
+    if (isBound)
       b.when(b.compare(arith::CmpIPredicate::slt, first, end), add);
     else
       add();
@@ -415,7 +416,7 @@ void GradientKernel::step(const Tile &key, Value number, bool isPartial) {
     strip(key, rows, isPartial);
   });
   if (sums)
-    sumKeys(key, query, isPartial && part == GradientPart::All);
+    sumKeys(key, query, isPartial);
 }
 
 void GradientKernel::build(Value task) {
