@@ -169,7 +169,7 @@ double burst::bench::closedForm(const Problem &problem,
   double numbers = rows * static_cast<double>(problem.dim);
   double state = problem.type == "f64" ? 8 : 4;
   double given = problem.type == "bf16" ? 2 : state;
-  double packed = given == 2 && target.pairs && !problem.isBackward ? 2 : state;
+  double packed = given == 2 && target.pairs ? 2 : state;
   bool isRing = problem.ranks > 1, isWide = given == state;
   if (!problem.isBackward) {
     double slots = static_cast<double>(std::min<int64_t>(problem.ranks - 1, 2));

@@ -382,8 +382,6 @@ int main(int argc, char **argv) {
   for (const std::string &pass : allPasses)
     for (const std::string &type : allTypes)
       for (int64_t dim : allDims)
-        // Gradients are not of pairs.
-        if (pass == "forward" || type != "bf16")
-          tuner.tuneTiles({pass, type, dim});
+        tuner.tuneTiles({pass, type, dim});
   return 0;
 }

@@ -42,6 +42,11 @@ private:
 
   Shape shapeOf(Value state);
   Shape rowShapeOf(Value state);
+  /// Whether products are of pairs, of these operands and others of their type.
+  bool arePairs(Value operand) const {
+    return options.pairs && options.localTiling &&
+           cast<MemRefType>(operand.getType()).getElementType().isBF16();
+  }
   LogicalResult verifyStaged(Operation *op);
   void attendStaged(TileBuilder &builder, ring::AttendOp op, Shape shape,
                     const Schedule &schedule);
@@ -363,9 +368,7 @@ static Value allocateTiles(TileBuilder &b, Value query,
 void Lowering::lower(ring::AttendOp op) {
   TileBuilder b(op.getLoc(), op);
   Shape shape = shapeOf(op.getO());
-  shape.pairs =
-      options.pairs && options.localTiling &&
-      cast<MemRefType>(op.getQuery().getType()).getElementType().isBF16();
+  shape.pairs = arePairs(op.getQuery());
   if (options.localTiling && !shape.isStaged())
     shape.strip = options.strip;
   Schedule schedule(b, Question::of(op), shape, Schedule::Lists::OfQueries);
@@ -733,7 +736,9 @@ void Lowering::lower(ring::AttendGradOp op) {
     return;
   }
   Shape shape = shapeOf(op.getGrads()[0]);
-  shape.strip = options.strip;
+  shape.pairs = arePairs(op.getQuery());
+  // Two rows are a pair of the sums over queries: both are of one strip.
+  shape.strip = llvm::alignTo(options.strip, shape.pairs ? 2 : 1);
   Schedule schedule(b, Question::of(op), shape, Schedule::Lists::OfKeys);
   schedule.build(
       [&](StringRef name, Value tasks, Value order, const Operands &operands,

@@ -447,9 +447,10 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     of queries that may see them.
 
     Operands of 16 bits are packed, and loaded, as numbers of the state. With
-    `pairs`, those of bf16 stay what they are, and weights are rounded to bf16: the
-    products are of pairs (see `tile.multiply`), and the scale is applied behind
-    them, in f32. Which it is shows in the types of the kernels' blocks.
+    `pairs`, those of bf16 stay what they are, and weights and, backward, the
+    gradients by scores are rounded to bf16: the products are of pairs (see
+    `tile.multiply`), and the scale is applied behind them, in f32. Which it is shows
+    in the types of the kernels' blocks.
 
     With `warps`, kernels are those of a GPU (see the dialect `cuda`): nothing is
     packed, a kernel loads tiles of keys and values, as they lie in their slices,

@@ -54,22 +54,39 @@ static int64_t tilesOf(Value owner, int64_t rank, ring::LayoutAttr layout,
                : mostTiles(layout.getDeal(), extent, size);
 }
 
+namespace {
+/// How the operands of products are packed.
+struct Packing {
+  int64_t bytes;    ///< of a number
+  int64_t together; ///< steps of the depth that lie side by side
+
+  Packing(Value operand, const Sizes &sizes, const cpu::Target &target) {
+    bool arePairs =
+        target.pairs && target.localTiling &&
+        cast<ShapedType>(operand.getType()).getElementType().isBF16();
+    bytes = arePairs ? 2 : sizes.bytes;
+    together = arePairs ? 2 : 1;
+  }
+  int64_t deep(int64_t depth) const {
+    return static_cast<int64_t>(
+        llvm::alignTo(depth, static_cast<uint64_t>(together)));
+  }
+};
+} // namespace
+
 /// Keys and values of all slices.
 static int64_t bytesOf(ring::AttendOp op, const cpu::Target &target,
                        int64_t rank, int64_t queries, int64_t extent) {
   Sizes sizes(op.getStateType(), target);
   Value key = op.getKeys().front(), value = op.getValues().front();
-  int64_t keyDim = dimOf(key, 3), bytes = sizes.bytes;
-  if (target.pairs && target.localTiling &&
-      cast<ShapedType>(key.getType()).getElementType().isBF16()) {
-    keyDim = static_cast<int64_t>(llvm::alignTo(keyDim, 2));
-    bytes = 2;
-  }
+  Packing packing(key, sizes, target);
   int64_t tiles = 0;
   for (Value owner : op.getOwners())
     tiles += tilesOf(owner, rank, op.getKeyLayout(), extent, sizes.columns);
-  int64_t packed = dimOf(key, 2) * tiles * sizes.columns *
-                   (keyDim + sizes.padded(dimOf(value, 3))) * bytes;
+  int64_t packed =
+      dimOf(key, 2) * tiles * sizes.columns *
+      (packing.deep(dimOf(key, 3)) + sizes.padded(dimOf(value, 3))) *
+      packing.bytes;
   if (target.localTiling)
     return packed;
   int64_t queryTiles = tilesOf(op.getQueryOwner(), rank, op.getQueryLayout(),
@@ -83,6 +100,7 @@ static int64_t bytesOf(ring::AttendOp op, const cpu::Target &target,
 static int64_t bytesOf(ring::AttendGradOp op, const cpu::Target &target,
                        int64_t rank, int64_t queries, int64_t keys) {
   Sizes sizes(op.getStateType(), target);
+  Packing packing(op.getKey(), sizes, target);
   int64_t keyTiles =
       tilesOf(op.getKeyOwner(), rank, op.getKeyLayout(), keys, sizes.columns);
   int64_t queryTiles = tilesOf(op.getQueryOwner(), rank, op.getQueryLayout(),
@@ -90,8 +108,10 @@ static int64_t bytesOf(ring::AttendGradOp op, const cpu::Target &target,
   int64_t queryDim = dimOf(op.getQuery(), 3),
           valueDim = dimOf(op.getValue(), 3);
   int64_t ofKeys = dimOf(op.getKey(), 2) * keyTiles * sizes.columns *
-                   (queryDim + sizes.padded(queryDim) + valueDim);
-  int64_t ofQueries = dimOf(op.getQuery(), 2) * queryTiles * sizes.rows *
+                   (packing.deep(queryDim) + sizes.padded(queryDim) +
+                    packing.deep(valueDim));
+  int64_t ofQueries = dimOf(op.getQuery(), 2) * queryTiles *
+                      packing.deep(sizes.rows) *
                       (sizes.padded(queryDim) + sizes.padded(valueDim));
   // A stored tile is of whole strips, and wider by one.
   int64_t strip = target.microRows;
@@ -101,7 +121,7 @@ static int64_t bytesOf(ring::AttendGradOp op, const cpu::Target &target,
                        ? 0
                        : 2 * dimOf(op.getQuery(), 2) * queryTiles * rows *
                              keyTiles * (sizes.columns + sizes.padded(strip));
-  return (ofKeys + ofQueries + stored) * sizes.bytes;
+  return (ofKeys + ofQueries) * packing.bytes + stored * sizes.bytes;
 }
 
 /// Of keys, of the largest of all owners.

@@ -43,7 +43,8 @@ struct Outline : burst::cpu::impl::OutlinePassBase<Outline> {
     SmallVector<SmallVector<Operation *>> steps;
     getOperation().walk([&](Operation *op) {
       if (!isa<tile::MultiplyOp, tile::RowMaxOp, tile::ExponentialsOp,
-               tile::RescaleOp, tile::WeightsOp, tile::DifferentialsOp>(op))
+               tile::RescaleOp, tile::WeightsOp, tile::DifferentialsOp,
+               tile::RoundOp>(op))
         return;
       auto *same = llvm::find_if(
           steps, [&](auto &list) { return isSameStep(list.front(), op); });

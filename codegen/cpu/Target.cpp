@@ -244,7 +244,7 @@ struct Kind {
 
   /// What operands are packed as, see ring-lower-to-tile.
   FloatType packed(bool pairs) const {
-    return pairs && operand.isBF16() && !isBackward ? operand : state;
+    return pairs && operand.isBF16() ? operand : state;
   }
 
 private:

@@ -53,6 +53,7 @@ public:
   void lower(tile::NormalizeOp op);
   void lower(tile::WeightsOp op);
   void lower(tile::DifferentialsOp op);
+  void lower(tile::RoundOp op);
   void lower(tile::MapGradientOp op);
 
 private:
@@ -629,7 +630,7 @@ void Vectorizer::lower(tile::PositionsOp op) {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Where a product finds a[r, k].
+/// Where a product finds a[r, k], or the score of it.
 static SmallVector<Value> leftAt(tile::MultiplyOp op, Value r, Value k) {
   if (op.getTransposed())
     return {k, r};
@@ -643,12 +644,18 @@ void Vectorizer::multiplyWhere(tile::MultiplyOp op) {
   Value wide = b.index(panels.getDimSize(2)), none = number(element, 0.0);
   Value columns = b.dim(op.getC(), 1);
   bool isPairs = panels.getRank() == 4;
-  Value depth = op.getDepth()
-                    ? op.getDepth()
-                    : b.mul(b.dim(op.getB(), 1), b.index(isPairs ? 2 : 1));
+  Value two = b.index(2);
+  Value depth = op.getDepth() ? op.getDepth() : b.dim(op.getB(), 1);
+  if (isPairs)
+    depth = b.mul(depth, two);
   double factor = op.getFactor().convertToDouble();
+  auto left = [&](Value r, Value k) {
+    return bufferOf(op.getA()).getRank() == 3
+               ? b.load(op.getA(), {b.div(k, two), r, b.rem(k, two)})
+               : b.load(op.getA(), leftAt(op, r, k));
+  };
   auto right = [&](Value k, Value c) {
-    Value p = b.div(c, wide), j = b.rem(c, wide), two = b.index(2);
+    Value p = b.div(c, wide), j = b.rem(c, wide);
     return isPairs ? b.load(op.getB(), {p, b.div(k, two), j, b.rem(k, two)})
                    : b.load(op.getB(), {p, k, j});
   };
@@ -660,7 +667,7 @@ void Vectorizer::multiplyWhere(tile::MultiplyOp op) {
           arith::CmpFPredicate::UNE, b.load(op.getSeen(), leftAt(op, r, k)),
           number(element, -std::numeric_limits<double>::infinity()));
       b.when(isSeen, [&] {
-        Value weight = convert(b.load(op.getA(), leftAt(op, r, k)), element);
+        Value weight = convert(left(r, k), element);
         if (factor != 1.0)
           weight = b.make<arith::MulFOp>(weight, number(element, factor));
         b.loop(columns, [&](Value c) {
@@ -699,10 +706,12 @@ void Vectorizer::lower(tile::MultiplyOp op) {
   auto loadLeft = [&](Value row, Value k) -> Value {
     if (!isPairs)
       return splat(vector, b.load(op.getA(), leftAt(op, row, k)));
-    auto pair = VectorType::get(2, b.getBF16Type());
-    Value pairs =
-        b.make<vector::BitCastOp>(VectorType::get(1, b.getI32Type()),
-                                  load(pair, op.getA(), {row, b.mul(k, two)}));
+    SmallVector<Value> at{row, b.mul(k, two)};
+    if (op.getTransposed())
+      at = {k, row, b.index(0)};
+    Value pairs = b.make<vector::BitCastOp>(
+        VectorType::get(1, b.getI32Type()),
+        load(VectorType::get(2, b.getBF16Type()), op.getA(), at));
     return splat(bits, b.make<vector::ExtractOp>(pairs, int64_t{0}));
   };
   // With a factor, sums begin at 0: it is not for what they are added to.
@@ -1069,6 +1078,38 @@ void Vectorizer::lower(tile::DifferentialsOp op) {
   });
 }
 
+void Vectorizer::lower(tile::RoundOp op) {
+  VectorType vector = vectorOf(b.getF32Type());
+  Value p = op.getP(), two = b.index(2);
+  auto eachVector = [&](llvm::function_ref<void(Value c)> body) {
+    b.loop(b.index(0), b.dim(op.getS(), 1), vector.getNumElements(), body);
+  };
+  auto rounded = [&](Value r, Value c) {
+    return narrow(load(vector, op.getS(), {r, c}));
+  };
+  if (bufferOf(p).getRank() == 2)
+    return b.loop(op.getRows(), [&](Value r) {
+      eachVector([&](Value c) { store(rounded(r, c), p, {r, c}); });
+    });
+  Value flat = b.make<memref::CollapseShapeOp>(
+      p, SmallVector<ReassociationIndices>{{0}, {1, 2}});
+  auto eachPair = [&](Value begin, Value end, auto &&second) {
+    b.loop(begin, end, 1, [&](Value k) {
+      Value r = b.mul(k, two);
+      eachVector([&](Value c) {
+        store(b.make<vector::InterleaveOp>(rounded(r, c), second(r, c)), flat,
+              {k, b.mul(c, two)});
+      });
+    });
+  };
+  Value whole = b.div(op.getRows(), two);
+  eachPair(b.index(0), whole,
+           [&](Value r, Value c) { return rounded(b.add(r, b.index(1)), c); });
+  eachPair(whole, b.ceilDiv(op.getRows(), 2), [&](Value, Value) {
+    return number(vector.clone(b.getBF16Type()), 0.0);
+  });
+}
+
 /// A vector in memory. That is on the stack, and made once in a call.
 Value Vectorizer::spill(Value vector) {
   auto type = cast<VectorType>(vector.getType());
@@ -1246,15 +1287,17 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
           isa<tile::MultiplyOp, tile::MapOp, tile::RowMaxOp,
               tile::ExponentialsOp, tile::RescaleOp, tile::AddOp,
               tile::RowDotOp, tile::MergeOp, tile::NormalizeOp, tile::WeightsOp,
-              tile::DifferentialsOp, tile::MapGradientOp>(op) &&
+              tile::DifferentialsOp, tile::RoundOp, tile::MapGradientOp>(op) &&
           type.getRank() >= 2;
-      // Pairs go with vectors of f32, and panels of them end in the pair.
+      // Pairs go with vectors of f32, and are the last dimension where these
+      // are not of the depth.
       bool isPairs = type.getElementType().isBF16();
       int64_t lanes =
           vectorBits /
           (isPairs ? 32 : type.getElementType().getIntOrFloatBitWidth());
-      int64_t width = type.getDimSize(
-          isPairs && type.getRank() == 4 ? 2 : type.getRank() - 1);
+      int64_t width =
+          type.getDimSize(isPairs && type.getRank() > 2 ? type.getRank() - 2
+                                                        : type.getRank() - 1);
       if (isTile && width % lanes != 0)
         return op->emitOpError("works on rows of whole vectors of ")
                << lanes << ", got: " << type;
@@ -1310,11 +1353,11 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
                 tile::FillOp, tile::PositionsOp, tile::MultiplyOp, tile::MapOp,
                 tile::RowMaxOp, tile::ExponentialsOp, tile::RescaleOp,
                 tile::AddOp, tile::RowDotOp, tile::MergeOp, tile::NormalizeOp,
-                tile::WeightsOp, tile::DifferentialsOp, tile::MapGradientOp>(
-              [&](auto op) {
-                vectorizer.lower(op);
-                op.erase();
-              });
+                tile::WeightsOp, tile::DifferentialsOp, tile::RoundOp,
+                tile::MapGradientOp>([&](auto op) {
+            vectorizer.lower(op);
+            op.erase();
+          });
     }
   }
 };

@@ -191,6 +191,9 @@ void WeightsOp::getEffects(Effects &effects) {
 void DifferentialsOp::getEffects(Effects &effects) {
   addEffects(*this, getDp(), effects);
 }
+void RoundOp::getEffects(Effects &effects) {
+  addEffects(*this, getP(), effects);
+}
 void MapGradientOp::getEffects(Effects &effects) {
   SmallVector<Value> written(getGrads());
   written.push_back(getW());
@@ -309,7 +312,8 @@ static LogicalResult verifyOfTiles(MultiplyOp op) {
         "of tiles takes its left operand as it is, and all of "
         "its depth, got `transposed`, `depth` or `where`");
   int64_t depth = op.getByRows() ? 1 : 0;
-  if ((a.getElementType() == b.getElementType() ||
+  if (a.getRank() == 2 &&
+      (a.getElementType() == b.getElementType() ||
        a.getElementType().isF32()) &&
       c.getElementType().isF32() && a.getDimSize(1) == b.getDimSize(depth) &&
       c.getDimSize(0) == a.getDimSize(0) &&
@@ -335,31 +339,42 @@ LogicalResult MultiplyOp::verify() {
     return emitOpError("takes panels by columns, got `by_rows`");
   if (failed(verifyPanels(*this, getB())))
     return failure();
-  bool isPairs = a.getElementType().isBF16();
-  int64_t rowDim = getTransposed() ? 1 : 0;
-  if (isPairs && (getTransposed() || getDepth()))
+  bool isPairs = a.getElementType().isBF16(), transposed = getTransposed();
+  if (isPairs && getDepth() && !transposed)
     return emitOpError(
-        "of bf16 takes its left operand as it is, and all of its "
-        "depth, got `transposed` or `depth`");
+        "of bf16 takes all of the depth of a left operand that is "
+        "not transposed, got `depth`");
+  bool areRowsPaired = a.getRank() == 3;
+  // Each step of b's depth is as many of a's.
+  int64_t together = isPairs && !areRowsPaired ? 2 : 1;
+  int64_t rowDim = transposed ? 1 : 0;
   if (a.getElementType() != b.getElementType() ||
-      a.getDimSize(1 - rowDim) != times(b.getDimSize(1), isPairs ? 2 : 1) ||
+      areRowsPaired != (isPairs && transposed) ||
+      (areRowsPaired && a.getDimSize(2) != 2) ||
+      a.getDimSize(1 - rowDim) != times(b.getDimSize(1), together) ||
       c.getDimSize(0) != a.getDimSize(rowDim) ||
       ShapedType::isDynamic(c.getDimSize(0)) ||
       c.getDimSize(1) != times(b.getDimSize(0), b.getDimSize(2)) ||
       (isPairs ? !c.getElementType().isF32()
                : c.getElementType() != a.getElementType()))
     return emitOpError("needs ")
-           << (isPairs ? "M x K of bf16, N/W x K/2 x W x 2 of bf16 and "
-                         "M x N of f32"
-               : getTransposed() ? "K x M, N/W x K x W and M x N of one type"
-                                 : "M x K, N/W x K x W and M x N of one type")
+           << (isPairs      ? transposed ? "K/2 x M x 2" : "M x K"
+               : transposed ? "K x M"
+                            : "M x K")
+           << (isPairs ? " of bf16, N/W x K/2 x W x 2 of bf16 and M x N of f32"
+                       : ", N/W x K x W and M x N of one type")
            << ", got: " << a << ", " << b << " and " << c;
-  if (!getSeen() || (typeOf(getSeen()).getShape() == a.getShape() &&
-                     typeOf(getSeen()).getElementType() == c.getElementType()))
+  if (!getSeen())
+    return success();
+  SmallVector<int64_t> shape(a.getShape().take_front(2));
+  if (areRowsPaired)
+    shape[0] = times(shape[0], 2);
+  MemRefType seen = typeOf(getSeen());
+  if (seen.getShape() == ArrayRef(shape) &&
+      seen.getElementType() == c.getElementType())
     return success();
   return emitOpError("needs a score of the type of ")
-         << c << " for each number of " << a
-         << ", got: " << getSeen().getType();
+         << c << " for each number of " << a << ", got: " << seen;
 }
 
 /// A tile of M rows and values with one number per row, or per column, of one
@@ -419,6 +434,20 @@ LogicalResult NormalizeOp::verify() {
 // weights_c1
 LogicalResult WeightsOp::verify() {
   return verifyRows(*this, getS(), getLse(), getTransposed());
+}
+// round_c1
+LogicalResult RoundOp::verify() {
+  MemRefType s = typeOf(getS()), p = typeOf(getP());
+  SmallVector<int64_t> shape(p.getShape().take_front(2));
+  bool arePaired = p.getRank() == 3;
+  if (arePaired)
+    shape[0] = times(shape[0], 2);
+  if (s.getElementType().isF32() && s.getShape() == ArrayRef(shape) &&
+      (!arePaired || p.getDimSize(2) == 2))
+    return success();
+  return emitOpError(
+             "needs M x N of f32, and M x N or M/2 x N x 2 of bf16, got: ")
+         << s << " and " << p;
 }
 // differentials_c1
 LogicalResult DifferentialsOp::verify() {

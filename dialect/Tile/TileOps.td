@@ -23,7 +23,11 @@ def Tile_Factors : AnyTypeOf<[Tile_Tile, Tile_Pairs]>;
 /// Rows of a tile, and as many of its columns as panels have.
 def Tile_Strip : MemRefRankOf<[F64, F32], [2]>;
 def Tile_StripOfPairs : AnyTypeOf<[MemRefRankOf<[BF16], [2]>, Tile_Pairs]>;
-def Tile_Left : AnyTypeOf<[Tile_Strip, Tile_StripOfPairs]>;
+/// Rows that lie side by side in twos: the pairs of a transposed left operand.
+def Tile_PairedRows : ConfinedType<MemRefOf<[BF16]>, [HasAnyRankOfPred<[3]>],
+                                   "rows of bf16 in pairs">;
+def Tile_Left : AnyTypeOf<[Tile_Strip, Tile_StripOfPairs, Tile_PairedRows]>;
+def Tile_Rounded : AnyTypeOf<[MemRefRankOf<[BF16], [2]>, Tile_PairedRows]>;
 def Tile_Loaded : AnyTypeOf<[Tile_TileOrRows, Tile_Pairs]>;
 /// The right operand of a product, laid out for it; that of bf16 is in pairs.
 def Tile_Panels : AnyTypeOf<[
@@ -277,6 +281,10 @@ def Tile_MultiplyOp : Tile_Op<"multiply", [
                          + a[r, 2t + 1] b[n / W, t, n mod W, 1])
     ```
 
+    `transposed`, their pairs are of rows that lie side by side (see `tile.round`):
+    a[t, r, 0] and a[t, r, 1] in place of a[r, 2t] and a[r, 2t + 1]. `depth` then
+    counts pairs.
+
     b may also be a tile of 16 bits as it lies in memory, which tensor cores take:
     K x N, or with `by_rows` N x K, each row of which is a column of the product
     (scores are of queries and keys). a is then such a tile, or weights in f32,
@@ -290,11 +298,12 @@ def Tile_MultiplyOp : Tile_Op<"multiply", [
     are from memory, and a scale is not lost to rounding them.
 
     **Constraints:** (C1) a is M x K (`transposed`: K x M), b is N/W x K x W, c is
-    M x N, of one type; or a is M x K of bf16 with an even K, b is N/W x K/2 x W x 2
-    of bf16, c is M x N of f32; or b is a tile of 16 bits, a is M x K of b's type or
-    f32, c is M x N of f32. (C2) seen has the shape of a and c's type. (C3)
-    operands of 16 bits are not transposed and have their whole depth; `by_rows` is
-    of a tile. (C4) sizes that are not static are those of columns of c with the
+    M x N, of one type; or a is M x K of bf16 with an even K (`transposed`:
+    K/2 x M x 2), b is N/W x K/2 x W x 2 of bf16, c is M x N of f32; or b is a tile
+    of 16 bits, a is M x K of b's type or f32, c is M x N of f32. (C2) seen is M x K
+    (`transposed`: K x M), of c's type. (C3) pairs that are not transposed, and
+    tiles, have their whole depth; a left operand of tiles is not transposed;
+    `by_rows` is of a tile. (C4) sizes that are not static are those of columns of c with the
     number of panels, or of the depth of a and b. They are multiples of W, the
     depth where `depth` is not given.
 
@@ -307,6 +316,8 @@ def Tile_MultiplyOp : Tile_Op<"multiply", [
         : memref<96x64xbf16>, memref<8x32x16x2xbf16>, memref<96x128xf32>
     tile.multiply %p, %g, %dv rows %c depth %n accumulate transposed
         : memref<96x128xf32>, memref<4x96x16xf32>, memref<128x64xf32>
+    tile.multiply %p2, %g2, %dv rows %c depth %m accumulate transposed
+        : memref<48x128x2xbf16>, memref<4x48x16x2xbf16>, memref<128x64xf32>
     tile.multiply %q3, %k3, %s3 rows %n factor 0.18 by_rows
         : memref<128x64xf16>, memref<64x64xf16>, memref<128x64xf32>
     tile.multiply %strip, %v, %o rows %n accumulate
@@ -593,6 +604,29 @@ def Tile_DifferentialsOp : Tile_Op<"differentials", [
     $p `,` $dp `,` $delta `rows` $rows (`factor` $factor^)?
     (`transposed` $transposed^)? attr-dict `:` type($p) `,` type($delta)
   }];
+  let hasVerifier = 1;
+}
+
+def Tile_RoundOp : Tile_Op<"round", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "rounds a tile to the left operand of a product of pairs";
+  let description = [{
+    p[r, c] = s[r, c] for the first `rows` rows, rounded to bf16. Where p has three
+    dimensions, two rows lie side by side, which `tile.multiply` takes `transposed`:
+    p[r / 2, c, r mod 2]. Of an odd number of rows the last pair ends in 0.
+
+    **Constraints:** (C1) s is M x N of f32, p is M x N or M/2 x N x 2 of bf16, with
+    an even M. N may be known when the program runs, as of `tile.row_max`.
+
+    Example:
+
+    ```mlir
+    tile.round %s into %p rows %n : memref<96x128xf32>, memref<96x128xbf16>
+    tile.round %s into %p2 rows %n : memref<96x128xf32>, memref<48x128x2xbf16>
+    ```
+  }];
+  let arguments = (ins Tile_Strip:$s, Tile_Rounded:$p, Index:$rows);
+  let assemblyFormat = "$s `into` $p `rows` $rows attr-dict `:` type($s) `,` type($p)";
   let hasVerifier = 1;
 }
 

@@ -74,6 +74,11 @@ struct Shape {
     return MemRefType::get({any, heads, any, count, (depth + 1) / 2, panel, 2},
                            factor());
   }
+  /// Left operands of sums over the rows of a block, two of which lie side by
+  /// side.
+  MemRefType pairedRows() const {
+    return MemRefType::get({blockRows() / 2, blockColumns(), 2}, factor());
+  }
   MemRefType tile(int64_t columns) const {
     return MemRefType::get({blockRows(), columns}, state,
                            mlir::MemRefLayoutAttrInterface(), registers());

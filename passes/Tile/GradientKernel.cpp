@@ -16,11 +16,8 @@ GradientOperands::GradientOperands(TileBuilder &b, ring::AttendGradOp op,
   Value batch = b.dim(op.getQuery(), 0);
   auto allocate = [&](Value shard, Value table, int64_t width, int64_t depth) {
     int64_t heads = cast<MemRefType>(shard.getType()).getDimSize(2);
-    return b.allocate(
-        MemRefType::get({any, heads, any, shape.padded(width) / shape.panel,
-                         depth, shape.panel},
-                        shape.state),
-        {batch, b.dim(table, 0)}, tile::Memory::Packing);
+    return b.allocate(shape.packed(heads, width, depth),
+                      {batch, b.dim(table, 0)}, tile::Memory::Packing);
   };
   auto flags = [&](Value shard, Value table) {
     int64_t heads = cast<MemRefType>(shard.getType()).getDimSize(2);
@@ -85,10 +82,21 @@ GradientKernel::GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
 
 /// A block without the columns that only make it wider.
 Value GradientKernel::tileOf(Value block) {
-  OpFoldResult zero = b.getIndexAttr(0);
-  return b.part(
-      block, {zero, zero},
-      {getAsOpFoldResult(b.dim(block, 0)), b.getIndexAttr(shape.columns)});
+  int64_t rank = cast<MemRefType>(block.getType()).getRank();
+  SmallVector<OpFoldResult> offsets(rank, b.getIndexAttr(0)), sizes;
+  for (int64_t d = 0; d < rank; ++d)
+    sizes.push_back(getAsOpFoldResult(b.dim(block, d)));
+  sizes[1] = b.getIndexAttr(shape.columns);
+  return b.part(block, offsets, sizes);
+}
+
+/// A block as the left operand of a product, which is a place of its own where
+/// operands are rounded.
+Value GradientKernel::rounded(Value block, Value into, const Tile &query) {
+  if (!into)
+    return block;
+  b.make<tile::RoundOp>(block, into, query.count);
+  return into;
 }
 
 /// Score and mask of rows of queries, at their positions.
@@ -166,18 +174,18 @@ void GradientKernel::weigh(const Tile &key, const Tile &query,
   double scale = op.getScale().convertToDouble();
   for (Value buffer : {this->query, outGrad, dq})
     prefetch(buffer, query);
-  load(this->query, query, blocks.q,
-       hasScore ? scale : scale * std::numbers::log2e);
+  double unit = hasScore ? scale : scale * std::numbers::log2e;
+  load(this->query, query, blocks.q, shape.keepsOperands() ? 1.0 : unit);
   load(outGrad, query, blocks.outGrad, 1.0);
-  auto product = [&](Value left, Value panels, Value into) {
+  auto product = [&](Value left, Value panels, Value into, double factor) {
     b.make<tile::MultiplyOp>(
         left, panelsOf(b, b.panels(panels, batch, keyHead, key.number), span),
-        into, query.count, llvm::APFloat(1.0), /*seen=*/Value(),
-        /*accumulate=*/false, /*depth=*/Value(), /*transposed=*/false);
+        into, query.count, llvm::APFloat(factor), /*seen=*/Value(),
+        /*accumulate=*/false);
   };
   Value s = columnsOf(b, blocks.s, span, shape);
   Value dp = columnsOf(b, blocks.dp, span, shape);
-  product(blocks.q, packedKeysT, s);
+  product(blocks.q, packedKeysT, s, shape.keepsOperands() ? unit : 1.0);
   if (hasScore)
     b.make<memref::CopyOp>(blocks.s, blocks.t);
   mapStrip(b, op, scores, span, shape, blocks.whole, isPartial);
@@ -186,7 +194,7 @@ void GradientKernel::weigh(const Tile &key, const Tile &query,
       b.make<memref::CopyOp>(s, columnsOf(b, blocks.seen, span, shape));
     });
   b.make<tile::WeightsOp>(s, blocks.lse, query.count);
-  product(blocks.outGrad, packedValuesT, dp);
+  product(blocks.outGrad, packedValuesT, dp, 1.0);
   b.make<tile::DifferentialsOp>(s, dp, blocks.delta, query.count,
                                 llvm::APFloat(hasScore ? 1.0 : scale));
   if (hasScore)
@@ -197,13 +205,17 @@ void GradientKernel::weigh(const Tile &key, const Tile &query,
 void GradientKernel::sumQueries(const Tile &key, const Tile &query,
                                 const Span &span, bool isPartial) {
   load(dq, query, blocks.dq, 1.0);
+  auto columns = [&](Value block) {
+    return block ? columnsOf(b, block, span, shape) : block;
+  };
+  Value left = rounded(columns(blocks.dp), columns(blocks.dpRounded), query);
   where(isPartial, [&](Value seen) {
     b.make<tile::MultiplyOp>(
-        columnsOf(b, blocks.dp, span, shape),
+        left,
         depthOf(b, b.panels(packedKeys, batch, keyHead, key.number), span,
                 shape),
-        blocks.dq, query.count, llvm::APFloat(1.0),
-        seen ? columnsOf(b, seen, span, shape) : seen, /*accumulate=*/true);
+        blocks.dq, query.count, llvm::APFloat(1.0), columns(seen),
+        /*accumulate=*/true);
   });
   b.make<tile::StoreOp>(blocks.dq,
                         b.rows(dq, batch, head, query.row, query.count));
@@ -223,9 +235,10 @@ void GradientKernel::note(const Tile &query, const Span &span) {
 void GradientKernel::sumKeys(const Tile &key, const Tile &query,
                              bool isPartial) {
   OpFoldResult zero = b.getIndexAttr(0), width = b.getIndexAttr(shape.strip);
+  bool isBound = isPartial && part == GradientPart::All;
   b.loop(b.index(0), key.count, shape.strip, [&](Value column) {
     Value first = b.index(0), end = query.count;
-    if (isPartial) {
+    if (isBound) {
       Value panel = b.index(shape.panel);
       Value last = b.add(column, b.index(shape.strip - 1));
       last = b.min(last, b.index(shape.columns - 1));
@@ -236,27 +249,39 @@ void GradientKernel::sumKeys(const Tile &key, const Tile &query,
                   b.load(blocks.endRow, panels[1]));
     }
     auto add = [&] {
-      Value depth = b.sub(end, first);
+      Value row = first, height = b.sub(end, first);
+      Value step = row, depth = height;
+      // Strips begin at even rows, and an odd number of rows ends in one of 0.
+      if (shape.pairs) {
+        step = b.div(row, b.index(2));
+        depth = b.ceilDiv(height, 2);
+        height = b.mul(depth, b.index(2));
+      }
       Value rows = b.min(b.sub(key.count, column), b.index(shape.strip));
-      auto columns = [&](Value block) {
-        return b.part(block, {first, column}, {depth, width});
+      auto left = [&](Value block) {
+        if (!shape.pairs)
+          return b.part(block, {step, column}, {depth, width});
+        return b.part(block, {step, column, zero},
+                      {depth, width, b.getIndexAttr(2)});
       };
       auto product = [&](Value left, Value packed, Value into, Value seen) {
         Value panels = b.panels(packed, batch, head, query.number);
         auto type = cast<MemRefType>(panels.getType());
         panels = panelsOf(b, panels, zero, b.getIndexAttr(type.getDimSize(0)),
-                          first, depth);
-        multiply(columns(left), panels, rowsOf(b, into, column, shape.strip),
-                 rows, depth, seen, /*transposed=*/true);
+                          step, depth);
+        multiply(left, panels, rowsOf(b, into, column, shape.strip), rows,
+                 depth, seen, /*transposed=*/true);
       };
       where(isPartial, [&](Value seen) {
         if (seen)
-          seen = columns(seen);
-        product(blocks.s, packedOutGrads, blocks.dv, seen);
-        product(blocks.dp, packedQueries, blocks.dk, seen);
+          seen = b.part(seen, {row, column}, {height, width});
+        product(left(shape.pairs ? blocks.sPairs : blocks.s), packedOutGrads,
+                blocks.dv, seen);
+        product(left(shape.pairs ? blocks.dpPairs : blocks.dp), packedQueries,
+                blocks.dk, seen);
       });
     };
-    if (isPartial)
+    if (isBound)
       b.when(b.compare(arith::CmpIPredicate::slt, first, end), add);
     else
       add();
@@ -327,6 +352,8 @@ void GradientKernel::strip(const Tile &key, const Tile &query, bool isPartial) {
     b.when(b.compare(arith::CmpIPredicate::slt, span.first, span.end), steps);
   else
     steps();
+  rounded(blocks.s, blocks.sPairs, query);
+  rounded(blocks.dp, blocks.dpPairs, query);
 }
 
 /// What a kernel does for a pair of tiles.
@@ -371,15 +398,25 @@ void GradientKernel::step(const Tile &key, Value number, bool isPartial) {
     llvm::SaveAndRestore<Blocks> tile(blocks);
     Tile rows{query.number, b.add(query.row, row),
               b.min(b.sub(query.count, row), b.index(shape.strip))};
-    for (Value *block : {&blocks.s, &blocks.dp, &blocks.seen})
+    // Where the sums over queries read what is rounded, strips share s and dp.
+    if (!shape.pairs)
+      for (Value *block : {&blocks.s, &blocks.dp})
+        *block = rowsOf(b, *block, row, shape.strip);
+    if (blocks.seen)
+      blocks.seen = rowsOf(b, blocks.seen, row, shape.strip);
+    for (Value *block : {&blocks.sPairs, &blocks.dpPairs})
       if (*block)
-        *block = tileOf(rowsOf(b, *block, row, shape.strip));
+        *block = rowsOf(b, *block, b.div(row, b.index(2)), shape.strip / 2);
+    for (Value *block :
+         {&blocks.s, &blocks.dp, &blocks.seen, &blocks.sPairs, &blocks.dpPairs})
+      if (*block)
+        *block = tileOf(*block);
     for (Value *block : {&blocks.lse, &blocks.delta, &blocks.i})
       *block = rowsOf(b, *block, row, shape.strip);
     strip(key, rows, isPartial);
   });
   if (sums)
-    sumKeys(key, query, isPartial && part == GradientPart::All);
+    sumKeys(key, query, isPartial);
 }
 
 void GradientKernel::build(Value task) {
@@ -395,20 +432,27 @@ void GradientKernel::build(Value task) {
   int64_t valueColumns = shape.padded(dimOf(dv));
   Shape one = shape.ofStrip();
   // Read by their columns, too.
-  auto pairs =
-      MemRefType::get({shape.blockRows(), shape.blockColumns()}, shape.state);
+  auto ofRows = [&](int64_t rows) {
+    return MemRefType::get({rows, shape.blockColumns()}, shape.state);
+  };
   auto ofKeys = [&](int64_t columns) {
     return MemRefType::get({shape.blockColumns(), columns}, shape.state);
   };
   auto ofPanels = [&](Type element) {
     return MemRefType::get({shape.columns / shape.panel}, element);
   };
-  blocks.q = b.alloca(one.tile(queryType.getDimSize(3)));
-  blocks.outGrad = b.alloca(one.tile(dimOf(outGrad)));
+  blocks.q = b.alloca(one.factors(queryType.getDimSize(3)));
+  blocks.outGrad = b.alloca(one.factors(dimOf(outGrad)));
   blocks.dq = b.alloca(one.tile(queryColumns));
   if (part == GradientPart::All) {
-    blocks.s = b.alloca(pairs);
-    blocks.dp = b.alloca(pairs);
+    MemRefType type = ofRows(shape.pairs ? shape.strip : shape.blockRows());
+    blocks.s = b.alloca(type);
+    blocks.dp = b.alloca(type);
+  }
+  if (shape.pairs) {
+    blocks.sPairs = b.alloca(shape.pairedRows());
+    blocks.dpPairs = b.alloca(shape.pairedRows());
+    blocks.dpRounded = b.alloca(one.factors(shape.columns));
   }
   blocks.dk = b.alloca(ofKeys(queryColumns));
   blocks.dv = b.alloca(ofKeys(valueColumns));
@@ -420,13 +464,12 @@ void GradientKernel::build(Value task) {
   blocks.firstRow = b.alloca(ofPanels(b.getIndexType()));
   blocks.endRow = b.alloca(ofPanels(b.getIndexType()));
   if (!op.getScore().empty()) {
-    blocks.t = tileOf(b.alloca(
-        MemRefType::get({shape.strip, shape.blockColumns()}, shape.state)));
+    blocks.t = tileOf(b.alloca(ofRows(shape.strip)));
     blocks.scale = b.alloca(one.rowVector());
     b.make<tile::FillOp>(blocks.scale, op.getScaleAttr());
   }
   if (!op.getMask().empty())
-    blocks.seen = b.alloca(pairs);
+    blocks.seen = b.alloca(ofRows(shape.blockRows()));
   Value zero = b.index(0);
   Value numQueries = b.dim(queries, 0);
   Value cb = schedule.byBatch ? batch : zero;

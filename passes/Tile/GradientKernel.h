@@ -63,6 +63,7 @@ private:
   void sumKeys(const Tile &key, const Tile &query, bool isPartial);
   void note(const Tile &query, const Span &span);
   Value tileOf(Value block);
+  Value rounded(Value block, Value into, const Tile &query);
   Scores scoresOf(Value block, const Tile &key, const Tile &query);
   void load(Value buffer, const Tile &query, Value block, double factor);
   void prefetch(Value buffer, const Tile &query);
@@ -88,6 +89,9 @@ private:
   Value batch, keyHead, head;
   struct Blocks {
     Value q, outGrad, s, dp, dq, dk, dv, lse, delta, i, j;
+    /// s and dp as left operands of pairs: of sums over queries, and dp of sums
+    /// over keys. Null where products take s and dp.
+    Value sPairs, dpPairs, dpRounded;
     Value t;    ///< scores before the score region
     Value seen; ///< scores of partial tiles under a mask
     Value scale;

@@ -67,11 +67,13 @@ Value burst::tiling::depthOf(TileBuilder &b, Value panels, const Span &span,
 
 Value burst::tiling::rowsOf(TileBuilder &b, Value block, Value row,
                             int64_t count) {
-  auto type = cast<MemRefType>(block.getType());
-  OpFoldResult rows = b.getIndexAttr(count), zero = b.getIndexAttr(0);
-  if (type.getRank() == 1)
-    return b.part(block, {OpFoldResult(row)}, {rows});
-  return b.part(block, {row, zero}, {rows, sizeOf(b, block, 1)});
+  SmallVector<OpFoldResult> offsets{row}, sizes{b.getIndexAttr(count)};
+  int64_t rank = cast<MemRefType>(block.getType()).getRank();
+  for (int64_t d = 1; d < rank; ++d) {
+    offsets.push_back(b.getIndexAttr(0));
+    sizes.push_back(sizeOf(b, block, d));
+  }
+  return b.part(block, offsets, sizes);
 }
 
 Value burst::tiling::columnsOf(TileBuilder &b, Value block, const Span &span,

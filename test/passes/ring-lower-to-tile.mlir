@@ -15,8 +15,12 @@
 // REDEFINE: %{options} = rows=8 columns=16 strip=4 pairs
 // RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir
 // RUN: %{lower} %t/full.mlir | FileCheck %t/full.mlir
+// Two rows of a pair are of one strip, so strips of 3 rows become strips of 4.
+// REDEFINE: %{options} = rows=7 columns=16 strip=3 pairs
+// RUN: %{lower} %t/gradient-pairs.mlir | FileCheck %t/gradient-pairs.mlir
 // REDEFINE: %{options} = rows=8 columns=16 strip=4 pairs local-tiling=false
 // RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir --check-prefix=APART
+// RUN: %{lower} %t/gradient-pairs.mlir | FileCheck %t/gradient-pairs.mlir --check-prefix=APART
 // RUN: %{lower} %t/masked.mlir | FileCheck %t/masked.mlir --check-prefix=STORED
 // RUN: %{lower} %t/backward.mlir | FileCheck %t/backward.mlir
 // RUN: not burst-opt %t/full.mlir --burst-to-ring --ring-lower-to-tile 2>&1 | FileCheck %s --check-prefix=TENSORS
@@ -332,6 +336,59 @@ shard.grid @cp(shape = 2)
 !l = tensor<1x2x32xf32>
 func.func @backward(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> (!q, !q, !q) {
   %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do sequence <@cp, zigzag>
+      : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q)
+  return %dq, %dk, %dv : !q, !q, !q
+}
+
+// In pairs, weights and their gradients are rounded: a strip's gradients by rows, for
+// dq, and both with two rows side by side, for dv and dk, which then sum up half as
+// many steps. All of a strip is rounded, also what it does not see and is 0.
+//
+//--- gradient-pairs.mlir
+// APART-LABEL: func.func private @gradient_pairs_weights(
+// APART-NOT: tile.round
+// APART: tile.multiply {{.*}} : memref<4x7xf32>
+// CHECK-LABEL: func.func private @gradient_pairs_pack_keys(
+// CHECK-COUNT-2: tile.pack {{.*}} transposed : {{.*}}, memref<1x4x16x2xbf16
+// CHECK: tile.pack {{.*}}, memref<1x8x16x2xbf16
+// CHECK: tile.is_finite %{{.*}} : memref<1x8x16x2xbf16
+// Seven rows are four pairs.
+// CHECK-LABEL: func.func private @gradient_pairs_pack_queries(
+// CHECK-COUNT-2: tile.pack {{.*}}, memref<1x4x16x2xbf16
+// CHECK-LABEL: func.func private @gradient_pairs_attend_grad(
+// CHECK: %[[S:.*]] = memref.alloca() {{.*}} : memref<4x32xf32>
+// CHECK: %[[DP:.*]] = memref.alloca() {{.*}} : memref<4x32xf32>
+// CHECK: %[[SPAIRS:.*]] = memref.alloca() {{.*}} : memref<4x32x2xbf16>
+// CHECK: %[[DPPAIRS:.*]] = memref.alloca() {{.*}} : memref<4x32x2xbf16>
+// CHECK: %[[ROUNDED:.*]] = memref.alloca() {{.*}} : memref<4x16xbf16>
+// CHECK: scf.for {{.*}} step %c4
+// CHECK: tile.load {{.*}}, memref<4x8xbf16>
+// CHECK: tile.multiply {{.*}} factor {{.*}} : memref<4x8xbf16>, memref<?x4x16x2xbf16
+// CHECK-NEXT: tile.weights
+// CHECK: tile.multiply {{.*}} : memref<4x8xbf16>, memref<?x4x16x2xbf16
+// CHECK-NEXT: tile.differentials
+// CHECK: tile.round %{{.*}} into %[[LEFT:.*]] rows {{.*}} : memref<4x?xf32, {{.*}}>, memref<4x?xbf16
+// CHECK: tile.multiply %[[LEFT]], {{.*}} accumulate : memref<4x?xbf16, {{.*}}>, memref<1x?x16x2xbf16
+// CHECK: tile.round {{.*}} : memref<4x16xf32, {{.*}}>, memref<2x16x2xbf16
+// CHECK: tile.round {{.*}} : memref<4x16xf32, {{.*}}>, memref<2x16x2xbf16
+// CHECK: scf.for {{.*}} step %c4
+// CHECK: memref.subview %[[SPAIRS]][0, %{{.*}}, 0] [%{{.*}}, 4, 2]
+// CHECK: tile.multiply {{.*}} depth %{{.*}} accumulate transposed : memref<?x4x2xbf16, {{.*}}>, memref<1x?x16x2xbf16, {{.*}}>, memref<4x16xf32
+// CHECK: memref.subview %[[DPPAIRS]][0, %{{.*}}, 0] [%{{.*}}, 4, 2]
+// CHECK: tile.multiply {{.*}} depth %{{.*}} accumulate transposed : memref<?x4x2xbf16
+// Partial tiles.
+// CHECK: scf.for {{.*}} step %c4
+// CHECK-COUNT-2: tile.fill {{.*}} with 0.0
+// CHECK: tile.multiply
+// CHECK-COUNT-2: tile.round {{.*}} : memref<4x16xf32, {{.*}}>, memref<2x16x2xbf16
+// CHECK: scf.for {{.*}} step %c4
+// Products of rows, by what was seen of them.
+// CHECK: tile.multiply {{.*}} where %{{.*}} : memref<?x4xf32, {{.*}}> accumulate transposed : memref<?x4x2xbf16
+shard.grid @cp(shape = 2)
+!q = tensor<1x32x2x7xbf16>
+!l = tensor<1x2x32xf32>
+func.func @gradient_pairs(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> (!q, !q, !q) {
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do mask causal sequence <@cp, zigzag>
       : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q)
   return %dq, %dk, %dv : !q, !q, !q
 }

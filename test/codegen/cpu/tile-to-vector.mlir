@@ -167,6 +167,33 @@ func.func private @pairs(%task: index, %q: memref<8x4xbf16>, %k: memref<1x2x16x2
   return
 }
 
+// Two rows that are rounded lie side by side, the last of an odd number with zeros;
+// a pair of them is copied to all lanes as 32 bits, like one of a row.
+// CHECK-LABEL: func.func private @paired_rows
+// CHECK: %[[P:.*]] = memref.collapse_shape %{{.*}} {{\[\[0\], \[1, 2\]\]}} : memref<4x16x2xbf16> into memref<4x32xbf16>
+// DOT: %[[FIRST:.*]] = x86vector.avx512.cvt.packed.f32_to_bf16
+// DOT: %[[SECOND:.*]] = x86vector.avx512.cvt.packed.f32_to_bf16
+// DOT: %[[PAIRS:.*]] = vector.interleave %[[FIRST]], %[[SECOND]] : vector<16xbf16> -> vector<32xbf16>
+// DOT: vector.store %[[PAIRS]], %[[P]]
+// V256: %[[FIRST:.*]] = arith.truncf {{.*}} : vector<8xf32> to vector<8xbf16>
+// V256: %[[SECOND:.*]] = arith.truncf {{.*}} : vector<8xf32> to vector<8xbf16>
+// V256: vector.interleave %[[FIRST]], %[[SECOND]] : vector<8xbf16> -> vector<16xbf16>
+// CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector
+// CHECK: vector.interleave %{{.*}}, %[[ZERO]]
+// CHECK: vector.store {{.*}} : memref<8x16xbf16>
+// CHECK: vector.load %{{.*}} : memref<4x16x2xbf16>, vector<2xbf16>
+// DOT: x86vector.avx512.dot
+// CHECK-NOT: {{ tile\.}}
+// CHECK: return
+func.func private @paired_rows(%task: index, %s: memref<8x16xf32>, %p: memref<4x16x2xbf16>, %r: memref<8x16xbf16>,
+                               %g: memref<1x4x16x2xbf16>, %c: memref<16x16xf32>, %n: index) attributes {tile.kernel} {
+  tile.round %s into %p rows %n : memref<8x16xf32>, memref<4x16x2xbf16>
+  tile.round %s into %r rows %n : memref<8x16xf32>, memref<8x16xbf16>
+  tile.multiply %p, %g, %c rows %n depth %n accumulate transposed : memref<4x16x2xbf16>, memref<1x4x16x2xbf16>, memref<16x16xf32>
+  tile.multiply %p, %g, %c rows %n depth %n where %s : memref<8x16xf32> accumulate transposed : memref<4x16x2xbf16>, memref<1x4x16x2xbf16>, memref<16x16xf32>
+  return
+}
+
 // Keys are pairs as they lie, the third number with a 0; values are interleaved.
 // CHECK-LABEL: func.func private @pack_pairs
 // CHECK: vector.load {{.*}} : memref<?x3xbf16, {{.*}}>, vector<2xbf16>

@@ -248,9 +248,65 @@ func.func @multiply_c1(%n: index, %a: memref<4x6xf32>, %b: memref<2x3x4x2xbf16>,
 
 // -----
 
+func.func @multiply_c1(%n: index, %a: memref<6x4xbf16>, %b: memref<2x3x4x2xbf16>, %c: memref<4x8xf32>) {
+  // expected-error @below {{needs K/2 x M x 2 of bf16, N/W x K/2 x W x 2 of bf16 and M x N of f32, got: 'memref<6x4xbf16>', 'memref<2x3x4x2xbf16>' and 'memref<4x8xf32>'}}
+  tile.multiply %a, %b, %c rows %n transposed : memref<6x4xbf16>, memref<2x3x4x2xbf16>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c1(%n: index, %a: memref<3x4x4xbf16>, %b: memref<2x3x4x2xbf16>, %c: memref<4x8xf32>) {
+  // expected-error @below {{needs K/2 x M x 2 of bf16, N/W x K/2 x W x 2 of bf16 and M x N of f32, got: 'memref<3x4x4xbf16>'}}
+  tile.multiply %a, %b, %c rows %n transposed : memref<3x4x4xbf16>, memref<2x3x4x2xbf16>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c1(%n: index, %a: memref<3x4x2xbf16>, %b: memref<2x3x4x2xbf16>, %c: memref<3x8xf32>) {
+  // expected-error @below {{needs M x K of bf16, N/W x K/2 x W x 2 of bf16 and M x N of f32, got: 'memref<3x4x2xbf16>'}}
+  tile.multiply %a, %b, %c rows %n : memref<3x4x2xbf16>, memref<2x3x4x2xbf16>, memref<3x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c2(%n: index, %a: memref<3x4x2xbf16>, %b: memref<2x3x4x2xbf16>, %c: memref<4x8xf32>, %seen: memref<3x4xf32>) {
+  // expected-error @below {{needs a score of the type of 'memref<4x8xf32>' for each number of 'memref<3x4x2xbf16>', got: 'memref<3x4xf32>'}}
+  tile.multiply %a, %b, %c rows %n where %seen : memref<3x4xf32> transposed : memref<3x4x2xbf16>, memref<2x3x4x2xbf16>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c3(%n: index, %a: memref<4x6xbf16>, %b: memref<2x3x4x2xbf16>, %c: memref<4x8xf32>) {
+  // expected-error @below {{of bf16 takes all of the depth of a left operand that is not transposed, got `depth`}}
+  tile.multiply %a, %b, %c rows %n depth %n : memref<4x6xbf16>, memref<2x3x4x2xbf16>, memref<4x8xf32>
+  return
+}
+
+// -----
+
 func.func @multiply_c2(%n: index, %a: memref<4x6xf32>, %b: memref<2x6x4xf32>, %c: memref<4x8xf32>, %seen: memref<4x8xf32>) {
   // expected-error @below {{needs a score of the type of 'memref<4x8xf32>' for each number of 'memref<4x6xf32>', got: 'memref<4x8xf32>'}}
   tile.multiply %a, %b, %c rows %n where %seen : memref<4x8xf32> : memref<4x6xf32>, memref<2x6x4xf32>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @round_c1(%n: index, %s: memref<4x8xf32>, %p: memref<4x8x2xbf16>) {
+  // expected-error @below {{needs M x N of f32, and M x N or M/2 x N x 2 of bf16, got: 'memref<4x8xf32>' and 'memref<4x8x2xbf16>'}}
+  tile.round %s into %p rows %n : memref<4x8xf32>, memref<4x8x2xbf16>
+  return
+}
+
+// -----
+
+func.func @round_c1(%n: index, %s: memref<4x8xf64>, %p: memref<4x8xbf16>) {
+  // expected-error @below {{needs M x N of f32, and M x N or M/2 x N x 2 of bf16, got: 'memref<4x8xf64>' and 'memref<4x8xbf16>'}}
+  tile.round %s into %p rows %n : memref<4x8xf64>, memref<4x8xbf16>
   return
 }
 

@@ -59,6 +59,19 @@ func.func @pairs(%n: index, %rows: memref<?x5xbf16, strided<[?, 1], offset: ?>>,
   return
 }
 
+// Pairs of rows.
+// CHECK-LABEL: func.func @paired_rows
+// CHECK: tile.round %{{.*}} into %{{.*}} rows %{{.*}} : memref<4x?xf32, strided<[8, 1]>>, memref<4x?xbf16, strided<[8, 1]>>
+// CHECK: tile.round %{{.*}} into %{{.*}} rows %{{.*}} : memref<4x8xf32>, memref<2x8x2xbf16>
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} depth %{{.*}} where %{{.*}} : memref<4x8xf32> accumulate transposed : memref<2x8x2xbf16>, memref<2x2x4x2xbf16>, memref<8x8xf32>
+func.func @paired_rows(%n: index, %s: memref<4x8xf32>, %t: memref<4x?xf32, strided<[8, 1]>>, %u: memref<4x?xbf16, strided<[8, 1]>>,
+                       %p: memref<2x8x2xbf16>, %g: memref<2x2x4x2xbf16>, %o: memref<8x8xf32>) {
+  tile.round %t into %u rows %n : memref<4x?xf32, strided<[8, 1]>>, memref<4x?xbf16, strided<[8, 1]>>
+  tile.round %s into %p rows %n : memref<4x8xf32>, memref<2x8x2xbf16>
+  tile.multiply %p, %g, %o rows %n depth %n where %s : memref<4x8xf32> accumulate transposed : memref<2x8x2xbf16>, memref<2x2x4x2xbf16>, memref<8x8xf32>
+  return
+}
+
 // Strips of a tile, of whole panels.
 // CHECK-LABEL: func.func @strips
 // CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x6xf32>, memref<?x6x4xf32>, memref<4x?xf32, strided<[8, 1], offset: ?>>

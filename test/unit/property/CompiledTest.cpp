@@ -121,24 +121,19 @@ INSTANTIATE_TEST_SUITE_P(Problems, CompiledTest, ::testing::Range(0, 24));
 
 namespace {
 
-/// A program whose sizes are open: attention under a window that is captured.
+/// A program whose sizes are open: attention under a window that is captured,
+/// or its gradients.
 struct OpenProblem : RandomProblem {
   OpenProblem(const std::string &element, const std::string &order,
-              int64_t ranks, int64_t queryDim = 6, int64_t valueDim = 5)
-      : queryDim(queryDim), valueDim(valueDim) {
+              int64_t ranks, int64_t queryDim = 6, int64_t valueDim = 5,
+              bool isBackward = false)
+      : queryDim(queryDim), valueDim(valueDim), isBackward(isBackward) {
     this->element = element;
     this->order = order;
     this->ranks = ranks;
     drop = overlap = true;
-    body = fmt::format(
-        "!q = tensor<?x?x4x{3}x{0}>\n!k = tensor<?x?x2x{3}x{0}>\n"
-        "!v = tensor<?x?x2x{4}x{0}>\n!o = tensor<?x?x4x{4}x{0}>\n"
-        "!l = tensor<?x4x?x{1}>\n"
-        "func.func @f(%q: !q {{burst.name = \"q\"}}, %k: !k {{burst.name = "
-        "\"k\"}}, %v: !v {{burst.name = \"v\"}}, %left: i32 {{burst.name = "
-        "\"left\"}}) -> (!o, !l) {{\n"
-        "  %o, %l = burst.attention %q, %k, %v\n"
-        "      mask(%b, %h, %i, %j, %sq, %sk, %w = %left : i32) {{\n"
+    std::string window = fmt::format(
+        "\n      mask(%b, %h, %i, %j, %sq, %sk, %w = %left : i32) {{\n"
         "        %n = arith.index_cast %w : i32 to index\n"
         "        %reach = arith.subi %i, %n : index\n"
         "        %near = arith.cmpi sge, %j, %reach : index\n"
@@ -146,9 +141,25 @@ struct OpenProblem : RandomProblem {
         "        %keep = arith.andi %near, %past : i1\n"
         "        burst.yield %keep : i1\n"
         "      }}\n"
-        "      sequence <@g, {2}> : (!q, !k, !v) -> (!o, !l)\n"
-        "  return %o, %l : !o, !l\n}}\n",
-        element, element == "f64" ? "f64" : "f32", order, queryDim, valueDim);
+        "      sequence <@g, {}> : ",
+        order);
+    std::string gradients =
+        "  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %l, %do" +
+        window + "(!q, !k, !v, !o, !l, !o) -> (!q, !k, !v)\n";
+    body = fmt::format(
+        "!q = tensor<?x?x4x{2}x{0}>\n!k = tensor<?x?x2x{2}x{0}>\n"
+        "!v = tensor<?x?x2x{3}x{0}>\n!o = tensor<?x?x4x{3}x{0}>\n"
+        "!l = tensor<?x4x?x{1}>\n"
+        "func.func @f(%q: !q {{burst.name = \"q\"}}, %k: !k {{burst.name = "
+        "\"k\"}}, %v: !v {{burst.name = \"v\"}}, %left: i32 {{burst.name = "
+        "\"left\"}}{4}) -> ({5}) {{\n"
+        "  %o, %l = burst.attention %q, %k, %v{6}(!q, !k, !v) -> (!o, !l)\n"
+        "{7}}}\n",
+        element, element == "f64" ? "f64" : "f32", queryDim, valueDim,
+        isBackward ? ", %do: !o {burst.name = \"do\"}" : "",
+        isBackward ? "!q, !k, !v" : "!o, !l", window,
+        isBackward ? gradients + "  return %dq, %dk, %dv : !q, !k, !v\n"
+                   : "  return %o, %l : !o, !l\n");
   }
 
   void resize(int64_t batch, int64_t queries, int64_t keys, int64_t left) {
@@ -164,6 +175,8 @@ struct OpenProblem : RandomProblem {
     input("q", {batch, queries, 4, queryDim});
     input("k", {batch, keys, 2, queryDim});
     input("v", {batch, keys, 2, valueDim});
+    if (isBackward)
+      input("do", {batch, queries, 4, valueDim});
     data::Tensor window = data::Tensor::zeros(data::DType::I32, {});
     auto narrow = static_cast<int32_t>(left);
     std::memcpy(window.element(0), &narrow, sizeof(narrow));
@@ -171,6 +184,7 @@ struct OpenProblem : RandomProblem {
   }
 
   int64_t queryDim, valueDim;
+  bool isBackward;
 };
 
 } // namespace
@@ -253,8 +267,6 @@ TEST(CompiledProgramTest, GivesTheSameBitsHoweverItIsRun) {
 /// none.
 TEST(CompiledProgramTest, MultipliesPairsOnAnyProcessor) {
   auto context = makeContext();
-  // An odd depth, and values that begin a fourth panel.
-  OpenProblem problem("bf16", "zigzag", 2, 67, 100);
   cpu::Target target = cpu::Target::host();
   target.vectorBits = 512;
   target.panelBytes = 128;
@@ -263,56 +275,74 @@ TEST(CompiledProgramTest, MultipliesPairsOnAnyProcessor) {
   target.columns = 128;
   target.pairs = true;
   target.dot = false;
-  CompiledTrial trial(*context, problem);
-  ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
-  for (int64_t length : {131, 511, 900}) {
-    problem.resize(1, length, length, 350);
-    CompiledRun options;
-    options.checked = true;
-    ASSERT_TRUE(trial.run(options)) << trial.trial.error;
-    trial.check();
+  for (bool isBackward : {false, true}) {
+    // An odd depth, and values that begin a fourth panel.
+    OpenProblem problem("bf16", "zigzag", 2, 67, 100, isBackward);
+    CompiledTrial trial(*context, problem);
+    ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
+    for (int64_t length : {131, 511, isBackward ? 600 : 900}) {
+      problem.resize(1, length, length, 350);
+      CompiledRun options;
+      options.checked = true;
+      ASSERT_TRUE(trial.run(options)) << trial.trial.error;
+      trial.check();
+    }
   }
 }
 
-TEST(CompiledProgramTest, CarriesWhatIsNoNumberWhereItIsSeen) {
+/// Whether results are numbers where the interpreter's are.
+static void carriesWhatIsNoNumber(const Kind &kind, bool isBackward) {
   auto context = makeContext();
   const double infinity = std::numeric_limits<double>::infinity();
-  for (const Kind &kind : kinds) {
-    OpenProblem problem(kind.element, "zigzag", 3);
-    CompiledTrial trial(*context, problem);
-    cpu::Target target = cpu::Target::host();
-    target.rows = 16;
-    target.columns = 32;
-    target.pairs = kind.pairs;
-    target.localTiling = kind.localTiling;
-    ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
-    for (const char *name : {"q", "k", "v"})
-      for (double value : {std::nan(""), infinity, -infinity, 0.0})
-        for (int64_t at : {3, 200, 600}) {
-          SCOPED_TRACE(
-              fmt::format("{} {}[{}] = {}", kind.name(), name, at, value));
-          problem.resize(1, 70, 70, 40);
-          data::Tensor &tensor = problem.tensors.at(name);
-          tensor.set(at, value);
-          if (value == 0.0) // a NaN with all bits set
-            std::memset(tensor.element(at), 0xff,
-                        kind.element[0] == 'f' ? sizeof(float) : 2);
-          ASSERT_TRUE(trial.run({})) << trial.trial.error;
-          std::vector<TensorRef> compiled;
-          std::swap(compiled, trial.trial.results);
-          Interpreter interpreter;
-          ASSERT_TRUE(trial.trial.interpret(interpreter));
-          for (size_t i = 0; i < compiled.size(); ++i) {
-            const auto &found = compiled[i]->floats;
-            const auto &expected = trial.trial.results[i]->floats;
-            int64_t differ = 0;
-            for (size_t x = 0; x < found.size(); ++x)
-              differ += std::isnan(found[x]) != std::isnan(expected[x]) ||
-                        std::isinf(found[x]) != std::isinf(expected[x]);
-            EXPECT_EQ(differ, 0) << "result " << i;
-          }
+  OpenProblem problem(kind.element, "zigzag", 3, 6, 5, isBackward);
+  CompiledTrial trial(*context, problem);
+  cpu::Target target = cpu::Target::host();
+  target.rows = 16;
+  target.columns = 32;
+  target.pairs = kind.pairs;
+  target.localTiling = kind.localTiling;
+  ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
+  for (const char *name : {"q", "k", "v", "do"})
+    for (double value : {std::nan(""), infinity, -infinity, 0.0})
+      for (int64_t at : {3, 200, 600}) {
+        SCOPED_TRACE(
+            fmt::format("{} {}[{}] = {}", kind.name(), name, at, value));
+        problem.resize(1, 70, 70, 40);
+        auto tensor = problem.tensors.find(name);
+        // Of stored scores, sums know what the mask hides, not what was -inf.
+        bool isGone = isBackward && !kind.localTiling && std::isinf(value) &&
+                      (name[0] == 'q' || name[0] == 'k');
+        if (tensor == problem.tensors.end() || isGone)
+          continue;
+        tensor->second.set(at, value);
+        if (value == 0.0) // a NaN with all bits set
+          std::memset(tensor->second.element(at), 0xff,
+                      kind.element[0] == 'f' ? sizeof(float) : 2);
+        ASSERT_TRUE(trial.run({})) << trial.trial.error;
+        std::vector<TensorRef> compiled;
+        std::swap(compiled, trial.trial.results);
+        Interpreter interpreter;
+        ASSERT_TRUE(trial.trial.interpret(interpreter));
+        for (size_t i = 0; i < compiled.size(); ++i) {
+          const auto &found = compiled[i]->floats;
+          const auto &expected = trial.trial.results[i]->floats;
+          int64_t differ = 0;
+          for (size_t x = 0; x < found.size(); ++x)
+            differ += std::isnan(found[x]) != std::isnan(expected[x]) ||
+                      std::isinf(found[x]) != std::isinf(expected[x]);
+          EXPECT_EQ(differ, 0) << "result " << i;
         }
-  }
+      }
+}
+
+TEST(CompiledProgramTest, CarriesWhatIsNoNumberWhereItIsSeen) {
+  for (const Kind &kind : kinds)
+    carriesWhatIsNoNumber(kind, /*isBackward=*/false);
+}
+
+TEST(CompiledProgramTest, CarriesWhatIsNoNumberBackward) {
+  for (const Kind &kind : kinds)
+    carriesWhatIsNoNumber(kind, /*isBackward=*/true);
 }
 
 //===----------------------------------------------------------------------===//

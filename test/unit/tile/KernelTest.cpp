@@ -219,6 +219,79 @@ TYPED_TEST(TileKernel, Multiply) {
         }
 }
 
+/// The upper half of a float, which is a number of bf16.
+static uint16_t roundToBF16(float value) {
+  auto bits = llvm::bit_cast<uint32_t>(value);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+static float widen(uint16_t value) {
+  return llvm::bit_cast<float>(uint32_t{value} << 16);
+}
+
+using TileKernelOfPairs = TileKernel<float>;
+
+/// Sums over rows: rounded two by two, or as they lie.
+TEST_F(TileKernelOfPairs, RoundAndMultiply) {
+  constexpr int64_t k = 8, m = 32, n = 16, rows = 7;
+  constexpr int64_t hidden = 3;
+  for (bool where : {false, true})
+    for (int64_t count : {1, 2, 5, 8}) {
+      SCOPED_TRACE(fmt::format("where {} count {}", where, count));
+      std::string body = fmt::format(
+          "%p = memref.alloca() {{alignment = 64 : i64}} : memref<4x32x2xbf16> "
+          "%b = memref.alloca() {{alignment = 64 : i64}} : "
+          "memref<1x4x16x2xbf16> "
+          "tile.pack %g, %b : memref<?x16xbf16>, memref<1x4x16x2xbf16> "
+          "tile.round %s into %p rows %k : memref<8x32xf32>, "
+          "memref<4x32x2xbf16> "
+          "tile.round %s into %r rows %k : memref<8x32xf32>, memref<8x32xbf16> "
+          "tile.multiply %p, %b, %c rows %n depth %d {} accumulate transposed "
+          ": memref<4x32x2xbf16>, memref<1x4x16x2xbf16>, memref<32x16xf32>",
+          where ? "where %seen : memref<8x32xf32>" : "");
+      forTargets(
+          "%s: memref<8x32xf32>, %seen: memref<8x32xf32>, %g: "
+          "memref<?x16xbf16>, %r: memref<8x32xbf16>, %c: "
+          "memref<32x16xf32>, %k: index, %d: index, %n: index",
+          body, [&](Kernel &kernel) {
+            Array<float> s({k, m}), seen({k, m}), c({m, n});
+            Array<uint16_t> g({count, n}), rounded({k, m});
+            s.fill(random, -2, 2);
+            c.fill(random, -2, 2);
+            // What lies behind the rows, and what was not seen, is no
+            // number.
+            for (int64_t t = 0; t < k; ++t)
+              for (int64_t r = 0; r < m; ++r) {
+                if ((where && t == hidden) || (r + t) % 4 == 0)
+                  seen({t, r}) = -infinity;
+                if (t >= count)
+                  s({t, r}) = noNumber;
+                if (where && t == hidden)
+                  s({t, r}) = 0;
+              }
+            std::uniform_real_distribution<float> numbers(-2, 2);
+            for (int64_t t = 0; t < count; ++t)
+              for (int64_t j = 0; j < n; ++j)
+                g({t, j}) = roundToBF16(where && t == hidden ? float(infinity)
+                                                             : numbers(random));
+            auto before = c;
+            kernel(s.descriptor(), seen.descriptor(), g.descriptor(),
+                   rounded.descriptor(), c.descriptor(), count, (count + 1) / 2,
+                   rows);
+            for (int64_t t = 0; t < count; ++t)
+              for (int64_t r = 0; r < m; ++r)
+                EXPECT_EQ(rounded({t, r}), roundToBF16(s({t, r})));
+            for (int64_t r = 0; r < rows; ++r)
+              for (int64_t j = 0; j < n; ++j) {
+                double sum = before({r, j});
+                for (int64_t t = 0; t < count; ++t)
+                  if (!where || seen({t, r}) != -infinity)
+                    sum += double(widen(rounded({t, r}))) * widen(g({t, j}));
+                expectNear(c({r, j}), sum, 64 * epsilon);
+              }
+          });
+    }
+}
+
 //===----------------------------------------------------------------------===//
 // Rows
 //===----------------------------------------------------------------------===//
