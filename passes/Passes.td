@@ -505,8 +505,8 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
                "Of a GPU: keys and queries of a tile, and warps, of the kernel of "
                "gradients by keys and values.">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::burst::cuda::CudaDialect",
-                           "::burst::tile::TileDialect"];
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::burst::cuda::CudaDialect", "::burst::tile::TileDialect"];
 }
 
 #endif // BURST_PASSES_PASSES_TD
