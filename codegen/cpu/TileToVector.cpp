@@ -714,9 +714,7 @@ void Vectorizer::lower(tile::MultiplyOp op) {
         load(VectorType::get(2, b.getBF16Type()), op.getA(), at));
     return splat(bits, b.make<vector::ExtractOp>(pairs, int64_t{0}));
   };
-  // With a factor, sums begin at 0: it is not for what they are added to.
   double factor = op.getFactor().convertToDouble();
-  bool isAdded = op.getAccumulate() && factor == 1.0;
 
   auto multiplyStrip = [&](Value i, int64_t microRows) {
     b.loop(b.dim(op.getB(), 0), [&](Value p) {
@@ -724,11 +722,11 @@ void Vectorizer::lower(tile::MultiplyOp op) {
       SmallVector<Value> sums, row;
       for (int64_t r = 0; r < microRows; ++r)
         row.push_back(b.add(i, b.index(r)));
-      for (int64_t r = 0; r < microRows; ++r)
-        for (Value column : columns)
-          sums.push_back(
-              isAdded ? load(vector, op.getC(), {row[r], b.add(first, column)})
-                      : number(vector, 0.0));
+      // They begin at 0 and are added to what is there behind the loop: the
+      // error of a sum of many tiles grows with their number, not with that of
+      // terms.
+      sums.assign(static_cast<size_t>(microRows * microColumns),
+                  number(vector, 0.0));
       auto steps = [&](Value begin, Value end, int64_t together,
                        ValueRange sums) {
         return b.loop(begin, end, together, sums,
@@ -768,11 +766,13 @@ void Vectorizer::lower(tile::MultiplyOp op) {
         for (int64_t v = 0; v < microColumns; ++v) {
           SmallVector<Value> place{row[r], b.add(first, columns[v])};
           Value sum = loop.getResult(r * microColumns + v);
-          if (factor != 1.0 && op.getAccumulate())
-            sum = fma(sum, number(vector, factor),
-                      load(vector, op.getC(), place));
-          else if (factor != 1.0)
+          if (op.getAccumulate()) {
+            Value before = load(vector, op.getC(), place);
+            sum = factor == 1.0 ? Value(b.make<arith::AddFOp>(sum, before))
+                                : fma(sum, number(vector, factor), before);
+          } else if (factor != 1.0) {
             sum = b.make<arith::MulFOp>(sum, number(vector, factor));
+          }
           store(sum, op.getC(), place);
         }
     });

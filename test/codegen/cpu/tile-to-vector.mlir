@@ -36,12 +36,24 @@ func.func private @multiply(%task: index, %q: memref<8x4xf32>, %k: memref<1x4x16
   return
 }
 
-// The factor is not for what a product is added to.
+// Sums begin at 0 and are added to what is there; the factor is not for that.
+// CHECK-LABEL: func.func private @accumulate
+// CHECK: %[[ZERO:.*]] = arith.constant dense<0.0
+// CHECK: %[[SUMS:.*]]:{{[0-9]+}} = scf.for {{.*}} iter_args({{.*}} = %[[ZERO]]
+// CHECK: scf.yield
+// CHECK: %[[BEFORE:.*]] = vector.load
+// CHECK-NEXT: %[[AFTER:.*]] = arith.addf %[[SUMS]]#0, %[[BEFORE]]
+// CHECK-NEXT: vector.store %[[AFTER]]
+func.func private @accumulate(%task: index, %q: memref<8x4xf32>, %k: memref<1x4x16xf32>, %s: memref<8x16xf32>, %n: index)
+    attributes {tile.kernel} {
+  tile.multiply %q, %k, %s rows %n accumulate : memref<8x4xf32>, memref<1x4x16xf32>, memref<8x16xf32>
+  return
+}
 // CHECK-LABEL: func.func private @factor
 // CHECK: %[[SUMS:.*]]:{{[0-9]+}} = scf.for
 // CHECK: scf.yield
-// CHECK: %[[FACTOR:.*]] = arith.constant dense<2.500000e-01>
-// CHECK-NEXT: %[[BEFORE:.*]] = vector.load
+// CHECK: %[[BEFORE:.*]] = vector.load
+// CHECK-NEXT: %[[FACTOR:.*]] = arith.constant dense<2.500000e-01>
 // CHECK-NEXT: %[[AFTER:.*]] = vector.fma %[[SUMS]]#0, %[[FACTOR]], %[[BEFORE]]
 // CHECK-NEXT: vector.store %[[AFTER]]
 func.func private @factor(%task: index, %q: memref<8x4xf32>, %k: memref<1x4x16xf32>, %s: memref<8x16xf32>, %n: index)

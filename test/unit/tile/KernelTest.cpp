@@ -159,6 +159,31 @@ TYPED_TEST_SUITE(TileKernel, Types);
 // Products
 //===----------------------------------------------------------------------===//
 
+/// Rounding errors of equal terms are equal, too, and do not cancel out: of
+/// 4096 that are summed up one after the other, there are hundreds of units.
+TYPED_TEST(TileKernel, SumsUpTileByTile) {
+  constexpr int64_t depth = 64, tiles = 64, width = 16;
+  this->forTargets(
+      "%a: memref<1x64xTYPE>, %b: memref<1x64x16xTYPE>, %c: memref<1x16xTYPE>, "
+      "%n: index",
+      "tile.multiply %a, %b, %c rows %n accumulate : memref<1x64xTYPE>, "
+      "memref<1x64x16xTYPE>, memref<1x16xTYPE>",
+      [&](Kernel &kernel) {
+        for (double term : {-3.1, 1.3, 1.7}) {
+          Array<TypeParam> a({1, depth}), b({1, depth, width}), c({1, width});
+          a.fill(this->random, 1, 1);
+          b.fill(this->random, term, term);
+          c.fill(this->random, 0, 0);
+          for (int64_t tile = 0; tile < tiles; ++tile)
+            kernel(a.descriptor(), b.descriptor(), c.descriptor(), int64_t{1});
+          double sum = depth * tiles * double(TypeParam(term));
+          for (int64_t n = 0; n < width; ++n)
+            this->expectNear(c({0, n}), sum,
+                             32 * this->epsilon * std::abs(sum));
+        }
+      });
+}
+
 TYPED_TEST(TileKernel, Multiply) {
   constexpr int64_t m = 12, k = 10, panels = 2, width = 16, rows = 7;
   constexpr int64_t hidden = 3;
