@@ -22,7 +22,8 @@ def ChooseTilesPass : Pass<"burst-choose-tiles", "::mlir::func::FuncOp"> {
     its attention, and where nothing was measured, what a rule makes of the
     processor's registers and caches.
 
-    Leaves functions that are no ring programs alone.
+    Leaves functions that are no ring programs alone. Refuses programs of f16 where
+    the processor has no instructions for it.
   }];
   let options = [
     Option<"triple", "target-triple", "std::string", "\"\"",

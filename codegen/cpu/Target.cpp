@@ -364,6 +364,7 @@ static FailureOr<Target> make(const llvm::Triple &triple, StringRef processor,
     target.registers = wide ? 32 : 16;
     target.fma = wide || has("fma");
     target.dot = wide && has("avx512bf16");
+    target.f16 = has("f16c");
     target.pairs = target.dot;
   }
   chooseRegisters(target);

@@ -20,6 +20,7 @@ struct Target {
   int64_t registers = 16;         ///< of vectors
   bool fma = false;               ///< multiplies and adds in one instruction
   bool dot = false;               ///< has instructions for pairs of bf16
+  bool f16 = true;                ///< has instructions that convert f16
   int64_t cacheBytes = 256 << 10; ///< of the second level, of a core
 
   /// A register tile, which sums up in registers, is `microRows` rows high and
