@@ -193,10 +193,10 @@ void Schedule::classify(Launcher launch) {
 static constexpr int64_t shortList = 8;
 
 /// Orders the tasks by their work, the number of tiles, which it rounds to a
-/// power of two: of about as much work, those of a head follow each other, which
-/// read the same keys and values again while these are in a cache. The tasks of
-/// short lists come behind the others, from the last tile to the first, which
-/// under a causal mask is by their work as well.
+/// power of two: of about as much work, those of a head follow each other,
+/// which read the same keys and values again while these are in a cache. The
+/// tasks of short lists come behind the others, from the last tile to the
+/// first, which under a causal mask is by their work as well.
 void Schedule::sort(int64_t group) {
   Value batch = b.dim(question.query, 0), heads = b.dim(question.query, 2);
   if (group != 1)
@@ -233,8 +233,8 @@ void Schedule::sort(int64_t group) {
         b.compare(arith::CmpIPredicate::sgt, tiles, b.index(shortList));
     Value zeros = b.make<math::CountLeadingZerosOp>(
         b.make<arith::IndexCastOp>(i64, tiles));
-    Value power = b.sub(b.index(64), b.make<arith::IndexCastOp>(
-                                         b.getIndexType(), zeros));
+    Value power =
+        b.sub(b.index(64), b.make<arith::IndexCastOp>(b.getIndexType(), zeros));
     // By power, then by head, then by tiles.
     Value all = b.mul(batch, heads);
     Value place = b.sub(b.mul(b.add(power, one), all), b.add(head, one));
