@@ -39,7 +39,7 @@ void burst_blocks_leave(burst_blocks *blocks);
 void *burst_blocks_take(burst_blocks *blocks, size_t bytes);
 
 // What was taken with so many bytes.
-void burst_blocks_give(burst_blocks *blocks, void *block, size_t bytes);
+void burst_blocks_give(burst_blocks *blocks, void *given, size_t bytes);
 
 // Frees what is kept.
 void burst_blocks_trim(burst_blocks *blocks);
