@@ -225,6 +225,15 @@ struct Kind {
     return fmt::format("{}{}{}", element, pairs ? " in pairs" : "",
                        localTiling ? "" : ", scores of whole slices");
   }
+  /// This machine, with small tiles.
+  cpu::Target target(int64_t rows) const {
+    cpu::Target target = cpu::Target::host();
+    target.rows = rows;
+    target.columns = 32;
+    target.pairs = pairs;
+    target.localTiling = localTiling;
+    return target;
+  }
 };
 } // namespace
 
@@ -239,12 +248,7 @@ TEST(CompiledProgramTest, GivesTheSameBitsHoweverItIsRun) {
     OpenProblem problem(kind.element, "zigzag", 5);
     problem.resize(2, 223, 223, 150);
     CompiledTrial trial(*context, problem);
-    cpu::Target target = cpu::Target::host();
-    target.rows = 8;
-    target.columns = 32;
-    target.pairs = kind.pairs;
-    target.localTiling = kind.localTiling;
-    ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
+    ASSERT_TRUE(trial.compile(kind.target(8))) << trial.trial.error;
     std::vector<std::vector<double>> first;
     // Checked transfers complete as late as is legal.
     for (int64_t threads : {1, 2, 5})
@@ -296,12 +300,7 @@ static void carriesWhatIsNoNumber(const Kind &kind, bool isBackward) {
   const double infinity = std::numeric_limits<double>::infinity();
   OpenProblem problem(kind.element, "zigzag", 3, 6, 5, isBackward);
   CompiledTrial trial(*context, problem);
-  cpu::Target target = cpu::Target::host();
-  target.rows = 16;
-  target.columns = 32;
-  target.pairs = kind.pairs;
-  target.localTiling = kind.localTiling;
-  ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
+  ASSERT_TRUE(trial.compile(kind.target(16))) << trial.trial.error;
   for (const char *name : {"q", "k", "v", "do"})
     for (double value : {std::nan(""), infinity, -infinity, 0.0})
       for (int64_t at : {3, 200, 600}) {
