@@ -63,11 +63,21 @@ TEST_F(Blocks, StayForTheNextRun) {
   EXPECT_EQ(blocks.kept_bytes, keeps ? 4 * page : 0);
 }
 
-TEST_F(Blocks, StayThroughARunThatUsesThemInTurns) {
+TEST_F(Blocks, StayWithinARun) {
   burst_blocks_enter(&blocks);
-  for (size_t bytes : {4 * page, 2 * page, 3 * page})
+  void *first = burst_blocks_take(&blocks, 4 * page);
+  burst_blocks_give(&blocks, first, 4 * page);
+  EXPECT_EQ(blocks.kept_bytes, keeps ? 4 * page : 0);
+  void *again = burst_blocks_take(&blocks, 4 * page);
+  if (keeps)
+    EXPECT_EQ(again, first);
+  EXPECT_EQ(blocks.kept_bytes, 0) << "it is in use";
+  burst_blocks_give(&blocks, again, 4 * page);
+  // Others in turns are no more than was used at once.
+  for (size_t bytes : {2 * page, 3 * page, page}) {
     burst_blocks_give(&blocks, burst_blocks_take(&blocks, bytes), bytes);
-  EXPECT_LE(blocks.kept_bytes, 4 * page) << "what was used at once";
+    EXPECT_LE(blocks.kept_bytes, 4 * page);
+  }
   burst_blocks_leave(&blocks);
 }
 
