@@ -2,6 +2,7 @@
 #include "codegen/cpu/Passes.h"
 #include "dialect/Tile/Build.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace burst::cpu {
@@ -54,17 +55,116 @@ static void lower(ring::SegmentOp op) {
   op.erase();
 }
 
-/// A loop nest over the clamped box.
-static void lower(TableRangeOp op) {
-  tile::LoopBuilder b(op.getLoc(), op);
-  Value table = op.getTable();
-  auto type = cast<MemRefType>(table.getType());
-  Type element = type.getElementType(), i64 = b.getI64Type();
-  auto number = [&](int64_t value) -> Value {
+/// Bits of an element that vectors hold; 0 where they hold none of its type.
+static int64_t widthOf(Type element) {
+  if (element.isIndex())
+    return 64;
+  int64_t bits = element.getIntOrFloatBitWidth();
+  return bits >= 8 && llvm::isPowerOf2_64(bits) ? bits : 0;
+}
+
+namespace {
+/// The smallest and the largest element so far, as i64.
+using Extremes = SmallVector<Value>;
+
+/// Emits the search for the range of a box of a table.
+class RangeSearch {
+public:
+  RangeSearch(TableRangeOp op, int64_t vectorBits)
+      : b(op.getLoc(), op), op(op), table(op.getTable()),
+        vectorBits(vectorBits) {}
+  /// Both results, where the table is not empty.
+  void run();
+
+private:
+  Value number(int64_t value) {
     return b.make<arith::ConstantIntOp>(value, 64);
-  };
-  Value isEmpty = b.truth(false);
+  }
+  Value widened(Value value) {
+    Type i64 = b.getI64Type();
+    if (value.getType().isIndex())
+      return b.make<arith::IndexCastOp>(i64, value);
+    if (value.getType().getIntOrFloatBitWidth() < 64)
+      return b.make<arith::ExtSIOp>(i64, value);
+    return value;
+  }
+  Extremes with(ValueRange found, Value smallest, Value largest) {
+    return {b.min(found[0], widened(smallest)),
+            b.max(found[1], widened(largest))};
+  }
+  Extremes nest(ValueRange found);
+  Extremes rows(Value begin, Value end, ValueRange found);
+
+  tile::LoopBuilder b;
+  TableRangeOp op;
+  Value table;
+  int64_t vectorBits;
   SmallVector<std::pair<Value, Value>> box;
+  SmallVector<Value> indices; ///< of the dimensions whose loops are open
+};
+} // namespace
+
+/// Elements [begin, end) of the last dimension: in vectors, then one by one.
+Extremes RangeSearch::rows(Value begin, Value end, ValueRange found) {
+  auto type = cast<MemRefType>(table.getType());
+  Type element = type.getElementType();
+  Extremes range(found);
+  auto at = [&](Value i) {
+    SmallVector<Value> all(indices);
+    all.push_back(i);
+    return all;
+  };
+  int64_t width = widthOf(element), lanes = width ? vectorBits / width : 0;
+  if (lanes > 1 && type.isLastDimUnitStride()) {
+    auto vector = VectorType::get(lanes, element);
+    auto splat = [&](const APInt &value) -> Value {
+      return b.make<arith::ConstantOp>(DenseElementsAttr::get(
+          vector, Attribute(b.getIntegerAttr(element, value))));
+    };
+    Value count = b.sub(end, begin);
+    Value whole = b.sub(end, b.rem(count, b.index(lanes)));
+    auto bits = static_cast<unsigned>(width);
+    auto loop = b.loop(
+        begin, whole, lanes,
+        {splat(APInt::getSignedMaxValue(bits)),
+         splat(APInt::getSignedMinValue(bits))},
+        [&](Value i, ValueRange carried) {
+          Value some = b.make<vector::LoadOp>(vector, table, at(i));
+          return Extremes{b.min(carried[0], some), b.max(carried[1], some)};
+        });
+    auto reduced = [&](vector::CombiningKind kind, unsigned i) {
+      return b.make<vector::ReductionOp>(kind, loop.getResult(i));
+    };
+    range = with(found, reduced(vector::CombiningKind::MINSI, 0),
+                 reduced(vector::CombiningKind::MAXSI, 1));
+    begin = whole;
+  }
+  auto loop = b.loop(begin, end, 1, range, [&](Value i, ValueRange carried) {
+    Value value = b.load(table, at(i));
+    return with(carried, value, value);
+  });
+  return Extremes(loop.getResults());
+}
+
+Extremes RangeSearch::nest(ValueRange found) {
+  if (box.empty()) {
+    Value only = b.load(table, {});
+    return with(found, only, only);
+  }
+  auto [begin, end] = box[indices.size()];
+  if (indices.size() + 1 == box.size())
+    return rows(begin, end, found);
+  auto loop = b.loop(begin, end, 1, found, [&](Value i, ValueRange carried) {
+    indices.push_back(i);
+    Extremes inner = nest(carried);
+    indices.pop_back();
+    return inner;
+  });
+  return Extremes(loop.getResults());
+}
+
+void RangeSearch::run() {
+  Value isEmpty = b.truth(false);
   for (auto [dim, range] :
        llvm::enumerate(llvm::zip_equal(op.getFrom(), op.getTo()))) {
     auto [from, to] = range;
@@ -74,35 +174,14 @@ static void lower(TableRangeOp op) {
     isEmpty = b.make<arith::OrIOp>(
         isEmpty, b.compare(arith::CmpIPredicate::eq, size, b.index(0)));
   }
-  constexpr int64_t least = std::numeric_limits<int64_t>::min();
-  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  Value least = number(std::numeric_limits<int64_t>::min());
+  Value most = number(std::numeric_limits<int64_t>::max());
+  Type i64 = b.getI64Type();
   auto choice = b.make<scf::IfOp>(TypeRange{i64, i64}, isEmpty, true);
   b.setInsertionPointToStart(choice.thenBlock());
-  b.make<scf::YieldOp>(ValueRange{number(least), number(most)});
+  b.make<scf::YieldOp>(ValueRange{least, most});
   b.setInsertionPointToStart(choice.elseBlock());
-  SmallVector<Value> indices;
-  std::function<SmallVector<Value>(ValueRange)> nest =
-      [&](ValueRange found) -> SmallVector<Value> {
-    size_t dim = indices.size();
-    if (dim == box.size()) {
-      Value value = b.load(table, indices);
-      if (element.isIndex())
-        value = b.make<arith::IndexCastOp>(i64, value);
-      else if (element.getIntOrFloatBitWidth() < 64)
-        value = b.make<arith::ExtSIOp>(i64, value);
-      return {b.min(found[0], value), b.max(found[1], value)};
-    }
-    auto loop = b.loop(box[dim].first, box[dim].second, 1, found,
-                       [&](Value i, ValueRange carried) {
-                         indices.push_back(i);
-                         SmallVector<Value> inner = nest(carried);
-                         indices.pop_back();
-                         return inner;
-                       });
-    return SmallVector<Value>(loop.getResults());
-  };
-  SmallVector<Value> range = nest({number(most), number(least)});
-  b.make<scf::YieldOp>(range);
+  b.make<scf::YieldOp>(nest({most, least}));
   op->replaceAllUsesWith(choice);
   op.erase();
 }
@@ -124,6 +203,8 @@ static void lower(memref::CopyOp op) {
 
 namespace {
 struct LowerScalars : burst::cpu::impl::LowerScalarsPassBase<LowerScalars> {
+  using LowerScalarsPassBase::LowerScalarsPassBase;
+
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
@@ -137,7 +218,7 @@ struct LowerScalars : burst::cpu::impl::LowerScalarsPassBase<LowerScalars> {
       } else if (!range) {
         lower(cast<ring::SegmentOp>(op));
       } else if (isa<MemRefType>(range.getTable().getType())) {
-        lower(range);
+        RangeSearch(range, vectorBits).run();
       } else {
         range.emitOpError("reads a tensor; run ring-bufferize first");
         return signalPassFailure();

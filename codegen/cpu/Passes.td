@@ -8,10 +8,14 @@ def LowerScalarsPass : Pass<"burst-lower-scalars", "::mlir::ModuleOp"> {
   let summary = "lowers positions, table ranges and copies to arithmetic and loops";
   let description = [{
     `ring.segment` becomes the arithmetic of its layout, `burst.table_range` on a
-    buffer and `memref.copy` a loop nest.
+    buffer and `memref.copy` a loop nest. Ranges are of vectors where elements of the
+    last dimension lie side by side, and of 8 bits or more.
   }];
+  let options = [
+    Option<"vectorBits", "vector-bits", "int64_t", "128", "Bits of a vector register.">,
+  ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
-                           "::mlir::scf::SCFDialect"];
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 def ChooseTilesPass : Pass<"burst-choose-tiles", "::mlir::func::FuncOp"> {

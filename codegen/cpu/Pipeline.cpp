@@ -43,13 +43,16 @@ void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
 }
 
 void burst::cpu::buildLLVMPipeline(OpPassManager &pm, const Target &target) {
+  // A strip asks the bounds about itself and many panels: what is about itself,
+  // such as the range of a table over its rows, once.
+  pm.addPass(createLoopInvariantCodeMotionPass());
   pm.addPass(createOutlinePass());
   pm.addNestedPass<func::FuncOp>(createTileToVectorPass(
       {target.vectorBits, target.microRows, target.panelBytes, target.steps,
        target.maxima, target.exponentials, target.weights, target.fma,
        target.dot}));
   pm.addPass(createHostToRuntimePass());
-  pm.addPass(createLowerScalarsPass());
+  pm.addPass(createLowerScalarsPass({target.vectorBits}));
   pm.addPass(createExpandFloatsPass());
   // Integer powers as loops of products; libm has none.
   pm.addPass(createConvertMathToFuncs());

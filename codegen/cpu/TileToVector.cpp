@@ -7,6 +7,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/X86Vector/X86VectorDialect.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <numbers>
@@ -796,6 +798,31 @@ void Vectorizer::lower(tile::MultiplyOp op) {
 // Scores
 //===----------------------------------------------------------------------===//
 
+/// What depends on columns alone, reads of tables too, is computed once for all
+/// rows.
+static void hoistReads(scf::ForOp rows) {
+  SmallPtrSet<Value, 4> written;
+  rows.walk([&](Operation *op) {
+    if (auto store = dyn_cast<memref::StoreOp>(op))
+      written.insert(store.getMemRef());
+    else if (auto store = dyn_cast<vector::StoreOp>(op))
+      written.insert(store.getBase());
+  });
+  auto isRead = [&](Operation *op) {
+    if (auto load = dyn_cast<memref::LoadOp>(op))
+      return !written.contains(load.getMemRef());
+    auto gather = dyn_cast<vector::GatherOp>(op);
+    return gather && !written.contains(gather.getBase());
+  };
+  moveLoopInvariantCode(
+      {&rows.getRegion()},
+      [](Value value, Region *region) {
+        return !region->isAncestor(value.getParentRegion());
+      },
+      [&](Operation *op, Region *) { return isPure(op) || isRead(op); },
+      [&](Operation *op, Region *) { op->moveBefore(rows); });
+}
+
 template <typename Map>
 SmallVector<Value> Vectorizer::eachPoint(Map op, MemRefType tile,
                                          ValueRange sums, MapBody body) {
@@ -807,7 +834,6 @@ SmallVector<Value> Vectorizer::eachPoint(Map op, MemRefType tile,
       b.make<arith::ConstantOp>(DenseIntElementsAttr::get(indices, steps));
   Value columns = splat(indices, op.getColumns());
 
-  // Columns outside: what depends on them alone is computed once.
   auto loop = b.loop(
       b.index(0), b.index(tile.getDimSize(1)), lane, sums,
       [&](Value c, ValueRange sums) {
@@ -822,6 +848,7 @@ SmallVector<Value> Vectorizer::eachPoint(Map op, MemRefType tile,
                next);
           return next;
         });
+        hoistReads(rows);
         return SmallVector<Value>(rows.getResults());
       });
   return SmallVector<Value>(loop.getResults());

@@ -20,9 +20,16 @@ func.func @striped(%owner: index, %n: index) -> (index, index, index, index, ind
   return %0#0, %0#1, %0#2, %0#3, %0#4 : index, index, index, index, index
 }
 
+// A row in vectors, then what is left of it, one by one.
 // CHECK-LABEL: func.func @range
 // CHECK: scf.if
 // CHECK: scf.for
+// CHECK: %[[VECTORS:.*]]:2 = scf.for
+// CHECK: %[[EIGHT:.*]] = vector.load %{{.*}} : memref<?x4xi16>, vector<8xi16>
+// CHECK: arith.minsi %{{.*}}, %[[EIGHT]] : vector<8xi16>
+// CHECK: arith.maxsi %{{.*}}, %[[EIGHT]] : vector<8xi16>
+// CHECK: vector.reduction <minsi>, %[[VECTORS]]#0
+// CHECK: vector.reduction <maxsi>, %[[VECTORS]]#1
 // CHECK: scf.for
 // CHECK: memref.load
 // CHECK: arith.extsi
@@ -31,6 +38,17 @@ func.func @striped(%owner: index, %n: index) -> (index, index, index, index, ind
 func.func @range(%t: memref<?x4xi16>, %i: index, %j: index) -> (i64, i64) {
   %min, %max = burst.table_range %t[%i, %i to %j, %j] : memref<?x4xi16>
   return %min, %max : i64, i64
+}
+
+// CHECK-LABEL: func.func @scattered
+// CHECK-NOT: vector
+// CHECK: return
+func.func @scattered(%t: memref<8xi32, strided<[2]>>, %flags: memref<8xi1>, %one: memref<index>,
+                     %i: index, %j: index) -> (i64, i64, i64) {
+  %min, %max = burst.table_range %t[%i to %j] : memref<8xi32, strided<[2]>>
+  %any, %all = burst.table_range %flags[%i to %j] : memref<8xi1>
+  %least, %most = burst.table_range %one[to] : memref<index>
+  return %min, %any, %least : i64, i64, i64
 }
 
 // CHECK-LABEL: func.func @copy
