@@ -259,9 +259,9 @@ void Tuner::attempt(llvm::function_ref<void(cpu::Target &)> change) {
   llvm::errs() << llvm::formatv(
       "  {0:F3}{1}: {2} x {3} registers, {4} steps, {5} exponentials, {6} "
       "weights, tiles {7} x {8}\n",
-      ratio, isFaster ? " *" : "", other.microRows,
-      other.panelBytes * 8 / other.vectorBits, other.steps, other.exponentials,
-      other.weights, other.rows, other.columns);
+      ratio, isFaster ? " *" : "", other.microRows, other.microVectors,
+      other.steps, other.exponentials, other.weights, other.rows,
+      other.columns);
   if (!isFaster) {
     speed = before;
     return;
@@ -284,14 +284,13 @@ std::string Tuner::note() const {
 void Tuner::tuneRegisters() {
   target.rows = target.columns = 0;
   begin({"forward", "f32", 128});
-  int64_t vectorBytes = target.vectorBits / 8;
   for (int64_t vectors = 1; vectors <= 4; ++vectors)
     // Two beside the sums: a vector of the right operand, and one of the left.
     for (int64_t rows = (target.registers - 2) / vectors;
          rows * vectors * 2 >= target.registers; --rows)
       attempt([&](cpu::Target &other) {
         other.microRows = rows;
-        other.panelBytes = vectors * vectorBytes;
+        other.microVectors = vectors;
       });
   for (int64_t count : {1, 2, 4})
     attempt([&](cpu::Target &other) { other.steps = count; });
@@ -305,8 +304,7 @@ void Tuner::tuneRegisters() {
       "// {0}; backward {1}\n"
       "REGISTERS(\"{2}\", {3}, {4}, {5}, {6}, {7}, {8})\n",
       forward, note(), target.processor, target.vectorBits, target.microRows,
-      target.panelBytes / vectorBytes, target.steps, target.exponentials,
-      target.weights);
+      target.microVectors, target.steps, target.exponentials, target.weights);
 }
 
 /// Columns and rows, each again when the other has changed.

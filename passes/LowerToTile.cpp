@@ -138,12 +138,15 @@ void Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
 Shape Lowering::shapeOf(Value state) {
   auto type =
       cast<FloatType>(cast<MemRefType>(state.getType()).getElementType());
-  int64_t panel = options.panelBytes * 8 / type.getWidth();
   if (options.warps) // a fragment has 16 columns
-    return {type, options.rows,    options.columns,
+    return {type, options.rows,    options.columns, 16,
             16,   /*pairs=*/false, options.warps};
+  int64_t dimPanel = options.panelBytes * 8 / type.getWidth(), panel = dimPanel;
+  if (options.keyPanelBytes)
+    panel = options.keyPanelBytes * 8 / type.getWidth();
   return {type, options.rows,
-          static_cast<int64_t>(llvm::alignTo(options.columns, panel)), panel};
+          static_cast<int64_t>(llvm::alignTo(options.columns, panel)), panel,
+          dimPanel};
 }
 
 /// Of what is done row by row, without products: whole rows of a team, and no
@@ -390,12 +393,12 @@ void Lowering::lower(ring::AttendOp op) {
   auto keyType = cast<MemRefType>(op.getKeys().front().getType());
   int64_t keyHeads = keyType.getDimSize(2), keyDim = keyType.getDimSize(3);
   Value batch = b.dim(op.getQuery(), 0), numKeys = schedule.firstKeys.back();
-  auto allocate = [&](int64_t columns, int64_t depth) {
-    return b.allocate(shape.packed(keyHeads, columns, depth), {batch, numKeys},
-                      tile::Memory::Packing);
+  auto allocate = [&](MemRefType type) {
+    return b.allocate(type, {batch, numKeys}, tile::Memory::Packing);
   };
-  Value packedKeys = allocate(shape.columns, keyDim);
-  Value packedValues = allocate(dimOf(op.getO()), shape.columns);
+  Value packedKeys = allocate(shape.packedKeys(keyHeads, keyDim));
+  Value packedValues =
+      allocate(shape.packedDims(keyHeads, dimOf(op.getO()), shape.columns));
   // Of the values of each tile, whether all are finite.
   Value finite =
       b.allocate(MemRefType::get({any, keyHeads, any}, b.getI1Type()),
@@ -932,11 +935,12 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
   }
 
   void runOnOperation() override {
-    if (rows < 1 || columns < 1 || panelBytes < 8 || panelBytes % 8 != 0) {
+    if (rows < 1 || columns < 1 || panelBytes < 8 || panelBytes % 8 != 0 ||
+        keyPanelBytes < 0 || keyPanelBytes % 8 != 0) {
       getOperation().emitError("tiles need rows and columns, and panels a "
                                "multiple of 8 bytes, got: ")
           << rows.getValue() << ", " << columns.getValue() << ", "
-          << panelBytes.getValue();
+          << panelBytes.getValue() << ", " << keyPanelBytes.getValue();
       return signalPassFailure();
     }
     if (strip < 1) {
@@ -965,6 +969,7 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
     options.rows = rows;
     options.columns = columns;
     options.panelBytes = panelBytes;
+    options.keyPanelBytes = keyPanelBytes;
     options.strip = strip;
     options.pairs = pairs;
     options.warps = warps;

@@ -490,6 +490,9 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     Option<"rows", "rows", "int64_t", "96", "Queries of a tile.">,
     Option<"columns", "columns", "int64_t", "128", "Keys of a tile.">,
     Option<"panelBytes", "panel-bytes", "int64_t", "64", "Bytes of a row of a panel.">,
+    Option<"keyPanelBytes", "key-panel-bytes", "int64_t", "0",
+           "Bytes of a row of a panel of keys, what a strip leaves out in whole; 0: as "
+           "many as of others.">,
     Option<"strip", "strip", "int64_t", "6",
            "Rows of a tile that go through all steps of an attend together.">,
     Option<"pairs", "pairs", "bool", "false",

@@ -12,14 +12,19 @@ using namespace burst;
 namespace {
 /// Sizes of tiles for one type of state.
 struct Sizes {
-  int64_t bytes, rows, columns, panel;
+  int64_t bytes, rows, columns, panel, keyPanel;
 
   Sizes(FloatType state, const cpu::Target &target)
       : bytes(state.getWidth() / 8), rows(target.rows),
-        panel(target.panelBytes / bytes) {
-    columns = padded(target.columns);
+        panel(target.panelBytes() / bytes),
+        keyPanel(target.keyPanelBytes() / bytes) {
+    columns = ofKeys(target.columns);
   }
-  int64_t padded(int64_t size) const {
+  int64_t padded(int64_t dim) const { return alignTo(dim, panel); }
+  int64_t ofKeys(int64_t count) const { return alignTo(count, keyPanel); }
+
+private:
+  static int64_t alignTo(int64_t size, int64_t panel) {
     return static_cast<int64_t>(
         llvm::alignTo(size, static_cast<uint64_t>(panel)));
   }
@@ -120,7 +125,7 @@ static int64_t bytesOf(ring::AttendGradOp op, const cpu::Target &target,
   int64_t stored = target.localTiling
                        ? 0
                        : 2 * dimOf(op.getQuery(), 2) * queryTiles * rows *
-                             keyTiles * (sizes.columns + sizes.padded(strip));
+                             keyTiles * (sizes.columns + sizes.ofKeys(strip));
   return (ofKeys + ofQueries) * packing.bytes + stored * sizes.bytes;
 }
 

@@ -58,8 +58,8 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
   let summary = "lowers tile ops to loops over vectors";
   let description = [{
     Blocks are memory on the stack. A product is a register tile of `micro-rows`
-    rows and the width of a panel, whose sums stay in registers over the whole
-    depth; scores, masks and exponentials go over the columns of a row in vectors,
+    rows and `micro-vectors` vectors, of as many panels as that takes, whose sums
+    stay in registers over the whole depth; scores, masks and exponentials go over the columns of a row in vectors,
     and the regions of a map are vectorised op by op. Exponentials are polynomials.
 
     Products of bf16 are `x86vector.avx512.dot` with `dot`, which takes vectors of
@@ -69,7 +69,7 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
     How many steps of a product's depth, and how many vectors of maxima and of
     exponentials, are computed together is up to the processor's registers and latencies, and so an
     option. Where a row has no multiple of that number of vectors, it is as many as
-    divide both.
+    divide both; where their number is not static, the rest goes one by one.
 
     Needs `ring-lower-to-tile`. Leaves scf, vector, arith, math and memref. Lowers
     functions with `tile.kernel`, and those that `tile-outline` made.
@@ -77,8 +77,10 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
   let options = [
     Option<"vectorBits", "vector-bits", "int64_t", "256", "Bits of a vector register.">,
     Option<"microRows", "micro-rows", "int64_t", "6", "Rows of a register tile.">,
+    Option<"microVectors", "micro-vectors", "int64_t", "2",
+           "Vectors in a row of a register tile, which is one panel wide at least.">,
     Option<"panelBytes", "panel-bytes", "int64_t", "64",
-           "Bytes of a row of a panel: columns whose number is not static are so many "
+           "Bytes of a row of a panel of scores: columns whose number is not static are so many "
            "or a multiple.">,
     Option<"steps", "steps", "int64_t", "2",
            "Steps of a product's depth at a time.">,

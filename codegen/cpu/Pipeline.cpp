@@ -35,7 +35,8 @@ void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
       createChooseTilesPass({target.triple, target.processor, target.features,
                              target.rows, target.columns}));
   LowerToTilePassOptions options;
-  options.panelBytes = target.panelBytes;
+  options.panelBytes = target.panelBytes();
+  options.keyPanelBytes = target.keyPanelBytes();
   options.strip = target.microRows;
   options.pairs = target.pairs;
   options.localTiling = target.localTiling;
@@ -48,9 +49,9 @@ void burst::cpu::buildLLVMPipeline(OpPassManager &pm, const Target &target) {
   pm.addPass(createLoopInvariantCodeMotionPass());
   pm.addPass(createOutlinePass());
   pm.addNestedPass<func::FuncOp>(createTileToVectorPass(
-      {target.vectorBits, target.microRows, target.panelBytes, target.steps,
-       target.maxima, target.exponentials, target.weights, target.fma,
-       target.dot}));
+      {target.vectorBits, target.microRows, target.microVectors,
+       target.keyPanelBytes(), target.steps, target.maxima, target.exponentials,
+       target.weights, target.fma, target.dot}));
   pm.addPass(createHostToRuntimePass());
   pm.addPass(createLowerScalarsPass({target.vectorBits}));
   pm.addPass(createExpandFloatsPass());

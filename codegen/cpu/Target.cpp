@@ -224,7 +224,7 @@ static void chooseRegisters(Target &target) {
     target.exponentials = tuned.exponentials;
     target.weights = tuned.weights;
   }
-  target.panelBytes = vectors * target.vectorBits / 8;
+  target.microVectors = vectors;
 }
 
 static std::string nameOf(FloatType type) {

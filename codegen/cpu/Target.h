@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,9 @@ struct Target {
   bool f16 = true;                ///< has instructions that convert f16
   int64_t cacheBytes = 256 << 10; ///< of the second level, of a core
 
-  /// A register tile, which sums up in registers, is `microRows` rows high and
-  /// as wide as a panel.
+  /// A register tile, which sums up in registers: rows, and vectors in a row.
   int64_t microRows = 6;
-  int64_t panelBytes = 32;
+  int64_t microVectors = 2;
   /// How many steps of a product's depth, and how many vectors of maxima and of
   /// exponentials, forward and backward, are computed together.
   int64_t steps = 2;
@@ -57,6 +57,12 @@ struct Target {
   /// by measuring (Tuned.inc), else what a rule says.
   Target suiting(mlir::func::FuncOp program) const;
 
+  /// Bytes of a row of a panel: a register tile is as wide.
+  int64_t panelBytes() const { return microVectors * vectorBits / 8; }
+  /// Of a panel of keys, of which a register tile takes one or more. Strips
+  /// leave out what they do not see panel by panel: one is no wider than a line
+  /// of a cache.
+  int64_t keyPanelBytes() const { return std::gcd<int64_t>(panelBytes(), 64); }
   /// Whether the code is for this machine's architecture and system.
   bool isNative() const;
   /// The features that instructions of the code may need, by LLVM's names: what

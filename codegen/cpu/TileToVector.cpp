@@ -65,10 +65,14 @@ private:
   VectorType vectorOf(Type element) {
     return VectorType::get(lanes(element), element);
   }
+  SmallVector<Value>
+  eachVector(Value block, int64_t together, Value begin,
+             llvm::function_ref<Value(Value c, Value folded)> body);
+  int64_t panelVectors() { return options.panelBytes * 8 / options.vectorBits; }
   /// What the number of vectors in a row of the tile is a multiple of.
   int64_t vectorsOf(MemRefType tile) {
     return tile.isDynamicDim(1)
-               ? options.panelBytes * 8 / options.vectorBits
+               ? panelVectors()
                : tile.getDimSize(1) / lanes(tile.getElementType());
   }
   Value load(VectorType type, Value buffer, ValueRange indices) {
@@ -691,19 +695,17 @@ void Vectorizer::lower(tile::MultiplyOp op) {
   int64_t lane = vector.getNumElements(), width = panels.getDimSize(2);
   int64_t height = bufferOf(op.getC()).getDimSize(0);
   int64_t fullRows = std::min<int64_t>(options.microRows, height);
-  int64_t microColumns = width / lane;
-  SmallVector<Value> columns;
-  for (int64_t v = 0; v < microColumns; ++v)
-    columns.push_back(b.index(v * lane));
+  // Panels that a register tile is wide.
+  int64_t abreast = std::max<int64_t>(1, options.microVectors * lane / width);
   // A pair is loaded, and copied to all lanes, as 32 bits.
   VectorType bits = vector.clone(b.getI32Type());
   Value flat = flatten(b, op.getB()), two = b.index(2);
-  auto loadRight = [&](Value p, Value k, Value column) -> Value {
+  auto loadRight = [&](Value p, Value k, int64_t column) -> Value {
     if (!isPairs)
-      return load(vector, flat, {p, k, column});
+      return load(vector, flat, {p, k, b.index(column)});
     auto pairs = VectorType::get(2 * lane, b.getBF16Type());
     return b.make<vector::BitCastOp>(
-        bits, load(pairs, flat, {p, k, b.mul(column, two)}));
+        bits, load(pairs, flat, {p, k, b.index(2 * column)}));
   };
   auto loadLeft = [&](Value row, Value k) -> Value {
     if (!isPairs)
@@ -718,66 +720,81 @@ void Vectorizer::lower(tile::MultiplyOp op) {
   };
   double factor = op.getFactor().convertToDouble();
 
-  auto multiplyStrip = [&](Value i, int64_t microRows) {
-    b.loop(b.dim(op.getB(), 0), [&](Value p) {
-      Value first = b.mul(p, b.index(width));
-      SmallVector<Value> sums, row;
-      for (int64_t r = 0; r < microRows; ++r)
-        row.push_back(b.add(i, b.index(r)));
-      // They begin at 0 and are added to what is there behind the loop: the
-      // error of a sum of many tiles grows with their number, not with that of
-      // terms.
-      sums.assign(static_cast<size_t>(microRows * microColumns),
-                  number(vector, 0.0));
-      auto steps = [&](Value begin, Value end, int64_t together,
-                       ValueRange sums) {
-        return b.loop(begin, end, together, sums,
-                      [&](Value first, ValueRange carried) {
-                        SmallVector<Value> next(carried);
-                        for (int64_t step = 0; step < together; ++step) {
-                          Value k = b.add(first, b.index(step));
-                          SmallVector<Value> right;
-                          for (Value column : columns)
-                            right.push_back(loadRight(p, k, column));
-                          for (int64_t r = 0; r < microRows; ++r) {
-                            Value left = loadLeft(row[r], k);
-                            for (int64_t v = 0; v < microColumns; ++v) {
-                              Value &sum = next[r * microColumns + v];
-                              sum = isPairs ? dot(left, right[v], sum)
-                                            : fma(left, right[v], sum);
-                            }
-                          }
-                        }
-                        return next;
-                      });
-      };
-      int64_t together = options.steps;
-      Value depth = op.getDepth();
-      if (!depth) {
-        depth = b.dim(op.getB(), 1);
-        // One that is not static is of whole panels.
-        int64_t all = panels.isDynamicDim(1) ? width / (isPairs ? 2 : 1)
-                                             : panels.getDimSize(1);
-        together = std::gcd(all, together);
-      }
-      Value last = op.getDepth() ? b.rem(depth, b.index(together)) : b.index(0);
-      auto loop = steps(b.index(0), b.sub(depth, last), together, sums);
-      if (op.getDepth() && together > 1)
-        loop = steps(loop.getUpperBound(), depth, 1, loop.getResults());
-      for (int64_t r = 0; r < microRows; ++r)
-        for (int64_t v = 0; v < microColumns; ++v) {
-          SmallVector<Value> place{row[r], b.add(first, columns[v])};
-          Value sum = loop.getResult(r * microColumns + v);
-          if (op.getAccumulate()) {
-            Value before = load(vector, op.getC(), place);
-            sum = factor == 1.0 ? Value(b.make<arith::AddFOp>(sum, before))
-                                : fma(sum, number(vector, factor), before);
-          } else if (factor != 1.0) {
-            sum = b.make<arith::MulFOp>(sum, number(vector, factor));
-          }
-          store(sum, op.getC(), place);
+  /// `microRows` rows from row i on, by `abreast` panels from panel p on.
+  auto multiplyTile = [&](Value i, int64_t microRows, Value p,
+                          int64_t abreast) {
+    SmallVector<Value> row, panel;
+    for (int64_t r = 0; r < microRows; ++r)
+      row.push_back(b.add(i, b.index(r)));
+    for (int64_t n = 0; n < abreast; ++n)
+      panel.push_back(b.add(p, b.index(n)));
+    int64_t microColumns = abreast * width / lane;
+    // Sums begin at 0 and are added to what is there behind the loop: the error
+    // of a sum of many tiles grows with their number, not with that of terms.
+    SmallVector<Value> sums(static_cast<size_t>(microRows * microColumns),
+                            number(vector, 0.0));
+    auto steps = [&](Value begin, Value end, int64_t together,
+                     ValueRange sums) {
+      return b.loop(
+          begin, end, together, sums, [&](Value first, ValueRange carried) {
+            SmallVector<Value> next(carried);
+            for (int64_t step = 0; step < together; ++step) {
+              Value k = b.add(first, b.index(step));
+              SmallVector<Value> right;
+              for (Value p : panel)
+                for (int64_t column = 0; column < width; column += lane)
+                  right.push_back(loadRight(p, k, column));
+              for (int64_t r = 0; r < microRows; ++r) {
+                Value left = loadLeft(row[r], k);
+                for (int64_t v = 0; v < microColumns; ++v) {
+                  Value &sum = next[r * microColumns + v];
+                  sum = isPairs ? dot(left, right[v], sum)
+                                : fma(left, right[v], sum);
+                }
+              }
+            }
+            return next;
+          });
+    };
+    int64_t together = options.steps;
+    Value depth = op.getDepth();
+    if (!depth) {
+      depth = b.dim(op.getB(), 1);
+      // One that is not static is of whole panels of scores.
+      int64_t all = panels.isDynamicDim(1)
+                        ? panelVectors() * lane / (isPairs ? 2 : 1)
+                        : panels.getDimSize(1);
+      together = std::gcd(all, together);
+    }
+    Value last = op.getDepth() ? b.rem(depth, b.index(together)) : b.index(0);
+    auto loop = steps(b.index(0), b.sub(depth, last), together, sums);
+    if (op.getDepth() && together > 1)
+      loop = steps(loop.getUpperBound(), depth, 1, loop.getResults());
+    Value first = b.mul(p, b.index(width));
+    for (int64_t r = 0; r < microRows; ++r)
+      for (int64_t v = 0; v < microColumns; ++v) {
+        SmallVector<Value> place{row[r], b.add(first, b.index(v * lane))};
+        Value sum = loop.getResult(r * microColumns + v);
+        if (op.getAccumulate()) {
+          Value before = load(vector, op.getC(), place);
+          sum = factor == 1.0 ? Value(b.make<arith::AddFOp>(sum, before))
+                              : fma(sum, number(vector, factor), before);
+        } else if (factor != 1.0) {
+          sum = b.make<arith::MulFOp>(sum, number(vector, factor));
         }
-    });
+        store(sum, op.getC(), place);
+      }
+  };
+  auto multiplyStrip = [&](Value i, int64_t microRows) {
+    Value count = b.dim(op.getB(), 0);
+    bool mayRemain = panels.isDynamicDim(0) || panels.getDimSize(0) % abreast;
+    Value whole =
+        mayRemain ? b.sub(count, b.rem(count, b.index(abreast))) : count;
+    b.loop(b.index(0), whole, abreast,
+           [&](Value p) { multiplyTile(i, microRows, p, abreast); });
+    if (mayRemain && abreast > 1)
+      b.loop(whole, count, 1,
+             [&](Value p) { multiplyTile(i, microRows, p, 1); });
   };
   // A strip of the left operand stays in the first level cache while the panels
   // pass by, one number after the other, as prefetchers like it.
@@ -882,32 +899,63 @@ void Vectorizer::lower(tile::MapOp op) {
             });
 }
 
+/// Goes over the columns of a row in vectors, as many at a time as divide a
+/// row, or, where columns are not static, as wanted, and then what is left.
+/// Each of those at a time folds its own value, which begins as `begin`.
+SmallVector<Value>
+Vectorizer::eachVector(Value block, int64_t together, Value begin,
+                       llvm::function_ref<Value(Value c, Value folded)> body) {
+  MemRefType type = bufferOf(block);
+  int64_t lane = lanes(type.getElementType());
+  if (!type.isDynamicDim(1))
+    together = std::gcd(vectorsOf(type), together);
+  Value columns = b.dim(block, 1), whole = columns;
+  bool mayRemain = vectorsOf(type) % together != 0;
+  if (mayRemain)
+    whole = b.sub(columns, b.rem(columns, b.index(together * lane)));
+  auto fold = [&](Value c, Value value) {
+    Value next = body(c, value);
+    return next ? SmallVector<Value>{next} : SmallVector<Value>();
+  };
+  SmallVector<Value> folded;
+  if (begin)
+    folded.assign(together, begin);
+  auto loop = b.loop(b.index(0), whole, together * lane, folded,
+                     [&](Value c, ValueRange carried) {
+                       SmallVector<Value> next;
+                       for (int64_t v = 0; v < together; ++v)
+                         next.append(fold(b.add(c, b.index(v * lane)),
+                                          begin ? carried[v] : Value()));
+                       return next;
+                     });
+  folded = loop.getResults();
+  if (!mayRemain)
+    return folded;
+  auto rest = b.loop(whole, columns, lane, ArrayRef(folded).take_front(),
+                     [&](Value c, ValueRange carried) {
+                       return fold(c, begin ? carried.front() : Value());
+                     });
+  if (begin)
+    folded.front() = rest.getResult(0);
+  return folded;
+}
+
 void Vectorizer::lower(tile::RowMaxOp op) {
   MemRefType type = bufferOf(op.getS());
   Type element = type.getElementType();
   VectorType vector = vectorOf(element);
-  int64_t lane = lanes(element);
-  int64_t together = std::gcd(vectorsOf(type), options.maxima);
   Value minusInfinity =
       number(vector, -std::numeric_limits<double>::infinity());
   b.loop(op.getRows(), [&](Value r) {
-    SmallVector<Value> none(together, minusInfinity);
-    auto loop =
-        b.loop(b.index(0), b.dim(op.getS(), 1), together * lane, none,
-               [&](Value c, ValueRange carried) {
-                 SmallVector<Value> next;
-                 for (int64_t v = 0; v < together; ++v) {
-                   Value column = b.add(c, b.index(v * lane));
-                   next.push_back(maximum(load(vector, op.getS(), {r, column}),
-                                          carried[v]));
-                 }
-                 return next;
-               });
-    Value parts = loop.getResult(0);
-    for (int64_t v = 1; v < together; ++v)
-      parts = maximum(parts, loop.getResult(v));
+    SmallVector<Value> parts = eachVector(
+        op.getS(), options.maxima, minusInfinity, [&](Value c, Value most) {
+          return maximum(load(vector, op.getS(), {r, c}), most);
+        });
+    Value all = parts.front();
+    for (Value part : ArrayRef(parts).drop_front())
+      all = maximum(all, part);
     Value most = b.make<vector::ReductionOp>(vector::CombiningKind::MAXNUMF,
-                                             parts, arith::FastMathFlags::nnan);
+                                             all, arith::FastMathFlags::nnan);
     Value before = b.load(op.getM(), r);
     Value after = maximum(most, before);
     b.store(number(element, 1.0), op.getFactor(), r);
@@ -925,30 +973,22 @@ void Vectorizer::lower(tile::ExponentialsOp op) {
   MemRefType type = bufferOf(op.getS());
   Type element = type.getElementType();
   VectorType vector = vectorOf(element);
-  int64_t lane = lanes(element);
-  int64_t together = std::gcd(vectorsOf(type), options.exponentials);
   b.loop(op.getRows(), [&](Value r) {
     Value m = splat(vector, reference(b.load(op.getM(), r)));
-    SmallVector<Value> sums(together, number(vector, 0.0));
-    auto loop =
-        b.loop(b.index(0), b.dim(op.getS(), 1), together * lane, sums,
-               [&](Value c, ValueRange carried) {
-                 SmallVector<Value> next;
-                 for (int64_t v = 0; v < together; ++v) {
-                   Value column = b.add(c, b.index(v * lane));
-                   Value weight =
-                       exp2Difference(load(vector, op.getS(), {r, column}), m);
-                   if (op.getP())
-                     store(narrow(weight), op.getP(), {r, column});
-                   else
-                     store(weight, op.getS(), {r, column});
-                   next.push_back(b.make<arith::AddFOp>(carried[v], weight));
-                 }
-                 return next;
-               });
-    Value sum = loop.getResult(0);
-    for (int64_t v = 1; v < together; ++v)
-      sum = b.make<arith::AddFOp>(sum, loop.getResult(v));
+    SmallVector<Value> sums =
+        eachVector(op.getS(), options.exponentials, number(vector, 0.0),
+                   [&](Value c, Value sum) -> Value {
+                     Value weight =
+                         exp2Difference(load(vector, op.getS(), {r, c}), m);
+                     if (op.getP())
+                       store(narrow(weight), op.getP(), {r, c});
+                     else
+                       store(weight, op.getS(), {r, c});
+                     return b.make<arith::AddFOp>(sum, weight);
+                   });
+    Value sum = sums.front();
+    for (Value part : ArrayRef(sums).drop_front())
+      sum = b.make<arith::AddFOp>(sum, part);
     Value total = b.make<vector::ReductionOp>(vector::CombiningKind::ADD, sum,
                                               arith::FastMathFlags::reassoc);
     b.store(fma(b.load(op.getFactor(), r), b.load(op.getL(), r), total),
@@ -1060,9 +1100,6 @@ void Vectorizer::lower(tile::WeightsOp op) {
   MemRefType type = bufferOf(op.getS());
   Type element = type.getElementType();
   VectorType vector = vectorOf(element);
-  int64_t lane = lanes(element);
-  Value columns = b.dim(op.getS(), 1);
-  int64_t together = std::gcd(vectorsOf(type), options.weights);
   double infinity = std::numeric_limits<double>::infinity();
   b.loop(op.getRows(), [&](Value r) {
     Value lse = b.load(op.getLse(), r);
@@ -1071,15 +1108,12 @@ void Vectorizer::lower(tile::WeightsOp op) {
         splat(vector, b.select(isMinusInfinity(lse), number(element, infinity),
                                number(element, -infinity)));
     Value base = splat(vector, lse);
-    b.loop(b.index(0), columns, together * lane, [&](Value c) {
-      for (int64_t v = 0; v < together; ++v) {
-        Value column = b.add(c, b.index(v * lane));
-        Value s = load(vector, op.getS(), {r, column});
-        Value counts =
-            b.make<arith::CmpFOp>(arith::CmpFPredicate::UGT, s, floor);
-        store(b.select(counts, exp2Difference(s, base), number(vector, 0.0)),
-              op.getS(), {r, column});
-      }
+    eachVector(op.getS(), options.weights, Value(), [&](Value c, Value) {
+      Value s = load(vector, op.getS(), {r, c});
+      Value counts = b.make<arith::CmpFOp>(arith::CmpFPredicate::UGT, s, floor);
+      store(b.select(counts, exp2Difference(s, base), number(vector, 0.0)),
+            op.getS(), {r, c});
+      return Value();
     });
   });
 }
@@ -1336,10 +1370,12 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
     if (!getOperation()->hasAttr(tile::kernelAttr) &&
         !getOperation()->hasAttr(outlinedAttr))
       return;
-    if (vectorBits < 64 || !llvm::isPowerOf2_64(vectorBits) || microRows < 1) {
+    if (vectorBits < 64 || !llvm::isPowerOf2_64(vectorBits) || microRows < 1 ||
+        microVectors < 1) {
       getOperation().emitError("vectors have a power of two of bits, from 64 "
-                               "on, and register tiles rows, got: ")
-          << vectorBits.getValue() << " and " << microRows.getValue();
+                               "on, and register tiles rows and vectors, got: ")
+          << vectorBits.getValue() << ", " << microRows.getValue() << " and "
+          << microVectors.getValue();
       return signalPassFailure();
     }
     if (panelBytes < vectorBits / 8 || panelBytes % (vectorBits / 8) != 0) {
@@ -1362,9 +1398,9 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
           << exponentials.getValue() << " and " << weights.getValue();
       return signalPassFailure();
     }
-    TileToVectorPassOptions options{vectorBits, microRows, panelBytes,
-                                    steps,      maxima,    exponentials,
-                                    weights,    fma,       dot};
+    TileToVectorPassOptions options{
+        vectorBits, microRows,    microVectors, panelBytes, steps,
+        maxima,     exponentials, weights,      fma,        dot};
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       if (isa<tile::TileDialect>(op->getDialect()))

@@ -33,7 +33,9 @@ namespace memref = mlir::memref;
 /// Sizes of tiles for one type of state.
 struct Shape {
   FloatType state;
-  int64_t rows, columns, panel;
+  int64_t rows, columns;
+  int64_t panel;      ///< keys of a panel whose columns are scores
+  int64_t dimPanel;   ///< numbers of a panel whose columns are those of a head
   bool pairs = false; ///< products are of pairs of bf16
   /// Of a GPU's team, whose products take tiles in shared memory; 0: a core.
   int64_t warps = 0;
@@ -41,7 +43,7 @@ struct Shape {
   /// Rows that go through all steps of a core's kernel together; 0: all.
   int64_t strip = 0;
 
-  int64_t padded(int64_t size) const { return llvm::alignTo(size, panel); }
+  int64_t padded(int64_t dim) const { return llvm::alignTo(dim, dimPanel); }
   /// Rows of a block: whole strips.
   int64_t blockRows() const {
     return strip ? static_cast<int64_t>(llvm::alignTo(rows, strip)) : rows;
@@ -66,13 +68,14 @@ struct Shape {
                            mlir::MemRefLayoutAttrInterface(),
                            space(mlir::gpu::AddressSpace::Workgroup));
   }
-  /// Right operands of tiles (batch, heads, tile).
-  MemRefType packed(int64_t heads, int64_t columns, int64_t depth) const {
-    int64_t any = ShapedType::kDynamic, count = padded(columns) / panel;
-    if (!pairs)
-      return MemRefType::get({any, heads, any, count, depth, panel}, factor());
-    return MemRefType::get({any, heads, any, count, (depth + 1) / 2, panel, 2},
-                           factor());
+  /// Right operands of tiles (batch, heads, tile) whose columns are keys.
+  MemRefType packedKeys(int64_t heads, int64_t dim) const {
+    return packed(heads, columns / panel, dim, panel);
+  }
+  /// Right operands of tiles whose columns are numbers of a head, and whose
+  /// depth is the rows of a tile.
+  MemRefType packedDims(int64_t heads, int64_t dim, int64_t depth) const {
+    return packed(heads, padded(dim) / dimPanel, depth, dimPanel);
   }
   /// Left operands of sums over the rows of a block, two of which lie side by
   /// side.
@@ -102,13 +105,22 @@ struct Shape {
   /// Columns of a block that is read by its columns, too: whole strips, and so
   /// many that the numbers of a column lie in different sets of a cache.
   int64_t blockColumns() const {
-    return strip ? columns + padded(strip) : columns;
+    return strip ? columns + static_cast<int64_t>(llvm::alignTo(strip, panel))
+                 : columns;
   }
   MemRefType positions(int64_t count) const {
     return MemRefType::get({count}, IndexType::get(state.getContext()));
   }
 
 private:
+  MemRefType packed(int64_t heads, int64_t count, int64_t depth,
+                    int64_t panel) const {
+    int64_t any = ShapedType::kDynamic;
+    if (!pairs)
+      return MemRefType::get({any, heads, any, count, depth, panel}, factor());
+    return MemRefType::get({any, heads, any, count, (depth + 1) / 2, panel, 2},
+                           factor());
+  }
   mlir::Attribute space(mlir::gpu::AddressSpace space) const {
     return mlir::gpu::AddressSpaceAttr::get(state.getContext(), space);
   }

@@ -14,24 +14,31 @@ GradientOperands::GradientOperands(TileBuilder &b, ring::AttendGradOp op,
                                    const Schedule &schedule) {
   int64_t any = ShapedType::kDynamic;
   Value batch = b.dim(op.getQuery(), 0);
-  auto allocate = [&](Value shard, Value table, int64_t width, int64_t depth) {
-    int64_t heads = cast<MemRefType>(shard.getType()).getDimSize(2);
-    return b.allocate(shape.packed(heads, width, depth),
-                      {batch, b.dim(table, 0)}, tile::Memory::Packing);
+  auto headsOf = [](Value shard) {
+    return cast<MemRefType>(shard.getType()).getDimSize(2);
+  };
+  auto allocate = [&](MemRefType type, Value table) {
+    return b.allocate(type, {batch, b.dim(table, 0)}, tile::Memory::Packing);
+  };
+  auto asColumns = [&](Value shard) {
+    return allocate(shape.packedKeys(headsOf(shard), dimOf(shard)),
+                    schedule.keys);
+  };
+  auto asRows = [&](Value shard, Value table, int64_t rows) {
+    return allocate(shape.packedDims(headsOf(shard), dimOf(shard), rows),
+                    table);
   };
   auto flags = [&](Value shard, Value table) {
-    int64_t heads = cast<MemRefType>(shard.getType()).getDimSize(2);
-    return b.allocate(MemRefType::get({any, heads, any}, b.getI1Type()),
-                      {batch, b.dim(table, 0)}, tile::Memory::Schedule);
+    return b.allocate(
+        MemRefType::get({any, headsOf(shard), any}, b.getI1Type()),
+        {batch, b.dim(table, 0)}, tile::Memory::Schedule);
   };
   Value key = op.getKey(), value = op.getValue(), query = op.getQuery();
-  keysTransposed = allocate(key, schedule.keys, shape.columns, dimOf(key));
-  valuesTransposed =
-      allocate(value, schedule.keys, shape.columns, dimOf(value));
-  keys = allocate(key, schedule.keys, dimOf(key), shape.columns);
-  queries = allocate(query, schedule.queries, dimOf(query), shape.rows);
-  outGrads = allocate(op.getOutGrad(), schedule.queries, dimOf(op.getOutGrad()),
-                      shape.rows);
+  keysTransposed = asColumns(key);
+  valuesTransposed = asColumns(value);
+  keys = asRows(key, schedule.keys, shape.columns);
+  queries = asRows(query, schedule.queries, shape.rows);
+  outGrads = asRows(op.getOutGrad(), schedule.queries, shape.rows);
   finiteKeys = flags(key, schedule.keys);
   finiteQueries = flags(query, schedule.queries);
 }
@@ -242,11 +249,15 @@ void GradientKernel::sumKeys(const Tile &key, const Tile &query,
       Value panel = b.index(shape.panel);
       Value last = b.add(column, b.index(shape.strip - 1));
       last = b.min(last, b.index(shape.columns - 1));
-      Value panels[] = {b.div(column, panel), b.div(last, panel)};
-      first = b.min(b.load(blocks.firstRow, panels[0]),
-                    b.load(blocks.firstRow, panels[1]));
-      end = b.max(b.load(blocks.endRow, panels[0]),
-                  b.load(blocks.endRow, panels[1]));
+      auto rows =
+          b.loop(b.div(column, panel), b.add(b.div(last, panel), b.index(1)), 1,
+                 {end, first}, [&](Value p, ValueRange carried) {
+                   return SmallVector<Value>{
+                       b.min(carried[0], b.load(blocks.firstRow, p)),
+                       b.max(carried[1], b.load(blocks.endRow, p))};
+                 });
+      first = rows.getResult(0);
+      end = rows.getResult(1);
     }
     auto add = [&] {
       Value row = first, height = b.sub(end, first);

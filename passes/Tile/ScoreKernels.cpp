@@ -145,8 +145,8 @@ void tiling::lowerScore(TileBuilder &b, ring::ScoreOp op, const Shape &shape,
   int64_t heads = headsOf(op.getQuery()), keyHeads = headsOf(op.getKey());
   int64_t keyDim = dimOf(op.getKey());
   Value batch = b.dim(op.getQuery(), 0), tiles = b.dim(schedule.keys, 0);
-  Value packed = b.allocate(shape.packed(keyHeads, shape.columns, keyDim),
-                            {batch, tiles}, tile::Memory::Packing);
+  Value packed = b.allocate(shape.packedKeys(keyHeads, keyDim), {batch, tiles},
+                            tile::Memory::Packing);
   launch("pack_keys", b.mul(b.mul(batch, b.index(keyHeads)), tiles), {},
          {{op.getKey(), schedule.keys}, {packed}, {}},
          [&](TileBuilder &b, Value task, ValueRange args) {
@@ -306,7 +306,7 @@ void tiling::lowerWeigh(TileBuilder &b, ring::WeighOp op, const Shape &shape,
   Value batch = b.dim(op.getValue(), 0), count = b.dim(op.getValue(), 1);
   Value tiles = b.ceilDiv(count, shape.columns);
   Value packed =
-      b.allocate(shape.packed(keyHeads, dimOf(op.getO()), shape.columns),
+      b.allocate(shape.packedDims(keyHeads, dimOf(op.getO()), shape.columns),
                  {batch, tiles}, tile::Memory::Packing);
   // Of the values of each tile, whether all are finite.
   Value finite = b.allocate(

@@ -1,15 +1,20 @@
 // How much is computed together is up to the target.
 //
-// DEFINE: %{options} =
-// DEFINE: %{lower} = burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{vector-bits=128 panel-bytes=64 micro-rows=1 %{options}}))'
+// DEFINE: %{options} = micro-vectors=1
+// DEFINE: %{lower} = burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{vector-bits=128 micro-rows=1 %{options}}))'
 // DEFINE: %{check} = %{lower} | FileCheck %s --check-prefix
 // RUN: %{check} TWO
-// REDEFINE: %{options} = steps=1 maxima=1 exponentials=1 weights=1
+// REDEFINE: %{options} = micro-vectors=1 steps=1 maxima=1 exponentials=1 weights=1
 // RUN: %{check} ONE
-// REDEFINE: %{options} = steps=4 maxima=4 exponentials=4 weights=8
+// REDEFINE: %{options} = micro-vectors=1 steps=4 maxima=4 exponentials=4 weights=8
 // RUN: %{check} FOUR
 // REDEFINE: %{options} = exponentials=0
 // RUN: not %{lower} 2>&1 | FileCheck %s --check-prefix=NONE
+// REDEFINE: %{options} = micro-vectors=0
+// RUN: not %{lower} 2>&1 | FileCheck %s --check-prefix=NARROW
+// NARROW: error: vectors have a power of two of bits, from 64 on, and register tiles rows and vectors, got: 128, 1 and 0
+// REDEFINE: %{options} = micro-vectors=2 steps=1 panel-bytes=16
+// RUN: %{check} ABREAST
 // NONE: error: as many as from 1 on are computed together, got steps, maxima, exponentials and weights: 2, 4, 0 and 4
 
 // Steps of a depth of 6; where 4 at a time do not divide it, 2 do.
@@ -31,6 +36,31 @@
 func.func private @multiply(%task: index, %q: memref<8x6xf32>, %k: memref<4x6x4xf32>, %s: memref<8x16xf32>, %n: index)
     attributes {tile.kernel} {
   tile.multiply %q, %k, %s rows %n : memref<8x6xf32>, memref<4x6x4xf32>, memref<8x16xf32>
+  return
+}
+
+// Two panels abreast, then, of any number of them, the last alone.
+// ABREAST-LABEL: @panels
+// ABREAST: scf.for {{.*}} -> (vector<4xf32>, vector<4xf32>)
+// ABREAST-COUNT-2: vector.fma
+// ABREAST: scf.for {{.*}} iter_args({{[^,]*}}) -> (vector<4xf32>)
+// ABREAST-COUNT-1: vector.fma
+// ABREAST-NOT: vector.fma
+// ABREAST: return
+func.func private @panels(%task: index, %q: memref<1x6xf32>, %k: memref<?x6x4xf32>, %s: memref<1x?xf32, strided<[16, 1]>>, %n: index)
+    attributes {tile.kernel} {
+  tile.multiply %q, %k, %s rows %n : memref<1x6xf32>, memref<?x6x4xf32>, memref<1x?xf32, strided<[16, 1]>>
+  return
+}
+
+// Of any number of vectors, the rest one by one.
+// ABREAST-LABEL: @rest
+// ABREAST: %[[PARTS:.*]]:4 = scf.for {{.*}} -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>)
+// ABREAST: %[[LAST:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[PARTS]]#0) -> (vector<4xf32>)
+// ABREAST: arith.cmpf ogt, %[[LAST]], %[[PARTS]]#1
+func.func private @rest(%task: index, %s: memref<8x?xf32, strided<[16, 1]>>, %m: memref<8xf32>, %a: memref<8xf32>, %n: index)
+    attributes {tile.kernel} {
+  tile.row_max %s, %m, %a rows %n : memref<8x?xf32, strided<[16, 1]>>, memref<8xf32>
   return
 }
 

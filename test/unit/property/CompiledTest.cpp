@@ -40,7 +40,7 @@ static cpu::Target drawTarget(Dice &dice) {
     return target;
   while (target.vectorBits > 128 && dice.chance(40))
     target.vectorBits /= 2;
-  target.panelBytes = target.vectorBits / 8 * dice.within(1, 3);
+  target.microVectors = dice.within(1, 4);
   target.fma &= dice.chance(80);
   target.microRows = dice.within(1, 8);
   target.rows = dice.pick({1, 2, 5, 8, 12, 96});
@@ -93,8 +93,8 @@ void CompiledTest::checkRandom(
       EXPECT_EQ(trial.values(), first) << "another time";
     }
     if (HasFailure())
-      FAIL() << "BURST_SEED=" << seed << " BURST_COMPILED=1, panels of "
-             << target.panelBytes << " bytes, " << target.str() << "\n"
+      FAIL() << "BURST_SEED=" << seed << " BURST_COMPILED=1, register tiles of "
+             << target.microVectors << " vectors, " << target.str() << "\n"
              << problem.text(problem.ranks);
     worst = std::max(worst, trial.worstRatio);
     ++checked;
@@ -273,7 +273,7 @@ TEST(CompiledProgramTest, MultipliesPairsOnAnyProcessor) {
   auto context = makeContext();
   cpu::Target target = cpu::Target::host();
   target.vectorBits = 512;
-  target.panelBytes = 128;
+  target.microVectors = 2;
   target.microRows = 14;
   target.rows = 112;
   target.columns = 128;

@@ -66,8 +66,9 @@ TEST(TargetTest, RegisterTilesFit) {
         continue;
       ++known;
       SCOPED_TRACE(target->str());
-      int64_t vectors = target->panelBytes * 8 / target->vectorBits;
-      EXPECT_EQ(target->panelBytes, vectors * target->vectorBits / 8);
+      int64_t vectors = target->microVectors;
+      EXPECT_EQ(target->keyPanelBytes() % (target->vectorBits / 8), 0);
+      EXPECT_EQ(target->panelBytes() % target->keyPanelBytes(), 0);
       EXPECT_LE(target->microRows * vectors + vectors + 1, target->registers);
       EXPECT_GE(target->steps, 1);
       EXPECT_GE(target->exponentials, 1);
