@@ -20,7 +20,9 @@ struct Sizes {
         keyPanel(target.keyPanelBytes() / bytes) {
     columns = ofKeys(target.columns);
   }
-  int64_t padded(int64_t dim) const { return alignTo(dim, panel); }
+  int64_t padded(int64_t dim) const {
+    return std::min(alignTo(dim, panel), alignTo(dim, keyPanel));
+  }
   int64_t ofKeys(int64_t count) const { return alignTo(count, keyPanel); }
 
 private:

@@ -34,8 +34,8 @@ namespace memref = mlir::memref;
 struct Shape {
   FloatType state;
   int64_t rows, columns;
-  int64_t panel;      ///< keys of a panel whose columns are scores
-  int64_t dimPanel;   ///< numbers of a panel whose columns are those of a head
+  int64_t panel;    ///< keys of a panel whose columns are scores
+  int64_t dimPanel; ///< numbers of a panel whose columns are a head's, at most
   bool pairs = false; ///< products are of pairs of bf16
   /// Of a GPU's team, whose products take tiles in shared memory; 0: a core.
   int64_t warps = 0;
@@ -43,7 +43,13 @@ struct Shape {
   /// Rows that go through all steps of a core's kernel together; 0: all.
   int64_t strip = 0;
 
-  int64_t padded(int64_t dim) const { return llvm::alignTo(dim, dimPanel); }
+  /// The width of a head's panels: narrow ones where wide ones would be padded
+  /// more.
+  int64_t panelOf(int64_t dim) const {
+    return llvm::alignTo(dim, panel) < llvm::alignTo(dim, dimPanel) ? panel
+                                                                    : dimPanel;
+  }
+  int64_t padded(int64_t dim) const { return llvm::alignTo(dim, panelOf(dim)); }
   /// Rows of a block: whole strips.
   int64_t blockRows() const {
     return strip ? static_cast<int64_t>(llvm::alignTo(rows, strip)) : rows;
@@ -75,7 +81,7 @@ struct Shape {
   /// Right operands of tiles whose columns are numbers of a head, and whose
   /// depth is the rows of a tile.
   MemRefType packedDims(int64_t heads, int64_t dim, int64_t depth) const {
-    return packed(heads, padded(dim) / dimPanel, depth, dimPanel);
+    return packed(heads, padded(dim) / panelOf(dim), depth, panelOf(dim));
   }
   /// Left operands of sums over the rows of a block, two of which lie side by
   /// side.

@@ -10,8 +10,10 @@
 // RUN: %{lower} %t/masked.mlir | FileCheck %t/masked.mlir
 // RUN: %{lower} %t/gradients.mlir | FileCheck %t/gradients.mlir
 // Panels of keys may be narrower than those of heads: strips leave out less.
-// REDEFINE: %{options} = rows=8 columns=32 strip=4 key-panel-bytes=32
+// REDEFINE: %{options} = rows=8 columns=32 strip=4 panel-bytes=32 key-panel-bytes=16
 // RUN: %{lower} %t/gradients.mlir | FileCheck %t/gradients.mlir --check-prefix=NARROW
+// REDEFINE: %{options} = rows=8 columns=32 strip=4 panel-bytes=64 key-panel-bytes=32
+// RUN: %{lower} %t/gradients.mlir | FileCheck %t/gradients.mlir --check-prefix=PADDED
 // RUN: not burst-opt %t/full.mlir --ring-lower-to-tile=key-panel-bytes=12 2>&1 | FileCheck %s --check-prefix=UNEVEN
 // UNEVEN: tiles need rows and columns, and panels a multiple of 8 bytes, got: 96, 128, 64, 12
 // Tiles of one row, of which no dimension tells the other strides.
@@ -234,20 +236,25 @@ func.func @masked(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 // CHECK: memref.load %[[END]]
 // CHECK: tile.multiply {{.*}} transposed
 //
-// Keys as columns of scores, in panels of 8; as rows, which sums go over, of 16.
+// Keys as columns of scores, in panels of 4; as rows, which sums go over, of 8.
 // NARROW-LABEL: func.func private @gradients_pack_keys(
-// NARROW-COUNT-2: tile.pack {{.*}} transposed : {{.*}}, memref<4x8x8xf32
-// NARROW: tile.pack {{.*}} : {{.*}}, memref<1x32x16xf32
+// NARROW-COUNT-2: tile.pack {{.*}} transposed : {{.*}}, memref<8x8x4xf32
+// NARROW: tile.pack {{.*}} : {{.*}}, memref<1x32x8xf32
 // NARROW-LABEL: func.func private @gradients_attend_grad(
-// NARROW: memref.alloca() {{.*}} : memref<8x40xf32>
-// NARROW: tile.multiply {{.*}} : memref<4x8xf32>, memref<?x8x8xf32
-// NARROW: tile.multiply {{.*}} depth %{{.*}} accumulate transposed : memref<?x4xf32, {{.*}}>, memref<1x?x16xf32, {{.*}}>, memref<4x16xf32
+// NARROW: memref.alloca() {{.*}} : memref<8x36xf32>
+// NARROW: tile.multiply {{.*}} : memref<4x8xf32>, memref<?x8x4xf32
+// NARROW: tile.multiply {{.*}} depth %{{.*}} accumulate transposed : memref<?x4xf32, {{.*}}>, memref<1x?x8xf32, {{.*}}>, memref<4x8xf32
 // A strip of keys is of one or two panels.
 // NARROW: tile.store
-// NARROW: arith.divui %{{.*}}, %c8
-// NARROW: %[[ROWS:.*]]:2 = scf.for {{.*}} iter_args(
+// NARROW: arith.divui %{{.*}}, %c4
+// NARROW: %[[REACH:.*]]:2 = scf.for {{.*}} iter_args(
 // NARROW-NEXT: memref.load
-// NARROW: arith.cmpi slt, %[[ROWS]]#0, %[[ROWS]]#1
+// NARROW: arith.cmpi slt, %[[REACH]]#0, %[[REACH]]#1
+//
+// Half of a panel of 16 would be padding.
+// PADDED-LABEL: func.func private @gradients_pack_keys(
+// PADDED-COUNT-2: tile.pack {{.*}} transposed : {{.*}}, memref<4x8x8xf32
+// PADDED: tile.pack {{.*}} : {{.*}}, memref<1x32x8xf32
 shard.grid @cp(shape = 2)
 !q = tensor<1x32x2x8xf32>
 !l = tensor<1x2x32xf32>
