@@ -306,7 +306,8 @@ int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(argc, argv,
                               "Measures attention on this machine\n");
   if (threads < 1 || repeat < 1)
-    fail("--threads and --repeat take numbers from 1 on");
+    fail("--threads and --repeat take numbers from 1 on, got: " +
+         llvm::Twine(std::min<int64_t>(threads, repeat)));
   if (sequence < 1)
     fail("--sequence takes a number from 1 on, got: " + llvm::Twine(sequence));
   if (sequence.getNumOccurrences() != 0 &&

@@ -342,7 +342,8 @@ int main(int argc, char **argv) {
                               "for a processor, and prints "
                               "them as lines of codegen/cpu/Tuned.inc\n");
   if (sequence < 1 || repeat < 1)
-    fail("--sequence and --repeat take numbers from 1 on");
+    fail("--sequence and --repeat take numbers from 1 on, got: " +
+         llvm::Twine(std::min<int64_t>(sequence, repeat)));
   std::string error;
   FailureOr<cpu::Target> target =
       cpu::Target::named(/*triple=*/"", processor, /*features=*/"", error);

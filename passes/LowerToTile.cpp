@@ -935,10 +935,13 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
   }
 
   void runOnOperation() override {
+    constexpr int64_t most = 1 << 16;
     if (rows < 1 || columns < 1 || panelBytes < 8 || panelBytes % 8 != 0 ||
-        keyPanelBytes < 0 || keyPanelBytes % 8 != 0) {
+        keyPanelBytes < 0 || keyPanelBytes % 8 != 0 || rows > most ||
+        columns > most || panelBytes > most || keyPanelBytes > most) {
       getOperation().emitError("tiles need rows and columns, and panels a "
-                               "multiple of 8 bytes, got: ")
+                               "multiple of 8 bytes, none more than 65536, "
+                               "got: ")
           << rows.getValue() << ", " << columns.getValue() << ", "
           << panelBytes.getValue() << ", " << keyPanelBytes.getValue();
       return signalPassFailure();

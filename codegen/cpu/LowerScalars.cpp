@@ -12,6 +12,7 @@ namespace burst::cpu {
 
 using namespace mlir;
 using namespace burst;
+using namespace burst::cpu;
 
 /// The first position of chunk `c` of `chunks`: c * extent / chunks without the
 /// product, which could overflow (see Sequence.cpp).
@@ -206,6 +207,12 @@ struct LowerScalars : burst::cpu::impl::LowerScalarsPassBase<LowerScalars> {
   using LowerScalarsPassBase::LowerScalarsPassBase;
 
   void runOnOperation() override {
+    if (!isVectorBits(vectorBits)) {
+      getOperation().emitError(
+          "vectors have a power of two of bits, from 64 to 2048, got: ")
+          << vectorBits.getValue();
+      return signalPassFailure();
+    }
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       if (isa<ring::SegmentOp, TableRangeOp, memref::CopyOp>(op))

@@ -21,6 +21,11 @@ namespace burst::cpu {
 /// Attribute of a function that `tile-outline` made; LLVM's attributes of it.
 inline constexpr llvm::StringLiteral outlinedAttr = "passthrough";
 
+/// Whether there are vector registers of so many bits, on some processor.
+inline bool isVectorBits(int64_t bits) {
+  return bits >= 64 && bits <= 2048 && llvm::isPowerOf2_64(bits);
+}
+
 void registerPasses();
 
 /// What compilation asks of upstream's dialects: to be inlined, and to be

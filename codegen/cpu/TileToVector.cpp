@@ -1366,20 +1366,27 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
     return success();
   }
 
+  static constexpr int64_t maxPanelBytes = 1 << 16;
+  /// Of what is unrolled.
+  static bool isCount(int64_t number) { return number >= 1 && number <= 64; }
+
   void runOnOperation() override {
     if (!getOperation()->hasAttr(tile::kernelAttr) &&
         !getOperation()->hasAttr(outlinedAttr))
       return;
-    if (vectorBits < 64 || !llvm::isPowerOf2_64(vectorBits) || microRows < 1 ||
-        microVectors < 1) {
+    if (!isVectorBits(vectorBits) || !isCount(microRows) ||
+        !isCount(microVectors)) {
       getOperation().emitError("vectors have a power of two of bits, from 64 "
-                               "on, and register tiles rows and vectors, got: ")
+                               "to 2048, and register tiles 1 to 64 rows and "
+                               "vectors, got: ")
           << vectorBits.getValue() << ", " << microRows.getValue() << " and "
           << microVectors.getValue();
       return signalPassFailure();
     }
-    if (panelBytes < vectorBits / 8 || panelBytes % (vectorBits / 8) != 0) {
-      getOperation().emitError("panels are whole vectors wide, got: ")
+    if (panelBytes < vectorBits / 8 || panelBytes % (vectorBits / 8) != 0 ||
+        panelBytes > maxPanelBytes) {
+      getOperation().emitError("panels are whole vectors wide, and 64 KiB at "
+                               "most, got: ")
           << panelBytes.getValue() << " bytes and vectors of "
           << vectorBits.getValue() << " bits";
       return signalPassFailure();
@@ -1390,10 +1397,10 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
           << vectorBits.getValue();
       return signalPassFailure();
     }
-    if (steps < 1 || maxima < 1 || exponentials < 1 || weights < 1) {
-      getOperation().emitError(
-          "as many as from 1 on are computed together, got "
-          "steps, maxima, exponentials and weights: ")
+    if (!isCount(steps) || !isCount(maxima) || !isCount(exponentials) ||
+        !isCount(weights)) {
+      getOperation().emitError("1 to 64 are computed together, got "
+                               "steps, maxima, exponentials and weights: ")
           << steps.getValue() << ", " << maxima.getValue() << ", "
           << exponentials.getValue() << " and " << weights.getValue();
       return signalPassFailure();

@@ -15,7 +15,9 @@
 // REDEFINE: %{options} = rows=8 columns=32 strip=4 panel-bytes=64 key-panel-bytes=32
 // RUN: %{lower} %t/gradients.mlir | FileCheck %t/gradients.mlir --check-prefix=PADDED
 // RUN: not burst-opt %t/full.mlir --ring-lower-to-tile=key-panel-bytes=12 2>&1 | FileCheck %s --check-prefix=UNEVEN
-// UNEVEN: tiles need rows and columns, and panels a multiple of 8 bytes, got: 96, 128, 64, 12
+// UNEVEN: tiles need rows and columns, and panels a multiple of 8 bytes, none more than 65536, got: 96, 128, 64, 12
+// RUN: not burst-opt %t/full.mlir --ring-lower-to-tile=key-panel-bytes=4611686018427387904 2>&1 | FileCheck %s --check-prefix=WIDE
+// WIDE: none more than 65536, got: 96, 128, 64, 4611686018427387904
 // Tiles of one row, of which no dimension tells the other strides.
 // REDEFINE: %{options} = rows=1 columns=16 strip=4
 // RUN: %{lower} %t/gradients.mlir -o %t/one-row.mlir
@@ -35,7 +37,7 @@
 // RUN: not burst-opt %t/full.mlir --ring-lower-to-tile=strip=0 2>&1 | FileCheck %s --check-prefix=STRIP
 // STRIP: strips need rows, got: 0
 // RUN: not burst-opt %t/full.mlir --ring-lower-to-tile=rows=0 2>&1 | FileCheck %s --check-prefix=ROWS
-// ROWS: tiles need rows and columns, and panels a multiple of 8 bytes, got: 0, 128, 64
+// ROWS: tiles need rows and columns, and panels a multiple of 8 bytes, none more than 65536, got: 0, 128, 64
 
 // A kernel of each kind is made once, though two attends launch it. What is full
 // does without positions, what is partial (fewer keys than a tile has columns)

@@ -1,4 +1,6 @@
 // RUN: burst-opt %s --burst-lower-scalars | FileCheck %s
+// RUN: not burst-opt %s --burst-lower-scalars=vector-bits=100 2>&1 | FileCheck %s --check-prefix=BITS
+// BITS: error: vectors have a power of two of bits, from 64 to 2048, got: 100
 
 // Positions of the owner's segment, without a product that could overflow.
 // CHECK-LABEL: func.func @zigzag

@@ -4,11 +4,11 @@
 // RUN: burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{fma=false micro-rows=2}))' | FileCheck %s --check-prefix=APART
 // RUN: burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{dot vector-bits=512 micro-rows=2}))' | FileCheck %s --check-prefixes=CHECK,DOT
 // RUN: not burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{panel-bytes=48}))' 2>&1 | FileCheck %s --check-prefix=PANELS
-// PANELS: panels are whole vectors wide, got: 48 bytes and vectors of 256 bits
+// PANELS: panels are whole vectors wide, and 64 KiB at most, got: 48 bytes and vectors of 256 bits
 // RUN: not burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{vector-bits=96}))' 2>&1 | FileCheck %s --check-prefix=BITS
 // RUN: not burst-opt %s --pass-pipeline='builtin.module(func.func(tile-to-vector{dot vector-bits=128}))' 2>&1 | FileCheck %s --check-prefix=DOT128
 // DOT128: instructions for pairs of bf16 have vectors of 256 or 512 bits, got: 128
-// BITS: vectors have a power of two of bits, from 64 on
+// BITS: vectors have a power of two of bits, from 64 to 2048
 
 // A function that is no kernel is left alone.
 // CHECK-LABEL: func.func @host

@@ -12,10 +12,13 @@
 // RUN: not %{lower} 2>&1 | FileCheck %s --check-prefix=NONE
 // REDEFINE: %{options} = micro-vectors=0
 // RUN: not %{lower} 2>&1 | FileCheck %s --check-prefix=NARROW
-// NARROW: error: vectors have a power of two of bits, from 64 on, and register tiles rows and vectors, got: 128, 1 and 0
+// NARROW: error: vectors have a power of two of bits, from 64 to 2048, and register tiles 1 to 64 rows and vectors, got: 128, 1 and 0
+// REDEFINE: %{options} = maxima=4611686018427387904
+// RUN: not %{lower} 2>&1 | FileCheck %s --check-prefix=MANY
+// MANY: error: 1 to 64 are computed together, got steps, maxima, exponentials and weights: 2, 4611686018427387904, 2 and 4
 // REDEFINE: %{options} = micro-vectors=2 steps=1 panel-bytes=16
 // RUN: %{check} ABREAST
-// NONE: error: as many as from 1 on are computed together, got steps, maxima, exponentials and weights: 2, 4, 0 and 4
+// NONE: error: 1 to 64 are computed together, got steps, maxima, exponentials and weights: 2, 4, 0 and 4
 
 // Steps of a depth of 6; where 4 at a time do not divide it, 2 do.
 // ONE-LABEL: @multiply
