@@ -302,6 +302,21 @@ bool Evaluation::evaluate(const Point &point, Pair &pair,
           {element.table,
            element.index,
            {element.slope, std::abs(element.slope), 0, 0, element.error}});
+    // What the rounding of s makes of these slopes, such as s itself where a
+    // table multiplies it: s may be the small rest of large products.
+    if (!next.elements.empty()) {
+      constexpr double step = 0x1p-12;
+      Slope beside = problem.slopes[k](s + step * a, point, wantsElements);
+      size_t count = next.elements.size();
+      require(beside.elements.size() == count,
+              "slopes by other elements at another score");
+      for (size_t n = 0; n != count; ++n) {
+        Measured &m = pair.elements[pair.elements.size() - count + n].gradient;
+        double change = std::abs(beside.elements[n].slope - m.value) / step;
+        if (std::isfinite(change))
+          m.state += change;
+      }
+    }
     s = problem.forward.scores[k](s, point);
     // From an infinity, a later score can only make something exact.
     if (std::isfinite(s))
