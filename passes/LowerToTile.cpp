@@ -717,6 +717,36 @@ void Lowering::findTables(ArrayRef<Operation *> steps) {
     makeCopies(gradient, users, captures[gradient]);
 }
 
+/// The outermost loop around an attend through which the shards that it packs
+/// stay the same, with what says where they lie; null if there is none. Only
+/// inputs of the program are known to. What several attends would pack in front
+/// of a loop would have to be held at once.
+static Operation *loopOver(ring::AttendGradOp op, ArrayRef<Value> shards,
+                           ArrayRef<Value> places) {
+  auto staysIn = [&](scf::ForOp loop) {
+    int64_t attends = 0;
+    loop.walk([&](ring::AttendGradOp) { ++attends; });
+    return attends == 1 &&
+           llvm::all_of(places,
+                        [&](Value place) {
+                          return loop.isDefinedOutsideOfLoop(place);
+                        }) &&
+           llvm::all_of(shards, [&](Value shard) {
+             auto input = dyn_cast<BlockArgument>(shard);
+             return input &&
+                    isa<func::FuncOp>(input.getOwner()->getParentOp()) &&
+                    llvm::all_of(input.getUsers(), [&](Operation *user) {
+                      return user == op || !loop->isProperAncestor(user);
+                    });
+           });
+  };
+  Operation *outermost = nullptr;
+  for (auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+       loop && staysIn(loop); loop = dyn_cast<scf::ForOp>(loop->getParentOp()))
+    outermost = loop;
+  return outermost;
+}
+
 /// One task does all pairs of tiles of a batch and a key head, so that it alone
 /// adds to their gradients, in one order.
 void Lowering::lower(ring::AttendGradOp op) {
@@ -743,60 +773,95 @@ void Lowering::lower(ring::AttendGradOp op) {
   // Two rows are a pair of the sums over queries: both are of one strip.
   shape.strip = llvm::alignTo(options.strip, shape.pairs ? 2 : 1);
   Schedule schedule(b, Question::of(op), shape, Schedule::Lists::OfKeys);
+  schedule.queriesStay = loopOver(op, {op.getQuery(), op.getOutGrad()},
+                                  {op.getQueryOwner(), op.getQueryExtent()});
+  schedule.keysStay = loopOver(op, {op.getKey(), op.getValue()},
+                               {op.getKeyOwner(), op.getKeyExtent()});
   schedule.build(
       [&](StringRef name, Value tasks, Value order, const Operands &operands,
           Body body) { launch(b, name, tasks, order, operands, body); });
   GradientOperands packed(b, op, shape, schedule);
-  Value batch = b.dim(op.getQuery(), 0);
-  // Of the last `weighted` packings it is noted whether they are finite.
+  int64_t keyHeads = cast<MemRefType>(op.getKey().getType()).getDimSize(2);
+  int64_t heads = cast<MemRefType>(op.getQuery().getType()).getDimSize(2);
+  // Of the last `weighted` packings it is noted whether they are finite. What
+  // stays is packed for all turns of the loop; else what `asked` says is
+  // needed.
   auto pack =
-      [&](StringRef name, Value table, int64_t heads, Value first, Value second,
-          ArrayRef<Value> into, size_t weighted, Value finite,
+      [&](StringRef name, Operation *loop, Value table, int64_t heads,
+          Value first, Value second, ArrayRef<Value> into, size_t weighted,
+          Value asked,
+          llvm::function_ref<Value(TileBuilder &, Value asked, HeadTask)>
+              isNeeded,
           llvm::function_ref<void(TileBuilder &, Value, Value, ArrayRef<Value>)>
               body) {
         Operands operands{{first, second, table}, SmallVector<Value>(into), {}};
-        operands.writes.push_back(finite);
-        Value tiles = b.dim(table, 0);
-        launch(b, name, b.mul(b.mul(batch, b.index(heads)), tiles), {},
-               operands, [&](TileBuilder &b, Value task, ValueRange args) {
+        if (!loop)
+          operands.reads.push_back(asked);
+        size_t numReads = operands.reads.size();
+        Value tasks =
+            b.mul(b.mul(b.dim(first, 0), b.index(heads)), b.dim(table, 0));
+        launch(b, name, tasks, {}, operands,
+               [&](TileBuilder &b, Value task, ValueRange args) {
                  Value table = args[2], tiles = b.dim(table, 0);
-                 auto [batch, h, tile] =
-                     headTask(b, task, b.index(heads), tiles);
-                 Value row = b.field(table, tile, Field::Row);
-                 Value count = b.field(table, tile, Field::Count);
-                 SmallVector<Value> panels;
-                 for (Value buffer : args.slice(3, into.size()))
-                   panels.push_back(b.panels(buffer, batch, h, tile));
-                 body(b, b.rows(args[0], batch, h, row, count),
-                      b.rows(args[1], batch, h, row, count), panels);
-                 Value isFinite = b.truth(true);
-                 for (Value number : ArrayRef(panels).take_back(weighted))
-                   isFinite =
-                       b.both(isFinite,
-                              b.make<tile::IsFiniteOp>(b.getI1Type(), number));
-                 b.store(isFinite, args.back(), {batch, h, tile});
+                 HeadTask at = headTask(b, task, b.index(heads), tiles);
+                 auto packTile = [&] {
+                   auto [batch, h, tile] = at;
+                   Value row = b.field(table, tile, Field::Row);
+                   Value count = b.field(table, tile, Field::Count);
+                   SmallVector<Value> panels;
+                   for (Value buffer : args.slice(numReads, into.size() - 1))
+                     panels.push_back(b.panels(buffer, batch, h, tile));
+                   body(b, b.rows(args[0], batch, h, row, count),
+                        b.rows(args[1], batch, h, row, count), panels);
+                   Value isFinite = b.truth(true);
+                   for (Value number : ArrayRef(panels).take_back(weighted))
+                     isFinite = b.both(isFinite, b.make<tile::IsFiniteOp>(
+                                                     b.getI1Type(), number));
+                   b.store(isFinite, args.back(), {batch, h, tile});
+                 };
+                 if (loop)
+                   packTile();
+                 else
+                   b.when(isNeeded(b, args[3], at), packTile);
                });
       };
-  int64_t keyHeads = cast<MemRefType>(op.getKey().getType()).getDimSize(2);
-  int64_t heads = cast<MemRefType>(op.getQuery().getType()).getDimSize(2);
-  pack("pack_keys", schedule.keys, keyHeads, op.getKey(), op.getValue(),
-       {packed.keysTransposed, packed.valuesTransposed, packed.keys},
-       /*weighted=*/1, packed.finiteKeys,
-       [](TileBuilder &b, Value key, Value value, ArrayRef<Value> panels) {
-         b.make<tile::PackOp>(key, panels[0], true);
-         b.make<tile::PackOp>(value, panels[1], true);
-         b.make<tile::PackOp>(key, panels[2], false);
-       });
-  pack("pack_queries", schedule.queries, heads, op.getQuery(), op.getOutGrad(),
-       {packed.queries, packed.outGrads}, /*weighted=*/2, packed.finiteQueries,
-       [](TileBuilder &b, Value query, Value outGrad, ArrayRef<Value> panels) {
-         b.make<tile::PackOp>(query, panels[0], false);
-         b.make<tile::PackOp>(outGrad, panels[1], false);
-       });
+  b.inFrontOf(schedule.keysStay, [&] {
+    pack(
+        "pack_keys", schedule.keysStay, schedule.keys, keyHeads, op.getKey(),
+        op.getValue(), packed.ofKeys(), /*weighted=*/1, schedule.counts,
+        [&](TileBuilder &b, Value counts, HeadTask at) -> Value {
+          int64_t group = heads / keyHeads;
+          Value head = b.mul(at.head, b.index(group));
+          Value length =
+              schedule.lengthOf(b, counts, at.batch, head, at.tile, group);
+          return b.compare(arith::CmpIPredicate::ne, length, b.index(0));
+        },
+        [](TileBuilder &b, Value key, Value value, ArrayRef<Value> panels) {
+          b.make<tile::PackOp>(key, panels[0], true);
+          b.make<tile::PackOp>(value, panels[1], true);
+          b.make<tile::PackOp>(key, panels[2], false);
+        });
+  });
+  b.inFrontOf(schedule.queriesStay, [&] {
+    pack(
+        "pack_queries", schedule.queriesStay, schedule.queries, heads,
+        op.getQuery(), op.getOutGrad(), packed.ofQueries(), /*weighted=*/2,
+        schedule.needed,
+        [](TileBuilder &b, Value needed, HeadTask at) -> Value {
+          return b.compare(arith::CmpIPredicate::ne, b.load(needed, at.tile),
+                           b.make<arith::ConstantIntOp>(0, 32));
+        },
+        [](TileBuilder &b, Value query, Value outGrad, ArrayRef<Value> panels) {
+          b.make<tile::PackOp>(query, panels[0], false);
+          b.make<tile::PackOp>(outGrad, panels[1], false);
+        });
+  });
 
+  Value batch = b.dim(op.getQuery(), 0);
   Operands operands;
   operands.reads = {op.getQuery(), op.getOutGrad(), op.getLse(), op.getDelta()};
-  llvm::append_range(operands.reads, packed.buffers());
+  llvm::append_range(operands.reads, packed.ofKeys());
+  llvm::append_range(operands.reads, packed.ofQueries());
   operands.reads.append(
       {schedule.queries, schedule.keys, schedule.list, schedule.counts});
   llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
@@ -829,8 +894,10 @@ void Lowering::lower(ring::AttendGradOp op) {
     for (Value buffer : stored)
       b.make<memref::DeallocOp>(buffer);
   }
-  for (Value buffer : packed.buffers())
-    b.make<memref::DeallocOp>(buffer);
+  for (Value buffer : packed.ofKeys())
+    b.release(schedule.keysStay, buffer);
+  for (Value buffer : packed.ofQueries())
+    b.release(schedule.queriesStay, buffer);
   schedule.release();
   op.erase();
 }

@@ -435,7 +435,9 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
       of one power head by head; those of short lists by their tile, all heads of
       one together;
     - a launch that packs the tiles of keys and values which anybody needs, once
-      for all tiles of queries.
+      for all tiles of queries. Backward, queries and gradients of results are
+      packed as well; of these and of keys and values, what is an input of the
+      program and stays through its loop is packed in front of that.
 
     A tile of queries passes a tile of keys strip by strip: scores, weights and sums
     of `strip` rows, which no cache but the first then holds. In a partial tile the

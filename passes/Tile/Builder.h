@@ -180,6 +180,20 @@ public:
   Value allocate(MemRefType type, ValueRange sizes, tile::Memory memory) {
     return make<tile::AllocateOp>(type, stringify(memory), sizes);
   }
+  /// Emits in front of a loop; without one, here.
+  void inFrontOf(mlir::Operation *loop, llvm::function_ref<void()> body) {
+    InsertionGuard guard(*this);
+    if (loop)
+      setInsertionPoint(loop);
+    body();
+  }
+  /// Frees a buffer behind a loop; without one, here.
+  void release(mlir::Operation *loop, Value buffer) {
+    InsertionGuard guard(*this);
+    if (loop)
+      setInsertionPointAfter(loop);
+    make<memref::DeallocOp>(buffer);
+  }
 
   /// `count` rows of batch b and head h from `row` on: of a shard (batch,
   /// sequence, heads, dim) two dimensions, of m, l and lse (batch, heads,

@@ -13,34 +13,37 @@ GradientOperands::GradientOperands(TileBuilder &b, ring::AttendGradOp op,
                                    const Shape &shape,
                                    const Schedule &schedule) {
   int64_t any = ShapedType::kDynamic;
-  Value batch = b.dim(op.getQuery(), 0);
   auto headsOf = [](Value shard) {
     return cast<MemRefType>(shard.getType()).getDimSize(2);
   };
-  auto allocate = [&](MemRefType type, Value table) {
-    return b.allocate(type, {batch, b.dim(table, 0)}, tile::Memory::Packing);
+  auto allocate = [&](MemRefType type, Value shard, Value table,
+                      tile::Memory memory = tile::Memory::Packing) {
+    return b.allocate(type, {b.dim(shard, 0), b.dim(table, 0)}, memory);
   };
   auto asColumns = [&](Value shard) {
-    return allocate(shape.packedKeys(headsOf(shard), dimOf(shard)),
+    return allocate(shape.packedKeys(headsOf(shard), dimOf(shard)), shard,
                     schedule.keys);
   };
   auto asRows = [&](Value shard, Value table, int64_t rows) {
-    return allocate(shape.packedDims(headsOf(shard), dimOf(shard), rows),
+    return allocate(shape.packedDims(headsOf(shard), dimOf(shard), rows), shard,
                     table);
   };
   auto flags = [&](Value shard, Value table) {
-    return b.allocate(
-        MemRefType::get({any, headsOf(shard), any}, b.getI1Type()),
-        {batch, b.dim(table, 0)}, tile::Memory::Schedule);
+    return allocate(MemRefType::get({any, headsOf(shard), any}, b.getI1Type()),
+                    shard, table, tile::Memory::Schedule);
   };
-  Value key = op.getKey(), value = op.getValue(), query = op.getQuery();
-  keysTransposed = asColumns(key);
-  valuesTransposed = asColumns(value);
-  keys = asRows(key, schedule.keys, shape.columns);
-  queries = asRows(query, schedule.queries, shape.rows);
-  outGrads = asRows(op.getOutGrad(), schedule.queries, shape.rows);
-  finiteKeys = flags(key, schedule.keys);
-  finiteQueries = flags(query, schedule.queries);
+  Value key = op.getKey(), query = op.getQuery();
+  b.inFrontOf(schedule.keysStay, [&] {
+    keysTransposed = asColumns(key);
+    valuesTransposed = asColumns(op.getValue());
+    keys = asRows(key, schedule.keys, shape.columns);
+    finiteKeys = flags(key, schedule.keys);
+  });
+  b.inFrontOf(schedule.queriesStay, [&] {
+    queries = asRows(query, schedule.queries, shape.rows);
+    outGrads = asRows(op.getOutGrad(), schedule.queries, shape.rows);
+    finiteQueries = flags(query, schedule.queries);
+  });
 }
 
 GradientKernel::GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
@@ -57,9 +60,9 @@ GradientKernel::GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
       {&packedKeysT, "keysTransposed"},
       {&packedValuesT, "valuesTransposed"},
       {&packedKeys, "keys"},
+      {&finiteKeys, "finiteKeys"},
       {&packedQueries, "queries"},
       {&packedOutGrads, "outGrads"},
-      {&finiteKeys, "finiteKeys"},
       {&finiteQueries, "finiteQueries"},
       {&queries, "queryTiles"},
       {&keys, "keyTiles"},
@@ -484,7 +487,7 @@ void GradientKernel::build(Value task) {
   Value zero = b.index(0);
   Value numQueries = b.dim(queries, 0);
   Value cb = schedule.byBatch ? batch : zero;
-  b.loop(b.dim(keys, 0), [&](Value number) {
+  auto sumUp = [&](Value number) {
     Tile key{number, b.field(keys, number, Field::Row),
              b.field(keys, number, Field::Count)};
     auto view = [&](Value gradient) {
@@ -517,5 +520,11 @@ void GradientKernel::build(Value task) {
       b.make<tile::StoreOp>(blocks.dk, view(dk));
       b.make<tile::StoreOp>(blocks.dv, view(dv));
     }
+  };
+  b.loop(b.dim(keys, 0), [&](Value number) {
+    Value first = b.mul(keyHead, b.index(group));
+    Value length = schedule.lengthOf(b, counts, batch, first, number, group);
+    b.when(b.compare(arith::CmpIPredicate::ne, length, zero),
+           [&] { sumUp(number); });
   });
 }

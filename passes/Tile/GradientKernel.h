@@ -13,9 +13,11 @@ struct GradientOperands {
   GradientOperands(TileBuilder &b, ring::AttendGradOp op, const Shape &shape,
                    const Schedule &schedule);
 
-  SmallVector<Value> buffers() const {
-    return {keysTransposed, valuesTransposed, keys,         queries,
-            outGrads,       finiteKeys,       finiteQueries};
+  SmallVector<Value> ofKeys() const {
+    return {keysTransposed, valuesTransposed, keys, finiteKeys};
+  }
+  SmallVector<Value> ofQueries() const {
+    return {queries, outGrads, finiteQueries};
   }
 
   Value keysTransposed, valuesTransposed, keys, queries, outGrads;

@@ -187,6 +187,23 @@ void Schedule::classify(Launcher launch) {
          });
 }
 
+Value Schedule::lengthOf(TileBuilder &b, Value counts, Value batch, Value head,
+                         Value tile, int64_t group) const {
+  Value zero = b.index(0), cb = byBatch ? batch : zero;
+  auto lengthOf = [&](Value ch) -> Value {
+    return b.add(b.load(counts, {cb, ch, tile, zero}),
+                 b.load(counts, {cb, ch, tile, b.index(1)}));
+  };
+  if (!byHead)
+    return lengthOf(zero);
+  if (group == 1)
+    return lengthOf(head);
+  auto sum = b.loop(b.index(group), zero, [&](Value m, ValueRange before) {
+    return SmallVector<Value>{b.add(before.front(), lengthOf(b.add(head, m)))};
+  });
+  return sum.getResult(0);
+}
+
 /// Lists that are so short matter less for who is done last than what their
 /// tasks share: the rows of all heads at a position lie side by side, and
 /// neighbours list the same tiles.
@@ -201,7 +218,7 @@ void Schedule::sort(int64_t group) {
   Value batch = b.dim(question.query, 0), heads = b.dim(question.query, 2);
   if (group != 1)
     heads = b.div(heads, b.index(group));
-  Value numListing = b.dim(listing(), 0), zero = b.index(0), one = b.index(1);
+  Value numListing = b.dim(listing(), 0), one = b.index(1);
   // Behind the tiles of any task.
   Value most = b.add(b.mul(b.dim(listed(), 0), b.index(group)), one);
   int64_t any = ShapedType::kDynamic;
@@ -213,22 +230,8 @@ void Schedule::sort(int64_t group) {
       b.allocate(MemRefType::get({any}, i32), tasks, tile::Memory::Schedule);
   b.loop(tasks, [&](Value task) {
     Value q = b.rem(task, numListing), head = b.div(task, numListing);
-    Value cb = byBatch ? b.div(head, heads) : zero;
-    auto tilesOf = [&](Value ch) -> Value {
-      return b.add(b.load(counts, {cb, ch, q, zero}),
-                   b.load(counts, {cb, ch, q, one}));
-    };
-    Value tiles;
-    if (byHead && group != 1) {
-      Value first = b.mul(b.rem(head, heads), b.index(group));
-      auto sum = b.loop(b.index(group), zero, [&](Value m, ValueRange before) {
-        return SmallVector<Value>{
-            b.add(before.front(), tilesOf(b.add(first, m)))};
-      });
-      tiles = sum.getResult(0);
-    } else {
-      tiles = tilesOf(byHead ? b.rem(head, heads) : zero);
-    }
+    Value tiles = lengthOf(b, counts, b.div(head, heads),
+                           b.mul(b.rem(head, heads), b.index(group)), q, group);
     Value isLong =
         b.compare(arith::CmpIPredicate::sgt, tiles, b.index(shortList));
     Value zeros = b.make<math::CountLeadingZerosOp>(
@@ -256,22 +259,26 @@ void Schedule::build(Launcher launch) {
                                       b.getIndexType()),
                       tiles, tile::Memory::Schedule);
   };
-  queries = table(numTiles(queryLayout, question.queryOwner,
-                           question.queryExtent, shape.rows));
-  fill(queries, b.index(0), queryLayout, question.queryOwner,
-       question.queryExtent, shape.rows, 0, keySegments);
-  Value numKeys = b.index(0);
-  for (Value owner : question.owners)
-    numKeys = b.add(
-        numKeys, numTiles(keyLayout, owner, question.keyExtent, shape.columns));
-  keys = table(numKeys);
-  Value first = b.index(0);
-  for (auto [slice, owner] : llvm::enumerate(question.owners)) {
+  b.inFrontOf(queriesStay, [&] {
+    queries = table(numTiles(queryLayout, question.queryOwner,
+                             question.queryExtent, shape.rows));
+    fill(queries, b.index(0), queryLayout, question.queryOwner,
+         question.queryExtent, shape.rows, 0, keySegments);
+  });
+  b.inFrontOf(keysStay, [&] {
+    Value numKeys = b.index(0);
+    for (Value owner : question.owners)
+      numKeys = b.add(numKeys, numTiles(keyLayout, owner, question.keyExtent,
+                                        shape.columns));
+    keys = table(numKeys);
+    Value first = b.index(0);
+    for (auto [slice, owner] : llvm::enumerate(question.owners)) {
+      firstKeys.push_back(first);
+      first = fill(keys, first, keyLayout, owner, question.keyExtent,
+                   shape.columns, slice * querySegments * keySegments, 1);
+    }
     firstKeys.push_back(first);
-    first = fill(keys, first, keyLayout, owner, question.keyExtent,
-                 shape.columns, slice * querySegments * keySegments, 1);
-  }
-  firstKeys.push_back(first);
+  });
   if (!question.pairs.empty()) {
     flags = b.allocate(
         MemRefType::get({static_cast<int64_t>(question.pairs.size())},
@@ -289,7 +296,9 @@ void Schedule::build(Launcher launch) {
 }
 
 void Schedule::release() {
-  for (Value buffer : {queries, keys, needed, list, counts, order, flags})
+  b.release(queriesStay, queries);
+  b.release(keysStay, keys);
+  for (Value buffer : {needed, list, counts, order, flags})
     if (buffer)
       b.make<memref::DeallocOp>(buffer);
 }

@@ -28,11 +28,19 @@ public:
            Lists lists)
       : b(builder), question(std::move(question)), shape(shape), lists(lists) {}
 
+  /// Loops through which the queries, or the keys, stay the same: their tables
+  /// are made in front of them. Null: with the rest.
+  mlir::Operation *queriesStay = nullptr, *keysStay = nullptr;
+
   void build(Launcher launch);
   /// Orders tasks (batch, heads, listing tiles) by their work; one does the
   /// lists of `group` heads that follow one another.
   void sort(int64_t group = 1);
   void release();
+  /// How many tiles a listing tile lists for `group` heads from `head` on,
+  /// which have a list each, or one for all.
+  Value lengthOf(TileBuilder &b, Value counts, Value batch, Value head,
+                 Value tile, int64_t group = 1) const;
   /// May any pair of the box be kept, must all be: the bounds of the mask at
   /// `arguments`, its box, sizes and captures.
   std::pair<Value, Value> bounds(TileBuilder &b, ValueRange arguments) const;

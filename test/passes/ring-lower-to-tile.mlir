@@ -4,6 +4,8 @@
 // RUN: %{lower} %t/full.mlir | FileCheck %t/full.mlir
 // RUN: %{lower} %t/scored.mlir | FileCheck %t/scored.mlir
 // RUN: %{lower} %t/alone.mlir | FileCheck %t/alone.mlir
+// RUN: %{lower} %t/stays.mlir | FileCheck %t/stays.mlir
+// RUN: %{lower} %t/keys-stay.mlir | FileCheck %t/keys-stay.mlir
 // RUN: %{lower} %t/queries.mlir | FileCheck %t/queries.mlir
 // RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir --check-prefix=APART
 // REDEFINE: %{options} = rows=8 columns=32 strip=4
@@ -420,4 +422,74 @@ func.func @gradient_pairs(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> 
   %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do mask causal sequence <@cp, zigzag>
       : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q)
   return %dq, %dk, %dv : !q, !q, !q
+}
+
+// What stays is packed in front of the loop, all of it; what travels in every hop, and
+// only tiles that some list has: of keys by the lengths of their own lists. A tile of
+// keys without a list leaves its gradients alone.
+//
+//--- stays.mlir
+// CHECK-LABEL: func.func private @stays_pack_keys(
+// CHECK: %[[FULL:.*]] = memref.load %{{.*}} : memref<?x?x?x2xindex>
+// CHECK: %[[PARTIAL:.*]] = memref.load %{{.*}} : memref<?x?x?x2xindex>
+// CHECK: %[[LENGTH:.*]] = arith.addi %[[FULL]], %[[PARTIAL]]
+// CHECK: %[[SOME:.*]] = arith.cmpi ne, %[[LENGTH]], %c0
+// CHECK: scf.if %[[SOME]] {
+// CHECK: tile.pack
+// CHECK-LABEL: func.func private @stays_pack_queries(
+// CHECK-NOT: scf.if
+// CHECK: tile.pack
+// CHECK-LABEL: func.func private @stays_attend_grad(
+// CHECK: scf.for
+// CHECK: %[[SOME:.*]] = arith.cmpi ne, %{{.*}}, %c0
+// CHECK-NEXT: scf.if %[[SOME]] {
+// CHECK: tile.load
+// CHECK-LABEL: func.func @stays(
+// CHECK-SAME: %[[Q:[a-z0-9]*]]: memref<1x32x4x8xf32
+// CHECK: %[[TILES:.*]] = tile.allocate "schedule"(%{{.*}}) : memref<?x7xindex>
+// CHECK: %[[PACKED:.*]] = tile.allocate "packing"
+// CHECK: tile.launch @stays_pack_queries[%{{.*}}] reads(%[[Q]], %{{.*}}, %[[TILES]] : {{.*}}) writes(%[[PACKED]],
+// CHECK: scf.for
+// CHECK-NOT: pack_queries
+// CHECK: tile.launch @stays_classify{{.*}} reads(%[[TILES]],
+// CHECK: tile.launch @stays_pack_keys
+// CHECK: tile.launch @stays_attend_grad
+// CHECK-NOT: memref.dealloc %[[PACKED]]
+// CHECK: scf.yield
+// CHECK: memref.dealloc %[[PACKED]]
+shard.grid @cp(shape = 3)
+!q = tensor<1x96x4x8xf32>
+!k = tensor<1x96x2x8xf32>
+!l = tensor<1x4x96xf32>
+func.func @stays(%q: !q, %k: !k, %v: !k, %o: !q, %lse: !l, %do: !q) -> (!q, !k, !k) {
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do mask causal sequence <@cp, zigzag>
+      strategy <ring_kv> : (!q, !k, !k, !q, !l, !q) -> (!q, !k, !k)
+  return %dq, %dk, %dv : !q, !k, !k
+}
+
+// Keys and values stay where queries travel.
+//
+//--- keys-stay.mlir
+// CHECK-LABEL: func.func private @keys_stay_pack_keys(
+// CHECK-NOT: scf.if
+// CHECK: tile.pack
+// CHECK-LABEL: func.func private @keys_stay_pack_queries(
+// CHECK: %[[NEEDED:.*]] = memref.load %{{.*}} : memref<?xi32>
+// CHECK: %[[SOME:.*]] = arith.cmpi ne, %[[NEEDED]], %c0_i32
+// CHECK: scf.if %[[SOME]] {
+// CHECK: tile.pack
+// CHECK-LABEL: func.func @keys_stay(
+// CHECK: tile.launch @keys_stay_pack_keys
+// CHECK: scf.for
+// CHECK-NOT: tile.launch @keys_stay_pack_keys
+// CHECK: tile.launch @keys_stay_pack_queries
+// CHECK: scf.yield
+shard.grid @cp(shape = 3)
+!q = tensor<1x96x4x8xf32>
+!k = tensor<1x96x2x8xf32>
+!l = tensor<1x4x96xf32>
+func.func @keys_stay(%q: !q, %k: !k, %v: !k, %o: !q, %lse: !l, %do: !q) -> (!q, !k, !k) {
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do mask causal sequence <@cp, zigzag>
+      strategy <ring_q> : (!q, !k, !k, !q, !l, !q) -> (!q, !k, !k)
+  return %dq, %dk, %dv : !q, !k, !k
 }
