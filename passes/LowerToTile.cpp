@@ -747,8 +747,10 @@ static Operation *loopOver(ring::AttendGradOp op, ArrayRef<Value> shards,
   return outermost;
 }
 
-/// One task does all pairs of tiles of a batch and a key head, so that it alone
-/// adds to their gradients, in one order.
+/// Gradients are added to in one order, whatever the number of threads: each
+/// task has a tile of keys, and takes turns at the tiles of queries. Elements
+/// of captured tables may be met by any pair: with gradients of these, a task
+/// has all tiles of a batch and a key head. So has it where weights are kept.
 void Lowering::lower(ring::AttendGradOp op) {
   TileBuilder b(op.getLoc(), op);
   if (options.warps) {
@@ -780,6 +782,9 @@ void Lowering::lower(ring::AttendGradOp op) {
   schedule.build(
       [&](StringRef name, Value tasks, Value order, const Operands &operands,
           Body body) { launch(b, name, tasks, order, operands, body); });
+  bool haveTurns = options.localTiling && op.getCaptures().empty();
+  if (haveTurns)
+    schedule.takeTurns();
   GradientOperands packed(b, op, shape, schedule);
   int64_t keyHeads = cast<MemRefType>(op.getKey().getType()).getDimSize(2);
   int64_t heads = cast<MemRefType>(op.getQuery().getType()).getDimSize(2);
@@ -864,9 +869,13 @@ void Lowering::lower(ring::AttendGradOp op) {
   llvm::append_range(operands.reads, packed.ofQueries());
   operands.reads.append(
       {schedule.queries, schedule.keys, schedule.list, schedule.counts});
+  if (haveTurns)
+    operands.reads.push_back(schedule.turns);
   llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
   llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
   llvm::append_range(operands.writes, op.getGrads());
+  if (haveTurns)
+    operands.writes.push_back(schedule.passed);
   SmallVector<Value> copies =
       llvm::map_to_vector(op.getGrads().drop_front(3), [&](Value gradient) {
         return tables.lookup(gradient);
@@ -876,8 +885,11 @@ void Lowering::lower(ring::AttendGradOp op) {
   operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
   llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
   llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
+  Value tasks = b.mul(batch, b.index(keyHeads));
+  if (haveTurns)
+    tasks = b.mul(tasks, b.dim(schedule.keys, 0));
   auto attend = [&](StringRef name, GradientPart part) {
-    launch(b, name, b.mul(batch, b.index(keyHeads)), {}, operands,
+    launch(b, name, tasks, {}, operands,
            [&](TileBuilder &inside, Value task, ValueRange args) {
              GradientKernel(inside, op, shape, schedule, copies, args, part)
                  .build(task);

@@ -465,8 +465,12 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     of a GPU's kernels are over full and partial tiles alike: a branch around the
     mask costs less than a second loop does in registers and in NVRTC's time.
 
-    The tasks of a CPU's backward pass, one per batch and key head, run at once. Where
-    two of them may add to the same element of a captured table's gradient, the
+    The tasks of a CPU's backward pass, one per tile of keys, batch and key head, run
+    at once. They take turns at the gradients of queries, in the order of the tiles
+    of keys (`tile.await`): sums have the same bits with any number of threads.
+
+    With gradients of captured tables a task does all tiles of a batch and key head.
+    Where two of them may add to the same element of a table's gradient, the
     first adds to the gradient and every other one to a table of its own, which are
     added up in their order behind the last `attend_grad`. An element that the
     score finds by its head is the head's alone, one that it finds by its batch

@@ -1,4 +1,4 @@
-//===- LowerScalars.cpp - positions, table ranges and copies as loops -----===//
+//===- LowerScalars.cpp - positions, table ranges, waits, copies as loops -===//
 #include "codegen/cpu/Passes.h"
 #include "dialect/Tile/Build.h"
 
@@ -202,6 +202,32 @@ static void lower(memref::CopyOp op) {
   op.erase();
 }
 
+/// A loop that calls `yield` as long as the element is another.
+static void lower(tile::AwaitOp op, func::FuncOp yield) {
+  tile::LoopBuilder b(op.getLoc(), op);
+  auto loop = b.make<scf::WhileOp>(TypeRange(), ValueRange());
+  b.createBlock(&loop.getBefore());
+  // memref.load is not atomic. To add nothing is, and orders what follows.
+  Value found = b.make<memref::AtomicRMWOp>(arith::AtomicRMWKind::addi,
+                                            b.make<arith::ConstantIntOp>(0, 32),
+                                            op.getCounters(), op.getIndices());
+  b.make<scf::ConditionOp>(
+      b.compare(arith::CmpIPredicate::ne, found, op.getValue()), ValueRange());
+  b.createBlock(&loop.getAfter());
+  b.make<func::CallOp>(yield, ValueRange());
+  b.make<scf::YieldOp>();
+  op.erase();
+}
+
+/// The function of POSIX, declared.
+static func::FuncOp yieldOf(ModuleOp module) {
+  auto b = OpBuilder::atBlockBegin(module.getBody());
+  auto function = func::FuncOp::create(b, module.getLoc(), "sched_yield",
+                                       b.getFunctionType({}, b.getI32Type()));
+  function.setPrivate();
+  return function;
+}
+
 namespace {
 struct LowerScalars : burst::cpu::impl::LowerScalarsPassBase<LowerScalars> {
   using LowerScalarsPassBase::LowerScalarsPassBase;
@@ -215,13 +241,18 @@ struct LowerScalars : burst::cpu::impl::LowerScalarsPassBase<LowerScalars> {
     }
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
-      if (isa<ring::SegmentOp, TableRangeOp, memref::CopyOp>(op))
+      if (isa<ring::SegmentOp, TableRangeOp, memref::CopyOp, tile::AwaitOp>(op))
         ops.push_back(op);
     });
+    func::FuncOp yield;
     for (Operation *op : ops) {
       auto range = dyn_cast<TableRangeOp>(op);
       if (auto copy = dyn_cast<memref::CopyOp>(op)) {
         lower(copy);
+      } else if (auto await = dyn_cast<tile::AwaitOp>(op)) {
+        if (!yield)
+          yield = yieldOf(getOperation());
+        lower(await, yield);
       } else if (!range) {
         lower(cast<ring::SegmentOp>(op));
       } else if (isa<MemRefType>(range.getTable().getType())) {

@@ -5,17 +5,20 @@
 include "mlir/Pass/PassBase.td"
 
 def LowerScalarsPass : Pass<"burst-lower-scalars", "::mlir::ModuleOp"> {
-  let summary = "lowers positions, table ranges and copies to arithmetic and loops";
+  let summary = "lowers positions, table ranges, waits and copies to arithmetic and loops";
   let description = [{
     `ring.segment` becomes the arithmetic of its layout, `burst.table_range` on a
     buffer and `memref.copy` a loop nest. Ranges are of vectors where elements of the
-    last dimension lie side by side, and of 8 bits or more.
+    last dimension lie side by side, and of 8 bits or more. A `tile.await` looks at its
+    element, and as long as it has to wait gives the processor to others that want it
+    (POSIX's `sched_yield`).
   }];
   let options = [
     Option<"vectorBits", "vector-bits", "int64_t", "128", "Bits of a vector register.">,
   ];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
-                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
 }
 
 def ChooseTilesPass : Pass<"burst-choose-tiles", "::mlir::func::FuncOp"> {

@@ -141,6 +141,12 @@ void AllocateOp::getEffects(Effects &effects) {
 void SortOp::getEffects(Effects &effects) {
   addEffects(*this, getOrder(), effects);
 }
+/// Behind it any memory may be another, and nothing is read before it that
+/// stands behind.
+void AwaitOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get());
+  effects.emplace_back(MemoryEffects::Write::get());
+}
 void LoadOp::getEffects(Effects &effects) {
   addEffects(*this, getBlock(), effects);
 }
@@ -237,6 +243,15 @@ LogicalResult AllocateOp::verify() {
     return emitOpError("needs a contiguous buffer and a size for each of its "
                        "dynamic dimensions, got: ")
            << type << " and " << getSizes().size() << " sizes";
+  return success();
+}
+
+// await_c1
+LogicalResult AwaitOp::verify() {
+  MemRefType type = typeOf(getCounters());
+  if (static_cast<size_t>(type.getRank()) != getIndices().size())
+    return emitOpError("needs an index for each dimension of ")
+           << type << ", got: " << getIndices().size();
   return success();
 }
 

@@ -48,10 +48,11 @@ def Tile_LaunchOp : Tile_Op<"launch", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs a kernel once per task";
   let description = [{
-    Runs tasks 0 to `tasks` - 1 of the kernel, in any order and at once; they are
-    begun in the order of `order`, where it is given (longest first: a
-    permutation of the tasks). Returns when all are done. The kernel gets the
-    number of its task, then what it reads, what it writes and scalars.
+    Runs tasks 0 to `tasks` - 1 of the kernel, at once, and returns when all are
+    done. On processors they are begun in the order of their numbers, or in that of
+    `order` (longest first: a permutation of the tasks), and each goes on until it
+    is done. The kernel gets the number of its task, then what it reads, what it
+    writes and scalars.
 
     **Constraints:** (C1) the callee is a function with `tile.kernel` of this
     module that takes an index and the operands, and has no results.
@@ -118,6 +119,30 @@ def Tile_SortOp : Tile_Op<"sort", [
   }];
   let arguments = (ins MemRefRankOf<[I64], [1]>:$costs, MemRefRankOf<[I32], [1]>:$order);
   let assemblyFormat = "$costs `into` $order attr-dict `:` type($costs) `,` type($order)";
+}
+
+def Tile_AwaitOp : Tile_Op<"await", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "waits for other tasks of a launch";
+  let description = [{
+    Waits until the element is `value`. Other tasks change it, by
+    `memref.atomic_rmw`; what they wrote before that can be read behind this op.
+
+    Only for what tasks change that the launch began earlier: then some task never
+    waits, whatever the number of threads. Tasks of GPUs, which begin in any order,
+    have no such op.
+
+    **Constraints:** (C1) an index for each dimension of the counters.
+
+    Example:
+
+    ```mlir
+    tile.await %passed[%b, %h, %q] is %turn : memref<?x8x?xi32>
+    ```
+  }];
+  let arguments = (ins MemRefOf<[I32]>:$counters, Variadic<Index>:$indices, I32:$value);
+  let assemblyFormat = "$counters `[` $indices `]` `is` $value attr-dict `:` type($counters)";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- GradientKernel.cpp - the backward pass of a key head ---------------===//
+//===- GradientKernel.cpp - the backward pass of tiles of keys -----------===//
 #include "passes/Tile/GradientKernel.h"
 
 #include "llvm/Support/SaveAndRestore.h"
@@ -70,11 +70,15 @@ GradientKernel::GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
       {&counts, "counts"}};
   for (auto [place, name] : reads)
     *place = list.take(name);
+  if (schedule.turns)
+    turns = list.take("turns");
   list.take(op.getMaskCaptures(), maskCaptures, true);
   list.take(op.getScoreCaptures(), scoreCaptures, true);
   dq = list.take("dq");
   dk = list.take("dk");
   dv = list.take("dv");
+  if (schedule.passed)
+    passed = list.take("passed");
   for (size_t n = 0; n < copies.size(); ++n)
     tables.push_back({list.take("gradient"), Value(), Value()});
   for (auto [table, copy] : llvm::zip_equal(tables, copies))
@@ -371,7 +375,8 @@ void GradientKernel::strip(const Tile &key, const Tile &query, bool isPartial) {
 }
 
 /// What a kernel does for a pair of tiles.
-void GradientKernel::step(const Tile &key, Value number, bool isPartial) {
+void GradientKernel::step(const Tile &key, Value number, Value turn,
+                          bool isPartial) {
   Tile query{number, b.field(queries, number, Field::Row),
              b.field(queries, number, Field::Count)};
   llvm::SaveAndRestore<Blocks> all(blocks);
@@ -408,6 +413,8 @@ void GradientKernel::step(const Tile &key, Value number, bool isPartial) {
       mapScores(b, op, scoresOf(tileOf(blocks.seen), key, query),
                 /*isMasked=*/true, /*isScored=*/false);
     });
+  if (turn)
+    b.make<tile::AwaitOp>(passed, ValueRange{batch, head, number}, turn);
   b.loop(b.index(0), query.count, shape.strip, [&](Value row) {
     llvm::SaveAndRestore<Blocks> tile(blocks);
     Tile rows{query.number, b.add(query.row, row),
@@ -429,16 +436,69 @@ void GradientKernel::step(const Tile &key, Value number, bool isPartial) {
       *block = rowsOf(b, *block, row, shape.strip);
     strip(key, rows, isPartial);
   });
+  if (turn)
+    b.make<memref::AtomicRMWOp>(arith::AtomicRMWKind::addi,
+                                b.make<arith::ConstantIntOp>(1, 32), passed,
+                                ValueRange{batch, head, number});
   if (sums)
     sumKeys(key, query, isPartial);
 }
 
+int64_t GradientKernel::numHeads() const {
+  return cast<MemRefType>(query.getType()).getDimSize(2);
+}
+int64_t GradientKernel::numKeyHeads() const {
+  return cast<MemRefType>(dk.getType()).getDimSize(2);
+}
+
+/// What a kernel does for a tile of keys, whose sums stay in blocks.
+void GradientKernel::sumUp(Value number) {
+  int64_t group = numHeads() / numKeyHeads();
+  Value zero = b.index(0), one = b.index(1);
+  Value cb = schedule.byBatch ? batch : zero;
+  Tile key{number, b.field(keys, number, Field::Row),
+           b.field(keys, number, Field::Count)};
+  auto view = [&](Value gradient) {
+    return b.rows(gradient, batch, keyHead, key.row, key.count);
+  };
+  auto load = [&](Value gradient, Value block) {
+    b.make<tile::LoadOp>(view(gradient), block, b.getF64FloatAttr(1.0),
+                         b.getF64FloatAttr(0.0));
+  };
+  bool sums = part != GradientPart::Weights;
+  if (sums) {
+    load(dk, blocks.dk);
+    load(dv, blocks.dv);
+  }
+  b.loop(b.index(group), [&](Value member) {
+    head = b.add(b.mul(keyHead, b.index(group)), member);
+    Value ch = schedule.byHead ? head : zero;
+    Value full = b.load(counts, {cb, ch, number, zero});
+    Value partial = b.load(counts, {cb, ch, number, one});
+    auto stepAt = [&](Value place, bool isPartial) {
+      Value at[] = {cb, ch, number, place};
+      Value query =
+          b.make<arith::IndexCastUIOp>(b.getIndexType(), b.load(list, at));
+      step(key, query, turns ? b.load(turns, at) : Value(), isPartial);
+    };
+    b.loop(full, [&](Value t) { stepAt(t, /*isPartial=*/false); });
+    Value last = b.sub(b.dim(queries, 0), one);
+    b.loop(partial,
+           [&](Value t) { stepAt(b.sub(last, t), /*isPartial=*/true); });
+  });
+  if (sums) {
+    b.make<tile::StoreOp>(blocks.dk, view(dk));
+    b.make<tile::StoreOp>(blocks.dv, view(dv));
+  }
+}
+
 void GradientKernel::build(Value task) {
-  auto queryType = cast<MemRefType>(query.getType());
-  int64_t numKeyHeads = cast<MemRefType>(dk.getType()).getDimSize(2);
-  int64_t group = queryType.getDimSize(2) / numKeyHeads;
-  keyHead = b.rem(task, b.index(numKeyHeads));
-  batch = b.div(task, b.index(numKeyHeads));
+  int64_t group = numHeads() / numKeyHeads();
+  Value heads = b.mul(b.dim(query, 0), b.index(numKeyHeads()));
+  // Tiles of all heads take turns: who is waited for began long before.
+  Value ofHead = turns ? b.rem(task, heads) : task;
+  keyHead = b.rem(ofHead, b.index(numKeyHeads()));
+  batch = b.div(ofHead, b.index(numKeyHeads()));
   for (auto [n, table] : llvm::zip_equal(op.getCaptures(), tables))
     table.own = table.copies ? ownTable(table, sharingOf(op.getGradient(), n))
                              : table.gradient;
@@ -455,7 +515,7 @@ void GradientKernel::build(Value task) {
   auto ofPanels = [&](Type element) {
     return MemRefType::get({shape.columns / shape.panel}, element);
   };
-  blocks.q = b.alloca(one.factors(queryType.getDimSize(3)));
+  blocks.q = b.alloca(one.factors(dimOf(query)));
   blocks.outGrad = b.alloca(one.factors(dimOf(outGrad)));
   blocks.dq = b.alloca(one.tile(queryColumns));
   if (part == GradientPart::All) {
@@ -484,47 +544,14 @@ void GradientKernel::build(Value task) {
   }
   if (!op.getMask().empty())
     blocks.seen = b.alloca(ofRows(shape.blockRows()));
-  Value zero = b.index(0);
-  Value numQueries = b.dim(queries, 0);
-  Value cb = schedule.byBatch ? batch : zero;
-  auto sumUp = [&](Value number) {
-    Tile key{number, b.field(keys, number, Field::Row),
-             b.field(keys, number, Field::Count)};
-    auto view = [&](Value gradient) {
-      return b.rows(gradient, batch, keyHead, key.row, key.count);
-    };
-    auto load = [&](Value gradient, Value block) {
-      b.make<tile::LoadOp>(view(gradient), block, b.getF64FloatAttr(1.0),
-                           b.getF64FloatAttr(0.0));
-    };
-    bool sums = part != GradientPart::Weights;
-    if (sums) {
-      load(dk, blocks.dk);
-      load(dv, blocks.dv);
-    }
-    b.loop(b.index(group), [&](Value member) {
-      head = b.add(b.mul(keyHead, b.index(group)), member);
-      Value ch = schedule.byHead ? head : zero;
-      Value full = b.load(counts, {cb, ch, number, zero});
-      Value partial = b.load(counts, {cb, ch, number, b.index(1)});
-      auto queryAt = [&](Value place) {
-        return b.make<arith::IndexCastUIOp>(
-            b.getIndexType(), b.load(list, {cb, ch, number, place}));
-      };
-      b.loop(full, [&](Value t) { step(key, queryAt(t), false); });
-      b.loop(partial, [&](Value t) {
-        step(key, queryAt(b.sub(b.sub(numQueries, b.index(1)), t)), true);
-      });
-    });
-    if (sums) {
-      b.make<tile::StoreOp>(blocks.dk, view(dk));
-      b.make<tile::StoreOp>(blocks.dv, view(dv));
-    }
-  };
-  b.loop(b.dim(keys, 0), [&](Value number) {
+  auto whenListed = [&](Value number) {
     Value first = b.mul(keyHead, b.index(group));
     Value length = schedule.lengthOf(b, counts, batch, first, number, group);
-    b.when(b.compare(arith::CmpIPredicate::ne, length, zero),
+    b.when(b.compare(arith::CmpIPredicate::ne, length, b.index(0)),
            [&] { sumUp(number); });
-  });
+  };
+  if (turns)
+    whenListed(b.div(task, heads));
+  else
+    b.loop(b.dim(keys, 0), whenListed);
 }

@@ -1,4 +1,4 @@
-//===- GradientKernel.h - the backward pass of a key head -------*- C++ -*-===//
+//===- GradientKernel.h - the backward pass of tiles of keys ----*- C++ -*-===//
 #ifndef BURST_PASSES_TILE_GRADIENTKERNEL_H
 #define BURST_PASSES_TILE_GRADIENTKERNEL_H
 
@@ -30,9 +30,11 @@ struct GradientOperands {
 /// the whole slice are kept in memory.
 enum class GradientPart : uint8_t { All, Weights, Sums };
 
-/// The body of a kernel of an attend_grad: all pairs of tiles of one batch and
-/// key head. `copies` has an entry for each gradient of a captured table; null
-/// where tasks add to other elements each.
+/// The body of a kernel of an attend_grad. Where the schedule has turns, a task
+/// does all pairs of one tile of keys, and tasks add to a tile of queries one
+/// after the other, whoever is done first; else those of a batch and key head.
+/// `copies` has an entry for each gradient of a captured table; null where
+/// tasks add to other elements each.
 class GradientKernel {
 public:
   GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
@@ -56,7 +58,10 @@ private:
   };
 
   Value ownTable(const Table &table, Sharing sharing);
-  void step(const Tile &key, Value number, bool isPartial);
+  int64_t numHeads() const;
+  int64_t numKeyHeads() const;
+  void sumUp(Value number);
+  void step(const Tile &key, Value number, Value turn, bool isPartial);
   void strip(const Tile &key, const Tile &query, bool isPartial);
   void weigh(const Tile &key, const Tile &query, const Scores &scores,
              const Span &span, bool isPartial);
@@ -82,7 +87,8 @@ private:
   Value query, outGrad, lse, delta;
   Value packedKeysT, packedValuesT, packedKeys, packedQueries, packedOutGrads;
   Value finiteKeys, finiteQueries, queries, keys, list, counts;
-  Value dq, dk, dv; ///< memory of the gradients
+  Value turns, passed; ///< null where nobody waits
+  Value dq, dk, dv;    ///< memory of the gradients
   SmallVector<Table> tables;
   Value weights, differentials; ///< of the whole slice, in parts
   Value sq, sk;

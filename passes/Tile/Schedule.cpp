@@ -249,6 +249,53 @@ void Schedule::sort(int64_t group) {
   b.make<memref::DeallocOp>(costs);
 }
 
+/// Tiles take turns in the order of their numbers.
+void Schedule::takeTurns() {
+  int64_t any = ShapedType::kDynamic;
+  Type i32 = b.getI32Type();
+  auto number = [&](int64_t value) -> Value {
+    return b.make<arith::ConstantIntOp>(value, 32);
+  };
+  Value batch = b.dim(question.query, 0), heads = b.dim(question.query, 2);
+  Value numListing = b.dim(listing(), 0), numListed = b.dim(listed(), 0);
+  auto counters = MemRefType::get({any, any, any}, i32);
+  passed =
+      b.allocate(counters, {batch, heads, numListed}, tile::Memory::Schedule);
+  Value classBatch = b.dim(list, 0), classHeads = b.dim(list, 1);
+  turns = b.allocate(cast<MemRefType>(list.getType()),
+                     {classBatch, classHeads, numListing, numListed},
+                     tile::Memory::Schedule);
+  auto clear = [&](Value batches, Value heads) {
+    b.loop(batches, [&](Value batch) {
+      b.loop(heads, [&](Value head) {
+        b.loop(numListed, [&](Value tile) {
+          b.store(number(0), passed, {batch, head, tile});
+        });
+      });
+    });
+  };
+  // Here the counters of some heads count what takes a turn, then all of them
+  // what had it.
+  clear(classBatch, classHeads);
+  b.loop(classBatch, [&](Value cb) {
+    b.loop(classHeads, [&](Value ch) {
+      b.loop(numListing, [&](Value tile) {
+        auto note = [&](Value place) {
+          Value listed = b.make<arith::IndexCastUIOp>(
+              b.getIndexType(), b.load(list, {cb, ch, tile, place}));
+          Value turn = b.load(passed, {cb, ch, listed});
+          b.store(turn, turns, {cb, ch, tile, place});
+          b.store(b.add(turn, number(1)), passed, {cb, ch, listed});
+        };
+        b.loop(b.load(counts, {cb, ch, tile, b.index(0)}), note);
+        Value partial = b.load(counts, {cb, ch, tile, b.index(1)});
+        b.loop(b.sub(numListed, partial), numListed, 1, note);
+      });
+    });
+  });
+  clear(batch, heads);
+}
+
 void Schedule::build(Launcher launch) {
   ring::LayoutAttr queryLayout = question.queryLayout;
   ring::LayoutAttr keyLayout = question.keyLayout;
@@ -298,7 +345,7 @@ void Schedule::build(Launcher launch) {
 void Schedule::release() {
   b.release(queriesStay, queries);
   b.release(keysStay, keys);
-  for (Value buffer : {needed, list, counts, order, flags})
+  for (Value buffer : {needed, list, counts, order, turns, passed, flags})
     if (buffer)
       b.make<memref::DeallocOp>(buffer);
 }

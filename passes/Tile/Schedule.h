@@ -36,6 +36,9 @@ public:
   /// Orders tasks (batch, heads, listing tiles) by their work; one does the
   /// lists of `group` heads that follow one another.
   void sort(int64_t group = 1);
+  /// Numbers, for each listed tile and head, the listing tiles that list it, in
+  /// the order in which they take turns at it.
+  void takeTurns();
   void release();
   /// How many tiles a listing tile lists for `group` heads from `head` on,
   /// which have a list each, or one for all.
@@ -53,6 +56,8 @@ public:
   Value list;          ///< (batch, heads, listing tiles, listed tiles)
   Value counts;        ///< (batch, heads, listing tiles, full and partial)
   Value order;         ///< of tasks (batch, heads, listing tiles)
+  Value turns;         ///< beside `list`: whose turn it is at a listed tile
+  Value passed;        ///< (batch, heads, listed tiles): turns, at first none
   Value tasks;
   SmallVector<Value> firstKeys;         ///< per slice, and the number of all
   bool byBatch = false, byHead = false; ///< what the list tells apart

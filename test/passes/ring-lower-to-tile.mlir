@@ -208,10 +208,11 @@ func.func @masked(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 // CHECK-LABEL: func.func private @gradients_attend_grad(
 // CHECK: %[[P:.*]] = memref.alloca() {{.*}} : memref<8x48xf32>
 // CHECK: %[[DP:.*]] = memref.alloca() {{.*}} : memref<8x48xf32>
-// Full tiles.
+// Full tiles. A tile of queries is added to when it is this tile's turn.
 // CHECK: scf.for
 // CHECK-NOT: tile.map
-// CHECK: scf.for {{.*}} step %c4
+// CHECK: tile.await %[[PASSED:.*]][%[[AT:.*]]] is
+// CHECK-NEXT: scf.for {{.*}} step %c4
 // CHECK: memref.prefetch
 // CHECK: tile.multiply {{.*}} : memref<4x8xf32>, memref<?x8x16xf32
 // CHECK-NEXT: tile.weights
@@ -219,6 +220,7 @@ func.func @masked(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 // CHECK-NEXT: tile.differentials
 // CHECK: tile.multiply {{.*}} accumulate : memref<4x?xf32
 // CHECK-NEXT: tile.store
+// CHECK: memref.atomic_rmw addi %c1_i32, %[[PASSED]][%[[AT]]]
 // CHECK: scf.for {{.*}} step %c4
 // CHECK: memref.subview %[[P]][0, %{{.*}}] [%{{.*}}, 4]
 // CHECK: tile.multiply {{.*}} depth %{{.*}} accumulate transposed : memref<?x4xf32, {{.*}}>, memref<1x?x16xf32, {{.*}}>, memref<4x16xf32
@@ -426,7 +428,7 @@ func.func @gradient_pairs(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> 
 
 // What stays is packed in front of the loop, all of it; what travels in every hop, and
 // only tiles that some list has: of keys by the lengths of their own lists. A tile of
-// keys without a list leaves its gradients alone.
+// keys without a list leaves its gradients alone. Turns are numbered in every hop.
 //
 //--- stays.mlir
 // CHECK-LABEL: func.func private @stays_pack_keys(
@@ -440,7 +442,6 @@ func.func @gradient_pairs(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> 
 // CHECK-NOT: scf.if
 // CHECK: tile.pack
 // CHECK-LABEL: func.func private @stays_attend_grad(
-// CHECK: scf.for
 // CHECK: %[[SOME:.*]] = arith.cmpi ne, %{{.*}}, %c0
 // CHECK-NEXT: scf.if %[[SOME]] {
 // CHECK: tile.load
@@ -452,8 +453,15 @@ func.func @gradient_pairs(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> 
 // CHECK: scf.for
 // CHECK-NOT: pack_queries
 // CHECK: tile.launch @stays_classify{{.*}} reads(%[[TILES]],
+// CHECK: %[[PASSED:.*]] = tile.allocate "schedule"(%c1, %c4, %{{.*}}) : memref<?x?x?xi32>
+// CHECK: %[[TURNS:.*]] = tile.allocate "schedule"(%{{.*}}) : memref<?x?x?x?xi32>
+// CHECK: %[[TURN:.*]] = memref.load %[[PASSED]]
+// CHECK-NEXT: memref.store %[[TURN]], %[[TURNS]]
+// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[TURN]], %c1_i32
+// CHECK-NEXT: memref.store %[[NEXT]], %[[PASSED]]
+// CHECK: memref.store %c0_i32, %[[PASSED]]
 // CHECK: tile.launch @stays_pack_keys
-// CHECK: tile.launch @stays_attend_grad
+// CHECK: tile.launch @stays_attend_grad[{{.*}}, %[[TURNS]] : {{.*}} %[[PASSED]] :
 // CHECK-NOT: memref.dealloc %[[PACKED]]
 // CHECK: scf.yield
 // CHECK: memref.dealloc %[[PACKED]]

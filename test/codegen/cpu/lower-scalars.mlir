@@ -53,6 +53,20 @@ func.func @scattered(%t: memref<8xi32, strided<[2]>>, %flags: memref<8xi1>, %one
   return %min, %any, %least : i64, i64, i64
 }
 
+// What waits looks by an atomic operation, and gives the processor away.
+// CHECK-LABEL: func.func @await(
+// CHECK-SAME: %[[COUNTERS:.*]]: memref<?x4xi32>, %[[I:.*]]: index, %[[TURN:.*]]: i32
+// CHECK: scf.while
+// CHECK: %[[NOTHING:.*]] = arith.constant 0 : i32
+// CHECK: %[[FOUND:.*]] = memref.atomic_rmw addi %[[NOTHING]], %[[COUNTERS]][%[[I]], %[[I]]]
+// CHECK: %[[WAITS:.*]] = arith.cmpi ne, %[[FOUND]], %[[TURN]]
+// CHECK: scf.condition(%[[WAITS]])
+// CHECK: func.call @sched_yield() : () -> i32
+func.func @await(%counters: memref<?x4xi32>, %i: index, %turn: i32) {
+  tile.await %counters[%i, %i] is %turn : memref<?x4xi32>
+  return
+}
+
 // CHECK-LABEL: func.func @copy
 // CHECK-NOT: memref.copy
 // CHECK-COUNT-2: scf.for

@@ -30,6 +30,14 @@ func.func private @kernel(index) attributes {tile.other}
 
 // -----
 
+func.func @await_c1(%counters: memref<?x4xi32>, %i: index, %n: i32) {
+  // expected-error @below {{needs an index for each dimension of 'memref<?x4xi32>', got: 1}}
+  tile.await %counters[%i] is %n : memref<?x4xi32>
+  return
+}
+
+// -----
+
 func.func @launch_c1(%n: index) {
   // expected-error @below {{launches @nowhere, which is no kernel of this module}}
   tile.launch @nowhere[%n] reads() writes() with()

@@ -172,6 +172,13 @@ func.func @gradients(%n: index, %q: memref<4x6xf32>, %k: memref<2x6x4xf32>, %s: 
   return
 }
 
+// CHECK-LABEL: func.func @await
+// CHECK: tile.await %{{.*}}[%{{.*}}, %{{.*}}] is %{{.*}} : memref<?x4xi32>
+func.func @await(%counters: memref<?x4xi32>, %i: index, %turn: i32) {
+  tile.await %counters[%i, %i] is %turn : memref<?x4xi32>
+  return
+}
+
 // CHECK-LABEL: func.func @transposed
 // CHECK: tile.map {{.*}} unit 1.000000e+00 {transposed} : memref<4x8xf32>, memref<8xindex>, memref<4xindex>
 // CHECK: tile.weights %{{.*}}, %{{.*}} rows %{{.*}} transposed : memref<4x8xf32>, memref<8xf32>
