@@ -883,6 +883,10 @@ void Lowering::lower(ring::AttendGradOp op) {
   llvm::copy_if(copies, std::back_inserter(operands.writes),
                 [](Value copy) { return copy != nullptr; });
   operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
+  // A tile of keys reads all queries of its head: those of more heads than
+  // there are threads would only push each other out of the caches.
+  if (haveTurns)
+    operands.scalars.push_back(b.make<tile::ThreadsOp>(b.getIndexType()));
   llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
   llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
   Value tasks = b.mul(batch, b.index(keyHeads));

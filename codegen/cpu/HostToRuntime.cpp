@@ -33,6 +33,7 @@ enum class Entry : uint8_t {
   Require,
   Upload,
   LaunchGpu,
+  Threads,
   End
 };
 
@@ -740,6 +741,10 @@ LogicalResult HostLowering::lower(Operation *op) {
       })
       .Case<cuda::UploadOp>([&](auto op) {
         lowerUpload(op);
+        return success();
+      })
+      .Case<tile::ThreadsOp>([&](tile::ThreadsOp op) {
+        op.getResult().replaceAllUsesWith(index(call(Entry::Threads, i64, {})));
         return success();
       })
       .Case<tile::SortOp>([&](tile::SortOp op) {

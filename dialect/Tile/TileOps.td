@@ -121,6 +121,18 @@ def Tile_SortOp : Tile_Op<"sort", [
   let assemblyFormat = "$costs `into` $order attr-dict `:` type($costs) `,` type($order)";
 }
 
+def Tile_ThreadsOp : Tile_Op<"threads", [Pure]> {
+  let summary = "how many tasks of a launch run at a time";
+  let description = [{
+    At most, on the processor that runs the program: so many tasks of which each
+    reads a lot again and again share the caches.
+
+    Example: `%n = tile.threads`
+  }];
+  let results = (outs Index:$count);
+  let assemblyFormat = "attr-dict";
+}
+
 def Tile_AwaitOp : Tile_Op<"await", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "waits for other tasks of a launch";

@@ -90,6 +90,8 @@ GradientKernel::GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
   }
   sq = list.take("sq");
   sk = list.take("sk");
+  if (schedule.turns)
+    together = list.take("together");
   list.take(op.getMaskCaptures(), maskCaptures, false);
   list.take(op.getScoreCaptures(), scoreCaptures, false);
 }
@@ -451,6 +453,20 @@ int64_t GradientKernel::numKeyHeads() const {
   return cast<MemRefType>(dk.getType()).getDimSize(2);
 }
 
+/// Some heads follow one another, and of these tile by tile those of all: who
+/// is waited for began as many tasks before.
+GradientKernel::Task GradientKernel::decode(Value task) {
+  if (!turns)
+    return {task, Value()};
+  Value tiles = b.dim(keys, 0);
+  Value heads = b.mul(b.dim(query, 0), b.index(numKeyHeads()));
+  Value some = b.mul(tiles, together);
+  Value first = b.mul(b.div(task, some), together);
+  Value count = b.min(b.sub(heads, first), together);
+  Value place = b.rem(task, some);
+  return {b.add(first, b.rem(place, count)), b.div(place, count)};
+}
+
 /// What a kernel does for a tile of keys, whose sums stay in blocks.
 void GradientKernel::sumUp(Value number) {
   int64_t group = numHeads() / numKeyHeads();
@@ -494,11 +510,9 @@ void GradientKernel::sumUp(Value number) {
 
 void GradientKernel::build(Value task) {
   int64_t group = numHeads() / numKeyHeads();
-  Value heads = b.mul(b.dim(query, 0), b.index(numKeyHeads()));
-  // Tiles of all heads take turns: who is waited for began long before.
-  Value ofHead = turns ? b.rem(task, heads) : task;
-  keyHead = b.rem(ofHead, b.index(numKeyHeads()));
-  batch = b.div(ofHead, b.index(numKeyHeads()));
+  Task at = decode(task);
+  keyHead = b.rem(at.head, b.index(numKeyHeads()));
+  batch = b.div(at.head, b.index(numKeyHeads()));
   for (auto [n, table] : llvm::zip_equal(op.getCaptures(), tables))
     table.own = table.copies ? ownTable(table, sharingOf(op.getGradient(), n))
                              : table.gradient;
@@ -551,7 +565,7 @@ void GradientKernel::build(Value task) {
            [&] { sumUp(number); });
   };
   if (turns)
-    whenListed(b.div(task, heads));
+    whenListed(at.tile);
   else
     b.loop(b.dim(keys, 0), whenListed);
 }

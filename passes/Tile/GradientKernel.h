@@ -58,6 +58,13 @@ private:
   };
 
   Value ownTable(const Table &table, Sharing sharing);
+  /// What a task is about: of a batch and key head, the number of a tile of
+  /// keys, which is null where it does all.
+  struct Task {
+    Value head, tile;
+  };
+
+  Task decode(Value task);
   int64_t numHeads() const;
   int64_t numKeyHeads() const;
   void sumUp(Value number);
@@ -92,6 +99,7 @@ private:
   SmallVector<Table> tables;
   Value weights, differentials; ///< of the whole slice, in parts
   Value sq, sk;
+  Value together; ///< heads whose tiles follow one another; null: no turns
   SmallVector<Value> maskCaptures, scoreCaptures;
 
   Value batch, keyHead, head;

@@ -113,6 +113,10 @@ static void rank_launch_gpu(burst_rank *rank, int64_t kernel,
   rank->counters.tasks += tasks;
 }
 
+static int64_t rank_threads(burst_rank *rank) {
+  return burst_device_threads(rank->device);
+}
+
 //===----------------------------------------------------------------------===//
 // The run
 //===----------------------------------------------------------------------===//
@@ -128,7 +132,8 @@ static const burst_table table = {.size = sizeof(burst_table),
                                   .wait = burst_rank_wait,
                                   .require = rank_require,
                                   .upload = burst_rank_upload,
-                                  .launch_gpu = rank_launch_gpu};
+                                  .launch_gpu = rank_launch_gpu,
+                                  .threads = rank_threads};
 
 burst_error *burst_rank_run(burst_rank *rank, void *const *values) {
   burst_blocks_enter(burst_device_blocks(rank->device));

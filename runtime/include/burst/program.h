@@ -19,8 +19,8 @@ extern "C" {
 #endif
 
 /* Both sides compare it: raised with every change that is not an addition to
-   the end of a struct. */
-#define BURST_ABI_VERSION 4
+   the end of a struct, and with what is added to burst_table. */
+#define BURST_ABI_VERSION 5
 
 /* The name under which a shared object exports its burst_image. */
 #define BURST_IMAGE_SYMBOL "burst_program_image"
@@ -140,8 +140,10 @@ typedef struct burst_table {
                int32_t *order);
 
   /* Runs `tasks` tasks of `kernel`, begun in the order of `order` (all numbers
-     below `tasks`, once each; null: rising), and returns when they are done.
-     `uses` lists the memory that they touch. */
+     below `tasks`, once each; null: rising), and returns when they are done. A
+     task that has begun goes on until it is done, on a thread of its own: one
+     that begins later may wait for it. `uses` lists the memory that they
+     touch. */
   void (*launch)(burst_rank *rank, const burst_kernel *kernel,
                  const void *arguments, int64_t tasks, const int32_t *order,
                  int64_t num_uses, const burst_use *uses);
@@ -174,6 +176,9 @@ typedef struct burst_table {
      are copied. */
   void (*launch_gpu)(burst_rank *rank, int64_t kernel, const void *arguments,
                      int64_t tasks, int64_t num_uses, const burst_use *uses);
+
+  /* How many tasks of a launch run at a time, at most. */
+  int64_t (*threads)(burst_rank *rank);
 } burst_table;
 
 /*----------------------------------------------------------------------------*/

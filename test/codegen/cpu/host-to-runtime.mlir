@@ -52,6 +52,12 @@
 // CHECK: llvm.load %[[ALLOCATE]]
 // CHECK-NEXT: llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %[[THREE]])
 
+// tile.threads
+// CHECK: %[[ASK:.*]] = llvm.getelementptr %[[TABLE]][0, 12]
+// CHECK: %[[FUNCTION:.*]] = llvm.load %[[ASK]]
+// CHECK: %[[THREADS:.*]] = llvm.call %[[FUNCTION]](%[[RANK]]) : !llvm.ptr, (!llvm.ptr) -> i64
+// CHECK: %[[TASKS:.*]] = arith.index_cast %[[THREADS]] : i64 to index
+
 // tile.sort
 // CHECK: llvm.getelementptr %[[TABLE]][0, 5]
 // CHECK: llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %{{.*}}, %[[ORDER:.*]]) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i64, !llvm.ptr) -> ()
@@ -120,13 +126,14 @@ func.func @program(%x: memref<8x4xf32> {burst.name = "x", ring.shard = #ring.sha
   %y = tile.allocate "packing" (%n) : memref<?x4xf32>
   %costs = tile.allocate "schedule" (%n) : memref<?xi64>
   %order = tile.allocate "schedule" (%n) : memref<?xi32>
+  %threads = tile.threads
   tile.sort %costs into %order : memref<?xi64>, memref<?xi32>
   %token = ring.start %x dims [0] of <zigzag over 2>[%rank] extent %c16 to %peer segments(%true, %false)
       receive[%peer] from %peer segments(%false, %true) into %slot : memref<8x4xf32>
       channel <@cp, 3> : (memref<8x4xf32>) -> !ring.token
   tile.launch @kernel[%n] order(%order : memref<?xi32>) reads(%x : memref<8x4xf32>) writes(%y : memref<?x4xf32>) with(%n, %s : index, bf16)
   ring.wait %token : !ring.token
-  tile.launch @kernel[%c1] reads(%slot : memref<8x4xf32>) writes(%y : memref<?x4xf32>) with(%n, %s : index, bf16)
+  tile.launch @kernel[%threads] reads(%slot : memref<8x4xf32>) writes(%y : memref<?x4xf32>) with(%n, %s : index, bf16)
   memref.dealloc %y : memref<?x4xf32>
   return
 }

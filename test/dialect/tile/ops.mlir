@@ -172,6 +172,13 @@ func.func @gradients(%n: index, %q: memref<4x6xf32>, %k: memref<2x6x4xf32>, %s: 
   return
 }
 
+// CHECK-LABEL: func.func @threads
+// CHECK: tile.threads
+func.func @threads() -> index {
+  %n = tile.threads
+  return %n : index
+}
+
 // CHECK-LABEL: func.func @await
 // CHECK: tile.await %{{.*}}[%{{.*}}, %{{.*}}] is %{{.*}} : memref<?x4xi32>
 func.func @await(%counters: memref<?x4xi32>, %i: index, %turn: i32) {

@@ -330,6 +330,17 @@ TEST(Device, ChecksItsConfig) {
   burst_device_destroy(device);
 }
 
+TEST(Table, KnowsTheThreadsOfTheDevice) {
+  Ranks ranks;
+  ranks.threads = 3;
+  int64_t threads = 0;
+  ranks.run(1, [&](burst_rank *rank, const burst_table *table, void *const *) {
+    threads = table->threads(rank);
+  });
+  ranks.expectSuccess();
+  EXPECT_EQ(threads, 3);
+}
+
 TEST(Table, SortsByFallingCost) {
   const int64_t costs[] = {5, 9, 5, INT64_MIN, INT64_MAX, 9};
   int32_t order[6] = {};
