@@ -7,7 +7,9 @@
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/DLTI/DLTI.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
 
 using namespace mlir;
 using namespace burst;
@@ -29,6 +31,15 @@ static bool canRun(func::FuncOp function) {
   bool hasAttention = function->hasAttr(ring::gridAttr);
   function.walk([&](AttentionInterface) { hasAttention = true; });
   return hasAttention;
+}
+
+OwningOpRef<ModuleOp> jit::parseFile(StringRef file, llvm::SourceMgr &sources,
+                                     MLIRContext &context, std::string &error) {
+  std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(file, &error);
+  if (!buffer)
+    return {};
+  sources.AddNewSourceBuffer(std::move(buffer), SMLoc());
+  return parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
 }
 
 func::FuncOp jit::findEntry(ModuleOp module, StringRef entry, StringRef option,

@@ -6,7 +6,9 @@
 #include "codegen/cuda/Compile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
 
 #include <memory>
 #include <optional>
@@ -16,6 +18,14 @@ namespace burst::jit {
 
 /// The dialects in which programs are written, and what compiling them takes.
 void registerDialects(mlir::DialectRegistry &registry);
+
+/// The module of a file ('-': the standard input), which `sources` keeps for
+/// diagnostics. Null, and a message, where the file cannot be read; null, and
+/// errors emitted, where it cannot be parsed.
+mlir::OwningOpRef<mlir::ModuleOp> parseFile(llvm::StringRef file,
+                                            llvm::SourceMgr &sources,
+                                            mlir::MLIRContext &context,
+                                            std::string &error);
 
 /// The function `entry` of a module, or the only one that can be run: one with
 /// attention over global tensors, or the program of a rank. Null, and a message

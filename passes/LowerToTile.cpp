@@ -2,6 +2,7 @@
 #include "passes/Passes.h"
 #include "passes/Tile/AttendKernel.h"
 #include "passes/Tile/GradientKernel.h"
+#include "passes/Tile/GradientOperands.h"
 #include "passes/Tile/ScoreKernels.h"
 #include "passes/Tile/TeamGradient.h"
 
@@ -779,90 +780,16 @@ void Lowering::lower(ring::AttendGradOp op) {
                                   {op.getQueryOwner(), op.getQueryExtent()});
   schedule.keysStay = loopOver(op, {op.getKey(), op.getValue()},
                                {op.getKeyOwner(), op.getKeyExtent()});
-  schedule.build(
-      [&](StringRef name, Value tasks, Value order, const Operands &operands,
-          Body body) { launch(b, name, tasks, order, operands, body); });
+  auto launcher = [&](StringRef name, Value tasks, Value order,
+                      const Operands &operands, Body body) {
+    launch(b, name, tasks, order, operands, body);
+  };
+  schedule.build(launcher);
   bool haveTurns = options.localTiling && op.getCaptures().empty();
   if (haveTurns)
     schedule.takeTurns();
   GradientOperands packed(b, op, shape, schedule);
-  int64_t keyHeads = cast<MemRefType>(op.getKey().getType()).getDimSize(2);
-  int64_t heads = cast<MemRefType>(op.getQuery().getType()).getDimSize(2);
-  // Of the last `weighted` packings it is noted whether they are finite. What
-  // stays is packed for all turns of the loop; else what `asked` says is
-  // needed.
-  auto pack =
-      [&](StringRef name, Operation *loop, Value table, int64_t heads,
-          Value first, Value second, ArrayRef<Value> into, size_t weighted,
-          Value asked,
-          llvm::function_ref<Value(TileBuilder &, Value asked, HeadTask)>
-              isNeeded,
-          llvm::function_ref<void(TileBuilder &, Value, Value, ArrayRef<Value>)>
-              body) {
-        Operands operands{{first, second, table}, SmallVector<Value>(into), {}};
-        if (!loop)
-          operands.reads.push_back(asked);
-        size_t numReads = operands.reads.size();
-        Value tasks =
-            b.mul(b.mul(b.dim(first, 0), b.index(heads)), b.dim(table, 0));
-        launch(b, name, tasks, {}, operands,
-               [&](TileBuilder &b, Value task, ValueRange args) {
-                 Value table = args[2], tiles = b.dim(table, 0);
-                 HeadTask at = headTask(b, task, b.index(heads), tiles);
-                 auto packTile = [&] {
-                   auto [batch, h, tile] = at;
-                   Value row = b.field(table, tile, Field::Row);
-                   Value count = b.field(table, tile, Field::Count);
-                   SmallVector<Value> panels;
-                   for (Value buffer : args.slice(numReads, into.size() - 1))
-                     panels.push_back(b.panels(buffer, batch, h, tile));
-                   body(b, b.rows(args[0], batch, h, row, count),
-                        b.rows(args[1], batch, h, row, count), panels);
-                   Value isFinite = b.truth(true);
-                   for (Value number : ArrayRef(panels).take_back(weighted))
-                     isFinite = b.both(isFinite, b.make<tile::IsFiniteOp>(
-                                                     b.getI1Type(), number));
-                   b.store(isFinite, args.back(), {batch, h, tile});
-                 };
-                 if (loop)
-                   packTile();
-                 else
-                   b.when(isNeeded(b, args[3], at), packTile);
-               });
-      };
-  b.inFrontOf(schedule.keysStay, [&] {
-    pack(
-        "pack_keys", schedule.keysStay, schedule.keys, keyHeads, op.getKey(),
-        op.getValue(), packed.ofKeys(), /*weighted=*/1, schedule.counts,
-        [&](TileBuilder &b, Value counts, HeadTask at) -> Value {
-          int64_t group = heads / keyHeads;
-          Value head = b.mul(at.head, b.index(group));
-          Value length =
-              schedule.lengthOf(b, counts, at.batch, head, at.tile, group);
-          return b.compare(arith::CmpIPredicate::ne, length, b.index(0));
-        },
-        [](TileBuilder &b, Value key, Value value, ArrayRef<Value> panels) {
-          b.make<tile::PackOp>(key, panels[0], true);
-          b.make<tile::PackOp>(value, panels[1], true);
-          b.make<tile::PackOp>(key, panels[2], false);
-        });
-  });
-  b.inFrontOf(schedule.queriesStay, [&] {
-    pack(
-        "pack_queries", schedule.queriesStay, schedule.queries, heads,
-        op.getQuery(), op.getOutGrad(), packed.ofQueries(), /*weighted=*/2,
-        schedule.needed,
-        [](TileBuilder &b, Value needed, HeadTask at) -> Value {
-          return b.compare(arith::CmpIPredicate::ne, b.load(needed, at.tile),
-                           b.make<arith::ConstantIntOp>(0, 32));
-        },
-        [](TileBuilder &b, Value query, Value outGrad, ArrayRef<Value> panels) {
-          b.make<tile::PackOp>(query, panels[0], false);
-          b.make<tile::PackOp>(outGrad, panels[1], false);
-        });
-  });
-
-  Value batch = b.dim(op.getQuery(), 0);
+  packed.pack(launcher);
   Operands operands;
   operands.reads = {op.getQuery(), op.getOutGrad(), op.getLse(), op.getDelta()};
   llvm::append_range(operands.reads, packed.ofKeys());
@@ -889,7 +816,7 @@ void Lowering::lower(ring::AttendGradOp op) {
     operands.scalars.push_back(b.make<tile::ThreadsOp>(b.getIndexType()));
   llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
   llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
-  Value tasks = b.mul(batch, b.index(keyHeads));
+  Value tasks = b.mul(b.dim(op.getKey(), 0), b.dim(op.getKey(), 2));
   if (haveTurns)
     tasks = b.mul(tasks, b.dim(schedule.keys, 0));
   auto attend = [&](StringRef name, GradientPart part) {
@@ -910,10 +837,7 @@ void Lowering::lower(ring::AttendGradOp op) {
     for (Value buffer : stored)
       b.make<memref::DeallocOp>(buffer);
   }
-  for (Value buffer : packed.ofKeys())
-    b.release(schedule.keysStay, buffer);
-  for (Value buffer : packed.ofQueries())
-    b.release(schedule.queriesStay, buffer);
+  packed.release();
   schedule.release();
   op.erase();
 }

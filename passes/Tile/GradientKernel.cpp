@@ -9,43 +9,6 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::tiling;
 
-GradientOperands::GradientOperands(TileBuilder &b, ring::AttendGradOp op,
-                                   const Shape &shape,
-                                   const Schedule &schedule) {
-  int64_t any = ShapedType::kDynamic;
-  auto headsOf = [](Value shard) {
-    return cast<MemRefType>(shard.getType()).getDimSize(2);
-  };
-  auto allocate = [&](MemRefType type, Value shard, Value table,
-                      tile::Memory memory = tile::Memory::Packing) {
-    return b.allocate(type, {b.dim(shard, 0), b.dim(table, 0)}, memory);
-  };
-  auto asColumns = [&](Value shard) {
-    return allocate(shape.packedKeys(headsOf(shard), dimOf(shard)), shard,
-                    schedule.keys);
-  };
-  auto asRows = [&](Value shard, Value table, int64_t rows) {
-    return allocate(shape.packedDims(headsOf(shard), dimOf(shard), rows), shard,
-                    table);
-  };
-  auto flags = [&](Value shard, Value table) {
-    return allocate(MemRefType::get({any, headsOf(shard), any}, b.getI1Type()),
-                    shard, table, tile::Memory::Schedule);
-  };
-  Value key = op.getKey(), query = op.getQuery();
-  b.inFrontOf(schedule.keysStay, [&] {
-    keysTransposed = asColumns(key);
-    valuesTransposed = asColumns(op.getValue());
-    keys = asRows(key, schedule.keys, shape.columns);
-    finiteKeys = flags(key, schedule.keys);
-  });
-  b.inFrontOf(schedule.queriesStay, [&] {
-    queries = asRows(query, schedule.queries, shape.rows);
-    outGrads = asRows(op.getOutGrad(), schedule.queries, shape.rows);
-    finiteQueries = flags(query, schedule.queries);
-  });
-}
-
 GradientKernel::GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
                                const Shape &shape, const Schedule &schedule,
                                ArrayRef<Value> copies, ValueRange args,

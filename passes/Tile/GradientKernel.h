@@ -7,24 +7,6 @@
 
 namespace burst::tiling {
 
-/// Tiles laid out as the right operands of the five products of the backward
-/// pass, for all batches and heads.
-struct GradientOperands {
-  GradientOperands(TileBuilder &b, ring::AttendGradOp op, const Shape &shape,
-                   const Schedule &schedule);
-
-  SmallVector<Value> ofKeys() const {
-    return {keysTransposed, valuesTransposed, keys, finiteKeys};
-  }
-  SmallVector<Value> ofQueries() const {
-    return {queries, outGrads, finiteQueries};
-  }
-
-  Value keysTransposed, valuesTransposed, keys, queries, outGrads;
-  /// Whether all numbers are finite, of each tile.
-  Value finiteKeys, finiteQueries;
-};
-
 /// What a kernel of an attend_grad does: all of it, with a tile of weights and
 /// of their gradients at a time; or one of two parts, between which those of
 /// the whole slice are kept in memory.

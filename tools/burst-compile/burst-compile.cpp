@@ -3,10 +3,8 @@
 #include "jit/Processor.h"
 #include "jit/SharedObject.h"
 
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/SourceMgr.h"
 
 namespace cl = llvm::cl;
 using namespace mlir;
@@ -102,9 +100,9 @@ static bool compile() {
   context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler diagnostics(sources, &context);
-  auto module = parseSourceFile<ModuleOp>(input, sources, &context);
+  auto module = jit::parseFile(input, sources, context, error);
   if (!module)
-    return false;
+    return error.empty() ? false : fail(error);
   func::FuncOp function = jit::findEntry(*module, entry, "--entry", error);
   if (!function)
     return fail(input + ": " + error);

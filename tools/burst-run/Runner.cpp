@@ -12,11 +12,9 @@
 #include "tools/harness/Problem.h"
 #include "tools/harness/Tensors.h"
 
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/SourceMgr.h"
 
 #include <numeric>
 #include <set>
@@ -114,11 +112,10 @@ bool Runner::phase(StringRef name, function_ref<bool()> body) {
 //===----------------------------------------------------------------------===//
 
 bool Runner::parse() {
-  source =
-      parseSourceFile<ModuleOp>(options.file, sources, ParserConfig(&context));
-  if (!source)
-    return false;
   std::string error;
+  source = jit::parseFile(options.file, sources, context, error);
+  if (!source)
+    return error.empty() ? false : fail(error);
   function = jit::findEntry(*source, options.entry, "--entry", error);
   if (!function)
     return fail(options.file + ": " + error);
