@@ -25,6 +25,18 @@ void BurstDialect::registerAttributes() {
       >();
 }
 
+/// Of those attributes that name a mask or a score.
+template <typename... Attributes>
+static std::string listNames() {
+  SmallVector<StringRef> names;
+  auto add = [&]<typename Name>() {
+    if constexpr (std::is_base_of_v<NamedRegionInterface::Trait<Name>, Name>)
+      names.push_back(Name::getMnemonic());
+  };
+  (add.template operator()<Attributes>(), ...);
+  return llvm::join(names, ", ");
+}
+
 ParseResult burst::parseName(AsmParser &parser, Attribute &name) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef mnemonic;
@@ -32,7 +44,12 @@ ParseResult burst::parseName(AsmParser &parser, Attribute &name) {
       generatedAttributeParser(parser, &mnemonic, Type(), name);
   if (result.has_value())
     return *result;
-  return parser.emitError(loc, "unknown name '") << mnemonic << "'";
+  std::string known = listNames<
+#define GET_ATTRDEF_LIST
+#include "dialect/Burst/BurstAttrs.cpp.inc"
+      >();
+  return parser.emitError(loc, "unknown name '")
+         << mnemonic << "', known: " << known;
 }
 
 void burst::printName(AsmPrinter &printer, Attribute name) {
