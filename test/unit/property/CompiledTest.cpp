@@ -189,30 +189,44 @@ struct OpenProblem : RandomProblem {
 
 } // namespace
 
-TEST(CompiledProgramTest, ServesAllSizes) {
+static void servesAllSizes(bool isBackward) {
   auto context = makeContext();
   Dice dice(fromEnvironment("BURST_SEED", 1));
   for (const char *order : {"zigzag", "striped 3"}) {
-    OpenProblem problem("f32", order, 3);
+    OpenProblem problem("f32", order, 3, 6, 5, isBackward);
     CompiledTrial trial(*context, problem);
     cpu::Target target = cpu::Target::host();
     target.rows = 16;
     target.columns = 32;
     ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
     for (int64_t n = 0; n < 40; ++n) {
+      int64_t batch = dice.within(1, 2);
       int64_t queries =
           dice.within(0, 4) == 0 ? dice.within(0, 3) : dice.within(1, 260);
       int64_t keys = dice.chance(60) ? queries : dice.within(0, 260);
-      problem.resize(dice.within(1, 2), queries, keys, dice.within(0, 300));
+      // What has tiles, but nobody to write to them.
+      if (n == 0) {
+        batch = 0;
+        queries = keys = 20000;
+      }
+      problem.resize(batch, queries, keys, dice.within(0, 300));
       CompiledRun options;
       options.checked = true;
       ASSERT_TRUE(trial.run(options))
           << queries << " x " << keys << ": " << trial.trial.error;
       trial.check();
-      if (HasFailure())
-        FAIL() << queries << " queries, " << keys << " keys, " << order;
+      if (testing::Test::HasFailure())
+        FAIL() << batch << " x " << queries << " queries, " << keys << " keys, "
+               << order;
     }
   }
+}
+
+TEST(CompiledProgramTest, ServesAllSizes) {
+  servesAllSizes(/*isBackward=*/false);
+}
+TEST(CompiledProgramTest, DifferentiatesAllSizes) {
+  servesAllSizes(/*isBackward=*/true);
 }
 
 namespace {
