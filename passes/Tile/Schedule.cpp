@@ -261,7 +261,8 @@ void Schedule::takeTurns() {
   auto counters = MemRefType::get({any, any, any}, i32);
   passed =
       b.allocate(counters, {batch, heads, numListed}, tile::Memory::Schedule);
-  Value classBatch = b.dim(list, 0), classHeads = b.dim(list, 1);
+  // Lists may be of all batches, also where there is none.
+  Value classBatch = b.min(b.dim(list, 0), batch), classHeads = b.dim(list, 1);
   turns = b.allocate(cast<MemRefType>(list.getType()),
                      {classBatch, classHeads, numListing, numListed},
                      tile::Memory::Schedule);

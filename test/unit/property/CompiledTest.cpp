@@ -189,30 +189,44 @@ struct OpenProblem : RandomProblem {
 
 } // namespace
 
-TEST(CompiledProgramTest, ServesAllSizes) {
+static void servesAllSizes(bool isBackward) {
   auto context = makeContext();
   Dice dice(fromEnvironment("BURST_SEED", 1));
   for (const char *order : {"zigzag", "striped 3"}) {
-    OpenProblem problem("f32", order, 3);
+    OpenProblem problem("f32", order, 3, 6, 5, isBackward);
     CompiledTrial trial(*context, problem);
     cpu::Target target = cpu::Target::host();
     target.rows = 16;
     target.columns = 32;
     ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
     for (int64_t n = 0; n < 40; ++n) {
+      int64_t batch = dice.within(1, 2);
       int64_t queries =
           dice.within(0, 4) == 0 ? dice.within(0, 3) : dice.within(1, 260);
       int64_t keys = dice.chance(60) ? queries : dice.within(0, 260);
-      problem.resize(dice.within(1, 2), queries, keys, dice.within(0, 300));
+      // What has tiles, but nobody to write to them.
+      if (n == 0) {
+        batch = 0;
+        queries = keys = 20000;
+      }
+      problem.resize(batch, queries, keys, dice.within(0, 300));
       CompiledRun options;
       options.checked = true;
       ASSERT_TRUE(trial.run(options))
           << queries << " x " << keys << ": " << trial.trial.error;
       trial.check();
-      if (HasFailure())
-        FAIL() << queries << " queries, " << keys << " keys, " << order;
+      if (testing::Test::HasFailure())
+        FAIL() << batch << " x " << queries << " queries, " << keys << " keys, "
+               << order;
     }
   }
+}
+
+TEST(CompiledProgramTest, ServesAllSizes) {
+  servesAllSizes(/*isBackward=*/false);
+}
+TEST(CompiledProgramTest, DifferentiatesAllSizes) {
+  servesAllSizes(/*isBackward=*/true);
 }
 
 namespace {
@@ -351,6 +365,167 @@ TEST(CompiledProgramTest, CarriesWhatIsNoNumberWhereItIsSeen) {
 TEST(CompiledProgramTest, CarriesWhatIsNoNumberBackward) {
   for (const Kind &kind : kinds)
     carriesWhatIsNoNumber(kind, /*isBackward=*/true);
+}
+
+//===----------------------------------------------------------------------===//
+// Turns
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A backward pass of grouped heads, whose masks may keep other pairs in each
+/// head and batch, or none.
+struct TurnsProblem : RandomProblem {
+  explicit TurnsProblem(Dice &dice) {
+    element = dice.pick({"f32", "f32", "f64", "bf16"});
+    order = dice.pick({"contiguous", "zigzag", "striped", "striped 3"});
+    ranks = dice.within(1, 8);
+    drop = dice.chance(70);
+    overlap = dice.chance(70);
+    int64_t batch = dice.within(1, 3), keyHeads = dice.within(1, 3);
+    int64_t heads = keyHeads * dice.within(1, 8);
+    int64_t queries = dice.chance(10) ? dice.within(0, 3) : dice.within(1, 130);
+    int64_t keys = dice.chance(50)   ? queries
+                   : dice.chance(10) ? dice.within(0, 3)
+                                     : dice.within(1, 130);
+    int64_t queryDim = dice.within(1, 9), valueDim = dice.within(1, 9);
+    sizes = {batch, queries, keys, heads, keyHeads, queryDim, valueDim};
+    std::string state = element == "f64" ? "f64" : "f32";
+    bool isOpen = dice.chance(50);
+    auto size = [&](int64_t extent) {
+      return isOpen ? std::string("?") : std::to_string(extent);
+    };
+    body = fmt::format(
+        "!q = tensor<{2}x{3}x{5}x{7}x{0}>\n!k = tensor<{2}x{4}x{6}x{7}x{0}>\n"
+        "!v = tensor<{2}x{4}x{6}x{8}x{0}>\n!o = tensor<{2}x{3}x{5}x{8}x{0}>\n"
+        "!l = tensor<{2}x{5}x{3}x{1}>\n!w = tensor<{9}x{5}xi32>\n"
+        "!d = tensor<{9}x{10}xi32>\n"
+        "func.func @f(%q: !q {{burst.name = \"q\"}}, %k: !k {{burst.name = "
+        "\"k\"}}, %v: !v {{burst.name = \"v\"}}, %do: !o {{burst.name = "
+        "\"do\"}}, %w: !w {{burst.name = \"w\"}}, %d: !d {{burst.name = "
+        "\"d\"}}) -> (!q, !k, !v) {{\n",
+        element, state, size(batch), size(queries), size(keys), heads, keyHeads,
+        queryDim, valueDim, batch, std::max(queries, keys));
+    std::string region = "mask(%b, %h, %i, %j, %sq, %sk, %w_ = %w : !w, "
+                         "%d_ = %d : !d) {\n"
+                         "        %c0 = arith.constant 0 : index\n";
+    std::string mask;
+    const char *where = dice.pick({"%b, %h", "%c0, %h", "%b, %c0"});
+    switch (dice.within(0, 5)) {
+    case 0:
+      break;
+    case 1:
+      mask = "mask causal";
+      break;
+    case 2:
+    case 3:
+      mask = region +
+             fmt::format("        %x = tensor.extract %w_[{}] : !w\n"
+                         "        %n = arith.index_cast %x : i32 to index\n"
+                         "        %reach = arith.subi %i, %n : index\n"
+                         "        %keep1 = arith.cmpi sge, %j, %reach : index\n"
+                         "        %past = arith.cmpi sle, %j, %i : index\n"
+                         "        %keep = arith.andi %keep1, %past : i1\n"
+                         "        burst.yield %keep : i1\n      }}",
+                         where);
+      break;
+    case 4: {
+      const char *b = dice.pick({"%b", "%c0"});
+      mask =
+          region + fmt::format("        %x = tensor.extract %d_[{0}, %i] : !d\n"
+                               "        %y = tensor.extract %d_[{0}, %j] : !d\n"
+                               "        %keep = arith.cmpi eq, %x, %y : i32\n"
+                               "        burst.yield %keep : i1\n      }}",
+                               b);
+      break;
+    }
+    default:
+      mask = region +
+             fmt::format("        %x = tensor.extract %w_[{}] : !w\n"
+                         "        %n = arith.index_cast %x : i32 to index\n"
+                         "        %keep = arith.cmpi slt, %j, %n : index\n"
+                         "        burst.yield %keep : i1\n      }}",
+                         where);
+    }
+    if (dice.chance(25))
+      mask += fmt::format("\n      score(%s : {0}, %b, %h, %i, %j, %sq, %sk) "
+                          "{{\n        %half = arith.constant 0.5 : {0}\n"
+                          "        %t = arith.mulf %s, %half : {0}\n"
+                          "        burst.yield %t : {0}\n      }}",
+                          state);
+    body += fmt::format(
+        "  %o, %l = burst.attention %q, %k, %v {0}\n      sequence <@g, {1}> : "
+        "(!q, !k, !v) -> (!o, !l)\n"
+        "  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %l, %do "
+        "{0}\n      sequence <@g, {1}> strategy <{2}> : (!q, !k, !v, !o, !l, "
+        "!o) -> (!q, !k, !v)\n  return %dq, %dk, %dv : !q, !k, !v\n}}\n",
+        mask, order, dice.pick({"ring_kv", "ring_q"}));
+    auto floats = [&](const char *name, const std::vector<int64_t> &shape) {
+      size_t count = 1;
+      for (int64_t extent : shape)
+        count *= extent;
+      tensors.emplace(name, data::Tensor::of(dtypeOfElement(element), shape,
+                                             data::normal(7, name, count)));
+    };
+    floats("q", {batch, queries, heads, queryDim});
+    floats("k", {batch, keys, keyHeads, queryDim});
+    floats("v", {batch, keys, keyHeads, valueDim});
+    floats("do", {batch, queries, heads, valueDim});
+    auto ints = [&](const char *name, const std::vector<int64_t> &shape,
+                    auto draw) {
+      data::Tensor tensor = data::Tensor::zeros(data::DType::I32, shape);
+      for (size_t n = 0; n < tensor.numel(); ++n) {
+        auto value = static_cast<int32_t>(draw());
+        std::memcpy(tensor.element(n), &value, sizeof(value));
+      }
+      tensors.emplace(name, tensor);
+    };
+    ints("w", {batch, heads}, [&] {
+      return dice.chance(25) ? dice.pick({-1, -1000, 0, 1000})
+                             : static_cast<int>(dice.within(0, 130));
+    });
+    int64_t document = 0;
+    ints("d", {batch, std::max(queries, keys)}, [&] {
+      document += dice.chance(4);
+      return document;
+    });
+  }
+};
+
+} // namespace
+
+/// Who waits for whom, and so the bits, are of the lists.
+TEST(CompiledProgramTest, TakesTurnsHoweverListsDiffer) {
+  uint64_t seed = fromEnvironment("BURST_SEED", std::random_device()());
+  uint64_t count = fromEnvironment("BURST_COMPILED", 10);
+  std::printf("BURST_SEED=%ju\n", uintmax_t(seed));
+  auto context = makeContext();
+  for (uint64_t end = seed + count; seed < end; ++seed) {
+    Dice dice(seed);
+    TurnsProblem problem(dice);
+    cpu::Target target = drawTarget(dice);
+    target.rows = dice.pick({1, 4, 8, 12, 16, 40});
+    target.columns = dice.pick({1, 8, 16, 24, 40});
+    CompiledTrial trial(*context, problem);
+    ASSERT_TRUE(trial.compile(target))
+        << "BURST_SEED=" << seed << "\n"
+        << trial.trial.error << problem.text(problem.ranks);
+    std::vector<std::vector<double>> first;
+    for (int64_t n = 0; n < 6; ++n) {
+      CompiledRun options;
+      options.threads = n == 0 ? 1 : dice.pick({2, 3, 5, 8, 16, 64});
+      options.checked = dice.chance(50);
+      EXPECT_TRUE(trial.run(options)) << trial.trial.error;
+      std::vector<std::vector<double>> found = trial.values();
+      if (n == 0)
+        first = found;
+      EXPECT_EQ(found, first) << options.threads << " threads";
+    }
+    trial.check();
+    if (HasFailure())
+      FAIL() << "BURST_SEED=" << seed << ", " << target.str() << "\n"
+             << problem.text(problem.ranks);
+  }
 }
 
 //===----------------------------------------------------------------------===//
