@@ -87,12 +87,17 @@ public:
   void loop(Value end, llvm::function_ref<void(Value)> body) {
     loop(index(0), end, 1, body);
   }
-  /// Runs `body` where the condition holds.
-  void when(Value condition, llvm::function_ref<void()> body) {
-    auto choice = make<mlir::scf::IfOp>(condition, /*withElse=*/false);
+  /// Runs `body` where the condition holds, and `other` where it does not.
+  void when(Value condition, llvm::function_ref<void()> body,
+            llvm::function_ref<void()> other = nullptr) {
+    auto choice = make<mlir::scf::IfOp>(condition, /*withElse=*/!!other);
     InsertionGuard guard(*this);
-    setInsertionPointToStart(&choice.getThenRegion().front());
+    setInsertionPointToStart(choice.thenBlock());
     body();
+    if (!other)
+      return;
+    setInsertionPointToStart(choice.elseBlock());
+    other();
   }
 };
 

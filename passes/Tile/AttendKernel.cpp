@@ -97,12 +97,7 @@ void AttendKernel::multiply(Value key, Value v, bool isPartial,
   };
   if (!isPartial || op.getMask().empty() || shape.isStaged())
     return multiply({});
-  auto choice = b.make<scf::IfOp>(hides(key), /*withElse=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(choice.thenBlock());
-  multiply(seen());
-  b.setInsertionPointToStart(choice.elseBlock());
-  multiply({});
+  b.when(hides(key), [&] { multiply(seen()); }, [&] { multiply({}); });
 }
 
 /// The right operand of a product: packed, or brought from its slice.

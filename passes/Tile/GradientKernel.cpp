@@ -137,12 +137,7 @@ void GradientKernel::where(bool isPartial,
                            llvm::function_ref<void(Value seen)> multiply) {
   if (!isPartial || !blocks.seen)
     return multiply({});
-  auto choice = b.make<scf::IfOp>(hides, /*withElse=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(choice.thenBlock());
-  multiply(blocks.seen);
-  b.setInsertionPointToStart(choice.elseBlock());
-  multiply({});
+  b.when(hides, [&] { multiply(blocks.seen); }, [&] { multiply({}); });
 }
 
 /// Weights and their gradients: two products.
@@ -430,7 +425,9 @@ GradientKernel::Task GradientKernel::decode(Value task) {
   return {b.add(first, b.rem(place, count)), b.div(place, count)};
 }
 
-/// What a kernel does for a tile of keys, whose sums stay in blocks.
+/// What a kernel does for a tile of keys, whose sums stay in blocks. It goes
+/// from the last tile of queries to the first: the next tile of keys begins
+/// later, so that under a window as well it finds that this one has passed.
 void GradientKernel::sumUp(Value number) {
   int64_t group = numHeads() / numKeyHeads();
   Value zero = b.index(0), one = b.index(1);
@@ -454,16 +451,32 @@ void GradientKernel::sumUp(Value number) {
     Value ch = schedule.byHead ? head : zero;
     Value full = b.load(counts, {cb, ch, number, zero});
     Value partial = b.load(counts, {cb, ch, number, one});
-    auto stepAt = [&](Value place, bool isPartial) {
-      Value at[] = {cb, ch, number, place};
-      Value query =
-          b.make<arith::IndexCastUIOp>(b.getIndexType(), b.load(list, at));
-      step(key, query, turns ? b.load(turns, at) : Value(), isPartial);
+    // Full tiles stand in front of the list, partial ones at its end, where the
+    // last is first.
+    Value tiles = b.dim(queries, 0);
+    auto queryAt = [&](Value place) -> Value {
+      return b.make<arith::IndexCastUIOp>(
+          b.getIndexType(), b.load(list, {cb, ch, number, place}));
     };
-    b.loop(full, [&](Value t) { stepAt(t, /*isPartial=*/false); });
-    Value last = b.sub(b.dim(queries, 0), one);
-    b.loop(partial,
-           [&](Value t) { stepAt(b.sub(last, t), /*isPartial=*/true); });
+    b.loop(b.add(full, partial), {full, partial}, [&](Value, ValueRange left) {
+      Value fullPlace = b.max(b.sub(left[0], one), zero);
+      Value partialPlace = b.min(b.sub(tiles, left[1]), b.sub(tiles, one));
+      Value isLater = b.compare(arith::CmpIPredicate::sgt, queryAt(fullPlace),
+                                queryAt(partialPlace));
+      Value noFull = b.compare(arith::CmpIPredicate::eq, left[0], zero);
+      Value noPartial = b.compare(arith::CmpIPredicate::eq, left[1], zero);
+      Value isFull = b.select(noFull, b.truth(false),
+                              b.select(noPartial, b.truth(true), isLater));
+      Value place = b.select(isFull, fullPlace, partialPlace);
+      Value query = queryAt(place);
+      Value turn = turns ? b.load(turns, {cb, ch, number, place}) : Value();
+      b.when(
+          isFull, [&] { step(key, query, turn, /*isPartial=*/false); },
+          [&] { step(key, query, turn, /*isPartial=*/true); });
+      Value wasFull = b.make<arith::IndexCastUIOp>(b.getIndexType(), isFull);
+      return SmallVector<Value>{b.sub(left[0], wasFull),
+                                b.sub(left[1], b.sub(one, wasFull))};
+    });
   });
   if (sums) {
     b.make<tile::StoreOp>(blocks.dk, view(dk));

@@ -344,17 +344,13 @@ void tiling::lowerWeigh(TileBuilder &b, ring::WeighOp op, const Shape &shape,
                   0.0);
              Value tile = b.div(first, b.index(shape.columns));
              Value v = b.panels(args[1], at.b, keyHead, tile);
-             auto choice = b.make<scf::IfOp>(
-                 b.load(args[2], {at.b, keyHead, tile}), /*withElse=*/true);
              auto multiply = [&](Value seen) {
                b.make<tile::MultiplyOp>(p, v, o, at.count, llvm::APFloat(1.0),
                                         seen, true);
              };
-             OpBuilder::InsertionGuard guard(b);
-             b.setInsertionPointToStart(choice.thenBlock());
-             multiply({});
-             b.setInsertionPointToStart(choice.elseBlock());
-             multiply(seenBy(b, p, at, shape));
+             b.when(
+                 b.load(args[2], {at.b, keyHead, tile}), [&] { multiply({}); },
+                 [&] { multiply(seenBy(b, p, at, shape)); });
            });
            storeRows(b, o, args[3], at);
          });
