@@ -780,6 +780,7 @@ void Lowering::lower(ring::AttendGradOp op) {
                                   {op.getQueryOwner(), op.getQueryExtent()});
   schedule.keysStay = loopOver(op, {op.getKey(), op.getValue()},
                                {op.getKeyOwner(), op.getKeyExtent()});
+  schedule.isFalling = true;
   auto launcher = [&](StringRef name, Value tasks, Value order,
                       const Operands &operands, Body body) {
     launch(b, name, tasks, order, operands, body);

@@ -115,13 +115,14 @@ void GradientKernel::load(Value buffer, const Tile &query, Value block,
                        b.getF64FloatAttr(0.0));
 }
 
-/// Asks for the rows behind those of a strip: they are few, so that processors
-/// do not foresee it.
+/// Asks for the rows in front of those of a strip, which come next: they are
+/// few, so that processors do not foresee it.
 void GradientKernel::prefetch(Value buffer, const Tile &query) {
   auto type = cast<MemRefType>(buffer.getType());
   int64_t line = 64 * 8 / type.getElementTypeBitWidth();
   Value rows = b.index(shape.strip);
-  Value view = b.rows(buffer, batch, head, b.add(query.row, rows), query.count);
+  Value first = b.max(b.sub(query.row, rows), b.index(0));
+  Value view = b.rows(buffer, batch, head, first, query.count);
   b.loop(rows, [&](Value row) {
     b.loop(b.index(0), b.index(type.getDimSize(3)), line, [&](Value column) {
       b.make<memref::PrefetchOp>(view, ValueRange{row, column},
@@ -200,7 +201,8 @@ void GradientKernel::note(const Tile &query, const Span &span) {
   Value row = b.sub(query.row, b.field(queries, query.number, Field::Row));
   b.loop(span.first, span.end, 1, [&](Value panel) {
     b.store(b.min(b.load(blocks.firstRow, panel), row), blocks.firstRow, panel);
-    b.store(b.add(row, query.count), blocks.endRow, panel);
+    b.store(b.max(b.load(blocks.endRow, panel), b.add(row, query.count)),
+            blocks.endRow, panel);
   });
 }
 
@@ -373,12 +375,15 @@ void GradientKernel::step(const Tile &key, Value number, Value turn,
       mapScores(b, op, scoresOf(tileOf(blocks.seen), key, query),
                 /*isMasked=*/true, /*isScored=*/false);
     });
+  Value height = b.index(shape.strip);
+  Value last = b.mul(b.div(b.sub(query.count, b.index(1)), height), height);
   if (turn)
     b.make<tile::AwaitOp>(passed, ValueRange{batch, head, number}, turn);
-  b.loop(b.index(0), query.count, shape.strip, [&](Value row) {
+  b.loop(b.index(0), query.count, shape.strip, [&](Value passed) {
+    Value row = b.sub(last, passed);
     llvm::SaveAndRestore<Blocks> tile(blocks);
     Tile rows{query.number, b.add(query.row, row),
-              b.min(b.sub(query.count, row), b.index(shape.strip))};
+              b.min(b.sub(query.count, row), height)};
     // Where the sums over queries read what is rounded, strips share s and dp.
     if (!shape.pairs)
       for (Value *block : {&blocks.s, &blocks.dp})
@@ -426,8 +431,9 @@ GradientKernel::Task GradientKernel::decode(Value task) {
 }
 
 /// What a kernel does for a tile of keys, whose sums stay in blocks. It goes
-/// from the last tile of queries to the first: the next tile of keys begins
-/// later, so that under a window as well it finds that this one has passed.
+/// from the last queries to the first, which is how their tiles are numbered:
+/// the next tile of keys begins later, so that under a window as well it finds
+/// that this one has passed.
 void GradientKernel::sumUp(Value number) {
   int64_t group = numHeads() / numKeyHeads();
   Value zero = b.index(0), one = b.index(1);
@@ -453,20 +459,20 @@ void GradientKernel::sumUp(Value number) {
     Value partial = b.load(counts, {cb, ch, number, one});
     // Full tiles stand in front of the list, partial ones at its end, where the
     // last is first.
-    Value tiles = b.dim(queries, 0);
+    Value last = b.sub(b.dim(queries, 0), one);
     auto queryAt = [&](Value place) -> Value {
       return b.make<arith::IndexCastUIOp>(
           b.getIndexType(), b.load(list, {cb, ch, number, place}));
     };
-    b.loop(b.add(full, partial), {full, partial}, [&](Value, ValueRange left) {
-      Value fullPlace = b.max(b.sub(left[0], one), zero);
-      Value partialPlace = b.min(b.sub(tiles, left[1]), b.sub(tiles, one));
-      Value isLater = b.compare(arith::CmpIPredicate::sgt, queryAt(fullPlace),
+    b.loop(b.add(full, partial), {zero, zero}, [&](Value, ValueRange done) {
+      Value fullPlace = b.min(done[0], last);
+      Value partialPlace = b.max(b.sub(last, done[1]), zero);
+      Value isFirst = b.compare(arith::CmpIPredicate::slt, queryAt(fullPlace),
                                 queryAt(partialPlace));
-      Value noFull = b.compare(arith::CmpIPredicate::eq, left[0], zero);
-      Value noPartial = b.compare(arith::CmpIPredicate::eq, left[1], zero);
+      Value noFull = b.compare(arith::CmpIPredicate::eq, done[0], full);
+      Value noPartial = b.compare(arith::CmpIPredicate::eq, done[1], partial);
       Value isFull = b.select(noFull, b.truth(false),
-                              b.select(noPartial, b.truth(true), isLater));
+                              b.select(noPartial, b.truth(true), isFirst));
       Value place = b.select(isFull, fullPlace, partialPlace);
       Value query = queryAt(place);
       Value turn = turns ? b.load(turns, {cb, ch, number, place}) : Value();
@@ -474,8 +480,8 @@ void GradientKernel::sumUp(Value number) {
           isFull, [&] { step(key, query, turn, /*isPartial=*/false); },
           [&] { step(key, query, turn, /*isPartial=*/true); });
       Value wasFull = b.make<arith::IndexCastUIOp>(b.getIndexType(), isFull);
-      return SmallVector<Value>{b.sub(left[0], wasFull),
-                                b.sub(left[1], b.sub(one, wasFull))};
+      return SmallVector<Value>{b.add(done[0], wasFull),
+                                b.add(done[1], b.sub(one, wasFull))};
     });
   });
   if (sums) {

@@ -34,9 +34,10 @@ Value Schedule::numTiles(ring::LayoutAttr layout, Value owner, Value extent,
 }
 
 /// Writes the tiles of a shard from number `first` on; gives the next number.
+/// Or the other way round, from the end of the table on.
 Value Schedule::fill(Value table, Value first, ring::LayoutAttr layout,
                      Value owner, Value extent, int64_t size, int64_t pair,
-                     int64_t pairStep) {
+                     int64_t pairStep, bool isFalling) {
   Value row = b.index(0);
   for (int64_t i = 0; i < layout.getNumSegments(); ++i) {
     auto segment = b.make<ring::SegmentOp>(i, layout, owner, extent);
@@ -59,6 +60,8 @@ Value Schedule::fill(Value table, Value first, ring::LayoutAttr layout,
       fields[Field::Lowest] = position(x);
       fields[Field::Behind] = b.add(last, b.index(1));
       Value tile = b.add(first, t);
+      if (isFalling)
+        tile = b.sub(b.sub(b.dim(table, 0), b.index(1)), tile);
       for (auto [field, value] : llvm::enumerate(fields))
         b.store(value, table, {tile, b.index(field)});
     });
@@ -311,7 +314,7 @@ void Schedule::build(Launcher launch) {
     queries = table(numTiles(queryLayout, question.queryOwner,
                              question.queryExtent, shape.rows));
     fill(queries, b.index(0), queryLayout, question.queryOwner,
-         question.queryExtent, shape.rows, 0, keySegments);
+         question.queryExtent, shape.rows, 0, keySegments, isFalling);
   });
   b.inFrontOf(keysStay, [&] {
     Value numKeys = b.index(0);

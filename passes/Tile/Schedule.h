@@ -31,6 +31,8 @@ public:
   /// Loops through which the queries, or the keys, stay the same: their tables
   /// are made in front of them. Null: with the rest.
   mlir::Operation *queriesStay = nullptr, *keysStay = nullptr;
+  /// Tiles of queries have falling numbers: the last is the first.
+  bool isFalling = false;
 
   void build(Launcher launch);
   /// Orders tasks (batch, heads, listing tiles) by their work; one does the
@@ -66,7 +68,8 @@ private:
   Value numTiles(ring::LayoutAttr layout, Value owner, Value extent,
                  int64_t size);
   Value fill(Value table, Value first, ring::LayoutAttr layout, Value owner,
-             Value extent, int64_t size, int64_t pair, int64_t pairStep);
+             Value extent, int64_t size, int64_t pair, int64_t pairStep,
+             bool isFalling = false);
   void classify(Launcher launch);
 
   TileBuilder &b;

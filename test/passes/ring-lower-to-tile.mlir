@@ -208,11 +208,23 @@ func.func @masked(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 // CHECK-LABEL: func.func private @gradients_attend_grad(
 // CHECK: %[[P:.*]] = memref.alloca() {{.*}} : memref<8x48xf32>
 // CHECK: %[[DP:.*]] = memref.alloca() {{.*}} : memref<8x48xf32>
-// Full tiles. A tile of queries is added to when it is this tile's turn.
-// CHECK: scf.for
+// Full tiles from the front of the list and partial ones from its end, whichever has
+// the smaller number. A tile of queries is added to when it is this tile's turn, from
+// the last strip to the first.
+// CHECK: scf.for {{.*}} iter_args(%[[NEXT:.*]] = %c0, %[[DONE:.*]] = %c0) -> (index, index)
+// CHECK: arith.minsi %[[NEXT]],
+// CHECK: arith.subi %{{.*}}, %[[DONE]]
+// CHECK: %[[FULL:.*]] = arith.index_castui
+// CHECK: %[[PARTIAL:.*]] = arith.index_castui
+// CHECK: %[[IS_FIRST:.*]] = arith.cmpi slt, %[[FULL]], %[[PARTIAL]]
+// CHECK: arith.select %{{.*}}, %true, %[[IS_FIRST]]
+// CHECK: %[[IS_FULL:.*]] = arith.select %{{.*}}, %false,
+// CHECK: scf.if %[[IS_FULL]] {
 // CHECK-NOT: tile.map
+// CHECK: %[[LAST:.*]] = arith.muli %{{.*}}, %c4
 // CHECK: tile.await %[[PASSED:.*]][%[[AT:.*]]] is
-// CHECK-NEXT: scf.for {{.*}} step %c4
+// CHECK-NEXT: scf.for %[[DONE_ROWS:.*]] = %c0 to %{{.*}} step %c4
+// CHECK-NEXT: arith.subi %[[LAST]], %[[DONE_ROWS]]
 // CHECK: memref.prefetch
 // CHECK: tile.multiply {{.*}} : memref<4x8xf32>, memref<?x8x16xf32
 // CHECK-NEXT: tile.weights
@@ -227,6 +239,7 @@ func.func @masked(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 // CHECK: memref.subview %[[DP]][0, %{{.*}}] [%{{.*}}, 4]
 // CHECK: tile.multiply {{.*}} depth %{{.*}} accumulate transposed
 // Partial ones.
+// CHECK: } else {
 // CHECK: scf.for {{.*}} step %c4
 // CHECK: %[[SPAN:.*]]:2 = scf.for
 // CHECK-COUNT-2: tile.fill {{.*}} with 0.0
@@ -448,6 +461,12 @@ func.func @gradient_pairs(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> 
 // CHECK-LABEL: func.func @stays(
 // CHECK-SAME: %[[Q:[a-z0-9]*]]: memref<1x32x4x8xf32
 // CHECK: %[[TILES:.*]] = tile.allocate "schedule"(%{{.*}}) : memref<?x7xindex>
+// The last tile of queries is the first.
+// CHECK: scf.for %[[I:[a-z0-9]*]] = %c0 to
+// CHECK: %[[DIM:.*]] = memref.dim %[[TILES]], %c0
+// CHECK-NEXT: %[[LAST:.*]] = arith.subi %[[DIM]], %c1
+// CHECK-NEXT: %[[TILE:.*]] = arith.subi %[[LAST]], %[[I]]
+// CHECK-NEXT: memref.store %{{.*}}, %[[TILES]][%[[TILE]], %c0]
 // CHECK: %[[PACKED:.*]] = tile.allocate "packing"
 // CHECK: tile.launch @stays_pack_queries[%{{.*}}] reads(%[[Q]], %{{.*}}, %[[TILES]] : {{.*}}) writes(%[[PACKED]],
 // CHECK: scf.for
