@@ -786,8 +786,7 @@ void Lowering::lower(ring::AttendGradOp op) {
     launch(b, name, tasks, order, operands, body);
   };
   schedule.build(launcher);
-  bool haveTurns = options.localTiling && op.getCaptures().empty();
-  if (haveTurns)
+  if (options.localTiling && op.getCaptures().empty())
     schedule.takeTurns();
   GradientOperands packed(b, op, shape, schedule);
   packed.pack(launcher);
@@ -797,12 +796,12 @@ void Lowering::lower(ring::AttendGradOp op) {
   llvm::append_range(operands.reads, packed.ofQueries());
   operands.reads.append(
       {schedule.queries, schedule.keys, schedule.list, schedule.counts});
-  if (haveTurns)
+  if (schedule.turns)
     operands.reads.push_back(schedule.turns);
   llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
   llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
   llvm::append_range(operands.writes, op.getGrads());
-  if (haveTurns)
+  if (schedule.turns)
     operands.writes.push_back(schedule.passed);
   SmallVector<Value> copies =
       llvm::map_to_vector(op.getGrads().drop_front(3), [&](Value gradient) {
@@ -813,12 +812,12 @@ void Lowering::lower(ring::AttendGradOp op) {
   operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
   // A tile of keys reads all queries of its head: those of more heads than
   // there are threads would only push each other out of the caches.
-  if (haveTurns)
+  if (schedule.turns)
     operands.scalars.push_back(b.make<tile::ThreadsOp>(b.getIndexType()));
   llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
   llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
   Value tasks = b.mul(b.dim(op.getKey(), 0), b.dim(op.getKey(), 2));
-  if (haveTurns)
+  if (schedule.turns)
     tasks = b.mul(tasks, b.dim(schedule.keys, 0));
   auto attend = [&](StringRef name, GradientPart part) {
     launch(b, name, tasks, {}, operands,

@@ -2,6 +2,7 @@
 #include "codegen/cpu/Passes.h"
 #include "dialect/Tile/Build.h"
 
+#include "mlir/Dialect/Func/Utils/Utils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -202,9 +203,14 @@ static void lower(memref::CopyOp op) {
   op.erase();
 }
 
-/// A loop that calls `yield` as long as the element is another.
-static void lower(tile::AwaitOp op, func::FuncOp yield) {
+/// A loop that calls POSIX's function as long as the element is another.
+static LogicalResult lower(tile::AwaitOp op, ModuleOp module) {
   tile::LoopBuilder b(op.getLoc(), op);
+  FailureOr<func::FuncOp> yield = func::lookupOrCreateFnDecl(
+      b, module, "sched_yield", {}, nullptr, b.getI32Type());
+  if (failed(yield))
+    return op.emitOpError("calls sched_yield of POSIX, and another function "
+                          "has that name: give it another");
   auto loop = b.make<scf::WhileOp>(TypeRange(), ValueRange());
   b.createBlock(&loop.getBefore());
   // memref.load is not atomic. To add nothing is, and orders what follows.
@@ -214,18 +220,10 @@ static void lower(tile::AwaitOp op, func::FuncOp yield) {
   b.make<scf::ConditionOp>(
       b.compare(arith::CmpIPredicate::ne, found, op.getValue()), ValueRange());
   b.createBlock(&loop.getAfter());
-  b.make<func::CallOp>(yield, ValueRange());
+  b.make<func::CallOp>(*yield, ValueRange());
   b.make<scf::YieldOp>();
   op.erase();
-}
-
-/// The function of POSIX, declared.
-static func::FuncOp yieldOf(ModuleOp module) {
-  auto b = OpBuilder::atBlockBegin(module.getBody());
-  auto function = func::FuncOp::create(b, module.getLoc(), "sched_yield",
-                                       b.getFunctionType({}, b.getI32Type()));
-  function.setPrivate();
-  return function;
+  return success();
 }
 
 namespace {
@@ -244,15 +242,13 @@ struct LowerScalars : burst::cpu::impl::LowerScalarsPassBase<LowerScalars> {
       if (isa<ring::SegmentOp, TableRangeOp, memref::CopyOp, tile::AwaitOp>(op))
         ops.push_back(op);
     });
-    func::FuncOp yield;
     for (Operation *op : ops) {
       auto range = dyn_cast<TableRangeOp>(op);
       if (auto copy = dyn_cast<memref::CopyOp>(op)) {
         lower(copy);
       } else if (auto await = dyn_cast<tile::AwaitOp>(op)) {
-        if (!yield)
-          yield = yieldOf(getOperation());
-        lower(await, yield);
+        if (failed(lower(await, getOperation())))
+          return signalPassFailure();
       } else if (!range) {
         lower(cast<ring::SegmentOp>(op));
       } else if (isa<MemRefType>(range.getTable().getType())) {

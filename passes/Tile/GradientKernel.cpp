@@ -40,7 +40,7 @@ GradientKernel::GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
   dq = list.take("dq");
   dk = list.take("dk");
   dv = list.take("dv");
-  if (schedule.passed)
+  if (schedule.turns)
     passed = list.take("passed");
   for (size_t n = 0; n < copies.size(); ++n)
     tables.push_back({list.take("gradient"), Value(), Value()});
@@ -379,8 +379,8 @@ void GradientKernel::step(const Tile &key, Value number, Value turn,
   Value last = b.mul(b.div(b.sub(query.count, b.index(1)), height), height);
   if (turn)
     b.make<tile::AwaitOp>(passed, ValueRange{batch, head, number}, turn);
-  b.loop(b.index(0), query.count, shape.strip, [&](Value passed) {
-    Value row = b.sub(last, passed);
+  b.loop(b.index(0), query.count, shape.strip, [&](Value done) {
+    Value row = b.sub(last, done);
     llvm::SaveAndRestore<Blocks> tile(blocks);
     Tile rows{query.number, b.add(query.row, row),
               b.min(b.sub(query.count, row), height)};
@@ -416,7 +416,7 @@ int64_t GradientKernel::numKeyHeads() const {
   return cast<MemRefType>(dk.getType()).getDimSize(2);
 }
 
-/// Some heads follow one another, and of these tile by tile those of all: who
+/// As many heads as run together follow one another, tile by tile, so that who
 /// is waited for began as many tasks before.
 GradientKernel::Task GradientKernel::decode(Value task) {
   if (!turns)

@@ -32,6 +32,12 @@ private:
     Value number, row, count;
   };
 
+  /// What a task is about: the number of a key head of a batch, and that of a
+  /// tile of keys, null where it does all.
+  struct Task {
+    Value head, tile;
+  };
+
   /// The gradient of a captured table.
   struct Table {
     Value gradient;
@@ -40,12 +46,6 @@ private:
   };
 
   Value ownTable(const Table &table, Sharing sharing);
-  /// What a task is about: of a batch and key head, the number of a tile of
-  /// keys, which is null where it does all.
-  struct Task {
-    Value head, tile;
-  };
-
   Task decode(Value task);
   int64_t numHeads() const;
   int64_t numKeyHeads() const;

@@ -11,48 +11,55 @@ static int64_t headsOf(Value shard) {
 
 GradientOperands::GradientOperands(TileBuilder &builder, ring::AttendGradOp op,
                                    const Shape &shape, const Schedule &schedule)
-    : b(builder), op(op), schedule(schedule) {
-  int64_t any = ShapedType::kDynamic;
-  auto allocate = [&](MemRefType type, Value shard, Value table,
-                      tile::Memory memory = tile::Memory::Packing) {
-    return b.allocate(type, {b.dim(shard, 0), b.dim(table, 0)}, memory);
-  };
-  auto asColumns = [&](Value shard) {
-    return allocate(shape.packedKeys(headsOf(shard), dimOf(shard)), shard,
-                    schedule.keys);
-  };
-  auto asRows = [&](Value shard, Value table, int64_t rows) {
-    return allocate(shape.packedDims(headsOf(shard), dimOf(shard), rows), shard,
-                    table);
-  };
-  auto flags = [&](Value shard, Value table) {
-    return allocate(MemRefType::get({any, headsOf(shard), any}, b.getI1Type()),
-                    shard, table, tile::Memory::Schedule);
-  };
-  Value key = op.getKey(), query = op.getQuery();
-  b.inFrontOf(schedule.keysStay, [&] {
-    keysTransposed = asColumns(key);
-    valuesTransposed = asColumns(op.getValue());
-    keys = asRows(key, schedule.keys, shape.columns);
-    finiteKeys = flags(key, schedule.keys);
-  });
-  b.inFrontOf(schedule.queriesStay, [&] {
-    queries = asRows(query, schedule.queries, shape.rows);
-    outGrads = asRows(op.getOutGrad(), schedule.queries, shape.rows);
-    finiteQueries = flags(query, schedule.queries);
+    : b(builder), schedule(schedule), keys{"pack_keys",
+                                           schedule.keysStay,
+                                           {op.getKey(), op.getValue()},
+                                           schedule.keys,
+                                           {{0, true}, {1, true}, {0, false}},
+                                           {}},
+      queries{"pack_queries",
+              schedule.queriesStay,
+              {op.getQuery(), op.getOutGrad()},
+              schedule.queries,
+              {{0, false}, {1, false}},
+              {}} {
+  allocate(keys, shape, shape.columns);
+  allocate(queries, shape, shape.rows);
+}
+
+void GradientOperands::allocate(Side &side, const Shape &shape, int64_t rows) {
+  b.inFrontOf(side.loop, [&] {
+    int64_t any = ShapedType::kDynamic, heads = headsOf(side.shards[0]);
+    auto allocate = [&](MemRefType type, tile::Memory memory) {
+      Value sizes[] = {b.dim(side.shards[0], 0), b.dim(side.table, 0)};
+      side.buffers.push_back(b.allocate(type, sizes, memory));
+    };
+    for (auto [shard, areColumns] : side.panels) {
+      int64_t dim = dimOf(side.shards[shard]);
+      allocate(areColumns ? shape.packedKeys(heads, dim)
+                          : shape.packedDims(heads, dim, rows),
+               tile::Memory::Packing);
+    }
+    allocate(MemRefType::get({any, heads, any}, b.getI1Type()),
+             tile::Memory::Schedule);
   });
 }
 
-void GradientOperands::pack(const Side &side, Launcher launch) {
+void GradientOperands::pack(
+    const Side &side, Launcher launch, Value asked,
+    llvm::function_ref<Value(TileBuilder &, Value asked, HeadTask)> isNeeded) {
+  TileBuilder::InsertionGuard guard(b);
+  if (side.loop)
+    b.setInsertionPoint(side.loop);
   int64_t heads = headsOf(side.shards[0]);
   Operands operands{
       {side.shards[0], side.shards[1], side.table}, side.buffers, {}};
   if (!side.loop)
-    operands.reads.push_back(side.asked);
+    operands.reads.push_back(asked);
   size_t numReads = operands.reads.size();
   Value tasks = b.mul(b.mul(b.dim(side.shards[0], 0), b.index(heads)),
                       b.dim(side.table, 0));
-  launch(side.name, tasks, {}, operands,
+  launch(side.kernel, tasks, {}, operands,
          [&](TileBuilder &b, Value task, ValueRange args) {
            Value table = args[2], tiles = b.dim(table, 0);
            HeadTask at = headTask(b, task, b.index(heads), tiles);
@@ -62,68 +69,46 @@ void GradientOperands::pack(const Side &side, Launcher launch) {
              Value count = b.field(table, tile, Field::Count);
              Value rows[] = {b.rows(args[0], batch, head, row, count),
                              b.rows(args[1], batch, head, row, count)};
-             SmallVector<Value> packed;
+             SmallVector<Value> weighted;
              for (auto [buffer, panels] :
                   llvm::zip(args.drop_front(numReads), side.panels)) {
-               packed.push_back(b.panels(buffer, batch, head, tile));
-               b.make<tile::PackOp>(rows[panels.shard], packed.back(),
-                                    panels.isTransposed);
+               Value packed = b.panels(buffer, batch, head, tile);
+               b.make<tile::PackOp>(rows[panels.shard], packed,
+                                    panels.areColumns);
+               if (!panels.areColumns)
+                 weighted.push_back(packed);
              }
              Value isFinite = b.truth(true);
-             for (Value number : ArrayRef(packed).take_back(side.numWeighted))
+             for (Value packed : weighted)
                isFinite = b.both(
-                   isFinite, b.make<tile::IsFiniteOp>(b.getI1Type(), number));
+                   isFinite, b.make<tile::IsFiniteOp>(b.getI1Type(), packed));
              b.store(isFinite, args.back(), {batch, head, tile});
            };
            if (side.loop)
              packTile();
            else
-             b.when(side.isNeeded(b, args[3], at), packTile);
+             b.when(isNeeded(b, args[3], at), packTile);
          });
 }
 
 void GradientOperands::pack(Launcher launch) {
-  int64_t group = headsOf(op.getQuery()) / headsOf(op.getKey());
-  auto isListing = [&](TileBuilder &b, Value counts,
-                       const HeadTask &at) -> Value {
-    Value head = b.mul(at.head, b.index(group));
-    Value length = schedule.lengthOf(b, counts, at.batch, head, at.tile, group);
-    return b.compare(arith::CmpIPredicate::ne, length, b.index(0));
-  };
-  auto isListed = [](TileBuilder &b, Value needed,
-                     const HeadTask &at) -> Value {
-    return b.compare(arith::CmpIPredicate::ne, b.load(needed, at.tile),
-                     b.make<arith::ConstantIntOp>(0, 32));
-  };
-  b.inFrontOf(schedule.keysStay, [&] {
-    pack({.name = "pack_keys",
-          .loop = schedule.keysStay,
-          .shards = {op.getKey(), op.getValue()},
-          .table = schedule.keys,
-          .asked = schedule.counts,
-          .isNeeded = isListing,
-          .panels = {{0, true}, {1, true}, {0, false}},
-          .buffers = ofKeys(),
-          .numWeighted = 1},
-         launch);
-  });
-  b.inFrontOf(schedule.queriesStay, [&] {
-    pack({.name = "pack_queries",
-          .loop = schedule.queriesStay,
-          .shards = {op.getQuery(), op.getOutGrad()},
-          .table = schedule.queries,
-          .asked = schedule.needed,
-          .isNeeded = isListed,
-          .panels = {{0, false}, {1, false}},
-          .buffers = ofQueries(),
-          .numWeighted = 2},
-         launch);
-  });
+  int64_t group = headsOf(queries.shards[0]) / headsOf(keys.shards[0]);
+  pack(keys, launch, schedule.counts,
+       [&](TileBuilder &b, Value counts, HeadTask at) -> Value {
+         Value head = b.mul(at.head, b.index(group));
+         Value length =
+             schedule.lengthOf(b, counts, at.batch, head, at.tile, group);
+         return b.compare(arith::CmpIPredicate::ne, length, b.index(0));
+       });
+  pack(queries, launch, schedule.needed,
+       [](TileBuilder &b, Value needed, HeadTask at) -> Value {
+         return b.compare(arith::CmpIPredicate::ne, b.load(needed, at.tile),
+                          b.make<arith::ConstantIntOp>(0, 32));
+       });
 }
 
 void GradientOperands::release() {
-  for (Value buffer : ofKeys())
-    b.release(schedule.keysStay, buffer);
-  for (Value buffer : ofQueries())
-    b.release(schedule.queriesStay, buffer);
+  for (const Side *side : {&keys, &queries})
+    for (Value buffer : side->buffers)
+      b.release(side->loop, buffer);
 }

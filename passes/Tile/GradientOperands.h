@@ -7,7 +7,8 @@
 namespace burst::tiling {
 
 /// Tiles laid out as the right operands of the five products of the backward
-/// pass, for all batches and heads.
+/// pass, for all batches and heads; and of each tile whether all numbers that
+/// weights multiply are finite.
 class GradientOperands {
 public:
   /// Makes room for them: what stays through a loop, in front of it.
@@ -19,43 +20,37 @@ public:
   void pack(Launcher launch);
   void release();
 
-  SmallVector<Value> ofKeys() const {
-    return {keysTransposed, valuesTransposed, keys, finiteKeys};
-  }
-  SmallVector<Value> ofQueries() const {
-    return {queries, outGrads, finiteQueries};
-  }
+  /// As columns keys and values, as rows keys, flags.
+  ArrayRef<Value> ofKeys() const { return keys.buffers; }
+  /// As rows queries and gradients of results, flags.
+  ArrayRef<Value> ofQueries() const { return queries.buffers; }
 
 private:
-  /// Tiles at the same positions of two shards.
-  struct Side {
-    mlir::StringRef name;  ///< of the kernel that packs them
-    mlir::Operation *loop; ///< through which they stay; null: they do not
-    Value shards[2];
-    Value table; ///< of tiles
-    /// For a launch's operand `asked`, whether a list has a tile.
-    Value asked;
-    llvm::function_ref<Value(TileBuilder &, Value asked, const HeadTask &)>
-        isNeeded;
-    /// Which shard becomes panels, and whether transposed, in the order of the
-    /// buffers. Behind them is one of flags.
-    struct Panels {
-      int64_t shard;
-      bool isTransposed;
-    };
-    SmallVector<Panels> panels;
-    SmallVector<Value> buffers;
-    size_t numWeighted; ///< at the end: that weights multiply, and are flagged
+  /// A shard's tiles, with its positions as columns of products, or as their
+  /// depth.
+  struct Panels {
+    int64_t shard;
+    bool areColumns;
   };
 
-  void pack(const Side &side, Launcher launch);
+  /// Tiles at the same positions of two shards.
+  struct Side {
+    mlir::StringRef kernel; ///< that packs them
+    mlir::Operation *loop;  ///< through which they stay; null: they do not
+    Value shards[2];
+    Value table; ///< of tiles
+    SmallVector<Panels> panels;
+    SmallVector<Value> buffers; ///< of the panels, and behind them of flags
+  };
+
+  void allocate(Side &side, const Shape &shape, int64_t rows);
+  void pack(
+      const Side &side, Launcher launch, Value asked,
+      llvm::function_ref<Value(TileBuilder &, Value asked, HeadTask)> isNeeded);
 
   TileBuilder &b;
-  ring::AttendGradOp op;
   const Schedule &schedule;
-  Value keysTransposed, valuesTransposed, keys, queries, outGrads;
-  /// Whether all numbers are finite, of each tile.
-  Value finiteKeys, finiteQueries;
+  Side keys, queries;
 };
 
 } // namespace burst::tiling

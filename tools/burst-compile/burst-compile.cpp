@@ -5,6 +5,7 @@
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
 
 namespace cl = llvm::cl;
 using namespace mlir;
