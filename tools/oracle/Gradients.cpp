@@ -298,10 +298,10 @@ bool Evaluation::evaluate(const Point &point, Pair &pair,
       m.value *= next.slope;
     }
     for (const Slope::Element &element : next.elements)
-      pair.elements.push_back(
-          {element.table,
-           element.index,
-           {element.slope, std::abs(element.slope), 0, 0, element.error}});
+      pair.elements.push_back({element.table,
+                               element.index,
+                               {element.slope, 1 + a + std::abs(element.slope),
+                                0, 0, element.error}});
     // What the rounding of s makes of these slopes, such as s itself where a
     // table multiplies it: s may be the small rest of large products.
     if (!next.elements.empty()) {

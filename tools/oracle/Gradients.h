@@ -90,7 +90,12 @@ struct BackwardProblem {
 ///   u * F,   F = 1 + |f| + (1 + a) |curvature|
 ///
 /// since it may be computed from terms of 1 that cancel, at a t that is
-/// rounded. Kernels of 16 bits also round p and u, and the results. Hence
+/// rounded. The slope e by an element of a table has one of
+///
+///   u * E,   E = 1 + a + |e| + a |d e / d s|
+///
+/// since it may be computed from terms of s as well, where both are multiplied.
+/// Kernels of 16 bits also round p and u, and the results. Hence
 ///
 ///   |error of valueGrad| <= sum (score * A + value) * p * |outGrad|
 ///   |error of u|         <= score * (A * W * |f| + |w| * F) + value * |w f|

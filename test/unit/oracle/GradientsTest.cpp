@@ -597,6 +597,72 @@ TEST(GradientsTolerance, KernelsPass) {
     }
 }
 
+/// A table that is added in front of a softcap, in one score: its slope is
+/// 1 - y^2, of whose terms nothing may be left. `unit` is the rounding of y.
+std::vector<double> tableGradient(const Backward &backward, double unit) {
+  const auto [B, Sq, Sk, Hq, Hkv, D, Dv] = backward.in.sizes;
+  const std::vector<double> &q = backward.in.query, &k = backward.in.key,
+                            &v = backward.in.value;
+  std::vector<double> sums(Hq);
+  for (int64_t b = 0; b < B; ++b)
+    for (int64_t h = 0; h < Hq; ++h)
+      for (int64_t i = 0; i < Sq; ++i) {
+        int64_t row = (b * Hq + h) * Sq + i;
+        int64_t qAt = ((b * Sq + i) * Hq + h) * D, oAt = qAt / D * Dv;
+        double delta = -backward.lseGrad[row];
+        for (int64_t d = 0; d < Dv; ++d)
+          delta += backward.out[oAt + d] * backward.outGrad[oAt + d];
+        for (int64_t j = 0; j < Sk; ++j) {
+          int64_t kAt = ((b * Sk + j) * Hkv + h / (Hq / Hkv)) * D;
+          int64_t vAt = kAt / D * Dv;
+          double s = 0, dp = 0;
+          for (int64_t d = 0; d < D; ++d)
+            s += q[qAt + d] * k[kAt + d] / std::sqrt(double(D));
+          for (int64_t d = 0; d < Dv; ++d)
+            dp += backward.outGrad[oAt + d] * v[vAt + d];
+          double y = std::tanh((s + backward.table[h]) / 4);
+          double p = std::exp(4 * y - backward.lse[row]);
+          y = std::nearbyint(y / unit) * unit;
+          sums[h] += p * (dp - delta) * (1 - y) * (1 + y);
+        }
+      }
+  return sums;
+}
+
+TEST(GradientsTolerance, TablesInFrontOfWhatSaturatesPass) {
+  for (double level : {0, 20, 24, 28, 32}) {
+    Backward backward({1, 8, 8, 4, 2, 4, 4}, 8);
+    backward.table = randomValues(4, 7);
+    for (double &x : backward.table)
+      x += level;
+    backward.scores = [](auto &table) {
+      return std::vector<Score>{[table](double s, const Point &point) {
+        return 4 * std::tanh((s + table[point.h]) / 4);
+      }};
+    };
+    backward.slopes = {[&](double s, const Point &point, bool wantsElements) {
+      auto score = [&](double x) {
+        return 4 * std::tanh((x + backward.table[point.h]) / 4);
+      };
+      Slope slope = differentiate(score, s);
+      if (wantsElements)
+        slope.elements = {{0, point.h, slope.slope, slope.error}};
+      return slope;
+    }};
+    backward.giveForward(24);
+    Gradients expected = backward.gradients();
+    ASSERT_EQ(expected.tables.size(), 1U);
+    auto worst = [&](double unit) {
+      return compare(expected.tables[0], tableGradient(backward, unit),
+                     toleranceF32)
+          .worstRatio;
+    };
+    EXPECT_LT(worst(0x1p-24), 0.5) << level;
+    if (level == 0)
+      EXPECT_GT(worst(0x1p-9), 1);
+  }
+}
+
 /// Whether any gradient is found to be wrong.
 bool isNoticed(const Gradients &expected, const Tensors &actual,
                const Tolerance &tolerance) {
