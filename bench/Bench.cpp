@@ -341,7 +341,7 @@ int main(int argc, char **argv) {
     measureBaselines(table, device, target(),
                      {sequence, /*ranks=*/4, repeat, only});
   if (table.empty())
-    fail("no cell has a name with \"" + only + "\"");
+    fail("no cell has a name with \"" + only + "\"; --help names groups");
   writeFiles(table, report.plots);
   return 0;
 }

@@ -74,7 +74,7 @@ assignExtents(func::FuncOp program, ArrayRef<int64_t> values) {
   if (needed != values.size())
     return emitError(program.getLoc(), "has ")
            << needed
-           << " dynamic sequence lengths, got values: " << values.size();
+           << " dynamic sequence lengths, got extents: " << values.size();
   for (int64_t value : values)
     if (value < 0 || value >= maxPositions)
       return emitError(program.getLoc(),

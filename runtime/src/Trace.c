@@ -221,9 +221,10 @@ static burst_error *failure(const char *path) {
   return burst_error_create(BURST_SYSTEM, path, "%s", strerror(errno));
 }
 
-static burst_error *write_file(const burst_trace *trace, const char *path,
-                               int flags) {
-  int descriptor = open(path, O_WRONLY | O_CLOEXEC | flags, 0666);
+// Errors name `path`, which was asked for.
+static burst_error *write_file(const burst_trace *trace, const char *name,
+                               const char *path, int flags) {
+  int descriptor = open(name, O_WRONLY | O_CLOEXEC | flags, 0666);
   if (descriptor < 0)
     return failure(path);
   FILE *file = fdopen(descriptor, "w");
@@ -247,7 +248,7 @@ static burst_error *replace_file(const burst_trace *trace, const char *path) {
   snprintf(temporary, capacity, "%s.%ld.%p.tmp", path, (long)getpid(),
            (const void *)trace);
   // Not mkstemp: the file gets the permissions that files get here.
-  burst_error *error = write_file(trace, temporary, O_CREAT | O_EXCL);
+  burst_error *error = write_file(trace, temporary, path, O_CREAT | O_EXCL);
   if (!error && rename(temporary, path))
     error = failure(path);
   if (error)
@@ -268,7 +269,7 @@ burst_error *burst_trace_write(burst_trace *trace, const char *path) {
     error = burst_error_create(BURST_OUT_OF_MEMORY, path,
                                "%zu events were lost", trace->lost);
   else if (stat(name, &status) == 0 && !S_ISREG(status.st_mode))
-    error = write_file(trace, name, 0);
+    error = write_file(trace, name, path, 0);
   else
     error = replace_file(trace, name);
   pthread_mutex_unlock(&trace->mutex);

@@ -8,9 +8,9 @@
 // What cannot be planned.
 //
 // RUN: not burst-opt %t/dynamic.mlir --burst-to-ring --ring-plan 2>&1 | FileCheck %s --check-prefix=NONE
-// NONE: error: has 2 dynamic sequence lengths, got values: 0
+// NONE: error: has 2 dynamic sequence lengths, got extents: 0
 // RUN: not burst-opt %t/dynamic.mlir --burst-to-ring --ring-plan=extents=6,12,18 2>&1 | FileCheck %s --check-prefix=MANY
-// MANY: error: has 2 dynamic sequence lengths, got values: 3
+// MANY: error: has 2 dynamic sequence lengths, got extents: 3
 // RUN: not burst-opt %t/dynamic.mlir --burst-to-ring --ring-plan=extents=-1,12 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 // NEGATIVE: error: needs sequence lengths in [0, 2^40), got: -1
 // RUN: not burst-opt %t/dynamic.mlir --burst-to-ring --ring-plan=extents=1099511627776,12 2>&1 | FileCheck %s --check-prefix=HUGE

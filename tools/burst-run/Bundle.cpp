@@ -150,7 +150,7 @@ bool BundleRunner::readSizes() {
   const char *name = burst_program_name(program.get());
   if (options.in.empty() && next != options.extents.size())
     return fail(llvm::formatv("@{0} has {1} dynamic sequence lengths, got "
-                              "values: {2}",
+                              "extents: {2}",
                               name, next, options.extents.size()));
   constexpr int64_t limit = int64_t{1} << 40;
   for (int64_t value : options.extents)

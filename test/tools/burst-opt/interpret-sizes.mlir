@@ -6,7 +6,7 @@
 // CHECK: @dynamic on 3 ranks
 // CHECK-NEXT: result0: 2x6x1x8xf32, sum
 // NONE: result0: 1x0x1x8xf32, sum 0.0000, norm 0.0000, largest 0.0000
-// MISSING: error: has 2 dynamic sequence lengths, got values: 0
+// MISSING: error: has 2 dynamic sequence lengths, got extents: 0
 // BATCH: error: needs a batch size in [0, 2^40), got: -1
 shard.grid @cp(shape = 3)
 

@@ -163,7 +163,7 @@ TEST_F(Traces, CannotBeWrittenEverywhere) {
                  {"SYSTEM " + directory.string(), "Is a directory"});
   std::string nowhere = directory / "none" / "trace.json";
   expectContains(takeCoded(burst_trace_write(trace.get(), nowhere.c_str())),
-                 {"SYSTEM " + nowhere, "No such file or directory"});
+                 {"SYSTEM " + nowhere + ": No such file or directory"});
 }
 
 } // namespace
