@@ -203,25 +203,49 @@ static void lower(memref::CopyOp op) {
   op.erase();
 }
 
-/// A loop that calls POSIX's function as long as the element is another.
+/// So often a wait looks before it sleeps, and so long it sleeps between looks.
+/// Both take about as long as to fall asleep and to be woken: a wait lasts no
+/// more than twice as long as it must, and one that is long takes no processor.
+static constexpr int64_t looks = 100, sleepMicroseconds = 50;
+
+/// A loop that looks at the element until it is the value, and meanwhile calls
+/// POSIX's functions.
 static LogicalResult lower(tile::AwaitOp op, ModuleOp module) {
   tile::LoopBuilder b(op.getLoc(), op);
-  FailureOr<func::FuncOp> yield = func::lookupOrCreateFnDecl(
-      b, module, "sched_yield", {}, nullptr, b.getI32Type());
-  if (failed(yield))
-    return op.emitOpError("calls sched_yield of POSIX, and another function "
-                          "has that name: give it another");
-  auto loop = b.make<scf::WhileOp>(TypeRange(), ValueRange());
-  b.createBlock(&loop.getBefore());
+  Type i32 = b.getI32Type();
+  auto declare = [&](StringRef name, TypeRange parameters) {
+    FailureOr<func::FuncOp> function =
+        func::lookupOrCreateFnDecl(b, module, name, parameters, nullptr, i32);
+    if (failed(function))
+      op.emitOpError("calls ") << name
+                               << " of POSIX, and another function has that "
+                                  "name: give it another";
+    return function;
+  };
+  FailureOr<func::FuncOp> yield = declare("sched_yield", {});
+  FailureOr<func::FuncOp> sleep = declare("usleep", {i32});
+  if (failed(yield) || failed(sleep))
+    return failure();
+  auto number = [&](int64_t value) -> Value {
+    return b.make<arith::ConstantIntOp>(value, 32);
+  };
+  Value none = number(0), one = number(1), most = number(looks);
+  Value pause = number(sleepMicroseconds);
+  auto loop = b.make<scf::WhileOp>(TypeRange(i32), none);
+  Block *before = b.createBlock(&loop.getBefore(), {}, i32, op.getLoc());
   // memref.load is not atomic. To add nothing is, and orders what follows.
-  Value found = b.make<memref::AtomicRMWOp>(arith::AtomicRMWKind::addi,
-                                            b.make<arith::ConstantIntOp>(0, 32),
+  Value found = b.make<memref::AtomicRMWOp>(arith::AtomicRMWKind::addi, none,
                                             op.getCounters(), op.getIndices());
   b.make<scf::ConditionOp>(
-      b.compare(arith::CmpIPredicate::ne, found, op.getValue()), ValueRange());
-  b.createBlock(&loop.getAfter());
-  b.make<func::CallOp>(*yield, ValueRange());
-  b.make<scf::YieldOp>();
+      b.compare(arith::CmpIPredicate::ne, found, op.getValue()),
+      before->getArguments());
+  Block *after = b.createBlock(&loop.getAfter(), {}, i32, op.getLoc());
+  Value looked = after->getArgument(0);
+  b.when(
+      b.compare(arith::CmpIPredicate::ult, looked, most),
+      [&] { b.make<func::CallOp>(*yield, ValueRange()); },
+      [&] { b.make<func::CallOp>(*sleep, pause); });
+  b.make<scf::YieldOp>(b.min(b.add(looked, one), most));
   op.erase();
   return success();
 }

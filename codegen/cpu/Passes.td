@@ -11,7 +11,7 @@ def LowerScalarsPass : Pass<"burst-lower-scalars", "::mlir::ModuleOp"> {
     buffer and `memref.copy` a loop nest. Ranges are of vectors where elements of the
     last dimension lie side by side, and of 8 bits or more. A `tile.await` looks at its
     element, and as long as it has to wait gives the processor to others that want it
-    (POSIX's `sched_yield`).
+    (POSIX's `sched_yield`), then sleeps between looks (`usleep`).
   }];
   let options = [
     Option<"vectorBits", "vector-bits", "int64_t", "128", "Bits of a vector register.">,

@@ -53,15 +53,27 @@ func.func @scattered(%t: memref<8xi32, strided<[2]>>, %flags: memref<8xi1>, %one
   return %min, %any, %least : i64, i64, i64
 }
 
-// What waits looks by an atomic operation, and gives the processor away.
+// What waits looks by an atomic operation, and gives the processor away; after
+// 100 looks, it sleeps.
 // CHECK-LABEL: func.func @await(
 // CHECK-SAME: %[[COUNTERS:.*]]: memref<?x4xi32>, %[[I:.*]]: index, %[[TURN:.*]]: i32
-// CHECK: scf.while
-// CHECK: %[[NOTHING:.*]] = arith.constant 0 : i32
+// CHECK-DAG: %[[NOTHING:.*]] = arith.constant 0 : i32
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1 : i32
+// CHECK-DAG: %[[LOOKS:.*]] = arith.constant 100 : i32
+// CHECK-DAG: %[[PAUSE:.*]] = arith.constant 50 : i32
+// CHECK: scf.while (%[[BEFORE:.*]] = %[[NOTHING]])
 // CHECK: %[[FOUND:.*]] = memref.atomic_rmw addi %[[NOTHING]], %[[COUNTERS]][%[[I]], %[[I]]]
 // CHECK: %[[WAITS:.*]] = arith.cmpi ne, %[[FOUND]], %[[TURN]]
-// CHECK: scf.condition(%[[WAITS]])
+// CHECK: scf.condition(%[[WAITS]]) %[[BEFORE]] : i32
+// CHECK: ^bb0(%[[LOOKED:.*]]: i32):
+// CHECK: %[[FEW:.*]] = arith.cmpi ult, %[[LOOKED]], %[[LOOKS]]
+// CHECK: scf.if %[[FEW]]
 // CHECK: func.call @sched_yield() : () -> i32
+// CHECK: else
+// CHECK: func.call @usleep(%[[PAUSE]]) : (i32) -> i32
+// CHECK: %[[MORE:.*]] = arith.addi %[[LOOKED]], %[[ONE]]
+// CHECK: %[[NEXT:.*]] = arith.minsi %[[MORE]], %[[LOOKS]]
+// CHECK: scf.yield %[[NEXT]] : i32
 func.func @await(%counters: memref<?x4xi32>, %i: index, %turn: i32) {
   tile.await %counters[%i, %i] is %turn : memref<?x4xi32>
   return

@@ -9,8 +9,10 @@
 // DEFINE: %{code} = llvm-objdump -d --no-show-raw-insn %t.o | FileCheck %s --check-prefix
 // DEFINE: %{loops} = llvm-objdump -d --no-show-raw-insn %t.o | sed -n '/<multiply/,/^$/p' | sed -n '/%{product}/,/\t[jb]/p' | FileCheck %s --implicit-check-not=%rsp --implicit-check-not='[sp' --check-prefix
 
-// Who waits for another task gives the processor away. Nothing else is called.
+// Who waits for another task gives the processor away, and sleeps. Nothing else
+// is called.
 // UNDEFINED: U sched_yield
+// UNDEFINED: U usleep
 
 // REDEFINE: %{target} = --target-triple=x86_64-linux-gnu --target-cpu=x86-64
 // RUN: %{compile}
