@@ -310,6 +310,8 @@ TEST_F(Ipc, ChecksItsConfig) {
 
 class IpcProcesses : public Ipc {
 protected:
+  int64_t doomed = -1; ///< the rank that dies when it opens what is shared
+
   /// Runs each rank in a process, which emulates all GPUs for itself.
   void runProcesses(const Body &body,
                     const std::map<int64_t, std::string> &planted = {}) {
@@ -341,18 +343,26 @@ protected:
       close(end);
       int status = 0;
       waitpid(pid, &status, 0);
-      EXPECT_EQ(leftovers(pid), 0);
       if (WIFSIGNALED(status))
         errors[rank] = "signal " + std::to_string(WTERMSIG(status));
       else
         EXPECT_EQ(WEXITSTATUS(status), 0) << "of rank " << rank;
     }
+    for (auto [pid, end] : children)
+      EXPECT_EQ(leftovers(pid), 0);
   }
 
   std::string runChild(int64_t rank, const std::string &address,
                        const Body &body) {
     burst_emulated_reset();
     EXPECT_EQ(cu->cuInit(0), CUDA_SUCCESS);
+    if (rank == doomed)
+      plant([](burst_driver &driver) {
+        driver.cuMemHostRegister_v2 = [](void *, size_t, unsigned) {
+          raise(SIGKILL);
+          return CUDA_SUCCESS;
+        };
+      });
     burst_world_config config =
         worldConfig(address.c_str(), common.ranks, rank);
     burst_world *world = nullptr;
@@ -403,6 +413,19 @@ TEST_F(IpcProcesses, NameTheOneThatDied) {
   for (int64_t rank : {0, 2, 3})
     expectContains(errors[rank],
                    {"PEER_STOPPED rank " + std::to_string(rank), "rank 1"});
+}
+
+TEST_F(IpcProcesses, NameTheOneThatDiedBeforeItRan) {
+  for (int64_t rank : {0, 2}) {
+    doomed = rank;
+    runProcesses(ring);
+    EXPECT_EQ(errors[rank], "signal 9");
+    for (int64_t other = 0; other < common.ranks; ++other)
+      if (other != rank)
+        expectContains(
+            errors[other],
+            {"PEER_STOPPED", "rank " + std::to_string(rank) + " died"});
+  }
 }
 
 TEST_F(IpcProcesses, SayWhichMemoryTheyCannotOpen) {

@@ -50,15 +50,20 @@ static burst_error *map(burst_flags *flags, int fd, int64_t num_ranks) {
   return NULL;
 }
 
-burst_error *burst_flags_create(burst_flags *flags, int64_t num_ranks,
-                                burst_flag_name *name) {
+burst_error *burst_flags_name(burst_flag_name *name) {
   uint64_t number = 0;
-  int fd = -1;
-  if (getrandom(&number, sizeof(number), 0) == sizeof(number)) {
-    snprintf(name->text, sizeof(name->text), "/burst-%d-%016" PRIx64, getpid(),
-             number);
-    fd = shm_open(name->text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  }
+  if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+    return burst_error_create(BURST_SYSTEM, "",
+                              "cannot name shared memory: no random number: %s",
+                              strerror(errno));
+  snprintf(name->text, sizeof(name->text), "/burst-%d-%016" PRIx64, getpid(),
+           number);
+  return NULL;
+}
+
+burst_error *burst_flags_create(burst_flags *flags, int64_t num_ranks,
+                                const burst_flag_name *name) {
+  int fd = shm_open(name->text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0)
     return burst_error_create(BURST_SYSTEM, "",
                               "cannot make shared memory \"%s\": %s",

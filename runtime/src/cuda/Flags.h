@@ -38,13 +38,16 @@ typedef struct burst_flags {
   CUdeviceptr mapped;
 } burst_flags;
 
-// Makes the memory, for one rank to do, with a name of its own.
+// A name that nothing has.
+burst_error *burst_flags_name(burst_flag_name *name);
+// Makes the memory, for one rank to do.
 burst_error *burst_flags_create(burst_flags *flags, int64_t num_ranks,
-                                burst_flag_name *name);
+                                const burst_flag_name *name);
 // Opens what another rank has made.
 burst_error *burst_flags_open(burst_flags *flags, int64_t num_ranks,
                               const burst_flag_name *name);
-// Nobody opens it any more.
+// Nobody opens it any more. For every rank to do that has the name: the one that
+// made the memory may be gone.
 void burst_flags_unlink(const burst_flag_name *name);
 // Tells the GPU of it.
 burst_error *burst_flags_register(burst_flags *flags, burst_gpu *gpu);

@@ -414,7 +414,7 @@ typedef struct card {
 } card;
 
 // Whether all ranks have got here without an error: else, with that of the
-// first one that has not.
+// first one that has not. That a rank is gone explains what others fail at.
 static burst_error *agree(const ipc_transport *ipc, double seconds,
                           burst_error *mine) {
   typedef struct problem {
@@ -434,10 +434,10 @@ static burst_error *agree(const ipc_transport *ipc, double seconds,
       error = burst_error_create((burst_code)all[i].code, "", "rank %zu: %s", i,
                                  all[i].text);
   free(all);
-  if (!mine)
-    return error;
-  burst_error_destroy(error);
-  return mine;
+  bool is_cause =
+      !mine || (error && burst_error_code(error) == BURST_PEER_STOPPED);
+  burst_error_destroy(is_cause ? mine : error);
+  return is_cause ? error : mine;
 }
 
 // With what can be done about it.
@@ -499,6 +499,8 @@ static burst_error *prepare(ipc_transport *ipc, card *card) {
     atomic_compare_exchange_strong(&number, &expected, drawn);
   card->number = atomic_load(&number);
   burst_error *error = check_driver(ipc);
+  if (!error && ipc->transport.rank == 0)
+    error = burst_flags_name(&card->flags);
   if (!error)
     error = burst_gpu_stream_create(ipc->gpu, &ipc->sends);
   if (!error)
@@ -604,24 +606,20 @@ static burst_error *open_all(ipc_transport *ipc, const card *cards) {
 }
 
 // Opens what the others have made, when all are there: what has a name is there
-// for no longer than that takes.
-static burst_error *open_ranks(ipc_transport *ipc, card *mine, card *cards,
+// for no longer than that takes, and from when all know the name.
+static burst_error *open_ranks(ipc_transport *ipc, const card *cards,
                                double seconds) {
   burst_world *world = ipc->transport.world;
   bool attached = false;
   burst_error *error =
       ipc->transport.rank == 0
           ? explain(burst_flags_create(&ipc->flags, ipc->transport.num_ranks,
-                                       &mine->flags))
+                                       &cards[0].flags))
           : NULL;
-  burst_error *alone =
-      burst_world_gather(world, mine, sizeof(*mine), cards, seconds);
-  if (alone) {
-    burst_error_destroy(error);
-    return alone;
-  }
-  if (!error)
-    error = open_all(ipc, cards);
+  error = agree(ipc, seconds, error);
+  if (error)
+    return error;
+  error = open_all(ipc, cards);
   if (!error) {
     error = burst_world_attach(world, fail, ipc);
     attached = !error;
@@ -645,8 +643,12 @@ static burst_error *connect_ranks(ipc_transport *ipc, double seconds) {
                              : burst_error_no_memory(count * sizeof(*cards));
   error = agree(ipc, seconds, error);
   if (!error)
-    error = open_ranks(ipc, &mine, cards, seconds);
-  burst_flags_unlink(&mine.flags);
+    error = burst_world_gather(ipc->transport.world, &mine, sizeof(mine), cards,
+                               seconds);
+  if (!error) {
+    error = open_ranks(ipc, cards, seconds);
+    burst_flags_unlink(&cards[0].flags);
+  }
   free(cards);
   return error;
 }

@@ -101,16 +101,24 @@ void burst_members_fail(burst_world *world, int64_t culprit, burst_code code,
        length < MOST_TEXT ? length : MOST_TEXT);
 }
 
-// What happened to a rank, with its last hop.
+// What happened to a rank, and what its pulse said before, which may have
+// changed since.
 static void fail_member(burst_world *world, int64_t rank, const char *what) {
   char sentence[256];
-  int64_t hop = world->members[rank].pulse.hop;
-  if (hop > 0)
-    snprintf(sentence, sizeof(sentence),
-             "rank %" PRId64 " %s; its last hop was %" PRId64, rank, what, hop);
+  const burst_member *member = &world->members[rank];
+  int64_t now = burst_now(), felt = rank == world->rank ? now : member->felt;
+  int length = snprintf(sentence, sizeof(sentence), "rank %" PRId64 " %s", rank,
+                        what);
+  char *end = sentence + length;
+  size_t left = sizeof(sentence) - (size_t)length;
+  if (member->pulse.hop > 0)
+    snprintf(end, left, "; %.1f s before, it was at hop %" PRId64,
+             burst_seconds(now - felt), member->pulse.hop);
+  else if (member->pulse.run > 0)
+    snprintf(end, left, "; %.1f s before, it was in front of its first hop",
+             burst_seconds(now - felt));
   else
-    snprintf(sentence, sizeof(sentence),
-             "rank %" PRId64 " %s before its first hop", rank, what);
+    snprintf(end, left, " before its first run");
   burst_members_fail(world, rank, BURST_PEER_STOPPED, sentence);
 }
 
@@ -165,6 +173,7 @@ static bool hear_pulse(const burst_world *world, burst_member *member) {
       pulse.peer < 0 || pulse.peer >= world->num_ranks)
     return false;
   member->pulse = pulse;
+  member->felt = burst_now();
   return true;
 }
 

@@ -35,6 +35,7 @@ typedef struct burst_member {
   bool left; // said goodbye
   int64_t heard;
   burst_pulse pulse;
+  int64_t felt; // when the pulse came; of this rank it is that of now
   // A rank is at most one gathering ahead of another.
   burst_share shares[2];
   // What is being read.

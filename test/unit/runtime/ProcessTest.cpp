@@ -151,7 +151,8 @@ TEST(Process, RankThatDiesIsNamedByAll) {
       std::string death = "rank " + std::to_string(culprit) + " died";
       // It may hear that before it is at a hop itself.
       if (heard.find(self + ": ") != std::string::npos)
-        expectContains(heard, {self + ": " + death + " before its first hop"});
+        expectContains(heard, {self + ": " + death + "; 0.",
+                               " s before, it was in front of its first hop"});
       else
         expectContains(heard, {self + ", hop ", death});
     }
