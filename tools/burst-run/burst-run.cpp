@@ -7,6 +7,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
 
 #include <cmath>
 #include <functional>
@@ -169,6 +170,29 @@ static bool checkFile() {
   return true;
 }
 
+/// Whether the file of an option can be written: found now, and not when all
+/// has been computed.
+static bool checkFolder(const cl::opt<std::string> &option) {
+  namespace fs = llvm::sys::fs;
+  llvm::StringRef path = option.getValue();
+  fs::file_status status;
+  bool isThere = !path.empty() && !fs::status(path, status);
+  if (path.empty() || (isThere && status.type() != fs::file_type::regular_file))
+    return true; // a pipe, or an error for who opens it
+  llvm::SmallString<128> real(path);
+  if (isThere && fs::real_path(path, real))
+    return true;
+  llvm::StringRef folder = llvm::sys::path::parent_path(real);
+  if (folder.empty())
+    folder = ".";
+  if (!fs::is_directory(folder))
+    return fail("--" + option.ArgStr + "=" + path + ": no folder " + folder);
+  if (fs::access(folder, fs::AccessMode::Write))
+    return fail("--" + option.ArgStr + "=" + path +
+                ": cannot write to folder " + folder);
+  return true;
+}
+
 static bool checkOptions(burst::RunOptions &options) {
   if (!checkFile())
     return false;
@@ -176,6 +200,8 @@ static bool checkOptions(burst::RunOptions &options) {
                              &processor, &features})
     if (option->getNumOccurrences() != 0 && option->empty())
       return fail("--" + option->ArgStr + " takes a name, got nothing");
+  if (!checkFolder(out) || !checkFolder(trace))
+    return false;
   if (!in.empty() && (!options.extents.empty() || options.batch))
     return fail("--extents and --batch are for tensors that are made up, those "
                 "of --in have sizes");
