@@ -103,6 +103,17 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
                            "::mlir::x86vector::X86VectorDialect"];
 }
 
+def PoisonBlocksPass : Pass<"burst-poison-blocks", "::mlir::func::FuncOp"> {
+  let summary = "fills the blocks of kernels with NaN";
+  let description = [{
+    Every `memref.alloca` of a function with `tile.kernel` begins with all bits set:
+    NaN, and -1 in integers. What reads an element before something was written to it
+    then shows in the results, which else depends on what the stack held before. For
+    tests: what checked runs do to memory that programs allocate, on the stack.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def ExpandFloatsPass : Pass<"burst-expand-floats", "::mlir::ModuleOp"> {
   let summary = "expands functions and conversions that processors lack";
   let description = [{

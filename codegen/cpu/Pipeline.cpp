@@ -52,6 +52,8 @@ void burst::cpu::buildLLVMPipeline(OpPassManager &pm, const Target &target) {
       {target.vectorBits, target.microRows, target.microVectors,
        target.keyPanelBytes(), target.steps, target.maxima, target.exponentials,
        target.weights, target.fma, target.dot}));
+  if (target.poison)
+    pm.addNestedPass<func::FuncOp>(createPoisonBlocksPass());
   pm.addPass(createHostToRuntimePass());
   pm.addPass(createLowerScalarsPass({target.vectorBits}));
   pm.addPass(createExpandFloatsPass());

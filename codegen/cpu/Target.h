@@ -37,6 +37,7 @@ struct Target {
   bool pairs = false;            ///< products of bf16 are of pairs of numbers
   int64_t rows = 0, columns = 0; ///< of tiles; 0: what suits a program
   bool localTiling = true;       ///< no more than tiles of scores are kept
+  bool poison = false;           ///< blocks of kernels begin as NaN, for tests
 
   /// This machine.
   static Target host();

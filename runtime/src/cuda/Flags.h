@@ -46,8 +46,8 @@ burst_error *burst_flags_create(burst_flags *flags, int64_t num_ranks,
 // Opens what another rank has made.
 burst_error *burst_flags_open(burst_flags *flags, int64_t num_ranks,
                               const burst_flag_name *name);
-// Nobody opens it any more. For every rank to do that has the name: the one that
-// made the memory may be gone.
+// Nobody opens it any more. For every rank to do that has the name: the one
+// that made the memory may be gone.
 void burst_flags_unlink(const burst_flag_name *name);
 // Tells the GPU of it.
 burst_error *burst_flags_register(burst_flags *flags, burst_gpu *gpu);

@@ -33,7 +33,8 @@ static uint64_t firstSeed() {
   return seed;
 }
 
-/// This machine, with other vectors and small tiles.
+/// This machine, with other vectors and small tiles, and blocks that may begin
+/// as no numbers.
 static cpu::Target drawTarget(Dice &dice) {
   cpu::Target target = cpu::Target::host();
   if (dice.chance(25))
@@ -48,6 +49,7 @@ static cpu::Target drawTarget(Dice &dice) {
   target.pairs = dice.chance(50);
   target.dot &= target.vectorBits >= 256 && dice.chance(50);
   target.localTiling = dice.chance(80);
+  target.poison = dice.chance(50);
   return target;
 }
 
@@ -198,6 +200,7 @@ static void servesAllSizes(bool isBackward) {
     cpu::Target target = cpu::Target::host();
     target.rows = 16;
     target.columns = 32;
+    target.poison = true;
     ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
     for (int64_t n = 0; n < 40; ++n) {
       int64_t batch = dice.within(1, 2);

@@ -321,6 +321,22 @@ TEST_F(TileKernelOfPairs, RoundAndMultiply) {
 // Rows
 //===----------------------------------------------------------------------===//
 
+TYPED_TEST(TileKernel, ReadsPoisonWhereNothingWasWritten) {
+  cpu::Target target = cpu::Target::host();
+  target.poison = true;
+  Kernel kernel(target, this->type, "%out: memref<2xTYPE>", R"(
+    %block = memref.alloca() : memref<2xTYPE>
+    %zero = arith.constant 0 : index
+    %written = arith.constant 3.0 : TYPE
+    memref.store %written, %block[%zero] : memref<2xTYPE>
+    memref.copy %block, %out : memref<2xTYPE> to memref<2xTYPE>
+  )");
+  Array<TypeParam> out({2});
+  kernel(out.descriptor());
+  EXPECT_EQ(out({0}), 3);
+  EXPECT_TRUE(std::isnan(out({1})));
+}
+
 TYPED_TEST(TileKernel, LoadsLse) {
   this->forTargets(
       "%view: memref<?xTYPE, strided<[?], offset: ?>>, %lse: memref<4xTYPE>",
