@@ -255,7 +255,7 @@ std::string hello(int64_t rank, int64_t ranks, int64_t world = 0) {
 }
 
 /// What rank 0 of 2 says when a stranger has said this, and nobody else came.
-std::string disturb(const std::string &text, double timeout = 0.3) {
+std::string disturb(const std::string &text, double timeout = 1) {
   int port = freePort();
   std::string address = "127.0.0.1:" + std::to_string(port), error;
   std::thread rank0([&] {
@@ -282,7 +282,7 @@ TEST(World, DropsWhatIsNoHello) {
   };
   for (const auto &[text, why] : texts)
     expectContains(disturb(text),
-                   {"DEADLINE_EXCEEDED rank 0: world: waited 0.3 s at "
+                   {"DEADLINE_EXCEEDED rank 0: world: waited 1.0 s at "
                     "127.0.0.1:",
                     "1 ranks have not come: 1 (1 connections were dropped, "
                     "the last from 127.0.0.1:",
