@@ -107,8 +107,8 @@ static void fail_member(burst_world *world, int64_t rank, const char *what) {
   char sentence[256];
   const burst_member *member = &world->members[rank];
   int64_t now = burst_now(), felt = rank == world->rank ? now : member->felt;
-  int length = snprintf(sentence, sizeof(sentence), "rank %" PRId64 " %s", rank,
-                        what);
+  int length =
+      snprintf(sentence, sizeof(sentence), "rank %" PRId64 " %s", rank, what);
   char *end = sentence + length;
   size_t left = sizeof(sentence) - (size_t)length;
   if (member->pulse.hop > 0)
