@@ -76,8 +76,11 @@ std::string runRing(burst_world *world, double deadline) {
   config.deadline_seconds = deadline;
   burst_tensor values[] = {tensorOf(&size, {}, BURST_I64)};
   std::string error;
-  for (int i = 0; i < 3 && error.empty(); ++i)
+  for (int i = 0; i < 3 && error.empty(); ++i) {
     error = takeCoded(burst_run(program.get(), &config, values, 1, nullptr));
+    if (what == "rest" && i == 1)
+      std::this_thread::sleep_for(std::chrono::seconds(3));
+  }
   return error;
 }
 
@@ -92,8 +95,8 @@ int main(int argc, char **argv) {
   burst_world_config config = {};
   config.size = sizeof(config);
   config.timeout_seconds = what == "absent" ? 1 : 20;
-  config.heartbeat_seconds = 0.1;
-  config.silence_seconds = what == "stop" ? 1 : 10;
+  config.heartbeat_seconds = what == "stop" ? 0.5 : 0.1;
+  config.silence_seconds = what == "stop" || what == "rest" ? 1 : 10;
   burst_world *made;
   std::string error = takeCoded(burst_world_create(&config, &made));
   if (error.empty()) {
