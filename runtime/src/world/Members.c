@@ -111,7 +111,10 @@ static void fail_member(burst_world *world, int64_t rank, const char *what) {
       snprintf(sentence, sizeof(sentence), "rank %" PRId64 " %s", rank, what);
   char *end = sentence + length;
   size_t left = sizeof(sentence) - (size_t)length;
-  if (member->pulse.hop > 0)
+  if (member->pulse.run > 0 && member->pulse.activity == BURST_IDLE)
+    snprintf(end, left, "; %.1f s before, it was in no run",
+             burst_seconds(now - felt));
+  else if (member->pulse.hop > 0)
     snprintf(end, left, "; %.1f s before, it was at hop %" PRId64,
              burst_seconds(now - felt), member->pulse.hop);
   else if (member->pulse.run > 0)

@@ -172,6 +172,14 @@ TEST(Process, RankThatExitsIsNamedByAll) {
     expectContains(job.hear(rank), {"PEER_STOPPED", "rank 1 died"});
 }
 
+TEST(Process, RankThatDiesBetweenRunsIsNamedByAll) {
+  Job job(3);
+  job.startAll({"rest", "1", "0"});
+  for (int rank : {0, 2})
+    expectContains(job.hear(rank), {"PEER_STOPPED", "rank 1 died; 0.",
+                                    " s before, it was in no run"});
+}
+
 TEST(Process, RankThatFallsSilentIsNamedByAll) {
   // The fewest heartbeats that may be missed, also where nobody else is heard.
   for (auto [size, culprit] :
