@@ -11,13 +11,21 @@ namespace burst::cpu {
 using namespace mlir;
 using namespace burst;
 
-/// All bits set: of floats a NaN, of integers -1.
-static TypedAttr poisonOf(Builder &builder, Type element) {
-  if (auto type = dyn_cast<FloatType>(element)) {
-    const llvm::fltSemantics &semantics = type.getFloatSemantics();
-    return builder.getFloatAttr(type, APFloat::getAllOnesValue(semantics));
-  }
-  return builder.getIntegerAttr(element, -1);
+/// All bits set: of floats a NaN, where they have one, of integers -1. Null
+/// where no constant is of the type.
+static TypedAttr poisonOf(Type element) {
+  if (auto type = dyn_cast<FloatType>(element))
+    return FloatAttr::get(type,
+                          APFloat::getAllOnesValue(type.getFloatSemantics()));
+  if (element.isIndex())
+    return IntegerAttr::get(element, -1);
+  if (element.isSignlessInteger())
+    return IntegerAttr::get(element,
+                            APInt::getAllOnes(element.getIntOrFloatBitWidth()));
+  if (auto type = dyn_cast<VectorType>(element))
+    if (TypedAttr poison = poisonOf(type.getElementType()))
+      return DenseElementsAttr::get(type, Attribute(poison));
+  return {};
 }
 
 /// Stores `poison` to all elements at `indices`, and those behind it.
@@ -40,11 +48,12 @@ struct PoisonBlocks : burst::cpu::impl::PoisonBlocksPassBase<PoisonBlocks> {
     if (!getOperation()->hasAttr(tile::kernelAttr))
       return;
     getOperation().walk([](memref::AllocaOp block) {
+      TypedAttr poison = poisonOf(block.getType().getElementType());
+      if (!poison)
+        return;
       tile::LoopBuilder b(block.getLoc(), block->getContext());
       b.setInsertionPointAfter(block);
-      Type element = block.getType().getElementType();
-      Value poison = b.make<arith::ConstantOp>(poisonOf(b, element));
-      fill(b, block, poison, {});
+      fill(b, block, b.make<arith::ConstantOp>(poison), {});
     });
   }
 };

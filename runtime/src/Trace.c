@@ -259,8 +259,8 @@ static burst_error *replace_file(const burst_trace *trace, const char *path) {
 
 burst_error *burst_trace_write(burst_trace *trace, const char *path) {
   pthread_mutex_lock(&trace->mutex);
-  // A link stays, and what it leads to is replaced; what is no file, such as a
-  // pipe, is not.
+  // A link stays, and what it leads to is replaced, or made. What is no file,
+  // such as a pipe, or has no name, as standard output may, is written to.
   char *target = realpath(path, NULL);
   const char *name = target ? target : path;
   struct stat status;
@@ -270,6 +270,8 @@ burst_error *burst_trace_write(burst_trace *trace, const char *path) {
                                "%zu events were lost", trace->lost);
   else if (stat(name, &status) == 0 && !S_ISREG(status.st_mode))
     error = write_file(trace, name, path, 0);
+  else if (!target && lstat(path, &status) == 0)
+    error = write_file(trace, path, path, O_CREAT | O_TRUNC);
   else
     error = replace_file(trace, name);
   pthread_mutex_unlock(&trace->mutex);

@@ -5,13 +5,29 @@
 
 #include <chrono>
 #include <csignal>
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <filesystem>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
 using namespace burst::standins;
 using namespace burst::test;
+
+/// Whether a process dies as soon as it has made shared memory.
+static bool diesOfSharing = false;
+
+/// In front of the C library's.
+int shm_open(const char *name, int flags, mode_t mode) {
+  static auto real =
+      reinterpret_cast<decltype(&shm_open)>(dlsym(RTLD_NEXT, "shm_open"));
+  int fd = real(name, flags, mode);
+  if (diesOfSharing && (flags & O_CREAT) != 0)
+    raise(SIGKILL);
+  return fd;
+}
 
 namespace {
 
@@ -426,6 +442,18 @@ TEST_F(IpcProcesses, NameTheOneThatDiedBeforeItRan) {
             errors[other],
             {"PEER_STOPPED", "rank " + std::to_string(rank) + " died"});
   }
+}
+
+TEST_F(IpcProcesses, UnlinkWhatTheOneMadeThatDiedThen) {
+  diesOfSharing = true;
+  // What it has said by then, all must have heard.
+  for (int time = 0; time < 20; ++time) {
+    runProcesses(ring);
+    EXPECT_EQ(errors[0], "signal 9");
+    for (int64_t rank : {1, 2, 3})
+      expectContains(errors[rank], {"PEER_STOPPED", "rank 0 died"});
+  }
+  diesOfSharing = false;
 }
 
 TEST_F(IpcProcesses, SayWhichMemoryTheyCannotOpen) {

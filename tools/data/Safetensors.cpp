@@ -565,8 +565,17 @@ bool writeFile(const std::string &path, const Tensors &tensors,
     error = "cannot write: " + errnoText();
     return false;
   }
-  // A link stays, and the file it leads to is replaced.
+  // A link stays, and the file it leads to is replaced, or made; also one that
+  // has no name, as standard output may.
   fs::path target = fs::canonical(path, ignored);
+  if (target.empty() && fs::is_symlink(path, ignored)) {
+    Descriptor file(
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (file.fd >= 0 && emit(file.fd))
+      return true;
+    error = "cannot write: " + errnoText();
+    return false;
+  }
   return replaceFile(target.empty() ? fs::path(path) : target, emit, error);
 }
 

@@ -413,8 +413,17 @@ typedef struct card {
   burst_flag_name flags; // rank 0's
 } card;
 
+// The one to report of two errors, or null. That a rank is gone explains what
+// others fail at.
+static burst_error *cause_of(burst_error *mine, burst_error *theirs) {
+  bool is_theirs =
+      !mine || (theirs && burst_error_code(theirs) == BURST_PEER_STOPPED);
+  burst_error_destroy(is_theirs ? mine : theirs);
+  return is_theirs ? theirs : mine;
+}
+
 // Whether all ranks have got here without an error: else, with that of the
-// first one that has not. That a rank is gone explains what others fail at.
+// first one that has not.
 static burst_error *agree(const ipc_transport *ipc, double seconds,
                           burst_error *mine) {
   typedef struct problem {
@@ -434,10 +443,7 @@ static burst_error *agree(const ipc_transport *ipc, double seconds,
       error = burst_error_create((burst_code)all[i].code, "", "rank %zu: %s", i,
                                  all[i].text);
   free(all);
-  bool is_cause =
-      !mine || (error && burst_error_code(error) == BURST_PEER_STOPPED);
-  burst_error_destroy(is_cause ? mine : error);
-  return is_cause ? error : mine;
+  return cause_of(mine, error);
 }
 
 // With what can be done about it.
@@ -636,15 +642,20 @@ static burst_error *open_ranks(ipc_transport *ipc, const card *cards,
 }
 
 static burst_error *connect_ranks(ipc_transport *ipc, double seconds) {
+  burst_world *world = ipc->transport.world;
   size_t count = (size_t)ipc->transport.num_ranks;
   card mine = {.process = 0};
   card *cards = calloc(count, sizeof(*cards));
-  burst_error *error = cards ? explain(prepare(ipc, &mine))
-                             : burst_error_no_memory(count * sizeof(*cards));
-  error = agree(ipc, seconds, error);
-  if (!error)
-    error = burst_world_gather(ipc->transport.world, &mine, sizeof(mine), cards,
-                               seconds);
+  if (!cards) {
+    burst_error *error = burst_error_no_memory(count * sizeof(*cards));
+    burst_world_stop(world, burst_error_message(error));
+    return error;
+  }
+  burst_error *error = explain(prepare(ipc, &mine));
+  // Who knows that all agree knows that all have these cards.
+  burst_error *apart =
+      burst_world_gather(world, &mine, sizeof(mine), cards, seconds);
+  error = apart ? cause_of(error, apart) : agree(ipc, seconds, error);
   if (!error) {
     error = open_ranks(ipc, cards, seconds);
     burst_flags_unlink(&cards[0].flags);

@@ -111,7 +111,10 @@ static void fail_member(burst_world *world, int64_t rank, const char *what) {
       snprintf(sentence, sizeof(sentence), "rank %" PRId64 " %s", rank, what);
   char *end = sentence + length;
   size_t left = sizeof(sentence) - (size_t)length;
-  if (member->pulse.hop > 0)
+  if (member->pulse.run > 0 && member->pulse.activity == BURST_IDLE)
+    snprintf(end, left, "; %.1f s before, it was in no run",
+             burst_seconds(now - felt));
+  else if (member->pulse.hop > 0)
     snprintf(end, left, "; %.1f s before, it was at hop %" PRId64,
              burst_seconds(now - felt), member->pulse.hop);
   else if (member->pulse.run > 0)
@@ -305,10 +308,13 @@ static void check_silence(burst_world *world, int64_t now) {
   }
 }
 
-// A process that was stopped itself has heard nobody.
-static void forgive_silence(burst_world *world, int64_t now) {
-  for (int64_t i = 0; i < world->num_ranks; ++i)
-    world->members[i].heard = now;
+// While this process was stopped itself, it has heard nobody: a time that it
+// woke up too late is not one in which others were silent.
+static void forgive_silence(burst_world *world, int64_t now, int64_t late) {
+  for (int64_t i = 0; i < world->num_ranks; ++i) {
+    int64_t *heard = &world->members[i].heard;
+    *heard = *heard + late < now ? *heard + late : now;
+  }
 }
 
 // Tells callers and the transport, and lets the mutex go for that.
@@ -362,12 +368,9 @@ static void exchange(burst_world *world, int64_t deadline) {
 }
 
 static void watch(burst_world *world) {
-  int64_t next = burst_now(), last = next, end = INT64_MAX;
+  int64_t next = burst_now(), end = INT64_MAX;
   for (;;) {
     int64_t now = burst_now();
-    if (now - last > world->silence / 2)
-      forgive_silence(world, now);
-    last = now;
     if (now >= next) {
       burst_members_tell_pulse(world);
       next = now + world->heartbeat;
@@ -376,9 +379,13 @@ static void watch(burst_world *world) {
       end = now + INT64_C(1000000000);
     if (world->ending && (now >= end || all_arrived(world)))
       return;
-    exchange(world, world->ending ? now + 1000000 : next);
+    int64_t due = world->ending ? now + 1000000 : next;
+    exchange(world, due);
+    now = burst_now();
+    if (now > due)
+      forgive_silence(world, now, now - due);
     if (!world->ending)
-      check_silence(world, burst_now());
+      check_silence(world, now);
     if (world->culprit >= 0 && !world->told)
       spread_failure(world);
     pthread_cond_broadcast(&world->changed);

@@ -22,6 +22,20 @@ func.func @kernel(%task: index, %out: memref<4xf32>) attributes {tile.kernel} {
   return
 }
 
+// Vectors, wide integers, and types that have no constants.
+// CHECK-LABEL: func.func @others
+func.func @others(%task: index) attributes {tile.kernel} {
+  // CHECK: arith.constant dense<0xFFFFFFFF> : vector<4xf32>
+  %vectors = memref.alloca() : memref<2xvector<4xf32>>
+  // CHECK: arith.constant -1 : i128
+  // CHECK: memref.store
+  %wide = memref.alloca() : memref<2xi128>
+  // CHECK-NOT: memref.store
+  %signed = memref.alloca() : memref<2xsi8>
+  %complex = memref.alloca() : memref<2xcomplex<f32>>
+  return
+}
+
 // Not what is no kernel.
 // CHECK-LABEL: func.func @host
 // CHECK-NOT: memref.store

@@ -4,6 +4,7 @@
 #include "tools/data/Safetensors.h"
 
 #include <csignal>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -188,6 +189,20 @@ TEST_F(SafetensorsFile, WriteKeepsLinks) {
   ASSERT_TRUE(write(link, {}, {}, error)) << error;
   EXPECT_TRUE(fs::is_symlink(link));
   EXPECT_TRUE(read(path, error)) << error;
+  // Also one to a file that is not there, or not any more.
+  fs::remove(path);
+  ASSERT_TRUE(write(link, {}, {}, error)) << error;
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_TRUE(read(path, error)) << error;
+  std::string open = directory / "open";
+  int file = ::open(open.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  fs::remove(open);
+  fs::remove(link);
+  fs::create_symlink("/proc/self/fd/" + std::to_string(file), link);
+  ASSERT_TRUE(write(link, {}, {}, error)) << error;
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_GT(::lseek(file, 0, SEEK_END), 0);
+  ::close(file);
 }
 
 TEST_F(SafetensorsFile, WriteLongestName) {

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace burst::test;
@@ -62,6 +63,11 @@ public:
   void startAll(const std::vector<std::string> &arguments) {
     for (int64_t rank = 0; rank < size; ++rank)
       start(rank, arguments);
+  }
+
+  void send(int signal) {
+    for (pid_t pid : pids)
+      kill(pid, signal);
   }
 
   /// What rank `index` of those that were started has said; "nothing" if it
@@ -166,16 +172,37 @@ TEST(Process, RankThatExitsIsNamedByAll) {
     expectContains(job.hear(rank), {"PEER_STOPPED", "rank 1 died"});
 }
 
+TEST(Process, RankThatDiesBetweenRunsIsNamedByAll) {
+  Job job(3);
+  job.startAll({"rest", "1", "0"});
+  for (int rank : {0, 2})
+    expectContains(job.hear(rank), {"PEER_STOPPED", "rank 1 died; 0.",
+                                    " s before, it was in no run"});
+}
+
 TEST(Process, RankThatFallsSilentIsNamedByAll) {
-  for (int culprit : {0, 2}) {
-    Job job(4);
+  // The fewest heartbeats that may be missed, also where nobody else is heard.
+  for (auto [size, culprit] :
+       {std::pair(4, 0), std::pair(4, 2), std::pair(2, 1)}) {
+    Job job(size);
     job.startAll({"stop", std::to_string(culprit), "2"});
-    for (int rank = 0; rank < 4; ++rank)
+    for (int rank = 0; rank < size; ++rank)
       if (rank != culprit)
         expectContains(job.hear(rank),
                        {"PEER_STOPPED", "rank " + std::to_string(culprit) +
                                             " has been silent for 1."});
   }
+}
+
+TEST(Process, RanksThatAreAllStoppedGoOn) {
+  Job job(3);
+  job.startAll({"rest"});
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  job.send(SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+  job.send(SIGCONT);
+  for (int rank = 0; rank < 3; ++rank)
+    EXPECT_EQ(job.hear(rank), "ok") << rank;
 }
 
 TEST(Process, RankThatIsLateIsNamedByAll) {

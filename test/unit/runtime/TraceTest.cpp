@@ -141,6 +141,11 @@ TEST_F(Traces, FollowLinks) {
   std::ifstream stream(path);
   EXPECT_TRUE(Json::parse(stream, nullptr, false)["traceEvents"].is_array());
   EXPECT_EQ(std::distance(fs::directory_iterator(directory), {}), 2);
+  // Also to a file that is not there.
+  fs::remove(path);
+  EXPECT_EQ(take(burst_trace_write(trace.get(), link.c_str())), "");
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_GT(fs::file_size(path), 0u);
 }
 
 TEST_F(Traces, GoThroughPipes) {

@@ -34,6 +34,13 @@ void misbehave() {
     std::this_thread::sleep_for(std::chrono::seconds(600));
 }
 
+/// Between two runs, for so long that all have heard of it; rank RANK ends.
+void rest(int64_t rank) {
+  std::this_thread::sleep_for(std::chrono::seconds(rank == culprit ? 1 : 3));
+  if (rank == culprit)
+    raise(SIGKILL);
+}
+
 void ring(burst_rank *rank, const burst_table *table, void *const *values) {
   int64_t r = table->index(rank), size = *static_cast<int64_t *>(values[0]);
   auto *cells = static_cast<float *>(
@@ -76,8 +83,11 @@ std::string runRing(burst_world *world, double deadline) {
   config.deadline_seconds = deadline;
   burst_tensor values[] = {tensorOf(&size, {}, BURST_I64)};
   std::string error;
-  for (int i = 0; i < 3 && error.empty(); ++i)
+  for (int i = 0; i < 3 && error.empty(); ++i) {
     error = takeCoded(burst_run(program.get(), &config, values, 1, nullptr));
+    if (what == "rest" && i == 1)
+      rest(rank);
+  }
   return error;
 }
 
@@ -92,8 +102,8 @@ int main(int argc, char **argv) {
   burst_world_config config = {};
   config.size = sizeof(config);
   config.timeout_seconds = what == "absent" ? 1 : 20;
-  config.heartbeat_seconds = 0.1;
-  config.silence_seconds = what == "stop" ? 1 : 10;
+  config.heartbeat_seconds = what == "stop" ? 0.5 : 0.1;
+  config.silence_seconds = what == "stop" || what == "rest" ? 1 : 10;
   burst_world *made;
   std::string error = takeCoded(burst_world_create(&config, &made));
   if (error.empty()) {
