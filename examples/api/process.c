@@ -76,6 +76,10 @@ static double expected(int64_t position, int head) {
 int main(int argc, char **argv) {
   int64_t length = argc > 1 ? atoll(argv[1]) : 1000;
   int runs = argc > 2 ? atoi(argv[2]) : 1;
+  if (length < 0 || runs < 1) {
+    fprintf(stderr, "usage: process [LENGTH from 0 [RUNS from 1]]\n");
+    return 2;
+  }
 
   burst_world *world;
   check(burst_world_create(NULL, &world));

@@ -180,9 +180,6 @@ static bool checkFolder(const cl::opt<std::string> &option) {
   if (isThere && status.type() == fs::file_type::directory_file)
     return fail("--" + option.ArgStr + "=" + path +
                 ": found a directory, wanted a file to write");
-  if (isThere && status.type() == fs::file_type::directory_file)
-    return fail("--" + option.ArgStr + "=" + path +
-                ": found a directory, wanted a file to write");
   if (path.empty() || (isThere && status.type() != fs::file_type::regular_file))
     return true; // a pipe, or an error for who opens it
   llvm::SmallString<128> real(path);

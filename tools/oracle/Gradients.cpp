@@ -297,11 +297,14 @@ bool Evaluation::evaluate(const Point &point, Pair &pair,
       m.state = m.state * size + std::abs(m.value) * rounding;
       m.value *= next.slope;
     }
-    for (const Slope::Element &element : next.elements)
-      pair.elements.push_back({element.table,
-                               element.index,
-                               {element.slope, 1 + a + std::abs(element.slope),
-                                0, 0, element.error}});
+    for (const Slope::Element &element : next.elements) {
+      double by = std::abs(element.slope);
+      double terms = by < (1 + a) * size ? by / size : 1 + a;
+      pair.elements.push_back(
+          {element.table,
+           element.index,
+           {element.slope, terms + by, 0, 0, element.error}});
+    }
     // What the rounding of s makes of these slopes, such as s itself where a
     // table multiplies it: s may be the small rest of large products.
     if (!next.elements.empty()) {

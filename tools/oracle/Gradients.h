@@ -92,10 +92,11 @@ struct BackwardProblem {
 /// since it may be computed from terms of 1 that cancel, at a t that is
 /// rounded. The slope e by an element of a table has one of
 ///
-///   u * E,   E = 1 + a + |e| + a |d e / d s|
+///   u * E,   E = min(|e / f|, 1 + a) + |e| + a |d e / d s|
 ///
-/// since it may be computed from terms of s as well, where both are multiplied.
-/// Kernels of 16 bits also round p and u, and the results. Hence
+/// (1 + a where f = 0), since both go through the same terms, which are as
+/// large for e as those of 1 for f. Kernels of 16 bits also round p and u, and
+/// the results. Hence
 ///
 ///   |error of valueGrad| <= sum (score * A + value) * p * |outGrad|
 ///   |error of u|         <= score * (A * W * |f| + |w| * F) + value * |w f|

@@ -663,6 +663,31 @@ TEST(GradientsTolerance, TablesInFrontOfWhatSaturatesPass) {
   }
 }
 
+TEST(GradientsTolerance, WrongTablesOfSmallFactorsFail) {
+  for (double factor : {1.0, 1e-3, 1e-6}) {
+    Backward backward({1, 64, 64, 4, 2, 4, 4}, 8);
+    backward.table = randomValues(4, 7);
+    backward.scores = [&](auto &table) {
+      return std::vector<Score>{[=](double s, const Point &point) {
+        return s + factor * table[point.h];
+      }};
+    };
+    backward.slopes = {[&](double, const Point &point, bool wantsElements) {
+      Slope slope;
+      if (wantsElements)
+        slope.elements = {{0, point.h, factor}};
+      return slope;
+    }};
+    backward.giveForward(24);
+    Gradients expected = backward.gradients();
+    std::vector<double> wrong = expected.tables[0].value;
+    for (double &x : wrong)
+      x *= 1.01;
+    EXPECT_GT(compare(expected.tables[0], wrong, toleranceF32).failed, 0)
+        << factor;
+  }
+}
+
 /// Whether any gradient is found to be wrong.
 bool isNoticed(const Gradients &expected, const Tensors &actual,
                const Tolerance &tolerance) {
