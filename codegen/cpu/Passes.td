@@ -110,6 +110,9 @@ def PoisonBlocksPass : Pass<"burst-poison-blocks", "::mlir::func::FuncOp"> {
     NaN, and -1 in integers. What reads an element before something was written to it
     then shows in the results, which else depends on what the stack held before. For
     tests: what checked runs do to memory that programs allocate, on the stack.
+
+    Blocks of types that have no constants stay as they are. Needs `ring-lower-to-tile`,
+    and `tile-to-vector` before it for the blocks that this makes. Leaves loops of stores.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
