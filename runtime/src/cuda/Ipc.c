@@ -652,12 +652,16 @@ static burst_error *connect_ranks(ipc_transport *ipc, double seconds) {
     return error;
   }
   burst_error *error = explain(prepare(ipc, &mine));
-  // Who knows that all agree knows that all have these cards.
   burst_error *apart =
       burst_world_gather(world, &mine, sizeof(mine), cards, seconds);
-  error = apart ? cause_of(error, apart) : agree(ipc, seconds, error);
-  if (!error) {
-    error = open_ranks(ipc, cards, seconds);
+  if (apart) {
+    error = cause_of(error, apart);
+  } else {
+    // Rank 0 knows by this that all have its card, and makes what it names.
+    error = agree(ipc, seconds, error);
+    if (!error)
+      error = open_ranks(ipc, cards, seconds);
+    // Also where it died before it was heard to agree.
     burst_flags_unlink(&cards[0].flags);
   }
   free(cards);
