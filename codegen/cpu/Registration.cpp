@@ -35,31 +35,41 @@ struct TargetOptions : PassPipelineOptions<TargetOptions> {
   Option<std::string> features{
       *this, "features",
       llvm::cl::desc("Features on top of the processor's: +a,-b")};
+
+  Target target() const {
+    std::string error;
+    FailureOr<Target> found = Target::named(triple, processor, features, error);
+    // A pipeline has no other way to refuse its options.
+    if (failed(found))
+      llvm::reportFatalUsageError(llvm::Twine(error));
+    return *found;
+  }
+};
+
+struct TileOptions : TargetOptions {
+  Option<bool> localTiling{
+      *this, "local-tiling",
+      llvm::cl::desc("Keep no more than tiles of scores; else those of whole "
+                     "slices, as without local attention optimisation"),
+      llvm::cl::init(true)};
 };
 } // namespace
 
-static void addPipeline(StringRef name, StringRef description,
-                        void (*build)(OpPassManager &, const Target &)) {
-  PassPipelineRegistration<TargetOptions>(
-      name, description,
-      [build](OpPassManager &pm, const TargetOptions &options) {
-        std::string error;
-        FailureOr<Target> target = Target::named(
-            options.triple, options.processor, options.features, error);
-        // A pipeline has no other way to refuse its options.
-        if (failed(target))
-          llvm::reportFatalUsageError(llvm::Twine(error));
-        build(pm, *target);
-      });
-}
-
 void burst::cpu::registerPasses() {
   registerBurstCpuPasses();
-  addPipeline("burst-to-tile",
-              "From ring programs to kernels over tiles of a processor",
-              buildBufferPipeline);
-  addPipeline("burst-to-llvm", "From kernels over tiles to LLVM's dialect",
-              buildLLVMPipeline);
+  PassPipelineRegistration<TileOptions>(
+      "burst-to-tile",
+      "From ring programs to kernels over tiles of a processor",
+      [](OpPassManager &pm, const TileOptions &options) {
+        Target target = options.target();
+        target.localTiling = options.localTiling;
+        buildBufferPipeline(pm, target);
+      });
+  PassPipelineRegistration<TargetOptions>(
+      "burst-to-llvm", "From kernels over tiles to LLVM's dialect",
+      [](OpPassManager &pm, const TargetOptions &options) {
+        buildLLVMPipeline(pm, options.target());
+      });
 }
 
 void burst::cpu::registerInterfaces(DialectRegistry &registry) {

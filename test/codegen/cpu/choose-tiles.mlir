@@ -37,6 +37,14 @@
 // KERNEL: memref.alloca() {{.*}} : memref<14x128xf32>
 // KERNEL: func.func @small({{.*}}tile.shape = array<i64: 112, 128>
 
+// Scores of whole slices, where that is asked for.
+// RUN: burst-opt %s --burst-to-ring --burst-to-tile='target-triple=aarch64-linux-gnu local-tiling=false' | FileCheck %s --check-prefix=STORED
+// STORED: func.func private @small_scores
+// STORED: func.func private @small_softmax
+// STORED: func.func private @small_sums
+// STORED: func.func private @backward_weights
+// STORED: func.func private @backward_sums
+
 // RUN: not burst-opt %s --burst-to-ring --burst-choose-tiles='target-triple=x86_64-linux-gnu target-cpu=haswel' 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // UNKNOWN: error: unknown processor 'haswel' for x86_64-unknown-linux-gnu, similar: haswell
 // RUN: not burst-opt %s --burst-to-ring --burst-to-tile='target-triple=riscv64-linux-gnu' 2>&1 | FileCheck %s --check-prefix=TRIPLE
