@@ -215,14 +215,13 @@ LogicalResult TableChecker::check(tensor::ExtractOp read) {
   Value table = captures[argument.getArgNumber() - leading];
   ArrayRef<int64_t> shape = read.getTensor().getType().getShape();
   for (auto [dim, index] : llvm::enumerate(read.getIndices())) {
+    Number zero = Emitter::constant(0), one = Emitter::constant(1);
     std::optional<Extremes> range = rangeOf(index);
-    if (!range)
-      continue;
-    Number zero = Emitter::constant(0);
-    Number wanted = e.add(range->hi, Emitter::constant(1));
-    Number least = range->lo;
+    // An index that is clamped to a table still reads some element.
+    Number wanted = range ? e.add(range->hi, one) : one;
+    Number least = range ? range->lo : zero;
     // An argument itself needs no more than its size, of no pairs too.
-    if (!isa<BlockArgument>(index)) {
+    if (!range || !isa<BlockArgument>(index)) {
       wanted = e.select(isEmpty, zero, wanted);
       least = e.select(isEmpty, zero, least);
     }

@@ -200,8 +200,9 @@ def CheckTablesPass : Pass<"burst-check-tables", "::mlir::func::FuncOp"> {
     Checked are indices whose range is known exactly: sums, differences, multiples
     and quotients by positive constants, minima and maxima, in which each of b, h,
     i and j occurs at most once. So `%i` and `%i + (%sk - %sq)` need all positions
-    and a clamped index what it is clamped to. Other indices, such as remainders,
-    selects, captured scalars and what tables hold, are left alone.
+    and a clamped index what it is clamped to. Of other indices, such as remainders,
+    selects, captured scalars and what tables hold, only that the table is not
+    empty.
 
     Refused, at the attention: a static table that is too small.
 

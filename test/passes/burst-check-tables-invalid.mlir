@@ -154,3 +154,22 @@ func.func @f(%q: !q, %t: tensor<4xi1> {burst.name = "t"}) -> !q {
       sequence <@cp, zigzag> : (!q, !q, !q) -> (!q, !l)
   return %o : !q
 }
+
+// -----
+
+// By what another table holds, of which at least one is read.
+shard.grid @cp(shape = 4)
+!q = tensor<2x64x8x16xf32>
+!l = tensor<2x8x64xf32>
+func.func @f(%q: !q, %ids: tensor<64xindex>, %t: tensor<0xi1> {burst.name = "t"}) -> !q {
+  // expected-error @below {{reads t outside of its bounds: dimension 0 has 0 entries, wanted at least 1}}
+  %o, %lse = burst.attention %q, %q, %q
+      mask(%b, %h, %i, %j, %sq, %sk, %ti = %ids : tensor<64xindex>, %a = %t : tensor<0xi1>) {
+        %id = tensor.extract %ti[%j] : tensor<64xindex>
+        // expected-note @below {{it is read here}}
+        %keep = tensor.extract %a[%id] : tensor<0xi1>
+        burst.yield %keep : i1
+      }
+      sequence <@cp, zigzag> : (!q, !q, !q) -> (!q, !l)
+  return %o : !q
+}

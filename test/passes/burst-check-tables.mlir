@@ -77,10 +77,15 @@ func.func @aligned(%q: !q, %k: !q, %t: tensor<?xf32>) -> !q {
 
 // -----
 
-// What is large enough, or clamped, needs nothing; nor does an index of which no
-// range is known exactly, as a remainder, a select, or what a table holds.
+// What is large enough, or clamped, needs nothing. An index of which no range is
+// known exactly, as a remainder, a select, or what a table holds, needs a table that
+// is not empty.
 //
 // CHECK-LABEL: func @enough
+// CHECK-NOT: ring.require
+// CHECK-DAG: %[[SIZE:.*]] = tensor.dim %{{.*}} : tensor<?xi1>
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1 : index
+// CHECK: ring.require %[[SIZE]] at least %[[ONE]], "size of dimension 0 of arg5"
 // CHECK-NOT: ring.require
 // CHECK: burst.attention
 shard.grid @cp(shape = 4)
@@ -131,6 +136,33 @@ func.func @enough(%q: !q, %batch: tensor<2xi1>, %ids: tensor<65xindex>, %blocks:
         burst.yield %3 : f32
       }
       sequence <@cp, zigzag> : (!q, !q, !q) -> (!q, !l)
+  return %o : !q
+}
+
+// -----
+
+// Without pairs it may be empty.
+//
+// CHECK-LABEL: func @remainder
+// CHECK-SAME: %[[SK:arg[0-9]+]]: index {ring.extent = array<i64: 1, 1>}
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[NONE:.*]] = arith.cmpi eq, %[[SK]], %[[ZERO]]
+// CHECK-DAG: %[[LEAST:.*]] = arith.select %[[NONE]], %[[ZERO]], %[[ONE]]
+// CHECK: ring.require %{{.*}} at least %[[LEAST]], "size of dimension 0 of arg2"
+shard.grid @cp(shape = 4)
+!q = tensor<1x64x2x16xf32>
+!k = tensor<1x?x2x16xf32>
+!l = tensor<1x2x64xf32>
+func.func @remainder(%q: !q, %k: !k, %t: tensor<?xi1>) -> !q {
+  %o, %lse = burst.attention %q, %k, %k
+      mask(%b, %h, %i, %j, %sq, %sk, %a = %t : tensor<?xi1>) {
+        %c4 = arith.constant 4 : index
+        %rest = arith.remui %j, %c4 : index
+        %keep = tensor.extract %a[%rest] : tensor<?xi1>
+        burst.yield %keep : i1
+      }
+      sequence <@cp, zigzag> : (!q, !k, !k) -> (!q, !l)
   return %o : !q
 }
 
