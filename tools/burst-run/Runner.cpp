@@ -329,7 +329,7 @@ bool Runner::checkBackward(AttentionBackwardOp op, const Values &values) {
 }
 
 bool Runner::checkResults() {
-  Values values = valuesOf(function, globals);
+  Values values = valuesOf(function, globals, results);
   bool ok = true;
   function.walk([&](AttentionOp op) { ok &= checkForward(op, values); });
   function.walk(

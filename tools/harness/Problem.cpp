@@ -359,7 +359,8 @@ const Tensor *ProblemMaker::tensor(Value value) const {
   return found == values.end() ? nullptr : found->second.table.get();
 }
 
-/// Out and lse of a forward pass of the same function are left to the oracle.
+/// Out and lse of a forward pass of the same function are those that it
+/// returned, or are left to the oracle.
 LogicalResult ProblemMaker::addBackward(AttentionBackwardOp backward) {
   for (auto [number, capture] :
        llvm::enumerate(backward.getGradients().value_or(ArrayRef<int64_t>()))) {
@@ -380,16 +381,17 @@ LogicalResult ProblemMaker::addBackward(AttentionBackwardOp backward) {
   if (!outGrad)
     return backward.emitOpError("takes an out_grad that is no argument");
   result.outGrad = outGrad->floats;
-  auto forward = backward.getOut().getDefiningOp<AttentionOp>();
-  if (forward && backward.getLse() == forward.getLse())
-    return success();
   const Tensor *out = tensor(backward.getOut()),
                *lse = tensor(backward.getLse());
-  if (!out || !lse)
+  auto forward = backward.getOut().getDefiningOp<AttentionOp>();
+  bool isOne = forward && backward.getLse() == forward.getLse();
+  if ((!out || !lse) && !isOne)
     return backward.emitOpError("takes an out or an lse that is no argument, "
                                 "and not both from one forward pass");
-  result.out = out->floats;
-  result.lse = lse->floats;
+  if (out)
+    result.out = out->floats;
+  if (lse)
+    result.lse = lse->floats;
   return success();
 }
 
@@ -441,10 +443,14 @@ FailureOr<oracle::BackwardProblem> burst::makeProblem(AttentionBackwardOp op,
 // Arguments that a forward pass would have made
 //===----------------------------------------------------------------------===//
 
-Values burst::valuesOf(func::FuncOp function, ArrayRef<Argument> globals) {
+Values burst::valuesOf(func::FuncOp function, ArrayRef<Argument> globals,
+                       ArrayRef<TensorRef> results) {
   Values values;
   for (auto [argument, value] : llvm::zip(function.getArguments(), globals))
     values[argument] = value;
+  Operation *ret = function.getBody().front().getTerminator();
+  for (auto [operand, result] : llvm::zip(ret->getOperands(), results))
+    values.try_emplace(operand).first->second.table = result;
   return values;
 }
 

@@ -10,7 +10,8 @@
 
 namespace burst {
 
-/// The values of a function's arguments, by argument.
+/// What is known of the values of a function: those of its arguments, and of
+/// what it returns where it has run.
 using Values = llvm::DenseMap<mlir::Value, RegionEvaluator::Capture>;
 
 /// What the oracle evaluates for an attention over global tensors: the forward
@@ -25,8 +26,9 @@ llvm::FailureOr<oracle::Problem> makeProblem(AttentionInterface op,
 llvm::FailureOr<oracle::BackwardProblem> makeProblem(AttentionBackwardOp op,
                                                      const Values &values);
 
-/// The arguments of a function over global tensors.
-Values valuesOf(mlir::func::FuncOp function, llvm::ArrayRef<Argument> globals);
+/// The arguments of a function over global tensors, and what it returned.
+Values valuesOf(mlir::func::FuncOp function, llvm::ArrayRef<Argument> globals,
+                llvm::ArrayRef<TensorRef> results = {});
 
 /// Where a backward pass takes out and lse from arguments, gives these what the
 /// oracle's forward pass says of the others, rounded to their types.

@@ -221,22 +221,24 @@ Evaluation::Evaluation(const BackwardProblem &problem, const Options &options)
 
 void Evaluation::prepareRows(const Options &options) {
   std::vector<Row> all = allRows(sizes);
-  if (!problem.lse.empty() || all.empty()) {
-    for (const Row &row : all) {
-      auto out = problem.out.subspan(outOffset(sizes, row), sizes.valueDim);
-      double lse = problem.lse[lseOffset(sizes, row)];
-      prepareRow(row, out, {}, lse, std::abs(lse));
-    }
-    return;
-  }
-  Result forward =
-      burst::oracle::evaluate(problem.forward, all, {options.threads});
+  bool hasOut = !problem.out.empty(), hasLse = !problem.lse.empty();
+  Result forward;
+  if (!hasOut || !hasLse)
+    forward = burst::oracle::evaluate(problem.forward, all, {options.threads});
   for (size_t r = 0; r != all.size(); ++r) {
-    size_t at = r * sizes.valueDim;
-    prepareRow(all[r], std::span(forward.out).subspan(at, sizes.valueDim),
-               std::span(forward.magnitude).subspan(at, sizes.valueDim),
-               forward.lse[r],
-               forward.amplification[r] + std::abs(forward.lse[r]));
+    const Row &row = all[r];
+    double lse = hasLse ? problem.lse[lseOffset(sizes, row)] : forward.lse[r];
+    double relative = std::abs(lse) + (hasLse ? 0 : forward.amplification[r]);
+    auto ofRow = [&](std::span<const double> rows) {
+      return rows.subspan(r * sizes.valueDim, sizes.valueDim);
+    };
+    if (hasOut)
+      prepareRow(row,
+                 problem.out.subspan(outOffset(sizes, row), sizes.valueDim), {},
+                 lse, relative);
+    else
+      prepareRow(row, ofRow(forward.out), ofRow(forward.magnitude), lse,
+                 relative);
   }
 }
 
@@ -431,12 +433,10 @@ static void check(const BackwardProblem &problem,
   const Sizes &s = problem.forward.sizes;
   require(problem.slopes.size() == problem.forward.scores.size(),
           "not one slope for each score");
-  require(problem.out.empty() == problem.lse.empty() || s.lseElements() == 0,
-          "one of out and lse is missing");
-  require(problem.out.empty() ||
-              (int64_t(problem.out.size()) == s.outElements() &&
-               int64_t(problem.lse.size()) == s.lseElements()),
-          "wrong size of out or lse");
+  require(problem.out.empty() || int64_t(problem.out.size()) == s.outElements(),
+          "wrong size of out");
+  require(problem.lse.empty() || int64_t(problem.lse.size()) == s.lseElements(),
+          "wrong size of lse");
   require(int64_t(problem.outGrad.size()) == s.outElements(),
           "wrong size of outGrad");
   require(problem.lseGrad.empty() ||

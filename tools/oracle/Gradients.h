@@ -66,8 +66,8 @@ Slope differentiate(const std::function<double(double)> &function, double at);
 struct BackwardProblem {
   Problem forward;
   std::vector<ScoreSlope> slopes; ///< Of `forward.scores`, one for each.
-  /// As they are given to the backward pass; or both empty: those of `forward`,
-  /// without rounding.
+  /// As they are given to the backward pass; where one is empty, that of
+  /// `forward`, without rounding.
   std::span<const double> out, lse;
   std::span<const double> outGrad;
   std::span<const double> lseGrad; ///< Empty: 0.
@@ -102,10 +102,12 @@ struct BackwardProblem {
 ///   |error of u|         <= score * (A * W * |f| + |w| * F) + value * |w f|
 ///   |error of keyGrad|   <= |scale| * sum |error of u| * |query|
 ///
-/// and so on, with `score` and `value` those of the tolerance. Where out and
-/// lse are not given, they have the errors of the forward pass: A has its 1 +
-/// max a as well, W has sum_j p_j |value_j| in place of |out|, and `value` also
-/// multiplies that share of W. Nothing depends on ranks, order or strategy.
+/// and so on, with `score` and `value` those of the tolerance. What is not
+/// given has the errors of the forward pass: for lse, A has its 1 + max a as
+/// well; for out, W has sum_j p_j |value_j| in place of |out|, and `value` also
+/// multiplies that share of W. Over all pairs of a gradient of a table that
+/// adds up to far more than out is wrong by. Nothing depends on ranks, order or
+/// strategy.
 ///
 /// Of tiny p, w and results underflow may take `underflow` each. Where all
 /// terms of a sum are 0, the gradient must be exactly 0.

@@ -471,8 +471,11 @@ TEST(GradientsDeathTest, WrongSizes) {
   problem.slopes = {softcapSlope(1)};
   EXPECT_DEATH(evaluate(problem, none, none), "not one slope for each score");
   problem = backward.problem();
-  problem.lse = backward.lseGrad;
-  EXPECT_DEATH(evaluate(problem, none, none), "one of out and lse is missing");
+  problem.lse = problem.lseGrad.first(3);
+  EXPECT_DEATH(evaluate(problem, none, none), "wrong size of lse");
+  problem = backward.problem();
+  problem.out = problem.outGrad.first(3);
+  EXPECT_DEATH(evaluate(problem, none, none), "wrong size of out");
   EXPECT_DEATH(evaluate(backward.problem(), none, {{0, 2, 0}}),
                "a row of keys lies outside");
   EXPECT_DEATH(evaluate(backward.problem(), {{0, 4, 0}}, none),
@@ -589,11 +592,17 @@ TEST(GradientsTolerance, KernelsPass) {
       Tensors actual = kernel(backward, precision.bits, Mistake::None);
       expectWithin(backward.gradients(0), actual, precision.tolerance, 0.5,
                    name.c_str());
-      // And where out and lse come from a forward pass that rounds.
+      // And where out, lse or both come from a forward pass that rounds.
+      Backward given = backward;
       backward.out.clear();
+      expectWithin(backward.gradients(0), actual, precision.tolerance, 0.5,
+                   (name + " with out").c_str());
       backward.lse.clear();
       expectWithin(backward.gradients(0), actual, precision.tolerance, 0.5,
                    (name + " with forward").c_str());
+      backward.out = given.out;
+      expectWithin(backward.gradients(0), actual, precision.tolerance, 0.5,
+                   (name + " with lse").c_str());
     }
 }
 
@@ -686,6 +695,25 @@ TEST(GradientsTolerance, WrongTablesOfSmallFactorsFail) {
     EXPECT_GT(compare(expected.tables[0], wrong, toleranceF32).failed, 0)
         << factor;
   }
+}
+
+TEST(GradientsTolerance, TablesOfGivenResultsAreNotZero) {
+  Backward backward({1, 64, 64, 4, 2, 4, 4}, 8);
+  backward.table = randomValues(4, 7);
+  backward.masks = {causal(backward.in.sizes)};
+  backward.scores = [&](auto &table) {
+    return std::vector{alibi(backward.in.sizes, table)};
+  };
+  backward.slopes = {alibiSlope(backward.in.sizes, 4, 0)};
+  backward.giveForward(8);
+  auto findsZero = [&] {
+    Gradients expected = backward.gradients();
+    std::vector<double> zero(4);
+    return compare(expected.tables[0], zero, toleranceBF16).failed;
+  };
+  EXPECT_EQ(findsZero(), 4);
+  backward.lse.clear();
+  EXPECT_EQ(findsZero(), 4);
 }
 
 /// Whether any gradient is found to be wrong.
