@@ -119,11 +119,11 @@ static void measureOverlap(Table &table, Device &device, Problem problem) {
     }
     double over = median(ratios);
     table.add({name,
-               {{"over the limit", over},
+               {{"of the limit", over},
                 {"seconds", median(totals)},
                 {"seconds of compute", median(computes)},
                 {"seconds of transfer", median(transfers)}},
-               std::string("1.10: ") + (over <= 1.10 ? "pass" : "fail")});
+               verdict("1.10", over <= 1.10)});
   }
 }
 
@@ -154,9 +154,8 @@ static void measureCompile(Table &table, const std::string &name,
       {name,
        {{"ms", time},
         {"ms of a processor", median(busy)},
-        {"ms, to ring and proof", median(front)}},
-       llvm::formatv("{0} ms: {1}", bar,
-                     time <= static_cast<double>(bar) ? "pass" : "fail")});
+        {"ms to ring and proof", median(front)}},
+       verdict(std::to_string(bar) + " ms", time <= static_cast<double>(bar))});
 }
 
 static void measureCompiles(Table &table) {
@@ -176,22 +175,6 @@ static void measureCompiles(Table &table) {
                                  "{0} P=4, cold",
                                  strategy),
                    problem.step(), "step", 400);
-  }
-}
-
-/// Whether other sizes need another compilation.
-static void measureSizes(Table &table, Device &device) {
-  if (wanted("call")) {
-    Problem small;
-    small.heads = 1;
-    small.dim = 64;
-    Bound program(small.text(true), "attention", target());
-    program.bind(64, device.handle);
-    program.run();
-    // One program, sizes as they come: nothing is compiled again.
-    program.bind(128, device.handle);
-    double again = program.run();
-    table.add({"call of other sizes, S=128", {{"us", 1e6 * again}}, ""});
   }
 }
 
@@ -333,7 +316,6 @@ int main(int argc, char **argv) {
                 /*peakSeconds=*/quick ? 0.005 : 0.1};
   measureReport(report, describeCells(quick));
   measureCompiles(table);
-  measureSizes(table, device);
   measureCalls(table, threads, target(), only);
   if (llvm::StringRef(only).starts_with("overlap"))
     measureOverlaps(table, device);

@@ -9,10 +9,6 @@
 using namespace burst;
 using namespace burst::bench;
 
-static std::string verdict(llvm::StringRef bar, bool isReached) {
-  return llvm::formatv("{0}: {1}", bar, isReached ? "pass" : "fail");
-}
-
 static std::unique_ptr<Bound> prepare(const Problem &problem,
                                       const Report &report) {
   auto program =

@@ -22,8 +22,8 @@ void Table::add(Cell cell) {
   bool isPlain = cell.limit.empty() && cell.peer.empty() && cell.burst.empty();
   if (isPlain)
     for (const auto &[name, value] : cell.numbers)
-      burst += llvm::formatv("{0}{1} {2:f2}", burst.empty() ? "" : ", ", name,
-                             value);
+      burst += llvm::formatv("{0}{1:f2} {2}", burst.empty() ? "" : ", ", value,
+                             name);
   print(llvm::formatv("| {0} | {1} | {2} | {3} | {4} | {5} | {6} |\n",
                       cell.name, cell.limit, cell.peer, burst, cell.share,
                       cell.ratio, cell.note));
@@ -58,4 +58,8 @@ double burst::bench::median(std::vector<double> values) {
   llvm::sort(values);
   size_t size = values.size();
   return (values[(size - 1) / 2] + values[size / 2]) / 2;
+}
+
+std::string burst::bench::verdict(const std::string &bar, bool isReached) {
+  return bar + (isReached ? ": pass" : ": fail");
 }

@@ -12,7 +12,7 @@ namespace burst::bench {
 /// One line: what was measured, and its numbers by name.
 struct Cell {
   std::string name;
-  std::vector<std::pair<std::string, double>> numbers;
+  std::vector<std::pair<std::string, double>> numbers; ///< "ms of a processor"
   std::string note; ///< bars and verdicts, for people
   /// Columns of the table, for people. Without them the numbers stand in that
   /// of burst.
@@ -44,6 +44,9 @@ private:
 };
 
 double median(std::vector<double> values);
+
+/// Whether a bar was reached, for a note.
+std::string verdict(const std::string &bar, bool isReached);
 
 } // namespace burst::bench
 
