@@ -22,21 +22,21 @@ using namespace mlir;
 using namespace burst::cpu;
 
 namespace {
-/// The processor that a pipeline is for.
-struct TargetOptions : PassPipelineOptions<TargetOptions> {
-  Option<std::string> triple{
-      *this, "target-triple",
-      llvm::cl::desc("Architecture and system, such as aarch64-linux-gnu; left "
-                     "out: this machine's")};
-  Option<std::string> processor{
-      *this, "target-cpu",
-      llvm::cl::desc("Processor, by LLVM's name; left out: that of this "
-                     "machine, or of another architecture a generic one")};
-  Option<std::string> features{
-      *this, "features",
-      llvm::cl::desc("Features on top of the processor's: +a,-b")};
+/// Options of a pipeline that name the processor that it is for.
+class TargetOptions {
+public:
+  explicit TargetOptions(mlir::detail::PassOptions &options)
+      : triple(options, "target-triple",
+               llvm::cl::desc("Architecture and system, such as "
+                              "aarch64-linux-gnu; left out: this machine's")),
+        processor(options, "target-cpu",
+                  llvm::cl::desc("Processor, by LLVM's name; left out: that of "
+                                 "this machine, or of another architecture a "
+                                 "generic one")),
+        features(options, "features",
+                 llvm::cl::desc("Features on top of the processor's: +a,-b")) {}
 
-  Target target() const {
+  Target named() const {
     std::string error;
     FailureOr<Target> found = Target::named(triple, processor, features, error);
     // A pipeline has no other way to refuse its options.
@@ -44,9 +44,18 @@ struct TargetOptions : PassPipelineOptions<TargetOptions> {
       llvm::reportFatalUsageError(llvm::Twine(error));
     return *found;
   }
+
+private:
+  using Text = mlir::detail::PassOptions::Option<std::string>;
+  Text triple, processor, features;
 };
 
-struct TileOptions : TargetOptions {
+struct CodeOptions : PassPipelineOptions<CodeOptions> {
+  TargetOptions target{*this};
+};
+
+struct TileOptions : PassPipelineOptions<TileOptions> {
+  TargetOptions target{*this};
   Option<bool> localTiling{
       *this, "local-tiling",
       llvm::cl::desc("Keep no more than tiles of scores; else those of whole "
@@ -61,14 +70,14 @@ void burst::cpu::registerPasses() {
       "burst-to-tile",
       "From ring programs to kernels over tiles of a processor",
       [](OpPassManager &pm, const TileOptions &options) {
-        Target target = options.target();
+        Target target = options.target.named();
         target.localTiling = options.localTiling;
         buildBufferPipeline(pm, target);
       });
-  PassPipelineRegistration<TargetOptions>(
+  PassPipelineRegistration<CodeOptions>(
       "burst-to-llvm", "From kernels over tiles to LLVM's dialect",
-      [](OpPassManager &pm, const TargetOptions &options) {
-        buildLLVMPipeline(pm, options.target());
+      [](OpPassManager &pm, const CodeOptions &options) {
+        buildLLVMPipeline(pm, options.target.named());
       });
 }
 
