@@ -445,6 +445,11 @@ def main():
     parser.add_argument("--worker", action="store_true")
     parser.add_argument("--rank")
     options = parser.parse_args()
+    if not os.path.exists(os.path.join(options.directory, "cells.json")):
+        parser.error(f"no cells.json in {options.directory}: give what scripts/gpu-check made")
+    if not libraries.find("cuda"):
+        parser.exit(1, "check.py: no driver of CUDA: libcuda.so.1 does not load, nor what "
+                       "BURST_CUDA_DRIVER_LIBRARY names\n")
     libraries.name_for_burst()
     if options.rank:
         return ranks.work(options.directory, *json.loads(options.rank))
