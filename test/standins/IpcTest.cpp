@@ -3,11 +3,14 @@
 #include "test/standins/Ring.h"
 #include "test/unit/runtime/Harness.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <filesystem>
+#include <set>
+#include <string>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
@@ -31,13 +34,24 @@ int shm_open(const char *name, int flags, mode_t mode) {
 
 namespace {
 
-/// Shared memory that a process has made and not unlinked.
-int leftovers(pid_t process) {
-  std::string prefix = "burst-" + std::to_string(process) + "-";
-  int count = 0;
+std::set<std::string> namesOfSharedMemory() {
+  std::set<std::string> names;
   for (const auto &entry : std::filesystem::directory_iterator("/dev/shm"))
-    count += entry.path().filename().string().starts_with(prefix);
-  return count;
+    names.insert(entry.path().filename());
+  return names;
+}
+
+/// Of programs that were killed before these tests ran: their processes may
+/// have had the numbers of those here.
+const std::set<std::string> namesBefore = namesOfSharedMemory();
+
+/// Shared memory that a process has made and not unlinked.
+int64_t leftovers(pid_t process) {
+  std::string prefix = "burst-" + std::to_string(process) + "-";
+  return std::ranges::count_if(
+      namesOfSharedMemory(), [&](const std::string &name) {
+        return name.starts_with(prefix) && !namesBefore.contains(name);
+      });
 }
 
 /// What the driver does for a call, where a test plants a fault.
