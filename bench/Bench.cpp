@@ -291,6 +291,14 @@ int main(int argc, char **argv) {
   if (threads < 1 || repeat < 1)
     fail("--threads and --repeat take numbers from 1 on, got: " +
          llvm::Twine(std::min<int64_t>(threads, repeat)));
+  constexpr int64_t mostThreads = 65536; // of a device
+  if (threads > mostThreads)
+    fail("--threads takes numbers up to " + llvm::Twine(mostThreads) +
+         ", got: " + llvm::Twine(threads));
+  for (const cl::opt<int64_t> *size : {&rows, &columns})
+    if (size->getNumOccurrences() != 0 && *size < 1)
+      fail("--" + size->ArgStr +
+           " takes a number from 1 on, got: " + llvm::Twine(size->getValue()));
   if (sequence < 1)
     fail("--sequence takes a number from 1 on, got: " + llvm::Twine(sequence));
   if (sequence.getNumOccurrences() != 0 &&

@@ -381,6 +381,8 @@ class Checks:
         with open(os.path.join(self.directory, "cells.json")) as file:
             wanted = [cell for cell in json.load(file)
                       if re.search(self.options.only, cell["name"])]
+        if not wanted:
+            sys.exit(f"check.py: no cell's name has --only={self.options.only}")
         todo = []
         for cell in wanted:
             if cell["name"] in self.report["cells"]:

@@ -103,6 +103,18 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
                            "::mlir::x86vector::X86VectorDialect"];
 }
 
+def CheckBlocksPass : Pass<"burst-check-blocks", "::mlir::func::FuncOp"> {
+  let summary = "refuses kernels whose blocks do not fit on a stack";
+  let description = [{
+    The blocks of a tile (`memref.alloca` of a function with `tile.kernel`) lie on the
+    stack of the thread that runs a task. Tiles that are given by `tile.shape` may be
+    of any size; those whose blocks take more than 3 MiB in all are an error here.
+    Blocks of dynamic size are not counted.
+
+    Needs `ring-lower-to-tile`. Leaves everything as it is.
+  }];
+}
+
 def PoisonBlocksPass : Pass<"burst-poison-blocks", "::mlir::func::FuncOp"> {
   let summary = "fills the blocks of kernels with NaN";
   let description = [{

@@ -48,6 +48,7 @@ void burst::cpu::buildLLVMPipeline(OpPassManager &pm, const Target &target) {
   // such as the range of a table over its rows, once.
   pm.addPass(createLoopInvariantCodeMotionPass());
   pm.addPass(createOutlinePass());
+  pm.addNestedPass<func::FuncOp>(createCheckBlocksPass());
   pm.addNestedPass<func::FuncOp>(createTileToVectorPass(
       {target.vectorBits, target.microRows, target.microVectors,
        target.keyPanelBytes(), target.steps, target.maxima, target.exponentials,

@@ -103,13 +103,16 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
                          "of its task, an index, first, and has no results");
   }
   if (attribute.getName() == shapeAttr) {
+    // Far more than fits anywhere, and products of it fit in numbers.
+    constexpr int64_t most = 1 << 24;
     auto shape = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
     if (isa<func::FuncOp>(op) && shape && shape.size() == 2 &&
-        llvm::all_of(shape.asArrayRef(), [](int64_t size) { return size > 0; }))
+        llvm::all_of(shape.asArrayRef(),
+                     [](int64_t size) { return 0 < size && size <= most; }))
       return success();
     return op->emitError("'tile.shape' gives the tiles of a function rows and "
-                         "columns, from 1 on, got: ")
-           << attribute.getValue();
+                         "columns, from 1 to ")
+           << most << ", got: " << attribute.getValue();
   }
   return op->emitError("unknown attribute: ") << attribute.getName();
 }

@@ -15,13 +15,18 @@ func.func private @kernel(index) -> index attributes {tile.kernel}
 
 // -----
 
-// expected-error @below {{'tile.shape' gives the tiles of a function rows and columns, from 1 on, got: array<i64: 96>}}
+// expected-error @below {{'tile.shape' gives the tiles of a function rows and columns, from 1 to 16777216, got: array<i64: 96>}}
 func.func private @program() attributes {tile.shape = array<i64: 96>}
 
 // -----
 
-// expected-error @below {{'tile.shape' gives the tiles of a function rows and columns, from 1 on, got: array<i64: 96, 0>}}
+// expected-error @below {{'tile.shape' gives the tiles of a function rows and columns, from 1 to 16777216, got: array<i64: 96, 0>}}
 func.func private @program() attributes {tile.shape = array<i64: 96, 0>}
+
+// -----
+
+// expected-error @below {{columns, from 1 to 16777216, got: array<i64: 16777217, 1>}}
+func.func private @program() attributes {tile.shape = array<i64: 16777217, 1>}
 
 // -----
 

@@ -1,0 +1,47 @@
+//===- CheckBlocks.cpp - kernels fit on the stacks of threads -------------===//
+#include "codegen/cpu/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace burst::cpu {
+#define GEN_PASS_DEF_CHECKBLOCKSPASS
+#include "codegen/cpu/Passes.h.inc"
+} // namespace burst::cpu
+
+using namespace mlir;
+using namespace burst;
+
+/// The runtime runs kernels where 4 MiB are left (runtime/src/Device.c), of
+/// which functions and registers need some.
+static constexpr uint64_t mostBytes = 3 << 20;
+
+namespace {
+struct CheckBlocks : burst::cpu::impl::CheckBlocksPassBase<CheckBlocks> {
+  void runOnOperation() override {
+    func::FuncOp kernel = getOperation();
+    if (!kernel->hasAttr(tile::kernelAttr))
+      return;
+    DataLayout layout = DataLayout::closest(kernel);
+    uint64_t total = 0;
+    kernel.walk([&](memref::AllocaOp block) {
+      MemRefType type = block.getType();
+      if (!type.hasStaticShape())
+        return;
+      uint64_t bytes = layout.getTypeSize(type.getElementType());
+      for (int64_t size : type.getShape())
+        bytes = llvm::SaturatingMultiply<uint64_t>(bytes, size);
+      total = llvm::SaturatingAdd(total, bytes);
+    });
+    if (total <= mostBytes)
+      return;
+    kernel.emitError("kernel '")
+        << kernel.getSymName() << "': its blocks take " << total
+        << " bytes of a stack, wanted at most " << mostBytes
+        << ": 'tile.shape' of the program gives smaller tiles";
+    signalPassFailure();
+  }
+};
+} // namespace
