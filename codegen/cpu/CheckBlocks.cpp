@@ -18,6 +18,18 @@ using namespace burst;
 /// which functions and registers need some.
 static constexpr uint64_t mostBytes = 3 << 20;
 
+/// Whether the size of a block is known. Others are of no kernel of
+/// ring-lower-to-tile, and a data layout would end the program for them.
+static bool isCounted(MemRefType type) {
+  Type element = type.getElementType();
+  if (auto vector = dyn_cast<VectorType>(element)) {
+    if (vector.isScalable())
+      return false;
+    element = vector.getElementType();
+  }
+  return type.hasStaticShape() && element.isIntOrIndexOrFloat();
+}
+
 namespace {
 struct CheckBlocks : burst::cpu::impl::CheckBlocksPassBase<CheckBlocks> {
   void runOnOperation() override {
@@ -28,7 +40,7 @@ struct CheckBlocks : burst::cpu::impl::CheckBlocksPassBase<CheckBlocks> {
     uint64_t total = 0;
     kernel.walk([&](memref::AllocaOp block) {
       MemRefType type = block.getType();
-      if (!type.hasStaticShape())
+      if (!isCounted(type))
         return;
       uint64_t bytes = layout.getTypeSize(type.getElementType());
       for (int64_t size : type.getShape())

@@ -109,7 +109,7 @@ def CheckBlocksPass : Pass<"burst-check-blocks", "::mlir::func::FuncOp"> {
     The blocks of a tile (`memref.alloca` of a function with `tile.kernel`) lie on the
     stack of the thread that runs a task. Tiles that are given by `tile.shape` may be
     of any size; those whose blocks take more than 3 MiB in all are an error here.
-    Blocks of dynamic size are not counted.
+    Blocks of dynamic size, or of anything but numbers and vectors, are not counted.
 
     Needs `ring-lower-to-tile`. Leaves everything as it is.
   }];

@@ -5,6 +5,8 @@ func.func @fits(%task: index) attributes {tile.kernel} {
   %a = memref.alloca() : memref<512x1024xf32>
   %b = memref.alloca() : memref<512x1024xbf16>
   %c = memref.alloca(%task) : memref<?xf32>
+  %d = memref.alloca() : memref<4xmemref<4xf32>>
+  %e = memref.alloca() : memref<4xvector<[4]xf32>>
   return
 }
 
@@ -18,8 +20,9 @@ func.func @host() {
 // expected-error @below {{kernel 'attend': its blocks take 3145732 bytes of a stack, wanted at most 3145728: 'tile.shape' of the program gives smaller tiles}}
 func.func @attend(%task: index) attributes {tile.kernel} {
   %a = memref.alloca() : memref<512x1024xf32>
-  %b = memref.alloca() : memref<512x1024xbf16>
-  %c = memref.alloca() : memref<1xf32>
+  %b = memref.alloca() : memref<512x256xvector<2xbf16>>
+  %c = memref.alloca() : memref<512x512xbf16>
+  %d = memref.alloca() : memref<1xf32>
   return
 }
 
