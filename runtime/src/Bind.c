@@ -36,8 +36,9 @@ int64_t burst_binding_bytes(const burst_program *program,
                             const burst_tensor *values) {
   int64_t bytes = 0;
   for (int32_t i = 0; i < program->image->num_parameters; ++i)
-    if (program->image->parameters[i].kind == BURST_TENSOR)
-      bytes += burst_tensor_bytes(&values[i]);
+    if (program->image->parameters[i].kind == BURST_TENSOR &&
+        __builtin_add_overflow(bytes, burst_tensor_bytes(&values[i]), &bytes))
+      return INT64_MAX; // of views whose strides are 0
   return bytes;
 }
 

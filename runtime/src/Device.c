@@ -46,6 +46,7 @@ typedef struct worker {
 } worker;
 
 struct burst_device {
+  burst_handle handle;
   struct burst_cuda *cuda;
   burst_blocks blocks;
   pthread_mutex_t mutex;
@@ -351,6 +352,7 @@ static burst_error *start_worker(burst_device *device,
 
 burst_error *burst_device_create_cpu(const burst_device_config *given,
                                      burst_device **device) {
+  BURST_REQUIRE(device);
   *device = NULL;
   burst_device_config config;
   burst_error *error = burst_config_read("burst_device_config", &config,
@@ -367,6 +369,7 @@ burst_error *burst_device_create_cpu(const burst_device_config *given,
   if (posix_memalign((void **)&made, _Alignof(burst_device), bytes))
     return burst_error_no_memory(bytes);
   memset(made, 0, bytes);
+  made->handle.magic = BURST_MAGIC(BURST_KIND_DEVICE);
   burst_blocks_begin(&made->blocks);
   // Held so shortly that waiting for it asleep takes longer.
   pthread_mutexattr_t attributes;
@@ -389,8 +392,10 @@ burst_error *burst_device_create_cpu(const burst_device_config *given,
 }
 
 void burst_device_destroy(burst_device *device) {
+  BURST_CHECK(device, BURST_KIND_DEVICE);
   if (!device)
     return;
+  burst_handle_end(&device->handle);
   burst_cuda_destroy(device->cuda);
   pthread_mutex_lock(&device->mutex);
   device->stopping = true;
@@ -403,11 +408,12 @@ void burst_device_destroy(burst_device *device) {
   }
   pthread_mutex_destroy(&device->mutex);
   burst_blocks_end(&device->blocks);
-  free(device);
+  burst_handle_free(device);
 }
 
 int64_t burst_device_threads(const burst_device *device) {
-  return device->places;
+  BURST_CHECK(device, BURST_KIND_DEVICE);
+  return device ? device->places : 0;
 }
 
 burst_blocks *burst_device_blocks(burst_device *device) {
@@ -415,7 +421,9 @@ burst_blocks *burst_device_blocks(burst_device *device) {
 }
 
 void burst_device_trim(burst_device *device) {
-  burst_blocks_trim(&device->blocks);
+  BURST_CHECK(device, BURST_KIND_DEVICE);
+  if (device)
+    burst_blocks_trim(&device->blocks);
 }
 
 burst_cuda *burst_device_cuda(const burst_device *device) {

@@ -3,7 +3,7 @@
 #ifndef BURST_RUNTIME_DEVICE_H
 #define BURST_RUNTIME_DEVICE_H
 
-#include "burst/burst.h"
+#include "Handle.h"
 
 #include <pthread.h>
 

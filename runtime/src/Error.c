@@ -1,6 +1,7 @@
 //===- Error.c - Making errors --------------------------------------------===//
 
 #include "Error.h"
+#include "Handle.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,11 +10,13 @@
 
 // Behind it in memory: its texts.
 struct burst_error {
+  burst_handle handle;
   burst_code code;
   const char *location, *message;
 };
 
-static burst_error out_of_memory = {BURST_OUT_OF_MEMORY, "", "out of memory"};
+static burst_error out_of_memory = {
+    {BURST_MAGIC(BURST_KIND_ERROR)}, BURST_OUT_OF_MEMORY, "", "out of memory"};
 
 burst_error *burst_error_create(burst_code code, const char *location,
                                 const char *format, ...) {
@@ -31,7 +34,8 @@ burst_error *burst_error_create(burst_code code, const char *location,
     memcpy(copy, location, prefix + 1);
     int begin = prefix ? sprintf(message, "%s: ", location) : 0;
     vsnprintf(message + begin, (size_t)length + 1, format, again);
-    *error = (burst_error){code, copy, message};
+    *error =
+        (burst_error){{BURST_MAGIC(BURST_KIND_ERROR)}, code, copy, message};
   }
   va_end(again);
   return error ? error : &out_of_memory;
@@ -43,16 +47,24 @@ burst_error *burst_error_no_memory(size_t bytes) {
 }
 
 const char *burst_error_message(const burst_error *error) {
-  return error->message;
+  BURST_CHECK(error, BURST_KIND_ERROR);
+  return error ? error->message : "";
 }
 
 const char *burst_error_location(const burst_error *error) {
-  return error->location;
+  BURST_CHECK(error, BURST_KIND_ERROR);
+  return error ? error->location : "";
 }
 
-burst_code burst_error_code(const burst_error *error) { return error->code; }
+burst_code burst_error_code(const burst_error *error) {
+  BURST_CHECK(error, BURST_KIND_ERROR);
+  return error ? error->code : (burst_code)0;
+}
 
 void burst_error_destroy(burst_error *error) {
-  if (error != &out_of_memory)
-    free(error);
+  BURST_CHECK(error, BURST_KIND_ERROR);
+  if (!error || error == &out_of_memory)
+    return;
+  burst_handle_end(&error->handle);
+  burst_handle_free(error);
 }

@@ -113,9 +113,13 @@ static burst_error *load(const char *path, void *object,
 }
 
 burst_error *burst_program_load(const char *path, burst_program **program) {
+  BURST_REQUIRE(program);
   *program = NULL;
-  if (!path)
-    return burst_error_create(BURST_INVALID_ARGUMENT, "", "no path");
+  BURST_REQUIRE(path);
+  if (!*path)
+    return burst_error_create(BURST_INVALID_ARGUMENT, "",
+                              "burst_program_load: path: empty, wanted that of "
+                              "a shared object");
   burst_error *error = check_file(path);
   if (error)
     return error;

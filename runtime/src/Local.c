@@ -161,7 +161,7 @@ static void free_hub(burst_hub *hub) {
   pthread_mutex_destroy(&hub->mutex);
   free(hub->free_at);
   free(hub->reason);
-  free(hub);
+  burst_handle_free(hub);
 }
 
 static void end_copier(burst_hub *hub) {
@@ -210,10 +210,8 @@ static burst_error *check(const burst_local_config *config) {
 
 static void init_endpoint(burst_hub *hub, int64_t rank) {
   burst_endpoint *endpoint = &hub->endpoints[rank];
-  endpoint->transport.table = &local_table;
-  endpoint->transport.rank = rank;
-  endpoint->transport.num_ranks = hub->config.num_ranks;
-  atomic_flag_clear(&endpoint->transport.in_use);
+  burst_transport_begin(&endpoint->transport, &local_table, rank,
+                        hub->config.num_ranks, NULL);
   endpoint->hub = hub;
   endpoint->arrivals.last = &endpoint->arrivals.first;
   burst_cond_init(&endpoint->changed);
@@ -245,6 +243,7 @@ static burst_error *make_hub(const burst_local_config *config,
 
 burst_error *burst_transport_create_local(const burst_local_config *given,
                                           burst_transport **handles) {
+  BURST_REQUIRE(handles);
   burst_local_config config;
   burst_error *error =
       burst_config_read("burst_local_config", &config, sizeof(config), given,

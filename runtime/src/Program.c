@@ -9,6 +9,7 @@
 burst_error *burst_program_from_image(const burst_image *image,
                                       void (*release)(void *context),
                                       void *context, burst_program **program) {
+  BURST_REQUIRE(program);
   *program = NULL;
   burst_error *error = burst_image_check(image);
   if (error)
@@ -16,6 +17,7 @@ burst_error *burst_program_from_image(const burst_image *image,
   burst_program *made = calloc(1, sizeof(*made));
   if (!made)
     return burst_error_no_memory(sizeof(*made));
+  made->handle.magic = BURST_MAGIC(BURST_KIND_PROGRAM);
   made->image = image;
   made->release = release;
   made->context = context;
@@ -25,44 +27,55 @@ burst_error *burst_program_from_image(const burst_image *image,
 }
 
 void burst_program_retain(burst_program *program) {
-  atomic_fetch_add_explicit(&program->references, 1, memory_order_relaxed);
+  BURST_CHECK(program, BURST_KIND_PROGRAM);
+  if (program)
+    atomic_fetch_add_explicit(&program->references, 1, memory_order_relaxed);
 }
 
 void burst_program_release(burst_program *program) {
+  BURST_CHECK(program, BURST_KIND_PROGRAM);
   if (!program || atomic_fetch_sub(&program->references, 1) > 1)
     return;
+  burst_handle_end(&program->handle);
   if (program->release)
     program->release(program->context);
-  free(program);
+  burst_handle_free(program);
 }
 
 const char *burst_program_name(const burst_program *program) {
-  return program->image->name;
+  BURST_CHECK(program, BURST_KIND_PROGRAM);
+  return program ? program->image->name : "";
 }
 
 const char *burst_program_target(const burst_program *program) {
-  return program->image->target;
+  BURST_CHECK(program, BURST_KIND_PROGRAM);
+  return program ? program->image->target : "";
 }
 
 int64_t burst_program_is_gpu(const burst_program *program) {
-  return program->image->minimum_driver != 0;
+  BURST_CHECK(program, BURST_KIND_PROGRAM);
+  return program && program->image->minimum_driver != 0;
 }
 
 int64_t burst_program_num_ranks(const burst_program *program) {
-  return program->image->num_ranks;
+  BURST_CHECK(program, BURST_KIND_PROGRAM);
+  return program ? program->image->num_ranks : 0;
 }
 
 int64_t burst_program_num_parameters(const burst_program *program) {
-  return program->image->num_parameters;
+  BURST_CHECK(program, BURST_KIND_PROGRAM);
+  return program ? program->image->num_parameters : 0;
 }
 
 int64_t burst_program_num_arguments(const burst_program *program) {
-  return program->image->num_arguments;
+  BURST_CHECK(program, BURST_KIND_PROGRAM);
+  return program ? program->image->num_arguments : 0;
 }
 
 const burst_parameter *burst_program_parameter(const burst_program *program,
                                                int64_t index) {
-  if (index < 0 || index >= program->image->num_parameters)
+  BURST_CHECK(program, BURST_KIND_PROGRAM);
+  if (!program || index < 0 || index >= program->image->num_parameters)
     return NULL;
   return &program->image->parameters[index];
 }

@@ -3,11 +3,12 @@
 #ifndef BURST_RUNTIME_PROGRAM_H
 #define BURST_RUNTIME_PROGRAM_H
 
-#include "burst/burst.h"
+#include "Handle.h"
 
 #include <stdatomic.h>
 
 struct burst_program {
+  burst_handle handle;
   const burst_image *image;
   void (*release)(void *context);
   void *context;

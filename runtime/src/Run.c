@@ -24,7 +24,15 @@ static const double default_deadline = 600;
 
 #define INVALID(...) burst_error_create(BURST_INVALID_ARGUMENT, "", __VA_ARGS__)
 
+static void check_handles(const burst_run_config *config) {
+  BURST_CHECK(config->device, BURST_KIND_DEVICE);
+  BURST_CHECK(config->stream, BURST_KIND_STREAM);
+  BURST_CHECK(config->transport, BURST_KIND_TRANSPORT);
+  BURST_CHECK(config->trace, BURST_KIND_TRACE);
+}
+
 static burst_error *check_device(burst_run_config *config) {
+  check_handles(config);
   if (config->stream) {
     burst_device *device = burst_stream_device(config->stream);
     if (config->device && config->device != device)
@@ -193,7 +201,9 @@ static burst_error *run(burst_call *call, burst_counters *counters) {
   burst_binding_destroy(binding);
   *counters = rank.counters;
   counters->tensor_bytes = burst_binding_bytes(call->program, call->values);
-  counters->peak_total = counters->peak_sum + counters->tensor_bytes;
+  if (__builtin_add_overflow(counters->peak_sum, counters->tensor_bytes,
+                             &counters->peak_total))
+    counters->peak_total = INT64_MAX;
   return error;
 }
 
@@ -257,6 +267,9 @@ static burst_error *run_on_gpu(burst_call *call) {
 burst_error *burst_run(burst_program *program, const burst_run_config *given,
                        const burst_tensor *values, int64_t count,
                        burst_counters *counters) {
+  BURST_REQUIRE_HANDLE(program, BURST_KIND_PROGRAM);
+  if (count > 0)
+    BURST_REQUIRE(values);
   burst_run_config config;
   burst_error *error = burst_config_read("burst_run_config", &config,
                                          sizeof(config), given, sizeof(size_t));

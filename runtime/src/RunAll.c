@@ -164,13 +164,9 @@ static burst_error *gather(const ranks *all) {
 
 static burst_error *make_members(ranks *all, burst_counters *counters) {
   size_t members = (size_t)all->num_members;
-  size_t values = members * (size_t)all->num_values;
-  all->members = calloc(members, sizeof(member));
-  all->values = calloc(values + 1, sizeof(burst_tensor));
   all->transports = calloc(members, sizeof(burst_transport *));
-  if (!all->members || !all->values || !all->transports)
-    return burst_error_no_memory(members * sizeof(member) +
-                                 values * sizeof(burst_tensor));
+  if (!all->transports)
+    return burst_error_no_memory(members * sizeof(burst_transport *));
   burst_local_config config = {
       .size = sizeof(config),
       .num_ranks = all->num_members,
@@ -179,7 +175,16 @@ static burst_error *make_members(ranks *all, burst_counters *counters) {
       .checked = all->config.checked,
   };
   burst_error *error = burst_transport_create_local(&config, all->transports);
-  for (int64_t i = 0; i < all->num_members && !error; ++i) {
+  if (error)
+    return error;
+  // Not so many that this overflows: the transport refuses them.
+  size_t values = members * (size_t)all->num_values;
+  all->members = calloc(members, sizeof(member));
+  all->values = calloc(values + 1, sizeof(burst_tensor));
+  if (!all->members || !all->values)
+    return burst_error_no_memory(members * sizeof(member) +
+                                 values * sizeof(burst_tensor));
+  for (int64_t i = 0; i < all->num_members; ++i) {
     member *made = &all->members[i];
     made->all = all;
     made->rank = i;
@@ -189,7 +194,7 @@ static burst_error *make_members(ranks *all, burst_counters *counters) {
       made->counters =
           (burst_counters *)((char *)counters + (size_t)i * counters->size);
   }
-  return error;
+  return NULL;
 }
 
 static void free_members(ranks *all) {
@@ -207,6 +212,9 @@ burst_error *burst_run_all(burst_program *program,
                            const burst_run_all_config *given,
                            const burst_tensor *globals, int64_t count,
                            burst_counters *counters) {
+  BURST_REQUIRE_HANDLE(program, BURST_KIND_PROGRAM);
+  if (count > 0)
+    BURST_REQUIRE(globals);
   ranks all = {.program = program,
                .globals = globals,
                .num_values = count,

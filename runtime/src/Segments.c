@@ -88,6 +88,8 @@ burst_error *burst_holding_create(const burst_program *program,
 burst_error *burst_program_local_size(const burst_program *program,
                                       int64_t parameter, int64_t rank,
                                       int64_t extent, int64_t *size) {
+  BURST_REQUIRE_HANDLE(program, BURST_KIND_PROGRAM);
+  BURST_REQUIRE(size);
   burst_holding holding;
   burst_error *error =
       burst_holding_create(program, parameter, rank, extent, &holding);
@@ -109,6 +111,9 @@ burst_error *burst_program_segments(const burst_program *program,
                                     int64_t parameter, int64_t rank,
                                     int64_t extent, int64_t count,
                                     burst_segment *segments) {
+  BURST_REQUIRE_HANDLE(program, BURST_KIND_PROGRAM);
+  if (count > 0)
+    BURST_REQUIRE(segments);
   burst_holding holding;
   burst_error *error =
       burst_holding_create(program, parameter, rank, extent, &holding);
@@ -132,6 +137,9 @@ burst_error *burst_program_positions(const burst_program *program,
                                      int64_t parameter, int64_t rank,
                                      int64_t extent, int64_t count,
                                      int64_t *positions) {
+  BURST_REQUIRE_HANDLE(program, BURST_KIND_PROGRAM);
+  if (count > 0)
+    BURST_REQUIRE(positions);
   burst_holding holding;
   burst_error *error =
       burst_holding_create(program, parameter, rank, extent, &holding);

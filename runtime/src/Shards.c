@@ -107,11 +107,17 @@ static burst_error *move(const burst_program *program, int64_t parameter,
 burst_error *burst_shard(const burst_program *program, int64_t parameter,
                          int64_t rank, const burst_tensor *global,
                          const burst_tensor *local) {
+  BURST_REQUIRE_HANDLE(program, BURST_KIND_PROGRAM);
+  BURST_REQUIRE(global);
+  BURST_REQUIRE(local);
   return move(program, parameter, rank, global, local, false);
 }
 
 burst_error *burst_gather(const burst_program *program, int64_t parameter,
                           int64_t rank, const burst_tensor *local,
                           const burst_tensor *global) {
+  BURST_REQUIRE_HANDLE(program, BURST_KIND_PROGRAM);
+  BURST_REQUIRE(global);
+  BURST_REQUIRE(local);
   return move(program, parameter, rank, global, local, true);
 }

@@ -10,6 +10,7 @@
 
 // On a GPU the order is that of a stream there, and the rest is not used.
 struct burst_stream {
+  burst_handle handle;
   burst_device *device;
   burst_cuda_stream *cuda;
   pthread_t thread;
@@ -61,11 +62,10 @@ static void *run_stream(void *context) {
 
 static burst_error *make_stream(burst_device *device, burst_stream **stream) {
   *stream = NULL;
-  if (!device)
-    return burst_error_create(BURST_INVALID_ARGUMENT, "", "stream: no device");
   *stream = calloc(1, sizeof(**stream));
   if (!*stream)
     return burst_error_no_memory(sizeof(**stream));
+  (*stream)->handle.magic = BURST_MAGIC(BURST_KIND_STREAM);
   (*stream)->device = device;
   return NULL;
 }
@@ -87,19 +87,23 @@ static burst_error *create_on_gpu(burst_device *device, bool given,
 
 burst_error *burst_stream_create_cuda(burst_device *device, void *cuda_stream,
                                       burst_stream **stream) {
+  BURST_REQUIRE(stream);
   *stream = NULL;
-  if (device && !burst_device_cuda(device))
+  BURST_REQUIRE_HANDLE(device, BURST_KIND_DEVICE);
+  if (!burst_device_cuda(device))
     return burst_error_create(BURST_INVALID_ARGUMENT, "",
                               "stream: one of CUDA, the device is a CPU");
   return create_on_gpu(device, true, cuda_stream, stream);
 }
 
 burst_error *burst_stream_create(burst_device *device, burst_stream **stream) {
-  if (device && burst_device_cuda(device))
+  BURST_REQUIRE(stream);
+  *stream = NULL;
+  BURST_REQUIRE_HANDLE(device, BURST_KIND_DEVICE);
+  if (burst_device_cuda(device))
     return create_on_gpu(device, false, NULL, stream);
   burst_stream *made;
   burst_error *error = make_stream(device, &made);
-  *stream = NULL;
   if (error)
     return error;
   made->last = &made->first;
@@ -132,6 +136,7 @@ void burst_stream_push(burst_stream *stream, burst_call *call) {
 }
 
 burst_error *burst_stream_synchronize(burst_stream *stream) {
+  BURST_REQUIRE_HANDLE(stream, BURST_KIND_STREAM);
   if (stream->cuda)
     return burst_cuda_stream_synchronize(stream->cuda);
   pthread_mutex_lock(&stream->mutex);
@@ -144,11 +149,13 @@ burst_error *burst_stream_synchronize(burst_stream *stream) {
 }
 
 void burst_stream_destroy(burst_stream *stream) {
+  BURST_CHECK(stream, BURST_KIND_STREAM);
   if (!stream)
     return;
+  burst_handle_end(&stream->handle);
   if (stream->cuda) {
     burst_cuda_stream_destroy(stream->cuda);
-    free(stream);
+    burst_handle_free(stream);
     return;
   }
   pthread_mutex_lock(&stream->mutex);
@@ -160,5 +167,5 @@ void burst_stream_destroy(burst_stream *stream) {
   pthread_cond_destroy(&stream->pushed);
   pthread_cond_destroy(&stream->idle);
   pthread_mutex_destroy(&stream->mutex);
-  free(stream);
+  burst_handle_free(stream);
 }

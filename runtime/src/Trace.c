@@ -3,6 +3,7 @@
 #include "Trace.h"
 #include "Clock.h"
 #include "Error.h"
+#include "Handle.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +26,7 @@ typedef struct event {
 } event;
 
 struct burst_trace {
+  burst_handle handle;
   pthread_mutex_t mutex;
   int64_t created;
   event *events;
@@ -37,22 +39,26 @@ struct burst_trace {
 //===----------------------------------------------------------------------===//
 
 burst_error *burst_trace_create(burst_trace **trace) {
+  BURST_REQUIRE(trace);
   *trace = calloc(1, sizeof(**trace));
   if (!*trace)
     return burst_error_no_memory(sizeof(**trace));
+  (*trace)->handle.magic = BURST_MAGIC(BURST_KIND_TRACE);
   pthread_mutex_init(&(*trace)->mutex, NULL);
   (*trace)->created = burst_now();
   return NULL;
 }
 
 void burst_trace_destroy(burst_trace *trace) {
+  BURST_CHECK(trace, BURST_KIND_TRACE);
   if (!trace)
     return;
+  burst_handle_end(&trace->handle);
   for (size_t i = 0; i < trace->count; ++i)
     free(trace->events[i].kernel);
   free(trace->events);
   pthread_mutex_destroy(&trace->mutex);
-  free(trace);
+  burst_handle_free(trace);
 }
 
 static bool grow(burst_trace *trace) {
@@ -258,6 +264,8 @@ static burst_error *replace_file(const burst_trace *trace, const char *path) {
 }
 
 burst_error *burst_trace_write(burst_trace *trace, const char *path) {
+  BURST_REQUIRE_HANDLE(trace, BURST_KIND_TRACE);
+  BURST_REQUIRE(path);
   pthread_mutex_lock(&trace->mutex);
   // A link stays, and what it leads to is replaced, or made. What is no file,
   // such as a pipe, or has no name, as standard output may, is written to.

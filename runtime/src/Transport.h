@@ -9,7 +9,7 @@
 #ifndef BURST_RUNTIME_TRANSPORT_H
 #define BURST_RUNTIME_TRANSPORT_H
 
-#include "burst/burst.h"
+#include "Handle.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -58,11 +58,17 @@ typedef struct burst_transport_table {
 } burst_transport_table;
 
 struct burst_transport {
+  burst_handle handle;
   const burst_transport_table *table;
   int64_t rank, num_ranks;
   burst_world *world; // of ranks that are processes; or null
   atomic_flag in_use;
 };
+
+// What all kinds have in common. `world` is null for ranks that are threads.
+void burst_transport_begin(burst_transport *transport,
+                           const burst_transport_table *table, int64_t rank,
+                           int64_t num_ranks, burst_world *world);
 
 // "rank 2, hop 1".
 typedef struct burst_location {

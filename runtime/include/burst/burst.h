@@ -8,6 +8,14 @@
 |* success; the caller destroys it. Where a function fails, its out arguments *|
 |* are NULL or unchanged.                                                     *|
 |*                                                                            *|
+|* Arguments. NULL in the place of an object, a text, an array with elements  *|
+|* or an out argument is an error that names the function and the argument.   *|
+|* Functions that return no error ignore it, and answer 0, "" or NULL.        *|
+|*                                                                            *|
+|* Handles. Every object begins with a magic number of its kind. Where the    *|
+|* library was built without NDEBUG, a handle that was destroyed, or is of    *|
+|* another kind, ends the process with a message that names the function.     *|
+|*                                                                            *|
 |* Configs. The first member of every config is its own size: set it to       *|
 |* sizeof. Each further field has 8 bytes, and 0 is its default; fields that  *|
 |* the caller's size does not cover take the default. A size that lacks a     *|

@@ -104,6 +104,7 @@ void burst_cuda_destroy(burst_cuda *cuda) {
 
 burst_error *burst_device_create_cuda(const burst_cuda_config *given,
                                       burst_device **device) {
+  BURST_REQUIRE(device);
   *device = NULL;
   burst_cuda_config config;
   burst_error *error = burst_config_read("burst_cuda_config", &config,

@@ -391,7 +391,7 @@ static void ipc_destroy(burst_transport *transport) {
       free_memory(ipc);
   }
   free(ipc->peers);
-  free(ipc);
+  burst_handle_free(ipc);
 }
 
 static const burst_transport_table ipc_table = {
@@ -676,11 +676,9 @@ static burst_error *make_ipc(const burst_ipc_config *config,
   *made = ipc;
   ipc->gpu = burst_device_cuda(config->device)->gpu;
   ipc->chunk_bytes = config->buffer_bytes / SLOTS / ALIGNMENT * ALIGNMENT;
-  ipc->transport.table = &ipc_table;
-  ipc->transport.world = config->world;
-  ipc->transport.rank = burst_world_rank(config->world);
-  ipc->transport.num_ranks = burst_world_num_ranks(config->world);
-  atomic_flag_clear(&ipc->transport.in_use);
+  burst_transport_begin(&ipc->transport, &ipc_table,
+                        burst_world_rank(config->world),
+                        burst_world_num_ranks(config->world), config->world);
   size_t count = (size_t)ipc->transport.num_ranks;
   ipc->peers = calloc(count, sizeof(peer));
   return ipc->peers ? NULL : burst_error_no_memory(count * sizeof(peer));
@@ -703,6 +701,7 @@ static burst_error *check(const burst_ipc_config *config) {
 
 burst_error *burst_transport_create_ipc(const burst_ipc_config *given,
                                         burst_transport **transport) {
+  BURST_REQUIRE(transport);
   burst_ipc_config config;
   ipc_transport *made = NULL;
   *transport = NULL;
@@ -711,6 +710,8 @@ burst_error *burst_transport_create_ipc(const burst_ipc_config *given,
                         BURST_COVERS(burst_ipc_config, world));
   if (error)
     return error;
+  BURST_CHECK(config.device, BURST_KIND_DEVICE);
+  BURST_CHECK(config.world, BURST_KIND_WORLD);
   if (config.buffer_bytes == 0)
     config.buffer_bytes = default_buffer;
   if (config.timeout_seconds == 0)

@@ -398,7 +398,7 @@ static void free_nccl(nccl_transport *nccl) {
     burst_gpu_stream_destroy(nccl->gpu, nccl->stream);
   pthread_mutex_destroy(&nccl->mutex);
   free(nccl->reason);
-  free(nccl);
+  burst_handle_free(nccl);
 }
 
 static void nccl_destroy(burst_transport *transport) {
@@ -520,15 +520,11 @@ static burst_error *make_nccl(const burst_nccl_config *config,
   *made = nccl;
   nccl->config = *config;
   nccl->gpu = burst_device_cuda(config->device)->gpu;
-  nccl->transport.table = &nccl_table;
-  nccl->transport.world = config->world;
-  atomic_flag_clear(&nccl->transport.in_use);
+  burst_transport_begin(&nccl->transport, &nccl_table,
+                        burst_world_rank(config->world),
+                        burst_world_num_ranks(config->world), config->world);
   pthread_mutex_init(&nccl->mutex, NULL);
   nccl->communicator = (burst_communicator){table, nccl->gpu, NULL};
-  if (config->world) {
-    nccl->transport.rank = burst_world_rank(config->world);
-    nccl->transport.num_ranks = burst_world_num_ranks(config->world);
-  }
   if (config->communicator)
     error = read_ranks(nccl);
   return error ? error : make_stream(nccl);
@@ -546,14 +542,18 @@ static burst_error *check(const burst_nccl_config *config) {
 
 burst_error *burst_transport_create_nccl(const burst_nccl_config *given,
                                          burst_transport **transport) {
+  BURST_REQUIRE(transport);
   burst_nccl_config config;
   nccl_transport *made = NULL;
   *transport = NULL;
   burst_error *error =
       burst_config_read("burst_nccl_config", &config, sizeof(config), given,
                         BURST_COVERS(burst_nccl_config, device));
-  if (!error)
-    error = check(&config);
+  if (error)
+    return error;
+  BURST_CHECK(config.device, BURST_KIND_DEVICE);
+  BURST_CHECK(config.world, BURST_KIND_WORLD);
+  error = check(&config);
   if (error)
     return error;
   if (config.timeout_seconds == 0)

@@ -48,6 +48,7 @@ typedef struct burst_member {
 } burst_member;
 
 struct burst_world {
+  burst_handle handle;
   burst_meeting meeting;
   int64_t rank, num_ranks, local_rank;
   int64_t timeout, heartbeat, silence; // nanoseconds

@@ -166,7 +166,7 @@ static void free_tcp(burst_tcp *tcp) {
   pthread_mutex_destroy(&tcp->mutex);
   free(tcp->links);
   free(tcp->polled);
-  free(tcp);
+  burst_handle_free(tcp);
 }
 
 static void tcp_destroy(burst_transport *transport) {
@@ -213,11 +213,8 @@ static burst_error *make_tcp(burst_world *world, burst_tcp **made) {
     return burst_error_no_memory(sizeof(*tcp));
   *made = tcp;
   size_t count = (size_t)burst_world_num_ranks(world);
-  tcp->transport.table = &tcp_table;
-  tcp->transport.rank = burst_world_rank(world);
-  tcp->transport.num_ranks = burst_world_num_ranks(world);
-  tcp->transport.world = world;
-  atomic_flag_clear(&tcp->transport.in_use);
+  burst_transport_begin(&tcp->transport, &tcp_table, burst_world_rank(world),
+                        burst_world_num_ranks(world), world);
   pthread_mutex_init(&tcp->mutex, NULL);
   burst_cond_init(&tcp->changed);
   tcp->wakes = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -236,6 +233,7 @@ static burst_error *make_tcp(burst_world *world, burst_tcp **made) {
 
 burst_error *burst_transport_create_tcp(const burst_tcp_config *given,
                                         burst_transport **transport) {
+  BURST_REQUIRE(transport);
   burst_tcp_config config;
   *transport = NULL;
   burst_error *error =
@@ -246,6 +244,7 @@ burst_error *burst_transport_create_tcp(const burst_tcp_config *given,
                                "tcp transport: no world");
   if (error)
     return error;
+  BURST_CHECK(config.world, BURST_KIND_WORLD);
   burst_tcp *made = NULL;
   error = make_tcp(config.world, &made);
   if (!error)

@@ -75,7 +75,7 @@ static void free_world(burst_world *world) {
   free(world->members);
   free(world->polled);
   free(world->reason);
-  free(world);
+  burst_handle_free(world);
 }
 
 static burst_error *make_world(const burst_world_config *config,
@@ -85,6 +85,7 @@ static burst_error *make_world(const burst_world_config *config,
   if (!world)
     return burst_error_no_memory(sizeof(*world));
   *made = world;
+  world->handle.magic = BURST_MAGIC(BURST_KIND_WORLD);
   world->rank = place->rank;
   world->num_ranks = place->num_ranks;
   world->timeout = burst_nanoseconds(config->timeout_seconds);
@@ -153,6 +154,7 @@ static burst_error *find_local_rank(burst_world *world,
 
 burst_error *burst_world_create(const burst_world_config *given,
                                 burst_world **world) {
+  BURST_REQUIRE(world);
   burst_world_config config;
   burst_place place;
   *world = NULL;
@@ -183,8 +185,10 @@ burst_error *burst_world_create(const burst_world_config *given,
 }
 
 void burst_world_destroy(burst_world *world) {
+  BURST_CHECK(world, BURST_KIND_WORLD);
   if (!world)
     return;
+  burst_handle_end(&world->handle);
   pthread_mutex_lock(&world->mutex);
   world->ending = true;
   burst_members_tell_goodbye(world);
@@ -193,14 +197,19 @@ void burst_world_destroy(burst_world *world) {
   free_world(world);
 }
 
-int64_t burst_world_rank(const burst_world *world) { return world->rank; }
+int64_t burst_world_rank(const burst_world *world) {
+  BURST_CHECK(world, BURST_KIND_WORLD);
+  return world ? world->rank : 0;
+}
 
 int64_t burst_world_num_ranks(const burst_world *world) {
-  return world->num_ranks;
+  BURST_CHECK(world, BURST_KIND_WORLD);
+  return world ? world->num_ranks : 0;
 }
 
 int64_t burst_world_local_rank(const burst_world *world) {
-  return world->local_rank;
+  BURST_CHECK(world, BURST_KIND_WORLD);
+  return world ? world->local_rank : 0;
 }
 
 //===----------------------------------------------------------------------===//
@@ -482,6 +491,7 @@ static burst_error *gather(burst_world *world, size_t bytes, char *all,
 burst_error *burst_world_gather(burst_world *world, const void *mine,
                                 size_t bytes, void *all,
                                 double deadline_seconds) {
+  BURST_REQUIRE_HANDLE(world, BURST_KIND_WORLD);
   burst_error *error = burst_number_check("burst_world_gather: "
                                           "deadline_seconds",
                                           deadline_seconds);
@@ -492,6 +502,10 @@ burst_error *burst_world_gather(burst_world *world, const void *mine,
                                bytes, BURST_MOST_GATHERED);
   if (error)
     return error;
+  if (bytes > 0) {
+    BURST_REQUIRE(mine);
+    BURST_REQUIRE(all);
+  }
   if (deadline_seconds == 0)
     deadline_seconds = default_deadline;
   pthread_mutex_lock(&world->mutex);
@@ -510,6 +524,7 @@ burst_error *burst_world_gather(burst_world *world, const void *mine,
 }
 
 burst_error *burst_world_barrier(burst_world *world, double deadline_seconds) {
+  BURST_REQUIRE_HANDLE(world, BURST_KIND_WORLD);
   char nothing = 0;
   return burst_world_gather(world, &nothing, 0, &nothing, deadline_seconds);
 }

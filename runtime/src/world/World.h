@@ -8,7 +8,7 @@
 #ifndef BURST_RUNTIME_WORLD_WORLD_H
 #define BURST_RUNTIME_WORLD_WORLD_H
 
-#include "burst/burst.h"
+#include "../Handle.h"
 
 #include <stdbool.h>
 

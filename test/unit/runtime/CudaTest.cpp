@@ -827,7 +827,7 @@ TEST_F(Cuda, RefusesWhatDoesNotFit) {
   EXPECT_EQ(takeCoded(burst_stream_create_cuda(cpu.get(), nullptr, &stream)),
             invalid + "stream: one of CUDA, the device is a CPU");
   EXPECT_EQ(takeCoded(burst_stream_create_cuda(nullptr, nullptr, &stream)),
-            invalid + "stream: no device");
+            invalid + "burst_stream_create_cuda: device: null");
   burst_device *none;
   burst_cuda_config config = {};
   config.size = sizeof(config);

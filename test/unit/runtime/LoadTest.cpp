@@ -71,7 +71,10 @@ TEST_F(Load, NeedsAFile) {
   EXPECT_EQ(load(directory),
             "INVALID_PROGRAM " + directory.string() + ": not a file");
   burst_program *program;
-  EXPECT_EQ(take(burst_program_load(nullptr, &program)), "no path");
+  EXPECT_EQ(take(burst_program_load(nullptr, &program)),
+            "burst_program_load: path: null");
+  EXPECT_EQ(take(burst_program_load("", &program)),
+            "burst_program_load: path: empty, wanted that of a shared object");
 }
 
 TEST_F(Load, RefusesOtherFiles) {

@@ -159,7 +159,8 @@ TEST_F(Streams, BelongToADevice) {
   EXPECT_EQ(take(burst_run(program.get(), &config, nullptr, 0, nullptr)),
             "burst_run: the stream is of another device");
   burst_stream *stream;
-  EXPECT_EQ(take(burst_stream_create(nullptr, &stream)), "stream: no device");
+  EXPECT_EQ(take(burst_stream_create(nullptr, &stream)),
+            "burst_stream_create: device: null");
 }
 
 } // namespace
