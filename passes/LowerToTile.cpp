@@ -34,8 +34,10 @@ public:
   LogicalResult run();
 
 private:
-  void launch(TileBuilder &builder, StringRef name, Value tasks, Value order,
-              const Operands &operands, Body body, int64_t warps);
+  /// Gives the kernel.
+  func::FuncOp launch(TileBuilder &builder, StringRef name, Value tasks,
+                      Value order, const Operands &operands, Body body,
+                      int64_t warps);
   void launch(TileBuilder &builder, StringRef name, Value tasks, Value order,
               const Operands &operands, Body body) {
     launch(builder, name, tasks, order, operands, body, options.warps);
@@ -98,9 +100,9 @@ private:
 // Kernels
 //===----------------------------------------------------------------------===//
 
-void Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
-                      Value order, const Operands &operands, Body body,
-                      int64_t warps) {
+func::FuncOp Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
+                              Value order, const Operands &operands, Body body,
+                              int64_t warps) {
   OpBuilder::InsertionGuard guard(builder);
   SmallVector<Type> types{builder.getIndexType()};
   llvm::append_range(types, operands.types());
@@ -134,6 +136,7 @@ void Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
   }
   builder.make<tile::LaunchOp>(kernel.getName(), tasks, order, operands.reads,
                                operands.writes, operands.scalars);
+  return kernel;
 }
 
 Shape Lowering::shapeOf(Value state) {
@@ -354,7 +357,9 @@ void Lowering::attendGradStaged(TileBuilder &b, ring::AttendGradOp op,
         [&](TileBuilder &inside, Value task, ValueRange args) {
           TeamGradient(inside, op, shape, schedule, args, sums).build(task);
         },
-        team.warps);
+        team.warps)
+        ->setAttr(cuda::gradientAttr,
+                  b.getStringAttr(ofKeys ? "keys" : "queries"));
   }
   schedule.release();
 }

@@ -66,6 +66,13 @@ def has_nvrtc():
     return False
 
 
+def has_disassembler():
+    """Whether machine code of GPUs can be read here."""
+    sys.path.insert(0, os.path.join(config.burst_source, "bench", "gpu"))
+    import sass
+    return sass.find_disassembler() is not None
+
+
 def peers():
     """Where scripts/peers installs what burst-bench compares with."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -117,6 +124,8 @@ if has_gpu():
     config.available_features.add("cuda")
 if has_nvrtc():
     config.available_features.add("nvrtc")
+if has_disassembler():
+    config.available_features.add("nvdisasm")
 # A directory of tests that need a device to themselves sets
 # config.parallelism_group = "gpu" in its lit.local.cfg.
 lit_config.parallelism_groups["gpu"] = 1

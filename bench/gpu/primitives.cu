@@ -115,7 +115,7 @@ __device__ __forceinline__ void tiles(const T *a, const T *b, float *c) {
   synchronize();
   Accumulator<Four, N> sums;
   fill(sums, 0.f);
-  beginMultiplyTransposed<T, false>(sums, left, right);
+  beginMultiplyTransposed<T, false>(sums, left, right, uniformWarpgroup());
   await<0>(sums);
   store<N>(sums, GlobalRows<float>{c, N, 64});
 }

@@ -5,6 +5,7 @@
 #include "codegen/cuda/CompileLog.h"
 #include "codegen/cuda/Emit.h"
 #include "codegen/cuda/Passes.h"
+#include "codegen/cuda/Shapes.h"
 #include "dialect/Cuda/Cuda.h"
 #include "dialect/Ring/Ring.h"
 #include "runtime/src/cuda/Gpu.h"
@@ -15,6 +16,8 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/xxhash.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace burst;
@@ -112,88 +115,20 @@ int64_t cuda::sharedBytesOf(StringRef architecture) {
 }
 
 //===----------------------------------------------------------------------===//
-// Shapes
-//===----------------------------------------------------------------------===//
-
-std::string Shape::str() const {
-  return formatv("{0}x{1} by {2} warps{3}{4}", rows, columns, warps,
-                 isSkewed ? ", skewed" : "", takesTurns ? ", in turns" : "");
-}
-
-std::vector<Shape> cuda::shapesFor(int64_t headDim, bool roles, bool isMasked) {
-  // Small ones, which every mask fits.
-  std::vector<Shape> shapes = {{64, 64, 4}, {64, 32, 4}, {64, 16, 4}};
-  std::vector<Shape> best;
-  auto skewed = [](int64_t rows, int64_t columns, int64_t warps,
-                   bool inTurns = true) {
-    return Shape{rows, columns, warps, /*isSkewed=*/true, inTurns};
-  };
-  if (!roles && headDim <= 64) // with tables it needs 8 warps
-    best = {{128, 64, 4}, {128, 64, 8}};
-  else if (!roles)
-    best = {{128, headDim <= 192 ? 64 : 32, 8}};
-  else if (headDim <= 64)
-    best = {
-        skewed(192, 128, 12), skewed(128, 128, 8), {128, 128, 8}, {128, 64, 8}};
-  else if (headDim <= 96)
-    best = {skewed(128, 128, 8), {128, 128, 8}, {128, 64, 8}};
-  else if (headDim <= 128)
-    best = {skewed(128, isMasked ? 128 : 176, 8),
-            skewed(128, 112, 8),
-            {128, 128, 8},
-            {128, 112, 8}};
-  else if (headDim <= 192) // outputs fill registers: products take longer
-    best = {skewed(128, 112, 8, /*inTurns=*/false),
-            skewed(128, 96, 8, /*inTurns=*/false),
-            {128, 96, 8},
-            {128, 64, 8}};
-  else
-    best = {skewed(128, 80, 8, /*inTurns=*/false),
-            skewed(128, 64, 8, /*inTurns=*/false),
-            {128, 80, 8},
-            {128, 64, 8}};
-  shapes.insert(shapes.begin(), best.begin(), best.end());
-  return shapes;
-}
-
-static int64_t headDimOf(func::FuncOp program) {
-  int64_t largest = 0;
-  program.walk([&](Operation *op) {
-    if (!isa<ring::AttendOp, ring::AttendGradOp>(op))
-      return;
-    for (Value operand : op->getOperands())
-      if (auto type = dyn_cast<ShapedType>(operand.getType());
-          type && type.getRank() == 4)
-        largest = std::max(largest, type.getDimSize(3));
-  });
-  return largest;
-}
-
-static bool hasMask(func::FuncOp program) {
-  return program
-      .walk([](ring::AttendOp op) {
-        return op.getMask().empty() ? WalkResult::advance()
-                                    : WalkResult::interrupt();
-      })
-      .wasInterrupted();
-}
-
-//===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
 
-void cuda::buildKernelPipeline(OpPassManager &pm, const Shape &shape,
-                               bool roles) {
-  LowerToTilePassOptions options;
-  options.rows = shape.rows;
-  options.columns = shape.columns;
-  options.warps = shape.warps;
-  cpu::buildTilePipeline(pm, options);
+/// From a ring program on tensors to host code, and kernels that are ready to
+/// be printed.
+static void buildKernelPipeline(OpPassManager &pm, const Shapes &shapes,
+                                bool roles) {
+  cpu::buildTilePipeline(pm, shapes.options());
   pm.addPass(createUploadTablesPass());
   if (roles) {
     pm.addNestedPass<func::FuncOp>(createSpecializeWarpsPass());
     pm.addNestedPass<func::FuncOp>(createDelegateMasksPass());
   }
+  const Shape &shape = shapes[Tiling::Attends];
   if (shape.isSkewed)
     pm.addNestedPass<func::FuncOp>(createSkewPass());
   if (shape.takesTurns)
@@ -206,24 +141,56 @@ void cuda::buildKernelPipeline(OpPassManager &pm, const Shape &shape,
 
 namespace {
 
-/// A program with one shape, and what its kernels became.
+/// A program with shapes, and what its kernels became.
 struct Variant {
-  Shape shape;
   OwningOpRef<ModuleOp> module;
+  std::string shapes; ///< as text
   std::vector<func::FuncOp> functions;
   std::vector<KernelText> kernels;
   std::vector<Source> sources;  ///< kernel by kernel, for each architecture
   std::vector<Binary> binaries; ///< of them
-  std::string complaint;
+  /// What speaks against the shape of a tiling.
+  std::map<Tiling, std::string> complaints;
+
+  void complain(Tiling tiling, const std::string &why) {
+    complaints.try_emplace(tiling, why);
+  }
 };
 
 } // namespace
 
-static FailureOr<Variant> makeVariant(ModuleOp module, const Shape &shape,
+static Source sourceOf(const KernelText &kernel, StringRef architecture) {
+  return {kernel.name + ".cu",
+          getDeviceLibrary().str() + "using namespace burst;\n" + kernel.text,
+          architecture.str(),
+          /*lineInfo=*/false,
+          {"--device-as-default-execution-space"}};
+}
+
+/// The text of a kernel, for each architecture.
+static LogicalResult addKernel(Variant &variant, func::FuncOp function,
+                               const Target &target) {
+  FailureOr<KernelText> kernel = emitKernel(function);
+  if (failed(kernel))
+    return failure();
+  for (const std::string &architecture : target.architectures) {
+    variant.sources.push_back(sourceOf(*kernel, architecture));
+    if (kernel->sharedBytes > sharedBytesOf(architecture))
+      variant.complain(tilingOf(function),
+                       formatv("{0}: {1} bytes of shared memory, {2} has {3}",
+                               kernel->name, kernel->sharedBytes, architecture,
+                               sharedBytesOf(architecture)));
+  }
+  variant.functions.push_back(function);
+  variant.kernels.push_back(std::move(*kernel));
+  return success();
+}
+
+static FailureOr<Variant> makeVariant(ModuleOp module, const Shapes &shapes,
                                       const Target &target) {
-  Variant variant{shape, module.clone(), {}, {}, {}, {}, ""};
+  Variant variant{module.clone(), shapes.str(), {}, {}, {}, {}, {}};
   auto pm = PassManager::on<ModuleOp>(module.getContext());
-  buildKernelPipeline(pm, shape, target.hasRoles());
+  buildKernelPipeline(pm, shapes, target.hasRoles());
   {
     // Which kernels have no roles is no concern of who runs them.
     ScopedDiagnosticHandler remarks(
@@ -234,31 +201,14 @@ static FailureOr<Variant> makeVariant(ModuleOp module, const Shape &shape,
     if (failed(pm.run(*variant.module)))
       return failure();
   }
-  for (auto function : variant.module->getOps<func::FuncOp>()) {
-    if (!function->hasAttr(teamAttr))
-      continue;
-    FailureOr<KernelText> kernel = emitKernel(function);
-    if (failed(kernel))
+  for (auto function : variant.module->getOps<func::FuncOp>())
+    if (function->hasAttr(teamAttr) &&
+        failed(addKernel(variant, function, target)))
       return failure();
-    for (const std::string &architecture : target.architectures) {
-      variant.sources.push_back(
-          {kernel->name + ".cu",
-           getDeviceLibrary().str() + "using namespace burst;\n" + kernel->text,
-           architecture,
-           /*lineInfo=*/false,
-           {"--device-as-default-execution-space"}});
-      if (kernel->sharedBytes > sharedBytesOf(architecture))
-        variant.complaint = formatv(
-            "{0}: {1} bytes of shared memory, {2} has {3}", kernel->name,
-            kernel->sharedBytes, architecture, sharedBytesOf(architecture));
-    }
-    variant.functions.push_back(function);
-    variant.kernels.push_back(std::move(*kernel));
-  }
-  if (shape.isSkewed &&
+  if (shapes[Tiling::Attends].isSkewed &&
       llvm::none_of(variant.kernels,
                     [](const KernelText &kernel) { return kernel.hasRoles; }))
-    variant.complaint = "no kernel has roles for warps";
+    variant.complain(Tiling::Attends, "no kernel has roles for warps");
   return variant;
 }
 
@@ -266,8 +216,12 @@ static LogicalResult compileVariant(Variant &variant, Compiler &compiler,
                                     ModuleOp module) {
   std::vector<llvm::Expected<Binary>> compiled =
       compiler.compileAll(variant.sources);
+  size_t perKernel = variant.functions.empty()
+                         ? 1
+                         : variant.sources.size() / variant.functions.size();
   std::string errors;
-  for (auto [source, binary] : llvm::zip_equal(variant.sources, compiled)) {
+  for (auto [n, binary] : llvm::enumerate(compiled)) {
+    const Source &source = variant.sources[n];
     if (!binary) { // a missing NVRTC is one error for all
       std::string error = toString(binary.takeError());
       if (!StringRef(errors).contains(error))
@@ -275,14 +229,26 @@ static LogicalResult compileVariant(Variant &variant, Compiler &compiler,
       continue;
     }
     std::string complaint = CompileLog::read(binary->log).complaint();
-    if (!complaint.empty() && variant.complaint.empty())
-      variant.complaint = source.name + ": " + complaint;
+    if (!complaint.empty())
+      variant.complain(tilingOf(variant.functions[n / perKernel]),
+                       source.name + ": " + complaint);
     variant.binaries.push_back(std::move(*binary));
   }
   return errors.empty() ? success() : LogicalResult(module.emitError(errors));
 }
 
-/// The first shape without a complaint.
+/// Refuses what there are complaints about. Whether something else is left to
+/// be tried.
+static bool refuse(Shapes &shapes, const Variant &variant) {
+  bool isLast = true;
+  for (const auto &[tiling, complaint] : variant.complaints) {
+    isLast &= shapes.isLast(tiling);
+    shapes.refuse(tiling, complaint);
+  }
+  return !isLast;
+}
+
+/// For each tiling the first shape without a complaint, or the last one.
 static FailureOr<Variant> choose(ModuleOp module, StringRef entry,
                                  const Target &target) {
   llvm::Expected<CacheConfig> config = CacheConfig::fromEnvironment();
@@ -292,37 +258,34 @@ static FailureOr<Variant> choose(ModuleOp module, StringRef entry,
   if (!compiler)
     return module.emitError(toString(compiler.takeError()));
   auto program = module.lookupSymbol<func::FuncOp>(entry);
-  std::vector<Shape> shapes =
-      shapesFor(headDimOf(program), target.hasRoles(), hasMask(program));
+  Shapes shapes(program, target.hasRoles());
   Builder b(module.getContext());
-  SmallVector<Attribute> refused;
-  for (const Shape &shape : shapes) {
-    bool isLast = &shape == &shapes.back();
-    FailureOr<Variant> variant = makeVariant(module, shape, target);
+  while (true) {
+    FailureOr<Variant> variant = makeVariant(module, shapes, target);
     if (failed(variant))
       return failure();
     // What does not fit into shared memory cannot be launched.
-    bool fits = variant->complaint.empty();
+    bool fits = variant->complaints.empty();
     if (fits && failed(compileVariant(*variant, **compiler, module)))
       return failure();
-    if (!variant->complaint.empty() && !(isLast && fits)) {
-      refused.push_back(
-          b.getStringAttr(shape.str() + ": " + variant->complaint));
-      if (!isLast)
-        continue;
+    Shapes before = shapes;
+    if (refuse(shapes, *variant))
+      continue;
+    auto refused = [&](const Shapes &shapes) {
+      SmallVector<StringRef> reasons(shapes.refused());
+      return b.getStrArrayAttr(reasons);
+    };
+    if (!fits)
       return program.emitError("has no shape of tiles for ")
-             << target.str() << ": " << ArrayAttr::get(b.getContext(), refused);
-    }
-    if (!variant->complaint.empty())
-      program.emitWarning("is slower than it could be, as ")
-          << variant->complaint;
+             << target.str() << ": " << refused(shapes);
+    for (const auto &[tiling, complaint] : variant->complaints)
+      program.emitWarning("is slower than it could be, as ") << complaint;
     auto chosen = variant->module->lookupSymbol<func::FuncOp>(entry);
-    chosen->setAttr(shapeAttr, b.getStringAttr(shape.str()));
-    if (!refused.empty())
-      chosen->setAttr(refusedAttr, b.getArrayAttr(refused));
+    chosen->setAttr(shapeAttr, b.getStringAttr(variant->shapes));
+    if (!before.refused().empty())
+      chosen->setAttr(refusedAttr, refused(before));
     return variant;
   }
-  return failure();
 }
 
 static LogicalResult dumpKernels(const Variant &variant,
@@ -405,7 +368,7 @@ FailureOr<cpu::Objects> cuda::compileToObjects(ModuleOp module, StringRef entry,
     return failure();
   for (const Binary &binary : variant->binaries)
     image->minimumDriver = std::max(image->minimumDriver, binary.minimumDriver);
-  image->target = target.str() + ", tiles of " + variant->shape.str() +
+  image->target = target.str() + ", tiles of " + variant->shapes +
                   "; schedules on " + host.str();
   image->features = llvm::join(host.required(), ",");
   image->hash = llvm::xxh3_64bits(text);

@@ -7,17 +7,6 @@
 
 namespace burst::cuda {
 
-/// Tiles of a kernel, and who computes one.
-struct Shape {
-  int64_t rows, columns; ///< queries and keys
-  int64_t warps;
-  /// Whether, with roles, weights are computed while products are done
-  /// (cuda-skew), and warpgroups take turns with these (cuda-take-turns).
-  bool isSkewed = false, takesTurns = false;
-
-  std::string str() const;
-};
-
 /// GPUs, and how much is tried for them.
 struct Target {
   /// "sm_80", ...: machine code is made for each of them, and PTX, for all
@@ -35,24 +24,16 @@ struct Target {
   std::string str() const;
 };
 
-/// Shapes for kernels of a head dimension (the larger one of queries and
-/// values), best first. A mask wants tiles that are not too wide.
-std::vector<Shape> shapesFor(int64_t headDim, bool roles, bool isMasked);
-
 /// Dynamic shared memory that a block of an architecture can have.
 int64_t sharedBytesOf(llvm::StringRef architecture);
 
-/// From a ring program on tensors to host code, and kernels that are ready to
-/// be printed.
-void buildKernelPipeline(mlir::OpPassManager &pm, const Shape &shape,
-                         bool roles);
-
 /// Compiles the ring program `entry` of a module: kernels by NVRTC, all at a
 /// time, and what launches them for `host`, to objects as
-/// cpu::compileToObjects makes. Of the shapes for its head dimension the first
-/// is taken with which the compiler has no complaint about any kernel, and else
-/// the last one, with a warning; the program says which (`cuda.shape`) and why
-/// not those before
+/// cpu::compileToObjects makes. For attends, gradients by queries and those by
+/// keys, each, the first of the shapes for the head dimension is taken with
+/// which the compiler has no complaint about a kernel, and else the last one,
+/// with a warning; the program says which (`cuda.shape`) and why not those
+/// before
 /// (`cuda.refused`). The module is used up. Errors are emitted.
 mlir::FailureOr<cpu::Objects>
 compileToObjects(mlir::ModuleOp module, llvm::StringRef entry,

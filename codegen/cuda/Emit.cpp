@@ -65,6 +65,7 @@ private:
   unsigned depth = 1;
   int64_t sharedBytes = 0;
   RolesOp roles;
+  StringRef warpgroup = "uniformWarpgroup()";     ///< of a consumer
   llvm::SmallDenseMap<Operation *, Place> places; ///< of channels
   std::vector<ParameterText> parameters{{"order", 0, 8, {}}};
   int64_t argumentBytes = 8;
@@ -190,6 +191,7 @@ FailureOr<KernelText> Emitter::emit() {
   Block &entry = kernel.getBody().front();
   SmallVector<std::string> listed{"const i32 *order"};
   names.reserve("order");
+  names.reserve("warpgroup");
   for (BlockArgument argument : entry.getArguments().drop_front())
     if (failed(parameter(argument, listed.emplace_back())))
       return failure();
@@ -200,6 +202,9 @@ FailureOr<KernelText> Emitter::emit() {
   if (roles) {
     bounds += formatv(" + {0}, 1", 32 * roles.getWarps());
     allWarps += roles.getWarps();
+  } else if (allWarps <= 4) {
+    // Else ptxas may aim at three blocks, and spill at 168 registers.
+    bounds += ", 2";
   }
   os << "using Group = Team<" << rows << ", " << warps.getInt() << ">;\n\n";
   os << "extern \"C\" __global__ void __launch_bounds__(" << bounds << ")\n"
@@ -800,6 +805,11 @@ LogicalResult Emitter::emit(RolesOp op) {
   line() << "} else {\n";
   ++depth;
   line() << formatv("takeRegisters<{0}>();\n", op.getConsumerRegisters());
+  // Where there are no turns, outputs leave no register for it through the
+  // loop.
+  op.getConsumers().walk([&](BeginTurnsOp) { warpgroup = "warpgroup"; });
+  if (warpgroup == "warpgroup")
+    line() << "const int warpgroup = uniformWarpgroup();\n";
   --depth;
   if (failed(body(op.getConsumers())))
     return failure();
@@ -879,10 +889,11 @@ LogicalResult Emitter::emitHopper(Operation *op) {
         line() << "// " << c << (op.getAccumulate() ? " += " : " = ") << a
                << ' ' << b << (op.getByRows() ? "^T\n" : "\n");
         line() << formatv(
-            "{0}<{1}, {2}>({3}, {4}, {5});\n",
+            "{0}<{1}, {2}>({3}, {4}, {5}{6});\n",
             op.getByRows() ? "beginMultiplyTransposed" : "beginMultiply",
             scalars.elementName(typeOf(op.getB()).getElementType()),
-            op.getAccumulate(), c, a, b);
+            op.getAccumulate(), c, a, b,
+            op.getByRows() ? (", " + warpgroup).str() : "");
         return success();
       })
       .Default([](Operation *op) -> LogicalResult {

@@ -15,12 +15,16 @@ namespace burst::cuda {
 /// Integer attribute of a kernel: how many warps compute a task.
 inline constexpr llvm::StringLiteral teamAttr = "cuda.team";
 
+/// Of a kernel of a backward pass: "queries" or "keys", whose gradients it adds
+/// up. Kernels that say the same read the same lists of tiles.
+inline constexpr llvm::StringLiteral gradientAttr = "cuda.gradient";
+
 /// Of an argument of a program: a tensor in the host's memory, because the
 /// schedule depends on it.
 inline constexpr llvm::StringLiteral hostAttr = "cuda.host";
 
-/// Of a program: the shape of tiles that was chosen for it, and what speaks
-/// against each of those that were tried before.
+/// Of a program: the shapes of tiles that were chosen for its kernels, and what
+/// speaks against each of those that were tried before.
 inline constexpr llvm::StringLiteral shapeAttr = "cuda.shape";
 inline constexpr llvm::StringLiteral refusedAttr = "cuda.refused";
 

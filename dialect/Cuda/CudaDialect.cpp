@@ -54,6 +54,14 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op,
                ? success()
                : op->emitOpError("with ") << refusedAttr << " needs strings";
   }
+  if (attribute.getName() == gradientAttr) {
+    auto text = dyn_cast<StringAttr>(attribute.getValue());
+    return text && (text == "queries" || text == "keys")
+               ? success()
+               : op->emitOpError("with ")
+                     << gradientAttr << R"( needs "queries" or "keys", got: )"
+                     << attribute.getValue();
+  }
   if (attribute.getName() != teamAttr)
     return op->emitOpError("has an attribute that the cuda dialect does not "
                            "have: ")

@@ -330,15 +330,20 @@ __device__ __forceinline__ void commitProducts() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/// cuda.multiply_async by rows: c = a b^T, or c += a b^T.
+/// Of this warp, as a number that the compiler knows to be uniform: by a shuffle,
+/// which stays in the loop where it is asked for.
+__device__ __forceinline__ int uniformWarpgroup() {
+  return __shfl_sync(~0u, threadIdx.x / 128, 0);
+}
+
+/// cuda.multiply_async by rows: c = a b^T, or c += a b^T, of the 64 rows that a
+/// warpgroup has.
 template <class T, bool Accumulates, class Team, int R, int N, int D>
 __device__ __forceinline__ void
 beginMultiplyTransposed(Accumulator<Team, N> &c, SharedTile<R, D> a,
-                        SharedTile<N, D> b) {
+                        SharedTile<N, D> b, int warpgroup) {
   static_assert(Team::Tiles == 1 && Team::Warps % 4 == 0, "whole warpgroups");
   constexpr int width = SharedTile<R, D>::Width;
-  // The rows of this warpgroup, which the compiler should know to be uniform.
-  int warpgroup = __shfl_sync(~0u, Team::warp() / 4, 0);
   u64 left = describe<R, D>(a.base + warpgroup * (64 * width * 2)),
       right = describe<N, D>(b.base);
   fenceProducts();

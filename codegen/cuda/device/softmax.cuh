@@ -64,6 +64,18 @@ __device__ __forceinline__ void rowMax(const Accumulator<Team, C> &s,
     }
 }
 
+/// Keeps what `sum`, which is not negative, is made of in front of waits for
+/// products: ptxas moves such a wait in front of arithmetic, but not in front of a
+/// store, even of one that never happens.
+__device__ __forceinline__ void computeBeforeWaits(float sum) {
+#if __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("{\n.reg .pred never;\nsetp.lt.f32 never, %0, 0f00000000;\n"
+               "@never st.shared.f32 [%1], %0;\n}" ::"f"(sum),
+               "r"(sharedMemory())
+               : "memory");
+#endif
+}
+
 /// tile.exponentials: s = 2^(unit s - m), l = factor l + the sum of s.
 template <class Team, int C>
 __device__ __forceinline__ void
@@ -85,6 +97,10 @@ exponentials(Accumulator<Team, C> &s, const RowVector<Team> &m,
           sum += number;
         }
       l.part.x[i][half] = sum;
+      // Half of them suffice for products to be under way meanwhile. The others
+      // are free to fill what the wait leaves.
+      if (half == 0)
+        computeBeforeWaits(sum);
     }
 }
 

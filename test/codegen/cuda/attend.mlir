@@ -74,7 +74,7 @@
 // TEXT: using namespace burst;
 // TEXT: // 128 threads, 16384 bytes of shared memory
 // TEXT-NEXT: using Group = Team<64, 4>;
-// TEXT: extern "C" __global__ void __launch_bounds__(Group::Threads)
+// TEXT: extern "C" __global__ void __launch_bounds__(Group::Threads, 2)
 // TEXT-NEXT: causal_attend(
 // TEXT-NEXT: const i32 *order,
 // TEXT-NEXT: Buffer<const bf16, 4> q,

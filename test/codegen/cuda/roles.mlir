@@ -25,9 +25,9 @@
 // CHECK: takeRegisters<240>();
 // CHECK: const auto slot1 = channel.receive();
 // CHECK-NEXT: // sums = slot1 slot1^T
-// CHECK-NEXT: beginMultiplyTransposed<bf16, false>(sums, slot1, slot1);
+// CHECK-NEXT: beginMultiplyTransposed<bf16, false>(sums, slot1, slot1, uniformWarpgroup());
 // CHECK-NEXT: // sums1 += slot1 slot1^T
-// CHECK-NEXT: beginMultiplyTransposed<bf16, true>(sums1, slot1, slot1);
+// CHECK-NEXT: beginMultiplyTransposed<bf16, true>(sums1, slot1, slot1, uniformWarpgroup());
 // CHECK-NEXT: await<1>(sums);
 // CHECK-NEXT: await<0>(sums1);
 // CHECK-NEXT: channel.release();

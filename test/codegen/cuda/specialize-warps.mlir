@@ -98,7 +98,7 @@
 // TEXT: const auto [[Q:queryTile[0-9]*]] = queryTileChannel.receive();
 // TEXT: const auto [[K:keyTile[0-9]*]] = keyTileChannel.receive();
 // TEXT-NEXT: // scores = [[Q]] [[K]]^T
-// TEXT-NEXT: beginMultiplyTransposed<bf16, false>(scores, [[Q]], [[K]]);
+// TEXT-NEXT: beginMultiplyTransposed<bf16, false>(scores, [[Q]], [[K]], uniformWarpgroup());
 // TEXT-NEXT: await<0>(scores);
 // TEXT-NEXT: keyTileChannel.release();
 // TEXT: rowMax(scores, m, factor, 0.180336878f);

@@ -28,9 +28,10 @@
 // CHECK-NEXT: }
 
 // TEXT: takeRegisters<240>();
+// TEXT-NEXT: const int warpgroup = uniformWarpgroup();
 // TEXT-NEXT: Turns<Group>::begin();
 // TEXT: Turns<Group>::take();
-// TEXT: beginMultiplyTransposed<
+// TEXT: beginMultiplyTransposed<{{.*}}, warpgroup);
 // TEXT: beginMultiply<
 // TEXT-NEXT: Turns<Group>::pass();
 // TEXT-NEXT: await<1>(scores);

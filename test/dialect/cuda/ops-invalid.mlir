@@ -81,3 +81,8 @@ func.func private @refused() attributes {cuda.refused = [4]}
 
 // expected-error @below {{has an attribute of an argument that the cuda dialect does not have: "cuda.host"; there is cuda.host, a unit, of memrefs}}
 func.func private @host(%n: index {cuda.host})
+
+// -----
+
+// expected-error @below {{with cuda.gradient needs "queries" or "keys", got: "values"}}
+func.func private @gradient() attributes {cuda.gradient = "values"}
