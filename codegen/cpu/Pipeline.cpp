@@ -65,11 +65,13 @@ void burst::cpu::buildLLVMPipeline(OpPassManager &pm, const Target &target) {
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(createSCFToControlFlowPass());
+  // Functions that are no intrinsics are called lane by lane: before vectors
+  // go.
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createConvertMathToLibmPass());
   ConvertVectorToLLVMPassOptions vectorOptions;
   vectorOptions.x86Vector = target.dot;
   pm.addPass(createConvertVectorToLLVMPass(vectorOptions));
-  pm.addPass(createConvertMathToLLVMPass());
-  pm.addPass(createConvertMathToLibmPass());
   // All at once: what one dialect makes the next one need not cast.
   ConvertToLLVMPassOptions rest;
   rest.filterDialects = {"arith", "cf", "func", "memref"};

@@ -17,15 +17,32 @@ using llvm::formatv;
 // Types and numbers
 //===----------------------------------------------------------------------===//
 
-std::string Scalars::typeName(Type type) const {
+/// Floats of 16 bits, which are computed with as f32: only truncf rounds to
+/// them.
+static bool isShort(Type type) { return type.isBF16() || type.isF16(); }
+
+/// The bits of the integer of C++ that holds one, which is sign-extended.
+static unsigned holderWidth(Type type) {
+  return std::max(8U,
+                  unsigned(llvm::PowerOf2Ceil(type.getIntOrFloatBitWidth())));
+}
+
+static bool isHeldExactly(Type type) {
+  return type.isIndex() || holderWidth(type) == type.getIntOrFloatBitWidth();
+}
+
+std::string Scalars::holderName(Type type) const {
   if (type.isIndex())
     return wide ? "i64" : "int";
-  if (auto integer = dyn_cast<IntegerType>(type)) {
-    if (integer.getWidth() == 1)
-      return "bool";
-    return formatv("i{0}", integer.getWidth());
-  }
-  if (type.isF32())
+  return formatv("i{0}", holderWidth(type));
+}
+
+std::string Scalars::typeName(Type type) const {
+  if (type.isInteger(1))
+    return "bool";
+  if (type.isIntOrIndex())
+    return holderName(type);
+  if (type.isF32() || (wide && isShort(type)))
     return "float";
   if (type.isF64())
     return "double";
@@ -47,14 +64,51 @@ std::string Scalars::elementName(Type type) const {
 std::string Scalars::unsignedName(Type type) const {
   if (type.isIndex())
     return wide ? "u64" : "u32";
-  return formatv("u{0}", std::max(8U, type.getIntOrFloatBitWidth()));
+  return formatv("u{0}", holderWidth(type));
+}
+
+/// In which integers wrap around; narrower ones would become ints of C++.
+std::string Scalars::wrappingName(Type type) const {
+  if (type.isIndex())
+    return wide ? "u64" : "u32";
+  return holderWidth(type) == 64 ? "u64" : "u32";
+}
+
+std::string Scalars::resultName(Type type) const {
+  if (!type.isIntOrIndex() || isHeldExactly(type))
+    return typeName(type);
+  if (type.isInteger(1))
+    return "lowBit";
+  return formatv("wrap<{0}, {1}>", holderName(type),
+                 type.getIntOrFloatBitWidth());
+}
+
+std::string Scalars::operand(Value value) const {
+  std::string name = names.of(value).str();
+  Type type = value.getType();
+  if (type.isInteger(1))
+    return "-i8(" + name + ")"; // true is -1
+  // Those of the kernel are as memory holds them.
+  if (wide && isShort(type) && isa<BlockArgument>(value))
+    return "convert<float>(" + name + ")";
+  return name;
+}
+
+std::string Scalars::unsignedOperand(Value value) const {
+  std::string name = names.of(value).str();
+  Type type = value.getType();
+  if (type.isInteger(1) || isHeldExactly(type))
+    return unsignedName(type) + "(" + name + ")";
+  return formatv("low<{0}, {1}>({2})", unsignedName(type),
+                 type.getIntOrFloatBitWidth(), name);
 }
 
 std::string Scalars::literal(const APFloat &number, bool isDouble) const {
   if (number.isNaN())
-    return "notANumber()";
+    return isDouble ? "double(notANumber())" : "notANumber()";
   if (number.isInfinity())
-    return number.isNegative() ? "-infinity()" : "infinity()";
+    return std::string(number.isNegative() ? "-" : "") +
+           (isDouble ? "double(infinity())" : "infinity()");
   APFloat value = number;
   bool loses = false;
   value.convert(isDouble ? APFloat::IEEEdouble() : APFloat::IEEEsingle(),
@@ -86,31 +140,33 @@ static const char *smallFormOf(Operation *op) {
 }
 
 /// Of ops whose text is their operands in a form: {0}, {1} and {2} are
-/// operands, {3} is the type of the result, {4} that type without a sign.
-/// Operands that are constants are literals, whose type may be another one.
+/// operands, {3} makes the result of an integer of any width, or is its type,
+/// {4} is the type that holds it, {5} and {6} are the first two operands
+/// without a sign, {7} is the type that integers wrap around in. Operands that
+/// are constants are literals, whose type may be another one.
 static const char *formOf(Operation *op) {
   return llvm::StringSwitch<const char *>(op->getName().getStringRef())
       // Integers wrap around where C++ says nothing.
-      .Case("arith.addi", "{3}({4}({0}) + {4}({1}))")
-      .Case("arith.subi", "{3}({4}({0}) - {4}({1}))")
-      .Case("arith.muli", "{3}({4}({0}) * {4}({1}))")
-      .Case("arith.divui", "{3}({4}({0}) / {4}({1}))")
-      .Case("arith.remui", "{3}({4}({0}) % {4}({1}))")
-      .Case("arith.divsi", "{0} / {1}")
-      .Case("arith.remsi", "{0} % {1}")
-      .Case("arith.ceildivui", "ceilDivide({4}({0}), {4}({1}))")
-      .Case("arith.floordivsi", "floorDivide<{3}>({0}, {1})")
-      .Case("arith.ceildivsi", "ceilDivide<{3}>({0}, {1})")
-      .Case("arith.minsi", "min({3}({0}), {3}({1}))")
-      .Case("arith.maxsi", "max({3}({0}), {3}({1}))")
-      .Case("arith.minui", "{3}(min({4}({0}), {4}({1})))")
-      .Case("arith.maxui", "{3}(max({4}({0}), {4}({1})))")
+      .Case("arith.addi", "{3}({7}({0}) + {7}({1}))")
+      .Case("arith.subi", "{3}({7}({0}) - {7}({1}))")
+      .Case("arith.muli", "{3}({7}({0}) * {7}({1}))")
+      .Case("arith.divui", "{3}({5} / {6})")
+      .Case("arith.remui", "{3}({5} % {6})")
+      .Case("arith.divsi", "{3}({0} / {1})")
+      .Case("arith.remsi", "{3}({0} % {1})")
+      .Case("arith.ceildivui", "{3}(ceilDivide({5}, {6}))")
+      .Case("arith.floordivsi", "{3}(floorDivide<{4}>({0}, {1}))")
+      .Case("arith.ceildivsi", "{3}(ceilDivide<{4}>({0}, {1}))")
+      .Case("arith.minsi", "{3}(min({4}({0}), {4}({1})))")
+      .Case("arith.maxsi", "{3}(max({4}({0}), {4}({1})))")
+      .Case("arith.minui", "{3}(min({5}, {6}))")
+      .Case("arith.maxui", "{3}(max({5}, {6}))")
       .Case("arith.andi", "{3}({0} & {1})")
       .Case("arith.ori", "{3}({0} | {1})")
       .Case("arith.xori", "{3}({0} ^ {1})")
-      .Case("arith.shli", "{3}({4}({0}) << {1})")
-      .Case("arith.shrui", "{3}({4}({0}) >> {1})")
-      .Case("arith.shrsi", "{3}({0}) >> {1}")
+      .Case("arith.shli", "{3}({7}({0}) << {6})")
+      .Case("arith.shrui", "{3}({5} >> {6})")
+      .Case("arith.shrsi", "{3}({4}({0}) >> {6})")
       .Case("arith.select", "{0} ? {1} : {2}")
       .Case("arith.addf", "{0} + {1}")
       .Case("arith.subf", "{0} - {1}")
@@ -122,13 +178,15 @@ static const char *formOf(Operation *op) {
       .Case("arith.minimumf", "minimum({0}, {1})")
       .Case("arith.maxnumf", "fmax({0}, {1})")
       .Case("arith.minnumf", "fmin({0}, {1})")
-      .Cases({"arith.sitofp", "arith.fptosi", "arith.extsi", "arith.trunci"},
+      .Cases({"arith.sitofp", "arith.extsi", "arith.trunci", "arith.index_cast",
+              "arith.extf"},
              "{3}({0})")
-      .Case("arith.fptoui", "{3}({4}({0}))")
-      .Cases({"arith.extf", "arith.truncf"}, "convert<{3}>({0})")
-      .Case("arith.bitcast", "bitcast<{3}>({0})")
+      // What is read without a sign is so as wide as it was.
+      .Cases({"arith.uitofp", "arith.extui", "arith.index_castui"}, "{3}({5})")
+      .Case("arith.fptosi", "{3}({4}({0}))")
+      .Case("arith.fptoui", "{3}({8}({0}))")
       .Case("math.absf", "fabs({0})")
-      .Case("math.absi", "{0} < 0 ? {3}(-{4}({0})) : {0}")
+      .Case("math.absi", "{3}({0} < 0 ? -{7}({0}) : {7}({0}))")
       .Case("math.ceil", "ceil({0})")
       .Case("math.floor", "floor({0})")
       .Case("math.round", "round({0})")
@@ -229,8 +287,7 @@ static const char *formOf(arith::CmpFPredicate predicate) {
 }
 
 LogicalResult Scalars::compare(Operation *op, std::string &expression) {
-  std::string a = names.of(op->getOperand(0)).str(),
-              b = names.of(op->getOperand(1)).str();
+  std::string a = operand(op->getOperand(0)), b = operand(op->getOperand(1));
   if (auto floats = dyn_cast<arith::CmpFOp>(op)) {
     expression = formatv(false, formOf(floats.getPredicate()), a, b);
     return success();
@@ -243,16 +300,12 @@ LogicalResult Scalars::compare(Operation *op, std::string &expression) {
   case Predicate::ule:
   case Predicate::ugt:
   case Predicate::uge:
-    if (!type.isInteger(1)) {
-      a = formatv("{0}({1})", unsignedName(type), a);
-      b = formatv("{0}({1})", unsignedName(type), b);
-    }
+    // Sign extension keeps the order.
+    a = formatv("{0}({1})", unsignedName(type), a);
+    b = formatv("{0}({1})", unsignedName(type), b);
     break;
   default:
-    if (type.isInteger(1)) { // true is -1 to signed compares
-      a = "-int(" + a + ")";
-      b = "-int(" + b + ")";
-    }
+    break;
   }
   expression = formatv(false, formOf(compare.getPredicate()), a, b);
   return success();
@@ -280,41 +333,64 @@ LogicalResult Scalars::print(Operation *op, std::string &expression) {
       indices += (indices.empty() ? "" : ", ") + names.of(index).str();
     expression =
         formatv("{0}.within({1})", names.of(extract.getTensor()), indices);
+    if (wide && isShort(extract.getType()))
+      expression = "convert<float>(" + expression + ")";
     return success();
   }
   if (op->getNumResults() != 1)
     return op->emitOpError("has no text for GPUs");
+  if (isa<arith::ExtFOp, arith::TruncFOp>(op)) {
+    expression = convert(op);
+    return success();
+  }
+  if (isa<arith::BitcastOp>(op)) {
+    expression = bitcast(op);
+    return success();
+  }
   Type type = op->getResult(0).getType();
-  SmallVector<std::string> operands;
-  for (Value operand : op->getOperands())
-    operands.push_back(names.of(operand).str());
-  operands.resize(3);
-  // What is read without a sign is so as wide as it was.
-  if (isa<arith::ExtUIOp, arith::IndexCastUIOp, arith::UIToFPOp>(op)) {
-    Type from = op->getOperand(0).getType();
-    expression = formatv("{0}({1}({2}))", typeName(type), unsignedName(from),
-                         operands[0]);
-    return success();
-  }
-  if (isa<arith::IndexCastOp>(op)) {
-    expression = formatv("{0}({1})", typeName(type), operands[0]);
-    return success();
-  }
-  if (auto extend = dyn_cast<arith::ExtSIOp>(op);
-      extend && extend.getIn().getType().isInteger(1)) {
-    expression = formatv("-{0}({1})", typeName(type), operands[0]);
-    return success();
-  }
   const char *form = type.isIndex() && !wide ? smallFormOf(op) : nullptr;
   if (!form)
     form = formOf(op);
   if (!form)
     return op->emitOpError("has no text for GPUs");
-  bool isInteger = type.isIntOrIndex();
-  if (type.isInteger(1) && StringRef(form).contains("{4}"))
-    return op->emitOpError("has no text for GPUs of i1");
-  expression = formatv(false, form, operands[0], operands[1], operands[2],
-                       typeName(type), isInteger ? unsignedName(type) : "")
-                   .str();
+  expression = apply(form, op);
   return success();
+}
+
+std::string Scalars::apply(const char *form, Operation *op) const {
+  // Of single bits, logic and choices need no numbers.
+  bool isLogic =
+      isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp, arith::SelectOp>(op);
+  Type type = op->getResult(0).getType();
+  SmallVector<std::string, 3> operands(3), unsignedOperands(2);
+  for (auto [index, value] : llvm::enumerate(op->getOperands())) {
+    bool isPlain = isLogic && value.getType().isInteger(1);
+    operands[index] = isPlain ? names.of(value).str() : operand(value);
+    if (index < 2 && value.getType().isIntOrIndex())
+      unsignedOperands[index] = unsignedOperand(value);
+  }
+  bool isInteger = type.isIntOrIndex();
+  std::string result = isLogic && type.isInteger(1) ? "bool" : resultName(type);
+  return formatv(false, form, operands[0], operands[1], operands[2], result,
+                 isInteger ? holderName(type) : "", unsignedOperands[0],
+                 unsignedOperands[1], isInteger ? wrappingName(type) : "",
+                 isInteger ? unsignedName(type) : "")
+      .str();
+}
+
+/// A float of other bits; in regions one of 16 is then held as f32.
+std::string Scalars::convert(Operation *op) const {
+  Type type = op->getResult(0).getType();
+  std::string result = formatv("convert<{0}>({1})", elementName(type),
+                               operand(op->getOperand(0)));
+  return wide && isShort(type) ? "convert<float>(" + result + ")" : result;
+}
+
+std::string Scalars::bitcast(Operation *op) const {
+  Type from = op->getOperand(0).getType(), to = op->getResult(0).getType();
+  std::string bits = operand(op->getOperand(0));
+  if (isShort(from))
+    bits = formatv("convert<{0}>({1})", elementName(from), bits);
+  std::string cast = formatv("bitcast<{0}>({1})", elementName(to), bits);
+  return isShort(to) ? "convert<float>(" + cast + ")" : cast;
 }

@@ -63,6 +63,11 @@ def Burst_AttentionOp : Burst_Op<"attention", [
       get the tables they take.
     - (C5) regions have one block of side-effect free ops of `arith`, `math` and
       `tensor.extract` on scalars, with the arguments and results of the table.
+      They make integers of 1 to 64 bits, indices, f16, bf16, f32 and f64. Of
+      `arith` and `math` all ops are admitted but those of more than one result,
+      `math.isnan` and its like, `math.clampf`, `math.ipowi` and counts of bits,
+      in whose place the error names another op. Floats of 16 bits are computed
+      with as f32: only `arith.truncf` rounds to them.
     - (C6) captures are scalars, or tables of scalars of rank 1 to 4. A scalar
       is an index, an integer of 1 to 64 bits or a float of at most 64 bits.
     - (C7) the grid of `sequence` exists, is static and has the named axes.

@@ -1,5 +1,6 @@
 //===- Regions.cpp - mask, score, bounds and gradient regions -------------===//
 #include "dialect/Burst/Burst.h"
+#include "dialect/Burst/RegionOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -144,6 +145,12 @@ SmallVector<Type> burst::asRegionArguments(TypeRange captures) {
   return llvm::map_to_vector(captures, asRegionArgument);
 }
 
+/// Whether every level computes with floats of the type.
+static bool isComputable(Type type) {
+  return !isa<FloatType>(type) ||
+         isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(type);
+}
+
 /// Scalars, without side effects, of the dialects that every level can
 /// evaluate, analyse and emit.
 static LogicalResult verifyRegionOp(Operation &op, RegionRole kind,
@@ -156,10 +163,22 @@ static LogicalResult verifyRegionOp(Operation &op, RegionRole kind,
              << state << ", the state type, got: " << type;
     return success();
   }
+  bool isScalar =
+      isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op.getDialect());
+  StringRef name = op.getName().getStringRef();
+  if (isScalar && !isAdmitted(name))
+    return op.emitOpError("is not allowed in a ")
+           << stringify(kind)
+           << " region, it is not evaluated on every device: "
+           << replacementOf(name);
+  if (auto cast = dyn_cast<arith::BitcastOp>(op);
+      cast &&
+      isa<FloatType>(cast.getIn().getType()) == isa<FloatType>(cast.getType()))
+    return op.emitOpError("must cast between a float and an integer in a ")
+           << stringify(kind) << " region, got: " << cast.getIn().getType()
+           << " to " << cast.getType();
   bool known =
-      isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
-          op.getDialect()) ||
-      isa<tensor::ExtractOp>(op) ||
+      isScalar || isa<tensor::ExtractOp>(op) ||
       (kind == RegionRole::Bounds && isa<TableRangeOp, tensor::DimOp>(op));
   if (!known || !isMemoryEffectFree(&op))
     return op.emitOpError("is not allowed in a ")
@@ -174,6 +193,11 @@ static LogicalResult verifyRegionOp(Operation &op, RegionRole kind,
       return op.emitOpError("makes a ")
              << type << ", but a " << stringify(kind)
              << " region works on scalars of at most 64 bits";
+  for (Type type : op.getResultTypes())
+    if (!isComputable(type))
+      return op.emitOpError("makes a ")
+             << type << ", but a " << stringify(kind)
+             << " region computes with f16, bf16, f32 and f64";
   return success();
 }
 

@@ -76,7 +76,17 @@ template <> __device__ __forceinline__ f16 convert<f16>(float x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(rounded.bits) : "f"(x));
   return rounded;
 }
-template <class T> __device__ __forceinline__ T convert(double x) { return T(x); }
+template <> __device__ __forceinline__ double convert<double>(float x) { return x; }
+/// Rounds once: what a float cannot hold is left in its last bit, which stands
+/// for all behind it.
+template <class T> __device__ __forceinline__ T convert(double x) {
+  float cut = __double2float_rz(x);
+  if (cut != x && x == x)
+    cut = __int_as_float(__float_as_int(cut) | 1);
+  return convert<T>(cut);
+}
+template <> __device__ __forceinline__ float convert<float>(double x) { return x; }
+template <> __device__ __forceinline__ double convert<double>(double x) { return x; }
 template <class T> __device__ __forceinline__ T convert(bf16 x) {
   return T(__int_as_float(u32(x.bits) << 16));
 }
@@ -93,6 +103,15 @@ template <class To, class From> __device__ __forceinline__ To bitcast(From x) {
   memcpy(&y, &x, sizeof(To));
   return y;
 }
+
+/// The low `Width` bits of an integer, with and without a sign.
+template <class T, int Width> __device__ __forceinline__ T wrap(i64 x) {
+  return T(i64(u64(x) << (64 - Width)) >> (64 - Width));
+}
+template <class T, int Width> __device__ __forceinline__ T low(i64 x) {
+  return T(u64(x) << (64 - Width) >> (64 - Width));
+}
+__device__ __forceinline__ bool lowBit(i64 x) { return x & 1; }
 
 /// Quotients rounded down and up. A divisor of 0 gives some number.
 template <class T> __device__ __forceinline__ T floorDivide(T a, T b) {

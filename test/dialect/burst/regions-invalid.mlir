@@ -399,3 +399,148 @@ func.func @attention_c5(%q: tensor<1x8x1x4xf32>) {
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
   return
 }
+
+// -----
+
+func.func @attention_c5(%q: tensor<1x8x1x4xf32>) {
+  %o, %lse = burst.attention %q, %q, %q
+      score(%s : f32, %b, %h, %i, %j, %sq, %sk) {
+        // expected-error @below {{'math.isnan' op is not allowed in a score region, it is not evaluated on every device: use arith.cmpf uno of the value and itself}}
+        %x = math.isnan %s : f32
+        burst.yield %s : f32
+      }
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c5(%q: tensor<1x8x1x4xf32>) {
+  %o, %lse = burst.attention %q, %q, %q
+      score(%s : f32, %b, %h, %i, %j, %sq, %sk) {
+        // expected-error @below {{'math.isinf' op is not allowed in a score region, it is not evaluated on every device: use math.absf, and arith.cmpf oeq with infinity}}
+        %x = math.isinf %s : f32
+        burst.yield %s : f32
+      }
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c5(%q: tensor<1x8x1x4xf32>) {
+  %o, %lse = burst.attention %q, %q, %q
+      score(%s : f32, %b, %h, %i, %j, %sq, %sk) {
+        // expected-error @below {{'math.isfinite' op is not allowed in a score region, it is not evaluated on every device: use math.absf, and arith.cmpf olt with infinity}}
+        %x = math.isfinite %s : f32
+        burst.yield %s : f32
+      }
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c5(%q: tensor<1x8x1x4xf32>) {
+  %o, %lse = burst.attention %q, %q, %q
+      score(%s : f32, %b, %h, %i, %j, %sq, %sk) {
+        // expected-error @below {{'math.isnormal' op is not allowed in a score region, it is not evaluated on every device: use math.absf, and arith.cmpf oge with the least normal number and olt with infinity}}
+        %x = math.isnormal %s : f32
+        burst.yield %s : f32
+      }
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c5(%q: tensor<1x8x1x4xf32>) {
+  %o, %lse = burst.attention %q, %q, %q
+      score(%s : f32, %b, %h, %i, %j, %sq, %sk) {
+        // expected-error @below {{'math.clampf' op is not allowed in a score region, it is not evaluated on every device: use arith.maximumf and arith.minimumf}}
+        %x = math.clampf %s to [%s, %s] : f32
+        burst.yield %s : f32
+      }
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c5(%q: tensor<1x8x1x4xf32>) {
+  %o, %lse = burst.attention %q, %q, %q
+      score(%s : f32, %b, %h, %i, %j, %sq, %sk) {
+        // expected-error @below {{'math.sincos' op is not allowed in a score region, it is not evaluated on every device: use math.sin and math.cos}}
+        %x, %y = math.sincos %s : f32
+        burst.yield %s : f32
+      }
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c5(%q: tensor<1x8x1x4xf32>) {
+  %o, %lse = burst.attention %q, %q, %q
+      score(%s : f32, %b, %h, %i, %j, %sq, %sk) {
+        // expected-error @below {{'math.ipowi' op is not allowed in a score region, it is not evaluated on every device: multiply with arith.muli}}
+        %x = math.ipowi %i, %j : index
+        burst.yield %s : f32
+      }
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c5(%q: tensor<1x8x1x4xf32>) {
+  %o, %lse = burst.attention %q, %q, %q
+      score(%s : f32, %b, %h, %i, %j, %sq, %sk) {
+        // expected-error @below {{'math.ctlz' op is not allowed in a score region, it is not evaluated on every device: use arith.shrui and arith.andi, or read a captured table}}
+        %x = math.ctlz %i : index
+        burst.yield %s : f32
+      }
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c5(%q: tensor<1x8x1x4xf32>) {
+  %o, %lse = burst.attention %q, %q, %q
+      score(%s : f32, %b, %h, %i, %j, %sq, %sk) {
+        // expected-error @below {{'arith.mulsi_extended' op is not allowed in a score region, it is not evaluated on every device: extend the operands and use arith.addi or arith.muli}}
+        %x, %y = arith.mulsi_extended %i, %j : index
+        burst.yield %s : f32
+      }
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c5(%q: tensor<1x8x1x4xf32>) {
+  %o, %lse = burst.attention %q, %q, %q
+      score(%s : f32, %b, %h, %i, %j, %sq, %sk) {
+        %i32 = arith.index_cast %i : index to i32
+        // expected-error @below {{'arith.bitcast' op must cast between a float and an integer in a score region, got: 'i32' to 'i32'}}
+        %x = arith.bitcast %i32 : i32 to i32
+        burst.yield %s : f32
+      }
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c5(%q: tensor<1x8x1x4xf32>) {
+  %o, %lse = burst.attention %q, %q, %q
+      score(%s : f32, %b, %h, %i, %j, %sq, %sk) {
+        %i32 = arith.index_cast %i : index to i32
+        // expected-error @below {{'arith.truncf' op makes a 'f8E5M2', but a score region computes with f16, bf16, f32 and f64}}
+        %x = arith.truncf %s : f32 to f8E5M2
+        burst.yield %s : f32
+      }
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return
+}

@@ -21,12 +21,6 @@ static bool works(const char *ops, std::vector<Captured> captures = {}) {
   return score.isDifferentiable();
 }
 
-TEST(GradientErrorsTest, OpsWithoutDerivative) {
-  EXPECT_EQ(errorOf("%r, %cos = math.sincos %s : f64"),
-            "'math.sincos' op cannot be differentiated: burst knows no "
-            "derivative of it; write it with other ops of arith and math");
-}
-
 TEST(GradientErrorsTest, NumbersMadeOfBits) {
   const char *expected =
       "'arith.bitcast' op cannot be differentiated: the score depends on the "
