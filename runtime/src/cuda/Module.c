@@ -5,6 +5,7 @@
 #include "../Error.h"
 #include "../Hash.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -123,10 +124,71 @@ static burst_error *nothing_fits(const burst_gpu *gpu,
                  gpu->properties.minor, *list ? list : "none");
 }
 
+#define CUBINS "BURST_GPU_CUBINS"
+
+// Reads a whole file to memory that the caller frees; NULL where there is none.
+static burst_error *read_file(const char *path, void **data) {
+  *data = NULL;
+  FILE *file = fopen(path, "rb");
+  if (!file && errno == ENOENT)
+    return NULL;
+  long bytes = -1;
+  if (file && fseek(file, 0, SEEK_END) == 0 && (bytes = ftell(file)) > 0)
+    *data = calloc(1, (size_t)bytes + 1); // a text ends with a zero
+  if (*data && (fseek(file, 0, SEEK_SET) != 0 ||
+                fread(*data, 1, (size_t)bytes, file) != (size_t)bytes)) {
+    free(*data);
+    *data = NULL;
+  }
+  burst_error *error =
+      *data ? NULL
+            : INVALID("%s (of " CUBINS "): cannot be read: %s", path,
+                      bytes == 0 ? "it is empty" : strerror(errno));
+  if (file)
+    fclose(file);
+  return error;
+}
+
+// Code of a kernel that the environment has in place of the program's: the file
+// KERNEL.cubin in the directory of BURST_GPU_CUBINS. Kernels that it does not
+// have are the program's. A line says that results are of other code.
+static burst_error *load_given(const burst_gpu *gpu,
+                               const burst_gpu_kernel *kernel, loaded *loaded) {
+  const char *directory = getenv(CUBINS);
+  if (!directory || !*directory)
+    return NULL;
+  char path[4096];
+  int length =
+      snprintf(path, sizeof(path), "%s/%s.cubin", directory, kernel->name);
+  if (length < 0 || (size_t)length >= sizeof(path))
+    return INVALID(CUBINS ": the path of a kernel has %d bytes, wanted less "
+                          "than %zu",
+                   length, sizeof(path));
+  void *data = NULL;
+  burst_error *error = read_file(path, &data);
+  if (error || !data)
+    return error;
+  CUresult result = gpu->driver->cuModuleLoadData(&loaded->module, data);
+  free(data); // the driver has a copy
+  if (result == CUDA_SUCCESS) {
+    fprintf(stderr, "burst: kernel %s is that of %s\n", kernel->name, path);
+    return NULL;
+  }
+  loaded->module = NULL;
+  burst_error *refused = burst_driver_error(
+      gpu->driver, gpu->properties.ordinal, "cuModuleLoadData", result);
+  error = INVALID("%s (of " CUBINS "): %s", path, burst_error_message(refused));
+  burst_error_destroy(refused);
+  return error;
+}
+
 // The driver's word on a binary is known only when it is tried: of a kind of
 // GPU that it is too old for, it takes the text at best.
 static burst_error *load(const burst_gpu *gpu, const burst_gpu_kernel *kernel,
                          loaded *loaded) {
+  burst_error *error = load_given(gpu, kernel, loaded);
+  if (error || loaded->module)
+    return error ? error : get_function(gpu, kernel, loaded);
   CUresult refused = CUDA_SUCCESS;
   for (int64_t i = 0; i < kernel->num_binaries; ++i) {
     const burst_gpu_binary *binary = &kernel->binaries[i];

@@ -4,6 +4,7 @@
 #include "Harness.h"
 #include "StandInDriver.h"
 
+#include <filesystem>
 #include <numeric>
 
 using namespace burst::test;
@@ -296,6 +297,48 @@ TEST_F(Gpu, TakesTheFirstBinaryThatFits) {
   expectContains(load({damaged}),
                  {"INVALID_PROGRAM kernel scale: the binary for sm_90 is "
                   "damaged: its checksum is not "});
+}
+
+TEST_F(Gpu, TakesKernelsOfADirectoryFirst) {
+  char directory[] = "/tmp/burst-cubins-XXXXXX";
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  std::string file = std::string(directory) + "/scale.cubin";
+  setenv("BURST_GPU_CUBINS", directory, 1);
+  auto load = [&](const char *own) {
+    burst_gpu_binary binary = binaryOf("sm_90", own);
+    scale.num_binaries = 1;
+    scale.binaries = &binary;
+    burst_gpu_module *module;
+    std::string error =
+        takeCoded(burst_gpu_module_load(gpu, 1, &scale, &module));
+    burst_gpu_module_unload(module);
+    return error;
+  };
+  auto write = [&](const char *content) {
+    FILE *stream = fopen(file.c_str(), "wb");
+    fputs(content, stream);
+    fclose(stream);
+  };
+  // Only in the one that is loaded there is the kernel.
+  EXPECT_EQ(load("scale "), ""); // there is no such file
+  write("scale ");
+  EXPECT_EQ(load("other "), "");
+  write("other ");
+  EXPECT_EQ(load("scale "),
+            "INVALID_PROGRAM GPU 0: the binary has no kernel scale");
+  write("!refused");
+  expectContains(load("scale "), {"INVALID_PROGRAM " + file +
+                                  " (of BURST_GPU_CUBINS): GPU 0: "
+                                  "cuModuleLoadData: "});
+  write("");
+  EXPECT_EQ(load("scale "), "INVALID_PROGRAM " + file +
+                                " (of BURST_GPU_CUBINS): cannot be read: it is "
+                                "empty");
+  setenv("BURST_GPU_CUBINS", std::string(5000, 'd').c_str(), 1);
+  expectContains(load("scale "), {"INVALID_PROGRAM BURST_GPU_CUBINS: the path "
+                                  "of a kernel has 5012 bytes"});
+  unsetenv("BURST_GPU_CUBINS");
+  std::filesystem::remove_all(directory);
 }
 
 TEST_F(Gpu, RefusesWhatItCannotLaunch) {
