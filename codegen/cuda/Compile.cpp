@@ -159,12 +159,22 @@ struct Variant {
 
 } // namespace
 
+/// What the environment tells NVRTC beside what is needed.
+static std::vector<std::string> optionsOfNvrtc() {
+  std::vector<std::string> options{"--device-as-default-execution-space"};
+  SmallVector<StringRef> more;
+  const char *given = getenv("BURST_NVRTC_OPTIONS");
+  StringRef(given ? given : "").split(more, ' ', -1, /*KeepEmpty=*/false);
+  for (StringRef option : more)
+    options.push_back(option.str());
+  return options;
+}
+
 static Source sourceOf(const KernelText &kernel, StringRef architecture) {
   return {kernel.name + ".cu",
           getDeviceLibrary().str() + "using namespace burst;\n" + kernel.text,
           architecture.str(),
-          /*lineInfo=*/false,
-          {"--device-as-default-execution-space"}};
+          /*lineInfo=*/false, optionsOfNvrtc()};
 }
 
 /// The text of a kernel, for each architecture.

@@ -89,6 +89,42 @@ __device__ __forceinline__ void arriveExpecting(u32 barrier, int bytes) {
                "r"(bytes)
                : "memory");
 }
+#ifdef BURST_SPINS
+/// In debug builds waiting is bounded: BURST_SPINS questions, a microsecond apart.
+/// Then the kernel traps. What a kernel says before it traps is lost, and a call
+/// would serialise products; so the error tells a bit of the barrier's number, which
+/// is its place / 8: where bit BURST_SPIN_BIT is set, an illegal address is read.
+__device__ __forceinline__ void waitInVain(u32 barrier) {
+#ifdef BURST_SPIN_BIT
+  u32 never = 0;
+  if (barrier / 8 >> BURST_SPIN_BIT & 1)
+    asm volatile("ld.volatile.global.u32 %0, [%1];"
+                 : "=r"(never)
+                 : "l"(u64(8))
+                 : "memory");
+  if (never != 0) // keeps the trap behind what was read
+    return;
+#endif
+  asm volatile("trap;");
+}
+/// Waits until the phase of this parity has ended.
+__device__ __forceinline__ void waitFor(u32 barrier, u32 parity) {
+#pragma unroll 1
+  for (u32 spin = 0; spin < BURST_SPINS; ++spin) {
+    u32 done;
+    asm volatile("{\n.reg .pred p;\n"
+                 "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                 "selp.b32 %0, 1, 0, p;\n}"
+                 : "=r"(done)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
+    if (done)
+      return;
+    asm volatile("nanosleep.u32 1000;");
+  }
+  waitInVain(barrier);
+}
+#else
 /// Waits until the phase of this parity has ended.
 __device__ __forceinline__ void waitFor(u32 barrier, u32 parity) {
   asm volatile("{\n.reg .pred done;\nagain_%=:\n"
@@ -97,6 +133,7 @@ __device__ __forceinline__ void waitFor(u32 barrier, u32 parity) {
                "r"(parity)
                : "memory");
 }
+#endif
 
 /// A slot to be filled, and the barrier that says when it is.
 template <class Tile> struct Slot {

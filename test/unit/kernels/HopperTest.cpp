@@ -642,7 +642,7 @@ TEST_P(PlantedFaults, AreFound) {
 static std::vector<Fault> faults() {
   const std::string wrong = "wrong ", race = "race", protocol = "protocol",
                     deadlock = "deadlock", bounds = "out of bounds",
-                    unwritten = "uninitialised";
+                    unwritten = "uninitialised", trap = "trap";
   std::vector<Fault> all;
   // With roles.
   auto plant = [&](std::string name, std::vector<Edit> edits,
@@ -678,6 +678,23 @@ static std::vector<Fault> faults() {
           "valueTileChannel.release();\n        await<0>(o);"}},
         {race});
   plant("never_released", {{"arrive(empty());", ";"}}, {deadlock});
+  // Debug builds: waiting ends, and says by its error where it was in vain.
+  const Edit bounded = {"#ifdef BURST_SPINS",
+                        "#define BURST_SPINS 20\n#ifdef BURST_SPINS"};
+  plant("never_released_bounded", {bounded, {"arrive(empty());", ";"}}, {trap});
+  plant("never_released_even_barrier",
+        {bounded,
+         {"#ifdef BURST_SPIN_BIT",
+          "#define BURST_SPIN_BIT 5\n#ifdef BURST_SPIN_BIT"},
+         {"arrive(empty());", ";"}},
+        {trap});
+  plant("never_released_odd_barrier",
+        {bounded,
+         {"#ifdef BURST_SPIN_BIT",
+          "#define BURST_SPIN_BIT 5\n#ifdef BURST_SPIN_BIT"},
+         {"barrier / 8 >> BURST_SPIN_BIT & 1", "barrier != 0"},
+         {"arrive(empty());", ";"}},
+        {bounds});
   plant("released_by_one_warp_of_four",
         {{"if (threadIdx.x % 32 == 0)\n      arrive(empty());",
           "if (threadIdx.x % 128 == 0)\n      arrive(empty());"},
