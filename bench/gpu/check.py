@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 """Checks and measures burst on a GPU, with what scripts/gpu-check prepared.
 
-usage: check.py [DIRECTORY] [--only=REGEX] [--seconds=N] [--out=DIRECTORY] [--emulated]
+usage: check.py [DIRECTORY] [--only=REGEX] [--seconds=N] [--silence=N] [--out=FILE]
+                [--from=FILE]... [--emulated]
 
 DIRECTORY (that of this file) holds cells.json and what its cells need. Cells run in its order:
-what is true, then what is fast. Each prints one line; those of the file gpu.json in --out that
-passed are not run again. At the end gpu.json and gpu.md are there, also if the time (540 s) was
-not enough for all, and in --out/primitives what the GPU gave for single instructions.
+what is true, what matters most beside peers, then all else by its worth. Each prints one line. All
+that was found is in one archive, --out (results.tar), written anew after every cell: gpu.json and
+gpu.md, what the GPU gave for single instructions, counters of the hardware, machine code, clocks.
+Cells that passed in it, or in those of --from, are not run again; so a second call goes on. A cell
+that says nothing for --silence seconds (20) hung; two of a kind that hang end their kind. All ends
+within --seconds (480).
 --emulated: there is no GPU; cells that are marked as large are skipped. --expect: instructions
 give what they give on the emulated GPU here, for others to compare with.
 """
 
 import argparse
 import concurrent.futures
-import ctypes
 import json
 import math
 import os
@@ -21,16 +24,22 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
-import driver
+import counters
 import libraries
 import primitives
+import programs
 import ranks
+import report
+import results
+import worker
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PEERS = ("cudnn", "flash2")
+# Seconds for all cells of phase 0, as far as others wait for them.
+TRUTH_SECONDS = 60
+# How often a debug build asks a barrier, with a pause of a microsecond, before it traps.
+SPINS = 1000000
 
 
 # ---------------------------------------------------------------------------
@@ -55,18 +64,41 @@ def burst_run(directory, cell, seconds, **environment):
 
 def check_truth(directory, cell, seconds):
     begin = time.monotonic()
-    report, failure = burst_run(directory, cell, seconds)
+    try:
+        found, failure = burst_run(directory, cell, seconds)
+    except subprocess.TimeoutExpired:
+        failure = worker.hung(seconds)
+        failure["reason"] += "; " + stuck_at(directory, cell, seconds)
     passed = {"seconds": round(time.monotonic() - begin, 2)}
     if failure:
         return {**passed, **failure}
-    ratios = [entry["worst_error_over_bound"] for entry in report["results"].values()]
+    ratios = [entry["worst_error_over_bound"] for entry in found["results"].values()]
     worst = max((r if isinstance(r, (int, float)) else math.inf) for r in ratios)
-    sent = report["bytes_sent"] == report["bytes_planned"]
-    passed.update(verdict="passed" if report["pass"] and sent else "failed",
+    sent = found["bytes_sent"] == found["bytes_planned"]
+    passed.update(verdict="passed" if found["pass"] and sent else "failed",
                   worst_error_over_bound=worst if math.isfinite(worst) else "inf")
     if not sent:
-        passed["reason"] = f"sent {report['bytes_sent']}, planned {report['bytes_planned']}"
+        passed["reason"] = f"sent {found['bytes_sent']}, planned {found['bytes_planned']}"
     return passed
+
+
+def stuck_at(directory, cell, seconds, spins=SPINS):
+    """At which barrier a program that hangs waits in vain, by debug builds that bound waiting. A
+    build says one bit of the barrier's number: by the error with which it ends."""
+    number = 0
+    for bit in range(6):
+        options = f"--define-macro=BURST_SPINS={spins} --define-macro=BURST_SPIN_BIT={bit}"
+        try:
+            found, failure = burst_run(directory, cell, seconds, BURST_NVRTC_OPTIONS=options)
+        except subprocess.TimeoutExpired:
+            return "it hangs at no barrier of a channel"
+        if found:
+            return "a debug build does not hang"
+        said = failure["reason"]
+        if not re.search("ILLEGAL_ADDRESS|LAUNCH_FAILED", said):
+            return "a debug build says: " + said
+        number += ("ILLEGAL_ADDRESS" in said) << bit
+    return f"it waits in vain at barrier {number} (by its place in shared memory: / 8 % 64)"
 
 
 def check_compiler(directory, cell, seconds):
@@ -82,262 +114,34 @@ def check_compiler(directory, cell, seconds):
 
 
 # ---------------------------------------------------------------------------
-# Cells of a process that goes on
-# ---------------------------------------------------------------------------
-
-class Bare:
-    """Kernels without PyTorch."""
-
-    def __init__(self, directory, emulated, out):
-        self.directory, self.emulated, self.out = directory, emulated, out
-        self.gpu = driver.Driver()
-        self.folder = os.path.join(directory, "primitives")
-        self.modules = primitives.Modules(self.gpu, self.folder, emulated)
-
-    def primitive(self, cell):
-        """An instruction gives what it gave on the emulated GPU, and what is exact."""
-        name = cell["kernel"]
-        if self.gpu.capability != 90 and re.search("wgmma|tma", name):
-            return {"verdict": "skipped", "reason": "for compute capability 9.0"}
-        found = primitives.give(self.gpu, self.modules, name)
-        if self.out:
-            os.makedirs(os.path.join(self.out, "primitives"), exist_ok=True)
-            with open(os.path.join(self.out, "primitives", name + ".out"), "wb") as file:
-                file.write(found)
-        exact = primitives.exact(name)
-        if exact is not None and found != exact:
-            return {"verdict": "failed", "reason": primitives.compare(name, found, exact)["reason"]}
-        path = os.path.join(self.folder, name + ".out")
-        if not os.path.exists(path):
-            return {"verdict": "passed" if exact else "failed", "reason": "nothing to compare with"}
-        with open(path, "rb") as file:
-            return primitives.compare(name, found, file.read())
-
-    def peak(self, cell):
-        """TFLOP/s of products of one shape, nothing else."""
-        name = cell["kernel"]
-        function = self.modules.function(name)
-        blocks = self.gpu.attribute(driver.MULTIPROCESSORS)
-        out = self.gpu.allocate(4 * 256 * blocks)
-        if name == "peak_mma":
-            shared, flops = 0, 8 * 8 * 2 * 16 * 8 * 16  # of a block, each time
-        else:
-            columns = int(name.rsplit("_", 1)[1])
-            shared, flops = 2 * 64 * (128 + columns), 2 * 2 * 64 * columns * 64
-            if shared > 48 * 1024:
-                self.gpu.allow_shared(function, shared)
-
-        def run(count):
-            self.gpu.launch(function, blocks, 256,
-                            [ctypes.c_uint64(out), ctypes.c_int(count),
-                             ctypes.c_uint32(0 if cell["zeros"] else 0xffffffff)], shared)
-        run(2)
-        count = 4 if self.emulated else 20000
-        times = sorted(self.gpu.time(lambda: run(count)) for _ in range(1 if self.emulated else 7))
-        self.gpu.free(out)
-        return {"verdict": "passed",
-                "rate": blocks * flops * count / max(times[len(times) // 2], 1e-6) / 1e9}
-
-
-def work(directory, emulated, out):
-    """Takes cells from the standard input, and answers each with a line."""
-    libraries.name_for_burst()
-    # What libraries print must not stand between answers.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    made = {}
-
-    def take(kind):
-        if kind not in made:
-            if kind is Bare:
-                made[kind] = Bare(directory, emulated, out)
-            else:
-                import speed
-                made[kind] = speed.Bench(directory)
-        return made[kind]
-
-    for line in sys.stdin:
-        cell = json.loads(line)
-        try:
-            kind = cell["kind"]
-            if kind == "threads":
-                address = ranks.free_address() if cell["transport"] != "local" else None
-                found = {"verdict": "passed",
-                         "digests": ranks.digests_of_threads(directory, cell, address)}
-            else:
-                owner = Bare if kind in ("primitive", "peak") else "torch"
-                found = getattr(take(owner), kind)(cell)
-        except Exception as error:  # whatever it is belongs to the cell
-            found = {"verdict": "failed", "reason": f"{type(error).__name__}: {error}"}
-        print(json.dumps(found), file=answers, flush=True)
-        # An error of a kernel stays with its context: the next cell gets a new one.
-        if found["verdict"] == "failed":
-            break
-
-
-class Worker:
-    """A process that checks and measures, started anew where it ended or was too slow."""
-
-    def __init__(self, arguments):
-        self.arguments, self.process = arguments, None
-
-    def run(self, cell, seconds):
-        if self.process is None or self.process.poll() is not None:
-            self.process = subprocess.Popen(
-                [sys.executable, os.path.abspath(__file__), *self.arguments, "--worker"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        process = self.process
-        process.stdin.write(json.dumps(cell) + "\n")
-        process.stdin.flush()
-        timer = threading.Timer(seconds, process.kill)
-        timer.start()
-        line = process.stdout.readline()
-        timer.cancel()
-        if not line:
-            return {"verdict": "failed", "reason": f"the process ended ({process.wait()}) "
-                                                   f"or took more than {seconds:.0f} s"}
-        found = json.loads(line)
-        if found["verdict"] == "failed":
-            self.end()
-        return found
-
-    def end(self):
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-
-# ---------------------------------------------------------------------------
-# Reports
-# ---------------------------------------------------------------------------
-
-def versions(directory):
-    found = {}
-    path = os.path.join(directory, "commit")
-    if os.path.exists(path):
-        with open(path) as file:
-            found["commit"] = file.read().strip()
-    query = "name,driver_version,power.limit,clocks.max.sm,memory.total"
-    try:
-        told = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"],
-                              capture_output=True, text=True, timeout=30).stdout.strip()
-        found.update(zip(query.split(","), (x.strip() for x in told.split(","))))
-    except (OSError, subprocess.TimeoutExpired):
-        pass
-    found.update((what, libraries.find(what) or "none") for what in ("nvrtc", "nccl"))
-    # In a process of its own: it is this one's children that use the GPU.
-    asked = ("import json, torch; print(json.dumps({'torch': torch.__version__, "
-             "'cuda': torch.version.cuda, 'cudnn': torch.backends.cudnn.version(), "
-             "'torch_nccl': '.'.join(map(str, torch.cuda.nccl.version()))}))")
-    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True)
-    if told.returncode == 0:
-        found.update(json.loads(told.stdout))
-    else:
-        found["torch"] = told.stderr.strip().splitlines()[-1] if told.stderr else "none"
-    return found
-
-
-def ratio(cell):
-    found = cell.get("worst_error_over_bound", "")
-    return f"{found:.3f}" if isinstance(found, float) else str(found)
-
-
-def number(value, form):
-    return "" if value is None else format(value, form)
-
-
-def describe(name, cell):
-    parts = []
-    if "worst_error_over_bound" in cell:
-        parts.append(f"err/bound {ratio(cell)}")
-    for variant, (low, median, high) in cell.get("ms", {}).items() if "tflops" in cell else ():
-        parts.append(f"{variant} {low:.3f}/{median:.3f}/{high:.3f} ms "
-                     f"{cell['tflops'][variant]:.0f} TFLOP/s"
-                     + (" (keys repeated)" if variant in cell.get("repeated", ()) else ""))
-    if cell.get("clock_mhz"):
-        parts.append(f"{cell['clock_mhz']} MHz {cell['watts']:.0f} W")
-    if "of_peak" in cell:
-        parts.append(f"{100 * cell['of_peak']:.0f} % of the peak at that clock")
-    parts += [f"{cell['over_' + peer]:.2f} of {peer}" for peer in PEERS if "over_" + peer in cell]
-    if "host_us" in cell:
-        parts.append(f"host {cell['host_us']:.0f} us")
-    if "over_alone" in cell:
-        parts.append(f"{cell['variant']} {cell['ms']['ranks']:.2f} ms, alone "
-                     f"{cell['ms']['alone']:.2f}: {cell['over_alone']:.3f}")
-    if "rate" in cell:
-        parts.append(f"{cell['rate']:.0f} TFLOP/s")
-    if "tb_per_s" in cell:
-        parts.append(f"{cell['tb_per_s']:.2f} TB/s")
-    if "compile_seconds" in cell:
-        parts.append("cold {:.2f} s, warm {:.2f} s".format(*cell["compile_seconds"]))
-    if "ulps_exp2" in cell:
-        parts.append(f"exp2 up to {cell['ulps_exp2']} units from the emulator")
-    if "ms_of_ranks" in cell:
-        parts.append(f"{max(x or 0 for x in cell['ms_of_ranks']):.2f} ms")
-    if "seconds_until_told" in cell:
-        parts.append(f"told after {cell['seconds_until_told']:.2f} s")
-    parts += [f"without {what}: {why}" for what, why in cell.get("without", {}).items()]
-    parts += list(cell.get("bundles", {}).values())
-    if "reason" in cell:
-        parts.append(cell["reason"])
-    return f"{cell['verdict']:8} {name:40} " + " | ".join(parts)
-
-
-def write(out, report):
-    os.makedirs(out, exist_ok=True)
-    for name, text in (("gpu.json", json.dumps(report, indent=1)), ("gpu.md", table(report))):
-        path = os.path.join(out, name)
-        with open(path + ".tmp", "w") as file:
-            file.write(text + "\n")
-        os.replace(path + ".tmp", path)
-
-
-def table(report):
-    lines = ["# Measured on a GPU", ""]
-    lines += [f"* {key}: {value}" for key, value in report["versions"].items()]
-    lines += ["", "TFLOP/s, of medians. Under flash2 is FlashAttention-2, which PyTorch's flash "
-              "backend is. Portable kernels are for sm_80 and later.", "",
-              "| cell | verdict | error/bound | ms | hopper | portable | cuDNN | flash2 | "
-              "of cuDNN | of the peak |", "|---" * 10 + "|"]
-    others = []
-    for name, cell in report["cells"].items():
-        if "tflops" not in cell:
-            others.append(describe(name, cell))
-            continue
-        rates = cell["tflops"]
-        own = [cell["ms"][v][1] for v in ("hopper", "portable") if v in cell["ms"]]
-        lines.append("| " + " | ".join([
-            name, cell["verdict"], ratio(cell), number(min(own, default=None), ".3f"),
-            *(number(rates.get(v), ".0f") for v in ("hopper", "portable", *PEERS)),
-            number(cell.get("over_cudnn"), ".2f"), number(cell.get("of_peak"), ".2f")]) + " |")
-    return "\n".join(lines + ["", "```text", *others, "```"])
-
-
-# ---------------------------------------------------------------------------
 # All cells
 # ---------------------------------------------------------------------------
 
 class Checks:
-    def __init__(self, options):
-        self.options = options
+    def __init__(self, options, scratch):
+        self.options, self.scratch = options, scratch
         self.directory = os.path.abspath(options.directory)
-        arguments = [self.directory, "--out", os.path.abspath(options.out)]
+        arguments = [self.directory, "--scratch", scratch]
         if options.emulated:
             arguments.append("--emulated")
-        self.worker = Worker(arguments)
+        # What the limits of a GPU are multiplied by.
+        silence = options.silence or (900 if options.emulated else worker.SILENCE)
+        self.patience = silence / worker.SILENCE
+        self.worker = worker.Worker(arguments, self.patience)
         self.begin = time.monotonic()
-        self.path = os.path.join(options.out, "gpu.json")
-        self.report = {"versions": versions(self.directory), "cells": {}}
-        if os.path.exists(self.path):
-            with open(self.path) as file:
-                self.report["cells"] = {name: cell
-                                        for name, cell in json.load(file)["cells"].items()
-                                        if cell["verdict"] == "passed"}
+        self.results = results.Results(options.out, [*options.carried, options.out])
+        versions = report.versions(self.directory, worker.BEGINNING * self.patience)
+        self.report = {"versions": versions, "cells": {}}
+        self.before = self.results.cells
+        self.report["cells"].update(self.before)
         self.names = {"passed": [], "failed": [], "skipped": []}
+        self.hangs = {}
+
+    def passed(self):
+        return time.monotonic() - self.begin
 
     def left(self):
-        return self.options.seconds - (time.monotonic() - self.begin)
+        return self.options.seconds - self.passed()
 
     def processes(self, cell, seconds):
         """The ranks of a ring, each a process, give what they give as threads of one."""
@@ -357,58 +161,96 @@ class Checks:
         return found
 
     def run(self, cell, seconds):
+        # What runs on its own says nothing until it ends.
+        silence = min(seconds, worker.SILENCE * self.patience)
+        script = os.path.abspath(__file__)
         try:
             if cell["kind"] == "truth":
-                return check_truth(self.directory, cell, seconds)
+                return check_truth(self.directory, cell, silence)
             if cell["kind"] == "compiler":
-                return check_compiler(self.directory, cell, seconds)
+                return check_compiler(self.directory, cell, 2 * silence)
             if cell["kind"] == "processes":
-                return self.processes(cell, seconds)
+                return self.processes(cell, 2 * silence)
+            if cell["kind"] == "counters": # ncu runs a kernel many times, and PyTorch begins
+                return counters.count(script, self.directory, cell,
+                                      min(seconds, worker.BEGINNING), self.scratch)
             return self.worker.run(cell, seconds)
         except subprocess.TimeoutExpired as error:
-            return {"verdict": "failed", "reason": f"took more than {error.timeout:.0f} s"}
+            return worker.hung(error.timeout)
         except Exception as error:  # one cell must not end all of them
             return {"verdict": "failed", "reason": f"{type(error).__name__}: {error}"}
 
-    def keep(self, name, found):
+    def keep(self, cell, found):
+        name = cell["name"]
+        if found.get("hung"):
+            self.hangs.setdefault(programs.family(cell), []).append(name)
         if found["verdict"] != "skipped":
-            self.report["cells"][name] = found
+            self.report["cells"][name] = {**found, "family": programs.family(cell)}
         self.names[found["verdict"]].append(name)
-        print(describe(name, found), flush=True)
-        write(self.options.out, self.report)
+        print(report.describe(name, found), flush=True)
+        self.write()
+
+    def write(self):
+        self.results.collect(self.scratch)
+        self.results.write(self.report, report.table(self.report))
+
+    def skip(self, cell, reason):
+        self.keep(cell, {"verdict": "skipped", "reason": reason})
+
+    def is_skipped(self, cell):
+        """Whether there is no use in a cell, which is then told."""
+        if self.options.emulated and cell.get("large"):
+            self.skip(cell, "large")
+            return True
+        hung = self.hangs.get(programs.family(cell), [])
+        if len(hung) >= 2:
+            self.skip(cell, f"two of its kind hung: {', '.join(hung[:2])}")
+            return True
+        return False
+
+    def wanted(self):
+        with open(os.path.join(self.directory, "cells.json")) as file:
+            cells = [cell for cell in json.load(file)
+                     if re.search(self.options.only, cell["name"])]
+        if not cells:
+            sys.exit(f"check.py: no cell's name has --only={self.options.only}")
+        done = {name for name, cell in self.before.items() if cell["verdict"] == "passed"}
+        todo = [cell for cell in cells if cell["name"] not in done]
+        self.names["passed"] += [cell["name"] for cell in cells if cell["name"] in done]
+        # What hung before comes last.
+        return sorted(todo, key=lambda cell: self.before.get(cell["name"], {}).get("hung", False))
+
+    def postpone(self, todo):
+        """Puts what is left of phase 0 behind phase 1, once that has had its time."""
+        if todo[0].get("phase") == 0 and self.passed() > TRUTH_SECONDS * self.patience:
+            todo.sort(key=lambda cell: {1: 0, 0: 1}.get(cell.get("phase"), 2))
+            for cell in todo:
+                cell.pop("phase", None)
 
     def all(self):
-        with open(os.path.join(self.directory, "cells.json")) as file:
-            wanted = [cell for cell in json.load(file)
-                      if re.search(self.options.only, cell["name"])]
-        if not wanted:
-            sys.exit(f"check.py: no cell's name has --only={self.options.only}")
-        todo = []
-        for cell in wanted:
-            if cell["name"] in self.report["cells"]:
-                self.names["passed"].append(cell["name"])
-            elif self.options.emulated and cell.get("large"):
-                self.keep(cell["name"], {"verdict": "skipped", "reason": "large"})
-            else:
-                todo.append(cell)
+        todo = self.wanted()
         # Programs that are compared by processors may be several at a time; nothing else runs.
         jobs = max(1, min(8, (os.cpu_count() or 1) // 2))
+        clocks = counters.Clocks(self.scratch)
         while todo:
+            self.postpone(todo)
             if self.left() < 5:
                 for cell in todo:
-                    self.keep(cell["name"], {"verdict": "skipped", "reason": "no time was left"})
+                    self.skip(cell, "no time was left")
                 break
             together = [todo.pop(0)]
             while together[0]["kind"] == "truth" and todo and todo[0]["kind"] == "truth" \
                     and len(together) < jobs:
                 together.append(todo.pop(0))
-            seconds = min(self.left(), 900 if self.options.emulated else 120)
+            together = [cell for cell in together if not self.is_skipped(cell)]
+            seconds = min(self.left(), 120 * self.patience)
             with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
                 asked = {pool.submit(self.run, cell, seconds): cell for cell in together}
                 for done in concurrent.futures.as_completed(asked):
-                    self.keep(asked[done]["name"], done.result())
+                    self.keep(asked[done], done.result())
         self.worker.end()
-        write(self.options.out, self.report)
+        clocks.end()
+        self.write()
         return self.end()
 
     def end(self):
@@ -421,7 +263,7 @@ class Checks:
             worst, best = min(ratios, key=ratios.get), max(ratios, key=ratios.get)
             print(f"of cuDNN: worst {ratios[worst]:.2f} ({worst}), "
                   f"best {ratios[best]:.2f} ({best})")
-        print(f"{time.monotonic() - self.begin:.0f} s used")
+        print(f"{self.passed():.0f} s used")
         print(", ".join(f"{len(names)} {what}" for what, names in self.names.items()))
         return 1 if self.names["failed"] else 0
 
@@ -429,37 +271,57 @@ class Checks:
 def expect(directory):
     """Writes what all instructions give on the emulated GPU beside their code."""
     folder = os.path.join(directory, "primitives")
-    bare = Bare(directory, True, None)
+    bare = worker.Bare(directory, True, None)
     for name in primitives.names(folder):
         if not name.startswith("peak"):
             with open(os.path.join(folder, name + ".out"), "wb") as file:
                 file.write(primitives.give(bare.gpu, bare.modules, name))
 
 
-def main():
+def once(directory, cell):
+    import speed
+    speed.Bench(directory).once(cell)
+
+
+def arguments():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("directory", nargs="?", default=HERE)
     parser.add_argument("--only", default="")
-    parser.add_argument("--seconds", type=float, default=540)
-    parser.add_argument("--out", default=".")
+    parser.add_argument("--seconds", type=float, default=480)
+    parser.add_argument("--silence", type=float)
+    parser.add_argument("--out", default="results.tar")
+    parser.add_argument("--from", dest="carried", action="append", default=[])
     parser.add_argument("--emulated", action="store_true")
     parser.add_argument("--expect", action="store_true")
+    # How this calls itself.
     parser.add_argument("--worker", action="store_true")
+    parser.add_argument("--scratch")
     parser.add_argument("--rank")
-    options = parser.parse_args()
+    parser.add_argument("--once")
+    return parser, parser.parse_args()
+
+
+def main():
+    parser, options = arguments()
     if not os.path.exists(os.path.join(options.directory, "cells.json")):
         parser.error(f"no cells.json in {options.directory}: give what scripts/gpu-check made")
     if not libraries.find("cuda"):
         parser.exit(1, "check.py: no driver of CUDA: libcuda.so.1 does not load, nor what "
                        "BURST_CUDA_DRIVER_LIBRARY names\n")
+    for archive in options.carried:
+        if not os.path.exists(archive):
+            parser.error(f"--from={archive}: no such file")
     libraries.name_for_burst()
     if options.rank:
         return ranks.work(options.directory, *json.loads(options.rank))
     if options.worker:
-        return work(options.directory, options.emulated, options.out)
+        return worker.work(options.directory, options.emulated, options.scratch)
+    if options.once:
+        return once(options.directory, json.loads(options.once))
     if options.expect:
         return expect(options.directory)
-    return Checks(options).all()
+    with tempfile.TemporaryDirectory() as scratch:
+        return Checks(options, scratch).all()
 
 
 if __name__ == "__main__":

@@ -70,8 +70,13 @@ def truths():
 # Bundles are made for each of these.
 ARCHITECTURES = {"hopper": "sm_90a", "portable": "sm_80,sm_90"}
 # What is asked for most comes first.
-LENGTHS = (8192, 32768, 16384, 2048, 4096)
+LENGTHS = (16384, 8192, 32768, 2048, 4096)
 DIMS = (128, 64, 256)
+# Of which counters of the hardware are read: a program, and which of its kernels.
+COUNTED = (("forward-full-128.hopper", "attend"), ("forward-causal-128.hopper", "attend"),
+           ("forward-causal-64.hopper", "attend"), ("forward-causal-256.hopper", "attend"),
+           ("backward-causal-128.portable", "attend_grad_queries"),
+           ("backward-causal-128.portable", "attend_grad_keys"))
 RINGS = (2, 4, 8)
 
 
@@ -126,21 +131,55 @@ def peak_cell(kernel, zeros):
             "kernel": kernel, "zeros": zeros}
 
 
+def counters_cell(program, kernel, length=16384, heads=32, key_heads=8):
+    direction, mask, dim = program.partition(".")[0].split("-")
+    return {"name": f"counters {program} {kernel}", "kind": "counters", "program": program,
+            "kernel": "attention_" + kernel, "dim": int(dim), "causal": mask == "causal",
+            "backward": direction == "backward", "length": length, "heads": heads,
+            "key_heads": key_heads}
+
+
+def family(cell):
+    """Cells that are likely to hang together."""
+    kind = cell["kind"]
+    if kind == "truth":
+        direction = cell["program"].partition("-")[0]
+        return f"{'portable ' if cell.get('architectures') else ''}truth {direction}"
+    if kind == "primitive":
+        return " ".join(["primitive", *cell["kernel"].split("_")[:2]])
+    if kind == "speed":
+        return " ".join(cell["name"].split()[:2])
+    return kind
+
+
 def cells(kernels):
-    """All of them, in the order in which they run; `kernels`: the primitives."""
+    """All of them, in the order in which they run; `kernels`: the primitives. Cells with a `phase`
+    of 0 get 60 s together; what is not done then comes behind those of phase 1."""
     truth = [name for name, _ in truths()]
+    yield from ({"name": "truth " + name, "kind": "truth", "program": name, "phase": 0}
+                for name in truth)
+    yield from ({**speed_cell(128, causal, False, LENGTHS[0]), "large": True, "phase": 1}
+                for causal in (False, True))
     yield from (primitive_cell(kernel) for kernel in kernels if not kernel.startswith("peak"))
-    yield from ({"name": "truth " + name, "kind": "truth", "program": name} for name in truth)
-    large = [{"name": "ceiling copy", "kind": "copy", "bytes": 1 << 32}]
-    large += [{"name": f"ceiling matmul{' zeros' if zeros else ''}", "kind": "matmul",
-               "size": 8192, "zeros": zeros} for zeros in (False, True)]
+    speed = [(128, False, True, length) for length in LENGTHS[1:]]
+    speed += [(128, True, True, LENGTHS[0]), (128, True, False, LENGTHS[0])]
+    speed += [(dim, False, causal, LENGTHS[0]) for dim in (64, 256) for causal in (True, False)]
+    yield from ({**speed_cell(dim, causal, backward, length), "large": True}
+                for dim, backward, causal, length in speed)
+    yield from ({**counters_cell(*counted), "large": True} for counted in COUNTED)
+    large = [{"name": f"ceiling matmul{' zeros' if zeros else ''}", "kind": "matmul",
+              "size": 8192, "zeros": zeros} for zeros in (False, True)]
+    large += [{"name": "ceiling copy", "kind": "copy", "bytes": 1 << 32}]
     yield from ({**cell, "large": True} for cell in large)
     yield from (peak_cell(kernel, zeros) for kernel in kernels if kernel.startswith("peak")
                 for zeros in (False, True))
-    yield from ({**speed_cell(dim, causal, backward, length), "large": True}
-                for length in LENGTHS for dim in DIMS for backward in (False, True)
-                for causal in (True, False))
     yield from ({**ring_cell(rank_count, 16384), "large": True} for rank_count in RINGS)
+    others = [(dim, backward, causal, length) for length in LENGTHS for dim in DIMS
+              for backward in (False, True) for causal in (True, False)]
+    first = [(128, False, causal, LENGTHS[0]) for causal in (False, True)]
+    yield from ({**speed_cell(dim, causal, backward, length), "large": True}
+                for dim, backward, causal, length in others
+                if (dim, backward, causal, length) not in speed + first)
     yield {"name": "compiler forward-causal-128", "kind": "compiler",
            "program": "forward-causal-128"}
     for rank_count in (2, 4):

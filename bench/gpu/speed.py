@@ -1,5 +1,7 @@
 """What is fast: bundles beside PyTorch's attention, in one process, one after the other."""
 
+import contextlib
+import glob
 import hashlib
 import math
 import os
@@ -11,12 +13,14 @@ import runtime
 
 # What a multiprocessor of Hopper multiplies and adds in a cycle, of 16-bit floats.
 HOPPER_FLOPS_PER_CYCLE = 4096
+# Seconds for all samples of one variant.
+MOST_SECONDS = 3
 
 
 class Bench:
-    def __init__(self, directory):
+    def __init__(self, directory, alive=lambda: None):
         import torch
-        self.torch, self.directory = torch, directory
+        self.torch, self.directory, self.alive = torch, directory, alive
         torch.cuda.init()
         torch.zeros(1, device="cuda")  # makes the context current
         self.runtime = runtime.Runtime(os.path.join(directory, "libburst_runtime.so"))
@@ -26,10 +30,34 @@ class Bench:
     # Programs and tensors
     # -----------------------------------------------------------------------
 
-    def program(self, name):
-        if name not in self.programs:
-            self.programs[name] = self.runtime.load(os.path.join(self.directory, name + ".so"))
-        return self.programs[name]
+    def program(self, name, cubins=None):
+        """A bundle. With a folder of kernels it is another one, see `kernels_of`."""
+        key = name, cubins
+        if key not in self.programs:
+            self.programs[key] = self.runtime.load(os.path.join(self.directory, name + ".so"))
+        return self.programs[key]
+
+    @contextlib.contextmanager
+    def kernels_of(self, cubins):
+        """Programs that first run in here have the kernels of a folder in place of their own, as
+        far as it has them."""
+        if cubins:
+            os.environ["BURST_GPU_CUBINS"] = cubins
+        try:
+            yield
+        finally:
+            os.environ.pop("BURST_GPU_CUBINS", None)
+
+    def variants(self, cell):
+        """Programs of a cell, and kernels for them: those of bundles, and those of folders
+        variants/VARIANT/PROGRAM, which hold KERNEL.cubin."""
+        for variant, name in cell["programs"].items():
+            yield variant, name, None
+        name = cell["programs"].get("hopper", "")
+        for folder in sorted(glob.glob(os.path.join(self.directory, "variants", "*",
+                                                    name.rpartition(".")[0]))):
+            if name:
+                yield os.path.basename(os.path.dirname(folder)), name, folder
 
     def digest(self, name):
         with open(os.path.join(self.directory, name + ".so"), "rb") as file:
@@ -80,21 +108,32 @@ class Bench:
         self.torch.cuda.synchronize()
         return begin.elapsed_time(end) / count
 
+    def count_of(self, call):
+        """How often to call in a row, so that what asks for it is not seen, and how many
+        milliseconds a call takes. What is slow is not called again to get warm."""
+        once = self.milliseconds(call, 1)
+        for _ in range(2 if once < 300 else 0):
+            once = self.milliseconds(call, 1)
+        return max(1, min(50, int(20 / max(once, 0.01)))), once
+
     def time_each(self, calls, rounds, watch):
-        """Milliseconds of each call, interleaved: a list of samples by name. `watch` is called
-        while the GPU has work of the first one."""
-        counts = {}
+        """Milliseconds of each call, interleaved: a list of samples by name, of no more than
+        MOST_SECONDS together, though at least one. `watch` is called while the GPU has work of
+        the first one."""
+        counts, left = {}, {}
         for name, call in calls.items():
-            for _ in range(min(3, rounds)):
-                call()
-            self.torch.cuda.synchronize()
-            # As many in a row as take 20 ms: what asks for them shall not be seen.
-            counts[name] = max(1, min(50, int(20 / max(self.milliseconds(call, 1), 0.01))))
+            counts[name], once = self.count_of(call)
+            left[name] = 1000 * MOST_SECONDS - once
+            self.alive()
         samples = {name: [] for name in calls}
         for turn in range(rounds):
             for name, call in calls.items():
+                if samples[name] and left[name] < counts[name] * samples[name][-1]:
+                    continue
                 samples[name].append(self.milliseconds(call, counts[name]))
-            if turn == rounds // 2:
+                left[name] -= counts[name] * samples[name][-1]
+            self.alive()
+            if turn == 0:
                 first = next(iter(calls))
                 for _ in range(counts[first]):
                     calls[first]()
@@ -248,16 +287,20 @@ class Bench:
         found = {"verdict": "passed", "without": {}, "ms": {}, "tflops": {}, "error_over_bound": {},
                  "bundles": {}}
         calls = {}
-        for variant, name in cell["programs"].items():
+        for variant, name, cubins in self.variants(cell):
+            self.alive()
             try:
-                forward = self.program(name.replace("backward", "forward"))
+                forward = self.program(name.replace("backward", "forward"),
+                                       None if backward else cubins)
                 bound = self.bind(forward, t, length)
-                forward.run(bound, stream)
+                with self.kernels_of(None if backward else cubins):
+                    forward.run(bound, stream)
                 program = forward
                 if backward:
-                    program = self.program(name)
+                    program = self.program(name, cubins)
                     bound = self.bind(program, t, length)
-                    program.run(bound, stream)
+                    with self.kernels_of(cubins):
+                        program.run(bound, stream)
                 self.runtime.synchronize(stream)
             except runtime.Failure as failure:
                 found["without"][variant] = str(failure)
@@ -278,6 +321,7 @@ class Bench:
         own = list(calls)
         if backward:
             forward.run(self.bind(forward, t, length), stream)
+        self.alive()
         peers, found["repeated"], reasons = self.peers(cell, t)
         found["without"].update(reasons)
         calls.update(peers)
@@ -342,7 +386,11 @@ class Bench:
             error = max(self.check_forward(cell, whole, length), self.check_shards(
                 cell, whole, mine, ranks, length))
             times = {"ranks": [], "alone": []}
-            for _ in range(cell.get("rounds", 15)):
+            ends = time.monotonic() + 2 * MOST_SECONDS
+            for turn in range(cell.get("rounds", 15)):
+                self.alive()
+                if turn and time.monotonic() > ends:
+                    break
                 for key, call in (("ranks", run_ranks), ("alone", run_alone)):
                     begin = time.perf_counter()
                     call()
@@ -375,6 +423,20 @@ class Bench:
             for at, place in enumerate(self.halves(rank, ranks, length)):
                 together["o"][:, place] = shard["o"][:, at * part:(at + 1) * part]
         return self.check_forward(cell, together, length)
+
+    def once(self, cell):
+        """Runs of a program, for who counts what its kernels do."""
+        torch, length = self.torch, cell["length"]
+        torch.manual_seed(0)
+        t = self.tensors(cell, length, cell["backward"])
+        stream = self.runtime.stream(torch.cuda.current_stream().cuda_stream)
+        names = [cell["program"]]
+        if cell["backward"]:
+            names.insert(0, cell["program"].replace("backward", "forward"))
+        for name in names:
+            program = self.program(name)
+            program.run(self.bind(program, t, length), stream)
+            self.runtime.synchronize(stream)
 
     # -----------------------------------------------------------------------
     # Ceilings that take PyTorch
