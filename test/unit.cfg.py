@@ -16,3 +16,8 @@ for program in programs:
 config.test_format = lit.formats.GoogleTest(".", "")
 config.test_format.test_suffixes = programs
 config.test_format.test_prefixes = programs
+
+# What asks programs for more trials, or for the same ones again.
+for name in ("BURST_TEST_FULL", "BURST_SEED", "BURST_COUNT"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]

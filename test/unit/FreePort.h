@@ -2,17 +2,23 @@
 #ifndef BURST_TEST_FREEPORT_H
 #define BURST_TEST_FREEPORT_H
 
+#include <mutex>
 #include <netinet/in.h>
 #include <random>
+#include <set>
 #include <string>
 #include <sys/socket.h>
 #include <unistd.h>
 
 namespace burst::test {
 
-/// A port of this machine that nobody listens at. It is drawn below those that
-/// the system gives to connections: one of these could take it in between.
+/// A port of this machine that nobody listens at, another one each time. It is
+/// drawn below those that the system gives to connections: one of these could
+/// take it in between.
 inline int freePort() {
+  static std::mutex mutex;
+  static std::set<int> given;
+  std::lock_guard<std::mutex> guard(mutex);
   std::random_device random;
   std::uniform_int_distribution<int> ports(15000, 32000);
   for (;;) {
@@ -24,7 +30,7 @@ inline int freePort() {
     bool isFree =
         bind(fd, reinterpret_cast<sockaddr *>(&address), sizeof(address)) == 0;
     close(fd);
-    if (isFree)
+    if (isFree && given.insert(port).second)
       return port;
   }
 }

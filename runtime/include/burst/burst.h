@@ -193,10 +193,26 @@ void burst_transport_destroy(burst_transport *transport);
 
 /* The processes of one job, a rank each. They find each other through rank 0,
    and a thread of each tells all others over TCP every now and then what it
-   does. A process that dies or falls silent is therefore named by everybody,
-   also by those who wait for someone who waits for it. Then the world has
-   failed, for good: every call on it and every run on a transport over it ends
-   with the same sentence. Networks are trusted: nothing is encrypted.
+   does, from its first connection on. A process that dies or falls silent is
+   therefore named by everybody, also by those who wait for someone who waits
+   for it; and so are two ranks that cannot reach each other, or whose
+   connection breaks while both live. Then the world has failed, for good: every
+   call on it and every run on a transport over it ends with the same sentence.
+
+   Ranks know each other by a token: a hash of the secret of the job, the
+   address of rank 0 and the number of ranks. The secret is BURST_TOKEN, the
+   same on all ranks, else the content of ~/.cache/burst/token
+   ($XDG_CACHE_HOME/burst/token where that is set), which rank 0 makes for its
+   user alone where it is missing. With neither, the address must be of this
+   machine alone, such as 127.0.0.1; BURST_TOKEN=none says that the network is
+   trusted. Who connects without the token is ignored, with a line on stderr.
+   That keeps out strays, not those who read the network: nothing is encrypted.
+   Ranks listen at the address of rank 0, and at that from which they reach it,
+   alone.
+
+   A rank opens about 2 P + 16 files for P ranks, those of a transport over TCP
+   included. To create a world raises the soft limit of open files of the
+   process (RLIMIT_NOFILE) to its hard limit.
 
        burst_world *world;
        burst_transport *transport;
@@ -229,14 +245,17 @@ typedef struct burst_world_config {
      this machine if it has all ranks (mpirun, mpiexec); with a port made of the
      number of the job. BURST_PORT is another port. */
   const char *address;
-  double timeout_seconds;   /* until all ranks have come; 0: 300 */
+  double timeout_seconds;   /* until all ranks have come, and once more until
+                               they have connected to each other; 0: 300 */
   double heartbeat_seconds; /* between what ranks tell; 0: 1 */
   double silence_seconds;   /* after which a rank has failed; 0: 30, or 10
                                heartbeats if that is longer */
 } burst_world_config;
 
-/* `config` may be NULL: all from the environment. Where ranks do not come, or
-   come twice, all that came are told. */
+/* `config` may be NULL: all from the environment. Where ranks do not come, come
+   twice, or are of another version of burst, all ranks are told, also those who
+   come later: for that rank 0 stays for up to 10 seconds. A process that comes
+   as a rank of a world that is complete is refused, and the world goes on. */
 burst_error *burst_world_create(const burst_world_config *config,
                                 burst_world **world);
 /* When its transports are destroyed. The other ranks may go on without this

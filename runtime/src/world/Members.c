@@ -2,6 +2,7 @@
 
 #include "Members.h"
 #include "../Clock.h"
+#include "Meet.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +14,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { PULSE = 16, GATHERED = 17, FAILED = 18, GOODBYE = 19 };
+enum { PULSE = 16, GATHERED = 17, FAILED = 18, GOODBYE = 19, ROSTER = 20 };
 enum { MOST_TEXT = 4096 };
 
 typedef struct failed {
@@ -48,7 +49,13 @@ static void append(burst_member *member, const void *data, size_t bytes) {
   member->out_end += bytes;
 }
 
-static void fail_member(burst_world *world, int64_t rank, const char *what);
+static void signal_to(int fd) {
+  uint64_t one = 1;
+  ssize_t written = write(fd, &one, sizeof(one));
+  (void)written; // fails only if it is signalled already
+}
+
+void burst_members_wake(const burst_world *world) { signal_to(world->wakes); }
 
 // Two parts as one message.
 static void tell(burst_world *world, uint16_t kind, const void *first,
@@ -68,10 +75,8 @@ static void tell(burst_world *world, uint16_t kind, const void *first,
     append(member, second, second_bytes);
   }
   if (!complete && kind != FAILED)
-    fail_member(world, world->rank, "ran out of memory");
-  uint64_t one = 1;
-  ssize_t written = write(world->wakes, &one, sizeof(one));
-  (void)written; // fails only if it is awake already
+    burst_members_fail_rank(world, world->rank, "ran out of memory");
+  burst_members_wake(world);
 }
 
 void burst_members_tell_pulse(burst_world *world) {
@@ -82,6 +87,12 @@ void burst_members_tell_pulse(burst_world *world) {
 void burst_members_tell_gathered(burst_world *world, const burst_share *share) {
   tell(world, GATHERED, &share->number, sizeof(share->number), share->data,
        share->bytes);
+}
+
+void burst_members_tell_roster(burst_world *world,
+                               const burst_wire_address *roster) {
+  tell(world, ROSTER, roster, (size_t)world->num_ranks * sizeof(*roster), NULL,
+       0);
 }
 
 void burst_members_tell_goodbye(burst_world *world) {
@@ -99,11 +110,28 @@ void burst_members_fail(burst_world *world, int64_t culprit, burst_code code,
   size_t length = strlen(sentence);
   tell(world, FAILED, &message, sizeof(message), sentence,
        length < MOST_TEXT ? length : MOST_TEXT);
+  signal_to(world->alarm);
+}
+
+const char *burst_members_reason(const burst_world *world) {
+  return world->reason ? world->reason : "out of memory";
+}
+
+void burst_members_fail_connection(burst_world *world, int64_t rank,
+                                   const char *what) {
+  char sentence[160];
+  int64_t low = rank < world->rank ? rank : world->rank;
+  int64_t high = rank < world->rank ? world->rank : rank;
+  snprintf(sentence, sizeof(sentence),
+           "the connection between ranks %" PRId64 " and %" PRId64 " %s", low,
+           high, what);
+  burst_members_fail(world, low, BURST_SYSTEM, sentence);
 }
 
 // What happened to a rank, and what its pulse said before, which may have
 // changed since.
-static void fail_member(burst_world *world, int64_t rank, const char *what) {
+void burst_members_fail_rank(burst_world *world, int64_t rank,
+                             const char *what) {
   char sentence[256];
   const burst_member *member = &world->members[rank];
   int64_t now = burst_now(), felt = rank == world->rank ? now : member->felt;
@@ -143,13 +171,32 @@ static void write_out(burst_member *member) {
 // Hearing
 //===----------------------------------------------------------------------===//
 
+bool burst_members_spare(burst_world *world) {
+  for (int i = 0; i < 2; ++i)
+    if (world->spares[i] >= 0) {
+      close(world->spares[i]);
+      world->spares[i] = -1;
+      return true;
+    }
+  return false;
+}
+
+void burst_members_adopt(burst_world *world, int64_t rank, int fd) {
+  burst_member *member = &world->members[rank];
+  member->fd = fd;
+  member->came = true;
+  member->heard = burst_now();
+  burst_members_wake(world);
+  pthread_cond_broadcast(&world->changed);
+}
+
 static void close_member(burst_member *member) {
   close(member->fd);
   member->fd = -1;
   member->out_begin = member->out_end = 0;
 }
 
-static bool is_sensible(const burst_header *header) {
+static bool is_sensible(const burst_world *world, const burst_header *header) {
   if (header->magic != BURST_WIRE_MAGIC ||
       header->version != BURST_WIRE_VERSION)
     return false;
@@ -162,6 +209,9 @@ static bool is_sensible(const burst_header *header) {
   case FAILED:
     return header->bytes >= sizeof(failed) &&
            header->bytes <= sizeof(failed) + MOST_TEXT;
+  case ROSTER:
+    return header->bytes ==
+           (size_t)world->num_ranks * sizeof(burst_wire_address);
   case GOODBYE:
     return header->bytes == 0;
   default:
@@ -219,6 +269,9 @@ static bool hear(burst_world *world, burst_member *member) {
     return hear_share(member);
   case FAILED:
     return hear_failed(world, member);
+  case ROSTER:
+    return member == world->members &&
+           burst_meet_take_roster(world, member->payload);
   default:
     member->left = true;
     burst_socket_acknowledge(member->fd);
@@ -233,7 +286,7 @@ static void fail_nonsense(burst_world *world, int64_t rank) {
            "sent what makes no sense (%08x, version %d, kind %d of %" PRIu64
            " bytes)",
            header->magic, header->version, header->kind, header->bytes);
-  fail_member(world, rank, what);
+  burst_members_fail_rank(world, rank, what);
 }
 
 typedef enum outcome { MORE, NOTHING, ENDED, NONSENSE } outcome;
@@ -259,11 +312,11 @@ static outcome read_part(burst_world *world, burst_member *member) {
   if (member->header_bytes < sizeof(*header))
     return MORE;
   if (in_header) {
-    if (!is_sensible(header))
+    if (!is_sensible(world, header))
       return NONSENSE;
     member->payload = malloc(header->bytes + 1);
     if (!member->payload) {
-      fail_member(world, world->rank, "ran out of memory");
+      burst_members_fail_rank(world, world->rank, "ran out of memory");
       return ENDED;
     }
   }
@@ -286,9 +339,9 @@ static void read_all(burst_world *world, int64_t rank) {
     return;
   if (read == NONSENSE)
     fail_nonsense(world, rank);
-  else if (!member->left && !world->ending)
-    fail_member(world, rank, "died");
   close_member(member);
+  if (read == ENDED && !member->left && !world->ending && world->culprit < 0)
+    burst_probe_begin(world, rank);
 }
 
 //===----------------------------------------------------------------------===//
@@ -304,7 +357,7 @@ static void check_silence(burst_world *world, int64_t now) {
     char what[64];
     snprintf(what, sizeof(what), "has been silent for %.1f s",
              burst_seconds(now - member->heard));
-    fail_member(world, i, what);
+    burst_members_fail_rank(world, i, what);
   }
 }
 
@@ -343,8 +396,7 @@ static bool all_arrived(const burst_world *world) {
   return true;
 }
 
-// The mutex is let go while there is nothing to do.
-static void exchange(burst_world *world, int64_t deadline) {
+static size_t list_polled(const burst_world *world) {
   size_t count = (size_t)world->num_ranks;
   struct pollfd *polled = world->polled;
   for (size_t i = 0; i < count; ++i) {
@@ -352,18 +404,37 @@ static void exchange(burst_world *world, int64_t deadline) {
     bool writes = member->out_begin < member->out_end;
     polled[i] = (struct pollfd){member->fd,
                                 (short)(POLLIN | (writes ? POLLOUT : 0)), 0};
+    polled[count + i] = burst_probe_poll(&member->probe);
   }
-  polled[count] = (struct pollfd){world->wakes, POLLIN, 0};
+  polled[2 * count] = (struct pollfd){world->wakes, POLLIN, 0};
+  return 2 * count + 1 + burst_callers_poll(world, polled + 2 * count + 1);
+}
+
+static void serve(burst_world *world) {
+  size_t count = (size_t)world->num_ranks;
+  const struct pollfd *polled = world->polled;
+  for (size_t i = 0; i < count; ++i) {
+    burst_member *member = &world->members[i];
+    // A descriptor that came meanwhile was not polled.
+    if (member->fd >= 0 && member->fd == polled[i].fd && polled[i].revents)
+      read_all(world, (int64_t)i);
+    if (member->probe.fd >= 0 && member->probe.fd == polled[count + i].fd)
+      burst_probe_serve(world, (int64_t)i, polled[count + i].revents != 0);
+  }
+  burst_callers_serve(world, polled + 2 * count + 1);
+}
+
+// The mutex is let go while there is nothing to do.
+static void exchange(burst_world *world, int64_t deadline) {
+  size_t count = list_polled(world);
   pthread_mutex_unlock(&world->mutex);
-  burst_poll_until(polled, count + 1, deadline);
+  burst_poll_sparse(world->polled, count, deadline);
   pthread_mutex_lock(&world->mutex);
   uint64_t wakes;
   ssize_t drained = read(world->wakes, &wakes, sizeof(wakes));
   (void)drained; // nothing, if nobody woke it
-  for (size_t i = 0; i < count; ++i)
-    if (world->members[i].fd >= 0 && polled[i].revents)
-      read_all(world, (int64_t)i);
-  for (size_t i = 0; i < count; ++i)
+  serve(world);
+  for (int64_t i = 0; i < world->num_ranks; ++i)
     write_out(&world->members[i]);
 }
 

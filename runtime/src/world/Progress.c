@@ -19,8 +19,10 @@
 
 enum { WANTED = 32, DATA = 33, GOODBYE = 34 };
 enum { MOST_VECTORS = 64 };
-// How long a rank may be gone here while its world still hears it.
-static const int64_t patience = INT64_C(1000000000);
+static const int64_t second = INT64_C(1000000000);
+// How long a connection may be broken while the world does not know of a death,
+// which it asks for a while.
+static const int64_t patience = INT64_C(4000000000);
 
 #define APPEND(list, added)                                                    \
   do {                                                                         \
@@ -462,12 +464,29 @@ static bool move(burst_tcp *tcp, burst_link *link, short events) {
   return true;
 }
 
-static void fail(burst_tcp *tcp, int64_t peer, const char *what) {
-  char sentence[128];
-  snprintf(sentence, sizeof(sentence), "rank %" PRId64 " %s", peer, what);
+static void fail(burst_tcp *tcp, int64_t peer, burst_code code,
+                 const char *sentence) {
   pthread_mutex_unlock(&tcp->mutex);
-  burst_world_fail(tcp->transport.world, peer, BURST_PEER_STOPPED, sentence);
+  burst_world_fail(tcp->transport.world, peer, code, sentence);
   pthread_mutex_lock(&tcp->mutex);
+}
+
+static void fail_nonsense(burst_tcp *tcp, int64_t peer) {
+  char sentence[96];
+  snprintf(sentence, sizeof(sentence),
+           "rank %" PRId64 " sent what makes no sense", peer);
+  fail(tcp, peer, BURST_PEER_STOPPED, sentence);
+}
+
+// Both ranks live: the world would know better.
+static void fail_broken(burst_tcp *tcp, int64_t peer) {
+  char sentence[96];
+  int64_t rank = tcp->transport.rank;
+  snprintf(sentence, sizeof(sentence),
+           "the connection for data between ranks %" PRId64 " and %" PRId64
+           " broke",
+           peer < rank ? peer : rank, peer < rank ? rank : peer);
+  fail(tcp, peer, BURST_SYSTEM, sentence);
 }
 
 // The next time at which a broken connection is told of.
@@ -478,7 +497,7 @@ static int64_t check_broken(burst_tcp *tcp, int64_t now) {
     if (broken && now - broken >= patience) {
       tcp->links[i].broken = 0;
       tcp->links[i].left = true;
-      fail(tcp, i, "has closed its connection for data");
+      fail_broken(tcp, i);
     } else if (broken && broken + patience < next) {
       next = broken + patience;
     }
@@ -512,7 +531,7 @@ static void poll_links(burst_tcp *tcp, int64_t deadline) {
   }
   polled[2 * count] = (struct pollfd){tcp->wakes, POLLIN, 0};
   pthread_mutex_unlock(&tcp->mutex);
-  burst_poll_until(polled, 2 * count + 1, deadline);
+  burst_poll_sparse(polled, 2 * count + 1, deadline);
   while (atomic_load(&tcp->hurried) > 0)
     sched_yield();
   pthread_mutex_lock(&tcp->mutex);
@@ -529,7 +548,7 @@ static void move_all(burst_tcp *tcp) {
     if (!move(tcp, link, tcp->polled[2 * i].revents)) {
       break_link(link);
       link->broken = 0;
-      fail(tcp, i, "sent what makes no sense");
+      fail_nonsense(tcp, i);
     }
   }
 }
@@ -541,11 +560,11 @@ void *burst_tcp_progress(void *context) {
   while (!tcp->failed) {
     int64_t now = burst_now();
     if (tcp->ending && end == INT64_MAX)
-      end = now + 2 * patience;
+      end = now + 2 * second;
     if (tcp->ending && (now >= end || all_arrived(tcp)))
       break;
     int64_t next = check_broken(tcp, now);
-    int64_t later = now + 60 * patience;
+    int64_t later = now + 60 * second;
     if (tcp->ending)
       later = now + 1000000;
     poll_links(tcp, next < later ? next : later);

@@ -6,7 +6,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <inttypes.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -18,6 +20,32 @@
 //===----------------------------------------------------------------------===//
 // Addresses
 //===----------------------------------------------------------------------===//
+
+// Hosts often call themselves 127.0.1.1, which to others is another machine.
+static bool is_name_of_this_machine(const char *host,
+                                    const burst_address *address) {
+  struct in_addr number;
+  const struct sockaddr_in *four =
+      (const struct sockaddr_in *)&address->storage;
+  return address->storage.ss_family == AF_INET &&
+         burst_address_is_loopback(address) &&
+         ntohl(four->sin_addr.s_addr) != INADDR_LOOPBACK &&
+         inet_pton(AF_INET, host, &number) != 1;
+}
+
+// Leaves the address where this machine has no network.
+static void take_first_interface(burst_address *address) {
+  struct ifaddrs *all = NULL;
+  if (getifaddrs(&all))
+    return;
+  for (const struct ifaddrs *one = all; one; one = one->ifa_next)
+    if (one->ifa_addr && one->ifa_addr->sa_family == AF_INET &&
+        (one->ifa_flags & IFF_UP) && !(one->ifa_flags & IFF_LOOPBACK)) {
+      memcpy(&address->storage, one->ifa_addr, sizeof(struct sockaddr_in));
+      break;
+    }
+  freeifaddrs(all);
+}
 
 burst_error *burst_address_resolve(const char *host, int64_t port,
                                    burst_address *address) {
@@ -32,6 +60,8 @@ burst_error *burst_address_resolve(const char *host, int64_t port,
   memcpy(&address->storage, found->ai_addr, found->ai_addrlen);
   address->length = found->ai_addrlen;
   freeaddrinfo(found);
+  if (is_name_of_this_machine(host, address))
+    take_first_interface(address);
   burst_address_set_port(address, port);
   return NULL;
 }
@@ -103,40 +133,30 @@ static void set_option(int fd, int level, int option) {
 // What is written is small and waited for.
 static void hurry(int fd) { set_option(fd, IPPROTO_TCP, TCP_NODELAY); }
 
-// Hosts often call themselves 127.0.1.1, and are known to others all the same.
-static bool is_for_itself(const burst_address *address) {
-  burst_address_text text = burst_address_print(address);
-  return strncmp(text.text, "127.0.0.1:", 10) == 0 ||
-         strncmp(text.text, "[::1]:", 6) == 0;
-}
-
 void burst_socket_acknowledge(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_QUICKACK);
 }
 
-burst_error *burst_socket_listen(const burst_address *address, int *fd) {
-  burst_address bound = *address;
-  if (!is_for_itself(address)) {
-    if (address->storage.ss_family == AF_INET6)
-      ((struct sockaddr_in6 *)&bound.storage)->sin6_addr = in6addr_any;
-    else
-      ((struct sockaddr_in *)&bound.storage)->sin_addr.s_addr =
-          htonl(INADDR_ANY);
-  }
-  *fd = make_socket(&bound);
-  if (*fd >= 0)
-    set_option(*fd, SOL_SOCKET, SO_REUSEADDR);
-  if (*fd >= 0 &&
-      bind(*fd, (struct sockaddr *)&bound.storage, bound.length) == 0 &&
+int burst_socket_listen(const burst_address *address, int *fd) {
+  *fd = make_socket(address);
+  if (*fd < 0)
+    return errno;
+  set_option(*fd, SOL_SOCKET, SO_REUSEADDR);
+  if (bind(*fd, (const struct sockaddr *)&address->storage, address->length) ==
+          0 &&
       listen(*fd, SOMAXCONN) == 0)
-    return NULL;
-  burst_error *error =
-      burst_error_create(BURST_SYSTEM, "", "world: cannot listen at %s: %s",
-                         burst_address_print(&bound).text, strerror(errno));
-  if (*fd >= 0)
-    close(*fd);
+    return 0;
+  int failure = errno;
+  close(*fd);
   *fd = -1;
-  return error;
+  return failure;
+}
+
+burst_error *burst_socket_cannot_listen(const burst_address *address,
+                                        int failure) {
+  return burst_error_create(BURST_SYSTEM, "", "world: cannot listen at %s: %s",
+                            burst_address_print(address).text,
+                            strerror(failure));
 }
 
 void burst_poll_until(struct pollfd *polled, size_t count, int64_t deadline) {
@@ -145,34 +165,81 @@ void burst_poll_until(struct pollfd *polled, size_t count, int64_t deadline) {
   poll(polled, count, milliseconds > 1000000 ? 1000000 : (int)milliseconds);
 }
 
-static int await(int fd, short events, int64_t deadline) {
-  struct pollfd polled = {fd, events, 0};
-  burst_poll_until(&polled, 1, deadline);
-  return polled.revents == 0 && burst_now() >= deadline ? ETIMEDOUT : 0;
+void burst_poll_sparse(struct pollfd *polled, size_t count, int64_t deadline) {
+  struct pollfd *dense = polled + count;
+  size_t used = 0;
+  for (size_t i = 0; i < count; ++i)
+    if (polled[i].fd >= 0)
+      dense[used++] = polled[i];
+  burst_poll_until(dense, used, deadline);
+  used = 0;
+  for (size_t i = 0; i < count; ++i)
+    if (polled[i].fd >= 0)
+      polled[i].revents = dense[used++].revents;
 }
 
-int burst_socket_connect(const burst_address *address, int64_t deadline,
-                         int *fd) {
-  int failure = 0;
-  socklen_t bytes = sizeof(failure);
+int burst_socket_await(int fd, short events, const burst_wait *wait) {
+  struct pollfd polled[] = {{fd, events, 0}, {wait->alarm, POLLIN, 0}};
+  burst_poll_until(polled, 2, wait->deadline);
+  if (polled[1].revents)
+    return ECANCELED;
+  return polled[0].revents == 0 && burst_now() >= wait->deadline ? ETIMEDOUT
+                                                                 : 0;
+}
+
+// Closes without keeping the port for a minute, at which others may listen.
+static void end_at_once(int fd) {
+  struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+}
+
+static bool is_connected_to_itself(int fd) {
+  burst_address local = burst_socket_local(fd),
+                remote = burst_socket_remote(fd);
+  return strcmp(burst_address_print(&local).text,
+                burst_address_print(&remote).text) == 0;
+}
+
+int burst_socket_begin_connect(const burst_address *address, int *fd) {
   *fd = make_socket(address);
   if (*fd < 0)
     return errno;
   if (connect(*fd, (const struct sockaddr *)&address->storage,
-              address->length) != 0)
-    failure = errno;
-  if (failure == EINPROGRESS) {
-    failure = await(*fd, POLLOUT, deadline);
-    if (!failure)
-      getsockopt(*fd, SOL_SOCKET, SO_ERROR, &failure, &bytes);
+              address->length) == 0 ||
+      errno == EINPROGRESS)
+    return EINPROGRESS;
+  int failure = errno;
+  close(*fd);
+  *fd = -1;
+  return failure;
+}
+
+int burst_socket_end_connect(int fd) {
+  int failure = 0;
+  socklen_t bytes = sizeof(failure);
+  getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &bytes);
+  if (!failure && is_connected_to_itself(fd)) {
+    end_at_once(fd);
+    failure = ECONNREFUSED;
   }
-  if (failure) {
-    close(*fd);
-    *fd = -1;
+  if (!failure)
+    hurry(fd);
+  return failure;
+}
+
+int burst_socket_connect(const burst_address *address, const burst_wait *wait,
+                         int *fd) {
+  int failure = burst_socket_begin_connect(address, fd);
+  if (failure != EINPROGRESS)
     return failure;
-  }
-  hurry(*fd);
-  return 0;
+  failure = burst_socket_await(*fd, POLLOUT, wait);
+  if (!failure)
+    failure = burst_socket_end_connect(*fd);
+  if (!failure)
+    return 0;
+  close(*fd);
+  *fd = -1;
+  return failure;
 }
 
 int burst_socket_accept(int listener) {
@@ -183,7 +250,7 @@ int burst_socket_accept(int listener) {
 }
 
 int burst_socket_send(int fd, const void *data, size_t bytes,
-                      int64_t deadline) {
+                      const burst_wait *wait) {
   const char *next = data;
   while (bytes > 0) {
     ssize_t sent = send(fd, next, bytes, MSG_NOSIGNAL);
@@ -191,8 +258,9 @@ int burst_socket_send(int fd, const void *data, size_t bytes,
       next += sent;
       bytes -= (size_t)sent;
     } else if (errno == EAGAIN || errno == EINTR) {
-      if (await(fd, POLLOUT, deadline))
-        return ETIMEDOUT;
+      int failure = burst_socket_await(fd, POLLOUT, wait);
+      if (failure)
+        return failure;
     } else {
       return errno;
     }
@@ -200,7 +268,8 @@ int burst_socket_send(int fd, const void *data, size_t bytes,
   return 0;
 }
 
-int burst_socket_receive(int fd, void *data, size_t bytes, int64_t deadline) {
+int burst_socket_receive(int fd, void *data, size_t bytes,
+                         const burst_wait *wait) {
   char *next = data;
   while (bytes > 0) {
     ssize_t received = recv(fd, next, bytes, 0);
@@ -210,8 +279,9 @@ int burst_socket_receive(int fd, void *data, size_t bytes, int64_t deadline) {
     } else if (received == 0) {
       return ECONNRESET;
     } else if (errno == EAGAIN || errno == EINTR) {
-      if (await(fd, POLLIN, deadline))
-        return ETIMEDOUT;
+      int failure = burst_socket_await(fd, POLLIN, wait);
+      if (failure)
+        return failure;
     } else {
       return errno;
     }

@@ -5,6 +5,7 @@
 #include "../Config.h"
 #include "../Device.h"
 #include "../Error.h"
+#include "Descriptors.h"
 #include "World.h"
 
 #include <errno.h>
@@ -199,9 +200,8 @@ static burst_error *connect_links(burst_tcp *tcp) {
   if (error)
     return error;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, self))
-    return burst_error_create(BURST_SYSTEM, "",
-                              "tcp transport: cannot make a socket: %s",
-                              strerror(errno));
+    return burst_descriptors_error("a socket", tcp->transport.rank,
+                                   tcp->transport.num_ranks);
   tcp->links[tcp->transport.rank].in = self[0];
   tcp->links[tcp->transport.rank].out = self[1];
   return NULL;
@@ -219,16 +219,22 @@ static burst_error *make_tcp(burst_world *world, burst_tcp **made) {
   burst_cond_init(&tcp->changed);
   tcp->wakes = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (tcp->wakes < 0)
-    return burst_error_create(BURST_SYSTEM, "",
-                              "tcp transport: cannot make an eventfd: %s",
-                              strerror(errno));
+    return burst_descriptors_error("an eventfd", tcp->transport.rank,
+                                   tcp->transport.num_ranks);
   tcp->links = calloc(count, sizeof(burst_link));
-  tcp->polled = calloc(2 * count + 1, sizeof(struct pollfd));
+  tcp->polled = calloc(2 * (2 * count + 1), sizeof(struct pollfd));
   if (!tcp->links || !tcp->polled)
     return burst_error_no_memory(count * sizeof(burst_link));
   for (size_t i = 0; i < count; ++i)
     tcp->links[i].in = tcp->links[i].out = -1;
   return NULL;
+}
+
+static burst_error *begin(burst_tcp *tcp) {
+  burst_error *error = connect_links(tcp);
+  return error ? error
+               : burst_thread_create("a tcp transport", &tcp->thread,
+                                     burst_tcp_progress, tcp);
 }
 
 burst_error *burst_transport_create_tcp(const burst_tcp_config *given,
@@ -246,14 +252,11 @@ burst_error *burst_transport_create_tcp(const burst_tcp_config *given,
     return error;
   BURST_CHECK(config.world, BURST_KIND_WORLD);
   burst_tcp *made = NULL;
-  error = make_tcp(config.world, &made);
+  error = burst_world_share(config.world, make_tcp(config.world, &made));
   if (!error)
     error = burst_world_attach(config.world, end, made);
   if (!error) {
-    error = connect_links(made);
-    if (!error)
-      error = burst_thread_create("a tcp transport", &made->thread,
-                                  burst_tcp_progress, made);
+    error = burst_world_share(config.world, begin(made));
     if (error)
       burst_world_detach(config.world);
   }

@@ -16,7 +16,8 @@
 
 #include "../Stretch.h"
 #include "../Transport.h"
-#include "Meet.h"
+#include "Socket.h"
+#include "Wire.h"
 
 #include <pthread.h>
 

@@ -6,7 +6,8 @@
 #include "../Device.h"
 #include "../Error.h"
 #include "../Hash.h"
-#include "Members.h"
+#include "Descriptors.h"
+#include "Meet.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -56,72 +57,94 @@ static burst_error *read_config(const burst_world_config *given,
   return NULL;
 }
 
+static void close_one(int fd) {
+  if (fd >= 0)
+    close(fd);
+}
+
+static void free_member(burst_member *member) {
+  close_one(member->fd);
+  close_one(member->arrival.fd);
+  close_one(member->probe.fd);
+  free(member->shares[0].data);
+  free(member->shares[1].data);
+  free(member->payload);
+  free(member->out);
+}
+
 static void free_world(burst_world *world) {
-  for (int64_t i = 0; world->members && i < world->num_ranks; ++i) {
-    burst_member *member = &world->members[i];
-    if (member->fd >= 0)
-      close(member->fd);
-    free(member->shares[0].data);
-    free(member->shares[1].data);
-    free(member->payload);
-    free(member->out);
-  }
-  if (world->wakes >= 0)
-    close(world->wakes);
-  burst_meeting_end(&world->meeting);
+  for (int64_t i = 0; world->members && i < world->num_ranks; ++i)
+    free_member(&world->members[i]);
+  burst_callers_close(world);
+  close_one(world->listener);
+  close_one(world->wakes);
+  close_one(world->alarm);
+  while (burst_members_spare(world))
+    ;
   pthread_cond_destroy(&world->changed);
   pthread_mutex_destroy(&world->mutex);
   pthread_mutex_destroy(&world->transport_mutex);
   free(world->members);
+  free(world->addresses);
   free(world->polled);
   free(world->reason);
   burst_handle_free(world);
 }
 
-static burst_error *make_world(const burst_world_config *config,
-                               const burst_place *place, burst_world **made) {
-  size_t count = (size_t)place->num_ranks;
-  burst_world *world = calloc(1, sizeof(*world));
-  if (!world)
-    return burst_error_no_memory(sizeof(*world));
-  *made = world;
+static void set_up(burst_world *world, const burst_world_config *config,
+                   const burst_place *place) {
   world->handle.magic = BURST_MAGIC(BURST_KIND_WORLD);
+  world->place = *place;
   world->rank = place->rank;
   world->num_ranks = place->num_ranks;
   world->timeout = burst_nanoseconds(config->timeout_seconds);
   world->heartbeat = burst_nanoseconds(config->heartbeat_seconds);
   world->silence = burst_nanoseconds(config->silence_seconds);
   world->culprit = -1;
-  world->meeting.listener = -1;
+  world->listener = world->wakes = world->alarm = -1;
+  world->spares[0] = world->spares[1] = -1;
   pthread_mutex_init(&world->mutex, NULL);
   pthread_mutex_init(&world->transport_mutex, NULL);
   burst_cond_init(&world->changed);
+}
+
+static burst_error *open_descriptors(burst_world *world) {
+  burst_descriptors_raise();
   world->wakes = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (world->wakes < 0)
-    return burst_error_create(
-        BURST_SYSTEM, "", "world: cannot make an eventfd: %s", strerror(errno));
-  world->members = calloc(count, sizeof(burst_member));
-  world->polled = calloc(count + 1, sizeof(struct pollfd));
-  if (!world->members || !world->polled)
-    return burst_error_no_memory(count * sizeof(burst_member));
-  for (size_t i = 0; i < count; ++i)
-    world->members[i].fd = -1;
+  world->alarm = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  for (int i = 0; i < 2; ++i)
+    world->spares[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (world->wakes < 0 || world->alarm < 0 || world->spares[1] < 0)
+    return burst_descriptors_error("an eventfd", world->rank, world->num_ranks);
+  // Where there are too few, the spare ones serve to say so.
+  if (world->num_ranks > 1 && !burst_descriptors_suffice(world->num_ranks + 8))
+    while (burst_members_spare(world))
+      world->is_short = true;
   return NULL;
 }
 
-static burst_error *meet(burst_world *world, const burst_place *place) {
-  int *fds = malloc((size_t)world->num_ranks * sizeof(int));
-  if (!fds)
-    return burst_error_no_memory((size_t)world->num_ranks * sizeof(int));
-  burst_error *error = burst_meeting_begin(place, burst_now() + world->timeout,
-                                           &world->meeting, fds);
-  int64_t now = burst_now();
-  for (int64_t i = 0; i < world->num_ranks && !error; ++i) {
-    world->members[i].fd = fds[i];
-    world->members[i].heard = now;
-  }
-  free(fds);
-  return error;
+static burst_error *make_world(const burst_world_config *config,
+                               const burst_place *place, burst_world **made) {
+  size_t count = (size_t)place->num_ranks;
+  // Members and probes, the eventfd, the listener and callers.
+  size_t most_polled = 2 * count + 2 + BURST_MOST_CALLERS;
+  burst_world *world = calloc(1, sizeof(*world));
+  if (!world)
+    return burst_error_no_memory(sizeof(*world));
+  *made = world;
+  set_up(world, config, place);
+  burst_error *error = open_descriptors(world);
+  if (error)
+    return error;
+  world->members = calloc(count, sizeof(burst_member));
+  world->addresses = calloc(count, sizeof(burst_address));
+  world->polled = calloc(2 * most_polled, sizeof(struct pollfd));
+  if (!world->members || !world->addresses || !world->polled)
+    return burst_error_no_memory(count * sizeof(burst_member));
+  for (size_t i = 0; i < count; ++i)
+    world->members[i].fd = world->members[i].arrival.fd =
+        world->members[i].probe.fd = -1;
+  return NULL;
 }
 
 // The same on all ranks of a machine, and on no other.
@@ -135,8 +158,7 @@ static uint64_t number_of_machine(void) {
   return burst_hash(BURST_HASH_BEGIN, text, strlen(text));
 }
 
-static burst_error *find_local_rank(burst_world *world,
-                                    const burst_place *place) {
+static burst_error *find_local_rank(burst_world *world) {
   uint64_t mine = number_of_machine();
   size_t bytes = (size_t)world->num_ranks * sizeof(mine);
   uint64_t *all = malloc(bytes);
@@ -146,9 +168,37 @@ static burst_error *find_local_rank(burst_world *world,
                                           burst_seconds(world->timeout));
   for (int64_t i = 0; i < world->rank && !error; ++i)
     world->local_rank += all[i] == mine;
-  if (place->local_rank >= 0)
-    world->local_rank = place->local_rank;
+  if (world->place.local_rank >= 0)
+    world->local_rank = world->place.local_rank;
   free(all);
+  return error;
+}
+
+static burst_error *begin(burst_world *world) {
+  burst_error *error = burst_meet(world);
+  if (!error)
+    error = find_local_rank(world);
+  if (error) {
+    burst_meet_latecomers(world);
+    return error;
+  }
+  pthread_mutex_lock(&world->mutex);
+  world->complete = true;
+  pthread_mutex_unlock(&world->mutex);
+  return NULL;
+}
+
+static burst_error *make_with_thread(const burst_world_config *config,
+                                     const burst_place *place,
+                                     burst_world **made) {
+  burst_error *error = make_world(config, place, made);
+  if (!error)
+    error = burst_thread_create("a world", &(*made)->thread,
+                                burst_members_watch, *made);
+  if (error && *made) {
+    free_world(*made);
+    *made = NULL;
+  }
   return error;
 }
 
@@ -161,26 +211,15 @@ burst_error *burst_world_create(const burst_world_config *given,
   burst_error *error = read_config(given, &config);
   if (!error)
     error = burst_place_find(&config, &place);
+  if (!error)
+    error = make_with_thread(&config, &place, world);
   if (error)
     return error;
-  burst_world *made = NULL;
-  error = make_world(&config, &place, &made);
-  if (!error)
-    error = meet(made, &place);
-  if (!error)
-    error = burst_thread_create("a world", &made->thread, burst_members_watch,
-                                made);
+  error = begin(*world);
   if (error) {
-    if (made)
-      free_world(made);
-    return error;
+    burst_world_destroy(*world);
+    *world = NULL;
   }
-  made->has_thread = true;
-  error = find_local_rank(made, &place);
-  if (error)
-    burst_world_destroy(made);
-  else
-    *world = made;
   return error;
 }
 
@@ -221,15 +260,11 @@ int64_t burst_world_local_rank(const burst_world *world) {
   snprintf(text, sizeof(text), "rank %" PRId64, (world)->rank)
 
 // With the mutex held.
-static const char *reason_of(const burst_world *world) {
-  return world->reason ? world->reason : "out of memory";
-}
-
 static burst_error *failure_of(const burst_world *world) {
   LOCATION(world, location);
   return world->culprit < 0 ? NULL
                             : burst_error_create(world->code, location, "%s",
-                                                 reason_of(world));
+                                                 burst_members_reason(world));
 }
 
 void burst_world_fail(burst_world *world, int64_t culprit, burst_code code,
@@ -242,6 +277,20 @@ void burst_world_fail(burst_world *world, int64_t culprit, burst_code code,
   pthread_mutex_unlock(&world->mutex);
 }
 
+burst_error *burst_world_share(burst_world *world, burst_error *error) {
+  if (error) {
+    size_t location = strlen(burst_error_location(error));
+    burst_world_fail(world, world->rank, burst_error_code(error),
+                     burst_error_message(error) +
+                         (location ? location + 2 : 0));
+    burst_error_destroy(error);
+  }
+  pthread_mutex_lock(&world->mutex);
+  error = failure_of(world);
+  pthread_mutex_unlock(&world->mutex);
+  return error;
+}
+
 void burst_world_stop(burst_world *world, const char *reason) {
   char sentence[4096];
   snprintf(sentence, sizeof(sentence), "rank %" PRId64 " stopped: %s",
@@ -251,7 +300,7 @@ void burst_world_stop(burst_world *world, const char *reason) {
 
 const char *burst_world_failure(burst_world *world, burst_code *code) {
   pthread_mutex_lock(&world->mutex);
-  const char *reason = world->culprit < 0 ? NULL : reason_of(world);
+  const char *reason = world->culprit < 0 ? NULL : burst_members_reason(world);
   *code = world->code;
   pthread_mutex_unlock(&world->mutex);
   return reason;
@@ -288,24 +337,14 @@ void burst_world_detach(burst_world *world) {
 }
 
 burst_error *burst_world_connect(burst_world *world, int *fds) {
-  burst_error *error =
-      burst_meeting_repeat(&world->meeting, burst_now() + world->timeout, fds);
-  pthread_mutex_lock(&world->mutex);
-  burst_error *failure = failure_of(world);
-  pthread_mutex_unlock(&world->mutex);
-  if (failure) { // which is the cause
-    burst_error_destroy(error);
-    error = failure;
-  }
-  // Who is still meeting hears nothing of another meeting.
+  burst_error *error = burst_meet_for_data(world, fds);
+  // Who is still connecting hears nothing of another transport.
   if (!error)
     error = burst_world_barrier(world, burst_seconds(world->timeout));
-  if (error)
-    for (int64_t i = 0; i < world->num_ranks; ++i)
-      if (fds[i] >= 0) {
-        close(fds[i]);
-        fds[i] = -1;
-      }
+  for (int64_t i = 0; i < world->num_ranks && error; ++i) {
+    close_one(fds[i]);
+    fds[i] = -1;
+  }
   return error;
 }
 

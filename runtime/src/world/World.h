@@ -37,6 +37,9 @@ void burst_world_end_run(burst_world *world);
 // hear it.
 void burst_world_fail(burst_world *world, int64_t culprit, burst_code code,
                       const char *sentence);
+// Makes the world fail for the error of this rank, if there is one. The error
+// that the world has failed with, or null.
+burst_error *burst_world_share(burst_world *world, burst_error *error);
 // That this rank stopped, for `reason`.
 void burst_world_stop(burst_world *world, const char *reason);
 // Null while the world has not failed; else the sentence, which lives as long

@@ -1,115 +1,19 @@
 //===- ProcessTest.cpp - Tests of ranks that are processes ----------------===//
 
 #include "Harness.h"
+#include "Job.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <fcntl.h>
-#include <poll.h>
-#include <spawn.h>
-#include <sys/wait.h>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <thread>
-#include <unistd.h>
 
 using namespace burst::test;
 
 namespace {
-
-/// The ranks of a job, as a launcher would start them.
-class Job {
-public:
-  explicit Job(int64_t size)
-      : variables({"BURST_RANK=%r", "BURST_NUM_RANKS=" + std::to_string(size),
-                   "BURST_ADDRESS=127.0.0.1:%p"}),
-        size(size) {}
-  Job(const Job &) = delete;
-  ~Job() {
-    for (pid_t pid : pids) {
-      kill(pid, SIGKILL);
-      waitpid(pid, nullptr, 0);
-    }
-    for (int fd : outputs)
-      close(fd);
-  }
-
-  /// Variables of all ranks, with %r for the rank and %p for a free port.
-  std::vector<std::string> variables;
-  int port = freePort();
-
-  void start(int64_t rank, const std::vector<std::string> &arguments) {
-    int ends[2];
-    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
-    std::vector<std::string> environment;
-    for (std::string variable : variables) {
-      replace(variable, "%r", std::to_string(rank));
-      replace(variable, "%p", std::to_string(port));
-      environment.push_back(variable);
-    }
-    std::vector<std::string> words = {TEST_RANK};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-    pid_t pid;
-    ASSERT_EQ(posix_spawn(&pid, TEST_RANK, &actions, nullptr,
-                          pointers(words).data(), pointers(environment).data()),
-              0);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    pids.push_back(pid);
-    outputs.push_back(ends[0]);
-  }
-
-  void startAll(const std::vector<std::string> &arguments) {
-    for (int64_t rank = 0; rank < size; ++rank)
-      start(rank, arguments);
-  }
-
-  void send(int signal) {
-    for (pid_t pid : pids)
-      kill(pid, signal);
-  }
-
-  /// What rank `index` of those that were started has said; "nothing" if it
-  /// ended without, "late" after 60 seconds.
-  std::string hear(size_t index) {
-    auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    std::string text;
-    char bytes[4096];
-    for (;;) {
-      auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-          until - std::chrono::steady_clock::now());
-      pollfd polled = {outputs[index], POLLIN, 0};
-      if (left.count() <= 0 || poll(&polled, 1, int(left.count())) == 0)
-        return "late";
-      ssize_t got = read(outputs[index], bytes, sizeof(bytes));
-      if (got <= 0)
-        break;
-      text.append(bytes, got);
-    }
-    return text.empty() ? "nothing" : text.substr(0, text.find('\n'));
-  }
-
-private:
-  int64_t size;
-  std::vector<pid_t> pids;
-  std::vector<int> outputs;
-
-  static void replace(std::string &text, const std::string &from,
-                      const std::string &to) {
-    size_t at = text.find(from);
-    if (at != text.npos)
-      text.replace(at, from.size(), to);
-  }
-
-  static std::vector<char *> pointers(std::vector<std::string> &words) {
-    std::vector<char *> list;
-    for (std::string &word : words)
-      list.push_back(word.data());
-    list.push_back(nullptr);
-    return list;
-  }
-};
 
 std::string codeOf(const std::string &error) {
   return error.substr(0, error.find(' '));
@@ -232,13 +136,84 @@ TEST(Process, RankThatNeverComesIsNamedByAll) {
     expectContains(job.hear(index), {"1 ranks have not come: 3"});
 }
 
-TEST(Process, RankThatComesTwiceIsNamed) {
+TEST(Process, RankThatEndsWhileRanksMeetIsNamedByAll) {
+  const std::pair<int, const char *> ends[] = {
+      {SIGKILL, "rank 1 died before its first run"},
+      {SIGSTOP, "rank 1 has been silent for "}};
+  for (auto [signal, sentence] : ends) {
+    Job job(4);
+    for (int rank : {0, 1, 2}) // the others wait for rank 3
+      job.start(rank, {"loop"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    job.send(1, signal);
+    std::this_thread::sleep_for(
+        std::chrono::seconds(signal == SIGSTOP ? 4 : 0));
+    job.start(3, {"loop"}); // and is told as well
+    for (int index : {0, 2, 3})
+      expectContains(job.hear(index), {sentence});
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Descriptors and tokens
+//===----------------------------------------------------------------------===//
+
+TEST(Process, SoftLimitOfOpenFilesIsRaised) {
   Job job(4);
-  for (int rank : {2, 2, 0})
-    job.start(rank, {"ring"});
-  for (int index = 0; index < 3; ++index)
-    expectContains(job.hear(index),
-                   {"says that it is rank 2, as another one at 127.0.0.1"});
+  job.startAll({"soft", "1", "0", "8"});
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(job.hear(rank), "ok") << rank;
+}
+
+/// A home of a test, and what jobs write beside their answers.
+class Home {
+public:
+  std::filesystem::path path;
+
+  Home() {
+    std::string name = testing::TempDir() + "burst-home-XXXXXX";
+    EXPECT_NE(mkdtemp(name.data()), nullptr);
+    path = name;
+  }
+  Home(const Home &) = delete;
+  ~Home() { std::filesystem::remove_all(path); }
+
+  std::string log() const { return path / "log"; }
+  std::string readLog() const {
+    std::ifstream stream(log());
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+};
+
+TEST(Process, RanksShareTheTokenOfTheirUser) {
+  Home home;
+  for (int round = 0; round < 2; ++round) {
+    Job job(3);
+    job.variables.push_back("HOME=" + home.path.string());
+    job.startAll({"ring"});
+    for (int rank = 0; rank < 3; ++rank)
+      EXPECT_EQ(job.hear(rank), "ok") << rank;
+    EXPECT_TRUE(std::filesystem::exists(home.path / ".cache/burst/token"));
+  }
+}
+
+TEST(Process, RankWithAnotherTokenIsAStranger) {
+  Home home;
+  Job job(2);
+  job.log = home.log();
+  job.variables.emplace_back("BURST_TOKEN=secret %r");
+  job.startAll({"absent"});
+  expectContains(job.hear(0), {"1 ranks have not come: 1 (",
+                               " connections were ignored, the last from "
+                               "127.0.0.1:",
+                               "which does not have the token of this job"});
+  expectContains(job.hear(1), {"rank 1 cannot reach rank 0 at 127.0.0.1:",
+                               "the same BURST_TOKEN, address of rank 0 and "
+                               "number of ranks"});
+  // It tries again and again, and is told of once.
+  std::string log = home.readLog();
+  expectContains(log, {"burst: rank 0 ignores a connection from 127.0.0.1:"});
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1);
 }
 
 } // namespace

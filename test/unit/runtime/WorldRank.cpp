@@ -1,7 +1,20 @@
 //===- WorldRank.cpp - A rank that ProcessTest starts ---------------------===//
 //
-// WorldRank WHAT [RANK HOP]: runs a ring as the rank that the environment says,
-// in which rank RANK does WHAT at hop HOP, and prints its error.
+// WorldRank WHAT [RANK HOP [NUMBER]]: runs rings as the rank that the
+// environment says, in which rank RANK does WHAT at hop HOP, and prints its
+// error. It runs three, or where WHAT is one of these, as many as it can in 20
+// seconds:
+//
+//   loop                 nothing happens, unless from outside
+//   die-later            dies at a hop of the run NUMBER
+//   stop-later           is stopped there
+//   shut                 shuts one of its connections, which NUMBER chooses
+//   few                  may open only NUMBER files
+//   soft                 may open only NUMBER files, unless it asks for more;
+//                        three runs
+//   hog                  opens all files that it can, after NUMBER
+//   milliseconds;
+//                        200 runs
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +24,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 
@@ -21,13 +37,48 @@ namespace {
 constexpr int64_t hops = 6, count = 1 << 16;
 
 std::string what;
-int64_t culprit = -1, when = -1;
+int64_t culprit = -1, when = -1, number = 0, runs = 0;
+
+bool isOneOf(std::initializer_list<const char *> names) {
+  return std::find(names.begin(), names.end(), what) != names.end();
+}
+
+bool isLong() {
+  return isOneOf({"loop", "die-later", "stop-later", "shut", "few", "hog"});
+}
+
+void shutOne() {
+  std::vector<int> connections;
+  for (int fd = 3; fd < 1000; ++fd) {
+    sockaddr_in other = {};
+    socklen_t bytes = sizeof(other);
+    if (getpeername(fd, reinterpret_cast<sockaddr *>(&other), &bytes) == 0 &&
+        other.sin_family == AF_INET)
+      connections.push_back(fd);
+  }
+  const int ways[] = {SHUT_RD, SHUT_WR, SHUT_RDWR};
+  shutdown(connections[number / 3 % connections.size()], ways[number % 3]);
+}
+
+void limitFiles(rlim_t count) {
+  rlimit limit = {count, count};
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void hogFiles() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(number));
+  limitFiles(64);
+  while (open("/dev/null", O_RDONLY) >= 0)
+    ;
+}
 
 void misbehave() {
-  if (what == "die")
+  if (what == "die" || (what == "die-later" && runs == number))
     raise(SIGKILL);
-  if (what == "stop")
+  if (what == "stop" || (what == "stop-later" && runs == number))
     raise(SIGSTOP);
+  if (what == "shut" && runs == 2)
+    shutOne();
   if (what == "exit")
     _exit(0);
   if (what == "sleep")
@@ -62,6 +113,16 @@ void ring(burst_rank *rank, const burst_table *table, void *const *values) {
   }
 }
 
+/// Whether there is another run.
+bool goesOn() {
+  static const auto began = std::chrono::steady_clock::now();
+  if (what == "hog")
+    return runs < 200;
+  return isLong() ? std::chrono::steady_clock::now() - began <
+                        std::chrono::seconds(20)
+                  : runs < 3;
+}
+
 std::string runRing(burst_world *world, double deadline) {
   int64_t rank = burst_world_rank(world), size = burst_world_num_ranks(world);
   burst_tcp_config tcp = {sizeof(tcp), world};
@@ -83,12 +144,38 @@ std::string runRing(burst_world *world, double deadline) {
   config.deadline_seconds = deadline;
   burst_tensor values[] = {tensorOf(&size, {}, BURST_I64)};
   std::string error;
-  for (int i = 0; i < 3 && error.empty(); ++i) {
+  for (; error.empty() && goesOn(); ++runs) {
     error = takeCoded(burst_run(program.get(), &config, values, 1, nullptr));
-    if (what == "rest" && i == 1)
+    if (what == "rest" && runs == 1)
       rest(rank);
   }
   return error;
+}
+
+/// Few heartbeats may be missed, where a rank is to be found silent.
+burst_world_config configOf() {
+  burst_world_config config = {};
+  config.size = sizeof(config);
+  config.timeout_seconds = what == "absent" ? 1 : isLong() ? 8 : 20;
+  config.heartbeat_seconds = what == "stop" ? 0.5 : 0.1;
+  config.silence_seconds = what == "stop" || what == "rest" ? 1
+                           : isLong()                       ? 3
+                                                            : 10;
+  return config;
+}
+
+void prepare() {
+  const char *rank = getenv("BURST_RANK");
+  if (!rank || atoll(rank) != culprit)
+    return;
+  if (what == "few")
+    limitFiles(number);
+  if (what == "soft") {
+    rlimit limit = {rlim_t(number), 4096};
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  if (what == "hog")
+    std::thread(hogFiles).detach();
 }
 
 } // namespace
@@ -99,11 +186,9 @@ int main(int argc, char **argv) {
     culprit = atoll(argv[2]);
     when = atoll(argv[3]);
   }
-  burst_world_config config = {};
-  config.size = sizeof(config);
-  config.timeout_seconds = what == "absent" ? 1 : 20;
-  config.heartbeat_seconds = what == "stop" ? 0.5 : 0.1;
-  config.silence_seconds = what == "stop" || what == "rest" ? 1 : 10;
+  number = argc > 4 ? atoll(argv[4]) : 0;
+  prepare();
+  burst_world_config config = configOf();
   burst_world *made;
   std::string error = takeCoded(burst_world_create(&config, &made));
   if (error.empty()) {

@@ -2,16 +2,12 @@
 
 #include "runtime/src/world/World.h"
 #include "Harness.h"
+#include "Stranger.h"
 #include "runtime/src/world/Launcher.h"
 
-#include <arpa/inet.h>
 #include <chrono>
 #include <cmath>
-#include <cstring>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <thread>
-#include <unistd.h>
 
 using namespace burst::test;
 
@@ -189,7 +185,7 @@ TEST(Launcher, ConfigGoesBeforeTheEnvironment) {
 }
 
 //===----------------------------------------------------------------------===//
-// Meeting
+// Creation
 //===----------------------------------------------------------------------===//
 
 std::string create(const burst_world_config &config) {
@@ -197,195 +193,6 @@ std::string create(const burst_world_config &config) {
   std::string error = takeCoded(burst_world_create(&config, &world));
   burst_world_destroy(world);
   return error;
-}
-
-/// A connection of whoever it may be.
-class Stranger {
-public:
-  explicit Stranger(int port) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    for (int i = 0; i < 500; ++i) {
-      fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      if (connect(fd, reinterpret_cast<sockaddr *>(&address),
-                  sizeof(address)) == 0)
-        return;
-      close(fd);
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    ADD_FAILURE() << "nobody listens";
-  }
-  Stranger(const Stranger &) = delete;
-  ~Stranger() { close(fd); }
-
-  void say(const std::string &text) const {
-    send(fd, text.data(), text.size(), MSG_NOSIGNAL);
-  }
-
-  /// All that is said until the connection ends.
-  std::string hear() const {
-    std::string text;
-    char bytes[512];
-    ssize_t got;
-    while ((got = recv(fd, bytes, sizeof(bytes), 0)) > 0)
-      text.append(bytes, got);
-    return text;
-  }
-
-private:
-  int fd = -1;
-};
-
-/// A header and the numbers behind it.
-std::string message(uint16_t version, uint16_t kind, uint64_t bytes,
-                    const std::vector<int64_t> &numbers = {}) {
-  std::string text = "BRST";
-  text.append(reinterpret_cast<const char *>(&version), 2);
-  text.append(reinterpret_cast<const char *>(&kind), 2);
-  text.append(reinterpret_cast<const char *>(&bytes), 8);
-  for (int64_t number : numbers)
-    text.append(reinterpret_cast<const char *>(&number), 8);
-  return text;
-}
-
-std::string hello(int64_t rank, int64_t ranks, int64_t world = 0) {
-  return message(1, 1, 40, {world, rank, ranks, 0, 1});
-}
-
-/// What rank 0 of 2 says when a stranger has said this, and nobody else came.
-std::string disturb(const std::string &text, double timeout = 1) {
-  int port = freePort();
-  std::string address = "127.0.0.1:" + std::to_string(port), error;
-  std::thread rank0([&] {
-    burst_world_config config = worldConfig(address.c_str(), 2, 0);
-    config.timeout_seconds = timeout;
-    error = create(config);
-  });
-  {
-    Stranger stranger(port);
-    stranger.say(text);
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    rank0.join();
-  }
-  return error;
-}
-
-TEST(World, DropsWhatIsNoHello) {
-  const std::pair<std::string, const char *> texts[] = {
-      {"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "which is not of burst"},
-      {std::string(100000, 'x'), "which is not of burst"},
-      {message(1, 77, 40), "which does not say hello"},
-      {message(1, 1, uint64_t(-1)), "which does not say hello"},
-      {hello(1, 2, 7), "which is of another world"},
-  };
-  for (const auto &[text, why] : texts)
-    expectContains(disturb(text),
-                   {"DEADLINE_EXCEEDED rank 0: world: waited 1.0 s at "
-                    "127.0.0.1:",
-                    "1 ranks have not come: 1 (1 connections were dropped, "
-                    "the last from 127.0.0.1:",
-                    why});
-  // Half a hello, and none at all, are waited for.
-  for (const std::string &text : {hello(1, 2).substr(0, 30), std::string()})
-    expectContains(disturb(text), {"1 ranks have not come: 1"});
-}
-
-TEST(World, EndsWhereRanksWereStartedWrongly) {
-  const std::pair<std::string, const char *> texts[] = {
-      {message(9, 1, 40), "speaks version 9 of burst, wanted 1"},
-      {hello(1, 3), "says that it is rank 1 of 3, wanted one of the ranks 1 to "
-                    "1 of 2"},
-      {hello(0, 2), "says that it is rank 0 of 2"},
-      {hello(-5, 2), "says that it is rank -5 of 2"},
-      {hello(INT64_MAX, 2), "says that it is rank 9223372036854775807 of 2"},
-  };
-  for (const auto &[text, why] : texts)
-    expectContains(disturb(text, 20),
-                   {"MISMATCH rank 0: world: a process at 127.0.0.1:", why});
-}
-
-TEST(World, IsMadeInSpiteOfStrangers) {
-  int port = freePort();
-  std::string address = "127.0.0.1:" + std::to_string(port), errors[3];
-  auto start = [&](int64_t rank) {
-    errors[rank] = create(worldConfig(address.c_str(), 3, rank));
-  };
-  std::thread rank0(start, 0);
-  std::vector<std::unique_ptr<Stranger>> silent;
-  for (int i = 0; i < 100; ++i)
-    silent.push_back(std::make_unique<Stranger>(port));
-  Stranger garbage(port);
-  garbage.say("garbage, and more of it than a header has");
-  // A rank that came and went may come again.
-  auto gone = std::make_unique<Stranger>(port);
-  gone->say(hello(2, 3));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  gone.reset();
-  std::thread rank1(start, 1), rank2(start, 2);
-  rank0.join();
-  rank1.join();
-  rank2.join();
-  for (const std::string &error : errors)
-    EXPECT_EQ(error, "");
-}
-
-/// What rank 1 of 2 says of a stranger that listens where rank 0 should.
-std::string answered(const std::string &text) {
-  int port = freePort();
-  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-  EXPECT_EQ(
-      bind(listener, reinterpret_cast<sockaddr *>(&address), sizeof(address)),
-      0);
-  EXPECT_EQ(listen(listener, 4), 0);
-  std::string where = "127.0.0.1:" + std::to_string(port), error;
-  std::thread rank1([&] {
-    burst_world_config config = worldConfig(where.c_str(), 2, 1);
-    config.timeout_seconds = 0.2;
-    error = create(config);
-  });
-  int fd = accept(listener, nullptr, nullptr);
-  send(fd, text.data(), text.size(), MSG_NOSIGNAL);
-  rank1.join();
-  close(fd);
-  close(listener);
-  return error;
-}
-
-TEST(World, SaysWhatListensInPlaceOfRank0) {
-  expectContains(answered("HTTP/1.1 400 Bad Request\r\n\r\n"),
-                 {"SYSTEM rank 1: world: what listens at 127.0.0.1:",
-                  "is not rank 0: it begins with 48 54 54 50"});
-  expectContains(answered(""),
-                 {"DEADLINE_EXCEEDED rank 1: world: cannot reach rank 0 at "
-                  "127.0.0.1:",
-                  "in time: Connection timed out"});
-  expectContains(answered(message(1, 3, 5) + "no, 1"),
-                 {"PEER_STOPPED rank 1: world: rank 0 refused: no, 1"});
-  // Sizes that would be too large.
-  expectContains(answered(message(1, 3, 1u << 30)), {"is not rank 0"});
-  expectContains(answered(message(1, 2, 1u << 30)), {"is not rank 0"});
-}
-
-TEST(World, NeedsItsPort) {
-  int port = freePort();
-  std::string address = "127.0.0.1:" + std::to_string(port), error;
-  std::thread first([&] {
-    burst_world_config config = worldConfig(address.c_str(), 2, 0);
-    config.timeout_seconds = 0.5;
-    create(config);
-  });
-  Stranger until(port);
-  EXPECT_EQ(create(worldConfig(address.c_str(), 2, 0)),
-            "SYSTEM world: cannot listen at " + address +
-                ": Address already in use");
-  first.join();
 }
 
 TEST(World, ChecksItsConfig) {
@@ -629,7 +436,7 @@ TEST(Tcp, NonsenseFromAPeerNamesIt) {
   std::thread rank0(
       [&] { error = create(worldConfig(address.c_str(), 2, 0)); });
   Stranger stranger(port);
-  stranger.say(hello(1, 2) + message(1, 16, 1u << 30));
+  stranger.say(hello(address, 2, 1) + header(2, 16, 1u << 30));
   expectContains(stranger.hear(), {"BRST"});
   rank0.join();
   expectContains(error, {"PEER_STOPPED rank 0: rank 1 sent what makes no sense",
