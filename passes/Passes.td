@@ -35,6 +35,43 @@ def ExpandNamesPass : Pass<"burst-expand-names", "::mlir::func::FuncOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def GuardRegionsPass : Pass<"burst-guard-regions", "::mlir::func::FuncOp"> {
+  let summary = "makes every op of masks and scores defined for all operands";
+  let description = [{
+    Regions have a meaning for every pair (the table is in the documentation of
+    `burst.attention`), ops of `arith` do not: a division by zero, a shift by the
+    width, a conversion of a float that is out of range, and flags such as `nsw`
+    give poison or undefined behaviour. Such ops are guarded where the ranges of
+    their operands do not show that they are safe, and flags are dropped, with a
+    remark of the category `regions`. An op that ranges show to be undefined for
+    every pair is refused.
+
+    Also rewritten is what upstream's folds and canonicalizations change: an
+    `index_cast` that narrows goes by way of i64, since `index -> i8 -> index`
+    would be folded away, and `truncf(sitofp(x))` adds 0 in between where it
+    rounds twice, since it would be folded to one rounding.
+
+    Input:
+    ```mlir
+    %x = arith.remui %i, %j : index
+    ```
+    Output:
+    ```mlir
+    %zero = arith.constant 0 : index
+    %isZero = arith.cmpi eq, %j, %zero : index
+    %one = arith.constant 1 : index
+    %safe = arith.select %isZero, %one, %j : index
+    %rem = arith.remui %i, %safe : index
+    %x = arith.select %isZero, %i, %rem : index
+    ```
+
+    Needs `burst-expand-names`, and to run before anything that folds. Leaves
+    regions whose ops are defined for all operands; `tensor.extract` stays and
+    clamps, at every level.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def DeriveBoundsPass : Pass<"burst-derive-bounds", "::mlir::func::FuncOp"> {
   let summary = "derives from each mask what it may and must keep in a box";
   let description = [{
@@ -44,7 +81,8 @@ def DeriveBoundsPass : Pass<"burst-derive-bounds", "::mlir::func::FuncOp"> {
     be bounded may be kept and need not be: such a mask is computed rightly, for
     all pairs. Bounds that stand there already are derived anew.
 
-    Needs `burst-expand-names`. Leaves a bounds region beside every mask region.
+    Needs `burst-guard-regions`: bounds do not cover what is undefined. Leaves a
+    bounds region beside every mask region.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
 }
@@ -62,7 +100,7 @@ def DeriveGradientsPass : Pass<"burst-derive-gradients", "::mlir::func::FuncOp">
     that by what the score yields, %g, and contributes to the captures that
     `gradients` names.
 
-    Needs `burst-expand-names`. Leaves a gradient region beside every score region
+    Needs `burst-guard-regions`. Leaves a gradient region beside every score region
     of a backward attention.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",

@@ -18,6 +18,7 @@ void burst::buildRingPipeline(OpPassManager &pm,
                               const RingPipelineOptions &options) {
   // What is computed: one mechanism for masks and scores.
   pm.addNestedPass<func::FuncOp>(createExpandNamesPass());
+  pm.addNestedPass<func::FuncOp>(createGuardRegionsPass());
   pm.addNestedPass<func::FuncOp>(createDeriveBoundsPass());
   pm.addNestedPass<func::FuncOp>(createDeriveGradientsPass());
   pm.addNestedPass<func::FuncOp>(createVerifyExpandedPass());

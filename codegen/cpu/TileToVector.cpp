@@ -1186,41 +1186,35 @@ Value Vectorizer::spill(Value vector) {
   return block;
 }
 
-/// table[indices] += amount at the points that count and lie in the table, one
-/// after the other. Where all points share an element, it gets their sum.
+/// table[indices] += amount at the points that count, one after the other, with
+/// indices clamped into the table. Where all points share an element, it gets
+/// their sum.
 void Vectorizer::addAt(Value table, ArrayRef<Value> indices, Value amount,
                        Value counts) {
   auto vector = cast<VectorType>(amount.getType());
-  Value isInside = b.truth(true);
+  SmallVector<Value> places;
   bool differ = false;
-  auto combine = [&](Value condition) {
-    if (isa<VectorType>(condition.getType()))
-      counts = b.both(counts, condition);
-    else
-      isInside = b.both(isInside, condition);
-  };
   for (auto [d, index] : llvm::enumerate(indices)) {
-    Value size = b.dim(table, static_cast<int64_t>(d));
+    Value zero = b.index(0);
+    Value last = b.sub(b.dim(table, static_cast<int64_t>(d)), b.index(1));
     if (auto type = dyn_cast<VectorType>(index.getType())) {
-      size = splat(type, size);
+      zero = splat(type, zero);
+      last = splat(type, last);
       differ = true;
     }
-    combine(b.compare(arith::CmpIPredicate::ult, index, size));
+    places.push_back(b.max(b.min(index, last), zero));
   }
-  auto add = [&](Value condition, ValueRange at, Value value) {
-    b.when(condition, [&] {
-      b.store(b.make<arith::AddFOp>(b.load(table, at), value), table, at);
-    });
+  auto add = [&](ValueRange at, Value value) {
+    b.store(b.make<arith::AddFOp>(b.load(table, at), value), table, at);
   };
   if (!differ) {
     Value counted = b.select(counts, amount, number(vector, 0.0));
     Value sum = b.make<vector::ReductionOp>(vector::CombiningKind::ADD, counted,
                                             arith::FastMathFlags::reassoc);
-    return add(isInside, indices, sum);
+    return add(places, sum);
   }
   // A loop, because the code of so many points takes long to compile. The first
   // index that differs also says whether a point counts.
-  SmallVector<Value> places(indices);
   Value first;
   for (Value &place : places) {
     if (!isa<VectorType>(place.getType()))
@@ -1233,15 +1227,13 @@ void Vectorizer::addAt(Value table, ArrayRef<Value> indices, Value amount,
       first = place;
   }
   Value amounts = spill(amount);
-  b.when(isInside, [&] {
-    b.loop(b.index(vector.getNumElements()), [&](Value lane) {
-      SmallVector<Value> at = llvm::map_to_vector(places, [&](Value place) {
-        return isa<MemRefType>(place.getType()) ? b.load(place, lane) : place;
-      });
-      Value isPoint =
-          b.compare(arith::CmpIPredicate::sge, b.load(first, lane), b.index(0));
-      add(isPoint, at, b.load(amounts, lane));
+  b.loop(b.index(vector.getNumElements()), [&](Value lane) {
+    SmallVector<Value> at = llvm::map_to_vector(places, [&](Value place) {
+      return isa<MemRefType>(place.getType()) ? b.load(place, lane) : place;
     });
+    Value isPoint =
+        b.compare(arith::CmpIPredicate::sge, b.load(first, lane), b.index(0));
+    b.when(isPoint, [&] { add(at, b.load(amounts, lane)); });
   });
 }
 

@@ -28,7 +28,6 @@ private:
   Value gather(Value table, ArrayRef<Value> indices);
   Value spread(Value value);
   Value clamp(Value index, Value table, int64_t dim);
-  Value safeDivisor(Operation &op, Value dividend, Value divisor);
   Value constant(Type type, const APInt &value);
   bool isVector(Value value) { return isa<VectorType>(value.getType()); }
   Type widen(Type scalar) { return VectorType::get(lanes, scalar); }
@@ -144,26 +143,6 @@ void RegionVectorizer::convertExtract(tensor::ExtractOp op) {
 // Scalar ops
 //===----------------------------------------------------------------------===//
 
-/// The divisor, or 1 where the division would trap.
-Value RegionVectorizer::safeDivisor(Operation &op, Value dividend,
-                                    Value divisor) {
-  Type type = divisor.getType();
-  Type element = getElementTypeOrSelf(type);
-  unsigned width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
-  auto equals = [&](Value value, const APInt &number) {
-    return b.compare(arith::CmpIPredicate::eq, value, constant(type, number));
-  };
-  Value bad = equals(divisor, APInt::getZero(width));
-  bool isSigned = isa<arith::DivSIOp, arith::RemSIOp, arith::CeilDivSIOp,
-                      arith::FloorDivSIOp>(op);
-  if (isSigned) {
-    Value overflows = b.both(equals(divisor, APInt::getAllOnes(width)),
-                             equals(dividend, APInt::getSignedMinValue(width)));
-    bad = b.make<arith::OrIOp>(bad, overflows);
-  }
-  return b.select(bad, constant(type, APInt(width, 1)), divisor);
-}
-
 void RegionVectorizer::convert(Operation &op) {
   if (auto extract = dyn_cast<tensor::ExtractOp>(op))
     return convertExtract(extract);
@@ -195,9 +174,15 @@ void RegionVectorizer::convert(Operation &op) {
     auto vector = dyn_cast<VectorType>(operands[0].getType());
     return vector ? Type(vector.clone(element)) : element;
   };
-  if (isa<arith::TruncFOp>(op) && isShort(op.getResult(0).getType())) {
+  if (isShort(op.getResult(0).getType()) &&
+      isa<arith::TruncFOp, arith::SIToFPOp, arith::UIToFPOp>(op)) {
+    Value number = operands[0];
+    if (!isa<arith::TruncFOp>(op)) // rounds twice, by way of f32
+      number = b.create(b.getLoc(), op.getName().getIdentifier(), number,
+                        inKind(b.getF32Type()))
+                   ->getResult(0);
     Value rounded =
-        b.make<arith::TruncFOp>(inKind(op.getResult(0).getType()), operands[0]);
+        b.make<arith::TruncFOp>(inKind(op.getResult(0).getType()), number);
     mapping.map(op.getResult(0), hold(rounded));
     return;
   }
@@ -231,9 +216,6 @@ void RegionVectorizer::convertOperands(Operation &op,
     for (Type &type : types)
       type = widen(type);
   }
-  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
-          arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op))
-    operands[1] = safeDivisor(op, operands[0], operands[1]);
   OperationState state(b.getLoc(), op.getName(), operands, types);
   state.addAttributes(op.getDiscardableAttrDictionary().getValue());
   state.propertiesAttr = op.getPropertiesAsAttribute();

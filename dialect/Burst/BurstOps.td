@@ -52,6 +52,28 @@ def Burst_AttentionOp : Burst_Op<"attention", [
     `scale` is 1 / sqrt(Dqk) when left out. The score region sees the scaled
     score.
 
+    Regions have a value for every pair, also where `arith` leaves an op
+    undefined:
+
+    | op | meaning in a region |
+    |---|---|
+    | integers | wrap at their width; `index` has 64 bits |
+    | x / 0, x rem 0 | 0, x (also `floordivsi`, `ceildivsi`, `ceildivui`) |
+    | least / -1, least rem -1 | the least integer, 0 |
+    | shifts by the width or more | zeros, or copies of the sign (`shrsi`) |
+    | `fptosi`, `fptoui` | round toward zero and saturate; NaN gives 0 |
+    | `tensor.extract` | indices are clamped into the table |
+    | `overflow`, `exact`, `fastmath` | are dropped, with a remark |
+    | `sitofp`, `uitofp` to 16 bits | round to f32 first |
+    | arithmetic in 16-bit floats | is done in f32 and rounded |
+    | arithmetic in f32 | is rounded to f32 in masks |
+    | `minnumf`, `maxnumf` | never give -0 |
+    | `bitcast` and the sign of a NaN | the quiet NaN, positive |
+
+    An op that is undefined for every pair, as far as the ranges of its operands
+    show, is refused; so is a table that is too small for what indexes it
+    (`burst-check-tables`).
+
     **Constraints:**
     - (C1) query is (B, Sq, Hq, Dqk), key (B, Sk, Hkv, Dqk), value (B, Sk, Hkv, Dv),
       out (B, Sq, Hq, Dv), lse (B, Hq, Sq); B, Sq, Sk may be dynamic, in the

@@ -400,8 +400,7 @@ Known Interpreter::evaluateExtract(tensor::ExtractOp op) {
   return Kleene{truth(lo), truth(hi)};
 }
 
-/// The ends of an index range within a table. What is outside is undefined
-/// behaviour and need not be covered, but must not be read.
+/// The ends of an index range within a table, into which indices are clamped.
 std::pair<Scalar, Scalar> Interpreter::clampIndex(Value table, unsigned dim,
                                                   Span index) {
   OpBuilder &builder = emitter.getBuilder();

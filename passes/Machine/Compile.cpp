@@ -136,6 +136,8 @@ LogicalResult Compiler::compileTop(Region &region) {
     return region.getParentOp()->emitOpError(
         "cannot be evaluated: its region must have one block");
   Block &block = region.front();
+  isMask = llvm::all_of(block.getTerminator()->getOperandTypes(),
+                        [](Type type) { return type.isInteger(1); });
   for (Value argument : block.getArguments())
     program.argumentSlots.push_back(slot(argument));
   if (failed(compileBody(block)))
@@ -433,6 +435,10 @@ constexpr Simple simpleOps[] = {
 };
 
 double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+/// A NaN counts as positive.
+double copySign(double x, double y) {
+  return std::copysign(x, std::isnan(y) ? 1.0 : y);
+}
 double roundHalfEven(double x) { return std::nearbyint(x); }
 
 struct Unary {
@@ -478,7 +484,7 @@ struct Binary {
 };
 constexpr Binary binaryOps[] = {
     {"math.atan2", std::atan2},
-    {"math.copysign", std::copysign},
+    {"math.copysign", copySign},
     {"math.powf", std::pow},
 };
 } // namespace
@@ -496,6 +502,18 @@ Instruction &Compiler::emitSimple(Opcode opcode, Operation &op) {
   for (auto [field, operand] : llvm::zip(fields, operands))
     *field = operand.number;
   return instruction;
+}
+
+/// Numbers of 16 bits are rounded to by every op. Those of f32 only in masks,
+/// where a bit decides: scores have errors of this size, and what is compared
+/// with them should not.
+void Compiler::emitRounding(Operation &op) {
+  auto type = dyn_cast<FloatType>(op.getResult(0).getType());
+  if (!type || type.isF64() || (type.isF32() && !isMask))
+    return;
+  uint32_t number = slot(op.getResult(0)).number;
+  Instruction &round = emit(Opcode::RoundF, &op);
+  round.dst = round.a = number;
 }
 
 /// cmpi: four of the ten predicates are others with operands swapped.
@@ -589,16 +607,19 @@ LogicalResult Compiler::compileScalar(Operation &op) {
   for (const Simple &simple : simpleOps)
     if (simple.name == name) {
       emitSimple(simple.opcode, op);
+      emitRounding(op);
       return success();
     }
   for (const Unary &unary : unaryOps)
     if (unary.name == name) {
       emitSimple(Opcode::UnaryF, op).imm.unary = unary.function;
+      emitRounding(op);
       return success();
     }
   for (const Binary &binary : binaryOps)
     if (binary.name == name) {
       emitSimple(Opcode::BinaryF, op).imm.binary = binary.function;
+      emitRounding(op);
       return success();
     }
   if (auto compare = dyn_cast<arith::CmpIOp>(op)) {

@@ -26,6 +26,7 @@ private:
   Slot slot(mlir::Value value);
   Instruction &emit(Opcode opcode, mlir::Operation *op = nullptr);
   Instruction &emitSimple(Opcode opcode, mlir::Operation &op);
+  void emitRounding(mlir::Operation &op);
   void emitCopy(Slot to, Slot from);
   void emitYield(mlir::Block &block, mlir::ValueRange to);
   void releaseInits(mlir::scf::ForOp loop);
@@ -50,6 +51,7 @@ private:
   llvm::function_ref<bool(mlir::Operation *)> isExternal;
   llvm::DenseMap<mlir::Value, Slot> slots;
   mlir::Region *top = nullptr;
+  bool isMask = false; ///< whether it yields truth values only
 };
 
 } // namespace burst

@@ -21,8 +21,9 @@
 namespace burst {
 
 /// A value of index, integer or float type. Integers are sign-extended from
-/// their width, so a true i1 is -1; floats are f64 whatever their type, and
-/// rounded where the program asks for it (arith.truncf).
+/// their width, so a true i1 is -1; floats are f64 whatever their type. What is
+/// computed in 16 bits is rounded to these, and in masks what is computed in f32
+/// to f32; in scores f32 is rounded to by arith.truncf only.
 union Scalar {
   int64_t i;
   double f;
@@ -205,6 +206,13 @@ public:
   compile(mlir::Region &region,
           llvm::function_ref<bool(mlir::Operation *)> isExternal);
 
+  /// Whether integer ops and conversions that are undefined for some operands
+  /// have the values that the documentation of burst.attention says; else they
+  /// are faults.
+  bool isTotal = false;
+  /// Whether indices into tables are clamped; else those outside are faults.
+  bool clampsIndices = false;
+
   Frame makeFrame() const;
   /// Runs until the end (Done), or until the environment blocks or fails.
   Step run(Frame &frame, Environment &environment) const;
@@ -239,8 +247,9 @@ private:
   uint32_t numScalars = 0, numObjects = 0;
 };
 
-/// Evaluates a mask, score, bounds or gradient region for scalar arguments. Not
-/// for use by several threads at once; copies are, but for gradients.
+/// Evaluates a mask, score, bounds or gradient region for scalar arguments, by
+/// the meaning that burst.attention gives to its regions. Not for use by several
+/// threads at once; copies are, but for gradients.
 class RegionEvaluator : private Environment {
 public:
   /// `captures` are the values of the region's trailing arguments.
@@ -250,6 +259,10 @@ public:
   };
   static std::optional<RegionEvaluator>
   create(mlir::Region &region, llvm::ArrayRef<Capture> captures);
+
+  /// Makes a fault of what arith leaves undefined (none of it is left behind
+  /// burst-guard-regions), or gives it a value again.
+  void refuseUndefined(bool refuse = true);
 
   /// Where a gradient region adds what it contributes to a capture: floats of
   /// the capture's shape, without dimensions for a scalar. What is contributed

@@ -44,6 +44,14 @@ static bool isUndefined(Opcode opcode, int64_t a, int64_t b, unsigned width) {
          (isSigned && b == -1 && a == wrap(1ULL << (width - 1), width));
 }
 
+/// What a division gives that is undefined in arith.
+static int64_t undefinedQuotient(Opcode opcode, int64_t a, int64_t b) {
+  bool isRemainder = opcode == Opcode::RemS || opcode == Opcode::RemU;
+  if (b == 0)
+    return isRemainder ? a : 0;
+  return isRemainder ? 0 : a; // the least integer, by -1
+}
+
 static int64_t divide(Opcode opcode, int64_t a, int64_t b, unsigned width) {
   uint64_t ua = low(a, width), ub = low(b, width);
   switch (opcode) {
@@ -64,11 +72,12 @@ static int64_t divide(Opcode opcode, int64_t a, int64_t b, unsigned width) {
   }
 }
 
-/// A shift by the width or more has no defined value; it gives 0 here.
+/// A shift by the width or more leaves what is left when all bits are shifted
+/// out: zeros, or copies of the sign.
 static int64_t shift(Opcode opcode, int64_t a, int64_t b, unsigned width) {
   uint64_t amount = low(b, width);
   if (amount >= width)
-    return 0;
+    return opcode == Opcode::ShrS && a < 0 ? -1 : 0;
   if (opcode == Opcode::Shl)
     return wrap(static_cast<uint64_t>(a) << amount, width);
   if (opcode == Opcode::ShrS)
@@ -108,8 +117,10 @@ double burst::roundTo(double value, Type type) {
   return rounded;
 }
 
+/// A NaN has the bits of the positive quiet one without a payload.
 static int64_t toBits(double value, Type type) {
-  APFloat number(value);
+  APFloat number = std::isnan(value) ? APFloat::getQNaN(APFloat::IEEEdouble())
+                                     : APFloat(value);
   bool losesInfo;
   number.convert(cast<FloatType>(type).getFloatSemantics(),
                  APFloat::rmNearestTiesToEven, &losesInfo);
@@ -126,16 +137,25 @@ static double fromBits(int64_t bits, Type type) {
   return number.convertToDouble();
 }
 
-/// Out of range, and NaN, has no defined value; it gives 0 here.
-static int64_t toInteger(double value, unsigned width, bool isSigned) {
-  double whole = std::trunc(value);
+/// Whether an integer of this width is what the value rounds to, toward zero.
+static bool holds(double value, unsigned width, bool isSigned) {
   double least = isSigned ? -std::ldexp(1.0, width - 1) : 0.0;
   double limit = std::ldexp(1.0, isSigned ? width - 1 : width);
-  if (std::isnan(value) || whole < least || whole >= limit)
+  double whole = std::trunc(value);
+  return whole >= least && whole < limit;
+}
+
+/// Rounds toward zero and saturates; NaN gives 0.
+static int64_t toInteger(double value, unsigned width, bool isSigned) {
+  if (std::isnan(value))
     return 0;
+  if (!holds(value, width, isSigned)) {
+    uint64_t least = isSigned ? uint64_t{1} << (width - 1) : 0;
+    return wrap(value < 0 ? least : ~least, width);
+  }
   if (isSigned)
-    return static_cast<int64_t>(whole);
-  return wrap(static_cast<uint64_t>(whole), width);
+    return static_cast<int64_t>(value);
+  return wrap(static_cast<uint64_t>(std::trunc(value)), width);
 }
 
 /// Rounds once: of a number of more bits than an f64 has, the last one stands
@@ -148,6 +168,8 @@ static double fromInteger(uint64_t magnitude, bool isNegative, Type type) {
     magnitude |= static_cast<uint64_t>(lost != 0) << excess;
   }
   double value = static_cast<double>(magnitude);
+  if (type.getIntOrFloatBitWidth() < 32) // by way of f32
+    value = static_cast<float>(value);
   return roundTo(isNegative ? -value : value, type);
 }
 
@@ -199,7 +221,7 @@ static double minimum(double a, double b) {
   return a < b ? a : b;
 }
 
-/// The other one, where one is not a number.
+/// The other one, where one is NaN.
 static double minimumNumber(double a, double b) {
   if (std::isnan(a))
     return b;
@@ -209,6 +231,12 @@ static double minimumNumber(double a, double b) {
 //===----------------------------------------------------------------------===//
 // Tables and calls
 //===----------------------------------------------------------------------===//
+
+/// Brings indices into a table, if it has any entry.
+static void clamp(MutableArrayRef<int64_t> indices, const Tensor &table) {
+  for (auto [index, size] : llvm::zip_equal(indices, table.shape))
+    index = std::max<int64_t>(std::min(index, size - 1), 0);
+}
 
 Step Program::runTable(const Instruction &in, Frame &frame,
                        Environment &environment) const {
@@ -235,6 +263,8 @@ Step Program::runTable(const Instruction &in, Frame &frame,
   switch (in.opcode) {
   case Opcode::Extract: {
     Tensor *source = table(list->operands[0].number);
+    if (clampsIndices)
+      clamp(indices, *source);
     int64_t offset = source->offset(indices);
     if (offset < 0 || !source->hasData())
       return faultOutside("reads");
@@ -269,6 +299,8 @@ Step Program::runTable(const Instruction &in, Frame &frame,
     Tensor *gradient = table(list->operands[0].number);
     if (!gradient)
       return Step::Done;
+    if (clampsIndices)
+      clamp(indices, *gradient);
     int64_t offset = gradient->offset(indices);
     if (offset < 0)
       return faultOutside("contributes to");
@@ -323,6 +355,8 @@ static constexpr uint64_t maxJumps = uint64_t{1} << 28;
 
 Step Program::run(Frame &frame, Environment &environment) const {
   Scalar *s = frame.scalars.data();
+  // Added to what may be -0, which it makes 0, or changes nothing.
+  const double noZero = isTotal ? 0.0 : -0.0;
   uint32_t next = frame.next;
   while (true) {
     const Instruction &in = code[next];
@@ -349,6 +383,10 @@ Step Program::run(Frame &frame, Environment &environment) const {
     case Opcode::RemS:
     case Opcode::RemU:
       if (isUndefined(in.opcode, a.i, b.i, in.width)) {
+        if (isTotal) {
+          s[in.dst].i = undefinedQuotient(in.opcode, a.i, b.i);
+          break;
+        }
         environment.fault(in.op->getLoc(),
                           "divides " + Twine(a.i) + " by " + Twine(b.i));
         return Step::Failed;
@@ -367,6 +405,12 @@ Step Program::run(Frame &frame, Environment &environment) const {
     case Opcode::Shl:
     case Opcode::ShrS:
     case Opcode::ShrU:
+      if (!isTotal && low(b.i, in.width) >= in.width) {
+        environment.fault(in.op->getLoc(), "shifts " + Twine(in.width) +
+                                               " bits by " +
+                                               Twine(low(b.i, in.width)));
+        return Step::Failed;
+      }
       s[in.dst].i = shift(in.opcode, a.i, b.i, in.width);
       break;
     case Opcode::MinS:
@@ -436,10 +480,10 @@ Step Program::run(Frame &frame, Environment &environment) const {
       s[in.dst].f = -minimum(-a.f, -b.f);
       break;
     case Opcode::MinNumF:
-      s[in.dst].f = minimumNumber(a.f, b.f);
+      s[in.dst].f = minimumNumber(a.f, b.f) + noZero;
       break;
     case Opcode::MaxNumF:
-      s[in.dst].f = -minimumNumber(-a.f, -b.f);
+      s[in.dst].f = -minimumNumber(-a.f, -b.f) + noZero;
       break;
     case Opcode::FmaF:
       s[in.dst].f = std::fma(a.f, b.f, s[in.c].f);
@@ -457,11 +501,17 @@ Step Program::run(Frame &frame, Environment &environment) const {
                                 in.op->getResult(0).getType());
       break;
     case Opcode::FToSigned:
-      s[in.dst].i = toInteger(a.f, in.width, /*isSigned=*/true);
+    case Opcode::FToUnsigned: {
+      bool isSigned = in.opcode == Opcode::FToSigned;
+      if (!isTotal && !holds(a.f, in.width, isSigned)) {
+        environment.fault(in.op->getLoc(), "converts what an i" +
+                                               Twine(in.width) +
+                                               " cannot hold");
+        return Step::Failed;
+      }
+      s[in.dst].i = toInteger(a.f, in.width, isSigned);
       break;
-    case Opcode::FToUnsigned:
-      s[in.dst].i = toInteger(a.f, in.width, /*isSigned=*/false);
-      break;
+    }
     case Opcode::RoundF:
       s[in.dst].f = roundTo(a.f, in.op->getResult(0).getType());
       break;
@@ -560,6 +610,7 @@ RegionEvaluator::create(Region &region, ArrayRef<Capture> captures) {
       Program::compile(region, [](Operation *) { return false; });
   if (!program)
     return std::nullopt;
+  program->isTotal = program->clampsIndices = true;
   RegionEvaluator evaluator;
   evaluator.frame = program->makeFrame();
   evaluator.numLeading = program->arguments().size() - captures.size();
@@ -572,6 +623,12 @@ RegionEvaluator::create(Region &region, ArrayRef<Capture> captures) {
   }
   evaluator.program = std::make_shared<const Program>(std::move(*program));
   return evaluator;
+}
+
+void RegionEvaluator::refuseUndefined(bool refuse) {
+  auto changed = std::make_shared<Program>(*program);
+  changed->isTotal = !refuse;
+  program = std::move(changed);
 }
 
 void RegionEvaluator::setGradient(unsigned capture, TensorRef table) {

@@ -54,8 +54,9 @@ valueOf(AttentionInterface op, Value operand, const Values &values) {
   return capture;
 }
 
-static FailureOr<std::vector<RegionEvaluator::Capture>>
-valuesOf(AttentionInterface op, OperandRange operands, const Values &values) {
+FailureOr<std::vector<RegionEvaluator::Capture>>
+burst::captureValues(AttentionInterface op, OperandRange operands,
+                     const Values &values) {
   std::vector<RegionEvaluator::Capture> result;
   for (Value operand : operands) {
     auto value = valueOf(op, operand, values);
@@ -219,7 +220,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 LogicalResult ProblemMaker::addMaskRegion() {
-  auto captures = valuesOf(op, op.getMaskCaptures(), values);
+  auto captures = captureValues(op, op.getMaskCaptures(), values);
   if (failed(captures))
     return failure();
   auto evaluator = RegionEvaluator::create(op.getMask(), *captures);
@@ -244,7 +245,7 @@ static std::array<Scalar, 7> scoreArguments(double s,
 }
 
 LogicalResult ProblemMaker::addScoreRegion() {
-  auto captures = valuesOf(op, op.getScoreCaptures(), values);
+  auto captures = captureValues(op, op.getScoreCaptures(), values);
   if (failed(captures))
     return failure();
   auto evaluator = RegionEvaluator::create(op.getScore(), *captures);
@@ -331,7 +332,7 @@ LogicalResult ProblemMaker::checkTables(NamedRegionInterface name,
 }
 
 LogicalResult ProblemMaker::addNames(ArrayAttr names, OperandRange operands) {
-  auto captures = valuesOf(op, operands, values);
+  auto captures = captureValues(op, operands, values);
   if (failed(captures))
     return failure();
   Tables tables(*captures);

@@ -26,6 +26,12 @@ llvm::FailureOr<oracle::Problem> makeProblem(AttentionInterface op,
 llvm::FailureOr<oracle::BackwardProblem> makeProblem(AttentionBackwardOp op,
                                                      const Values &values);
 
+/// What regions of an attention capture: arguments of the function, as `values`
+/// has them, and constants. Emits an error at the op for anything else.
+llvm::FailureOr<std::vector<RegionEvaluator::Capture>>
+captureValues(AttentionInterface op, mlir::OperandRange operands,
+              const Values &values);
+
 /// The arguments of a function over global tensors, and what it returned.
 Values valuesOf(mlir::func::FuncOp function, llvm::ArrayRef<Argument> globals,
                 llvm::ArrayRef<TensorRef> results = {});

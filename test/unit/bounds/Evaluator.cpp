@@ -91,6 +91,18 @@ Outcome compute(Operation *op, const Operands &o, Wide &result) {
   return Outcome::Value;
 }
 
+/// What regions of burst.attention compute where arith says nothing.
+Wide totalResult(Operation *op, const Operands &o) {
+  bool isRemainder = isa<arith::RemSIOp, arith::RemUIOp>(op);
+  if (isa<arith::ShRSIOp>(op))
+    return o.x < 0 ? -1 : 0;
+  if (isa<arith::ShLIOp, arith::ShRUIOp>(op))
+    return 0;
+  if (o.y == 0)
+    return isRemainder ? o.x : 0;
+  return isRemainder ? 0 : o.least;
+}
+
 bool compare(arith::CmpIPredicate predicate, const Operands &o) {
   using P = arith::CmpIPredicate;
   switch (predicate) {
@@ -247,6 +259,10 @@ bool Program::integerBinary(const Step &step, unsigned width) {
   }
   Wide number = 0;
   Outcome outcome = compute(step.op, operands, number);
+  if (isTotal && outcome != Outcome::Value) {
+    number = totalResult(step.op, operands);
+    outcome = Outcome::Value;
+  }
   result.number = signExtend(static_cast<uint64_t>(number), width);
   result.poison |= outcome == Outcome::Poison;
   return outcome != Outcome::Undefined;
@@ -331,7 +347,13 @@ bool Program::applyOp(const Step &step, ArrayRef<Cell> operands, Cell &result) {
                                    widthOf(abs.getType()));
         return true;
       })
-      .Case([&](tensor::ExtractOp) { return extract(operands, result); })
+      .Case([&](tensor::ExtractOp) {
+        SmallVector<Cell, 4> within(operands);
+        for (size_t dim = 1; isTotal && dim < within.size(); ++dim)
+          within[dim].number = std::clamp<int64_t>(
+              within[dim].number, 0, operands[0].table->shape[dim - 1] - 1);
+        return extract(within, result);
+      })
       .Case([&](tensor::DimOp) {
         result.number = operands[0].table->shape[operands[1].number];
         return true;

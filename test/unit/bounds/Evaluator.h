@@ -37,6 +37,10 @@ class Program {
 public:
   explicit Program(mlir::Block &block, mlir::ValueRange results = {});
 
+  /// Gives ops the values that burst.attention says they have in its regions
+  /// where arith leaves them undefined.
+  bool isTotal = false;
+
   /// False if behaviour is undefined.
   bool run(llvm::ArrayRef<Cell> arguments,
            llvm::SmallVectorImpl<Cell> &results);

@@ -64,10 +64,9 @@ TEST_F(ContributeTest, WithoutATableNothingHappens) {
   EXPECT_EQ(number->floats[0], 0.5);
 }
 
-TEST_F(ContributeTest, OutsideIsAFault) {
+TEST_F(ContributeTest, IndicesAreClamped) {
   evaluator->setGradient(0, sum);
-  EXPECT_FALSE(run(0.5, 3));
-  EXPECT_EQ(evaluator->getFault()->message,
-            "contributes to a table outside of its bounds, at [3]");
-  EXPECT_FALSE(run(0.5, -1));
+  ASSERT_TRUE(run(0.5, 3));
+  ASSERT_TRUE(run(0.25, -1));
+  EXPECT_EQ(sum->floats, (std::vector<double>{0.5, 0, 1}));
 }

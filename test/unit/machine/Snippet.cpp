@@ -18,6 +18,8 @@ Snippet::Snippet(MLIRContext &context, StringRef arguments, StringRef results,
   Region &region = (*module->getOps<func::FuncOp>().begin()).getBody();
   body = &region.front();
   evaluator = RegionEvaluator::create(region, captures);
+  if (evaluator)
+    evaluator->refuseUndefined();
 }
 
 Snippet Snippet::ofOp(MLIRContext &context, StringRef arguments,

@@ -29,6 +29,10 @@ public:
   /// Whether the machine knows all ops.
   bool isValid() const { return evaluator.has_value(); }
 
+  /// From now on, ops have the meaning that regions have; before, what arith
+  /// leaves undefined is a fault.
+  void giveMeaning() { evaluator->refuseUndefined(false); }
+
   /// Runs; false on a fault.
   bool run(llvm::ArrayRef<Scalar> arguments) {
     return evaluator->evaluate(arguments);

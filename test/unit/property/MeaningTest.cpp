@@ -113,6 +113,7 @@ TEST_F(MeaningTest, RegionsMeanWhatTheOtherEvaluatorSays) {
         continue;
       ++regions;
       test::Program program(mask.front());
+      program.isTotal = true;
       std::deque<test::Table> tables;
       std::vector<Cell> cells(6);
       for (const Argument &capture : *captures) {

@@ -1,6 +1,9 @@
 //===- RandomRegion.cpp ---------------------------------------------------===//
 #include "test/unit/property/RandomRegion.h"
 
+#include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
 #include <fmt/format.h>
 
 using namespace burst;
@@ -70,6 +73,9 @@ protected:
 
   /// A value of this type, rather a recent one; a constant where there is none.
   Value any(const std::string &type);
+  /// The same for some pairs, and `otherwise` for others: an op that is
+  /// undefined for every pair is refused.
+  Value atTimes(const std::string &type, int64_t otherwise);
   std::string drawType(bool withLogic);
   std::string argumentTexts() const;
 
@@ -88,14 +94,20 @@ public:
   using Writer::Writer;
   std::string draw();
 
-private:
+protected:
   void addRandomOp();
+  Value toFloat(const Value &x, const std::string &type);
+
+private:
   Value arithmetic(const std::string &type);
   Value divide(const std::string &type);
   Value shift(const std::string &type);
   Value convertAny();
+  Value trap();
+  Value narrowed();
+  Value multiplied();
+  Value roundedTwice();
   Value floats();
-  Value toFloat(const Value &x, const std::string &type);
   Value keep();
 
   Value idiom();
@@ -107,6 +119,22 @@ private:
   Value byHead();
   Value scalarLimit();
   Value combine(const Value &x, const Value &y);
+};
+
+/// A score of ops at random: not smooth, not bounded, not always finite.
+class WildScoreWriter : public MaskWriter {
+public:
+  WildScoreWriter(Dice &dice, const oracle::Sizes &sizes, Captures &captures,
+                  std::string state)
+      : MaskWriter(dice, sizes, captures), state(std::move(state)) {
+    pool.push_back({"%s", this->state});
+  }
+  std::string drawScore();
+
+private:
+  Value step(const Value &s);
+
+  std::string state;
 };
 
 class ScoreWriter : public Writer {
@@ -169,6 +197,11 @@ Value Writer::any(const std::string &type) {
   return candidates[dice.within(dice.chance(50) ? last / 2 : 0, last)];
 }
 
+Value Writer::atTimes(const std::string &type, int64_t otherwise) {
+  Value condition = compare(dice.pick({"slt", "ule", "ne"}), i(), j());
+  return select(condition, any(type), constant(type, otherwise));
+}
+
 //===----------------------------------------------------------------------===//
 // Captures
 //===----------------------------------------------------------------------===//
@@ -210,10 +243,12 @@ Value Writer::within(const Value &x, int64_t size) {
   return binary("arith.minsi", least, constant("index", size - 1));
 }
 
+/// Also out of the table, where the index is clamped.
 Value Writer::extractAnywhere(const Capture &table) {
   std::vector<Value> indices;
   for (int64_t size : table.shape)
-    indices.push_back(within(any("index"), size));
+    indices.push_back(dice.chance(40) ? atTimes("index", 0)
+                                      : within(any("index"), size));
   return extract(table, indices);
 }
 
@@ -371,11 +406,18 @@ Value MaskWriter::arithmetic(const std::string &type) {
                  "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
                  "arith.minui", "arith.maxui", "math.absi"});
   Value x = any(type);
-  return op == std::string("math.absi") ? unary(op, x)
-                                        : binary(op, x, any(type));
+  if (op == std::string("math.absi"))
+    return unary(op, x);
+  Value y = any(type);
+  bool mayOverflow =
+      llvm::is_contained({"arith.addi", "arith.subi"}, std::string(op));
+  if (mayOverflow && dice.chance(15))
+    return make(type, format("{} {}, {} overflow<{}> : {}", op, x.name, y.name,
+                             dice.pick({"nsw", "nuw"}), type));
+  return binary(op, x, y);
 }
 
-/// By a number above 0.
+/// Also by 0, and the least integer by -1.
 Value MaskWriter::divide(const std::string &type) {
   bool isUnsigned = dice.chance(40);
   const char *op =
@@ -383,22 +425,20 @@ Value MaskWriter::divide(const std::string &type) {
                  : dice.pick({"arith.divsi", "arith.remsi", "arith.floordivsi",
                               "arith.ceildivsi"});
   int64_t most = widthOfElement(type) < 4 ? 1 : 7;
-  Value one = constant(type, 1);
-  Value divisor =
-      dice.chance(70)
-          ? constant(type, dice.within(1, most))
-          : binary(isUnsigned ? "arith.maxui" : "arith.maxsi", any(type), one);
+  Value divisor = dice.chance(50) ? constant(type, dice.within(1, most))
+                  : dice.chance(20) && type != "i1" ? constant(type, -1)
+                                                    : atTimes(type, 1);
   return binary(op, any(type), divisor);
 }
 
-/// By less than the width.
+/// Also by the width and more.
 Value MaskWriter::shift(const std::string &type) {
   const char *op = dice.pick({"arith.shli", "arith.shrsi", "arith.shrui"});
   int64_t width = widthOfElement(type);
   Value amount =
-      constant(type, dice.within(0, std::min<int64_t>(width, 8) - 1));
-  if (width > 4 && dice.chance(30))
-    amount = binary("arith.remui", any(type), constant(type, width));
+      dice.chance(50)
+          ? constant(type, dice.within(0, std::min<int64_t>(width, 8) - 1))
+          : atTimes(type, 0);
   return binary(op, any(type), amount);
 }
 
@@ -414,6 +454,71 @@ Value MaskWriter::convertAny() {
   if (widthOfElement(to) < widthOfElement(from))
     return convert("arith.trunci", x, to);
   return convert(isUnsigned ? "arith.extui" : "arith.extsi", x, to);
+}
+
+/// An index by way of a narrow integer, which upstream folds away.
+Value MaskWriter::narrowed() {
+  std::string type = dice.pick({"i8", "i16", "i32", "i5"});
+  Value x = dice.pick({i(), j(), any("index")});
+  const char *narrow = dice.pick({"arith.index_cast", "arith.index_castui"});
+  const char *widen = dice.chance(80) ? narrow : "arith.index_cast";
+  Value back = convert(widen, convert(narrow, x, type), "index");
+  return compare(dice.pick({"sle", "ult", "eq", "sgt"}),
+                 dice.pick({j(), i(), x}), back);
+}
+
+/// A product with flags that promise what does not hold, by one of its factors.
+Value MaskWriter::multiplied() {
+  std::string type = dice.pick({"i8", "i32", "index"});
+  Value x = any(type), y = atTimes(type, 3);
+  const char *flags = dice.pick({"nsw", "nuw", "nsw, nuw"});
+  Value product = make(type, format("arith.muli {}, {} overflow<{}> : {}",
+                                    x.name, y.name, flags, type));
+  Value quotient =
+      binary(dice.pick({"arith.divsi", "arith.divui"}), product, y);
+  return compare("eq", quotient, x);
+}
+
+/// An integer next to the middle between two floats of 8 (or 24) bits, rounded
+/// to 24 (or 53) bits first.
+Value MaskWriter::roundedTwice() {
+  bool isShort = dice.chance(60);
+  int64_t digits = isShort ? 8 : 24, most = isShort ? 22 : 38;
+  int64_t leading =
+      dice.within(int64_t{1} << (digits - 1), (int64_t{1} << digits) - 1);
+  int64_t number = (2 * leading + 1) << (most - (isShort ? 1 : 0));
+  std::string wide = isShort ? "f32" : "f64", narrow = isShort ? "bf16" : "f32";
+  std::string type = isShort ? "i32" : "i64";
+  Value near = binary(
+      "arith.addi", constant(type, number),
+      select(compare("slt", i(), j()), constant(type, 1), constant(type, -1)));
+  Value rounded = convert(
+      "arith.truncf",
+      convert(dice.pick({"arith.sitofp", "arith.uitofp"}), near, wide), narrow);
+  Value limit = real(narrow, std::ldexp(static_cast<double>(leading),
+                                        static_cast<int>(most + !isShort)));
+  return make("i1", format("arith.cmpf ole, {}, {} : {}", rounded.name,
+                           limit.name, narrow));
+}
+
+/// What rewrites get wrong.
+Value MaskWriter::trap() {
+  switch (dice.within(0, 4)) {
+  case 0:
+    return narrowed();
+  case 1:
+    return multiplied();
+  case 2:
+    return roundedTwice();
+  case 3: {
+    std::string type = drawType(true);
+    return compare(dice.pick({"eq", "slt", "ugt"}), divide(type), any(type));
+  }
+  default: {
+    std::string type = drawType(true);
+    return compare(dice.pick({"eq", "slt", "ugt"}), shift(type), any(type));
+  }
+  }
 }
 
 Value MaskWriter::toFloat(const Value &x, const std::string &type) {
@@ -434,8 +539,11 @@ Value MaskWriter::floats() {
                        "math.floor", "math.ceil", "math.roundeven",
                        "math.trunc", "arith.negf", "math.atan", "math.erf"}),
             x);
-  if (dice.chance(20))
-    return convert("arith.fptosi", unary("math.floor", x), "i32");
+  if (dice.chance(30)) { // also what the integer cannot hold, and NaN
+    Value wide = dice.chance(50) ? y : binary("arith.divf", y, x);
+    return convert(dice.pick({"arith.fptosi", "arith.fptoui"}), wide,
+                   dice.pick({"i8", "i16", "i32", "i64", "i3", "i33"}));
+  }
   if (dice.chance(15) && type == "f32")
     return convert("arith.bitcast", x, "i32");
   if (type == "f64" && dice.chance(30)) {
@@ -460,9 +568,9 @@ void MaskWriter::addRandomOp() {
   if (kind <= 30)
     arithmetic(type);
   else if (kind <= 40)
-    type == "i1" ? arithmetic(type) : divide(type);
+    divide(type);
   else if (kind <= 45)
-    type == "i1" ? arithmetic(type) : shift(type);
+    shift(type);
   else if (kind <= 62)
     compare(dice.pick({"eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule",
                        "ugt", "uge"}),
@@ -491,6 +599,8 @@ Value MaskWriter::keep() {
   }
   for (int64_t more = dice.within(2, 16); more > 0; --more)
     addRandomOp();
+  if (dice.chance(50))
+    keep = dice.chance(50) ? trap() : combine(keep, trap());
   return combine(dice.chance(60) ? keep : any("i1"), any("i1"));
 }
 
@@ -597,6 +707,53 @@ std::string ScoreWriter::draw() {
                 state, argumentTexts(), lines, result.name, state);
 }
 
+Value WildScoreWriter::step(const Value &s) {
+  switch (dice.within(0, 5)) {
+  case 0:
+    return binary(
+        dice.pick({"arith.addf", "arith.subf", "arith.mulf", "arith.divf",
+                   "arith.minimumf", "arith.maximumf", "arith.minnumf",
+                   "arith.maxnumf", "math.copysign"}),
+        s, toFloat(any(drawType(false)), state));
+  case 1: { // to an integer and back
+    std::string type = dice.pick({"i8", "i32", "i64", "i5", "i1"});
+    const char *op = dice.pick({"arith.fptosi", "arith.fptoui"});
+    return toFloat(convert(op, s, type), state);
+  }
+  case 2: { // to a narrower float and back
+    const char *type =
+        dice.pick({"f16", "bf16", state == "f64" ? "f32" : "f16"});
+    Value narrow = convert("arith.truncf", s, type);
+    if (dice.chance(50))
+      narrow = binary(dice.pick({"arith.addf", "arith.mulf"}), narrow,
+                      real(type, dice.within(-8, 8) * 0.25));
+    return convert("arith.extf", narrow, state);
+  }
+  case 3: { // its bits, which f32 has exactly in masks only
+    if (state == "f32")
+      return s;
+    Value bits = convert("arith.bitcast", s, "i64");
+    Value changed =
+        binary("arith.xori", bits, constant("i64", dice.within(0, 255)));
+    return convert("arith.bitcast", changed, state);
+  }
+  case 4:
+    return select(any("i1"), s, toFloat(any(drawType(false)), state));
+  default:
+    return unary(dice.pick({"arith.negf", "math.absf", "math.floor"}), s);
+  }
+}
+
+std::string WildScoreWriter::drawScore() {
+  Value result{"%s", state};
+  for (int64_t more = dice.within(1, 6); more > 0; --more) {
+    addRandomOp();
+    result = step(result);
+  }
+  return format("score(%s : {}, {}) {{\n{}      burst.yield {} : {}\n    }}",
+                state, argumentTexts(), lines, result.name, state);
+}
+
 std::string test::drawMaskRegion(Dice &dice, const oracle::Sizes &sizes,
                                  Captures &captures) {
   return MaskWriter(dice, sizes, captures).draw();
@@ -609,4 +766,10 @@ std::string test::drawScoreRegion(Dice &dice, const oracle::Sizes &sizes,
   std::string text = writer.draw();
   captured = writer.captures();
   return text;
+}
+
+std::string test::drawWildScoreRegion(Dice &dice, const oracle::Sizes &sizes,
+                                      const std::string &state,
+                                      Captures &captures) {
+  return WildScoreWriter(dice, sizes, captures, state).drawScore();
 }

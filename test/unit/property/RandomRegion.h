@@ -8,7 +8,7 @@
 namespace burst::test {
 
 /// "mask(%b, ...) { ... }": ops at random, combinations of usual masks, or
-/// both. Behaviour is always defined.
+/// both. Some ops are undefined in arith for some pairs.
 std::string drawMaskRegion(Dice &dice, const oracle::Sizes &sizes,
                            Captures &captures);
 
@@ -17,6 +17,10 @@ std::string drawMaskRegion(Dice &dice, const oracle::Sizes &sizes,
 std::string drawScoreRegion(Dice &dice, const oracle::Sizes &sizes,
                             const std::string &state, Captures &captures,
                             std::vector<Capture> &captured);
+
+/// The same of ops at random: neither smooth nor bounded nor always finite.
+std::string drawWildScoreRegion(Dice &dice, const oracle::Sizes &sizes,
+                                const std::string &state, Captures &captures);
 
 } // namespace burst::test
 

@@ -112,6 +112,14 @@ std::optional<std::vector<Argument>> Trial::maskCaptures(AttentionOp op) const {
   return captures;
 }
 
+std::optional<std::vector<RegionEvaluator::Capture>>
+Trial::captures(AttentionOp op, OperandRange operands) {
+  auto found = captureValues(op, operands, values);
+  if (failed(found))
+    return std::nullopt;
+  return *found;
+}
+
 static std::string text(const Counterexample &counterexample) {
   return "rank " + std::to_string(counterexample.rank) + ", hop " +
          std::to_string(counterexample.hop) + ": " + counterexample.message;

@@ -55,6 +55,10 @@ public:
   /// What the mask of an attention captures, where all of it are arguments.
   std::optional<std::vector<Argument>> maskCaptures(AttentionOp op) const;
 
+  /// What regions of an attention capture: arguments and constants.
+  std::optional<std::vector<RegionEvaluator::Capture>>
+  captures(AttentionOp op, mlir::OperandRange operands);
+
   std::string error;
   mlir::OwningOpRef<mlir::ModuleOp> source, lowered;
   mlir::func::FuncOp function, program; ///< over global tensors, and of a rank
