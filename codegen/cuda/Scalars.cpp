@@ -1,6 +1,8 @@
 //===- Scalars.cpp - scalar ops as expressions of C++ ---------------------===//
 #include "codegen/cuda/Scalars.h"
 
+#include "dialect/Burst/Burst.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -311,6 +313,13 @@ LogicalResult Scalars::compare(Operation *op, std::string &expression) {
   return success();
 }
 
+/// Whether an op is of a mask, where a bit of a float decides. Elsewhere NVRTC
+/// may contract products and sums.
+static bool isInMask(Operation *op) {
+  auto yield = dyn_cast<YieldOp>(op->getBlock()->getTerminator());
+  return yield && yield->getOperandTypes().front().isInteger(1);
+}
+
 LogicalResult Scalars::print(Operation *op, std::string &expression) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     std::string text;
@@ -350,7 +359,8 @@ LogicalResult Scalars::print(Operation *op, std::string &expression) {
   Type type = op->getResult(0).getType();
   const char *form = type.isIndex() && !wide ? smallFormOf(op) : nullptr;
   if (!form)
-    form = formOf(op);
+    form = isa<arith::MulFOp>(op) && isInMask(op) ? "product({0}, {1})"
+                                                  : formOf(op);
   if (!form)
     return op->emitOpError("has no text for GPUs");
   expression = apply(form, op);

@@ -123,6 +123,14 @@ template <class T> __device__ __forceinline__ T ceilDivide(T a, T b) {
   return quotient + (a % b != 0 && (a < 0) == (b < 0));
 }
 
+/// A product that is rounded, whatever is added to it.
+__device__ __forceinline__ float product(float a, float b) {
+  return __fmul_rn(a, b);
+}
+__device__ __forceinline__ double product(double a, double b) {
+  return __dmul_rn(a, b);
+}
+
 /// arith.maximumf and minimumf: what is no number stays.
 template <class T> __device__ __forceinline__ T maximum(T a, T b) {
   return a != a || b != b ? a + b : a > b ? a : b;

@@ -67,7 +67,7 @@ protected:
 
 void CompiledTest::checkRandom(
     llvm::function_ref<RandomProblem(uint64_t seed)> draw) {
-  uint64_t count = fromEnvironment("BURST_COMPILED", 3), checked = 0;
+  uint64_t count = countFromEnvironment("BURST_COMPILED", 3, 420), checked = 0;
   uint64_t first = firstSeed() + 1000 * GetParam();
   std::printf("BURST_SEED=%ju\n", uintmax_t(first));
   RecordProperty("seed", std::to_string(first));

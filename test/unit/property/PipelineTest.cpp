@@ -225,7 +225,7 @@ void PipelineTest::check(uint64_t seed) {
 
 TEST_F(PipelineTest, KeepsTheMeaningOfRegions) {
   uint64_t first = fromEnvironment("BURST_SEED", std::random_device()());
-  uint64_t count = fromEnvironment("BURST_REGIONS", defaultCount);
+  uint64_t count = countFromEnvironment("BURST_REGIONS", defaultCount, 100000);
   std::printf("BURST_SEED=%ju BURST_REGIONS=%ju\n", uintmax_t(first),
               uintmax_t(count));
   RecordProperty("seed", std::to_string(first));

@@ -179,6 +179,12 @@ uint64_t test::fromEnvironment(const char *name, uint64_t otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
+uint64_t test::countFromEnvironment(const char *name, uint64_t otherwise,
+                                    uint64_t inFull) {
+  return fromEnvironment(name,
+                         std::getenv("BURST_TEST_FULL") ? inFull : otherwise);
+}
+
 std::string test::leave(const RandomProblem &problem) {
   std::string path =
       ::testing::TempDir() + "burst-property-" + std::to_string(problem.seed);

@@ -83,6 +83,11 @@ private:
 /// A number that is set for the tests, or another.
 uint64_t fromEnvironment(const char *name, uint64_t otherwise);
 
+/// The same, with a larger number for the long form of the tests
+/// (BURST_TEST_FULL is set).
+uint64_t countFromEnvironment(const char *name, uint64_t otherwise,
+                              uint64_t inFull);
+
 /// Leaves a problem in files, and says how to run it.
 std::string leave(const RandomProblem &problem);
 
