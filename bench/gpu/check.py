@@ -64,11 +64,7 @@ def burst_run(directory, cell, seconds, **environment):
 
 def check_truth(directory, cell, seconds):
     begin = time.monotonic()
-    try:
-        found, failure = burst_run(directory, cell, seconds)
-    except subprocess.TimeoutExpired:
-        failure = worker.hung(seconds)
-        failure["reason"] += "; " + stuck_at(directory, cell, seconds)
+    found, failure = burst_run(directory, cell, seconds)
     passed = {"seconds": round(time.monotonic() - begin, 2)}
     if failure:
         return {**passed, **failure}
@@ -98,7 +94,8 @@ def stuck_at(directory, cell, seconds, spins=SPINS):
         if not re.search("ILLEGAL_ADDRESS|LAUNCH_FAILED", said):
             return "a debug build says: " + said
         number += ("ILLEGAL_ADDRESS" in said) << bit
-    return f"it waits in vain at barrier {number} (by its place in shared memory: / 8 % 64)"
+    return (f"it waits in vain at barrier {number} (its place in shared memory / 8 % 64; of several "
+            "at a time the bits of any)")
 
 
 def check_compiler(directory, cell, seconds):
@@ -135,7 +132,7 @@ class Checks:
         self.before = self.results.cells
         self.report["cells"].update(self.before)
         self.names = {"passed": [], "failed": [], "skipped": []}
-        self.hangs = {}
+        self.hangs, self.explained = {}, set()
 
     def passed(self):
         return time.monotonic() - self.begin
@@ -160,6 +157,14 @@ class Checks:
             return {**found, "verdict": "failed", "reason": "other bits than over local transports"}
         return found
 
+    def hung(self, cell, seconds):
+        """A program that hangs, and at which barrier, if it is the first of its kind."""
+        found, family = worker.hung(seconds), programs.family(cell)
+        if cell["kind"] == "truth" and family not in self.explained:
+            self.explained.add(family)
+            found["reason"] += "; " + stuck_at(self.directory, cell, seconds)
+        return found
+
     def run(self, cell, seconds):
         # What runs on its own says nothing until it ends.
         silence = min(seconds, worker.SILENCE * self.patience)
@@ -176,7 +181,7 @@ class Checks:
                                       min(seconds, worker.BEGINNING), self.scratch)
             return self.worker.run(cell, seconds)
         except subprocess.TimeoutExpired as error:
-            return worker.hung(error.timeout)
+            return self.hung(cell, error.timeout)
         except Exception as error:  # one cell must not end all of them
             return {"verdict": "failed", "reason": f"{type(error).__name__}: {error}"}
 

@@ -14,7 +14,7 @@ import sass
 # By ncu's own names of sections, which outlive those of metrics.
 SECTIONS = ("SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "SchedulerStats",
             "WarpStateStats", "LaunchStats", "Occupancy", "InstructionStats")
-CLOCKS = "timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_throttle_reasons.active"
+CLOCKS = "timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_event_reasons.active"
 
 
 def find_ncu():

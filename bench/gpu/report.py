@@ -103,6 +103,8 @@ def table(report):
             others.append(describe(name, cell))
             continue
         rates = cell["tflops"]
+        if set(rates) - {"hopper", "portable", *PEERS}:  # variants have no columns
+            others.append(describe(name, cell))
         own = [cell["ms"][v][1] for v in ("hopper", "portable") if v in cell["ms"]]
         lines.append("| " + " | ".join([
             name, cell["verdict"], ratio(cell), number(min(own, default=None), ".3f"),

@@ -93,17 +93,13 @@ __device__ __forceinline__ void arriveExpecting(u32 barrier, int bytes) {
 /// In debug builds waiting is bounded: BURST_SPINS questions, a microsecond apart.
 /// Then the kernel traps. What a kernel says before it traps is lost, and a call
 /// would serialise products; so the error tells a bit of the barrier's number, which
-/// is its place / 8: where bit BURST_SPIN_BIT is set, an illegal address is read.
+/// is its place / 8: where bit BURST_SPIN_BIT is set, an illegal address is written.
 __device__ __forceinline__ void waitInVain(u32 barrier) {
 #ifdef BURST_SPIN_BIT
-  u32 never = 0;
   if (barrier / 8 >> BURST_SPIN_BIT & 1)
-    asm volatile("ld.volatile.global.u32 %0, [%1];"
-                 : "=r"(never)
-                 : "l"(u64(8))
+    asm volatile("st.volatile.global.u32 [%0], %1;" ::"l"(u64(8)), "r"(barrier)
                  : "memory");
-  if (never != 0) // keeps the trap behind what was read
-    return;
+  asm volatile("nanosleep.u32 1000000;"); // until that has been refused
 #endif
   asm volatile("trap;");
 }
