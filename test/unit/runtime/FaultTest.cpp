@@ -274,8 +274,8 @@ std::string duplicate(Random &random) {
 std::string lateDuplicate(Random &random) {
   int64_t ranks = draw(random, 2, 4), twice = draw(random, 1, ranks - 1);
   Job job(ranks);
-  job.startAll({"rest"}); // for three seconds
-  sleepFor(draw(random, 1500, 2500));
+  job.startAll({"rest", "-1", "0", "7"}); // seconds, in which it comes
+  sleepFor(draw(random, 2000, 3000));
   job.start(twice, {"loop"});
   std::string wrong = unless({"says that it is rank " + text(twice) +
                               ", as another one at 127.0.0.1:"},

@@ -85,9 +85,12 @@ void misbehave() {
     std::this_thread::sleep_for(std::chrono::seconds(600));
 }
 
-/// Between two runs, for so long that all have heard of it; rank RANK ends.
+/// Between two runs, for so long that all have heard of it, or for NUMBER
+/// seconds; rank RANK ends.
 void rest(int64_t rank) {
-  std::this_thread::sleep_for(std::chrono::seconds(rank == culprit ? 1 : 3));
+  int64_t seconds = number ? number : 3;
+  std::this_thread::sleep_for(
+      std::chrono::seconds(rank == culprit ? 1 : seconds));
   if (rank == culprit)
     raise(SIGKILL);
 }
