@@ -7,8 +7,7 @@
 
 #include <stdlib.h>
 
-burst_error *burst_cuda_event_record(burst_gpu *gpu, bool timed,
-                                     CUstream stream,
+burst_error *burst_cuda_event_create(burst_gpu *gpu, bool timed,
                                      burst_cuda_event **event) {
   *event = NULL;
   burst_cuda_event *made = calloc(1, sizeof(*made));
@@ -17,12 +16,28 @@ burst_error *burst_cuda_event_record(burst_gpu *gpu, bool timed,
   made->driver = gpu->driver;
   atomic_init(&made->references, 1);
   burst_error *error = burst_gpu_event_create(gpu, timed, &made->event);
-  if (!error)
-    error = burst_gpu_record(gpu, made->event, stream);
   if (error)
     burst_cuda_event_release(made);
   else
     *event = made;
+  return error;
+}
+
+burst_error *burst_cuda_event_mark(burst_gpu *gpu, CUstream stream,
+                                   const burst_cuda_event *event) {
+  return burst_gpu_record(gpu, event->event, stream);
+}
+
+burst_error *burst_cuda_event_record(burst_gpu *gpu, bool timed,
+                                     CUstream stream,
+                                     burst_cuda_event **event) {
+  burst_error *error = burst_cuda_event_create(gpu, timed, event);
+  if (!error)
+    error = burst_cuda_event_mark(gpu, stream, *event);
+  if (error) {
+    burst_cuda_event_release(*event);
+    *event = NULL;
+  }
   return error;
 }
 

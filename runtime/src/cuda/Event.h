@@ -15,6 +15,13 @@ typedef struct burst_cuda_event {
   _Atomic int references;
 } burst_cuda_event;
 
+// Before work is asked for whose end must be known, and behind it: nothing is
+// allocated then.
+burst_error *burst_cuda_event_create(burst_gpu *gpu, bool timed,
+                                     burst_cuda_event **event);
+burst_error *burst_cuda_event_mark(burst_gpu *gpu, CUstream stream,
+                                   const burst_cuda_event *event);
+// Both.
 burst_error *burst_cuda_event_record(burst_gpu *gpu, bool timed,
                                      CUstream stream, burst_cuda_event **event);
 burst_cuda_event *burst_cuda_event_retain(burst_cuda_event *event);

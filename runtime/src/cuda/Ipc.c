@@ -239,10 +239,12 @@ static burst_error *pass(const ipc_transport *ipc, burst_post *post) {
   if (!post)
     return NULL;
   CUstream stream = post->receives ? ipc->receives : ipc->sends;
-  burst_error *error = pass_all(ipc, post, stream);
+  burst_error *error = burst_cuda_event_create(ipc->gpu, false, &done);
+  if (error)
+    return error;
+  error = pass_all(ipc, post, stream);
   // Also of what was asked for until something failed.
-  burst_error *unknown =
-      burst_cuda_event_record(ipc->gpu, false, stream, &done);
+  burst_error *unknown = burst_cuda_event_mark(ipc->gpu, stream, done);
   post->state = done;
   if (!error)
     return unknown;

@@ -35,7 +35,8 @@ typedef struct side {
 typedef struct hop {
   side send, receive;
   int references;
-  burst_cuda_event *done; // null until the group is on the stream
+  burst_cuda_event *done; // marked when the group is on the stream
+  bool is_marked;
 } hop;
 
 typedef struct nccl_transport {
@@ -250,6 +251,13 @@ static burst_error *ask_for(nccl_transport *nccl, hop *hop) {
   return error;
 }
 
+static burst_error *mark(nccl_transport *nccl, hop *hop) {
+  burst_error *error =
+      burst_cuda_event_mark(nccl->gpu, nccl->stream, hop->done);
+  hop->is_marked = !error;
+  return error;
+}
+
 // What comes behind the group of the pending hop.
 static burst_error *finish(nccl_transport *nccl) {
   hop *hop = nccl->pending;
@@ -257,9 +265,7 @@ static burst_error *finish(nccl_transport *nccl) {
   nccl->pending = NULL;
   if (hop->receive.post)
     error = pack(nccl, &hop->receive);
-  if (!error)
-    error = burst_cuda_event_record(nccl->gpu, false, nccl->stream, &hop->done);
-  return error;
+  return error ? error : mark(nccl, hop);
 }
 
 // Returns when the communicator can be used again. The mutex is held, but not
@@ -341,7 +347,9 @@ static burst_error *nccl_start(burst_transport *transport, burst_post *send,
   if (!made)
     return burst_error_no_memory(sizeof(*made));
   made->references = (send != NULL) + (receive != NULL);
-  error = make_side(nccl, send, &made->send);
+  error = burst_cuda_event_create(nccl->gpu, false, &made->done);
+  if (!error)
+    error = make_side(nccl, send, &made->send);
   if (!error)
     error = make_side(nccl, receive, &made->receive);
   if (!error)
@@ -365,7 +373,7 @@ static burst_error *nccl_wait(burst_transport *transport, burst_post *post,
   bool is_late = false;
   pthread_mutex_lock(&nccl->mutex);
   burst_error *error =
-      hop->done ? failure_of(nccl) : settle(nccl, seconds, &is_late);
+      hop->is_marked ? failure_of(nccl) : settle(nccl, seconds, &is_late);
   if (!error && is_late)
     error = late(nccl, post, seconds);
   if (!error) {
@@ -383,10 +391,9 @@ static void nccl_cancel(burst_transport *transport, burst_post *post) {
   hop *hop = post->state;
   pthread_mutex_lock(&nccl->mutex);
   // It was aborted, and memory is touched until it has ended.
-  if (!hop->done)
-    burst_error_destroy(
-        burst_cuda_event_record(nccl->gpu, false, nccl->stream, &hop->done));
-  if (hop->done)
+  if (!hop->is_marked)
+    burst_error_destroy(mark(nccl, hop));
+  if (hop->is_marked)
     post->done = burst_cuda_event_retain(hop->done);
   post->state = NULL;
   release(nccl, hop);

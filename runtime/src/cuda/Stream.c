@@ -135,24 +135,26 @@ static burst_error *make_run(burst_cuda_stream *stream, burst_call *call,
   return error;
 }
 
-// What the stream failed with, or null. The caller frees it.
-static char *failure_of(burst_cuda_stream *stream) {
+// Whether the stream failed, and with what: the caller frees that, which is
+// null also where there is no memory for it.
+static bool has_failed(burst_cuda_stream *stream, char **failure) {
   pthread_mutex_lock(&stream->cuda->mutex);
-  char *failure =
-      stream->error ? strdup(burst_error_message(stream->error)) : NULL;
+  bool failed = stream->error != NULL;
+  *failure = failed ? strdup(burst_error_message(stream->error)) : NULL;
   pthread_mutex_unlock(&stream->cuda->mutex);
-  return failure;
+  return failed;
 }
 
 static void push(burst_cuda_stream *stream, burst_call *call) {
-  char *failure = failure_of(stream);
+  char *failure;
+  bool failed = has_failed(stream, &failure);
   burst_error *error = make_run(stream, call, &call->cuda);
   if (error) {
     burst_call_skip(call, burst_error_message(error));
     burst_cuda_keep_error(stream, error);
     burst_call_destroy(call);
-  } else if (failure) {
-    burst_call_skip(call, failure);
+  } else if (failed) {
+    burst_call_skip(call, failure ? failure : "out of memory");
     burst_cuda_watch_end(call->cuda);
   } else {
     error = burst_call_run(call);

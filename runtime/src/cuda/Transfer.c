@@ -86,16 +86,24 @@ burst_error *burst_cuda_transfer(burst_post *receive, burst_post *send) {
     error = burst_gpu_wait(gpu, stream, send->ready->event);
   if (!error)
     error = burst_gpu_wait(gpu, stream, receive->ready->event);
+  burst_cuda_event *done = NULL;
+  if (!error)
+    error = burst_cuda_event_create(gpu, false, &done);
   CUcontext before;
   if (!error)
     error = burst_gpu_enter(gpu, &before);
-  if (!error) {
-    error = copy(receive, send);
-    burst_gpu_leave(gpu, before);
+  if (error) {
+    burst_cuda_event_release(done);
+    return error;
   }
+  error = copy(receive, send);
+  burst_gpu_leave(gpu, before);
+  // Also of what was asked for until something failed.
+  burst_error *unknown = burst_cuda_event_mark(gpu, stream, done);
+  receive->done = done;
+  send->done = burst_cuda_event_retain(done);
   if (!error)
-    error = burst_cuda_event_record(gpu, false, stream, &receive->done);
-  if (!error)
-    send->done = burst_cuda_event_retain(receive->done);
+    return unknown;
+  burst_error_destroy(unknown);
   return error;
 }

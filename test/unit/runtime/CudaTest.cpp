@@ -1,5 +1,6 @@
 //===- CudaTest.cpp - Tests of runs on GPUs -------------------------------===//
 
+#include "Exhaust.h"
 #include "Harness.h"
 #include "StandInDriver.h"
 #include "runtime/src/cuda/Gpu.h"
@@ -308,6 +309,28 @@ TEST_F(Cuda, RunsRanksOnOneGpu) {
       EXPECT_EQ(counters.peak_bytes[BURST_MEMORY_SCHEDULE], 8 * n);
       EXPECT_EQ(counters.compute_seconds, 0.5); // as the stand-in says
     }
+}
+
+TEST_F(Cuda, WithoutMemoryOfTheHost) {
+  describe(2);
+  burst_program *shared = program->get();
+  std::vector<float> data(3 * count);
+  std::vector<burst_tensor> globals;
+  for (int i = 0; i < 3; ++i)
+    globals.push_back(tensorOf(data.data() + i * count, {count}));
+  exhaust([&] {
+    burst_device *device = nullptr;
+    burst_error *error = burst_device_create_cuda(nullptr, &device);
+    burst_run_all_config config = {};
+    config.size = sizeof(config);
+    config.device = device;
+    config.deadline_seconds = 60;
+    config.checked = 1;
+    if (!error)
+      error = burst_run_all(shared, &config, globals.data(), 3, nullptr);
+    burst_device_destroy(device);
+    return error;
+  });
 }
 
 TEST_F(Cuda, WithoutAStreamReturnsWhenAllIsDone) {

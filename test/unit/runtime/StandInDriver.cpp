@@ -398,6 +398,8 @@ void fillMemory() {
   table.cuMemAllocHost_v2 = [](void **memory, size_t bytes) {
     BEGIN("cuMemAllocHost_v2");
     *memory = malloc(bytes);
+    if (!*memory)
+      return CUDA_ERROR_OUT_OF_MEMORY;
     ++state->alive;
     return CUDA_SUCCESS;
   };
