@@ -2,6 +2,7 @@
 
 #include "Error.h"
 #include "Program.h"
+#include "Seal.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -60,6 +61,46 @@ static burst_error *check_segments(const char *path, int file,
   return NULL;
 }
 
+// Of the first bytes of a file.
+static burst_error *hash_file(const char *path, int file, uint64_t bytes,
+                              uint64_t *hash) {
+  char buffer[16384];
+  *hash = BURST_HASH_BEGIN;
+  for (uint64_t at = 0; at < bytes;) {
+    uint64_t rest = bytes - at;
+    ssize_t count = pread(
+        file, buffer, rest < sizeof(buffer) ? rest : sizeof(buffer), (off_t)at);
+    if (count < 0)
+      return system_error(path);
+    if (count == 0)
+      return INVALID("truncated: no byte %" PRIu64, at);
+    *hash = burst_hash(*hash, buffer, (size_t)count);
+    at += (uint64_t)count;
+  }
+  return NULL;
+}
+
+// Shared objects that others have linked end without a seal, and are taken as
+// they are.
+static burst_error *check_seal(const char *path, int file,
+                               uint64_t file_bytes) {
+  burst_seal found, wanted;
+  if (file_bytes < sizeof(found))
+    return NULL;
+  uint64_t bytes = file_bytes - sizeof(found), hash;
+  if (pread(file, &found, sizeof(found), (off_t)bytes) != sizeof(found))
+    return system_error(path);
+  wanted = burst_seal_of(bytes, 0);
+  if (memcmp(found.magic, wanted.magic, sizeof(found.magic)) != 0)
+    return NULL;
+  burst_error *error = hash_file(path, file, bytes, &hash);
+  if (error || (found.bytes == bytes && found.checksum == hash))
+    return error;
+  return INVALID("damaged: %" PRIu64 " bytes of checksum %016" PRIx64
+                 ", wanted %" PRIu64 " of %016" PRIx64 ": compile it again",
+                 bytes, hash, found.bytes, found.checksum);
+}
+
 static burst_error *check_elf(const char *path, int file) {
   struct stat status;
   Elf64_Ehdr header;
@@ -83,7 +124,9 @@ static burst_error *check_elf(const char *path, int file) {
   if (header.e_type != ET_DYN || header.e_phentsize != sizeof(Elf64_Phdr))
     return INVALID("ELF type %d, wanted %d: a shared object", header.e_type,
                    ET_DYN);
-  return check_segments(path, file, &header, (uint64_t)status.st_size);
+  burst_error *error =
+      check_segments(path, file, &header, (uint64_t)status.st_size);
+  return error ? error : check_seal(path, file, (uint64_t)status.st_size);
 }
 
 static burst_error *check_file(const char *path) {

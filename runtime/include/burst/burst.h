@@ -24,7 +24,16 @@
 |* Threads. Programs are immutable and may be used from any number of threads *|
 |* at once, as may devices and traces. A stream may be used from several      *|
 |* threads; runs are queued in the order of the calls. A transport serves one *|
-|* run at a time. No object may be destroyed while another thread uses it.    *|
+|* run at a time: another one on it is an error, and the first goes on. No    *|
+|* object may be destroyed while another thread uses it. Programs may be      *|
+|* loaded, compiled and proved by any number of threads at once.              *|
+|*                                                                            *|
+|* Memory. Where memory of the library's own is out, a function returns       *|
+|* BURST_OUT_OF_MEMORY and leaves nothing behind. Nothing is thrown through   *|
+|* these functions. LLVM is the exception: built without exceptions, it ends  *|
+|* the process when memory is out while it compiles or proves. Who cannot     *|
+|* have that compiles in a process of its own (burst_compile_to_file, or      *|
+|* burst-compile), and loads the file.                                        *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 #ifndef BURST_BURST_H
@@ -347,7 +356,10 @@ typedef struct burst_program burst_program;
 burst_error *burst_program_from_image(const burst_image *image,
                                       void (*release)(void *context),
                                       void *context, burst_program **program);
-/* A program from a shared object. Its code is trusted: loading runs it. */
+/* A program from a shared object. Its code is trusted: loading runs it. What
+   burst_compile_to_file and burst-compile have written ends with a checksum:
+   damage is an error here and not a fault when it runs. Shared objects that
+   others have linked are taken without. */
 burst_error *burst_program_load(const char *path, burst_program **program);
 void burst_program_retain(burst_program *program);
 /* NULL is ignored. */
@@ -516,7 +528,9 @@ burst_error *burst_run_all(burst_program *program,
 /*----------------------------------------------------------------------------*/
 
 /* In libburst, not in libburst_runtime. Every function here may be called from
-   any number of threads at once: a compilation shares nothing with another. */
+   any number of threads at once: a compilation shares nothing with another.
+   Proofs of one program take turns. Several threads and processes may write one
+   file: it is always that of one of them. */
 
 /* Programs that were compiled, each with one reference held by the cache. The
    key is everything that decides the code: text, entry, processor, features,
@@ -547,8 +561,9 @@ typedef struct burst_compile_config {
 } burst_compile_config;
 
 /* Compiles a function of a module in MLIR's text: burst.attention over global
-   tensors, or the program of a rank as `burst-to-ring` leaves it. `config` may
-   be NULL. Sizes that the text leaves open are arguments of the program, which
+   tensors, or the program of a rank as `burst-to-ring` leaves it. The text has
+   `length` bytes, at most 2^30, and need not end with a zero. `config` may be
+   NULL. Sizes that the text leaves open are arguments of the program, which
    runs for all of them.
 
    What the compiler refuses is BURST_INVALID_PROGRAM; the error has the line
@@ -654,8 +669,9 @@ void burst_text_destroy(char *text);
    was proved is remembered. Call it (on one rank) before a program runs with
    sizes or tables that its text left open; without it a schedule that is wrong
    ends as the error of a run, or not at all. `globals` has the `count`
-   arguments of the program as global tensors. Of sharded ones only the sizes
-   are read, and of extents nothing. A program from a file has nothing left to
+   arguments of the program as global tensors: an error where their types or
+   sizes contradict the program. Of sharded ones only the sizes are read, and of
+   extents nothing. A program from a file has nothing left to
    prove with. */
 burst_error *burst_program_prove(burst_program *program,
                                  const burst_tensor *globals, int64_t count);

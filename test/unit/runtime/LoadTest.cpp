@@ -58,6 +58,21 @@ TEST_F(Load, RunsWhatItLoaded) {
   burst_program_release(program);
 }
 
+/// Of one file, and of some that others replace meanwhile.
+TEST_F(Load, ByThreadsAtOnce) {
+  inParallel(4, [&](int64_t i) {
+    fs::path mine = directory / (std::to_string(i % 2) + ".so");
+    for (int round = 0; round < 10; ++round) {
+      fs::path made = directory / (std::to_string(i) + ".new");
+      fs::copy_file(TEST_PROGRAM, made, fs::copy_options::overwrite_existing);
+      fs::rename(made, mine);
+      for (const std::string &file : {std::string(TEST_PROGRAM), mine.string()})
+        EXPECT_EQ(load(file), "");
+      expectContains(load(directory / "none"), {"No such file"});
+    }
+  });
+}
+
 TEST_F(Load, FindsFilesWithoutASlash) {
   fs::path before = fs::current_path();
   fs::copy_file(TEST_PROGRAM, path);
