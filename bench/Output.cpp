@@ -1,5 +1,6 @@
 //===- Output.cpp - files that are whole or not there ---------------------===//
 #include "bench/Output.h"
+#include "support/Files.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
@@ -29,14 +30,7 @@ std::string burst::bench::writeOutput(const std::string &path,
                                       const std::string &text) {
   if (std::string error = checkOutput(path); !error.empty())
     return error;
-  llvm::SmallString<128> real;
-  if (fs::real_path(path, real))
-    real = path;
-  if (llvm::Error error =
-          llvm::writeToOutput(real, [&](llvm::raw_ostream &stream) {
-            stream << text;
-            return llvm::Error::success();
-          }))
+  if (llvm::Error error = writeFile(text, path))
     return llvm::toString(std::move(error));
   return "";
 }

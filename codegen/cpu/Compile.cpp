@@ -2,6 +2,7 @@
 #include "codegen/cpu/Compile.h"
 #include "codegen/cpu/Image.h"
 #include "dialect/Ring/Ring.h"
+#include "support/Files.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -38,30 +39,12 @@ LogicalResult Dump::operator()(Operation *op, StringRef name,
                                StringRef text) const {
   if (directory.empty())
     return success();
-  SmallString<128> path(directory), temporary;
+  SmallString<128> path(directory);
   llvm::sys::path::append(path, name);
-  (path + ".%%%%%%.tmp").toVector(temporary);
-  auto fail = [&](std::error_code error) {
-    return op->emitError("cannot write '") << path << "': " << error.message();
-  };
   if (std::error_code error = llvm::sys::fs::create_directories(directory))
-    return fail(error);
-  llvm::Expected<llvm::sys::fs::TempFile> file =
-      llvm::sys::fs::TempFile::create(temporary);
-  if (!file)
-    return fail(llvm::errorToErrorCode(file.takeError()));
-  llvm::raw_fd_ostream stream(file->FD, /*shouldClose=*/false);
-  stream << text;
-  stream.flush();
-  bool isWhole = !stream.has_error();
-  std::error_code problem = stream.error();
-  stream.clear_error();
-  if (!isWhole) {
-    llvm::consumeError(file->discard());
-    return fail(problem);
-  }
-  if (llvm::Error error = file->keep(path))
-    return fail(llvm::errorToErrorCode(std::move(error)));
+    return op->emitError() << path << ": cannot write: " << error.message();
+  if (llvm::Error error = writeFile(text, path))
+    return op->emitError() << llvm::toString(std::move(error));
   return success();
 }
 

@@ -2,6 +2,7 @@
 #include "codegen/cuda/Nvrtc.h"
 
 #include "runtime/src/cuda/Nvrtc.h"
+#include "support/Files.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -86,21 +87,16 @@ static void dropFinalZeros(std::string &text) {
 /// Writes a text that did not compile to a file of its own; tells its path, or
 /// why there is none.
 static std::string writeDown(const Source &source) {
-  int file = -1;
-  SmallString<128> path;
-  StringRef stem = sys::path::stem(source.name);
-  if (std::error_code error =
-          sys::fs::createTemporaryFile(stem, "cu", file, path))
-    return "its text could not be written: " + error.message();
-  raw_fd_ostream stream(file, /*shouldClose=*/true);
-  stream << source.text;
-  stream.close();
-  if (stream.has_error()) {
-    std::string reason = stream.error().message();
-    stream.clear_error();
-    return "its text could not be written: " + reason;
-  }
-  return ("its text is in " + path).str();
+  auto file = TemporaryFile::create(sys::path::stem(source.name), "cu");
+  if (!file)
+    return "its text could not be written: " + toString(file.takeError());
+  std::string path = file->getName();
+  Error error = file->write(source.text);
+  if (!error)
+    error = file->keep();
+  if (error)
+    return "its text could not be written: " + toString(std::move(error));
+  return "its text is in " + path;
 }
 
 static Error failedToCompile(const burst_nvrtc *nvrtc, const Source &source,

@@ -1,6 +1,7 @@
 //===- Explain.cpp - schedules as tables ----------------------------------===//
 #include "passes/Explain/Drawing.h"
 #include "passes/Passes.h"
+#include "support/Files.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/Error.h"
@@ -227,18 +228,14 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
       signalPassFailure();
   }
 
-  /// A reader never sees half a picture: it is renamed when it is whole.
   LogicalResult write(ArrayRef<Drawing> drawings) {
-    llvm::Error error =
-        llvm::writeToOutput(svg, [&](raw_ostream &os) -> llvm::Error {
-          draw(drawings, os);
-          return llvm::Error::success();
-        });
-    if (!error)
-      return success();
-    return emitError(getOperation().getLoc(), "burst-explain cannot write '")
-           << static_cast<std::string>(svg)
-           << "': " << llvm::toString(std::move(error));
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    draw(drawings, stream);
+    if (llvm::Error error = writeFile(text, svg))
+      return emitError(getOperation().getLoc(), "burst-explain: ")
+             << llvm::toString(std::move(error));
+    return success();
   }
 };
 

@@ -56,6 +56,20 @@ bool burst::isStatic(func::FuncOp program) {
   return true;
 }
 
+LogicalResult burst::checkLengths(func::FuncOp function, size_t wanted,
+                                  ArrayRef<int64_t> found) {
+  if (wanted != found.size())
+    return emitError(function.getLoc(), "has ")
+           << wanted
+           << " dynamic sequence lengths, got extents: " << found.size();
+  for (int64_t length : found)
+    if (length < 0 || length >= maxPositions)
+      return emitError(function.getLoc(),
+                       "needs sequence lengths in [0, 2^40), got: ")
+             << length;
+  return success();
+}
+
 /// The sizes that `ring.extent` arguments carry, by the argument they are of.
 static FailureOr<llvm::DenseMap<unsigned, int64_t>>
 assignExtents(func::FuncOp program, ArrayRef<int64_t> values) {
@@ -71,15 +85,8 @@ assignExtents(func::FuncOp program, ArrayRef<int64_t> values) {
         extents[pairs[i]] = values[needed];
     ++needed;
   }
-  if (needed != values.size())
-    return emitError(program.getLoc(), "has ")
-           << needed
-           << " dynamic sequence lengths, got extents: " << values.size();
-  for (int64_t value : values)
-    if (value < 0 || value >= maxPositions)
-      return emitError(program.getLoc(),
-                       "needs sequence lengths in [0, 2^40), got: ")
-             << value;
+  if (failed(checkLengths(program, needed, values)))
+    return failure();
   return extents;
 }
 

@@ -21,6 +21,11 @@ bool steersSchedule(mlir::func::FuncOp program, unsigned argument);
 /// then its schedule is known when it is compiled.
 bool isStatic(mlir::func::FuncOp program);
 
+/// Whether these are lengths for the `wanted` dynamic ones of a function; emits
+/// an error where they are not.
+llvm::LogicalResult checkLengths(mlir::func::FuncOp function, size_t wanted,
+                                 llvm::ArrayRef<int64_t> found);
+
 /// Global arguments without data, of a rank's program; emits an error where
 /// `sizes` do not fit.
 llvm::FailureOr<std::vector<Argument>>

@@ -32,7 +32,7 @@
 // A file that cannot be written is an error.
 //
 // RUN: not burst-opt %t/q.mlir --burst-explain=svg=%t/no/such.svg 2>&1 | FileCheck %s --check-prefix=FILE
-// FILE: error: burst-explain cannot write '{{.*}}such.svg':
+// FILE: error: burst-explain: {{.*}}such.svg: cannot write:
 
 // Queries travel, with all that belongs to their rows. The part of a gradient
 // that its owner computes is not sent; the rest goes home where its slice ends.

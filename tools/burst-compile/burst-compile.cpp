@@ -2,6 +2,8 @@
 #include "jit/Frontend.h"
 #include "jit/Processor.h"
 #include "jit/SharedObject.h"
+#include "support/Files.h"
+#include "support/Tool.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
@@ -84,7 +86,7 @@ static bool checkOptions() {
 static bool write(const cpu::Objects &objects, bool isNative) {
   auto link = isNative ? jit::linkFile : jit::crossLinkFile;
   llvm::Error error = emit == Emit::Object
-                          ? jit::writeFile(objects.front()->getBuffer(), output)
+                          ? writeFile(objects.front()->getBuffer(), output)
                           : link(objects, linker, output);
   return !error || fail(toString(std::move(error)));
 }
@@ -126,6 +128,7 @@ static bool listProcessors() {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  prepareTool("burst-compile");
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(
       argc, argv,

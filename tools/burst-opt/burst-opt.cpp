@@ -1,8 +1,13 @@
 //===- burst-opt.cpp - runs burst passes over MLIR files ------------------===//
+#include "support/Files.h"
+#include "support/Tool.h"
 #include "tools/burst-opt/Interpret.h"
 #include "tools/burst-opt/Registry.h"
 
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 
@@ -26,6 +31,27 @@ static bool wantsReport(int argc, char **argv) {
   return found;
 }
 
+static LogicalResult fail(const Twine &message) {
+  llvm::errs() << "burst-opt: " << message << "\n";
+  return failure();
+}
+
+/// As upstream does it, which however ends the process with neither a path nor
+/// a whole file where the disk is full.
+static LogicalResult optimizeToFile(StringRef input, StringRef output,
+                                    DialectRegistry &registry,
+                                    const MlirOptMainConfig &config) {
+  std::string text, error;
+  auto buffer = openInputFile(input, &error);
+  if (!buffer)
+    return fail(error);
+  llvm::raw_string_ostream stream(text);
+  if (failed(MlirOptMain(stream, std::move(buffer), registry, config)))
+    return failure();
+  llvm::Error unwritten = burst::writeFile(text, output);
+  return unwritten ? fail(toString(std::move(unwritten))) : success();
+}
+
 int main(int argc, char **argv) {
   DialectRegistry registry;
   burst::registerAll(registry);
@@ -33,6 +59,11 @@ int main(int argc, char **argv) {
   bool isReport = wantsReport(argc, argv);
   auto [input, output] = registerAndParseCLIOptions(
       argc, argv, "burst optimizer driver\n", registry);
-  return asMainReturnCode(MlirOptMain(
-      argc, argv, input, isReport ? "/dev/null" : output, registry));
+  auto config = MlirOptMainConfig::createFromCLOptions();
+  if (output == "-" || config.shouldShowDialects() || config.shouldListPasses())
+    return asMainReturnCode(MlirOptMain(
+        argc, argv, input, isReport ? "/dev/null" : output, registry));
+  llvm::InitLLVM init(argc, argv);
+  burst::prepareTool("burst-opt");
+  return asMainReturnCode(optimizeToFile(input, output, registry, config));
 }

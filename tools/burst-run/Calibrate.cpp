@@ -9,6 +9,7 @@
 #include "jit/Frontend.h"
 #include "passes/Cost/Cost.h"
 #include "passes/Passes.h"
+#include "support/Files.h"
 #include "tools/harness/Compiled.h"
 
 #include "burst/program.h"
@@ -243,11 +244,10 @@ int burst::calibrate(const RunOptions &options, const std::string &path) {
     return fail("--calibrate: " + *error);
   if (auto error = measureLink(options, machine))
     return fail("--calibrate: " + *error);
-  if (llvm::Error error =
-          llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) {
-            stream << describe(options, machine);
-            return llvm::Error::success();
-          }))
-    return fail(llvm::toString(std::move(error)));
+  std::string text = describe(options, machine);
+  if (path == "-")
+    llvm::outs() << text;
+  else if (llvm::Error error = writeFile(text, path))
+    return fail("--calibrate: " + llvm::toString(std::move(error)));
   return 0;
 }

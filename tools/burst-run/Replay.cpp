@@ -1,7 +1,7 @@
 //===- Replay.cpp - runs that can be repeated -----------------------------===//
 #include "tools/burst-run/Replay.h"
 
-#include "jit/SharedObject.h"
+#include "support/Files.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
@@ -90,7 +90,7 @@ std::string burst::writeReplay(const RunOptions &options,
   for (auto [name, text] :
        {std::pair<llvm::StringRef, llvm::StringRef>("input.mlir", module),
         {"replay.sh", script}})
-    if (llvm::Error error = jit::writeFile(text, pathOf(name)))
+    if (llvm::Error error = writeFile(text, pathOf(name)))
       return toString(std::move(error));
   if (chmod(pathOf("replay.sh").c_str(), 0755))
     return pathOf("replay.sh").str().str() + ": " + std::strerror(errno);

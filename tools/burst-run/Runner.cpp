@@ -52,6 +52,7 @@ private:
 
   bool parse();
   bool checkFunction();
+  bool checkLengths();
   bool lower();
   bool bind();
   bool proveSchedule();
@@ -136,7 +137,36 @@ bool Runner::checkFunction() {
     return true;
   };
   return differ("arguments", function.getNumArguments(), argumentNameOf) &&
-         differ("results", function.getNumResults(), resultNameOf);
+         differ("results", function.getNumResults(), resultNameOf) &&
+         checkLengths();
+}
+
+/// How many arguments burst-partition adds to a function for the lengths that
+/// its types leave open, or has added.
+static size_t countLengths(func::FuncOp function) {
+  size_t count = 0;
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    count += function.getArgAttr(index, ring::extentAttr) != nullptr;
+  llvm::SmallDenseSet<Value> open; // the first tensor of each length
+  function.walk([&](AttentionInterface op) {
+    AttentionSizes sizes = op.getSizes();
+    SmallVector<Dealt> dealt = op.getDealt();
+    for (bool ofKeys : {false, true}) {
+      auto *first = llvm::find_if(dealt, [&](const Dealt &d) {
+        return d.isOfKeys == ofKeys && d.tensor.getDefiningOp() != op;
+      });
+      if (ShapedType::isDynamic(ofKeys ? sizes.keys : sizes.queries))
+        open.insert(first->tensor);
+    }
+  });
+  return count + open.size();
+}
+
+/// Before anything that takes long.
+bool Runner::checkLengths() {
+  return !options.in.empty() ||
+         succeeded(burst::checkLengths(function, countLengths(function),
+                                       options.extents));
 }
 
 /// The program of a rank is run as it is: whoever left an optimisation out

@@ -1,4 +1,5 @@
 //===- burst-run.cpp - runs a sharded attention on this machine -----------===//
+#include "support/Tool.h"
 #include "tools/burst-run/Bundle.h"
 #include "tools/burst-run/Calibrate.h"
 #include "tools/burst-run/Runner.h"
@@ -151,25 +152,6 @@ static const cl::Option *firstGiven(
   return nullptr;
 }
 
-/// A calibration runs programs of its own, on the device and the transport that
-/// the options describe.
-static bool checkFile() {
-  bool calibrates = calibrateOption.getNumOccurrences() != 0;
-  bool hasFile = input.getNumOccurrences() != 0;
-  if (!calibrates && !hasFile)
-    return fail("takes a file, FILE.mlir or FILE.so, got none");
-  if (!calibrates)
-    return true;
-  if (hasFile)
-    return fail("--calibrate runs no file, got: " + input);
-  if (const cl::Option *option = firstGiven(
-          {entry, in, out, seed, check, json, extents, batch, interpret, trace,
-           dump, device, architectures, processor, features}))
-    return fail("--" + option->ArgStr +
-                " is for a program, and --calibrate runs none");
-  return true;
-}
-
 /// Whether the file of an option can be written: found now, and not when all
 /// has been computed.
 static bool checkFolder(const cl::opt<std::string> &option) {
@@ -193,6 +175,27 @@ static bool checkFolder(const cl::opt<std::string> &option) {
   if (fs::access(folder, fs::AccessMode::Write))
     return fail("--" + option.ArgStr + "=" + path +
                 ": cannot write to folder " + folder);
+  return true;
+}
+
+/// A calibration runs programs of its own, on the device and the transport that
+/// the options describe.
+static bool checkFile() {
+  bool calibrates = calibrateOption.getNumOccurrences() != 0;
+  bool hasFile = input.getNumOccurrences() != 0;
+  if (!calibrates && !hasFile)
+    return fail("takes a file, FILE.mlir or FILE.so, got none");
+  if (!calibrates)
+    return true;
+  if (calibrateOption != "-" && !checkFolder(calibrateOption))
+    return false;
+  if (hasFile)
+    return fail("--calibrate runs no file, got: " + input);
+  if (const cl::Option *option = firstGiven(
+          {entry, in, out, seed, check, json, extents, batch, interpret, trace,
+           dump, device, architectures, processor, features}))
+    return fail("--" + option->ArgStr +
+                " is for a program, and --calibrate runs none");
   return true;
 }
 
@@ -242,6 +245,7 @@ static bool checkOptions(burst::RunOptions &options) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  burst::prepareTool("burst-run");
   (void)threads(); // registers it
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv,

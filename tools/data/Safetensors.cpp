@@ -489,29 +489,51 @@ bool writeAll(int fd, std::span<const std::byte> bytes) {
   return true;
 }
 
+/// Calls `make` with names of temporary files beside `path`, until one is free.
+/// Not named after `path`, whose name may have no room for a suffix.
+bool nameTemporary(const fs::path &path, fs::path &temporary,
+                   const std::function<bool(const char *)> &make) {
+  for (int attempt = 0;; ++attempt) {
+    temporary = path.parent_path() /
+                fmt::format(".burst-{}-{}.tmp", ::getpid(), attempt);
+    if (make(temporary.c_str()))
+      return true;
+    if (errno != EEXIST)
+      return false;
+  }
+}
+
 /// Puts what `emit` writes in the place of `path`, or leaves `path` alone.
 bool replaceFile(const fs::path &path, const std::function<bool(int)> &emit,
                  std::string &error) {
-  // Not named after `path`, whose name may have no room for a suffix.
-  fs::path temporary;
-  int fd = -1;
-  for (int attempt = 0; fd < 0; ++attempt) {
-    temporary = path.parent_path() /
-                fmt::format(".burst-{}-{}.tmp", ::getpid(), attempt);
-    fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                0666);
-    if (fd < 0 && errno != EEXIST) {
-      error =
-          fmt::format("cannot create {}: {}", temporary.string(), errnoText());
-      return false;
-    }
+  fs::path temporary, folder = path.parent_path();
+  // Without a name, where the file system has such: whatever ends the process,
+  // nothing is left.
+  int fd = ::open(folder.empty() ? "." : folder.c_str(),
+                  O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  bool hasName = fd < 0;
+  if (hasName && !nameTemporary(path, temporary, [&](const char *name) {
+        fd = ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        return fd >= 0;
+      })) {
+    error =
+        fmt::format("cannot create {}: {}", temporary.string(), errnoText());
+    return false;
   }
   Descriptor file(fd);
-  if (emit(fd) && ::fsync(fd) == 0 &&
-      ::rename(temporary.c_str(), path.c_str()) == 0)
+  std::string self = fmt::format("/proc/self/fd/{}", fd);
+  auto giveName = [&](const char *name) {
+    return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name,
+                    AT_SYMLINK_FOLLOW) == 0;
+  };
+  bool isWhole = emit(fd) && ::fsync(fd) == 0;
+  if (isWhole && !hasName)
+    isWhole = hasName = nameTemporary(path, temporary, giveName);
+  if (isWhole && ::rename(temporary.c_str(), path.c_str()) == 0)
     return true;
   error = "cannot write: " + errnoText();
-  ::unlink(temporary.c_str());
+  if (hasName)
+    ::unlink(temporary.c_str());
   return false;
 }
 

@@ -153,10 +153,16 @@ std::optional<Argument> burst::makeArgument(func::FuncOp function,
 static LogicalResult checkMemory(func::FuncOp program,
                                  ArrayRef<Argument> described) {
   double needed = 0;
-  for (const Argument &argument : described)
-    if (argument.table)
-      needed +=
-          6.0 * sizeof(double) * static_cast<double>(argument.table->size());
+  for (const Argument &argument : described) {
+    if (!argument.table)
+      continue;
+    // Also where there are no positions: lists have an entry per batch and
+    // head.
+    double elements = 1;
+    for (int64_t size : argument.table->shape)
+      elements *= static_cast<double>(std::max<int64_t>(size, 1));
+    needed += 6.0 * sizeof(double) * elements;
+  }
   double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
                   static_cast<double>(sysconf(_SC_PAGESIZE));
   if (needed <= memory)

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace burst::data;
@@ -278,6 +279,29 @@ TEST_F(SafetensorsFile, WriteHalfway) {
   std::signal(SIGXFSZ, handler);
   EXPECT_FALSE(written);
   expectError({path, "cannot write", "File too large"});
+  EXPECT_EQ(contents(path), "old");
+  EXPECT_EQ(names().size(), 1u);
+}
+
+// Whatever ends the process: nothing has a name until it is whole.
+TEST_F(SafetensorsFile, WriteKilled) {
+  int nameless = ::open(directory.c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (nameless < 0)
+    GTEST_SKIP() << "no files without names in " << directory;
+  ::close(nameless);
+  std::ofstream(path) << "old";
+  pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_DFL);
+    rlimit low = {1000, 1000}, none = {0, 0};
+    ::setrlimit(RLIMIT_FSIZE, &low);
+    ::setrlimit(RLIMIT_CORE, &none);
+    write(path, {{"x", Tensor::zeros(DType::F32, {1000})}}, {}, error);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(contents(path), "old");
   EXPECT_EQ(names().size(), 1u);
 }

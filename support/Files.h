@@ -1,0 +1,60 @@
+//===- Files.h - files that are whole or not there --------------*- C++ -*-===//
+#ifndef BURST_SUPPORT_FILES_H
+#define BURST_SUPPORT_FILES_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+#include <utility>
+
+namespace burst {
+
+/// Writes `bytes` under a temporary name beside `path`, which it then replaces.
+/// A link stays, and what it leads to is replaced; to a device or a pipe they
+/// are written. Errors name the path, and leave no file behind.
+llvm::Error writeFile(llvm::StringRef bytes, llvm::StringRef path);
+
+/// What is there, at the end of links, and is written to instead of being
+/// replaced: a device or a pipe.
+bool isSpecial(llvm::StringRef path);
+
+/// A file that is removed again unless it is kept.
+/// (llvm::sys::fs::TempFile handles signals, which are the host's.)
+class TemporaryFile {
+public:
+  /// Beside the one that it shall replace. A link stays, and the file it leads
+  /// to is replaced.
+  static llvm::Expected<TemporaryFile> beside(llvm::StringRef path,
+                                              unsigned mode);
+  /// In the folder for temporary files, which an error names.
+  static llvm::Expected<TemporaryFile> create(llvm::StringRef stem,
+                                              llvm::StringRef suffix);
+
+  TemporaryFile(TemporaryFile &&other)
+      : path(std::move(other.path)), name(std::exchange(other.name, "")),
+        descriptor(other.descriptor) {}
+  ~TemporaryFile();
+
+  const std::string &getName() const { return name; }
+
+  llvm::Error write(llvm::StringRef bytes);
+  /// Replaces the file that this one was made for.
+  llvm::Error keep();
+
+private:
+  TemporaryFile(llvm::StringRef path, llvm::StringRef name, int descriptor);
+  void forget();
+
+  std::string path, name;
+  int descriptor;
+};
+
+/// For programs: temporary files that are there when a signal such as SIGINT
+/// ends the process are removed then. Not for libraries, whose host has the
+/// signals.
+void removeTemporaryFilesOnSignals();
+
+} // namespace burst
+
+#endif // BURST_SUPPORT_FILES_H

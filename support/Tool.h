@@ -1,0 +1,15 @@
+//===- Tool.h - what all programs of burst begin with -----------*- C++ -*-===//
+#ifndef BURST_SUPPORT_TOOL_H
+#define BURST_SUPPORT_TOOL_H
+
+namespace burst {
+
+/// Where memory is out, a program ends with status 1 and a message that begins
+/// with its name. Where a signal such as SIGINT ends it, its temporary files
+/// are removed. A file that gets larger than it may be is an error of the
+/// writer. After llvm::InitLLVM; `name` must live as long as the program.
+void prepareTool(const char *name);
+
+} // namespace burst
+
+#endif // BURST_SUPPORT_TOOL_H
