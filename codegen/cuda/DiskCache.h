@@ -30,6 +30,10 @@ struct CacheConfig {
 /// directory at a time: an entry is written under a name of its own, then
 /// renamed. Upstream's pruning bounds the directory. Its local cache is not
 /// used: it would make LLVM handle the signals of a host process.
+///
+/// What is found there is run. So neither a directory nor an entry is used that
+/// another user owns or may write to, which is said once; new ones are this
+/// user's alone (0700 and 0600).
 class DiskCache {
 public:
   explicit DiskCache(CacheConfig config) : config(std::move(config)) {}
@@ -43,6 +47,8 @@ private:
   void warn(llvm::Error error) const;
   /// Of what cannot be read or written: it is so with all, and said once.
   void warnOnce(llvm::Error error) const;
+  /// Whether there is a directory that nobody else can write to.
+  bool isUsable() const;
   llvm::Error write(llvm::StringRef key, llvm::StringRef bytes) const;
 
   CacheConfig config;

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -240,6 +241,87 @@ TEST(DiskCacheTest, ServesThreadsAtATime) {
   for (std::thread &thread : threads)
     thread.join();
   EXPECT_EQ(scratch.entries().size(), 20U);
+}
+
+/// Whether a cache that is not used says so once, and costs nothing else.
+void expectUnused(const ScratchCache &scratch, const DiskCache &cache,
+                  const std::string &why) {
+  EXPECT_EQ(cache.find("key"), std::nullopt);
+  EXPECT_EQ(cache.find("other"), std::nullopt);
+  cache.put("third", "value");
+  ASSERT_EQ(scratch.warnings.size(), 1U);
+  expectHas(scratch.warnings[0], why);
+}
+
+TEST(DiskCacheTest, MakesWhatIsItsUsersAlone) {
+  ScratchCache scratch;
+  mode_t before = umask(0);
+  DiskCache(scratch.config()).put("key", "value");
+  umask(before);
+  EXPECT_EQ(fs::status(scratch.entries()[0]).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(fs::status(scratch.config().directory).permissions(),
+            fs::perms::owner_all);
+}
+
+TEST(DiskCacheTest, DoesNotUseWhatOthersCanWrite) {
+  for (fs::perms others : {fs::perms::group_write, fs::perms::others_write}) {
+    ScratchCache scratch;
+    DiskCache(scratch.config()).put("key", "value");
+    fs::path entry = scratch.entries()[0];
+    fs::permissions(entry, others, fs::perm_options::add);
+    DiskCache cache(scratch.config());
+    EXPECT_EQ(cache.find("key"), std::nullopt);
+    ASSERT_EQ(scratch.warnings.size(), 1U);
+    expectHas(scratch.warnings[0], "can be written by others");
+    cache.put("key", "value"); // replaces it
+    EXPECT_EQ(cache.find("key"), "value");
+    scratch.warnings.clear();
+    fs::permissions(scratch.config().directory, others, fs::perm_options::add);
+    expectUnused(
+        scratch, DiskCache(scratch.config()),
+        "it can be written by others: it is not used until chmod go-w");
+    EXPECT_EQ(scratch.entries().size(), 1U);
+  }
+}
+
+TEST(DiskCacheTest, DoesNotUseWhatIsOfAnotherUser) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root can give files away";
+  ScratchCache scratch;
+  DiskCache(scratch.config()).put("key", "value");
+  ASSERT_EQ(chown(scratch.entries()[0].c_str(), 12345, 0), 0);
+  DiskCache cache(scratch.config());
+  EXPECT_EQ(cache.find("key"), std::nullopt);
+  ASSERT_EQ(scratch.warnings.size(), 1U);
+  expectHas(scratch.warnings[0], "belongs to user 12345, wanted 0");
+  scratch.warnings.clear();
+  ASSERT_EQ(chown(scratch.config().directory.c_str(), 12345, 0), 0);
+  expectUnused(scratch, DiskCache(scratch.config()),
+               "belongs to user 12345, wanted 0: it is not used");
+}
+
+TEST(DiskCacheTest, DoesNotWaitForPipesNorFollowLinks) {
+  ScratchCache scratch;
+  DiskCache cache(scratch.config());
+  cache.put("key", "value");
+  fs::path entry = scratch.entries()[0];
+  const std::string whole = readFile(entry);
+  fs::remove(entry);
+  ASSERT_EQ(mkfifo(entry.c_str(), 0600), 0);
+  EXPECT_EQ(cache.find("key"), std::nullopt);
+  cache.put("key", "value");
+  EXPECT_EQ(cache.find("key"), "value");
+  fs::remove(entry);
+  writeFile(scratch.path / "elsewhere", whole);
+  fs::create_symlink(scratch.path / "elsewhere", entry);
+  EXPECT_EQ(cache.find("key"), std::nullopt);
+  fs::path stamp = fs::path(scratch.config().directory) / "llvmcache.timestamp";
+  fs::remove(stamp);
+  ASSERT_EQ(mkfifo(stamp.c_str(), 0600), 0);
+  cache.put("key", "value");
+  EXPECT_EQ(cache.find("key"), "value");
+  EXPECT_EQ(scratch.warnings.size(), 1U);
 }
 
 /// What the environment says where only these variables of burst are set.
