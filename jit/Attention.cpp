@@ -1,16 +1,48 @@
 //===- Attention.cpp - descriptions as modules ----------------------------===//
 #include "jit/Attention.h"
 
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/raw_ostream.h"
-
 #include <cmath>
+#include <cstdio>
 #include <limits>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 using namespace burst;
-using llvm::formatv;
 
 namespace {
+
+/// Texts and numbers, one behind the other. Not a stream of LLVM's: where
+/// memory is out this one throws, see Api.cpp.
+struct Text {
+  std::string text;
+
+  Text &operator<<(std::string_view part) {
+    text += part;
+    return *this;
+  }
+  Text &operator<<(int64_t number) { return *this << std::to_string(number); }
+};
+
+template <typename... Parts>
+std::string join(const Parts &...parts) {
+  Text joined;
+  (joined << ... << parts);
+  return std::move(joined.text);
+}
+
+/// Puts something between what is written, but not in front of the first.
+class Separator {
+public:
+  explicit Separator(const char *text = ", ") : text(text) {}
+  operator std::string_view() {
+    return std::exchange(isFirst, false) ? "" : text;
+  }
+
+private:
+  const char *text;
+  bool isFirst = true;
+};
 
 constexpr int64_t maxLength = int64_t{1} << 40;
 
@@ -22,12 +54,12 @@ public:
   void refuse(const char *field, const std::string &found,
               const std::string &wanted) {
     if (error.empty())
-      error = formatv("{0} {1}, wanted {2}", field, found, wanted);
+      error = join(field, " ", found, ", wanted ", wanted);
   }
   void range(const char *field, int64_t value, int64_t low, int64_t high) {
     if (value < low || value > high)
       refuse(field, std::to_string(value),
-             formatv("a number from {0} to {1}", low, high));
+             join("a number from ", low, " to ", high));
   }
   /// -1, or from 1.
   void size(const char *field, int64_t value) {
@@ -43,7 +75,7 @@ public:
   /// A field of something that was not chosen.
   void unused(const char *field, double value, bool isUsed, const char *by) {
     if (!isUsed && value != 0)
-      refuse(field, value, formatv("0 without {0}", by));
+      refuse(field, value, join("0 without ", by));
   }
 
 private:
@@ -66,7 +98,7 @@ void check(const burst_attention &a, std::string &error) {
   c.range("query_heads", a.query_heads, 1, maxLength);
   if (a.key_heads > 0 && a.query_heads % a.key_heads != 0)
     c.refuse("query_heads", std::to_string(a.query_heads),
-             formatv("a multiple of key_heads, which is {0}", a.key_heads));
+             join("a multiple of key_heads, which is ", a.key_heads));
   c.range("head_dim", a.head_dim, 1, 256);
   c.range("value_dim", a.value_dim, 0, 256);
   c.range("order", a.order, BURST_CONTIGUOUS, BURST_STRIPED);
@@ -128,19 +160,28 @@ private:
     return text;
   }
   std::string tensor(int64_t length, int64_t heads, int64_t dim) const {
-    return formatv("tensor<{0}x{1}x{2}x{3}x{4}>", size(a.batch), size(length),
-                   heads, dim, element);
+    return join("tensor<", size(a.batch), "x", size(length), "x", heads, "x",
+                dim, "x", element, ">");
   }
-  void writeMask(llvm::raw_ostream &out) const;
-  void writeScore(llvm::raw_ostream &out) const;
-  void writeOrder(llvm::raw_ostream &out) const;
+  /// A table that is not sharded.
+  static std::string table(const std::string &length, const char *type) {
+    return join("tensor<", length, "x", type, ">");
+  }
+  std::string queryIds() const { return table(size(a.query_length), "i32"); }
+  std::string keyIds() const { return table(size(a.key_length), "i32"); }
+  std::string slopes() const {
+    return table(std::to_string(a.query_heads), state);
+  }
+  void writeMask(Text &out) const;
+  void writeScore(Text &out) const;
+  void writeOrder(Text &out) const;
 
   const burst_attention &a;
   const char *element, *state;
 };
 
-void Writer::writeMask(llvm::raw_ostream &out) const {
-  llvm::ListSeparator comma;
+void Writer::writeMask(Text &out) const {
+  Separator comma;
   if (a.mask == 0)
     return;
   out << "      mask [";
@@ -150,7 +191,7 @@ void Writer::writeMask(llvm::raw_ostream &out) const {
   if (has(a.mask, BURST_MASK_WINDOW) && a.window_left < 0 && a.window_right < 0)
     out << comma << "full";
   else if (has(a.mask, BURST_MASK_WINDOW)) {
-    llvm::ListSeparator inner;
+    Separator inner;
     out << comma << "window<";
     if (a.window_left >= 0)
       out << inner << "left = " << a.window_left;
@@ -164,13 +205,12 @@ void Writer::writeMask(llvm::raw_ostream &out) const {
     out << comma << "documents";
   out << "]";
   if (has(a.mask, BURST_MASK_DOCUMENTS))
-    out << formatv("(%query_ids, %key_ids : tensor<{0}xi32>, tensor<{1}xi32>)",
-                   size(a.query_length), size(a.key_length));
+    out << "(%query_ids, %key_ids : " << queryIds() << ", " << keyIds() << ")";
   out << "\n";
 }
 
-void Writer::writeScore(llvm::raw_ostream &out) const {
-  llvm::ListSeparator comma;
+void Writer::writeScore(Text &out) const {
+  Separator comma;
   if (a.score == 0)
     return;
   out << "      score [";
@@ -180,11 +220,11 @@ void Writer::writeScore(llvm::raw_ostream &out) const {
     out << comma << "alibi";
   out << "]";
   if (has(a.score, BURST_SCORE_ALIBI))
-    out << formatv("(%slopes : tensor<{0}x{1}>)", a.query_heads, state);
+    out << "(%slopes : " << slopes() << ")";
   out << "\n";
 }
 
-void Writer::writeOrder(llvm::raw_ostream &out) const {
+void Writer::writeOrder(Text &out) const {
   const char *names[] = {"contiguous", "zigzag", "striped"};
   out << "      sequence <@ranks, " << names[a.order];
   if (a.block > 0)
@@ -198,8 +238,8 @@ std::string Writer::write() {
               k = tensor(a.key_length, a.key_heads, a.head_dim),
               v = tensor(a.key_length, a.key_heads, valueDim),
               o = tensor(a.query_length, a.query_heads, valueDim);
-  std::string lse = formatv("tensor<{0}x{1}x{2}x{3}>", size(a.batch),
-                            a.query_heads, size(a.query_length), state);
+  std::string lse = join("tensor<", size(a.batch), "x", a.query_heads, "x",
+                         size(a.query_length), "x", state, ">");
   using Values = std::vector<std::pair<std::string, std::string>>;
   bool isBackward = a.pass == BURST_BACKWARD;
   Values operands{{"q", q}, {"k", k}, {"v", v}};
@@ -210,20 +250,22 @@ std::string Writer::write() {
   }
   Values arguments = operands;
   if (has(a.mask, BURST_MASK_DOCUMENTS)) {
-    arguments.push_back(
-        {"query_ids", formatv("tensor<{0}xi32>", size(a.query_length))});
-    arguments.push_back(
-        {"key_ids", formatv("tensor<{0}xi32>", size(a.key_length))});
+    arguments.push_back({"query_ids", queryIds()});
+    arguments.push_back({"key_ids", keyIds()});
   }
   if (has(a.score, BURST_SCORE_ALIBI))
-    arguments.push_back(
-        {"slopes", formatv("tensor<{0}x{1}>", a.query_heads, state)});
+    arguments.push_back({"slopes", slopes()});
 
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  auto list = [&](const Values &values, auto write, const char *separator) {
-    llvm::interleave(
-        values, out, [&](const auto &value) { write(value); }, separator);
+  Text out;
+  auto list = [&](const Values &values, auto write, const char *text) {
+    Separator separator(text);
+    for (const auto &value : values) {
+      out << separator;
+      write(value);
+    }
+  };
+  auto named = [&](const auto &value) {
+    out << value.second << " {burst.name = \"" << value.first << "\"}";
   };
   auto name = [&](const auto &value) { out << "%" << value.first; };
   auto type = [&](const auto &value) { out << value.second; };
@@ -232,18 +274,12 @@ std::string Writer::write() {
   list(
       arguments,
       [&](const auto &value) {
-        out << formatv("%{0}: {1} {{burst.name = \"{0}\"}", value.first,
-                       value.second);
+        out << "%" << value.first << ": ";
+        named(value);
       },
       ",\n    ");
   out << ")\n    -> (";
-  list(
-      results,
-      [&](const auto &value) {
-        out << formatv("{1} {{burst.name = \"{0}\"}", value.first,
-                       value.second);
-      },
-      ",\n        ");
+  list(results, named, ",\n        ");
   out << ") {\n  ";
   list(results, name, ", ");
   out << " = burst.attention" << (isBackward ? "_backward " : " ");
@@ -266,7 +302,7 @@ std::string Writer::write() {
   out << " : ";
   list(results, type, ", ");
   out << "\n}\n";
-  return text;
+  return std::move(out.text);
 }
 
 } // namespace

@@ -2,7 +2,8 @@
 #ifndef BURST_JIT_CACHE_H
 #define BURST_JIT_CACHE_H
 
-#include "burst/burst.h"
+#include "runtime/src/Handle.h"
+
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <condition_variable>
@@ -11,6 +12,8 @@
 #include <string>
 
 struct burst_cache {
+  burst_handle handle = {BURST_MAGIC(BURST_KIND_CACHE)};
+
   burst_cache() = default;
   burst_cache(const burst_cache &) = delete;
   burst_cache &operator=(const burst_cache &) = delete;

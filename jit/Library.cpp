@@ -10,10 +10,12 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
 
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <set>
-
 #include <tuple>
 
 using namespace mlir;
@@ -91,6 +93,48 @@ burst_error *jit::install(Compiled compiled, burst_program **program) {
 // Proofs
 //===----------------------------------------------------------------------===//
 
+static burst_error *invalid(int64_t argument, const char *format, ...) {
+  char message[256];
+  va_list values;
+  va_start(values, format);
+  vsnprintf(message, sizeof(message), format, values);
+  va_end(values);
+  return burst_error_create(BURST_INVALID_ARGUMENT, "",
+                            "argument %" PRId64 ": %s", argument, message);
+}
+
+/// Whether a tensor has the type, the rank and what is known of the sizes of a
+/// global argument.
+static burst_error *checkGlobal(const burst_parameter &parameter,
+                                int64_t argument, const burst_tensor &found) {
+  if (found.rank != parameter.rank)
+    return invalid(argument, "rank %d, wanted %d", found.rank, parameter.rank);
+  if (found.type != parameter.type)
+    return invalid(argument, "type %d, wanted %d", found.type, parameter.type);
+  for (int32_t d = 0; d < found.rank; ++d) {
+    int64_t wanted =
+        d == parameter.shard_dim ? parameter.extent : parameter.sizes[d];
+    if (found.sizes[d] < 0 || (wanted >= 0 && found.sizes[d] != wanted))
+      return invalid(argument,
+                     wanted < 0
+                         ? "size %" PRId64 " in dimension %d, wanted 0 or more"
+                         : "size %" PRId64 " in dimension %d, wanted %" PRId64,
+                     found.sizes[d], d, wanted);
+  }
+  return nullptr;
+}
+
+static burst_error *checkTensors(const burst_program *program,
+                                 ArrayRef<burst_tensor> globals) {
+  burst_error *error = nullptr;
+  for (auto [index, global] : llvm::enumerate(globals)) {
+    const burst_parameter *parameter = burst_program_parameter(program, index);
+    if (!error && parameter->kind != BURST_EXTENT)
+      error = checkGlobal(*parameter, index, global);
+  }
+  return error;
+}
+
 /// Element at `bytes` as the machine holds it.
 static Scalar readScalar(const char *bytes, Type type) {
   Scalar scalar;
@@ -139,32 +183,24 @@ static burst_error *bindGlobals(const burst_program *loaded,
     Argument &argument = globals.emplace_back();
     if (program.getArgAttr(index, ring::extentAttr))
       continue; // Follows from the tensors whose size it is.
-    auto fail = [&](const Twine &message) {
-      return jit::makeError(
-          BURST_INVALID_ARGUMENT,
-          ("argument " + Twine(index) + ": " + message).str());
-    };
     auto ranked = dyn_cast<RankedTensorType>(type);
     Type element = ranked ? ranked.getElementType() : type;
-    int64_t rank = ranked ? ranked.getRank() : 0;
-    if (tensor.rank != rank)
-      return fail("rank " + Twine(tensor.rank) + ", wanted " + Twine(rank));
-    int32_t wanted = burst_program_parameter(loaded, index)->type;
-    if (tensor.type != wanted)
-      return fail("type " + Twine(tensor.type) + ", wanted " + Twine(wanted));
-    bool steers = steersSchedule(program, index);
-    ArrayRef<int64_t> shape(tensor.sizes, rank);
-    std::string error;
-    if (ranked && !checkSize(shape, element, error))
-      return fail(error);
+    ArrayRef<int64_t> shape(tensor.sizes, tensor.rank);
+    std::string problem;
+    if (ranked && !checkSize(shape, element, problem))
+      return invalid(index, "%s", problem.c_str());
     if (ranked)
       argument.table = std::make_shared<Tensor>(shape, element);
     for (int64_t size : shape)
       out << size << ",";
-    if (!steers)
+    if (!steersSchedule(program, index))
       continue;
     if (!tensor.data && (!ranked || argument.table->size() != 0))
-      return fail("no data, which the schedule depends on");
+      return invalid(index, "no data, which the schedule depends on");
+    if (burst_error *error = burst_tensor_check(
+            "", &tensor, burst_program_parameter(loaded, index),
+            /*written=*/false))
+      return error;
     if (!ranked) {
       argument.scalar =
           readScalar(static_cast<const char *>(tensor.data), element);
@@ -247,16 +283,12 @@ burst_error *jit::prove(burst_program *program,
       installed = found->second;
   }
   if (!installed)
-    return makeError(BURST_INVALID_ARGUMENT,
-                     std::string(burst_program_name(program)) +
-                         ": not compiled in this process, so that its "
-                         "schedule is not known here");
-  int64_t wanted = burst_program_num_arguments(program);
-  if (static_cast<int64_t>(globals.size()) != wanted)
-    return makeError(BURST_INVALID_ARGUMENT,
-                     std::string(burst_program_name(program)) + ": " +
-                         std::to_string(globals.size()) +
-                         " arguments, wanted " + std::to_string(wanted));
+    return burst_error_create(BURST_INVALID_ARGUMENT, "",
+                              "%s: not compiled in this process, so that its "
+                              "schedule is not known here",
+                              burst_program_name(program));
+  if (burst_error *error = checkTensors(program, globals))
+    return error;
   // Static: proved when it was compiled.
   return installed->text.empty() ? nullptr : proveFor(*installed, globals);
 }

@@ -5,6 +5,7 @@
 extern "C" {
 #include "runtime/src/Config.h"
 #include "runtime/src/Error.h"
+#include "runtime/src/Tensor.h"
 }
 
 #include <string>

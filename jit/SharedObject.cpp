@@ -1,5 +1,7 @@
 //===- SharedObject.cpp - objects on disk ---------------------------------===//
 #include "jit/SharedObject.h"
+#include "runtime/src/Seal.h"
+#include "support/Files.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
@@ -29,95 +31,6 @@ static Error fail(StringRef path, const Twine &message) {
   return createStringError(path + ": " + message);
 }
 
-static Error cannotWrite(StringRef path, std::error_code code) {
-  return fail(path, "cannot write: " + code.message());
-}
-
-static Error writeTo(int descriptor, StringRef bytes, StringRef path) {
-  raw_fd_ostream stream(descriptor, /*shouldClose=*/false);
-  stream << bytes;
-  stream.flush();
-  std::error_code code = stream.error();
-  stream.clear_error();
-  return code ? cannotWrite(path, code) : Error::success();
-}
-
-/// What is there, at the end of links, and is written to instead of being
-/// replaced: a device or a pipe.
-static bool isSpecial(StringRef path) {
-  sys::fs::file_status status;
-  return !sys::fs::status(path, status) && sys::fs::is_other(status);
-}
-
-namespace {
-/// A file beside the one that it shall replace; removed unless it does. A link
-/// stays, and the file it leads to is replaced.
-/// (llvm::sys::fs::TempFile handles signals, which are the host's.)
-class Temporary {
-public:
-  static Expected<Temporary> create(StringRef path, unsigned mode) {
-    if (sys::fs::is_directory(path))
-      return fail(path, "found a directory, wanted a file to write");
-    SmallString<128> target, name;
-    if (sys::fs::real_path(path, target))
-      target = path; // nothing is there
-    int descriptor;
-    if (std::error_code code = sys::fs::createUniqueFile(
-            target + ".%%%%%%.tmp", descriptor, name, sys::fs::OF_None, mode))
-      return cannotWrite(path, code);
-    return Temporary(target, name, descriptor);
-  }
-  Temporary(Temporary &&other)
-      : path(std::move(other.path)), name(std::exchange(other.name, "")),
-        descriptor(other.descriptor) {}
-  ~Temporary() {
-    if (name.empty())
-      return;
-    close(descriptor);
-    std::ignore = sys::fs::remove(name);
-  }
-
-  const std::string &getName() const { return name; }
-
-  Error write(StringRef bytes) { return writeTo(descriptor, bytes, path); }
-
-  Error keep() {
-    if (std::error_code code = sys::fs::rename(name, path))
-      return cannotWrite(path, code);
-    close(descriptor);
-    name.clear();
-    return Error::success();
-  }
-
-private:
-  Temporary(StringRef path, StringRef name, int descriptor)
-      : path(path), name(name), descriptor(descriptor) {}
-
-  std::string path, name;
-  int descriptor;
-};
-} // namespace
-
-static Error writeSpecial(StringRef bytes, StringRef path) {
-  int descriptor;
-  if (std::error_code code =
-          sys::fs::openFileForWrite(path, descriptor, sys::fs::CD_OpenExisting))
-    return cannotWrite(path, code);
-  auto closeIt = scope_exit([&] { close(descriptor); });
-  return writeTo(descriptor, bytes, path);
-}
-
-Error jit::writeFile(StringRef bytes, StringRef path) {
-  if (isSpecial(path))
-    return writeSpecial(bytes, path);
-  auto file = Temporary::create(path, 0666);
-  if (!file)
-    return file.takeError();
-  if (Error error = file->write(bytes))
-    return error;
-  return file->keep();
-}
-
 //===----------------------------------------------------------------------===//
 // Linking
 //===----------------------------------------------------------------------===//
@@ -139,21 +52,11 @@ static Expected<std::string> findLinker(ArrayRef<StringRef> names) {
 
 using Objects = ArrayRef<std::unique_ptr<MemoryBuffer>>;
 
-/// Libraries of C to link with; temporary ones go when they are not needed any
-/// more.
+/// Libraries of C to link with.
 namespace {
 struct Libraries {
   std::vector<std::string> paths;
-  bool areTemporary = false;
-
-  Libraries() = default;
-  Libraries(const Libraries &) = delete;
-  Libraries &operator=(const Libraries &) = delete;
-  ~Libraries() {
-    for (const std::string &path : paths)
-      if (areTemporary)
-        std::ignore = sys::fs::remove(path);
-  }
+  std::vector<TemporaryFile> stubs; ///< some of them, while this lives
 };
 } // namespace
 
@@ -180,12 +83,12 @@ static Error addStub(ifs::IFSArch machine, StringRef name,
     ifs::IFSSymbol &defined = stub.Symbols.emplace_back(symbol);
     defined.Type = ifs::IFSSymbolType::Func;
   }
-  SmallString<128> path;
-  if (std::error_code code =
-          sys::fs::createTemporaryFile("burst-link", "so", path))
-    return cannotWrite("a temporary file", code);
-  libraries.paths.push_back(path.str().str());
-  return ifs::writeBinaryStub(path, stub);
+  auto file = TemporaryFile::create("burst-link", "so");
+  if (!file)
+    return file.takeError();
+  libraries.paths.push_back(file->getName());
+  libraries.stubs.push_back(std::move(*file));
+  return ifs::writeBinaryStub(libraries.paths.back(), stub);
 }
 
 /// Objects call functions of memory, of the C library, of mathematics, and,
@@ -215,7 +118,6 @@ static Error addStubs(Objects objects, Libraries &libraries) {
       names.push_back(name->str());
     }
   }
-  libraries.areTemporary = true;
   if (Error error = addStub(machine, "libm.so.6", math, libraries))
     return error;
   if (Error error = addStub(machine, "libgcc_s.so.1", compiler, libraries))
@@ -224,11 +126,11 @@ static Error addStubs(Objects objects, Libraries &libraries) {
 }
 
 /// Runs the linker; what it says is part of the error.
-static Error runLinker(StringRef linker, ArrayRef<Temporary> objects,
+static Error runLinker(StringRef linker, ArrayRef<TemporaryFile> objects,
                        const Libraries &libraries, StringRef output) {
   SmallVector<StringRef> arguments = {linker, "-shared", "-o", output};
   arguments.reserve(arguments.size() + objects.size() + 4);
-  for (const Temporary &object : objects)
+  for (const TemporaryFile &object : objects)
     arguments.push_back(object.getName());
   // A driver of a compiler is told what a linker does by itself.
   StringRef name = sys::path::filename(linker);
@@ -239,13 +141,11 @@ static Error runLinker(StringRef linker, ArrayRef<Temporary> objects,
   for (StringRef library : libraries.paths)
     arguments.push_back(library);
 
-  SmallString<128> log;
-  if (std::error_code code =
-          sys::fs::createTemporaryFile("burst-link", "txt", log))
-    return cannotWrite("a temporary file", code);
-  auto removeLog = scope_exit([&] { std::ignore = sys::fs::remove(log); });
-  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log),
-                                          StringRef(log)};
+  auto file = TemporaryFile::create("burst-link", "txt");
+  if (!file)
+    return file.takeError();
+  StringRef log = file->getName();
+  std::optional<StringRef> redirects[] = {StringRef(""), log, log};
   std::string problem;
   int status = sys::ExecuteAndWait(linker, arguments, std::nullopt, redirects,
                                    0, 0, &problem);
@@ -258,22 +158,46 @@ static Error runLinker(StringRef linker, ArrayRef<Temporary> objects,
                                 : std::string()));
 }
 
+/// Behind what the linker wrote.
+static Error seal(StringRef path) {
+  auto bytes = MemoryBuffer::getFile(path, /*IsText=*/false,
+                                     /*RequiresNullTerminator=*/false);
+  if (!bytes)
+    return fail(path, "cannot read: " + bytes.getError().message());
+  StringRef linked = (*bytes)->getBuffer();
+  burst_seal made =
+      burst_seal_of(linked.size(),
+                    burst_hash(BURST_HASH_BEGIN, linked.data(), linked.size()));
+  std::error_code code;
+  raw_fd_ostream stream(path, code, sys::fs::OF_Append);
+  if (code)
+    return fail(path, "cannot write: " + code.message());
+  stream.write(reinterpret_cast<const char *>(&made), sizeof(made));
+  stream.close();
+  code = stream.error();
+  stream.clear_error();
+  return code ? fail(path, "cannot write: " + code.message())
+              : Error::success();
+}
+
 static Error linkTo(Objects objects, StringRef linker,
                     const Libraries &libraries, StringRef path) {
-  std::vector<Temporary> inputs;
+  std::vector<TemporaryFile> inputs;
   inputs.reserve(objects.size());
   for (const std::unique_ptr<MemoryBuffer> &object : objects) {
-    auto input = Temporary::create(path, 0600);
+    auto input = TemporaryFile::beside(path, 0600);
     if (!input)
       return input.takeError();
     if (Error error = input->write(object->getBuffer()))
       return error;
     inputs.push_back(std::move(*input));
   }
-  auto output = Temporary::create(path, 0777);
+  auto output = TemporaryFile::beside(path, 0777);
   if (!output)
     return output.takeError();
   if (Error error = runLinker(linker, inputs, libraries, output->getName()))
+    return error;
+  if (Error error = seal(output->getName()))
     return error;
   return output->keep();
 }
@@ -282,17 +206,15 @@ static Error linkTo(Objects objects, StringRef linker,
 /// file, which is written there when it is whole.
 static Error linkSpecial(Objects objects, StringRef linker,
                          const Libraries &libraries, StringRef path) {
-  SmallString<128> whole;
-  if (std::error_code code =
-          sys::fs::createTemporaryFile("burst-link", "so", whole))
-    return cannotWrite("a temporary file", code);
-  auto removeWhole = scope_exit([&] { std::ignore = sys::fs::remove(whole); });
-  if (Error error = linkTo(objects, linker, libraries, whole))
+  auto whole = TemporaryFile::create("burst-link", "so");
+  if (!whole)
+    return whole.takeError();
+  if (Error error = linkTo(objects, linker, libraries, whole->getName()))
     return error;
-  auto bytes = MemoryBuffer::getFile(whole);
+  auto bytes = MemoryBuffer::getFile(whole->getName());
   if (!bytes)
-    return fail(whole, "cannot read: " + bytes.getError().message());
-  return writeSpecial((*bytes)->getBuffer(), path);
+    return fail(whole->getName(), "cannot read: " + bytes.getError().message());
+  return writeFile((*bytes)->getBuffer(), path);
 }
 
 static Error link(Objects objects, ArrayRef<StringRef> linkers,

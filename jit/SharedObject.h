@@ -11,14 +11,10 @@
 
 namespace burst::jit {
 
-/// Writes `bytes` under a temporary name beside `path`, which it then replaces.
-/// A link stays, and what it leads to is replaced; to a device or a pipe they
-/// are written.
-llvm::Error writeFile(llvm::StringRef bytes, llvm::StringRef path);
-
-/// Links objects to a shared object at `path`, in the same manner. `linker`
-/// is the name or the path of a program; if it is empty, the first of ld.lld,
-/// ld and cc on the PATH is used.
+/// Links objects to a shared object, with a seal behind it
+/// (runtime/src/Seal.h), which replaces `path` as writeFile of support/Files.h
+/// does. `linker` is the name or the path of a program; if it is empty, the
+/// first of ld.lld, ld and cc on the PATH is used.
 llvm::Error
 linkFile(llvm::ArrayRef<std::unique_ptr<llvm::MemoryBuffer>> objects,
          llvm::StringRef linker, llvm::StringRef path);

@@ -91,7 +91,8 @@ TEST_F(Bundle, replacesAtOnceAndHasNothingToProveWith) {
   EXPECT_EQ(write(smallAttention(), path), "");
   auto loaded = api::Program::load(path.c_str());
   ASSERT_TRUE(loaded) << loaded.error().message();
-  EXPECT_EQ(loaded->prove({}).message(),
+  Problem problem(smallAttention());
+  EXPECT_EQ(loaded->prove(problem.arguments(*loaded)).message(),
             "attention: not compiled in this process, so that its schedule is "
             "not known here");
   EXPECT_EQ(write(smallAttention(), folder),
@@ -100,4 +101,80 @@ TEST_F(Bundle, replacesAtOnceAndHasNothingToProveWith) {
             (folder / "none" / "a.so: cannot write: No such file or directory")
                 .string());
   EXPECT_EQ(files(), 1u);
+}
+
+//===----------------------------------------------------------------------===//
+// Damage
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct DamagedBundle : Bundle {
+  fs::path path = folder / "attention.so";
+  std::string whole;
+
+  DamagedBundle() {
+    EXPECT_EQ(write(smallAttention(), path), "");
+    std::ifstream stream(path, std::ios::binary);
+    whole = {std::istreambuf_iterator(stream), {}};
+  }
+  /// Writes bytes to a file of their own, which no other has in its memory, and
+  /// loads it: the error, or nothing. What is taken is as it was.
+  std::string load(const std::string &bytes) {
+    fs::path damaged = folder / "damaged.so";
+    fs::remove(damaged);
+    std::ofstream(damaged, std::ios::binary) << bytes;
+    auto loaded = api::Program::load(damaged.c_str());
+    if (!loaded)
+      return std::string(loaded.error().message());
+    Problem problem(smallAttention());
+    expectSuccess(problem.run(*loaded));
+    problem.expectResults();
+    return "";
+  }
+  std::string flipped(size_t bit) const {
+    std::string bytes = whole;
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
+    return bytes;
+  }
+  void expectError(size_t bit) {
+    std::string error = load(flipped(bit));
+    EXPECT_NE(error, "") << "bit " << bit;
+    if (error.empty())
+      return;
+    // In front of what knows the format there may be nothing else to say.
+    if (bit / 8 >= 64 && error.find("truncated") == error.npos) {
+      EXPECT_NE(error.find("damaged: "), error.npos) << error;
+      EXPECT_NE(error.find(": compile it again"), error.npos) << error;
+    }
+  }
+};
+
+constexpr size_t sealBytes = 32;
+} // namespace
+
+TEST_F(DamagedBundle, everyFlippedBitIsAnErrorOrHarmless) {
+  ASSERT_EQ(load(whole), "");
+  size_t bits = 8 * (whole.size() - sealBytes);
+  size_t step = getenv("BURST_TEST_FULL") ? 1 : 997;
+  for (size_t bit = 0; bit < 8 * 64; bit += 3) // the header
+    expectError(bit);
+  for (size_t bit = 0; bit < bits; bit += step)
+    expectError(bit);
+  // Of the seal: numbers are compared; where its mark is gone there is none,
+  // and what it was of is whole.
+  for (size_t bit = bits; bit < 8 * whole.size(); ++bit) {
+    bool isMark = bit < bits + 8 * 16;
+    EXPECT_EQ(load(flipped(bit)).empty(), isMark) << "bit " << bit;
+  }
+}
+
+TEST_F(DamagedBundle, whatIsCutOffIsAnErrorOrHarmless) {
+  size_t size = whole.size();
+  for (size_t cut = 1; cut < size; cut += 1 + cut / 8) {
+    std::string error = load(whole.substr(0, size - cut));
+    EXPECT_EQ(error.empty(), cut <= sealBytes) << cut << ": " << error;
+  }
+  EXPECT_NE(load(whole.substr(0, size - sealBytes) + "x" +
+                 whole.substr(size - sealBytes)),
+            "");
 }

@@ -1,6 +1,8 @@
 //===- CacheTest.cpp - programs that are compiled once --------------------===//
 #include "Problem.h"
 
+#include <cstring>
+#include <filesystem>
 #include <thread>
 
 using namespace burst;
@@ -82,6 +84,32 @@ TEST_F(Cached, filesAreAlwaysCompiled) {
             "compiled");
 }
 
+#ifndef NDEBUG
+TEST(CacheDeathTest, isDestroyedOnce) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        burst_cache *cache = nullptr;
+        burst_cache_create(&cache);
+        burst_cache_destroy(cache);
+        burst_cache_destroy(cache);
+      },
+      "burst_cache_destroy: the cache was destroyed before");
+  burst_cache *cache = nullptr;
+  ASSERT_EQ(take(burst_cache_create(&cache)), "");
+  auto config = api::make<burst_compile_config>();
+  config.cache = cache;
+  burst_program *program = nullptr;
+  EXPECT_DEATH(
+      {
+        burst_cache_destroy(cache);
+        burst_compile_text("", 0, &config, &program);
+      },
+      "the cache was destroyed before");
+  burst_cache_destroy(cache);
+}
+#endif
+
 /// Sizes that the text leaves open need no second compilation.
 TEST_F(Cached, oneProgramForAllSizes) {
   burst_attention attention = smallAttention();
@@ -109,4 +137,44 @@ TEST(Threads, compileAndRunAtOnce) {
       expectSuccess(problem.run(compiled(attention)));
       problem.expectResults();
     });
+}
+
+/// Compiled, written, loaded and proved by all threads, some of them at one
+/// path, some of them the same program.
+TEST(Threads, compileWriteLoadAndProveAtOnce) {
+  namespace fs = std::filesystem;
+  std::string name = (fs::temp_directory_path() / "burst-XXXXXX").string();
+  fs::path folder = mkdtemp(name.data());
+  burst_attention open = smallAttention();
+  open.batch = open.query_length = open.key_length = -1;
+  open.mask |= BURST_MASK_DOCUMENTS;
+  api::Program shared = compiled(open);
+  auto work = [&](int64_t i) {
+    Problem problem(open, 20 + i, 20 + i);
+    api::Program mine = compiled(open);
+    for (const api::Program &program : {shared, mine}) {
+      expectSuccess(program.prove(problem.arguments(program)));
+      problem.clearResults();
+      expectSuccess(problem.run(program));
+      problem.expectResults();
+    }
+    char *text = nullptr;
+    ASSERT_EQ(take(burst_attention_text(&open, &text)), "");
+    fs::path path = folder / (i % 2 ? "one.so" : std::to_string(i) + ".so");
+    EXPECT_EQ(take(burst_compile_to_file(text, std::strlen(text), nullptr,
+                                         path.c_str())),
+              "");
+    burst_text_destroy(text);
+    auto loaded = api::Program::load(path.c_str());
+    ASSERT_TRUE(loaded) << loaded.error().message();
+    problem.clearResults();
+    expectSuccess(problem.run(*loaded));
+    problem.expectResults();
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int64_t i = 0; i < 4; ++i)
+      threads.emplace_back(work, i);
+  }
+  fs::remove_all(folder);
 }

@@ -135,9 +135,50 @@ TEST(Errors, ofTheConfig) {
 
 TEST(Errors, ofMissingArguments) {
   burst_program *program = nullptr;
-  EXPECT_EQ(take(burst_compile_text(nullptr, 0, nullptr, &program)), "no text");
-  EXPECT_EQ(take(burst_compile_to_file(nullptr, 0, nullptr, "x")), "no text");
-  EXPECT_EQ(take(burst_compile_to_file("", 0, nullptr, nullptr)), "no path");
+  EXPECT_EQ(take(burst_compile_text(nullptr, 0, nullptr, &program)),
+            "burst_compile_text: text: null");
+  EXPECT_EQ(take(burst_compile_text("", 0, nullptr, nullptr)),
+            "burst_compile_text: program: null");
+  EXPECT_EQ(take(burst_compile_to_file(nullptr, 0, nullptr, "x")),
+            "burst_compile_to_file: text: null");
+  EXPECT_EQ(take(burst_compile_to_file("", 0, nullptr, nullptr)),
+            "burst_compile_to_file: path: null");
+  EXPECT_EQ(take(burst_compile_to_file("", 0, nullptr, "")),
+            "burst_compile_to_file: path: empty, wanted that of a file to "
+            "write");
+  burst_attention attention = smallAttention();
+  EXPECT_EQ(take(burst_compile_attention(nullptr, nullptr, &program)),
+            "burst_attention: null");
+  EXPECT_EQ(take(burst_compile_attention(&attention, nullptr, nullptr)),
+            "burst_compile_attention: program: null");
+  char *text;
+  EXPECT_EQ(take(burst_attention_text(nullptr, &text)),
+            "burst_attention: null");
+  EXPECT_EQ(take(burst_attention_text(&attention, nullptr)),
+            "burst_attention_text: text: null");
+  burst_text_destroy(nullptr);
+  EXPECT_EQ(take(burst_cache_create(nullptr)),
+            "burst_cache_create: cache: null");
+  EXPECT_EQ(burst_cache_size(nullptr), 0);
+  EXPECT_EQ(burst_cache_hits(nullptr), 0);
+  burst_cache_destroy(nullptr);
+  EXPECT_EQ(take(burst_program_prove(nullptr, nullptr, 0)),
+            "burst_program_prove: program: null");
+  EXPECT_EQ(take(burst_program_prove(smallProgram().get(), nullptr, 3)),
+            "burst_program_prove: globals: null");
+}
+
+/// Of which nothing may be read.
+TEST(Errors, ofTextsOfAbsurdLength) {
+  burst_program *program = nullptr;
+  for (size_t length : {size_t{1} << 40, SIZE_MAX, (size_t{1} << 30) + 1}) {
+    std::string wanted = ": length: " + std::to_string(length) +
+                         " bytes, wanted at most 1073741824";
+    EXPECT_EQ(take(burst_compile_text("", length, nullptr, &program)),
+              "burst_compile_text" + wanted);
+    EXPECT_EQ(take(burst_compile_to_file("", length, nullptr, "x")),
+              "burst_compile_to_file" + wanted);
+  }
 }
 
 TEST(Errors, ofTablesThatAreTooShort) {

@@ -57,6 +57,23 @@ TEST(Prove, refusesWhatDoesNotFit) {
             "argument 3: no data, which the schedule depends on");
   EXPECT_EQ(error([](Tensors &g) { g[3].type = BURST_I8; }),
             "argument 3: type 8, wanted 6");
+  EXPECT_EQ(error([](Tensors &g) { g.push_back(g[0]); }),
+            "attention: 8 arguments, wanted 7");
+  EXPECT_EQ(error([](Tensors &g) { g[0].rank = 1 << 20; }),
+            "argument 0: rank 1048576, wanted 4");
+  EXPECT_EQ(error([](Tensors &g) { g[0].sizes[3] = 5; }),
+            "argument 0: size 5 in dimension 3, wanted 8");
+  EXPECT_EQ(error([](Tensors &g) { g[1].sizes[1] = -9; }),
+            "argument 1: size -9 in dimension 1, wanted 0 or more");
+  EXPECT_NE(error([](Tensors &g) {
+              g[3].strides[0] = -1;
+            }).find("stride -1 in dimension 0, wanted 0 or more"),
+            std::string::npos);
+  // Of an element at most is read where it lies.
+  EXPECT_NE(error([](Tensors &g) {
+              g[3].data = static_cast<char *>(g[3].data) + 1;
+            }).find("wanted a multiple of 4"),
+            std::string::npos);
   EXPECT_NE(error([](Tensors &g) {
               g[2].sizes[1] = 8;
             }).find("must have one sequence length, got: 9 and 8"),
@@ -69,4 +86,33 @@ TEST(Prove, staticProgramsWereProvedWhenCompiled) {
   const api::Program &program = smallProgram();
   Problem problem(smallAttention());
   expectSuccess(program.prove(problem.arguments(program)));
+  // What contradicts it is an error all the same.
+  std::vector<burst_tensor> globals = problem.arguments(program);
+  int64_t length = globals[1].sizes[1]++;
+  EXPECT_EQ(program.prove(globals).message(),
+            "argument 1: size " + std::to_string(length + 1) +
+                " in dimension 1, wanted " + std::to_string(length));
+}
+
+/// A table whose size the type says is read as far as that.
+TEST(Prove, refusesTablesOfAnotherSizeBeforeItReadsThem) {
+  api::Program program = compiled(R"(shard.grid @g(shape = 2)
+!q = tensor<1x4x1x4xf32>
+!l = tensor<1x1x4xf32>
+func.func @f(%q: !q, %a: tensor<4xi32>, %b: tensor<4xi32>) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %q, %q
+      mask documents(%a, %b : tensor<4xi32>, tensor<4xi32>)
+      sequence <@g, contiguous> : (!q, !q, !q) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+)");
+  int32_t ids[4] = {};
+  const int64_t shape[] = {1, 4, 1, 4}, length[] = {4};
+  std::vector<burst_tensor> globals = {api::dense(nullptr, BURST_F32, shape),
+                                       api::dense(ids, BURST_I32, length),
+                                       api::dense(ids, BURST_I32, length)};
+  expectSuccess(program.prove(globals));
+  globals[1].sizes[0] = int64_t{1} << 30;
+  EXPECT_EQ(program.prove(globals).message(),
+            "argument 1: size 1073741824 in dimension 0, wanted 4");
 }
