@@ -16,7 +16,7 @@ using namespace burst::test;
 namespace {
 
 /// An environment with a home of its own.
-class Token : public testing::Test {
+class JobToken : public testing::Test {
 protected:
   std::filesystem::path home, file;
 
@@ -88,7 +88,7 @@ std::string tokenOf(const burst_place &place) {
              : error;
 }
 
-TEST_F(Token, IsMadeByRank0ForItsUserAlone) {
+TEST_F(JobToken, IsMadeByRank0ForItsUserAlone) {
   tokenOf(placeOf(1));
   EXPECT_FALSE(std::filesystem::exists(file));
   std::string token = tokenOf(placeOf(0));
@@ -106,7 +106,7 @@ TEST_F(Token, IsMadeByRank0ForItsUserAlone) {
   EXPECT_EQ(read(), text);
 }
 
-TEST_F(Token, IsTheSameForAllWhoMakeItAtOnce) {
+TEST_F(JobToken, IsTheSameForAllWhoMakeItAtOnce) {
   for (int round = 0; round < 20; ++round) {
     std::vector<std::string> tokens(8);
     inParallel(8, [&](int64_t i) { tokens[i] = tokenOf(placeOf(0)); });
@@ -116,7 +116,7 @@ TEST_F(Token, IsTheSameForAllWhoMakeItAtOnce) {
   }
 }
 
-TEST_F(Token, DiffersFromJobToJob) {
+TEST_F(JobToken, DiffersFromJobToJob) {
   std::set<std::string> tokens;
   for (const char *secret : {"one", "two", "none"}) {
     set("BURST_TOKEN", secret);
@@ -134,7 +134,7 @@ TEST_F(Token, DiffersFromJobToJob) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
-TEST_F(Token, FileOfOthersIsRefused) {
+TEST_F(JobToken, FileOfOthersIsRefused) {
   auto expect = [&](const std::vector<std::string> &parts) {
     for (int64_t rank : {0, 1}) {
       std::string error = tokenOf(placeOf(rank));
@@ -162,7 +162,7 @@ TEST_F(Token, FileOfOthersIsRefused) {
   expect({"belongs to user 1234, wanted 0"});
 }
 
-TEST_F(Token, WithoutOneOnlyThisMachineIsAccepted) {
+TEST_F(JobToken, WithoutOneOnlyThisMachineIsAccepted) {
   set("HOME", "/dev/null/home");
   EXPECT_EQ(tokenOf(placeOf(0)), tokenOf(placeOf(1)));
   for (int64_t rank : {0, 1})
@@ -185,7 +185,7 @@ TEST_F(Token, WithoutOneOnlyThisMachineIsAccepted) {
                  {"BURST_TOKEN has 0 characters, wanted 1 to 4096"});
 }
 
-TEST_F(Token, IsInTheCacheOfTheUser) {
+TEST_F(JobToken, IsInTheCacheOfTheUser) {
   set("XDG_CACHE_HOME", (home / "elsewhere").c_str());
   std::string token = tokenOf(placeOf(0));
   EXPECT_FALSE(std::filesystem::exists(file));
