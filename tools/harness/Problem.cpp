@@ -1,5 +1,6 @@
 //===- Problem.cpp - the oracle's view of an attention --------------------===//
 #include "tools/harness/Problem.h"
+#include "tools/harness/Condition.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -72,29 +73,33 @@ burst::captureValues(AttentionInterface op, OperandRange operands,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A region that many threads evaluate, each with a copy of its own.
-class SharedRegion {
+/// What many threads evaluate, each with a copy of its own.
+template <typename T>
+class PerThread {
 public:
-  explicit SharedRegion(RegionEvaluator evaluator)
-      : master(std::make_shared<RegionEvaluator>(std::move(evaluator))) {
+  explicit PerThread(T evaluator)
+      : master(std::make_shared<T>(std::move(evaluator))) {
     static std::atomic<uint64_t> next{0};
     id = next++;
   }
 
-  /// A region that divides by zero or leaves a table has no value: NaN, which
-  /// no comparison accepts.
-  std::optional<Scalar> evaluate(ArrayRef<Scalar> arguments) const {
-    thread_local std::unordered_map<uint64_t, RegionEvaluator> copies;
-    auto [entry, isNew] = copies.try_emplace(id, *master);
-    if (!entry->second.evaluate(arguments))
-      return std::nullopt;
-    return entry->second.result(0);
+  T &get() const {
+    thread_local std::unordered_map<uint64_t, T> copies;
+    return copies.try_emplace(id, *master).first->second;
   }
 
 private:
-  std::shared_ptr<RegionEvaluator> master;
+  std::shared_ptr<T> master;
   uint64_t id;
 };
+
+/// A region that has no value gives NaN, which no comparison accepts.
+std::optional<Scalar> evaluate(RegionEvaluator &evaluator,
+                               ArrayRef<Scalar> arguments) {
+  if (!evaluator.evaluate(arguments))
+    return std::nullopt;
+  return evaluator.result(0);
+}
 
 /// b, h, i, j, Sq, Sk.
 std::array<Scalar, 6> indices(const oracle::Point &point,
@@ -106,81 +111,6 @@ std::array<Scalar, 6> indices(const oracle::Point &point,
     scalar.i = value;
   return result;
 }
-
-/// Finds the elements of tables that a score region reads, and its slopes by
-/// them: it knows no more of the region than what it yields.
-class TableSlopes {
-public:
-  /// `numbers` has an entry per capture: the number of its gradient, or none.
-  static std::optional<TableSlopes>
-  create(Region &region, std::vector<RegionEvaluator::Capture> captures,
-         ArrayRef<std::optional<int64_t>> numbers) {
-    TableSlopes result;
-    for (auto [capture, number] : llvm::zip_equal(captures, numbers)) {
-      if (!number)
-        continue;
-      auto copy = std::make_shared<Tensor>(capture.table->shape,
-                                           capture.table->element);
-      copy->floats = capture.table->floats;
-      capture.table = copy;
-      result.tables.push_back({*number, copy});
-    }
-    auto evaluator = RegionEvaluator::create(region, captures);
-    if (!evaluator)
-      return std::nullopt;
-    result.evaluator = std::move(evaluator);
-    return result;
-  }
-
-  std::vector<oracle::Slope::Element> find(ArrayRef<Scalar> arguments) {
-    std::vector<oracle::Slope::Element> result;
-    for (auto &[number, table] : tables)
-      search(arguments, number, *table, 0, table->size(), result);
-    return result;
-  }
-
-private:
-  double score(ArrayRef<Scalar> arguments) {
-    return evaluator->evaluate(arguments) ? evaluator->result(0).f
-                                          : std::nan("");
-  }
-
-  /// An element that is read shows when it is not a number. Those that are not
-  /// are found by halves.
-  void search(ArrayRef<Scalar> arguments, int64_t number, Tensor &table,
-              int64_t begin, int64_t end,
-              std::vector<oracle::Slope::Element> &result) {
-    if (begin == end)
-      return;
-    auto first = table.floats.begin() + begin,
-         last = table.floats.begin() + end;
-    std::vector<double> kept(first, last);
-    double before = score(arguments);
-    std::fill(first, last, std::nan(""));
-    double without = score(arguments);
-    std::copy(kept.begin(), kept.end(), first);
-    if (without == before)
-      return;
-    if (end - begin > 1) {
-      int64_t middle = begin + (end - begin) / 2;
-      search(arguments, number, table, begin, middle, result);
-      search(arguments, number, table, middle, end, result);
-      return;
-    }
-    oracle::Slope slope = oracle::differentiate(
-        [&](double value) {
-          *first = value;
-          double changed = score(arguments);
-          *first = kept.front();
-          return changed;
-        },
-        kept.front());
-    result.push_back({number, begin, slope.slope, slope.error});
-  }
-
-  std::optional<RegionEvaluator> evaluator;
-  std::vector<std::pair<int64_t, TensorRef>> tables; ///< by number
-};
 
 //===----------------------------------------------------------------------===//
 // Problems
@@ -226,9 +156,9 @@ LogicalResult ProblemMaker::addMaskRegion() {
   auto evaluator = RegionEvaluator::create(op.getMask(), *captures);
   if (!evaluator)
     return failure();
-  problem.masks.push_back([region = SharedRegion(std::move(*evaluator)),
+  problem.masks.push_back([region = PerThread(std::move(*evaluator)),
                            sizes = problem.sizes](const oracle::Point &point) {
-    auto keep = region.evaluate(indices(point, sizes));
+    auto keep = evaluate(region.get(), indices(point, sizes));
     return keep && keep->i != 0;
   });
   return success();
@@ -249,27 +179,29 @@ LogicalResult ProblemMaker::addScoreRegion() {
   if (failed(captures))
     return failure();
   auto evaluator = RegionEvaluator::create(op.getScore(), *captures);
-  auto tables = TableSlopes::create(op.getScore(), *captures, numbers);
-  if (!evaluator || !tables)
+  auto copy = std::make_shared<Region>();
+  auto conditioned =
+      ConditionedScore::create(op.getScore(), *captures, numbers, *copy);
+  if (!evaluator || !conditioned)
     return failure();
-  oracle::Score score = [region = SharedRegion(std::move(*evaluator)),
-                         sizes = problem.sizes](double s,
-                                                const oracle::Point &point) {
-    auto score = region.evaluate(scoreArguments(s, point, sizes));
-    return score ? score->f : std::nan("");
-  };
-  problem.scores.push_back(score);
-  // Differences of the region, not the region that the compiler derives of it.
-  auto shared = std::make_shared<TableSlopes>(std::move(*tables));
-  result.slopes.push_back(
-      [score, shared, sizes = problem.sizes](
-          double s, const oracle::Point &point, bool wantsElements) {
-        oracle::Slope slope =
-            oracle::differentiate([&](double x) { return score(x, point); }, s);
-        if (wantsElements)
-          slope.elements = shared->find(scoreArguments(s, point, sizes));
-        return slope;
+  problem.scores.push_back(
+      [region = PerThread(std::move(*evaluator)),
+       sizes = problem.sizes](double s, const oracle::Point &point) {
+        auto score = evaluate(region.get(), scoreArguments(s, point, sizes));
+        return score ? score->f : std::nan("");
       });
+  PerThread condition(std::move(*conditioned));
+  problem.unit = toleranceOf(op.getQuery().getType().getElementType()).score;
+  problem.range = [copy, condition, sizes = problem.sizes](
+                      double s, double error, const oracle::Point &point) {
+    return condition.get().range(scoreArguments(s, point, sizes), error);
+  };
+  result.slopes.push_back([copy, condition, sizes = problem.sizes](
+                              double s, double error,
+                              const oracle::Point &point, bool wantsElements) {
+    return condition.get().slope(scoreArguments(s, point, sizes), error,
+                                 wantsElements);
+  });
   return success();
 }
 

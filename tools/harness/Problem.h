@@ -21,8 +21,8 @@ using Values = llvm::DenseMap<mlir::Value, RegionEvaluator::Capture>;
 llvm::FailureOr<oracle::Problem> makeProblem(AttentionInterface op,
                                              const Values &values);
 
-/// The same for gradients. The slopes of a score region are taken from what it
-/// yields: they do not rely on the region that the compiler derives.
+/// The same for gradients. The slopes of a score region are derived here, see
+/// Condition.h: they do not rely on the region that the compiler derives.
 llvm::FailureOr<oracle::BackwardProblem> makeProblem(AttentionBackwardOp op,
                                                      const Values &values);
 

@@ -25,14 +25,16 @@ int64_t burst::oracle::lseOffset(const Sizes &sizes, const Row &row) {
 double Result::outBound(size_t row, int64_t d,
                         const Tolerance &tolerance) const {
   double scale = magnitude[row * sizes.valueDim + d];
-  if (scale == 0)
+  double extra = outExtra[row * sizes.valueDim + d];
+  if (scale == 0 && extra == 0)
     return 0;
   double relative = tolerance.score * amplification[row] + tolerance.value;
-  return relative * scale + tolerance.underflow * underflowScale[row];
+  return relative * scale + tolerance.underflow * underflowScale[row] + extra;
 }
 
 double Result::lseBound(size_t row, const Tolerance &tolerance) const {
-  return tolerance.score * (amplification[row] + std::abs(lse[row]));
+  return tolerance.score * (amplification[row] + std::abs(lse[row])) +
+         lseExtra[row];
 }
 
 namespace {
@@ -40,8 +42,13 @@ namespace {
 /// Collects the deviation of one tensor, element by element.
 class Collector {
 public:
+  /// `extra` is a part of the bound: infinite, nothing is determined.
   void add(const Row &row, int64_t d, double actual, double expected,
-           double bound) {
+           double bound, double extra) {
+    if (extra == infinity) {
+      ++result.undetermined;
+      return;
+    }
     ++result.checked;
     double error, ratio;
     if (std::isfinite(actual) && std::isfinite(expected)) {
@@ -52,7 +59,9 @@ public:
       squaredError += error * error;
       squaredNorm += expected * expected;
     } else {
-      error = ratio = actual == expected ? 0 : infinity;
+      bool isSame =
+          actual == expected || (std::isnan(actual) && std::isnan(expected));
+      error = ratio = isSame ? 0 : infinity;
       result.nonFinite += !std::isfinite(actual) && std::isfinite(expected);
     }
     result.failed += ratio > 1;
@@ -94,16 +103,17 @@ Verdict burst::oracle::compare(const Result &expected,
     for (int64_t d = 0; d != sizes.valueDim; ++d)
       outs.add(row, d, out[outOffset(sizes, row) + d],
                expected.out[r * sizes.valueDim + d],
-               expected.outBound(r, d, tolerance));
+               expected.outBound(r, d, tolerance),
+               expected.outExtra[r * sizes.valueDim + d]);
     if (!lse.empty())
       lses.add(row, 0, lse[lseOffset(sizes, row)], expected.lse[r],
-               expected.lseBound(r, tolerance));
+               expected.lseBound(r, tolerance), expected.lseExtra[r]);
   }
   return {outs.take(), lses.take()};
 }
 
 double Gradient::bound(size_t at, const Tolerance &tolerance) const {
-  if (stateScale[at] == 0)
+  if (stateScale[at] == 0 && ownError[at] == 0)
     return 0;
   return tolerance.score * stateScale[at] + tolerance.value * elementScale[at] +
          tolerance.underflow * underflowScale[at] + ownError[at];
@@ -141,7 +151,8 @@ Deviation burst::oracle::compare(const Gradient &expected,
     for (int64_t d = 0; d != expected.dims; ++d) {
       size_t at = r * expected.dims + d;
       collector.add(row, d, actual[offsetOf(expected, row) + d],
-                    expected.value[at], expected.bound(at, tolerance));
+                    expected.value[at], expected.bound(at, tolerance),
+                    expected.ownError[at]);
     }
   }
   return collector.take();
@@ -153,15 +164,15 @@ std::string burst::oracle::describe(const std::string &name,
   const Deviation &dev = deviation;
   os << name << ": ";
   if (dev.checked == 0) {
-    os << "not compared";
+    os << (dev.undetermined ? "not determined" : "not compared");
     return os.str();
   }
   os << (dev.failed ? "FAILED, " : "ok, ") << dev.checked << " compared, "
-     << dev.failed << " wrong, " << dev.nonFinite << " wrongly not finite; "
-     << std::setprecision(3) << "largest error " << dev.largestError
-     << ", relative error " << dev.relativeError << ", worst error/bound "
-     << dev.worstRatio << " at b=" << dev.row.b << " h=" << dev.row.h
-     << " i=" << dev.row.i;
+     << dev.failed << " wrong, " << dev.nonFinite << " wrongly not finite, "
+     << dev.undetermined << " not determined; " << std::setprecision(3)
+     << "largest error " << dev.largestError << ", relative error "
+     << dev.relativeError << ", worst error/bound " << dev.worstRatio
+     << " at b=" << dev.row.b << " h=" << dev.row.h << " i=" << dev.row.i;
   if (hasDim)
     os << " d=" << dev.d;
   os << std::setprecision(17) << ": " << dev.actual << ", expected "

@@ -97,7 +97,26 @@ namespace {
 /// A number and what its error is measured by, as in Gradient.
 struct Measured {
   double value = 0, state = 0, element = 0, underflow = 0, own = 0;
+
+  /// What may be anything is no part of a sum, but for its error.
+  void settle() {
+    if (std::isnan(own))
+      own = std::isnan(value) ? 0 : infinity;
+    if (own == infinity)
+      *this = {0, 0, 0, 0, infinity};
+  }
 };
+
+/// A product of errors: what is exactly 0 stays 0, and what may be anything so.
+double times(double a, double b) {
+  if (a == 0 || b == 0)
+    return 0;
+  return a == infinity || b == infinity ? infinity : a * b;
+}
+
+double plus(double a, double b) {
+  return a == infinity || b == infinity ? infinity : a + b;
+}
 
 /// Of one query and one key that it sees.
 struct Pair {
@@ -115,6 +134,8 @@ struct RowTerms {
   double relative = 0; ///< What lse adds to A.
   double delta = 0;
   double deltaState = 0, deltaElement = 0; ///< What delta adds to W / p.
+  /// What ranges of scores add to lse and to delta.
+  double extra = 0, deltaExtra = 0;
 };
 
 /// A row of a gradient on its way: the sum of measured numbers times vectors.
@@ -130,7 +151,7 @@ public:
       sums[d].add(factor.value * x);
       state[d] += factor.state * size;
       element[d] += factor.element * size;
-      own[d] += factor.own * size;
+      own[d] = plus(own[d], times(factor.own, size));
       largest = std::max(largest, size);
     }
     underflow += 1 + factor.underflow * largest;
@@ -177,9 +198,10 @@ public:
 
 private:
   void prepareRows(const Options &options);
-  void prepareRow(const Row &row, std::span<const double> out,
-                  std::span<const double> outScale, double lse,
-                  double relative);
+  void prepareRow(const Row &row, std::span<const double> out, RowTerms terms);
+  void addForward(RowTerms &terms, const Result &forward, size_t r) const;
+  double extraOf(const Point &point, double product, double s, double a,
+                 double magnitude, const RowTerms &row) const;
   bool keeps(const Point &point) const;
   /// False where the pair gives nothing.
   bool evaluate(const Point &point, Pair &pair,
@@ -227,42 +249,53 @@ void Evaluation::prepareRows(const Options &options) {
     forward = burst::oracle::evaluate(problem.forward, all, {options.threads});
   for (size_t r = 0; r != all.size(); ++r) {
     const Row &row = all[r];
-    double lse = hasLse ? problem.lse[lseOffset(sizes, row)] : forward.lse[r];
-    double relative = std::abs(lse) + (hasLse ? 0 : forward.amplification[r]);
-    auto ofRow = [&](std::span<const double> rows) {
-      return rows.subspan(r * sizes.valueDim, sizes.valueDim);
-    };
-    if (hasOut)
-      prepareRow(row,
-                 problem.out.subspan(outOffset(sizes, row), sizes.valueDim), {},
-                 lse, relative);
-    else
-      prepareRow(row, ofRow(forward.out), ofRow(forward.magnitude), lse,
-                 relative);
+    RowTerms terms;
+    terms.lse = hasLse ? problem.lse[lseOffset(sizes, row)] : forward.lse[r];
+    terms.relative =
+        std::abs(terms.lse) + (hasLse ? 0 : forward.amplification[r]);
+    terms.extra = hasLse ? 0 : forward.lseExtra[r];
+    if (!hasOut)
+      addForward(terms, forward, r);
+    prepareRow(
+        row,
+        hasOut
+            ? problem.out.subspan(outOffset(sizes, row))
+            : std::span<const double>(forward.out).subspan(r * sizes.valueDim),
+        terms);
   }
 }
 
-/// `outScale` is what the error of out is measured by; empty: it has none.
+/// What the error of an out that is not given adds.
+void Evaluation::addForward(RowTerms &terms, const Result &forward,
+                            size_t r) const {
+  const Row &row = forward.rows[r];
+  const double *gradient = outGrad(row.b, row.i, row.h);
+  for (int64_t d = 0; d != sizes.valueDim; ++d) {
+    size_t at = r * sizes.valueDim + d;
+    double size = std::abs(gradient[d]);
+    terms.deltaElement += times(forward.magnitude[at], size);
+    terms.deltaExtra += times(forward.outExtra[at], size);
+  }
+  terms.deltaState = forward.amplification[r] * terms.deltaElement;
+}
+
 void Evaluation::prepareRow(const Row &row, std::span<const double> out,
-                            std::span<const double> outScale, double lse,
-                            double relative) {
-  RowTerms &terms = rows[lseOffset(sizes, row)];
-  terms.lse = lse;
-  terms.relative = relative;
-  if (lse == -infinity)
+                            RowTerms terms) {
+  RowTerms &result = rows[lseOffset(sizes, row)];
+  if (terms.lse == -infinity) {
+    result.lse = terms.lse;
     return; // Nothing is computed with its gradients.
+  }
   const double *gradient = outGrad(row.b, row.i, row.h);
   Dot product(out.data(), gradient, sizes.valueDim);
   terms.delta = product.value;
-  terms.deltaState = product.magnitude;
-  if (!outScale.empty())
-    terms.deltaState = terms.deltaElement =
-        Dot(outScale.data(), gradient, sizes.valueDim).magnitude;
-  if (problem.lseGrad.empty())
-    return;
-  double lseGrad = problem.lseGrad[lseOffset(sizes, row)];
-  terms.delta -= lseGrad;
-  terms.deltaState += std::abs(lseGrad);
+  terms.deltaState += product.magnitude;
+  if (!problem.lseGrad.empty()) {
+    double lseGrad = problem.lseGrad[lseOffset(sizes, row)];
+    terms.delta -= lseGrad;
+    terms.deltaState += std::abs(lseGrad);
+  }
+  result = terms;
 }
 
 bool Evaluation::keeps(const Point &point) const {
@@ -281,13 +314,15 @@ bool Evaluation::evaluate(const Point &point, Pair &pair,
   Dot product(query(b, i, h), key(b, j, h / group), sizes.queryDim);
   double s = scale * product.value;
   double a = std::abs(scale) * product.magnitude;
+  const double before = s, magnitude = a;
 
   // The slope of all scores so far, what its error is measured by, and its own
   // error; and the slopes by elements of tables on their way to the end.
   double slope = 1, slopeScale = 0, slopeError = 0;
   pair.elements.clear();
   for (size_t k = 0; k != problem.forward.scores.size(); ++k) {
-    Slope next = problem.slopes[k](s, point, wantsElements);
+    Slope next =
+        problem.slopes[k](s, problem.forward.unit * a, point, wantsElements);
     double size = std::abs(next.slope);
     double rounding = 1 + size + (1 + a) * next.curvature;
     slopeError = slopeError * size + std::abs(slope) * next.error;
@@ -307,27 +342,13 @@ bool Evaluation::evaluate(const Point &point, Pair &pair,
            element.index,
            {element.slope, terms + by, 0, 0, element.error}});
     }
-    // What the rounding of s makes of these slopes, such as s itself where a
-    // table multiplies it: s may be the small rest of large products.
-    if (!next.elements.empty()) {
-      constexpr double step = 0x1p-12;
-      Slope beside = problem.slopes[k](s + step * a, point, wantsElements);
-      size_t count = next.elements.size();
-      require(beside.elements.size() == count,
-              "slopes by other elements at another score");
-      for (size_t n = 0; n != count; ++n) {
-        Measured &m = pair.elements[pair.elements.size() - count + n].gradient;
-        double change = std::abs(beside.elements[n].slope - m.value) / step;
-        if (std::isfinite(change))
-          m.state += change;
-      }
-    }
     s = problem.forward.scores[k](s, point);
     // From an infinity, a later score can only make something exact.
     if (std::isfinite(s))
       a = std::max(a, std::abs(s));
   }
-  if (s == -infinity)
+  double extra = extraOf(point, before, s, a, magnitude, row);
+  if (s == -infinity && extra == 0)
     return false;
 
   Dot incoming(outGrad(b, i, h), value(b, j, h / group), sizes.valueDim);
@@ -335,20 +356,57 @@ bool Evaluation::evaluate(const Point &point, Pair &pair,
   double w = p * (incoming.value - row.delta);
   double relative = 1 + a + row.relative;
   double terms = incoming.magnitude + row.deltaState;
-  pair.p = {p, relative * p, p, 1, 0};
-  double wState = relative * p * terms;
+  pair.p = {p, relative * p, p, 1, extra};
+  double wState = relative * std::abs(w) + p * terms;
   double wElement = std::abs(w) + p * row.deltaElement;
+  double wExtra = plus(times(extra, std::abs(incoming.value - row.delta) +
+                                        problem.forward.unit * terms),
+                       times(p + extra, row.deltaExtra));
   double size = std::abs(slope);
-  pair.u = {w * slope, wState * size + std::abs(w) * slopeScale,
-            wElement * size, (1 + terms) * size, std::abs(w) * slopeError};
+  pair.u = {
+      w * slope, wState * size + std::abs(w) * slopeScale, wElement * size,
+      (1 + terms) * size,
+      plus(times(wExtra, size + slopeError), times(std::abs(w), slopeError))};
+  // Whether a score that does not vary passes NaN on is left to the kernel.
+  if (std::isnan(w) && slope == 0)
+    pair.u.own = infinity;
+  pair.p.settle();
+  pair.u.settle();
   // Gradients of tables are in the state type, and so is w there.
   for (Pair::Element &element : pair.elements) {
     Measured &m = element.gradient;
     double by = std::abs(m.value);
     m = {w * m.value, wState * by + std::abs(w) * m.state,
-         p * row.deltaElement * by, (1 + terms) * by, std::abs(w) * m.own};
+         p * row.deltaElement * by, (1 + terms) * by,
+         plus(times(wExtra, by + m.own), times(std::abs(w), m.own))};
+    m.settle();
   }
   return true;
+}
+
+/// By how much p may be larger than it is for what A does not cover: the range
+/// of its score, that of lse, and errors that are no small numbers.
+double Evaluation::extraOf(const Point &point, double product, double s,
+                           double a, double magnitude,
+                           const RowTerms &row) const {
+  const Problem &forward = problem.forward;
+  double highest = s;
+  if (forward.range) {
+    Range range = forward.range(product, forward.unit * magnitude, point);
+    double apart = std::max(range.hi - s, s - range.lo);
+    if (!std::isfinite(s))
+      highest = range.hi;
+    else if (apart > forward.unit * (1 + a))
+      highest = s + apart;
+  }
+  double exponent = row.extra, usual = forward.unit * (1 + a + row.relative);
+  if (usual > 0x1p-4)
+    exponent += usual;
+  if (exponent == 0 && !(highest > s))
+    return 0;
+  double p = std::exp(s - row.lse);
+  double most = std::exp(highest + exponent - row.lse);
+  return most == infinity ? infinity : std::max(most - p, 0.0);
 }
 
 //===----------------------------------------------------------------------===//

@@ -33,7 +33,7 @@ namespace burst::oracle {
 struct Slope {
   double slope = 1;     ///< d score / d s
   double curvature = 0; ///< |d slope / d s|, roughly
-  double error = 0;     ///< How wrong `slope` may be, where it is estimated.
+  double error = 0;     ///< How wrong `slope` may be for other reasons.
 
   struct Element {
     int64_t table; ///< Its number among BackwardProblem::tables.
@@ -43,9 +43,10 @@ struct Slope {
   std::vector<Element> elements; ///< Of tables whose gradients are wanted.
 };
 
-/// `elements` is only asked for where gradients of tables are.
-using ScoreSlope =
-    std::function<Slope(double s, const Point &, bool wantsElements)>;
+/// Of a score that is wrong by `error`; `elements` is only asked for where
+/// gradients of tables are.
+using ScoreSlope = std::function<Slope(double s, double error, const Point &,
+                                       bool wantsElements)>;
 
 /// Those of the scores of the same names. `table` is the number of the gradient
 /// by slopes or by values, where it is wanted.
@@ -81,9 +82,9 @@ struct BackwardProblem {
 /// is that of the one pair, p has the relative error A u. The state type's u
 /// also makes the errors of the two sums of products in w, so that
 ///
-///   |error of w| <= u * A * W,
-///   W = p * (sum_d |outGrad_d * value_d| + sum_d |out_d * outGrad_d| +
-///            |lseGrad|)
+///   |error of w| <= u * W,
+///   W = A * |w| + p * (sum_d |outGrad_d * value_d| +
+///                      sum_d |out_d * outGrad_d| + |lseGrad|)
 ///
 /// and the slope f of the score has an error of
 ///
@@ -92,22 +93,26 @@ struct BackwardProblem {
 /// since it may be computed from terms of 1 that cancel, at a t that is
 /// rounded. The slope e by an element of a table has one of
 ///
-///   u * E,   E = min(|e / f|, 1 + a) + |e| + a |d e / d s|
+///   u * E,   E = min(|e / f|, 1 + a) + |e|
 ///
 /// (1 + a where f = 0), since both go through the same terms, which are as
 /// large for e as those of 1 for f. Kernels of 16 bits also round p and u, and
 /// the results. Hence
 ///
 ///   |error of valueGrad| <= sum (score * A + value) * p * |outGrad|
-///   |error of u|         <= score * (A * W * |f| + |w| * F) + value * |w f|
+///   |error of u|         <= score * (W * |f| + |w| * F) + value * |w f|
 ///   |error of keyGrad|   <= |scale| * sum |error of u| * |query|
 ///
 /// and so on, with `score` and `value` those of the tolerance. What is not
 /// given has the errors of the forward pass: for lse, A has its 1 + max a as
-/// well; for out, W has sum_j p_j |value_j| in place of |out|, and `value` also
-/// multiplies that share of W. Over all pairs of a gradient of a table that
-/// adds up to far more than out is wrong by. Nothing depends on ranks, order or
-/// strategy.
+/// well; for out, W has (1 + max a) sum_j p_j |value_j| in place of |out|, and
+/// `value` also multiplies that sum. Over all pairs of a gradient of a table
+/// that adds up to far more than out is wrong by: who can should give it.
+/// Nothing depends on ranks, order or strategy.
+///
+/// Ranges of scores, as of the forward pass, and errors of slopes add what they
+/// make of p, w and u, without a factor: the oracle's own error. Where score *
+/// A is no small number, p may be wrong by exp(score * A).
 ///
 /// Of tiny p, w and results underflow may take `underflow` each. Where all
 /// terms of a sum are 0, the gradient must be exactly 0.

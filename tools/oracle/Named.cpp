@@ -90,7 +90,8 @@ ScoreSlope burst::oracle::alibiSlope(const Sizes &sizes, int64_t slopes,
   int64_t shift = sizes.keys - sizes.queries;
   int64_t stride = batchStride(size_t(slopes), sizes.batch, sizes.queryHeads,
                                "wrong number of slopes");
-  return [shift, stride, table](double, const Point &p, bool wantsElements) {
+  return [shift, stride, table](double, double, const Point &p,
+                                bool wantsElements) {
     Slope slope;
     if (table && wantsElements)
       slope.elements = {{*table, p.b * stride + p.h, -distance(shift, p)}};
@@ -103,7 +104,7 @@ Score burst::oracle::softcap(double cap) {
 }
 
 ScoreSlope burst::oracle::softcapSlope(double cap) {
-  return [cap](double s, const Point &, bool) {
+  return [cap](double s, double, const Point &, bool) {
     // 1 - tanh^2, and its derivative.
     double secant = 1 / std::cosh(s / cap);
     Slope slope;
@@ -157,7 +158,7 @@ ScoreSlope burst::oracle::biasSlope(const Sizes &sizes,
                                     std::vector<int64_t> shape,
                                     std::optional<int64_t> table) {
   BiasIndex index(sizes, std::move(shape));
-  return [index, table](double, const Point &p, bool wantsElements) {
+  return [index, table](double, double, const Point &p, bool wantsElements) {
     Slope slope;
     if (table && wantsElements)
       slope.elements = {{*table, index(p), 1}};

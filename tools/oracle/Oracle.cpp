@@ -186,9 +186,12 @@ public:
   void finishScores(Result &result, int64_t r);
   /// Writes out, for the dims of one panel.
   void multiplyValues(int64_t panel, Result &result, int64_t r) const;
+  /// Writes what the ranges of scores add to the bounds of the row.
+  void measureRanges(Result &result, int64_t r) const;
 
 private:
   bool keeps(int64_t j) const;
+  void addExtra(Result &result, int64_t r, double low) const;
 
   const Problem &problem;
   const KeyHead &head;
@@ -198,6 +201,8 @@ private:
   std::vector<uint8_t> panelIsSeen; ///< Per panel: it has a key that is kept.
   std::vector<int64_t> kept;        ///< The keys that are kept.
   std::vector<double> weights;      ///< Per kept key: exp(s - max s).
+  std::vector<double> scores;       ///< Per kept key, where there are ranges.
+  std::vector<Range> ranges;
   double weightSum = 0;
 };
 
@@ -233,6 +238,16 @@ void RowEvaluation::multiplyKeys(int64_t panel) {
                 head.keys.panel(panel), &products[panel]);
 }
 
+/// What of a range is wider than a margin around the score, which other parts
+/// of the bound cover.
+static Range widerThan(Range range, double s, double margin) {
+  if (s - range.lo <= margin)
+    range.lo = s;
+  if (range.hi - s <= margin)
+    range.hi = s;
+  return range;
+}
+
 void RowEvaluation::finishScores(Result &result, int64_t r) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const double scale = head.scale;
@@ -242,14 +257,24 @@ void RowEvaluation::finishScores(Result &result, int64_t r) {
     const Sums &sums = products[j / laneCount];
     double s = scale * sums.total.lanes[j % laneCount];
     double a = std::abs(scale) * sums.magnitude.lanes[j % laneCount];
+    const double product = s, error = problem.unit * a;
     for (const Score &score : problem.scores) {
       s = score(s, {row.b, row.h, row.i, j});
       // From an infinity, a later score can only make something exact.
       if (std::isfinite(s))
         a = std::max(a, std::abs(s));
     }
-    if (s == -infinity)
+    if (problem.range) {
+      Range range =
+          widerThan(problem.range(product, error, {row.b, row.h, row.i, j}), s,
+                    problem.unit * (1 + a));
+      if (s == -infinity && !(range.hi > s))
+        continue;
+      scores.push_back(s);
+      ranges.push_back(range);
+    } else if (s == -infinity) {
       continue;
+    }
     kept[count++] = j;
     weights.push_back(s);
     // std::max would drop a NaN, and the row has to show it.
@@ -269,6 +294,66 @@ void RowEvaluation::finishScores(Result &result, int64_t r) {
 
   kept.resize(roundUp(count, termCount), head.values.terms);
   weights.resize(kept.size());
+}
+
+/// exp(lo - lse) and exp(hi - lse) of keys, against exp(s - lse).
+void RowEvaluation::addExtra(Result &result, int64_t r, double low) const {
+  const Sizes &sizes = problem.sizes;
+  int64_t head = row.h / (sizes.queryHeads / sizes.keyHeads);
+  for (int64_t d = 0; d != sizes.valueDim; ++d) {
+    double out = result.out[r * sizes.valueDim + d], sum = 0, farthest = 0;
+    for (size_t k = 0; k != scores.size(); ++k) {
+      double lse = result.lse[r], p = std::exp(scores[k] - lse);
+      double most = std::exp(ranges[k].hi - lse);
+      double change = std::max(most - p, p - std::exp(ranges[k].lo - lse));
+      int64_t vector = (row.b * sizes.keys + kept[k]) * sizes.keyHeads + head;
+      double far = std::abs(problem.value[vector * sizes.valueDim + d] - out);
+      if (most > 0)
+        farthest = std::max(farthest, far);
+      if (change > 0 && far > 0)
+        sum += change * far;
+    }
+    result.outExtra[r * sizes.valueDim + d] =
+        low > 0 ? std::min(sum / low, farthest) : farthest;
+  }
+}
+
+/// log sum_k exp(x_k)
+static double logOfSum(std::span<const double> x) {
+  double largest = *std::max_element(x.begin(), x.end()), sum = 0;
+  if (!std::isfinite(largest))
+    return largest;
+  for (double term : x)
+    sum += std::exp(term - largest);
+  return largest + std::log(sum);
+}
+
+void RowEvaluation::measureRanges(Result &result, int64_t r) const {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  std::vector<double> low, high;
+  bool isWide = false, isNaN = false;
+  for (size_t k = 0; k != scores.size(); ++k) {
+    const Range &range = ranges[k];
+    isWide |= range.hi > range.lo;
+    isNaN |= std::isnan(range.lo) || range.lo == infinity;
+    low.push_back(range.lo - result.lse[r]);
+    high.push_back(range.hi - result.lse[r]);
+  }
+  // What is not a number whatever is rounded is determined, too.
+  if (!isWide || isNaN)
+    return;
+  bool isOpen = !std::isfinite(result.lse[r]);
+  for (const Range &range : ranges)
+    isOpen |= range.hi == infinity;
+  if (isOpen) {
+    result.lseExtra[r] = infinity;
+    std::fill_n(result.outExtra.begin() + r * problem.sizes.valueDim,
+                problem.sizes.valueDim, infinity);
+    return;
+  }
+  double least = logOfSum(low);
+  result.lseExtra[r] = std::max(logOfSum(high), -least);
+  addExtra(result, r, std::exp(least));
 }
 
 void RowEvaluation::multiplyValues(int64_t panel, Result &result,
@@ -309,6 +394,8 @@ static void evaluateBlock(const Problem &problem, const KeyHead &head,
   for (int64_t panel = 0; panel != head.values.count; ++panel)
     for (size_t k = 0; k != block.size(); ++k)
       rows[k].multiplyValues(panel, result, int64_t(block[k]));
+  for (size_t k = 0; k != block.size(); ++k)
+    rows[k].measureRanges(result, int64_t(block[k]));
 }
 
 void burst::oracle::inParallel(size_t count, unsigned threads,
@@ -360,12 +447,12 @@ Result burst::oracle::evaluate(const Problem &problem, std::vector<Row> rows,
                                const Options &options) {
   check(problem, rows);
   const Sizes &sizes = problem.sizes;
-  Result result = {sizes, std::move(rows), {}, {}, {}, {}, {}};
+  Result result = {sizes, std::move(rows), {}, {}, {}, {}, {}, {}, {}};
   size_t count = result.rows.size(), done = 0;
-  for (auto *perElement : {&result.out, &result.magnitude})
+  for (auto *perElement : {&result.out, &result.magnitude, &result.outExtra})
     perElement->resize(count * sizes.valueDim);
-  for (auto *perRow :
-       {&result.lse, &result.amplification, &result.underflowScale})
+  for (auto *perRow : {&result.lse, &result.amplification,
+                       &result.underflowScale, &result.lseExtra})
     perRow->resize(count);
 
   std::mutex progressMutex;

@@ -86,12 +86,26 @@ Score bias(const Sizes &sizes, std::vector<int64_t> shape,
 // Evaluation
 //===----------------------------------------------------------------------===//
 
+/// What a score may be.
+struct Range {
+  double lo, hi;
+};
+
+/// All that the scores together may be in the arithmetic of a kernel, where the
+/// product in front of them is wrong by `error`. NaN where the score is NaN
+/// whatever is rounded; infinite where it is not determined.
+using ScoreRange = std::function<Range(double s, double error, const Point &)>;
+
 struct Problem {
   Sizes sizes;
   std::optional<double> scale; ///< 1 / sqrt(queryDim) when left out.
   std::span<const double> query, key, value;
   std::vector<Mask> masks;   ///< A pair is kept that all of them keep.
   std::vector<Score> scores; ///< Applied in this order.
+  /// Where scores may be worse conditioned than by a factor of 1: their range,
+  /// and the error of a product by its magnitude, `score` of the tolerance.
+  ScoreRange range = {};
+  double unit = 0;
 };
 
 /// All rows, in the order of lse.
@@ -129,6 +143,14 @@ struct Tolerance;
 /// to the element type; that error does not grow with a. Tiny p may be lost to
 /// underflow, which adds `underflow` * sum_j (1 + max_d |value_jd|) to the
 /// first. Where sum_j p_j |value_j| is 0, out must be exactly 0.
+///
+/// A score whose range is wider than that, [lo, hi], makes p as large as
+/// exp(hi - lse) and as small as exp(lo - lse): with c the larger change,
+///
+///   |error of out| <= sum_j c_j |value_j - out| / sum_j exp(lo_j - lse),
+///
+/// and no more than the largest |value_j - out|, which adds to the bound. Where
+/// a range is infinite, results are not determined, and not compared.
 struct Result {
   Sizes sizes;
   std::vector<Row> rows;
@@ -136,6 +158,8 @@ struct Result {
   std::vector<double> magnitude; ///< Per element of out: sum_j p_j |value_j|
   std::vector<double> amplification;  ///< Per row: 1 + a
   std::vector<double> underflowScale; ///< Per row: sum_j (1 + max_d |value_jd|)
+  /// What ranges of scores add: per element of out, and per row.
+  std::vector<double> outExtra, lseExtra;
 
   double outBound(size_t row, int64_t d, const Tolerance &tolerance) const;
   double lseBound(size_t row, const Tolerance &tolerance) const;
@@ -173,6 +197,7 @@ struct Deviation {
   int64_t checked = 0; ///< Elements compared.
   int64_t failed = 0;  ///< Of these, beyond their bound or wrongly not finite.
   int64_t nonFinite = 0;    ///< Of these, not finite where the oracle is.
+  int64_t undetermined = 0; ///< Not compared: rounding makes them anything.
   double largestError = 0;  ///< The largest absolute error; NaN counts as inf.
   double relativeError = 0; ///< |actual - expected| / |expected|, of 2-norms.
 
@@ -196,7 +221,8 @@ struct Verdict {
 
 /// Compares whole tensors with the rows that the oracle evaluated. Without
 /// `lse` (an empty span) only out is compared. Where the oracle is infinite
-/// (lse of a row without keys) the same infinity is wanted; NaN always fails.
+/// (lse of a row without keys) the same infinity is wanted, where it is NaN (of
+/// a row with a score that is) NaN is.
 Verdict compare(const Result &expected, std::span<const double> out,
                 std::span<const double> lse, const Tolerance &tolerance);
 

@@ -268,7 +268,7 @@ TEST(Gradients, ScoreOfMinusInfinityDrops) {
         [](double s, const Point &p) { return p.j < p.i ? s : -infinity; }};
   };
   // What it says of a pair that is dropped does not matter.
-  dropped.slopes = {[](double, const Point &p, bool) {
+  dropped.slopes = {[](double, double, const Point &p, bool) {
     Slope slope;
     slope.slope = p.j < p.i ? 1 : nan;
     return slope;
@@ -649,15 +649,16 @@ TEST(GradientsTolerance, TablesInFrontOfWhatSaturatesPass) {
         return 4 * std::tanh((s + table[point.h]) / 4);
       }};
     };
-    backward.slopes = {[&](double s, const Point &point, bool wantsElements) {
-      auto score = [&](double x) {
-        return 4 * std::tanh((x + backward.table[point.h]) / 4);
-      };
-      Slope slope = differentiate(score, s);
-      if (wantsElements)
-        slope.elements = {{0, point.h, slope.slope, slope.error}};
-      return slope;
-    }};
+    backward.slopes = {
+        [&](double s, double, const Point &point, bool wantsElements) {
+          auto score = [&](double x) {
+            return 4 * std::tanh((x + backward.table[point.h]) / 4);
+          };
+          Slope slope = differentiate(score, s);
+          if (wantsElements)
+            slope.elements = {{0, point.h, slope.slope, slope.error}};
+          return slope;
+        }};
     backward.giveForward(24);
     Gradients expected = backward.gradients();
     ASSERT_EQ(expected.tables.size(), 1U);
@@ -681,12 +682,13 @@ TEST(GradientsTolerance, WrongTablesOfSmallFactorsFail) {
         return s + factor * table[point.h];
       }};
     };
-    backward.slopes = {[&](double, const Point &point, bool wantsElements) {
-      Slope slope;
-      if (wantsElements)
-        slope.elements = {{0, point.h, factor}};
-      return slope;
-    }};
+    backward.slopes = {
+        [&](double, double, const Point &point, bool wantsElements) {
+          Slope slope;
+          if (wantsElements)
+            slope.elements = {{0, point.h, factor}};
+          return slope;
+        }};
     backward.giveForward(24);
     Gradients expected = backward.gradients();
     std::vector<double> wrong = expected.tables[0].value;
@@ -714,6 +716,28 @@ TEST(GradientsTolerance, TablesOfGivenResultsAreNotZero) {
   EXPECT_EQ(findsZero(), 4);
   backward.lse.clear();
   EXPECT_EQ(findsZero(), 4);
+}
+
+TEST(GradientsTolerance, TablesOfNegativeSlopesAreNotZero) {
+  // Scores grow with the distance: most weights are near 0 or 1, and out is
+  // near a value.
+  Backward backward({1, 192, 192, 4, 2, 16, 16}, 8);
+  backward.lseGrad.clear();
+  backward.table = {-0.25, -0.5, -1, -2};
+  backward.masks = {causal(backward.in.sizes)};
+  backward.scores = [&](auto &table) {
+    return std::vector{alibi(backward.in.sizes, table)};
+  };
+  backward.slopes = {alibiSlope(backward.in.sizes, 4, 0)};
+  for (const Precision &precision : precisions) {
+    backward.giveForward(precision.bits);
+    Gradients expected = backward.gradients(0);
+    EXPECT_EQ(
+        compare(expected.tables[0], std::vector<double>(4), precision.tolerance)
+            .failed,
+        4)
+        << precision.name;
+  }
 }
 
 /// Whether any gradient is found to be wrong.

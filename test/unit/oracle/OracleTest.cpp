@@ -564,12 +564,61 @@ TEST_F(Comparison, SumsOfZeros) {
   EXPECT_EQ(v.out.d, 2);
 }
 
-TEST_F(Comparison, NaNOfTheOracleFails) {
+TEST_F(Comparison, NaNOfTheOracleIsWanted) {
   result.out[number * 4] = nan;
-  EXPECT_EQ(verdict().out.failed, 1);
+  for (double wrong : {0.0, infinity}) {
+    out(row, 0) = wrong;
+    EXPECT_EQ(verdict().out.failed, 1);
+  }
   out(row, 0) = nan;
+  EXPECT_EQ(verdict().out.failed, 0);
+  out(row, 1) = nan;
   EXPECT_EQ(verdict().out.failed, 1);
-  EXPECT_EQ(verdict().out.nonFinite, 0);
+}
+
+TEST_F(Comparison, WhatIsNotDeterminedIsNotCompared) {
+  result.outExtra[number * 4 + 1] = infinity;
+  result.lseExtra[number] = infinity;
+  out(row, 1) = lse(row) = nan;
+  Verdict v = verdict();
+  EXPECT_TRUE(v.pass());
+  EXPECT_EQ(v.out.undetermined, 1);
+  EXPECT_EQ(v.out.checked, 191);
+  EXPECT_EQ(v.lse.undetermined, 1);
+  out(row, 2) = nan;
+  EXPECT_EQ(verdict().out.failed, 1);
+}
+
+TEST(Oracle, RangesOfScoresWidenBounds) {
+  // 1 / s, of products that are wrong by `error`.
+  Inputs in({1, 40, 40, 1, 1, 4, 4}, 3);
+  Score inverse = [](double s, const Point &) { return 1 / s; };
+  Problem problem = in.problem({}, {inverse});
+  problem.unit = toleranceF32.score;
+  problem.range = [](double s, double error, const Point &) -> Range {
+    if (std::abs(s) <= error)
+      return {-infinity, infinity};
+    double a = 1 / (s - error), b = 1 / (s + error);
+    return {std::min(a, b), std::max(a, b)};
+  };
+  Result expected = evaluate(problem, allRows(in.sizes));
+  // What a kernel makes that multiplies with an error of its own.
+  Problem other = problem;
+  other.range = {};
+  other.scores = {[](double s, const Point &p) {
+    return 1 / (s + (p.j % 2 ? 1 : -1) * 0x1p-24);
+  }};
+  Tensors kernel = wholeTensors(evaluate(other, allRows(in.sizes)));
+  Verdict v = compare(expected, kernel.out, kernel.lse, toleranceF32);
+  EXPECT_TRUE(v.pass()) << v.text();
+  EXPECT_LT(v.out.undetermined, 20);
+  Result narrow = evaluate(in.problem({}, {inverse}), allRows(in.sizes));
+  EXPECT_FALSE(compare(narrow, kernel.out, kernel.lse, toleranceF32).pass());
+  // A quarter of the keys is not seen.
+  other.masks = {[](const Point &p) { return p.j >= 10; }};
+  other.scores = {inverse};
+  Tensors dropped = wholeTensors(evaluate(other, allRows(in.sizes)));
+  EXPECT_FALSE(compare(expected, dropped.out, {}, toleranceF32).pass());
 }
 
 TEST_F(Comparison, BoundThatIsNotFiniteFails) {
