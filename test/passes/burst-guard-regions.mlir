@@ -158,9 +158,9 @@ func.func @floats(%q: !q) -> (!q, !l) {
 // FOLDED-LABEL: func @flags
 // FOLDED: arith.muli
 // FOLDED: arith.divui
-// REMARK: remark: [Missed] dropped-flags | Category:regions | op=arith.muli, flags=overflowFlags
-// REMARK: dropped-flags | Category:regions | op=arith.divui, flags=isExact
-// REMARK: dropped-flags | Category:regions | op=arith.addf, flags=fastmath
+// REMARK: remark: [Missed] dropped-flags | Category:regions | flags=overflowFlags, op=arith.muli
+// REMARK: dropped-flags | Category:regions | flags=isExact, op=arith.divui
+// REMARK: dropped-flags | Category:regions | flags=fastmath, op=arith.addf
 func.func @flags(%q: !q) -> (!q, !l) {
   %o, %lse = burst.attention %q, %q, %q
       mask(%b, %h, %i, %j, %sq, %sk) {

@@ -547,8 +547,8 @@ TYPED_TEST(TileKernel, MapGradient) {
 }
 
 /// To elements that all points share, those of a row, or those of a few points;
-/// of points that are masked, of columns that are none, and outside of a table
-/// nothing is added.
+/// of points that are masked and of columns that are none nothing is added.
+/// Indices are clamped into tables.
 TYPED_TEST(TileKernel, Contributions) {
   constexpr int64_t m = 6, n = 48, rows = 5, columns = 45, head = 2;
   this->forTargets(
@@ -596,14 +596,13 @@ TYPED_TEST(TileKernel, Contributions) {
         for (int64_t r = 0; r < rows; ++r)
           for (int64_t c = 0; c < columns; ++c) {
             double value = w({r, c});
-            int64_t place = std::min<int64_t>(i({r}) - j({c}), 4);
+            int64_t place = std::clamp<int64_t>(i({r}) - j({c}), 0, 4);
             if (value == 0)
               continue;
             headSums[head] += double(t({r, c})) * value;
-            if (r < 4)
-              rowSums[r * 3 + head] += value;
-            if (place >= 0)
-              nearSums[place] += value;
+            headSums[3] += value;
+            rowSums[std::min<int64_t>(r, 3) * 3 + head] += value;
+            nearSums[place] += value;
           }
         kernel(w.descriptor(), t.descriptor(), i.descriptor(), j.descriptor(),
                heads.descriptor(), byRow.descriptor(), near.descriptor(), rows,
