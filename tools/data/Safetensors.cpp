@@ -507,10 +507,12 @@ bool nameTemporary(const fs::path &path, fs::path &temporary,
 bool replaceFile(const fs::path &path, const std::function<bool(int)> &emit,
                  std::string &error) {
   fs::path temporary, folder = path.parent_path();
-  // Without a name, where the file system has such: whatever ends the process,
-  // nothing is left.
-  int fd = ::open(folder.empty() ? "." : folder.c_str(),
-                  O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  // Without a name, where the file system has such and /proc can give it one:
+  // whatever ends the process, nothing is left.
+  int fd = ::access("/proc/self/fd", X_OK) != 0
+               ? -1
+               : ::open(folder.empty() ? "." : folder.c_str(),
+                        O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
   bool hasName = fd < 0;
   if (hasName && !nameTemporary(path, temporary, [&](const char *name) {
         fd = ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
