@@ -1,8 +1,8 @@
 //===- DropEmpty.cpp - drops what the mask does not need ------------------===//
 #include "dialect/Burst/Emit.h"
+#include "passes/Drop/NeedFunction.h"
 #include "passes/Passes.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/SymbolTable.h"
 
@@ -13,213 +13,6 @@ namespace burst {
 
 using namespace mlir;
 using namespace burst;
-
-namespace {
-
-/// Queries and keys that come together round a ring, and which of both moves.
-struct Meeting {
-  Operation *op = nullptr;
-  Value query, queryOwner, queryExtent, keyOwner, keyExtent;
-  ring::LayoutAttr queryLayout, keyLayout;
-  Region *bounds = nullptr;
-  SmallVector<Value> maskCaptures; ///< not a range: flags move operands
-  Value moving;                    ///< one of the tensors that travel
-  bool movesKeys = true;
-
-  ring::LayoutAttr movingLayout() const {
-    return movesKeys ? keyLayout : queryLayout;
-  }
-  Value movingOwner() const { return movesKeys ? keyOwner : queryOwner; }
-  Value rank() const { return movesKeys ? queryOwner : keyOwner; }
-  Value movingExtent() const { return movesKeys ? keyExtent : queryExtent; }
-};
-
-/// Makes the function that says what a meeting needs, for all ranks:
-///
-///   (Sq, Sk, B, captures of the mask) -> (need[p][r][a][b], reach[o][s], step)
-///
-/// need: whether any pair of query segment a of rank p and key segment b of
-/// rank r is kept. step: the direction of the ring, 1 or P - 1, in which less
-/// travels. reach: how many hops segment s of owner o, of what moves, travels
-/// in that direction, that is the distance of the farthest rank that needs it.
-class NeedFunction {
-public:
-  NeedFunction(const Meeting &meeting, SymbolTable &symbols)
-      : meeting(meeting), symbols(symbols), loc(meeting.op->getLoc()),
-        parts(meeting.queryLayout.getParts()),
-        numA(meeting.queryLayout.getNumSegments()),
-        numB(meeting.keyLayout.getNumSegments()),
-        numMoving(meeting.movesKeys ? numB : numA) {}
-
-  func::FuncOp create();
-
-private:
-  RankedTensorType needType() {
-    return RankedTensorType::get(
-        {parts, parts, numA, numB},
-        IntegerType::get(symbols.getOp()->getContext(), 1));
-  }
-  RankedTensorType reachType() {
-    return RankedTensorType::get({parts, numMoving},
-                                 IndexType::get(symbols.getOp()->getContext()));
-  }
-  struct Box {
-    Value begin, end, isEmpty;
-  };
-  Box segment(Emit &e, ring::LayoutAttr layout, Value owner, Value index,
-              int64_t count, Value extent);
-  Value needOf(OpBuilder &builder, ValueRange indices, ValueRange args);
-  Value reachOf(OpBuilder &builder, ValueRange indices, Value need,
-                int64_t step);
-  Value reachTable(OpBuilder &builder, Value need, int64_t step);
-  Value cost(OpBuilder &builder, Value reach, Value extent);
-
-  const Meeting &meeting;
-  SymbolTable &symbols;
-  Location loc;
-  int64_t parts, numA, numB, numMoving;
-};
-
-} // namespace
-
-/// The box of the segment whose number is a value: there are one or two.
-NeedFunction::Box NeedFunction::segment(Emit &e, ring::LayoutAttr layout,
-                                        Value owner, Value index, int64_t count,
-                                        Value extent) {
-  Box box;
-  for (int64_t s = 0; s < count; ++s) {
-    auto op = ring::SegmentOp::create(e.builder, loc, s, layout, owner, extent);
-    Value empty =
-        e.compare(arith::CmpIPredicate::eq, op.getCount(), e.index(0));
-    if (s == 0) {
-      box = {op.getBegin(), op.getEnd(), empty};
-      continue;
-    }
-    Value chosen = e.compare(arith::CmpIPredicate::eq, index, e.index(s));
-    box = {e.select(chosen, op.getBegin(), box.begin),
-           e.select(chosen, op.getEnd(), box.end),
-           e.select(chosen, empty, box.isEmpty)};
-  }
-  // Bounds mean nothing for an empty box, and may even trap: ask about another.
-  box.begin = e.select(box.isEmpty, e.index(0), box.begin);
-  box.end = e.select(box.isEmpty, e.index(1), box.end);
-  return box;
-}
-
-Value NeedFunction::needOf(OpBuilder &builder, ValueRange indices,
-                           ValueRange args) {
-  Emit e{builder, loc};
-  Value sq = args[0], sk = args[1];
-  Value batch =
-      arith::MaxSIOp::create(builder, loc, args[2], e.index(1)); // not empty
-  Box q = segment(e, meeting.queryLayout, indices[0], indices[2], numA, sq);
-  Box k = segment(e, meeting.keyLayout, indices[1], indices[3], numB, sk);
-  int64_t heads = cast<RankedTensorType>(meeting.query.getType()).getDimSize(2);
-  SmallVector<Value> box{e.index(0), batch, e.index(0), e.index(heads),
-                         q.begin,    q.end, k.begin,    k.end,
-                         sq,         sk};
-  llvm::append_range(box, args.drop_front(3));
-  IRMapping mapping;
-  Block &bounds = meeting.bounds->front();
-  mapping.map(bounds.getArguments(), ValueRange(box));
-  for (Operation &op : bounds.without_terminator())
-    builder.clone(op, mapping);
-  Value may = mapping.lookupOrDefault(bounds.getTerminator()->getOperand(0));
-  Value some = e.negate(e.either(q.isEmpty, k.isEmpty));
-  return e.both(some, may);
-}
-
-/// The distance of the farthest rank that needs a segment, going by `step`.
-Value NeedFunction::reachOf(OpBuilder &builder, ValueRange indices, Value need,
-                            int64_t step) {
-  Emit e{builder, loc};
-  auto loop = scf::ForOp::create(
-      builder, loc, e.index(1), e.index(parts), e.index(1),
-      ValueRange{e.index(0)},
-      [&](OpBuilder &inner, Location, Value hop, ValueRange reach) {
-        Emit e{inner, loc};
-        Value far = e.mul(hop, e.index(step));
-        Value rank = e.mod(e.add(indices[0], far), parts);
-        Value needed;
-        bool keys = meeting.movesKeys;
-        for (int64_t x = 0; x < (keys ? numA : numB); ++x) {
-          Value one =
-              keys
-                  ? e.extract(need, {rank, indices[0], e.index(x), indices[1]})
-                  : e.extract(need, {indices[0], rank, indices[1], e.index(x)});
-          needed = needed ? e.either(needed, one) : one;
-        }
-        scf::YieldOp::create(inner, loc, e.select(needed, hop, reach.front()));
-      });
-  return loop.getResult(0);
-}
-
-Value NeedFunction::reachTable(OpBuilder &builder, Value need, int64_t step) {
-  return tensor::GenerateOp::create(
-      builder, loc, reachType(), ValueRange(),
-      [&](OpBuilder &inner, Location, ValueRange indices) {
-        tensor::YieldOp::create(inner, loc,
-                                reachOf(inner, indices, need, step));
-      });
-}
-
-/// How many positions travel in all, times their hops.
-Value NeedFunction::cost(OpBuilder &builder, Value reach, Value extent) {
-  Emit e{builder, loc};
-  auto loop = scf::ForOp::create(
-      builder, loc, e.index(0), e.index(parts), e.index(1),
-      ValueRange{e.index(0)},
-      [&](OpBuilder &inner, Location, Value owner, ValueRange cost) {
-        Emit e{inner, loc};
-        Value sum = cost.front();
-        for (int64_t b = 0; b < numMoving; ++b) {
-          auto segment = ring::SegmentOp::create(
-              inner, loc, b, meeting.movingLayout(), owner, extent);
-          Value hops = e.extract(reach, {owner, e.index(b)});
-          sum = e.add(sum, e.mul(segment.getCount(), hops));
-        }
-        scf::YieldOp::create(inner, loc, sum);
-      });
-  return loop.getResult(0);
-}
-
-func::FuncOp NeedFunction::create() {
-  auto parent = meeting.op->getParentOfType<func::FuncOp>();
-  OpBuilder builder(parent);
-  SmallVector<Type> inputs(3, builder.getIndexType());
-  llvm::append_range(inputs, ValueRange(meeting.maskCaptures).getTypes());
-  auto function = func::FuncOp::create(
-      builder, loc, (parent.getName() + "_needs").str(),
-      builder.getFunctionType(
-          inputs, {needType(), reachType(), builder.getIndexType()}));
-  function.setPrivate();
-  symbols.insert(function);
-  builder.setInsertionPointToStart(function.addEntryBlock());
-  ValueRange args = function.getArguments();
-  Emit e{builder, loc};
-  Value need = tensor::GenerateOp::create(
-      builder, loc, needType(), ValueRange(),
-      [&](OpBuilder &inner, Location, ValueRange indices) {
-        tensor::YieldOp::create(inner, loc, needOf(inner, indices, args));
-      });
-  Value ahead = reachTable(builder, need, 1);
-  Value behind = reachTable(builder, need, parts - 1);
-  Value extent = args[meeting.movesKeys ? 1 : 0];
-  Value goesBack =
-      e.compare(arith::CmpIPredicate::ult, cost(builder, behind, extent),
-                cost(builder, ahead, extent));
-  Value reach = tensor::GenerateOp::create(
-      builder, loc, reachType(), ValueRange(),
-      [&](OpBuilder &inner, Location, ValueRange indices) {
-        Emit e{inner, loc};
-        tensor::YieldOp::create(inner, loc,
-                                e.select(goesBack, e.extract(behind, indices),
-                                         e.extract(ahead, indices)));
-      });
-  Value step = e.select(goesBack, e.index(parts - 1), e.index(1));
-  func::ReturnOp::create(builder, loc, ValueRange{need, reach, step});
-  return function;
-}
 
 //===----------------------------------------------------------------------===//
 // Flags
@@ -234,7 +27,7 @@ struct Needs {
 
 /// The call of the need function, and the meetings it speaks for. Those of one
 /// ring have the same bounds and captures.
-static Needs callNeeds(const Meeting &meeting, func::FuncOp function) {
+static Needs callNeeds(const RingMeeting &meeting, func::FuncOp function) {
   auto program = meeting.op->getParentOfType<func::FuncOp>();
   // Sizes and captures are arguments or constants: behind the last of them is
   // the place, which is in front of all loops.
@@ -258,7 +51,7 @@ static Needs callNeeds(const Meeting &meeting, func::FuncOp function) {
 }
 
 /// A flag for every pair of segments of the slices of an attend.
-static void flagPairs(const Meeting &meeting, ValueRange owners,
+static void flagPairs(const RingMeeting &meeting, ValueRange owners,
                       MutableOperandRange pairs, Needs needs) {
   OpBuilder builder(meeting.op);
   Emit e{builder, meeting.op->getLoc()};
@@ -274,7 +67,7 @@ static void flagPairs(const Meeting &meeting, ValueRange owners,
 namespace {
 /// Emits questions about where slices are.
 struct Route {
-  const Meeting &meeting;
+  const RingMeeting &meeting;
   Needs needs;
   Emit e;
 
@@ -307,8 +100,8 @@ using Predicate = arith::CmpIPredicate;
 /// Segment s of a slice goes on while it has come fewer hops than its reach.
 /// What arrives here has come one hop more; where the ring goes round, that
 /// may have brought it home, to where none is sent.
-static void flagSlice(ring::StartOp start, const Meeting &meeting, Needs needs,
-                      bool goesRound) {
+static void flagSlice(ring::StartOp start, const RingMeeting &meeting,
+                      Needs needs, bool goesRound) {
   OpBuilder builder(start);
   Route route{meeting, needs, {builder, start.getLoc()}};
   Value sent = route.distance(start.getOwner());
@@ -329,7 +122,7 @@ static void flagSlice(ring::StartOp start, const Meeting &meeting, Needs needs,
 
 /// The share of a slice, a state or gradients, goes on like it, but for what
 /// its owner computed, which stays there.
-static void flagShare(ring::StartOp start, const Meeting &meeting,
+static void flagShare(ring::StartOp start, const RingMeeting &meeting,
                       Needs needs) {
   OpBuilder builder(start);
   Route route{meeting, needs, {builder, start.getLoc()}};
@@ -349,7 +142,7 @@ static void flagShare(ring::StartOp start, const Meeting &meeting,
 }
 
 /// A share goes home from where its slice ends.
-static void flagReturn(ring::StartOp start, const Meeting &meeting,
+static void flagReturn(ring::StartOp start, const RingMeeting &meeting,
                        Needs needs) {
   OpBuilder builder(start);
   Route route{meeting, needs, {builder, start.getLoc()}};
@@ -385,7 +178,7 @@ struct Join {
 } // namespace
 
 /// What the rank before has is joined where it has sent it.
-static void flagOnwardJoin(Join join, const Meeting &meeting, Needs needs) {
+static void flagOnwardJoin(Join join, const RingMeeting &meeting, Needs needs) {
   OpBuilder builder(join.op);
   Route route{meeting, needs, {builder, join.op->getLoc()}};
   Emit e = route.e;
@@ -397,7 +190,7 @@ static void flagOnwardJoin(Join join, const Meeting &meeting, Needs needs) {
 }
 
 /// What came home is joined where the segment's way has ended `hops` hops ago.
-static void flagHomeJoin(Join join, Value hops, const Meeting &meeting,
+static void flagHomeJoin(Join join, Value hops, const RingMeeting &meeting,
                          Needs needs) {
   OpBuilder builder(join.op);
   Route route{meeting, needs, {builder, join.op->getLoc()}};
@@ -420,7 +213,7 @@ static bool isNeighbour(Value value, Value rank, int64_t offset,
 
 /// Whether a transfer passes on to the next rank, as burst-lower-to-ring makes
 /// it.
-static bool goesOn(ring::StartOp start, const Meeting &meeting) {
+static bool goesOn(ring::StartOp start, const RingMeeting &meeting) {
   int64_t parts = meeting.queryLayout.getParts();
   return start.getOwner() == meeting.movingOwner() &&
          isNeighbour(start.getTo(), meeting.rank(), 1, parts) &&
@@ -430,7 +223,7 @@ static bool goesOn(ring::StartOp start, const Meeting &meeting) {
 }
 
 /// Lets transfers of one ring go by `step` instead of by 1.
-static void redirect(ArrayRef<ring::StartOp> starts, const Meeting &meeting,
+static void redirect(ArrayRef<ring::StartOp> starts, const RingMeeting &meeting,
                      Value step) {
   if (starts.empty())
     return;
@@ -451,7 +244,7 @@ static void redirect(ArrayRef<ring::StartOp> starts, const Meeting &meeting,
   }
 }
 
-static ring::StartOp findStart(const Meeting &meeting) {
+static ring::StartOp findStart(const RingMeeting &meeting) {
   for (Operation *user : meeting.moving.getUsers())
     if (auto start = dyn_cast<ring::StartOp>(user))
       if (goesOn(start, meeting))
@@ -460,7 +253,7 @@ static ring::StartOp findStart(const Meeting &meeting) {
 }
 
 /// A slice travels alone.
-static void dropSlice(const Meeting &meeting, Needs needs) {
+static void dropSlice(const RingMeeting &meeting, Needs needs) {
   if (ring::StartOp start = findStart(meeting)) {
     redirect(start, meeting, needs.step);
     flagSlice(start, meeting, needs, /*goesRound=*/false);
@@ -468,7 +261,7 @@ static void dropSlice(const Meeting &meeting, Needs needs) {
 }
 
 /// A slice travels, and its share behind it.
-static void dropSliceAndShare(const Meeting &meeting, Needs needs) {
+static void dropSliceAndShare(const RingMeeting &meeting, Needs needs) {
   auto loop = meeting.op->getParentOfType<scf::ForOp>();
   ring::StartOp slice = findStart(meeting);
   if (!loop || !slice)
@@ -514,7 +307,7 @@ static void dropSliceAndShare(const Meeting &meeting, Needs needs) {
       }
 }
 
-static void dropFrom(ring::AttendOp attend, const Meeting &meeting,
+static void dropFrom(ring::AttendOp attend, const RingMeeting &meeting,
                      Needs needs) {
   flagPairs(meeting, attend.getOwners(), attend.getPairsMutable(), needs);
   if (meeting.movesKeys)
@@ -523,14 +316,14 @@ static void dropFrom(ring::AttendOp attend, const Meeting &meeting,
     dropSliceAndShare(meeting, needs);
 }
 
-static void dropFrom(ring::AttendGradOp attend, const Meeting &meeting,
+static void dropFrom(ring::AttendGradOp attend, const RingMeeting &meeting,
                      Needs needs) {
   flagPairs(meeting, attend.getKeyOwner(), attend.getPairsMutable(), needs);
   dropSliceAndShare(meeting, needs);
 }
 
 /// What the need function is called with must be there in front of all loops.
-static bool isKnownAtTheTop(const Meeting &meeting, Block &top) {
+static bool isKnownAtTheTop(const RingMeeting &meeting, Block &top) {
   SmallVector<Value> values{meeting.query, meeting.rank(), meeting.queryExtent,
                             meeting.keyExtent};
   llvm::append_range(values, meeting.maskCaptures);
@@ -553,7 +346,7 @@ static bool isCarried(Value owner) {
   return argument && isa<scf::ForOp>(argument.getOwner()->getParentOp());
 }
 
-static Meeting meetingOf(ring::AttendOp op) {
+static RingMeeting meetingOf(ring::AttendOp op) {
   bool movesKeys = !isCarried(op.getQueryOwner());
   return {op,
           atTheTop(op.getQuery()),
@@ -569,7 +362,7 @@ static Meeting meetingOf(ring::AttendOp op) {
           movesKeys};
 }
 
-static Meeting meetingOf(ring::AttendGradOp op) {
+static RingMeeting meetingOf(ring::AttendGradOp op) {
   bool movesKeys = !isCarried(op.getQueryOwner());
   return {op,
           atTheTop(op.getQuery()),
@@ -586,7 +379,7 @@ static Meeting meetingOf(ring::AttendGradOp op) {
 }
 
 /// Meetings with the same inputs ask the same question.
-static bool sameNeeds(const Meeting &a, const Meeting &b) {
+static bool sameNeeds(const RingMeeting &a, const RingMeeting &b) {
   return a.query == b.query && a.queryExtent == b.queryExtent &&
          a.keyExtent == b.keyExtent && a.queryLayout == b.queryLayout &&
          a.keyLayout == b.keyLayout && a.movesKeys == b.movesKeys &&
@@ -596,11 +389,11 @@ static bool sameNeeds(const Meeting &a, const Meeting &b) {
 }
 
 static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
-  SmallVector<Meeting> meetings;
+  SmallVector<RingMeeting> meetings;
   auto collect = [&](auto op) {
     if (op.getBounds().empty() || !op.getPairs().empty())
       return;
-    Meeting meeting = meetingOf(op);
+    RingMeeting meeting = meetingOf(op);
     if (isKnownAtTheTop(meeting, program.getBody().front()))
       meetings.push_back(meeting);
   };
@@ -609,9 +402,9 @@ static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
         collect);
   });
   while (!meetings.empty()) {
-    Meeting first = meetings.front();
+    RingMeeting first = meetings.front();
     Needs needs = callNeeds(first, NeedFunction(first, symbols).create());
-    llvm::erase_if(meetings, [&](const Meeting &meeting) {
+    llvm::erase_if(meetings, [&](const RingMeeting &meeting) {
       if (!sameNeeds(first, meeting))
         return false;
       llvm::TypeSwitch<Operation *>(meeting.op)

@@ -7,7 +7,13 @@
 // The pipeline, with and without its optimisations. In each form the schedule is
 // proved.
 
+// What is needed is computed once, and read for the reach of slices.
+//
 // BOTH: func private @f_needs
+// BOTH: %[[NEED:.*]] = tensor.generate
+// BOTH: scf.for
+// BOTH: tensor.extract %[[NEED]]
+// BOTH: return %[[NEED]],
 // DROP: func private @f_needs
 // OVERLAP-NOT: @f_needs
 // NEITHER-NOT: @f_needs

@@ -76,6 +76,18 @@ func.func @causal(%q: tensor<1x12x2x4xf32>) -> tensor<1x12x2x4xf32> {
 // CHECK-LABEL: func private @zigzag_needs
 // CHECK-SAME: (%{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %[[IDS:[^ ]+]]: tensor<?xi32>) -> (tensor<3x3x2x2xi1>, tensor<3x2xindex>, index)
 // CHECK: burst.table_range %[[IDS]]
+//
+// A range is found for every segment of a side, and is read for every pair.
+//
+// CHECK: } : tensor<3x2xi64>
+// CHECK: } : tensor<3x2xi64>
+// CHECK: } : tensor<3x2xi64>
+// CHECK: } : tensor<3x2xi64>
+// CHECK: %[[NEED:.*]] = tensor.generate {
+// CHECK-NOT: burst.table_range
+// CHECK: tensor.extract %{{.*}} : tensor<3x2xi64>
+// CHECK: } : tensor<3x3x2x2xi1>
+// CHECK: return %[[NEED]],
 // CHECK-LABEL: func @zigzag
 // CHECK-SAME: %[[IDS:[^ ]+]]: tensor<?xi32>, %[[SQ:[^ ]+]]: index {ring.extent = {{[^}]*}}}, %[[SK:[^ ]+]]: index {
 // CHECK: %[[B:.*]] = tensor.dim

@@ -1,0 +1,251 @@
+//===- NeedFunction.cpp - what a ring needs of its slices -----------------===//
+#include "passes/Drop/NeedFunction.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace burst;
+
+//===----------------------------------------------------------------------===//
+// Boxes
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Arguments of bounds: boxes of batch, heads, queries and keys, then sizes.
+enum : unsigned { Batch, Heads = 2, Queries = 4, Keys = 6, Sizes = 8 };
+} // namespace
+
+/// The box of the segment whose number is a value: there are one or two.
+NeedFunction::Box NeedFunction::segment(Emit &e, Side side, Value owner,
+                                        Value index, ValueRange args) {
+  bool isQuery = side == Side::Query;
+  ring::LayoutAttr layout = isQuery ? meeting.queryLayout : meeting.keyLayout;
+  Box box;
+  for (int64_t s = 0; s < numSegments(side); ++s) {
+    auto op = ring::SegmentOp::create(e.builder, loc, s, layout, owner,
+                                      args[isQuery ? 0 : 1]);
+    Value empty =
+        e.compare(arith::CmpIPredicate::eq, op.getCount(), e.index(0));
+    if (s == 0) {
+      box = {op.getBegin(), op.getEnd(), empty};
+      continue;
+    }
+    Value chosen = e.compare(arith::CmpIPredicate::eq, index, e.index(s));
+    box = {e.select(chosen, op.getBegin(), box.begin),
+           e.select(chosen, op.getEnd(), box.end),
+           e.select(chosen, empty, box.isEmpty)};
+  }
+  // Bounds mean nothing for an empty box, and may even trap: ask about another.
+  box.begin = e.select(box.isEmpty, e.index(0), box.begin);
+  box.end = e.select(box.isEmpty, e.index(1), box.end);
+  return box;
+}
+
+/// What the bounds are told beside the boxes of both sides.
+void NeedFunction::mapSizes(Emit &e, ValueRange args, IRMapping &mapping) {
+  Block &bounds = meeting.bounds->front();
+  Value batch =
+      arith::MaxSIOp::create(e.builder, loc, args[2], e.index(1)); // not empty
+  int64_t heads = cast<RankedTensorType>(meeting.query.getType()).getDimSize(2);
+  auto map = [&](unsigned argument, Value value) {
+    mapping.map(bounds.getArgument(argument), value);
+  };
+  map(Batch, e.index(0));
+  map(Batch + 1, batch);
+  map(Heads, e.index(0));
+  map(Heads + 1, e.index(heads));
+  mapping.map(bounds.getArguments().slice(Sizes, 2), args.take_front(2));
+  mapping.map(bounds.getArguments().drop_front(Sizes + 2), args.drop_front(3));
+}
+
+void NeedFunction::mapBox(Side side, const Box &box, IRMapping &mapping) {
+  Block &bounds = meeting.bounds->front();
+  unsigned first = side == Side::Query ? Queries : Keys;
+  mapping.map(bounds.getArgument(first), box.begin);
+  mapping.map(bounds.getArgument(first + 1), box.end);
+}
+
+//===----------------------------------------------------------------------===//
+// Ranges
+//===----------------------------------------------------------------------===//
+
+static llvm::SetVector<Operation *> sliceOf(Operation *op) {
+  llvm::SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  options.filter = [&](Operation *other) {
+    return other->getBlock() == op->getBlock();
+  };
+  (void)getBackwardSlice(op, &slice, options);
+  return slice;
+}
+
+/// The side whose box alone says what `op` gives.
+std::optional<NeedFunction::Side> NeedFunction::sideOf(Operation *op) {
+  bool ofQueries = false, ofKeys = false;
+  for (Operation *before : sliceOf(op))
+    before->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands()) {
+        auto argument = dyn_cast<BlockArgument>(operand);
+        if (!argument || argument.getOwner() != op->getBlock())
+          continue;
+        unsigned number = argument.getArgNumber();
+        ofQueries |= number >= Queries && number < Keys;
+        ofKeys |= number >= Keys && number < Sizes;
+      }
+    });
+  if (ofQueries == ofKeys)
+    return std::nullopt;
+  return ofQueries ? Side::Query : Side::Key;
+}
+
+void NeedFunction::makeRanges(OpBuilder &builder, ValueRange args) {
+  for (auto range : meeting.bounds->getOps<TableRangeOp>())
+    if (std::optional<Side> side = sideOf(range)) {
+      Ranges &made = ranges[range];
+      made.side = *side;
+      for (OpResult result : range->getResults())
+        made.tables.push_back(rangeTable(builder, result, *side, args));
+    }
+}
+
+Value NeedFunction::rangeTable(OpBuilder &builder, OpResult range, Side side,
+                               ValueRange args) {
+  return tensor::GenerateOp::create(
+      builder, loc,
+      RankedTensorType::get({parts, numSegments(side)}, range.getType()),
+      ValueRange(), [&](OpBuilder &inner, Location, ValueRange indices) {
+        Emit e{inner, loc};
+        IRMapping mapping;
+        mapSizes(e, args, mapping);
+        mapBox(side, segment(e, side, indices[0], indices[1], args), mapping);
+        for (Operation *op : sliceOf(range.getOwner()))
+          inner.clone(*op, mapping);
+        tensor::YieldOp::create(inner, loc, mapping.lookup(Value(range)));
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Needs
+//===----------------------------------------------------------------------===//
+
+Value NeedFunction::needOf(OpBuilder &builder, ValueRange indices,
+                           ValueRange args) {
+  Emit e{builder, loc};
+  IRMapping mapping;
+  Box q = segment(e, Side::Query, indices[0], indices[2], args);
+  Box k = segment(e, Side::Key, indices[1], indices[3], args);
+  mapBox(Side::Query, q, mapping);
+  mapBox(Side::Key, k, mapping);
+  mapSizes(e, args, mapping);
+  Block &bounds = meeting.bounds->front();
+  for (Operation &op : bounds.without_terminator()) {
+    auto found = ranges.find(&op);
+    if (found == ranges.end()) {
+      builder.clone(op, mapping);
+      continue;
+    }
+    bool isQuery = found->second.side == Side::Query;
+    for (auto [result, table] :
+         llvm::zip_equal(op.getResults(), found->second.tables))
+      mapping.map(result, e.extract(table, {indices[isQuery ? 0 : 1],
+                                            indices[isQuery ? 2 : 3]}));
+  }
+  Value may = mapping.lookupOrDefault(bounds.getTerminator()->getOperand(0));
+  Value some = e.negate(e.either(q.isEmpty, k.isEmpty));
+  return e.both(some, may);
+}
+
+/// The distance of the farthest rank that needs a segment, going by `step`.
+Value NeedFunction::reachOf(OpBuilder &builder, ValueRange indices, Value need,
+                            int64_t step) {
+  Emit e{builder, loc};
+  auto loop = scf::ForOp::create(
+      builder, loc, e.index(1), e.index(parts), e.index(1),
+      ValueRange{e.index(0)},
+      [&](OpBuilder &inner, Location, Value hop, ValueRange reach) {
+        Emit e{inner, loc};
+        Value far = e.mul(hop, e.index(step));
+        Value rank = e.mod(e.add(indices[0], far), parts);
+        Value needed;
+        bool keys = meeting.movesKeys;
+        for (int64_t x = 0; x < (keys ? numA : numB); ++x) {
+          Value one =
+              keys
+                  ? e.extract(need, {rank, indices[0], e.index(x), indices[1]})
+                  : e.extract(need, {indices[0], rank, indices[1], e.index(x)});
+          needed = needed ? e.either(needed, one) : one;
+        }
+        scf::YieldOp::create(inner, loc, e.select(needed, hop, reach.front()));
+      });
+  return loop.getResult(0);
+}
+
+Value NeedFunction::reachTable(OpBuilder &builder, Value need, int64_t step) {
+  return tensor::GenerateOp::create(
+      builder, loc, reachType(), ValueRange(),
+      [&](OpBuilder &inner, Location, ValueRange indices) {
+        tensor::YieldOp::create(inner, loc,
+                                reachOf(inner, indices, need, step));
+      });
+}
+
+/// How many positions travel in all, times their hops.
+Value NeedFunction::cost(OpBuilder &builder, Value reach, Value extent) {
+  Emit e{builder, loc};
+  auto loop = scf::ForOp::create(
+      builder, loc, e.index(0), e.index(parts), e.index(1),
+      ValueRange{e.index(0)},
+      [&](OpBuilder &inner, Location, Value owner, ValueRange cost) {
+        Emit e{inner, loc};
+        Value sum = cost.front();
+        for (int64_t b = 0; b < numMoving; ++b) {
+          auto segment = ring::SegmentOp::create(
+              inner, loc, b, meeting.movingLayout(), owner, extent);
+          Value hops = e.extract(reach, {owner, e.index(b)});
+          sum = e.add(sum, e.mul(segment.getCount(), hops));
+        }
+        scf::YieldOp::create(inner, loc, sum);
+      });
+  return loop.getResult(0);
+}
+
+func::FuncOp NeedFunction::create() {
+  auto parent = meeting.op->getParentOfType<func::FuncOp>();
+  OpBuilder builder(parent);
+  SmallVector<Type> inputs(3, builder.getIndexType());
+  llvm::append_range(inputs, ValueRange(meeting.maskCaptures).getTypes());
+  auto function = func::FuncOp::create(
+      builder, loc, (parent.getName() + "_needs").str(),
+      builder.getFunctionType(
+          inputs, {needType(), reachType(), builder.getIndexType()}));
+  function.setPrivate();
+  symbols.insert(function);
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  ValueRange args = function.getArguments();
+  Emit e{builder, loc};
+  makeRanges(builder, args);
+  Value need = tensor::GenerateOp::create(
+      builder, loc, needType(), ValueRange(),
+      [&](OpBuilder &inner, Location, ValueRange indices) {
+        tensor::YieldOp::create(inner, loc, needOf(inner, indices, args));
+      });
+  Value ahead = reachTable(builder, need, 1);
+  Value behind = reachTable(builder, need, parts - 1);
+  Value extent = args[meeting.movesKeys ? 1 : 0];
+  Value goesBack =
+      e.compare(arith::CmpIPredicate::ult, cost(builder, behind, extent),
+                cost(builder, ahead, extent));
+  Value reach = tensor::GenerateOp::create(
+      builder, loc, reachType(), ValueRange(),
+      [&](OpBuilder &inner, Location, ValueRange indices) {
+        Emit e{inner, loc};
+        tensor::YieldOp::create(inner, loc,
+                                e.select(goesBack, e.extract(behind, indices),
+                                         e.extract(ahead, indices)));
+      });
+  Value step = e.select(goesBack, e.index(parts - 1), e.index(1));
+  func::ReturnOp::create(builder, loc, ValueRange{need, reach, step});
+  return function;
+}

@@ -1,0 +1,107 @@
+//===- NeedFunction.h - what a ring needs of its slices ---------*- C++ -*-===//
+#ifndef BURST_PASSES_DROP_NEEDFUNCTION_H
+#define BURST_PASSES_DROP_NEEDFUNCTION_H
+
+#include "dialect/Burst/Emit.h"
+#include "dialect/Ring/Ring.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace burst {
+
+/// Queries and keys that come together round a ring, and which of both moves.
+struct RingMeeting {
+  mlir::Operation *op = nullptr;
+  mlir::Value query, queryOwner, queryExtent, keyOwner, keyExtent;
+  ring::LayoutAttr queryLayout, keyLayout;
+  mlir::Region *bounds = nullptr;
+  /// Not a range: flags move operands.
+  llvm::SmallVector<mlir::Value> maskCaptures;
+  mlir::Value moving; ///< one of the tensors that travel
+  bool movesKeys = true;
+
+  ring::LayoutAttr movingLayout() const {
+    return movesKeys ? keyLayout : queryLayout;
+  }
+  mlir::Value movingOwner() const { return movesKeys ? keyOwner : queryOwner; }
+  mlir::Value rank() const { return movesKeys ? queryOwner : keyOwner; }
+  mlir::Value movingExtent() const {
+    return movesKeys ? keyExtent : queryExtent;
+  }
+};
+
+/// Makes the function that says what a meeting needs, for all ranks:
+///
+///   (Sq, Sk, B, captures of the mask) -> (need[p][r][a][b], reach[o][s], step)
+///
+/// need: whether any pair of query segment a of rank p and key segment b of
+/// rank r is kept. step: the direction of the ring, 1 or P - 1, in which less
+/// travels. reach: how many hops segment s of owner o, of what moves, travels
+/// in that direction, that is the distance of the farthest rank that needs it.
+///
+/// A range of a table that the bounds ask for reads all positions of a segment.
+/// Where it depends on one side alone it is found once per segment of that
+/// side, and not per pair.
+class NeedFunction {
+public:
+  NeedFunction(const RingMeeting &meeting, mlir::SymbolTable &symbols)
+      : meeting(meeting), symbols(symbols), loc(meeting.op->getLoc()),
+        parts(meeting.queryLayout.getParts()),
+        numA(meeting.queryLayout.getNumSegments()),
+        numB(meeting.keyLayout.getNumSegments()),
+        numMoving(meeting.movesKeys ? numB : numA) {}
+
+  mlir::func::FuncOp create();
+
+private:
+  mlir::RankedTensorType needType() {
+    return mlir::RankedTensorType::get(
+        {parts, parts, numA, numB},
+        mlir::IntegerType::get(symbols.getOp()->getContext(), 1));
+  }
+  mlir::RankedTensorType reachType() {
+    return mlir::RankedTensorType::get(
+        {parts, numMoving},
+        mlir::IndexType::get(symbols.getOp()->getContext()));
+  }
+  struct Box {
+    mlir::Value begin, end, isEmpty;
+  };
+  enum class Side : uint8_t { Query, Key };
+  int64_t numSegments(Side side) const {
+    return side == Side::Query ? numA : numB;
+  }
+  Box segment(Emit &e, Side side, mlir::Value owner, mlir::Value index,
+              mlir::ValueRange args);
+  void mapSizes(Emit &e, mlir::ValueRange args, mlir::IRMapping &mapping);
+  void mapBox(Side side, const Box &box, mlir::IRMapping &mapping);
+  std::optional<Side> sideOf(mlir::Operation *op);
+  void makeRanges(mlir::OpBuilder &builder, mlir::ValueRange args);
+  mlir::Value rangeTable(mlir::OpBuilder &builder, mlir::OpResult range,
+                         Side side, mlir::ValueRange args);
+  mlir::Value needOf(mlir::OpBuilder &builder, mlir::ValueRange indices,
+                     mlir::ValueRange args);
+  mlir::Value reachOf(mlir::OpBuilder &builder, mlir::ValueRange indices,
+                      mlir::Value need, int64_t step);
+  mlir::Value reachTable(mlir::OpBuilder &builder, mlir::Value need,
+                         int64_t step);
+  mlir::Value cost(mlir::OpBuilder &builder, mlir::Value reach,
+                   mlir::Value extent);
+
+  const RingMeeting &meeting;
+  mlir::SymbolTable &symbols;
+  mlir::Location loc;
+  int64_t parts, numA, numB, numMoving;
+  /// Results of the bounds' ranges per segment of one side.
+  struct Ranges {
+    Side side;
+    llvm::SmallVector<mlir::Value, 2> tables; ///< by owner and segment
+  };
+  llvm::DenseMap<mlir::Operation *, Ranges> ranges;
+};
+
+} // namespace burst
+
+#endif // BURST_PASSES_DROP_NEEDFUNCTION_H
