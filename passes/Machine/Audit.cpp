@@ -71,10 +71,14 @@ bool Bookkeeper::round(ring::RoundOp op, const TensorRef &gradient,
 
 PairClass Classifier::classify(const Meeting &meeting, int64_t queryOwner,
                                int64_t owner, int64_t a, int64_t b) {
+  int64_t numA = meeting.queryLayout.getNumSegments();
   int64_t numB = meeting.keyLayout.getNumSegments();
-  auto &known = entries[meeting.at].known[{queryOwner, owner}];
-  known.resize(meeting.queryLayout.getNumSegments() * numB, UINT8_MAX);
-  uint8_t &entry = known[a * numB + b];
+  int64_t parts = meeting.keyLayout.getParts();
+  std::vector<uint8_t> &known = entries[meeting.at].known;
+  if (known.empty())
+    known.assign(meeting.queryLayout.getParts() * parts * numA * numB,
+                 UINT8_MAX);
+  uint8_t &entry = known[((queryOwner * parts + owner) * numA + a) * numB + b];
   if (entry == UINT8_MAX)
     entry = static_cast<uint8_t>(compute(meeting, queryOwner, owner, a, b));
   return static_cast<PairClass>(entry);
@@ -263,12 +267,23 @@ std::string Auditor::checkSlice(const Meeting &meeting, const Slice &slice) {
   return "";
 }
 
-bool Auditor::isVoid(const Meeting &meeting, int64_t owner, int64_t a,
-                     int64_t b) {
-  Deal rows = meeting.queryLayout.getDeal(),
-       columns = meeting.keyLayout.getDeal();
-  return rows.segment(meeting.queryOwner, a, meeting.queryExtent).count == 0 ||
-         columns.segment(owner, b, meeting.keyExtent).count == 0;
+PairMask burst::computedPairs(const Meeting &meeting, size_t index,
+                              int64_t owner) {
+  int64_t numA = meeting.queryLayout.getNumSegments();
+  int64_t numB = meeting.keyLayout.getNumSegments();
+  PairMask pairs = 0;
+  for (int64_t a = 0; a < numA; ++a)
+    for (int64_t b = 0; b < numB; ++b)
+      pairs |= meeting.isComputed(index, a, b) * pairBit(a, b, numB);
+  if (pairs == 0)
+    return 0;
+  uint64_t rows =
+      segmentsOf({meeting.queryLayout.getDeal(), 1, meeting.queryExtent},
+                 meeting.queryOwner);
+  uint64_t columns =
+      segmentsOf({meeting.keyLayout.getDeal(), 1, meeting.keyExtent}, owner);
+  return pairs & pairsOfQueries(rows, numA, numB) &
+         pairsOfKeys(columns, numA, numB);
 }
 
 std::string Auditor::checkNeeded(const Meeting &meeting, int64_t owner,
@@ -295,7 +310,7 @@ static bool sameArguments(ArrayRef<Argument> a, ArrayRef<Argument> b) {
   });
 }
 
-static std::shared_ptr<const Question> questionOf(const Attend &attend) {
+static std::shared_ptr<const Question> makeQuestion(const Attend &attend) {
   auto question = std::make_shared<Question>(Question{
       attend, attend.query->argument, attend.slices.front().key->argument,
       attend.slices.front().value->argument});
@@ -349,14 +364,25 @@ static std::string checkAgrees(const Question &question, const Attend &attend) {
   return found.empty() ? "" : found + " than the state before it";
 }
 
+/// What an attend asks of a fresh state.
+std::shared_ptr<const Question> Auditor::ask(const Attend &attend) {
+  std::shared_ptr<const Question> &known =
+      asked[{attend.at, attend.queryOwner}];
+  if (!known || !checkAgrees(*known, attend).empty())
+    known = makeQuestion(attend);
+  return known;
+}
+
 std::string Auditor::absorb(const Attend &attend, size_t index,
                             Account &account) {
   const Slice &slice = attend.slices[index];
   int64_t numA = attend.queryLayout.getNumSegments();
   int64_t numB = attend.keyLayout.getNumSegments();
+  PairMask pairs = computedPairs(attend, index, slice.owner);
+  PairMask before = account.absorbed.at(slice.owner);
   for (int64_t a = 0; a < numA; ++a)
     for (int64_t b = 0; b < numB; ++b) {
-      if (!attend.isComputed(index, a, b) || isVoid(attend, slice.owner, a, b))
+      if (!(pairs & pairBit(a, b, numB)))
         continue;
       if (!((slice.key->segments & slice.value->segments) >> b & 1))
         return format("reads segment {0} of rank {1}, which was not received",
@@ -371,14 +397,13 @@ std::string Auditor::absorb(const Attend &attend, size_t index,
       if (std::string found = checkNeeded(attend, slice.owner, a, b);
           !found.empty())
         return found;
-      uint8_t &times = account.absorbed[(slice.owner * numA + a) * numB + b];
-      if (times != 0)
+      if (before & pairBit(a, b, numB))
         return format("computes query segment {0} with segment {1} of rank {2} "
                       "a second time",
                       a, b, slice.owner);
-      ++times;
       ++proof.computed;
     }
+  account.absorbed.add(slice.owner, pairs);
   return "";
 }
 
@@ -406,11 +431,8 @@ bool Auditor::attend(Attend &attend, State &result, std::string &message) {
   result = std::move(attend.state);
   Account &account = ownAccount(result);
   renumber(result);
-  if (!account.question) {
-    account.question = questionOf(attend);
-    account.absorbed.resize(parts * attend.queryLayout.getNumSegments() *
-                            attend.keyLayout.getNumSegments());
-  }
+  if (!account.question)
+    account.question = ask(attend);
   message = checkAgrees(*account.question, attend);
   for (size_t index = 0; index < attend.slices.size() && message.empty();
        ++index)
@@ -453,10 +475,8 @@ bool Auditor::merge(Merge &merge, std::string &message) {
   const auto &other = static_cast<const Account &>(*merge.from.o);
   if (!other.question)
     return true;
-  if (!account.question) {
+  if (!account.question)
     account.question = other.question;
-    account.absorbed.resize(other.absorbed.size());
-  }
   // Whose queries they are has been checked.
   if (std::string found = difference(*account.question, *other.question);
       !found.empty()) {
@@ -465,13 +485,9 @@ bool Auditor::merge(Merge &merge, std::string &message) {
   }
   int64_t numA = account.question->attend.queryLayout.getNumSegments();
   int64_t numB = account.question->attend.keyLayout.getNumSegments();
-  for (auto [index, times] : llvm::enumerate(account.absorbed)) {
-    if (!(merge.segments >> (index / numB % numA) & 1))
-      continue;
-    if (times != 0 && other.absorbed[index] != 0)
-      message = "merges states that have absorbed the same pair";
-    times += other.absorbed[index];
-  }
+  if (account.absorbed.unite(other.absorbed,
+                             pairsOfQueries(merge.segments, numA, numB)) != 0)
+    message = "merges states that have absorbed the same pair";
   return message.empty();
 }
 
@@ -480,10 +496,11 @@ std::string Auditor::checkComplete(const Account &account) {
   const Attend &first = account.question->attend;
   int64_t numA = first.queryLayout.getNumSegments();
   int64_t numB = first.keyLayout.getNumSegments();
-  for (int64_t owner = 0; owner < parts; ++owner)
+  for (int64_t owner = 0; owner < parts; ++owner) {
+    PairMask absorbed = account.absorbed.at(owner);
     for (int64_t a = 0; a < numA; ++a)
       for (int64_t b = 0; b < numB; ++b) {
-        bool isAbsorbed = account.absorbed[(owner * numA + a) * numB + b] != 0;
+        bool isAbsorbed = (absorbed & pairBit(a, b, numB)) != 0;
         if (classifier.classify(first, owner, a, b) == PairClass::Empty) {
           ++(isAbsorbed ? proof.wasted : proof.dropped);
           continue;
@@ -493,6 +510,7 @@ std::string Auditor::checkComplete(const Account &account) {
                         "which no attend has computed",
                         a, b, owner);
       }
+  }
   return "";
 }
 
@@ -523,7 +541,7 @@ bool Auditor::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
       part->state = 0; // A part of a state no longer.
     tensor->sharding = sharding;
     tensor->sharding.dim = dim;
-    origins[tensor] = {question, dim};
+    tensor->origin = std::make_shared<Origin>(Origin{question, dim});
   }
   return true;
 }
@@ -554,9 +572,7 @@ TensorRef burst::arrivedPart(const Part &sent, const TensorRef &received) {
   copy.absorbed = account->absorbed;
   int64_t numA = copy.question->attend.queryLayout.getNumSegments();
   int64_t numB = copy.question->attend.keyLayout.getNumSegments();
-  for (auto [index, times] : llvm::enumerate(copy.absorbed))
-    if (!(copy.segments >> (index / numB % numA) & 1))
-      times = 0;
+  copy.absorbed.restrict(pairsOfQueries(copy.segments, numA, numB));
   return arrived;
 }
 
@@ -618,8 +634,7 @@ std::string Auditor::checkResult(int64_t rank, int64_t other, unsigned index,
   const TensorRef &result = results[rank][index];
   if (const auto *gradient = dynamic_cast<const Gradient *>(result.get()))
     return checkGradient(rank, other, index, *gradient, results);
-  auto found = origins.find(result);
-  if (!result || found == origins.end() ||
+  if (!result || !result->origin ||
       !(isMade(*result, Made::Out) || isMade(*result, Made::Lse)))
     return "what no ring.finalize has made";
   if (result->owner != rank)
@@ -627,14 +642,15 @@ std::string Auditor::checkResult(int64_t rank, int64_t other, unsigned index,
   if (std::string message = checkDealt(index, result->sharding);
       !message.empty())
     return message;
-  auto ofOther = origins.find(results[other][index]);
-  if (ofOther == origins.end())
+  const TensorRef &ofOther = results[other][index];
+  if (!ofOther || !ofOther->origin)
     return format("another result than rank {0}", other);
   // A rank without queries may have attended nothing.
-  if (!found->second.question || !ofOther->second.question)
+  const auto &asked = result->origin->question;
+  const auto &askedByOther = ofOther->origin->question;
+  if (!asked || !askedByOther)
     return "";
-  std::string differs =
-      difference(*ofOther->second.question, *found->second.question);
+  std::string differs = difference(*askedByOther, *asked);
   if (!differs.empty())
     return format("an attention that {0} than that of rank {1}", differs,
                   other);

@@ -53,7 +53,8 @@ private:
 
   struct Entry {
     std::optional<RegionEvaluator> bounds;
-    std::map<std::tuple<int64_t, int64_t>, std::vector<uint8_t>> known;
+    /// By owner of the queries, of the keys, and segments of both.
+    std::vector<uint8_t> known;
   };
   std::map<mlir::Operation *, Entry> entries;
 };

@@ -74,10 +74,9 @@ bool Auditor::delta(ring::DeltaOp op, const TensorRef &out,
   result->segments = out->segments & outGrad->segments;
   if (lseGrad)
     result->segments &= lseGrad->segments;
-  auto found = origins.find(out);
-  Origin origin = found == origins.end() ? Origin() : found->second;
-  origins[result] = {origin.question, 2, out->argument,
-                     lseGrad ? lseGrad->argument : -1};
+  Origin origin{out->origin ? out->origin->question : nullptr, 2, out->argument,
+                lseGrad ? lseGrad->argument : -1};
+  result->origin = std::make_shared<Origin>(origin);
   return true;
 }
 
@@ -117,10 +116,9 @@ std::string Auditor::checkRows(const AttendGrad &attend) {
 /// Where the program itself attends, the gradients must be those of that.
 std::string Auditor::checkOrigin(const AttendGrad &attend,
                                  const TensorRef &rows, StringRef name) {
-  auto found = origins.find(rows);
-  if (found == origins.end() || !found->second.question)
+  if (!rows->origin || !rows->origin->question)
     return "";
-  const Question &forward = *found->second.question;
+  const Question &forward = *rows->origin->question;
   std::string other = difference(forward.attend, attend);
   if (forward.query != attend.query->argument)
     other = "attends with another query";
@@ -184,8 +182,8 @@ std::string Auditor::checkGradients(const AttendGrad &attend) {
   return "";
 }
 
-std::string burst::difference(const GradientQuestion &x,
-                              const GradientQuestion &y) {
+static std::string difference(const GradientLabels &x,
+                              const GradientLabels &y) {
   if (x.query != y.query)
     return "attends with another query";
   if (x.key != y.key || x.value != y.value)
@@ -194,11 +192,24 @@ std::string burst::difference(const GradientQuestion &x,
     return "takes another outGrad or lse";
   if (x.delta != y.delta || x.out != y.out || x.lseGrad != y.lseGrad)
     return "takes a delta of another out or lseGrad";
-  if (std::string found = difference(x.meeting, y.meeting); !found.empty())
+  return "";
+}
+
+std::string burst::difference(const GradientQuestion &x,
+                              const GradientQuestion &y) {
+  return difference(x, y.meeting, y.op, y.labels);
+}
+
+std::string burst::difference(const GradientQuestion &x, const Meeting &meeting,
+                              ring::AttendGradOp b,
+                              const GradientLabels &labels) {
+  if (std::string found = ::difference(x.labels, labels); !found.empty())
     return found;
-  if (x.op == y.op)
+  if (std::string found = difference(x.meeting, meeting); !found.empty())
+    return found;
+  ring::AttendGradOp a = x.op;
+  if (a == b)
     return "";
-  ring::AttendGradOp a = x.op, b = y.op;
   if (a.getCaptures() != b.getCaptures() ||
       !OperationEquivalence::isRegionEquivalentTo(
           &a.getGradient(), &b.getGradient(),
@@ -208,25 +219,25 @@ std::string burst::difference(const GradientQuestion &x,
 }
 
 const GradientQuestion *Auditor::ask(const AttendGrad &attend) {
-  const Origin &delta = origins.at(attend.delta);
-  GradientQuestion asked{attend,
-                         attend.op,
-                         attend.query->argument,
-                         attend.slice.key->argument,
-                         attend.slice.value->argument,
-                         attend.outGrad->argument,
-                         attend.lse->argument,
-                         attend.delta->argument,
-                         delta.out,
-                         delta.lseGrad};
+  const Origin &delta = *attend.delta->origin;
+  GradientLabels labels{attend.query->argument,
+                        attend.slice.key->argument,
+                        attend.slice.value->argument,
+                        attend.outGrad->argument,
+                        attend.lse->argument,
+                        attend.delta->argument,
+                        delta.out,
+                        delta.lseGrad};
   for (const auto &known : questions)
-    if (difference(*known, asked).empty())
+    if (difference(*known, attend, attend.op, labels).empty())
       return known.get();
+  GradientQuestion &asked =
+      *questions.emplace_back(std::make_unique<GradientQuestion>(
+          GradientQuestion{attend, attend.op, labels}));
   // It outlives what was received.
   asked.meeting.query =
       std::make_shared<Tensor>(attend.query->shape, attend.query->element);
-  questions.push_back(std::make_unique<GradientQuestion>(std::move(asked)));
-  return questions.back().get();
+  return &asked;
 }
 
 /// What a pair reads and what it is added to is here.
@@ -252,35 +263,40 @@ std::string Auditor::checkArrived(const AttendGrad &attend, int64_t a,
   return "";
 }
 
-std::string Auditor::addPair(const AttendGrad &attend, int64_t a, int64_t b) {
-  int64_t numA = attend.queryLayout.getNumSegments();
+/// By which number a gradient knows the other side of a pair of shards.
+static int64_t otherSide(const Gradient &gradient, const AttendGrad &attend,
+                         int64_t parts) {
+  switch (gradient.by()) {
+  case By::Query:
+    return attend.slice.owner;
+  case By::Key:
+  case By::Value:
+    return attend.queryOwner;
+  case By::Table:
+    return attend.queryOwner * parts + attend.slice.owner;
+  }
+  llvm_unreachable("unknown kind");
+}
+
+std::string Auditor::addPairs(const AttendGrad &attend, PairMask pairs) {
   int64_t numB = attend.keyLayout.getNumSegments();
-  int64_t queries = attend.queryOwner * numA + a;
-  int64_t keys = attend.slice.owner * numB + b;
+  constexpr int none = std::numeric_limits<PairMask>::digits;
+  int pair = none; // the first that was there, in the first such gradient
+  By by = By::Query;
   for (const TensorRef &tensor : attend.grads) {
     auto &gradient = static_cast<Gradient &>(*tensor);
-    int64_t segment = 0, other = 0;
-    switch (gradient.by()) {
-    case By::Query:
-      std::tie(segment, other) = {a, keys};
-      break;
-    case By::Key:
-    case By::Value:
-      std::tie(segment, other) = {b, queries};
-      break;
-    case By::Table:
-      other = queries * parts * numB + keys;
-      break;
-    }
-    if (gradient.added[segment].test(other))
-      return format("adds query segment {0} of rank {1} with segment {2} of "
-                    "rank {3} a second time to the gradient by {4}",
-                    a, attend.queryOwner, b, attend.slice.owner,
-                    name(gradient.by()));
-    gradient.added[segment].set(other);
+    PairMask before =
+        gradient.added.add(otherSide(gradient, attend, parts), pairs);
+    if (llvm::countr_zero(before) < pair)
+      std::tie(pair, by) = std::pair(llvm::countr_zero(before), gradient.by());
   }
-  ++proof.computed;
-  return "";
+  proof.computed += llvm::popcount(pairs);
+  if (pair == none)
+    return "";
+  return format("adds query segment {0} of rank {1} with segment {2} of "
+                "rank {3} a second time to the gradient by {4}",
+                pair / numB, attend.queryOwner, pair % numB, attend.slice.owner,
+                name(by));
 }
 
 bool Auditor::attendGrad(AttendGrad &attend, std::string &message) {
@@ -291,17 +307,11 @@ bool Auditor::attendGrad(AttendGrad &attend, std::string &message) {
     message = checkRows(attend);
   if (message.empty())
     message = checkGradients(attend);
-  int64_t numA = attend.queryLayout.getNumSegments();
   int64_t numB = attend.keyLayout.getNumSegments();
-  SmallVector<std::pair<int64_t, int64_t>> pairs;
-  for (int64_t a = 0; a < numA; ++a)
-    for (int64_t b = 0; b < numB; ++b)
-      if (attend.isComputed(0, a, b) &&
-          !isVoid(attend, attend.slice.owner, a, b))
-        pairs.push_back({a, b});
-  for (auto [a, b] : pairs) {
-    if (message.empty())
-      message = checkArrived(attend, a, b);
+  PairMask pairs = computedPairs(attend, 0, attend.slice.owner);
+  for (PairMask rest = pairs; rest != 0 && message.empty(); rest &= rest - 1) {
+    int64_t pair = llvm::countr_zero(rest), a = pair / numB, b = pair % numB;
+    message = checkArrived(attend, a, b);
     if (message.empty())
       message = checkNeeded(attend, attend.slice.owner, a, b);
   }
@@ -320,16 +330,19 @@ bool Auditor::attendGrad(AttendGrad &attend, std::string &message) {
       continue;
     gradient.question = question;
     gradient.place = static_cast<int64_t>(place);
-    bool isTable = gradient.by() == By::Table;
-    bool byQuery = gradient.by() == By::Query;
-    llvm::BitVector none(isTable ? parts * numA * parts * numB
-                                 : parts * (byQuery ? numB : numA));
-    gradient.added.assign(isTable ? 1 : byQuery ? numA : numB, none);
   }
-  for (auto [a, b] : pairs)
-    if (message.empty())
-      message = addPair(attend, a, b);
+  if (message.empty() && pairs != 0)
+    message = addPairs(attend, pairs);
   return message.empty();
+}
+
+/// The pairs of a gradient with some of its own segments.
+static PairMask pairsOf(const Gradient &gradient, uint64_t segments) {
+  const Meeting &meeting = gradient.question->meeting;
+  int64_t numA = meeting.queryLayout.getNumSegments();
+  int64_t numB = meeting.keyLayout.getNumSegments();
+  return gradient.by() == By::Query ? pairsOfQueries(segments, numA, numB)
+                                    : pairsOfKeys(segments, numA, numB);
 }
 
 bool Auditor::add(Sum &sum, std::string &message) {
@@ -374,19 +387,15 @@ bool Auditor::add(Sum &sum, std::string &message) {
   if (!account.question) {
     account.question = from.question;
     account.place = from.place;
-    account.added = from.added;
-    for (llvm::BitVector &segment : account.added)
-      segment.reset();
   }
-  for (auto [s, segment] : llvm::enumerate(account.added)) {
-    if (!(sum.segments >> s & 1))
-      continue;
-    if (segment.anyCommon(from.added[s]))
+  PairMask before =
+      account.added.unite(from.added, pairsOf(account, sum.segments));
+  for (int64_t s = 0; before != 0 && s < sum.op.getLayout().getNumSegments();
+       ++s)
+    if (before & pairsOf(account, uint64_t{1} << s))
       message = format("adds to segment {0} of the gradient by {1} what was "
                        "added before",
                        s, name(account.by()));
-    segment |= from.added[s];
-  }
   return message.empty();
 }
 
@@ -415,13 +424,12 @@ void Auditor::deliver(const Transfer &from, Transfer &to, size_t index) {
     auto account = copyOf(*gradient, received->element);
     account->segments = received->segments;
     account->slice = received->slice;
-    for (auto [s, segment] : llvm::enumerate(account->added))
-      if (!(received->segments >> s & 1))
-        segment.reset();
+    if (account->question)
+      account->added.restrict(pairsOf(*account, received->segments));
     received = account;
   }
-  if (auto found = origins.find(sent); found != origins.end())
-    origins.emplace(received, found->second);
+  if (sent->origin && !received->origin)
+    received->origin = sent->origin;
 }
 
 //===----------------------------------------------------------------------===//
@@ -432,16 +440,16 @@ void Auditor::deliver(const Transfer &from, Transfer &to, size_t index) {
 std::string Auditor::checkComplete(const Gradient &gradient, int64_t rank) {
   const Meeting &meeting = gradient.question->meeting;
   bool byQuery = gradient.by() == By::Query;
-  int64_t own = byQuery ? meeting.queryLayout.getNumSegments()
-                        : meeting.keyLayout.getNumSegments();
-  int64_t others = byQuery ? meeting.keyLayout.getNumSegments()
-                           : meeting.queryLayout.getNumSegments();
+  int64_t numA = meeting.queryLayout.getNumSegments();
+  int64_t numB = meeting.keyLayout.getNumSegments();
+  int64_t own = byQuery ? numA : numB, others = byQuery ? numB : numA;
   for (int64_t segment = 0; segment < own; ++segment)
-    for (int64_t owner = 0; owner < parts; ++owner)
+    for (int64_t owner = 0; owner < parts; ++owner) {
+      PairMask added = gradient.added.at(owner);
       for (int64_t other = 0; other < others; ++other) {
-        bool isAdded = gradient.added[segment].test(owner * others + other);
         int64_t p = byQuery ? rank : owner, r = byQuery ? owner : rank;
         int64_t a = byQuery ? segment : other, b = byQuery ? other : segment;
+        bool isAdded = (added & pairBit(a, b, numB)) != 0;
         bool isEmpty =
             classifier.classify(meeting, p, r, a, b) == PairClass::Empty;
         // Counted once, not for keys and values again.
@@ -452,6 +460,7 @@ std::string Auditor::checkComplete(const Gradient &gradient, int64_t rank) {
                         "rank {2} with segment {3} of rank {4}",
                         name(gradient.by()), a, p, b, r);
       }
+    }
   return "";
 }
 
@@ -495,17 +504,19 @@ std::string Auditor::checkTable(const Results &results, unsigned index) {
   if (!first || !first->table)
     return "";
   const GradientQuestion *question = nullptr;
-  llvm::BitVector added;
+  std::vector<PairMask> added(parts * parts); // by owner of queries, of keys
   for (const auto &ofRank : results) {
     const auto &part = static_cast<const Gradient &>(*ofRank[index]);
     if (!part.question)
       continue;
     question = part.question;
-    added.resize(part.added[0].size());
-    if (added.anyCommon(part.added[0]))
-      return "parts of a gradient by a table, of which two ranks have computed "
-             "the same pair";
-    added |= part.added[0];
+    for (auto [begin, end, pairs] : part.added.getRuns())
+      for (int64_t i = begin; i < end; ++i) {
+        if (added[i] & pairs)
+          return "parts of a gradient by a table, of which two ranks have "
+                 "computed the same pair";
+        added[i] |= pairs;
+      }
   }
   if (!question)
     return "parts of a gradient to which nothing was added";
@@ -516,7 +527,7 @@ std::string Auditor::checkTable(const Results &results, unsigned index) {
     for (int64_t keys = 0; keys < parts * numB; ++keys) {
       int64_t p = queries / numA, a = queries % numA;
       int64_t r = keys / numB, b = keys % numB;
-      if (!added.test(queries * parts * numB + keys) &&
+      if (!(added[p * parts + r] & pairBit(a, b, numB)) &&
           classifier.classify(meeting, p, r, a, b) != PairClass::Empty)
         return format("parts of a gradient by a table, which lack query "
                       "segment {0} of rank {1} with segment {2} of rank {3}",

@@ -75,20 +75,21 @@ std::string Auditor::checkScore(const Score &score) {
 std::string Auditor::addScores(const Score &score, Stored &stored) {
   int64_t numA = score.queryLayout.getNumSegments();
   int64_t numB = score.keyLayout.getNumSegments();
+  PairMask pairs = computedPairs(score, 0, score.keyOwner);
+  PairMask before = stored.scored.at(score.keyOwner);
   for (int64_t a = 0; a < numA; ++a)
     for (int64_t b = 0; b < numB; ++b) {
-      if (!score.isComputed(0, a, b) || isVoid(score, score.keyOwner, a, b))
+      if (!(pairs & pairBit(a, b, numB)))
         continue;
       if (!(score.key->segments >> b & 1))
         return format("reads segment {0} of rank {1}, which was not received",
                       b, score.keyOwner);
-      uint8_t &times = stored.scored[(score.keyOwner * numA + a) * numB + b];
-      if (times != 0)
+      if (before & pairBit(a, b, numB))
         return format("scores query segment {0} with segment {1} of rank {2} a "
                       "second time",
                       a, b, score.keyOwner);
-      times = 1;
     }
+  stored.scored.add(score.keyOwner, pairs);
   return "";
 }
 
@@ -106,8 +107,6 @@ bool Auditor::score(Score &score, std::string &message) {
     Question question{Attend(), score.query->argument, score.key->argument, -1};
     static_cast<Meeting &>(question.attend) = score;
     stored->question = std::move(question);
-    stored->scored.resize(parts * score.queryLayout.getNumSegments() *
-                          score.keyLayout.getNumSegments());
   }
   const Question &question = *stored->question;
   message = difference(question.attend, score);
@@ -142,7 +141,7 @@ bool Auditor::softmax(ring::SoftmaxOp, TensorRef &scores, State &state,
   for (int64_t owner = 0; owner < parts; ++owner)
     for (int64_t a = 0; a < numA; ++a)
       for (int64_t b = 0; b < numB; ++b)
-        if (stored->scored[(owner * numA + a) * numB + b] == 0 &&
+        if (!(stored->scored.at(owner) & pairBit(a, b, numB)) &&
             classifier.classify(first, owner, a, b) != PairClass::Empty) {
           message = format("lacks the scores of query segment {0} with segment "
                            "{1} of rank {2}",
@@ -156,7 +155,6 @@ bool Auditor::softmax(ring::SoftmaxOp, TensorRef &scores, State &state,
     return false;
   }
   account.question = std::make_shared<const Question>(*stored->question);
-  account.absorbed.resize(stored->scored.size());
   stored->isWeights = true;
   return true;
 }
@@ -166,21 +164,23 @@ std::string Auditor::addWeighed(const Weigh &weigh, Account &account) {
   int64_t numA = first.queryLayout.getNumSegments();
   int64_t numB = first.keyLayout.getNumSegments();
   const auto &stored = static_cast<const Stored &>(*weigh.weights);
+  // What was scored has positions.
+  PairMask pairs = stored.scored.at(weigh.owner);
+  PairMask before = account.absorbed.at(weigh.owner);
   for (int64_t a = 0; a < numA; ++a)
     for (int64_t b = 0; b < numB; ++b) {
-      size_t pair = (weigh.owner * numA + a) * numB + b;
-      if (stored.scored[pair] == 0 || isVoid(first, weigh.owner, a, b))
+      if (!(pairs & pairBit(a, b, numB)))
         continue;
       if (!(weigh.value->segments >> b & 1))
         return format("reads segment {0} of rank {1}, which was not received",
                       b, weigh.owner);
-      if (account.absorbed[pair] != 0)
+      if (before & pairBit(a, b, numB))
         return format("weighs segment {0} of rank {1} for query segment {2} a "
                       "second time",
                       b, weigh.owner, a);
-      ++account.absorbed[pair];
       ++proof.computed;
     }
+  account.absorbed.add(weigh.owner, pairs);
   return "";
 }
 

@@ -3,8 +3,9 @@
 #define BURST_PASSES_MACHINE_AUDITOR_H
 
 #include "passes/Machine/Audit.h"
+#include "passes/Machine/PairSet.h"
 
-#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace burst {
@@ -25,8 +26,8 @@ struct Part : Tensor {
 /// The part o, with what the state has absorbed.
 struct Account : Part {
   using Part::Part;
-  /// Per owner, query segment and key segment, how often it was absorbed.
-  std::vector<uint8_t> absorbed;
+  /// Of its queries with the keys of all owners, those that were absorbed.
+  PairSet absorbed;
   /// What the first attend asked: all others must agree. Null before.
   std::shared_ptr<const Question> question;
 };
@@ -34,8 +35,8 @@ struct Account : Part {
 /// Scores that are stored, and then the weights that they become.
 struct Stored : Tensor {
   using Tensor::Tensor;
-  /// Per owner, query segment and key segment, whether it was scored.
-  std::vector<uint8_t> scored;
+  /// Of its queries with the keys of all owners, those that were scored.
+  PairSet scored;
   /// What the first score asked, of no values.
   std::optional<Question> question;
   bool isWeights = false;
@@ -49,12 +50,17 @@ struct Origin {
   int out = -1, lseGrad = -1; ///< of a delta: labels of what it was made of
 };
 
+/// Of what a `ring.attend_grad` takes, the arguments that they are of.
+struct GradientLabels {
+  int query, key, value, outGrad, lse, delta;
+  int out, lseGrad; ///< of which delta was made
+};
+
 /// The attention of which a `ring.attend_grad` gives gradients.
 struct GradientQuestion {
   Meeting meeting; ///< its query is but a shape
   ring::AttendGradOp op;
-  int query, key, value, outGrad, lse, delta;
-  int out, lseGrad; ///< of which delta was made
+  GradientLabels labels;
 };
 
 /// By what a gradient is: its place among the gradients of an attend_grad, so
@@ -69,10 +75,10 @@ struct Gradient : Tensor {
   /// What the first attend asked, and by what of it this is; null before.
   const GradientQuestion *question = nullptr;
   int64_t place = 0;
-  /// Per segment of the own shard, which segments of all owners of the other
-  /// side have been added, by owner and segment. Of a table, which pairs: by
-  /// owner of the queries, their segment, owner of the keys, their segment.
-  llvm::SmallVector<llvm::BitVector, 2> added;
+  /// Of the own shard with the other side of all owners, the pairs that have
+  /// been added. Of a table, those of all owners with all, as if owner p of the
+  /// queries and r of the keys were one, of number p * parts + r.
+  PairSet added;
 
   By by() const {
     return static_cast<By>(std::min(place, static_cast<int64_t>(By::Table)));
@@ -120,12 +126,11 @@ private:
   std::string checkQuery(const Meeting &meeting);
   /// Of keys, values or both.
   std::string checkSlice(const Meeting &meeting, const Slice &slice);
-  /// Of a pair with segments of `owner`: whether one of both has no positions.
-  bool isVoid(const Meeting &meeting, int64_t owner, int64_t a, int64_t b);
   /// A pair that is to be computed must be one that the mask needs.
   std::string checkNeeded(const Meeting &meeting, int64_t owner, int64_t a,
                           int64_t b);
   std::string absorb(const Attend &attend, size_t index, Account &account);
+  std::shared_ptr<const Question> ask(const Attend &attend);
   std::string checkUnchanged(const Tensor &tensor, llvm::StringRef what);
   std::string checkUnchanged(const State &state);
   std::string checkMerged(const Merge &merge);
@@ -144,7 +149,7 @@ private:
   std::string checkGradients(const AttendGrad &attend);
   std::string checkArrived(const AttendGrad &attend, int64_t a, int64_t b);
   const GradientQuestion *ask(const AttendGrad &attend);
-  std::string addPair(const AttendGrad &attend, int64_t a, int64_t b);
+  std::string addPairs(const AttendGrad &attend, PairMask pairs);
   std::string checkComplete(const Gradient &gradient, int64_t rank);
   std::string checkGradient(int64_t rank, int64_t other, unsigned index,
                             const Gradient &gradient, const Results &results);
@@ -156,14 +161,14 @@ private:
   Proof &proof;
   Classifier classifier;
   int64_t numStates = 0;
-  /// Weak, for results that nobody returns take no memory.
-  std::map<std::weak_ptr<Tensor>, Origin,
-           std::owner_less<std::weak_ptr<Tensor>>>
-      origins;
   /// One for all attends that ask the same: they are many, of few attentions.
+  /// By op, and owner of the queries.
+  llvm::DenseMap<std::pair<mlir::Operation *, int64_t>,
+                 std::shared_ptr<const Question>>
+      asked;
   std::vector<std::unique_ptr<GradientQuestion>> questions;
   /// How many transfers are sending a tensor.
-  std::map<const Tensor *, int64_t> sending;
+  llvm::DenseMap<const Tensor *, int64_t> sending;
 };
 
 template <typename... Args>
@@ -181,6 +186,10 @@ inline bool isMade(const Tensor &tensor, Made what) {
 /// The segments of a shard that have positions.
 uint64_t segmentsOf(const Sharding &sharding, int64_t owner);
 
+/// Of slice `index`, which `owner` owns, the pairs that a meeting computes:
+/// those that are flagged, of segments that have positions.
+PairMask computedPairs(const Meeting &meeting, size_t index, int64_t owner);
+
 /// What arrives of a part of a state, as which `received` was posted.
 TensorRef arrivedPart(const Part &sent, const TensorRef &received);
 /// The account of a state that is about to change.
@@ -193,6 +202,8 @@ std::string checkState(const State &state);
 std::string difference(const Meeting &x, const Meeting &y);
 std::string difference(const Question &x, const Question &y);
 std::string difference(const GradientQuestion &x, const GradientQuestion &y);
+std::string difference(const GradientQuestion &x, const Meeting &meeting,
+                       ring::AttendGradOp op, const GradientLabels &labels);
 
 } // namespace burst
 

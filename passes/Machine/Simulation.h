@@ -54,7 +54,7 @@ struct Meeting {
   ring::LayoutAttr queryLayout, keyLayout;
   mlir::Region *mask = nullptr, *score = nullptr, *bounds = nullptr;
   double scale = 1;
-  std::vector<bool> pairs; ///< slice, query segment, key segment
+  llvm::SmallVector<bool, 8> pairs; ///< slice, query segment, key segment
   std::vector<Argument> maskCaptures, scoreCaptures;
 
   bool isComputed(size_t slice, int64_t a, int64_t b) const {
@@ -131,7 +131,7 @@ struct Transfer {
   int64_t to = -1, from = -1, owner = -1, receivedOwner = -1, extent = 0;
   /// Segments that are flagged and not empty.
   uint64_t sendMask = 0, receiveMask = 0;
-  std::vector<TensorRef> tensors, received;
+  llvm::SmallVector<TensorRef, 4> tensors, received;
   int64_t sentBytes = 0; ///< handed over until now
   bool sent = false, arrived = false, waited = false;
 

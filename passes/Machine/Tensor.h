@@ -49,6 +49,9 @@ inline std::pair<int, Made> whatIsMade(int number) {
   return {(-2 - number) / numMade, static_cast<Made>((-2 - number) % numMade)};
 }
 
+/// Where a proof knows rows to come from, see Auditor.h.
+struct Origin;
+
 /// A tensor of the machine: integers, or floats held as f64, or neither where
 /// only sizes matter (a schedule is simulated without data).
 struct Tensor {
@@ -67,6 +70,7 @@ struct Tensor {
   uint64_t segments = ~uint64_t{0};
   /// Of a received tensor: lives as long as any tensor of the same transfer.
   std::shared_ptr<void> slice;
+  std::shared_ptr<const Origin> origin; ///< null where there is none
 
   Tensor(llvm::ArrayRef<int64_t> shape, mlir::Type element)
       : shape(shape), element(element) {}
