@@ -57,8 +57,8 @@ std::vector<Segment> Deal::segments(int64_t owner, int64_t extent) const {
 
 int64_t Deal::count(int64_t owner, int64_t extent) const {
   int64_t sum = 0;
-  for (const Segment &segment : segments(owner, extent))
-    sum += segment.count;
+  for (int64_t index = 0; index < numSegments(); ++index)
+    sum += segment(owner, index, extent).count;
   return sum;
 }
 

@@ -171,10 +171,12 @@ void Auditor::renumber(State &state) {
 }
 
 State Auditor::init(ring::InitOp op, const Tensor &query) {
-  State state = makeState(op, query);
-  makePart<Account>(state.o, 'o');
-  makePart<Part>(state.m, 'm');
-  makePart<Part>(state.l, 'l');
+  StateShapes shapes(op, query);
+  auto o = std::make_shared<Account>(shapes.values, shapes.element);
+  auto m = std::make_shared<Part>(shapes.rows, shapes.element);
+  auto l = std::make_shared<Part>(shapes.rows, shapes.element);
+  std::tie(o->name, m->name, l->name) = std::tuple('o', 'm', 'l');
+  State state{std::move(o), std::move(m), std::move(l)};
   renumber(state);
   return state;
 }
@@ -212,8 +214,8 @@ std::string Auditor::checkUnchanged(const Tensor &tensor, StringRef what) {
 }
 
 std::string Auditor::checkUnchanged(const State &state) {
-  for (const TensorRef &part : {state.o, state.m, state.l})
-    if (std::string found = checkUnchanged(*part, "state"); !found.empty())
+  for (const TensorRef *part : {&state.o, &state.m, &state.l})
+    if (std::string found = checkUnchanged(**part, "state"); !found.empty())
       return found;
   return "";
 }
@@ -244,10 +246,10 @@ std::string Auditor::checkQuery(const Meeting &meeting) {
 
 std::string Auditor::checkSlice(const Meeting &meeting, const Slice &slice) {
   Deal deal = meeting.keyLayout.getDeal();
-  for (const TensorRef &tensor : {slice.key, slice.value}) {
+  for (const Tensor *tensor : {slice.key.get(), slice.value.get()}) {
     if (!tensor)
       continue;
-    StringRef what = tensor == slice.key ? "keys" : "values";
+    StringRef what = tensor == slice.key.get() ? "keys" : "values";
     if (tensor->argument < 0)
       return format("attends {0} that are no shard of an argument", what);
     if (tensor->owner != slice.owner)
@@ -445,8 +447,9 @@ std::string Auditor::checkMerged(const Merge &merge) {
   ring::MergeOp op = merge.op;
   Deal deal = op.getLayout().getDeal();
   for (const State *state : {&merge.into, &merge.from}) {
-    for (const auto &[part, dim] :
-         {std::pair(state->o, 1), {state->m, 2}, {state->l, 2}}) {
+    for (const auto &[part, dim] : {std::pair(state->o.get(), 1),
+                                    {state->m.get(), 2},
+                                    {state->l.get(), 2}}) {
       if ((part->segments & merge.segments) != merge.segments)
         return format("merges segments {0:x} of a state, of which it has {1:x}",
                       merge.segments, part->segments);

@@ -243,14 +243,14 @@ const GradientQuestion *Auditor::ask(const AttendGrad &attend) {
 /// What a pair reads and what it is added to is here.
 std::string Auditor::checkArrived(const AttendGrad &attend, int64_t a,
                                   int64_t b) {
-  for (const TensorRef &rows :
-       {attend.query, attend.outGrad, attend.lse, attend.delta})
-    if (!(rows->segments >> a & 1))
+  for (const TensorRef *rows :
+       {&attend.query, &attend.outGrad, &attend.lse, &attend.delta})
+    if (!((*rows)->segments >> a & 1))
       return format("reads query segment {0} of rank {1}, which was not "
                     "received",
                     a, attend.queryOwner);
-  for (const TensorRef &keys : {attend.slice.key, attend.slice.value})
-    if (!(keys->segments >> b & 1))
+  for (const TensorRef *keys : {&attend.slice.key, &attend.slice.value})
+    if (!((*keys)->segments >> b & 1))
       return format("reads segment {0} of rank {1}, which was not received", b,
                     attend.slice.owner);
   for (auto [place, gradient] : llvm::enumerate(attend.grads)) {

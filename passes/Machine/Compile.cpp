@@ -159,7 +159,10 @@ LogicalResult Compiler::compileBody(Block &block) {
 
 LogicalResult Compiler::compileOp(Operation &op) {
   if (isExternal(&op)) {
-    emit(Opcode::External, &op).operands = operandList(&op);
+    Instruction &external = emit(Opcode::External, &op);
+    external.operands = operandList(&op);
+    if (auto segment = dyn_cast<ring::SegmentOp>(op))
+      describeSegment(segment, external);
     return success();
   }
   return TypeSwitch<Operation *, LogicalResult>(&op)
@@ -269,6 +272,51 @@ LogicalResult Compiler::compileIf(scf::IfOp branch) {
   return success();
 }
 
+/// Where a segment begins and ends the machine can say itself.
+void Compiler::describeSegment(ring::SegmentOp op, Instruction &instruction) {
+  instruction.opcode = Opcode::Segment;
+  instruction.a = program.deals.size();
+  instruction.imm.i = op.getIndex();
+  program.deals.push_back(op.getLayout().getDeal());
+}
+
+/// How many of `indices` must be known before `op` can be run.
+static size_t depthOf(Operation &op, ValueRange indices,
+                      const llvm::DenseMap<Operation *, size_t> &depths) {
+  size_t depth = 0;
+  op.walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands()) {
+      auto index = llvm::find(indices, operand);
+      if (index != indices.end())
+        depth = std::max<size_t>(depth, index.getIndex() + 1);
+      else if (Operation *def = operand.getDefiningOp())
+        depth = std::max(depth, depths.lookup(def));
+    }
+  });
+  return depth;
+}
+
+/// What the body of a loop nest runs, by the number of loops around it: what
+/// does not depend on the inner indices is run once for all of them. They have
+/// turns, so nothing is run that would not be.
+static SmallVector<SmallVector<Operation *>> sortByDepth(Block &body) {
+  auto type = cast<RankedTensorType>(body.getParentOp()->getResultTypes()[0]);
+  SmallVector<SmallVector<Operation *>> byDepth(type.getRank() + 1);
+  auto isSimple = [](Operation &op) {
+    return llvm::all_of(op.getResultTypes(), isScalar);
+  };
+  bool canMove = type.getNumElements() > 0 &&
+                 llvm::all_of(body.without_terminator(), isSimple);
+  llvm::DenseMap<Operation *, size_t> depths;
+  for (Operation &op : body.without_terminator()) {
+    size_t depth =
+        canMove ? depthOf(op, body.getArguments(), depths) : type.getRank();
+    depths[&op] = depth;
+    byDepth[depth].push_back(&op);
+  }
+  return byDepth;
+}
+
 /// Nested loops over the dimensions that store what the body yields.
 LogicalResult Compiler::compileGenerate(tensor::GenerateOp generate) {
   auto type = cast<RankedTensorType>(generate.getType());
@@ -287,6 +335,17 @@ LogicalResult Compiler::compileGenerate(tensor::GenerateOp generate) {
   Slot one = emitConstant(1);
   SmallVector<uint32_t> heads;
   SmallVector<Slot> extents;
+  auto levels = sortByDepth(body);
+  auto compileLevel = [&](size_t depth) -> LogicalResult {
+    for (Operation *op : levels[depth]) {
+      if (failed(compileOp(*op)))
+        return failure();
+      emitReleases(op);
+    }
+    return success();
+  };
+  if (failed(compileLevel(0)))
+    return failure();
   for (auto [iv, extent] :
        llvm::zip_equal(body.getArguments(), type.getShape())) {
     extents.push_back(emitConstant(extent));
@@ -295,9 +354,9 @@ LogicalResult Compiler::compileGenerate(tensor::GenerateOp generate) {
     Instruction &test = emit(Opcode::JumpUnlessLess);
     test.a = slot(iv).number;
     test.b = extents.back().number;
+    if (failed(compileLevel(heads.size())))
+      return failure();
   }
-  if (failed(compileBody(body)))
-    return failure();
   Program::OperandList list;
   list.operands.push_back(slot(body.getTerminator()->getOperand(0)));
   for (Value iv : body.getArguments())

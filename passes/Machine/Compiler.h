@@ -3,6 +3,7 @@
 #define BURST_PASSES_MACHINE_COMPILER_H
 
 #include "dialect/Burst/Burst.h"
+#include "dialect/Ring/Ring.h"
 #include "passes/Machine/Program.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -41,6 +42,7 @@ private:
   llvm::LogicalResult compileFor(mlir::scf::ForOp loop);
   llvm::LogicalResult compileIf(mlir::scf::IfOp branch);
   llvm::LogicalResult compileGenerate(mlir::tensor::GenerateOp generate);
+  void describeSegment(ring::SegmentOp op, Instruction &instruction);
   llvm::LogicalResult compileTableOp(mlir::Operation &op);
   void compileContribute(ContributeOp op);
   llvm::LogicalResult compileConstant(mlir::arith::ConstantOp op);

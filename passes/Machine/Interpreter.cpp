@@ -22,15 +22,19 @@ static constexpr double minusInfinity =
 // State
 //===----------------------------------------------------------------------===//
 
-State burst::makeState(ring::InitOp op, const Tensor &query) {
+StateShapes::StateShapes(ring::InitOp op, const Tensor &query)
+    : values(query.shape),
+      rows({query.shape[0], query.shape[2], query.shape[1]}) {
   auto type = cast<RankedTensorType>(op.getO().getType());
-  auto shape = query.shape;
-  shape[3] = type.getDimSize(3);
-  int64_t rows[] = {shape[0], shape[2], shape[1]};
-  Type element = type.getElementType();
-  return {std::make_shared<Tensor>(shape, element),
-          std::make_shared<Tensor>(rows, element),
-          std::make_shared<Tensor>(rows, element)};
+  values[3] = type.getDimSize(3);
+  element = type.getElementType();
+}
+
+State burst::makeState(ring::InitOp op, const Tensor &query) {
+  StateShapes shapes(op, query);
+  return {std::make_shared<Tensor>(shapes.values, shapes.element),
+          std::make_shared<Tensor>(shapes.rows, shapes.element),
+          std::make_shared<Tensor>(shapes.rows, shapes.element)};
 }
 
 State Interpreter::init(ring::InitOp op, const Tensor &query) {

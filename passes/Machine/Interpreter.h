@@ -57,7 +57,15 @@ TensorRef makeLike(mlir::Value result, const Tensor &like);
 /// Scores without data.
 TensorRef makeScores(ring::ScoresOp op, const Tensor &query, int64_t keys);
 
-/// The shapes of o and m for a query and the head dim of the values.
+/// The shapes of o, and of m and l, for a query and the head dim of the values.
+struct StateShapes {
+  llvm::SmallVector<int64_t, 4> values, rows;
+  mlir::Type element;
+
+  StateShapes(ring::InitOp op, const Tensor &query);
+};
+
+/// A state without data.
 State makeState(ring::InitOp op, const Tensor &query);
 
 } // namespace burst

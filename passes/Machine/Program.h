@@ -118,6 +118,7 @@ enum class Opcode : uint8_t {
   Extract,
   Dim,
   TableRange,
+  Segment,
   AllocateTable,
   StoreTable,
   Contribute,
@@ -138,7 +139,7 @@ struct Instruction {
     double (*unary)(double);
     double (*binary)(double, double);
   } imm{};
-  /// Extract, Call, External: index into Program::operandLists.
+  /// Extract, Segment, Call, External: index into Program::operandLists.
   uint32_t operands = 0;
   mlir::Operation *op = nullptr;
 };
@@ -195,6 +196,9 @@ public:
   virtual Step call(const ExternalCall &call) = 0;
   /// Records why an evaluation stopped.
   virtual void fault(mlir::Location loc, const llvm::Twine &message) = 0;
+
+  /// The ranks whose segments a program may ask for without this environment.
+  int64_t numRanks = 0;
 };
 
 /// Instructions of a function body or of a region of scalar ops.
@@ -238,10 +242,13 @@ private:
                    Environment &environment) const;
   Step runTable(const Instruction &instruction, Frame &frame,
                 Environment &environment) const;
+  bool runSegment(const Instruction &instruction, Frame &frame,
+                  const Environment &environment) const;
 
   std::vector<Instruction> code;
   std::vector<OperandList> operandLists;
   std::vector<Object> constants;
+  std::vector<Deal> deals;
   std::vector<Slot> argumentSlots, resultSlots;
   llvm::DenseMap<unsigned, Slot> gradientSlots;
   uint32_t numScalars = 0, numObjects = 0;

@@ -270,7 +270,7 @@ Step Program::runTable(const Instruction &in, Frame &frame,
       return faultOutside("reads");
     Slot result = list->results[0];
     if (source->floats.empty())
-      frame.scalars[result.number].i = source->ints[offset];
+      frame.scalars[result.number].i = source->integer(offset);
     else
       frame.scalars[result.number].f = source->floats[offset];
     return Step::Done;
@@ -313,6 +313,8 @@ Step Program::runTable(const Instruction &in, Frame &frame,
         std::make_shared<Tensor>(type.getShape(), type.getElementType());
     if (isa<FloatType>(type.getElementType()))
       fresh->floats.resize(fresh->size());
+    else if (type.getElementType().isInteger(1))
+      fresh->bits.resize(fresh->size());
     else
       fresh->ints.resize(fresh->size());
     frame.objects[in.dst] = std::move(fresh);
@@ -322,13 +324,30 @@ Step Program::runTable(const Instruction &in, Frame &frame,
     Tensor *target = table(in.a);
     Scalar value = scalar(list->operands[0]);
     int64_t offset = target->offset(indices);
-    if (target->floats.empty())
+    if (!target->bits.empty())
+      target->bits[offset] = value.i != 0;
+    else if (target->floats.empty())
       target->ints[offset] = value.i;
     else
       target->floats[offset] = value.f;
     return Step::Done;
   }
   }
+}
+
+/// False where the environment must say what is wrong.
+bool Program::runSegment(const Instruction &in, Frame &frame,
+                         const Environment &environment) const {
+  const OperandList &list = operandLists[in.operands];
+  int64_t owner = frame.scalars[list.operands[0].number].i;
+  int64_t extent = frame.scalars[list.operands[1].number].i;
+  if (owner < 0 || owner >= environment.numRanks)
+    return false;
+  burst::Segment s = deals[in.a].segment(owner, in.imm.i, extent);
+  int64_t values[] = {s.begin, s.end(), s.count, s.step, s.block};
+  for (auto [slot, value] : llvm::zip_equal(list.results, values))
+    frame.scalars[slot.number].i = value;
+  return true;
 }
 
 Step Program::runExternal(const Instruction &in, Frame &frame,
@@ -589,6 +608,10 @@ Step Program::run(Frame &frame, Environment &environment) const {
       if (runTable(in, frame, environment) == Step::Failed)
         return Step::Failed;
       break;
+    case Opcode::Segment:
+      if (runSegment(in, frame, environment))
+        break;
+      [[fallthrough]];
     case Opcode::Call:
     case Opcode::External:
       frame.next = next;

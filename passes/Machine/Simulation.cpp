@@ -83,6 +83,16 @@ public:
     return {gauge.get(), [gauge](void *) { gauge->add(-1); }};
   }
 
+  /// What `ring.init`, `zero` and `scores` make in memory.
+  struct Memory {
+    bool isCarried = false; ///< by what a loop carries, in so many slots
+    int64_t slots = 0;
+    size_t copies = 1; ///< several that begin alike are several in memory
+  };
+  Memory &memoryOf(Operation *op);
+  int64_t slotsOf(ring::StartOp start);
+  int64_t largestShard(const Deal &deal, int64_t extent);
+
   func::FuncOp function;
   Program program;
   int64_t parts;
@@ -107,6 +117,14 @@ private:
   std::string describeRank(int64_t rank, int64_t channel);
   bool reportDeadlock();
 
+  /// What only the code says, and is asked in each turn.
+  llvm::DenseMap<Operation *, Memory> memories;
+  llvm::DenseMap<Operation *, int64_t> slots;
+  struct Largest {
+    Deal deal;
+    int64_t extent = -1, count = 0;
+  };
+  Largest largest; ///< of the shards of what was asked last
   std::vector<std::unique_ptr<Rank>> ranks;
   /// Transfers that are not done, per channel and rank, in issue order.
   std::map<int64_t, std::vector<Queue>> queues;
@@ -116,6 +134,7 @@ private:
 struct Simulation::Impl::Rank : Environment {
   Rank(Impl &impl, int64_t index) : impl(impl), index(index) {
     frame = impl.program.makeFrame();
+    numRanks = impl.parts;
   }
 
   Step execute(const ExternalCall &call) override;
@@ -124,8 +143,9 @@ struct Simulation::Impl::Rank : Environment {
 
   Step fail(Operation *op, const Twine &message);
   /// A buffer of such a size is allocated; none is freed before the end.
-  void hold(const Tensor &tensor) {
-    impl.traffic[index].peakBytes += tensor.bytes();
+  void hold(const Tensor &tensor) { hold(tensor.shape, tensor.element); }
+  void hold(ArrayRef<int64_t> shape, Type element) {
+    impl.traffic[index].peakBytes += bytesOf(shape, element);
   }
   void holdFresh(Operation *op, ArrayRef<TensorRef> tensors);
   Step runInit(ring::InitOp op, const ExternalCall &call);
@@ -159,7 +179,7 @@ struct Simulation::Impl::Rank : Environment {
   int64_t hop = 0;
   bool isDone = false;
   /// How often a transfer was started, or a gradient begun: see numSlots.
-  std::map<Operation *, int64_t> turns;
+  llvm::DenseMap<Operation *, int64_t> turns;
   /// Started and not waited for.
   std::vector<std::shared_ptr<Transfer>> open;
   std::shared_ptr<Transfer> exchange; ///< under way
@@ -180,7 +200,12 @@ Step Simulation::Impl::Rank::fail(Operation *op, const Twine &message) {
 
 Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
   Step step =
+      // What is run in every turn stands first.
       TypeSwitch<Operation *, Step>(call.op)
+          .Case<ring::StartOp>([&](auto op) { return runStart(op, call); })
+          .Case<ring::WaitOp>([&](auto op) { return runWait(op, call); })
+          .Case<ring::MergeOp>([&](auto op) { return runMerge(op, call); })
+          .Case<ring::AttendOp>([&](auto op) { return runAttend(op, call); })
           .Case<shard::ProcessMultiIndexOp>([&](auto op) {
             call.frame.scalars[call.results[0].number].i = index;
             return isOnGrid(op, op.getGrid()) ? Step::Done : Step::Failed;
@@ -191,8 +216,6 @@ Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
           })
           .Case<ring::SegmentOp>([&](auto op) { return runSegment(op, call); })
           .Case<ring::InitOp>([&](auto op) { return runInit(op, call); })
-          .Case<ring::AttendOp>([&](auto op) { return runAttend(op, call); })
-          .Case<ring::MergeOp>([&](auto op) { return runMerge(op, call); })
           .Case<ring::FinalizeOp>(
               [&](auto op) { return runFinalize(op, call); })
           .Case<ring::ScoresOp>([&](auto op) { return runScores(op, call); })
@@ -205,8 +228,6 @@ Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
               [&](auto op) { return runAttendGrad(op, call); })
           .Case<ring::AddOp>([&](auto op) { return runAdd(op, call); })
           .Case<ring::RoundOp>([&](auto op) { return runRound(op, call); })
-          .Case<ring::StartOp>([&](auto op) { return runStart(op, call); })
-          .Case<ring::WaitOp>([&](auto op) { return runWait(op, call); })
           .Case<ring::ExchangeOp>(
               [&](auto op) { return runExchange(op, call); })
           .Case<ring::RequireOp>([&](auto op) { return runRequire(op, call); })
@@ -452,27 +473,37 @@ static uint64_t flaggedMask(const ExternalCall &call, OperandRange flags,
   return mask;
 }
 
-static int64_t largestShard(const Deal &deal, int64_t extent) {
-  int64_t most = 0;
+int64_t Simulation::Impl::largestShard(const Deal &deal, int64_t extent) {
+  Largest &last = largest;
+  if (last.deal == deal && last.extent == extent)
+    return last.count;
+  last = {deal, extent, 0};
   for (int64_t owner = 0; owner < deal.parts; ++owner)
-    most = std::max(most, deal.count(owner, extent));
-  return most;
+    last.count = std::max(last.count, deal.count(owner, extent));
+  return last.count;
+}
+
+Simulation::Impl::Memory &Simulation::Impl::memoryOf(Operation *op) {
+  auto [entry, isNew] = memories.try_emplace(op);
+  if (isNew)
+    entry->second = {sentOn(op) != nullptr, numSlots(op),
+                     std::max<size_t>(updatingUses(op).size(), 1)};
+  return entry->second;
 }
 
 /// By what a loop carries, buffers are made once for all its turns.
 void Simulation::Impl::Rank::holdFresh(Operation *op,
                                        ArrayRef<TensorRef> tensors) {
-  bool isCarried = sentOn(op) != nullptr;
-  if (isCarried && ++turns[op] > numSlots(op))
+  const Memory &memory = impl.memoryOf(op);
+  if (memory.isCarried && ++turns[op] > memory.slots)
     return;
-  // Several that begin alike are several in memory.
-  for (size_t i = 0; i < std::max<size_t>(updatingUses(op).size(), 1); ++i)
+  for (size_t i = 0; i < memory.copies; ++i)
     for (const TensorRef &tensor : tensors) {
       auto shape = tensor->shape;
-      if (isCarried) // as large as the largest shard
+      if (memory.isCarried) // as large as the largest shard
         shape[tensor->sharding.dim] =
-            largestShard(tensor->sharding.deal, tensor->sharding.extent);
-      hold(Tensor(shape, tensor->element));
+            impl.largestShard(tensor->sharding.deal, tensor->sharding.extent);
+      hold(shape, tensor->element);
     }
 }
 
@@ -551,7 +582,7 @@ Step Simulation::Impl::Rank::runScores(ring::ScoresOp op,
   if (keys < 0 || keys >= maxPositions)
     return fail(op, "makes scores of " + Twine(keys) + " keys");
   TensorRef scores = impl.semantics->scores(op, *call.peek<Tensor>(0), keys);
-  for (size_t i = 0; i < std::max<size_t>(updatingUses(op).size(), 1); ++i)
+  for (size_t i = 0; i < impl.memoryOf(op).copies; ++i)
     hold(*scores);
   call.give(0, scores);
   return Step::Done;
@@ -768,11 +799,12 @@ Step Simulation::Impl::Rank::runAdd(ring::AddOp op, const ExternalCall &call) {
 
 /// A transfer that a loop carries into its first turn has the buffer of that of
 /// the loop.
-static int64_t slotsOf(ring::StartOp start) {
-  for (Operation *user : start.getToken().getUsers())
-    if (isa<scf::ForOp>(user))
-      return 0;
-  return numSlots(start);
+int64_t Simulation::Impl::slotsOf(ring::StartOp start) {
+  auto [entry, isNew] = slots.try_emplace(start, 0);
+  if (isNew &&
+      llvm::none_of(start.getToken().getUsers(), llvm::IsaPred<scf::ForOp>))
+    entry->second = numSlots(start);
+  return entry->second;
 }
 
 Step Simulation::Impl::Rank::runStart(ring::StartOp op,
@@ -781,7 +813,7 @@ Step Simulation::Impl::Rank::runStart(ring::StartOp op,
     return call.index(llvm::find(op->getOperands(), value).getIndex());
   };
   auto transfer = std::make_shared<Transfer>();
-  bool isNewSlot = ++turns[op] <= slotsOf(op);
+  bool isNewSlot = ++turns[op] <= impl.slotsOf(op);
   transfer->op = op;
   transfer->start = op;
   transfer->rank = index;
@@ -815,8 +847,8 @@ Step Simulation::Impl::Rank::runStart(ring::StartOp op,
                           Twine(deal.count(transfer->owner, transfer->extent)));
     auto shape = tensor->shape;
     if (isNewSlot) { // as large as the largest shard
-      shape[op.getDims()[i]] = largestShard(deal, transfer->extent);
-      hold(Tensor(shape, tensor->element));
+      shape[op.getDims()[i]] = impl.largestShard(deal, transfer->extent);
+      hold(shape, tensor->element);
     }
     shape[op.getDims()[i]] =
         deal.count(transfer->receivedOwner, transfer->extent);

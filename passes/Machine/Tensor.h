@@ -8,7 +8,6 @@
 #include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <vector>
 
@@ -58,6 +57,7 @@ struct Tensor {
   llvm::SmallVector<int64_t, 4> shape;
   mlir::Type element;
   std::vector<int64_t> ints;  ///< sign-extended; a true i1 is -1
+  std::vector<bool> bits;     ///< of an i1 table that a program makes, no ints
   std::vector<double> floats; ///< of any float type
 
   /// The function argument of which this is a shard, or what was made for one
@@ -81,7 +81,13 @@ struct Tensor {
   int64_t size() const;
   /// Bytes in memory of the tensor's element type.
   int64_t bytes() const;
-  bool hasData() const { return !ints.empty() || !floats.empty(); }
+  bool hasData() const {
+    return !ints.empty() || !floats.empty() || !bits.empty();
+  }
+  /// The element at an offset, of a tensor that holds integers.
+  int64_t integer(int64_t offset) const {
+    return bits.empty() ? ints[offset] : -static_cast<int64_t>(bits[offset]);
+  }
 
   /// Row-major offset of `indices`, or -1 where one is out of bounds.
   int64_t offset(llvm::ArrayRef<int64_t> indices) const;
@@ -92,7 +98,11 @@ struct Tensor {
                                     llvm::ArrayRef<int64_t> to);
 
 private:
-  std::map<std::vector<int64_t>, std::pair<int64_t, int64_t>> ranges;
+  std::pair<int64_t, int64_t> stretchRange(int64_t begin, int64_t end);
+
+  struct Ranges;
+  /// What is known of ranges, null where none was asked for.
+  std::shared_ptr<Ranges> ranges;
 };
 
 using TensorRef = std::shared_ptr<Tensor>;
@@ -104,6 +114,9 @@ bool checkSize(llvm::ArrayRef<int64_t> shape, mlir::Type element,
 
 /// Bytes of an element in memory; an i1 and an index take 1 and 8.
 int64_t elementBytes(mlir::Type element);
+
+/// Bytes of a tensor of such a shape in memory.
+int64_t bytesOf(llvm::ArrayRef<int64_t> shape, mlir::Type element);
 
 } // namespace burst
 
