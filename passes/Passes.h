@@ -30,6 +30,8 @@ struct RingPipelineOptions
   Option<bool> overlap{*this, "overlap",
                        llvm::cl::desc("Issue transfers before computing."),
                        llvm::cl::init(true)};
+  Option<bool> verify{*this, "verify", llvm::cl::desc("Prove the schedule."),
+                      llvm::cl::init(true)};
 };
 
 /// From `burst.attention` over global tensors to proved ring programs:

@@ -445,11 +445,13 @@ def ExplainPass : Pass<"burst-explain", "::mlir::ModuleOp"> {
     Hop by hop, for every rank: which block it computes (empty, partial, full per
     pair of segments), which slices, states and gradients it sends, and the bytes.
     The same is drawn into a file, where one is named. A module that is not lowered yet is
-    lowered on a copy.
+    lowered on a copy. Of a grid of more than 64 ranks a summary is printed: what the ranks
+    send and hold at least and at most, and what was proved. `max-ranks` shows the first of them.
   }];
   let options = [
     Option<"maxRanks", "max-ranks", "int64_t", "16",
-           "Ranks to show; of larger grids the first ones are shown.">,
+           "Ranks to show, the first ones of the grid; left out, a grid of more than 64 gives "
+           "a summary.">,
     Option<"svg", "svg", "std::string", "\"\"",
            "A file into which the same is drawn, as a picture in SVG.">];
 }

@@ -38,7 +38,8 @@ void burst::buildRingPipeline(OpPassManager &pm,
   pm.addPass(createCanonicalizerPass(
       {}, {"(anonymous namespace)::ExtractFromTensorGenerate"}));
   pm.addPass(createCSEPass());
-  pm.addPass(createVerifyRingPass({/*allowEmpty=*/!options.drop}));
+  if (options.verify)
+    pm.addPass(createVerifyRingPass({/*allowEmpty=*/!options.drop}));
 }
 
 void burst::registerPipelines() {

@@ -40,6 +40,7 @@ std::string messageText(const Message &message) {
 /// Prints one program's table.
 class Table {
 public:
+  /// Of at most so many ranks; of none, what all do together.
   Table(func::FuncOp program, int64_t maxRanks, raw_ostream &os)
       : program(program), maxRanks(maxRanks), os(os) {}
 
@@ -51,7 +52,10 @@ public:
 private:
   void printLegend();
   void printHops();
-  void printTotals(const std::vector<Traffic> &traffic, const Proof &proof);
+  LogicalResult record(Simulation &simulation, ArrayRef<Argument> globals);
+  void printRanks(const std::vector<Traffic> &traffic);
+  void printExtremes(const std::vector<Traffic> &traffic);
+  void printProof(const Proof &proof);
   void printRow(StringRef head, ArrayRef<std::string> cells);
 
   func::FuncOp program;
@@ -115,14 +119,9 @@ void Table::printHops() {
   }
 }
 
-void Table::printTotals(const std::vector<Traffic> &traffic,
-                        const Proof &proof) {
+void Table::printRanks(const std::vector<Traffic> &traffic) {
   std::vector<std::string> bytes, peaks;
-  int64_t all = 0;
-  for (auto [rank, found] : llvm::enumerate(traffic)) {
-    all += found.totalBytes();
-    if (static_cast<int64_t>(rank) >= shown)
-      continue;
+  for (const Traffic &found : ArrayRef(traffic).take_front(shown)) {
     bytes.push_back(bytesText(found.totalBytes()));
     peaks.push_back(bytesText(found.peakBytes));
   }
@@ -131,6 +130,27 @@ void Table::printTotals(const std::vector<Traffic> &traffic,
   os << "\n";
   printRow("sent", bytes);
   printRow("peak memory", peaks);
+}
+
+/// The ranks with the least and the most.
+void Table::printExtremes(const std::vector<Traffic> &traffic) {
+  auto print = [&](StringRef head, auto &&amount) {
+    auto [least, most] = std::minmax_element(
+        traffic.begin(), traffic.end(),
+        [&](const auto &a, const auto &b) { return amount(a) < amount(b); });
+    os << llvm::formatv("{0,-11} | {1} (rank {2}) to {3} (rank {4})\n", head,
+                        bytesText(amount(*least)), least - traffic.begin(),
+                        bytesText(amount(*most)), most - traffic.begin());
+  };
+  os << drawing.title << "; max-ranks=N shows what N of them do\n\n";
+  print("sent", [](const Traffic &t) { return t.totalBytes(); });
+  print("peak memory", [](const Traffic &t) { return t.peakBytes; });
+}
+
+void Table::printProof(const Proof &proof) {
+  int64_t all = 0;
+  for (const Traffic &found : proof.traffic)
+    all += found.totalBytes();
   os << "\nsent by all ranks: " << bytesText(all) << "\n"
      << "proved: each of " << proof.computed - proof.wasted
      << " pairs of segments that the mask needs is computed once, "
@@ -145,6 +165,20 @@ void Table::printTotals(const std::vector<Traffic> &traffic,
     os << "        and 2 states of slices, and 2 of the rank's own\n";
   if (hasGradients)
     os << "        and 2 gradients by slices, and 2 by the rank's own\n";
+}
+
+/// What the shown ranks do.
+LogicalResult Table::record(Simulation &simulation,
+                            ArrayRef<Argument> globals) {
+  simulation.reset();
+  Recorder recorder(shown);
+  if (!simulation.run(recorder,
+                      shardGlobals(simulation, globals, ShardData::Omit))) {
+    report(program, simulation.getCounterexample());
+    return failure();
+  }
+  drawing.cells = recorder.cells();
+  return success();
 }
 
 LogicalResult Table::print() {
@@ -164,24 +198,26 @@ LogicalResult Table::print() {
     report(program, *counterexample);
     return failure();
   }
-  simulation->reset();
-  Recorder recorder(simulation->numRanks());
-  if (!simulation->run(recorder,
-                       shardGlobals(*simulation, *globals, ShardData::Omit))) {
-    report(program, simulation->getCounterexample());
-    return failure();
-  }
   int64_t ranks = simulation->numRanks();
   shown = std::min(maxRanks, ranks);
   drawing = {llvm::formatv("program @{0}, {1} ranks", program.getName(), ranks),
-             recorder.cells(), shown};
-  if (shown < ranks)
-    drawing.title += llvm::formatv(" (the first {0} shown)", shown).str();
+             {},
+             shown};
   program.walk([&](ring::MergeOp) { hasStates = true; });
   program.walk([&](ring::AttendGradOp) { hasGradients = true; });
+  if (shown == 0) {
+    printExtremes(proof.traffic);
+    printProof(proof);
+    return success();
+  }
+  if (failed(record(*simulation, *globals)))
+    return failure();
+  if (shown < ranks)
+    drawing.title += llvm::formatv(" (the first {0} shown)", shown).str();
   printLegend();
   printHops();
-  printTotals(simulation->getTraffic(), proof);
+  printRanks(proof.traffic);
+  printProof(proof);
   return success();
 }
 
@@ -192,6 +228,13 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
     OpPassManager pm(ModuleOp::getOperationName());
     buildRingPipeline(pm, {});
     pm.getDependentDialects(registry);
+  }
+
+  /// How many ranks are shown where the option does not say it.
+  int64_t shownOf(func::FuncOp program) const {
+    constexpr int64_t maxTableRanks = 64;
+    bool isLarge = ring::numRanks(program) > maxTableRanks;
+    return isLarge && !maxRanks.hasValue() && svg.empty() ? 0 : maxRanks;
   }
 
   void runOnOperation() override {
@@ -209,7 +252,9 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
       copy = module.clone();
       module = *copy;
       PassManager pm(&getContext());
-      buildRingPipeline(pm, {});
+      RingPipelineOptions options;
+      options.verify = false; // it is proved below
+      buildRingPipeline(pm, options);
       if (failed(pm.run(module)))
         return signalPassFailure();
     }
@@ -217,7 +262,7 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
     for (auto program : module.getOps<func::FuncOp>()) {
       if (!program->hasAttr(ring::gridAttr))
         continue;
-      Table table(program, maxRanks, llvm::outs());
+      Table table(program, shownOf(program), llvm::outs());
       if (failed(table.print())) {
         signalPassFailure();
         continue;

@@ -41,6 +41,8 @@ static MessageKind kindOf(const Transfer &transfer) {
 }
 
 void Recorder::note(const Meeting &meeting, size_t slice, int64_t keyOwner) {
+  if (!isShown(meeting.rank))
+    return;
   Computed block;
   // What is this rank's own stays, the other travels.
   block.owner = keyOwner == meeting.rank ? meeting.queryOwner : keyOwner;
@@ -72,12 +74,14 @@ bool Recorder::attendGrad(AttendGrad &attend, std::string &message) {
 }
 
 bool Recorder::start(const Transfer &transfer, int64_t, std::string &) {
-  if (kindOf(transfer) != MessageKind::Slice)
+  if (isShown(transfer.rank) && kindOf(transfer) != MessageKind::Slice)
     shares[&transfer] = last[transfer.rank];
   return true;
 }
 
 void Recorder::deliver(const Transfer &from, Transfer &to, size_t index) {
+  if (!isShown(from.rank))
+    return;
   MessageKind kind = kindOf(from);
   Cell &cell =
       noted[from.rank][kind == MessageKind::Slice ? from.hop : shares[&from]];

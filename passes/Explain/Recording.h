@@ -30,12 +30,12 @@ struct Cell {
   std::vector<Message> messages;
 };
 
-/// Notes what every rank computes and sends in each hop. A slice is sent in the
-/// hop in which it is computed, whichever comes first; a state and gradients in
-/// the one that computed last before.
+/// Notes what the first ranks compute and send in each hop. A slice is sent in
+/// the hop in which it is computed, whichever comes first; a state and
+/// gradients in the one that computed last before.
 class Recorder : public Bookkeeper {
 public:
-  explicit Recorder(int64_t ranks) : noted(ranks), last(ranks) {}
+  explicit Recorder(int64_t shown) : noted(shown), last(shown) {}
 
   bool attend(Attend &attend, State &result, std::string &message) override;
   bool score(Score &score, std::string &message) override;
@@ -48,6 +48,9 @@ public:
   std::vector<std::vector<Cell>> cells() const;
 
 private:
+  bool isShown(int64_t rank) const {
+    return rank < static_cast<int64_t>(noted.size());
+  }
   void note(const Meeting &meeting, size_t slice, int64_t keyOwner);
 
   /// By rank, by how many transfers it had waited for.
