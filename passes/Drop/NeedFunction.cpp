@@ -13,7 +13,7 @@ using namespace burst;
 
 namespace {
 /// Arguments of bounds: boxes of batch, heads, queries and keys, then sizes.
-enum : unsigned { Batch, Heads = 2, Queries = 4, Keys = 6, Sizes = 8 };
+enum : uint8_t { Batch, Heads = 2, Queries = 4, Keys = 6, Sizes = 8 };
 } // namespace
 
 /// The box of the segment whose number is a value: there are one or two.

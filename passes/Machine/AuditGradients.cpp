@@ -201,13 +201,13 @@ std::string burst::difference(const GradientQuestion &x,
 }
 
 std::string burst::difference(const GradientQuestion &x, const Meeting &meeting,
-                              ring::AttendGradOp b,
+                              ring::AttendGradOp op,
                               const GradientLabels &labels) {
   if (std::string found = ::difference(x.labels, labels); !found.empty())
     return found;
   if (std::string found = difference(x.meeting, meeting); !found.empty())
     return found;
-  ring::AttendGradOp a = x.op;
+  ring::AttendGradOp a = x.op, b = op;
   if (a == b)
     return "";
   if (a.getCaptures() != b.getCaptures() ||
