@@ -92,10 +92,10 @@ using TableRange = llvm::function_ref<std::pair<mlir::Value, mlir::Value>(
 /// dead op. The emitted code neither traps nor reads outside tables, whatever
 /// the values are at run time, as long as they keep their static bounds.
 ///
-/// Integers wrap at their width and `index` has 64 bits; indices are clamped into
-/// tables. Points at which the region has undefined behaviour or yields poison
-/// (division by zero, a shift by the width) are not accounted for. Without
-/// `tableRange` nothing is known of table elements but their type.
+/// Integers wrap at their width and `index` has 64 bits; indices are clamped
+/// into tables. Points at which the region has undefined behaviour or yields
+/// poison (division by zero, a shift by the width) are not accounted for.
+/// Without `tableRange` nothing is known of table elements but their type.
 Truth emit(mlir::OpBuilder &builder, mlir::Location loc, mlir::Region &mask,
            llvm::ArrayRef<Argument> arguments, TableRange tableRange = {});
 

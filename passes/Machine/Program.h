@@ -22,8 +22,8 @@ namespace burst {
 
 /// A value of index, integer or float type. Integers are sign-extended from
 /// their width, so a true i1 is -1; floats are f64 whatever their type. What is
-/// computed in 16 bits is rounded to these, and in masks what is computed in f32
-/// to f32; in scores f32 is rounded to by arith.truncf only.
+/// computed in 16 bits is rounded to these, and in masks what is computed in
+/// f32 to f32; in scores f32 is rounded to by arith.truncf only.
 union Scalar {
   int64_t i;
   double f;
@@ -255,8 +255,8 @@ private:
 };
 
 /// Evaluates a mask, score, bounds or gradient region for scalar arguments, by
-/// the meaning that burst.attention gives to its regions. Not for use by several
-/// threads at once; copies are, but for gradients.
+/// the meaning that burst.attention gives to its regions. Not for use by
+/// several threads at once; copies are, but for gradients.
 class RegionEvaluator : private Environment {
 public:
   /// `captures` are the values of the region's trailing arguments.
