@@ -96,6 +96,7 @@ public:
 
 protected:
   void addRandomOp();
+  std::string floatType; ///< of what is compared; any, where empty
   Value toFloat(const Value &x, const std::string &type);
 
 private:
@@ -128,6 +129,7 @@ public:
                   std::string state)
       : MaskWriter(dice, sizes, captures), state(std::move(state)) {
     pool.push_back({"%s", this->state});
+    floatType = "f64";
   }
   std::string drawScore();
 
@@ -528,7 +530,8 @@ Value MaskWriter::toFloat(const Value &x, const std::string &type) {
 
 /// Floats, and back to an integer: a comparison, a conversion, bits.
 Value MaskWriter::floats() {
-  std::string type = dice.pick({"f32", "f64", "f16", "bf16"});
+  std::string type =
+      floatType.empty() ? dice.pick({"f32", "f64", "f16", "bf16"}) : floatType;
   Value x = toFloat(dice.pick({i(), j(), h(), any("i8")}), type);
   Value y = toFloat(dice.pick({i(), j(), any("i16")}), type);
   y = binary(dice.pick({"arith.addf", "arith.subf", "arith.mulf",
