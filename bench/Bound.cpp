@@ -1,6 +1,7 @@
 //===- Bound.cpp - compiled programs on tensors ---------------------------===//
 #include "bench/Bound.h"
 
+#include "codegen/cpu/Memory.h"
 #include "jit/Frontend.h"
 #include "passes/Machine/Audit.h"
 
@@ -75,12 +76,16 @@ std::vector<Traffic> Lowered::plan() {
 }
 
 std::vector<int64_t> Lowered::peaks(const cpu::Target &target) {
+  std::unique_ptr<Simulation> simulation = Simulation::create(program);
   FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
+  std::vector<Traffic> traffic;
   std::vector<int64_t> peaks;
-  for (const auto &[rank, traffic] : llvm::enumerate(plan()))
-    peaks.push_back(traffic.peakBytes + planPacking(program, target,
-                                                    static_cast<int64_t>(rank),
-                                                    *globals));
+  if (!simulation || failed(globals) ||
+      burst::plan(*simulation, *globals, traffic) ||
+      cpu::planPacking(*simulation, *globals, target, peaks))
+    fail("cannot plan @" + program.getName());
+  for (auto [peak, held] : llvm::zip_equal(peaks, traffic))
+    peak += held.peakBytes;
   return peaks;
 }
 

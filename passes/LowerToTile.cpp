@@ -25,6 +25,12 @@ namespace {
 using RowBody =
     llvm::function_ref<void(TileBuilder &, ValueRange row, ValueRange args)>;
 
+/// The packed keys and values of all slices of an attend, and of the values of
+/// each tile, whether all are finite.
+struct PackedSlices {
+  Value keys, values, finite;
+};
+
 /// Lowers the ops of one program.
 class Lowering {
 public:
@@ -51,10 +57,17 @@ private:
            cast<MemRefType>(operand.getType()).getElementType().isBF16();
   }
   LogicalResult verifyStaged(Operation *op);
+  void attend(TileBuilder &builder, ring::AttendOp op);
   void attendStaged(TileBuilder &builder, ring::AttendOp op, Shape shape,
                     const Schedule &schedule);
+  void attendTiled(TileBuilder &builder, ring::AttendOp op, Shape shape,
+                   const Schedule &schedule);
+  PackedSlices pack(TileBuilder &builder, ring::AttendOp op, const Shape &shape,
+                    const Schedule &schedule);
+  void attendGrad(TileBuilder &builder, ring::AttendGradOp op);
   void attendGradStaged(TileBuilder &builder, ring::AttendGradOp op,
                         const TeamShape &team, ArrayRef<Sums> kernels);
+  void attendGradTiled(TileBuilder &builder, ring::AttendGradOp op);
   template <typename OpT>
   void ofSegments(TileBuilder &builder, OpT op,
                   llvm::function_ref<void(Value first, Value count)> body);
@@ -374,8 +387,29 @@ static Value allocateTiles(TileBuilder &b, Value query,
       tile::Memory::Packing);
 }
 
+/// Emits `body` for where a rank computes any pair of segments: in the hops
+/// where it computes none, nothing is classified, packed or launched.
+static void wherePairs(TileBuilder &b, ValueRange pairs,
+                       llvm::function_ref<void()> body) {
+  if (pairs.empty())
+    return body();
+  Value any = pairs.front();
+  for (Value pair : pairs.drop_front())
+    any = b.createOrFold<arith::OrIOp>(any, pair);
+  b.when(any, body);
+}
+
 void Lowering::lower(ring::AttendOp op) {
   TileBuilder b(op.getLoc(), op);
+  // Where the kernel finalizes its state, it has results to write in any case.
+  if (alone.contains(op))
+    attend(b, op);
+  else
+    wherePairs(b, op.getPairs(), [&] { attend(b, op); });
+  op.erase();
+}
+
+void Lowering::attend(TileBuilder &b, ring::AttendOp op) {
   Shape shape = shapeOf(op.getO());
   shape.pairs = arePairs(op.getQuery());
   if (options.localTiling && !shape.isStaged())
@@ -387,28 +421,32 @@ void Lowering::lower(ring::AttendOp op) {
     launch(b, name, tasks, order, operands, body, /*warps=*/0);
   });
   schedule.sort();
-  if (shape.isStaged()) {
+  if (shape.isStaged())
     attendStaged(b, op, shape, schedule);
-    schedule.release();
-    op.erase();
-    return;
-  }
+  else
+    attendTiled(b, op, shape, schedule);
+  schedule.release();
+}
 
-  // Keys and values of all slices, packed tile by tile.
+/// Launches a kernel per slice that packs its keys and values, tile by tile,
+/// where any list has the tile.
+PackedSlices Lowering::pack(TileBuilder &b, ring::AttendOp op,
+                            const Shape &shape, const Schedule &schedule) {
   int64_t any = ShapedType::kDynamic;
   auto keyType = cast<MemRefType>(op.getKeys().front().getType());
   int64_t keyHeads = keyType.getDimSize(2), keyDim = keyType.getDimSize(3);
   Value batch = b.dim(op.getQuery(), 0), numKeys = schedule.firstKeys.back();
-  auto allocate = [&](MemRefType type) {
-    return b.allocate(type, {batch, numKeys}, tile::Memory::Packing);
+  auto allocate = [&](MemRefType type, tile::Memory memory) {
+    return b.allocate(type, {batch, numKeys}, memory);
   };
-  Value packedKeys = allocate(shape.packedKeys(keyHeads, keyDim));
-  Value packedValues =
-      allocate(shape.packedDims(keyHeads, dimOf(op.getO()), shape.columns));
-  // Of the values of each tile, whether all are finite.
-  Value finite =
-      b.allocate(MemRefType::get({any, keyHeads, any}, b.getI1Type()),
-                 {batch, numKeys}, tile::Memory::Schedule);
+  PackedSlices packed;
+  packed.keys =
+      allocate(shape.packedKeys(keyHeads, keyDim), tile::Memory::Packing);
+  packed.values =
+      allocate(shape.packedDims(keyHeads, dimOf(op.getO()), shape.columns),
+               tile::Memory::Packing);
+  packed.finite = allocate(MemRefType::get({any, keyHeads, any}, b.getI1Type()),
+                           tile::Memory::Schedule);
   for (size_t slice = 0; slice < op.getKeys().size(); ++slice) {
     Value first = schedule.firstKeys[slice];
     Value tiles = b.sub(schedule.firstKeys[slice + 1], first);
@@ -416,7 +454,7 @@ void Lowering::lower(ring::AttendOp op) {
     launch(b, "pack", tasks, {},
            {{op.getKeys()[slice], op.getValues()[slice], schedule.keys,
              schedule.needed},
-            {packedKeys, packedValues, finite},
+            {packed.keys, packed.values, packed.finite},
             {first, tiles}},
            [&](TileBuilder &b, Value task, ValueRange args) {
              Value keys = args[2], first = args[7], tiles = args[8];
@@ -439,10 +477,16 @@ void Lowering::lower(ring::AttendOp op) {
              });
            });
   }
+  return packed;
+}
 
+/// Launches the kernels of a processor, which read packed slices.
+void Lowering::attendTiled(TileBuilder &b, ring::AttendOp op, Shape shape,
+                           const Schedule &schedule) {
+  PackedSlices packed = pack(b, op, shape, schedule);
   Operands operands;
-  operands.reads = {op.getQuery(), packedKeys,       packedValues,
-                    finite,        schedule.queries, schedule.keys,
+  operands.reads = {op.getQuery(), packed.keys,      packed.values,
+                    packed.finite, schedule.queries, schedule.keys,
                     schedule.list, schedule.counts};
   llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
   llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
@@ -472,11 +516,8 @@ void Lowering::lower(ring::AttendOp op) {
     attend("sums", AttendPart::Sums);
     b.make<memref::DeallocOp>(scores);
   }
-  b.make<memref::DeallocOp>(packedKeys);
-  b.make<memref::DeallocOp>(packedValues);
-  b.make<memref::DeallocOp>(finite);
-  schedule.release();
-  op.erase();
+  for (Value buffer : {packed.keys, packed.values, packed.finite})
+    b.make<memref::DeallocOp>(buffer);
 }
 
 //===----------------------------------------------------------------------===//
@@ -723,68 +764,41 @@ void Lowering::findTables(ArrayRef<Operation *> steps) {
     makeCopies(gradient, users, captures[gradient]);
 }
 
-/// The outermost loop around an attend through which the shards that it packs
-/// stay the same, with what says where they lie; null if there is none. Only
-/// inputs of the program are known to. What several attends would pack in front
-/// of a loop would have to be held at once.
-static Operation *loopOver(ring::AttendGradOp op, ArrayRef<Value> shards,
-                           ArrayRef<Value> places) {
-  auto staysIn = [&](scf::ForOp loop) {
-    int64_t attends = 0;
-    loop.walk([&](ring::AttendGradOp) { ++attends; });
-    return attends == 1 &&
-           llvm::all_of(places,
-                        [&](Value place) {
-                          return loop.isDefinedOutsideOfLoop(place);
-                        }) &&
-           llvm::all_of(shards, [&](Value shard) {
-             auto input = dyn_cast<BlockArgument>(shard);
-             return input &&
-                    isa<func::FuncOp>(input.getOwner()->getParentOp()) &&
-                    llvm::all_of(input.getUsers(), [&](Operation *user) {
-                      return user == op || !loop->isProperAncestor(user);
-                    });
-           });
+void Lowering::lower(ring::AttendGradOp op) {
+  TileBuilder b(op.getLoc(), op);
+  wherePairs(b, op.getPairs(), [&] { attendGrad(b, op); });
+  op.erase();
+}
+
+void Lowering::attendGrad(TileBuilder &b, ring::AttendGradOp op) {
+  if (!options.warps)
+    return attendGradTiled(b, op);
+  int64_t dim = dimOf(op.getQuery()), valueDim = dimOf(op.getValue());
+  auto given = [&](ArrayRef<int64_t> sizes, TeamShape known) {
+    if (!sizes.empty())
+      return TeamShape{sizes[0], sizes[1], sizes[2]};
+    known.columns = std::min<int64_t>(known.columns, options.columns);
+    return known;
   };
-  Operation *outermost = nullptr;
-  for (auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
-       loop && staysIn(loop); loop = dyn_cast<scf::ForOp>(loop->getParentOp()))
-    outermost = loop;
-  return outermost;
+  attendGradStaged(b, op,
+                   given(options.queryGradients, queryTeamOf(dim, valueDim)),
+                   Sums::OfQueries);
+  attendGradStaged(b, op, given(options.keyGradients, keyTeamOf(dim, valueDim)),
+                   keySumsOf(dim, valueDim));
 }
 
 /// Gradients are added to in one order, whatever the number of threads: each
 /// task has a tile of keys, and takes turns at the tiles of queries. Elements
 /// of captured tables may be met by any pair: with gradients of these, a task
 /// has all tiles of a batch and a key head. So has it where weights are kept.
-void Lowering::lower(ring::AttendGradOp op) {
-  TileBuilder b(op.getLoc(), op);
-  if (options.warps) {
-    int64_t dim = dimOf(op.getQuery()), valueDim = dimOf(op.getValue());
-    auto given = [&](ArrayRef<int64_t> sizes, TeamShape known) {
-      if (!sizes.empty())
-        return TeamShape{sizes[0], sizes[1], sizes[2]};
-      known.columns = std::min<int64_t>(known.columns, options.columns);
-      return known;
-    };
-    attendGradStaged(b, op,
-                     given(options.queryGradients, queryTeamOf(dim, valueDim)),
-                     Sums::OfQueries);
-    attendGradStaged(b, op,
-                     given(options.keyGradients, keyTeamOf(dim, valueDim)),
-                     keySumsOf(dim, valueDim));
-    op.erase();
-    return;
-  }
+void Lowering::attendGradTiled(TileBuilder &b, ring::AttendGradOp op) {
   Shape shape = shapeOf(op.getGrads()[0]);
   shape.pairs = arePairs(op.getQuery());
   // Two rows are a pair of the sums over queries: both are of one strip.
   shape.strip = llvm::alignTo(options.strip, shape.pairs ? 2 : 1);
   Schedule schedule(b, Question::of(op), shape, Schedule::Lists::OfKeys);
-  schedule.queriesStay = loopOver(op, {op.getQuery(), op.getOutGrad()},
-                                  {op.getQueryOwner(), op.getQueryExtent()});
-  schedule.keysStay = loopOver(op, {op.getKey(), op.getValue()},
-                               {op.getKeyOwner(), op.getKeyExtent()});
+  schedule.queriesStay = loopOfQueries(op);
+  schedule.keysStay = loopOfKeys(op);
   schedule.isFalling = true;
   auto launcher = [&](StringRef name, Value tasks, Value order,
                       const Operands &operands, Body body) {
@@ -844,7 +858,6 @@ void Lowering::lower(ring::AttendGradOp op) {
   }
   packed.release();
   schedule.release();
-  op.erase();
 }
 
 //===----------------------------------------------------------------------===//

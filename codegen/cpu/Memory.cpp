@@ -1,20 +1,20 @@
 //===- Memory.cpp - what kernels need beside a program's tensors ----------===//
 #include "codegen/cpu/Memory.h"
-#include "dialect/Ring/Ring.h"
 #include "passes/Gradient/Gradient.h"
+#include "passes/Machine/Audit.h"
+#include "passes/Tile/GradientOperands.h"
 
-#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace burst;
 
 namespace {
-/// Sizes of tiles for one type of state.
-struct Sizes {
+/// TileSizes of tiles for one type of state.
+struct TileSizes {
   int64_t bytes, rows, columns, panel, keyPanel;
 
-  Sizes(FloatType state, const cpu::Target &target)
+  TileSizes(FloatType state, const cpu::Target &target)
       : bytes(state.getWidth() / 8), rows(target.rows),
         panel(target.panelBytes() / bytes),
         keyPanel(target.keyPanelBytes() / bytes) {
@@ -41,24 +41,8 @@ static int64_t numTiles(const Deal &deal, int64_t owner, int64_t extent,
   return tiles;
 }
 
-/// Of the largest of all owners.
-static int64_t mostTiles(const Deal &deal, int64_t extent, int64_t size) {
-  int64_t most = 0;
-  for (int64_t owner = 0; owner < deal.parts; ++owner)
-    most = std::max(most, numTiles(deal, owner, extent, size));
-  return most;
-}
-
 static int64_t dimOf(Value tensor, int64_t dim) {
   return cast<ShapedType>(tensor.getType()).getDimSize(dim);
-}
-
-/// Of what `owner` names: this rank's, or what comes from all owners.
-static int64_t tilesOf(Value owner, int64_t rank, ring::LayoutAttr layout,
-                       int64_t extent, int64_t size) {
-  bool isOwn = owner.getDefiningOp<shard::ProcessMultiIndexOp>() != nullptr;
-  return isOwn ? numTiles(layout.getDeal(), rank, extent, size)
-               : mostTiles(layout.getDeal(), extent, size);
 }
 
 namespace {
@@ -67,7 +51,7 @@ struct Packing {
   int64_t bytes;    ///< of a number
   int64_t together; ///< steps of the depth that lie side by side
 
-  Packing(Value operand, const Sizes &sizes, const cpu::Target &target) {
+  Packing(Value operand, const TileSizes &sizes, const cpu::Target &target) {
     bool arePairs =
         target.pairs && target.localTiling &&
         cast<ShapedType>(operand.getType()).getElementType().isBF16();
@@ -82,59 +66,76 @@ struct Packing {
 } // namespace
 
 /// Keys and values of all slices.
-static int64_t bytesOf(ring::AttendOp op, const cpu::Target &target,
-                       int64_t rank, int64_t queries, int64_t extent) {
-  Sizes sizes(op.getStateType(), target);
+static int64_t bytesOf(const Attend &attend, const cpu::Target &target) {
+  auto op = cast<ring::AttendOp>(attend.at);
+  TileSizes sizes(op.getStateType(), target);
   Value key = op.getKeys().front(), value = op.getValues().front();
   Packing packing(key, sizes, target);
   int64_t tiles = 0;
-  for (Value owner : op.getOwners())
-    tiles += tilesOf(owner, rank, op.getKeyLayout(), extent, sizes.columns);
+  for (const Slice &slice : attend.slices)
+    tiles += numTiles(attend.keyLayout.getDeal(), slice.owner, attend.keyExtent,
+                      sizes.columns);
   int64_t packed =
       dimOf(key, 2) * tiles * sizes.columns *
       (packing.deep(dimOf(key, 3)) + sizes.padded(dimOf(value, 3))) *
       packing.bytes;
   if (target.localTiling)
     return packed;
-  int64_t queryTiles = tilesOf(op.getQueryOwner(), rank, op.getQueryLayout(),
-                               queries, sizes.rows);
+  int64_t queryTiles = numTiles(attend.queryLayout.getDeal(), attend.queryOwner,
+                                attend.queryExtent, sizes.rows);
   return packed + dimOf(op.getQuery(), 2) * queryTiles * sizes.rows * tiles *
                       sizes.columns * sizes.bytes;
 }
 
-/// Keys twice, values, queries and gradients of the result; whatever moves
-/// comes from all owners.
-static int64_t bytesOf(ring::AttendGradOp op, const cpu::Target &target,
-                       int64_t rank, int64_t queries, int64_t keys) {
-  Sizes sizes(op.getStateType(), target);
+namespace {
+/// What a backward pass packs, and what it stores of pairs of tiles.
+struct GradientBytes {
+  int64_t keys, queries, stored;
+
+  GradientBytes(const AttendGrad &attend, const cpu::Target &target);
+};
+} // namespace
+
+/// Keys twice, values, queries and gradients of the result.
+GradientBytes::GradientBytes(const AttendGrad &attend,
+                             const cpu::Target &target) {
+  ring::AttendGradOp op = attend.op;
+  TileSizes sizes(op.getStateType(), target);
   Packing packing(op.getKey(), sizes, target);
-  int64_t keyTiles =
-      tilesOf(op.getKeyOwner(), rank, op.getKeyLayout(), keys, sizes.columns);
-  int64_t queryTiles = tilesOf(op.getQueryOwner(), rank, op.getQueryLayout(),
-                               queries, sizes.rows);
+  int64_t keyTiles = numTiles(attend.keyLayout.getDeal(), attend.slice.owner,
+                              attend.keyExtent, sizes.columns);
+  int64_t queryTiles = numTiles(attend.queryLayout.getDeal(), attend.queryOwner,
+                                attend.queryExtent, sizes.rows);
   int64_t queryDim = dimOf(op.getQuery(), 3),
           valueDim = dimOf(op.getValue(), 3);
-  int64_t ofKeys = dimOf(op.getKey(), 2) * keyTiles * sizes.columns *
-                   (packing.deep(queryDim) + sizes.padded(queryDim) +
-                    packing.deep(valueDim));
-  int64_t ofQueries = dimOf(op.getQuery(), 2) * queryTiles *
-                      packing.deep(sizes.rows) *
-                      (sizes.padded(queryDim) + sizes.padded(valueDim));
+  keys = dimOf(op.getKey(), 2) * keyTiles * sizes.columns *
+         (packing.deep(queryDim) + sizes.padded(queryDim) +
+          packing.deep(valueDim)) *
+         packing.bytes;
+  queries = dimOf(op.getQuery(), 2) * queryTiles * packing.deep(sizes.rows) *
+            (sizes.padded(queryDim) + sizes.padded(valueDim)) * packing.bytes;
   // A stored tile is of whole strips, and wider by one.
   int64_t strip = target.microRows;
   int64_t rows = static_cast<int64_t>(
       llvm::alignTo(sizes.rows, static_cast<uint64_t>(strip)));
-  int64_t stored = target.localTiling
-                       ? 0
-                       : 2 * dimOf(op.getQuery(), 2) * queryTiles * rows *
-                             keyTiles * (sizes.columns + sizes.ofKeys(strip));
-  return (ofKeys + ofQueries) * packing.bytes + stored * sizes.bytes;
+  stored = target.localTiling
+               ? 0
+               : 2 * dimOf(op.getQuery(), 2) * queryTiles * rows * keyTiles *
+                     (sizes.columns + sizes.ofKeys(strip)) * sizes.bytes;
+}
+
+/// Of the largest of all owners.
+static int64_t mostTiles(const Deal &deal, int64_t extent, int64_t size) {
+  int64_t most = 0;
+  for (int64_t owner = 0; owner < deal.parts; ++owner)
+    most = std::max(most, numTiles(deal, owner, extent, size));
+  return most;
 }
 
 /// Of keys, of the largest of all owners.
 static int64_t bytesOf(ring::ScoreOp op, const cpu::Target &target,
                        int64_t extent) {
-  Sizes sizes(op.getStateType(), target);
+  TileSizes sizes(op.getStateType(), target);
   return dimOf(op.getKey(), 2) * dimOf(op.getKey(), 3) * sizes.columns *
          mostTiles(op.getKeyLayout().getDeal(), extent, sizes.columns) *
          sizes.bytes;
@@ -143,7 +144,7 @@ static int64_t bytesOf(ring::ScoreOp op, const cpu::Target &target,
 /// Of values, which are no segments any more.
 static int64_t bytesOf(ring::WeighOp op, const cpu::Target &target,
                        int64_t extent) {
-  Sizes sizes(
+  TileSizes sizes(
       cast<FloatType>(cast<ShapedType>(op.getO().getType()).getElementType()),
       target);
   Deal deal = op.getKeyLayout().getDeal();
@@ -155,9 +156,12 @@ static int64_t bytesOf(ring::WeighOp op, const cpu::Target &target,
          sizes.columns * sizes.bytes;
 }
 
+/// How large a captured table is in a dimension.
+using TableSizes = llvm::function_ref<int64_t(Value table, int64_t dim)>;
+
 /// What tasks that run at once add to beside the gradients of captured tables.
 static int64_t bytesOfTables(ring::AttendGradOp op, int64_t batch,
-                             const cpu::SizesOfRun &sizes) {
+                             TableSizes tableSizeOf) {
   int64_t elements = 0;
   for (int64_t n : op.getCaptures()) {
     Sharing sharing = sharingOf(op.getGradient(), n);
@@ -167,37 +171,81 @@ static int64_t bytesOfTables(ring::AttendGradOp op, int64_t batch,
     int64_t size = 1;
     for (int64_t d = 0; d < cast<ShapedType>(table.getType()).getRank(); ++d) {
       int64_t known = dimOf(table, d);
-      size *=
-          ShapedType::isDynamic(known) ? sizes.tableSizeOf(table, d) : known;
+      size *= ShapedType::isDynamic(known) ? tableSizeOf(table, d) : known;
     }
     elements += std::max<int64_t>(copies - 1, 0) * size;
   }
   return elements * op.getStateType().getWidth() / 8;
 }
 
-int64_t burst::cpu::packingBytes(func::FuncOp program, const Target &given,
-                                 int64_t batch, int64_t rank,
-                                 const SizesOfRun &sizes) {
-  Target target = given.suiting(program);
-  int64_t most = 0;
-  program.walk([&](ring::AttendOp op) {
-    most = std::max(most, batch * bytesOf(op, target, rank,
-                                          sizes.extentOf(op.getQueryExtent()),
-                                          sizes.extentOf(op.getKeyExtent())));
-  });
-  program.walk([&](ring::ScoreOp op) {
-    most = std::max(
-        most, batch * bytesOf(op, target, sizes.extentOf(op.getKeyExtent())));
-  });
-  program.walk([&](ring::WeighOp op) {
-    most = std::max(
-        most, batch * bytesOf(op, target, sizes.extentOf(op.getKeyExtent())));
-  });
-  program.walk([&](ring::AttendGradOp op) {
-    int64_t bytes =
-        batch * bytesOf(op, target, rank, sizes.extentOf(op.getQueryExtent()),
-                        sizes.extentOf(op.getKeyExtent()));
-    most = std::max(most, bytes + bytesOfTables(op, batch, sizes));
-  });
-  return most;
+namespace {
+/// Runs a program without data, and finds the most that each rank packs.
+class PackingPlanner : public Bookkeeper {
+public:
+  PackingPlanner(Simulation &simulation, const cpu::Target &target,
+                 TableSizes tableSizeOf)
+      : target(target), tableSizeOf(tableSizeOf), most(simulation.numRanks()) {}
+
+  bool attend(Attend &attend, State &result, std::string &message) override {
+    if (llvm::is_contained(attend.pairs, true))
+      note(attend, bytesOf(attend, target));
+    return Bookkeeper::attend(attend, result, message);
+  }
+
+  bool attendGrad(AttendGrad &attend, std::string &message) override {
+    GradientBytes bytes(attend, target);
+    bool isComputed = llvm::is_contained(attend.pairs, true);
+    bool queriesStay = tiling::loopOfQueries(attend.op) != nullptr;
+    bool keysStay = tiling::loopOfKeys(attend.op) != nullptr;
+    int64_t held = (isComputed || queriesStay ? bytes.queries : 0) +
+                   (isComputed || keysStay ? bytes.keys : 0) +
+                   (isComputed ? bytes.stored : 0);
+    int64_t batch = attend.query->shape[0];
+    note(attend, held, bytesOfTables(attend.op, batch, tableSizeOf));
+    return Bookkeeper::attendGrad(attend, message);
+  }
+
+  bool score(Score &score, std::string &message) override {
+    auto op = cast<ring::ScoreOp>(score.at);
+    note(score, bytesOf(op, target, score.keyExtent));
+    return Bookkeeper::score(score, message);
+  }
+
+  bool weigh(Weigh &weigh, std::string &message) override {
+    int64_t bytes = bytesOf(weigh.op, target, weigh.keyExtent);
+    for (int64_t &known : most) // of the largest of all owners
+      known = std::max(known, weigh.value->shape[0] * bytes);
+    return Bookkeeper::weigh(weigh, message);
+  }
+
+  std::vector<int64_t> take() { return std::move(most); }
+
+private:
+  /// Bytes of a batch, and others.
+  void note(const Meeting &meeting, int64_t bytes, int64_t others = 0) {
+    int64_t &known = most[meeting.rank];
+    known = std::max(known, meeting.query->shape[0] * bytes + others);
+  }
+
+  const cpu::Target &target;
+  TableSizes tableSizeOf;
+  std::vector<int64_t> most;
+};
+} // namespace
+
+std::optional<Counterexample>
+burst::cpu::planPacking(Simulation &simulation, ArrayRef<Argument> globals,
+                        const Target &given, std::vector<int64_t> &bytes) {
+  Target target = given.suiting(simulation.getFunction());
+  auto tableSizeOf = [&](Value table, int64_t dim) {
+    unsigned argument = cast<BlockArgument>(table).getArgNumber();
+    return globals[argument].table->shape[dim];
+  };
+  PackingPlanner planner(simulation, target, tableSizeOf);
+  simulation.reset();
+  if (!simulation.run(planner,
+                      shardGlobals(simulation, globals, ShardData::Omit)))
+    return simulation.getCounterexample();
+  bytes = planner.take();
+  return std::nullopt;
 }

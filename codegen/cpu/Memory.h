@@ -4,29 +4,26 @@
 
 #include "codegen/cpu/Compile.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/Machine/Binding.h"
 
 namespace burst::cpu {
 
-/// What an extent of a program stands for, and how large a captured table is.
-struct SizesOfRun {
-  llvm::function_ref<int64_t(mlir::Value)> extentOf;
-  llvm::function_ref<int64_t(mlir::Value, int64_t)> tableSizeOf; ///< in a dim
-};
-
-/// Bytes of packed operands that `rank` of a ring program holds at most: of one
-/// attend at a time, for all heads, in the type of the state, or of bf16 where
-/// the target takes that in pairs. With C keys and R queries in a tile, n tiles
-/// of keys and m of queries in what is at hand, and | | rounding up to a panel,
+/// Bytes of packed operands that each rank of a ring program holds at most,
+/// with these global arguments; the counterexample where its schedule cannot be
+/// run. They are those of one attend at a time, for all heads, in the type of
+/// the state, or of bf16 where the target takes that in pairs. With C keys and
+/// R queries in a tile, n tiles of keys and m of queries in what is at hand,
+/// and | | rounding up to a panel,
 ///
 ///     forward:  batch * key heads * n * C * (query dim + |value dim|) * bytes
 ///     backward: batch * (key heads * n * C * (query dim + |query dim| + value
 ///     dim)
 ///                 + query heads * m * R * (|query dim| + |value dim|)) * bytes
 ///
-/// where n is the sum over segments of ceil(keys / C), and m alike: of the
-/// largest of all owners for what travels. Pairs round the query dim up to an
-/// even number. A gradient of a captured table adds, where batches or heads may
+/// where n is the sum over segments of ceil(keys / C), and m alike. An attend
+/// that computes no pair of segments packs nothing, but for what a backward
+/// pass packs in front of its loop. Pairs round the query dim up to an even
+/// number. A gradient of a captured table adds, where batches or heads may
 /// contribute to the same elements of it,
 ///
 ///     (batches * key heads - 1) * elements * bytes
@@ -43,8 +40,10 @@ struct SizesOfRun {
 ///
 /// Where scores are stored (ring.score), keys and values are packed one after
 /// the other, each as above.
-int64_t packingBytes(mlir::func::FuncOp program, const Target &given,
-                     int64_t batch, int64_t rank, const SizesOfRun &sizes);
+std::optional<Counterexample> planPacking(Simulation &simulation,
+                                          llvm::ArrayRef<Argument> globals,
+                                          const Target &given,
+                                          std::vector<int64_t> &bytes);
 
 } // namespace burst::cpu
 

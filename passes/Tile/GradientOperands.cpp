@@ -5,6 +5,46 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::tiling;
 
+/// The outermost loop around an attend through which the shards that it packs
+/// stay the same, with what says where they lie; null if there is none. Only
+/// inputs of the program are known to. What several attends would pack in front
+/// of a loop would have to be held at once.
+static Operation *loopOver(ring::AttendGradOp op, ArrayRef<Value> shards,
+                           ArrayRef<Value> places) {
+  auto staysIn = [&](scf::ForOp loop) {
+    int64_t attends = 0;
+    loop.walk([&](ring::AttendGradOp) { ++attends; });
+    return attends == 1 &&
+           llvm::all_of(places,
+                        [&](Value place) {
+                          return loop.isDefinedOutsideOfLoop(place);
+                        }) &&
+           llvm::all_of(shards, [&](Value shard) {
+             auto input = dyn_cast<BlockArgument>(shard);
+             return input &&
+                    isa<func::FuncOp>(input.getOwner()->getParentOp()) &&
+                    llvm::all_of(input.getUsers(), [&](Operation *user) {
+                      return user == op || !loop->isProperAncestor(user);
+                    });
+           });
+  };
+  Operation *outermost = nullptr;
+  for (auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+       loop && staysIn(loop); loop = dyn_cast<scf::ForOp>(loop->getParentOp()))
+    outermost = loop;
+  return outermost;
+}
+
+Operation *tiling::loopOfQueries(ring::AttendGradOp op) {
+  return loopOver(op, {op.getQuery(), op.getOutGrad()},
+                  {op.getQueryOwner(), op.getQueryExtent()});
+}
+
+Operation *tiling::loopOfKeys(ring::AttendGradOp op) {
+  return loopOver(op, {op.getKey(), op.getValue()},
+                  {op.getKeyOwner(), op.getKeyExtent()});
+}
+
 static int64_t headsOf(Value shard) {
   return cast<MemRefType>(shard.getType()).getDimSize(2);
 }

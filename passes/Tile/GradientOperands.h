@@ -6,6 +6,13 @@
 
 namespace burst::tiling {
 
+/// The loop through which the queries and gradients of results of an attend
+/// stay the same, so that they are packed in front of it; null if there is
+/// none. The op may work on tensors or on buffers.
+mlir::Operation *loopOfQueries(ring::AttendGradOp op);
+/// The same of its keys and values.
+mlir::Operation *loopOfKeys(ring::AttendGradOp op);
+
 /// Tiles laid out as the right operands of the five products of the backward
 /// pass, for all batches and heads; and of each tile whether all numbers that
 /// weights multiply are finite.

@@ -6,6 +6,7 @@
 // RUN: %{lower} %t/alone.mlir | FileCheck %t/alone.mlir
 // RUN: %{lower} %t/stays.mlir | FileCheck %t/stays.mlir
 // RUN: %{lower} %t/keys-stay.mlir | FileCheck %t/keys-stay.mlir
+// RUN: %{lower} %t/none.mlir | FileCheck %t/none.mlir
 // RUN: %{lower} %t/queries.mlir | FileCheck %t/queries.mlir
 // RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir --check-prefix=APART
 // REDEFINE: %{options} = rows=8 columns=32 strip=4
@@ -492,6 +493,29 @@ func.func @stays(%q: !q, %k: !k, %v: !k, %o: !q, %lse: !l, %do: !q) -> (!q, !k, 
   %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do mask causal sequence <@cp, zigzag>
       strategy <ring_kv> : (!q, !k, !k, !q, !l, !q) -> (!q, !k, !k)
   return %dq, %dk, %dv : !q, !k, !k
+}
+
+// Hops in which a rank computes no pair of segments cost no launch, and no memory.
+//
+//--- none.mlir
+// CHECK-LABEL: func.func @none(
+// CHECK: scf.for
+// CHECK: ring.start
+// CHECK-NOT: tile.
+// CHECK: scf.if
+// The only pair is the condition.
+// CHECK: memref.store %true, %{{.*}} : memref<1xi1>
+// CHECK: tile.launch @none_classify
+// CHECK: tile.allocate "packing"
+// CHECK: tile.launch @none_attend
+// CHECK: }
+// CHECK: ring.wait
+shard.grid @cp(shape = 3)
+!q = tensor<1x96x1x8xf32>
+func.func @none(%q: !q, %k: !q, %v: !q, %ids: tensor<96xi32>) -> !q {
+  %o, %lse = burst.attention %q, %k, %v mask documents(%ids : tensor<96xi32>) sequence <@cp, contiguous>
+      strategy <ring_kv> : (!q, !q, !q) -> (!q, tensor<1x1x96xf32>)
+  return %o : !q
 }
 
 // Keys and values stay where queries travel.

@@ -1,6 +1,7 @@
 //===- Runner.cpp - what burst-run does -----------------------------------===//
 #include "tools/burst-run/Runner.h"
 
+#include "codegen/cpu/Memory.h"
 #include "jit/Processor.h"
 #include "passes/Machine/Audit.h"
 #include "passes/Machine/Interpreter.h"
@@ -307,11 +308,11 @@ bool Runner::execute() {
                       options.bandwidth, options.gpu.value_or(0)},
                      counters))
     return fail(*error);
-  plannedPacking.clear();
   // Kernels of GPUs bring their operands themselves.
-  for (int64_t rank = 0; rank < simulation->numRanks(); ++rank)
-    plannedPacking.push_back(
-        options.gpu ? 0 : planPacking(program, processor, rank, globals));
+  plannedPacking.assign(simulation->numRanks(), 0);
+  if (!options.gpu &&
+      cpu::planPacking(*simulation, globals, processor, plannedPacking))
+    return fail("the schedule was proved, but cannot be planned");
   for (const burst_counters &rank : counters) {
     sent.push_back(rank.bytes_sent);
     peaks.push_back(rank.tensor_bytes + rank.peak_bytes[BURST_MEMORY_STATE] +

@@ -1,11 +1,8 @@
 //===- Compiled.cpp - compiled programs on the machine's tensors ----------===//
 #include "tools/harness/Compiled.h"
 
-#include "codegen/cpu/Memory.h"
 #include "jit/Library.h"
 #include "tools/harness/Tensors.h"
-
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace burst;
@@ -30,29 +27,6 @@ FailureOr<ProgramRef> burst::compile(func::FuncOp program,
   if (burst_error *error = jit::install(std::move(compiled), &loaded))
     return program.emitError("cannot use its code: ") << take(error);
   return ProgramRef(loaded);
-}
-
-int64_t burst::planPacking(func::FuncOp program, const cpu::Target &target,
-                           int64_t rank, ArrayRef<Argument> globals) {
-  auto extentOf = [&](Value extent) {
-    APInt constant;
-    if (matchPattern(extent, m_ConstantInt(&constant)))
-      return constant.getSExtValue();
-    auto argument = cast<BlockArgument>(extent);
-    auto pairs = program.getArgAttrOfType<DenseI64ArrayAttr>(
-        argument.getArgNumber(), ring::extentAttr);
-    return globals[pairs[0]].table->shape[pairs[1]];
-  };
-  int64_t batch = 1;
-  for (unsigned i = 0; i < program.getNumArguments(); ++i)
-    if (program.getArgAttr(i, ring::shardAttr))
-      batch = globals[i].table->shape[0];
-  auto tableSizeOf = [&](Value table, int64_t dim) {
-    unsigned argument = cast<BlockArgument>(table).getArgNumber();
-    return globals[argument].table->shape[dim];
-  };
-  return cpu::packingBytes(program, target, batch, rank,
-                           {extentOf, tableSizeOf});
 }
 
 burst_tensor burst::viewOf(data::Tensor &tensor, int32_t type) {

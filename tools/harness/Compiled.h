@@ -37,11 +37,6 @@ mlir::FailureOr<ProgramRef> compile(mlir::func::FuncOp program,
                                     const jit::Target &target,
                                     const cpu::Dump &dump = {});
 
-/// Bytes of packed operands that `rank` of `program`, compiled for `target`,
-/// holds at most with these global arguments.
-int64_t planPacking(mlir::func::FuncOp program, const cpu::Target &target,
-                    int64_t rank, llvm::ArrayRef<Argument> globals);
-
 /// A dense tensor of the runtime on the bytes of `tensor`.
 burst_tensor viewOf(data::Tensor &tensor, int32_t type);
 
