@@ -67,6 +67,7 @@ def Burst_AttentionOp : Burst_Op<"attention", [
     | `sitofp`, `uitofp` to 16 bits | round to f32 first |
     | arithmetic in 16-bit floats | is done in f32 and rounded |
     | arithmetic in f32 | is rounded to f32 in masks |
+    | `minimumf`, `maximumf` | NaN stays, and -0 is less than +0 |
     | `minnumf`, `maxnumf` | never give -0 |
     | `bitcast` and the sign of a NaN | the quiet NaN, positive |
 

@@ -110,17 +110,24 @@ constexpr auto wrapMad = [](auto a, auto b, auto c) {
 constexpr auto fused = [](auto a, auto b, auto c) { return std::fma(a, b, c); };
 constexpr auto negated = [](auto a) { return -a; };
 constexpr auto absolute = [](auto a) { return std::fabs(a); };
+/// -0 is less than +0.
+constexpr auto isLess = [](auto a, auto b) {
+  if constexpr (std::is_floating_point_v<decltype(a)>)
+    return a < b || (a == b && std::signbit(a) && !std::signbit(b));
+  else
+    return a < b;
+};
 constexpr auto smaller = [](auto a, auto b) {
-  return a != a ? b : b != b ? a : b < a ? b : a;
+  return a != a ? b : b != b ? a : isLess(b, a) ? b : a;
 };
 constexpr auto larger = [](auto a, auto b) {
-  return a != a ? b : b != b ? a : b > a ? b : a;
+  return a != a ? b : b != b ? a : isLess(a, b) ? b : a;
 };
 constexpr auto smallerOrNaN = [](auto a, auto b) {
-  return a != a ? a : b != b ? b : b < a ? b : a;
+  return a != a ? a : b != b ? b : isLess(b, a) ? b : a;
 };
 constexpr auto largerOrNaN = [](auto a, auto b) {
-  return a != a ? a : b != b ? b : b > a ? b : a;
+  return a != a ? a : b != b ? b : isLess(a, b) ? b : a;
 };
 
 /// The high half of a product.

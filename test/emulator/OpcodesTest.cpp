@@ -282,6 +282,23 @@ TEST(Opcodes, Floats) {
       "mul.f32 D, A, 0f3fb8aa3b;", [](F x) { return x * 1.44269502F; }, a);
 }
 
+TEST(Opcodes, OrderOfZeros) {
+  const std::vector<float> a = {0.0F, -0.0F, 0.0F, -0.0F};
+  const std::vector<float> b = {-0.0F, 0.0F, 0.0F, -0.0F};
+  auto areNegative = [&](const std::string &instruction) {
+    std::vector<bool> signs;
+    for (float zero : results<float>(instruction + " D, A, B;", a, b))
+      signs.push_back(std::signbit(zero));
+    return signs;
+  };
+  for (std::string nan : {"", ".NaN"}) {
+    EXPECT_EQ(areNegative("min" + nan + ".f32"),
+              (std::vector<bool>{true, true, false, true}));
+    EXPECT_EQ(areNegative("max" + nan + ".f32"),
+              (std::vector<bool>{false, false, false, true}));
+  }
+}
+
 TEST(Opcodes, Conversions) {
   auto a = integers<U>(1);
   auto s = integers<S>(1);
@@ -356,8 +373,10 @@ TEST(Opcodes, PackedHalves) {
             both([](float x, float y) { return x + y; }), a, b);
   expect<U>("mul.rn.bf16x2 D, A, B;",
             both([](float x, float y) { return x * y; }), a, b);
-  expect<U>("max.bf16x2 D, A, B;",
-            both([](float x, float y) { return std::fmax(x, y); }), a, b);
+  expect<U>("max.bf16x2 D, A, B;", both([](float x, float y) {
+              return x == y && std::signbit(x) ? y : std::fmax(x, y);
+            }),
+            a, b);
 }
 
 TEST(Opcodes, ComparisonsAndSelection) {

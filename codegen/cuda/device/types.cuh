@@ -131,12 +131,26 @@ __device__ __forceinline__ double product(double a, double b) {
   return __dmul_rn(a, b);
 }
 
-/// arith.maximumf and minimumf: what is no number stays.
-template <class T> __device__ __forceinline__ T maximum(T a, T b) {
-  return a != a || b != b ? a + b : a > b ? a : b;
+/// arith.maximumf and minimumf: NaN stays, and +0 is more than -0.
+__device__ __forceinline__ float maximum(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
 }
-template <class T> __device__ __forceinline__ T minimum(T a, T b) {
-  return a != a || b != b ? a + b : a < b ? a : b;
+__device__ __forceinline__ float minimum(float a, float b) {
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+__device__ __forceinline__ double maximum(double a, double b) {
+  double y;
+  asm("max.f64 %0, %1, %2;" : "=d"(y) : "d"(a), "d"(b));
+  return a != a || b != b ? a + b : y;
+}
+__device__ __forceinline__ double minimum(double a, double b) {
+  double y;
+  asm("min.f64 %0, %1, %2;" : "=d"(y) : "d"(a), "d"(b));
+  return a != a || b != b ? a + b : y;
 }
 
 /// How the threads of a block share a tile of `Rows` rows: warp w has rows

@@ -49,6 +49,8 @@ public:
   /// All ops on integers of a type.
   void addIntegers(const std::string &type);
   void addConversions();
+  /// Which zero the minimum and the maximum of two zeros of a float type are.
+  void addZeros(const std::string &type);
 
   std::string text() const {
     return body + fmt::format("        burst.yield {} : {}\n", sum, state);
@@ -268,6 +270,18 @@ void OpsScore::addConversions() {
   }
 }
 
+void OpsScore::addZeros(const std::string &type) {
+  std::string one = constant("1.0", type);
+  std::string zero = op(fmt::format("arith.mulf {}, {} : {}", floating(type),
+                                    constant("0.0", type), type));
+  std::string other = op("arith.negf " + zero + " : " + type);
+  for (const char *name : {"maximumf", "minimumf"}) {
+    std::string result =
+        op(fmt::format("arith.{} {}, {} : {}", name, zero, other, type));
+    use(op(fmt::format("math.copysign {}, {} : {}", one, result, type)), type);
+  }
+}
+
 namespace {
 
 struct Program {
@@ -285,6 +299,10 @@ std::vector<Program> allPrograms() {
                       OpsScore(state)};
       program.score.addFloats(type);
       programs.push_back(std::move(program));
+      Program zeros{fmt::format("zeros of {} in {}", type, state), state,
+                    OpsScore(state)};
+      zeros.score.addZeros(type);
+      programs.push_back(std::move(zeros));
     }
   }
   for (const char *type : integers) {
@@ -456,7 +474,7 @@ TEST_F(OpsTest, CompileForGpus) {
     if (HasFailure())
       FAIL() << text;
   }
-  EXPECT_GE(executed, 9);
+  EXPECT_GE(executed, 14); // all of integers and zeros
 }
 
 } // namespace
