@@ -46,6 +46,7 @@ std::vector<Example> examples() {
                              "%x = arith.subf %y, %c : T\n"},
       {"floor", "%x = math.floor %s : T\n"},
       {"log", "%x = math.log %s : T\n"},
+      {"logOfSize", "%y = math.absf %s : T\n%x = math.log %y : T\n"},
       {"nan", zero + isTwo + "%odd = arith.divf %zero, %zero : T\n" + choose},
       {"infinite",
        zero + one + isTwo + "%odd = arith.divf %one, %zero : T\n" + choose}};
@@ -155,7 +156,7 @@ TEST_P(ConditionTest, RightIsRightAndItsTwinsAreWrong) {
   std::vector<double> spoilt = attention.out->floats;
   ASSERT_NO_FATAL_FAILURE(spoil(expected, spoilt, tolerance));
   EXPECT_EQ(oracle::compare(expected, spoilt, {}, tolerance).out.failed, 1);
-  if (StringRef(GetParam().name).starts_with("log"))
+  if (StringRef(GetParam().name).starts_with("log_"))
     return; // Without a hop, too, all rows are NaN.
   auto [out, lse] = withoutHop(attention.problem);
   EXPECT_FALSE(oracle::compare(expected, out, lse, tolerance).pass());
