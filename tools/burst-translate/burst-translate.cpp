@@ -2,18 +2,35 @@
 #include "codegen/cuda/Emit.h"
 #include "dialect/Cuda/Cuda.h"
 #include "jit/Frontend.h"
+#include "support/Files.h"
+#include "support/Tool.h"
 
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
-#include "mlir/Tools/mlir-translate/Translation.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 using namespace burst;
 
-static llvm::cl::opt<bool>
-    withLibrary("with-device-library", llvm::cl::init(false),
-                llvm::cl::desc("Print the device library in front of kernels, "
-                               "so that the text compiles as it is"));
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("burst-translate options");
+static cl::opt<std::string> input(cl::Positional, cl::init("-"),
+                                  cl::desc("FILE.mlir ('-' for stdin)"),
+                                  cl::cat(category));
+static cl::opt<std::string> output("o", cl::init("-"),
+                                   cl::desc("Where to write ('-': stdout)"),
+                                   cl::value_desc("file"), cl::cat(category));
+static cl::opt<bool> wantsCuda("burst-to-cuda", cl::Required,
+                               cl::ValueDisallowed,
+                               cl::desc("Print kernels of GPUs as CUDA C++"),
+                               cl::cat(category));
+static cl::opt<bool>
+    withLibrary("with-device-library",
+                cl::desc("Print the device library in front of kernels, so "
+                         "that the text compiles as it is"),
+                cl::cat(category));
 
 /// Prints the kernels of GPUs of a module.
 static LogicalResult toCuda(ModuleOp module, llvm::raw_ostream &os) {
@@ -38,9 +55,38 @@ static LogicalResult toCuda(ModuleOp module, llvm::raw_ostream &os) {
   return success();
 }
 
+static LogicalResult fail(const llvm::Twine &message) {
+  llvm::errs() << "burst-translate: " << message << "\n";
+  return failure();
+}
+
+/// Not by mlirTranslateMain, which ends the process with neither a path nor a
+/// whole file where the disk is full.
+static LogicalResult translate() {
+  DialectRegistry registry;
+  jit::registerDialects(registry);
+  MLIRContext context(registry);
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler diagnostics(sources, &context);
+  std::string text, error;
+  auto module = jit::parseFile(input, sources, context, error);
+  if (!module)
+    return error.empty() ? failure() : fail(error);
+  llvm::raw_string_ostream stream(text);
+  if (failed(toCuda(*module, stream)))
+    return failure();
+  if (output == "-") {
+    llvm::outs() << text;
+    return success();
+  }
+  llvm::Error unwritten = writeFile(text, output);
+  return unwritten ? fail(toString(std::move(unwritten))) : success();
+}
+
 int main(int argc, char **argv) {
-  TranslateFromMLIRRegistration registration("burst-to-cuda",
-                                             "kernels of GPUs as CUDA C++",
-                                             toCuda, jit::registerDialects);
-  return failed(mlirTranslateMain(argc, argv, "burst translator\n"));
+  llvm::InitLLVM init(argc, argv);
+  prepareTool("burst-translate");
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(argc, argv, "Prints burst's IR in a language\n");
+  return failed(translate()) ? 1 : 0;
 }
