@@ -4,6 +4,7 @@
 #include "Clock.h"
 #include "Error.h"
 #include "Handle.h"
+#include "NewFile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -223,44 +224,46 @@ static void write_events(FILE *file, const burst_trace *trace) {
   fputs("{\"name\":\"end\",\"ph\":\"M\",\"pid\":0}\n]}\n", file);
 }
 
-static burst_error *failure(const char *path) {
-  return burst_error_create(BURST_SYSTEM, path, "%s", strerror(errno));
+static burst_error *failure(const char *path, int number) {
+  return burst_error_create(BURST_SYSTEM, path, "%s", strerror(number));
 }
 
-// Errors name `path`, which was asked for.
-static burst_error *write_file(const burst_trace *trace, const char *name,
-                               const char *path, int flags) {
-  int descriptor = open(name, O_WRONLY | O_CLOEXEC | flags, 0666);
-  if (descriptor < 0)
-    return failure(path);
-  FILE *file = fdopen(descriptor, "w");
+// Writes to a descriptor, which stays open. Gives a number of errno.
+static int write_to(const burst_trace *trace, int descriptor) {
+  int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
   if (!file) {
-    close(descriptor);
-    return failure(path);
+    int number = errno;
+    if (copy >= 0)
+      close(copy);
+    return number;
   }
   write_events(file, trace);
   bool failed = ferror(file);
-  if (fclose(file) || failed)
-    return failure(path);
-  return NULL;
+  return fclose(file) || failed ? errno : 0;
 }
 
-// Under another name, until all is written.
+static burst_error *write_file(const burst_trace *trace, const char *path,
+                               int flags) {
+  int descriptor = open(path, O_WRONLY | O_CLOEXEC | flags, 0666);
+  if (descriptor < 0)
+    return failure(path, errno);
+  int number = write_to(trace, descriptor);
+  close(descriptor);
+  return number ? failure(path, number) : NULL;
+}
+
 static burst_error *replace_file(const burst_trace *trace, const char *path) {
-  size_t capacity = strlen(path) + 64;
-  char *temporary = malloc(capacity);
-  if (!temporary)
-    return burst_error_no_memory(capacity);
-  snprintf(temporary, capacity, "%s.%ld.%p.tmp", path, (long)getpid(),
-           (const void *)trace);
-  // Not mkstemp: the file gets the permissions that files get here.
-  burst_error *error = write_file(trace, temporary, path, O_CREAT | O_EXCL);
-  if (!error && rename(temporary, path))
-    error = failure(path);
-  if (error)
-    unlink(temporary);
-  free(temporary);
-  return error;
+  burst_new_file file;
+  int number = burst_new_file_open(&file, path, 0666);
+  if (number)
+    return failure(path, number);
+  number = write_to(trace, file.descriptor);
+  if (number)
+    burst_new_file_drop(&file);
+  else
+    number = burst_new_file_keep(&file, /*replaces=*/true);
+  return number ? failure(path, number) : NULL;
 }
 
 burst_error *burst_trace_write(burst_trace *trace, const char *path) {
@@ -277,9 +280,9 @@ burst_error *burst_trace_write(burst_trace *trace, const char *path) {
     error = burst_error_create(BURST_OUT_OF_MEMORY, path,
                                "%zu events were lost", trace->lost);
   else if (stat(name, &status) == 0 && !S_ISREG(status.st_mode))
-    error = write_file(trace, name, path, 0);
+    error = write_file(trace, name, 0);
   else if (!target && lstat(path, &status) == 0)
-    error = write_file(trace, path, path, O_CREAT | O_TRUNC);
+    error = write_file(trace, path, O_CREAT | O_TRUNC);
   else
     error = replace_file(trace, name);
   pthread_mutex_unlock(&trace->mutex);

@@ -2,6 +2,7 @@
 
 #include "Token.h"
 #include "../Error.h"
+#include "../NewFile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,26 +74,17 @@ static int write_file(int fd) {
 }
 
 // Where two make it at once, the first one's stays.
-static int move_into_place(const char *temporary, const char *path) {
-  if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0 ||
-      errno == EEXIST)
-    return 0;
-  // Not all file systems know the flag.
-  return rename(temporary, path) ? errno : 0;
-}
-
 static int make_file(const char *path) {
-  char temporary[PATH_MAX + 8];
+  burst_new_file file;
   make_folders(path);
-  snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-  int fd = mkostemp(temporary, O_CLOEXEC); // 0600
-  if (fd < 0)
-    return errno;
-  int failure = write_file(fd);
-  close(fd);
-  if (!failure)
-    failure = move_into_place(temporary, path);
-  unlink(temporary); // gone if it was moved
+  int failure = burst_new_file_open(&file, path, 0600);
+  if (failure)
+    return failure;
+  failure = write_file(file.descriptor);
+  if (failure)
+    burst_new_file_drop(&file);
+  else
+    failure = burst_new_file_keep(&file, /*replaces=*/false);
   return failure;
 }
 

@@ -2,10 +2,12 @@
 
 #include "Harness.h"
 
+#include <csignal>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -129,6 +131,30 @@ TEST_F(Traces, ReplaceFilesWhole) {
   Json written = write();
   EXPECT_TRUE(written["traceEvents"].is_array());
   // Nothing else is left there.
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory), {}), 1);
+}
+
+TEST_F(Traces, LeaveNothingWhereASignalEndsTheProcess) {
+  int unnamed = ::open(directory.c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (unnamed < 0 || ::access("/proc/self/fd", X_OK) != 0)
+    GTEST_SKIP() << "no files without a name in " << directory;
+  ::close(unnamed);
+  Ranks ranks;
+  ranks.config.trace = trace.get();
+  ranks.run(1, [](burst_rank *rank, const burst_table *table, void *const *) {
+    for (int n = 0; n < 1000; ++n)
+      table->launch(rank, &kernel, nullptr, 1, nullptr, 0, nullptr);
+  });
+  std::ofstream(path) << "before";
+  // The signal comes while the file is written.
+  auto writeTooMuch = [&] {
+    rlimit limit = {16384, 16384};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    std::signal(SIGXFSZ, SIG_DFL);
+    (void)burst_trace_write(trace.get(), path.c_str());
+  };
+  EXPECT_EXIT(writeTooMuch(), testing::KilledBySignal(SIGXFSZ), "");
+  EXPECT_EQ(fs::file_size(path), 6u);
   EXPECT_EQ(std::distance(fs::directory_iterator(directory), {}), 1);
 }
 
