@@ -95,7 +95,8 @@ struct PlanPass : burst::impl::PlanPassBase<PlanPass> {
     std::unique_ptr<Simulation> simulation = Simulation::create(program);
     if (!simulation)
       return failure();
-    Sizes sizes{batch, SmallVector<int64_t>(extents.begin(), extents.end())};
+    Sizes sizes{batch.hasValue() ? std::optional<int64_t>(batch) : std::nullopt,
+                SmallVector<int64_t>(extents.begin(), extents.end())};
     FailureOr<std::vector<Argument>> globals = describeGlobals(program, sizes);
     if (failed(globals))
       return failure();

@@ -57,17 +57,45 @@ bool burst::isStatic(func::FuncOp program) {
 }
 
 LogicalResult burst::checkLengths(func::FuncOp function, size_t wanted,
-                                  ArrayRef<int64_t> found) {
-  if (wanted != found.size())
-    return emitError(function.getLoc(), "has ")
-           << wanted
-           << " dynamic sequence lengths, got extents: " << found.size();
+                                  ArrayRef<int64_t> found, StringRef option) {
+  if (wanted != found.size()) {
+    auto error = emitError(function.getLoc(), "has ")
+                 << wanted
+                 << " dynamic sequence lengths, got extents: " << found.size();
+    return wanted == 0 ? error << "; leave " << option << " out"
+                       : error << "; give " << wanted << " with " << option;
+  }
   for (int64_t length : found)
     if (length < 0 || length >= maxPositions)
       return emitError(function.getLoc(),
                        "needs sequence lengths in [0, 2^40), got: ")
              << length;
   return success();
+}
+
+LogicalResult burst::checkBatch(func::FuncOp function, bool isDynamic,
+                                std::optional<int64_t> found,
+                                StringRef option) {
+  if (found && !isDynamic)
+    return emitError(function.getLoc(),
+                     "has no dynamic batch size, got batch: ")
+           << *found << "; leave " << option << " out";
+  if (found && (*found < 0 || *found >= maxPositions))
+    return emitError(function.getLoc(),
+                     "needs a batch size in [0, 2^40), got: ")
+           << *found;
+  return success();
+}
+
+static bool hasDynamicBatch(func::FuncOp program) {
+  auto types = program.getArgumentTypes();
+  return llvm::any_of(llvm::enumerate(types), [&](auto argument) {
+    auto tensor = dyn_cast<RankedTensorType>(argument.value());
+    ring::ShardAttr shard = shardOf(program, argument.index());
+    return tensor && llvm::any_of(llvm::seq(tensor.getRank()), [&](int64_t d) {
+             return tensor.isDynamicDim(d) && (!shard || shard.getDim() != d);
+           });
+  });
 }
 
 /// The sizes that `ring.extent` arguments carry, by the argument they are of.
@@ -95,9 +123,8 @@ FailureOr<std::vector<Argument>> burst::describeGlobals(func::FuncOp program,
   auto extents = assignExtents(program, sizes.extents);
   if (failed(extents))
     return failure();
-  if (sizes.batch < 0 || sizes.batch >= maxPositions)
-    return emitError(program.getLoc(), "needs a batch size in [0, 2^40), got: ")
-           << sizes.batch;
+  if (failed(checkBatch(program, hasDynamicBatch(program), sizes.batch)))
+    return failure();
   std::vector<Argument> globals;
   for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -111,7 +138,7 @@ FailureOr<std::vector<Argument>> burst::describeGlobals(func::FuncOp program,
                                   ? extents->lookup(index)
                                   : shard.getExtent();
     for (int64_t &size : shape)
-      size = ShapedType::isDynamic(size) ? sizes.batch : size;
+      size = ShapedType::isDynamic(size) ? sizes.batch.value_or(1) : size;
     std::string error;
     if (!checkSize(shape, tensor.getElementType(), error))
       return emitError(program.getLoc(), "argument ") << index << " " << error;

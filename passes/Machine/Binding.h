@@ -8,7 +8,8 @@ namespace burst {
 
 /// The sizes of a program that are not static.
 struct Sizes {
-  int64_t batch = 1;
+  /// Left out where no tensor has a dynamic one, and for 1.
+  std::optional<int64_t> batch;
   /// One per `ring.extent` argument, in order.
   llvm::SmallVector<int64_t> extents;
 };
@@ -22,9 +23,14 @@ bool steersSchedule(mlir::func::FuncOp program, unsigned argument);
 bool isStatic(mlir::func::FuncOp program);
 
 /// Whether these are lengths for the `wanted` dynamic ones of a function; emits
-/// an error where they are not.
+/// an error where they are not. `option` is what users give them with.
 llvm::LogicalResult checkLengths(mlir::func::FuncOp function, size_t wanted,
-                                 llvm::ArrayRef<int64_t> found);
+                                 llvm::ArrayRef<int64_t> found,
+                                 llvm::StringRef option = "extents");
+/// The same for a batch size, of a function that has a dynamic one or not.
+llvm::LogicalResult checkBatch(mlir::func::FuncOp function, bool isDynamic,
+                               std::optional<int64_t> found,
+                               llvm::StringRef option = "batch");
 
 /// Global arguments without data, of a rank's program; emits an error where
 /// `sizes` do not fit.

@@ -17,6 +17,8 @@
 // HUGE: error: needs sequence lengths in [0, 2^40), got: 1099511627776
 // RUN: not burst-opt %t/dynamic.mlir --burst-to-ring --ring-plan="extents=6,12 batch=-1" 2>&1 | FileCheck %s --check-prefix=BATCH
 // BATCH: error: needs a batch size in [0, 2^40), got: -1
+// RUN: not burst-opt %t/full.mlir --burst-to-ring --ring-plan=batch=2 2>&1 | FileCheck %s --check-prefix=STATIC
+// STATIC: error: has no dynamic batch size, got batch: 2; leave batch out
 // RUN: not burst-opt %t/dynamic.mlir --burst-to-ring --ring-plan="extents=1099511627775,1099511627775 batch=1099511627775" 2>&1 | FileCheck %s --check-prefix=LARGE
 // LARGE: error: argument 0 is too large
 // RUN: not burst-opt %t/captured.mlir --burst-to-ring --ring-plan 2>&1 | FileCheck %s --check-prefix=CAPTURED

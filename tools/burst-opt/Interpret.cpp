@@ -84,7 +84,8 @@ struct InterpretPass : PassWrapper<InterpretPass, OperationPass<ModuleOp>> {
     std::unique_ptr<Simulation> simulation = Simulation::create(program);
     if (!simulation)
       return failure();
-    Sizes sizes{batch, SmallVector<int64_t>(extents.begin(), extents.end())};
+    Sizes sizes{batch.hasValue() ? std::optional<int64_t>(batch) : std::nullopt,
+                SmallVector<int64_t>(extents.begin(), extents.end())};
     FailureOr<std::vector<Argument>> globals =
         makeGlobals(program, /*archive=*/nullptr, seed, sizes);
     if (failed(globals))

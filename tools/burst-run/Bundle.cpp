@@ -149,18 +149,20 @@ bool BundleRunner::readSizes() {
   }
   const char *name = burst_program_name(program.get());
   if (options.in.empty() && next != options.extents.size())
-    return fail(llvm::formatv("@{0} has {1} dynamic sequence lengths, got "
-                              "extents: {2}",
-                              name, next, options.extents.size()));
+    return fail(llvm::formatv(
+        "@{0} has {1} dynamic sequence lengths, got extents: {2}; {3}", name,
+        next, options.extents.size(),
+        next == 0 ? "leave --extents out"
+                  : llvm::formatv("give {0} with --extents", next).str()));
   constexpr int64_t limit = int64_t{1} << 40;
   for (int64_t value : options.extents)
     if (value < 0 || value >= limit)
       return fail(llvm::formatv(
           "@{0} needs sequence lengths in [0, 2^40), got: {1}", name, value));
   if (options.batch && !isOpen)
-    return fail(llvm::formatv("--batch says the size of a dynamic batch, and "
-                              "@{0} has none",
-                              name));
+    return fail(llvm::formatv("@{0} has no dynamic batch size, got batch: "
+                              "{1}; leave --batch out",
+                              name, *options.batch));
   batch = options.batch.value_or(1);
   if (batch < 0 || batch >= limit)
     return fail(llvm::formatv("@{0} needs a batch size in [0, 2^40), got: {1}",

@@ -53,7 +53,7 @@ private:
 
   bool parse();
   bool checkFunction();
-  bool checkLengths();
+  bool checkSizes();
   void returnForward();
   bool lower();
   bool bind();
@@ -165,7 +165,7 @@ bool Runner::checkFunction() {
   };
   return differ("arguments", function.getNumArguments(), argumentNameOf) &&
          differ("results", function.getNumResults(), resultNameOf) &&
-         checkLengths();
+         checkSizes();
 }
 
 /// How many arguments burst-partition adds to a function for the lengths that
@@ -189,11 +189,30 @@ static size_t countLengths(func::FuncOp function) {
   return count + open.size();
 }
 
+/// Whether a tensor that is sharded, or that attention takes, has one.
+static bool hasDynamicBatch(func::FuncOp function) {
+  auto isOpen = [](Type type) {
+    return cast<RankedTensorType>(type).isDynamicDim(0);
+  };
+  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (function.getArgAttr(index, ring::shardAttr) && isOpen(type))
+      return true;
+  WalkResult result = function.walk([&](AttentionInterface op) {
+    bool found = llvm::any_of(op.getDealt(), [&](const Dealt &dealt) {
+      return isOpen(dealt.tensor.getType());
+    });
+    return found ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return result.wasInterrupted();
+}
+
 /// Before anything that takes long.
-bool Runner::checkLengths() {
+bool Runner::checkSizes() {
   return !options.in.empty() ||
-         succeeded(burst::checkLengths(function, countLengths(function),
-                                       options.extents));
+         (succeeded(checkLengths(function, countLengths(function),
+                                 options.extents, "--extents")) &&
+          succeeded(checkBatch(function, hasDynamicBatch(function),
+                               options.batch, "--batch")));
 }
 
 /// The program of a rank is run as it is: whoever left an optimisation out
@@ -218,16 +237,8 @@ bool Runner::bind() {
     if (!archive)
       return fail(error);
   }
-  auto isOpen = [&](BlockArgument argument) {
-    return program.getArgAttr(argument.getArgNumber(), ring::shardAttr) &&
-           cast<RankedTensorType>(argument.getType()).isDynamicDim(0);
-  };
-  if (options.batch && llvm::none_of(program.getArguments(), isOpen))
-    return fail("--batch says the size of a dynamic batch, and @" +
-                function.getName() + " has none");
-  Sizes sizes{
-      options.batch.value_or(1),
-      SmallVector<int64_t>(options.extents.begin(), options.extents.end())};
+  Sizes sizes{options.batch, SmallVector<int64_t>(options.extents.begin(),
+                                                  options.extents.end())};
   auto found = makeGlobals(program, archive ? &archive->tensors : nullptr,
                            options.seed, sizes);
   if (failed(found))
