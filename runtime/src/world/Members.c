@@ -340,7 +340,8 @@ static void read_all(burst_world *world, int64_t rank) {
   if (read == NONSENSE)
     fail_nonsense(world, rank);
   close_member(member);
-  if (read == ENDED && !member->left && !world->ending && world->culprit < 0)
+  if (read == ENDED && !member->left && !world->ending && world->culprit < 0 &&
+      member->probe.fd < 0)
     burst_probe_begin(world, rank);
 }
 

@@ -5,7 +5,8 @@
 // other one at its listener: who answers lives, and knows by the call that the
 // connection broke.
 //
-// Runs on the thread of the world, with its mutex held.
+// Runs with the mutex of the world held, and but for the beginning on its
+// thread.
 //
 //===----------------------------------------------------------------------===//
 

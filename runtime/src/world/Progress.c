@@ -20,9 +20,9 @@
 enum { WANTED = 32, DATA = 33, GOODBYE = 34 };
 enum { MOST_VECTORS = 64 };
 static const int64_t second = INT64_C(1000000000);
-// How long a connection may be broken while the world does not know of a death,
-// which it asks for a while.
-static const int64_t patience = INT64_C(4000000000);
+// How long a connection may be broken before the world asks whether the other
+// rank lives: what that one told of a failure has come by then.
+static const int64_t patience = INT64_C(300000000);
 
 #define APPEND(list, added)                                                    \
   do {                                                                         \
@@ -478,26 +478,17 @@ static void fail_nonsense(burst_tcp *tcp, int64_t peer) {
   fail(tcp, peer, BURST_PEER_STOPPED, sentence);
 }
 
-// Both ranks live: the world would know better.
-static void fail_broken(burst_tcp *tcp, int64_t peer) {
-  char sentence[96];
-  int64_t rank = tcp->transport.rank;
-  snprintf(sentence, sizeof(sentence),
-           "the connection for data between ranks %" PRId64 " and %" PRId64
-           " broke",
-           peer < rank ? peer : rank, peer < rank ? rank : peer);
-  fail(tcp, peer, BURST_SYSTEM, sentence);
-}
-
-// The next time at which a broken connection is told of.
+// The next time at which the world is told of a broken connection.
 static int64_t check_broken(burst_tcp *tcp, int64_t now) {
   int64_t next = INT64_MAX;
   for (int64_t i = 0; i < tcp->transport.num_ranks && !tcp->ending; ++i) {
     int64_t broken = tcp->links[i].broken;
     if (broken && now - broken >= patience) {
       tcp->links[i].broken = 0;
-      tcp->links[i].left = true;
-      fail_broken(tcp, i);
+      if (!burst_world_question(tcp->transport.world, i)) {
+        tcp->links[i].left = true;
+        pthread_cond_broadcast(&tcp->changed);
+      }
     } else if (broken && broken + patience < next) {
       next = broken + patience;
     }

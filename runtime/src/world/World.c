@@ -306,6 +306,19 @@ const char *burst_world_failure(burst_world *world, burst_code *code) {
   return reason;
 }
 
+bool burst_world_question(burst_world *world, int64_t peer) {
+  pthread_mutex_lock(&world->mutex);
+  burst_member *member = &world->members[peer];
+  bool asks = member->fd >= 0 && member->probe.fd < 0; // or it was asked
+  if (asks && !member->left && !world->ending && world->culprit < 0) {
+    burst_probe_begin(world, peer);
+    burst_members_wake(world);
+  }
+  bool left = member->left;
+  pthread_mutex_unlock(&world->mutex);
+  return !left;
+}
+
 burst_error *burst_world_attach(burst_world *world,
                                 void (*failed)(void *context), void *context) {
   pthread_mutex_lock(&world->mutex);

@@ -46,6 +46,10 @@ void burst_world_stop(burst_world *world, const char *reason);
 // as the world.
 const char *burst_world_failure(burst_world *world, burst_code *code);
 
+// The connection for data with rank `peer` has ended. The world fails soon, as
+// it asks whether that one lives; unless it has left the world, then false.
+bool burst_world_question(burst_world *world, int64_t peer);
+
 // Who or what keeps rank `peer`, as far as its last heartbeats tell: follows
 // those who wait to one who does not. Writes "", or "; rank 3 computes, ...".
 void burst_world_explain(burst_world *world, int64_t peer, char *text,

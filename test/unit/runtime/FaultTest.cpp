@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <gtest/gtest.h>
@@ -199,6 +200,15 @@ TEST(Fault, UnreachablePair) {
   runTrials("unreachable pair", unreachable);
 }
 
+/// How long it took a rank to tell, if that was too long.
+std::string unlessSoon(int64_t rank, const std::string &said) {
+  constexpr std::string_view before = " (told after ";
+  size_t at = said.find(before);
+  double seconds =
+      at == said.npos ? INFINITY : std::stod(said.substr(at + before.size()));
+  return seconds < 2 ? "" : "rank " + text(rank) + " is late: " + said + "\n";
+}
+
 /// Both ends live, and all ranks name the same two.
 std::string breakLink(Random &random) {
   int64_t ranks = draw(random, 2, 5), culprit = draw(random, 0, ranks - 1);
@@ -207,18 +217,21 @@ std::string breakLink(Random &random) {
                 text(draw(random, 0, 1000))});
   std::string first = job.hear(0), wrong;
   size_t at = first.find("the connection ");
-  std::string sentence = at == first.npos ? "" : first.substr(at);
+  std::string sentence =
+      at == first.npos ? "" : first.substr(at, first.find(" (told") - at);
   std::vector<std::string> parts;
   for (int64_t other = 0; other < ranks; ++other)
-    for (const char *kind : {"", "for data "})
-      if (other != culprit)
-        parts.push_back("the connection " + std::string(kind) +
-                        "between ranks " + text(std::min(culprit, other)) +
-                        " and " + text(std::max(culprit, other)) + " broke");
+    if (other != culprit)
+      parts.push_back("the connection between ranks " +
+                      text(std::min(culprit, other)) + " and " +
+                      text(std::max(culprit, other)) + " broke");
   wrong = unless(parts, 0, first);
-  for (int64_t rank = 1; rank < ranks; ++rank)
-    wrong += unless({sentence.empty() ? parts[0] : sentence}, rank,
-                    job.hear(size_t(rank)));
+  wrong += culprit == 0 ? unlessSoon(0, first) : "";
+  for (int64_t rank = 1; rank < ranks; ++rank) {
+    std::string said = job.hear(size_t(rank));
+    wrong += unless({sentence.empty() ? parts[0] : sentence}, rank, said);
+    wrong += culprit == rank ? unlessSoon(rank, said) : "";
+  }
   return wrong;
 }
 

@@ -8,7 +8,9 @@
 //   loop                 nothing happens, unless from outside
 //   die-later            dies at a hop of the run NUMBER
 //   stop-later           is stopped there
-//   shut                 shuts one of its connections, which NUMBER chooses
+//   shut                 shuts one of its connections, which NUMBER chooses,
+//   and
+//                        says how long it was until that was told
 //   few                  may open only NUMBER files
 //   soft                 may open only NUMBER files, unless it asks for more;
 //                        three runs
@@ -38,6 +40,7 @@ constexpr int64_t hops = 6, count = 1 << 16;
 
 std::string what;
 int64_t culprit = -1, when = -1, number = 0, runs = 0;
+std::chrono::steady_clock::time_point shutAt;
 
 bool isOneOf(std::initializer_list<const char *> names) {
   return std::find(names.begin(), names.end(), what) != names.end();
@@ -57,6 +60,7 @@ void shutOne() {
       connections.push_back(fd);
   }
   const int ways[] = {SHUT_RD, SHUT_WR, SHUT_RDWR};
+  shutAt = std::chrono::steady_clock::now();
   shutdown(connections[number / 3 % connections.size()], ways[number % 3]);
 }
 
@@ -151,6 +155,11 @@ std::string runRing(burst_world *world, double deadline) {
     error = takeCoded(burst_run(program.get(), &config, values, 1, nullptr));
     if (what == "rest" && runs == 1)
       rest(rank);
+  }
+  if (what == "shut" && rank == culprit) {
+    std::chrono::duration<double> passed =
+        std::chrono::steady_clock::now() - shutAt;
+    error += " (told after " + std::to_string(passed.count()) + " s)";
   }
   return error;
 }
