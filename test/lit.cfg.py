@@ -36,6 +36,9 @@ llvm_config.add_tool_substitutions(tools, [build_bin, config.llvm_tools_dir])
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%burst_build", config.burst_build))
 config.substitutions.append(("%burst_source", config.burst_source))
+# Of the corpus some programs are compared, and all of them in the long form of the tests.
+some = "" if os.environ.get("BURST_TEST_FULL") else "--lower=3 --run=4"
+config.substitutions.append(("%corpus", some))
 config.substitutions.append(("%examples", os.path.join(config.burst_source, "examples")))
 
 
