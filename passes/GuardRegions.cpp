@@ -298,8 +298,7 @@ LogicalResult Guard::guardToInteger(Operation &op, bool isSigned) {
   return success();
 }
 
-/// Where the first of two roundings can lose bits, upstream would leave it out:
-/// 0 is added, which changes nothing, and no fold sees through it.
+/// Whether a float may not have all bits of an integer.
 static bool isInexact(Value integer, FloatType type) {
   return widthOf(integer.getType()) > type.getFPMantissaWidth();
 }
@@ -340,6 +339,8 @@ void Guard::guardFromInteger(Operation &op) {
   replace(op, make<arith::TruncFOp>(type, number));
 }
 
+/// Where the first of two roundings can lose bits, upstream would leave it out:
+/// 0 is added, which changes nothing, and no fold sees through it.
 void Guard::guardRounding(arith::TruncFOp op) {
   Operation *number = op.getIn().getDefiningOp();
   if (!isa_and_nonnull<arith::SIToFPOp, arith::UIToFPOp>(number))

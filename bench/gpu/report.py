@@ -51,6 +51,12 @@ def number(value, form):
     return "" if value is None else format(value, form)
 
 
+# How single numbers of cells are told.
+FORMS = {"host_us": "host {:.0f} us", "rate": "{:.0f} TFLOP/s", "tb_per_s": "{:.2f} TB/s",
+         "ulps_exp2": "exp2 up to {} units from the emulator",
+         "seconds_until_told": "told after {:.2f} s"}
+
+
 def describe(name, cell):
     parts = []
     if "worst_error_over_bound" in cell:
@@ -64,25 +70,16 @@ def describe(name, cell):
     if "of_peak" in cell:
         parts.append(f"{100 * cell['of_peak']:.0f} % of the peak at that clock")
     parts += [f"{cell['over_' + peer]:.2f} of {peer}" for peer in PEERS if "over_" + peer in cell]
-    if "host_us" in cell:
-        parts.append(f"host {cell['host_us']:.0f} us")
     if "over_alone" in cell:
         parts.append(f"{cell['variant']} {cell['ms']['ranks']:.2f} ms, alone "
                      f"{cell['ms']['alone']:.2f}: {cell['over_alone']:.3f}")
-    if "rate" in cell:
-        parts.append(f"{cell['rate']:.0f} TFLOP/s")
     if "counters" in cell:
         parts.append(f"{len(cell['counters'])} counters, {cell['counters'].get('Duration', '?')}")
-    if "tb_per_s" in cell:
-        parts.append(f"{cell['tb_per_s']:.2f} TB/s")
     if "compile_seconds" in cell:
         parts.append("cold {:.2f} s, warm {:.2f} s".format(*cell["compile_seconds"]))
-    if "ulps_exp2" in cell:
-        parts.append(f"exp2 up to {cell['ulps_exp2']} units from the emulator")
     if "ms_of_ranks" in cell:
         parts.append(f"{max(x or 0 for x in cell['ms_of_ranks']):.2f} ms")
-    if "seconds_until_told" in cell:
-        parts.append(f"told after {cell['seconds_until_told']:.2f} s")
+    parts += [form.format(cell[key]) for key, form in FORMS.items() if key in cell]
     parts += [f"without {what}: {why}" for what, why in cell.get("without", {}).items()]
     parts += list(cell.get("bundles", {}).values())
     if "reason" in cell:

@@ -157,29 +157,36 @@ Value NeedFunction::needOf(OpBuilder &builder, ValueRange indices,
   return e.both(some, may);
 }
 
+/// What `next` makes of 0, one after the other for all ranks from `first` on.
+Value NeedFunction::fold(OpBuilder &builder, int64_t first,
+                         function_ref<Value(Emit, Value, Value)> next) {
+  Emit e{builder, loc};
+  auto loop = scf::ForOp::create(
+      builder, loc, e.index(first), e.index(parts), e.index(1),
+      ValueRange{e.index(0)},
+      [&](OpBuilder &inner, Location, Value rank, ValueRange made) {
+        Value value = next(Emit{inner, loc}, rank, made.front());
+        scf::YieldOp::create(inner, loc, value);
+      });
+  return loop.getResult(0);
+}
+
 /// The distance of the farthest rank that needs a segment, going by `step`.
 Value NeedFunction::reachOf(OpBuilder &builder, ValueRange indices, Value need,
                             int64_t step) {
-  Emit e{builder, loc};
-  auto loop = scf::ForOp::create(
-      builder, loc, e.index(1), e.index(parts), e.index(1),
-      ValueRange{e.index(0)},
-      [&](OpBuilder &inner, Location, Value hop, ValueRange reach) {
-        Emit e{inner, loc};
-        Value far = e.mul(hop, e.index(step));
-        Value rank = e.mod(e.add(indices[0], far), parts);
-        Value needed;
-        bool keys = meeting.movesKeys;
-        for (int64_t x = 0; x < (keys ? numA : numB); ++x) {
-          Value one =
-              keys
-                  ? e.extract(need, {rank, indices[0], e.index(x), indices[1]})
-                  : e.extract(need, {indices[0], rank, indices[1], e.index(x)});
-          needed = needed ? e.either(needed, one) : one;
-        }
-        scf::YieldOp::create(inner, loc, e.select(needed, hop, reach.front()));
-      });
-  return loop.getResult(0);
+  return fold(builder, 1, [&](Emit e, Value hop, Value reach) {
+    Value far = e.mul(hop, e.index(step));
+    Value rank = e.mod(e.add(indices[0], far), parts);
+    Value needed;
+    bool keys = meeting.movesKeys;
+    for (int64_t x = 0; x < (keys ? numA : numB); ++x) {
+      Value one =
+          keys ? e.extract(need, {rank, indices[0], e.index(x), indices[1]})
+               : e.extract(need, {indices[0], rank, indices[1], e.index(x)});
+      needed = needed ? e.either(needed, one) : one;
+    }
+    return e.select(needed, hop, reach);
+  });
 }
 
 Value NeedFunction::reachTable(OpBuilder &builder, Value need, int64_t step) {
@@ -193,22 +200,15 @@ Value NeedFunction::reachTable(OpBuilder &builder, Value need, int64_t step) {
 
 /// How many positions travel in all, times their hops.
 Value NeedFunction::cost(OpBuilder &builder, Value reach, Value extent) {
-  Emit e{builder, loc};
-  auto loop = scf::ForOp::create(
-      builder, loc, e.index(0), e.index(parts), e.index(1),
-      ValueRange{e.index(0)},
-      [&](OpBuilder &inner, Location, Value owner, ValueRange cost) {
-        Emit e{inner, loc};
-        Value sum = cost.front();
-        for (int64_t b = 0; b < numMoving; ++b) {
-          auto segment = ring::SegmentOp::create(
-              inner, loc, b, meeting.movingLayout(), owner, extent);
-          Value hops = e.extract(reach, {owner, e.index(b)});
-          sum = e.add(sum, e.mul(segment.getCount(), hops));
-        }
-        scf::YieldOp::create(inner, loc, sum);
-      });
-  return loop.getResult(0);
+  return fold(builder, 0, [&](Emit e, Value owner, Value sum) {
+    for (int64_t b = 0; b < numMoving; ++b) {
+      auto segment = ring::SegmentOp::create(
+          e.builder, loc, b, meeting.movingLayout(), owner, extent);
+      Value hops = e.extract(reach, {owner, e.index(b)});
+      sum = e.add(sum, e.mul(segment.getCount(), hops));
+    }
+    return sum;
+  });
 }
 
 func::FuncOp NeedFunction::create() {

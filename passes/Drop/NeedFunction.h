@@ -83,6 +83,9 @@ private:
                          Side side, mlir::ValueRange args);
   mlir::Value needOf(mlir::OpBuilder &builder, mlir::ValueRange indices,
                      mlir::ValueRange args);
+  mlir::Value
+  fold(mlir::OpBuilder &builder, int64_t first,
+       llvm::function_ref<mlir::Value(Emit, mlir::Value, mlir::Value)> next);
   mlir::Value reachOf(mlir::OpBuilder &builder, mlir::ValueRange indices,
                       mlir::Value need, int64_t step);
   mlir::Value reachTable(mlir::OpBuilder &builder, mlir::Value need,

@@ -87,7 +87,7 @@ protected:
 
   std::unique_ptr<MLIRContext> context = makeContext();
   oracle::Sizes sizes;
-  std::string element;
+  const std::string element = "f64"; // of tensors and scores
   int64_t masks = 0, refused = 0, decided = 0;
 };
 
@@ -95,10 +95,8 @@ protected:
 std::string PipelineTest::draw(Dice &dice, Captures &captures) {
   sizes = {
       dice.within(1, 3), dice.within(1, 300), dice.within(1, 300), 2, 1, 4, 4};
-  element = "f64"; // scores of f32 are evaluated in f64, and fold in f32
-  std::string state = element == "f64" ? "f64" : "f32";
   std::string mask = drawMaskRegion(dice, sizes, captures);
-  std::string score = drawWildScoreRegion(dice, sizes, state, captures);
+  std::string score = drawWildScoreRegion(dice, sizes, captures);
   std::string arguments;
   for (const std::string &argument : captures.arguments())
     arguments += ", " + argument;
@@ -109,7 +107,7 @@ std::string PipelineTest::draw(Dice &dice, Captures &captures) {
                      "  %o, %l = burst.attention %q, %k, %k\n    {7}\n    {8}\n"
                      "    : (!q, !k, !k) -> (!q, !l)\n"
                      "  return %o, %l : !q, !l\n}}\n",
-                     sizes.batch, sizes.queries, sizes.keys, element, state,
+                     sizes.batch, sizes.queries, sizes.keys, element, element,
                      arguments, captures.constants(), mask, score);
 }
 

@@ -18,9 +18,10 @@ std::string drawScoreRegion(Dice &dice, const oracle::Sizes &sizes,
                             const std::string &state, Captures &captures,
                             std::vector<Capture> &captured);
 
-/// The same of ops at random: neither smooth nor bounded nor always finite.
+/// The same of ops at random, in f64: neither smooth nor bounded nor always
+/// finite.
 std::string drawWildScoreRegion(Dice &dice, const oracle::Sizes &sizes,
-                                const std::string &state, Captures &captures);
+                                Captures &captures);
 
 } // namespace burst::test
 
