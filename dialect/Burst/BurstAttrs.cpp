@@ -28,13 +28,18 @@ void BurstDialect::registerAttributes() {
 /// Of those attributes that name a mask or a score.
 template <typename... Attributes>
 static std::string listNames() {
-  SmallVector<StringRef> names;
+  SmallVector<StringRef> masks, scores;
   auto add = [&]<typename Name>() {
-    if constexpr (std::is_base_of_v<NamedRegionInterface::Trait<Name>, Name>)
-      names.push_back(Name::getMnemonic());
+    if constexpr (std::is_base_of_v<NamedRegionInterface::Trait<Name>, Name>) {
+      // A mask leaves what tells them apart to the interface.
+      constexpr bool isScore =
+          std::is_same_v<decltype(&Name::isScore), bool (Name::*)() const>;
+      (isScore ? scores : masks).push_back(Name::getMnemonic());
+    }
   };
   (add.template operator()<Attributes>(), ...);
-  return llvm::join(names, ", ");
+  return "masks: " + llvm::join(masks, ", ") +
+         "; scores: " + llvm::join(scores, ", ");
 }
 
 ParseResult burst::parseName(AsmParser &parser, Attribute &name) {
@@ -49,7 +54,7 @@ ParseResult burst::parseName(AsmParser &parser, Attribute &name) {
 #include "dialect/Burst/BurstAttrs.cpp.inc"
       >();
   return parser.emitError(loc, "unknown name '")
-         << mnemonic << "', known: " << known;
+         << mnemonic << "', known " << known;
 }
 
 void burst::printName(AsmPrinter &printer, Attribute name) {

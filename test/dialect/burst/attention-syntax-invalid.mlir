@@ -32,7 +32,7 @@ func.func @syntax(%q: tensor<1x8x1x4xf32>) {
 // -----
 
 func.func @syntax(%q: tensor<1x8x1x4xf32>) {
-  // expected-error @below {{unknown name 'nosuch', known: full, causal, window, prefix, documents, alibi, softcap, bias}}
+  // expected-error @below {{unknown name 'nosuch', known masks: full, causal, window, prefix, documents; scores: alibi, softcap, bias}}
   %o, %lse = burst.attention %q, %q, %q mask nosuch
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
   return
