@@ -9,6 +9,7 @@
 #include "bench/Bound.h"
 
 #include "jit/Processor.h"
+#include "support/Tool.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -336,6 +337,7 @@ void Tuner::tuneTiles(const Problem &of) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  prepareTool("burst-tune");
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv,
                               "Searches register tiles, unrolling and tiles "

@@ -2,8 +2,11 @@
 #include "support/Tool.h"
 #include "support/Files.h"
 
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Signals.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <csignal>
 #include <cstring>
@@ -22,7 +25,14 @@ static void endWithoutMemory(void *name, const char *, bool) {
   _exit(1);
 }
 
+void burst::setVersion() {
+  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
+    os << "burst " BURST_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
+  });
+}
+
 void burst::prepareTool(const char *name) {
+  setVersion();
   removeTemporaryFilesOnSignals();
   std::signal(SIGXFSZ, SIG_IGN); // writing says so, with the path
   llvm::remove_bad_alloc_error_handler();

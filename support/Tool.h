@@ -4,10 +4,14 @@
 
 namespace burst {
 
-/// Where memory is out, a program ends with status 1 and a message that begins
-/// with its name. Where a signal such as SIGINT ends it, its temporary files
-/// are removed. A file that gets larger than it may be is an error of the
-/// writer. After llvm::InitLLVM; `name` must live as long as the program.
+/// `--version` tells that of burst, and of LLVM. Before options are parsed.
+void setVersion();
+
+/// What setVersion does. Where memory is out, a program ends with status 1 and
+/// a message that begins with its name. Where a signal such as SIGINT ends it,
+/// its temporary files are removed. A file that gets larger than it may be is
+/// an error of the writer. After llvm::InitLLVM; `name` must live as long as
+/// the program.
 void prepareTool(const char *name);
 
 } // namespace burst

@@ -1,9 +1,11 @@
 //===- burst-lsp-server.cpp - burst's IR in editors -----------------------===//
+#include "support/Tool.h"
 #include "tools/burst-opt/Registry.h"
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
 int main(int argc, char **argv) {
+  burst::setVersion();
   mlir::DialectRegistry registry;
   burst::registerDialects(registry);
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));

@@ -53,6 +53,8 @@ static LogicalResult optimizeToFile(StringRef input, StringRef output,
 }
 
 int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  burst::prepareTool("burst-opt");
   DialectRegistry registry;
   burst::registerAll(registry);
   burst::registerInterpretPass();
@@ -63,7 +65,5 @@ int main(int argc, char **argv) {
   if (output == "-" || config.shouldShowDialects() || config.shouldListPasses())
     return asMainReturnCode(MlirOptMain(
         argc, argv, input, isReport ? "/dev/null" : output, registry));
-  llvm::InitLLVM init(argc, argv);
-  burst::prepareTool("burst-opt");
   return asMainReturnCode(optimizeToFile(input, output, registry, config));
 }
