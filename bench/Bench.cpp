@@ -10,6 +10,8 @@
 #include "bench/Output.h"
 #include "bench/Report.h"
 #include "bench/Table.h"
+#include "runtime/src/Limits.h"
+#include "support/Tool.h"
 
 #include "llvm/Support/Chrono.h"
 #include "llvm/Support/CommandLine.h"
@@ -280,6 +282,7 @@ static void measureReport(Report &report, std::vector<Description> cells) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  prepareTool("burst-bench");
   // libLLVM.so has an option of this name.
   if (cl::Option *other = cl::getRegisteredOptions().lookup("threads"))
     other->removeArgument();
@@ -291,9 +294,8 @@ int main(int argc, char **argv) {
   if (threads < 1 || repeat < 1)
     fail("--threads and --repeat take numbers from 1 on, got: " +
          llvm::Twine(std::min<int64_t>(threads, repeat)));
-  constexpr int64_t mostThreads = 65536; // of a device
-  if (threads > mostThreads)
-    fail("--threads takes numbers up to " + llvm::Twine(mostThreads) +
+  if (threads > BURST_MOST_THREADS)
+    fail("--threads takes numbers up to " + llvm::Twine(BURST_MOST_THREADS) +
          ", got: " + llvm::Twine(threads));
   for (const cl::opt<int64_t> *size : {&rows, &columns})
     if (size->getNumOccurrences() != 0 && *size < 1)

@@ -1,5 +1,6 @@
 //===- CheckBlocks.cpp - kernels fit on the stacks of threads -------------===//
 #include "codegen/cpu/Passes.h"
+#include "runtime/src/Limits.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -13,10 +14,6 @@ namespace burst::cpu {
 
 using namespace mlir;
 using namespace burst;
-
-/// The runtime runs kernels where 4 MiB are left (runtime/src/Device.c), of
-/// which functions and registers need some.
-static constexpr uint64_t mostBytes = 3 << 20;
 
 /// Whether the size of a block is known. Others are of no kernel of
 /// ring-lower-to-tile, and a data layout would end the program for them.
@@ -47,11 +44,11 @@ struct CheckBlocks : burst::cpu::impl::CheckBlocksPassBase<CheckBlocks> {
         bytes = llvm::SaturatingMultiply<uint64_t>(bytes, size);
       total = llvm::SaturatingAdd(total, bytes);
     });
-    if (total <= mostBytes)
+    if (total <= BURST_MOST_BLOCKS)
       return;
     kernel.emitError("kernel '")
         << kernel.getSymName() << "': its blocks take " << total
-        << " bytes of a stack, wanted at most " << mostBytes
+        << " bytes of a stack, wanted at most " << int64_t{BURST_MOST_BLOCKS}
         << ": 'tile.shape' of the program gives smaller tiles";
     signalPassFailure();
   }

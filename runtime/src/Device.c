@@ -5,6 +5,7 @@
 #include "Clock.h"
 #include "Config.h"
 #include "Error.h"
+#include "Limits.h"
 #include "cuda/Device.h"
 
 #include <sched.h>
@@ -63,11 +64,6 @@ struct burst_device {
   _Alignas(CACHE_LINE) int64_t num_workers;
   worker workers[];
 };
-
-// Stack that a thread must have left to run kernels.
-enum { KERNEL_STACK = 4 << 20 };
-
-enum { MOST_THREADS = 1 << 16 };
 
 // As long as it takes to put a thread to sleep and to wake it: launches that
 // follow each other closely find threads awake, and a wait that was in vain
@@ -159,7 +155,7 @@ static bool has_stack(void) {
   }
   // Beyond the end if the caller has switched to a stack of its own.
   char *here = __builtin_frame_address(0);
-  return here <= end && here - begin >= KERNEL_STACK;
+  return here <= end && here - begin >= BURST_KERNEL_STACK;
 }
 
 // Whether kernels may run on the thread that launches.
@@ -290,16 +286,16 @@ void burst_device_launch(burst_device *device, const burst_kernel *kernel,
 }
 
 static burst_error *check(const burst_device_config *config) {
-  if (config->threads < 0 || config->threads > MOST_THREADS)
+  if (config->threads < 0 || config->threads > BURST_MOST_THREADS)
     return burst_error_create(BURST_INVALID_ARGUMENT, "",
                               "device: %ld threads, wanted 0 to %d",
-                              (long)config->threads, MOST_THREADS);
-  if (config->num_cpus < 0 || config->num_cpus > MOST_THREADS ||
+                              (long)config->threads, BURST_MOST_THREADS);
+  if (config->num_cpus < 0 || config->num_cpus > BURST_MOST_THREADS ||
       (config->num_cpus > 0 && !config->cpus))
     return burst_error_create(BURST_INVALID_ARGUMENT, "",
                               "device: %s list of %ld CPUs, wanted 0 to %d",
                               config->cpus ? "a" : "no", (long)config->num_cpus,
-                              MOST_THREADS);
+                              BURST_MOST_THREADS);
   for (int64_t i = 0; i < config->num_cpus; ++i)
     if (config->cpus[i] < 0 || config->cpus[i] >= CPU_SETSIZE)
       return burst_error_create(BURST_INVALID_ARGUMENT, "",
