@@ -1,13 +1,28 @@
 """Finds links of documents that lead nowhere: links.py ROOT FILE...
 
 A relative link names a file or folder that is there and, behind a `#`, one of its
-headings. A document that lists its headings (as links to itself, one a line) lists
+headings. So does a path in backticks that begins in a folder of the repository, unless
+it is one of those that are still to be written. A document that lists its headings (as links to itself, one a line) lists
 all those of the second level.
 """
 
+import glob
 import os
 import re
 import sys
+
+
+# Which readers, or a visit to a GPU, make.
+TO_BE_MADE = ["passes/FooBar.cpp", "bench/results/gpu.md"]
+FOLDERS = ("bench", "cmake", "codegen", "dialect", "docs", "examples", "jit", "passes", "runtime",
+           "scripts", "support", "test", "tools")
+
+
+def missing_paths(root, line):
+    for path in re.findall(r"`((?:[\w.-]+/)+[\w.*-]*)`", line):
+        if path.startswith(tuple(folder + "/" for folder in FOLDERS)) \
+                and path not in TO_BE_MADE and not glob.glob(os.path.join(root, path)):
+            yield path
 
 
 def without_code(path):
@@ -41,6 +56,8 @@ def check(root, name):
     for line in without_code(path):
         if match := re.fullmatch(r"\* \[[^]]*\]\(#([^)]*)\)", line):
             listed.append(match[1])
+        for target in missing_paths(root, line):
+            yield f"{name}: `{target}`: no such file"
         for target in re.findall(r"\]\(([^)\s]+)\)", line):
             if re.match(r"\w+:", target):
                 continue
