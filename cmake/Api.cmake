@@ -23,7 +23,12 @@ function(burst_export_api target header)
   if(NOT BURST_SANITIZE) # whose functions are in the program, not in a library
     target_link_options(${target} PRIVATE -Wl,-z,defs)
   endif()
+  # What fits, see burst/version.h.
+  set(compatible ${PROJECT_VERSION_MAJOR})
+  if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(compatible 0.${PROJECT_VERSION_MINOR})
+  endif()
   set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${script}
+    SOVERSION ${compatible} LINK_DEPENDS ${script}
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 endfunction()

@@ -31,6 +31,7 @@ foreach(part runtime compiler)
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/burst COMPONENT burst-${part})
 endforeach()
 install(FILES runtime/include/burst/burst.h runtime/include/burst/program.h
+  runtime/include/burst/version.h
   jit/include/burst/burst.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/burst COMPONENT burst-runtime)
 

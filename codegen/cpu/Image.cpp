@@ -233,7 +233,8 @@ void burst::cpu::addImage(llvm::Module &module, const Image &image) {
        b.i32(image.numArguments), b.array(parameters, "parameters"), segments,
        run, b.i64(static_cast<int64_t>(image.hash)), b.i32(image.minimumDriver),
        b.i32(static_cast<int64_t>(image.gpuKernels.size())),
-       b.array(kernels, "gpu.kernels"), b.text(image.features)});
+       b.array(kernels, "gpu.kernels"), b.text(image.features),
+       b.i32(BURST_VERSION_MAJOR), b.i32(BURST_VERSION_MINOR)});
   llvm::GlobalVariable *exported = b.global(value, BURST_IMAGE_SYMBOL);
   exported->setLinkage(llvm::GlobalValue::ExternalLinkage);
   [[maybe_unused]] const llvm::DataLayout &layout = module.getDataLayout();

@@ -3,6 +3,7 @@
 #include "Error.h"
 #include "Processor.h"
 #include "Program.h"
+#include "Version.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -95,7 +96,7 @@ static burst_error *check_head(const burst_image *image) {
 
 // Code for another processor would end the process with an illegal instruction.
 static burst_error *check_features(const burst_image *image) {
-  if (image->size < sizeof(*image) || !image->features)
+  if (image->size < offsetof(burst_image, version_major) || !image->features)
     return NULL;
   char missing[256] = "";
   size_t length = 0;
@@ -114,8 +115,20 @@ static burst_error *check_features(const burst_image *image) {
                  image->name, image->target, missing);
 }
 
+static burst_error *check_version(const burst_image *image) {
+  if (image->size < sizeof(*image) ||
+      burst_version_fits(image->version_major, image->version_minor))
+    return NULL;
+  return INVALID("%s: compiled by burst %d.%d, this is %s: compile it again",
+                 image->name, image->version_major, image->version_minor,
+                 BURST_VERSION);
+}
+
 burst_error *burst_image_check(const burst_image *image) {
   burst_error *error = check_head(image);
+  if (error)
+    return error;
+  error = check_version(image);
   if (error)
     return error;
   const char *name = image->name;

@@ -164,7 +164,9 @@ static std::optional<std::string> timeHops(const RunOptions &options,
                                         0,
                                         0,
                                         nullptr,
-                                        /*features=*/nullptr};
+                                        /*features=*/nullptr,
+                                        BURST_VERSION_MAJOR,
+                                        BURST_VERSION_MINOR};
   burst_program *loaded = nullptr;
   if (burst_error *error =
           burst_program_from_image(&image, nullptr, nullptr, &loaded)) {

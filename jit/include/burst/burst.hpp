@@ -65,6 +65,11 @@ private:
   std::variant<T, Status> content;
 };
 
+/// Whether the library that was loaded fits these headers.
+inline Status checkVersion() {
+  return Status(burst_check_version(BURST_VERSION_MAJOR, BURST_VERSION_MINOR));
+}
+
 /// A config of C with its size set and everything else 0.
 template <typename Config>
 Config make() {

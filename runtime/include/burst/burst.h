@@ -20,6 +20,8 @@
 |* sizeof. Each further field has 8 bytes, and 0 is its default; fields that  *|
 |* the caller's size does not cover take the default. A size that lacks a     *|
 |* required field, or is larger than what this library knows, is an error.    *|
+|* Configs and enumerations grow at their end only; a value keeps its meaning *|
+|* as long as versions fit (burst/version.h).                                 *|
 |*                                                                            *|
 |* Threads. Programs are immutable and may be used from any number of threads *|
 |* at once, as may devices and traces. A stream may be used from several      *|
@@ -48,6 +50,12 @@ extern "C" {
 #endif
 
 /*----------------------------------------------------------------------------*/
+/* Version                                                                    */
+/*----------------------------------------------------------------------------*/
+
+/* BURST_VERSION of the library that was loaded. */
+const char *burst_version(void);
+/*----------------------------------------------------------------------------*/
 /* Errors                                                                     */
 /*----------------------------------------------------------------------------*/
 
@@ -74,6 +82,11 @@ const char *burst_error_location(const burst_error *error);
 burst_code burst_error_code(const burst_error *error);
 /* NULL is ignored. */
 void burst_error_destroy(burst_error *error);
+
+/* Whether the library fits a host that was compiled with BURST_VERSION_MAJOR and
+   BURST_VERSION_MINOR of its headers: hosts that load the library themselves,
+   such as bindings, ask this first. BURST_INVALID_ARGUMENT where it does not. */
+burst_error *burst_check_version(int major, int minor);
 
 /*----------------------------------------------------------------------------*/
 /* Devices and streams                                                        */

@@ -12,6 +12,8 @@
 #ifndef BURST_PROGRAM_H
 #define BURST_PROGRAM_H
 
+#include "burst/version.h"
+
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -259,6 +261,11 @@ typedef struct burst_image {
      with commas between them, "avx2,fma": a program is refused where one is
      missing. NULL, and in images that end before it: not known. */
   const char *features;
+
+  /* The version of burst that made it, BURST_VERSION_MAJOR and _MINOR: one that
+     does not fit is refused. In images that end before it: not known. */
+  int32_t version_major;
+  int32_t version_minor;
 } burst_image;
 
 #ifdef __cplusplus

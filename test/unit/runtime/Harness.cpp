@@ -156,7 +156,9 @@ Program::Program(int64_t ranks, Body body) {
            .minimum_driver = 0,
            .num_gpu_kernels = 0,
            .gpu_kernels = nullptr,
-           .features = nullptr};
+           .features = nullptr,
+           .version_major = BURST_VERSION_MAJOR,
+           .version_minor = BURST_VERSION_MINOR};
 }
 
 Program::~Program() {

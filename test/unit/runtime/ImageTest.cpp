@@ -58,6 +58,35 @@ TEST_F(Image, NeedsFeatures) {
   image.features = nullptr;
 }
 
+TEST_F(Image, FitsTheVersion) {
+  burst_image &image = program.image;
+  EXPECT_EQ(with<int32_t>(image.version_minor, BURST_VERSION_MINOR + 1),
+            "INVALID_PROGRAM test: compiled by burst 0.2, this is 0.1.0: "
+            "compile it again");
+  expectContains(with<int32_t>(image.version_major, BURST_VERSION_MAJOR + 1),
+                 {"compiled by burst 1.1, this is 0.1.0"});
+  // An earlier image does not say.
+  image.version_major = 9;
+  EXPECT_EQ(
+      with<uint32_t>(image.size, offsetof(burst_image, version_major)), "");
+  image.version_major = BURST_VERSION_MAJOR;
+}
+
+TEST(Version, FitsAHost) {
+  EXPECT_STREQ(burst_version(), BURST_VERSION);
+  EXPECT_EQ(burst_check_version(BURST_VERSION_MAJOR, BURST_VERSION_MINOR),
+            nullptr);
+  burst_error *error =
+      burst_check_version(BURST_VERSION_MAJOR, BURST_VERSION_MINOR + 1);
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(burst_error_code(error), BURST_INVALID_ARGUMENT);
+  EXPECT_STREQ(burst_error_message(error),
+               "the host was compiled for burst 0.2, this library is 0.1.0: "
+               "compile it with this library's headers, or load libburst of "
+               "its version");
+  burst_error_destroy(error);
+}
+
 TEST_F(Image, ChecksItsHead) {
   burst_image &image = program.image;
   EXPECT_EQ(with<uint32_t>(image.version, BURST_ABI_VERSION + 1),

@@ -34,4 +34,5 @@ static const burst_parameter parameters[] = {
 
 const burst_image burst_program_image = {
     sizeof(burst_image), BURST_ABI_VERSION, "sum", "any", 1, 2, 1,
-    parameters,          segments,          run,   7,     0, 0, 0};
+    parameters, segments, run, 7, 0, 0, 0, 0,
+    BURST_VERSION_MAJOR, BURST_VERSION_MINOR};
