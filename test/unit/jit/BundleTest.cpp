@@ -37,6 +37,8 @@ struct Bundle : testing::Test {
 };
 } // namespace
 
+TEST(Api, FitsItsHeaders) { EXPECT_TRUE(bool(api::checkVersion())); }
+
 TEST_F(Bundle, givesTheSameBits) {
   burst_attention attention = smallAttention();
   attention.score = BURST_SCORE_SOFTCAP; // calls libm
