@@ -15,6 +15,17 @@
 using namespace mlir;
 using namespace burst;
 
+/// `<` in front of parameters that a name takes; `usage` says which.
+static ParseResult parseOpening(AsmParser &parser, StringRef usage) {
+  if (succeeded(parser.parseOptionalLess()))
+    return success();
+  return parser.emitError(parser.getCurrentLocation(), usage);
+}
+
+static void printOpening(AsmPrinter &printer, StringRef /*usage*/) {
+  printer << '<';
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "dialect/Burst/BurstAttrs.cpp.inc"
 
@@ -344,7 +355,9 @@ Value AlibiAttr::emit(OpBuilder &builder, Location loc,
 Attribute SoftcapAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
   double cap;
-  if (parser.parseLess() || parser.parseFloat(cap) || parser.parseGreater())
+  if (parseOpening(parser, "score 'softcap' takes <CAP>, the bound as a float, "
+                           "e.g. softcap<30.0>") ||
+      parser.parseFloat(cap) || parser.parseGreater())
     return {};
   return parser.getChecked<SoftcapAttr>(loc, parser.getContext(), APFloat(cap));
 }

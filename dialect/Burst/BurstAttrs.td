@@ -117,7 +117,10 @@ def Burst_WindowAttr : Burst_MaskAttr<"Window", "window"> {
   }];
   let parameters = (ins OptionalParameter<"std::optional<int64_t>">:$left,
                         OptionalParameter<"std::optional<int64_t>">:$right);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let assemblyFormat = [{
+    `` custom<Opening>("\"mask 'window' takes <left = N, right = N>, e.g. window<left = 1023, right = 0>\"")
+    `` struct(params) `>`
+  }];
   let genVerifyDecl = 1;
 }
 
@@ -130,7 +133,10 @@ def Burst_PrefixAttr : Burst_MaskAttr<"Prefix", "prefix"> {
     Example: `mask prefix<128>`
   }];
   let parameters = (ins "int64_t":$length);
-  let assemblyFormat = "`<` $length `>`";
+  let assemblyFormat = [{
+    `` custom<Opening>("\"mask 'prefix' takes <N>, the length of the prefix, e.g. prefix<128>\"")
+    `` $length `>`
+  }];
   let genVerifyDecl = 1;
 }
 

@@ -58,6 +58,48 @@ func.func @syntax(%q: tensor<1x8x1x4xf32>) {
 
 // -----
 
+// Names without the parameters that they take.
+func.func @syntax(%q: tensor<1x8x1x4xf32>) {
+  // expected-error @below {{mask 'window' takes <left = N, right = N>, e.g. window<left = 1023, right = 0>}}
+  %o, %lse = burst.attention %q, %q, %q mask window scale 1.0
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+func.func @syntax(%q: tensor<1x8x1x4xf32>) {
+  // expected-error @below {{mask 'window' takes <left = N, right = N>}}
+  %o, %lse = burst.attention %q, %q, %q mask [causal, window] scale 1.0
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+func.func @syntax(%q: tensor<1x8x1x4xf32>) {
+  // expected-error @below {{mask 'prefix' takes <N>, the length of the prefix, e.g. prefix<128>}}
+  %o, %lse = burst.attention %q, %q, %q mask prefix(128)
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+func.func @syntax(%q: tensor<1x8x1x4xf32>) {
+  // expected-error @below {{score 'softcap' takes <CAP>, the bound as a float, e.g. softcap<30.0>}}
+  %o, %lse = burst.attention %q, %q, %q score [softcap, alibi]
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+// expected-error @below {{mask 'window' takes <left = N, right = N>}}
+func.func private @syntax() attributes {mask = #burst.window}
+
+// -----
+
 // Names without their dialect only.
 func.func @syntax(%q: tensor<1x8x1x4xf32>) {
   // expected-error @below {{expected valid keyword}}

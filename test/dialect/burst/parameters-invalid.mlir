@@ -17,7 +17,7 @@ func.func private @window_c1() attributes {a = #burst.window<right = 10995116277
 
 // -----
 
-// expected-error @below {{expected '<'}}
+// expected-error @below {{mask 'window' takes <left = N, right = N>}}
 func.func private @window() attributes {a = #burst.window}
 
 // -----
@@ -47,7 +47,7 @@ func.func private @prefix_c1() attributes {a = #burst.prefix<1099511627777>}
 
 // -----
 
-// expected-error @below {{expected '<'}}
+// expected-error @below {{mask 'prefix' takes <N>}}
 func.func private @prefix() attributes {a = #burst.prefix}
 
 // -----
@@ -99,7 +99,7 @@ func.func private @softcap_c1() attributes {a = #burst.softcap<3.0e38>}
 
 // -----
 
-// expected-error @below {{expected '<'}}
+// expected-error @below {{score 'softcap' takes <CAP>}}
 func.func private @softcap() attributes {a = #burst.softcap}
 
 // -----
