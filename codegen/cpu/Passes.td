@@ -103,6 +103,17 @@ def TileToVectorPass : Pass<"tile-to-vector", "::mlir::func::FuncOp"> {
                            "::mlir::x86vector::X86VectorDialect"];
 }
 
+def CheckLoweredPass : Pass<"burst-check-lowered", "::mlir::ModuleOp"> {
+  let summary = "refuses programs that are not lowered to kernels over tiles";
+  let description = [{
+    The passes from kernels over tiles to LLVM's dialect know nothing of ops of burst
+    and ring on tensors. The first one is an error here, which names the pipelines
+    that lower it: `burst-to-ring`, `burst-to-tile`.
+
+    Leaves everything as it is.
+  }];
+}
+
 def CheckBlocksPass : Pass<"burst-check-blocks", "::mlir::func::FuncOp"> {
   let summary = "refuses kernels whose blocks do not fit on a stack";
   let description = [{

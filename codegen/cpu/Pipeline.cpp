@@ -44,6 +44,7 @@ void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
 }
 
 void burst::cpu::buildLLVMPipeline(OpPassManager &pm, const Target &target) {
+  pm.addPass(createCheckLoweredPass());
   // A strip asks the bounds about itself and many panels: what is about itself,
   // such as the range of a table over its rows, once.
   pm.addPass(createLoopInvariantCodeMotionPass());
