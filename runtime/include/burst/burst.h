@@ -83,9 +83,10 @@ burst_code burst_error_code(const burst_error *error);
 /* NULL is ignored. */
 void burst_error_destroy(burst_error *error);
 
-/* Whether the library fits a host that was compiled with BURST_VERSION_MAJOR and
-   BURST_VERSION_MINOR of its headers: hosts that load the library themselves,
-   such as bindings, ask this first. BURST_INVALID_ARGUMENT where it does not. */
+/* Whether the library fits a host that was compiled with BURST_VERSION_MAJOR
+   and BURST_VERSION_MINOR of its headers: hosts that load the library
+   themselves, such as bindings, ask this first. BURST_INVALID_ARGUMENT where it
+   does not. */
 burst_error *burst_check_version(int major, int minor);
 
 /*----------------------------------------------------------------------------*/

@@ -67,8 +67,8 @@ TEST_F(Image, FitsTheVersion) {
                  {"compiled by burst 1.1, this is 0.1.0"});
   // An earlier image does not say.
   image.version_major = 9;
-  EXPECT_EQ(
-      with<uint32_t>(image.size, offsetof(burst_image, version_major)), "");
+  EXPECT_EQ(with<uint32_t>(image.size, offsetof(burst_image, version_major)),
+            "");
   image.version_major = BURST_VERSION_MAJOR;
 }
 

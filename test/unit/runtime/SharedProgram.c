@@ -32,7 +32,20 @@ static const burst_parameter parameters[] = {
     {"out", BURST_TENSOR, BURST_F32, 1, 1, one, -1, 0, -1, -1, 0, 0},
 };
 
-const burst_image burst_program_image = {
-    sizeof(burst_image), BURST_ABI_VERSION, "sum", "any", 1, 2, 1,
-    parameters, segments, run, 7, 0, 0, 0, 0,
-    BURST_VERSION_MAJOR, BURST_VERSION_MINOR};
+const burst_image burst_program_image = {sizeof(burst_image),
+                                         BURST_ABI_VERSION,
+                                         "sum",
+                                         "any",
+                                         1,
+                                         2,
+                                         1,
+                                         parameters,
+                                         segments,
+                                         run,
+                                         7,
+                                         0,
+                                         0,
+                                         0,
+                                         0,
+                                         BURST_VERSION_MAJOR,
+                                         BURST_VERSION_MINOR};
