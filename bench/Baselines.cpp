@@ -1,4 +1,5 @@
 //===- Baselines.cpp - what each optimisation saves -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Variants of one problem are run in turns. Each is run twice: with links as
 // fast as memory, and with links of which the bytes of the variant with all

@@ -1,4 +1,5 @@
 //===- Baselines.h - what each optimisation saves ---------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_BENCH_BASELINES_H
 #define BURST_BENCH_BASELINES_H
 

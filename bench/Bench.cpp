@@ -1,4 +1,5 @@
 //===- Bench.cpp - attention on this machine's processors -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Every ratio is of two measurements that alternate in one run: these machines
 // are shared and their clocks change.

@@ -1,4 +1,5 @@
 //===- Bound.cpp - compiled programs on tensors ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/Bound.h"
 
 #include "codegen/cpu/Memory.h"

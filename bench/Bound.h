@@ -1,4 +1,5 @@
 //===- Bound.h - compiled programs on tensors -------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_BENCH_BOUND_H
 #define BURST_BENCH_BOUND_H
 

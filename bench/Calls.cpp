@@ -1,4 +1,5 @@
 //===- Calls.cpp - what a call costs beside its kernels -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The program is called through the runtime as ever, but each of its launches
 // runs a kernel that keeps the time around the true one. What a launch computes

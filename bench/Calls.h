@@ -1,4 +1,5 @@
 //===- Calls.h - what a call costs beside its kernels -----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_BENCH_CALLS_H
 #define BURST_BENCH_CALLS_H
 

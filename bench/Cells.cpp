@@ -1,4 +1,5 @@
 //===- Cells.cpp - what the report is about -------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/Peak.h"
 #include "bench/Report.h"
 

@@ -1,4 +1,5 @@
 //===- Output.cpp - files that are whole or not there ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/Output.h"
 #include "support/Files.h"
 

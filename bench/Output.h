@@ -1,4 +1,5 @@
 //===- Output.h - files that are whole or not there -------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_BENCH_OUTPUT_H
 #define BURST_BENCH_OUTPUT_H
 

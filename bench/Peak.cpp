@@ -1,4 +1,5 @@
 //===- Peak.cpp - what the processor can do at most -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/Peak.h"
 
 #include <array>

@@ -1,4 +1,5 @@
 //===- Peak.h - what the processor can do at most ---------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_BENCH_PEAK_H
 #define BURST_BENCH_PEAK_H
 

@@ -1,4 +1,5 @@
 //===- Peer.cpp - programs that burst is compared with --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/Peer.h"
 
 #include "bench/Bound.h"

@@ -1,4 +1,5 @@
 //===- Peer.h - programs that burst is compared with ------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_BENCH_PEER_H
 #define BURST_BENCH_PEER_H
 

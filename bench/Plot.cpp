@@ -1,4 +1,5 @@
 //===- Plot.cpp - curves as SVG -------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/Plot.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -1,4 +1,5 @@
 //===- Plot.h - curves as SVG -----------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_BENCH_PLOT_H
 #define BURST_BENCH_PLOT_H
 

@@ -1,4 +1,5 @@
 //===- Problem.cpp - attention that is measured ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/Problem.h"
 
 #include "llvm/Support/FormatVariadic.h"

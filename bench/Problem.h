@@ -1,4 +1,5 @@
 //===- Problem.h - attention that is measured -------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_BENCH_PROBLEM_H
 #define BURST_BENCH_PROBLEM_H
 

@@ -1,4 +1,5 @@
 //===- Report.cpp - cells of the report, one loop -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/Report.h"
 
 #include "bench/Peak.h"

@@ -1,4 +1,5 @@
 //===- Report.h - cells of the report, one loop -----------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_BENCH_REPORT_H
 #define BURST_BENCH_REPORT_H
 

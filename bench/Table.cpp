@@ -1,4 +1,5 @@
 //===- Table.cpp - measured cells -----------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/Table.h"
 
 #include "llvm/ADT/STLExtras.h"

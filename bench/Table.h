@@ -1,4 +1,5 @@
 //===- Table.h - measured cells ---------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_BENCH_TABLE_H
 #define BURST_BENCH_TABLE_H
 

@@ -1,4 +1,5 @@
 //===- Tune.cpp - shapes for a processor, by measuring --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Changes one thing at a time and keeps what is faster, in runs that alternate
 // with those of the best so far: even the cycles of a run change on a machine

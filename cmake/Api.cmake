@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # What the public libraries export.
 
 # burst_export_api(target header [UNTIL text])

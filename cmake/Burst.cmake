@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Options of all of burst, and the functions that its directories are made of.
 
 find_package(GTest REQUIRED)

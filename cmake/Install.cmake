@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # What `cmake --install` puts where. Components: burst-runtime (what runs
 # programs), burst-compiler (what makes them in process), burst-tools.
 

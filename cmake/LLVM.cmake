@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Finds LLVM and MLIR 22 as Debian packages them, and makes the targets of the
 # packages usable both ways: as the two shared libraries or as archives.
 

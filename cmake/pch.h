@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What nearly every source of burst reads. A header that one library needs does
 // not belong here: each edit of this file recompiles everything.
 

@@ -1,4 +1,5 @@
 //===- Api.cpp - the compile half of burst/burst.h ------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The boundary between C and C++. Alone with what it is made of before the
 // compiler begins (Attention.cpp), it is compiled with exceptions: what is

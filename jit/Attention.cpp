@@ -1,4 +1,5 @@
 //===- Attention.cpp - descriptions as modules ----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "jit/Attention.h"
 
 #include <cmath>

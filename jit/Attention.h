@@ -1,4 +1,5 @@
 //===- Attention.h - descriptions as modules --------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_JIT_ATTENTION_H
 #define BURST_JIT_ATTENTION_H
 

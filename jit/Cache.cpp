@@ -1,4 +1,5 @@
 //===- Cache.cpp - programs by what decided their code --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "jit/Cache.h"
 
 #include <algorithm>

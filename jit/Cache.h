@@ -1,4 +1,5 @@
 //===- Cache.h - programs by what decided their code ------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_JIT_CACHE_H
 #define BURST_JIT_CACHE_H
 

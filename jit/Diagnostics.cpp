@@ -1,4 +1,5 @@
 //===- Diagnostics.cpp - errors of a compilation as text ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "jit/Diagnostics.h"
 
 #include "mlir/IR/Location.h"

@@ -1,4 +1,5 @@
 //===- Diagnostics.h - errors of a compilation as text ----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_JIT_DIAGNOSTICS_H
 #define BURST_JIT_DIAGNOSTICS_H
 

@@ -1,4 +1,5 @@
 //===- Frontend.cpp - from modules to objects -----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "jit/Frontend.h"
 
 #include "codegen/cpu/Passes.h"

@@ -1,4 +1,5 @@
 //===- Frontend.h - from modules to objects ---------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_JIT_FRONTEND_H
 #define BURST_JIT_FRONTEND_H
 

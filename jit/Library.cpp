@@ -1,4 +1,5 @@
 //===- Library.cpp - programs compiled into this process ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "jit/Library.h"
 
 #include "jit/Diagnostics.h"

@@ -1,4 +1,5 @@
 //===- Library.h - programs compiled into this process ----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_JIT_LIBRARY_H
 #define BURST_JIT_LIBRARY_H
 

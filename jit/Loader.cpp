@@ -1,4 +1,5 @@
 //===- Loader.cpp - objects in this process -------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "jit/Loader.h"
 
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"

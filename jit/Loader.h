@@ -1,4 +1,5 @@
 //===- Loader.h - objects in this process -----------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_JIT_LOADER_H
 #define BURST_JIT_LOADER_H
 

@@ -1,4 +1,5 @@
 //===- Processor.cpp - what code is compiled for --------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "jit/Processor.h"
 #include "runtime/src/Processor.h"
 

@@ -1,4 +1,5 @@
 //===- Processor.h - what code is compiled for ------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_JIT_PROCESSOR_H
 #define BURST_JIT_PROCESSOR_H
 

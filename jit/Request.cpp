@@ -1,4 +1,5 @@
 //===- Request.cpp - what a caller wants compiled -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "jit/Request.h"
 
 #include "jit/Cache.h"

@@ -1,4 +1,5 @@
 //===- Request.h - what a caller wants compiled -----------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_JIT_REQUEST_H
 #define BURST_JIT_REQUEST_H
 

@@ -1,4 +1,5 @@
 //===- RuntimeErrors.h - making the runtime's errors ------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_JIT_RUNTIME_ERRORS_H
 #define BURST_JIT_RUNTIME_ERRORS_H
 

@@ -1,4 +1,5 @@
 //===- SharedObject.cpp - objects on disk ---------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "jit/SharedObject.h"
 #include "runtime/src/Seal.h"
 #include "support/Files.h"

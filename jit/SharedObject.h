@@ -1,4 +1,5 @@
 //===- SharedObject.h - objects on disk -------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_JIT_SHARED_OBJECT_H
 #define BURST_JIT_SHARED_OBJECT_H
 

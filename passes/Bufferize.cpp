@@ -1,4 +1,5 @@
 //===- Bufferize.cpp - the program of a rank on buffers -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Slots.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"

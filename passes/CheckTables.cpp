@@ -1,4 +1,5 @@
 //===- CheckTables.cpp - tables are as large as what reads them -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Bounds/Emitter.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"

@@ -1,4 +1,5 @@
 //===- DeriveBounds.cpp - what masks may and must keep --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Bounds/Bounds.h"
 #include "passes/Passes.h"
 

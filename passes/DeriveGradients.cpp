@@ -1,4 +1,5 @@
 //===- DeriveGradients.cpp - the derivatives of scores --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Gradient/Gradient.h"
 #include "passes/Passes.h"
 

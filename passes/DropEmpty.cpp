@@ -1,4 +1,5 @@
 //===- DropEmpty.cpp - drops what the mask does not need ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Burst/Emit.h"
 #include "passes/Drop/NeedFunction.h"
 #include "passes/Passes.h"

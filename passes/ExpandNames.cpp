@@ -1,4 +1,5 @@
 //===- ExpandNames.cpp - named masks and scores to regions ----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Passes.h"
 
 namespace burst {

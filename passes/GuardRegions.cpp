@@ -1,4 +1,5 @@
 //===- GuardRegions.cpp - a value for every op of a region ----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Rewrites the ops of user's regions that are undefined for some operands, or
 // that a fold of upstream changes, to ops that are defined for all of them.

@@ -1,4 +1,5 @@
 //===- LowerToRing.cpp - attention becomes the program of a rank ----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Ring/RingBuilder.h"
 
 namespace burst {

@@ -1,4 +1,5 @@
 //===- Overlap.cpp - transfers before computation -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Passes.h"
 
 namespace burst {

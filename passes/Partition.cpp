@@ -1,4 +1,5 @@
 //===- Partition.cpp - from global tensors to shards ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"

@@ -1,4 +1,5 @@
 //===- Passes.h - passes of burst -------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_PASSES_H
 #define BURST_PASSES_PASSES_H
 

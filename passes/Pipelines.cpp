@@ -1,4 +1,5 @@
 //===- Pipelines.cpp - registration, and the named pipelines --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Passes.h"
 
 #include "mlir/Pass/PassManager.h"

@@ -1,4 +1,5 @@
 //===- Plan.cpp - what each rank sends and holds --------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Plan.h"
 
 #include "passes/Machine/Audit.h"

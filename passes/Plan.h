@@ -1,4 +1,5 @@
 //===- Plan.h - plans for people and programs -------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_PLAN_H
 #define BURST_PASSES_PLAN_H
 

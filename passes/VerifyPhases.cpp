@@ -1,4 +1,5 @@
 //===- VerifyPhases.cpp - what each phase must leave behind ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Passes.h"
 
 namespace burst {

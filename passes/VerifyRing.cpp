@@ -1,4 +1,5 @@
 //===- VerifyRing.cpp - proves schedules ----------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Audit.h"
 #include "passes/Passes.h"
 

@@ -1,4 +1,5 @@
 //===- Files.cpp - files that are whole or not there ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/Files.h"
 
 #include "llvm/ADT/SmallString.h"

@@ -1,4 +1,5 @@
 //===- Files.h - files that are whole or not there --------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_SUPPORT_FILES_H
 #define BURST_SUPPORT_FILES_H
 

@@ -1,4 +1,5 @@
 //===- Tool.cpp - what all programs of burst begin with -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/Tool.h"
 #include "support/Files.h"
 

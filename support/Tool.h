@@ -1,4 +1,5 @@
 //===- Tool.h - what all programs of burst begin with -----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_SUPPORT_TOOL_H
 #define BURST_SUPPORT_TOOL_H
 

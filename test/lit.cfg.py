@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The tests that are files: each .mlir and .test file holds its RUN lines."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The tests that are programs: each case of gtest counts as a test."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the hardware counts of a kernel, by ncu; clocks while cells run; machine code."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """As much of the driver of CUDA as checking takes: modules, memory, launches, events."""
 
 import ctypes as c

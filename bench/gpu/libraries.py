@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Where the libraries of CUDA are: those of the system, or what PyTorch brought as wheels."""
 
 import ctypes

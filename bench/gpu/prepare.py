@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes what scripts/gpu-check compiles or takes along.
 
 usage: prepare.py SOURCE DIRECTORY         programs, primitives and cells.json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Instructions of GPUs, one by one: their kernels, and what these give.
 
 What lies in a folder of primitives: portable.ptx, portable.cubin (for sm_90), hopper.ptx and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What is checked and measured on GPUs: programs, as MLIR, and the cells that run them."""
 
 MASKS = {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ranks of a ring as processes, or as threads of one, and what they computed."""
 
 import ctypes as c

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What was found, in one file: a tar that is written anew, whole, whenever something is added."""
 
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """burst/burst.h for Python: as much of it as measuring takes."""
 
 import ctypes as c

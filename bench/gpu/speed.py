@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What is fast: bundles beside PyTorch's attention, in one process, one after the other."""
 
 import contextlib

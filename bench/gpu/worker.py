@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Processes that check and measure, and how long they may say nothing."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """PyTorch on the CPU, asked for timings by burst-bench.
 
 Reads questions from the standard input, one a line in JSON, and answers each with a

@@ -1,4 +1,5 @@
 //===- CheckBlocks.cpp - kernels fit on the stacks of threads -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Passes.h"
 #include "runtime/src/Limits.h"
 

@@ -1,4 +1,5 @@
 //===- CheckLowered.cpp - programs are kernels over tiles -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Passes.h"
 #include "dialect/Burst/Burst.h"
 #include "dialect/Ring/Ring.h"

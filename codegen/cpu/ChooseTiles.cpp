@@ -1,4 +1,5 @@
 //===- ChooseTiles.cpp - tiles that suit a processor ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Passes.h"
 #include "codegen/cpu/Target.h"
 

@@ -1,4 +1,5 @@
 //===- Compile.cpp - ring programs to object files ------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Compile.h"
 #include "codegen/cpu/Image.h"
 #include "dialect/Ring/Ring.h"

@@ -1,4 +1,5 @@
 //===- Compile.h - ring programs to object files ----------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CPU_COMPILE_H
 #define BURST_CODEGEN_CPU_COMPILE_H
 

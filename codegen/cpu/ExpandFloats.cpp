@@ -1,4 +1,5 @@
 //===- ExpandFloats.cpp - functions and conversions processors lack -------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Passes.h"
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"

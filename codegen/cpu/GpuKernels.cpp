@@ -1,4 +1,5 @@
 //===- GpuKernels.cpp - kernels of GPUs in programs -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/GpuKernels.h"
 
 #include "mlir/IR/BuiltinTypes.h"

@@ -1,4 +1,5 @@
 //===- GpuKernels.h - kernels of GPUs in programs ---------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CPU_GPUKERNELS_H
 #define BURST_CODEGEN_CPU_GPUKERNELS_H
 

@@ -1,4 +1,5 @@
 //===- Image.cpp - what a compiled program exports ------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Image.h"
 #include "dialect/Cuda/Cuda.h"
 #include "dialect/Ring/Ring.h"

@@ -1,4 +1,5 @@
 //===- Image.h - what a compiled program exports ----------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CPU_IMAGE_H
 #define BURST_CODEGEN_CPU_IMAGE_H
 

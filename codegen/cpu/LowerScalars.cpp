@@ -1,4 +1,5 @@
 //===- LowerScalars.cpp - positions, table ranges, waits, copies as loops -===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Passes.h"
 #include "dialect/Tile/Build.h"
 

@@ -1,4 +1,5 @@
 //===- Memory.cpp - what kernels need beside a program's tensors ----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Memory.h"
 #include "passes/Gradient/Gradient.h"
 #include "passes/Machine/Audit.h"

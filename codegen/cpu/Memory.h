@@ -1,4 +1,5 @@
 //===- Memory.h - what kernels need beside a program's tensors --*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CPU_MEMORY_H
 #define BURST_CODEGEN_CPU_MEMORY_H
 

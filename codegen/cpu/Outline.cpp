@@ -1,4 +1,5 @@
 //===- Outline.cpp - steps that kernels have in common --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Passes.h"
 
 namespace burst::cpu {

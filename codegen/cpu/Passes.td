@@ -1,4 +1,5 @@
 //===- Passes.td - from tiles to LLVM on a CPU --------------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CPU_PASSES_TD
 #define BURST_CODEGEN_CPU_PASSES_TD
 

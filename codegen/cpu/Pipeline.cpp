@@ -1,4 +1,5 @@
 //===- Pipeline.cpp - from ring programs to LLVM's dialect ----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Compile.h"
 #include "codegen/cpu/Passes.h"
 #include "passes/Passes.h"

@@ -1,4 +1,5 @@
 //===- PoisonBlocks.cpp - blocks that begin as no numbers -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Passes.h"
 #include "dialect/Tile/Build.h"
 #include "dialect/Tile/Tile.h"

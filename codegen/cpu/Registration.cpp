@@ -1,4 +1,5 @@
 //===- Registration.cpp - passes of the CPU target ------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Compile.h"
 #include "codegen/cpu/Passes.h"
 

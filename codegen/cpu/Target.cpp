@@ -1,4 +1,5 @@
 //===- Target.cpp - processors and the shapes that suit them --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Target.h"
 #include "dialect/Ring/Ring.h"
 #include "dialect/Tile/Tile.h"

@@ -1,4 +1,5 @@
 //===- Target.h - processors and the shapes that suit them ------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CPU_TARGET_H
 #define BURST_CODEGEN_CPU_TARGET_H
 

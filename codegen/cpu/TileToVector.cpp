@@ -1,4 +1,5 @@
 //===- TileToVector.cpp - tile ops as loops over vectors ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Passes.h"
 #include "codegen/cpu/VectorRegion.h"
 #include "dialect/Tile/Build.h"

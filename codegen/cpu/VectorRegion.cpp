@@ -1,4 +1,5 @@
 //===- VectorRegion.cpp - a scalar region, many points at a time ----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/VectorRegion.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

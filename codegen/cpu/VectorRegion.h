@@ -1,4 +1,5 @@
 //===- VectorRegion.h - a scalar region, many points at a time --*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CPU_VECTORREGION_H
 #define BURST_CODEGEN_CPU_VECTORREGION_H
 

@@ -1,4 +1,5 @@
 //===- Burst.h - the burst dialect ------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_BURST_BURST_H
 #define BURST_DIALECT_BURST_BURST_H
 

@@ -1,4 +1,5 @@
 //===- BurstAttrs.cpp - sequences, named masks and scores -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Burst/Burst.h"
 #include "dialect/Burst/Emit.h"
 

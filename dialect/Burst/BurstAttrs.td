@@ -1,4 +1,5 @@
 //===- BurstAttrs.td - sequences, named masks and scores ----*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_BURST_BURSTATTRS_TD
 #define BURST_DIALECT_BURST_BURSTATTRS_TD
 

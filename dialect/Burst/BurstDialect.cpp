@@ -1,4 +1,5 @@
 //===- BurstDialect.cpp - the burst dialect -------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Burst/Burst.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

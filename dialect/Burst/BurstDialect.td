@@ -1,4 +1,5 @@
 //===- BurstDialect.td - what is computed -------------------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_BURST_BURSTDIALECT_TD
 #define BURST_DIALECT_BURST_BURSTDIALECT_TD
 

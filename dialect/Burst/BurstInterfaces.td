@@ -1,4 +1,5 @@
 //===- BurstInterfaces.td - interfaces of the burst dialect -*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_BURST_BURSTINTERFACES_TD
 #define BURST_DIALECT_BURST_BURSTINTERFACES_TD
 

@@ -1,4 +1,5 @@
 //===- BurstOps.cpp - operations of the burst dialect ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Burst/Burst.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"

@@ -1,4 +1,5 @@
 //===- BurstOps.td - operations of the burst dialect --------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_BURST_BURSTOPS_TD
 #define BURST_DIALECT_BURST_BURSTOPS_TD
 

@@ -1,4 +1,5 @@
 //===- Emit.h - short names for emitting scalar ops -------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_BURST_EMIT_H
 #define BURST_DIALECT_BURST_EMIT_H
 

@@ -1,4 +1,5 @@
 //===- RegionOps.cpp - the ops that regions are made of -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Burst/RegionOps.h"
 
 #include "llvm/ADT/StringSet.h"

@@ -1,4 +1,5 @@
 //===- RegionOps.h - the ops that regions are made of -----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_BURST_REGIONOPS_H
 #define BURST_DIALECT_BURST_REGIONOPS_H
 

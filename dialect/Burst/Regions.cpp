@@ -1,4 +1,5 @@
 //===- Regions.cpp - mask, score, bounds and gradient regions -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Burst/Burst.h"
 #include "dialect/Burst/RegionOps.h"
 

@@ -1,4 +1,5 @@
 //===- Regions.h - mask, score, bounds and gradient regions -----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the ops of all levels that carry these regions share: their arguments,
 // their syntax and their rules.

@@ -1,4 +1,5 @@
 //===- Sequence.cpp - how a sequence is dealt to ranks --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Burst/Sequence.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 //===- Sequence.h - how a sequence is dealt to ranks ------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The one place that knows which positions a rank holds. Everything that asks
 // (types of shards, positions in masks, bytes of a transfer, sharding of global

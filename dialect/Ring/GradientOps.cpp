@@ -1,4 +1,5 @@
 //===- GradientOps.cpp - operations of the backward pass ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Ring/Verify.h"
 
 #include "mlir/IR/Builders.h"

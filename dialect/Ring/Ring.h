@@ -1,4 +1,5 @@
 //===- Ring.h - the ring dialect --------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_RING_RING_H
 #define BURST_DIALECT_RING_RING_H
 

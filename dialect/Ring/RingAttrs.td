@@ -1,4 +1,5 @@
 //===- RingAttrs.td - layouts, channels, tokens -------------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_RING_RINGATTRS_TD
 #define BURST_DIALECT_RING_RINGATTRS_TD
 

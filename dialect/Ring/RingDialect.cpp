@@ -1,4 +1,5 @@
 //===- RingDialect.cpp - the ring dialect ---------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Ring/Ring.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,4 +1,5 @@
 //===- RingDialect.td - who sends what, when ----------------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_RING_RINGDIALECT_TD
 #define BURST_DIALECT_RING_RINGDIALECT_TD
 

@@ -1,4 +1,5 @@
 //===- RingOps.cpp - operations of the ring dialect -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Ring/Ring.h"
 #include "dialect/Ring/Verify.h"
 

@@ -1,4 +1,5 @@
 //===- RingOps.td - operations of the ring dialect ----------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_RING_RINGOPS_TD
 #define BURST_DIALECT_RING_RINGOPS_TD
 

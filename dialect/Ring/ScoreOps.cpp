@@ -1,4 +1,5 @@
 //===- ScoreOps.cpp - attention that stores its scores --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Ring/Verify.h"
 
 #include "mlir/IR/Builders.h"

@@ -1,4 +1,5 @@
 //===- ScoreOps.td - attention that stores its scores -------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // RingAttention of Li et al. (Sequence Parallelism, arXiv 2105.13120): what the
 // online softmax is compared with.

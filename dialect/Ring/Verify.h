@@ -1,4 +1,5 @@
 //===- Verify.h - what the ops of the ring dialect share --------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_RING_VERIFY_H
 #define BURST_DIALECT_RING_VERIFY_H
 

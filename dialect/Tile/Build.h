@@ -1,4 +1,5 @@
 //===- Build.h - short names for emitting loops over memory -----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_TILE_BUILD_H
 #define BURST_DIALECT_TILE_BUILD_H
 

@@ -1,4 +1,5 @@
 //===- Tile.h - the tile dialect --------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_TILE_TILE_H
 #define BURST_DIALECT_TILE_TILE_H
 

@@ -1,4 +1,5 @@
 //===- TileDialect.cpp - the tile dialect ---------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Tile/Tile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,4 +1,5 @@
 //===- TileDialect.td - how a device computes one step ------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_TILE_TILEDIALECT_TD
 #define BURST_DIALECT_TILE_TILEDIALECT_TD
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Compiles causal attention from a description and runs it as 4 ranks, each a
    thread with its own shards, as a framework does whose ranks hold theirs.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Compiles a sliding window whose length is known at run time, and runs it for
 // two lengths: the program is compiled once.
 //

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Masks and scores through the C API: by name in a description, with tables,
    and as regions in MLIR's text, which capture tables of their own.
 

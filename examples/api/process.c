@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* One rank of causal attention: each rank is a process, on this machine or
    another, and holds its own shards only, as in training. A launcher starts all
    of them with the same arguments:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Runs a shared object that burst-compile made, where no compiler is installed:
    all arguments are filled with small numbers, and the sum of each result is
    printed.

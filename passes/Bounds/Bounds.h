@@ -1,4 +1,5 @@
 //===- Bounds.h - What a mask keeps in a rectangle --------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Abstract interpretation of a region of scalar ops, emitted as IR.
 //

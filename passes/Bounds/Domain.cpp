@@ -1,4 +1,5 @@
 //===- Domain.cpp ---------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "passes/Bounds/Domain.h"
 

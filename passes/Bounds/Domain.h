@@ -1,4 +1,5 @@
 //===- Domain.h - Intervals and three-valued truth --------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What each op does to what is known of its operands. Everything here is sound:
 // a result covers what the op yields for every choice of values that the

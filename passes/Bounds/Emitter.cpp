@@ -1,4 +1,5 @@
 //===- Emitter.cpp --------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "passes/Bounds/Emitter.h"
 

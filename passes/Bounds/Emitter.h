@@ -1,4 +1,5 @@
 //===- Emitter.h - Scalars at the place of emission -------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Builds 64-bit arithmetic that folds: every scalar carries static bounds,
 // which decide comparisons, minima and selects before an op is made. Equal ops

@@ -1,4 +1,5 @@
 //===- Cost.cpp - what strategies cost ------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Cost/Cost.h"
 
 #include "llvm/ADT/STLExtras.h"

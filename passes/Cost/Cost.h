@@ -1,4 +1,5 @@
 //===- Cost.h - what strategies cost ----------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Bytes and seconds of a ring, hop by hop, before there is a program. Bytes are
 // those of the program: the rules of what is dropped, and in which direction a

@@ -1,4 +1,5 @@
 //===- Machine.cpp - what a module says of its machine --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Cost/Cost.h"
 
 #include "mlir/Dialect/DLTI/DLTI.h"

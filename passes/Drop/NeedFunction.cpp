@@ -1,4 +1,5 @@
 //===- NeedFunction.cpp - what a ring needs of its slices -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Drop/NeedFunction.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"

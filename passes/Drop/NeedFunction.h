@@ -1,4 +1,5 @@
 //===- NeedFunction.h - what a ring needs of its slices ---------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_DROP_NEEDFUNCTION_H
 #define BURST_PASSES_DROP_NEEDFUNCTION_H
 

@@ -1,4 +1,5 @@
 //===- Gradient.cpp - derivatives of score regions ------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Gradient/Gradient.h"
 
 #include "dialect/Burst/Burst.h"

@@ -1,4 +1,5 @@
 //===- Gradient.h - derivatives of score regions ----------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reverse mode over a region of scalar ops. A score region
 //

@@ -1,4 +1,5 @@
 //===- ForwardSteps.h - what rings of the forward pass do -------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_RING_FORWARDSTEPS_H
 #define BURST_PASSES_RING_FORWARDSTEPS_H
 

@@ -1,4 +1,5 @@
 //===- GradientRing.cpp - the backward pass as a ring ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Ring/ReturningRing.h"
 
 #include "mlir/IR/IRMapping.h"

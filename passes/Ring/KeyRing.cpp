@@ -1,4 +1,5 @@
 //===- KeyRing.cpp - keys and values travel past queries ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Ring/ForwardSteps.h"
 
 using namespace mlir;

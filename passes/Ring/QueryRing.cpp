@@ -1,4 +1,5 @@
 //===- QueryRing.cpp - queries travel past keys and values ----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Ring/ForwardSteps.h"
 #include "passes/Ring/ReturningRing.h"
 

@@ -1,4 +1,5 @@
 //===- ReturningRing.cpp - rings of which something comes home ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Ring/ReturningRing.h"
 
 using namespace mlir;

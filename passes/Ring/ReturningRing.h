@@ -1,4 +1,5 @@
 //===- ReturningRing.h - rings of which something comes home ----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_RING_RETURNINGRING_H
 #define BURST_PASSES_RING_RETURNINGRING_H
 

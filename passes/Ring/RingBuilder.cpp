@@ -1,4 +1,5 @@
 //===- RingBuilder.cpp - what all rings are built of ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Ring/RingBuilder.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"

@@ -1,4 +1,5 @@
 //===- RingBuilder.h - what all rings are built of --------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_RING_RINGBUILDER_H
 #define BURST_PASSES_RING_RINGBUILDER_H
 

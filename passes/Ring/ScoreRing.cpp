@@ -1,4 +1,5 @@
 //===- ScoreRing.cpp - scores are stored, then values travel --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // RingAttention of Li et al. (Sequence Parallelism, arXiv 2105.13120), section
 // 3.2: no online softmax. It is what global attention optimisation is compared

@@ -1,4 +1,5 @@
 //===- Bind.c - The caller's tensors as a program wants them --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Bind.h"
 #include "Error.h"

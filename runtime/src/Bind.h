@@ -1,4 +1,5 @@
 //===- Bind.h - The caller's tensors as a program wants them ----*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_BIND_H
 #define BURST_RUNTIME_BIND_H

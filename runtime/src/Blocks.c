@@ -1,4 +1,5 @@
 //===- Blocks.c - Large blocks of the host's memory -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Blocks.h"
 

@@ -1,4 +1,5 @@
 //===- Blocks.h - Large blocks of the host's memory -------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Programs allocate the same sizes in every run. Memory that goes back to the
 // system comes back as pages to be cleared, one after the other: a twentieth of

@@ -1,4 +1,5 @@
 //===- Clock.h - The time of this machine -----------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_CLOCK_H
 #define BURST_RUNTIME_CLOCK_H

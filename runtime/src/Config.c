@@ -1,4 +1,5 @@
 //===- Config.c - Structs that carry their own size -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Config.h"
 #include "Error.h"

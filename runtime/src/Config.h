@@ -1,4 +1,5 @@
 //===- Config.h - Structs that carry their own size -------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_CONFIG_H
 #define BURST_RUNTIME_CONFIG_H

@@ -1,4 +1,5 @@
 //===- Device.c - A pool of threads that runs kernels ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Device.h"
 #include "Blocks.h"

@@ -1,4 +1,5 @@
 //===- Device.h - A pool of threads that runs kernels -----------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_DEVICE_H
 #define BURST_RUNTIME_DEVICE_H

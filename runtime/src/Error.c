@@ -1,4 +1,5 @@
 //===- Error.c - Making errors --------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Error.h"
 #include "Handle.h"

@@ -1,4 +1,5 @@
 //===- Error.h - Making errors ----------------------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_ERROR_H
 #define BURST_RUNTIME_ERROR_H

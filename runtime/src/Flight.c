@@ -1,4 +1,5 @@
 //===- Flight.c - Transfers of a rank -------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Clock.h"
 #include "Error.h"

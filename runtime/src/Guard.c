@@ -1,4 +1,5 @@
 //===- Guard.c - What checked runs look for -------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Error.h"
 #include "Rank.h"

@@ -1,4 +1,5 @@
 //===- Handle.c - Whether a handle is one ---------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Handle.h"
 #include "Error.h"

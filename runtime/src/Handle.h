@@ -1,4 +1,5 @@
 //===- Handle.h - Whether a handle is one -----------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What every object of the API begins with, and what its functions check first.
 // In debug builds a handle that was destroyed, or is of another kind, ends the

@@ -1,4 +1,5 @@
 //===- Hash.h - FNV-1a ------------------------------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_HASH_H
 #define BURST_RUNTIME_HASH_H

@@ -1,4 +1,5 @@
 //===- Hub.c - Where threads of this process meet -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Hub.h"
 #include "Clock.h"

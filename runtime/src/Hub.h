@@ -1,4 +1,5 @@
 //===- Hub.h - Where threads of this process meet ---------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A side of a message waits in the list of its destination until the other side
 // comes. Then a thread of the hub, or a rank that has nothing to do but to

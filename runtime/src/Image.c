@@ -1,4 +1,5 @@
 //===- Image.c - Whether an image makes sense -----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Error.h"
 #include "Processor.h"

@@ -1,4 +1,5 @@
 //===- Limits.h - What others than a device have to know of it --*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_LIMITS_H
 #define BURST_RUNTIME_LIMITS_H

@@ -1,4 +1,5 @@
 //===- Load.c - Programs in shared objects --------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Error.h"
 #include "Program.h"

@@ -1,4 +1,5 @@
 //===- Local.c - A transport between threads of this process --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Clock.h"
 #include "Config.h"

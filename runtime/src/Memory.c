@@ -1,4 +1,5 @@
 //===- Memory.c - What a program allocates --------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Blocks.h"
 #include "Device.h"

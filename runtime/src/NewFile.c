@@ -1,4 +1,5 @@
 //===- NewFile.c - A file that is there when it is whole ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "NewFile.h"
 #include "Clock.h"

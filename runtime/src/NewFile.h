@@ -1,4 +1,5 @@
 //===- NewFile.h - A file that is there when it is whole --------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_NEWFILE_H
 #define BURST_RUNTIME_NEWFILE_H

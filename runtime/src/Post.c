@@ -1,4 +1,5 @@
 //===- Post.c - One side of a message -------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Error.h"
 #include "Transport.h"

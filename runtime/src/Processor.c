@@ -1,4 +1,5 @@
 //===- Processor.c - What this processor can do ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // By the numbers of the manuals: a compiler's own names for them differ from
 // LLVM's, and from version to version.

@@ -1,4 +1,5 @@
 //===- Processor.h - What this processor can do -----------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PROCESSOR_H
 #define BURST_PROCESSOR_H
 

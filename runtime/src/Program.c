@@ -1,4 +1,5 @@
 //===- Program.c - What a compiler made -----------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Program.h"
 #include "Error.h"

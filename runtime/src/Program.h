@@ -1,4 +1,5 @@
 //===- Program.h - What a compiler made -------------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_PROGRAM_H
 #define BURST_RUNTIME_PROGRAM_H

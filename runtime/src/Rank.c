@@ -1,4 +1,5 @@
 //===- Rank.c - One run of a program on one rank --------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Rank.h"
 #include "Blocks.h"

@@ -1,4 +1,5 @@
 //===- Rank.h - One run of a program on one rank ----------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the functions of burst_table work on. They never return to the program
 // where they fail: burst_rank_fail jumps to burst_rank_run, which frees all.

@@ -1,4 +1,5 @@
 //===- Run.c - Running a program on one rank ------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Run.h"
 #include "Bind.h"

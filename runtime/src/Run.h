@@ -1,4 +1,5 @@
 //===- Run.h - Calls of burst_run -------------------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_RUN_H
 #define BURST_RUNTIME_RUN_H

@@ -1,4 +1,5 @@
 //===- RunAll.c - Running all ranks on global tensors ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Bind.h"
 #include "Config.h"

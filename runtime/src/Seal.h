@@ -1,4 +1,5 @@
 //===- Seal.h - Whether a bundle is what was written ------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A shared object that burst has linked ends with a seal over all bytes in
 // front of it, code and tables alike. Damage is found before anything is run.

@@ -1,4 +1,5 @@
 //===- Segments.c - What a rank holds of a tensor -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Segments.h"
 #include "Error.h"

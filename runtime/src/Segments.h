@@ -1,4 +1,5 @@
 //===- Segments.h - What a rank holds of a tensor ---------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_SEGMENTS_H
 #define BURST_RUNTIME_SEGMENTS_H

@@ -1,4 +1,5 @@
 //===- Sha256.c - SHA-256 and HMAC ----------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Sha256.h"
 

@@ -1,4 +1,5 @@
 //===- Sha256.h - SHA-256 and HMAC ------------------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // FIPS 180-4 and RFC 2104. Not hardened against who measures power or caches.
 //

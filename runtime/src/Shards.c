@@ -1,4 +1,5 @@
 //===- Shards.c - Dealing out global tensors, and gathering them ----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Error.h"
 #include "Segments.h"

@@ -1,4 +1,5 @@
 //===- Stream.c - A queue of runs -----------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Device.h"
 #include "Error.h"

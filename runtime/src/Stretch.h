@@ -1,4 +1,5 @@
 //===- Stretch.h - What lies together in a piece ----------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_STRETCH_H
 #define BURST_RUNTIME_STRETCH_H

@@ -1,4 +1,5 @@
 //===- Tensor.c - The caller's tensors ------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Tensor.h"
 #include "Error.h"

@@ -1,4 +1,5 @@
 //===- Tensor.h - The caller's tensors --------------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_TENSOR_H
 #define BURST_RUNTIME_TENSOR_H

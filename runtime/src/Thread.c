@@ -1,4 +1,5 @@
 //===- Thread.c - Threads with room for kernels ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Device.h"
 #include "Error.h"

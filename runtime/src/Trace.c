@@ -1,4 +1,5 @@
 //===- Trace.c - What runs did, and when ----------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Trace.h"
 #include "Clock.h"

@@ -1,4 +1,5 @@
 //===- Trace.h - What runs did, and when ------------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_TRACE_H
 #define BURST_RUNTIME_TRACE_H

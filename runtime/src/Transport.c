@@ -1,4 +1,5 @@
 //===- Transport.c - What is common to transports -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Transport.h"
 

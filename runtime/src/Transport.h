@@ -1,4 +1,5 @@
 //===- Transport.h - How ranks reach each other -----------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What every kind of transport implements. A post is one side of a message; its
 // memory may be touched from the moment it is given to `start` until `wait`

@@ -1,4 +1,5 @@
 //===- Version.c - which versions fit -------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Version.h"
 #include "Error.h"
 

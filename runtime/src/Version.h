@@ -1,4 +1,5 @@
 //===- Version.h - which versions fit ---------------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_VERSION_H
 #define BURST_RUNTIME_VERSION_H

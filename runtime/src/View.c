@@ -1,4 +1,5 @@
 //===- View.c - Strided memory --------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "View.h"
 

@@ -1,4 +1,5 @@
 //===- View.h - Strided memory ----------------------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_VIEW_H
 #define BURST_RUNTIME_VIEW_H

@@ -1,4 +1,5 @@
 //===- burst-test-nvrtc.cpp - compiles files of CUDA C++, for tests -------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/CompileLog.h"
 #include "codegen/cuda/Compiler.h"
 

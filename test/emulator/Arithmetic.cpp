@@ -1,4 +1,5 @@
 //===- Arithmetic.cpp - Integer, bit, float and predicate opcodes ---------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/emulator/Lanewise.h"
 

@@ -1,4 +1,5 @@
 //===- BulkCopies.cpp - cp.async.bulk -------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A bulk copy to shared memory writes as the agent of its mbarrier and lands
 // when nothing else can run (or earlier, as Options::lateness says); copies to

@@ -1,4 +1,5 @@
 //===- Control.cpp - Branches, barriers, fences, lanes that exchange ------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/emulator/Lanewise.h"
 

@@ -1,4 +1,5 @@
 //===- Conversions.cpp - cvt ----------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/emulator/Lanewise.h"
 

@@ -1,4 +1,5 @@
 //===- Copies.cpp - cp.async ----------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A copy reads and writes as an agent of its own, at an unknown time between
 // its issue and the wait that covers its group: of the issuing thread it

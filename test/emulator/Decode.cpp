@@ -1,4 +1,5 @@
 //===- Decode.cpp ---------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/emulator/Decode.h"
 

@@ -1,4 +1,5 @@
 //===- Decode.h - From statements to instructions -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_TEST_EMULATOR_DECODE_H
 #define BURST_TEST_EMULATOR_DECODE_H

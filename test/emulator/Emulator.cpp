@@ -1,4 +1,5 @@
 //===- Emulator.cpp - Modules, memory, reports ----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/emulator/Emulator.h"
 

@@ -1,4 +1,5 @@
 //===- Emulator.h - Runs PTX on the host ----------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Executes the PTX text of a kernel on the host, thread by thread, and proves
 // of that execution what a GPU would not tell: every access lies within its

@@ -1,4 +1,5 @@
 //===- FaultsTest.cpp - Planted faults, each found at its line ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The test of the test: what a kernel can do wrong is planted, in kernels that
 // NVRTC compiled and in small texts, and must be found as what it is.

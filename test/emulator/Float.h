@@ -1,4 +1,5 @@
 //===- Float.h - The 16-bit floats ----------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_TEST_EMULATOR_FLOAT_H
 #define BURST_TEST_EMULATOR_FLOAT_H

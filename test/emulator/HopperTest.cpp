@@ -1,4 +1,5 @@
 //===- HopperTest.cpp - mbarrier, bulk copies, wgmma ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/emulator/Float.h"
 #include "test/emulator/Text.h"

@@ -1,4 +1,5 @@
 //===- Kernels.h - Launches of the kernels in Inputs ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_TEST_EMULATOR_KERNELS_H
 #define BURST_TEST_EMULATOR_KERNELS_H

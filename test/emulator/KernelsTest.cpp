@@ -1,4 +1,5 @@
 //===- KernelsTest.cpp - What NVRTC makes of Inputs/kernels.cu ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/emulator/Kernels.h"
 #include "test/emulator/Float.h"

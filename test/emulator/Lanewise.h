@@ -1,4 +1,5 @@
 //===- Lanewise.h - A function on each lane as an instruction -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_TEST_EMULATOR_LANEWISE_H
 #define BURST_TEST_EMULATOR_LANEWISE_H

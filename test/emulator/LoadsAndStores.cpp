@@ -1,4 +1,5 @@
 //===- LoadsAndStores.cpp - ld, st, atom, red -----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/emulator/Lanewise.h"
 

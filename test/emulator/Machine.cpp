@@ -1,4 +1,5 @@
 //===- Machine.cpp - Schedules warps, checks accesses ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/emulator/Machine.h"
 

@@ -1,4 +1,5 @@
 //===- Machine.h - Blocks, warps and decoded instructions -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A kernel is decoded once into instructions that hold a function and offsets
 // into the registers. Registers belong to a warp: one register is 32 slots, of

@@ -1,4 +1,5 @@
 //===- Matrix.cpp - ldmatrix, stmatrix, mma -------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/emulator/Decode.h"
 #include "test/emulator/Float.h"

@@ -1,4 +1,5 @@
 //===- Mbarriers.cpp - mbarrier, fence.proxy, setmaxnreg ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The eight bytes of a mbarrier are memory: its init writes them, and all else
 // is an atomic access, so that a use that does not follow the init is a race.

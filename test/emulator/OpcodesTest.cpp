@@ -1,4 +1,5 @@
 //===- OpcodesTest.cpp - Each class of opcodes against the host -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/emulator/Float.h"
 #include "test/emulator/Text.h"

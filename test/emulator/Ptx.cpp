@@ -1,4 +1,5 @@
 //===- Ptx.cpp ------------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/emulator/Ptx.h"
 

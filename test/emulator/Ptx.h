@@ -1,4 +1,5 @@
 //===- Ptx.h - The text of PTX as statements ------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reads what NVRTC writes: a module of variables and kernels, a kernel as a
 // list of statements whose operands are still names. Knows no opcode.

@@ -1,4 +1,5 @@
 //===- Shadow.cpp ---------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/emulator/Shadow.h"
 

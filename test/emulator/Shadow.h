@@ -1,4 +1,5 @@
 //===- Shadow.h - Which accesses are ordered ------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Happens-before by vector clocks. An agent is a thread or what works for it
 // asynchronously (its copies). A clock knows of each agent of its own block how

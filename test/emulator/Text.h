@@ -1,4 +1,5 @@
 //===- Text.h - PTX for the tests -----------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_TEST_EMULATOR_TEXT_H
 #define BURST_TEST_EMULATOR_TEXT_H

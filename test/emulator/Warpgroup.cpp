@@ -1,4 +1,5 @@
 //===- Warpgroup.cpp - wgmma ----------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Each warp of a warpgroup computes its own 16 rows: it reads its rows of A and
 // all of B, as an agent of its own, and its wait covers that part alone. A

@@ -1,4 +1,5 @@
 //===- mlir.cpp - Fuzzes the way from text to a proved schedule -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What parses and verifies is printed and parsed again, and goes through
 // burst-to-ring, which may refuse it, with a message, and must not crash. What

@@ -1,4 +1,5 @@
 //===- safetensors.cpp - Fuzzes the reader of safetensors files -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Besides not crashing, the reader keeps its promises: a message with every
 // refusal, and no tensor of a size that its shape does not have.

@@ -1,4 +1,5 @@
 /*===- Control.h - What tests say to the emulated GPUs ------------*- C -*-===*\
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
 |*                                                                            *|
 |* libburst-emulated-cuda.so stands for the driver of CUDA, and               *|
 |* libburst-emulated-nccl.so for NCCL, where there is no GPU. The environment *|

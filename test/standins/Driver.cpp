@@ -1,4 +1,5 @@
 //===- Driver.cpp - Devices and kernels of the emulated driver ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/standins/Gpus.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 //===- DriverTest.cpp - The emulated driver, and faults planted for it ----===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/standins/Harness.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
 //===- Gpus.cpp - Emulated GPUs and their streams -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/standins/Gpus.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 //===- Gpus.h - Emulated GPUs and their streams -----------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What lies behind the functions of the stand-ins. A call puts an operation on
 // a stream and returns; it is run when something waits for it, by the thread

@@ -1,4 +1,5 @@
 //===- Harness.h - Emulated GPUs for tests ----------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_STANDINS_HARNESS_H
 #define BURST_TEST_STANDINS_HARNESS_H
 

@@ -1,4 +1,5 @@
 //===- IpcTest.cpp - Ranks on GPUs of one machine -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/standins/Harness.h"
 #include "test/standins/Ring.h"
 #include "test/unit/runtime/Harness.h"

@@ -1,4 +1,5 @@
 //===- Nccl.cpp - Sends between emulated GPUs -----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What is sent and received between ncclGroupStart and ncclGroupEnd on a stream
 // is one operation there. It is done when each of its parts has met its other

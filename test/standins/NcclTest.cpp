@@ -1,4 +1,5 @@
 //===- NcclTest.cpp - The emulated NCCL, and faults planted for it --------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/standins/Harness.h"
 
 #include <chrono>

@@ -1,4 +1,5 @@
 //===- Order.cpp - Which operations are ordered ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/standins/Order.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 //===- Order.h - Which operations are ordered -------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Happens-before between whole operations: copies, kernels, frees. An agent is
 // a stream, or the host (all of its threads together: what orders them is not

@@ -1,4 +1,5 @@
 //===- Ring.h - Ranks on GPUs that hand tensors round -----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_STANDINS_RING_H
 #define BURST_TEST_STANDINS_RING_H
 

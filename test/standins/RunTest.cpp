@@ -1,4 +1,5 @@
 //===- RunTest.cpp - Runs of programs over emulated GPUs ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/standins/Harness.h"
 #include "test/unit/runtime/Harness.h"
 

@@ -1,4 +1,5 @@
 //===- Streams.cpp - Streams, events and graphs of the emulated driver ----===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/standins/Gpus.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 //===- TransportTest.cpp - Ranks on GPUs, over NCCL -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/standins/Harness.h"
 #include "test/standins/Ring.h"
 #include "test/unit/runtime/Harness.h"

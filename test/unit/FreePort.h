@@ -1,4 +1,5 @@
 //===- FreePort.h - Addresses at which nobody listens -----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_FREEPORT_H
 #define BURST_TEST_FREEPORT_H
 

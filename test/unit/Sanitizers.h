@@ -1,4 +1,5 @@
 //===- Sanitizers.h - Fewer tests where each takes long -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_TEST_UNIT_SANITIZERS_H
 #define BURST_TEST_UNIT_SANITIZERS_H

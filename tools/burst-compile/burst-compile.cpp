@@ -1,4 +1,5 @@
 //===- burst-compile.cpp - writes programs that run without a compiler ----===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "jit/Frontend.h"
 #include "jit/Processor.h"
 #include "jit/SharedObject.h"

@@ -1,4 +1,5 @@
 //===- burst-lsp-server.cpp - burst's IR in editors -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/Tool.h"
 #include "tools/burst-opt/Registry.h"
 

@@ -1,4 +1,5 @@
 //===- Interpret.cpp - the pass ring-interpret ----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/burst-opt/Interpret.h"
 
 #include "passes/Machine/Audit.h"

@@ -1,4 +1,5 @@
 //===- Interpret.h - the pass ring-interpret --------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TOOLS_BURST_OPT_INTERPRET_H
 #define BURST_TOOLS_BURST_OPT_INTERPRET_H
 

@@ -1,4 +1,5 @@
 //===- Registry.h - what the tools know -------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TOOLS_BURST_OPT_REGISTRY_H
 #define BURST_TOOLS_BURST_OPT_REGISTRY_H
 

@@ -1,4 +1,5 @@
 //===- burst-opt.cpp - runs burst passes over MLIR files ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/Files.h"
 #include "support/Tool.h"
 #include "tools/burst-opt/Interpret.h"

@@ -1,4 +1,5 @@
 //===- Bundle.cpp - runs programs that were compiled before ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/burst-run/Bundle.h"
 
 #include "tools/data/Random.h"

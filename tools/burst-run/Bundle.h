@@ -1,4 +1,5 @@
 //===- Bundle.h - runs programs that were compiled before -------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TOOLS_BURST_RUN_BUNDLE_H
 #define BURST_TOOLS_BURST_RUN_BUNDLE_H
 

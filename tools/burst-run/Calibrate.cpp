@@ -1,4 +1,5 @@
 //===- Calibrate.cpp - what this machine can do ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A rank is a thread of this process, as everywhere in burst-run, and has the
 // device for itself while its kernels are measured.

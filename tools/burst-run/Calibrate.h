@@ -1,4 +1,5 @@
 //===- Calibrate.h - what this machine can do -------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TOOLS_BURST_RUN_CALIBRATE_H
 #define BURST_TOOLS_BURST_RUN_CALIBRATE_H
 

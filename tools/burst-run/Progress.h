@@ -1,4 +1,5 @@
 //===- Progress.h - one line on a terminal ----------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TOOLS_BURST_RUN_PROGRESS_H
 #define BURST_TOOLS_BURST_RUN_PROGRESS_H
 

@@ -1,4 +1,5 @@
 //===- Replay.cpp - runs that can be repeated -----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/burst-run/Replay.h"
 
 #include "support/Files.h"

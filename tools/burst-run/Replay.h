@@ -1,4 +1,5 @@
 //===- Replay.h - runs that can be repeated ---------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TOOLS_BURST_RUN_REPLAY_H
 #define BURST_TOOLS_BURST_RUN_REPLAY_H
 

@@ -1,4 +1,5 @@
 //===- Runner.h - what burst-run does ---------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TOOLS_BURST_RUN_RUNNER_H
 #define BURST_TOOLS_BURST_RUN_RUNNER_H
 

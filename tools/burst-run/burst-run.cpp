@@ -1,4 +1,5 @@
 //===- burst-run.cpp - runs a sharded attention on this machine -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/Tool.h"
 #include "tools/burst-run/Bundle.h"
 #include "tools/burst-run/Calibrate.h"

@@ -1,4 +1,5 @@
 //===- Numbers.h - Element types and their conversions ----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The element types a safetensors file can hold here, and exact conversions
 // between them and double. Elements are addressed by untyped pointers that

@@ -1,4 +1,5 @@
 //===- Random.cpp - Reproducible random numbers ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The same bits on every platform take integers and the operations that IEEE
 // 754 rounds exactly (+ - * / sqrt), and a compiler that fuses none of them:

@@ -1,4 +1,5 @@
 //===- Random.h - Reproducible random numbers -------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A counter-based generator: every number is a pure function of (seed, stream,
 // index). The same three give the same bits in every run, on every platform,

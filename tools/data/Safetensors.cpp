@@ -1,4 +1,5 @@
 //===- Safetensors.cpp - Reading and writing tensors ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "tools/data/Safetensors.h"
 

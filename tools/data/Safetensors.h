@@ -1,4 +1,5 @@
 //===- Safetensors.h - Reading and writing tensors --------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The safetensors format: eight bytes of little-endian header length, a JSON
 // object of {name: {dtype, shape, data_offsets}}, then the bytes of the

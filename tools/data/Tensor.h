@@ -1,4 +1,5 @@
 //===- Tensor.h - A dense array in memory -----------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_TOOLS_DATA_TENSOR_H
 #define BURST_TOOLS_DATA_TENSOR_H

@@ -1,4 +1,5 @@
 //===- Compiled.cpp - compiled programs on the machine's tensors ----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/harness/Compiled.h"
 
 #include "jit/Library.h"

@@ -1,4 +1,5 @@
 //===- Compiled.h - compiled programs on the machine's tensors --*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TOOLS_HARNESS_COMPILED_H
 #define BURST_TOOLS_HARNESS_COMPILED_H
 

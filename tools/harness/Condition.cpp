@@ -1,4 +1,5 @@
 //===- Condition.cpp - how well scores are conditioned --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/harness/Condition.h"
 
 #include "dialect/Burst/Burst.h"

@@ -1,4 +1,5 @@
 //===- Condition.h - how well scores are conditioned ------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a score region makes of the error of its score, and what its own
 // rounding adds, for the score and its slopes. Nothing here is shared with what

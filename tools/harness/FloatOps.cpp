@@ -1,4 +1,5 @@
 //===- FloatOps.cpp - ops on floats and their derivatives -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/harness/FloatOps.h"
 
 #include <cmath>

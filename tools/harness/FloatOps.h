@@ -1,4 +1,5 @@
 //===- FloatOps.h - ops on floats and their derivatives ---------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TOOLS_HARNESS_FLOATOPS_H
 #define BURST_TOOLS_HARNESS_FLOATOPS_H
 

@@ -1,4 +1,5 @@
 //===- Problem.cpp - the oracle's view of an attention --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/harness/Problem.h"
 #include "tools/harness/Condition.h"
 

@@ -1,4 +1,5 @@
 //===- Problem.h - the oracle's view of an attention ------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TOOLS_HARNESS_PROBLEM_H
 #define BURST_TOOLS_HARNESS_PROBLEM_H
 

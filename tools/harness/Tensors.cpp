@@ -1,4 +1,5 @@
 //===- Tensors.cpp - tensors between files and programs -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/harness/Tensors.h"
 
 #include "passes/Plan.h"

@@ -1,4 +1,5 @@
 //===- Tensors.h - tensors between files and programs -----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TOOLS_HARNESS_TENSORS_H
 #define BURST_TOOLS_HARNESS_TENSORS_H
 

@@ -1,4 +1,5 @@
 //===- Compare.cpp - Results against the oracle's -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "tools/oracle/Gradients.h"
 #include "tools/oracle/Require.h"

@@ -1,4 +1,5 @@
 //===- Gradients.cpp - Gradients of attention in fp64 ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Every row of a gradient is computed by itself, from all pairs it is a sum
 // over: pairs are computed anew for the gradients by queries, by keys and by

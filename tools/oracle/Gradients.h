@@ -1,4 +1,5 @@
 //===- Gradients.h - Gradients of attention, to compare with ----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The plain evaluation of the backward pass. Like the forward pass's it shares
 // nothing with the compiler:

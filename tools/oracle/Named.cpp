@@ -1,4 +1,5 @@
 //===- Named.cpp - The masks and scores that have names -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // i + keys - queries is the key position that query i sits at: the last query
 // is aligned with the last key.

@@ -1,4 +1,5 @@
 //===- Oracle.cpp - Attention in fp64 -------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Each row is computed as the formulas say: all its scores, their maximum, the
 // exponentials, the sums. What is not plain is there for two reasons:

@@ -1,4 +1,5 @@
 //===- Oracle.h - Attention in fp64, to compare with ------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The plain evaluation of attention that every numerical test compares with,
 // and the comparison. It shares nothing with the compiler, neither code nor

@@ -1,4 +1,5 @@
 //===- Parallel.h - What evaluations are made of ----------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_TOOLS_ORACLE_PARALLEL_H
 #define BURST_TOOLS_ORACLE_PARALLEL_H

@@ -1,4 +1,5 @@
 //===- Require.h - What callers of the oracle owe it ------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_TOOLS_ORACLE_REQUIRE_H
 #define BURST_TOOLS_ORACLE_REQUIRE_H

@@ -1,4 +1,5 @@
 //===- burst/burst.hpp - the API of burst in C++20 --------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // burst/burst.h with owners for its handles and results that must be looked at.
 // Header only, without exceptions; everything else is said there.

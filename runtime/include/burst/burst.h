@@ -1,4 +1,5 @@
 /*===- burst/burst.h - running compiled programs -----------------*- C -*-===*\
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
 |*                                                                            *|
 |* The C API of burst: load a compiled program and run it, one rank's shards  *|
 |* at a time, on the caller's memory. Handles are opaque; what is known of a  *|

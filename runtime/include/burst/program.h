@@ -1,4 +1,5 @@
 /*===- burst/program.h - what programs and the runtime share ------*- C -*-===*\
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
 |*                                                                            *|
 |* What a compiled program exports, and what it may call. A program is the    *|
 |* code of one rank; every rank of a grid runs the same. It allocates, moves  *|

@@ -1,4 +1,5 @@
 /*===- burst/version.h - the version of burst --------------------*- C -*-===*\
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
 |*                                                                            *|
 |* The one place that says it: the build reads it from here.                  *|
 |*                                                                            *|

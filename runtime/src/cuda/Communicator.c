@@ -1,4 +1,5 @@
 //===- Communicator.c - Ranks that NCCL connects --------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Communicator.h"
 

@@ -1,4 +1,5 @@
 //===- Communicator.h - Ranks that NCCL connects ----------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_CUDA_COMMUNICATOR_H
 #define BURST_RUNTIME_CUDA_COMMUNICATOR_H

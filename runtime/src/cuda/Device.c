@@ -1,4 +1,5 @@
 //===- Device.c - A GPU as a device ---------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Device.h"
 #include "../Clock.h"

@@ -1,4 +1,5 @@
 //===- Device.h - What a device has that is a GPU ---------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A run on a GPU is host code that asks for work on a stream and ends; what it
 // asked for runs later. So there are two ends of a run: of its host code, and

@@ -1,4 +1,5 @@
 //===- Driver.c - The driver of CUDA --------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Driver.h"
 

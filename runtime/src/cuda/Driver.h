@@ -1,4 +1,5 @@
 //===- Driver.h - The driver of CUDA ----------------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What burst calls of the driver of CUDA 12 and later, as cuda.h of CUDA 13.0
 // declares it. The names are those of the library: cuda.h makes cuMemAlloc

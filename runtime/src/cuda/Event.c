@@ -1,4 +1,5 @@
 //===- Event.c - A moment on a stream -------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Event.h"
 

@@ -1,4 +1,5 @@
 //===- Event.h - A moment on a stream ---------------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_CUDA_EVENT_H
 #define BURST_RUNTIME_CUDA_EVENT_H

@@ -1,4 +1,5 @@
 //===- Flags.c - Words that GPUs of one machine share ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Flags.h"
 

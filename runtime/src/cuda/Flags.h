@@ -1,4 +1,5 @@
 //===- Flags.h - Words that GPUs of one machine share -----------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Memory of the host that the ranks of one machine share and that every GPU
 // among them knows. A stream writes a word when it has done something for

@@ -1,4 +1,5 @@
 //===- Gpu.c - A GPU, its streams and memory ------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "GpuImpl.h"
 

@@ -1,4 +1,5 @@
 //===- Gpu.h - A GPU, its streams and kernels -------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What runs on a GPU, through the table of the driver. A call fails with an
 // error that names the device, the call and what the driver said.

@@ -1,4 +1,5 @@
 //===- GpuImpl.h - What the files of a GPU share ----------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_CUDA_GPUIMPL_H
 #define BURST_RUNTIME_CUDA_GPUIMPL_H

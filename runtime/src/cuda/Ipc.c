@@ -1,4 +1,5 @@
 //===- Ipc.c - A transport by copy engines, within a machine --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Every rank keeps a mailbox for each rank in memory of its GPU, and opens
 // those that the others keep for it. What it sends it copies there, in chunks;

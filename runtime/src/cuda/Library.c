@@ -1,4 +1,5 @@
 //===- Library.c - Libraries that may be missing --------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Library.h"
 #include "../Error.h"

@@ -1,4 +1,5 @@
 //===- Library.h - Libraries that may be missing ----------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The libraries of CUDA are opened when they are first needed, so that one
 // binary runs with and without them. The functions of a library that burst

@@ -1,4 +1,5 @@
 //===- Locate.c - Libraries by name, not opened ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Locate.h"
 

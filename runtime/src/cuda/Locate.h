@@ -1,4 +1,5 @@
 //===- Locate.h - Libraries by name, not opened -----------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_CUDA_LOCATE_H
 #define BURST_RUNTIME_CUDA_LOCATE_H

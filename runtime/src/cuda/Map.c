@@ -1,4 +1,5 @@
 //===- Map.c - Tensor maps ------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "GpuImpl.h"
 

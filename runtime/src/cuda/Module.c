@@ -1,4 +1,5 @@
 //===- Module.c - Kernels of a GPU ----------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "GpuImpl.h"
 

@@ -1,4 +1,5 @@
 //===- Nccl.c - Sending between GPUs --------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Nccl.h"
 

@@ -1,4 +1,5 @@
 //===- Nccl.h - Sending between GPUs ----------------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What burst calls of NCCL 2.18 and later, as nccl.h of NCCL 2.28 declares it.
 //

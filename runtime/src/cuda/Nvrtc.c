@@ -1,4 +1,5 @@
 //===- Nvrtc.c - The run-time compiler of CUDA ----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Nvrtc.h"
 

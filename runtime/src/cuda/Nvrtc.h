@@ -1,4 +1,5 @@
 //===- Nvrtc.h - The run-time compiler of CUDA ------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What burst calls of NVRTC 12 and later, as nvrtc.h of CUDA 13.0 declares it.
 //

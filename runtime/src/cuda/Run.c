@@ -1,4 +1,5 @@
 //===- Run.c - What a run asks of a GPU -----------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "../Error.h"
 #include "../Program.h"

@@ -1,4 +1,5 @@
 //===- Send.c - A transport over NCCL -------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a rank sends and receives in one start is one group of NCCL on the
 // transport's stream: behind the moment when its memory is ready, in front of

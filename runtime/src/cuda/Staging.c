@@ -1,4 +1,5 @@
 //===- Staging.c - What the host gives to a GPU to read -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A copy from memory that the system may move waits for the stream before it
 // begins, and the host with it. So what is uploaded goes through memory that is

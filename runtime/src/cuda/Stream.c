@@ -1,4 +1,5 @@
 //===- Stream.c - Runs in the order of a stream of a GPU ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "../Clock.h"
 #include "../Error.h"

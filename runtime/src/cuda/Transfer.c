@@ -1,4 +1,5 @@
 //===- Transfer.c - Messages between memory of GPUs -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Transfer.h"
 

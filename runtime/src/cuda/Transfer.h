@@ -1,4 +1,5 @@
 //===- Transfer.h - Messages between memory of GPUs -------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_CUDA_TRANSFER_H
 #define BURST_RUNTIME_CUDA_TRANSFER_H

@@ -1,4 +1,5 @@
 //===- Values.c - Runs on tensors of the host -----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Values.h"
 #include "../Device.h"

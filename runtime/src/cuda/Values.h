@@ -1,4 +1,5 @@
 //===- Values.h - Runs on tensors of the host -------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_CUDA_VALUES_H
 #define BURST_RUNTIME_CUDA_VALUES_H

@@ -1,4 +1,5 @@
 //===- Watch.c - When runs on a GPU end, and whether ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "../Clock.h"
 #include "../Config.h"

@@ -1,4 +1,5 @@
 //===- Callers.c - Who connects to a rank ---------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "../Clock.h"
 #include "Descriptors.h"

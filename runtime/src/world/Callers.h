@@ -1,4 +1,5 @@
 //===- Callers.h - Who connects to a rank -----------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a listener hears may be anything. Who does not show the job's token, or
 // belongs to another start of it, is a stranger: ignored, with a line in the

@@ -1,4 +1,5 @@
 //===- Descriptors.c - Whether a world can open what it needs -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Descriptors.h"
 #include "../Error.h"

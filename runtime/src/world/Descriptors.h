@@ -1,4 +1,5 @@
 //===- Descriptors.h - Whether a world can open what it needs ---*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_WORLD_DESCRIPTORS_H
 #define BURST_RUNTIME_WORLD_DESCRIPTORS_H

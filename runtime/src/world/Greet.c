@@ -1,4 +1,5 @@
 //===- Greet.c - Connecting to a rank -------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Greet.h"
 #include "../Clock.h"

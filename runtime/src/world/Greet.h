@@ -1,4 +1,5 @@
 //===- Greet.h - Connecting to a rank ---------------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_WORLD_GREET_H
 #define BURST_RUNTIME_WORLD_GREET_H

@@ -1,4 +1,5 @@
 //===- Launcher.c - What started this process -----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Launcher.h"
 #include "../Error.h"

@@ -1,4 +1,5 @@
 //===- Launcher.h - What started this process -------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_RUNTIME_WORLD_LAUNCHER_H
 #define BURST_RUNTIME_WORLD_LAUNCHER_H

@@ -1,4 +1,5 @@
 //===- Meet.c - How the processes of a world connect ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Meet.h"
 #include "../Clock.h"

@@ -1,4 +1,5 @@
 //===- Meet.h - How the processes of a world connect ------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Rank 0 listens where all know of. Every other rank connects to it, and says
 // where it listens itself. When all have come rank 0 tells all where the others

@@ -1,4 +1,5 @@
 //===- Members.c - The ranks of a world -----------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Members.h"
 #include "../Clock.h"

@@ -1,4 +1,5 @@
 //===- Members.h - The ranks of a world -------------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a world knows of each rank, and the thread that hears and tells it, from
 // the first connection on. Everything is guarded by the world's mutex;

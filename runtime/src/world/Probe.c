@@ -1,4 +1,5 @@
 //===- Probe.c - Whether a rank lives -------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "../Clock.h"
 #include "Members.h"

@@ -1,4 +1,5 @@
 //===- Probe.h - Whether a rank lives ---------------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A connection that ends tells the same where the process at its other end has
 // died and where only the connection broke. So the rank that sees it calls the

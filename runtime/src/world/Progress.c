@@ -1,4 +1,5 @@
 //===- Progress.c - What moves between processes --------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "../Clock.h"
 #include "../Error.h"

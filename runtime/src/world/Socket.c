@@ -1,4 +1,5 @@
 //===- Socket.c - Connections between processes ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Socket.h"
 #include "../Clock.h"

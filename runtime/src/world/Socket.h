@@ -1,4 +1,5 @@
 //===- Socket.h - Connections between processes -----------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Sockets that do not block and are not inherited. Where a call fails without
 // an error of burst's own it returns a number of errno: ETIMEDOUT where the

@@ -1,4 +1,5 @@
 //===- Tcp.c - A transport between processes ------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Tcp.h"
 #include "../Clock.h"

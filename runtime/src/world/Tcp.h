@@ -1,4 +1,5 @@
 //===- Tcp.h - A transport between processes --------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Who receives says so first: it sends the shapes of what it wants. The sender
 // answers with its own shapes and the data, which goes from its memory to the

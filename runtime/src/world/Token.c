@@ -1,4 +1,5 @@
 //===- Token.c - What the ranks of a job know each other by ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Token.h"
 #include "../Error.h"

@@ -1,4 +1,5 @@
 //===- Token.h - What the ranks of a job know each other by -----*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Ranks of one job share a secret. What travels is an HMAC of it over the
 // address and the number of ranks, so that another job of the same user is a

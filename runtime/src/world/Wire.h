@@ -1,4 +1,5 @@
 //===- Wire.h - What processes of a world say to each other -----*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // In front of all messages stands a header. On a new connection, who connects
 // says hello and the other side answers; in front of both headers stands a

@@ -1,4 +1,5 @@
 //===- World.c - Ranks that are processes ---------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "World.h"
 #include "../Clock.h"

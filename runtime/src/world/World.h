@@ -1,4 +1,5 @@
 //===- World.h - Ranks that are processes -----------------------*- C -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What runs and transports want of a world: to say what this rank does, to hear
 // who failed, and to connect once more.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """usage: empty_root.py ROOT FILE... -- ARGUMENT...
 
 Puts files and the shared libraries that they need into a directory, and nothing

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A host that loads libburst for itself and shares no symbol with it, as an
    interpreter does with its modules; it does not link libm. */
 #include "burst/burst.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* In front of burst_run of a host: rank 1 computes no numbers. */
 #define _GNU_SOURCE
 #include <burst/burst.h>

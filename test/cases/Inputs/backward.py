@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs the backward pass of each attention of a file of cases.
 
 backward.py BURST-RUN [FUNCTION...] < FILE

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """empty_rows.py FILE BEGIN END: in a file of result0 (o) and result1 (lse), the
 rows [BEGIN, END) are exactly 0 and -inf, and no other lse is infinite."""
 

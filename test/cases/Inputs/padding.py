@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """padding.py FILE BATCH POSITIONS LENGTH: q, k and v of 2 heads of 8 in bf16, of
 which all positions from LENGTH on are NaN, and length."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """planner.py KIND RANKS POSITIONS [WINDOW]: checks a plan on the standard input
 against closed forms, in positions times hops summed over the ranks."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tensors of sinks.test, and what they must give.
 
   sinks.py make LEARNED OFF_BY_ONE

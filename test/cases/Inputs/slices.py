@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Prints an attention whose mask is a list of slices, as MLIR.
 
   slices.py RANKS QUERIES SLICE... [--keys N] [--heads HQ/HKV] [--dim D]

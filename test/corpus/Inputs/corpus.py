@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compares what programs become with digests that were frozen.
 
 Of each program of programs.py: the ring program behind `burst-to-ring`, with

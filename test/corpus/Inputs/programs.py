@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Draws the programs of the corpus: the same ones on every machine, for ever.
 
 program(n) gives the text of program n. Each pins its strategy, so that what the

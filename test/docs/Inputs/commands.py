@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs the commands of documents: commands.py [--demo] ROOT FILE-OR-FOLDER...
 
 In a fenced block of the language `console`, a line `$ command` (continued by a

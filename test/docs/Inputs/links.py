@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Finds links of documents that lead nowhere: links.py ROOT FILE...
 
 A relative link names a file or folder that is there and, behind a `#`, one of its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks that a picture is well-formed XML of the wanted size.
 
 usage: svg.py FILE CLASS=COUNT...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """usage: gpu_check.py SOURCE DIRECTORY
 
 Writes small cells of every kind to DIRECTORY, and what they take."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs a command as one in trouble.
 
   limited.py file BYTES COMMAND...     no file may be larger

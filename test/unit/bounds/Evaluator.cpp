@@ -1,4 +1,5 @@
 //===- Evaluator.cpp ------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/unit/bounds/Evaluator.h"
 

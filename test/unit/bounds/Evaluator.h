@@ -1,4 +1,5 @@
 //===- Evaluator.h - Runs straight-line scalar IR ---------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The ground of these tests: what ops mean at one point, written independently
 // of the library. It runs masks and what the library emits for them.

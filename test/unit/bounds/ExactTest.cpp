@@ -1,4 +1,5 @@
 //===- ExactTest.cpp - The usual masks are decided exactly ----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Over all rectangles of small sequences: the bounds say what brute force says.
 //

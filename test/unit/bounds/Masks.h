@@ -1,4 +1,5 @@
 //===- Masks.h - Masks, rectangles and what they keep -----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_TEST_UNIT_BOUNDS_MASKS_H
 #define BURST_TEST_UNIT_BOUNDS_MASKS_H

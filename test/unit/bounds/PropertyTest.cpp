@@ -1,4 +1,5 @@
 //===- PropertyTest.cpp - The bounds against brute force ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // BURST_SEED and BURST_COUNT set the seed and the number of masks.
 //

@@ -1,4 +1,5 @@
 //===- RandomMask.cpp -----------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/unit/bounds/RandomMask.h"
 

@@ -1,4 +1,5 @@
 //===- RandomMask.h - Masks and rectangles drawn by chance ------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_TEST_UNIT_BOUNDS_RANDOMMASK_H
 #define BURST_TEST_UNIT_BOUNDS_RANDOMMASK_H

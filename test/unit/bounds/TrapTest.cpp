@@ -1,4 +1,5 @@
 //===- TrapTest.cpp - One test for each trap ------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/unit/bounds/Masks.h"
 

@@ -1,4 +1,5 @@
 //===- NumbersTest.cpp - Tests of the element conversions -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "tools/data/Numbers.h"
 

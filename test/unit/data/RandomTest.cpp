@@ -1,4 +1,5 @@
 //===- RandomTest.cpp - Tests of the random numbers -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "tools/data/Random.h"
 

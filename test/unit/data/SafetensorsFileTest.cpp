@@ -1,4 +1,5 @@
 //===- SafetensorsFileTest.cpp - Tests of reading and writing files -------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "tools/data/Random.h"
 #include "tools/data/Safetensors.h"

@@ -1,4 +1,5 @@
 //===- SafetensorsParseTest.cpp - Tests of the format's rules -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "tools/data/Safetensors.h"
 

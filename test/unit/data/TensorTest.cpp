@@ -1,4 +1,5 @@
 //===- TensorTest.cpp - Tests of tensors in memory ------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "tools/data/Tensor.h"
 

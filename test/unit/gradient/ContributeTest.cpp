@@ -1,4 +1,5 @@
 //===- ContributeTest.cpp - how burst.contribute is evaluated -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/gradient/Score.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,4 +1,5 @@
 //===- ErrorsTest.cpp - what cannot be differentiated ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/gradient/Score.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 //===- OpsTest.cpp - the derivative of each op ----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/gradient/Score.h"
 
 #include <gtest/gtest.h>

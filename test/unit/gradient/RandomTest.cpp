@@ -1,4 +1,5 @@
 //===- RandomTest.cpp - gradients of scores drawn by chance ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/gradient/Score.h"
 #include "test/unit/property/Dice.h"
 

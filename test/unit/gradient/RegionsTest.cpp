@@ -1,4 +1,5 @@
 //===- RegionsTest.cpp - gradients of whole scores ------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/gradient/Score.h"
 
 #include <gtest/gtest.h>

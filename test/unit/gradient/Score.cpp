@@ -1,4 +1,5 @@
 //===- Score.cpp - score regions and their gradients ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/gradient/Score.h"
 
 #include "dialect/Burst/Burst.h"

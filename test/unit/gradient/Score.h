@@ -1,4 +1,5 @@
 //===- Score.h - score regions and their gradients --------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_UNIT_GRADIENT_SCORE_H
 #define BURST_TEST_UNIT_GRADIENT_SCORE_H
 

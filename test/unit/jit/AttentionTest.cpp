@@ -1,4 +1,5 @@
 //===- AttentionTest.cpp - descriptions -----------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Problem.h"
 
 #include <cmath>

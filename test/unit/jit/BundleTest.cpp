@@ -1,4 +1,5 @@
 //===- BundleTest.cpp - programs in files ---------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Problem.h"
 
 #include <cstdio>

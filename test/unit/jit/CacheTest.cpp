@@ -1,4 +1,5 @@
 //===- CacheTest.cpp - programs that are compiled once --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Problem.h"
 
 #include <cstring>

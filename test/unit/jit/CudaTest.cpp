@@ -1,4 +1,5 @@
 //===- CudaTest.cpp - programs for GPUs, by the API -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // On emulated GPUs, beside the same program on this processor.
 //

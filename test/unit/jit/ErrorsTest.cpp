@@ -1,4 +1,5 @@
 //===- ErrorsTest.cpp - what the compiler refuses -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Problem.h"
 
 #include <cstring>

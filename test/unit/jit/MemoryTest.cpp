@@ -1,4 +1,5 @@
 //===- MemoryTest.cpp - no exception comes out of C -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Lets the n-th allocation of a call fail, for every n, each in a process of
 // its own. Until the compiler begins, it must be an error; the compiler ends

@@ -1,4 +1,5 @@
 //===- Problem.cpp - attentions with their tensors ------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Problem.h"
 
 #include <cmath>

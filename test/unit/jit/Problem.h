@@ -1,4 +1,5 @@
 //===- Problem.h - attentions with their tensors ----------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_UNIT_JIT_PROBLEM_H
 #define BURST_TEST_UNIT_JIT_PROBLEM_H
 

@@ -1,4 +1,5 @@
 //===- ProveTest.cpp - schedules of sizes that are bound late -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Problem.h"
 
 using namespace burst;

@@ -1,4 +1,5 @@
 //===- RanksTest.cpp - ranks on the caller's strided memory ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Problem.h"
 
 #include <cmath>

@@ -1,4 +1,5 @@
 //===- GradientsTest.cpp - Tests of the oracle's gradients ----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "tools/oracle/Gradients.h"
 #include "test/unit/oracle/Inputs.h"

@@ -1,4 +1,5 @@
 //===- Inputs.h - Random problems for tests of the oracle -------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_TEST_UNIT_ORACLE_INPUTS_H
 #define BURST_TEST_UNIT_ORACLE_INPUTS_H

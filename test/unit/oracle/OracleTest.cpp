@@ -1,4 +1,5 @@
 //===- OracleTest.cpp - Tests of the oracle -------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "test/unit/oracle/Inputs.h"
 

@@ -1,4 +1,5 @@
 //===- AbiTest.cpp - burst's declarations of CUDA against CUDA's own ------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Where the headers of CUDA and NCCL are, what the runtime declares is compared
 // with them: sizes, constants and the parameters of every function.

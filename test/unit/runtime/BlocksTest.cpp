@@ -1,4 +1,5 @@
 //===- BlocksTest.cpp - memory that is kept for the next run --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 extern "C" {
 #include "runtime/src/Blocks.h"
 }

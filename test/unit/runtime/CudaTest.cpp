@@ -1,4 +1,5 @@
 //===- CudaTest.cpp - Tests of runs on GPUs -------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Exhaust.h"
 #include "Harness.h"

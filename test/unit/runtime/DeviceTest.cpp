@@ -1,4 +1,5 @@
 //===- DeviceTest.cpp - Tests of the pool ---------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
 

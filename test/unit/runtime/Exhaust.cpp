@@ -1,4 +1,5 @@
 //===- Exhaust.cpp - What happens where memory is out ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The linker (--wrap) calls these functions in the place of those that
 // allocate, wherever objects of this program do. What the C library allocates

@@ -1,4 +1,5 @@
 //===- Exhaust.h - What happens where memory is out -------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_UNIT_RUNTIME_EXHAUST_H
 #define BURST_TEST_UNIT_RUNTIME_EXHAUST_H
 

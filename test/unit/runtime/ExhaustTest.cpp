@@ -1,4 +1,5 @@
 //===- ExhaustTest.cpp - Entries of the runtime without memory ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Exhaust.h"
 #include "Harness.h"

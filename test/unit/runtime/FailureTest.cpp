@@ -1,4 +1,5 @@
 //===- FailureTest.cpp - Tests of runs that end early ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
 

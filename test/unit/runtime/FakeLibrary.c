@@ -1,4 +1,5 @@
 /*===- FakeLibrary.c - A library that burst can do without ---------------===*/
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 int fake_add(int a, int b) { return a + b; }
 

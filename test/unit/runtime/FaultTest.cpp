@@ -1,4 +1,5 @@
 //===- FaultTest.cpp - Trials of ranks that misbehave ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Of each kind of fault a few trials, and 200 where BURST_TEST_FULL is set: in
 // each, the error of every rank that is left names the right rank or cause.

@@ -1,4 +1,5 @@
 //===- GpuTest.cpp - Tests of what runs on GPUs ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "runtime/src/cuda/Gpu.h"
 #include "Harness.h"

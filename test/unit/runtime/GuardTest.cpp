@@ -1,4 +1,5 @@
 //===- GuardTest.cpp - Tests of what checked runs find --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
 

@@ -1,4 +1,5 @@
 //===- Harness.cpp - Programs of tests, and ranks to run them -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
 

@@ -1,4 +1,5 @@
 //===- Harness.h - Programs of tests, and ranks to run them -----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_TEST_UNIT_RUNTIME_HARNESS_H
 #define BURST_TEST_UNIT_RUNTIME_HARNESS_H

@@ -1,4 +1,5 @@
 //===- ImageTest.cpp - Tests of images that make no sense -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
 

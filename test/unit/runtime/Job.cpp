@@ -1,4 +1,5 @@
 //===- Job.cpp - Ranks that are processes, as a launcher starts them ------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Job.h"
 

@@ -1,5 +1,5 @@
-//===- Job.h - Ranks that are processes, as a launcher starts them -*- C++
-//-*-===//
+//===- Job.h - Ranks that are processes, as launched ------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_TEST_UNIT_RUNTIME_JOB_H
 #define BURST_TEST_UNIT_RUNTIME_JOB_H

@@ -1,4 +1,5 @@
 //===- LibraryTest.cpp - tables of libraries that may be missing ----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/cuda/Library.h"
 #include "Harness.h"
 #include "runtime/src/cuda/Driver.h"

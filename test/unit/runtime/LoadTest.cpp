@@ -1,4 +1,5 @@
 //===- LoadTest.cpp - Tests of shared objects -----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
 

@@ -1,4 +1,5 @@
 //===- MeetTest.cpp - Tests of how ranks find each other ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
 #include "Stranger.h"

@@ -1,4 +1,5 @@
 //===- MemoryTest.cpp - Tests of allocations and their counts -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
 

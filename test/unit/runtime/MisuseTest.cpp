@@ -1,4 +1,5 @@
 //===- MisuseTest.cpp - Calls that are wrong ------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a host does wrong is an error that names the argument, or is ignored
 // where a function returns no error. Nothing ends the host, but for handles

@@ -1,4 +1,5 @@
 //===- OverlapTest.cpp - Tests of delays, and of work during them ---------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The only tests that look at a clock. Delays are so long, and bounds so wide,
 // that a busy machine does not matter.

@@ -1,4 +1,5 @@
 //===- ProcessTest.cpp - Tests of ranks that are processes ----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
 #include "Job.h"

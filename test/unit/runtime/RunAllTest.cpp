@@ -1,4 +1,5 @@
 //===- RunAllTest.cpp - Tests of runs on global tensors -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
 

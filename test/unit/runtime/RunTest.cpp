@@ -1,4 +1,5 @@
 //===- RunTest.cpp - Tests of what burst_run checks and tells -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
 

@@ -1,4 +1,5 @@
 //===- Sha256Test.cpp - SHA-256 and HMAC by published vectors -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "runtime/src/Sha256.h"
 

@@ -1,4 +1,5 @@
 //===- ShardTest.cpp - Tests of layouts, sharding and gathering -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
 

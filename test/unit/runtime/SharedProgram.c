@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A program as a shared object: its one rank writes the sum of its argument. */
 
 #include "burst/program.h"

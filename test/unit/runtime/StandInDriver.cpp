@@ -1,4 +1,5 @@
 //===- StandInDriver.cpp - GPUs in this process's memory ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "StandInDriver.h"
 
 #include <cstdlib>

@@ -1,4 +1,5 @@
 //===- StandInDriver.h - GPUs in this process's memory ----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_UNIT_RUNTIME_STANDINDRIVER_H
 #define BURST_TEST_UNIT_RUNTIME_STANDINDRIVER_H
 

@@ -1,4 +1,5 @@
 //===- Stranger.cpp - Whoever may call a rank -----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Stranger.h"
 #include "Harness.h"

@@ -1,4 +1,5 @@
 //===- Stranger.h - Whoever may call a rank ---------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef BURST_TEST_UNIT_RUNTIME_STRANGER_H
 #define BURST_TEST_UNIT_RUNTIME_STRANGER_H

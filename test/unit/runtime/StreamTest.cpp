@@ -1,4 +1,5 @@
 //===- StreamTest.cpp - Tests of queues of runs ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
 

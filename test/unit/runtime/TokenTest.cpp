@@ -1,4 +1,5 @@
 //===- TokenTest.cpp - Tests of what ranks know each other by -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "runtime/src/world/Token.h"
 #include "Harness.h"

@@ -1,4 +1,5 @@
 //===- TraceTest.cpp - Tests of traces ------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
 

@@ -1,4 +1,5 @@
 //===- TransferTest.cpp - Tests of messages between ranks -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
 

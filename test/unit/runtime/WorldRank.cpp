@@ -1,4 +1,5 @@
 //===- WorldRank.cpp - A rank that ProcessTest starts ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // WorldRank WHAT [RANK HOP [NUMBER]]: runs rings as the rank that the
 // environment says, in which rank RANK does WHAT at hop HOP, and prints its

@@ -1,4 +1,5 @@
 //===- WorldTest.cpp - Tests of how ranks find and hear each other --------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "runtime/src/world/World.h"
 #include "Harness.h"

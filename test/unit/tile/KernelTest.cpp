@@ -1,4 +1,5 @@
 //===- KernelTest.cpp - tile ops, compiled, against plain loops -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Compile.h"
 #include "jit/Frontend.h"
 

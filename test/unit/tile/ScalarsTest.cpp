@@ -1,4 +1,5 @@
 //===- ScalarsTest.cpp - positions of segments, as IR ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // burst-lower-scalars writes down once more, as arithmetic, what Deal::segment
 // computes. Both are asked here; what holds of Deal is tested in SequenceTest.

@@ -1,4 +1,5 @@
 //===- TargetTest.cpp - processors by name --------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Target.h"
 #include "runtime/src/Processor.h"
 

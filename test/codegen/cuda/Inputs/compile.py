@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compiles programs of bench/gpu for sm_90a, several at a time.
 
 usage: compile.py SOURCE DIRECTORY COMPILER NAME...

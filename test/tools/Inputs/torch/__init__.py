@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """As much of PyTorch as bench/gpu asks for, over the driver of CUDA that the environment names.
 
 It stands for PyTorch where check.py is tested: a name that it does not have is a mistake there

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A peer of burst-bench that takes no time: says what its argument asks for."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks files of report.test: pictures, and useful operations by counting pairs."""
 
 import glob

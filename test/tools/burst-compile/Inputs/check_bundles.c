@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Runs a forward and a backward bundle of causal attention, f32 and static, and
    compares them with naive loops in fp64: on processors that have no burst-run.
 

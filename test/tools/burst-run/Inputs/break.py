@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """break.py FILE HOW: writes a safetensors file with arg0, arg1 and arg2 that is broken."""
 
 import json

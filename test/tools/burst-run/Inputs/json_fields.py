@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks the JSON of json.test on the standard input: its fields, all of them, and
 what follows from the problem."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Two objects of burst-run --json say the same but for how long it took."""
 
 import json

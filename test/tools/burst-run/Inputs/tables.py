@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The lse that tables.mlir of tensors.test must give: 0.5 + log(keys that are left)."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Safetensors files for tests: makes, shows and compares them.
 
   tensors.py make FILE NAME=TYPE:SHAPE[:VALUES]...
