@@ -1,10 +1,10 @@
 //===- LowerToTile.cpp - kernels over tiles, and their launches -----------===//
 #include "passes/Passes.h"
 #include "passes/Tile/AttendKernel.h"
+#include "passes/Tile/CtaGradient.h"
 #include "passes/Tile/GradientKernel.h"
 #include "passes/Tile/GradientOperands.h"
 #include "passes/Tile/ScoreKernels.h"
-#include "passes/Tile/TeamGradient.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -66,7 +66,7 @@ private:
                     const Schedule &schedule);
   void attendGrad(TileBuilder &builder, ring::AttendGradOp op);
   void attendGradStaged(TileBuilder &builder, ring::AttendGradOp op,
-                        const TeamShape &team, ArrayRef<Sums> kernels);
+                        const CtaShape &cta, ArrayRef<Sums> kernels);
   void attendGradTiled(TileBuilder &builder, ring::AttendGradOp op);
   template <typename OpT>
   void ofSegments(TileBuilder &builder, OpT op,
@@ -128,7 +128,7 @@ func::FuncOp Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
     kernel.setPrivate();
     kernel->setAttr(tile::kernelAttr, inside.getUnitAttr());
     if (warps)
-      kernel->setAttr(cuda::teamAttr, inside.getI64IntegerAttr(warps));
+      kernel->setAttr(cuda::warpsAttr, inside.getI64IntegerAttr(warps));
     Block *entry = kernel.addEntryBlock();
     inside.setInsertionPointToStart(entry);
     body(inside, entry->getArgument(0), entry->getArguments().drop_front());
@@ -166,7 +166,7 @@ Shape Lowering::shapeOf(Value state) {
           dimPanel};
 }
 
-/// Of what is done row by row, without products: whole rows of a team, and no
+/// Of what is done row by row, without products: whole rows of a CTA, and no
 /// more, so that all their columns fit into registers.
 Shape Lowering::rowShapeOf(Value state) {
   Shape shape = shapeOf(state);
@@ -310,7 +310,8 @@ void Lowering::lower(ring::MergeOp op) {
   op.erase();
 }
 
-/// Launches the kernel of a GPU, which brings its tiles itself.
+/// Launches the kernel of a GPU, which copies its tiles to shared memory
+/// itself.
 void Lowering::attendStaged(TileBuilder &b, ring::AttendOp op, Shape shape,
                             const Schedule &schedule) {
   shape.operand = cast<FloatType>(
@@ -337,11 +338,11 @@ void Lowering::attendStaged(TileBuilder &b, ring::AttendOp op, Shape shape,
 
 /// Launches the kernels of a GPU that list the same tiles.
 void Lowering::attendGradStaged(TileBuilder &b, ring::AttendGradOp op,
-                                const TeamShape &team, ArrayRef<Sums> kernels) {
+                                const CtaShape &cta, ArrayRef<Sums> kernels) {
   Shape shape = shapeOf(op.getGrads()[0]);
-  shape.rows = team.rows;
-  shape.columns = team.columns;
-  shape.warps = team.warps;
+  shape.rows = cta.rows;
+  shape.columns = cta.columns;
+  shape.warps = cta.warps;
   shape.operand = cast<FloatType>(
       cast<MemRefType>(op.getQuery().getType()).getElementType());
   // Schedules have queries by rows.
@@ -366,11 +367,11 @@ void Lowering::attendGradStaged(TileBuilder &b, ring::AttendGradOp op,
                                               : "attend_grad_keys";
     launch(
         b, name, schedule.tasks, schedule.order,
-        TeamGradient::operands(op, schedule, sums),
+        CtaGradient::operands(op, schedule, sums),
         [&](TileBuilder &inside, Value task, ValueRange args) {
-          TeamGradient(inside, op, shape, schedule, args, sums).build(task);
+          CtaGradient(inside, op, shape, schedule, args, sums).build(task);
         },
-        team.warps)
+        cta.warps)
         ->setAttr(cuda::gradientAttr,
                   b.getStringAttr(ofKeys ? "keys" : "queries"));
   }
@@ -774,16 +775,16 @@ void Lowering::attendGrad(TileBuilder &b, ring::AttendGradOp op) {
   if (!options.warps)
     return attendGradTiled(b, op);
   int64_t dim = dimOf(op.getQuery()), valueDim = dimOf(op.getValue());
-  auto given = [&](ArrayRef<int64_t> sizes, TeamShape known) {
+  auto given = [&](ArrayRef<int64_t> sizes, CtaShape known) {
     if (!sizes.empty())
-      return TeamShape{sizes[0], sizes[1], sizes[2]};
+      return CtaShape{sizes[0], sizes[1], sizes[2]};
     known.columns = std::min<int64_t>(known.columns, options.columns);
     return known;
   };
   attendGradStaged(b, op,
-                   given(options.queryGradients, queryTeamOf(dim, valueDim)),
+                   given(options.queryGradients, queryCtaOf(dim, valueDim)),
                    Sums::OfQueries);
-  attendGradStaged(b, op, given(options.keyGradients, keyTeamOf(dim, valueDim)),
+  attendGradStaged(b, op, given(options.keyGradients, keyCtaOf(dim, valueDim)),
                    keySumsOf(dim, valueDim));
 }
 
@@ -947,15 +948,15 @@ namespace {
 struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
   using LowerToTilePassBase::LowerToTilePassBase;
 
-  LogicalResult verifyTeam(TeamShape team) {
-    if (team.warps >= 1 && team.warps <= 32 && team.rows > 0 &&
-        team.rows % (16 * team.warps) == 0 && team.columns > 0 &&
-        team.columns % 16 == 0)
+  LogicalResult verifyCta(CtaShape cta) {
+    if (cta.warps >= 1 && cta.warps <= 32 && cta.rows > 0 &&
+        cta.rows % (16 * cta.warps) == 0 && cta.columns > 0 &&
+        cta.columns % 16 == 0)
       return success();
     return getOperation().emitError(
-               "a team of a GPU has up to 32 warps, 16 rows for each or a "
+               "a CTA has up to 32 warps, 16 rows for each or a "
                "multiple, and columns in sixteens, got: ")
-           << team.warps << " warps, " << team.rows << " rows, " << team.columns
+           << cta.warps << " warps, " << cta.rows << " rows, " << cta.columns
            << " columns";
   }
 
@@ -975,10 +976,10 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
       getOperation().emitError("strips need rows, got: ") << strip.getValue();
       return signalPassFailure();
     }
-    if (warps != 0 && failed(verifyTeam({rows, columns, warps})))
+    if (warps != 0 && failed(verifyCta({rows, columns, warps})))
       return signalPassFailure();
     if (warps != 0 && !localTiling) {
-      getOperation().emitError("a team of a GPU keeps no more than tiles of "
+      getOperation().emitError("a CTA keeps no more than tiles of "
                                "scores: local-tiling=false is for CPUs");
       return signalPassFailure();
     }
@@ -990,7 +991,7 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
             << sizes.size() << " numbers";
         return signalPassFailure();
       }
-      if (!sizes.empty() && failed(verifyTeam({sizes[0], sizes[1], sizes[2]})))
+      if (!sizes.empty() && failed(verifyCta({sizes[0], sizes[1], sizes[2]})))
         return signalPassFailure();
     }
     LowerToTilePassOptions options;
@@ -1014,7 +1015,7 @@ struct LowerToTile : burst::impl::LowerToTilePassBase<LowerToTile> {
               program->getAttrOfType<DenseI64ArrayAttr>(tile::shapeAttr)) {
         own.rows = shape[0];
         own.columns = shape[1];
-        if (warps != 0 && failed(verifyTeam({own.rows, own.columns, warps})))
+        if (warps != 0 && failed(verifyCta({own.rows, own.columns, warps})))
           return signalPassFailure();
       }
       if (failed(Lowering(program, own).run()))

@@ -545,7 +545,7 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     Option<"pairs", "pairs", "bool", "false",
            "Multiply operands of bf16 in pairs; else as numbers of the state.">,
     Option<"warps", "warps", "int64_t", "0",
-           "Warps of a GPU's team that does a task; 0: a core of a CPU does.">,
+           "Warps of a GPU's CTA that do a task; 0: a core of a CPU does.">,
     Option<"localTiling", "local-tiling", "bool", "true",
            "Keep no more than tiles of scores; else those of whole slices.">,
     ListOption<"queryGradients", "query-gradients", "int64_t",

@@ -87,7 +87,7 @@ def stuck_at(directory, cell, seconds, spins=SPINS):
         try:
             found, failure = burst_run(directory, cell, seconds, BURST_NVRTC_OPTIONS=options)
         except subprocess.TimeoutExpired:
-            return "it hangs at no barrier of a channel"
+            return "it hangs at no barrier of a pipeline"
         if found:
             return "a debug build does not hang"
         said = failure["reason"]

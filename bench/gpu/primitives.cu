@@ -25,7 +25,7 @@ extern "C" __global__ void functions(const float *x, float *exponentials, float 
 /// c = a b^T: 64 rows, N columns, a depth of D, by ldmatrix and mma.
 template <class T, int N, int D>
 __device__ __forceinline__ void rows(const T *a, const T *b, float *c) {
-  using Four = Team<64, 4>;
+  using Four = Warps<64, 4>;
   SharedTile<64, D> left{sharedMemory()};
   SharedTile<N, D> right{left.base + left.Bytes};
   copy<Four, D>(left, GlobalRows<const T>{a, D, 64});
@@ -43,7 +43,7 @@ __device__ __forceinline__ void rows(const T *a, const T *b, float *c) {
 /// rounded in registers.
 template <class T, int K, int D>
 __device__ __forceinline__ void columns(const T *a, const T *b, float *c) {
-  using Four = Team<64, 4>;
+  using Four = Warps<64, 4>;
   SharedTile<K, D> right{sharedMemory()};
   copy<Four, D>(right, GlobalRows<const T>{b, D, K});
   commit();
@@ -104,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) peak_mma(float *out, int co
 /// c = a b^T by wgmma with both operands in shared memory.
 template <class T, int N, int D>
 __device__ __forceinline__ void tiles(const T *a, const T *b, float *c) {
-  using Four = Team<64, 4>;
+  using Four = Warps<64, 4>;
   SharedTile<64, D> left{sharedMemory()};
   SharedTile<N, D> right{left.base + left.Bytes};
   copy<Four, D>(left, GlobalRows<const T>{a, D, 64});
@@ -123,7 +123,7 @@ __device__ __forceinline__ void tiles(const T *a, const T *b, float *c) {
 /// c = a b by wgmma with a in registers, and b as it lies.
 template <class T, int K, int D>
 __device__ __forceinline__ void weights(const T *a, const T *b, float *c) {
-  using Four = Team<64, 4>;
+  using Four = Warps<64, 4>;
   SharedTile<K, D> right{sharedMemory()};
   copy<Four, D>(right, GlobalRows<const T>{b, D, K});
   commit();
@@ -177,7 +177,7 @@ __device__ __forceinline__ void box(const TensorMap &map, u32 *out, int head, in
   synchronize();
   if (threadIdx.x == 0) {
     arriveExpecting(full, tile.Bytes);
-    bring(Slot<SharedTile<R, C>>{tile, full}, boxOf(map, 0, row, head, 0));
+    tmaLoad(Stage<SharedTile<R, C>>{tile, full}, boxOf(map, 0, row, head, 0));
   }
   waitFor(full, 0);
   for (int i = threadIdx.x; i < tile.Bytes / 4; i += blockDim.x)
@@ -199,7 +199,7 @@ BOX(128, 128)
 /// memory, or the left one in registers.
 template <int N, bool Registers>
 __device__ __forceinline__ void peak(float *out, int count, u32 mask) {
-  using Teams = Team<128, 8>;
+  using Group = Warps<128, 8>;
   SharedTile<128, 64> left{sharedMemory()};
   SharedTile<N, 64> right{left.base + left.Bytes};
   for (u32 i = threadIdx.x; i < (left.Bytes + right.Bytes) / 4; i += blockDim.x)
@@ -207,7 +207,7 @@ __device__ __forceinline__ void peak(float *out, int count, u32 mask) {
                  : "memory");
   fenceProxy();
   synchronize();
-  Accumulator<Teams, N> sums;
+  Accumulator<Group, N> sums;
   fill(sums, 0.f);
   // In registers are weights: then the other operand has a column of the product in
   // each column, else in each row.

@@ -47,7 +47,7 @@ def waits_for(instruction):
     return int(match[1], 16) if match else None
 
 
-class Turn:
+class Iteration:
     """Of a loop that waits for scores while outputs go on, and then for these: exponentials in
     front of the second wait, and all of them up to the next product."""
 
@@ -67,19 +67,19 @@ class Turn:
         return self.waits and 3 * self.before >= self.all > 0
 
 
-def turns(text):
+def iterations(text):
     code = instructions(text)
-    return [Turn(code, at) for at, instruction in enumerate(code) if waits_for(instruction) == 1]
+    return [Iteration(code, at) for at, instruction in enumerate(code) if waits_for(instruction) == 1]
 
 
 def main():
     wanted = "--pipelined" in sys.argv
     failed = False
     for path in (argument for argument in sys.argv[1:] if not argument.startswith("--")):
-        found = turns(disassemble(path))
-        for turn in found:
-            print(f"{path}: {turn.before} of {turn.all} exponentials before the wait for outputs")
-        if wanted and not (found and all(turn.is_pipelined for turn in found)):
+        found = iterations(disassemble(path))
+        for iteration in found:
+            print(f"{path}: {iteration.before} of {iteration.all} exponentials before the wait for outputs")
+        if wanted and not (found and all(iteration.is_pipelined for iteration in found)):
             print(f"{path}: not pipelined", file=sys.stderr)
             failed = True
     return failed

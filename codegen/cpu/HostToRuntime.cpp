@@ -495,7 +495,7 @@ void HostLowering::lowerGpuLaunch(tile::LaunchOp op, func::FuncOp kernel) {
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function == kernel)
       break;
-    index += function->hasAttr(cuda::teamAttr);
+    index += function->hasAttr(cuda::warpsAttr);
   }
   int64_t numUses = 0;
   Value uses =
@@ -529,7 +529,7 @@ void HostLowering::lowerUpload(cuda::UploadOp op) {
 
 void HostLowering::lowerLaunch(tile::LaunchOp op) {
   auto kernel = module.lookupSymbol<func::FuncOp>(op.getKernel());
-  if (kernel->hasAttr(cuda::teamAttr))
+  if (kernel->hasAttr(cuda::warpsAttr))
     return lowerGpuLaunch(op, kernel);
   Value info = kernelInfo(kernel);
   SmallVector<Value> operands(op.getReads());
@@ -830,7 +830,7 @@ struct HostToRuntime : burst::cpu::impl::HostToRuntimePassBase<HostToRuntime> {
     // Those of GPUs are in the image.
     for (auto function :
          llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
-      if (function->hasAttr(cuda::teamAttr))
+      if (function->hasAttr(cuda::warpsAttr))
         function.erase();
       else
         function->removeAttr(tile::kernelAttr);

@@ -31,8 +31,9 @@ using llvm::formatv;
 static_assert(largestExtent == BURST_GPU_LARGEST_EXTENT);
 
 static constexpr llvm::StringLiteral portable = "sm_80";
-/// The architecture whose kernels have a producer and consumers.
-static constexpr llvm::StringLiteral withRoles = "sm_90a";
+/// The architecture whose kernels are warp-specialized: a producer and
+/// consumers.
+static constexpr llvm::StringLiteral warpSpecialized = "sm_90a";
 
 /// The number of "sm_86" or "sm_90a"; 0 where it is none.
 static unsigned numberOf(StringRef architecture) {
@@ -53,11 +54,11 @@ FailureOr<Target> Target::named(StringRef architectures, std::string &error) {
       error = formatv("architecture '{0}': wanted sm_80 or a later one", name);
       return failure();
     }
-    // What has roles runs nowhere else, and has tiles of its own.
-    if (name.ends_with("a") && (name != withRoles || names.size() > 1)) {
+    // Warp-specialized kernels run nowhere else, and have tiles of their own.
+    if (name.ends_with("a") && (name != warpSpecialized || names.size() > 1)) {
       error = formatv("architecture '{0}': code that is for one architecture "
                       "alone is made for {1}, and for no other with it",
-                      name, withRoles);
+                      name, warpSpecialized);
       return failure();
     }
     if (llvm::is_contained(target.architectures, name)) {
@@ -71,7 +72,7 @@ FailureOr<Target> Target::named(StringRef architectures, std::string &error) {
 
 Target Target::here() {
   Target target{{portable.str()}};
-  bool allHaveRoles = true;
+  bool allSpecialize = true;
   int count = 0;
   burst_error *error = burst_gpu_count(&count);
   for (int ordinal = 0; ordinal < count && !error; ++ordinal) {
@@ -81,13 +82,13 @@ Target Target::here() {
       break;
     const burst_gpu_properties *found = burst_gpu_get_properties(gpu);
     std::string name = formatv("sm_{0}{1}", found->major, found->minor);
-    allHaveRoles &= withRoles == name + "a";
+    allSpecialize &= warpSpecialized == name + "a";
     if (!llvm::is_contained(target.architectures, name) && numberOf(name) >= 80)
       target.architectures.push_back(name);
     burst_gpu_destroy(gpu);
   }
-  if (count > 0 && !error && allHaveRoles)
-    target.architectures = {withRoles.str()};
+  if (count > 0 && !error && allSpecialize)
+    target.architectures = {warpSpecialized.str()};
   // No GPU here: the portable code is all there is.
   burst_error_destroy(error);
   return target;
@@ -95,8 +96,8 @@ Target Target::here() {
 
 std::string Target::str() const { return llvm::join(architectures, ", "); }
 
-bool Target::hasRoles() const {
-  return llvm::is_contained(architectures, withRoles);
+bool Target::isWarpSpecialized() const {
+  return llvm::is_contained(architectures, warpSpecialized);
 }
 
 int64_t cuda::sharedBytesOf(StringRef architecture) {
@@ -121,18 +122,18 @@ int64_t cuda::sharedBytesOf(StringRef architecture) {
 /// From a ring program on tensors to host code, and kernels that are ready to
 /// be printed.
 static void buildKernelPipeline(OpPassManager &pm, const Shapes &shapes,
-                                bool roles) {
+                                bool isWarpSpecialized) {
   cpu::buildTilePipeline(pm, shapes.options());
   pm.addPass(createUploadTablesPass());
-  if (roles) {
+  if (isWarpSpecialized) {
     pm.addNestedPass<func::FuncOp>(createSpecializeWarpsPass());
     pm.addNestedPass<func::FuncOp>(createDelegateMasksPass());
   }
   const Shape &shape = shapes[Tiling::Attends];
-  if (shape.isSkewed)
-    pm.addNestedPass<func::FuncOp>(createSkewPass());
-  if (shape.takesTurns)
-    pm.addNestedPass<func::FuncOp>(createTakeTurnsPass());
+  if (shape.isPipelined)
+    pm.addNestedPass<func::FuncOp>(createSoftwarePipelinePass());
+  if (shape.isPingPong)
+    pm.addNestedPass<func::FuncOp>(createPingPongPass());
   pm.addNestedPass<func::FuncOp>(createStageCopiesPass());
   pm.addNestedPass<func::FuncOp>(createNarrowPositionsPass());
   pm.addPass(createCanonicalizerPass());
@@ -149,11 +150,11 @@ struct Variant {
   std::vector<KernelText> kernels;
   std::vector<Source> sources;  ///< kernel by kernel, for each architecture
   std::vector<Binary> binaries; ///< of them
-  /// What speaks against the shape of a tiling.
-  std::map<Tiling, std::string> complaints;
+  /// Why the shape of a tiling is rejected.
+  std::map<Tiling, std::string> rejections;
 
-  void complain(Tiling tiling, const std::string &why) {
-    complaints.try_emplace(tiling, why);
+  void reject(Tiling tiling, const std::string &why) {
+    rejections.try_emplace(tiling, why);
   }
 };
 
@@ -186,10 +187,10 @@ static LogicalResult addKernel(Variant &variant, func::FuncOp function,
   for (const std::string &architecture : target.architectures) {
     variant.sources.push_back(sourceOf(*kernel, architecture));
     if (kernel->sharedBytes > sharedBytesOf(architecture))
-      variant.complain(tilingOf(function),
-                       formatv("{0}: {1} bytes of shared memory, {2} has {3}",
-                               kernel->name, kernel->sharedBytes, architecture,
-                               sharedBytesOf(architecture)));
+      variant.reject(tilingOf(function),
+                     formatv("{0}: {1} bytes of shared memory, {2} has {3}",
+                             kernel->name, kernel->sharedBytes, architecture,
+                             sharedBytesOf(architecture)));
   }
   variant.functions.push_back(function);
   variant.kernels.push_back(std::move(*kernel));
@@ -200,9 +201,9 @@ static FailureOr<Variant> makeVariant(ModuleOp module, const Shapes &shapes,
                                       const Target &target) {
   Variant variant{module.clone(), shapes.str(), {}, {}, {}, {}, {}};
   auto pm = PassManager::on<ModuleOp>(module.getContext());
-  buildKernelPipeline(pm, shapes, target.hasRoles());
+  buildKernelPipeline(pm, shapes, target.isWarpSpecialized());
   {
-    // Which kernels have no roles is no concern of who runs them.
+    // Remarks (why a kernel is not warp-specialized) are not for who runs it.
     ScopedDiagnosticHandler remarks(
         module.getContext(), [](Diagnostic &diagnostic) {
           return success(diagnostic.getSeverity() ==
@@ -212,13 +213,14 @@ static FailureOr<Variant> makeVariant(ModuleOp module, const Shapes &shapes,
       return failure();
   }
   for (auto function : variant.module->getOps<func::FuncOp>())
-    if (function->hasAttr(teamAttr) &&
+    if (function->hasAttr(warpsAttr) &&
         failed(addKernel(variant, function, target)))
       return failure();
-  if (shapes[Tiling::Attends].isSkewed &&
-      llvm::none_of(variant.kernels,
-                    [](const KernelText &kernel) { return kernel.hasRoles; }))
-    variant.complain(Tiling::Attends, "no kernel has roles for warps");
+  if (shapes[Tiling::Attends].isPipelined &&
+      llvm::none_of(variant.kernels, [](const KernelText &kernel) {
+        return kernel.isWarpSpecialized;
+      }))
+    variant.reject(Tiling::Attends, "no kernel is warp-specialized");
   return variant;
 }
 
@@ -238,27 +240,27 @@ static LogicalResult compileVariant(Variant &variant, Compiler &compiler,
         errors += (errors.empty() ? "" : "\n") + error;
       continue;
     }
-    std::string complaint = CompileLog::read(binary->log).complaint();
-    if (!complaint.empty())
-      variant.complain(tilingOf(variant.functions[n / perKernel]),
-                       source.name + ": " + complaint);
+    std::string reason = CompileLog::read(binary->log).rejectionReason();
+    if (!reason.empty())
+      variant.reject(tilingOf(variant.functions[n / perKernel]),
+                     source.name + ": " + reason);
     variant.binaries.push_back(std::move(*binary));
   }
   return errors.empty() ? success() : LogicalResult(module.emitError(errors));
 }
 
-/// Refuses what there are complaints about. Whether something else is left to
-/// be tried.
+/// Goes on to the next shape of each tiling that was rejected. Whether there is
+/// one.
 static bool refuse(Shapes &shapes, const Variant &variant) {
   bool isLast = true;
-  for (const auto &[tiling, complaint] : variant.complaints) {
+  for (const auto &[tiling, reason] : variant.rejections) {
     isLast &= shapes.isLast(tiling);
-    shapes.refuse(tiling, complaint);
+    shapes.refuse(tiling, reason);
   }
   return !isLast;
 }
 
-/// For each tiling the first shape without a complaint, or the last one.
+/// For each tiling the first shape that is not rejected, or the last one.
 static FailureOr<Variant> choose(ModuleOp module, StringRef entry,
                                  const Target &target) {
   llvm::Expected<CacheConfig> config = CacheConfig::fromEnvironment();
@@ -268,14 +270,14 @@ static FailureOr<Variant> choose(ModuleOp module, StringRef entry,
   if (!compiler)
     return module.emitError(toString(compiler.takeError()));
   auto program = module.lookupSymbol<func::FuncOp>(entry);
-  Shapes shapes(program, target.hasRoles());
+  Shapes shapes(program, target.isWarpSpecialized());
   Builder b(module.getContext());
   while (true) {
     FailureOr<Variant> variant = makeVariant(module, shapes, target);
     if (failed(variant))
       return failure();
     // What does not fit into shared memory cannot be launched.
-    bool fits = variant->complaints.empty();
+    bool fits = variant->rejections.empty();
     if (fits && failed(compileVariant(*variant, **compiler, module)))
       return failure();
     Shapes before = shapes;
@@ -288,8 +290,8 @@ static FailureOr<Variant> choose(ModuleOp module, StringRef entry,
     if (!fits)
       return program.emitError("has no shape of tiles for ")
              << target.str() << ": " << refused(shapes);
-    for (const auto &[tiling, complaint] : variant->complaints)
-      program.emitWarning("is slower than it could be, as ") << complaint;
+    for (const auto &[tiling, reason] : variant->rejections)
+      program.emitWarning("is slower than it could be, as ") << reason;
     auto chosen = variant->module->lookupSymbol<func::FuncOp>(entry);
     chosen->setAttr(shapeAttr, b.getStringAttr(variant->shapes));
     if (!before.refused().empty())

@@ -19,8 +19,9 @@ struct Target {
   /// The portable one, and machine code for the GPUs found here; or that of
   /// sm_90a alone, where all of them are such.
   static Target here();
-  /// Whether kernels have a producer and consumers, as on sm_90a.
-  bool hasRoles() const;
+  /// Whether kernels are warp-specialized (a producer and consumers), as on
+  /// sm_90a.
+  bool isWarpSpecialized() const;
   std::string str() const;
 };
 
@@ -31,9 +32,8 @@ int64_t sharedBytesOf(llvm::StringRef architecture);
 /// time, and what launches them for `host`, to objects as
 /// cpu::compileToObjects makes. For attends, gradients by queries and those by
 /// keys, each, the first of the shapes for the head dimension is taken with
-/// which the compiler has no complaint about a kernel, and else the last one,
-/// with a warning; the program says which (`cuda.shape`) and why not those
-/// before
+/// which no kernel is rejected (CompileLog), and else the last one, with a
+/// warning; the program says which (`cuda.shape`) and why not those before
 /// (`cuda.refused`). The module is used up. Errors are emitted.
 mlir::FailureOr<cpu::Objects>
 compileToObjects(mlir::ModuleOp module, llvm::StringRef entry,

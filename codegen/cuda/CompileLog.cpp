@@ -75,18 +75,18 @@ const FunctionUse *CompileLog::find(StringRef kernel) const {
   return found == functions.end() ? nullptr : &*found;
 }
 
-std::string CompileLog::complaint() const {
+std::string CompileLog::rejectionReason() const {
   if (none_of(functions, [](const FunctionUse &f) { return f.isKernel; }))
     return "the log tells of no kernel";
-  std::vector<std::string> complaints;
+  std::vector<std::string> reasons;
   for (const FunctionUse &function : functions)
     if (function.stackBytes || function.spillStoreBytes ||
         function.spillLoadBytes)
-      complaints.push_back(
+      reasons.push_back(
           formatv("{0}: {1} bytes of stack, {2} bytes of spills stored, {3} "
                   "bytes loaded",
                   function.name, function.stackBytes, function.spillStoreBytes,
                   function.spillLoadBytes));
-  append_range(complaints, notes);
-  return join(complaints, "; ");
+  append_range(reasons, notes);
+  return join(reasons, "; ");
 }

@@ -38,7 +38,7 @@ struct CompileLog {
   /// Why kernels would be slower than their text says: spills, a stack, notes.
   /// Empty if they would not be. A log that tells of no kernel proves nothing,
   /// and that is said too.
-  std::string complaint() const;
+  std::string rejectionReason() const;
 };
 
 } // namespace burst::cuda

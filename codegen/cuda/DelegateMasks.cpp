@@ -18,7 +18,7 @@ using namespace burst;
 
 namespace {
 
-/// Registers of a thread where markers need some, by how many warpgroups
+/// Registers of a thread where mask warps need some, by how many warpgroups
 /// consume.
 struct Registers {
   int64_t producer, consumers;
@@ -28,77 +28,79 @@ constexpr Registers registersOf[] = {{56, 256}, {56, 224}, {32, 160}};
 /// Takes masks from one kernel's consumers.
 class Delegator {
 public:
-  Delegator(cuda::RolesOp roles, const cuda::DelegateMasksPassOptions &options)
-      : roles(roles), options(options), b(roles.getLoc(), roles) {}
+  Delegator(cuda::WarpSpecializeOp specialized,
+            const cuda::DelegateMasksPassOptions &options)
+      : specialized(specialized), options(options),
+        b(specialized.getLoc(), specialized) {}
 
   void delegate();
 
 private:
-  int64_t chooseStages(MemRefType marks);
-  void mark();
+  int64_t chooseStages(MemRefType maskBits);
+  void evaluateInMaskWarps();
   void evaluate(tile::MapOp map);
-  void hide(tile::MapOp map);
+  void applyMaskBits(tile::MapOp map);
 
-  cuda::RolesOp roles;
+  cuda::WarpSpecializeOp specialized;
   const cuda::DelegateMasksPassOptions &options;
   tile::LoopBuilder b;
   SmallVector<tile::MapOp> maps;
-  SmallVector<cuda::ChannelOp> channels; ///< of the producer
-  Value channel;
+  SmallVector<cuda::PipelineOp> pipelines; ///< of the producer
+  Value pipeline;
 };
 
 } // namespace
 
-/// As many slots as asked for and as fit; 0 where there is room for none.
-int64_t Delegator::chooseStages(MemRefType marks) {
-  SmallVector<cuda::ChannelType> types;
-  for (cuda::ChannelOp op : channels)
-    types.push_back(op.getChannel().getType());
+/// As many stages as asked for and as fit; 0 where there is room for none.
+int64_t Delegator::chooseStages(MemRefType maskBits) {
+  SmallVector<cuda::PipelineType> types;
+  for (cuda::PipelineOp op : pipelines)
+    types.push_back(op.getPipeline().getType());
   int64_t needed = 0;
   for (int64_t stages = options.stages; stages > 0; --stages) {
-    types.push_back(cuda::ChannelType::get(b.getContext(), stages, marks));
-    needed = cuda::placeChannels(types);
+    types.push_back(cuda::PipelineType::get(b.getContext(), stages, maskBits));
+    needed = cuda::placePipelines(types);
     types.pop_back();
     if (needed <= options.sharedBytes)
       return stages;
   }
-  roles.emitRemark(llvm::formatv(
-      "consumers evaluate masks: a slot for marks makes {0} bytes of shared "
-      "memory, of {1}",
-      needed, options.sharedBytes));
+  specialized.emitRemark(llvm::formatv("consumers evaluate masks: a stage for "
+                                       "mask bits makes {0} bytes of shared "
+                                       "memory, of {1}",
+                                       needed, options.sharedBytes));
   return 0;
 }
 
-/// What markers do of a map: its mask, into the next slot.
+/// What mask warps do of a map: its mask, into the next stage.
 void Delegator::evaluate(tile::MapOp map) {
   b.setInsertionPoint(map);
-  b.setLoc(NameLoc::get(b.getStringAttr("marks"), map.getLoc()));
-  Value slot = b.make<cuda::AcquireOp>(
-      cast<cuda::ChannelType>(channel.getType()).getTile(), channel);
+  b.setLoc(NameLoc::get(b.getStringAttr("bits"), map.getLoc()));
+  Value stage = b.make<cuda::ProducerAcquireOp>(
+      cast<cuda::PipelineType>(pipeline.getType()).getTile(), pipeline);
   b.setLoc(map.getLoc());
-  auto mark = b.make<cuda::MarkOp>(
-      slot, map.getColumns(), map.getBatch(), map.getHead(), map.getI(),
+  auto bits = b.make<cuda::MaskBitsOp>(
+      stage, map.getColumns(), map.getBatch(), map.getHead(), map.getI(),
       map.getJ(), map.getQueries(), map.getKeys(), map.getMaskCaptures());
-  mark.getMask().takeBody(map.getMask());
-  b.make<cuda::PublishOp>(channel);
+  bits.getMask().takeBody(map.getMask());
+  b.make<cuda::ProducerCommitOp>(pipeline);
   map.erase();
 }
 
 /// A copy of what consumers do, of which masks and their positions are left.
-void Delegator::mark() {
-  Block &markers = roles.getMarkers().emplaceBlock();
-  b.setInsertionPointToStart(&markers);
+void Delegator::evaluateInMaskWarps() {
+  Block &maskWarps = specialized.getMaskWarps().emplaceBlock();
+  b.setInsertionPointToStart(&maskWarps);
   IRMapping mapping;
-  // Positions are of a role.
+  // Each role has positions of its own.
   for (tile::MapOp map : maps)
     for (Value positions : {map.getI(), map.getJ()})
       if (!mapping.contains(positions))
         b.clone(*positions.getDefiningOp(), mapping);
-  for (Operation &op : roles.getConsumers().front())
+  for (Operation &op : specialized.getConsumers().front())
     b.clone(op, mapping);
   SmallVector<tile::MapOp> copies;
   SmallVector<Operation *> others;
-  markers.walk([&](Operation *op) {
+  maskWarps.walk([&](Operation *op) {
     bool isOfTiles =
         isa<memref::CopyOp>(op) ||
         isa<tile::TileDialect, cuda::CudaDialect>(op->getDialect());
@@ -115,14 +117,14 @@ void Delegator::mark() {
 
 /// What consumers do instead of evaluating a mask; a score has a map of its
 /// own.
-void Delegator::hide(tile::MapOp map) {
+void Delegator::applyMaskBits(tile::MapOp map) {
   b.setInsertionPointAfter(map);
-  b.setLoc(NameLoc::get(b.getStringAttr("marks"), map.getLoc()));
-  Value slot = b.make<cuda::ReceiveOp>(
-      cast<cuda::ChannelType>(channel.getType()).getTile(), channel);
+  b.setLoc(NameLoc::get(b.getStringAttr("bits"), map.getLoc()));
+  Value stage = b.make<cuda::ConsumerWaitOp>(
+      cast<cuda::PipelineType>(pipeline.getType()).getTile(), pipeline);
   b.setLoc(map.getLoc());
-  b.make<cuda::HideOp>(map.getS(), slot);
-  b.make<cuda::ReleaseOp>(channel);
+  b.make<cuda::ApplyMaskBitsOp>(map.getS(), stage);
+  b.make<cuda::ConsumerReleaseOp>(pipeline);
   map.erase();
 }
 
@@ -134,7 +136,7 @@ static bool readsTables(Region &mask) {
 
 void Delegator::delegate() {
   bool readTables = false;
-  roles.getConsumers().walk([&](tile::MapOp map) {
+  specialized.getConsumers().walk([&](tile::MapOp map) {
     if (map.getMask().empty())
       return;
     maps.push_back(map);
@@ -142,25 +144,25 @@ void Delegator::delegate() {
   });
   if (!readTables)
     return;
-  auto kernel = roles->getParentOfType<func::FuncOp>();
-  kernel.walk([&](cuda::ChannelOp op) { channels.push_back(op); });
+  auto kernel = specialized->getParentOfType<func::FuncOp>();
+  kernel.walk([&](cuda::PipelineOp op) { pipelines.push_back(op); });
   auto scores = cast<MemRefType>(maps.front().getS().getType());
-  auto marks = MemRefType::get(
+  auto maskBits = MemRefType::get(
       scores.getShape(), b.getI1Type(), MemRefLayoutAttrInterface(),
-      channels.front().getChannel().getType().getTile().getMemorySpace());
-  int64_t stages = chooseStages(marks);
+      pipelines.front().getPipeline().getType().getTile().getMemorySpace());
+  int64_t stages = chooseStages(maskBits);
   if (stages == 0)
     return;
-  b.setInsertionPointAfter(channels.back());
-  b.setLoc(NameLoc::get(b.getStringAttr("marksChannel")));
-  channel = b.make<cuda::ChannelOp>(
-      cuda::ChannelType::get(b.getContext(), stages, marks));
-  mark();
+  b.setInsertionPointAfter(pipelines.back());
+  b.setLoc(NameLoc::get(b.getStringAttr("bitsPipeline")));
+  pipeline = b.make<cuda::PipelineOp>(
+      cuda::PipelineType::get(b.getContext(), stages, maskBits));
+  evaluateInMaskWarps();
   SetVector<Operation *> positions;
   for (tile::MapOp map : maps) {
     positions.insert(map.getI().getDefiningOp());
     positions.insert(map.getJ().getDefiningOp());
-    hide(map);
+    applyMaskBits(map);
   }
   for (Operation *block : positions)
     if (llvm::all_of(block->getUsers(), llvm::IsaPred<tile::PositionsOp>)) {
@@ -169,10 +171,10 @@ void Delegator::delegate() {
       block->erase();
     }
   int64_t warpgroups =
-      kernel->getAttrOfType<IntegerAttr>(cuda::teamAttr).getInt() / 4;
+      kernel->getAttrOfType<IntegerAttr>(cuda::warpsAttr).getInt() / 4;
   Registers registers = registersOf[warpgroups - 1];
-  roles.setProducerRegisters(registers.producer);
-  roles.setConsumerRegisters(registers.consumers);
+  specialized.setProducerRegisters(registers.producer);
+  specialized.setConsumerRegisters(registers.consumers);
   IRRewriter rewriter(b.getContext());
   std::ignore = runRegionDCE(rewriter, kernel->getRegions());
 }
@@ -184,13 +186,14 @@ struct DelegateMasks : cuda::impl::DelegateMasksPassBase<DelegateMasks> {
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
     if (stages < 1) {
-      kernel.emitError("a channel has at least one slot, got: ")
+      kernel.emitError("a pipeline has at least one stage, got: ")
           << stages.getValue();
       return signalPassFailure();
     }
     cuda::DelegateMasksPassOptions options{stages, sharedBytes};
-    kernel.walk(
-        [&](cuda::RolesOp roles) { Delegator(roles, options).delegate(); });
+    kernel.walk([&](cuda::WarpSpecializeOp specialized) {
+      Delegator(specialized, options).delegate();
+    });
   }
 };
 } // namespace

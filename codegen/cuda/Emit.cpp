@@ -37,7 +37,7 @@ private:
   LogicalResult emit(tile::MultiplyOp op);
   LogicalResult emit(tile::MapOp op);
   LogicalResult emit(tile::MapGradientOp op);
-  LogicalResult emit(MarkOp op);
+  LogicalResult emit(MaskBitsOp op);
   template <typename OpT>
   SmallVector<StringRef>
   emitPlaces(OpT op, ArrayRef<std::pair<Region *, unsigned>> regions,
@@ -46,9 +46,9 @@ private:
                                     ArrayRef<StringRef> places,
                                     ValueRange captures);
   LogicalResult emitTile(Operation *op);
-  void placeChannels();
-  LogicalResult emit(ChannelOp op);
-  LogicalResult emit(RolesOp op);
+  void placePipelines();
+  LogicalResult emit(PipelineOp op);
+  LogicalResult emit(WarpSpecializeOp op);
   LogicalResult emit(AwaitOp op);
   LogicalResult emitHopper(Operation *op);
   LogicalResult parameter(BlockArgument argument, std::string &text);
@@ -64,9 +64,9 @@ private:
   llvm::raw_string_ostream os{text};
   unsigned depth = 1;
   int64_t sharedBytes = 0;
-  RolesOp roles;
+  WarpSpecializeOp specialized;                   ///< or null
   StringRef warpgroup = "uniformWarpgroup()";     ///< of a consumer
-  llvm::SmallDenseMap<Operation *, Place> places; ///< of channels
+  llvm::SmallDenseMap<Operation *, Place> places; ///< of pipelines
   std::vector<ParameterText> parameters{{"order", 0, 8, {}}};
   int64_t argumentBytes = 8;
 };
@@ -93,11 +93,11 @@ static bool isStored(Value view) {
   });
 }
 
-/// The boxes that are brought of views of an argument.
-static void findBoxes(Value view, llvm::SetVector<BringOp> &boxes) {
+/// The boxes that are loaded by TMA of views of an argument.
+static void findBoxes(Value view, llvm::SetVector<TmaLoadOp> &boxes) {
   for (Operation *user : view.getUsers()) {
-    if (auto bring = dyn_cast<BringOp>(user))
-      boxes.insert(bring);
+    if (auto load = dyn_cast<TmaLoadOp>(user))
+      boxes.insert(load);
     else if (isa<memref::SubViewOp, arith::SelectOp>(user))
       findBoxes(user->getResult(0), boxes);
   }
@@ -105,14 +105,14 @@ static void findBoxes(Value view, llvm::SetVector<BringOp> &boxes) {
 
 /// Whether a view is of a parameter that is a map.
 static bool isBox(Value view) {
-  llvm::SetVector<BringOp> boxes;
+  llvm::SetVector<TmaLoadOp> boxes;
   findBoxes(view, boxes);
   return !boxes.empty();
 }
 
-/// The map of an argument of which boxes are brought: panels of a tile.
+/// The map of an argument of which boxes are loaded by TMA: panels of a tile.
 static FailureOr<std::optional<MapText>> mapOf(BlockArgument argument) {
-  llvm::SetVector<BringOp> boxes;
+  llvm::SetVector<TmaLoadOp> boxes;
   findBoxes(argument, boxes);
   std::optional<MapText> map;
   if (boxes.empty())
@@ -123,16 +123,16 @@ static FailureOr<std::optional<MapText>> mapOf(BlockArgument argument) {
   };
   for (Operation *user : argument.getUsers())
     if (!isa<memref::SubViewOp>(user) || !isBox(user->getResult(0)))
-      return refuse(user, "of which boxes are brought, in another way");
+      return refuse(user, "of which boxes are loaded by TMA, in another way");
   if (typeOf(argument).getRank() != 4)
     return refuse(boxes.front(), "whose rank is not 4");
-  for (BringOp bring : boxes) {
-    MemRefType tile = typeOf(bring.getSlot());
+  for (TmaLoadOp load : boxes) {
+    MemRefType tile = typeOf(load.getStage());
     int64_t columns = tile.getDimSize(1);
     int64_t width = columns % 64 == 0 ? 64 : columns % 32 == 0 ? 32 : 16;
     std::vector<int64_t> box{1, tile.getDimSize(0), 1, width};
     if (map && map->box != box)
-      return refuse(bring, "of which boxes of other sizes are brought");
+      return refuse(load, "of which boxes of other sizes are loaded by TMA");
     map = MapText{tile.getElementType(), box, 2 * width};
   }
   return map;
@@ -175,10 +175,10 @@ LogicalResult Emitter::parameter(BlockArgument argument, std::string &text) {
 }
 
 FailureOr<KernelText> Emitter::emit() {
-  auto warps = kernel->getAttrOfType<IntegerAttr>(teamAttr);
+  auto warps = kernel->getAttrOfType<IntegerAttr>(warpsAttr);
   if (!warps)
     return kernel.emitOpError("has no ")
-           << teamAttr << "; run ring-lower-to-tile with warps";
+           << warpsAttr << "; run ring-lower-to-tile with warps";
   // All tiles of a kernel have as many rows.
   int64_t rows = 0;
   kernel.walk([&](memref::AllocaOp op) {
@@ -196,17 +196,17 @@ FailureOr<KernelText> Emitter::emit() {
     if (failed(parameter(argument, listed.emplace_back())))
       return failure();
   int64_t allWarps = warps.getInt();
-  kernel.walk([&](RolesOp op) { roles = op; });
-  placeChannels();
+  kernel.walk([&](WarpSpecializeOp op) { specialized = op; });
+  placePipelines();
   std::string bounds = "Group::Threads";
-  if (roles) {
-    bounds += formatv(" + {0}, 1", 32 * roles.getWarps());
-    allWarps += roles.getWarps();
+  if (specialized) {
+    bounds += formatv(" + {0}, 1", 32 * specialized.getWarps());
+    allWarps += specialized.getWarps();
   } else if (allWarps <= 4) {
     // Else ptxas may aim at three blocks, and spill at 168 registers.
     bounds += ", 2";
   }
-  os << "using Group = Team<" << rows << ", " << warps.getInt() << ">;\n\n";
+  os << "using Group = Warps<" << rows << ", " << warps.getInt() << ">;\n\n";
   os << "extern \"C\" __global__ void __launch_bounds__(" << bounds << ")\n"
      << kernel.getName() << "(\n    " << llvm::join(listed, ",\n    ")
      << ") {\n";
@@ -222,7 +222,7 @@ FailureOr<KernelText> Emitter::emit() {
                     sharedBytes,
                     std::move(parameters),
                     static_cast<int64_t>(llvm::alignTo(argumentBytes, 8)),
-                    static_cast<bool>(roles)};
+                    static_cast<bool>(specialized)};
 }
 
 LogicalResult Emitter::emit(Block &block) {
@@ -249,8 +249,8 @@ static bool isNarrow(Value argument) {
 LogicalResult Emitter::emit(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<scf::ForOp, scf::IfOp, memref::AllocaOp, memref::SubViewOp,
-            tile::MultiplyOp, tile::MapOp, tile::MapGradientOp, ChannelOp,
-            RolesOp, AwaitOp, MarkOp>(
+            tile::MultiplyOp, tile::MapOp, tile::MapGradientOp, PipelineOp,
+            WarpSpecializeOp, AwaitOp, MaskBitsOp>(
           [&](auto op) -> LogicalResult { return emit(op); })
       .Case<scf::YieldOp, func::ReturnOp>(
           [](auto) -> LogicalResult { return success(); })
@@ -274,7 +274,7 @@ LogicalResult Emitter::emit(Operation *op) {
           [&](auto cast) -> LogicalResult {
             auto argument = dyn_cast<BlockArgument>(cast.getIn());
             if (!argument ||
-                !isa<tile::MapOp, tile::MapGradientOp, MarkOp>(
+                !isa<tile::MapOp, tile::MapGradientOp, MaskBitsOp>(
                     argument.getOwner()->getParentOp()) ||
                 !isNarrow(argument))
               return emitScalar(cast);
@@ -327,10 +327,10 @@ LogicalResult Emitter::emit(scf::ForOp op) {
   if (op.getNumResults() != 0)
     return op.emitOpError("carries values, for which kernels have no text");
   os << "#pragma unroll 1\n";
-  StringRef turn = names.define(op.getInductionVar(), "turn");
-  line() << formatv("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{\n", turn,
-                    name(op.getLowerBound()), name(op.getUpperBound()),
-                    name(op.getStep()));
+  StringRef iteration = names.define(op.getInductionVar(), "iteration");
+  line() << formatv("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{\n",
+                    iteration, name(op.getLowerBound()),
+                    name(op.getUpperBound()), name(op.getStep()));
   ++depth;
   LogicalResult result = emit(*op.getBody());
   --depth;
@@ -447,7 +447,7 @@ LogicalResult Emitter::emit(memref::SubViewOp op) {
 // Tile ops
 //===----------------------------------------------------------------------===//
 
-/// What brings scores of a block to base 2: the factor of the product that
+/// What scales scores of a block to base 2: the factor of the product that
 /// makes them, where nothing looks at them before the exponentials do, which
 /// apply it with their own subtraction.
 std::string Emitter::unitOf(Value scores) {
@@ -612,10 +612,10 @@ LogicalResult Emitter::emit(tile::MapGradientOp op) {
   return success();
 }
 
-LogicalResult Emitter::emit(MarkOp op) {
-  StringRef marks = name(op.getSlot());
-  line() << "// mask, as " << marks << '\n';
-  line() << formatv("mark<Group>({0}, [&](int row, int column) {{\n", marks);
+LogicalResult Emitter::emit(MaskBitsOp op) {
+  StringRef bits = name(op.getStage());
+  line() << "// mask, as " << bits << '\n';
+  line() << formatv("maskBits<Group>({0}, [&](int row, int column) {{\n", bits);
   ++depth;
   Scalars::Wide wide(scalars);
   SmallVector<StringRef> places = emitPlaces(op, {{&op.getMask(), 0}});
@@ -752,35 +752,35 @@ LogicalResult Emitter::emitTile(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Warps with roles
+// Warp-specialized kernels
 //===----------------------------------------------------------------------===//
 
-void Emitter::placeChannels() {
-  SmallVector<ChannelType> types;
+void Emitter::placePipelines() {
+  SmallVector<PipelineType> types;
   SmallVector<Operation *> ops;
   SmallVector<Place> found;
-  kernel.walk([&](ChannelOp op) {
-    types.push_back(op.getChannel().getType());
+  kernel.walk([&](PipelineOp op) {
+    types.push_back(op.getPipeline().getType());
     ops.push_back(op);
   });
-  sharedBytes = cuda::placeChannels(types, &found);
+  sharedBytes = cuda::placePipelines(types, &found);
   for (auto [op, place] : llvm::zip_equal(ops, found))
     places[op] = place;
 }
 
-LogicalResult Emitter::emit(ChannelOp op) {
-  ChannelType type = op.getChannel().getType();
+LogicalResult Emitter::emit(PipelineOp op) {
+  PipelineType type = op.getPipeline().getType();
   Place place = places.lookup(op);
-  line() << formatv("Channel<{0}<{1}, {2}>, {3}> {4}{{sharedMemory() + {5}, "
-                    "sharedMemory() + {6}, Group::Warps};\n",
-                    type.isOfMarks() ? "SharedMarks" : "SharedTile",
+  line() << formatv("Pipeline<{0}<{1}, {2}>, {3}> {4}{{sharedMemory() + {5}, "
+                    "sharedMemory() + {6}, Group::Count};\n",
+                    type.isOfMaskBits() ? "SharedMaskBits" : "SharedTile",
                     type.getTile().getDimSize(0), type.getTile().getDimSize(1),
-                    type.getStages(), names.define(op, "channel"), place.slots,
-                    place.barriers);
+                    type.getStages(), names.define(op, "pipeline"),
+                    place.stages, place.barriers);
   return success();
 }
 
-LogicalResult Emitter::emit(RolesOp op) {
+LogicalResult Emitter::emit(WarpSpecializeOp op) {
   auto body = [&](Region &region) {
     ++depth;
     LogicalResult result = emit(region.front());
@@ -790,9 +790,9 @@ LogicalResult Emitter::emit(RolesOp op) {
   line() << "if (isProducer<Group>()) {\n";
   ++depth;
   line() << formatv("giveRegisters<{0}>();\n", op.getProducerRegisters());
-  if (Region &markers = op.getMarkers(); !markers.empty()) {
-    line() << "if (isMarker<Group>()) {\n";
-    if (failed(body(markers)))
+  if (Region &maskWarps = op.getMaskWarps(); !maskWarps.empty()) {
+    line() << "if (isMaskWarp<Group>()) {\n";
+    if (failed(body(maskWarps)))
       return failure();
     line() << "} else if (isElected<Group>()) {\n";
   } else {
@@ -805,9 +805,9 @@ LogicalResult Emitter::emit(RolesOp op) {
   line() << "} else {\n";
   ++depth;
   line() << formatv("takeRegisters<{0}>();\n", op.getConsumerRegisters());
-  // Where there are no turns, outputs leave no register for it through the
+  // Without ping-pong scheduling outputs leave no register for it through the
   // loop.
-  op.getConsumers().walk([&](BeginTurnsOp) { warpgroup = "warpgroup"; });
+  op.getConsumers().walk([&](PingPongBeginOp) { warpgroup = "warpgroup"; });
   if (warpgroup == "warpgroup")
     line() << "const int warpgroup = uniformWarpgroup();\n";
   --depth;
@@ -841,38 +841,38 @@ LogicalResult Emitter::emit(AwaitOp op) {
 }
 
 LogicalResult Emitter::emitHopper(Operation *op) {
-  auto slot = [&](auto op, StringRef how) -> LogicalResult {
+  auto stage = [&](auto op, StringRef how) -> LogicalResult {
     line() << formatv("const auto {0} = {1}.{2}();\n",
-                      names.define(op.getSlot(), "slot"), name(op.getChannel()),
-                      how);
+                      names.define(op.getStage(), "stage"),
+                      name(op.getPipeline()), how);
     return success();
   };
   auto step = [&](auto op, StringRef how) -> LogicalResult {
-    line() << formatv("{0}.{1}();\n", name(op.getChannel()), how);
+    line() << formatv("{0}.{1}();\n", name(op.getPipeline()), how);
     return success();
   };
-  auto turns = [&](StringRef how) -> LogicalResult {
-    line() << formatv("Turns<Group>::{0}();\n", how);
+  auto pingPong = [&](StringRef how) -> LogicalResult {
+    line() << formatv("PingPong<Group>::{0}();\n", how);
     return success();
   };
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](AcquireOp op) { return slot(op, "acquire"); })
-      .Case([&](ReceiveOp op) { return slot(op, "receive"); })
-      .Case([&](PublishOp op) { return step(op, "publish"); })
-      .Case([&](ReleaseOp op) { return step(op, "release"); })
-      .Case([&](BringOp op) -> LogicalResult {
-        line() << formatv("bring({0}, {1});\n", name(op.getSlot()),
+      .Case([&](ProducerAcquireOp op) { return stage(op, "producerAcquire"); })
+      .Case([&](ConsumerWaitOp op) { return stage(op, "consumerWait"); })
+      .Case([&](ProducerCommitOp op) { return step(op, "producerCommit"); })
+      .Case([&](ConsumerReleaseOp op) { return step(op, "consumerRelease"); })
+      .Case([&](TmaLoadOp op) -> LogicalResult {
+        line() << formatv("tmaLoad({0}, {1});\n", name(op.getStage()),
                           name(op.getView()));
         return success();
       })
       .Case([&](ClearOp op) -> LogicalResult {
-        line() << formatv("clear<Group>({0}, {1});\n", name(op.getSlot()),
+        line() << formatv("clear<Group>({0}, {1});\n", name(op.getStage()),
                           name(op.getCount()));
         return success();
       })
-      .Case([&](HideOp op) -> LogicalResult {
-        line() << formatv("hide({0}, {1});\n", name(op.getS()),
-                          name(op.getSlot()));
+      .Case([&](ApplyMaskBitsOp op) -> LogicalResult {
+        line() << formatv("applyMaskBits({0}, {1});\n", name(op.getS()),
+                          name(op.getStage()));
         return success();
       })
       .Case([&](RoundOp op) -> LogicalResult {
@@ -880,10 +880,10 @@ LogicalResult Emitter::emitHopper(Operation *op) {
                           name(op.getWeights()));
         return success();
       })
-      .Case([&](BeginTurnsOp) { return turns("begin"); })
-      .Case([&](TakeTurnOp) { return turns("take"); })
-      .Case([&](PassTurnOp) { return turns("pass"); })
-      .Case([&](EndTurnsOp) { return turns("end"); })
+      .Case([&](PingPongBeginOp) { return pingPong("begin"); })
+      .Case([&](PingPongWaitOp) { return pingPong("wait"); })
+      .Case([&](PingPongSignalOp) { return pingPong("signal"); })
+      .Case([&](PingPongEndOp) { return pingPong("end"); })
       .Case([&](MultiplyAsyncOp op) -> LogicalResult {
         StringRef a = name(op.getA()), b = name(op.getB()), c = name(op.getC());
         line() << "// " << c << (op.getAccumulate() ? " += " : " = ") << a

@@ -36,17 +36,18 @@ struct KernelText {
   int64_t sharedBytes = 0; ///< dynamic shared memory of a block
   std::vector<ParameterText> parameters; ///< in the order of the text
   int64_t argumentBytes = 0;             ///< of a launch
-  bool hasRoles = false; ///< compiles for sm_90a only, else for sm_80 and later
+  bool isWarpSpecialized =
+      false; ///< compiles for sm_90a only, else for sm_80 and later
 };
 
 /// The device library: what the text of every kernel calls.
 llvm::StringRef getDeviceLibrary();
 
-/// Prints a kernel (`tile.kernel`, `cuda.team`) without loads to shared memory.
-/// Its parameters: `const i32 *order`, the tasks in the order in which blocks
-/// take them, or null; then those of the function but for its task: a memref is
-/// a Buffer, or a TensorMap where boxes of it are brought, and an index an int.
-/// An op that has no text is an error at it.
+/// Prints a kernel (`tile.kernel`, `cuda.warps`) without loads to shared
+/// memory. Its parameters: `const i32 *order`, the tasks in the order in which
+/// blocks take them, or null; then those of the function but for its task: a
+/// memref is a Buffer, or a TensorMap where boxes of it are loaded by TMA, and
+/// an index an int. An op that has no text is an error at it.
 llvm::FailureOr<KernelText> emitKernel(mlir::func::FuncOp kernel);
 
 } // namespace burst::cuda

@@ -53,7 +53,7 @@ struct NarrowPositions : cuda::impl::NarrowPositionsPassBase<NarrowPositions> {
 
 /// Whether an op has regions that are evaluated at positions.
 static bool hasPositions(Operation *op) {
-  return isa<tile::MapOp, tile::MapGradientOp, cuda::MarkOp>(op);
+  return isa<tile::MapOp, tile::MapGradientOp, cuda::MaskBitsOp>(op);
 }
 
 void Ranges::visitNonControlFlowArguments(Operation *op,
@@ -66,7 +66,7 @@ void Ranges::visitNonControlFlowArguments(Operation *op,
   // Positions b, h, i and j, then sizes sq and sk; behind the score.
   constexpr unsigned numPositions = 4, numPlaces = 6;
   auto map = dyn_cast<tile::MapOp>(op);
-  bool isMask = isa<cuda::MarkOp>(op) ||
+  bool isMask = isa<cuda::MaskBitsOp>(op) ||
                 (map && successor.getSuccessor() == &map.getMask());
   unsigned begin = isMask ? 0 : 1;
   for (auto [n, argument] : llvm::enumerate(arguments)) {
@@ -89,7 +89,7 @@ void Ranges::visitNonControlFlowArguments(Operation *op,
 
 void NarrowPositions::runOnOperation() {
   func::FuncOp kernel = getOperation();
-  if (!kernel->hasAttr(cuda::teamAttr))
+  if (!kernel->hasAttr(cuda::warpsAttr))
     return;
   SmallVector<Operation *> scalars;
   kernel.walk([&](Operation *op) {

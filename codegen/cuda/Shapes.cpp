@@ -2,7 +2,7 @@
 #include "codegen/cuda/Shapes.h"
 #include "dialect/Cuda/Cuda.h"
 #include "dialect/Ring/Ring.h"
-#include "passes/Tile/TeamGradient.h"
+#include "passes/Tile/CtaGradient.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -13,7 +13,8 @@ using llvm::formatv;
 
 std::string Shape::str() const {
   return formatv("{0}x{1} by {2} warps{3}{4}", rows, columns, warps,
-                 isSkewed ? ", skewed" : "", takesTurns ? ", in turns" : "");
+                 isPipelined ? ", pipelined" : "",
+                 isPingPong ? ", ping-pong" : "");
 }
 
 Tiling cuda::tilingOf(func::FuncOp kernel) {
@@ -26,37 +27,39 @@ Tiling cuda::tilingOf(func::FuncOp kernel) {
 
 /// Shapes for attends of a head dimension (the larger one of queries and
 /// values), best first. A mask wants tiles that are not too wide.
-static std::vector<Shape> shapesOfAttends(int64_t headDim, bool roles,
-                                          bool isMasked) {
+static std::vector<Shape>
+shapesOfAttends(int64_t headDim, bool isWarpSpecialized, bool isMasked) {
   // Small ones, which every mask fits.
   std::vector<Shape> shapes = {{64, 64, 4}, {64, 32, 4}, {64, 16, 4}};
   std::vector<Shape> best;
-  auto skewed = [](int64_t rows, int64_t columns, int64_t warps,
-                   bool inTurns = true) {
-    return Shape{rows, columns, warps, /*isSkewed=*/true, inTurns};
+  auto pipelined = [](int64_t rows, int64_t columns, int64_t warps,
+                      bool isPingPong = true) {
+    return Shape{rows, columns, warps, /*isPipelined=*/true, isPingPong};
   };
-  if (!roles && headDim <= 64) // with tables it needs 8 warps
+  if (!isWarpSpecialized && headDim <= 64) // with tables it needs 8 warps
     best = {{128, 64, 4}, {128, 64, 8}};
-  else if (!roles)
+  else if (!isWarpSpecialized)
     best = {{128, headDim <= 192 ? 64 : 32, 8}};
   else if (headDim <= 64)
-    best = {
-        skewed(192, 128, 12), skewed(128, 128, 8), {128, 128, 8}, {128, 64, 8}};
+    best = {pipelined(192, 128, 12),
+            pipelined(128, 128, 8),
+            {128, 128, 8},
+            {128, 64, 8}};
   else if (headDim <= 96)
-    best = {skewed(128, 128, 8), {128, 128, 8}, {128, 64, 8}};
+    best = {pipelined(128, 128, 8), {128, 128, 8}, {128, 64, 8}};
   else if (headDim <= 128)
-    best = {skewed(128, isMasked ? 128 : 176, 8),
-            skewed(128, 112, 8),
+    best = {pipelined(128, isMasked ? 128 : 176, 8),
+            pipelined(128, 112, 8),
             {128, 128, 8},
             {128, 112, 8}};
   else if (headDim <= 192) // outputs fill registers: products take longer
-    best = {skewed(128, 112, 8, /*inTurns=*/false),
-            skewed(128, 96, 8, /*inTurns=*/false),
+    best = {pipelined(128, 112, 8, /*isPingPong=*/false),
+            pipelined(128, 96, 8, /*isPingPong=*/false),
             {128, 96, 8},
             {128, 64, 8}};
   else
-    best = {skewed(128, 80, 8, /*inTurns=*/false),
-            skewed(128, 64, 8, /*inTurns=*/false),
+    best = {pipelined(128, 80, 8, /*isPingPong=*/false),
+            pipelined(128, 64, 8, /*isPingPong=*/false),
             {128, 80, 8},
             {128, 64, 8}};
   shapes.insert(shapes.begin(), best.begin(), best.end());
@@ -64,10 +67,10 @@ static std::vector<Shape> shapesOfAttends(int64_t headDim, bool roles,
 }
 
 /// From a shape on, those with half the columns, down to a fragment's.
-static std::vector<Shape> narrowed(const tiling::TeamShape &team) {
+static std::vector<Shape> narrowed(const tiling::CtaShape &cta) {
   std::vector<Shape> shapes;
-  for (int64_t columns = team.columns; columns >= 16; columns /= 2)
-    shapes.push_back({team.rows, columns, team.warps});
+  for (int64_t columns = cta.columns; columns >= 16; columns /= 2)
+    shapes.push_back({cta.rows, columns, cta.warps});
   return shapes;
 }
 
@@ -99,16 +102,16 @@ static bool hasMask(func::FuncOp program) {
       .wasInterrupted();
 }
 
-Shapes::Shapes(func::FuncOp program, bool roles) {
+Shapes::Shapes(func::FuncOp program, bool isWarpSpecialized) {
   auto [dim, valueDim] = headDimsOf<ring::AttendOp>(program);
   auto [gradDim, gradValueDim] = headDimsOf<ring::AttendGradOp>(program);
   hasTiles = {dim > 0, gradDim > 0, gradDim > 0};
   ladders[0].shapes = {{64, 64, 4}}; // of what goes row by row
   if (dim > 0)
-    ladders[0].shapes =
-        shapesOfAttends(std::max(dim, valueDim), roles, hasMask(program));
-  ladders[1].shapes = narrowed(tiling::queryTeamOf(gradDim, gradValueDim));
-  ladders[2].shapes = narrowed(tiling::keyTeamOf(gradDim, gradValueDim));
+    ladders[0].shapes = shapesOfAttends(std::max(dim, valueDim),
+                                        isWarpSpecialized, hasMask(program));
+  ladders[1].shapes = narrowed(tiling::queryCtaOf(gradDim, gradValueDim));
+  ladders[2].shapes = narrowed(tiling::keyCtaOf(gradDim, gradValueDim));
 }
 
 std::string Shapes::describe(Tiling tiling) const {

@@ -12,13 +12,14 @@
 
 namespace burst::cuda {
 
-/// Tiles of a kernel, and who computes one.
+/// Tiles of a kernel, and the warps that compute one.
 struct Shape {
   int64_t rows, columns; ///< of its own tile, and of those that it lists
   int64_t warps;
-  /// Whether, with roles, weights are computed while products are done
-  /// (cuda-skew), and warpgroups take turns with these (cuda-take-turns).
-  bool isSkewed = false, takesTurns = false;
+  /// Whether warp-specialized kernels compute weights while products are done
+  /// (cuda-software-pipeline), and warpgroups are scheduled in ping-pong
+  /// (cuda-ping-pong).
+  bool isPipelined = false, isPingPong = false;
 
   std::string str() const;
 };
@@ -36,7 +37,7 @@ Tiling tilingOf(mlir::func::FuncOp kernel);
 /// and at which of them the search is.
 class Shapes {
 public:
-  Shapes(mlir::func::FuncOp program, bool roles);
+  Shapes(mlir::func::FuncOp program, bool isWarpSpecialized);
 
   const Shape &operator[](Tiling tiling) const { return of(tiling).at(); }
   bool isLast(Tiling tiling) const {

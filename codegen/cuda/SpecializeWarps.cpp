@@ -1,4 +1,4 @@
-//===- SpecializeWarps.cpp - a producer, and consumers --------------------===//
+//===- SpecializeWarps.cpp - a producer warp, and consumer warps ----------===//
 #include "codegen/cuda/Passes.h"
 #include "dialect/Tile/Build.h"
 
@@ -32,21 +32,21 @@ struct Registers {
 constexpr Registers registersOf[] = {{56, 256}, {24, 240}, {32, 160}};
 constexpr int64_t producerWarps = 4;
 
-/// Gives the warps of one kernel their roles.
+/// Warp-specializes one kernel.
 class Specializer {
 public:
   Specializer(func::FuncOp kernel,
               const cuda::SpecializeWarpsPassOptions &options)
       : kernel(kernel), options(options), b(kernel.getLoc(), kernel) {}
 
-  /// Whether the kernel brings tiles to shared memory.
+  /// Whether the kernel loads tiles to shared memory.
   bool collect();
   /// Why the kernel stays as it is, or nothing.
   std::string reason();
   void specialize();
 
 private:
-  /// A tile in shared memory, and what brings it there.
+  /// A tile in shared memory, and the loads that fill it.
   struct Staged {
     memref::AllocaOp block;
     SmallVector<tile::LoadOp> loads;
@@ -56,7 +56,7 @@ private:
   std::string chooseStages();
   void produce(Region &region, IRMapping &mapping);
   void consume();
-  void receive(Staged &staged, Value channel);
+  void readFromPipeline(Staged &staged, Value pipeline);
   void clear(tile::MultiplyOp product);
   Value round(tile::MultiplyOp product);
 
@@ -65,7 +65,7 @@ private:
   tile::LoopBuilder b;
   int64_t warps = 0;
   SmallVector<Staged> blocks;
-  llvm::SmallDenseMap<Operation *, Value> channels; ///< of blocks
+  llvm::SmallDenseMap<Operation *, Value> pipelines; ///< of blocks
   llvm::SmallDenseMap<Value, Value> weights; ///< rounded, of blocks of scores
   Block *body = nullptr;                     ///< in which all of it happens
 };
@@ -99,7 +99,7 @@ static bool isBox(Value view) {
 }
 
 std::string Specializer::reason() {
-  warps = kernel->getAttrOfType<IntegerAttr>(cuda::teamAttr).getInt();
+  warps = kernel->getAttrOfType<IntegerAttr>(cuda::warpsAttr).getInt();
   if (warps % 4 != 0 || static_cast<size_t>(warps) > 4 * std::size(registersOf))
     return llvm::formatv(
         "consumers are 1 to {0} warpgroups of 4 warps, got {1} "
@@ -147,7 +147,7 @@ std::string Specializer::reason() {
   return reason.empty() ? chooseStages() : reason;
 }
 
-/// As many slots for what loops load as asked for, and as fit.
+/// As many stages for what loops load as asked for, and as fit.
 std::string Specializer::chooseStages() {
   auto repeats = [&](const Staged &staged) {
     return llvm::any_of(staged.loads, [&](tile::LoadOp load) {
@@ -156,26 +156,27 @@ std::string Specializer::chooseStages() {
   };
   int64_t needed = 0;
   for (int64_t stages = options.stages; stages > 0; --stages) {
-    SmallVector<cuda::ChannelType> channels;
+    SmallVector<cuda::PipelineType> pipelines;
     for (Staged &staged : blocks) {
       staged.stages = repeats(staged) ? stages : 1;
-      channels.push_back(cuda::ChannelType::get(b.getContext(), staged.stages,
-                                                staged.block.getType()));
+      pipelines.push_back(cuda::PipelineType::get(b.getContext(), staged.stages,
+                                                  staged.block.getType()));
     }
-    needed = cuda::placeChannels(channels);
+    needed = cuda::placePipelines(pipelines);
     if (needed <= options.sharedBytes)
       return "";
   }
-  return llvm::formatv("a slot for each tile takes {0} bytes of shared memory, "
-                       "of {1}",
-                       needed, options.sharedBytes);
+  return llvm::formatv(
+      "a stage for each tile takes {0} bytes of shared memory, "
+      "of {1}",
+      needed, options.sharedBytes);
 }
 
 /// What the producer does: of a copy of the body, the loads and what they need.
 void Specializer::produce(Region &region, IRMapping &mapping) {
   b.setInsertionPointToStart(&region.emplaceBlock());
   for (Operation &op : body->without_terminator())
-    if (!isa<cuda::ChannelOp, cuda::SynchronizeOp, cuda::RolesOp>(op))
+    if (!isa<cuda::PipelineOp, cuda::SynchronizeOp, cuda::WarpSpecializeOp>(op))
       b.clone(op, mapping);
   SmallVector<Operation *> tiles;
   region.walk([&](Operation *op) {
@@ -184,23 +185,24 @@ void Specializer::produce(Region &region, IRMapping &mapping) {
   });
   for (Operation *op : tiles) {
     auto load = dyn_cast<tile::LoadOp>(op);
-    Value channel =
-        load ? channels.lookup(load.getBlock().getDefiningOp()) : Value();
-    if (channel) {
+    Value pipeline =
+        load ? pipelines.lookup(load.getBlock().getDefiningOp()) : Value();
+    if (pipeline) {
       b.setInsertionPoint(op);
       b.setLoc(op->getLoc());
-      Value slot = b.make<cuda::AcquireOp>(load.getBlock().getType(), channel);
-      slot.setLoc(load.getBlock().getLoc());
-      b.make<cuda::BringOp>(load.getView(), slot);
-      b.make<cuda::PublishOp>(channel);
+      Value stage =
+          b.make<cuda::ProducerAcquireOp>(load.getBlock().getType(), pipeline);
+      stage.setLoc(load.getBlock().getLoc());
+      b.make<cuda::TmaLoadOp>(load.getView(), stage);
+      b.make<cuda::ProducerCommitOp>(pipeline);
     }
     op->erase();
   }
 }
 
-/// A tile's readers take it from its channel, and give it back unless the
-/// channel has one tile.
-void Specializer::receive(Staged &staged, Value channel) {
+/// A tile's readers wait for it in its pipeline, and release its stage unless
+/// it is loaded once.
+void Specializer::readFromPipeline(Staged &staged, Value pipeline) {
   for (tile::LoadOp load : staged.loads) {
     Block *block = load->getBlock();
     Operation *first = nullptr, *last = nullptr;
@@ -217,13 +219,14 @@ void Specializer::receive(Staged &staged, Value channel) {
     }
     b.setInsertionPoint(first);
     b.setLoc(load.getLoc());
-    Value slot = b.make<cuda::ReceiveOp>(staged.block.getType(), channel);
-    slot.setLoc(staged.block.getLoc());
+    Value stage =
+        b.make<cuda::ConsumerWaitOp>(staged.block.getType(), pipeline);
+    stage.setLoc(staged.block.getLoc());
     for (OpOperand *read : reads)
-      read->set(slot);
+      read->set(stage);
     if (block != body) {
       b.setInsertionPointAfter(last);
-      b.make<cuda::ReleaseOp>(channel);
+      b.make<cuda::ConsumerReleaseOp>(pipeline);
     }
   }
   for (tile::LoadOp load : staged.loads)
@@ -248,8 +251,8 @@ Value Specializer::round(tile::MultiplyOp product) {
   return block;
 }
 
-/// Where weights behind the last column are 0, their values are made so. Masks
-/// are in branches that know how many columns there are.
+/// Clears values behind the last column, where weights are 0 (0 times NaN is
+/// NaN). Masks are in branches that know how many columns there are.
 void Specializer::clear(tile::MultiplyOp product) {
   for (Operation *user : product.getA().getUsers()) {
     auto map = dyn_cast<tile::MapOp>(user);
@@ -281,8 +284,8 @@ void Specializer::clear(tile::MultiplyOp product) {
   }
 }
 
-/// What a branch alone reads, it reads itself: lists and tables of tiles, to
-/// which no kernel writes.
+/// Sinks loads from lists and tables of tiles, to which no kernel writes, into
+/// the branch that alone uses them.
 static void sink(scf::IfOp choice, DominanceInfo &dominance) {
   controlFlowSink(
       choice->getRegions(), dominance,
@@ -297,7 +300,7 @@ static void sink(scf::IfOp choice, DominanceInfo &dominance) {
 /// What consumers do: the rest, with asynchronous products.
 void Specializer::consume() {
   for (Staged &staged : blocks)
-    receive(staged, channels.lookup(staged.block));
+    readFromPipeline(staged, pipelines.lookup(staged.block));
   SmallVector<tile::MultiplyOp> products;
   kernel.walk([&](tile::MultiplyOp op) { products.push_back(op); });
   for (tile::MultiplyOp op : products) {
@@ -320,20 +323,20 @@ void Specializer::specialize() {
     b.setLoc(staged.block.getLoc());
     if (auto named = dyn_cast<NameLoc>(staged.block.getLoc()))
       b.setLoc(NameLoc::get(
-          b.getStringAttr(named.getName().getValue() + "Channel")));
-    channels[staged.block] = b.make<cuda::ChannelOp>(cuda::ChannelType::get(
+          b.getStringAttr(named.getName().getValue() + "Pipeline")));
+    pipelines[staged.block] = b.make<cuda::PipelineOp>(cuda::PipelineType::get(
         b.getContext(), staged.stages, staged.block.getType()));
   }
   b.setLoc(kernel.getLoc());
   b.make<cuda::SynchronizeOp>();
   Registers registers = registersOf[warps / 4 - 1];
-  auto roles = b.make<cuda::RolesOp>(producerWarps, registers.producer,
-                                     registers.consumers);
+  auto specialized = b.make<cuda::WarpSpecializeOp>(
+      producerWarps, registers.producer, registers.consumers);
   IRMapping mapping;
-  produce(roles.getProducer(), mapping);
-  Block &consumers = roles.getConsumers().emplaceBlock();
+  produce(specialized.getProducer(), mapping);
+  Block &consumers = specialized.getConsumers().emplaceBlock();
   consumers.getOperations().splice(consumers.end(), body->getOperations(),
-                                   std::next(roles->getIterator()),
+                                   std::next(specialized->getIterator()),
                                    body->getTerminator()->getIterator());
   body = &consumers;
   consume();
@@ -342,7 +345,7 @@ void Specializer::specialize() {
   IRRewriter rewriter(b.getContext());
   std::ignore = runRegionDCE(rewriter, kernel->getRegions());
   DominanceInfo dominance(kernel);
-  roles.getConsumers().walk([&](scf::IfOp op) { sink(op, dominance); });
+  specialized.getConsumers().walk([&](scf::IfOp op) { sink(op, dominance); });
 }
 
 namespace {
@@ -352,16 +355,16 @@ struct SpecializeWarps : cuda::impl::SpecializeWarpsPassBase<SpecializeWarps> {
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
     if (stages < 1) {
-      kernel.emitError("a channel has at least one slot, got: ")
+      kernel.emitError("a pipeline has at least one stage, got: ")
           << stages.getValue();
       return signalPassFailure();
     }
     cuda::SpecializeWarpsPassOptions options{stages, sharedBytes};
     Specializer specializer(kernel, options);
-    if (!kernel->hasAttr(cuda::teamAttr) || !specializer.collect())
+    if (!kernel->hasAttr(cuda::warpsAttr) || !specializer.collect())
       return;
     if (std::string reason = specializer.reason(); !reason.empty()) {
-      kernel.emitRemark("all warps do the same: ") << reason;
+      kernel.emitRemark("is not warp-specialized: ") << reason;
       return;
     }
     specializer.specialize();

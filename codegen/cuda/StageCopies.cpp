@@ -28,9 +28,9 @@ private:
     Operation *firstRead, *lastRead;
   };
 
-  void copy(const Staged &staged, Value turn);
-  void copyIf(const Staged &staged, Value turn);
-  void meet();
+  void copy(const Staged &staged, Value iteration);
+  void copyIf(const Staged &staged, Value iteration);
+  void synchronize();
 
   scf::ForOp loop;
   tile::LoopBuilder b;
@@ -38,8 +38,9 @@ private:
 
 } // namespace
 
-/// Copies what `staged` loads in a turn: with what its view is computed from.
-void Stager::copy(const Staged &staged, Value turn) {
+/// Copies what `staged` loads in an iteration: with what its view is computed
+/// from.
+void Stager::copy(const Staged &staged, Value iteration) {
   BackwardSliceOptions options;
   options.inclusive = true;
   options.filter = [&](Operation *op) {
@@ -49,21 +50,21 @@ void Stager::copy(const Staged &staged, Value turn) {
   auto load = staged.load;
   std::ignore = getBackwardSlice(load.getView(), &slice, options);
   IRMapping mapping;
-  mapping.map(loop.getInductionVar(), turn);
+  mapping.map(loop.getInductionVar(), iteration);
   for (Operation *op : slice)
     b.clone(*op, mapping);
   b.make<cuda::CopyOp>(mapping.lookupOrDefault(load.getView()),
                        load.getBlock());
 }
 
-/// The same in a turn that there may not be.
-void Stager::copyIf(const Staged &staged, Value turn) {
-  b.when(b.compare(arith::CmpIPredicate::slt, turn, loop.getUpperBound()),
-         [&] { copy(staged, turn); });
+/// The same, if there is such an iteration.
+void Stager::copyIf(const Staged &staged, Value iteration) {
+  b.when(b.compare(arith::CmpIPredicate::slt, iteration, loop.getUpperBound()),
+         [&] { copy(staged, iteration); });
   b.make<cuda::CommitOp>();
 }
 
-void Stager::meet() {
+void Stager::synchronize() {
   b.make<cuda::WaitOp>(0);
   b.make<cuda::SynchronizeOp>();
 }
@@ -101,7 +102,7 @@ void Stager::stage() {
   copyIf(first, loop.getLowerBound());
 
   b.setInsertionPoint(first.firstRead);
-  meet();
+  synchronize();
   for (const Staged &other : others)
     copy(other, loop.getInductionVar());
   b.make<cuda::CommitOp>();
@@ -109,7 +110,7 @@ void Stager::stage() {
   if (!others.empty() &&
       !first.lastRead->isBeforeInBlock(others.front().firstRead)) {
     b.setInsertionPoint(others.front().firstRead);
-    meet();
+    synchronize();
     // The next of the first block has to wait for its last read.
     b.setInsertionPointAfter(first.lastRead);
     b.make<cuda::SynchronizeOp>();
@@ -118,7 +119,7 @@ void Stager::stage() {
     if (others.empty())
       b.make<cuda::SynchronizeOp>();
     else
-      meet();
+      synchronize();
   }
   copyIf(first, b.add(loop.getInductionVar(), loop.getStep()));
   for (Staged &staged : blocks)
@@ -129,7 +130,7 @@ namespace {
 struct StageCopies : cuda::impl::StageCopiesPassBase<StageCopies> {
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
-    if (!kernel->hasAttr(cuda::teamAttr))
+    if (!kernel->hasAttr(cuda::warpsAttr))
       return;
     SmallVector<scf::ForOp> loops;
     kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });

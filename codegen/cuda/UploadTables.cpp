@@ -48,7 +48,7 @@ bool Placement::isGpuLaunch(Operation *op) {
   auto launch = dyn_cast<tile::LaunchOp>(op);
   return launch &&
          SymbolTable::lookupNearestSymbolFrom(launch, launch.getKernelAttr())
-             ->hasAttr(cuda::teamAttr);
+             ->hasAttr(cuda::warpsAttr);
 }
 
 /// Whether the host reads or writes the content of memory that it gets: not

@@ -12,8 +12,9 @@
 
 namespace burst::cuda {
 
-/// Integer attribute of a kernel: how many warps compute a task.
-inline constexpr llvm::StringLiteral teamAttr = "cuda.team";
+/// Integer attribute of a kernel: how many warps do a task (the consumer warps
+/// of a warp-specialized kernel, else all of a CTA).
+inline constexpr llvm::StringLiteral warpsAttr = "cuda.warps";
 
 /// Of a kernel of a backward pass: "queries" or "keys", whose gradients it adds
 /// up. Kernels that say the same read the same lists of tiles.
@@ -47,14 +48,14 @@ bool isPrivate(mlir::Type type);
 
 namespace burst::cuda {
 
-/// Where in shared memory a channel's slots begin, and its barriers.
+/// Where in shared memory a pipeline's stages begin, and its barriers.
 struct Place {
-  int64_t slots, barriers;
+  int64_t stages, barriers;
 };
-/// The shared memory of a kernel with these channels, and where each lies:
-/// slots of one behind those of another, and behind them all barriers.
-int64_t placeChannels(llvm::ArrayRef<ChannelType> channels,
-                      llvm::SmallVectorImpl<Place> *places = nullptr);
+/// The shared memory of a kernel with these pipelines, and where each lies:
+/// stages of one behind those of another, and behind them all barriers.
+int64_t placePipelines(llvm::ArrayRef<PipelineType> pipelines,
+                       llvm::SmallVectorImpl<Place> *places = nullptr);
 
 } // namespace burst::cuda
 

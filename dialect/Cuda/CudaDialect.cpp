@@ -62,7 +62,7 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op,
                      << gradientAttr << R"( needs "queries" or "keys", got: )"
                      << attribute.getValue();
   }
-  if (attribute.getName() != teamAttr)
+  if (attribute.getName() != warpsAttr)
     return op->emitOpError("has an attribute that the cuda dialect does not "
                            "have: ")
            << attribute.getName();
@@ -70,7 +70,7 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op,
   if (!isa<func::FuncOp>(op) || !op->hasAttr(tile::kernelAttr) || !warps ||
       warps.getInt() < 1 || warps.getInt() > 32)
     return op->emitOpError("with ")
-           << teamAttr << " must be a kernel of 1 to 32 warps, got: "
+           << warpsAttr << " must be a kernel of 1 to 32 warps, got: "
            << attribute.getValue();
   return success();
 }

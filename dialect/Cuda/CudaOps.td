@@ -14,10 +14,10 @@ def Cuda_Shared : ConfinedType<StaticShapeMemRefOf<[BF16, F16]>, [HasAnyRankOfPr
 
 def Cuda_CopyOp : Cuda_Op<"copy", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "begins to bring rows of memory into shared memory";
+  let summary = "begins to copy rows of memory into shared memory (cp.async)";
   let description = [{
     block[r, c] = view[r, c], 0 where the view has no such row or column, at some
-    time before a `cuda.wait` that covers the copy ends. All threads of the team
+    time before a `cuda.wait` that covers the copy ends. All threads of the CTA
     take part, each with a part of the rows.
 
     **Constraints:** (C1) the block lies in `#gpu.address_space<workgroup>` and has
@@ -59,10 +59,10 @@ def Cuda_WaitOp : Cuda_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 def Cuda_SynchronizeOp : Cuda_Op<"synchronize", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "all warps of the team meet";
+  let summary = "all warps synchronize (a CTA-wide barrier)";
   let description = [{
     Behind it each thread sees what any of them wrote to shared memory before, and
-    what copies brought that any of them has waited for; and whatever was read
+    what copies wrote that any of them has waited for; and whatever was read
     before may be written.
 
     Example: `cuda.synchronize`

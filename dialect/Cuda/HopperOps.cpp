@@ -1,4 +1,4 @@
-//===- HopperOps.cpp - warps with roles, and what is between --------------===//
+//===- HopperOps.cpp - warp-specialized kernels ---------------------------===//
 #include "dialect/Cuda/Cuda.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -13,95 +13,99 @@ static MemRefType typeOf(Value value) {
 }
 
 LogicalResult
-ChannelType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                    int64_t stages, MemRefType tile) {
+PipelineType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                     int64_t stages, MemRefType tile) {
   if (stages < 1)
-    return emitError() << "a channel has at least one slot, got: " << stages;
+    return emitError() << "a pipeline has at least one stage, got: " << stages;
   if (isShared(tile) && tile.getRank() == 2 && tile.hasStaticShape() &&
       tile.getElementType().isInteger(1))
     return tile.getDimSize(0) % 32 == 0 && tile.getDimSize(1) % 8 == 0
                ? success()
-               : emitError() << "marks have rows in thirty-twos and columns in "
-                                "eights, got: "
-                             << tile;
+               : emitError()
+                     << "mask bits have rows in thirty-twos and columns in "
+                        "eights, got: "
+                     << tile;
   if (!isShared(tile) || tile.getRank() != 2 || !tile.hasStaticShape() ||
       tile.getElementTypeBitWidth() != 16 || tile.getDimSize(0) % 8 != 0 ||
       tile.getDimSize(0) > 256 || tile.getDimSize(1) % 16 != 0)
     return emitError()
-           << "a slot is a tile of 16 bits in shared memory with up "
+           << "a stage is a tile of 16 bits in shared memory with up "
               "to 256 rows in eights and columns in sixteens, got: "
            << tile;
   return success();
 }
 
-int64_t ChannelType::getSlotBytes() {
+int64_t PipelineType::getStageBytes() {
   int64_t rows = getTile().getDimSize(0), columns = getTile().getDimSize(1);
-  return isOfMarks() ? 4 * rows * llvm::divideCeilSigned(columns, 32)
-                     : 2 * rows * columns;
+  return isOfMaskBits() ? 4 * rows * llvm::divideCeilSigned(columns, 32)
+                        : 2 * rows * columns;
 }
 
-int64_t cuda::placeChannels(ArrayRef<ChannelType> channels,
-                            SmallVectorImpl<Place> *places) {
+int64_t cuda::placePipelines(ArrayRef<PipelineType> pipelines,
+                             SmallVectorImpl<Place> *places) {
   int64_t bytes = 0;
   SmallVector<Place> found;
-  for (ChannelType channel : channels) { // rows are permuted by their address
+  for (PipelineType pipeline : pipelines) {
+    // Rows are permuted by their address.
     found.push_back({static_cast<int64_t>(llvm::alignTo(bytes, 1024)), 0});
-    bytes = found.back().slots + channel.getStages() * channel.getSlotBytes();
+    bytes =
+        found.back().stages + pipeline.getStages() * pipeline.getStageBytes();
   }
-  for (auto [place, channel] : llvm::zip_equal(found, channels)) {
+  for (auto [place, pipeline] : llvm::zip_equal(found, pipelines)) {
     place.barriers = bytes;
-    bytes += 16 * channel.getStages();
+    bytes += 16 * pipeline.getStages();
   }
   if (places)
     *places = std::move(found);
   return bytes;
 }
 
-/// Checks that an op is of a role.
-static LogicalResult verifyRole(Operation *op, Region &(RolesOp::*region)(),
+/// Checks that an op stands in the region of a role.
+static LogicalResult verifyRole(Operation *op,
+                                Region &(WarpSpecializeOp::*region)(),
                                 StringRef what) {
-  if (auto roles = op->getParentOfType<RolesOp>())
-    if ((roles.*region)().isAncestor(op->getParentRegion()))
+  if (auto specialized = op->getParentOfType<WarpSpecializeOp>())
+    if ((specialized.*region)().isAncestor(op->getParentRegion()))
       return success();
   return op->emitOpError("stands outside what ") << what;
 }
 static LogicalResult verifyProduces(Operation *op) {
-  return verifyRole(op, &RolesOp::getProducer, "the producer does");
+  return verifyRole(op, &WarpSpecializeOp::getProducer, "the producer does");
 }
-static LogicalResult verifyMarks(Operation *op) {
-  return verifyRole(op, &RolesOp::getMarkers, "markers do");
+static LogicalResult verifyMaskWarps(Operation *op) {
+  return verifyRole(op, &WarpSpecializeOp::getMaskWarps, "mask warps do");
 }
 static LogicalResult verifyConsumes(Operation *op) {
-  return verifyRole(op, &RolesOp::getConsumers, "consumers do");
+  return verifyRole(op, &WarpSpecializeOp::getConsumers, "consumers do");
 }
 
 /// The warps of the consumers that an op belongs to.
 static int64_t consumersOf(Operation *op) {
   auto kernel = op->getParentOfType<func::FuncOp>();
-  return kernel->getAttrOfType<IntegerAttr>(teamAttr).getInt();
+  return kernel->getAttrOfType<IntegerAttr>(warpsAttr).getInt();
 }
 
-// acquire_c1, publish_c1
-LogicalResult AcquireOp::verify() {
-  return getChannel().getType().isOfMarks() ? verifyMarks(*this)
-                                            : verifyProduces(*this);
+// producer_acquire_c1, producer_commit_c1
+LogicalResult ProducerAcquireOp::verify() {
+  return getPipeline().getType().isOfMaskBits() ? verifyMaskWarps(*this)
+                                                : verifyProduces(*this);
 }
-LogicalResult PublishOp::verify() {
-  return getChannel().getType().isOfMarks() ? verifyMarks(*this)
-                                            : verifyProduces(*this);
+LogicalResult ProducerCommitOp::verify() {
+  return getPipeline().getType().isOfMaskBits() ? verifyMaskWarps(*this)
+                                                : verifyProduces(*this);
 }
-// receive_c1, release_c1
-LogicalResult ReceiveOp::verify() { return verifyConsumes(*this); }
-LogicalResult ReleaseOp::verify() { return verifyConsumes(*this); }
+// consumer_wait_c1, consumer_release_c1
+LogicalResult ConsumerWaitOp::verify() { return verifyConsumes(*this); }
+LogicalResult ConsumerReleaseOp::verify() { return verifyConsumes(*this); }
 
-// roles_c1, roles_c2, roles_c3
-LogicalResult RolesOp::verify() {
+// warp_specialize_c1, warp_specialize_c2, warp_specialize_c3
+LogicalResult WarpSpecializeOp::verify() {
   auto kernel = (*this)->getParentOfType<func::FuncOp>();
-  auto team =
-      kernel ? kernel->getAttrOfType<IntegerAttr>(teamAttr) : IntegerAttr();
-  if (!team)
-    return emitOpError("stands in no kernel with ") << teamAttr;
-  int64_t consumers = team.getInt(), producers = getWarps();
+  auto warps =
+      kernel ? kernel->getAttrOfType<IntegerAttr>(warpsAttr) : IntegerAttr();
+  if (!warps)
+    return emitOpError("stands in no kernel with ") << warpsAttr;
+  int64_t consumers = warps.getInt(), producers = getWarps();
   if (consumers % 4 != 0 || producers < 4 || producers % 4 != 0)
     return emitOpError("needs whole warpgroups of 4 warps, got: ")
            << consumers << " warps of consumers and " << producers
@@ -129,18 +133,18 @@ static bool isBox(Value view) {
          rows.hasUnitStride();
 }
 
-// bring_c1, bring_c2
-LogicalResult BringOp::verify() {
+// tma_load_c1, tma_load_c2
+LogicalResult TmaLoadOp::verify() {
   if (failed(verifyProduces(*this)))
     return failure();
-  if (!getSlot().getDefiningOp<AcquireOp>())
-    return emitOpError("needs a slot of cuda.acquire");
-  MemRefType view = typeOf(getView()), slot = typeOf(getSlot());
-  if (view.getElementType() != slot.getElementType() ||
-      view.getDimSize(1) != slot.getDimSize(1))
-    return emitOpError("needs a view with the slot's columns and elements, "
+  if (!getStage().getDefiningOp<ProducerAcquireOp>())
+    return emitOpError("needs a stage of cuda.producer_acquire");
+  MemRefType view = typeOf(getView()), stage = typeOf(getStage());
+  if (view.getElementType() != stage.getElementType() ||
+      view.getDimSize(1) != stage.getDimSize(1))
+    return emitOpError("needs a view with the stage's columns and elements, "
                        "got: ")
-           << view << " and " << slot;
+           << view << " and " << stage;
   if (!isBox(getView()))
     return emitOpError("needs a view of rows of a kernel's parameter");
   return success();
@@ -150,48 +154,48 @@ LogicalResult BringOp::verify() {
 LogicalResult ClearOp::verify() {
   if (failed(verifyConsumes(*this)))
     return failure();
-  if (!getSlot().getDefiningOp<ReceiveOp>())
-    return emitOpError("needs a slot of cuda.receive");
+  if (!getStage().getDefiningOp<ConsumerWaitOp>())
+    return emitOpError("needs a stage of cuda.consumer_wait");
   return success();
 }
 
-// mark_c1, mark_c2
-LogicalResult MarkOp::verify() {
-  if (failed(verifyMarks(*this)))
+// mask_bits_c1, mask_bits_c2
+LogicalResult MaskBitsOp::verify() {
+  if (failed(verifyMaskWarps(*this)))
     return failure();
-  if (!getSlot().getDefiningOp<AcquireOp>())
-    return emitOpError("needs a slot of cuda.acquire");
-  MemRefType slot = typeOf(getSlot());
-  if (typeOf(getI()).getDimSize(0) != slot.getDimSize(0) ||
-      typeOf(getJ()).getDimSize(0) != slot.getDimSize(1))
+  if (!getStage().getDefiningOp<ProducerAcquireOp>())
+    return emitOpError("needs a stage of cuda.producer_acquire");
+  MemRefType stage = typeOf(getStage());
+  if (typeOf(getI()).getDimSize(0) != stage.getDimSize(0) ||
+      typeOf(getJ()).getDimSize(0) != stage.getDimSize(1))
     return emitOpError("needs a position for each row and column of ")
-           << slot << ", got: " << getI().getType() << " and "
+           << stage << ", got: " << getI().getType() << " and "
            << getJ().getType();
   return success();
 }
 
-// mark_c3
-LogicalResult MarkOp::verifyRegions() {
+// mask_bits_c3
+LogicalResult MaskBitsOp::verifyRegions() {
   return verifyRegion(*this, RegionRole::Mask, getMask(),
                       Float32Type::get(getContext()),
                       asRegionArguments(getCaptures().getTypes()));
 }
 
-void MarkOp::getAsmBlockArgumentNames(Region &region,
-                                      OpAsmSetValueNameFn setName) {
+void MaskBitsOp::getAsmBlockArgumentNames(Region &region,
+                                          OpAsmSetValueNameFn setName) {
   setArgumentNames(RegionRole::Mask, region, setName);
 }
 
-// hide_c1, hide_c2
-LogicalResult HideOp::verify() {
+// apply_mask_bits_c1, apply_mask_bits_c2
+LogicalResult ApplyMaskBitsOp::verify() {
   if (failed(verifyConsumes(*this)))
     return failure();
-  if (!getSlot().getDefiningOp<ReceiveOp>())
-    return emitOpError("needs a slot of cuda.receive");
-  MemRefType s = typeOf(getS()), slot = typeOf(getSlot());
-  if (!isPrivate(s) || s.getShape() != slot.getShape())
-    return emitOpError("needs a block in registers of the slot's shape, got: ")
-           << s << " and " << slot;
+  if (!getStage().getDefiningOp<ConsumerWaitOp>())
+    return emitOpError("needs a stage of cuda.consumer_wait");
+  MemRefType s = typeOf(getS()), stage = typeOf(getStage());
+  if (!isPrivate(s) || s.getShape() != stage.getShape())
+    return emitOpError("needs a block in registers of the stage's shape, got: ")
+           << s << " and " << stage;
   return success();
 }
 
@@ -240,8 +244,8 @@ LogicalResult AwaitOp::verify() {
   return success();
 }
 
-// begin_turns_c1, take_turn_c1, pass_turn_c1, end_turns_c1
-static LogicalResult verifyTurn(Operation *op) {
+// ping_pong_begin_c1, ping_pong_wait_c1, ping_pong_signal_c1, ping_pong_end_c1
+static LogicalResult verifyPingPong(Operation *op) {
   if (failed(verifyConsumes(op)))
     return failure();
   if (int64_t warps = consumersOf(op); warps <= 4)
@@ -250,7 +254,7 @@ static LogicalResult verifyTurn(Operation *op) {
   return success();
 }
 
-LogicalResult BeginTurnsOp::verify() { return verifyTurn(*this); }
-LogicalResult TakeTurnOp::verify() { return verifyTurn(*this); }
-LogicalResult PassTurnOp::verify() { return verifyTurn(*this); }
-LogicalResult EndTurnsOp::verify() { return verifyTurn(*this); }
+LogicalResult PingPongBeginOp::verify() { return verifyPingPong(*this); }
+LogicalResult PingPongWaitOp::verify() { return verifyPingPong(*this); }
+LogicalResult PingPongSignalOp::verify() { return verifyPingPong(*this); }
+LogicalResult PingPongEndOp::verify() { return verifyPingPong(*this); }

@@ -1,4 +1,4 @@
-//===- HopperOps.td - warps with roles, and what is between -*- tablegen -*-===//
+//===- HopperOps.td - warp-specialized kernels --------------*- tablegen -*-===//
 #ifndef BURST_DIALECT_CUDA_HOPPEROPS_TD
 #define BURST_DIALECT_CUDA_HOPPEROPS_TD
 
@@ -10,40 +10,40 @@ def Cuda_Positions : ConfinedType<StaticShapeMemRefOf<[Index]>, [HasAnyRankOfPre
                                   "positions">;
 
 //===----------------------------------------------------------------------===//
-// Channels
+// Pipelines
 //===----------------------------------------------------------------------===//
 
-def Cuda_ChannelType : TypeDef<Cuda_Dialect, "Channel"> {
-  let mnemonic = "channel";
-  let summary = "slots in shared memory through which tiles are handed on";
+def Cuda_PipelineType : TypeDef<Cuda_Dialect, "Pipeline"> {
+  let mnemonic = "pipeline";
+  let summary = "stages in shared memory between a producer and consumers";
   let description = [{
-    `stages` slots, each a tile in shared memory: of 16 bits, which the producer
-    brings, or of marks, a bit for each pair of a query and a key, which markers
-    make. They fill slots in turn and consumers read them in the same order. Each
-    slot has two barriers (`mbarrier`): one completes when a tile's bytes have come,
-    or all warps of markers have given it, the other when all warps of consumers
-    have given the slot back.
+    `stages` stages, each a tile in shared memory: of 16 bits, which the producer
+    loads by TMA, or of mask bits, a bit for each pair of a query and a key, which
+    mask warps compute. Stages are a circular buffer, filled and read in order, as in
+    CUTLASS's `PipelineTmaAsync`. Each stage has two barriers (`mbarrier`): the full
+    barrier completes when a tile's bytes have been copied, or all mask warps have
+    arrived; the empty barrier when all consumer warps have released the stage.
 
     ```mlir
-    !cuda.channel<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
-    !cuda.channel<4 of memref<128x128xi1, #gpu.address_space<workgroup>>>
+    !cuda.pipeline<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
+    !cuda.pipeline<4 of memref<128x128xi1, #gpu.address_space<workgroup>>>
     ```
   }];
   let parameters = (ins "int64_t":$stages, "::mlir::MemRefType":$tile);
   let assemblyFormat = "`<` $stages `of` $tile `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Whether slots are marks, which markers make.
-    bool isOfMarks() { return getTile().getElementType().isInteger(1); }
-    /// How much of shared memory a slot is; of marks 32 columns are a word.
-    int64_t getSlotBytes();
+    /// Whether stages are mask bits, which mask warps compute.
+    bool isOfMaskBits() { return getTile().getElementType().isInteger(1); }
+    /// How much of shared memory a stage is; of mask bits 32 columns are a word.
+    int64_t getStageBytes();
   }];
 }
 
 def Cuda_Tile : ConfinedType<StaticShapeMemRefOf<[BF16, F16]>, [HasAnyRankOfPred<[2]>],
                              "a tile of 16 bits">;
-def Cuda_Marks : ConfinedType<StaticShapeMemRefOf<[I1]>, [HasAnyRankOfPred<[2]>],
-                              "marks of pairs">;
+def Cuda_MaskBits : ConfinedType<StaticShapeMemRefOf<[I1]>, [HasAnyRankOfPred<[2]>],
+                              "mask bits of pairs">;
 def Cuda_Sums : ConfinedType<StaticShapeMemRefOf<[F32]>, [HasAnyRankOfPred<[2]>],
                              "sums in f32">;
 def Cuda_Token : Type<CPred<"::llvm::isa<::mlir::gpu::AsyncTokenType>($_self)">,
@@ -53,33 +53,33 @@ def Cuda_Token : Type<CPred<"::llvm::isa<::mlir::gpu::AsyncTokenType>($_self)">,
 class Cuda_HopperOp<string mnemonic, list<Trait> traits = []>
     : Op<Cuda_Dialect, mnemonic, traits>;
 
-def Cuda_ChannelOp : Cuda_HopperOp<"channel"> {
-  let summary = "shared memory for a channel, and its barriers";
+def Cuda_PipelineOp : Cuda_HopperOp<"pipeline"> {
+  let summary = "shared memory of a pipeline, and its barriers";
   let description = [{
-    All slots are free. Roles may use the channel behind a `cuda.synchronize`.
+    All stages are empty. Warps may use the pipeline behind a `cuda.synchronize`.
 
-    **Constraints:** (C1) it stands in a kernel, in front of `cuda.roles`.
+    **Constraints:** (C1) it stands in a kernel, in front of `cuda.warp_specialize`.
 
     Example:
 
     ```mlir
-    %keys = cuda.channel : !cuda.channel<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
+    %keys = cuda.pipeline : !cuda.pipeline<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
     ```
   }];
-  let results = (outs Res<Cuda_ChannelType, "", [MemAlloc]>:$channel);
-  let assemblyFormat = "attr-dict `:` qualified(type($channel))";
+  let results = (outs Res<Cuda_PipelineType, "", [MemAlloc]>:$pipeline);
+  let assemblyFormat = "attr-dict `:` qualified(type($pipeline))";
 }
 
-def Cuda_RolesOp : Cuda_HopperOp<"roles", [
+def Cuda_WarpSpecializeOp : Cuda_HopperOp<"warp_specialize", [
     RecursiveMemoryEffects, SingleBlock, NoTerminator, NoRegionArguments]> {
-  let summary = "what the producer does, what markers do, and what consumers do";
+  let summary = "what the producer, mask warps and consumers do";
   let description = [{
-    The warps of `cuda.team` are the consumers, and compute a task together. Behind
-    them in the block of threads come the producer's, of which one thread of the
-    first warp does what the first region says. The other warps have nothing to do,
-    or are markers, who evaluate masks for consumers. Registers of a thread are given
-    up by the producer and markers, and taken by consumers. The roles meet through
-    channels only.
+    Warp specialization: the first `cuda.warps` warps of the CTA are the consumers,
+    and compute a task together. Behind them come the producer's `warps`, of which one
+    thread of the first warp does what the first region says. The others are idle, or
+    are mask warps, which evaluate masks for consumers. The producer and mask warps
+    give up registers, and consumers take them (`setmaxnreg`). Between the roles only
+    pipelines synchronize.
 
     **Constraints:** (C1) it stands in a kernel. (C2) producer and consumers are
     whole warpgroups: multiples of 4 warps. (C3) registers of a thread are a
@@ -88,162 +88,162 @@ def Cuda_RolesOp : Cuda_HopperOp<"roles", [
     Example:
 
     ```mlir
-    cuda.roles producer warps 4 registers 56 {
-      %slot = cuda.acquire %keys : ...
-    } markers {
-      %slot = cuda.acquire %marks : ...
+    cuda.warp_specialize producer warps 4 registers 56 {
+      %stage = cuda.producer_acquire %keys : ...
+    } mask_warps {
+      %stage = cuda.producer_acquire %bits : ...
     } consumers registers 224 {
-      %slot = cuda.receive %keys : ...
+      %stage = cuda.consumer_wait %keys : ...
     }
     ```
   }];
   let arguments = (ins I64Attr:$warps, I64Attr:$producerRegisters,
                        I64Attr:$consumerRegisters);
   let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumers,
-                        MaxSizedRegion<1>:$markers);
+                        MaxSizedRegion<1>:$maskWarps);
   let assemblyFormat = [{
     `producer` `warps` $warps `registers` $producerRegisters $producer
-    (`markers` $markers^)? `consumers` `registers` $consumerRegisters $consumers attr-dict
+    (`mask_warps` $maskWarps^)? `consumers` `registers` $consumerRegisters $consumers attr-dict
   }];
   let hasVerifier = 1;
 }
 
-class Cuda_SlotOp<string mnemonic>
+class Cuda_StageOp<string mnemonic>
     : Cuda_HopperOp<mnemonic, [
           MemoryEffects<[MemRead, MemWrite]>,
-          TypesMatchWith<"the slot is a tile of the channel", "channel", "slot",
-                         "::llvm::cast<::burst::cuda::ChannelType>($_self).getTile()">]> {
-  let arguments = (ins Cuda_ChannelType:$channel);
-  let results = (outs AnyTypeOf<[Cuda_Tile, Cuda_Marks]>:$slot);
-  let assemblyFormat = "$channel attr-dict `:` qualified(type($channel))";
+          TypesMatchWith<"the stage is a tile of the pipeline", "pipeline", "stage",
+                         "::llvm::cast<::burst::cuda::PipelineType>($_self).getTile()">]> {
+  let arguments = (ins Cuda_PipelineType:$pipeline);
+  let results = (outs AnyTypeOf<[Cuda_Tile, Cuda_MaskBits]>:$stage);
+  let assemblyFormat = "$pipeline attr-dict `:` qualified(type($pipeline))";
   let hasVerifier = 1;
 }
-class Cuda_StepOp<string mnemonic>
+class Cuda_PipelineStateOp<string mnemonic>
     : Cuda_HopperOp<mnemonic, [MemoryEffects<[MemRead, MemWrite]>]> {
-  let arguments = (ins Cuda_ChannelType:$channel);
-  let assemblyFormat = "$channel attr-dict `:` qualified(type($channel))";
+  let arguments = (ins Cuda_PipelineType:$pipeline);
+  let assemblyFormat = "$pipeline attr-dict `:` qualified(type($pipeline))";
   let hasVerifier = 1;
 }
 
-def Cuda_AcquireOp : Cuda_SlotOp<"acquire"> {
-  let summary = "the producer, or markers, wait until their next slot is free";
+def Cuda_ProducerAcquireOp : Cuda_StageOp<"producer_acquire"> {
+  let summary = "the producer, or mask warps, wait until their next stage is empty";
   let description = [{
-    The producer also says that a tile's bytes will come. A slot that was never used
-    is free.
+    The producer also says how many bytes will be copied (`expect_tx`). A stage that
+    was never used is empty.
 
-    **Constraints:** (C1) it is the producer's, or of marks the markers'.
+    **Constraints:** (C1) it is the producer's, or of mask bits the mask warps'.
 
     Example:
 
     ```mlir
-    %slot = cuda.acquire %keys : !cuda.channel<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
+    %stage = cuda.producer_acquire %keys : !cuda.pipeline<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
     ```
   }];
 }
 
-def Cuda_BringOp : Cuda_HopperOp<"bring", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "begins to bring a box of memory into a slot";
+def Cuda_TmaLoadOp : Cuda_HopperOp<"tma_load", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "begins a TMA load of a box of memory into a stage";
   let description = [{
-    The whole tile is written: slot[r, c] = what the tensor of the view has c numbers
+    The whole tile is written: stage[r, c] = what the tensor of the view has c numbers
     and r rows behind the view's first, 0 behind the tensor's end. So rows behind the
     view's last are whatever the tensor has there. A tensor map of the tensor, a
     parameter of the kernel, says where it lies.
 
-    **Constraints:** (C1) it is the producer's, and the slot that of a
-    `cuda.acquire`. (C2) the view has the slot's columns and type of element; it is
-    a `memref.subview` of rows of a parameter of the kernel, or selects between
+    **Constraints:** (C1) it is the producer's, and the stage that of a
+    `cuda.producer_acquire`. (C2) the view has the stage's columns and type of element;
+    it is a `memref.subview` of rows of a parameter of the kernel, or selects between
     such.
 
     Example:
 
     ```mlir
-    cuda.bring %view, %slot : memref<?x64xbf16, strided<[?, 1], offset: ?>>,
+    cuda.tma_load %view, %stage : memref<?x64xbf16, strided<[?, 1], offset: ?>>,
                               memref<128x64xbf16, #gpu.address_space<workgroup>>
     ```
   }];
-  let arguments = (ins MemRefRankOf<[BF16, F16], [2]>:$view, Cuda_Tile:$slot);
-  let assemblyFormat = "$view `,` $slot attr-dict `:` type($view) `,` type($slot)";
+  let arguments = (ins MemRefRankOf<[BF16, F16], [2]>:$view, Cuda_Tile:$stage);
+  let assemblyFormat = "$view `,` $stage attr-dict `:` type($view) `,` type($stage)";
   let hasVerifier = 1;
 }
 
-def Cuda_PublishOp : Cuda_StepOp<"publish"> {
-  let summary = "the producer, or markers, go on to their next slot";
+def Cuda_ProducerCommitOp : Cuda_PipelineStateOp<"producer_commit"> {
+  let summary = "the producer, or mask warps, go on to their next stage";
   let description = [{
-    Consumers may wait for what was brought since the `cuda.acquire`, or for what
-    all warps of markers have marked.
+    Consumers may wait for what was loaded since the `cuda.producer_acquire`, or for
+    what all mask warps have written.
 
-    **Constraints:** (C1) it is the producer's, or of marks the markers'.
+    **Constraints:** (C1) it is the producer's, or of mask bits the mask warps'.
 
-    Example: `cuda.publish %keys : !cuda.channel<...>`
+    Example: `cuda.producer_commit %keys : !cuda.pipeline<...>`
   }];
 }
 
-def Cuda_ReceiveOp : Cuda_SlotOp<"receive"> {
-  let summary = "consumers wait until the tile of their next slot has come";
+def Cuda_ConsumerWaitOp : Cuda_StageOp<"consumer_wait"> {
+  let summary = "consumers wait until their next stage is full";
   let description = [{
     **Constraints:** (C1) it is the consumers'.
 
     Example:
 
     ```mlir
-    %slot = cuda.receive %keys : !cuda.channel<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
+    %stage = cuda.consumer_wait %keys : !cuda.pipeline<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
     ```
   }];
 }
 
-def Cuda_ReleaseOp : Cuda_StepOp<"release"> {
-  let summary = "consumers give a slot back and go on to the next one";
+def Cuda_ConsumerReleaseOp : Cuda_PipelineStateOp<"consumer_release"> {
+  let summary = "consumers release a stage and go on to the next one";
   let description = [{
-    Each warp of consumers gives its share back; the slot is free when all have. What
-    reads the slot must have been awaited.
+    Each consumer warp arrives at the empty barrier; the stage is empty when all have.
+    Products that read the stage must have been awaited.
 
     **Constraints:** (C1) it is the consumers'.
 
-    Example: `cuda.release %keys : !cuda.channel<...>`
+    Example: `cuda.consumer_release %keys : !cuda.pipeline<...>`
   }];
 }
 
 def Cuda_ClearOp : Cuda_HopperOp<"clear", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "rows of a slot become 0";
+  let summary = "rows of a stage become 0";
   let description = [{
     From row `count` on. What a tensor has behind the rows that are meant may be
-    anything, and 0 times that is not always 0. Consumers meet, where there is
-    something to do, before any of them goes on.
+    anything, and 0 times that is not always 0 (0 times NaN is NaN). Where there is
+    something to clear, the consumer warps synchronize behind it.
 
-    **Constraints:** (C1) it is the consumers', and the slot that of a
-    `cuda.receive`.
+    **Constraints:** (C1) it is the consumers', and the stage that of a
+    `cuda.consumer_wait`.
 
     Example:
 
     ```mlir
-    cuda.clear %slot from %count : memref<128x64xbf16, #gpu.address_space<workgroup>>
+    cuda.clear %stage from %count : memref<128x64xbf16, #gpu.address_space<workgroup>>
     ```
   }];
-  let arguments = (ins Cuda_Tile:$slot, Index:$count);
-  let assemblyFormat = "$slot `from` $count attr-dict `:` type($slot)";
+  let arguments = (ins Cuda_Tile:$stage, Index:$count);
+  let assemblyFormat = "$stage `from` $count attr-dict `:` type($stage)";
   let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
-// Marks
+// Mask bits
 //===----------------------------------------------------------------------===//
 
-def Cuda_MarkOp : Cuda_HopperOp<"mark", [
+def Cuda_MaskBitsOp : Cuda_HopperOp<"mask_bits", [
     IsolatedFromAbove, MemoryEffects<[MemRead, MemWrite]>,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
-  let summary = "evaluates a mask for the pairs of a tile";
+  let summary = "computes the mask bits of a tile";
   let description = [{
-    slot[r, c] = c < columns and mask(b, h, i[r], j[c], sq, sk), as `tile.map` does
+    stage[r, c] = c < columns and mask(b, h, i[r], j[c], sq, sk), as `tile.map` does
     it to scores.
 
-    **Constraints:** (C1) it is the markers', and the slot that of a
-    `cuda.acquire`. (C2) i has a position for each row and j for each column of the
-    slot. (C3) the region has the arguments that `burst.attention` says.
+    **Constraints:** (C1) it is the mask warps', and the stage that of a
+    `cuda.producer_acquire`. (C2) i has a position for each row and j for each column of
+    the stage. (C3) the region has the arguments that `burst.attention` says.
 
     Example:
 
     ```mlir
-    cuda.mark %slot columns %c at (%b, %h, %i, %j) of (%sq, %sk)
+    cuda.mask_bits %stage columns %c at (%b, %h, %i, %j) of (%sq, %sk)
         mask(%b0, %h0, %i0, %j0, %sq0, %sk0, %t = %table : memref<64xi32>) {
           %mine = tensor.extract %t[%i0] : tensor<64xi32>
           %other = tensor.extract %t[%j0] : tensor<64xi32>
@@ -254,37 +254,38 @@ def Cuda_MarkOp : Cuda_HopperOp<"mark", [
           memref<128xindex>
     ```
   }];
-  let arguments = (ins Cuda_Marks:$slot, Index:$columns, Index:$batch, Index:$head,
+  let arguments = (ins Cuda_MaskBits:$stage, Index:$columns, Index:$batch, Index:$head,
       Cuda_Positions:$i, Cuda_Positions:$j, Index:$queries, Index:$keys,
       Variadic<AnyType>:$captures);
   let regions = (region SizedRegion<1>:$mask);
   let assemblyFormat = [{
-    $slot `columns` $columns `at` `(` $batch `,` $head `,` $i `,` $j `)`
+    $stage `columns` $columns `at` `(` $batch `,` $head `,` $i `,` $j `)`
     `of` `(` $queries `,` $keys `)` custom<Mask>($mask, $captures, type($captures))
     attr-dict
-    `:` type($slot) `,` type($i) `,` type($j)
+    `:` type($stage) `,` type($i) `,` type($j)
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
 }
 
-def Cuda_HideOp : Cuda_HopperOp<"hide", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "rules out what is not marked";
+def Cuda_ApplyMaskBitsOp : Cuda_HopperOp<"apply_mask_bits", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "masks scores by the bits of a tile";
   let description = [{
-    s[r, c] = -inf where slot[r, c] is not set.
+    s[r, c] = -inf where stage[r, c] is not set.
 
-    **Constraints:** (C1) it is the consumers', and the slot that of a
-    `cuda.receive`. (C2) s is a block in registers of the slot's shape.
+    **Constraints:** (C1) it is the consumers', and the stage that of a
+    `cuda.consumer_wait`. (C2) s is a block in registers of the stage's shape.
 
     Example:
 
     ```mlir
-    cuda.hide %s, %slot : memref<128x128xf32, #gpu.address_space<private>>,
+    cuda.apply_mask_bits %s, %stage : memref<128x128xf32, #gpu.address_space<private>>,
                           memref<128x128xi1, #gpu.address_space<workgroup>>
     ```
   }];
-  let arguments = (ins Cuda_Sums:$s, Cuda_Marks:$slot);
-  let assemblyFormat = "$s `,` $slot attr-dict `:` type($s) `,` type($slot)";
+  let arguments = (ins Cuda_Sums:$s, Cuda_MaskBits:$stage);
+  let assemblyFormat = "$s `,` $stage attr-dict `:` type($s) `,` type($stage)";
   let hasVerifier = 1;
 }
 
@@ -326,7 +327,7 @@ def Cuda_MultiplyAsyncOp : Cuda_HopperOp<"multiply_async", [
     **Constraints:** (C1) it is the consumers'. (C2) b is a tile in shared memory, K x
     N or with `by_rows` N x K; a is M x K of b's type, in shared memory with
     `by_rows`, else in registers; c is M x N in registers, 16 rows for each warp
-    of the team; K and N are multiples of 16, N is at most 256. (C3) its token is
+    of `cuda.warps`; K and N are multiples of 16, N is at most 256. (C3) its token is
     awaited once, in the same block.
 
     Example:
@@ -364,68 +365,67 @@ def Cuda_AwaitOp : Cuda_HopperOp<"await", [MemoryEffects<[MemRead, MemWrite]>]> 
 }
 
 //===----------------------------------------------------------------------===//
-// Turns
+// Ping-pong scheduling
 //===----------------------------------------------------------------------===//
 
-class Cuda_TurnOp<string mnemonic>
+class Cuda_PingPongOp<string mnemonic>
     : Cuda_HopperOp<mnemonic, [MemoryEffects<[MemRead, MemWrite]>]> {
   let assemblyFormat = "attr-dict";
   let hasVerifier = 1;
 }
 
-def Cuda_BeginTurnsOp : Cuda_TurnOp<"begin_turns"> {
-  let summary = "the first warpgroup of consumers gets the first turn";
+def Cuda_PingPongBeginOp : Cuda_PingPongOp<"ping_pong_begin"> {
+  let summary = "begins ping-pong scheduling with the first warpgroup of consumers";
   let description = [{
-    Warpgroups of consumers may take turns with what only one of them should do at
-    a time, such as to begin products: those of one are done while others compute
-    weights. A turn goes from warpgroup to warpgroup, and from the last to the
-    first. Each takes as many.
+    Warpgroups of consumers begin products one after the other: those of one are done
+    while others compute weights. Each warpgroup waits for the signal of the one
+    before it, and the first for that of the last. All wait and signal as often.
 
     **Constraints:** (C1) it is the consumers', who are several warpgroups.
 
     Example:
 
     ```mlir
-    cuda.begin_turns
+    cuda.ping_pong_begin
     scf.for ... {
-      cuda.take_turn
+      cuda.ping_pong_wait
       %t = cuda.multiply_async ...
-      cuda.pass_turn
+      cuda.ping_pong_signal
       cuda.await %t
     }
-    cuda.end_turns
+    cuda.ping_pong_end
     ```
   }];
 }
 
-def Cuda_TakeTurnOp : Cuda_TurnOp<"take_turn"> {
-  let summary = "a warpgroup of consumers waits for its turn";
+def Cuda_PingPongWaitOp : Cuda_PingPongOp<"ping_pong_wait"> {
+  let summary = "a warpgroup of consumers waits for the signal of the one before it";
   let description = [{
     **Constraints:** (C1) it is the consumers', who are several warpgroups.
 
-    Example: `cuda.take_turn`
+    Example: `cuda.ping_pong_wait`
   }];
 }
 
-def Cuda_PassTurnOp : Cuda_TurnOp<"pass_turn"> {
-  let summary = "a warpgroup of consumers passes its turn on to the next one";
+def Cuda_PingPongSignalOp : Cuda_PingPongOp<"ping_pong_signal"> {
+  let summary = "a warpgroup of consumers signals the next one";
   let description = [{
     It does not wait, nor do its products have to be done.
 
     **Constraints:** (C1) it is the consumers', who are several warpgroups.
 
-    Example: `cuda.pass_turn`
+    Example: `cuda.ping_pong_signal`
   }];
 }
 
-def Cuda_EndTurnsOp : Cuda_TurnOp<"end_turns"> {
-  let summary = "the turn that came back to the first warpgroup is the last";
+def Cuda_PingPongEndOp : Cuda_PingPongOp<"ping_pong_end"> {
+  let summary = "ends ping-pong scheduling: the first warpgroup takes the last signal";
   let description = [{
-    Behind it turns may begin anew.
+    Behind it `cuda.ping_pong_begin` may stand again.
 
     **Constraints:** (C1) it is the consumers', who are several warpgroups.
 
-    Example: `cuda.end_turns`
+    Example: `cuda.ping_pong_end`
   }];
 }
 

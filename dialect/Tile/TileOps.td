@@ -163,7 +163,7 @@ def Tile_AwaitOp : Tile_Op<"await", [
 
 def Tile_LoadOp : Tile_Op<"load", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "brings rows of memory into a block";
+  let summary = "loads rows of memory into a block";
   let description = [{
     block[r, c] = factor * view[r, c], converted to the block's type; rows and
     columns that the view does not have become `padding`.

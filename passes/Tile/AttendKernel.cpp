@@ -100,7 +100,7 @@ void AttendKernel::multiply(Value key, Value v, bool isPartial,
   b.when(hides(key), [&] { multiply(seen()); }, [&] { multiply({}); });
 }
 
-/// The right operand of a product: packed, or brought from its slice.
+/// The right operand of a product: packed, or loaded from its slice.
 Value AttendKernel::right(bool isValue, Value key) {
   if (!shape.isStaged())
     return b.panels(isValue ? packedValues : packedKeys, at.b, keyHead, key);

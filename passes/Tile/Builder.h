@@ -37,9 +37,9 @@ struct Shape {
   int64_t panel;    ///< keys of a panel whose columns are scores
   int64_t dimPanel; ///< numbers of a panel whose columns are a head's, at most
   bool pairs = false; ///< products are of pairs of bf16
-  /// Of a GPU's team, whose products take tiles in shared memory; 0: a core.
+  /// Of a CTA of a GPU, whose products take tiles in shared memory; 0: a core.
   int64_t warps = 0;
-  FloatType operand = {}; ///< of a team's products
+  FloatType operand = {}; ///< of a CTA's products
   /// Rows that go through all steps of a core's kernel together; 0: all.
   int64_t strip = 0;
 

@@ -3,10 +3,10 @@
 // RUN: not burst-opt %s --split-input-file --ring-lower-to-tile="warps=4 rows=64 local-tiling=false" 2>&1 | FileCheck %s --check-prefix=STORED
 // RUN: not burst-opt %s --split-input-file --ring-lower-to-tile="warps=4 rows=64 query-gradients=64,32" 2>&1 | FileCheck %s --check-prefix=NUMBERS
 // RUN: not burst-opt %s --split-input-file --ring-lower-to-tile="warps=4 rows=64 key-gradients=64,8,4" 2>&1 | FileCheck %s --check-prefix=COLUMNS
-// STORED: a team of a GPU keeps no more than tiles of scores: local-tiling=false is for CPUs
+// STORED: a CTA keeps no more than tiles of scores: local-tiling=false is for CPUs
 // NUMBERS: query-gradients and key-gradients are rows, columns and warps, got: 2 numbers
-// COLUMNS: a team of a GPU has up to 32 warps, 16 rows for each or a multiple, and columns in sixteens, got: 4 warps, 64 rows, 8 columns
-// ROWS: a team of a GPU has up to 32 warps, 16 rows for each or a multiple, and columns in sixteens, got: 4 warps, 96 rows, 128 columns
+// COLUMNS: a CTA has up to 32 warps, 16 rows for each or a multiple, and columns in sixteens, got: 4 warps, 64 rows, 8 columns
+// ROWS: a CTA has up to 32 warps, 16 rows for each or a multiple, and columns in sixteens, got: 4 warps, 96 rows, 128 columns
 
 shard.grid @cp(shape = 1)
 !q = tensor<1x32x2x8xf32>

@@ -319,7 +319,7 @@ bool Runner::execute() {
                       options.bandwidth, options.gpu.value_or(0)},
                      counters))
     return fail(*error);
-  // Kernels of GPUs bring their operands themselves.
+  // Kernels of GPUs load their operands themselves.
   plannedPacking.assign(simulation->numRanks(), 0);
   if (!options.gpu &&
       cpu::planPacking(*simulation, globals, processor, plannedPacking))

@@ -39,7 +39,7 @@ static LogicalResult toCuda(ModuleOp module, llvm::raw_ostream &os) {
   os << "using namespace burst;\n";
   bool found = false;
   for (auto kernel : module.getOps<func::FuncOp>()) {
-    if (!kernel->hasAttr(cuda::teamAttr))
+    if (!kernel->hasAttr(cuda::warpsAttr))
       continue;
     FailureOr<cuda::KernelText> text = cuda::emitKernel(kernel);
     if (failed(text))

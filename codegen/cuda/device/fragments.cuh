@@ -11,45 +11,45 @@ struct Right {
   u32 x[4];
 };
 
-/// Rows of `Team` times `Columns` numbers in fp32. Thread t of a warp holds
+/// Rows of `Warps` times `Columns` numbers in fp32. Thread t of a warp holds
 /// x[i][j][2 h + e] = number (16 i' + 8 h + t / 4, 8 j + 2 (t mod 4) + e), i' the
 /// warp's tile i.
-template <class Team, int Columns> struct Accumulator {
+template <class Warps, int Columns> struct Accumulator {
   static_assert(Columns % 16 == 0, "whole fragments");
   static constexpr int Eights = Columns / 8;
-  float x[Team::Tiles][Eights][4];
+  float x[Warps::Tiles][Eights][4];
 };
 
 /// A number for each row: of thread t rows 8 h + t / 4 of the warp's tiles.
-template <class Team> struct RowVector {
-  float x[Team::Tiles][2];
+template <class Warps> struct RowVector {
+  float x[Warps::Tiles][2];
 };
 
 /// Sums of rows, each thread's part: a row's sum is that over its four threads.
-template <class Team> struct RowSums {
-  RowVector<Team> part;
+template <class Warps> struct RowSums {
+  RowVector<Warps> part;
 };
 
 /// tile.fill
-template <class Team, int C>
-__device__ __forceinline__ void fill(Accumulator<Team, C> &a, float number) {
+template <class Warps, int C>
+__device__ __forceinline__ void fill(Accumulator<Warps, C> &a, float number) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int j = 0; j < C / 8; ++j)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         a.x[i][j][e] = number;
 }
-template <class Team>
-__device__ __forceinline__ void fill(RowVector<Team> &a, float number) {
+template <class Warps>
+__device__ __forceinline__ void fill(RowVector<Warps> &a, float number) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
     a.x[i][0] = a.x[i][1] = number;
 }
-template <class Team>
-__device__ __forceinline__ void fill(RowSums<Team> &a, float number) {
-  fill(a.part, Team::lane() % 4 == 0 ? number : 0.f);
+template <class Warps>
+__device__ __forceinline__ void fill(RowSums<Warps> &a, float number) {
+  fill(a.part, Warps::lane() % 4 == 0 ? number : 0.f);
 }
 
 __device__ __forceinline__ void loadMatrices(u32 (&x)[4], u32 address) {
@@ -118,23 +118,23 @@ __device__ __forceinline__ void multiply8<f16>(float (&c)[4], const Left &a,
 }
 
 /// tile.multiply: c += a b^T, scores from queries and keys.
-template <class T, class Team, int R, int N, int D>
-__device__ __forceinline__ void multiplyTransposed(Accumulator<Team, N> &c,
+template <class T, class Warps, int R, int N, int D>
+__device__ __forceinline__ void multiplyTransposed(Accumulator<Warps, N> &c,
                                                    SharedTile<R, D> a,
                                                    SharedTile<N, D> b) {
-  Fragments<As::Rows, R, D> rows(a, 16 * Team::warp());
+  Fragments<As::Rows, R, D> rows(a, 16 * Warps::warp());
   Fragments<As::Columns, N, D> columns(b);
 #pragma unroll
   for (int k = 0; k < D / 16; ++k) {
-    Left x[Team::Tiles];
+    Left x[Warps::Tiles];
 #pragma unroll
-    for (int i = 0; i < Team::Tiles; ++i)
-      x[i] = rows.template at<Left>(2 * Team::Warps * i, k);
+    for (int i = 0; i < Warps::Tiles; ++i)
+      x[i] = rows.template at<Left>(2 * Warps::Count * i, k);
 #pragma unroll
     for (int n = 0; n < N / 16; ++n) {
       Right y = columns.template at<Right>(2 * n, k);
 #pragma unroll
-      for (int i = 0; i < Team::Tiles; ++i) {
+      for (int i = 0; i < Warps::Tiles; ++i) {
         multiply8<T>(c.x[i][2 * n], x[i], y.x[0], y.x[1]);
         multiply8<T>(c.x[i][2 * n + 1], x[i], y.x[2], y.x[3]);
       }
@@ -144,16 +144,16 @@ __device__ __forceinline__ void multiplyTransposed(Accumulator<Team, N> &c,
 
 /// tile.multiply: c += a b, outputs from weights and values. Weights are rounded
 /// to T; two fragments of an accumulator side by side are a left operand.
-template <class T, class Team, int K, int D>
-__device__ __forceinline__ void multiply(Accumulator<Team, D> &c,
-                                         const Accumulator<Team, K> &a,
+template <class T, class Warps, int K, int D>
+__device__ __forceinline__ void multiply(Accumulator<Warps, D> &c,
+                                         const Accumulator<Warps, K> &a,
                                          SharedTile<K, D> b) {
   Fragments<As::TransposedColumns, K, D> columns(b);
 #pragma unroll
   for (int k = 0; k < K / 16; ++k) {
-    Left x[Team::Tiles];
+    Left x[Warps::Tiles];
 #pragma unroll
-    for (int i = 0; i < Team::Tiles; ++i) {
+    for (int i = 0; i < Warps::Tiles; ++i) {
       const auto &left = a.x[i][2 * k], &right = a.x[i][2 * k + 1];
       x[i] = {{pack<T>(left[0], left[1]), pack<T>(left[2], left[3]),
                pack<T>(right[0], right[1]), pack<T>(right[2], right[3])}};
@@ -162,7 +162,7 @@ __device__ __forceinline__ void multiply(Accumulator<Team, D> &c,
     for (int n = 0; n < D / 16; ++n) {
       Right y = columns.template at<Right>(2 * k, n);
 #pragma unroll
-      for (int i = 0; i < Team::Tiles; ++i) {
+      for (int i = 0; i < Warps::Tiles; ++i) {
         multiply8<T>(c.x[i][2 * n], x[i], y.x[0], y.x[1]);
         multiply8<T>(c.x[i][2 * n + 1], x[i], y.x[2], y.x[3]);
       }

@@ -10,20 +10,20 @@
 namespace burst {
 
 /// A number for each column: of thread t columns 8 j + 2 (t mod 4) + e.
-template <class Team, int Columns> struct ColumnVector {
+template <class Warps, int Columns> struct ColumnVector {
   float x[Columns / 8][2];
 };
 
 /// tile.load; columns behind `from.count` become `padding`.
-template <class Team, int C, class T>
-__device__ __forceinline__ void load(ColumnVector<Team, C> &a,
+template <class Warps, int C, class T>
+__device__ __forceinline__ void load(ColumnVector<Warps, C> &a,
                                      GlobalRows<T> from, float padding,
                                      float factor = 1.f) {
 #pragma unroll
   for (int j = 0; j < C / 8; ++j)
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
-      int column = 8 * j + Team::column() + e;
+      int column = 8 * j + Warps::column() + e;
       a.x[j][e] = column < from.count
                       ? factor * from.base[column * from.pitch]
                       : padding;
@@ -31,24 +31,24 @@ __device__ __forceinline__ void load(ColumnVector<Team, C> &a,
 }
 
 /// The number for an element of an accumulator: of its row, or of its column.
-template <class Team>
-__device__ __forceinline__ float at(const RowVector<Team> &a, int i, int j,
+template <class Warps>
+__device__ __forceinline__ float at(const RowVector<Warps> &a, int i, int j,
                                     int e) {
   return a.x[i][e / 2];
 }
-template <class Team, int C>
-__device__ __forceinline__ float at(const ColumnVector<Team, C> &a, int i,
+template <class Warps, int C>
+__device__ __forceinline__ float at(const ColumnVector<Warps, C> &a, int i,
                                     int j, int e) {
   return a.x[j][e % 2];
 }
 
 /// tile.weights: s = 2^(unit s - lse), 0 where s or lse is -inf. lse is of base
 /// 2.
-template <class Team, int C, class Vector>
-__device__ __forceinline__ void weights(Accumulator<Team, C> &s,
+template <class Warps, int C, class Vector>
+__device__ __forceinline__ void weights(Accumulator<Warps, C> &s,
                                         const Vector &lse, float unit) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int j = 0; j < C / 8; ++j)
 #pragma unroll
@@ -60,12 +60,12 @@ __device__ __forceinline__ void weights(Accumulator<Team, C> &s,
 }
 
 /// tile.differentials: dp = factor p (dp - delta), 0 where p is 0.
-template <class Team, int C, class Vector>
+template <class Warps, int C, class Vector>
 __device__ __forceinline__ void
-differentials(const Accumulator<Team, C> &p, Accumulator<Team, C> &dp,
+differentials(const Accumulator<Warps, C> &p, Accumulator<Warps, C> &dp,
               const Vector &delta, float factor) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int j = 0; j < C / 8; ++j)
 #pragma unroll
@@ -77,12 +77,12 @@ differentials(const Accumulator<Team, C> &p, Accumulator<Team, C> &dp,
 }
 
 /// tile.map_gradient: w = f(w, t, row, column), where w is not 0.
-template <class Team, int C, class F>
-__device__ __forceinline__ void mapGradient(Accumulator<Team, C> &w,
-                                            const Accumulator<Team, C> &t,
+template <class Warps, int C, class F>
+__device__ __forceinline__ void mapGradient(Accumulator<Warps, C> &w,
+                                            const Accumulator<Warps, C> &t,
                                             F f) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
 #pragma unroll
@@ -91,7 +91,7 @@ __device__ __forceinline__ void mapGradient(Accumulator<Team, C> &w,
         for (int e = 0; e < 2; ++e) {
           float &number = w.x[i][j][2 * half + e];
           float gradient = f(number, t.x[i][j][2 * half + e],
-                             Team::row(i, half), 8 * j + Team::column() + e);
+                             Warps::row(i, half), 8 * j + Warps::column() + e);
           number = number == 0.f ? 0.f : gradient;
         }
 }

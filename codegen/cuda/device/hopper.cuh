@@ -1,9 +1,9 @@
-//===- hopper.cuh - roles, channels, asynchronous products ------*- CUDA -*-===//
+//===- hopper.cuh - warp specialization, TMA, wgmma -------------*- CUDA -*-===//
 //
-// What kernels of sm_90a have beside the rest of the library. A team of whole
-// warpgroups with a tile of 16 rows for each warp holds its accumulators as
-// asynchronous products do: warp w has rows 16 w to 16 w + 15 either way. So
-// nothing of the recurrence is said twice.
+// What kernels of sm_90a have beside the rest of the library. Consumer warps are
+// whole warpgroups with 16 rows for each warp, and hold accumulators as wgmma
+// does: warp w has rows 16 w to 16 w + 15 either way. So the functions of the
+// recurrence (softmax.cuh) serve both kinds of kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,21 +11,21 @@
 namespace burst {
 
 //===----------------------------------------------------------------------===//
-// Roles
+// Warp specialization
 //===----------------------------------------------------------------------===//
 
-/// Whether a warp is behind those of the team.
-template <class Team> __device__ __forceinline__ bool isProducer() {
-  return threadIdx.x >= Team::Threads;
+/// Whether a warp is behind the consumer warps.
+template <class Warps> __device__ __forceinline__ bool isProducer() {
+  return threadIdx.x >= Warps::Threads;
 }
 /// The thread that does what the producer has to do.
-template <class Team> __device__ __forceinline__ bool isElected() {
-  return threadIdx.x == Team::Threads;
+template <class Warps> __device__ __forceinline__ bool isElected() {
+  return threadIdx.x == Warps::Threads;
 }
-/// Whether a warp is behind that of the elected thread. All lanes ask, so that the
-/// compiler knows that they get one answer.
-template <class Team> __device__ __forceinline__ bool isMarker() {
-  return __shfl_sync(~0u, threadIdx.x / 32, 0) > Team::Warps;
+/// Whether a warp is behind that of the elected thread. All lanes shuffle, so that
+/// the compiler knows the result to be uniform.
+template <class Warps> __device__ __forceinline__ bool isMaskWarp() {
+  return __shfl_sync(~0u, threadIdx.x / 32, 0) > Warps::Count;
 }
 template <int Registers> __device__ __forceinline__ void giveRegisters() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
@@ -54,7 +54,7 @@ __device__ __forceinline__ Box<sizeof...(Index)> boxOf(const TensorMap &map,
   return {&map, {int(index)...}};
 }
 
-/// Brings a box to shared memory, its row's dimension from `column` on.
+/// Begins a TMA load of a box to shared memory, from `column` of its rows on.
 __device__ __forceinline__ void copyBox(u32 to, const Box<4> &box, int column,
                                         u32 barrier) {
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::"
@@ -70,7 +70,7 @@ __device__ __forceinline__ void fenceProxy() {
 }
 
 //===----------------------------------------------------------------------===//
-// Channels
+// Pipelines
 //===----------------------------------------------------------------------===//
 
 __device__ __forceinline__ void initialise(u32 barrier, int arrivals) {
@@ -131,24 +131,24 @@ __device__ __forceinline__ void waitFor(u32 barrier, u32 parity) {
 }
 #endif
 
-/// A slot to be filled, and the barrier that says when it is.
-template <class Tile> struct Slot {
+/// A stage to be filled, and the barrier that says when it is.
+template <class Tile> struct Stage {
   Tile tile;
   u32 full;
 };
 
-/// cuda.bring, a panel at a time.
+/// cuda.tma_load, a panel at a time.
 template <class Tile>
-__device__ __forceinline__ void bring(Slot<Tile> slot, const Box<4> &box) {
+__device__ __forceinline__ void tmaLoad(Stage<Tile> stage, const Box<4> &box) {
 #pragma unroll
   for (int column = 0; column < Tile::Columns; column += Tile::Width)
-    copyBox(slot.tile.base + column * (Tile::Rows * 2), box, column, slot.full);
+    copyBox(stage.tile.base + column * (Tile::Rows * 2), box, column, stage.full);
 }
 
-/// Marks of pairs of rows and columns at `base`: bit c % 32 of a word is that of
+/// Mask bits of pairs of rows and columns at `base`: bit c % 32 of a word is that of
 /// column c. Words of one row lie `Rows` words apart, so that those of rows side by
 /// side are in different banks.
-template <int Rows_, int Columns_> struct SharedMarks {
+template <int Rows_, int Columns_> struct SharedMaskBits {
   static constexpr int Rows = Rows_, Columns = Columns_;
   static constexpr int Words = (Columns + 31) / 32; ///< of a row
   static constexpr int Bytes = Rows * Words * 4;
@@ -163,60 +163,61 @@ template <int Rows_, int Columns_> struct SharedMarks {
   }
 };
 
-/// cuda.channel: slots for tiles at `tiles`, and from `barriers` on a barrier for
-/// each that says a tile has come, then one for each that says it was read.
-/// Each role goes through the slots on its own. Tiles that threads write have
+/// cuda.pipeline: stages for tiles at `tiles`, and from `barriers` on a full barrier
+/// for each (its tile was written), then an empty barrier for each (its tile was
+/// read). Each role has its own index and parity. Tiles that threads write have
 /// `Writers`: warps, which arrive when their lanes are done.
-template <class Tile, int Stages> struct Channel {
+template <class Tile, int Stages> struct Pipeline {
   static constexpr int BarrierBytes = 16 * Stages;
   u32 tiles, barriers;
-  int stage = 0;
+  int index = 0;
   u32 parity = 0;
 
-  /// By one thread, in front of a meeting of all.
+  /// By one thread, in front of a CTA-wide barrier.
   __device__ __forceinline__ void open(int readers) const {
     int writers = 1;
     if constexpr (requires { Tile::Writers; })
       writers = Tile::Writers;
-    for (int slot = 0; slot < Stages; ++slot) {
-      initialise(barriers + 8 * slot, writers);
-      initialise(barriers + 8 * (Stages + slot), readers);
+    for (int stage = 0; stage < Stages; ++stage) {
+      initialise(barriers + 8 * stage, writers);
+      initialise(barriers + 8 * (Stages + stage), readers);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  __device__ __forceinline__ Channel(u32 tiles, u32 barriers, int readers)
+  __device__ __forceinline__ Pipeline(u32 tiles, u32 barriers, int readers)
       : tiles(tiles), barriers(barriers) {
     if (threadIdx.x == 0)
       open(readers);
   }
 
   __device__ __forceinline__ Tile tile() const {
-    return {tiles + stage * Tile::Bytes};
+    return {tiles + index * Tile::Bytes};
   }
-  __device__ __forceinline__ u32 full() const { return barriers + 8 * stage; }
+  __device__ __forceinline__ u32 full() const { return barriers + 8 * index; }
   __device__ __forceinline__ u32 empty() const { return full() + 8 * Stages; }
   __device__ __forceinline__ void advance() {
-    if (++stage == Stages) {
-      stage = 0;
+    if (++index == Stages) {
+      index = 0;
       parity ^= 1;
     }
   }
 
-  /// cuda.acquire: of a barrier that was just made, the phase before has ended.
-  __device__ __forceinline__ Slot<Tile> acquire() const {
+  /// cuda.producer_acquire: of a barrier that was just initialised, the phase before
+  /// has ended.
+  __device__ __forceinline__ Stage<Tile> producerAcquire() const {
     waitFor(empty(), parity ^ 1);
     arriveExpecting(full(), Tile::Bytes);
     return {tile(), full()};
   }
-  __device__ __forceinline__ Tile acquire() const
+  __device__ __forceinline__ Tile producerAcquire() const
     requires requires { Tile::Writers; }
   {
     waitFor(empty(), parity ^ 1);
     return tile();
   }
-  /// cuda.publish
-  __device__ __forceinline__ void publish() { advance(); }
-  __device__ __forceinline__ void publish()
+  /// cuda.producer_commit
+  __device__ __forceinline__ void producerCommit() { advance(); }
+  __device__ __forceinline__ void producerCommit()
     requires requires { Tile::Writers; }
   {
     __syncwarp();
@@ -224,13 +225,13 @@ template <class Tile, int Stages> struct Channel {
       arrive(full());
     advance();
   }
-  /// cuda.receive
-  __device__ __forceinline__ Tile receive() const {
+  /// cuda.consumer_wait
+  __device__ __forceinline__ Tile consumerWait() const {
     waitFor(full(), parity);
     return tile();
   }
-  /// cuda.release: an arrival for each warp, whose lanes are done.
-  __device__ __forceinline__ void release() {
+  /// cuda.consumer_release: an arrival for each warp, whose lanes are done.
+  __device__ __forceinline__ void consumerRelease() {
     __syncwarp();
     if (threadIdx.x % 32 == 0)
       arrive(empty());
@@ -238,9 +239,9 @@ template <class Tile, int Stages> struct Channel {
   }
 };
 
-/// cuda.clear: rows from `count` on become 0; the team meets. Of a panel they lie
-/// side by side.
-template <class Team, int R, int C>
+/// cuda.clear: rows from `count` on become 0; the consumer warps synchronize.
+/// Rows of a panel lie side by side.
+template <class Warps, int R, int C>
 __device__ __forceinline__ void clear(SharedTile<R, C> tile, int count) {
   if (count >= R)
     return;
@@ -248,55 +249,55 @@ __device__ __forceinline__ void clear(SharedTile<R, C> tile, int count) {
 #pragma unroll 1
   for (u32 begin = tile.base; begin < tile.base + R * C * 2; begin += panel)
 #pragma unroll 1
-    for (int n = count * row + threadIdx.x * 16; n < panel; n += Team::Threads * 16)
+    for (int n = count * row + threadIdx.x * 16; n < panel; n += Warps::Threads * 16)
       asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(begin + n),
                    "r"(0)
                    : "memory");
   fenceProxy();
-  asm volatile("bar.sync 1, %0;" ::"n"(Team::Threads) : "memory");
+  asm volatile("bar.sync 1, %0;" ::"n"(Warps::Threads) : "memory");
 }
 
 //===----------------------------------------------------------------------===//
-// Marks
+// Mask bits
 //===----------------------------------------------------------------------===//
 
-/// cuda.mark: those where `keeps(row, column)`. A lane makes a word of its row at a
-/// time; several columns are under way as far as registers allow, of which
-/// three warpgroups of consumers leave few.
-template <class Team, int R, int C, class F>
-__device__ __forceinline__ void mark(SharedMarks<R, C> marks, F keeps) {
-  constexpr int groups = R / 32, all = groups * SharedMarks<R, C>::Words;
-  constexpr int Columns = Team::Warps > 8 ? 2 : 8;
-  int warp = threadIdx.x / 32 - Team::Warps - 1, lane = threadIdx.x % 32;
+/// cuda.mask_bits: set where `keeps(row, column)`. A lane computes a word of its row
+/// at a time, several columns unrolled as far as registers allow, of which three
+/// warpgroups of consumers leave few.
+template <class Warps, int R, int C, class F>
+__device__ __forceinline__ void maskBits(SharedMaskBits<R, C> bits, F keeps) {
+  constexpr int groups = R / 32, all = groups * SharedMaskBits<R, C>::Words;
+  constexpr int Columns = Warps::Count > 8 ? 2 : 8;
+  int warp = threadIdx.x / 32 - Warps::Count - 1, lane = threadIdx.x % 32;
 #pragma unroll 1
-  for (int n = warp; n < all; n += SharedMarks<R, C>::Writers) {
+  for (int n = warp; n < all; n += SharedMaskBits<R, C>::Writers) {
     int row = n % groups * 32 + lane, begin = n / groups * 32;
     u32 word = 0;
 #pragma unroll Columns
     for (int bit = 0; bit < 32; ++bit)
       word |= u32(keeps(row, begin + bit)) << bit;
-    asm volatile("st.shared.b32 [%0], %1;" ::"r"(marks.word(row, n / groups)),
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(bits.word(row, n / groups)),
                  "r"(word)
                  : "memory");
   }
 }
 
-/// cuda.hide
-template <class Team, int R, int C>
-__device__ __forceinline__ void hide(Accumulator<Team, C> &s,
-                                     SharedMarks<R, C> marks) {
+/// cuda.apply_mask_bits
+template <class Warps, int R, int C>
+__device__ __forceinline__ void applyMaskBits(Accumulator<Warps, C> &s,
+                                              SharedMaskBits<R, C> bits) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
 #pragma unroll
-      for (int n = 0; n < SharedMarks<R, C>::Words; ++n) {
+      for (int n = 0; n < SharedMaskBits<R, C>::Words; ++n) {
         u32 word;
         asm volatile("ld.shared.b32 %0, [%1];"
                      : "=r"(word)
-                     : "r"(marks.word(Team::row(i, half), n))
+                     : "r"(bits.word(Warps::row(i, half), n))
                      : "memory");
-        word >>= Team::column();
+        word >>= Warps::column();
 #pragma unroll
         for (int j = 4 * n; j < min(4 * n + 4, C / 8); ++j)
 #pragma unroll
@@ -307,36 +308,37 @@ __device__ __forceinline__ void hide(Accumulator<Team, C> &s,
 }
 
 //===----------------------------------------------------------------------===//
-// Turns
+// Ping-pong scheduling
 //===----------------------------------------------------------------------===//
 
-/// Warpgroup w of the team has its turn when the one before it has passed it on,
-/// which is a barrier: 2 + w, of the warps of both. Barrier 0 is `synchronize`, 1
-/// is that of `clear`.
-template <class Team> struct Turns {
-  static constexpr int Warpgroups = Team::Warps / 4;
-  static_assert(Warpgroups > 1, "one warpgroup has all turns");
+/// Consumer warpgroup w begins products when the one before it has signalled, by
+/// named barrier 2 + w, of the warps of both. Barrier 0 is `synchronize`, 1 is that
+/// of `clear`.
+template <class Warps> struct PingPong {
+  static constexpr int Warpgroups = Warps::Count / 4;
+  static_assert(Warpgroups > 1, "ping-pong is between warpgroups");
 
   static __device__ __forceinline__ int warpgroup() { return threadIdx.x / 128; }
 
-  /// cuda.begin_turns: the last warpgroup passes on what it never had.
+  /// cuda.ping_pong_begin: the last warpgroup signals, so that the first may begin.
   static __device__ __forceinline__ void begin() {
     if (warpgroup() == Warpgroups - 1)
-      pass();
+      signal();
   }
-  /// cuda.take_turn
-  static __device__ __forceinline__ void take() {
+  /// cuda.ping_pong_wait
+  static __device__ __forceinline__ void wait() {
     asm volatile("bar.sync %0, 256;" ::"r"(2 + warpgroup()) : "memory");
   }
-  /// cuda.pass_turn
-  static __device__ __forceinline__ void pass() {
+  /// cuda.ping_pong_signal
+  static __device__ __forceinline__ void signal() {
     int next = warpgroup() + 1 == Warpgroups ? 0 : warpgroup() + 1;
     asm volatile("bar.arrive %0, 256;" ::"r"(2 + next) : "memory");
   }
-  /// cuda.end_turns
+  /// cuda.ping_pong_end: the first warpgroup takes the last signal, of which none is
+  /// left then.
   static __device__ __forceinline__ void end() {
     if (warpgroup() == 0)
-      take();
+      wait();
   }
 };
 
@@ -371,11 +373,11 @@ __device__ __forceinline__ int uniformWarpgroup() {
 
 /// cuda.multiply_async by rows: c = a b^T, or c += a b^T, of the 64 rows that a
 /// warpgroup has.
-template <class T, bool Accumulates, class Team, int R, int N, int D>
+template <class T, bool Accumulates, class Warps, int R, int N, int D>
 __device__ __forceinline__ void
-beginMultiplyTransposed(Accumulator<Team, N> &c, SharedTile<R, D> a,
+beginMultiplyTransposed(Accumulator<Warps, N> &c, SharedTile<R, D> a,
                         SharedTile<N, D> b, int warpgroup) {
-  static_assert(Team::Tiles == 1 && Team::Warps % 4 == 0, "whole warpgroups");
+  static_assert(Warps::Tiles == 1 && Warps::Count % 4 == 0, "whole warpgroups");
   constexpr int width = SharedTile<R, D>::Width;
   u64 left = describe<R, D>(a.base + warpgroup * (64 * width * 2)),
       right = describe<N, D>(b.base);
@@ -391,15 +393,15 @@ beginMultiplyTransposed(Accumulator<Team, N> &c, SharedTile<R, D> a,
 }
 
 /// Weights as left operands of products: 16 columns are four registers.
-template <class Team, class T, int C> struct Weights {
+template <class Warps, class T, int C> struct Weights {
   u32 x[C / 16][4];
 };
 
 /// cuda.round
-template <class Team, class T, int C>
-__device__ __forceinline__ void round(const Accumulator<Team, C> &s,
-                                      Weights<Team, T, C> &weights) {
-  static_assert(Team::Tiles == 1, "whole warpgroups");
+template <class Warps, class T, int C>
+__device__ __forceinline__ void round(const Accumulator<Warps, C> &s,
+                                      Weights<Warps, T, C> &weights) {
+  static_assert(Warps::Tiles == 1, "whole warpgroups");
 #pragma unroll
   for (int k = 0; k < C / 16; ++k) {
     const auto &left = s.x[0][2 * k], &right = s.x[0][2 * k + 1];
@@ -411,11 +413,11 @@ __device__ __forceinline__ void round(const Accumulator<Team, C> &s,
 }
 
 /// cuda.multiply_async of weights: c = a b, or c += a b.
-template <class T, bool Accumulates, class Team, int K, int D>
-__device__ __forceinline__ void beginMultiply(Accumulator<Team, D> &c,
-                                              const Weights<Team, T, K> &a,
+template <class T, bool Accumulates, class Warps, int K, int D>
+__device__ __forceinline__ void beginMultiply(Accumulator<Warps, D> &c,
+                                              const Weights<Warps, T, K> &a,
                                               SharedTile<K, D> b) {
-  static_assert(Team::Tiles == 1 && Team::Warps % 4 == 0, "whole warpgroups");
+  static_assert(Warps::Tiles == 1 && Warps::Count % 4 == 0, "whole warpgroups");
   constexpr int width = SharedTile<K, D>::Width;
   const u64 right = describe<K, D>(b.base);
   fenceProducts();
@@ -427,8 +429,8 @@ __device__ __forceinline__ void beginMultiply(Accumulator<Team, D> &c,
 }
 
 /// cuda.await: all but the `Pending` newest products are done, and c may be read.
-template <int Pending, class Team, int N>
-__device__ __forceinline__ void await(Accumulator<Team, N> &c) {
+template <int Pending, class Warps, int N>
+__device__ __forceinline__ void await(Accumulator<Warps, N> &c) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 #pragma unroll
   for (int j = 0; j < N / 8; ++j)

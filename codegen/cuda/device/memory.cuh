@@ -12,17 +12,17 @@ template <class T> __device__ __forceinline__ float2 loadPair(const T *from) {
 }
 
 /// tile.load of `Columns` columns in fp32; what lies behind them becomes 0.
-template <int Columns, class Team, int C, class T>
-__device__ __forceinline__ void load(Accumulator<Team, C> &a,
+template <int Columns, class Warps, int C, class T>
+__device__ __forceinline__ void load(Accumulator<Warps, C> &a,
                                      GlobalRows<T> from) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      int row = Team::row(i, half);
+      int row = Warps::row(i, half);
 #pragma unroll
       for (int j = 0; j < C / 8; ++j) {
-        int column = 8 * j + Team::column();
+        int column = 8 * j + Warps::column();
         float2 pair = {0.f, 0.f};
         if (row < from.count && column < Columns)
           pair = loadPair(from.base + row * from.pitch + column);
@@ -32,39 +32,39 @@ __device__ __forceinline__ void load(Accumulator<Team, C> &a,
     }
 }
 /// tile.load of a number of each row.
-template <class Team, class T>
-__device__ __forceinline__ void load(RowVector<Team> &a, GlobalRows<T> from,
+template <class Warps, class T>
+__device__ __forceinline__ void load(RowVector<Warps> &a, GlobalRows<T> from,
                                      float padding, float factor = 1.f) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      int row = Team::row(i, half);
+      int row = Warps::row(i, half);
       a.x[i][half] =
           row < from.count ? factor * from.base[row * from.pitch] : padding;
     }
 }
-template <class Team, class T>
-__device__ __forceinline__ void load(RowSums<Team> &a, GlobalRows<T> from,
+template <class Warps, class T>
+__device__ __forceinline__ void load(RowSums<Warps> &a, GlobalRows<T> from,
                                      float padding) {
   load(a.part, from, padding);
-  if (Team::lane() % 4 != 0)
+  if (Warps::lane() % 4 != 0)
     fill(a.part, 0.f);
 }
 
 /// tile.store of `Columns` columns, in fp32.
-template <int Columns, class Team, int C>
-__device__ __forceinline__ void store(const Accumulator<Team, C> &a,
+template <int Columns, class Warps, int C>
+__device__ __forceinline__ void store(const Accumulator<Warps, C> &a,
                                       GlobalRows<float> to) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      int row = Team::row(i, half);
+      int row = Warps::row(i, half);
       if (row < to.count)
 #pragma unroll
         for (int j = 0; j < C / 8; ++j) {
-          int column = 8 * j + Team::column();
+          int column = 8 * j + Warps::column();
           if (column < Columns)
             *reinterpret_cast<float2 *>(to.base + row * to.pitch + column) =
                 float2{a.x[i][j][2 * half], a.x[i][j][2 * half + 1]};
@@ -72,18 +72,18 @@ __device__ __forceinline__ void store(const Accumulator<Team, C> &a,
     }
 }
 /// The same, rounded to 16 bits.
-template <int Columns, class Team, int C, class T>
-__device__ __forceinline__ void store(const Accumulator<Team, C> &a,
+template <int Columns, class Warps, int C, class T>
+__device__ __forceinline__ void store(const Accumulator<Warps, C> &a,
                                       GlobalRows<T> to) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      int row = Team::row(i, half);
+      int row = Warps::row(i, half);
       if (row < to.count)
 #pragma unroll
         for (int j = 0; j < C / 8; ++j) {
-          int column = 8 * j + Team::column();
+          int column = 8 * j + Warps::column();
           if (column < Columns)
             *reinterpret_cast<u32 *>(to.base + row * to.pitch + column) =
                 pack<T>(a.x[i][j][2 * half], a.x[i][j][2 * half + 1]);
@@ -92,26 +92,26 @@ __device__ __forceinline__ void store(const Accumulator<Team, C> &a,
 }
 /// A number of each row, by one thread in four: when all four have read what was
 /// there.
-template <class Team>
-__device__ __forceinline__ void store(const RowVector<Team> &a,
+template <class Warps>
+__device__ __forceinline__ void store(const RowVector<Warps> &a,
                                       GlobalRows<float> to) {
   __syncwarp();
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      int row = Team::row(i, half);
-      if (Team::lane() % 4 == 0 && row < to.count)
+      int row = Warps::row(i, half);
+      if (Warps::lane() % 4 == 0 && row < to.count)
         to.base[row * to.pitch] = a.x[i][half];
     }
 }
 
-template <class Team>
-__device__ __forceinline__ void store(const RowSums<Team> &a,
+template <class Warps>
+__device__ __forceinline__ void store(const RowSums<Warps> &a,
                                       GlobalRows<float> to) {
-  RowVector<Team> whole;
+  RowVector<Warps> whole;
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       whole.x[i][half] = sumOfRow(a.part.x[i][half]);

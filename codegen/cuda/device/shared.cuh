@@ -92,11 +92,11 @@ __device__ __forceinline__ void copyChunk(u32 to, const void *from, bool exists)
 /// cuda.copy: begins to copy `Depth` columns of `from`; what lies behind its
 /// columns and rows becomes 0. All threads of the block take part, those side by
 /// side in rows of one panel, which lie in different banks.
-template <class Team, int Depth, int R, int C, class T>
+template <class Warps, int Depth, int R, int C, class T>
 __device__ __forceinline__ void copy(SharedTile<R, C> to, GlobalRows<T> from) {
   static_assert(Depth % 8 == 0 && Depth <= C, "rows are whole chunks");
   constexpr int Chunks = SharedTile<R, C>::Chunks;
-  constexpr int Rows = Team::Threads / Chunks;
+  constexpr int Rows = Warps::Threads / Chunks;
   // The remainder says how few there are: the compiler folds the permutation.
   int first = threadIdx.x / Chunks % Rows, c = threadIdx.x % Chunks;
   const T *source = from.base + first * from.pitch + 8 * c;

@@ -27,10 +27,10 @@ template <int Step, int Block> struct Positions {
 };
 
 /// tile.map: s = f(s, row, column), both counted from the tile's first.
-template <class Team, int C, class F>
-__device__ __forceinline__ void map(Accumulator<Team, C> &s, F f) {
+template <class Warps, int C, class F>
+__device__ __forceinline__ void map(Accumulator<Warps, C> &s, F f) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
 #pragma unroll
@@ -38,18 +38,18 @@ __device__ __forceinline__ void map(Accumulator<Team, C> &s, F f) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           float &number = s.x[i][j][2 * half + e];
-          number = f(number, Team::row(i, half), 8 * j + Team::column() + e);
+          number = f(number, Warps::row(i, half), 8 * j + Warps::column() + e);
         }
 }
 
 /// tile.row_max: m' = max(m, unit max_j s), factor = 2^(m - m'), 0 where m is
-/// -inf. `unit` is positive: it brings scores to base 2.
-template <class Team, int C>
-__device__ __forceinline__ void rowMax(const Accumulator<Team, C> &s,
-                                       RowVector<Team> &m,
-                                       RowVector<Team> &factor, float unit) {
+/// -inf. `unit` is positive: it scales scores to base 2.
+template <class Warps, int C>
+__device__ __forceinline__ void rowMax(const Accumulator<Warps, C> &s,
+                                       RowVector<Warps> &m,
+                                       RowVector<Warps> &factor, float unit) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float most = s.x[i][0][2 * half];
@@ -77,12 +77,12 @@ __device__ __forceinline__ void computeBeforeWaits(float sum) {
 }
 
 /// tile.exponentials: s = 2^(unit s - m), l = factor l + the sum of s.
-template <class Team, int C>
+template <class Warps, int C>
 __device__ __forceinline__ void
-exponentials(Accumulator<Team, C> &s, const RowVector<Team> &m,
-             RowSums<Team> &l, const RowVector<Team> &factor, float unit) {
+exponentials(Accumulator<Warps, C> &s, const RowVector<Warps> &m,
+             RowSums<Warps> &l, const RowVector<Warps> &factor, float unit) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float now = m.x[i][half];
@@ -105,11 +105,11 @@ exponentials(Accumulator<Team, C> &s, const RowVector<Team> &m,
 }
 
 /// tile.rescale
-template <class Team, int C>
-__device__ __forceinline__ void rescale(Accumulator<Team, C> &o,
-                                        const RowVector<Team> &factor) {
+template <class Warps, int C>
+__device__ __forceinline__ void rescale(Accumulator<Warps, C> &o,
+                                        const RowVector<Warps> &factor) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int j = 0; j < C / 8; ++j)
 #pragma unroll
@@ -118,17 +118,17 @@ __device__ __forceinline__ void rescale(Accumulator<Team, C> &o,
 }
 
 /// A product's factor, where no later op applies it.
-template <class Team, int C>
-__device__ __forceinline__ void scale(Accumulator<Team, C> &s, float factor) {
+template <class Warps, int C>
+__device__ __forceinline__ void scale(Accumulator<Warps, C> &s, float factor) {
   map(s, [&](float x, int, int) { return factor * x; });
 }
 
 /// tile.add
-template <class Team, int C>
-__device__ __forceinline__ void add(Accumulator<Team, C> &a,
-                                    const Accumulator<Team, C> &b) {
+template <class Warps, int C>
+__device__ __forceinline__ void add(Accumulator<Warps, C> &a,
+                                    const Accumulator<Warps, C> &b) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int j = 0; j < C / 8; ++j)
 #pragma unroll
@@ -137,12 +137,12 @@ __device__ __forceinline__ void add(Accumulator<Team, C> &a,
 }
 
 /// tile.row_dot: x = the products of rows, less x.
-template <class Team, int C>
-__device__ __forceinline__ void rowDot(const Accumulator<Team, C> &a,
-                                       const Accumulator<Team, C> &b,
-                                       RowVector<Team> &x) {
+template <class Warps, int C>
+__device__ __forceinline__ void rowDot(const Accumulator<Warps, C> &a,
+                                       const Accumulator<Warps, C> &b,
+                                       RowVector<Warps> &x) {
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float sum = 0.f;
@@ -156,14 +156,14 @@ __device__ __forceinline__ void rowDot(const Accumulator<Team, C> &a,
 }
 
 /// tile.merge
-template <class Team, int C>
+template <class Warps, int C>
 __device__ __forceinline__ void
-merge(Accumulator<Team, C> &o, RowVector<Team> &m, RowVector<Team> &l,
-      Accumulator<Team, C> &o2, const RowVector<Team> &m2,
-      const RowVector<Team> &l2) {
-  RowVector<Team> factor, factor2;
+merge(Accumulator<Warps, C> &o, RowVector<Warps> &m, RowVector<Warps> &l,
+      Accumulator<Warps, C> &o2, const RowVector<Warps> &m2,
+      const RowVector<Warps> &l2) {
+  RowVector<Warps> factor, factor2;
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float now = fmaxf(m.x[i][half], m2.x[i][half]);
@@ -180,13 +180,13 @@ merge(Accumulator<Team, C> &o, RowVector<Team> &m, RowVector<Team> &l,
 }
 
 /// tile.normalize: o = o / l, m = (m + log2 l) ln 2; 0 and -inf where l is 0.
-template <class Team, int C>
-__device__ __forceinline__ void normalize(Accumulator<Team, C> &o,
-                                          RowVector<Team> &m,
-                                          const RowVector<Team> &l) {
-  RowVector<Team> inverse;
+template <class Warps, int C>
+__device__ __forceinline__ void normalize(Accumulator<Warps, C> &o,
+                                          RowVector<Warps> &m,
+                                          const RowVector<Warps> &l) {
+  RowVector<Warps> inverse;
 #pragma unroll
-  for (int i = 0; i < Team::Tiles; ++i)
+  for (int i = 0; i < Warps::Tiles; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float sum = l.x[i][half];

@@ -153,19 +153,20 @@ __device__ __forceinline__ double minimum(double a, double b) {
   return a != a || b != b ? a + b : y;
 }
 
-/// How the threads of a block share a tile of `Rows` rows: warp w has rows
-/// 16 (i Warps + w) to 16 (i Warps + w) + 15 for i below `Tiles`.
-template <int Rows_, int Warps_> struct Team {
-  static constexpr int Rows = Rows_, Warps = Warps_;
-  static constexpr int Tiles = Rows / (16 * Warps);
-  static constexpr int Threads = 32 * Warps;
-  static_assert(Rows == 16 * Warps * Tiles, "each warp has as many rows");
+/// How the `Count` warps that do a task (the consumer warps of a warp-specialized
+/// kernel, else all of a CTA) share a tile of `Rows` rows: warp w has rows
+/// 16 (i Count + w) to 16 (i Count + w) + 15 for i below `Tiles`.
+template <int Rows_, int Count_> struct Warps {
+  static constexpr int Rows = Rows_, Count = Count_;
+  static constexpr int Tiles = Rows / (16 * Count);
+  static constexpr int Threads = 32 * Count;
+  static_assert(Rows == 16 * Count * Tiles, "each warp has as many rows");
 
   static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
   static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
   /// The first row of a warp's tile i.
   static __device__ __forceinline__ int begin(int i) {
-    return 16 * (i * Warps + warp());
+    return 16 * (i * Count + warp());
   }
   /// The row of the upper (0) or lower (1) half of an accumulator that a thread
   /// holds, and the first of its two columns in each eight.

@@ -13,9 +13,9 @@
 // Kernels of a GPU load tiles as they lie; what is to do is found out elsewhere.
 //
 // TILE-LABEL: func.func private @causal_classify(
-// TILE-NOT: cuda.team
+// TILE-NOT: cuda.warps
 // TILE-LABEL: func.func private @causal_attend(
-// TILE-SAME: attributes {cuda.team = 4 : i64, tile.kernel}
+// TILE-SAME: attributes {cuda.warps = 4 : i64, tile.kernel}
 // TILE: %[[Q:.*]] = memref.alloca() {{.*}} : memref<64x64xbf16, #gpu.address_space<workgroup>>
 // TILE: %[[S:.*]] = memref.alloca() {{.*}} : memref<64x32xf32, #gpu.address_space<private>>
 // TILE: tile.load %{{.*}}, %[[Q]] :
@@ -73,7 +73,7 @@
 
 // TEXT: using namespace burst;
 // TEXT: // 128 threads, 16384 bytes of shared memory
-// TEXT-NEXT: using Group = Team<64, 4>;
+// TEXT-NEXT: using Group = Warps<64, 4>;
 // TEXT: extern "C" __global__ void __launch_bounds__(Group::Threads, 2)
 // TEXT-NEXT: causal_attend(
 // TEXT-NEXT: const i32 *order,

@@ -1,79 +1,79 @@
 // RUN: split-file %s %t
-// RUN: burst-opt %t/documents.mlir --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=128 columns=112 warps=8" --canonicalize --cse --cuda-specialize-warps --canonicalize --cse -mlir-print-debuginfo -o %t/roles.mlir
-// RUN: burst-opt %t/roles.mlir --cuda-delegate-masks -mlir-print-debuginfo -o %t/marks.mlir
-// RUN: burst-opt %t/marks.mlir | FileCheck %s
-// RUN: burst-translate --burst-to-cuda %t/marks.mlir | FileCheck %s --check-prefix=TEXT
-// RUN: burst-opt %t/marks.mlir --cuda-skew --cuda-take-turns --cuda-narrow-positions | FileCheck %s --check-prefix=SKEWED
-// Slots for as much as there is room for, or none.
-// RUN: burst-opt %t/roles.mlir --cuda-delegate-masks="stages=3 shared-bytes=79000" 2>&1 | FileCheck %s --check-prefix=TWO
-// RUN: burst-opt %t/roles.mlir --cuda-delegate-masks="shared-bytes=75000" -mlir-print-debuginfo 2>%t/remark | diff %t/roles.mlir -
+// RUN: burst-opt %t/documents.mlir --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=128 columns=112 warps=8" --canonicalize --cse --cuda-specialize-warps --canonicalize --cse -mlir-print-debuginfo -o %t/specialized.mlir
+// RUN: burst-opt %t/specialized.mlir --cuda-delegate-masks -mlir-print-debuginfo -o %t/bits.mlir
+// RUN: burst-opt %t/bits.mlir | FileCheck %s
+// RUN: burst-translate --burst-to-cuda %t/bits.mlir | FileCheck %s --check-prefix=TEXT
+// RUN: burst-opt %t/bits.mlir --cuda-software-pipeline --cuda-ping-pong --cuda-narrow-positions | FileCheck %s --check-prefix=PIPELINED
+// Stages for as much as there is room for, or none.
+// RUN: burst-opt %t/specialized.mlir --cuda-delegate-masks="stages=3 shared-bytes=79000" 2>&1 | FileCheck %s --check-prefix=TWO
+// RUN: burst-opt %t/specialized.mlir --cuda-delegate-masks="shared-bytes=75000" -mlir-print-debuginfo 2>%t/remark | diff %t/specialized.mlir -
 // RUN: FileCheck %s --check-prefix=NONE <%t/remark
-// RUN: not burst-opt %t/roles.mlir --cuda-delegate-masks=stages=0 2>&1 | FileCheck %s --check-prefix=SLOTS
-// TWO: cuda.channel : !cuda.channel<2 of memref<128x112xi1,
-// NONE: remark: consumers evaluate masks: a slot for marks makes 75872 bytes of shared memory, of 75000
-// SLOTS: a channel has at least one slot, got: 0
+// RUN: not burst-opt %t/specialized.mlir --cuda-delegate-masks=stages=0 2>&1 | FileCheck %s --check-prefix=STAGES
+// TWO: cuda.pipeline : !cuda.pipeline<2 of memref<128x112xi1,
+// NONE: remark: consumers evaluate masks: a stage for mask bits makes 75872 bytes of shared memory, of 75000
+// STAGES: a pipeline has at least one stage, got: 0
 
 // Masks of arithmetic alone stay with consumers.
 // RUN: burst-opt %t/causal.mlir --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=128 columns=112 warps=8" --cuda-specialize-warps --cuda-delegate-masks | FileCheck %s --check-prefix=CAUSAL
 // CAUSAL: consumers registers 240
 // CAUSAL: tile.map
-// CAUSAL-NOT: cuda.hide
+// CAUSAL-NOT: cuda.apply_mask_bits
 
 // A score stays with consumers.
 //
-// CHECK: %[[MARKS:.*]] = cuda.channel : !cuda.channel<4 of memref<128x112xi1, #gpu.address_space<workgroup>>>
-// CHECK: cuda.roles producer warps 4 registers 56 {
+// CHECK: %[[MASK_BITS:.*]] = cuda.pipeline : !cuda.pipeline<4 of memref<128x112xi1, #gpu.address_space<workgroup>>>
+// CHECK: cuda.warp_specialize producer warps 4 registers 56 {
 // CHECK-NOT: tile.
-// CHECK: } markers {
+// CHECK: } mask_warps {
 // CHECK: %[[ROWS:.*]] = memref.alloca() {{.*}} : memref<128xindex>
 // CHECK: tile.positions %[[ROWS]]
 // CHECK: scf.for
 // CHECK-NOT: scf.for
 // CHECK: %[[COUNT:.*]] = arith.index_cast
 // CHECK: tile.positions
-// CHECK: %[[SLOT:.*]] = cuda.acquire %[[MARKS]]
-// CHECK-NEXT: cuda.mark %[[SLOT]] columns %{{.*}} at(%{{.*}}, %{{.*}}, %[[ROWS]], %{{.*}}) of
+// CHECK: %[[STAGE:.*]] = cuda.producer_acquire %[[MASK_BITS]]
+// CHECK-NEXT: cuda.mask_bits %[[STAGE]] columns %{{.*}} at(%{{.*}}, %{{.*}}, %[[ROWS]], %{{.*}}) of
 // CHECK-NEXT: mask(%{{.*}}, %[[TABLE:.*]] = %{{.*}} : memref<200xi32,
 // CHECK: tensor.extract %[[TABLE]]
-// CHECK: cuda.publish %[[MARKS]]
+// CHECK: cuda.producer_commit %[[MASK_BITS]]
 // CHECK: }
 // CHECK: } consumers registers 224 {
 // CHECK-NOT: tensor.extract
 // CHECK: tile.map %[[S:.*]] rows %{{.*}} columns %c112 {{.*}} unit
 // CHECK-NEXT: score(
 // CHECK: scf.if
-// CHECK: %[[READ:.*]] = cuda.receive %[[MARKS]]
-// CHECK-NEXT: cuda.hide %[[S]], %[[READ]] : memref<128x112xf32, #gpu.address_space<private>>, memref<128x112xi1, #gpu.address_space<workgroup>>
-// CHECK-NEXT: cuda.release %[[MARKS]]
+// CHECK: %[[READ:.*]] = cuda.consumer_wait %[[MASK_BITS]]
+// CHECK-NEXT: cuda.apply_mask_bits %[[S]], %[[READ]] : memref<128x112xf32, #gpu.address_space<private>>, memref<128x112xi1, #gpu.address_space<workgroup>>
+// CHECK-NEXT: cuda.consumer_release %[[MASK_BITS]]
 // CHECK: tile.row_max %[[S]]
 
-// Barriers lie behind all slots.
+// Barriers lie behind all stages.
 //
-// TEXT: Channel<SharedMarks<128, 112>, 4> marksChannel{sharedMemory() + 73728, sharedMemory() + 82000, Group::Warps};
+// TEXT: Pipeline<SharedMaskBits<128, 112>, 4> bitsPipeline{sharedMemory() + 73728, sharedMemory() + 82000, Group::Count};
 // TEXT: giveRegisters<56>();
-// TEXT-NEXT: if (isMarker<Group>()) {
-// TEXT: const auto marks = marksChannel.acquire();
-// TEXT-NEXT: // mask, as marks
-// TEXT-NEXT: mark<Group>(marks, [&](int row, int column) {
+// TEXT-NEXT: if (isMaskWarp<Group>()) {
+// TEXT: const auto bits = bitsPipeline.producerAcquire();
+// TEXT-NEXT: // mask, as bits
+// TEXT-NEXT: maskBits<Group>(bits, [&](int row, int column) {
 // TEXT: return column < count{{[0-9]+}} && {{.*}};
 // TEXT-NEXT: });
-// TEXT-NEXT: marksChannel.publish();
+// TEXT-NEXT: bitsPipeline.producerCommit();
 // TEXT: } else if (isElected<Group>()) {
 // TEXT: takeRegisters<224>();
-// TEXT: const auto marks1 = marksChannel.receive();
-// TEXT-NEXT: hide(scores, marks1);
-// TEXT-NEXT: marksChannel.release();
+// TEXT: const auto bits1 = bitsPipeline.consumerWait();
+// TEXT-NEXT: applyMaskBits(scores, bits1);
+// TEXT-NEXT: bitsPipeline.consumerRelease();
 // TEXT: rowMax(
 
-// Positions in marks' masks are narrow too, and the first tile has marks of its own.
+// Positions in masks of mask warps are narrow too, and the first tile has mask bits of its own.
 //
-// SKEWED: cuda.mark
-// SKEWED: arith.cmpi sle, {{.*}} : i32
-// SKEWED: tensor.extract
-// SKEWED: consumers
-// SKEWED: cuda.hide
-// SKEWED: cuda.hide
-// SKEWED-NOT: cuda.hide
+// PIPELINED: cuda.mask_bits
+// PIPELINED: arith.cmpi sle, {{.*}} : i32
+// PIPELINED: tensor.extract
+// PIPELINED: consumers
+// PIPELINED: cuda.apply_mask_bits
+// PIPELINED: cuda.apply_mask_bits
+// PIPELINED-NOT: cuda.apply_mask_bits
 
 //--- documents.mlir
 shard.grid @cp(shape = 1)

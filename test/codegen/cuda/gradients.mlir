@@ -63,7 +63,7 @@
 // TEXT: Accumulator<Group, 32> scores;
 // TEXT-NEXT: ColumnVector<Group, 32> lseRows;
 // Full and partial tiles are of one loop: the first need no mask.
-// TEXT: const bool [[PARTIAL:.*]] = {{turn[0-9]*}} >= full;
+// TEXT: const bool [[PARTIAL:.*]] = {{iteration[0-9]*}} >= full;
 // Queries that a tile does not have weigh nothing.
 // TEXT: load(lseRows, {{.*}}, -infinity(), 1.44269502f);
 // TEXT: // score, ends of scores
@@ -79,10 +79,10 @@
 // TEXT-LABEL: backward_round(
 
 // GIVEN-LABEL: func.func private @backward_attend_grad_queries(
-// GIVEN-SAME: cuda.team = 8
+// GIVEN-SAME: cuda.warps = 8
 // GIVEN: memref.alloca() {{.*}} memref<128x32xf32, #gpu.address_space<private>>
 // GIVEN-LABEL: func.func private @backward_attend_grad_keys(
-// GIVEN-SAME: cuda.team = 2
+// GIVEN-SAME: cuda.warps = 2
 // GIVEN: memref.alloca() {{.*}} memref<64x16xf32, #gpu.address_space<private>>
 
 shard.grid @cp(shape = 1)

@@ -12,7 +12,7 @@ func.func private @count(%task: index, %list: memref<?xi32>) attributes {tile.ke
   return
 }
 func.func private @work(%task: index, %list: memref<?xi32>, %x: memref<?xf32>, %y: memref<?xf32>)
-    attributes {tile.kernel, cuda.team = 4 : i64} {
+    attributes {tile.kernel, cuda.warps = 4 : i64} {
   return
 }
 
@@ -50,7 +50,7 @@ memref.global "private" constant @slopes : memref<2xf32> = dense<[0.5, 0.25]>
 func.func private @count(%task: index, %slopes: memref<2xf32>) attributes {tile.kernel} {
   return
 }
-func.func private @work(%task: index, %slopes: memref<2xf32>) attributes {tile.kernel, cuda.team = 4 : i64} {
+func.func private @work(%task: index, %slopes: memref<2xf32>) attributes {tile.kernel, cuda.warps = 4 : i64} {
   return
 }
 
@@ -83,7 +83,7 @@ func.func @host(%n: index) attributes {ring.grid = @cp} {
 // -----
 
 shard.grid @cp(shape = 1)
-func.func private @work(%task: index, %list: memref<?xi32>) attributes {tile.kernel, cuda.team = 4 : i64} {
+func.func private @work(%task: index, %list: memref<?xi32>) attributes {tile.kernel, cuda.warps = 4 : i64} {
   return
 }
 func.func @writes(%n: index) attributes {ring.grid = @cp} {

@@ -48,22 +48,22 @@ func.func @wait() {
 
 // -----
 
-// expected-error @below {{with cuda.team must be a kernel of 1 to 32 warps, got: 33}}
-func.func private @team(%task: index) attributes {tile.kernel, cuda.team = 33} {
+// expected-error @below {{with cuda.warps must be a kernel of 1 to 32 warps, got: 33}}
+func.func private @warps(%task: index) attributes {tile.kernel, cuda.warps = 33} {
   return
 }
 
 // -----
 
-// expected-error @below {{with cuda.team must be a kernel of 1 to 32 warps, got: 4}}
-func.func private @team(%task: index) attributes {cuda.team = 4} {
+// expected-error @below {{with cuda.warps must be a kernel of 1 to 32 warps, got: 4}}
+func.func private @warps(%task: index) attributes {cuda.warps = 4} {
   return
 }
 
 // -----
 
 // expected-error @below {{has an attribute that the cuda dialect does not have: "cuda.crew"}}
-func.func private @team(%task: index) attributes {tile.kernel, cuda.crew = 4} {
+func.func private @warps(%task: index) attributes {tile.kernel, cuda.crew = 4} {
   return
 }
 

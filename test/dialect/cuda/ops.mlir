@@ -3,9 +3,9 @@
 #shared = #gpu.address_space<workgroup>
 
 // CHECK-LABEL: func.func private @kernel
-// CHECK-SAME: cuda.team = 4 : i64
+// CHECK-SAME: cuda.warps = 4 : i64
 func.func private @kernel(%task: index, %n: index, %q: memref<?x128xbf16>)
-    attributes {tile.kernel, cuda.team = 4 : i64} {
+    attributes {tile.kernel, cuda.warps = 4 : i64} {
   %keys = memref.alloca() : memref<64x128xbf16, #shared>
   // CHECK: cuda.copy %{{.*}}, %{{.*}} : memref<?x128xbf16>, memref<64x128xbf16, #gpu.address_space<workgroup>>
   cuda.copy %q, %keys : memref<?x128xbf16>, memref<64x128xbf16, #shared>

@@ -57,10 +57,10 @@ TEST(CompileLogTest, ReadsWhatFunctionsUse) {
   EXPECT_FALSE(log.find("g")) << "is no kernel";
   EXPECT_EQ(log.functions[2].name, "g");
   EXPECT_TRUE(log.notes.empty());
-  EXPECT_EQ(log.complaint(), "");
+  EXPECT_EQ(log.rejectionReason(), "");
 }
 
-TEST(CompileLogTest, ComplainsOfSpillsAndSerialisedProducts) {
+TEST(CompileLogTest, RejectsSpillsAndSerialisedProducts) {
   CompileLog log = CompileLog::read(serialised);
   const FunctionUse *kernel = log.find("attn_fwd");
   ASSERT_TRUE(kernel);
@@ -71,18 +71,18 @@ TEST(CompileLogTest, ComplainsOfSpillsAndSerialisedProducts) {
   EXPECT_EQ(kernel->spillLoadBytes, 480U);
   EXPECT_EQ(kernel->sharedBytes, 1024U);
   ASSERT_EQ(log.notes.size(), 1U);
-  EXPECT_EQ(log.complaint(),
+  EXPECT_EQ(log.rejectionReason(),
             "attn_fwd: 312 bytes of stack, 484 bytes of spills stored, 480 "
             "bytes loaded; ptxas info    : (C7512) Potential Performance Loss: "
             "wgmma.mma_async instructions are serialized due to insufficient "
             "register resources for the function 'attn_fwd'");
 }
 
-TEST(CompileLogTest, ComplainsOfEachKindAlone) {
-  auto complains = [](std::string line) {
+TEST(CompileLogTest, RejectsEachKindAlone) {
+  auto rejects = [](std::string line) {
     std::string log = "ptxas info    : Compiling entry function 'k' for 'x'\n"
                       "ptxas info    : Function properties for k\n";
-    return !CompileLog::read(log + line + "\n").complaint().empty();
+    return !CompileLog::read(log + line + "\n").rejectionReason().empty();
   };
   auto properties = [](int stack, int stores, int loads) {
     return "ptxas         .     " + std::to_string(stack) +
@@ -90,23 +90,24 @@ TEST(CompileLogTest, ComplainsOfEachKindAlone) {
            " bytes spill stores, " + std::to_string(loads) +
            " bytes spill loads";
   };
-  EXPECT_FALSE(complains(properties(0, 0, 0)));
-  EXPECT_TRUE(complains(properties(8, 0, 0)));
-  EXPECT_TRUE(complains(properties(0, 4, 0)));
-  EXPECT_TRUE(complains(properties(0, 0, 4)));
+  EXPECT_FALSE(rejects(properties(0, 0, 0)));
+  EXPECT_TRUE(rejects(properties(8, 0, 0)));
+  EXPECT_TRUE(rejects(properties(0, 4, 0)));
+  EXPECT_TRUE(rejects(properties(0, 0, 4)));
   for (int code = 7500; code <= 7530; ++code)
-    EXPECT_EQ(complains("ptxas info    : (C" + std::to_string(code) + ") Note"),
+    EXPECT_EQ(rejects("ptxas info    : (C" + std::to_string(code) + ") Note"),
               code >= 7510 && code <= 7520)
         << code;
-  EXPECT_FALSE(complains("ptxas info    : (C7512 is not closed"));
+  EXPECT_FALSE(rejects("ptxas info    : (C7512 is not closed"));
 }
 
 TEST(CompileLogTest, ALogWithoutKernelsProvesNothing) {
-  EXPECT_EQ(CompileLog::read("").complaint(), "the log tells of no kernel");
+  EXPECT_EQ(CompileLog::read("").rejectionReason(),
+            "the log tells of no kernel");
   EXPECT_EQ(CompileLog::read("ptxas\nptxas info\nptxas info    :\n"
                              "ptxas info    : Used 8 registers\n"
                              "ptxas info    : Function properties for g\n")
-                .complaint(),
+                .rejectionReason(),
             "the log tells of no kernel");
 }
 

@@ -98,7 +98,7 @@ TEST_F(DeviceTest, RunsWhatNvrtcCompiled) {
       {"-DSHARED_FLOATS=" + std::to_string(properties->shared_bytes / 4)}};
   llvm::Expected<Binary> binary = compile(source);
   ASSERT_TRUE(bool(binary)) << toString(binary.takeError());
-  EXPECT_EQ(CompileLog::read(binary->log).complaint(), "");
+  EXPECT_EQ(CompileLog::read(binary->log).rejectionReason(), "");
 
   const burst_gpu_binary code = binaryOf(source.architecture, *binary);
   kernel.num_binaries = 1;

@@ -93,7 +93,7 @@ TEST_F(NvrtcTest, CompilesForEveryTarget) {
     expectHas(binary.ptx, ".entry scale(");
     EXPECT_NE(binary.ptx.back(), '\0');
     CompileLog log = CompileLog::read(binary.log);
-    EXPECT_EQ(log.complaint(), "") << binary.log;
+    EXPECT_EQ(log.rejectionReason(), "") << binary.log;
     const FunctionUse *use = log.find("scale");
     ASSERT_TRUE(use) << binary.log;
     EXPECT_GT(use->registers, 0U);
@@ -131,7 +131,7 @@ TEST_F(NvrtcTest, ReportsSpills) {
   EXPECT_EQ(use->registers, 64U);
   EXPECT_GT(use->spillStoreBytes, 0U);
   EXPECT_GT(use->spillLoadBytes, 0U);
-  expectHas(log.complaint(), "crowded: ");
+  expectHas(log.rejectionReason(), "crowded: ");
 }
 
 TEST_F(NvrtcTest, ShowsErrorsAndTheText) {
@@ -169,7 +169,7 @@ TEST_F(NvrtcTest, IsAskedOnce) {
     for (llvm::Expected<Binary> &binary : binaries)
       ASSERT_TRUE(bool(binary)) << toString(binary.takeError());
     EXPECT_TRUE(CompileLog::read(binaries[0]->log).find("scale"));
-    expectHas(CompileLog::read(binaries[1]->log).complaint(),
+    expectHas(CompileLog::read(binaries[1]->log).rejectionReason(),
               "bytes of spills stored");
     EXPECT_EQ((*compiler)->compiled(), 2);
     EXPECT_EQ((*compiler)->known(), 2 * again);

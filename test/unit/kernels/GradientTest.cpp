@@ -8,7 +8,7 @@
 //   dq = scale u k     dk = scale u^T q     dv = p^T outGrad
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Tile/TeamGradient.h"
+#include "passes/Tile/CtaGradient.h"
 #include "test/unit/kernels/KernelTest.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -19,7 +19,7 @@
 using namespace burst;
 using namespace burst::kerneltest;
 
-using tiling::TeamShape;
+using tiling::CtaShape;
 
 namespace {
 
@@ -131,10 +131,10 @@ TEST_P(Gradient, AgreesWithGradientsInF64) {
     }
 
   auto run = [&](bool ofKeys, const std::vector<std::string> &kernels) {
-    TeamShape team = ofKeys ? tiling::keyTeamOf(p.dim, p.valueDim)
-                            : tiling::queryTeamOf(p.dim, p.valueDim);
-    Tiles queries{p.queries, ofKeys ? team.columns : team.rows},
-        keys{p.keys, ofKeys ? team.rows : team.columns};
+    CtaShape cta = ofKeys ? tiling::keyCtaOf(p.dim, p.valueDim)
+                          : tiling::queryCtaOf(p.dim, p.valueDim);
+    Tiles queries{p.queries, ofKeys ? cta.columns : cta.rows},
+        keys{p.keys, ofKeys ? cta.rows : cta.columns};
     Launch launch;
     launch.buffer("q", bitsOf(q, p.element), {1, p.queries, p.heads, p.dim});
     launch.buffer("dout", bitsOf(outGrad, p.element),

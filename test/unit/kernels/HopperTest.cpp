@@ -1,6 +1,6 @@
 //===- HopperTest.cpp - kernels of sm_90a, executed without one -----------===//
 //
-// Kernels whose warps have roles: compiled by NVRTC, whose log must be clean,
+// Warp-specialized kernels: compiled by NVRTC, whose log must be clean,
 // and executed by the emulator, whatever the order of warps and the time at
 // which copies land. Keys lie in two segments that end inside a tile, with
 // numbers that are none behind them, in one slice or two; the state is handed
@@ -32,10 +32,10 @@ namespace {
 /// A problem, and in how many slices its keys come.
 struct Case : Problem {
   int64_t slices = 1;
-  bool roles = true; ///< else the shape of sm_80
-  bool skewed = false, takesTurns = false;
+  bool isWarpSpecialized = true; ///< else the shape of sm_80
+  bool pipelined = false, isPingPong = false;
   bool delegates = true; ///< masks that read tables
-  int64_t stages = 2, markStages = 4;
+  int64_t stages = 2, maskBitStages = 4;
   std::vector<int64_t> wild = {}; ///< keys that are no numbers, or infinite
 };
 
@@ -81,7 +81,7 @@ struct Shard {
   }
 };
 
-/// How warps take turns, and when copies land.
+/// In which order warps run, and when copies land.
 struct Timing {
   uint64_t seed;
   Lateness lateness;
@@ -213,12 +213,12 @@ protected:
     return {c.name + ".cu",
             cuda::getDeviceLibrary().str() + "using namespace burst;\n" +
                 kernel.text,
-            c.roles ? "sm_90a" : "sm_80",
+            c.isWarpSpecialized ? "sm_90a" : "sm_80",
             false,
             {"--device-as-default-execution-space"}};
   }
   /// Runs a program, and says what is wrong with what it computes, or "".
-  std::string complaint(const Case &c, const cuda::KernelText &kernel,
+  std::string failureOf(const Case &c, const cuda::KernelText &kernel,
                         const std::string &ptx, Timing timing);
 
   Workbench bench;
@@ -259,21 +259,22 @@ cuda::KernelText Hopper::lower(const Case &c) {
       op.getValuesMutable().append(op.getValues().front());
       op.getOwnersMutable().append(op.getOwners().front());
     });
-  std::string roles;
-  if (c.roles)
-    roles = llvm::formatv(
+  std::string passes;
+  if (c.isWarpSpecialized)
+    passes = llvm::formatv(
         "cuda-specialize-warps{{stages={0}},{1}{2}{3}canonicalize,cse,",
         c.stages,
-        c.delegates
-            ? llvm::formatv("cuda-delegate-masks{{stages={0}},", c.markStages)
-                  .str()
-            : "",
-        c.skewed ? "cuda-skew," : "", c.takesTurns ? "cuda-take-turns," : "");
+        c.delegates ? llvm::formatv("cuda-delegate-masks{{stages={0}},",
+                                    c.maskBitStages)
+                          .str()
+                    : "",
+        c.pipelined ? "cuda-software-pipeline," : "",
+        c.isPingPong ? "cuda-ping-pong," : "");
   run(llvm::formatv("ring-lower-to-tile{{rows={0} columns={1} warps={2}},"
                     "canonicalize,cse,func.func({3}cuda-stage-copies,"
                     "cuda-narrow-positions),"
                     "canonicalize,cse",
-                    c.rows, c.columns, c.warps, roles));
+                    c.rows, c.columns, c.warps, passes));
   auto function = module->lookupSymbol<func::FuncOp>("f_attend");
   if (!function) {
     ADD_FAILURE() << "no kernel";
@@ -283,7 +284,7 @@ cuda::KernelText Hopper::lower(const Case &c) {
   EXPECT_TRUE(succeeded(kernel));
   if (failed(kernel))
     return {};
-  EXPECT_EQ(kernel->hasRoles, c.roles);
+  EXPECT_EQ(kernel->isWarpSpecialized, c.isWarpSpecialized);
   return *kernel;
 }
 
@@ -301,7 +302,7 @@ static std::vector<uint16_t> memoryOf(const std::vector<double> &numbers,
   return memory;
 }
 
-std::string Hopper::complaint(const Case &c, const cuda::KernelText &kernel,
+std::string Hopper::failureOf(const Case &c, const cuda::KernelText &kernel,
                               const std::string &ptx, Timing timing) {
   emulator::Module program;
   if (auto failure = program.parse(ptx))
@@ -431,9 +432,9 @@ TEST_P(HopperKernels, AgreesWithAttentionInF64) {
   llvm::Expected<cuda::Binary> binary =
       bench.compiler->compile(source(c, kernel));
   ASSERT_TRUE(static_cast<bool>(binary)) << toString(binary.takeError());
-  EXPECT_EQ(cuda::CompileLog::read(binary->log).complaint(), "");
+  EXPECT_EQ(cuda::CompileLog::read(binary->log).rejectionReason(), "");
   for (Timing timing : timings)
-    ASSERT_EQ(complaint(c, kernel, binary->ptx, timing), "")
+    ASSERT_EQ(failureOf(c, kernel, binary->ptx, timing), "")
         << "seed " << timing.seed;
 }
 
@@ -452,13 +453,13 @@ static Case caseOf(std::string name, int64_t dim, std::string clauses,
 }
 
 /// Weights are computed while products are done.
-static Case skewed(Case c) {
-  c.skewed = true;
-  c.takesTurns = c.dim <= 128;
+static Case pipelined(Case c) {
+  c.pipelined = true;
+  c.isPingPong = c.dim <= 128;
   return c;
 }
 
-/// Documents whose table markers read, or consumers.
+/// Documents whose table mask warps read, or consumers.
 static Case documents(Case c) {
   c.queries = c.keys;
   c.table = llvm::formatv("tensor<{0}xi32>", c.keys);
@@ -480,61 +481,62 @@ static std::vector<Case> cases() {
                          isCausal ? "mask causal" : "",
                          isCausal ? causal : everything, columns));
     all.push_back(
-        skewed(caseOf("causal" + std::to_string(dim), dim, "mask causal",
-                      causal, dim == 256 ? 80 : columns)));
+        pipelined(caseOf("causal" + std::to_string(dim), dim, "mask causal",
+                         causal, dim == 256 ? 80 : columns)));
   }
-  // Three warpgroups, wide tiles, and slots for one tile at a time.
-  Case full64 = skewed(caseOf("full64", 64, "", everything));
+  // Three warpgroups, wide tiles, and stages for one tile at a time.
+  Case full64 = pipelined(caseOf("full64", 64, "", everything));
   full64.keys = 600;
   full64.rows = 192;
   full64.warps = 12;
   all.push_back(full64);
-  Case full128 = skewed(caseOf("full128", 128, "", everything, 176));
+  Case full128 = pipelined(caseOf("full128", 128, "", everything, 176));
   full128.queries = 100;
   full128.keys = 560;
   all.push_back(full128);
-  Case full256 = skewed(caseOf("full256", 256, "", everything, 80));
+  Case full256 = pipelined(caseOf("full256", 256, "", everything, 80));
   full256.stages = 1;
   all.push_back(full256);
-  all.push_back(skewed(caseOf(
+  all.push_back(pipelined(caseOf(
       "window", 64, "mask [causal, window<left = 40, right = 3>]",
       [](int64_t i, int64_t j) { return causal(i, j) && j >= i + 50 - 40; })));
   Case softcap =
-      skewed(caseOf("softcap", 128, "score softcap<5.0>", everything, 112));
+      pipelined(caseOf("softcap", 128, "score softcap<5.0>", everything, 112));
   softcap.score = [](double s, int64_t, int64_t) {
     return 5 * std::tanh(s / 5);
   };
   all.push_back(softcap);
-  // Marks for each number of warpgroups, for tiles that end in half a word, and
-  // with one slot, as there is no room for more.
-  all.push_back(documents(skewed(caseOf("documents", 128, "", nullptr))));
+  // Mask bits for each number of warpgroups, for tiles that end in half a word,
+  // and with one stage, as there is no room for more.
+  all.push_back(documents(pipelined(caseOf("documents", 128, "", nullptr))));
   all.push_back(documents(caseOf("documentsOneByOne", 128, "", nullptr)));
-  Case documents64 = skewed(caseOf("documents64", 64, "", nullptr));
+  Case documents64 = pipelined(caseOf("documents64", 64, "", nullptr));
   documents64.rows = 192;
   documents64.warps = 12;
   all.push_back(documents(documents64));
   all.push_back(
-      documents(skewed(caseOf("documents192", 192, "", nullptr, 112))));
+      documents(pipelined(caseOf("documents192", 192, "", nullptr, 112))));
   all.push_back(
-      documents(skewed(caseOf("documents256", 256, "", nullptr, 80))));
-  Case alone = skewed(caseOf("documentsOfOneWarpgroup", 64, "", nullptr, 48));
+      documents(pipelined(caseOf("documents256", 256, "", nullptr, 80))));
+  Case alone =
+      pipelined(caseOf("documentsOfOneWarpgroup", 64, "", nullptr, 48));
   alone.rows = 64;
   alone.warps = 4;
   all.push_back(documents(alone));
   softcap.name = "documentsAndSoftcap";
   all.push_back(documents(softcap));
-  Case own = skewed(caseOf("documentsByConsumers", 128, "", nullptr));
+  Case own = pipelined(caseOf("documentsByConsumers", 128, "", nullptr));
   own.delegates = false;
   all.push_back(documents(own));
   // What a key is counts for those who see it only.
-  Case wild = skewed(caseOf("wildKeys", 64, "mask causal", causal));
+  Case wild = pipelined(caseOf("wildKeys", 64, "mask causal", causal));
   wild.wild = {90, 130, 199};
   all.push_back(wild);
-  wild = documents(skewed(caseOf("wildKeysAndMarks", 64, "", nullptr)));
+  wild = documents(pipelined(caseOf("wildKeysAndMaskBits", 64, "", nullptr)));
   wild.wild = {90, 130, 199};
   all.push_back(wild);
-  wild = caseOf("wildKeysWithoutRoles", 64, "mask causal", causal, 64);
-  wild.roles = false;
+  wild = caseOf("wildKeysNotSpecialized", 64, "mask causal", causal, 64);
+  wild.isWarpSpecialized = false;
   wild.rows = 64;
   wild.warps = 4;
   wild.wild = {90, 130, 199};
@@ -542,10 +544,10 @@ static std::vector<Case> cases() {
   Case slices = caseOf("slices", 64, "mask causal", causal, 32);
   slices.slices = 2;
   all.push_back(slices);
-  slices.name = "skewedSlices";
-  all.push_back(skewed(slices));
+  slices.name = "pipelinedSlices";
+  all.push_back(pipelined(slices));
   // Values of another dimension, f16, one warpgroup and panels of 16 columns.
-  Case sizes = skewed(caseOf("sizes", 48, "mask causal", causal, 48));
+  Case sizes = pipelined(caseOf("sizes", 48, "mask causal", causal, 48));
   sizes.valueDim = 32;
   sizes.element = "f16";
   sizes.rows = 64;
@@ -573,10 +575,10 @@ struct Edit {
 /// the run says of it: one of these.
 struct Fault {
   std::string name;
-  bool roles, skewed;
+  bool isWarpSpecialized, pipelined;
   std::vector<Edit> edits;
   std::vector<std::string> found;
-  bool marked = false; ///< the mask reads a table
+  bool masked = false; ///< the mask reads a table
 };
 
 void PrintTo(const Fault &fault, std::ostream *os) { *os << fault.name; }
@@ -606,16 +608,16 @@ static std::string edited(std::string text, const Edit &edit) {
 
 TEST_P(PlantedFaults, AreFound) {
   const Fault &fault = GetParam();
-  // Three panels, tiles enough that slots are used again, ends inside tiles.
+  // Three panels, tiles enough that stages are used again, ends inside tiles.
   Case c = caseOf(fault.name, 96, "mask causal", causal, 32);
-  c.roles = fault.roles;
-  if (fault.marked) { // several words, and a slot that is used again
+  c.isWarpSpecialized = fault.isWarpSpecialized;
+  if (fault.masked) { // several words, and a stage that is used again
     c = documents(caseOf(fault.name, 96, "", nullptr, 48));
-    c.markStages = 1;
+    c.maskBitStages = 1;
   }
-  if (fault.skewed)
-    c = skewed(c);
-  if (!c.roles) {
+  if (fault.pipelined)
+    c = pipelined(c);
+  if (!c.isWarpSpecialized) {
     c.rows = 64;
     c.warps = 4;
   }
@@ -623,7 +625,8 @@ TEST_P(PlantedFaults, AreFound) {
   if (HasFailure())
     return;
   cuda::Source faulty = source(c, kernel);
-  faulty.architecture = c.roles ? "compute_90a" : "compute_80"; // PTX suffices
+  faulty.architecture =
+      c.isWarpSpecialized ? "compute_90a" : "compute_80"; // PTX suffices
   for (const Edit &edit : fault.edits)
     faulty.text = edited(faulty.text, edit);
   llvm::Expected<cuda::Binary> binary = bench.compiler->compile(faulty);
@@ -631,7 +634,7 @@ TEST_P(PlantedFaults, AreFound) {
   std::string said;
   for (Timing timing : timings)
     if (said.empty())
-      said = complaint(c, kernel, binary->ptx, timing);
+      said = failureOf(c, kernel, binary->ptx, timing);
   EXPECT_TRUE(llvm::any_of(fault.found,
                            [&](StringRef expected) {
                              return StringRef(said).starts_with(expected);
@@ -644,7 +647,7 @@ static std::vector<Fault> faults() {
                     deadlock = "deadlock", bounds = "out of bounds",
                     unwritten = "uninitialised", trap = "trap";
   std::vector<Fault> all;
-  // With roles.
+  // Warp-specialized.
   auto plant = [&](std::string name, std::vector<Edit> edits,
                    std::vector<std::string> found) {
     all.push_back(
@@ -670,12 +673,12 @@ static std::vector<Fault> faults() {
           "arriveExpecting(full(), Tile::Bytes / 2)"}},
         {race, deadlock, protocol});
   plant("keys_released_early",
-        {{"await<0>(scores);\n        keyTileChannel.release();",
-          "keyTileChannel.release();\n        await<0>(scores);"}},
+        {{"await<0>(scores);\n        keyTilePipeline.consumerRelease();",
+          "keyTilePipeline.consumerRelease();\n        await<0>(scores);"}},
         {race});
   plant("values_released_early",
-        {{"await<0>(o);\n        valueTileChannel.release();",
-          "valueTileChannel.release();\n        await<0>(o);"}},
+        {{"await<0>(o);\n        valueTilePipeline.consumerRelease();",
+          "valueTilePipeline.consumerRelease();\n        await<0>(o);"}},
         {race});
   plant("never_released", {{"arrive(empty());", ";"}}, {deadlock});
   // Debug builds: waiting ends, and says by its error where it was in vain.
@@ -698,19 +701,19 @@ static std::vector<Fault> faults() {
   plant("released_by_one_warp_of_four",
         {{"if (threadIdx.x % 32 == 0)\n      arrive(empty());",
           "if (threadIdx.x % 128 == 0)\n      arrive(empty());"},
-         {"(Stages + slot), readers)", "(Stages + slot), readers / 4)"}},
+         {"(Stages + stage), readers)", "(Stages + stage), readers / 4)"}},
         {race});
   plant("one_release_too_few",
-        {{"(Stages + slot), readers)", "(Stages + slot), readers - 1)"}},
+        {{"(Stages + stage), readers)", "(Stages + stage), readers - 1)"}},
         {race, protocol});
-  plant("producer_stays_at_its_slot",
-        {{"void publish() { advance(); }", "void publish() {}"}},
+  plant("producer_stays_at_its_stage",
+        {{"void producerCommit() { advance(); }", "void producerCommit() {}"}},
         {race, protocol, deadlock});
   plant("barriers_not_seen", {{"    synchronize();\n", "", 0}},
         {race, protocol, unwritten});
   plant("values_behind_the_end", {{"clear<Group>(", "// ("}}, {wrong});
   plant("cleared_without_proxy_fence", {{"  fenceProxy();\n", ""}}, {protocol});
-  plant("cleared_without_meeting",
+  plant("cleared_without_barrier",
         {{"asm volatile(\"bar.sync 1, %0;\"", "asm volatile(\"// %0\""}},
         {race, protocol});
   plant("one_row_not_cleared", {{"n = count * row", "n = (count + 1) * row"}},
@@ -761,124 +764,137 @@ static std::vector<Fault> faults() {
   plant("mask_without_ends", {{"return column < ", "return true || column < "}},
         {wrong});
 
-  // Skewed, and in turns.
-  auto plantSkewed = [&](std::string name, std::vector<Edit> edits,
-                         std::vector<std::string> found) {
-    all.push_back({"skewed_" + std::move(name), true, true, std::move(edits),
+  // With software pipelining and ping-pong scheduling.
+  auto plantPipelined = [&](std::string name, std::vector<Edit> edits,
+                            std::vector<std::string> found) {
+    all.push_back({"pipelined_" + std::move(name), true, true, std::move(edits),
                    std::move(found)});
   };
-  plantSkewed("none_is_found", {}, {""});
-  plantSkewed("scores_read_too_early",
-              {{"await<1>(scores)", "await<2>(scores)"}}, {race, wrong});
-  plantSkewed("outputs_read_too_early", {{"await<0>(o)", "await<1>(o)"}},
-              {race, wrong});
-  plantSkewed("last_outputs_read_too_early",
-              {{"await<0>(o);\n        valueTileChannel.release();\n      }",
-                "await<1>(o);\n        valueTileChannel.release();\n      }"}},
-              {race, wrong, protocol});
+  plantPipelined("none_is_found", {}, {""});
+  plantPipelined("scores_read_too_early",
+                 {{"await<1>(scores)", "await<2>(scores)"}}, {race, wrong});
+  plantPipelined("outputs_read_too_early", {{"await<0>(o)", "await<1>(o)"}},
+                 {race, wrong});
+  plantPipelined(
+      "last_outputs_read_too_early",
+      {{"await<0>(o);\n        valueTilePipeline.consumerRelease();\n      }",
+        "await<1>(o);\n        valueTilePipeline.consumerRelease();\n      }"}},
+      {race, wrong, protocol});
   // Those of later tiles are behind the producer's wait for values.
-  plantSkewed("first_keys_released_early",
-              {{"await<0>(scores);\n        keyTileChannel.release();",
-                "keyTileChannel.release();\n        await<0>(scores);"}},
-              {race});
-  plantSkewed("values_released_early",
-              {{"await<0>(o);\n        valueTileChannel.release();",
-                "valueTileChannel.release();\n        await<0>(o);"}},
-              {race});
-  plantSkewed(
-      "values_released_with_keys",
-      {{"await<0>(o);\n        valueTileChannel.release();", "await<0>(o);"},
-       {"await<1>(scores);\n",
-        "await<1>(scores); valueTileChannel.release();\n"}},
-      {race, protocol, deadlock});
-  plantSkewed(
-      "values_never_released",
-      {{"await<0>(o);\n        valueTileChannel.release();", "await<0>(o);"}},
-      {deadlock, wrong, race});
-  plantSkewed("rescaled_while_added_to",
-              {{"await<0>(o);\n        valueTileChannel.release();\n        "
-                "rescale(o, factor);",
-                "rescale(o, factor);\n        await<0>(o);\n        "
-                "valueTileChannel.release();"}},
-              {race, wrong});
-  plantSkewed("outputs_not_rescaled",
-              {{"valueTileChannel.release();\n        rescale(o, factor);",
-                "valueTileChannel.release();"}},
-              {wrong});
-  plantSkewed("first_weights_not_rounded",
-              {{"round(scores, weights);\n", "\n", 0}}, {unwritten, wrong});
-  plantSkewed("cleared_before_they_come",
-              {{"valueTileChannel.receive();\n          clear",
-                "valueTileChannel.tile();\n          clear"}},
-              {race, wrong});
-  plantSkewed("no_first_turn", {{"Turns<Group>::begin();", ""}}, {deadlock});
-  plantSkewed("turns_not_passed", {{"Turns<Group>::pass();", ""}}, {deadlock});
-  plantSkewed("one_turn_not_passed", {{"Turns<Group>::pass();", "", 0}},
-              {deadlock});
-  plantSkewed(
-      "turns_passed_to_oneself",
+  plantPipelined(
+      "first_keys_released_early",
+      {{"await<0>(scores);\n        keyTilePipeline.consumerRelease();",
+        "keyTilePipeline.consumerRelease();\n        await<0>(scores);"}},
+      {race});
+  plantPipelined(
+      "values_released_early",
+      {{"await<0>(o);\n        valueTilePipeline.consumerRelease();",
+        "valueTilePipeline.consumerRelease();\n        await<0>(o);"}},
+      {race});
+  plantPipelined("values_released_with_keys",
+                 {{"await<0>(o);\n        valueTilePipeline.consumerRelease();",
+                   "await<0>(o);"},
+                  {"await<1>(scores);\n",
+                   "await<1>(scores); valueTilePipeline.consumerRelease();\n"}},
+                 {race, protocol, deadlock});
+  plantPipelined("values_never_released",
+                 {{"await<0>(o);\n        valueTilePipeline.consumerRelease();",
+                   "await<0>(o);"}},
+                 {deadlock, wrong, race});
+  plantPipelined(
+      "rescaled_while_added_to",
+      {{"await<0>(o);\n        valueTilePipeline.consumerRelease();\n        "
+        "rescale(o, factor);",
+        "rescale(o, factor);\n        await<0>(o);\n        "
+        "valueTilePipeline.consumerRelease();"}},
+      {race, wrong});
+  plantPipelined(
+      "outputs_not_rescaled",
+      {{"valueTilePipeline.consumerRelease();\n        rescale(o, factor);",
+        "valueTilePipeline.consumerRelease();"}},
+      {wrong});
+  plantPipelined("first_weights_not_rounded",
+                 {{"round(scores, weights);\n", "\n", 0}}, {unwritten, wrong});
+  plantPipelined("cleared_before_they_come",
+                 {{"valueTilePipeline.consumerWait();\n          clear",
+                   "valueTilePipeline.tile();\n          clear"}},
+                 {race, wrong});
+  plantPipelined("no_first_signal", {{"PingPong<Group>::begin();", ""}},
+                 {deadlock});
+  plantPipelined("no_signals", {{"PingPong<Group>::signal();", ""}},
+                 {deadlock});
+  plantPipelined("one_signal_missing", {{"PingPong<Group>::signal();", "", 0}},
+                 {deadlock});
+  plantPipelined(
+      "signals_oneself",
       {{"int next = warpgroup() + 1 == Warpgroups ? 0 : warpgroup() + 1;",
         "int next = warpgroup();"}},
       {deadlock});
-  plantSkewed("turns_taken_twice",
-              {{"Turns<Group>::take();",
-                "Turns<Group>::take(); Turns<Group>::take();"}},
-              {deadlock});
-  plantSkewed("turns_of_one_warpgroup",
-              {{"bar.arrive %0, 256", "bar.arrive %0, 128"}}, {deadlock});
+  plantPipelined("waits_twice",
+                 {{"PingPong<Group>::wait();",
+                   "PingPong<Group>::wait(); PingPong<Group>::wait();"}},
+                 {deadlock});
+  plantPipelined("ping_pong_of_one_warpgroup",
+                 {{"bar.arrive %0, 256", "bar.arrive %0, 128"}}, {deadlock});
 
-  // With marks of a mask, which markers make.
-  auto plantMarked = [&](std::string name, std::vector<Edit> edits,
-                         std::vector<std::string> found) {
-    all.push_back({"marked_" + std::move(name), true, true, std::move(edits),
+  // With mask bits, which mask warps compute.
+  auto plantMaskBits = [&](std::string name, std::vector<Edit> edits,
+                           std::vector<std::string> found) {
+    all.push_back({"mask_bits_" + std::move(name), true, true, std::move(edits),
                    std::move(found), true});
   };
-  plantMarked("none_is_found", {}, {""});
-  plantMarked("consumers_do_not_wait",
-              {{"marksChannel.receive()", "marksChannel.tile()"}},
-              {race, unwritten});
-  plantMarked("markers_do_not_wait",
-              {{"marksChannel.acquire()", "marksChannel.tile()"}},
-              {race, protocol, deadlock});
-  plantMarked("released_early",
-              {{"hide(scores, marks1);\n          marksChannel.release();",
-                "marksChannel.release();\n          hide(scores, marks1);"},
-               {"hide(scores, marks2);\n          marksChannel.release();",
-                "marksChannel.release();\n          hide(scores, marks2);"}},
-              {race});
-  plantMarked("never_released", {{"marksChannel.release();", ""}},
-              {deadlock, wrong, race});
-  plantMarked("published_early",
-              {{"const auto marks = marksChannel.acquire();",
-                "const auto marks = marksChannel.acquire();\n"
-                "if (threadIdx.x % 32 == 0) arrive(marksChannel.full());"},
-               {"marksChannel.publish();", "marksChannel.advance();"}},
-              {race, unwritten});
-  plantMarked("published_by_two_of_three",
-              {{"writers = Tile::Writers", "writers = Tile::Writers - 1"}},
-              {race, unwritten, protocol});
-  plantMarked("published_by_lanes_apart",
-              {{"__syncwarp();\n    if (threadIdx.x % 32 == 0)\n      "
-                "arrive(full());",
-                "if (threadIdx.x % 32 == 0)\n      arrive(full());"}},
-              {race});
-  plantMarked("not_published", {{"marksChannel.publish();", ""}}, {deadlock});
-  plantMarked("by_the_producer_too",
-              {{"32, 0) > Team::Warps", "32, 0) >= Team::Warps"}},
-              {deadlock, race});
-  plantMarked("one_marker_idle",
-              {{"n < all; n += SharedMarks", "n < all - 1; n += SharedMarks"}},
-              {unwritten, wrong});
-  plantMarked("of_other_rows",
-              {{"base + 4 * (n * Rows + row)", "base + 4 * (n + row)"}},
-              {wrong, race, unwritten});
-  plantMarked("of_other_columns", {{"  word >>= Team::column();\n", ""}},
-              {wrong});
-  plantMarked("without_ends",
-              {{"return column < ", "return true || column < "}}, {wrong});
-  plantMarked("not_hidden", {{"hide(scores, ", "// ("}}, {wrong});
+  plantMaskBits("none_is_found", {}, {""});
+  plantMaskBits("consumers_do_not_wait",
+                {{"bitsPipeline.consumerWait()", "bitsPipeline.tile()"}},
+                {race, unwritten});
+  plantMaskBits("mask_warps_do_not_wait",
+                {{"bitsPipeline.producerAcquire()", "bitsPipeline.tile()"}},
+                {race, protocol, deadlock});
+  plantMaskBits("released_early",
+                {{"applyMaskBits(scores, bits1);\n          "
+                  "bitsPipeline.consumerRelease();",
+                  "bitsPipeline.consumerRelease();\n          "
+                  "applyMaskBits(scores, bits1);"},
+                 {"applyMaskBits(scores, bits2);\n          "
+                  "bitsPipeline.consumerRelease();",
+                  "bitsPipeline.consumerRelease();\n          "
+                  "applyMaskBits(scores, bits2);"}},
+                {race});
+  plantMaskBits("never_released", {{"bitsPipeline.consumerRelease();", ""}},
+                {deadlock, wrong, race});
+  plantMaskBits("committed_early",
+                {{"const auto bits = bitsPipeline.producerAcquire();",
+                  "const auto bits = bitsPipeline.producerAcquire();\n"
+                  "if (threadIdx.x % 32 == 0) arrive(bitsPipeline.full());"},
+                 {"bitsPipeline.producerCommit();", "bitsPipeline.advance();"}},
+                {race, unwritten});
+  plantMaskBits("committed_by_two_of_three",
+                {{"writers = Tile::Writers", "writers = Tile::Writers - 1"}},
+                {race, unwritten, protocol});
+  plantMaskBits("committed_by_lanes_apart",
+                {{"__syncwarp();\n    if (threadIdx.x % 32 == 0)\n      "
+                  "arrive(full());",
+                  "if (threadIdx.x % 32 == 0)\n      arrive(full());"}},
+                {race});
+  plantMaskBits("not_committed", {{"bitsPipeline.producerCommit();", ""}},
+                {deadlock});
+  plantMaskBits("by_the_producer_too",
+                {{"32, 0) > Warps::Count", "32, 0) >= Warps::Count"}},
+                {deadlock, race});
+  plantMaskBits(
+      "one_mask_warp_idle",
+      {{"n < all; n += SharedMaskBits", "n < all - 1; n += SharedMaskBits"}},
+      {unwritten, wrong});
+  plantMaskBits("of_other_rows",
+                {{"base + 4 * (n * Rows + row)", "base + 4 * (n + row)"}},
+                {wrong, race, unwritten});
+  plantMaskBits("of_other_columns", {{"  word >>= Warps::column();\n", ""}},
+                {wrong});
+  plantMaskBits("without_ends",
+                {{"return column < ", "return true || column < "}}, {wrong});
+  plantMaskBits("not_applied", {{"applyMaskBits(scores, ", "// ("}}, {wrong});
 
-  // Without roles.
+  // Not warp-specialized.
   auto plantPortable = [&](std::string name, std::vector<Edit> edits,
                            std::vector<std::string> found) {
     all.push_back({"portable_" + std::move(name), false, false,
@@ -911,7 +927,7 @@ static std::vector<Fault> faults() {
   plantPortable("no_mask", {{" ? s : -infinity();", " ? s : s;"}}, {wrong});
   plantPortable("not_rescaled", {{"rescale(o, factor);", ""}}, {wrong});
   plantPortable("sums_counted_by_all",
-                {{"if (Team::lane() % 4 != 0)\n    fill(a.part, 0.f);", ""}},
+                {{"if (Warps::lane() % 4 != 0)\n    fill(a.part, 0.f);", ""}},
                 {wrong});
   plantPortable("rows_stored_behind_the_end",
                 {{"if (row < to.count)", "if (row <= to.count)"}},

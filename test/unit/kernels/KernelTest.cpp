@@ -296,7 +296,7 @@ void Workbench::compile(const Kernel &kernel, emulator::Module &program) {
                          false,
                          {"--device-as-default-execution-space"}});
   ASSERT_TRUE(static_cast<bool>(binary)) << toString(binary.takeError());
-  EXPECT_EQ(cuda::CompileLog::read(binary->log).complaint(), "")
+  EXPECT_EQ(cuda::CompileLog::read(binary->log).rejectionReason(), "")
       << kernel.text.name;
   std::optional<emulator::Failure> failure = program.parse(binary->ptx);
   ASSERT_FALSE(failure) << failure->str();

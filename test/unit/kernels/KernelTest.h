@@ -145,7 +145,7 @@ public:
   void lower(const std::string &text, const std::string &passes,
              const std::string &options);
   Kernel kernel(const std::string &name);
-  /// Compiles a kernel for sm_80; its log must not complain.
+  /// Compiles a kernel for sm_80; its log must give no rejection reason.
   void compile(const Kernel &kernel, emulator::Module &program);
 
   mlir::MLIRContext context;

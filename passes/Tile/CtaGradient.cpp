@@ -1,5 +1,5 @@
-//===- TeamGradient.cpp - the backward pass of a GPU's team ---------------===//
-#include "passes/Tile/TeamGradient.h"
+//===- CtaGradient.cpp - the backward pass of a CTA of a GPU --------------===//
+#include "passes/Tile/CtaGradient.h"
 
 #include <numbers>
 
@@ -7,11 +7,11 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::tiling;
 
-TeamShape tiling::queryTeamOf(int64_t dim, int64_t valueDim) {
+CtaShape tiling::queryCtaOf(int64_t dim, int64_t valueDim) {
   return {64, std::max(dim, valueDim) <= 128 ? 64 : 32, 4};
 }
 
-TeamShape tiling::keyTeamOf(int64_t dim, int64_t valueDim) {
+CtaShape tiling::keyCtaOf(int64_t dim, int64_t valueDim) {
   return {64, std::max(dim, valueDim) <= 128 ? 32 : 16, 4};
 }
 
@@ -21,8 +21,8 @@ SmallVector<Sums> tiling::keySumsOf(int64_t dim, int64_t valueDim) {
   return {Sums::OfKeys, Sums::OfValues};
 }
 
-Operands TeamGradient::operands(ring::AttendGradOp op, const Schedule &schedule,
-                                Sums sums) {
+Operands CtaGradient::operands(ring::AttendGradOp op, const Schedule &schedule,
+                               Sums sums) {
   Operands operands;
   operands.reads = {op.getQuery(),    op.getOutGrad(), op.getKey(),
                     op.getValue(),    op.getLse(),     op.getDelta(),
@@ -42,9 +42,9 @@ Operands TeamGradient::operands(ring::AttendGradOp op, const Schedule &schedule,
   return operands;
 }
 
-TeamGradient::TeamGradient(TileBuilder &builder, ring::AttendGradOp op,
-                           const Shape &shape, const Schedule &schedule,
-                           ValueRange args, Sums sums)
+CtaGradient::CtaGradient(TileBuilder &builder, ring::AttendGradOp op,
+                         const Shape &shape, const Schedule &schedule,
+                         ValueRange args, Sums sums)
     : b(builder), op(op), shape(shape), schedule(schedule), sums(sums),
       ofKeys(sums != Sums::OfQueries) {
   Arguments arguments(b, args);
@@ -73,7 +73,7 @@ TeamGradient::TeamGradient(TileBuilder &builder, ring::AttendGradOp op,
 }
 
 /// A number for each query of a tile of scores.
-MemRefType TeamGradient::perQuery() {
+MemRefType CtaGradient::perQuery() {
   if (!ofKeys)
     return shape.rowVector();
   return MemRefType::get({shape.columns}, shape.state,
@@ -82,13 +82,13 @@ MemRefType TeamGradient::perQuery() {
 }
 
 /// Rows of the head at hand.
-Value TeamGradient::rowsOf(Value shard, Value row, Value count) {
+Value CtaGradient::rowsOf(Value shard, Value row, Value count) {
   bool isOfKeys = shard == keys.first || shard == keys.second;
   return b.rows(shard, batch, isOfKeys ? keyHead : head, row, count);
 }
 
-/// Brings a listed tile.
-Value TeamGradient::otherTile(bool isSecond, const Listed &other) {
+/// Loads a listed tile.
+Value CtaGradient::otherTile(bool isSecond, const Listed &other) {
   const Shards &shards = ofKeys ? queries : keys;
   Value block = isSecond ? blocks.other.second : blocks.other.first;
   b.make<tile::LoadOp>(
@@ -97,14 +97,14 @@ Value TeamGradient::otherTile(bool isSecond, const Listed &other) {
   return block;
 }
 
-void TeamGradient::product(Value own, Value other, Value into, double factor) {
+void CtaGradient::product(Value own, Value other, Value into, double factor) {
   b.make<tile::MultiplyOp>(own, other, into, count, llvm::APFloat(factor),
                            /*seen=*/Value(), /*accumulate=*/false,
                            /*byRows=*/true);
 }
 
 /// Gradients by scores become those by what the score region was given.
-void TeamGradient::differentiate(Value columns) {
+void CtaGradient::differentiate(Value columns) {
   auto map = b.make<tile::MapGradientOp>(
       blocks.dp, blocks.t, count, columns, batch, head, blocks.i, blocks.j, sq,
       sk, /*grads=*/ValueRange(), scoreCaptures, ArrayRef<int64_t>(), ofKeys);
@@ -114,7 +114,7 @@ void TeamGradient::differentiate(Value columns) {
 
 /// What a listed tile gives. What is read once is multiplied first: its next
 /// tile is copied from then on.
-void TeamGradient::step(Value number, Value isPartial) {
+void CtaGradient::step(Value number, Value isPartial) {
   Value table = (ofKeys ? queries : keys).tiles;
   Listed other{b.field(table, number, Field::Row),
                b.field(table, number, Field::Count)};
@@ -179,7 +179,7 @@ void TeamGradient::step(Value number, Value isPartial) {
 }
 
 /// Does a step for each tile of the list of a head.
-void TeamGradient::lists(Value head) {
+void CtaGradient::lists(Value head) {
   this->head = b.named("head", head);
   Value zero = b.index(0), one = b.index(1);
   Value cb = schedule.byBatch ? batch : zero;
@@ -201,7 +201,7 @@ void TeamGradient::lists(Value head) {
 }
 
 /// Adds a sum to a gradient in memory.
-void TeamGradient::add(Value sum, Value gradient) {
+void CtaGradient::add(Value sum, Value gradient) {
   Value view = b.rows(gradient, batch, ofKeys ? keyHead : head, row, count);
   Value before = b.named("before", b.alloca(cast<MemRefType>(sum.getType())));
   b.make<tile::LoadOp>(view, before);
@@ -209,7 +209,7 @@ void TeamGradient::add(Value sum, Value gradient) {
   b.make<tile::StoreOp>(sum, view);
 }
 
-void TeamGradient::build(Value task) {
+void CtaGradient::build(Value task) {
   const Shards &own = ofKeys ? keys : queries;
   int64_t heads = cast<MemRefType>(queries.first.getType()).getDimSize(2);
   int64_t keyHeads = cast<MemRefType>(keys.first.getType()).getDimSize(2);

@@ -1,6 +1,6 @@
-//===- TeamGradient.h - the backward pass of a GPU's team -------*- C++ -*-===//
-#ifndef BURST_PASSES_TILE_TEAMGRADIENT_H
-#define BURST_PASSES_TILE_TEAMGRADIENT_H
+//===- CtaGradient.h - the backward pass of a CTA of a GPU ------*- C++ -*-===//
+#ifndef BURST_PASSES_TILE_CTAGRADIENT_H
+#define BURST_PASSES_TILE_CTAGRADIENT_H
 
 #include "passes/Tile/Schedule.h"
 
@@ -10,24 +10,25 @@ namespace burst::tiling {
 /// gradients by keys, by values or by both over queries and their heads.
 enum class Sums : uint8_t { OfQueries, OfKeysAndValues, OfKeys, OfValues };
 
-/// How a team is shaped: rows of its own tile, columns of those it lists.
-struct TeamShape {
+/// Shape of the work of a CTA (cooperative thread array; its warps do one
+/// task): rows of its own tile, columns of those it lists.
+struct CtaShape {
   int64_t rows, columns, warps;
 };
 
 /// Shapes whose kernels are known to fit into the registers and the shared
 /// memory of all GPUs from sm_80 on, and what they add up at once.
-TeamShape queryTeamOf(int64_t dim, int64_t valueDim);
-TeamShape keyTeamOf(int64_t dim, int64_t valueDim);
+CtaShape queryCtaOf(int64_t dim, int64_t valueDim);
+CtaShape keyCtaOf(int64_t dim, int64_t valueDim);
 llvm::SmallVector<Sums> keySumsOf(int64_t dim, int64_t valueDim);
 
 /// The body of a kernel of an attend_grad. Its task is a tile of queries or of
 /// keys, which it alone adds to; scores are transposed where it is of keys, so
 /// that weights are left operands as they lie in registers.
-class TeamGradient {
+class CtaGradient {
 public:
-  TeamGradient(TileBuilder &builder, ring::AttendGradOp op, const Shape &shape,
-               const Schedule &schedule, ValueRange args, Sums sums);
+  CtaGradient(TileBuilder &builder, ring::AttendGradOp op, const Shape &shape,
+              const Schedule &schedule, ValueRange args, Sums sums);
 
   /// Of a launch, in the order in which the kernel takes them.
   static Operands operands(ring::AttendGradOp op, const Schedule &schedule,
@@ -77,4 +78,4 @@ private:
 
 } // namespace burst::tiling
 
-#endif // BURST_PASSES_TILE_TEAMGRADIENT_H
+#endif // BURST_PASSES_TILE_CTAGRADIENT_H

@@ -1,9 +1,9 @@
-//===- TakeTurns.cpp - one warpgroup multiplies, others do not ------------===//
+//===- PingPong.cpp - warpgroups begin products one after another ---------===//
 #include "codegen/cuda/Passes.h"
 #include "dialect/Tile/Build.h"
 
 namespace burst::cuda {
-#define GEN_PASS_DEF_TAKETURNSPASS
+#define GEN_PASS_DEF_PINGPONGPASS
 #include "codegen/cuda/Passes.h.inc"
 } // namespace burst::cuda
 
@@ -23,41 +23,44 @@ static SmallVector<cuda::MultiplyAsyncOp> begunTogether(Block &block) {
 }
 
 namespace {
-struct TakeTurns : cuda::impl::TakeTurnsPassBase<TakeTurns> {
+struct PingPong : cuda::impl::PingPongPassBase<PingPong> {
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
-    kernel.walk([&](cuda::RolesOp roles) { takeTurns(kernel, roles); });
+    kernel.walk([&](cuda::WarpSpecializeOp specialized) {
+      schedule(kernel, specialized);
+    });
   }
 
 private:
-  static void takeTurns(func::FuncOp kernel, cuda::RolesOp roles) {
-    auto team = kernel->getAttrOfType<IntegerAttr>(cuda::teamAttr);
-    if (team.getInt() <= 4)
-      return; // one warpgroup has all turns
+  static void schedule(func::FuncOp kernel,
+                       cuda::WarpSpecializeOp specialized) {
+    auto warps = kernel->getAttrOfType<IntegerAttr>(cuda::warpsAttr);
+    if (warps.getInt() <= 4)
+      return; // one warpgroup alone
     SmallVector<scf::ForOp> loops;
-    roles.getConsumers().walk([&](scf::ForOp loop) {
+    specialized.getConsumers().walk([&](scf::ForOp loop) {
       if (begunTogether(*loop.getBody()).size() > 1)
         loops.push_back(loop);
     });
     if (loops.empty()) {
-      roles.emitRemark(
-          "takes no turns: no loop has several products under way");
+      specialized.emitRemark("has no ping-pong scheduling: no loop has several "
+                             "products under way");
       return;
     }
-    tile::LoopBuilder b(roles.getLoc(), roles);
+    tile::LoopBuilder b(specialized.getLoc(), specialized);
     for (scf::ForOp loop : loops) {
       auto products = begunTogether(*loop.getBody());
       b.setLoc(products.front().getLoc());
       b.setInsertionPoint(products.front());
-      b.make<cuda::TakeTurnOp>();
+      b.make<cuda::PingPongWaitOp>();
       b.setInsertionPointAfter(products.back());
-      b.make<cuda::PassTurnOp>();
+      b.make<cuda::PingPongSignalOp>();
     }
-    b.setLoc(roles.getLoc());
-    b.setInsertionPointToStart(&roles.getConsumers().front());
-    b.make<cuda::BeginTurnsOp>();
-    b.setInsertionPointToEnd(&roles.getConsumers().front());
-    b.make<cuda::EndTurnsOp>();
+    b.setLoc(specialized.getLoc());
+    b.setInsertionPointToStart(&specialized.getConsumers().front());
+    b.make<cuda::PingPongBeginOp>();
+    b.setInsertionPointToEnd(&specialized.getConsumers().front());
+    b.make<cuda::PingPongEndOp>();
   }
 };
 } // namespace
