@@ -52,7 +52,6 @@ public:
 private:
   void printLegend();
   void printHops();
-  LogicalResult record(Simulation &simulation, ArrayRef<Argument> globals);
   void printRanks(const std::vector<Traffic> &traffic);
   void printExtremes(const std::vector<Traffic> &traffic);
   void printProof(const Proof &proof);
@@ -167,20 +166,6 @@ void Table::printProof(const Proof &proof) {
     os << "        and 2 gradients by slices, and 2 by the rank's own\n";
 }
 
-/// What the shown ranks do.
-LogicalResult Table::record(Simulation &simulation,
-                            ArrayRef<Argument> globals) {
-  simulation.reset();
-  Recorder recorder(shown);
-  if (!simulation.run(recorder,
-                      shardGlobals(simulation, globals, ShardData::Omit))) {
-    report(program, simulation.getCounterexample());
-    return failure();
-  }
-  drawing.cells = recorder.cells();
-  return success();
-}
-
 LogicalResult Table::print() {
   std::unique_ptr<Simulation> simulation = Simulation::create(program);
   if (!simulation)
@@ -193,13 +178,15 @@ LogicalResult Table::print() {
   FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
   if (failed(globals))
     return failure();
+  int64_t ranks = simulation->numRanks();
+  shown = std::min(maxRanks, ranks);
   Proof proof;
-  if (auto counterexample = prove(*simulation, *globals, {true}, proof)) {
+  Recorder recorder(shown);
+  if (auto counterexample = prove(*simulation, *globals, {true}, proof,
+                                  shown == 0 ? nullptr : &recorder)) {
     report(program, *counterexample);
     return failure();
   }
-  int64_t ranks = simulation->numRanks();
-  shown = std::min(maxRanks, ranks);
   drawing = {llvm::formatv("program @{0}, {1} ranks", program.getName(), ranks),
              {},
              shown};
@@ -210,8 +197,7 @@ LogicalResult Table::print() {
     printProof(proof);
     return success();
   }
-  if (failed(record(*simulation, *globals)))
-    return failure();
+  drawing.cells = recorder.cells();
   if (shown < ranks)
     drawing.title += llvm::formatv(" (the first {0} shown)", shown).str();
   printLegend();

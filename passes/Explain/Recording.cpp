@@ -40,7 +40,7 @@ static MessageKind kindOf(const Transfer &transfer) {
   return *share == Made::Gradient ? MessageKind::Gradient : MessageKind::State;
 }
 
-void Recorder::note(const Meeting &meeting, size_t slice, int64_t keyOwner) {
+void Recorder::meets(const Meeting &meeting, size_t slice, int64_t keyOwner) {
   if (!isShown(meeting.rank))
     return;
   Computed block;
@@ -57,29 +57,13 @@ void Recorder::note(const Meeting &meeting, size_t slice, int64_t keyOwner) {
   last[meeting.rank] = meeting.hop;
 }
 
-bool Recorder::attend(Attend &attend, State &result, std::string &message) {
-  for (auto [index, slice] : llvm::enumerate(attend.slices))
-    note(attend, index, slice.owner);
-  return Bookkeeper::attend(attend, result, message);
-}
-
-bool Recorder::score(Score &score, std::string &message) {
-  note(score, 0, score.keyOwner);
-  return Bookkeeper::score(score, message);
-}
-
-bool Recorder::attendGrad(AttendGrad &attend, std::string &message) {
-  note(attend, 0, attend.slice.owner);
-  return Bookkeeper::attendGrad(attend, message);
-}
-
-bool Recorder::start(const Transfer &transfer, int64_t, std::string &) {
+void Recorder::starts(const Transfer &transfer) {
   if (isShown(transfer.rank) && kindOf(transfer) != MessageKind::Slice)
     shares[&transfer] = last[transfer.rank];
-  return true;
 }
 
-void Recorder::deliver(const Transfer &from, Transfer &to, size_t index) {
+void Recorder::delivers(const Transfer &from, const Transfer &to,
+                        size_t index) {
   if (!isShown(from.rank))
     return;
   MessageKind kind = kindOf(from);

@@ -33,16 +33,14 @@ struct Cell {
 /// Notes what the first ranks compute and send in each hop. A slice is sent in
 /// the hop in which it is computed, whichever comes first; a state and
 /// gradients in the one that computed last before.
-class Recorder : public Bookkeeper {
+class Recorder : public Listener {
 public:
   explicit Recorder(int64_t shown) : noted(shown), last(shown) {}
 
-  bool attend(Attend &attend, State &result, std::string &message) override;
-  bool score(Score &score, std::string &message) override;
-  bool attendGrad(AttendGrad &attend, std::string &message) override;
-  bool start(const Transfer &transfer, int64_t slices,
-             std::string &message) override;
-  void deliver(const Transfer &from, Transfer &to, size_t index) override;
+  void meets(const Meeting &meeting, size_t index, int64_t keyOwner) override;
+  void starts(const Transfer &transfer) override;
+  void delivers(const Transfer &from, const Transfer &to,
+                size_t index) override;
 
   /// By rank, by hop.
   std::vector<std::vector<Cell>> cells() const;
@@ -51,8 +49,6 @@ private:
   bool isShown(int64_t rank) const {
     return rank < static_cast<int64_t>(noted.size());
   }
-  void note(const Meeting &meeting, size_t slice, int64_t keyOwner);
-
   /// By rank, by how many transfers it had waited for.
   std::vector<std::map<int64_t, Cell>> noted;
   std::vector<int64_t> last; ///< where each rank has computed last

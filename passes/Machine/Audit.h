@@ -48,15 +48,19 @@ public:
                      int64_t a, int64_t b);
 
 private:
-  PairClass compute(const Meeting &meeting, int64_t queryOwner, int64_t owner,
-                    int64_t a, int64_t b);
-
   struct Entry {
     std::optional<RegionEvaluator> bounds;
-    /// By owner of the queries, of the keys, and segments of both.
+    /// By owner of the queries, of the keys: two bits for each pair of their
+    /// segments, 0 where it was not asked for.
     std::vector<uint8_t> known;
   };
+  Entry &entryOf(const Meeting &meeting);
+  PairClass compute(Entry &entry, const Meeting &meeting, int64_t queryOwner,
+                    int64_t owner, int64_t a, int64_t b);
+
   std::map<mlir::Operation *, Entry> entries;
+  mlir::Operation *lastOp = nullptr; ///< asked about, and its entry
+  Entry *last = nullptr;
 };
 
 struct ProofOptions {
@@ -78,7 +82,8 @@ struct Proof {
 /// the pass `ring-verify`; the counterexample where it cannot be.
 std::optional<Counterexample> prove(Simulation &simulation,
                                     llvm::ArrayRef<Argument> globals,
-                                    const ProofOptions &options, Proof &proof);
+                                    const ProofOptions &options, Proof &proof,
+                                    Listener *listener = nullptr);
 
 /// What each rank sends and holds; the counterexample where the schedule cannot
 /// be run.

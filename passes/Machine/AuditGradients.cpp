@@ -25,17 +25,20 @@ static StringRef name(By by) {
   llvm_unreachable("unknown kind");
 }
 
+/// Of what a gradient is, but for what was added to it.
+static void know(Gradient &gradient, const Gradient &other) {
+  gradient.table = other.table;
+  gradient.isRounded = other.isRounded;
+  gradient.question = other.question;
+  gradient.place = other.place;
+}
+
 static std::shared_ptr<Gradient> copyOf(const Gradient &gradient,
                                         Type element) {
   auto copy = std::make_shared<Gradient>(gradient.shape, element);
-  copy->argument = gradient.argument;
-  copy->owner = gradient.owner;
-  copy->sharding = gradient.sharding;
+  copy->labelLike(gradient);
   copy->segments = gradient.segments;
-  copy->table = gradient.table;
-  copy->isRounded = gradient.isRounded;
-  copy->question = gradient.question;
-  copy->place = gradient.place;
+  know(*copy, gradient);
   copy->added = gradient.added;
   return copy;
 }
@@ -108,18 +111,18 @@ std::string Auditor::checkRows(const AttendGrad &attend) {
     return "takes a delta that was made of another outGrad";
   for (const auto &[rows, name] :
        {std::pair(attend.lse, "lse"), {attend.delta, "delta"}})
-    if (std::string found = checkOrigin(attend, rows, name); !found.empty())
+    if (std::string found = checkOrigin(attend, *rows, name); !found.empty())
       return found;
   return "";
 }
 
 /// Where the program itself attends, the gradients must be those of that.
-std::string Auditor::checkOrigin(const AttendGrad &attend,
-                                 const TensorRef &rows, StringRef name) {
-  if (!rows->origin || !rows->origin->question)
+std::string Auditor::checkOrigin(const AttendGrad &attend, const Tensor &rows,
+                                 StringRef name) {
+  if (!rows.origin || !rows.origin->question)
     return "";
-  const Question &forward = *rows->origin->question;
-  std::string other = difference(forward.attend, attend);
+  const Question &forward = *rows.origin->question;
+  std::string other = difference(forward.meeting, attend);
   if (forward.query != attend.query->argument)
     other = "attends with another query";
   if (forward.key != attend.slice.key->argument ||
@@ -144,7 +147,7 @@ TensorRef Auditor::zero(ring::ZeroOp op, const Tensor &like) {
 
 /// Whose gradients they are, and that they can change.
 std::string Auditor::checkGradients(const AttendGrad &attend) {
-  const TensorRef by[] = {attend.query, attend.slice.key, attend.slice.value};
+  const Tensor *by[] = {attend.query, attend.slice.key, attend.slice.value};
   ring::AttendGradOp op = attend.op;
   ArrayRef<int64_t> captures = op.getCaptures();
   for (auto [place, tensor] : llvm::enumerate(attend.grads)) {
@@ -152,9 +155,9 @@ std::string Auditor::checkGradients(const AttendGrad &attend) {
     const Tensor *of =
         isTable
             ? attend.scoreCaptures[captures[place - std::size(by)]].table.get()
-            : by[place].get();
+            : by[place];
     StringRef what = name(static_cast<By>(std::min<size_t>(place, 3)));
-    const auto *gradient = dynamic_cast<const Gradient *>(tensor.get());
+    const auto *gradient = dyn_cast<Gradient>(tensor.get());
     if (!gradient && tensor->segments == 0)
       return format("adds to a gradient by {0} that was not received", what);
     if (!gradient)
@@ -228,29 +231,29 @@ const GradientQuestion *Auditor::ask(const AttendGrad &attend) {
                         attend.delta->argument,
                         delta.out,
                         delta.lseGrad};
-  for (const auto &known : questions)
+  for (const auto &known : gradientQuestions)
     if (difference(*known, attend, attend.op, labels).empty())
       return known.get();
-  GradientQuestion &asked =
-      *questions.emplace_back(std::make_unique<GradientQuestion>(
-          GradientQuestion{attend, attend.op, labels}));
   // It outlives what was received.
-  asked.meeting.query =
+  auto shape =
       std::make_shared<Tensor>(attend.query->shape, attend.query->element);
-  return &asked;
+  auto asked = std::make_unique<GradientQuestion>(
+      GradientQuestion{attend, shape, attend.op, labels});
+  asked->meeting.query = shape.get();
+  return gradientQuestions.emplace_back(std::move(asked)).get();
 }
 
 /// What a pair reads and what it is added to is here.
 std::string Auditor::checkArrived(const AttendGrad &attend, int64_t a,
                                   int64_t b) {
-  for (const TensorRef *rows :
-       {&attend.query, &attend.outGrad, &attend.lse, &attend.delta})
-    if (!((*rows)->segments >> a & 1))
+  for (const Tensor *rows :
+       {attend.query, attend.outGrad, attend.lse, attend.delta})
+    if (!(rows->segments >> a & 1))
       return format("reads query segment {0} of rank {1}, which was not "
                     "received",
                     a, attend.queryOwner);
-  for (const TensorRef *keys : {&attend.slice.key, &attend.slice.value})
-    if (!((*keys)->segments >> b & 1))
+  for (const Tensor *keys : {attend.slice.key, attend.slice.value})
+    if (!(keys->segments >> b & 1))
       return format("reads segment {0} of rank {1}, which was not received", b,
                     attend.slice.owner);
   for (auto [place, gradient] : llvm::enumerate(attend.grads)) {
@@ -347,8 +350,8 @@ static PairMask pairsOf(const Gradient &gradient, uint64_t segments) {
 
 bool Auditor::add(Sum &sum, std::string &message) {
   Sharding wanted{sum.op.getLayout().getDeal(), 1, sum.extent};
-  for (const TensorRef &tensor : {sum.a, sum.b}) {
-    const auto *gradient = dynamic_cast<const Gradient *>(tensor.get());
+  for (const Tensor *tensor : {sum.a.get(), sum.b}) {
+    const auto *gradient = dyn_cast<Gradient>(tensor);
     if ((tensor->segments & sum.segments) != sum.segments)
       message = format("adds segments {0:x} of a gradient, of which it has "
                        "{1:x}",
@@ -401,7 +404,7 @@ bool Auditor::add(Sum &sum, std::string &message) {
 
 bool Auditor::round(ring::RoundOp op, const TensorRef &gradient,
                     TensorRef &result, std::string &message) {
-  const auto *account = dynamic_cast<const Gradient *>(gradient.get());
+  const auto *account = dyn_cast<Gradient>(gradient.get());
   if (!account || account->isRounded) {
     message = account ? "rounds a second time" : "rounds what is no gradient";
     return false;
@@ -414,22 +417,13 @@ bool Auditor::round(ring::RoundOp op, const TensorRef &gradient,
   return true;
 }
 
-/// What was known of a tensor is known of what arrives of it.
-void Auditor::deliver(const Transfer &from, Transfer &to, size_t index) {
-  const TensorRef &sent = from.tensors[index];
-  TensorRef &received = to.received[index];
-  if (const auto *part = dynamic_cast<const Part *>(sent.get()))
-    received = arrivedPart(*part, received);
-  if (const auto *gradient = dynamic_cast<const Gradient *>(sent.get())) {
-    auto account = copyOf(*gradient, received->element);
-    account->segments = received->segments;
-    account->slice = received->slice;
-    if (account->question)
-      account->added.restrict(pairsOf(*account, received->segments));
-    received = account;
-  }
-  if (sent->origin && !received->origin)
-    received->origin = sent->origin;
+TensorRef burst::arrivedGradient(const Gradient &sent, const Transfer &to,
+                                 size_t index) {
+  auto arrived = to.makeReceived<Gradient>(index);
+  know(*arrived, sent);
+  if (sent.question)
+    arrived->added.unite(sent.added, pairsOf(sent, to.receiveMask));
+  return arrived;
 }
 
 //===----------------------------------------------------------------------===//
@@ -467,8 +461,7 @@ std::string Auditor::checkComplete(const Gradient &gradient, int64_t rank) {
 std::string Auditor::checkGradient(int64_t rank, int64_t other, unsigned index,
                                    const Gradient &gradient,
                                    const Results &results) {
-  const auto *ofOther =
-      dynamic_cast<const Gradient *>(results[other][index].get());
+  const auto *ofOther = dyn_cast_or_null<Gradient>(results[other][index].get());
   if (!ofOther || ofOther->argument != gradient.argument ||
       ofOther->table != gradient.table)
     return format("another gradient than rank {0}", other);
@@ -499,8 +492,7 @@ std::string Auditor::checkGradient(int64_t rank, int64_t other, unsigned index,
 }
 
 std::string Auditor::checkTable(const Results &results, unsigned index) {
-  const auto *first =
-      dynamic_cast<const Gradient *>(results.front()[index].get());
+  const auto *first = dyn_cast_or_null<Gradient>(results.front()[index].get());
   if (!first || !first->table)
     return "";
   const GradientQuestion *question = nullptr;

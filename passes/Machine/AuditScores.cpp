@@ -43,20 +43,16 @@ TensorRef Auditor::scores(ring::ScoresOp op, const Tensor &query,
 
 /// Scores that are about to change, for themselves; null where `tensor` is
 /// none.
-static std::shared_ptr<Stored> ownStored(TensorRef &tensor) {
-  auto stored = std::dynamic_pointer_cast<Stored>(tensor);
-  if (!stored)
-    return nullptr;
-  tensor.reset();
-  if (stored.use_count() > 1) {
-    auto copy = std::make_shared<Stored>(stored->shape, stored->element);
-    copy->scored = stored->scored;
-    copy->question = stored->question;
-    copy->isWeights = stored->isWeights;
-    stored = copy;
-  }
-  tensor = stored;
-  return stored;
+static Stored *ownStored(TensorRef &tensor) {
+  auto *stored = dyn_cast<Stored>(tensor.get());
+  if (!stored || tensor.use_count() == 1)
+    return stored;
+  auto copy = std::make_shared<Stored>(stored->shape, stored->element);
+  copy->scored = stored->scored;
+  copy->question = stored->question;
+  copy->isWeights = stored->isWeights;
+  tensor = copy;
+  return copy.get();
 }
 
 std::string Auditor::checkScore(const Score &score) {
@@ -97,26 +93,24 @@ bool Auditor::score(Score &score, std::string &message) {
   message = checkScore(score);
   if (!message.empty())
     return false;
-  std::shared_ptr<Stored> stored = ownStored(score.scores);
+  Stored *stored = ownStored(score.scores);
   if (!stored || stored->isWeights) {
     message = "writes scores that ring.scores did not make, or that are "
               "weights already";
     return false;
   }
-  if (!stored->question) {
-    Question question{Attend(), score.query->argument, score.key->argument, -1};
-    static_cast<Meeting &>(question.attend) = score;
-    stored->question = std::move(question);
-  }
+  if (!stored->question)
+    stored->question =
+        keep(score, score.query->argument, score.key->argument, -1);
   const Question &question = *stored->question;
-  message = difference(question.attend, score);
+  message = difference(question.meeting, score);
   if (score.query->argument != question.query)
     message = "scores another query";
   else if (score.key->argument != question.key)
     message = "scores slices of other tensors";
-  else if (score.queryOwner != question.attend.queryOwner)
+  else if (score.queryOwner != question.meeting.queryOwner)
     message = format("scores the queries of rank {0}, not of {1},",
-                     score.queryOwner, question.attend.queryOwner);
+                     score.queryOwner, question.meeting.queryOwner);
   if (!message.empty())
     message += " than the scores before it";
   else
@@ -126,7 +120,7 @@ bool Auditor::score(Score &score, std::string &message) {
 
 bool Auditor::softmax(ring::SoftmaxOp, TensorRef &scores, State &state,
                       std::string &message) {
-  std::shared_ptr<Stored> stored = ownStored(scores);
+  Stored *stored = ownStored(scores);
   message = checkState(state);
   if (!message.empty())
     return false;
@@ -135,7 +129,7 @@ bool Auditor::softmax(ring::SoftmaxOp, TensorRef &scores, State &state,
     return false;
   }
   // A row is divided by the sum of all of its weights.
-  const Attend &first = stored->question->attend;
+  const Meeting &first = stored->question->meeting;
   int64_t numA = first.queryLayout.getNumSegments();
   int64_t numB = first.keyLayout.getNumSegments();
   for (int64_t owner = 0; owner < parts; ++owner)
@@ -154,13 +148,13 @@ bool Auditor::softmax(ring::SoftmaxOp, TensorRef &scores, State &state,
     message = "takes a state that has attended something";
     return false;
   }
-  account.question = std::make_shared<const Question>(*stored->question);
+  account.question = stored->question;
   stored->isWeights = true;
   return true;
 }
 
 std::string Auditor::addWeighed(const Weigh &weigh, Account &account) {
-  const Attend &first = account.question->attend;
+  const Meeting &first = account.question->meeting;
   int64_t numA = first.queryLayout.getNumSegments();
   int64_t numB = first.keyLayout.getNumSegments();
   const auto &stored = static_cast<const Stored &>(*weigh.weights);
@@ -185,7 +179,7 @@ std::string Auditor::addWeighed(const Weigh &weigh, Account &account) {
 }
 
 bool Auditor::weigh(Weigh &weigh, std::string &message) {
-  const auto *stored = dynamic_cast<const Stored *>(weigh.weights.get());
+  const auto *stored = dyn_cast<Stored>(weigh.weights);
   message = checkState(weigh.state);
   if (message.empty() && (!stored || !stored->isWeights))
     message = "takes what are no weights";
@@ -200,22 +194,20 @@ bool Auditor::weigh(Weigh &weigh, std::string &message) {
   const Question &question = *account.question;
   if (question.query != stored->question->query ||
       question.key != stored->question->key ||
-      question.attend.queryOwner != stored->question->attend.queryOwner ||
-      !difference(question.attend, stored->question->attend).empty()) {
+      question.meeting.queryOwner != stored->question->meeting.queryOwner ||
+      !difference(question.meeting, stored->question->meeting).empty()) {
     message = "takes weights of another attention than its state";
     return false;
   }
-  if (question.attend.keyLayout != weigh.op.getKeyLayout() ||
-      question.attend.keyExtent != weigh.keyExtent) {
+  if (question.meeting.keyLayout != weigh.op.getKeyLayout() ||
+      question.meeting.keyExtent != weigh.keyExtent) {
     message = "takes values that are dealt otherwise than the keys";
     return false;
   }
-  message = checkSlice(question.attend, {nullptr, weigh.value, weigh.owner});
-  if (question.value < 0) { // states may share a question
-    auto asked = std::make_shared<Question>(question);
-    asked->value = weigh.value->argument;
-    account.question = std::move(asked);
-  }
+  message = checkSlice(question.meeting, {nullptr, weigh.value, weigh.owner});
+  if (question.value < 0) // states may share a question
+    account.question = keep(question.meeting, question.query, question.key,
+                            weigh.value->argument);
   if (message.empty() && account.question->value != weigh.value->argument)
     message = "weighs slices of other tensors than before";
   if (message.empty())

@@ -4,6 +4,7 @@
 
 #include "passes/Machine/Audit.h"
 #include "passes/Machine/PairSet.h"
+#include "passes/Machine/Shares.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -12,40 +13,60 @@ namespace burst {
 
 /// The attention that an attend is a part of, for the queries of one rank.
 struct Question {
-  Attend attend; ///< its query is but a shape, there are no other tensors
+  Meeting meeting; ///< its query is `queryShape`
+  TensorRef queryShape;
   int query, key, value;
 };
 
 /// A part of a state, and of which: states are numbered from 1.
 struct Part : Tensor {
-  using Tensor::Tensor;
+  Part(llvm::ArrayRef<int64_t> shape, mlir::Type element)
+      : Part(shape, element, TensorKind::Part) {}
+  static bool classof(const Tensor *tensor) {
+    return tensor->kind == TensorKind::Part ||
+           tensor->kind == TensorKind::Account;
+  }
+
   char name = 0; ///< o, m or l
   int64_t state = 0;
+
+protected:
+  using Tensor::Tensor;
 };
 
 /// The part o, with what the state has absorbed.
 struct Account : Part {
-  using Part::Part;
+  Account(llvm::ArrayRef<int64_t> shape, mlir::Type element)
+      : Part(shape, element, TensorKind::Account) {}
+  static bool classof(const Tensor *tensor) {
+    return tensor->kind == TensorKind::Account;
+  }
+
   /// Of its queries with the keys of all owners, those that were absorbed.
   PairSet absorbed;
   /// What the first attend asked: all others must agree. Null before.
-  std::shared_ptr<const Question> question;
+  const Question *question = nullptr;
 };
 
 /// Scores that are stored, and then the weights that they become.
 struct Stored : Tensor {
-  using Tensor::Tensor;
+  Stored(llvm::ArrayRef<int64_t> shape, mlir::Type element)
+      : Tensor(shape, element, TensorKind::Stored) {}
+  static bool classof(const Tensor *tensor) {
+    return tensor->kind == TensorKind::Stored;
+  }
+
   /// Of its queries with the keys of all owners, those that were scored.
   PairSet scored;
   /// What the first score asked, of no values.
-  std::optional<Question> question;
+  const Question *question = nullptr;
   bool isWeights = false;
 };
 
 /// Where rows that a program makes, out, lse and delta, come from.
 struct Origin {
   /// The attention that made out or lse; null where out came from outside.
-  std::shared_ptr<const Question> question;
+  const Question *question = nullptr;
   int64_t dim = 1;            ///< of the queries
   int out = -1, lseGrad = -1; ///< of a delta: labels of what it was made of
 };
@@ -58,7 +79,8 @@ struct GradientLabels {
 
 /// The attention of which a `ring.attend_grad` gives gradients.
 struct GradientQuestion {
-  Meeting meeting; ///< its query is but a shape
+  Meeting meeting; ///< its query is `queryShape`
+  TensorRef queryShape;
   ring::AttendGradOp op;
   GradientLabels labels;
 };
@@ -69,7 +91,12 @@ enum class By : uint8_t { Query, Key, Value, Table };
 
 /// A gradient, with what was added to it.
 struct Gradient : Tensor {
-  using Tensor::Tensor;
+  Gradient(llvm::ArrayRef<int64_t> shape, mlir::Type element)
+      : Tensor(shape, element, TensorKind::Gradient) {}
+  static bool classof(const Tensor *tensor) {
+    return tensor->kind == TensorKind::Gradient;
+  }
+
   const Tensor *table = nullptr; ///< where it is by no shard: by which table
   bool isRounded = false;
   /// What the first attend asked, and by what of it this is; null before.
@@ -91,7 +118,8 @@ public:
 
   Auditor(mlir::func::FuncOp program, int64_t parts,
           const ProofOptions &options, Proof &proof)
-      : program(program), parts(parts), options(options), proof(proof) {}
+      : program(program), parts(parts), options(options), proof(proof),
+        shares(parts) {}
 
   State init(ring::InitOp op, const Tensor &query) override;
   bool attend(Attend &attend, State &result, std::string &message) override;
@@ -114,7 +142,8 @@ public:
              std::string &message) override;
   bool start(const Transfer &transfer, int64_t slices,
              std::string &message) override;
-  void deliver(const Transfer &from, Transfer &to, size_t index) override;
+  TensorRef deliver(const Transfer &from, const Transfer &to,
+                    size_t index) override;
   void wait(const Transfer &transfer) override;
 
   /// Every rank returns its part of one attention or of one gradient. Else the
@@ -123,6 +152,13 @@ public:
                                       std::string &message);
 
 private:
+  /// The segments of a shard that have positions.
+  uint64_t segmentsOf(const Sharding &sharding, int64_t owner) {
+    return shares.of(sharding.deal, sharding.extent, owner).mask;
+  }
+  /// Of slice `index`, which `owner` owns, the pairs that a meeting computes:
+  /// those that are flagged, of segments that have positions.
+  PairMask computedPairs(const Meeting &meeting, size_t index, int64_t owner);
   std::string checkQuery(const Meeting &meeting);
   /// Of keys, values or both.
   std::string checkSlice(const Meeting &meeting, const Slice &slice);
@@ -130,7 +166,8 @@ private:
   std::string checkNeeded(const Meeting &meeting, int64_t owner, int64_t a,
                           int64_t b);
   std::string absorb(const Attend &attend, size_t index, Account &account);
-  std::shared_ptr<const Question> ask(const Attend &attend);
+  const Question *ask(const Attend &attend);
+  const Question *keep(const Meeting &meeting, int query, int key, int value);
   std::string checkUnchanged(const Tensor &tensor, llvm::StringRef what);
   std::string checkUnchanged(const State &state);
   std::string checkMerged(const Merge &merge);
@@ -144,7 +181,7 @@ private:
   void renumber(State &state);
 
   std::string checkRows(const AttendGrad &attend);
-  std::string checkOrigin(const AttendGrad &attend, const TensorRef &rows,
+  std::string checkOrigin(const AttendGrad &attend, const Tensor &rows,
                           llvm::StringRef name);
   std::string checkGradients(const AttendGrad &attend);
   std::string checkArrived(const AttendGrad &attend, int64_t a, int64_t b);
@@ -163,12 +200,10 @@ private:
   int64_t numStates = 0;
   /// One for all attends that ask the same: they are many, of few attentions.
   /// By op, and owner of the queries.
-  llvm::DenseMap<std::pair<mlir::Operation *, int64_t>,
-                 std::shared_ptr<const Question>>
-      asked;
-  std::vector<std::unique_ptr<GradientQuestion>> questions;
-  /// How many transfers are sending a tensor.
-  llvm::DenseMap<const Tensor *, int64_t> sending;
+  llvm::DenseMap<std::pair<mlir::Operation *, int64_t>, const Question *> asked;
+  std::vector<std::unique_ptr<const Question>> questions;
+  std::vector<std::unique_ptr<const GradientQuestion>> gradientQuestions;
+  ShareTable shares;
 };
 
 template <typename... Args>
@@ -183,15 +218,9 @@ inline bool isMade(const Tensor &tensor, Made what) {
   return tensor.argument < -1 && whatIsMade(tensor.argument).second == what;
 }
 
-/// The segments of a shard that have positions.
-uint64_t segmentsOf(const Sharding &sharding, int64_t owner);
-
-/// Of slice `index`, which `owner` owns, the pairs that a meeting computes:
-/// those that are flagged, of segments that have positions.
-PairMask computedPairs(const Meeting &meeting, size_t index, int64_t owner);
-
-/// What arrives of a part of a state, as which `received` was posted.
-TensorRef arrivedPart(const Part &sent, const TensorRef &received);
+/// What arrives of a gradient.
+TensorRef arrivedGradient(const Gradient &sent, const Transfer &to,
+                          size_t index);
 /// The account of a state that is about to change.
 Account &ownAccount(State &state);
 

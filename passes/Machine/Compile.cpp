@@ -10,6 +10,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 #include <cmath>
 
@@ -38,9 +39,22 @@ Program::compile(Region &region, function_ref<bool(Operation *)> isExternal) {
 //===----------------------------------------------------------------------===//
 
 Slot Compiler::fresh(Type type) {
-  if (isScalar(type))
-    return {program.numScalars++, true};
-  return {program.numObjects++, false};
+  bool scalar = isScalar(type);
+  SmallVector<uint32_t> &free = scalar ? freeScalars : freeObjects;
+  if (!free.empty())
+    return {free.pop_back_val(), scalar};
+  return {scalar ? program.numScalars++ : program.numObjects++, scalar};
+}
+
+/// The slot of a value that nothing behind reads, which others may have: of
+/// thousands of ranks, frames must be small. Those of arguments and of what
+/// loops and branches give are assigned in several places, and are kept.
+void Compiler::reuse(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!isInOrder || !op || op->getNumRegions() != 0)
+    return;
+  Slot found = slot(value);
+  (found.isScalar ? freeScalars : freeObjects).push_back(found.number);
 }
 
 Slot Compiler::slot(Value value) {
@@ -63,6 +77,15 @@ void Compiler::emitCopy(Slot to, Slot from) {
   Instruction &copy = emit(to.isScalar ? Opcode::Copy : Opcode::CopyObject);
   copy.dst = to.number;
   copy.a = from.number;
+}
+
+/// Objects leave where they are.
+void Compiler::emitMove(Slot to, Slot from) {
+  if (to.number == from.number)
+    return;
+  Instruction &move = emit(to.isScalar ? Opcode::Copy : Opcode::MoveObject);
+  move.dst = to.number;
+  move.a = from.number;
 }
 
 Slot Compiler::emitConstant(int64_t value) {
@@ -95,7 +118,9 @@ uint32_t Compiler::operandList(Operation *op) {
 bool Compiler::isLastUse(Operation *op, Value value) {
   Block *block = value.getParentBlock();
   bool isCallers = block->getParent() == top && isa<BlockArgument>(value);
-  if (isScalar(value.getType()) || isCallers)
+  // Of a constant that is used everywhere, to ask all uses at each takes long.
+  constexpr unsigned many = 64;
+  if (isCallers || (isScalar(value.getType()) && value.hasNUsesOrMore(many)))
     return false;
   Operation *self = block->findAncestorOpInBlock(*op);
   if (self != op)
@@ -106,19 +131,20 @@ bool Compiler::isLastUse(Operation *op, Value value) {
   });
 }
 
-/// Drops objects that nothing behind `op` reads: that is when memory is free
-/// again.
+/// Drops what nothing behind `op` reads: that is when the memory of objects is
+/// free again.
 void Compiler::emitReleases(Operation *op) {
   auto release = [&](Value value) {
-    emit(Opcode::ReleaseObject).dst = slot(value).number;
+    if (!isScalar(value.getType()))
+      emit(Opcode::ReleaseObject).dst = slot(value).number;
+    reuse(value);
   };
   for (Value result : op->getResults())
-    if (!isScalar(result.getType()) && result.use_empty())
+    if (result.use_empty())
       release(result);
   llvm::SmallDenseSet<Value> seen;
   auto visit = [&](Value value) {
-    if (!isScalar(value.getType()) &&
-        value.getParentBlock() == op->getBlock() && seen.insert(value).second &&
+    if (value.getParentBlock() == op->getBlock() && seen.insert(value).second &&
         isLastUse(op, value))
       release(value);
   };
@@ -231,19 +257,43 @@ LogicalResult Compiler::compileFor(scf::ForOp loop) {
   return success();
 }
 
-/// Moves all values at once: a yield may swap what it was given.
+/// Assigns all values at once: a yield may swap what it was given. So what it
+/// was given is put aside first. Values of the block are not needed behind it,
+/// and objects among them move.
 void Compiler::emitYield(Block &block, ValueRange to) {
-  SmallVector<Slot> temporaries;
-  for (Value value : block.getTerminator()->getOperands()) {
-    temporaries.push_back(fresh(value.getType()));
-    emitCopy(temporaries.back(), slot(value));
+  struct Assignment {
+    Slot to, from;
+    bool moves;
+  };
+  SmallVector<Assignment> assignments;
+  ValueRange values = block.getTerminator()->getOperands();
+  for (auto [index, value, target] : llvm::enumerate(values, to)) {
+    bool isLast = !llvm::is_contained(values.drop_front(index + 1), value);
+    if (value != target)
+      assignments.push_back({slot(target), slot(value),
+                             isLast && value.getParentBlock() == &block});
   }
-  releaseYielded(block);
-  for (auto [temporary, target] : llvm::zip_equal(temporaries, to)) {
-    emitCopy(slot(target), temporary);
-    if (!temporary.isScalar)
-      emit(Opcode::ReleaseObject).dst = temporary.number;
+  // A value that stays where it is must not leave with another.
+  for (Assignment &assignment : assignments)
+    for (auto [value, target] : llvm::zip_equal(values, to))
+      if (value == target && slot(value) == assignment.from)
+        assignment.moves = false;
+  auto assign = [&](Slot to, Slot from, bool moves) {
+    return moves ? emitMove(to, from) : emitCopy(to, from);
+  };
+  for (Assignment &assignment : assignments) {
+    bool isGiven = llvm::any_of(
+        to, [&](Value target) { return slot(target) == assignment.from; });
+    if (!isGiven)
+      continue;
+    Slot temporary = assignment.from;
+    temporary.number =
+        assignment.from.isScalar ? program.numScalars++ : program.numObjects++;
+    assign(temporary, assignment.from, assignment.moves);
+    assignment = {assignment.to, temporary, true};
   }
+  for (const Assignment &assignment : assignments)
+    assign(assignment.to, assignment.from, assignment.moves);
 }
 
 LogicalResult Compiler::compileIf(scf::IfOp branch) {
@@ -336,6 +386,7 @@ LogicalResult Compiler::compileGenerate(tensor::GenerateOp generate) {
   SmallVector<uint32_t> heads;
   SmallVector<Slot> extents;
   auto levels = sortByDepth(body);
+  llvm::SaveAndRestore outOfOrder(isInOrder, false);
   auto compileLevel = [&](size_t depth) -> LogicalResult {
     for (Operation *op : levels[depth]) {
       if (failed(compileOp(*op)))

@@ -29,10 +29,12 @@ private:
   Instruction &emitSimple(Opcode opcode, mlir::Operation &op);
   void emitRounding(mlir::Operation &op);
   void emitCopy(Slot to, Slot from);
+  void emitMove(Slot to, Slot from);
   void emitYield(mlir::Block &block, mlir::ValueRange to);
   void releaseInits(mlir::scf::ForOp loop);
   void releaseYielded(mlir::Block &block);
   void emitReleases(mlir::Operation *op);
+  void reuse(mlir::Value value);
   Slot emitConstant(int64_t value);
   uint32_t operandList(mlir::Operation *op);
   bool isLastUse(mlir::Operation *op, mlir::Value value);
@@ -52,6 +54,9 @@ private:
 
   llvm::function_ref<bool(mlir::Operation *)> isExternal;
   llvm::DenseMap<mlir::Value, Slot> slots;
+  /// Numbers of slots that nothing behind reads.
+  llvm::SmallVector<uint32_t> freeScalars, freeObjects;
+  bool isInOrder = true; ///< whether ops are run as they stand in their block
   mlir::Region *top = nullptr;
   bool isMask = false; ///< whether it yields truth values only
 };

@@ -49,8 +49,9 @@ void burst::makeUnique(TensorRef &tensor) {
   if (tensor.use_count() == 1)
     return;
   auto copy = std::make_shared<Tensor>(tensor->shape, tensor->element);
+  copy->labelLike(*tensor);
   copy->floats = tensor->floats;
-  tensor = copy;
+  tensor = std::move(copy);
 }
 
 void burst::makeUnique(State &state) {
@@ -289,8 +290,8 @@ static bool checkSizes(const Meeting &meeting, ArrayRef<Slice> slices,
 }
 
 /// Of what did not arrive at all nothing was delivered either.
-static void poisonAbsent(ArrayRef<TensorRef> tensors) {
-  for (const TensorRef &tensor : tensors)
+static void poisonAbsent(ArrayRef<Tensor *> tensors) {
+  for (Tensor *tensor : tensors)
     if (tensor->floats.empty())
       tensor->floats.assign(tensor->size(), std::nan(""));
 }
@@ -472,7 +473,7 @@ static void mergeRow(State &into, const State &from, int64_t b, int64_t h,
 
 bool Interpreter::merge(Merge &merge, std::string &) {
   makeUnique(merge.into);
-  poisonAbsent({merge.from.o, merge.from.m, merge.from.l});
+  poisonAbsent({merge.from.o.get(), merge.from.m.get(), merge.from.l.get()});
   int64_t batch = merge.into.m->shape[0], heads = merge.into.m->shape[1];
   int64_t begin = 0;
   for (auto [s, segment] :
@@ -726,14 +727,17 @@ static void poison(Tensor &tensor) {
     tensor.ints.assign(tensor.size(), std::numeric_limits<int64_t>::min());
 }
 
-void Interpreter::deliver(const Transfer &from, Transfer &to, size_t index) {
+TensorRef Interpreter::deliver(const Transfer &from, const Transfer &to,
+                               size_t index) {
   const Tensor &source = *from.tensors[index];
-  Tensor &target = *to.received[index];
+  TensorRef received = to.makeReceived(index);
+  Tensor &target = *received;
   poison(target); // What is not sent stays so.
   ring::StartOp op = to.start;
   copyPositions(source, maskedPositions(from, from.owner, from.sendMask),
                 target, maskedPositions(to, to.receivedOwner, to.receiveMask),
                 op.getDims()[index]);
+  return received;
 }
 
 /// The part of the source's shard that the target's layout deals to the target.

@@ -37,7 +37,8 @@ public:
   bool add(Sum &sum, std::string &message) override;
   bool round(ring::RoundOp op, const TensorRef &gradient, TensorRef &result,
              std::string &message) override;
-  void deliver(const Transfer &from, Transfer &to, size_t index) override;
+  TensorRef deliver(const Transfer &from, const Transfer &to,
+                    size_t index) override;
   void exchange(const Transfer &source, Transfer &target) override;
   bool knowsTables() const override { return true; }
 

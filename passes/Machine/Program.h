@@ -45,6 +45,7 @@ struct Fault {
 struct Slot {
   uint32_t number = 0;
   bool isScalar = true;
+  bool operator==(const Slot &) const = default;
 };
 
 enum class Opcode : uint8_t {
@@ -107,6 +108,7 @@ enum class Opcode : uint8_t {
   ConstantObject,
   Copy,
   CopyObject,
+  MoveObject,
   ReleaseObject,
   Jump,
   JumpIfNot,
@@ -157,6 +159,7 @@ struct Frame {
 /// What an op outside of scalar code reads and writes.
 struct ExternalCall {
   mlir::Operation *op;
+  uint32_t site; ///< of the op in its program: below Program::numSites()
   llvm::ArrayRef<Slot> operands;
   llvm::ArrayRef<Slot> results;
   Frame &frame;
@@ -166,8 +169,13 @@ struct ExternalCall {
   int64_t index(unsigned operand) const {
     return frame.scalars[operands[operand].number].i;
   }
+  /// The object of an operand, which stays where it is.
   template <typename T>
-  std::shared_ptr<T> peek(unsigned operand) const {
+  T *peek(unsigned operand) const {
+    return static_cast<T *>(frame.objects[operands[operand].number].get());
+  }
+  template <typename T>
+  std::shared_ptr<T> share(unsigned operand) const {
     return std::static_pointer_cast<T>(frame.objects[operands[operand].number]);
   }
   /// The object of an operand, moved out where this is its last use, so that
@@ -218,6 +226,7 @@ public:
   bool clampsIndices = false;
 
   Frame makeFrame() const;
+  size_t numSites() const { return operandLists.size(); }
   /// Runs until the end (Done), or until the environment blocks or fails.
   Step run(Frame &frame, Environment &environment) const;
 
@@ -242,6 +251,7 @@ private:
                    Environment &environment) const;
   Step runTable(const Instruction &instruction, Frame &frame,
                 Environment &environment) const;
+  bool extract(const Instruction &instruction, Frame &frame) const;
   bool runSegment(const Instruction &instruction, Frame &frame,
                   const Environment &environment) const;
 

@@ -335,6 +335,29 @@ Step Program::runTable(const Instruction &in, Frame &frame,
   }
 }
 
+/// Reads from a table; false where it is not read inside of its bounds.
+bool Program::extract(const Instruction &in, Frame &frame) const {
+  const OperandList &list = operandLists[in.operands];
+  const auto &table = *static_cast<const Tensor *>(
+      frame.objects[list.operands[0].number].get());
+  int64_t offset = 0;
+  for (size_t dim = 0; dim < table.shape.size(); ++dim) {
+    int64_t index = frame.scalars[list.operands[dim + 1].number].i;
+    int64_t extent = table.shape[dim];
+    if (index < 0 || index >= extent)
+      return false;
+    offset = offset * extent + index;
+  }
+  if (!table.hasData())
+    return false;
+  Scalar &result = frame.scalars[list.results[0].number];
+  if (table.floats.empty())
+    result.i = table.integer(offset);
+  else
+    result.f = table.floats[offset];
+  return true;
+}
+
 /// False where the environment must say what is wrong.
 bool Program::runSegment(const Instruction &in, Frame &frame,
                          const Environment &environment) const {
@@ -353,7 +376,8 @@ bool Program::runSegment(const Instruction &in, Frame &frame,
 Step Program::runExternal(const Instruction &in, Frame &frame,
                           Environment &environment) const {
   const OperandList &list = operandLists[in.operands];
-  ExternalCall call{in.op, list.operands, list.results, frame, list.last};
+  ExternalCall call{in.op,        in.operands, list.operands,
+                    list.results, frame,       list.last};
   return in.opcode == Opcode::Call ? environment.call(call)
                                    : environment.execute(call);
 }
@@ -364,7 +388,8 @@ Step Program::runExternal(const Instruction &in, Frame &frame,
 
 Frame Program::makeFrame() const {
   Frame frame;
-  frame.scalars.resize(numScalars);
+  // Instructions on objects read scalars of the same numbers, and drop them.
+  frame.scalars.resize(std::max({numScalars, numObjects, 1U}));
   frame.objects.resize(numObjects);
   return frame;
 }
@@ -379,8 +404,7 @@ Step Program::run(Frame &frame, Environment &environment) const {
   uint32_t next = frame.next;
   while (true) {
     const Instruction &in = code[next];
-    Scalar a = in.a < numScalars ? s[in.a] : Scalar{0};
-    Scalar b = in.b < numScalars ? s[in.b] : Scalar{0};
+    Scalar a = s[in.a], b = s[in.b];
     auto unsignedLess = [&] {
       return static_cast<uint64_t>(a.i) < static_cast<uint64_t>(b.i);
     };
@@ -561,6 +585,9 @@ Step Program::run(Frame &frame, Environment &environment) const {
     case Opcode::CopyObject:
       frame.objects[in.dst] = frame.objects[in.a];
       break;
+    case Opcode::MoveObject:
+      frame.objects[in.dst] = std::move(frame.objects[in.a]);
+      break;
     case Opcode::ReleaseObject:
       frame.objects[in.dst].reset();
       break;
@@ -600,6 +627,9 @@ Step Program::run(Frame &frame, Environment &environment) const {
       frame.next = 0;
       return Step::Done;
     case Opcode::Extract:
+      if (extract(in, frame))
+        break;
+      [[fallthrough]];
     case Opcode::Dim:
     case Opcode::TableRange:
     case Opcode::AllocateTable:

@@ -18,7 +18,6 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-#include <deque>
 #include <map>
 
 namespace burst {
@@ -49,7 +48,7 @@ struct State {
 struct Meeting {
   mlir::Operation *at = nullptr;
   int64_t rank = 0, hop = 0;
-  TensorRef query;
+  Tensor *query = nullptr;
   int64_t queryOwner = 0, queryExtent = 0, keyExtent = 0;
   ring::LayoutAttr queryLayout, keyLayout;
   mlir::Region *mask = nullptr, *score = nullptr, *bounds = nullptr;
@@ -66,19 +65,19 @@ struct Meeting {
 
 /// Keys and values of an owner.
 struct Slice {
-  TensorRef key, value;
+  Tensor *key = nullptr, *value = nullptr;
   int64_t owner = 0;
 };
 
 /// A `ring.attend` about to happen, its operands evaluated.
 struct Attend : Meeting {
-  std::vector<Slice> slices;
+  llvm::SmallVector<Slice, 1> slices;
   State state;
 };
 
 /// A `ring.score` about to happen, its operands evaluated.
 struct Score : Meeting {
-  TensorRef key;
+  Tensor *key = nullptr;
   int64_t keyOwner = 0;
   TensorRef scores;
 };
@@ -86,7 +85,7 @@ struct Score : Meeting {
 /// A `ring.weigh` about to happen, its operands evaluated.
 struct Weigh {
   ring::WeighOp op;
-  TensorRef weights, value;
+  Tensor *weights, *value;
   int64_t owner = 0, keyExtent = 0;
   State state;
 };
@@ -94,17 +93,18 @@ struct Weigh {
 /// A `ring.attend_grad` about to happen, its operands evaluated.
 struct AttendGrad : Meeting {
   ring::AttendGradOp op;
-  TensorRef outGrad, lse, delta;
+  Tensor *outGrad = nullptr, *lse = nullptr, *delta = nullptr;
   Slice slice;
   /// By query, key, value and captures.
-  std::vector<TensorRef> grads;
+  llvm::SmallVector<TensorRef, 3> grads;
 };
 
 /// A `ring.add` about to happen, its operands evaluated.
 struct Sum {
   ring::AddOp op;
   int64_t rank, hop;
-  TensorRef a, b;
+  TensorRef a;
+  Tensor *b;
   int64_t owner, extent;
   uint64_t segments; ///< those that are added
 };
@@ -131,11 +131,31 @@ struct Transfer {
   int64_t to = -1, from = -1, owner = -1, receivedOwner = -1, extent = 0;
   /// Segments that are flagged and not empty.
   uint64_t sendMask = 0, receiveMask = 0;
-  llvm::SmallVector<TensorRef, 4> tensors, received;
-  int64_t sentBytes = 0; ///< handed over until now
+  /// How many positions these have, and the shard that is received.
+  int64_t sentCount = 0, receivedCount = 0, shardCount = 0;
+  Deal deal;
+  llvm::ArrayRef<int64_t> dims; ///< that are dealt, of each tensor
+  llvm::SmallVector<TensorRef, 4> tensors;
+  llvm::SmallVector<TensorRef, 4> received; ///< null until it arrives
+  std::shared_ptr<void> slice;              ///< that of what is received
+  int64_t sentBytes = 0;                    ///< handed over until now
   bool sent = false, arrived = false, waited = false;
+  Transfer *behind = nullptr; ///< started next on the channel
 
   bool isDone() const { return sent && arrived; }
+  /// What is received in the place of tensor `index`, without data.
+  template <typename T = Tensor>
+  std::shared_ptr<T> makeReceived(size_t index) const {
+    const Tensor &own = *tensors[index];
+    auto made = std::make_shared<T>(own.shape, own.element);
+    made->shape[dims[index]] = shardCount;
+    made->argument = own.argument;
+    made->owner = receivedOwner;
+    made->sharding = {deal, dims[index], extent};
+    made->segments = receiveMask;
+    made->slice = slice;
+    return made;
+  }
   TransferKind kind() const;
   /// What follows a slice: gradients, or a part of a state. Null for a slice.
   std::optional<Made> share() const;
@@ -193,8 +213,12 @@ public:
                      std::string &message) {
     return true;
   }
-  /// Hands the flagged segments of tensor `index` over.
-  virtual void deliver(const Transfer &from, Transfer &to, size_t index) {}
+  /// What arrives of tensor `index`, of which the flagged segments are handed
+  /// over.
+  virtual TensorRef deliver(const Transfer &from, const Transfer &to,
+                            size_t index) {
+    return to.makeReceived(index);
+  }
   /// Whether tables have the sizes that the run will find; else some are made
   /// up, and nothing is required of them.
   virtual bool knowsTables() const { return false; }
@@ -202,6 +226,18 @@ public:
   virtual void wait(const Transfer &transfer) {}
   /// Moves what `target` needs of `source` in an exchange.
   virtual void exchange(const Transfer &source, Transfer &target) {}
+};
+
+/// Is told what ranks do, whatever a Semantics makes of it.
+class Listener {
+public:
+  virtual ~Listener() = default;
+  /// Pairs of segments come together, of slice `index`, which `keyOwner` owns.
+  virtual void meets(const Meeting &meeting, size_t index, int64_t keyOwner) {}
+  virtual void starts(const Transfer &transfer) {}
+  /// Tensor `index` is handed over.
+  virtual void delivers(const Transfer &from, const Transfer &to,
+                        size_t index) {}
 };
 
 /// The program of a rank, flattened once, run as often as wanted.
@@ -216,7 +252,8 @@ public:
 
   /// Runs all ranks; `arguments[r]` are those of rank r. False where the
   /// schedule fails, see getCounterexample.
-  bool run(Semantics &semantics, std::vector<std::vector<Argument>> arguments);
+  bool run(Semantics &semantics, std::vector<std::vector<Argument>> arguments,
+           Listener *listener = nullptr);
 
   const Counterexample &getCounterexample() const;
   const std::vector<Traffic> &getTraffic() const;

@@ -51,6 +51,9 @@ inline std::pair<int, Made> whatIsMade(int number) {
 /// Where a proof knows rows to come from, see Auditor.h.
 struct Origin;
 
+/// What a proof makes of a tensor, see Auditor.h.
+enum class TensorKind : uint8_t { Plain, Part, Account, Stored, Gradient };
+
 /// A tensor of the machine: integers, or floats held as f64, or neither where
 /// only sizes matter (a schedule is simulated without data).
 struct Tensor {
@@ -71,12 +74,22 @@ struct Tensor {
   /// Of a received tensor: lives as long as any tensor of the same transfer.
   std::shared_ptr<void> slice;
   std::shared_ptr<const Origin> origin; ///< null where there is none
+  /// How many transfers are sending it, where a proof counts them.
+  mutable int32_t numSending = 0;
+  const TensorKind kind = TensorKind::Plain;
 
   Tensor(llvm::ArrayRef<int64_t> shape, mlir::Type element)
-      : shape(shape), element(element) {}
+      : Tensor(shape, element, TensorKind::Plain) {}
   virtual ~Tensor() = default;
   Tensor(const Tensor &) = delete;
   Tensor &operator=(const Tensor &) = delete;
+
+  /// Becomes of the same shard of the same argument as `other`.
+  void labelLike(const Tensor &other) {
+    argument = other.argument;
+    owner = other.owner;
+    sharding = other.sharding;
+  }
 
   int64_t size() const;
   /// Bytes in memory of the tensor's element type.
@@ -96,6 +109,10 @@ struct Tensor {
   /// see burst.table_range. Remembered per box.
   std::pair<int64_t, int64_t> range(llvm::ArrayRef<int64_t> from,
                                     llvm::ArrayRef<int64_t> to);
+
+protected:
+  Tensor(llvm::ArrayRef<int64_t> shape, mlir::Type element, TensorKind kind)
+      : shape(shape), element(element), kind(kind) {}
 
 private:
   std::pair<int64_t, int64_t> stretchRange(int64_t begin, int64_t end);

@@ -12,24 +12,21 @@ namespace burst::test {
 namespace {
 
 /// Notes what an unbroken schedule sends and needs.
-class Observer : public Bookkeeper {
+class Observer : public Listener {
 public:
   explicit Observer(Schedule &schedule) : schedule(schedule) {}
 
-  bool attend(Attend &attend, State &result, std::string &message) override {
-    for (auto [index, slice] : llvm::enumerate(attend.slices))
-      for (int64_t a = 0; a < attend.queryLayout.getNumSegments(); ++a)
-        for (int64_t b = 0; b < attend.keyLayout.getNumSegments(); ++b) {
-          bool isEmpty = classifier.classify(attend, slice.owner, a, b) ==
-                         PairClass::Empty;
-          schedule.hasRuledOut |= isEmpty;
-          schedule.needsLast |=
-              !isEmpty && attend.at == schedule.attends.back();
-        }
-    return Bookkeeper::attend(attend, result, message);
+  void meets(const Meeting &meeting, size_t, int64_t owner) override {
+    for (int64_t a = 0; a < meeting.queryLayout.getNumSegments(); ++a)
+      for (int64_t b = 0; b < meeting.keyLayout.getNumSegments(); ++b) {
+        bool isEmpty =
+            classifier.classify(meeting, owner, a, b) == PairClass::Empty;
+        schedule.hasRuledOut |= isEmpty;
+        schedule.needsLast |= !isEmpty && meeting.at == schedule.attends.back();
+      }
   }
 
-  void deliver(const Transfer &from, Transfer &to, size_t index) override {
+  void delivers(const Transfer &from, const Transfer &to, size_t) override {
     schedule.messages.push_back({from.rank, to.rank, from.hop});
   }
 
@@ -49,12 +46,15 @@ Ring::Ring(ModuleOp module, const Problem &problem)
 }
 
 /// Runs a schedule to see what it does.
-static void observe(Ring &ring, Semantics &observer) {
+static void observe(Ring &ring, Listener &observer) {
   std::unique_ptr<Simulation> simulation = Simulation::create(ring.program);
   simulation->reset();
-  std::ignore = simulation->run(
-      observer, shardGlobals(*simulation, *describeGlobals(ring.program, {}),
-                             ShardData::Omit));
+  Bookkeeper bookkeeper;
+  std::ignore = simulation->run(bookkeeper,
+                                shardGlobals(*simulation,
+                                             *describeGlobals(ring.program, {}),
+                                             ShardData::Omit),
+                                &observer);
 }
 
 Schedule::Schedule(ModuleOp module, const Problem &problem)
@@ -79,26 +79,23 @@ Schedule::Schedule(ModuleOp module, const Problem &problem)
 
 namespace {
 
-class ReturningObserver : public Bookkeeper {
+class ReturningObserver : public Listener {
 public:
   explicit ReturningObserver(Returning &schedule) : schedule(schedule) {}
 
-  bool attend(Attend &attend, State &result, std::string &message) override {
-    note(attend, attend.slices.front().owner);
-    return Bookkeeper::attend(attend, result, message);
+  void meets(const Meeting &meeting, size_t, int64_t owner) override {
+    for (int64_t a = 0; a < meeting.queryLayout.getNumSegments(); ++a)
+      for (int64_t b = 0; b < meeting.keyLayout.getNumSegments(); ++b)
+        schedule.hasRuledOut |=
+            classifier.classify(meeting, owner, a, b) == PairClass::Empty;
   }
 
-  bool attendGrad(AttendGrad &attend, std::string &message) override {
-    note(attend, attend.slice.owner);
-    return Bookkeeper::attendGrad(attend, message);
-  }
-
-  bool start(const Transfer &transfer, int64_t, std::string &) override {
+  void starts(const Transfer &transfer) override {
     turns[&transfer] = counts[{transfer.op, transfer.rank}]++;
-    return true;
   }
 
-  void deliver(const Transfer &from, Transfer &to, size_t index) override {
+  void delivers(const Transfer &from, const Transfer &to,
+                size_t index) override {
     if (index != 0)
       return;
     Returning::Message message{from.rank, to.rank, turns[&from]};
@@ -111,13 +108,6 @@ public:
   }
 
 private:
-  void note(const Meeting &meeting, int64_t owner) {
-    for (int64_t a = 0; a < meeting.queryLayout.getNumSegments(); ++a)
-      for (int64_t b = 0; b < meeting.keyLayout.getNumSegments(); ++b)
-        schedule.hasRuledOut |=
-            classifier.classify(meeting, owner, a, b) == PairClass::Empty;
-  }
-
   Returning &schedule;
   Classifier classifier;
   std::map<std::pair<Operation *, int64_t>, int64_t> counts;

@@ -1,0 +1,193 @@
+//===- Ranks.h - the ranks of a simulation ----------------------*- C++ -*-===//
+//
+// What a Simulation is made of: the ranks, each with its frame and the ops that
+// leave scalar code (Rank.cpp, RankTransfers.cpp), and the queues in which
+// their transfers meet (Matching.cpp).
+//
+//===----------------------------------------------------------------------===//
+#ifndef BURST_PASSES_MACHINE_RANKS_H
+#define BURST_PASSES_MACHINE_RANKS_H
+
+#include "passes/Machine/Shares.h"
+#include "passes/Machine/Simulation.h"
+
+namespace burst {
+
+/// A function the program calls, and what it gave for which arguments: it
+/// cannot depend on the rank, so all ranks share its results.
+struct Callee {
+  Program program;
+  struct Memory {
+    std::vector<Scalar> scalars;
+    std::vector<Object> objects;
+    Frame frame;
+  };
+  std::vector<Memory> calls;
+};
+
+/// Transfers of a rank on a channel that are not done, in the order in which
+/// they were started. The rank owns them.
+struct TransferQueue {
+  Transfer *head = nullptr, *last = nullptr;
+
+  bool isEmpty() const { return !head; }
+  void push(Transfer &transfer) {
+    (head ? last->behind : head) = &transfer;
+    last = &transfer;
+  }
+  void pop() { head = head->behind; }
+};
+
+/// By rank.
+using Channel = std::vector<TransferQueue>;
+
+/// What `ring.init`, `zero` and `scores` make in memory.
+struct FreshMemory {
+  bool isCarried = false; ///< by what a loop carries, in so many slots
+  int64_t slots = 0;
+  size_t copies = 1; ///< several that begin alike are several in memory
+};
+
+/// What a `ring.start` says that is the same on all ranks and in all hops.
+struct StartSite {
+  ring::StartOp op;
+  Deal deal;
+  llvm::ArrayRef<int64_t> dims;
+  Channel *channel;
+  int64_t slots; ///< into which it receives in turn
+  unsigned tensors, owner, extent, to, receivedOwner, from; ///< operands
+  struct Flags {
+    unsigned begin, size;
+  };
+  Flags send, receive;
+};
+
+/// An op that leaves scalar code: what is the same on all ranks and in all
+/// hops, once it was asked for.
+struct Site {
+  std::unique_ptr<const StartSite> start;
+  std::unique_ptr<const Meeting> meeting;
+  std::optional<FreshMemory> memory;
+};
+
+class Simulation::Impl {
+public:
+  explicit Impl(mlir::func::FuncOp function, Program program)
+      : function(function), program(std::move(program)),
+        parts(ring::numRanks(function)), shares(parts) {}
+
+  bool run(std::vector<std::vector<Argument>> arguments);
+  void reset();
+  llvm::LogicalResult compileCallees();
+
+  mlir::func::FuncOp function;
+  Program program;
+  int64_t parts;
+  std::map<mlir::Operation *, Callee> callees; ///< by func.call
+  Semantics *semantics = nullptr;
+  Listener *listener = nullptr;
+  Counterexample failure;
+  std::vector<Traffic> traffic;
+  std::vector<std::vector<TensorRef>> results;
+
+private:
+  struct Rank;
+
+  GaugeRef &gaugeOf(const Transfer &transfer) {
+    return slices[transfer.rank][static_cast<size_t>(transfer.kind())];
+  }
+  void countBytes(int64_t rank, int argument, int64_t bytes);
+  const FreshMemory &memoryOf(const ExternalCall &call);
+  const StartSite &siteOf(ring::StartOp op, const ExternalCall &call);
+
+  void bind(Rank &rank, llvm::ArrayRef<Argument> arguments);
+  void end(Rank &rank);
+  void fetchFrame(size_t rank);
+  void fetchObjects(size_t rank);
+
+  bool refuse(const Transfer &transfer, const llvm::Twine &message);
+  bool advance(int64_t rank, Channel &channel);
+  bool checkMatch(const Transfer &from, const Transfer &to, size_t index,
+                  int64_t sent);
+  bool match(Transfer &from, Transfer &to);
+  bool advanceExchange(Channel &channel);
+  void endExchange(Transfer &transfer);
+  bool checkEnd();
+  std::string describeRank(int64_t rank, int64_t channel);
+  bool reportDeadlock();
+
+  ShareTable shares;
+  std::vector<Site> sites; ///< by ExternalCall::site
+  std::vector<std::unique_ptr<Rank>> ranks;
+  std::map<int64_t, Channel> channels;
+  /// What was received and is held, by rank and kind.
+  std::vector<std::array<GaugeRef, numTransferKinds>> slices;
+  /// By rank, what it sent of each tensor: of few.
+  std::vector<llvm::SmallVector<std::pair<int, int64_t>, 4>> sent;
+};
+
+/// One rank: its frame, and the ops that leave it.
+struct Simulation::Impl::Rank : Environment {
+  Rank(Impl &impl, int64_t index)
+      : impl(impl), index(index), frame(impl.program.makeFrame()),
+        turns(impl.program.numSites()) {
+    numRanks = impl.parts;
+  }
+
+  Step execute(const ExternalCall &call) override;
+  Step call(const ExternalCall &call) override;
+  void fault(mlir::Location loc, const llvm::Twine &message) override;
+
+  Step fail(mlir::Operation *op, const llvm::Twine &message);
+  /// A buffer of such a size is allocated; none is freed before the end.
+  void hold(const Tensor &tensor) { hold(tensor.shape, tensor.element); }
+  void hold(llvm::ArrayRef<int64_t> shape, mlir::Type element) {
+    impl.traffic[index].peakBytes += bytesOf(shape, element);
+  }
+  void holdFresh(const ExternalCall &call, llvm::ArrayRef<TensorRef> tensors);
+  Step runInit(ring::InitOp op, const ExternalCall &call);
+  Step runSegment(ring::SegmentOp op, const ExternalCall &call);
+  Step runAttend(ring::AttendOp op, const ExternalCall &call);
+  Step runMerge(ring::MergeOp op, const ExternalCall &call);
+  Step runFinalize(ring::FinalizeOp op, const ExternalCall &call);
+  Step runScores(ring::ScoresOp op, const ExternalCall &call);
+  Step runScore(ring::ScoreOp op, const ExternalCall &call);
+  Step runSoftmax(ring::SoftmaxOp op, const ExternalCall &call);
+  Step runWeigh(ring::WeighOp op, const ExternalCall &call);
+  Step runZero(ring::ZeroOp op, const ExternalCall &call);
+  Step runDelta(ring::DeltaOp op, const ExternalCall &call);
+  Step runAttendGrad(ring::AttendGradOp op, const ExternalCall &call);
+  Step runAdd(ring::AddOp op, const ExternalCall &call);
+  Step runRound(ring::RoundOp op, const ExternalCall &call);
+  template <typename OpT>
+  void meet(OpT op, const ExternalCall &call, Meeting &meeting);
+  Step runStart(ring::StartOp op, const ExternalCall &call);
+  bool describeTransfer(const StartSite &site, const ExternalCall &call,
+                        Transfer &transfer);
+  bool takeTensors(const StartSite &site, const ExternalCall &call,
+                   Transfer &transfer);
+  Step runWait(ring::WaitOp op, const ExternalCall &call);
+  Step runExchange(ring::ExchangeOp op, const ExternalCall &call);
+  bool startExchange(ring::ExchangeOp op, const ExternalCall &call);
+  Step runRequire(ring::RequireOp op, const ExternalCall &call);
+  bool isRank(mlir::Operation *op, llvm::StringRef what, int64_t value);
+  bool isOnGrid(mlir::Operation *op, llvm::StringRef grid);
+  uint64_t flaggedMask(const ExternalCall &call, StartSite::Flags flags,
+                       uint64_t mask);
+
+  Impl &impl;
+  int64_t index;
+  Frame frame;
+  int64_t hop = 0;
+  bool isDone = false;
+  /// By site, how often a transfer was started, or a gradient begun: see
+  /// numSlots.
+  std::vector<int64_t> turns;
+  /// Started and not waited for.
+  std::vector<std::shared_ptr<Transfer>> open;
+  std::shared_ptr<Transfer> exchange; ///< under way
+};
+
+} // namespace burst
+
+#endif // BURST_PASSES_MACHINE_RANKS_H
