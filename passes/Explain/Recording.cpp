@@ -40,7 +40,7 @@ static MessageKind kindOf(const Transfer &transfer) {
   return *share == Made::Gradient ? MessageKind::Gradient : MessageKind::State;
 }
 
-void Recorder::meets(const Meeting &meeting, size_t slice, int64_t keyOwner) {
+void Recorder::meets(const Meeting &meeting, size_t index, int64_t keyOwner) {
   if (!isShown(meeting.rank))
     return;
   Computed block;
@@ -50,7 +50,7 @@ void Recorder::meets(const Meeting &meeting, size_t slice, int64_t keyOwner) {
   block.columns = meeting.keyLayout.getNumSegments();
   for (int64_t a = 0; a < block.rows; ++a)
     for (int64_t b = 0; b < block.columns; ++b)
-      block.pairs.push_back(meeting.isComputed(slice, a, b)
+      block.pairs.push_back(meeting.isComputed(index, a, b)
                                 ? classifier.classify(meeting, keyOwner, a, b)
                                 : PairClass::Empty);
   noted[meeting.rank][meeting.hop].blocks.push_back(std::move(block));

@@ -70,27 +70,39 @@ bool Bookkeeper::round(ring::RoundOp op, const TensorRef &gradient,
 //===----------------------------------------------------------------------===//
 
 Classifier::Entry &Classifier::entryOf(const Meeting &meeting) {
-  if (meeting.at != lastOp) {
-    lastOp = meeting.at;
-    last = &entries[lastOp];
-  }
+  if (meeting.at == lastOp)
+    return *last;
+  lastOp = meeting.at;
+  last = &entries[lastOp];
+  if (last->known.empty())
+    last->known.resize(meeting.queryLayout.getParts() *
+                       meeting.keyLayout.getParts());
   return *last;
 }
 
 PairClass Classifier::classify(const Meeting &meeting, int64_t queryOwner,
                                int64_t owner, int64_t a, int64_t b) {
-  int64_t numB = meeting.keyLayout.getNumSegments();
-  int64_t parts = meeting.keyLayout.getParts();
   Entry &entry = entryOf(meeting);
-  if (entry.known.empty())
-    entry.known.resize(meeting.queryLayout.getParts() * parts);
-  uint8_t &known = entry.known[queryOwner * parts + owner];
-  int64_t shift = 2 * (a * numB + b);
+  uint8_t &known =
+      entry.known[queryOwner * meeting.keyLayout.getParts() + owner];
+  int64_t shift = 2 * (a * meeting.keyLayout.getNumSegments() + b);
   if ((known >> shift & 3) == 0) {
     PairClass found = compute(entry, meeting, queryOwner, owner, a, b);
     known |= (static_cast<uint8_t>(found) + 1) << shift;
   }
   return static_cast<PairClass>((known >> shift & 3) - 1);
+}
+
+PairMask Classifier::needed(const Meeting &meeting, int64_t queryOwner,
+                            int64_t owner) {
+  int64_t numA = meeting.queryLayout.getNumSegments();
+  int64_t numB = meeting.keyLayout.getNumSegments();
+  PairMask pairs = 0;
+  for (int64_t a = 0; a < numA; ++a)
+    for (int64_t b = 0; b < numB; ++b)
+      if (classify(meeting, queryOwner, owner, a, b) != PairClass::Empty)
+        pairs |= pairBit(a, b, numB);
+  return pairs;
 }
 
 PairClass Classifier::compute(Entry &entry, const Meeting &meeting,
@@ -149,8 +161,7 @@ bool Auditor::start(const Transfer &transfer, int64_t slices,
   for (auto [index, tensor] : llvm::enumerate(transfer.tensors)) {
     Sharding wanted;
     if (start) {
-      wanted = {start.getLayout().getDeal(), start.getDims()[index],
-                transfer.extent};
+      wanted = {transfer.deal, transfer.dims[index], transfer.extent};
     } else {
       ring::ShardAttr source = cast<ring::ExchangeOp>(transfer.op).getSource();
       wanted = {source.getLayout().getDeal(), source.getDim(),

@@ -3,6 +3,7 @@
 #define BURST_PASSES_MACHINE_AUDIT_H
 
 #include "passes/Machine/Binding.h"
+#include "passes/Machine/PairSet.h"
 
 namespace burst {
 
@@ -46,6 +47,9 @@ public:
   /// The same for the queries of `queryOwner`.
   PairClass classify(const Meeting &meeting, int64_t queryOwner, int64_t owner,
                      int64_t a, int64_t b);
+
+  /// The pairs of segments of `queryOwner` and `owner` that are not empty.
+  PairMask needed(const Meeting &meeting, int64_t queryOwner, int64_t owner);
 
 private:
   struct Entry {

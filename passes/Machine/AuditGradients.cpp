@@ -266,6 +266,20 @@ std::string Auditor::checkArrived(const AttendGrad &attend, int64_t a,
   return "";
 }
 
+/// The pairs of which all that they read and are added to is here.
+static PairMask arrivedPairs(const AttendGrad &attend) {
+  int64_t numA = attend.queryLayout.getNumSegments();
+  int64_t numB = attend.keyLayout.getNumSegments();
+  const Slice &slice = attend.slice;
+  uint64_t rows = attend.query->segments & attend.outGrad->segments &
+                  attend.lse->segments & attend.delta->segments;
+  uint64_t columns = slice.key->segments & slice.value->segments;
+  for (auto [place, gradient] : llvm::enumerate(attend.grads))
+    if (place < 3)
+      (place == 0 ? rows : columns) &= gradient->segments;
+  return pairsOfQueries(rows, numA, numB) & pairsOfKeys(columns, numA, numB);
+}
+
 /// By which number a gradient knows the other side of a pair of shards.
 static int64_t otherSide(const Gradient &gradient, const AttendGrad &attend,
                          int64_t parts) {
@@ -312,7 +326,10 @@ bool Auditor::attendGrad(AttendGrad &attend, std::string &message) {
     message = checkGradients(attend);
   int64_t numB = attend.keyLayout.getNumSegments();
   PairMask pairs = computedPairs(attend, 0, attend.slice.owner);
-  for (PairMask rest = pairs; rest != 0 && message.empty(); rest &= rest - 1) {
+  bool isRight = (pairs & ~arrivedPairs(attend)) == 0 &&
+                 areNeeded(attend, attend.slice.owner, pairs);
+  for (PairMask rest = isRight ? 0 : pairs; rest != 0 && message.empty();
+       rest &= rest - 1) {
     int64_t pair = llvm::countr_zero(rest), a = pair / numB, b = pair % numB;
     message = checkArrived(attend, a, b);
     if (message.empty())
@@ -422,7 +439,7 @@ TensorRef burst::arrivedGradient(const Gradient &sent, const Transfer &to,
   auto arrived = to.makeReceived<Gradient>(index);
   know(*arrived, sent);
   if (sent.question)
-    arrived->added.unite(sent.added, pairsOf(sent, to.receiveMask));
+    arrived->added = sent.added.restricted(pairsOf(sent, to.receiveMask));
   return arrived;
 }
 
@@ -430,31 +447,46 @@ TensorRef burst::arrivedGradient(const Gradient &sent, const Transfer &to,
 // Results
 //===----------------------------------------------------------------------===//
 
-/// Every pair that the mask does not rule out has been added.
-std::string Auditor::checkComplete(const Gradient &gradient, int64_t rank) {
+/// The first pair, in the order of the own segments, that the mask does not
+/// rule out and that has not been added.
+std::string Auditor::describeLack(const Gradient &gradient, int64_t rank) {
   const Meeting &meeting = gradient.question->meeting;
   bool byQuery = gradient.by() == By::Query;
   int64_t numA = meeting.queryLayout.getNumSegments();
   int64_t numB = meeting.keyLayout.getNumSegments();
-  int64_t own = byQuery ? numA : numB, others = byQuery ? numB : numA;
-  for (int64_t segment = 0; segment < own; ++segment)
+  for (int64_t own = 0; own < (byQuery ? numA : numB); ++own)
     for (int64_t owner = 0; owner < parts; ++owner) {
-      PairMask added = gradient.added.at(owner);
-      for (int64_t other = 0; other < others; ++other) {
-        int64_t p = byQuery ? rank : owner, r = byQuery ? owner : rank;
-        int64_t a = byQuery ? segment : other, b = byQuery ? other : segment;
-        bool isAdded = (added & pairBit(a, b, numB)) != 0;
-        bool isEmpty =
-            classifier.classify(meeting, p, r, a, b) == PairClass::Empty;
-        // Counted once, not for keys and values again.
-        if (isEmpty && byQuery)
-          ++(isAdded ? proof.wasted : proof.dropped);
-        if (!isEmpty && !isAdded)
-          return format("the gradient by {0}, which lacks query segment {1} of "
-                        "rank {2} with segment {3} of rank {4}",
-                        name(gradient.by()), a, p, b, r);
-      }
+      int64_t p = byQuery ? rank : owner, r = byQuery ? owner : rank;
+      PairMask lacking = classifier.needed(meeting, p, r) &
+                         ~gradient.added.at(owner) &
+                         pairsOf(gradient, uint64_t{1} << own);
+      if (lacking == 0)
+        continue;
+      int64_t pair = llvm::countr_zero(lacking);
+      return format("the gradient by {0}, which lacks query segment {1} of "
+                    "rank {2} with segment {3} of rank {4}",
+                    name(gradient.by()), pair / numB, p, pair % numB, r);
     }
+  return "";
+}
+
+/// Every pair that the mask does not rule out has been added.
+std::string Auditor::checkComplete(const Gradient &gradient, int64_t rank) {
+  const Meeting &meeting = gradient.question->meeting;
+  bool byQuery = gradient.by() == By::Query;
+  int64_t numPairs =
+      meeting.queryLayout.getNumSegments() * meeting.keyLayout.getNumSegments();
+  for (int64_t owner = 0; owner < parts; ++owner) {
+    PairMask added = gradient.added.at(owner);
+    PairMask needed = byQuery ? classifier.needed(meeting, rank, owner)
+                              : classifier.needed(meeting, owner, rank);
+    if (needed & ~added)
+      return describeLack(gradient, rank);
+    if (!byQuery) // Counted once, not for keys and values again.
+      continue;
+    proof.wasted += llvm::popcount(added & ~needed);
+    proof.dropped += numPairs - llvm::popcount(added | needed);
+  }
   return "";
 }
 

@@ -181,10 +181,12 @@ std::string Auditor::addWeighed(const Weigh &weigh, Account &account) {
 bool Auditor::weigh(Weigh &weigh, std::string &message) {
   const auto *stored = dyn_cast<Stored>(weigh.weights);
   message = checkState(weigh.state);
-  if (message.empty() && (!stored || !stored->isWeights))
-    message = "takes what are no weights";
   if (!message.empty())
     return false;
+  if (!stored || !stored->isWeights) {
+    message = "takes what are no weights";
+    return false;
+  }
   Account &account = ownAccount(weigh.state);
   renumber(weigh.state);
   if (!account.question) {

@@ -161,6 +161,12 @@ PairMask Auditor::computedPairs(const Meeting &meeting, size_t index,
          pairsOfKeys(columns, numA, numB);
 }
 
+/// Whether pairs that are to be computed are such that the mask needs.
+bool Auditor::areNeeded(const Meeting &meeting, int64_t owner, PairMask pairs) {
+  return options.allowEmpty || pairs == 0 ||
+         (pairs & ~classifier.needed(meeting, meeting.queryOwner, owner)) == 0;
+}
+
 std::string Auditor::checkNeeded(const Meeting &meeting, int64_t owner,
                                  int64_t a, int64_t b) {
   if (options.allowEmpty ||
@@ -248,12 +254,11 @@ const Question *Auditor::ask(const Attend &attend) {
   return known;
 }
 
-std::string Auditor::absorb(const Attend &attend, size_t index,
-                            Account &account) {
-  const Slice &slice = attend.slices[index];
+/// The first of the pairs that must not be computed, and why.
+std::string Auditor::describeWrong(const Attend &attend, const Slice &slice,
+                                   const Account &account, PairMask pairs) {
   int64_t numA = attend.queryLayout.getNumSegments();
   int64_t numB = attend.keyLayout.getNumSegments();
-  PairMask pairs = computedPairs(attend, index, slice.owner);
   PairMask before = account.absorbed.at(slice.owner);
   for (int64_t a = 0; a < numA; ++a)
     for (int64_t b = 0; b < numB; ++b) {
@@ -276,10 +281,27 @@ std::string Auditor::absorb(const Attend &attend, size_t index,
         return format("computes query segment {0} with segment {1} of rank {2} "
                       "a second time",
                       a, b, slice.owner);
-      ++proof.computed;
     }
-  account.absorbed.add(slice.owner, pairs);
-  return "";
+  llvm_unreachable("some pair must not be computed");
+}
+
+std::string Auditor::absorb(const Attend &attend, size_t index,
+                            Account &account) {
+  const Slice &slice = attend.slices[index];
+  int64_t numA = attend.queryLayout.getNumSegments();
+  int64_t numB = attend.keyLayout.getNumSegments();
+  PairMask pairs = computedPairs(attend, index, slice.owner);
+  PairMask before = account.absorbed.at(slice.owner);
+  PairMask here =
+      pairsOfQueries(attend.query->segments & account.segments, numA, numB) &
+      pairsOfKeys(slice.key->segments & slice.value->segments, numA, numB);
+  if ((pairs & (~here | before)) == 0 &&
+      areNeeded(attend, slice.owner, pairs)) {
+    proof.computed += llvm::popcount(pairs);
+    account.absorbed.add(slice.owner, pairs);
+    return "";
+  }
+  return describeWrong(attend, slice, account, pairs);
 }
 
 bool Auditor::attend(Attend &attend, State &result, std::string &message) {
@@ -374,18 +396,15 @@ std::string Auditor::checkComplete(const Account &account) {
   int64_t numB = first.keyLayout.getNumSegments();
   for (int64_t owner = 0; owner < parts; ++owner) {
     PairMask absorbed = account.absorbed.at(owner);
-    for (int64_t a = 0; a < numA; ++a)
-      for (int64_t b = 0; b < numB; ++b) {
-        bool isAbsorbed = (absorbed & pairBit(a, b, numB)) != 0;
-        if (classifier.classify(first, owner, a, b) == PairClass::Empty) {
-          ++(isAbsorbed ? proof.wasted : proof.dropped);
-          continue;
-        }
-        if (!isAbsorbed)
-          return format("lacks query segment {0} with segment {1} of rank {2}, "
-                        "which no attend has computed",
-                        a, b, owner);
-      }
+    PairMask needed = classifier.needed(first, first.queryOwner, owner);
+    if (PairMask lacking = needed & ~absorbed) {
+      int64_t pair = llvm::countr_zero(lacking);
+      return format("lacks query segment {0} with segment {1} of rank {2}, "
+                    "which no attend has computed",
+                    pair / numB, pair % numB, owner);
+    }
+    proof.wasted += llvm::popcount(absorbed & ~needed);
+    proof.dropped += numA * numB - llvm::popcount(absorbed | needed);
   }
   return "";
 }
@@ -445,7 +464,7 @@ static TensorRef arrivedPart(const Part &sent, const Transfer &to,
       pairsOfQueries(to.receiveMask, meeting.queryLayout.getNumSegments(),
                      meeting.keyLayout.getNumSegments());
   arrived->question = account->question;
-  arrived->absorbed.unite(account->absorbed, pairs);
+  arrived->absorbed = account->absorbed.restricted(pairs);
   return arrived;
 }
 

@@ -163,8 +163,11 @@ private:
   /// Of keys, values or both.
   std::string checkSlice(const Meeting &meeting, const Slice &slice);
   /// A pair that is to be computed must be one that the mask needs.
+  bool areNeeded(const Meeting &meeting, int64_t owner, PairMask pairs);
   std::string checkNeeded(const Meeting &meeting, int64_t owner, int64_t a,
                           int64_t b);
+  std::string describeWrong(const Attend &attend, const Slice &slice,
+                            const Account &account, PairMask pairs);
   std::string absorb(const Attend &attend, size_t index, Account &account);
   const Question *ask(const Attend &attend);
   const Question *keep(const Meeting &meeting, int query, int key, int value);
@@ -187,6 +190,7 @@ private:
   std::string checkArrived(const AttendGrad &attend, int64_t a, int64_t b);
   const GradientQuestion *ask(const AttendGrad &attend);
   std::string addPairs(const AttendGrad &attend, PairMask pairs);
+  std::string describeLack(const Gradient &gradient, int64_t rank);
   std::string checkComplete(const Gradient &gradient, int64_t rank);
   std::string checkGradient(int64_t rank, int64_t other, unsigned index,
                             const Gradient &gradient, const Results &results);

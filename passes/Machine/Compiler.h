@@ -12,6 +12,13 @@
 
 namespace burst {
 
+/// What is held as a scalar; all else is an object.
+inline bool isScalar(mlir::Type type) { return type.isIntOrIndexOrFloat(); }
+
+inline unsigned widthOf(mlir::Type type) {
+  return type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+}
+
 /// Builds a Program; see Program::compile.
 class Compiler {
 public:
@@ -31,6 +38,8 @@ private:
   void emitCopy(Slot to, Slot from);
   void emitMove(Slot to, Slot from);
   void emitYield(mlir::Block &block, mlir::ValueRange to);
+  void emitNextTurn(Opcode opcode, mlir::Operation *op, uint32_t head, Slot iv,
+                    Slot step);
   void releaseInits(mlir::scf::ForOp loop);
   void releaseYielded(mlir::Block &block);
   void emitReleases(mlir::Operation *op);

@@ -13,8 +13,10 @@ bool Simulation::Impl::refuse(const Transfer &transfer, const Twine &message) {
 }
 
 /// Bytes of a position of the dimension that is dealt.
-static int64_t positionBytes(const Tensor &tensor, int64_t dim) {
-  int64_t bytes = elementBytes(tensor.element);
+int64_t Simulation::Impl::positionBytes(const Tensor &tensor, int64_t dim) {
+  if (tensor.element != lastElement.first)
+    lastElement = {tensor.element, elementBytes(tensor.element)};
+  int64_t bytes = lastElement.second;
   for (int64_t d = 0; d < static_cast<int64_t>(tensor.shape.size()); ++d)
     bytes *= d == dim ? 1 : tensor.shape[d];
   return bytes;

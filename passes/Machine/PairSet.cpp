@@ -38,11 +38,35 @@ void PairSet::append(int64_t begin, int64_t end, PairMask pairs) {
     runs.push_back({begin, end, pairs});
 }
 
+/// Mostly that of the rank behind those that are there, or in front of them.
 PairMask PairSet::add(int64_t owner, PairMask pairs) {
+  if (pairs == 0)
+    return 0;
+  Run *run =
+      llvm::partition_point(runs, [&](const Run &r) { return r.end < owner; });
+  if (run == runs.end()) {
+    runs.push_back({owner, owner + 1, pairs});
+    return 0;
+  }
+  bool isFirst = run == runs.begin(), isLast = run + 1 == runs.end();
+  if (run->pairs == pairs && run->end == owner && isLast) {
+    ++run->end;
+    return 0;
+  }
+  if (run->pairs == pairs && run->begin == owner + 1 && isFirst) {
+    --run->begin;
+    return 0;
+  }
   return unite(Run{owner, owner + 1, pairs}, ~PairMask{0});
 }
 
 PairMask PairSet::unite(const PairSet &other, PairMask mask) {
+  if (other.runs.empty())
+    return 0;
+  if (runs.empty()) {
+    *this = other.restricted(mask);
+    return 0;
+  }
   return unite(other.runs, mask);
 }
 
@@ -72,9 +96,9 @@ PairMask PairSet::unite(llvm::ArrayRef<Run> others, PairMask mask) {
   return common;
 }
 
-void PairSet::restrict(PairMask mask) {
-  llvm::SmallVector<Run, 4> own;
-  own.swap(runs);
-  for (const Run &run : own)
-    append(run.begin, run.end, run.pairs & mask);
+PairSet PairSet::restricted(PairMask mask) const {
+  PairSet result;
+  for (const Run &run : runs)
+    result.append(run.begin, run.end, run.pairs & mask);
+  return result;
 }

@@ -41,8 +41,8 @@ public:
   /// Adds those of `mask` that `other` has; those that were there already, of
   /// any rank.
   PairMask unite(const PairSet &other, PairMask mask = ~PairMask{0});
-  /// Drops all that `mask` has not.
-  void restrict(PairMask mask);
+  /// Those of them that `mask` has.
+  PairSet restricted(PairMask mask) const;
 
   /// Sorted, apart, none like the one that it touches.
   llvm::ArrayRef<Run> getRuns() const { return runs; }

@@ -115,6 +115,8 @@ enum class Opcode : uint8_t {
   JumpUnlessLess,
   JumpUnlessLessU,
   CheckStep,
+  NextTurn, ///< of a loop: dst += c, and back where it is below b
+  NextTurnU,
   Return,
   // Tables.
   Extract,
@@ -246,12 +248,16 @@ private:
   struct OperandList {
     std::vector<Slot> operands, results;
     std::vector<uint8_t> last;
+    std::vector<uint32_t> released; ///< objects that nothing behind reads
   };
   Step runExternal(const Instruction &instruction, Frame &frame,
                    Environment &environment) const;
   Step runTable(const Instruction &instruction, Frame &frame,
                 Environment &environment) const;
+  int64_t offsetOf(const OperandList &list, const Tensor &table,
+                   const Frame &frame) const;
   bool extract(const Instruction &instruction, Frame &frame) const;
+  void store(const Instruction &instruction, Frame &frame) const;
   bool runSegment(const Instruction &instruction, Frame &frame,
                   const Environment &environment) const;
 

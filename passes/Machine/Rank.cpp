@@ -268,15 +268,15 @@ Step Simulation::Impl::Rank::runMerge(ring::MergeOp op,
   Merge merge{op, index, hop, {}, {}, call.index(6), call.index(7), 0};
   if (!isRank(op, "owner", merge.owner))
     return Step::Failed;
-  Deal deal = op.getLayout().getDeal();
-  const Share &share = impl.shares.of(deal, merge.extent, merge.owner);
+  const Share &share =
+      impl.shares.of(op.getLayout().getDeal(), merge.extent, merge.owner);
   merge.segments = flaggedMask(
       call, {8, static_cast<unsigned>(op.getSegments().size())}, share.mask);
   State &into = merge.into, &from = merge.from;
   into = {call.take<Tensor>(0), call.take<Tensor>(1), call.take<Tensor>(2)};
-  from = {call.take<Tensor>(3), call.take<Tensor>(4), call.take<Tensor>(5)};
   // Nothing to merge: the second may be of other rows, and not there at all.
   if (merge.segments != 0) {
+    from = {call.take<Tensor>(3), call.take<Tensor>(4), call.take<Tensor>(5)};
     if (!isStateOf(into, into.m->shape) || !isStateOf(from, into.m->shape) ||
         into.o->shape[3] != from.o->shape[3])
       return fail(op, "merges states of different rows");

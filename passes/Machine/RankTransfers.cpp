@@ -55,6 +55,8 @@ const StartSite &Simulation::Impl::siteOf(ring::StartOp op,
   site->dims = op.getDims();
   site->channel = &channels[op.getChannel().getIndex()];
   site->channel->resize(parts);
+  auto grid = function->getAttrOfType<FlatSymbolRefAttr>(ring::gridAttr);
+  site->isOnGrid = op.getChannel().getGrid().getValue() == grid.getValue();
   site->slots = slotsOf(op);
   unsigned owner = op.getODSOperandIndexAndLength(1).first;
   auto [sends, numSends] = op.getODSOperandIndexAndLength(4);
@@ -91,7 +93,7 @@ bool Simulation::Impl::Rank::describeTransfer(const StartSite &site,
       !isRank(op, "target", transfer.to) ||
       !isRank(op, "source", transfer.from) ||
       !isRank(op, "owner of what is received", transfer.receivedOwner) ||
-      !isOnGrid(op, op.getChannel().getGrid().getValue()))
+      !(site.isOnGrid || isOnGrid(op, op.getChannel().getGrid().getValue())))
     return false;
   const Share &own = impl.shares.of(site.deal, transfer.extent, transfer.owner);
   transfer.sendMask = flaggedMask(call, site.send, own.mask);

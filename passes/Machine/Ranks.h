@@ -25,6 +25,8 @@ struct Callee {
   std::vector<Memory> calls;
 };
 
+using TransferRef = std::shared_ptr<Transfer>;
+
 /// Transfers of a rank on a channel that are not done, in the order in which
 /// they were started. The rank owns them.
 struct TransferQueue {
@@ -54,6 +56,7 @@ struct StartSite {
   Deal deal;
   llvm::ArrayRef<int64_t> dims;
   Channel *channel;
+  bool isOnGrid;
   int64_t slots; ///< into which it receives in turn
   unsigned tensors, owner, extent, to, receivedOwner, from; ///< operands
   struct Flags {
@@ -102,21 +105,24 @@ private:
 
   void bind(Rank &rank, llvm::ArrayRef<Argument> arguments);
   void end(Rank &rank);
-  void fetchFrame(size_t rank);
-  void fetchObjects(size_t rank);
+  void fetchBehind(size_t rank);
 
   bool refuse(const Transfer &transfer, const llvm::Twine &message);
-  bool advance(int64_t rank, Channel &channel);
+  bool advance(int64_t rank, Channel &queue);
   bool checkMatch(const Transfer &from, const Transfer &to, size_t index,
                   int64_t sent);
   bool match(Transfer &from, Transfer &to);
-  bool advanceExchange(Channel &channel);
+  bool advanceExchange(Channel &queue);
   void endExchange(Transfer &transfer);
   bool checkEnd();
   std::string describeRank(int64_t rank, int64_t channel);
   bool reportDeadlock();
 
+  int64_t positionBytes(const Tensor &tensor, int64_t dim);
+
   ShareTable shares;
+  /// The element type that was asked for last, and its bytes.
+  std::pair<mlir::Type, int64_t> lastElement;
   std::vector<Site> sites; ///< by ExternalCall::site
   std::vector<std::unique_ptr<Rank>> ranks;
   std::map<int64_t, Channel> channels;
@@ -184,8 +190,8 @@ struct Simulation::Impl::Rank : Environment {
   /// numSlots.
   std::vector<int64_t> turns;
   /// Started and not waited for.
-  std::vector<std::shared_ptr<Transfer>> open;
-  std::shared_ptr<Transfer> exchange; ///< under way
+  std::vector<TransferRef> open;
+  TransferRef exchange; ///< under way
 };
 
 } // namespace burst

@@ -1,7 +1,6 @@
 //===- Run.cpp - runs instructions ----------------------------------------===//
 #include "passes/Machine/Compiler.h"
 
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 
 #include <cmath>
@@ -229,134 +228,8 @@ static double minimumNumber(double a, double b) {
 }
 
 //===----------------------------------------------------------------------===//
-// Tables and calls
+// Calls
 //===----------------------------------------------------------------------===//
-
-/// Brings indices into a table, if it has any entry.
-static void clamp(MutableArrayRef<int64_t> indices, const Tensor &table) {
-  for (auto [index, size] : llvm::zip_equal(indices, table.shape))
-    index = std::max<int64_t>(std::min(index, size - 1), 0);
-}
-
-Step Program::runTable(const Instruction &in, Frame &frame,
-                       Environment &environment) const {
-  auto scalar = [&](Slot slot) { return frame.scalars[slot.number]; };
-  auto table = [&](uint32_t number) {
-    return static_cast<Tensor *>(frame.objects[number].get());
-  };
-  const OperandList *list =
-      in.opcode == Opcode::AllocateTable ? nullptr : &operandLists[in.operands];
-  SmallVector<int64_t, 8> indices;
-  if (list)
-    for (Slot slot : llvm::drop_begin(list->operands))
-      indices.push_back(scalar(slot).i);
-  auto faultOutside = [&](const char *does) {
-    std::string at = llvm::join(
-        llvm::map_range(indices, [](int64_t i) { return std::to_string(i); }),
-        ", ");
-    environment.fault(in.op->getLoc(), Twine(does) +
-                                           " a table outside of its bounds, "
-                                           "at [" +
-                                           at + "]");
-    return Step::Failed;
-  };
-  switch (in.opcode) {
-  case Opcode::Extract: {
-    Tensor *source = table(list->operands[0].number);
-    if (clampsIndices)
-      clamp(indices, *source);
-    int64_t offset = source->offset(indices);
-    if (offset < 0 || !source->hasData())
-      return faultOutside("reads");
-    Slot result = list->results[0];
-    if (source->floats.empty())
-      frame.scalars[result.number].i = source->integer(offset);
-    else
-      frame.scalars[result.number].f = source->floats[offset];
-    return Step::Done;
-  }
-  case Opcode::Dim: {
-    Tensor *source = table(list->operands[0].number);
-    if (indices[0] < 0 ||
-        indices[0] >= static_cast<int64_t>(source->shape.size())) {
-      environment.fault(in.op->getLoc(),
-                        "asks for a dimension that is not there");
-      return Step::Failed;
-    }
-    frame.scalars[list->results[0].number].i = source->shape[indices[0]];
-    return Step::Done;
-  }
-  case Opcode::TableRange: {
-    ArrayRef<int64_t> all(indices);
-    auto [least, most] = table(list->operands[0].number)
-                             ->range(all.take_front(all.size() / 2),
-                                     all.drop_front(all.size() / 2));
-    frame.scalars[list->results[0].number].i = least;
-    frame.scalars[list->results[1].number].i = most;
-    return Step::Done;
-  }
-  case Opcode::Contribute: {
-    Tensor *gradient = table(list->operands[0].number);
-    if (!gradient)
-      return Step::Done;
-    if (clampsIndices)
-      clamp(indices, *gradient);
-    int64_t offset = gradient->offset(indices);
-    if (offset < 0)
-      return faultOutside("contributes to");
-    gradient->floats[offset] += frame.scalars[in.a].f;
-    return Step::Done;
-  }
-  case Opcode::AllocateTable: {
-    auto type = cast<RankedTensorType>(in.op->getResult(0).getType());
-    auto fresh =
-        std::make_shared<Tensor>(type.getShape(), type.getElementType());
-    if (isa<FloatType>(type.getElementType()))
-      fresh->floats.resize(fresh->size());
-    else if (type.getElementType().isInteger(1))
-      fresh->bits.resize(fresh->size());
-    else
-      fresh->ints.resize(fresh->size());
-    frame.objects[in.dst] = std::move(fresh);
-    return Step::Done;
-  }
-  default: {
-    Tensor *target = table(in.a);
-    Scalar value = scalar(list->operands[0]);
-    int64_t offset = target->offset(indices);
-    if (!target->bits.empty())
-      target->bits[offset] = value.i != 0;
-    else if (target->floats.empty())
-      target->ints[offset] = value.i;
-    else
-      target->floats[offset] = value.f;
-    return Step::Done;
-  }
-  }
-}
-
-/// Reads from a table; false where it is not read inside of its bounds.
-bool Program::extract(const Instruction &in, Frame &frame) const {
-  const OperandList &list = operandLists[in.operands];
-  const auto &table = *static_cast<const Tensor *>(
-      frame.objects[list.operands[0].number].get());
-  int64_t offset = 0;
-  for (size_t dim = 0; dim < table.shape.size(); ++dim) {
-    int64_t index = frame.scalars[list.operands[dim + 1].number].i;
-    int64_t extent = table.shape[dim];
-    if (index < 0 || index >= extent)
-      return false;
-    offset = offset * extent + index;
-  }
-  if (!table.hasData())
-    return false;
-  Scalar &result = frame.scalars[list.results[0].number];
-  if (table.floats.empty())
-    result.i = table.integer(offset);
-  else
-    result.f = table.floats[offset];
-  return true;
-}
 
 /// False where the environment must say what is wrong.
 bool Program::runSegment(const Instruction &in, Frame &frame,
@@ -378,8 +251,12 @@ Step Program::runExternal(const Instruction &in, Frame &frame,
   const OperandList &list = operandLists[in.operands];
   ExternalCall call{in.op,        in.operands, list.operands,
                     list.results, frame,       list.last};
-  return in.opcode == Opcode::Call ? environment.call(call)
-                                   : environment.execute(call);
+  Step step = in.opcode == Opcode::Call ? environment.call(call)
+                                        : environment.execute(call);
+  if (step == Step::Done)
+    for (uint32_t number : list.released)
+      frame.objects[number].reset();
+  return step;
 }
 
 //===----------------------------------------------------------------------===//
@@ -418,13 +295,19 @@ Step Program::run(Frame &frame, Environment &environment) const {
     case Opcode::Mul:
       s[in.dst].i = wrap(static_cast<uint64_t>(a.i) * b.i, in.width);
       break;
+    case Opcode::RemU:
+      if (in.width == 64 && b.i != 0) {
+        s[in.dst].i = static_cast<int64_t>(static_cast<uint64_t>(a.i) %
+                                           static_cast<uint64_t>(b.i));
+        break;
+      }
+      [[fallthrough]];
     case Opcode::DivS:
     case Opcode::DivU:
     case Opcode::CeilDivS:
     case Opcode::CeilDivU:
     case Opcode::FloorDivS:
     case Opcode::RemS:
-    case Opcode::RemU:
       if (isUndefined(in.opcode, a.i, b.i, in.width)) {
         if (isTotal) {
           s[in.dst].i = undefinedQuotient(in.opcode, a.i, b.i);
@@ -623,6 +506,23 @@ Step Program::run(Frame &frame, Environment &environment) const {
         return Step::Failed;
       }
       break;
+    case Opcode::NextTurn:
+    case Opcode::NextTurnU: {
+      Scalar &iv = s[in.dst];
+      iv.i = static_cast<int64_t>(static_cast<uint64_t>(iv.i) + s[in.c].i);
+      bool isBelow =
+          in.opcode == Opcode::NextTurn
+              ? iv.i < b.i
+              : static_cast<uint64_t>(iv.i) < static_cast<uint64_t>(b.i);
+      if (!isBelow)
+        break;
+      next = in.imm.i;
+      if (++frame.jumps < maxJumps)
+        continue;
+      environment.fault(in.op->getLoc(), "does not end: it goes round its "
+                                         "loops more than 2^28 times");
+      return Step::Failed;
+    }
     case Opcode::Return:
       frame.next = 0;
       return Step::Done;
@@ -633,10 +533,12 @@ Step Program::run(Frame &frame, Environment &environment) const {
     case Opcode::Dim:
     case Opcode::TableRange:
     case Opcode::AllocateTable:
-    case Opcode::StoreTable:
     case Opcode::Contribute:
       if (runTable(in, frame, environment) == Step::Failed)
         return Step::Failed;
+      break;
+    case Opcode::StoreTable:
+      store(in, frame);
       break;
     case Opcode::Segment:
       if (runSegment(in, frame, environment))
@@ -651,47 +553,4 @@ Step Program::run(Frame &frame, Environment &environment) const {
     }
     ++next;
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Regions
-//===----------------------------------------------------------------------===//
-
-std::optional<RegionEvaluator>
-RegionEvaluator::create(Region &region, ArrayRef<Capture> captures) {
-  std::optional<Program> program =
-      Program::compile(region, [](Operation *) { return false; });
-  if (!program)
-    return std::nullopt;
-  program->isTotal = program->clampsIndices = true;
-  RegionEvaluator evaluator;
-  evaluator.frame = program->makeFrame();
-  evaluator.numLeading = program->arguments().size() - captures.size();
-  ArrayRef<Slot> trailing = program->arguments().take_back(captures.size());
-  for (auto [slot, capture] : llvm::zip_equal(trailing, captures)) {
-    if (slot.isScalar)
-      evaluator.frame.scalars[slot.number] = capture.scalar;
-    else
-      evaluator.frame.objects[slot.number] = capture.table;
-  }
-  evaluator.program = std::make_shared<const Program>(std::move(*program));
-  return evaluator;
-}
-
-void RegionEvaluator::refuseUndefined(bool refuse) {
-  auto changed = std::make_shared<Program>(*program);
-  changed->isTotal = !refuse;
-  program = std::move(changed);
-}
-
-void RegionEvaluator::setGradient(unsigned capture, TensorRef table) {
-  if (std::optional<Slot> slot = program->gradient(numLeading + capture))
-    frame.objects[slot->number] = std::move(table);
-}
-
-bool RegionEvaluator::evaluate(ArrayRef<Scalar> arguments) {
-  for (auto [slot, value] : llvm::zip(program->arguments(), arguments))
-    frame.scalars[slot.number] = value;
-  frame.next = 0;
-  return program->run(frame, *this) == Step::Done;
 }

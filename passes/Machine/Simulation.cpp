@@ -131,23 +131,35 @@ void Simulation::Impl::end(Rank &rank) {
   rank.frame = Frame();
 }
 
-/// Brings what a rank holds into the cache, which does not hold that of all:
-/// first the frame, and nearer to its turn what the frame refers to.
-void Simulation::Impl::fetchFrame(size_t rank) {
-  if (rank >= ranks.size())
-    return;
-  const Frame &frame = ranks[rank]->frame;
-  fetch(frame.scalars.data(), frame.scalars.size() * sizeof(Scalar));
-  fetch(frame.objects.data(), frame.objects.size() * sizeof(Object));
-}
-
-void Simulation::Impl::fetchObjects(size_t rank) {
-  constexpr size_t hotBytes = 256; // of a tensor without data
-  if (rank >= ranks.size())
-    return;
-  for (const Object &object : ranks[rank]->frame.objects)
-    if (object)
-      fetch(object.get(), hotBytes);
+/// Brings what the ranks behind `rank` hold into the cache, which does not hold
+/// that of all: a rank itself, then its frame, and nearer to its turn what the
+/// frame refers to, and that.
+void Simulation::Impl::fetchBehind(size_t rank) {
+  constexpr size_t hotBytes = 256; // of a tensor without data, of a transfer
+  auto behind = [&](size_t distance) {
+    return rank + distance < ranks.size() ? ranks[rank + distance].get()
+                                          : nullptr;
+  };
+  if (const Rank *next = behind(8)) {
+    fetch(next, sizeof(Rank));
+    fetch(&traffic[next->index], sizeof(Traffic));
+    fetch(&sent[next->index], sizeof(sent.front()));
+  }
+  if (const Rank *next = behind(5)) {
+    fetch(next->frame.scalars.data(),
+          next->frame.scalars.size() * sizeof(Scalar));
+    fetch(next->frame.objects.data(),
+          next->frame.objects.size() * sizeof(Object));
+    fetch(next->open.data(), next->open.size() * sizeof(TransferRef));
+  }
+  if (const Rank *next = behind(3))
+    for (const Object &object : next->frame.objects)
+      if (object)
+        fetch(object.get(), hotBytes);
+  if (const Rank *next = behind(1))
+    for (const TransferRef &transfer : next->open)
+      for (const TensorRef &tensor : transfer->tensors)
+        fetch(tensor.get(), hotBytes);
 }
 
 bool Simulation::Impl::run(std::vector<std::vector<Argument>> arguments) {
@@ -159,8 +171,7 @@ bool Simulation::Impl::run(std::vector<std::vector<Argument>> arguments) {
     for (auto &rank : ranks) {
       if (rank->isDone)
         continue;
-      fetchFrame(rank->index + 4);
-      fetchObjects(rank->index + 2);
+      fetchBehind(rank->index);
       uint32_t before = rank->frame.next;
       int64_t hop = rank->hop;
       Step step = program.run(rank->frame, *rank);

@@ -78,7 +78,7 @@ TEST_P(PairSetTest, AgreesWithADenseModel) {
                 one.dense.unite(other.dense, mask));
       break;
     case 3:
-      one.set.restrict(mask);
+      one.set = one.set.restricted(mask);
       for (PairMask &pairs : one.dense.pairs)
         pairs &= mask;
       break;
