@@ -257,12 +257,14 @@ public:
     return Interpreter::add(sum, message);
   }
 
-  void deliver(const Transfer &from, Transfer &to, size_t index) override {
-    Interpreter::deliver(from, to, index);
+  TensorRef deliver(const Transfer &from, const Transfer &to,
+                    size_t index) override {
+    TensorRef arrived = Interpreter::deliver(from, to, index);
     if (deed != Deed::LoseSegment || to.rank != 1 || isDone)
-      return;
+      return arrived;
     isDone = true;
-    to.received[index]->floats.assign(to.received[index]->size(), std::nan(""));
+    arrived->floats.assign(arrived->size(), std::nan(""));
+    return arrived;
   }
 
   bool isDone = false;

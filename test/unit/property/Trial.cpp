@@ -210,10 +210,11 @@ void test::expectPlanned(const Trial &trial) {
   }
 }
 
-void PoisonChecker::deliver(const Transfer &from, Transfer &to, size_t index) {
-  Interpreter::deliver(from, to, index);
+TensorRef PoisonChecker::deliver(const Transfer &from, const Transfer &to,
+                                 size_t index) {
+  TensorRef arrived = Interpreter::deliver(from, to, index);
   ring::StartOp op = to.start;
-  const Tensor &received = *to.received[index];
+  const Tensor &received = *arrived;
   int64_t dim = op.getDims()[index], outer = 1, inner = 1;
   for (int64_t d = 0; d < int64_t(received.shape.size()); ++d)
     (d < dim ? outer : inner) *= d == dim ? 1 : received.shape[d];
@@ -231,4 +232,5 @@ void PoisonChecker::deliver(const Transfer &from, Transfer &to, size_t index) {
               received.floats[(o * received.shape[dim] + x) * inner + e]);
         }
     }
+  return arrived;
 }

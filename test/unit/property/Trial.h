@@ -98,7 +98,8 @@ void expectPlanned(const Trial &trial);
 /// Interprets, and checks that what was not sent is NaN where it would be read.
 class PoisonChecker : public Interpreter {
 public:
-  void deliver(const Transfer &from, Transfer &to, size_t index) override;
+  TensorRef deliver(const Transfer &from, const Transfer &to,
+                    size_t index) override;
 
   int64_t poisoned = 0; ///< elements
   bool isSound = true;
