@@ -15,6 +15,8 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+
 using namespace mlir;
 using namespace burst;
 using namespace burst::test;
