@@ -179,6 +179,17 @@ static int64_t bytesOfTables(ring::AttendGradOp op, int64_t batch,
   return elements * op.getStateType().getWidth() / 8;
 }
 
+/// Whether the kernel of an attend begins its state and gives results: it runs
+/// in any case, see ring-lower-to-tile.
+static bool isAlone(ring::AttendOp op) {
+  auto init = op.getO().getDefiningOp<ring::InitOp>();
+  return init && init->getBlock() == op->getBlock() &&
+         llvm::all_of(op->getUsers(), [&](Operation *user) {
+           return isa<ring::FinalizeOp>(user) &&
+                  user->getBlock() == op->getBlock();
+         });
+}
+
 namespace {
 /// Runs a program without data, and finds the most that each rank packs.
 class PackingPlanner : public Bookkeeper {
@@ -188,7 +199,9 @@ public:
       : target(target), tableSizeOf(tableSizeOf), most(simulation.numRanks()) {}
 
   bool attend(Attend &attend, State &result, std::string &message) override {
-    if (llvm::is_contained(attend.pairs, true))
+    bool isFused =
+        target.localTiling && isAlone(cast<ring::AttendOp>(attend.at));
+    if (isFused || llvm::is_contained(attend.pairs, true))
       note(attend, bytesOf(attend, target));
     return Bookkeeper::attend(attend, result, message);
   }
