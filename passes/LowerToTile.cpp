@@ -1,4 +1,5 @@
 //===- LowerToTile.cpp - kernels over tiles, and their launches -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Passes.h"
 #include "passes/Tile/AttendKernel.h"
 #include "passes/Tile/CtaGradient.h"

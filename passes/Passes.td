@@ -1,4 +1,5 @@
 //===- Passes.td - passes of burst --------------------------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_PASSES_TD
 #define BURST_PASSES_PASSES_TD
 

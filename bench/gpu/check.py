@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks and measures burst on a GPU, with what scripts/gpu-check prepared.
 
 usage: check.py [DIRECTORY] [--only=REGEX] [--seconds=N] [--silence=N] [--out=FILE]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Machine code of kernels, as text, and what can be read from it.
 
 usage: sass.py [--pipelined] CUBIN...

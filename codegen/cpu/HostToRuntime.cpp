@@ -1,4 +1,5 @@
 //===- HostToRuntime.cpp - host code as calls of the runtime --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/GpuKernels.h"
 #include "codegen/cpu/Passes.h"
 #include "dialect/Cuda/Cuda.h"

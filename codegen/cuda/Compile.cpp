@@ -1,4 +1,5 @@
 //===- Compile.cpp - ring programs for GPUs to object files ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Compile.h"
 
 #include "codegen/cpu/Image.h"

@@ -1,4 +1,5 @@
 //===- Compile.h - ring programs for GPUs to object files -------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CUDA_COMPILE_H
 #define BURST_CODEGEN_CUDA_COMPILE_H
 

@@ -1,4 +1,5 @@
 //===- CompileLog.cpp - what the compiler of CUDA says of kernels ---------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/CompileLog.h"
 
 #include "llvm/ADT/STLExtras.h"

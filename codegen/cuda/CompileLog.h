@@ -1,4 +1,5 @@
 //===- CompileLog.h - what the compiler of CUDA says of kernels -*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CUDA_COMPILELOG_H
 #define BURST_CODEGEN_CUDA_COMPILELOG_H
 

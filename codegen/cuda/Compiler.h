@@ -1,4 +1,5 @@
 //===- Compiler.h - kernels compiled once, and many at a time ---*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CUDA_COMPILER_H
 #define BURST_CODEGEN_CUDA_COMPILER_H
 

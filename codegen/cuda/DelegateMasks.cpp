@@ -1,4 +1,5 @@
 //===- DelegateMasks.cpp - idle warps evaluate masks ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Passes.h"
 #include "dialect/Tile/Build.h"
 

@@ -1,4 +1,5 @@
 //===- DeviceLibrary.cpp - what the text of every kernel calls ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Emit.h"
 
 /// The files of device/, one behind the other.

@@ -1,4 +1,5 @@
 //===- DiskCache.cpp - results that outlive a process ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/DiskCache.h"
 
 #include "llvm/ADT/SmallString.h"

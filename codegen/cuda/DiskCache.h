@@ -1,4 +1,5 @@
 //===- DiskCache.h - results that outlive a process -------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CUDA_DISKCACHE_H
 #define BURST_CODEGEN_CUDA_DISKCACHE_H
 

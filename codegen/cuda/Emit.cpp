@@ -1,4 +1,5 @@
 //===- Emit.cpp - kernels as CUDA C++ -------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Emit.h"
 #include "codegen/cuda/Names.h"
 #include "codegen/cuda/Scalars.h"

@@ -1,4 +1,5 @@
 //===- Emit.h - kernels as CUDA C++ -----------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CUDA_EMIT_H
 #define BURST_CODEGEN_CUDA_EMIT_H
 

@@ -1,4 +1,5 @@
 //===- Names.h - names of values in text ------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CUDA_NAMES_H
 #define BURST_CODEGEN_CUDA_NAMES_H
 

@@ -1,4 +1,5 @@
 //===- NarrowPositions.cpp - what fits in 32 bits is computed in them -----===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Passes.h"
 #include "dialect/Cuda/Cuda.h"
 

@@ -1,4 +1,5 @@
 //===- Nvrtc.cpp - texts of CUDA C++ to machine code ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Nvrtc.h"
 
 #include "runtime/src/cuda/Nvrtc.h"

@@ -1,4 +1,5 @@
 //===- Nvrtc.h - texts of CUDA C++ to machine code --------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CUDA_NVRTC_H
 #define BURST_CODEGEN_CUDA_NVRTC_H
 

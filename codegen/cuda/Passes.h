@@ -1,4 +1,5 @@
 //===- Passes.h - from tiles to CUDA C++ ------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CUDA_PASSES_H
 #define BURST_CODEGEN_CUDA_PASSES_H
 

@@ -1,4 +1,5 @@
 //===- Passes.td - from tiles to CUDA C++ -------------------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CUDA_PASSES_TD
 #define BURST_CODEGEN_CUDA_PASSES_TD
 

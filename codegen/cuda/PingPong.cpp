@@ -1,4 +1,5 @@
 //===- PingPong.cpp - warpgroups begin products one after another ---------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Passes.h"
 #include "dialect/Tile/Build.h"
 

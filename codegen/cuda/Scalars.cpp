@@ -1,4 +1,5 @@
 //===- Scalars.cpp - scalar ops as expressions of C++ ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Scalars.h"
 
 #include "dialect/Burst/Burst.h"

@@ -1,4 +1,5 @@
 //===- Scalars.h - scalar ops as expressions of C++ -------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CUDA_SCALARS_H
 #define BURST_CODEGEN_CUDA_SCALARS_H
 

@@ -1,4 +1,5 @@
 //===- Shapes.cpp - which tiles kernels of GPUs may have ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Shapes.h"
 #include "dialect/Cuda/Cuda.h"
 #include "dialect/Ring/Ring.h"

@@ -1,4 +1,5 @@
 //===- Shapes.h - which tiles kernels of GPUs may have ----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_CODEGEN_CUDA_SHAPES_H
 #define BURST_CODEGEN_CUDA_SHAPES_H
 

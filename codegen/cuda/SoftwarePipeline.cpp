@@ -1,4 +1,5 @@
 //===- SoftwarePipeline.cpp - weights over products of neighbours ---------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Passes.h"
 #include "dialect/Tile/Build.h"
 

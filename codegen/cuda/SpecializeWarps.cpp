@@ -1,4 +1,5 @@
 //===- SpecializeWarps.cpp - a producer warp, and consumer warps ----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Passes.h"
 #include "dialect/Tile/Build.h"
 

@@ -1,4 +1,5 @@
 //===- StageCopies.cpp - loads to shared memory become copies -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Passes.h"
 #include "dialect/Tile/Build.h"
 

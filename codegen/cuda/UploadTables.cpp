@@ -1,4 +1,5 @@
 //===- UploadTables.cpp - the host's memory for kernels of GPUs -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Passes.h"
 #include "dialect/Ring/Ring.h"
 #include "dialect/Tile/Build.h"

@@ -1,4 +1,5 @@
 //===- Cuda.h - the cuda dialect --------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_CUDA_CUDA_H
 #define BURST_DIALECT_CUDA_CUDA_H
 

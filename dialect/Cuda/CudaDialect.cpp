@@ -1,4 +1,5 @@
 //===- CudaDialect.cpp - the cuda dialect ---------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Cuda/Cuda.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,4 +1,5 @@
 //===- CudaDialect.td - what a GPU's kernel has beside tile -*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_CUDA_CUDADIALECT_TD
 #define BURST_DIALECT_CUDA_CUDADIALECT_TD
 

@@ -1,4 +1,5 @@
 //===- CudaOps.td - operations of the cuda dialect ----------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_CUDA_CUDAOPS_TD
 #define BURST_DIALECT_CUDA_CUDAOPS_TD
 

@@ -1,4 +1,5 @@
 //===- HopperOps.cpp - warp-specialized kernels ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Cuda/Cuda.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,4 +1,5 @@
 //===- HopperOps.td - warp-specialized kernels --------------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_CUDA_HOPPEROPS_TD
 #define BURST_DIALECT_CUDA_HOPPEROPS_TD
 

@@ -1,4 +1,5 @@
 //===- TileOps.td - operations of the tile dialect ----------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_DIALECT_TILE_TILEOPS_TD
 #define BURST_DIALECT_TILE_TILEOPS_TD
 

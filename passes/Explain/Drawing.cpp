@@ -1,4 +1,5 @@
 //===- Drawing.cpp - schedules as pictures --------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Explain/Drawing.h"
 
 #include "llvm/Support/FormatVariadic.h"

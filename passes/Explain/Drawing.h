@@ -1,4 +1,5 @@
 //===- Drawing.h - schedules as pictures ------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_EXPLAIN_DRAWING_H
 #define BURST_PASSES_EXPLAIN_DRAWING_H
 

@@ -1,4 +1,5 @@
 //===- Explain.cpp - schedules as tables ----------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Explain/Drawing.h"
 #include "passes/Passes.h"
 #include "support/Files.h"

@@ -1,4 +1,5 @@
 //===- Recording.cpp - what ranks do, hop by hop --------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Explain/Recording.h"
 
 #include "llvm/Support/FormatVariadic.h"

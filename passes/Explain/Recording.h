@@ -1,4 +1,5 @@
 //===- Recording.h - what ranks do, hop by hop ------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_EXPLAIN_RECORDING_H
 #define BURST_PASSES_EXPLAIN_RECORDING_H
 

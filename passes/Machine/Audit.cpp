@@ -1,4 +1,5 @@
 //===- Audit.cpp - schedules without data, and their proof ----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Auditor.h"
 #include "passes/Machine/Interpreter.h"
 

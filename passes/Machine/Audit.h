@@ -1,4 +1,5 @@
 //===- Audit.h - schedules without data, and their proof --------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_MACHINE_AUDIT_H
 #define BURST_PASSES_MACHINE_AUDIT_H
 

@@ -1,4 +1,5 @@
 //===- AuditGradients.cpp - the proof of backward schedules ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A gradient knows which pairs of segments were added to it, by segment of its
 // own shard: so much travels where only some segments are flagged. What a rank

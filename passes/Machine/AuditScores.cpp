@@ -1,4 +1,5 @@
 //===- AuditScores.cpp - the proof of schedules that store scores ---------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Auditor.h"
 #include "passes/Machine/Interpreter.h"
 

@@ -1,4 +1,5 @@
 //===- AuditStates.cpp - the proof of forward schedules -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A state knows which pairs of segments it has absorbed, of which attention. It
 // absorbs none twice, merges what is disjoint, and lacks none that the mask

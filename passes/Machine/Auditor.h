@@ -1,4 +1,5 @@
 //===- Auditor.h - what a proof remembers of tensors ------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_MACHINE_AUDITOR_H
 #define BURST_PASSES_MACHINE_AUDITOR_H
 

@@ -1,4 +1,5 @@
 //===- Binding.cpp - global tensors to ranks' arguments and back ----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Binding.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

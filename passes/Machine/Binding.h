@@ -1,4 +1,5 @@
 //===- Binding.h - global tensors to ranks' arguments and back --*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_MACHINE_BINDING_H
 #define BURST_PASSES_MACHINE_BINDING_H
 

@@ -1,4 +1,5 @@
 //===- Compile.cpp - from MLIR to instructions ----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Compiler.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,4 +1,5 @@
 //===- CompileScalars.cpp - arithmetic to instructions --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Compiler.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"

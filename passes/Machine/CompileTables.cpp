@@ -1,4 +1,5 @@
 //===- CompileTables.cpp - tables and constants to instructions -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Compiler.h"
 
 #include "llvm/ADT/TypeSwitch.h"

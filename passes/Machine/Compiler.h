@@ -1,4 +1,5 @@
 //===- Compiler.h - from MLIR to instructions -------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_MACHINE_COMPILER_H
 #define BURST_PASSES_MACHINE_COMPILER_H
 

@@ -1,4 +1,5 @@
 //===- Interpreter.cpp - what ring programs mean --------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Interpreter.h"
 
 #include "passes/Machine/Binding.h"

@@ -1,4 +1,5 @@
 //===- Interpreter.h - what ring programs mean ------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The ops of the ring dialect in fp64, written to be read: this is what they
 // mean. Tensors are global f64 arrays per rank, a message is a copy, and the

@@ -1,4 +1,5 @@
 //===- Matching.cpp - how the transfers of ranks meet ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Ranks.h"
 
 #include "llvm/Support/FormatVariadic.h"

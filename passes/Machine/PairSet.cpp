@@ -1,4 +1,5 @@
 //===- PairSet.cpp - pairs of segments, by rank ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/PairSet.h"
 
 #include "llvm/ADT/STLExtras.h"

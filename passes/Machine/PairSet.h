@@ -1,4 +1,5 @@
 //===- PairSet.h - pairs of segments, by rank -------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_MACHINE_PAIRSET_H
 #define BURST_PASSES_MACHINE_PAIRSET_H
 

@@ -1,4 +1,5 @@
 //===- Program.h - functions and regions as instructions --------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Scalar code of MLIR (arith, math, scf, tensor tables) flattened to
 // instructions over numbered slots, so that a mask can be evaluated for every

@@ -1,4 +1,5 @@
 //===- Rank.cpp - the ops of a rank, but for transfers --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Ranks.h"
 #include "passes/Machine/Slots.h"
 

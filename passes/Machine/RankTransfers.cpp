@@ -1,4 +1,5 @@
 //===- RankTransfers.cpp - the transfers of a rank ------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Ranks.h"
 #include "passes/Machine/Slots.h"
 

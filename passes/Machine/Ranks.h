@@ -1,4 +1,5 @@
 //===- Ranks.h - the ranks of a simulation ----------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a Simulation is made of: the ranks, each with its frame and the ops that
 // leave scalar code (Rank.cpp, RankTransfers.cpp), and the queues in which

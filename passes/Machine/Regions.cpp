@@ -1,4 +1,5 @@
 //===- Regions.cpp - evaluates regions ------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Program.h"
 
 using namespace mlir;

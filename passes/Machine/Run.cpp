@@ -1,4 +1,5 @@
 //===- Run.cpp - runs instructions ----------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Compiler.h"
 
 #include "llvm/ADT/Twine.h"

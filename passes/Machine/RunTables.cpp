@@ -1,4 +1,5 @@
 //===- RunTables.cpp - instructions on tables -----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Program.h"
 
 #include "llvm/ADT/StringExtras.h"

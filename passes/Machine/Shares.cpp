@@ -1,4 +1,5 @@
 //===- Shares.cpp - what ranks hold of a sequence, as a table -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Shares.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 //===- Shares.h - what ranks hold of a sequence, as a table -----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_MACHINE_SHARES_H
 #define BURST_PASSES_MACHINE_SHARES_H
 

@@ -1,4 +1,5 @@
 //===- Simulation.cpp - all ranks of a ring program -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Ranks.h"
 #include "passes/Machine/Slots.h"
 

@@ -1,4 +1,5 @@
 //===- Simulation.h - all ranks of a ring program ---------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Runs the program of a rank for all ranks of its grid in one process, one rank
 // at a time, under the model of transfers that the ring dialect states: a

@@ -1,4 +1,5 @@
 //===- Slots.cpp - how many buffers a loop alternates between -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Slots.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -1,4 +1,5 @@
 //===- Slots.h - how many buffers a loop alternates between -----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_MACHINE_SLOTS_H
 #define BURST_PASSES_MACHINE_SLOTS_H
 

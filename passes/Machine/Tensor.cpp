@@ -1,4 +1,5 @@
 //===- Tensor.cpp - tensors of evaluated programs -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Tensor.h"
 
 #include <algorithm>

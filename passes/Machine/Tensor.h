@@ -1,4 +1,5 @@
 //===- Tensor.h - tensors of evaluated programs -----------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_MACHINE_TENSOR_H
 #define BURST_PASSES_MACHINE_TENSOR_H
 

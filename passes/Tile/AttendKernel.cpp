@@ -1,4 +1,5 @@
 //===- AttendKernel.cpp - one tile of queries against its list ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Tile/AttendKernel.h"
 
 #include "passes/Tile/Strips.h"

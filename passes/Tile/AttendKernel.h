@@ -1,4 +1,5 @@
 //===- AttendKernel.h - one tile of queries against its list ----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_TILE_ATTENDKERNEL_H
 #define BURST_PASSES_TILE_ATTENDKERNEL_H
 

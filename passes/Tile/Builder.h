@@ -1,4 +1,5 @@
 //===- Builder.h - what schedules and kernels are emitted with --*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_TILE_BUILDER_H
 #define BURST_PASSES_TILE_BUILDER_H
 

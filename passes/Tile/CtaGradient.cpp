@@ -1,4 +1,5 @@
 //===- CtaGradient.cpp - the backward pass of a CTA of a GPU --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Tile/CtaGradient.h"
 
 #include <numbers>

@@ -1,4 +1,5 @@
 //===- CtaGradient.h - the backward pass of a CTA of a GPU ------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_TILE_CTAGRADIENT_H
 #define BURST_PASSES_TILE_CTAGRADIENT_H
 

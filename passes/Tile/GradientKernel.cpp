@@ -1,4 +1,5 @@
 //===- GradientKernel.cpp - the backward pass of tiles of keys -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Tile/GradientKernel.h"
 
 #include "llvm/Support/SaveAndRestore.h"

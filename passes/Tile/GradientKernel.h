@@ -1,4 +1,5 @@
 //===- GradientKernel.h - the backward pass of tiles of keys ----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_TILE_GRADIENTKERNEL_H
 #define BURST_PASSES_TILE_GRADIENTKERNEL_H
 

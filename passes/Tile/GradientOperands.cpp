@@ -1,4 +1,5 @@
 //===- GradientOperands.cpp - what a backward pass packs ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Tile/GradientOperands.h"
 
 using namespace mlir;

@@ -1,4 +1,5 @@
 //===- GradientOperands.h - what a backward pass packs ----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_TILE_GRADIENTOPERANDS_H
 #define BURST_PASSES_TILE_GRADIENTOPERANDS_H
 

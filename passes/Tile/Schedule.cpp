@@ -1,4 +1,5 @@
 //===- Schedule.cpp - which tiles an attend has to do ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Tile/Schedule.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"

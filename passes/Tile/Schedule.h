@@ -1,4 +1,5 @@
 //===- Schedule.h - which tiles an attend has to do -------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_TILE_SCHEDULE_H
 #define BURST_PASSES_TILE_SCHEDULE_H
 

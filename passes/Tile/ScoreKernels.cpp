@@ -1,4 +1,5 @@
 //===- ScoreKernels.cpp - attention that stores its scores ----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Simple kernels over the tile ops of ring.attend: they are there to be
 // compared with, not to be fast.

@@ -1,4 +1,5 @@
 //===- ScoreKernels.h - attention that stores its scores --------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_TILE_SCOREKERNELS_H
 #define BURST_PASSES_TILE_SCOREKERNELS_H
 

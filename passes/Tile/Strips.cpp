@@ -1,4 +1,5 @@
 //===- Strips.cpp - some rows of a tile against panels of keys ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Tile/Strips.h"
 
 using namespace mlir;

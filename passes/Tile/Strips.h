@@ -1,4 +1,5 @@
 //===- Strips.h - some rows of a tile against panels of keys ----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_PASSES_TILE_STRIPS_H
 #define BURST_PASSES_TILE_STRIPS_H
 

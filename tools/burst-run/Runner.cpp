@@ -1,4 +1,5 @@
 //===- Runner.cpp - what burst-run does -----------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/burst-run/Runner.h"
 
 #include "codegen/cpu/Memory.h"

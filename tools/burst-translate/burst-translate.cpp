@@ -1,4 +1,5 @@
 //===- burst-translate.cpp - burst's IR in other languages ----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Emit.h"
 #include "dialect/Cuda/Cuda.h"
 #include "jit/Frontend.h"

@@ -1,4 +1,5 @@
 //===- fragments.cuh - products, in the registers of warps ------*- CUDA -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 namespace burst {
 

@@ -1,4 +1,5 @@
 //===- gradients.cuh - the backward pass over tiles -------------*- CUDA -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Gradients are sums over tiles in one order, so a kernel owns what it adds to:
 // one adds up dQ over keys, one dK and dV over queries. The second works on

@@ -1,4 +1,5 @@
 //===- hopper.cuh - warp specialization, TMA, wgmma -------------*- CUDA -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What kernels of sm_90a have beside the rest of the library. Consumer warps are
 // whole warpgroups with 16 rows for each warp, and hold accumulators as wgmma

@@ -1,4 +1,5 @@
 //===- memory.cuh - between memory and registers ----------------*- CUDA -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 namespace burst {
 

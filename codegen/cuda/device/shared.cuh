@@ -1,4 +1,5 @@
 //===- shared.cuh - tiles in shared memory ----------------------*- CUDA -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 namespace burst {
 

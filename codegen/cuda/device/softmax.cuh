@@ -1,4 +1,5 @@
 //===- softmax.cuh - the recurrence over tiles ------------------*- CUDA -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 namespace burst {
 

@@ -1,4 +1,5 @@
 //===- types.cuh - numbers, and conversions between them --------*- CUDA -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The device library: what the text of a kernel calls. NVRTC compiles it in
 // front of each kernel, without a header of CUDA's, so that a kernel compiles in

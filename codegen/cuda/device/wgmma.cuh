@@ -1,4 +1,5 @@
 //===- wgmma.cuh - asynchronous products of warpgroups ----------*- CUDA -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The instruction takes its registers one by one, and how many depends on the
 // columns of the product.

@@ -1,4 +1,5 @@
 //===- CompileLogTest.cpp - what logs of NVRTC say ------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/CompileLog.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 //===- CompilerTest.cpp - kernels compiled once, and many at a time -------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Compiler.h"
 
 #include "Scratch.h"

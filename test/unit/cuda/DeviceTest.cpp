@@ -1,4 +1,5 @@
 //===- DeviceTest.cpp - from a text to a kernel that runs -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // On a GPU, without a stand-in.
 //

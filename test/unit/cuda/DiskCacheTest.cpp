@@ -1,4 +1,5 @@
 //===- DiskCacheTest.cpp - results that outlive a process -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Scratch.h"
 
 #include "llvm/ADT/StringExtras.h"

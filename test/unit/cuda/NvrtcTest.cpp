@@ -1,4 +1,5 @@
 //===- NvrtcTest.cpp - with the compiler of CUDA itself -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/cuda/Nvrtc.h"
 #include "Scratch.h"
 #include "codegen/cuda/CompileLog.h"

@@ -1,4 +1,5 @@
 //===- Scratch.h - for tests of the compiler of CUDA ------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_UNIT_CUDA_SCRATCH_H
 #define BURST_TEST_UNIT_CUDA_SCRATCH_H
 

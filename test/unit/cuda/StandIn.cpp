@@ -1,4 +1,5 @@
 //===- StandIn.cpp - a compiler that makes nothing ------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "StandIn.h"
 
 #include "runtime/src/cuda/Nvrtc.h"

@@ -1,4 +1,5 @@
 //===- StandIn.h - a compiler that makes nothing ----------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_UNIT_CUDA_STANDIN_H
 #define BURST_TEST_UNIT_CUDA_STANDIN_H
 

@@ -1,4 +1,5 @@
 //===- AttendTest.cpp - the kernel of an attend ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // From burst.attention to PTX that is executed, in two launches that hand the
 // state on, against attention in f64.

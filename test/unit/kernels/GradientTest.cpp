@@ -1,4 +1,5 @@
 //===- GradientTest.cpp - the kernels of an attend_grad -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // From burst.attention_backward to PTX that is executed, on top of gradients
 // that are not zero, against gradients in f64:

@@ -1,4 +1,5 @@
 //===- HopperTest.cpp - kernels of sm_90a, executed without one -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Warp-specialized kernels: compiled by NVRTC, whose log must be clean,
 // and executed by the emulator, whatever the order of warps and the time at

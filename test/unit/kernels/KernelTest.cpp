@@ -1,4 +1,5 @@
 //===- KernelTest.cpp - kernels of GPUs, executed without one -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/kernels/KernelTest.h"
 #include "codegen/cuda/CompileLog.h"
 #include "codegen/cuda/Passes.h"

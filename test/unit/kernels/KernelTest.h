@@ -1,4 +1,5 @@
 //===- KernelTest.h - kernels of GPUs, executed without one -----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What tests of kernels share: from MLIR to the text of kernels, through NVRTC,
 // whose log must be clean, to PTX, which the emulator executes, without races

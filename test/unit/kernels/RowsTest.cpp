@@ -1,4 +1,5 @@
 //===- RowsTest.cpp - kernels that go over rows ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What stands before, between and behind attends: a state is made, merged and
 // becomes an attention; gradients are zeroed, added up and rounded; delta.

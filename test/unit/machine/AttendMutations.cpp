@@ -1,4 +1,5 @@
 //===- AttendMutations.cpp - how attends and states are broken ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/machine/Mutations.h"
 
 using namespace mlir;

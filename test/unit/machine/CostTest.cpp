@@ -1,4 +1,5 @@
 //===- CostTest.cpp - costs against formulas and against plans ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Cost/Cost.h"
 #include "test/unit/machine/Programs.h"
 

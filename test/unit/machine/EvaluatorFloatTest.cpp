@@ -1,4 +1,5 @@
 //===- EvaluatorFloatTest.cpp - floats as upstream folds them -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/machine/Programs.h"
 #include "test/unit/machine/Snippet.h"
 

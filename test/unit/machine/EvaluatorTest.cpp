@@ -1,4 +1,5 @@
 //===- EvaluatorTest.cpp - integers, control flow and tables --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The ground is upstream's constant folding: what it folds, the machine must
 // give as well.

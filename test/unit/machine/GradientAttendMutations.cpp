@@ -1,4 +1,5 @@
 //===- GradientAttendMutations.cpp - how gradients are made wrongly -------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/machine/Mutations.h"
 
 using namespace mlir;

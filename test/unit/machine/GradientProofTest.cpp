@@ -1,4 +1,5 @@
 //===- GradientProofTest.cpp - backward schedules, right and broken -------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/machine/Mutations.h"
 
 #include <chrono>

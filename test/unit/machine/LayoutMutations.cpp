@@ -1,4 +1,5 @@
 //===- LayoutMutations.cpp - how sizes and layouts are broken -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/machine/Mutations.h"
 
 using namespace mlir;

@@ -1,4 +1,5 @@
 //===- Mutations.h - ways to break a schedule -------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_UNIT_MACHINE_MUTATIONS_H
 #define BURST_TEST_UNIT_MACHINE_MUTATIONS_H
 

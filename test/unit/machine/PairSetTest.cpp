@@ -1,4 +1,5 @@
 //===- PairSetTest.cpp - sets of pairs, beside a dense model --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/PairSet.h"
 
 #include <gtest/gtest.h>

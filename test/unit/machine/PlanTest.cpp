@@ -1,4 +1,5 @@
 //===- PlanTest.cpp - plans against an independent count ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Bytes and hops of plans equal what is counted here pair by pair, with
 // formulas of its own for positions and masks.

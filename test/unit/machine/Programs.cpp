@@ -1,4 +1,5 @@
 //===- Programs.cpp - programs that the tests of the machine run ----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/machine/Programs.h"
 
 #include "passes/Machine/Interpreter.h"

@@ -1,4 +1,5 @@
 //===- Programs.h - programs that the tests of the machine run --*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_UNIT_MACHINE_PROGRAMS_H
 #define BURST_TEST_UNIT_MACHINE_PROGRAMS_H
 

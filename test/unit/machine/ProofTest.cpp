@@ -1,4 +1,5 @@
 //===- ProofTest.cpp - right schedules pass, broken ones do not -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A proof that accepts everything would pass every other test. Here schedules
 // of the pipeline are broken in one place each, in ways that the verifiers of

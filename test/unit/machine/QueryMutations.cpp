@@ -1,4 +1,5 @@
 //===- QueryMutations.cpp - how queries and their states go wrong ---------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/machine/Mutations.h"
 
 using namespace mlir;

@@ -1,4 +1,5 @@
 //===- QueryProofTest.cpp - rings of queries, right and broken ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/machine/Mutations.h"
 
 using namespace mlir;

@@ -1,4 +1,5 @@
 //===- Schedule.cpp - the schedules that tests break ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/machine/Mutations.h"
 
 using namespace mlir;

@@ -1,4 +1,5 @@
 //===- SequenceTest.cpp - how positions are dealt -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Burst/Sequence.h"
 
 #include "llvm/ADT/STLExtras.h"

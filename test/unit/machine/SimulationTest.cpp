@@ -1,4 +1,5 @@
 //===- SimulationTest.cpp - what ring programs mean -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/machine/Programs.h"
 
 #include "passes/Machine/Interpreter.h"

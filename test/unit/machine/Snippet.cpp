@@ -1,4 +1,5 @@
 //===- Snippet.cpp - scalar code, evaluated and folded --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/machine/Snippet.h"
 
 #include "test/unit/machine/Programs.h"

@@ -1,4 +1,5 @@
 //===- Snippet.h - scalar code, evaluated and folded ------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_UNIT_MACHINE_SNIPPET_H
 #define BURST_TEST_UNIT_MACHINE_SNIPPET_H
 

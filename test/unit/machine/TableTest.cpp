@@ -1,4 +1,5 @@
 //===- TableTest.cpp - tables: their ranges, and how they are made --------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Shares.h"
 #include "test/unit/machine/Programs.h"
 #include "test/unit/machine/Snippet.h"

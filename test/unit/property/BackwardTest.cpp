@@ -1,4 +1,5 @@
 //===- BackwardTest.cpp - random backward passes against the oracle -------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // BURST_SEED and BURST_COUNT are as in PropertyTest.
 //

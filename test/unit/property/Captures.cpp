@@ -1,4 +1,5 @@
 //===- Captures.cpp -------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/property/Captures.h"
 
 #include <fmt/format.h>

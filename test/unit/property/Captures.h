@@ -1,4 +1,5 @@
 //===- Captures.h - values that regions capture -----------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_UNIT_PROPERTY_CAPTURES_H
 #define BURST_TEST_UNIT_PROPERTY_CAPTURES_H
 

@@ -1,4 +1,5 @@
 //===- CompiledTest.cpp - random problems, compiled -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The problems of PropertyTest, on their ranks, as machine code. Tiles and
 // vectors are drawn, too: problems are small, and tiles are not.

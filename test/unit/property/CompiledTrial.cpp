@@ -1,4 +1,5 @@
 //===- CompiledTrial.cpp - problems as machine code -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/property/CompiledTrial.h"
 
 #include "codegen/cpu/Memory.h"

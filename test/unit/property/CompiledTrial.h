@@ -1,4 +1,5 @@
 //===- CompiledTrial.h - problems as machine code ---------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_UNIT_PROPERTY_COMPILEDTRIAL_H
 #define BURST_TEST_UNIT_PROPERTY_COMPILEDTRIAL_H
 

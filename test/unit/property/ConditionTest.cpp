@@ -1,4 +1,5 @@
 //===- ConditionTest.cpp - right and wrong results of difficult scores ----===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Scores that rounding changes much, or that are no numbers: what is compiled
 // is right, and next to each a twin that is not, which must be found.

@@ -1,4 +1,5 @@
 //===- Dice.h - chance ------------------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_UNIT_PROPERTY_DICE_H
 #define BURST_TEST_UNIT_PROPERTY_DICE_H
 

@@ -1,4 +1,5 @@
 //===- GpuTest.cpp - random problems on emulated GPUs ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // As CompiledTest, with kernels of GPUs, which the emulator executes: it orders
 // warps and lets copies land by a seed, and finds races, reads of what nobody

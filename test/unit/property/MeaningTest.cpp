@@ -1,4 +1,5 @@
 //===- MeaningTest.cpp - one mask, said in two ways -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The interpreter and the oracle evaluate regions with one evaluator, and a
 // named mask becomes a region for the interpreter: here names are compared with

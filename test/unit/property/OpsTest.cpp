@@ -1,4 +1,5 @@
 //===- OpsTest.cpp - every op of arith and math, in every type ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goes through all ops that arith and math register: each is one that the
 // verifier of regions refuses, or occurs here in every type that it takes, in

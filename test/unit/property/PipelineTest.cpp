@@ -1,4 +1,5 @@
 //===- PipelineTest.cpp - regions mean the same behind the pipeline -------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Evaluates regions as they were written and as the passes up to the first
 // canonicalization leave them, at points that include both ends of every width

@@ -1,4 +1,5 @@
 //===- PropertyTest.cpp - random problems against the oracle --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // BURST_SEED and BURST_COUNT set the seed and the number of problems: problem n
 // alone is BURST_SEED=seed+n BURST_COUNT=1. A problem that fails is left in

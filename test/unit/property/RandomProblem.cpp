@@ -1,4 +1,5 @@
 //===- RandomProblem.cpp --------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/property/RandomProblem.h"
 
 #include "test/unit/property/RandomRegion.h"

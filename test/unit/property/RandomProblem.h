@@ -1,4 +1,5 @@
 //===- RandomProblem.h - attentions drawn by chance -------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Problems are MLIR text and named tensors, as burst-run takes them: whatever
 // fails here can be replayed there.

@@ -1,4 +1,5 @@
 //===- RandomRegion.cpp ---------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/property/RandomRegion.h"
 
 #include "llvm/ADT/STLExtras.h"

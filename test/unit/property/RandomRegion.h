@@ -1,4 +1,5 @@
 //===- RandomRegion.h - mask and score regions drawn by chance --*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_UNIT_PROPERTY_RANDOMREGION_H
 #define BURST_TEST_UNIT_PROPERTY_RANDOMREGION_H
 

@@ -1,4 +1,5 @@
 //===- SabotageTest.cpp - wrong schedules are noticed ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The comparison with the oracle is worth what it notices: here the interpreter
 // does single things wrong, and every one must show in the results, in every

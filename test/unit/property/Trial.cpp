@@ -1,4 +1,5 @@
 //===- Trial.cpp - runs a problem on all its ranks ------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/property/Trial.h"
 
 #include "passes/Passes.h"

@@ -1,4 +1,5 @@
 //===- Trial.h - runs a problem on all its ranks ----------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_UNIT_PROPERTY_TRIAL_H
 #define BURST_TEST_UNIT_PROPERTY_TRIAL_H
 
