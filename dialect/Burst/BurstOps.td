@@ -59,7 +59,7 @@ def Burst_AttentionOp : Burst_Op<"attention", [
     | op | meaning in a region |
     |---|---|
     | integers | wrap at their width; `index` has 64 bits |
-    | x / 0, x rem 0 | 0, x (also `floordivsi`, `ceildivsi`, `ceildivui`) |
+    | x / 0, x rem 0 of integers | 0, x (also `floordivsi`, `ceildivsi`, `ceildivui`) |
     | least / -1, least rem -1 | the least integer, 0 |
     | shifts by the width or more | zeros, or copies of the sign (`shrsi`) |
     | `fptosi`, `fptoui` | round toward zero and saturate; NaN gives 0 |
