@@ -1,6 +1,7 @@
 //===- Tool.cpp - what all programs of burst begin with -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/Tool.h"
+#include "runtime/include/burst/version.h"
 #include "support/Files.h"
 
 #include "llvm/Config/llvm-config.h"

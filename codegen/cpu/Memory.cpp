@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace burst;
 
 namespace {
-/// TileSizes of tiles for one type of state.
+/// Sizes of tiles for one type of state.
 struct TileSizes {
   int64_t bytes, rows, columns, panel, keyPanel;
 

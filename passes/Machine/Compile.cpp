@@ -53,21 +53,13 @@ Instruction &Compiler::emit(Opcode opcode, Operation *op) {
   return instruction;
 }
 
-void Compiler::emitCopy(Slot to, Slot from) {
+void Compiler::emitCopy(Slot to, Slot from, bool moves) {
   if (to.number == from.number)
     return;
-  Instruction &copy = emit(to.isScalar ? Opcode::Copy : Opcode::CopyObject);
+  Opcode ofObject = moves ? Opcode::MoveObject : Opcode::CopyObject;
+  Instruction &copy = emit(to.isScalar ? Opcode::Copy : ofObject);
   copy.dst = to.number;
   copy.a = from.number;
-}
-
-/// Objects leave where they are.
-void Compiler::emitMove(Slot to, Slot from) {
-  if (to.number == from.number)
-    return;
-  Instruction &move = emit(to.isScalar ? Opcode::Copy : Opcode::MoveObject);
-  move.dst = to.number;
-  move.a = from.number;
 }
 
 Slot Compiler::emitConstant(int64_t value) {
@@ -275,9 +267,6 @@ void Compiler::emitYield(Block &block, ValueRange to) {
     for (auto [value, target] : llvm::zip_equal(values, to))
       if (value == target && slot(value) == assignment.from)
         assignment.moves = false;
-  auto assign = [&](Slot to, Slot from, bool moves) {
-    return moves ? emitMove(to, from) : emitCopy(to, from);
-  };
   for (Assignment &assignment : assignments) {
     bool isGiven = llvm::any_of(
         to, [&](Value target) { return slot(target) == assignment.from; });
@@ -286,11 +275,11 @@ void Compiler::emitYield(Block &block, ValueRange to) {
     Slot temporary = assignment.from;
     temporary.number =
         assignment.from.isScalar ? program.numScalars++ : program.numObjects++;
-    assign(temporary, assignment.from, assignment.moves);
+    emitCopy(temporary, assignment.from, assignment.moves);
     assignment = {assignment.to, temporary, true};
   }
   for (const Assignment &assignment : assignments)
-    assign(assignment.to, assignment.from, assignment.moves);
+    emitCopy(assignment.to, assignment.from, assignment.moves);
 }
 
 LogicalResult Compiler::compileIf(scf::IfOp branch) {

@@ -36,8 +36,8 @@ private:
   Instruction &emit(Opcode opcode, mlir::Operation *op = nullptr);
   Instruction &emitSimple(Opcode opcode, mlir::Operation &op);
   void emitRounding(mlir::Operation &op);
-  void emitCopy(Slot to, Slot from);
-  void emitMove(Slot to, Slot from);
+  /// With `moves`, an object leaves where it was.
+  void emitCopy(Slot to, Slot from, bool moves = false);
   void emitYield(mlir::Block &block, mlir::ValueRange to);
   void emitNextTurn(Opcode opcode, mlir::Operation *op, uint32_t head, Slot iv,
                     Slot step);

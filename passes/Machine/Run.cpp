@@ -275,6 +275,12 @@ Frame Program::makeFrame() const {
 /// More than any schedule of 2048 ranks takes.
 static constexpr uint64_t maxJumps = uint64_t{1} << 28;
 
+static Step failEndless(const Instruction &in, Environment &environment) {
+  environment.fault(in.op->getLoc(), "does not end: it goes round its loops "
+                                     "more than 2^28 times");
+  return Step::Failed;
+}
+
 Step Program::run(Frame &frame, Environment &environment) const {
   Scalar *s = frame.scalars.data();
   // Added to what may be -0, which it makes 0, or changes nothing.
@@ -479,9 +485,7 @@ Step Program::run(Frame &frame, Environment &environment) const {
       next = in.imm.i;
       if (++frame.jumps < maxJumps)
         continue;
-      environment.fault(in.op->getLoc(), "does not end: it goes round its "
-                                         "loops more than 2^28 times");
-      return Step::Failed;
+      return failEndless(in, environment);
     case Opcode::JumpIfNot:
       if (a.i == 0) {
         next = in.imm.i;
@@ -520,9 +524,7 @@ Step Program::run(Frame &frame, Environment &environment) const {
       next = in.imm.i;
       if (++frame.jumps < maxJumps)
         continue;
-      environment.fault(in.op->getLoc(), "does not end: it goes round its "
-                                         "loops more than 2^28 times");
-      return Step::Failed;
+      return failEndless(in, environment);
     }
     case Opcode::Return:
       frame.next = 0;
