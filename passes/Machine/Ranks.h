@@ -106,7 +106,7 @@ private:
 
   void bind(Rank &rank, llvm::ArrayRef<Argument> arguments);
   void end(Rank &rank);
-  void fetchBehind(size_t rank);
+  bool resume(Rank &rank, bool &moved);
 
   bool refuse(const Transfer &transfer, const llvm::Twine &message);
   bool advance(int64_t rank, Channel &queue);

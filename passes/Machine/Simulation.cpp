@@ -99,12 +99,6 @@ LogicalResult Simulation::Impl::compileCallees() {
 // The run
 //===----------------------------------------------------------------------===//
 
-static void fetch(const void *memory, size_t bytes) {
-  constexpr size_t line = 64;
-  for (size_t at = 0; at < bytes; at += line)
-    __builtin_prefetch(static_cast<const char *>(memory) + at, /*rw=*/1);
-}
-
 void Simulation::Impl::bind(Rank &rank, ArrayRef<Argument> arguments) {
   Frame &frame = rank.frame;
   for (auto [slot, value] : llvm::zip_equal(program.arguments(), arguments)) {
@@ -132,62 +126,36 @@ void Simulation::Impl::end(Rank &rank) {
   rank.frame = Frame();
 }
 
-/// Brings what the ranks behind `rank` hold into the cache, which does not hold
-/// that of all: a rank itself, then its frame, and nearer to its turn what the
-/// frame refers to, and that.
-void Simulation::Impl::fetchBehind(size_t rank) {
-  constexpr size_t hotBytes = 256; // of a tensor without data, of a transfer
-  auto behind = [&](size_t distance) {
-    return rank + distance < ranks.size() ? ranks[rank + distance].get()
-                                          : nullptr;
-  };
-  if (const Rank *next = behind(8)) {
-    fetch(next, sizeof(Rank));
-    fetch(&traffic[next->index], sizeof(Traffic));
-    fetch(&sent[next->index], sizeof(sent.front()));
-  }
-  if (const Rank *next = behind(5)) {
-    fetch(next->frame.scalars.data(),
-          next->frame.scalars.size() * sizeof(Scalar));
-    fetch(next->frame.objects.data(),
-          next->frame.objects.size() * sizeof(Object));
-    fetch(next->open.data(), next->open.size() * sizeof(TransferRef));
-  }
-  if (const Rank *next = behind(3))
-    for (const Object &object : next->frame.objects)
-      if (object)
-        fetch(object.get(), hotBytes);
-  if (const Rank *next = behind(1))
-    for (const TransferRef &transfer : next->open)
-      for (const TensorRef &tensor : transfer->tensors)
-        fetch(tensor.get(), hotBytes);
+/// Runs a rank until it waits; false where it fails. `moved` where it came on.
+bool Simulation::Impl::resume(Rank &rank, bool &moved) {
+  uint32_t before = rank.frame.next;
+  int64_t hop = rank.hop;
+  Step step = program.run(rank.frame, rank);
+  moved |= step == Step::Done || rank.frame.next != before || rank.hop != hop;
+  if (step == Step::Done)
+    end(rank);
+  return step != Step::Failed;
 }
 
 bool Simulation::Impl::run(std::vector<std::vector<Argument>> arguments) {
   for (auto [rank, ofRank] : llvm::zip_equal(ranks, arguments))
     bind(*rank, ofRank);
   arguments.clear();
-  for (int64_t done = 0; done < parts;) {
-    bool moved = false;
-    for (auto &rank : ranks) {
-      if (rank->isDone)
-        continue;
-      fetchBehind(rank->index);
-      uint32_t before = rank->frame.next;
-      int64_t hop = rank->hop;
-      Step step = program.run(rank->frame, *rank);
-      if (step == Step::Failed)
-        return false;
-      moved |=
-          step == Step::Done || rank->frame.next != before || rank->hop != hop;
-      if (step == Step::Blocked)
-        continue;
-      end(*rank);
-      ++done;
-    }
-    if (!moved)
-      return reportDeadlock();
+  // Neighbors come on together while what they hold is in the cache, which does
+  // not hold that of all ranks.
+  constexpr size_t neighbors = 8;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t begin = 0; begin < ranks.size(); begin += neighbors)
+      for (bool movedHere = true; movedHere; moved |= movedHere) {
+        movedHere = false;
+        for (auto &rank : ArrayRef(ranks).slice(begin).take_front(neighbors))
+          if (!rank->isDone && !resume(*rank, movedHere))
+            return false;
+      }
   }
+  if (!llvm::all_of(ranks, [](const auto &rank) { return rank->isDone; }))
+    return reportDeadlock();
   for (int64_t r = 0; r < parts; ++r) {
     traffic[r].peakSlices =
         slices[r][static_cast<size_t>(TransferKind::Slice)]->peak;
