@@ -27,14 +27,17 @@ jit::load(SmallVector<std::unique_ptr<MemoryBuffer>, 0> objects) {
   auto linker = orc::LLJITBuilder().create();
   if (!linker)
     return linker.takeError();
-  // What programs may call, by the name under which any process finds it: a
-  // host that loaded this library privately need not have it among its own
-  // symbols.
-  auto math = orc::DynamicLibrarySearchGenerator::Load(
-      "libm.so.6", (*linker)->getDataLayout().getGlobalPrefix());
-  if (!math)
-    return math.takeError();
-  (*linker)->getMainJITDylib().addGenerator(std::move(*math));
+  // What programs may call, functions of mathematics and, where a processor
+  // lacks conversions, of the compiler, by the name under which any process
+  // finds it: a host that loaded this library privately need not have it among
+  // its own symbols.
+  for (const char *library : {"libm.so.6", "libgcc_s.so.1"}) {
+    auto functions = orc::DynamicLibrarySearchGenerator::Load(
+        library, (*linker)->getDataLayout().getGlobalPrefix());
+    if (!functions)
+      return functions.takeError();
+    (*linker)->getMainJITDylib().addGenerator(std::move(*functions));
+  }
   for (std::unique_ptr<MemoryBuffer> &object : objects)
     if (Error error = (*linker)->addObjectFile(std::move(object)))
       return error;

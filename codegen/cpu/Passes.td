@@ -146,7 +146,8 @@ def ExpandFloatsPass : Pass<"burst-expand-floats", "::mlir::ModuleOp"> {
   let description = [{
     exp, tanh and erf of f32 become polynomials (upstream's), conversions from and
     to bf16 integer arithmetic, divisions that round up or down divisions that
-    truncate. Other functions are left to libm.
+    truncate. f64 is converted to 16 bits by way of f32, rounded once. Other
+    functions are left to libm.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::vector::VectorDialect"];
