@@ -557,10 +557,17 @@ void Lowering::lower(ring::WeighOp op) {
 // Gradients
 //===----------------------------------------------------------------------===//
 
+/// Whether a gradient may be that of a shard (batch, sequence, heads, dim), and
+/// not that of a table.
+static bool hasHeads(Value gradient) {
+  auto type = cast<MemRefType>(gradient.getType());
+  return type.getRank() == 4 && !type.isDynamicDim(3);
+}
+
 void Lowering::lower(ring::ZeroOp op) {
   TileBuilder builder(op.getLoc(), op);
   Value zero = op.getInto();
-  if (tables.contains(zero)) {
+  if (tables.contains(zero) || !hasHeads(zero)) {
     launchZeros(builder, zero);
     op.erase();
     return;
@@ -878,6 +885,13 @@ LogicalResult Lowering::verifyStaged(Operation *op) {
                  "has a kernel for GPUs in f32, bf16 and f16, got: ")
              << type;
   }
+  if (auto zero = dyn_cast<ring::ZeroOp>(op);
+      zero && !hasHeads(zero.getInto()) &&
+      llvm::none_of(zero.getInto().getUsers(),
+                    llvm::IsaPred<ring::AttendGradOp>))
+    return op->emitOpError("has no kernel for GPUs for gradients of captured "
+                           "tables, got: ")
+           << zero.getInto().getType();
   Value query, value;
   SmallVector<Value, 2> extents;
   if (auto attend = dyn_cast<ring::AttendOp>(op)) {

@@ -41,6 +41,10 @@ LogicalResult ZeroOp::verify() {
   Value made = getInto() ? getInto() : getZero();
   if (failed(verifyMade(*this, getLike(), made)))
     return failure();
+  int64_t rank = shapedType(made).getRank();
+  if (rank < 1 || rank > 4)
+    return emitOpError("makes gradients of 1 to 4 dimensions, got: ")
+           << made.getType();
   Type element = shapedType(made).getElementType();
   if (element.isF32() || element.isF64())
     return success();

@@ -250,7 +250,8 @@ def Ring_ZeroOp : Ring_Op<"zero", [
   let description = [{
     Zeros in the shape of the operand. On buffers they are written `into` one.
 
-    **Constraints:** (C1) both have one shape; the result is of f32 or f64.
+    **Constraints:** (C1) both have one shape, of 1 to 4 dimensions; the result
+    is of f32 or f64.
 
     Example:
 

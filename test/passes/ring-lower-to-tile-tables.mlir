@@ -2,6 +2,8 @@
 // DEFINE: %{lower} = burst-opt --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=8 columns=16" --canonicalize --cse
 // RUN: %{lower} %t/shared.mlir | FileCheck %t/shared.mlir
 // RUN: %{lower} %t/owned.mlir | FileCheck %t/owned.mlir
+// RUN: burst-opt %t/unused.mlir --burst-to-tile | FileCheck %t/unused.mlir
+// RUN: not burst-opt %t/unused.mlir --ring-bufferize --ring-lower-to-tile="warps=4 rows=64" 2>&1 | FileCheck %t/unused.mlir --check-prefix=GPU
 // RUN: burst-run %t/shared.mlir --check
 // RUN: burst-run %t/owned.mlir --check
 
@@ -86,4 +88,27 @@ func.func @owned(%q: !q, %k: !k, %v: !k, %o: !q, %l: !l, %do: !q, %slopes: !t, %
       } sequence <@g, contiguous> gradients [1, 0]
       : (!q, !k, !k, !q, !l, !q) -> (!q, !k, !k, tensor<8xf32>, !t)
   return %dq, %di, %ds : !q, tensor<8xf32>, !t
+}
+
+// What is no shard's, by its shape, is a table's, also where no attend adds to
+// it.
+//
+//--- unused.mlir
+// GPU: error: 'ring.zero' op has no kernel for GPUs for gradients of captured tables, got: 'memref<4xf32
+// CHECK-LABEL: func.func private @one_zero_table(
+// CHECK: memref.store
+// CHECK-LABEL: func.func @one(
+// CHECK: tile.launch @one_zero_table
+// CHECK-LABEL: func.func private @open_zero_table(
+// CHECK: memref.store
+// CHECK-LABEL: func.func @open(
+// CHECK: tile.launch @open_zero_table
+shard.grid @g(shape = 2)
+func.func @one(%t: tensor<4xf32>) -> tensor<4xf32> attributes {ring.grid = @g} {
+  %0 = ring.zero %t : tensor<4xf32> -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @open(%t: tensor<2x3x4x?xf32>) -> tensor<2x3x4x?xf32> attributes {ring.grid = @g} {
+  %0 = ring.zero %t : tensor<2x3x4x?xf32> -> tensor<2x3x4x?xf32>
+  return %0 : tensor<2x3x4x?xf32>
 }

@@ -24,6 +24,14 @@ func.func @zero_c1(%k: tensor<1x8x2x4xf32>) {
 
 // -----
 
+func.func @zero_c1(%k: memref<f32>) {
+  // expected-error @below {{makes gradients of 1 to 4 dimensions, got: 'memref<f32>'}}
+  ring.zero %k into %k : memref<f32>, memref<f32>
+  return
+}
+
+// -----
+
 func.func @zero_form(%k: tensor<1x8x2x4xf32>, %b: memref<1x8x2x4xf32>) {
   // expected-error @below {{works on tensors or on buffers, got both}}
   "ring.zero"(%k, %b) : (tensor<1x8x2x4xf32>, memref<1x8x2x4xf32>) -> ()
