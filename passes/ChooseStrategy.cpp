@@ -145,6 +145,10 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
     if (!mask.isKnown())
       assumed += (assumed.empty() ? "" : ", ") +
                  std::string("the mask keeps everything");
+    std::string reason = assumed.empty() ? "" : "assuming " + assumed;
+    if (deal->parts > maxExactRanks)
+      reason += (reason.empty() ? "" : ", ") +
+                llvm::formatv("costed as {0} ranks", maxExactRanks).str();
     Workload workload(sizes,
                       op.getQuery().getType().getElementTypeBitWidth() / 8,
                       op.getStateType().getWidth() / 8,
@@ -161,15 +165,14 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
     Strategy chosen =
         pinned ? pinned.getValue() : candidates[cheapest(estimates)];
     for (auto [strategy, cost] : llvm::zip_equal(candidates, estimates))
-      report(op, strategy, strategy == chosen, pinned != nullptr, cost,
-             assumed);
+      report(op, strategy, strategy == chosen, pinned != nullptr, cost, reason);
     if (!pinned)
       op->setAttr("strategy", StrategyAttr::get(&getContext(), chosen));
     return success();
   }
 
   static void report(AttentionInterface op, Strategy strategy, bool isChosen,
-                     bool isPinned, const Estimate &cost, StringRef assumed) {
+                     bool isPinned, const Estimate &cost, StringRef reason) {
     StringRef name = !isChosen ? "alternative" : isPinned ? "pinned" : "chosen";
     auto options = remark::RemarkOpts::name(name)
                        .category("strategy")
@@ -185,8 +188,8 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
            << remark::metric("compute_us", microseconds(cost.compute))
            << remark::metric("hidden_us", microseconds(cost.hidden))
            << remark::metric("exposed_us", microseconds(cost.exposed));
-    if (!assumed.empty())
-      remark << remark::reason("assuming {0}", assumed);
+    if (!reason.empty())
+      remark << remark::reason("{0}", reason);
   }
 };
 } // namespace

@@ -12,6 +12,7 @@
 // RUN: sed s/4096/65536/ %t/decode.mlir | burst-opt --burst-to-ring | FileCheck %t/decode.mlir --check-prefix=LONG
 // RUN: burst-opt %t/free.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/assumed.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
+// RUN: burst-opt %t/large.mlir --burst-expand-names --burst-derive-bounds --burst-choose-strategy --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/invalid.mlir --burst-choose-strategy -verify-diagnostics -split-input-file
 
 // Without groups of heads queries travel, with them keys do; what is pinned
@@ -212,6 +213,39 @@ func.func @tables(%q: tensor<1x8x1x4xf32>, %ids: tensor<8xi32>) -> tensor<1x8x1x
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
       -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
   return %o : tensor<1x8x1x4xf32>
+}
+
+// A large grid: both strategies are costed on fewer ranks.
+//
+//--- large.mlir
+shard.grid @cp(shape = 65)
+shard.grid @most(shape = 64)
+
+func.func @known(%q: tensor<1x130x1x4xf32>) -> tensor<1x130x1x4xf32> {
+  // expected-remark @below {{chosen | Category:strategy | Function=known | Reason="costed as 64 ranks", bytes=}}
+  // expected-remark @below {{alternative | Category:strategy | Function=known | Reason="costed as 64 ranks", bytes=}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
+      : (tensor<1x130x1x4xf32>, tensor<1x130x1x4xf32>, tensor<1x130x1x4xf32>)
+      -> (tensor<1x130x1x4xf32>, tensor<1x1x130xf32>)
+  return %o : tensor<1x130x1x4xf32>
+}
+
+func.func @assumed(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
+  // expected-remark @below {{strategy=ring_kv}}
+  // expected-remark @below {{Reason="assuming Sq = Sk = 266240, costed as 64 ranks", bytes=}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
+      : (tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
+      -> (tensor<1x?x1x4xf32>, tensor<1x1x?xf32>)
+  return %o : tensor<1x?x1x4xf32>
+}
+
+func.func @exact(%q: tensor<1x128x1x4xf32>) -> tensor<1x128x1x4xf32> {
+  // expected-remark @below {{chosen | Category:strategy | Function=exact | bytes=}}
+  // expected-remark @below {{alternative | Category:strategy | Function=exact | bytes=}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@most, contiguous>
+      : (tensor<1x128x1x4xf32>, tensor<1x128x1x4xf32>, tensor<1x128x1x4xf32>)
+      -> (tensor<1x128x1x4xf32>, tensor<1x1x128xf32>)
+  return %o : tensor<1x128x1x4xf32>
 }
 
 //--- invalid.mlir
