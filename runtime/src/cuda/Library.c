@@ -35,6 +35,12 @@ typedef void *visit(const char *name, void *context);
 
 static void *try_open(const char *name, void *context) {
   tried *tried = context;
+  const char *found = strchr(name, '/') ? burst_found_no_file(name) : NULL;
+  if (found) {
+    note(tried, tried->length ? ", %s" : "%s", name);
+    note(tried, " (found %s, wanted a regular file)", found);
+    return NULL;
+  }
   void *object = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (object)
     return object;

@@ -82,11 +82,28 @@ static char *in_cache(const char *name) {
   return found;
 }
 
-char *burst_locate(const char *name) {
+static char *locate(const char *name) {
   if (strchr(name, '/'))
     return realpath(name, NULL);
   char *found = among_open(name);
   if (!found)
     found = in_folders(name);
   return found ? found : in_cache(name);
+}
+
+const char *burst_found_no_file(const char *path) {
+  struct stat status;
+  if (stat(path, &status) != 0 || S_ISREG(status.st_mode))
+    return NULL;
+  if (S_ISDIR(status.st_mode))
+    return "a directory";
+  return S_ISFIFO(status.st_mode) ? "a pipe" : "a device";
+}
+
+char *burst_locate(const char *name) {
+  char *found = locate(name);
+  if (!found || !burst_found_no_file(found))
+    return found;
+  free(found);
+  return NULL;
 }

@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -214,6 +215,24 @@ TEST_F(LibraryTest, SaysWhyAFileWasNotTaken) {
   fs::remove(path);
   put("cuda/lib64", "libburst-fake.so");
   EXPECT_TRUE(get());
+}
+
+/// What has no end, or waits for who writes to it, is not opened.
+TEST_F(LibraryTest, TakesRegularFilesAlone) {
+  fs::create_directories(folder);
+  fs::path pipe = folder / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::string message;
+  for (auto [path, kind] :
+       {std::pair(fs::path("/dev/zero"), "a device"), std::pair(pipe, "a pipe"),
+        std::pair(folder, "a directory")}) {
+    Variable variable("BURST_FAKE_LIBRARY", path);
+    EXPECT_EQ(locate(), "");
+    EXPECT_FALSE(get(&message));
+    EXPECT_EQ(message, "the fake: cannot open what BURST_FAKE_LIBRARY names: " +
+                           path.string() + " (found " + kind +
+                           ", wanted a regular file)");
+  }
 }
 
 TEST_F(LibraryTest, TriesNothingElseThanTheNamedLibrary) {
