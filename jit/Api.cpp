@@ -65,6 +65,10 @@ burst_error *readRequest(std::string text, const char *name,
                             config, sizeof(known.size)))
     return error;
   BURST_CHECK(known.cache, BURST_KIND_CACHE);
+  if (known.entry && !*known.entry)
+    return burst_error_create(BURST_INVALID_ARGUMENT, "",
+                              "burst_compile_config: entry: empty, wanted the "
+                              "name of a function, or NULL for the only one");
   request.text = std::move(text);
   request.name = stringOf(known.name, name);
   request.entry = stringOf(known.entry);

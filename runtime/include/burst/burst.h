@@ -562,7 +562,8 @@ int64_t burst_cache_hits(burst_cache *cache);
 
 typedef struct burst_compile_config {
   size_t size;
-  const char *entry;     /* the function; NULL: the only one that can be run */
+  const char *entry;     /* the function, not ""; NULL: the only one that can be
+                            run */
   const char *name;      /* of the text in locations; NULL: "text" */
   const char *processor; /* by LLVM's name; NULL: this machine */
   const char *features;  /* "+avx2,-fma", on top of the processor's */

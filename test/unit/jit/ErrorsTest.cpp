@@ -93,6 +93,15 @@ TEST(Errors, nameTheFunctionsThereAre) {
                                 "the program of a rank");
 }
 
+TEST(Errors, haveNoFunctionWithoutName) {
+  auto config = api::make<burst_compile_config>();
+  config.entry = "";
+  Refusal found = refuse(two, config);
+  EXPECT_EQ(found.code, BURST_INVALID_ARGUMENT);
+  EXPECT_EQ(found.message, "burst_compile_config: entry: empty, wanted the "
+                           "name of a function, or NULL for the only one");
+}
+
 TEST(Errors, textNeedNotEndWithZero) {
   std::string text = std::string(two) + "oops";
   auto config = api::make<burst_compile_config>();
