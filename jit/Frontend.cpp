@@ -6,11 +6,11 @@
 #include "dialect/Cuda/Cuda.h"
 #include "passes/Machine/Binding.h"
 #include "passes/Passes.h"
+#include "support/Files.h"
 
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Support/FileUtilities.h"
 
 using namespace mlir;
 using namespace burst;
@@ -36,10 +36,12 @@ static bool canRun(func::FuncOp function) {
 
 OwningOpRef<ModuleOp> jit::parseFile(StringRef file, llvm::SourceMgr &sources,
                                      MLIRContext &context, std::string &error) {
-  std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(file, &error);
-  if (!buffer)
+  auto buffer = readInput(file);
+  if (!buffer) {
+    error = toString(buffer.takeError());
     return {};
-  sources.AddNewSourceBuffer(std::move(buffer), SMLoc());
+  }
+  sources.AddNewSourceBuffer(std::move(*buffer), SMLoc());
   return parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
 }
 

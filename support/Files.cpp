@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/Files.h"
 
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Signals.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <atomic>
@@ -93,6 +95,68 @@ Error TemporaryFile::keep() {
       return cannotWrite(path, code);
   forget();
   return Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+static constexpr uint64_t longestInput = uint64_t{1} << 30;
+
+static Error cannotRead(StringRef path, const Twine &reason) {
+  return createStringError("cannot open input file '" + path + "': " + reason);
+}
+
+static Error tooLong(StringRef path) {
+  return cannotRead(path, "found more than " + Twine(longestInput) +
+                              " bytes, the limit");
+}
+
+/// Of what has no size before it ends.
+static Expected<std::unique_ptr<MemoryBuffer>>
+readToEnd(sys::fs::file_t file, StringRef path, StringRef name) {
+  constexpr size_t step = 1 << 16;
+  SmallString<0> text;
+  for (;;) {
+    size_t size = text.size();
+    text.resize_for_overwrite(size + step);
+    Expected<size_t> count =
+        sys::fs::readNativeFile(file, {text.data() + size, step});
+    if (!count)
+      return cannotRead(path, toString(count.takeError()));
+    text.truncate(size + *count);
+    if (*count == 0)
+      return std::make_unique<SmallVectorMemoryBuffer>(std::move(text), name);
+    if (text.size() > longestInput)
+      return tooLong(path);
+  }
+}
+
+Expected<std::unique_ptr<MemoryBuffer>> burst::readInput(StringRef path) {
+  if (path == "-")
+    return readToEnd(sys::fs::getStdinHandle(), path, "<stdin>");
+  using sys::fs::file_type;
+  sys::fs::file_status status;
+  if (std::error_code code = sys::fs::status(path, status))
+    return cannotRead(path, code.message());
+  bool isDevice = status.type() == file_type::character_file ||
+                  status.type() == file_type::block_file;
+  if (isDevice && path != "/dev/stdin")
+    return cannotRead(path, "found a device, wanted a file, a pipe, or '-' for "
+                            "the standard input");
+  bool isRegular = status.type() == file_type::regular_file;
+  if (isRegular && status.getSize() > longestInput)
+    return tooLong(path);
+  Expected<sys::fs::file_t> file = sys::fs::openNativeFileForRead(path);
+  if (!file)
+    return cannotRead(path, toString(file.takeError()));
+  scope_exit close([&] { std::ignore = sys::fs::closeFile(*file); });
+  if (!isRegular)
+    return readToEnd(*file, path, path);
+  auto text = MemoryBuffer::getOpenFile(*file, path, status.getSize());
+  if (!text)
+    return cannotRead(path, text.getError().message());
+  return std::move(*text);
 }
 
 //===----------------------------------------------------------------------===//

@@ -5,7 +5,9 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -15,6 +17,12 @@ namespace burst {
 /// A link stays, and what it leads to is replaced; to a device or a pipe they
 /// are written. Errors name the path, and leave no file behind.
 llvm::Error writeFile(llvm::StringRef bytes, llvm::StringRef path);
+
+/// The whole text of a program, "-" for the standard input: a file, or what
+/// comes through a pipe, of at most 1 GiB. Of devices only /dev/stdin is read,
+/// others may have no end. Errors name the path.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+readInput(llvm::StringRef path);
 
 /// What is there, at the end of links, and is written to instead of being
 /// replaced: a device or a pipe.

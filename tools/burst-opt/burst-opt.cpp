@@ -5,10 +5,8 @@
 #include "tools/burst-opt/Interpret.h"
 #include "tools/burst-opt/Registry.h"
 
-#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 
@@ -37,17 +35,20 @@ static LogicalResult fail(const Twine &message) {
   return failure();
 }
 
-/// As upstream does it, which however ends the process with neither a path nor
-/// a whole file where the disk is full.
-static LogicalResult optimizeToFile(StringRef input, StringRef output,
-                                    DialectRegistry &registry,
-                                    const MlirOptMainConfig &config) {
-  std::string text, error;
-  auto buffer = openInputFile(input, &error);
+/// As upstream does it, which however reads devices without end, and ends the
+/// process with neither a path nor a whole file where the disk is full.
+static LogicalResult optimize(StringRef input, StringRef output, bool isReport,
+                              DialectRegistry &registry,
+                              const MlirOptMainConfig &config) {
+  auto buffer = burst::readInput(input);
   if (!buffer)
-    return fail(error);
+    return fail(toString(buffer.takeError()));
+  if (output == "-")
+    return MlirOptMain(isReport ? llvm::nulls() : llvm::outs(),
+                       std::move(*buffer), registry, config);
+  std::string text;
   llvm::raw_string_ostream stream(text);
-  if (failed(MlirOptMain(stream, std::move(buffer), registry, config)))
+  if (failed(MlirOptMain(stream, std::move(*buffer), registry, config)))
     return failure();
   llvm::Error unwritten = burst::writeFile(text, output);
   return unwritten ? fail(toString(std::move(unwritten))) : success();
@@ -63,8 +64,7 @@ int main(int argc, char **argv) {
   auto [input, output] = registerAndParseCLIOptions(
       argc, argv, "burst optimizer driver\n", registry);
   auto config = MlirOptMainConfig::createFromCLOptions();
-  if (output == "-" || config.shouldShowDialects() || config.shouldListPasses())
-    return asMainReturnCode(MlirOptMain(
-        argc, argv, input, isReport ? "/dev/null" : output, registry));
-  return asMainReturnCode(optimizeToFile(input, output, registry, config));
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));
+  return asMainReturnCode(optimize(input, output, isReport, registry, config));
 }
