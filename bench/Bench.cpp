@@ -12,6 +12,7 @@
 #include "bench/Report.h"
 #include "bench/Table.h"
 #include "runtime/src/Limits.h"
+#include "support/NumberOption.h"
 #include "support/Tool.h"
 
 #include "llvm/Support/Chrono.h"
@@ -63,10 +64,10 @@ static cl::opt<std::string> peerCommand(
     cl::desc("Asked for timings as bench/peers/torch_sdpa.py is, which it is "
              "unless given, in the environment of scripts/peers; or none"),
     cl::value_desc("command"), cl::cat(category));
-static cl::opt<double>
+static NumberOption
     peerTimeout("peer-timeout",
-                cl::desc("Seconds an answer of the peer may take (180)"),
-                cl::init(180), cl::cat(category));
+                cl::desc("An answer of the peer may take (180)"),
+                cl::value_desc("seconds"), cl::init(180), cl::cat(category));
 
 static cpu::Target target() {
   cpu::Target target = cpu::Target::host();

@@ -79,7 +79,12 @@ static bool checkOptions() {
     if (option->getNumOccurrences() != 0 && option->empty())
       return fail("-" + llvm::Twine(option == &output ? "" : "-") +
                   option->ArgStr + " takes a name, got nothing");
-  if (emit == Emit::Object && !linker.empty())
+  bool isObject = emit == Emit::Object;
+  if (output == "-")
+    return fail(llvm::Twine("-o - : ") + (isObject ? "an" : "a shared") +
+                " object cannot be written to the standard output: name a "
+                "file");
+  if (isObject && !linker.empty())
     return fail("--linker is of no use with --emit=object");
   return true;
 }

@@ -1,5 +1,7 @@
 //===- burst-run.cpp - runs a sharded attention on this machine -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support/Files.h"
+#include "support/NumberOption.h"
 #include "support/Tool.h"
 #include "tools/burst-run/Bundle.h"
 #include "tools/burst-run/Calibrate.h"
@@ -84,15 +86,15 @@ static cl::opt<std::string> processor(
 static cl::opt<std::string>
     features("features", cl::desc("Features on top of the processor's"),
              cl::value_desc("+a,-b"), cl::cat(category));
-static cl::opt<double>
+static burst::NumberOption
     deadline("deadline", cl::desc("Give up where a rank waits longer (600)"),
              cl::value_desc("seconds"), cl::cat(category));
-static cl::opt<double>
+static burst::NumberOption
     latency("latency",
             cl::desc("Let every transfer take this long, and the time of its "
                      "bytes (0)"),
             cl::value_desc("seconds"), cl::cat(category));
-static cl::opt<double>
+static burst::NumberOption
     bandwidth("bandwidth",
               cl::desc("Bytes per second between two ranks (no limit)"),
               cl::value_desc("number"), cl::cat(category));
@@ -179,6 +181,29 @@ static bool checkFolder(const cl::opt<std::string> &option) {
   return true;
 }
 
+/// The file that an option's path leads to, which need not be there.
+static std::string fileOf(llvm::StringRef path) {
+  namespace fs = llvm::sys::fs;
+  llvm::SmallString<128> file, folder;
+  if (!fs::real_path(path, file))
+    return file.str().str();
+  llvm::StringRef parent = llvm::sys::path::parent_path(path);
+  if (fs::real_path(parent.empty() ? "." : parent, folder))
+    return path.str();
+  llvm::sys::path::append(folder, llvm::sys::path::filename(path));
+  return folder.str().str();
+}
+
+/// Of two things written to one file, the later would replace the other.
+static bool checkApart(const cl::opt<std::string> &one,
+                       const cl::opt<std::string> &other) {
+  if (one.empty() || other.empty() || burst::isSpecial(one) ||
+      fileOf(one) != fileOf(other))
+    return true;
+  return fail("--" + one.ArgStr + " and --" + other.ArgStr +
+              " name one file, " + other + ": wanted two");
+}
+
 /// A calibration runs programs of its own, on the device and the transport that
 /// the options describe.
 static bool checkFile() {
@@ -207,7 +232,7 @@ static bool checkOptions(burst::RunOptions &options) {
                              &processor, &features})
     if (option->getNumOccurrences() != 0 && option->empty())
       return fail("--" + option->ArgStr + " takes a name, got nothing");
-  if (!checkFolder(out) || !checkFolder(trace))
+  if (!checkFolder(out) || !checkFolder(trace) || !checkApart(out, trace))
     return false;
   if (!in.empty() && (!options.extents.empty() || options.batch))
     return fail("--extents and --batch are for tensors that are made up, those "
