@@ -54,6 +54,13 @@ AttentionSizes sizesOf(AttentionInterface op);
 double scaleOf(AttentionInterface op);
 mlir::FloatType stateTypeOf(AttentionInterface op);
 
+/// The largest score of a state type: FLT_MAX / log2(e) for f32. Exponentials
+/// are powers of two, and a score beyond it is infinite once it is multiplied
+/// by log2(e).
+double largestScore(mlir::Type stateType);
+/// A score, infinite where it is beyond the largest.
+double toScore(double s, mlir::Type stateType);
+
 } // namespace burst
 
 // clang-format off

@@ -8,7 +8,10 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/TypeUtilities.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 #include <cmath>
+#include <numbers>
 
 using namespace mlir;
 using namespace burst;
@@ -299,6 +302,16 @@ double burst::scaleOf(AttentionInterface op) {
   return 1.0 / std::sqrt(static_cast<double>(sizesOf(op).queryDim));
 }
 
+double burst::largestScore(Type stateType) {
+  double largest = stateType.isF64() ? std::numeric_limits<double>::max()
+                                     : std::numeric_limits<float>::max();
+  return largest / std::numbers::log2e;
+}
+
+double burst::toScore(double s, Type stateType) {
+  return std::abs(s) > largestScore(stateType) ? std::copysign(HUGE_VAL, s) : s;
+}
+
 FloatType burst::stateTypeOf(AttentionInterface op) {
   Type element = op.getQuery().getType().getElementType();
   Builder builder(op.getContext());
@@ -497,6 +510,12 @@ static LogicalResult verifyClauses(AttentionInterface op) {
   // attention_c8
   if (!std::isfinite(scaleOf(op)))
     return op->emitOpError("scale must be finite, got: ") << op.getScaleAttr();
+  FloatType state = stateTypeOf(op);
+  if (std::abs(scaleOf(op)) > largestScore(state))
+    return op->emitOpError("scale must be at most ")
+           << llvm::formatv("{0:e2}", largestScore(state)).str()
+           << " in magnitude, as scores in " << state
+           << " are, got: " << op.getScaleAttr();
   return success();
 }
 

@@ -51,7 +51,9 @@ def Burst_AttentionOp : Burst_Op<"attention", [
     without it every pair may be kept.
 
     `scale` is 1 / sqrt(Dqk) when left out. The score region sees the scaled
-    score.
+    score. Kernels compute exp(x) as 2^(x log2 e), so that a score beyond the
+    largest number of the state type / log2 e, 2.36e38 for f32, is infinite: a
+    bias of `torch.finfo(torch.float32).min` rules a pair out as -inf does.
 
     Regions have a value for every pair, also where `arith` leaves an op
     undefined:
@@ -95,7 +97,7 @@ def Burst_AttentionOp : Burst_Op<"attention", [
     - (C6) captures are scalars, or tables of scalars of rank 1 to 4. A scalar
       is an index, an integer of 1 to 64 bits or a float of at most 64 bits.
     - (C7) the grid of `sequence` exists, is static and has the named axes.
-    - (C8) `scale` is finite.
+    - (C8) `scale` is finite, and in magnitude no larger than the largest score.
 
     Example:
 

@@ -143,7 +143,7 @@ static bool applyRegions(const Meeting &meeting,
       fault = score->getFault();
       return false;
     }
-    s = score->result(0).f;
+    s = toScore(score->result(0).f, meeting.score->getArgument(0).getType());
   }
   return true;
 }

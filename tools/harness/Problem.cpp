@@ -186,16 +186,19 @@ LogicalResult ProblemMaker::addScoreRegion() {
   if (!evaluator || !conditioned)
     return failure();
   problem.scores.push_back(
-      [region = PerThread(std::move(*evaluator)),
-       sizes = problem.sizes](double s, const oracle::Point &point) {
+      [region = PerThread(std::move(*evaluator)), sizes = problem.sizes,
+       state = stateTypeOf(op)](double s, const oracle::Point &point) {
         auto score = evaluate(region.get(), scoreArguments(s, point, sizes));
-        return score ? score->f : std::nan("");
+        return score ? toScore(score->f, state) : std::nan("");
       });
   PerThread condition(std::move(*conditioned));
   problem.unit = toleranceOf(op.getQuery().getType().getElementType()).score;
-  problem.range = [copy, condition, sizes = problem.sizes](
-                      double s, double error, const oracle::Point &point) {
-    return condition.get().range(scoreArguments(s, point, sizes), error);
+  problem.range = [copy, condition, sizes = problem.sizes,
+                   state = stateTypeOf(op)](double s, double error,
+                                            const oracle::Point &point) {
+    oracle::Range range =
+        condition.get().range(scoreArguments(s, point, sizes), error);
+    return oracle::Range{toScore(range.lo, state), toScore(range.hi, state)};
   };
   result.slopes.push_back([copy, condition, sizes = problem.sizes](
                               double s, double error,
@@ -215,7 +218,11 @@ void ProblemMaker::addName(Attribute name, Tables tables,
                            std::optional<int64_t> number) {
   const oracle::Sizes &sizes = problem.sizes;
   auto addScore = [&](oracle::Score score, oracle::ScoreSlope slope) {
-    problem.scores.push_back(std::move(score));
+    problem.scores.push_back(
+        [score = std::move(score),
+         state = stateTypeOf(op)](double s, const oracle::Point &point) {
+          return toScore(score(s, point), state);
+        });
     result.slopes.push_back(std::move(slope));
   };
   TypeSwitch<Attribute>(name)

@@ -63,6 +63,7 @@ public:
       bool isSame =
           actual == expected || (std::isnan(actual) && std::isnan(expected));
       error = ratio = isSame ? 0 : infinity;
+      result.bothNaN += std::isnan(actual) && std::isnan(expected);
       result.nonFinite += !std::isfinite(actual) && std::isfinite(expected);
     }
     result.failed += ratio > 1;
@@ -170,10 +171,11 @@ std::string burst::oracle::describe(const std::string &name,
   }
   os << (dev.failed ? "FAILED, " : "ok, ") << dev.checked << " compared, "
      << dev.failed << " wrong, " << dev.nonFinite << " wrongly not finite, "
-     << dev.undetermined << " not determined; " << std::setprecision(3)
-     << "largest error " << dev.largestError << ", relative error "
-     << dev.relativeError << ", worst error/bound " << dev.worstRatio
-     << " at b=" << dev.row.b << " h=" << dev.row.h << " i=" << dev.row.i;
+     << dev.bothNaN << " NaN as expected, " << dev.undetermined
+     << " not determined; " << std::setprecision(3) << "largest error "
+     << dev.largestError << ", relative error " << dev.relativeError
+     << ", worst error/bound " << dev.worstRatio << " at b=" << dev.row.b
+     << " h=" << dev.row.h << " i=" << dev.row.i;
   if (hasDim)
     os << " d=" << dev.d;
   os << std::setprecision(17) << ": " << dev.actual << ", expected "

@@ -198,7 +198,8 @@ struct Deviation {
   int64_t checked = 0; ///< Elements compared.
   int64_t failed = 0;  ///< Of these, beyond their bound or wrongly not finite.
   int64_t nonFinite = 0;    ///< Of these, not finite where the oracle is.
-  int64_t undetermined = 0; ///< Not compared: rounding makes them anything.
+  int64_t bothNaN = 0;      ///< Of these, NaN, and so is the oracle.
+  int64_t undetermined = 0; ///< Not compared: rounding decides what they are.
   double largestError = 0;  ///< The largest absolute error; NaN counts as inf.
   double relativeError = 0; ///< |actual - expected| / |expected|, of 2-norms.
 
@@ -207,6 +208,9 @@ struct Deviation {
   Row row = {};
   int64_t d = 0; ///< For lse always 0.
   double actual = 0, expected = 0, bound = 0;
+
+  /// Whether an element was compared, where there are any.
+  bool isCompared() const { return checked != 0 || undetermined == 0; }
 };
 
 /// A line for people, without end of line. `hasDim`: d says something.

@@ -12,7 +12,7 @@
 // CHECK: 256 elements: ok
 //
 // RUN: burst-compile %t.bf16.mlir --target-cpu=x86-64-v2 -o %t.bf16.so
-// RUN: %llvm/llvm-nm -D --undefined-only %t.bf16.so | FileCheck %s --check-prefix=NEEDS --implicit-check-not=bf2
+// RUN: llvm-nm -D --undefined-only %t.bf16.so | FileCheck %s --check-prefix=NEEDS --implicit-check-not=bf2
 // NEEDS: U log2f
 shard.grid @cp(shape = 2)
 !x = tensor<1x32x1x8xf32>

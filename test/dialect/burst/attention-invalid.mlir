@@ -409,6 +409,15 @@ func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: 
 // -----
 
 func.func @attention_c8(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
+  // expected-error @below {{scale must be at most 2.36e+38 in magnitude, as scores in 'f32' are, got: -3.000000e+38 : f64}}
+  %o, %lse = burst.attention %q, %k, %v scale -3.0e38
+      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c8(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
   // expected-error @below {{scale must be finite, got: 0x7FF0000000000000 : f64}}
   %o, %lse = burst.attention %q, %k, %v scale 0x7FF0000000000000
       : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)

@@ -29,7 +29,7 @@ for name in ("bytes_sent", "peak_bytes"):
 
 results = found["results"]
 measures = {"max_abs_error", "worst_error_over_bound", "elements_checked",
-            "elements_not_determined", "pass"}
+            "elements_not_determined", "elements_nan", "pass"}
 for entry in results.values():
     assert set(entry) == {"shape"} | (measures if is_checked else set()), entry
 
