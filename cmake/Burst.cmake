@@ -103,12 +103,36 @@ function(burst_add_plain_library name)
 endfunction()
 
 # burst_add_tool(name source... [LINK library...])
-# A program in bin/, built before the tests run.
+# A program of its own in bin/ that measures this machine: built before the tests
+# run, not installed.
 function(burst_add_tool name)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "LINK")
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   burst_use_llvm(${name} PRIVATE ${ARG_LINK})
   set_property(GLOBAL APPEND PROPERTY BURST_TOOLS ${name})
+endfunction()
+
+# burst_add_command(name source... [LINK library...])
+# A program of the one binary `burst`, which is linked at the end of tools/: see
+# tools/Tools.h. bin/<name> is a link to it.
+function(burst_add_command name)
+  burst_add_library(${name}-command ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY BURST_COMMANDS ${name})
+endfunction()
+
+# burst_add_commands(source...): the binary itself.
+function(burst_add_commands)
+  get_property(names GLOBAL PROPERTY BURST_COMMANDS)
+  add_executable(burst-commands ${ARGN})
+  set_target_properties(burst-commands PROPERTIES OUTPUT_NAME burst)
+  burst_use_llvm(burst-commands PRIVATE BurstSupport)
+  foreach(name IN LISTS names)
+    target_link_libraries(burst-commands PRIVATE ${name}-command)
+    add_custom_command(TARGET burst-commands POST_BUILD
+      COMMAND ${CMAKE_COMMAND} -E create_symlink burst ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name})
+    add_custom_target(${name} DEPENDS burst-commands)
+    set_property(GLOBAL APPEND PROPERTY BURST_TOOLS ${name})
+  endforeach()
 endfunction()
 
 # burst_add_test_tool(name source... [LINK library...])

@@ -36,8 +36,13 @@ install(FILES runtime/include/burst/burst.h runtime/include/burst/program.h
   jit/include/burst/burst.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/burst COMPONENT burst-runtime)
 
-get_property(tools GLOBAL PROPERTY BURST_TOOLS)
-install(TARGETS ${tools} COMPONENT burst-tools)
+install(TARGETS burst-commands COMPONENT burst-tools)
+get_property(commands GLOBAL PROPERTY BURST_COMMANDS)
+foreach(command IN LISTS commands)
+  install(CODE "execute_process(COMMAND \"${CMAKE_COMMAND}\" -E create_symlink burst
+    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/${command}\"
+    COMMAND_ERROR_IS_FATAL ANY)" COMPONENT burst-tools)
+endforeach()
 
 set(generated ${PROJECT_BINARY_DIR}/install)
 configure_package_config_file(cmake/burstConfig.cmake.in ${generated}/burstConfig.cmake

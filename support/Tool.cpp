@@ -27,11 +27,11 @@ static void endWithoutMemory(void *name, const char *, bool) {
   _exit(1);
 }
 
-void burst::setVersion() {
-  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
-    os << "burst " BURST_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
-  });
+void burst::printVersion(llvm::raw_ostream &os) {
+  os << "burst " BURST_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
 }
+
+void burst::setVersion() { llvm::cl::SetVersionPrinter(printVersion); }
 
 void burst::prepareTool(const char *name) {
   setVersion();

@@ -3,7 +3,14 @@
 #ifndef BURST_SUPPORT_TOOL_H
 #define BURST_SUPPORT_TOOL_H
 
+namespace llvm {
+class raw_ostream;
+} // namespace llvm
+
 namespace burst {
+
+/// The versions of burst and of LLVM, in a line.
+void printVersion(llvm::raw_ostream &os);
 
 /// `--version` tells that of burst, and of LLVM. Before options are parsed.
 void setVersion();

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/Files.h"
 #include "support/Tool.h"
+#include "tools/Tools.h"
 #include "tools/burst-opt/Interpret.h"
 #include "tools/burst-opt/Registry.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "llvm/Support/InitLLVM.h"
 
 using namespace mlir;
 
@@ -54,8 +54,7 @@ static LogicalResult optimize(StringRef input, StringRef output, bool isReport,
   return unwritten ? fail(toString(std::move(unwritten))) : success();
 }
 
-int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
+int burst::optMain(int argc, char **argv) {
   burst::prepareTool("burst-opt");
   DialectRegistry registry;
   burst::registerAll(registry);

@@ -5,10 +5,10 @@
 #include "jit/Frontend.h"
 #include "support/Files.h"
 #include "support/Tool.h"
+#include "tools/Tools.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
@@ -16,26 +16,36 @@ using namespace burst;
 
 namespace cl = llvm::cl;
 
-static cl::OptionCategory category("burst-translate options");
-static cl::opt<std::string> input(cl::Positional, cl::init("-"),
-                                  cl::desc("FILE.mlir ('-' for stdin)"),
-                                  cl::cat(category));
-static cl::opt<std::string> output("o", cl::init("-"),
-                                   cl::desc("Where to write ('-': stdout)"),
-                                   cl::value_desc("file"), cl::cat(category));
-static cl::opt<bool> wantsCuda("burst-to-cuda", cl::Required,
-                               cl::ValueDisallowed,
-                               cl::desc("Print kernels of GPUs as CUDA C++"),
-                               cl::cat(category));
-static cl::opt<bool>
-    withLibrary("with-device-library",
-                cl::desc("Print the device library in front of kernels, so "
-                         "that the text compiles as it is"),
-                cl::cat(category));
+namespace {
+/// Made when the program runs: another one in the same binary has options of
+/// the same names.
+struct Options {
+  cl::OptionCategory category{"burst-translate options"};
+  cl::opt<std::string> input{cl::Positional, cl::init("-"),
+                             cl::desc("FILE.mlir ('-' for stdin)"),
+                             cl::cat(category)};
+  cl::opt<std::string> output{"o", cl::init("-"),
+                              cl::desc("Where to write ('-': stdout)"),
+                              cl::value_desc("file"), cl::cat(category)};
+  cl::opt<bool> wantsCuda{"burst-to-cuda", cl::Required, cl::ValueDisallowed,
+                          cl::desc("Print kernels of GPUs as CUDA C++"),
+                          cl::cat(category)};
+  cl::opt<bool> withLibrary{
+      "with-device-library",
+      cl::desc("Print the device library in front of kernels, so "
+               "that the text compiles as it is"),
+      cl::cat(category)};
+};
+} // namespace
+
+static Options &flags() {
+  static Options options;
+  return options;
+}
 
 /// Prints the kernels of GPUs of a module.
 static LogicalResult toCuda(ModuleOp module, llvm::raw_ostream &os) {
-  if (withLibrary)
+  if (flags().withLibrary)
     os << cuda::getDeviceLibrary();
   os << "using namespace burst;\n";
   bool found = false;
@@ -70,24 +80,23 @@ static LogicalResult translate() {
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler diagnostics(sources, &context);
   std::string text, error;
-  auto module = jit::parseFile(input, sources, context, error);
+  auto module = jit::parseFile(flags().input, sources, context, error);
   if (!module)
     return error.empty() ? failure() : fail(error);
   llvm::raw_string_ostream stream(text);
   if (failed(toCuda(*module, stream)))
     return failure();
-  if (output == "-") {
+  if (flags().output == "-") {
     llvm::outs() << text;
     return success();
   }
-  llvm::Error unwritten = writeFile(text, output);
+  llvm::Error unwritten = writeFile(text, flags().output);
   return unwritten ? fail(toString(std::move(unwritten))) : success();
 }
 
-int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
+int burst::translateMain(int argc, char **argv) {
   prepareTool("burst-translate");
-  cl::HideUnrelatedOptions(category);
+  cl::HideUnrelatedOptions(flags().category);
   cl::ParseCommandLineOptions(argc, argv, "Prints burst's IR in a language\n");
   return failed(translate()) ? 1 : 0;
 }
