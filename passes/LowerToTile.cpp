@@ -176,34 +176,59 @@ Shape Lowering::rowShapeOf(Value state) {
   return shape;
 }
 
-/// A state that begins in front of an attend and ends behind it, with no other
-/// step between, need not pass through memory: the kernel of the attend gives
-/// the results.
+/// What an attend takes over: the one init in front of it and the one finalize
+/// behind it, between which nobody else sees their state. Null where that is
+/// not so.
+static std::pair<ring::InitOp, ring::FinalizeOp> endsOf(ring::AttendOp attend) {
+  ring::InitOp init;
+  ring::FinalizeOp finalize;
+  for (Value part : {attend.getO(), attend.getM(), attend.getL()})
+    for (Operation *user : part.getUsers()) {
+      if (user == attend || isa<memref::DeallocOp>(user))
+        continue;
+      if (user->getBlock() != attend->getBlock())
+        return {};
+      bool isKnown = user == init || user == finalize;
+      if (auto first = dyn_cast<ring::InitOp>(user); first && !init)
+        init = first;
+      else if (auto last = dyn_cast<ring::FinalizeOp>(user); last && !finalize)
+        finalize = last;
+      else if (!isKnown)
+        return {};
+    }
+  if (!init || !finalize || !init->isBeforeInBlock(attend) ||
+      !attend->isBeforeInBlock(finalize))
+    return {};
+  return {init, finalize};
+}
+
+/// Whether results may be written by an attend, ahead of their time: they are
+/// there, and not used in between.
+static bool mayGiveResults(ring::AttendOp attend, ring::FinalizeOp finalize) {
+  Block *block = attend->getBlock();
+  return llvm::all_of(finalize.getInto(), [&](Value into) {
+    Operation *made = into.getDefiningOp();
+    bool isMade =
+        !made || made->getBlock() != block || made->isBeforeInBlock(attend);
+    return isMade && llvm::none_of(into.getUsers(), [&](Operation *user) {
+             Operation *at = block->findAncestorOpInBlock(*user);
+             return at && attend->isBeforeInBlock(at) &&
+                    at->isBeforeInBlock(finalize);
+           });
+  });
+}
+
+/// A state that begins and ends with one attend need not pass through memory:
+/// the kernel of the attend gives the results.
 void Lowering::findAlone(ArrayRef<Operation *> steps) {
   if (!options.localTiling || options.warps)
     return;
-  for (size_t i = 0; i + 2 < steps.size(); ++i) {
-    auto init = dyn_cast<ring::InitOp>(steps[i]);
-    auto attend = dyn_cast<ring::AttendOp>(steps[i + 1]);
-    auto finalize = dyn_cast<ring::FinalizeOp>(steps[i + 2]);
-    if (!init || !attend || !finalize ||
-        init->getBlock() != attend->getBlock() ||
-        finalize->getBlock() != attend->getBlock())
+  for (Operation *step : steps) {
+    auto attend = dyn_cast<ring::AttendOp>(step);
+    if (!attend)
       continue;
-    SmallVector<Value> state{attend.getO(), attend.getM(), attend.getL()};
-    bool isOne = llvm::all_of(state, [&](Value part) {
-      return llvm::all_of(part.getUsers(), [&](Operation *user) {
-        return user == init || user == attend || user == finalize ||
-               isa<memref::DeallocOp>(user);
-      });
-    });
-    // The results must be there.
-    bool isDefined = llvm::all_of(finalize.getInto(), [&](Value into) {
-      Operation *op = into.getDefiningOp();
-      return !op || op->getBlock() != attend->getBlock() ||
-             op->isBeforeInBlock(attend);
-    });
-    if (!isOne || !isDefined)
+    auto [init, finalize] = endsOf(attend);
+    if (!init || !mayGiveResults(attend, finalize))
       continue;
     alone[attend] = finalize;
     taken.insert({init, finalize});
