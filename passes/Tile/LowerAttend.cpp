@@ -1,0 +1,288 @@
+//===- LowerAttend.cpp - the steps of a forward pass ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Tile/AttendKernel.h"
+#include "passes/Tile/Lowering.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::tiling;
+
+//===----------------------------------------------------------------------===//
+// Fusion
+//===----------------------------------------------------------------------===//
+
+/// What an attend takes over: the one init in front of it and the one finalize
+/// behind it, between which nobody else sees their state. Null where that is
+/// not so.
+static std::pair<ring::InitOp, ring::FinalizeOp> endsOf(ring::AttendOp attend) {
+  ring::InitOp init;
+  ring::FinalizeOp finalize;
+  for (Operation *user : attend.getO().getUsers()) {
+    if (auto op = dyn_cast<ring::InitOp>(user))
+      init = op;
+    else if (auto op = dyn_cast<ring::FinalizeOp>(user))
+      finalize = op;
+  }
+  Block *block = attend->getBlock();
+  if (!init || !finalize || init->getBlock() != block ||
+      finalize->getBlock() != block || !init->isBeforeInBlock(attend) ||
+      !attend->isBeforeInBlock(finalize))
+    return {};
+  for (Value part : {attend.getO(), attend.getM(), attend.getL()}) {
+    // Behind finalize the memory of the state may be that of the results.
+    bool isResult = llvm::is_contained(finalize.getInto(), part);
+    auto mayUse = [&](Operation *user) {
+      if (user == init || user == attend || user == finalize)
+        return true;
+      Operation *at = block->findAncestorOpInBlock(*user);
+      return isa<memref::DeallocOp, memref::DimOp>(user) ||
+             (isResult && at && finalize->isBeforeInBlock(at));
+    };
+    if (!llvm::all_of(part.getUsers(), mayUse))
+      return {};
+  }
+  return {init, finalize};
+}
+
+/// Whether results may be written by an attend, ahead of their time: they are
+/// there, and not used in between.
+static bool mayGiveResults(ring::AttendOp attend, ring::FinalizeOp finalize) {
+  Block *block = attend->getBlock();
+  return llvm::all_of(finalize.getInto(), [&](Value into) {
+    Operation *made = into.getDefiningOp();
+    bool isMade =
+        !made || made->getBlock() != block || made->isBeforeInBlock(attend);
+    return isMade && llvm::none_of(into.getUsers(), [&](Operation *user) {
+             Operation *at = block->findAncestorOpInBlock(*user);
+             return at && attend->isBeforeInBlock(at) &&
+                    at->isBeforeInBlock(finalize);
+           });
+  });
+}
+
+/// A state that begins and ends with one attend need not pass through memory:
+/// the kernel of the attend gives the results.
+void Lowering::findAlone(ArrayRef<Operation *> steps) {
+  if (!options.localTiling || options.warps)
+    return;
+  for (Operation *step : steps) {
+    auto attend = dyn_cast<ring::AttendOp>(step);
+    if (!attend)
+      continue;
+    auto [init, finalize] = endsOf(attend);
+    if (!init || !mayGiveResults(attend, finalize))
+      continue;
+    alone[attend] = finalize;
+    taken.insert({init, finalize});
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// States
+//===----------------------------------------------------------------------===//
+
+void Lowering::lower(ring::InitOp op) {
+  if (taken.contains(op))
+    return op.erase();
+  TileBuilder builder(op.getLoc(), op);
+  ValueRange state = op.getState();
+  Shape shape = rowShapeOf(state[0]);
+  int64_t columns = shape.padded(dimOf(state[0]));
+  launch(builder, "init", numRowTasks(builder, state[0], shape), {},
+         {{}, SmallVector<Value>(state), {}},
+         [&](TileBuilder &b, Value task, ValueRange args) {
+           nameAll(b, args, {"oState", "mState", "lState"});
+           RowTask at = decodeRowTask(b, task, args[0], shape);
+           Value o = b.alloca(shape.tile(columns));
+           Value rows = b.alloca(shape.rowVector());
+           auto store = [&](Value block, Value buffer, double value) {
+             b.make<tile::FillOp>(block, b.getF64FloatAttr(value));
+             b.make<tile::StoreOp>(
+                 block, b.rows(buffer, at.b, at.h, at.row, at.count));
+           };
+           store(o, args[0], 0.0);
+           store(rows, args[1], minusInfinity);
+           store(rows, args[2], 0.0);
+         });
+  op.erase();
+}
+
+void Lowering::lower(ring::FinalizeOp op) {
+  if (taken.contains(op))
+    return op.erase();
+  TileBuilder builder(op.getLoc(), op);
+  Shape shape = rowShapeOf(op.getO());
+  int64_t columns = shape.padded(dimOf(op.getO()));
+  launch(
+      builder, "finalize", numRowTasks(builder, op.getO(), shape), {},
+      {{op.getO(), op.getM(), op.getL()}, SmallVector<Value>(op.getInto()), {}},
+      [&](TileBuilder &b, Value task, ValueRange args) {
+        nameAll(b, args, {"oState", "mState", "lState", "out", "lse"});
+        RowTask at = decodeRowTask(b, task, args[0], shape);
+        Value o = loadRows(b, args[0], at, shape.tile(columns));
+        Value m = loadRows(b, args[1], at, shape.rowVector());
+        Value l = loadRows(b, args[2], at, shape.rowVector());
+        b.make<tile::NormalizeOp>(o, m, l, at.count);
+        storeRows(b, o, args[3], at);
+        storeRows(b, m, args[4], at);
+      });
+  op.erase();
+}
+
+/// A launch per segment.
+void Lowering::lower(ring::MergeOp op) {
+  TileBuilder builder(op.getLoc(), op);
+  Shape shape = rowShapeOf(op.getO1());
+  int64_t columns = shape.padded(dimOf(op.getO1()));
+  ofSegments(builder, OwnedSegments::of(op), [&](Value first, Value count) {
+    auto segments = [&](ValueRange state) {
+      return llvm::map_to_vector(state, [&](Value part) {
+        return builder.segment(part, first, count);
+      });
+    };
+    SmallVector<Value> into = segments(op.getInto());
+    launch(builder, "merge", numRowTasks(builder, into[0], shape), {},
+           {segments(op.getFrom()), into, {}},
+           [&](TileBuilder &b, Value task, ValueRange args) {
+             nameAll(b, args,
+                     {"oFrom", "mFrom", "lFrom", "oState", "mState", "lState"});
+             RowTask at = decodeRowTask(b, task, args[3], shape);
+             Value o2 = loadRows(b, args[0], at, shape.tile(columns));
+             Value m2 = loadRows(b, args[1], at, shape.rowVector());
+             Value l2 = loadRows(b, args[2], at, shape.rowVector());
+             Value o = loadRows(b, args[3], at, shape.tile(columns));
+             Value m = loadRows(b, args[4], at, shape.rowVector());
+             Value l = loadRows(b, args[5], at, shape.rowVector());
+             b.make<tile::MergeOp>(o, m, l, o2, m2, l2, at.count);
+             storeRows(b, o, args[3], at);
+             storeRows(b, m, args[4], at);
+             storeRows(b, l, args[5], at);
+           });
+  });
+  op.erase();
+}
+
+//===----------------------------------------------------------------------===//
+// Attend
+//===----------------------------------------------------------------------===//
+
+void Lowering::lower(ring::AttendOp op) {
+  TileBuilder b(op.getLoc(), op);
+  // Where the kernel finalizes its state, it has results to write in any case.
+  if (alone.contains(op))
+    attend(b, op);
+  else
+    wherePairs(b, op.getPairs(), [&] { attend(b, op); });
+  op.erase();
+}
+
+void Lowering::attend(TileBuilder &b, ring::AttendOp op) {
+  Shape shape = shapeOf(op.getO());
+  shape.pairs = arePairs(op.getQuery());
+  if (options.localTiling && !shape.isStaged())
+    shape.strip = options.strip;
+  Schedule schedule(b, Question::of(op), shape, Schedule::Lists::OfQueries);
+  // What is to do is found out where programs run, not where kernels do.
+  schedule.build([&](StringRef name, Value tasks, Value order,
+                     const Operands &operands, Body body) {
+    launch(b, name, tasks, order, operands, body, /*warps=*/0);
+  });
+  schedule.sort();
+  if (shape.isStaged())
+    attendStaged(b, op, shape, schedule);
+  else
+    attendTiled(b, op, shape, schedule);
+  schedule.release();
+}
+
+/// Launches a kernel per slice that packs its keys and values, tile by tile,
+/// where any list has the tile.
+PackedSlices Lowering::pack(TileBuilder &b, ring::AttendOp op,
+                            const Shape &shape, const Schedule &schedule) {
+  int64_t any = ShapedType::kDynamic;
+  auto keyType = cast<MemRefType>(op.getKeys().front().getType());
+  int64_t keyHeads = keyType.getDimSize(2), keyDim = keyType.getDimSize(3);
+  Value batch = b.dim(op.getQuery(), 0), numKeys = schedule.firstKeys.back();
+  auto allocate = [&](MemRefType type, tile::Memory memory) {
+    return b.allocate(type, {batch, numKeys}, memory);
+  };
+  PackedSlices packed;
+  packed.keys =
+      allocate(shape.packedKeys(keyHeads, keyDim), tile::Memory::Packing);
+  packed.values =
+      allocate(shape.packedDims(keyHeads, dimOf(op.getO()), shape.columns),
+               tile::Memory::Packing);
+  packed.finite = allocate(MemRefType::get({any, keyHeads, any}, b.getI1Type()),
+                           tile::Memory::Schedule);
+  for (size_t slice = 0; slice < op.getKeys().size(); ++slice) {
+    Value first = schedule.firstKeys[slice];
+    Value tiles = b.sub(schedule.firstKeys[slice + 1], first);
+    Value tasks = b.mul(b.mul(batch, b.index(keyHeads)), tiles);
+    launch(b, "pack", tasks, {},
+           {{op.getKeys()[slice], op.getValues()[slice], schedule.keys,
+             schedule.needed},
+            {packed.keys, packed.values, packed.finite},
+            {first, tiles}},
+           [&](TileBuilder &b, Value task, ValueRange args) {
+             Value keys = args[2], first = args[7], tiles = args[8];
+             auto [batch, h, tile] =
+                 headTask(b, task, b.index(keyHeads), tiles);
+             Value key = b.add(first, tile);
+             Value none = b.make<arith::ConstantIntOp>(0, 32);
+             Value needed = b.compare(arith::CmpIPredicate::ne,
+                                      b.load(args[3], key), none);
+             b.when(needed, [&, batch = batch, h = h] {
+               Value row = b.field(keys, key, Field::Row);
+               Value count = b.field(keys, key, Field::Count);
+               b.make<tile::PackOp>(b.rows(args[0], batch, h, row, count),
+                                    b.panels(args[4], batch, h, key), true);
+               Value values = b.panels(args[5], batch, h, key);
+               b.make<tile::PackOp>(b.rows(args[1], batch, h, row, count),
+                                    values, false);
+               b.store(b.make<tile::IsFiniteOp>(b.getI1Type(), values), args[6],
+                       {batch, h, key});
+             });
+           });
+  }
+  return packed;
+}
+
+/// Launches the kernels of a processor, which read packed slices.
+void Lowering::attendTiled(TileBuilder &b, ring::AttendOp op, Shape shape,
+                           const Schedule &schedule) {
+  PackedSlices packed = pack(b, op, shape, schedule);
+  Operands operands;
+  operands.reads = {op.getQuery(), packed.keys,      packed.values,
+                    packed.finite, schedule.queries, schedule.keys,
+                    schedule.list, schedule.counts};
+  llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
+  llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
+  operands.writes = {op.getO(), op.getM(), op.getL()};
+  // The state's memory is there as planned, for any target, but not touched.
+  ring::FinalizeOp finalize = alone.lookup(op);
+  if (finalize)
+    llvm::append_range(operands.writes, finalize.getInto());
+  operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
+  llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
+  llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
+  auto attend = [&](StringRef name, AttendPart part) {
+    launch(b, name, schedule.tasks, schedule.order, operands,
+           [&](TileBuilder &inside, Value task, ValueRange args) {
+             AttendKernel(inside, op, shape, schedule, args, part,
+                          finalize != nullptr)
+                 .build(task);
+           });
+  };
+  if (options.localTiling) {
+    attend("attend", AttendPart::All);
+  } else {
+    Value scores = allocateTiles(b, op.getQuery(), schedule, shape);
+    operands.writes.push_back(scores);
+    attend("scores", AttendPart::Scores);
+    attend("softmax", AttendPart::Softmax);
+    attend("sums", AttendPart::Sums);
+    b.make<memref::DeallocOp>(scores);
+  }
+  for (Value buffer : {packed.keys, packed.values, packed.finite})
+    b.make<memref::DeallocOp>(buffer);
+}

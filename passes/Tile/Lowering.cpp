@@ -1,0 +1,173 @@
+//===- Lowering.cpp - launches, and what all steps share ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Tile/Lowering.h"
+#include "passes/Tile/ScoreKernels.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::tiling;
+
+func::FuncOp Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
+                              Value order, const Operands &operands, Body body,
+                              int64_t warps) {
+  OpBuilder::InsertionGuard guard(builder);
+  SmallVector<Type> types{builder.getIndexType()};
+  llvm::append_range(types, operands.types());
+  func::FuncOp kernel;
+  {
+    TileBuilder inside(program.getLoc(), program.getContext());
+    inside.setInsertionPoint(program);
+    kernel = inside.make<func::FuncOp>((program.getName() + "_" + name).str(),
+                                       inside.getFunctionType(types, {}));
+    kernel.setPrivate();
+    kernel->setAttr(tile::kernelAttr, inside.getUnitAttr());
+    if (warps)
+      kernel->setAttr(cuda::warpsAttr, inside.getI64IntegerAttr(warps));
+    Block *entry = kernel.addEntryBlock();
+    inside.setInsertionPointToStart(entry);
+    body(inside, entry->getArgument(0), entry->getArguments().drop_front());
+    inside.make<func::ReturnOp>();
+  }
+  auto *equal = llvm::find_if(kernels, [&](func::FuncOp other) {
+    return kernel.getFunctionType() == other.getFunctionType() &&
+           OperationEquivalence::isRegionEquivalentTo(
+               &kernel.getBody(), &other.getBody(),
+               OperationEquivalence::IgnoreLocations);
+  });
+  if (equal != kernels.end()) {
+    kernel.erase();
+    kernel = *equal;
+  } else {
+    SymbolTable(program->getParentOp()).insert(kernel, program->getIterator());
+    kernels.push_back(kernel);
+  }
+  builder.make<tile::LaunchOp>(kernel.getName(), tasks, order, operands.reads,
+                               operands.writes, operands.scalars);
+  return kernel;
+}
+
+Shape Lowering::shapeOf(Value state) {
+  auto type =
+      cast<FloatType>(cast<MemRefType>(state.getType()).getElementType());
+  if (options.warps) // a fragment has 16 columns
+    return {type, options.rows,    options.columns, 16,
+            16,   /*pairs=*/false, options.warps};
+  int64_t dimPanel = options.panelBytes * 8 / type.getWidth(), panel = dimPanel;
+  if (options.keyPanelBytes)
+    panel = options.keyPanelBytes * 8 / type.getWidth();
+  return {type, options.rows,
+          static_cast<int64_t>(llvm::alignTo(options.columns, panel)), panel,
+          dimPanel};
+}
+
+/// Of what is done row by row, without products: whole rows of a CTA, and no
+/// more, so that all their columns fit into registers.
+Shape Lowering::rowShapeOf(Value state) {
+  Shape shape = shapeOf(state);
+  if (shape.isStaged())
+    shape.rows = 16 * shape.warps;
+  return shape;
+}
+
+void tiling::wherePairs(TileBuilder &b, ValueRange pairs,
+                        llvm::function_ref<void()> body) {
+  if (pairs.empty())
+    return body();
+  Value any = pairs.front();
+  for (Value pair : pairs.drop_front())
+    any = b.createOrFold<arith::OrIOp>(any, pair);
+  b.when(any, body);
+}
+
+Value tiling::allocateTiles(TileBuilder &b, Value query,
+                            const Schedule &schedule, const Shape &shape) {
+  int64_t heads = cast<MemRefType>(query.getType()).getDimSize(2);
+  return b.allocate(
+      shape.tiles(heads),
+      {b.dim(query, 0), b.dim(schedule.queries, 0), b.dim(schedule.keys, 0)},
+      tile::Memory::Packing);
+}
+
+void tiling::ofSegments(
+    TileBuilder &builder, const OwnedSegments &of,
+    llvm::function_ref<void(Value first, Value count)> body) {
+  Value first = builder.index(0);
+  for (int64_t s = 0; s < of.layout.getNumSegments(); ++s) {
+    auto segment =
+        builder.make<ring::SegmentOp>(s, of.layout, of.owner, of.extent);
+    Value count = segment.getCount();
+    Value isFlagged =
+        builder.compare(arith::CmpIPredicate::ne, count, builder.index(0));
+    if (!of.flags.empty())
+      isFlagged = builder.both(isFlagged, of.flags[s]);
+    builder.when(isFlagged, [&] { body(first, count); });
+    first = builder.add(first, count);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Stored scores
+//===----------------------------------------------------------------------===//
+
+template <typename OpT>
+void Lowering::lowerStored(OpT op, Value stored,
+                           void (*lower)(TileBuilder &, OpT, const Shape &,
+                                         Launcher)) {
+  TileBuilder b(op.getLoc(), op);
+  lower(b, op, shapeOf(stored),
+        [&](StringRef name, Value tasks, Value order, const Operands &operands,
+            Body body) { launch(b, name, tasks, order, operands, body); });
+  op.erase();
+}
+
+void Lowering::lower(ring::ScoresOp op) {
+  lowerStored(op, op.getInto(), lowerScores);
+}
+
+void Lowering::lower(ring::ScoreOp op) {
+  lowerStored(op, op.getScores(), lowerScore);
+}
+
+void Lowering::lower(ring::SoftmaxOp op) {
+  lowerStored(op, op.getScores(), lowerSoftmax);
+}
+
+void Lowering::lower(ring::WeighOp op) {
+  lowerStored(op, op.getWeights(), lowerWeigh);
+}
+
+//===----------------------------------------------------------------------===//
+// All steps
+//===----------------------------------------------------------------------===//
+
+LogicalResult Lowering::run() {
+  SmallVector<Operation *> steps;
+  WalkResult result = program.walk([&](Operation *op) {
+    if (isa<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
+            ring::ScoresOp, ring::ScoreOp, ring::SoftmaxOp, ring::WeighOp,
+            ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
+            ring::RoundOp>(op)) {
+      if (op->getNumResults() != 0) {
+        op->emitOpError("works on tensors; run ring-bufferize first");
+        return WalkResult::interrupt();
+      }
+      if (options.warps && failed(verifyStaged(op)))
+        return WalkResult::interrupt();
+      steps.push_back(op);
+    }
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  findTables(steps);
+  findAlone(steps);
+  for (Operation *op : steps)
+    llvm::TypeSwitch<Operation *>(op)
+        .Case<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
+              ring::ScoresOp, ring::ScoreOp, ring::SoftmaxOp, ring::WeighOp,
+              ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
+              ring::RoundOp>([&](auto op) { lower(op); });
+  return success();
+}

@@ -1,0 +1,141 @@
+//===- Lowering.h - from ring steps on buffers to kernels -------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What ring-lower-to-tile does to one program: each step becomes launches of
+// kernels. Steps of a forward pass are lowered in LowerAttend.cpp, those of a
+// backward pass in LowerGradients.cpp, gradients of captured tables in
+// TableGradients.cpp, and what is only for GPUs in LowerStaged.cpp.
+//
+//===----------------------------------------------------------------------===//
+#ifndef BURST_PASSES_TILE_LOWERING_H
+#define BURST_PASSES_TILE_LOWERING_H
+
+#include "passes/Passes.h"
+#include "passes/Tile/CtaGradient.h"
+#include "passes/Tile/Schedule.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace burst::tiling {
+
+/// Emits what is done to a row of a table: all its elements along the last
+/// dimension, by where the row lies in the others.
+using RowBody = llvm::function_ref<void(TileBuilder &, mlir::ValueRange row,
+                                        mlir::ValueRange args)>;
+
+/// The packed keys and values of all slices of an attend, and of the values of
+/// each tile, whether all are finite.
+struct PackedSlices {
+  mlir::Value keys, values, finite;
+};
+
+/// Lowers the ops of one program.
+class Lowering {
+public:
+  Lowering(mlir::func::FuncOp program, const LowerToTilePassOptions &options)
+      : program(program), options(options) {}
+
+  llvm::LogicalResult run();
+
+private:
+  /// Gives the kernel.
+  mlir::func::FuncOp launch(TileBuilder &builder, llvm::StringRef name,
+                            mlir::Value tasks, mlir::Value order,
+                            const Operands &operands, Body body, int64_t warps);
+  void launch(TileBuilder &builder, llvm::StringRef name, mlir::Value tasks,
+              mlir::Value order, const Operands &operands, Body body) {
+    launch(builder, name, tasks, order, operands, body, options.warps);
+  }
+
+  Shape shapeOf(mlir::Value state);
+  Shape rowShapeOf(mlir::Value state);
+  /// Whether products are of pairs, of these operands and others of their type.
+  bool arePairs(mlir::Value operand) const {
+    return options.pairs && options.localTiling &&
+           mlir::cast<mlir::MemRefType>(operand.getType())
+               .getElementType()
+               .isBF16();
+  }
+  llvm::LogicalResult verifyStaged(mlir::Operation *op);
+  void attend(TileBuilder &builder, ring::AttendOp op);
+  void attendStaged(TileBuilder &builder, ring::AttendOp op, Shape shape,
+                    const Schedule &schedule);
+  void attendTiled(TileBuilder &builder, ring::AttendOp op, Shape shape,
+                   const Schedule &schedule);
+  PackedSlices pack(TileBuilder &builder, ring::AttendOp op, const Shape &shape,
+                    const Schedule &schedule);
+  void attendGrad(TileBuilder &builder, ring::AttendGradOp op);
+  void attendGradStaged(TileBuilder &builder, ring::AttendGradOp op,
+                        const CtaShape &cta, llvm::ArrayRef<Sums> kernels);
+  void attendGradTiled(TileBuilder &builder, ring::AttendGradOp op);
+  void findAlone(llvm::ArrayRef<mlir::Operation *> steps);
+  void lower(ring::InitOp op);
+  void lower(ring::AttendOp op);
+  void lower(ring::MergeOp op);
+  void lower(ring::FinalizeOp op);
+  template <typename OpT>
+  void lowerStored(OpT op, mlir::Value stored,
+                   void (*lower)(TileBuilder &, OpT, const Shape &, Launcher));
+  void lower(ring::ScoresOp op);
+  void lower(ring::ScoreOp op);
+  void lower(ring::SoftmaxOp op);
+  void lower(ring::WeighOp op);
+  void lower(ring::ZeroOp op);
+  void lower(ring::DeltaOp op);
+  void lower(ring::AttendGradOp op);
+  void lower(ring::AddOp op);
+  void lower(ring::RoundOp op);
+  void findTables(llvm::ArrayRef<mlir::Operation *> steps);
+  void makeCopies(mlir::Value gradient, llvm::ArrayRef<ring::AttendGradOp> ops,
+                  int64_t capture);
+  void launchRows(TileBuilder &builder, llvm::StringRef name, mlir::Value table,
+                  const Operands &operands, RowBody body);
+  void launchZeros(TileBuilder &builder, mlir::Value table);
+
+  /// The gradients of captured tables that attends add to: what their tasks add
+  /// to, beside the gradient; null where that alone will do.
+  llvm::MapVector<mlir::Value, mlir::Value> tables;
+  /// Attends that are all of their softmax, and what turns that to results; the
+  /// steps that they take over.
+  llvm::DenseMap<mlir::Operation *, ring::FinalizeOp> alone;
+  llvm::SmallPtrSet<mlir::Operation *, 2> taken;
+  mlir::func::FuncOp program;
+  const LowerToTilePassOptions &options;
+  llvm::SmallVector<mlir::func::FuncOp> kernels;
+};
+
+/// Segments of the shard of an owner, and which of them are meant: all, where
+/// there are no flags.
+struct OwnedSegments {
+  ring::LayoutAttr layout;
+  mlir::Value owner, extent;
+  mlir::ValueRange flags;
+
+  template <typename OpT>
+  static OwnedSegments of(OpT op) {
+    return {op.getLayout(), op.getOwner(), op.getExtent(), op.getSegments()};
+  }
+};
+
+/// Emits code for each segment that is meant and not empty: its first position
+/// in the shard, and how many it has.
+void ofSegments(
+    TileBuilder &builder, const OwnedSegments &of,
+    llvm::function_ref<void(mlir::Value first, mlir::Value count)> body);
+
+/// Emits `body` for where a rank computes any pair of segments: in the hops
+/// where it computes none, nothing is classified, packed or launched.
+void wherePairs(TileBuilder &builder, mlir::ValueRange pairs,
+                llvm::function_ref<void()> body);
+
+/// Whether a gradient may be that of a shard (batch, sequence, heads, dim), and
+/// not that of a table.
+bool hasHeads(mlir::Value gradient);
+
+/// Memory for all pairs of tiles of a slice.
+mlir::Value allocateTiles(TileBuilder &builder, mlir::Value query,
+                          const Schedule &schedule, const Shape &shape);
+
+} // namespace burst::tiling
+
+#endif // BURST_PASSES_TILE_LOWERING_H
