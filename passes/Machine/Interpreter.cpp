@@ -1,13 +1,11 @@
 //===- Interpreter.cpp - what ring programs mean --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Machine/Interpreter.h"
-
 #include "passes/Machine/Binding.h"
+#include "passes/Machine/InterpretPairs.h"
 
 #include "mlir/IR/Threading.h"
 
-#include <array>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -15,9 +13,7 @@
 
 using namespace mlir;
 using namespace burst;
-
-static constexpr double minusInfinity =
-    -std::numeric_limits<double>::infinity();
+using namespace burst::interpreting;
 
 //===----------------------------------------------------------------------===//
 // State
@@ -101,66 +97,6 @@ private:
 };
 
 } // namespace
-
-namespace {
-/// Global indices of a pair.
-struct Pair {
-  int64_t b, h, i, j;
-};
-} // namespace
-
-/// The arguments of a region at a pair, the scaled score in front.
-static std::array<Scalar, 8> regionArguments(const Meeting &meeting, Pair pair,
-                                             double s, double gradient = 0) {
-  std::array<Scalar, 8> arguments{};
-  arguments[0].f = s;
-  const int64_t indices[] = {
-      pair.b, pair.h, pair.i, pair.j, meeting.queryExtent, meeting.keyExtent};
-  for (auto [argument, index] : llvm::zip(llvm::drop_begin(arguments), indices))
-    argument.i = index;
-  arguments[7].f = gradient;
-  return arguments;
-}
-
-/// The score of a pair, -inf where the mask drops it. False on a fault.
-static bool applyRegions(const Meeting &meeting,
-                         std::optional<RegionEvaluator> &mask,
-                         std::optional<RegionEvaluator> &score, Pair pair,
-                         double &s, std::optional<Fault> &fault) {
-  auto arguments = regionArguments(meeting, pair, s);
-  if (mask) {
-    if (!mask->evaluate(llvm::ArrayRef(arguments).slice(1, 6))) {
-      fault = mask->getFault();
-      return false;
-    }
-    if (mask->result(0).i == 0) {
-      s = minusInfinity;
-      return true;
-    }
-  }
-  if (score) {
-    if (!score->evaluate(llvm::ArrayRef(arguments).take_front(7))) {
-      fault = score->getFault();
-      return false;
-    }
-    s = toScore(score->result(0).f, meeting.score->getArgument(0).getType());
-  }
-  return true;
-}
-
-/// The first element of (b, x, h) in a (batch, sequence, heads, dim) tensor.
-static double *row(Tensor &tensor, int64_t b, int64_t x, int64_t h) {
-  return tensor.floats.data() +
-         ((b * tensor.shape[1] + x) * tensor.shape[2] + h) * tensor.shape[3];
-}
-
-static double dot(const double *a, const double *b, int64_t count) {
-#pragma clang fp reassociate(on)
-  double sum = 0;
-  for (int64_t d = 0; d < count; ++d)
-    sum += a[d] * b[d];
-  return sum;
-}
 
 bool HeadAttention::scores(const Slice &slice, int64_t x, int64_t i,
                            const Segment &columns, int64_t column0) {
@@ -265,48 +201,6 @@ bool HeadAttention::store(Tensor &into, int64_t first) {
       }
     }
   return true;
-}
-
-/// Shards must have the sizes that their layouts say.
-static bool checkSizes(const Meeting &meeting, ArrayRef<Slice> slices,
-                       std::string &message) {
-  int64_t rows = meeting.queryLayout.getDeal().count(meeting.queryOwner,
-                                                     meeting.queryExtent);
-  if (meeting.query->shape[1] != rows) {
-    message = "attends with " + std::to_string(meeting.query->shape[1]) +
-              " queries, its layout says " + std::to_string(rows);
-    return false;
-  }
-  for (const Slice &slice : slices) {
-    int64_t columns =
-        meeting.keyLayout.getDeal().count(slice.owner, meeting.keyExtent);
-    if (slice.key->shape[1] == columns && slice.value->shape[1] == columns)
-      continue;
-    message = "attends a slice of " + std::to_string(slice.key->shape[1]) +
-              " keys and " + std::to_string(slice.value->shape[1]) +
-              " values, its layout says " + std::to_string(columns);
-    return false;
-  }
-  return true;
-}
-
-/// Of what did not arrive at all nothing was delivered either.
-static void poisonAbsent(ArrayRef<Tensor *> tensors) {
-  for (Tensor *tensor : tensors)
-    if (tensor->floats.empty())
-      tensor->floats.assign(tensor->size(), std::nan(""));
-}
-
-/// Null where there is no region; false where it cannot be evaluated.
-static bool makeEvaluator(Region &region, ArrayRef<Argument> captures,
-                          std::optional<RegionEvaluator> &evaluator,
-                          std::string &message) {
-  if (region.empty())
-    return true;
-  evaluator = RegionEvaluator::create(region, captures);
-  if (!evaluator)
-    message = "has a region that cannot be evaluated";
-  return evaluator.has_value();
 }
 
 bool Interpreter::attend(Attend &attend, State &result, std::string &message) {
@@ -514,188 +408,6 @@ bool Interpreter::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
   }
   for (double &value : out->floats)
     value = roundTo(value, element);
-  return true;
-}
-
-//===----------------------------------------------------------------------===//
-// Gradients
-//===----------------------------------------------------------------------===//
-
-TensorRef Interpreter::zero(ring::ZeroOp op, const Tensor &like) {
-  TensorRef zero = makeLike(op.getZero(), like);
-  zero->floats.assign(zero->size(), 0.0);
-  return zero;
-}
-
-bool Interpreter::delta(ring::DeltaOp op, const TensorRef &out,
-                        const TensorRef &outGrad, const TensorRef &lseGrad,
-                        TensorRef &result, std::string &) {
-  int64_t batch = out->shape[0], rows = out->shape[1], heads = out->shape[2];
-  int64_t shape[] = {batch, heads, rows};
-  result = std::make_shared<Tensor>(
-      shape, cast<RankedTensorType>(op.getDelta().getType()).getElementType());
-  result->floats.resize(result->size());
-  for (int64_t at = 0; at < result->size(); ++at) {
-    int64_t b = at / (heads * rows), h = at / rows % heads, x = at % rows;
-    double sum = dot(row(*out, b, x, h), row(*outGrad, b, x, h), out->shape[3]);
-    result->floats[at] = sum - (lseGrad ? lseGrad->floats[at] : 0);
-  }
-  return true;
-}
-
-namespace {
-
-/// The gradients of one key head of one batch, by all query heads that share
-/// it.
-class HeadGradient {
-public:
-  HeadGradient(const AttendGrad &attend, int64_t b, int64_t keyHead,
-               std::optional<RegionEvaluator> mask,
-               std::optional<RegionEvaluator> score,
-               std::optional<RegionEvaluator> gradient)
-      : attend(attend), b(b), keyHead(keyHead), mask(std::move(mask)),
-        score(std::move(score)), gradient(std::move(gradient)) {}
-
-  /// False where a region could not be evaluated.
-  bool run();
-  std::optional<Fault> fault;
-
-private:
-  bool runPair(int64_t h, int64_t x, int64_t i, int64_t y, int64_t j);
-
-  const AttendGrad &attend;
-  int64_t b, keyHead;
-  std::optional<RegionEvaluator> mask, score, gradient;
-};
-
-} // namespace
-
-bool HeadGradient::runPair(int64_t h, int64_t x, int64_t i, int64_t y,
-                           int64_t j) {
-  const Tensor &query = *attend.query;
-  int64_t queryDim = query.shape[3], valueDim = attend.outGrad->shape[3];
-  const double *q = row(*attend.query, b, x, h);
-  const double *k = row(*attend.slice.key, b, y, keyHead);
-  const double *v = row(*attend.slice.value, b, y, keyHead);
-  const double *outGrad = row(*attend.outGrad, b, x, h);
-  int64_t at = (b * query.shape[2] + h) * query.shape[1] + x;
-  double lse = attend.lse->floats[at];
-  double t = attend.scale * dot(q, k, queryDim), s = t;
-  if (!applyRegions(attend, mask, score, {b, h, i, j}, s, fault))
-    return false;
-  if (s == minusInfinity || lse == minusInfinity)
-    return true;
-  double p = std::exp(s - lse);
-  double w = p * (dot(outGrad, v, valueDim) - attend.delta->floats[at]);
-  double u = w;
-  if (gradient) {
-    if (!gradient->evaluate(regionArguments(attend, {b, h, i, j}, t, w))) {
-      fault = gradient->getFault();
-      return false;
-    }
-    u = gradient->result(0).f;
-  }
-  double *dq = row(*attend.grads[0], b, x, h);
-  double *dk = row(*attend.grads[1], b, y, keyHead);
-  double *dv = row(*attend.grads[2], b, y, keyHead);
-  for (int64_t d = 0; d < queryDim; ++d) {
-    dq[d] += attend.scale * u * k[d];
-    dk[d] += attend.scale * u * q[d];
-  }
-  for (int64_t d = 0; d < valueDim; ++d)
-    dv[d] += p * outGrad[d];
-  return true;
-}
-
-bool HeadGradient::run() {
-  auto rows = attend.queryLayout.getDeal().segments(attend.queryOwner,
-                                                    attend.queryExtent);
-  auto columns =
-      attend.keyLayout.getDeal().segments(attend.slice.owner, attend.keyExtent);
-  int64_t group = attend.query->shape[2] / attend.slice.key->shape[2];
-  for (int64_t h = keyHead * group; h < (keyHead + 1) * group; ++h) {
-    int64_t row0 = 0;
-    for (auto [a, segmentA] : llvm::enumerate(rows)) {
-      int64_t column0 = 0;
-      for (auto [c, segmentB] : llvm::enumerate(columns)) {
-        for (int64_t x = 0; attend.isComputed(0, a, c) && x < segmentA.count;
-             ++x)
-          for (int64_t y = 0; y < segmentB.count; ++y)
-            if (!runPair(h, row0 + x, segmentA.position(x), column0 + y,
-                         segmentB.position(y)))
-              return false;
-        column0 += segmentB.count;
-      }
-      row0 += segmentA.count;
-    }
-  }
-  return true;
-}
-
-bool Interpreter::attendGrad(AttendGrad &attend, std::string &message) {
-  if (!checkSizes(attend, attend.slice, message))
-    return false;
-  poisonAbsent({attend.query, attend.outGrad, attend.lse, attend.delta,
-                attend.slice.key, attend.slice.value});
-  for (TensorRef &grad : attend.grads)
-    makeUnique(grad);
-  std::optional<RegionEvaluator> mask, score, gradient;
-  if (!makeEvaluator(*attend.mask, attend.maskCaptures, mask, message) ||
-      !makeEvaluator(*attend.score, attend.scoreCaptures, score, message) ||
-      !makeEvaluator(attend.op.getGradient(), attend.scoreCaptures, gradient,
-                     message))
-    return false;
-  int64_t batch = attend.query->shape[0], heads = attend.slice.key->shape[2];
-  std::mutex mutex;
-  std::optional<Fault> fault;
-  auto runHead = [&](size_t task) {
-    HeadGradient head(attend, task / heads, task % heads, mask, score,
-                      gradient);
-    if (head.run())
-      return;
-    std::lock_guard<std::mutex> lock(mutex);
-    fault = head.fault;
-  };
-  ArrayRef<int64_t> captures = attend.op.getCaptures();
-  for (auto [index, n] : llvm::enumerate(captures))
-    gradient->setGradient(n, attend.grads[3 + index]);
-  if (captures.empty())
-    parallelFor(attend.at->getContext(), 0, batch * heads, runHead);
-  else // heads contribute to the same tables
-    for (int64_t task = 0; task < batch * heads; ++task)
-      runHead(task);
-  if (progress)
-    progress();
-  if (fault)
-    message = "a region " + fault->message;
-  return !fault;
-}
-
-bool Interpreter::add(Sum &sum, std::string &) {
-  makeUnique(sum.a);
-  poisonAbsent(sum.b);
-  int64_t begin = 0;
-  for (auto [s, segment] : llvm::enumerate(
-           sum.op.getLayout().getDeal().segments(sum.owner, sum.extent))) {
-    if (sum.segments >> s & 1)
-      for (int64_t b = 0; b < sum.a->shape[0]; ++b) {
-        int64_t positions = sum.a->shape[1];
-        int64_t size = sum.a->size() / (sum.a->shape[0] * positions);
-        int64_t first = (b * positions + begin) * size;
-        for (int64_t at = first; at < first + segment.count * size; ++at)
-          sum.a->floats[at] += sum.b->floats[at];
-      }
-    begin += segment.count;
-  }
-  return true;
-}
-
-bool Interpreter::round(ring::RoundOp op, const TensorRef &gradient,
-                        TensorRef &result, std::string &) {
-  result = makeLike(op.getRounded(), *gradient);
-  result->floats = gradient->floats;
-  for (double &value : result->floats)
-    value = roundTo(value, result->element);
   return true;
 }
 
