@@ -44,19 +44,32 @@ static std::pair<ring::InitOp, ring::FinalizeOp> endsOf(ring::AttendOp attend) {
   return {init, finalize};
 }
 
+/// Moves what allocates memory in front of an attend, where it is behind it in
+/// the same block; false where what it depends on cannot go there.
+static bool hoist(Operation *op, ring::AttendOp attend) {
+  if (!op || op->getBlock() != attend->getBlock() ||
+      op->isBeforeInBlock(attend))
+    return true;
+  if (!isa<tile::AllocateOp, memref::DimOp, arith::ConstantOp>(op))
+    return false;
+  for (Value operand : op->getOperands())
+    if (!hoist(operand.getDefiningOp(), attend))
+      return false;
+  op->moveBefore(attend);
+  return true;
+}
+
 /// Whether results may be written by an attend, ahead of their time: they are
-/// there, and not used in between.
+/// not used in between, and their memory can be there.
 static bool mayGiveResults(ring::AttendOp attend, ring::FinalizeOp finalize) {
   Block *block = attend->getBlock();
   return llvm::all_of(finalize.getInto(), [&](Value into) {
-    Operation *made = into.getDefiningOp();
-    bool isMade =
-        !made || made->getBlock() != block || made->isBeforeInBlock(attend);
-    return isMade && llvm::none_of(into.getUsers(), [&](Operation *user) {
-             Operation *at = block->findAncestorOpInBlock(*user);
-             return at && attend->isBeforeInBlock(at) &&
-                    at->isBeforeInBlock(finalize);
-           });
+    bool isUsed = llvm::any_of(into.getUsers(), [&](Operation *user) {
+      Operation *at = block->findAncestorOpInBlock(*user);
+      return at && !isa<memref::DimOp>(user) && attend->isBeforeInBlock(at) &&
+             at->isBeforeInBlock(finalize);
+    });
+    return !isUsed && hoist(into.getDefiningOp(), attend);
   });
 }
 

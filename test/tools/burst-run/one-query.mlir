@@ -7,6 +7,9 @@
 // Also where the mask keeps no pair.
 // RUN: burst-run %s --check --entry=none --extents=16,8 --batch=2 | FileCheck %s --check-prefix=NONE
 // NONE-COUNT-2: elements: ok
+// And where a result in another type than the state is not returned.
+// RUN: burst-run %s --check --entry=lse --extents=16,8 --batch=2 | FileCheck %s --check-prefix=LSE
+// LSE: elements: ok
 // RUN: burst-opt %s --burst-to-ring --burst-to-tile | FileCheck %s --check-prefix=KERNELS
 // KERNELS-NOT: finalize
 shard.grid @g(shape = 1)
@@ -26,4 +29,13 @@ func.func @none(%q: !x, %k: !x, %v: !x) -> (!x, !l) {
         burst.yield %none : i1
       } sequence <@g, striped> : (!x, !x, !x) -> (!x, !l)
   return %o, %l : !x, !l
+}
+!h = tensor<?x?x2x4xf16>
+func.func @lse(%q: !h, %k: !h, %v: !h) -> !l {
+  %o, %l = burst.attention %q, %k, %v
+      mask(%b, %h, %i, %j, %sq, %sk) {
+        %none = arith.constant false
+        burst.yield %none : i1
+      } sequence <@g, striped> : (!h, !h, !h) -> (!h, !l)
+  return %l : !l
 }
