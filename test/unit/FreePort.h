@@ -23,7 +23,9 @@ inline int freePort() {
   std::random_device random;
   std::uniform_int_distribution<int> ports(15000, 32000);
   for (;;) {
-    int port = ports(random), fd = socket(AF_INET, SOCK_STREAM, 0);
+    // A process that another thread starts meanwhile must not keep the port.
+    int port = ports(random),
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
