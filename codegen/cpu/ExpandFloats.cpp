@@ -19,7 +19,7 @@ namespace {
 /// the f32 cannot hold (rounding to odd), so that the result is rounded once
 /// (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
 /// LLVM would call `__truncdfbf2`, which libgcc has only from version 13 on.
-struct TruncateByOdd : OpRewritePattern<arith::TruncFOp> {
+struct RoundToOdd : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(arith::TruncFOp op,
@@ -71,7 +71,7 @@ struct ExpandFloats : burst::cpu::impl::ExpandFloatsPassBase<ExpandFloats> {
       return signalPassFailure();
 
     RewritePatternSet truncation(&getContext());
-    truncation.add<TruncateByOdd>(&getContext());
+    truncation.add<RoundToOdd>(&getContext());
     walkAndApplyPatterns(getOperation(), std::move(truncation));
 
     RewritePatternSet patterns(&getContext());

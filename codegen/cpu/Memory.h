@@ -24,9 +24,9 @@ namespace burst::cpu {
 /// where n is the sum over segments of ceil(keys / C), and m alike. An attend
 /// that computes no pair of segments packs nothing, but for one that begins and
 /// ends its softmax, and for what a backward pass packs in front of its loop.
-/// Pairs round the query dim up to an even
-/// number. A gradient of a captured table adds, where batches or heads may
-/// contribute to the same elements of it,
+/// Pairs round the query dim up to an even number. A gradient of a captured
+/// table adds, where batches or heads may contribute to the same elements of
+/// it,
 ///
 ///     (batches * key heads - 1) * elements * bytes
 ///

@@ -126,7 +126,8 @@ void Simulation::Impl::end(Rank &rank) {
   rank.frame = Frame();
 }
 
-/// Runs a rank until it waits; false where it fails. `moved` where it came on.
+/// Runs a rank until it waits; false where it fails. Sets `moved` where it
+/// advances.
 bool Simulation::Impl::resume(Rank &rank, bool &moved) {
   uint32_t before = rank.frame.next;
   int64_t hop = rank.hop;
@@ -141,8 +142,9 @@ bool Simulation::Impl::run(std::vector<std::vector<Argument>> arguments) {
   for (auto [rank, ofRank] : llvm::zip_equal(ranks, arguments))
     bind(*rank, ofRank);
   arguments.clear();
-  // Neighbors come on together while what they hold is in the cache, which does
-  // not hold that of all ranks.
+  // Neighbors exchange most transfers. A block of them advances as far as it
+  // can while its tensors are in the cache, which does not hold those of all
+  // ranks.
   constexpr size_t neighbors = 8;
   for (bool moved = true; moved;) {
     moved = false;

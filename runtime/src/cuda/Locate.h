@@ -11,8 +11,8 @@ extern "C" {
 /* The file that the loader would open by a name, as realpath spells it, as far
    as can be told without opening it: what is open, then the folders that the
    loader searches, then its cache. Folders for some processors alone, and what
-   is broken, are not looked at. Null if there is none, or no
-   regular file. The caller frees it. */
+   is broken, are not looked at. Null if there is none, or no regular file. The
+   caller frees it. */
 char *burst_locate(const char *name);
 
 /* What a path leads to that no library can be, as "a device"; null for a
