@@ -5,7 +5,9 @@
 #include "codegen/cpu/Passes.h"
 #include "dialect/Cuda/Cuda.h"
 #include "passes/Machine/Binding.h"
+#include "passes/Machine/SimulatedOp.h"
 #include "passes/Passes.h"
+#include "passes/Tile/Lowering.h"
 #include "support/Files.h"
 
 #include "mlir/Dialect/DLTI/DLTI.h"
@@ -21,6 +23,8 @@ void jit::registerDialects(DialectRegistry &registry) {
                   math::MathDialect, gpu::GPUDialect, LLVM::LLVMDialect,
                   memref::MemRefDialect, vector::VectorDialect, scf::SCFDialect,
                   shard::ShardDialect, tensor::TensorDialect, DLTIDialect>();
+  registerRingSimulation(registry);
+  registerRingTileLowering(registry);
   cpu::registerInterfaces(registry);
 }
 

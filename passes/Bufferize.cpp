@@ -64,7 +64,7 @@ struct Arrival {
   ring::StartOp start;
   SmallVector<Value> buffers;
   Value owner; ///< of what it brings, in the old program
-  bool isState;
+  ring::Content content;
 };
 
 /// Clones one program, with buffers in place of tensors.
@@ -78,19 +78,7 @@ public:
 private:
   LogicalResult convertBlock(Block &block);
   LogicalResult convert(Operation &op);
-  LogicalResult convert(ring::InitOp op);
-  LogicalResult convert(ring::AttendOp op);
-  LogicalResult convert(ring::MergeOp op);
-  LogicalResult convert(ring::FinalizeOp op);
-  LogicalResult convert(ring::ScoresOp op);
-  LogicalResult convert(ring::ScoreOp op);
-  LogicalResult convert(ring::SoftmaxOp op);
-  LogicalResult convert(ring::WeighOp op);
-  LogicalResult convert(ring::ZeroOp op);
-  LogicalResult convert(ring::DeltaOp op);
-  LogicalResult convert(ring::AttendGradOp op);
-  LogicalResult convert(ring::AddOp op);
-  LogicalResult convert(ring::RoundOp op);
+  LogicalResult convert(ring::StepOpInterface op);
   LogicalResult convert(ring::StartOp op);
   LogicalResult convert(ring::WaitOp op);
   LogicalResult convert(scf::ForOp op);
@@ -100,13 +88,13 @@ private:
   LogicalResult convert(func::ReturnOp op);
   LogicalResult convertClone(Operation &op);
 
-  LogicalResult checkState(Operation *op, ValueRange state);
+  LogicalResult checkContent(ring::StepOpInterface op, OpOperand &operand);
   LogicalResult checkUpdated(Operation *op, ValueRange tensors);
   LogicalResult makeSlots(scf::ForOp op, ring::StartOp start, int64_t turns);
-  LogicalResult checkGradients(Operation *op, ValueRange tensors);
   LogicalResult makeSlots(scf::ForOp op, Operation *fresh, int64_t turns);
   SmallVector<Value> madeInSlots(Operation *fresh);
-  SmallVector<Value> madeState(ring::InitOp op);
+  SmallVector<Value> madeResults(ring::StepOpInterface op);
+  Operation *cloneOnBuffers(ring::StepOpInterface op, ValueRange memory);
   LogicalResult carryTokens(scf::ForOp op, scf::ForOp created, bool isInside);
   void separateStates();
   void nameExtent(unsigned result, Value tensor);
@@ -119,15 +107,14 @@ private:
   Value viewSlot(RankedTensorType type, const Extent &dealt, Value slot,
                  int64_t turns);
   Value received(ring::StartOp op, unsigned index, Value slot, int64_t turns);
-  Value made(Value tensor, Value like);
+  Value made(ring::StepOpInterface op, OpResult tensor, ArrayRef<Value> others);
   Value resultBuffer(Value tensor);
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(builder, loc, value);
   }
-  /// What comes in the place of a state is one, too.
+  /// What comes in the place of a buffer holds what that does.
   void inherit(Value buffer, Value successor) {
-    if (states.contains(buffer))
-      states.insert(successor);
+    contents[successor] = contents.lookup(buffer);
   }
   Value map(Value value) { return mapping.lookup(value); }
   SmallVector<Value> map(ValueRange values) {
@@ -147,8 +134,8 @@ private:
   /// What transfers under way receive into.
   llvm::DenseMap<Value, SmallVector<Value>> receiving;
   SymbolTableCollection tables;
-  /// Buffers of softmax states and of gradients, which are updated in place.
-  llvm::DenseSet<Value> states, gradients;
+  /// What buffers hold that are updated in place.
+  llvm::DenseMap<Value, ring::Content> contents;
   /// The buffers of the program's results.
   SmallVector<Value> results;
   /// The argument as which what is in a buffer is dealt.
@@ -277,20 +264,41 @@ Value Bufferizer::received(ring::StartOp op, unsigned index, Value slot,
                   slot, turns);
 }
 
-/// Memory for a tensor of the sizes of `like`, which a new op makes: that of
-/// the result that it becomes, or new memory.
-Value Bufferizer::made(Value tensor, Value like) {
-  Value buffer = resultBuffer(tensor);
+/// Memory for a result of a step, but for `others`: that of the result of the
+/// program that it becomes, that of the operand it is tied to, or new memory.
+Value Bufferizer::made(ring::StepOpInterface op, OpResult tensor,
+                       ArrayRef<Value> others) {
   auto type = cast<RankedTensorType>(tensor.getType());
+  auto sourceOf = [&](int64_t dim) { return op.getSizeSource(tensor, dim); };
+  Value like = sourceOf(0).value;
+  Value buffer = resultBuffer(tensor);
+  if (llvm::is_contained(others, buffer))
+    buffer = {};
+  auto *result = llvm::find(results, buffer);
+  if (buffer && result != results.end())
+    requireSizes(std::distance(results.begin(), result), map(like));
+  if (OpOperand *tied = op.getTiedOperand(tensor); tied && !buffer) {
+    Value memory = map(tied->get());
+    if (cast<MemRefType>(memory.getType()).getElementType() ==
+        type.getElementType())
+      buffer = memory;
+  }
   if (!buffer) {
     SmallVector<Value> sizes;
-    for (int64_t d = 0; d < type.getRank(); ++d)
-      if (type.isDynamicDim(d))
-        sizes.push_back(memref::DimOp::create(builder, loc, map(like), d));
+    for (int64_t d = 0; d < type.getRank(); ++d) {
+      if (!type.isDynamicDim(d))
+        continue;
+      ring::SizeSource source = sourceOf(d);
+      Value from = map(source.value);
+      sizes.push_back(
+          isTensor(source.value)
+              ? memref::DimOp::create(builder, loc, from, source.dim)
+                    .getResult()
+              : from);
+    }
     buffer = allocate(MemRefType::get(type.getShape(), type.getElementType()),
                       sizes, "state");
   }
-  mapping.map(tensor, buffer);
   auto argument = dyn_cast<BlockArgument>(like);
   queries[buffer] = argument ? argument : queries.lookup(map(like));
   return buffer;
@@ -306,20 +314,27 @@ static bool isNothing(ValueRange flags) {
   });
 }
 
-LogicalResult Bufferizer::checkState(Operation *op, ValueRange state) {
-  for (Value tensor : state)
-    if (!states.contains(map(tensor)))
-      return op->emitOpError("takes a state that does not come from a "
-                             "ring.init of this program; m has another unit "
-                             "outside of it");
-  return success();
+LogicalResult Bufferizer::checkContent(ring::StepOpInterface op,
+                                       OpOperand &operand) {
+  if (!isTensor(operand.get()))
+    return success();
+  ring::Content wanted = op.getContent(operand.get());
+  if (wanted == ring::Content::Data ||
+      wanted == contents.lookup(map(operand.get())))
+    return success();
+  if (wanted == ring::Content::State)
+    return op->emitOpError("takes a state that does not come from a ring.init "
+                           "of this program; m has another unit outside of it");
+  return op->emitOpError("takes a gradient that does not come from a ring.zero "
+                         "of this program");
 }
 
 /// States and gradients are updated in place: whatever else uses one is done
 /// with it, and it is not under way.
 LogicalResult Bufferizer::checkUpdated(Operation *op, ValueRange tensors) {
   for (Value tensor : tensors) {
-    StringRef what = states.contains(map(tensor)) ? "state" : "gradient";
+    bool isState = contents.lookup(map(tensor)) == ring::Content::State;
+    StringRef what = isState ? "state" : "gradient";
     for (OpOperand &use : tensor.getUses()) {
       Operation *user = op->getBlock()->findAncestorOpInBlock(*use.getOwner());
       if (user == op)
@@ -349,12 +364,22 @@ LogicalResult Bufferizer::checkUpdated(Operation *op, ValueRange tensors) {
   return success();
 }
 
+/// Whether a step begins a state or a gradient, of nothing that is one.
+static bool isFresh(ring::StepOpInterface op) {
+  return op.getResultMemory() && op->getNumResults() != 0 &&
+         op.getContent(op->getResult(0)) != ring::Content::Data;
+}
+
+static bool isGradient(ring::StepOpInterface op) {
+  return op.getContent(op->getResult(0)) == ring::Content::Gradient;
+}
+
 /// Fresh states are alike, and cse takes several for one: each state gets its
 /// own again, and so does each gradient.
 void Bufferizer::separateStates() {
   SmallVector<Operation *> fresh;
-  program.walk([&](Operation *op) {
-    if (isa<ring::InitOp, ring::ScoresOp, ring::ZeroOp>(op))
+  program.walk([&](ring::StepOpInterface op) {
+    if (isFresh(op))
       fresh.push_back(op);
   });
   for (Operation *op : fresh) {
@@ -380,180 +405,56 @@ SmallVector<Value> Bufferizer::madeInSlots(Operation *fresh) {
     auto type = cast<RankedTensorType>(tensor.getType());
     dealt.dim = dealtDim(type, dealt.dim);
     views.push_back(viewSlot(type, dealt, buffer, entry.count));
-    mapping.map(tensor, views.back());
   }
   return views;
 }
 
-/// Buffers of a state of the queries of an init, in no loop that sends them on.
-SmallVector<Value> Bufferizer::madeState(ring::InitOp op) {
-  Value query = map(op.getQuery());
-  SmallVector<Value> state;
-  for (Value tensor : op.getResults()) {
-    Value buffer = resultBuffer(tensor);
-    if (!buffer || llvm::is_contained(state, buffer)) {
-      auto type = cast<RankedTensorType>(tensor.getType());
-      SmallVector<Value> sizes;
-      for (int64_t d = 0; d < type.getRank(); ++d)
-        if (type.isDynamicDim(d))
-          sizes.push_back(memref::DimOp::create(
-              builder, loc, query, d == dealtDim(type, 1) ? 1 : d));
-      buffer = allocate(MemRefType::get(type.getShape(), type.getElementType()),
-                        sizes, "state");
-    }
-    state.push_back(buffer);
-    mapping.map(tensor, buffer);
-  }
-  queries[state[0]] = dyn_cast<BlockArgument>(op.getQuery());
-  return state;
+/// Buffers of what a step makes, in no loop that sends it on.
+SmallVector<Value> Bufferizer::madeResults(ring::StepOpInterface op) {
+  SmallVector<Value> memory;
+  for (OpResult result : op->getResults())
+    memory.push_back(made(op, result, memory));
+  return memory;
 }
 
-LogicalResult Bufferizer::convert(ring::InitOp op) {
-  SmallVector<Value> state =
-      slots.contains(op) ? madeInSlots(op) : madeState(op);
-  states.insert_range(state);
-  ring::InitOp::create(builder, loc, TypeRange(), map(op.getQuery()), state);
-  return success();
-}
-
-LogicalResult Bufferizer::convert(ring::AttendOp op) {
-  SmallVector<Value> state{op.getO(), op.getM(), op.getL()};
-  if (failed(checkState(op, state)) || failed(checkUpdated(op, state)))
-    return failure();
-  auto attend = ring::AttendOp::create(
-      builder, loc, TypeRange(), map(op.getQuery()), map(op.getQueryOwner()),
-      map(op.getQueryExtent()), map(op.getKeys()), map(op.getValues()),
-      map(op.getOwners()), map(op.getKeyExtent()), map(op.getO()),
-      map(op.getM()), map(op.getL()), map(op.getPairs()),
-      map(op.getMaskCaptures()), map(op.getScoreCaptures()),
-      op.getQueryLayout(), op.getKeyLayout(), op.getScaleAttr());
+/// The step on buffers, which writes what it makes to `memory`.
+Operation *Bufferizer::cloneOnBuffers(ring::StepOpInterface op,
+                                      ValueRange memory) {
+  Operation *created = Operation::create(
+      loc, op->getName(), TypeRange(), map(op->getOperands()),
+      op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
+      BlockRange(), op->getNumRegions());
   IRMapping inside;
-  op.getMask().cloneInto(&attend.getMask(), inside);
-  op.getScore().cloneInto(&attend.getScore(), inside);
-  op.getBounds().cloneInto(&attend.getBounds(), inside);
-  mapping.map(op.getNewO(), attend.getO());
-  mapping.map(op.getNewM(), attend.getM());
-  mapping.map(op.getNewL(), attend.getL());
-  return success();
+  for (auto [from, to] :
+       llvm::zip_equal(op->getRegions(), created->getRegions()))
+    from.cloneInto(&to, inside);
+  builder.insert(created);
+  if (!memory.empty())
+    cast<ring::StepOpInterface>(created).getResultMemory()->assign(memory);
+  return created;
 }
 
-LogicalResult Bufferizer::convert(ring::MergeOp op) {
-  if (failed(checkState(op, op.getInto())) ||
-      failed(checkState(op, op.getFrom())) ||
-      failed(checkUpdated(op, op.getInto())))
-    return failure();
-  auto merge = ring::MergeOp::create(builder, loc, TypeRange(),
-                                     map(op.getOperands()), op->getAttrs());
-  mapping.map(op.getO(), merge.getO1());
-  mapping.map(op.getM(), merge.getM1());
-  mapping.map(op.getL(), merge.getL1());
-  return success();
-}
-
-LogicalResult Bufferizer::convert(ring::FinalizeOp op) {
-  if (failed(checkState(op, op.getOperands())) ||
-      failed(checkUpdated(op, op.getOperands())))
-    return failure();
-  SmallVector<Value> into;
-  for (Value tensor : {op.getOut(), op.getLse()}) {
-    Value buffer = resultBuffer(tensor);
-    auto type = cast<RankedTensorType>(tensor.getType());
-    Value shape = map(tensor == op.getOut() ? op.getO() : op.getM());
-    if (!buffer && type.getElementType() ==
-                       cast<MemRefType>(shape.getType()).getElementType()) {
-      buffer = shape; // the state's own memory
-    } else if (!buffer) {
-      SmallVector<Value> sizes;
-      for (int64_t d = 0; d < type.getRank(); ++d)
-        if (type.isDynamicDim(d))
-          sizes.push_back(memref::DimOp::create(builder, loc, shape, d));
-      buffer = allocate(MemRefType::get(type.getShape(), type.getElementType()),
-                        sizes, "state");
-    }
-    into.push_back(buffer);
-    mapping.map(tensor, buffer);
+LogicalResult Bufferizer::convert(ring::StepOpInterface op) {
+  SmallVector<Value> updated;
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (failed(checkContent(op, operand)))
+      return failure();
+    if (isTensor(operand.get()) && !op.isOnlyRead(operand))
+      updated.push_back(operand.get());
   }
-  ring::FinalizeOp::create(builder, loc, TypeRange(), map(op.getO()),
-                           map(op.getM()), map(op.getL()), into);
-  for (Value buffer : into)
-    queries[buffer] = queries.lookup(map(op.getO()));
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Stored scores
-//===----------------------------------------------------------------------===//
-
-LogicalResult Bufferizer::convert(ring::ScoresOp op) {
-  auto type = cast<RankedTensorType>(op.getScores().getType());
-  Value query = map(op.getQuery());
-  static constexpr int64_t dims[] = {0, 2, 1}; // (batch, heads, sequence)
-  SmallVector<Value> sizes;
-  for (int64_t d = 0; d < 3; ++d)
-    if (type.isDynamicDim(d))
-      sizes.push_back(memref::DimOp::create(builder, loc, query, dims[d]));
-  if (type.isDynamicDim(3))
-    sizes.push_back(map(op.getKeyExtent()));
-  Value buffer = allocate(
-      MemRefType::get(type.getShape(), type.getElementType()), sizes, "state");
-  states.insert(buffer);
-  mapping.map(op.getScores(), buffer);
-  ring::ScoresOp::create(builder, loc, TypeRange(), query,
-                         map(op.getKeyExtent()), buffer);
-  return success();
-}
-
-LogicalResult Bufferizer::convert(ring::ScoreOp op) {
-  if (failed(checkState(op, op.getScores())))
+  if (failed(checkUpdated(op, updated)))
     return failure();
-  auto score = ring::ScoreOp::create(
-      builder, loc, TypeRange(), map(op.getQuery()), map(op.getQueryOwner()),
-      map(op.getQueryExtent()), map(op.getKey()), map(op.getKeyOwner()),
-      map(op.getKeyExtent()), map(op.getScores()), map(op.getPairs()),
-      map(op.getMaskCaptures()), map(op.getScoreCaptures()),
-      op.getQueryLayout(), op.getKeyLayout(), op.getScaleAttr());
-  IRMapping inside;
-  op.getMask().cloneInto(&score.getMask(), inside);
-  op.getScore().cloneInto(&score.getScore(), inside);
-  op.getBounds().cloneInto(&score.getBounds(), inside);
-  mapping.map(op.getNewScores(), score.getScores());
+  SmallVector<Value> memory;
+  if (op.getResultMemory())
+    memory = slots.contains(op) ? madeInSlots(op) : madeResults(op);
+  cloneOnBuffers(op, memory);
+  for (OpResult result : op->getResults()) {
+    Value buffer = memory.empty() ? map(op.getTiedOperand(result)->get())
+                                  : memory[result.getResultNumber()];
+    mapping.map(result, buffer);
+    contents[buffer] = op.getContent(result);
+  }
   return success();
-}
-
-LogicalResult Bufferizer::convert(ring::SoftmaxOp op) {
-  if (failed(checkState(op, op.getOperands())))
-    return failure();
-  ring::SoftmaxOp::create(builder, loc, TypeRange(), map(op.getScores()),
-                          map(op.getO()), map(op.getM()), map(op.getL()));
-  for (auto [result, operand] :
-       llvm::zip_equal(op.getResults(), op.getOperands()))
-    mapping.map(result, map(operand));
-  return success();
-}
-
-LogicalResult Bufferizer::convert(ring::WeighOp op) {
-  ValueRange state = op.getOperands().drop_front(4);
-  if (failed(checkState(op, state)))
-    return failure();
-  ring::WeighOp::create(builder, loc, TypeRange(), map(op.getWeights()),
-                        map(op.getValue()), map(op.getOwner()),
-                        map(op.getKeyExtent()), map(op.getO()), map(op.getM()),
-                        map(op.getL()), op.getKeyLayout());
-  for (auto [result, operand] : llvm::zip_equal(op.getResults(), state))
-    mapping.map(result, map(operand));
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Gradients
-//===----------------------------------------------------------------------===//
-
-LogicalResult Bufferizer::checkGradients(Operation *op, ValueRange tensors) {
-  for (Value tensor : tensors)
-    if (!gradients.contains(map(tensor)))
-      return op->emitOpError("updates a gradient that does not come from a "
-                             "ring.zero of this program");
-  return checkUpdated(op, tensors);
 }
 
 /// The caller's memory for the gradient of a table must be as large as that.
@@ -569,77 +470,6 @@ void Bufferizer::requireSizes(unsigned result, Value table) {
           memref::DimOp::create(builder, loc, table, d),
           ("size of dimension " + Twine(d) + " of result " + Twine(result))
               .str());
-}
-
-LogicalResult Bufferizer::convert(ring::ZeroOp op) {
-  Value tensor = op.getZero(), like = op.getLike(), buffer;
-  if (slots.contains(op)) {
-    buffer = madeInSlots(op).front();
-  } else { // in no loop, or of nothing
-    buffer = made(tensor, like);
-    auto *result = llvm::find(results, buffer);
-    if (result != results.end())
-      requireSizes(std::distance(results.begin(), result), map(like));
-  }
-  gradients.insert(buffer);
-  ring::ZeroOp::create(builder, loc, TypeRange(), map(like), buffer);
-  return success();
-}
-
-LogicalResult Bufferizer::convert(ring::DeltaOp op) {
-  auto type = cast<RankedTensorType>(op.getDelta().getType());
-  Value out = map(op.getOut());
-  SmallVector<Value> sizes;
-  static constexpr int64_t dims[] = {0, 2, 1}; // (batch, heads, sequence)
-  for (int64_t d = 0; d < 3; ++d)
-    if (type.isDynamicDim(d))
-      sizes.push_back(memref::DimOp::create(builder, loc, out, dims[d]));
-  Value buffer = allocate(
-      MemRefType::get(type.getShape(), type.getElementType()), sizes, "state");
-  mapping.map(op.getDelta(), buffer);
-  Value lseGrad = op.getLseGrad() ? map(op.getLseGrad()) : Value();
-  ring::DeltaOp::create(builder, loc, TypeRange(), out, map(op.getOutGrad()),
-                        lseGrad, buffer);
-  return success();
-}
-
-LogicalResult Bufferizer::convert(ring::AttendGradOp op) {
-  if (failed(checkGradients(op, op.getGrads())))
-    return failure();
-  auto attend = ring::AttendGradOp::create(
-      builder, loc, TypeRange(), map(op.getQuery()), map(op.getOutGrad()),
-      map(op.getLse()), map(op.getDelta()), map(op.getQueryOwner()),
-      map(op.getQueryExtent()), map(op.getKey()), map(op.getValue()),
-      map(op.getKeyOwner()), map(op.getKeyExtent()), map(op.getGrads()),
-      map(op.getPairs()), map(op.getMaskCaptures()), map(op.getScoreCaptures()),
-      op.getQueryLayout(), op.getKeyLayout(), op.getScaleAttr(),
-      op.getCapturesAttr());
-  IRMapping inside;
-  op.getMask().cloneInto(&attend.getMask(), inside);
-  op.getScore().cloneInto(&attend.getScore(), inside);
-  op.getBounds().cloneInto(&attend.getBounds(), inside);
-  op.getGradient().cloneInto(&attend.getGradient(), inside);
-  for (auto [result, gradient] :
-       llvm::zip_equal(op.getNewGrads(), op.getGrads()))
-    mapping.map(result, map(gradient));
-  return success();
-}
-
-LogicalResult Bufferizer::convert(ring::AddOp op) {
-  if (failed(checkGradients(op, op.getA())))
-    return failure();
-  ring::AddOp::create(builder, loc, TypeRange(), map(op.getA()), map(op.getB()),
-                      map(op.getOwner()), map(op.getExtent()),
-                      map(op.getSegments()), op.getLayout());
-  mapping.map(op.getSum(), map(op.getA()));
-  return success();
-}
-
-LogicalResult Bufferizer::convert(ring::RoundOp op) {
-  Value buffer = made(op.getRounded(), op.getGradient());
-  ring::RoundOp::create(builder, loc, TypeRange(), map(op.getGradient()),
-                        buffer);
-  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -700,8 +530,7 @@ LogicalResult Bufferizer::convert(ring::WaitOp op) {
                              arrival.owner, start.getExtent()},
                             arrival.buffers[index], 1);
       mapping.map(tensor, view);
-      if (arrival.isState)
-        states.insert(view);
+      contents[view] = arrival.content;
     }
     return success();
   }
@@ -783,7 +612,8 @@ LogicalResult Bufferizer::makeSlots(scf::ForOp op, Operation *fresh,
   auto start = slice ? cast<ring::StartOp>(slice->getOwner()) : nullptr;
   if (!start || !op.isDefinedOutsideOfLoop(start.getExtent()))
     return fresh->emitOpError("in a loop makes a ")
-           << (isa<ring::InitOp>(fresh) ? "state of" : "gradient by")
+           << (isGradient(cast<ring::StepOpInterface>(fresh)) ? "gradient by"
+                                                              : "state of")
            << " a slice that the loop carries and sends on";
   if (isVoid(start) || llvm::any_of(fresh->getResultTypes(), hasNoElements))
     return success();
@@ -827,7 +657,7 @@ LogicalResult Bufferizer::carryTokens(scf::ForOp op, scf::ForOp created,
     }
     auto first = init.getDefiningOp<ring::StartOp>();
     arrivals[token] = {start, slots[start].buffers, owner,
-                       states.contains(map(first.getTensors().front()))};
+                       contents.lookup(map(first.getTensors().front()))};
   }
   return success();
 }
@@ -852,8 +682,8 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
       return failure();
   for (Operation &fresh : *op.getBody())
     // A state of other queries is made anew in each turn.
-    if ((isa<ring::ZeroOp>(fresh) ||
-         (isa<ring::InitOp>(fresh) && sentOn(&fresh))) &&
+    if (auto step = dyn_cast<ring::StepOpInterface>(fresh);
+        step && isFresh(step) && (isGradient(step) || sentOn(step)) &&
         failed(makeSlots(op, &fresh, turns)))
       return failure();
 
@@ -1051,8 +881,7 @@ void Bufferizer::nameExtent(unsigned result, Value tensor) {
 
 LogicalResult Bufferizer::convert(func::ReturnOp op) {
   for (auto [index, tensor] : llvm::enumerate(op.getOperands())) {
-    if (!tensor.getDefiningOp<ring::FinalizeOp>() &&
-        states.contains(map(tensor)))
+    if (contents.lookup(map(tensor)) == ring::Content::State)
       return op.emitOpError("returns a state, in which m has another unit than "
                             "outside; finalize it first");
     nameExtent(index, tensor);
@@ -1079,11 +908,8 @@ LogicalResult Bufferizer::convertClone(Operation &op) {
 LogicalResult Bufferizer::convert(Operation &op) {
   loc = op.getLoc();
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
-      .Case<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
-            ring::ScoresOp, ring::ScoreOp, ring::SoftmaxOp, ring::WeighOp,
-            ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
-            ring::RoundOp, ring::StartOp, ring::WaitOp, scf::ForOp, scf::IfOp,
-            tensor::GenerateOp, arith::ConstantOp, func::ReturnOp>(
+      .Case<ring::StepOpInterface, ring::StartOp, ring::WaitOp, scf::ForOp,
+            scf::IfOp, tensor::GenerateOp, arith::ConstantOp, func::ReturnOp>(
           [&](auto op) { return convert(op); })
       .Case<tensor::DimOp>([&](tensor::DimOp op) {
         mapping.map(op.getResult(),

@@ -308,19 +308,23 @@ static void dropSliceAndShare(const RingMeeting &meeting, Needs needs) {
       }
 }
 
-static void dropFrom(ring::AttendOp attend, const RingMeeting &meeting,
-                     Needs needs) {
-  flagPairs(meeting, attend.getOwners(), attend.getPairsMutable(), needs);
-  if (meeting.movesKeys)
-    dropSlice(meeting, needs);
-  else
-    dropSliceAndShare(meeting, needs);
+/// Whether what is computed by the slice that moves goes home from where the
+/// slice ends.
+static bool hasShare(const RingMeeting &meeting) {
+  auto loop = meeting.op->getParentOfType<scf::ForOp>();
+  return loop && llvm::any_of(loop.getBody()->getOps<ring::StartOp>(),
+                              [&](ring::StartOp start) {
+                                return start.getTo() == meeting.movingOwner();
+                              });
 }
 
-static void dropFrom(ring::AttendGradOp attend, const RingMeeting &meeting,
-                     Needs needs) {
-  flagPairs(meeting, attend.getKeyOwner(), attend.getPairsMutable(), needs);
-  dropSliceAndShare(meeting, needs);
+static void dropFrom(const RingMeeting &meeting, Needs needs) {
+  auto op = cast<ring::AttendLikeOpInterface>(meeting.op);
+  flagPairs(meeting, op.getSliceOwners(), op.getPairsMutable(), needs);
+  if (hasShare(meeting))
+    dropSliceAndShare(meeting, needs);
+  else
+    dropSlice(meeting, needs);
 }
 
 /// What the need function is called with must be there in front of all loops.
@@ -347,35 +351,19 @@ static bool isCarried(Value owner) {
   return argument && isa<scf::ForOp>(argument.getOwner()->getParentOp());
 }
 
-static RingMeeting meetingOf(ring::AttendOp op) {
+static RingMeeting meetingOf(ring::AttendLikeOpInterface op) {
   bool movesKeys = !isCarried(op.getQueryOwner());
   return {op,
           atTheTop(op.getQuery()),
           op.getQueryOwner(),
           op.getQueryExtent(),
-          op.getOwners().front(),
+          op.getSliceOwners().front(),
           op.getKeyExtent(),
           op.getQueryLayout(),
           op.getKeyLayout(),
           &op.getBounds(),
           op.getMaskCaptures(),
-          movesKeys ? Value(op.getKeys().front()) : Value(op.getQuery()),
-          movesKeys};
-}
-
-static RingMeeting meetingOf(ring::AttendGradOp op) {
-  bool movesKeys = !isCarried(op.getQueryOwner());
-  return {op,
-          atTheTop(op.getQuery()),
-          op.getQueryOwner(),
-          op.getQueryExtent(),
-          op.getKeyOwner(),
-          op.getKeyExtent(),
-          op.getQueryLayout(),
-          op.getKeyLayout(),
-          &op.getBounds(),
-          op.getMaskCaptures(),
-          movesKeys ? Value(op.getKey()) : Value(op.getQuery()),
+          movesKeys ? op.getSliceKeys().front() : op.getQuery(),
           movesKeys};
 }
 
@@ -391,16 +379,12 @@ static bool sameNeeds(const RingMeeting &a, const RingMeeting &b) {
 
 static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
   SmallVector<RingMeeting> meetings;
-  auto collect = [&](auto op) {
-    if (op.getBounds().empty() || !op.getPairs().empty())
+  program.walk([&](ring::AttendLikeOpInterface op) {
+    if (op.getBounds().empty() || !op.getPairs().empty() || !op.mayDropPairs())
       return;
     RingMeeting meeting = meetingOf(op);
     if (isKnownAtTheTop(meeting, program.getBody().front()))
       meetings.push_back(meeting);
-  };
-  program.walk([&](Operation *op) {
-    llvm::TypeSwitch<Operation *>(op).Case<ring::AttendOp, ring::AttendGradOp>(
-        collect);
   });
   while (!meetings.empty()) {
     RingMeeting first = meetings.front();
@@ -408,9 +392,7 @@ static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
     llvm::erase_if(meetings, [&](const RingMeeting &meeting) {
       if (!sameNeeds(first, meeting))
         return false;
-      llvm::TypeSwitch<Operation *>(meeting.op)
-          .Case<ring::AttendOp, ring::AttendGradOp>(
-              [&](auto op) { dropFrom(op, meeting, needs); });
+      dropFrom(meeting, needs);
       return true;
     });
   }

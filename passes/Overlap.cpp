@@ -72,7 +72,7 @@ static Operation *firstUser(ValueRange values, Block *block) {
 static bool isBehindAttend(Operation *op) {
   for (Operation *above = op->getPrevNode(); above;
        above = above->getPrevNode())
-    if (isa<ring::AttendOp, ring::AttendGradOp>(above))
+    if (isa<ring::AttendLikeOpInterface>(above))
       return true;
   return false;
 }

@@ -52,10 +52,8 @@ struct Packing {
   int64_t bytes;    ///< of a number
   int64_t together; ///< steps of the depth that lie side by side
 
-  Packing(Value operand, const TileSizes &sizes, const cpu::Target &target) {
-    bool arePairs =
-        target.pairs && target.localTiling &&
-        cast<ShapedType>(operand.getType()).getElementType().isBF16();
+  Packing(Type operand, const TileSizes &sizes, const cpu::Target &target) {
+    bool arePairs = target.pairs && target.localTiling && operand.isBF16();
     bytes = arePairs ? 2 : sizes.bytes;
     together = arePairs ? 2 : 1;
   }
@@ -68,23 +66,23 @@ struct Packing {
 
 /// Keys and values of all slices.
 static int64_t bytesOf(const Attend &attend, const cpu::Target &target) {
-  auto op = cast<ring::AttendOp>(attend.at);
+  auto op = cast<ring::AttendLikeOpInterface>(attend.at);
   TileSizes sizes(op.getStateType(), target);
-  Value key = op.getKeys().front(), value = op.getValues().front();
-  Packing packing(key, sizes, target);
+  const Slice &first = attend.slices.front();
+  const Tensor &key = *first.key, &value = *first.value;
+  Packing packing(key.element, sizes, target);
   int64_t tiles = 0;
   for (const Slice &slice : attend.slices)
     tiles += numTiles(attend.keyLayout.getDeal(), slice.owner, attend.keyExtent,
                       sizes.columns);
-  int64_t packed =
-      dimOf(key, 2) * tiles * sizes.columns *
-      (packing.deep(dimOf(key, 3)) + sizes.padded(dimOf(value, 3))) *
-      packing.bytes;
+  int64_t packed = key.shape[2] * tiles * sizes.columns *
+                   (packing.deep(key.shape[3]) + sizes.padded(value.shape[3])) *
+                   packing.bytes;
   if (target.localTiling)
     return packed;
   int64_t queryTiles = numTiles(attend.queryLayout.getDeal(), attend.queryOwner,
                                 attend.queryExtent, sizes.rows);
-  return packed + dimOf(op.getQuery(), 2) * queryTiles * sizes.rows * tiles *
+  return packed + attend.query->shape[2] * queryTiles * sizes.rows * tiles *
                       sizes.columns * sizes.bytes;
 }
 
@@ -100,9 +98,9 @@ struct GradientBytes {
 /// Keys twice, values, queries and gradients of the result.
 GradientBytes::GradientBytes(const AttendGrad &attend,
                              const cpu::Target &target) {
-  ring::AttendGradOp op = attend.op;
+  auto op = cast<ring::AttendGradOp>(attend.at);
   TileSizes sizes(op.getStateType(), target);
-  Packing packing(op.getKey(), sizes, target);
+  Packing packing(attend.slice.key->element, sizes, target);
   int64_t keyTiles = numTiles(attend.keyLayout.getDeal(), attend.slice.owner,
                               attend.keyExtent, sizes.columns);
   int64_t queryTiles = numTiles(attend.queryLayout.getDeal(), attend.queryOwner,
@@ -181,8 +179,9 @@ static int64_t bytesOfTables(ring::AttendGradOp op, int64_t batch,
 
 /// Whether the kernel of an attend begins its state and gives results: it runs
 /// in any case, see ring-lower-to-tile.
-static bool isAlone(ring::AttendOp op) {
-  auto init = op.getO().getDefiningOp<ring::InitOp>();
+static bool isAlone(Operation *step) {
+  auto op = dyn_cast<ring::AttendOp>(step);
+  auto init = op ? op.getO().getDefiningOp<ring::InitOp>() : nullptr;
   return init && init->getBlock() == op->getBlock() &&
          llvm::all_of(op->getUsers(), [&](Operation *user) {
            return isa<ring::FinalizeOp>(user) &&
@@ -199,8 +198,7 @@ public:
       : target(target), tableSizeOf(tableSizeOf), most(simulation.numRanks()) {}
 
   bool attend(Attend &attend, State &result, std::string &message) override {
-    bool isFused =
-        target.localTiling && isAlone(cast<ring::AttendOp>(attend.at));
+    bool isFused = target.localTiling && isAlone(attend.at);
     if (isFused || llvm::is_contained(attend.pairs, true))
       note(attend, bytesOf(attend, target));
     return Bookkeeper::attend(attend, result, message);
@@ -209,13 +207,14 @@ public:
   bool attendGrad(AttendGrad &attend, std::string &message) override {
     GradientBytes bytes(attend, target);
     bool isComputed = llvm::is_contained(attend.pairs, true);
-    bool queriesStay = tiling::loopOfQueries(attend.op) != nullptr;
-    bool keysStay = tiling::loopOfKeys(attend.op) != nullptr;
+    auto op = cast<ring::AttendGradOp>(attend.at);
+    bool queriesStay = tiling::loopOfQueries(op) != nullptr;
+    bool keysStay = tiling::loopOfKeys(op) != nullptr;
     int64_t held = (isComputed || queriesStay ? bytes.queries : 0) +
                    (isComputed || keysStay ? bytes.keys : 0) +
                    (isComputed ? bytes.stored : 0);
     int64_t batch = attend.query->shape[0];
-    note(attend, held, bytesOfTables(attend.op, batch, tableSizeOf));
+    note(attend, held, bytesOfTables(op, batch, tableSizeOf));
     return Bookkeeper::attendGrad(attend, message);
   }
 
@@ -226,7 +225,8 @@ public:
   }
 
   bool weigh(Weigh &weigh, std::string &message) override {
-    int64_t bytes = bytesOf(weigh.op, target, weigh.keyExtent);
+    auto op = cast<ring::WeighOp>(weigh.at);
+    int64_t bytes = bytesOf(op, target, weigh.keyExtent);
     for (int64_t &known : most) // of the largest of all owners
       known = std::max(known, weigh.value->shape[0] * bytes);
     return Bookkeeper::weigh(weigh, message);

@@ -8,22 +8,6 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::ring;
 
-void ZeroOp::getEffects(Effects &effects) {
-  addEffects(effects, (*this)->getOpOperands(), getInto());
-}
-void DeltaOp::getEffects(Effects &effects) {
-  addEffects(effects, (*this)->getOpOperands(), getInto());
-}
-void AttendGradOp::getEffects(Effects &effects) {
-  addEffects(effects, (*this)->getOpOperands(), getGrads());
-}
-void AddOp::getEffects(Effects &effects) {
-  addEffects(effects, (*this)->getOpOperands(), getA());
-}
-void RoundOp::getEffects(Effects &effects) {
-  addEffects(effects, (*this)->getOpOperands(), getInto());
-}
-
 /// `made`, a result or a buffer that is written, has the shape of `of`.
 static LogicalResult verifyMade(Operation *op, Value of, Value made) {
   if (!made)

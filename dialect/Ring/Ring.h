@@ -5,6 +5,7 @@
 
 #include "dialect/Burst/Burst.h"
 
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 // clang-format off
@@ -44,9 +45,24 @@ bool isShard(mlir::ShapedType type, ShardAttr shard);
 /// The number of ranks of a rank's program: that of its grid.
 int64_t numRanks(mlir::FunctionOpInterface program);
 
+/// What a step's operand or result holds.
+enum class Content : uint8_t {
+  Data,    ///< of the caller, or what is made of it
+  State,   ///< part of a softmax state
+  Gradient ///< a sum that is not complete
+};
+
+/// What says how large something is along a dimension: that dimension of a
+/// tensor or buffer, or a number.
+struct SizeSource {
+  mlir::Value value;
+  int64_t dim = 0; ///< where the value is shaped
+};
+
 } // namespace burst::ring
 
 // clang-format off
+#include "dialect/Ring/RingInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "dialect/Ring/RingOps.h.inc"
 // clang-format on

@@ -263,18 +263,6 @@ void ring::addEffects(Effects &effects, MutableArrayRef<OpOperand> operands,
   }
 }
 
-void InitOp::getEffects(Effects &effects) {
-  addEffects(effects, (*this)->getOpOperands(), getInto());
-}
-void AttendOp::getEffects(Effects &effects) {
-  addEffects(effects, (*this)->getOpOperands(), {getO(), getM(), getL()});
-}
-void MergeOp::getEffects(Effects &effects) {
-  addEffects(effects, (*this)->getOpOperands(), getInto());
-}
-void FinalizeOp::getEffects(Effects &effects) {
-  addEffects(effects, (*this)->getOpOperands(), getInto());
-}
 void StartOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Read::get(), ChannelResource::get());
   effects.emplace_back(MemoryEffects::Write::get(), ChannelResource::get());

@@ -5,11 +5,13 @@
 
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialect/Burst/BurstInterfaces.td"
 include "dialect/Ring/RingAttrs.td"
 include "dialect/Ring/RingDialect.td"
+include "dialect/Ring/RingInterfaces.td"
 
 class Ring_Op<string mnemonic, list<Trait> traits = []>
     : Op<Ring_Dialect, mnemonic, traits>;
@@ -22,8 +24,27 @@ def Ring_RowTensor : Ring_Shaped<[F64, F32], [3]>;
 def Ring_Gradient : Ring_Shaped<[F64, F32], [1, 2, 3, 4]>;
 def Ring_Tensor : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef]>;
 
-// On tensors a result is a new value; on buffers there is none and an op writes
-// what it is given.
+/// A step of which every result is tied to an operand; see StepOpInterface.
+class Ring_UpdatingOp<string mnemonic, list<Trait> traits = []>
+    : Ring_Op<mnemonic, traits # [
+        DestinationStyleOpInterface,
+        DeclareOpInterfaceMethods<Ring_StepOpInterface, ["getContent"]>,
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]>;
+
+/// A step whose results have memory of their own.
+class Ring_MakingOp<string mnemonic, list<string> methods = [],
+                    list<Trait> traits = []>
+    : Ring_Op<mnemonic, traits # [
+        DeclareOpInterfaceMethods<Ring_StepOpInterface, methods>,
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]>;
+
+/// What is a step in which queries and keys meet; see AttendLikeOpInterface.
+class Ring_AttendLikeOp<string mnemonic, list<Trait> traits = []>
+    : Ring_UpdatingOp<mnemonic, traits # [
+        AttrSizedOperandSegments, Burst_FixedSegments, IsolatedFromAbove,
+        Ring_AttendLikeOpInterface,
+        DeclareOpInterfaceMethods<OpAsmOpInterface,
+            ["getAsmBlockArgumentNames", "getAsmResultNames"]>]>;
 
 /// What transfers touch: no pass moves one over another, or into control flow
 /// in which ranks differ.
@@ -63,9 +84,8 @@ def Ring_SegmentOp : Ring_Op<"segment", [
 // Softmax state
 //===----------------------------------------------------------------------===//
 
-def Ring_InitOp : Ring_Op<"init", [
-    SameVariadicResultSize,
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Ring_InitOp : Ring_MakingOp<"init", ["getSizeSource", "getContent"],
+                                [SameVariadicResultSize]> {
   let summary = "the state of queries that have attended nothing";
   let description = [{
     o = 0, m = -inf, l = 0, of the query's batch, sequence and heads. On buffers
@@ -97,14 +117,13 @@ def Ring_InitOp : Ring_Op<"init", [
       return getNumResults() ? ::mlir::ValueRange(getResults())
                              : ::mlir::ValueRange(getInto());
     }
+    std::optional<::mlir::MutableOperandRange> getResultMemory() {
+      return getIntoMutable();
+    }
   }];
 }
 
-def Ring_AttendOp : Ring_Op<"attend", [
-    SameVariadicResultSize, AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, Burst_FixedSegments, IsolatedFromAbove,
-    DeclareOpInterfaceMethods<OpAsmOpInterface,
-        ["getAsmBlockArgumentNames", "getAsmResultNames"]>]> {
+def Ring_AttendOp : Ring_AttendLikeOp<"attend", [SameVariadicResultSize]> {
   let summary = "queries attend slices of keys and values";
   let description = [{
     Merges into the state (o, m, l) of the query shard all pairs of its
@@ -159,12 +178,15 @@ def Ring_AttendOp : Ring_Op<"attend", [
   let extraClassDeclaration = [{
     static constexpr unsigned variadicSegments[] = {3, 4, 5, 10, 11, 12};
     ::mlir::FloatType getStateType();
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      return {*this, getOMutable().getOperandNumber(), 3};
+    }
+    ::mlir::OperandRange getSliceKeys() { return getKeys(); }
+    ::mlir::OperandRange getSliceOwners() { return getOwners(); }
   }];
 }
 
-def Ring_MergeOp : Ring_Op<"merge", [
-    SameVariadicResultSize,
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Ring_MergeOp : Ring_UpdatingOp<"merge", [SameVariadicResultSize]> {
   let summary = "merges the states of disjoint sets of keys";
   let description = [{
     In the segments that are flagged, else the first state:
@@ -207,12 +229,13 @@ def Ring_MergeOp : Ring_Op<"merge", [
     /// The state that becomes the merged one, and the other.
     ::mlir::OperandRange getInto() { return getOperands().take_front(3); }
     ::mlir::OperandRange getFrom() { return getOperands().slice(3, 3); }
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return {*this, 0, 3}; }
   }];
 }
 
-def Ring_FinalizeOp : Ring_Op<"finalize", [
-    SameVariadicResultSize,
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Ring_FinalizeOp : Ring_MakingOp<"finalize",
+    ["getTiedOperand", "getSizeSource", "getContent", "isOnlyRead"],
+    [SameVariadicResultSize]> {
   let summary = "the attention of a state";
   let description = [{
     out = o / l rounded to the element type of `out`, lse = m + log l; where
@@ -238,14 +261,18 @@ def Ring_FinalizeOp : Ring_Op<"finalize", [
                           type($lse))
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    std::optional<::mlir::MutableOperandRange> getResultMemory() {
+      return getIntoMutable();
+    }
+  }];
 }
 
 //===----------------------------------------------------------------------===//
 // Gradients
 //===----------------------------------------------------------------------===//
 
-def Ring_ZeroOp : Ring_Op<"zero", [
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Ring_ZeroOp : Ring_MakingOp<"zero", ["getContent"]> {
   let summary = "a gradient to which nothing was added yet";
   let description = [{
     Zeros in the shape of the operand. On buffers they are written `into` one.
@@ -267,11 +294,15 @@ def Ring_ZeroOp : Ring_Op<"zero", [
     custom<MadeTypes>(type($like), type($into), type($zero))
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    std::optional<::mlir::MutableOperandRange> getResultMemory() {
+      return getIntoMutable();
+    }
+  }];
 }
 
-def Ring_DeltaOp : Ring_Op<"delta", [
-    AttrSizedOperandSegments, Burst_FixedSegments,
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Ring_DeltaOp : Ring_MakingOp<"delta", ["getSizeSource"],
+                                 [AttrSizedOperandSegments, Burst_FixedSegments]> {
   let summary = "what a row's gradients have in common";
   let description = [{
     delta[b,h,i] = sum_d out[b,i,h,d] * outGrad[b,i,h,d] - lseGrad[b,h,i], the
@@ -298,14 +329,13 @@ def Ring_DeltaOp : Ring_Op<"delta", [
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     static constexpr unsigned variadicSegments[] = {2, 3};
+    std::optional<::mlir::MutableOperandRange> getResultMemory() {
+      return getIntoMutable();
+    }
   }];
 }
 
-def Ring_AttendGradOp : Ring_Op<"attend_grad", [
-    AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, Burst_FixedSegments, IsolatedFromAbove,
-    DeclareOpInterfaceMethods<OpAsmOpInterface,
-        ["getAsmBlockArgumentNames", "getAsmResultNames"]>]> {
+def Ring_AttendGradOp : Ring_AttendLikeOp<"attend_grad"> {
   let summary = "gradients of queries that attended a slice of keys and values";
   let description = [{
     Adds to the gradients what all pairs of positions of the query shard and of
@@ -368,11 +398,13 @@ def Ring_AttendGradOp : Ring_Op<"attend_grad", [
   let extraClassDeclaration = [{
     static constexpr unsigned variadicSegments[] = {10, 11, 12, 13};
     ::mlir::FloatType getStateType();
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getGradsMutable(); }
+    ::mlir::OperandRange getSliceKeys() { return getODSOperands(6); }
+    ::mlir::OperandRange getSliceOwners() { return getODSOperands(8); }
   }];
 }
 
-def Ring_AddOp : Ring_Op<"add", [
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Ring_AddOp : Ring_UpdatingOp<"add"> {
   let summary = "adds one rank's share of a gradient to another's";
   let description = [{
     sum = a + b along dimension 1 in the segments that are flagged, else a. Both
@@ -398,10 +430,12 @@ def Ring_AddOp : Ring_Op<"add", [
     custom<AddTypes>(type($a), type($b), type($sum))
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getAMutable(); }
+  }];
 }
 
-def Ring_RoundOp : Ring_Op<"round", [
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Ring_RoundOp : Ring_MakingOp<"round"> {
   let summary = "a gradient in the type of what it is by";
   let description = [{
     Rounds to nearest, ties to even. On buffers the result is written `into` one.
@@ -421,6 +455,11 @@ def Ring_RoundOp : Ring_Op<"round", [
     custom<MadeTypes>(type($gradient), type($into), type($rounded))
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    std::optional<::mlir::MutableOperandRange> getResultMemory() {
+      return getIntoMutable();
+    }
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -8,19 +8,6 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::ring;
 
-void ScoresOp::getEffects(Effects &effects) {
-  addEffects(effects, (*this)->getOpOperands(), getInto());
-}
-void ScoreOp::getEffects(Effects &effects) {
-  addEffects(effects, (*this)->getOpOperands(), getScores());
-}
-void SoftmaxOp::getEffects(Effects &effects) {
-  addEffects(effects, (*this)->getOpOperands(), (*this)->getOperands());
-}
-void WeighOp::getEffects(Effects &effects) {
-  addEffects(effects, (*this)->getOpOperands(), getO());
-}
-
 /// Scores are (batch, heads, rows, keys), in the type of the state.
 static LogicalResult verifyScores(Operation *op, ShapedType scores,
                                   ShapedType shard) {

@@ -8,8 +8,7 @@
 #ifndef BURST_DIALECT_RING_SCOREOPS_TD
 #define BURST_DIALECT_RING_SCOREOPS_TD
 
-def Ring_ScoresOp : Ring_Op<"scores", [
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Ring_ScoresOp : Ring_MakingOp<"scores", ["getSizeSource", "getContent"]> {
   let summary = "memory for the scores of queries and all keys";
   let description = [{
     -inf for every head, row of the query shard and key of the whole sequence:
@@ -35,13 +34,14 @@ def Ring_ScoresOp : Ring_Op<"scores", [
     custom<MadeTypes>(type($query), type($into), type($scores))
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    std::optional<::mlir::MutableOperandRange> getResultMemory() {
+      return getIntoMutable();
+    }
+  }];
 }
 
-def Ring_ScoreOp : Ring_Op<"score", [
-    AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, Burst_FixedSegments, IsolatedFromAbove,
-    DeclareOpInterfaceMethods<OpAsmOpInterface,
-        ["getAsmBlockArgumentNames", "getAsmResultNames"]>]> {
+def Ring_ScoreOp : Ring_AttendLikeOp<"score"> {
   let summary = "scores of queries and a slice of keys";
   let description = [{
     Writes into `scores`, at the keys of `keyOwner`,
@@ -82,12 +82,15 @@ def Ring_ScoreOp : Ring_Op<"score", [
   let extraClassDeclaration = [{
     static constexpr unsigned variadicSegments[] = {7, 8, 9};
     ::mlir::FloatType getStateType();
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getScoresMutable(); }
+    ::mlir::OperandRange getSliceKeys() { return getODSOperands(3); }
+    /// It is there to be compared with: it stores all scores.
+    bool mayDropPairs() { return false; }
+    ::mlir::OperandRange getSliceOwners() { return getODSOperands(4); }
   }];
 }
 
-def Ring_SoftmaxOp : Ring_Op<"softmax", [
-    SameVariadicResultSize,
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Ring_SoftmaxOp : Ring_UpdatingOp<"softmax", [SameVariadicResultSize]> {
   let summary = "scores become weights, once and for all keys";
   let description = [{
     ```
@@ -119,11 +122,12 @@ def Ring_SoftmaxOp : Ring_Op<"softmax", [
                          type($newO), type($newM), type($newL))
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return {*this, 0, 4}; }
+  }];
 }
 
-def Ring_WeighOp : Ring_Op<"weigh", [
-    SameVariadicResultSize,
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Ring_WeighOp : Ring_UpdatingOp<"weigh", [SameVariadicResultSize]> {
   let summary = "a slice of values, weighed";
   let description = [{
     o' = o + p v, with p the weights at the keys of `owner`; a weight of 0 rules
@@ -156,6 +160,9 @@ def Ring_WeighOp : Ring_Op<"weigh", [
                        type($newO), type($newM), type($newL))
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return {*this, 4, 3}; }
+  }];
 }
 
 #endif // BURST_DIALECT_RING_SCOREOPS_TD

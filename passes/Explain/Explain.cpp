@@ -191,8 +191,13 @@ LogicalResult Table::print() {
   drawing = {llvm::formatv("program @{0}, {1} ranks", program.getName(), ranks),
              {},
              shown};
-  program.walk([&](ring::MergeOp) { hasStates = true; });
-  program.walk([&](ring::AttendGradOp) { hasGradients = true; });
+  program.walk([&](ring::StartOp start) {
+    for (Value tensor : start.getTensors())
+      if (auto step = tensor.getDefiningOp<ring::StepOpInterface>()) {
+        hasStates |= step.getContent(tensor) == ring::Content::State;
+        hasGradients |= step.getContent(tensor) == ring::Content::Gradient;
+      }
+  });
   if (shown == 0) {
     printExtremes(proof.traffic);
     printProof(proof);

@@ -10,8 +10,8 @@ using namespace burst;
 // Without data
 //===----------------------------------------------------------------------===//
 
-State Bookkeeper::init(ring::InitOp op, const Tensor &query) {
-  return makeState(op, query);
+State Bookkeeper::init(RankedTensorType o, const Tensor &query) {
+  return makeState(o, query);
 }
 
 bool Bookkeeper::attend(Attend &attend, State &result, std::string &) {
@@ -25,10 +25,9 @@ bool Bookkeeper::merge(Merge &merge, std::string &) {
   return true;
 }
 
-bool Bookkeeper::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
+bool Bookkeeper::finalize(Type element, State &state, TensorRef &out,
                           TensorRef &lse, std::string &) {
   makeUnique(state);
-  Type element = cast<RankedTensorType>(op.getOut().getType()).getElementType();
   out = state.o;
   if (out->element != element)
     out = std::make_shared<Tensor>(state.o->shape, element);
@@ -36,16 +35,14 @@ bool Bookkeeper::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
   return true;
 }
 
-TensorRef Bookkeeper::zero(ring::ZeroOp op, const Tensor &like) {
-  return makeLike(op.getZero(), like);
+TensorRef Bookkeeper::zero(Type element, const Tensor &like) {
+  return makeLike(element, like);
 }
 
-bool Bookkeeper::delta(ring::DeltaOp op, const TensorRef &out,
-                       const TensorRef &, const TensorRef &, TensorRef &result,
-                       std::string &) {
+bool Bookkeeper::delta(Type element, const TensorRef &out, const TensorRef &,
+                       const TensorRef &, TensorRef &result, std::string &) {
   int64_t shape[] = {out->shape[0], out->shape[2], out->shape[1]};
-  result = std::make_shared<Tensor>(
-      shape, cast<RankedTensorType>(op.getDelta().getType()).getElementType());
+  result = std::make_shared<Tensor>(shape, element);
   return true;
 }
 
@@ -60,9 +57,9 @@ bool Bookkeeper::add(Sum &sum, std::string &) {
   return true;
 }
 
-bool Bookkeeper::round(ring::RoundOp op, const TensorRef &gradient,
+bool Bookkeeper::round(Type element, const TensorRef &gradient,
                        TensorRef &result, std::string &) {
-  result = makeLike(op.getRounded(), *gradient);
+  result = makeLike(element, *gradient);
   return true;
 }
 

@@ -55,7 +55,7 @@ static Gradient &ownGradient(TensorRef &tensor) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-bool Auditor::delta(ring::DeltaOp op, const TensorRef &out,
+bool Auditor::delta(Type element, const TensorRef &out,
                     const TensorRef &outGrad, const TensorRef &lseGrad,
                     TensorRef &result, std::string &message) {
   Sharding rows = outGrad->sharding;
@@ -73,7 +73,7 @@ bool Auditor::delta(ring::DeltaOp op, const TensorRef &out,
                      "were dealt as {1}",
                      describe(lseGrad->sharding), describe(rows));
   if (!message.empty() ||
-      !Bookkeeper::delta(op, out, outGrad, lseGrad, result, message))
+      !Bookkeeper::delta(element, out, outGrad, lseGrad, result, message))
     return false;
   result->segments = out->segments & outGrad->segments;
   if (lseGrad)
@@ -138,8 +138,8 @@ std::string Auditor::checkOrigin(const AttendGrad &attend, const Tensor &rows,
 // Gradients
 //===----------------------------------------------------------------------===//
 
-TensorRef Auditor::zero(ring::ZeroOp op, const Tensor &like) {
-  TensorRef made = Bookkeeper::zero(op, like);
+TensorRef Auditor::zero(Type element, const Tensor &like) {
+  TensorRef made = Bookkeeper::zero(element, like);
   auto gradient = std::make_shared<Gradient>(made->shape, made->element);
   if (like.argument < 0)
     gradient->table = &like;
@@ -149,8 +149,7 @@ TensorRef Auditor::zero(ring::ZeroOp op, const Tensor &like) {
 /// Whose gradients they are, and that they can change.
 std::string Auditor::checkGradients(const AttendGrad &attend) {
   const Tensor *by[] = {attend.query, attend.slice.key, attend.slice.value};
-  ring::AttendGradOp op = attend.op;
-  ArrayRef<int64_t> captures = op.getCaptures();
+  ArrayRef<int64_t> captures = attend.captures;
   for (auto [place, tensor] : llvm::enumerate(attend.grads)) {
     bool isTable = place >= std::size(by);
     const Tensor *of =
@@ -201,23 +200,21 @@ static std::string difference(const GradientLabels &x,
 
 std::string burst::difference(const GradientQuestion &x,
                               const GradientQuestion &y) {
-  return difference(x, y.meeting, y.op, y.labels);
+  return difference(x, y.meeting, *y.gradient, y.captures, y.labels);
 }
 
 std::string burst::difference(const GradientQuestion &x, const Meeting &meeting,
-                              ring::AttendGradOp op,
+                              Region &gradient, ArrayRef<int64_t> captures,
                               const GradientLabels &labels) {
   if (std::string found = ::difference(x.labels, labels); !found.empty())
     return found;
   if (std::string found = difference(x.meeting, meeting); !found.empty())
     return found;
-  ring::AttendGradOp a = x.op, b = op;
-  if (a == b)
+  if (x.gradient == &gradient)
     return "";
-  if (a.getCaptures() != b.getCaptures() ||
+  if (x.captures != captures ||
       !OperationEquivalence::isRegionEquivalentTo(
-          &a.getGradient(), &b.getGradient(),
-          OperationEquivalence::IgnoreLocations))
+          x.gradient, &gradient, OperationEquivalence::IgnoreLocations))
     return "has another gradient of its score";
   return "";
 }
@@ -233,13 +230,14 @@ const GradientQuestion *Auditor::ask(const AttendGrad &attend) {
                         delta.out,
                         delta.lseGrad};
   for (const auto &known : gradientQuestions)
-    if (difference(*known, attend, attend.op, labels).empty())
+    if (difference(*known, attend, *attend.gradient, attend.captures, labels)
+            .empty())
       return known.get();
   // It outlives what was received.
   auto shape =
       std::make_shared<Tensor>(attend.query->shape, attend.query->element);
-  auto asked = std::make_unique<GradientQuestion>(
-      GradientQuestion{attend, shape, attend.op, labels});
+  auto asked = std::make_unique<GradientQuestion>(GradientQuestion{
+      attend, shape, attend.gradient, attend.captures, labels});
   asked->meeting.query = shape.get();
   return gradientQuestions.emplace_back(std::move(asked)).get();
 }
@@ -367,7 +365,7 @@ static PairMask pairsOf(const Gradient &gradient, uint64_t segments) {
 }
 
 bool Auditor::add(Sum &sum, std::string &message) {
-  Sharding wanted{sum.op.getLayout().getDeal(), 1, sum.extent};
+  Sharding wanted{sum.layout.getDeal(), 1, sum.extent};
   for (const Tensor *tensor : {sum.a.get(), sum.b}) {
     const auto *gradient = dyn_cast<Gradient>(tensor);
     if ((tensor->segments & sum.segments) != sum.segments)
@@ -411,8 +409,7 @@ bool Auditor::add(Sum &sum, std::string &message) {
   }
   PairMask before =
       account.added.unite(from.added, pairsOf(account, sum.segments));
-  for (int64_t s = 0; before != 0 && s < sum.op.getLayout().getNumSegments();
-       ++s)
+  for (int64_t s = 0; before != 0 && s < sum.layout.getNumSegments(); ++s)
     if (before & pairsOf(account, uint64_t{1} << s))
       message = format("adds to segment {0} of the gradient by {1} what was "
                        "added before",
@@ -420,14 +417,14 @@ bool Auditor::add(Sum &sum, std::string &message) {
   return message.empty();
 }
 
-bool Auditor::round(ring::RoundOp op, const TensorRef &gradient,
-                    TensorRef &result, std::string &message) {
+bool Auditor::round(Type element, const TensorRef &gradient, TensorRef &result,
+                    std::string &message) {
   const auto *account = dyn_cast<Gradient>(gradient.get());
   if (!account || account->isRounded) {
     message = account ? "rounds a second time" : "rounds what is no gradient";
     return false;
   }
-  if (!Bookkeeper::round(op, gradient, result, message))
+  if (!Bookkeeper::round(element, gradient, result, message))
     return false;
   auto rounded = copyOf(*account, result->element);
   rounded->isRounded = true;

@@ -10,9 +10,8 @@ using namespace burst;
 // Without data
 //===----------------------------------------------------------------------===//
 
-TensorRef Bookkeeper::scores(ring::ScoresOp op, const Tensor &query,
-                             int64_t keys) {
-  return makeScores(op, query, keys);
+TensorRef Bookkeeper::scores(Type element, const Tensor &query, int64_t keys) {
+  return makeScores(element, query, keys);
 }
 
 bool Bookkeeper::score(Score &score, std::string &) {
@@ -20,8 +19,7 @@ bool Bookkeeper::score(Score &score, std::string &) {
   return true;
 }
 
-bool Bookkeeper::softmax(ring::SoftmaxOp, TensorRef &scores, State &state,
-                         std::string &) {
+bool Bookkeeper::softmax(TensorRef &scores, State &state, std::string &) {
   makeUnique(scores);
   makeUnique(state);
   return true;
@@ -36,9 +34,8 @@ bool Bookkeeper::weigh(Weigh &weigh, std::string &) {
 // The proof
 //===----------------------------------------------------------------------===//
 
-TensorRef Auditor::scores(ring::ScoresOp op, const Tensor &query,
-                          int64_t keys) {
-  TensorRef made = makeScores(op, query, keys);
+TensorRef Auditor::scores(Type element, const Tensor &query, int64_t keys) {
+  TensorRef made = makeScores(element, query, keys);
   return std::make_shared<Stored>(made->shape, made->element);
 }
 
@@ -119,8 +116,7 @@ bool Auditor::score(Score &score, std::string &message) {
   return message.empty();
 }
 
-bool Auditor::softmax(ring::SoftmaxOp, TensorRef &scores, State &state,
-                      std::string &message) {
+bool Auditor::softmax(TensorRef &scores, State &state, std::string &message) {
   Stored *stored = ownStored(scores);
   message = checkState(state);
   if (!message.empty())
@@ -202,7 +198,7 @@ bool Auditor::weigh(Weigh &weigh, std::string &message) {
     message = "takes weights of another attention than its state";
     return false;
   }
-  if (question.meeting.keyLayout != weigh.op.getKeyLayout() ||
+  if (question.meeting.keyLayout != weigh.keyLayout ||
       question.meeting.keyExtent != weigh.keyExtent) {
     message = "takes values that are dealt otherwise than the keys";
     return false;

@@ -46,8 +46,8 @@ void Auditor::renumber(State &state) {
   static_cast<Account &>(*state.o).state = numStates;
 }
 
-State Auditor::init(ring::InitOp op, const Tensor &query) {
-  StateShapes shapes(op, query);
+State Auditor::init(RankedTensorType type, const Tensor &query) {
+  StateShapes shapes(type, query);
   auto o = std::make_shared<Account>(shapes.values, shapes.element);
   auto m = std::make_shared<Part>(shapes.rows, shapes.element);
   auto l = std::make_shared<Part>(shapes.rows, shapes.element);
@@ -340,8 +340,7 @@ bool Auditor::attend(Attend &attend, State &result, std::string &message) {
 
 /// Both are states of the owner's queries, and what is merged is there.
 std::string Auditor::checkMerged(const Merge &merge) {
-  ring::MergeOp op = merge.op;
-  Deal deal = op.getLayout().getDeal();
+  Deal deal = merge.layout.getDeal();
   for (const State *state : {&merge.into, &merge.from}) {
     for (const auto &[part, dim] : {std::pair(state->o.get(), 1),
                                     {state->m.get(), 2},
@@ -410,7 +409,7 @@ std::string Auditor::checkComplete(const Account &account) {
   return "";
 }
 
-bool Auditor::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
+bool Auditor::finalize(Type element, State &state, TensorRef &out,
                        TensorRef &lse, std::string &message) {
   message = checkState(state);
   if (message.empty())
@@ -430,7 +429,7 @@ bool Auditor::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
   if (!message.empty())
     return false;
   const Question *question = account.question;
-  if (!Bookkeeper::finalize(op, state, out, lse, message))
+  if (!Bookkeeper::finalize(element, state, out, lse, message))
     return false;
   for (const auto &[tensor, dim] : {std::pair(out, 1), {lse, 2}}) {
     if (auto *part = dyn_cast<Part>(tensor.get()))

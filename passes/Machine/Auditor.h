@@ -82,7 +82,8 @@ struct GradientLabels {
 struct GradientQuestion {
   Meeting meeting; ///< its query is `queryShape`
   TensorRef queryShape;
-  ring::AttendGradOp op;
+  mlir::Region *gradient;           ///< of the score
+  llvm::ArrayRef<int64_t> captures; ///< of the score, that have gradients
   GradientLabels labels;
 };
 
@@ -122,24 +123,23 @@ public:
       : program(program), parts(parts), options(options), proof(proof),
         shares(parts) {}
 
-  State init(ring::InitOp op, const Tensor &query) override;
+  State init(mlir::RankedTensorType o, const Tensor &query) override;
   bool attend(Attend &attend, State &result, std::string &message) override;
   bool merge(Merge &merge, std::string &message) override;
-  bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
+  bool finalize(mlir::Type element, State &state, TensorRef &out,
                 TensorRef &lse, std::string &message) override;
-  TensorRef scores(ring::ScoresOp op, const Tensor &query,
+  TensorRef scores(mlir::Type element, const Tensor &query,
                    int64_t keys) override;
   bool score(Score &score, std::string &message) override;
-  bool softmax(ring::SoftmaxOp op, TensorRef &scores, State &state,
-               std::string &message) override;
+  bool softmax(TensorRef &scores, State &state, std::string &message) override;
   bool weigh(Weigh &weigh, std::string &message) override;
-  TensorRef zero(ring::ZeroOp op, const Tensor &like) override;
-  bool delta(ring::DeltaOp op, const TensorRef &out, const TensorRef &outGrad,
+  TensorRef zero(mlir::Type element, const Tensor &like) override;
+  bool delta(mlir::Type element, const TensorRef &out, const TensorRef &outGrad,
              const TensorRef &lseGrad, TensorRef &result,
              std::string &message) override;
   bool attendGrad(AttendGrad &attend, std::string &message) override;
   bool add(Sum &sum, std::string &message) override;
-  bool round(ring::RoundOp op, const TensorRef &gradient, TensorRef &result,
+  bool round(mlir::Type element, const TensorRef &gradient, TensorRef &result,
              std::string &message) override;
   bool start(const Transfer &transfer, int64_t slices,
              std::string &message) override;
@@ -237,7 +237,8 @@ std::string difference(const Meeting &x, const Meeting &y);
 std::string difference(const Question &x, const Question &y);
 std::string difference(const GradientQuestion &x, const GradientQuestion &y);
 std::string difference(const GradientQuestion &x, const Meeting &meeting,
-                       ring::AttendGradOp op, const GradientLabels &labels);
+                       mlir::Region &gradient, llvm::ArrayRef<int64_t> captures,
+                       const GradientLabels &labels);
 
 } // namespace burst
 

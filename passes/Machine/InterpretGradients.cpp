@@ -12,19 +12,18 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::interpreting;
 
-TensorRef Interpreter::zero(ring::ZeroOp op, const Tensor &like) {
-  TensorRef zero = makeLike(op.getZero(), like);
+TensorRef Interpreter::zero(Type element, const Tensor &like) {
+  TensorRef zero = makeLike(element, like);
   zero->floats.assign(zero->size(), 0.0);
   return zero;
 }
 
-bool Interpreter::delta(ring::DeltaOp op, const TensorRef &out,
+bool Interpreter::delta(Type element, const TensorRef &out,
                         const TensorRef &outGrad, const TensorRef &lseGrad,
                         TensorRef &result, std::string &) {
   int64_t batch = out->shape[0], rows = out->shape[1], heads = out->shape[2];
   int64_t shape[] = {batch, heads, rows};
-  result = std::make_shared<Tensor>(
-      shape, cast<RankedTensorType>(op.getDelta().getType()).getElementType());
+  result = std::make_shared<Tensor>(shape, element);
   result->floats.resize(result->size());
   for (int64_t at = 0; at < result->size(); ++at) {
     int64_t b = at / (heads * rows), h = at / rows % heads, x = at % rows;
@@ -133,8 +132,7 @@ bool Interpreter::attendGrad(AttendGrad &attend, std::string &message) {
   std::optional<RegionEvaluator> mask, score, gradient;
   if (!makeEvaluator(*attend.mask, attend.maskCaptures, mask, message) ||
       !makeEvaluator(*attend.score, attend.scoreCaptures, score, message) ||
-      !makeEvaluator(attend.op.getGradient(), attend.scoreCaptures, gradient,
-                     message))
+      !makeEvaluator(*attend.gradient, attend.scoreCaptures, gradient, message))
     return false;
   int64_t batch = attend.query->shape[0], heads = attend.slice.key->shape[2];
   std::mutex mutex;
@@ -147,7 +145,7 @@ bool Interpreter::attendGrad(AttendGrad &attend, std::string &message) {
     std::lock_guard<std::mutex> lock(mutex);
     fault = head.fault;
   };
-  ArrayRef<int64_t> captures = attend.op.getCaptures();
+  ArrayRef<int64_t> captures = attend.captures;
   for (auto [index, n] : llvm::enumerate(captures))
     gradient->setGradient(n, attend.grads[3 + index]);
   if (captures.empty())
@@ -166,8 +164,8 @@ bool Interpreter::add(Sum &sum, std::string &) {
   makeUnique(sum.a);
   poisonAbsent(sum.b);
   int64_t begin = 0;
-  for (auto [s, segment] : llvm::enumerate(
-           sum.op.getLayout().getDeal().segments(sum.owner, sum.extent))) {
+  for (auto [s, segment] :
+       llvm::enumerate(sum.layout.getDeal().segments(sum.owner, sum.extent))) {
     if (sum.segments >> s & 1)
       for (int64_t b = 0; b < sum.a->shape[0]; ++b) {
         int64_t positions = sum.a->shape[1];
@@ -181,9 +179,9 @@ bool Interpreter::add(Sum &sum, std::string &) {
   return true;
 }
 
-bool Interpreter::round(ring::RoundOp op, const TensorRef &gradient,
+bool Interpreter::round(Type element, const TensorRef &gradient,
                         TensorRef &result, std::string &) {
-  result = makeLike(op.getRounded(), *gradient);
+  result = makeLike(element, *gradient);
   result->floats = gradient->floats;
   for (double &value : result->floats)
     value = roundTo(value, result->element);

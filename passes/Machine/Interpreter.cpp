@@ -19,23 +19,22 @@ using namespace burst::interpreting;
 // State
 //===----------------------------------------------------------------------===//
 
-StateShapes::StateShapes(ring::InitOp op, const Tensor &query)
+StateShapes::StateShapes(RankedTensorType o, const Tensor &query)
     : values(query.shape),
       rows({query.shape[0], query.shape[2], query.shape[1]}) {
-  auto type = cast<RankedTensorType>(op.getO().getType());
-  values[3] = type.getDimSize(3);
-  element = type.getElementType();
+  values[3] = o.getDimSize(3);
+  element = o.getElementType();
 }
 
-State burst::makeState(ring::InitOp op, const Tensor &query) {
-  StateShapes shapes(op, query);
+State burst::makeState(RankedTensorType o, const Tensor &query) {
+  StateShapes shapes(o, query);
   return {std::make_shared<Tensor>(shapes.values, shapes.element),
           std::make_shared<Tensor>(shapes.rows, shapes.element),
           std::make_shared<Tensor>(shapes.rows, shapes.element)};
 }
 
-State Interpreter::init(ring::InitOp op, const Tensor &query) {
-  State state = makeState(op, query);
+State Interpreter::init(RankedTensorType o, const Tensor &query) {
+  State state = makeState(o, query);
   state.o->floats.assign(state.o->size(), 0.0);
   state.m->floats.assign(state.m->size(), minusInfinity);
   state.l->floats.assign(state.l->size(), 0.0);
@@ -56,9 +55,8 @@ void burst::makeUnique(State &state) {
     makeUnique(*part);
 }
 
-TensorRef burst::makeLike(Value result, const Tensor &like) {
-  return std::make_shared<Tensor>(
-      like.shape, cast<RankedTensorType>(result.getType()).getElementType());
+TensorRef burst::makeLike(Type element, const Tensor &like) {
+  return std::make_shared<Tensor>(like.shape, element);
 }
 
 //===----------------------------------------------------------------------===//
@@ -236,16 +234,13 @@ bool Interpreter::attend(Attend &attend, State &result, std::string &message) {
 // Stored scores
 //===----------------------------------------------------------------------===//
 
-TensorRef burst::makeScores(ring::ScoresOp op, const Tensor &query,
-                            int64_t keys) {
+TensorRef burst::makeScores(Type element, const Tensor &query, int64_t keys) {
   int64_t shape[] = {query.shape[0], query.shape[2], query.shape[1], keys};
-  return std::make_shared<Tensor>(
-      shape, cast<RankedTensorType>(op.getScores().getType()).getElementType());
+  return std::make_shared<Tensor>(shape, element);
 }
 
-TensorRef Interpreter::scores(ring::ScoresOp op, const Tensor &query,
-                              int64_t keys) {
-  TensorRef made = makeScores(op, query, keys);
+TensorRef Interpreter::scores(Type element, const Tensor &query, int64_t keys) {
+  TensorRef made = makeScores(element, query, keys);
   made->floats.assign(made->size(), minusInfinity);
   return made;
 }
@@ -297,8 +292,7 @@ bool Interpreter::score(Score &score, std::string &message) {
   return !fault;
 }
 
-bool Interpreter::softmax(ring::SoftmaxOp, TensorRef &scores, State &state,
-                          std::string &) {
+bool Interpreter::softmax(TensorRef &scores, State &state, std::string &) {
   makeUnique(scores);
   makeUnique(state);
   int64_t keys = scores->shape[3];
@@ -316,7 +310,7 @@ bool Interpreter::softmax(ring::SoftmaxOp, TensorRef &scores, State &state,
 }
 
 bool Interpreter::weigh(Weigh &weigh, std::string &message) {
-  Deal deal = weigh.op.getKeyLayout().getDeal();
+  Deal deal = weigh.keyLayout.getDeal();
   int64_t count = deal.count(weigh.owner, weigh.keyExtent);
   if (weigh.value->shape[1] != count) {
     message = "weighs a slice of " + std::to_string(weigh.value->shape[1]) +
@@ -371,9 +365,8 @@ bool Interpreter::merge(Merge &merge, std::string &) {
   poisonAbsent({merge.from.o.get(), merge.from.m.get(), merge.from.l.get()});
   int64_t batch = merge.into.m->shape[0], heads = merge.into.m->shape[1];
   int64_t begin = 0;
-  for (auto [s, segment] :
-       llvm::enumerate(merge.op.getLayout().getDeal().segments(merge.owner,
-                                                               merge.extent))) {
+  for (auto [s, segment] : llvm::enumerate(
+           merge.layout.getDeal().segments(merge.owner, merge.extent))) {
     if (merge.segments >> s & 1)
       for (int64_t head = 0; head < batch * heads; ++head)
         for (int64_t x = begin; x < begin + segment.count; ++x)
@@ -383,7 +376,7 @@ bool Interpreter::merge(Merge &merge, std::string &) {
   return true;
 }
 
-bool Interpreter::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
+bool Interpreter::finalize(Type element, State &state, TensorRef &out,
                            TensorRef &lse, std::string &) {
   makeUnique(state);
   int64_t heads = state.m->shape[1], rows = state.m->shape[2];
@@ -396,7 +389,6 @@ bool Interpreter::finalize(ring::FinalizeOp op, State &state, TensorRef &out,
     double &m = state.m->floats[at];
     m = l == 0 ? minusInfinity : m + std::log(l);
   }
-  Type element = cast<RankedTensorType>(op.getOut().getType()).getElementType();
   lse = state.m;
   for (double &value : lse->floats)
     value = roundTo(value, lse->element);

@@ -19,24 +19,23 @@ public:
   explicit Interpreter(std::function<void()> progress = {})
       : progress(std::move(progress)) {}
 
-  State init(ring::InitOp op, const Tensor &query) override;
+  State init(mlir::RankedTensorType o, const Tensor &query) override;
   bool attend(Attend &attend, State &result, std::string &message) override;
   bool merge(Merge &merge, std::string &message) override;
-  bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
+  bool finalize(mlir::Type element, State &state, TensorRef &out,
                 TensorRef &lse, std::string &message) override;
-  TensorRef scores(ring::ScoresOp op, const Tensor &query,
+  TensorRef scores(mlir::Type element, const Tensor &query,
                    int64_t keys) override;
   bool score(Score &score, std::string &message) override;
-  bool softmax(ring::SoftmaxOp op, TensorRef &scores, State &state,
-               std::string &message) override;
+  bool softmax(TensorRef &scores, State &state, std::string &message) override;
   bool weigh(Weigh &weigh, std::string &message) override;
-  TensorRef zero(ring::ZeroOp op, const Tensor &like) override;
-  bool delta(ring::DeltaOp op, const TensorRef &out, const TensorRef &outGrad,
+  TensorRef zero(mlir::Type element, const Tensor &like) override;
+  bool delta(mlir::Type element, const TensorRef &out, const TensorRef &outGrad,
              const TensorRef &lseGrad, TensorRef &result,
              std::string &message) override;
   bool attendGrad(AttendGrad &attend, std::string &message) override;
   bool add(Sum &sum, std::string &message) override;
-  bool round(ring::RoundOp op, const TensorRef &gradient, TensorRef &result,
+  bool round(mlir::Type element, const TensorRef &gradient, TensorRef &result,
              std::string &message) override;
   TensorRef deliver(const Transfer &from, const Transfer &to,
                     size_t index) override;
@@ -54,21 +53,21 @@ void makeUnique(TensorRef &tensor);
 void makeUnique(State &state);
 
 /// A tensor without data, of the shape of `like` and the result's element type.
-TensorRef makeLike(mlir::Value result, const Tensor &like);
+TensorRef makeLike(mlir::Type element, const Tensor &like);
 
 /// Scores without data.
-TensorRef makeScores(ring::ScoresOp op, const Tensor &query, int64_t keys);
+TensorRef makeScores(mlir::Type element, const Tensor &query, int64_t keys);
 
 /// The shapes of o, and of m and l, for a query and the head dim of the values.
 struct StateShapes {
   llvm::SmallVector<int64_t, 4> values, rows;
   mlir::Type element;
 
-  StateShapes(ring::InitOp op, const Tensor &query);
+  StateShapes(mlir::RankedTensorType o, const Tensor &query);
 };
 
 /// A state without data.
-State makeState(ring::InitOp op, const Tensor &query);
+State makeState(mlir::RankedTensorType o, const Tensor &query);
 
 } // namespace burst
 

@@ -193,6 +193,27 @@ struct ExternalCall {
   void give(unsigned result, Object object) const {
     frame.objects[results[result].number] = std::move(object);
   }
+
+  // The same by name, as ODS has it: getKeyMutable(), getKeyGrad().
+  int64_t index(mlir::OpOperand &operand) const {
+    return index(operand.getOperandNumber());
+  }
+  template <typename T>
+  T *peek(mlir::OpOperand &operand) const {
+    return peek<T>(operand.getOperandNumber());
+  }
+  template <typename T>
+  std::shared_ptr<T> share(mlir::OpOperand &operand) const {
+    return share<T>(operand.getOperandNumber());
+  }
+  template <typename T>
+  std::shared_ptr<T> take(mlir::OpOperand &operand) const {
+    return take<T>(operand.getOperandNumber());
+  }
+  void give(mlir::Value result, Object object) const {
+    give(llvm::cast<mlir::OpResult>(result).getResultNumber(),
+         std::move(object));
+  }
 };
 
 enum class Step : uint8_t { Done, Blocked, Failed };

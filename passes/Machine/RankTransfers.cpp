@@ -50,8 +50,7 @@ const StartSite &Simulation::Impl::siteOf(ring::StartOp op,
   std::unique_ptr<const StartSite> &known = sites[call.site].start;
   if (known)
     return *known;
-  auto site = std::make_unique<StartSite>();
-  site->op = op;
+  auto site = std::make_unique<StartSite>(op);
   site->deal = op.getLayout().getDeal();
   site->dims = op.getDims();
   site->channel = &channels[op.getChannel().getIndex()];
@@ -59,17 +58,12 @@ const StartSite &Simulation::Impl::siteOf(ring::StartOp op,
   auto grid = function->getAttrOfType<FlatSymbolRefAttr>(ring::gridAttr);
   site->isOnGrid = op.getChannel().getGrid().getValue() == grid.getValue();
   site->slots = slotsOf(op);
-  unsigned owner = op.getODSOperandIndexAndLength(1).first;
-  auto [sends, numSends] = op.getODSOperandIndexAndLength(4);
-  auto [receives, numReceives] = op.getODSOperandIndexAndLength(7);
-  site->tensors = owner;
-  site->owner = owner;
-  site->extent = owner + 1;
-  site->to = owner + 2;
-  site->send = {sends, numSends};
-  site->receivedOwner = receives - 2;
-  site->from = receives - 1;
-  site->receive = {receives, numReceives};
+  site->tensors = op.getTensors().size();
+  site->owner = op.getOwnerMutable().getOperandNumber();
+  site->extent = op.getExtentMutable().getOperandNumber();
+  site->to = op.getToMutable().getOperandNumber();
+  site->receivedOwner = op.getReceivedOwnerMutable().getOperandNumber();
+  site->from = op.getFromMutable().getOperandNumber();
   known = std::move(site);
   return *known;
 }
@@ -97,11 +91,11 @@ bool Simulation::Impl::Rank::describeTransfer(const StartSite &site,
       !(site.isOnGrid || isOnGrid(op, op.getChannel().getGrid().getValue())))
     return false;
   const Share &own = impl.shares.of(site.deal, transfer.extent, transfer.owner);
-  transfer.sendMask = flaggedMask(call, site.send, own.mask);
+  transfer.sendMask = flaggedSegments(call, site.send, own.mask);
   transfer.sentCount = own.countOf(transfer.sendMask);
   const Share &other =
       impl.shares.of(site.deal, transfer.extent, transfer.receivedOwner);
-  transfer.receiveMask = flaggedMask(call, site.receive, other.mask);
+  transfer.receiveMask = flaggedSegments(call, site.receive, other.mask);
   transfer.receivedCount = other.countOf(transfer.receiveMask);
   transfer.shardCount = other.count;
   return true;

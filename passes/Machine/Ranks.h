@@ -9,8 +9,7 @@
 #ifndef BURST_PASSES_MACHINE_RANKS_H
 #define BURST_PASSES_MACHINE_RANKS_H
 
-#include "passes/Machine/Shares.h"
-#include "passes/Machine/Simulation.h"
+#include "passes/Machine/SimulatedOp.h"
 
 namespace burst {
 
@@ -53,6 +52,9 @@ struct FreshMemory {
 
 /// What a `ring.start` says that is the same on all ranks and in all hops.
 struct StartSite {
+  explicit StartSite(ring::StartOp op)
+      : op(op), send(op.getSendSegments()), receive(op.getReceiveSegments()) {}
+
   ring::StartOp op;
   Deal deal;
   llvm::ArrayRef<int64_t> dims;
@@ -60,17 +62,24 @@ struct StartSite {
   bool isOnGrid;
   int64_t slots; ///< into which it receives in turn
   unsigned tensors, owner, extent, to, receivedOwner, from; ///< operands
-  struct Flags {
-    unsigned begin, size;
-  };
-  Flags send, receive;
+  mlir::OperandRange send, receive; ///< flags of segments
+};
+
+/// What an attend says that is the same on all ranks and in all hops, and which
+/// of its operands are which.
+struct MeetingSite {
+  Meeting meeting;
+  unsigned query, queryOwner, queryExtent, keyExtent;
+  unsigned owners, numOwners, pairs, numPairs;
+  mlir::OperandRange maskCaptures, scoreCaptures;
 };
 
 /// An op that leaves scalar code: what is the same on all ranks and in all
 /// hops, once it was asked for.
 struct Site {
+  SimulatedOpInterface step;
   std::unique_ptr<const StartSite> start;
-  std::unique_ptr<const Meeting> meeting;
+  std::unique_ptr<const MeetingSite> meeting;
   std::optional<FreshMemory> memory;
 };
 
@@ -134,10 +143,10 @@ private:
 };
 
 /// One rank: its frame, and the ops that leave it.
-struct Simulation::Impl::Rank : Environment {
+struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   Rank(Impl &impl, int64_t index)
-      : impl(impl), index(index), frame(impl.program.makeFrame()),
-        turns(impl.program.numSites()) {
+      : SimulatedRank(index, impl.parts), impl(impl),
+        frame(impl.program.makeFrame()), turns(impl.program.numSites()) {
     numRanks = impl.parts;
   }
 
@@ -145,29 +154,30 @@ struct Simulation::Impl::Rank : Environment {
   Step call(const ExternalCall &call) override;
   void fault(mlir::Location loc, const llvm::Twine &message) override;
 
-  Step fail(mlir::Operation *op, const llvm::Twine &message);
-  /// A buffer of such a size is allocated; none is freed before the end.
-  void hold(const Tensor &tensor) { hold(tensor.shape, tensor.element); }
+  Semantics &semantics() override { return *impl.semantics; }
+  Step fail(mlir::Operation *op, const llvm::Twine &message) override;
+  const Share &shareOf(const Deal &deal, int64_t extent,
+                       int64_t owner) override {
+    return impl.shares.of(deal, extent, owner);
+  }
+  void hold(const Tensor &tensor) override {
+    hold(tensor.shape, tensor.element);
+  }
   void hold(llvm::ArrayRef<int64_t> shape, mlir::Type element) {
     impl.traffic[index].peakBytes += bytesOf(shape, element);
   }
-  void holdFresh(const ExternalCall &call, llvm::ArrayRef<TensorRef> tensors);
-  Step runInit(ring::InitOp op, const ExternalCall &call);
+  void holdFresh(const ExternalCall &call,
+                 llvm::ArrayRef<TensorRef> tensors) override;
+  bool meet(ring::AttendLikeOpInterface op, const ExternalCall &call,
+            Meeting &meeting) override;
+  void announce(const Meeting &meeting, size_t slice, int64_t owner) override {
+    if (impl.listener)
+      impl.listener->meets(meeting, slice, owner);
+  }
+
+  Step runOther(const ExternalCall &call);
   Step runSegment(ring::SegmentOp op, const ExternalCall &call);
-  Step runAttend(ring::AttendOp op, const ExternalCall &call);
-  Step runMerge(ring::MergeOp op, const ExternalCall &call);
-  Step runFinalize(ring::FinalizeOp op, const ExternalCall &call);
-  Step runScores(ring::ScoresOp op, const ExternalCall &call);
-  Step runScore(ring::ScoreOp op, const ExternalCall &call);
-  Step runSoftmax(ring::SoftmaxOp op, const ExternalCall &call);
-  Step runWeigh(ring::WeighOp op, const ExternalCall &call);
-  Step runZero(ring::ZeroOp op, const ExternalCall &call);
-  Step runDelta(ring::DeltaOp op, const ExternalCall &call);
-  Step runAttendGrad(ring::AttendGradOp op, const ExternalCall &call);
-  Step runAdd(ring::AddOp op, const ExternalCall &call);
-  Step runRound(ring::RoundOp op, const ExternalCall &call);
-  template <typename OpT>
-  void meet(OpT op, const ExternalCall &call, Meeting &meeting);
+  Step runRequire(ring::RequireOp op, const ExternalCall &call);
   Step runStart(ring::StartOp op, const ExternalCall &call);
   bool describeTransfer(const StartSite &site, const ExternalCall &call,
                         Transfer &transfer);
@@ -176,16 +186,10 @@ struct Simulation::Impl::Rank : Environment {
   Step runWait(ring::WaitOp op, const ExternalCall &call);
   Step runExchange(ring::ExchangeOp op, const ExternalCall &call);
   bool startExchange(ring::ExchangeOp op, const ExternalCall &call);
-  Step runRequire(ring::RequireOp op, const ExternalCall &call);
-  bool isRank(mlir::Operation *op, llvm::StringRef what, int64_t value);
   bool isOnGrid(mlir::Operation *op, llvm::StringRef grid);
-  uint64_t flaggedMask(const ExternalCall &call, StartSite::Flags flags,
-                       uint64_t mask);
 
   Impl &impl;
-  int64_t index;
   Frame frame;
-  int64_t hop = 0;
   bool isDone = false;
   /// By site, how often a transfer was started, or a gradient begun: see
   /// numSlots.

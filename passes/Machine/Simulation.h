@@ -85,7 +85,8 @@ struct Score : Meeting {
 
 /// A `ring.weigh` about to happen, its operands evaluated.
 struct Weigh {
-  ring::WeighOp op;
+  mlir::Operation *at;
+  ring::LayoutAttr keyLayout;
   Tensor *weights, *value;
   int64_t owner = 0, keyExtent = 0;
   State state;
@@ -93,7 +94,8 @@ struct Weigh {
 
 /// A `ring.attend_grad` about to happen, its operands evaluated.
 struct AttendGrad : Meeting {
-  ring::AttendGradOp op;
+  mlir::Region *gradient = nullptr;      ///< of the score
+  llvm::ArrayRef<int64_t> captures = {}; ///< of the score, that have gradients
   Tensor *outGrad = nullptr, *lse = nullptr, *delta = nullptr;
   Slice slice;
   /// By query, key, value and captures.
@@ -102,7 +104,7 @@ struct AttendGrad : Meeting {
 
 /// A `ring.add` about to happen, its operands evaluated.
 struct Sum {
-  ring::AddOp op;
+  ring::LayoutAttr layout;
   int64_t rank, hop;
   TensorRef a;
   Tensor *b;
@@ -112,7 +114,7 @@ struct Sum {
 
 /// A `ring.merge` about to happen, its operands evaluated.
 struct Merge {
-  ring::MergeOp op;
+  ring::LayoutAttr layout;
   int64_t rank, hop;
   State into, from;
   int64_t owner, extent;
@@ -180,33 +182,34 @@ class Semantics {
 public:
   virtual ~Semantics() = default;
 
-  /// Fresh state for `query`; see ring.init.
-  virtual State init(ring::InitOp op, const Tensor &query) = 0;
+  /// Fresh state for `query`, whose o is of type `o` but for sizes that are
+  /// dynamic; see ring.init.
+  virtual State init(mlir::RankedTensorType o, const Tensor &query) = 0;
   virtual bool attend(Attend &attend, State &result, std::string &message) = 0;
   /// Merges `from` into `into`.
   virtual bool merge(Merge &merge, std::string &message) = 0;
   /// out and lse, which may reuse the state.
-  virtual bool finalize(ring::FinalizeOp op, State &state, TensorRef &out,
+  virtual bool finalize(mlir::Type element, State &state, TensorRef &out,
                         TensorRef &lse, std::string &message) = 0;
   /// Memory for scores, see ring.scores.
-  virtual TensorRef scores(ring::ScoresOp op, const Tensor &query,
+  virtual TensorRef scores(mlir::Type element, const Tensor &query,
                            int64_t keys) = 0;
   /// Writes to the scores.
   virtual bool score(Score &score, std::string &message) = 0;
   /// Scores become weights, and the state that of all of them.
-  virtual bool softmax(ring::SoftmaxOp op, TensorRef &scores, State &state,
+  virtual bool softmax(TensorRef &scores, State &state,
                        std::string &message) = 0;
   /// Adds to o of the state.
   virtual bool weigh(Weigh &weigh, std::string &message) = 0;
-  virtual TensorRef zero(ring::ZeroOp op, const Tensor &like) = 0;
-  virtual bool delta(ring::DeltaOp op, const TensorRef &out,
+  virtual TensorRef zero(mlir::Type element, const Tensor &like) = 0;
+  virtual bool delta(mlir::Type element, const TensorRef &out,
                      const TensorRef &outGrad, const TensorRef &lseGrad,
                      TensorRef &result, std::string &message) = 0;
   /// Adds to the gradients.
   virtual bool attendGrad(AttendGrad &attend, std::string &message) = 0;
   /// Adds b to a.
   virtual bool add(Sum &sum, std::string &message) = 0;
-  virtual bool round(ring::RoundOp op, const TensorRef &gradient,
+  virtual bool round(mlir::Type element, const TensorRef &gradient,
                      TensorRef &result, std::string &message) = 0;
   /// A transfer starts, with which the rank holds what `slices` of its kind
   /// have brought; may refuse it.

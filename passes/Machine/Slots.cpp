@@ -59,12 +59,9 @@ int64_t burst::numSlots(ring::StartOp start) {
 }
 
 static bool isOnlyRead(OpOperand &use) {
-  Operation *user = use.getOwner();
-  if (auto add = dyn_cast<ring::AddOp>(user))
-    return use.get() == add.getB() && use.get() != add.getA();
-  if (auto merge = dyn_cast<ring::MergeOp>(user))
-    return !llvm::is_contained(merge.getInto(), use.get());
-  return isa<ring::StartOp, ring::ZeroOp, ring::RoundOp, tensor::DimOp>(user);
+  if (auto step = dyn_cast<ring::StepOpInterface>(use.getOwner()))
+    return step.isOnlyRead(use);
+  return isa<ring::StartOp, tensor::DimOp>(use.getOwner());
 }
 
 SmallVector<SmallVector<OpOperand *>> burst::updatingUses(Operation *op) {
@@ -107,43 +104,8 @@ bool burst::isReturnedInPlace(OpOperand &use) {
 
 Value burst::updated(OpOperand &use) {
   Operation *user = use.getOwner();
-  Value tensor = use.get();
-  if (auto attend = dyn_cast<ring::AttendOp>(user))
-    return tensor == attend.getO()   ? attend.getNewO()
-           : tensor == attend.getM() ? attend.getNewM()
-           : tensor == attend.getL() ? attend.getNewL()
-                                     : Value();
-  if (auto score = dyn_cast<ring::ScoreOp>(user))
-    return tensor == score.getScores() ? score.getNewScores() : Value();
-  if (auto softmax = dyn_cast<ring::SoftmaxOp>(user))
-    return tensor == softmax.getScores() ? softmax.getWeights()
-           : tensor == softmax.getO()    ? softmax.getNewO()
-           : tensor == softmax.getM()    ? softmax.getNewM()
-           : tensor == softmax.getL()    ? softmax.getNewL()
-                                         : Value();
-  if (auto weigh = dyn_cast<ring::WeighOp>(user))
-    return tensor == weigh.getO()   ? weigh.getNewO()
-           : tensor == weigh.getM() ? weigh.getNewM()
-           : tensor == weigh.getL() ? weigh.getNewL()
-                                    : Value();
-  if (auto merge = dyn_cast<ring::MergeOp>(user))
-    return tensor == merge.getO1()   ? merge.getO()
-           : tensor == merge.getM1() ? merge.getM()
-           : tensor == merge.getL1() ? merge.getL()
-                                     : Value();
-  if (auto finalize = dyn_cast<ring::FinalizeOp>(user))
-    return tensor == finalize.getO()   ? finalize.getOut()
-           : tensor == finalize.getM() ? finalize.getLse()
-                                       : Value();
-  if (auto attend = dyn_cast<ring::AttendGradOp>(user)) {
-    auto found = llvm::find(attend.getGrads(), tensor);
-    return found == attend.getGrads().end()
-               ? Value()
-               : Value(attend.getNewGrads()[std::distance(
-                     attend.getGrads().begin(), found)]);
-  }
-  if (auto add = dyn_cast<ring::AddOp>(user))
-    return tensor == add.getA() ? add.getSum() : Value();
+  if (auto step = dyn_cast<ring::StepOpInterface>(user))
+    return step.getTiedResult(use);
   if (auto loop = dyn_cast<scf::ForOp>(user))
     // Updated in place, it is followed behind the loop.
     return loop.getTiedLoopRegionIterArg(&use) ? loop.getTiedLoopResult(&use)

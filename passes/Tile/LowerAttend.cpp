@@ -194,7 +194,7 @@ void Lowering::attend(TileBuilder &b, ring::AttendOp op) {
   shape.pairs = arePairs(op.getQuery());
   if (options.localTiling && !shape.isStaged())
     shape.strip = options.strip;
-  Schedule schedule(b, Question::of(op), shape, Schedule::Lists::OfQueries);
+  Schedule schedule(b, op, shape, Schedule::Lists::OfQueries);
   // What is to do is found out where programs run, not where kernels do.
   schedule.build([&](StringRef name, Value tasks, Value order,
                      const Operands &operands, Body body) {

@@ -115,7 +115,7 @@ void Lowering::attendGradTiled(TileBuilder &b, ring::AttendGradOp op) {
   shape.pairs = arePairs(op.getQuery());
   // Two rows are a pair of the sums over queries: both are of one strip.
   shape.strip = llvm::alignTo(options.strip, shape.pairs ? 2 : 1);
-  Schedule schedule(b, Question::of(op), shape, Schedule::Lists::OfKeys);
+  Schedule schedule(b, op, shape, Schedule::Lists::OfKeys);
   schedule.queriesStay = loopOfQueries(op);
   schedule.keysStay = loopOfKeys(op);
   schedule.isFalling = true;

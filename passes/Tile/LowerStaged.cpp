@@ -48,7 +48,7 @@ void Lowering::attendGradStaged(TileBuilder &b, ring::AttendGradOp op,
   Shape tiles = shape;
   if (ofKeys)
     std::swap(tiles.rows, tiles.columns);
-  Schedule schedule(b, Question::of(op), tiles,
+  Schedule schedule(b, op, tiles,
                     ofKeys ? Schedule::Lists::OfKeys
                            : Schedule::Lists::OfQueries);
   schedule.build([&](StringRef name, Value tasks, Value order,

@@ -9,6 +9,8 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::tiling;
 
+#include "passes/Tile/TileLowering.cpp.inc"
+
 func::FuncOp Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
                               Value order, const Operands &operands, Body body,
                               int64_t warps) {
@@ -144,19 +146,19 @@ void Lowering::lower(ring::WeighOp op) {
 
 LogicalResult Lowering::run() {
   SmallVector<Operation *> steps;
-  WalkResult result = program.walk([&](Operation *op) {
-    if (isa<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
-            ring::ScoresOp, ring::ScoreOp, ring::SoftmaxOp, ring::WeighOp,
-            ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
-            ring::RoundOp>(op)) {
-      if (op->getNumResults() != 0) {
-        op->emitOpError("works on tensors; run ring-bufferize first");
-        return WalkResult::interrupt();
-      }
-      if (options.warps && failed(verifyStaged(op)))
-        return WalkResult::interrupt();
-      steps.push_back(op);
+  WalkResult result = program.walk([&](ring::StepOpInterface op) {
+    if (op->getNumResults() != 0) {
+      op->emitOpError("works on tensors; run ring-bufferize first");
+      return WalkResult::interrupt();
     }
+    if (!isa<TileLoweringOpInterface>(op.getOperation())) {
+      op->emitOpError("has no kernel: it does not implement "
+                      "TileLoweringOpInterface");
+      return WalkResult::interrupt();
+    }
+    if (options.warps && failed(verifyStaged(op)))
+      return WalkResult::interrupt();
+    steps.push_back(op);
     return WalkResult::advance();
   });
   if (result.wasInterrupted())
@@ -164,10 +166,29 @@ LogicalResult Lowering::run() {
   findTables(steps);
   findAlone(steps);
   for (Operation *op : steps)
-    llvm::TypeSwitch<Operation *>(op)
-        .Case<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
-              ring::ScoresOp, ring::ScoreOp, ring::SoftmaxOp, ring::WeighOp,
-              ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
-              ring::RoundOp>([&](auto op) { lower(op); });
+    cast<TileLoweringOpInterface>(op).lowerToTile(*this);
   return success();
+}
+
+namespace {
+template <typename OpT>
+struct Lowered : TileLoweringOpInterface::ExternalModel<Lowered<OpT>, OpT> {
+  void lowerToTile(Operation *op, Lowering &lowering) const {
+    lowering.lower(cast<OpT>(op));
+  }
+};
+} // namespace
+
+template <typename... Ops>
+static void attach(MLIRContext *context) {
+  (Ops::template attachInterface<Lowered<Ops>>(*context), ...);
+}
+
+void burst::registerRingTileLowering(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, ring::RingDialect *) {
+    attach<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
+           ring::ScoresOp, ring::ScoreOp, ring::SoftmaxOp, ring::WeighOp,
+           ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
+           ring::RoundOp>(context);
+  });
 }

@@ -14,6 +14,7 @@
 #include "passes/Tile/CtaGradient.h"
 #include "passes/Tile/Schedule.h"
 
+#include "mlir/IR/DialectRegistry.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace burst::tiling {
@@ -37,8 +38,11 @@ public:
 
   llvm::LogicalResult run();
 
-private:
-  /// Gives the kernel.
+  // What a step is lowered with.
+
+  /// Launches a kernel of this body, which runs `tasks` times, in the order
+  /// that the table `order` says, if any. Equal kernels are one. Gives the
+  /// kernel.
   mlir::func::FuncOp launch(TileBuilder &builder, llvm::StringRef name,
                             mlir::Value tasks, mlir::Value order,
                             const Operands &operands, Body body, int64_t warps);
@@ -47,8 +51,27 @@ private:
     launch(builder, name, tasks, order, operands, body, options.warps);
   }
 
+  /// The tiles of an attend whose state or gradients are of this type.
   Shape shapeOf(mlir::Value state);
+  /// The tiles of what is done row by row, without products.
   Shape rowShapeOf(mlir::Value state);
+
+  // The steps of the ring dialect.
+  void lower(ring::InitOp op);
+  void lower(ring::AttendOp op);
+  void lower(ring::MergeOp op);
+  void lower(ring::FinalizeOp op);
+  void lower(ring::ScoresOp op);
+  void lower(ring::ScoreOp op);
+  void lower(ring::SoftmaxOp op);
+  void lower(ring::WeighOp op);
+  void lower(ring::ZeroOp op);
+  void lower(ring::DeltaOp op);
+  void lower(ring::AttendGradOp op);
+  void lower(ring::AddOp op);
+  void lower(ring::RoundOp op);
+
+private:
   /// Whether products are of pairs, of these operands and others of their type.
   bool arePairs(mlir::Value operand) const {
     return options.pairs && options.localTiling &&
@@ -69,22 +92,9 @@ private:
                         const CtaShape &cta, llvm::ArrayRef<Sums> kernels);
   void attendGradTiled(TileBuilder &builder, ring::AttendGradOp op);
   void findAlone(llvm::ArrayRef<mlir::Operation *> steps);
-  void lower(ring::InitOp op);
-  void lower(ring::AttendOp op);
-  void lower(ring::MergeOp op);
-  void lower(ring::FinalizeOp op);
   template <typename OpT>
   void lowerStored(OpT op, mlir::Value stored,
                    void (*lower)(TileBuilder &, OpT, const Shape &, Launcher));
-  void lower(ring::ScoresOp op);
-  void lower(ring::ScoreOp op);
-  void lower(ring::SoftmaxOp op);
-  void lower(ring::WeighOp op);
-  void lower(ring::ZeroOp op);
-  void lower(ring::DeltaOp op);
-  void lower(ring::AttendGradOp op);
-  void lower(ring::AddOp op);
-  void lower(ring::RoundOp op);
   void findTables(llvm::ArrayRef<mlir::Operation *> steps);
   void makeCopies(mlir::Value gradient, llvm::ArrayRef<ring::AttendGradOp> ops,
                   int64_t capture);
@@ -137,5 +147,14 @@ mlir::Value allocateTiles(TileBuilder &builder, mlir::Value query,
                           const Schedule &schedule, const Shape &shape);
 
 } // namespace burst::tiling
+
+#include "passes/Tile/TileLowering.h.inc"
+
+namespace burst {
+
+/// Gives the steps of the ring dialect their TileLoweringOpInterface.
+void registerRingTileLowering(mlir::DialectRegistry &registry);
+
+} // namespace burst
 
 #endif // BURST_PASSES_TILE_LOWERING_H

@@ -8,20 +8,6 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::tiling;
 
-Question Question::of(ring::AttendOp op) {
-  return {op.getQuery(),     op.getQueryOwner(),  op.getQueryExtent(),
-          op.getKeyExtent(), op.getQueryLayout(), op.getKeyLayout(),
-          op.getOwners(),    op.getPairs(),       op.getMaskCaptures(),
-          &op.getMask(),     &op.getBounds()};
-}
-
-Question Question::of(ring::AttendGradOp op) {
-  return {op.getQuery(),      op.getQueryOwner(),  op.getQueryExtent(),
-          op.getKeyExtent(),  op.getQueryLayout(), op.getKeyLayout(),
-          {op.getKeyOwner()}, op.getPairs(),       op.getMaskCaptures(),
-          &op.getMask(),      &op.getBounds()};
-}
-
 /// How many tiles of `size` positions the shard of `owner` has; a tile holds
 /// positions of one segment.
 Value Schedule::numTiles(ring::LayoutAttr layout, Value owner, Value extent,
@@ -74,11 +60,12 @@ Value Schedule::fill(Value table, Value first, ring::LayoutAttr layout,
 
 std::pair<Value, Value> Schedule::bounds(TileBuilder &b,
                                          ValueRange arguments) const {
-  if (question.mask->empty())
+  ring::AttendLikeOpInterface op = this->op;
+  if (op.getMask().empty())
     return {b.truth(true), b.truth(true)};
-  if (question.bounds->empty())
+  if (op.getBounds().empty())
     return {b.truth(true), b.truth(false)};
-  Block &block = question.bounds->front();
+  Block &block = op.getBounds().front();
   IRMapping mapping;
   mapping.map(block.getArguments(), arguments);
   for (Operation &inner : block.without_terminator()) {
@@ -98,7 +85,7 @@ std::pair<Value, Value> Schedule::bounds(TileBuilder &b,
 /// Launches a kernel that asks, for one listing tile per task, the bounds about
 /// every tile it may list, and lists them by class.
 void Schedule::classify(Launcher launch) {
-  Value batch = b.dim(question.query, 0), heads = b.dim(question.query, 2);
+  Value batch = b.dim(op.getQuery(), 0), heads = b.dim(op.getQuery(), 2);
   Value numListing = b.dim(listing(), 0), numListed = b.dim(listed(), 0);
   Value one = b.index(1);
   Value classBatch = byBatch ? batch : one, classHeads = byHead ? heads : one;
@@ -120,8 +107,8 @@ void Schedule::classify(Launcher launch) {
     operands.reads.push_back(flags);
   operands.reads.push_back(keys);
   operands.writes = {needed, list, counts};
-  operands.scalars = {batch, heads, question.queryExtent, question.keyExtent};
-  for (Value capture : question.maskCaptures)
+  operands.scalars = {batch, heads, op.getQueryExtent(), op.getKeyExtent()};
+  for (Value capture : op.getMaskCaptures())
     (isa<MemRefType>(capture.getType()) ? operands.reads : operands.scalars)
         .push_back(capture);
   size_t numReads = operands.reads.size();
@@ -143,7 +130,7 @@ void Schedule::classify(Launcher launch) {
            Value cb = b.div(head, classHeads), ch = b.rem(head, classHeads);
            SmallVector<Value> tail{writes[5], writes[6]};
            size_t buffer = this->flags ? 3 : 2, scalar = 7;
-           for (Value capture : question.maskCaptures)
+           for (Value capture : op.getMaskCaptures())
              tail.push_back(isa<MemRefType>(capture.getType())
                                 ? args[buffer++]
                                 : writes[scalar++]);
@@ -219,7 +206,7 @@ static constexpr int64_t shortList = 8;
 /// tasks of short lists come behind the others, from the last tile to the
 /// first, which under a causal mask is by their work as well.
 void Schedule::sort(int64_t group) {
-  Value batch = b.dim(question.query, 0), heads = b.dim(question.query, 2);
+  Value batch = b.dim(op.getQuery(), 0), heads = b.dim(op.getQuery(), 2);
   if (group != 1)
     heads = b.div(heads, b.index(group));
   Value numListing = b.dim(listing(), 0), one = b.index(1);
@@ -260,7 +247,7 @@ void Schedule::takeTurns() {
   auto number = [&](int64_t value) -> Value {
     return b.make<arith::ConstantIntOp>(value, 32);
   };
-  Value batch = b.dim(question.query, 0), heads = b.dim(question.query, 2);
+  Value batch = b.dim(op.getQuery(), 0), heads = b.dim(op.getQuery(), 2);
   Value numListing = b.dim(listing(), 0), numListed = b.dim(listed(), 0);
   auto counters = MemRefType::get({any, any, any}, i32);
   passed =
@@ -302,8 +289,8 @@ void Schedule::takeTurns() {
 }
 
 void Schedule::build(Launcher launch) {
-  ring::LayoutAttr queryLayout = question.queryLayout;
-  ring::LayoutAttr keyLayout = question.keyLayout;
+  ring::LayoutAttr queryLayout = op.getQueryLayout();
+  ring::LayoutAttr keyLayout = op.getKeyLayout();
   int64_t querySegments = queryLayout.getNumSegments();
   int64_t keySegments = keyLayout.getNumSegments();
   auto table = [&](Value tiles) {
@@ -312,35 +299,35 @@ void Schedule::build(Launcher launch) {
                       tiles, tile::Memory::Schedule);
   };
   b.inFrontOf(queriesStay, [&] {
-    queries = table(numTiles(queryLayout, question.queryOwner,
-                             question.queryExtent, shape.rows));
-    fill(queries, b.index(0), queryLayout, question.queryOwner,
-         question.queryExtent, shape.rows, 0, keySegments, isFalling);
+    queries = table(numTiles(queryLayout, op.getQueryOwner(),
+                             op.getQueryExtent(), shape.rows));
+    fill(queries, b.index(0), queryLayout, op.getQueryOwner(),
+         op.getQueryExtent(), shape.rows, 0, keySegments, isFalling);
   });
   b.inFrontOf(keysStay, [&] {
     Value numKeys = b.index(0);
-    for (Value owner : question.owners)
-      numKeys = b.add(numKeys, numTiles(keyLayout, owner, question.keyExtent,
+    for (Value owner : op.getSliceOwners())
+      numKeys = b.add(numKeys, numTiles(keyLayout, owner, op.getKeyExtent(),
                                         shape.columns));
     keys = table(numKeys);
     Value first = b.index(0);
-    for (auto [slice, owner] : llvm::enumerate(question.owners)) {
+    for (auto [slice, owner] : llvm::enumerate(op.getSliceOwners())) {
       firstKeys.push_back(first);
-      first = fill(keys, first, keyLayout, owner, question.keyExtent,
+      first = fill(keys, first, keyLayout, owner, op.getKeyExtent(),
                    shape.columns, slice * querySegments * keySegments, 1);
     }
     firstKeys.push_back(first);
   });
-  if (!question.pairs.empty()) {
-    flags = b.allocate(
-        MemRefType::get({static_cast<int64_t>(question.pairs.size())},
-                        b.getI1Type()),
-        {}, tile::Memory::Schedule);
-    for (auto [i, value] : llvm::enumerate(question.pairs))
+  if (!op.getPairs().empty()) {
+    flags =
+        b.allocate(MemRefType::get({static_cast<int64_t>(op.getPairs().size())},
+                                   b.getI1Type()),
+                   {}, tile::Memory::Schedule);
+    for (auto [i, value] : llvm::enumerate(op.getPairs()))
       b.store(value, flags, b.index(i));
   }
-  if (!question.bounds->empty()) {
-    auto arguments = question.bounds->getArguments();
+  if (!op.getBounds().empty()) {
+    auto arguments = op.getBounds().getArguments();
     byBatch = !arguments[0].use_empty() || !arguments[1].use_empty();
     byHead = !arguments[2].use_empty() || !arguments[3].use_empty();
   }

@@ -7,17 +7,6 @@
 
 namespace burst::tiling {
 
-/// What an attend or its backward pass asks: which pairs of which positions.
-struct Question {
-  Value query, queryOwner, queryExtent, keyExtent;
-  ring::LayoutAttr queryLayout, keyLayout;
-  SmallVector<Value> owners, pairs, maskCaptures;
-  mlir::Region *mask, *bounds;
-
-  static Question of(ring::AttendOp op);
-  static Question of(ring::AttendGradOp op);
-};
-
 /// Builds what stands in front of an attend's launches.
 class Schedule {
 public:
@@ -25,9 +14,9 @@ public:
   /// or the other way round.
   enum class Lists : uint8_t { OfQueries, OfKeys };
 
-  Schedule(TileBuilder &builder, Question question, const Shape &shape,
-           Lists lists)
-      : b(builder), question(std::move(question)), shape(shape), lists(lists) {}
+  Schedule(TileBuilder &builder, ring::AttendLikeOpInterface op,
+           const Shape &shape, Lists lists)
+      : b(builder), op(op), shape(shape), lists(lists) {}
 
   /// Loops through which the queries, or the keys, stay the same: their tables
   /// are made in front of them. Null: with the rest.
@@ -74,7 +63,7 @@ private:
   void classify(Launcher launch);
 
   TileBuilder &b;
-  Question question;
+  ring::AttendLikeOpInterface op;
   Shape shape;
   Lists lists;
   Value flags; ///< of pairs of segments; null: all are computed

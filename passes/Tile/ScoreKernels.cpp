@@ -128,19 +128,7 @@ static SmallVector<Value> takeCaptures(ValueRange captures, ValueRange args,
 
 void tiling::lowerScore(TileBuilder &b, ring::ScoreOp op, const Shape &shape,
                         Launcher launch) {
-  Schedule schedule(b,
-                    {op.getQuery(),
-                     op.getQueryOwner(),
-                     op.getQueryExtent(),
-                     op.getKeyExtent(),
-                     op.getQueryLayout(),
-                     op.getKeyLayout(),
-                     {op.getKeyOwner()},
-                     op.getPairs(),
-                     op.getMaskCaptures(),
-                     &op.getMask(),
-                     &op.getBounds()},
-                    shape, Schedule::Lists::OfQueries);
+  Schedule schedule(b, op, shape, Schedule::Lists::OfQueries);
   schedule.build(launch);
   schedule.sort();
   int64_t heads = headsOf(op.getQuery()), keyHeads = headsOf(op.getKey());

@@ -3,6 +3,7 @@
 #include "test/unit/machine/Programs.h"
 
 #include "passes/Machine/Interpreter.h"
+#include "passes/Machine/SimulatedOp.h"
 #include "passes/Passes.h"
 
 #include "mlir/Parser/Parser.h"
@@ -64,6 +65,7 @@ std::unique_ptr<MLIRContext> makeContext() {
   registry.insert<BurstDialect, ring::RingDialect, arith::ArithDialect,
                   func::FuncDialect, math::MathDialect, scf::SCFDialect,
                   shard::ShardDialect, tensor::TensorDialect>();
+  registerRingSimulation(registry);
   auto context =
       std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();

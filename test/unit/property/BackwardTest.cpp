@@ -231,10 +231,10 @@ public:
     return Interpreter::attendGrad(attend, message);
   }
 
-  bool delta(ring::DeltaOp op, const TensorRef &out, const TensorRef &outGrad,
+  bool delta(Type element, const TensorRef &out, const TensorRef &outGrad,
              const TensorRef &lseGrad, TensorRef &result,
              std::string &message) override {
-    if (!Interpreter::delta(op, out, outGrad, lseGrad, result, message))
+    if (!Interpreter::delta(element, out, outGrad, lseGrad, result, message))
       return false;
     if (deed == Deed::SpoilDelta && !isDone) {
       isDone = true;

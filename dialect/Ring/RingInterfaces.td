@@ -1,0 +1,122 @@
+//===- RingInterfaces.td - interfaces of the ring dialect ---*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What passes ask of an op in place of its name. A dialect that brings an op of
+// its own implements them, and, for proof and kernels, SimulatedOpInterface and
+// TileLoweringOpInterface of the passes; see docs/how-to.md, "Add a step".
+//
+//===----------------------------------------------------------------------===//
+#ifndef BURST_DIALECT_RING_RINGINTERFACES_TD
+#define BURST_DIALECT_RING_RINGINTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def Ring_StepOpInterface : OpInterface<"StepOpInterface"> {
+  let cppNamespace = "::burst::ring";
+  let description = [{
+    A step of a rank's program: it computes, and neither communicates nor
+    branches.
+
+    On tensors every result is a new value. On buffers a step has no results. A
+    result that is *tied* to an operand is written to the buffer of that operand;
+    a step whose results need memory of their own takes it as the operands that
+    `getResultMemory` gives, one per result. A result may be both: it is written
+    where it is told to, which may be the buffer of the tied operand.
+
+    Steps whose results are all tied implement `DestinationStyleOpInterface`, from
+    which `getTiedOperand` takes its default.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      The operand whose memory `result` takes over; null where it has its own.
+      }], "::mlir::OpOperand *", "getTiedOperand", (ins "::mlir::OpResult":$result),
+      "", [{
+        auto step = ::llvm::dyn_cast<::mlir::DestinationStyleOpInterface>(
+            $_op.getOperation());
+        return step ? step.getTiedOpOperand(result) : nullptr;
+      }]>,
+    InterfaceMethod<[{
+      The operands into which results are written on buffers, none on tensors;
+      nullopt where all results are tied.
+      }], "std::optional<::mlir::MutableOperandRange>", "getResultMemory", (ins),
+      "", "return std::nullopt;">,
+    InterfaceMethod<[{
+      What says how large `result`, which has memory of its own, is along `dim`.
+      }], "::burst::ring::SizeSource", "getSizeSource",
+      (ins "::mlir::OpResult":$result, "int64_t":$dim), "",
+      [{ return {$_op->getOperand(0), dim}; }]>,
+    InterfaceMethod<[{
+      What `value`, an operand or a result, holds.
+      }], "::burst::ring::Content", "getContent", (ins "::mlir::Value":$value), "",
+      "return ::burst::ring::Content::Data;">,
+    InterfaceMethod<[{
+      Whether the step reads `operand` and leaves it as it is: neither is it tied
+      nor does it end here with one that is.
+      }], "bool", "isOnlyRead", (ins "::mlir::OpOperand &":$operand), "", [{
+        auto step = ::llvm::cast<StepOpInterface>($_op.getOperation());
+        return !step.getTiedResult(operand);
+      }]>,
+  ];
+  let extraClassDeclaration = [{
+    /// The result that takes over the memory of `operand`; null where none does.
+    ::mlir::OpResult getTiedResult(::mlir::OpOperand &operand) {
+      for (::mlir::OpResult result : getOperation()->getResults())
+        if (getTiedOperand(result) == &operand)
+          return result;
+      return {};
+    }
+  }];
+}
+
+def Ring_AttendLikeOpInterface : OpInterface<"AttendLikeOpInterface"> {
+  let cppNamespace = "::burst::ring";
+  let description = [{
+    A step in which a shard of queries and slices of keys come together, under a
+    mask: forward, backward, or to store scores. The regions are those of
+    `burst.attention`.
+  }];
+  let methods = [
+    InterfaceMethod<"The shard of queries.", "::mlir::OpOperand &", "getQueryMutable">,
+    InterfaceMethod<"Whose shard of queries it is.", "::mlir::OpOperand &",
+      "getQueryOwnerMutable">,
+    InterfaceMethod<"How many positions the queries have in all.",
+      "::mlir::OpOperand &", "getQueryExtentMutable">,
+    InterfaceMethod<"How queries are laid out.", "::burst::ring::LayoutAttr",
+      "getQueryLayout">,
+    InterfaceMethod<"The keys of each slice.", "::mlir::OperandRange", "getSliceKeys">,
+    InterfaceMethod<"Whose keys each slice has.", "::mlir::OperandRange",
+      "getSliceOwners">,
+    InterfaceMethod<"How many positions the keys have in all.",
+      "::mlir::OpOperand &", "getKeyExtentMutable">,
+    InterfaceMethod<"How keys are laid out.", "::burst::ring::LayoutAttr",
+      "getKeyLayout">,
+    InterfaceMethod<[{
+      A flag for every slice, segment of the query layout and segment of the key
+      layout, the last fastest, or none.
+      }], "::mlir::MutableOperandRange", "getPairsMutable">,
+    InterfaceMethod<[{
+      Whether pairs that the mask rules out may be left out, and slices of which
+      all are may stay where they are.
+      }], "bool", "mayDropPairs", (ins), "", "return true;">,
+    InterfaceMethod<"The mask, which may be empty.", "::mlir::Region &", "getMask">,
+    InterfaceMethod<"The score, which may be empty.", "::mlir::Region &", "getScore">,
+    InterfaceMethod<"Bounds of the mask, which may be empty.", "::mlir::Region &",
+      "getBounds">,
+    InterfaceMethod<"What mask and bounds capture.", "::mlir::OperandRange",
+      "getMaskCaptures">,
+    InterfaceMethod<"What the score captures.", "::mlir::OperandRange",
+      "getScoreCaptures">,
+    InterfaceMethod<"What products are scaled by.", "::llvm::APFloat", "getScale">,
+    InterfaceMethod<"The type of softmax states and gradients.", "::mlir::FloatType",
+      "getStateType">,
+  ];
+  let extraClassDeclaration = [{
+    ::mlir::Value getQuery() { return getQueryMutable().get(); }
+    ::mlir::Value getQueryOwner() { return getQueryOwnerMutable().get(); }
+    ::mlir::Value getQueryExtent() { return getQueryExtentMutable().get(); }
+    ::mlir::Value getKeyExtent() { return getKeyExtentMutable().get(); }
+    ::mlir::OperandRange getPairs() { return getPairsMutable(); }
+  }];
+}
+
+#endif // BURST_DIALECT_RING_RINGINTERFACES_TD

@@ -1,0 +1,148 @@
+//===- Steps.cpp - what steps are to passes -------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/Ring/Verify.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::ring;
+
+#include "dialect/Ring/RingInterfaces.cpp.inc"
+
+/// `content` where a value is among others, else data.
+static Content contentIf(bool isAmong, Content content) {
+  return isAmong ? content : Content::Data;
+}
+
+static bool isAmong(Value value, ValueRange others) {
+  return llvm::is_contained(others, value);
+}
+
+/// (batch, sequence, heads, dim) of a shard, where rows are (batch, heads,
+/// sequence).
+static SizeSource rowSize(Value shard, int64_t dim) {
+  static constexpr int64_t dims[] = {0, 2, 1};
+  return {shard, dims[dim]};
+}
+
+//===----------------------------------------------------------------------===//
+// Softmax state
+//===----------------------------------------------------------------------===//
+
+SizeSource InitOp::getSizeSource(OpResult result, int64_t dim) {
+  return result == getO() ? SizeSource{getQuery(), dim}
+                          : rowSize(getQuery(), dim);
+}
+
+Content InitOp::getContent(Value value) {
+  return contentIf(value.getDefiningOp() == *this || isAmong(value, getInto()),
+                   Content::State);
+}
+
+/// The results, and the operands that they are tied to.
+template <typename OpT>
+static bool isUpdated(OpT op, Value value) {
+  return value.getDefiningOp() == op ||
+         isAmong(value, OperandRange(op.getDpsInitsMutable()));
+}
+
+Content AttendOp::getContent(Value value) {
+  return contentIf(isUpdated(*this, value), Content::State);
+}
+
+Content MergeOp::getContent(Value value) {
+  return contentIf(isUpdated(*this, value) || isAmong(value, getFrom()),
+                   Content::State);
+}
+
+OpOperand *FinalizeOp::getTiedOperand(OpResult result) {
+  return result == getOut() ? &getOMutable() : &getMMutable();
+}
+
+SizeSource FinalizeOp::getSizeSource(OpResult result, int64_t dim) {
+  return {result == getOut() ? getO() : getM(), dim};
+}
+
+Content FinalizeOp::getContent(Value value) {
+  Value state[] = {getO(), getM(), getL()};
+  return contentIf(isAmong(value, state), Content::State);
+}
+
+/// l ends here, together with o and m.
+bool FinalizeOp::isOnlyRead(OpOperand &) { return false; }
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+Content ZeroOp::getContent(Value value) {
+  return contentIf(value == getZero() || value == getInto(), Content::Gradient);
+}
+
+SizeSource DeltaOp::getSizeSource(OpResult, int64_t dim) {
+  return rowSize(getOut(), dim);
+}
+
+Content AttendGradOp::getContent(Value value) {
+  return contentIf(isUpdated(*this, value), Content::Gradient);
+}
+
+Content AddOp::getContent(Value value) {
+  return contentIf(isUpdated(*this, value) || value == getB(),
+                   Content::Gradient);
+}
+
+//===----------------------------------------------------------------------===//
+// Stored scores
+//===----------------------------------------------------------------------===//
+
+SizeSource ScoresOp::getSizeSource(OpResult, int64_t dim) {
+  return dim == 3 ? SizeSource{getKeyExtent()} : rowSize(getQuery(), dim);
+}
+
+Content ScoresOp::getContent(Value value) {
+  return contentIf(value == getScores() || value == getInto(), Content::State);
+}
+
+Content ScoreOp::getContent(Value value) {
+  return contentIf(isUpdated(*this, value), Content::State);
+}
+
+Content SoftmaxOp::getContent(Value) { return Content::State; }
+
+Content WeighOp::getContent(Value value) {
+  return contentIf(isUpdated(*this, value), Content::State);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// What a step reads and writes of its operands, where they are buffers.
+static void addStepEffects(StepOpInterface step, Effects &effects) {
+  SmallVector<Value> written;
+  if (std::optional<MutableOperandRange> memory = step.getResultMemory())
+    llvm::append_range(written, OperandRange(*memory));
+  else
+    llvm::append_range(written, OperandRange(cast<DestinationStyleOpInterface>(
+                                                 step.getOperation())
+                                                 .getDpsInitsMutable()));
+  addEffects(effects, step->getOpOperands(), written);
+}
+
+void InitOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
+void AttendOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
+void MergeOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
+void FinalizeOp::getEffects(Effects &effects) {
+  addStepEffects(*this, effects);
+}
+void ZeroOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
+void DeltaOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
+void AttendGradOp::getEffects(Effects &effects) {
+  addStepEffects(*this, effects);
+}
+void AddOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
+void RoundOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
+void ScoresOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
+void ScoreOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
+void SoftmaxOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
+void WeighOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
