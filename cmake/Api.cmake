@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # What the public libraries export.
 
-# burst_export_api(target header [UNTIL text])
+# burst_export_api(target header [UNTIL text] [ALSO function...])
 # The target exports the functions that a C header declares (before the line with
-# the text UNTIL) and nothing else. It is an error to link if one is not there.
+# the text UNTIL), those of ALSO, and nothing else. It is an error to link if one
+# is not there.
 function(burst_export_api target header)
-  cmake_parse_arguments(PARSE_ARGV 2 ARG "" "UNTIL" "")
+  cmake_parse_arguments(PARSE_ARGV 2 ARG "" "UNTIL" "ALSO")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
   file(READ ${header} text)
   if(ARG_UNTIL)
@@ -15,6 +16,7 @@ function(burst_export_api target header)
   # A declaration begins its line; a function's name ends at the parenthesis.
   string(REGEX MATCHALL "\n[a-z][a-z0-9_ *]*[ *]burst_[a-z_]+\\(" declarations "${text}")
   list(TRANSFORM declarations REPLACE "^.*(burst_[a-z_]+)\\($" "\\1")
+  list(APPEND declarations ${ARG_ALSO})
   string(REPLACE ";" ";\n    " exported "${declarations}")
   set(script ${CMAKE_CURRENT_BINARY_DIR}/${target}.map)
   file(CONFIGURE OUTPUT ${script} CONTENT "{\n  global:\n    ${exported};\n  local: *;\n};\n")

@@ -113,21 +113,25 @@ function(burst_add_tool name)
 endfunction()
 
 # burst_add_command(name source... [LINK library...])
-# A program of the one binary `burst`, which is linked at the end of tools/: see
-# tools/Tools.h. bin/<name> is a link to it.
+# A program of the one binary `burst`, see tools/Tools.h. bin/<name> is a link to
+# it.
 function(burst_add_command name)
   burst_add_library(${name}-command ${ARGN})
   set_property(GLOBAL APPEND PROPERTY BURST_COMMANDS ${name})
 endfunction()
 
-# burst_add_commands(source...): the binary itself.
-function(burst_add_commands)
+# burst_add_commands(commands main)
+# The binary itself: `main` calls `commands`, which is linked into the library
+# `burst` with all programs.
+function(burst_add_commands commands main)
   get_property(names GLOBAL PROPERTY BURST_COMMANDS)
-  add_executable(burst-commands ${ARGN})
-  set_target_properties(burst-commands PROPERTIES OUTPUT_NAME burst)
-  burst_use_llvm(burst-commands PRIVATE BurstSupport)
+  target_sources(burst PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${commands})
+  add_executable(burst-commands ${main})
+  set_target_properties(burst-commands PROPERTIES OUTPUT_NAME burst
+    INSTALL_RPATH $ORIGIN/../${CMAKE_INSTALL_LIBDIR})
+  target_link_libraries(burst-commands PRIVATE burst)
   foreach(name IN LISTS names)
-    target_link_libraries(burst-commands PRIVATE ${name}-command)
+    target_link_libraries(burst PRIVATE ${name}-command)
     add_custom_command(TARGET burst-commands POST_BUILD
       COMMAND ${CMAKE_COMMAND} -E create_symlink burst ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name})
     add_custom_target(${name} DEPENDS burst-commands)

@@ -2,7 +2,6 @@
 # What `cmake --install` puts where. Components: burst-runtime (what runs
 # programs), burst-compiler (what makes them in process), burst-tools.
 
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # The runtime as a library of its own, shared and as an archive.
@@ -36,7 +35,9 @@ install(FILES runtime/include/burst/burst.h runtime/include/burst/program.h
   jit/include/burst/burst.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/burst COMPONENT burst-runtime)
 
+# The tools are a door to the library, which comes with them.
 install(TARGETS burst-commands COMPONENT burst-tools)
+install(TARGETS burst LIBRARY COMPONENT burst-tools NAMELINK_SKIP)
 get_property(commands GLOBAL PROPERTY BURST_COMMANDS)
 foreach(command IN LISTS commands)
   install(CODE "execute_process(COMMAND \"${CMAKE_COMMAND}\" -E create_symlink burst

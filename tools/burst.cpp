@@ -1,7 +1,7 @@
 //===- burst.cpp - one binary under several names -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `burst-run ...`, a link to this binary, is `burst run ...`.
+// `burst-run ...`, a link to the binary, is `burst run ...`.
 //
 //===----------------------------------------------------------------------===//
 #include "support/Tool.h"
@@ -44,7 +44,7 @@ static void printUsage(llvm::raw_ostream &os) {
   os << "\n--help of a tool says more; --version is that of burst.\n";
 }
 
-int main(int argc, char **argv) {
+extern "C" int burst_main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   llvm::StringRef name =
       argc > 0 ? llvm::sys::path::filename(argv[0]) : llvm::StringRef();
