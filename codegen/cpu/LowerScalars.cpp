@@ -48,8 +48,11 @@ static void lower(ring::SegmentOp op) {
   } else {
     int64_t chunks = deal.parts * deal.numSegments();
     Value chunk = owner;
-    if (op.getIndex() == 1)
-      chunk = b.sub(b.index(chunks - 1), owner);
+    if (deal.order == Order::Zigzag) {
+      Value isFirst =
+          b.compare(arith::CmpIPredicate::eq, op.getIndex(), b.index(0));
+      chunk = b.select(isFirst, owner, b.sub(b.index(chunks - 1), owner));
+    }
     begin = chunkBegin(b, chunk, chunks, extent);
     end = chunkBegin(b, b.add(chunk, b.index(1)), chunks, extent);
     count = b.sub(end, begin);

@@ -273,25 +273,34 @@ void StartOp::getEffects(Effects &effects) {
 // segment
 //===----------------------------------------------------------------------===//
 
+void SegmentOp::build(OpBuilder &builder, OperationState &state, int64_t index,
+                      LayoutAttr layout, Value owner, Value extent) {
+  build(builder, state,
+        arith::ConstantIndexOp::create(builder, state.location, index), layout,
+        owner, extent);
+}
+
 // segment_c1
 LogicalResult SegmentOp::verify() {
-  int64_t index = getIndex(), count = getLayout().getNumSegments();
-  if (index >= 0 && index < count)
+  std::optional<int64_t> index = getConstantIntValue(getIndex());
+  int64_t count = getLayout().getNumSegments();
+  if (!index || (*index >= 0 && *index < count))
     return success();
   return emitOpError("index must be in [0, ")
-         << count << ") for " << getLayout() << ", got: " << index;
+         << count << ") for " << getLayout() << ", got: " << *index;
 }
 
 LogicalResult SegmentOp::fold(FoldAdaptor adaptor,
                               SmallVectorImpl<OpFoldResult> &results) {
+  auto index = dyn_cast_or_null<IntegerAttr>(adaptor.getIndex());
   auto owner = dyn_cast_or_null<IntegerAttr>(adaptor.getOwner());
   auto extent = dyn_cast_or_null<IntegerAttr>(adaptor.getExtent());
-  if (!owner || !extent || owner.getInt() < 0 ||
+  if (!index || !owner || !extent || index.getInt() < 0 ||
+      index.getInt() >= getLayout().getNumSegments() || owner.getInt() < 0 ||
       owner.getInt() >= getLayout().getParts() || extent.getInt() < 0 ||
       extent.getInt() >= maxPositions)
     return failure();
-  Segment s = getLayout().getDeal().segment(owner.getInt(), getIndex(),
-                                            extent.getInt());
+  Segment s = getLayout().getDeal().segment(owner.getInt(), index.getInt(), extent.getInt());
   Builder builder(getContext());
   for (int64_t value : {s.begin, s.end(), s.count, s.step, s.block})
     results.push_back(builder.getIndexAttr(value));

@@ -62,20 +62,25 @@ def Ring_SegmentOp : Ring_Op<"segment", [
     x in [0, count) has the position `begin + x / block * step + x mod block`.
     `end` is one past the largest position (`begin` where the segment is empty).
 
-    **Constraints:** (C1) `index` is in [0, number of segments of the layout).
+    **Constraints:** (C1) `index`, where it is known, is in [0, number of segments
+    of the layout). A run ends with an error where it is not.
 
     Example:
 
     ```mlir
     %begin, %end, %count, %step, %block =
-        ring.segment 1 of <zigzag over 8>[%owner] extent %sk
+        ring.segment %i of <zigzag over 8>[%owner] extent %sk
     ```
   }];
-  let arguments = (ins I64Attr:$index, Ring_LayoutAttr:$layout, Index:$owner, Index:$extent);
+  let arguments = (ins Index:$index, Ring_LayoutAttr:$layout, Index:$owner, Index:$extent);
   let results = (outs Index:$begin, Index:$end, Index:$count, Index:$step, Index:$block);
   let assemblyFormat = [{
     $index `of` $layout `` `[` $owner `]` `extent` $extent attr-dict
   }];
+  let builders = [
+    OpBuilder<(ins "int64_t":$index, "::burst::ring::LayoutAttr":$layout,
+                   "::mlir::Value":$owner, "::mlir::Value":$extent)>,
+  ];
   let hasVerifier = 1;
   let hasFolder = 1;
 }

@@ -17,30 +17,17 @@ namespace {
 enum : uint8_t { Batch, Heads = 2, Queries = 4, Keys = 6, Sizes = 8 };
 } // namespace
 
-/// The box of the segment whose number is a value: there are one or two.
 NeedFunction::Box NeedFunction::segment(Emit &e, Side side, Value owner,
                                         Value index, ValueRange args) {
   bool isQuery = side == Side::Query;
   ring::LayoutAttr layout = isQuery ? meeting.queryLayout : meeting.keyLayout;
-  Box box;
-  for (int64_t s = 0; s < numSegments(side); ++s) {
-    auto op = ring::SegmentOp::create(e.builder, loc, s, layout, owner,
-                                      args[isQuery ? 0 : 1]);
-    Value empty =
-        e.compare(arith::CmpIPredicate::eq, op.getCount(), e.index(0));
-    if (s == 0) {
-      box = {op.getBegin(), op.getEnd(), empty};
-      continue;
-    }
-    Value chosen = e.compare(arith::CmpIPredicate::eq, index, e.index(s));
-    box = {e.select(chosen, op.getBegin(), box.begin),
-           e.select(chosen, op.getEnd(), box.end),
-           e.select(chosen, empty, box.isEmpty)};
-  }
+  auto op = ring::SegmentOp::create(e.builder, loc, index, layout, owner,
+                                    args[isQuery ? 0 : 1]);
+  Value isEmpty =
+      e.compare(arith::CmpIPredicate::eq, op.getCount(), e.index(0));
   // Bounds mean nothing for an empty box, and may even trap: ask about another.
-  box.begin = e.select(box.isEmpty, e.index(0), box.begin);
-  box.end = e.select(box.isEmpty, e.index(1), box.end);
-  return box;
+  return {e.select(isEmpty, e.index(0), op.getBegin()),
+          e.select(isEmpty, e.index(1), op.getEnd()), isEmpty};
 }
 
 /// What the bounds are told beside the boxes of both sides.

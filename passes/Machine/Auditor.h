@@ -123,7 +123,7 @@ public:
       : program(program), parts(parts), options(options), proof(proof),
         shares(parts) {}
 
-  State init(mlir::RankedTensorType o, const Tensor &query) override;
+  State init(mlir::RankedTensorType type, const Tensor &query) override;
   bool attend(Attend &attend, State &result, std::string &message) override;
   bool merge(Merge &merge, std::string &message) override;
   bool finalize(mlir::Type element, State &state, TensorRef &out,

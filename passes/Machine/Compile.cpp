@@ -312,6 +312,5 @@ LogicalResult Compiler::compileIf(scf::IfOp branch) {
 void Compiler::describeSegment(ring::SegmentOp op, Instruction &instruction) {
   instruction.opcode = Opcode::Segment;
   instruction.a = program.deals.size();
-  instruction.imm.i = op.getIndex();
   program.deals.push_back(op.getLayout().getDeal());
 }

@@ -69,10 +69,15 @@ bool Simulation::Impl::Rank::isOnGrid(Operation *op, StringRef grid) {
 
 Step Simulation::Impl::Rank::runSegment(ring::SegmentOp op,
                                         const ExternalCall &call) {
-  if (!isRank(op, "owner", call.index(0)))
+  int64_t segment = call.index(op.getIndexMutable());
+  int64_t owner = call.index(op.getOwnerMutable());
+  int64_t count = op.getLayout().getNumSegments();
+  if (!isRank(op, "owner", owner))
     return Step::Failed;
-  Segment s = op.getLayout().getDeal().segment(call.index(0), op.getIndex(),
-                                               call.index(1));
+  if (segment < 0 || segment >= count)
+    return fail(op, "names segment " + Twine(segment) + " of " + Twine(count));
+  Segment s = op.getLayout().getDeal().segment(
+      owner, segment, call.index(op.getExtentMutable()));
   int64_t values[] = {s.begin, s.end(), s.count, s.step, s.block};
   for (auto [slot, value] : llvm::zip_equal(call.results, values))
     call.frame.scalars[slot.number].i = value;

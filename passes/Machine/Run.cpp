@@ -236,11 +236,14 @@ static double minimumNumber(double a, double b) {
 bool Program::runSegment(const Instruction &in, Frame &frame,
                          const Environment &environment) const {
   const OperandList &list = operandLists[in.operands];
-  int64_t owner = frame.scalars[list.operands[0].number].i;
-  int64_t extent = frame.scalars[list.operands[1].number].i;
-  if (owner < 0 || owner >= environment.numRanks)
+  int64_t index = frame.scalars[list.operands[0].number].i;
+  int64_t owner = frame.scalars[list.operands[1].number].i;
+  int64_t extent = frame.scalars[list.operands[2].number].i;
+  const Deal &deal = deals[in.a];
+  if (owner < 0 || owner >= environment.numRanks || index < 0 ||
+      index >= deal.numSegments())
     return false;
-  burst::Segment s = deals[in.a].segment(owner, in.imm.i, extent);
+  burst::Segment s = deal.segment(owner, index, extent);
   int64_t values[] = {s.begin, s.end(), s.count, s.step, s.block};
   for (auto [slot, value] : llvm::zip_equal(list.results, values))
     frame.scalars[slot.number].i = value;

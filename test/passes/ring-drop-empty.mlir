@@ -12,12 +12,12 @@ shard.grid @one(shape = 1)
 // both moves less.
 //
 // CHECK-LABEL: func private @causal_needs
-// CHECK-SAME: (%[[SQ:[^ ]+]]: index, %[[SK:[^ ]+]]: index, %[[B:[^ ]+]]: index) -> (tensor<3x3x1x1xi1>, tensor<3x1xindex>, index)
+// CHECK-SAME: (%[[SQ:[^ ]+]]: index, %[[SK:[^ ]+]]: index, %{{[^ ]+}}: index) -> (tensor<3x3x1x1xi1>, tensor<3x1xindex>, index)
 // CHECK: %[[NEED:.*]] = tensor.generate {
-// CHECK-NEXT: ^bb0(%[[RANK:.*]]: index, %[[OWNER:.*]]: index, %{{.*}}: index, %{{.*}}: index):
-// CHECK: %[[I0:.*]], %[[I1:.*]], %[[ROWS:.*]], %{{.*}}, %{{.*}} = ring.segment 0 of <contiguous over 3>[%[[RANK]]] extent %[[SQ]]
+// CHECK-NEXT: ^bb0(%[[RANK:.*]]: index, %[[OWNER:.*]]: index, %[[A:.*]]: index, %[[B:.*]]: index):
+// CHECK: %[[I0:.*]], %[[I1:.*]], %[[ROWS:.*]], %{{.*}}, %{{.*}} = ring.segment %[[A]] of <contiguous over 3>[%[[RANK]]] extent %[[SQ]]
 // CHECK: %[[END:.*]] = arith.select %{{.*}}, %{{.*}}, %[[I1]] : index
-// CHECK: %[[J0:.*]], %[[J1:.*]], %[[COLUMNS:.*]], %{{.*}}, %{{.*}} = ring.segment 0 of <contiguous over 3>[%[[OWNER]]] extent %[[SK]]
+// CHECK: %[[J0:.*]], %[[J1:.*]], %[[COLUMNS:.*]], %{{.*}}, %{{.*}} = ring.segment %[[B]] of <contiguous over 3>[%[[OWNER]]] extent %[[SK]]
 // CHECK: %[[BEGIN:.*]] = arith.select %{{.*}}, %{{.*}}, %[[J0]] : index
 // CHECK: %[[LAST:.*]] = arith.subi %[[END]], %{{.*}} : index
 // CHECK: %[[MAY:.*]] = arith.cmpi sle, %[[BEGIN]], %[[LAST]] : index

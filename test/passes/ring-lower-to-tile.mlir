@@ -351,7 +351,7 @@ func.func @pairs(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 // CHECK-COUNT-4: tile.launch @queries_merge
 // CHECK-NOT: tile.launch
 // CHECK: scf.yield
-// CHECK: %[[COUNT:.*]], %{{.*}}, %{{.*}} = ring.segment 0 of <zigzag over 3>
+// CHECK: %[[COUNT:.*]], %{{.*}}, %{{.*}} = ring.segment %{{.*}} of <zigzag over 3>
 // CHECK: %[[SOME:.*]] = arith.cmpi ne,
 // CHECK: scf.if %[[SOME]] {
 // CHECK: tile.launch @queries_merge

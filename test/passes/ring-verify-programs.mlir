@@ -149,6 +149,7 @@ shard.grid @cp(shape = 2)
 // expected-note @below {{in the program of a rank of @owner}}
 func.func @owner(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
     attributes {ring.grid = @cp} {
+  %s0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %n = arith.constant 8 : index
@@ -156,7 +157,31 @@ func.func @owner(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {rin
   %next = arith.addi %r, %c1 : index
   %p = arith.remui %next, %c2 : index
   // expected-error @below {{schedule refused: rank 0, hop 0: names rank 2 as owner, of 2 ranks}}
-  %0:5 = ring.segment 0 of <contiguous over 2>[%c2] extent %n
+  %0:5 = ring.segment %s0 of <contiguous over 2>[%c2] extent %n
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+!m = tensor<1x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @segment}}
+func.func @segment(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
+    attributes {ring.grid = @cp} {
+  %s0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %p2 = arith.addi %p, %next : index
+  // expected-error @below {{schedule refused: rank 0, hop 0: names segment 2 of 1}}
+  %0:5 = ring.segment %p2 of <contiguous over 2>[%r] extent %n
   return
 }
 

@@ -63,13 +63,13 @@
 // CHECK: llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %{{.*}}, %[[ORDER:.*]]) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i64, !llvm.ptr) -> ()
 
 // ring.start: a piece per segment on either side, then the call; channel 3.
-// CHECK: ring.segment 0 of <zigzag over 2>[%[[SELF:.*]]] extent
+// CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[SELF:.*]]] extent
 // CHECK: llvm.call @program.piece({{.*}}, %true)
-// CHECK: ring.segment 1 of <zigzag over 2>[%[[SELF]]] extent
+// CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[SELF]]] extent
 // CHECK: llvm.call @program.piece({{.*}}, %false)
-// CHECK: ring.segment 0 of <zigzag over 2>[%[[PEER:.*]]] extent
+// CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[PEER:.*]]] extent
 // CHECK: llvm.call @program.piece({{.*}}, %false)
-// CHECK: ring.segment 1 of <zigzag over 2>[%[[PEER]]] extent
+// CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[PEER]]] extent
 // CHECK: llvm.call @program.piece({{.*}}, %true)
 // CHECK: %[[TO:.*]] = arith.index_cast %[[PEER]] : index to i64
 // CHECK: llvm.getelementptr %[[TABLE]][0, 7]

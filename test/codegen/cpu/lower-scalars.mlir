@@ -9,7 +9,8 @@
 // CHECK: arith.remui
 // CHECK: return
 func.func @zigzag(%owner: index, %n: index) -> (index, index, index, index, index) {
-  %0:5 = ring.segment 1 of <zigzag over 4>[%owner] extent %n
+  %s1 = arith.constant 1 : index
+  %0:5 = ring.segment %s1 of <zigzag over 4>[%owner] extent %n
   return %0#0, %0#1, %0#2, %0#3, %0#4 : index, index, index, index, index
 }
 
@@ -18,7 +19,8 @@ func.func @zigzag(%owner: index, %n: index) -> (index, index, index, index, inde
 // CHECK: arith.select
 // CHECK: return
 func.func @striped(%owner: index, %n: index) -> (index, index, index, index, index) {
-  %0:5 = ring.segment 0 of <striped 3 over 4>[%owner] extent %n
+  %s0 = arith.constant 0 : index
+  %0:5 = ring.segment %s0 of <striped 3 over 4>[%owner] extent %n
   return %0#0, %0#1, %0#2, %0#3, %0#4 : index, index, index, index, index
 }
 

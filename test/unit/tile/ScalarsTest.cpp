@@ -26,12 +26,12 @@ protected:
   void check(const Deal &deal, int64_t index, ArrayRef<int64_t> extents) {
     bool isStriped = deal.order == Order::Striped;
     std::string text = fmt::format(
-        "func.func @f(%owner: index, %n: index) -> (index, index, index, "
-        "index, index) {{\n"
-        "  %0:5 = ring.segment {} of <{}{} over {}>[%owner] extent %n\n"
+        "func.func @f(%i: index, %owner: index, %n: index) -> (index, index, "
+        "index, index, index) {{\n"
+        "  %0:5 = ring.segment %i of <{}{} over {}>[%owner] extent %n\n"
         "  return %0#0, %0#1, %0#2, %0#3, %0#4 : index, index, index, index, "
         "index\n}}\n",
-        index, stringifyOrder(deal.order),
+        stringifyOrder(deal.order),
         isStriped ? fmt::format(" {}", deal.block) : "", deal.parts);
     SCOPED_TRACE(text);
     auto module = parseSourceString<ModuleOp>(text, &context);
@@ -45,7 +45,7 @@ protected:
     ASSERT_TRUE(evaluator);
     for (int64_t extent : extents)
       for (int64_t owner = 0; owner < deal.parts; ++owner) {
-        ASSERT_TRUE(evaluator->evaluate({Scalar{owner}, Scalar{extent}}))
+        ASSERT_TRUE(evaluator->evaluate({Scalar{index}, Scalar{owner}, Scalar{extent}}))
             << evaluator->getFault()->message;
         auto result = [&](unsigned number) {
           return evaluator->result(number).i;
