@@ -253,12 +253,35 @@ static ring::StartOp findStart(const RingMeeting &meeting) {
   return nullptr;
 }
 
+/// What moves has another owner in each turn of a loop.
+static bool isCarried(Value owner) {
+  auto argument = dyn_cast<BlockArgument>(owner);
+  return argument && isa<scf::ForOp>(argument.getOwner()->getParentOp());
+}
+
+/// Says why something of an attend goes on as it was.
+static void missed(Operation *op, StringRef reason) {
+  auto options = remark::RemarkOpts::name("not-dropped")
+                     .category("ring-drop-empty")
+                     .function(op->getParentOfType<func::FuncOp>().getName());
+  remark::missed(op->getLoc(), options) << remark::reason("{0}", reason);
+}
+
+/// Says so where slices of a loop go on whole.
+static void missedSlices(const RingMeeting &meeting) {
+  if (isCarried(meeting.movingOwner()))
+    missed(meeting.op,
+           "no transfer passes what its loop carries on to the next rank of "
+           "the ring: all of every slice goes on");
+}
+
 /// A slice travels alone.
 static void dropSlice(const RingMeeting &meeting, Needs needs) {
-  if (ring::StartOp start = findStart(meeting)) {
-    redirect(start, meeting, needs.step);
-    flagSlice(start, meeting, needs, /*goesRound=*/false);
-  }
+  ring::StartOp start = findStart(meeting);
+  if (!start)
+    return missedSlices(meeting);
+  redirect(start, meeting, needs.step);
+  flagSlice(start, meeting, needs, /*goesRound=*/false);
 }
 
 /// A slice travels, and its share behind it.
@@ -266,7 +289,7 @@ static void dropSliceAndShare(const RingMeeting &meeting, Needs needs) {
   auto loop = meeting.op->getParentOfType<scf::ForOp>();
   ring::StartOp slice = findStart(meeting);
   if (!loop || !slice)
-    return;
+    return missedSlices(meeting);
   SmallVector<ring::StartOp> onward{slice}, home;
   for (auto start : loop.getBody()->getOps<ring::StartOp>()) {
     if (start != slice && goesOn(start, meeting))
@@ -345,12 +368,6 @@ static Value atTheTop(Value query) {
   return loop ? loop.getTiedLoopInit(argument)->get() : query;
 }
 
-/// What moves has another owner in each turn of a loop.
-static bool isCarried(Value owner) {
-  auto argument = dyn_cast<BlockArgument>(owner);
-  return argument && isa<scf::ForOp>(argument.getOwner()->getParentOp());
-}
-
 static RingMeeting meetingOf(ring::AttendLikeOpInterface op) {
   bool movesKeys = !isCarried(op.getQueryOwner());
   return {op,
@@ -380,11 +397,16 @@ static bool sameNeeds(const RingMeeting &a, const RingMeeting &b) {
 static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
   SmallVector<RingMeeting> meetings;
   program.walk([&](ring::AttendLikeOpInterface op) {
-    if (op.getBounds().empty() || !op.getPairs().empty() || !op.mayDropPairs())
+    if (op.getMask().empty() || !op.getPairs().empty() || !op.mayDropPairs())
       return;
+    if (op.getBounds().empty())
+      return missed(op, "its mask has no bounds: burst-derive-bounds, run "
+                        "before, makes them");
     RingMeeting meeting = meetingOf(op);
-    if (isKnownAtTheTop(meeting, program.getBody().front()))
-      meetings.push_back(meeting);
+    if (!isKnownAtTheTop(meeting, program.getBody().front()))
+      return missed(op, "its queries, extents, captures or rank are not known "
+                        "in front of all loops, where is asked what is needed");
+    meetings.push_back(meeting);
   });
   while (!meetings.empty()) {
     RingMeeting first = meetings.front();

@@ -323,8 +323,9 @@ def DropEmptyPass : Pass<"ring-drop-empty", "::mlir::ModuleOp"> {
     by lower ranks only: going down, a quarter of all bytes need not travel.)
 
     Needs `burst-derive-bounds` before `burst-lower-to-ring`. An attend without
-    bounds needs everything and is left alone. Run it before `canonicalize` and
-    `cse`, which hide where the ring keeps its direction.
+    bounds needs everything and is left alone. Where something is left alone a
+    remark (`ring-drop-empty`) says why. Run it before `canonicalize` and `cse`,
+    which hide where the ring keeps its direction.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect", "::mlir::func::FuncDialect",

@@ -19,6 +19,11 @@ mlir::FloatType stateTypeOf(mlir::ShapedType shard);
 llvm::LogicalResult verifyForm(mlir::Operation *op, mlir::ValueRange values,
                                size_t results, bool keepsResults = false);
 
+/// The state (o, m) has the batch, sequence and heads of `shard`, a query or
+/// the attention's result.
+llvm::LogicalResult verifyState(mlir::Operation *op, mlir::ShapedType shard,
+                                mlir::ShapedType o, mlir::ShapedType m);
+
 using Effects = llvm::SmallVectorImpl<mlir::MemoryEffects::EffectInstance>;
 
 /// What an op reads and writes of its operands, where they are buffers.

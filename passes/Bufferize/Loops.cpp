@@ -1,0 +1,323 @@
+//===- Loops.cpp - transfers, and the loops that carry them ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Bufferize/Bufferizer.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::bufferizing;
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+/// A transfer of tensors without elements: nothing travels, and memref.subview
+/// has no views of nothing.
+static bool isVoid(ring::StartOp op) {
+  return llvm::any_of(op.getTensors().getTypes(), hasNoElements);
+}
+
+LogicalResult Bufferizer::convert(ring::StartOp op) {
+  SmallVector<Value> into;
+  if (isVoid(op)) {
+    for (Value tensor : op.getTensors()) {
+      into.push_back(memref::CastOp::create(
+          builder, loc, bufferType(cast<RankedTensorType>(tensor.getType())),
+          map(tensor)));
+      inherit(map(tensor), into.back());
+    }
+    receiving[op.getToken()] = into;
+    return success();
+  }
+  Slots &entry = slots[op];
+  if (entry.buffers.empty()) { // in no loop
+    entry.count = 1;
+    Value most = capacity(op.getLayout(), map(op.getExtent()));
+    for (auto [index, tensor] : llvm::enumerate(op.getTensors()))
+      entry.buffers.push_back(
+          allocateSlices(cast<RankedTensorType>(tensor.getType()), tensor,
+                         op.getDims()[index], most, 1, "slice"));
+  }
+  for (auto [index, buffer] : llvm::enumerate(entry.buffers)) {
+    into.push_back(received(op, index, buffer, entry.count));
+    inherit(map(op.getTensors()[index]), into.back());
+  }
+  auto start = ring::StartOp::create(
+      builder, loc, ring::TokenType::get(op.getContext(), {}),
+      map(op.getTensors()), map(op.getOwner()), map(op.getExtent()),
+      map(op.getTo()), map(op.getSendSegments()), map(op.getReceivedOwner()),
+      map(op.getFrom()), map(op.getReceiveSegments()), into, op.getDims(),
+      op.getLayout(), op.getChannel());
+  mapping.map(op.getToken(), start.getToken());
+  receiving[op.getToken()] = into;
+  return success();
+}
+
+LogicalResult Bufferizer::convert(ring::WaitOp op) {
+  auto carried = arrivals.find(op.getToken());
+  if (carried != arrivals.end()) {
+    const Arrival &arrival = carried->second;
+    ring::WaitOp::create(builder, loc, TypeRange(), map(op.getToken()));
+    ring::StartOp start = arrival.start;
+    for (auto [index, tensor] : llvm::enumerate(op.getTensors())) {
+      Value view = viewSlot(cast<RankedTensorType>(tensor.getType()),
+                            {start.getDims()[index], start.getLayout(),
+                             arrival.owner, start.getExtent()},
+                            arrival.buffers[index], 1);
+      mapping.map(tensor, view);
+      contents[view] = arrival.content;
+    }
+    return success();
+  }
+  auto found = receiving.find(op.getToken());
+  if (found == receiving.end())
+    return op.emitOpError("waits for a token that is not the result of a "
+                          "ring.start in this block or around it");
+  if (Value token = mapping.lookupOrNull(op.getToken()))
+    ring::WaitOp::create(builder, loc, TypeRange(), token);
+  for (auto [tensor, buffer] : llvm::zip_equal(op.getTensors(), found->second))
+    mapping.map(tensor, buffer);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+static std::optional<int64_t> tripCount(scf::ForOp loop) {
+  std::optional<llvm::APInt> count = loop.getStaticTripCount();
+  if (!count)
+    return std::nullopt;
+  return count->getSExtValue();
+}
+
+/// The buffers lie before the loop: what they depend on must, too.
+LogicalResult Bufferizer::makeSlots(scf::ForOp op, ring::StartOp start,
+                                    int64_t turns) {
+  if (!op.isDefinedOutsideOfLoop(start.getExtent()))
+    return start.emitOpError("needs an extent that its loop does not change");
+  Slots &entry = slots[start];
+  entry.count = std::min(turns, numSlots(start));
+  // What is carried into the first turn has come, if it has, where others come.
+  auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
+  auto carried = llvm::find(yield.getOperands(), start.getToken());
+  if (carried != yield.getOperands().end()) {
+    unsigned position = std::distance(yield.getOperands().begin(), carried);
+    auto first = op.getInits()[position].getDefiningOp<ring::StartOp>();
+    if (!first || entry.count != 1)
+      return start.emitOpError(
+          "is carried to the next turn of its loop, so the "
+          "transfer of the turn before must come from a "
+          "ring.start and be used up in front of it");
+    entry.buffers = slots[first].buffers;
+    return success();
+  }
+  Value most = capacity(start.getLayout(), map(start.getExtent()));
+  for (auto [index, tensor] : llvm::enumerate(start.getTensors())) {
+    // The kind is that of what the loop starts with.
+    Value outside = tensor;
+    if (auto argument = dyn_cast<BlockArgument>(tensor);
+        argument && argument.getOwner() == op.getBody())
+      outside = op.getTiedLoopInit(argument)->get();
+    auto type = cast<RankedTensorType>(tensor.getType());
+    bool isSized =
+        llvm::all_of(llvm::seq<int64_t>(0, type.getRank()), [&](int64_t d) {
+          return !type.isDynamicDim(d) || d == start.getDims()[index];
+        });
+    if (!isSized && !op.isDefinedOutsideOfLoop(outside)) {
+      // A gradient that is made in this turn has the batch of any.
+      outside = start.getReceivedOwner();
+      for (Value init : op.getInits())
+        if (init.getType() == type)
+          outside = init;
+      if (!isTensor(outside))
+        return start.emitOpError("sends a tensor that is neither carried by "
+                                 "its loop nor made before it");
+    }
+    entry.buffers.push_back(allocateSlices(
+        type, outside, start.getDims()[index], most, entry.count, "slice"));
+  }
+  return success();
+}
+
+/// For a state or gradient by a slice that the loop carries and sends on.
+LogicalResult Bufferizer::makeSlots(scf::ForOp op, Operation *fresh,
+                                    int64_t turns) {
+  OpOperand *slice = sentOn(fresh);
+  auto start = slice ? cast<ring::StartOp>(slice->getOwner()) : nullptr;
+  if (!start || !op.isDefinedOutsideOfLoop(start.getExtent()))
+    return fresh->emitOpError("in a loop makes a ")
+           << (isGradient(cast<ring::StepOpInterface>(fresh)) ? "gradient by"
+                                                              : "state of")
+           << " a slice that the loop carries and sends on";
+  if (isVoid(start) || llvm::any_of(fresh->getResultTypes(), hasNoElements))
+    return success();
+  Slots &entry = slots[fresh];
+  entry.count = std::min(turns, numSlots(fresh));
+  Value most = capacity(start.getLayout(), map(start.getExtent()));
+  Value first = op.getTiedLoopInit(cast<BlockArgument>(slice->get()))->get();
+  int64_t dim = start.getDims()[slice->getOperandNumber()];
+  for (Type tensor : fresh->getResultTypes()) {
+    auto type = cast<RankedTensorType>(tensor);
+    entry.buffers.push_back(allocateSlices(type, first, dealtDim(type, dim),
+                                           most, entry.count, "state"));
+  }
+  return success();
+}
+
+/// Says of the tokens that a loop carries what they bring, to those inside of
+/// the loop or behind it.
+LogicalResult Bufferizer::carryTokens(scf::ForOp op, scf::ForOp created,
+                                      bool isInside) {
+  auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
+  for (auto [index, init] : llvm::enumerate(op.getInits())) {
+    if (!isa<ring::TokenType>(init.getType()))
+      continue;
+    Value token = isInside ? Value(op.getRegionIterArg(index))
+                           : Value(op.getResult(index));
+    if (!mapping.contains(init)) { // a transfer of nothing
+      receiving[token] = receiving.lookup(init);
+      continue;
+    }
+    auto start = yield.getOperand(index).getDefiningOp<ring::StartOp>();
+    Value owner = start.getReceivedOwner();
+    if (!op.isDefinedOutsideOfLoop(owner)) {
+      auto carried = llvm::find(yield.getOperands(), owner);
+      if (carried == yield.getOperands().end())
+        return start.emitOpError("is carried to the next turn of its loop, but "
+                                 "the owner of what it receives is not");
+      unsigned position = std::distance(yield.getOperands().begin(), carried);
+      owner = isInside ? Value(op.getRegionIterArg(position))
+                       : Value(op.getResult(position));
+    }
+    auto first = init.getDefiningOp<ring::StartOp>();
+    arrivals[token] = {start, slots[start].buffers, owner,
+                       contents.lookup(map(first.getTensors().front()))};
+  }
+  return success();
+}
+
+/// A loop carries scalars, received slices and tokens; a state or gradient
+/// stays in its buffer.
+LogicalResult Bufferizer::convert(scf::ForOp op) {
+  if (tripCount(op) == 0) {
+    for (auto [result, init] : llvm::zip_equal(op.getResults(), op.getInits()))
+      mapping.map(result, map(init));
+    return success();
+  }
+  SmallVector<ring::StartOp> starts(op.getBody()->getOps<ring::StartOp>());
+  llvm::erase_if(starts, isVoid);
+  if (loop && !starts.empty())
+    return starts.front().emitOpError(
+        "stands in nested loops, where its double buffer has no place yet");
+  OpBuilder::InsertionGuard guard(builder);
+  int64_t turns = std::min<int64_t>(tripCount(op).value_or(2), 2);
+  for (ring::StartOp start : starts)
+    if (failed(makeSlots(op, start, turns)))
+      return failure();
+  for (Operation &fresh : *op.getBody())
+    // A state of other queries is made anew in each turn.
+    if (auto step = dyn_cast<ring::StepOpInterface>(fresh);
+        step && isFresh(step) && (isGradient(step) || sentOn(step)) &&
+        failed(makeSlots(op, &fresh, turns)))
+      return failure();
+
+  // Slices are what the loop yields from a transfer.
+  SmallVector<bool> carried;
+  SmallVector<Value> inits;
+  auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
+  for (auto [init, yielded] :
+       llvm::zip_equal(op.getInits(), yield.getOperands())) {
+    bool isSlice = isTensor(init) &&
+                   isa_and_nonnull<ring::WaitOp>(yielded.getDefiningOp());
+    bool isNothing =
+        isa<ring::TokenType>(init.getType()) && !mapping.contains(init);
+    carried.push_back(isSlice || (!isTensor(init) && !isNothing));
+    if (isSlice)
+      inits.push_back(memref::CastOp::create(
+          builder, loc, bufferType(cast<RankedTensorType>(init.getType())),
+          map(init)));
+    else if (isNothing)
+      continue;
+    else if (!isTensor(init))
+      inits.push_back(map(init));
+    else if (failed(checkUpdated(op, init)))
+      return failure();
+  }
+  auto created =
+      scf::ForOp::create(builder, loc, map(op.getLowerBound()),
+                         map(op.getUpperBound()), map(op.getStep()), inits);
+  if (inits.empty()) // a body with a terminator of its own
+    created.getBody()->getTerminator()->erase();
+  mapping.map(op.getInductionVar(), created.getInductionVar());
+  unsigned next = 0;
+  for (auto [argument, init, isCarried] :
+       llvm::zip_equal(op.getRegionIterArgs(), op.getInits(), carried))
+    if (isCarried) {
+      Value inside = created.getRegionIterArg(next++);
+      mapping.map(argument, inside);
+      inherit(map(init), inside);
+    } else if (isTensor(init)) {
+      mapping.map(argument, map(init));
+    }
+  if (failed(carryTokens(op, created, /*isInside=*/true)))
+    return failure();
+  builder.setInsertionPointToStart(created.getBody());
+  scf::ForOp outer = std::exchange(loop, op);
+  Value outerTurn = turn;
+  if (!starts.empty()) {
+    Value passed = arith::SubIOp::create(
+        builder, loc, created.getInductionVar(), created.getLowerBound());
+    turn = arith::DivUIOp::create(builder, loc, passed, created.getStep());
+  }
+  for (Operation &inner : op.getBody()->without_terminator())
+    if (failed(convert(inner)))
+      return failure();
+  loop = outer;
+  turn = outerTurn;
+
+  SmallVector<Value> yields;
+  for (auto [argument, init, yielded, isCarried] : llvm::zip_equal(
+           op.getRegionIterArgs(), op.getInits(), yield.getOperands(), carried))
+    if (isCarried)
+      yields.push_back(map(yielded));
+    else if (isTensor(init) && map(yielded) != map(init))
+      return yield.emitOpError("yields a tensor that is neither the state it "
+                               "came in with nor received in this turn, so it "
+                               "has no buffer");
+  scf::YieldOp::create(builder, loc, yields);
+  next = 0;
+  for (auto [result, init, isCarried] :
+       llvm::zip_equal(op.getResults(), op.getInits(), carried))
+    if (isCarried) {
+      Value behind = created.getResult(next++);
+      mapping.map(result, behind);
+      inherit(map(init), behind);
+    } else if (isTensor(init)) {
+      mapping.map(result, map(init));
+    }
+  return carryTokens(op, created, /*isInside=*/false);
+}
+
+LogicalResult Bufferizer::convert(scf::IfOp op) {
+  if (llvm::any_of(op.getResults(), isTensor))
+    return op.emitOpError("has tensors as results, which have no buffer of "
+                          "their own: select scalars, or give each branch its "
+                          "attend with flags");
+  OpBuilder::InsertionGuard guard(builder);
+  auto created =
+      scf::IfOp::create(builder, loc, op.getResultTypes(),
+                        map(op.getCondition()), !op.getElseRegion().empty());
+  for (auto [from, to] :
+       llvm::zip_equal(op->getRegions(), created->getRegions())) {
+    if (from.empty())
+      continue;
+    to.front().clear();
+    builder.setInsertionPointToStart(&to.front());
+    if (failed(convertBlock(from.front())))
+      return failure();
+  }
+  mapping.map(op.getResults(), created.getResults());
+  return success();
+}

@@ -1,0 +1,161 @@
+//===- Memory.cpp - memory for what a program makes -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Bufferize/Bufferizer.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::bufferizing;
+
+Value Bufferizer::allocate(MemRefType type, ValueRange sizes,
+                           StringRef memory) {
+  return tile::AllocateOp::create(builder, loc, type, memory, sizes);
+}
+
+/// The result of the program that `tensor`, part of a state or a gradient,
+/// turns into; null where it does not.
+Value Bufferizer::resultBuffer(Value tensor) {
+  Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
+  auto isReturn = [](OpOperand &use) {
+    return isa<func::ReturnOp>(use.getOwner()) && isReturnedInPlace(use);
+  };
+  while (tensor) {
+    auto uses = tensor.getUses();
+    auto returned = llvm::find_if(uses, isReturn);
+    OpOperand *use = returned != uses.end() ? &*returned : updatingUse(tensor);
+    if (!use)
+      return {};
+    if (!isa<func::ReturnOp>(use->getOwner())) {
+      tensor = updated(*use);
+      continue;
+    }
+    Value buffer = results[use->getOperandNumber()];
+    bool fits = cast<MemRefType>(buffer.getType()).getElementType() == element;
+    return fits ? buffer : Value();
+  }
+  return {};
+}
+
+/// How many positions the largest shard of what a transfer moves has.
+Value Bufferizer::capacity(ring::LayoutAttr layout, Value extent) {
+  Value zero = constant(0);
+  auto most = scf::ForOp::create(
+      builder, loc, zero, constant(layout.getParts()), constant(1), zero,
+      [&](OpBuilder &at, Location loc, Value owner, ValueRange args) {
+        Value count;
+        for (int64_t i = 0; i < layout.getNumSegments(); ++i) {
+          auto segment =
+              ring::SegmentOp::create(at, loc, i, layout, owner, extent);
+          count =
+              count ? arith::AddIOp::create(at, loc, count, segment.getCount())
+                    : Value(segment.getCount());
+        }
+        Value max = arith::MaxSIOp::create(at, loc, args.front(), count);
+        scf::YieldOp::create(at, loc, max);
+      });
+  return most.getResult(0);
+}
+
+/// Buffers for `count` slices of `type` and the sizes of `tensor`, but with
+/// `capacity` positions along `dim`.
+Value Bufferizer::allocateSlices(RankedTensorType type, Value tensor,
+                                 int64_t dim, Value capacity, int64_t count,
+                                 StringRef memory) {
+  SmallVector<int64_t> shape{count};
+  SmallVector<Value> sizes;
+  for (int64_t d = 0; d < type.getRank(); ++d) {
+    shape.push_back(type.getDimSize(d));
+    if (!type.isDynamicDim(d))
+      continue;
+    sizes.push_back(
+        d == dim ? capacity
+                 : memref::DimOp::create(builder, loc, map(tensor), constant(d))
+                       .getResult());
+  }
+  return allocate(MemRefType::get(shape, type.getElementType()), sizes, memory);
+}
+
+/// The slot of this turn, as large as the owner's shard.
+Value Bufferizer::viewSlot(RankedTensorType type, const Extent &dealt,
+                           Value slot, int64_t turns) {
+  int64_t rank = type.getRank();
+  SmallVector<OpFoldResult> offsets(rank + 1, builder.getIndexAttr(0));
+  SmallVector<OpFoldResult> sizes{builder.getIndexAttr(1)};
+  SmallVector<OpFoldResult> strides(rank + 1, builder.getIndexAttr(1));
+  if (turns == 2)
+    offsets[0] =
+        arith::RemUIOp::create(builder, loc, turn, constant(2)).getResult();
+  for (int64_t d = 0; d < rank; ++d) {
+    if (!type.isDynamicDim(d)) {
+      sizes.push_back(builder.getIndexAttr(type.getDimSize(d)));
+    } else if (d != dealt.dim) {
+      sizes.push_back(
+          memref::DimOp::create(builder, loc, slot, d + 1).getResult());
+    } else {
+      Value count;
+      for (int64_t i = 0; i < dealt.layout.getNumSegments(); ++i) {
+        auto segment = ring::SegmentOp::create(
+            builder, loc, i, dealt.layout, map(dealt.owner), map(dealt.extent));
+        count = count ? arith::AddIOp::create(builder, loc, count,
+                                              segment.getCount())
+                      : Value(segment.getCount());
+      }
+      sizes.push_back(count);
+    }
+  }
+  auto slots = cast<MemRefType>(slot.getType());
+  MemRefType view = memref::SubViewOp::inferRankReducedResultType(
+      type.getShape(), slots, offsets, sizes, strides);
+  Value slice = memref::SubViewOp::create(builder, loc, view, slot, offsets,
+                                          sizes, strides);
+  return memref::CastOp::create(builder, loc, bufferType(type), slice);
+}
+
+/// What tensor `index` of a transfer is received into.
+Value Bufferizer::received(ring::StartOp op, unsigned index, Value slot,
+                           int64_t turns) {
+  auto token = cast<ring::TokenType>(op.getToken().getType());
+  return viewSlot(cast<RankedTensorType>(token.getTypes()[index]),
+                  {op.getDims()[index], op.getLayout(), op.getReceivedOwner(),
+                   op.getExtent()},
+                  slot, turns);
+}
+
+/// Memory for a result of a step, but for `others`: that of the result of the
+/// program that it becomes, that of the operand it is tied to, or new memory.
+Value Bufferizer::made(ring::StepOpInterface op, OpResult tensor,
+                       ArrayRef<Value> others) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  auto sourceOf = [&](int64_t dim) { return op.getSizeSource(tensor, dim); };
+  Value like = sourceOf(0).value;
+  Value buffer = resultBuffer(tensor);
+  if (llvm::is_contained(others, buffer))
+    buffer = {};
+  auto *result = llvm::find(results, buffer);
+  if (buffer && result != results.end())
+    requireSizes(std::distance(results.begin(), result), map(like));
+  if (OpOperand *tied = op.getTiedOperand(tensor); tied && !buffer) {
+    Value memory = map(tied->get());
+    if (cast<MemRefType>(memory.getType()).getElementType() ==
+        type.getElementType())
+      buffer = memory;
+  }
+  if (!buffer) {
+    SmallVector<Value> sizes;
+    for (int64_t d = 0; d < type.getRank(); ++d) {
+      if (!type.isDynamicDim(d))
+        continue;
+      ring::SizeSource source = sourceOf(d);
+      Value from = map(source.value);
+      sizes.push_back(
+          isTensor(source.value)
+              ? memref::DimOp::create(builder, loc, from, source.dim)
+                    .getResult()
+              : from);
+    }
+    buffer = allocate(MemRefType::get(type.getShape(), type.getElementType()),
+                      sizes, "state");
+  }
+  auto argument = dyn_cast<BlockArgument>(like);
+  queries[buffer] = argument ? argument : queries.lookup(map(like));
+  return buffer;
+}
