@@ -7,7 +7,7 @@
 #include "Config.h"
 #include "Error.h"
 #include "Limits.h"
-#include "cuda/Device.h"
+#include "Thread.h"
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -49,7 +49,9 @@ typedef struct worker {
 
 struct burst_device {
   burst_handle handle;
-  struct burst_cuda *cuda;
+  struct burst_cuda *cuda; // null: it is a CPU
+  struct burst_gpu *gpu;
+  void (*destroy_cuda)(struct burst_cuda *cuda);
   burst_blocks blocks;
   pthread_mutex_t mutex;
   launch *first, **last;
@@ -393,7 +395,8 @@ void burst_device_destroy(burst_device *device) {
   if (!device)
     return;
   burst_handle_end(&device->handle);
-  burst_cuda_destroy(device->cuda);
+  if (device->cuda)
+    device->destroy_cuda(device->cuda);
   pthread_mutex_lock(&device->mutex);
   device->stopping = true;
   for (int64_t i = 0; i < device->num_workers; ++i)
@@ -423,10 +426,18 @@ void burst_device_trim(burst_device *device) {
     burst_blocks_trim(&device->blocks);
 }
 
-burst_cuda *burst_device_cuda(const burst_device *device) {
+void burst_device_set_cuda(burst_device *device, struct burst_cuda *cuda,
+                           struct burst_gpu *gpu,
+                           void (*destroy)(struct burst_cuda *cuda)) {
+  device->cuda = cuda;
+  device->gpu = gpu;
+  device->destroy_cuda = destroy;
+}
+
+struct burst_cuda *burst_device_cuda(const burst_device *device) {
   return device->cuda;
 }
 
-void burst_device_set_cuda(burst_device *device, burst_cuda *cuda) {
-  device->cuda = cuda;
+struct burst_gpu *burst_device_gpu(const burst_device *device) {
+  return device->gpu;
 }

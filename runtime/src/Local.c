@@ -6,6 +6,7 @@
 #include "Device.h"
 #include "Error.h"
 #include "Hub.h"
+#include "Thread.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -88,7 +88,4 @@ void burst_guard_launch(burst_rank *rank, const char *kernel, int64_t tasks,
 void burst_guard_start(burst_rank *rank, const burst_flight *started);
 void burst_guard_release(burst_rank *rank, const void *memory, int64_t bytes);
 
-// What freshly allocated or awaited memory of checked runs holds.
-enum { BURST_POISON = 0xFF };
-
 #endif // BURST_RUNTIME_RANK_H

@@ -180,7 +180,7 @@ static burst_error *run(burst_call *call, burst_counters *counters) {
       burst_binding_destroy(binding);
   }
   if (error) {
-    burst_call_skip(call, burst_error_message(error));
+    burst_transport_stop(call->config.transport, burst_error_message(error));
     return error;
   }
   burst_rank rank = {
@@ -195,7 +195,7 @@ static burst_error *run(burst_call *call, burst_counters *counters) {
   };
   error = rank.checked ? poison_results(call) : NULL;
   if (error)
-    burst_call_skip(call, burst_error_message(error));
+    burst_transport_stop(call->config.transport, burst_error_message(error));
   else
     error = burst_rank_run(&rank, burst_binding_values(binding));
   end(call);
@@ -224,38 +224,12 @@ burst_error *burst_call_run(burst_call *call) {
   return error;
 }
 
-void burst_call_skip(burst_call *call, const char *reason) {
-  if (call->config.transport)
-    burst_transport_stop(call->config.transport, reason);
-}
-
-void burst_call_destroy(burst_call *call) {
-  burst_program_release(call->program);
-  free(call);
-}
-
-static burst_error *make_call(burst_program *program,
-                              const burst_run_config *config,
-                              const burst_tensor *values, int64_t count,
-                              burst_counters *counters, burst_call **call) {
-  size_t bytes = sizeof(**call) + (size_t)count * sizeof(burst_tensor);
-  *call = malloc(bytes);
-  if (!*call)
-    return burst_error_no_memory(bytes);
-  burst_program_retain(program);
-  **call =
-      (burst_call){.program = program, .config = *config, .counters = counters};
-  if (count > 0)
-    memcpy((*call)->values, values, (size_t)count * sizeof(burst_tensor));
-  return NULL;
-}
-
 // A GPU has streams only: one for this call. Takes the call.
 static burst_error *run_on_gpu(burst_call *call) {
   burst_stream *stream;
   burst_error *error = burst_stream_create(call->config.device, &stream);
   if (error) {
-    burst_call_skip(call, burst_error_message(error));
+    burst_transport_stop(call->config.transport, burst_error_message(error));
     burst_call_destroy(call);
     return error;
   }
@@ -281,7 +255,7 @@ burst_error *burst_run(burst_program *program, const burst_run_config *given,
   if (config.deadline_seconds == 0)
     config.deadline_seconds = default_deadline;
   burst_call *call;
-  error = make_call(program, &config, values, count, counters, &call);
+  error = burst_call_create(program, &config, values, count, counters, &call);
   if (error)
     return error;
   if (config.stream) {

@@ -7,6 +7,7 @@
 #include "Error.h"
 #include "Program.h"
 #include "Tensor.h"
+#include "Thread.h"
 #include "cuda/Values.h"
 
 #include <inttypes.h>

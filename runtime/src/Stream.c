@@ -4,6 +4,7 @@
 #include "Device.h"
 #include "Error.h"
 #include "Run.h"
+#include "Thread.h"
 #include "cuda/Device.h"
 
 #include <stdbool.h>
@@ -32,7 +33,7 @@ static void run_first(burst_stream *stream) {
   burst_error *failed = stream->error, *error = NULL;
   if (failed) {
     // Under the mutex, because synchronize takes the error.
-    burst_call_skip(call, burst_error_message(failed));
+    burst_transport_stop(call->config.transport, burst_error_message(failed));
   } else {
     pthread_mutex_unlock(&stream->mutex);
     error = burst_call_run(call);
@@ -125,7 +126,7 @@ burst_device *burst_stream_device(const burst_stream *stream) {
 
 void burst_stream_push(burst_stream *stream, burst_call *call) {
   if (stream->cuda) {
-    burst_cuda_stream_push(stream->cuda, call);
+    burst_cuda_stream_push(stream->cuda, call, burst_call_run);
     return;
   }
   call->next = NULL;

@@ -6,14 +6,6 @@
 
 #include <inttypes.h>
 
-int64_t burst_type_bytes(int32_t type) {
-  static const int64_t bytes[] = {
-      [BURST_F64] = 8, [BURST_F32] = 4, [BURST_BF16] = 2,
-      [BURST_F16] = 2, [BURST_I64] = 8, [BURST_I32] = 4,
-      [BURST_I16] = 2, [BURST_I8] = 1,  [BURST_I1] = 1};
-  return type < BURST_F64 || type > BURST_I1 ? 0 : bytes[type];
-}
-
 static const char *type_name(int32_t type) {
   static const char *const names[] = {
       [BURST_F64] = "f64", [BURST_F32] = "f32", [BURST_BF16] = "bf16",

@@ -1,6 +1,7 @@
 //===- Thread.c - Threads with room for kernels ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "Thread.h"
 #include "Device.h"
 #include "Error.h"
 

@@ -5,6 +5,14 @@
 
 #include <string.h>
 
+int64_t burst_type_bytes(int32_t type) {
+  static const int64_t bytes[] = {
+      [BURST_F64] = 8, [BURST_F32] = 4, [BURST_BF16] = 2,
+      [BURST_F16] = 2, [BURST_I64] = 8, [BURST_I32] = 4,
+      [BURST_I16] = 2, [BURST_I8] = 1,  [BURST_I1] = 1};
+  return type < BURST_F64 || type > BURST_I1 ? 0 : bytes[type];
+}
+
 burst_view burst_view_of_bytes(void *data, int64_t bytes) {
   return (burst_view){data, 1, 1, {bytes}, {1}};
 }

@@ -121,7 +121,7 @@ burst_error *burst_device_create_cuda(const burst_cuda_config *given,
   if (error)
     burst_cuda_destroy(cuda);
   else
-    burst_device_set_cuda(*device, cuda);
+    burst_device_set_cuda(*device, cuda, cuda->gpu, burst_cuda_destroy);
   return error;
 }
 

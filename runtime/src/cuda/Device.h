@@ -14,7 +14,7 @@
 #ifndef BURST_RUNTIME_CUDA_DEVICE_H
 #define BURST_RUNTIME_CUDA_DEVICE_H
 
-#include "../Run.h"
+#include "../Call.h"
 #include "../Transport.h"
 #include "../View.h"
 #include "Event.h"
@@ -132,7 +132,9 @@ void burst_cuda_unrelax(const burst_cuda *cuda, CUstreamCaptureMode before);
 burst_error *burst_cuda_stream_create(burst_cuda *cuda, bool given,
                                       CUstream compute,
                                       burst_cuda_stream **stream);
-void burst_cuda_stream_push(burst_cuda_stream *stream, burst_call *call);
+// Takes the call; `run` runs its host code.
+void burst_cuda_stream_push(burst_cuda_stream *stream, burst_call *call,
+                            burst_error *(*run)(burst_call *call));
 burst_error *burst_cuda_stream_synchronize(burst_cuda_stream *stream);
 void burst_cuda_stream_destroy(burst_cuda_stream *stream);
 // An error if neither is possible.

@@ -23,7 +23,6 @@
 #include "../Device.h"
 #include "../Error.h"
 #include "../world/World.h"
-#include "Device.h"
 #include "Flags.h"
 #include "GpuImpl.h"
 #include "Transfer.h"
@@ -677,7 +676,7 @@ static burst_error *make_ipc(const burst_ipc_config *config,
   if (!ipc)
     return burst_error_no_memory(sizeof(*ipc));
   *made = ipc;
-  ipc->gpu = burst_device_cuda(config->device)->gpu;
+  ipc->gpu = burst_device_gpu(config->device);
   ipc->chunk_bytes = config->buffer_bytes / SLOTS / ALIGNMENT * ALIGNMENT;
   burst_transport_begin(&ipc->transport, &ipc_table,
                         burst_world_rank(config->world),

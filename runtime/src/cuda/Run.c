@@ -3,7 +3,6 @@
 
 #include "../Error.h"
 #include "../Program.h"
-#include "../Rank.h"
 #include "../View.h"
 #include "Device.h"
 #include "GpuImpl.h"

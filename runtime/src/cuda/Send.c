@@ -15,7 +15,6 @@
 #include "../Stretch.h"
 #include "../world/World.h"
 #include "Communicator.h"
-#include "Device.h"
 #include "Transfer.h"
 
 #include <limits.h>
@@ -527,7 +526,7 @@ static burst_error *make_nccl(const burst_nccl_config *config,
     return burst_error_no_memory(sizeof(*nccl));
   *made = nccl;
   nccl->config = *config;
-  nccl->gpu = burst_device_cuda(config->device)->gpu;
+  nccl->gpu = burst_device_gpu(config->device);
   burst_transport_begin(&nccl->transport, &nccl_table,
                         burst_world_rank(config->world),
                         burst_world_num_ranks(config->world), config->world);

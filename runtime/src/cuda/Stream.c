@@ -146,19 +146,21 @@ static bool has_failed(burst_cuda_stream *stream, char **failure) {
   return failed;
 }
 
-static void push(burst_cuda_stream *stream, burst_call *call) {
+static void push(burst_cuda_stream *stream, burst_call *call,
+                 burst_error *(*run)(burst_call *call)) {
   char *failure;
   bool failed = has_failed(stream, &failure);
   burst_error *error = make_run(stream, call, &call->cuda);
   if (error) {
-    burst_call_skip(call, burst_error_message(error));
+    burst_transport_stop(call->config.transport, burst_error_message(error));
     burst_cuda_keep_error(stream, error);
     burst_call_destroy(call);
   } else if (failed) {
-    burst_call_skip(call, failure ? failure : "out of memory");
+    burst_transport_stop(call->config.transport,
+                         failure ? failure : "out of memory");
     burst_cuda_watch_end(call->cuda);
   } else {
-    error = burst_call_run(call);
+    error = run(call);
     if (error) {
       // What the GPU takes no more is lost anyway.
       burst_error_destroy(burst_cuda_poison_results(call->cuda));
@@ -169,9 +171,10 @@ static void push(burst_cuda_stream *stream, burst_call *call) {
   free(failure);
 }
 
-void burst_cuda_stream_push(burst_cuda_stream *stream, burst_call *call) {
+void burst_cuda_stream_push(burst_cuda_stream *stream, burst_call *call,
+                            burst_error *(*run)(burst_call *call)) {
   pthread_mutex_lock(&stream->turn);
-  push(stream, call);
+  push(stream, call, run);
   pthread_mutex_unlock(&stream->turn);
 }
 

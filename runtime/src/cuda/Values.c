@@ -6,6 +6,7 @@
 #include "../Error.h"
 #include "../Program.h"
 #include "../Tensor.h"
+#include "Gpu.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +91,7 @@ burst_error *burst_cuda_run_values(burst_program *program,
                                    const burst_run_config *config,
                                    const burst_tensor *values, int64_t count,
                                    burst_counters *counters) {
-  copies copies = {.gpu = burst_device_cuda(config->device)->gpu,
+  copies copies = {.gpu = burst_device_gpu(config->device),
                    .program = program,
                    .values = values};
   size_t bytes = (size_t)(count + 1) * sizeof(burst_tensor);

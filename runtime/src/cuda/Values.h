@@ -4,7 +4,7 @@
 #ifndef BURST_RUNTIME_CUDA_VALUES_H
 #define BURST_RUNTIME_CUDA_VALUES_H
 
-#include "Device.h"
+#include "burst/burst.h"
 
 // burst_run on a GPU, with a copy there of each tensor that belongs there, and
 // results copied back. Tensors lie row by row, without a gap.

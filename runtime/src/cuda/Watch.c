@@ -5,6 +5,7 @@
 #include "../Config.h"
 #include "../Device.h"
 #include "../Error.h"
+#include "../Thread.h"
 #include "Device.h"
 #include "GpuImpl.h"
 
@@ -152,7 +153,8 @@ static void abandon(burst_cuda_stream *stream, burst_error *error) {
   burst_error_destroy(burst_cuda_is_capturing(stream, &capturing));
   while (stream->first && stream->first->ended) {
     burst_cuda_run *run = take_first(stream);
-    burst_call_skip(run->call, burst_error_message(error));
+    burst_transport_stop(run->call->config.transport,
+                         burst_error_message(error));
     if (!capturing) {
       burst_error_destroy(burst_cuda_poison_results(run));
       // So that it is not over before that.
@@ -164,7 +166,8 @@ static void abandon(burst_cuda_stream *stream, burst_error *error) {
   }
   // One that still asks for more hears it by its transport.
   if (stream->first)
-    burst_call_skip(stream->first->call, burst_error_message(error));
+    burst_transport_stop(stream->first->call->config.transport,
+                         burst_error_message(error));
   keep_error(stream, error);
 }
 

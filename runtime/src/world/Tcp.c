@@ -6,6 +6,7 @@
 #include "../Config.h"
 #include "../Device.h"
 #include "../Error.h"
+#include "../Thread.h"
 #include "Descriptors.h"
 #include "World.h"
 

@@ -7,6 +7,7 @@
 #include "../Device.h"
 #include "../Error.h"
 #include "../Hash.h"
+#include "../Thread.h"
 #include "Descriptors.h"
 #include "Meet.h"
 
