@@ -11,9 +11,10 @@
 #include "bench/Output.h"
 #include "bench/Report.h"
 #include "bench/Table.h"
-#include "runtime/src/Limits.h"
 #include "support/NumberOption.h"
 #include "support/Tool.h"
+
+#include "burst/internal/limits.h"
 
 #include "llvm/Support/Chrono.h"
 #include "llvm/Support/CommandLine.h"

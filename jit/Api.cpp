@@ -13,7 +13,9 @@
 #include "jit/Library.h"
 #include "jit/Request.h"
 #include "jit/RuntimeErrors.h"
-#include "runtime/src/Handle.h"
+
+#include "burst/internal/config.h"
+#include "burst/internal/handle.h"
 
 #include <cinttypes>
 #include <cstdlib>

@@ -3,7 +3,7 @@
 #ifndef BURST_JIT_CACHE_H
 #define BURST_JIT_CACHE_H
 
-#include "runtime/src/Handle.h"
+#include "burst/internal/handle.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 

@@ -7,6 +7,8 @@
 #include "jit/RuntimeErrors.h"
 #include "passes/Machine/Audit.h"
 
+#include "burst/internal/tensor.h"
+
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"

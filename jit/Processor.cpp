@@ -1,7 +1,8 @@
 //===- Processor.cpp - what code is compiled for --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "jit/Processor.h"
-#include "runtime/src/Processor.h"
+
+#include "burst/internal/processor.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/TargetParser/Triple.h"

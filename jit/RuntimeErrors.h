@@ -3,11 +3,7 @@
 #ifndef BURST_JIT_RUNTIME_ERRORS_H
 #define BURST_JIT_RUNTIME_ERRORS_H
 
-extern "C" {
-#include "runtime/src/Config.h"
-#include "runtime/src/Error.h"
-#include "runtime/src/Tensor.h"
-}
+#include "burst/internal/error.h"
 
 #include <string>
 

@@ -1,8 +1,9 @@
 //===- SharedObject.cpp - objects on disk ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "jit/SharedObject.h"
-#include "runtime/src/Seal.h"
 #include "support/Files.h"
+
+#include "burst/internal/seal.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"

@@ -13,9 +13,9 @@
 namespace burst::jit {
 
 /// Links objects to a shared object, with a seal behind it
-/// (runtime/src/Seal.h), which replaces `path` as writeFile of support/Files.h
-/// does. `linker` is the name or the path of a program; if it is empty, the
-/// first of ld.lld, ld and cc on the PATH is used.
+/// (burst/internal/seal.h), which replaces `path` as writeFile of
+/// support/Files.h does. `linker` is the name or the path of a program; if it
+/// is empty, the first of ld.lld, ld and cc on the PATH is used.
 llvm::Error
 linkFile(llvm::ArrayRef<std::unique_ptr<llvm::MemoryBuffer>> objects,
          llvm::StringRef linker, llvm::StringRef path);

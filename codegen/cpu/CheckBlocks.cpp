@@ -1,7 +1,8 @@
 //===- CheckBlocks.cpp - kernels fit on the stacks of threads -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Passes.h"
-#include "runtime/src/Limits.h"
+
+#include "burst/internal/limits.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

@@ -408,7 +408,8 @@ Target Target::host() {
 bool Target::isNative() const { return isOfThisMachine(llvm::Triple(triple)); }
 
 /// What LLVM makes instructions of without being told to, beyond what all
-/// processors of the architecture have. runtime/src/Processor.c asks for each.
+/// processors of the architecture have. runtime/src/base/Processor.c asks for
+/// each.
 static constexpr StringLiteral x86Features[] = {"sse3",
                                                 "ssse3",
                                                 "sse4.1",

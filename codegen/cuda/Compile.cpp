@@ -9,8 +9,8 @@
 #include "codegen/cuda/Shapes.h"
 #include "dialect/Cuda/Cuda.h"
 #include "dialect/Ring/Ring.h"
-#include "runtime/src/cuda/Gpu.h"
 
+#include "burst/internal/gpu.h"
 #include "burst/program.h"
 
 #include "mlir/Transforms/Passes.h"

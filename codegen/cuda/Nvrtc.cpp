@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Nvrtc.h"
 
-#include "runtime/src/cuda/Nvrtc.h"
 #include "support/Files.h"
+
+#include "burst/internal/nvrtc.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"

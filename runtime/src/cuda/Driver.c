@@ -1,7 +1,8 @@
 //===- Driver.c - The driver of CUDA --------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "Driver.h"
+#include "runtime/src/cuda/Driver.h"
+#include "runtime/src/cuda/Library.h"
 
 static const char *const names[] = {"libcuda.so.1", "libcuda.so", NULL};
 static const char *const functions[] = {BURST_DRIVER_FUNCTIONS(BURST_TABLE_NAME)

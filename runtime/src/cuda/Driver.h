@@ -10,7 +10,8 @@
 #ifndef BURST_RUNTIME_CUDA_DRIVER_H
 #define BURST_RUNTIME_CUDA_DRIVER_H
 
-#include "Library.h"
+#include "burst/burst.h"
+#include "burst/internal/table.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,10 +1,9 @@
 //===- Event.c - A moment on a stream -------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "Event.h"
-
-#include "../Error.h"
-#include "GpuImpl.h"
+#include "runtime/src/cuda/Event.h"
+#include "burst/internal/error.h"
+#include "runtime/src/cuda/GpuImpl.h"
 
 #include <stdlib.h>
 

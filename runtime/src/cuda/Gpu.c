@@ -1,9 +1,8 @@
 //===- Gpu.c - A GPU, its streams and memory ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "GpuImpl.h"
-
-#include "../Error.h"
+#include "burst/internal/error.h"
+#include "runtime/src/cuda/GpuImpl.h"
 
 #include <stdio.h>
 #include <stdlib.h>

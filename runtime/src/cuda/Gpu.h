@@ -13,30 +13,12 @@
 #ifndef BURST_RUNTIME_CUDA_GPU_H
 #define BURST_RUNTIME_CUDA_GPU_H
 
-#include "Driver.h"
-
-#include <stdbool.h>
+#include "burst/internal/gpu.h"
+#include "runtime/src/cuda/Driver.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef struct burst_gpu burst_gpu;
-
-typedef struct burst_gpu_properties {
-  int ordinal;
-  char name[128];
-  int major, minor; // of the compute capability: 9, 0
-  int multiprocessors;
-  int shared_bytes; // that a block can ask for
-  bool tensor_maps; // TMA
-} burst_gpu_properties;
-
-burst_error *burst_gpu_count(int *count);
-burst_error *burst_gpu_create(int ordinal, burst_gpu **gpu);
-// When all that was made of it is destroyed. Null is ignored.
-void burst_gpu_destroy(burst_gpu *gpu);
-const burst_gpu_properties *burst_gpu_get_properties(const burst_gpu *gpu);
 
 //===----------------------------------------------------------------------===//
 // Streams and events

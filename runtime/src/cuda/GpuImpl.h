@@ -4,7 +4,7 @@
 #ifndef BURST_RUNTIME_CUDA_GPUIMPL_H
 #define BURST_RUNTIME_CUDA_GPUIMPL_H
 
-#include "Gpu.h"
+#include "runtime/src/cuda/Gpu.h"
 
 #include <stdatomic.h>
 

@@ -1,9 +1,9 @@
 //===- Library.c - Libraries that may be missing --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "Library.h"
-#include "../Error.h"
-#include "Locate.h"
+#include "runtime/src/cuda/Library.h"
+#include "burst/internal/error.h"
+#include "runtime/src/cuda/Locate.h"
 
 #include <dlfcn.h>
 #include <limits.h>

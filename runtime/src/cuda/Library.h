@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The libraries of CUDA are opened when they are first needed, so that one
-// binary runs with and without them. The functions of a library that burst
-// calls lie in a table: a struct whose first member is the path of the library
-// and whose others are pointers to the functions, under their own names.
+// binary runs with and without them. Their functions lie in tables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +16,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-// A table is written as a list of functions, F(result, name, (parameters)), of
-// which these make its members and the names that the library is asked for.
-#define BURST_TABLE_MEMBER(result, name, parameters) result(*name) parameters;
-#define BURST_TABLE_NAME(result, name, parameters) #name,
 
 typedef struct burst_library {
   const char *what;             // "NVRTC"

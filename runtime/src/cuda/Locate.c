@@ -1,7 +1,7 @@
 //===- Locate.c - Libraries by name, not opened ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "Locate.h"
+#include "runtime/src/cuda/Locate.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,9 +1,8 @@
 //===- Map.c - Tensor maps ------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "GpuImpl.h"
-
-#include "../Error.h"
+#include "burst/internal/error.h"
+#include "runtime/src/cuda/GpuImpl.h"
 
 #include <inttypes.h>
 #include <string.h>

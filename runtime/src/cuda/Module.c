@@ -1,10 +1,9 @@
 //===- Module.c - Kernels of a GPU ----------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "GpuImpl.h"
-
-#include "../Error.h"
-#include "../Hash.h"
+#include "burst/internal/error.h"
+#include "burst/internal/hash.h"
+#include "runtime/src/cuda/GpuImpl.h"
 
 #include <errno.h>
 #include <inttypes.h>

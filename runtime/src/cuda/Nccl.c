@@ -1,7 +1,8 @@
 //===- Nccl.c - Sending between GPUs --------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "Nccl.h"
+#include "runtime/src/cuda/Nccl.h"
+#include "runtime/src/cuda/Library.h"
 
 static const char *const names[] = {"libnccl.so.2", "libnccl.so", NULL};
 static const char *const functions[] = {BURST_NCCL_FUNCTIONS(BURST_TABLE_NAME)

@@ -8,8 +8,7 @@
 #ifndef BURST_RUNTIME_CUDA_NCCL_H
 #define BURST_RUNTIME_CUDA_NCCL_H
 
-#include "Driver.h"
-#include "Library.h"
+#include "runtime/src/cuda/Driver.h"
 
 #include <limits.h>
 

@@ -1,7 +1,8 @@
 //===- Nvrtc.c - The run-time compiler of CUDA ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "Nvrtc.h"
+#include "burst/internal/nvrtc.h"
+#include "runtime/src/cuda/Library.h"
 
 #include <dlfcn.h>
 #include <limits.h>

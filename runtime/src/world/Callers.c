@@ -1,9 +1,9 @@
 //===- Callers.c - Who connects to a rank ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "../Clock.h"
-#include "Descriptors.h"
-#include "Members.h"
+#include "runtime/src/base/Clock.h"
+#include "runtime/src/world/Descriptors.h"
+#include "runtime/src/world/Members.h"
 
 #include <errno.h>
 #include <inttypes.h>

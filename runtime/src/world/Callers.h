@@ -13,8 +13,8 @@
 #ifndef BURST_RUNTIME_WORLD_CALLERS_H
 #define BURST_RUNTIME_WORLD_CALLERS_H
 
-#include "Wire.h"
 #include "burst/burst.h"
+#include "runtime/src/world/Wire.h"
 
 #include <stdbool.h>
 

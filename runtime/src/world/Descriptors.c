@@ -1,8 +1,8 @@
 //===- Descriptors.c - Whether a world can open what it needs -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "Descriptors.h"
-#include "../Error.h"
+#include "runtime/src/world/Descriptors.h"
+#include "burst/internal/error.h"
 
 #include <errno.h>
 #include <fcntl.h>

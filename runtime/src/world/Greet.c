@@ -1,10 +1,10 @@
 //===- Greet.c - Connecting to a rank -------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "Greet.h"
-#include "../Clock.h"
-#include "../Error.h"
-#include "Descriptors.h"
+#include "runtime/src/world/Greet.h"
+#include "burst/internal/error.h"
+#include "runtime/src/base/Clock.h"
+#include "runtime/src/world/Descriptors.h"
 
 #include <errno.h>
 #include <inttypes.h>

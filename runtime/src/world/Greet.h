@@ -4,7 +4,7 @@
 #ifndef BURST_RUNTIME_WORLD_GREET_H
 #define BURST_RUNTIME_WORLD_GREET_H
 
-#include "Members.h"
+#include "runtime/src/world/Members.h"
 
 // Calls a rank, again and again until it is there, for a member or for data;
 // without the mutex. An error where the deadline passes, the world fails, or

@@ -1,9 +1,9 @@
 //===- Launcher.c - What started this process -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "Launcher.h"
-#include "../Error.h"
-#include "../Hash.h"
+#include "runtime/src/world/Launcher.h"
+#include "burst/internal/error.h"
+#include "burst/internal/hash.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 //===- Meet.c - How the processes of a world connect ----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "Meet.h"
-#include "../Clock.h"
-#include "../Error.h"
-#include "Descriptors.h"
-#include "Greet.h"
+#include "runtime/src/world/Meet.h"
+#include "burst/internal/error.h"
+#include "runtime/src/base/Clock.h"
+#include "runtime/src/world/Descriptors.h"
+#include "runtime/src/world/Greet.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

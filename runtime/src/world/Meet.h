@@ -15,7 +15,7 @@
 #ifndef BURST_RUNTIME_WORLD_MEET_H
 #define BURST_RUNTIME_WORLD_MEET_H
 
-#include "Members.h"
+#include "runtime/src/world/Members.h"
 
 // Makes all ranks members. Where it fails, the world fails with the same
 // sentence, as far as others are connected.

@@ -1,9 +1,9 @@
 //===- Members.c - The ranks of a world -----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "Members.h"
-#include "../Clock.h"
-#include "Meet.h"
+#include "runtime/src/world/Members.h"
+#include "runtime/src/base/Clock.h"
+#include "runtime/src/world/Meet.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -10,10 +10,10 @@
 #ifndef BURST_RUNTIME_WORLD_MEMBERS_H
 #define BURST_RUNTIME_WORLD_MEMBERS_H
 
-#include "Callers.h"
-#include "Probe.h"
-#include "Token.h"
-#include "World.h"
+#include "runtime/src/world/Callers.h"
+#include "runtime/src/world/Probe.h"
+#include "runtime/src/world/Token.h"
+#include "runtime/src/world/World.h"
 
 #include <pthread.h>
 

@@ -1,8 +1,8 @@
 //===- Probe.c - Whether a rank lives -------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "../Clock.h"
-#include "Members.h"
+#include "runtime/src/base/Clock.h"
+#include "runtime/src/world/Members.h"
 
 #include <errno.h>
 #include <poll.h>

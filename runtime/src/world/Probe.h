@@ -14,8 +14,8 @@
 #ifndef BURST_RUNTIME_WORLD_PROBE_H
 #define BURST_RUNTIME_WORLD_PROBE_H
 
-#include "Wire.h"
 #include "burst/burst.h"
+#include "runtime/src/world/Wire.h"
 
 #include <stdbool.h>
 

@@ -1,9 +1,9 @@
 //===- Socket.c - Connections between processes ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "Socket.h"
-#include "../Clock.h"
-#include "../Error.h"
+#include "runtime/src/world/Socket.h"
+#include "burst/internal/error.h"
+#include "runtime/src/base/Clock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

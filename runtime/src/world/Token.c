@@ -1,9 +1,9 @@
 //===- Token.c - What the ranks of a job know each other by ---------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "Token.h"
-#include "../Error.h"
-#include "../NewFile.h"
+#include "runtime/src/world/Token.h"
+#include "burst/internal/error.h"
+#include "runtime/src/base/NewFile.h"
 
 #include <errno.h>
 #include <fcntl.h>

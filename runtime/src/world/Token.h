@@ -11,9 +11,9 @@
 #ifndef BURST_RUNTIME_WORLD_TOKEN_H
 #define BURST_RUNTIME_WORLD_TOKEN_H
 
-#include "../Sha256.h"
-#include "Launcher.h"
-#include "Socket.h"
+#include "runtime/src/base/Sha256.h"
+#include "runtime/src/world/Launcher.h"
+#include "runtime/src/world/Socket.h"
 
 #ifdef __cplusplus
 extern "C" {

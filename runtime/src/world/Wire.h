@@ -10,7 +10,7 @@
 #ifndef BURST_RUNTIME_WORLD_WIRE_H
 #define BURST_RUNTIME_WORLD_WIRE_H
 
-#include "../Sha256.h"
+#include "runtime/src/base/Sha256.h"
 
 enum {
   BURST_WIRE_MAGIC = 0x54535242, // "BRST" where the lowest byte is the first

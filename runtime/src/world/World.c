@@ -1,15 +1,14 @@
 //===- World.c - Ranks that are processes ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "World.h"
-#include "../Clock.h"
-#include "../Config.h"
-#include "../Device.h"
-#include "../Error.h"
-#include "../Hash.h"
-#include "../Thread.h"
-#include "Descriptors.h"
-#include "Meet.h"
+#include "runtime/src/world/World.h"
+#include "burst/internal/config.h"
+#include "burst/internal/error.h"
+#include "burst/internal/hash.h"
+#include "runtime/src/base/Clock.h"
+#include "runtime/src/base/Thread.h"
+#include "runtime/src/world/Descriptors.h"
+#include "runtime/src/world/Meet.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -9,7 +9,7 @@
 #ifndef BURST_RUNTIME_WORLD_WORLD_H
 #define BURST_RUNTIME_WORLD_WORLD_H
 
-#include "../Handle.h"
+#include "burst/internal/handle.h"
 
 #include <stdbool.h>
 

@@ -4,7 +4,7 @@
 
 #include "Scratch.h"
 #include "StandIn.h"
-#include "runtime/src/cuda/Nvrtc.h"
+#include "burst/internal/nvrtc.h"
 
 using namespace burst::cuda;
 using namespace burst::test;

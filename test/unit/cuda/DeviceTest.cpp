@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Scratch.h"
+#include "burst/internal/nvrtc.h"
 #include "codegen/cuda/CompileLog.h"
 #include "codegen/cuda/Nvrtc.h"
 #include "runtime/src/cuda/Gpu.h"
-#include "runtime/src/cuda/Nvrtc.h"
 
 #include <cstddef>
 #include <numeric>

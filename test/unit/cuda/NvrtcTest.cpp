@@ -1,6 +1,6 @@
 //===- NvrtcTest.cpp - with the compiler of CUDA itself -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/src/cuda/Nvrtc.h"
+#include "burst/internal/nvrtc.h"
 #include "Scratch.h"
 #include "codegen/cuda/CompileLog.h"
 #include "codegen/cuda/Compiler.h"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "StandIn.h"
 
-#include "runtime/src/cuda/Nvrtc.h"
+#include "burst/internal/nvrtc.h"
 
 #include <atomic>
 #include <chrono>

@@ -12,9 +12,9 @@
 
 // First ours, before the headers of CUDA define macros of the same names.
 namespace ours {
+#include "burst/internal/nvrtc.h"
 #include "runtime/src/cuda/Driver.h"
 #include "runtime/src/cuda/Nccl.h"
-#include "runtime/src/cuda/Nvrtc.h"
 [[maybe_unused]] const ncclConfig_t ncclConfig = NCCL_CONFIG_INITIALIZER;
 [[maybe_unused]] const int ncclUndefined = NCCL_CONFIG_UNDEF_INT;
 } // namespace ours

@@ -1,7 +1,7 @@
 //===- BlocksTest.cpp - memory that is kept for the next run --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 extern "C" {
-#include "runtime/src/Blocks.h"
+#include "runtime/src/device/Blocks.h"
 }
 
 #include <gtest/gtest.h>

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/cuda/Library.h"
 #include "Harness.h"
+#include "burst/internal/nvrtc.h"
 #include "runtime/src/cuda/Driver.h"
 #include "runtime/src/cuda/Locate.h"
 #include "runtime/src/cuda/Nccl.h"
-#include "runtime/src/cuda/Nvrtc.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 //===- Sha256Test.cpp - SHA-256 and HMAC by published vectors -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "runtime/src/Sha256.h"
+#include "runtime/src/base/Sha256.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 //===- TargetTest.cpp - processors by name --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Target.h"
-#include "runtime/src/Processor.h"
+#include "burst/internal/processor.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"

@@ -1,0 +1,29 @@
+//===- Transport.c - What is common to transports -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "runtime/src/transport/Transport.h"
+
+void burst_transport_begin(burst_transport *transport,
+                           const burst_transport_table *table, int64_t rank,
+                           int64_t num_ranks, burst_world *world) {
+  transport->handle.magic = BURST_MAGIC(BURST_KIND_TRANSPORT);
+  transport->table = table;
+  transport->rank = rank;
+  transport->num_ranks = num_ranks;
+  transport->world = world;
+  atomic_flag_clear(&transport->in_use);
+}
+
+void burst_transport_stop(burst_transport *transport, const char *reason) {
+  BURST_CHECK(transport, BURST_KIND_TRANSPORT);
+  if (transport)
+    transport->table->stop(transport, reason ? reason : "no reason was given");
+}
+
+void burst_transport_destroy(burst_transport *transport) {
+  BURST_CHECK(transport, BURST_KIND_TRANSPORT);
+  if (!transport)
+    return;
+  burst_handle_end(&transport->handle);
+  transport->table->destroy(transport);
+}

@@ -1,0 +1,589 @@
+//===- Nccl.c - A transport over NCCL -------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a rank sends and receives in one start is one group of NCCL on the
+// transport's stream: behind the moment when its memory is ready, in front of
+// the event that says that it is done. A piece is one message, because both
+// sides have to agree on what is one; a piece with gaps is packed for that.
+//
+//===----------------------------------------------------------------------===//
+
+#include "burst/internal/config.h"
+#include "burst/internal/error.h"
+#include "runtime/src/base/Clock.h"
+#include "runtime/src/device/Device.h"
+#include "runtime/src/transport/Stretch.h"
+#include "runtime/src/transport/Transfer.h"
+#include "runtime/src/transport/nccl/Communicator.h"
+#include "runtime/src/world/World.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double default_timeout = 300, end_timeout = 10;
+
+// One side of a group: its pieces without gaps, in memory of their own where
+// they have some.
+typedef struct side {
+  burst_post *post; // null: none
+  burst_piece *pieces;
+  CUdeviceptr memory;
+} side;
+
+// The messages of one start. Both posts point to it.
+typedef struct hop {
+  side send, receive;
+  int references;
+  burst_cuda_event *done; // marked when the group is on the stream
+  bool is_marked;
+} hop;
+
+typedef struct nccl_transport {
+  burst_transport transport;
+  burst_nccl_config config;
+  burst_gpu *gpu;
+  CUstream stream;
+  burst_lane lane; // of the stream
+
+  pthread_mutex_t mutex;
+  // Guarded:
+  burst_communicator communicator;
+  hop *pending; // asked for, but not known to be on the stream
+  bool failed;
+  char *reason; // of this rank, where there is no world
+} nccl_transport;
+
+static nccl_transport *nccl_of(burst_transport *transport) {
+  return (nccl_transport *)transport;
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+// Why nothing more will come, or null. The mutex is held.
+static burst_error *failure_of(nccl_transport *nccl) {
+  burst_code code = BURST_PEER_STOPPED;
+  const char *reason = nccl->failed ? nccl->reason : NULL;
+  if (nccl->config.world)
+    reason = burst_world_failure(nccl->config.world, &code);
+  if (!reason && nccl->failed)
+    reason = "the transport was stopped";
+  return reason ? burst_error_create(code, "", "%s", reason) : NULL;
+}
+
+// What is on the stream ends at once; what ran there has to be told wrong.
+static void fail(void *context) {
+  nccl_transport *nccl = context;
+  pthread_mutex_lock(&nccl->mutex);
+  nccl->failed = true;
+  burst_communicator_abort(&nccl->communicator);
+  pthread_mutex_unlock(&nccl->mutex);
+}
+
+static void nccl_stop(burst_transport *transport, const char *reason) {
+  nccl_transport *nccl = nccl_of(transport);
+  if (nccl->config.world)
+    burst_world_stop(nccl->config.world, reason);
+  char *copy = strdup(reason);
+  pthread_mutex_lock(&nccl->mutex);
+  if (!nccl->reason) {
+    nccl->reason = copy;
+    copy = NULL;
+  }
+  pthread_mutex_unlock(&nccl->mutex);
+  free(copy);
+  fail(nccl);
+}
+
+static burst_error *nccl_check(burst_transport *transport) {
+  nccl_transport *nccl = nccl_of(transport);
+  bool settled;
+  pthread_mutex_lock(&nccl->mutex);
+  burst_error *error = failure_of(nccl);
+  if (!error && nccl->communicator.made)
+    error = burst_communicator_poll(&nccl->communicator, &settled);
+  pthread_mutex_unlock(&nccl->mutex);
+  return error;
+}
+
+// At the place of a post.
+static burst_error *locate(const burst_post *post, burst_error *error) {
+  if (!error || *burst_error_location(error))
+    return error;
+  burst_error *located = burst_post_ended(post, burst_error_code(error),
+                                          burst_error_message(error));
+  burst_error_destroy(error);
+  return located;
+}
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
+
+static bool has_gaps(const burst_piece *piece) {
+  return burst_stretches_of(piece).count > 1;
+}
+
+static burst_error *make_side(nccl_transport *nccl, burst_post *post,
+                              side *side) {
+  if (!post)
+    return NULL;
+  side->post = post;
+  side->pieces = malloc((size_t)post->num_pieces * sizeof(burst_piece));
+  if (!side->pieces)
+    return burst_error_no_memory((size_t)post->num_pieces *
+                                 sizeof(burst_piece));
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < post->num_pieces; ++i)
+    if (has_gaps(&post->pieces[i]))
+      bytes += burst_piece_bytes(&post->pieces[i]);
+  burst_error *error =
+      burst_gpu_allocate(nccl->gpu, (size_t)bytes, nccl->stream, &side->memory);
+  char *next = (char *)side->memory;
+  for (int64_t i = 0; i < post->num_pieces && !error; ++i) {
+    const burst_piece *piece = &post->pieces[i];
+    side->pieces[i] = *piece;
+    if (has_gaps(piece)) {
+      side->pieces[i] = burst_piece_packed(piece, next);
+      next += burst_piece_bytes(piece);
+    }
+  }
+  return error;
+}
+
+// Copies pieces with gaps to where they have none, or back.
+static burst_error *pack(nccl_transport *nccl, const side *side) {
+  const burst_post *post = side->post;
+  burst_error *error = NULL;
+  for (int64_t i = 0; i < post->num_pieces && !error; ++i) {
+    if (!has_gaps(&post->pieces[i]))
+      continue;
+    burst_piece given = post->pieces[i], packed = side->pieces[i];
+    burst_post from = {
+        .num_pieces = 1, .lane = &nccl->lane, .ready = post->ready};
+    burst_post to = from;
+    to.pieces = post->receives ? &given : &packed;
+    from.pieces = post->receives ? &packed : &given;
+    error = burst_cuda_transfer(&to, &from);
+    burst_cuda_event_release(to.done);
+    burst_cuda_event_release(from.done);
+  }
+  return error;
+}
+
+static void free_side(nccl_transport *nccl, side *side) {
+  burst_error_destroy(burst_gpu_free(nccl->gpu, side->memory, nccl->stream));
+  side->memory = 0;
+  free(side->pieces);
+  side->pieces = NULL;
+}
+
+static void release(nccl_transport *nccl, hop *hop) {
+  if (--hop->references > 0)
+    return;
+  free_side(nccl, &hop->send);
+  free_side(nccl, &hop->receive);
+  burst_cuda_event_release(hop->done);
+  if (nccl->pending == hop)
+    nccl->pending = NULL;
+  free(hop);
+}
+
+//===----------------------------------------------------------------------===//
+// Groups
+//===----------------------------------------------------------------------===//
+
+static ncclResult_t ask(nccl_transport *nccl, const side *side, int64_t index) {
+  const burst_nccl *table = nccl->communicator.nccl;
+  const burst_piece *piece = &side->pieces[index];
+  size_t bytes = (size_t)burst_piece_bytes(piece);
+  int peer = (int)side->post->peer;
+  return side->post->receives
+             ? table->ncclRecv(piece->data, bytes, ncclInt8, peer,
+                               nccl->communicator.made, nccl->stream)
+             : table->ncclSend(piece->data, bytes, ncclInt8, peer,
+                               nccl->communicator.made, nccl->stream);
+}
+
+static burst_error *ask_all(nccl_transport *nccl, const hop *hop) {
+  const burst_nccl *table = nccl->communicator.nccl;
+  const side *sides[] = {&hop->send, &hop->receive};
+  burst_error *error = burst_communicator_error(
+      &nccl->communicator, "ncclGroupStart", table->ncclGroupStart());
+  if (error)
+    return error;
+  for (int s = 0; s < 2; ++s)
+    for (int64_t i = 0; sides[s]->post && i < sides[s]->post->num_pieces; ++i)
+      if (!error)
+        error = burst_communicator_error(&nccl->communicator,
+                                         sides[s]->post->receives ? "ncclRecv"
+                                                                  : "ncclSend",
+                                         ask(nccl, sides[s], i));
+  burst_error *at_end = burst_communicator_error(
+      &nccl->communicator, "ncclGroupEnd", table->ncclGroupEnd());
+  if (!error)
+    return at_end;
+  burst_error_destroy(at_end);
+  return error;
+}
+
+// Puts a group on the stream; whether it is there, polling tells.
+static burst_error *ask_for(nccl_transport *nccl, hop *hop) {
+  side *sides[] = {&hop->send, &hop->receive};
+  burst_error *error = NULL;
+  for (int s = 0; s < 2 && !error; ++s) {
+    if (!sides[s]->post)
+      continue;
+    error =
+        burst_gpu_wait(nccl->gpu, nccl->stream, sides[s]->post->ready->event);
+    if (!error && !sides[s]->post->receives)
+      error = pack(nccl, sides[s]);
+  }
+  CUcontext before;
+  if (!error)
+    error = burst_gpu_enter(nccl->gpu, &before);
+  if (error)
+    return error;
+  error = ask_all(nccl, hop);
+  burst_gpu_leave(nccl->gpu, before);
+  return error;
+}
+
+static burst_error *mark(nccl_transport *nccl, hop *hop) {
+  burst_error *error =
+      burst_cuda_event_mark(nccl->gpu, nccl->stream, hop->done);
+  hop->is_marked = !error;
+  return error;
+}
+
+// What comes behind the group of the pending hop.
+static burst_error *finish(nccl_transport *nccl) {
+  hop *hop = nccl->pending;
+  burst_error *error = NULL;
+  nccl->pending = NULL;
+  if (hop->receive.post)
+    error = pack(nccl, &hop->receive);
+  return error ? error : mark(nccl, hop);
+}
+
+// Returns when the communicator can be used again. The mutex is held, but not
+// while there is nothing to do.
+static burst_error *settle(nccl_transport *nccl, double seconds, bool *late) {
+  int64_t deadline = burst_now() + burst_nanoseconds(seconds);
+  *late = false;
+  for (;;) {
+    bool settled = false;
+    burst_error *error = failure_of(nccl);
+    if (!error)
+      error = burst_communicator_poll(&nccl->communicator, &settled);
+    if (error)
+      return error;
+    if (settled)
+      return nccl->pending ? finish(nccl) : NULL;
+    *late = burst_now() >= deadline;
+    if (*late)
+      return NULL;
+    pthread_mutex_unlock(&nccl->mutex);
+    struct timespec pause = {0, 20000};
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&nccl->mutex);
+  }
+}
+
+static burst_error *late(nccl_transport *nccl, const burst_post *post,
+                         double seconds) {
+  char state[256] = "NCCL has not put the transfer on the stream";
+  size_t length = strlen(state);
+  if (nccl->config.world)
+    burst_world_explain(nccl->config.world, post->peer, state + length,
+                        sizeof(state) - length);
+  return burst_post_late(post, seconds, state);
+}
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+static burst_error *check_lane(const nccl_transport *nccl,
+                               const burst_post *post) {
+  if (post->lane && post->lane->gpu->device == nccl->gpu->device)
+    return NULL;
+  if (!post->lane)
+    return burst_error_create(
+        BURST_INVALID_ARGUMENT, burst_location_of_post(post).text,
+        "nccl transport: the run is on a CPU, wanted on GPU %d",
+        nccl->gpu->properties.ordinal);
+  return burst_error_create(
+      BURST_INVALID_ARGUMENT, burst_location_of_post(post).text,
+      "nccl transport: the run is on GPU %d, wanted on GPU %d",
+      post->lane->gpu->properties.ordinal, nccl->gpu->properties.ordinal);
+}
+
+static burst_error *begin(nccl_transport *nccl, hop *hop) {
+  const burst_post *post = hop->send.post ? hop->send.post : hop->receive.post;
+  double seconds = nccl->config.timeout_seconds;
+  bool is_late;
+  pthread_mutex_lock(&nccl->mutex);
+  burst_error *error = settle(nccl, seconds, &is_late);
+  if (!error && is_late)
+    error = late(nccl, post, seconds);
+  if (!error)
+    error = ask_for(nccl, hop);
+  if (!error)
+    nccl->pending = hop;
+  pthread_mutex_unlock(&nccl->mutex);
+  return locate(post, error);
+}
+
+static burst_error *nccl_start(burst_transport *transport, burst_post *send,
+                               burst_post *receive) {
+  nccl_transport *nccl = nccl_of(transport);
+  burst_error *error = check_lane(nccl, send ? send : receive);
+  if (error)
+    return error;
+  hop *made = calloc(1, sizeof(*made));
+  if (!made)
+    return burst_error_no_memory(sizeof(*made));
+  made->references = (send != NULL) + (receive != NULL);
+  error = burst_cuda_event_create(nccl->gpu, false, &made->done);
+  if (!error)
+    error = make_side(nccl, send, &made->send);
+  if (!error)
+    error = make_side(nccl, receive, &made->receive);
+  if (!error)
+    error = begin(nccl, made);
+  if (error) {
+    made->references = 1;
+    release(nccl, made);
+    return error;
+  }
+  if (send)
+    send->state = made;
+  if (receive)
+    receive->state = made;
+  return NULL;
+}
+
+static burst_error *nccl_wait(burst_transport *transport, burst_post *post,
+                              double seconds) {
+  nccl_transport *nccl = nccl_of(transport);
+  hop *hop = post->state;
+  bool is_late = false;
+  pthread_mutex_lock(&nccl->mutex);
+  burst_error *error =
+      hop->is_marked ? failure_of(nccl) : settle(nccl, seconds, &is_late);
+  if (!error && is_late)
+    error = late(nccl, post, seconds);
+  if (!error) {
+    post->done = burst_cuda_event_retain(hop->done);
+    post->began = post->ended = burst_now();
+    post->state = NULL;
+    release(nccl, hop);
+  }
+  pthread_mutex_unlock(&nccl->mutex);
+  return locate(post, error);
+}
+
+static void nccl_cancel(burst_transport *transport, burst_post *post) {
+  nccl_transport *nccl = nccl_of(transport);
+  hop *hop = post->state;
+  pthread_mutex_lock(&nccl->mutex);
+  // It was aborted, and memory is touched until it has ended.
+  if (!hop->is_marked)
+    burst_error_destroy(mark(nccl, hop));
+  if (hop->is_marked)
+    post->done = burst_cuda_event_retain(hop->done);
+  post->state = NULL;
+  release(nccl, hop);
+  pthread_mutex_unlock(&nccl->mutex);
+}
+
+static void free_nccl(nccl_transport *nccl) {
+  if (nccl->stream)
+    burst_gpu_stream_destroy(nccl->gpu, nccl->stream);
+  pthread_mutex_destroy(&nccl->mutex);
+  free(nccl->reason);
+  burst_handle_free(nccl);
+}
+
+static void nccl_destroy(burst_transport *transport) {
+  nccl_transport *nccl = nccl_of(transport);
+  if (nccl->config.world)
+    burst_world_detach(nccl->config.world);
+  burst_communicator_end(&nccl->communicator, end_timeout);
+  free_nccl(nccl);
+}
+
+static const burst_transport_table nccl_table = {
+    nccl_start, nccl_wait, nccl_cancel, nccl_stop, nccl_destroy, nccl_check};
+
+//===----------------------------------------------------------------------===//
+// Creation
+//===----------------------------------------------------------------------===//
+
+#define INVALID(...) burst_error_create(BURST_INVALID_ARGUMENT, "", __VA_ARGS__)
+
+// The rank of a communicator that was handed in.
+static burst_error *read_ranks(nccl_transport *nccl) {
+  const burst_nccl *table = nccl->communicator.nccl;
+  ncclComm_t given = nccl->config.communicator;
+  int ranks = 0, rank = 0;
+  burst_error *error =
+      burst_communicator_error(&nccl->communicator, "ncclCommCount",
+                               table->ncclCommCount(given, &ranks));
+  if (!error)
+    error = burst_communicator_error(&nccl->communicator, "ncclCommUserRank",
+                                     table->ncclCommUserRank(given, &rank));
+  if (error)
+    return error;
+  burst_world *world = nccl->config.world;
+  if (world && (burst_world_rank(world) != rank ||
+                burst_world_num_ranks(world) != ranks))
+    return INVALID("nccl transport: the communicator is of rank %d of %d, "
+                   "wanted rank %d of %d, as the world is",
+                   rank, ranks, (int)burst_world_rank(world),
+                   (int)burst_world_num_ranks(world));
+  nccl->transport.rank = rank;
+  nccl->transport.num_ranks = ranks;
+  return NULL;
+}
+
+static burst_error *begin_split(nccl_transport *nccl) {
+  return burst_communicator_split(&nccl->communicator,
+                                  nccl->config.communicator,
+                                  (int)nccl->transport.rank);
+}
+
+// With an id that rank 0 gives to all.
+static burst_error *begin_own(nccl_transport *nccl) {
+  burst_world *world = nccl->config.world;
+  ncclUniqueId mine = {{0}}, *all;
+  burst_error *error = NULL;
+  if (nccl->transport.rank == 0)
+    error = burst_communicator_error(
+        &nccl->communicator, "ncclGetUniqueId",
+        nccl->communicator.nccl->ncclGetUniqueId(&mine));
+  if (error)
+    return error;
+  all = calloc((size_t)nccl->transport.num_ranks, sizeof(mine));
+  if (!all)
+    return burst_error_no_memory(sizeof(mine));
+  error = burst_world_gather(world, &mine, sizeof(mine), all,
+                             nccl->config.timeout_seconds);
+  if (!error)
+    error = burst_communicator_begin(&nccl->communicator, all,
+                                     nccl->transport.num_ranks,
+                                     nccl->transport.rank);
+  free(all);
+  return error;
+}
+
+static burst_error *connect_ranks(nccl_transport *nccl) {
+  burst_error *error =
+      nccl->config.communicator ? begin_split(nccl) : begin_own(nccl);
+  bool is_late = false;
+  if (error)
+    return error;
+  pthread_mutex_lock(&nccl->mutex);
+  error = settle(nccl, nccl->config.timeout_seconds, &is_late);
+  pthread_mutex_unlock(&nccl->mutex);
+  if (!error && is_late)
+    error = burst_error_create(
+        BURST_DEADLINE_EXCEEDED, "",
+        "nccl transport: waited %.1f s for NCCL to connect rank %d of %d",
+        nccl->config.timeout_seconds, (int)nccl->transport.rank,
+        (int)nccl->transport.num_ranks);
+  return error;
+}
+
+// Where both are at work, data shall not wait for room on the GPU.
+static burst_error *make_stream(nccl_transport *nccl) {
+  const burst_driver *driver = nccl->gpu->driver;
+  CUcontext before;
+  burst_error *error = burst_gpu_enter(nccl->gpu, &before);
+  if (error)
+    return error;
+  CUresult result = driver->cuStreamCreateWithPriority(
+      &nccl->stream, CU_STREAM_NON_BLOCKING, INT_MIN / 2); // is clamped
+  burst_gpu_leave(nccl->gpu, before);
+  nccl->lane = (burst_lane){nccl->gpu, nccl->stream, false};
+  return result == CUDA_SUCCESS
+             ? NULL
+             : burst_driver_error(driver, nccl->gpu->properties.ordinal,
+                                  "cuStreamCreateWithPriority", result);
+}
+
+static burst_error *make_nccl(const burst_nccl_config *config,
+                              nccl_transport **made) {
+  const burst_nccl *table;
+  burst_error *error = burst_nccl_table(&table);
+  if (error)
+    return error;
+  nccl_transport *nccl = calloc(1, sizeof(*nccl));
+  if (!nccl)
+    return burst_error_no_memory(sizeof(*nccl));
+  *made = nccl;
+  nccl->config = *config;
+  nccl->gpu = burst_device_gpu(config->device);
+  burst_transport_begin(&nccl->transport, &nccl_table,
+                        burst_world_rank(config->world),
+                        burst_world_num_ranks(config->world), config->world);
+  pthread_mutex_init(&nccl->mutex, NULL);
+  nccl->communicator = (burst_communicator){table, nccl->gpu, NULL};
+  if (config->communicator)
+    error = read_ranks(nccl);
+  return error ? error : make_stream(nccl);
+}
+
+static burst_error *check(const burst_nccl_config *config) {
+  if (!config->device || !burst_device_cuda(config->device))
+    return INVALID("nccl transport: no CUDA device");
+  if (!config->world && !config->communicator)
+    return INVALID("nccl transport: no world and no communicator, wanted one "
+                   "of them or both");
+  return burst_number_check("nccl transport: timeout_seconds",
+                            config->timeout_seconds);
+}
+
+burst_error *burst_transport_create_nccl(const burst_nccl_config *given,
+                                         burst_transport **transport) {
+  BURST_REQUIRE(transport);
+  burst_nccl_config config;
+  nccl_transport *made = NULL;
+  *transport = NULL;
+  burst_error *error =
+      burst_config_read("burst_nccl_config", &config, sizeof(config), given,
+                        BURST_COVERS(burst_nccl_config, device));
+  if (error)
+    return error;
+  BURST_CHECK(config.device, BURST_KIND_DEVICE);
+  BURST_CHECK(config.world, BURST_KIND_WORLD);
+  error = check(&config);
+  if (error)
+    return error;
+  if (config.timeout_seconds == 0)
+    config.timeout_seconds = default_timeout;
+  error = make_nccl(&config, &made);
+  bool attached = false, tells = config.world != NULL;
+  if (!error && config.world) {
+    error = burst_world_attach(config.world, fail, made);
+    attached = tells = !error;
+  }
+  if (!error)
+    error = connect_ranks(made);
+  if (!error) {
+    *transport = &made->transport;
+    return NULL;
+  }
+  if (tells) // the others wait for this rank
+    burst_world_stop(config.world, burst_error_message(error));
+  if (attached)
+    burst_world_detach(config.world);
+  if (made) {
+    burst_communicator_abort(&made->communicator);
+    free_nccl(made);
+  }
+  return error;
+}
