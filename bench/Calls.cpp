@@ -90,7 +90,7 @@ static ProgramRef compileClocked(const std::string &text,
                                  const cpu::Target &target) {
   Lowered lowered(text, "attention");
   auto objects = cpu::compileToObjects(*lowered.module, "attention", target,
-                                       cpu::Parts::Several);
+                                       host::Parts::Several);
   if (failed(objects))
     fail("cannot compile:\n" + text);
   auto code = jit::load(std::move(*objects));

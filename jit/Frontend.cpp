@@ -100,10 +100,10 @@ static LogicalResult lower(ModuleOp module, bool isLowered) {
   return pm.run(module);
 }
 
-FailureOr<cpu::Objects> jit::compileToObjects(ModuleOp module, StringRef entry,
-                                              const Target &target,
-                                              cpu::Parts parts,
-                                              const cpu::Dump &dump) {
+FailureOr<host::Objects> jit::compileToObjects(ModuleOp module, StringRef entry,
+                                               const Target &target,
+                                               host::Parts parts,
+                                               const host::Dump &dump) {
   if (target.gpu)
     return cuda::compileToObjects(module, entry, *target.gpu, target.host,
                                   parts, dump);
@@ -111,7 +111,8 @@ FailureOr<cpu::Objects> jit::compileToObjects(ModuleOp module, StringRef entry,
 }
 
 FailureOr<jit::Compiled> jit::compile(func::FuncOp entry, const Target &target,
-                                      cpu::Parts parts, const cpu::Dump &dump) {
+                                      host::Parts parts,
+                                      const host::Dump &dump) {
   auto module = cast<ModuleOp>(entry->getParentOp());
   std::string name = entry.getName().str();
   dropOthers(module, entry);

@@ -47,13 +47,15 @@ struct Target {
 
 /// Compiles the ring program `entry` of a module, see cpu::compileToObjects and
 /// cuda::compileToObjects.
-mlir::FailureOr<cpu::Objects>
-compileToObjects(mlir::ModuleOp module, llvm::StringRef entry,
-                 const Target &target, cpu::Parts parts, const cpu::Dump &dump);
+mlir::FailureOr<host::Objects> compileToObjects(mlir::ModuleOp module,
+                                                llvm::StringRef entry,
+                                                const Target &target,
+                                                host::Parts parts,
+                                                const host::Dump &dump);
 
 /// A program as objects, see compileToObjects.
 struct Compiled {
-  cpu::Objects objects;
+  host::Objects objects;
   /// The program of a rank, where its schedule depends on what is known at run
   /// time; empty where it is proved.
   std::string unproved;
@@ -62,8 +64,8 @@ struct Compiled {
 /// Compiles a function that findEntry found, and proves its schedule if it is
 /// static. The module is used up. Errors are emitted.
 mlir::FailureOr<Compiled> compile(mlir::func::FuncOp entry,
-                                  const Target &target, cpu::Parts parts,
-                                  const cpu::Dump &dump);
+                                  const Target &target, host::Parts parts,
+                                  const host::Dump &dump);
 
 } // namespace burst::jit
 

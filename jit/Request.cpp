@@ -79,8 +79,8 @@ static burst_error *compileFor(const jit::Request &request,
   func::FuncOp entry = jit::findEntry(*module, request.entry, "entry", error);
   if (!entry)
     return jit::makeError(BURST_INVALID_PROGRAM, error, request.name);
-  auto found = jit::compile(entry, target, cpu::Parts::Several,
-                            cpu::Dump{request.dumpDirectory});
+  auto found = jit::compile(entry, target, host::Parts::Several,
+                            host::Dump{request.dumpDirectory});
   if (failed(found))
     return fail();
   compiled = std::move(*found);

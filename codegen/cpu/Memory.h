@@ -3,8 +3,7 @@
 #ifndef BURST_CODEGEN_CPU_MEMORY_H
 #define BURST_CODEGEN_CPU_MEMORY_H
 
-#include "codegen/cpu/Compile.h"
-
+#include "codegen/cpu/Target.h"
 #include "passes/Machine/Binding.h"
 
 namespace burst::cpu {

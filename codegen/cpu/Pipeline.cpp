@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Compile.h"
 #include "codegen/cpu/Passes.h"
+#include "codegen/host/Passes.h"
+#include "codegen/host/Phases.h"
 #include "passes/Passes.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
@@ -18,18 +20,7 @@
 using namespace mlir;
 using namespace burst;
 using namespace burst::cpu;
-
-void burst::cpu::buildTilePipeline(OpPassManager &pm,
-                                   const LowerToTilePassOptions &options) {
-  // Inline as it stands: reads of a table that was computed once must not turn
-  // into the computation.
-  pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
-  pm.addPass(createSymbolDCEPass());
-  pm.addPass(createBufferizePass());
-  pm.addPass(createLowerToTilePass(options));
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
-}
+using namespace burst::host;
 
 void burst::cpu::buildBufferPipeline(OpPassManager &pm, const Target &target) {
   pm.addNestedPass<func::FuncOp>(

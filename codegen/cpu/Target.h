@@ -3,6 +3,8 @@
 #ifndef BURST_CODEGEN_CPU_TARGET_H
 #define BURST_CODEGEN_CPU_TARGET_H
 
+#include "codegen/host/Processor.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <numeric>
@@ -13,12 +15,7 @@ namespace burst::cpu {
 
 /// What a processor can do, and the shapes that suit it. Nothing behind it
 /// knows processors: passes get these numbers.
-struct Target {
-  std::string triple;
-  std::string processor; ///< LLVM's name of it
-  std::string features;  ///< "+avx2,+fma,..."
-
-  int64_t vectorBits = 128;
+struct Target : host::Processor {
   int64_t registers = 16;         ///< of vectors
   bool fma = false;               ///< multiplies and adds in one instruction
   bool dot = false;               ///< has instructions for pairs of bf16

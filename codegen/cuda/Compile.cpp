@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cuda/Compile.h"
 
-#include "codegen/cpu/Image.h"
 #include "codegen/cuda/CompileLog.h"
 #include "codegen/cuda/Emit.h"
 #include "codegen/cuda/Passes.h"
 #include "codegen/cuda/Shapes.h"
+#include "codegen/host/Image.h"
 #include "dialect/Cuda/Cuda.h"
 #include "dialect/Ring/Ring.h"
 
@@ -124,7 +124,7 @@ int64_t cuda::sharedBytesOf(StringRef architecture) {
 /// be printed.
 static void buildKernelPipeline(OpPassManager &pm, const Shapes &shapes,
                                 bool isWarpSpecialized) {
-  cpu::buildTilePipeline(pm, shapes.options());
+  host::buildTilePipeline(pm, shapes.options());
   pm.addPass(createUploadTablesPass());
   if (isWarpSpecialized) {
     pm.addNestedPass<func::FuncOp>(createSpecializeWarpsPass());
@@ -302,7 +302,7 @@ static FailureOr<Variant> choose(ModuleOp module, StringRef entry,
 }
 
 static LogicalResult dumpKernels(const Variant &variant,
-                                 const cpu::Dump &dump) {
+                                 const host::Dump &dump) {
   ModuleOp module = *variant.module;
   for (auto [source, binary] :
        llvm::zip_equal(variant.sources, variant.binaries)) {
@@ -317,8 +317,8 @@ static LogicalResult dumpKernels(const Variant &variant,
   return success();
 }
 
-static cpu::GpuParameter describeParameter(const ParameterText &parameter) {
-  cpu::GpuParameter described{parameter.offset, parameter.bytes};
+static host::GpuParameter describeParameter(const ParameterText &parameter) {
+  host::GpuParameter described{parameter.offset, parameter.bytes};
   if (const std::optional<MapText> &map = parameter.map)
     described.map = {parameter.offset,
                      map->element.isBF16() ? BURST_BF16 : BURST_F16,
@@ -328,12 +328,12 @@ static cpu::GpuParameter describeParameter(const ParameterText &parameter) {
 }
 
 /// What the image says of the kernels.
-static void describeKernels(const Variant &variant, cpu::Image &image) {
+static void describeKernels(const Variant &variant, host::Image &image) {
   size_t numArchitectures =
       variant.kernels.empty() ? 0
                               : variant.sources.size() / variant.kernels.size();
   for (auto [n, kernel] : llvm::enumerate(variant.kernels)) {
-    cpu::GpuKernel described;
+    host::GpuKernel described;
     described.name = kernel.name;
     described.threads = 32 * kernel.warps;
     described.sharedBytes = kernel.sharedBytes;
@@ -357,14 +357,13 @@ static void describeKernels(const Variant &variant, cpu::Image &image) {
   }
 }
 
-FailureOr<cpu::Objects> cuda::compileToObjects(ModuleOp module, StringRef entry,
-                                               const Target &target,
-                                               const cpu::Target &host,
-                                               cpu::Parts parts,
-                                               const cpu::Dump &dump) {
-  if (failed(cpu::isolate(module, entry)))
+FailureOr<host::Objects>
+cuda::compileToObjects(ModuleOp module, StringRef entry, const Target &target,
+                       const cpu::Target &processor, host::Parts parts,
+                       const host::Dump &dump) {
+  if (failed(host::isolate(module, entry)))
     return failure();
-  std::string text = cpu::print(module);
+  std::string text = host::print(module);
   if (failed(dump(module, "1-ring.mlir", text)))
     return failure();
   FailureOr<Variant> variant = choose(module, entry, target);
@@ -372,22 +371,22 @@ FailureOr<cpu::Objects> cuda::compileToObjects(ModuleOp module, StringRef entry,
     return failure();
   ModuleOp chosen = *variant->module;
   if (failed(dump(chosen, "2-tile.mlir",
-                  dump.directory.empty() ? "" : cpu::print(chosen))) ||
+                  dump.directory.empty() ? "" : host::print(chosen))) ||
       (!dump.directory.empty() && failed(dumpKernels(*variant, dump))))
     return failure();
-  FailureOr<cpu::Image> image =
-      cpu::describe(chosen.lookupSymbol<func::FuncOp>(entry));
+  FailureOr<host::Image> image =
+      host::describe(chosen.lookupSymbol<func::FuncOp>(entry));
   if (failed(image))
     return failure();
   for (const Binary &binary : variant->binaries)
     image->minimumDriver = std::max(image->minimumDriver, binary.minimumDriver);
   image->target = target.str() + ", tiles of " + variant->shapes +
-                  "; schedules on " + host.str();
-  image->features = llvm::join(host.required(), ",");
+                  "; schedules on " + processor.str();
+  image->features = llvm::join(processor.required(), ",");
   image->hash = llvm::xxh3_64bits(text);
   describeKernels(*variant, *image);
   // From here on kernels are numbers, which their declarations stand for.
   for (func::FuncOp kernel : variant->functions)
     kernel.eraseBody();
-  return cpu::compileTiles(chosen, *image, host, parts, dump);
+  return cpu::compileTiles(chosen, *image, processor, parts, dump);
 }

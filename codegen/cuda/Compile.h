@@ -30,16 +30,16 @@ struct Target {
 int64_t sharedBytesOf(llvm::StringRef architecture);
 
 /// Compiles the ring program `entry` of a module: kernels by NVRTC, all at a
-/// time, and what launches them for `host`, to objects as
+/// time, and what launches them for `processor`, to objects as
 /// cpu::compileToObjects makes. For attends, gradients by queries and those by
 /// keys, each, the first of the shapes for the head dimension is taken with
 /// which no kernel is rejected (CompileLog), and else the last one, with a
 /// warning; the program says which (`cuda.shape`) and why not those before
 /// (`cuda.refused`). The module is used up. Errors are emitted.
-mlir::FailureOr<cpu::Objects>
+mlir::FailureOr<host::Objects>
 compileToObjects(mlir::ModuleOp module, llvm::StringRef entry,
-                 const Target &target, const cpu::Target &host,
-                 cpu::Parts parts, const cpu::Dump &dump = {});
+                 const Target &target, const cpu::Target &processor,
+                 host::Parts parts, const host::Dump &dump = {});
 
 } // namespace burst::cuda
 

@@ -102,7 +102,7 @@ static bool checkOptions() {
   return true;
 }
 
-static bool write(const cpu::Objects &objects, bool isNative) {
+static bool write(const host::Objects &objects, bool isNative) {
   auto link = isNative ? jit::linkFile : jit::crossLinkFile;
   llvm::Error error =
       flags().emit == Emit::Object
@@ -132,10 +132,10 @@ static bool compile() {
       jit::findEntry(*module, flags().entry, "--entry", error);
   if (!function)
     return fail(flags().input + ": " + error);
-  cpu::Parts parts =
-      flags().emit == Emit::Object ? cpu::Parts::One : cpu::Parts::Several;
+  host::Parts parts =
+      flags().emit == Emit::Object ? host::Parts::One : host::Parts::Several;
   auto compiled =
-      jit::compile(function, *machine, parts, cpu::Dump{flags().dump});
+      jit::compile(function, *machine, parts, host::Dump{flags().dump});
   return succeeded(compiled) &&
          write(compiled->objects, machine->host.isNative());
 }

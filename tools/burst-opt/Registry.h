@@ -5,6 +5,7 @@
 
 #include "codegen/cpu/Passes.h"
 #include "codegen/cuda/Passes.h"
+#include "codegen/host/Passes.h"
 #include "jit/Frontend.h"
 #include "passes/Passes.h"
 
@@ -21,6 +22,7 @@ inline void registerAll(mlir::DialectRegistry &registry) {
   mlir::registerTransformsPasses();
   registerPasses();
   registerPipelines();
+  host::registerBurstHostPasses();
   cpu::registerPasses();
   cuda::registerBurstCudaPasses();
 }

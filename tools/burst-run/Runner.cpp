@@ -309,7 +309,7 @@ bool Runner::compile() {
                 ", which this machine lacks");
   processor = target->host;
   auto found =
-      burst::compile(program, *target, cpu::Dump{options.dumpDirectory});
+      burst::compile(program, *target, host::Dump{options.dumpDirectory});
   if (failed(found))
     return false;
   code = std::move(*found);

@@ -16,10 +16,10 @@ static std::string take(burst_error *error) {
 
 FailureOr<ProgramRef> burst::compile(func::FuncOp program,
                                      const jit::Target &target,
-                                     const cpu::Dump &dump) {
+                                     const host::Dump &dump) {
   OwningOpRef<ModuleOp> module(cast<ModuleOp>(program->getParentOp()->clone()));
   auto objects = jit::compileToObjects(*module, program.getName(), target,
-                                       cpu::Parts::Several, dump);
+                                       host::Parts::Several, dump);
   if (failed(objects))
     return failure();
   jit::Compiled compiled;

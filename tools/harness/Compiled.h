@@ -36,7 +36,7 @@ struct CompiledRun {
 /// Errors are emitted.
 mlir::FailureOr<ProgramRef> compile(mlir::func::FuncOp program,
                                     const jit::Target &target,
-                                    const cpu::Dump &dump = {});
+                                    const host::Dump &dump = {});
 
 /// A dense tensor of the runtime on the bytes of `tensor`.
 burst_tensor viewOf(data::Tensor &tensor, int32_t type);

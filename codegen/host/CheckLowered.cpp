@@ -1,13 +1,13 @@
 //===- CheckLowered.cpp - programs are kernels over tiles -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "codegen/cpu/Passes.h"
+#include "codegen/host/Passes.h"
 #include "dialect/Burst/Burst.h"
 #include "dialect/Ring/Ring.h"
 
-namespace burst::cpu {
+namespace burst::host {
 #define GEN_PASS_DEF_CHECKLOWEREDPASS
-#include "codegen/cpu/Passes.h.inc"
-} // namespace burst::cpu
+#include "codegen/host/Passes.h.inc"
+} // namespace burst::host
 
 using namespace mlir;
 using namespace burst;
@@ -27,7 +27,7 @@ static StringRef missingPipelines(Operation *op) {
 }
 
 namespace {
-struct CheckLowered : burst::cpu::impl::CheckLoweredPassBase<CheckLowered> {
+struct CheckLowered : burst::host::impl::CheckLoweredPassBase<CheckLowered> {
   void runOnOperation() override {
     WalkResult result = getOperation().walk<WalkOrder::PreOrder>(
         [](Operation *op) -> WalkResult {

@@ -1,7 +1,7 @@
 //===- HostToRuntime.cpp - host code as calls of the runtime --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "codegen/cpu/GpuKernels.h"
-#include "codegen/cpu/Passes.h"
+#include "codegen/host/GpuKernels.h"
+#include "codegen/host/Passes.h"
 #include "dialect/Cuda/Cuda.h"
 #include "dialect/Tile/Build.h"
 
@@ -11,14 +11,14 @@
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 
-namespace burst::cpu {
+namespace burst::host {
 #define GEN_PASS_DEF_HOSTTORUNTIMEPASS
-#include "codegen/cpu/Passes.h.inc"
-} // namespace burst::cpu
+#include "codegen/host/Passes.h.inc"
+} // namespace burst::host
 
 using namespace mlir;
 using namespace burst;
-using namespace burst::cpu;
+using namespace burst::host;
 
 namespace {
 
@@ -816,7 +816,7 @@ LogicalResult HostLowering::run() {
 }
 
 namespace {
-struct HostToRuntime : burst::cpu::impl::HostToRuntimePassBase<HostToRuntime> {
+struct HostToRuntime : burst::host::impl::HostToRuntimePassBase<HostToRuntime> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     LLVMTypeConverter types(module.getContext());

@@ -1,7 +1,7 @@
 //===- Image.h - what a compiled program exports ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef BURST_CODEGEN_CPU_IMAGE_H
-#define BURST_CODEGEN_CPU_IMAGE_H
+#ifndef BURST_CODEGEN_HOST_IMAGE_H
+#define BURST_CODEGEN_HOST_IMAGE_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -13,7 +13,7 @@ namespace llvm {
 class Module;
 }
 
-namespace burst::cpu {
+namespace burst::host {
 
 /// burst_parameter of burst/program.h.
 struct Parameter {
@@ -69,6 +69,6 @@ mlir::FailureOr<Image> describe(mlir::func::FuncOp program);
 /// `burst-host-to-runtime` gave them.
 void addImage(llvm::Module &module, const Image &image);
 
-} // namespace burst::cpu
+} // namespace burst::host
 
-#endif // BURST_CODEGEN_CPU_IMAGE_H
+#endif // BURST_CODEGEN_HOST_IMAGE_H

@@ -1,12 +1,12 @@
 //===- GpuKernels.cpp - kernels of GPUs in programs -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "codegen/cpu/GpuKernels.h"
+#include "codegen/host/GpuKernels.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 
 using namespace mlir;
 
-LLVM::LLVMStructType burst::cpu::gpuArguments(func::FuncOp kernel) {
+LLVM::LLVMStructType burst::host::gpuArguments(func::FuncOp kernel) {
   MLIRContext *context = kernel.getContext();
   Builder b(context);
   Type pointer = LLVM::LLVMPointerType::get(context);

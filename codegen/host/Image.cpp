@@ -1,6 +1,6 @@
 //===- Image.cpp - what a compiled program exports ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "codegen/cpu/Image.h"
+#include "codegen/host/Image.h"
 #include "dialect/Cuda/Cuda.h"
 #include "dialect/Ring/Ring.h"
 
@@ -13,7 +13,7 @@
 
 using namespace mlir;
 using namespace burst;
-using namespace burst::cpu;
+using namespace burst::host;
 
 //===----------------------------------------------------------------------===//
 // From a program
@@ -49,7 +49,7 @@ static std::string nameOf(func::FuncOp program, unsigned index, bool isResult,
   return (isResult ? "result" : "arg") + std::to_string(number);
 }
 
-FailureOr<Image> burst::cpu::describe(func::FuncOp program) {
+FailureOr<Image> burst::host::describe(func::FuncOp program) {
   Image image;
   image.name = program.getName().str();
   image.numRanks = ring::numRanks(program);
@@ -210,7 +210,7 @@ private:
 
 } // namespace
 
-void burst::cpu::addImage(llvm::Module &module, const Image &image) {
+void burst::host::addImage(llvm::Module &module, const Image &image) {
   ImageBuilder b(module);
   SmallVector<llvm::Constant *> parameters;
   for (const Parameter &p : image.parameters)
