@@ -1,7 +1,7 @@
-//===- VectorRegion.h - a scalar region, many points at a time --*- C++ -*-===//
+//===- Region.h - a scalar region, many points at a time --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef BURST_CODEGEN_CPU_VECTORREGION_H
-#define BURST_CODEGEN_CPU_VECTORREGION_H
+#ifndef BURST_CODEGEN_CPU_VECTOR_REGION_H
+#define BURST_CODEGEN_CPU_VECTOR_REGION_H
 
 #include "dialect/Tile/Build.h"
 
@@ -26,4 +26,4 @@ mlir::Value vectorizeRegion(tile::LoopBuilder &builder, mlir::Block &region,
 
 } // namespace burst::cpu
 
-#endif // BURST_CODEGEN_CPU_VECTORREGION_H
+#endif // BURST_CODEGEN_CPU_VECTOR_REGION_H

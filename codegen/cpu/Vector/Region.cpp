@@ -1,6 +1,6 @@
-//===- VectorRegion.cpp - a scalar region, many points at a time ----------===//
+//===- Region.cpp - a scalar region, many points at a time ----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "codegen/cpu/VectorRegion.h"
+#include "codegen/cpu/Vector/Region.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
