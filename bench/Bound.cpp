@@ -4,7 +4,7 @@
 
 #include "codegen/cpu/Memory.h"
 #include "jit/Frontend.h"
-#include "passes/Machine/Audit.h"
+#include "passes/Simulation/Prove/Audit.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"

@@ -3,8 +3,8 @@
 #ifndef BURST_BENCH_BOUND_H
 #define BURST_BENCH_BOUND_H
 
-#include "passes/Machine/Simulation.h"
 #include "passes/Passes.h"
+#include "passes/Simulation/Simulation.h"
 #include "tools/harness/Compiled.h"
 
 namespace burst::bench {

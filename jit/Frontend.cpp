@@ -4,9 +4,9 @@
 
 #include "codegen/cpu/Passes.h"
 #include "dialect/Cuda/Cuda.h"
-#include "passes/Machine/Binding.h"
-#include "passes/Machine/SimulatedOp.h"
 #include "passes/Passes.h"
+#include "passes/Simulation/Binding.h"
+#include "passes/Simulation/SimulatedOp.h"
 #include "passes/Tile/Lowering.h"
 #include "support/Files.h"
 

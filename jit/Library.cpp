@@ -5,7 +5,7 @@
 #include "jit/Diagnostics.h"
 #include "jit/Loader.h"
 #include "jit/RuntimeErrors.h"
-#include "passes/Machine/Audit.h"
+#include "passes/Simulation/Prove/Audit.h"
 
 #include "burst/internal/tensor.h"
 

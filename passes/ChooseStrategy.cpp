@@ -1,8 +1,8 @@
 //===- ChooseStrategy.cpp - decides what travels --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Cost/Cost.h"
-#include "passes/Machine/Program.h"
 #include "passes/Passes.h"
+#include "passes/Simulation/Scalars/Program.h"
 
 #include "mlir/IR/Remarks.h"
 

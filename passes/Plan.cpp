@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Plan.h"
 
-#include "passes/Machine/Audit.h"
 #include "passes/Passes.h"
+#include "passes/Simulation/Prove/Audit.h"
 
 namespace burst {
 #define GEN_PASS_DEF_PLANPASS

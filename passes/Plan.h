@@ -3,7 +3,7 @@
 #ifndef BURST_PASSES_PLAN_H
 #define BURST_PASSES_PLAN_H
 
-#include "passes/Machine/Simulation.h"
+#include "passes/Simulation/Simulation.h"
 
 #include "llvm/Support/JSON.h"
 

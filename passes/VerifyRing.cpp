@@ -1,7 +1,7 @@
 //===- VerifyRing.cpp - proves schedules ----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/Machine/Audit.h"
 #include "passes/Passes.h"
+#include "passes/Simulation/Prove/Audit.h"
 
 #include "mlir/IR/Remarks.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Memory.h"
 #include "passes/Gradient/Gradient.h"
-#include "passes/Machine/Audit.h"
+#include "passes/Simulation/Prove/Audit.h"
 #include "passes/Tile/GradientOperands.h"
 
 #include "llvm/Support/MathExtras.h"

@@ -4,7 +4,7 @@
 #define BURST_CODEGEN_CPU_MEMORY_H
 
 #include "codegen/cpu/Target.h"
-#include "passes/Machine/Binding.h"
+#include "passes/Simulation/Binding.h"
 
 namespace burst::cpu {
 

@@ -9,7 +9,7 @@
 #ifndef BURST_PASSES_BUFFERIZE_BUFFERIZER_H
 #define BURST_PASSES_BUFFERIZE_BUFFERIZER_H
 
-#include "passes/Machine/Slots.h"
+#include "passes/Buffers/Slots.h"
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

@@ -3,7 +3,7 @@
 #ifndef BURST_PASSES_EXPLAIN_RECORDING_H
 #define BURST_PASSES_EXPLAIN_RECORDING_H
 
-#include "passes/Machine/Audit.h"
+#include "passes/Simulation/Prove/Audit.h"
 
 namespace burst {
 

@@ -11,8 +11,8 @@
 // - Large grids, tables and loops, which take the time and memory they ask for.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Machine/Audit.h"
 #include "passes/Passes.h"
+#include "passes/Simulation/Prove/Audit.h"
 #include "tools/burst-opt/Registry.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/burst-opt/Interpret.h"
 
-#include "passes/Machine/Audit.h"
-#include "passes/Machine/Interpreter.h"
 #include "passes/Passes.h"
+#include "passes/Simulation/Interpret/Interpreter.h"
+#include "passes/Simulation/Prove/Audit.h"
 #include "tools/harness/Tensors.h"
 
 #include "llvm/Support/FormatVariadic.h"

@@ -4,10 +4,10 @@
 
 #include "codegen/cpu/Memory.h"
 #include "jit/Processor.h"
-#include "passes/Machine/Audit.h"
-#include "passes/Machine/Interpreter.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"
+#include "passes/Simulation/Interpret/Interpreter.h"
+#include "passes/Simulation/Prove/Audit.h"
 #include "tools/burst-run/Progress.h"
 #include "tools/burst-run/Replay.h"
 #include "tools/harness/Compiled.h"

@@ -4,7 +4,7 @@
 #define BURST_TOOLS_HARNESS_COMPILED_H
 
 #include "jit/Frontend.h"
-#include "passes/Machine/Binding.h"
+#include "passes/Simulation/Binding.h"
 #include "tools/data/Tensor.h"
 
 #include "burst/burst.h"

@@ -11,7 +11,7 @@
 #ifndef BURST_TOOLS_HARNESS_CONDITION_H
 #define BURST_TOOLS_HARNESS_CONDITION_H
 
-#include "passes/Machine/Program.h"
+#include "passes/Simulation/Scalars/Program.h"
 #include "tools/harness/FloatOps.h"
 #include "tools/oracle/Gradients.h"
 

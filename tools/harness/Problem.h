@@ -4,7 +4,7 @@
 #define BURST_TOOLS_HARNESS_PROBLEM_H
 
 #include "dialect/Burst/Burst.h"
-#include "passes/Machine/Binding.h"
+#include "passes/Simulation/Binding.h"
 #include "tools/oracle/Gradients.h"
 
 #include "llvm/ADT/DenseMap.h"

@@ -3,7 +3,7 @@
 #ifndef BURST_TOOLS_HARNESS_TENSORS_H
 #define BURST_TOOLS_HARNESS_TENSORS_H
 
-#include "passes/Machine/Binding.h"
+#include "passes/Simulation/Binding.h"
 #include "tools/data/Safetensors.h"
 
 #include <string>

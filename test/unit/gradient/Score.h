@@ -3,7 +3,7 @@
 #ifndef BURST_TEST_UNIT_GRADIENT_SCORE_H
 #define BURST_TEST_UNIT_GRADIENT_SCORE_H
 
-#include "passes/Machine/Program.h"
+#include "passes/Simulation/Scalars/Program.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"

@@ -3,8 +3,8 @@
 #ifndef BURST_TEST_UNIT_PROPERTY_TRIAL_H
 #define BURST_TEST_UNIT_PROPERTY_TRIAL_H
 
-#include "passes/Machine/Audit.h"
-#include "passes/Machine/Interpreter.h"
+#include "passes/Simulation/Interpret/Interpreter.h"
+#include "passes/Simulation/Prove/Audit.h"
 #include "test/unit/property/RandomProblem.h"
 #include "tools/harness/Problem.h"
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/Passes.h"
 #include "jit/Frontend.h"
-#include "passes/Machine/Program.h"
+#include "passes/Simulation/Scalars/Program.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -45,7 +45,8 @@ protected:
     ASSERT_TRUE(evaluator);
     for (int64_t extent : extents)
       for (int64_t owner = 0; owner < deal.parts; ++owner) {
-        ASSERT_TRUE(evaluator->evaluate({Scalar{index}, Scalar{owner}, Scalar{extent}}))
+        ASSERT_TRUE(
+            evaluator->evaluate({Scalar{index}, Scalar{owner}, Scalar{extent}}))
             << evaluator->getFault()->message;
         auto result = [&](unsigned number) {
           return evaluator->result(number).i;

@@ -1,0 +1,140 @@
+//===- Slots.cpp - how many buffers a loop alternates between -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Buffers/Slots.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace burst;
+
+static scf::ForOp loopOf(Operation *op) {
+  return dyn_cast<scf::ForOp>(op->getParentOp());
+}
+
+/// The values of the loop's next turn that `value` becomes.
+static SmallVector<Value> carriedAs(Value value, scf::ForOp loop) {
+  SmallVector<Value> arguments;
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  for (OpOperand &use : value.getUses())
+    if (use.getOwner() == yield)
+      arguments.push_back(loop.getRegionIterArg(use.getOperandNumber()));
+  return arguments;
+}
+
+/// Whether all uses of a value stand in front of `op` in its block.
+static bool isUsedUp(Value value, Operation *op) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    Operation *above = op->getBlock()->findAncestorOpInBlock(*user);
+    return above && above->isBeforeInBlock(op);
+  });
+}
+
+int64_t burst::numSlots(ring::StartOp start) {
+  scf::ForOp loop = loopOf(start);
+  if (!loop)
+    return 1;
+  SmallVector<Value> brought; // in the turn before
+  auto add = [&](ring::WaitOp wait, bool isOfThisTurn) {
+    for (Value tensor : wait.getTensors()) {
+      if (isOfThisTurn)
+        llvm::append_range(brought, carriedAs(tensor, loop));
+      else
+        brought.push_back(tensor);
+    }
+  };
+  for (Operation *user : start.getToken().getUsers())
+    if (auto wait = dyn_cast<ring::WaitOp>(user))
+      add(wait, true);
+  for (Value token : carriedAs(start.getToken(), loop)) {
+    brought.push_back(token);
+    for (Operation *user : token.getUsers())
+      if (auto wait = dyn_cast<ring::WaitOp>(user))
+        add(wait, false);
+  }
+  return llvm::all_of(brought,
+                      [&](Value value) { return isUsedUp(value, start); })
+             ? 1
+             : 2;
+}
+
+static bool isOnlyRead(OpOperand &use) {
+  if (auto step = dyn_cast<ring::StepOpInterface>(use.getOwner()))
+    return step.isOnlyRead(use);
+  return isa<ring::StartOp, tensor::DimOp>(use.getOwner());
+}
+
+SmallVector<SmallVector<OpOperand *>> burst::updatingUses(Operation *op) {
+  SmallVector<SmallVector<OpOperand *>> groups;
+  for (OpOperand &use : op->getUses()) {
+    if (isOnlyRead(use))
+      continue;
+    auto *group = llvm::find_if(groups, [&](auto &others) {
+      return op->getNumResults() > 1 &&
+             others.front()->getOwner() == use.getOwner();
+    });
+    if (group == groups.end())
+      groups.push_back({&use});
+    else
+      group->push_back(&use);
+  }
+  return groups;
+}
+
+OpOperand *burst::updatingUse(Value tensor) {
+  OpOperand *found = nullptr;
+  for (OpOperand &use : tensor.getUses()) {
+    if (isOnlyRead(use))
+      continue;
+    if (found)
+      return nullptr;
+    found = &use;
+  }
+  return found;
+}
+
+bool burst::isReturnedInPlace(OpOperand &use) {
+  Value tensor = use.get();
+  if (!tensor.getDefiningOp<ring::FinalizeOp>())
+    return tensor.hasOneUse();
+  auto before =
+      use.getOwner()->getOperands().take_front(use.getOperandNumber());
+  return !llvm::is_contained(before, tensor);
+}
+
+Value burst::updated(OpOperand &use) {
+  Operation *user = use.getOwner();
+  if (auto step = dyn_cast<ring::StepOpInterface>(user))
+    return step.getTiedResult(use);
+  if (auto loop = dyn_cast<scf::ForOp>(user))
+    // Updated in place, it is followed behind the loop.
+    return loop.getTiedLoopRegionIterArg(&use) ? loop.getTiedLoopResult(&use)
+                                               : Value();
+  return {};
+}
+
+OpOperand *burst::sentOn(Operation *fresh) {
+  scf::ForOp loop = loopOf(fresh);
+  auto slice = dyn_cast<BlockArgument>(fresh->getOperand(0));
+  if (!loop || !slice || slice.getOwner() != loop.getBody())
+    return nullptr;
+  for (OpOperand &use : slice.getUses())
+    if (isa<ring::StartOp>(use.getOwner()))
+      return &use;
+  return nullptr;
+}
+
+int64_t burst::numSlots(Operation *fresh) {
+  scf::ForOp loop = loopOf(fresh);
+  if (!loop)
+    return 1;
+  for (Value tensor = fresh->getResult(0); tensor;) {
+    for (Operation *user : tensor.getUsers())
+      if (auto start = dyn_cast<ring::StartOp>(user);
+          start && !carriedAs(start.getToken(), loop).empty())
+        return 2;
+    OpOperand *use = updatingUse(tensor);
+    tensor = use ? updated(*use) : Value();
+  }
+  return 1;
+}

@@ -1,0 +1,324 @@
+//===- Binding.cpp - global tensors to ranks' arguments and back ----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Simulation/Binding.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <cmath>
+#include <numeric>
+
+using namespace mlir;
+using namespace burst;
+
+static ring::ShardAttr shardOf(func::FuncOp program, unsigned argument) {
+  return program.getArgAttrOfType<ring::ShardAttr>(argument, ring::shardAttr);
+}
+
+/// Whether only checks need a size: they end a run, and else change nothing.
+static bool isForChecks(tensor::DimOp dim) {
+  return llvm::all_of(dim->getUsers(), llvm::IsaPred<ring::RequireOp>);
+}
+
+bool burst::steersSchedule(func::FuncOp program, unsigned argument) {
+  if (shardOf(program, argument))
+    return false;
+  return llvm::any_of(
+      program.getArgument(argument).getUses(), [](OpOperand &use) {
+        auto isInFrontOf = [&](OperandRange captures) {
+          return captures.empty() ||
+                 use.getOperandNumber() < captures.getBeginOperandIndex();
+        };
+        Operation *user = use.getOwner();
+        if (auto dim = dyn_cast<tensor::DimOp>(user))
+          return !isForChecks(dim);
+        if (auto attend = dyn_cast<ring::AttendOp>(user))
+          return isInFrontOf(attend.getScoreCaptures());
+        if (auto attend = dyn_cast<ring::AttendGradOp>(user))
+          return isInFrontOf(attend.getScoreCaptures());
+        return !isa<ring::ZeroOp>(user); // which asks for the shape only
+      });
+}
+
+bool burst::isStatic(func::FuncOp program) {
+  for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
+    if (steersSchedule(program, index))
+      return false;
+    ring::ShardAttr shard = shardOf(program, index);
+    if (!shard)
+      continue;
+    if (ShapedType::isDynamic(shard.getExtent()))
+      return false;
+    for (auto [dim, size] :
+         llvm::enumerate(cast<RankedTensorType>(type).getShape()))
+      if (ShapedType::isDynamic(size) &&
+          static_cast<int64_t>(dim) != shard.getDim())
+        return false;
+  }
+  return true;
+}
+
+LogicalResult burst::checkLengths(func::FuncOp function, size_t wanted,
+                                  ArrayRef<int64_t> found, StringRef option) {
+  if (wanted != found.size()) {
+    auto error = emitError(function.getLoc(), "has ")
+                 << wanted
+                 << " dynamic sequence lengths, got extents: " << found.size();
+    return wanted == 0 ? error << "; leave " << option << " out"
+                       : error << "; give " << wanted << " with " << option;
+  }
+  for (int64_t length : found)
+    if (length < 0 || length >= maxPositions)
+      return emitError(function.getLoc(),
+                       "needs sequence lengths in [0, 2^40), got: ")
+             << length;
+  return success();
+}
+
+LogicalResult burst::checkBatch(func::FuncOp function, bool isDynamic,
+                                std::optional<int64_t> found,
+                                StringRef option) {
+  if (found && !isDynamic)
+    return emitError(function.getLoc(),
+                     "has no dynamic batch size, got batch: ")
+           << *found << "; leave " << option << " out";
+  if (found && (*found < 0 || *found >= maxPositions))
+    return emitError(function.getLoc(),
+                     "needs a batch size in [0, 2^40), got: ")
+           << *found;
+  return success();
+}
+
+static bool hasDynamicBatch(func::FuncOp program) {
+  auto types = program.getArgumentTypes();
+  return llvm::any_of(llvm::enumerate(types), [&](auto argument) {
+    auto tensor = dyn_cast<RankedTensorType>(argument.value());
+    ring::ShardAttr shard = shardOf(program, argument.index());
+    return tensor && llvm::any_of(llvm::seq(tensor.getRank()), [&](int64_t d) {
+             return tensor.isDynamicDim(d) && (!shard || shard.getDim() != d);
+           });
+  });
+}
+
+/// The sizes that `ring.extent` arguments carry, by the argument they are of.
+static FailureOr<llvm::DenseMap<unsigned, int64_t>>
+assignExtents(func::FuncOp program, ArrayRef<int64_t> values) {
+  llvm::DenseMap<unsigned, int64_t> extents;
+  size_t needed = 0;
+  for (unsigned index = 0; index < program.getNumArguments(); ++index) {
+    auto pairs =
+        program.getArgAttrOfType<DenseI64ArrayAttr>(index, ring::extentAttr);
+    if (!pairs)
+      continue;
+    if (needed < values.size())
+      for (int64_t i = 0; i < pairs.size(); i += 2)
+        extents[pairs[i]] = values[needed];
+    ++needed;
+  }
+  if (failed(checkLengths(program, needed, values)))
+    return failure();
+  return extents;
+}
+
+FailureOr<std::vector<Argument>> burst::describeGlobals(func::FuncOp program,
+                                                        const Sizes &sizes) {
+  auto extents = assignExtents(program, sizes.extents);
+  if (failed(extents))
+    return failure();
+  if (failed(checkBatch(program, hasDynamicBatch(program), sizes.batch)))
+    return failure();
+  std::vector<Argument> globals;
+  for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor) {
+      globals.push_back({});
+      continue;
+    }
+    SmallVector<int64_t> shape(tensor.getShape());
+    if (ring::ShardAttr shard = shardOf(program, index))
+      shape[shard.getDim()] = ShapedType::isDynamic(shard.getExtent())
+                                  ? extents->lookup(index)
+                                  : shard.getExtent();
+    for (int64_t &size : shape)
+      size = ShapedType::isDynamic(size) ? sizes.batch.value_or(1) : size;
+    std::string error;
+    if (!checkSize(shape, tensor.getElementType(), error))
+      return emitError(program.getLoc(), "argument ") << index << " " << error;
+    globals.push_back(
+        {Scalar{0}, std::make_shared<Tensor>(shape, tensor.getElementType())});
+  }
+  return globals;
+}
+
+/// Whether a global tensor fits argument `index`.
+static bool fits(func::FuncOp program, unsigned index, const Tensor *found) {
+  auto wanted = cast<RankedTensorType>(program.getArgumentTypes()[index]);
+  if (!found || found->element != wanted.getElementType() ||
+      static_cast<int64_t>(found->shape.size()) != wanted.getRank())
+    return false;
+  ring::ShardAttr shard = shardOf(program, index);
+  for (int64_t dim = 0; dim < wanted.getRank(); ++dim) {
+    int64_t size = shard && shard.getDim() == dim ? shard.getExtent()
+                                                  : wanted.getDimSize(dim);
+    if (!ShapedType::isDynamic(size) && size != found->shape[dim])
+      return false;
+  }
+  return true;
+}
+
+/// The tensors whose size one argument carries must have one size.
+static LogicalResult checkExtents(func::FuncOp program,
+                                  ArrayRef<Argument> globals) {
+  for (unsigned index = 0; index < program.getNumArguments(); ++index) {
+    auto pairs =
+        program.getArgAttrOfType<DenseI64ArrayAttr>(index, ring::extentAttr);
+    for (int64_t i = 2; pairs && i < pairs.size(); i += 2) {
+      int64_t first = globals[pairs[0]].table->shape[pairs[1]];
+      int64_t other = globals[pairs[i]].table->shape[pairs[i + 1]];
+      if (first != other)
+        return emitError(program.getLoc(), "arguments ")
+               << pairs[0] << " and " << pairs[i]
+               << " must have one sequence length, got: " << first << " and "
+               << other;
+    }
+  }
+  return success();
+}
+
+LogicalResult burst::checkGlobals(func::FuncOp program,
+                                  ArrayRef<Argument> globals) {
+  if (globals.size() != program.getNumArguments())
+    return emitError(program.getLoc(), "takes ")
+           << program.getNumArguments()
+           << " arguments, got: " << globals.size();
+  std::optional<int64_t> batch;
+  for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
+    const TensorRef &found = globals[index].table;
+    ring::ShardAttr shard = shardOf(program, index);
+    if (isa<RankedTensorType>(type) && !fits(program, index, found.get()))
+      return emitError(program.getLoc(), "argument ")
+             << index << " does not fit the type " << type
+             << (shard ? " of its shards" : "");
+    if (!shard)
+      continue;
+    if (batch && *batch != found->shape[0])
+      return emitError(program.getLoc(), "argument ")
+             << index << " has a batch of " << found->shape[0]
+             << ", those before it have " << *batch;
+    batch = found->shape[0];
+  }
+  return checkExtents(program, globals);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+void burst::copyPositions(const Tensor &source, ArrayRef<int64_t> from,
+                          Tensor &target, ArrayRef<int64_t> to, int64_t dim) {
+  int64_t outer = 1, inner = 1;
+  for (int64_t d = 0; d < static_cast<int64_t>(source.shape.size()); ++d)
+    (d < dim ? outer : inner) *= d == dim ? 1 : source.shape[d];
+  auto copy = [&](const auto &in, auto &out) {
+    for (int64_t o = 0; o < outer; ++o)
+      for (auto [f, t] : llvm::zip_equal(from, to))
+        std::copy_n(in.begin() + (o * source.shape[dim] + f) * inner, inner,
+                    out.begin() + (o * target.shape[dim] + t) * inner);
+  };
+  if (!source.floats.empty())
+    copy(source.floats, target.floats);
+  if (!source.ints.empty())
+    copy(source.ints, target.ints);
+}
+
+/// Storage for the data of `like`, where it has any.
+static void allocateLike(Tensor &tensor, const Tensor &like) {
+  if (!like.floats.empty())
+    tensor.floats.assign(tensor.size(), std::nan(""));
+  if (!like.ints.empty())
+    tensor.ints.assign(tensor.size(), 0);
+}
+
+static std::vector<int64_t> iota(int64_t count) {
+  std::vector<int64_t> result(count);
+  std::iota(result.begin(), result.end(), 0);
+  return result;
+}
+
+static TensorRef makeShard(const Tensor &global, ring::ShardAttr shard,
+                           int64_t rank, int argument, ShardData data) {
+  Deal deal = shard.getLayout().getDeal();
+  int64_t extent = global.shape[shard.getDim()];
+  auto shape = global.shape;
+  shape[shard.getDim()] = deal.count(rank, extent);
+  auto result = std::make_shared<Tensor>(shape, global.element);
+  result->argument = argument;
+  result->owner = rank;
+  result->sharding = {deal, shard.getDim(), extent};
+  if (data == ShardData::Copy && global.hasData()) {
+    allocateLike(*result, global);
+    copyPositions(global, deal.positions(rank, extent), *result,
+                  iota(shape[shard.getDim()]), shard.getDim());
+  }
+  return result;
+}
+
+std::vector<std::vector<Argument>>
+burst::shardGlobals(Simulation &simulation, ArrayRef<Argument> globals,
+                    ShardData data) {
+  func::FuncOp program = simulation.getFunction();
+  std::vector<std::vector<Argument>> result;
+  for (int64_t rank = 0; rank < simulation.numRanks(); ++rank) {
+    std::vector<Argument> &arguments = result.emplace_back();
+    for (auto [index, global] : llvm::enumerate(globals)) {
+      Argument argument = global;
+      // A captured table is held by every rank.
+      if (ring::ShardAttr shard = shardOf(program, index))
+        argument.table = makeShard(*global.table, shard, rank, index, data);
+      if (auto extent = program.getArgAttrOfType<DenseI64ArrayAttr>(
+              index, ring::extentAttr))
+        argument.scalar.i = globals[extent[0]].table->shape[extent[1]];
+      arguments.push_back(argument);
+    }
+  }
+  return result;
+}
+
+/// The sum of what the ranks give.
+static TensorRef addUp(ArrayRef<std::vector<TensorRef>> results,
+                       unsigned index) {
+  const Tensor &first = *results.front()[index];
+  auto sum = std::make_shared<Tensor>(first.shape, first.element);
+  for (const auto &ofRank : results) {
+    const std::vector<double> &addends = ofRank[index]->floats;
+    sum->floats.resize(addends.size());
+    for (auto [total, addend] : llvm::zip_equal(sum->floats, addends))
+      total += addend;
+  }
+  return sum;
+}
+
+TensorRef burst::gatherResult(const Simulation &simulation, unsigned index) {
+  func::FuncOp function = simulation.getFunction();
+  auto shard =
+      function.getResultAttrOfType<ring::ShardAttr>(index, ring::shardAttr);
+  const auto &results = simulation.getResults();
+  if (function.getResultAttr(index, ring::partialAttr))
+    return addUp(results, index);
+  if (!shard)
+    return results.front()[index];
+  Deal deal = shard.getLayout().getDeal();
+  int64_t dim = shard.getDim(), extent = 0;
+  for (const auto &ofRank : results)
+    extent += ofRank[index]->shape[dim];
+  auto shape = results.front()[index]->shape;
+  shape[dim] = extent;
+  auto global =
+      std::make_shared<Tensor>(shape, results.front()[index]->element);
+  for (auto [rank, ofRank] : llvm::enumerate(results))
+    if (ofRank[index]->hasData() && !global->hasData())
+      allocateLike(*global, *ofRank[index]);
+  for (auto [rank, ofRank] : llvm::enumerate(results))
+    copyPositions(*ofRank[index], iota(ofRank[index]->shape[dim]), *global,
+                  deal.positions(rank, extent), dim);
+  return global;
+}

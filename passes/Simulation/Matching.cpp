@@ -1,0 +1,244 @@
+//===- Matching.cpp - how the transfers of ranks meet ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Simulation/Ranks.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace burst;
+
+bool Simulation::Impl::refuse(const Transfer &transfer, const Twine &message) {
+  failure = {transfer.rank, transfer.hop, transfer.op, message.str(),
+             std::nullopt};
+  return false;
+}
+
+/// Bytes of a position of the dimension that is dealt.
+int64_t Simulation::Impl::positionBytes(const Tensor &tensor, int64_t dim) {
+  if (tensor.element != lastElement.first)
+    lastElement = {tensor.element, elementBytes(tensor.element)};
+  int64_t bytes = lastElement.second;
+  for (int64_t d = 0; d < static_cast<int64_t>(tensor.shape.size()); ++d)
+    bytes *= d == dim ? 1 : tensor.shape[d];
+  return bytes;
+}
+
+void Simulation::Impl::countBytes(int64_t rank, int argument, int64_t bytes) {
+  for (auto &[known, sum] : sent[rank])
+    if (known == argument) {
+      sum += bytes;
+      return;
+    }
+  sent[rank].push_back({argument, bytes});
+}
+
+/// Whether `to` receives of tensor `index` what `from` sends.
+bool Simulation::Impl::checkMatch(const Transfer &from, const Transfer &to,
+                                  size_t index, int64_t sent) {
+  const Tensor &target = *to.tensors[index];
+  int64_t wanted = positionBytes(target, to.dims[index]) * to.receivedCount;
+  if (sent != wanted || from.tensors[index]->element != target.element)
+    return refuse(to, llvm::formatv("receives {0} bytes of tensor {1} from "
+                                    "rank {2}, which sends {3}",
+                                    wanted, index, from.rank, sent));
+  if (from.owner != to.receivedOwner || from.sendMask != to.receiveMask)
+    return refuse(
+        to, llvm::formatv("receives segments {0:x} of the shard of {1} from "
+                          "rank {2}, which sends {3:x} of {4}",
+                          to.receiveMask, to.receivedOwner, from.rank,
+                          from.sendMask, from.owner));
+  return true;
+}
+
+/// Hands the message of `from` to `to`, both at the head of their queues.
+bool Simulation::Impl::match(Transfer &from, Transfer &to) {
+  if (from.tensors.size() != to.tensors.size())
+    return refuse(to, llvm::formatv("receives {0} tensors from rank {1}, which "
+                                    "sends {2}",
+                                    to.tensors.size(), from.rank,
+                                    from.tensors.size()));
+  for (size_t i = 0; i < from.tensors.size(); ++i) {
+    const Tensor &tensor = *from.tensors[i];
+    int64_t bytes = positionBytes(tensor, from.dims[i]) * from.sentCount;
+    if (!checkMatch(from, to, i, bytes))
+      return false;
+    from.sentBytes += bytes;
+    countBytes(from.rank, tensor.argument, bytes);
+    TensorRef received = semantics->deliver(from, to, i);
+    received->argument = tensor.argument;
+    received->sharding = tensor.sharding;
+    to.received[i] = std::move(received);
+    if (listener)
+      listener->delivers(from, to, i);
+  }
+  ++traffic[from.rank].messages;
+  from.sent = true;
+  to.arrived = true;
+  return true;
+}
+
+/// Matches what can be matched now that `rank` has a new head.
+bool Simulation::Impl::advance(int64_t rank, Channel &queue) {
+  SmallVector<int64_t> work{rank};
+  while (!work.empty()) {
+    int64_t r = work.pop_back_val();
+    if (queue[r].isEmpty())
+      continue;
+    Transfer &head = *queue[r].head;
+    if (!head.start) {
+      if (!advanceExchange(queue))
+        return false;
+      if (head.isDone()) {
+        for (int64_t p = 0; p < parts; ++p) {
+          queue[p].pop();
+          work.push_back(p);
+        }
+      }
+      continue;
+    }
+    auto headOf = [&](int64_t p) -> Transfer * {
+      Transfer *first = queue[p].head;
+      return first && first->start ? first : nullptr;
+    };
+    Transfer *target = headOf(head.to);
+    if (!head.sent && target && !target->arrived && target->from == r) {
+      if (!match(head, *target))
+        return false;
+      work.push_back(head.to);
+    }
+    Transfer *source = headOf(head.from);
+    if (!head.arrived && source && !source->sent && source->to == r) {
+      if (!match(*source, head))
+        return false;
+      work.push_back(head.from);
+    }
+    if (!head.isDone())
+      continue;
+    int64_t to = head.to, from = head.from;
+    queue[r].pop();
+    work.append({r, to, from});
+  }
+  return true;
+}
+
+/// Counts what an exchange has moved.
+void Simulation::Impl::endExchange(Transfer &transfer) {
+  auto op = cast<ring::ExchangeOp>(transfer.op);
+  Deal target = op.getTarget().getLayout().getDeal();
+  const Tensor &input = *transfer.tensors[0];
+  // What this rank keeps of its own shard does not travel.
+  int64_t kept = 0;
+  if (op.getSource().getDim() != op.getTarget().getDim()) {
+    int64_t extent = op.getTarget().getExtent();
+    kept = extent == 0
+               ? 0
+               : input.bytes() / extent * target.count(transfer.rank, extent);
+  } else {
+    Deal source = op.getSource().getLayout().getDeal();
+    auto a = source.positions(transfer.rank, op.getSource().getExtent());
+    auto b = target.positions(transfer.rank, op.getTarget().getExtent());
+    llvm::sort(a);
+    llvm::sort(b);
+    std::vector<int64_t> both;
+    std::set_intersection(a.begin(), a.end(), b.begin(), b.end(),
+                          std::back_inserter(both));
+    kept = a.empty() ? 0 : input.bytes() / a.size() * both.size();
+  }
+  countBytes(transfer.rank, input.argument, input.bytes() - kept);
+  ++traffic[transfer.rank].messages;
+  transfer.sent = transfer.arrived = true;
+}
+
+/// An exchange happens when all ranks have come to it.
+bool Simulation::Impl::advanceExchange(Channel &queue) {
+  for (const TransferQueue &q : queue)
+    if (q.isEmpty() || q.head->start)
+      return true;
+  for (const TransferQueue &q : queue)
+    if (q.head->op != queue[0].head->op)
+      return refuse(*q.head, "exchanges with ranks that are at another "
+                             "exchange");
+  for (const TransferQueue &q : queue)
+    if (q.head->tensors[0]->argument != queue[0].head->tensors[0]->argument)
+      return refuse(*q.head, "exchanges another tensor than rank 0");
+  for (const TransferQueue &source : queue)
+    for (const TransferQueue &target : queue)
+      semantics->exchange(*source.head, *target.head);
+  for (TransferQueue &q : queue)
+    endExchange(*q.head);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Deadlock
+//===----------------------------------------------------------------------===//
+
+/// What a transfer is waiting for, in words.
+static std::string describe(const Transfer &transfer) {
+  if (!transfer.start)
+    return "takes part in an exchange";
+  std::string text;
+  if (!transfer.sent)
+    text += llvm::formatv("sends to rank {0}", transfer.to).str();
+  if (!transfer.arrived)
+    text += llvm::formatv("{0}receives from rank {1}",
+                          text.empty() ? "" : " and ", transfer.from)
+                .str();
+  return text;
+}
+
+/// What a rank is doing while others wait for it on `channel`, in words.
+std::string Simulation::Impl::describeRank(int64_t rank, int64_t channel) {
+  auto onChannel = [&](int64_t number) -> const Transfer * {
+    Channel &queue = channels[number];
+    return queue.empty() ? nullptr : queue[rank].head;
+  };
+  std::string where;
+  const Transfer *stuck = onChannel(channel);
+  for (auto &[number, queue] : channels) {
+    if (stuck)
+      break;
+    stuck = onChannel(number);
+    where = " on channel " + std::to_string(number);
+  }
+  if (stuck)
+    return llvm::formatv("rank {0}, at hop {1}, {2}{3}", rank, stuck->hop,
+                         describe(*stuck), where);
+  return llvm::formatv("rank {0} {1}", rank,
+                       ranks[rank]->isDone ? "has ended"
+                                           : "has started nothing more");
+}
+
+bool Simulation::Impl::reportDeadlock() {
+  for (auto &[channel, queue] : channels)
+    for (const TransferQueue &q : queue) {
+      if (q.isEmpty())
+        continue;
+      const Transfer &head = *q.head;
+      std::string message = "deadlock: it " + describe(head);
+      auto addPeer = [&](int64_t peer) {
+        message += "; " + describeRank(peer, channel);
+      };
+      if (head.start && !head.sent)
+        addPeer(head.to);
+      if (head.start && !head.arrived && (head.sent || head.from != head.to))
+        addPeer(head.from);
+      // Of the ranks that have not come to an exchange, the first.
+      auto isElsewhere = [](const TransferQueue &other) {
+        return other.isEmpty() || other.head->start;
+      };
+      if (!head.start)
+        addPeer(llvm::find_if(queue, isElsewhere) - queue.begin());
+      return refuse(head, message);
+    }
+  failure = {0, 0, function, "deadlock: no rank can go on"};
+  return false;
+}
+
+/// Nothing may be under way when a rank has ended.
+bool Simulation::Impl::checkEnd() {
+  for (auto &rank : ranks)
+    if (!rank->open.empty())
+      return refuse(*rank->open.front(), "is never waited for");
+  return true;
+}

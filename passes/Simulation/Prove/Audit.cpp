@@ -1,0 +1,301 @@
+//===- Audit.cpp - schedules without data, and their proof ----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Simulation/Interpret/Interpreter.h"
+#include "passes/Simulation/Prove/Auditor.h"
+
+using namespace mlir;
+using namespace burst;
+
+//===----------------------------------------------------------------------===//
+// Without data
+//===----------------------------------------------------------------------===//
+
+State Bookkeeper::init(RankedTensorType o, const Tensor &query) {
+  return makeState(o, query);
+}
+
+bool Bookkeeper::attend(Attend &attend, State &result, std::string &) {
+  result = std::move(attend.state);
+  makeUnique(result);
+  return true;
+}
+
+bool Bookkeeper::merge(Merge &merge, std::string &) {
+  makeUnique(merge.into);
+  return true;
+}
+
+bool Bookkeeper::finalize(Type element, State &state, TensorRef &out,
+                          TensorRef &lse, std::string &) {
+  makeUnique(state);
+  out = state.o;
+  if (out->element != element)
+    out = std::make_shared<Tensor>(state.o->shape, element);
+  lse = state.m;
+  return true;
+}
+
+TensorRef Bookkeeper::zero(Type element, const Tensor &like) {
+  return makeLike(element, like);
+}
+
+bool Bookkeeper::delta(Type element, const TensorRef &out, const TensorRef &,
+                       const TensorRef &, TensorRef &result, std::string &) {
+  int64_t shape[] = {out->shape[0], out->shape[2], out->shape[1]};
+  result = std::make_shared<Tensor>(shape, element);
+  return true;
+}
+
+bool Bookkeeper::attendGrad(AttendGrad &attend, std::string &) {
+  for (TensorRef &grad : attend.grads)
+    makeUnique(grad);
+  return true;
+}
+
+bool Bookkeeper::add(Sum &sum, std::string &) {
+  makeUnique(sum.a);
+  return true;
+}
+
+bool Bookkeeper::round(Type element, const TensorRef &gradient,
+                       TensorRef &result, std::string &) {
+  result = makeLike(element, *gradient);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Classes of pairs
+//===----------------------------------------------------------------------===//
+
+Classifier::Entry &Classifier::entryOf(const Meeting &meeting) {
+  if (meeting.at == lastOp)
+    return *last;
+  lastOp = meeting.at;
+  last = &entries[lastOp];
+  if (last->known.empty())
+    last->known.resize(meeting.queryLayout.getParts() *
+                       meeting.keyLayout.getParts());
+  return *last;
+}
+
+PairClass Classifier::classify(const Meeting &meeting, int64_t queryOwner,
+                               int64_t owner, int64_t a, int64_t b) {
+  Entry &entry = entryOf(meeting);
+  uint8_t &known =
+      entry.known[queryOwner * meeting.keyLayout.getParts() + owner];
+  int64_t shift = 2 * (a * meeting.keyLayout.getNumSegments() + b);
+  if ((known >> shift & 3) == 0) {
+    PairClass found = compute(entry, meeting, queryOwner, owner, a, b);
+    known |= (static_cast<uint8_t>(found) + 1) << shift;
+  }
+  return static_cast<PairClass>((known >> shift & 3) - 1);
+}
+
+PairMask Classifier::needed(const Meeting &meeting, int64_t queryOwner,
+                            int64_t owner) {
+  int64_t numA = meeting.queryLayout.getNumSegments();
+  int64_t numB = meeting.keyLayout.getNumSegments();
+  PairMask pairs = 0;
+  for (int64_t a = 0; a < numA; ++a)
+    for (int64_t b = 0; b < numB; ++b)
+      if (classify(meeting, queryOwner, owner, a, b) != PairClass::Empty)
+        pairs |= pairBit(a, b, numB);
+  return pairs;
+}
+
+PairClass Classifier::compute(Entry &entry, const Meeting &meeting,
+                              int64_t queryOwner, int64_t owner, int64_t a,
+                              int64_t b) {
+  Segment q =
+      meeting.queryLayout.getDeal().segment(queryOwner, a, meeting.queryExtent);
+  Segment k = meeting.keyLayout.getDeal().segment(owner, b, meeting.keyExtent);
+  int64_t batch = std::max<int64_t>(meeting.query->shape[0], 1);
+  int64_t heads = meeting.query->shape[2];
+  if (q.count == 0 || k.count == 0)
+    return PairClass::Empty;
+  if (meeting.mask->empty())
+    return PairClass::Full;
+  if (meeting.bounds->empty())
+    return PairClass::Partial;
+  std::optional<RegionEvaluator> &bounds = entry.bounds;
+  if (!bounds)
+    bounds = RegionEvaluator::create(*meeting.bounds, meeting.maskCaptures);
+  int64_t box[] = {0,
+                   batch,
+                   0,
+                   heads,
+                   q.begin,
+                   q.end(),
+                   k.begin,
+                   k.end(),
+                   meeting.queryExtent,
+                   meeting.keyExtent};
+  Scalar arguments[std::size(box)];
+  for (auto [argument, value] : llvm::zip(arguments, box))
+    argument.i = value;
+  if (!bounds || !bounds->evaluate(arguments))
+    return PairClass::Partial;
+  if (bounds->result(0).i == 0)
+    return PairClass::Empty;
+  return bounds->result(1).i != 0 ? PairClass::Full : PairClass::Partial;
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers and results
+//===----------------------------------------------------------------------===//
+
+/// What a transfer brings, in words.
+static StringRef nameOf(const Transfer &transfer) {
+  std::optional<Made> share = transfer.share();
+  if (!share)
+    return "slice";
+  return *share == Made::Gradient ? "gradient" : "state";
+}
+
+bool Auditor::start(const Transfer &transfer, int64_t slices,
+                    std::string &message) {
+  ring::StartOp start = transfer.start;
+  const char *verb = start ? "sends" : "exchanges";
+  for (auto [index, tensor] : llvm::enumerate(transfer.tensors)) {
+    Sharding wanted;
+    if (start) {
+      wanted = {transfer.deal, transfer.dims[index], transfer.extent};
+    } else {
+      ring::ShardAttr source = cast<ring::ExchangeOp>(transfer.op).getSource();
+      wanted = {source.getLayout().getDeal(), source.getDim(),
+                source.getExtent()};
+    }
+    if (tensor->argument == -1 || (tensor->argument < 0 && !start))
+      message = format("{0} a tensor that is no shard of an argument", verb);
+    else if (tensor->owner != transfer.owner)
+      message = format("{0} the shard of rank {1} as that of {2}", verb,
+                       tensor->owner, transfer.owner);
+    else if (tensor->sharding != wanted)
+      message = format("{0} what is dealt as {1} as if it were dealt as {2}",
+                       verb, describe(tensor->sharding), describe(wanted));
+    else if ((tensor->segments & transfer.sendMask) != transfer.sendMask)
+      message =
+          format("{0} segments {1:x} of rank {2}, of which it has {3:x}", verb,
+                 transfer.sendMask, transfer.owner, tensor->segments);
+  }
+  if (slices > options.maxSlices)
+    message = format("receives a {0} while {1} are still needed, and there "
+                     "are buffers for {2}",
+                     nameOf(transfer), slices - 1, options.maxSlices);
+  if (transfer.sendMask != 0)
+    for (const TensorRef &tensor : transfer.tensors)
+      ++tensor->numSending;
+  return message.empty();
+}
+
+void Auditor::wait(const Transfer &transfer) {
+  if (transfer.sendMask == 0)
+    return;
+  for (const TensorRef &tensor : transfer.tensors)
+    --tensor->numSending;
+}
+
+std::string Auditor::checkResult(int64_t rank, int64_t other, unsigned index,
+                                 const Results &results) {
+  const TensorRef &result = results[rank][index];
+  if (const auto *gradient = dyn_cast_or_null<Gradient>(result.get()))
+    return checkGradient(rank, other, index, *gradient, results);
+  if (!result || !result->origin ||
+      !(isMade(*result, Made::Out) || isMade(*result, Made::Lse)))
+    return "what no ring.finalize has made";
+  if (result->owner != rank)
+    return format("the attention of the queries of rank {0}", result->owner);
+  if (std::string message = checkDealt(index, result->sharding);
+      !message.empty())
+    return message;
+  const TensorRef &ofOther = results[other][index];
+  if (!ofOther || !ofOther->origin)
+    return format("another result than rank {0}", other);
+  // A rank without queries may have attended nothing.
+  const Question *asked = result->origin->question;
+  const Question *askedByOther = ofOther->origin->question;
+  if (!asked || !askedByOther)
+    return "";
+  std::string differs = difference(*askedByOther, *asked);
+  if (!differs.empty())
+    return format("an attention that {0} than that of rank {1}", differs,
+                  other);
+  return "";
+}
+
+/// The function says of a result how it is dealt.
+std::string Auditor::checkDealt(unsigned index, const Sharding &made) {
+  auto shard =
+      program.getResultAttrOfType<ring::ShardAttr>(index, ring::shardAttr);
+  if (!shard)
+    return "a shard, and has no 'ring.shard' there";
+  Sharding named{shard.getLayout().getDeal(), shard.getDim(),
+                 ShapedType::isDynamic(shard.getExtent()) ? made.extent
+                                                          : shard.getExtent()};
+  if (made != named)
+    return format("what is dealt as {0} as if it were dealt as {1}",
+                  describe(made), describe(named));
+  return "";
+}
+
+std::optional<int64_t> Auditor::checkResults(const Results &results,
+                                             std::string &message) {
+  for (auto [rank, ofRank] : llvm::enumerate(results))
+    for (unsigned index = 0; index < ofRank.size(); ++index) {
+      // All are compared with the first that holds anything.
+      auto other = llvm::find_if(results, [&](const auto &ofOther) {
+        return ofOther[index] && ofOther[index]->size() != 0;
+      });
+      int64_t number = other == results.end() ? 0 : other - results.begin();
+      message = checkResult(rank, number, index, results);
+      if (message.empty() && rank + 1 == results.size())
+        message = checkTable(results, index);
+      if (message.empty())
+        continue;
+      message = format("returns as result {0} {1}", index, message);
+      return rank;
+    }
+  return std::nullopt;
+}
+
+std::optional<Counterexample> burst::prove(Simulation &simulation,
+                                           ArrayRef<Argument> globals,
+                                           const ProofOptions &options,
+                                           Proof &proof, Listener *listener) {
+  simulation.reset();
+  func::FuncOp program = simulation.getFunction();
+  Auditor auditor(program, simulation.numRanks(), options, proof);
+  if (!simulation.run(auditor,
+                      shardGlobals(simulation, globals, ShardData::Omit),
+                      listener))
+    return simulation.getCounterexample();
+  proof.traffic = simulation.getTraffic();
+  std::string message;
+  if (auto rank = auditor.checkResults(simulation.getResults(), message))
+    return Counterexample{*rank, 0, program.getBody().front().getTerminator(),
+                          message};
+  return std::nullopt;
+}
+
+std::optional<Counterexample> burst::plan(Simulation &simulation,
+                                          ArrayRef<Argument> globals,
+                                          std::vector<Traffic> &traffic) {
+  simulation.reset();
+  Bookkeeper bookkeeper;
+  if (!simulation.run(bookkeeper,
+                      shardGlobals(simulation, globals, ShardData::Omit)))
+    return simulation.getCounterexample();
+  traffic = simulation.getTraffic();
+  return std::nullopt;
+}
+
+void burst::report(func::FuncOp program, const Counterexample &counterexample) {
+  Operation *op = counterexample.op ? counterexample.op : program;
+  InFlightDiagnostic diagnostic =
+      emitError(counterexample.loc.value_or(op->getLoc()))
+      << "'" << op->getName() << "' op schedule refused: rank "
+      << counterexample.rank << ", hop " << counterexample.hop << ": "
+      << counterexample.message;
+  diagnostic.attachNote(program.getLoc())
+      << "in the program of a rank of " << SymbolRefAttr::get(program);
+}

@@ -1,0 +1,103 @@
+//===- Audit.h - schedules without data, and their proof --------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef BURST_PASSES_SIMULATION_PROVE_AUDIT_H
+#define BURST_PASSES_SIMULATION_PROVE_AUDIT_H
+
+#include "passes/Simulation/Binding.h"
+#include "passes/Simulation/Prove/PairSet.h"
+
+namespace burst {
+
+/// Runs a schedule without data: shapes, owners and sizes only.
+class Bookkeeper : public Semantics {
+public:
+  State init(mlir::RankedTensorType o, const Tensor &query) override;
+  bool attend(Attend &attend, State &result, std::string &message) override;
+  bool merge(Merge &merge, std::string &message) override;
+  bool finalize(mlir::Type element, State &state, TensorRef &out,
+                TensorRef &lse, std::string &message) override;
+  TensorRef scores(mlir::Type element, const Tensor &query,
+                   int64_t keys) override;
+  bool score(Score &score, std::string &message) override;
+  bool softmax(TensorRef &scores, State &state, std::string &message) override;
+  bool weigh(Weigh &weigh, std::string &message) override;
+  TensorRef zero(mlir::Type element, const Tensor &like) override;
+  bool delta(mlir::Type element, const TensorRef &out, const TensorRef &outGrad,
+             const TensorRef &lseGrad, TensorRef &result,
+             std::string &message) override;
+  bool attendGrad(AttendGrad &attend, std::string &message) override;
+  bool add(Sum &sum, std::string &message) override;
+  bool round(mlir::Type element, const TensorRef &gradient, TensorRef &result,
+             std::string &message) override;
+};
+
+/// What the mask says of a pair of segments.
+enum class PairClass : uint8_t { Empty, Partial, Full };
+
+/// Asks the bounds of attends about pairs of segments, and remembers.
+class Classifier {
+public:
+  /// The class of segment `a` of the meeting's queries and segment `b` of
+  /// `owner`. Without a mask everything is needed; with a mask but without
+  /// bounds everything may be.
+  PairClass classify(const Meeting &meeting, int64_t owner, int64_t a,
+                     int64_t b) {
+    return classify(meeting, meeting.queryOwner, owner, a, b);
+  }
+  /// The same for the queries of `queryOwner`.
+  PairClass classify(const Meeting &meeting, int64_t queryOwner, int64_t owner,
+                     int64_t a, int64_t b);
+
+  /// The pairs of segments of `queryOwner` and `owner` that are not empty.
+  PairMask needed(const Meeting &meeting, int64_t queryOwner, int64_t owner);
+
+private:
+  struct Entry {
+    std::optional<RegionEvaluator> bounds;
+    /// By owner of the queries, of the keys: two bits for each pair of their
+    /// segments, 0 where it was not asked for.
+    std::vector<uint8_t> known;
+  };
+  Entry &entryOf(const Meeting &meeting);
+  PairClass compute(Entry &entry, const Meeting &meeting, int64_t queryOwner,
+                    int64_t owner, int64_t a, int64_t b);
+
+  std::map<mlir::Operation *, Entry> entries;
+  mlir::Operation *lastOp = nullptr; ///< asked about, and its entry
+  Entry *last = nullptr;
+};
+
+struct ProofOptions {
+  /// Pairs that the mask rules out may be computed.
+  bool allowEmpty = false;
+  /// Received slices that a rank may hold at once: the double buffer.
+  int64_t maxSlices = 2;
+};
+
+/// What a proof counted.
+struct Proof {
+  int64_t computed = 0; ///< pairs of segments that were computed
+  int64_t dropped = 0;  ///< pairs that the mask rules out, and were not
+  int64_t wasted = 0;   ///< pairs that it rules out, and were computed
+  std::vector<Traffic> traffic;
+};
+
+/// Proves the schedule of a program for the sizes and tables of `globals`, see
+/// the pass `ring-verify`; the counterexample where it cannot be.
+std::optional<Counterexample> prove(Simulation &simulation,
+                                    llvm::ArrayRef<Argument> globals,
+                                    const ProofOptions &options, Proof &proof,
+                                    Listener *listener = nullptr);
+
+/// What each rank sends and holds; the counterexample where the schedule cannot
+/// be run.
+std::optional<Counterexample> plan(Simulation &simulation,
+                                   llvm::ArrayRef<Argument> globals,
+                                   std::vector<Traffic> &traffic);
+
+/// Emits "schedule refused: rank r, hop h: ..." at the counterexample's op.
+void report(mlir::func::FuncOp program, const Counterexample &counterexample);
+
+} // namespace burst
+
+#endif // BURST_PASSES_SIMULATION_PROVE_AUDIT_H

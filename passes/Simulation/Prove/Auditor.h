@@ -1,0 +1,245 @@
+//===- Auditor.h - what a proof remembers of tensors ------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef BURST_PASSES_SIMULATION_PROVE_AUDITOR_H
+#define BURST_PASSES_SIMULATION_PROVE_AUDITOR_H
+
+#include "passes/Simulation/Prove/Audit.h"
+#include "passes/Simulation/Prove/PairSet.h"
+#include "passes/Simulation/Shares.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace burst {
+
+/// The attention that an attend is a part of, for the queries of one rank.
+struct Question {
+  Meeting meeting; ///< its query is `queryShape`
+  TensorRef queryShape;
+  int query, key, value;
+};
+
+/// A part of a state, and of which: states are numbered from 1.
+struct Part : Tensor {
+  Part(llvm::ArrayRef<int64_t> shape, mlir::Type element)
+      : Part(shape, element, TensorKind::Part) {}
+  static bool classof(const Tensor *tensor) {
+    return tensor->kind == TensorKind::Part ||
+           tensor->kind == TensorKind::Account;
+  }
+
+  char name = 0; ///< o, m or l
+  int64_t state = 0;
+
+protected:
+  using Tensor::Tensor;
+};
+
+/// The part o, with what the state has absorbed.
+struct Account : Part {
+  Account(llvm::ArrayRef<int64_t> shape, mlir::Type element)
+      : Part(shape, element, TensorKind::Account) {}
+  static bool classof(const Tensor *tensor) {
+    return tensor->kind == TensorKind::Account;
+  }
+
+  /// Of its queries with the keys of all owners, those that were absorbed.
+  PairSet absorbed;
+  /// What the first attend asked: all others must agree. Null before.
+  const Question *question = nullptr;
+};
+
+/// Scores that are stored, and then the weights that they become.
+struct Stored : Tensor {
+  Stored(llvm::ArrayRef<int64_t> shape, mlir::Type element)
+      : Tensor(shape, element, TensorKind::Stored) {}
+  static bool classof(const Tensor *tensor) {
+    return tensor->kind == TensorKind::Stored;
+  }
+
+  /// Of its queries with the keys of all owners, those that were scored.
+  PairSet scored;
+  /// What the first score asked, of no values.
+  const Question *question = nullptr;
+  bool isWeights = false;
+};
+
+/// Where rows that a program makes, out, lse and delta, come from.
+struct Origin {
+  /// The attention that made out or lse; null where out came from outside.
+  const Question *question = nullptr;
+  int64_t dim = 1;            ///< of the queries
+  int out = -1, lseGrad = -1; ///< of a delta: labels of what it was made of
+};
+
+/// Of what a `ring.attend_grad` takes, the arguments that they are of.
+struct GradientLabels {
+  int query, key, value, outGrad, lse, delta;
+  int out, lseGrad; ///< of which delta was made
+};
+
+/// The attention of which a `ring.attend_grad` gives gradients.
+struct GradientQuestion {
+  Meeting meeting; ///< its query is `queryShape`
+  TensorRef queryShape;
+  mlir::Region *gradient;           ///< of the score
+  llvm::ArrayRef<int64_t> captures; ///< of the score, that have gradients
+  GradientLabels labels;
+};
+
+/// By what a gradient is: its place among the gradients of an attend_grad, so
+/// tables are from 3.
+enum class By : uint8_t { Query, Key, Value, Table };
+
+/// A gradient, with what was added to it.
+struct Gradient : Tensor {
+  Gradient(llvm::ArrayRef<int64_t> shape, mlir::Type element)
+      : Tensor(shape, element, TensorKind::Gradient) {}
+  static bool classof(const Tensor *tensor) {
+    return tensor->kind == TensorKind::Gradient;
+  }
+
+  const Tensor *table = nullptr; ///< where it is by no shard: by which table
+  bool isRounded = false;
+  /// What the first attend asked, and by what of it this is; null before.
+  const GradientQuestion *question = nullptr;
+  int64_t place = 0;
+  /// Of the own shard with the other side of all owners, the pairs that have
+  /// been added. Of a table, those of all owners with all, as if owner p of the
+  /// queries and r of the keys were one, of number p * parts + r.
+  PairSet added;
+
+  By by() const {
+    return static_cast<By>(std::min(place, static_cast<int64_t>(By::Table)));
+  }
+};
+
+class Auditor : public Bookkeeper {
+public:
+  using Results = std::vector<std::vector<TensorRef>>;
+
+  Auditor(mlir::func::FuncOp program, int64_t parts,
+          const ProofOptions &options, Proof &proof)
+      : program(program), parts(parts), options(options), proof(proof),
+        shares(parts) {}
+
+  State init(mlir::RankedTensorType type, const Tensor &query) override;
+  bool attend(Attend &attend, State &result, std::string &message) override;
+  bool merge(Merge &merge, std::string &message) override;
+  bool finalize(mlir::Type element, State &state, TensorRef &out,
+                TensorRef &lse, std::string &message) override;
+  TensorRef scores(mlir::Type element, const Tensor &query,
+                   int64_t keys) override;
+  bool score(Score &score, std::string &message) override;
+  bool softmax(TensorRef &scores, State &state, std::string &message) override;
+  bool weigh(Weigh &weigh, std::string &message) override;
+  TensorRef zero(mlir::Type element, const Tensor &like) override;
+  bool delta(mlir::Type element, const TensorRef &out, const TensorRef &outGrad,
+             const TensorRef &lseGrad, TensorRef &result,
+             std::string &message) override;
+  bool attendGrad(AttendGrad &attend, std::string &message) override;
+  bool add(Sum &sum, std::string &message) override;
+  bool round(mlir::Type element, const TensorRef &gradient, TensorRef &result,
+             std::string &message) override;
+  bool start(const Transfer &transfer, int64_t slices,
+             std::string &message) override;
+  TensorRef deliver(const Transfer &from, const Transfer &to,
+                    size_t index) override;
+  void wait(const Transfer &transfer) override;
+
+  /// Every rank returns its part of one attention or of one gradient. Else the
+  /// rank that does not.
+  std::optional<int64_t> checkResults(const Results &results,
+                                      std::string &message);
+
+private:
+  /// The segments of a shard that have positions.
+  uint64_t segmentsOf(const Sharding &sharding, int64_t owner) {
+    return shares.of(sharding.deal, sharding.extent, owner).mask;
+  }
+  /// Of slice `index`, which `owner` owns, the pairs that a meeting computes:
+  /// those that are flagged, of segments that have positions.
+  PairMask computedPairs(const Meeting &meeting, size_t index, int64_t owner);
+  std::string checkQuery(const Meeting &meeting);
+  /// Of keys, values or both.
+  std::string checkSlice(const Meeting &meeting, const Slice &slice);
+  /// A pair that is to be computed must be one that the mask needs.
+  bool areNeeded(const Meeting &meeting, int64_t owner, PairMask pairs);
+  std::string checkNeeded(const Meeting &meeting, int64_t owner, int64_t a,
+                          int64_t b);
+  std::string describeWrong(const Attend &attend, const Slice &slice,
+                            const Account &account, PairMask pairs);
+  std::string absorb(const Attend &attend, size_t index, Account &account);
+  const Question *ask(const Attend &attend);
+  const Question *keep(const Meeting &meeting, int query, int key, int value);
+  std::string checkUnchanged(const Tensor &tensor, llvm::StringRef what);
+  std::string checkUnchanged(const State &state);
+  std::string checkMerged(const Merge &merge);
+  std::string checkComplete(const Account &account);
+  std::string checkResult(int64_t rank, int64_t other, unsigned index,
+                          const Results &results);
+  std::string checkScore(const Score &score);
+  std::string addScores(const Score &score, Stored &stored);
+  std::string addWeighed(const Weigh &weigh, Account &account);
+  std::string checkDealt(unsigned index, const Sharding &made);
+  void renumber(State &state);
+
+  std::string checkRows(const AttendGrad &attend);
+  std::string checkOrigin(const AttendGrad &attend, const Tensor &rows,
+                          llvm::StringRef name);
+  std::string checkGradients(const AttendGrad &attend);
+  std::string checkArrived(const AttendGrad &attend, int64_t a, int64_t b);
+  const GradientQuestion *ask(const AttendGrad &attend);
+  std::string addPairs(const AttendGrad &attend, PairMask pairs);
+  std::string describeLack(const Gradient &gradient, int64_t rank);
+  std::string checkComplete(const Gradient &gradient, int64_t rank);
+  std::string checkGradient(int64_t rank, int64_t other, unsigned index,
+                            const Gradient &gradient, const Results &results);
+  std::string checkTable(const Results &results, unsigned index);
+
+  mlir::func::FuncOp program;
+  int64_t parts;
+  const ProofOptions &options;
+  Proof &proof;
+  Classifier classifier;
+  int64_t numStates = 0;
+  /// One for all attends that ask the same: they are many, of few attentions.
+  /// By op, and owner of the queries.
+  llvm::DenseMap<std::pair<mlir::Operation *, int64_t>, const Question *> asked;
+  std::vector<std::unique_ptr<const Question>> questions;
+  std::vector<std::unique_ptr<const GradientQuestion>> gradientQuestions;
+  ShareTable shares;
+};
+
+template <typename... Args>
+std::string format(const char *text, Args &&...args) {
+  return llvm::formatv(text, std::forward<Args>(args)...).str();
+}
+
+std::string describe(const Sharding &sharding);
+
+/// Whether a program has made `tensor`, as what.
+inline bool isMade(const Tensor &tensor, Made what) {
+  return tensor.argument < -1 && whatIsMade(tensor.argument).second == what;
+}
+
+/// What arrives of a gradient.
+TensorRef arrivedGradient(const Gradient &sent, const Transfer &to,
+                          size_t index);
+/// The account of a state that is about to change.
+Account &ownAccount(State &state);
+
+/// o, m and l belong together.
+std::string checkState(const State &state);
+
+/// In what two ask for another attention; meetings, whatever their tensors.
+std::string difference(const Meeting &x, const Meeting &y);
+std::string difference(const Question &x, const Question &y);
+std::string difference(const GradientQuestion &x, const GradientQuestion &y);
+std::string difference(const GradientQuestion &x, const Meeting &meeting,
+                       mlir::Region &gradient, llvm::ArrayRef<int64_t> captures,
+                       const GradientLabels &labels);
+
+} // namespace burst
+
+#endif // BURST_PASSES_SIMULATION_PROVE_AUDITOR_H

@@ -1,0 +1,192 @@
+//===- Rank.cpp - the ops of a rank, but for transfers --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Buffers/Slots.h"
+#include "passes/Simulation/Ranks.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace burst;
+
+void Simulation::Impl::Rank::fault(Location loc, const Twine &message) {
+  impl.failure = {index, hop, nullptr, message.str(), loc};
+}
+
+Step Simulation::Impl::Rank::fail(Operation *op, const Twine &message) {
+  impl.failure = {index, hop, op, message.str(), std::nullopt};
+  return Step::Failed;
+}
+
+Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
+  SimulatedOpInterface &step = impl.sites[call.site].step;
+  if (!step)
+    step = dyn_cast<SimulatedOpInterface>(call.op);
+  Step done = step ? step.simulate(*this, call) : runOther(call);
+  if (done == Step::Failed && !impl.failure.op)
+    impl.failure.op = call.op;
+  return done;
+}
+
+/// Transfers, and what asks where a rank is.
+Step Simulation::Impl::Rank::runOther(const ExternalCall &call) {
+  return TypeSwitch<Operation *, Step>(call.op)
+      .Case<ring::StartOp>([&](auto op) { return runStart(op, call); })
+      .Case<ring::WaitOp>([&](auto op) { return runWait(op, call); })
+      .Case<shard::ProcessMultiIndexOp>([&](auto op) {
+        call.frame.scalars[call.results[0].number].i = index;
+        return isOnGrid(op, op.getGrid()) ? Step::Done : Step::Failed;
+      })
+      .Case<shard::GridShapeOp>([&](auto op) {
+        call.frame.scalars[call.results[0].number].i = impl.parts;
+        return isOnGrid(op, op.getGrid()) ? Step::Done : Step::Failed;
+      })
+      .Case<ring::SegmentOp>([&](auto op) { return runSegment(op, call); })
+      .Case<ring::ExchangeOp>([&](auto op) { return runExchange(op, call); })
+      .Case<ring::RequireOp>([&](auto op) { return runRequire(op, call); })
+      .Default([&](Operation *op) {
+        return fail(op, "cannot be run: it is no op of a rank's program");
+      });
+}
+
+bool SimulatedRank::isRank(Operation *op, StringRef what, int64_t value) {
+  if (value >= 0 && value < parts)
+    return true;
+  fail(op, "names rank " + Twine(value) + " as " + what + ", of " +
+               Twine(parts) + " ranks");
+  return false;
+}
+
+/// Ranks, and channels between them, are those of the program's grid.
+bool Simulation::Impl::Rank::isOnGrid(Operation *op, StringRef grid) {
+  auto own = impl.function->getAttrOfType<FlatSymbolRefAttr>(ring::gridAttr);
+  if (grid == own.getValue())
+    return true;
+  fail(op,
+       "names the grid @" + grid + ", the program runs on @" + own.getValue());
+  return false;
+}
+
+Step Simulation::Impl::Rank::runSegment(ring::SegmentOp op,
+                                        const ExternalCall &call) {
+  int64_t segment = call.index(op.getIndexMutable());
+  int64_t owner = call.index(op.getOwnerMutable());
+  int64_t count = op.getLayout().getNumSegments();
+  if (!isRank(op, "owner", owner))
+    return Step::Failed;
+  if (segment < 0 || segment >= count)
+    return fail(op, "names segment " + Twine(segment) + " of " + Twine(count));
+  Segment s = op.getLayout().getDeal().segment(
+      owner, segment, call.index(op.getExtentMutable()));
+  int64_t values[] = {s.begin, s.end(), s.count, s.step, s.block};
+  for (auto [slot, value] : llvm::zip_equal(call.results, values))
+    call.frame.scalars[slot.number].i = value;
+  return Step::Done;
+}
+
+Step Simulation::Impl::Rank::runRequire(ring::RequireOp op,
+                                        const ExternalCall &call) {
+  int64_t found = call.index(0), wanted = call.index(1);
+  if (found >= wanted || !impl.semantics->knowsTables())
+    return Step::Done;
+  return fail(op, op.getWhat() + ": " + Twine(found) + ", wanted at least " +
+                      Twine(wanted));
+}
+
+static std::vector<Argument> captures(const ExternalCall &call,
+                                      OperandRange range) {
+  std::vector<Argument> result;
+  for (unsigned i = 0; i < range.size(); ++i) {
+    Slot slot = call.operands[range.getBeginOperandIndex() + i];
+    if (slot.isScalar)
+      result.push_back({call.frame.scalars[slot.number], nullptr});
+    else
+      result.push_back(
+          {Scalar{0}, call.share<Tensor>(range.getBeginOperandIndex() + i)});
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Meetings
+//===----------------------------------------------------------------------===//
+
+/// What all meetings take from their op.
+static std::unique_ptr<const MeetingSite>
+describeMeeting(ring::AttendLikeOpInterface op) {
+  OperandRange owners = op.getSliceOwners(), pairs = op.getPairs();
+  Meeting meeting;
+  meeting.at = op;
+  meeting.queryLayout = op.getQueryLayout();
+  meeting.keyLayout = op.getKeyLayout();
+  meeting.mask = &op.getMask();
+  meeting.score = &op.getScore();
+  meeting.bounds = &op.getBounds();
+  meeting.scale = op.getScale().convertToDouble();
+  return std::make_unique<const MeetingSite>(MeetingSite{
+      std::move(meeting), op.getQueryMutable().getOperandNumber(),
+      op.getQueryOwnerMutable().getOperandNumber(),
+      op.getQueryExtentMutable().getOperandNumber(),
+      op.getKeyExtentMutable().getOperandNumber(),
+      owners.getBeginOperandIndex(), static_cast<unsigned>(owners.size()),
+      pairs.empty() ? 0 : pairs.getBeginOperandIndex(),
+      static_cast<unsigned>(pairs.size()), op.getMaskCaptures(),
+      op.getScoreCaptures()});
+}
+
+bool Simulation::Impl::Rank::meet(ring::AttendLikeOpInterface op,
+                                  const ExternalCall &call, Meeting &meeting) {
+  std::unique_ptr<const MeetingSite> &known = impl.sites[call.site].meeting;
+  if (!known)
+    known = describeMeeting(op);
+  const MeetingSite &site = *known;
+  meeting = site.meeting;
+  meeting.rank = index;
+  meeting.hop = hop;
+  meeting.query = call.peek<Tensor>(site.query);
+  meeting.queryOwner = call.index(site.queryOwner);
+  meeting.queryExtent = call.index(site.queryExtent);
+  meeting.keyExtent = call.index(site.keyExtent);
+  for (unsigned i = 0; i < site.numPairs; ++i)
+    meeting.pairs.push_back(call.index(site.pairs + i) != 0);
+  if (site.numPairs == 0) // all
+    meeting.pairs.resize(site.numOwners * meeting.queryLayout.getNumSegments() *
+                             meeting.keyLayout.getNumSegments(),
+                         true);
+  meeting.maskCaptures = captures(call, site.maskCaptures);
+  meeting.scoreCaptures = captures(call, site.scoreCaptures);
+  if (!isRank(op, "owner of the queries", meeting.queryOwner))
+    return false;
+  for (unsigned i = 0; i < site.numOwners; ++i)
+    if (!isRank(op, "owner of a slice", call.index(site.owners + i)))
+      return false;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+const FreshMemory &Simulation::Impl::memoryOf(const ExternalCall &call) {
+  std::optional<FreshMemory> &memory = sites[call.site].memory;
+  if (!memory)
+    memory = {sentOn(call.op) != nullptr, numSlots(call.op),
+              std::max<size_t>(updatingUses(call.op).size(), 1)};
+  return *memory;
+}
+
+/// By what a loop carries, buffers are made once for all its turns.
+void Simulation::Impl::Rank::holdFresh(const ExternalCall &call,
+                                       ArrayRef<TensorRef> tensors) {
+  const FreshMemory &memory = impl.memoryOf(call);
+  if (memory.isCarried && ++turns[call.site] > memory.slots)
+    return;
+  for (size_t i = 0; i < memory.copies; ++i)
+    for (const TensorRef &tensor : tensors) {
+      auto shape = tensor->shape;
+      if (memory.isCarried) // as large as the largest shard
+        shape[tensor->sharding.dim] =
+            impl.shares.largest(tensor->sharding.deal, tensor->sharding.extent);
+      hold(shape, tensor->element);
+    }
+}

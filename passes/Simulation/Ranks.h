@@ -1,0 +1,203 @@
+//===- Ranks.h - the ranks of a simulation ----------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a Simulation is made of: the ranks, each with its frame and the ops that
+// leave scalar code (Rank.cpp, RankTransfers.cpp), and the queues in which
+// their transfers meet (Matching.cpp).
+//
+//===----------------------------------------------------------------------===//
+#ifndef BURST_PASSES_SIMULATION_RANKS_H
+#define BURST_PASSES_SIMULATION_RANKS_H
+
+#include "passes/Simulation/SimulatedOp.h"
+
+namespace burst {
+
+/// A function the program calls, and what it gave for which arguments: it
+/// cannot depend on the rank, so all ranks share its results.
+struct Callee {
+  Program program;
+  struct Memory {
+    std::vector<Scalar> scalars;
+    std::vector<Object> objects;
+    Frame frame;
+  };
+  std::vector<Memory> calls;
+};
+
+using TransferRef = std::shared_ptr<Transfer>;
+
+/// Transfers of a rank on a channel that are not done, in the order in which
+/// they were started. The rank owns them.
+struct TransferQueue {
+  Transfer *head = nullptr, *last = nullptr;
+
+  bool isEmpty() const { return !head; }
+  void push(Transfer &transfer) {
+    (head ? last->behind : head) = &transfer;
+    last = &transfer;
+  }
+  void pop() { head = head->behind; }
+};
+
+/// By rank.
+using Channel = std::vector<TransferQueue>;
+
+/// What `ring.init`, `zero` and `scores` make in memory.
+struct FreshMemory {
+  bool isCarried = false; ///< by what a loop carries, in so many slots
+  int64_t slots = 0;
+  size_t copies = 1; ///< several that begin alike are several in memory
+};
+
+/// What a `ring.start` says that is the same on all ranks and in all hops.
+struct StartSite {
+  explicit StartSite(ring::StartOp op)
+      : op(op), send(op.getSendSegments()), receive(op.getReceiveSegments()) {}
+
+  ring::StartOp op;
+  Deal deal;
+  llvm::ArrayRef<int64_t> dims;
+  Channel *channel;
+  bool isOnGrid;
+  int64_t slots; ///< into which it receives in turn
+  unsigned tensors, owner, extent, to, receivedOwner, from; ///< operands
+  mlir::OperandRange send, receive; ///< flags of segments
+};
+
+/// What an attend says that is the same on all ranks and in all hops, and which
+/// of its operands are which.
+struct MeetingSite {
+  Meeting meeting;
+  unsigned query, queryOwner, queryExtent, keyExtent;
+  unsigned owners, numOwners, pairs, numPairs;
+  mlir::OperandRange maskCaptures, scoreCaptures;
+};
+
+/// An op that leaves scalar code: what is the same on all ranks and in all
+/// hops, once it was asked for.
+struct Site {
+  SimulatedOpInterface step;
+  std::unique_ptr<const StartSite> start;
+  std::unique_ptr<const MeetingSite> meeting;
+  std::optional<FreshMemory> memory;
+};
+
+class Simulation::Impl {
+public:
+  explicit Impl(mlir::func::FuncOp function, Program program)
+      : function(function), program(std::move(program)),
+        parts(ring::numRanks(function)), shares(parts) {}
+
+  bool run(std::vector<std::vector<Argument>> arguments);
+  void reset();
+  llvm::LogicalResult compileCallees();
+
+  mlir::func::FuncOp function;
+  Program program;
+  int64_t parts;
+  std::map<mlir::Operation *, Callee> callees; ///< by func.call
+  Semantics *semantics = nullptr;
+  Listener *listener = nullptr;
+  Counterexample failure;
+  std::vector<Traffic> traffic;
+  std::vector<std::vector<TensorRef>> results;
+
+private:
+  struct Rank;
+
+  GaugeRef &gaugeOf(const Transfer &transfer) {
+    return slices[transfer.rank][static_cast<size_t>(transfer.kind())];
+  }
+  void countBytes(int64_t rank, int argument, int64_t bytes);
+  const FreshMemory &memoryOf(const ExternalCall &call);
+  const StartSite &siteOf(ring::StartOp op, const ExternalCall &call);
+
+  void bind(Rank &rank, llvm::ArrayRef<Argument> arguments);
+  void end(Rank &rank);
+  bool resume(Rank &rank, bool &moved);
+
+  bool refuse(const Transfer &transfer, const llvm::Twine &message);
+  bool advance(int64_t rank, Channel &queue);
+  bool checkMatch(const Transfer &from, const Transfer &to, size_t index,
+                  int64_t sent);
+  bool match(Transfer &from, Transfer &to);
+  bool advanceExchange(Channel &queue);
+  void endExchange(Transfer &transfer);
+  bool checkEnd();
+  std::string describeRank(int64_t rank, int64_t channel);
+  bool reportDeadlock();
+
+  int64_t positionBytes(const Tensor &tensor, int64_t dim);
+
+  ShareTable shares;
+  /// The element type that was asked for last, and its bytes.
+  std::pair<mlir::Type, int64_t> lastElement;
+  std::vector<Site> sites; ///< by ExternalCall::site
+  std::vector<std::unique_ptr<Rank>> ranks;
+  std::map<int64_t, Channel> channels;
+  /// What was received and is held, by rank and kind.
+  std::vector<std::array<GaugeRef, numTransferKinds>> slices;
+  /// By rank, what it sent of each tensor: of few.
+  std::vector<llvm::SmallVector<std::pair<int, int64_t>, 4>> sent;
+};
+
+/// One rank: its frame, and the ops that leave it.
+struct Simulation::Impl::Rank final : Environment, SimulatedRank {
+  Rank(Impl &impl, int64_t index)
+      : SimulatedRank(index, impl.parts), impl(impl),
+        frame(impl.program.makeFrame()), turns(impl.program.numSites()) {}
+
+  Step execute(const ExternalCall &call) override;
+  Step call(const ExternalCall &call) override;
+  void fault(mlir::Location loc, const llvm::Twine &message) override;
+  int64_t numRanks() const override { return parts; }
+
+  Semantics &semantics() override { return *impl.semantics; }
+  Step fail(mlir::Operation *op, const llvm::Twine &message) override;
+  const Share &shareOf(const Deal &deal, int64_t extent,
+                       int64_t owner) override {
+    return impl.shares.of(deal, extent, owner);
+  }
+  void hold(const Tensor &tensor) override {
+    hold(tensor.shape, tensor.element);
+  }
+  void hold(llvm::ArrayRef<int64_t> shape, mlir::Type element) {
+    impl.traffic[index].peakBytes += bytesOf(shape, element);
+  }
+  void holdFresh(const ExternalCall &call,
+                 llvm::ArrayRef<TensorRef> tensors) override;
+  bool meet(ring::AttendLikeOpInterface op, const ExternalCall &call,
+            Meeting &meeting) override;
+  void announce(const Meeting &meeting, size_t slice, int64_t owner) override {
+    if (impl.listener)
+      impl.listener->meets(meeting, slice, owner);
+  }
+
+  Step runOther(const ExternalCall &call);
+  Step runSegment(ring::SegmentOp op, const ExternalCall &call);
+  Step runRequire(ring::RequireOp op, const ExternalCall &call);
+  Step runStart(ring::StartOp op, const ExternalCall &call);
+  bool describeTransfer(const StartSite &site, const ExternalCall &call,
+                        Transfer &transfer);
+  bool takeTensors(const StartSite &site, const ExternalCall &call,
+                   Transfer &transfer);
+  Step runWait(ring::WaitOp op, const ExternalCall &call);
+  Step runExchange(ring::ExchangeOp op, const ExternalCall &call);
+  bool startExchange(ring::ExchangeOp op, const ExternalCall &call);
+  bool isOnGrid(mlir::Operation *op, llvm::StringRef grid);
+
+  Impl &impl;
+  Frame frame;
+  bool isDone = false;
+  /// By site, how often a transfer was started, or a gradient begun: see
+  /// numSlots.
+  std::vector<int64_t> turns;
+  /// Started and not waited for.
+  std::vector<TransferRef> open;
+  TransferRef exchange; ///< under way
+};
+
+} // namespace burst
+
+#endif // BURST_PASSES_SIMULATION_RANKS_H

@@ -1,0 +1,61 @@
+//===- SimulatedOp.h - what an op does on a simulated rank ------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef BURST_PASSES_SIMULATION_SIMULATEDOP_H
+#define BURST_PASSES_SIMULATION_SIMULATEDOP_H
+
+#include "passes/Simulation/Shares.h"
+#include "passes/Simulation/Simulation.h"
+
+#include "mlir/IR/DialectRegistry.h"
+
+namespace burst {
+
+/// The rank that a step runs on, as the step sees it.
+class SimulatedRank {
+public:
+  virtual ~SimulatedRank() = default;
+
+  /// What tensors mean.
+  virtual Semantics &semantics() = 0;
+  /// The schedule fails at `op`.
+  virtual Step fail(mlir::Operation *op, const llvm::Twine &message) = 0;
+  /// What `owner` holds of a sequence. Valid until the next call.
+  virtual const Share &shareOf(const Deal &deal, int64_t extent,
+                               int64_t owner) = 0;
+  /// Memory for `tensor` is allocated; none is freed before the end.
+  virtual void hold(const Tensor &tensor) = 0;
+  /// Memory for what a step begins. By what a loop carries, buffers are made
+  /// once for all its turns; several that begin alike are several in memory.
+  virtual void holdFresh(const ExternalCall &call,
+                         llvm::ArrayRef<TensorRef> tensors) = 0;
+  /// Queries and keys come together: everything of `meeting` but its slices.
+  /// False where an owner is no rank.
+  virtual bool meet(ring::AttendLikeOpInterface op, const ExternalCall &call,
+                    Meeting &meeting) = 0;
+  /// Tells who listens of a meeting with the slice `index` of `owner`.
+  virtual void announce(const Meeting &meeting, size_t index,
+                        int64_t owner) = 0;
+  /// Fails where `value` is no rank of the program, as `what` of `op`.
+  bool isRank(mlir::Operation *op, llvm::StringRef what, int64_t value);
+
+  int64_t index; ///< of the rank
+  int64_t parts; ///< how many there are
+  int64_t hop = 0;
+
+protected:
+  SimulatedRank(int64_t index, int64_t parts) : index(index), parts(parts) {}
+};
+
+/// Those of the segments in `mask` of which the flag is true; all, where there
+/// are no flags.
+uint64_t flaggedSegments(const ExternalCall &call, mlir::OperandRange flags,
+                         uint64_t mask);
+
+/// Gives the steps of the ring dialect their SimulatedOpInterface.
+void registerRingSimulation(mlir::DialectRegistry &registry);
+
+} // namespace burst
+
+#include "passes/Simulation/SimulatedOp.h.inc"
+
+#endif // BURST_PASSES_SIMULATION_SIMULATEDOP_H

@@ -1,0 +1,266 @@
+//===- CostTest.cpp - costs against formulas and against plans ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Cost/Cost.h"
+#include "test/unit/simulation/Programs.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::test;
+
+namespace {
+
+constexpr Strategy strategies[] = {Strategy::RingKV, Strategy::RingQ};
+
+Kept keepAll(const Segment &, const Segment &) { return {}; }
+
+/// 16-bit elements and f32 gradients, without a mask.
+Workload makeBackward(const AttentionSizes &sizes, int64_t parts) {
+  return {sizes, 2, 4, true, {Order::Contiguous, 1, parts}, keepAll};
+}
+
+AttentionSizes sizesOfHeads(int64_t queryHeads, int64_t keyHeads) {
+  return {1, 8192, 8192, queryHeads, keyHeads, 128, 128};
+}
+
+Strategy choose(const Workload &workload, const MachineModel &machine = {}) {
+  return strategies[cheapest({estimate(workload, Strategy::RingKV, machine),
+                              estimate(workload, Strategy::RingQ, machine)})];
+}
+
+/// A machine that computes in no time: all transfers are exposed.
+MachineModel boundByLinks() {
+  MachineModel machine;
+  machine.flops = 1e30;
+  return machine;
+}
+
+/// A machine that hides all transfers but the last.
+MachineModel boundByCompute() {
+  MachineModel machine;
+  machine.flops = 1e14;
+  return machine;
+}
+
+//===----------------------------------------------------------------------===//
+// Formulas
+//===----------------------------------------------------------------------===//
+
+// Bytes of a hop where queries travel over those where keys do, in one head dim
+// of 128 with 16-bit elements and f32 gradients: (4 d e + 8) g / (6 d e), as d
+// e_g = 2 d e.
+TEST(CostTest, RatiosOfBytesByGroupsOfHeads) {
+  constexpr std::pair<int64_t, double> wanted[] = {
+      {1, 0.672}, {2, 1.34}, {4, 2.69}, {8, 5.38}};
+  for (auto [group, ratio] : wanted) {
+    Workload workload = makeBackward(sizesOfHeads(8, 8 / group), 8);
+    Cargo keys = workload.cargo(Strategy::RingKV);
+    Cargo queries = workload.cargo(Strategy::RingQ);
+    EXPECT_TRUE(keys.movesKeys);
+    EXPECT_FALSE(queries.movesKeys);
+    EXPECT_NEAR((queries.slice + queries.behind) / (keys.slice + keys.behind),
+                ratio, ratio / 100);
+  }
+}
+
+TEST(CostTest, BytesOfHeadDimsThatDiffer) {
+  AttentionSizes sizes{1, 512, 512, 6, 3, 192, 128};
+  Workload backward = makeBackward(sizes, 4);
+  EXPECT_EQ(backward.cargo(Strategy::RingKV).slice, 3 * 320 * 2);
+  EXPECT_EQ(backward.cargo(Strategy::RingKV).behind, 3 * 320 * 4);
+  EXPECT_EQ(backward.cargo(Strategy::RingQ).slice, 6 * (320 * 2 + 8));
+  EXPECT_EQ(backward.cargo(Strategy::RingQ).behind, 6 * 192 * 4);
+  EXPECT_EQ(backward.operationsOfPair(), 2 * 6 * (3 * 192 + 2 * 128));
+  Workload forward(sizes, 8, 8, false, backward.deal, keepAll);
+  EXPECT_EQ(forward.cargo(Strategy::RingKV).slice, 3 * 320 * 8);
+  EXPECT_EQ(forward.cargo(Strategy::RingKV).behind, 0);
+  EXPECT_EQ(forward.cargo(Strategy::RingQ).slice, 6 * 192 * 8);
+  EXPECT_EQ(forward.cargo(Strategy::RingQ).behind, 6 * 130 * 8);
+  EXPECT_EQ(forward.operationsOfPair(), 2 * 6 * 320);
+}
+
+// The border lies at Hq Sq / (Hkv Sk) = 1.49, between no groups and any.
+TEST(CostTest, QueriesTravelWithoutGroupsOfHeads) {
+  for (const MachineModel &machine :
+       {MachineModel(), boundByLinks(), boundByCompute()})
+    for (int64_t parts : {2, 4, 8, 128}) {
+      EXPECT_EQ(choose(makeBackward(sizesOfHeads(8, 8), parts), machine),
+                Strategy::RingQ);
+      for (int64_t keyHeads : {4, 2, 1})
+        EXPECT_EQ(
+            choose(makeBackward(sizesOfHeads(8, keyHeads), parts), machine),
+            Strategy::RingKV);
+    }
+}
+
+TEST(CostTest, LengthsMoveTheBorder) {
+  auto chosen = [](int64_t group, int64_t queries, int64_t keys) {
+    AttentionSizes sizes{1, queries * 64, keys * 64, group, 1, 128, 128};
+    return choose(makeBackward(sizes, 8), boundByLinks());
+  };
+  // 1 / 0.672 = 1.488 queries for a key.
+  EXPECT_EQ(chosen(1, 148, 100), Strategy::RingQ);
+  EXPECT_EQ(chosen(1, 150, 100), Strategy::RingKV);
+  // 1.344, 2.688 keys for a query of a group.
+  EXPECT_EQ(chosen(2, 100, 133), Strategy::RingKV);
+  EXPECT_EQ(chosen(2, 100, 136), Strategy::RingQ);
+  EXPECT_EQ(chosen(4, 100, 267), Strategy::RingKV);
+  EXPECT_EQ(chosen(4, 100, 271), Strategy::RingQ);
+}
+
+TEST(CostTest, TheMachineMovesTheBorder) {
+  // Of 1.7 queries for a key more bytes travel, but of gradients in the last
+  // hop, which nothing hides, fewer: 1.7 Dqk to 1 (Dqk + Dv).
+  AttentionSizes sizes{1, 170 * 512, 100 * 512, 1, 1, 128, 128};
+  Workload workload = makeBackward(sizes, 4);
+  MachineModel even;
+  even.latency = 0;
+  even.flops = 1e30;
+  EXPECT_EQ(choose(workload, even), Strategy::RingKV);
+  // As slow as the transfer of a hop.
+  double pairs = 170.0 * 128 * 100 * 128;
+  even.flops = workload.operationsOfPair() * pairs /
+               (170.0 * 128 * 1032 / even.bandwidth);
+  EXPECT_EQ(choose(workload, even), Strategy::RingQ);
+}
+
+TEST(CostTest, TheFewestBytesOfEqualTimes) {
+  Estimate slow{1, 2, 0, 1}, fast{9, 1, 0, 1}, close{8, 1, 0, 1.015},
+      same{9, 1, 0, 1};
+  EXPECT_EQ(cheapest({slow, fast}), 1U);
+  EXPECT_EQ(cheapest({slow, fast, close}), 2U);
+  EXPECT_EQ(cheapest({fast, same}), 0U);
+}
+
+//===----------------------------------------------------------------------===//
+// Time
+//===----------------------------------------------------------------------===//
+
+TEST(CostTest, TransfersAreHiddenOrExposed) {
+  constexpr int64_t parts = 4, n = 2048;
+  Workload workload = makeBackward(sizesOfHeads(1, 1), parts);
+  MachineModel machine{1e9, 1e-3, 1e9};
+  for (Strategy strategy : strategies) {
+    Cargo cargo = workload.cargo(strategy);
+    double slice = n * cargo.slice / 1e9, behind = n * cargo.behind / 1e9;
+    // Slices leave in hops 0 to 2; gradients of hops 1 and 2 in 2 and 3, those
+    // of the last hop when all is computed.
+    double inside = (1e-3 + slice) + (1e-3 + slice) + (1e-3 + slice + behind) +
+                    (1e-3 + behind);
+    double last = 1e-3 + behind;
+    double compute = workload.operationsOfPair() * n * n * parts / 1e9;
+    Estimate slow = estimate(workload, strategy, machine);
+    EXPECT_NEAR(slow.compute, compute, compute * 1e-9);
+    EXPECT_NEAR(slow.hidden, inside, inside * 1e-9);
+    EXPECT_NEAR(slow.exposed, last, last * 1e-9);
+    MachineModel fast{1e9, 1e-3, 1e30};
+    EXPECT_NEAR(estimate(workload, strategy, fast).exposed, inside + last,
+                (inside + last) * 1e-9);
+    EXPECT_NEAR(estimate(workload, strategy, fast).hidden, 0, 1e-9);
+  }
+}
+
+TEST(CostTest, ForwardHasNothingToBringHome) {
+  Workload workload(sizesOfHeads(2, 1), 2, 4, false, {Order::Zigzag, 1, 8},
+                    keepAll);
+  EXPECT_EQ(estimate(workload, Strategy::RingKV, {1e9, 0, 1}).exposed, 0);
+}
+
+TEST(CostTest, OneRankSendsNothing) {
+  Workload workload = makeBackward(sizesOfHeads(2, 1), 1);
+  for (Strategy strategy : strategies) {
+    Estimate cost = estimate(workload, strategy, {});
+    EXPECT_EQ(cost.bytes, 0);
+    EXPECT_EQ(cost.hidden + cost.exposed, 0);
+    EXPECT_GT(cost.compute, 0);
+  }
+}
+
+TEST(CostTest, LargeGridsAreNearlyExact) {
+  constexpr int64_t parts = 16 * maxExactRanks, n = 4096;
+  AttentionSizes sizes{1, parts * n, parts * n, 1, 1, 128, 128};
+  Workload workload = makeBackward(sizes, parts);
+  Cargo cargo = workload.cargo(Strategy::RingKV);
+  MachineModel machine{1e9, 1e-3, 1e30};
+  Estimate cost = estimate(workload, Strategy::RingKV, machine);
+  double bytes = (parts - 1) * n * (cargo.slice + cargo.behind);
+  double seconds = parts * 1e-3 + bytes / 1e9;
+  EXPECT_NEAR(cost.bytes, bytes, bytes * 0.02);
+  EXPECT_NEAR(cost.exposed, seconds, seconds * 0.03);
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+struct NamedMask {
+  const char *text;
+  bool (*keeps)(int64_t i, int64_t j); ///< of Sq = Sk; null without a mask
+};
+
+constexpr NamedMask masks[] = {
+    {"", nullptr},
+    {"causal", [](int64_t i, int64_t j) { return j <= i; }},
+    {"window<left = 9, right = 0>",
+     [](int64_t i, int64_t j) { return j <= i && j >= i - 9; }},
+    {"prefix<5>", [](int64_t i, int64_t j) { return j < 5 || j <= i; }},
+};
+
+/// By counting.
+Kept count(const NamedMask &mask, const Segment &queries, const Segment &keys) {
+  int64_t kept = 0, all = 0;
+  for (int64_t i = queries.begin; i < queries.end(); ++i)
+    for (int64_t j = keys.begin; j < keys.end(); ++j, ++all)
+      kept += mask.keeps(i, j) ? 1 : 0;
+  return {kept != 0,
+          all == 0 ? 0 : static_cast<double>(kept) / static_cast<double>(all)};
+}
+
+// What is predicted is what the compiled schedule sends, to the byte.
+TEST(CostTest, BytesAreThoseOfThePlan) {
+  auto context = makeContext();
+  for (const NamedMask &mask : masks)
+    for (Order order : {Order::Contiguous, Order::Zigzag, Order::Striped})
+      for (int64_t parts : {1, 2, 3, 8})
+        for (const char *element : {"bf16", "f64"})
+          for (auto [forward, backward] : {std::pair("ring_kv", ""),
+                                           {"ring_q", ""},
+                                           {"ring_kv", "ring_kv"},
+                                           {"ring_kv", "ring_q"}}) {
+            Problem problem;
+            problem.forward = forward;
+            problem.mask = mask.text;
+            problem.order = stringifyOrder(order);
+            problem.parts = parts;
+            problem.queries = problem.keys = 53;
+            problem.batch = 2;
+            problem.heads = 4;
+            problem.keyHeads = 2;
+            problem.dim = 6;
+            problem.valueDim = 5;
+            problem.element = element;
+            problem.backward = backward;
+            SCOPED_TRACE(problem.describe());
+            Proof proof;
+            ASSERT_FALSE(proveModule(*lower(*context, problem), {}, &proof));
+            int64_t sent = 0;
+            for (const Traffic &traffic : proof.traffic)
+              sent += traffic.totalBytes();
+
+            bool isDouble = problem.element == "f64";
+            Workload workload({2, 53, 53, 4, 2, 6, 5}, isDouble ? 8 : 2,
+                              isDouble ? 8 : 4, !problem.backward.empty(),
+                              {order, 1, parts},
+                              [&](const Segment &q, const Segment &k) {
+                                return mask.keeps ? count(mask, q, k) : Kept{};
+                              });
+            Strategy strategy =
+                problem.movesQueries() ? Strategy::RingQ : Strategy::RingKV;
+            Estimate cost = estimate(workload, strategy, {});
+            EXPECT_NEAR(cost.bytes * static_cast<double>(parts),
+                        static_cast<double>(sent), 1e-6);
+          }
+}
+
+} // namespace

@@ -1,0 +1,313 @@
+//===- Mutations.h - ways to break a schedule -------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef BURST_TEST_UNIT_SIMULATION_MUTATIONS_H
+#define BURST_TEST_UNIT_SIMULATION_MUTATIONS_H
+
+#include "test/unit/simulation/Programs.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/Regex.h"
+
+#include <gtest/gtest.h>
+
+namespace burst::test {
+
+/// The program of a rank.
+struct Ring {
+  Ring(mlir::ModuleOp module, const Problem &problem);
+
+  mlir::ModuleOp module;
+  const Problem &problem;
+  int64_t parts;
+  mlir::func::FuncOp program;
+  mlir::Value rank;
+
+  /// Options under which the unbroken schedule is accepted.
+  ProofOptions options;
+};
+
+/// The ops of a ring, found by their kind, and what they did when it ran: the
+/// text of the IR may change.
+struct Schedule : Ring {
+  Schedule(mlir::ModuleOp module, const Problem &problem);
+
+  ring::InitOp init;
+  std::vector<ring::AttendOp> attends; ///< in the order of the program
+  ring::StartOp start;
+  ring::WaitOp wait;
+  ring::FinalizeOp finalize;
+  mlir::scf::ForOp loop; ///< null where two ranks make it one hop
+
+  struct Message {
+    int64_t from, to, hop;
+  };
+  std::vector<Message> messages;
+  /// Whether some rank needs what its last hop brings.
+  bool needsLast = false;
+  /// Whether some attend has a pair of segments that the mask rules out.
+  bool hasRuledOut = false;
+};
+
+/// The ops of a ring from which something comes home, its share: the gradients
+/// by a slice, or the state of its queries.
+struct Returning : Ring {
+  using Ring::Ring;
+
+  mlir::scf::ForOp loop;
+  /// What travels: a slice, its share with it, and that to its owner.
+  ring::StartOp slice, onward, home;
+
+  struct Message {
+    int64_t from, to;
+    int64_t turn; ///< of the loop
+  };
+  std::vector<Message> slices, onwards, homes;
+  /// Whether some pair of segments is ruled out by the mask.
+  bool hasRuledOut = false;
+
+  bool hasLastHome() const {
+    return llvm::any_of(homes,
+                        [&](const Message &m) { return m.turn == parts - 1; });
+  }
+  mlir::func::ReturnOp end() {
+    return mlir::cast<mlir::func::ReturnOp>(
+        program.getBody().front().getTerminator());
+  }
+
+protected:
+  /// Finds loop and transfers of the ring in which `moving` of `owner` travels,
+  /// and what they do.
+  void find(mlir::Operation *attend, mlir::Value moving, mlir::Value owner);
+};
+
+/// The ops of a backward ring.
+struct Backward : Returning {
+  Backward(mlir::ModuleOp module, const Problem &problem);
+
+  bool movesKeys;
+  ring::DeltaOp delta;
+  ring::AttendGradOp attend;
+  std::vector<ring::ZeroOp> zeros; ///< in each hop
+  /// Into the own gradients, of what came home and of what was computed here;
+  /// into the gradients of a slice; and behind the last hop.
+  std::vector<ring::AddOp> homeSums, ownSums, onwardSums, lastSums;
+
+  mlir::Value movingOwner() {
+    return movesKeys ? attend.getKeyOwner() : attend.getQueryOwner();
+  }
+};
+
+/// The ops of a forward ring in which queries travel.
+struct Queries : Returning {
+  Queries(mlir::ModuleOp module, const Problem &problem);
+
+  ring::InitOp own, init; ///< of the own queries, and of a slice in each hop
+  ring::AttendOp attend;
+  /// Into the own state, of what came home and of what was computed here; into
+  /// the state of a slice; and behind the last hop.
+  ring::MergeOp homeMerge, ownMerge, onwardMerge, lastMerge;
+  ring::FinalizeOp finalize;
+};
+
+/// Emits index arithmetic in front of an op.
+struct Emit {
+  Emit(Ring &schedule, mlir::Operation *before)
+      : schedule(schedule), builder(before), loc(before->getLoc()) {}
+
+  /// Behind the op that gives the rank: in front of all hops.
+  static Emit atTop(Ring &schedule) {
+    return {schedule, schedule.rank.getDefiningOp()->getNextNode()};
+  }
+
+  mlir::Value index(int64_t value) {
+    return mlir::arith::ConstantIndexOp::create(builder, loc, value);
+  }
+  mlir::Value truth(bool value) {
+    return mlir::arith::ConstantIntOp::create(builder, loc, value, 1);
+  }
+  mlir::Value plus(mlir::Value value, int64_t amount) {
+    return mlir::arith::AddIOp::create(builder, loc, value, index(amount));
+  }
+  /// The rank `distance` ahead of `rank`, in ring order.
+  mlir::Value ahead(mlir::Value rank, int64_t distance = 1) {
+    return mlir::arith::RemUIOp::create(builder, loc, plus(rank, distance),
+                                        index(schedule.parts));
+  }
+  mlir::Value both(mlir::Value a, mlir::Value b) {
+    return mlir::arith::AndIOp::create(builder, loc, a, b);
+  }
+  mlir::Value differs(mlir::Value a, int64_t b) {
+    return mlir::arith::CmpIOp::create(
+        builder, loc, mlir::arith::CmpIPredicate::ne, a, index(b));
+  }
+  mlir::Value isRank(int64_t rank) {
+    return mlir::arith::CmpIOp::create(builder, loc,
+                                       mlir::arith::CmpIPredicate::eq,
+                                       schedule.rank, index(rank));
+  }
+  /// `there` on one rank, `elsewhere` on all others.
+  mlir::Value onRank(int64_t rank, mlir::Value there, mlir::Value elsewhere) {
+    return mlir::arith::SelectOp::create(builder, loc, isRank(rank), there,
+                                         elsewhere);
+  }
+
+  /// A hop of its own: this rank's shard goes ahead, the one behind comes.
+  ring::StartOp send(mlir::Value tensor, ring::ShardAttr shard, int64_t channel,
+                     llvm::StringRef grid = "cp") {
+    auto name = mlir::FlatSymbolRefAttr::get(builder.getContext(), grid);
+    mlir::Value from = ahead(schedule.rank, schedule.parts - 1);
+    return ring::StartOp::create(
+        builder, loc,
+        ring::TokenType::get(builder.getContext(), tensor.getType()), tensor,
+        schedule.rank, index(shard.getExtent()), ahead(schedule.rank),
+        mlir::ValueRange(), from, from, mlir::ValueRange(), mlir::ValueRange(),
+        llvm::ArrayRef<int64_t>{1}, shard.getLayout(),
+        ring::ChannelAttr::get(builder.getContext(), name, channel));
+  }
+  mlir::Value receive(ring::StartOp start) {
+    return ring::WaitOp::create(builder, loc,
+                                start.getTensors().front().getType(),
+                                start.getToken())
+        .getResult(0);
+  }
+  mlir::Value exchange(mlir::Value tensor, ring::ShardAttr shard) {
+    return ring::ExchangeOp::create(
+        builder, loc, tensor.getType(), tensor, schedule.rank, shard, shard,
+        ring::ChannelAttr::get(
+            builder.getContext(),
+            mlir::FlatSymbolRefAttr::get(builder.getContext(), "cp"), 7));
+  }
+  /// The same of tensors, which a select cannot choose.
+  mlir::Value tensorOnRank(int64_t rank, mlir::Value there,
+                           mlir::Value elsewhere) {
+    mlir::scf::IfOp branch = branchOnRank(rank, there.getType());
+    auto inner = mlir::OpBuilder::atBlockEnd(branch.thenBlock());
+    mlir::scf::YieldOp::create(inner, loc, there);
+    inner.setInsertionPointToEnd(branch.elseBlock());
+    mlir::scf::YieldOp::create(inner, loc, elsewhere);
+    return branch.getResult(0);
+  }
+  mlir::scf::IfOp branchOnRank(int64_t rank, mlir::TypeRange results = {}) {
+    return mlir::scf::IfOp::create(builder, loc, results, isRank(rank),
+                                   /*withElseRegion=*/true);
+  }
+
+  Ring &schedule;
+  mlir::OpBuilder builder;
+  mlir::Location loc;
+};
+
+/// What a rank holds of argument `argument`.
+ring::ShardAttr shardOf(Ring &s, unsigned argument);
+/// Whether pairs or segments are dropped.
+bool hasFlags(Schedule &s);
+/// Pairs of an attend, all true where it has none.
+llvm::SmallVector<mlir::Value> pairsOf(Emit &e, ring::AttendOp attend);
+
+/// A way to break a schedule, and what the proof has to say of it.
+template <typename ScheduleT>
+struct MutationOf {
+  const char *name;
+  /// False where this schedule cannot be broken so.
+  bool (*apply)(ScheduleT &schedule);
+  const char *message; ///< a regular expression
+  const char *op;      ///< the same, for the op that is blamed
+};
+using Mutation = MutationOf<Schedule>;
+using GradientMutation = MutationOf<Backward>;
+using QueryMutation = MutationOf<Queries>;
+
+llvm::ArrayRef<Mutation> transferMutations();
+llvm::ArrayRef<Mutation> attendMutations();
+llvm::ArrayRef<Mutation> layoutMutations();
+std::vector<Mutation> allMutations();
+std::vector<GradientMutation> gradientMutations();
+/// Of what is attended and returned, and of what travels.
+llvm::ArrayRef<GradientMutation> gradientAttendMutations();
+llvm::ArrayRef<GradientMutation> gradientTransferMutations();
+llvm::ArrayRef<QueryMutation> queryMutations();
+
+//===----------------------------------------------------------------------===//
+// Ways to break transfers of a ring from which something comes home. Each is
+// false where it cannot be done.
+//===----------------------------------------------------------------------===//
+
+/// The wait in the same hop, or null where it stands in the next.
+ring::WaitOp waitInHop(ring::StartOp start);
+/// That, or the wait of what the loop carries on.
+ring::WaitOp waitOf(ring::StartOp start);
+/// What is received is what was sent.
+bool dropWait(ring::StartOp start);
+bool doubleWait(ring::StartOp start);
+bool shiftOwner(Returning &s, ring::StartOp start);
+bool shiftReceivedOwner(Returning &s, ring::StartOp start);
+/// The slices go one way round, their shares the other.
+bool turnSharesRound(Returning &s);
+bool misdirectOnwardOfOneRank(Returning &s);
+bool misdirectHome(Returning &s);
+bool takeHomeFromAnother(Returning &s);
+/// One rank does not send, or not receive, what it should.
+bool clearSends(Returning &s, ring::StartOp start,
+                llvm::ArrayRef<Returning::Message> messages);
+bool clearReceives(Returning &s, ring::StartOp start,
+                   llvm::ArrayRef<Returning::Message> messages);
+/// No rank does.
+bool clearBoth(Returning &s, ring::StartOp start,
+               llvm::ArrayRef<Returning::Message> messages);
+/// Flags that `flags` hold only where `keep` does.
+void clearFlags(mlir::MutableOperandRange flags, mlir::Value keep, Emit &e);
+/// What the owner computes goes round with the rest, and stays at home too.
+bool sendOwnPartOnward(Returning &s,
+                       llvm::ArrayRef<mlir::MutableOperandRange> joined);
+bool sendAtTheWrongDeal(Returning &s);
+/// Two more shares come than there is room for.
+bool holdTooMany(Returning &s);
+
+/// Breaks `original` in all ways that it can be, each of which must be refused.
+/// A rank waits for at most `hops` transfers.
+template <typename ScheduleT>
+void expectRefusals(mlir::ModuleOp original, const Problem &problem,
+                    llvm::ArrayRef<MutationOf<ScheduleT>> mutations,
+                    int64_t hops) {
+  for (const MutationOf<ScheduleT> &mutation : mutations) {
+    SCOPED_TRACE(mutation.name);
+    mlir::OwningOpRef<mlir::ModuleOp> module = original.clone();
+    ScheduleT schedule(*module, problem);
+    if (!mutation.apply(schedule))
+      continue;
+    // What the verifiers refuse proves nothing about the proof.
+    ASSERT_TRUE(succeeded(verify(*module)));
+    auto found = proveModule(*module, schedule.options);
+    if (!found) {
+      ADD_FAILURE() << "accepted";
+      continue;
+    }
+    EXPECT_TRUE(llvm::Regex(mutation.message).match(found->message))
+        << found->message;
+    ASSERT_TRUE(found->op) << found->message;
+    llvm::StringRef op = found->op->getName().getStringRef();
+    EXPECT_TRUE(llvm::Regex(mutation.op).match(op))
+        << op.str() << ": " << found->message;
+    EXPECT_TRUE(found->rank >= 0 && found->rank < problem.parts);
+    EXPECT_TRUE(found->hop >= 0 && found->hop <= hops);
+  }
+}
+
+/// Takes from `left` what some schedule can be broken by.
+template <typename ScheduleT>
+void removeMade(mlir::ModuleOp original, const Problem &problem,
+                std::vector<MutationOf<ScheduleT>> &left) {
+  llvm::erase_if(left, [&](const MutationOf<ScheduleT> &mutation) {
+    mlir::OwningOpRef<mlir::ModuleOp> module = original.clone();
+    ScheduleT schedule(*module, problem);
+    return mutation.apply(schedule);
+  });
+}
+
+} // namespace burst::test
+
+#endif // BURST_TEST_UNIT_SIMULATION_MUTATIONS_H

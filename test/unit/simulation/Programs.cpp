@@ -1,0 +1,157 @@
+//===- Programs.cpp - programs that the tests of the machine run ----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/unit/simulation/Programs.h"
+
+#include "passes/Passes.h"
+#include "passes/Simulation/Interpret/Interpreter.h"
+#include "passes/Simulation/SimulatedOp.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace burst::test {
+
+std::string Problem::text() const {
+  auto tensor = [&](int64_t positions, int64_t heads, int64_t dim) {
+    return llvm::formatv("tensor<{0}x{1}x{2}x{3}x{4}>", batch, positions, heads,
+                         dim, element)
+        .str();
+  };
+  std::string q = tensor(queries, heads, dim), k = tensor(keys, keyHeads, dim),
+              v = tensor(keys, keyHeads, valueDim),
+              o = tensor(queries, heads, valueDim);
+  std::string lse = llvm::formatv("tensor<{0}x{1}x{2}x{3}>", batch, heads,
+                                  queries, element == "f64" ? "f64" : "f32");
+  if (!backward.empty())
+    return llvm::formatv(R"(
+shard.grid @cp(shape = {0})
+func.func @f(%q: {1}, %k: {2}, %v: {3}, %o: {4}, %lse: {5}, %do: {4})
+    -> ({1}, {2}, {3}) {{
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do {6} {7}
+      sequence <@cp, {8}> strategy <{9}>
+      : ({1}, {2}, {3}, {4}, {5}, {4}) -> ({1}, {2}, {3})
+  return %dq, %dk, %dv : {1}, {2}, {3}
+})",
+                         parts, q, k, v, o, lse, mask.empty() ? "" : "mask",
+                         mask, order, backward);
+  return llvm::formatv(R"(
+shard.grid @cp(shape = {0})
+func.func @f(%q: {1}, %k: {2}, %v: {3}) -> ({4}, {5}) {{
+  %o, %lse = burst.attention %q, %k, %v {6} {7} sequence <@cp, {8}>
+      strategy <{9}> : ({1}, {2}, {3}) -> ({4}, {5})
+  return %o, %lse : {4}, {5}
+})",
+                       parts, q, k, v, o, lse, mask.empty() ? "" : "mask", mask,
+                       order, forward);
+}
+
+std::string Problem::describe() const {
+  return llvm::formatv("{0} {1} over {2}, {3} x {4}{5}{6}{7}{8}", order,
+                       mask.empty() ? "full" : mask, parts, queries, keys,
+                       drop ? ", drop" : "", overlap ? ", overlap" : "",
+                       backward.empty() ? ", " : ", backward ",
+                       backward.empty() ? forward : backward);
+}
+
+std::unique_ptr<MLIRContext> makeContext() {
+  DialectRegistry registry;
+  registry.insert<BurstDialect, ring::RingDialect, arith::ArithDialect,
+                  func::FuncDialect, math::MathDialect, scf::SCFDialect,
+                  shard::ShardDialect, tensor::TensorDialect>();
+  registerRingSimulation(registry);
+  auto context =
+      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  return context;
+}
+
+OwningOpRef<ModuleOp> parseModule(MLIRContext &context, StringRef text) {
+  auto module = parseSourceString<ModuleOp>(text, ParserConfig(&context));
+  if (!module)
+    llvm::report_fatal_error(llvm::Twine("not a program: ") + text);
+  return module;
+}
+
+OwningOpRef<ModuleOp> lower(MLIRContext &context, const Problem &problem) {
+  OwningOpRef<ModuleOp> module = parseModule(context, problem.text());
+  RingPipelineOptions options;
+  options.drop = problem.drop;
+  options.overlap = problem.overlap;
+  PassManager passes(&context);
+  buildRingPipeline(passes, options);
+  if (failed(passes.run(*module)))
+    llvm::report_fatal_error(llvm::Twine("not lowered: ") + problem.text());
+  return module;
+}
+
+func::FuncOp getProgram(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function->hasAttr(ring::gridAttr))
+      return function;
+  llvm::report_fatal_error("a module without a program");
+}
+
+std::optional<Counterexample>
+proveModule(ModuleOp module, const ProofOptions &options, Proof *proof) {
+  func::FuncOp program = getProgram(module);
+  std::unique_ptr<Simulation> simulation = Simulation::create(program);
+  FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
+  if (!simulation || failed(globals))
+    return Counterexample{-1, -1, nullptr, "cannot be simulated"};
+  Proof ignored;
+  return prove(*simulation, *globals, options, proof ? *proof : ignored);
+}
+
+std::vector<Argument> randomGlobals(func::FuncOp program, unsigned seed) {
+  FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
+  EXPECT_TRUE(succeeded(globals));
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  for (Argument &argument : *globals)
+    if (argument.table) {
+      argument.table->floats.resize(argument.table->size());
+      for (double &value : argument.table->floats)
+        value = normal(random);
+    }
+  return *globals;
+}
+
+std::vector<TensorRef> interpret(ModuleOp module,
+                                 const std::vector<Argument> &globals) {
+  func::FuncOp program = getProgram(module);
+  std::unique_ptr<Simulation> simulation = Simulation::create(program);
+  EXPECT_TRUE(simulation != nullptr);
+  if (!simulation)
+    return {};
+  simulation->reset();
+  Interpreter interpreter;
+  if (!simulation->run(interpreter,
+                       shardGlobals(*simulation, globals, ShardData::Copy))) {
+    ADD_FAILURE() << simulation->getCounterexample().message;
+    return {};
+  }
+  std::vector<TensorRef> results;
+  for (unsigned index = 0; index < program.getNumResults(); ++index)
+    results.push_back(gatherResult(*simulation, index));
+  return results;
+}
+
+bool isClose(const Tensor &a, const Tensor &b, double tolerance) {
+  if (a.shape != b.shape || a.floats.size() != b.floats.size())
+    return false;
+  return llvm::all_of(llvm::zip(a.floats, b.floats), [&](auto pair) {
+    auto [x, y] = pair;
+    bool bothNaN = std::isnan(x) && std::isnan(y);
+    return x == y || bothNaN ||
+           std::abs(x - y) <= tolerance * (1 + std::abs(x));
+  });
+}
+
+} // namespace burst::test

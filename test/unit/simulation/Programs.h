@@ -1,0 +1,79 @@
+//===- Programs.h - programs that the tests of the machine run --*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef BURST_TEST_UNIT_SIMULATION_PROGRAMS_H
+#define BURST_TEST_UNIT_SIMULATION_PROGRAMS_H
+
+#include "passes/Simulation/Prove/Audit.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <ostream>
+#include <random>
+#include <string>
+
+namespace burst::test {
+
+/// An attention, how it is sharded, and which optimisations run.
+struct Problem {
+  std::string order = "contiguous"; ///< as in #burst.sequence
+  std::string mask = "";            ///< as in the IR; none where empty
+  int64_t parts = 4, queries = 16, keys = 16;
+  int64_t batch = 1, heads = 2, keyHeads = 1, dim = 4, valueDim = 4;
+  std::string element = "f32";
+  bool drop = true, overlap = true;
+  /// The strategy of the attention.
+  std::string forward = "ring_kv";
+  /// The strategy of the gradients of the attention, or "" for itself.
+  std::string backward = "";
+
+  bool movesQueries() const {
+    return (backward.empty() ? forward : backward) == "ring_q";
+  }
+
+  /// The module of burst.attention, or of burst.attention_backward.
+  std::string text() const;
+  /// In words, for messages.
+  std::string describe() const;
+};
+
+/// For gtest.
+inline void PrintTo(const Problem &problem, std::ostream *stream) {
+  *stream << problem.describe();
+}
+
+std::unique_ptr<mlir::MLIRContext> makeContext();
+
+/// Parses and verifies; aborts where the text of a test is wrong.
+mlir::OwningOpRef<mlir::ModuleOp> parseModule(mlir::MLIRContext &context,
+                                              llvm::StringRef text);
+
+/// The ring program of a problem, as burst-to-ring makes it.
+mlir::OwningOpRef<mlir::ModuleOp> lower(mlir::MLIRContext &context,
+                                        const Problem &problem);
+
+/// The function with `ring.grid`.
+mlir::func::FuncOp getProgram(mlir::ModuleOp module);
+
+/// Proves the program of a module of static sizes.
+std::optional<Counterexample> proveModule(mlir::ModuleOp module,
+                                          const ProofOptions &options = {},
+                                          Proof *proof = nullptr);
+
+/// Global arguments for a program of static sizes: floats of normal
+/// distribution, the same for the same seed.
+std::vector<Argument> randomGlobals(mlir::func::FuncOp program, unsigned seed);
+
+/// The gathered results of a program; fails the test and gives nothing where
+/// the schedule fails.
+std::vector<TensorRef> interpret(mlir::ModuleOp module,
+                                 const std::vector<Argument> &globals);
+
+/// Whether two tensors have one shape and, within `tolerance`, one content;
+/// an infinity or NaN equals itself.
+bool isClose(const Tensor &a, const Tensor &b, double tolerance = 1e-12);
+
+} // namespace burst::test
+
+#endif // BURST_TEST_UNIT_SIMULATION_PROGRAMS_H

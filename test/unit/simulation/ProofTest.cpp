@@ -1,0 +1,161 @@
+//===- ProofTest.cpp - right schedules pass, broken ones do not -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A proof that accepts everything would pass every other test. Here schedules
+// of the pipeline are broken in one place each, in ways that the verifiers of
+// ops do not see, and the proof has to refuse every one, for the right reason.
+//
+//===----------------------------------------------------------------------===//
+#include "test/unit/simulation/Mutations.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include <chrono>
+#include <limits>
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::test;
+
+/// Shards of even sizes are static and shards of uneven ones dynamic: both, and
+/// fewer queries than keys.
+static std::vector<Problem> allProblems() {
+  std::vector<Problem> problems;
+  for (const char *order : {"contiguous", "zigzag", "striped", "striped 2"})
+    for (const char *mask : {"", "causal", "window<left = 11, right = 0>"})
+      for (int64_t parts : {2, 3, 4, 8})
+        for (bool optimised : {false, true}) {
+          Problem problem;
+          problem.order = order;
+          problem.mask = mask;
+          problem.parts = parts;
+          problem.queries = parts % 3 == 0 ? 5 * parts - 1 : 4 * parts;
+          problem.keys = problem.queries + (optimised ? 0 : parts);
+          problem.drop = problem.overlap = optimised;
+          problems.push_back(problem);
+        }
+  return problems;
+}
+
+class ProofTest : public ::testing::TestWithParam<Problem> {};
+
+INSTANTIATE_TEST_SUITE_P(Problems, ProofTest,
+                         ::testing::ValuesIn(allProblems()),
+                         [](const auto &info) {
+                           std::string name = info.param.describe();
+                           for (char &c : name)
+                             c = isalnum(c) ? c : '_';
+                           return name;
+                         });
+
+TEST_P(ProofTest, AcceptsTheScheduleAndRefusesEveryMutation) {
+  auto context = makeContext();
+  OwningOpRef<ModuleOp> original = lower(*context, GetParam());
+  ProofOptions options;
+  options.allowEmpty = !GetParam().drop;
+  auto counterexample = proveModule(*original, options);
+  ASSERT_FALSE(counterexample) << counterexample->message;
+
+  expectRefusals<Schedule>(*original, GetParam(), allMutations(),
+                           GetParam().parts);
+}
+
+TEST(ProofListTest, EveryMutationIsMadeSomewhere) {
+  auto context = makeContext();
+  std::vector<Mutation> left = allMutations();
+  EXPECT_GE(left.size(), 50u);
+  for (const Problem &problem : allProblems()) {
+    if (problem.parts > 4)
+      continue;
+    OwningOpRef<ModuleOp> original = lower(*context, problem);
+    removeMade(*original, problem, left);
+    if (left.empty())
+      break;
+  }
+  for (const Mutation &mutation : left)
+    ADD_FAILURE() << "never made: " << mutation.name;
+}
+
+TEST(ProofControlTest, TransfersThatNobodyNeedsAreNoErrors) {
+  // Mutations add some: it must not be for these that they are refused.
+  auto context = makeContext();
+  for (const char *order : {"contiguous", "zigzag"}) {
+    Problem problem;
+    problem.order = order;
+    OwningOpRef<ModuleOp> module = lower(*context, problem);
+    Schedule schedule(*module, problem);
+    Emit e = Emit::atTop(schedule);
+    for (unsigned argument : {0, 1, 2}) {
+      Value shard = schedule.program.getArgument(argument);
+      e.receive(e.send(shard, shardOf(schedule, argument), argument));
+      e.exchange(shard, shardOf(schedule, argument));
+    }
+    auto counterexample = proveModule(*module);
+    EXPECT_FALSE(counterexample) << counterexample->message;
+  }
+}
+
+TEST(ProofMessageTest, ARefusalIsReportedAtTheOp) {
+  auto context = makeContext();
+  Problem problem;
+  OwningOpRef<ModuleOp> module = lower(*context, problem);
+  Schedule schedule(*module, problem);
+  schedule.attends.back().setScaleAttr(
+      OpBuilder(context.get()).getF64FloatAttr(1));
+  auto counterexample = proveModule(*module);
+  ASSERT_TRUE(counterexample);
+  std::string message;
+  ScopedDiagnosticHandler handler(context.get(), [&](Diagnostic &diagnostic) {
+    message = diagnostic.str();
+    for (Diagnostic &note : diagnostic.getNotes())
+      message += "\n" + note.str();
+  });
+  report(schedule.program, *counterexample);
+  EXPECT_TRUE(llvm::Regex("'ring.attend' op schedule refused: rank [0-3], hop "
+                          "3: has another .*scale.*\n.*@f")
+                  .match(message))
+      << message;
+}
+
+TEST(ProofCountTest, CountsEveryPairOfSegments) {
+  auto context = makeContext();
+  for (const Problem &problem : allProblems()) {
+    if (problem.mask != "causal" || !problem.drop || problem.order != "zigzag")
+      continue;
+    // Of (2P)^2 pairs of chunks, those on and under the diagonal are needed.
+    int64_t chunks = 2 * problem.parts;
+    Proof proof;
+    auto module = lower(*context, problem);
+    ASSERT_FALSE(proveModule(*module, {}, &proof));
+    EXPECT_EQ(proof.computed, chunks * (chunks + 1) / 2);
+    EXPECT_EQ(proof.dropped, chunks * (chunks - 1) / 2);
+  }
+}
+
+/// Seconds that the proof of a zigzag causal ring takes.
+static double timeOfProof(MLIRContext &context, int64_t parts) {
+  Problem problem;
+  problem.order = "zigzag";
+  problem.mask = "causal";
+  problem.parts = parts;
+  problem.queries = problem.keys = parts * 4096;
+  OwningOpRef<ModuleOp> module = lower(context, problem);
+  auto begin = std::chrono::steady_clock::now();
+  Proof proof;
+  auto counterexample = proveModule(*module, {}, &proof);
+  std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+  EXPECT_FALSE(counterexample) << counterexample->message;
+  EXPECT_EQ(proof.computed, 2 * parts * (2 * parts + 1) / 2);
+  return time.count();
+}
+
+// There are (2P)^2 pairs of segments to account for, so 16 times as many: the
+// time may not grow much faster, however slow the machine is.
+TEST(ProofSpeedTest, TimeGrowsWithTheNumberOfPairs) {
+  auto context = makeContext();
+  double best = std::numeric_limits<double>::max();
+  for (int run = 0; run < 3 && best > 48; ++run) {
+    double few = timeOfProof(*context, 64);
+    best = std::min(best, timeOfProof(*context, 256) / few);
+  }
+  EXPECT_LT(best, 48);
+}

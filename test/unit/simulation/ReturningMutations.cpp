@@ -1,0 +1,175 @@
+//===- ReturningMutations.cpp - how shares travel wrongly -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/unit/simulation/Mutations.h"
+
+using namespace mlir;
+
+namespace burst::test {
+
+ring::WaitOp waitInHop(ring::StartOp start) {
+  return dyn_cast<ring::WaitOp>(*start.getToken().user_begin());
+}
+
+ring::WaitOp waitOf(ring::StartOp start) {
+  OpOperand &use = *start.getToken().use_begin();
+  if (auto wait = dyn_cast<ring::WaitOp>(use.getOwner()))
+    return wait;
+  auto loop = cast<scf::ForOp>(start->getParentOp());
+  Value carried = loop.getRegionIterArg(use.getOperandNumber());
+  return cast<ring::WaitOp>(*carried.user_begin());
+}
+
+bool dropWait(ring::StartOp start) {
+  ring::WaitOp wait = waitInHop(start);
+  if (!wait)
+    return false;
+  for (auto [received, sent] :
+       llvm::zip_equal(wait.getResults(), start.getTensors()))
+    received.replaceAllUsesWith(sent);
+  wait.erase();
+  return true;
+}
+
+bool doubleWait(ring::StartOp start) {
+  ring::WaitOp wait = waitOf(start);
+  OpBuilder(wait->getNextNode()).clone(*wait);
+  return true;
+}
+
+bool shiftOwner(Returning &s, ring::StartOp start) {
+  Emit e(s, start);
+  start.getOwnerMutable().set(e.ahead(start.getOwner()));
+  return true;
+}
+
+bool shiftReceivedOwner(Returning &s, ring::StartOp start) {
+  Emit e(s, start);
+  start.getReceivedOwnerMutable().set(e.ahead(start.getReceivedOwner()));
+  return true;
+}
+
+bool misdirectOnwardOfOneRank(Returning &s) {
+  if (s.onwards.empty())
+    return false;
+  Emit e(s, s.onward);
+  Value to = s.onward.getTo();
+  s.onward.getToMutable().set(
+      e.onRank(s.onwards.front().from, e.ahead(to), to));
+  return true;
+}
+
+bool misdirectHome(Returning &s) {
+  if (s.homes.empty())
+    return false;
+  Emit e(s, s.home);
+  s.home.getToMutable().set(e.ahead(s.home.getTo()));
+  return true;
+}
+
+bool takeHomeFromAnother(Returning &s) {
+  if (s.homes.empty())
+    return false;
+  Emit e(s, s.home);
+  s.home.getFromMutable().set(e.ahead(s.home.getFrom()));
+  return true;
+}
+
+bool turnSharesRound(Returning &s) {
+  if (s.parts == 2 || s.onwards.empty())
+    return false;
+  Value to = s.onward.getTo(), from = s.onward.getFrom();
+  s.onward.getToMutable().set(from);
+  s.onward.getFromMutable().set(to);
+  return true;
+}
+
+void clearFlags(MutableOperandRange flags, Value keep, Emit &e) {
+  SmallVector<Value> result;
+  for (OpOperand &flag : flags)
+    result.push_back(e.both(flag.get(), keep));
+  flags.assign(result);
+}
+
+bool clearSends(Returning &s, ring::StartOp start,
+                ArrayRef<Returning::Message> messages) {
+  if (messages.empty() || start.getSendSegments().empty())
+    return false;
+  Emit e(s, start);
+  clearFlags(start.getSendSegmentsMutable(),
+             e.differs(s.rank, messages.front().from), e);
+  return true;
+}
+
+bool clearReceives(Returning &s, ring::StartOp start,
+                   ArrayRef<Returning::Message> messages) {
+  if (messages.empty() || start.getReceiveSegments().empty())
+    return false;
+  Emit e(s, start);
+  clearFlags(start.getReceiveSegmentsMutable(),
+             e.differs(s.rank, messages.front().to), e);
+  return true;
+}
+
+bool clearBoth(Returning &s, ring::StartOp start,
+               ArrayRef<Returning::Message> messages) {
+  if (messages.empty() || start.getSendSegments().empty())
+    return false;
+  Emit e(s, start);
+  Value no = e.truth(false);
+  clearFlags(start.getSendSegmentsMutable(), no, e);
+  clearFlags(start.getReceiveSegmentsMutable(), no, e);
+  return true;
+}
+
+bool sendOwnPartOnward(Returning &s, ArrayRef<MutableOperandRange> joined) {
+  if (s.problem.drop)
+    return false;
+  auto isTurn = [&](Emit &e, int64_t turn) {
+    return arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::eq,
+                                 s.loop.getInductionVar(), e.index(turn));
+  };
+  auto alsoIn = [&](Operation *op, MutableOperandRange flags, int64_t turn) {
+    Emit e(s, op);
+    SmallVector<Value> result;
+    for (OpOperand &flag : flags)
+      result.push_back(
+          arith::OrIOp::create(e.builder, e.loc, flag.get(), isTurn(e, turn)));
+    flags.assign(result);
+  };
+  alsoIn(s.onward, s.onward.getSendSegmentsMutable(), 0);
+  alsoIn(s.onward, s.onward.getReceiveSegmentsMutable(), 0);
+  for (const MutableOperandRange &flags : joined)
+    alsoIn(flags.getOwner(), flags, 1);
+  return true;
+}
+
+bool sendAtTheWrongDeal(Returning &s) {
+  if (s.problem.order == "zigzag")
+    return false; // It has two segments, others have one.
+  auto deal = [&](Order order) {
+    return ring::LayoutAttr::get(s.module.getContext(),
+                                 Deal{order, 1, s.parts});
+  };
+  s.onward.setLayoutAttr(deal(
+      s.problem.order == "contiguous" ? Order::Striped : Order::Contiguous));
+  return true;
+}
+
+bool holdTooMany(Returning &s) {
+  if (s.onwards.empty())
+    return false;
+  for (int64_t channel : {5, 6}) {
+    OpBuilder builder(s.onward->getNextNode());
+    auto more = cast<ring::StartOp>(builder.clone(*s.onward));
+    more.setChannelAttr(ring::ChannelAttr::get(
+        s.module.getContext(), s.onward.getChannel().getGrid(), channel));
+    builder.setInsertionPoint(s.loop.getBody()->getTerminator());
+    ring::WaitOp::create(builder, more.getLoc(),
+                         waitOf(s.onward).getResultTypes(), more.getToken());
+  }
+  if (ring::WaitOp wait = waitInHop(s.onward))
+    wait->moveBefore(s.loop.getBody()->getTerminator());
+  return true;
+}
+
+} // namespace burst::test

@@ -1,0 +1,489 @@
+//===- SimulationTest.cpp - what ring programs mean -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/unit/simulation/Programs.h"
+
+#include "passes/Simulation/Interpret/Interpreter.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::test;
+
+//===----------------------------------------------------------------------===//
+// Exchange
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct Layout {
+  const char *order;
+  int64_t dim;
+};
+
+/// A program that deals its argument anew: from the shards of one layout to
+/// those of another. Dimension 1 has `positions`, dimension 2 `heads`.
+std::string exchangeProgram(int64_t parts, Layout from, Layout to,
+                            int64_t positions, int64_t heads) {
+  auto shard = [&](Layout layout) {
+    return llvm::formatv("#ring.shard<#ring.layout<{0} over {1}>, dim {2} "
+                         "extent {3}>",
+                         layout.order, parts, layout.dim,
+                         layout.dim == 1 ? positions : heads)
+        .str();
+  };
+  auto tensor = [&](Layout layout) {
+    return layout.dim == 1
+               ? llvm::formatv("tensor<2x?x{0}x3xf64>", heads).str()
+               : llvm::formatv("tensor<2x{0}x?x3xf64>", positions).str();
+  };
+  return llvm::formatv(R"(
+shard.grid @cp(shape = {0})
+func.func @f(%x: {1} {{ring.shard = {2}}) -> ({3} {{ring.shard = {4}})
+    attributes {{ring.grid = @cp} {{
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %y = ring.exchange %x at %r from {2} to {4} channel <@cp, 0> : {1} -> {3}
+  return %y : {3}
+})",
+                       parts, tensor(from), shard(from), tensor(to), shard(to));
+}
+
+} // namespace
+
+TEST(ExchangeTest, DealsATensorAnew) {
+  auto context = makeContext();
+  std::mt19937 random(1);
+  const Layout layouts[] = {{"contiguous", 1}, {"zigzag", 1},
+                            {"striped", 1},    {"striped 3", 1},
+                            {"contiguous", 2}, {"zigzag", 2}};
+  for (const Layout &from : layouts)
+    for (const Layout &to : layouts)
+      for (int n = 0; n < 4; ++n) {
+        int64_t parts = 1 + random() % 6, positions = random() % 30,
+                heads = 1 + random() % 7;
+        std::string text = exchangeProgram(parts, from, to, positions, heads);
+        SCOPED_TRACE(text);
+        auto module = parseModule(*context, text);
+        auto globals = randomGlobals(getProgram(*module), n);
+        auto results = interpret(*module, globals);
+        ASSERT_EQ(results.size(), 1u);
+        EXPECT_TRUE(isClose(*results[0], *globals[0].table, 0));
+      }
+}
+
+TEST(ExchangeTest, CountsWhatLeavesTheRank) {
+  auto context = makeContext();
+  // Of 12 positions of 4 heads, a rank keeps a third of its third of the bytes.
+  auto module =
+      parseModule(*context, exchangeProgram(3, {"contiguous", 1},
+                                            {"contiguous", 2}, 12, 3));
+  auto program = getProgram(*module);
+  auto simulation = Simulation::create(program);
+  std::vector<Traffic> traffic;
+  ASSERT_FALSE(plan(*simulation, *describeGlobals(program, {}), traffic));
+  for (const Traffic &found : traffic)
+    EXPECT_EQ(found.sentBytes.at(0), 2 * 4 * 2 * 3 * 8);
+  // Between layouts of one dimension, what both deal to a rank stays.
+  module = parseModule(
+      *context, exchangeProgram(2, {"contiguous", 1}, {"zigzag", 1}, 8, 1));
+  program = getProgram(*module);
+  simulation = Simulation::create(program);
+  ASSERT_FALSE(plan(*simulation, *describeGlobals(program, {}), traffic));
+  // Rank 0 has 0-3 and gets 0, 1, 6, 7; rank 1 has 4-7 and gets 2-5.
+  for (const Traffic &found : traffic)
+    EXPECT_EQ(found.sentBytes.at(0), 2 * 2 * 3 * 8);
+}
+
+TEST(ExchangeTest, SizesMustBeThoseOfTheLayouts) {
+  // Sizes that are not static are known when the op runs.
+  auto context = makeContext();
+  auto refusal = [&](int64_t positions, int64_t heads) {
+    auto module = parseModule(*context, llvm::formatv(R"(
+#c = #ring.layout<contiguous over 2>
+#s = #ring.shard<#c, dim 1 extent 8>
+shard.grid @cp(shape = 2)
+func.func @f(%x: tensor<1x?x?x3xf64> {{ring.shard = #s})
+    attributes {{ring.grid = @cp} {{
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %y = ring.exchange %x at %r from #ring.shard<#c, dim 1 extent {0}>
+      to #ring.shard<#c, dim 2 extent {1}> channel <@cp, 0>
+      : tensor<1x?x?x3xf64> -> tensor<1x?x?x3xf64>
+  return
+})",
+                                                      positions, heads)
+                                            .str());
+    auto program = getProgram(*module);
+    auto simulation = Simulation::create(program);
+    auto globals = *describeGlobals(program, {/*batch=*/6, {}});
+    globals[0].table->floats.resize(globals[0].table->size());
+    Interpreter interpreter;
+    bool done = simulation->run(
+        interpreter, shardGlobals(*simulation, globals, ShardData::Copy));
+    return done ? "" : simulation->getCounterexample().message;
+  };
+  EXPECT_EQ(refusal(8, 6), "");
+  EXPECT_EQ(refusal(6, 6), "gives a shard of 4 positions, its layout says 3");
+  EXPECT_EQ(refusal(8, 9), "deals 9 positions anew, there are 6");
+}
+
+//===----------------------------------------------------------------------===//
+// States
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Two ranks that both hold their own and the other's slice, and a body that
+/// makes %o, %m, %l of the queries %q and both slices.
+std::string twoSliceProgram(StringRef mask, StringRef body) {
+  std::string text = R"(
+#zz = #ring.layout<zigzag over 2>
+!q = tensor<2x?x4x3xf64>
+!k = tensor<2x?x2x3xf64>
+!v = tensor<2x?x2x5xf64>
+!o = tensor<2x?x4x5xf64>
+!m = tensor<2x4x?xf64>
+shard.grid @cp(shape = 2)
+func.func @f(%q: !q {ring.shard = #ring.shard<#zz, dim 1 extent 13>},
+             %k: !k {ring.shard = #ring.shard<#zz, dim 1 extent 22>},
+             %v: !v {ring.shard = #ring.shard<#zz, dim 1 extent 22>})
+    -> (!o {ring.shard = #ring.shard<#zz, dim 1 extent 13>},
+        !m {ring.shard = #ring.shard<#zz, dim 2 extent 13>})
+    attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %sq = arith.constant 13 : index
+  %sk = arith.constant 22 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %p = arith.subi %c1, %r : index
+  %token = ring.start %k, %v dims [1, 1] of <zigzag over 2>[%r] extent %sk
+      to %p receive [%p] from %p channel <@cp, 0>
+      : (!k, !v) -> !ring.token<!k, !v>
+  %k2, %v2 = ring.wait %token : !ring.token<!k, !v>
+  %o0, %m0, %l0 = ring.init %q : !q -> !o, !m
+)" + body.str() + R"(
+  %out, %lse = ring.finalize %o, %m, %l : !o, !m -> !o
+  return %out, %lse : !o, !m
+})";
+  // ATTEND(slices, state) in the body stands for the op's unchanging parts.
+  std::string result;
+  StringRef rest = text;
+  while (true) {
+    auto [before, after] = rest.split("ATTEND");
+    result += before;
+    if (after.empty())
+      return result;
+    auto [slices, behind] = after.split(" STATE ");
+    auto [state, next] = behind.split('\n');
+    size_t count = slices.count(" at ");
+    std::string types = "!q";
+    for (size_t i = 0; i < count; ++i)
+      types += ", !k, !v";
+    result += "ring.attend %q at <zigzag over 2>[%r] extent %sq slices" +
+              slices.str() + " of <zigzag over 2> extent %sk state " +
+              state.str() + " scale 0.7 " + mask.str() + " : (" + types +
+              ") -> (!o, !m)\n";
+    rest = next;
+  }
+}
+
+constexpr const char *causal = R"(
+    mask(%b, %h, %i, %j, %sq, %sk) {
+      %keep = arith.cmpi sle, %j, %i : index
+      burst.yield %keep : i1
+    })";
+
+/// One slice after the other.
+constexpr const char *inTurn = R"(
+  %o1, %m1, %l1 = ATTEND (%k, %v at %r) STATE %o0, %m0, %l0
+  %o, %m, %l = ATTEND (%k2, %v2 at %p) STATE %o1, %m1, %l1
+)";
+constexpr const char *inTurnBackwards = R"(
+  %o1, %m1, %l1 = ATTEND (%k2, %v2 at %p) STATE %o0, %m0, %l0
+  %o, %m, %l = ATTEND (%k, %v at %r) STATE %o1, %m1, %l1
+)";
+constexpr const char *asAList = R"(
+  %o, %m, %l = ATTEND (%k, %v at %r), (%k2, %v2 at %p) STATE %o0, %m0, %l0
+)";
+constexpr const char *merged = R"(
+  %o1, %m1, %l1 = ATTEND (%k, %v at %r) STATE %o0, %m0, %l0
+  %o2, %m2, %l2 = ATTEND (%k2, %v2 at %p) STATE %o0, %m0, %l0
+  %o, %m, %l = ring.merge (%o1, %m1, %l1) with (%o2, %m2, %l2)
+      of <zigzag over 2>[%r] extent %sq : !o, !m
+)";
+/// A fresh state is neutral, and the inputs of a merge do not change.
+constexpr const char *mergedWithFresh = R"(
+  %o1, %m1, %l1 = ATTEND (%k, %v at %r) STATE %o0, %m0, %l0
+  %o2, %m2, %l2 = ring.merge (%o0, %m0, %l0) with (%o1, %m1, %l1)
+      of <zigzag over 2>[%r] extent %sq : !o, !m
+  %o3, %m3, %l3 = ATTEND (%k2, %v2 at %p) STATE %o0, %m0, %l0
+  %o4, %m4, %l4 = ring.merge (%o3, %m3, %l3) with (%o0, %m0, %l0)
+      of <zigzag over 2>[%r] extent %sq : !o, !m
+  %o5, %m5, %l5 = ring.merge (%o2, %m2, %l2) with (%o4, %m4, %l4)
+      of <zigzag over 2>[%r] extent %sq : !o, !m
+  %o, %m, %l = ring.merge (%o2, %m2, %l2) with (%o4, %m4, %l4)
+      of <zigzag over 2>[%r] extent %sq : !o, !m
+)";
+
+} // namespace
+
+TEST(StateTest, SlicesMayBeAttendedInTurnAsAListOrMerged) {
+  auto context = makeContext();
+  for (const char *mask : {"", causal}) {
+    auto expected = parseModule(*context, twoSliceProgram(mask, inTurn));
+    auto globals = randomGlobals(getProgram(*expected), 3);
+    auto reference = interpret(*expected, globals);
+    ASSERT_EQ(reference.size(), 2u);
+    EXPECT_FALSE(std::isnan(reference[0]->floats[0]));
+    ProofOptions options;
+    options.allowEmpty = true;
+    for (const char *body :
+         {inTurn, inTurnBackwards, asAList, merged, mergedWithFresh}) {
+      auto module = parseModule(*context, twoSliceProgram(mask, body));
+      auto counterexample = proveModule(*module, options);
+      EXPECT_FALSE(counterexample) << counterexample->message << body;
+      auto results = interpret(*module, globals);
+      ASSERT_EQ(results.size(), 2u);
+      EXPECT_TRUE(isClose(*results[0], *reference[0])) << body;
+      EXPECT_TRUE(isClose(*results[1], *reference[1])) << body;
+    }
+  }
+}
+
+TEST(StateTest, APoisonedSliceShows) {
+  // What was not received is NaN: it must not pass for a masked key, not even
+  // where nothing was attended before.
+  auto context = makeContext();
+  for (const char *body :
+       {inTurn, inTurnBackwards, asAList, merged, mergedWithFresh}) {
+    auto module = parseModule(*context, twoSliceProgram("", body));
+    auto globals = randomGlobals(getProgram(*module), 3);
+    for (double &value : globals[1].table->floats)
+      value = std::nan("");
+    auto results = interpret(*module, globals);
+    ASSERT_EQ(results.size(), 2u);
+    for (double value : results[0]->floats)
+      EXPECT_TRUE(std::isnan(value)) << body;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Schedules
+//===----------------------------------------------------------------------===//
+
+TEST(ScheduleTest, ResultsDoNotDependOnRanksOrOptimisations) {
+  auto context = makeContext();
+  unsigned seed = 0;
+  for (const char *mask :
+       {"", "causal", "window<left = 3, right = 1>", "prefix<4>"})
+    for (auto [queries, keys] :
+         {std::pair<int64_t, int64_t>{24, 24}, {17, 17}, {9, 20}, {20, 9}}) {
+      Problem problem;
+      problem.mask = mask;
+      problem.queries = queries;
+      problem.keys = keys;
+      problem.batch = 2;
+      problem.heads = 4;
+      problem.keyHeads = 2;
+      problem.element = "f64";
+      problem.parts = 1;
+      auto alone = lower(*context, problem);
+      auto globals = randomGlobals(getProgram(*alone), ++seed);
+      auto reference = interpret(*alone, globals);
+      ASSERT_EQ(reference.size(), 2u);
+      for (const char *order : {"contiguous", "zigzag", "striped 2"})
+        for (int64_t parts : {2, 3, 5})
+          for (auto [drop, overlap] : {std::pair{false, false},
+                                       {false, true},
+                                       {true, false},
+                                       {true, true}}) {
+            problem.order = order;
+            problem.parts = parts;
+            problem.drop = drop;
+            problem.overlap = overlap;
+            SCOPED_TRACE(problem.describe());
+            auto results = interpret(*lower(*context, problem), globals);
+            ASSERT_EQ(results.size(), 2u);
+            EXPECT_TRUE(isClose(*results[0], *reference[0]));
+            EXPECT_TRUE(isClose(*results[1], *reference[1]));
+          }
+    }
+}
+
+TEST(ScheduleTest, RowsWithoutKeysAreZero) {
+  auto context = makeContext();
+  Problem problem;
+  problem.mask = "causal";
+  problem.queries = 12;
+  problem.keys = 5; // The first 7 queries see nothing.
+  problem.element = "f64";
+  auto module = lower(*context, problem);
+  auto results = interpret(*module, randomGlobals(getProgram(*module), 1));
+  ASSERT_EQ(results.size(), 2u);
+  int64_t row = problem.heads * problem.valueDim;
+  for (int64_t x = 0; x < 7 * row; ++x)
+    EXPECT_EQ(results[0]->floats[x], 0);
+  for (int64_t x = 7 * row; x < 12 * row; ++x)
+    EXPECT_NE(results[0]->floats[x], 0);
+  for (int64_t h = 0; h < problem.heads; ++h)
+    for (int64_t i = 0; i < 12; ++i)
+      EXPECT_EQ(std::isinf(results[1]->floats[h * 12 + i]), i < 7);
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Ranks that pass their shard on once, with peers and owners computed by
+/// `peers` from %r, and return what came.
+std::string passProgram(int64_t parts, StringRef peers,
+                        StringRef type = "tensor<?x2xf64>") {
+  return llvm::formatv(R"(
+#c = #ring.layout<contiguous over {0}>
+shard.grid @cp(shape = {0})
+func.func @f(%x: {2} {{ring.shard = #ring.shard<#c, dim 0 extent 10>})
+    -> ({2} {{ring.shard = #ring.shard<#c, dim 0 extent 10>})
+    attributes {{ring.grid = @cp} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant {0} : index
+  %s = arith.constant 10 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  {1}
+  %t = ring.start %x dims [0] of <contiguous over {0}>[%r] extent %s to %to
+      receive [%from] from %from channel <@cp, 0>
+      : ({2}) -> !ring.token<{2}>
+  %y = ring.wait %t : !ring.token<{2}>
+  return %y : {2}
+})",
+                       parts, peers, type);
+}
+
+/// Each rank sends to the next; all but rank 2 expect that.
+constexpr const char *onePeerIsWrong = R"(
+  %to0 = arith.addi %r, %c1 : index
+  %to = arith.remui %to0, %n : index
+  %last = arith.subi %n, %c1 : index
+  %from0 = arith.addi %r, %last : index
+  %right = arith.remui %from0, %n : index
+  %is2 = arith.cmpi eq, %r, %c2 : index
+  %from = arith.select %is2, %c0, %right : index)";
+
+constexpr const char *toTheMirror = R"(
+  %last = arith.subi %n, %c1 : index
+  %to = arith.subi %last, %r : index
+  %from = arith.subi %last, %r : index)";
+
+} // namespace
+
+TEST(TransferTest, ADeadlockNamesRankAndPeer) {
+  auto context = makeContext();
+  auto module = parseModule(*context, passProgram(4, onePeerIsWrong));
+  auto counterexample = proveModule(*module);
+  ASSERT_TRUE(counterexample);
+  // Rank 0's send to 1 is done, 1 -> 2 never is.
+  EXPECT_EQ(counterexample->message,
+            "deadlock: it sends to rank 2; rank 2, at hop 0, receives from "
+            "rank 0");
+  EXPECT_EQ(counterexample->rank, 1);
+  EXPECT_EQ(counterexample->hop, 0);
+  EXPECT_TRUE(isa_and_nonnull<ring::StartOp>(counterexample->op));
+}
+
+TEST(TransferTest, APeerThatHasEndedIsNamed) {
+  // Rank 1 does nothing at all.
+  auto context = makeContext();
+  auto module = parseModule(*context, R"(
+#c = #ring.layout<contiguous over 2>
+shard.grid @cp(shape = 2)
+func.func @f(%x: tensor<?x2xf64> {ring.shard = #ring.shard<#c, dim 0 extent 5>})
+    attributes {ring.grid = @cp} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %s = arith.constant 5 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %is0 = arith.cmpi eq, %r, %c0 : index
+  scf.if %is0 {
+    %t = ring.start %x dims [0] of <contiguous over 2>[%r] extent %s to %c1
+        receive [%c1] from %c1 channel <@cp, 0>
+        : (tensor<?x2xf64>) -> !ring.token<tensor<?x2xf64>>
+    %y = ring.wait %t : !ring.token<tensor<?x2xf64>>
+  }
+  return
+})");
+  auto counterexample = proveModule(*module);
+  ASSERT_TRUE(counterexample);
+  EXPECT_EQ(counterexample->rank, 0);
+  EXPECT_EQ(counterexample->message, "deadlock: it sends to rank 1 and "
+                                     "receives from rank 1; rank 1 has ended");
+}
+
+TEST(TransferTest, ARankMaySendToItself) {
+  // Of an odd number of ranks, the one in the middle is its own mirror.
+  auto context = makeContext();
+  for (int64_t parts : {1, 3, 5}) {
+    auto module = parseModule(*context, passProgram(parts, toTheMirror));
+    auto globals = randomGlobals(getProgram(*module), 1);
+    auto program = getProgram(*module);
+    auto simulation = Simulation::create(program);
+    Interpreter interpreter;
+    ASSERT_TRUE(simulation->run(
+        interpreter, shardGlobals(*simulation, globals, ShardData::Copy)))
+        << simulation->getCounterexample().message;
+    simulation->reset();
+    auto shards = shardGlobals(*simulation, globals, ShardData::Copy);
+    ASSERT_TRUE(simulation->run(
+        interpreter, shardGlobals(*simulation, globals, ShardData::Copy)));
+    for (int64_t rank = 0; rank < parts; ++rank)
+      EXPECT_TRUE(isClose(*simulation->getResults()[rank][0],
+                          *shards[parts - 1 - rank][0].table, 0));
+  }
+}
+
+TEST(TransferTest, IntegersTravelToo) {
+  auto context = makeContext();
+  auto module =
+      parseModule(*context, passProgram(2, toTheMirror, "tensor<?x2xi32>"));
+  auto program = getProgram(*module);
+  auto globals = *describeGlobals(program, {});
+  for (int64_t x = 0; x < 20; ++x)
+    globals[0].table->ints.push_back(x);
+  auto simulation = Simulation::create(program);
+  Interpreter interpreter;
+  ASSERT_TRUE(simulation->run(
+      interpreter, shardGlobals(*simulation, globals, ShardData::Copy)));
+  for (int64_t rank : {0, 1}) {
+    std::vector<int64_t> expected(10);
+    for (int64_t x = 0; x < 10; ++x)
+      expected[x] = x + (rank == 0 ? 10 : 0);
+    EXPECT_EQ(simulation->getResults()[rank][0]->ints, expected);
+  }
+}
+
+TEST(TransferTest, AScheduleMayRunAgain) {
+  auto context = makeContext();
+  Problem problem;
+  problem.element = "f64";
+  auto module = lower(*context, problem);
+  auto program = getProgram(*module);
+  auto globals = randomGlobals(program, 1);
+  auto simulation = Simulation::create(program);
+  std::vector<TensorRef> first;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    Proof proof;
+    EXPECT_FALSE(prove(*simulation, globals, {}, proof));
+    simulation->reset();
+    Interpreter interpreter;
+    ASSERT_TRUE(simulation->run(
+        interpreter, shardGlobals(*simulation, globals, ShardData::Copy)));
+    TensorRef out = gatherResult(*simulation, 0);
+    if (repeat == 0)
+      first.push_back(out);
+    EXPECT_TRUE(isClose(*out, *first[0], 0));
+  }
+}

@@ -1,0 +1,394 @@
+//===- TransferMutations.cpp - how transfers are broken -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/unit/simulation/Mutations.h"
+
+using namespace mlir;
+
+namespace burst::test {
+
+//===----------------------------------------------------------------------===//
+// Waits
+//===----------------------------------------------------------------------===//
+
+static bool dropWait(Schedule &s) {
+  for (auto [received, sent] :
+       llvm::zip_equal(s.wait.getResults(), s.start.getTensors()))
+    received.replaceAllUsesWith(sent);
+  s.wait.erase();
+  return true;
+}
+
+static bool doubleWait(Schedule &s) {
+  OpBuilder(s.wait->getNextNode()).clone(*s.wait);
+  return true;
+}
+
+static bool neverWait(Schedule &s) {
+  Emit e = Emit::atTop(s);
+  e.send(s.program.getArgument(0), shardOf(s, 0), 1);
+  s.options.maxSlices = 3; // What it receives stays, which is not the point.
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Owners and peers
+//===----------------------------------------------------------------------===//
+
+static bool shiftAttendOwner(Schedule &s) {
+  Emit e(s, s.attends[0]);
+  s.attends[0].getOwnersMutable().assign(e.ahead(s.attends[0].getOwners()[0]));
+  return true;
+}
+
+static bool shiftStartOwner(Schedule &s) {
+  Emit e(s, s.start);
+  s.start.getOwnerMutable().set(e.ahead(s.start.getOwner()));
+  return true;
+}
+
+static bool shiftReceivedOwner(Schedule &s) {
+  Emit e(s, s.start);
+  s.start.getReceivedOwnerMutable().set(e.ahead(s.start.getReceivedOwner()));
+  return true;
+}
+
+static bool shiftQueryOwner(Schedule &s) {
+  Emit e(s, s.attends[0]);
+  s.attends[0].getQueryOwnerMutable().set(
+      e.ahead(s.attends[0].getQueryOwner()));
+  return true;
+}
+
+static bool misdirectSendOfOneRank(Schedule &s) {
+  if (s.messages.empty())
+    return false;
+  Emit e(s, s.start);
+  Value to = s.start.getTo();
+  s.start.getToMutable().set(
+      e.onRank(s.messages.front().from, e.ahead(to), to));
+  return true;
+}
+
+static bool misdirectReceiveOfOneRank(Schedule &s) {
+  if (s.messages.empty())
+    return false;
+  Emit e(s, s.start);
+  Value from = s.start.getFrom();
+  s.start.getFromMutable().set(
+      e.onRank(s.messages.front().to, e.ahead(from), from));
+  return true;
+}
+
+static bool swapPeers(Schedule &s) {
+  if (s.parts == 2 || s.messages.empty())
+    return false; // The two peers are one.
+  Value to = s.start.getTo(), from = s.start.getFrom();
+  s.start.getToMutable().set(from);
+  s.start.getFromMutable().set(to);
+  return true;
+}
+
+static bool sendToNoRank(Schedule &s) {
+  Emit e(s, s.start);
+  s.start.getToMutable().set(e.plus(s.start.getTo(), s.parts));
+  return true;
+}
+
+static bool attendOfNoOwner(Schedule &s) {
+  Emit e(s, s.attends[0]);
+  s.attends[0].getOwnersMutable().assign(
+      e.plus(s.attends[0].getOwners()[0], s.parts));
+  return true;
+}
+
+static bool takeRankOfAnotherGrid(Schedule &s) {
+  Emit e = Emit::atTop(s);
+  OpBuilder top = OpBuilder::atBlockBegin(s.module.getBody());
+  shard::GridOp::create(top, e.loc, "other", s.parts);
+  auto other = shard::ProcessMultiIndexOp::create(e.builder, e.loc, "other",
+                                                  ArrayRef<shard::GridAxis>{0});
+  s.rank.replaceAllUsesWith(other.getResult()[0]);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Hops
+//===----------------------------------------------------------------------===//
+
+static bool shortenLoop(Schedule &s) {
+  if (!s.loop || !s.needsLast)
+    return false;
+  Emit e(s, s.loop);
+  s.loop.setUpperBound(e.index(s.parts - 2));
+  return true;
+}
+
+static bool lengthenLoop(Schedule &s) {
+  if (!s.loop)
+    return false;
+  Emit e(s, s.loop);
+  s.loop.setUpperBound(e.index(s.parts));
+  return true;
+}
+
+static bool startTwice(Schedule &s) {
+  // Only a rank that receives in two hops running holds three slices.
+  auto receives = [&](int64_t rank, int64_t hop) {
+    return llvm::any_of(s.messages, [&](const Schedule::Message &m) {
+      return m.to == rank && m.hop == hop;
+    });
+  };
+  bool hasTwo = llvm::any_of(s.messages, [&](const Schedule::Message &m) {
+    return m.hop == 0 && receives(m.to, 1);
+  });
+  if (!s.loop || !hasTwo)
+    return false;
+  OpBuilder builder(s.start->getNextNode());
+  auto second = cast<ring::StartOp>(builder.clone(*s.start));
+  second.setChannelAttr(ring::ChannelAttr::get(
+      s.module.getContext(), s.start.getChannel().getGrid(), 1));
+  builder.setInsertionPointAfter(s.wait);
+  ring::WaitOp::create(builder, s.wait.getLoc(), s.wait.getResultTypes(),
+                       second.getToken());
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Flags
+//===----------------------------------------------------------------------===//
+
+/// Flags of a transfer, all true where it has none.
+static SmallVector<Value> flagsOf(Emit &e, ring::StartOp start,
+                                  OperandRange flags) {
+  SmallVector<Value> result(flags);
+  while (static_cast<int64_t>(result.size()) <
+         start.getLayout().getNumSegments())
+    result.push_back(e.truth(true));
+  return result;
+}
+
+static void clearSends(Emit &e, ring::StartOp start, Value keep) {
+  SmallVector<Value> flags;
+  for (Value flag : flagsOf(e, start, start.getSendSegments()))
+    flags.push_back(e.both(flag, keep));
+  start.getSendSegmentsMutable().assign(flags);
+}
+
+static void clearReceives(Emit &e, ring::StartOp start, Value keep) {
+  SmallVector<Value> flags;
+  for (Value flag : flagsOf(e, start, start.getReceiveSegments()))
+    flags.push_back(e.both(flag, keep));
+  start.getReceiveSegmentsMutable().assign(flags);
+}
+
+static bool clearPair(Schedule &s) {
+  Emit e(s, s.attends[0]);
+  SmallVector<Value> pairs = pairsOf(e, s.attends[0]);
+  // The pair of the first segments of a rank is on every mask's diagonal.
+  pairs[0] = e.both(pairs[0], e.differs(s.rank, 0));
+  s.attends[0].getPairsMutable().assign(pairs);
+  return true;
+}
+
+static bool setPairs(Schedule &s) {
+  if (!s.hasRuledOut || s.options.allowEmpty)
+    return false;
+  for (ring::AttendOp attend : s.attends) {
+    Emit e(s, attend);
+    SmallVector<Value> pairs = pairsOf(e, attend);
+    attend.getPairsMutable().assign(
+        SmallVector<Value>(pairs.size(), e.truth(true)));
+  }
+  return true;
+}
+
+static bool clearSendOfOneRank(Schedule &s) {
+  if (s.messages.empty())
+    return false;
+  Emit e(s, s.start);
+  clearSends(e, s.start, e.differs(s.rank, s.messages.front().from));
+  return true;
+}
+
+static bool clearReceiveOfOneRank(Schedule &s) {
+  if (s.messages.empty())
+    return false;
+  Emit e(s, s.start);
+  clearReceives(e, s.start, e.differs(s.rank, s.messages.front().to));
+  return true;
+}
+
+/// Nothing travels in the first hop, and the second passes on what is not
+/// there.
+static bool forwardWhatNeverCame(Schedule &s) {
+  bool travelsOn = llvm::any_of(
+      s.messages, [](const Schedule::Message &m) { return m.hop == 1; });
+  if (!s.loop || !travelsOn)
+    return false;
+  Emit e(s, s.start);
+  Value keep = e.differs(s.loop.getInductionVar(), 0);
+  clearSends(e, s.start, keep);
+  clearReceives(e, s.start, keep);
+  return true;
+}
+
+/// Nothing travels at all.
+static bool attendWhatNeverCame(Schedule &s) {
+  if (s.messages.empty())
+    return false;
+  Emit e(s, s.start);
+  clearSends(e, s.start, e.truth(false));
+  clearReceives(e, s.start, e.truth(false));
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Channels and exchanges
+//===----------------------------------------------------------------------===//
+
+/// Two transfers, each waited for at once: one rank runs them in the other
+/// order, on two channels.
+static bool crossChannels(Schedule &s) {
+  Emit e = Emit::atTop(s);
+  scf::IfOp branch = e.branchOnRank(0);
+  for (Block *block : {branch.thenBlock(), branch.elseBlock()}) {
+    Emit inner(s, block->getTerminator());
+    bool crosses = block == branch.thenBlock();
+    for (int64_t channel : {crosses ? 2 : 1, crosses ? 1 : 2})
+      inner.receive(
+          inner.send(s.program.getArgument(1), shardOf(s, 1), channel));
+  }
+  return true;
+}
+
+static bool sendOnAnotherGrid(Schedule &s) {
+  Emit e = Emit::atTop(s);
+  OpBuilder top = OpBuilder::atBlockBegin(s.module.getBody());
+  shard::GridOp::create(top, e.loc, "other", s.parts);
+  scf::IfOp branch = e.branchOnRank(0);
+  for (Block *block : {branch.thenBlock(), branch.elseBlock()}) {
+    Emit inner(s, block->getTerminator());
+    inner.receive(inner.send(s.program.getArgument(1), shardOf(s, 1), 1,
+                             block == branch.thenBlock() ? "other" : "cp"));
+  }
+  return true;
+}
+
+static bool exchangeAlone(Schedule &s) {
+  Emit e = Emit::atTop(s);
+  scf::IfOp branch = e.branchOnRank(0);
+  Emit inner(s, branch.thenBlock()->getTerminator());
+  inner.exchange(s.program.getArgument(0), shardOf(s, 0));
+  return true;
+}
+
+static bool exchangeApart(Schedule &s) {
+  Emit e = Emit::atTop(s);
+  scf::IfOp branch = e.branchOnRank(0);
+  unsigned argument = 0;
+  for (Block *block : {branch.thenBlock(), branch.elseBlock()}) {
+    Emit inner(s, block->getTerminator());
+    inner.exchange(s.program.getArgument(argument), shardOf(s, argument));
+    ++argument;
+  }
+  return true;
+}
+
+static bool exchangeAsAnotherRank(Schedule &s) {
+  Emit e = Emit::atTop(s);
+  Value result = e.exchange(s.program.getArgument(0), shardOf(s, 0));
+  auto exchange = result.getDefiningOp<ring::ExchangeOp>();
+  Emit before(s, exchange);
+  exchange.getRankMutable().set(before.ahead(s.rank));
+  return true;
+}
+
+static bool exchangeAnotherTensor(Schedule &s) {
+  Value key = s.program.getArgument(1), value = s.program.getArgument(2);
+  if (key.getType() != value.getType())
+    return false;
+  Emit e = Emit::atTop(s);
+  e.exchange(e.tensorOnRank(0, key, value), shardOf(s, 1));
+  return true;
+}
+
+/// What came from another rank is exchanged as this rank's own.
+static bool exchangeWhatIsAnothers(Schedule &s) {
+  Emit e = Emit::atTop(s);
+  Value received =
+      e.receive(e.send(s.program.getArgument(1), shardOf(s, 1), 1));
+  e.exchange(received, shardOf(s, 1));
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// All
+//===----------------------------------------------------------------------===//
+
+ArrayRef<Mutation> transferMutations() {
+  static constexpr Mutation mutations[] = {
+      {"a wait is dropped", dropWait,
+       "takes the keys for those of rank|sends (a tensor|the shard) of",
+       "ring.(attend|start)"},
+      {"a wait is doubled", doubleWait, "waits again", "ring.wait"},
+      {"a transfer is never waited for", neverWait, "is never waited for",
+       "ring.start"},
+      {"an attend's owner is off by one", shiftAttendOwner,
+       "takes the keys for those of rank", "ring.attend"},
+      {"a start's owner is off by one", shiftStartOwner,
+       "sends (a tensor|the shard) of", "ring.start"},
+      {"the received owner is off by one", shiftReceivedOwner,
+       "receives .* from rank|takes the keys for those", "ring.(start|attend)"},
+      {"the query's owner is off by one", shiftQueryOwner,
+       "takes the queries for those of rank", "ring.attend"},
+      {"one rank sends elsewhere", misdirectSendOfOneRank,
+       "deadlock|receives .* from rank", "ring.start"},
+      {"one rank receives from elsewhere", misdirectReceiveOfOneRank,
+       "deadlock|receives .* from rank", "ring.start"},
+      {"the peers are swapped", swapPeers, "deadlock|receives .* from rank",
+       "ring.start"},
+      {"a peer is no rank", sendToNoRank, "names rank [0-9]+ as target",
+       "ring.start"},
+      {"an owner is no rank", attendOfNoOwner, "names rank [0-9]+ as owner",
+       "ring.attend"},
+      {"the rank is that of another grid", takeRankOfAnotherGrid,
+       "@other, the program runs on @cp", "shard.process_multi_index"},
+      {"a hop too few", shortenLoop, "lacks query segment", "ring.finalize"},
+      {"a hop too many", lengthenLoop, "deadlock|a second time",
+       "ring.(start|attend)"},
+      {"three slices are held", startTwice, "while 2 are still needed",
+       "ring.start"},
+      {"a pair is skipped", clearPair,
+       "lacks query segment 0 with segment 0 of rank 0", "ring.finalize"},
+      {"ruled-out pairs are computed", setPairs,
+       "the mask keeps nothing|was not received", "ring.attend"},
+      {"one rank does not send", clearSendOfOneRank,
+       "deadlock|receives .* from rank", "ring.start"},
+      {"one rank does not receive", clearReceiveOfOneRank,
+       "deadlock|receives .* from rank|reads segment|sends segments",
+       "ring.(start|attend)"},
+      {"what never came is passed on", forwardWhatNeverCame,
+       "reads segment|sends segments", "ring.(start|attend)"},
+      {"what never came is attended", attendWhatNeverCame,
+       "reads segment|sends segments", "ring.(start|attend)"},
+      {"channels are crossed", crossChannels,
+       "deadlock: .*rank [0-9]+, .* on channel [012]", "ring.start"},
+      {"one rank sends on another grid's channel", sendOnAnotherGrid,
+       "@other, the program runs on @cp", "ring.start"},
+      {"one rank exchanges alone", exchangeAlone,
+       "deadlock: .*rank 0, at hop 0, takes part in an exchange on channel 7|"
+       "deadlock: it takes part in an exchange; rank 1",
+       "ring.(exchange|start)"},
+      {"ranks are at different exchanges", exchangeApart, "another exchange",
+       "ring.exchange"},
+      {"a rank exchanges as another", exchangeAsAnotherRank,
+       "takes part as rank", "ring.exchange"},
+      {"one rank exchanges another tensor", exchangeAnotherTensor,
+       "exchanges another tensor than rank 0", "ring.exchange"},
+      {"a rank exchanges what is another's", exchangeWhatIsAnothers,
+       "exchanges the shard of rank|gives a shard of", "ring.exchange"},
+  };
+  return mutations;
+}
+
+} // namespace burst::test
