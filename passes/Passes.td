@@ -558,7 +558,7 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
                "gradients by keys and values.">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-                           "::burst::cuda::CudaDialect", "::burst::tile::TileDialect"];
+                           "::mlir::gpu::GPUDialect", "::burst::tile::TileDialect"];
 }
 
 #endif // BURST_PASSES_PASSES_TD

@@ -29,7 +29,7 @@ using llvm::formatv;
 // Targets
 //===----------------------------------------------------------------------===//
 
-static_assert(largestExtent == BURST_GPU_LARGEST_EXTENT);
+static_assert(tile::largestExtent == BURST_GPU_LARGEST_EXTENT);
 
 static constexpr llvm::StringLiteral portable = "sm_80";
 /// The architecture whose kernels are warp-specialized: a producer and
@@ -214,7 +214,7 @@ static FailureOr<Variant> makeVariant(ModuleOp module, const Shapes &shapes,
       return failure();
   }
   for (auto function : variant.module->getOps<func::FuncOp>())
-    if (function->hasAttr(warpsAttr) &&
+    if (function->hasAttr(tile::warpsAttr) &&
         failed(addKernel(variant, function, target)))
       return failure();
   if (shapes[Tiling::Attends].isPipelined &&

@@ -172,7 +172,7 @@ void Delegator::delegate() {
       block->erase();
     }
   int64_t warpgroups =
-      kernel->getAttrOfType<IntegerAttr>(cuda::warpsAttr).getInt() / 4;
+      kernel->getAttrOfType<IntegerAttr>(tile::warpsAttr).getInt() / 4;
   Registers registers = registersOf[warpgroups - 1];
   specialized.setProducerRegisters(registers.producer);
   specialized.setConsumerRegisters(registers.consumers);

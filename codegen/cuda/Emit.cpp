@@ -109,10 +109,10 @@ LogicalResult Emitter::parameter(BlockArgument argument, std::string &text) {
 }
 
 FailureOr<KernelText> Emitter::emit() {
-  auto warps = kernel->getAttrOfType<IntegerAttr>(warpsAttr);
+  auto warps = kernel->getAttrOfType<IntegerAttr>(tile::warpsAttr);
   if (!warps)
     return kernel.emitOpError("has no ")
-           << warpsAttr << "; run ring-lower-to-tile with warps";
+           << tile::warpsAttr << "; run ring-lower-to-tile with warps";
   // All tiles of a kernel have as many rows.
   int64_t rows = 0;
   kernel.walk([&](memref::AllocaOp op) {

@@ -44,7 +44,7 @@ struct KernelText {
 /// The device library: what the text of every kernel calls.
 llvm::StringRef getDeviceLibrary();
 
-/// Prints a kernel (`tile.kernel`, `cuda.warps`) without loads to shared
+/// Prints a kernel (`tile.kernel`, `tile.warps`) without loads to shared
 /// memory. Its parameters: `const i32 *order`, the tasks in the order in which
 /// blocks take them, or null; then those of the function but for its task: a
 /// memref is a Buffer, or a TensorMap where boxes of it are loaded by TMA, and

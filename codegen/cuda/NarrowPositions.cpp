@@ -80,7 +80,7 @@ void Ranges::visitNonControlFlowArguments(Operation *op,
             most = std::numeric_limits<int32_t>::max();
     if (n >= begin && n < begin + numPlaces) {
       least = 0;
-      most = cuda::largestExtent - (n < begin + numPositions ? 1 : 0);
+      most = tile::largestExtent - (n < begin + numPositions ? 1 : 0);
     }
     auto range = ConstantIntRanges::fromSigned(
         APInt(64, least, /*isSigned=*/true), APInt(64, most));
@@ -90,7 +90,7 @@ void Ranges::visitNonControlFlowArguments(Operation *op,
 
 void NarrowPositions::runOnOperation() {
   func::FuncOp kernel = getOperation();
-  if (!kernel->hasAttr(cuda::warpsAttr))
+  if (!kernel->hasAttr(tile::warpsAttr))
     return;
   SmallVector<Operation *> scalars;
   kernel.walk([&](Operation *op) {

@@ -188,15 +188,15 @@ def UploadTablesPass : Pass<"cuda-upload-tables", "::mlir::ModuleOp"> {
   let description = [{
     In a program that launches kernels of GPUs, what is allocated for the schedule
     is the host's, and so are constants, and the arguments that host code reads, such
-    as tables that masks read: these get `cuda.host`. All other memory is the GPU's.
-    Where a kernel of a GPU reads memory of the host, it gets a `cuda.upload` of it:
+    as tables that masks read: these get `tile.host`. All other memory is the GPU's.
+    Where a kernel of a GPU reads memory of the host, it gets a `tile.upload` of it:
     of arguments and constants at the program's begin, of allocations in front of the
     first launch that reads them, deallocated behind the last one.
 
     Needs `ring-lower-to-tile` with `warps`. An op of host code that reads memory
     of the GPU is an error, as is a kernel of a GPU that writes memory of the host.
   }];
-  let dependentDialects = ["::burst::cuda::CudaDialect", "::mlir::memref::MemRefDialect"];
+  let dependentDialects = ["::burst::tile::TileDialect", "::mlir::memref::MemRefDialect"];
 }
 
 def NarrowPositionsPass : Pass<"cuda-narrow-positions", "::mlir::func::FuncOp"> {

@@ -35,7 +35,7 @@ struct PingPong : cuda::impl::PingPongPassBase<PingPong> {
 private:
   static void schedule(func::FuncOp kernel,
                        cuda::WarpSpecializeOp specialized) {
-    auto warps = kernel->getAttrOfType<IntegerAttr>(cuda::warpsAttr);
+    auto warps = kernel->getAttrOfType<IntegerAttr>(tile::warpsAttr);
     if (warps.getInt() <= 4)
       return; // one warpgroup alone
     SmallVector<scf::ForOp> loops;

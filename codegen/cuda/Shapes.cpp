@@ -19,7 +19,7 @@ std::string Shape::str() const {
 }
 
 Tiling cuda::tilingOf(func::FuncOp kernel) {
-  auto gradient = kernel->getAttrOfType<StringAttr>(gradientAttr);
+  auto gradient = kernel->getAttrOfType<StringAttr>(tile::gradientAttr);
   if (!gradient)
     return Tiling::Attends;
   return gradient.getValue() == "queries" ? Tiling::QueryGradients

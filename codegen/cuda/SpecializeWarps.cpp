@@ -100,7 +100,7 @@ static bool isBox(Value view) {
 }
 
 std::string Specializer::reason() {
-  warps = kernel->getAttrOfType<IntegerAttr>(cuda::warpsAttr).getInt();
+  warps = kernel->getAttrOfType<IntegerAttr>(tile::warpsAttr).getInt();
   if (warps % 4 != 0 || static_cast<size_t>(warps) > 4 * std::size(registersOf))
     return llvm::formatv(
         "consumers are 1 to {0} warpgroups of 4 warps, got {1} "
@@ -362,7 +362,7 @@ struct SpecializeWarps : cuda::impl::SpecializeWarpsPassBase<SpecializeWarps> {
     }
     cuda::SpecializeWarpsPassOptions options{stages, sharedBytes};
     Specializer specializer(kernel, options);
-    if (!kernel->hasAttr(cuda::warpsAttr) || !specializer.collect())
+    if (!kernel->hasAttr(tile::warpsAttr) || !specializer.collect())
       return;
     if (std::string reason = specializer.reason(); !reason.empty()) {
       kernel.emitRemark("is not warp-specialized: ") << reason;

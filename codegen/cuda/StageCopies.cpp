@@ -131,7 +131,7 @@ namespace {
 struct StageCopies : cuda::impl::StageCopiesPassBase<StageCopies> {
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
-    if (!kernel->hasAttr(cuda::warpsAttr))
+    if (!kernel->hasAttr(tile::warpsAttr))
       return;
     SmallVector<scf::ForOp> loops;
     kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });

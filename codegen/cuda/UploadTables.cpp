@@ -49,7 +49,7 @@ bool Placement::isGpuLaunch(Operation *op) {
   auto launch = dyn_cast<tile::LaunchOp>(op);
   return launch &&
          SymbolTable::lookupNearestSymbolFrom(launch, launch.getKernelAttr())
-             ->hasAttr(cuda::warpsAttr);
+             ->hasAttr(tile::warpsAttr);
 }
 
 /// Whether the host reads or writes the content of memory that it gets: not
@@ -65,7 +65,7 @@ bool Placement::isHost(Value buffer) {
   Value root = rootOf(buffer);
   if (auto argument = dyn_cast<BlockArgument>(root))
     return argument.getOwner() == &program.getBody().front() &&
-           program.getArgAttr(argument.getArgNumber(), cuda::hostAttr);
+           program.getArgAttr(argument.getArgNumber(), tile::hostAttr);
   if (root.getDefiningOp<memref::GetGlobalOp>())
     return true; // a constant of the program's code
   auto allocation = root.getDefiningOp<tile::AllocateOp>();
@@ -116,7 +116,7 @@ LogicalResult Placement::verifyHostCode() {
           !program.getArgAttr(argument.getArgNumber(), ring::shardAttr) &&
           !program.getArgAttr(argument.getArgNumber(), ring::resultAttr);
       if (isTable) {
-        program.setArgAttr(argument.getArgNumber(), cuda::hostAttr,
+        program.setArgAttr(argument.getArgNumber(), tile::hostAttr,
                            UnitAttr::get(program.getContext()));
         continue;
       }
@@ -150,7 +150,7 @@ void Placement::upload(Value buffer, ArrayRef<OpOperand *> reads) {
   else if (stays)
     b.setInsertionPointToStart(entry);
   Value copy =
-      cuda::UploadOp::create(b, first->getLoc(), buffer.getType(), buffer);
+      tile::UploadOp::create(b, first->getLoc(), buffer.getType(), buffer);
   for (OpOperand *read : reads)
     read->set(copy);
   if (stays)

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/host/GpuKernels.h"
 #include "codegen/host/Passes.h"
-#include "dialect/Cuda/Cuda.h"
 #include "dialect/Tile/Build.h"
 
 #include "burst/program.h"
@@ -104,7 +103,7 @@ private:
   Value listUses(tile::LaunchOp op, int64_t &count,
                  llvm::function_ref<Value(int64_t)> descriptorOf);
   void lowerGpuLaunch(tile::LaunchOp op, func::FuncOp kernel);
-  void lowerUpload(cuda::UploadOp op);
+  void lowerUpload(tile::UploadOp op);
 
   func::FuncOp program;
   ModuleOp module;
@@ -496,7 +495,7 @@ void HostLowering::lowerGpuLaunch(tile::LaunchOp op, func::FuncOp kernel) {
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function == kernel)
       break;
-    index += function->hasAttr(cuda::warpsAttr);
+    index += function->hasAttr(tile::warpsAttr);
   }
   int64_t numUses = 0;
   Value uses =
@@ -506,7 +505,7 @@ void HostLowering::lowerGpuLaunch(tile::LaunchOp op, func::FuncOp kernel) {
         uses});
 }
 
-void HostLowering::lowerUpload(cuda::UploadOp op) {
+void HostLowering::lowerUpload(tile::UploadOp op) {
   auto type = cast<MemRefType>(op.getTable().getType());
   MemRefDescriptor table = descriptor(op.getTable());
   Value data = call(Entry::Upload, pointer,
@@ -530,7 +529,7 @@ void HostLowering::lowerUpload(cuda::UploadOp op) {
 
 void HostLowering::lowerLaunch(tile::LaunchOp op) {
   auto kernel = module.lookupSymbol<func::FuncOp>(op.getKernel());
-  if (kernel->hasAttr(cuda::warpsAttr))
+  if (kernel->hasAttr(tile::warpsAttr))
     return lowerGpuLaunch(op, kernel);
   Value info = kernelInfo(kernel);
   SmallVector<Value> operands(op.getReads());
@@ -740,7 +739,7 @@ LogicalResult HostLowering::lower(Operation *op) {
         lowerLaunch(op);
         return success();
       })
-      .Case<cuda::UploadOp>([&](auto op) {
+      .Case<tile::UploadOp>([&](auto op) {
         lowerUpload(op);
         return success();
       })
@@ -791,8 +790,8 @@ LogicalResult HostLowering::run() {
   SmallVector<Operation *> ops;
   program.walk([&](Operation *op) {
     if (isa<memref::DeallocOp>(op) ||
-        (isa<ring::RingDialect, tile::TileDialect, cuda::CudaDialect,
-             shard::ShardDialect>(op->getDialect()) &&
+        (isa<ring::RingDialect, tile::TileDialect, shard::ShardDialect>(
+             op->getDialect()) &&
          !isa<ring::SegmentOp>(op)))
       ops.push_back(op);
   });
@@ -804,10 +803,13 @@ LogicalResult HostLowering::run() {
   b.setLoc(program.getLoc());
   makeEntries();
   makeSegments();
-  for (StringRef attribute :
-       {StringRef(ring::gridAttr), StringRef(tile::shapeAttr),
-        StringRef(cuda::shapeAttr), StringRef(cuda::refusedAttr)})
-    program->removeAttr(attribute);
+  // How it was made, whichever dialect says it, is of no use any more.
+  for (NamedAttribute attribute :
+       llvm::to_vector(program->getDiscardableAttrs())) {
+    StringRef dialect = attribute.getName().strref().split('.').first;
+    if (dialect != attribute.getName() && dialect != "llvm")
+      program->removeAttr(attribute.getName());
+  }
   // What the arguments are is in the image.
   for (unsigned i = 0; i < program.getNumArguments(); ++i)
     program.setArgAttrs(i, ArrayRef<NamedAttribute>());
@@ -831,7 +833,7 @@ struct HostToRuntime : burst::host::impl::HostToRuntimePassBase<HostToRuntime> {
     // Those of GPUs are in the image.
     for (auto function :
          llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
-      if (function->hasAttr(cuda::warpsAttr))
+      if (function->hasAttr(tile::warpsAttr))
         function.erase();
       else
         function->removeAttr(tile::kernelAttr);

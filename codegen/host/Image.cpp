@@ -1,8 +1,8 @@
 //===- Image.cpp - what a compiled program exports ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/host/Image.h"
-#include "dialect/Cuda/Cuda.h"
 #include "dialect/Ring/Ring.h"
+#include "dialect/Tile/Tile.h"
 
 #include "burst/program.h"
 #include "llvm/IR/Constants.h"
@@ -63,7 +63,7 @@ FailureOr<Image> burst::host::describe(func::FuncOp program) {
     parameter.name = nameOf(program, i, isResult, number);
     parameter.isResult = isResult;
     parameter.isPartial = !!program.getArgAttr(i, ring::partialAttr);
-    parameter.isHost = !!program.getArgAttr(i, cuda::hostAttr);
+    parameter.isHost = !!program.getArgAttr(i, tile::hostAttr);
     parameter.kind = BURST_SCALAR;
     parameter.shardDim = parameter.extentParameter = -1;
     parameter.numSegments = 0;

@@ -55,39 +55,9 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op,
                ? success()
                : op->emitOpError("with ") << refusedAttr << " needs strings";
   }
-  if (attribute.getName() == gradientAttr) {
-    auto text = dyn_cast<StringAttr>(attribute.getValue());
-    return text && (text == "queries" || text == "keys")
-               ? success()
-               : op->emitOpError("with ")
-                     << gradientAttr << R"( needs "queries" or "keys", got: )"
-                     << attribute.getValue();
-  }
-  if (attribute.getName() != warpsAttr)
-    return op->emitOpError("has an attribute that the cuda dialect does not "
-                           "have: ")
-           << attribute.getName();
-  auto warps = dyn_cast<IntegerAttr>(attribute.getValue());
-  if (!isa<func::FuncOp>(op) || !op->hasAttr(tile::kernelAttr) || !warps ||
-      warps.getInt() < 1 || warps.getInt() > 32)
-    return op->emitOpError("with ")
-           << warpsAttr << " must be a kernel of 1 to 32 warps, got: "
-           << attribute.getValue();
-  return success();
-}
-
-LogicalResult CudaDialect::verifyRegionArgAttribute(Operation *op,
-                                                    unsigned regionIndex,
-                                                    unsigned argIndex,
-                                                    NamedAttribute attribute) {
-  auto function = dyn_cast<func::FuncOp>(op);
-  if (attribute.getName() != hostAttr || !isa<UnitAttr>(attribute.getValue()) ||
-      !function || !isa<MemRefType>(function.getArgumentTypes()[argIndex]))
-    return op->emitOpError("has an attribute of an argument that the cuda "
-                           "dialect does not have: ")
-           << attribute.getName() << "; there is " << hostAttr
-           << ", a unit, of memrefs";
-  return success();
+  return op->emitOpError("has an attribute that the cuda dialect does not "
+                         "have: ")
+         << attribute.getName();
 }
 
 static bool liesIn(Type type, gpu::AddressSpace space) {

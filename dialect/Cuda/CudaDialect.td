@@ -10,7 +10,7 @@ def Cuda_Dialect : Dialect {
   let cppNamespace = "::burst::cuda";
   let summary = "What kernels of GPUs say beside the recurrence: copies under way.";
   let description = [{
-    A kernel of a GPU is a function with `tile.kernel` and `cuda.warps`, the number
+    A kernel of a GPU is a function with `tile.kernel` and `tile.warps`, the number
     of warps of a CTA (cooperative thread array) that do a task together. Its blocks
     say where they lie, by upstream's memory spaces:
 
@@ -31,7 +31,6 @@ def Cuda_Dialect : Dialect {
   }];
   let hasOperationAttrVerify = 1;
   let useDefaultTypePrinterParser = 1;
-  let hasRegionArgAttrVerify = 1;
   let dependentDialects = ["::burst::tile::TileDialect", "::mlir::gpu::GPUDialect"];
 }
 

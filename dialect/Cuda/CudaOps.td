@@ -71,22 +71,6 @@ def Cuda_SynchronizeOp : Cuda_Op<"synchronize", [MemoryEffects<[MemRead, MemWrit
   let assemblyFormat = "attr-dict";
 }
 
-def Cuda_UploadOp : Cuda_Op<"upload", [
-    AllTypesMatch<["table", "copy"]>, MemoryEffects<[MemRead]>]> {
-  let summary = "a copy of the host's memory where kernels read it";
-  let description = [{
-    Host code makes the lists of what kernels do, and has the tables that masks
-    read. The copy has the table's sizes and strides and lives until
-    `memref.dealloc` or the end of the program. The table is read some time before
-    the end of the program and must not be written any more; it may be deallocated.
-
-    Example: `%copy = cuda.upload %table : memref<?x7xindex>`
-  }];
-  let arguments = (ins AnyMemRef:$table);
-  let results = (outs Res<AnyMemRef, "", [MemAlloc, MemWrite]>:$copy);
-  let assemblyFormat = "$table attr-dict `:` type($table)";
-}
-
 include "dialect/Cuda/HopperOps.td"
 
 #endif // BURST_DIALECT_CUDA_CUDAOPS_TD

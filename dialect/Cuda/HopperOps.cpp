@@ -83,7 +83,7 @@ static LogicalResult verifyConsumes(Operation *op) {
 /// The warps of the consumers that an op belongs to.
 static int64_t consumersOf(Operation *op) {
   auto kernel = op->getParentOfType<func::FuncOp>();
-  return kernel->getAttrOfType<IntegerAttr>(warpsAttr).getInt();
+  return kernel->getAttrOfType<IntegerAttr>(tile::warpsAttr).getInt();
 }
 
 // producer_acquire_c1, producer_commit_c1
@@ -102,10 +102,10 @@ LogicalResult ConsumerReleaseOp::verify() { return verifyConsumes(*this); }
 // warp_specialize_c1, warp_specialize_c2, warp_specialize_c3
 LogicalResult WarpSpecializeOp::verify() {
   auto kernel = (*this)->getParentOfType<func::FuncOp>();
-  auto warps =
-      kernel ? kernel->getAttrOfType<IntegerAttr>(warpsAttr) : IntegerAttr();
+  auto warps = kernel ? kernel->getAttrOfType<IntegerAttr>(tile::warpsAttr)
+                      : IntegerAttr();
   if (!warps)
-    return emitOpError("stands in no kernel with ") << warpsAttr;
+    return emitOpError("stands in no kernel with ") << tile::warpsAttr;
   int64_t consumers = warps.getInt(), producers = getWarps();
   if (consumers % 4 != 0 || producers < 4 || producers % 4 != 0)
     return emitOpError("needs whole warpgroups of 4 warps, got: ")

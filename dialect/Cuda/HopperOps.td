@@ -75,7 +75,7 @@ def Cuda_WarpSpecializeOp : Cuda_HopperOp<"warp_specialize", [
     RecursiveMemoryEffects, SingleBlock, NoTerminator, NoRegionArguments]> {
   let summary = "what the producer, mask warps and consumers do";
   let description = [{
-    Warp specialization: the first `cuda.warps` warps of the CTA are the consumers,
+    Warp specialization: the first `tile.warps` warps of the CTA are the consumers,
     and compute a task together. Behind them come the producer's `warps`, of which one
     thread of the first warp does what the first region says. The others are idle, or
     are mask warps, which evaluate masks for consumers. The producer and mask warps
@@ -328,7 +328,7 @@ def Cuda_MultiplyAsyncOp : Cuda_HopperOp<"multiply_async", [
     **Constraints:** (C1) it is the consumers'. (C2) b is a tile in shared memory, K x
     N or with `by_rows` N x K; a is M x K of b's type, in shared memory with
     `by_rows`, else in registers; c is M x N in registers, 16 rows for each warp
-    of `cuda.warps`; K and N are multiples of 16, N is at most 256. (C3) its token is
+    of `tile.warps`; K and N are multiples of 16, N is at most 256. (C3) its token is
     awaited once, in the same block.
 
     Example:

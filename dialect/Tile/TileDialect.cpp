@@ -56,5 +56,36 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
                          "columns, from 1 to ")
            << most << ", got: " << attribute.getValue();
   }
+  if (attribute.getName() == gradientAttr) {
+    auto text = dyn_cast<StringAttr>(attribute.getValue());
+    return text && (text == "queries" || text == "keys")
+               ? success()
+               : op->emitOpError("with ")
+                     << gradientAttr << R"( needs "queries" or "keys", got: )"
+                     << attribute.getValue();
+  }
+  if (attribute.getName() == warpsAttr) {
+    auto warps = dyn_cast<IntegerAttr>(attribute.getValue());
+    return isa<func::FuncOp>(op) && op->hasAttr(kernelAttr) && warps &&
+                   warps.getInt() >= 1 && warps.getInt() <= 32
+               ? success()
+               : op->emitOpError("with ")
+                     << warpsAttr << " must be a kernel of 1 to 32 warps, got: "
+                     << attribute.getValue();
+  }
   return op->emitError("unknown attribute: ") << attribute.getName();
+}
+
+LogicalResult TileDialect::verifyRegionArgAttribute(Operation *op,
+                                                    unsigned regionIndex,
+                                                    unsigned argIndex,
+                                                    NamedAttribute attribute) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (attribute.getName() != hostAttr || !isa<UnitAttr>(attribute.getValue()) ||
+      !function || !isa<MemRefType>(function.getArgumentTypes()[argIndex]))
+    return op->emitOpError("has an attribute of an argument that the tile "
+                           "dialect does not have: ")
+           << attribute.getName() << "; there is " << hostAttr
+           << ", a unit, of memrefs";
+  return success();
 }

@@ -42,6 +42,12 @@ def Tile_Dialect : Dialect {
     0 stands in for it, so that no -inf is subtracted from another. A row that
     sees nothing keeps l = 0 and o = 0.
 
+    A kernel of a GPU has `tile.warps`, the number of warps that do a task, and its
+    blocks say where they lie, by upstream's memory spaces of `gpu`. Host code then
+    makes lists of what there is to do in its own memory, where it also finds the
+    tables that masks read, arguments with `tile.host`, and hands kernels a
+    `tile.upload` of them.
+
     How many rows and columns the tiles of a program have says its attribute
     `tile.shape`, two numbers: `array<i64: 96, 128>`. Who lowers a program chooses
     them for the processor and the type and head dim of its attention.
@@ -51,6 +57,7 @@ def Tile_Dialect : Dialect {
     do without.
   }];
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
   let dependentDialects = ["::burst::BurstDialect", "::mlir::memref::MemRefDialect"];
 }
 

@@ -134,6 +134,22 @@ def Tile_ThreadsOp : Tile_Op<"threads", [Pure]> {
   let assemblyFormat = "attr-dict";
 }
 
+def Tile_UploadOp : Tile_Op<"upload", [
+    AllTypesMatch<["table", "copy"]>, MemoryEffects<[MemRead]>]> {
+  let summary = "a copy of the host's memory where kernels read it";
+  let description = [{
+    Host code makes the lists of what kernels do, and has the tables that masks
+    read. The copy has the table's sizes and strides and lives until
+    `memref.dealloc` or the end of the program. The table is read some time before
+    the end of the program and must not be written any more; it may be deallocated.
+
+    Example: `%copy = tile.upload %table : memref<?x7xindex>`
+  }];
+  let arguments = (ins AnyMemRef:$table);
+  let results = (outs Res<AnyMemRef, "", [MemAlloc, MemWrite]>:$copy);
+  let assemblyFormat = "$table attr-dict `:` type($table)";
+}
+
 def Tile_AwaitOp : Tile_Op<"await", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "waits for other tasks of a launch";

@@ -3,10 +3,10 @@
 #ifndef BURST_PASSES_TILE_BUILDER_H
 #define BURST_PASSES_TILE_BUILDER_H
 
-#include "dialect/Cuda/Cuda.h"
 #include "dialect/Ring/Ring.h"
 #include "dialect/Tile/Build.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/MathExtras.h"
 

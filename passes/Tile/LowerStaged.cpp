@@ -70,7 +70,7 @@ void Lowering::attendGradStaged(TileBuilder &b, ring::AttendGradOp op,
           CtaGradient(inside, op, shape, schedule, args, sums).build(task);
         },
         cta.warps)
-        ->setAttr(cuda::gradientAttr,
+        ->setAttr(tile::gradientAttr,
                   b.getStringAttr(ofKeys ? "keys" : "queries"));
   }
   schedule.release();
@@ -132,9 +132,9 @@ LogicalResult Lowering::verifyStaged(Operation *op) {
   }
   for (Value extent : extents)
     if (std::optional<int64_t> size = getConstantIntValue(extent);
-        size && *size > cuda::largestExtent)
+        size && *size > tile::largestExtent)
       return op->emitOpError("has a kernel for GPUs of sequences of at most ")
-             << cuda::largestExtent << " positions, got: " << *size;
+             << tile::largestExtent << " positions, got: " << *size;
   auto type = cast<MemRefType>(query.getType());
   if (type.getElementTypeBitWidth() != 16)
     return op->emitOpError("has a kernel for GPUs of queries, keys and values "

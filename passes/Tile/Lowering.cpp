@@ -26,7 +26,7 @@ func::FuncOp Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
     kernel.setPrivate();
     kernel->setAttr(tile::kernelAttr, inside.getUnitAttr());
     if (warps)
-      kernel->setAttr(cuda::warpsAttr, inside.getI64IntegerAttr(warps));
+      kernel->setAttr(tile::warpsAttr, inside.getI64IntegerAttr(warps));
     Block *entry = kernel.addEntryBlock();
     inside.setInsertionPointToStart(entry);
     body(inside, entry->getArgument(0), entry->getArguments().drop_front());

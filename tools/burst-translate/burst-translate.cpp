@@ -50,7 +50,7 @@ static LogicalResult toCuda(ModuleOp module, llvm::raw_ostream &os) {
   os << "using namespace burst;\n";
   bool found = false;
   for (auto kernel : module.getOps<func::FuncOp>()) {
-    if (!kernel->hasAttr(cuda::warpsAttr))
+    if (!kernel->hasAttr(tile::warpsAttr))
       continue;
     FailureOr<cuda::KernelText> text = cuda::emitKernel(kernel);
     if (failed(text))

@@ -13,9 +13,9 @@
 // Kernels of a GPU load tiles as they lie; what is to do is found out elsewhere.
 //
 // TILE-LABEL: func.func private @causal_classify(
-// TILE-NOT: cuda.warps
+// TILE-NOT: tile.warps
 // TILE-LABEL: func.func private @causal_attend(
-// TILE-SAME: attributes {cuda.warps = 4 : i64, tile.kernel}
+// TILE-SAME: attributes {tile.kernel, tile.warps = 4 : i64}
 // TILE: %[[Q:.*]] = memref.alloca() {{.*}} : memref<64x64xbf16, #gpu.address_space<workgroup>>
 // TILE: %[[S:.*]] = memref.alloca() {{.*}} : memref<64x32xf32, #gpu.address_space<private>>
 // TILE: tile.load %{{.*}}, %[[Q]] :

@@ -79,10 +79,10 @@
 // TEXT-LABEL: backward_round(
 
 // GIVEN-LABEL: func.func private @backward_attend_grad_queries(
-// GIVEN-SAME: cuda.warps = 8
+// GIVEN-SAME: tile.warps = 8
 // GIVEN: memref.alloca() {{.*}} memref<128x32xf32, #gpu.address_space<private>>
 // GIVEN-LABEL: func.func private @backward_attend_grad_keys(
-// GIVEN-SAME: cuda.warps = 2
+// GIVEN-SAME: tile.warps = 2
 // GIVEN: memref.alloca() {{.*}} memref<64x16xf32, #gpu.address_space<private>>
 
 shard.grid @cp(shape = 1)

@@ -19,7 +19,7 @@
 // CHECK-NOT: : index
 // CHECK: burst.yield
 func.func @fits(%task: index, %s: memref<64x64xf32>, %n: index, %b: index, %h: index, %i: memref<64xindex>, %j: memref<64xindex>)
-    attributes {tile.kernel, cuda.warps = 4 : i64} {
+    attributes {tile.kernel, tile.warps = 4 : i64} {
   tile.map %s rows %n columns %n at (%b, %h, %i, %j) of (%n, %n) unit 1.0
       mask(%b0, %h0, %i0, %j0, %sq, %sk) {
         %c1024 = arith.constant 1024 : index
@@ -49,7 +49,7 @@ func.func @fits(%task: index, %s: memref<64x64xf32>, %n: index, %b: index, %h: i
 // CHECK: arith.cmpi slt, %{{.*}}, %{{.*}} : i64
 func.func @grows(%task: index, %s: memref<64x64xf32>, %n: index, %b: index, %h: index, %i: memref<64xindex>, %j: memref<64xindex>,
                  %far: i64)
-    attributes {tile.kernel, cuda.warps = 4 : i64} {
+    attributes {tile.kernel, tile.warps = 4 : i64} {
   tile.map %s rows %n columns %n at (%b, %h, %i, %j) of (%n, %n) unit 1.0
       mask(%b0, %h0, %i0, %j0, %sq, %sk, %c = %far : i64) {
         %product = arith.muli %i0, %j0 : index

@@ -105,7 +105,7 @@ func.func @causal(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 !tile = memref<64x64xbf16, #gpu.address_space<workgroup>>
 !sums = memref<64x64xf32, #gpu.address_space<private>>
 !weights = memref<64x64xbf16, #gpu.address_space<private>>
-func.func private @one(%task: index, %n: index, %q: !tile, %s: !sums, %w: !weights, %o: !sums) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @one(%task: index, %n: index, %q: !tile, %s: !sums, %w: !weights, %o: !sums) attributes {tile.kernel, tile.warps = 4 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %keys = cuda.pipeline : !pipeline
@@ -133,7 +133,7 @@ func.func private @one(%task: index, %n: index, %q: !tile, %s: !sums, %w: !weigh
 !tile = memref<64x64xbf16, #gpu.address_space<workgroup>>
 !sums = memref<64x64xf32, #gpu.address_space<private>>
 !weights = memref<64x64xbf16, #gpu.address_space<private>>
-func.func private @several(%task: index, %n: index, %q: !tile, %s: !sums, %w: !weights, %o: !sums) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @several(%task: index, %n: index, %q: !tile, %s: !sums, %w: !weights, %o: !sums) attributes {tile.kernel, tile.warps = 4 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %keys = cuda.pipeline : !pipeline
@@ -172,7 +172,7 @@ func.func private @several(%task: index, %n: index, %q: !tile, %s: !sums, %w: !w
 // A product outside all loops.
 !tile = memref<64x64xbf16, #gpu.address_space<workgroup>>
 !sums = memref<64x64xf32, #gpu.address_space<private>>
-func.func private @product(%task: index, %q: !tile, %s: !sums) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @product(%task: index, %q: !tile, %s: !sums) attributes {tile.kernel, tile.warps = 4 : i64} {
   // expected-remark @below {{is not software-pipelined: a loop does not make scores, weights of them and outputs in this order}}
   cuda.warp_specialize producer warps 4 registers 24 {
   } consumers registers 240 {

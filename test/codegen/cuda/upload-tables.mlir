@@ -3,8 +3,8 @@
 
 // Tables that the mask reads are the host's: it finds out which tiles there are.
 // DOCUMENTS-LABEL: func.func @{{[a-z]+}}(
-// DOCUMENTS-SAME: memref<{{[0-9]+}}xi32, {{[^>]*>}}> {burst.name = "{{[a-z_]+}}", cuda.host}
-// DOCUMENTS: %[[IDS:.*]] = cuda.upload %{{.*}} : memref<{{[0-9]+}}xi32
+// DOCUMENTS-SAME: memref<{{[0-9]+}}xi32, {{[^>]*>}}> {burst.name = "{{[a-z_]+}}", tile.host}
+// DOCUMENTS: %[[IDS:.*]] = tile.upload %{{.*}} : memref<{{[0-9]+}}xi32
 // DOCUMENTS: tile.launch @{{[a-z]+}}_attend{{.*}} reads({{.*}}%[[IDS]]
 
 shard.grid @cp(shape = 1)
@@ -12,15 +12,15 @@ func.func private @count(%task: index, %list: memref<?xi32>) attributes {tile.ke
   return
 }
 func.func private @work(%task: index, %list: memref<?xi32>, %x: memref<?xf32>, %y: memref<?xf32>)
-    attributes {tile.kernel, cuda.warps = 4 : i64} {
+    attributes {tile.kernel, tile.warps = 4 : i64} {
   return
 }
 
 // CHECK-LABEL: func.func @program(
-// CHECK-SAME: %[[TABLE:.*]]: memref<?xi32> {cuda.host}, %[[X:.*]]: memref<?xf32>, %[[Y:.*]]: memref<?xf32>)
+// CHECK-SAME: %[[TABLE:.*]]: memref<?xi32> {tile.host}, %[[X:.*]]: memref<?xf32>, %[[Y:.*]]: memref<?xf32>)
 func.func @program(%table: memref<?xi32>, %x: memref<?xf32>, %y: memref<?xf32>)
     attributes {ring.grid = @cp} {
-  // CHECK-NEXT: %[[COPY:.*]] = cuda.upload %[[TABLE]] : memref<?xi32>
+  // CHECK-NEXT: %[[COPY:.*]] = tile.upload %[[TABLE]] : memref<?xi32>
   %n = arith.constant 8 : index
   // CHECK: %[[LIST:.*]] = tile.allocate "schedule"
   %list = tile.allocate "schedule" (%n) : memref<?xi32>
@@ -29,7 +29,7 @@ func.func @program(%table: memref<?xi32>, %x: memref<?xf32>, %y: memref<?xf32>)
   // CHECK: tile.launch @count[%{{.*}}] reads() writes(%[[LIST]]
   tile.launch @count[%n] reads() writes(%list : memref<?xi32>) with()
   // One copy for both launches that read it.
-  // CHECK-NEXT: %[[UPLOADED:.*]] = cuda.upload %[[LIST]]
+  // CHECK-NEXT: %[[UPLOADED:.*]] = tile.upload %[[LIST]]
   // CHECK-NEXT: tile.launch @work[%{{.*}}] reads(%[[UPLOADED]], %[[X]] : {{.*}}) writes(%[[Y]]
   tile.launch @work[%n] reads(%list, %x : memref<?xi32>, memref<?xf32>) writes(%y : memref<?xf32>) with()
   // CHECK-NEXT: tile.launch @work[%{{.*}}] order(%[[UPLOADED]] : {{.*}}) reads(%[[UPLOADED]]
@@ -50,14 +50,14 @@ memref.global "private" constant @slopes : memref<2xf32> = dense<[0.5, 0.25]>
 func.func private @count(%task: index, %slopes: memref<2xf32>) attributes {tile.kernel} {
   return
 }
-func.func private @work(%task: index, %slopes: memref<2xf32>) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @work(%task: index, %slopes: memref<2xf32>) attributes {tile.kernel, tile.warps = 4 : i64} {
   return
 }
 
 // CHECK-LABEL: func.func @constants(
 func.func @constants(%n: index) attributes {ring.grid = @cp} {
   // CHECK-NEXT: %[[SLOPES:.*]] = memref.get_global @slopes
-  // CHECK-NEXT: %[[COPY:.*]] = cuda.upload %[[SLOPES]] : memref<2xf32>
+  // CHECK-NEXT: %[[COPY:.*]] = tile.upload %[[SLOPES]] : memref<2xf32>
   // CHECK-NEXT: tile.launch @count[%{{.*}}] reads(%[[SLOPES]]
   // CHECK-NEXT: tile.launch @work[%{{.*}}] reads(%[[COPY]]
   // CHECK-NEXT: tile.launch @work[%{{.*}}] reads(%[[COPY]]
@@ -83,7 +83,7 @@ func.func @host(%n: index) attributes {ring.grid = @cp} {
 // -----
 
 shard.grid @cp(shape = 1)
-func.func private @work(%task: index, %list: memref<?xi32>) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @work(%task: index, %list: memref<?xi32>) attributes {tile.kernel, tile.warps = 4 : i64} {
   return
 }
 func.func @writes(%n: index) attributes {ring.grid = @cp} {

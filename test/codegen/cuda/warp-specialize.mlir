@@ -39,7 +39,7 @@
 !k = memref<1x?x2x64xbf16>
 !view = memref<?x64xbf16, strided<[128, 1], offset: ?>>
 func.func private @kernel(%task: index, %k: !k, %k1: !k, %first: i1)
-    attributes {tile.kernel, cuda.warps = 8 : i64} {
+    attributes {tile.kernel, tile.warps = 8 : i64} {
   %s = memref.alloca() : memref<128x128xf32, #private>
   %o = memref.alloca() : memref<128x128xf32, #private>
   %c = cuda.pipeline : !pipeline
@@ -67,7 +67,7 @@ func.func private @kernel(%task: index, %k: !k, %k1: !k, %first: i1)
 !pipeline = !cuda.pipeline<2 of !tile>
 !k = memref<1x?x2x64xbf16>
 !view = memref<?x64xbf16, strided<[128, 1], offset: ?>>
-func.func private @kernel(%task: index, %k: !k) attributes {tile.kernel, cuda.warps = 8 : i64} {
+func.func private @kernel(%task: index, %k: !k) attributes {tile.kernel, tile.warps = 8 : i64} {
   %s = memref.alloca() : memref<128x128xf32, #gpu.address_space<private>>
   %c = cuda.pipeline : !pipeline
   %element = memref.load %k[%task, %task, %task, %task] : !k
@@ -87,7 +87,7 @@ func.func private @kernel(%task: index, %k: !k) attributes {tile.kernel, cuda.wa
 !small_pipeline = !cuda.pipeline<2 of !small>
 !k = memref<1x?x2x64xbf16>
 !view = memref<?x64xbf16, strided<[128, 1], offset: ?>>
-func.func private @kernel(%task: index, %k: !k) attributes {tile.kernel, cuda.warps = 8 : i64} {
+func.func private @kernel(%task: index, %k: !k) attributes {tile.kernel, tile.warps = 8 : i64} {
   %s = memref.alloca() : memref<128x128xf32, #gpu.address_space<private>>
   %c = cuda.pipeline : !pipeline
   %d = cuda.pipeline : !small_pipeline
@@ -104,7 +104,7 @@ func.func private @kernel(%task: index, %k: !k) attributes {tile.kernel, cuda.wa
 
 //--- branch.mlir
 !sums = memref<64x64xf32, #gpu.address_space<private>>
-func.func private @kernel(%task: index, %first: i1) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @kernel(%task: index, %first: i1) attributes {tile.kernel, tile.warps = 4 : i64} {
   %a = memref.alloca() : !sums
   %b = memref.alloca() : !sums
   %c = scf.if %first -> (!sums) {

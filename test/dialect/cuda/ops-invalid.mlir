@@ -48,20 +48,6 @@ func.func @wait() {
 
 // -----
 
-// expected-error @below {{with cuda.warps must be a kernel of 1 to 32 warps, got: 33}}
-func.func private @warps(%task: index) attributes {tile.kernel, cuda.warps = 33} {
-  return
-}
-
-// -----
-
-// expected-error @below {{with cuda.warps must be a kernel of 1 to 32 warps, got: 4}}
-func.func private @warps(%task: index) attributes {cuda.warps = 4} {
-  return
-}
-
-// -----
-
 // expected-error @below {{has an attribute that the cuda dialect does not have: "cuda.crew"}}
 func.func private @warps(%task: index) attributes {tile.kernel, cuda.crew = 4} {
   return
@@ -76,13 +62,3 @@ func.func private @shape() attributes {cuda.shape = 4}
 
 // expected-error @below {{with cuda.refused needs strings}}
 func.func private @refused() attributes {cuda.refused = [4]}
-
-// -----
-
-// expected-error @below {{has an attribute of an argument that the cuda dialect does not have: "cuda.host"; there is cuda.host, a unit, of memrefs}}
-func.func private @host(%n: index {cuda.host})
-
-// -----
-
-// expected-error @below {{with cuda.gradient needs "queries" or "keys", got: "values"}}
-func.func private @gradient() attributes {cuda.gradient = "values"}

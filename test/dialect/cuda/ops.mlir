@@ -3,9 +3,9 @@
 #shared = #gpu.address_space<workgroup>
 
 // CHECK-LABEL: func.func private @kernel
-// CHECK-SAME: cuda.warps = 4 : i64
+// CHECK-SAME: tile.warps = 4 : i64
 func.func private @kernel(%task: index, %n: index, %q: memref<?x128xbf16>)
-    attributes {tile.kernel, cuda.warps = 4 : i64} {
+    attributes {tile.kernel, tile.warps = 4 : i64} {
   %keys = memref.alloca() : memref<64x128xbf16, #shared>
   // CHECK: cuda.copy %{{.*}}, %{{.*}} : memref<?x128xbf16>, memref<64x128xbf16, #gpu.address_space<workgroup>>
   cuda.copy %q, %keys : memref<?x128xbf16>, memref<64x128xbf16, #shared>
@@ -18,12 +18,7 @@ func.func private @kernel(%task: index, %n: index, %q: memref<?x128xbf16>)
   return
 }
 
-// CHECK-LABEL: func.func @program
-// CHECK-SAME: {cuda.host}
+// CHECK-LABEL: func.func private @program
 // CHECK-SAME: cuda.refused = ["128x64 by 8 warps: spills"], cuda.shape = "64x64 by 4 warps"
-func.func @program(%table: memref<?x7xindex> {cuda.host})
-    attributes {cuda.refused = ["128x64 by 8 warps: spills"], cuda.shape = "64x64 by 4 warps"} {
-  // CHECK: %{{.*}} = cuda.upload %{{.*}} : memref<?x7xindex>
-  %copy = cuda.upload %table : memref<?x7xindex>
-  return
-}
+func.func private @program()
+    attributes {cuda.refused = ["128x64 by 8 warps: spills"], cuda.shape = "64x64 by 4 warps"}

@@ -16,7 +16,7 @@ func.func private @pipeline(!cuda.pipeline<2 of memref<64x40xbf16, #gpu.address_
 // -----
 
 func.func private @warp_specialize_c1() {
-  // expected-error @below {{stands in no kernel with cuda.warps}}
+  // expected-error @below {{stands in no kernel with tile.warps}}
   cuda.warp_specialize producer warps 4 registers 24 {
   } consumers registers 240 {
   }
@@ -25,7 +25,7 @@ func.func private @warp_specialize_c1() {
 
 // -----
 
-func.func private @warp_specialize_c2(%task: index) attributes {tile.kernel, cuda.warps = 6 : i64} {
+func.func private @warp_specialize_c2(%task: index) attributes {tile.kernel, tile.warps = 6 : i64} {
   // expected-error @below {{needs whole warpgroups of 4 warps, got: 6 warps of consumers and 4 of the producer}}
   cuda.warp_specialize producer warps 4 registers 24 {
   } consumers registers 240 {
@@ -35,7 +35,7 @@ func.func private @warp_specialize_c2(%task: index) attributes {tile.kernel, cud
 
 // -----
 
-func.func private @warp_specialize_c3(%task: index) attributes {tile.kernel, cuda.warps = 8 : i64} {
+func.func private @warp_specialize_c3(%task: index) attributes {tile.kernel, tile.warps = 8 : i64} {
   // expected-error @below {{needs registers in eights from 24 to 256, got: 20}}
   cuda.warp_specialize producer warps 4 registers 20 {
   } consumers registers 240 {
@@ -45,7 +45,7 @@ func.func private @warp_specialize_c3(%task: index) attributes {tile.kernel, cud
 
 // -----
 
-func.func private @warp_specialize_c3(%task: index) attributes {tile.kernel, cuda.warps = 8 : i64} {
+func.func private @warp_specialize_c3(%task: index) attributes {tile.kernel, tile.warps = 8 : i64} {
   // expected-error @below {{needs at most 65536 registers of a block, got: 68608}}
   cuda.warp_specialize producer warps 4 registers 56 {
   } consumers registers 240 {
@@ -56,7 +56,7 @@ func.func private @warp_specialize_c3(%task: index) attributes {tile.kernel, cud
 // -----
 
 !pipeline = !cuda.pipeline<2 of memref<64x64xbf16, #gpu.address_space<workgroup>>>
-func.func private @producer_acquire_c1(%task: index, %c: !pipeline) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @producer_acquire_c1(%task: index, %c: !pipeline) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
   } consumers registers 240 {
     // expected-error @below {{stands outside what the producer does}}
@@ -77,7 +77,7 @@ func.func private @producer_commit_c1(%c: !pipeline) {
 // -----
 
 !pipeline = !cuda.pipeline<2 of memref<64x64xbf16, #gpu.address_space<workgroup>>>
-func.func private @consumer_wait_c1(%task: index, %c: !pipeline) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @consumer_wait_c1(%task: index, %c: !pipeline) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
     // expected-error @below {{stands outside what consumers do}}
     cuda.consumer_wait %c : !pipeline
@@ -99,7 +99,7 @@ func.func private @consumer_release_c1(%c: !pipeline) {
 
 !tile = memref<64x64xbf16, #gpu.address_space<workgroup>>
 !pipeline = !cuda.pipeline<2 of !tile>
-func.func private @tma_load_c1(%task: index, %view: memref<?x64xbf16>, %stage: !tile) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @tma_load_c1(%task: index, %view: memref<?x64xbf16>, %stage: !tile) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
     // expected-error @below {{needs a stage of cuda.producer_acquire}}
     cuda.tma_load %view, %stage : memref<?x64xbf16>, !tile
@@ -112,7 +112,7 @@ func.func private @tma_load_c1(%task: index, %view: memref<?x64xbf16>, %stage: !
 
 !tile = memref<64x64xbf16, #gpu.address_space<workgroup>>
 !pipeline = !cuda.pipeline<2 of !tile>
-func.func private @tma_load_c2(%task: index, %view: memref<?x48xbf16>, %c: !pipeline) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @tma_load_c2(%task: index, %view: memref<?x48xbf16>, %c: !pipeline) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
     %stage = cuda.producer_acquire %c : !pipeline
     // expected-error @below {{needs a view with the stage's columns and elements, got: 'memref<?x48xbf16>' and}}
@@ -126,7 +126,7 @@ func.func private @tma_load_c2(%task: index, %view: memref<?x48xbf16>, %c: !pipe
 
 !tile = memref<64x64xbf16, #gpu.address_space<workgroup>>
 !pipeline = !cuda.pipeline<2 of !tile>
-func.func private @tma_load_c2(%task: index, %view: memref<?x64xbf16>, %c: !pipeline) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @tma_load_c2(%task: index, %view: memref<?x64xbf16>, %c: !pipeline) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
     %stage = cuda.producer_acquire %c : !pipeline
     // expected-error @below {{needs a view of rows of a kernel's parameter}}
@@ -139,7 +139,7 @@ func.func private @tma_load_c2(%task: index, %view: memref<?x64xbf16>, %c: !pipe
 // -----
 
 !tile = memref<64x64xbf16, #gpu.address_space<workgroup>>
-func.func private @clear_c1(%task: index, %stage: !tile) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @clear_c1(%task: index, %stage: !tile) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
   } consumers registers 240 {
     // expected-error @below {{needs a stage of cuda.consumer_wait}}
@@ -153,7 +153,7 @@ func.func private @clear_c1(%task: index, %stage: !tile) attributes {tile.kernel
 !tile = memref<64x64xbf16, #gpu.address_space<workgroup>>
 !sums = memref<64x64xf32, #gpu.address_space<private>>
 !weights = memref<64x64xbf16, #gpu.address_space<private>>
-func.func private @multiply_async_c2(%task: index, %a: !weights, %b: !tile, %c: !sums) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @multiply_async_c2(%task: index, %a: !weights, %b: !tile, %c: !sums) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
   } consumers registers 240 {
     // expected-error @below {{has operands that asynchronous products do not take}}
@@ -168,7 +168,7 @@ func.func private @multiply_async_c2(%task: index, %a: !weights, %b: !tile, %c: 
 !tile = memref<64x64xbf16, #gpu.address_space<workgroup>>
 !sums = memref<64x64xf32, #gpu.address_space<private>>
 !weights = memref<64x64xbf16, #gpu.address_space<private>>
-func.func private @multiply_async_c3(%task: index, %a: !weights, %b: !tile, %c: !sums) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @multiply_async_c3(%task: index, %a: !weights, %b: !tile, %c: !sums) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
   } consumers registers 240 {
     // expected-error @below {{must be awaited once, in its block}}
@@ -199,7 +199,7 @@ func.func private @round_c1(%s: !sums, %weights: !weights) {
 
 !sums = memref<64x64xf32, #gpu.address_space<private>>
 !weights = memref<64x32xbf16, #gpu.address_space<private>>
-func.func private @round_c2(%task: index, %s: !sums, %weights: !weights) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @round_c2(%task: index, %s: !sums, %weights: !weights) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
   } consumers registers 240 {
     // expected-error @below {{needs blocks of one shape in registers, got:}}
@@ -210,7 +210,7 @@ func.func private @round_c2(%task: index, %s: !sums, %weights: !weights) attribu
 
 // -----
 
-func.func private @ping_pong_wait_c1(%task: index) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @ping_pong_wait_c1(%task: index) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
   } consumers registers 240 {
     // expected-error @below {{needs several warpgroups of consumers, got: 4 warps}}
@@ -221,7 +221,7 @@ func.func private @ping_pong_wait_c1(%task: index) attributes {tile.kernel, cuda
 
 // -----
 
-func.func private @ping_pong_signal_c1(%task: index) attributes {tile.kernel, cuda.warps = 8 : i64} {
+func.func private @ping_pong_signal_c1(%task: index) attributes {tile.kernel, tile.warps = 8 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
     // expected-error @below {{stands outside what consumers do}}
     cuda.ping_pong_signal
@@ -238,7 +238,7 @@ func.func private @pipeline(!cuda.pipeline<2 of memref<48x64xi1, #gpu.address_sp
 // -----
 
 !mask_bits = !cuda.pipeline<2 of memref<64x64xi1, #gpu.address_space<workgroup>>>
-func.func private @producer_acquire_c1(%task: index, %c: !mask_bits) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @producer_acquire_c1(%task: index, %c: !mask_bits) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
     // expected-error @below {{stands outside what mask warps do}}
     %stage = cuda.producer_acquire %c : !mask_bits
@@ -250,7 +250,7 @@ func.func private @producer_acquire_c1(%task: index, %c: !mask_bits) attributes 
 // -----
 
 !pipeline = !cuda.pipeline<2 of memref<64x64xbf16, #gpu.address_space<workgroup>>>
-func.func private @producer_commit_c1(%task: index, %c: !pipeline) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @producer_commit_c1(%task: index, %c: !pipeline) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
   } mask_warps {
     // expected-error @below {{stands outside what the producer does}}
@@ -263,7 +263,7 @@ func.func private @producer_commit_c1(%task: index, %c: !pipeline) attributes {t
 // -----
 
 !tile = memref<64x64xi1, #gpu.address_space<workgroup>>
-func.func private @mask_bits_c1(%task: index, %stage: !tile, %i: memref<64xindex>) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @mask_bits_c1(%task: index, %stage: !tile, %i: memref<64xindex>) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
   } mask_warps {
     // expected-error @below {{needs a stage of cuda.producer_acquire}}
@@ -281,7 +281,7 @@ func.func private @mask_bits_c1(%task: index, %stage: !tile, %i: memref<64xindex
 
 !tile = memref<64x64xi1, #gpu.address_space<workgroup>>
 !mask_bits = !cuda.pipeline<2 of !tile>
-func.func private @mask_bits_c2(%task: index, %c: !mask_bits, %i: memref<64xindex>, %j: memref<32xindex>) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @mask_bits_c2(%task: index, %c: !mask_bits, %i: memref<64xindex>, %j: memref<32xindex>) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
   } mask_warps {
     %stage = cuda.producer_acquire %c : !mask_bits
@@ -300,7 +300,7 @@ func.func private @mask_bits_c2(%task: index, %c: !mask_bits, %i: memref<64xinde
 
 !tile = memref<64x64xi1, #gpu.address_space<workgroup>>
 !mask_bits = !cuda.pipeline<2 of !tile>
-func.func private @mask_bits_c3(%task: index, %c: !mask_bits, %i: memref<64xindex>) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @mask_bits_c3(%task: index, %c: !mask_bits, %i: memref<64xindex>) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
   } mask_warps {
     %stage = cuda.producer_acquire %c : !mask_bits
@@ -328,7 +328,7 @@ func.func private @apply_mask_bits_c1(%s: memref<64x64xf32, #gpu.address_space<p
 !tile = memref<64x64xi1, #gpu.address_space<workgroup>>
 !mask_bits = !cuda.pipeline<2 of !tile>
 !sums = memref<64x32xf32, #gpu.address_space<private>>
-func.func private @apply_mask_bits_c2(%task: index, %c: !mask_bits, %s: !sums) attributes {tile.kernel, cuda.warps = 4 : i64} {
+func.func private @apply_mask_bits_c2(%task: index, %c: !mask_bits, %s: !sums) attributes {tile.kernel, tile.warps = 4 : i64} {
   cuda.warp_specialize producer warps 4 registers 24 {
   } consumers registers 240 {
     %stage = cuda.consumer_wait %c : !mask_bits

@@ -7,7 +7,7 @@
 
 // CHECK-LABEL: func.func private @kernel
 func.func private @kernel(%task: index, %n: index, %k: memref<1x?x2x64xbf16>, %s: memref<128x128xf32, #private>, %o: memref<128x64xf32, #private>, %w: memref<128x128xbf16, #private>)
-    attributes {tile.kernel, cuda.warps = 8 : i64} {
+    attributes {tile.kernel, tile.warps = 8 : i64} {
   // CHECK: %[[KEYS:.*]] = cuda.pipeline : !cuda.pipeline<2 of memref<128x64xbf16, #gpu.address_space<workgroup>>>
   %keys = cuda.pipeline : !pipeline
   cuda.synchronize
@@ -55,7 +55,7 @@ func.func private @kernel(%task: index, %n: index, %k: memref<1x?x2x64xbf16>, %s
 
 // CHECK-LABEL: func.func private @mask_bits
 func.func private @mask_bits(%task: index, %n: index, %table: memref<64xi32>, %s: memref<128x112xf32, #private>, %i: memref<128xindex>, %j: memref<112xindex>)
-    attributes {tile.kernel, cuda.warps = 8 : i64} {
+    attributes {tile.kernel, tile.warps = 8 : i64} {
   // CHECK: %[[MASK_BITS:.*]] = cuda.pipeline : !cuda.pipeline<4 of memref<128x112xi1, #gpu.address_space<workgroup>>>
   %bits = cuda.pipeline : !mask_bits
   cuda.synchronize

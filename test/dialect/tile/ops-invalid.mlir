@@ -522,3 +522,27 @@ func.func @map_gradient_c4(%n: index, %w: memref<4x8xf32>, %i: memref<4xindex>, 
       } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
   return
 }
+
+// -----
+
+// expected-error @below {{with tile.warps must be a kernel of 1 to 32 warps, got: 33}}
+func.func private @warps(%task: index) attributes {tile.kernel, tile.warps = 33} {
+  return
+}
+
+// -----
+
+// expected-error @below {{with tile.warps must be a kernel of 1 to 32 warps, got: 4}}
+func.func private @warps(%task: index) attributes {tile.warps = 4} {
+  return
+}
+
+// -----
+
+// expected-error @below {{has an attribute of an argument that the tile dialect does not have: "tile.host"; there is tile.host, a unit, of memrefs}}
+func.func private @host(%n: index {tile.host})
+
+// -----
+
+// expected-error @below {{with tile.gradient needs "queries" or "keys", got: "values"}}
+func.func private @gradient() attributes {tile.gradient = "values"}

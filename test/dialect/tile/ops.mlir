@@ -219,3 +219,11 @@ func.func @gradients_of_tables(%n: index, %w: memref<4x8xf32>, %i: memref<4xinde
       } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>
   return
 }
+
+// CHECK-LABEL: func.func @uploads
+// CHECK-SAME: {tile.host}
+func.func @uploads(%table: memref<?x7xindex> {tile.host}) {
+  // CHECK: %{{.*}} = tile.upload %{{.*}} : memref<?x7xindex>
+  %copy = tile.upload %table : memref<?x7xindex>
+  return
+}

@@ -35,7 +35,8 @@ RETIRED = [
     (r"\bcuda\.roles\b|\b(Cuda_)?RolesOp\b|[Hh]asRoles|[Ww]ithRoles", EVERYWHERE,
      "warp_specialize, warp-specialized"),
     (r"(?i)\b(with|without|have|has|no)\s+roles\b", CUDA, "warp-specialized"),
-    (r"\bcuda\.team\b|\bteamAttr\b", EVERYWHERE, "cuda.warps, warpsAttr"),
+    (r"\bcuda\.team\b|\bteamAttr\b", EVERYWHERE, "tile.warps, warpsAttr"),
+    (r"\bcuda\.(warps|gradient|host|upload)\b", EVERYWHERE, "tile.warps, gradient, host, upload"),
     (r"Team(Gradient|Shape)|(query|key)TeamOf|verifyTeam", EVERYWHERE, "Cta"),
     (r"(?i)\bteams?\b", CTAS, "CTA, consumer warps"),
     # Mask bits.

@@ -142,7 +142,7 @@ static std::vector<Problem> problems() {
   all_.push_back(warps);
   // The last positions that there are: differences below 0 that are read
   // without a sign, sums that do and do not fit in 32 bits, and a product.
-  constexpr int64_t largest = cuda::largestExtent;
+  constexpr int64_t largest = tile::largestExtent;
   Problem far = problem("far", 64, R"(mask(%b, %h, %i, %j, %sq, %sk) {
       %c40 = arith.constant 40 : index
       %last = arith.constant 5368708948 : index
