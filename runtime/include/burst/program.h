@@ -23,7 +23,7 @@ extern "C" {
 
 /* Both sides compare it: raised with every change that is not an addition to
    the end of a struct, and with what is added to burst_table. */
-#define BURST_ABI_VERSION 5
+#define BURST_ABI_VERSION 6
 
 /* The name under which a shared object exports its burst_image. */
 #define BURST_IMAGE_SYMBOL "burst_program_image"
@@ -182,6 +182,21 @@ typedef struct burst_table {
 
   /* How many tasks of a launch run at a time, at most. */
   int64_t (*threads)(burst_rank *rank);
+
+  /* What launches and messages list of tensors, which are given as to `run`
+     (MLIR's memref descriptors), with their number of dimensions and the bytes
+     of an element. */
+
+  /* Writes to `use` that all of a tensor is used, in this mode. */
+  void (*use)(burst_rank *rank, burst_use *use, const void *tensor,
+              int64_t dims, int64_t element_bytes, int64_t mode);
+
+  /* Writes `rows` rows of dimension `dim`, from row `first` on, of a tensor of
+     1 to 4 dimensions to pieces[count], and returns count + 1; writes nothing
+     and returns count where these rows have no element. */
+  int64_t (*piece)(burst_rank *rank, burst_piece *pieces, int64_t count,
+                   const void *tensor, int64_t dims, int64_t element_bytes,
+                   int64_t dim, int64_t first, int64_t rows);
 } burst_table;
 
 /*----------------------------------------------------------------------------*/

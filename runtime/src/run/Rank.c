@@ -134,7 +134,9 @@ static const burst_table table = {.size = sizeof(burst_table),
                                   .require = rank_require,
                                   .upload = burst_rank_upload,
                                   .launch_gpu = rank_launch_gpu,
-                                  .threads = rank_threads};
+                                  .threads = rank_threads,
+                                  .use = burst_rank_use,
+                                  .piece = burst_rank_piece};
 
 burst_error *burst_rank_run(burst_rank *rank, void *const *values) {
   burst_blocks_enter(burst_device_blocks(rank->device));

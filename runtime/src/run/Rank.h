@@ -77,6 +77,12 @@ int64_t burst_rank_start(burst_rank *rank, int64_t channel, int64_t to,
                          int64_t from, int64_t num_receives,
                          const burst_piece *receives);
 void burst_rank_wait(burst_rank *rank, int64_t token);
+void burst_rank_use(burst_rank *rank, burst_use *use, const void *tensor,
+                    int64_t dims, int64_t element_bytes, int64_t mode);
+int64_t burst_rank_piece(burst_rank *rank, burst_piece *pieces, int64_t count,
+                         const void *tensor, int64_t dims,
+                         int64_t element_bytes, int64_t dim, int64_t first,
+                         int64_t rows);
 // Fails if a token was not waited for.
 void burst_rank_check_flights(burst_rank *rank);
 void burst_rank_cancel_flights(burst_rank *rank);

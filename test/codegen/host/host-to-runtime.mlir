@@ -18,10 +18,6 @@
 
 // CHECK: llvm.mlir.global internal constant @program.required.0("the size\00")
 
-// What is done with each buffer of a transfer or launch is done on its descriptor
-// in memory, by functions.
-// CHECK-LABEL: llvm.func internal @program.piece(
-// CHECK-LABEL: llvm.func internal @program.use(
 // CHECK-LABEL: func.func private @program(
 // CHECK-SAME: %[[RANK:arg0]]: !llvm.ptr, %[[TABLE:arg1]]: !llvm.ptr, %arg2: memref<8x4xf32>, %arg3: index, %arg4: i16)
 // CHECK-NOT: ring.grid
@@ -62,22 +58,31 @@
 // CHECK: llvm.getelementptr %[[TABLE]][0, 5]
 // CHECK: llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %{{.*}}, %[[ORDER:.*]]) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i64, !llvm.ptr) -> ()
 
-// ring.start: a piece per segment on either side, then the call; channel 3.
+// ring.start: a piece per segment on either side, of the rows that are flagged, then
+// the call; channel 3.
 // CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[SELF:.*]]] extent
-// CHECK: llvm.call @program.piece({{.*}}, %true)
+// CHECK: %[[ROWS:.*]] = arith.select %true, %[[ALL:.*]], %[[ZERO:.*]] : i64
+// CHECK: %[[PIECE:.*]] = llvm.getelementptr %[[TABLE]][0, 14]
+// CHECK: %[[SENT:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[SENDS:.*]], %[[ZERO]], %[[X:.*]], %[[TWO]], %[[FOUR:.*]], %[[ZERO]], %[[ZERO]], %[[ROWS]]) :
 // CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[SELF]]] extent
-// CHECK: llvm.call @program.piece({{.*}}, %false)
+// CHECK: %[[NO_ROWS:.*]] = arith.select %false, %{{.*}}, %[[ZERO]] : i64
+// CHECK: llvm.load %[[PIECE]]
+// CHECK-NEXT: %[[NUM_SENDS:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[SENDS]], %[[SENT]], %[[X]], %[[TWO]], %[[FOUR]], %[[ZERO]], %[[ALL]], %[[NO_ROWS]]) :
 // CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[PEER:.*]]] extent
-// CHECK: llvm.call @program.piece({{.*}}, %false)
+// CHECK: arith.select %false
 // CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[PEER]]] extent
-// CHECK: llvm.call @program.piece({{.*}}, %true)
+// CHECK: arith.select %true
+// CHECK: %[[NUM_RECEIVES:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[RECEIVES:.*]], %{{.*}}, %{{.*}}, %[[TWO]], %[[FOUR]], %[[ZERO]],
 // CHECK: %[[TO:.*]] = arith.index_cast %[[PEER]] : index to i64
 // CHECK: llvm.getelementptr %[[TABLE]][0, 7]
-// CHECK: %[[TOKEN:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[THREE]], %[[TO]], %{{.*}}, %{{.*}}, %[[TO]], %{{.*}}, %{{.*}}) : !llvm.ptr, (!llvm.ptr, i64, i64, i64, !llvm.ptr, i64, i64, !llvm.ptr) -> i64
+// CHECK: %[[TOKEN:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[THREE]], %[[TO]], %[[NUM_SENDS]], %[[SENDS]], %[[TO]], %[[NUM_RECEIVES]], %[[RECEIVES]]) : !llvm.ptr, (!llvm.ptr, i64, i64, i64, !llvm.ptr, i64, i64, !llvm.ptr) -> i64
 
 // tile.launch in an order, with two uses
 // CHECK: %[[KERNEL:.*]] = llvm.mlir.addressof @kernel.kernel
-// CHECK-COUNT-2: llvm.call @program.use(
+// What is read, then what is written.
+// CHECK: llvm.getelementptr %[[TABLE]][0, 13]
+// CHECK: llvm.call %{{.*}}(%[[RANK]], %[[USES:.*]], %{{.*}}, %[[TWO]], %[[FOUR]], %[[ONE]]) :
+// CHECK: llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %{{.*}}, %[[TWO]], %[[FOUR]], %[[THREE]]) :
 // CHECK: %[[LAUNCH:.*]] = llvm.getelementptr %[[TABLE]][0, 6]
 // CHECK: llvm.call %{{.*}}(%[[RANK]], %[[KERNEL]], %{{.*}}, %{{.*}}, %[[ORDER]], %[[TWO]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, !llvm.ptr, i64, !llvm.ptr) -> ()
 

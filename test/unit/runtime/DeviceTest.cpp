@@ -357,6 +357,70 @@ TEST(Table, SortsByFallingCost) {
   EXPECT_EQ(std::memcmp(order, expected, sizeof(order)), 0);
 }
 
+/// MLIR's memref descriptor of two dimensions.
+struct Matrix {
+  float *base, *data;
+  int64_t offset, sizes[2], strides[2];
+};
+
+TEST(Table, KnowsWhatIsUsedOfTensors) {
+  float memory[64];
+  Ranks ranks;
+  ranks.run(1, [&](burst_rank *rank, const burst_table *table, void *const *) {
+    auto use = [&](Matrix matrix, int64_t mode) {
+      burst_use use{};
+      table->use(rank, &use, &matrix, 2, 4, mode);
+      return use;
+    };
+    // Rows of 3 that lie 8 apart: the last one ends after its 3.
+    burst_use found = use({memory, memory, 5, {4, 3}, {8, 1}}, BURST_READS);
+    EXPECT_EQ(found.begin, memory + 5);
+    EXPECT_EQ(found.bytes, 4 * (3 * 8 + 3));
+    EXPECT_EQ(found.mode, BURST_READS);
+    found = use({memory, memory, 0, {1, 1}, {8, 1}}, BURST_WRITES);
+    EXPECT_EQ(found.bytes, 4);
+    EXPECT_EQ(found.mode, BURST_WRITES);
+    // One row again and again.
+    EXPECT_EQ(use({memory, memory, 0, {9, 3}, {0, 1}}, BURST_READS).bytes, 12);
+    for (Matrix empty : {Matrix{memory, memory, 5, {0, 3}, {8, 1}},
+                         Matrix{memory, memory, 5, {4, 0}, {8, 1}},
+                         Matrix{nullptr, nullptr, 0, {0, 0}, {0, 1}}})
+      EXPECT_EQ(use(empty, BURST_READS).bytes, 0);
+    burst_use scalar{};
+    const Matrix one{memory, memory, 7, {}, {}};
+    table->use(rank, &scalar, &one, 0, 4, BURST_READS);
+    EXPECT_EQ(scalar.begin, memory + 7);
+    EXPECT_EQ(scalar.bytes, 4);
+  });
+  ranks.expectSuccess();
+}
+
+TEST(Table, ListsPiecesOfTensors) {
+  float memory[64];
+  const burst_piece untouched{memory, 1, {2, 3, 4, 5}, {6, 7, 8, 9}};
+  Ranks ranks;
+  ranks.run(1, [&](burst_rank *rank, const burst_table *table, void *const *) {
+    const Matrix matrix{memory, memory, 5, {6, 3}, {8, 1}};
+    burst_piece pieces[3] = {untouched, untouched, untouched};
+    int64_t count = table->piece(rank, pieces, 0, &matrix, 2, 4, 0, 2, 3);
+    EXPECT_EQ(count, 1);
+    // No rows, and rows of nothing: none.
+    count = table->piece(rank, pieces, count, &matrix, 2, 4, 0, 5, 0);
+    const Matrix empty{memory, memory, 5, {6, 0}, {8, 1}};
+    count = table->piece(rank, pieces, count, &empty, 2, 4, 0, 2, 3);
+    EXPECT_EQ(count, 1);
+    EXPECT_EQ(std::memcmp(&pieces[1], &untouched, sizeof(burst_piece)), 0);
+    count = table->piece(rank, pieces, count, &matrix, 2, 4, 1, 1, 2);
+    EXPECT_EQ(count, 2);
+    const burst_piece rows{memory + 5 + 16, 4, {1, 1, 3, 3}, {1, 1, 8, 1}};
+    const burst_piece columns{memory + 5 + 1, 4, {1, 1, 6, 2}, {1, 1, 8, 1}};
+    EXPECT_EQ(std::memcmp(&pieces[0], &rows, sizeof(burst_piece)), 0);
+    EXPECT_EQ(std::memcmp(&pieces[1], &columns, sizeof(burst_piece)), 0);
+    EXPECT_EQ(std::memcmp(&pieces[2], &untouched, sizeof(burst_piece)), 0);
+  });
+  ranks.expectSuccess();
+}
+
 TEST(Table, RefusesNegativeCounts) {
   Ranks ranks;
   ranks.run(1, [](burst_rank *rank, const burst_table *table, void *const *) {
