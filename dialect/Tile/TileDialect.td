@@ -61,4 +61,7 @@ def Tile_Dialect : Dialect {
   let dependentDialects = ["::burst::BurstDialect", "::mlir::memref::MemRefDialect"];
 }
 
+class Tile_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Tile_Dialect, mnemonic, traits>;
+
 #endif // BURST_DIALECT_TILE_TILEDIALECT_TD
