@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The boundary between C and C++. Alone with what it is made of before the
-// compiler begins (Attention.cpp), it is compiled with exceptions: what is
-// thrown for want of memory ends here as an error. LLVM is built without, and
-// its frames would be left as they are: past the begin of the compiler, an
-// exception ends the process.
+// compiler begins (Attention.cpp, AttentionNames.cpp), it is compiled with
+// exceptions: what is thrown for want of memory ends here as an error. LLVM is
+// built without, and its frames would be left as they are: past the begin of
+// the compiler, an exception ends the process.
 //
 //===----------------------------------------------------------------------===//
 #include "jit/Attention.h"
@@ -20,6 +20,7 @@
 #include <cinttypes>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 
 using namespace burst;
@@ -92,8 +93,8 @@ burst_error *compileText(std::string text, const char *name,
   return inCompiler([&] { return jit::compile(request, program); });
 }
 
-burst_error *readText(const burst_attention *attention, std::string &text) {
-  burst_attention known;
+burst_error *readText(const burst_attention *attention, burst_attention &known,
+                      std::string &text) {
   if (burst_error *error =
           burst_config_read("burst_attention", &known, sizeof(known), attention,
                             BURST_COVERS(burst_attention, head_dim)))
@@ -104,6 +105,24 @@ burst_error *readText(const burst_attention *attention, std::string &text) {
     return nullptr;
   return burst_error_create(BURST_INVALID_ARGUMENT, "", "burst_attention: %s",
                             wrong.c_str());
+}
+
+/// What the compiler refuses of a field, such as the parameters of a mask, is
+/// told as an error of the field: the caller has not seen the module.
+burst_error *nameField(burst_error *error, const burst_attention &attention,
+                       const std::string &text) {
+  std::unique_ptr<burst_error, decltype(&burst_error_destroy)> owned(
+      error, burst_error_destroy);
+  if (!error)
+    return nullptr;
+  std::string location = burst_error_location(error);
+  std::string field = jit::fieldAt(attention, text, location);
+  if (field.empty())
+    return owned.release();
+  // Behind the location and ": ".
+  const char *message = burst_error_message(error) + location.size() + 2;
+  return burst_error_create(BURST_INVALID_ARGUMENT, location.c_str(),
+                            "burst_attention: %s: %s", field.c_str(), message);
 }
 
 } // namespace
@@ -181,11 +200,12 @@ burst_error *burst_compile_attention(const burst_attention *attention,
   BURST_REQUIRE(program);
   *program = nullptr;
   return withoutExceptions(__func__, [&]() -> burst_error * {
+    burst_attention known;
     std::string text;
-    if (burst_error *error = readText(attention, text))
+    if (burst_error *error = readText(attention, known, text))
       return error;
-    return compileText(std::move(text), "burst_attention_text", config,
-                       program);
+    return nameField(compileText(text, "burst_attention_text", config, program),
+                     known, text);
   });
 }
 
@@ -194,8 +214,9 @@ burst_error *burst_attention_text(const burst_attention *attention,
   BURST_REQUIRE(text);
   *text = nullptr;
   return withoutExceptions(__func__, [&]() -> burst_error * {
+    burst_attention known;
     std::string written;
-    if (burst_error *error = readText(attention, written))
+    if (burst_error *error = readText(attention, known, written))
       return error;
     *text = static_cast<char *>(std::malloc(written.size() + 1));
     if (!*text)

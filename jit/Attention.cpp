@@ -2,14 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "jit/Attention.h"
 
+#include "jit/AttentionNames.h"
+
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <limits>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 using namespace burst;
+using namespace burst::jit;
 
 namespace {
 
@@ -45,7 +50,31 @@ private:
   bool isFirst = true;
 };
 
+/// In quotes; what a message cannot hold as a number: 'causal\0A'.
+std::string quote(std::string_view text) {
+  std::string quoted = "'";
+  for (unsigned char c : text) {
+    char escaped[4];
+    snprintf(escaped, sizeof(escaped), c < ' ' || c > '~' ? "\\%02X" : "%c", c);
+    quoted += escaped;
+  }
+  return quoted += "'";
+}
+
+//===----------------------------------------------------------------------===//
+// Checking
+//===----------------------------------------------------------------------===//
+
+/// What the fields with names say.
+struct Read {
+  Names mask, score;
+  Name order{"contiguous", "contiguous"}, strategy;
+};
+
 constexpr int64_t maxLength = int64_t{1} << 40;
+
+/// Of the text in a field.
+constexpr size_t longestText = 1024;
 
 /// Checks fields; the first that is wrong makes the error.
 class Checker {
@@ -68,26 +97,90 @@ public:
       refuse(field, std::to_string(value),
              "-1 (known at run time), or a number from 1 below 2^40");
   }
-  void refuse(const char *field, double found, const std::string &wanted) {
+  void finite(const char *field, double value) {
     char text[40];
-    snprintf(text, sizeof(text), "%.15g", found);
-    refuse(field, std::string(text), wanted);
+    snprintf(text, sizeof(text), "%.15g", value);
+    if (!std::isfinite(value))
+      refuse(field, text, "a finite number");
   }
-  /// A field of something that was not chosen.
-  void unused(const char *field, double value, bool isUsed, const char *by) {
-    if (!isUsed && value != 0)
-      refuse(field, value, join("0 without ", by));
+  /// Each once where it takes tables, which are arguments once.
+  void list(const Field &field, const burst_attention &a, Names &names) {
+    if (!read(field, a, names, readList))
+      return;
+    for (const Name &name : names)
+      known(field, a, name);
+    for (auto name = names.begin(); name != names.end(); ++name)
+      if (takesTables(*name) &&
+          std::any_of(names.begin(), name, [&](const Name &other) {
+            return other.name == name->name;
+          }))
+        refuse(field.name,
+               join(quote(field.valueOf(a)), " with two ", name->name),
+               "one, as its tables are arguments once");
+  }
+  void one(const Field &field, const burst_attention &a, Name &name,
+           bool (*readName)(std::string_view, Name &)) {
+    if (read(field, a, name, readName))
+      known(field, a, name);
   }
 
 private:
+  /// Whether there is a text that can be read.
+  template <typename Value>
+  bool read(const Field &field, const burst_attention &a, Value &result,
+            bool (*readValue)(std::string_view, Value &)) {
+    const char *value = field.valueOf(a);
+    if (!value)
+      return false;
+    size_t length = strnlen(value, longestText + 1);
+    if (length > longestText)
+      refuse(field.name, join("of more than ", longestText, " characters"),
+             "fewer");
+    else if (!readValue({value, length}, result))
+      refuse(field.name, quote(value), wanted(field));
+    else
+      return true;
+    return false;
+  }
+  void known(const Field &field, const burst_attention &a, const Name &name) {
+    if (std::find(field.known.begin(), field.known.end(), name.name) !=
+        field.known.end())
+      return;
+    std::string_view value = field.valueOf(a);
+    refuse(field.name,
+           value == name.name
+               ? quote(value)
+               : join(quote(value), " with the name ", quote(name.name)),
+           wanted(field));
+  }
+  static std::string wanted(const Field &field) {
+    Text out;
+    Separator comma;
+    out << "one of ";
+    for (std::string_view name : field.known)
+      out << comma << name;
+    out << ", as in " << field.example;
+    return std::move(out.text);
+  }
+
   std::string &error;
 };
 
-bool has(int64_t sum, int64_t part) { return (sum & part) != 0; }
+void checkAxes(const burst_attention &a, Checker &c, Read &read) {
+  if (a.num_axes != 1)
+    return c.refuse("num_axes", std::to_string(a.num_axes),
+                    "1: grids of more axes cannot be compiled yet");
+  if (!a.axes)
+    return c.refuse("axes", "null", "num_axes of them");
+  c.range("axes[0].num_ranks", a.axes[0].num_ranks, 1,
+          std::numeric_limits<int32_t>::max());
+  c.one(orderField, a, read.order, readOrder);
+}
 
-void check(const burst_attention &a, std::string &error) {
+Read check(const burst_attention &a, std::string &error) {
   Checker c(error);
-  c.range("num_ranks", a.num_ranks, 1, std::numeric_limits<int32_t>::max());
+  Read read;
+  checkAxes(a, c, read);
   if (a.type != BURST_F64 && a.type != BURST_F32 && a.type != BURST_BF16 &&
       a.type != BURST_F16)
     c.refuse("type", std::to_string(a.type),
@@ -102,43 +195,36 @@ void check(const burst_attention &a, std::string &error) {
              join("a multiple of key_heads, which is ", a.key_heads));
   c.range("head_dim", a.head_dim, 1, 256);
   c.range("value_dim", a.value_dim, 0, 256);
-  c.range("order", a.order, BURST_CONTIGUOUS, BURST_STRIPED);
-  c.range("block", a.block, 0, maxLength);
-  c.unused("block", static_cast<double>(a.block), a.order == BURST_STRIPED,
-           "BURST_STRIPED");
-  c.range("mask", a.mask, 0, 15);
-  bool window = has(a.mask, BURST_MASK_WINDOW);
-  c.range("window_left", a.window_left, -1, maxLength);
-  c.range("window_right", a.window_right, -1, maxLength);
-  c.unused("window_left", static_cast<double>(a.window_left), window,
-           "BURST_MASK_WINDOW");
-  c.unused("window_right", static_cast<double>(a.window_right), window,
-           "BURST_MASK_WINDOW");
-  c.range("prefix_length", a.prefix_length, 0, maxLength);
-  c.unused("prefix_length", static_cast<double>(a.prefix_length),
-           has(a.mask, BURST_MASK_PREFIX), "BURST_MASK_PREFIX");
-  c.range("score", a.score, 0, 3);
-  bool softcap = has(a.score, BURST_SCORE_SOFTCAP);
-  c.unused("softcap", a.softcap, softcap, "BURST_SCORE_SOFTCAP");
-  bool holds = a.softcap >= 0x1p-126 && a.softcap <= 0x1p127; // not of NaN
-  if (softcap && !holds)
-    c.refuse("softcap", a.softcap, "a number from 2^-126 to 2^127");
-  if (!std::isfinite(a.scale))
-    c.refuse("scale", a.scale, "a finite number");
+  c.list(maskField, a, read.mask);
+  c.list(scoreField, a, read.score);
+  c.one(strategyField, a, read.strategy, readWord);
+  c.finite("scale", a.scale);
   c.range("pass", a.pass, BURST_FORWARD, BURST_BACKWARD);
-  c.range("travel", a.travel, BURST_TRAVEL_CHOSEN, BURST_TRAVEL_QUERIES);
+  // Only the last name of a list takes more tables than it must: the ids of
+  // keys. Masks give the same in any order.
+  auto taker = std::find_if(read.mask.begin(), read.mask.end(), takesTables);
+  if (taker != read.mask.end())
+    std::rotate(taker, taker + 1, read.mask.end());
+  return read;
 }
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
 
 /// Writes the module; the description was checked.
 class Writer {
 public:
-  explicit Writer(const burst_attention &a)
-      : a(a), element(elementName()),
+  Writer(const burst_attention &a, const Read &read)
+      : a(a), read(read), element(elementName()),
         state(a.type == BURST_F64 ? "f64" : "f32") {}
 
   std::string write();
 
 private:
+  /// Names with types.
+  using Values = std::vector<std::pair<std::string, std::string>>;
+
   const char *elementName() const {
     switch (a.type) {
     case BURST_F64:
@@ -164,73 +250,97 @@ private:
     return join("tensor<", size(a.batch), "x", size(length), "x", heads, "x",
                 dim, "x", element, ">");
   }
-  /// A table that is not sharded.
-  static std::string table(const std::string &length, const char *type) {
-    return join("tensor<", length, "x", type, ">");
+  /// Not sharded.
+  void add(const Table &table, Values &values) const {
+    std::string sizes = size(a.*table.rows) + "x";
+    if (table.columns)
+      sizes += size(a.*table.columns) + "x";
+    values.emplace_back(table.argument, join("tensor<", sizes,
+                                             table.isIds ? "i32" : state, ">"));
   }
-  std::string queryIds() const { return table(size(a.query_length), "i32"); }
-  std::string keyIds() const { return table(size(a.key_length), "i32"); }
-  std::string slopes() const {
-    return table(std::to_string(a.query_heads), state);
+  template <typename Write>
+  void list(const Values &values, Write write, const char *text = ", ") {
+    Separator separator(text);
+    for (const auto &value : values) {
+      out << separator;
+      write(value);
+    }
   }
-  void writeMask(Text &out) const;
-  void writeScore(Text &out) const;
-  void writeOrder(Text &out) const;
+  void listNames(const Values &values) {
+    list(values, [&](const auto &value) { out << "%" << value.first; });
+  }
+  void listTypes(const Values &values) {
+    list(values, [&](const auto &value) { out << value.second; });
+  }
+  void addTables(const Names &names, Values &arguments) const;
+  void writeSignature(const Values &operands, const Values &results);
+  void writeNames(const Field &field, const Names &names);
+  void writeClauses();
 
   const burst_attention &a;
+  const Read &read;
   const char *element, *state;
+  Text out;
 };
 
-void Writer::writeMask(Text &out) const {
-  Separator comma;
-  if (a.mask == 0)
+void Writer::addTables(const Names &names, Values &arguments) const {
+  for (const Table &table : tables)
+    for (const Name &name : names)
+      if (table.taker == name.name)
+        add(table, arguments);
+}
+
+void Writer::writeSignature(const Values &operands, const Values &results) {
+  Values arguments = operands;
+  addTables(read.mask, arguments);
+  addTables(read.score, arguments);
+  auto named = [&](const auto &value) {
+    out << value.second << " {burst.name = \"" << value.first << "\"}";
+  };
+  out << "func.func @attention(";
+  list(
+      arguments,
+      [&](const auto &value) {
+        out << "%" << value.first << ": ";
+        named(value);
+      },
+      ",\n    ");
+  out << ")\n    -> (";
+  list(results, named, ",\n        ");
+  out << ") {\n";
+}
+
+/// In brackets also where it is one: where a name lacks its parameters, the
+/// error is that of the token behind it, which must be in this line.
+void Writer::writeNames(const Field &field, const Names &names) {
+  if (names.empty())
     return;
-  out << "      mask [";
-  if (has(a.mask, BURST_MASK_CAUSAL))
-    out << comma << "causal";
-  // A window without bounds keeps everything.
-  if (has(a.mask, BURST_MASK_WINDOW) && a.window_left < 0 && a.window_right < 0)
-    out << comma << "full";
-  else if (has(a.mask, BURST_MASK_WINDOW)) {
-    Separator inner;
-    out << comma << "window<";
-    if (a.window_left >= 0)
-      out << inner << "left = " << a.window_left;
-    if (a.window_right >= 0)
-      out << inner << "right = " << a.window_right;
-    out << ">";
+  Separator comma;
+  out << field.line << "[";
+  for (const Name &name : names)
+    out << comma << name.text;
+  out << "]";
+  Values taken;
+  for (const Name &name : names)
+    addTables({name}, taken);
+  if (!taken.empty()) {
+    out << "(";
+    listNames(taken);
+    out << " : ";
+    listTypes(taken);
+    out << ")";
   }
-  if (has(a.mask, BURST_MASK_PREFIX))
-    out << comma << "prefix<" << a.prefix_length << ">";
-  if (has(a.mask, BURST_MASK_DOCUMENTS))
-    out << comma << "documents";
-  out << "]";
-  if (has(a.mask, BURST_MASK_DOCUMENTS))
-    out << "(%query_ids, %key_ids : " << queryIds() << ", " << keyIds() << ")";
   out << "\n";
 }
 
-void Writer::writeScore(Text &out) const {
-  Separator comma;
-  if (a.score == 0)
-    return;
-  out << "      score [";
-  if (has(a.score, BURST_SCORE_SOFTCAP))
-    out << comma << "softcap<" << number(a.softcap) << ">";
-  if (has(a.score, BURST_SCORE_ALIBI))
-    out << comma << "alibi";
-  out << "]";
-  if (has(a.score, BURST_SCORE_ALIBI))
-    out << "(%slopes : " << slopes() << ")";
-  out << "\n";
-}
-
-void Writer::writeOrder(Text &out) const {
-  const char *names[] = {"contiguous", "zigzag", "striped"};
-  out << "      sequence <@ranks, " << names[a.order];
-  if (a.block > 0)
-    out << " " << a.block;
-  out << ">\n";
+void Writer::writeClauses() {
+  writeNames(maskField, read.mask);
+  writeNames(scoreField, read.score);
+  if (a.scale != 0)
+    out << "      scale " << number(a.scale) << "\n";
+  out << orderField.line << "<@ranks, " << read.order.text << ">\n";
+  if (!read.strategy.text.empty())
+    out << strategyField.line << "<" << read.strategy.text << ">\n";
 }
 
 std::string Writer::write() {
@@ -241,7 +351,6 @@ std::string Writer::write() {
               o = tensor(a.query_length, a.query_heads, valueDim);
   std::string lse = join("tensor<", size(a.batch), "x", a.query_heads, "x",
                          size(a.query_length), "x", state, ">");
-  using Values = std::vector<std::pair<std::string, std::string>>;
   bool isBackward = a.pass == BURST_BACKWARD;
   Values operands{{"q", q}, {"k", k}, {"v", v}};
   Values results{{"o", o}, {"lse", lse}};
@@ -249,59 +358,22 @@ std::string Writer::write() {
     operands.insert(operands.end(), {{"o", o}, {"lse", lse}, {"do", o}});
     results = {{"dq", q}, {"dk", k}, {"dv", v}};
   }
-  Values arguments = operands;
-  if (has(a.mask, BURST_MASK_DOCUMENTS)) {
-    arguments.push_back({"query_ids", queryIds()});
-    arguments.push_back({"key_ids", keyIds()});
-  }
-  if (has(a.score, BURST_SCORE_ALIBI))
-    arguments.push_back({"slopes", slopes()});
-
-  Text out;
-  auto list = [&](const Values &values, auto write, const char *text) {
-    Separator separator(text);
-    for (const auto &value : values) {
-      out << separator;
-      write(value);
-    }
-  };
-  auto named = [&](const auto &value) {
-    out << value.second << " {burst.name = \"" << value.first << "\"}";
-  };
-  auto name = [&](const auto &value) { out << "%" << value.first; };
-  auto type = [&](const auto &value) { out << value.second; };
-  out << "shard.grid @ranks(shape = " << a.num_ranks << ")\n\n"
-      << "func.func @attention(";
-  list(
-      arguments,
-      [&](const auto &value) {
-        out << "%" << value.first << ": ";
-        named(value);
-      },
-      ",\n    ");
-  out << ")\n    -> (";
-  list(results, named, ",\n        ");
-  out << ") {\n  ";
-  list(results, name, ", ");
+  out << "shard.grid @ranks(shape = " << a.axes[0].num_ranks << ")\n\n";
+  writeSignature(operands, results);
+  out << "  ";
+  listNames(results);
   out << " = burst.attention" << (isBackward ? "_backward " : " ");
-  list(operands, name, ", ");
+  listNames(operands);
   out << "\n";
-  writeMask(out);
-  writeScore(out);
-  if (a.scale != 0)
-    out << "      scale " << number(a.scale) << "\n";
-  writeOrder(out);
-  if (a.travel != BURST_TRAVEL_CHOSEN)
-    out << "      strategy "
-        << (a.travel == BURST_TRAVEL_KEYS ? "<ring_kv>" : "<ring_q>") << "\n";
+  writeClauses();
   out << "      : (";
-  list(operands, type, ", ");
+  listTypes(operands);
   out << ")\n      -> (";
-  list(results, type, ", ");
+  listTypes(results);
   out << ")\n  return ";
-  list(results, name, ", ");
+  listNames(results);
   out << " : ";
-  list(results, type, ", ");
+  listTypes(results);
   out << "\n}\n";
   return std::move(out.text);
 }
@@ -310,6 +382,23 @@ std::string Writer::write() {
 
 std::string jit::attentionText(const burst_attention &attention,
                                std::string &error) {
-  check(attention, error);
-  return error.empty() ? Writer(attention).write() : "";
+  Read read = check(attention, error);
+  return error.empty() ? Writer(attention, read).write() : "";
+}
+
+std::string jit::fieldAt(const burst_attention &attention,
+                         std::string_view module, std::string_view location) {
+  // The name of the file, which comes first, may have colons too.
+  location = location.substr(0, location.rfind(':'));
+  location.remove_prefix(location.rfind(':') + 1);
+  int64_t line = 0;
+  std::from_chars(location.data(), location.data() + location.size(), line);
+  for (; line > 1 && !module.empty(); --line)
+    module.remove_prefix(std::min(module.find('\n'), module.size() - 1) + 1);
+  for (const Field *field :
+       {&maskField, &scoreField, &orderField, &strategyField})
+    if (module.starts_with(field->line))
+      if (const char *value = field->valueOf(attention))
+        return join(field->name, " ", quote(value));
+  return "";
 }

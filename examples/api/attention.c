@@ -89,8 +89,10 @@ static double expected(const float *q, const float *k, const float *v, int i) {
 }
 
 int main(void) {
+  const burst_axis axis = {.num_ranks = RANKS, .order = "zigzag"};
   burst_attention attention = {.size = sizeof(attention),
-                               .num_ranks = RANKS,
+                               .axes = &axis,
+                               .num_axes = 1,
                                .type = BURST_F32,
                                .batch = 1,
                                .query_length = LENGTH,
@@ -98,8 +100,7 @@ int main(void) {
                                .query_heads = HEADS,
                                .key_heads = HEADS,
                                .head_dim = DIM,
-                               .order = BURST_ZIGZAG,
-                               .mask = BURST_MASK_CAUSAL};
+                               .mask = "causal"};
   check(burst_compile_attention(&attention, NULL, &program));
   check(burst_device_create_cpu(NULL, &device));
 

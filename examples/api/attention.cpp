@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string>
 
 namespace api = burst::api;
 
@@ -75,14 +76,16 @@ static bool runFor(const api::Program &program, const api::Device &device,
 
 int main() {
   auto attention = api::make<burst_attention>();
-  attention.num_ranks = 3;
+  burst_axis axis{.num_ranks = 3, .order = "contiguous"};
+  attention.axes = &axis;
+  attention.num_axes = 1;
   attention.type = BURST_F32;
   attention.batch = 1;
   attention.query_length = attention.key_length = -1;
   attention.query_heads = attention.key_heads = heads;
   attention.head_dim = dim;
-  attention.mask = BURST_MASK_WINDOW;
-  attention.window_left = left;
+  std::string mask = "window<left = " + std::to_string(left) + ", right = 0>";
+  attention.mask = mask.c_str();
 
   auto program = api::Program::compile(attention);
   if (!program)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS = 4, LENGTH = 128, HEADS = 2, DIM = 16, LEFT = 20, DISTANCES = 8 };
+enum { RANKS = 4, LENGTH = 128, HEADS = 2, DIM = 16, DISTANCES = 8 };
 
 static float q[LENGTH][HEADS][DIM], k[LENGTH][HEADS][DIM],
     v[LENGTH][HEADS][DIM], o[LENGTH][HEADS][DIM], lse[HEADS][LENGTH];
@@ -48,8 +48,10 @@ static void fill(void) {
 /*----------------------------------------------------------------------------*/
 
 static burst_program *compile_names(void) {
+  const burst_axis axis = {.num_ranks = RANKS};
   burst_attention attention = {.size = sizeof(attention),
-                               .num_ranks = RANKS,
+                               .axes = &axis,
+                               .num_axes = 1,
                                .type = BURST_F32,
                                .batch = 1,
                                .query_length = LENGTH,
@@ -57,18 +59,16 @@ static burst_program *compile_names(void) {
                                .query_heads = HEADS,
                                .key_heads = HEADS,
                                .head_dim = DIM,
-                               .mask = BURST_MASK_WINDOW | BURST_MASK_DOCUMENTS,
-                               .window_left =
-                                   LEFT, /* window_right is 0: no later key */
-                               .score = BURST_SCORE_SOFTCAP | BURST_SCORE_ALIBI,
-                               .softcap = 2};
+                               .mask =
+                                   "[window<left = 20, right = 0>, documents]",
+                               .score = "[softcap<2.0>, alibi]"};
   burst_program *program;
   check(burst_compile_attention(&attention, NULL, &program));
   return program;
 }
 
 static int keeps_named(int i, int j) {
-  return j <= i && j >= i - LEFT && ids[i] == ids[j];
+  return j <= i && j >= i - 20 && ids[i] == ids[j];
 }
 
 static double score_named(double s, int h, int i, int j) {

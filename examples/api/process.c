@@ -86,8 +86,10 @@ int main(int argc, char **argv) {
   check(burst_world_create(NULL, &world));
   int64_t rank = burst_world_rank(world), ranks = burst_world_num_ranks(world);
 
+  const burst_axis axis = {.num_ranks = ranks, .order = "zigzag"};
   burst_attention attention = {.size = sizeof(attention),
-                               .num_ranks = ranks,
+                               .axes = &axis,
+                               .num_axes = 1,
                                .type = BURST_F32,
                                .batch = 1,
                                .query_length = length,
@@ -95,8 +97,7 @@ int main(int argc, char **argv) {
                                .query_heads = HEADS,
                                .key_heads = HEADS,
                                .head_dim = DIM,
-                               .order = BURST_ZIGZAG,
-                               .mask = BURST_MASK_CAUSAL};
+                               .mask = "causal"};
   burst_program *program;
   check(burst_compile_attention(&attention, NULL, &program));
   /* Ranks of one machine share its processors. */

@@ -599,54 +599,49 @@ burst_error *burst_compile_to_file(const char *text, size_t length,
                                    const burst_compile_config *config,
                                    const char *path);
 
-/* In which order positions are dealt to ranks, see #burst.sequence. */
-enum { BURST_CONTIGUOUS = 0, BURST_ZIGZAG = 1, BURST_STRIPED = 2 };
-
-/* Which pairs of query i and key j are kept, where d = i + Sk - Sq - j is their
-   distance. A sum of masks keeps what all of them keep; 0 is all. */
-enum {
-  BURST_MASK_CAUSAL = 1,   /* d >= 0 */
-  BURST_MASK_WINDOW = 2,   /* -window_right <= d <= window_left */
-  BURST_MASK_PREFIX = 4,   /* j < prefix_length or d >= 0 */
-  BURST_MASK_DOCUMENTS = 8 /* query_ids[i] = key_ids[j]: two more arguments */
-};
-
-/* What becomes of a score s. Of a sum the first goes first. */
-enum {
-  BURST_SCORE_SOFTCAP = 1, /* softcap * tanh(s / softcap) */
-  BURST_SCORE_ALIBI = 2    /* s - slopes[h] * |d|: one more argument */
-};
-
 /* Which pass of attention. */
 enum { BURST_FORWARD, BURST_BACKWARD };
 
-/* What goes round the ring, and behind it in the backward pass gradients. */
-enum {
-  BURST_TRAVEL_CHOSEN, /* what the compiler chooses */
-  BURST_TRAVEL_KEYS,   /* keys and values */
-  BURST_TRAVEL_QUERIES /* queries, behind them in the forward pass their
-                          softmax state (few queries, a long cache), with
-                          them in the backward pass what belongs to them
-                          (BurstAttention) */
-};
+/* An axis of the grid of ranks over which the sequence is split. */
+typedef struct burst_axis {
+  int64_t num_ranks;
+  const char *order; /* how positions are dealt, as in #burst.sequence:
+                        "contiguous", "zigzag", "striped", "striped 64"; NULL:
+                        "contiguous" */
+} burst_axis;
 
 /* An attention over q (batch, query_length, query_heads, head_dim),
    k (batch, key_length, key_heads, head_dim) and
    v (batch, key_length, key_heads, value_dim), with the results
    o (batch, query_length, query_heads, value_dim) and
    lse (batch, query_heads, query_length), which is f64 for f64, else f32.
-   Its arguments have these names, in this order: q, k, v; query_ids and
-   key_ids (i32, one per position); slopes (of the type of lse, one per query
-   head); lengths that are known at run time. A field that the chosen mask,
-   score or order has no use for must be 0.
-   The backward pass takes in front of the ids also o and lse, as the forward
-   pass gave them, and do, the gradient of a loss by o; it gives dq, dk and dv,
-   like q, k and v. */
+
+   Mask, score and strategy are names as in MLIR's text. For query i, key j and
+   their distance d = i + key_length - query_length - j:
+
+     mask       full: all pairs are kept; causal: d >= 0;
+                window<left = L, right = R>: -R <= d <= L, a side that is left
+                out has no bound; prefix<N>: j < N or d >= 0;
+                documents: query_ids[i] = key_ids[j]
+     score      softcap<C>: C * tanh(s / C), C with a point as in 30.0;
+                alibi: s - slopes[head] * |d|; bias: s + bias[i, j]
+     strategy   ring_kv: keys and values travel round the ring; ring_q: queries
+                do, and what belongs to them (few queries, a long cache);
+                ring_scores: a baseline, forward only
+
+   What names take are tables: ids of i32, others of the type of lse. A mask or
+   a score has each name that takes one at most once.
+
+   Arguments have these names, in this order: q, k, v; query_ids, key_ids,
+   slopes, bias; lengths that are known at run time. The backward pass takes in
+   front of the tables also o and lse, as the forward pass gave them, and do,
+   the gradient of a loss by o; it gives dq, dk and dv, like q, k and v. */
 typedef struct burst_attention {
   size_t size;
   /* Required. A batch or length of -1 is known at run time. */
-  int64_t num_ranks;
-  int64_t type; /* BURST_F64, BURST_F32, BURST_BF16 or BURST_F16 */
+  const burst_axis *axes;
+  int64_t num_axes; /* 1: grids of more axes cannot be compiled yet */
+  int64_t type;     /* BURST_F64, BURST_F32, BURST_BF16 or BURST_F16 */
   int64_t batch;
   int64_t query_length;
   int64_t key_length;
@@ -654,22 +649,19 @@ typedef struct burst_attention {
   int64_t key_heads;
   int64_t head_dim;
   /* May be left out. */
-  int64_t value_dim;   /* 0: head_dim */
-  int64_t order;       /* BURST_CONTIGUOUS, ... */
-  int64_t block;       /* of BURST_STRIPED; 0: 1 */
-  int64_t mask;        /* a sum of BURST_MASK_... */
-  int64_t window_left; /* -1: no bound on this side */
-  int64_t window_right;
-  int64_t prefix_length;
-  int64_t score; /* a sum of BURST_SCORE_... */
-  double softcap;
-  double scale;   /* of products of queries and keys; 0: 1 / sqrt(head_dim) */
-  int64_t pass;   /* BURST_FORWARD or BURST_BACKWARD */
-  int64_t travel; /* BURST_TRAVEL_... */
+  int64_t value_dim; /* 0: head_dim */
+  const char *mask;  /* a name, or a list: "[causal, documents]" keeps what each
+                        of them keeps; NULL: all pairs are kept */
+  const char *score; /* a name, or a list: "[softcap<30.0>, alibi]" begins with
+                        the first; NULL: scores stay as they are */
+  const char *strategy; /* NULL: the compiler chooses */
+  double scale; /* of products of queries and keys; 0: 1 / sqrt(head_dim) */
+  int64_t pass; /* BURST_FORWARD or BURST_BACKWARD */
 } burst_attention;
 
 /* Compiles the text of burst_attention_text. An error of the description names
-   the field. */
+   the field: BURST_INVALID_ARGUMENT, also where the compiler refuses what names
+   have as parameters. */
 burst_error *burst_compile_attention(const burst_attention *attention,
                                      const burst_compile_config *config,
                                      burst_program **program);

@@ -18,8 +18,10 @@ int main(int argc, char **argv) {
   const char *(*message)(const burst_error *) =
       (__typeof__(message))dlsym(library, "burst_error_message");
   /* tanh is libm's. */
+  burst_axis axis = {.num_ranks = 2};
   burst_attention attention = {.size = sizeof(attention),
-                               .num_ranks = 2,
+                               .axes = &axis,
+                               .num_axes = 1,
                                .type = BURST_F64,
                                .batch = 1,
                                .query_length = 8,
@@ -27,8 +29,7 @@ int main(int argc, char **argv) {
                                .query_heads = 1,
                                .key_heads = 1,
                                .head_dim = 4,
-                               .score = BURST_SCORE_SOFTCAP,
-                               .softcap = 2};
+                               .score = "softcap<2.0>"};
   burst_program *program;
   burst_error *error = compile(&attention, NULL, &program);
   if (error) {

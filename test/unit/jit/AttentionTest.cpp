@@ -28,53 +28,54 @@ static void expectRuns(const burst_attention &attention, int64_t queries = 0,
 
 TEST(Attention, causalZigzag) { expectRuns(smallAttention()); }
 
-TEST(Attention, everyMask) {
-  burst_attention attention = smallAttention();
-  attention.order = BURST_CONTIGUOUS;
-  attention.mask = BURST_MASK_WINDOW;
-  attention.window_left = 5;
-  attention.window_right = 2;
-  expectRuns(attention);
-  attention.mask = BURST_MASK_PREFIX;
-  attention.window_left = attention.window_right = 0;
-  attention.prefix_length = 11;
-  expectRuns(attention);
-  attention.mask = BURST_MASK_DOCUMENTS | BURST_MASK_CAUSAL | BURST_MASK_WINDOW;
-  attention.prefix_length = 0;
-  attention.window_left = 4;
-  attention.window_right = -1;
-  expectRuns(attention);
+/// The text of a description that is right.
+static std::string textOf(const burst_attention &attention) {
+  char *text = nullptr;
+  EXPECT_EQ(take(burst_attention_text(&attention, &text)), "");
+  std::string copy = text ? text : "";
+  burst_text_destroy(text);
+  return copy;
 }
 
-TEST(Attention, windowsWithoutBoundsKeepEverything) {
-  burst_attention attention = smallAttention();
-  attention.mask = BURST_MASK_WINDOW;
-  attention.window_left = attention.window_right = -1;
-  expectRuns(attention);
+TEST(Attention, everyMask) {
+  for (const char *mask :
+       {static_cast<const char *>(nullptr), "full", "causal",
+        "window<left = 5, right = 2>", "window<right = 3>", "window<>",
+        "prefix<11>", "documents", "[documents, causal, window<left = 4>]",
+        " [ causal,full , prefix < 11 >] "}) {
+    SCOPED_TRACE(mask ? mask : "no mask");
+    burst_attention attention = smallAttention();
+    attention.axes = axis(3, nullptr);
+    attention.mask = mask;
+    expectRuns(attention);
+  }
 }
 
 TEST(Attention, everyScoreAndTheScale) {
-  burst_attention attention = smallAttention();
-  attention.scale = 0.3;
-  attention.score = BURST_SCORE_SOFTCAP;
-  attention.softcap = 1.5;
-  expectRuns(attention);
-  attention.score = BURST_SCORE_SOFTCAP | BURST_SCORE_ALIBI;
-  expectRuns(attention);
+  for (const char *score :
+       {"softcap<1.5>", "alibi", "bias", "[softcap<1.5>, alibi]",
+        "[bias, softcap<15.0e-1>, alibi]"}) {
+    SCOPED_TRACE(score);
+    burst_attention attention = smallAttention();
+    attention.scale = 0.3;
+    attention.score = score;
+    expectRuns(attention);
+  }
 }
 
 TEST(Attention, stripesLengthsAndDimensionsThatDiffer) {
   burst_attention attention = smallAttention();
-  attention.order = BURST_STRIPED;
-  attention.block = 4;
-  attention.query_length = 13;
-  attention.value_dim = 5;
-  expectRuns(attention);
+  for (const char *order : {"striped", "striped 4"}) {
+    attention.axes = axis(3, order);
+    attention.query_length = 13;
+    attention.value_dim = 5;
+    expectRuns(attention);
+  }
 }
 
 TEST(Attention, oneRank) {
   burst_attention attention = smallAttention();
-  attention.num_ranks = 1;
+  attention.axes = axis(1, "zigzag");
   expectRuns(attention);
 }
 
@@ -82,8 +83,15 @@ TEST(Attention, sizesKnownAtRunTime) {
   burst_attention attention = smallAttention();
   attention.batch = attention.query_length = attention.key_length = -1;
   expectRuns(attention, 17, 31);
-  attention.mask = BURST_MASK_DOCUMENTS | BURST_MASK_CAUSAL;
+  attention.mask = "[documents, causal]";
+  attention.score = "bias";
   expectRuns(attention, 24, 24);
+}
+
+TEST(Attention, scoresThatAreStored) {
+  burst_attention attention = smallAttention();
+  attention.strategy = "ring_scores";
+  expectRuns(attention);
 }
 
 /// Forward, then backward, on one problem.
@@ -92,8 +100,8 @@ static void expectBackwardRuns(burst_attention attention, int64_t queries = 0,
   Problem problem(attention, queries, keys);
   api::Program forward = compiled(attention);
   attention.pass = problem.attention.pass = BURST_BACKWARD;
-  for (int64_t travel : {BURST_TRAVEL_KEYS, BURST_TRAVEL_QUERIES}) {
-    attention.travel = travel;
+  for (const char *strategy : {"ring_kv", "ring_q"}) {
+    attention.strategy = strategy;
     api::Program backward = compiled(attention);
     if (!forward.get() || !backward.get())
       return;
@@ -109,9 +117,8 @@ static void expectBackwardRuns(burst_attention attention, int64_t queries = 0,
 TEST(Attention, backward) {
   burst_attention attention = smallAttention();
   expectBackwardRuns(attention);
-  attention.score = BURST_SCORE_SOFTCAP | BURST_SCORE_ALIBI;
-  attention.softcap = 1.5;
-  attention.order = BURST_STRIPED;
+  attention.score = "[softcap<1.5>, alibi, bias]";
+  attention.axes = axis(3, "striped");
   attention.query_length = 13;
   attention.value_dim = 5;
   expectBackwardRuns(attention);
@@ -120,53 +127,151 @@ TEST(Attention, backward) {
 TEST(Attention, backwardOfSizesKnownAtRunTime) {
   burst_attention attention = smallAttention();
   attention.batch = attention.query_length = attention.key_length = -1;
-  attention.mask = BURST_MASK_DOCUMENTS | BURST_MASK_CAUSAL;
-  attention.order = BURST_CONTIGUOUS;
+  attention.mask = "[documents, causal]";
+  attention.axes = axis(3, "contiguous");
   expectBackwardRuns(attention, 24, 24);
 }
 
 TEST(Attention, queriesTravel) {
   burst_attention attention = smallAttention();
-  attention.travel = BURST_TRAVEL_QUERIES;
+  attention.strategy = "ring_q";
   expectRuns(attention);
-  attention.order = BURST_STRIPED;
+  attention.axes = axis(3, "striped");
   attention.query_length = 2; // fewer than ranks
   attention.value_dim = 5;
   expectRuns(attention);
   attention.batch = attention.query_length = attention.key_length = -1;
-  attention.mask = BURST_MASK_DOCUMENTS | BURST_MASK_CAUSAL;
+  attention.mask = "[documents, causal]";
   expectRuns(attention, 17, 17);
 }
 
-TEST(Attention, whatTravelsIsInTheText) {
+//===----------------------------------------------------------------------===//
+// Texts
+//===----------------------------------------------------------------------===//
+
+TEST(Attention, textOfTheForwardPass) {
   burst_attention attention = smallAttention();
-  auto hasStrategy = [&](int64_t travel, const char *strategy) {
-    attention.travel = travel;
-    char *text = nullptr;
-    EXPECT_EQ(take(burst_attention_text(&attention, &text)), "");
-    bool found = std::string(text).find(strategy) != std::string::npos;
-    burst_text_destroy(text);
-    return found;
+  attention.axes = axis(3, "striped 4");
+  attention.mask = "[documents, causal, window<left = 4>]";
+  attention.score = "[bias, softcap<30.0>, alibi]";
+  attention.scale = 0.5;
+  attention.strategy = "ring_q";
+  attention.query_length = -1;
+  // A name that takes several tables is the last one of a mask.
+  EXPECT_EQ(textOf(attention),
+            R"(shard.grid @ranks(shape = 3)
+
+func.func @attention(%q: tensor<2x?x4x8xf32> {burst.name = "q"},
+    %k: tensor<2x29x2x8xf32> {burst.name = "k"},
+    %v: tensor<2x29x2x8xf32> {burst.name = "v"},
+    %query_ids: tensor<?xi32> {burst.name = "query_ids"},
+    %key_ids: tensor<29xi32> {burst.name = "key_ids"},
+    %slopes: tensor<4xf32> {burst.name = "slopes"},
+    %bias: tensor<?x29xf32> {burst.name = "bias"})
+    -> (tensor<2x?x4x8xf32> {burst.name = "o"},
+        tensor<2x4x?xf32> {burst.name = "lse"}) {
+  %o, %lse = burst.attention %q, %k, %v
+      mask [causal, window<left = 4>, documents](%query_ids, %key_ids : tensor<?xi32>, tensor<29xi32>)
+      score [bias, softcap<30.0>, alibi](%bias, %slopes : tensor<?x29xf32>, tensor<4xf32>)
+      scale 5.00000000000000000e-01
+      sequence <@ranks, striped 4>
+      strategy <ring_q>
+      : (tensor<2x?x4x8xf32>, tensor<2x29x2x8xf32>, tensor<2x29x2x8xf32>)
+      -> (tensor<2x?x4x8xf32>, tensor<2x4x?xf32>)
+  return %o, %lse : tensor<2x?x4x8xf32>, tensor<2x4x?xf32>
+}
+)");
+}
+
+TEST(Attention, textOfTheBackwardPass) {
+  burst_attention attention = smallAttention();
+  attention.axes = axis(3, nullptr);
+  attention.type = BURST_F64;
+  attention.value_dim = 5;
+  attention.mask = nullptr;
+  attention.score = "bias";
+  attention.pass = BURST_BACKWARD;
+  EXPECT_EQ(textOf(attention),
+            R"(shard.grid @ranks(shape = 3)
+
+func.func @attention(%q: tensor<2x29x4x8xf64> {burst.name = "q"},
+    %k: tensor<2x29x2x8xf64> {burst.name = "k"},
+    %v: tensor<2x29x2x5xf64> {burst.name = "v"},
+    %o: tensor<2x29x4x5xf64> {burst.name = "o"},
+    %lse: tensor<2x4x29xf64> {burst.name = "lse"},
+    %do: tensor<2x29x4x5xf64> {burst.name = "do"},
+    %bias: tensor<29x29xf64> {burst.name = "bias"})
+    -> (tensor<2x29x4x8xf64> {burst.name = "dq"},
+        tensor<2x29x2x8xf64> {burst.name = "dk"},
+        tensor<2x29x2x5xf64> {burst.name = "dv"}) {
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do
+      score [bias](%bias : tensor<29x29xf64>)
+      sequence <@ranks, contiguous>
+      : (tensor<2x29x4x8xf64>, tensor<2x29x2x8xf64>, tensor<2x29x2x5xf64>, tensor<2x29x4x5xf64>, tensor<2x4x29xf64>, tensor<2x29x4x5xf64>)
+      -> (tensor<2x29x4x8xf64>, tensor<2x29x2x8xf64>, tensor<2x29x2x5xf64>)
+  return %dq, %dk, %dv : tensor<2x29x4x8xf64>, tensor<2x29x2x8xf64>, tensor<2x29x2x5xf64>
+}
+)");
+}
+
+/// The line of `text` that begins with a keyword, without it.
+static std::string lineOf(const std::string &text, const std::string &keyword) {
+  size_t at = text.find("      " + keyword + " ");
+  if (at == text.npos)
+    return "none";
+  at += keyword.size() + 7;
+  return text.substr(at, text.find('\n', at) - at);
+}
+
+TEST(Attention, namesInTheText) {
+  auto mask = [](const char *value) {
+    burst_attention attention = smallAttention();
+    attention.mask = value;
+    return lineOf(textOf(attention), "mask");
   };
-  EXPECT_FALSE(hasStrategy(BURST_TRAVEL_CHOSEN, "strategy"));
-  EXPECT_TRUE(hasStrategy(BURST_TRAVEL_KEYS, "strategy <ring_kv>"));
-  EXPECT_TRUE(hasStrategy(BURST_TRAVEL_QUERIES, "strategy <ring_q>"));
+  EXPECT_EQ(mask(nullptr), "none");
+  EXPECT_EQ(mask("full"), "[full]");
+  EXPECT_EQ(mask(" causal "), "[causal]");
+  EXPECT_EQ(mask("[causal,full]"), "[causal, full]");
+  EXPECT_EQ(mask("window<left = 1, right=0>"), "[window<left = 1, right=0>]");
+  EXPECT_EQ(mask("prefix<128>"), "[prefix<128>]");
+  EXPECT_EQ(mask("documents"), "[documents](%query_ids, %key_ids : "
+                               "tensor<29xi32>, tensor<29xi32>)");
+  auto score = [](const char *value) {
+    burst_attention attention = smallAttention();
+    attention.score = value;
+    return lineOf(textOf(attention), "score");
+  };
+  EXPECT_EQ(score(nullptr), "none");
+  EXPECT_EQ(score("softcap<3.0e+1>"), "[softcap<3.0e+1>]");
+  EXPECT_EQ(score("alibi"), "[alibi](%slopes : tensor<4xf32>)");
+  EXPECT_EQ(score("bias"), "[bias](%bias : tensor<29x29xf32>)");
+  EXPECT_EQ(score("[alibi, bias]"), "[alibi, bias](%slopes, %bias : "
+                                    "tensor<4xf32>, tensor<29x29xf32>)");
+  auto strategy = [](const char *value) {
+    burst_attention attention = smallAttention();
+    attention.strategy = value;
+    return lineOf(textOf(attention), "strategy");
+  };
+  EXPECT_EQ(strategy(nullptr), "none");
+  for (std::string name :
+       {"ring_kv", "ring_q", "ring_scores", "all_gather", "ulysses"})
+    EXPECT_EQ(strategy(name.c_str()), "<" + name + ">");
 }
 
 TEST(Attention, textIsThatOfTheModule) {
   burst_attention attention = smallAttention();
-  attention.score = BURST_SCORE_SOFTCAP;
-  attention.softcap = 30;
-  char *text = nullptr;
-  ASSERT_EQ(take(burst_attention_text(&attention, &text)), "");
-  EXPECT_NE(std::string(text).find("burst.attention %q, %k, %v"),
-            std::string::npos);
+  attention.score = "softcap<30.0>";
+  std::string text = textOf(attention);
   api::Program program = compiled(std::string_view(text));
   ASSERT_TRUE(program.get());
   EXPECT_EQ(program.name(), "attention");
   EXPECT_EQ(program.numRanks(), 3);
-  burst_text_destroy(text);
 }
+
+//===----------------------------------------------------------------------===//
+// What is refused
+//===----------------------------------------------------------------------===//
 
 TEST(Attention, everyFieldIsChecked) {
   burst_attention good = smallAttention();
@@ -176,9 +281,6 @@ TEST(Attention, everyFieldIsChecked) {
     attention.*field = value;
     return refusal(attention);
   };
-  EXPECT_EQ(with(&burst_attention::num_ranks, 0),
-            "burst_attention: num_ranks 0, wanted a number from 1 to "
-            "2147483647");
   EXPECT_EQ(with(&burst_attention::type, BURST_I32),
             "burst_attention: type 6, wanted BURST_F64, BURST_F32, BURST_BF16 "
             "or BURST_F16");
@@ -199,42 +301,216 @@ TEST(Attention, everyFieldIsChecked) {
             "burst_attention: head_dim 257, wanted a number from 1 to 256");
   EXPECT_NE(with(&burst_attention::value_dim, -1).find("value_dim -1"),
             std::string::npos);
-  EXPECT_NE(with(&burst_attention::order, 3).find("order 3"),
-            std::string::npos);
-  EXPECT_EQ(with(&burst_attention::block, 4),
-            "burst_attention: block 4, wanted 0 without BURST_STRIPED");
-  EXPECT_NE(with(&burst_attention::mask, 16).find("mask 16"),
-            std::string::npos);
-  EXPECT_EQ(with(&burst_attention::window_left, 4),
-            "burst_attention: window_left 4, wanted 0 without "
-            "BURST_MASK_WINDOW");
-  EXPECT_NE(with(&burst_attention::prefix_length, 4).find("prefix_length 4"),
-            std::string::npos);
-  EXPECT_NE(with(&burst_attention::score, -1).find("score -1"),
-            std::string::npos);
   EXPECT_NE(with(&burst_attention::pass, 2).find("pass 2"), std::string::npos);
-  EXPECT_NE(with(&burst_attention::travel, 3).find("travel 3"),
-            std::string::npos);
   burst_attention attention = good;
-  attention.score = BURST_SCORE_SOFTCAP;
-  EXPECT_NE(refusal(attention).find("softcap 0"), std::string::npos);
-  attention.softcap = NAN;
-  EXPECT_NE(refusal(attention).find("softcap nan"), std::string::npos);
-  attention = good;
-  attention.softcap = 1;
-  EXPECT_NE(refusal(attention).find("BURST_SCORE_SOFTCAP"), std::string::npos);
-  attention = good;
   attention.scale = INFINITY;
   EXPECT_NE(refusal(attention).find("scale inf"), std::string::npos);
+}
+
+TEST(Attention, axesAreChecked) {
+  burst_attention attention = smallAttention();
+  const burst_axis two[] = {{2, "zigzag"}, {2, "zigzag"}};
+  attention.axes = two;
+  for (int64_t count : {0, 2, -1}) {
+    attention.num_axes = count;
+    EXPECT_EQ(refusal(attention),
+              "burst_attention: num_axes " + std::to_string(count) +
+                  ", wanted 1: grids of more axes cannot be compiled yet");
+  }
+  attention.num_axes = 1;
+  attention.axes = nullptr;
+  EXPECT_EQ(refusal(attention),
+            "burst_attention: axes null, wanted num_axes of them");
+  attention.axes = axis(0, nullptr);
+  EXPECT_EQ(refusal(attention),
+            "burst_attention: axes[0].num_ranks 0, wanted a number from 1 to "
+            "2147483647");
+  for (const char *order :
+       {"", "snake", "striped 4 4", "striped,4", "striped 4, zigzag",
+        "zigzag> strategy <ring_q", "zigzag\n", "\"zigzag\"", "striped<4>"}) {
+    attention.axes = axis(3, order);
+    std::string error = refusal(attention);
+    EXPECT_EQ(error.find("burst_attention: axes[0].order '"), 0u) << error;
+    EXPECT_NE(error.find("', wanted one of contiguous, zigzag, striped, as in "
+                         "striped 64"),
+              std::string::npos)
+        << error;
+  }
+}
+
+TEST(Attention, namesAreChecked) {
+  burst_attention attention = smallAttention();
+  const std::string masks = ", wanted one of full, causal, window, prefix, "
+                            "documents, as in [causal, window<left = 4>]";
+  auto mask = [&](const char *value) {
+    attention.mask = value;
+    return refusal(attention);
+  };
+  EXPECT_EQ(mask("casual"), "burst_attention: mask 'casual'" + masks);
+  EXPECT_EQ(mask("[causal, alibi]"),
+            "burst_attention: mask '[causal, alibi]' with the name 'alibi'" +
+                masks);
+  EXPECT_EQ(mask("causal\n"), "burst_attention: mask 'causal\\0A'" + masks);
+  EXPECT_EQ(mask("caus\xc3\xa4l"),
+            "burst_attention: mask 'caus\\C3\\A4l'" + masks);
+  for (const char *wrong : {"",
+                            "  ",
+                            "[]",
+                            "[causal",
+                            "causal]",
+                            "[causal]]",
+                            "[causal,]",
+                            "causal, full",
+                            "causal full",
+                            "causal scale 2.0",
+                            "window<left = 4",
+                            "window left = 4>",
+                            "window<left = 4>>",
+                            "window<<left = 4>>",
+                            "window<[4]>",
+                            "window<left = 1->",
+                            "[window<left = 4]>",
+                            "[[causal]]",
+                            "<causal>",
+                            "\"causal\"",
+                            "documents(%q)",
+                            "window<left = %q>",
+                            "causal // window",
+                            "#burst.causal",
+                            "causal\t",
+                            "window<{}>",
+                            "window<@ranks>",
+                            "window<!q>",
+                            "window<'4'>",
+                            "=",
+                            "causal="})
+    EXPECT_EQ(mask(wrong).find("burst_attention: mask '"), 0u) << wrong;
+  EXPECT_EQ(mask("[documents, causal, documents]"),
+            "burst_attention: mask '[documents, causal, documents]' with two "
+            "documents, wanted one, as its tables are arguments once");
+  std::string longest = "causal" + std::string(1018, ' ');
+  EXPECT_EQ(mask(longest.c_str()), "");
+  EXPECT_EQ(mask((longest + " ").c_str()),
+            "burst_attention: mask of more than 1024 characters, wanted fewer");
+  attention.mask = nullptr;
+  attention.score = "[alibi, causal]";
+  EXPECT_EQ(refusal(attention),
+            "burst_attention: score '[alibi, causal]' with the name 'causal', "
+            "wanted one of alibi, softcap, bias, as in [softcap<30.0>, alibi]");
+  attention.score = nullptr;
+  for (const char *wrong :
+       {"", "ring", "<ring_q>", "[ring_q]", "ring_q ring_kv", "ring_q>",
+        "ring_q\n", "ring_q<2>"}) {
+    attention.strategy = wrong;
+    std::string error = refusal(attention);
+    EXPECT_EQ(error.find("burst_attention: strategy '"), 0u) << error;
+    EXPECT_NE(error.find("', wanted one of ring_kv, ring_q, all_gather, "
+                         "ulysses, ring_scores, as in ring_kv"),
+              std::string::npos)
+        << error;
+  }
+}
+
+/// What a compilation says, and that it is the call that is wrong.
+static std::string compileError(const burst_attention &attention) {
+  api::Result<api::Program> program = api::Program::compile(attention);
+  EXPECT_FALSE(program);
+  if (program)
+    return "";
+  EXPECT_EQ(program.error().code(), BURST_INVALID_ARGUMENT);
+  return std::string(program.error().message());
+}
+
+TEST(Attention, parametersAreReadByTheCompiler) {
+  auto mask = [](const char *value) {
+    burst_attention attention = smallAttention();
+    attention.mask = value;
+    attention.score = "alibi";
+    return compileError(attention);
+  };
+  const std::string place = "burst_attention_text:10:";
+  EXPECT_EQ(mask("window<left = x>"),
+            place + "26: burst_attention: mask 'window<left = x>': expected "
+                    "'>'");
+  // Where the parser looks for more, it is still in the line of the field.
+  EXPECT_EQ(mask("window"),
+            place + "19: burst_attention: mask 'window': custom op "
+                    "'burst.attention' mask 'window' takes <left = N, right = "
+                    "N>, e.g. window<left = 1023, right = 0>");
+  EXPECT_EQ(mask("[causal, prefix<-1>]"),
+            place + "27: burst_attention: mask '[causal, prefix<-1>]': custom "
+                    "op 'burst.attention' a prefix must be in [0, 2^40], got: "
+                    "-1");
+  EXPECT_EQ(mask("[causal<3>]"),
+            place + "19: burst_attention: mask '[causal<3>]': expected ']'");
+  burst_attention attention = smallAttention();
+  attention.score = "softcap<0.0>";
+  EXPECT_EQ(compileError(attention).find(
+                place + "21: burst_attention: score 'softcap<0.0>': custom op "
+                        "'burst.attention' cap must be in [2^-126, 2^127]"),
+            0u);
+  attention.score = "softcap<30>";
+  EXPECT_NE(compileError(attention).find("score 'softcap<30>': unexpected "
+                                         "decimal integer literal"),
+            std::string::npos);
+  attention.score = nullptr;
+  attention.axes = axis(3, "zigzag 4");
+  const std::string order = "16: burst_attention: axes[0].order 'zigzag 4': "
+                            "custom op 'burst.attention' a block is for "
+                            "striped only, got: zigzag 4";
+  EXPECT_EQ(compileError(attention), place + order);
+  // The name of the text may hold what separates the line from it.
+  auto config = api::make<burst_compile_config>();
+  config.name = "C:7:9";
+  api::Result<api::Program> program = api::Program::compile(attention, config);
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().message(), "C:7:9:10:" + order);
+}
+
+/// The compiler's own errors are those of the program.
+TEST(Attention, strategiesThatCannotBeCompiled) {
+  burst_attention attention = smallAttention();
+  attention.strategy = "ulysses";
+  api::Result<api::Program> program = api::Program::compile(attention);
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().code(), BURST_INVALID_PROGRAM);
+  EXPECT_NE(program.error().message().find("the strategy ulysses, which is not "
+                                           "supported yet"),
+            std::string::npos)
+      << program.error().message();
+}
+
+/// The names here and those of the dialect.
+TEST(Attention, knowsWhatTheDialectKnows) {
+  auto dialect = [](std::string_view field, std::string_view wrong) {
+    std::string text = textOf(smallAttention());
+    size_t at = text.find(field);
+    text.replace(at, field.size(), wrong);
+    api::Result<api::Program> program =
+        api::Program::compile(std::string_view(text));
+    EXPECT_FALSE(program);
+    return program ? "" : std::string(program.error().message());
+  };
+  EXPECT_NE(dialect("causal", "nope")
+                .find("known masks: full, causal, window, prefix, documents; "
+                      "scores: alibi, softcap, bias"),
+            std::string::npos);
+  EXPECT_NE(
+      dialect("zigzag", "nope").find("known: contiguous, zigzag, striped"),
+      std::string::npos);
+  EXPECT_NE(dialect("zigzag>", "zigzag> strategy <nope>")
+                .find("to be one of: ring_kv, ring_q, all_gather, ulysses, "
+                      "ring_scores\n"),
+            std::string::npos);
 }
 
 TEST(Attention, sizeOfTheStruct) {
   burst_attention attention = smallAttention();
   attention.size = offsetof(burst_attention, value_dim);
-  attention.order = 77; // not covered
+  attention.pass = 77; // not covered
   EXPECT_EQ(refusal(attention), "");
   attention.size -= sizeof(int64_t);
-  EXPECT_NE(refusal(attention).find("burst_attention: size 64"),
+  EXPECT_NE(refusal(attention).find("burst_attention: size 72"),
             std::string::npos);
   attention.size = sizeof(attention) + 8;
   EXPECT_NE(refusal(attention).find("burst_attention: size"),

@@ -42,8 +42,7 @@ TEST(Api, FitsItsHeaders) { EXPECT_TRUE(bool(api::checkVersion())); }
 
 TEST_F(Bundle, givesTheSameBits) {
   burst_attention attention = smallAttention();
-  attention.score = BURST_SCORE_SOFTCAP; // calls libm
-  attention.softcap = 2;
+  attention.score = "softcap<2.0>"; // calls libm
   fs::path path = folder / "attention.so";
   ASSERT_EQ(write(attention, path), "");
   EXPECT_EQ(files(), 1u);

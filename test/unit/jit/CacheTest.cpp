@@ -29,9 +29,9 @@ TEST_F(Cached, sameKeySameProgram) {
 TEST_F(Cached, theKeyIsWhatDecidesTheCode) {
   burst_attention attention = smallAttention();
   api::Program first = compiled(attention, config);
-  attention.order = BURST_CONTIGUOUS;
+  attention.axes = axis(3, "contiguous");
   EXPECT_NE(compiled(attention, config).get(), first.get());
-  attention.order = BURST_ZIGZAG;
+  attention.axes = axis(3, "zigzag");
   config.features = "-fma";
   EXPECT_NE(compiled(attention, config).get(), first.get());
   EXPECT_EQ(cache->size(), 3);
@@ -133,7 +133,8 @@ TEST(Threads, compileAndRunAtOnce) {
     threads.emplace_back([i] {
       burst_attention attention = smallAttention();
       attention.query_length = attention.key_length = 20 + i;
-      attention.order = i % 3;
+      const char *const orders[] = {"contiguous", "zigzag", "striped"};
+      attention.axes = axis(3, orders[i % 3]);
       Problem problem(attention);
       expectSuccess(problem.run(compiled(attention)));
       problem.expectResults();
@@ -148,7 +149,7 @@ TEST(Threads, compileWriteLoadAndProveAtOnce) {
   fs::path folder = mkdtemp(name.data());
   burst_attention open = smallAttention();
   open.batch = open.query_length = open.key_length = -1;
-  open.mask |= BURST_MASK_DOCUMENTS;
+  open.mask = "[causal, documents]";
   api::Program shared = compiled(open);
   auto work = [&](int64_t i) {
     Problem problem(open, 20 + i, 20 + i);

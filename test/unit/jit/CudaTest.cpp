@@ -32,15 +32,15 @@ float fromBf16(uint16_t bits) {
 burst_attention attentionOf(int64_t ranks) {
   burst_attention attention{};
   attention.size = sizeof(attention);
-  attention.num_ranks = ranks;
+  attention.axes = axis(ranks, "zigzag");
+  attention.num_axes = 1;
   attention.type = BURST_BF16;
   attention.batch = 1;
   attention.query_length = attention.key_length = 90;
   attention.query_heads = 2;
   attention.key_heads = 1;
   attention.head_dim = 64;
-  attention.order = BURST_ZIGZAG;
-  attention.mask = BURST_MASK_CAUSAL | BURST_MASK_DOCUMENTS;
+  attention.mask = "[causal, documents]";
   return attention;
 }
 
@@ -300,8 +300,9 @@ void runRank(burst_program *program, const std::string &address, int64_t rank,
 
 TEST_F(Cuda, copyEnginesGiveWhatThreadsOfOneDeviceGive) {
   for (int64_t pass : {BURST_FORWARD, BURST_BACKWARD}) {
-    burst_attention attention = attentionOf(pass == BURST_FORWARD ? 4 : 2);
-    attention.mask = BURST_MASK_CAUSAL;
+    size_t ranks = pass == BURST_FORWARD ? 4 : 2;
+    burst_attention attention = attentionOf(int64_t(ranks));
+    attention.mask = "causal";
     attention.pass = pass;
     compile(attention);
     if (!program)
@@ -318,8 +319,7 @@ TEST_F(Cuda, copyEnginesGiveWhatThreadsOfOneDeviceGive) {
       tensors.push_back(wanted[i].tensor);
     }
     ASSERT_EQ(burst_device_create_cuda(nullptr, &device), nullptr);
-    std::vector<burst_counters> planned(size_t(attention.num_ranks)),
-        counted(size_t(attention.num_ranks));
+    std::vector<burst_counters> planned(ranks), counted(ranks);
     for (burst_counters &counters : planned)
       counters.size = sizeof(counters);
     burst_run_all_config all{};
@@ -330,7 +330,7 @@ TEST_F(Cuda, copyEnginesGiveWhatThreadsOfOneDeviceGive) {
       FAIL() << take(error);
     std::string address = burst::test::freeAddress();
     std::vector<std::thread> threads;
-    for (int64_t rank = 0; rank < attention.num_ranks; ++rank)
+    for (int64_t rank = 0; rank < int64_t(ranks); ++rank)
       threads.emplace_back([&, rank] {
         runRank(program, address, rank, found, counted[size_t(rank)]);
       });

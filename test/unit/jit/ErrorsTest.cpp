@@ -194,7 +194,7 @@ TEST(Errors, ofTextsOfAbsurdLength) {
 TEST(Errors, ofTablesThatAreTooShort) {
   burst_attention attention = smallAttention();
   attention.batch = attention.query_length = attention.key_length = -1;
-  attention.mask |= BURST_MASK_DOCUMENTS;
+  attention.mask = "[causal, documents]";
   api::Program program = compiled(attention);
   Problem problem(attention, 23, 29);
   std::vector<burst_tensor> globals = problem.globals(program);

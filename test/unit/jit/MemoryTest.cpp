@@ -80,8 +80,9 @@ const char *const moduleText =
 
 TEST(Memory, ofTexts) {
   burst_attention attention = smallAttention();
-  attention.mask |= BURST_MASK_DOCUMENTS;
-  attention.score = BURST_SCORE_ALIBI;
+  attention.mask = "[documents, causal]";
+  attention.score = "[softcap<30.0>, alibi, bias]";
+  attention.strategy = "ring_q";
   char *text;
   EXPECT_GT(countUntil(End::Success,
                        [&] { return burst_attention_text(&attention, &text); }),

@@ -3,21 +3,32 @@
 #include "Problem.h"
 
 #include <cmath>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <set>
 
 using namespace burst;
 using namespace burst::test;
 
+const burst_axis *burst::test::axis(int64_t ranks, const char *order) {
+  static std::deque<burst_axis> axes;
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  return &axes.emplace_back(burst_axis{ranks, order});
+}
+
 burst_attention burst::test::smallAttention() {
   auto attention = api::make<burst_attention>();
-  attention.num_ranks = 3;
+  attention.axes = axis(3, "zigzag");
+  attention.num_axes = 1;
   attention.type = BURST_F32;
   attention.batch = 2;
   attention.query_length = attention.key_length = 29;
   attention.query_heads = 4;
   attention.key_heads = 2;
   attention.head_dim = 8;
-  attention.mask = BURST_MASK_CAUSAL;
-  attention.order = BURST_ZIGZAG;
+  attention.mask = "causal";
   return attention;
 }
 
@@ -69,6 +80,13 @@ static std::vector<int32_t> ids(int64_t count) {
   return values;
 }
 
+/// The number behind `what`; infinite if it is not there.
+static double numberBehind(std::string_view text, std::string_view what) {
+  size_t at = text.find(what);
+  return at == text.npos ? INFINITY
+                         : std::strtod(text.data() + at + what.size(), nullptr);
+}
+
 Problem::Problem(const burst_attention &given, int64_t queries, int64_t keys)
     : attention(given),
       valueDim(given.value_dim ? given.value_dim : given.head_dim) {
@@ -87,12 +105,23 @@ Problem::Problem(const burst_attention &given, int64_t queries, int64_t keys)
   o.resize(a.batch * a.query_length * a.query_heads * valueDim);
   lse.resize(a.batch * a.query_heads * a.query_length);
   slopes = numbers(a.query_heads, 4);
+  bias = numbers(a.query_length * a.key_length, 6);
   outGrad = numbers(static_cast<int64_t>(o.size()), 5);
   dq.resize(q.size());
   dk.resize(k.size());
   dv.resize(v.size());
   queryIds = ids(a.query_length);
   keyIds = ids(a.key_length);
+  std::string_view mask = a.mask ? a.mask : "", score = a.score ? a.score : "";
+  isCausal = mask.find("causal") != mask.npos;
+  hasDocuments = mask.find("documents") != mask.npos;
+  left = numberBehind(mask, "left = ");
+  right = numberBehind(mask, "right = ");
+  prefix = numberBehind(mask, "prefix<");
+  cap = numberBehind(score, "softcap<");
+  capAt = score.find("softcap");
+  alibiAt = score.find("alibi");
+  biasAt = score.find("bias");
   clearResults();
 }
 
@@ -145,6 +174,8 @@ std::vector<burst_tensor> Problem::globals(const api::Program &program) {
       tensors.push_back(tensor(lse, {a.batch, a.query_heads, a.query_length}));
     else if (name == "slopes")
       tensors.push_back(tensor(slopes, {a.query_heads}));
+    else if (name == "bias")
+      tensors.push_back(tensor(bias, {a.query_length, a.key_length}));
     else if (name == "query_ids")
       tensors.push_back(tensor(queryIds, {a.query_length}));
     else if (name == "key_ids")
@@ -179,24 +210,28 @@ api::Status Problem::run(const api::Program &program) {
 
 bool Problem::keeps(int64_t i, int64_t j) const {
   const burst_attention &a = attention;
-  int64_t d = i + a.key_length - a.query_length - j;
-  auto has = [&](int64_t mask) { return (a.mask & mask) != 0; };
-  if (has(BURST_MASK_CAUSAL) && d < 0)
+  auto d = double(i + a.key_length - a.query_length - j);
+  if ((isCausal && d < 0) || d > left || -d > right)
     return false;
-  if (has(BURST_MASK_WINDOW) && ((a.window_left >= 0 && d > a.window_left) ||
-                                 (a.window_right >= 0 && -d > a.window_right)))
+  // Without a prefix, it is infinite.
+  if (double(j) >= prefix && d < 0)
     return false;
-  if (has(BURST_MASK_PREFIX) && j >= a.prefix_length && d < 0)
-    return false;
-  return !has(BURST_MASK_DOCUMENTS) || queryIds[i] == keyIds[j];
+  return !hasDocuments || queryIds[i] == keyIds[j];
 }
 
 double Problem::score(double s, int64_t h, int64_t i, int64_t j) const {
   const burst_attention &a = attention;
-  if (a.score & BURST_SCORE_SOFTCAP)
-    s = a.softcap * std::tanh(s / a.softcap);
-  if (a.score & BURST_SCORE_ALIBI)
-    s -= slopes[h] * std::abs(double(i + a.key_length - a.query_length - j));
+  size_t none = std::string_view::npos;
+  auto d = double(i + a.key_length - a.query_length - j);
+  // In the order of the list.
+  for (size_t at : std::set{capAt, alibiAt, biasAt}) {
+    if (at != none && at == capAt)
+      s = cap * std::tanh(s / cap);
+    if (at != none && at == alibiAt)
+      s -= slopes[h] * std::abs(d);
+    if (at != none && at == biasAt)
+      s += bias[i * a.key_length + j];
+  }
   return s;
 }
 

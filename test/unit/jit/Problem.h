@@ -10,7 +10,11 @@
 
 namespace burst::test {
 
-/// A causal attention of 3 ranks, in f32, small enough for the definition.
+/// An axis that lives as long as the process.
+const burst_axis *axis(int64_t ranks, const char *order);
+
+/// A causal attention of 3 ranks, zigzag, in f32, small enough for the
+/// definition.
 burst_attention smallAttention();
 
 /// The text of an error, which it destroys; empty for success.
@@ -49,7 +53,7 @@ public:
   /// What a run must overwrite.
   void clearResults();
 
-  std::vector<float> q, k, v, o, lse, slopes;
+  std::vector<float> q, k, v, o, lse, slopes, bias;
   std::vector<float> outGrad, dq, dk, dv; ///< of the backward pass
   std::vector<int32_t> queryIds, keyIds;
   burst_attention attention;
@@ -59,6 +63,10 @@ private:
   double score(double s, int64_t h, int64_t i, int64_t j) const;
 
   int64_t valueDim, extents[2];
+  /// What the names of the description say.
+  bool isCausal, hasDocuments;
+  double left, right, prefix, cap;
+  size_t capAt, alibiAt, biasAt; ///< in the score; npos: not there
 };
 
 } // namespace burst::test

@@ -8,7 +8,7 @@ using namespace burst::test;
 static burst_attention openAttention() {
   burst_attention attention = smallAttention();
   attention.batch = attention.query_length = attention.key_length = -1;
-  attention.mask |= BURST_MASK_DOCUMENTS;
+  attention.mask = "[causal, documents]";
   return attention;
 }
 

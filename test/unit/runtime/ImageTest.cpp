@@ -62,10 +62,10 @@ TEST_F(Image, NeedsFeatures) {
 TEST_F(Image, FitsTheVersion) {
   burst_image &image = program.image;
   EXPECT_EQ(with<int32_t>(image.version_minor, BURST_VERSION_MINOR + 1),
-            "INVALID_PROGRAM test: compiled by burst 0.2, this is 0.1.0: "
+            "INVALID_PROGRAM test: compiled by burst 0.3, this is 0.2.0: "
             "compile it again");
   expectContains(with<int32_t>(image.version_major, BURST_VERSION_MAJOR + 1),
-                 {"compiled by burst 1.1, this is 0.1.0"});
+                 {"compiled by burst 1.2, this is 0.2.0"});
   // An earlier image does not say.
   image.version_major = 9;
   EXPECT_EQ(with<uint32_t>(image.size, offsetof(burst_image, version_major)),
@@ -82,7 +82,7 @@ TEST(Version, FitsAHost) {
   ASSERT_NE(error, nullptr);
   EXPECT_EQ(burst_error_code(error), BURST_INVALID_ARGUMENT);
   EXPECT_STREQ(burst_error_message(error),
-               "the host was compiled for burst 0.2, this library is 0.1.0: "
+               "the host was compiled for burst 0.3, this library is 0.2.0: "
                "compile it with this library's headers, or load libburst of "
                "its version");
   burst_error_destroy(error);
