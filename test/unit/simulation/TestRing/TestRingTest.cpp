@@ -70,7 +70,7 @@ protected:
   TestRing() : context(makeContext()) {
     DialectRegistry registry;
     registry.insert<test_ring::TestRingDialect, memref::MemRefDialect,
-                    tile::TileDialect, cuda::CudaDialect>();
+                    tile::TileDialect>();
     registerRingTileLowering(registry);
     func::registerInlinerExtension(registry);
     context->appendDialectRegistry(registry);
