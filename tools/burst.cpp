@@ -44,6 +44,7 @@ static void printUsage(llvm::raw_ostream &os) {
   os << "\n--help of a tool says more; --version is that of burst.\n";
 }
 
+// NOLINTNEXTLINE(readability-identifier-naming): exported to C.
 extern "C" int burst_main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   llvm::StringRef name =
