@@ -64,10 +64,11 @@
 // CHECK: %[[ROWS:.*]] = arith.select %true, %[[ALL:.*]], %[[ZERO:.*]] : i64
 // CHECK: %[[PIECE:.*]] = llvm.getelementptr %[[TABLE]][0, 14]
 // CHECK: %[[SENT:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[SENDS:.*]], %[[ZERO]], %[[X:.*]], %[[TWO]], %[[FOUR:.*]], %[[ZERO]], %[[ZERO]], %[[ROWS]]) :
+// CHECK-NEXT: %[[NEXT:.*]] = llvm.add %[[ZERO]], %[[ALL]]
 // CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[SELF]]] extent
 // CHECK: %[[NO_ROWS:.*]] = arith.select %false, %{{.*}}, %[[ZERO]] : i64
 // CHECK: llvm.load %[[PIECE]]
-// CHECK-NEXT: %[[NUM_SENDS:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[SENDS]], %[[SENT]], %[[X]], %[[TWO]], %[[FOUR]], %[[ZERO]], %[[ALL]], %[[NO_ROWS]]) :
+// CHECK-NEXT: %[[NUM_SENDS:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[SENDS]], %[[SENT]], %[[X]], %[[TWO]], %[[FOUR]], %[[ZERO]], %[[NEXT]], %[[NO_ROWS]]) :
 // CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[PEER:.*]]] extent
 // CHECK: arith.select %false
 // CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[PEER]]] extent
