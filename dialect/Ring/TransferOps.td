@@ -1,0 +1,116 @@
+//===- TransferOps.td - operations that communicate --------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef BURST_DIALECT_RING_TRANSFEROPS_TD
+#define BURST_DIALECT_RING_TRANSFEROPS_TD
+
+def Ring_StartOp : Ring_Op<"start", [
+    AttrSizedOperandSegments, Burst_FixedSegments,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "begins to send slices and to receive others";
+  let description = [{
+    Begins two transfers as one: the `tensors`, shards of `owner`, go to rank
+    `to`; from rank `from` come shards of `receivedOwner`, which `ring.wait` of
+    the token gives. Returns at once. Tensors under way must not change.
+
+    Of each tensor, dimension `dims[i]` has `extent` positions in all, dealt as
+    `layout` says. `sendSegments` and `receiveSegments`, where given, have an i1
+    per segment of the layout: only segments with a true flag travel, of the
+    others the received tensor holds nothing that may be read. Where no flag is
+    true, and where a segment is empty, no message is sent.
+
+    **Constraints:**
+    - (C1) at least one tensor; `dims` has a dimension of each.
+    - (C2) the token, or on buffers `into`, has as many types as there are
+      tensors, each of the element type of its tensor and of its shape, where both
+      are static.
+    - (C3) no flags, or one per segment of the layout.
+    - (C4) the channel's grid exists, is static, and has `layout`'s parts.
+
+    Example:
+
+    ```mlir
+    %token = ring.start %k, %v dims [1, 1] of <zigzag over 8>[%owner]
+        extent %sk to %to segments (%a, %b) receive [%next] from %from
+        segments (%c, %d) channel <@cp, 0>
+        : (tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>)
+        -> !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
+    ```
+  }];
+  let arguments = (ins Variadic<Ring_Tensor>:$tensors, Index:$owner, Index:$extent,
+      Index:$to, Variadic<I1>:$sendSegments, Index:$receivedOwner, Index:$from,
+      Variadic<I1>:$receiveSegments, Variadic<AnyStridedMemRef>:$into,
+      DenseI64ArrayAttr:$dims, Ring_LayoutAttr:$layout, Ring_ChannelAttr:$channel);
+  let results = (outs Ring_TokenType:$token);
+  let assemblyFormat = [{
+    $tensors `dims` custom<Dims>($dims) `of` $layout `` `[` $owner `]` `extent` $extent
+    `to` $to (`segments` `(` $sendSegments^ `)`)?
+    `receive` `[` $receivedOwner `]` `from` $from
+    (`segments` `(` $receiveSegments^ `)`)? (`into` $into^ `:` type($into))?
+    `channel` $channel attr-dict `:` functional-type($tensors, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr unsigned variadicSegments[] = {0, 4, 7, 8};
+  }];
+}
+
+def Ring_WaitOp : Ring_Op<"wait", [
+    MemoryEffects<[MemRead<Ring_Channel>, MemWrite<Ring_Channel>]>]> {
+  let summary = "waits until a transfer is done";
+  let description = [{
+    Gives the received tensors; on buffers they are where `ring.start` put them.
+    Behind it the sent tensors are free again.
+
+    **Constraints:** (C1) results have the types of the token.
+
+    Example:
+
+    ```mlir
+    %k1, %v1 = ring.wait %token
+        : !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
+    ```
+  }];
+  let arguments = (ins Ring_TokenType:$token);
+  let results = (outs Variadic<AnyRankedTensor>:$tensors);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Ring_ExchangeOp : Ring_Op<"exchange", [
+    MemoryEffects<[MemRead<Ring_Channel>, MemWrite<Ring_Channel>]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "all ranks exchange shards of one layout for shards of another";
+  let description = [{
+    The ranks' inputs are the shards, as `source` says, of one global tensor;
+    the results are its shards as `target` says. Every rank of the channel's
+    grid takes part; rank r sends to rank p what p's result needs of r's input.
+    `rank` is this rank.
+
+    Dealing heads in place of the sequence is `target` with another `dim`.
+
+    **Constraints:**
+    - (C1) input and result have one rank and element type, and are shards, as
+      `source` and `target` say, of one shape.
+    - (C2) both dims exist, both layouts have as many parts as the grid, and the
+      extents are known.
+
+    Example:
+
+    ```mlir
+    %y = ring.exchange %x at %r
+        from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512>
+        to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8>
+        channel <@cp, 0> : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, Index:$rank, Ring_ShardAttr:$source,
+                       Ring_ShardAttr:$target, Ring_ChannelAttr:$channel);
+  let results = (outs AnyRankedTensor:$output);
+  let assemblyFormat = [{
+    $input `at` $rank `from` qualified($source) `to` qualified($target)
+    `channel` $channel attr-dict `:` type($input) `->` type($output)
+  }];
+}
+
+#endif // BURST_DIALECT_RING_TRANSFEROPS_TD
