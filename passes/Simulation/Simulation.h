@@ -8,10 +8,10 @@
 // Ranks run until they wait, so receivers see a message as late as is legal.
 //
 // What tensors hold and what attention does to them is left to a Semantics: the
-// interpreter computes (Interpret/), the verifier accounts (Prove/). Scalars/ runs
-// the scalar code of a program. From outside of this folder, include Simulation.h,
-// Binding.h, SimulatedOp.h, Scalars/Program.h, Interpret/Interpreter.h and
-// Prove/Audit.h.
+// interpreter computes (Interpret/), the verifier accounts (Prove/). Scalars/
+// runs the scalar code of a program. From outside of this folder, include
+// Simulation.h, Binding.h, SimulatedOp.h, Scalars/Program.h,
+// Interpret/Interpreter.h and Prove/Audit.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BURST_PASSES_SIMULATION_SIMULATION_H
