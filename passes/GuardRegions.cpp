@@ -101,7 +101,6 @@ private:
   LogicalResult guardToInteger(Operation &op, bool isSigned);
   void guardFromInteger(Operation &op);
   void widen(Operation &op);
-  void guardRounding(arith::TruncFOp op);
   void guardIndexCast(Operation &op);
   void guardBits(arith::BitcastOp op);
   void guardSign(math::CopySignOp op);
@@ -160,6 +159,7 @@ private:
   Block &block;
   Ranges ranges;
   ImplicitLocOpBuilder b;
+  bool hasRoundings = false; ///< from a float type to a narrower one
 };
 
 } // namespace
@@ -326,29 +326,23 @@ void Guard::widen(Operation &op) {
   replace(op, result);
 }
 
-/// To 16 bits by way of f32.
+/// To 16 bits by way of f32. Where a region rounds, upstream would make one
+/// conversion of this one and the rounding, once folds have brought them
+/// together: 0 is added to what f32 may not have all bits of, which changes
+/// nothing, and no fold sees through it.
 void Guard::guardFromInteger(Operation &op) {
   auto type = cast<FloatType>(op.getResult(0).getType());
-  if (type.getWidth() >= 32)
-    return;
-  Type wide = b.getF32Type();
   Value x = op.getOperand(0);
+  auto single = cast<FloatType>(b.getF32Type());
+  bool mayMeetRounding = hasRoundings && isInexact(x, single);
+  if (!isShort(type) && !mayMeetRounding)
+    return;
+  Type wide = isShort(type) ? single : type;
   Value number = isa<arith::SIToFPOp>(op) ? make<arith::SIToFPOp>(wide, x)
                                           : make<arith::UIToFPOp>(wide, x);
-  if (isInexact(x, cast<FloatType>(wide)))
+  if (isInexact(x, single))
     number = make<arith::AddFOp>(number, real(wide, 0.0));
-  replace(op, make<arith::TruncFOp>(type, number));
-}
-
-/// Where the first of two roundings can lose bits, upstream would leave it out:
-/// 0 is added, which changes nothing, and no fold sees through it.
-void Guard::guardRounding(arith::TruncFOp op) {
-  Operation *number = op.getIn().getDefiningOp();
-  if (!isa_and_nonnull<arith::SIToFPOp, arith::UIToFPOp>(number))
-    return;
-  auto type = cast<FloatType>(op.getIn().getType());
-  if (isInexact(number->getOperand(0), type))
-    op.getInMutable().assign(make<arith::AddFOp>(op.getIn(), real(type, 0.0)));
+  replace(op, isShort(type) ? make<arith::TruncFOp>(type, number) : number);
 }
 
 /// A NaN has the bits of the positive quiet one without a payload: what sign
@@ -431,7 +425,6 @@ LogicalResult Guard::guard(Operation &op) {
                 [&](auto) { guardIndexCast(op); })
             .Case<arith::MinNumFOp, arith::MaxNumFOp>(
                 [&](auto) { guardZero(op); })
-            .Case([&](arith::TruncFOp op) { guardRounding(op); })
             .Case([&](arith::BitcastOp op) { guardBits(op); })
             .Case([&](math::CopySignOp op) { guardSign(op); });
         return success();
@@ -444,6 +437,7 @@ LogicalResult Guard::run() {
     b.setLoc(op.getLoc());
     widen(op);
   }
+  hasRoundings = llvm::any_of(block, llvm::IsaPred<arith::TruncFOp>);
   for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
     b.setInsertionPoint(&op);
     b.setLoc(op.getLoc());

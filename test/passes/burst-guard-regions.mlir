@@ -117,6 +117,33 @@ func.func @rounds_twice(%q: !q) -> (!q, !l) {
   return %o, %lse : !q, !l
 }
 
+// So it does where other folds have brought both together, and where the first
+// rounding is none, by way of f32.
+// FOLDED-LABEL: func @rounds_behind_a_fold
+// FOLDED: %[[WIDE:.*]] = arith.uitofp %{{.*}} : i64 to f64
+// FOLDED: %[[SUM:.*]] = arith.addf %[[WIDE]], %{{.*}} : f64
+// FOLDED: arith.truncf %[[SUM]] : f64 to bf16
+// FOLDED: %[[EXACT:.*]] = arith.sitofp %{{.*}} : i32 to f64
+// FOLDED: %[[SAME:.*]] = arith.addf %[[EXACT]], %{{.*}} : f64
+// FOLDED: arith.truncf %[[SAME]] : f64 to bf16
+func.func @rounds_behind_a_fold(%q: !q) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %q, %q
+      mask(%b, %h, %i, %j, %sq, %sk) {
+        %no = arith.constant false
+        %zero = arith.constant 0.0 : f64
+        %n = arith.index_cast %i : index to i64
+        %f = arith.uitofp %n : i64 to f64
+        %g = arith.select %no, %zero, %f : f64
+        %x = arith.truncf %g : f64 to bf16
+        %m = arith.index_cast %j : index to i32
+        %e = arith.sitofp %m : i32 to f64
+        %y = arith.truncf %e : f64 to bf16
+        %keep = arith.cmpf ole, %x, %y : bf16
+        burst.yield %keep : i1
+      } : (!q, !q, !q) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
 // Floats saturate, and a NaN becomes 0. 16 bits are computed in f32.
 // CHECK-LABEL: func @floats
 // CHECK: score(%s : f32,
