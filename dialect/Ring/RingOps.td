@@ -24,19 +24,31 @@ def Ring_RowTensor : Ring_Shaped<[F64, F32], [3]>;
 def Ring_Gradient : Ring_Shaped<[F64, F32], [1, 2, 3, 4]>;
 def Ring_Tensor : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef]>;
 
+/// What a step reads and writes where its operands are buffers.
+defvar Ring_StepEffects = [{
+  void $cppClass::getEffects(
+      ::llvm::SmallVectorImpl<::mlir::MemoryEffects::EffectInstance> &effects) {
+    addStepEffects(*this, effects);
+  }
+}];
+
 /// A step of which every result is tied to an operand; see StepOpInterface.
 class Ring_UpdatingOp<string mnemonic, list<Trait> traits = []>
     : Ring_Op<mnemonic, traits # [
         DestinationStyleOpInterface,
         DeclareOpInterfaceMethods<Ring_StepOpInterface, ["getContent"]>,
-        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]>;
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let extraClassDefinition = Ring_StepEffects;
+}
 
 /// A step whose results have memory of their own.
 class Ring_MakingOp<string mnemonic, list<string> methods = [],
                     list<Trait> traits = []>
     : Ring_Op<mnemonic, traits # [
         DeclareOpInterfaceMethods<Ring_StepOpInterface, methods>,
-        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]>;
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let extraClassDefinition = Ring_StepEffects;
+}
 
 /// What is a step in which queries and keys meet; see AttendLikeOpInterface.
 class Ring_AttendLikeOp<string mnemonic, list<Trait> traits = []>

@@ -117,8 +117,7 @@ Content WeighOp::getContent(Value value) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// What a step reads and writes of its operands, where they are buffers.
-static void addStepEffects(StepOpInterface step, Effects &effects) {
+void ring::addStepEffects(StepOpInterface step, Effects &effects) {
   SmallVector<Value> written;
   if (std::optional<MutableOperandRange> memory = step.getResultMemory())
     llvm::append_range(written, OperandRange(*memory));
@@ -128,21 +127,3 @@ static void addStepEffects(StepOpInterface step, Effects &effects) {
                                                  .getDpsInitsMutable()));
   addEffects(effects, step->getOpOperands(), written);
 }
-
-void InitOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
-void AttendOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
-void MergeOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
-void FinalizeOp::getEffects(Effects &effects) {
-  addStepEffects(*this, effects);
-}
-void ZeroOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
-void DeltaOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
-void AttendGradOp::getEffects(Effects &effects) {
-  addStepEffects(*this, effects);
-}
-void AddOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
-void RoundOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
-void ScoresOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
-void ScoreOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
-void SoftmaxOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }
-void WeighOp::getEffects(Effects &effects) { addStepEffects(*this, effects); }

@@ -31,6 +31,9 @@ void addEffects(Effects &effects,
                 llvm::MutableArrayRef<mlir::OpOperand> operands,
                 mlir::ValueRange written);
 
+/// The same of a step, which writes what it makes or updates.
+void addStepEffects(StepOpInterface step, Effects &effects);
+
 /// What `merge` and `add` share: no flags, or one per segment of the layout.
 template <typename OpT>
 llvm::LogicalResult verifyFlags(OpT op) {
