@@ -127,8 +127,12 @@ function(burst_add_commands commands main)
   get_property(names GLOBAL PROPERTY BURST_COMMANDS)
   target_sources(burst PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${commands})
   add_executable(burst-commands ${main})
+  set(paths $ORIGIN/../lib $ORIGIN/../${CMAKE_INSTALL_LIBDIR} $ORIGIN)
+  list(REMOVE_DUPLICATES paths)
+  # The library is found where it was built and installed to, or beside the binary,
+  # also by copies on other machines.
   set_target_properties(burst-commands PROPERTIES OUTPUT_NAME burst
-    INSTALL_RPATH $ORIGIN/../${CMAKE_INSTALL_LIBDIR})
+    BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${paths}")
   target_link_libraries(burst-commands PRIVATE burst)
   foreach(name IN LISTS names)
     target_link_libraries(burst PRIVATE ${name}-command)
