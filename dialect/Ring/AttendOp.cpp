@@ -158,6 +158,21 @@ ParseResult AttendOp::parse(OpAsmParser &parser, OperationState &result) {
   return resolveAttend(parser, result, parsed, type, loc);
 }
 
+void ring::printClauses(OpAsmPrinter &printer, AttendLikeOpInterface op,
+                        FloatAttr scale) {
+  if (!op.getPairs().empty())
+    printer << " pairs (" << op.getPairs() << ')';
+  printer << " scale ";
+  printer.printAttributeWithoutType(scale);
+  auto print = [&](RegionRole kind, Region &region, ValueRange captures) {
+    if (!region.empty())
+      printClauseRegion(printer, kind, region, captures);
+  };
+  print(RegionRole::Mask, op.getMask(), op.getMaskCaptures());
+  print(RegionRole::Score, op.getScore(), op.getScoreCaptures());
+  print(RegionRole::Bounds, op.getBounds(), {});
+}
+
 void AttendOp::print(OpAsmPrinter &printer) {
   auto newline = [&] {
     printer.printNewline();
@@ -179,18 +194,7 @@ void AttendOp::print(OpAsmPrinter &printer) {
   printer << " extent " << getKeyExtent();
   newline();
   printer << "state " << getO() << ", " << getM() << ", " << getL();
-  if (!getPairs().empty())
-    printer << " pairs (" << getPairs() << ')';
-  printer << " scale ";
-  printer.printAttributeWithoutType(getScaleAttr());
-  auto printOptionalRegion = [&](RegionRole kind, Region &region,
-                                 ValueRange captures) {
-    if (!region.empty())
-      printClauseRegion(printer, kind, region, captures);
-  };
-  printOptionalRegion(RegionRole::Mask, getMask(), getMaskCaptures());
-  printOptionalRegion(RegionRole::Score, getScore(), getScoreCaptures());
-  printOptionalRegion(RegionRole::Bounds, getBounds(), {});
+  printClauses(printer, *this, getScaleAttr());
   printer.printOptionalAttrDict((*this)->getAttrs(),
                                 {getOperandSegmentSizeAttr(),
                                  getQueryLayoutAttrName(),

@@ -247,19 +247,9 @@ void AttendGradOp::print(OpAsmPrinter &printer) {
     llvm::interleaveComma(getCaptures(), printer);
     printer << ']';
   }
-  if (!getPairs().empty())
-    printer << " pairs (" << getPairs() << ')';
-  printer << " scale ";
-  printer.printAttributeWithoutType(getScaleAttr());
-  auto printOptionalRegion = [&](RegionRole kind, Region &region,
-                                 ValueRange captures) {
-    if (!region.empty())
-      printClauseRegion(printer, kind, region, captures);
-  };
-  printOptionalRegion(RegionRole::Mask, getMask(), getMaskCaptures());
-  printOptionalRegion(RegionRole::Score, getScore(), getScoreCaptures());
-  printOptionalRegion(RegionRole::Bounds, getBounds(), {});
-  printOptionalRegion(RegionRole::Gradient, getGradient(), {});
+  printClauses(printer, *this, getScaleAttr());
+  if (!getGradient().empty())
+    printClauseRegion(printer, RegionRole::Gradient, getGradient(), {});
   printer.printOptionalAttrDict(
       (*this)->getAttrs(),
       {getOperandSegmentSizeAttr(), getQueryLayoutAttrName(),

@@ -171,18 +171,7 @@ void ScoreOp::print(OpAsmPrinter &printer) {
   printer << "slice (" << getKey() << " at " << getKeyOwner() << ") of ";
   printer.printStrippedAttrOrType(getKeyLayout());
   printer << " extent " << getKeyExtent() << " into " << getScores();
-  if (!getPairs().empty())
-    printer << " pairs (" << getPairs() << ')';
-  printer << " scale ";
-  printer.printAttributeWithoutType(getScaleAttr());
-  auto printOptionalRegion = [&](RegionRole kind, Region &region,
-                                 ValueRange captures) {
-    if (!region.empty())
-      printClauseRegion(printer, kind, region, captures);
-  };
-  printOptionalRegion(RegionRole::Mask, getMask(), getMaskCaptures());
-  printOptionalRegion(RegionRole::Score, getScore(), getScoreCaptures());
-  printOptionalRegion(RegionRole::Bounds, getBounds(), {});
+  printClauses(printer, *this, getScaleAttr());
   printer.printOptionalAttrDict((*this)->getAttrs(),
                                 {getOperandSegmentSizeAttr(),
                                  getQueryLayoutAttrName(),

@@ -97,6 +97,10 @@ mlir::ParseResult parseOptionalRegion(mlir::OpAsmParser &parser,
                                       Operands &captures,
                                       llvm::SmallVector<mlir::Type> &types);
 
+/// The flags of pairs, the scale and the regions of queries that meet keys.
+void printClauses(mlir::OpAsmPrinter &printer, AttendLikeOpInterface op,
+                  mlir::FloatAttr scale);
+
 /// `<order over parts>` as attribute `name`.
 mlir::ParseResult parseLayout(mlir::OpAsmParser &parser, llvm::StringRef name,
                               mlir::NamedAttrList &attributes);
