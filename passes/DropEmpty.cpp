@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace burst;
 
 //===----------------------------------------------------------------------===//
-// Flags
+// Tables
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -51,156 +51,99 @@ static Needs callNeeds(const RingMeeting &meeting, func::FuncOp function) {
   return {call.getResult(0), call.getResult(1), call.getResult(2)};
 }
 
-/// A flag for every pair of segments of the slices of an attend.
-static void flagPairs(const RingMeeting &meeting, ValueRange owners,
-                      MutableOperandRange pairs, Needs needs) {
-  OpBuilder builder(meeting.op);
-  Emit e{builder, meeting.op->getLoc()};
-  SmallVector<Value> flags;
-  for (Value owner : owners)
-    for (int64_t a = 0; a < meeting.queryLayout.getNumSegments(); ++a)
-      for (int64_t b = 0; b < meeting.keyLayout.getNumSegments(); ++b)
-        flags.push_back(e.extract(
-            needs.need, {meeting.queryOwner, owner, e.index(a), e.index(b)}));
-  pairs.assign(flags);
-}
+using Predicate = arith::CmpIPredicate;
 
 namespace {
-/// Emits questions about where slices are.
+/// What travels of a ring: tables by owner, turn and segment of what arrives
+/// for a turn. Segment s of owner o travels reach[o][s] hops, a hop per turn.
+/// They are results of functions, which all ranks share, as needs are.
 struct Route {
   const RingMeeting &meeting;
   Needs needs;
-  Emit e;
+  SymbolTable &symbols;
+
+  using Flag = llvm::function_ref<Value(Emit, Value reach, Value turn)>;
 
   int64_t parts() const { return meeting.queryLayout.getParts(); }
-  int64_t numSegments() const {
-    return meeting.movingLayout().getNumSegments();
+
+  /// Calls a function `name` of the reach, with a table for each of `flags`.
+  ValueRange tables(StringRef name, ArrayRef<Flag> flags) const {
+    auto program = meeting.op->getParentOfType<func::FuncOp>();
+    OpBuilder builder(program);
+    Location loc = meeting.op->getLoc();
+    auto type = RankedTensorType::get(
+        {parts(), parts() + 1, meeting.movingLayout().getNumSegments()},
+        builder.getI1Type());
+    auto function = func::FuncOp::create(
+        builder, loc, (program.getName() + "_" + name).str(),
+        builder.getFunctionType(needs.reach.getType(),
+                                SmallVector<Type>(flags.size(), type)));
+    function.setPrivate();
+    symbols.insert(function);
+    builder.setInsertionPointToStart(function.addEntryBlock());
+    SmallVector<Value> made;
+    for (Flag flag : flags)
+      made.push_back(tensor::GenerateOp::create(
+          builder, loc, type, ValueRange(),
+          [&](OpBuilder &inner, Location, ValueRange at) {
+            Emit e{inner, loc};
+            Value reach = e.extract(function.getArgument(0), {at[0], at[2]});
+            tensor::YieldOp::create(inner, loc, flag(e, reach, at[1]));
+          }));
+    func::ReturnOp::create(builder, loc, made);
+    builder.setInsertionPointAfterValue(needs.reach);
+    return func::CallOp::create(builder, loc, function, needs.reach)
+        .getResults();
   }
 
-  /// How many hops the slice of `owner` that is here has come: step is its own
-  /// inverse, modulo P.
-  Value distance(Value owner) const {
+  /// A slice has come one hop for turn 1.
+  Value slices() const {
+    return tables("slices", {[](Emit e, Value reach, Value turn) {
+                    return e.both(e.compare(Predicate::ne, turn, e.index(0)),
+                                  e.compare(Predicate::ule, turn, reach));
+                  }})
+        .front();
+  }
+  /// A partial result goes on like its slice, but for what its owner computed,
+  /// which stays there; and returns in the turn in which its slice has come to
+  /// its end.
+  ValueRange partials() const {
+    return tables("partials",
+                  {[](Emit e, Value reach, Value turn) {
+                     return e.both(e.compare(Predicate::ugt, turn, e.index(1)),
+                                   e.compare(Predicate::ule, turn, reach));
+                   },
+                   [](Emit e, Value reach, Value turn) {
+                     return e.both(e.compare(Predicate::ugt, turn, e.index(1)),
+                                   e.compare(Predicate::eq, turn,
+                                             e.add(reach, e.index(1))));
+                   }});
+  }
+
+  /// The turn in which a slice of `owner` is here: step is its own inverse,
+  /// modulo P.
+  Value turnOf(Emit e, Value owner) const {
     Value between = e.sub(e.add(meeting.rank(), e.index(parts())), owner);
     return e.mod(e.mul(between, needs.step), parts());
   }
-  Value reach(Value owner, int64_t segment) const {
-    return e.extract(needs.reach, {owner, e.index(segment)});
-  }
-  /// A flag per segment of `owner`, by how far it goes.
-  SmallVector<Value> flags(Value owner, function_ref<Value(Value)> flag) const {
-    SmallVector<Value> result;
-    for (int64_t s = 0; s < numSegments(); ++s)
-      result.push_back(flag(reach(owner, s)));
-    return result;
-  }
 };
-} // namespace
 
-using Predicate = arith::CmpIPredicate;
-
-/// Segment s of a slice goes on while it has come fewer hops than its reach.
-/// What arrives here has come one hop more; where the ring goes round, that
-/// may have brought it home, to where none is sent.
-static void flagSlice(ring::StartOp start, const RingMeeting &meeting,
-                      Needs needs, bool goesRound) {
-  OpBuilder builder(start);
-  Route route{meeting, needs, {builder, start.getLoc()}};
-  Value sent = route.distance(start.getOwner());
-  Value received = route.distance(start.getReceivedOwner());
-  start.getSendSegmentsMutable().assign(
-      route.flags(start.getOwner(), [&](Value reach) {
-        return route.e.compare(Predicate::ult, sent, reach);
-      }));
-  start.getReceiveSegmentsMutable().assign(
-      route.flags(start.getReceivedOwner(), [&](Value reach) {
-        Emit e = route.e;
-        Value comes = e.compare(Predicate::ule, received, reach);
-        if (!goesRound)
-          return comes;
-        return e.both(e.compare(Predicate::ne, received, e.index(0)), comes);
-      }));
-}
-
-/// The share of a slice, a state or gradients, goes on like it, but for what
-/// its owner computed, which stays there.
-static void flagShare(ring::StartOp start, const RingMeeting &meeting,
-                      Needs needs) {
-  OpBuilder builder(start);
-  Route route{meeting, needs, {builder, start.getLoc()}};
-  Emit e = route.e;
-  Value sent = route.distance(start.getOwner());
-  Value received = route.distance(start.getReceivedOwner());
-  Value hasLeft = e.compare(Predicate::ne, sent, e.index(0));
-  start.getSendSegmentsMutable().assign(
-      route.flags(start.getOwner(), [&](Value reach) {
-        return e.both(hasLeft, e.compare(Predicate::ult, sent, reach));
-      }));
-  Value hadLeft = e.compare(Predicate::ugt, received, e.index(1));
-  start.getReceiveSegmentsMutable().assign(
-      route.flags(start.getReceivedOwner(), [&](Value reach) {
-        return e.both(hadLeft, e.compare(Predicate::ule, received, reach));
-      }));
-}
-
-/// A share goes home from where its slice ends.
-static void flagReturn(ring::StartOp start, const RingMeeting &meeting,
-                       Needs needs) {
-  OpBuilder builder(start);
-  Route route{meeting, needs, {builder, start.getLoc()}};
-  Emit e = route.e;
-  Value distance = route.distance(start.getOwner());
-  Value isAway = e.compare(Predicate::ne, distance, e.index(0));
-  auto ends = [&](Value reach) {
-    return e.both(isAway, e.compare(Predicate::eq, distance, reach));
-  };
-  start.getSendSegmentsMutable().assign(route.flags(start.getOwner(), ends));
-  start.getReceiveSegmentsMutable().assign(
-      route.flags(start.getReceivedOwner(), ends));
-}
-
-namespace {
-/// An op that joins two shares of a slice: a merge of states, or a sum of
-/// gradients.
+/// An op that joins two partial results of a slice: a merge of states, or a sum
+/// of gradients.
 struct Join {
-  Operation *op;
   Value owner;
   Value second; ///< or a part of it
   MutableOperandRange segments;
 
   static std::optional<Join> of(Operation *op) {
     if (auto add = dyn_cast<ring::AddOp>(op))
-      return Join{op, add.getOwner(), add.getB(), add.getSegmentsMutable()};
+      return Join{add.getOwner(), add.getB(), add.getSegmentsMutable()};
     if (auto merge = dyn_cast<ring::MergeOp>(op))
-      return Join{op, merge.getOwner(), merge.getO2(),
-                  merge.getSegmentsMutable()};
+      return Join{merge.getOwner(), merge.getO2(), merge.getSegmentsMutable()};
     return std::nullopt;
   }
 };
 } // namespace
-
-/// What the rank before has is joined where it has sent it.
-static void flagOnwardJoin(Join join, const RingMeeting &meeting, Needs needs) {
-  OpBuilder builder(join.op);
-  Route route{meeting, needs, {builder, join.op->getLoc()}};
-  Emit e = route.e;
-  Value distance = route.distance(join.owner);
-  Value hadLeft = e.compare(Predicate::ugt, distance, e.index(1));
-  join.segments.assign(route.flags(join.owner, [&](Value reach) {
-    return e.both(hadLeft, e.compare(Predicate::ule, distance, reach));
-  }));
-}
-
-/// What came home is joined where the segment's way has ended `hops` hops ago.
-static void flagHomeJoin(Join join, Value hops, const RingMeeting &meeting,
-                         Needs needs) {
-  OpBuilder builder(join.op);
-  Route route{meeting, needs, {builder, join.op->getLoc()}};
-  Emit e = route.e;
-  Value isAway = e.compare(Predicate::ne, hops, e.index(0));
-  join.segments.assign(route.flags(join.owner, [&](Value reach) {
-    return e.both(isAway, e.compare(Predicate::eq, hops, reach));
-  }));
-}
 
 /// Whether `value` is (rank + offset) mod parts.
 static bool isNeighbour(Value value, Value rank, int64_t offset,
@@ -276,16 +219,24 @@ static void missedSlices(const RingMeeting &meeting) {
 }
 
 /// A slice travels alone.
-static void dropSlice(const RingMeeting &meeting, Needs needs) {
+static void dropSlice(const RingMeeting &meeting, Needs needs,
+                      SymbolTable &symbols) {
   ring::StartOp start = findStart(meeting);
   if (!start)
     return missedSlices(meeting);
   redirect(start, meeting, needs.step);
-  flagSlice(start, meeting, needs, /*goesRound=*/false);
+  Route route{meeting, needs, symbols};
+  OpBuilder builder(start);
+  Emit e{builder, start.getLoc()};
+  start.getSegmentsMutable().assign(route.slices());
+  start.getTurnMutable().assign(
+      e.add(route.turnOf(e, start.getOwner()), e.index(1)));
 }
 
-/// A slice travels, and its share behind it.
-static void dropSliceAndShare(const RingMeeting &meeting, Needs needs) {
+/// A slice travels, and its partial result behind it. All have tables already,
+/// and turns.
+static void dropSliceAndPartial(const RingMeeting &meeting, Needs needs,
+                                SymbolTable &symbols) {
   auto loop = meeting.op->getParentOfType<scf::ForOp>();
   ring::StartOp slice = findStart(meeting);
   if (!loop || !slice)
@@ -298,42 +249,34 @@ static void dropSliceAndShare(const RingMeeting &meeting, Needs needs) {
       home.push_back(start);
   }
   redirect(onward, meeting, needs.step);
-  flagSlice(slice, meeting, needs, /*goesRound=*/true);
+  Route route{meeting, needs, symbols};
+  slice.getSegmentsMutable().assign(route.slices());
+  ValueRange tables = route.partials();
+  Value partials = tables[0], returns = tables[1];
   for (ring::StartOp start : ArrayRef(onward).drop_front())
-    flagShare(start, meeting, needs);
+    start.getSegmentsMutable().assign(partials);
   for (ring::StartOp start : home)
-    flagReturn(start, meeting, needs);
-  OpBuilder builder(loop);
-  Emit e{builder, loop.getLoc()};
-  for (Operation &op : llvm::make_early_inc_range(*loop.getBody())) {
+    start.getSegmentsMutable().assign(returns);
+  for (Operation &op : *loop.getBody()) {
     std::optional<Join> join = Join::of(&op);
     if (!join || !isa<BlockArgument>(join->second))
       continue;
-    if (join->owner == meeting.movingOwner()) {
-      flagOnwardJoin(*join, meeting, needs);
-    } else if (join->owner == meeting.rank()) {
-      builder.setInsertionPoint(&op);
-      // None has come home in front of the first hop.
-      Value t = loop.getInductionVar();
-      Value isFirst = e.compare(Predicate::eq, t, e.index(0));
-      flagHomeJoin(*join, e.select(isFirst, t, e.sub(t, e.index(1))), meeting,
-                   needs);
-    }
+    if (join->owner == meeting.movingOwner())
+      join->segments.assign(partials);
+    else if (join->owner == meeting.rank())
+      join->segments.assign(returns);
   }
   // Of the last hop, behind the loop.
   for (Value result : loop.getResults())
     for (Operation *user : result.getUsers())
       if (std::optional<Join> join = Join::of(user);
-          join && join->second == result) {
-        builder.setInsertionPoint(user);
-        flagHomeJoin(*join, e.index(meeting.queryLayout.getParts() - 1),
-                     meeting, needs);
-      }
+          join && join->second == result)
+        join->segments.assign(returns);
 }
 
 /// Whether what is computed by the slice that moves goes home from where the
 /// slice ends.
-static bool hasShare(const RingMeeting &meeting) {
+static bool hasPartial(const RingMeeting &meeting) {
   auto loop = meeting.op->getParentOfType<scf::ForOp>();
   return loop && llvm::any_of(loop.getBody()->getOps<ring::StartOp>(),
                               [&](ring::StartOp start) {
@@ -341,13 +284,14 @@ static bool hasShare(const RingMeeting &meeting) {
                               });
 }
 
-static void dropFrom(const RingMeeting &meeting, Needs needs) {
+static void dropFrom(const RingMeeting &meeting, Needs needs,
+                     SymbolTable &symbols) {
   auto op = cast<ring::AttendLikeOpInterface>(meeting.op);
-  flagPairs(meeting, op.getSliceOwners(), op.getPairsMutable(), needs);
-  if (hasShare(meeting))
-    dropSliceAndShare(meeting, needs);
+  op.getPairsMutable().assign(needs.need);
+  if (hasPartial(meeting))
+    dropSliceAndPartial(meeting, needs, symbols);
   else
-    dropSlice(meeting, needs);
+    dropSlice(meeting, needs, symbols);
 }
 
 /// What the need function is called with must be there in front of all loops.
@@ -397,7 +341,7 @@ static bool sameNeeds(const RingMeeting &a, const RingMeeting &b) {
 static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
   SmallVector<RingMeeting> meetings;
   program.walk([&](ring::AttendLikeOpInterface op) {
-    if (op.getMask().empty() || !op.getPairs().empty() || !op.mayDropPairs())
+    if (op.getMask().empty() || op.getPairs() || !op.mayDropPairs())
       return;
     if (op.getBounds().empty())
       return missed(op, "its mask has no bounds: burst-derive-bounds, run "
@@ -414,7 +358,7 @@ static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
     llvm::erase_if(meetings, [&](const RingMeeting &meeting) {
       if (!sameNeeds(first, meeting))
         return false;
-      dropFrom(meeting, needs);
+      dropFrom(meeting, needs, symbols);
       return true;
     });
   }

@@ -112,8 +112,7 @@ private:
 
   // Transfers.
   mlir::Value pieces(mlir::ValueRange tensors, ring::StartOp op,
-                     mlir::Value owner, mlir::ValueRange flags,
-                     mlir::Value &count);
+                     mlir::Value owner, mlir::Value &count);
   void lowerStart(ring::StartOp op);
   void carryNumbers();
 

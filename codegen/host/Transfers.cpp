@@ -9,7 +9,7 @@ using namespace burst::host;
 /// Lists what travels of `tensors`, which are shards of `owner`: a piece per
 /// tensor and segment that is flagged and not empty.
 Value HostLowering::pieces(ValueRange tensors, ring::StartOp op, Value owner,
-                           ValueRange flags, Value &count) {
+                           Value &count) {
   ring::LayoutAttr layout = op.getLayout();
   int64_t segments = layout.getNumSegments();
   auto four = LLVM::LLVMArrayType::get(i64, 4);
@@ -26,8 +26,14 @@ Value HostLowering::pieces(ValueRange tensors, ring::StartOp op, Value owner,
     for (int64_t i = 0; i < segments; ++i) {
       Value rows = number(
           b.make<ring::SegmentOp>(i, layout, owner, op.getExtent()).getCount());
-      Value wanted =
-          flags.empty() ? rows : b.select(flags[i], rows, constant(0));
+      Value wanted = rows;
+      if (op.getSegments()) {
+        Value flag =
+            b.load(op.getSegments(),
+                   ring::segmentIndices(b, op.getLoc(), op.getSegments(), owner,
+                                        op.getTurn(), b.index(i)));
+        wanted = b.select(flag, rows, constant(0));
+      }
       count = call(Entry::Piece, i64,
                    {list, count, buffer, constant(type.getRank()),
                     constant(bytesOf(type.getElementType())), constant(dim),
@@ -40,10 +46,8 @@ Value HostLowering::pieces(ValueRange tensors, ring::StartOp op, Value owner,
 
 void HostLowering::lowerStart(ring::StartOp op) {
   Value numSends, numReceives;
-  Value sends = pieces(op.getTensors(), op, op.getOwner(), op.getSendSegments(),
-                       numSends);
-  Value receives = pieces(op.getInto(), op, op.getReceivedOwner(),
-                          op.getReceiveSegments(), numReceives);
+  Value sends = pieces(op.getTensors(), op, op.getOwner(), numSends);
+  Value receives = pieces(op.getInto(), op, op.getReceivedOwner(), numReceives);
   Value token =
       call(Entry::Start, i64,
            {constant(op.getChannel().getIndex()), number(op.getTo()), numSends,

@@ -17,7 +17,7 @@ namespace {
 struct ParsedAttend {
   OpAsmParser::UnresolvedOperand query, queryOwner, queryExtent, keyExtent;
   Operands keys, values, owners, state, pairs, maskCaptures, scoreCaptures;
-  SmallVector<Type> maskTypes, scoreTypes;
+  SmallVector<Type> pairTypes, maskTypes, scoreTypes;
 };
 } // namespace
 
@@ -44,6 +44,15 @@ ParseResult ring::parseOptionalRegion(OpAsmParser &parser, RegionRole kind,
   return parseRegion(parser, kind, region, captures, types);
 }
 
+ParseResult ring::parseOptionalPairs(OpAsmParser &parser, Operands &pairs,
+                                     SmallVector<Type> &types) {
+  if (failed(parser.parseOptionalKeyword("pairs")))
+    return success();
+  return failure(
+      parser.parseLParen() || parser.parseOperand(pairs.emplace_back()) ||
+      parser.parseColonType(types.emplace_back()) || parser.parseRParen());
+}
+
 ParseResult ring::parseLayout(OpAsmParser &parser, StringRef name,
                               NamedAttrList &attributes) {
   LayoutAttr layout;
@@ -65,10 +74,9 @@ static ParseResult parseAttendClauses(OpAsmParser &parser,
       parser.parseKeyword("of") ||
       parseLayout(parser, "keyLayout", attributes) ||
       parser.parseKeyword("extent") || parser.parseOperand(parsed.keyExtent) ||
-      parser.parseKeyword("state") || parser.parseOperandList(parsed.state, 3))
-    return failure();
-  if (succeeded(parser.parseOptionalKeyword("pairs")) &&
-      parser.parseOperandList(parsed.pairs, OpAsmParser::Delimiter::Paren))
+      parser.parseKeyword("state") ||
+      parser.parseOperandList(parsed.state, 3) ||
+      parseOptionalPairs(parser, parsed.pairs, parsed.pairTypes))
     return failure();
   return failure(parser.parseKeyword("scale") ||
                  parser.parseAttribute(scale, parser.getBuilder().getF64Type(),
@@ -94,7 +102,6 @@ static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
     values.push_back(type.getInput(2 + 2 * slice));
   }
   Type index = parser.getBuilder().getIndexType();
-  Type flag = parser.getBuilder().getI1Type();
   SmallVector<Type> state;
   if (tensors)
     state = {type.getResult(0), type.getResult(1), type.getResult(1)};
@@ -109,7 +116,7 @@ static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
       parser.resolveOperands(parsed.owners, index, operands) ||
       parser.resolveOperand(parsed.keyExtent, index, operands) ||
       parser.resolveOperands(parsed.state, state, loc, operands) ||
-      parser.resolveOperands(parsed.pairs, flag, operands) ||
+      parser.resolveOperands(parsed.pairs, parsed.pairTypes, loc, operands) ||
       parser.resolveOperands(parsed.maskCaptures, parsed.maskTypes, loc,
                              operands) ||
       parser.resolveOperands(parsed.scoreCaptures, parsed.scoreTypes, loc,
@@ -160,8 +167,8 @@ ParseResult AttendOp::parse(OpAsmParser &parser, OperationState &result) {
 
 void ring::printClauses(OpAsmPrinter &printer, AttendLikeOpInterface op,
                         FloatAttr scale) {
-  if (!op.getPairs().empty())
-    printer << " pairs (" << op.getPairs() << ')';
+  if (Value pairs = op.getPairs())
+    printer << " pairs(" << pairs << " : " << pairs.getType() << ')';
   printer << " scale ";
   printer.printAttributeWithoutType(scale);
   auto print = [&](RegionRole kind, Region &region, ValueRange captures) {
@@ -324,7 +331,7 @@ LogicalResult AttendOp::verify() {
     if (failed(verifySlice(*this, shapedType(key), shapedType(value))))
       return failure();
   // attend_c3
-  return verifyMeeting(*this, slices);
+  return verifyMeeting(*this);
 }
 
 // attend_c4

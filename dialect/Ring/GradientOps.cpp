@@ -84,7 +84,7 @@ LogicalResult AddOp::verify() {
   if (!fits)
     return emitOpError("adds gradients of one shape and type, got: ")
            << a << " and " << b;
-  return verifyFlags(*this);
+  return verifySegments(*this, isa<MemRefType>(getA().getType()));
 }
 
 // round_c1
@@ -113,7 +113,7 @@ struct ParsedAttendGrad {
   Operands rows, slice; ///< (query, outGrad, lse, delta) and (key, value)
   OpAsmParser::UnresolvedOperand queryOwner, queryExtent, keyOwner, keyExtent;
   Operands grads, pairs, maskCaptures, scoreCaptures;
-  SmallVector<Type> maskTypes, scoreTypes;
+  SmallVector<Type> pairTypes, maskTypes, scoreTypes;
 };
 } // namespace
 
@@ -162,12 +162,9 @@ ParseResult AttendGradOp::parse(OpAsmParser &parser, OperationState &result) {
       parseDealt(parser, 2, parsed.slice, "keyLayout", parsed.keyOwner,
                  parsed.keyExtent, attributes) ||
       parser.parseKeyword("into") || parser.parseOperandList(parsed.grads) ||
-      parseCaptures(parser, attributes))
-    return failure();
-  if (succeeded(parser.parseOptionalKeyword("pairs")) &&
-      parser.parseOperandList(parsed.pairs, OpAsmParser::Delimiter::Paren))
-    return failure();
-  if (parser.parseKeyword("scale") ||
+      parseCaptures(parser, attributes) ||
+      parseOptionalPairs(parser, parsed.pairs, parsed.pairTypes) ||
+      parser.parseKeyword("scale") ||
       parser.parseAttribute(scale, builder.getF64Type(), "scale", attributes) ||
       parseOptionalRegion(parser, RegionRole::Mask, mask, parsed.maskCaptures,
                           parsed.maskTypes) ||
@@ -198,7 +195,7 @@ ParseResult AttendGradOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.resolveOperand(parsed.keyOwner, index, operands) ||
       parser.resolveOperand(parsed.keyExtent, index, operands) ||
       parser.resolveOperands(parsed.grads, grads, loc, operands) ||
-      parser.resolveOperands(parsed.pairs, builder.getI1Type(), operands) ||
+      parser.resolveOperands(parsed.pairs, parsed.pairTypes, loc, operands) ||
       parser.resolveOperands(parsed.maskCaptures, parsed.maskTypes, loc,
                              operands) ||
       parser.resolveOperands(parsed.scoreCaptures, parsed.scoreTypes, loc,
@@ -368,7 +365,7 @@ LogicalResult AttendGradOp::verify() {
       failed(verifyTensors(*this)) || failed(verifyGrads(*this)))
     return failure();
   // attend_grad_c3
-  return verifyMeeting(*this, /*slices=*/1);
+  return verifyMeeting(*this);
 }
 
 // attend_grad_c4

@@ -87,9 +87,9 @@ def Ring_AttendGradOp : Ring_AttendLikeOp<"attend_grad"> {
     of the score that `captures` names. They are in the state type. On buffers
     they are updated in place.
 
-    `pairs`, where given, has an i1 for every segment of the query layout and of
-    the key layout, the last fastest: a pair whose flag is false is not computed,
-    and a segment that occurs in no computed pair is not read.
+    `pairs`, where given, is a table of flags as in `ring.attend`: a pair whose flag
+    is false is not computed, and a segment that occurs in no computed pair is not
+    read.
 
     **Constraints:**
     - (C1) query, outGrad, key and value have shapes and types as in
@@ -97,7 +97,7 @@ def Ring_AttendGradOp : Ring_AttendLikeOp<"attend_grad"> {
       the query; both layouts have as many parts.
     - (C2) gradients have the shapes of query, key, value and the named captures,
       in the state type.
-    - (C3) no `pairs`, or one for every pair of segments.
+    - (C3) no `pairs`, or a table as in `ring.attend`.
     - (C4) regions are as in `burst.attention_backward`; with a score there is a
       gradient.
 
@@ -116,7 +116,7 @@ def Ring_AttendGradOp : Ring_AttendLikeOp<"attend_grad"> {
       Ring_RowTensor:$lse, Ring_RowTensor:$delta, Index:$queryOwner,
       Index:$queryExtent, Ring_ShardTensor:$key, Ring_ShardTensor:$value,
       Index:$keyOwner, Index:$keyExtent, Variadic<Ring_Gradient>:$grads,
-      Variadic<I1>:$pairs, Variadic<AnyType>:$maskCaptures,
+      Optional<Ring_PairTable>:$pairs, Variadic<AnyType>:$maskCaptures,
       Variadic<AnyType>:$scoreCaptures, Ring_LayoutAttr:$queryLayout,
       Ring_LayoutAttr:$keyLayout, F64Attr:$scale,
       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$captures);
@@ -135,29 +135,30 @@ def Ring_AttendGradOp : Ring_AttendLikeOp<"attend_grad"> {
   }];
 }
 
-def Ring_AddOp : Ring_UpdatingOp<"add"> {
+def Ring_AddOp : Ring_UpdatingOp<"add", [SameVariadicOperandSize]> {
   let summary = "adds one rank's share of a gradient to another's";
   let description = [{
     sum = a + b along dimension 1 in the segments that are flagged, else a. Both
-    are gradients by the shard of `owner`. Where no flags are given, all
-    segments are added. On buffers a becomes the sum.
+    are gradients by the shard of `owner`. `segments` and `turn` are as in
+    `ring.merge`. On buffers a becomes the sum.
 
-    **Constraints:** (C1) a and b have one shape and type. (C2) no flags, or one
-    per segment of the layout.
+    **Constraints:** (C1) a and b have one shape and type. (C2) no `segments`, or
+    a `turn` and a table as in `ring.start`.
 
     Example:
 
     ```mlir
-    %c = ring.add %a, %b of <zigzag over 8>[%o] extent %s segments(%x, %y)
-        : tensor<1x256x2x64xf32>
+    %c = ring.add %a, %b of <zigzag over 8>[%o] extent %s
+        segments(%arrived[%turn] : tensor<8x9x2xi1>) : tensor<1x256x2x64xf32>
     ```
   }];
   let arguments = (ins Ring_OutTensor:$a, Ring_OutTensor:$b, Index:$owner, Index:$extent,
-      Variadic<I1>:$segments, Ring_LayoutAttr:$layout);
+      Optional<Ring_SegmentTable>:$segments, Optional<Index>:$turn,
+      Ring_LayoutAttr:$layout);
   let results = (outs Optional<Ring_OutTensor>:$sum);
   let assemblyFormat = [{
     $a `,` $b `of` $layout `` `[` $owner `]` `extent` $extent
-    (`segments` `(` $segments^ `)`)? attr-dict `:`
+    `` custom<Segments>($segments, type($segments), $turn) attr-dict `:`
     custom<AddTypes>(type($a), type($b), type($sum))
   }];
   let hasVerifier = 1;

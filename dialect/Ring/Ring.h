@@ -45,6 +45,11 @@ bool isShard(mlir::ShapedType type, ShardAttr shard);
 /// The number of ranks of a rank's program: that of its grid.
 int64_t numRanks(mlir::FunctionOpInterface program);
 
+/// Where a table of flags, see `ring.start`, has that of a segment of an owner.
+llvm::SmallVector<mlir::Value>
+segmentIndices(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value table,
+               mlir::Value owner, mlir::Value turn, mlir::Value segment);
+
 /// What a step's operand or result holds.
 enum class Content : uint8_t {
   Data,    ///< of the caller, or what is made of it

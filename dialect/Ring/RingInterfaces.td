@@ -91,8 +91,8 @@ def Ring_AttendLikeOpInterface : OpInterface<"AttendLikeOpInterface"> {
     InterfaceMethod<"How keys are laid out.", "::burst::ring::LayoutAttr",
       "getKeyLayout">,
     InterfaceMethod<[{
-      A flag for every slice, segment of the query layout and segment of the key
-      layout, the last fastest, or none.
+      The table of the pairs of segments that are computed, see `ring.attend`, or
+      none.
       }], "::mlir::MutableOperandRange", "getPairsMutable">,
     InterfaceMethod<[{
       Whether pairs that the mask rules out may be left out, and slices of which
@@ -115,7 +115,11 @@ def Ring_AttendLikeOpInterface : OpInterface<"AttendLikeOpInterface"> {
     ::mlir::Value getQueryOwner() { return getQueryOwnerMutable().get(); }
     ::mlir::Value getQueryExtent() { return getQueryExtentMutable().get(); }
     ::mlir::Value getKeyExtent() { return getKeyExtentMutable().get(); }
-    ::mlir::OperandRange getPairs() { return getPairsMutable(); }
+    /// Null where all pairs are computed.
+    ::mlir::Value getPairs() {
+      ::mlir::OperandRange pairs = getPairsMutable();
+      return pairs.empty() ? ::mlir::Value() : pairs.front();
+    }
   }];
 }
 

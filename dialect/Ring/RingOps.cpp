@@ -28,6 +28,26 @@ static void printDims(OpAsmPrinter &printer, Operation *,
   printer << ']';
 }
 
+/// `segments(%table[%turn] : type)`, where it stands there.
+static ParseResult
+parseSegments(OpAsmParser &parser,
+              std::optional<OpAsmParser::UnresolvedOperand> &segments,
+              Type &type, std::optional<OpAsmParser::UnresolvedOperand> &turn) {
+  if (failed(parser.parseOptionalKeyword("segments")))
+    return success();
+  return failure(parser.parseLParen() ||
+                 parser.parseOperand(segments.emplace()) ||
+                 parser.parseLSquare() || parser.parseOperand(turn.emplace()) ||
+                 parser.parseRSquare() || parser.parseColonType(type) ||
+                 parser.parseRParen());
+}
+
+static void printSegments(OpAsmPrinter &printer, Operation *, Value segments,
+                          Type type, Value turn) {
+  if (segments)
+    printer << " segments(" << segments << '[' << turn << "] : " << type << ')';
+}
+
 /// Of a tensor three types say everything, of buffers each has a layout of its
 /// own and is listed.
 static ParseResult parseBufferTypes(OpAsmParser &parser,
@@ -252,6 +272,39 @@ LogicalResult ring::verifyForm(Operation *op, ValueRange values, size_t results,
          << ", got: " << op->getNumResults();
 }
 
+LogicalResult ring::verifyTable(Operation *op, Value table, bool isBuffer,
+                                ArrayRef<int64_t> shape, bool mayRepeat) {
+  if (!table)
+    return success();
+  auto type = cast<ShapedType>(table.getType());
+  auto fits = [&](auto sizes) {
+    auto [found, wanted] = sizes;
+    return agree(found, wanted) || (mayRepeat && found == 1);
+  };
+  if (isa<MemRefType>(type) == isBuffer && type.hasStaticShape() &&
+      llvm::all_of(llvm::zip_equal(type.getShape(), shape), fits))
+    return success();
+  std::string wanted;
+  for (int64_t size : shape)
+    wanted += (ShapedType::isDynamic(size) ? "N" : std::to_string(size)) + "x";
+  return op->emitOpError("takes flags as ")
+         << (isBuffer ? "memref<" : "tensor<") << wanted
+         << "i1>, of static sizes" << (mayRepeat ? ", each or 1" : "")
+         << ", got: " << type;
+}
+
+SmallVector<Value> ring::segmentIndices(OpBuilder &builder, Location loc,
+                                        Value table, Value owner, Value turn,
+                                        Value segment) {
+  ShapedType type = shapedType(table);
+  auto alike = [&](int64_t dim, Value index) -> Value {
+    if (type.getDimSize(dim) != 1)
+      return index;
+    return arith::ConstantIndexOp::create(builder, loc, 0);
+  };
+  return {alike(0, owner), turn, alike(2, segment)};
+}
+
 void ring::addEffects(Effects &effects, MutableArrayRef<OpOperand> operands,
                       ValueRange written) {
   for (OpOperand &operand : operands) {
@@ -373,7 +426,7 @@ LogicalResult MergeOp::verify() {
   if (getO() && (*this)->getResultTypes() != getInto().getTypes())
     return emitOpError("must give a state of the types it takes, got: ")
            << (*this)->getResultTypes();
-  if (failed(verifyFlags(*this)))
+  if (failed(verifySegments(*this, isa<MemRefType>(getO1().getType()))))
     return failure();
   return verifyState(*this, shapedType(getO1()), shapedType(getO1()),
                      shapedType(getM1()));

@@ -22,6 +22,10 @@ def Ring_ShardTensor : Ring_Shaped<[F64, F32, BF16, F16], [4]>;
 def Ring_OutTensor : Ring_Shaped<[F64, F32], [4]>;
 def Ring_RowTensor : Ring_Shaped<[F64, F32], [3]>;
 def Ring_Gradient : Ring_Shaped<[F64, F32], [1, 2, 3, 4]>;
+/// Flags of segments by owner, turn and segment, and of pairs of segments by
+/// owner of the queries, owner of the keys, and segment of either.
+def Ring_SegmentTable : Ring_Shaped<[I1], [3]>;
+def Ring_PairTable : Ring_Shaped<[I1], [4]>;
 def Ring_Tensor : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef]>;
 
 /// What a step reads and writes where its operands are buffers.
@@ -158,16 +162,17 @@ def Ring_AttendOp : Ring_AttendLikeOp<"attend", [SameVariadicResultSize]> {
     `burst.attention`. On buffers the state is updated in place, and regions see
     captured buffers as the tensors that they hold.
 
-    `pairs`, where given, has an i1 for every slice, segment of the query layout
-    and segment of the key layout, the last fastest: a pair whose flag is false
-    is not computed, and a segment of a slice that occurs in no computed pair is
-    not read.
+    `pairs`, where given, is a table of flags by owner of the queries, owner of the
+    keys, segment of the query layout and segment of the key layout: a pair whose
+    flag is false is not computed, and a segment of a slice that occurs in no
+    computed pair is not read.
 
     **Constraints:**
     - (C1) query, keys, values and state have shapes and types as in
       `burst.attention` and `ring.init`; both layouts have as many parts.
     - (C2) at least one slice; as many keys as values as owners.
-    - (C3) no `pairs`, or one for every slice and pair of segments.
+    - (C3) no `pairs`, or a table of parts x parts x segments of the query layout x
+      segments of the key layout.
     - (C4) regions are as in `burst.attention`.
 
     Example:
@@ -183,7 +188,7 @@ def Ring_AttendOp : Ring_AttendLikeOp<"attend", [SameVariadicResultSize]> {
   let arguments = (ins Ring_ShardTensor:$query, Index:$queryOwner, Index:$queryExtent,
       Variadic<Ring_ShardTensor>:$keys, Variadic<Ring_ShardTensor>:$values,
       Variadic<Index>:$owners, Index:$keyExtent, Ring_OutTensor:$o,
-      Ring_RowTensor:$m, Ring_RowTensor:$l, Variadic<I1>:$pairs,
+      Ring_RowTensor:$m, Ring_RowTensor:$l, Optional<Ring_PairTable>:$pairs,
       Variadic<AnyType>:$maskCaptures, Variadic<AnyType>:$scoreCaptures,
       Ring_LayoutAttr:$queryLayout, Ring_LayoutAttr:$keyLayout, F64Attr:$scale);
   let results = (outs Optional<Ring_OutTensor>:$newO, Optional<Ring_RowTensor>:$newM,
@@ -203,7 +208,8 @@ def Ring_AttendOp : Ring_AttendLikeOp<"attend", [SameVariadicResultSize]> {
   }];
 }
 
-def Ring_MergeOp : Ring_UpdatingOp<"merge", [SameVariadicResultSize]> {
+def Ring_MergeOp : Ring_UpdatingOp<"merge", [
+    SameVariadicOperandSize, SameVariadicResultSize]> {
   let summary = "merges the states of disjoint sets of keys";
   let description = [{
     In the segments that are flagged, else the first state:
@@ -213,31 +219,34 @@ def Ring_MergeOp : Ring_UpdatingOp<"merge", [SameVariadicResultSize]> {
     l = a_1 l1 + a_2 l2              o = a_1 o1 + a_2 o2
     ```
 
-    Both are states of the queries of `owner`. Where no flags are given, all
-    segments are merged; of others the second state is not read. On buffers the
-    first state becomes the merged one.
+    Both are states of the queries of `owner`. `segments`, where given, is a table
+    as in `ring.start`, of which the row of `owner` and `turn` is meant, else all
+    segments are merged; of others the second state is not read. On
+    buffers the first state becomes the merged one.
 
-    **Constraints:** (C1) both states have one shape and type. (C2) no flags, or
-    one per segment of the layout.
+    **Constraints:** (C1) both states have one shape and type. (C2) no `segments`,
+    or a `turn` and a table as in `ring.start`.
 
     Example:
 
     ```mlir
     %o, %m, %l = ring.merge (%o1, %m1, %l1) with (%o2, %m2, %l2)
-        of <zigzag over 8>[%owner] extent %sq segments (%a, %b)
+        of <zigzag over 8>[%owner] extent %sq
+        segments(%arrived[%turn] : tensor<8x9x2xi1>)
         : tensor<1x256x4x64xf32>, tensor<1x4x256xf32>
     ```
   }];
   let arguments = (ins Ring_OutTensor:$o1, Ring_RowTensor:$m1, Ring_RowTensor:$l1,
                        Ring_OutTensor:$o2, Ring_RowTensor:$m2, Ring_RowTensor:$l2,
-                       Index:$owner, Index:$extent, Variadic<I1>:$segments,
+                       Index:$owner, Index:$extent,
+                       Optional<Ring_SegmentTable>:$segments, Optional<Index>:$turn,
                        Ring_LayoutAttr:$layout);
   let results = (outs Optional<Ring_OutTensor>:$o, Optional<Ring_RowTensor>:$m,
                       Optional<Ring_RowTensor>:$l);
   let assemblyFormat = [{
     `(` $o1 `,` $m1 `,` $l1 `)` `with` `(` $o2 `,` $m2 `,` $l2 `)`
     `of` $layout `` `[` $owner `]` `extent` $extent
-    (`segments` `(` $segments^ `)`)? attr-dict `:`
+    `` custom<Segments>($segments, type($segments), $turn) attr-dict `:`
     custom<MergeTypes>(type($o1), type($m1), type($l1), type($o2), type($m2),
                        type($l2), type($o), type($m), type($l))
   }];

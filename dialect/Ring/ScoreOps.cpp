@@ -90,7 +90,7 @@ ParseResult ScoreOp::parse(OpAsmParser &parser, OperationState &result) {
   OpAsmParser::UnresolvedOperand query, queryOwner, queryExtent;
   OpAsmParser::UnresolvedOperand key, keyOwner, keyExtent, scores;
   Operands pairs, maskCaptures, scoreCaptures, none;
-  SmallVector<Type> maskTypes, scoreTypes, noTypes;
+  SmallVector<Type> pairTypes, maskTypes, scoreTypes, noTypes;
   FloatAttr scale;
   FunctionType type;
   NamedAttrList &attributes = result.attributes;
@@ -108,12 +108,9 @@ ParseResult ScoreOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseKeyword("of") ||
       parseLayout(parser, "keyLayout", attributes) ||
       parser.parseKeyword("extent") || parser.parseOperand(keyExtent) ||
-      parser.parseKeyword("into") || parser.parseOperand(scores))
-    return failure();
-  if (succeeded(parser.parseOptionalKeyword("pairs")) &&
-      parser.parseOperandList(pairs, OpAsmParser::Delimiter::Paren))
-    return failure();
-  if (parser.parseKeyword("scale") ||
+      parser.parseKeyword("into") || parser.parseOperand(scores) ||
+      parseOptionalPairs(parser, pairs, pairTypes) ||
+      parser.parseKeyword("scale") ||
       parser.parseAttribute(scale, builder.getF64Type(), "scale", attributes) ||
       parseOptionalRegion(parser, RegionRole::Mask, mask, maskCaptures,
                           maskTypes) ||
@@ -127,7 +124,7 @@ ParseResult ScoreOp::parse(OpAsmParser &parser, OperationState &result) {
     return parser.emitError(loc, "expects the types of query and key, then "
                                  "that of the scores, on buffers in front of "
                                  "the arrow");
-  Type index = builder.getIndexType(), flag = builder.getI1Type();
+  Type index = builder.getIndexType();
   auto &operands = result.operands;
   if (parser.resolveOperand(query, type.getInput(0), operands) ||
       parser.resolveOperand(queryOwner, index, operands) ||
@@ -137,7 +134,7 @@ ParseResult ScoreOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.resolveOperand(keyExtent, index, operands) ||
       parser.resolveOperand(
           scores, tensors ? type.getResult(0) : type.getInput(2), operands) ||
-      parser.resolveOperands(pairs, flag, operands) ||
+      parser.resolveOperands(pairs, pairTypes, loc, operands) ||
       parser.resolveOperands(maskCaptures, maskTypes, loc, operands) ||
       parser.resolveOperands(scoreCaptures, scoreTypes, loc, operands))
     return failure();
@@ -227,7 +224,7 @@ LogicalResult ScoreOp::verify() {
   if (failed(verifyScores(*this, shapedType(getScores()), query)))
     return failure();
   // score_c2
-  return verifyMeeting(*this, 1);
+  return verifyMeeting(*this);
 }
 
 // score_c3

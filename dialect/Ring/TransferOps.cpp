@@ -55,12 +55,7 @@ LogicalResult StartOp::verify() {
     return emitOpError("receives tensors of the kind it sends, got: ")
            << received << " for " << getTensors().getTypes();
   // start_c3
-  size_t segments = getLayout().getNumSegments();
-  for (size_t flags : {getSendSegments().size(), getReceiveSegments().size()})
-    if (flags != 0 && flags != segments)
-      return emitOpError("needs no flags, or one per segment of ")
-             << getLayout() << ", that is " << segments << ", got: " << flags;
-  return success();
+  return verifySegments(*this, buffers);
 }
 
 /// The grid of a channel has `parts` ranks in one axis.

@@ -14,44 +14,50 @@ def Ring_StartOp : Ring_Op<"start", [
     the token gives. Returns at once. Tensors under way must not change.
 
     Of each tensor, dimension `dims[i]` has `extent` positions in all, dealt as
-    `layout` says. `sendSegments` and `receiveSegments`, where given, have an i1
-    per segment of the layout: only segments with a true flag travel, of the
-    others the received tensor holds nothing that may be read. Where no flag is
-    true, and where a segment is empty, no message is sent.
+    `layout` says. `segments`, where given, is a table of flags by owner, turn and
+    segment: segment s of the owner o travels where `segments[o][turn][s]` is true.
+    Where the table has one owner, or one segment, its flags are those of all of
+    them. Sender and receiver read the row of the shard that the one sends and the
+    other receives, so that they agree. Of other segments the received tensor holds
+    nothing that may be read. Where no flag is true, and where a segment is empty,
+    no message is sent. By convention a row is that of the turn that first reads
+    what travels.
 
     **Constraints:**
     - (C1) at least one tensor; `dims` has a dimension of each.
     - (C2) the token, or on buffers `into`, has as many types as there are
       tensors, each of the element type of its tensor and of its shape, where both
       are static.
-    - (C3) no flags, or one per segment of the layout.
+    - (C3) no `segments`, or a `turn` and a table of parts x turns x segments of
+      the layout, with 1 in place of parts or segments where all are alike.
     - (C4) the channel's grid exists, is static, and has `layout`'s parts.
 
     Example:
 
     ```mlir
     %token = ring.start %k, %v dims [1, 1] of <zigzag over 8>[%owner]
-        extent %sk to %to segments (%a, %b) receive [%next] from %from
-        segments (%c, %d) channel <@cp, 0>
+        extent %sk to %to receive [%next] from %from
+        segments(%moves[%turn] : tensor<8x8x2xi1>) channel <@cp, 0>
         : (tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>)
         -> !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
     ```
   }];
   let arguments = (ins Variadic<Ring_Tensor>:$tensors, Index:$owner, Index:$extent,
-      Index:$to, Variadic<I1>:$sendSegments, Index:$receivedOwner, Index:$from,
-      Variadic<I1>:$receiveSegments, Variadic<AnyStridedMemRef>:$into,
+      Index:$to, Index:$receivedOwner, Index:$from,
+      Optional<Ring_SegmentTable>:$segments, Optional<Index>:$turn,
+      Variadic<AnyStridedMemRef>:$into,
       DenseI64ArrayAttr:$dims, Ring_LayoutAttr:$layout, Ring_ChannelAttr:$channel);
   let results = (outs Ring_TokenType:$token);
   let assemblyFormat = [{
     $tensors `dims` custom<Dims>($dims) `of` $layout `` `[` $owner `]` `extent` $extent
-    `to` $to (`segments` `(` $sendSegments^ `)`)?
-    `receive` `[` $receivedOwner `]` `from` $from
-    (`segments` `(` $receiveSegments^ `)`)? (`into` $into^ `:` type($into))?
+    `to` $to `receive` `[` $receivedOwner `]` `from` $from
+    `` custom<Segments>($segments, type($segments), $turn)
+    (`into` $into^ `:` type($into))?
     `channel` $channel attr-dict `:` functional-type($tensors, results)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    static constexpr unsigned variadicSegments[] = {0, 4, 7, 8};
+    static constexpr unsigned variadicSegments[] = {0, 6, 7, 8};
   }];
 }
 

@@ -34,34 +34,41 @@ void addEffects(Effects &effects,
 /// The same of a step, which writes what it makes or updates.
 void addStepEffects(StepOpInterface step, Effects &effects);
 
-/// What `merge` and `add` share: no flags, or one per segment of the layout.
+/// A table of flags is a tensor where the op works on tensors, a buffer where
+/// it works on buffers, and has `shape`, of which dynamic sizes are free. With
+/// `mayRepeat`, sizes may be 1 where all are alike.
+llvm::LogicalResult verifyTable(mlir::Operation *op, mlir::Value table,
+                                bool isBuffer, llvm::ArrayRef<int64_t> shape,
+                                bool mayRepeat = false);
+
+/// What transfers, `merge` and `add` share: no flags of segments, or a turn and
+/// a table by owner, turn and segment of the layout.
 template <typename OpT>
-llvm::LogicalResult verifyFlags(OpT op) {
-  size_t segments = op.getLayout().getNumSegments();
-  size_t flags = op.getSegments().size();
-  if (flags == 0 || flags == segments)
-    return mlir::success();
-  return op.emitOpError("needs no flags, or one per segment of ")
-         << op.getLayout() << ", that is " << segments << ", got: " << flags;
+llvm::LogicalResult verifySegments(OpT op, bool isBuffer) {
+  if (!op.getSegments() != !op.getTurn())
+    return op.emitOpError("needs a table of segments and a turn, or neither");
+  ring::LayoutAttr layout = op.getLayout();
+  return verifyTable(
+      op, op.getSegments(), isBuffer,
+      {layout.getParts(), mlir::ShapedType::kDynamic, layout.getNumSegments()},
+      /*mayRepeat=*/true);
 }
 
-/// What `attend` and `attend_grad` share: as many parts in both layouts, no
-/// flags or one for each of `slices` and pair of segments, a finite scale, and
-/// captures that regions can read.
+/// What all attends share: as many parts in both layouts, no flags of pairs or
+/// a table of them, a finite scale, and captures that regions can read.
 template <typename OpT>
-llvm::LogicalResult verifyMeeting(OpT op, size_t slices) {
+llvm::LogicalResult verifyMeeting(OpT op) {
   if (op.getQueryLayout().getParts() != op.getKeyLayout().getParts())
     return op.emitOpError("layouts must have as many parts, got: ")
            << op.getQueryLayout() << " and " << op.getKeyLayout();
-  size_t pairs = slices * op.getQueryLayout().getNumSegments() *
-                 op.getKeyLayout().getNumSegments();
-  if (!op.getPairs().empty() && op.getPairs().size() != pairs)
-    return op.emitOpError("needs no flags, or one per slice and pair of "
-                          "segments, that is ")
-           << pairs << ", got: " << op.getPairs().size();
+  bool buffers = llvm::isa<mlir::MemRefType>(op.getQuery().getType());
+  int64_t parts = op.getQueryLayout().getParts();
+  if (failed(verifyTable(op, op.getPairs(), buffers,
+                         {parts, parts, op.getQueryLayout().getNumSegments(),
+                          op.getKeyLayout().getNumSegments()})))
+    return mlir::failure();
   if (!op.getScale().isFinite())
     return op.emitOpError("scale must be finite, got: ") << op.getScaleAttr();
-  bool buffers = llvm::isa<mlir::MemRefType>(op.getQuery().getType());
   for (mlir::Type type : llvm::concat<const mlir::Type>(
            op.getMaskCaptures().getTypes(), op.getScoreCaptures().getTypes()))
     if (!isCapture(type) || (llvm::isa<mlir::MemRefType>(type) && !buffers))
@@ -96,6 +103,10 @@ mlir::ParseResult parseOptionalRegion(mlir::OpAsmParser &parser,
                                       RegionRole kind, mlir::Region &region,
                                       Operands &captures,
                                       llvm::SmallVector<mlir::Type> &types);
+
+/// `pairs(%table : type)`, where it stands there.
+mlir::ParseResult parseOptionalPairs(mlir::OpAsmParser &parser, Operands &pairs,
+                                     llvm::SmallVector<mlir::Type> &types);
 
 /// The flags of pairs, the scale and the regions of queries that meet keys.
 void printClauses(mlir::OpAsmPrinter &printer, AttendLikeOpInterface op,

@@ -152,6 +152,8 @@ private:
     contents[successor] = contents.lookup(buffer);
   }
   Value map(Value value) { return mapping.lookup(value); }
+  /// Of an optional operand.
+  Value mapIfAny(Value value) { return value ? map(value) : Value(); }
   SmallVector<Value> map(ValueRange values) {
     return llvm::map_to_vector(values, [&](Value value) { return map(value); });
   }

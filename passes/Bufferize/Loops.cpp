@@ -46,8 +46,8 @@ LogicalResult Bufferizer::convert(ring::StartOp op) {
   auto start = ring::StartOp::create(
       builder, loc, ring::TokenType::get(op.getContext(), {}),
       map(op.getTensors()), map(op.getOwner()), map(op.getExtent()),
-      map(op.getTo()), map(op.getSendSegments()), map(op.getReceivedOwner()),
-      map(op.getFrom()), map(op.getReceiveSegments()), into, op.getDims(),
+      map(op.getTo()), map(op.getReceivedOwner()), map(op.getFrom()),
+      mapIfAny(op.getSegments()), mapIfAny(op.getTurn()), into, op.getDims(),
       op.getLayout(), op.getChannel());
   mapping.map(op.getToken(), start.getToken());
   receiving[op.getToken()] = into;

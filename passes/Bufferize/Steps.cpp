@@ -6,10 +6,11 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::bufferizing;
 
-static bool isNothing(ValueRange flags) {
-  return !flags.empty() && llvm::all_of(flags, [](Value flag) {
-    return getConstantIntValue(flag) == 0;
-  });
+/// Whether a table of flags is known to have none.
+static bool isNothing(Value segments) {
+  DenseElementsAttr flags;
+  return segments && matchPattern(segments, m_Constant(&flags)) &&
+         flags.isSplat() && !flags.getSplatValue<bool>();
 }
 
 LogicalResult Bufferizer::checkContent(ring::StepOpInterface op,
@@ -44,7 +45,7 @@ LogicalResult Bufferizer::checkUpdated(Operation *op, ValueRange tensors) {
                    .attachNote(use.getOwner()->getLoc())
                << "used here";
       auto start = dyn_cast<ring::StartOp>(use.getOwner());
-      if (!start || isNothing(start.getSendSegments()))
+      if (!start || isNothing(start.getSegments()))
         continue;
       bool isDone =
           llvm::any_of(start.getToken().getUsers(), [&](Operation *waiting) {

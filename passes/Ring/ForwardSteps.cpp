@@ -27,8 +27,8 @@ Tensors ForwardSteps::attend(OpBuilder &builder, Value query, Value queryOwner,
       builder, op.getLoc(), state[0].getType(), state[1].getType(),
       state[2].getType(), query, queryOwner, this->query.getExtent(), key,
       value, keyOwner, this->key.getExtent(), state[0], state[1], state[2],
-      /*pairs=*/ValueRange(), op.getMaskCaptures(), op.getScoreCaptures(),
-      layout, layout, builder.getF64FloatAttr(op.getScaleOrDefault()));
+      /*pairs=*/Value(), op.getMaskCaptures(), op.getScoreCaptures(), layout,
+      layout, builder.getF64FloatAttr(op.getScaleOrDefault()));
   IRMapping mapping;
   op.getMask().cloneInto(&attend.getMask(), mapping);
   op.getScore().cloneInto(&attend.getScore(), mapping);

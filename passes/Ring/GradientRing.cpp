@@ -37,7 +37,7 @@ private:
   void compute(ValueRange slice, Value owner, Tensors &kept,
                Tensors &share) override;
   Tensors join(ValueRange a, ValueRange b, Value owner,
-               ValueRange flags) override;
+               const Flags &flags) override;
   Value finish(Value gradient, Type element);
 
   AttentionBackwardOp op;
@@ -80,7 +80,7 @@ void GradientRing::compute(ValueRange slice, Value owner, Tensors &kept,
   auto attend = ring::AttendGradOp::create(
       builder, loc, ValueRange(grads).getTypes(), q[0], q[1], q[2], q[3],
       queryOwner, extentOf(op, false), kv[0], kv[1], keyOwner,
-      extentOf(op, true), grads, /*pairs=*/ValueRange(), op.getMaskCaptures(),
+      extentOf(op, true), grads, /*pairs=*/Value(), op.getMaskCaptures(),
       op.getScoreCaptures(), layout, layout,
       builder.getF64FloatAttr(op.getScaleOrDefault()),
       builder.getDenseI64ArrayAttr(wanted));
@@ -97,11 +97,11 @@ void GradientRing::compute(ValueRange slice, Value owner, Tensors &kept,
 }
 
 Tensors GradientRing::join(ValueRange a, ValueRange b, Value owner,
-                           ValueRange flags) {
+                           const Flags &flags) {
   Tensors sums;
   for (auto [x, y] : llvm::zip_equal(a, b))
     sums.push_back(ring::AddOp::create(builder, loc, x.getType(), x, y, owner,
-                                       extent, flags, layout)
+                                       extent, flags.table, flags.turn, layout)
                        .getSum());
   return sums;
 }

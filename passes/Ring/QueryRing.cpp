@@ -29,7 +29,7 @@ private:
                          steps.value.getShard(), rank, share);
   }
   Tensors join(ValueRange a, ValueRange b, Value owner,
-               ValueRange flags) override;
+               const Flags &flags) override;
 
   AttentionOp op;
   ForwardSteps steps;
@@ -38,10 +38,10 @@ private:
 } // namespace
 
 Tensors QueryRing::join(ValueRange a, ValueRange b, Value owner,
-                        ValueRange flags) {
-  auto merge =
-      ring::MergeOp::create(builder, loc, a.getTypes(), a[0], a[1], a[2], b[0],
-                            b[1], b[2], owner, extent, flags, layout);
+                        const Flags &flags) {
+  auto merge = ring::MergeOp::create(builder, loc, a.getTypes(), a[0], a[1],
+                                     a[2], b[0], b[1], b[2], owner, extent,
+                                     flags.table, flags.turn, layout);
   return Tensors(merge.getResults());
 }
 

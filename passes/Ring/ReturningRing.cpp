@@ -6,12 +6,12 @@ using namespace mlir;
 using namespace burst;
 
 /// Sends shards of `owner` to `to`, takes those of `receivedOwner` from `from`,
-/// all of it or nothing, and waits.
+/// and waits.
 Tensors ReturningRing::send(ValueRange tensors, ArrayRef<int64_t> dims,
-                            Value owner, Value to, Value flag,
-                            Value receivedOwner, Value from, int64_t channel) {
+                            Value owner, Value to, Value receivedOwner,
+                            Value from, int64_t channel, const Flags &flags) {
   return transfer({tensors, llvm::to_vector(dims), owner, extent, to,
-                   receivedOwner, from, channel, flags(flag)});
+                   receivedOwner, from, channel, flags});
 }
 
 /// Hop t computes the slice of rank - t.
@@ -20,10 +20,33 @@ void ReturningRing::hops(Tensors slice, Tensors &kept, Tensors &own) {
   int64_t parts = deal.parts;
   Value to = neighbour(rank, 1), from = neighbour(rank, parts - 1);
   Value zero = constant(0), one = constant(1), end = constant(parts);
-  Value last = constant(parts - 1), no = e.truth(false);
+  using Predicate = arith::CmpIPredicate;
+  // What arrives for turn t: the slice in front of all but the first, of which
+  // the rank has its own; its share from turn 2 on, since the owner keeps what
+  // it computes itself; and at home for the end.
+  Value sliceArrives = turnTable(parts + 1, [&](Emit e, Value t) {
+    return e.both(e.compare(Predicate::ne, t, e.index(0)),
+                  e.compare(Predicate::ult, t, e.index(parts)));
+  });
+  Value shareArrives = turnTable(parts + 1, [&](Emit e, Value t) {
+    return e.both(e.compare(Predicate::ugt, t, e.index(1)),
+                  e.compare(Predicate::ult, t, e.index(parts)));
+  });
+  Value homeArrives = turnTable(parts + 1, [&](Emit e, Value t) {
+    return e.compare(Predicate::eq, t, e.index(parts));
+  });
+  Value isOwn = turnTable(parts, [&](Emit e, Value t) {
+    return e.compare(Predicate::eq, t, e.index(0));
+  });
   // Nothing arrives in front of the first hop, but hops take something there.
-  Tensors onward = send(own, shareDims, rank, to, no, from, from, 1);
-  Tensors home = send(own, shareDims, rank, rank, no, rank, rank, 1);
+  Flags none{
+      arith::ConstantOp::create(
+          builder, loc,
+          DenseElementsAttr::get(
+              RankedTensorType::get({1, 1, 1}, builder.getI1Type()), false)),
+      zero};
+  Tensors onward = send(own, shareDims, rank, to, from, from, 1, none);
+  Tensors home = send(own, shareDims, rank, rank, rank, rank, 1, none);
   Tensors inits(slice);
   inits.push_back(rank);
   for (const Tensors &part : {kept, own, onward, home})
@@ -49,26 +72,19 @@ void ReturningRing::hops(Tensors slice, Tensors &kept, Tensors &own) {
     Tensors part = fresh(slice);
     compute(slice, owner, kept, part);
 
-    auto is = [&](arith::CmpIPredicate predicate, Value a, Value b) {
-      return e.compare(predicate, a, b);
-    };
-    using Predicate = arith::CmpIPredicate;
-    Value isFirst = is(Predicate::eq, t, zero);
-    Value isLater = is(Predicate::ugt, t, one);
-    Value goesOn = is(Predicate::ult, t, last);
-    Value shareGoesOn = e.both(e.negate(isFirst), goesOn);
-    Value goesHome = e.both(e.negate(isFirst), is(Predicate::eq, t, last));
-    Value nextOwner = neighbour(owner, parts - 1);
-    Tensors nextSlice =
-        send(slice, sliceDims, owner, to, goesOn, nextOwner, from, 0);
+    Value nextOwner = neighbour(owner, parts - 1), next = e.add(t, one);
+    Tensors nextSlice = send(slice, sliceDims, owner, to, nextOwner, from, 0,
+                             {sliceArrives, next});
     // What came home in the hop before, and what the owner computes itself.
-    own = join(own, home, rank, flags(no));
-    own = join(own, part, rank, flags(isFirst));
-    part = join(part, onward, owner, flags(isLater));
-    onward = send(part, shareDims, owner, to, shareGoesOn, nextOwner, from, 1);
+    own = join(own, home, rank, {homeArrives, t});
+    own = join(own, part, rank, {isOwn, t});
+    part = join(part, onward, owner, {shareArrives, t});
+    onward = send(part, shareDims, owner, to, nextOwner, from, 1,
+                  {shareArrives, next});
     // Who has the own slice now is as far ahead as the slice's owner behind.
     Value holder = e.mod(e.add(rank, e.sub(e.add(rank, end), owner)), parts);
-    home = send(part, shareDims, owner, owner, goesHome, rank, holder, 1);
+    home = send(part, shareDims, owner, owner, rank, holder, 1,
+                {homeArrives, next});
     Tensors yields(nextSlice);
     yields.push_back(nextOwner);
     for (const Tensors &carried : {kept, own, onward, home})
@@ -80,7 +96,7 @@ void ReturningRing::hops(Tensors slice, Tensors &kept, Tensors &own) {
   kept = take(results, numKept);
   own = take(results, numOwn);
   home = Tensors(results.drop_front(numOwn));
-  own = join(own, home, rank, flags(e.truth(true)));
+  own = join(own, home, rank, {homeArrives, end});
 }
 
 void ReturningRing::run(Tensors slice, Tensors &kept, Tensors &own) {

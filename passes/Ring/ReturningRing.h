@@ -13,7 +13,7 @@ namespace burst {
 /// last rank sends the whole home; what the owner itself computed has stayed
 /// there. So shares take as many hops as their slice.
 ///
-/// All hops are turns of one loop: flags say what travels in which.
+/// All hops are turns of one loop: tables say what has arrived for which.
 class ReturningRing : public RingBuilder {
 protected:
   ReturningRing(AttentionInterface op, const Deal &deal, mlir::Value extent,
@@ -29,7 +29,7 @@ protected:
                        Tensors &share) = 0;
   /// Two shares of a slice as one, where the flags hold; else the first.
   virtual Tensors join(mlir::ValueRange a, mlir::ValueRange b,
-                       mlir::Value owner, mlir::ValueRange flags) = 0;
+                       mlir::Value owner, const Flags &flags) = 0;
 
   /// Of all hops, from the rank's own slice on: what has stayed, and the own
   /// slice's share, to which nothing was added yet.
@@ -40,12 +40,8 @@ protected:
 private:
   void hops(Tensors slice, Tensors &kept, Tensors &own);
   Tensors send(mlir::ValueRange tensors, llvm::ArrayRef<int64_t> dims,
-               mlir::Value owner, mlir::Value to, mlir::Value flag,
-               mlir::Value receivedOwner, mlir::Value from, int64_t channel);
-  /// A flag for every segment.
-  Tensors flags(mlir::Value flag) {
-    return Tensors(layout.getNumSegments(), flag);
-  }
+               mlir::Value owner, mlir::Value to, mlir::Value receivedOwner,
+               mlir::Value from, int64_t channel, const Flags &flags);
 
   llvm::SmallVector<int64_t> sliceDims, shareDims; ///< that are dealt
 };

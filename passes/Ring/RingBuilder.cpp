@@ -16,6 +16,16 @@ Value RingBuilder::neighbour(Value rank, int64_t offset) {
   return e.mod(e.add(rank, constant(offset)), deal.parts);
 }
 
+Value RingBuilder::turnTable(int64_t turns,
+                             function_ref<Value(Emit, Value)> flag) {
+  auto type = RankedTensorType::get({1, turns, 1}, builder.getI1Type());
+  return tensor::GenerateOp::create(
+      builder, loc, type, ValueRange(),
+      [&](OpBuilder &inner, Location, ValueRange indices) {
+        tensor::YieldOp::create(inner, loc, flag({inner, loc}, indices[1]));
+      });
+}
+
 void RingBuilder::beginProgram() {
   rank = shard::ProcessMultiIndexOp::create(
              builder, loc, op.getSequence()->getGrid().getValue(),
@@ -29,8 +39,8 @@ Tensors RingBuilder::transfer(const Transfer &transfer) {
   auto start = ring::StartOp::create(
       builder, loc, ring::TokenType::get(op.getContext(), types),
       transfer.tensors, transfer.owner, transfer.extent, transfer.to,
-      transfer.flags, transfer.receivedOwner, transfer.from, transfer.flags,
-      /*into=*/ValueRange(), transfer.dims, layout,
+      transfer.receivedOwner, transfer.from, transfer.flags.table,
+      transfer.flags.turn, /*into=*/ValueRange(), transfer.dims, layout,
       ring::ChannelAttr::get(op.getContext(), op.getSequence()->getGrid(),
                              transfer.channel));
   auto wait = ring::WaitOp::create(builder, loc, types, start.getToken());

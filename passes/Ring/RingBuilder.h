@@ -29,9 +29,17 @@ protected:
   static UnshardOp unshardOf(mlir::Value global) {
     return global.getDefiningOp<UnshardOp>();
   }
+  /// Flags by turn, for all owners and segments alike.
+  mlir::Value
+  turnTable(int64_t turns,
+            llvm::function_ref<mlir::Value(Emit, mlir::Value turn)> flag);
   /// Makes `rank`.
   void beginProgram();
 
+  /// Which segments are meant: those of a row of a table, or all.
+  struct Flags {
+    mlir::Value table, turn;
+  };
   /// Shards of `owner` go to `to`, those of `receivedOwner` come from `from`;
   /// of each, dimension `dims[i]` has `extent` positions in all.
   struct Transfer {
@@ -39,7 +47,7 @@ protected:
     llvm::SmallVector<int64_t> dims;
     mlir::Value owner, extent, to, receivedOwner, from;
     int64_t channel;
-    Tensors flags = {}; ///< of segments, on both sides; none for all
+    Flags flags = {}; ///< of segments
   };
   /// Starts it, waits, and gives what it brings.
   Tensors transfer(const Transfer &transfer);

@@ -59,8 +59,8 @@ SmallVector<Value> ScoreRing::hops(UnshardOp moved, ValueRange carried,
         ring::ChannelAttr::get(op.getContext(), op.getSequence()->getGrid(), 0);
     auto start = ring::StartOp::create(
         builder, loc, ring::TokenType::get(op.getContext(), slice), args[0],
-        args[1], moved.getExtent(), to, ValueRange(), nextOwner, from,
-        ValueRange(), /*into=*/ValueRange(), ArrayRef<int64_t>{1}, layout,
+        args[1], moved.getExtent(), to, nextOwner, from, /*segments=*/Value(),
+        /*turn=*/Value(), /*into=*/ValueRange(), ArrayRef<int64_t>{1}, layout,
         channel);
     auto wait = ring::WaitOp::create(builder, loc, slice, start.getToken());
     SmallVector<Value> yields{wait.getResult(0), nextOwner};
@@ -75,8 +75,8 @@ Value ScoreRing::score(Value key, Value owner, Value scores) {
   auto score = ring::ScoreOp::create(
       builder, loc, scores.getType(), query.getShard(), rank, query.getExtent(),
       key, owner, this->key.getExtent(), scores,
-      /*pairs=*/ValueRange(), op.getMaskCaptures(), op.getScoreCaptures(),
-      layout, layout, builder.getF64FloatAttr(op.getScaleOrDefault()));
+      /*pairs=*/Value(), op.getMaskCaptures(), op.getScoreCaptures(), layout,
+      layout, builder.getF64FloatAttr(op.getScaleOrDefault()));
   IRMapping mapping;
   op.getMask().cloneInto(&score.getMask(), mapping);
   op.getScore().cloneInto(&score.getScore(), mapping);

@@ -114,7 +114,10 @@ static std::vector<Argument> captures(const ExternalCall &call,
 /// What all meetings take from their op.
 static std::unique_ptr<const MeetingSite>
 describeMeeting(ring::AttendLikeOpInterface op) {
-  OperandRange owners = op.getSliceOwners(), pairs = op.getPairs();
+  OperandRange owners = op.getSliceOwners();
+  std::optional<unsigned> pairs;
+  for (OpOperand &table : op.getPairsMutable())
+    pairs = table.getOperandNumber();
   Meeting meeting;
   meeting.at = op;
   meeting.queryLayout = op.getQueryLayout();
@@ -129,9 +132,37 @@ describeMeeting(ring::AttendLikeOpInterface op) {
       op.getQueryExtentMutable().getOperandNumber(),
       op.getKeyExtentMutable().getOperandNumber(),
       owners.getBeginOperandIndex(), static_cast<unsigned>(owners.size()),
-      pairs.empty() ? 0 : pairs.getBeginOperandIndex(),
-      static_cast<unsigned>(pairs.size()), op.getMaskCaptures(),
-      op.getScoreCaptures()});
+      pairs, op.getMaskCaptures(), op.getScoreCaptures()});
+}
+
+/// Which pairs of segments are computed, of each slice.
+bool Simulation::Impl::Rank::selectPairs(const MeetingSite &site,
+                                         const ExternalCall &call,
+                                         Meeting &meeting) {
+  int64_t pairs =
+      meeting.queryLayout.getNumSegments() * meeting.keyLayout.getNumSegments();
+  if (!site.pairs) {
+    meeting.pairs.resize(site.numOwners * pairs, true);
+    return true;
+  }
+  const auto &table = *call.peek<Tensor>(*site.pairs);
+  if (!table.hasData()) {
+    fail(call.op, "reads flags of pairs that nobody knows yet");
+    return false;
+  }
+  for (unsigned i = 0; i < site.numOwners; ++i) {
+    int64_t owner = call.index(site.owners + i);
+    if (std::max(owner, meeting.queryOwner) >= table.shape[0]) {
+      fail(call.op, "reads flags of pairs of owner " +
+                        Twine(std::max(owner, meeting.queryOwner)) + ", of " +
+                        Twine(table.shape[0]));
+      return false;
+    }
+    int64_t first = (meeting.queryOwner * parts + owner) * pairs;
+    for (int64_t pair = 0; pair < pairs; ++pair)
+      meeting.pairs.push_back(table.integer(first + pair) != 0);
+  }
+  return true;
 }
 
 bool Simulation::Impl::Rank::meet(ring::AttendLikeOpInterface op,
@@ -147,12 +178,6 @@ bool Simulation::Impl::Rank::meet(ring::AttendLikeOpInterface op,
   meeting.queryOwner = call.index(site.queryOwner);
   meeting.queryExtent = call.index(site.queryExtent);
   meeting.keyExtent = call.index(site.keyExtent);
-  for (unsigned i = 0; i < site.numPairs; ++i)
-    meeting.pairs.push_back(call.index(site.pairs + i) != 0);
-  if (site.numPairs == 0) // all
-    meeting.pairs.resize(site.numOwners * meeting.queryLayout.getNumSegments() *
-                             meeting.keyLayout.getNumSegments(),
-                         true);
   meeting.maskCaptures = captures(call, site.maskCaptures);
   meeting.scoreCaptures = captures(call, site.scoreCaptures);
   if (!isRank(op, "owner of the queries", meeting.queryOwner))
@@ -160,7 +185,7 @@ bool Simulation::Impl::Rank::meet(ring::AttendLikeOpInterface op,
   for (unsigned i = 0; i < site.numOwners; ++i)
     if (!isRank(op, "owner of a slice", call.index(site.owners + i)))
       return false;
-  return true;
+  return selectPairs(site, call, meeting);
 }
 
 //===----------------------------------------------------------------------===//

@@ -91,11 +91,16 @@ bool Simulation::Impl::Rank::describeTransfer(const StartSite &site,
       !(site.isOnGrid || isOnGrid(op, op.getChannel().getGrid().getValue())))
     return false;
   const Share &own = impl.shares.of(site.deal, transfer.extent, transfer.owner);
-  transfer.sendMask = flaggedSegments(call, site.send, own.mask);
+  transfer.sendMask = own.mask;
+  if (!selectSegments(call, site.segments, transfer.owner, transfer.sendMask))
+    return false;
   transfer.sentCount = own.countOf(transfer.sendMask);
   const Share &other =
       impl.shares.of(site.deal, transfer.extent, transfer.receivedOwner);
-  transfer.receiveMask = flaggedSegments(call, site.receive, other.mask);
+  transfer.receiveMask = other.mask;
+  if (!selectSegments(call, site.segments, transfer.receivedOwner,
+                      transfer.receiveMask))
+    return false;
   transfer.receivedCount = other.countOf(transfer.receiveMask);
   transfer.shardCount = other.count;
   return true;

@@ -53,7 +53,7 @@ struct FreshMemory {
 /// What a `ring.start` says that is the same on all ranks and in all hops.
 struct StartSite {
   explicit StartSite(ring::StartOp op)
-      : op(op), send(op.getSendSegments()), receive(op.getReceiveSegments()) {}
+      : op(op), segments(op.getSegmentsMutable(), op.getTurnMutable()) {}
 
   ring::StartOp op;
   Deal deal;
@@ -62,7 +62,7 @@ struct StartSite {
   bool isOnGrid;
   int64_t slots; ///< into which it receives in turn
   unsigned tensors, owner, extent, to, receivedOwner, from; ///< operands
-  mlir::OperandRange send, receive; ///< flags of segments
+  SegmentFlags segments;
 };
 
 /// What an attend says that is the same on all ranks and in all hops, and which
@@ -70,7 +70,8 @@ struct StartSite {
 struct MeetingSite {
   Meeting meeting;
   unsigned query, queryOwner, queryExtent, keyExtent;
-  unsigned owners, numOwners, pairs, numPairs;
+  unsigned owners, numOwners;
+  std::optional<unsigned> pairs; ///< a table
   mlir::OperandRange maskCaptures, scoreCaptures;
 };
 
@@ -177,6 +178,8 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   Step runOther(const ExternalCall &call);
   Step runSegment(ring::SegmentOp op, const ExternalCall &call);
   Step runRequire(ring::RequireOp op, const ExternalCall &call);
+  bool selectPairs(const MeetingSite &site, const ExternalCall &call,
+                   Meeting &meeting);
   Step runStart(ring::StartOp op, const ExternalCall &call);
   bool describeTransfer(const StartSite &site, const ExternalCall &call,
                         Transfer &transfer);

@@ -7,12 +7,43 @@ using namespace burst;
 
 #include "passes/Simulation/SimulatedOp.cpp.inc"
 
-uint64_t burst::flaggedSegments(const ExternalCall &call, OperandRange flags,
-                                uint64_t mask) {
-  for (auto [s, flag] : llvm::enumerate(flags))
-    if (call.index(flags.getBeginOperandIndex() + s) == 0)
-      mask &= ~(uint64_t{1} << s);
-  return mask;
+SegmentFlags::SegmentFlags(MutableOperandRange tables,
+                           MutableOperandRange turns) {
+  for (OpOperand &operand : tables)
+    table = operand.getOperandNumber();
+  for (OpOperand &operand : turns)
+    turn = operand.getOperandNumber();
+}
+
+bool SimulatedRank::selectSegments(const ExternalCall &call,
+                                   const SegmentFlags &flags, int64_t owner,
+                                   uint64_t &mask) {
+  if (!flags.table)
+    return true;
+  const auto &table = *call.peek<Tensor>(*flags.table);
+  int64_t turn = call.index(*flags.turn), segments = table.shape[2];
+  if (table.shape[0] == 1) // all owners are alike
+    owner = 0;
+  if (!table.hasData()) {
+    fail(call.op, "reads flags of segments that nobody knows yet");
+    return false;
+  }
+  if (owner >= table.shape[0] || turn < 0 || turn >= table.shape[1]) {
+    fail(call.op, "reads flags of segments of owner " + Twine(owner) +
+                      " for turn " + Twine(turn) + ", of " +
+                      Twine(table.shape[0]) + " owners and " +
+                      Twine(table.shape[1]) + " turns");
+    return false;
+  }
+  int64_t first = (owner * table.shape[1] + turn) * segments;
+  uint64_t selected = 0;
+  for (int64_t s = 0; s < segments; ++s)
+    if (table.integer(first + s) != 0)
+      selected |= uint64_t{1} << s;
+  if (segments == 1 && selected != 0) // all segments are alike
+    selected = ~uint64_t{0};
+  mask &= selected;
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -117,7 +148,10 @@ static Step run(ring::MergeOp op, SimulatedRank &rank,
     return Step::Failed;
   const Share &share =
       rank.shareOf(merge.layout.getDeal(), merge.extent, merge.owner);
-  merge.segments = flaggedSegments(call, op.getSegments(), share.mask);
+  merge.segments = share.mask;
+  if (!rank.selectSegments(call, {op.getSegmentsMutable(), op.getTurnMutable()},
+                           merge.owner, merge.segments))
+    return Step::Failed;
   State &into = merge.into, &from = merge.from;
   into = takeState(call, op.getO1Mutable());
   // Nothing to merge: the second may be of other rows, and not there at all.
@@ -338,7 +372,10 @@ static Step run(ring::AddOp op, SimulatedRank &rank, const ExternalCall &call) {
     return Step::Failed;
   const Share &share =
       rank.shareOf(sum.layout.getDeal(), sum.extent, sum.owner);
-  sum.segments = flaggedSegments(call, op.getSegments(), share.mask);
+  sum.segments = share.mask;
+  if (!rank.selectSegments(call, {op.getSegmentsMutable(), op.getTurnMutable()},
+                           sum.owner, sum.segments))
+    return Step::Failed;
   // Nothing to add: the second may be of other rows, and not there at all.
   sum.a = call.take<Tensor>(op.getAMutable());
   sum.b = call.peek<Tensor>(op.getBMutable());

@@ -10,6 +10,15 @@
 
 namespace burst {
 
+/// Which operands of an op are a table of segments and the row of it; see
+/// `ring.start`.
+struct SegmentFlags {
+  std::optional<unsigned> table, turn;
+
+  SegmentFlags() = default;
+  SegmentFlags(mlir::MutableOperandRange table, mlir::MutableOperandRange turn);
+};
+
 /// The rank that a step runs on, as the step sees it.
 class SimulatedRank {
 public:
@@ -35,6 +44,10 @@ public:
   /// Tells who listens of a meeting with the slice `index` of `owner`.
   virtual void announce(const Meeting &meeting, size_t index,
                         int64_t owner) = 0;
+  /// Keeps those of the segments in `mask`, of `owner`, of which the flag is
+  /// true; all, where there are no flags. Fails where there is no such row.
+  bool selectSegments(const ExternalCall &call, const SegmentFlags &flags,
+                      int64_t owner, uint64_t &mask);
   /// Fails where `value` is no rank of the program, as `what` of `op`.
   bool isRank(mlir::Operation *op, llvm::StringRef what, int64_t value);
 
@@ -45,11 +58,6 @@ public:
 protected:
   SimulatedRank(int64_t index, int64_t parts) : index(index), parts(parts) {}
 };
-
-/// Those of the segments in `mask` of which the flag is true; all, where there
-/// are no flags.
-uint64_t flaggedSegments(const ExternalCall &call, mlir::OperandRange flags,
-                         uint64_t mask);
 
 /// Gives the steps of the ring dialect their SimulatedOpInterface.
 void registerRingSimulation(mlir::DialectRegistry &registry);

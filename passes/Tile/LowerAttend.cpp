@@ -185,7 +185,7 @@ void Lowering::lower(ring::AttendOp op) {
   if (alone.contains(op))
     attend(b, op);
   else
-    wherePairs(b, op.getPairs(), [&] { attend(b, op); });
+    wherePairs(b, op, [&] { attend(b, op); });
   op.erase();
 }
 

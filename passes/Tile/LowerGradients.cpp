@@ -102,7 +102,7 @@ void Lowering::lower(ring::AddOp op) {
 
 void Lowering::lower(ring::AttendGradOp op) {
   TileBuilder b(op.getLoc(), op);
-  wherePairs(b, op.getPairs(), [&] { attendGrad(b, op); });
+  wherePairs(b, op, [&] { attendGrad(b, op); });
   op.erase();
 }
 

@@ -1,6 +1,7 @@
 //===- Lowering.cpp - launches, and what all steps share ------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Tile/Lowering.h"
+#include "dialect/Burst/Emit.h"
 #include "passes/Tile/ScoreKernels.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -73,13 +74,29 @@ Shape Lowering::rowShapeOf(Value state) {
   return shape;
 }
 
-void tiling::wherePairs(TileBuilder &b, ValueRange pairs,
+void tiling::wherePairs(TileBuilder &b, ring::AttendLikeOpInterface op,
                         llvm::function_ref<void()> body) {
-  if (pairs.empty())
+  Value pairs = op.getPairs();
+  if (!pairs)
     return body();
-  Value any = pairs.front();
-  for (Value pair : pairs.drop_front())
-    any = b.createOrFold<arith::OrIOp>(any, pair);
+  int64_t numA = op.getQueryLayout().getNumSegments();
+  int64_t numB = op.getKeyLayout().getNumSegments();
+  Value any = b.truth(false), zero = b.index(0), one = b.index(1);
+  Location loc = op.getLoc();
+  for (Value owner : op.getSliceOwners()) {
+    auto loop = scf::ForOp::create(
+        b, loc, zero, b.index(numA * numB), one, any,
+        [&](OpBuilder &inside, Location, Value pair, ValueRange found) {
+          Emit e{inside, loc};
+          Value divisor = e.index(numB);
+          Value a = arith::DivUIOp::create(inside, loc, pair, divisor);
+          Value flag = memref::LoadOp::create(
+              inside, loc, pairs,
+              ValueRange{op.getQueryOwner(), owner, a, e.mod(pair, numB)});
+          scf::YieldOp::create(inside, loc, e.either(found.front(), flag));
+        });
+    any = loop.getResult(0);
+  }
   b.when(any, body);
 }
 
@@ -102,8 +119,12 @@ void tiling::ofSegments(
     Value count = segment.getCount();
     Value isFlagged =
         builder.compare(arith::CmpIPredicate::ne, count, builder.index(0));
-    if (!of.flags.empty())
-      isFlagged = builder.both(isFlagged, of.flags[s]);
+    if (of.flags)
+      isFlagged = builder.both(
+          isFlagged,
+          builder.load(of.flags, ring::segmentIndices(
+                                     builder, builder.getLoc(), of.flags,
+                                     of.owner, of.turn, builder.index(s))));
     builder.when(isFlagged, [&] { body(first, count); });
     first = builder.add(first, count);
   }

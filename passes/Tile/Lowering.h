@@ -119,11 +119,12 @@ private:
 struct OwnedSegments {
   ring::LayoutAttr layout;
   mlir::Value owner, extent;
-  mlir::ValueRange flags;
+  mlir::Value flags, turn; ///< a table, and which row of the owner's
 
   template <typename OpT>
   static OwnedSegments of(OpT op) {
-    return {op.getLayout(), op.getOwner(), op.getExtent(), op.getSegments()};
+    return {op.getLayout(), op.getOwner(), op.getExtent(), op.getSegments(),
+            op.getTurn()};
   }
 };
 
@@ -135,7 +136,7 @@ void ofSegments(
 
 /// Emits `body` for where a rank computes any pair of segments: in the hops
 /// where it computes none, nothing is classified, packed or launched.
-void wherePairs(TileBuilder &builder, mlir::ValueRange pairs,
+void wherePairs(TileBuilder &builder, ring::AttendLikeOpInterface op,
                 llvm::function_ref<void()> body);
 
 /// Whether a gradient may be that of a shard (batch, sequence, heads, dim), and

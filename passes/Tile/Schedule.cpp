@@ -318,13 +318,22 @@ void Schedule::build(Launcher launch) {
     }
     firstKeys.push_back(first);
   });
-  if (!op.getPairs().empty()) {
+  if (Value pairs = op.getPairs()) {
+    auto numSlices = static_cast<int64_t>(op.getSliceOwners().size());
     flags =
-        b.allocate(MemRefType::get({static_cast<int64_t>(op.getPairs().size())},
+        b.allocate(MemRefType::get({numSlices * querySegments * keySegments},
                                    b.getI1Type()),
                    {}, tile::Memory::Schedule);
-    for (auto [i, value] : llvm::enumerate(op.getPairs()))
-      b.store(value, flags, b.index(i));
+    for (auto [slice, owner] : llvm::enumerate(op.getSliceOwners()))
+      b.loop(b.index(querySegments),
+             [&, owner = owner, slice = slice](Value a) {
+               Value first = b.add(b.index(slice * querySegments * keySegments),
+                                   b.mul(a, b.index(keySegments)));
+               b.loop(b.index(keySegments), [&](Value other) {
+                 b.store(b.load(pairs, {op.getQueryOwner(), owner, a, other}),
+                         flags, b.add(first, other));
+               });
+             });
   }
   if (!op.getBounds().empty()) {
     auto arguments = op.getBounds().getArguments();

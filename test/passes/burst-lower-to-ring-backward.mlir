@@ -29,7 +29,7 @@ shard.grid @one(shape = 1)
 // CHECK: %[[KSUM:.*]] = ring.add %[[DK1]], %[[KON]] of <zigzag over 3>[%[[OWNER]]]
 // CHECK: %[[VSUM:.*]] = ring.add %[[DV1]], %[[VON]] of <zigzag over 3>[%[[OWNER]]]
 // CHECK: ring.start %[[KSUM]], %[[VSUM]] dims [1, 1] of <zigzag over 3>[%[[OWNER]]]
-// CHECK: ring.start %[[KSUM]], %[[VSUM]] dims [1, 1] of <zigzag over 3>[%[[OWNER]]] {{.*}} to %[[OWNER]] {{.*}} receive[%[[R]]]
+// CHECK: ring.start %[[KSUM]], %[[VSUM]] dims [1, 1] of <zigzag over 3>[%[[OWNER]]] {{.*}} to %[[OWNER]] receive[%[[R]]]
 // CHECK: scf.yield %{{.*}}, %{{.*}}, %{{.*}}, %[[DQ1]], %[[K2]], %[[V2]],
 // CHECK: %[[K3:.*]] = ring.add %[[END]]#4, %[[END]]#8 of <zigzag over 3>[%[[R]]]
 // CHECK: %[[V3:.*]] = ring.add %[[END]]#5, %[[END]]#9 of <zigzag over 3>[%[[R]]]

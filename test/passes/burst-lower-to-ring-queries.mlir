@@ -24,7 +24,7 @@ shard.grid @one(shape = 1)
 // CHECK: %[[O4:.*]], %[[M4:.*]], %[[L4:.*]] = ring.merge(%[[O3]], %[[M3]], %[[L3]]) with(%[[O2]], %[[M2]], %[[L2]]) of <zigzag over 3>[%[[R]]]
 // CHECK: %[[O5:.*]], %[[M5:.*]], %[[L5:.*]] = ring.merge(%[[O2]], %[[M2]], %[[L2]]) with(%[[OON]], %[[MON]], %[[LON]]) of <zigzag over 3>[%[[OWNER]]]
 // CHECK: ring.start %[[O5]], %[[M5]], %[[L5]] dims [1, 2, 2] of <zigzag over 3>[%[[OWNER]]]
-// CHECK: ring.start %[[O5]], %[[M5]], %[[L5]] dims [1, 2, 2] of <zigzag over 3>[%[[OWNER]]] {{.*}} to %[[OWNER]] {{.*}} receive[%[[R]]]
+// CHECK: ring.start %[[O5]], %[[M5]], %[[L5]] dims [1, 2, 2] of <zigzag over 3>[%[[OWNER]]] {{.*}} to %[[OWNER]] receive[%[[R]]]
 // CHECK: scf.yield %{{.*}}, %{{.*}}, %[[O4]], %[[M4]], %[[L4]],
 // CHECK: %[[O6:.*]], %[[M6:.*]], %[[L6:.*]] = ring.merge(%[[END]]#2, %[[END]]#3, %[[END]]#4) with(%[[END]]#8, %[[END]]#9, %[[END]]#10) of <zigzag over 3>[%[[R]]]
 // CHECK: %[[OUT:.*]], %[[LSE:.*]] = ring.finalize %[[O6]], %[[M6]], %[[L6]]

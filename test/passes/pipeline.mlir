@@ -23,12 +23,12 @@
 // BOTH: scf.for
 // BOTH: ring.start {{.*}} segments(
 // BOTH: ring.attend
-// BOTH: pairs (
+// BOTH: pairs(
 // BOTH: ring.wait
 
 // DROP: scf.for
 // DROP: ring.attend
-// DROP: pairs (
+// DROP: pairs(
 // DROP: ring.start {{.*}} segments(
 // DROP: ring.wait
 

@@ -244,9 +244,9 @@ func.func @twice(%q: !q, %k: !q, %v: !q, %o: !q, %l: !l, %do: !q, %bias: !t) -> 
 // CHECK: %[[L:.*]] = tile.allocate "state"() : memref<1x1x32xf32>
 // CHECK: ring.init %[[Q]] into %[[OUT]], %[[LSE]], %[[L]]
 // CHECK: tile.allocate "slice"() : memref<1x1x32x1x8xf32>
-// CHECK: ring.start %[[OUT]], %[[LSE]], %[[L]] {{.*}} segments(%false, %false)
+// CHECK: ring.start %[[OUT]], %[[LSE]], %[[L]] {{.*}} segments(%{{.*}}[%c0] : memref<1x1x1xi1>)
 // CHECK: tile.allocate "slice"() : memref<1x1x32x1x8xf32>
-// CHECK: ring.start %[[OUT]], %[[LSE]], %[[L]] {{.*}} segments(%false, %false)
+// CHECK: ring.start %[[OUT]], %[[LSE]], %[[L]] {{.*}} segments(%{{.*}}[%c0] : memref<1x1x1xi1>)
 // CHECK: tile.allocate "slice"() : memref<2x1x32x1x8xf32>
 // CHECK: tile.allocate "state"() : memref<2x1x32x1x8xf32>
 // CHECK: tile.allocate "state"() : memref<2x1x1x32xf32>

@@ -12,19 +12,21 @@ shard.grid @cp(shape = 3)
 // CHECK-LABEL: func private @kv_needs
 // CHECK-LABEL: func @kv
 // CHECK: %[[NEEDS:.*]]:3 = call @kv_needs
+// CHECK-DAG: %[[PARTIALS:.*]]:2 = call @kv_partials(%[[NEEDS]]#1)
+// CHECK-DAG: %[[SLICES:.*]] = call @kv_slices(%[[NEEDS]]#1)
 // CHECK: %[[R:.*]] = shard.process_multi_index
-// CHECK: scf.for
+// CHECK: scf.for %[[T:[^ ]*]] =
 // CHECK: ring.attend_grad
-// CHECK: pairs (%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}) scale
+// CHECK: pairs(%[[NEEDS]]#0 : tensor<3x3x2x2xi1>) scale
 // CHECK: %[[AHEAD:.*]] = arith.addi %[[R]], %[[NEEDS]]#2 : index
 // CHECK: %[[TO:.*]] = arith.remui %[[AHEAD]],
-// CHECK: tensor.extract %[[NEEDS]]#1
-// CHECK: ring.start {{.*}} to %[[TO]] segments(%[[A:[^,]*]], %{{[^,]*}}) receive
-// CHECK: ring.add %{{.*}} segments(%{{[^,]*}}, %{{[^,]*}})
-// CHECK: ring.start {{.*}} segments(%{{[^,]*}}, %{{[^,]*}}) receive
-// CHECK: ring.start {{.*}} segments(%{{[^,]*}}, %{{[^,]*}}) receive[%[[R]]]
+// CHECK: ring.start {{.*}} to %[[TO]] receive{{.*}} segments(%[[SLICES]][%[[NEXT:.*]]] : tensor<3x4x2xi1>)
+// CHECK: ring.add %{{.*}} segments(%[[PARTIALS]]#1[%[[T]]] : tensor<3x4x2xi1>)
+// CHECK: ring.add %{{.*}} segments(%[[PARTIALS]]#0[%[[T]]] : tensor<3x4x2xi1>)
+// CHECK: ring.start {{.*}} segments(%[[PARTIALS]]#0[%[[NEXT]]] : tensor<3x4x2xi1>)
+// CHECK: ring.start {{.*}} receive[%[[R]]]{{.*}} segments(%[[PARTIALS]]#1[%[[NEXT]]] : tensor<3x4x2xi1>)
 // CHECK: scf.yield
-// CHECK: ring.add {{.*}} segments(%{{[^,]*}}, %{{[^,]*}})
+// CHECK: ring.add {{.*}} segments(%[[PARTIALS]]#1[%{{.*}}] : tensor<3x4x2xi1>)
 func.func @kv(%q: tensor<1x12x1x4xf32>, %k: tensor<1x12x1x4xf32>,
     %v: tensor<1x12x1x4xf32>, %o: tensor<1x12x1x4xf32>, %lse: tensor<1x1x12xf32>,
     %do: tensor<1x12x1x4xf32>)
@@ -42,10 +44,8 @@ func.func @kv(%q: tensor<1x12x1x4xf32>, %k: tensor<1x12x1x4xf32>,
 // CHECK: %[[NEEDS:.*]]:3 = call @q_needs
 // CHECK: %[[R:.*]] = shard.process_multi_index
 // CHECK: scf.for {{.*}} %[[OWNER:[^ ]*]] = %[[R]],
-// Queries move: the owner comes first.
-// CHECK: tensor.extract %[[NEEDS]]#0[%[[OWNER]], %[[R]],
 // CHECK: ring.attend_grad
-// CHECK: pairs (%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}) scale
+// CHECK: pairs(%[[NEEDS]]#0 : tensor<3x3x2x2xi1>) scale
 func.func @q(%q: tensor<1x12x1x4xf32>, %k: tensor<1x12x1x4xf32>,
     %v: tensor<1x12x1x4xf32>, %o: tensor<1x12x1x4xf32>, %lse: tensor<1x1x12xf32>,
     %do: tensor<1x12x1x4xf32>)

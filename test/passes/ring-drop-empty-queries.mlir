@@ -12,28 +12,23 @@ shard.grid @cp(shape = 3)
 // CHECK-LABEL: func private @q_needs
 // CHECK-LABEL: func @q
 // CHECK: %[[NEEDS:.*]]:3 = call @q_needs
+// CHECK-DAG: %[[PARTIALS:.*]]:2 = call @q_partials(%[[NEEDS]]#1)
+// CHECK-DAG: %[[SLICES:.*]] = call @q_slices(%[[NEEDS]]#1)
 // CHECK: %[[R:.*]] = shard.process_multi_index
-// CHECK: scf.for {{.*}} %[[OWNER:[^ ]*]] = %[[R]],
-// CHECK: tensor.extract %[[NEEDS]]#0[%[[OWNER]], %[[R]],
+// CHECK: scf.for %[[T:[^ ]*]] = {{.*}} %[[OWNER:[^ ]*]] = %[[R]],
 // CHECK: ring.attend
-// CHECK: pairs (%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}) scale
+// CHECK: pairs(%[[NEEDS]]#0 : tensor<3x3x2x2xi1>) scale
 // CHECK: %[[AHEAD:.*]] = arith.addi %[[R]], %[[NEEDS]]#2 : index
 // CHECK: %[[TO:.*]] = arith.remui %[[AHEAD]],
-// CHECK: ring.start {{.*}} to %[[TO]] segments(%[[A:[^,]*]], %{{[^,]*}}) receive
-// What comes home, the own part, and what comes on the way.
-// CHECK: %[[HOPS:.*]] = arith.select
-// CHECK: %[[AWAY:.*]] = arith.cmpi ne, %[[HOPS]],
-// CHECK: %[[ENDS:.*]] = arith.cmpi eq, %[[HOPS]],
-// CHECK: %[[HOME:.*]] = arith.andi %[[AWAY]], %[[ENDS]]
-// CHECK: ring.merge{{.*}} of <zigzag over 3>[%[[R]]] {{.*}} segments(%[[HOME]], %{{[^,]*}})
-// CHECK: ring.merge{{.*}} of <zigzag over 3>[%[[R]]] {{.*}} segments(%[[FIRST:[^,]*]], %[[FIRST]])
-// CHECK: %[[CAME:.*]] = arith.cmpi ugt,
-// CHECK: %[[ON:.*]] = arith.andi %[[CAME]],
-// CHECK: ring.merge{{.*}} of <zigzag over 3>[%[[OWNER]]] {{.*}} segments(%[[ON]], %{{[^,]*}})
-// CHECK: ring.start {{.*}} segments(%{{[^,]*}}, %{{[^,]*}}) receive
-// CHECK: ring.start {{.*}} segments(%{{[^,]*}}, %{{[^,]*}}) receive[%[[R]]]
+// CHECK: ring.start {{.*}} to %[[TO]] receive{{.*}} segments(%[[SLICES]][%[[NEXT:.*]]] : tensor<3x4x2xi1>)
+// What has returned, the own partial result, and what comes on the way.
+// CHECK: ring.merge{{.*}} of <zigzag over 3>[%[[R]]] {{.*}} segments(%[[PARTIALS]]#1[%[[T]]] :
+// CHECK: ring.merge{{.*}} of <zigzag over 3>[%[[R]]] {{.*}} segments(%{{.*}}[%[[T]]] : tensor<1x3x1xi1>)
+// CHECK: ring.merge{{.*}} of <zigzag over 3>[%[[OWNER]]] {{.*}} segments(%[[PARTIALS]]#0[%[[T]]] :
+// CHECK: ring.start {{.*}} segments(%[[PARTIALS]]#0[%[[NEXT]]] :
+// CHECK: ring.start {{.*}} receive[%[[R]]] {{.*}} segments(%[[PARTIALS]]#1[%[[NEXT]]] :
 // CHECK: scf.yield
-// CHECK: ring.merge{{.*}} segments(%{{[^,]*}}, %{{[^,]*}})
+// CHECK: ring.merge{{.*}} segments(%[[PARTIALS]]#1[
 func.func @q(%q: tensor<1x12x1x4xf32>, %k: tensor<1x12x1x4xf32>) -> tensor<1x12x1x4xf32> {
   %o, %lse = burst.attention %q, %k, %k mask causal sequence <@cp, zigzag>
       strategy <ring_q>

@@ -37,16 +37,26 @@ shard.grid @one(shape = 1)
 // CHECK: %[[STEP:.*]] = arith.select %[[BACK]], %{{.*}}, %{{.*}} : index
 // CHECK: return %[[NEED]], %[[REACH]], %[[STEP]]
 
-// It is asked once, in front of the loop; attends get a flag per pair of segments,
-// transfers one per segment, and the ring goes by the step.
+// What arrives for each turn: what goes on from the turn before.
+//
+// CHECK-LABEL: func private @causal_slices
+// CHECK-SAME: (%[[REACH:[^ ]+]]: tensor<3x1xindex>) -> tensor<3x4x1xi1>
+// CHECK: ^bb0(%[[O:.*]]: index, %[[T:.*]]: index, %[[S:.*]]: index):
+// CHECK-NEXT: %[[FAR:.*]] = tensor.extract %[[REACH]][%[[O]], %[[S]]]
+// CHECK: %[[LATER:.*]] = arith.cmpi ne, %[[T]],
+// CHECK: %[[NEAR:.*]] = arith.cmpi ule, %[[T]], %[[FAR]]
+// CHECK: arith.andi %[[LATER]], %[[NEAR]]
+
+// It is asked once, in front of the loop; attends read the table of pairs of
+// segments, transfers that of segments, and the ring goes by the step.
 //
 // CHECK-LABEL: func @causal
 // CHECK: %[[NEEDS:.*]]:3 = call @causal_needs(%{{.*}}, %{{.*}}, %{{.*}})
+// CHECK: %[[SLICES:.*]] = call @causal_slices(%[[NEEDS]]#1)
 // CHECK: %[[R:.*]] = shard.process_multi_index
 // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %[[OWNER:.*]] = %[[R]],
-// CHECK: %[[FLAG:.*]] = tensor.extract %[[NEEDS]]#0[%[[R]], %[[OWNER]], %{{.*}}, %{{.*}}]
 // CHECK: ring.attend
-// CHECK: pairs (%[[FLAG]]) scale
+// CHECK: pairs(%[[NEEDS]]#0 : tensor<3x3x1x1xi1>) scale
 // CHECK: %[[LESS:.*]] = arith.subi %{{.*}}, %[[NEEDS]]#2 : index
 // CHECK: %[[BEHIND:.*]] = arith.addi %[[OWNER]], %[[LESS]] : index
 // CHECK: %[[NEXT:.*]] = arith.remui %[[BEHIND]],
@@ -54,14 +64,10 @@ shard.grid @one(shape = 1)
 // CHECK: %[[TO:.*]] = arith.remui %[[AHEAD]],
 // CHECK: %[[BACK:.*]] = arith.addi %[[R]], %[[LESS]] : index
 // CHECK: %[[FROM:.*]] = arith.remui %[[BACK]],
-// CHECK: %[[SENT:.*]] = tensor.extract %[[NEEDS]]#1[%[[OWNER]], %{{.*}}]
-// CHECK: %[[SEND:.*]] = arith.cmpi ult, %{{.*}}, %[[SENT]] : index
-// CHECK: %[[RECEIVED:.*]] = tensor.extract %[[NEEDS]]#1[%[[NEXT]], %{{.*}}]
-// CHECK: %[[RECEIVE:.*]] = arith.cmpi ule, %{{.*}}, %[[RECEIVED]] : index
-// CHECK: ring.start {{.*}} to %[[TO]] segments(%[[SEND]]) receive[%[[NEXT]]] from %[[FROM]] segments(%[[RECEIVE]])
+// CHECK: ring.start {{.*}} to %[[TO]] receive[%[[NEXT]]] from %[[FROM]] segments(%[[SLICES]][%{{.*}}] : tensor<3x4x1xi1>)
 // CHECK: scf.yield %{{.*}}, %{{.*}}, %[[NEXT]],
 // CHECK: ring.attend
-// CHECK: pairs (%{{.*}}) scale
+// CHECK: pairs(%[[NEEDS]]#0 : tensor<3x3x1x1xi1>) scale
 // CHECK-NOT: @causal_needs
 func.func @causal(%q: tensor<1x12x2x4xf32>) -> tensor<1x12x2x4xf32> {
   %o, %lse = burst.attention %q, %q, %q mask causal sequence <@cp, contiguous>
@@ -70,7 +76,7 @@ func.func @causal(%q: tensor<1x12x2x4xf32>) -> tensor<1x12x2x4xf32> {
   return %o : tensor<1x12x2x4xf32>
 }
 
-// Zigzag: a flag for each of the four pairs of segments. Captured tables and sizes
+// Zigzag: flags of four pairs of segments. Captured tables and sizes
 // are passed on.
 //
 // CHECK-LABEL: func private @zigzag_needs
@@ -93,8 +99,8 @@ func.func @causal(%q: tensor<1x12x2x4xf32>) -> tensor<1x12x2x4xf32> {
 // CHECK: %[[B:.*]] = tensor.dim
 // CHECK: call @zigzag_needs(%[[SQ]], %[[SK]], %[[B]], %[[IDS]])
 // CHECK: ring.attend
-// CHECK: pairs (%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}) scale
-// CHECK: ring.start {{.*}} segments(%{{[^,]*}}, %{{[^,]*}}) receive[{{.*}} segments(%{{[^,]*}}, %{{[^,]*}})
+// CHECK: pairs(%{{.*}} : tensor<3x3x2x2xi1>) scale
+// CHECK: ring.start {{.*}} segments(%{{.*}} : tensor<3x4x2xi1>)
 func.func @zigzag(%q: tensor<?x?x1x4xf32>, %k: tensor<?x?x1x4xf32>, %ids: tensor<?xi32>)
     -> tensor<?x?x1x4xf32> {
   %o, %lse = burst.attention %q, %k, %k mask documents(%ids : tensor<?xi32>)
@@ -122,11 +128,11 @@ func.func @two(%q: tensor<1x12x2x4xf32>) -> (tensor<1x12x2x4xf32>, tensor<1x12x2
   return %0#0, %1#0 : tensor<1x12x2x4xf32>, tensor<1x12x2x4xf32>
 }
 
-// One rank: its attend gets a flag, nothing travels.
+// One rank: its attend gets a table, nothing travels.
 //
 // CHECK-LABEL: func @alone
 // CHECK-NOT: ring.start
-// CHECK: pairs (%{{.*}}) scale
+// CHECK: pairs(%{{.*}} : tensor<1x1x1x1xi1>) scale
 func.func @alone(%q: tensor<1x12x2x4xf32>) -> tensor<1x12x2x4xf32> {
   %o, %lse = burst.attention %q, %q, %q mask causal sequence <@one, contiguous>
       : (tensor<1x12x2x4xf32>, tensor<1x12x2x4xf32>, tensor<1x12x2x4xf32>)

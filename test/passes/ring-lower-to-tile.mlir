@@ -347,13 +347,16 @@ func.func @pairs(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 // CHECK-LABEL: func.func @queries(
 // CHECK: scf.for
 // CHECK: tile.launch @queries_attend
-// The flags of what comes home in front of the last hop are false.
-// CHECK-COUNT-4: tile.launch @queries_merge
+// Two segments each of what has returned, of the own state, and of what comes on
+// the way.
+// CHECK-COUNT-6: tile.launch @queries_merge
 // CHECK-NOT: tile.launch
 // CHECK: scf.yield
 // CHECK: %[[COUNT:.*]], %{{.*}}, %{{.*}} = ring.segment %{{.*}} of <zigzag over 3>
 // CHECK: %[[SOME:.*]] = arith.cmpi ne,
-// CHECK: scf.if %[[SOME]] {
+// CHECK: %[[ARRIVED:.*]] = memref.load %{{.*}} : memref<1x4x1xi1>
+// CHECK: %[[BOTH:.*]] = arith.andi %[[SOME]], %[[ARRIVED]]
+// CHECK: scf.if %[[BOTH]] {
 // CHECK: tile.launch @queries_merge
 // CHECK: tile.launch @queries_merge
 // CHECK: tile.launch @queries_finalize
@@ -502,9 +505,9 @@ func.func @stays(%q: !q, %k: !k, %v: !k, %o: !q, %lse: !l, %do: !q) -> (!q, !k, 
 // CHECK: scf.for
 // CHECK: ring.start
 // CHECK-NOT: tile.
-// CHECK: scf.if
 // The only pair is the condition.
-// CHECK: memref.store %true, %{{.*}} : memref<1xi1>
+// CHECK: %[[PAIR:.*]] = memref.load %{{.*}} : memref<3x3x1x1xi1>
+// CHECK-NEXT: scf.if %[[PAIR]]
 // CHECK: tile.launch @none_classify
 // CHECK: tile.allocate "packing"
 // CHECK: tile.launch @none_attend

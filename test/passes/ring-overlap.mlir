@@ -53,16 +53,16 @@ func.func @loop(%q: !q, %k: !q, %m: !m, %n: index) {
   return
 }
 
-// It stays behind what it sends, and behind transfers before it; flags that are
-// read from a table come along.
+// It stays behind what it sends, and behind transfers before it; what it computes
+// its turn of comes along.
 //
 // CHECK-LABEL: func @behind
 // CHECK: %[[T:.*]] = ring.start
 // CHECK-NEXT: %[[K1:.*]] = ring.wait %[[T]]
-// CHECK-NEXT: %[[FLAG:.*]] = tensor.extract
-// CHECK-NEXT: ring.start %[[K1]] {{.*}} segments(%[[FLAG]])
+// CHECK-NEXT: %[[TURN:.*]] = arith.addi
+// CHECK-NEXT: ring.start %[[K1]] {{.*}} segments(%{{.*}}[%[[TURN]]] : tensor<2x3x1xi1>)
 // CHECK-NEXT: ring.attend
-func.func @behind(%q: !q, %k: !q, %m: !m, %flags: tensor<2xi1>, %n: index) {
+func.func @behind(%q: !q, %k: !q, %m: !m, %flags: tensor<2x3x1xi1>, %n: index) {
   %c0 = arith.constant 0 : index
   %t = ring.start %k dims [1] of <contiguous over 2>[%c0] extent %n to %c0
       receive [%c0] from %c0 channel <@cp, 0> : (!q) -> !ring.token<!q>
@@ -70,9 +70,9 @@ func.func @behind(%q: !q, %k: !q, %m: !m, %flags: tensor<2xi1>, %n: index) {
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%c0] extent %n
       slices (%k1, %k1 at %c0) of <contiguous over 2> extent %n
       state %q, %m, %m scale 0.5 : (!q, !q, !q) -> (!q, !m)
-  %flag = tensor.extract %flags[%c0] : tensor<2xi1>
+  %turn = arith.addi %n, %n : index
   %t2 = ring.start %k1 dims [1] of <contiguous over 2>[%c0] extent %n to %c0
-      segments (%flag) receive [%c0] from %c0 channel <@cp, 0> : (!q) -> !ring.token<!q>
+      receive [%c0] from %c0 segments(%flags[%turn] : tensor<2x3x1xi1>) channel <@cp, 0> : (!q) -> !ring.token<!q>
   return
 }
 

@@ -123,7 +123,7 @@ func.func @a_pair_less(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !
     %o: !q {ring.shard = #s}, %lse: !l {ring.shard = #l}, %do: !q {ring.shard = #s},
     %t: tensor<4xf32>) -> (tensor<4xf32> {ring.partial}) attributes {ring.grid = @cp} {
   %n = arith.constant 4 : index
-  %false = arith.constant false
+  %none = arith.constant dense<false> : tensor<1x1x1x1xi1>
   %r = shard.process_multi_index on @cp axes = [0] : index
   %delta = ring.delta %o, %do : !q, !q -> !l
   %dq = ring.zero %q : !q -> !q
@@ -132,7 +132,7 @@ func.func @a_pair_less(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !
   %dt = ring.zero %t : tensor<4xf32> -> tensor<4xf32>
   %0:4 = ring.attend_grad (%q, %do, %lse, %delta at %r) of <contiguous over 1> extent %n
       slice (%k, %v at %r) of <contiguous over 1> extent %n
-      into %dq, %dk, %dv, %dt captures [0] pairs (%false) scale 1.0
+      into %dq, %dk, %dv, %dt captures [0] pairs(%none : tensor<1x1x1x1xi1>) scale 1.0
       score(%s : f32, %b, %h, %i, %j, %sq, %sk, %c = %t : tensor<4xf32>) {
         %x = tensor.extract %c[%j] : tensor<4xf32>
         %y = arith.addf %s, %x : f32

@@ -185,10 +185,15 @@ func.func @not_sent(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {
   %r = shard.process_multi_index on @cp axes = [0] : index
   %next = arith.addi %r, %c1 : index
   %p = arith.remui %next, %c2 : index
-  %false = arith.constant false
+  %c0 = arith.constant 0 : index
+  %moves = tensor.generate {
+  ^bb0(%owner: index, %turn: index, %segment: index):
+    %isOther = arith.cmpi ne, %owner, %r : index
+    tensor.yield %isOther : i1
+  } : tensor<2x1x1xi1>
   // expected-error @below {{schedule refused: rank 0, hop 0: deadlock: it receives from rank 1; rank 1, at hop 0, receives from rank 0}}
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
-      segments (%false) receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+      receive [%p] from %p segments(%moves[%c0] : tensor<2x1x1xi1>) channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   return
 }
@@ -213,9 +218,15 @@ func.func @one_sends(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q 
   %p = arith.remui %next, %c2 : index
   %c0 = arith.constant 0 : index
   %first = arith.cmpi eq, %r, %c0 : index
+  %moves = tensor.generate {
+  ^bb0(%owner: index, %turn: index, %segment: index):
+    %isOther = arith.cmpi ne, %owner, %r : index
+    %moves = arith.ori %first, %isOther : i1
+    tensor.yield %moves : i1
+  } : tensor<2x1x1xi1>
   // expected-error @below {{schedule refused: rank 0, hop 0: deadlock: it receives from rank 1; rank 1 has ended}}
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
-      segments (%first) receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+      receive [%p] from %p segments(%moves[%c0] : tensor<2x1x1xi1>) channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   return
 }
@@ -239,9 +250,10 @@ func.func @not_received(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: 
   %next = arith.addi %r, %c1 : index
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
-  %false = arith.constant false
+  %c0 = arith.constant 0 : index
+  %none = arith.constant dense<false> : tensor<1x1x1xi1>
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
-      segments (%false) receive [%p] from %p segments (%false) channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+      receive [%p] from %p segments(%none[%c0] : tensor<1x1x1xi1>) channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
       slices (%k, %v at %r) of <contiguous over 2> extent %n
@@ -271,9 +283,10 @@ func.func @passes_nothing_on(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s},
   %r = shard.process_multi_index on @cp axes = [0] : index
   %next = arith.addi %r, %c1 : index
   %p = arith.remui %next, %c2 : index
-  %false = arith.constant false
+  %c0 = arith.constant 0 : index
+  %none = arith.constant dense<false> : tensor<1x1x1xi1>
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
-      segments (%false) receive [%p] from %p segments (%false) channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+      receive [%p] from %p segments(%none[%c0] : tensor<1x1x1xi1>) channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   // expected-error @below {{schedule refused: rank 0, hop 1: sends segments 0x1 of rank 1, of which it has 0x0}}
   %u = ring.start %k1, %v1 dims [1, 1] of <contiguous over 2>[%p] extent %n to %p
@@ -485,5 +498,27 @@ func.func @exchanges(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q 
     %y = ring.exchange %q at %r from #s to #ring.shard<#ring.layout<contiguous over 2>, dim 3 extent 4>
         channel <@cp, 0> : !q -> tensor<1x8x1x2xf32>
   }
+  return
+}
+
+// -----
+
+// There is no such row of flags.
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @no_such_turn}}
+func.func @no_such_turn(%k: !q {ring.shard = #s}) attributes {ring.grid = @cp} {
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %p = arith.subi %c1, %r : index
+  %moves = arith.constant dense<true> : tensor<2x1x1xi1>
+  // expected-error @below {{schedule refused: rank 0, hop 0: reads flags of segments of owner 0 for turn 1, of 2 owners and 1 turns}}
+  %t = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p segments(%moves[%c1] : tensor<2x1x1xi1>) channel <@cp, 0> : (!q) -> !ring.token<!q>
+  %k1 = ring.wait %t : !ring.token<!q>
   return
 }

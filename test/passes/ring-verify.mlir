@@ -116,8 +116,8 @@ func.func @causal(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ri
   %next = arith.addi %r, %c1 : index
   %p = arith.remui %next, %c2 : index
   %c0 = arith.constant 0 : index
-  %first = arith.cmpi eq, %r, %c0 : index
-  %second = arith.cmpi eq, %r, %c1 : index
+  %moves = arith.constant dense<[[[true]], [[false]]]> : tensor<2x1x1xi1>
+  %need = arith.constant dense<[[[[true]], [[false]]], [[[true]], [[true]]]]> : tensor<2x2x1x1xi1>
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
       slices (%k, %v at %r) of <contiguous over 2> extent %n
@@ -132,11 +132,11 @@ func.func @causal(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ri
         burst.yield %may, %must : i1, i1
       } : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
-      segments (%first) receive [%p] from %p segments (%second) channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
+      receive [%p] from %p segments(%moves[%c0] : tensor<2x1x1xi1>) channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
       slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
-      state %o1, %m1, %l1 pairs (%second) scale 0.5
+      state %o1, %m1, %l1 pairs(%need : tensor<2x2x1x1xi1>) scale 0.5
       mask(%b, %h, %i, %j, %sq, %sk) {
         %keep = arith.cmpi sle, %j, %i : index
         burst.yield %keep : i1

@@ -19,7 +19,7 @@
 // CHECK: llvm.mlir.global internal constant @program.required.0("the size\00")
 
 // CHECK-LABEL: func.func private @program(
-// CHECK-SAME: %[[RANK:arg0]]: !llvm.ptr, %[[TABLE:arg1]]: !llvm.ptr, %arg2: memref<8x4xf32>, %arg3: index, %arg4: i16)
+// CHECK-SAME: %[[RANK:arg0]]: !llvm.ptr, %[[TABLE:arg1]]: !llvm.ptr, %arg2: memref<8x4xf32>, %arg3: index, %arg4: i16, %[[MOVES:arg5]]: memref<2x1x2xi1>)
 // CHECK-NOT: ring.grid
 // Uses and arguments of two launches, pieces of what is sent and received:
 // memory of the whole program, two pieces and one to spare.
@@ -61,18 +61,20 @@
 // ring.start: a piece per segment on either side, of the rows that are flagged, then
 // the call; channel 3.
 // CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[SELF:.*]]] extent
-// CHECK: %[[ROWS:.*]] = arith.select %true, %[[ALL:.*]], %[[ZERO:.*]] : i64
+// CHECK: %[[FLAG:.*]] = memref.load %[[MOVES]][%[[SELF]], %{{.*}}, %c0]
+// CHECK: %[[ROWS:.*]] = arith.select %[[FLAG]], %[[ALL:.*]], %[[ZERO:.*]] : i64
 // CHECK: %[[PIECE:.*]] = llvm.getelementptr %[[TABLE]][0, 14]
 // CHECK: %[[SENT:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[SENDS:.*]], %[[ZERO]], %[[X:.*]], %[[TWO]], %[[FOUR:.*]], %[[ZERO]], %[[ZERO]], %[[ROWS]]) :
 // CHECK-NEXT: %[[NEXT:.*]] = llvm.add %[[ZERO]], %[[ALL]]
 // CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[SELF]]] extent
-// CHECK: %[[NO_ROWS:.*]] = arith.select %false, %{{.*}}, %[[ZERO]] : i64
+// CHECK: %[[OTHER:.*]] = memref.load %[[MOVES]][%[[SELF]], %{{.*}}, %c1]
+// CHECK: %[[NO_ROWS:.*]] = arith.select %[[OTHER]], %{{.*}}, %[[ZERO]] : i64
 // CHECK: llvm.load %[[PIECE]]
 // CHECK-NEXT: %[[NUM_SENDS:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[SENDS]], %[[SENT]], %[[X]], %[[TWO]], %[[FOUR]], %[[ZERO]], %[[NEXT]], %[[NO_ROWS]]) :
 // CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[PEER:.*]]] extent
-// CHECK: arith.select %false
+// CHECK: memref.load %[[MOVES]][%[[PEER]],
 // CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[PEER]]] extent
-// CHECK: arith.select %true
+// CHECK: memref.load %[[MOVES]][%[[PEER]],
 // CHECK: %[[NUM_RECEIVES:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[RECEIVES:.*]], %{{.*}}, %{{.*}}, %[[TWO]], %[[FOUR]], %[[ZERO]],
 // CHECK: %[[TO:.*]] = arith.index_cast %[[PEER]] : index to i64
 // CHECK: llvm.getelementptr %[[TABLE]][0, 7]
@@ -107,7 +109,7 @@
 // CHECK-COUNT-2: ring.segment
 // CHECK-NOT: ring.segment
 // CHECK-LABEL: llvm.func @program.run(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr)
-// CHECK: func.call @program(%arg0, %arg1, {{.*}}) : (!llvm.ptr, !llvm.ptr, memref<8x4xf32>, index, i16) -> ()
+// CHECK: func.call @program(%arg0, %arg1, {{.*}}) : (!llvm.ptr, !llvm.ptr, memref<8x4xf32>, index, i16, memref<2x1x2xi1>) -> ()
 // CHECK-NOT: shard.grid
 
 shard.grid @cp(shape = 2)
@@ -118,13 +120,11 @@ func.func private @kernel(%task: index, %x: memref<8x4xf32>, %y: memref<?x4xf32>
 #layout = #ring.layout<zigzag over 2>
 !b = memref<8x4xf32, strided<[?, 1], offset: ?>>
 func.func @program(%x: memref<8x4xf32> {burst.name = "x", ring.shard = #ring.shard<#layout, dim 0 extent 16>},
-                   %n: index, %s: bf16)
+                   %n: index, %s: bf16, %moves: memref<2x1x2xi1>)
     attributes {ring.grid = @cp} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
-  %true = arith.constant true
-  %false = arith.constant false
   ring.require %n at least %c16, "the size"
   %rank = shard.process_multi_index on @cp axes = [0] : index
   %peer = arith.subi %c1, %rank : index
@@ -134,8 +134,8 @@ func.func @program(%x: memref<8x4xf32> {burst.name = "x", ring.shard = #ring.sha
   %order = tile.allocate "schedule" (%n) : memref<?xi32>
   %threads = tile.threads
   tile.sort %costs into %order : memref<?xi64>, memref<?xi32>
-  %token = ring.start %x dims [0] of <zigzag over 2>[%rank] extent %c16 to %peer segments(%true, %false)
-      receive[%peer] from %peer segments(%false, %true) into %slot : memref<8x4xf32>
+  %token = ring.start %x dims [0] of <zigzag over 2>[%rank] extent %c16 to %peer
+      receive[%peer] from %peer segments(%moves[%c0] : memref<2x1x2xi1>) into %slot : memref<8x4xf32>
       channel <@cp, 3> : (memref<8x4xf32>) -> !ring.token
   tile.launch @kernel[%n] order(%order : memref<?xi32>) reads(%x : memref<8x4xf32>) writes(%y : memref<?x4xf32>) with(%n, %s : index, bf16)
   ring.wait %token : !ring.token

@@ -225,22 +225,34 @@ func.func @attend_c1(%q: tensor<1x8x4x16xf32>, %k: tensor<1x8x2x16xf32>, %v: ten
 // -----
 
 // Flags for some pairs only.
-func.func @attend_c3(%q: tensor<1x8x4x16xf32>, %k: tensor<1x8x2x16xf32>, %v: tensor<1x8x2x16xf32>, %o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>, %r: index, %n: index, %p: i1) {
-  // expected-error @below {{needs no flags, or one per slice and pair of segments, that is 4, got: 1}}
+func.func @attend_c3(%q: tensor<1x8x4x16xf32>, %k: tensor<1x8x2x16xf32>, %v: tensor<1x8x2x16xf32>, %o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>, %r: index, %n: index, %p: tensor<2x2x2x1xi1>) {
+  // expected-error @below {{takes flags as tensor<2x2x2x2xi1>, of static sizes, got: 'tensor<2x2x2x1xi1>'}}
   %0:3 = ring.attend %q at <zigzag over 2>[%r] extent %n
       slices (%k, %v at %r) of <zigzag over 2> extent %n
-      state %o, %m, %m pairs (%p) scale 1.0
+      state %o, %m, %m pairs(%p : tensor<2x2x2x1xi1>) scale 1.0
       : (tensor<1x8x4x16xf32>, tensor<1x8x2x16xf32>, tensor<1x8x2x16xf32>) -> (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>)
   return
 }
 
 // -----
 
-func.func @attend_c3(%q: tensor<1x8x4x16xf32>, %k: tensor<1x8x2x16xf32>, %v: tensor<1x8x2x16xf32>, %o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>, %r: index, %n: index, %p: i1) {
-  // expected-error @below {{needs no flags, or one per slice and pair of segments, that is 2, got: 4}}
+func.func @attend_c3(%q: tensor<1x8x4x16xf32>, %k: tensor<1x8x2x16xf32>, %v: tensor<1x8x2x16xf32>, %o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>, %r: index, %n: index, %p: tensor<2x2x?x2xi1>) {
+  // expected-error @below {{takes flags as tensor<2x2x1x2xi1>, of static sizes, got: 'tensor<2x2x?x2xi1>'}}
   %0:3 = ring.attend %q at <contiguous over 2>[%r] extent %n
       slices (%k, %v at %r) of <zigzag over 2> extent %n
-      state %o, %m, %m pairs (%p, %p, %p, %p) scale 1.0
+      state %o, %m, %m pairs(%p : tensor<2x2x?x2xi1>) scale 1.0
+      : (tensor<1x8x4x16xf32>, tensor<1x8x2x16xf32>, tensor<1x8x2x16xf32>) -> (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+// A buffer of flags, where all else are tensors.
+func.func @attend_c3(%q: tensor<1x8x4x16xf32>, %k: tensor<1x8x2x16xf32>, %v: tensor<1x8x2x16xf32>, %o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>, %r: index, %n: index, %p: memref<2x2x2x2xi1>) {
+  // expected-error @below {{takes flags as tensor<2x2x2x2xi1>, of static sizes, got: 'memref<2x2x2x2xi1>'}}
+  %0:3 = ring.attend %q at <zigzag over 2>[%r] extent %n
+      slices (%k, %v at %r) of <zigzag over 2> extent %n
+      state %o, %m, %m pairs(%p : memref<2x2x2x2xi1>) scale 1.0
       : (tensor<1x8x4x16xf32>, tensor<1x8x2x16xf32>, tensor<1x8x2x16xf32>) -> (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>)
   return
 }
@@ -395,8 +407,8 @@ func.func @syntax(%q: tensor<1x8x4x16xf32>, %k: tensor<1x8x2x16xf32>, %v: tensor
   %0:3 = ring.attend %q at <zigzag over 2>[%r] extent %n
       slices (%k, %v at %r) of <zigzag over 2> extent %n
       state %o, %m, %m 
-      // expected-error @below {{use of value '%r' expects different type than prior uses: 'i1' vs 'index'}}
-      pairs (%r) scale 1.0
+      // expected-error @below {{use of value '%r' expects different type than prior uses: 'tensor<2x2x2x2xi1>' vs 'index'}}
+      pairs(%r : tensor<2x2x2x2xi1>) scale 1.0
       : (tensor<1x8x4x16xf32>, tensor<1x8x2x16xf32>, tensor<1x8x2x16xf32>) -> (tensor<1x8x4x16xf32>, tensor<1x4x8xf32>)
   return
 }

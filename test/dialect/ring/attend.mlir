@@ -24,10 +24,10 @@ func.func @example(%q: tensor<1x256x4x64xf32>, %k: tensor<1x256x2x64xf32>,
 // Several slices of different sizes, flags, layouts that differ, all regions.
 //
 // CHECK-LABEL: func @all
-// CHECK-SAME: %[[P:[^ ]+]]: i1, %[[T:[^ ]+]]: tensor<8xi32>, %[[N:[^ ]+]]: index)
+// CHECK-SAME: %[[P:[^ ]+]]: i1, %[[NEED:[^ ]+]]: tensor<2x2x2x1xi1>, %[[T:[^ ]+]]: tensor<8xi32>, %[[N:[^ ]+]]: index)
 // CHECK: ring.attend %{{.*}} at <zigzag over 2>[%[[N]]] extent %[[N]]
 // CHECK-NEXT: slices (%{{.*}}, %{{.*}} at %[[N]]), (%{{.*}}, %{{.*}} at %[[N]]) of <striped 4 over 2> extent %[[N]]
-// CHECK-NEXT: state %{{.*}}, %[[M:.*]], %[[M]] pairs (%[[P]], %[[P]], %[[P]], %[[P]]) scale -1.000000e+00
+// CHECK-NEXT: state %{{.*}}, %[[M:.*]], %[[M]] pairs(%[[NEED]] : tensor<2x2x2x1xi1>) scale -1.000000e+00
 // CHECK-NEXT: mask(%b, %h, %i, %j, %sq, %sk, %[[A:.*]] = %[[T]] : tensor<8xi32>) {
 // CHECK: }
 // CHECK-NEXT: score(%s : f32, %b, %h, %i, %j, %sq, %sk, %{{.*}} = %[[P]] : i1) {
@@ -38,10 +38,10 @@ func.func @example(%q: tensor<1x256x4x64xf32>, %k: tensor<1x256x2x64xf32>,
 func.func @all(%q: tensor<?x?x2x4xbf16>, %k: tensor<1x?x1x4xbf16>,
                %v: tensor<1x?x1x6xbf16>, %k2: tensor<1x3x1x4xbf16>,
                %v2: tensor<1x3x1x6xbf16>, %o: tensor<1x?x2x6xf32>,
-               %m: tensor<1x2x?xf32>, %p: i1, %t: tensor<8xi32>, %n: index) {
+               %m: tensor<1x2x?xf32>, %p: i1, %need: tensor<2x2x2x1xi1>, %t: tensor<8xi32>, %n: index) {
   %0:3 = ring.attend %q at <zigzag over 2>[%n] extent %n
       slices (%k, %v at %n), (%k2, %v2 at %n) of <striped 4 over 2> extent %n
-      state %o, %m, %m pairs (%p, %p, %p, %p) scale -1.0
+      state %o, %m, %m pairs(%need : tensor<2x2x2x1xi1>) scale -1.0
       mask(%b, %h, %i, %j, %sq, %sk, %c = %t : tensor<8xi32>) {
         %true = arith.constant true
         burst.yield %true : i1

@@ -29,12 +29,12 @@ func.func @state(%q: !q, %k: memref<1x8x2x16xbf16>, %o: !o, %m: !m, %l: !m,
 }
 
 // CHECK-LABEL: func @transfer
-// CHECK: %[[TOKEN:.*]] = ring.start %arg0 dims [1] of <zigzag over 2>[%arg2] extent %arg2 to %arg2 segments(%arg3, %arg3) receive[%arg2] from %arg2 segments(%arg3, %arg3) into %arg1 : memref<1x8x2x16xf32> channel <@cp, 0> : (memref<1x8x2x16xf32>) -> !ring.token
+// CHECK: %[[TOKEN:.*]] = ring.start %arg0 dims [1] of <zigzag over 2>[%arg2] extent %arg2 to %arg2 receive[%arg2] from %arg2 segments(%arg3[%arg2] : memref<2x3x2xi1>) into %arg1 : memref<1x8x2x16xf32> channel <@cp, 0> : (memref<1x8x2x16xf32>) -> !ring.token
 // CHECK: ring.wait %[[TOKEN]] : !ring.token
 shard.grid @cp(shape = 2)
-func.func @transfer(%k: memref<1x8x2x16xf32>, %into: memref<1x8x2x16xf32>, %n: index, %flag: i1) {
-  %token = ring.start %k dims [1] of <zigzag over 2>[%n] extent %n to %n segments(%flag, %flag)
-      receive[%n] from %n segments(%flag, %flag) into %into : memref<1x8x2x16xf32>
+func.func @transfer(%k: memref<1x8x2x16xf32>, %into: memref<1x8x2x16xf32>, %n: index, %flags: memref<2x3x2xi1>) {
+  %token = ring.start %k dims [1] of <zigzag over 2>[%n] extent %n to %n
+      receive[%n] from %n segments(%flags[%n] : memref<2x3x2xi1>) into %into : memref<1x8x2x16xf32>
       channel <@cp, 0> : (memref<1x8x2x16xf32>) -> !ring.token
   ring.wait %token : !ring.token
   return

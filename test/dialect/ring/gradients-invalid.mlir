@@ -136,9 +136,9 @@ func.func @add_c1(%a: tensor<1x8x2x4xf32>, %n: index) {
 
 // -----
 
-func.func @add_c2(%a: tensor<1x8x2x4xf32>, %n: index, %p: i1) {
-  // expected-error @below {{needs no flags, or one per segment of #ring.layout<zigzag over 2>, that is 2, got: 1}}
-  %0 = ring.add %a, %a of <zigzag over 2>[%n] extent %n segments(%p) : tensor<1x8x2x4xf32>
+func.func @add_c2(%a: tensor<1x8x2x4xf32>, %n: index, %p: tensor<2x4x3xi1>) {
+  // expected-error @below {{takes flags as tensor<2xNx2xi1>, of static sizes, each or 1, got: 'tensor<2x4x3xi1>'}}
+  %0 = ring.add %a, %a of <zigzag over 2>[%n] extent %n segments(%p[%n] : tensor<2x4x3xi1>) : tensor<1x8x2x4xf32>
   return
 }
 
@@ -392,11 +392,11 @@ func.func @attend_grad_c2(%q: tensor<1x8x2x4xf32>, %do: tensor<1x8x2x4xf32>, %ls
 
 // -----
 
-func.func @attend_grad_c3(%q: tensor<1x8x2x4xf32>, %do: tensor<1x8x2x4xf32>, %lse: tensor<1x2x8xf32>, %delta: tensor<1x2x8xf32>, %k: tensor<1x8x2x4xf32>, %v: tensor<1x8x2x4xf32>, %dq: tensor<1x8x2x4xf32>, %dk: tensor<1x8x2x4xf32>, %dv: tensor<1x8x2x4xf32>, %n: index, %p: i1) {
-  // expected-error @below {{needs no flags, or one per slice and pair of segments, that is 4, got: 2}}
+func.func @attend_grad_c3(%q: tensor<1x8x2x4xf32>, %do: tensor<1x8x2x4xf32>, %lse: tensor<1x2x8xf32>, %delta: tensor<1x2x8xf32>, %k: tensor<1x8x2x4xf32>, %v: tensor<1x8x2x4xf32>, %dq: tensor<1x8x2x4xf32>, %dk: tensor<1x8x2x4xf32>, %dv: tensor<1x8x2x4xf32>, %n: index, %p: tensor<2x1x2x2xi1>) {
+  // expected-error @below {{takes flags as tensor<2x2x2x2xi1>, of static sizes, got: 'tensor<2x1x2x2xi1>'}}
   %0:3 = ring.attend_grad (%q, %do, %lse, %delta at %n) of <zigzag over 2> extent %n
       slice (%k, %v at %n) of <zigzag over 2> extent %n
-      into %dq, %dk, %dv pairs (%p, %p) scale 1.0
+      into %dq, %dk, %dv pairs(%p : tensor<2x1x2x2xi1>) scale 1.0
       : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x2x8xf32>, tensor<1x2x8xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>)
       -> (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>)
   return

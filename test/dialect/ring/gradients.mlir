@@ -57,7 +57,7 @@ func.func @attend_grad(%q: tensor<1x256x4x64xf32>, %do: tensor<1x256x4x64xf32>,
 //
 // CHECK-LABEL: func @all
 // CHECK: %dq, %dk, %dv, %dt = ring.attend_grad
-// CHECK: into %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} captures [1] pairs (%{{.*}}, %{{.*}}) scale 1.000000e+00
+// CHECK: into %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} captures [1] pairs(%{{.*}} : tensor<2x2x1x2xi1>) scale 1.000000e+00
 // CHECK-NEXT: mask(%b, %h, %i, %j, %sq, %sk, %{{.*}} = %{{.*}} : i1) {
 // CHECK: score(%s : f32, %b, %h, %i, %j, %sq, %sk, %{{.*}} = %{{.*}} : f32, %{{.*}} = %{{.*}} : tensor<8x4xf32>) {
 // CHECK: bounds(%b0, %b1, %h0, %h1, %i0, %i1, %j0, %j1, %sq, %sk, %{{.*}} : i1) {
@@ -69,10 +69,10 @@ func.func @all(%q: tensor<?x?x2x4xbf16>, %do: tensor<?x?x2x6xbf16>,
                %v: tensor<1x?x1x6xbf16>, %dq: tensor<?x?x2x4xf32>,
                %dk: tensor<1x?x1x4xf32>, %dv: tensor<1x?x1x6xf32>,
                %dt: tensor<8x4xf32>, %t: tensor<8x4xf32>, %x: f32, %p: i1,
-               %n: index) {
+               %need: tensor<2x2x1x2xi1>, %n: index) {
   %0:4 = ring.attend_grad (%q, %do, %rows, %rows at %n) of <contiguous over 2>
       extent %n slice (%k, %v at %n) of <zigzag over 2> extent %n
-      into %dq, %dk, %dv, %dt captures [1] pairs (%p, %p) scale 1.0
+      into %dq, %dk, %dv, %dt captures [1] pairs(%need : tensor<2x2x1x2xi1>) scale 1.0
       mask(%b, %h, %i, %j, %sq, %sk, %c = %p : i1) {
         burst.yield %c : i1
       }
@@ -115,10 +115,10 @@ func.func @buffers(%x: memref<1x8x2x4xf64>, %y: memref<1x8x2x4xf64>,
 
 // CHECK-LABEL: func @add
 func.func @add(%a: tensor<1x256x2x64xf32>, %d: tensor<?x?x2x64xf64>, %o: index,
-               %s: index, %x: i1, %y: i1) {
-  // CHECK: ring.add %{{.*}}, %{{.*}} of <zigzag over 8>[%{{.*}}] extent %{{.*}} segments(%{{.*}}, %{{.*}}) : tensor<1x256x2x64xf32>
-  %c = ring.add %a, %a of <zigzag over 8>[%o] extent %s segments(%x, %y)
-      : tensor<1x256x2x64xf32>
+               %s: index, %arrived: tensor<8x9x2xi1>, %turn: index) {
+  // CHECK: ring.add %{{.*}}, %{{.*}} of <zigzag over 8>[%{{.*}}] extent %{{.*}} segments(%{{.*}}[%{{.*}}] : tensor<8x9x2xi1>) : tensor<1x256x2x64xf32>
+  %c = ring.add %a, %a of <zigzag over 8>[%o] extent %s
+      segments(%arrived[%turn] : tensor<8x9x2xi1>) : tensor<1x256x2x64xf32>
   // CHECK: ring.add %{{.*}}, %{{.*}} of <striped 4 over 8>[%{{.*}}] extent %{{.*}} : tensor<?x?x2x64xf64>
   %0 = ring.add %d, %d of <striped 4 over 8>[%o] extent %s : tensor<?x?x2x64xf64>
   return

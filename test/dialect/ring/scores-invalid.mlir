@@ -57,10 +57,10 @@ func.func @score_c1(%q: tensor<1x8x4x16xf32>, %r: index, %n: index, %s: tensor<1
 // -----
 
 func.func @score_c2(%q: tensor<1x8x4x16xf32>, %r: index, %n: index, %s: tensor<1x4x8x32xf32>,
-                    %x: i1) {
-  // expected-error @below {{needs no flags, or one per slice and pair of segments, that is 4, got: 1}}
+                    %x: tensor<2x2x1x1xi1>) {
+  // expected-error @below {{takes flags as tensor<2x2x2x2xi1>, of static sizes, got: 'tensor<2x2x1x1xi1>'}}
   %t = ring.score %q at <zigzag over 2>[%r] extent %n
-      slice (%q at %r) of <zigzag over 2> extent %n into %s pairs (%x) scale 0.5
+      slice (%q at %r) of <zigzag over 2> extent %n into %s pairs(%x : tensor<2x2x1x1xi1>) scale 0.5
       : (tensor<1x8x4x16xf32>, tensor<1x8x4x16xf32>) -> tensor<1x4x8x32xf32>
   return
 }

@@ -19,7 +19,7 @@ func.func @scores(%q: tensor<1x256x4x64xbf16>, %d: tensor<?x?x4x64xf64>, %n: ind
 // CHECK-LABEL: func @score
 func.func @score(%q: tensor<1x256x4x64xf32>, %k: tensor<1x256x2x64xf32>, %r: index, %n: index,
                  %s0: tensor<1x4x256x1024xf32>, %qb: memref<1x256x4x64xf32>,
-                 %kb: memref<1x256x2x64xf32>, %sb: memref<1x4x256x1024xf32>, %x: i1,
+                 %kb: memref<1x256x2x64xf32>, %sb: memref<1x4x256x1024xf32>, %x: memref<4x4x1x1xi1>,
                  %slopes: tensor<4xf32>) {
   // CHECK: %{{.*}} = ring.score %{{.*}} at <zigzag over 4>[%{{.*}}] extent %{{.*}}
   // CHECK-NEXT: slice (%{{.*}} at %{{.*}}) of <zigzag over 4> extent %{{.*}} into %{{.*}} scale 1.250000e-01
@@ -28,13 +28,13 @@ func.func @score(%q: tensor<1x256x4x64xf32>, %k: tensor<1x256x2x64xf32>, %r: ind
       slice (%k at %r) of <zigzag over 4> extent %n into %s0 scale 0.125
       : (tensor<1x256x4x64xf32>, tensor<1x256x2x64xf32>) -> tensor<1x4x256x1024xf32>
   // CHECK: ring.score {{.*}}
-  // CHECK-NEXT: into %{{.*}} pairs (%{{.*}}) scale 1.250000e-01
+  // CHECK-NEXT: into %{{.*}} pairs(%{{.*}} : memref<4x4x1x1xi1>) scale 1.250000e-01
   // CHECK-NEXT: mask(
   // CHECK: score(%{{.*}} : f32, %{{.*}}, %{{.*}} = %{{.*}} : tensor<4xf32>) {
   // CHECK: {mine}
   // CHECK-NEXT: : (memref<1x256x4x64xf32>, memref<1x256x2x64xf32>, memref<1x4x256x1024xf32>) -> ()
   ring.score %qb at <contiguous over 4>[%r] extent %n
-      slice (%kb at %r) of <contiguous over 4> extent %n into %sb pairs (%x) scale 0.125
+      slice (%kb at %r) of <contiguous over 4> extent %n into %sb pairs(%x : memref<4x4x1x1xi1>) scale 0.125
       mask(%b, %h, %i, %j, %sq, %sk) {
         %keep = arith.cmpi sle, %j, %i : index
         burst.yield %keep : i1

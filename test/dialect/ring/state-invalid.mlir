@@ -114,18 +114,18 @@ func.func @generic(%o: tensor<1x8x4x16xf32>, %u: tensor<1x4x9xf32>, %m: tensor<1
 
 // -----
 
-func.func @merge_c2(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>, %n: index, %a: i1) {
-  // expected-error @below {{needs no flags, or one per segment of #ring.layout<zigzag over 8>, that is 2, got: 1}}
-  %0:3 = ring.merge (%o, %m, %m) with (%o, %m, %m) of <zigzag over 8>[%n] extent %n segments (%a)
+func.func @merge_c2(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>, %n: index, %a: tensor<8x9x3xi1>) {
+  // expected-error @below {{takes flags as tensor<8xNx2xi1>, of static sizes, each or 1, got: 'tensor<8x9x3xi1>'}}
+  %0:3 = ring.merge (%o, %m, %m) with (%o, %m, %m) of <zigzag over 8>[%n] extent %n segments(%a[%n] : tensor<8x9x3xi1>)
       : tensor<1x8x4x16xf32>, tensor<1x4x8xf32>
   return
 }
 
 // -----
 
-func.func @merge_c2(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>, %n: index, %a: i1) {
-  // expected-error @below {{needs no flags, or one per segment of #ring.layout<contiguous over 8>, that is 1, got: 2}}
-  %0:3 = ring.merge (%o, %m, %m) with (%o, %m, %m) of <contiguous over 8>[%n] extent %n segments (%a, %a)
+func.func @merge_c2(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>, %n: index, %a: tensor<8x9x2xi1>) {
+  // expected-error @below {{takes flags as tensor<8xNx1xi1>, of static sizes, each or 1, got: 'tensor<8x9x2xi1>'}}
+  %0:3 = ring.merge (%o, %m, %m) with (%o, %m, %m) of <contiguous over 8>[%n] extent %n segments(%a[%n] : tensor<8x9x2xi1>)
       : tensor<1x8x4x16xf32>, tensor<1x4x8xf32>
   return
 }

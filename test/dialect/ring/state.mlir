@@ -18,15 +18,15 @@ func.func @init(%q: tensor<1x256x4x64xf32>, %h: tensor<?x?x4x64xbf16>,
 }
 
 // CHECK-LABEL: func @merge
-// CHECK-SAME: (%[[O1:.*]]: tensor<1x256x4x64xf32>, %[[M1:.*]]: tensor<1x4x256xf32>, %[[L1:.*]]: tensor<1x4x256xf32>, %[[O2:.*]]: tensor<1x256x4x64xf32>, %[[M2:.*]]: tensor<1x4x256xf32>, %[[L2:.*]]: tensor<1x4x256xf32>, %[[N:.*]]: index, %[[A:.*]]: i1)
-// CHECK: ring.merge(%[[O1]], %[[M1]], %[[L1]]) with(%[[O2]], %[[M2]], %[[L2]]) of <zigzag over 8>[%[[N]]] extent %[[N]] segments(%[[A]], %[[A]]) : tensor<1x256x4x64xf32>, tensor<1x4x256xf32>
+// CHECK-SAME: (%[[O1:.*]]: tensor<1x256x4x64xf32>, %[[M1:.*]]: tensor<1x4x256xf32>, %[[L1:.*]]: tensor<1x4x256xf32>, %[[O2:.*]]: tensor<1x256x4x64xf32>, %[[M2:.*]]: tensor<1x4x256xf32>, %[[L2:.*]]: tensor<1x4x256xf32>, %[[N:.*]]: index, %[[A:.*]]: tensor<8x9x2xi1>)
+// CHECK: ring.merge(%[[O1]], %[[M1]], %[[L1]]) with(%[[O2]], %[[M2]], %[[L2]]) of <zigzag over 8>[%[[N]]] extent %[[N]] segments(%[[A]][%[[N]]] : tensor<8x9x2xi1>) : tensor<1x256x4x64xf32>, tensor<1x4x256xf32>
 // CHECK: ring.merge(%[[O1]], %[[M1]], %[[L1]]) with(%[[O2]], %[[M2]], %[[L2]]) of <contiguous over 8>[%[[N]]] extent %[[N]] : tensor<1x256x4x64xf32>, tensor<1x4x256xf32>
 func.func @merge(%o1: tensor<1x256x4x64xf32>, %m1: tensor<1x4x256xf32>,
                  %l1: tensor<1x4x256xf32>, %o2: tensor<1x256x4x64xf32>,
                  %m2: tensor<1x4x256xf32>, %l2: tensor<1x4x256xf32>,
-                 %n: index, %a: i1) {
+                 %n: index, %a: tensor<8x9x2xi1>) {
   %o, %m, %l = ring.merge (%o1, %m1, %l1) with (%o2, %m2, %l2)
-      of <zigzag over 8>[%n] extent %n segments (%a, %a)
+      of <zigzag over 8>[%n] extent %n segments(%a[%n] : tensor<8x9x2xi1>)
       : tensor<1x256x4x64xf32>, tensor<1x4x256xf32>
   %0:3 = ring.merge (%o1, %m1, %l1) with (%o2, %m2, %l2)
       of <contiguous over 8>[%n] extent %n

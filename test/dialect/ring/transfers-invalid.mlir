@@ -156,9 +156,9 @@ func.func @start_c2(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
 
 shard.grid @cp(shape = 8)
 
-func.func @start_c3(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
-  // expected-error @below {{needs no flags, or one per segment of #ring.layout<zigzag over 8>, that is 2, got: 1}}
-  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n segments (%p) receive [%n] from %n channel <@cp, 0>
+func.func @start_c3(%k: tensor<1x256x2x64xf32>, %n: index, %p: tensor<4x2x2xi1>) {
+  // expected-error @below {{takes flags as tensor<8xNx2xi1>, of static sizes, each or 1, got: 'tensor<4x2x2xi1>'}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n segments(%p[%n] : tensor<4x2x2xi1>) channel <@cp, 0>
       : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
   return
 }
@@ -167,9 +167,9 @@ func.func @start_c3(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
 
 shard.grid @cp(shape = 8)
 
-func.func @start_c3(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
-  // expected-error @below {{needs no flags, or one per segment of #ring.layout<zigzag over 8>, that is 2, got: 3}}
-  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n segments (%p, %p, %p) channel <@cp, 0>
+func.func @start_c3(%k: tensor<1x256x2x64xf32>, %n: index, %p: tensor<8x2x3xi1>) {
+  // expected-error @below {{takes flags as tensor<8xNx2xi1>, of static sizes, each or 1, got: 'tensor<8x2x3xi1>'}}
+  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n segments(%p[%n] : tensor<8x2x3xi1>) channel <@cp, 0>
       : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
   return
 }
@@ -178,9 +178,9 @@ func.func @start_c3(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
 
 shard.grid @cp(shape = 8)
 
-func.func @start_c3(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
-  // expected-error @below {{needs no flags, or one per segment of #ring.layout<striped 4 over 8>, that is 1, got: 2}}
-  %t = ring.start %k dims [1] of <striped 4 over 8>[%n] extent %n to %n segments (%p, %p) receive [%n] from %n channel <@cp, 0>
+func.func @start_c3(%k: tensor<1x256x2x64xf32>, %n: index, %p: tensor<8x?x1xi1>) {
+  // expected-error @below {{takes flags as tensor<8xNx1xi1>, of static sizes, each or 1, got: 'tensor<8x?x1xi1>'}}
+  %t = ring.start %k dims [1] of <striped 4 over 8>[%n] extent %n to %n receive [%n] from %n segments(%p[%n] : tensor<8x?x1xi1>) channel <@cp, 0>
       : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
   return
 }
@@ -264,13 +264,25 @@ func.func @syntax(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
 
 // -----
 
+shard.grid @cp(shape = 8)
+
+func.func @start_c3(%k: tensor<1x256x2x64xf32>, %n: index, %p: tensor<1x4x1xi1>) {
+  // expected-error @below {{needs a table of segments and a turn, or neither}}
+  %t = "ring.start"(%k, %n, %n, %n, %n, %n, %p) <{
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
+      : (tensor<1x256x2x64xf32>, index, index, index, index, index, tensor<1x4x1xi1>) -> !ring.token<tensor<1x256x2x64xf32>>
+  return
+}
+
+// -----
+
 // The generic form.
 shard.grid @cp(shape = 8)
 
 func.func @generic(%k: tensor<1x256x2x64xf32>, %n: index) {
-  // expected-error @below {{operand segment 6 must have one operand, got: 0}}
+  // expected-error @below {{operand segment 5 must have one operand, got: 0}}
   %t = "ring.start"(%k, %n, %n, %n, %n) <{
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1, 0, 0, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 0, 0, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
       : (tensor<1x256x2x64xf32>, index, index, index, index) -> !ring.token<tensor<1x256x2x64xf32>>
   return
 }
@@ -282,7 +294,7 @@ shard.grid @cp(shape = 8)
 func.func @generic(%k: tensor<1x256x2x64xf32>, %n: index) {
   // expected-error @below {{operand segment 1 must have one operand, got: 2}}
   %t = "ring.start"(%k, %n, %n, %n, %n, %n) <{
-      operandSegmentSizes = array<i32: 1, 2, 1, 1, 0, 0, 1, 0, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
+      operandSegmentSizes = array<i32: 1, 2, 1, 1, 0, 1, 0, 0, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
       : (tensor<1x256x2x64xf32>, index, index, index, index, index) -> !ring.token<tensor<1x256x2x64xf32>>
   return
 }
@@ -294,7 +306,7 @@ shard.grid @cp(shape = 8)
 func.func @generic(%k: tensor<1x256x2x64xf32>, %n: index) {
   // expected-error @below {{operand #0 must be index, but got}}
   %t = "ring.start"(%k, %n, %n, %n, %n, %n) <{
-      operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 1, 1, 1, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
+      operandSegmentSizes = array<i32: 0, 1, 1, 1, 1, 1, 0, 1, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
       : (tensor<1x256x2x64xf32>, index, index, index, index, index) -> !ring.token<tensor<1x256x2x64xf32>>
   return
 }
@@ -306,7 +318,7 @@ shard.grid @cp(shape = 8)
 func.func @generic(%k: tensor<1x256x2x64xf32>, %n: index) {
   // expected-error @below {{needs at least one tensor and a dimension of each, got: 0 and 0}}
   %t = "ring.start"(%n, %n, %n, %n, %n) <{
-      operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 1, 1, 0, 0>, dims = array<i64>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
+      operandSegmentSizes = array<i32: 0, 1, 1, 1, 1, 1, 0, 0, 0>, dims = array<i64>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
       : (index, index, index, index, index) -> !ring.token<tensor<1x256x2x64xf32>>
   return
 }
@@ -318,7 +330,7 @@ shard.grid @cp(shape = 8)
 func.func @generic(%k: tensor<1x256x2x64xf32>, %n: index) {
   // expected-error @below {{Invalid attribute `dims` in property conversion: array<i32: 1>}}
   %t = "ring.start"(%k, %n, %n, %n, %n, %n) <{
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1, 1, 0, 0>, dims = array<i32: 1>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0, 0, 0>, dims = array<i32: 1>, layout = #ring.layout<zigzag over 8>, channel = #ring.channel<@cp, 0>}>
       : (tensor<1x256x2x64xf32>, index, index, index, index, index) -> !ring.token<tensor<1x256x2x64xf32>>
   return
 }
@@ -330,7 +342,7 @@ shard.grid @cp(shape = 8)
 func.func @generic(%k: tensor<1x256x2x64xf32>, %n: index) {
   // expected-error @below {{requires attribute 'channel'}}
   %t = "ring.start"(%k, %n, %n, %n, %n, %n) <{
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1, 1, 0, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>}>
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0, 0, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>}>
       : (tensor<1x256x2x64xf32>, index, index, index, index, index) -> !ring.token<tensor<1x256x2x64xf32>>
   return
 }

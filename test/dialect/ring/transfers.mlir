@@ -7,18 +7,18 @@ shard.grid @cp(shape = 8)
 shard.grid @four(shape = 4)
 
 // CHECK-LABEL: func @example
-// CHECK-SAME: (%[[K:[^ ]+]]: tensor<1x256x2x64xf32>, %[[V:[^ ]+]]: tensor<1x256x2x64xf32>, %[[OWNER:[^ ]+]]: index, %[[SK:[^ ]+]]: index, %[[TO:[^ ]+]]: index, %[[NEXT:[^ ]+]]: index, %[[FROM:[^ ]+]]: index, %[[A:[^ ]+]]: i1, %[[B:[^ ]+]]: i1, %[[C:[^ ]+]]: i1, %[[D:[^ ]+]]: i1)
-// CHECK: %[[TOKEN:.*]] = ring.start %[[K]], %[[V]] dims [1, 1] of <zigzag over 8>[%[[OWNER]]] extent %[[SK]] to %[[TO]] segments(%[[A]], %[[B]]) receive[%[[NEXT]]] from %[[FROM]] segments(%[[C]], %[[D]]) channel <@cp, 0> :
+// CHECK-SAME: (%[[K:[^ ]+]]: tensor<1x256x2x64xf32>, %[[V:[^ ]+]]: tensor<1x256x2x64xf32>, %[[OWNER:[^ ]+]]: index, %[[SK:[^ ]+]]: index, %[[TO:[^ ]+]]: index, %[[NEXT:[^ ]+]]: index, %[[FROM:[^ ]+]]: index, %[[MOVES:[^ ]+]]: tensor<8x8x2xi1>, %[[TURN:[^ ]+]]: index)
+// CHECK: %[[TOKEN:.*]] = ring.start %[[K]], %[[V]] dims [1, 1] of <zigzag over 8>[%[[OWNER]]] extent %[[SK]] to %[[TO]] receive[%[[NEXT]]] from %[[FROM]] segments(%[[MOVES]][%[[TURN]]] : tensor<8x8x2xi1>) channel <@cp, 0> :
 // CHECK-SAME: (tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
 // CHECK: %[[GOT:.*]]:2 = ring.wait %[[TOKEN]] : !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
 // CHECK: return %[[GOT]]#0, %[[GOT]]#1
 func.func @example(%k: tensor<1x256x2x64xf32>, %v: tensor<1x256x2x64xf32>,
                    %owner: index, %sk: index, %to: index, %next: index,
-                   %from: index, %a: i1, %b: i1, %c: i1, %d: i1)
+                   %from: index, %moves: tensor<8x8x2xi1>, %turn: index)
     -> (tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>) {
   %token = ring.start %k, %v dims [1, 1] of <zigzag over 8>[%owner]
-      extent %sk to %to segments (%a, %b) receive [%next] from %from
-      segments (%c, %d) channel <@cp, 0>
+      extent %sk to %to receive [%next] from %from
+      segments(%moves[%turn] : tensor<8x8x2xi1>) channel <@cp, 0>
       : (tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>)
       -> !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
   %k1, %v1 = ring.wait %token
@@ -26,21 +26,23 @@ func.func @example(%k: tensor<1x256x2x64xf32>, %v: tensor<1x256x2x64xf32>,
   return %k1, %v1 : tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>
 }
 
-// Any type of tensor along any dimension; flags on neither or on one side.
+// Any type of tensor along any dimension; flags of no segment, of
+// each, or of all alike.
 //
 // CHECK-LABEL: func @starts
-func.func @starts(%x: tensor<?x3xi8>, %y: tensor<2x?xf32>, %n: index, %p: i1) {
+func.func @starts(%x: tensor<?x3xi8>, %y: tensor<2x?xf32>, %n: index,
+                  %p: tensor<4x3x1xi1>, %alike: tensor<1x9x1xi1>) {
   // CHECK: ring.start %{{.*}} dims [0] of <contiguous over 8>[%[[N:.*]]] extent %[[N]] to %[[N]] receive[%[[N]]] from %[[N]] channel <@cp, 0> : (tensor<?x3xi8>) -> !ring.token<tensor<?x3xi8>>
   %0 = ring.start %x dims [0] of <contiguous over 8>[%n] extent %n to %n
       receive [%n] from %n channel <@cp, 0>
       : (tensor<?x3xi8>) -> !ring.token<tensor<?x3xi8>>
-  // CHECK: dims [0, 1] of <striped 4 over 4>[{{.*}}] extent %[[N]] to %[[N]] segments(%{{.*}}) receive[%[[N]]] from %[[N]] channel <@four, 9223372036854775807> {mine} :
+  // CHECK: dims [0, 1] of <striped 4 over 4>[{{.*}}] extent %[[N]] to %[[N]] receive[%[[N]]] from %[[N]] segments(%{{.*}}[%[[N]]] : tensor<4x3x1xi1>) channel <@four, 9223372036854775807> {mine} :
   %1 = ring.start %x, %y dims [0, 1] of <striped 4 over 4>[%n] extent %n to %n
-      segments (%p) receive [%n] from %n channel <@four, 9223372036854775807> {mine}
+      receive [%n] from %n segments(%p[%n] : tensor<4x3x1xi1>) channel <@four, 9223372036854775807> {mine}
       : (tensor<?x3xi8>, tensor<2x?xf32>) -> !ring.token<tensor<4x3xi8>, tensor<2x?xf32>>
-  // CHECK: receive[%[[N]]] from %[[N]] segments(%{{.*}}) channel <@cp, 1> :
+  // CHECK: receive[%[[N]]] from %[[N]] segments(%{{.*}}[%[[N]]] : tensor<1x9x1xi1>) channel <@cp, 1> :
   %2 = ring.start %x dims [0] of <contiguous over 8>[%n] extent %n to %n
-      receive [%n] from %n segments (%p) channel <@cp, 1>
+      receive [%n] from %n segments(%alike[%n] : tensor<1x9x1xi1>) channel <@cp, 1>
       : (tensor<?x3xi8>) -> !ring.token<tensor<?x3xi8>>
   // CHECK: ring.wait %{{.*}} {mine} : !ring.token<tensor<4x3xi8>, tensor<2x?xf32>>
   %3:2 = ring.wait %1 {mine} : !ring.token<tensor<4x3xi8>, tensor<2x?xf32>>

@@ -34,12 +34,9 @@ static bool attendASliceTwice(Schedule &s) {
   ring::AttendOp attend = s.attends[0];
   Value key = attend.getKeys()[0], value = attend.getValues()[0],
         owner = attend.getOwners()[0];
-  SmallVector<Value> pairs(attend.getPairs());
-  pairs.append(SmallVector<Value>(attend.getPairs()));
   attend.getKeysMutable().assign({key, key});
   attend.getValuesMutable().assign({value, value});
   attend.getOwnersMutable().assign({owner, owner});
-  attend.getPairsMutable().assign(pairs);
   return true;
 }
 
@@ -51,12 +48,11 @@ static bool mixTensorsInAList(Schedule &s) {
   if (key.getType() != value.getType())
     return false;
   Emit e(s, attend);
-  SmallVector<Value> pairs = pairsOf(e, attend);
-  pairs.append(pairs.size(), e.truth(false));
   attend.getKeysMutable().assign({key, value});
   attend.getValuesMutable().assign({value, key});
   attend.getOwnersMutable().assign({owner, owner});
-  attend.getPairsMutable().assign(pairs);
+  e.changePairs(attend,
+                [](Emit &e, Value, ValueRange) { return e.truth(false); });
   return true;
 }
 
@@ -186,7 +182,7 @@ static void mergeAtTheEnd(Schedule &s, ValueRange into, ValueRange from) {
   auto merge = ring::MergeOp::create(
       e.builder, e.loc, into.getTypes(), into[0], into[1], into[2], from[0],
       from[1], from[2], s.rank, last.getQueryExtent(),
-      /*segments=*/ValueRange(), last.getQueryLayout());
+      /*segments=*/Value(), /*turn=*/Value(), last.getQueryLayout());
   s.finalize->setOperands(merge.getResults());
 }
 

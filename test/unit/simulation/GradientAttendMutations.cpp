@@ -87,35 +87,24 @@ static bool lengthenKeys(Backward &s) {
 // Pairs
 //===----------------------------------------------------------------------===//
 
-static SmallVector<Value> pairsOf(Emit &e, ring::AttendGradOp attend) {
-  SmallVector<Value> pairs(attend.getPairs());
-  if (pairs.empty())
-    pairs.assign(attend.getQueryLayout().getNumSegments() *
-                     attend.getKeyLayout().getNumSegments(),
-                 e.truth(true));
-  return pairs;
-}
-
 static bool clearPair(Backward &s) {
   Emit e(s, s.attend);
-  SmallVector<Value> pairs = pairsOf(e, s.attend);
   // Of the rank's own first segments, which are on every mask's diagonal.
-  Value turn = s.loop.getInductionVar();
-  Value isLater = e.differs(turn, 0);
-  Value isOther = e.differs(s.rank, 0);
-  pairs[0] = e.both(pairs[0],
-                    arith::OrIOp::create(e.builder, e.loc, isLater, isOther));
-  s.attend.getPairsMutable().assign(pairs);
+  e.changePairs(s.attend, [&](Emit &e, Value old, ValueRange at) {
+    Value keep =
+        e.either(e.differs(s.loop.getInductionVar(), 0), e.differs(s.rank, 0));
+    return e.both(old, e.either(keep, e.either(e.differs(at[2], 0),
+                                               e.differs(at[3], 0))));
+  });
   return true;
 }
 
 static bool setPairs(Backward &s) {
   if (!s.hasRuledOut || !s.problem.drop)
     return false;
-  Emit e(s, s.attend);
-  SmallVector<Value> pairs = pairsOf(e, s.attend);
-  s.attend.getPairsMutable().assign(
-      SmallVector<Value>(pairs.size(), e.truth(true)));
+  Emit(s, s.attend).changePairs(s.attend, [](Emit &e, Value, ValueRange) {
+    return e.truth(true);
+  });
   return true;
 }
 
@@ -139,8 +128,8 @@ static bool attendTwice(Backward &s) {
 static bool attendWithAnotherScale(Backward &s) {
   ring::AttendGradOp second = attendAgain(s);
   Emit e(s, second);
-  second.getPairsMutable().assign(
-      SmallVector<Value>(pairsOf(e, second).size(), e.truth(false)));
+  e.changePairs(second,
+                [](Emit &e, Value, ValueRange) { return e.truth(false); });
   second.setScaleAttr(e.builder.getF64FloatAttr(1));
   return true;
 }
@@ -249,11 +238,9 @@ static bool repeat(ArrayRef<ring::AddOp> sums) {
 }
 
 static bool flagAll(Backward &s, ArrayRef<ring::AddOp> sums) {
-  for (ring::AddOp sum : sums) {
-    Emit e(s, sum);
-    sum.getSegmentsMutable().assign(
-        SmallVector<Value>(sum.getLayout().getNumSegments(), e.truth(true)));
-  }
+  for (ring::AddOp sum : sums)
+    changeSegments(s, sum,
+                   [](Emit &e, Value, ValueRange) { return e.truth(true); });
   return true;
 }
 
@@ -284,12 +271,11 @@ static bool addWhatNeverCame(Backward &s) { return flagAll(s, s.onwardSums); }
 static bool addWhatNeverCameHome(Backward &s) { return flagAll(s, s.homeSums); }
 
 static bool addASegmentLess(Backward &s) {
-  for (ring::AddOp sum : s.ownSums) {
-    Emit e(s, sum);
-    SmallVector<Value> flags(sum.getSegments());
-    flags.back() = e.both(flags.back(), e.differs(s.rank, 1));
-    sum.getSegmentsMutable().assign(flags);
-  }
+  for (ring::AddOp sum : s.ownSums)
+    changeSegments(s, sum, [&](Emit &e, Value old, ValueRange at) {
+      Value isOther = e.differs(at[2], sum.getLayout().getNumSegments() - 1);
+      return e.both(old, e.either(e.differs(s.rank, 1), isOther));
+    });
   return true;
 }
 
@@ -422,7 +408,7 @@ ArrayRef<GradientMutation> gradientAttendMutations() {
        "func.return|ring.add"},
       {"a hop too many", lengthenLoop,
        "deadlock|a second time|which was not received|receives .* from rank|"
-       "adds segments|sends segments",
+       "adds segments|sends segments|reads flags of segments",
        "ring.(start|attend_grad|add)"},
       {"gradients by key and value change places", swapKeyAndValueGradients,
        "adds gradients by the key to those by something else",

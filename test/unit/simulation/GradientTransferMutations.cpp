@@ -68,11 +68,7 @@ static bool neverSendOnward(Backward &s) {
 static bool neverSendHome(Backward &s) { return clearBoth(s, s.home, s.homes); }
 
 static bool sendOwnGradientsOnward(Backward &s) {
-  std::vector<MutableOperandRange> joined;
-  joined.reserve(s.onwardSums.size());
-  for (ring::AddOp add : s.onwardSums)
-    joined.push_back(add.getSegmentsMutable());
-  return sendOwnPartOnward(s, joined);
+  return sendOwnPartOnward<ring::AddOp>(s, s.onwardSums);
 }
 
 //===----------------------------------------------------------------------===//

@@ -140,9 +140,17 @@ struct Emit {
   mlir::Value both(mlir::Value a, mlir::Value b) {
     return mlir::arith::AndIOp::create(builder, loc, a, b);
   }
-  mlir::Value differs(mlir::Value a, int64_t b) {
+  mlir::Value either(mlir::Value a, mlir::Value b) {
+    return mlir::arith::OrIOp::create(builder, loc, a, b);
+  }
+  mlir::Value differs(mlir::Value a, mlir::Value b) {
+    return mlir::arith::CmpIOp::create(builder, loc,
+                                       mlir::arith::CmpIPredicate::ne, a, b);
+  }
+  mlir::Value differs(mlir::Value a, int64_t b) { return differs(a, index(b)); }
+  mlir::Value equals(mlir::Value a, int64_t b) {
     return mlir::arith::CmpIOp::create(
-        builder, loc, mlir::arith::CmpIPredicate::ne, a, index(b));
+        builder, loc, mlir::arith::CmpIPredicate::eq, a, index(b));
   }
   mlir::Value isRank(int64_t rank) {
     return mlir::arith::CmpIOp::create(builder, loc,
@@ -155,6 +163,42 @@ struct Emit {
                                          elsewhere);
   }
 
+  /// A table of flags, each from what it was, true where there was none, and
+  /// its indices.
+  using Flag = llvm::function_ref<mlir::Value(Emit &inside, mlir::Value old,
+                                              mlir::ValueRange at)>;
+  mlir::Value changeTable(mlir::Value old, llvm::ArrayRef<int64_t> shape,
+                          Flag flag) {
+    auto type = mlir::RankedTensorType::get(shape, builder.getI1Type());
+    auto before =
+        old ? mlir::cast<mlir::RankedTensorType>(old.getType()) : type;
+    return mlir::tensor::GenerateOp::create(
+        builder, loc, type, mlir::ValueRange(),
+        [&](mlir::OpBuilder &inner, mlir::Location, mlir::ValueRange at) {
+          Emit e(*this);
+          e.builder = inner;
+          llvm::SmallVector<mlir::Value> from(at);
+          for (auto [d, size] : llvm::enumerate(before.getShape()))
+            if (size == 1)
+              from[d] = e.index(0);
+          mlir::Value was =
+              old ? mlir::tensor::ExtractOp::create(e.builder, loc, old, from)
+                  : e.truth(true);
+          mlir::tensor::YieldOp::create(e.builder, loc, flag(e, was, at));
+          inner = e.builder;
+        });
+  }
+  /// Changes which pairs of segments an attend computes.
+  template <typename OpT>
+  void changePairs(OpT attend, Flag flag) {
+    ring::LayoutAttr queries = attend.getQueryLayout();
+    ring::LayoutAttr keys = attend.getKeyLayout();
+    attend.getPairsMutable().assign(
+        changeTable(attend.getPairs(),
+                    {queries.getParts(), keys.getParts(),
+                     queries.getNumSegments(), keys.getNumSegments()},
+                    flag));
+  }
   /// A hop of its own: this rank's shard goes ahead, the one behind comes.
   ring::StartOp send(mlir::Value tensor, ring::ShardAttr shard, int64_t channel,
                      llvm::StringRef grid = "cp") {
@@ -163,9 +207,9 @@ struct Emit {
     return ring::StartOp::create(
         builder, loc,
         ring::TokenType::get(builder.getContext(), tensor.getType()), tensor,
-        schedule.rank, index(shard.getExtent()), ahead(schedule.rank),
-        mlir::ValueRange(), from, from, mlir::ValueRange(), mlir::ValueRange(),
-        llvm::ArrayRef<int64_t>{1}, shard.getLayout(),
+        schedule.rank, index(shard.getExtent()), ahead(schedule.rank), from,
+        from, /*segments=*/mlir::Value(), /*turn=*/mlir::Value(),
+        mlir::ValueRange(), llvm::ArrayRef<int64_t>{1}, shard.getLayout(),
         ring::ChannelAttr::get(builder.getContext(), name, channel));
   }
   mlir::Value receive(ring::StartOp start) {
@@ -205,8 +249,22 @@ struct Emit {
 ring::ShardAttr shardOf(Ring &s, unsigned argument);
 /// Whether pairs or segments are dropped.
 bool hasFlags(Schedule &s);
-/// Pairs of an attend, all true where it has none.
-llvm::SmallVector<mlir::Value> pairsOf(Emit &e, ring::AttendOp attend);
+/// Changes which segments a transfer moves, or which a merge or sum joins.
+template <typename OpT>
+void changeSegments(Ring &s, OpT op, Emit::Flag flag) {
+  Emit e(s, op);
+  ring::LayoutAttr layout = op.getLayout();
+  int64_t turns = 1;
+  if (op.getSegments())
+    turns = llvm::cast<mlir::RankedTensorType>(op.getSegments().getType())
+                .getDimSize(1);
+  mlir::Value table =
+      e.changeTable(op.getSegments(),
+                    {layout.getParts(), turns, layout.getNumSegments()}, flag);
+  if (!op.getTurn())
+    op.getTurnMutable().assign(e.index(0));
+  op.getSegmentsMutable().assign(table);
+}
 
 /// A way to break a schedule, and what the proof has to say of it.
 template <typename ScheduleT>
@@ -258,11 +316,26 @@ bool clearReceives(Returning &s, ring::StartOp start,
 /// No rank does.
 bool clearBoth(Returning &s, ring::StartOp start,
                llvm::ArrayRef<Returning::Message> messages);
-/// Flags that `flags` hold only where `keep` does.
-void clearFlags(mlir::MutableOperandRange flags, mlir::Value keep, Emit &e);
+/// Segments of the shard of `owner` move only where `keep` holds.
+void keepSegments(Ring &s, ring::StartOp start, mlir::Value owner,
+                  mlir::Value keep);
+/// In one turn of the loop, all segments are meant too.
+template <typename OpT>
+void alsoInTurn(Returning &s, OpT op, int64_t turn) {
+  changeSegments(s, op, [&](Emit &e, mlir::Value old, mlir::ValueRange) {
+    return e.either(old, e.equals(s.loop.getInductionVar(), turn));
+  });
+}
 /// What the owner computes goes round with the rest, and stays at home too.
-bool sendOwnPartOnward(Returning &s,
-                       llvm::ArrayRef<mlir::MutableOperandRange> joined);
+template <typename OpT>
+bool sendOwnPartOnward(Returning &s, llvm::ArrayRef<OpT> joins) {
+  if (s.problem.drop)
+    return false;
+  alsoInTurn(s, s.onward, 0);
+  for (OpT join : joins)
+    alsoInTurn(s, join, 1);
+  return true;
+}
 bool sendAtTheWrongDeal(Returning &s);
 /// Two more shares come than there is room for.
 bool holdTooMany(Returning &s);

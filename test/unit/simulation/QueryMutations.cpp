@@ -106,17 +106,15 @@ static bool mergeTwice(Queries &s) {
 
 /// What this rank computes of others is merged into its own state.
 static bool mergePartsOfOthers(Queries &s) {
-  Emit e(s, s.ownMerge);
-  SmallVector<Value> all(s.ownMerge.getSegments().size(), e.truth(true));
-  s.ownMerge.getSegmentsMutable().assign(all);
+  changeSegments(s, s.ownMerge,
+                 [](Emit &e, Value, ValueRange) { return e.truth(true); });
   return true;
 }
 
 /// What comes home is not all that is merged.
 static bool mergeWhatDidNotCome(Queries &s) {
-  Emit e(s, s.onwardMerge);
-  SmallVector<Value> all(s.onwardMerge.getSegments().size(), e.truth(true));
-  s.onwardMerge.getSegmentsMutable().assign(all);
+  changeSegments(s, s.onwardMerge,
+                 [](Emit &e, Value, ValueRange) { return e.truth(true); });
   return true;
 }
 
@@ -188,7 +186,7 @@ static bool neverSendOnward(Queries &s) {
 static bool neverSendHome(Queries &s) { return clearBoth(s, s.home, s.homes); }
 
 static bool sendOwnStateOnward(Queries &s) {
-  return sendOwnPartOnward(s, s.onwardMerge.getSegmentsMutable());
+  return sendOwnPartOnward<ring::MergeOp>(s, s.onwardMerge);
 }
 
 /// The state that this rank attended, without what came.
@@ -250,7 +248,9 @@ ArrayRef<QueryMutation> queryMutations() {
        "rows",
        "ring.merge"},
       {"states are merged as another owner's", mergeForAnotherOwner,
-       "merges a state of the queries of rank|merges states of", "ring.merge"},
+       "merges a state of the queries of rank|merges states of|"
+       "lacks query segment",
+       "ring.(merge|finalize)"},
       {"a torn state is merged", mergeTornState, "of different states",
        "ring.merge"},
       {"the state ends before what comes home last", finalizeEarly,

@@ -83,63 +83,38 @@ bool turnSharesRound(Returning &s) {
   return true;
 }
 
-void clearFlags(MutableOperandRange flags, Value keep, Emit &e) {
-  SmallVector<Value> result;
-  for (OpOperand &flag : flags)
-    result.push_back(e.both(flag.get(), keep));
-  flags.assign(result);
+void keepSegments(Ring &s, ring::StartOp start, Value owner, Value keep) {
+  changeSegments(s, start, [&](Emit &e, Value old, ValueRange at) {
+    return e.both(old, e.either(keep, e.differs(at[0], owner)));
+  });
 }
 
 bool clearSends(Returning &s, ring::StartOp start,
                 ArrayRef<Returning::Message> messages) {
-  if (messages.empty() || start.getSendSegments().empty())
+  if (messages.empty() || !start.getSegments())
     return false;
   Emit e(s, start);
-  clearFlags(start.getSendSegmentsMutable(),
-             e.differs(s.rank, messages.front().from), e);
+  keepSegments(s, start, start.getOwner(),
+               e.differs(s.rank, messages.front().from));
   return true;
 }
 
 bool clearReceives(Returning &s, ring::StartOp start,
                    ArrayRef<Returning::Message> messages) {
-  if (messages.empty() || start.getReceiveSegments().empty())
+  if (messages.empty() || !start.getSegments())
     return false;
   Emit e(s, start);
-  clearFlags(start.getReceiveSegmentsMutable(),
-             e.differs(s.rank, messages.front().to), e);
+  keepSegments(s, start, start.getReceivedOwner(),
+               e.differs(s.rank, messages.front().to));
   return true;
 }
 
 bool clearBoth(Returning &s, ring::StartOp start,
                ArrayRef<Returning::Message> messages) {
-  if (messages.empty() || start.getSendSegments().empty())
+  if (messages.empty() || !start.getSegments())
     return false;
-  Emit e(s, start);
-  Value no = e.truth(false);
-  clearFlags(start.getSendSegmentsMutable(), no, e);
-  clearFlags(start.getReceiveSegmentsMutable(), no, e);
-  return true;
-}
-
-bool sendOwnPartOnward(Returning &s, ArrayRef<MutableOperandRange> joined) {
-  if (s.problem.drop)
-    return false;
-  auto isTurn = [&](Emit &e, int64_t turn) {
-    return arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::eq,
-                                 s.loop.getInductionVar(), e.index(turn));
-  };
-  auto alsoIn = [&](Operation *op, MutableOperandRange flags, int64_t turn) {
-    Emit e(s, op);
-    SmallVector<Value> result;
-    for (OpOperand &flag : flags)
-      result.push_back(
-          arith::OrIOp::create(e.builder, e.loc, flag.get(), isTurn(e, turn)));
-    flags.assign(result);
-  };
-  alsoIn(s.onward, s.onward.getSendSegmentsMutable(), 0);
-  alsoIn(s.onward, s.onward.getReceiveSegmentsMutable(), 0);
-  for (const MutableOperandRange &flags : joined)
-    alsoIn(flags.getOwner(), flags, 1);
+  changeSegments(s, start,
+                 [](Emit &e, Value, ValueRange) { return e.truth(false); });
   return true;
 }
 

@@ -178,19 +178,8 @@ ring::ShardAttr shardOf(Ring &s, unsigned argument) {
   return s.program.getArgAttrOfType<ring::ShardAttr>(argument, ring::shardAttr);
 }
 
-SmallVector<Value> pairsOf(Emit &e, ring::AttendOp attend) {
-  SmallVector<Value> result(attend.getPairs());
-  size_t size = attend.getKeys().size() *
-                attend.getQueryLayout().getNumSegments() *
-                attend.getKeyLayout().getNumSegments();
-  while (result.size() < size)
-    result.push_back(e.truth(true));
-  return result;
-}
-
 bool hasFlags(Schedule &s) {
-  return !s.start.getSendSegments().empty() ||
-         !s.attends.front().getPairs().empty();
+  return s.start.getSegments() || s.attends.front().getPairs();
 }
 
 std::vector<GradientMutation> gradientMutations() {

@@ -157,48 +157,22 @@ static bool startTwice(Schedule &s) {
 // Flags
 //===----------------------------------------------------------------------===//
 
-/// Flags of a transfer, all true where it has none.
-static SmallVector<Value> flagsOf(Emit &e, ring::StartOp start,
-                                  OperandRange flags) {
-  SmallVector<Value> result(flags);
-  while (static_cast<int64_t>(result.size()) <
-         start.getLayout().getNumSegments())
-    result.push_back(e.truth(true));
-  return result;
-}
-
-static void clearSends(Emit &e, ring::StartOp start, Value keep) {
-  SmallVector<Value> flags;
-  for (Value flag : flagsOf(e, start, start.getSendSegments()))
-    flags.push_back(e.both(flag, keep));
-  start.getSendSegmentsMutable().assign(flags);
-}
-
-static void clearReceives(Emit &e, ring::StartOp start, Value keep) {
-  SmallVector<Value> flags;
-  for (Value flag : flagsOf(e, start, start.getReceiveSegments()))
-    flags.push_back(e.both(flag, keep));
-  start.getReceiveSegmentsMutable().assign(flags);
-}
-
 static bool clearPair(Schedule &s) {
   Emit e(s, s.attends[0]);
-  SmallVector<Value> pairs = pairsOf(e, s.attends[0]);
   // The pair of the first segments of a rank is on every mask's diagonal.
-  pairs[0] = e.both(pairs[0], e.differs(s.rank, 0));
-  s.attends[0].getPairsMutable().assign(pairs);
+  e.changePairs(s.attends[0], [&](Emit &e, Value old, ValueRange at) {
+    Value keep = e.either(e.differs(at[2], 0), e.differs(at[3], 0));
+    return e.both(old, e.either(keep, e.differs(s.rank, 0)));
+  });
   return true;
 }
 
 static bool setPairs(Schedule &s) {
   if (!s.hasRuledOut || s.options.allowEmpty)
     return false;
-  for (ring::AttendOp attend : s.attends) {
-    Emit e(s, attend);
-    SmallVector<Value> pairs = pairsOf(e, attend);
-    attend.getPairsMutable().assign(
-        SmallVector<Value>(pairs.size(), e.truth(true)));
-  }
+  for (ring::AttendOp attend : s.attends)
+    Emit(s, attend).changePairs(
+        attend, [](Emit &e, Value, ValueRange) { return e.truth(true); });
   return true;
 }
 
@@ -206,7 +180,8 @@ static bool clearSendOfOneRank(Schedule &s) {
   if (s.messages.empty())
     return false;
   Emit e(s, s.start);
-  clearSends(e, s.start, e.differs(s.rank, s.messages.front().from));
+  keepSegments(s, s.start, s.start.getOwner(),
+               e.differs(s.rank, s.messages.front().from));
   return true;
 }
 
@@ -214,7 +189,8 @@ static bool clearReceiveOfOneRank(Schedule &s) {
   if (s.messages.empty())
     return false;
   Emit e(s, s.start);
-  clearReceives(e, s.start, e.differs(s.rank, s.messages.front().to));
+  keepSegments(s, s.start, s.start.getReceivedOwner(),
+               e.differs(s.rank, s.messages.front().to));
   return true;
 }
 
@@ -225,10 +201,9 @@ static bool forwardWhatNeverCame(Schedule &s) {
       s.messages, [](const Schedule::Message &m) { return m.hop == 1; });
   if (!s.loop || !travelsOn)
     return false;
-  Emit e(s, s.start);
-  Value keep = e.differs(s.loop.getInductionVar(), 0);
-  clearSends(e, s.start, keep);
-  clearReceives(e, s.start, keep);
+  changeSegments(s, s.start, [&](Emit &e, Value old, ValueRange) {
+    return e.both(old, e.differs(s.loop.getInductionVar(), 0));
+  });
   return true;
 }
 
@@ -236,9 +211,8 @@ static bool forwardWhatNeverCame(Schedule &s) {
 static bool attendWhatNeverCame(Schedule &s) {
   if (s.messages.empty())
     return false;
-  Emit e(s, s.start);
-  clearSends(e, s.start, e.truth(false));
-  clearReceives(e, s.start, e.truth(false));
+  changeSegments(s, s.start,
+                 [](Emit &e, Value, ValueRange) { return e.truth(false); });
   return true;
 }
 
@@ -354,7 +328,8 @@ ArrayRef<Mutation> transferMutations() {
       {"the rank is that of another grid", takeRankOfAnotherGrid,
        "@other, the program runs on @cp", "shard.process_multi_index"},
       {"a hop too few", shortenLoop, "lacks query segment", "ring.finalize"},
-      {"a hop too many", lengthenLoop, "deadlock|a second time",
+      {"a hop too many", lengthenLoop,
+       "deadlock|a second time|reads flags of segments|was not received",
        "ring.(start|attend)"},
       {"three slices are held", startTwice, "while 2 are still needed",
        "ring.start"},

@@ -24,8 +24,9 @@ void TestRingDialect::initialize() {
 //===----------------------------------------------------------------------===//
 
 ring::Content AddTwiceOp::getContent(Value value) {
-  return isa<ShapedType>(value.getType()) ? ring::Content::Gradient
-                                          : ring::Content::Data;
+  auto type = dyn_cast<ShapedType>(value.getType());
+  return type && isa<FloatType>(type.getElementType()) ? ring::Content::Gradient
+                                                       : ring::Content::Data;
 }
 
 void AddTwiceOp::getEffects(
@@ -41,9 +42,13 @@ Step AddTwiceOp::simulate(SimulatedRank &rank, const ExternalCall &call) {
     return Step::Failed;
   uint64_t all = rank.shareOf(deal, extent, owner).mask;
   TensorRef sum = call.take<Tensor>(getAMutable());
-  for (auto [other, flags] : {std::pair(&getBMutable(), getSegmentsOfB()),
-                              std::pair(&getCMutable(), getSegmentsOfC())}) {
-    uint64_t segments = flaggedSegments(call, flags, all);
+  SegmentFlags ofB(getSegmentsOfBMutable(), getTurnOfBMutable());
+  SegmentFlags ofC(getSegmentsOfCMutable(), getTurnOfCMutable());
+  for (auto [other, flags] :
+       {std::pair(&getBMutable(), ofB), std::pair(&getCMutable(), ofC)}) {
+    uint64_t segments = all;
+    if (!rank.selectSegments(call, flags, owner, segments))
+      return Step::Failed;
     Sum add{getLayout(),
             rank.index,
             rank.hop,
@@ -63,10 +68,11 @@ Step AddTwiceOp::simulate(SimulatedRank &rank, const ExternalCall &call) {
 
 void AddTwiceOp::lowerToTile(tiling::Lowering &lowering) {
   OpBuilder builder(*this);
-  for (auto [other, flags] : {std::pair(getB(), getSegmentsOfB()),
-                              std::pair(getC(), getSegmentsOfC())})
+  for (auto [other, flags, turn] :
+       {std::tuple(getB(), getSegmentsOfB(), getTurnOfB()),
+        std::tuple(getC(), getSegmentsOfC(), getTurnOfC())})
     lowering.lower(ring::AddOp::create(builder, getLoc(), Type(), getA(), other,
-                                       getOwner(), getExtent(), flags,
+                                       getOwner(), getExtent(), flags, turn,
                                        getLayout()));
   erase();
 }

@@ -30,14 +30,15 @@ class TestRing_Op<string mnemonic, list<Trait> traits = []>
 def TestRing_AddTwiceOp : TestRing_Op<"add_twice", [
     AttrSizedOperandSegments, Burst_FixedSegments]> {
   let arguments = (ins Ring_OutTensor:$a, Ring_OutTensor:$b, Ring_OutTensor:$c,
-      Index:$owner, Index:$extent, Variadic<I1>:$segmentsOfB,
-      Variadic<I1>:$segmentsOfC, Ring_LayoutAttr:$layout);
+      Index:$owner, Index:$extent, Optional<Ring_SegmentTable>:$segmentsOfB,
+      Optional<Index>:$turnOfB, Optional<Ring_SegmentTable>:$segmentsOfC,
+      Optional<Index>:$turnOfC, Ring_LayoutAttr:$layout);
   let results = (outs Optional<Ring_OutTensor>:$sum);
   let assemblyFormat = [{
     operands attr-dict `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
-    static constexpr unsigned variadicSegments[] = {5, 6};
+    static constexpr unsigned variadicSegments[] = {5, 6, 7, 8};
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getAMutable(); }
   }];
 }
@@ -49,7 +50,7 @@ def TestRing_AttendOneOp : TestRing_Op<"attend_one", [
   let arguments = (ins Ring_OutTensor:$o, Ring_RowTensor:$m, Ring_RowTensor:$l,
       Ring_ShardTensor:$value, Ring_ShardTensor:$key, Index:$keyOwner,
       Ring_ShardTensor:$query, Index:$queryOwner, Index:$keyExtent,
-      Index:$queryExtent, Variadic<AnyType>:$maskCaptures, Variadic<I1>:$pairs,
+      Index:$queryExtent, Variadic<AnyType>:$maskCaptures, Optional<Ring_PairTable>:$pairs,
       Variadic<AnyType>:$scoreCaptures, Ring_LayoutAttr:$queryLayout,
       Ring_LayoutAttr:$keyLayout, F64Attr:$scale);
   let results = (outs Optional<Ring_OutTensor>:$newO, Optional<Ring_RowTensor>:$newM,

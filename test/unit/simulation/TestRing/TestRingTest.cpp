@@ -57,7 +57,7 @@ int replaceAdds(func::FuncOp program) {
     auto sum = test_ring::AddTwiceOp::create(
         builder, op.getLoc(), op.getSum().getType(), first.getA(), first.getB(),
         op.getB(), op.getOwner(), op.getExtent(), first.getSegments(),
-        op.getSegments(), op.getLayout());
+        first.getTurn(), op.getSegments(), op.getTurn(), op.getLayout());
     op.getSum().replaceAllUsesWith(sum.getSum());
     op.erase();
     first.erase();
