@@ -1,6 +1,5 @@
 //===- DropEmpty.cpp - drops what the mask does not need ------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/Burst/Emit.h"
 #include "passes/Drop/NeedFunction.h"
 #include "passes/Passes.h"
 
@@ -15,10 +14,6 @@ namespace burst {
 using namespace mlir;
 using namespace burst;
 
-//===----------------------------------------------------------------------===//
-// Tables
-//===----------------------------------------------------------------------===//
-
 namespace {
 /// What was found to be needed, at the top of a rank's program.
 struct Needs {
@@ -26,8 +21,8 @@ struct Needs {
 };
 } // namespace
 
-/// The call of the need function, and the meetings it speaks for. Those of one
-/// ring have the same bounds and captures.
+/// The call of the need function. Meetings of one ring have the same bounds and
+/// captures.
 static Needs callNeeds(const RingMeeting &meeting, func::FuncOp function) {
   auto program = meeting.op->getParentOfType<func::FuncOp>();
   // Sizes and captures are arguments or constants: behind the last of them is
@@ -51,157 +46,6 @@ static Needs callNeeds(const RingMeeting &meeting, func::FuncOp function) {
   return {call.getResult(0), call.getResult(1), call.getResult(2)};
 }
 
-using Predicate = arith::CmpIPredicate;
-
-namespace {
-/// What travels of a ring: tables by owner, turn and segment of what arrives
-/// for a turn. Segment s of owner o travels reach[o][s] hops, a hop per turn.
-/// They are results of functions, which all ranks share, as needs are.
-struct Route {
-  const RingMeeting &meeting;
-  Needs needs;
-  SymbolTable &symbols;
-
-  using Flag = llvm::function_ref<Value(Emit, Value reach, Value turn)>;
-
-  int64_t parts() const { return meeting.queryLayout.getParts(); }
-
-  /// Calls a function `name` of the reach, with a table for each of `flags`.
-  ValueRange tables(StringRef name, ArrayRef<Flag> flags) const {
-    auto program = meeting.op->getParentOfType<func::FuncOp>();
-    OpBuilder builder(program);
-    Location loc = meeting.op->getLoc();
-    auto type = RankedTensorType::get(
-        {parts(), parts() + 1, meeting.movingLayout().getNumSegments()},
-        builder.getI1Type());
-    auto function = func::FuncOp::create(
-        builder, loc, (program.getName() + "_" + name).str(),
-        builder.getFunctionType(needs.reach.getType(),
-                                SmallVector<Type>(flags.size(), type)));
-    function.setPrivate();
-    symbols.insert(function);
-    builder.setInsertionPointToStart(function.addEntryBlock());
-    SmallVector<Value> made;
-    for (Flag flag : flags)
-      made.push_back(tensor::GenerateOp::create(
-          builder, loc, type, ValueRange(),
-          [&](OpBuilder &inner, Location, ValueRange at) {
-            Emit e{inner, loc};
-            Value reach = e.extract(function.getArgument(0), {at[0], at[2]});
-            tensor::YieldOp::create(inner, loc, flag(e, reach, at[1]));
-          }));
-    func::ReturnOp::create(builder, loc, made);
-    builder.setInsertionPointAfterValue(needs.reach);
-    return func::CallOp::create(builder, loc, function, needs.reach)
-        .getResults();
-  }
-
-  /// A slice has come one hop for turn 1.
-  Value slices() const {
-    return tables("slices", {[](Emit e, Value reach, Value turn) {
-                    return e.both(e.compare(Predicate::ne, turn, e.index(0)),
-                                  e.compare(Predicate::ule, turn, reach));
-                  }})
-        .front();
-  }
-  /// A partial result goes on like its slice, but for what its owner computed,
-  /// which stays there; and returns in the turn in which its slice has come to
-  /// its end.
-  ValueRange partials() const {
-    return tables("partials",
-                  {[](Emit e, Value reach, Value turn) {
-                     return e.both(e.compare(Predicate::ugt, turn, e.index(1)),
-                                   e.compare(Predicate::ule, turn, reach));
-                   },
-                   [](Emit e, Value reach, Value turn) {
-                     return e.both(e.compare(Predicate::ugt, turn, e.index(1)),
-                                   e.compare(Predicate::eq, turn,
-                                             e.add(reach, e.index(1))));
-                   }});
-  }
-
-  /// The turn in which a slice of `owner` is here: step is its own inverse,
-  /// modulo P.
-  Value turnOf(Emit e, Value owner) const {
-    Value between = e.sub(e.add(meeting.rank(), e.index(parts())), owner);
-    return e.mod(e.mul(between, needs.step), parts());
-  }
-};
-
-/// An op that joins two partial results of a slice: a merge of states, or a sum
-/// of gradients.
-struct Join {
-  Value owner;
-  Value second; ///< or a part of it
-  MutableOperandRange segments;
-
-  static std::optional<Join> of(Operation *op) {
-    if (auto add = dyn_cast<ring::AddOp>(op))
-      return Join{add.getOwner(), add.getB(), add.getSegmentsMutable()};
-    if (auto merge = dyn_cast<ring::MergeOp>(op))
-      return Join{merge.getOwner(), merge.getO2(), merge.getSegmentsMutable()};
-    return std::nullopt;
-  }
-};
-} // namespace
-
-/// Whether `value` is (rank + offset) mod parts.
-static bool isNeighbour(Value value, Value rank, int64_t offset,
-                        int64_t parts) {
-  auto mod = value.getDefiningOp<arith::RemUIOp>();
-  auto sum = mod ? mod.getLhs().getDefiningOp<arith::AddIOp>() : nullptr;
-  return sum && sum.getLhs() == rank &&
-         getConstantIntValue(sum.getRhs()) == offset &&
-         getConstantIntValue(mod.getRhs()) == parts;
-}
-
-/// Whether a transfer passes on to the next rank, as burst-lower-to-ring makes
-/// it.
-static bool goesOn(ring::StartOp start, const RingMeeting &meeting) {
-  int64_t parts = meeting.queryLayout.getParts();
-  return start.getOwner() == meeting.movingOwner() &&
-         isNeighbour(start.getTo(), meeting.rank(), 1, parts) &&
-         isNeighbour(start.getFrom(), meeting.rank(), parts - 1, parts) &&
-         isNeighbour(start.getReceivedOwner(), meeting.movingOwner(), parts - 1,
-                     parts);
-}
-
-/// Lets transfers of one ring go by `step` instead of by 1.
-static void redirect(ArrayRef<ring::StartOp> starts, const RingMeeting &meeting,
-                     Value step) {
-  if (starts.empty())
-    return;
-  ring::StartOp first = starts.front();
-  OpBuilder builder(first);
-  // The next owner is also what the loop carries on.
-  Value nextOwner = first.getReceivedOwner();
-  builder.setInsertionPointAfterValue(nextOwner);
-  Emit e{builder, first.getLoc()};
-  int64_t parts = meeting.queryLayout.getParts();
-  Value back = e.sub(e.index(parts), step);
-  nextOwner.replaceAllUsesWith(e.mod(e.add(first.getOwner(), back), parts));
-  for (ring::StartOp start : starts) {
-    builder.setInsertionPoint(start);
-    Value rank = meeting.rank();
-    start.getToMutable().assign(e.mod(e.add(rank, step), parts));
-    start.getFromMutable().assign(e.mod(e.add(rank, back), parts));
-  }
-}
-
-static ring::StartOp findStart(const RingMeeting &meeting) {
-  for (Operation *user : meeting.moving.getUsers())
-    if (auto start = dyn_cast<ring::StartOp>(user))
-      if (goesOn(start, meeting))
-        return start;
-  return nullptr;
-}
-
-/// What moves has another owner in each turn of a loop.
-static bool isCarried(Value owner) {
-  auto argument = dyn_cast<BlockArgument>(owner);
-  return argument && isa<scf::ForOp>(argument.getOwner()->getParentOp());
-}
-
 /// Says why something of an attend goes on as it was.
 static void missed(Operation *op, StringRef reason) {
   auto options = remark::RemarkOpts::name("not-dropped")
@@ -210,122 +54,43 @@ static void missed(Operation *op, StringRef reason) {
   remark::missed(op->getLoc(), options) << remark::reason("{0}", reason);
 }
 
-/// Says so where slices of a loop go on whole.
-static void missedSlices(const RingMeeting &meeting) {
-  if (isCarried(meeting.movingOwner()))
-    missed(meeting.op,
-           "no transfer passes what its loop carries on to the next rank of "
-           "the ring: all of every slice goes on");
+/// What goes round where `op` is computed; null where its transfers are written
+/// out, or where there are none.
+static ring::RotateOp rotateOf(Operation *op) {
+  return op->getParentOfType<ring::RotateOp>();
 }
 
-/// A slice travels alone.
-static void dropSlice(const RingMeeting &meeting, Needs needs,
-                      SymbolTable &symbols) {
-  ring::StartOp start = findStart(meeting);
-  if (!start)
-    return missedSlices(meeting);
-  redirect(start, meeting, needs.step);
-  Route route{meeting, needs, symbols};
-  OpBuilder builder(start);
-  Emit e{builder, start.getLoc()};
-  start.getSegmentsMutable().assign(route.slices());
-  start.getTurnMutable().assign(
-      e.add(route.turnOf(e, start.getOwner()), e.index(1)));
-}
-
-/// A slice travels, and its partial result behind it. All have tables already,
-/// and turns.
-static void dropSliceAndPartial(const RingMeeting &meeting, Needs needs,
-                                SymbolTable &symbols) {
-  auto loop = meeting.op->getParentOfType<scf::ForOp>();
-  ring::StartOp slice = findStart(meeting);
-  if (!loop || !slice)
-    return missedSlices(meeting);
-  SmallVector<ring::StartOp> onward{slice}, home;
-  for (auto start : loop.getBody()->getOps<ring::StartOp>()) {
-    if (start != slice && goesOn(start, meeting))
-      onward.push_back(start);
-    else if (start != slice && start.getTo() == meeting.movingOwner())
-      home.push_back(start);
-  }
-  redirect(onward, meeting, needs.step);
-  Route route{meeting, needs, symbols};
-  slice.getSegmentsMutable().assign(route.slices());
-  ValueRange tables = route.partials();
-  Value partials = tables[0], returns = tables[1];
-  for (ring::StartOp start : ArrayRef(onward).drop_front())
-    start.getSegmentsMutable().assign(partials);
-  for (ring::StartOp start : home)
-    start.getSegmentsMutable().assign(returns);
-  for (Operation &op : *loop.getBody()) {
-    std::optional<Join> join = Join::of(&op);
-    if (!join || !isa<BlockArgument>(join->second))
-      continue;
-    if (join->owner == meeting.movingOwner())
-      join->segments.assign(partials);
-    else if (join->owner == meeting.rank())
-      join->segments.assign(returns);
-  }
-  // Of the last hop, behind the loop.
-  for (Value result : loop.getResults())
-    for (Operation *user : result.getUsers())
-      if (std::optional<Join> join = Join::of(user);
-          join && join->second == result)
-        join->segments.assign(returns);
-}
-
-/// Whether what is computed by the slice that moves goes home from where the
-/// slice ends.
-static bool hasPartial(const RingMeeting &meeting) {
-  auto loop = meeting.op->getParentOfType<scf::ForOp>();
-  return loop && llvm::any_of(loop.getBody()->getOps<ring::StartOp>(),
-                              [&](ring::StartOp start) {
-                                return start.getTo() == meeting.movingOwner();
-                              });
-}
-
-static void dropFrom(const RingMeeting &meeting, Needs needs,
-                     SymbolTable &symbols) {
-  auto op = cast<ring::AttendLikeOpInterface>(meeting.op);
-  op.getPairsMutable().assign(needs.need);
-  if (hasPartial(meeting))
-    dropSliceAndPartial(meeting, needs, symbols);
-  else
-    dropSlice(meeting, needs, symbols);
-}
-
-/// What the need function is called with must be there in front of all loops.
-static bool isKnownAtTheTop(const RingMeeting &meeting, Block &top) {
-  SmallVector<Value> values{meeting.query, meeting.rank(), meeting.queryExtent,
-                            meeting.keyExtent};
-  llvm::append_range(values, meeting.maskCaptures);
-  return llvm::all_of(
-      values, [&](Value value) { return value.getParentBlock() == &top; });
-}
-
-/// The queries that a ring begins with, where they are what it carries.
-static Value atTheTop(Value query) {
-  auto argument = dyn_cast<BlockArgument>(query);
-  auto loop = argument
-                  ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
-                  : scf::ForOp();
-  return loop ? loop.getTiedLoopInit(argument)->get() : query;
+/// The queries that a ring begins with, where they are what goes round.
+static Value atTheTop(Value query, ring::RotateOp rotate) {
+  if (!rotate)
+    return query;
+  ValueRange shards = rotate.getShards();
+  auto shard = llvm::find(shards, query);
+  return shard == shards.end()
+             ? query
+             : rotate.getTensors()[std::distance(shards.begin(), shard)];
 }
 
 static RingMeeting meetingOf(ring::AttendLikeOpInterface op) {
-  bool movesKeys = !isCarried(op.getQueryOwner());
+  ring::RotateOp rotate = rotateOf(op);
   return {op,
-          atTheTop(op.getQuery()),
-          op.getQueryOwner(),
+          atTheTop(op.getQuery(), rotate),
           op.getQueryExtent(),
-          op.getSliceOwners().front(),
           op.getKeyExtent(),
           op.getQueryLayout(),
           op.getKeyLayout(),
           &op.getBounds(),
           op.getMaskCaptures(),
-          movesKeys ? op.getSliceKeys().front() : op.getQuery(),
-          movesKeys};
+          /*movesKeys=*/!rotate || op.getQueryOwner() != rotate.getOwner()};
+}
+
+/// What the need function is called with must be there in front of all loops.
+static bool isKnownAtTheTop(const RingMeeting &meeting, Block &top) {
+  SmallVector<Value> values{meeting.query, meeting.queryExtent,
+                            meeting.keyExtent};
+  llvm::append_range(values, meeting.maskCaptures);
+  return llvm::all_of(
+      values, [&](Value value) { return value.getParentBlock() == &top; });
 }
 
 /// Meetings with the same inputs ask the same question.
@@ -338,6 +103,40 @@ static bool sameNeeds(const RingMeeting &a, const RingMeeting &b) {
              a.bounds, b.bounds, OperationEquivalence::IgnoreLocations);
 }
 
+/// Why what goes round may not go less far than needed by one meeting; empty
+/// where it may.
+static StringRef whyAll(ring::RotateOp rotate, const RingMeeting &meeting) {
+  size_t attends = 0;
+  rotate.walk([&](ring::AttendLikeOpInterface) { ++attends; });
+  if (attends != 1)
+    return "it shares what goes round with other attends: all of every shard "
+           "goes on";
+  auto op = cast<ring::AttendLikeOpInterface>(meeting.op);
+  Value owner = rotate.getOwner(), rank = rotate.getRank();
+  Value other =
+      meeting.movesKeys ? op.getQueryOwner() : op.getSliceOwners().front();
+  Value moving =
+      meeting.movesKeys ? op.getSliceOwners().front() : op.getQueryOwner();
+  if (moving != owner || other != rank)
+    return "it does not bring shards of the owner that goes round and those of "
+           "this rank together: all of every shard goes on";
+  return {};
+}
+
+static void drop(const RingMeeting &meeting, Needs needs) {
+  cast<ring::AttendLikeOpInterface>(meeting.op)
+      .getPairsMutable()
+      .assign(needs.need);
+  ring::RotateOp rotate = rotateOf(meeting.op);
+  if (!rotate)
+    return missed(meeting.op, "its transfers are written out, and no "
+                              "ring.rotate: all that they send is sent");
+  if (StringRef why = whyAll(rotate, meeting); !why.empty())
+    return missed(meeting.op, why);
+  rotate.getReachMutable().assign(needs.reach);
+  rotate.getStepMutable().assign(needs.step);
+}
+
 static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
   SmallVector<RingMeeting> meetings;
   program.walk([&](ring::AttendLikeOpInterface op) {
@@ -348,8 +147,8 @@ static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
                         "before, makes them");
     RingMeeting meeting = meetingOf(op);
     if (!isKnownAtTheTop(meeting, program.getBody().front()))
-      return missed(op, "its queries, extents, captures or rank are not known "
-                        "in front of all loops, where is asked what is needed");
+      return missed(op, "its queries, extents or captures are not known in "
+                        "front of all loops, where is asked what is needed");
     meetings.push_back(meeting);
   });
   while (!meetings.empty()) {
@@ -358,7 +157,7 @@ static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
     llvm::erase_if(meetings, [&](const RingMeeting &meeting) {
       if (!sameNeeds(first, meeting))
         return false;
-      dropFrom(meeting, needs, symbols);
+      drop(meeting, needs);
       return true;
     });
   }

@@ -261,39 +261,29 @@ def LowerToRingPass : Pass<"burst-lower-to-ring", "::mlir::func::FuncOp"> {
     Global attention optimisation: each rank keeps its queries and their softmax
     state; in P - 1 hops the slices of keys and values go round, and each slice
     is attended where it comes by (`ring_kv`). Or each rank keeps its keys and
-    values, and queries go round (`ring_q`): the state of a slice comes along one
-    hop behind it, each rank merges what it has attended itself, and the last one
-    sends the state home. So do gradients in the backward pass, whatever travels.
-    Transfers are waited for at once; see `ring-overlap`.
+    values, and queries go round (`ring_q`), with their softmax states as partial
+    results. In the backward pass gradients by what goes round are partial results
+    too.
 
     Input: `burst.attention` between `burst.unshard` and `burst.shard`. Output,
     where keys travel:
     ```mlir
-    %k1, %v1, %o1, ... = scf.for %t = 0 to P - 1 iter_args(...) {
-      ... = ring.attend %q at #layout[%r], (%kt, %vt at %o), %state
-      %token = ring.start %kt, %vt of #layout[%o] to %to receive [%on] from %from
-      %kn, %vn = ring.wait %token
-      scf.yield %kn, %vn, %on, ...
+    %o1, %m1, %l1 = ring.rotate (%k, %v ...) of #layout[%r] carry(%o0, %m0, %l0) {
+    ^bb0(%owner: index, %kt: ..., %vt: ..., %o: ..., %m: ..., %l: ...):
+      ... = ring.attend %q at #layout[%r], (%kt, %vt at %owner), state %o, %m, %l
+      ring.yield ...
     }
-    ... = ring.attend ...
-    %out, %lse = ring.finalize ...
+    %out, %lse = ring.finalize %o1, %m1, %l1
     ```
 
-    Where queries do, `%h` is who has the own queries in this hop, and flags say
-    what travels in which (a state none in the first, home in the last):
+    Where queries do:
     ```mlir
-    %q1, %own1, ... = scf.for %t = 0 to P iter_args(...) {
-      %part = ring.attend %qt at #layout[%o], (%k, %v at %r), (ring.init %qt)
-      %qn = ring.wait (ring.start %qt of #layout[%o] to %to receive [%on] ...)
-      %own2 = ring.merge %own with %home       // nothing: it comes at the end
-      %own3 = ring.merge %own2 with %part      // in the first hop
-      %sum = ring.merge %part with %onward     // from the third on
-      %onward1 = ring.wait (ring.start %sum of #layout[%o] to %to ...)
-      %home1 = ring.wait (ring.start %sum of #layout[%o] to %o receive [%r] from %h)
-      scf.yield %qn, %on, %own3, %onward1, %home1
+    %o1, %m1, %l1 = ring.rotate (%q ...) of #layout[%r] partial(merge ...) {
+    ^bb0(%owner: index, %qt: ..., %o: ..., %m: ..., %l: ...):
+      ... = ring.attend %qt at #layout[%owner], (%k, %v at %r), state %o, %m, %l
+      ring.yield ...
     }
-    %all = ring.merge %own1 with %home1
-    %out, %lse = ring.finalize %all
+    %out, %lse = ring.finalize %o1, %m1, %l1
     ```
 
     Needs `burst-partition` and `burst-expand-names`. Leaves no op of burst but
@@ -316,16 +306,55 @@ def DropEmptyPass : Pass<"ring-drop-empty", "::mlir::ModuleOp"> {
     all ranks r, owners o and segments a, b of their layouts whether any pair is
     needed, in which direction of the ring less travels, and how many hops
     segment b of o must travel in that direction. It depends on sizes and captured
-    tables only, not on the rank. The attend then gets a flag per pair of
-    segments, the transfers of its slices a flag per segment, and the ring its
-    direction; so do transfers, merges and sums of the states and gradients that
-    follow a slice. (Under a causal mask the second zigzag chunk of an owner is needed
-    by lower ranks only: going down, a quarter of all bytes need not travel.)
+    tables only, not on the rank. The attend then gets its table of pairs, and the
+    `ring.rotate` around it how far segments go, and in which direction. (Under a
+    causal mask the second zigzag chunk of an owner is needed by lower ranks only:
+    going down, a quarter of all bytes need not travel.)
 
-    Needs `burst-derive-bounds` before `burst-lower-to-ring`. An attend without
-    bounds needs everything and is left alone. Where something is left alone a
-    remark (`ring-drop-empty`) says why. Run it before `canonicalize` and `cse`,
-    which hide where the ring keeps its direction.
+    Needs `burst-derive-bounds` before `burst-lower-to-ring`; run it before
+    `ring-lower-rotate`. An attend without bounds needs everything and is left
+    alone. Where something is left alone a remark (`ring-drop-empty`) says why.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect", "::mlir::func::FuncDialect",
+                           "::burst::ring::RingDialect"];
+}
+
+def LowerRotatePass : Pass<"ring-lower-rotate", "::mlir::ModuleOp"> {
+  let summary = "writes out what goes round as loops and transfers";
+  let description = [{
+    Where values are carried only, P - 1 turns compute with the shards at hand and
+    pass them on; the last shards are computed with behind the loop:
+    ```mlir
+    %k1, %v1, %o1, ... = scf.for %t = 0 to P - 1 iter_args(...) {
+      ... = ring.attend %q at #layout[%r], (%kt, %vt at %o), %state
+      %token = ring.start %kt, %vt of #layout[%o] to %to receive [%on] from %from
+      %kn, %vn = ring.wait %token
+      scf.yield %kn, %vn, %on, ...
+    }
+    ... = ring.attend ...
+    ```
+
+    Partial results come along one hop behind their shards: each rank joins what it
+    has computed itself, and the last one sends the whole to the owner. Tables of
+    flags say what arrives for which turn; `%h` is who has the own shards in this
+    turn:
+    ```mlir
+    %q1, %own1, ... = scf.for %t = 0 to P iter_args(...) {
+      %part = ring.attend %qt at #layout[%o], (%k, %v at %r), (ring.init %qt)
+      %qn = ring.wait (ring.start %qt of #layout[%o] to %to receive [%on] ...)
+      %own2 = ring.merge %own with %home       // nothing: it comes at the end
+      %own3 = ring.merge %own2 with %part      // in the first hop
+      %sum = ring.merge %part with %onward     // from the third on
+      %onward1 = ring.wait (ring.start %sum of #layout[%o] to %to ...)
+      %home1 = ring.wait (ring.start %sum of #layout[%o] to %o receive [%r] from %h)
+      scf.yield %qn, %on, %own3, %onward1, %home1
+    }
+    %all = ring.merge %own1 with %home1
+    ```
+
+    One rank computes once. Transfers are waited for at once; see `ring-overlap`.
+    Leaves no `ring.rotate`.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect", "::mlir::func::FuncDialect",

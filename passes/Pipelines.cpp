@@ -33,6 +33,7 @@ void burst::buildRingPipeline(OpPassManager &pm,
   pm.addNestedPass<func::FuncOp>(createLowerToRingPass());
   if (options.drop)
     pm.addPass(createDropEmptyPass());
+  pm.addPass(createLowerRotatePass());
   if (options.overlap)
     pm.addNestedPass<func::FuncOp>(createOverlapPass());
   // Reads of a table that is computed once must not turn into the computation.

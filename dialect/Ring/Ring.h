@@ -7,9 +7,11 @@
 
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 
 // clang-format off
 #include "dialect/Ring/RingDialect.h.inc"
+#include "dialect/Ring/RingEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialect/Ring/RingAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES

@@ -4,6 +4,7 @@
 #define BURST_DIALECT_RING_RINGATTRS_TD
 
 include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
 include "dialect/Ring/RingDialect.td"
 
 def Ring_LayoutAttr : AttrDef<Ring_Dialect, "Layout"> {
@@ -63,6 +64,18 @@ def Ring_ChannelAttr : AttrDef<Ring_Dialect, "Channel"> {
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$grid, "int64_t":$index);
   let assemblyFormat = "`<` $grid `,` $index `>`";
   let genVerifyDecl = 1;
+}
+
+def Ring_Join : I32EnumAttr<"Join", "how partial results become one", [
+    I32EnumAttrCase<"Add", 0, "add">, I32EnumAttrCase<"Merge", 1, "merge">]> {
+  let cppNamespace = "::burst::ring";
+  let genSpecializedAttr = 0;
+}
+def Ring_JoinAttr : EnumAttr<Ring_Dialect, Ring_Join, "join"> {
+  let summary = "how partial results become one";
+  let description = [{
+    `add`: gradients, which are added; `merge`: softmax states, which are merged.
+  }];
 }
 
 def Ring_TokenType : TypeDef<Ring_Dialect, "Token"> {

@@ -24,6 +24,7 @@ struct RingInliner : DialectInlinerInterface {
 } // namespace
 
 #include "dialect/Ring/RingDialect.cpp.inc"
+#include "dialect/Ring/RingEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialect/Ring/RingAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES

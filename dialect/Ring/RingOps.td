@@ -7,6 +7,7 @@ include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/LoopLikeInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialect/Burst/BurstInterfaces.td"
 include "dialect/Ring/RingAttrs.td"
@@ -305,6 +306,7 @@ include "dialect/Ring/GradientOps.td"
 //===----------------------------------------------------------------------===//
 
 include "dialect/Ring/TransferOps.td"
+include "dialect/Ring/RotateOp.td"
 
 //===----------------------------------------------------------------------===//
 // What a run is refused for

@@ -58,9 +58,8 @@ LogicalResult StartOp::verify() {
   return verifySegments(*this, buffers);
 }
 
-/// The grid of a channel has `parts` ranks in one axis.
-static LogicalResult verifyChannel(Operation *op, ChannelAttr channel,
-                                   int64_t parts) {
+LogicalResult ring::verifyChannel(Operation *op, ChannelAttr channel,
+                                  int64_t parts) {
   shard::GridOp grid = lookupGrid(op, channel.getGrid());
   if (!grid)
     return failure();

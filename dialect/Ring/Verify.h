@@ -34,6 +34,10 @@ void addEffects(Effects &effects,
 /// The same of a step, which writes what it makes or updates.
 void addStepEffects(StepOpInterface step, Effects &effects);
 
+/// The grid of a channel has `parts` ranks in one axis.
+llvm::LogicalResult verifyChannel(mlir::Operation *op, ChannelAttr channel,
+                                  int64_t parts);
+
 /// A table of flags is a tensor where the op works on tensors, a buffer where
 /// it works on buffers, and has `shape`, of which dynamic sizes are free. With
 /// `mayRepeat`, sizes may be 1 where all are alike.

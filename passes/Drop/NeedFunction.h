@@ -15,21 +15,15 @@ namespace burst {
 /// Queries and keys that come together round a ring, and which of both moves.
 struct RingMeeting {
   mlir::Operation *op = nullptr;
-  mlir::Value query, queryOwner, queryExtent, keyOwner, keyExtent;
+  mlir::Value query, queryExtent, keyExtent;
   ring::LayoutAttr queryLayout, keyLayout;
   mlir::Region *bounds = nullptr;
   /// Not a range: flags move operands.
   llvm::SmallVector<mlir::Value> maskCaptures;
-  mlir::Value moving; ///< one of the tensors that travel
   bool movesKeys = true;
 
   ring::LayoutAttr movingLayout() const {
     return movesKeys ? keyLayout : queryLayout;
-  }
-  mlir::Value movingOwner() const { return movesKeys ? keyOwner : queryOwner; }
-  mlir::Value rank() const { return movesKeys ? queryOwner : keyOwner; }
-  mlir::Value movingExtent() const {
-    return movesKeys ? keyExtent : queryExtent;
   }
 };
 

@@ -7,15 +7,19 @@
 using namespace mlir;
 using namespace burst;
 
-Tensors ForwardSteps::init(OpBuilder &builder, Value query) {
+SmallVector<Type> ForwardSteps::stateTypes() {
   auto shard =
       shardType(cast<RankedTensorType>(op.getOut().getType()), 1, deal);
   auto o = shard.clone(op.getStateType());
   auto m = RankedTensorType::get(
       {shard.getDimSize(0), shard.getDimSize(2), shard.getDimSize(1)},
       op.getStateType());
-  auto state = ring::InitOp::create(builder, op.getLoc(), TypeRange{o, m, m},
-                                    query, /*into=*/ValueRange());
+  return {o, m, m};
+}
+
+Tensors ForwardSteps::init(OpBuilder &builder, Value query) {
+  auto state = ring::InitOp::create(builder, op.getLoc(), stateTypes(), query,
+                                    /*into=*/ValueRange());
   return Tensors(state.getResults());
 }
 

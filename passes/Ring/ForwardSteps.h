@@ -15,6 +15,7 @@ public:
         key(op.getKey().getDefiningOp<UnshardOp>()),
         value(op.getValue().getDefiningOp<UnshardOp>()), op(op), deal(deal) {}
 
+  llvm::SmallVector<mlir::Type> stateTypes();
   Tensors init(mlir::OpBuilder &builder, mlir::Value query);
   Tensors attend(mlir::OpBuilder &builder, mlir::Value query,
                  mlir::Value queryOwner, mlir::Value key, mlir::Value value,

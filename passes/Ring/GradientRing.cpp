@@ -1,6 +1,6 @@
 //===- GradientRing.cpp - the backward pass as a ring ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/Ring/ReturningRing.h"
+#include "passes/Ring/RingBuilder.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -14,30 +14,19 @@ static Value extentOf(AttentionBackwardOp op, bool keys) {
 
 namespace {
 
-/// The share of a slice are the gradients by it.
-class GradientRing final : public ReturningRing {
+/// The partial results of shards are the gradients by them.
+class GradientRing final : public RingBuilder {
 public:
   GradientRing(AttentionBackwardOp op, const Deal &deal, bool movesKeys)
-      : ReturningRing(op, deal, extentOf(op, movesKeys),
-                      movesKeys ? Dims{1, 1} : Dims{1, 1, 2, 2},
-                      movesKeys ? Dims{1, 1} : Dims{1}),
-        op(op), movesKeys(movesKeys) {}
+      : RingBuilder(op, deal), op(op), movesKeys(movesKeys) {}
 
   void build() override;
 
 private:
-  using Dims = SmallVector<int64_t>;
-
+  Type gradientType(Value like);
   Value zero(Value like);
-  Tensors zeros(ValueRange like);
-  Tensors gradientsOf(ValueRange slice, bool keys);
-  Tensors fresh(ValueRange slice) override {
-    return zeros(gradientsOf(slice, movesKeys));
-  }
-  void compute(ValueRange slice, Value owner, Tensors &kept,
-               Tensors &share) override;
-  Tensors join(ValueRange a, ValueRange b, Value owner,
-               const Flags &flags) override;
+  Tensors attend(Value owner, ValueRange shards, ValueRange carried,
+                 ValueRange partials);
   Value finish(Value gradient, Type element);
 
   AttentionBackwardOp op;
@@ -47,35 +36,33 @@ private:
 
 } // namespace
 
+Type GradientRing::gradientType(Value like) {
+  return cast<RankedTensorType>(like.getType()).clone(op.getStateType());
+}
+
 Value GradientRing::zero(Value like) {
-  auto type = cast<RankedTensorType>(like.getType());
-  return ring::ZeroOp::create(builder, loc, type.clone(op.getStateType()), like,
+  return ring::ZeroOp::create(builder, loc, gradientType(like), like,
                               /*into=*/Value())
       .getZero();
 }
 
-Tensors GradientRing::zeros(ValueRange like) {
-  return llvm::map_to_vector(like, [&](Value v) { return zero(v); });
-}
-
 /// By what of a slice there are gradients: by keys and values, or by queries.
-Tensors GradientRing::gradientsOf(ValueRange slice, bool keys) {
-  return Tensors(slice.take_front(keys ? 2 : 1));
+static ValueRange differentiated(ValueRange slice, bool keys) {
+  return slice.take_front(keys ? 2 : 1);
 }
 
-/// Adds the gradients of a slice and of what stays here.
-void GradientRing::compute(ValueRange slice, Value owner, Tensors &kept,
-                           Tensors &share) {
+/// Adds the gradients of the shards of `owner` and of what stays here.
+Tensors GradientRing::attend(Value owner, ValueRange slice, ValueRange kept,
+                             ValueRange partials) {
   ValueRange q = movesKeys ? ValueRange(queries) : slice;
   ValueRange kv = movesKeys ? slice : ValueRange(keys);
   Value queryOwner = movesKeys ? rank : owner;
   Value keyOwner = movesKeys ? owner : rank;
   size_t keptGradients = movesKeys ? 1 : 2;
-  ValueRange here = ValueRange(kept).take_front(keptGradients);
-  ValueRange captures = ValueRange(kept).drop_front(keptGradients);
-  Tensors grads(movesKeys ? here : ValueRange(share));
-  llvm::append_range(grads, movesKeys ? ValueRange(share) : here);
-  llvm::append_range(grads, captures);
+  ValueRange here = kept.take_front(keptGradients);
+  Tensors grads(movesKeys ? here : partials);
+  llvm::append_range(grads, movesKeys ? partials : here);
+  llvm::append_range(grads, kept.drop_front(keptGradients));
   ArrayRef<int64_t> wanted = op.getGradients().value_or(ArrayRef<int64_t>());
   auto attend = ring::AttendGradOp::create(
       builder, loc, ValueRange(grads).getTypes(), q[0], q[1], q[2], q[3],
@@ -91,19 +78,10 @@ void GradientRing::compute(ValueRange slice, Value owner, Tensors &kept,
   op.getGradient().cloneInto(&attend.getGradient(), mapping);
   ValueRange made = attend.getNewGrads();
   ValueRange byQuery = made.take_front(1), byKeys = made.slice(1, 2);
-  kept = Tensors(movesKeys ? byQuery : byKeys);
-  llvm::append_range(kept, made.drop_front(3));
-  share = Tensors(movesKeys ? byKeys : byQuery);
-}
-
-Tensors GradientRing::join(ValueRange a, ValueRange b, Value owner,
-                           const Flags &flags) {
-  Tensors sums;
-  for (auto [x, y] : llvm::zip_equal(a, b))
-    sums.push_back(ring::AddOp::create(builder, loc, x.getType(), x, y, owner,
-                                       extent, flags.table, flags.turn, layout)
-                       .getSum());
-  return sums;
+  Tensors given(movesKeys ? byQuery : byKeys);
+  llvm::append_range(given, made.drop_front(3));
+  llvm::append_range(given, movesKeys ? byKeys : byQuery);
+  return given;
 }
 
 /// The gradient in the type of the result.
@@ -127,20 +105,34 @@ void GradientRing::build() {
   queries = {shard(op.getQuery()), outGrad, lse, delta.getDelta()};
   keys = {shard(op.getKey()), shard(op.getValue())};
 
-  Tensors kept = zeros(gradientsOf(movesKeys ? queries : keys, !movesKeys));
+  Tensors kept;
+  for (Value like : differentiated(movesKeys ? queries : keys, !movesKeys))
+    kept.push_back(zero(like));
   for (int64_t n : op.getGradients().value_or(ArrayRef<int64_t>()))
     kept.push_back(zero(op.getScoreCaptures()[n]));
-  Tensors slice = movesKeys ? keys : queries, moved = fresh(slice);
-  run(slice, kept, moved);
+  const Tensors &slice = movesKeys ? keys : queries;
+  SmallVector<Type> partials;
+  for (Value like : differentiated(slice, movesKeys))
+    partials.push_back(gradientType(like));
+  using Dims = SmallVector<int64_t>;
+  Tensors made = rotate(
+      {slice, movesKeys ? Dims{1, 1} : Dims{1, 1, 2, 2},
+       extentOf(op, movesKeys), kept, ring::Join::Add, partials,
+       movesKeys ? Dims{1, 1} : Dims{1}},
+      [&](Value owner, ValueRange shards, ValueRange carried,
+          ValueRange fresh) { return attend(owner, shards, carried, fresh); });
 
   Type element = op.getQuery().getType().getElementType();
-  Tensors byQuery = movesKeys ? kept : moved, byKeys = movesKeys ? moved : kept;
+  ValueRange stayed = ValueRange(made).take_front(kept.size());
+  ValueRange moved = ValueRange(made).drop_front(kept.size());
+  ValueRange byQuery = movesKeys ? stayed : moved,
+             byKeys = movesKeys ? moved : stayed;
   replace(op.getQueryGrad(), finish(byQuery[0], element));
   replace(op.getKeyGrad(), finish(byKeys[0], element));
   replace(op.getValueGrad(), finish(byKeys[1], element));
   size_t keptGradients = movesKeys ? 1 : 2;
-  for (auto [global, table] : llvm::zip_equal(
-           op.getCaptureGrads(), ValueRange(kept).drop_front(keptGradients)))
+  for (auto [global, table] :
+       llvm::zip_equal(op.getCaptureGrads(), stayed.drop_front(keptGradients)))
     global.replaceAllUsesWith(table);
   erase();
 }

@@ -15,55 +15,24 @@ public:
   void build() override;
 
 private:
-  Tensors attend(Value key, Value value, Value owner, ValueRange state) {
-    return steps.attend(builder, steps.query.getShard(), rank, key, value,
-                        owner, state);
-  }
-  Tensors hops(Tensors state);
-
   AttentionOp op;
   ForwardSteps steps;
 };
 
 } // namespace
 
-/// P - 1 times: attend the slice at hand, pass it on, take the next one. Then
-/// attend the last.
-Tensors KeyRing::hops(Tensors state) {
-  Value key = steps.key.getShard(), value = steps.value.getShard();
-  if (deal.parts == 1)
-    return attend(key, value, rank, state);
-  Value to = neighbour(rank, 1), from = neighbour(rank, deal.parts - 1);
-  Value zero = constant(0), one = constant(1), last = constant(deal.parts - 1);
-  auto loop = scf::ForOp::create(
-      builder, loc, zero, last, one,
-      ValueRange{key, value, rank, state[0], state[1], state[2]});
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(loop.getBody());
-    ValueRange args = loop.getRegionIterArgs();
-    Value owner = args[2];
-    Tensors next = attend(args[0], args[1], owner, args.drop_front(3));
-    Value nextOwner = neighbour(owner, deal.parts - 1);
-    Tensors yields = transfer({args.take_front(2),
-                               {1, 1},
-                               owner,
-                               steps.key.getExtent(),
-                               to,
-                               nextOwner,
-                               from,
-                               /*channel=*/0});
-    yields.push_back(nextOwner);
-    llvm::append_range(yields, next);
-    scf::YieldOp::create(builder, loc, yields);
-  }
-  ValueRange results = loop.getResults();
-  return attend(results[0], results[1], results[2], results.drop_front(3));
-}
-
 void KeyRing::build() {
   beginProgram();
-  Tensors state = hops(steps.init(builder, steps.query.getShard()));
+  Value query = steps.query.getShard();
+  Tensors state = rotate(
+      {{steps.key.getShard(), steps.value.getShard()},
+       {1, 1},
+       steps.key.getExtent(),
+       steps.init(builder, query)},
+      [&](Value owner, ValueRange shards, ValueRange carried, ValueRange) {
+        return steps.attend(builder, query, rank, shards[0], shards[1], owner,
+                            carried);
+      });
   ring::FinalizeOp finalize = steps.finalize(builder, state);
   replace(op.getOut(), finalize.getOut());
   replace(op.getLse(), finalize.getLse());

@@ -11,21 +11,6 @@ RingBuilder::RingBuilder(AttentionInterface op, const Deal &deal)
     : op(op), deal(deal), builder(op), loc(op.getLoc()),
       layout(ring::LayoutAttr::get(op.getContext(), deal)) {}
 
-Value RingBuilder::neighbour(Value rank, int64_t offset) {
-  Emit e = emit();
-  return e.mod(e.add(rank, constant(offset)), deal.parts);
-}
-
-Value RingBuilder::turnTable(int64_t turns,
-                             function_ref<Value(Emit, Value)> flag) {
-  auto type = RankedTensorType::get({1, turns, 1}, builder.getI1Type());
-  return tensor::GenerateOp::create(
-      builder, loc, type, ValueRange(),
-      [&](OpBuilder &inner, Location, ValueRange indices) {
-        tensor::YieldOp::create(inner, loc, flag({inner, loc}, indices[1]));
-      });
-}
-
 void RingBuilder::beginProgram() {
   rank = shard::ProcessMultiIndexOp::create(
              builder, loc, op.getSequence()->getGrid().getValue(),
@@ -34,17 +19,28 @@ void RingBuilder::beginProgram() {
              .front();
 }
 
-Tensors RingBuilder::transfer(const Transfer &transfer) {
-  SmallVector<Type> types(transfer.tensors.getTypes());
-  auto start = ring::StartOp::create(
-      builder, loc, ring::TokenType::get(op.getContext(), types),
-      transfer.tensors, transfer.owner, transfer.extent, transfer.to,
-      transfer.receivedOwner, transfer.from, transfer.flags.table,
-      transfer.flags.turn, /*into=*/ValueRange(), transfer.dims, layout,
-      ring::ChannelAttr::get(op.getContext(), op.getSequence()->getGrid(),
-                             transfer.channel));
-  auto wait = ring::WaitOp::create(builder, loc, types, start.getToken());
-  return Tensors(wait.getTensors());
+Tensors RingBuilder::rotate(const Rotation &rotation, Turn turn) {
+  SmallVector<Type> given(ValueRange(rotation.carried).getTypes());
+  llvm::append_range(given, rotation.partials);
+  auto rotate = ring::RotateOp::create(
+      builder, loc, given, rotation.tensors, rank, rotation.extent,
+      /*reach=*/Value(), /*step=*/Value(), rotation.carried,
+      builder.getDenseI64ArrayAttr(rotation.dims), layout,
+      ring::ChannelAttr::get(op.getContext(), op.getSequence()->getGrid(), 0),
+      rotation.join ? ring::JoinAttr::get(op.getContext(), *rotation.join)
+                    : ring::JoinAttr(),
+      rotation.join ? builder.getDenseI64ArrayAttr(rotation.partialDims)
+                    : DenseI64ArrayAttr());
+  SmallVector<Type> taken{builder.getIndexType()};
+  llvm::append_range(taken, ValueRange(rotation.tensors).getTypes());
+  llvm::append_range(taken, given);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.createBlock(&rotate.getBody(), {}, taken,
+                      SmallVector<Location>(taken.size(), loc));
+  Tensors made = turn(rotate.getOwner(), rotate.getShards(),
+                      rotate.getCarried(), rotate.getPartials());
+  ring::YieldOp::create(builder, loc, made);
+  return Tensors(rotate.getResults());
 }
 
 void RingBuilder::replace(Value global, Value tensor) {

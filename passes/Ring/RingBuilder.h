@@ -3,7 +3,6 @@
 #ifndef BURST_PASSES_RING_RINGBUILDER_H
 #define BURST_PASSES_RING_RINGBUILDER_H
 
-#include "dialect/Burst/Emit.h"
 #include "passes/Passes.h"
 
 namespace burst {
@@ -19,38 +18,30 @@ public:
   virtual void build() = 0;
 
 protected:
-  mlir::Value constant(int64_t value) {
-    return mlir::arith::ConstantIndexOp::create(builder, loc, value);
-  }
-  Emit emit() { return {builder, loc}; }
-  /// (rank + offset) mod parts.
-  mlir::Value neighbour(mlir::Value rank, int64_t offset);
   /// The shard behind a global tensor.
   static UnshardOp unshardOf(mlir::Value global) {
     return global.getDefiningOp<UnshardOp>();
   }
-  /// Flags by turn, for all owners and segments alike.
-  mlir::Value
-  turnTable(int64_t turns,
-            llvm::function_ref<mlir::Value(Emit, mlir::Value turn)> flag);
   /// Makes `rank`.
   void beginProgram();
 
-  /// Which segments are meant: those of a row of a table, or all.
-  struct Flags {
-    mlir::Value table, turn;
-  };
-  /// Shards of `owner` go to `to`, those of `receivedOwner` come from `from`;
-  /// of each, dimension `dims[i]` has `extent` positions in all.
-  struct Transfer {
-    mlir::ValueRange tensors;
+  /// What goes round, see ring.rotate.
+  struct Rotation {
+    Tensors tensors;
     llvm::SmallVector<int64_t> dims;
-    mlir::Value owner, extent, to, receivedOwner, from;
-    int64_t channel;
-    Flags flags = {}; ///< of segments
+    mlir::Value extent;
+    Tensors carried = {};
+    std::optional<ring::Join> join = std::nullopt;
+    llvm::SmallVector<mlir::Type> partials = {};
+    llvm::SmallVector<int64_t> partialDims = {};
   };
-  /// Starts it, waits, and gives what it brings.
-  Tensors transfer(const Transfer &transfer);
+  /// What a turn makes of the carried values and of fresh partial results.
+  using Turn = llvm::function_ref<Tensors(
+      mlir::Value owner, mlir::ValueRange shards, mlir::ValueRange carried,
+      mlir::ValueRange partials)>;
+  /// The carried values behind the last turn, then the joined partial results.
+  Tensors rotate(const Rotation &rotation, Turn turn);
+
   /// `tensor`, a shard, becomes what `global` was cut into.
   static void replace(mlir::Value global, mlir::Value tensor);
   /// Erases the attention and what brought its tensors.

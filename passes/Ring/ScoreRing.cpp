@@ -24,10 +24,6 @@ public:
   void build() override;
 
 private:
-  /// What is done with the slice of an owner; gives what is carried.
-  using Visit = llvm::function_ref<SmallVector<Value>(Value slice, Value owner,
-                                                      ValueRange carried)>;
-  SmallVector<Value> hops(UnshardOp moved, ValueRange carried, Visit visit);
   Value score(Value key, Value owner, Value scores);
   ring::InitOp init(RankedTensorType out);
 
@@ -36,40 +32,6 @@ private:
 };
 
 } // namespace
-
-/// P - 1 times: visit the slice at hand, pass it on, take the next one. Then
-/// visit the last.
-SmallVector<Value> ScoreRing::hops(UnshardOp moved, ValueRange carried,
-                                   Visit visit) {
-  if (deal.parts == 1)
-    return visit(moved.getShard(), rank, carried);
-  Value to = neighbour(rank, 1), from = neighbour(rank, deal.parts - 1);
-  SmallVector<Value> inits{moved.getShard(), rank};
-  llvm::append_range(inits, carried);
-  auto loop = scf::ForOp::create(builder, loc, constant(0),
-                                 constant(deal.parts - 1), constant(1), inits);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(loop.getBody());
-    ValueRange args = loop.getRegionIterArgs();
-    SmallVector<Value> next = visit(args[0], args[1], args.drop_front(2));
-    Value nextOwner = neighbour(args[1], deal.parts - 1);
-    Type slice = args[0].getType();
-    auto channel =
-        ring::ChannelAttr::get(op.getContext(), op.getSequence()->getGrid(), 0);
-    auto start = ring::StartOp::create(
-        builder, loc, ring::TokenType::get(op.getContext(), slice), args[0],
-        args[1], moved.getExtent(), to, nextOwner, from, /*segments=*/Value(),
-        /*turn=*/Value(), /*into=*/ValueRange(), ArrayRef<int64_t>{1}, layout,
-        channel);
-    auto wait = ring::WaitOp::create(builder, loc, slice, start.getToken());
-    SmallVector<Value> yields{wait.getResult(0), nextOwner};
-    llvm::append_range(yields, next);
-    scf::YieldOp::create(builder, loc, yields);
-  }
-  ValueRange results = loop.getResults();
-  return visit(results[0], results[1], results.drop_front(2));
-}
 
 Value ScoreRing::score(Value key, Value owner, Value scores) {
   auto score = ring::ScoreOp::create(
@@ -104,23 +66,29 @@ void ScoreRing::build() {
   Value scores = ring::ScoresOp::create(builder, loc, stored, query.getShard(),
                                         key.getExtent(), /*into=*/Value())
                      .getScores();
-  scores = hops(key, scores, [&](Value key, Value owner, ValueRange carried) {
-             return SmallVector<Value>{score(key, owner, carried[0])};
-           }).front();
+  scores = rotate({{key.getShard()}, {1}, key.getExtent(), {scores}},
+                  [&](Value owner, ValueRange shards, ValueRange carried,
+                      ValueRange) {
+                    return Tensors{score(shards[0], owner, carried[0])};
+                  })
+               .front();
   auto out = cast<RankedTensorType>(op.getOut().getType());
   ring::InitOp state = init(out);
   SmallVector<Type> types{stored};
   llvm::append_range(types, state.getResultTypes());
   auto softmax = ring::SoftmaxOp::create(
       builder, loc, types, scores, state.getO(), state.getM(), state.getL());
-  auto sums = hops(value, softmax.getResults().drop_front(),
-                   [&](Value value, Value owner, ValueRange carried) {
-                     auto weigh = ring::WeighOp::create(
-                         builder, loc, TypeRange(carried), softmax.getWeights(),
-                         value, owner, key.getExtent(), carried[0], carried[1],
-                         carried[2], layout);
-                     return SmallVector<Value>(weigh.getResults());
-                   });
+  Tensors sums = rotate(
+      {{value.getShard()},
+       {1},
+       value.getExtent(),
+       Tensors(softmax.getResults().drop_front())},
+      [&](Value owner, ValueRange shards, ValueRange carried, ValueRange) {
+        auto weigh = ring::WeighOp::create(
+            builder, loc, TypeRange(carried), softmax.getWeights(), shards[0],
+            owner, key.getExtent(), carried[0], carried[1], carried[2], layout);
+        return Tensors(weigh.getResults());
+      });
   auto finalize = ring::FinalizeOp::create(
       builder, loc, TypeRange{shardType(out, 1, deal), sums[1].getType()},
       sums[0], sums[1], sums[2], /*into=*/ValueRange());

@@ -44,6 +44,10 @@ Step Simulation::Impl::Rank::runOther(const ExternalCall &call) {
       .Case<ring::SegmentOp>([&](auto op) { return runSegment(op, call); })
       .Case<ring::ExchangeOp>([&](auto op) { return runExchange(op, call); })
       .Case<ring::RequireOp>([&](auto op) { return runRequire(op, call); })
+      .Case<ring::RotateOp>([&](auto op) {
+        return fail(op, "cannot be run: it stands for loops and transfers; "
+                        "run ring-lower-rotate first");
+      })
       .Default([&](Operation *op) {
         return fail(op, "cannot be run: it is no op of a rank's program");
       });

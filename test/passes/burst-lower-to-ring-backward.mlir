@@ -1,5 +1,5 @@
-// RUN: burst-opt %s --burst-expand-names --burst-derive-bounds --burst-partition --burst-lower-to-ring | FileCheck %s
-// RUN: burst-opt %s --burst-expand-names --burst-derive-bounds --burst-partition --burst-lower-to-ring --ring-verify=allow-empty
+// RUN: burst-opt %s --burst-expand-names --burst-derive-bounds --burst-partition --burst-lower-to-ring --ring-lower-rotate | FileCheck %s
+// RUN: burst-opt %s --burst-expand-names --burst-derive-bounds --burst-partition --burst-lower-to-ring --ring-lower-rotate --ring-verify=allow-empty
 
 shard.grid @cp(shape = 3)
 shard.grid @one(shape = 1)

@@ -1,5 +1,5 @@
-// RUN: burst-opt %s --burst-lower-to-ring | FileCheck %s
-// RUN: burst-opt %s --burst-lower-to-ring --ring-verify | FileCheck %s
+// RUN: burst-opt %s --burst-lower-to-ring --ring-lower-rotate | FileCheck %s
+// RUN: burst-opt %s --burst-lower-to-ring --ring-lower-rotate --ring-verify | FileCheck %s
 
 shard.grid @cp(shape = 4)
 shard.grid @one(shape = 1)

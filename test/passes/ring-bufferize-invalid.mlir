@@ -160,3 +160,20 @@ func.func @given(%o: !o, %m: !m, %l: !m) -> !o attributes {ring.grid = @cp} {
   %out, %lse = ring.finalize %o, %m, %l : !o, !m -> !o
   return %out : !o
 }
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+!x = tensor<1x8x1x4xf32>
+
+func.func @rotate(%x: !x) attributes {ring.grid = @cp} {
+  %n = arith.constant 32 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  // expected-error @below {{stands for loops and transfers; run ring-lower-rotate first}}
+  ring.rotate (%x dims [1]) of <zigzag over 4>[%r] extent %n channel <@cp, 0> : (!x) -> () {
+  ^bb0(%owner: index, %t: !x):
+    ring.yield
+  }
+  return
+}

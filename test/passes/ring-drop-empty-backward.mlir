@@ -1,32 +1,20 @@
 // RUN: burst-opt %s --burst-expand-names --burst-derive-bounds --burst-partition --burst-lower-to-ring --ring-drop-empty | FileCheck %s
-// RUN: burst-opt %s --burst-expand-names --burst-derive-bounds --burst-partition --burst-lower-to-ring --ring-drop-empty --ring-verify
+// RUN: burst-opt %s --burst-expand-names --burst-derive-bounds --burst-partition --burst-lower-to-ring --ring-drop-empty --ring-lower-rotate --ring-verify
 
 // What is dropped is shown by burst-explain-backward.mlir; that nothing is
 // missing, by ring-verify here.
 
 shard.grid @cp(shape = 3)
 
-// Every pair has a flag. A slice and its gradients go the way that is cheaper,
-// each segment as far as it is needed, and from there gradients go home.
+// Every pair has a flag. Shards, and gradients by them, go the way that is
+// cheaper, each segment as far as it is needed.
 //
 // CHECK-LABEL: func private @kv_needs
 // CHECK-LABEL: func @kv
 // CHECK: %[[NEEDS:.*]]:3 = call @kv_needs
-// CHECK-DAG: %[[PARTIALS:.*]]:2 = call @kv_partials(%[[NEEDS]]#1)
-// CHECK-DAG: %[[SLICES:.*]] = call @kv_slices(%[[NEEDS]]#1)
-// CHECK: %[[R:.*]] = shard.process_multi_index
-// CHECK: scf.for %[[T:[^ ]*]] =
+// CHECK: ring.rotate{{.*}} reach %[[NEEDS]]#1 by %[[NEEDS]]#2 : tensor<3x2xindex> carry(%{{.*}}) partial add dims [1, 1]
 // CHECK: ring.attend_grad
 // CHECK: pairs(%[[NEEDS]]#0 : tensor<3x3x2x2xi1>) scale
-// CHECK: %[[AHEAD:.*]] = arith.addi %[[R]], %[[NEEDS]]#2 : index
-// CHECK: %[[TO:.*]] = arith.remui %[[AHEAD]],
-// CHECK: ring.start {{.*}} to %[[TO]] receive{{.*}} segments(%[[SLICES]][%[[NEXT:.*]]] : tensor<3x4x2xi1>)
-// CHECK: ring.add %{{.*}} segments(%[[PARTIALS]]#1[%[[T]]] : tensor<3x4x2xi1>)
-// CHECK: ring.add %{{.*}} segments(%[[PARTIALS]]#0[%[[T]]] : tensor<3x4x2xi1>)
-// CHECK: ring.start {{.*}} segments(%[[PARTIALS]]#0[%[[NEXT]]] : tensor<3x4x2xi1>)
-// CHECK: ring.start {{.*}} receive[%[[R]]]{{.*}} segments(%[[PARTIALS]]#1[%[[NEXT]]] : tensor<3x4x2xi1>)
-// CHECK: scf.yield
-// CHECK: ring.add {{.*}} segments(%[[PARTIALS]]#1[%{{.*}}] : tensor<3x4x2xi1>)
 func.func @kv(%q: tensor<1x12x1x4xf32>, %k: tensor<1x12x1x4xf32>,
     %v: tensor<1x12x1x4xf32>, %o: tensor<1x12x1x4xf32>, %lse: tensor<1x1x12xf32>,
     %do: tensor<1x12x1x4xf32>)
@@ -42,8 +30,7 @@ func.func @kv(%q: tensor<1x12x1x4xf32>, %k: tensor<1x12x1x4xf32>,
 // CHECK-LABEL: func private @q_needs
 // CHECK-LABEL: func @q
 // CHECK: %[[NEEDS:.*]]:3 = call @q_needs
-// CHECK: %[[R:.*]] = shard.process_multi_index
-// CHECK: scf.for {{.*}} %[[OWNER:[^ ]*]] = %[[R]],
+// CHECK: ring.rotate{{.*}} reach %[[NEEDS]]#1 by %[[NEEDS]]#2 : tensor<3x2xindex> carry(%{{.*}}) partial add dims [1]
 // CHECK: ring.attend_grad
 // CHECK: pairs(%[[NEEDS]]#0 : tensor<3x3x2x2xi1>) scale
 func.func @q(%q: tensor<1x12x1x4xf32>, %k: tensor<1x12x1x4xf32>,

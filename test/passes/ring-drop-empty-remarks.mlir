@@ -22,7 +22,7 @@ func.func @no_bounds(%q: !q, %k: !q, %m: !m, %n: index) -> !q attributes {ring.g
   return %o : !q
 }
 
-// CHECK: remark: [Missed] not-dropped | {{.*}}Function=below | Reason="its queries, extents, captures or rank are not known in front of all loops, where is asked what is needed"
+// CHECK: remark: [Missed] not-dropped | {{.*}}Function=below | Reason="its queries, extents or captures are not known in front of all loops, where is asked what is needed"
 func.func @below(%q: !q, %k: !q, %m: !m, %n: index) attributes {ring.grid = @cp} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -43,10 +43,10 @@ func.func @below(%q: !q, %k: !q, %m: !m, %n: index) attributes {ring.grid = @cp}
   return
 }
 
-// Slices that go two ranks on: pairs are dropped, transfers are not.
+// Transfers that are written out: pairs are dropped, transfers are not.
 //
-// CHECK: remark: [Missed] not-dropped | {{.*}}Function=two_on | Reason="no transfer passes what its loop carries on to the next rank of the ring: all of every slice goes on"
-func.func @two_on(%q: !q, %k: !q, %o: !q, %m: !m) -> !q attributes {ring.grid = @cp} {
+// CHECK: remark: [Missed] not-dropped | {{.*}}Function=written_out | Reason="its transfers are written out, and no ring.rotate: all that they send is sent"
+func.func @written_out(%q: !q, %k: !q, %o: !q, %m: !m) -> !q attributes {ring.grid = @cp} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -73,4 +73,65 @@ func.func @two_on(%q: !q, %k: !q, %o: !q, %m: !m) -> !q attributes {ring.grid = 
     scf.yield %k1, %owner, %o1 : !q, index, !q
   }
   return %0#2 : !q
+}
+
+// Two attends of what goes round: it goes as far as both need.
+//
+// CHECK-COUNT-2: remark: [Missed] not-dropped | {{.*}}Function=two | Reason="it shares what goes round with other attends: all of every shard goes on"
+func.func @two(%q: !q, %k: !q, %o: !q, %m: !m) -> (!q, !q) attributes {ring.grid = @cp} {
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %0:2 = ring.rotate (%k dims [1]) of <contiguous over 2>[%r] extent %n
+      channel <@cp, 0> carry(%o, %o : !q, !q) : (!q) -> (!q, !q) {
+  ^bb0(%owner: index, %kt: !q, %a: !q, %b: !q):
+    %a1, %ma, %la = ring.attend %q at <contiguous over 2>[%r] extent %n
+        slices (%kt, %kt at %owner) of <contiguous over 2> extent %n
+        state %a, %m, %m scale 0.5
+        mask(%b0, %h, %i, %j, %nq, %nk) {
+          %keep = arith.cmpi sle, %j, %i : index
+          burst.yield %keep : i1
+        }
+        bounds(%b0, %b1, %h0, %h1, %i0, %i1, %j0, %j1, %nq, %nk) {
+          %may = arith.cmpi slt, %j0, %i1 : index
+          burst.yield %may, %may : i1, i1
+        } : (!q, !q, !q) -> (!q, !m)
+    %b2, %mb, %lb = ring.attend %q at <contiguous over 2>[%r] extent %n
+        slices (%kt, %kt at %owner) of <contiguous over 2> extent %n
+        state %b, %m, %m scale 0.5
+        mask(%b0, %h, %i, %j, %nq, %nk) {
+          %keep = arith.cmpi sle, %i, %j : index
+          burst.yield %keep : i1
+        }
+        bounds(%b0, %b1, %h0, %h1, %i0, %i1, %j0, %j1, %nq, %nk) {
+          %may = arith.cmpi slt, %i0, %j1 : index
+          burst.yield %may, %may : i1, i1
+        } : (!q, !q, !q) -> (!q, !m)
+    ring.yield %a1, %b2 : !q, !q
+  }
+  return %0#0, %0#1 : !q, !q
+}
+
+// An attend with shards of this rank alone, which need not go round.
+//
+// CHECK: remark: [Missed] not-dropped | {{.*}}Function=own | Reason="it does not bring shards of the owner that goes round and those of this rank together: all of every shard goes on"
+func.func @own(%q: !q, %k: !q, %o: !q, %m: !m) -> !q attributes {ring.grid = @cp} {
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %0 = ring.rotate (%k dims [1]) of <contiguous over 2>[%r] extent %n
+      channel <@cp, 0> carry(%o : !q) : (!q) -> !q {
+  ^bb0(%owner: index, %kt: !q, %a: !q):
+    %a1, %ma, %la = ring.attend %q at <contiguous over 2>[%r] extent %n
+        slices (%k, %k at %r) of <contiguous over 2> extent %n
+        state %a, %m, %m scale 0.5
+        mask(%b0, %h, %i, %j, %nq, %nk) {
+          %keep = arith.cmpi sle, %j, %i : index
+          burst.yield %keep : i1
+        }
+        bounds(%b0, %b1, %h0, %h1, %i0, %i1, %j0, %j1, %nq, %nk) {
+          %may = arith.cmpi slt, %j0, %i1 : index
+          burst.yield %may, %may : i1, i1
+        } : (!q, !q, !q) -> (!q, !m)
+    ring.yield %a1 : !q
+  }
+  return %0 : !q
 }

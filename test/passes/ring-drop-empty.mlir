@@ -1,5 +1,5 @@
 // RUN: burst-opt %s --burst-expand-names --burst-derive-bounds --burst-partition --burst-lower-to-ring --ring-drop-empty | FileCheck %s
-// RUN: burst-opt %s --burst-expand-names --burst-derive-bounds --burst-partition --burst-lower-to-ring --ring-drop-empty --ring-drop-empty --ring-verify | FileCheck %s
+// RUN: burst-opt %s --burst-expand-names --burst-derive-bounds --burst-partition --burst-lower-to-ring --ring-drop-empty --ring-drop-empty --ring-lower-rotate --ring-verify
 
 // What is dropped is shown by burst-explain.mlir; that nothing is missing, by
 // ring-verify here.
@@ -37,35 +37,12 @@ shard.grid @one(shape = 1)
 // CHECK: %[[STEP:.*]] = arith.select %[[BACK]], %{{.*}}, %{{.*}} : index
 // CHECK: return %[[NEED]], %[[REACH]], %[[STEP]]
 
-// What arrives for each turn: what goes on from the turn before.
-//
-// CHECK-LABEL: func private @causal_slices
-// CHECK-SAME: (%[[REACH:[^ ]+]]: tensor<3x1xindex>) -> tensor<3x4x1xi1>
-// CHECK: ^bb0(%[[O:.*]]: index, %[[T:.*]]: index, %[[S:.*]]: index):
-// CHECK-NEXT: %[[FAR:.*]] = tensor.extract %[[REACH]][%[[O]], %[[S]]]
-// CHECK: %[[LATER:.*]] = arith.cmpi ne, %[[T]],
-// CHECK: %[[NEAR:.*]] = arith.cmpi ule, %[[T]], %[[FAR]]
-// CHECK: arith.andi %[[LATER]], %[[NEAR]]
-
-// It is asked once, in front of the loop; attends read the table of pairs of
-// segments, transfers that of segments, and the ring goes by the step.
+// It is asked once, in front of what goes round; the attend reads the table of
+// pairs of segments, and shards go as far, and in the direction, that it says.
 //
 // CHECK-LABEL: func @causal
 // CHECK: %[[NEEDS:.*]]:3 = call @causal_needs(%{{.*}}, %{{.*}}, %{{.*}})
-// CHECK: %[[SLICES:.*]] = call @causal_slices(%[[NEEDS]]#1)
-// CHECK: %[[R:.*]] = shard.process_multi_index
-// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %[[OWNER:.*]] = %[[R]],
-// CHECK: ring.attend
-// CHECK: pairs(%[[NEEDS]]#0 : tensor<3x3x1x1xi1>) scale
-// CHECK: %[[LESS:.*]] = arith.subi %{{.*}}, %[[NEEDS]]#2 : index
-// CHECK: %[[BEHIND:.*]] = arith.addi %[[OWNER]], %[[LESS]] : index
-// CHECK: %[[NEXT:.*]] = arith.remui %[[BEHIND]],
-// CHECK: %[[AHEAD:.*]] = arith.addi %[[R]], %[[NEEDS]]#2 : index
-// CHECK: %[[TO:.*]] = arith.remui %[[AHEAD]],
-// CHECK: %[[BACK:.*]] = arith.addi %[[R]], %[[LESS]] : index
-// CHECK: %[[FROM:.*]] = arith.remui %[[BACK]],
-// CHECK: ring.start {{.*}} to %[[TO]] receive[%[[NEXT]]] from %[[FROM]] segments(%[[SLICES]][%{{.*}}] : tensor<3x4x1xi1>)
-// CHECK: scf.yield %{{.*}}, %{{.*}}, %[[NEXT]],
+// CHECK: ring.rotate{{.*}} reach %[[NEEDS]]#1 by %[[NEEDS]]#2 : tensor<3x1xindex>
 // CHECK: ring.attend
 // CHECK: pairs(%[[NEEDS]]#0 : tensor<3x3x1x1xi1>) scale
 // CHECK-NOT: @causal_needs
@@ -97,10 +74,10 @@ func.func @causal(%q: tensor<1x12x2x4xf32>) -> tensor<1x12x2x4xf32> {
 // CHECK-LABEL: func @zigzag
 // CHECK-SAME: %[[IDS:[^ ]+]]: tensor<?xi32>, %[[SQ:[^ ]+]]: index {ring.extent = {{[^}]*}}}, %[[SK:[^ ]+]]: index {
 // CHECK: %[[B:.*]] = tensor.dim
-// CHECK: call @zigzag_needs(%[[SQ]], %[[SK]], %[[B]], %[[IDS]])
+// CHECK: %[[NEEDS:.*]]:3 = call @zigzag_needs(%[[SQ]], %[[SK]], %[[B]], %[[IDS]])
+// CHECK: ring.rotate{{.*}} reach %[[NEEDS]]#1 by %[[NEEDS]]#2 : tensor<3x2xindex>
 // CHECK: ring.attend
-// CHECK: pairs(%{{.*}} : tensor<3x3x2x2xi1>) scale
-// CHECK: ring.start {{.*}} segments(%{{.*}} : tensor<3x4x2xi1>)
+// CHECK: pairs(%[[NEEDS]]#0 : tensor<3x3x2x2xi1>) scale
 func.func @zigzag(%q: tensor<?x?x1x4xf32>, %k: tensor<?x?x1x4xf32>, %ids: tensor<?xi32>)
     -> tensor<?x?x1x4xf32> {
   %o, %lse = burst.attention %q, %k, %k mask documents(%ids : tensor<?xi32>)

@@ -11,6 +11,27 @@ func.func @poison() attributes {ring.grid = @cp} {
 
 // -----
 
+// What stands for a loop must have become one.
+shard.grid @cp(shape = 2)
+
+!x = tensor<1x8x1x4xf32>
+#x = #ring.shard<#ring.layout<zigzag over 2>, dim 1 extent 16>
+
+// expected-note @below {{in the program of a rank}}
+func.func @rotate(%x: !x {ring.shard = #x}) -> (!x {ring.shard = #x})
+    attributes {ring.grid = @cp} {
+  %n = arith.constant 16 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  // expected-error @below {{cannot be run: it stands for loops and transfers; run ring-lower-rotate first}}
+  ring.rotate (%x dims [1]) of <zigzag over 2>[%r] extent %n channel <@cp, 0> : (!x) -> () {
+  ^bb0(%owner: index, %t: !x):
+    ring.yield
+  }
+  return %x : !x
+}
+
+// -----
+
 // A loop without an end is given up.
 shard.grid @cp(shape = 2)
 

@@ -28,6 +28,7 @@
 // PASSES-DAG: --burst-verify-partitioned
 // PASSES-DAG: --ring-drop-empty
 // PASSES-DAG: --ring-interpret
+// PASSES-DAG: --ring-lower-rotate
 // PASSES-DAG: --ring-overlap
 // PASSES-DAG: --ring-plan
 // PASSES-DAG: --ring-verify

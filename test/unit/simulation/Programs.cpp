@@ -79,12 +79,16 @@ OwningOpRef<ModuleOp> parseModule(MLIRContext &context, StringRef text) {
   return module;
 }
 
-OwningOpRef<ModuleOp> lower(MLIRContext &context, const Problem &problem) {
+OwningOpRef<ModuleOp>
+lower(MLIRContext &context, const Problem &problem,
+      std::unique_ptr<PassInstrumentation> instrumentation) {
   OwningOpRef<ModuleOp> module = parseModule(context, problem.text());
   RingPipelineOptions options;
   options.drop = problem.drop;
   options.overlap = problem.overlap;
   PassManager passes(&context);
+  if (instrumentation)
+    passes.addInstrumentation(std::move(instrumentation));
   buildRingPipeline(passes, options);
   if (failed(passes.run(*module)))
     llvm::report_fatal_error(llvm::Twine("not lowered: ") + problem.text());

@@ -8,6 +8,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassInstrumentation.h"
 
 #include <ostream>
 #include <random>
@@ -49,9 +50,11 @@ std::unique_ptr<mlir::MLIRContext> makeContext();
 mlir::OwningOpRef<mlir::ModuleOp> parseModule(mlir::MLIRContext &context,
                                               llvm::StringRef text);
 
-/// The ring program of a problem, as burst-to-ring makes it.
-mlir::OwningOpRef<mlir::ModuleOp> lower(mlir::MLIRContext &context,
-                                        const Problem &problem);
+/// The ring program of a problem, as burst-to-ring makes it, with whatever
+/// `instrumentation` does between its passes.
+mlir::OwningOpRef<mlir::ModuleOp>
+lower(mlir::MLIRContext &context, const Problem &problem,
+      std::unique_ptr<mlir::PassInstrumentation> instrumentation = nullptr);
 
 /// The function with `ring.grid`.
 mlir::func::FuncOp getProgram(mlir::ModuleOp module);

@@ -1,0 +1,111 @@
+//===- RotateOp.cpp - shards that go round the ranks ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/Ring/Verify.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::ring;
+
+SmallVector<Region *> RotateOp::getLoopRegions() { return {&getBody()}; }
+
+// The interface is verified before the op: of a region that is too short it is
+// given what there is.
+
+Block::BlockArgListType RotateOp::getRegionIterArgs() {
+  Block::BlockArgListType all = getBody().getArguments();
+  size_t first = std::min(all.size(), 1 + getTensors().size());
+  return all.slice(first, std::min(all.size() - first, getInits().size()));
+}
+
+std::optional<MutableArrayRef<OpOperand>> RotateOp::getYieldedValuesMutable() {
+  MutableArrayRef<OpOperand> all =
+      getBody().front().getTerminator()->getOpOperands();
+  return all.take_front(std::min(all.size(), getInits().size()));
+}
+
+std::optional<ResultRange> RotateOp::getLoopResults() {
+  return getResults().take_front(
+      std::min<size_t>(getNumResults(), getInits().size()));
+}
+
+void RotateOp::getAsmBlockArgumentNames(Region &, OpAsmSetValueNameFn setName) {
+  setName(getOwner(), "owner");
+}
+
+// rotate_c5
+LogicalResult RotateOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyChannel(*this, getChannel(), getLayout().getParts());
+}
+
+LogicalResult RotateOp::verify() {
+  // rotate_c1
+  size_t count = getTensors().size();
+  if (count == 0 || getDims().size() != count)
+    return emitOpError("needs at least one tensor and a dimension of each, "
+                       "got: ")
+           << count << " and " << getDims().size();
+  for (auto [tensor, dim] : llvm::zip_equal(getTensors(), getDims()))
+    if (dim < 0 || dim >= shapedType(tensor).getRank())
+      return emitOpError("names dimension ")
+             << dim << " of " << tensor.getType();
+  // rotate_c4
+  if (!getReach() != !getStep())
+    return emitOpError("needs a reach and a step, or neither");
+  int64_t shape[] = {getLayout().getParts(), getLayout().getNumSegments()};
+  if (getReach() && shapedType(getReach()).getShape() != ArrayRef(shape))
+    return emitOpError("needs a reach of ")
+           << shape[0] << "x" << shape[1]
+           << ", parts and segments of its layout, got: "
+           << getReach().getType();
+  // rotate_c3
+  if (getNumResults() < getInits().size())
+    return emitOpError("gives the ")
+           << getInits().size()
+           << " values that it carries, and partial results, got: "
+           << getNumResults();
+  size_t partials = getPartialResults().size();
+  ArrayRef<int64_t> dims;
+  if (getPartialDims())
+    dims = *getPartialDims();
+  if (!getJoin() && (partials != 0 || !dims.empty()))
+    return emitOpError("has partial results but does not say how they are "
+                       "joined: partial add dims [...], or merge");
+  if (getJoin() == Join::Merge && partials != 3)
+    return emitOpError("merges one softmax state, (o, m, l), got: ")
+           << partials << " partial results";
+  if (getJoin() == Join::Add && (partials == 0 || partials > count))
+    return emitOpError("adds gradients by its tensors, of which there are ")
+           << count << ", got: " << partials;
+  if (dims.size() != partials)
+    return emitOpError("needs a dimension of each partial result, got: ")
+           << dims.size() << " of " << partials;
+  for (auto [partial, dim] : llvm::zip_equal(getPartialResults(), dims)) {
+    auto type = dyn_cast<RankedTensorType>(partial.getType());
+    if (!type || dim < 0 || dim >= type.getRank())
+      return emitOpError("names dimension ")
+             << dim << " of " << partial.getType();
+  }
+  return success();
+}
+
+// rotate_c2
+LogicalResult RotateOp::verifyRegions() {
+  SmallVector<Type> taken{IndexType::get(getContext())}, given;
+  llvm::append_range(taken, getTensors().getTypes());
+  llvm::append_range(given, getInits().getTypes());
+  llvm::append_range(given, getPartialResults().getTypes());
+  llvm::append_range(taken, given);
+  if (getBody().getArgumentTypes() != TypeRange(taken))
+    return emitOpError("region takes ")
+           << taken << ", got: " << getBody().getArgumentTypes();
+  if (getResultTypes() != TypeRange(given))
+    return emitOpError("must give ") << given << ", got: " << getResultTypes();
+  auto yield = dyn_cast<YieldOp>(getBody().front().getTerminator());
+  if (!yield || yield.getValues().getTypes() != TypeRange(given))
+    return emitOpError("region ends in a ring.yield of ")
+           << given
+           << ", got: " << getBody().front().getTerminator()->getOperandTypes();
+  return success();
+}

@@ -1,0 +1,129 @@
+//===- RotateOp.td - shards that go round the ranks --------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef BURST_DIALECT_RING_ROTATEOP_TD
+#define BURST_DIALECT_RING_ROTATEOP_TD
+
+def Ring_RotateOp : Ring_Op<"rotate", [
+    AttrSizedOperandSegments, Burst_FixedSegments, SingleBlock,
+    MemoryEffects<[MemRead<Ring_Channel>, MemWrite<Ring_Channel>]>,
+    DeclareOpInterfaceMethods<LoopLikeOpInterface, [
+        "getRegionIterArgs", "getYieldedValuesMutable", "getLoopResults"]>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "computes with the shards of all ranks, which travel past";
+  let description = [{
+    What strategies write in place of loops and transfers. The `tensors`, shards of
+    `rank`, go round the ring; on each rank the region runs once per owner, from
+    `rank` itself on, with the shards of that owner. Of each tensor, dimension
+    `dims[i]` has `extent` positions in all, dealt as `layout` says.
+
+    The region has as arguments the owner, its shards, the values that are
+    *carried* from turn to turn on this rank, and one fresh *partial result* per
+    partial. It yields the carried values and the partial results, of which each
+    is this rank's part of what belongs to the owner's shards. Results are the
+    carried values behind the last turn, and the partial results of the shards of
+    `rank`, joined over all ranks:
+
+    - with `add`, partial i is a gradient by tensor i, begun as `ring.zero` of it,
+      and partials are added (`ring.add`);
+    - with `merge`, the partials are the softmax state of tensor 0, begun as
+      `ring.init` of it, and are merged (`ring.merge`).
+
+    `partialDims` are the dimensions of partials that are dealt as `layout` says.
+    They are joined in the order of the ring, so that results do not depend on
+    timing.
+
+    `reach` and `step`, where given, say how far segments travel: segment s of owner
+    o goes `reach[o][s]` hops, from each rank r to (r + step) mod P; `step` is 1 or
+    P - 1. Else all segments go round in steps of 1. They must be the same on all
+    ranks.
+
+    Transfers are those of the channel's grid: shards go by channel `index`, partial
+    results by the next. It is no op that runs: `ring-lower-rotate` writes the loop
+    and its transfers, of which the proof is made.
+
+    **Constraints:**
+    - (C1) at least one tensor; `dims` has a dimension of each.
+    - (C2) arguments of the region are the owner, and have the types of tensors,
+      `inits` and partial results; it yields, and the op gives, what has the types
+      of `inits` and partial results.
+    - (C3) `partialDims` has a dimension of each partial result: at most one per
+      tensor with `add`, three with `merge`.
+    - (C4) `reach` and `step` are given both or neither; `reach` is a table of parts x
+      segments of the layout.
+    - (C5) the channel's grid exists, is static, and has `layout`'s parts.
+
+    Example, a backward pass in which keys and values travel:
+
+    ```mlir
+    %dq, %dk, %dv = ring.rotate (%k, %v dims [1, 1]) of <zigzag over 8>[%r]
+        extent %sk channel <@cp, 0> carry(%dq0 : tensor<1x32x2x16xf32>)
+        partial add dims [1, 1]
+        : (tensor<1x32x2x16xf32>, tensor<1x32x2x16xf32>)
+        -> (tensor<1x32x2x16xf32>, tensor<1x32x2x16xf32>, tensor<1x32x2x16xf32>) {
+    ^bb0(%owner: index, %kt: tensor<1x32x2x16xf32>, %vt: tensor<1x32x2x16xf32>,
+         %dqt: tensor<1x32x2x16xf32>, %dkt: tensor<1x32x2x16xf32>,
+         %dvt: tensor<1x32x2x16xf32>):
+      %0:3 = ring.attend_grad (%q, %do, %lse, %delta at %r) of <zigzag over 8>
+          extent %sq slice (%kt, %vt at %owner) of <zigzag over 8> extent %sk
+          into %dqt, %dkt, %dvt scale 0.25
+          : (tensor<1x32x2x16xf32>, tensor<1x32x2x16xf32>, tensor<1x2x32xf32>,
+             tensor<1x2x32xf32>, tensor<1x32x2x16xf32>, tensor<1x32x2x16xf32>)
+          -> (tensor<1x32x2x16xf32>, tensor<1x32x2x16xf32>, tensor<1x32x2x16xf32>)
+      ring.yield %0#0, %0#1, %0#2 : tensor<1x32x2x16xf32>, tensor<1x32x2x16xf32>,
+          tensor<1x32x2x16xf32>
+    }
+    ```
+
+    Lifespan: made by `burst-lower-to-ring`, removed by `ring-lower-rotate`.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$tensors, Index:$rank, Index:$extent,
+      Optional<TensorRankOf<[Index], [2]>>:$reach, Optional<Index>:$step,
+      Variadic<AnyType>:$inits, DenseI64ArrayAttr:$dims, Ring_LayoutAttr:$layout,
+      Ring_ChannelAttr:$channel, OptionalAttr<Ring_JoinAttr>:$join,
+      OptionalAttr<DenseI64ArrayAttr>:$partialDims);
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `(` $tensors `dims` custom<Dims>($dims) `)` `of` $layout `` `[` $rank `]`
+    `extent` $extent `channel` $channel
+    (`reach` $reach^ `by` $step `:` type($reach))?
+    (`carry` `(` $inits^ `:` type($inits) `)`)?
+    (`partial` $join^ `dims` custom<Dims>($partialDims))?
+    attr-dict `:` functional-type($tensors, $results) $body
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr unsigned variadicSegments[] = {0, 3, 4, 5};
+    ::mlir::Value getOwner() { return getBody().getArgument(0); }
+    ::mlir::ValueRange getShards() {
+      return getBody().getArguments().slice(1, getTensors().size());
+    }
+    ::mlir::ValueRange getCarried() { return getRegionIterArgs(); }
+    /// Of this rank, for the shards of an owner.
+    ::mlir::ValueRange getPartials() {
+      return getBody().getArguments().drop_front(1 + getTensors().size() +
+                                                 getInits().size());
+    }
+    ::mlir::ValueRange getPartialResults() {
+      return ::mlir::ValueRange(getResults()).drop_front(getInits().size());
+    }
+  }];
+}
+
+def Ring_YieldOp : Ring_Op<"yield", [
+    Pure, Terminator, HasParent<"RotateOp">]> {
+  let summary = "what a turn of ring.rotate gives";
+  let description = [{
+    Gives the carried values to the next turn, and the partial results of the
+    owner's shards. See `ring.rotate`.
+
+    Example: `ring.yield %state, %dk, %dv : tensor<1x32x2x16xf32>,
+    tensor<1x32x2x16xf32>, tensor<1x32x2x16xf32>`
+  }];
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+#endif // BURST_DIALECT_RING_ROTATEOP_TD

@@ -1,0 +1,386 @@
+//===- LowerRotate.cpp - loops and transfers of what goes round -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/Burst/Emit.h"
+#include "passes/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace burst {
+#define GEN_PASS_DEF_LOWERROTATEPASS
+#include "passes/Passes.h.inc"
+} // namespace burst
+
+using namespace mlir;
+using namespace burst;
+
+using Values = SmallVector<Value>;
+using Predicate = arith::CmpIPredicate;
+
+static Values take(ValueRange &values, size_t count) {
+  Values taken(values.take_front(count));
+  values = values.drop_front(count);
+  return taken;
+}
+
+//===----------------------------------------------------------------------===//
+// What arrives for a turn
+//===----------------------------------------------------------------------===//
+
+/// Whether a segment of a stream arrives for a turn, where its shard is at its
+/// end, having gone a hop per turn, in the turn before `past`.
+using Arrival = Value (*)(Emit e, Value past, Value turn);
+
+/// A shard is here for turn 1 after one hop.
+static Value arrivesWithShard(Emit e, Value past, Value turn) {
+  return e.both(e.compare(Predicate::ne, turn, e.index(0)),
+                e.compare(Predicate::ult, turn, past));
+}
+
+/// A partial result goes on like its shard, but for what the owner computed,
+/// which stays there.
+static Value arrivesBehindShard(Emit e, Value past, Value turn) {
+  return e.both(e.compare(Predicate::ugt, turn, e.index(1)),
+                e.compare(Predicate::ult, turn, past));
+}
+
+/// It returns in the turn in which its shard has come to its end.
+static Value returnsFromEnd(Emit e, Value past, Value turn) {
+  return e.both(e.compare(Predicate::ugt, turn, e.index(1)),
+                e.compare(Predicate::eq, turn, past));
+}
+
+//===----------------------------------------------------------------------===//
+// One rotate
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Which segments travel: those of a row of a table, or all.
+struct Flags {
+  Value table, turn;
+};
+
+class RotateLowering {
+public:
+  RotateLowering(ring::RotateOp op, SymbolTable &symbols)
+      : op(op), symbols(symbols), builder(op), loc(op.getLoc()),
+        e{builder, loc}, parts(op.getLayout().getParts()), rank(op.getRank()) {}
+
+  void run() {
+    Values results = parts == 1     ? alone()
+                     : op.getJoin() ? withPartials()
+                                    : carriedOnly();
+    op.replaceAllUsesWith(results);
+    op.erase();
+  }
+
+private:
+  Values alone();
+  Values carriedOnly();
+  Values withPartials();
+
+  Values turn(Value owner, ValueRange shards, ValueRange carried,
+              ValueRange partials);
+  Values fresh(ValueRange shards);
+  Values join(ValueRange a, ValueRange b, Value owner, Flags flags);
+  Values send(ValueRange tensors, ArrayRef<int64_t> dims, Value owner, Value to,
+              Value receivedOwner, Value from, int64_t channel, Flags flags);
+  void findPeers();
+  Value nextOwner(Value owner);
+  ValueRange tables(StringRef name, ArrayRef<Arrival> arrivals);
+  Value turnTable(int64_t turns,
+                  llvm::function_ref<Value(Emit, Value turn)> flag);
+  void findArrivals();
+
+  ring::RotateOp op;
+  SymbolTable &symbols;
+  OpBuilder builder;
+  Location loc;
+  Emit e;
+  int64_t parts;
+  Value rank;
+  Value to, from; ///< the ranks ahead and behind
+  Value back;     ///< what takes an owner to the one behind, modulo parts
+  /// Which segments of shards and of partial results arrive, and which of the
+  /// partial results return; null where all do.
+  Value shardArrives, partialArrives, partialReturns;
+};
+} // namespace
+
+/// What the region computes for the shards of an owner.
+Values RotateLowering::turn(Value owner, ValueRange shards, ValueRange carried,
+                            ValueRange partials) {
+  IRMapping mapping;
+  Values arguments{owner};
+  for (ValueRange some : {shards, carried, partials})
+    llvm::append_range(arguments, some);
+  Block &body = op.getBody().front();
+  mapping.map(body.getArguments(), arguments);
+  for (Operation &inner : body.without_terminator())
+    builder.clone(inner, mapping);
+  return llvm::map_to_vector(
+      body.getTerminator()->getOperands(),
+      [&](Value value) { return mapping.lookupOrDefault(value); });
+}
+
+/// Partial results of shards for which nothing was computed yet.
+Values RotateLowering::fresh(ValueRange shards) {
+  TypeRange types = op.getPartialResults().getTypes();
+  if (op.getJoin() == ring::Join::Merge)
+    return Values(ring::InitOp::create(builder, loc, types, shards.front(),
+                                       /*into=*/ValueRange())
+                      .getResults());
+  Values zeros;
+  for (auto [shard, type] : llvm::zip(shards, types))
+    zeros.push_back(
+        ring::ZeroOp::create(builder, loc, type, shard, /*into=*/Value())
+            .getZero());
+  return zeros;
+}
+
+/// Two partial results of an owner as one, where the flags hold; else the
+/// first.
+Values RotateLowering::join(ValueRange a, ValueRange b, Value owner,
+                            Flags flags) {
+  Value extent = op.getExtent();
+  ring::LayoutAttr layout = op.getLayout();
+  if (op.getJoin() == ring::Join::Merge)
+    return Values(ring::MergeOp::create(builder, loc, a.getTypes(), a[0], a[1],
+                                        a[2], b[0], b[1], b[2], owner, extent,
+                                        flags.table, flags.turn, layout)
+                      .getResults());
+  Values sums;
+  for (auto [x, y] : llvm::zip_equal(a, b))
+    sums.push_back(ring::AddOp::create(builder, loc, x.getType(), x, y, owner,
+                                       extent, flags.table, flags.turn, layout)
+                       .getSum());
+  return sums;
+}
+
+/// Sends shards of `owner` to `to`, takes those of `receivedOwner` from `from`,
+/// and waits.
+Values RotateLowering::send(ValueRange tensors, ArrayRef<int64_t> dims,
+                            Value owner, Value to, Value receivedOwner,
+                            Value from, int64_t channel, Flags flags) {
+  SmallVector<Type> types(tensors.getTypes());
+  ring::ChannelAttr first = op.getChannel();
+  auto start = ring::StartOp::create(
+      builder, loc, ring::TokenType::get(op.getContext(), types), tensors,
+      owner, op.getExtent(), to, receivedOwner, from, flags.table, flags.turn,
+      /*into=*/ValueRange(), dims, op.getLayout(),
+      ring::ChannelAttr::get(op.getContext(), first.getGrid(),
+                             first.getIndex() + channel));
+  auto wait = ring::WaitOp::create(builder, loc, types, start.getToken());
+  return Values(wait.getTensors());
+}
+
+/// Shards go by `step` from rank to rank.
+void RotateLowering::findPeers() {
+  Value step = op.getStep() ? op.getStep() : e.index(1);
+  to = e.mod(e.add(rank, step), parts);
+  back = op.getStep() ? e.sub(e.index(parts), step) : e.index(parts - 1);
+  from = e.mod(e.add(rank, back), parts);
+}
+
+Value RotateLowering::nextOwner(Value owner) {
+  return e.mod(e.add(owner, back), parts);
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+/// Calls a function of the reach that gives a table by owner, turn and segment
+/// for each of `arrivals`. All ranks share its results.
+ValueRange RotateLowering::tables(StringRef name, ArrayRef<Arrival> arrivals) {
+  auto program = op->getParentOfType<func::FuncOp>();
+  OpBuilder top(program);
+  auto type = RankedTensorType::get(
+      {parts, parts + 1, op.getLayout().getNumSegments()}, top.getI1Type());
+  auto function = func::FuncOp::create(
+      top, loc, (program.getName() + "_" + name).str(),
+      top.getFunctionType(op.getReach().getType(),
+                          SmallVector<Type>(arrivals.size(), type)));
+  function.setPrivate();
+  symbols.insert(function);
+  top.setInsertionPointToStart(function.addEntryBlock());
+  Values made;
+  for (Arrival arrives : arrivals)
+    made.push_back(tensor::GenerateOp::create(
+        top, loc, type, ValueRange(),
+        [&](OpBuilder &inner, Location, ValueRange at) {
+          Emit inside{inner, loc};
+          Value reach = inside.extract(function.getArgument(0), {at[0], at[2]});
+          Value past = inside.add(reach, inside.index(1));
+          tensor::YieldOp::create(inner, loc, arrives(inside, past, at[1]));
+        }));
+  func::ReturnOp::create(top, loc, made);
+  return func::CallOp::create(builder, loc, function, op.getReach())
+      .getResults();
+}
+
+/// Flags by turn, for all owners and segments alike.
+Value RotateLowering::turnTable(int64_t turns,
+                                llvm::function_ref<Value(Emit, Value)> flag) {
+  return tensor::GenerateOp::create(
+      builder, loc, RankedTensorType::get({1, turns, 1}, builder.getI1Type()),
+      ValueRange(), [&](OpBuilder &inner, Location, ValueRange at) {
+        tensor::YieldOp::create(inner, loc, flag({inner, loc}, at[1]));
+      });
+}
+
+/// Finds which segments travel. Without a reach all do, as far as the last
+/// rank.
+void RotateLowering::findArrivals() {
+  if (op.getReach()) {
+    shardArrives = tables("slices", arrivesWithShard).front();
+    if (!op.getJoin())
+      return;
+    ValueRange made = tables("partials", {arrivesBehindShard, returnsFromEnd});
+    partialArrives = made[0];
+    partialReturns = made[1];
+    return;
+  }
+  if (!op.getJoin())
+    return;
+  auto all = [&](Arrival arrives) {
+    return turnTable(parts + 1, [&](Emit inside, Value turn) {
+      return arrives(inside, inside.index(parts), turn);
+    });
+  };
+  shardArrives = all(arrivesWithShard);
+  partialArrives = all(arrivesBehindShard);
+  partialReturns = all(returnsFromEnd);
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+/// One rank has all.
+Values RotateLowering::alone() {
+  Values own;
+  if (op.getJoin())
+    own = fresh(op.getTensors());
+  return turn(rank, op.getTensors(), op.getInits(), own);
+}
+
+/// P - 1 times: compute with the shards at hand, pass them on, take the next
+/// ones. Then compute with the last.
+Values RotateLowering::carriedOnly() {
+  findPeers();
+  findArrivals();
+  size_t numShards = op.getTensors().size();
+  Values inits(op.getTensors());
+  inits.push_back(rank);
+  llvm::append_range(inits, op.getInits());
+  auto loop = scf::ForOp::create(builder, loc, e.index(0), e.index(parts - 1),
+                                 e.index(1), inits);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    ValueRange args = loop.getRegionIterArgs();
+    Values shards = take(args, numShards);
+    Value owner = take(args, 1).front();
+    Values carried = turn(owner, shards, args, {});
+    Value next = nextOwner(owner);
+    Flags flags;
+    if (shardArrives)
+      flags = {shardArrives, e.add(loop.getInductionVar(), e.index(1))};
+    Values yields = send(shards, op.getDims(), owner, to, next, from,
+                         /*channel=*/0, flags);
+    yields.push_back(next);
+    llvm::append_range(yields, carried);
+    scf::YieldOp::create(builder, loc, yields);
+  }
+  ValueRange results = loop.getResults();
+  Values shards = take(results, numShards);
+  Value owner = take(results, 1).front();
+  return turn(owner, shards, results, {});
+}
+
+/// Shards travel past what stays, and partial results go along, one hop behind:
+/// what a rank computes is joined with what the ranks before it have, and
+/// passed on, while the rank computes with the next shards. The last rank sends
+/// the whole to the owner; what the owner itself computed has stayed there. All
+/// hops are turns of one loop: tables say what has arrived for which.
+Values RotateLowering::withPartials() {
+  Values own = fresh(op.getTensors());
+  findPeers();
+  findArrivals();
+  Value zero = e.index(0), one = e.index(1), end = e.index(parts);
+  Value isOwn = turnTable(parts, [&](Emit inside, Value turn) {
+    return inside.compare(Predicate::eq, turn, inside.index(0));
+  });
+  // Nothing arrives in front of the first hop, but hops take something there.
+  auto none = DenseElementsAttr::get(
+      RankedTensorType::get({1, 1, 1}, builder.getI1Type()), false);
+  Flags nothing{arith::ConstantOp::create(builder, loc, none), zero};
+  ArrayRef<int64_t> dims = *op.getPartialDims();
+  Values onward = send(own, dims, rank, to, from, from, 1, nothing);
+  Values home = send(own, dims, rank, rank, rank, rank, 1, nothing);
+  Values inits(op.getTensors());
+  inits.push_back(rank);
+  for (ValueRange some : {ValueRange(op.getInits()), ValueRange(own),
+                          ValueRange(onward), ValueRange(home)})
+    llvm::append_range(inits, some);
+  auto loop = scf::ForOp::create(builder, loc, zero, end, one, inits);
+  size_t numShards = op.getTensors().size(), numCarried = op.getInits().size(),
+         numPartials = own.size();
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    Value t = loop.getInductionVar();
+    ValueRange args = loop.getRegionIterArgs();
+    Values shards = take(args, numShards);
+    Value owner = take(args, 1).front();
+    Values carried = take(args, numCarried);
+    own = take(args, numPartials);
+    onward = take(args, numPartials);
+    home = take(args, numPartials);
+    Values given = turn(owner, shards, carried, fresh(shards));
+    ValueRange rest = given;
+    carried = take(rest, numCarried);
+    Values part(rest);
+
+    Value previous = nextOwner(owner), next = e.add(t, one);
+    Values nextShards = send(shards, op.getDims(), owner, to, previous, from, 0,
+                             {shardArrives, next});
+    // What returned in the hop before, and what the owner computes itself.
+    own = join(own, home, rank, {partialReturns, t});
+    own = join(own, part, rank, {isOwn, t});
+    part = join(part, onward, owner, {partialArrives, t});
+    onward =
+        send(part, dims, owner, to, previous, from, 1, {partialArrives, next});
+    // Who has the own shards now is as far ahead as their owner is behind.
+    Value holder = e.mod(e.add(rank, e.sub(e.add(rank, end), owner)), parts);
+    home =
+        send(part, dims, owner, owner, rank, holder, 1, {partialReturns, next});
+    Values yields(nextShards);
+    yields.push_back(previous);
+    for (const Values &some : {carried, own, onward, home})
+      llvm::append_range(yields, some);
+    scf::YieldOp::create(builder, loc, yields);
+  }
+  ValueRange results = loop.getResults();
+  results = results.drop_front(numShards + 1);
+  Values given = take(results, numCarried);
+  own = take(results, numPartials);
+  home = Values(results.drop_front(numPartials));
+  llvm::append_range(given, join(own, home, rank, {partialReturns, end}));
+  return given;
+}
+
+namespace {
+struct LowerRotate : burst::impl::LowerRotatePassBase<LowerRotate> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    SmallVector<ring::RotateOp> rotates;
+    getOperation().walk([&](ring::RotateOp op) { rotates.push_back(op); });
+    for (ring::RotateOp op : rotates)
+      RotateLowering(op, symbols).run();
+  }
+};
+} // namespace

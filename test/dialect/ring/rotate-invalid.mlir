@@ -1,0 +1,328 @@
+// RUN: burst-opt %s -verify-diagnostics -split-input-file
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c1(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{needs at least one tensor and a dimension of each, got: 1 and 2}}
+  ring.rotate (%k dims [1, 1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0>
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c1(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{names dimension 4 of 'tensor<1x32x2x16xf32>'}}
+  ring.rotate (%k dims [4]) of <zigzag over 8>[%n] extent %n channel <@cp, 0>
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c1(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{names dimension -1 of 'tensor<1x32x2x16xf32>'}}
+  ring.rotate (%k dims [-1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0>
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c2(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{region takes 'index', 'tensor<1x32x2x16xf32>', got: 'tensor<1x32x2x16xf32>'}}
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0>
+      : (!kv) -> () {
+  ^bb0(%kt: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c2(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{different number of inits and region iter_args: 1 != 0}}
+  %0 = ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> carry(%k : !kv)
+      : (!kv) -> !kv {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield %kt : !kv
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c2(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{region ends in a ring.yield of 'tensor<1x32x2x16xf32>', got: }}
+  %0 = ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> carry(%k : !kv)
+      : (!kv) -> !kv {
+  ^bb0(%owner: index, %kt: !kv, %c: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c2(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{region ends in a ring.yield of 'tensor<1x32x2x16xf32>', got: }}
+  %0 = ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> partial add dims [1]
+      : (!kv) -> !kv {
+  ^bb0(%owner: index, %kt: !kv, %d: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c2(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{0-th region iter_arg and 0-th yielded value have different type: 'tensor<1x32x2x16xf32>' != 'index'}}
+  %0 = ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> carry(%k : !kv)
+      : (!kv) -> !kv {
+  ^bb0(%owner: index, %kt: !kv, %c: !kv):
+    ring.yield %owner : index
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c3(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{gives the 1 values that it carries, and partial results, got: 0}}
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> carry(%k : !kv)
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv, %c: !kv):
+    ring.yield %c : !kv
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c3(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{has partial results but does not say how they are joined: partial add dims [...], or merge}}
+  %0 = ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0>
+      : (!kv) -> !kv {
+  ^bb0(%owner: index, %kt: !kv, %d: !kv):
+    ring.yield %d : !kv
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c3(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{merges one softmax state, (o, m, l), got: 1 partial results}}
+  %0 = ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> partial merge dims [1]
+      : (!kv) -> !kv {
+  ^bb0(%owner: index, %kt: !kv, %d: !kv):
+    ring.yield %d : !kv
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c3(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{adds gradients by its tensors, of which there are 1, got: 2}}
+  %0:2 = ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> partial add dims [1, 1]
+      : (!kv) -> (!kv, !kv) {
+  ^bb0(%owner: index, %kt: !kv, %d: !kv, %e: !kv):
+    ring.yield %d, %e : !kv, !kv
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c3(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{adds gradients by its tensors, of which there are 1, got: 0}}
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> partial add dims []
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c3(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{needs a dimension of each partial result, got: 2 of 1}}
+  %0 = ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> partial add dims [1, 1]
+      : (!kv) -> !kv {
+  ^bb0(%owner: index, %kt: !kv, %d: !kv):
+    ring.yield %d : !kv
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c3(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{names dimension 4 of 'tensor<1x32x2x16xf32>'}}
+  %0 = ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> partial add dims [4]
+      : (!kv) -> !kv {
+  ^bb0(%owner: index, %kt: !kv, %d: !kv):
+    ring.yield %d : !kv
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c3(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{names dimension 0 of 'index'}}
+  %0 = ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> partial add dims [0]
+      : (!kv) -> index {
+  ^bb0(%owner: index, %kt: !kv, %d: index):
+    ring.yield %d : index
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c4(%k: !kv, %m: !m, %n: index, %reach: tensor<8x1xindex>) {
+  // expected-error @below {{needs a reach of 8x2, parts and segments of its layout, got: 'tensor<8x1xindex>'}}
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> reach %reach by %n : tensor<8x1xindex>
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+!m = tensor<1x2x32xf32>
+
+func.func @rotate_c5(%k: !kv, %m: !m, %n: index) {
+  // expected-error @below {{names the grid @dp, which does not exist}}
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@dp, 0>
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+
+// One without the other cannot be written.
+func.func @rotate_c4(%k: !kv, %n: index) {
+  // expected-error @below {{needs a reach and a step, or neither}}
+  "ring.rotate"(%k, %n, %n, %n) <{channel = #ring.channel<@cp, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 0>}> ({
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }) : (!kv, index, index, index) -> ()
+  return
+}
+
+// -----
+
+func.func @yield() {
+  // expected-error @below {{expects parent op 'ring.rotate'}}
+  ring.yield
+}
