@@ -103,19 +103,30 @@ def compare(frozen, found, n):
     return not wrong
 
 
+def write(path, found):
+    temporary = path + ".new"
+    with open(temporary, "w") as file:
+        file.write("{\n" + ",\n".join(
+            f'"p{n}": {json.dumps(digests)}' for n, digests in sorted(found.items())) + "\n}\n")
+    os.replace(temporary, path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tools", help="folder of burst-opt and burst-run")
     parser.add_argument("frozen", help="file of digests")
     parser.add_argument("--freeze", action="store_true", help="write them")
+    parser.add_argument("--freeze-text", action="store_true",
+                        help="write those of ring programs, if no plan or result has changed")
     parser.add_argument("--leave", help="folder for what is digested")
     parser.add_argument("--lower", type=int, default=1, help="programs to lower: each n-th")
     parser.add_argument("--run", type=int, default=1, help="of these, programs to run: each n-th")
     options = parser.parse_args()
     flags = flags_of_machine()
     processors = [name for name, needs in PROCESSORS.items() if needs <= flags]
-    if options.freeze and (options.lower, options.run) != (1, 1):
-        sys.exit("--freeze is of all programs")
+    freezes = options.freeze or options.freeze_text
+    if freezes and (options.lower, options.run) != (1, 1):
+        sys.exit("all programs are frozen, or none")
     if options.freeze and len(processors) < len(PROCESSORS):
         sys.exit(f"freezing needs a machine that can run {', '.join(PROCESSORS)}, "
                  f"this one can run {', '.join(processors) or 'none'}")
@@ -127,14 +138,19 @@ def main():
         found = dict(pool.map(
             lambda n: corpus.of(n, processors if n in numbers[::options.run] else []), numbers))
     if options.freeze:
-        temporary = options.frozen + ".new"
-        with open(temporary, "w") as file:
-            file.write("{\n" + ",\n".join(
-                f'"p{n}": {json.dumps(digests)}' for n, digests in sorted(found.items())) + "\n}\n")
-        os.replace(temporary, options.frozen)
+        write(options.frozen, found)
         return
     with open(options.frozen) as file:
         frozen = json.load(file)
+    if options.freeze_text:
+        # What this machine cannot run stays as it was.
+        merged = {n: {**frozen[f"p{n}"], **digests} for n, digests in found.items()}
+        if all([compare(frozen[f"p{n}"],
+                        {kind: digests[kind] for kind in digests if kind not in PIPELINES}, n)
+                for n, digests in merged.items()]):
+            write(options.frozen, merged)
+            return
+        sys.exit("plans or results have changed: nothing was frozen")
     same = [compare(frozen.get(f"p{n}", {}), digests, n) for n, digests in found.items()]
     print(f"{sum(same)} of {len(same)} programs as frozen, results for "
           f"{', '.join(processors) or 'no processor'}")
