@@ -1,8 +1,8 @@
 //===- ChooseStrategy.cpp - decides what travels --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/Cost/Cost.h"
 #include "passes/Passes.h"
 #include "passes/Simulation/Scalars/Program.h"
+#include "passes/Strategies/Strategy.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -157,10 +157,15 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
                         return mask.ask(queries, keys);
                       });
 
-    constexpr Strategy candidates[] = {Strategy::RingKV, Strategy::RingQ};
+    SmallVector<Strategy> candidates;
     SmallVector<Estimate> estimates;
-    for (Strategy strategy : candidates)
-      estimates.push_back(estimate(workload, strategy, *machine));
+    for (const StrategyModel *model : getStrategies()) {
+      std::optional<Estimate> cost = model->estimate(workload, *machine);
+      if (!cost || !model->whyNot(op).empty())
+        continue;
+      candidates.push_back(model->getStrategy());
+      estimates.push_back(*cost);
+    }
     StrategyAttr pinned = op.getStrategyAttr();
     Strategy chosen =
         pinned ? pinned.getValue() : candidates[cheapest(estimates)];

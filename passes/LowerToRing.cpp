@@ -1,6 +1,7 @@
 //===- LowerToRing.cpp - attention becomes the program of a rank ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/Ring/RingBuilder.h"
+#include "passes/Passes.h"
+#include "passes/Strategies/Strategy.h"
 
 namespace burst {
 #define GEN_PASS_DEF_LOWERTORINGPASS
@@ -41,20 +42,25 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
     return true;
   }
 
-  static LogicalResult lower(AttentionInterface op) {
+  /// The strategy that is pinned or chosen, if it can compute `op`.
+  static FailureOr<const StrategyModel *> findStrategy(AttentionInterface op) {
     Strategy strategy = op.getStrategyAttr() ? op.getStrategyAttr().getValue()
                                              : Strategy::RingKV;
+    const StrategyModel *model = lookupStrategy(strategy);
+    std::string why =
+        model ? model->whyNot(op)
+              : "is not supported yet: leave it out, or pin ring_kv or ring_q";
+    if (why.empty())
+      return model;
+    return op->emitOpError("pins the strategy ")
+           << stringifyStrategy(strategy) << ", which " << why;
+  }
+
+  static LogicalResult lower(AttentionInterface op) {
+    FailureOr<const StrategyModel *> strategy = findStrategy(op);
+    if (failed(strategy))
+      return failure();
     auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
-    if (backward && strategy == Strategy::RingScores)
-      return op->emitOpError("pins the strategy ring_scores, which has a "
-                             "forward pass only: gradients would need the "
-                             "scores that it stored");
-    if (strategy != Strategy::RingKV && strategy != Strategy::RingQ &&
-        strategy != Strategy::RingScores)
-      return op->emitOpError("pins the strategy ")
-             << stringifyStrategy(strategy)
-             << ", which is not supported yet: leave it out, or pin ring_kv or "
-                "ring_q";
     if (op.getMaskNamesAttr() || op.getScoreNamesAttr())
       return op->emitOpError("has named masks or scores; run "
                              "burst-expand-names first");
@@ -66,14 +72,7 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
     FailureOr<Deal> deal = resolveDeal(op, *op.getSequence());
     if (failed(deal))
       return failure();
-    if (backward)
-      makeGradientRing(backward, *deal, strategy == Strategy::RingKV)->build();
-    else if (strategy == Strategy::RingScores)
-      makeScoreRing(cast<AttentionOp>(op.getOperation()), *deal)->build();
-    else if (strategy == Strategy::RingKV)
-      makeKeyRing(cast<AttentionOp>(op.getOperation()), *deal)->build();
-    else
-      makeQueryRing(cast<AttentionOp>(op.getOperation()), *deal)->build();
+    (*strategy)->build(op, *deal);
     return success();
   }
 };

@@ -24,28 +24,6 @@ Workload::Workload(const AttentionSizes &sizes, int64_t elementBytes,
                                deal.segment(r, b, sizes.keys)));
 }
 
-/// Yao et al., BurstAttention (arXiv 2403.09347), section 3: backward, either
-/// k, v, dk and dv travel, or q, dout, lse, delta and dq. Forward, the softmax
-/// state (o, m, l) of queries that travel comes behind them.
-Cargo Workload::cargo(Strategy strategy) const {
-  auto element = static_cast<double>(elementBytes);
-  auto state = static_cast<double>(stateBytes);
-  auto queryHeads = static_cast<double>(sizes.queryHeads);
-  auto keyHeads = static_cast<double>(sizes.keyHeads);
-  auto queryDim = static_cast<double>(sizes.queryDim);
-  auto valueDim = static_cast<double>(sizes.valueDim);
-  if (strategy == Strategy::RingKV) {
-    double numbers = keyHeads * (queryDim + valueDim);
-    return {true, numbers * element, isBackward ? numbers * state : 0};
-  }
-  assert(strategy == Strategy::RingQ && "no ring");
-  if (!isBackward)
-    return {false, queryHeads * queryDim * element,
-            queryHeads * (valueDim + 2) * state};
-  return {false, queryHeads * ((queryDim + valueDim) * element + 2 * state),
-          queryHeads * queryDim * state};
-}
-
 /// A product takes two operations: forward q k and p v; backward q k, dout v,
 /// u q and u k, and p dout.
 double Workload::operationsOfPair() const {
@@ -154,9 +132,8 @@ double Ring::pairs(int64_t hop) const {
   return largest;
 }
 
-Estimate burst::estimate(const Workload &workload, Strategy strategy,
-                         const MachineModel &machine) {
-  Cargo cargo = workload.cargo(strategy);
+Estimate burst::estimateRotation(const Workload &workload, const Cargo &cargo,
+                                 const MachineModel &machine) {
   int64_t parts = workload.deal.parts;
   auto batch = static_cast<double>(workload.sizes.batch);
   Ring ahead(workload, cargo, 1), back(workload, cargo, parts - 1);

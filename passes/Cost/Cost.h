@@ -60,8 +60,6 @@ public:
   Workload(const AttentionSizes &sizes, int64_t elementBytes,
            int64_t stateBytes, bool isBackward, const Deal &wanted, Mask mask);
 
-  /// What travels where keys move (ring_kv), or where queries do (ring_q).
-  Cargo cargo(Strategy strategy) const;
   /// Operations for one query and one key, in all heads.
   double operationsOfPair() const;
 
@@ -97,9 +95,9 @@ struct Estimate {
   double seconds() const { return compute + exposed; }
 };
 
-/// The cost of `ring_kv` or `ring_q`.
-Estimate estimate(const Workload &workload, Strategy strategy,
-                  const MachineModel &machine);
+/// The cost of a `ring.rotate`.
+Estimate estimateRotation(const Workload &workload, const Cargo &cargo,
+                          const MachineModel &machine);
 
 /// Which takes the least time. The model knows it to a percent at best: of
 /// those within that of the fastest, which sends the fewest bytes.

@@ -1,6 +1,7 @@
 //===- QueryRing.cpp - queries travel past keys and values ----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/Ring/ForwardSteps.h"
+#include "passes/Strategies/Ring/Builders.h"
+#include "passes/Strategies/Ring/ForwardSteps.h"
 
 using namespace mlir;
 using namespace burst;
@@ -8,12 +9,12 @@ using namespace burst;
 namespace {
 
 /// The partial result of a shard of queries is their softmax state.
-class QueryRing final : public RingBuilder {
+class QueryRing final : public ProgramBuilder {
 public:
   QueryRing(AttentionOp op, const Deal &deal)
-      : RingBuilder(op, deal), op(op), steps(op, deal) {}
+      : ProgramBuilder(op, deal), op(op), steps(op, deal) {}
 
-  void build() override;
+  void build();
 
 private:
   AttentionOp op;
@@ -42,7 +43,6 @@ void QueryRing::build() {
   erase();
 }
 
-std::unique_ptr<RingBuilder> burst::makeQueryRing(AttentionOp op,
-                                                  const Deal &deal) {
-  return std::make_unique<QueryRing>(op, deal);
+void burst::buildQueryRing(AttentionOp op, const Deal &deal) {
+  QueryRing(op, deal).build();
 }

@@ -1,6 +1,6 @@
 //===- GradientRing.cpp - the backward pass as a ring ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/Ring/RingBuilder.h"
+#include "passes/Strategies/Ring/Builders.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -15,17 +15,17 @@ static Value extentOf(AttentionBackwardOp op, bool keys) {
 namespace {
 
 /// The partial results of shards are the gradients by them.
-class GradientRing final : public RingBuilder {
+class GradientRing final : public ProgramBuilder {
 public:
   GradientRing(AttentionBackwardOp op, const Deal &deal, bool movesKeys)
-      : RingBuilder(op, deal), op(op), movesKeys(movesKeys) {}
+      : ProgramBuilder(op, deal), op(op), movesKeys(movesKeys) {}
 
-  void build() override;
+  void build();
 
 private:
   Type gradientType(Value like);
   Value zero(Value like);
-  Tensors attend(Value owner, ValueRange shards, ValueRange carried,
+  Tensors attend(Value owner, ValueRange slice, ValueRange kept,
                  ValueRange partials);
   Value finish(Value gradient, Type element);
 
@@ -137,8 +137,7 @@ void GradientRing::build() {
   erase();
 }
 
-std::unique_ptr<RingBuilder> burst::makeGradientRing(AttentionBackwardOp op,
-                                                     const Deal &deal,
-                                                     bool movesKeys) {
-  return std::make_unique<GradientRing>(op, deal, movesKeys);
+void burst::buildGradientRing(AttentionBackwardOp op, const Deal &deal,
+                              bool movesKeys) {
+  GradientRing(op, deal, movesKeys).build();
 }

@@ -1,6 +1,6 @@
 //===- ForwardSteps.cpp - what rings of the forward pass do ---------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/Ring/ForwardSteps.h"
+#include "passes/Strategies/Ring/ForwardSteps.h"
 
 #include "mlir/IR/IRMapping.h"
 

@@ -1,4 +1,4 @@
-//===- ScoreRing.cpp - scores are stored, then values travel --------------===//
+//===- StoredScores.cpp - scores are stored, then values travel -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // RingAttention of Li et al. (Sequence Parallelism, arXiv 2105.13120), section
@@ -6,7 +6,8 @@
 // with.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Ring/RingBuilder.h"
+#include "passes/Strategies/baselines/StoredScores.h"
+#include "passes/Strategies/ProgramBuilder.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -15,13 +16,13 @@ using namespace burst;
 
 namespace {
 
-class ScoreRing final : public RingBuilder {
+class ScoreRing final : public ProgramBuilder {
 public:
   ScoreRing(AttentionOp op, const Deal &deal)
-      : RingBuilder(op, deal), op(op), query(unshardOf(op.getQuery())),
+      : ProgramBuilder(op, deal), op(op), query(unshardOf(op.getQuery())),
         key(unshardOf(op.getKey())), value(unshardOf(op.getValue())) {}
 
-  void build() override;
+  void build();
 
 private:
   Value score(Value key, Value owner, Value scores);
@@ -97,7 +98,22 @@ void ScoreRing::build() {
   erase();
 }
 
-std::unique_ptr<RingBuilder> burst::makeScoreRing(AttentionOp op,
-                                                  const Deal &deal) {
-  return std::make_unique<ScoreRing>(op, deal);
+namespace {
+struct StoredScores final : StrategyModel {
+  Strategy getStrategy() const override { return Strategy::RingScores; }
+  std::string whyNot(AttentionInterface op) const override {
+    if (isa<AttentionBackwardOp>(op.getOperation()))
+      return "has a forward pass only: gradients would need the scores that it "
+             "stored";
+    return {};
+  }
+  void build(AttentionInterface op, const Deal &deal) const override {
+    ScoreRing(cast<AttentionOp>(op.getOperation()), deal).build();
+  }
+};
+} // namespace
+
+const StrategyModel *burst::getStoredScores() {
+  static const StoredScores model;
+  return &model;
 }

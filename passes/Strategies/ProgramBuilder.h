@@ -1,7 +1,7 @@
-//===- RingBuilder.h - what all rings are built of --------------*- C++ -*-===//
+//===- ProgramBuilder.h - a rank's program of one attention -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef BURST_PASSES_RING_RINGBUILDER_H
-#define BURST_PASSES_RING_RINGBUILDER_H
+#ifndef BURST_PASSES_STRATEGIES_PROGRAMBUILDER_H
+#define BURST_PASSES_STRATEGIES_PROGRAMBUILDER_H
 
 #include "passes/Passes.h"
 
@@ -9,13 +9,11 @@ namespace burst {
 
 using Tensors = llvm::SmallVector<mlir::Value>;
 
-/// Builds the ring of one attention that stands between burst.unshard and
-/// burst.shard, and erases the attention.
-class RingBuilder {
+/// Builds what a rank does of one attention, which stands between burst.unshard
+/// and burst.shard, and erases the attention.
+class ProgramBuilder {
 public:
-  RingBuilder(AttentionInterface op, const Deal &deal);
-  virtual ~RingBuilder() = default;
-  virtual void build() = 0;
+  ProgramBuilder(AttentionInterface op, const Deal &deal);
 
 protected:
   /// The shard behind a global tensor.
@@ -55,16 +53,6 @@ protected:
   mlir::Value rank;
 };
 
-/// Keys and values travel past queries, which keep their softmax state.
-std::unique_ptr<RingBuilder> makeKeyRing(AttentionOp op, const Deal &deal);
-/// Queries travel past keys and values, and their softmax state behind them.
-std::unique_ptr<RingBuilder> makeQueryRing(AttentionOp op, const Deal &deal);
-/// Keys travel past queries, all scores are stored, then values travel.
-std::unique_ptr<RingBuilder> makeScoreRing(AttentionOp op, const Deal &deal);
-/// Keys and values travel with their gradients, or queries with theirs.
-std::unique_ptr<RingBuilder> makeGradientRing(AttentionBackwardOp op,
-                                              const Deal &deal, bool movesKeys);
-
 } // namespace burst
 
-#endif // BURST_PASSES_RING_RINGBUILDER_H
+#endif // BURST_PASSES_STRATEGIES_PROGRAMBUILDER_H

@@ -1,17 +1,17 @@
-//===- RingBuilder.cpp - what all rings are built of ----------------------===//
+//===- ProgramBuilder.cpp - a rank's program of one attention -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/Ring/RingBuilder.h"
+#include "passes/Strategies/ProgramBuilder.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 
 using namespace mlir;
 using namespace burst;
 
-RingBuilder::RingBuilder(AttentionInterface op, const Deal &deal)
+ProgramBuilder::ProgramBuilder(AttentionInterface op, const Deal &deal)
     : op(op), deal(deal), builder(op), loc(op.getLoc()),
       layout(ring::LayoutAttr::get(op.getContext(), deal)) {}
 
-void RingBuilder::beginProgram() {
+void ProgramBuilder::beginProgram() {
   rank = shard::ProcessMultiIndexOp::create(
              builder, loc, op.getSequence()->getGrid().getValue(),
              ArrayRef<shard::GridAxis>{0})
@@ -19,7 +19,7 @@ void RingBuilder::beginProgram() {
              .front();
 }
 
-Tensors RingBuilder::rotate(const Rotation &rotation, Turn turn) {
+Tensors ProgramBuilder::rotate(const Rotation &rotation, Turn turn) {
   SmallVector<Type> given(ValueRange(rotation.carried).getTypes());
   llvm::append_range(given, rotation.partials);
   auto rotate = ring::RotateOp::create(
@@ -43,14 +43,14 @@ Tensors RingBuilder::rotate(const Rotation &rotation, Turn turn) {
   return Tensors(rotate.getResults());
 }
 
-void RingBuilder::replace(Value global, Value tensor) {
+void ProgramBuilder::replace(Value global, Value tensor) {
   for (Operation *user : llvm::make_early_inc_range(global.getUsers())) {
     cast<ShardOp>(user).getResult().replaceAllUsesWith(tensor);
     user->erase();
   }
 }
 
-void RingBuilder::erase() {
+void ProgramBuilder::erase() {
   SmallVector<Value> operands(op->getOperands());
   op->erase();
   // One tensor may be several operands.

@@ -1,9 +1,9 @@
 //===- ForwardSteps.h - what rings of the forward pass do -------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef BURST_PASSES_RING_FORWARDSTEPS_H
-#define BURST_PASSES_RING_FORWARDSTEPS_H
+#ifndef BURST_PASSES_STRATEGIES_RING_FORWARDSTEPS_H
+#define BURST_PASSES_STRATEGIES_RING_FORWARDSTEPS_H
 
-#include "passes/Ring/RingBuilder.h"
+#include "passes/Strategies/ProgramBuilder.h"
 
 namespace burst {
 
@@ -31,4 +31,4 @@ private:
 
 } // namespace burst
 
-#endif // BURST_PASSES_RING_FORWARDSTEPS_H
+#endif // BURST_PASSES_STRATEGIES_RING_FORWARDSTEPS_H

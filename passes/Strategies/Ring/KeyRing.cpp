@@ -1,18 +1,19 @@
 //===- KeyRing.cpp - keys and values travel past queries ------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/Ring/ForwardSteps.h"
+#include "passes/Strategies/Ring/Builders.h"
+#include "passes/Strategies/Ring/ForwardSteps.h"
 
 using namespace mlir;
 using namespace burst;
 
 namespace {
 
-class KeyRing final : public RingBuilder {
+class KeyRing final : public ProgramBuilder {
 public:
   KeyRing(AttentionOp op, const Deal &deal)
-      : RingBuilder(op, deal), op(op), steps(op, deal) {}
+      : ProgramBuilder(op, deal), op(op), steps(op, deal) {}
 
-  void build() override;
+  void build();
 
 private:
   AttentionOp op;
@@ -39,7 +40,6 @@ void KeyRing::build() {
   erase();
 }
 
-std::unique_ptr<RingBuilder> burst::makeKeyRing(AttentionOp op,
-                                                const Deal &deal) {
-  return std::make_unique<KeyRing>(op, deal);
+void burst::buildKeyRing(AttentionOp op, const Deal &deal) {
+  KeyRing(op, deal).build();
 }

@@ -1,0 +1,20 @@
+//===- Builders.h - the programs of ring strategies -------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef BURST_PASSES_STRATEGIES_RING_BUILDERS_H
+#define BURST_PASSES_STRATEGIES_RING_BUILDERS_H
+
+#include "passes/Strategies/ProgramBuilder.h"
+
+namespace burst {
+
+/// Keys and values travel past queries, which keep their softmax state.
+void buildKeyRing(AttentionOp op, const Deal &deal);
+/// Queries travel past keys and values, and their softmax state behind them.
+void buildQueryRing(AttentionOp op, const Deal &deal);
+/// Keys and values travel with their gradients, or queries with theirs.
+void buildGradientRing(AttentionBackwardOp op, const Deal &deal,
+                       bool movesKeys);
+
+} // namespace burst
+
+#endif // BURST_PASSES_STRATEGIES_RING_BUILDERS_H

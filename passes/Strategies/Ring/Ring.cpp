@@ -1,0 +1,67 @@
+//===- Ring.cpp - ring_kv and ring_q --------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Strategies/Ring/Ring.h"
+#include "passes/Strategies/Ring/Builders.h"
+
+using namespace mlir;
+using namespace burst;
+
+/// Yao et al., BurstAttention (arXiv 2403.09347), section 3: backward, either
+/// k, v, dk and dv travel, or q, dout, lse, delta and dq. Forward, the softmax
+/// state (o, m, l) of queries that travel comes behind them.
+Cargo burst::ringCargo(const Workload &workload, bool movesKeys) {
+  auto element = static_cast<double>(workload.elementBytes);
+  auto state = static_cast<double>(workload.stateBytes);
+  auto queryHeads = static_cast<double>(workload.sizes.queryHeads);
+  auto keyHeads = static_cast<double>(workload.sizes.keyHeads);
+  auto queryDim = static_cast<double>(workload.sizes.queryDim);
+  auto valueDim = static_cast<double>(workload.sizes.valueDim);
+  if (movesKeys) {
+    double numbers = keyHeads * (queryDim + valueDim);
+    return {true, numbers * element, workload.isBackward ? numbers * state : 0};
+  }
+  if (!workload.isBackward)
+    return {false, queryHeads * queryDim * element,
+            queryHeads * (valueDim + 2) * state};
+  return {false, queryHeads * ((queryDim + valueDim) * element + 2 * state),
+          queryHeads * queryDim * state};
+}
+
+namespace {
+class RingModel final : public StrategyModel {
+public:
+  explicit RingModel(bool movesKeys) : movesKeys(movesKeys) {}
+
+  Strategy getStrategy() const override {
+    return movesKeys ? Strategy::RingKV : Strategy::RingQ;
+  }
+
+  std::optional<Estimate> estimate(const Workload &workload,
+                                   const MachineModel &machine) const override {
+    return estimateRotation(workload, ringCargo(workload, movesKeys), machine);
+  }
+
+  void build(AttentionInterface op, const Deal &deal) const override {
+    if (auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation()))
+      return buildGradientRing(backward, deal, movesKeys);
+    auto forward = cast<AttentionOp>(op.getOperation());
+    if (movesKeys)
+      buildKeyRing(forward, deal);
+    else
+      buildQueryRing(forward, deal);
+  }
+
+private:
+  bool movesKeys;
+};
+} // namespace
+
+const StrategyModel *burst::getKeyRing() {
+  static const RingModel model(/*movesKeys=*/true);
+  return &model;
+}
+
+const StrategyModel *burst::getQueryRing() {
+  static const RingModel model(/*movesKeys=*/false);
+  return &model;
+}

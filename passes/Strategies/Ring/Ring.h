@@ -1,0 +1,20 @@
+//===- Ring.h - ring_kv and ring_q ------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef BURST_PASSES_STRATEGIES_RING_RING_H
+#define BURST_PASSES_STRATEGIES_RING_RING_H
+
+#include "passes/Strategies/Strategy.h"
+
+namespace burst {
+
+/// ring_kv: keys and values go round, and gradients by them.
+const StrategyModel *getKeyRing();
+/// ring_q: queries go round, and their softmax state or gradient.
+const StrategyModel *getQueryRing();
+
+/// What goes round of a position.
+Cargo ringCargo(const Workload &workload, bool movesKeys);
+
+} // namespace burst
+
+#endif // BURST_PASSES_STRATEGIES_RING_RING_H

@@ -1,0 +1,46 @@
+//===- Strategy.h - what a strategy is to passes ----------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef BURST_PASSES_STRATEGIES_STRATEGY_H
+#define BURST_PASSES_STRATEGIES_STRATEGY_H
+
+#include "passes/Cost/Cost.h"
+
+namespace burst {
+
+/// A strategy: how the ranks of a grid compute an attention together. Each has
+/// a folder here, and a line in Strategy.cpp; passes know strategies by this
+/// interface only.
+class StrategyModel {
+public:
+  virtual ~StrategyModel() = default;
+
+  /// As `strategy <...>` names it.
+  virtual Strategy getStrategy() const = 0;
+  llvm::StringRef getName() const { return stringifyStrategy(getStrategy()); }
+
+  /// Why it cannot compute `op`, to follow "pins the strategy ..., which";
+  /// empty where it can.
+  virtual std::string whyNot(AttentionInterface op) const { return {}; }
+
+  /// What it sends, and the seconds that it takes; null of a strategy that is
+  /// never chosen, but can be pinned.
+  virtual std::optional<Estimate> estimate(const Workload &workload,
+                                           const MachineModel &machine) const {
+    return std::nullopt;
+  }
+
+  /// Puts the program of a rank in place of `op`, which stands between
+  /// burst.unshard and burst.shard, is expanded and whyNot knows nothing
+  /// against. `deal` is that of its sequence.
+  virtual void build(AttentionInterface op, const Deal &deal) const = 0;
+};
+
+/// All of them. Those that cost the same are chosen in this order.
+llvm::ArrayRef<const StrategyModel *> getStrategies();
+
+/// Null where it is not there.
+const StrategyModel *lookupStrategy(Strategy strategy);
+
+} // namespace burst
+
+#endif // BURST_PASSES_STRATEGIES_STRATEGY_H
