@@ -120,7 +120,7 @@ static std::string chosenStrategy(const Problem &problem) {
     fail("cannot choose a strategy for " + problem.name());
   std::string chosen;
   module->walk([&](AttentionInterface op) {
-    chosen = stringifyStrategy(op.getStrategyAttr().getValue());
+    chosen = op.getStrategyAttr().getValue().str();
   });
   return chosen;
 }

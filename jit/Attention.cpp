@@ -143,8 +143,8 @@ private:
     return false;
   }
   void known(const Field &field, const burst_attention &a, const Name &name) {
-    if (std::find(field.known.begin(), field.known.end(), name.name) !=
-        field.known.end())
+    if (field.known.empty() || std::find(field.known.begin(), field.known.end(),
+                                         name.name) != field.known.end())
       return;
     std::string_view value = field.valueOf(a);
     refuse(field.name,
@@ -156,7 +156,7 @@ private:
   static std::string wanted(const Field &field) {
     Text out;
     Separator comma;
-    out << "one of ";
+    out << (field.known.empty() ? "a name" : "one of ");
     for (std::string_view name : field.known)
       out << comma << name;
     out << ", as in " << field.example;

@@ -30,7 +30,8 @@ public:
   bool readWord(Name &word) {
     take(" ");
     word.name = word.text = take(inWords);
-    return !word.name.empty();
+    return !word.name.empty() &&
+           digits.find(word.name.front()) == std::string_view::npos;
   }
   /// Has no brackets among the parameters.
   bool readName(Name &name) {

@@ -22,7 +22,7 @@ namespace burst::jit {
 /// A field that holds names.
 struct Field {
   const char *name;
-  std::span<const std::string_view> known;
+  std::span<const std::string_view> known; ///< empty: passes know them
   const char *example;
   /// In the module its value has a line of its own, which begins so.
   std::string_view line;
@@ -34,8 +34,6 @@ inline constexpr std::string_view masks[] = {"full", "causal", "window",
 inline constexpr std::string_view scores[] = {"alibi", "softcap", "bias"};
 inline constexpr std::string_view orders[] = {"contiguous", "zigzag",
                                               "striped"};
-inline constexpr std::string_view strategies[] = {
-    "ring_kv", "ring_q", "all_gather", "ulysses", "ring_scores"};
 
 inline constexpr Field maskField{
     "mask", masks, "[causal, window<left = 4>]", "      mask ",
@@ -47,8 +45,9 @@ inline constexpr Field orderField{
     "axes[0].order", orders, "striped 64", "      sequence ",
     [](const burst_attention &a) { return a.axes[0].order; }};
 inline constexpr Field strategyField{
-    "strategy", strategies, "ring_kv", "      strategy ",
-    [](const burst_attention &a) { return a.strategy; }};
+    "strategy", {}, "ring_kv", "      strategy ", [](const burst_attention &a) {
+      return a.strategy;
+    }};
 
 /// A table that a mask or a score takes: an argument of the program.
 struct Table {

@@ -157,17 +157,17 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
                         return mask.ask(queries, keys);
                       });
 
-    SmallVector<Strategy> candidates;
+    SmallVector<StringRef> candidates;
     SmallVector<Estimate> estimates;
-    for (const StrategyModel *model : getStrategies()) {
-      std::optional<Estimate> cost = model->estimate(workload, *machine);
-      if (!cost || !model->whyNot(op).empty())
+    for (const Strategy *strategy : getStrategies()) {
+      std::optional<Estimate> cost = strategy->estimate(workload, *machine);
+      if (!cost || !strategy->whyNot(op).empty())
         continue;
-      candidates.push_back(model->getStrategy());
+      candidates.push_back(strategy->getName());
       estimates.push_back(*cost);
     }
     StrategyAttr pinned = op.getStrategyAttr();
-    Strategy chosen =
+    StringRef chosen =
         pinned ? pinned.getValue() : candidates[cheapest(estimates)];
     for (auto [strategy, cost] : llvm::zip_equal(candidates, estimates))
       report(op, strategy, strategy == chosen, pinned != nullptr, cost, reason);
@@ -176,7 +176,7 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
     return success();
   }
 
-  static void report(AttentionInterface op, Strategy strategy, bool isChosen,
+  static void report(AttentionInterface op, StringRef strategy, bool isChosen,
                      bool isPinned, const Estimate &cost, StringRef reason) {
     StringRef name = !isChosen ? "alternative" : isPinned ? "pinned" : "chosen";
     auto options = remark::RemarkOpts::name(name)
@@ -188,7 +188,7 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
       return llvm::formatv("{0:f1}", seconds * 1e6).str();
     };
     std::string bytes = llvm::formatv("{0:f0}", cost.bytes);
-    remark << remark::metric("strategy", stringifyStrategy(strategy))
+    remark << remark::metric("strategy", strategy)
            << remark::metric("bytes", bytes)
            << remark::metric("compute_us", microseconds(cost.compute))
            << remark::metric("hidden_us", microseconds(cost.hidden))

@@ -43,21 +43,27 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
   }
 
   /// The strategy that is pinned or chosen, if it can compute `op`.
-  static FailureOr<const StrategyModel *> findStrategy(AttentionInterface op) {
-    Strategy strategy = op.getStrategyAttr() ? op.getStrategyAttr().getValue()
-                                             : Strategy::RingKV;
-    const StrategyModel *model = lookupStrategy(strategy);
-    std::string why =
-        model ? model->whyNot(op)
-              : "is not supported yet: leave it out, or pin ring_kv or ring_q";
+  static FailureOr<const Strategy *> findStrategy(AttentionInterface op) {
+    StringRef name =
+        op.getStrategyAttr() ? op.getStrategyAttr().getValue() : "ring_kv";
+    const Strategy *strategy = lookupStrategy(name);
+    std::string why = strategy ? strategy->whyNot(op) : whyUnknown();
     if (why.empty())
-      return model;
-    return op->emitOpError("pins the strategy ")
-           << stringifyStrategy(strategy) << ", which " << why;
+      return strategy;
+    return op->emitOpError("pins the strategy ") << name << ", which " << why;
+  }
+
+  static std::string whyUnknown() {
+    std::string text = "is not known: leave it out, or pin one of ";
+    llvm::raw_string_ostream out(text);
+    llvm::interleaveComma(getStrategies(), out, [&](const Strategy *strategy) {
+      out << strategy->getName();
+    });
+    return text;
   }
 
   static LogicalResult lower(AttentionInterface op) {
-    FailureOr<const StrategyModel *> strategy = findStrategy(op);
+    FailureOr<const Strategy *> strategy = findStrategy(op);
     if (failed(strategy))
       return failure();
     auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());

@@ -27,6 +27,18 @@ static void printOpening(AsmPrinter &printer, StringRef /*usage*/) {
   printer << '<';
 }
 
+static ParseResult parseKeyword(AsmParser &parser, std::string &value) {
+  StringRef keyword;
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  value = keyword.str();
+  return success();
+}
+
+static void printKeyword(AsmPrinter &printer, StringRef value) {
+  printer << value;
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "dialect/Burst/BurstAttrs.cpp.inc"
 

@@ -54,34 +54,25 @@ def Burst_SequenceAttr : Burst_Attr<"Sequence", "sequence"> {
   }];
 }
 
-def Burst_Strategy : I32EnumAttr<"Strategy", "what travels between ranks", [
-    I32EnumAttrCase<"RingKV", 0, "ring_kv">,
-    I32EnumAttrCase<"RingQ", 1, "ring_q">,
-    I32EnumAttrCase<"AllGather", 2, "all_gather">,
-    I32EnumAttrCase<"Ulysses", 3, "ulysses">,
-    I32EnumAttrCase<"RingScores", 4, "ring_scores">]> {
-  let cppNamespace = "::burst";
-  let genSpecializedAttr = 0;
-}
-
-def Burst_StrategyAttr : EnumAttr<Burst_Dialect, Burst_Strategy, "strategy"> {
-  let summary = "what travels between ranks, where the user pins it";
+def Burst_StrategyAttr : AttrDef<Burst_Dialect, "Strategy"> {
+  let mnemonic = "strategy";
+  let summary = "how ranks compute an attention together, where the user pins it";
   let description = [{
+    A name that a strategy of the compiler goes by:
+
     - `ring_kv`: queries stay, keys and values travel round a ring.
     - `ring_q`: keys and values stay, queries and their state travel.
-    - `all_gather`: every rank gathers all keys and values.
-    - `ulysses`: an all-to-all trades the split of the sequence for one of heads.
     - `ring_scores`: keys travel round a ring, all scores are stored, then values
       travel round it (Li et al., arXiv 2105.13120): what the online softmax is
-      compared with. Never chosen, but where it is pinned.
+      compared with. Forward only, and never chosen, but where it is pinned.
 
-    An op without a strategy gets one from `burst-choose-strategy`. Lowered today:
-    `ring_kv`, `ring_q`, and `ring_scores` for `burst.attention`. The others are
-    refused at the op.
+    An op without a strategy gets one from `burst-choose-strategy`. A name that no
+    strategy goes by is refused by `burst-lower-to-ring`, at the op.
 
     Example: `#burst.strategy<ring_kv>`
   }];
-  let assemblyFormat = "`<` $value `>`";
+  let parameters = (ins StringRefParameter<"of a strategy">:$value);
+  let assemblyFormat = "`<` custom<Keyword>($value) `>`";
 }
 
 //===----------------------------------------------------------------------===//

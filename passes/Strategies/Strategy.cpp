@@ -5,8 +5,8 @@
 
 using namespace burst;
 
-llvm::ArrayRef<const StrategyModel *> burst::getStrategies() {
-  static const StrategyModel *const all[] = {
+llvm::ArrayRef<const Strategy *> burst::getStrategies() {
+  static const Strategy *const all[] = {
       getKeyRing(),
       getQueryRing(),
       getStoredScores(),
@@ -14,9 +14,9 @@ llvm::ArrayRef<const StrategyModel *> burst::getStrategies() {
   return all;
 }
 
-const StrategyModel *burst::lookupStrategy(Strategy strategy) {
-  for (const StrategyModel *model : getStrategies())
-    if (model->getStrategy() == strategy)
-      return model;
+const Strategy *burst::lookupStrategy(llvm::StringRef name) {
+  for (const Strategy *strategy : getStrategies())
+    if (strategy->getName() == name)
+      return strategy;
   return nullptr;
 }

@@ -10,13 +10,12 @@ namespace burst {
 /// A strategy: how the ranks of a grid compute an attention together. Each has
 /// a folder here, and a line in Strategy.cpp; passes know strategies by this
 /// interface only.
-class StrategyModel {
+class Strategy {
 public:
-  virtual ~StrategyModel() = default;
+  virtual ~Strategy() = default;
 
   /// As `strategy <...>` names it.
-  virtual Strategy getStrategy() const = 0;
-  llvm::StringRef getName() const { return stringifyStrategy(getStrategy()); }
+  virtual llvm::StringRef getName() const = 0;
 
   /// Why it cannot compute `op`, to follow "pins the strategy ..., which";
   /// empty where it can.
@@ -36,10 +35,10 @@ public:
 };
 
 /// All of them. Those that cost the same are chosen in this order.
-llvm::ArrayRef<const StrategyModel *> getStrategies();
+llvm::ArrayRef<const Strategy *> getStrategies();
 
 /// Null where it is not there.
-const StrategyModel *lookupStrategy(Strategy strategy);
+const Strategy *lookupStrategy(llvm::StringRef name);
 
 } // namespace burst
 

@@ -22,7 +22,7 @@
 // RUN: not burst-opt %t/dynamic.mlir --burst-explain 2>&1 | FileCheck %s --check-prefix=DYNAMIC
 // DYNAMIC: error: has sizes or tables that are known at run time only, so its schedule cannot be shown; make them static
 // RUN: not burst-opt %t/pinned.mlir --burst-explain 2>&1 | FileCheck %s --check-prefix=PINNED
-// PINNED: error: 'burst.attention' op pins the strategy ulysses, which is not supported yet
+// PINNED: error: 'burst.attention' op pins the strategy ulysses, which is not known
 
 // Chunks 0 and 5 go to rank 0, 1 and 4 to rank 1, 2 and 3 to rank 2: each computes
 // as much. Going down, chunk 5 need not travel.

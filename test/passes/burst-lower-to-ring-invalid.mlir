@@ -53,7 +53,7 @@ shard.grid @cp(shape = 4)
 !lse = tensor<1x1x8xf32>
 
 func.func @all_gather(%q: !q) {
-  // expected-error @below {{pins the strategy all_gather, which is not supported yet: leave it out, or pin ring_kv or ring_q}}
+  // expected-error @below {{pins the strategy all_gather, which is not known: leave it out, or pin one of ring_kv, ring_q, ring_scores}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <all_gather> : (!q, !q, !q) -> (!q, !lse)
   return
 }
@@ -66,7 +66,7 @@ shard.grid @cp(shape = 4)
 !lse = tensor<1x1x8xf32>
 
 func.func @ulysses(%q: !q) {
-  // expected-error @below {{pins the strategy ulysses, which is not supported yet}}
+  // expected-error @below {{pins the strategy ulysses, which is not known}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ulysses> : (!q, !q, !q) -> (!q, !lse)
   return
 }

@@ -28,12 +28,12 @@ Cargo burst::ringCargo(const Workload &workload, bool movesKeys) {
 }
 
 namespace {
-class RingModel final : public StrategyModel {
+class RingStrategy final : public Strategy {
 public:
-  explicit RingModel(bool movesKeys) : movesKeys(movesKeys) {}
+  explicit RingStrategy(bool movesKeys) : movesKeys(movesKeys) {}
 
-  Strategy getStrategy() const override {
-    return movesKeys ? Strategy::RingKV : Strategy::RingQ;
+  StringRef getName() const override {
+    return movesKeys ? "ring_kv" : "ring_q";
   }
 
   std::optional<Estimate> estimate(const Workload &workload,
@@ -56,12 +56,12 @@ private:
 };
 } // namespace
 
-const StrategyModel *burst::getKeyRing() {
-  static const RingModel model(/*movesKeys=*/true);
-  return &model;
+const Strategy *burst::getKeyRing() {
+  static const RingStrategy strategy(/*movesKeys=*/true);
+  return &strategy;
 }
 
-const StrategyModel *burst::getQueryRing() {
-  static const RingModel model(/*movesKeys=*/false);
-  return &model;
+const Strategy *burst::getQueryRing() {
+  static const RingStrategy strategy(/*movesKeys=*/false);
+  return &strategy;
 }

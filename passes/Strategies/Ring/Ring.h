@@ -8,9 +8,9 @@
 namespace burst {
 
 /// ring_kv: keys and values go round, and gradients by them.
-const StrategyModel *getKeyRing();
+const Strategy *getKeyRing();
 /// ring_q: queries go round, and their softmax state or gradient.
-const StrategyModel *getQueryRing();
+const Strategy *getQueryRing();
 
 /// What goes round of a position.
 Cargo ringCargo(const Workload &workload, bool movesKeys);

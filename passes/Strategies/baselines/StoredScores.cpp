@@ -99,8 +99,8 @@ void ScoreRing::build() {
 }
 
 namespace {
-struct StoredScores final : StrategyModel {
-  Strategy getStrategy() const override { return Strategy::RingScores; }
+struct StoredScores final : Strategy {
+  StringRef getName() const override { return "ring_scores"; }
   std::string whyNot(AttentionInterface op) const override {
     if (isa<AttentionBackwardOp>(op.getOperation()))
       return "has a forward pass only: gradients would need the scores that it "
@@ -113,7 +113,7 @@ struct StoredScores final : StrategyModel {
 };
 } // namespace
 
-const StrategyModel *burst::getStoredScores() {
-  static const StoredScores model;
-  return &model;
+const Strategy *burst::getStoredScores() {
+  static const StoredScores strategy;
+  return &strategy;
 }

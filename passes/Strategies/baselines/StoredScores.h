@@ -9,7 +9,7 @@ namespace burst {
 
 /// ring_scores: keys go round, all scores are stored, then values go round. To
 /// compare with.
-const StrategyModel *getStoredScores();
+const Strategy *getStoredScores();
 
 } // namespace burst
 

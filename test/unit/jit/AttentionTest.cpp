@@ -399,14 +399,12 @@ TEST(Attention, namesAreChecked) {
             "wanted one of alibi, softcap, bias, as in [softcap<30.0>, alibi]");
   attention.score = nullptr;
   for (const char *wrong :
-       {"", "ring", "<ring_q>", "[ring_q]", "ring_q ring_kv", "ring_q>",
+       {"", "2ring", "<ring_q>", "[ring_q]", "ring_q ring_kv", "ring_q>",
         "ring_q\n", "ring_q<2>"}) {
     attention.strategy = wrong;
     std::string error = refusal(attention);
     EXPECT_EQ(error.find("burst_attention: strategy '"), 0u) << error;
-    EXPECT_NE(error.find("', wanted one of ring_kv, ring_q, all_gather, "
-                         "ulysses, ring_scores, as in ring_kv"),
-              std::string::npos)
+    EXPECT_NE(error.find("', wanted a name, as in ring_kv"), std::string::npos)
         << error;
   }
 }
@@ -474,8 +472,9 @@ TEST(Attention, strategiesThatCannotBeCompiled) {
   api::Result<api::Program> program = api::Program::compile(attention);
   ASSERT_FALSE(program);
   EXPECT_EQ(program.error().code(), BURST_INVALID_PROGRAM);
-  EXPECT_NE(program.error().message().find("the strategy ulysses, which is not "
-                                           "supported yet"),
+  EXPECT_NE(program.error().message().find(
+                "the strategy ulysses, which is not known: leave it out, or "
+                "pin one of ring_kv, ring_q, ring_scores"),
             std::string::npos)
       << program.error().message();
 }
@@ -498,10 +497,6 @@ TEST(Attention, knowsWhatTheDialectKnows) {
   EXPECT_NE(
       dialect("zigzag", "nope").find("known: contiguous, zigzag, striped"),
       std::string::npos);
-  EXPECT_NE(dialect("zigzag>", "zigzag> strategy <nope>")
-                .find("to be one of: ring_kv, ring_q, all_gather, ulysses, "
-                      "ring_scores\n"),
-            std::string::npos);
 }
 
 TEST(Attention, sizeOfTheStruct) {

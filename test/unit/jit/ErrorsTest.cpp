@@ -54,7 +54,7 @@ TEST(Errors, ofPassesAreAtTheOp) {
   Refusal found = refuse(two, config);
   EXPECT_EQ(found.location, "text:9:14");
   EXPECT_NE(found.message.find("'burst.attention' op pins the strategy "
-                               "ulysses, which is not supported yet"),
+                               "ulysses, which is not known"),
             std::string::npos)
       << found.message;
 }

@@ -234,7 +234,7 @@ void Check::compareWithLeast() {
     StrategyAttr strategy = AttentionOp(attention.op).getStrategyAttr();
     if (!strategy)
       return; // What was chosen is not known here.
-    bool movesQueries = strategy.getValue() == Strategy::RingQ;
+    bool movesQueries = strategy.getValue() == "ring_q";
     int64_t most =
         (movesQueries ? sizes.queries : sizes.keys) * (problem.ranks - 1);
     bool hasMask = !attention.problem.masks.empty();
