@@ -106,11 +106,11 @@ static bool sameNeeds(const RingMeeting &a, const RingMeeting &b) {
 /// Why what goes round may not go less far than needed by one meeting; empty
 /// where it may.
 static StringRef whyAll(ring::RotateOp rotate, const RingMeeting &meeting) {
-  size_t attends = 0;
-  rotate.walk([&](ring::AttendLikeOpInterface) { ++attends; });
-  if (attends != 1)
-    return "it shares what goes round with other attends: all of every shard "
-           "goes on";
+  for (Value shard : rotate.getShards())
+    if (llvm::any_of(shard.getUsers(),
+                     [&](Operation *user) { return user != meeting.op; }))
+      return "it shares what goes round with other ops: all of every shard "
+             "goes on";
   auto op = cast<ring::AttendLikeOpInterface>(meeting.op);
   Value owner = rotate.getOwner(), rank = rotate.getRank();
   Value other =

@@ -64,9 +64,10 @@ struct Flags {
 
 class RotateLowering {
 public:
-  RotateLowering(ring::RotateOp op, SymbolTable &symbols)
-      : op(op), symbols(symbols), builder(op), loc(op.getLoc()),
-        e{builder, loc}, parts(op.getLayout().getParts()), rank(op.getRank()) {}
+  RotateLowering(ring::RotateOp op, func::FuncOp program, SymbolTable &symbols)
+      : op(op), program(program), symbols(symbols), builder(op),
+        loc(op.getLoc()), e{builder, loc}, parts(op.getLayout().getParts()),
+        rank(op.getRank()) {}
 
   void run() {
     Values results = parts == 1     ? alone()
@@ -95,7 +96,8 @@ private:
   void findArrivals();
 
   ring::RotateOp op;
-  SymbolTable &symbols;
+  func::FuncOp program;
+  SymbolTable &symbols; ///< of the program
   OpBuilder builder;
   Location loc;
   Emit e;
@@ -195,7 +197,6 @@ Value RotateLowering::nextOwner(Value owner) {
 /// Calls a function of the reach that gives a table by owner, turn and segment
 /// for each of `arrivals`. All ranks share its results.
 ValueRange RotateLowering::tables(StringRef name, ArrayRef<Arrival> arrivals) {
-  auto program = op->getParentOfType<func::FuncOp>();
   OpBuilder top(program);
   auto type = RankedTensorType::get(
       {parts, parts + 1, op.getLayout().getNumSegments()}, top.getI1Type());
@@ -376,11 +377,19 @@ Values RotateLowering::withPartials() {
 namespace {
 struct LowerRotate : burst::impl::LowerRotatePassBase<LowerRotate> {
   void runOnOperation() override {
-    SymbolTable symbols(getOperation());
+    SymbolTableCollection symbols;
     SmallVector<ring::RotateOp> rotates;
     getOperation().walk([&](ring::RotateOp op) { rotates.push_back(op); });
-    for (ring::RotateOp op : rotates)
-      RotateLowering(op, symbols).run();
+    for (ring::RotateOp op : rotates) {
+      auto program = op->getParentOfType<func::FuncOp>();
+      if (!program) {
+        op.emitOpError("must be in a func.func, the program of a rank");
+        return signalPassFailure();
+      }
+      RotateLowering(op, program,
+                     symbols.getSymbolTable(program->getParentOp()))
+          .run();
+    }
   }
 };
 } // namespace

@@ -3,6 +3,8 @@
 #include "passes/Passes.h"
 #include "passes/Strategies/Strategy.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 namespace burst {
 #define GEN_PASS_DEF_LOWERTORINGPASS
 #include "passes/Passes.h.inc"
@@ -44,21 +46,24 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
 
   /// The strategy that is pinned or chosen, if it can compute `op`.
   static FailureOr<const Strategy *> findStrategy(AttentionInterface op) {
-    StringRef name =
-        op.getStrategyAttr() ? op.getStrategyAttr().getValue() : "ring_kv";
-    const Strategy *strategy = lookupStrategy(name);
-    std::string why = strategy ? strategy->whyNot(op) : whyUnknown();
+    StrategyAttr pinned = op.getStrategyAttr();
+    if (!pinned)
+      return getStrategies().front();
+    const Strategy *strategy = lookupStrategy(pinned.getValue());
+    std::string why = strategy ? strategy->whyNot(op) : whyUnknown(op);
     if (why.empty())
       return strategy;
-    return op->emitOpError("pins the strategy ") << name << ", which " << why;
+    return op->emitOpError("pins the strategy ")
+           << pinned.getValue() << ", which " << why;
   }
 
-  static std::string whyUnknown() {
+  static std::string whyUnknown(AttentionInterface op) {
     std::string text = "is not known: leave it out, or pin one of ";
     llvm::raw_string_ostream out(text);
-    llvm::interleaveComma(getStrategies(), out, [&](const Strategy *strategy) {
-      out << strategy->getName();
-    });
+    llvm::ListSeparator comma;
+    for (const Strategy *strategy : getStrategies())
+      if (strategy->whyNot(op).empty())
+        out << comma << strategy->getName();
     return text;
   }
 

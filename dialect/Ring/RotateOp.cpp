@@ -41,15 +41,8 @@ LogicalResult RotateOp::verifySymbolUses(SymbolTableCollection &) {
 
 LogicalResult RotateOp::verify() {
   // rotate_c1
-  size_t count = getTensors().size();
-  if (count == 0 || getDims().size() != count)
-    return emitOpError("needs at least one tensor and a dimension of each, "
-                       "got: ")
-           << count << " and " << getDims().size();
-  for (auto [tensor, dim] : llvm::zip_equal(getTensors(), getDims()))
-    if (dim < 0 || dim >= shapedType(tensor).getRank())
-      return emitOpError("names dimension ")
-             << dim << " of " << tensor.getType();
+  if (failed(verifyDims(*this)))
+    return failure();
   // rotate_c4
   if (!getReach() != !getStep())
     return emitOpError("needs a reach and a step, or neither");
@@ -75,9 +68,10 @@ LogicalResult RotateOp::verify() {
   if (getJoin() == Join::Merge && partials != 3)
     return emitOpError("merges one softmax state, (o, m, l), got: ")
            << partials << " partial results";
-  if (getJoin() == Join::Add && (partials == 0 || partials > count))
+  if (getJoin() == Join::Add &&
+      (partials == 0 || partials > getTensors().size()))
     return emitOpError("adds gradients by its tensors, of which there are ")
-           << count << ", got: " << partials;
+           << getTensors().size() << ", got: " << partials;
   if (dims.size() != partials)
     return emitOpError("needs a dimension of each partial result, got: ")
            << dims.size() << " of " << partials;

@@ -21,15 +21,8 @@ void StartOp::getEffects(Effects &effects) {
 
 LogicalResult StartOp::verify() {
   // start_c1
-  size_t count = getTensors().size();
-  if (count == 0 || getDims().size() != count)
-    return emitOpError("needs at least one tensor and a dimension of each, "
-                       "got: ")
-           << count << " and " << getDims().size();
-  for (auto [tensor, dim] : llvm::zip_equal(getTensors(), getDims()))
-    if (dim < 0 || dim >= shapedType(tensor).getRank())
-      return emitOpError("names dimension ")
-             << dim << " of " << tensor.getType();
+  if (failed(verifyDims(*this)))
+    return failure();
   // start_c2
   SmallVector<Value> shaped(getTensors());
   llvm::append_range(shaped, getInto());
@@ -43,7 +36,7 @@ LogicalResult StartOp::verify() {
   if (buffers)
     llvm::append_range(received, getInto().getTypes());
   bool fits =
-      received.size() == count &&
+      received.size() == getTensors().size() &&
       llvm::all_of(llvm::zip_equal(getTensors(), received), [](auto pair) {
         ShapedType sent = shapedType(std::get<0>(pair));
         auto type = dyn_cast<ShapedType>(std::get<1>(pair));

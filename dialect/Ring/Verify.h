@@ -34,6 +34,21 @@ void addEffects(Effects &effects,
 /// The same of a step, which writes what it makes or updates.
 void addStepEffects(StepOpInterface step, Effects &effects);
 
+/// What travels is at least one tensor, with a dimension of each.
+template <typename OpT>
+llvm::LogicalResult verifyDims(OpT op) {
+  size_t count = op.getTensors().size();
+  if (count == 0 || op.getDims().size() != count)
+    return op.emitOpError("needs at least one tensor and a dimension of each, "
+                          "got: ")
+           << count << " and " << op.getDims().size();
+  for (auto [tensor, dim] : llvm::zip_equal(op.getTensors(), op.getDims()))
+    if (dim < 0 || dim >= shapedType(tensor).getRank())
+      return op.emitOpError("names dimension ")
+             << dim << " of " << tensor.getType();
+  return mlir::success();
+}
+
 /// The grid of a channel has `parts` ranks in one axis.
 llvm::LogicalResult verifyChannel(mlir::Operation *op, ChannelAttr channel,
                                   int64_t parts);

@@ -34,7 +34,8 @@ public:
   virtual void build(AttentionInterface op, const Deal &deal) const = 0;
 };
 
-/// All of them. Those that cost the same are chosen in this order.
+/// All of them. Those that cost the same are chosen in this order; the first
+/// can compute every attention, and does where none was chosen.
 llvm::ArrayRef<const Strategy *> getStrategies();
 
 /// Null where it is not there.

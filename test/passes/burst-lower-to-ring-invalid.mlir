@@ -70,3 +70,18 @@ func.func @ulysses(%q: !q) {
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ulysses> : (!q, !q, !q) -> (!q, !lse)
   return
 }
+
+// -----
+
+// Only those that have a backward pass are named.
+
+shard.grid @cp(shape = 4)
+
+!q = tensor<1x8x1x4xf32>
+!lse = tensor<1x1x8xf32>
+
+func.func @backward(%q: !q, %lse: !lse) {
+  // expected-error @below {{pins the strategy nosuch, which is not known: leave it out, or pin one of ring_kv, ring_q}}
+  %0:3 = burst.attention_backward %q, %q, %q, %q, %lse, %q sequence <@cp, zigzag> strategy <nosuch> : (!q, !q, !q, !q, !lse, !q) -> (!q, !q, !q)
+  return
+}

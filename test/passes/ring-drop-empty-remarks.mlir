@@ -75,9 +75,10 @@ func.func @written_out(%q: !q, %k: !q, %o: !q, %m: !m) -> !q attributes {ring.gr
   return %0#2 : !q
 }
 
-// Two attends of what goes round: it goes as far as both need.
+// Two attends of what goes round: each would have it go less far than the other
+// may need.
 //
-// CHECK-COUNT-2: remark: [Missed] not-dropped | {{.*}}Function=two | Reason="it shares what goes round with other attends: all of every shard goes on"
+// CHECK-COUNT-2: remark: [Missed] not-dropped | {{.*}}Function=two | Reason="it shares what goes round with other ops: all of every shard goes on"
 func.func @two(%q: !q, %k: !q, %o: !q, %m: !m) -> (!q, !q) attributes {ring.grid = @cp} {
   %n = arith.constant 8 : index
   %r = shard.process_multi_index on @cp axes = [0] : index
@@ -134,4 +135,29 @@ func.func @own(%q: !q, %k: !q, %o: !q, %m: !m) -> !q attributes {ring.grid = @cp
     ring.yield %a1 : !q
   }
   return %0 : !q
+}
+
+// What goes round is carried on, besides: a rank may read all of it.
+//
+// CHECK: remark: [Missed] not-dropped | {{.*}}Function=kept | Reason="it shares what goes round with other ops: all of every shard goes on"
+func.func @kept(%q: !q, %k: !q, %o: !q, %m: !m) -> (!q, !q) attributes {ring.grid = @cp} {
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %0:2 = ring.rotate (%k dims [1]) of <contiguous over 2>[%r] extent %n
+      channel <@cp, 0> carry(%o, %k : !q, !q) : (!q) -> (!q, !q) {
+  ^bb0(%owner: index, %kt: !q, %a: !q, %last: !q):
+    %a1, %ma, %la = ring.attend %q at <contiguous over 2>[%r] extent %n
+        slices (%kt, %kt at %owner) of <contiguous over 2> extent %n
+        state %a, %m, %m scale 0.5
+        mask(%b0, %h, %i, %j, %nq, %nk) {
+          %keep = arith.cmpi sle, %j, %i : index
+          burst.yield %keep : i1
+        }
+        bounds(%b0, %b1, %h0, %h1, %i0, %i1, %j0, %j1, %nq, %nk) {
+          %may = arith.cmpi slt, %j0, %i1 : index
+          burst.yield %may, %may : i1, i1
+        } : (!q, !q, !q) -> (!q, !m)
+    ring.yield %a1, %kt : !q, !q
+  }
+  return %0#0, %0#1 : !q, !q
 }

@@ -7,10 +7,9 @@
 
 namespace burst {
 
-/// Keys and values travel past queries, which keep their softmax state.
-void buildKeyRing(AttentionOp op, const Deal &deal);
-/// Queries travel past keys and values, and their softmax state behind them.
-void buildQueryRing(AttentionOp op, const Deal &deal);
+/// Keys and values travel past queries, which keep their softmax state; or
+/// queries travel, and their softmax state behind them.
+void buildForwardRing(AttentionOp op, const Deal &deal, bool movesKeys);
 /// Keys and values travel with their gradients, or queries with theirs.
 void buildGradientRing(AttentionBackwardOp op, const Deal &deal,
                        bool movesKeys);

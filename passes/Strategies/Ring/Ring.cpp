@@ -44,11 +44,7 @@ public:
   void build(AttentionInterface op, const Deal &deal) const override {
     if (auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation()))
       return buildGradientRing(backward, deal, movesKeys);
-    auto forward = cast<AttentionOp>(op.getOperation());
-    if (movesKeys)
-      buildKeyRing(forward, deal);
-    else
-      buildQueryRing(forward, deal);
+    buildForwardRing(cast<AttentionOp>(op.getOperation()), deal, movesKeys);
   }
 
 private:
