@@ -31,6 +31,10 @@ struct RingPipelineOptions
   Option<bool> overlap{*this, "overlap",
                        llvm::cl::desc("Issue transfers before computing."),
                        llvm::cl::init(true)};
+  Option<bool> fuse{*this, "fuse",
+                    llvm::cl::desc("Fuse the ends of a softmax state with its "
+                                   "only attend."),
+                    llvm::cl::init(true)};
   Option<bool> verify{*this, "verify", llvm::cl::desc("Prove the schedule."),
                       llvm::cl::init(true)};
 };

@@ -374,6 +374,25 @@ def OverlapPass : Pass<"ring-overlap", "::mlir::func::FuncOp"> {
   }];
 }
 
+def FuseEndsPass : Pass<"ring-fuse-ends", "::mlir::func::FuncOp"> {
+  let summary = "makes a state that begins and ends with one attend part of it";
+  let description = [{
+    A `ring.attend` that alone uses a `ring.init`, and whose state only a
+    `ring.finalize` uses, becomes one that is `first` and `last`: one kernel, whose
+    state stays in registers or caches. It is so on one rank, and where an attend has
+    all slices. With `separately`, an attend also becomes one of the two alone. In a
+    ring that saves a pass over o, once, and costs the compilation of a kernel beside
+    that of the loop.
+
+    Input: `init; attend state; finalize`. Output: `attend first last`.
+  }];
+  let options = [
+    Option<"separately", "separately", "bool", "false",
+           "Also fuse a beginning or an end alone.">,
+  ];
+  let dependentDialects = ["::burst::ring::RingDialect"];
+}
+
 def BufferizePass : Pass<"ring-bufferize", "::mlir::ModuleOp"> {
   let summary = "puts the program of a rank on buffers";
   let description = [{

@@ -40,6 +40,8 @@ void burst::buildRingPipeline(OpPassManager &pm,
   pm.addPass(createCanonicalizerPass(
       {}, {"(anonymous namespace)::ExtractFromTensorGenerate"}));
   pm.addPass(createCSEPass());
+  if (options.fuse)
+    pm.addNestedPass<func::FuncOp>(createFuseEndsPass());
   if (options.verify)
     pm.addPass(createVerifyRingPass({/*allowEmpty=*/!options.drop}));
 }

@@ -86,6 +86,17 @@ static int64_t bytesOf(const Attend &attend, const cpu::Target &target) {
                       sizes.columns * sizes.bytes;
 }
 
+/// A state that nobody sees. Kernels between which scores are in memory have it
+/// there, too.
+static int64_t bytesOfHidden(const Attend &attend, const cpu::Target &target) {
+  auto op = cast<ring::AttendLikeOpInterface>(attend.at);
+  if (target.localTiling || !op.isFirst() || !op.isLast())
+    return 0;
+  TileSizes sizes(op.getStateType(), target);
+  return attend.query->shape[1] * attend.query->shape[2] *
+         (attend.slices.front().value->shape[3] + 2) * sizes.bytes;
+}
+
 namespace {
 /// What a backward pass packs, and what it stores of pairs of tiles.
 struct GradientBytes {
@@ -177,18 +188,6 @@ static int64_t bytesOfTables(ring::AttendGradOp op, int64_t batch,
   return elements * op.getStateType().getWidth() / 8;
 }
 
-/// Whether the kernel of an attend begins its state and gives results: it runs
-/// in any case, see ring-lower-to-tile.
-static bool isAlone(Operation *step) {
-  auto op = dyn_cast<ring::AttendOp>(step);
-  auto init = op ? op.getO().getDefiningOp<ring::InitOp>() : nullptr;
-  return init && init->getBlock() == op->getBlock() &&
-         llvm::all_of(op->getUsers(), [&](Operation *user) {
-           return isa<ring::FinalizeOp>(user) &&
-                  user->getBlock() == op->getBlock();
-         });
-}
-
 namespace {
 /// Runs a program without data, and finds the most that each rank packs.
 class PackingPlanner : public Bookkeeper {
@@ -198,9 +197,11 @@ public:
       : target(target), tableSizeOf(tableSizeOf), most(simulation.numRanks()) {}
 
   bool attend(Attend &attend, State &result, std::string &message) override {
-    bool isFused = target.localTiling && isAlone(attend.at);
-    if (isFused || llvm::is_contained(attend.pairs, true))
-      note(attend, bytesOf(attend, target));
+    auto op = cast<ring::AttendLikeOpInterface>(attend.at);
+    bool isRun = llvm::is_contained(attend.pairs, true) ||
+                 (target.localTiling && !op.mayBeSkipped());
+    note(attend,
+         bytesOfHidden(attend, target) + (isRun ? bytesOf(attend, target) : 0));
     return Bookkeeper::attend(attend, result, message);
   }
 

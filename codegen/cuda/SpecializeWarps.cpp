@@ -177,7 +177,8 @@ std::string Specializer::chooseStages() {
 void Specializer::produce(Region &region, IRMapping &mapping) {
   b.setInsertionPointToStart(&region.emplaceBlock());
   for (Operation &op : body->without_terminator())
-    if (!isa<cuda::PipelineOp, cuda::SynchronizeOp, cuda::WarpSpecializeOp>(op))
+    if (!pipelines.contains(&op) &&
+        !isa<cuda::PipelineOp, cuda::SynchronizeOp, cuda::WarpSpecializeOp>(op))
       b.clone(op, mapping);
   SmallVector<Operation *> tiles;
   region.walk([&](Operation *op) {

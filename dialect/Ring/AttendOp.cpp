@@ -16,7 +16,9 @@ namespace {
 /// Everything of an attend that is parsed before its types.
 struct ParsedAttend {
   OpAsmParser::UnresolvedOperand query, queryOwner, queryExtent, keyExtent;
-  Operands keys, values, owners, state, pairs, maskCaptures, scoreCaptures;
+  Operands keys, values, owners, state, into, pairs, maskCaptures,
+      scoreCaptures;
+  bool isFirst = false, isLast = false;
   SmallVector<Type> pairTypes, maskTypes, scoreTypes;
 };
 } // namespace
@@ -60,6 +62,21 @@ ParseResult ring::parseLayout(OpAsmParser &parser, StringRef name,
                                                  attributes);
 }
 
+/// `first` or `state ...`, then `last` and, on buffers, `into ...`.
+static ParseResult parseEnds(OpAsmParser &parser, OperationState &result,
+                             ParsedAttend &parsed) {
+  parsed.isFirst = succeeded(parser.parseOptionalKeyword("first"));
+  if (!parsed.isFirst && (parser.parseKeyword("state") ||
+                          parser.parseOperandList(parsed.state, 3)))
+    return failure();
+  parsed.isLast = succeeded(parser.parseOptionalKeyword("last"));
+  if (parsed.isLast)
+    result.addAttribute("last", parser.getBuilder().getUnitAttr());
+  if (succeeded(parser.parseOptionalKeyword("into")))
+    return parser.parseOperandList(parsed.into);
+  return success();
+}
+
 static ParseResult parseAttendClauses(OpAsmParser &parser,
                                       OperationState &result,
                                       ParsedAttend &parsed) {
@@ -74,8 +91,7 @@ static ParseResult parseAttendClauses(OpAsmParser &parser,
       parser.parseKeyword("of") ||
       parseLayout(parser, "keyLayout", attributes) ||
       parser.parseKeyword("extent") || parser.parseOperand(parsed.keyExtent) ||
-      parser.parseKeyword("state") ||
-      parser.parseOperandList(parsed.state, 3) ||
+      parseEnds(parser, result, parsed) ||
       parseOptionalPairs(parser, parsed.pairs, parsed.pairTypes))
     return failure();
   return failure(parser.parseKeyword("scale") ||
@@ -84,29 +100,43 @@ static ParseResult parseAttendClauses(OpAsmParser &parser,
 }
 
 /// Resolves the operands once the types are known; `type` lists the query, then
-/// a key and a value per slice, and gives o and m.
+/// a key and a value per slice, and gives o and m, or out and lse.
 static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
                                  ParsedAttend &parsed, FunctionType type,
                                  SMLoc loc) {
-  size_t slices = parsed.keys.size();
+  size_t slices = parsed.keys.size(), shards = 1 + 2 * slices;
   bool tensors = type.getNumResults() == 2;
-  if (type.getNumInputs() != 1 + 2 * slices + (tensors ? 0 : 3) ||
+  size_t buffers = tensors ? 0 : parsed.state.size() + parsed.into.size();
+  if (type.getNumInputs() != shards + buffers ||
       (!tensors && type.getNumResults() != 0))
     return parser.emitError(loc,
                             "expects the types of the query and of a key "
                             "and a value per slice, then those of o and m, or "
-                            "on buffers of o, m and l");
+                            "of out and lse, or on buffers of the state and of "
+                            "what is written into");
   SmallVector<Type> keys, values;
   for (size_t slice = 0; slice < slices; ++slice) {
     keys.push_back(type.getInput(1 + 2 * slice));
     values.push_back(type.getInput(2 + 2 * slice));
   }
   Type index = parser.getBuilder().getIndexType();
-  SmallVector<Type> state;
-  if (tensors)
-    state = {type.getResult(0), type.getResult(1), type.getResult(1)};
-  else
-    state.append(type.getInputs().end() - 3, type.getInputs().end());
+  ArrayRef<Type> memory = type.getInputs().drop_front(shards);
+  SmallVector<Type> made, state, into;
+  if (tensors) {
+    made = {type.getResult(0), type.getResult(1)};
+    if (!parsed.isLast)
+      made.push_back(type.getResult(1));
+    if (!parsed.isFirst && parsed.isLast) // of the rows of the results
+      state = {
+          RankedTensorType::get(cast<ShapedType>(made[0]).getShape(),
+                                cast<ShapedType>(made[1]).getElementType()),
+          made[1], made[1]};
+    else if (!parsed.isFirst)
+      state = made;
+  } else {
+    state.assign(memory.begin(), memory.begin() + parsed.state.size());
+    into.assign(memory.begin() + parsed.state.size(), memory.end());
+  }
   auto &operands = result.operands;
   if (parser.resolveOperand(parsed.query, type.getInput(0), operands) ||
       parser.resolveOperand(parsed.queryOwner, index, operands) ||
@@ -120,13 +150,14 @@ static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
       parser.resolveOperands(parsed.maskCaptures, parsed.maskTypes, loc,
                              operands) ||
       parser.resolveOperands(parsed.scoreCaptures, parsed.scoreTypes, loc,
-                             operands))
+                             operands) ||
+      parser.resolveOperands(parsed.into, into, loc, operands))
     return failure();
-  if (tensors)
-    result.addTypes(state);
+  result.addTypes(made);
   auto size = [](const Operands &list) {
     return static_cast<int32_t>(list.size());
   };
+  int32_t part = parsed.isFirst ? 0 : 1; // of the state
   result.getOrAddProperties<AttendOp::Properties>().operandSegmentSizes = {
       1,
       1,
@@ -135,12 +166,13 @@ static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
       size(parsed.values),
       size(parsed.owners),
       1,
-      1,
-      1,
-      1,
+      part,
+      part,
+      part,
       size(parsed.pairs),
       size(parsed.maskCaptures),
-      size(parsed.scoreCaptures)};
+      size(parsed.scoreCaptures),
+      size(parsed.into)};
   return success();
 }
 
@@ -200,24 +232,33 @@ void AttendOp::print(OpAsmPrinter &printer) {
   printer.printStrippedAttrOrType(getKeyLayout());
   printer << " extent " << getKeyExtent();
   newline();
-  printer << "state " << getO() << ", " << getM() << ", " << getL();
+  if (isFirst())
+    printer << "first";
+  else
+    printer << "state " << getState();
+  if (isLast())
+    printer << " last";
+  if (!getInto().empty())
+    printer << " into " << getInto();
   printClauses(printer, *this, getScaleAttr());
-  printer.printOptionalAttrDict((*this)->getAttrs(),
-                                {getOperandSegmentSizeAttr(),
-                                 getQueryLayoutAttrName(),
-                                 getKeyLayoutAttrName(), getScaleAttrName()});
+  printer.printOptionalAttrDict(
+      (*this)->getAttrs(),
+      {getOperandSegmentSizeAttr(), getQueryLayoutAttrName(),
+       getKeyLayoutAttrName(), getScaleAttrName(), getLastAttrName()});
   newline();
   SmallVector<Type> inputs{getQuery().getType()};
   for (auto [key, value] : llvm::zip_equal(getKeys(), getValues())) {
     inputs.push_back(key.getType());
     inputs.push_back(value.getType());
   }
-  SmallVector<Type> outputs;
-  if (getNewO())
-    outputs = {getNewO().getType(), getNewM().getType()};
-  else
-    llvm::append_range(
-        inputs, TypeRange(ValueRange{getO(), getM(), getL()}.getTypes()));
+  SmallVector<Type> outputs(llvm::map_range(
+      llvm::make_range(getResults().begin(),
+                       getResults().begin() + std::min(2u, getNumResults())),
+      [](Value made) { return made.getType(); }));
+  if (outputs.empty()) {
+    llvm::append_range(inputs, getState().getTypes());
+    llvm::append_range(inputs, getInto().getTypes());
+  }
   printer << ": ";
   printer.printFunctionalType(inputs, outputs);
 }
@@ -231,43 +272,54 @@ void AttendOp::getAsmBlockArgumentNames(Region &region,
 }
 
 void AttendOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  if (!getNewO())
-    return;
-  setName(getNewO(), "o");
-  setName(getNewM(), "m");
-  setName(getNewL(), "l");
+  static constexpr StringLiteral state[] = {"o", "m", "l"};
+  static constexpr StringLiteral results[] = {"out", "lse"};
+  ArrayRef<StringLiteral> names = isLast() ? ArrayRef(results) : state;
+  for (auto [made, name] : llvm::zip(getResults(), names))
+    setName(made, name);
 }
 
 FloatType AttendOp::getStateType() {
   return stateTypeOf(shapedType(getQuery()));
 }
 
-/// attend_c1, for the state. AllTypesMatch would infer types, and from the
-/// wrong operands where there are several slices.
-static LogicalResult verifyTypes(AttendOp op) {
-  Type m = op.getM().getType();
-  if (!op.getNewO()) {
-    ShapedType rows = shapedType(op.getM()), other = shapedType(op.getL());
-    if (rows.getShape() == other.getShape() &&
-        rows.getElementType() == other.getElementType())
-      return success();
-    return op.emitOpError("m and l must have one shape, got: ")
-           << rows << " and " << other;
-  }
-  bool holds = op.getO().getType() == op.getNewO().getType() &&
-               llvm::all_equal(ArrayRef<Type>{m, op.getL().getType(),
-                                              op.getNewM().getType(),
-                                              op.getNewL().getType()});
-  if (holds)
+/// attend_c1, of m and l.
+static LogicalResult verifyRows(AttendOp op, ValueRange state) {
+  ShapedType m = shapedType(state[1]), l = shapedType(state[2]);
+  if (m.getShape() == l.getShape() && m.getElementType() == l.getElementType())
     return success();
-  return op.emitOpError("o must keep its type, m and l must have one, got: ")
-         << op.getO().getType() << ", " << m << " and " << op.getL().getType()
-         << " to " << op.getResultTypes();
+  return op.emitOpError("m and l must have one shape and type, got: ")
+         << m << " and " << l;
+}
+
+/// attend_c1, of the state and of what the op makes. AllTypesMatch would infer
+/// types, and from the wrong operands where there are several slices.
+static LogicalResult verifyEnds(AttendOp op) {
+  ShapedType query = shapedType(op.getQuery());
+  OperandRange state = op.getState();
+  if (!op.isFirst() && (failed(verifyRows(op, state)) ||
+                        failed(verifyState(op, query, shapedType(state[0]),
+                                           shapedType(state[1])))))
+    return failure();
+  if (op.isLast()) {
+    ShapedType out = shapedType(op.getMade(0)), lse = shapedType(op.getMade(1));
+    return verifyState(op, query, out.clone(stateTypeOf(out)), lse);
+  }
+  if (op.isFirst()) {
+    Value made[] = {op.getMade(0), op.getMade(1), op.getMade(2)};
+    if (failed(verifyRows(op, made)))
+      return failure();
+    return verifyState(op, query, shapedType(made[0]), shapedType(made[1]));
+  }
+  if (op.getNumResults() && op.getResultTypes() != state.getTypes())
+    return op.emitOpError("must give a state of the types it takes, got: ")
+           << state.getTypes() << " to " << op.getResultTypes();
+  return success();
 }
 
 /// attend_c1, for each tensor but m and l.
 static LogicalResult verifyHeads(AttendOp op) {
-  SmallVector<Value> tensors{op.getQuery(), op.getO()};
+  SmallVector<Value> tensors{op.getQuery(), op.getMade(0)};
   llvm::append_range(tensors, op.getKeys());
   llvm::append_range(tensors, op.getValues());
   for (Value tensor : tensors) {
@@ -305,19 +357,35 @@ static LogicalResult verifySlice(AttendOp op, ShapedType key,
   if (query.getDimSize(2) % key.getDimSize(2) != 0)
     return op.emitOpError("query heads must be a multiple of key heads, got: ")
            << query << " and " << key;
-  if (!agree(value.getDimSize(3), shapedType(op.getO()).getDimSize(3)))
-    return op.emitOpError("o must have the head dim of the values, got: ")
-           << op.getO().getType() << " and " << value;
+  for (Value o : {Value(op.getO()), op.getMade(0)})
+    if (o && !agree(value.getDimSize(3), shapedType(o).getDimSize(3)))
+      return op.emitOpError("o must have the head dim of the values, got: ")
+             << o.getType() << " and " << value;
   return success();
 }
 
 LogicalResult AttendOp::verify() {
-  SmallVector<Value> shaped{getQuery(), getO(), getM(), getL()};
+  if (!getM() != isFirst() || !getL() != isFirst())
+    return emitOpError("needs o, m and l of a state, or none of them");
+  SmallVector<Value> shaped{getQuery()};
+  llvm::append_range(shaped, getState());
   llvm::append_range(shaped, getKeys());
   llvm::append_range(shaped, getValues());
-  if (failed(verifyForm(*this, shaped, 3)) || failed(verifyTypes(*this)) ||
-      failed(verifyState(*this, shapedType(getQuery()), shapedType(getO()),
-                         shapedType(getM()))) ||
+  llvm::append_range(shaped, getInto());
+  if (failed(verifyForm(*this, shaped, isLast() ? 2 : 3)))
+    return failure();
+  // attend_c5
+  bool isWritten = getNumResults() == 0 && (isFirst() || isLast());
+  size_t written = !isWritten ? 0 : isLast() ? 2 : 3;
+  if (getInto().size() != written)
+    return emitOpError("on buffers is written into o, m and l where it is "
+                       "first, into out and lse where it is last, got ")
+           << getInto().size() << " buffers";
+  // attend_c1
+  SmallVector<Value> made;
+  for (unsigned i = 0, e = isLast() ? 2 : 3; i < e; ++i)
+    made.push_back(getMade(i));
+  if (failed(verifyRanks(*this, made)) || failed(verifyEnds(*this)) ||
       failed(verifyHeads(*this)))
     return failure();
   // attend_c2

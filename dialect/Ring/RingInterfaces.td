@@ -98,6 +98,14 @@ def Ring_AttendLikeOpInterface : OpInterface<"AttendLikeOpInterface"> {
       Whether pairs that the mask rules out may be left out, and slices of which
       all are may stay where they are.
       }], "bool", "mayDropPairs", (ins), "", "return true;">,
+    InterfaceMethod<[{
+      Whether it begins from nothing, and makes its state or gradients: it runs where
+      no pair is computed, too.
+      }], "bool", "isFirst", (ins), "", "return false;">,
+    InterfaceMethod<[{
+      Whether it gives what is final, in place of a state: it runs where no pair is
+      computed, too.
+      }], "bool", "isLast", (ins), "", "return false;">,
     InterfaceMethod<"The mask, which may be empty.", "::mlir::Region &", "getMask">,
     InterfaceMethod<"The score, which may be empty.", "::mlir::Region &", "getScore">,
     InterfaceMethod<"Bounds of the mask, which may be empty.", "::mlir::Region &",
@@ -119,6 +127,11 @@ def Ring_AttendLikeOpInterface : OpInterface<"AttendLikeOpInterface"> {
     ::mlir::Value getPairs() {
       ::mlir::OperandRange pairs = getPairsMutable();
       return pairs.empty() ? ::mlir::Value() : pairs.front();
+    }
+    /// Whether there is nothing to do where no pair is computed.
+    bool mayBeSkipped() {
+      auto attend = ::llvm::cast<AttendLikeOpInterface>(getOperation());
+      return !attend.isFirst() && !attend.isLast();
     }
   }];
 }

@@ -373,6 +373,19 @@ FloatType ring::stateTypeOf(ShapedType shard) {
                                         : builder.getF32Type();
 }
 
+LogicalResult ring::verifyRanks(Operation *op, ValueRange made) {
+  for (auto [index, value] : llvm::enumerate(made)) {
+    auto type = dyn_cast<ShapedType>(value.getType());
+    int64_t wanted = index == 0 ? 4 : 3;
+    if (!type || !type.hasRank() || type.getRank() != wanted)
+      return op->emitOpError(
+                 "makes (batch, sequence, heads, dim), then (batch, "
+                 "heads, sequence), got: ")
+             << made.getTypes();
+  }
+  return success();
+}
+
 LogicalResult ring::verifyState(Operation *op, ShapedType shard, ShapedType o,
                                 ShapedType m) {
   FloatType state = stateTypeOf(shard);
@@ -400,6 +413,8 @@ LogicalResult InitOp::verify() {
   ValueRange state = getState();
   if (state.size() != 3)
     return emitOpError("needs o, m and l to write into");
+  if (failed(verifyRanks(*this, state)))
+    return failure();
   ShapedType m = shapedType(state[1]), l = shapedType(state[2]);
   if (l.getElementType() != m.getElementType() ||
       !agree(l.getShape(), m.getShape()))
@@ -442,6 +457,8 @@ LogicalResult FinalizeOp::verify() {
   Value lse = buffers ? getInto()[1] : getLse();
   if (!out)
     return emitOpError("needs out and lse to write into");
+  if (failed(verifyRanks(*this, {out, lse})))
+    return failure();
   if (!agree(shapedType(out).getDimSize(3), shapedType(getO()).getDimSize(3)))
     return emitOpError("out must have the shape of o, got: ")
            << out.getType() << " and " << getO().getType();

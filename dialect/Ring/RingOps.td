@@ -56,12 +56,13 @@ class Ring_MakingOp<string mnemonic, list<string> methods = [],
 }
 
 /// What is a step in which queries and keys meet; see AttendLikeOpInterface.
+defvar Ring_AttendLikeTraits = [
+    AttrSizedOperandSegments, Burst_FixedSegments, IsolatedFromAbove,
+    Ring_AttendLikeOpInterface,
+    DeclareOpInterfaceMethods<OpAsmOpInterface,
+        ["getAsmBlockArgumentNames", "getAsmResultNames"]>];
 class Ring_AttendLikeOp<string mnemonic, list<Trait> traits = []>
-    : Ring_UpdatingOp<mnemonic, traits # [
-        AttrSizedOperandSegments, Burst_FixedSegments, IsolatedFromAbove,
-        Ring_AttendLikeOpInterface,
-        DeclareOpInterfaceMethods<OpAsmOpInterface,
-            ["getAsmBlockArgumentNames", "getAsmResultNames"]>]>;
+    : Ring_UpdatingOp<mnemonic, traits # Ring_AttendLikeTraits>;
 
 /// What transfers touch: no pass moves one over another, or into control flow
 /// in which ranks differ.
@@ -145,7 +146,9 @@ def Ring_InitOp : Ring_MakingOp<"init", ["getSizeSource", "getContent"],
   }];
 }
 
-def Ring_AttendOp : Ring_AttendLikeOp<"attend", [SameVariadicResultSize]> {
+def Ring_AttendOp : Ring_MakingOp<"attend",
+    ["getTiedOperand", "getResultMemory", "getSizeSource", "getContent", "isOnlyRead"],
+    Ring_AttendLikeTraits> {
   let summary = "queries attend slices of keys and values";
   let description = [{
     Merges into the state (o, m, l) of the query shard all pairs of its
@@ -157,11 +160,16 @@ def Ring_AttendOp : Ring_AttendLikeOp<"attend", [SameVariadicResultSize]> {
     l' = a l + sum_j p         o' = a o + p v        (0 where m' = -inf)
     ```
 
+    `first` stands in the place of the state where there is none yet: the op begins
+    as `ring.init` does. With `last` it ends as `ring.finalize` does, and gives out
+    and lse in place of a state. With both, nobody sees a state.
+
     The query shard is that of `queryOwner` in `queryLayout`; each slice is a
     pair (key, value) with its owner in `keyLayout`. Positions that mask, score
     and bounds see are the global ones. The regions are those of
-    `burst.attention`. On buffers the state is updated in place, and regions see
-    captured buffers as the tensors that they hold.
+    `burst.attention`. On buffers the state is updated in place; what begins or ends
+    with the op is written `into` buffers: o, m and l, or out and lse, which may be
+    o and m. Regions see captured buffers as the tensors that they hold.
 
     `pairs`, where given, is a table of flags by owner of the queries, owner of the
     keys, segment of the query layout and segment of the key layout: a pair whose
@@ -169,12 +177,15 @@ def Ring_AttendOp : Ring_AttendLikeOp<"attend", [SameVariadicResultSize]> {
     computed pair is not read.
 
     **Constraints:**
-    - (C1) query, keys, values and state have shapes and types as in
-      `burst.attention` and `ring.init`; both layouts have as many parts.
+    - (C1) query, keys, values, state and results have shapes and types as in
+      `burst.attention`, `ring.init` and `ring.finalize`; both layouts have as many
+      parts.
     - (C2) at least one slice; as many keys as values as owners.
     - (C3) no `pairs`, or a table of parts x parts x segments of the query layout x
       segments of the key layout.
     - (C4) regions are as in `burst.attention`.
+    - (C5) on buffers, `into` are o, m and l with `first` alone, out and lse with
+      `last`, else nothing.
 
     Example:
 
@@ -184,25 +195,40 @@ def Ring_AttendOp : Ring_AttendLikeOp<"attend", [SameVariadicResultSize]> {
         state %o0, %m0, %l0 scale 0.125
         : (tensor<1x256x4x64xf32>, tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>)
         -> (tensor<1x256x4x64xf32>, tensor<1x4x256xf32>)
+    %out, %lse = ring.attend %q at <zigzag over 1>[%r] extent %sq
+        slices (%k, %v at %r) of <zigzag over 1> extent %sk first last scale 0.125
+        : (tensor<1x256x4x64xbf16>, tensor<1x256x2x64xbf16>, tensor<1x256x2x64xbf16>)
+        -> (tensor<1x256x4x64xbf16>, tensor<1x4x256xf32>)
     ```
   }];
   let arguments = (ins Ring_ShardTensor:$query, Index:$queryOwner, Index:$queryExtent,
       Variadic<Ring_ShardTensor>:$keys, Variadic<Ring_ShardTensor>:$values,
-      Variadic<Index>:$owners, Index:$keyExtent, Ring_OutTensor:$o,
-      Ring_RowTensor:$m, Ring_RowTensor:$l, Optional<Ring_PairTable>:$pairs,
-      Variadic<AnyType>:$maskCaptures, Variadic<AnyType>:$scoreCaptures,
-      Ring_LayoutAttr:$queryLayout, Ring_LayoutAttr:$keyLayout, F64Attr:$scale);
-  let results = (outs Optional<Ring_OutTensor>:$newO, Optional<Ring_RowTensor>:$newM,
-                      Optional<Ring_RowTensor>:$newL);
+      Variadic<Index>:$owners, Index:$keyExtent, Optional<Ring_OutTensor>:$o,
+      Optional<Ring_RowTensor>:$m, Optional<Ring_RowTensor>:$l,
+      Optional<Ring_PairTable>:$pairs, Variadic<AnyType>:$maskCaptures,
+      Variadic<AnyType>:$scoreCaptures, Variadic<AnyMemRef>:$into,
+      Ring_LayoutAttr:$queryLayout, Ring_LayoutAttr:$keyLayout, F64Attr:$scale,
+      UnitAttr:$last);
+  let results = (outs Variadic<AnyTypeOf<[Ring_ShardTensor, Ring_RowTensor]>>:$made);
   let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$bounds);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    static constexpr unsigned variadicSegments[] = {3, 4, 5, 10, 11, 12};
+    static constexpr unsigned variadicSegments[] = {3, 4, 5, 7, 8, 9, 10, 11, 12, 13};
     ::mlir::FloatType getStateType();
-    ::mlir::MutableOperandRange getDpsInitsMutable() {
-      return {*this, getOMutable().getOperandNumber(), 3};
+    bool isFirst() { return !getO(); }
+    bool isLast() { return getLast(); }
+    /// o, m and l, or none.
+    ::mlir::MutableOperandRange getStateMutable() {
+      return {*this, getODSOperandIndexAndLength(7).first, isFirst() ? 0u : 3u};
+    }
+    ::mlir::OperandRange getState() { return getStateMutable(); }
+    /// Result `index`, or the buffer that it is written to.
+    ::mlir::Value getMade(unsigned index) {
+      if (getNumResults())
+        return getResult(index);
+      return getInto().empty() ? getState()[index] : getInto()[index];
     }
     ::mlir::OperandRange getSliceKeys() { return getKeys(); }
     ::mlir::OperandRange getSliceOwners() { return getOwners(); }

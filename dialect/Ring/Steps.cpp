@@ -45,8 +45,31 @@ static bool isUpdated(OpT op, Value value) {
          isAmong(value, OperandRange(op.getDpsInitsMutable()));
 }
 
+OpOperand *AttendOp::getTiedOperand(OpResult result) {
+  return isFirst() ? nullptr : &getStateMutable()[result.getResultNumber()];
+}
+
+std::optional<MutableOperandRange> AttendOp::getResultMemory() {
+  if (isFirst() || isLast())
+    return getIntoMutable();
+  return std::nullopt;
+}
+
+/// As of queries, but that heads have the dimension of values.
+SizeSource AttendOp::getSizeSource(OpResult result, int64_t dim) {
+  return result.getResultNumber() == 0 ? SizeSource{getQuery(), dim}
+                                       : rowSize(getQuery(), dim);
+}
+
 Content AttendOp::getContent(Value value) {
-  return contentIf(isUpdated(*this, value), Content::State);
+  bool isMade = value.getDefiningOp() == *this || isAmong(value, getInto());
+  return contentIf(isAmong(value, getState()) || (isMade && !isLast()),
+                   Content::State);
+}
+
+/// A state ends with an op that is last.
+bool AttendOp::isOnlyRead(OpOperand &operand) {
+  return !isAmong(operand.get(), getState());
 }
 
 Content MergeOp::getContent(Value value) {
@@ -116,6 +139,12 @@ Content WeighOp::getContent(Value value) {
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
+
+void ring::addStepEffects(AttendOp op, Effects &effects) {
+  bool isTied = !op.getResultMemory();
+  addEffects(effects, op->getOpOperands(),
+             isTied ? op.getState() : OperandRange(op.getInto()));
+}
 
 void ring::addStepEffects(StepOpInterface step, Effects &effects) {
   SmallVector<Value> written;

@@ -19,6 +19,10 @@ mlir::FloatType stateTypeOf(mlir::ShapedType shard);
 llvm::LogicalResult verifyForm(mlir::Operation *op, mlir::ValueRange values,
                                size_t results, bool keepsResults = false);
 
+/// Tensors or buffers are (batch, sequence, heads, dim) first, then (batch,
+/// heads, sequence).
+llvm::LogicalResult verifyRanks(mlir::Operation *op, mlir::ValueRange made);
+
 /// The state (o, m) has the batch, sequence and heads of `shard`, a query or
 /// the attention's result.
 llvm::LogicalResult verifyState(mlir::Operation *op, mlir::ShapedType shard,
@@ -33,6 +37,7 @@ void addEffects(Effects &effects,
 
 /// The same of a step, which writes what it makes or updates.
 void addStepEffects(StepOpInterface step, Effects &effects);
+void addStepEffects(AttendOp op, Effects &effects);
 
 /// What travels is at least one tensor, with a dimension of each.
 template <typename OpT>

@@ -93,9 +93,16 @@ OpOperand *burst::updatingUse(Value tensor) {
   return found;
 }
 
+/// Whether a tensor is what became of a softmax state.
+static bool isFinal(Value tensor) {
+  auto attend = tensor.getDefiningOp<ring::AttendOp>();
+  return tensor.getDefiningOp<ring::FinalizeOp>() ||
+         (attend && attend.isLast());
+}
+
 bool burst::isReturnedInPlace(OpOperand &use) {
   Value tensor = use.get();
-  if (!tensor.getDefiningOp<ring::FinalizeOp>())
+  if (!isFinal(tensor))
     return tensor.hasOneUse();
   auto before =
       use.getOwner()->getOperands().take_front(use.getOperandNumber());

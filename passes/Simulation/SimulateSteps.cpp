@@ -64,10 +64,13 @@ static std::array<int64_t, 3> rowsOf(const Tensor &query) {
 }
 
 /// The state in three consecutive operands.
-static State takeState(const ExternalCall &call, OpOperand &first) {
-  unsigned o = first.getOperandNumber();
+static State takeState(const ExternalCall &call, unsigned o) {
   return {call.take<Tensor>(o), call.take<Tensor>(o + 1),
           call.take<Tensor>(o + 2)};
+}
+
+static State takeState(const ExternalCall &call, OpOperand &first) {
+  return takeState(call, first.getOperandNumber());
 }
 
 /// The state as three consecutive results.
@@ -110,6 +113,41 @@ static Step run(ring::InitOp op, SimulatedRank &rank,
   return giveState(call, state);
 }
 
+/// The attention of a state, as results: in its memory, where it `isHeld` and
+/// of their type.
+static Step giveResults(Operation *op, SimulatedRank &rank,
+                        const ExternalCall &call, State &state, bool isHeld) {
+  TensorRef out, lse;
+  std::string message;
+  Type element = state.o->element;
+  int queries = queryOf(*state.o);
+  int64_t owner = state.o->owner;
+  if (!rank.semantics().finalize(elementOf(op->getResult(0)), state, out, lse,
+                                 message))
+    return rank.fail(op, message);
+  out->argument = madeFor(queries, Made::Out);
+  lse->argument = madeFor(queries, Made::Lse);
+  out->owner = lse->owner = owner;
+  if (!isHeld || out->element != element)
+    rank.hold(*out);
+  if (!isHeld)
+    rank.hold(*lse);
+  call.give(0, std::move(out));
+  call.give(1, std::move(lse));
+  return Step::Done;
+}
+
+/// The state that an attend begins, whose queries are known.
+static State beginState(ring::AttendOp op, SimulatedRank &rank,
+                        const ExternalCall &call, const Tensor &query) {
+  auto made = cast<RankedTensorType>(op.getMade(0).getType());
+  State state = rank.semantics().init(made.clone(op.getStateType()), query);
+  labelState(state, query);
+  if (!op.isLast())
+    rank.holdFresh(call, {state.o, state.m, state.l});
+  return state;
+}
+
 static Step run(ring::AttendOp op, SimulatedRank &rank,
                 const ExternalCall &call) {
   Attend attend;
@@ -122,7 +160,9 @@ static Step run(ring::AttendOp op, SimulatedRank &rank,
         {call.peek<Tensor>(keys.getBeginOperandIndex() + i),
          call.peek<Tensor>(values.getBeginOperandIndex() + i),
          call.index(owners.getBeginOperandIndex() + i)});
-  attend.state = takeState(call, op.getOMutable());
+  attend.state = op.isFirst()
+                     ? beginState(op, rank, call, *attend.query)
+                     : takeState(call, op.getState().getBeginOperandIndex());
   if (!isStateOf(attend.state, rowsOf(*attend.query)))
     return rank.fail(op, "takes a state that has not the rows of its queries");
   for (auto [index, slice] : llvm::enumerate(attend.slices))
@@ -131,7 +171,8 @@ static Step run(ring::AttendOp op, SimulatedRank &rank,
   std::string message;
   if (!rank.semantics().attend(attend, state, message))
     return rank.fail(op, message);
-  return giveState(call, state);
+  return op.isLast() ? giveResults(op, rank, call, state, !op.isFirst())
+                     : giveState(call, state);
 }
 
 static Step run(ring::MergeOp op, SimulatedRank &rank,
@@ -175,22 +216,7 @@ static Step run(ring::MergeOp op, SimulatedRank &rank,
 static Step run(ring::FinalizeOp op, SimulatedRank &rank,
                 const ExternalCall &call) {
   State state = takeState(call, op.getOMutable());
-  TensorRef out, lse;
-  std::string message;
-  Type element = state.o->element;
-  int queries = queryOf(*state.o);
-  int64_t owner = state.o->owner;
-  if (!rank.semantics().finalize(elementOf(op.getOut()), state, out, lse,
-                                 message))
-    return rank.fail(op, message);
-  out->argument = madeFor(queries, Made::Out);
-  lse->argument = madeFor(queries, Made::Lse);
-  out->owner = lse->owner = owner;
-  if (out->element != element)
-    rank.hold(*out);
-  call.give(op.getOut(), out);
-  call.give(op.getLse(), lse);
-  return Step::Done;
+  return giveResults(op, rank, call, state, /*isHeld=*/true);
 }
 
 //===----------------------------------------------------------------------===//

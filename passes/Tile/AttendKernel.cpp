@@ -14,9 +14,9 @@ using namespace burst::tiling;
 
 AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
                            const Shape &shape, const Schedule &schedule,
-                           ValueRange args, AttendPart part, bool isAlone)
+                           ValueRange args, AttendPart part)
     : b(builder), op(op), shape(shape), schedule(schedule), part(part),
-      isAlone(isAlone), scale(op.getScale().convertToDouble()) {
+      scale(op.getScale().convertToDouble()) {
   if (op.getScore().empty())
     scale *= std::numbers::log2e;
   Arguments list(b, args);
@@ -37,13 +37,17 @@ AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
   counts = list.take("counts");
   list.take(op.getMaskCaptures(), maskCaptures, true);
   list.take(op.getScoreCaptures(), scoreCaptures, true);
-  o = list.take("oState");
-  m = list.take("mState");
-  l = list.take("lState");
-  if (isAlone) {
-    o = list.take("out");
-    m = list.take("lse");
+  if (!op.isFirst()) {
+    o = list.take("oState");
+    m = list.take("mState");
+    l = list.take("lState");
   }
+  if (op.isLast())
+    made = {list.take("out"), list.take("lse")};
+  else if (op.isFirst())
+    made = {list.take("oState"), list.take("mState"), list.take("lState")};
+  else
+    made = {o, m, l};
   if (part != AttendPart::All)
     scores = list.take("scores");
   sq = list.take("sq");
@@ -269,7 +273,7 @@ void AttendKernel::begin() {
   const std::tuple<Value, Value, double> parts[] = {
       {blocks.o, o, 0.0}, {blocks.m, m, minusInfinity}, {blocks.l, l, 0.0}};
   for (auto [block, buffer, first] : parts) {
-    if (isAlone)
+    if (op.isFirst())
       b.make<tile::FillOp>(block, b.getF64FloatAttr(first));
     else
       b.make<tile::LoadOp>(b.rows(buffer, at.b, at.h, at.row, at.count), block,
@@ -279,12 +283,11 @@ void AttendKernel::begin() {
 
 /// The state goes on, or becomes results.
 void AttendKernel::end() {
-  if (isAlone)
+  if (op.isLast())
     b.make<tile::NormalizeOp>(blocks.o, blocks.m, blocks.l, at.count);
-  storeRows(b, blocks.o, o, at);
-  storeRows(b, blocks.m, m, at);
-  if (!isAlone)
-    storeRows(b, blocks.l, l, at);
+  const Value parts[] = {blocks.o, blocks.m, blocks.l};
+  for (auto [block, buffer] : llvm::zip(parts, made))
+    storeRows(b, block, buffer, at);
 }
 
 void AttendKernel::build(Value task) {
@@ -307,7 +310,7 @@ void AttendKernel::build(Value task) {
   partial =
       b.named("partial", b.load(counts, {classBatch, classHead, tile, one}));
 
-  int64_t valueColumns = shape.padded(dimOf(o));
+  int64_t valueColumns = shape.padded(dimOf(made[0]));
   auto block = [&](StringRef name, MemRefType type) {
     return b.named(name, b.alloca(type));
   };
@@ -323,7 +326,7 @@ void AttendKernel::build(Value task) {
   if (shape.isStaged()) {
     blocks.k =
         block("keyTile", shape.staged(shape.columns, queryType.getDimSize(3)));
-    blocks.v = block("valueTile", shape.staged(shape.columns, dimOf(o)));
+    blocks.v = block("valueTile", shape.staged(shape.columns, dimOf(made[0])));
   }
   if (shape.pairs)
     blocks.p = b.alloca(scored.factors(shape.columns));
@@ -358,7 +361,7 @@ void AttendKernel::build(Value task) {
     }
     end();
   };
-  if (isAlone)
+  if (op.isFirst() || op.isLast())
     return body();
   // A task without tiles leaves its state as it is.
   Value any = b.compare(arith::CmpIPredicate::ne, b.add(full, partial), zero);

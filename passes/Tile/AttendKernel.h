@@ -17,7 +17,7 @@ class AttendKernel {
 public:
   AttendKernel(TileBuilder &builder, ring::AttendOp op, const Shape &shape,
                const Schedule &schedule, ValueRange args,
-               AttendPart part = AttendPart::All, bool isAlone = false);
+               AttendPart part = AttendPart::All);
 
   void build(Value task);
 
@@ -45,12 +45,12 @@ private:
   Shape shape;
   const Schedule &schedule;
   AttendPart part;
-  bool isAlone; ///< its state begins and ends with it, in results
   Value query, packedKeys, packedValues, finite, queries, keys, list, counts;
   /// Of a GPU's kernel: slices, and from the second on their first tiles.
   SmallVector<Value> keySlices, valueSlices, firstTiles;
-  Value o, m, l; ///< memory of the state; alone, o and m are results
-  Value scores;  ///< of the whole slice, in parts
+  Value o, m, l;           ///< memory of the state, none of one that is first
+  SmallVector<Value> made; ///< what is written
+  Value scores;            ///< of the whole slice, in parts
   Value sq, sk;
   SmallVector<Value> maskCaptures, scoreCaptures;
 

@@ -8,95 +8,10 @@ using namespace burst;
 using namespace burst::tiling;
 
 //===----------------------------------------------------------------------===//
-// Fusion
-//===----------------------------------------------------------------------===//
-
-/// What an attend takes over: the one init in front of it and the one finalize
-/// behind it, between which nobody else sees their state. Null where that is
-/// not so.
-static std::pair<ring::InitOp, ring::FinalizeOp> endsOf(ring::AttendOp attend) {
-  ring::InitOp init;
-  ring::FinalizeOp finalize;
-  for (Operation *user : attend.getO().getUsers()) {
-    if (auto op = dyn_cast<ring::InitOp>(user))
-      init = op;
-    else if (auto op = dyn_cast<ring::FinalizeOp>(user))
-      finalize = op;
-  }
-  Block *block = attend->getBlock();
-  if (!init || !finalize || init->getBlock() != block ||
-      finalize->getBlock() != block || !init->isBeforeInBlock(attend) ||
-      !attend->isBeforeInBlock(finalize))
-    return {};
-  for (Value part : {attend.getO(), attend.getM(), attend.getL()}) {
-    // Behind finalize the memory of the state may be that of the results.
-    bool isResult = llvm::is_contained(finalize.getInto(), part);
-    auto mayUse = [&](Operation *user) {
-      if (user == init || user == attend || user == finalize)
-        return true;
-      Operation *at = block->findAncestorOpInBlock(*user);
-      return isa<memref::DeallocOp, memref::DimOp>(user) ||
-             (isResult && at && finalize->isBeforeInBlock(at));
-    };
-    if (!llvm::all_of(part.getUsers(), mayUse))
-      return {};
-  }
-  return {init, finalize};
-}
-
-/// Moves what allocates memory in front of an attend, where it is behind it in
-/// the same block; false where what it depends on cannot go there.
-static bool hoist(Operation *op, ring::AttendOp attend) {
-  if (!op || op->getBlock() != attend->getBlock() ||
-      op->isBeforeInBlock(attend))
-    return true;
-  if (!isa<tile::AllocateOp, memref::DimOp, arith::ConstantOp>(op))
-    return false;
-  for (Value operand : op->getOperands())
-    if (!hoist(operand.getDefiningOp(), attend))
-      return false;
-  op->moveBefore(attend);
-  return true;
-}
-
-/// Whether results may be written by an attend, ahead of their time: they are
-/// not used in between, and their memory can be there.
-static bool mayGiveResults(ring::AttendOp attend, ring::FinalizeOp finalize) {
-  Block *block = attend->getBlock();
-  return llvm::all_of(finalize.getInto(), [&](Value into) {
-    bool isUsed = llvm::any_of(into.getUsers(), [&](Operation *user) {
-      Operation *at = block->findAncestorOpInBlock(*user);
-      return at && !isa<memref::DimOp>(user) && attend->isBeforeInBlock(at) &&
-             at->isBeforeInBlock(finalize);
-    });
-    return !isUsed && hoist(into.getDefiningOp(), attend);
-  });
-}
-
-/// A state that begins and ends with one attend need not pass through memory:
-/// the kernel of the attend gives the results.
-void Lowering::findAlone(ArrayRef<Operation *> steps) {
-  if (!options.localTiling || options.warps)
-    return;
-  for (Operation *step : steps) {
-    auto attend = dyn_cast<ring::AttendOp>(step);
-    if (!attend)
-      continue;
-    auto [init, finalize] = endsOf(attend);
-    if (!init || !mayGiveResults(attend, finalize))
-      continue;
-    alone[attend] = finalize;
-    taken.insert({init, finalize});
-  }
-}
-
-//===----------------------------------------------------------------------===//
 // States
 //===----------------------------------------------------------------------===//
 
 void Lowering::lower(ring::InitOp op) {
-  if (taken.contains(op))
-    return op.erase();
   TileBuilder builder(op.getLoc(), op);
   ValueRange state = op.getState();
   Shape shape = rowShapeOf(state[0]);
@@ -121,8 +36,6 @@ void Lowering::lower(ring::InitOp op) {
 }
 
 void Lowering::lower(ring::FinalizeOp op) {
-  if (taken.contains(op))
-    return op.erase();
   TileBuilder builder(op.getLoc(), op);
   Shape shape = rowShapeOf(op.getO());
   int64_t columns = shape.padded(dimOf(op.getO()));
@@ -180,17 +93,58 @@ void Lowering::lower(ring::MergeOp op) {
 //===----------------------------------------------------------------------===//
 
 void Lowering::lower(ring::AttendOp op) {
+  if (!options.localTiling && (op.isFirst() || op.isLast()))
+    return splitEnds(op);
   TileBuilder b(op.getLoc(), op);
-  // Where the kernel finalizes its state, it has results to write in any case.
-  if (alone.contains(op))
-    attend(b, op);
-  else
-    wherePairs(b, op, [&] { attend(b, op); });
+  wherePairs(b, op, [&] { attend(b, op); });
+  op.erase();
+}
+
+/// With scores in memory there are kernels between which there is a state.
+void Lowering::splitEnds(ring::AttendOp op) {
+  TileBuilder b(op.getLoc(), op);
+  SmallVector<Value> state(op.getState());
+  bool isHidden = op.isFirst() && op.isLast();
+  if (isHidden) {
+    Value batch = b.dim(op.getQuery(), 0), rows = b.dim(op.getQuery(), 1);
+    int64_t any = ShapedType::kDynamic;
+    int64_t heads = cast<MemRefType>(op.getQuery().getType()).getDimSize(2);
+    FloatType element = op.getStateType();
+    auto allocate = [&](ArrayRef<int64_t> shape) {
+      return b.allocate(MemRefType::get(shape, element), {batch, rows},
+                        tile::Memory::Packing);
+    };
+    state = {allocate({any, any, heads, dimOf(op.getMade(0))}),
+             allocate({any, heads, any}), allocate({any, heads, any})};
+  } else if (op.isFirst()) {
+    state.assign(op.getInto().begin(), op.getInto().end());
+  }
+  if (op.isFirst())
+    lower(b.make<ring::InitOp>(TypeRange(), op.getQuery(), state));
+  SmallVector<Value> results;
+  if (op.isLast())
+    results.assign(op.getInto().begin(), op.getInto().end());
+  IRMapping same;
+  auto between = cast<ring::AttendOp>(b.clone(*op, same));
+  between.getIntoMutable().clear();
+  between.setLast(false);
+  if (op.isFirst()) {
+    between.getOMutable().assign(state[0]);
+    between.getMMutable().assign(state[1]);
+    between.getLMutable().assign(state[2]);
+  }
+  lower(between);
+  if (op.isLast())
+    lower(b.make<ring::FinalizeOp>(TypeRange(), state[0], state[1], state[2],
+                                   results));
+  if (isHidden)
+    for (Value part : state)
+      b.make<memref::DeallocOp>(part);
   op.erase();
 }
 
 void Lowering::attend(TileBuilder &b, ring::AttendOp op) {
-  Shape shape = shapeOf(op.getO());
+  Shape shape = shapeOf(op.getStateType());
   shape.pairs = arePairs(op.getQuery());
   if (options.localTiling && !shape.isStaged())
     shape.strip = options.strip;
@@ -223,7 +177,7 @@ PackedSlices Lowering::pack(TileBuilder &b, ring::AttendOp op,
   packed.keys =
       allocate(shape.packedKeys(keyHeads, keyDim), tile::Memory::Packing);
   packed.values =
-      allocate(shape.packedDims(keyHeads, dimOf(op.getO()), shape.columns),
+      allocate(shape.packedDims(keyHeads, dimOf(op.getMade(0)), shape.columns),
                tile::Memory::Packing);
   packed.finite = allocate(MemRefType::get({any, keyHeads, any}, b.getI1Type()),
                            tile::Memory::Schedule);
@@ -270,20 +224,15 @@ void Lowering::attendTiled(TileBuilder &b, ring::AttendOp op, Shape shape,
                     schedule.list, schedule.counts};
   llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
   llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
-  operands.writes = {op.getO(), op.getM(), op.getL()};
-  // The state's memory is there as planned, for any target, but not touched.
-  ring::FinalizeOp finalize = alone.lookup(op);
-  if (finalize)
-    llvm::append_range(operands.writes, finalize.getInto());
+  llvm::append_range(operands.writes, op.getState());
+  llvm::append_range(operands.writes, op.getInto());
   operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
   llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
   llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
   auto attend = [&](StringRef name, AttendPart part) {
     launch(b, name, schedule.tasks, schedule.order, operands,
            [&](TileBuilder &inside, Value task, ValueRange args) {
-             AttendKernel(inside, op, shape, schedule, args, part,
-                          finalize != nullptr)
-                 .build(task);
+             AttendKernel(inside, op, shape, schedule, args, part).build(task);
            });
   };
   if (options.localTiling) {

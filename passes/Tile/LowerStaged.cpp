@@ -22,7 +22,8 @@ void Lowering::attendStaged(TileBuilder &b, ring::AttendOp op, Shape shape,
       {schedule.queries, schedule.keys, schedule.list, schedule.counts});
   llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
   llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
-  operands.writes = {op.getO(), op.getM(), op.getL()};
+  llvm::append_range(operands.writes, op.getState());
+  llvm::append_range(operands.writes, op.getInto());
   operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
   llvm::append_range(operands.scalars,
                      ArrayRef(schedule.firstKeys).drop_front().drop_back());

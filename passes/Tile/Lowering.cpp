@@ -51,9 +51,7 @@ func::FuncOp Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
   return kernel;
 }
 
-Shape Lowering::shapeOf(Value state) {
-  auto type =
-      cast<FloatType>(cast<MemRefType>(state.getType()).getElementType());
+Shape Lowering::shapeOf(FloatType type) {
   if (options.warps) // a fragment has 16 columns
     return {type, options.rows,    options.columns, 16,
             16,   /*pairs=*/false, options.warps};
@@ -77,7 +75,7 @@ Shape Lowering::rowShapeOf(Value state) {
 void tiling::wherePairs(TileBuilder &b, ring::AttendLikeOpInterface op,
                         llvm::function_ref<void()> body) {
   Value pairs = op.getPairs();
-  if (!pairs)
+  if (!pairs || !op.mayBeSkipped())
     return body();
   int64_t numA = op.getQueryLayout().getNumSegments();
   int64_t numB = op.getKeyLayout().getNumSegments();
@@ -185,7 +183,6 @@ LogicalResult Lowering::run() {
   if (result.wasInterrupted())
     return failure();
   findTables(steps);
-  findAlone(steps);
   for (Operation *op : steps)
     cast<TileLoweringOpInterface>(op).lowerToTile(*this);
   return success();

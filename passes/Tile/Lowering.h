@@ -52,7 +52,11 @@ public:
   }
 
   /// The tiles of an attend whose state or gradients are of this type.
-  Shape shapeOf(mlir::Value state);
+  Shape shapeOf(mlir::FloatType state);
+  Shape shapeOf(mlir::Value state) {
+    return shapeOf(mlir::cast<mlir::FloatType>(
+        mlir::cast<mlir::MemRefType>(state.getType()).getElementType()));
+  }
   /// The tiles of what is done row by row, without products.
   Shape rowShapeOf(mlir::Value state);
 
@@ -80,6 +84,7 @@ private:
                .isBF16();
   }
   llvm::LogicalResult verifyStaged(mlir::Operation *op);
+  void splitEnds(ring::AttendOp op);
   void attend(TileBuilder &builder, ring::AttendOp op);
   void attendStaged(TileBuilder &builder, ring::AttendOp op, Shape shape,
                     const Schedule &schedule);
@@ -91,7 +96,6 @@ private:
   void attendGradStaged(TileBuilder &builder, ring::AttendGradOp op,
                         const CtaShape &cta, llvm::ArrayRef<Sums> kernels);
   void attendGradTiled(TileBuilder &builder, ring::AttendGradOp op);
-  void findAlone(llvm::ArrayRef<mlir::Operation *> steps);
   template <typename OpT>
   void lowerStored(OpT op, mlir::Value stored,
                    void (*lower)(TileBuilder &, OpT, const Shape &, Launcher));
@@ -105,10 +109,6 @@ private:
   /// The gradients of captured tables that attends add to: what their tasks add
   /// to, beside the gradient; null where that alone will do.
   llvm::MapVector<mlir::Value, mlir::Value> tables;
-  /// Attends that are all of their softmax, and what turns that to results; the
-  /// steps that they take over.
-  llvm::DenseMap<mlir::Operation *, ring::FinalizeOp> alone;
-  llvm::SmallPtrSet<mlir::Operation *, 2> taken;
   mlir::func::FuncOp program;
   const LowerToTilePassOptions &options;
   llvm::SmallVector<mlir::func::FuncOp> kernels;

@@ -125,7 +125,7 @@ func.func @striped(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
 // CHECK-NEXT:0 computes  | 0 #
 //CHECK-EMPTY:
 // CHECK-NEXT:sent        | 0 B
-// CHECK-NEXT:peak memory | 320 B
+// CHECK-NEXT:peak memory | 288 B
 //CHECK-EMPTY:
 // CHECK-NEXT:sent by all ranks: 0 B
 // CHECK-NEXT:proved: each of 1 pairs of segments that the mask needs is computed once, 0 are dropped;

@@ -124,7 +124,7 @@ func.func @full(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 // CHECK: %[[BY_WORK:.*]] = arith.addi %{{.*}}, %[[IN_HEAD]] : index
 // CHECK: arith.select %[[LONG]], %[[BY_WORK]], %{{.*}} : index
 // CHECK: tile.sort
-// CHECK: tile.launch @alone_attend{{.*}} writes(%arg3, %arg4, %{{.*}}, %arg3, %arg4 :
+// CHECK: tile.launch @alone_attend{{.*}} writes(%arg3, %arg4 :
 // CHECK-NOT: tile.launch
 shard.grid @cp(shape = 1)
 !q = tensor<1x32x2x8xf32>

@@ -110,13 +110,7 @@ __device__ __forceinline__ void store(const RowVector<Warps> &a,
 template <class Warps>
 __device__ __forceinline__ void store(const RowSums<Warps> &a,
                                       GlobalRows<float> to) {
-  RowVector<Warps> whole;
-#pragma unroll
-  for (int i = 0; i < Warps::Tiles; ++i)
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-      whole.x[i][half] = sumOfRow(a.part.x[i][half]);
-  store(whole, to);
+  store(sumsOf(a), to);
 }
 
 } // namespace burst

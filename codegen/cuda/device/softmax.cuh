@@ -13,6 +13,18 @@ __device__ __forceinline__ float sumOfRow(float x) {
   return x + __shfl_xor_sync(~0u, x, 2);
 }
 
+/// What the threads of each row have summed together.
+template <class Warps>
+__device__ __forceinline__ RowVector<Warps> sumsOf(const RowSums<Warps> &a) {
+  RowVector<Warps> sums;
+#pragma unroll
+  for (int i = 0; i < Warps::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      sums.x[i][half] = sumOfRow(a.part.x[i][half]);
+  return sums;
+}
+
 /// tile.positions: those of rows or columns of a tile. Behind the last one they go
 /// on: what is computed there is thrown away, and tables are read `within`.
 template <int Step, int Block> struct Positions {
@@ -197,6 +209,13 @@ __device__ __forceinline__ void normalize(Accumulator<Warps, C> &o,
                          : (m.x[i][half] + log2(sum)) * 0.693147180559945309f;
     }
   rescale(o, inverse);
+}
+
+template <class Warps, int C>
+__device__ __forceinline__ void normalize(Accumulator<Warps, C> &o,
+                                          RowVector<Warps> &m,
+                                          const RowSums<Warps> &l) {
+  normalize(o, m, sumsOf(l));
 }
 
 } // namespace burst

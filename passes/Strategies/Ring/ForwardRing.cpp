@@ -48,11 +48,11 @@ SmallVector<Type> ForwardRing::stateTypes() {
 Tensors ForwardRing::attend(Value query, Value queryOwner, Value key,
                             Value value, Value keyOwner, ValueRange state) {
   auto attend = ring::AttendOp::create(
-      builder, loc, state[0].getType(), state[1].getType(), state[2].getType(),
-      query, queryOwner, this->query.getExtent(), key, value, keyOwner,
-      this->key.getExtent(), state[0], state[1], state[2], /*pairs=*/Value(),
-      op.getMaskCaptures(), op.getScoreCaptures(), layout, layout,
-      builder.getF64FloatAttr(op.getScaleOrDefault()));
+      builder, loc, TypeRange(state), query, queryOwner,
+      this->query.getExtent(), key, value, keyOwner, this->key.getExtent(),
+      state[0], state[1], state[2], /*pairs=*/Value(), op.getMaskCaptures(),
+      op.getScoreCaptures(), /*into=*/ValueRange(), layout, layout,
+      builder.getF64FloatAttr(op.getScaleOrDefault()), /*last=*/UnitAttr());
   IRMapping mapping;
   op.getMask().cloneInto(&attend.getMask(), mapping);
   op.getScore().cloneInto(&attend.getScore(), mapping);

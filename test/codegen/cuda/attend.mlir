@@ -1,4 +1,4 @@
-// RUN: burst-opt %s --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=64 columns=32 warps=4" --canonicalize --cse -mlir-print-debuginfo -o %t.mlir
+// RUN: burst-opt %s --burst-to-ring=fuse=false --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=64 columns=32 warps=4" --canonicalize --cse -mlir-print-debuginfo -o %t.mlir
 // RUN: FileCheck %s --check-prefix=TILE <%t.mlir
 // RUN: FileCheck %s --check-prefix=ONE <%t.mlir
 // RUN: burst-opt %t.mlir --cuda-stage-copies --cuda-narrow-positions --canonicalize --cse -mlir-print-debuginfo -o %t.staged.mlir
@@ -7,6 +7,7 @@
 // RUN: burst-translate --burst-to-cuda --with-device-library %t.staged.mlir | FileCheck %s --check-prefix=LIBRARY
 // RUN: not burst-translate --burst-to-cuda %t.mlir 2>&1 | FileCheck %s --check-prefix=LOADS
 // RUN: not burst-translate --burst-to-cuda %s 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: burst-opt %s --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=64 columns=32 warps=4" --canonicalize --cse --cuda-stage-copies --cuda-narrow-positions --canonicalize --cse -mlir-print-debuginfo | burst-translate --burst-to-cuda | FileCheck %s --check-prefix=FUSED
 // LOADS: is to shared memory; run cuda-stage-copies first
 // NONE: has no kernels for GPUs; run ring-lower-to-tile with warps
 
@@ -106,6 +107,20 @@
 // TEXT: causal_finalize(
 // TEXT: normalize(
 // TEXT-NOT: causal_classify
+
+// From nothing to results, in one kernel.
+//
+// FUSED: causal_attend(
+// FUSED: Buffer<bf16, 4> out,
+// FUSED-NEXT: Buffer<float, 3> lse,
+// FUSED: fill(o, 0.f);
+// FUSED-NEXT: fill(m, -infinity());
+// FUSED-NEXT: fill(l, 0.f);
+// FUSED: multiply<bf16>(o, scores, valueTile);
+// FUSED: normalize(o, m, l);
+// FUSED: store<64>(o, {{.*}});
+// FUSED: store(m, {{.*}});
+// FUSED-NOT: causal_finalize
 
 // LIBRARY: namespace burst {
 // LIBRARY: __device__ __forceinline__ void multiplyTransposed(

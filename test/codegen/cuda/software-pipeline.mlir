@@ -1,5 +1,5 @@
 // RUN: split-file %s %t
-// RUN: burst-opt %t/causal.mlir --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=128 columns=64 warps=8" --canonicalize --cse --cuda-specialize-warps --canonicalize --cse -mlir-print-debuginfo -o %t/specialized.mlir
+// RUN: burst-opt %t/causal.mlir --burst-to-ring=fuse=false --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=128 columns=64 warps=8" --canonicalize --cse --cuda-specialize-warps --canonicalize --cse -mlir-print-debuginfo -o %t/specialized.mlir
 // RUN: burst-opt %t/specialized.mlir --cuda-software-pipeline --canonicalize --cse -mlir-print-debuginfo -o %t/pipelined.mlir
 // RUN: FileCheck %s <%t/pipelined.mlir
 // RUN: burst-translate --burst-to-cuda %t/pipelined.mlir | FileCheck %s --check-prefix=TEXT

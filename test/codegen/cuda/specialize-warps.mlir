@@ -1,4 +1,4 @@
-// RUN: burst-opt %s --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=128 columns=64 warps=8" --canonicalize --cse -mlir-print-debuginfo -o %t.mlir
+// RUN: burst-opt %s --burst-to-ring=fuse=false --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=128 columns=64 warps=8" --canonicalize --cse -mlir-print-debuginfo -o %t.mlir
 // RUN: burst-opt %t.mlir --cuda-specialize-warps --canonicalize --cse -mlir-print-debuginfo -o %t.specialized.mlir
 // RUN: FileCheck %s --check-prefix=SPECIALIZED <%t.specialized.mlir
 // RUN: burst-translate --burst-to-cuda %t.specialized.mlir | FileCheck %s --check-prefix=TEXT
@@ -7,8 +7,8 @@
 // RUN: burst-opt %t.mlir --cuda-specialize-warps="shared-bytes=49000" | FileCheck %s --check-prefix=ONE
 // RUN: burst-opt %t.mlir --cuda-specialize-warps="stages=3" | FileCheck %s --check-prefix=THREE
 // RUN: burst-opt %t.mlir --cuda-specialize-warps="shared-bytes=16384" -o /dev/null 2>&1 | FileCheck %s --check-prefix=LARGE
-// RUN: burst-opt %s --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=128 columns=64 warps=4" --cuda-specialize-warps -o /dev/null 2>&1 | FileCheck %s --check-prefix=ROWS
-// RUN: sed 's/x64xbf16/x40xbf16/g' %s | burst-opt --burst-to-ring --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=128 columns=64 warps=8" --cuda-specialize-warps -o /dev/null 2>&1 | FileCheck %s --check-prefix=DIM
+// RUN: burst-opt %s --burst-to-ring=fuse=false --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=128 columns=64 warps=4" --cuda-specialize-warps -o /dev/null 2>&1 | FileCheck %s --check-prefix=ROWS
+// RUN: sed 's/x64xbf16/x40xbf16/g' %s | burst-opt --burst-to-ring=fuse=false --inline --symbol-dce --ring-bufferize --ring-lower-to-tile="rows=128 columns=64 warps=8" --cuda-specialize-warps -o /dev/null 2>&1 | FileCheck %s --check-prefix=DIM
 // RUN: not burst-opt %t.mlir --cuda-specialize-warps="stages=0" 2>&1 | FileCheck %s --check-prefix=STAGES
 
 // ONE: cuda.pipeline : !cuda.pipeline<1 of memref<64x64

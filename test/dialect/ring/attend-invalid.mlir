@@ -441,7 +441,7 @@ func.func @attend_c2(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) 
   // expected-error @below {{needs a key, a value and an owner per slice, got: 0, 0 and 0}}
   %0:3 = "ring.attend"(%q, %n, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -452,7 +452,7 @@ func.func @attend_c2(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) 
   // expected-error @below {{needs a key, a value and an owner per slice, got: 2, 0 and 1}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 2, 0, 1, 1, 1, 1, 1, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 2, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -461,10 +461,10 @@ func.func @attend_c2(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) 
 
 // Segments of operands.
 func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
-  // expected-error @below {{operand segment 8 must have one operand, got: 2}}
+  // expected-error @below {{operand group starting at #8 requires 0 or 1 element, but found 2}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -475,7 +475,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
   // expected-error @below {{operand segment 0 must have one operand, got: 0}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 0, 2, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 0, 2, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -483,10 +483,10 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
 // -----
 
 func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
-  // expected-error @below {{operand segment 9 must have one operand, got: 0}}
+  // expected-error @below {{operand #9 must be 4D tensor of 1-bit signless integer values}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -494,7 +494,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
 // -----
 
 func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
-  // expected-error @below {{size mismatch in attribute conversion: 12 vs 13}}
+  // expected-error @below {{size mismatch in attribute conversion: 12 vs 14}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
       operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0>}> ({}, {}, {})
@@ -508,7 +508,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
   // expected-error @below {{'operandSegmentSizes' attribute cannot have negative elements}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -519,7 +519,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
   // expected-error @below {{requires attribute 'keyLayout'}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -530,7 +530,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
   // expected-error @below {{requires attribute 'scale'}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -542,7 +542,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
   // expected-error @below {{op expected 3 regions}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}> ({})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -553,7 +553,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
   // expected-error @below {{on tensors needs its results, got: 2}}
   %0:2 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -561,10 +561,10 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
 // -----
 
 func.func @attend_c1(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
-  // expected-error @below {{o must keep its type, m and l must have one, got: }}
+  // expected-error @below {{must give a state of the types it takes, got: }}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf64>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -572,10 +572,77 @@ func.func @attend_c1(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) 
 // -----
 
 func.func @attend_c1(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
-  // expected-error @below {{o must keep its type, m and l must have one, got: }}
+  // expected-error @below {{must give a state of the types it takes, got: }}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x3xf32>)
+  return
+}
+
+// -----
+
+// What is first or last.
+func.func @attend_c1(%q: tensor<1x2x1x4xf32>, %r: index, %n: index) {
+  // expected-error @below {{the state of 'tensor<1x2x1x4xf32>' must be of 'f32', got: 'tensor<1x2x1x4xf64>' and 'tensor<1x1x2xf32>'}}
+  %0:2 = ring.attend %q at <contiguous over 2>[%r] extent %n
+      slices (%q, %q at %r) of <contiguous over 2> extent %n
+      first last scale 1.0
+      : (tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>) -> (tensor<1x2x1x4xf64>, tensor<1x1x2xf32>)
+  return
+}
+
+// -----
+
+func.func @attend_c1(%q: tensor<1x2x1x4xf32>, %r: index, %n: index) {
+  // expected-error @below {{o must have the head dim of the values, got: 'tensor<1x2x1x8xf32>' and 'tensor<1x2x1x4xf32>'}}
+  %0:2 = ring.attend %q at <contiguous over 2>[%r] extent %n
+      slices (%q, %q at %r) of <contiguous over 2> extent %n
+      first last scale 1.0
+      : (tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>) -> (tensor<1x2x1x8xf32>, tensor<1x1x2xf32>)
+  return
+}
+
+// -----
+
+func.func @attend_c1(%q: tensor<1x2x1x4xf32>, %r: index, %n: index) {
+  // expected-error @below {{makes (batch, sequence, heads, dim), then (batch, heads, sequence), got: 'tensor<1x1x2xf32>', 'tensor<1x1x2xf32>'}}
+  %0:2 = ring.attend %q at <contiguous over 2>[%r] extent %n
+      slices (%q, %q at %r) of <contiguous over 2> extent %n
+      first last scale 1.0
+      : (tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>) -> (tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  return
+}
+
+// -----
+
+func.func @attend_c1(%q: tensor<1x2x1x4xf32>, %n: index) {
+  // expected-error @below {{needs o, m and l of a state, or none of them}}
+  %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q) <{
+      keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0>}> ({}, {}, {})
+      : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  return
+}
+
+// -----
+
+func.func @attend_c5(%q: memref<1x2x1x4xf32>, %m: memref<1x1x2xf32>, %r: index, %n: index) {
+  // expected-error @below {{on buffers is written into o, m and l where it is first, into out and lse where it is last, got 3 buffers}}
+  ring.attend %q at <contiguous over 2>[%r] extent %n
+      slices (%q, %q at %r) of <contiguous over 2> extent %n
+      first last into %q, %m, %m scale 1.0
+      : (memref<1x2x1x4xf32>, memref<1x2x1x4xf32>, memref<1x2x1x4xf32>, memref<1x2x1x4xf32>, memref<1x1x2xf32>, memref<1x1x2xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @attend_c5(%q: memref<1x2x1x4xf32>, %m: memref<1x1x2xf32>, %r: index, %n: index) {
+  // expected-error @below {{on buffers is written into o, m and l where it is first, into out and lse where it is last, got 2 buffers}}
+  ring.attend %q at <contiguous over 2>[%r] extent %n
+      slices (%q, %q at %r) of <contiguous over 2> extent %n
+      state %q, %m, %m into %q, %m scale 1.0
+      : (memref<1x2x1x4xf32>, memref<1x2x1x4xf32>, memref<1x2x1x4xf32>, memref<1x2x1x4xf32>, memref<1x1x2xf32>, memref<1x1x2xf32>, memref<1x2x1x4xf32>, memref<1x1x2xf32>) -> ()
   return
 }

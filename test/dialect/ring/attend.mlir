@@ -73,3 +73,58 @@ func.func @f64(%q: tensor<1x2x1x4xf64>, %m: tensor<1x1x2xf64>, %n: index) {
       -> (tensor<1x2x1x4xf64>, tensor<1x1x2xf64>)
   return
 }
+
+// What begins or ends with it.
+//
+// CHECK-LABEL: func @ends
+func.func @ends(%q: tensor<1x256x4x64xbf16>, %k: tensor<1x256x2x64xbf16>, %r: index, %n: index)
+    -> (tensor<1x256x4x64xbf16>, tensor<1x4x256xf32>) {
+  // CHECK: %out, %lse = ring.attend
+  // CHECK-NEXT: slices
+  // CHECK-NEXT: first last scale 1.250000e-01
+  // CHECK-NEXT: : (tensor<1x256x4x64xbf16>, tensor<1x256x2x64xbf16>, tensor<1x256x2x64xbf16>) -> (tensor<1x256x4x64xbf16>, tensor<1x4x256xf32>)
+  %0:2 = ring.attend %q at <zigzag over 2>[%r] extent %n
+      slices (%k, %k at %r) of <zigzag over 2> extent %n first last scale 0.125
+      : (tensor<1x256x4x64xbf16>, tensor<1x256x2x64xbf16>, tensor<1x256x2x64xbf16>)
+      -> (tensor<1x256x4x64xbf16>, tensor<1x4x256xf32>)
+  // CHECK: %o, %m, %l = ring.attend
+  // CHECK-NEXT: slices
+  // CHECK-NEXT: first scale 1.250000e-01
+  // CHECK-NEXT: : (tensor<1x256x4x64xbf16>, tensor<1x256x2x64xbf16>, tensor<1x256x2x64xbf16>) -> (tensor<1x256x4x64xf32>, tensor<1x4x256xf32>)
+  %1:3 = ring.attend %q at <zigzag over 2>[%r] extent %n
+      slices (%k, %k at %r) of <zigzag over 2> extent %n first scale 0.125
+      : (tensor<1x256x4x64xbf16>, tensor<1x256x2x64xbf16>, tensor<1x256x2x64xbf16>)
+      -> (tensor<1x256x4x64xf32>, tensor<1x4x256xf32>)
+  // CHECK: ring.attend
+  // CHECK-NEXT: slices
+  // CHECK-NEXT: state %o, %m, %l last scale 1.250000e-01
+  // CHECK-NEXT: : (tensor<1x256x4x64xbf16>, tensor<1x256x2x64xbf16>, tensor<1x256x2x64xbf16>) -> (tensor<1x256x4x64xbf16>, tensor<1x4x256xf32>)
+  %2:2 = ring.attend %q at <zigzag over 2>[%r] extent %n
+      slices (%k, %k at %r) of <zigzag over 2> extent %n state %1#0, %1#1, %1#2 last scale 0.125
+      : (tensor<1x256x4x64xbf16>, tensor<1x256x2x64xbf16>, tensor<1x256x2x64xbf16>)
+      -> (tensor<1x256x4x64xbf16>, tensor<1x4x256xf32>)
+  return %2#0, %2#1 : tensor<1x256x4x64xbf16>, tensor<1x4x256xf32>
+}
+
+// CHECK-LABEL: func @ends_on_buffers
+func.func @ends_on_buffers(%q: memref<1x2x1x4xbf16>, %o: memref<1x2x1x4xf32>, %m: memref<1x1x2xf32>,
+                           %l: memref<1x1x2xf32>, %out: memref<1x2x1x4xbf16>, %r: index, %n: index) {
+  // CHECK: first into %{{.*}}, %{{.*}}, %{{.*}} scale
+  // CHECK-NEXT: : (memref<1x2x1x4xbf16>, memref<1x2x1x4xbf16>, memref<1x2x1x4xbf16>, memref<1x2x1x4xf32>, memref<1x1x2xf32>, memref<1x1x2xf32>) -> ()
+  ring.attend %q at <zigzag over 2>[%r] extent %n
+      slices (%q, %q at %r) of <zigzag over 2> extent %n first into %o, %m, %l scale 0.125
+      : (memref<1x2x1x4xbf16>, memref<1x2x1x4xbf16>, memref<1x2x1x4xbf16>,
+         memref<1x2x1x4xf32>, memref<1x1x2xf32>, memref<1x1x2xf32>) -> ()
+  // CHECK: state %{{.*}}, %{{.*}}, %{{.*}} last into %{{.*}}, %{{.*}} scale
+  // CHECK-NEXT: : (memref<1x2x1x4xbf16>, memref<1x2x1x4xbf16>, memref<1x2x1x4xbf16>, memref<1x2x1x4xf32>, memref<1x1x2xf32>, memref<1x1x2xf32>, memref<1x2x1x4xbf16>, memref<1x1x2xf32>) -> ()
+  ring.attend %q at <zigzag over 2>[%r] extent %n
+      slices (%q, %q at %r) of <zigzag over 2> extent %n state %o, %m, %l last into %out, %m scale 0.125
+      : (memref<1x2x1x4xbf16>, memref<1x2x1x4xbf16>, memref<1x2x1x4xbf16>, memref<1x2x1x4xf32>,
+         memref<1x1x2xf32>, memref<1x1x2xf32>, memref<1x2x1x4xbf16>, memref<1x1x2xf32>) -> ()
+  // CHECK: first last into %{{.*}}, %{{.*}} scale
+  ring.attend %q at <zigzag over 2>[%r] extent %n
+      slices (%q, %q at %r) of <zigzag over 2> extent %n first last into %out, %m scale 0.125
+      : (memref<1x2x1x4xbf16>, memref<1x2x1x4xbf16>, memref<1x2x1x4xbf16>,
+         memref<1x2x1x4xbf16>, memref<1x1x2xf32>) -> ()
+  return
+}

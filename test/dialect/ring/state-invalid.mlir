@@ -169,3 +169,19 @@ func.func @finalize_c1(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>) {
   %0:2 = ring.finalize %o, %m, %m : tensor<1x8x4x16xf32>, tensor<1x4x8xf32> -> tensor<1x8x4x16xi32>
   return
 }
+
+// -----
+
+func.func @ranks(%q: memref<1x2x1x4xf32>, %m: memref<1x1x2xf32>) {
+  // expected-error @below {{makes (batch, sequence, heads, dim), then (batch, heads, sequence), got: 'memref<1x1x2xf32>', 'memref<1x1x2xf32>', 'memref<1x1x2xf32>'}}
+  ring.init %q into %m, %m, %m : memref<1x2x1x4xf32>, memref<1x1x2xf32>, memref<1x1x2xf32>, memref<1x1x2xf32>
+  return
+}
+
+// -----
+
+func.func @ranks(%q: memref<1x2x1x4xf32>, %m: memref<1x1x2xf32>) {
+  // expected-error @below {{makes (batch, sequence, heads, dim), then (batch, heads, sequence), got: 'memref<1x1x2xf32>', 'memref<1x1x2xf32>'}}
+  ring.finalize %q, %m, %m into %m, %m : memref<1x2x1x4xf32>, memref<1x1x2xf32>, memref<1x1x2xf32>, memref<1x1x2xf32>, memref<1x1x2xf32>
+  return
+}

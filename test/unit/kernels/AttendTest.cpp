@@ -39,7 +39,7 @@ Kernel Attend::lower(const Problem &p) {
                   " sequence <@cp, contiguous> : (" + q + ", " + k + ", " + v +
                   ") -> (" + o + ", " + lse + ")\n  return %o, %lse : " + o +
                   ", " + lse + "\n}\n",
-              "burst-to-ring,inline,symbol-dce,ring-bufferize,",
+              "burst-to-ring{fuse=false},inline,symbol-dce,ring-bufferize,",
               llvm::formatv("rows={0} columns={1} warps={2}", p.rows, p.columns,
                             p.warps));
   return bench.kernel("f_attend");

@@ -35,6 +35,7 @@ struct Case : Problem {
   int64_t slices = 1;
   bool isWarpSpecialized = true; ///< else the shape of sm_80
   bool pipelined = false, isPingPong = false;
+  bool isFused = false;  ///< first and last: from nothing to results
   bool delegates = true; ///< masks that read tables
   int64_t stages = 2, maskBitStages = 4;
   std::vector<int64_t> wild = {}; ///< keys that are no numbers, or infinite
@@ -117,8 +118,9 @@ public:
   /// What is wrong with a launch, or "".
   std::string run(const emulator::Module &program,
                   const cuda::KernelText &kernel, int64_t tasks, Timing timing);
-  std::vector<float> get(const std::string &name, int64_t count) {
-    return memory.get<float>(at[name], count);
+  template <class T = float>
+  std::vector<T> get(const std::string &name, int64_t count) {
+    return memory.get<T>(at[name], count);
   }
 
 private:
@@ -253,7 +255,8 @@ cuda::KernelText Hopper::lower(const Case &c) {
     EXPECT_TRUE(succeeded(parsePassPipeline(pipeline, manager))) << pipeline;
     EXPECT_TRUE(succeeded(manager.run(*module))) << pipeline;
   };
-  run("burst-to-ring,inline,symbol-dce,ring-bufferize");
+  run(llvm::formatv("burst-to-ring{{fuse={0}},inline,symbol-dce,ring-bufferize",
+                    c.isFused));
   if (c.slices == 2) // the same slice twice, as far as the program knows
     module->walk([](ring::AttendOp op) {
       op.getKeysMutable().append(op.getKeys().front());
@@ -287,6 +290,12 @@ cuda::KernelText Hopper::lower(const Case &c) {
     return {};
   EXPECT_EQ(kernel->isWarpSpecialized, c.isWarpSpecialized);
   return *kernel;
+}
+
+static double numberOf(uint16_t bits, const std::string &element) {
+  const llvm::fltSemantics &semantics =
+      element == "bf16" ? APFloat::BFloat() : APFloat::IEEEhalf();
+  return APFloat(semantics, APInt(16, bits)).convertToDouble();
 }
 
 /// Numbers of positions in memory, by rows of a shard; rows that no position
@@ -345,19 +354,24 @@ std::string Hopper::failureOf(const Case &c, const cuda::KernelText &kernel,
   if (!c.table.empty())
     device.buffer("table", c.capture, {static_cast<int64_t>(c.capture.size())});
   int64_t rows = queries.rows * c.heads;
-  device.buffer("oState", std::vector<float>(rows * c.valueDim),
-                {1, queries.rows, c.heads, c.valueDim}, true);
-  device.buffer("mState", std::vector<float>(rows, -INFINITY),
-                {1, c.heads, queries.rows}, true);
-  device.buffer("lState", std::vector<float>(rows), {1, c.heads, queries.rows},
-                true);
+  const int64_t shard[] = {1, queries.rows, c.heads, c.valueDim},
+                perRow[] = {1, c.heads, queries.rows};
+  if (c.isFused) {
+    device.buffer("out", std::vector<uint16_t>(rows * c.valueDim), shard, true);
+    device.buffer("lse", std::vector<float>(rows, -INFINITY), perRow, true);
+  } else {
+    device.buffer("oState", std::vector<float>(rows * c.valueDim), shard, true);
+    device.buffer("mState", std::vector<float>(rows, -INFINITY), perRow, true);
+    device.buffer("lState", std::vector<float>(rows), perRow, true);
+  }
 
   // Launches take tiles of keys in turn.
-  for (int64_t launch = 0; launch < 2; ++launch) {
+  int64_t launches = c.isFused ? 1 : 2;
+  for (int64_t launch = 0; launch < launches; ++launch) {
     std::vector<int32_t> list(queries.count() * keys.count());
     std::vector<int64_t> counts(queries.count() * 2);
     for (int64_t i = 0; i < queries.count(); ++i)
-      for (int64_t j = launch; j < keys.count(); j += 2) {
+      for (int64_t j = launch; j < keys.count(); j += launches) {
         const Tile &row = queries.tiles[i], &column = keys.tiles[j];
         bool may = false, must = column.count == c.columns;
         for (int64_t a = 0; a < row.count; ++a)
@@ -379,13 +393,33 @@ std::string Hopper::failureOf(const Case &c, const cuda::KernelText &kernel,
       return failure;
   }
 
-  std::vector<float> outs = device.get("oState", rows * c.valueDim),
-                     references = device.get("mState", rows),
-                     sums = device.get("lState", rows);
+  // By row: lse, and o divided by the sum of weights.
+  std::vector<double> outs, lses;
+  if (c.isFused) {
+    for (uint16_t bits : device.get<uint16_t>("out", rows * c.valueDim))
+      outs.push_back(numberOf(bits, c.element));
+    for (float lse : device.get("lse", rows))
+      lses.push_back(lse);
+  } else {
+    std::vector<float> o = device.get("oState", rows * c.valueDim),
+                       m = device.get("mState", rows),
+                       l = device.get("lState", rows);
+    outs.resize(o.size());
+    for (int64_t h = 0; h < c.heads; ++h)
+      for (int64_t i = 0; i < queries.rows; ++i) {
+        int64_t row = h * queries.rows + i;
+        lses.push_back(l[row] == 0
+                           ? double(m[row])
+                           : (m[row] + std::log2(l[row])) * std::log(2.0));
+        for (int64_t d = 0; d < c.valueDim; ++d) {
+          int64_t at = (i * c.heads + h) * c.valueDim + d;
+          outs[at] = l[row] == 0 ? double(o[at]) : double(o[at]) / l[row];
+        }
+      }
+  }
   for (int64_t h = 0; h < c.heads; ++h)
     for (int64_t i = c.queries; i < queries.rows; ++i)
-      if (sums[h * queries.rows + i] != 0 ||
-          references[h * queries.rows + i] != -INFINITY ||
+      if (lses[h * queries.rows + i] != -INFINITY ||
           outs[(i * c.heads + h) * c.valueDim] != 0)
         return "writes behind the last row";
   for (int64_t h = 0; h < c.heads; ++h)
@@ -399,12 +433,12 @@ std::string Hopper::failureOf(const Case &c, const cuda::KernelText &kernel,
         return llvm::formatv("wrong {0} of head {1}, row {2}: {3}, wanted {4}",
                              what, h, i, got, wanted);
       };
+      double lse = lses[row];
       if (want.lse == -INFINITY) {
-        if (sums[row] != 0)
-          return wrong("sum", sums[row], 0);
+        if (lse != -INFINITY || outs[(i * c.heads + h) * c.valueDim] != 0)
+          return wrong("lse", lse, -INFINITY);
         continue;
       }
-      double lse = (references[row] + std::log2(sums[row])) * std::log(2.0);
       if (!(std::abs(lse - want.lse) <=
             1e-5 * std::max(1.0, std::abs(want.lse))))
         return wrong("lse", lse, want.lse);
@@ -416,9 +450,12 @@ std::string Hopper::failureOf(const Case &c, const cuda::KernelText &kernel,
           sum += x;
           size += std::abs(x);
         }
-        double out = outs[(i * c.heads + h) * c.valueDim + d] / sums[row];
-        // Weights are rounded to 16 bits; all else is of f32.
-        if (!(std::abs(out - sum) <= unitOf(c.element) * size + 1e-5))
+        double out = outs[(i * c.heads + h) * c.valueDim + d];
+        // Weights are rounded to 16 bits, and so are results; all else is of
+        // f32.
+        double rounding = c.isFused ? unitOf(c.element) * std::abs(sum) : 0;
+        if (!(std::abs(out - sum) <=
+              unitOf(c.element) * size + rounding + 1e-5))
           return wrong("output", out, sum);
       }
     }
@@ -547,6 +584,30 @@ static std::vector<Case> cases() {
   all.push_back(slices);
   slices.name = "pipelinedSlices";
   all.push_back(pipelined(slices));
+  // From nothing to results, also of rows that see nothing, one tile or more.
+  auto fused = [&](Case c) {
+    c.name += "Fused";
+    c.isFused = true;
+    all.push_back(std::move(c));
+  };
+  fused(caseOf("plain64", 64, "", everything));
+  fused(pipelined(caseOf("causal64", 64, "mask causal", causal)));
+  fused(pipelined(caseOf("causal128", 128, "mask causal", causal)));
+  fused(full64);
+  fused(documents(pipelined(caseOf("documents", 128, "", nullptr))));
+  Case nothing = caseOf("nothing", 64, "mask causal",
+                        [](int64_t i, int64_t j) { return j <= i - 150; });
+  nothing.queries = 200;
+  nothing.keys = 50;
+  fused(nothing);
+  nothing.name = "nothingPipelined";
+  fused(pipelined(nothing));
+  nothing.name = "nothingPortable";
+  nothing.isWarpSpecialized = false;
+  nothing.rows = 64;
+  nothing.warps = 4;
+  nothing.columns = 64;
+  fused(nothing);
   // Values of another dimension, f16, one warpgroup and panels of 16 columns.
   Case sizes = pipelined(caseOf("sizes", 48, "mask causal", causal, 48));
   sizes.valueDim = 32;

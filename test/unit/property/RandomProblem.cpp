@@ -87,6 +87,8 @@ void Drawing::drawSizes() {
     problem.order += format(" {}", dice.within(1, 7));
   problem.drop = dice.chance(80);
   problem.overlap = dice.chance(70);
+  problem.fuse = problem.seed % 4 != 1;
+  problem.fuseSeparately = problem.seed % 4 == 2;
   openBatch = dice.chance(25);
   openQueries = dice.chance(25);
   openKeys = dice.chance(25);
@@ -465,8 +467,9 @@ std::string RandomProblem::text(int64_t ranks) const {
 
 std::string RandomProblem::replay() const {
   return format("BURST_SEED={} BURST_COUNT=1; burst-to-ring={{drop={} "
-                "overlap={}}}",
-                seed, drop, overlap);
+                "overlap={} fuse={}}}{}",
+                seed, drop, overlap, fuse,
+                fuseSeparately ? " ring-fuse-ends{separately}" : "");
 }
 
 RandomProblem test::drawProblem(uint64_t seed, For kind) {

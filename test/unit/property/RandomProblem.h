@@ -26,6 +26,8 @@ struct RandomProblem {
   bool isExact;
   std::string body; ///< of the module, without the grid
   data::Tensors tensors;
+  /// Whether ends of states are fused, and each for itself.
+  bool fuse = true, fuseSeparately = false;
 
   /// The module, dealt to so many ranks.
   std::string text(int64_t ranks) const;

@@ -58,8 +58,13 @@ bool Trial::lower() {
     RingPipelineOptions options;
     options.drop = problem.drop;
     options.overlap = problem.overlap;
+    options.fuse = problem.fuse;
     PassManager pm(&context);
     buildRingPipeline(pm, options);
+    if (problem.fuseSeparately) {
+      pm.addNestedPass<func::FuncOp>(createFuseEndsPass({/*separately=*/true}));
+      pm.addPass(createVerifyRingPass({/*allowEmpty=*/!problem.drop}));
+    }
     if (failed(pm.run(*lowered)))
       return fail("cannot be lowered");
     program = lowered->lookupSymbol<func::FuncOp>("f");

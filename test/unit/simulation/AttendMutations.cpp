@@ -11,13 +11,13 @@ namespace burst::test {
 //===----------------------------------------------------------------------===//
 
 static void setState(ring::AttendOp attend, ValueRange state) {
-  attend.getOMutable().set(state[0]);
-  attend.getMMutable().set(state[1]);
-  attend.getLMutable().set(state[2]);
+  attend.getOMutable().assign(state[0]);
+  attend.getMMutable().assign(state[1]);
+  attend.getLMutable().assign(state[2]);
 }
 
 static SmallVector<Value> stateOf(ring::AttendOp attend) {
-  return {attend.getO(), attend.getM(), attend.getL()};
+  return SmallVector<Value>(attend.getState());
 }
 
 static bool doubleAttend(Schedule &s) {
@@ -147,13 +147,13 @@ static bool restartStateBehindLoop(Schedule &s) {
 }
 
 static bool tearState(Schedule &s) {
-  s.attends.back().getMMutable().set(s.init.getM());
+  s.attends.back().getMMutable().assign(s.init.getM());
   return true;
 }
 
 static bool swapRows(Schedule &s) {
-  s.finalize.getMMutable().set(s.attends.back().getNewL());
-  s.finalize.getLMutable().set(s.attends.back().getNewM());
+  s.finalize.getMMutable().set(s.attends.back().getMade(2));
+  s.finalize.getLMutable().set(s.attends.back().getMade(1));
   return true;
 }
 

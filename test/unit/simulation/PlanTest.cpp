@@ -384,7 +384,8 @@ TEST(PlanFormulaTest, ACausalZigzagRingSendsAQuarterLess) {
 
 TEST(PlanFormulaTest, PeakBytesAreThoseOfThePlacesOnBuffers) {
   // The rank's own q, k, v, o and lse, l, the f32 state of o where o is of
-  // another type, and at most two slices of k and v with room for any shard.
+  // another type, and at most two slices of k and v with room for any shard. A
+  // rank that is alone has no state in memory.
   auto context = makeContext();
   for (const char *element : {"f64", "f32", "bf16", "f16"})
     for (const char *order : {"contiguous", "zigzag", "striped 3"})
@@ -416,10 +417,12 @@ TEST(PlanFormulaTest, PeakBytesAreThoseOfThePlacesOnBuffers) {
           auto traffic = planOf(*module);
           for (int64_t rank = 0; rank < parts; ++rank) {
             int64_t q = deal.count(rank, problem.queries) * problem.heads;
-            int64_t wanted = q * (problem.dim + 3) * bytes + 2 * q * state +
+            int64_t wanted = q * (problem.dim + 3) * bytes + q * state +
                              deal.count(rank, keys) * key +
                              std::min<int64_t>(parts - 1, 2) * room * key;
-            if (isShort)
+            if (parts > 1)
+              wanted += q * state;
+            if (parts > 1 && isShort)
               wanted += q * 3 * state;
             EXPECT_EQ(traffic[rank].peakBytes, wanted) << "rank " << rank;
           }
@@ -428,7 +431,8 @@ TEST(PlanFormulaTest, PeakBytesAreThoseOfThePlacesOnBuffers) {
 
 TEST(PlanFormulaTest, PeakBytesOfQueriesThatTravel) {
   // The rank's own q, k, v, o and lse, l, the f32 state of o where o is of
-  // another type; two slices of q, the states of two, and two that come.
+  // another type; two slices of q, the states of two, and two that come. A rank
+  // that is alone has no state in memory.
   auto context = makeContext();
   for (const char *element : {"f64", "f32", "bf16"})
     for (const char *order : {"contiguous", "zigzag"})
@@ -456,12 +460,12 @@ TEST(PlanFormulaTest, PeakBytesOfQueriesThatTravel) {
         auto traffic = planOf(*lower(*context, problem));
         for (int64_t rank = 0; rank < parts; ++rank) {
           int64_t q = deal.count(rank, problem.queries) * problem.heads;
-          int64_t wanted = q * (slice + 3 * bytes) + 2 * q * state +
+          int64_t wanted = q * (slice + 3 * bytes) + q * state +
                            deal.count(rank, problem.keys) * problem.keyHeads *
                                (problem.dim + 3) * bytes;
           if (parts > 1)
-            wanted += room * (2 * slice + 4 * stateOfRow);
-          if (isShort)
+            wanted += q * state + room * (2 * slice + 4 * stateOfRow);
+          if (parts > 1 && isShort)
             wanted += q * 3 * state;
           EXPECT_EQ(traffic[rank].peakBytes, wanted) << "rank " << rank;
         }

@@ -33,16 +33,16 @@ static bool attendForOwnState(Queries &s) {
   ValueRange carried = s.homeMerge.getInto();
   if (carried[0].getType() != s.attend.getO().getType())
     return false;
-  s.attend.getOMutable().set(carried[0]);
-  s.attend.getMMutable().set(carried[1]);
-  s.attend.getLMutable().set(carried[2]);
+  s.attend.getOMutable().assign(carried[0]);
+  s.attend.getMMutable().assign(carried[1]);
+  s.attend.getLMutable().assign(carried[2]);
   return true;
 }
 
 static bool tearState(Queries &s) {
   if (s.own.getL().getType() != s.attend.getL().getType())
     return false;
-  s.attend.getLMutable().set(s.own.getL());
+  s.attend.getLMutable().assign(s.own.getL());
   return true;
 }
 

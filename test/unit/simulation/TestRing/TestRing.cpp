@@ -117,10 +117,11 @@ Step AttendOneOp::simulate(SimulatedRank &rank, const ExternalCall &call) {
 void AttendOneOp::lowerToTile(tiling::Lowering &lowering) {
   OpBuilder builder(*this);
   auto attend = ring::AttendOp::create(
-      builder, getLoc(), Type(), Type(), Type(), getQuery(), getQueryOwner(),
+      builder, getLoc(), TypeRange(), getQuery(), getQueryOwner(),
       getQueryExtent(), getKey(), getValue(), getKeyOwner(), getKeyExtent(),
       getO(), getM(), getL(), getPairs(), getMaskCaptures(), getScoreCaptures(),
-      getQueryLayout(), getKeyLayout(), getScaleAttr());
+      /*into=*/ValueRange(), getQueryLayout(), getKeyLayout(), getScaleAttr(),
+      /*last=*/UnitAttr());
   for (auto [from, to] :
        llvm::zip_equal((*this)->getRegions(), attend->getRegions()))
     to.takeBody(from);

@@ -28,8 +28,8 @@ int replaceAttends(func::FuncOp program) {
   for (ring::AttendOp op : attends) {
     OpBuilder builder(op);
     auto one = test_ring::AttendOneOp::create(
-        builder, op.getLoc(), op.getNewO().getType(), op.getNewM().getType(),
-        op.getNewL().getType(), op.getO(), op.getM(), op.getL(),
+        builder, op.getLoc(), op.getMade(0).getType(), op.getMade(1).getType(),
+        op.getMade(2).getType(), op.getO(), op.getM(), op.getL(),
         op.getValues().front(), op.getKeys().front(), op.getOwners().front(),
         op.getQuery(), op.getQueryOwner(), op.getKeyExtent(),
         op.getQueryExtent(), op.getMaskCaptures(), op.getPairs(),
