@@ -97,7 +97,9 @@ class Corpus:
 
 
 def compare(frozen, found, n):
-    wrong = [kind for kind, digest in found.items() if frozen.get(kind) != digest]
+    # Where results were frozen on a machine that lacks a processor, it has none.
+    wrong = [kind for kind, digest in found.items()
+             if frozen.get(kind) != digest and (kind in frozen or kind not in PROCESSORS)]
     for kind in wrong:
         print(f"p{n}: {kind} is {found[kind]}, frozen was {frozen.get(kind)}")
     return not wrong
@@ -118,13 +120,16 @@ def main():
     parser.add_argument("--freeze", action="store_true", help="write them")
     parser.add_argument("--freeze-text", action="store_true",
                         help="write those of ring programs, if no plan or result has changed")
+    parser.add_argument("--freeze-plans", action="store_true",
+                        help="write those of ring programs and plans, and of results with "
+                             "plans; compare the results themselves before, with --leave")
     parser.add_argument("--leave", help="folder for what is digested")
     parser.add_argument("--lower", type=int, default=1, help="programs to lower: each n-th")
     parser.add_argument("--run", type=int, default=1, help="of these, programs to run: each n-th")
     options = parser.parse_args()
     flags = flags_of_machine()
     processors = [name for name, needs in PROCESSORS.items() if needs <= flags]
-    freezes = options.freeze or options.freeze_text
+    freezes = options.freeze or options.freeze_text or options.freeze_plans
     if freezes and (options.lower, options.run) != (1, 1):
         sys.exit("all programs are frozen, or none")
     if options.freeze and len(processors) < len(PROCESSORS):
@@ -142,6 +147,13 @@ def main():
         return
     with open(options.frozen) as file:
         frozen = json.load(file)
+    if options.freeze_plans:
+        # What this machine cannot run stays where nothing else has changed.
+        write(options.frozen,
+              {n: {**({} if any(frozen[f"p{n}"].get(kind) != digests[kind]
+                                for kind in ("plan", *processors)) else frozen[f"p{n}"]),
+                   **digests} for n, digests in found.items()})
+        return
     if options.freeze_text:
         # What this machine cannot run stays as it was.
         merged = {n: {**frozen[f"p{n}"], **digests} for n, digests in found.items()}
