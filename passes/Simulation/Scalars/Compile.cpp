@@ -9,8 +9,10 @@ using namespace mlir;
 using namespace burst;
 
 std::optional<Program>
-Program::compile(Region &region, function_ref<bool(Operation *)> isExternal) {
+Program::compile(Region &region, function_ref<bool(Operation *)> isExternal,
+                 ProgramOptions options) {
   Compiler compiler(isExternal);
+  compiler.program.options = options;
   if (failed(compiler.compileTop(region)))
     return std::nullopt;
   return std::move(compiler.program);

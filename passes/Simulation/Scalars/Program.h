@@ -233,6 +233,16 @@ public:
   virtual int64_t numRanks() const = 0;
 };
 
+/// What a program makes of what ops leave undefined.
+struct ProgramOptions {
+  /// Whether integer ops and conversions that are undefined for some operands
+  /// have the values that the documentation of burst.attention says; else they
+  /// are faults.
+  bool isTotal = false;
+  /// Whether indices into tables are clamped; else those outside are faults.
+  bool clampsIndices = false;
+};
+
 /// Instructions of a function body or of a region of scalar ops.
 class Program {
 public:
@@ -240,14 +250,8 @@ public:
   /// calls of the environment; any other unknown op is an error, emitted there.
   static std::optional<Program>
   compile(mlir::Region &region,
-          llvm::function_ref<bool(mlir::Operation *)> isExternal);
-
-  /// Whether integer ops and conversions that are undefined for some operands
-  /// have the values that the documentation of burst.attention says; else they
-  /// are faults.
-  bool isTotal = false;
-  /// Whether indices into tables are clamped; else those outside are faults.
-  bool clampsIndices = false;
+          llvm::function_ref<bool(mlir::Operation *)> isExternal,
+          ProgramOptions options = {});
 
   Frame makeFrame() const;
   size_t numSites() const { return operandLists.size(); }
@@ -283,6 +287,7 @@ private:
   bool runSegment(const Instruction &instruction, Frame &frame,
                   const Environment &environment) const;
 
+  ProgramOptions options;
   std::vector<Instruction> code;
   std::vector<OperandList> operandLists;
   std::vector<Object> constants;
@@ -302,12 +307,11 @@ public:
     Scalar scalar{0};
     TensorRef table;
   };
-  static std::optional<RegionEvaluator>
-  create(mlir::Region &region, llvm::ArrayRef<Capture> captures);
-
-  /// Makes a fault of what arith leaves undefined (none of it is left behind
-  /// burst-guard-regions), or gives it a value again.
-  void refuseUndefined(bool refuse = true);
+  /// Without `isTotal`, what arith leaves undefined is a fault: none of it is
+  /// left behind burst-guard-regions.
+  static std::optional<RegionEvaluator> create(mlir::Region &region,
+                                               llvm::ArrayRef<Capture> captures,
+                                               bool isTotal = true);
 
   /// Where a gradient region adds what it contributes to a capture: floats of
   /// the capture's shape, without dimensions for a scalar. What is contributed

@@ -6,12 +6,13 @@ using namespace mlir;
 using namespace burst;
 
 std::optional<RegionEvaluator>
-RegionEvaluator::create(Region &region, ArrayRef<Capture> captures) {
+RegionEvaluator::create(Region &region, ArrayRef<Capture> captures,
+                        bool isTotal) {
   std::optional<Program> program =
-      Program::compile(region, [](Operation *) { return false; });
+      Program::compile(region, [](Operation *) { return false; },
+                       {.isTotal = isTotal, .clampsIndices = true});
   if (!program)
     return std::nullopt;
-  program->isTotal = program->clampsIndices = true;
   RegionEvaluator evaluator;
   evaluator.frame = program->makeFrame();
   evaluator.numLeading = program->arguments().size() - captures.size();
@@ -24,12 +25,6 @@ RegionEvaluator::create(Region &region, ArrayRef<Capture> captures) {
   }
   evaluator.program = std::make_shared<const Program>(std::move(*program));
   return evaluator;
-}
-
-void RegionEvaluator::refuseUndefined(bool refuse) {
-  auto changed = std::make_shared<Program>(*program);
-  changed->isTotal = !refuse;
-  program = std::move(changed);
 }
 
 void RegionEvaluator::setGradient(unsigned capture, TensorRef table) {

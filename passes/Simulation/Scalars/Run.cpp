@@ -287,7 +287,7 @@ static Step failEndless(const Instruction &in, Environment &environment) {
 Step Program::run(Frame &frame, Environment &environment) const {
   Scalar *s = frame.scalars.data();
   // Added to what may be -0, which it makes 0, or changes nothing.
-  const double noZero = isTotal ? 0.0 : -0.0;
+  const double noZero = options.isTotal ? 0.0 : -0.0;
   uint32_t next = frame.next;
   while (true) {
     const Instruction &in = code[next];
@@ -319,7 +319,7 @@ Step Program::run(Frame &frame, Environment &environment) const {
     case Opcode::FloorDivS:
     case Opcode::RemS:
       if (isUndefined(in.opcode, a.i, b.i, in.width)) {
-        if (isTotal) {
+        if (options.isTotal) {
           s[in.dst].i = undefinedQuotient(in.opcode, a.i, b.i);
           break;
         }
@@ -341,7 +341,7 @@ Step Program::run(Frame &frame, Environment &environment) const {
     case Opcode::Shl:
     case Opcode::ShrS:
     case Opcode::ShrU:
-      if (!isTotal && low(b.i, in.width) >= in.width) {
+      if (!options.isTotal && low(b.i, in.width) >= in.width) {
         environment.fault(in.op->getLoc(), "shifts " + Twine(in.width) +
                                                " bits by " +
                                                Twine(low(b.i, in.width)));
@@ -439,7 +439,7 @@ Step Program::run(Frame &frame, Environment &environment) const {
     case Opcode::FToSigned:
     case Opcode::FToUnsigned: {
       bool isSigned = in.opcode == Opcode::FToSigned;
-      if (!isTotal && !holds(a.f, in.width, isSigned)) {
+      if (!options.isTotal && !holds(a.f, in.width, isSigned)) {
         environment.fault(in.op->getLoc(), "converts what an i" +
                                                Twine(in.width) +
                                                " cannot hold");

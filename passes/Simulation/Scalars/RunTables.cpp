@@ -39,7 +39,7 @@ Step Program::runTable(const Instruction &in, Frame &frame,
   switch (in.opcode) {
   case Opcode::Extract: {
     Tensor *source = table(list->operands[0].number);
-    if (clampsIndices)
+    if (options.clampsIndices)
       clamp(indices, *source);
     int64_t offset = source->offset(indices);
     if (offset < 0 || !source->hasData())
@@ -75,7 +75,7 @@ Step Program::runTable(const Instruction &in, Frame &frame,
     Tensor *gradient = table(list->operands[0].number);
     if (!gradient)
       return Step::Done;
-    if (clampsIndices)
+    if (options.clampsIndices)
       clamp(indices, *gradient);
     int64_t offset = gradient->offset(indices);
     if (offset < 0)

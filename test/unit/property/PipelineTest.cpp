@@ -51,10 +51,7 @@ public:
   Pair(Region &before, Region &after,
        ArrayRef<RegionEvaluator::Capture> captures)
       : before(RegionEvaluator::create(before, captures)),
-        after(RegionEvaluator::create(after, captures)) {
-    if (this->after)
-      this->after->refuseUndefined();
-  }
+        after(RegionEvaluator::create(after, captures, /*isTotal=*/false)) {}
 
   bool isValid() const { return before && after; }
   /// Whether both can be evaluated, and give the same.

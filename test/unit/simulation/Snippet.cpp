@@ -15,12 +15,15 @@ Snippet::Snippet(MLIRContext &context, StringRef arguments, StringRef results,
     : module(parseModule(context,
                          llvm::formatv("func.func @f({0}) -> ({1}) {{\n{2}\n}",
                                        arguments, results, text)
-                             .str())) {
+                             .str())),
+      captures(captures.begin(), captures.end()) {
   Region &region = (*module->getOps<func::FuncOp>().begin()).getBody();
   body = &region.front();
-  evaluator = RegionEvaluator::create(region, captures);
-  if (evaluator)
-    evaluator->refuseUndefined();
+  evaluator = RegionEvaluator::create(region, captures, /*isTotal=*/false);
+}
+
+void Snippet::giveMeaning() {
+  evaluator = RegionEvaluator::create(*body->getParent(), captures);
 }
 
 Snippet Snippet::ofOp(MLIRContext &context, StringRef arguments,

@@ -32,7 +32,7 @@ public:
 
   /// From now on, ops have the meaning that regions have; before, what arith
   /// leaves undefined is a fault.
-  void giveMeaning() { evaluator->refuseUndefined(false); }
+  void giveMeaning();
 
   /// Runs; false on a fault.
   bool run(llvm::ArrayRef<Scalar> arguments) {
@@ -48,6 +48,7 @@ public:
 private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::Block *body;
+  std::vector<Capture> captures;
   std::optional<RegionEvaluator> evaluator;
 };
 
