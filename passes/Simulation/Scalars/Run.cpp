@@ -1,231 +1,259 @@
 //===- Run.cpp - runs instructions ----------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/Simulation/Scalars/Compiler.h"
+#include "passes/Simulation/Scalars/Arithmetic.h"
 
 #include "llvm/ADT/Twine.h"
-
-#include <cmath>
+#include "llvm/Support/Compiler.h"
 
 using namespace mlir;
 using namespace burst;
 
 //===----------------------------------------------------------------------===//
-// Integers
+// Instructions on scalars
 //===----------------------------------------------------------------------===//
+//
+// Each of these knows some instructions and is false for others. Inlined, their
+// switches become one, as long as nothing is computed in front of them.
 
-/// The low `width` bits, sign-extended.
-static int64_t wrap(uint64_t value, unsigned width) {
-  unsigned shift = 64 - width;
-  return static_cast<int64_t>(value << shift) >> shift;
-}
-
-/// The low `width` bits, zero-extended.
-static uint64_t low(int64_t value, unsigned width) {
-  return static_cast<uint64_t>(value) << (64 - width) >> (64 - width);
-}
-
-static int64_t truth(bool value) { return value ? -1 : 0; }
-
-static int64_t floorDiv(int64_t a, int64_t b) {
-  int64_t quotient = a / b;
-  return quotient - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
-}
-
-static int64_t ceilDiv(int64_t a, int64_t b) {
-  int64_t quotient = a / b;
-  return quotient + (a % b != 0 && (a < 0) == (b < 0) ? 1 : 0);
-}
-
-/// A division that has no result: by zero, or the least integer by -1.
-static bool isUndefined(Opcode opcode, int64_t a, int64_t b, unsigned width) {
-  bool isSigned = opcode == Opcode::DivS || opcode == Opcode::CeilDivS ||
-                  opcode == Opcode::FloorDivS || opcode == Opcode::RemS;
-  return b == 0 ||
-         (isSigned && b == -1 && a == wrap(1ULL << (width - 1), width));
-}
-
-/// What a division gives that is undefined in arith.
-static int64_t undefinedQuotient(Opcode opcode, int64_t a, int64_t b) {
-  bool isRemainder = opcode == Opcode::RemS || opcode == Opcode::RemU;
-  if (b == 0)
-    return isRemainder ? a : 0;
-  return isRemainder ? 0 : a; // the least integer, by -1
-}
-
-static int64_t divide(Opcode opcode, int64_t a, int64_t b, unsigned width) {
-  uint64_t ua = low(a, width), ub = low(b, width);
-  switch (opcode) {
-  case Opcode::DivS:
-    return a / b;
-  case Opcode::CeilDivS:
-    return ceilDiv(a, b);
-  case Opcode::FloorDivS:
-    return floorDiv(a, b);
-  case Opcode::RemS:
-    return a % b;
-  case Opcode::DivU:
-    return wrap(ua / ub, width);
-  case Opcode::CeilDivU:
-    return wrap(ua / ub + (ua % ub != 0), width);
+LLVM_ATTRIBUTE_ALWAYS_INLINE
+static bool runMove(const Instruction &in, Scalar a, Scalar b, const Scalar *s,
+                    Scalar &result) {
+  switch (in.opcode) {
+  case Opcode::Constant:
+    result = in.imm.value;
+    return true;
+  case Opcode::Copy:
+    result = a;
+    return true;
+  case Opcode::Select:
+    result = a.i != 0 ? b : s[in.c];
+    return true;
   default:
-    return wrap(ua % ub, width);
-  }
-}
-
-/// A shift by the width or more leaves what is left when all bits are shifted
-/// out: zeros, or copies of the sign.
-static int64_t shift(Opcode opcode, int64_t a, int64_t b, unsigned width) {
-  uint64_t amount = low(b, width);
-  if (amount >= width)
-    return opcode == Opcode::ShrS && a < 0 ? -1 : 0;
-  if (opcode == Opcode::Shl)
-    return wrap(static_cast<uint64_t>(a) << amount, width);
-  if (opcode == Opcode::ShrS)
-    return a >> amount;
-  return wrap(low(a, width) >> amount, width);
-}
-
-//===----------------------------------------------------------------------===//
-// Floats
-//===----------------------------------------------------------------------===//
-
-static double largestOf(const llvm::fltSemantics &semantics) {
-  APFloat largest = APFloat::getLargest(semantics);
-  bool losesInfo;
-  largest.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
-                  &losesInfo);
-  return largest.convertToDouble();
-}
-
-double burst::roundTo(double value, Type type) {
-  if (type.isF64() || !std::isfinite(value))
-    return value;
-  if (type.isF32())
-    return static_cast<float>(value);
-  const llvm::fltSemantics &semantics =
-      cast<FloatType>(type).getFloatSemantics();
-  // The spacing of the type's numbers around the value; it stops shrinking
-  // where they become subnormal.
-  int exponent = value == 0 ? 0 : std::ilogb(value);
-  exponent = std::max<int>(exponent, APFloat::semanticsMinExponent(semantics));
-  int digits = static_cast<int>(APFloat::semanticsPrecision(semantics)) - 1;
-  double rounded = std::ldexp(
-      std::nearbyint(std::ldexp(value, digits - exponent)), exponent - digits);
-  double largest = largestOf(semantics);
-  if (std::abs(rounded) > largest)
-    return std::copysign(HUGE_VAL, value);
-  return rounded;
-}
-
-/// A NaN has the bits of the positive quiet one without a payload.
-static int64_t toBits(double value, Type type) {
-  APFloat number = std::isnan(value) ? APFloat::getQNaN(APFloat::IEEEdouble())
-                                     : APFloat(value);
-  bool losesInfo;
-  number.convert(cast<FloatType>(type).getFloatSemantics(),
-                 APFloat::rmNearestTiesToEven, &losesInfo);
-  return number.bitcastToAPInt().getSExtValue();
-}
-
-static double fromBits(int64_t bits, Type type) {
-  unsigned width = type.getIntOrFloatBitWidth();
-  APFloat number(cast<FloatType>(type).getFloatSemantics(),
-                 APInt(width, low(bits, width)));
-  bool losesInfo;
-  number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
-                 &losesInfo);
-  return number.convertToDouble();
-}
-
-/// Whether an integer of this width is what the value rounds to, toward zero.
-static bool holds(double value, unsigned width, bool isSigned) {
-  double least = isSigned ? -std::ldexp(1.0, width - 1) : 0.0;
-  double limit = std::ldexp(1.0, isSigned ? width - 1 : width);
-  double whole = std::trunc(value);
-  return whole >= least && whole < limit;
-}
-
-/// Rounds toward zero and saturates; NaN gives 0.
-static int64_t toInteger(double value, unsigned width, bool isSigned) {
-  if (std::isnan(value))
-    return 0;
-  if (!holds(value, width, isSigned)) {
-    uint64_t least = isSigned ? uint64_t{1} << (width - 1) : 0;
-    return wrap(value < 0 ? least : ~least, width);
-  }
-  if (isSigned)
-    return static_cast<int64_t>(value);
-  return wrap(static_cast<uint64_t>(std::trunc(value)), width);
-}
-
-/// Rounds once: of a number of more bits than an f64 has, the last one stands
-/// for all that are cut off, so that no new tie arises.
-static double fromInteger(uint64_t magnitude, bool isNegative, Type type) {
-  int excess = 11 - llvm::countl_zero(magnitude);
-  if (excess > 0 && !type.isF64()) {
-    uint64_t lost = magnitude & ((uint64_t{1} << excess) - 1);
-    magnitude -= lost;
-    magnitude |= static_cast<uint64_t>(lost != 0) << excess;
-  }
-  double value = static_cast<double>(magnitude);
-  if (type.getIntOrFloatBitWidth() < 32) // by way of f32
-    value = static_cast<float>(value);
-  return roundTo(isNegative ? -value : value, type);
-}
-
-static bool compareFloats(arith::CmpFPredicate predicate, double a, double b) {
-  using Predicate = arith::CmpFPredicate;
-  bool unordered = std::isnan(a) || std::isnan(b);
-  switch (predicate) {
-  case Predicate::AlwaysFalse:
     return false;
-  case Predicate::OEQ:
-    return !unordered && a == b;
-  case Predicate::OGT:
-    return !unordered && a > b;
-  case Predicate::OGE:
-    return !unordered && a >= b;
-  case Predicate::OLT:
-    return !unordered && a < b;
-  case Predicate::OLE:
-    return !unordered && a <= b;
-  case Predicate::ONE:
-    return !unordered && a != b;
-  case Predicate::ORD:
-    return !unordered;
-  case Predicate::UEQ:
-    return unordered || a == b;
-  case Predicate::UGT:
-    return unordered || a > b;
-  case Predicate::UGE:
-    return unordered || a >= b;
-  case Predicate::ULT:
-    return unordered || a < b;
-  case Predicate::ULE:
-    return unordered || a <= b;
-  case Predicate::UNE:
-    return unordered || a != b;
-  case Predicate::UNO:
-    return unordered;
-  case Predicate::AlwaysTrue:
+  }
+}
+
+LLVM_ATTRIBUTE_ALWAYS_INLINE
+static bool runInteger(const Instruction &in, int64_t a, int64_t b,
+                       int64_t &result) {
+  auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
+  switch (in.opcode) {
+  case Opcode::Add:
+    result = wrap(ua + ub, in.width);
+    return true;
+  case Opcode::Sub:
+    result = wrap(ua - ub, in.width);
+    return true;
+  case Opcode::Mul:
+    result = wrap(ua * ub, in.width);
+    return true;
+  case Opcode::RemU: // The others are left to runPartial.
+    if (in.width != 64 || b == 0)
+      return false;
+    result = static_cast<int64_t>(ua % ub);
+    return true;
+  case Opcode::And:
+    result = a & b;
+    return true;
+  case Opcode::Or:
+    result = a | b;
+    return true;
+  case Opcode::Xor:
+    result = a ^ b;
+    return true;
+  case Opcode::MinS:
+    result = std::min(a, b);
+    return true;
+  case Opcode::MaxS:
+    result = std::max(a, b);
+    return true;
+  case Opcode::MinU: // Sign extension keeps the unsigned order.
+    result = ua < ub ? a : b;
+    return true;
+  case Opcode::MaxU:
+    result = ua < ub ? b : a;
+    return true;
+  case Opcode::ExtendU:
+    result = static_cast<int64_t>(low(a, in.width));
+    return true;
+  case Opcode::Wrap:
+    result = wrap(ua, in.width);
+    return true;
+  case Opcode::AbsI:
+    result = a < 0 ? wrap(-ua, in.width) : a;
+    return true;
+  default:
+    return false;
+  }
+}
+
+LLVM_ATTRIBUTE_ALWAYS_INLINE
+static bool runCompare(const Instruction &in, Scalar a, Scalar b,
+                       int64_t &result) {
+  auto ua = static_cast<uint64_t>(a.i), ub = static_cast<uint64_t>(b.i);
+  switch (in.opcode) {
+  case Opcode::Equal:
+    result = truth(a.i == b.i);
+    return true;
+  case Opcode::NotEqual:
+    result = truth(a.i != b.i);
+    return true;
+  case Opcode::LessS:
+    result = truth(a.i < b.i);
+    return true;
+  case Opcode::LessEqualS:
+    result = truth(a.i <= b.i);
+    return true;
+  case Opcode::LessU:
+    result = truth(ua < ub);
+    return true;
+  case Opcode::LessEqualU:
+    result = truth(ua <= ub);
+    return true;
+  case Opcode::CompareF:
+    result = truth(
+        compareFloats(static_cast<arith::CmpFPredicate>(in.width), a.f, b.f));
+    return true;
+  default:
+    return false;
+  }
+}
+
+LLVM_ATTRIBUTE_ALWAYS_INLINE
+static bool runFloat(const Instruction &in, Scalar a, Scalar b, const Scalar *s,
+                     const ProgramOptions &options, double &result) {
+  // Added to what may be -0, which it makes 0, or changes nothing.
+  auto noZero = [&] { return options.isTotal ? 0.0 : -0.0; };
+  switch (in.opcode) {
+  case Opcode::AddF:
+    result = a.f + b.f;
+    return true;
+  case Opcode::SubF:
+    result = a.f - b.f;
+    return true;
+  case Opcode::MulF:
+    result = a.f * b.f;
+    return true;
+  case Opcode::DivF:
+    result = a.f / b.f;
+    return true;
+  case Opcode::RemF:
+    result = std::fmod(a.f, b.f);
+    return true;
+  case Opcode::NegF:
+    result = -a.f;
+    return true;
+  case Opcode::MinimumF:
+    result = minimum(a.f, b.f);
+    return true;
+  case Opcode::MaximumF:
+    result = -minimum(-a.f, -b.f);
+    return true;
+  case Opcode::MinNumF:
+    result = minimumNumber(a.f, b.f) + noZero();
+    return true;
+  case Opcode::MaxNumF:
+    result = -minimumNumber(-a.f, -b.f) + noZero();
+    return true;
+  case Opcode::FmaF:
+    result = std::fma(a.f, b.f, s[in.c].f);
+    return true;
+  case Opcode::UnaryF:
+    result = in.imm.unary(a.f);
+    return true;
+  case Opcode::BinaryF:
+    result = in.imm.binary(a.f, b.f);
+    return true;
+  case Opcode::PowerI:
+    result = std::pow(a.f, static_cast<double>(b.i));
+    return true;
+  default:
+    return false;
+  }
+}
+
+LLVM_ATTRIBUTE_ALWAYS_INLINE
+static bool runConversion(const Instruction &in, Scalar a, Scalar &result) {
+  auto type = [&] { return in.op->getResult(0).getType(); };
+  switch (in.opcode) {
+  case Opcode::SignedToF:
+    result.f = fromInteger(a.i < 0 ? -static_cast<uint64_t>(a.i) : a.i, a.i < 0,
+                           type());
+    return true;
+  case Opcode::UnsignedToF:
+    result.f = fromInteger(low(a.i, in.width), /*isNegative=*/false, type());
+    return true;
+  case Opcode::RoundF:
+    result.f = roundTo(a.f, type());
+    return true;
+  case Opcode::BitsToF:
+    result.f = fromBits(a.i, type());
+    return true;
+  case Opcode::FToBits:
+    result.i = toBits(a.f, in.op->getOperand(0).getType());
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// Instructions that are undefined for some operands, which give a fault unless
+/// all `isTotal`; false on one.
+LLVM_ATTRIBUTE_ALWAYS_INLINE
+static bool runPartial(const Instruction &in, Scalar a, Scalar b,
+                       const ProgramOptions &options, Environment &environment,
+                       int64_t &result) {
+  auto fault = [&](const Twine &message) {
+    environment.fault(in.op->getLoc(), message);
+    return false;
+  };
+  switch (in.opcode) {
+  case Opcode::DivS:
+  case Opcode::DivU:
+  case Opcode::CeilDivS:
+  case Opcode::CeilDivU:
+  case Opcode::FloorDivS:
+  case Opcode::RemS:
+  case Opcode::RemU: {
+    bool isDefined = !isUndefined(in.opcode, a.i, b.i, in.width);
+    if (!isDefined && !options.isTotal)
+      return fault("divides " + Twine(a.i) + " by " + Twine(b.i));
+    result = isDefined ? divide(in.opcode, a.i, b.i, in.width)
+                       : undefinedQuotient(in.opcode, a.i, b.i);
     return true;
   }
-  return false;
+  case Opcode::Shl:
+  case Opcode::ShrS:
+  case Opcode::ShrU:
+    if (!options.isTotal && low(b.i, in.width) >= in.width)
+      return fault("shifts " + Twine(in.width) + " bits by " +
+                   Twine(low(b.i, in.width)));
+    result = shift(in.opcode, a.i, b.i, in.width);
+    return true;
+  case Opcode::FToSigned:
+  case Opcode::FToUnsigned: {
+    bool isSigned = in.opcode == Opcode::FToSigned;
+    if (!options.isTotal && !holds(a.f, in.width, isSigned))
+      return fault("converts what an i" + Twine(in.width) + " cannot hold");
+    result = toInteger(a.f, in.width, isSigned);
+    return true;
+  }
+  default:
+    llvm_unreachable("an instruction of no kind");
+  }
 }
 
-static double minimum(double a, double b) {
-  if (std::isnan(a) || std::isnan(b))
-    return NAN;
-  if (a == 0 && b == 0)
-    return std::signbit(a) ? a : b;
-  return a < b ? a : b;
-}
-
-/// The other one, where one is NaN.
-static double minimumNumber(double a, double b) {
-  if (std::isnan(a))
-    return b;
-  return std::isnan(b) ? a : minimum(a, b);
+/// Instructions that give a scalar; false on a fault.
+LLVM_ATTRIBUTE_ALWAYS_INLINE
+static bool runScalar(const Instruction &in, const Scalar *s,
+                      const ProgramOptions &options, Environment &environment,
+                      Scalar &result) {
+  Scalar a = s[in.a], b = s[in.b];
+  return runMove(in, a, b, s, result) || runInteger(in, a.i, b.i, result.i) ||
+         runCompare(in, a, b, result.i) ||
+         runFloat(in, a, b, s, options, result.f) ||
+         runConversion(in, a, result) ||
+         runPartial(in, a, b, options, environment, result.i);
 }
 
 //===----------------------------------------------------------------------===//
@@ -284,251 +312,76 @@ static Step failEndless(const Instruction &in, Environment &environment) {
   return Step::Failed;
 }
 
+LLVM_ATTRIBUTE_ALWAYS_INLINE
+static bool runObject(const Instruction &in, std::vector<Object> &objects,
+                      const std::vector<Object> &constants) {
+  switch (in.opcode) {
+  case Opcode::ConstantObject:
+    objects[in.dst] = constants[in.imm.i];
+    return true;
+  case Opcode::CopyObject:
+    objects[in.dst] = objects[in.a];
+    return true;
+  case Opcode::MoveObject:
+    objects[in.dst] = std::move(objects[in.a]);
+    return true;
+  case Opcode::ReleaseObject:
+    objects[in.dst].reset();
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// Gives a loop's induction variable its next value: whether there is a turn
+/// for it.
+LLVM_ATTRIBUTE_ALWAYS_INLINE
+static bool goesRound(const Instruction &in, int64_t &iv, int64_t step,
+                      int64_t bound) {
+  iv = static_cast<int64_t>(static_cast<uint64_t>(iv) + step);
+  return in.opcode == Opcode::NextTurn
+             ? iv < bound
+             : static_cast<uint64_t>(iv) < static_cast<uint64_t>(bound);
+}
+
 Step Program::run(Frame &frame, Environment &environment) const {
   Scalar *s = frame.scalars.data();
-  // Added to what may be -0, which it makes 0, or changes nothing.
-  const double noZero = options.isTotal ? 0.0 : -0.0;
   uint32_t next = frame.next;
   while (true) {
     const Instruction &in = code[next];
     Scalar a = s[in.a], b = s[in.b];
-    auto unsignedLess = [&] {
-      return static_cast<uint64_t>(a.i) < static_cast<uint64_t>(b.i);
-    };
     switch (in.opcode) {
-    case Opcode::Add:
-      s[in.dst].i = wrap(static_cast<uint64_t>(a.i) + b.i, in.width);
-      break;
-    case Opcode::Sub:
-      s[in.dst].i = wrap(static_cast<uint64_t>(a.i) - b.i, in.width);
-      break;
-    case Opcode::Mul:
-      s[in.dst].i = wrap(static_cast<uint64_t>(a.i) * b.i, in.width);
-      break;
-    case Opcode::RemU:
-      if (in.width == 64 && b.i != 0) {
-        s[in.dst].i = static_cast<int64_t>(static_cast<uint64_t>(a.i) %
-                                           static_cast<uint64_t>(b.i));
+    case Opcode::JumpIfNot:
+      if (a.i != 0)
         break;
-      }
+      next = in.imm.i;
+      continue;
+    case Opcode::JumpUnlessLess:
+      if (a.i < b.i)
+        break;
+      next = in.imm.i;
+      continue;
+    case Opcode::JumpUnlessLessU:
+      if (static_cast<uint64_t>(a.i) < static_cast<uint64_t>(b.i))
+        break;
+      next = in.imm.i;
+      continue;
+    case Opcode::CheckStep: // Undefined upstream; here it must not hang.
+      if (a.i > 0)
+        break;
+      environment.fault(in.op->getLoc(),
+                        "runs a loop with the step " + Twine(a.i));
+      return Step::Failed;
+    case Opcode::NextTurn:
+    case Opcode::NextTurnU:
+      if (!goesRound(in, s[in.dst].i, s[in.c].i, b.i))
+        break;
       [[fallthrough]];
-    case Opcode::DivS:
-    case Opcode::DivU:
-    case Opcode::CeilDivS:
-    case Opcode::CeilDivU:
-    case Opcode::FloorDivS:
-    case Opcode::RemS:
-      if (isUndefined(in.opcode, a.i, b.i, in.width)) {
-        if (options.isTotal) {
-          s[in.dst].i = undefinedQuotient(in.opcode, a.i, b.i);
-          break;
-        }
-        environment.fault(in.op->getLoc(),
-                          "divides " + Twine(a.i) + " by " + Twine(b.i));
-        return Step::Failed;
-      }
-      s[in.dst].i = divide(in.opcode, a.i, b.i, in.width);
-      break;
-    case Opcode::And:
-      s[in.dst].i = a.i & b.i;
-      break;
-    case Opcode::Or:
-      s[in.dst].i = a.i | b.i;
-      break;
-    case Opcode::Xor:
-      s[in.dst].i = a.i ^ b.i;
-      break;
-    case Opcode::Shl:
-    case Opcode::ShrS:
-    case Opcode::ShrU:
-      if (!options.isTotal && low(b.i, in.width) >= in.width) {
-        environment.fault(in.op->getLoc(), "shifts " + Twine(in.width) +
-                                               " bits by " +
-                                               Twine(low(b.i, in.width)));
-        return Step::Failed;
-      }
-      s[in.dst].i = shift(in.opcode, a.i, b.i, in.width);
-      break;
-    case Opcode::MinS:
-      s[in.dst].i = std::min(a.i, b.i);
-      break;
-    case Opcode::MaxS:
-      s[in.dst].i = std::max(a.i, b.i);
-      break;
-    case Opcode::MinU: // Sign extension keeps the unsigned order.
-      s[in.dst].i = unsignedLess() ? a.i : b.i;
-      break;
-    case Opcode::MaxU:
-      s[in.dst].i = unsignedLess() ? b.i : a.i;
-      break;
-    case Opcode::Equal:
-      s[in.dst].i = truth(a.i == b.i);
-      break;
-    case Opcode::NotEqual:
-      s[in.dst].i = truth(a.i != b.i);
-      break;
-    case Opcode::LessS:
-      s[in.dst].i = truth(a.i < b.i);
-      break;
-    case Opcode::LessEqualS:
-      s[in.dst].i = truth(a.i <= b.i);
-      break;
-    case Opcode::LessU:
-      s[in.dst].i = truth(unsignedLess());
-      break;
-    case Opcode::LessEqualU:
-      s[in.dst].i = truth(unsignedLess() || a.i == b.i);
-      break;
-    case Opcode::Select:
-      s[in.dst] = a.i != 0 ? b : s[in.c];
-      break;
-    case Opcode::ExtendU:
-      s[in.dst].i = static_cast<int64_t>(low(a.i, in.width));
-      break;
-    case Opcode::Wrap:
-      s[in.dst].i = wrap(a.i, in.width);
-      break;
-    case Opcode::AbsI:
-      s[in.dst].i = a.i < 0 ? wrap(-static_cast<uint64_t>(a.i), in.width) : a.i;
-      break;
-    case Opcode::AddF:
-      s[in.dst].f = a.f + b.f;
-      break;
-    case Opcode::SubF:
-      s[in.dst].f = a.f - b.f;
-      break;
-    case Opcode::MulF:
-      s[in.dst].f = a.f * b.f;
-      break;
-    case Opcode::DivF:
-      s[in.dst].f = a.f / b.f;
-      break;
-    case Opcode::RemF:
-      s[in.dst].f = std::fmod(a.f, b.f);
-      break;
-    case Opcode::NegF:
-      s[in.dst].f = -a.f;
-      break;
-    case Opcode::MinimumF:
-      s[in.dst].f = minimum(a.f, b.f);
-      break;
-    case Opcode::MaximumF:
-      s[in.dst].f = -minimum(-a.f, -b.f);
-      break;
-    case Opcode::MinNumF:
-      s[in.dst].f = minimumNumber(a.f, b.f) + noZero;
-      break;
-    case Opcode::MaxNumF:
-      s[in.dst].f = -minimumNumber(-a.f, -b.f) + noZero;
-      break;
-    case Opcode::FmaF:
-      s[in.dst].f = std::fma(a.f, b.f, s[in.c].f);
-      break;
-    case Opcode::CompareF:
-      s[in.dst].i = truth(
-          compareFloats(static_cast<arith::CmpFPredicate>(in.width), a.f, b.f));
-      break;
-    case Opcode::SignedToF:
-      s[in.dst].f = fromInteger(a.i < 0 ? -static_cast<uint64_t>(a.i) : a.i,
-                                a.i < 0, in.op->getResult(0).getType());
-      break;
-    case Opcode::UnsignedToF:
-      s[in.dst].f = fromInteger(low(a.i, in.width), /*isNegative=*/false,
-                                in.op->getResult(0).getType());
-      break;
-    case Opcode::FToSigned:
-    case Opcode::FToUnsigned: {
-      bool isSigned = in.opcode == Opcode::FToSigned;
-      if (!options.isTotal && !holds(a.f, in.width, isSigned)) {
-        environment.fault(in.op->getLoc(), "converts what an i" +
-                                               Twine(in.width) +
-                                               " cannot hold");
-        return Step::Failed;
-      }
-      s[in.dst].i = toInteger(a.f, in.width, isSigned);
-      break;
-    }
-    case Opcode::RoundF:
-      s[in.dst].f = roundTo(a.f, in.op->getResult(0).getType());
-      break;
-    case Opcode::BitsToF:
-      s[in.dst].f = fromBits(a.i, in.op->getResult(0).getType());
-      break;
-    case Opcode::FToBits:
-      s[in.dst].i = toBits(a.f, in.op->getOperand(0).getType());
-      break;
-    case Opcode::UnaryF:
-      s[in.dst].f = in.imm.unary(a.f);
-      break;
-    case Opcode::BinaryF:
-      s[in.dst].f = in.imm.binary(a.f, b.f);
-      break;
-    case Opcode::PowerI:
-      s[in.dst].f = std::pow(a.f, static_cast<double>(b.i));
-      break;
-    case Opcode::Constant:
-      s[in.dst] = in.imm.value;
-      break;
-    case Opcode::ConstantObject:
-      frame.objects[in.dst] = constants[in.imm.i];
-      break;
-    case Opcode::Copy:
-      s[in.dst] = a;
-      break;
-    case Opcode::CopyObject:
-      frame.objects[in.dst] = frame.objects[in.a];
-      break;
-    case Opcode::MoveObject:
-      frame.objects[in.dst] = std::move(frame.objects[in.a]);
-      break;
-    case Opcode::ReleaseObject:
-      frame.objects[in.dst].reset();
-      break;
     case Opcode::Jump:
       next = in.imm.i;
       if (++frame.jumps < maxJumps)
         continue;
       return failEndless(in, environment);
-    case Opcode::JumpIfNot:
-      if (a.i == 0) {
-        next = in.imm.i;
-        continue;
-      }
-      break;
-    case Opcode::JumpUnlessLess:
-      if (a.i >= b.i) {
-        next = in.imm.i;
-        continue;
-      }
-      break;
-    case Opcode::JumpUnlessLessU:
-      if (!unsignedLess()) {
-        next = in.imm.i;
-        continue;
-      }
-      break;
-    case Opcode::CheckStep: // Undefined upstream; here it must not hang.
-      if (a.i <= 0) {
-        environment.fault(in.op->getLoc(),
-                          "runs a loop with the step " + Twine(a.i));
-        return Step::Failed;
-      }
-      break;
-    case Opcode::NextTurn:
-    case Opcode::NextTurnU: {
-      Scalar &iv = s[in.dst];
-      iv.i = static_cast<int64_t>(static_cast<uint64_t>(iv.i) + s[in.c].i);
-      bool isBelow =
-          in.opcode == Opcode::NextTurn
-              ? iv.i < b.i
-              : static_cast<uint64_t>(iv.i) < static_cast<uint64_t>(b.i);
-      if (!isBelow)
-        break;
-      next = in.imm.i;
-      if (++frame.jumps < maxJumps)
-        continue;
-      return failEndless(in, environment);
-    }
     case Opcode::Return:
       frame.next = 0;
       return Step::Done;
@@ -556,6 +409,14 @@ Step Program::run(Frame &frame, Environment &environment) const {
       if (Step step = runExternal(in, frame, environment); step != Step::Done)
         return step;
       break;
+    default: {
+      if (runObject(in, frame.objects, constants))
+        break;
+      Scalar result;
+      if (!runScalar(in, s, options, environment, result))
+        return Step::Failed;
+      s[in.dst] = result;
+    }
     }
     ++next;
   }
