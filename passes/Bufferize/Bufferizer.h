@@ -130,6 +130,11 @@ private:
   SmallVector<Value> madeInSlots(Operation *fresh);
   SmallVector<Value> madeResults(ring::StepOpInterface op);
   Operation *cloneOnBuffers(ring::StepOpInterface op, ValueRange memory);
+  LogicalResult chooseCarried(scf::ForOp op,
+                              llvm::SmallVectorImpl<bool> &carried,
+                              llvm::SmallVectorImpl<Value> &inits);
+  void mapCarried(scf::ForOp op, ArrayRef<bool> carried, ValueRange values,
+                  ValueRange successors);
   LogicalResult carryTokens(scf::ForOp op, scf::ForOp created, bool isInside);
   void separateStates();
   void nameExtent(unsigned result, Value tensor);

@@ -198,6 +198,49 @@ LogicalResult Bufferizer::carryTokens(scf::ForOp op, scf::ForOp created,
   return success();
 }
 
+/// Which operands the new loop has, and what they begin as: slices are what the
+/// loop yields from a transfer.
+LogicalResult Bufferizer::chooseCarried(scf::ForOp op,
+                                        SmallVectorImpl<bool> &carried,
+                                        SmallVectorImpl<Value> &inits) {
+  auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
+  for (auto [init, yielded] :
+       llvm::zip_equal(op.getInits(), yield.getOperands())) {
+    bool isSlice = isTensor(init) &&
+                   isa_and_nonnull<ring::WaitOp>(yielded.getDefiningOp());
+    bool isNothing =
+        isa<ring::TokenType>(init.getType()) && !mapping.contains(init);
+    carried.push_back(isSlice || (!isTensor(init) && !isNothing));
+    if (isSlice)
+      inits.push_back(memref::CastOp::create(
+          builder, loc, bufferType(cast<RankedTensorType>(init.getType())),
+          map(init)));
+    else if (isNothing)
+      continue;
+    else if (!isTensor(init))
+      inits.push_back(map(init));
+    else if (failed(checkUpdated(op, init)))
+      return failure();
+  }
+  return success();
+}
+
+/// Says what stands for the values that a loop carries, inside of it or behind
+/// it.
+void Bufferizer::mapCarried(scf::ForOp op, ArrayRef<bool> carried,
+                            ValueRange values, ValueRange successors) {
+  unsigned next = 0;
+  for (auto [value, init, isCarried] :
+       llvm::zip_equal(values, op.getInits(), carried))
+    if (isCarried) {
+      Value successor = successors[next++];
+      mapping.map(value, successor);
+      inherit(map(init), successor);
+    } else if (isTensor(init)) {
+      mapping.map(value, map(init));
+    }
+}
+
 /// A loop carries scalars, received slices and tokens; a state or gradient
 /// stays in its buffer.
 LogicalResult Bufferizer::convert(scf::ForOp op) {
@@ -223,44 +266,17 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
         failed(makeSlots(op, &fresh, turns)))
       return failure();
 
-  // Slices are what the loop yields from a transfer.
   SmallVector<bool> carried;
   SmallVector<Value> inits;
-  auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
-  for (auto [init, yielded] :
-       llvm::zip_equal(op.getInits(), yield.getOperands())) {
-    bool isSlice = isTensor(init) &&
-                   isa_and_nonnull<ring::WaitOp>(yielded.getDefiningOp());
-    bool isNothing =
-        isa<ring::TokenType>(init.getType()) && !mapping.contains(init);
-    carried.push_back(isSlice || (!isTensor(init) && !isNothing));
-    if (isSlice)
-      inits.push_back(memref::CastOp::create(
-          builder, loc, bufferType(cast<RankedTensorType>(init.getType())),
-          map(init)));
-    else if (isNothing)
-      continue;
-    else if (!isTensor(init))
-      inits.push_back(map(init));
-    else if (failed(checkUpdated(op, init)))
-      return failure();
-  }
+  if (failed(chooseCarried(op, carried, inits)))
+    return failure();
   auto created =
       scf::ForOp::create(builder, loc, map(op.getLowerBound()),
                          map(op.getUpperBound()), map(op.getStep()), inits);
   if (inits.empty()) // a body with a terminator of its own
     created.getBody()->getTerminator()->erase();
   mapping.map(op.getInductionVar(), created.getInductionVar());
-  unsigned next = 0;
-  for (auto [argument, init, isCarried] :
-       llvm::zip_equal(op.getRegionIterArgs(), op.getInits(), carried))
-    if (isCarried) {
-      Value inside = created.getRegionIterArg(next++);
-      mapping.map(argument, inside);
-      inherit(map(init), inside);
-    } else if (isTensor(init)) {
-      mapping.map(argument, map(init));
-    }
+  mapCarried(op, carried, op.getRegionIterArgs(), created.getRegionIterArgs());
   if (failed(carryTokens(op, created, /*isInside=*/true)))
     return failure();
   builder.setInsertionPointToStart(created.getBody());
@@ -278,6 +294,7 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
   turn = outerTurn;
 
   SmallVector<Value> yields;
+  auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
   for (auto [argument, init, yielded, isCarried] : llvm::zip_equal(
            op.getRegionIterArgs(), op.getInits(), yield.getOperands(), carried))
     if (isCarried)
@@ -287,16 +304,7 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
                                "came in with nor received in this turn, so it "
                                "has no buffer");
   scf::YieldOp::create(builder, loc, yields);
-  next = 0;
-  for (auto [result, init, isCarried] :
-       llvm::zip_equal(op.getResults(), op.getInits(), carried))
-    if (isCarried) {
-      Value behind = created.getResult(next++);
-      mapping.map(result, behind);
-      inherit(map(init), behind);
-    } else if (isTensor(init)) {
-      mapping.map(result, map(init));
-    }
+  mapCarried(op, carried, op.getResults(), created.getResults());
   return carryTokens(op, created, /*isInside=*/false);
 }
 

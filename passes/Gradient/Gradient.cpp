@@ -40,6 +40,7 @@ private:
 
   // Adjoints of the operands, given that of the result.
   LogicalResult differentiate(Operation &op, Value g);
+  LogicalResult differentiateMath(Operation &op, Value g);
   Slope slope(Operation &op, Type type);
   void differentiateChoice(Operation &op, Value g);
   void differentiatePower(math::PowFOp op, Value g);
@@ -299,6 +300,50 @@ void Differentiator::differentiateRead(tensor::ExtractOp op, Value g) {
   contribute(op.getTensor(), indices, g);
 }
 
+/// Hands the adjoint of the result of an op of math, or of one operand, on to
+/// its operands.
+LogicalResult Differentiator::differentiateMath(Operation &op, Value g) {
+  auto operand = [&](unsigned index) { return op.getOperand(index); };
+  auto known = [&](unsigned index) { return forward(op.getOperand(index)); };
+  return TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case<math::FmaOp>([&](auto) {
+        give(operand(0), times(g, known(1)));
+        give(operand(1), times(g, known(0)));
+        give(operand(2), g);
+        return success();
+      })
+      .Case<math::AbsFOp>([&](auto) {
+        give(operand(0), mul(g, signOf(known(0))));
+        return success();
+      })
+      .Case<math::CopySignOp>([&](auto) {
+        give(operand(0), mul(g, mul(signOf(known(0)), signOf(known(1)))));
+        return success();
+      })
+      .Case<math::Atan2Op>([&](auto) {
+        Value square = add(mul(known(0), known(0)), mul(known(1), known(1)));
+        give(operand(0), times(g, div(known(1), square)));
+        give(operand(1), times(negate(g), div(known(0), square)));
+        return success();
+      })
+      .Case<math::PowFOp, math::FPowIOp>([&](auto power) {
+        differentiatePower(power, g);
+        return success();
+      })
+      .Default([&](Operation *) -> LogicalResult {
+        Slope by;
+        if (op.getNumOperands() == 1 &&
+            operand(0).getType() == op.getResultTypes()[0])
+          by = slope(op, g.getType());
+        if (!by.value)
+          return op.emitOpError("cannot be differentiated: burst knows no "
+                                "derivative of it; write it with other ops of "
+                                "arith and math");
+        give(operand(0), scale(g, by));
+        return success();
+      });
+}
+
 /// Hands the adjoint of the op's result on to its operands.
 LogicalResult Differentiator::differentiate(Operation &op, Value g) {
   auto operand = [&](unsigned index) { return op.getOperand(index); };
@@ -318,12 +363,6 @@ LogicalResult Differentiator::differentiate(Operation &op, Value g) {
       .Case<arith::MulFOp>([&](auto) {
         give(operand(0), times(g, known(1)));
         give(operand(1), times(g, known(0)));
-        return success();
-      })
-      .Case<math::FmaOp>([&](auto) {
-        give(operand(0), times(g, known(1)));
-        give(operand(1), times(g, known(0)));
-        give(operand(2), g);
         return success();
       })
       .Case<arith::DivFOp>([&](auto) {
@@ -358,24 +397,6 @@ LogicalResult Differentiator::differentiate(Operation &op, Value g) {
         differentiateChoice(op, g);
         return success();
       })
-      .Case<math::AbsFOp>([&](auto) {
-        give(operand(0), mul(g, signOf(known(0))));
-        return success();
-      })
-      .Case<math::CopySignOp>([&](auto) {
-        give(operand(0), mul(g, mul(signOf(known(0)), signOf(known(1)))));
-        return success();
-      })
-      .Case<math::Atan2Op>([&](auto) {
-        Value square = add(mul(known(0), known(0)), mul(known(1), known(1)));
-        give(operand(0), times(g, div(known(1), square)));
-        give(operand(1), times(negate(g), div(known(0), square)));
-        return success();
-      })
-      .Case<math::PowFOp, math::FPowIOp>([&](auto power) {
-        differentiatePower(power, g);
-        return success();
-      })
       .Case<tensor::ExtractOp>([&](auto read) {
         differentiateRead(read, g);
         return success();
@@ -383,18 +404,7 @@ LogicalResult Differentiator::differentiate(Operation &op, Value g) {
       // Their operands are integers made of bits, which are refused there.
       .Case<arith::SIToFPOp, arith::UIToFPOp, arith::BitcastOp>(
           [](auto) { return success(); })
-      .Default([&](Operation *) -> LogicalResult {
-        Slope by;
-        if (op.getNumOperands() == 1 &&
-            operand(0).getType() == op.getResultTypes()[0])
-          by = slope(op, g.getType());
-        if (!by.value)
-          return op.emitOpError("cannot be differentiated: burst knows no "
-                                "derivative of it; write it with other ops of "
-                                "arith and math");
-        give(operand(0), scale(g, by));
-        return success();
-      });
+      .Default([&](Operation *) { return differentiateMath(op, g); });
 }
 
 //===----------------------------------------------------------------------===//

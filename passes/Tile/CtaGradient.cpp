@@ -210,22 +210,7 @@ void CtaGradient::add(Value sum, Value gradient) {
   b.make<tile::StoreOp>(sum, view);
 }
 
-void CtaGradient::build(Value task) {
-  const Shards &own = ofKeys ? keys : queries;
-  int64_t heads = cast<MemRefType>(queries.first.getType()).getDimSize(2);
-  int64_t keyHeads = cast<MemRefType>(keys.first.getType()).getDimSize(2);
-  Value group = b.index(heads / keyHeads);
-  Value numTiles = b.dim(own.tiles, 0), zero = b.index(0);
-  tile = b.named("tile", b.rem(task, numTiles));
-  Value ownHead = b.div(task, numTiles);
-  Value ownHeads = b.index(ofKeys ? keyHeads : heads);
-  batch = b.named("batch", b.div(ownHead, ownHeads));
-  ownHead = b.rem(ownHead, ownHeads);
-  keyHead = b.named("keyHead", ofKeys ? ownHead : b.div(ownHead, group));
-  head = ownHead;
-  row = b.field(own.tiles, tile, Field::Row);
-  count = b.field(own.tiles, tile, Field::Count);
-
+void CtaGradient::makeBlocks() {
   int64_t dim = dimOf(queries.first), valueDim = dimOf(queries.second);
   auto block = [&](StringRef name, MemRefType type) {
     return b.named(name, b.alloca(type));
@@ -259,51 +244,70 @@ void CtaGradient::build(Value task) {
                    shape.positions(ofKeys ? shape.columns : shape.rows));
   blocks.j = block(ofKeys ? "rows" : "columns",
                    shape.positions(ofKeys ? shape.rows : shape.columns));
+}
 
-  auto sumUp = [&] {
-    auto load = [&](Value shard, Value block) {
-      b.make<tile::LoadOp>(rowsOf(shard, row, count), block);
-    };
-    load(own.first, blocks.own.first);
-    if (blocks.own.second)
-      load(own.second, blocks.own.second);
-    auto fill = [&](Value block) {
-      if (block)
-        b.make<tile::FillOp>(block, b.getF64FloatAttr(0.0));
-    };
-    fill(blocks.gradient);
-    fill(blocks.valueGradient);
-    if (!op.getMask().empty() || hasScore)
-      b.positions(ofKeys ? blocks.j : blocks.i, own.tiles, tile, count,
-                  ofKeys ? op.getKeyLayout() : op.getQueryLayout());
-    if (ofKeys) {
-      b.loop(group, [&](Value member) {
-        lists(b.add(b.mul(keyHead, group), member));
-      });
-    } else {
-      auto load = [&](Value buffer, Value block, double factor) {
-        b.make<tile::LoadOp>(rowsOf(buffer, row, count), block,
-                             b.getF64FloatAttr(factor), b.getF64FloatAttr(0.0));
-      };
-      load(lse, blocks.lse, std::numbers::log2e);
-      load(delta, blocks.delta, 1.0);
-      lists(head);
-    }
-    if (blocks.gradient) {
-      b.make<tile::FillOp>(blocks.scale, op.getScaleAttr());
-      b.make<tile::RescaleOp>(blocks.gradient, blocks.scale, count);
-      add(blocks.gradient, gradient);
-    }
-    if (blocks.valueGradient)
-      add(blocks.valueGradient, valueGradient);
+/// Adds up over the lists of the `group` heads of queries of a head.
+void CtaGradient::sumUp(Value group) {
+  const Shards &own = ofKeys ? keys : queries;
+  auto load = [&](Value shard, Value block) {
+    b.make<tile::LoadOp>(rowsOf(shard, row, count), block);
   };
+  load(own.first, blocks.own.first);
+  if (blocks.own.second)
+    load(own.second, blocks.own.second);
+  auto fill = [&](Value block) {
+    if (block)
+      b.make<tile::FillOp>(block, b.getF64FloatAttr(0.0));
+  };
+  fill(blocks.gradient);
+  fill(blocks.valueGradient);
+  if (!op.getMask().empty() || !op.getScore().empty())
+    b.positions(ofKeys ? blocks.j : blocks.i, own.tiles, tile, count,
+                ofKeys ? op.getKeyLayout() : op.getQueryLayout());
+  if (ofKeys) {
+    b.loop(group,
+           [&](Value member) { lists(b.add(b.mul(keyHead, group), member)); });
+  } else {
+    auto load = [&](Value buffer, Value block, double factor) {
+      b.make<tile::LoadOp>(rowsOf(buffer, row, count), block,
+                           b.getF64FloatAttr(factor), b.getF64FloatAttr(0.0));
+    };
+    load(lse, blocks.lse, std::numbers::log2e);
+    load(delta, blocks.delta, 1.0);
+    lists(head);
+  }
+  if (blocks.gradient) {
+    b.make<tile::FillOp>(blocks.scale, op.getScaleAttr());
+    b.make<tile::RescaleOp>(blocks.gradient, blocks.scale, count);
+    add(blocks.gradient, gradient);
+  }
+  if (blocks.valueGradient)
+    add(blocks.valueGradient, valueGradient);
+}
+
+void CtaGradient::build(Value task) {
+  const Shards &own = ofKeys ? keys : queries;
+  int64_t heads = cast<MemRefType>(queries.first.getType()).getDimSize(2);
+  int64_t keyHeads = cast<MemRefType>(keys.first.getType()).getDimSize(2);
+  Value group = b.index(heads / keyHeads);
+  Value numTiles = b.dim(own.tiles, 0), zero = b.index(0);
+  tile = b.named("tile", b.rem(task, numTiles));
+  Value ownHead = b.div(task, numTiles);
+  Value ownHeads = b.index(ofKeys ? keyHeads : heads);
+  batch = b.named("batch", b.div(ownHead, ownHeads));
+  ownHead = b.rem(ownHead, ownHeads);
+  keyHead = b.named("keyHead", ofKeys ? ownHead : b.div(ownHead, group));
+  head = ownHead;
+  row = b.field(own.tiles, tile, Field::Row);
+  count = b.field(own.tiles, tile, Field::Count);
+  makeBlocks();
   // Where lists differ by head, a tile of keys has as many lists as its head
   // has heads of queries.
   if (ofKeys && schedule.byHead && heads != keyHeads)
-    return sumUp();
+    return sumUp(group);
   Value cb = schedule.byBatch ? batch : zero;
   Value ch = schedule.byHead ? ownHead : zero;
   Value any = b.add(b.load(counts, {cb, ch, tile, zero}),
                     b.load(counts, {cb, ch, tile, b.index(1)}));
-  b.when(b.compare(arith::CmpIPredicate::ne, any, zero), sumUp);
+  b.when(b.compare(arith::CmpIPredicate::ne, any, zero), [&] { sumUp(group); });
 }

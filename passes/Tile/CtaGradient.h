@@ -42,6 +42,8 @@ private:
     Value row, count;
   };
 
+  void makeBlocks();
+  void sumUp(Value group);
   void lists(Value head);
   void step(Value number, Value isPartial);
   void differentiate(Value columns);

@@ -82,6 +82,69 @@ std::pair<Value, Value> Schedule::bounds(TileBuilder &b,
           mapping.lookup(yield->getOperand(1))};
 }
 
+/// The kernel of `classify`, whose arguments begin with what it reads.
+void Schedule::classifyTile(TileBuilder &b, Value task, ValueRange args,
+                            size_t numReads) const {
+  ring::AttendLikeOpInterface op = this->op;
+  bool ofKeys = lists == Lists::OfKeys;
+  Value queries = args[0], flags = this->flags ? args[1] : Value();
+  Value keys = args[this->flags ? 2 : 1];
+  ValueRange writes = args.drop_front(numReads);
+  Value needed = writes[0], list = writes[1], counts = writes[2];
+  Value batch = writes[3], heads = writes[4];
+  Value numListing = b.dim(ofKeys ? keys : queries, 0);
+  Value numListed = b.dim(ofKeys ? queries : keys, 0);
+  Value zero = b.index(0), one = b.index(1);
+  Value tile = b.rem(task, numListing);
+  Value head = b.div(task, numListing);
+  Value classHeads = byHead ? heads : one;
+  Value cb = b.div(head, classHeads), ch = b.rem(head, classHeads);
+  SmallVector<Value> tail{writes[5], writes[6]};
+  size_t buffer = this->flags ? 3 : 2, scalar = 7;
+  for (Value capture : op.getMaskCaptures())
+    tail.push_back(isa<MemRefType>(capture.getType()) ? args[buffer++]
+                                                      : writes[scalar++]);
+  SmallVector<Value> heading{
+      byBatch ? cb : zero, byBatch ? b.add(cb, one) : batch, byHead ? ch : zero,
+      byHead ? b.add(ch, one) : heads};
+  auto step = [&](Value other, ValueRange found) {
+    Value q = ofKeys ? other : tile, k = ofKeys ? tile : other;
+    SmallVector<Value> arguments(heading);
+    arguments.append(
+        {b.field(queries, q, Field::Lowest), b.field(queries, q, Field::Behind),
+         b.field(keys, k, Field::Lowest), b.field(keys, k, Field::Behind)});
+    llvm::append_range(arguments, tail);
+    auto [may, must] = bounds(b, arguments);
+    Value kept = may;
+    if (flags)
+      kept = b.both(kept, b.load(flags, b.add(b.field(queries, q, Field::Pair),
+                                              b.field(keys, k, Field::Pair))));
+    Value whole =
+        b.compare(arith::CmpIPredicate::eq, b.field(keys, k, Field::Count),
+                  b.index(shape.columns));
+    Value full = b.both(kept, b.both(must, whole));
+    Value partial = b.make<arith::XOrIOp>(kept, full);
+    b.when(kept, [&] {
+      Value behind = b.sub(b.sub(numListed, one), found[1]);
+      Value place = b.select(full, found[0], behind);
+      b.store(b.make<arith::IndexCastOp>(b.getI32Type(), other), list,
+              {cb, ch, tile, place});
+      // Other tasks write it as well.
+      b.make<memref::AtomicRMWOp>(arith::AtomicRMWKind::maxu,
+                                  b.make<arith::ConstantIntOp>(1, 32), needed,
+                                  ValueRange{other});
+    });
+    auto asIndex = [&](Value truth) {
+      return b.make<arith::IndexCastUIOp>(b.getIndexType(), truth);
+    };
+    return SmallVector<Value>{b.add(found[0], asIndex(full)),
+                              b.add(found[1], asIndex(partial))};
+  };
+  auto loop = b.loop(numListed, {zero, zero}, step);
+  b.store(loop.getResult(0), counts, {cb, ch, tile, zero});
+  b.store(loop.getResult(1), counts, {cb, ch, tile, one});
+}
+
 /// Launches a kernel that asks, for one listing tile per task, the bounds about
 /// every tile it may list, and lists them by class.
 void Schedule::classify(Launcher launch) {
@@ -113,68 +176,9 @@ void Schedule::classify(Launcher launch) {
         .push_back(capture);
   size_t numReads = operands.reads.size();
   Value rowTasks = b.mul(b.mul(classBatch, classHeads), numListing);
-  bool ofKeys = lists == Lists::OfKeys;
   launch("classify", rowTasks, {}, operands,
          [&](TileBuilder &b, Value task, ValueRange args) {
-           Value queries = args[0], flags = this->flags ? args[1] : Value();
-           Value keys = args[this->flags ? 2 : 1];
-           ValueRange writes = args.drop_front(numReads);
-           Value needed = writes[0], list = writes[1], counts = writes[2];
-           Value batch = writes[3], heads = writes[4];
-           Value numListing = b.dim(ofKeys ? keys : queries, 0);
-           Value numListed = b.dim(ofKeys ? queries : keys, 0);
-           Value zero = b.index(0), one = b.index(1);
-           Value tile = b.rem(task, numListing);
-           Value head = b.div(task, numListing);
-           Value classHeads = byHead ? heads : one;
-           Value cb = b.div(head, classHeads), ch = b.rem(head, classHeads);
-           SmallVector<Value> tail{writes[5], writes[6]};
-           size_t buffer = this->flags ? 3 : 2, scalar = 7;
-           for (Value capture : op.getMaskCaptures())
-             tail.push_back(isa<MemRefType>(capture.getType())
-                                ? args[buffer++]
-                                : writes[scalar++]);
-           SmallVector<Value> heading{
-               byBatch ? cb : zero, byBatch ? b.add(cb, one) : batch,
-               byHead ? ch : zero, byHead ? b.add(ch, one) : heads};
-           auto step = [&](Value other, ValueRange found) {
-             Value q = ofKeys ? other : tile, k = ofKeys ? tile : other;
-             SmallVector<Value> arguments(heading);
-             arguments.append({b.field(queries, q, Field::Lowest),
-                               b.field(queries, q, Field::Behind),
-                               b.field(keys, k, Field::Lowest),
-                               b.field(keys, k, Field::Behind)});
-             llvm::append_range(arguments, tail);
-             auto [may, must] = bounds(b, arguments);
-             Value kept = may;
-             if (flags)
-               kept = b.both(
-                   kept, b.load(flags, b.add(b.field(queries, q, Field::Pair),
-                                             b.field(keys, k, Field::Pair))));
-             Value whole = b.compare(arith::CmpIPredicate::eq,
-                                     b.field(keys, k, Field::Count),
-                                     b.index(shape.columns));
-             Value full = b.both(kept, b.both(must, whole));
-             Value partial = b.make<arith::XOrIOp>(kept, full);
-             b.when(kept, [&] {
-               Value behind = b.sub(b.sub(numListed, one), found[1]);
-               Value place = b.select(full, found[0], behind);
-               b.store(b.make<arith::IndexCastOp>(b.getI32Type(), other), list,
-                       {cb, ch, tile, place});
-               // Other tasks write it as well.
-               b.make<memref::AtomicRMWOp>(arith::AtomicRMWKind::maxu,
-                                           b.make<arith::ConstantIntOp>(1, 32),
-                                           needed, ValueRange{other});
-             });
-             auto asIndex = [&](Value truth) {
-               return b.make<arith::IndexCastUIOp>(b.getIndexType(), truth);
-             };
-             return SmallVector<Value>{b.add(found[0], asIndex(full)),
-                                       b.add(found[1], asIndex(partial))};
-           };
-           auto loop = b.loop(numListed, {zero, zero}, step);
-           b.store(loop.getResult(0), counts, {cb, ch, tile, zero});
-           b.store(loop.getResult(1), counts, {cb, ch, tile, one});
+           classifyTile(b, task, args, numReads);
          });
 }
 
