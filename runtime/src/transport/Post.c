@@ -6,7 +6,32 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+burst_error *burst_posts_begin(burst_post *send, burst_post *receive,
+                               size_t bytes) {
+  burst_post *posts[] = {send, receive};
+  for (int i = 0; i < 2; ++i) {
+    if (!posts[i])
+      continue;
+    posts[i]->state = calloc(1, bytes);
+    if (posts[i]->state)
+      continue;
+    burst_post_end(send);
+    return burst_error_no_memory(bytes);
+  }
+  return NULL;
+}
+
+void burst_post_end(burst_post *post) {
+  if (!post)
+    return;
+  burst_error_destroy(post->refusal);
+  free(post->state);
+  post->refusal = NULL;
+  post->state = NULL;
+}
 
 burst_location burst_location_of(int64_t rank, int64_t hop) {
   burst_location location;

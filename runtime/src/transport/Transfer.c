@@ -2,10 +2,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "runtime/src/transport/Transfer.h"
+#include "burst/internal/error.h"
 #include "runtime/src/base/View.h"
 #include "runtime/src/cuda/GpuImpl.h"
 
 #include <limits.h>
+
+burst_error *burst_cuda_check_lane(const burst_post *post, const char *name,
+                                   const burst_gpu *gpu) {
+  int ordinal = gpu->properties.ordinal;
+  burst_location location = burst_location_of_post(post);
+  if (!post->lane)
+    return burst_error_create(
+        BURST_INVALID_ARGUMENT, location.text,
+        "%s transport: the run is on a CPU, wanted on GPU %d", name, ordinal);
+  if (post->lane->gpu->device == gpu->device)
+    return NULL;
+  return burst_error_create(
+      BURST_INVALID_ARGUMENT, location.text,
+      "%s transport: the run is on GPU %d, wanted on GPU %d", name,
+      post->lane->gpu->properties.ordinal, ordinal);
+}
 
 typedef struct copying {
   const burst_gpu *to, *from;

@@ -8,6 +8,10 @@
 #include "runtime/src/cuda/Event.h"
 #include "runtime/src/transport/Transport.h"
 
+// Whether the run of a post is on the GPU that a transport of this name is for.
+burst_error *burst_cuda_check_lane(const burst_post *post, const char *name,
+                                   const burst_gpu *gpu);
+
 // Asks for the copy of a message of which both sides are there, behind the
 // moments when they are ready, on the receiver's stream for copies. Sets when
 // it is done. On failure some of it may have been asked for.

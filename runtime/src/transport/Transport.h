@@ -14,6 +14,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 // Of a rank on a GPU: where its messages are copied.
 typedef struct burst_lane {
@@ -31,6 +32,7 @@ typedef struct burst_post {
   int64_t bytes;
   int64_t began, ended; // when data moved; set by `wait`
   void *state;          // the transport's, from `start` until the end
+  burst_error *refusal; // the transport's: why both sides do not match
 
   // On a GPU, where `wait` is for the copy to be asked for. Pieces of `lane`
   // null are the host's.
@@ -70,6 +72,13 @@ struct burst_transport {
 void burst_transport_begin(burst_transport *transport,
                            const burst_transport_table *table, int64_t rank,
                            int64_t num_ranks, burst_world *world);
+
+// Gives the posts of a start, of which either may be null, states of so many
+// zeros. On failure neither has one.
+burst_error *burst_posts_begin(burst_post *send, burst_post *receive,
+                               size_t bytes);
+// Frees what a post has of that, if anything.
+void burst_post_end(burst_post *post);
 
 // "rank 2, hop 1".
 typedef struct burst_location {

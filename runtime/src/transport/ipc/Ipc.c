@@ -7,6 +7,7 @@
 #include "runtime/src/base/Clock.h"
 #include "runtime/src/cuda/GpuImpl.h"
 #include "runtime/src/device/Device.h"
+#include "runtime/src/transport/Transfer.h"
 #include "runtime/src/world/World.h"
 
 #include <inttypes.h>
@@ -103,16 +104,9 @@ static burst_error *check_post(const burst_ipc *ipc, const burst_post *post) {
   if (!post)
     return NULL;
   burst_location location = burst_location_of_post(post);
-  int ordinal = ipc->gpu->properties.ordinal;
-  if (!post->lane)
-    return burst_error_create(
-        BURST_INVALID_ARGUMENT, location.text,
-        "ipc transport: the run is on a CPU, wanted on GPU %d", ordinal);
-  if (post->lane->gpu->device != ipc->gpu->device)
-    return burst_error_create(
-        BURST_INVALID_ARGUMENT, location.text,
-        "ipc transport: the run is on GPU %d, wanted on GPU %d",
-        post->lane->gpu->properties.ordinal, ordinal);
+  burst_error *error = burst_cuda_check_lane(post, "ipc", ipc->gpu);
+  if (error)
+    return error;
   if (post->lane->capturing)
     return burst_error_create(
         BURST_INVALID_ARGUMENT, location.text,

@@ -66,8 +66,8 @@ static void ask_for_copy(burst_hub *hub, burst_side *receiver) {
   burst_post *receive = receiver->post, *send = receiver->other->post;
   burst_error *error = burst_cuda_transfer(receive, send);
   if (error) {
-    receiver->error = burst_post_failed(receive, error);
-    receiver->other->error = burst_post_failed(send, error);
+    receive->refusal = burst_post_failed(receive, error);
+    send->refusal = burst_post_failed(send, error);
     burst_error_destroy(error);
     refuse(hub, receiver);
     return;
@@ -111,9 +111,9 @@ static int64_t schedule(burst_hub *hub, const burst_post *send, int64_t now) {
 static void match(burst_hub *hub, burst_side *a, burst_side *b) {
   a->other = b;
   b->other = a;
-  a->error = burst_post_mismatch(a->post, b->post);
-  if (a->error) {
-    b->error = burst_post_mismatch(b->post, a->post);
+  a->post->refusal = burst_post_mismatch(a->post, b->post);
+  if (a->post->refusal) {
+    b->post->refusal = burst_post_mismatch(b->post, a->post);
     refuse(hub, a);
     return;
   }
@@ -125,11 +125,13 @@ static void match(burst_hub *hub, burst_side *a, burst_side *b) {
     begin_copy(hub, a);
 }
 
-void burst_hub_post(burst_hub *hub, burst_side *posted) {
-  burst_list *arrivals = arrivals_of(hub, posted->post);
+void burst_hub_post(burst_hub *hub, burst_post *post) {
+  burst_side *posted = post->state;
+  burst_list *arrivals = arrivals_of(hub, post);
+  posted->post = post;
   for (burst_side **place = &arrivals->first; *place; place = &(*place)->next) {
     burst_side *other = *place;
-    if (belong_together(other->post, posted->post)) {
+    if (belong_together(other->post, post)) {
       unlink_at(arrivals, place);
       match(hub, other, posted);
       return;

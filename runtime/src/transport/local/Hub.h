@@ -22,7 +22,7 @@ typedef enum burst_side_state {
   BURST_QUEUED,   // the receiving side is in the list of copies
   BURST_COPYING,  // memory is being touched
   BURST_COMPLETE, // but not to be told before `due`
-  BURST_REFUSED,  // the sides do not match: `error`
+  BURST_REFUSED,  // the sides do not match
   BURST_DETACHED  // the other side was cancelled
 } burst_side_state;
 
@@ -33,7 +33,6 @@ typedef struct burst_side {
   struct burst_side *next; // in one of the lists
   int64_t matched, due;
   bool awaited;
-  burst_error *error;
 } burst_side;
 
 typedef struct burst_list {
@@ -66,8 +65,8 @@ struct burst_hub {
 
 // These want the mutex to be held.
 
-// Joins a side with the other one, if that is there.
-void burst_hub_post(burst_hub *hub, burst_side *posted);
+// Joins the side of a post with the other one, if that is there.
+void burst_hub_post(burst_hub *hub, burst_post *post);
 // Says that someone waits for a side; copies it if no one began to.
 void burst_hub_await(burst_hub *hub, burst_side *awaited);
 // Returns when the hub knows the side no more.

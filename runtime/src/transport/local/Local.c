@@ -18,26 +18,6 @@ static burst_endpoint *endpoint_of(burst_transport *transport) {
   return (burst_endpoint *)transport;
 }
 
-static burst_error *make_side(burst_post *post) {
-  if (!post)
-    return NULL;
-  burst_side *made = calloc(1, sizeof(*made));
-  if (!made)
-    return burst_error_no_memory(sizeof(*made));
-  made->post = post;
-  post->state = made;
-  return NULL;
-}
-
-static void free_side(burst_post *post) {
-  if (!post || !post->state)
-    return;
-  burst_side *freed = post->state;
-  burst_error_destroy(freed->error);
-  free(freed);
-  post->state = NULL;
-}
-
 static burst_error *check_delay(const burst_hub *hub, const burst_post *post) {
   const burst_local_config *config = &hub->config;
   if (!post->lane ||
@@ -56,19 +36,14 @@ static burst_error *local_start(burst_transport *transport, burst_post *send,
   burst_hub *hub = endpoint_of(transport)->hub;
   burst_error *error = check_delay(hub, send ? send : receive);
   if (!error)
-    error = make_side(send);
-  if (!error)
-    error = make_side(receive);
-  if (error) {
-    free_side(send);
-    free_side(receive);
+    error = burst_posts_begin(send, receive, sizeof(burst_side));
+  if (error)
     return error;
-  }
   pthread_mutex_lock(&hub->mutex);
   if (send)
-    burst_hub_post(hub, send->state);
+    burst_hub_post(hub, send);
   if (receive)
-    burst_hub_post(hub, receive->state);
+    burst_hub_post(hub, receive);
   pthread_mutex_unlock(&hub->mutex);
   return NULL;
 }
@@ -80,12 +55,12 @@ static const char *progress(const burst_side *awaited) {
 }
 
 // Whether to wait no longer for what is not complete, and why.
-static bool ends(const burst_hub *hub, burst_side *awaited,
+static bool ends(const burst_hub *hub, const burst_side *awaited,
                  burst_error **error) {
-  const burst_post *post = awaited->post;
+  burst_post *post = awaited->post;
   if (awaited->state == BURST_REFUSED) {
-    *error = awaited->error;
-    awaited->error = NULL;
+    *error = post->refusal;
+    post->refusal = NULL;
   } else if (hub->culprit >= 0) {
     *error = burst_post_stopped(post, hub->culprit,
                                 hub->reason ? hub->reason : "out of memory");
@@ -129,7 +104,7 @@ static burst_error *local_wait(burst_transport *transport, burst_post *post,
     return error;
   post->began = awaited->matched;
   post->ended = awaited->due;
-  free_side(post);
+  burst_post_end(post);
   return NULL;
 }
 
@@ -138,7 +113,7 @@ static void local_cancel(burst_transport *transport, burst_post *post) {
   pthread_mutex_lock(&hub->mutex);
   burst_hub_forget(hub, post->state);
   pthread_mutex_unlock(&hub->mutex);
-  free_side(post);
+  burst_post_end(post);
 }
 
 static void local_stop(burst_transport *transport, const char *reason) {

@@ -306,21 +306,6 @@ static burst_error *late(nccl_transport *nccl, const burst_post *post,
 // The table
 //===----------------------------------------------------------------------===//
 
-static burst_error *check_lane(const nccl_transport *nccl,
-                               const burst_post *post) {
-  if (post->lane && post->lane->gpu->device == nccl->gpu->device)
-    return NULL;
-  if (!post->lane)
-    return burst_error_create(
-        BURST_INVALID_ARGUMENT, burst_location_of_post(post).text,
-        "nccl transport: the run is on a CPU, wanted on GPU %d",
-        nccl->gpu->properties.ordinal);
-  return burst_error_create(
-      BURST_INVALID_ARGUMENT, burst_location_of_post(post).text,
-      "nccl transport: the run is on GPU %d, wanted on GPU %d",
-      post->lane->gpu->properties.ordinal, nccl->gpu->properties.ordinal);
-}
-
 static burst_error *begin(nccl_transport *nccl, hop *hop) {
   const burst_post *post = hop->send.post ? hop->send.post : hop->receive.post;
   double seconds = nccl->config.timeout_seconds;
@@ -340,7 +325,8 @@ static burst_error *begin(nccl_transport *nccl, hop *hop) {
 static burst_error *nccl_start(burst_transport *transport, burst_post *send,
                                burst_post *receive) {
   nccl_transport *nccl = nccl_of(transport);
-  burst_error *error = check_lane(nccl, send ? send : receive);
+  burst_error *error =
+      burst_cuda_check_lane(send ? send : receive, "nccl", nccl->gpu);
   if (error)
     return error;
   hop *made = calloc(1, sizeof(*made));

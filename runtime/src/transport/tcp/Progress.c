@@ -128,7 +128,7 @@ static void wake(const burst_tcp *tcp) {
 
 static void refuse(burst_tcp *tcp, burst_tcp_side *side, burst_error *error) {
   side->state = BURST_TCP_REFUSED;
-  side->error = error;
+  side->post->refusal = error;
   pthread_cond_broadcast(&tcp->changed);
 }
 
@@ -191,10 +191,12 @@ static bool post_receive(burst_link *link, burst_tcp_side *side) {
   return true;
 }
 
-bool burst_tcp_post(burst_tcp *tcp, burst_tcp_side *side) {
-  burst_link *link = &tcp->links[side->post->peer];
-  bool posted = side->post->receives ? post_receive(link, side)
-                                     : post_send(tcp, link, side);
+bool burst_tcp_post(burst_tcp *tcp, burst_post *post) {
+  burst_tcp_side *side = post->state;
+  burst_link *link = &tcp->links[post->peer];
+  side->post = post;
+  bool posted =
+      post->receives ? post_receive(link, side) : post_send(tcp, link, side);
   wake(tcp);
   return posted;
 }

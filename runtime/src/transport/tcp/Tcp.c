@@ -33,7 +33,7 @@ static void lock(burst_tcp *tcp) {
 // The table
 //===----------------------------------------------------------------------===//
 
-static burst_error *make_side(burst_post *post) {
+static burst_error *check_post(const burst_post *post) {
   if (!post)
     return NULL;
   if (post->lane)
@@ -46,38 +46,23 @@ static burst_error *make_side(burst_post *post) {
         BURST_INVALID_PROGRAM, burst_location_of_post(post).text,
         "%" PRId64 " pieces in a message, wanted at most %d", post->num_pieces,
         BURST_MOST_PIECES);
-  burst_tcp_side *made = calloc(1, sizeof(*made));
-  if (!made)
-    return burst_error_no_memory(sizeof(*made));
-  made->post = post;
-  post->state = made;
   return NULL;
-}
-
-static void free_side(burst_post *post) {
-  if (!post || !post->state)
-    return;
-  burst_tcp_side *freed = post->state;
-  burst_error_destroy(freed->error);
-  free(freed);
-  post->state = NULL;
 }
 
 static burst_error *tcp_start(burst_transport *transport, burst_post *send,
                               burst_post *receive) {
   burst_tcp *tcp = tcp_of(transport);
-  burst_error *error = make_side(send);
+  burst_error *error = check_post(send);
   if (!error)
-    error = make_side(receive);
-  if (error) {
-    free_side(send);
-    free_side(receive);
+    error = check_post(receive);
+  if (!error)
+    error = burst_posts_begin(send, receive, sizeof(burst_tcp_side));
+  if (error)
     return error;
-  }
   lock(tcp);
   // The other side waits for the request.
-  bool posted = (!receive || burst_tcp_post(tcp, receive->state)) &&
-                (!send || burst_tcp_post(tcp, send->state));
+  bool posted = (!receive || burst_tcp_post(tcp, receive)) &&
+                (!send || burst_tcp_post(tcp, send));
   pthread_mutex_unlock(&tcp->mutex);
   return posted ? NULL
                 : burst_error_create(BURST_OUT_OF_MEMORY, "", "out of memory");
@@ -103,8 +88,8 @@ static burst_error *wait_for(burst_tcp *tcp, burst_tcp_side *side,
     if (side->state == BURST_TCP_COMPLETE)
       return NULL;
     if (side->state == BURST_TCP_REFUSED) {
-      burst_error *error = side->error;
-      side->error = NULL;
+      burst_error *error = side->post->refusal;
+      side->post->refusal = NULL;
       return error;
     }
     const char *sentence = burst_world_failure(tcp->transport.world, &code);
@@ -130,7 +115,7 @@ static burst_error *tcp_wait(burst_transport *transport, burst_post *post,
     return error;
   post->began = side->began;
   post->ended = side->ended;
-  free_side(post);
+  burst_post_end(post);
   return NULL;
 }
 
@@ -141,7 +126,7 @@ static void tcp_cancel(burst_transport *transport, burst_post *post) {
   tcp->failed = true;
   burst_tcp_forget(tcp, post->state);
   pthread_mutex_unlock(&tcp->mutex);
-  free_side(post);
+  burst_post_end(post);
 }
 
 static void tcp_stop(burst_transport *transport, const char *reason) {

@@ -41,7 +41,7 @@ typedef enum burst_tcp_state {
   BURST_TCP_ALONE,  // the other side has not said that it is there
   BURST_TCP_MOVING, // data is written or read
   BURST_TCP_COMPLETE,
-  BURST_TCP_REFUSED // the sides do not match: `error`
+  BURST_TCP_REFUSED // the sides do not match
 } burst_tcp_state;
 
 // One side of a message, here.
@@ -49,7 +49,6 @@ typedef struct burst_tcp_side {
   struct burst_tcp_side *next;
   burst_post *post;
   burst_tcp_state state;
-  burst_error *error;
   int64_t began, ended;
   // How far the data has been written or read.
   int64_t piece, stretch, offset;
@@ -96,8 +95,8 @@ void *burst_tcp_progress(void *tcp);
 
 // These want the mutex to be held.
 
-// The side is to be sent or received. False where there is no memory.
-bool burst_tcp_post(burst_tcp *tcp, burst_tcp_side *side);
+// The post is to be sent or received. False where there is no memory.
+bool burst_tcp_post(burst_tcp *tcp, burst_post *post);
 void burst_tcp_say_goodbye(burst_tcp *tcp);
 void burst_tcp_forget(burst_tcp *tcp, const burst_tcp_side *side);
 void burst_tcp_free_link(burst_link *link);
