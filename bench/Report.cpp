@@ -18,55 +18,90 @@ static std::unique_ptr<Bound> prepare(const Problem &problem,
   return program;
 }
 
-void Report::measure(const Description &cell) {
-  std::unique_ptr<Bound> program, reference;
-  if (cell.problem)
-    program = prepare(*cell.problem, *this);
-  if (cell.reference)
-    reference = prepare(*cell.reference, *this);
-  std::string peerError;
-
-  // Rates, and what is made of two of one round: clocks change between rounds.
+namespace {
+/// Rates in each round, and what is made of two of one round: clocks change
+/// between rounds.
+struct Rates {
   std::vector<double> limits, bursts, peers, shares, busyShares, peerShares,
       ratios;
-  auto round = [&] {
-    limits.push_back(reference ? cell.reference->flops() / reference->run()
-                               : peakOf(cell.type, threads, peakSeconds));
-    double limit = limits.back();
-    if (program) {
-      double cpuBegin = cpuNow();
-      bursts.push_back(cell.flops / program->run());
-      double busy = (cpuNow() - cpuBegin) / static_cast<double>(threads);
-      shares.push_back(100 * bursts.back() / limit);
-      busyShares.push_back(100 * cell.flops / busy / limit);
-    }
-    if (cell.question.empty() || !peerError.empty())
-      return;
-    llvm::Expected<double> seconds = peer.ask(cell.question);
-    if (!seconds) {
-      peerError = llvm::toString(seconds.takeError());
-      for (std::vector<double> *values : {&peers, &peerShares, &ratios})
-        values->clear();
-      return;
-    }
-    peers.push_back(cell.flops / *seconds);
-    peerShares.push_back(100 * peers.back() / limit);
-    if (program)
-      ratios.push_back(bursts.back() / peers.back());
-  };
-  // The first round warms up, unless there is no time for another one.
-  double left = cell.bar == 0 ? budget : barBudget, last = 0;
-  for (int64_t i = 0; i <= repeat && (i == 0 || last <= left); ++i) {
+  std::string peerError;
+
+  /// That of burst, or of the peer where only that is measured.
+  const std::vector<double> &measuredShares() const {
+    return shares.empty() ? peerShares : shares;
+  }
+};
+
+/// Measures one cell.
+class Rounds {
+public:
+  Rounds(Report &report, const Description &cell) : report(report), cell(cell) {
+    if (cell.problem)
+      program = prepare(*cell.problem, report);
+    if (cell.reference)
+      reference = prepare(*cell.reference, report);
+  }
+
+  Rates run();
+
+private:
+  void round();
+  void askPeer();
+
+  Report &report;
+  const Description &cell;
+  std::unique_ptr<Bound> program, reference;
+  Rates rates;
+};
+} // namespace
+
+void Rounds::round() {
+  rates.limits.push_back(
+      reference ? cell.reference->flops() / reference->run()
+                : peakOf(cell.type, report.threads, report.peakSeconds));
+  if (program) {
+    double limit = rates.limits.back(), cpuBegin = cpuNow();
+    rates.bursts.push_back(cell.flops / program->run());
+    double busy = (cpuNow() - cpuBegin) / static_cast<double>(report.threads);
+    rates.shares.push_back(100 * rates.bursts.back() / limit);
+    rates.busyShares.push_back(100 * cell.flops / busy / limit);
+  }
+  if (!cell.question.empty() && rates.peerError.empty())
+    askPeer();
+}
+
+void Rounds::askPeer() {
+  llvm::Expected<double> seconds = report.peer.ask(cell.question);
+  if (!seconds) {
+    rates.peerError = llvm::toString(seconds.takeError());
+    for (auto *values : {&rates.peers, &rates.peerShares, &rates.ratios})
+      values->clear();
+    return;
+  }
+  rates.peers.push_back(cell.flops / *seconds);
+  rates.peerShares.push_back(100 * rates.peers.back() / rates.limits.back());
+  if (program)
+    rates.ratios.push_back(rates.bursts.back() / rates.peers.back());
+}
+
+/// The first round warms up, unless there is no time for another one.
+Rates Rounds::run() {
+  double left = cell.bar == 0 ? report.budget : report.barBudget, last = 0;
+  for (int64_t i = 0; i <= report.repeat && (i == 0 || last <= left); ++i) {
     double begin = now();
     round();
     last = now() - begin;
     left -= last;
   }
   for (std::vector<double> *values :
-       {&limits, &bursts, &peers, &shares, &busyShares, &peerShares, &ratios})
+       {&rates.limits, &rates.bursts, &rates.peers, &rates.shares,
+        &rates.busyShares, &rates.peerShares, &rates.ratios})
     if (values->size() > 1)
       values->erase(values->begin());
+  return std::move(rates);
+}
 
+static Cell describe(const Description &cell, const Rates &rates) {
   Cell result;
   result.name = cell.name;
   auto number = [&](const char *name, const std::vector<double> &values,
@@ -74,30 +109,57 @@ void Report::measure(const Description &cell) {
     if (!values.empty())
       result.numbers.emplace_back(name, median(values) / unit);
   };
-  number("limit GFLOP/s", limits, 1e9);
-  number("burst GFLOP/s", bursts, 1e9);
-  number("peer GFLOP/s", peers, 1e9);
-  number("% of limit", shares);
-  if (!reference)
-    number("% of limit while it has a processor", busyShares);
-  number("peer's % of limit", peerShares);
-  number("over peer", ratios);
+  number("limit GFLOP/s", rates.limits, 1e9);
+  number("burst GFLOP/s", rates.bursts, 1e9);
+  number("peer GFLOP/s", rates.peers, 1e9);
+  number("% of limit", rates.shares);
+  if (!cell.reference)
+    number("% of limit while it has a processor", rates.busyShares);
+  number("peer's % of limit", rates.peerShares);
+  number("over peer", rates.ratios);
   result.numbers.emplace_back("GFLOP", 1e-9 * cell.flops);
-  result.numbers.emplace_back("rounds", static_cast<double>(limits.size()));
+  result.numbers.emplace_back("rounds",
+                              static_cast<double>(rates.limits.size()));
 
-  auto rate = [](const std::vector<double> &rates) {
+  auto text = [](const std::vector<double> &rates) {
     return llvm::formatv("{0:f1} GFLOP/s", 1e-9 * median(rates)).str();
   };
-  result.limit = rate(limits) + ", " + cell.limit;
-  if (!peers.empty())
-    result.peer = rate(peers);
+  result.limit = text(rates.limits) + ", " + cell.limit;
+  if (!rates.peers.empty())
+    result.peer = text(rates.peers);
   else if (!cell.question.empty())
-    result.peer = "missing: " + peerError;
-  result.burst = program ? rate(bursts) : "-";
-  const std::vector<double> &main = program ? shares : peerShares;
+    result.peer = "missing: " + rates.peerError;
+  result.burst = cell.problem ? text(rates.bursts) : "-";
+  return result;
+}
+
+static void draw(Plot &plot, const Description &cell, const Rates &rates) {
+  double share = median(rates.measuredShares());
+  switch (cell.shown) {
+  case Shown::Share:
+    plot.add("burst, " + cell.series, cell.x, share);
+    if (!rates.peerShares.empty())
+      plot.add("PyTorch, " + cell.series, cell.x, median(rates.peerShares));
+    break;
+  case Shown::Slowdown:
+    if (!plot.has(cell.series))
+      plot.add(cell.series, 1, 1);
+    plot.add(cell.series, cell.x, 100 / share);
+    break;
+  case Shown::Time:
+    plot.add(cell.series, cell.x, 1e3 * cell.flops / median(rates.bursts));
+    plot.add("at the rate of causal", cell.x,
+             1e3 * cell.flops / median(rates.limits));
+    break;
+  }
+}
+
+void Report::measure(const Description &cell) {
+  Rates rates = Rounds(*this, cell).run();
+  Cell result = describe(cell, rates);
   std::vector<std::string> verdicts;
-  if (!main.empty()) {
-    double share = median(main);
+  if (!rates.measuredShares().empty()) {
+    double share = median(rates.measuredShares());
     result.share = llvm::formatv("{0:f1} %", share);
     std::string bar =
         cell.bar == 0 ? "" : llvm::formatv("{0:f0} %", cell.bar).str();
@@ -107,29 +169,11 @@ void Report::measure(const Description &cell) {
       verdicts.push_back(verdict(bar, share >= cell.bar));
     else if (!bar.empty())
       verdicts.push_back(bar);
-    if (auto plot = plots.find(cell.plot); plot != plots.end()) {
-      Plot &drawn = plot->second;
-      switch (cell.shown) {
-      case Shown::Share:
-        drawn.add("burst, " + cell.series, cell.x, share);
-        if (!peerShares.empty())
-          drawn.add("PyTorch, " + cell.series, cell.x, median(peerShares));
-        break;
-      case Shown::Slowdown:
-        if (!drawn.has(cell.series))
-          drawn.add(cell.series, 1, 1);
-        drawn.add(cell.series, cell.x, 100 / share);
-        break;
-      case Shown::Time:
-        drawn.add(cell.series, cell.x, 1e3 * cell.flops / median(bursts));
-        drawn.add("at the rate of causal", cell.x,
-                  1e3 * cell.flops / median(limits));
-        break;
-      }
-    }
+    if (auto plot = plots.find(cell.plot); plot != plots.end())
+      draw(plot->second, cell, rates);
   }
-  if (!ratios.empty()) {
-    overPeer.push_back(median(ratios));
+  if (!rates.ratios.empty()) {
+    overPeer.push_back(median(rates.ratios));
     result.ratio = llvm::formatv("{0:f2}", overPeer.back());
     verdicts.push_back(verdict("faster than the peer", overPeer.back() > 1));
   }
