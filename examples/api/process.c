@@ -74,18 +74,7 @@ static double expected(int64_t position, int head) {
   return out / sum;
 }
 
-int main(int argc, char **argv) {
-  int64_t length = argc > 1 ? atoll(argv[1]) : 1000;
-  int runs = argc > 2 ? atoi(argv[2]) : 1;
-  if (length < 0 || runs < 1) {
-    fprintf(stderr, "usage: process [LENGTH from 0 [RUNS from 1]]\n");
-    return 2;
-  }
-
-  burst_world *world;
-  check(burst_world_create(NULL, &world));
-  int64_t rank = burst_world_rank(world), ranks = burst_world_num_ranks(world);
-
+static burst_program *compile(int64_t length, int64_t ranks) {
   const burst_axis axis = {.num_ranks = ranks, .order = "zigzag"};
   burst_attention attention = {.size = sizeof(attention),
                                .axes = &axis,
@@ -100,6 +89,22 @@ int main(int argc, char **argv) {
                                .mask = "causal"};
   burst_program *program;
   check(burst_compile_attention(&attention, NULL, &program));
+  return program;
+}
+
+int main(int argc, char **argv) {
+  int64_t length = argc > 1 ? atoll(argv[1]) : 1000;
+  int runs = argc > 2 ? atoi(argv[2]) : 1;
+  if (length < 0 || runs < 1) {
+    fprintf(stderr, "usage: process [LENGTH from 0 [RUNS from 1]]\n");
+    return 2;
+  }
+
+  burst_world *world;
+  check(burst_world_create(NULL, &world));
+  int64_t rank = burst_world_rank(world), ranks = burst_world_num_ranks(world);
+
+  burst_program *program = compile(length, ranks);
   /* Ranks of one machine share its processors. */
   burst_device_config threads = {.size = sizeof(threads), .threads = 1};
   burst_device *device;
