@@ -5,6 +5,7 @@
 #include "tools/data/Random.h"
 #include "tools/data/Safetensors.h"
 #include "tools/harness/Compiled.h"
+#include "tools/harness/Tensors.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -60,7 +61,9 @@ private:
   }
   std::vector<int64_t> globalShape(int64_t index) const;
   bool makeUp(int64_t index, data::Tensor &tensor);
-  bool take(int64_t index, const data::Tensors &archive, data::Tensor &tensor);
+  bool take(int64_t index, const data::Tensor &found, data::Tensor &tensor);
+  bool takeAll(const data::Tensors &archive, std::vector<bool> &taken);
+  bool bindResults();
   std::vector<int64_t> traffic() const;
   std::vector<int64_t> peaks() const;
 
@@ -225,7 +228,7 @@ bool BundleRunner::makeUp(int64_t index, data::Tensor &tensor) {
     return cannot("a scalar that is no float");
   std::vector<int64_t> shape = globalShape(index);
   if (llvm::is_contained(shape, -1))
-    return cannot("a table of unknown size");
+    return cannot("a tensor of unknown size");
   if (!data::byteSize(tensor.dtype, shape))
     return fail(llvm::formatv("argument {0}, '{1}': {2} is too large", index,
                               p.name, data::shapeText(shape)));
@@ -247,16 +250,11 @@ bool BundleRunner::makeUp(int64_t index, data::Tensor &tensor) {
 }
 
 /// A tensor of the archive; the first one says a size that is open.
-bool BundleRunner::take(int64_t index, const data::Tensors &archive,
+bool BundleRunner::take(int64_t index, const data::Tensor &found,
                         data::Tensor &tensor) {
   const burst_parameter &p = parameter(index);
-  auto found = archive.find(p.name);
-  if (found == archive.end())
-    return fail(llvm::formatv("argument {0} takes a tensor named '{1}', which "
-                              "the input does not have",
-                              index, p.name));
-  const std::vector<int64_t> &shape = found->second.shape;
-  bool fits = found->second.dtype == tensor.dtype &&
+  const std::vector<int64_t> &shape = found.shape;
+  bool fits = found.dtype == tensor.dtype &&
               static_cast<int32_t>(shape.size()) == p.rank;
   for (int32_t d = 0; fits && p.shard_dim >= 0 && d < p.rank; ++d) {
     if (d == p.shard_dim && p.extent < 0 && p.extent_parameter >= 0 &&
@@ -271,9 +269,35 @@ bool BundleRunner::take(int64_t index, const data::Tensors &archive,
   if (!fits)
     return fail(llvm::formatv(
         "argument {0}, '{1}': found {2} {3}, wanted {4} {5}", index, p.name,
-        std::string(data::nameOf(found->second.dtype)), data::shapeText(shape),
+        std::string(data::nameOf(found.dtype)), data::shapeText(shape),
         std::string(data::nameOf(tensor.dtype)), data::shapeText(wanted)));
-  tensor = found->second;
+  tensor = found;
+  return true;
+}
+
+/// Takes the arguments that the archive has.
+bool BundleRunner::takeAll(const data::Tensors &archive,
+                           std::vector<bool> &taken) {
+  std::vector<std::string> names;
+  names.reserve(numArguments);
+  for (int64_t index = 0; index < numArguments; ++index)
+    names.emplace_back(parameter(index).name);
+  const std::string *stranger = findStranger(archive, names);
+  for (int64_t index = 0; index < numArguments; ++index) {
+    if (taken[index])
+      continue;
+    auto found = archive.find(names[index]);
+    if (found == archive.end() && stranger)
+      return fail(llvm::formatv("argument {0} takes a tensor named '{1}', "
+                                "which the input does not have; it has '{2}', "
+                                "which no argument takes",
+                                index, names[index], *stranger));
+    if (found == archive.end())
+      continue;
+    if (!take(index, found->second, tensors[index]))
+      return false;
+    taken[index] = true;
+  }
   return true;
 }
 
@@ -285,18 +309,28 @@ bool BundleRunner::bind() {
     if (!archive)
       return fail(error);
     batch = -1;
-  } else if (!checkMemory()) {
-    return false;
   }
   tensors.resize(numParameters);
+  std::vector<bool> taken(numArguments);
   for (int64_t index = 0; index < numArguments; ++index) {
     tensors[index].dtype = *dtypeOf(parameter(index).type);
-    if (parameter(index).kind == BURST_EXTENT)
-      continue;
-    if (archive ? !take(index, archive->tensors, tensors[index])
-                : !makeUp(index, tensors[index]))
-      return false;
+    // A length follows from a tensor.
+    taken[index] = parameter(index).kind == BURST_EXTENT;
   }
+  if (archive && !takeAll(archive->tensors, taken))
+    return false;
+  if (!llvm::is_contained(taken, false))
+    return bindResults();
+  batch = batch < 0 ? 1 : batch;
+  if (!checkMemory())
+    return false;
+  for (int64_t index = 0; index < numArguments; ++index)
+    if (!taken[index] && !makeUp(index, tensors[index]))
+      return false;
+  return bindResults();
+}
+
+bool BundleRunner::bindResults() {
   for (int64_t index = 0; index < numParameters; ++index) {
     const burst_parameter &p = parameter(index);
     if (p.kind == BURST_EXTENT) {

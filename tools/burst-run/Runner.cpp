@@ -245,15 +245,15 @@ bool Runner::bind() {
     if (!archive)
       return fail(error);
   }
+  const data::Tensors *given = archive ? &archive->tensors : nullptr;
   Sizes sizes{options.batch, SmallVector<int64_t>(options.extents.begin(),
                                                   options.extents.end())};
-  auto found = makeGlobals(program, archive ? &archive->tensors : nullptr,
-                           options.seed, sizes);
+  auto found = makeGlobals(program, given, options.seed, sizes);
   if (failed(found))
     return false;
   globals = std::move(*found);
   // What is made up of a backward pass has to fit together.
-  return archive || succeeded(giveForward(function, globals));
+  return succeeded(giveForward(function, globals, given));
 }
 
 bool Runner::proveSchedule() {

@@ -32,14 +32,15 @@ struct Options {
   cl::opt<std::string> in{
       "in",
       cl::desc("Global tensors to run on, by the burst.name of the arguments, "
-               "else arg0, arg1, ...; without it, seeded ones"),
+               "else arg0, arg1, ...; those that it does not have are seeded"),
       cl::value_desc("file.safetensors"), cl::cat(category)};
   cl::opt<std::string> out{
       "out",
       cl::desc("Where to write the global results, by burst.name, else "
                "result0, result1, ..."),
       cl::value_desc("file.safetensors"), cl::cat(category)};
-  cl::opt<uint64_t> seed{"seed", cl::desc("Seed of tensors without --in"),
+  cl::opt<uint64_t> seed{"seed",
+                         cl::desc("Seed of tensors that --in does not have"),
                          cl::init(0), cl::cat(category)};
   cl::opt<std::string> check{
       "check", cl::ValueOptional,

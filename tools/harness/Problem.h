@@ -5,6 +5,7 @@
 
 #include "dialect/Burst/Burst.h"
 #include "passes/Simulation/Binding.h"
+#include "tools/data/Safetensors.h"
 #include "tools/oracle/Gradients.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -38,9 +39,11 @@ Values valuesOf(mlir::func::FuncOp function, llvm::ArrayRef<Argument> globals,
                 llvm::ArrayRef<TensorRef> results = {});
 
 /// Where a backward pass takes out and lse from arguments, gives these what the
-/// oracle's forward pass says of the others, rounded to their types.
+/// oracle's forward pass says of the others, rounded to their types; not to
+/// those that are among the tensors that were `given`.
 llvm::LogicalResult giveForward(mlir::func::FuncOp function,
-                                llvm::ArrayRef<Argument> globals);
+                                llvm::ArrayRef<Argument> globals,
+                                const data::Tensors *given = nullptr);
 
 /// The frozen tolerance for an element type.
 const oracle::Tolerance &toleranceOf(mlir::Type element);

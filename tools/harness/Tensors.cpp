@@ -5,6 +5,7 @@
 #include "passes/Plan.h"
 #include "tools/data/Random.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <unistd.h>
@@ -175,53 +176,117 @@ static LogicalResult checkMemory(func::FuncOp program,
          << llvm::formatv("{0:F1}", memory / gib).str();
 }
 
+const std::string *burst::findStranger(const data::Tensors &archive,
+                                       ArrayRef<std::string> names) {
+  for (const auto &[name, tensor] : archive)
+    if (!llvm::is_contained(names, name))
+      return &name;
+  return nullptr;
+}
+
+/// Takes the arguments that the archive has, and notes which are to be made up.
+static LogicalResult takeGlobals(func::FuncOp program,
+                                 const data::Tensors &archive,
+                                 MutableArrayRef<Argument> globals,
+                                 llvm::BitVector &made) {
+  SmallVector<std::string> names;
+  for (unsigned index = 0; index < program.getNumArguments(); ++index)
+    names.push_back(argumentNameOf(program, index));
+  const std::string *stranger = findStranger(archive, names);
+  for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
+    if (!made.test(index))
+      continue;
+    auto found = archive.find(names[index]);
+    if (found == archive.end() && !stranger)
+      continue;
+    if (found == archive.end())
+      return emitError(program.getLoc(), "argument ")
+             << index << " takes a tensor named '" << names[index]
+             << "', which the input does not have; it has '" << *stranger
+             << "', which no argument takes";
+    Type global = type;
+    if (auto shard =
+            program.getArgAttrOfType<ring::ShardAttr>(index, ring::shardAttr)) {
+      SmallVector<int64_t> shape(cast<RankedTensorType>(type).getShape());
+      shape[shard.getDim()] = shard.getExtent();
+      global = cast<RankedTensorType>(type).clone(shape);
+    }
+    std::string error;
+    std::optional<Argument> argument = toArgument(found->second, global, error);
+    if (!argument)
+      return emitError(program.getLoc(), "argument ")
+             << index << ", '" << names[index] << "': " << error;
+    globals[index] = std::move(*argument);
+    made.reset(index);
+  }
+  return success();
+}
+
+/// The sizes that a program leaves open, as the arguments say that are there.
+static FailureOr<Sizes> openSizesOf(func::FuncOp program,
+                                    ArrayRef<Argument> globals) {
+  Sizes sizes;
+  for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
+    const TensorRef &found = globals[index].table;
+    if (found && program.getArgAttr(index, ring::shardAttr) &&
+        cast<RankedTensorType>(type).isDynamicDim(0))
+      sizes.batch = found->shape[0];
+    auto pairs =
+        program.getArgAttrOfType<DenseI64ArrayAttr>(index, ring::extentAttr);
+    if (!pairs)
+      continue;
+    std::optional<int64_t> length;
+    for (int64_t i = 0; i < pairs.size(); i += 2)
+      if (const TensorRef &tensor = globals[pairs[i]].table)
+        length = tensor->shape[pairs[i + 1]];
+    if (!length)
+      return emitError(program.getLoc(), "argument ")
+             << pairs[0] << ", '" << argumentNameOf(program, pairs[0])
+             << "': no tensor of the input says how long it is";
+    sizes.extents.push_back(*length);
+  }
+  return sizes;
+}
+
+/// Makes up the arguments that `made` says.
+static LogicalResult makeUp(func::FuncOp program, const llvm::BitVector &made,
+                            uint64_t seed, const Sizes &sizes,
+                            MutableArrayRef<Argument> globals) {
+  FailureOr<std::vector<Argument>> described = describeGlobals(program, sizes);
+  if (failed(described) || failed(checkMemory(program, *described)))
+    return failure();
+  for (unsigned index : made.set_bits()) {
+    ArrayRef<int64_t> shape;
+    if (const TensorRef &table = (*described)[index].table)
+      shape = table->shape;
+    std::string error;
+    std::optional<Argument> argument =
+        makeArgument(program, index, shape, seed, error);
+    if (!argument)
+      return emitError(program.getLoc(), "argument ")
+             << index << ", '" << argumentNameOf(program, index)
+             << "': " << error;
+    globals[index] = std::move(*argument);
+  }
+  return success();
+}
+
 FailureOr<std::vector<Argument>>
 burst::makeGlobals(func::FuncOp program, const data::Tensors *archive,
                    uint64_t seed, const Sizes &sizes) {
-  std::vector<Argument> globals;
-  std::vector<Argument> described;
-  if (!archive) {
-    FailureOr<std::vector<Argument>> found = describeGlobals(program, sizes);
-    if (failed(found))
-      return failure();
-    described = std::move(*found);
-    if (failed(checkMemory(program, described)))
-      return failure();
-  }
-  for (auto [index, type] : llvm::enumerate(program.getArgumentTypes())) {
-    if (program.getArgAttr(index, ring::extentAttr)) {
-      globals.push_back({}); // Follows from the shape of its tensor.
-      continue;
-    }
-    std::string name = argumentNameOf(program, index);
-    std::string error;
-    std::optional<Argument> argument;
-    if (archive) {
-      auto found = archive->find(name);
-      if (found == archive->end())
-        return emitError(program.getLoc(), "argument ")
-               << index << " takes a tensor named '" << name
-               << "', which the input does not have";
-      Type global = type;
-      if (auto shard = program.getArgAttrOfType<ring::ShardAttr>(
-              index, ring::shardAttr)) {
-        SmallVector<int64_t> shape(cast<RankedTensorType>(type).getShape());
-        shape[shard.getDim()] = shard.getExtent();
-        global = cast<RankedTensorType>(type).clone(shape);
-      }
-      argument = toArgument(found->second, global, error);
-    } else {
-      ArrayRef<int64_t> shape;
-      if (described[index].table)
-        shape = described[index].table->shape;
-      argument = makeArgument(program, index, shape, seed, error);
-    }
-    if (!argument)
-      return emitError(program.getLoc(), "argument ")
-             << index << ", '" << name << "': " << error;
-    globals.push_back(std::move(*argument));
-  }
-  if (failed(checkGlobals(program, globals)))
+  std::vector<Argument> globals(program.getNumArguments());
+  llvm::BitVector made(program.getNumArguments());
+  for (unsigned index = 0; index < made.size(); ++index)
+    // A length follows from the shape of its tensor.
+    made[index] = !program.getArgAttr(index, ring::extentAttr);
+  if (archive && failed(takeGlobals(program, *archive, globals, made)))
+    return failure();
+  FailureOr<Sizes> open = sizes;
+  if (archive && made.any())
+    open = openSizesOf(program, globals);
+  if (failed(open) ||
+      (made.any() && failed(makeUp(program, made, seed, *open, globals))) ||
+      failed(checkGlobals(program, globals)))
     return failure();
   return globals;
 }

@@ -33,9 +33,15 @@ std::optional<Argument> makeArgument(mlir::func::FuncOp function,
                                      llvm::ArrayRef<int64_t> shape,
                                      uint64_t seed, std::string &error);
 
+/// The name of a tensor of `archive` that no argument of the names has, or
+/// null. Where an argument is missing, it may be what was meant.
+const std::string *findStranger(const data::Tensors &archive,
+                                llvm::ArrayRef<std::string> names);
+
 /// The arguments of a rank's program, as global tensors: those of `archive`,
-/// which must have all, or seeded ones where there is none. Emits an error at
-/// the program and fails where one does not fit.
+/// and seeded ones for what it does not have. Sizes that the program leaves
+/// open are those of the archive's tensors; without an archive, `sizes`. Emits
+/// an error at the program and fails where one does not fit.
 llvm::FailureOr<std::vector<Argument>> makeGlobals(mlir::func::FuncOp program,
                                                    const data::Tensors *archive,
                                                    uint64_t seed,
