@@ -41,6 +41,13 @@ static MessageKind kindOf(const Transfer &transfer) {
   return *share == Made::Gradient ? MessageKind::Gradient : MessageKind::State;
 }
 
+bool burst::isBackward(Operation *op) {
+  auto step = dyn_cast<ring::StepOpInterface>(op);
+  return step && llvm::any_of(op->getResults(), [&](Value result) {
+           return step.getContent(result) == ring::Content::Gradient;
+         });
+}
+
 void Recorder::meets(const Meeting &meeting, size_t index, int64_t keyOwner) {
   if (!isShown(meeting.rank))
     return;
@@ -49,6 +56,7 @@ void Recorder::meets(const Meeting &meeting, size_t index, int64_t keyOwner) {
   block.owner = keyOwner == meeting.rank ? meeting.queryOwner : keyOwner;
   block.rows = meeting.queryLayout.getNumSegments();
   block.columns = meeting.keyLayout.getNumSegments();
+  block.isBackward = isBackward(meeting.at);
   for (int64_t a = 0; a < block.rows; ++a)
     for (int64_t b = 0; b < block.columns; ++b)
       block.pairs.push_back(meeting.isComputed(index, a, b)

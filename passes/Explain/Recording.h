@@ -11,6 +11,7 @@ namespace burst {
 struct Computed {
   int64_t owner = 0;
   int64_t rows = 0, columns = 0; ///< segments of queries, of keys
+  bool isBackward = false;       ///< whether it makes gradients
   /// Row by row, whether what is computed is full, partial or nothing.
   std::vector<PairClass> pairs;
 };
@@ -57,6 +58,9 @@ private:
   std::map<const Transfer *, int64_t> shares;
   Classifier classifier;
 };
+
+/// Whether an op makes gradients, as those of backward passes do.
+bool isBackward(mlir::Operation *op);
 
 /// What stands in front of the owner: "", "s" or "d".
 llvm::StringRef prefixOf(MessageKind kind);

@@ -29,6 +29,11 @@
 // TWO: program @forward, 3 ranks (the first 2 shown)
 // TWO-NOT: >rank 2</text>
 
+// Where one pass follows the other, a rank may compute for both between two
+// transfers.
+//
+// RUN: burst-opt %t/both.mlir --burst-explain | FileCheck %t/both.mlir --match-full-lines --strict-whitespace
+
 // A file that cannot be written is an error.
 //
 // RUN: not burst-opt %t/q.mlir --burst-explain=svg=%t/no/such.svg 2>&1 | FileCheck %s --check-prefix=FILE
@@ -42,15 +47,16 @@
 //CHECK-EMPTY:
 // CHECK-NEXT:computes: owner of the slice, then per query segment its key segments,
 // CHECK-NEXT:          # full, + partly masked, . empty or dropped
+// CHECK-NEXT:          by a forward or a backward pass
 // CHECK-NEXT:sends:    >receiver owner of the slice, and which of its segments, a or b
 // CHECK-NEXT:          d gradients by it, and not the slice
 //CHECK-EMPTY:
 // CHECK-NEXT:hop         | rank 0              | rank 1              | rank 2
-// CHECK-NEXT:0 computes  | 0 +./#+             | 1 +./#+             | 2 +./#+
+// CHECK-NEXT:0 backward  | 0 +./#+             | 1 +./#+             | 2 +./#+
 // CHECK-NEXT:  sends     | >2 0b               | >0 1ab              | >1 2ab
-// CHECK-NEXT:1 computes  | 1 #./#.             | 2 #./#.             | 0 ../##
+// CHECK-NEXT:1 backward  | 1 #./#.             | 2 #./#.             | 0 ../##
 // CHECK-NEXT:  sends     | >2 1b >2 d1b >1 d1a | >0 2ab >0 d2ab      | >1 0b >1 d0b
-// CHECK-NEXT:2 computes  | 2 #./#.             | 0 ../##             | 1 ../##
+// CHECK-NEXT:2 backward  | 2 #./#.             | 0 ../##             | 1 ../##
 // CHECK-NEXT:  sends     | >2 d2ab             | >0 d0b              | >1 d1b
 //CHECK-EMPTY:
 // CHECK-NEXT:sent        | 288 B               | 416 B               | 304 B
@@ -74,6 +80,28 @@ func.func @q(%q: tensor<1x12x1x4xf32>, %k: tensor<1x12x1x4xf32>,
   return %dq, %dk, %dv : tensor<1x12x1x4xf32>, tensor<1x12x1x4xf32>, tensor<1x12x1x4xf32>
 }
 
+//--- both.mlir
+//      CHECK:hop         | rank 0 | rank 1
+// CHECK-NEXT:0 forward   | 0 +    | 1 +
+// CHECK-NEXT:  sends     | >1 0   |
+// CHECK-NEXT:1 forward   | 1 .    | 0 #
+// CHECK-NEXT:1 backward  | 0 +    | 1 +
+// CHECK-NEXT:  sends     |        | >0 1
+// CHECK-NEXT:2 backward  | 1 #    | 0 .
+// CHECK-NEXT:  sends     | >1 d1  |
+shard.grid @cp(shape = 2)
+
+!t = tensor<1x4x1x4xf32>
+!l = tensor<1x1x4xf32>
+func.func @both(%q: !t, %do: !t) -> (!t, !t, !t) {
+  %o, %lse = burst.attention %q, %q, %q mask causal sequence <@cp, contiguous>
+      : (!t, !t, !t) -> (!t, !l)
+  %dq, %dk, %dv = burst.attention_backward %q, %q, %q, %o, %lse, %do
+      mask causal sequence <@cp, contiguous>
+      : (!t, !t, !t, !t, !l, !t) -> (!t, !t, !t)
+  return %dq, %dk, %dv : !t, !t, !t
+}
+
 // Keys and values travel.
 //
 //--- kv.mlir
@@ -81,15 +109,16 @@ func.func @q(%q: tensor<1x12x1x4xf32>, %k: tensor<1x12x1x4xf32>,
 //CHECK-EMPTY:
 // CHECK-NEXT:computes: owner of the slice, then per query segment its key segments,
 // CHECK-NEXT:          # full, + partly masked, . empty or dropped
+// CHECK-NEXT:          by a forward or a backward pass
 // CHECK-NEXT:sends:    >receiver owner of the slice, and which of its segments, a or b
 // CHECK-NEXT:          d gradients by it, and not the slice
 //CHECK-EMPTY:
 // CHECK-NEXT:hop         | rank 0              | rank 1              | rank 2
-// CHECK-NEXT:0 computes  | 0 +./#+             | 1 +./#+             | 2 +./#+
+// CHECK-NEXT:0 backward  | 0 +./#+             | 1 +./#+             | 2 +./#+
 // CHECK-NEXT:  sends     | >2 0a               | >0 1ab              | >1 2ab
-// CHECK-NEXT:1 computes  | 1 ../##             | 2 ../##             | 0 #./#.
+// CHECK-NEXT:1 backward  | 1 ../##             | 2 ../##             | 0 #./#.
 // CHECK-NEXT:  sends     | >2 1a >2 d1a >1 d1b | >0 2ab >0 d2ab      | >1 0a >1 d0a
-// CHECK-NEXT:2 computes  | 2 ../##             | 0 #./#.             | 1 #./#.
+// CHECK-NEXT:2 backward  | 2 ../##             | 0 #./#.             | 1 #./#.
 // CHECK-NEXT:  sends     | >2 d2ab             | >0 d0a              | >1 d1a
 //CHECK-EMPTY:
 // CHECK-NEXT:sent        | 384 B               | 448 B               | 320 B
