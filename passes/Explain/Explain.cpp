@@ -69,7 +69,7 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
       return emitError(program.getLoc(),
                        "has sizes or tables that are known at run time "
                        "only, so its schedule cannot be shown; make them "
-                       "static");
+                       "static, or let burst-run --explain show it");
     FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
     if (failed(globals))
       return failure();

@@ -438,6 +438,8 @@ static std::string refusedOption(const RunOptions &options) {
     return "--check compares with the attention over global tensors";
   if (options.interpret)
     return "--interpret evaluates the schedule";
+  if (options.explainRanks)
+    return "--explain shows the schedule";
   if (!options.architectures.empty())
     return "--arch says for which GPUs to compile";
   if (!options.processor.empty() || !options.features.empty())

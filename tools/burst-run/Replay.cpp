@@ -51,6 +51,10 @@ static std::string scriptOf(const RunOptions &options) {
     out << (*options.checkRows < 0
                 ? std::string(" --check")
                 : llvm::formatv(" --check=rows:{0}", *options.checkRows).str());
+  if (options.explainRanks)
+    out << (*options.explainRanks == 0
+                ? std::string(" --explain")
+                : llvm::formatv(" --explain={0}", *options.explainRanks).str());
   if (options.gpu)
     out << " --device cuda:" << *options.gpu;
   if (!options.architectures.empty())

@@ -4,6 +4,7 @@
 
 #include "codegen/cpu/Memory.h"
 #include "jit/Processor.h"
+#include "passes/Explain/Table.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"
 #include "passes/Simulation/Interpret/Interpreter.h"
@@ -257,11 +258,22 @@ bool Runner::bind() {
 }
 
 bool Runner::proveSchedule() {
+  std::optional<Table> table;
+  if (int64_t ranks = options.explainRanks.value_or(-1); ranks >= 0)
+    table.emplace(program, ranks == 0 ? Table::defaultRanks(program) : ranks,
+                  llvm::outs());
   auto counterexample =
-      prove(*simulation, globals, {/*allowEmpty=*/isLowered()}, proof);
-  if (counterexample)
+      prove(*simulation, globals, {/*allowEmpty=*/isLowered()}, proof,
+            table ? table->listener() : nullptr);
+  if (counterexample) {
     report(program, *counterexample);
-  return !counterexample;
+    return false;
+  }
+  if (table) {
+    table->print(proof, "--explain");
+    llvm::outs() << "\n";
+  }
+  return true;
 }
 
 bool Runner::interpret() {

@@ -16,6 +16,9 @@ struct RunOptions {
   uint64_t seed = 0;
   /// Rows to compare with the oracle, -1 for all; none: no comparison.
   std::optional<int64_t> checkRows;
+  /// Ranks of which the schedule is shown, 0 for as many as burst-explain does;
+  /// none: it is not.
+  std::optional<int64_t> explainRanks;
   bool json = false;
   std::vector<int64_t> extents;
   std::optional<int64_t> batch;

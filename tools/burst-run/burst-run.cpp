@@ -46,6 +46,12 @@ struct Options {
       "check", cl::ValueOptional,
       cl::desc("Compare with the fp64 oracle: all rows, or N of them"),
       cl::value_desc("rows:N"), cl::cat(category)};
+  cl::opt<std::string> explain{
+      "explain", cl::ValueOptional,
+      cl::desc("Show hop by hop what the ranks compute and send, as "
+               "burst-explain does: 16 of them, or N; of more than 64 a "
+               "summary"),
+      cl::value_desc("N"), cl::cat(category)};
   cl::opt<bool> json{"json", cl::desc("Print one JSON object"),
                      cl::cat(category)};
   cl::list<int64_t> extents{
@@ -140,6 +146,19 @@ static bool parseCheck(std::optional<int64_t> &rows) {
   return true;
 }
 
+/// `--explain` (as many ranks as burst-explain shows, 0) or `--explain=N`;
+/// false where it is neither.
+static bool parseExplain(std::optional<int64_t> &ranks) {
+  if (flags().explain.getNumOccurrences() == 0)
+    return true;
+  int64_t count = 0;
+  llvm::StringRef text = flags().explain;
+  if (!text.empty() && (text.getAsInteger(10, count) || count < 1))
+    return false;
+  ranks = count;
+  return true;
+}
+
 /// `cpu`, `cuda` or `cuda:N`; false where it is none of these.
 static bool parseDevice(std::optional<int64_t> &gpu) {
   llvm::StringRef text = flags().device;
@@ -230,9 +249,9 @@ static bool checkFile() {
     return fail("--calibrate runs no file, got: " + flags().input);
   if (const cl::Option *option = firstGiven(
           {flags().entry, flags().in, flags().out, flags().seed, flags().check,
-           flags().json, flags().extents, flags().batch, flags().interpret,
-           flags().trace, flags().dump, flags().device, flags().architectures,
-           flags().processor, flags().features}))
+           flags().explain, flags().json, flags().extents, flags().batch,
+           flags().interpret, flags().trace, flags().dump, flags().device,
+           flags().architectures, flags().processor, flags().features}))
     return fail("--" + option->ArgStr +
                 " is for a program, and --calibrate runs none");
   return true;
@@ -256,6 +275,11 @@ static bool checkOptions(burst::RunOptions &options) {
   if (!parseCheck(options.checkRows))
     return fail("--check takes nothing or rows:N with N > 0, got: " +
                 flags().check);
+  if (!parseExplain(options.explainRanks))
+    return fail("--explain takes nothing or a number of ranks from 1, got: " +
+                flags().explain);
+  if (options.explainRanks && options.json)
+    return fail("--explain prints a table, and --json one object");
   if (threads().getNumOccurrences() != 0 && threads() < 1)
     return fail("--threads takes a number from 1, got: " +
                 llvm::Twine(threads()));
