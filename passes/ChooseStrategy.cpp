@@ -160,11 +160,10 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
     SmallVector<StringRef> candidates;
     SmallVector<Estimate> estimates;
     for (const Strategy *strategy : getStrategies()) {
-      std::optional<Estimate> cost = strategy->estimate(workload, *machine);
-      if (!cost || !strategy->whyNot(op).empty())
+      if (strategy->isBaseline() || !strategy->whyNot(op).empty())
         continue;
       candidates.push_back(strategy->getName());
-      estimates.push_back(*cost);
+      estimates.push_back(strategy->estimate(workload, *machine));
     }
     StrategyAttr pinned = op.getStrategyAttr();
     StringRef chosen =

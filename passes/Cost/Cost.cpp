@@ -6,11 +6,21 @@
 
 using namespace burst;
 
+/// The most positions that a rank holds.
+static int64_t largestShard(const Deal &deal, int64_t extent) {
+  int64_t largest = 0;
+  for (int64_t rank = 0; rank < deal.parts; ++rank)
+    largest = std::max(largest, deal.count(rank, extent));
+  return largest;
+}
+
 Workload::Workload(const AttentionSizes &sizes, int64_t elementBytes,
                    int64_t stateBytes, bool isBackward, const Deal &wanted,
                    Mask mask)
     : sizes(sizes), elementBytes(elementBytes), stateBytes(stateBytes),
-      isBackward(isBackward), deal(wanted) {
+      isBackward(isBackward), whole(wanted),
+      queriesOfRank(largestShard(wanted, sizes.queries)),
+      keysOfRank(largestShard(wanted, sizes.keys)), deal(wanted) {
   deal.parts = std::min(wanted.parts, maxExactRanks);
   hopsOfStep =
       static_cast<double>(wanted.parts) / static_cast<double>(deal.parts);
@@ -132,6 +142,30 @@ double Ring::pairs(int64_t hop) const {
   return largest;
 }
 
+Estimate &Estimate::operator+=(const Estimate &other) {
+  bytes += other.bytes;
+  compute += other.compute;
+  hidden += other.hidden;
+  exposed += other.exposed;
+  buffers += other.buffers;
+  return *this;
+}
+
+/// Slices take turns in two buffers, or fill one where they are sent once. What
+/// follows a slice is made in two, comes in a third for the next rank, and in a
+/// fourth for the owner.
+static double receivedBytes(const Workload &workload, const Cargo &cargo) {
+  int64_t parts = workload.whole.parts;
+  if (parts == 1)
+    return 0;
+  bool isTwice = cargo.behind != 0 || parts > 2;
+  auto batch = static_cast<double>(workload.sizes.batch);
+  auto positions = static_cast<double>(
+      cargo.movesKeys ? workload.keysOfRank : workload.queriesOfRank);
+  return batch * positions *
+         ((isTwice ? 2.0 : 1.0) * cargo.slice + 4 * cargo.behind);
+}
+
 Estimate burst::estimateRotation(const Workload &workload, const Cargo &cargo,
                                  const MachineModel &machine) {
   int64_t parts = workload.deal.parts;
@@ -139,6 +173,7 @@ Estimate burst::estimateRotation(const Workload &workload, const Cargo &cargo,
   Ring ahead(workload, cargo, 1), back(workload, cargo, parts - 1);
   const Ring &ring = back.travelled() < ahead.travelled() ? back : ahead;
   Estimate result;
+  result.buffers = receivedBytes(workload, cargo);
   result.bytes = batch * static_cast<double>(ring.travelled()) *
                  (cargo.slice + cargo.behind) / static_cast<double>(parts);
   double hops = workload.hopsOfStep;
@@ -164,6 +199,23 @@ Estimate burst::estimateRotation(const Workload &workload, const Cargo &cargo,
     result.exposed += std::max(transfer - compute, 0.0);
   }
   return result;
+}
+
+double burst::ownBuffers(const Workload &workload) {
+  auto queryHeads = static_cast<double>(workload.sizes.queryHeads);
+  auto keyHeads = static_cast<double>(workload.sizes.keyHeads);
+  auto queryDim = static_cast<double>(workload.sizes.queryDim);
+  auto valueDim = static_cast<double>(workload.sizes.valueDim);
+  double ofQuery = queryHeads, ofKey = 0; // l or delta
+  if (workload.elementBytes != workload.stateBytes) {
+    ofQuery += queryHeads * (workload.isBackward ? queryDim : valueDim);
+    if (workload.isBackward)
+      ofKey = keyHeads * (queryDim + valueDim);
+  }
+  return static_cast<double>(workload.sizes.batch) *
+         static_cast<double>(workload.stateBytes) *
+         (static_cast<double>(workload.queriesOfRank) * ofQuery +
+          static_cast<double>(workload.keysOfRank) * ofKey);
 }
 
 size_t burst::cheapest(llvm::ArrayRef<Estimate> estimates) {

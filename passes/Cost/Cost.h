@@ -1,11 +1,11 @@
 //===- Cost.h - what strategies cost ----------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Bytes and seconds of a ring, hop by hop, before there is a program. Bytes are
-// those of the program: the rules of what is dropped, and in which direction a
-// ring goes, are those of ring-drop-empty. Seconds are a model's: a hop takes
-// as long as the slower of its computation and its transfer (Liu et al.,
-// RingAttention, section 3, on overlap).
+// Bytes and seconds of a ring, hop by hop, and the memory that it takes, before
+// there is a program. Bytes are those of the program: the rules of what is
+// dropped, and in which direction a ring goes, are those of ring-drop-empty.
+// Seconds are a model's: a hop takes as long as the slower of its computation
+// and its transfer (Liu et al., RingAttention, section 3, on overlap).
 //
 //===----------------------------------------------------------------------===//
 #ifndef BURST_PASSES_COST_COST_H
@@ -66,6 +66,9 @@ public:
   AttentionSizes sizes;
   int64_t elementBytes, stateBytes;
   bool isBackward;
+  /// The grid's ranks, and the positions of the largest shards on it.
+  Deal whole;
+  int64_t queriesOfRank, keysOfRank;
   /// The deal, or on a large grid one to fewer ranks: there a step stands for
   /// `hopsOfStep` hops.
   Deal deal;
@@ -86,18 +89,40 @@ private:
 /// The largest ring that is looked at rank by rank.
 inline constexpr int64_t maxExactRanks = 64;
 
+/// What a strategy sends, stores and computes. Where sizes are static, the plan
+/// of the program that it builds (Traffic, with the default options of
+/// burst-to-ring) says the same, but for this:
+///
+/// - of a mask whose bounds read what is known at run time only, `bytes` are at
+///   least those of the plan, as if nothing were dropped; on a grid of more
+///   than maxExactRanks they are close to them;
+/// - where shards are uneven, `buffers` are as if the rank held the largest of
+///   queries and of keys. Masks change nothing: memory for what is dropped is
+///   there.
 struct Estimate {
   double bytes = 0;   ///< that a rank sends, on average
   double compute = 0; ///< seconds
   double hidden = 0;  ///< seconds of transfers behind which a rank computes
   double exposed = 0; ///< seconds of transfers that it waits for
+  /// Bytes of memory that a rank needs beside the operands and the results of
+  /// the attention: what transfers receive into, states and gradients that are
+  /// no results, and what comes for them.
+  double buffers = 0;
 
   double seconds() const { return compute + exposed; }
+  /// Both, one after the other.
+  Estimate &operator+=(const Estimate &other);
 };
 
-/// The cost of a `ring.rotate`.
+/// The cost of a `ring.rotate`, and what it receives into.
 Estimate estimateRotation(const Workload &workload, const Cargo &cargo,
                           const MachineModel &machine);
+
+/// Bytes of what a rank computes with its own shards, beside results: forward
+/// the softmax state, of which o is made in the memory of out where it is of
+/// its type, and m in that of lse; backward delta, and gradients that are
+/// rounded.
+double ownBuffers(const Workload &workload);
 
 /// Which takes the least time. The model knows it to a percent at best: of
 /// those within that of the fastest, which sends the fewest bytes.

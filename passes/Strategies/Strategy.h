@@ -21,12 +21,13 @@ public:
   /// empty where it can.
   virtual std::string whyNot(AttentionInterface op) const { return {}; }
 
-  /// What it sends, and the seconds that it takes; null of a strategy that is
-  /// never chosen, but can be pinned.
-  virtual std::optional<Estimate> estimate(const Workload &workload,
-                                           const MachineModel &machine) const {
-    return std::nullopt;
-  }
+  /// Whether it is there to compare with: it can be pinned, and is never
+  /// chosen.
+  virtual bool isBaseline() const { return false; }
+
+  /// What it sends, stores and computes for an attention that it can compute.
+  virtual Estimate estimate(const Workload &workload,
+                            const MachineModel &machine) const = 0;
 
   /// Puts the program of a rank in place of `op`, which stands between
   /// burst.unshard and burst.shard, is expanded and whyNot knows nothing

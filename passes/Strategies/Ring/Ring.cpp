@@ -36,9 +36,12 @@ public:
     return movesKeys ? "ring_kv" : "ring_q";
   }
 
-  std::optional<Estimate> estimate(const Workload &workload,
-                                   const MachineModel &machine) const override {
-    return estimateRotation(workload, ringCargo(workload, movesKeys), machine);
+  Estimate estimate(const Workload &workload,
+                    const MachineModel &machine) const override {
+    Estimate result =
+        estimateRotation(workload, ringCargo(workload, movesKeys), machine);
+    result.buffers += ownBuffers(workload);
+    return result;
   }
 
   void build(AttentionInterface op, const Deal &deal) const override {

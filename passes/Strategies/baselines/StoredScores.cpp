@@ -98,14 +98,52 @@ void ScoreRing::build() {
   erase();
 }
 
+/// Keys travel, then values. A product of all pairs is taken in each round:
+/// what the mask rules out is stored, and weighs nothing.
+static Estimate estimateRounds(const Workload &workload,
+                               const MachineModel &machine) {
+  Estimate result;
+  for (bool isOfKeys : {true, false}) {
+    AttentionSizes sizes = workload.sizes;
+    (isOfKeys ? sizes.valueDim : sizes.queryDim) = 0;
+    Workload round(sizes, workload.elementBytes, workload.stateBytes,
+                   /*isBackward=*/false, workload.whole,
+                   [](const Segment &, const Segment &) { return Kept(); });
+    // One of the dims is 0.
+    double numbers = static_cast<double>(sizes.keyHeads) *
+                     static_cast<double>(sizes.queryDim + sizes.valueDim);
+    Cargo cargo{/*movesKeys=*/true,
+                numbers * static_cast<double>(workload.elementBytes)};
+    result += estimateRotation(round, cargo, machine);
+  }
+  return result;
+}
+
+/// Of all pairs of the own queries with all keys.
+static double scoreBytes(const Workload &workload) {
+  const AttentionSizes &sizes = workload.sizes;
+  return static_cast<double>(sizes.batch) *
+         static_cast<double>(sizes.queryHeads) *
+         static_cast<double>(workload.stateBytes) *
+         static_cast<double>(workload.queriesOfRank) *
+         static_cast<double>(sizes.keys);
+}
+
 namespace {
 struct StoredScores final : Strategy {
   StringRef getName() const override { return "ring_scores"; }
+  bool isBaseline() const override { return true; }
   std::string whyNot(AttentionInterface op) const override {
     if (isa<AttentionBackwardOp>(op.getOperation()))
       return "has a forward pass only: gradients would need the scores that it "
              "stored";
     return {};
+  }
+  Estimate estimate(const Workload &workload,
+                    const MachineModel &machine) const override {
+    Estimate result = estimateRounds(workload, machine);
+    result.buffers += ownBuffers(workload) + scoreBytes(workload);
+    return result;
   }
   void build(AttentionInterface op, const Deal &deal) const override {
     ScoreRing(cast<AttentionOp>(op.getOperation()), deal).build();
