@@ -43,6 +43,11 @@ struct RingPipelineOptions
 /// `burst-to-ring` on the command line.
 void buildRingPipeline(mlir::OpPassManager &pm,
                        const RingPipelineOptions &options);
+/// Its two parts: until masks and scores are regions with bounds and gradients,
+/// and from there on.
+void buildExpandPipeline(mlir::OpPassManager &pm);
+void buildSchedulePipeline(mlir::OpPassManager &pm,
+                           const RingPipelineOptions &options);
 
 void registerPasses();
 void registerPipelines();

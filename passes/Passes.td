@@ -158,14 +158,24 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
     | `burst.latency` | seconds | a hop, whatever its bytes | 1e-5 |
     | `burst.flops` | operations per second | a rank | 6e14 |
 
-    `ring_scores` is never chosen, and costs are not said of it.
+    `ring_scores` is a baseline: it is never chosen.
+
+    Of memory, a rank needs operands, results, and beside them
+
+    - what transfers receive into: two slices (on two ranks one, where nothing comes
+      behind it), and four states or gradients of what comes behind;
+    - forward l, and o where out is of another type than the state; backward delta,
+      and in the state type the gradients of which results are of another;
+    - with `ring_scores` all scores of its queries.
 
     A dynamic sequence is taken as long as the other one, or as 4096 positions per
     rank, and a dynamic batch as 1. A mask whose bounds read what is known at run
     time only is taken to keep everything, and a grid of more than 64 ranks is
     looked at as one of 64. Remarks of the category `strategy` say so, and what
-    each strategy costs: bytes that a rank sends on average, and microseconds of
-    transfers that are hidden behind computation and that are exposed.
+    each strategy costs: bytes that a rank sends on average, those that it holds at
+    most, and microseconds of transfers that are hidden behind computation and that
+    are exposed. These are the bytes of `ring-plan`, but for what is assumed, and
+    where shards are uneven: then memory is that of the largest ones.
 
     Input: `burst.attention_backward ... sequence <@cp, zigzag>`. Output: the same
     with `strategy <ring_q>`.
@@ -495,7 +505,8 @@ def ExplainPass : Pass<"burst-explain", "::mlir::ModuleOp"> {
     Hop by hop, for every rank: which block it computes (empty, partial, full per
     pair of segments), which slices, states and gradients it sends, and the bytes.
     The same is drawn into a file, where one is named. A module that is not lowered yet is
-    lowered on a copy. Of a grid of more than 64 ranks a summary is printed: what the ranks
+    lowered on a copy, and what `burst-choose-strategy` weighs for each attention is
+    printed first. Of a grid of more than 64 ranks a summary is printed: what the ranks
     send and hold at least and at most, and what was proved. `max-ranks` shows the first of them.
   }];
   let options = [

@@ -15,14 +15,17 @@ namespace burst {
 
 void burst::registerPasses() { registerBurstPasses(); }
 
-void burst::buildRingPipeline(OpPassManager &pm,
-                              const RingPipelineOptions &options) {
+void burst::buildExpandPipeline(OpPassManager &pm) {
   // What is computed: one mechanism for masks and scores.
   pm.addNestedPass<func::FuncOp>(createExpandNamesPass());
   pm.addNestedPass<func::FuncOp>(createGuardRegionsPass());
   pm.addNestedPass<func::FuncOp>(createDeriveBoundsPass());
   pm.addNestedPass<func::FuncOp>(createDeriveGradientsPass());
   pm.addNestedPass<func::FuncOp>(createVerifyExpandedPass());
+}
+
+void burst::buildSchedulePipeline(OpPassManager &pm,
+                                  const RingPipelineOptions &options) {
   // What travels, asked while sizes are those of the whole problem.
   pm.addPass(createChooseStrategyPass());
   // The program of a rank.
@@ -44,6 +47,12 @@ void burst::buildRingPipeline(OpPassManager &pm,
     pm.addNestedPass<func::FuncOp>(createFuseEndsPass());
   if (options.verify)
     pm.addPass(createVerifyRingPass({/*allowEmpty=*/!options.drop}));
+}
+
+void burst::buildRingPipeline(OpPassManager &pm,
+                              const RingPipelineOptions &options) {
+  buildExpandPipeline(pm);
+  buildSchedulePipeline(pm, options);
 }
 
 void burst::registerPipelines() {

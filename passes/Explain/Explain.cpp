@@ -1,5 +1,6 @@
 //===- Explain.cpp - shows schedules --------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Explain/Candidates.h"
 #include "passes/Explain/Table.h"
 #include "passes/Passes.h"
 #include "support/Files.h"
@@ -46,11 +47,7 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
     if (!isLowered) {
       copy = module.clone();
       module = *copy;
-      PassManager pm(&getContext());
-      RingPipelineOptions options;
-      options.verify = false; // it is proved below
-      buildRingPipeline(pm, options);
-      if (failed(pm.run(module)))
+      if (failed(lower(module)))
         return signalPassFailure();
     }
     std::vector<Drawing> drawings;
@@ -82,6 +79,22 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
     }
     table.print(proof, "max-ranks");
     drawings.push_back(std::move(table.drawing));
+    return success();
+  }
+
+  /// And prints what was weighed on the way.
+  LogicalResult lower(ModuleOp module) {
+    PassManager expand(&getContext()), schedule(&getContext());
+    buildExpandPipeline(expand);
+    RingPipelineOptions options;
+    options.verify = false; // it is proved below
+    buildSchedulePipeline(schedule, options);
+    std::string candidates;
+    llvm::raw_string_ostream stream(candidates);
+    if (failed(expand.run(module)) || failed(printCandidates(module, stream)) ||
+        failed(schedule.run(module)))
+      return failure();
+    llvm::outs() << candidates;
     return success();
   }
 

@@ -5,6 +5,9 @@
 // The pipeline predicts what the plan counts.
 // RUN: burst-opt %t/plan.mlir --burst-to-ring --ring-plan --remarks-filter=strategy -verify-diagnostics | FileCheck %t/plan.mlir
 
+// RUN: burst-opt %t/baseline.mlir --burst-to-ring --ring-plan --remarks-filter=strategy -verify-diagnostics | FileCheck %t/baseline.mlir --check-prefix=BASELINE
+// RUN: burst-opt %t/tensors.mlir --burst-to-ring --ring-plan --remarks-filter=strategy -verify-diagnostics | FileCheck %t/tensors.mlir --check-prefix=TENSORS
+
 // RUN: burst-opt %t/links.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/compute.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/grid.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
@@ -68,7 +71,9 @@ func.func @forward(%q: !q) -> !q {
 // heads of (6 + 4) 2 + 8 + 6 * 4 bytes.
 //
 //--- plan.mlir
-// CHECK-COUNT-4: "bytes_sent": 5760,
+// CHECK: "bytes_sent": 5760,
+// CHECK: "peak_bytes": 13056,
+// CHECK-COUNT-3: "bytes_sent": 5760,
 // CHECK: "program": "plan",
 shard.grid @cp(shape = 4)
 
@@ -79,11 +84,65 @@ shard.grid @cp(shape = 4)
 !l = tensor<1x4x64xf32>
 
 func.func @plan(%q: !q, %k: !k, %v: !v, %o: !o, %l: !l) -> (!q, !k, !v) {
-  // expected-remark @below {{[Passed] chosen | Category:strategy | Function=plan | bytes=5760, compute_us=0.0, exposed_us=50.1, hidden_us=0.0, strategy=ring_kv}}
-  // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=plan | bytes=9984, compute_us=0.0, exposed_us=50.2, hidden_us=0.0, strategy=ring_q}}
+  // expected-remark @below {{[Passed] chosen | Category:strategy | Function=plan | bytes=5760, compute_us=0.0, exposed_us=50.1, hidden_us=0.0, peak_bytes=13056, strategy=ring_kv}}
+  // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=plan | bytes=9984, compute_us=0.0, exposed_us=50.2, hidden_us=0.0, peak_bytes=16384, strategy=ring_q}}
   %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %l, %o
       sequence <@cp, zigzag> : (!q, !k, !v, !o, !l, !o) -> (!q, !k, !v)
   return %dq, %dk, %dv : !q, !k, !v
+}
+
+// A baseline is costed where it is pinned. It sends what ring_kv does, in twice
+// as many hops, of which those of values wait for all scores; and holds
+//
+//   q and out 2 * 16 * 4 * 6 * 2, k and v 2 * 16 * 2 * 6 * 2, lse 16 * 4 * 4,
+//   of the state o and l 16 * 4 * (6 + 1) * 4, scores 16 * 4 * 64 * 4,
+//   and two slices of k and two of v, 4 * 16 * 2 * 6 * 2.
+//
+//--- baseline.mlir
+// BASELINE-COUNT-4: "peak_bytes": 22272,
+shard.grid @cp(shape = 4)
+
+!q = tensor<1x64x4x6xbf16>
+!k = tensor<1x64x2x6xbf16>
+!l = tensor<1x4x64xf32>
+
+func.func @baseline(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
+  // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=baseline | bytes=2304, compute_us=0.0, exposed_us=30.0, hidden_us=0.0, peak_bytes=5888, strategy=ring_kv}}
+  // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=baseline | bytes=8448, compute_us=0.0, exposed_us=50.2, hidden_us=0.0, peak_bytes=14080, strategy=ring_q}}
+  // expected-remark @below {{[Passed] pinned | Category:strategy | Function=baseline | bytes=2304, compute_us=0.0, exposed_us=60.0, hidden_us=0.0, peak_bytes=22272, strategy=ring_scores}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_scores>
+      : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+// A tensor that is several operands is held once, and a table on every rank as a
+// whole: in bytes q 64, the result 64, lse and l 16 each, the table 256, and a slice
+// of k and v 128. Backward the gradient by a table is a result.
+//
+//--- tensors.mlir
+// TENSORS-COUNT-2: "peak_bytes": 544,
+// TENSORS-COUNT-2: "peak_bytes": 1568,
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x8x1x4xf32>
+!l = tensor<1x1x8xf32>
+!t = tensor<8x8xf32>
+
+func.func @tensors(%q: !q, %t: !t) -> !q {
+  // expected-remark @below {{peak_bytes=544, strategy=ring_kv}}
+  // expected-remark @below {{strategy=ring_q}}
+  %o, %lse = burst.attention %q, %q, %q score bias(%t : !t) sequence <@cp, contiguous>
+      : (!q, !q, !q) -> (!q, !l)
+  return %o : !q
+}
+
+func.func @gradients(%q: !q, %l: !l, %t: !t) -> (!q, !q, !q, !t) {
+  // expected-remark @below {{peak_bytes=1568, strategy=ring_kv}}
+  // expected-remark @below {{strategy=ring_q}}
+  %dq, %dk, %dv, %dt = burst.attention_backward %q, %q, %q, %q, %l, %q score bias(%t : !t)
+      sequence <@cp, contiguous> strategy <ring_kv> gradients [0]
+      : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q, !t)
+  return %dq, %dk, %dv, %dt : !q, !q, !q, !t
 }
 
 // 1.7 queries for a key. Where transfers take all the time, the fewest bytes
@@ -130,8 +189,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   "other" = #dlti.target_device_spec<"burst.latency" = 9.0 : f64>>} {
   shard.grid @cp(shape = 2)
   func.func @grid(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
-    // expected-remark @below {{[Passed] pinned | Category:strategy | Function=grid | bytes=128, compute_us=0.0, exposed_us=7000000.0, hidden_us=0.0, strategy=ring_kv}}
-    // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=grid | bytes=160, compute_us=0.0, exposed_us=14000000.0, hidden_us=0.0, strategy=ring_q}}
+    // expected-remark @below {{[Passed] pinned | Category:strategy | Function=grid | bytes=128, compute_us=0.0, exposed_us=7000000.0, hidden_us=0.0, peak_bytes=288, strategy=ring_kv}}
+    // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=grid | bytes=160, compute_us=0.0, exposed_us=14000000.0, hidden_us=0.0, peak_bytes=672, strategy=ring_q}}
     %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ring_kv>
         : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
         -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
@@ -151,8 +210,8 @@ shard.grid @cp(shape = 4)
 !k = tensor<1x4096x1x64xbf16>
 
 func.func @decode(%q: !q, %k: !k) -> !q {
-  // expected-remark @below {{[Passed] chosen | Category:strategy | Function=decode | bytes=786432, compute_us=0.0, exposed_us=45.7, hidden_us=0.0, strategy=ring_kv}}
-  // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=decode | bytes=4704, compute_us=0.0, exposed_us=50.1, hidden_us=0.0, strategy=ring_q}}
+  // expected-remark @below {{[Passed] chosen | Category:strategy | Function=decode | bytes=786432, compute_us=0.0, exposed_us=45.7, hidden_us=0.0, peak_bytes=657440, strategy=ring_kv}}
+  // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=decode | bytes=4704, compute_us=0.0, exposed_us=50.1, hidden_us=0.0, peak_bytes=138400, strategy=ring_q}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
       : (!q, !k, !k) -> (!q, tensor<1x4x4xf32>)
   return %o : !q
@@ -188,7 +247,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
 shard.grid @cp(shape = 2)
 
 func.func @sizes(%q: tensor<?x?x1x4xf32>, %k: tensor<?x6x1x4xf32>) -> tensor<?x?x1x4xf32> {
-  // expected-remark @below {{Reason="assuming Sq = Sk = 6, B = 1", bytes=96, compute_us=0.0, exposed_us=10.0, hidden_us=0.0, strategy=ring_kv}}
+  // expected-remark @below {{Reason="assuming Sq = Sk = 6, B = 1", bytes=96, compute_us=0.0, exposed_us=10.0, hidden_us=0.0, peak_bytes=264, strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
       : (tensor<?x?x1x4xf32>, tensor<?x6x1x4xf32>, tensor<?x6x1x4xf32>)

@@ -9,6 +9,24 @@
 //
 // RUN: burst-opt %t/zigzag.mlir --burst-to-ring --burst-explain | FileCheck %t/zigzag.mlir --match-full-lines --strict-whitespace
 
+// One that is not lowered has strategies to choose from, which are shown first.
+// What is sent is the average of the ranks.
+//
+// RUN: burst-opt %t/zigzag.mlir --burst-explain | FileCheck %s --check-prefix=STRATEGIES --match-full-lines --strict-whitespace
+//      STRATEGIES:strategies for burst.attention of @zigzag, per rank; * is chosen
+//STRATEGIES-EMPTY:
+// STRATEGIES-NEXT:  strategy | sent  | peak memory | compute | hidden | exposed
+// STRATEGIES-NEXT:* ring_kv  | 192 B | 416 B       | 0.0 us  | 0.0 us | 20.0 us
+// STRATEGIES-NEXT:  ring_q   | 240 B | 672 B       | 0.0 us  | 0.0 us | 40.0 us
+//STRATEGIES-EMPTY:
+// STRATEGIES-NEXT:program @zigzag, 3 ranks
+// RUN: sed 's/zigzag>/zigzag> strategy <ring_q>/; s/12x/?x/g' %t/zigzag.mlir | not burst-opt --burst-explain 2>/dev/null | FileCheck %s --check-prefix=ASSUMED
+// ASSUMED: strategies for burst.attention of @zigzag, per rank; * is pinned
+// ASSUMED-NEXT: assuming Sq = Sk = 12288
+// ASSUMED: * ring_q
+// RUN: burst-opt %t/zigzag.mlir --burst-to-ring --burst-explain | FileCheck %s --check-prefix=LOWERED
+// LOWERED-NOT: strategies
+
 // Of a large grid the first ranks are shown.
 //
 // RUN: burst-opt %t/window.mlir --burst-explain=max-ranks=2 | FileCheck %s --check-prefix=FIRST
