@@ -40,7 +40,9 @@ public:
                     const MachineModel &machine) const override {
     Estimate result =
         estimateRotation(workload, ringCargo(workload, movesKeys), machine);
-    result.buffers += ownBuffers(workload);
+    // A rank that is alone has no state in memory, see ring-fuse-ends.
+    if (workload.isBackward || workload.whole.parts > 1)
+      result.buffers += ownBuffers(workload);
     return result;
   }
 
