@@ -1,5 +1,6 @@
 //===- LowerToRing.cpp - attention becomes the program of a rank ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/Ring/Slices.h"
 #include "passes/Passes.h"
 #include "passes/Strategies/Strategy.h"
 
@@ -19,9 +20,14 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
     SmallVector<AttentionInterface> attentions;
     getOperation().walk(
         [&](AttentionInterface op) { attentions.push_back(op); });
-    for (AttentionInterface op : attentions)
-      if (failed(lower(op)))
+    SmallVector<ArrayRef<int64_t>> maxSlices;
+    for (AttentionInterface op : attentions) {
+      FailureOr<const Strategy *> strategy = lower(op);
+      if (failed(strategy))
         return signalPassFailure();
+      maxSlices.push_back((*strategy)->maxSlices());
+    }
+    ring::stateMaxSlices(getOperation(), maxSlices);
   }
 
   /// Between burst.unshard and burst.shard of its own sequence.
@@ -67,7 +73,8 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
     return text;
   }
 
-  static LogicalResult lower(AttentionInterface op) {
+  /// By the strategy that it returns.
+  static FailureOr<const Strategy *> lower(AttentionInterface op) {
     FailureOr<const Strategy *> strategy = findStrategy(op);
     if (failed(strategy))
       return failure();
@@ -84,7 +91,7 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
     if (failed(deal))
       return failure();
     (*strategy)->build(op, *deal);
-    return success();
+    return strategy;
   }
 };
 } // namespace

@@ -296,6 +296,9 @@ def LowerToRingPass : Pass<"burst-lower-to-ring", "::mlir::func::FuncOp"> {
     %out, %lse = ring.finalize %o1, %m1, %l1
     ```
 
+    A strategy whose ranks hold more than two received slices says so in
+    `ring.max_slices` of the function.
+
     Needs `burst-partition` and `burst-expand-names`. Leaves no op of burst but
     the yields of regions. A strategy of which there is no ring is refused; an op
     without one gets `ring_kv` (`burst-choose-strategy` gives it the cheapest).
@@ -462,7 +465,8 @@ def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {
     - nothing deadlocks, under the model that the ring dialect states;
     - every transfer is waited for once, and at most two received slices are held
       at a time (the double buffer), two states of slices or gradients by them,
-      and two that came home;
+      and two that came home; or as many as `ring.max_slices` of the function says,
+      for channel 0, 1 and so on, `array<i64: 3, 2>`;
     - o, m and l of a state belong together, and all its attends have one mask, one
       score and one scale, and the same on all ranks; so have all attends that
       add to a gradient, and lse and delta are those of the same attention;

@@ -1,6 +1,7 @@
 //===- RingDialect.cpp - the ring dialect ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Ring/Ring.h"
+#include "dialect/Ring/Slices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
@@ -134,6 +135,8 @@ LogicalResult ChannelAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult RingDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
+  if (attribute.getName() == maxSlicesAttr)
+    return verifyMaxSlices(op, attribute.getValue());
   if (attribute.getName() != gridAttr)
     return op->emitError("unknown attribute: ") << attribute.getName();
   auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue());

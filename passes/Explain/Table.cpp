@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Explain/Table.h"
 
+#include "dialect/Ring/Slices.h"
+
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -29,7 +31,7 @@ static std::string messageText(const Message &message) {
 
 Table::Table(func::FuncOp program, int64_t maxRanks, raw_ostream &os)
     : ranks(ring::numRanks(program)), shown(std::min(maxRanks, ranks)),
-      recorder(shown), os(os) {
+      maxSlices(ring::getMaxSlices(program)), recorder(shown), os(os) {
   drawing.title =
       llvm::formatv("program @{0}, {1} ranks", program.getName(), ranks);
   drawing.shown = shown;
@@ -151,9 +153,16 @@ void Table::printProof(const Proof &proof) {
   if (proof.wasted != 0)
     os << "        " << proof.wasted
        << " that it rules out are computed too;\n";
-  os << "        sends match receives, no deadlock, at most 2 received slices "
-        "at "
-        "a time\n";
+  os << "        sends match receives, no deadlock, at most ";
+  if (maxSlices) {
+    os << maxSlices[0] << " received slices at a time on channel 0";
+    for (int64_t channel = 1; channel < maxSlices.size(); ++channel)
+      os << ", " << maxSlices[channel] << " on " << channel;
+    os << ";\n        as many states or gradients by slices, and of the rank's "
+          "own\n";
+    return;
+  }
+  os << ring::defaultMaxSlices << " received slices at a time\n";
   if (hasStates)
     os << "        and 2 states of slices, and 2 of the rank's own\n";
   if (hasGradients)

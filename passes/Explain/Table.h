@@ -34,6 +34,7 @@ private:
   void printRow(llvm::StringRef head, llvm::ArrayRef<std::string> cells);
 
   int64_t ranks, shown;
+  mlir::DenseI64ArrayAttr maxSlices; ///< see ring::maxSlicesAttr
   Recorder recorder;
   bool hasStates = false, hasGradients = false; ///< that travel
   bool hasBackward = false;                     ///< a backward pass

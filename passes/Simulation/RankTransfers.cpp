@@ -136,14 +136,19 @@ bool Simulation::Impl::Rank::takeTensors(const StartSite &site,
 namespace {
 /// Counts what a transfer brings until the last of its tensors is gone.
 struct HeldSlice {
-  explicit HeldSlice(GaugeRef gauge) : gauge(std::move(gauge)) {
-    this->gauge->add(1);
+  HeldSlice(const GaugeRef &all, const GaugeRef &ofChannel)
+      : all(all), ofChannel(ofChannel) {
+    all->add(1);
+    ofChannel->add(1);
   }
-  ~HeldSlice() { gauge->add(-1); }
+  ~HeldSlice() {
+    all->add(-1);
+    ofChannel->add(-1);
+  }
   HeldSlice(const HeldSlice &) = delete;
   HeldSlice &operator=(const HeldSlice &) = delete;
 
-  GaugeRef gauge;
+  GaugeRef all, ofChannel;
 };
 } // namespace
 
@@ -155,16 +160,17 @@ Step Simulation::Impl::Rank::runStart(ring::StartOp op,
   if (!describeTransfer(site, call, transfer) ||
       !takeTensors(site, call, transfer))
     return Step::Failed;
-  const GaugeRef &gauge = impl.gaugeOf(transfer);
+  Impl::Gauges gauges = impl.gaugesOf(transfer, *site.channel);
   if (transfer.receiveMask != 0)
-    transfer.slice = std::make_shared<HeldSlice>(gauge);
+    transfer.slice = std::make_shared<HeldSlice>(gauges.all, gauges.ofChannel);
   ++impl.traffic[index].hops;
   open.push_back(shared);
   call.give(0, std::move(shared));
   if (impl.listener)
     impl.listener->starts(transfer);
   std::string message;
-  if (!impl.semantics->start(transfer, gauge->held, message))
+  if (!impl.semantics->start(
+          transfer, {gauges.all->held, gauges.ofChannel->held}, message))
     return fail(op, message);
   transfer.sent = transfer.sendMask == 0;
   transfer.arrived = transfer.receiveMask == 0;
@@ -250,11 +256,13 @@ bool Simulation::Impl::Rank::startExchange(ring::ExchangeOp op,
   exchange->received.push_back(std::move(output));
   exchange->tensors.push_back(std::move(input));
   ++impl.traffic[index].hops;
-  std::string message;
-  if (!impl.semantics->start(*exchange, impl.gaugeOf(*exchange)->held, message))
-    return refuse(message);
   Channel &channel = impl.channels[op.getChannel().getIndex()];
   channel.resize(impl.parts);
+  Impl::Gauges gauges = impl.gaugesOf(*exchange, channel);
+  std::string message;
+  if (!impl.semantics->start(
+          *exchange, {gauges.all->held, gauges.ofChannel->held}, message))
+    return refuse(message);
   channel[index].push(*exchange);
   return impl.advance(index, channel);
 }

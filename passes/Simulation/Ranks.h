@@ -31,6 +31,8 @@ using TransferRef = std::shared_ptr<Transfer>;
 /// they were started. The rank owns them.
 struct TransferQueue {
   Transfer *head = nullptr, *last = nullptr;
+  /// What transfers have brought and is held, by kind; null where none did.
+  std::array<GaugeRef, numTransferKinds> held;
 
   bool isEmpty() const { return !head; }
   void push(Transfer &transfer) {
@@ -107,8 +109,17 @@ public:
 private:
   struct Rank;
 
-  GaugeRef &gaugeOf(const Transfer &transfer) {
-    return slices[transfer.rank][static_cast<size_t>(transfer.kind())];
+  /// What a rank holds of the kind of a transfer, on all channels and on its
+  /// own.
+  struct Gauges {
+    const GaugeRef &all, &ofChannel;
+  };
+  Gauges gaugesOf(const Transfer &transfer, Channel &channel) {
+    auto kind = static_cast<size_t>(transfer.kind());
+    GaugeRef &ofChannel = channel[transfer.rank].held[kind];
+    if (!ofChannel)
+      ofChannel = std::make_shared<Gauge>();
+    return {slices[transfer.rank][kind], ofChannel};
   }
   void countBytes(int64_t rank, int argument, int64_t bytes);
   const FreshMemory &memoryOf(const ExternalCall &call);
@@ -137,7 +148,7 @@ private:
   std::vector<Site> sites; ///< by ExternalCall::site
   std::vector<std::unique_ptr<Rank>> ranks;
   std::map<int64_t, Channel> channels;
-  /// What was received and is held, by rank and kind.
+  /// What was received and is held on all channels, by rank and kind.
   std::vector<std::array<GaugeRef, numTransferKinds>> slices;
   /// By rank, what it sent of each tensor: of few.
   std::vector<llvm::SmallVector<std::pair<int, int64_t>, 4>> sent;

@@ -167,6 +167,12 @@ struct Transfer {
   std::optional<Made> share() const;
 };
 
+/// How many transfers of a kind there are of which a rank holds what they
+/// bring.
+struct Held {
+  int64_t all = 0, ofChannel = 0; ///< on all channels, and on that of one
+};
+
 /// What one rank moved and held.
 struct Traffic {
   std::map<int, int64_t> sentBytes; ///< by argument, or what is made for it
@@ -214,9 +220,9 @@ public:
   virtual bool add(Sum &sum, std::string &message) = 0;
   virtual bool round(mlir::Type element, const TensorRef &gradient,
                      TensorRef &result, std::string &message) = 0;
-  /// A transfer starts, with which the rank holds what `slices` of its kind
-  /// have brought; may refuse it.
-  virtual bool start(const Transfer &transfer, int64_t slices,
+  /// A transfer starts, with which the rank holds what so many of its kind
+  /// bring; may refuse it.
+  virtual bool start(const Transfer &transfer, const Held &held,
                      std::string &message) {
     return true;
   }

@@ -29,6 +29,10 @@ public:
   virtual Estimate estimate(const Workload &workload,
                             const MachineModel &machine) const = 0;
 
+  /// What ranks of its program may hold of received slices, see
+  /// `ring.max_slices`; empty where the default will do, the double buffer.
+  virtual llvm::ArrayRef<int64_t> maxSlices() const { return {}; }
+
   /// Puts the program of a rank in place of `op`, which stands between
   /// burst.unshard and burst.shard, is expanded and whyNot knows nothing
   /// against. `deal` is that of its sequence.

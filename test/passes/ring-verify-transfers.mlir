@@ -522,3 +522,106 @@ func.func @no_such_turn(%k: !q {ring.shard = #s}) attributes {ring.grid = @cp} {
   %k1 = ring.wait %t : !ring.token<!q>
   return
 }
+
+// -----
+
+// As many as the program states, by channel: on one channel three, and here a
+// fourth.
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @four_slices}}
+func.func @four_slices(%k: !q {ring.shard = #s})
+    attributes {ring.grid = @cp, ring.max_slices = array<i64: 3>} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %t = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q) -> !ring.token<!q>
+  %u = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q) -> !ring.token<!q>
+  %v = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q) -> !ring.token<!q>
+  // expected-error @below {{schedule refused: rank 0, hop 0: receives a slice while 3 of channel 0 are still needed, and 'ring.max_slices' states buffers for 3}}
+  %w = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q) -> !ring.token<!q>
+  %tk = ring.wait %t : !ring.token<!q>
+  %uk = ring.wait %u : !ring.token<!q>
+  %vk = ring.wait %v : !ring.token<!q>
+  %wk = ring.wait %w : !ring.token<!q>
+  return
+}
+
+// -----
+
+// Each channel has buffers of its own, and one that is not named has two.
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @channels}}
+func.func @channels(%k: !q {ring.shard = #s})
+    attributes {ring.grid = @cp, ring.max_slices = array<i64: 3, 1>} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %t = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q) -> !ring.token<!q>
+  %u = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q) -> !ring.token<!q>
+  %v = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q) -> !ring.token<!q>
+  %a = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 1> : (!q) -> !ring.token<!q>
+  %b = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 2> : (!q) -> !ring.token<!q>
+  %c = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 2> : (!q) -> !ring.token<!q>
+  // expected-error @below {{schedule refused: rank 0, hop 0: receives a slice while 2 of channel 2 are still needed, and 'ring.max_slices' states buffers for 2}}
+  %d = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 2> : (!q) -> !ring.token<!q>
+  %tk = ring.wait %t : !ring.token<!q>
+  %uk = ring.wait %u : !ring.token<!q>
+  %vk = ring.wait %v : !ring.token<!q>
+  %ak = ring.wait %a : !ring.token<!q>
+  %bk = ring.wait %b : !ring.token<!q>
+  %ck = ring.wait %c : !ring.token<!q>
+  %dk = ring.wait %d : !ring.token<!q>
+  return
+}
+
+// -----
+
+// Fewer than the double buffer.
+shard.grid @cp(shape = 2)
+
+!q = tensor<1x4x1x4xf32>
+#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
+
+// expected-note @below {{in the program of a rank of @single}}
+func.func @single(%k: !q {ring.shard = #s})
+    attributes {ring.grid = @cp, ring.max_slices = array<i64: 1>} {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant 8 : index
+  %r = shard.process_multi_index on @cp axes = [0] : index
+  %next = arith.addi %r, %c1 : index
+  %p = arith.remui %next, %c2 : index
+  %t = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q) -> !ring.token<!q>
+  // expected-error @below {{schedule refused: rank 0, hop 0: receives a slice while 1 of channel 0 are still needed, and 'ring.max_slices' states buffers for 1}}
+  %u = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
+      receive [%p] from %p channel <@cp, 0> : (!q) -> !ring.token<!q>
+  %tk = ring.wait %t : !ring.token<!q>
+  %uk = ring.wait %u : !ring.token<!q>
+  return
+}

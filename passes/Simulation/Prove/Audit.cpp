@@ -152,7 +152,29 @@ static StringRef nameOf(const Transfer &transfer) {
   return *share == Made::Gradient ? "gradient" : "state";
 }
 
-bool Auditor::start(const Transfer &transfer, int64_t slices,
+/// What a rank holds fits the buffers that its program states.
+std::string Auditor::checkHeld(const Transfer &transfer, const Held &held) {
+  if (!maxSlices) {
+    if (held.all <= ring::defaultMaxSlices)
+      return "";
+    return format("receives a {0} while {1} are still needed, and there are "
+                  "buffers for {2}",
+                  nameOf(transfer), held.all - 1, ring::defaultMaxSlices);
+  }
+  ring::StartOp start = transfer.start;
+  ring::ChannelAttr channel =
+      start ? start.getChannel()
+            : cast<ring::ExchangeOp>(transfer.op).getChannel();
+  int64_t bound = ring::maxSlicesOf(maxSlices, channel.getIndex());
+  if (held.ofChannel <= bound)
+    return "";
+  return format("receives a {0} while {1} of channel {2} are still needed, and "
+                "'{3}' states buffers for {4}",
+                nameOf(transfer), held.ofChannel - 1, channel.getIndex(),
+                ring::maxSlicesAttr, bound);
+}
+
+bool Auditor::start(const Transfer &transfer, const Held &held,
                     std::string &message) {
   ring::StartOp start = transfer.start;
   const char *verb = start ? "sends" : "exchanges";
@@ -178,10 +200,8 @@ bool Auditor::start(const Transfer &transfer, int64_t slices,
           format("{0} segments {1:x} of rank {2}, of which it has {3:x}", verb,
                  transfer.sendMask, transfer.owner, tensor->segments);
   }
-  if (slices > options.maxSlices)
-    message = format("receives a {0} while {1} are still needed, and there "
-                     "are buffers for {2}",
-                     nameOf(transfer), slices - 1, options.maxSlices);
+  if (std::string found = checkHeld(transfer, held); !found.empty())
+    message = std::move(found);
   if (transfer.sendMask != 0)
     for (const TensorRef &tensor : transfer.tensors)
       ++tensor->numSending;

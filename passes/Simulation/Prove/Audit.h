@@ -70,8 +70,6 @@ private:
 struct ProofOptions {
   /// Pairs that the mask rules out may be computed.
   bool allowEmpty = false;
-  /// Received slices that a rank may hold at once: the double buffer.
-  int64_t maxSlices = 2;
 };
 
 /// What a proof counted.

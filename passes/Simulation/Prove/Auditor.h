@@ -3,6 +3,7 @@
 #ifndef BURST_PASSES_SIMULATION_PROVE_AUDITOR_H
 #define BURST_PASSES_SIMULATION_PROVE_AUDITOR_H
 
+#include "dialect/Ring/Slices.h"
 #include "passes/Simulation/Prove/Audit.h"
 #include "passes/Simulation/Prove/PairSet.h"
 #include "passes/Simulation/Shares.h"
@@ -121,7 +122,7 @@ public:
   Auditor(mlir::func::FuncOp program, int64_t parts,
           const ProofOptions &options, Proof &proof)
       : program(program), parts(parts), options(options), proof(proof),
-        shares(parts) {}
+        maxSlices(ring::getMaxSlices(program)), shares(parts) {}
 
   State init(mlir::RankedTensorType type, const Tensor &query) override;
   bool attend(Attend &attend, State &result, std::string &message) override;
@@ -141,7 +142,7 @@ public:
   bool add(Sum &sum, std::string &message) override;
   bool round(mlir::Type element, const TensorRef &gradient, TensorRef &result,
              std::string &message) override;
-  bool start(const Transfer &transfer, int64_t slices,
+  bool start(const Transfer &transfer, const Held &held,
              std::string &message) override;
   TensorRef deliver(const Transfer &from, const Transfer &to,
                     size_t index) override;
@@ -160,6 +161,7 @@ private:
   /// Of slice `index`, which `owner` owns, the pairs that a meeting computes:
   /// those that are flagged, of segments that have positions.
   PairMask computedPairs(const Meeting &meeting, size_t index, int64_t owner);
+  std::string checkHeld(const Transfer &transfer, const Held &held);
   std::string checkQuery(const Meeting &meeting);
   /// Of keys, values or both.
   std::string checkSlice(const Meeting &meeting, const Slice &slice);
@@ -201,6 +203,7 @@ private:
   int64_t parts;
   const ProofOptions &options;
   Proof &proof;
+  mlir::DenseI64ArrayAttr maxSlices; ///< null where it is the default
   Classifier classifier;
   int64_t numStates = 0;
   /// One for all attends that ask the same: they are many, of few attentions.

@@ -71,3 +71,9 @@ func.func @program(
 func.func @alone() attributes {ring.grid = @one} {
   return
 }
+
+// CHECK-LABEL: func @slices
+// CHECK-SAME: attributes {ring.grid = @one, ring.max_slices = array<i64: 3, 1>}
+func.func @slices() attributes {ring.grid = @one, ring.max_slices = array<i64: 3, 1>} {
+  return
+}

@@ -274,3 +274,30 @@ shard.grid @cp(shape = 4)
 
 // expected-error @below {{unknown attribute of an argument: "ring.foo"}}
 func.func private @program(index {ring.foo}) attributes {ring.grid = @cp}
+
+// -----
+
+// ring.max_slices
+// expected-error @below {{'ring.max_slices' must give a program with 'ring.grid' an array of bounds by channel, each at least 1, got: array<i64: 2>}}
+func.func private @no_program() attributes {ring.max_slices = array<i64: 2>}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+// expected-error @below {{each at least 1, got: 3 : i64}}
+func.func private @no_array() attributes {ring.grid = @cp, ring.max_slices = 3}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+// expected-error @below {{each at least 1, got: array<i64>}}
+func.func private @nothing() attributes {ring.grid = @cp, ring.max_slices = array<i64>}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+// expected-error @below {{each at least 1, got: array<i64: 2, 0>}}
+func.func private @none() attributes {ring.grid = @cp, ring.max_slices = array<i64: 2, 0>}

@@ -1,5 +1,6 @@
 //===- AttendMutations.cpp - how attends and states are broken ------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/Ring/Slices.h"
 #include "test/unit/simulation/Mutations.h"
 
 using namespace mlir;
@@ -100,7 +101,8 @@ static std::pair<Value, Value> queriesOfAnother(Emit &e) {
   Value query = e.receive(
       e.send(e.schedule.program.getArgument(0), shardOf(e.schedule, 0), 1));
   // They are held beside the slices, which is not the point here.
-  e.schedule.options.maxSlices = 3;
+  e.schedule.program->setAttr(ring::maxSlicesAttr,
+                              e.builder.getDenseI64ArrayAttr({3, 3}));
   return {query, e.ahead(e.schedule.rank, e.schedule.parts - 1)};
 }
 

@@ -1,5 +1,6 @@
 //===- TransferMutations.cpp - how transfers are broken -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/Ring/Slices.h"
 #include "test/unit/simulation/Mutations.h"
 
 using namespace mlir;
@@ -26,7 +27,9 @@ static bool doubleWait(Schedule &s) {
 static bool neverWait(Schedule &s) {
   Emit e = Emit::atTop(s);
   e.send(s.program.getArgument(0), shardOf(s, 0), 1);
-  s.options.maxSlices = 3; // What it receives stays, which is not the point.
+  // What it receives stays, which is not the point.
+  s.program->setAttr(ring::maxSlicesAttr,
+                     e.builder.getDenseI64ArrayAttr({3, 3}));
   return true;
 }
 
