@@ -52,7 +52,7 @@ public:
   }
 
   /// The tiles of an attend whose state or gradients are of this type.
-  Shape shapeOf(mlir::FloatType state);
+  Shape shapeOf(mlir::FloatType type);
   Shape shapeOf(mlir::Value state) {
     return shapeOf(mlir::cast<mlir::FloatType>(
         mlir::cast<mlir::MemRefType>(state.getType()).getElementType()));
