@@ -126,11 +126,12 @@ static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
     made = {type.getResult(0), type.getResult(1)};
     if (!parsed.isLast)
       made.push_back(type.getResult(1));
+    auto out = dyn_cast<RankedTensorType>(made[0]);
+    auto lse = dyn_cast<RankedTensorType>(made[1]);
+    if (!out || !lse)
+      return parser.emitError(loc, "makes ranked tensors, got: ") << made;
     if (!parsed.isFirst && parsed.isLast) // of the rows of the results
-      state = {
-          RankedTensorType::get(cast<ShapedType>(made[0]).getShape(),
-                                cast<ShapedType>(made[1]).getElementType()),
-          made[1], made[1]};
+      state = {out.clone(lse.getElementType()), lse, lse};
     else if (!parsed.isFirst)
       state = made;
   } else {

@@ -646,3 +646,14 @@ func.func @attend_c5(%q: memref<1x2x1x4xf32>, %m: memref<1x1x2xf32>, %r: index, 
       : (memref<1x2x1x4xf32>, memref<1x2x1x4xf32>, memref<1x2x1x4xf32>, memref<1x2x1x4xf32>, memref<1x1x2xf32>, memref<1x1x2xf32>, memref<1x2x1x4xf32>, memref<1x1x2xf32>) -> ()
   return
 }
+
+// -----
+
+func.func @types(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
+  // expected-error @below {{makes ranked tensors, got: 'index', 'index'}}
+  %0:2 = ring.attend %q at <contiguous over 2>[%n] extent %n
+      slices (%q, %q at %n) of <contiguous over 2> extent %n
+      state %q, %m, %m last scale 1.0
+      : (tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>) -> (index, index)
+  return
+}
