@@ -21,9 +21,9 @@ static ring::InitOp initOf(ring::AttendOp attend) {
   return isState ? init : ring::InitOp();
 }
 
-/// The `ring.finalize` that alone uses the attend's state.
+/// The `ring.finalize` that alone uses the attend's state; none on buffers.
 static ring::FinalizeOp finalizeOf(ring::AttendOp attend) {
-  if (attend.isLast())
+  if (attend.isLast() || attend->getNumResults() == 0)
     return {};
   for (Value part : attend->getResults())
     if (!part.hasOneUse())
@@ -54,10 +54,8 @@ static void fuse(ring::AttendOp attend, ring::InitOp init,
   for (auto [from, to] :
        llvm::zip_equal(attend->getRegions(), fused->getRegions()))
     to.takeBody(from);
-  if (finalize)
-    finalize->replaceAllUsesWith(fused);
-  else
-    attend->replaceAllUsesWith(fused);
+  Operation *end = finalize ? finalize.getOperation() : attend;
+  end->replaceAllUsesWith(fused);
   if (finalize)
     finalize.erase();
   attend.erase();

@@ -82,6 +82,17 @@ func.func @others(%q: !q, %p: !q, %k: !q, %r: index, %n: index) -> (!q, !l, !l, 
   return %out, %lse, %4#1, %out2, %lse2, %4#2 : !q, !l, !l, !q, !l, !l
 }
 
+// On buffers there is nothing to see.
+// CHECK-LABEL: func @buffers
+// CHECK: state
+func.func @buffers(%q: memref<1x2x1x4xf32>, %m: memref<1x1x2xf32>, %n: index) {
+  ring.attend %q at <contiguous over 2>[%n] extent %n
+      slices (%q, %q at %n) of <contiguous over 2> extent %n state %q, %m, %m scale 1.0
+      : (memref<1x2x1x4xf32>, memref<1x2x1x4xf32>, memref<1x2x1x4xf32>, memref<1x2x1x4xf32>,
+         memref<1x1x2xf32>, memref<1x1x2xf32>) -> ()
+  return
+}
+
 //--- one.mlir
 shard.grid @cp(shape = 1)
 !q = tensor<1x8x2x4xbf16>
