@@ -164,8 +164,9 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
 
     - what transfers receive into: two slices (on two ranks one, where nothing comes
       behind it), and four states or gradients of what comes behind;
-    - forward l, and o where out is of another type than the state; backward delta,
-      and in the state type the gradients of which results are of another;
+    - forward l, and o where out is of another type than the state, but nothing on
+      one rank (`ring-fuse-ends`); backward delta, and in the state type the gradients
+      of which results are of another;
     - with `ring_scores` all scores of its queries.
 
     A dynamic sequence is taken as long as the other one, or as 4096 positions per

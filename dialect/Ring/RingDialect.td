@@ -41,7 +41,9 @@ def Ring_Dialect : Dialect {
     index argument with `ring.extent = array<i64: a, d, ...>` receives the global
     size of argument a along dimension d, which is the one its `ring.shard` names;
     all the pairs that are listed have that size. `ring.partial` on a result says
-    that the ranks' results add up to it.
+    that the ranks' results add up to it. `ring.max_slices = array<i64: n, m, ...>`
+    on the function says how many received slices a rank may hold at once of channel
+    0, 1 and so on; without it, two of all channels together (the double buffer).
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
