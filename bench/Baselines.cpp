@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "bench/Baselines.h"
+#include "passes/Strategies/Choice.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -26,7 +27,7 @@ struct Model {
 /// What is left out of "all", or pinned.
 struct Variant {
   std::string name;
-  std::string strategy; ///< empty: chosen
+  std::string strategy; ///< empty: the ring that costs less
   bool overlap = true, drop = true, localTiling = true;
 };
 
@@ -67,6 +68,7 @@ static constexpr Model models[] = {{"LLaMA-2-7B", 32, 32, 128},
 
 static const Variant variants[] = {
     {"all", ""},
+    {"all-gather", "all_gather"},
     {"ring of keys and values", "ring_kv"},
     {"no overlap", "", /*overlap=*/false},
     {"no dropping", "", true, /*drop=*/false},
@@ -107,22 +109,29 @@ std::string Problem::text(const std::string &strategy) const {
          "  return %o, %lse : !q, !l\n}\n";
 }
 
-/// What burst-choose-strategy chooses for the machine that it assumes.
-static std::string chosenStrategy(const Problem &problem) {
+/// The ring that costs less, on the machine that burst-choose-strategy assumes.
+static std::string cheaperRing(const Problem &problem) {
   std::unique_ptr<MLIRContext> context = makeContext();
   auto module = parseSourceString<ModuleOp>(
       problem.text(""), ParserConfig(context.get()), "bench");
   PassManager pm(context.get());
   pm.addNestedPass<func::FuncOp>(createExpandNamesPass());
   pm.addNestedPass<func::FuncOp>(createDeriveBoundsPass());
-  pm.addPass(createChooseStrategyPass());
   if (!module || failed(pm.run(*module)))
-    fail("cannot choose a strategy for " + problem.name());
-  std::string chosen;
+    fail("cannot weigh strategies for " + problem.name());
+  SmallVector<Estimate> costs;
+  SmallVector<StringRef> names;
   module->walk([&](AttentionInterface op) {
-    chosen = op.getStrategyAttr().getValue().str();
+    FailureOr<Choice> choice = weighStrategies(op);
+    if (failed(choice))
+      fail("cannot weigh strategies for " + problem.name());
+    for (const Candidate &candidate : choice->candidates)
+      if (candidate.strategy->getName().starts_with("ring_")) {
+        names.push_back(candidate.strategy->getName());
+        costs.push_back(candidate.cost);
+      }
   });
-  return chosen;
+  return names[cheapest(costs)].str();
 }
 
 static cpu::Target targetOf(const Variant &variant, cpu::Target target) {
@@ -204,13 +213,15 @@ static void print(Table &table, const Problem &problem, const Trial &trial,
 
 static void measure(Table &table, const Problem &problem, const Device &device,
                     const cpu::Target &target, int64_t repeat) {
-  std::string chosen = chosenStrategy(problem);
+  std::string ring = cheaperRing(problem);
   std::vector<std::unique_ptr<Trial>> trials;
   for (Variant variant : variants) {
     if (problem.isBackward && variant.strategy == "ring_scores")
       continue; // has a forward pass only
     if (trials.empty())
-      variant.name += " (" + chosen + ")";
+      variant.name += " (" + ring + ")";
+    if (variant.strategy.empty())
+      variant.strategy = ring;
     trials.push_back(std::make_unique<Trial>(variant, problem, device, target));
   }
   for (auto &trial : trials)

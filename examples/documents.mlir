@@ -15,7 +15,7 @@ func.func @documents(%q: tensor<1x256x4x32xf32> {burst.name = "q"},
         tensor<1x4x256xf32> {burst.name = "lse"}) {
   %o, %lse = burst.attention %q, %k, %v
       mask [causal, documents](%ids : tensor<256xi32>)
-      sequence <@cp, striped 8>
+      sequence <@cp, striped 8> strategy <ring_kv>
       : (tensor<1x256x4x32xf32>, tensor<1x256x2x32xf32>, tensor<1x256x2x32xf32>)
       -> (tensor<1x256x4x32xf32>, tensor<1x4x256xf32>)
   return %o, %lse : tensor<1x256x4x32xf32>, tensor<1x4x256xf32>

@@ -8,7 +8,7 @@ func.func @llama3(%q: tensor<1x2048x32x128xbf16> {burst.name = "q"},
     -> (tensor<1x2048x32x128xbf16> {burst.name = "o"},
         tensor<1x32x2048xf32> {burst.name = "lse"}) {
   %o, %lse = burst.attention %q, %k, %v mask causal
-      sequence <@cp, zigzag>
+      sequence <@cp, zigzag> strategy <ring_kv>
       : (tensor<1x2048x32x128xbf16>, tensor<1x2048x8x128xbf16>,
          tensor<1x2048x8x128xbf16>)
       -> (tensor<1x2048x32x128xbf16>, tensor<1x32x2048xf32>)

@@ -32,7 +32,7 @@ func.func @blocks(%q: tensor<1x256x4x32xf32> {burst.name = "q"},
         %new = arith.select %before, %less, %s : f32
         burst.yield %new : f32
       }
-      sequence <@cp, contiguous>
+      sequence <@cp, contiguous> strategy <ring_kv>
       : (tensor<1x256x4x32xf32>, tensor<1x256x2x32xf32>, tensor<1x256x2x32xf32>)
       -> (tensor<1x256x4x32xf32>, tensor<1x4x256xf32>)
   return %o, %lse : tensor<1x256x4x32xf32>, tensor<1x4x256xf32>

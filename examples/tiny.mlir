@@ -8,7 +8,8 @@ func.func @tiny(%q: tensor<1x64x4x16xf32> {burst.name = "q"},
                 %v: tensor<1x64x2x16xf32> {burst.name = "v"})
     -> (tensor<1x64x4x16xf32> {burst.name = "o"},
         tensor<1x4x64xf32> {burst.name = "lse"}) {
-  %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, zigzag>
+  %o, %lse = burst.attention %q, %k, %v mask causal
+      sequence <@cp, zigzag> strategy <ring_kv>
       : (tensor<1x64x4x16xf32>, tensor<1x64x2x16xf32>, tensor<1x64x2x16xf32>)
       -> (tensor<1x64x4x16xf32>, tensor<1x4x64xf32>)
   return %o, %lse : tensor<1x64x4x16xf32>, tensor<1x4x64xf32>

@@ -14,16 +14,9 @@ namespace burst {
 using namespace mlir;
 using namespace burst;
 
-namespace {
-/// What was found to be needed, at the top of a rank's program.
-struct Needs {
-  Value need, reach, step;
-};
-} // namespace
-
 /// The call of the need function. Meetings of one ring have the same bounds and
 /// captures.
-static Needs callNeeds(const RingMeeting &meeting, func::FuncOp function) {
+static ValueRange callNeeds(const RingMeeting &meeting, func::FuncOp function) {
   auto program = meeting.op->getParentOfType<func::FuncOp>();
   // Sizes and captures are arguments or constants: behind the last of them is
   // the place, which is in front of all loops.
@@ -42,8 +35,7 @@ static Needs callNeeds(const RingMeeting &meeting, func::FuncOp function) {
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value batch = tensor::DimOp::create(builder, loc, meeting.query, zero);
   operands.insert(operands.begin() + 2, batch);
-  auto call = func::CallOp::create(builder, loc, function, operands);
-  return {call.getResult(0), call.getResult(1), call.getResult(2)};
+  return func::CallOp::create(builder, loc, function, operands).getResults();
 }
 
 /// Says why something of an attend goes on as it was.
@@ -54,34 +46,36 @@ static void missed(Operation *op, StringRef reason) {
   remark::missed(op->getLoc(), options) << remark::reason("{0}", reason);
 }
 
-/// What goes round where `op` is computed; null where its transfers are written
-/// out, or where there are none.
-static ring::RotateOp rotateOf(Operation *op) {
-  return op->getParentOfType<ring::RotateOp>();
+/// What brings shards to where `op` is computed; null where its transfers are
+/// written out, or where there are none.
+static ring::CollectiveOpInterface collectiveOf(Operation *op) {
+  return op->getParentOfType<ring::CollectiveOpInterface>();
 }
 
-/// The queries that a ring begins with, where they are what goes round.
-static Value atTheTop(Value query, ring::RotateOp rotate) {
-  if (!rotate)
+/// The queries of this rank, where they are what is brought.
+static Value atTheTop(Value query, ring::CollectiveOpInterface collective) {
+  if (!collective)
     return query;
-  ValueRange shards = rotate.getShards();
-  auto shard = llvm::find(shards, query);
-  return shard == shards.end()
+  ValueRange brought = collective.getBrought();
+  auto found = llvm::find(brought, query);
+  return found == brought.end()
              ? query
-             : rotate.getTensors()[std::distance(shards.begin(), shard)];
+             : collective.getTensors()[std::distance(brought.begin(), found)];
 }
 
 static RingMeeting meetingOf(ring::AttendLikeOpInterface op) {
-  ring::RotateOp rotate = rotateOf(op);
+  ring::CollectiveOpInterface collective = collectiveOf(op);
+  bool movesKeys = !collective ||
+                   !llvm::is_contained(collective.getBrought(), op.getQuery());
   return {op,
-          atTheTop(op.getQuery(), rotate),
+          atTheTop(op.getQuery(), collective),
           op.getQueryExtent(),
           op.getKeyExtent(),
           op.getQueryLayout(),
           op.getKeyLayout(),
           &op.getBounds(),
           op.getMaskCaptures(),
-          /*movesKeys=*/!rotate || op.getQueryOwner() != rotate.getOwner()};
+          movesKeys};
 }
 
 /// What the need function is called with must be there in front of all loops.
@@ -103,38 +97,46 @@ static bool sameNeeds(const RingMeeting &a, const RingMeeting &b) {
              a.bounds, b.bounds, OperationEquivalence::IgnoreLocations);
 }
 
-/// Why what goes round may not go less far than needed by one meeting; empty
-/// where it may.
-static StringRef whyAll(ring::RotateOp rotate, const RingMeeting &meeting) {
-  for (Value shard : rotate.getShards())
+/// Why all of what is brought must be, whatever one meeting needs; empty where
+/// what it needs will do.
+static StringRef whyAll(ring::CollectiveOpInterface collective,
+                        const RingMeeting &meeting) {
+  for (Value shard : collective.getBrought())
     if (llvm::any_of(shard.getUsers(),
                      [&](Operation *user) { return user != meeting.op; }))
-      return "it shares what goes round with other ops: all of every shard "
-             "goes on";
+      return "it shares what is brought with other ops: all of every shard is "
+             "sent";
   auto op = cast<ring::AttendLikeOpInterface>(meeting.op);
-  Value owner = rotate.getOwner(), rank = rotate.getRank();
-  Value other =
-      meeting.movesKeys ? op.getQueryOwner() : op.getSliceOwners().front();
-  Value moving =
-      meeting.movesKeys ? op.getSliceOwners().front() : op.getQueryOwner();
-  if (moving != owner || other != rank)
-    return "it does not bring shards of the owner that goes round and those of "
-           "this rank together: all of every shard goes on";
+  Value keyOwner = op.getSliceOwners().front();
+  Value other = meeting.movesKeys ? op.getQueryOwner() : keyOwner;
+  Value moving = meeting.movesKeys ? keyOwner : op.getQueryOwner();
+  Value owner = collective.getBroughtOwner();
+  if ((owner && moving != owner) || other != collective.getRank() ||
+      !owner != meeting.isGathered())
+    return "it does not bring shards that are brought and those of this rank "
+           "together: all of every shard is sent";
   return {};
 }
 
-static void drop(const RingMeeting &meeting, Needs needs) {
+/// `needs` are the results of the need function.
+static void drop(const RingMeeting &meeting, ValueRange needs) {
   cast<ring::AttendLikeOpInterface>(meeting.op)
       .getPairsMutable()
-      .assign(needs.need);
-  ring::RotateOp rotate = rotateOf(meeting.op);
-  if (!rotate)
+      .assign(needs[0]);
+  ring::CollectiveOpInterface collective = collectiveOf(meeting.op);
+  if (!collective)
     return missed(meeting.op, "its transfers are written out, and no "
-                              "ring.rotate: all that they send is sent");
-  if (StringRef why = whyAll(rotate, meeting); !why.empty())
+                              "ring.rotate or ring.gather: all that they send "
+                              "is sent");
+  if (StringRef why = whyAll(collective, meeting); !why.empty())
     return missed(meeting.op, why);
-  rotate.getReachMutable().assign(needs.reach);
-  rotate.getStepMutable().assign(needs.step);
+  if (auto gather = dyn_cast<ring::GatherOp>(*collective)) {
+    gather.getSegmentsMutable().assign(needs[1]);
+    return;
+  }
+  auto rotate = cast<ring::RotateOp>(*collective);
+  rotate.getReachMutable().assign(needs[1]);
+  rotate.getStepMutable().assign(needs[2]);
 }
 
 static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
@@ -153,7 +155,7 @@ static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
   });
   while (!meetings.empty()) {
     RingMeeting first = meetings.front();
-    Needs needs = callNeeds(first, NeedFunction(first, symbols).create());
+    ValueRange needs = callNeeds(first, NeedFunction(first, symbols).create());
     llvm::erase_if(meetings, [&](const RingMeeting &meeting) {
       if (!sameNeeds(first, meeting))
         return false;

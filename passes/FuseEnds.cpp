@@ -12,7 +12,11 @@ using namespace burst;
 
 /// The `ring.init` of the attend's queries that begins its state.
 static ring::InitOp initOf(ring::AttendOp attend) {
-  if (attend.isFirst())
+  // Of queries that were received, segments may be missing: an attend that
+  // begins from nothing reads them whatever its pairs are.
+  auto query = dyn_cast<BlockArgument>(attend.getQuery());
+  if (attend.isFirst() || !query ||
+      !isa<FunctionOpInterface>(query.getOwner()->getParentOp()))
     return {};
   auto init = attend.getO().getDefiningOp<ring::InitOp>();
   bool isState = init && init->getBlock() == attend->getBlock() &&

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Burst/Emit.h"
 #include "passes/Passes.h"
+#include "passes/Transfers/Transfers.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -16,7 +17,6 @@ namespace burst {
 using namespace mlir;
 using namespace burst;
 
-using Values = SmallVector<Value>;
 using Predicate = arith::CmpIPredicate;
 
 static Values take(ValueRange &values, size_t count) {
@@ -57,11 +57,6 @@ static Value returnsFromEnd(Emit e, Value past, Value turn) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Which segments travel: those of a row of a table, or all.
-struct Flags {
-  Value table, turn;
-};
-
 class RotateLowering {
 public:
   RotateLowering(ring::RotateOp op, func::FuncOp program, SymbolTable &symbols)
@@ -129,36 +124,16 @@ Values RotateLowering::turn(Value owner, ValueRange shards, ValueRange carried,
 
 /// Partial results of shards for which nothing was computed yet.
 Values RotateLowering::fresh(ValueRange shards) {
-  TypeRange types = op.getPartialResults().getTypes();
-  if (op.getJoin() == ring::Join::Merge)
-    return Values(ring::InitOp::create(builder, loc, types, shards.front(),
-                                       /*into=*/ValueRange())
-                      .getResults());
-  Values zeros;
-  for (auto [shard, type] : llvm::zip(shards, types))
-    zeros.push_back(
-        ring::ZeroOp::create(builder, loc, type, shard, /*into=*/Value())
-            .getZero());
-  return zeros;
+  return freshPartials(builder, loc, *op.getJoin(), shards,
+                       op.getPartialResults().getTypes());
 }
 
 /// Two partial results of an owner as one, where the flags hold; else the
 /// first.
 Values RotateLowering::join(ValueRange a, ValueRange b, Value owner,
                             Flags flags) {
-  Value extent = op.getExtent();
-  ring::LayoutAttr layout = op.getLayout();
-  if (op.getJoin() == ring::Join::Merge)
-    return Values(ring::MergeOp::create(builder, loc, a.getTypes(), a[0], a[1],
-                                        a[2], b[0], b[1], b[2], owner, extent,
-                                        flags.table, flags.turn, layout)
-                      .getResults());
-  Values sums;
-  for (auto [x, y] : llvm::zip_equal(a, b))
-    sums.push_back(ring::AddOp::create(builder, loc, x.getType(), x, y, owner,
-                                       extent, flags.table, flags.turn, layout)
-                       .getSum());
-  return sums;
+  return joinPartials(builder, loc, *op.getJoin(), a, b,
+                      {op.getLayout(), owner, op.getExtent()}, flags);
 }
 
 /// Sends shards of `owner` to `to`, takes those of `receivedOwner` from `from`,
@@ -166,16 +141,9 @@ Values RotateLowering::join(ValueRange a, ValueRange b, Value owner,
 Values RotateLowering::send(ValueRange tensors, ArrayRef<int64_t> dims,
                             Value owner, Value to, Value receivedOwner,
                             Value from, int64_t channel, Flags flags) {
-  SmallVector<Type> types(tensors.getTypes());
-  ring::ChannelAttr first = op.getChannel();
-  auto start = ring::StartOp::create(
-      builder, loc, ring::TokenType::get(op.getContext(), types), tensors,
-      owner, op.getExtent(), to, receivedOwner, from, flags.table, flags.turn,
-      /*into=*/ValueRange(), dims, op.getLayout(),
-      ring::ChannelAttr::get(op.getContext(), first.getGrid(),
-                             first.getIndex() + channel));
-  auto wait = ring::WaitOp::create(builder, loc, types, start.getToken());
-  return Values(wait.getTensors());
+  return shift(builder, loc, tensors, tensors.getTypes(), dims,
+               {op.getLayout(), owner, op.getExtent()},
+               {to, receivedOwner, from}, op.getChannel(), channel, flags);
 }
 
 /// Shards go by `step` from rank to rank.

@@ -125,7 +125,8 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
     grid, order and bounds give the bytes of each hop, what the mask drops left
     out, and its operations. A hop takes as long as the slower of both; states and
     gradients of the last hop go home when there is nothing left to compute. The
-    least time wins, and of times within a percent the fewest bytes.
+    least time wins, and of times within a percent the fewest bytes; but what needs
+    more than twice the buffers of the smallest of these does not win by a percent.
 
     Bytes of a position that each of P - 1 hops takes on, e and s those of an
     element and of the state type (BurstAttention, arXiv 2403.09347):
@@ -136,6 +137,11 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
     | `ring_q`, forward | Hq Dqk e of a query | Hq (Dv + 2) s |
     | `ring_kv`, backward | Hkv (Dqk + Dv) e of a key | Hkv (Dqk + Dv) s |
     | `ring_q`, backward | Hq ((Dqk + Dv) e + 2 s) of a query | Hq Dqk s |
+
+    With `all_gather` slices are as with `ring_kv`, and each rank sends its own to
+    all others at once, which takes the latency once and a tenth of it for each further
+    rank; nothing is computed meanwhile. Backward, gradients return to one owner
+    after the other.
 
     So with one head dim of 128, 16-bit elements and as many queries as keys,
     queries travel backward where Hq / Hkv is below 1.49, that is without groups of
@@ -167,6 +173,8 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
     - forward l, and o where out is of another type than the state, but nothing on
       one rank (`ring-fuse-ends`); backward delta, and in the state type the gradients
       of which results are of another;
+    - with `all_gather` keys and values of all ranks, backward also gradients by
+      them, and three shards of gradients, two on two ranks, that come;
     - with `ring_scores` all scores of its queries.
 
     A dynamic sequence is taken as long as the other one, or as 4096 positions per
@@ -267,14 +275,15 @@ def CheckTablesPass : Pass<"burst-check-tables", "::mlir::func::FuncOp"> {
 //===----------------------------------------------------------------------===//
 
 def LowerToRingPass : Pass<"burst-lower-to-ring", "::mlir::func::FuncOp"> {
-  let summary = "lowers attention to a ring in which keys, or queries, travel";
+  let summary = "lowers attention to a ring in which keys, or queries, travel, or to a gather";
   let description = [{
     Global attention optimisation: each rank keeps its queries and their softmax
     state; in P - 1 hops the slices of keys and values go round, and each slice
     is attended where it comes by (`ring_kv`). Or each rank keeps its keys and
     values, and queries go round (`ring_q`), with their softmax states as partial
     results. In the backward pass gradients by what goes round are partial results
-    too.
+    too. Or each rank gathers keys and values and computes once (`all_gather`):
+    gradients by them are its partial results.
 
     Input: `burst.attention` between `burst.unshard` and `burst.shard`. Output,
     where keys travel:
@@ -297,11 +306,21 @@ def LowerToRingPass : Pass<"burst-lower-to-ring", "::mlir::func::FuncOp"> {
     %out, %lse = ring.finalize %o1, %m1, %l1
     ```
 
+    Where keys and values are gathered:
+    ```mlir
+    %o1, %m1, %l1 = ring.gather (%k, %v ...) of #layout[%r] {
+    ^bb0(%ka: ..., %va: ...):
+      ... = ring.attend %q at #layout[%r], (%ka, %va at %c0) of #all, state %o, ...
+      ring.yield ...
+    }
+    %out, %lse = ring.finalize %o1, %m1, %l1
+    ```
+
     A strategy whose ranks hold more than two received slices says so in
     `ring.max_slices` of the function.
 
     Needs `burst-partition` and `burst-expand-names`. Leaves no op of burst but
-    the yields of regions. A strategy of which there is no ring is refused; an op
+    the yields of regions. A strategy that is not known is refused; an op
     without one gets `ring_kv` (`burst-choose-strategy` gives it the cheapest).
 
     With `ring_scores` pinned there is no online softmax (RingAttention of Li et
@@ -323,10 +342,11 @@ def DropEmptyPass : Pass<"ring-drop-empty", "::mlir::ModuleOp"> {
     tables only, not on the rank. The attend then gets its table of pairs, and the
     `ring.rotate` around it how far segments go, and in which direction. (Under a
     causal mask the second zigzag chunk of an owner is needed by lower ranks only:
-    going down, a quarter of all bytes need not travel.)
+    going down, a quarter of all bytes need not travel.) A `ring.gather` gets which
+    segments each rank needs.
 
     Needs `burst-derive-bounds` before `burst-lower-to-ring`; run it before
-    `ring-lower-rotate`. An attend without bounds needs everything and is left
+    `ring-lower-rotate` and `ring-lower-gather`. An attend without bounds needs everything and is left
     alone. Where something is left alone a remark (`ring-drop-empty`) says why.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
@@ -375,6 +395,32 @@ def LowerRotatePass : Pass<"ring-lower-rotate", "::mlir::ModuleOp"> {
                            "::burst::ring::RingDialect"];
 }
 
+def LowerGatherPass : Pass<"ring-lower-gather", "::mlir::func::FuncOp"> {
+  let summary = "writes out what is gathered as transfers";
+  let description = [{
+    Shards of all ranks come with one transfer, behind which the region stands; its
+    partial results return to the owners of their shards, by distance:
+    ```mlir
+    %ka, %va = ring.wait (ring.start %k, %v of #layout[%r] all_gather ...)
+    ... = ring.attend_grad ..., (%ka, %va at %c0) of #all into %dq, %dka, %dva
+    %own = ring.wait (ring.start %dka of #all[%r] to %r receive [%r] from %r)
+    %sum, %last = scf.for %d = 1 to P iter_args(%dk = ring.zero %k, %part = %own) {
+      %dk1 = ring.add %dk, %part of #layout[%r]
+      %next = ring.wait (ring.start %dka of #all[%r - %d] to %r - %d
+                         receive [%r] from %r + %d)
+      scf.yield %dk1, %next
+    }
+    %dk = ring.add %sum, %last
+    ```
+
+    One rank has all, and sends nothing. Transfers are waited for at once; see
+    `ring-overlap`. Leaves no `ring.gather`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect",
+                           "::burst::ring::RingDialect"];
+}
+
 def OverlapPass : Pass<"ring-overlap", "::mlir::func::FuncOp"> {
   let summary = "issues each transfer before the computation in front of it";
   let description = [{
@@ -396,7 +442,8 @@ def FuseEndsPass : Pass<"ring-fuse-ends", "::mlir::func::FuncOp"> {
     state stays in registers or caches. It is so on one rank, and where an attend has
     all slices. With `separately`, an attend also becomes one of the two alone. In a
     ring that saves a pass over o, once, and costs the compilation of a kernel beside
-    that of the loop.
+    that of the loop. An attend whose queries were received does not become `first`:
+    it would read those that were not sent.
 
     Input: `init; attend state; finalize`. Output: `attend first last`.
   }];

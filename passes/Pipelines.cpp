@@ -37,6 +37,7 @@ void burst::buildSchedulePipeline(OpPassManager &pm,
   if (options.drop)
     pm.addPass(createDropEmptyPass());
   pm.addPass(createLowerRotatePass());
+  pm.addNestedPass<func::FuncOp>(createLowerGatherPass());
   if (options.overlap)
     pm.addNestedPass<func::FuncOp>(createOverlapPass());
   // Reads of a table that is computed once must not turn into the computation.

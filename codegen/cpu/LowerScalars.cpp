@@ -29,7 +29,13 @@ static Value chunkBegin(tile::LoopBuilder &b, Value c, int64_t chunks,
 static void lower(ring::SegmentOp op) {
   tile::LoopBuilder b(op.getLoc(), op);
   Deal deal = op.getLayout().getDeal();
-  Value owner = op.getOwner(), extent = op.getExtent();
+  Value owner = op.getOwner(), extent = op.getExtent(), index = op.getIndex();
+  if (deal.all) { // of one part behind the other
+    deal = deal.ofPart();
+    Value segments = b.index(deal.numSegments());
+    owner = b.div(index, segments);
+    index = b.rem(index, segments);
+  }
   Value begin, end, count, step = b.index(1), block = step;
   if (deal.order == Order::Striped) {
     Value round = b.index(deal.parts * deal.block);
@@ -49,8 +55,7 @@ static void lower(ring::SegmentOp op) {
     int64_t chunks = deal.parts * deal.numSegments();
     Value chunk = owner;
     if (deal.order == Order::Zigzag) {
-      Value isFirst =
-          b.compare(arith::CmpIPredicate::eq, op.getIndex(), b.index(0));
+      Value isFirst = b.compare(arith::CmpIPredicate::eq, index, b.index(0));
       chunk = b.select(isFirst, owner, b.sub(b.index(chunks - 1), owner));
     }
     begin = chunkBegin(b, chunk, chunks, extent);

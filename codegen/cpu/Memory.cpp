@@ -100,8 +100,9 @@ static int64_t bytesOfHidden(const Attend &attend, const cpu::Target &target) {
 namespace {
 /// What a backward pass packs, and what it stores of pairs of tiles.
 struct GradientBytes {
-  int64_t keys, queries, stored;
+  int64_t keys = 0, queries = 0, stored = 0;
 
+  GradientBytes() = default;
   GradientBytes(const AttendGrad &attend, const cpu::Target &target);
 };
 } // namespace
@@ -137,7 +138,7 @@ GradientBytes::GradientBytes(const AttendGrad &attend,
 /// Of the largest of all owners.
 static int64_t mostTiles(const Deal &deal, int64_t extent, int64_t size) {
   int64_t most = 0;
-  for (int64_t owner = 0; owner < deal.parts; ++owner)
+  for (int64_t owner = 0; owner < deal.numOwners(); ++owner)
     most = std::max(most, numTiles(deal, owner, extent, size));
   return most;
 }
@@ -158,9 +159,7 @@ static int64_t bytesOf(ring::WeighOp op, const cpu::Target &target,
       cast<FloatType>(cast<ShapedType>(op.getO().getType()).getElementType()),
       target);
   Deal deal = op.getKeyLayout().getDeal();
-  int64_t most = 0;
-  for (int64_t owner = 0; owner < deal.parts; ++owner)
-    most = std::max(most, deal.count(owner, extent));
+  int64_t most = deal.largest(extent);
   return dimOf(op.getValue(), 2) * sizes.padded(dimOf(op.getO(), 3)) *
          static_cast<int64_t>(llvm::divideCeil(most, sizes.columns)) *
          sizes.columns * sizes.bytes;
@@ -206,16 +205,17 @@ public:
   }
 
   bool attendGrad(AttendGrad &attend, std::string &message) override {
-    GradientBytes bytes(attend, target);
-    bool isComputed = llvm::is_contained(attend.pairs, true);
-    auto op = cast<ring::AttendGradOp>(attend.at);
-    bool queriesStay = tiling::loopOfQueries(op) != nullptr;
-    bool keysStay = tiling::loopOfKeys(op) != nullptr;
-    int64_t held = (isComputed || queriesStay ? bytes.queries : 0) +
-                   (isComputed || keysStay ? bytes.keys : 0) +
-                   (isComputed ? bytes.stored : 0);
-    int64_t batch = attend.query->shape[0];
-    note(attend, held, bytesOfTables(op, batch, tableSizeOf));
+    // Shards of what is gathered are packed together.
+    GradientBytes part(attend, target);
+    bytes.keys += attend.queryShard == 0 ? part.keys : 0;
+    bytes.queries += attend.keyShard == 0 ? part.queries : 0;
+    bytes.stored += part.stored;
+    isComputed |= llvm::is_contained(attend.pairs, true);
+    if (attend.isLast()) {
+      noteGradients(attend);
+      bytes = {};
+      isComputed = false;
+    }
     return Bookkeeper::attendGrad(attend, message);
   }
 
@@ -236,6 +236,17 @@ public:
   std::vector<int64_t> take() { return std::move(most); }
 
 private:
+  void noteGradients(const AttendGrad &attend) {
+    auto op = cast<ring::AttendGradOp>(attend.at);
+    bool queriesStay = tiling::loopOfQueries(op) != nullptr;
+    bool keysStay = tiling::loopOfKeys(op) != nullptr;
+    int64_t held = (isComputed || queriesStay ? bytes.queries : 0) +
+                   (isComputed || keysStay ? bytes.keys : 0) +
+                   (isComputed ? bytes.stored : 0);
+    int64_t batch = attend.query->shape[0];
+    note(attend, held, bytesOfTables(op, batch, tableSizeOf));
+  }
+
   /// Bytes of a batch, and others.
   void note(const Meeting &meeting, int64_t bytes, int64_t others = 0) {
     int64_t &known = most[meeting.rank];
@@ -245,6 +256,9 @@ private:
   const cpu::Target &target;
   TableSizes tableSizeOf;
   std::vector<int64_t> most;
+  /// Of the attend_grad that is under way.
+  GradientBytes bytes;
+  bool isComputed = false;
 };
 } // namespace
 

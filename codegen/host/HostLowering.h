@@ -33,7 +33,7 @@ enum class Entry : uint8_t {
   LaunchGpu,
   Threads,
   Use,
-  Piece,
+  Messages,
   End
 };
 
@@ -111,8 +111,8 @@ private:
   void lowerUpload(tile::UploadOp op);
 
   // Transfers.
-  mlir::Value pieces(mlir::ValueRange tensors, ring::StartOp op,
-                     mlir::Value owner, mlir::Value &count);
+  mlir::Value listDealt(mlir::ValueRange tensors, llvm::ArrayRef<int64_t> dims);
+  mlir::Value countsOf(ring::LayoutAttr layout);
   void lowerStart(ring::StartOp op);
   void carryNumbers();
 
@@ -123,6 +123,8 @@ private:
   mlir::Type pointer, i64, i32;
   mlir::Value rank, table;
   int64_t numRequired = 0;
+  /// What says how many positions the segments of a shard have.
+  llvm::DenseMap<ring::LayoutAttr, mlir::LLVM::LLVMFuncOp> counts;
 };
 
 } // namespace burst::host

@@ -6,52 +6,103 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::host;
 
-/// Lists what travels of `tensors`, which are shards of `owner`: a piece per
-/// tensor and segment that is flagged and not empty.
-Value HostLowering::pieces(ValueRange tensors, ring::StartOp op, Value owner,
-                           Value &count) {
-  ring::LayoutAttr layout = op.getLayout();
-  int64_t segments = layout.getNumSegments();
-  auto four = LLVM::LLVMArrayType::get(i64, 4);
-  auto piece = LLVM::LLVMStructType::getLiteral(b.getContext(),
-                                                {pointer, i64, four, four});
-  // Each is written at the end of the list, and stays where it is needed.
-  Value list =
-      reserve(piece, static_cast<int64_t>(tensors.size()) * segments + 1);
-  count = constant(0);
-  for (auto [tensor, dim] : llvm::zip_equal(tensors, op.getDims())) {
+/// A function that writes how many positions each segment of a part of a layout
+/// has, see burst_transfer: (owner, extent, counts).
+Value HostLowering::countsOf(ring::LayoutAttr layout) {
+  LLVM::LLVMFuncOp &function = counts[layout];
+  if (!function) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(program);
+    std::string name =
+        (program.getName() + ".counts." + Twine(counts.size() - 1)).str();
+    function = b.make<LLVM::LLVMFuncOp>(
+        name,
+        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                    {i64, i64, pointer}));
+    function.setLinkage(LLVM::Linkage::Internal);
+    Block *block = function.addEntryBlock(b);
+    b.setInsertionPointToStart(block);
+    Value owner = index(block->getArgument(0));
+    Value extent = index(block->getArgument(1));
+    b.loop(b.index(layout.getNumSegments()), [&](Value s) {
+      auto segment = b.make<ring::SegmentOp>(s, layout, owner, extent);
+      Value place = b.make<LLVM::GEPOp>(pointer, i64, block->getArgument(2),
+                                        ArrayRef<LLVM::GEPArg>{number(s)});
+      b.make<LLVM::StoreOp>(number(segment.getCount()), place);
+    });
+    b.make<LLVM::ReturnOp>(ValueRange());
+  }
+  return b.make<LLVM::AddressOfOp>(pointer, function.getName());
+}
+
+/// Tensors as burst_dealt lists them.
+Value HostLowering::listDealt(ValueRange tensors, ArrayRef<int64_t> dims) {
+  auto dealt = LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                                {pointer, i64, i64, i64});
+  Value list = reserve(dealt, static_cast<int64_t>(tensors.size()));
+  for (auto [i, tensor, dim] : llvm::enumerate(tensors, dims)) {
     auto type = cast<MemRefType>(tensor.getType());
-    Value buffer = spill(tensor);
-    Value row = constant(0);
-    for (int64_t i = 0; i < segments; ++i) {
-      Value rows = number(
-          b.make<ring::SegmentOp>(i, layout, owner, op.getExtent()).getCount());
-      Value wanted = rows;
-      if (op.getSegments()) {
-        Value flag =
-            b.load(op.getSegments(),
-                   ring::segmentIndices(b, op.getLoc(), op.getSegments(), owner,
-                                        op.getTurn(), b.index(i)));
-        wanted = b.select(flag, rows, constant(0));
-      }
-      count = call(Entry::Piece, i64,
-                   {list, count, buffer, constant(type.getRank()),
-                    constant(bytesOf(type.getElementType())), constant(dim),
-                    row, wanted});
-      row = b.make<LLVM::AddOp>(row, rows);
-    }
+    SmallVector<Value> members{spill(tensor), constant(type.getRank()),
+                               constant(bytesOf(type.getElementType())),
+                               constant(dim)};
+    for (auto [member, value] : llvm::enumerate(members))
+      b.make<LLVM::StoreOp>(
+          value, fieldOf(dealt, list,
+                         ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i),
+                                                static_cast<int32_t>(member)}));
   }
   return list;
 }
 
+/// A burst_transfer, whose messages are listed, then started.
 void HostLowering::lowerStart(ring::StartOp op) {
-  Value numSends, numReceives;
-  Value sends = pieces(op.getTensors(), op, op.getOwner(), numSends);
-  Value receives = pieces(op.getInto(), op, op.getReceivedOwner(), numReceives);
-  Value token =
-      call(Entry::Start, i64,
-           {constant(op.getChannel().getIndex()), number(op.getTo()), numSends,
-            sends, number(op.getFrom()), numReceives, receives});
+  auto numberOr = [&](Value value, int64_t other) {
+    return value ? number(value) : constant(other);
+  };
+  Value flags = null();
+  SmallVector<Value> flagSizes(3, constant(0));
+  if (Value table = op.getSegments()) {
+    flags = dataOf(table);
+    for (auto [d, size] : llvm::enumerate(flagSizes))
+      size = number(b.dim(table, d));
+  }
+  ring::LayoutAttr part = op.getLayout().ofPart();
+  const std::pair<size_t, Value> members[] = {
+      {offsetof(burst_transfer, route),
+       constant(op.isGather() ? BURST_ALL_GATHER : BURST_SHIFT)},
+      {offsetof(burst_transfer, owner), number(op.getOwner())},
+      {offsetof(burst_transfer, to), numberOr(op.getTo(), -1)},
+      {offsetof(burst_transfer, received_owner),
+       numberOr(op.getReceivedOwner(), -1)},
+      {offsetof(burst_transfer, from), numberOr(op.getFrom(), -1)},
+      {offsetof(burst_transfer, is_of_gathered),
+       constant(op.getLayout().getAll())},
+      {offsetof(burst_transfer, num_ranks), constant(part.getParts())},
+      {offsetof(burst_transfer, num_segments), constant(part.getNumSegments())},
+      {offsetof(burst_transfer, extent), number(op.getExtent())},
+      {offsetof(burst_transfer, counts), countsOf(part)},
+      {offsetof(burst_transfer, flags), flags},
+      {offsetof(burst_transfer, flag_owners), flagSizes[0]},
+      {offsetof(burst_transfer, flag_turns), flagSizes[1]},
+      {offsetof(burst_transfer, flag_segments), flagSizes[2]},
+      {offsetof(burst_transfer, turn), numberOr(op.getTurn(), 0)},
+      {offsetof(burst_transfer, num_tensors),
+       constant(static_cast<int64_t>(op.getTensors().size()))},
+      {offsetof(burst_transfer, sends),
+       listDealt(op.getTensors(), op.getDims())},
+      {offsetof(burst_transfer, receives),
+       listDealt(op.getInto(), op.getDims())}};
+  static_assert(sizeof(burst_transfer) == std::size(members) * sizeof(int64_t));
+  Value transfer = reserve(i64, std::size(members));
+  for (auto [offset, value] : members)
+    b.make<LLVM::StoreOp>(
+        value, fieldOf(b.getI8Type(), transfer,
+                       ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)}));
+  Value count = reserve(i64, 1);
+  Value messages = call(Entry::Messages, pointer, {transfer, count});
+  Value token = call(Entry::Start, i64,
+                     {constant(op.getChannel().getIndex()),
+                      b.make<LLVM::LoadOp>(i64, count), messages});
   op.getToken().replaceAllUsesWith(token);
 }
 

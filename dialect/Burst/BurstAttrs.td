@@ -62,6 +62,8 @@ def Burst_StrategyAttr : AttrDef<Burst_Dialect, "Strategy"> {
 
     - `ring_kv`: queries stay, keys and values travel round a ring.
     - `ring_q`: keys and values stay, queries and their state travel.
+    - `all_gather`: each rank gathers the keys and values that its queries need, and
+      computes once.
     - `ring_scores`: keys travel round a ring, all scores are stored, then values
       travel round it (Li et al., arXiv 2105.13120): what the online softmax is
       compared with. Forward only, and never chosen, but where it is pinned.

@@ -34,6 +34,9 @@ static Segment chunk(int64_t c, int64_t chunks, int64_t extent) {
 }
 
 Segment Deal::segment(int64_t owner, int64_t index, int64_t extent) const {
+  if (all)
+    return ofPart().segment(index / segmentsOfPart(), index % segmentsOfPart(),
+                            extent);
   switch (order) {
   case Order::Contiguous:
     return chunk(owner, parts, extent);
@@ -63,6 +66,13 @@ int64_t Deal::count(int64_t owner, int64_t extent) const {
   return sum;
 }
 
+int64_t Deal::largest(int64_t extent) const {
+  int64_t most = 0;
+  for (int64_t owner = 0; owner < numOwners(); ++owner)
+    most = std::max(most, count(owner, extent));
+  return most;
+}
+
 std::vector<int64_t> Deal::positions(int64_t owner, int64_t extent) const {
   std::vector<int64_t> result;
   for (const Segment &segment : segments(owner, extent))
@@ -73,6 +83,6 @@ std::vector<int64_t> Deal::positions(int64_t owner, int64_t extent) const {
 
 bool Deal::isEven(int64_t extent) const {
   if (order != Order::Striped)
-    return extent % (parts * numSegments()) == 0;
+    return extent % (parts * segmentsOfPart()) == 0;
   return parts == 1 || extent % (parts * block) == 0;
 }

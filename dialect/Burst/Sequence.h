@@ -52,22 +52,35 @@ struct Segment {
 /// number of ranks. The extent S need not divide: chunk c of n holds positions
 /// [c*S/n, (c+1)*S/n), rounded down, so chunks differ by at most one position
 /// and are empty where n > S.
+///
+/// With `all`, one owner, 0, holds everything: the shards of all parts, one
+/// behind the other, as an all-gather leaves them.
 struct Deal {
   Order order = Order::Contiguous;
   int64_t block = 1;
   int64_t parts = 1;
+  bool all = false;
 
-  /// Segments of every rank, empty ones included: 2 for zigzag, else 1.
-  int64_t numSegments() const { return order == Order::Zigzag ? 2 : 1; }
+  int64_t numOwners() const { return all ? 1 : parts; }
+  /// Segments of every owner, empty ones included.
+  int64_t numSegments() const {
+    return segmentsOfPart() * (all ? parts : int64_t{1});
+  }
+  /// Of one part: 2 for zigzag, else 1.
+  int64_t segmentsOfPart() const { return order == Order::Zigzag ? 2 : 1; }
+  /// How each part is dealt, where one owner holds all.
+  Deal ofPart() const { return {order, block, parts}; }
   /// Segment `index` of what `owner` holds of `extent` positions.
   Segment segment(int64_t owner, int64_t index, int64_t extent) const;
   /// All segments of `owner`, in the order in which its shard stores them.
   std::vector<Segment> segments(int64_t owner, int64_t extent) const;
   /// How many positions `owner` holds.
   int64_t count(int64_t owner, int64_t extent) const;
+  /// The most positions that an owner holds.
+  int64_t largest(int64_t extent) const;
   /// The global positions of the shard of `owner`, in storage order.
   std::vector<int64_t> positions(int64_t owner, int64_t extent) const;
-  /// Whether every rank, and every segment, holds equally many positions.
+  /// Whether every owner, and every segment, holds equally many positions.
   bool isEven(int64_t extent) const;
 
   bool operator==(const Deal &) const = default;

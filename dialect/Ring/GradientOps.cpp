@@ -84,6 +84,8 @@ LogicalResult AddOp::verify() {
   if (!fits)
     return emitOpError("adds gradients of one shape and type, got: ")
            << a << " and " << b;
+  if (failed(verifyPart(*this, getLayout())))
+    return failure();
   return verifySegments(*this, isa<MemRefType>(getA().getType()));
 }
 

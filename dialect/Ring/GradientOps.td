@@ -143,7 +143,7 @@ def Ring_AddOp : Ring_UpdatingOp<"add", [SameVariadicOperandSize]> {
     `ring.merge`. On buffers a becomes the sum.
 
     **Constraints:** (C1) a and b have one shape and type. (C2) no `segments`, or
-    a `turn` and a table as in `ring.start`.
+    a `turn` and a table as in `ring.start`; the layout is not gathered.
 
     Example:
 

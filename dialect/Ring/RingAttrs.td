@@ -15,18 +15,29 @@ def Ring_LayoutAttr : AttrDef<Ring_Dialect, "Layout"> {
     gives a list of segments (begin, count, step, block), of which the shard of
     that owner is the concatenation. See `dialect/Burst/Sequence.h`.
 
+    With `all`, the layout is that of a gathered tensor: one owner, 0, holds the
+    shards of all parts, one behind the other.
+
     **Constraints:** (C1) at least one part; a block only for striped.
 
-    Examples: `#ring.layout<zigzag over 8>`, `#ring.layout<striped 64 over 4>`
+    Examples: `#ring.layout<zigzag over 8>`, `#ring.layout<striped 64 over 4>`,
+    `#ring.layout<zigzag over 8, all>`
   }];
-  let parameters = (ins "::burst::Order":$order, "int64_t":$block, "int64_t":$parts);
+  let parameters = (ins "::burst::Order":$order, "int64_t":$block, "int64_t":$parts,
+                        "bool":$all);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    Deal getDeal() const { return {getOrder(), getBlock(), getParts()}; }
+    Deal getDeal() const { return {getOrder(), getBlock(), getParts(), getAll()}; }
+    int64_t getNumOwners() const { return getDeal().numOwners(); }
     int64_t getNumSegments() const { return getDeal().numSegments(); }
+    /// That of the parts of a gathered tensor, and of a gathered tensor of them.
+    LayoutAttr ofPart() const { return get(getContext(), getDeal().ofPart()); }
+    LayoutAttr ofAll() const {
+      return get(getContext(), getOrder(), getBlock(), getParts(), true);
+    }
     static LayoutAttr get(::mlir::MLIRContext *context, const Deal &deal) {
-      return get(context, deal.order, deal.block, deal.parts);
+      return get(context, deal.order, deal.block, deal.parts, deal.all);
     }
   }];
   let builders = [];
@@ -39,7 +50,8 @@ def Ring_ShardAttr : AttrDef<Ring_Dialect, "Shard"> {
     Dimension `dim` of the global tensor has `extent` positions (`?` where known
     at run time only), dealt to the ranks as `layout` says.
 
-    **Constraints:** (C1) `dim` and a known `extent` are not negative.
+    **Constraints:** (C1) `dim` and a known `extent` are not negative. (C2) the
+    layout is not that of a gathered tensor.
 
     Example: `#ring.shard<#ring.layout<zigzag over 8>, dim 1 extent 2048>`
   }];
@@ -75,6 +87,19 @@ def Ring_JoinAttr : EnumAttr<Ring_Dialect, Ring_Join, "join"> {
   let summary = "how partial results become one";
   let description = [{
     `add`: gradients, which are added; `merge`: softmax states, which are merged.
+  }];
+}
+
+def Ring_Route : I32EnumAttr<"Route", "from whom a transfer brings what", [
+    I32EnumAttrCase<"Shift", 0, "shift">,
+    I32EnumAttrCase<"AllGather", 1, "all_gather">]> {
+  let cppNamespace = "::burst::ring";
+  let genSpecializedAttr = 0;
+}
+def Ring_RouteAttr : EnumAttr<Ring_Dialect, Ring_Route, "route"> {
+  let summary = "from whom a transfer brings what";
+  let description = [{
+    `shift`: to one rank, from one rank; `all_gather`: to all ranks, from all.
   }];
 }
 

@@ -61,21 +61,24 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
   Order order = Order::Contiguous;
   int64_t block = 1, parts = 0;
   if (parser.parseLess() || parseOrder(parser, order, block) ||
-      parser.parseKeyword("over") || parser.parseInteger(parts) ||
-      parser.parseGreater())
+      parser.parseKeyword("over") || parser.parseInteger(parts))
+    return {};
+  bool all = succeeded(parser.parseOptionalComma());
+  if ((all && parser.parseKeyword("all")) || parser.parseGreater())
     return {};
   return parser.getChecked<LayoutAttr>(loc, parser.getContext(), order, block,
-                                       parts);
+                                       parts, all);
 }
 
 void LayoutAttr::print(AsmPrinter &printer) const {
   printer << '<';
   printOrder(printer, getOrder(), getBlock());
-  printer << " over " << getParts() << '>';
+  printer << " over " << getParts() << (getAll() ? ", all>" : ">");
 }
 
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 Order order, int64_t block, int64_t parts) {
+                                 Order order, int64_t block, int64_t parts,
+                                 bool) {
   if (parts < 1 || parts > maxRanks)
     return emitError() << "a layout has 1 to 2^20 parts, got: " << parts;
   if (block < 1 || block >= maxPositions / parts)
@@ -113,7 +116,12 @@ void ShardAttr::print(AsmPrinter &printer) const {
 }
 
 LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                LayoutAttr, int64_t dim, int64_t extent) {
+                                LayoutAttr layout, int64_t dim,
+                                int64_t extent) {
+  if (layout.getAll())
+    return emitError() << "a shard is what one rank holds of a tensor that is "
+                          "dealt, got the layout of a gathered one: "
+                       << layout;
   if (dim < 0)
     return emitError() << "dim must not be negative, got: " << dim;
   if (!ShapedType::isDynamic(extent) && (extent < 0 || extent >= maxPositions))

@@ -136,4 +136,24 @@ def Ring_AttendLikeOpInterface : OpInterface<"AttendLikeOpInterface"> {
   }];
 }
 
+def Ring_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
+  let cppNamespace = "::burst::ring";
+  let description = [{
+    What strategies write in place of transfers: an op that brings shards of other
+    ranks into its region.
+  }];
+  let methods = [
+    InterfaceMethod<"This rank's shards of what is brought.",
+      "::mlir::OperandRange", "getTensors">,
+    InterfaceMethod<"What the region is given of each of them.",
+      "::mlir::ValueRange", "getBrought">,
+    InterfaceMethod<"This rank.", "::mlir::TypedValue<::mlir::IndexType>",
+      "getRank">,
+    InterfaceMethod<[{
+      Whose shards the region is given: an argument of the region; null where those
+      of all.
+      }], "::mlir::Value", "getBroughtOwner">,
+  ];
+}
+
 #endif // BURST_DIALECT_RING_RINGINTERFACES_TD

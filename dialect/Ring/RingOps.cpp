@@ -28,24 +28,56 @@ static void printDims(OpAsmPrinter &printer, Operation *,
   printer << ']';
 }
 
-/// `segments(%table[%turn] : type)`, where it stands there.
+/// `all_gather`, or `to %to receive [%owner] from %from`.
+static ParseResult
+parsePeers(OpAsmParser &parser, RouteAttr &route,
+           std::optional<OpAsmParser::UnresolvedOperand> &to,
+           std::optional<OpAsmParser::UnresolvedOperand> &receivedOwner,
+           std::optional<OpAsmParser::UnresolvedOperand> &from) {
+  bool isGather = succeeded(parser.parseOptionalKeyword("all_gather"));
+  route = RouteAttr::get(parser.getContext(),
+                         isGather ? Route::AllGather : Route::Shift);
+  if (isGather)
+    return success();
+  return failure(
+      parser.parseKeyword("to") || parser.parseOperand(to.emplace()) ||
+      parser.parseKeyword("receive") || parser.parseLSquare() ||
+      parser.parseOperand(receivedOwner.emplace()) || parser.parseRSquare() ||
+      parser.parseKeyword("from") || parser.parseOperand(from.emplace()));
+}
+
+static void printPeers(OpAsmPrinter &printer, Operation *, RouteAttr route,
+                       Value to, Value receivedOwner, Value from) {
+  if (route.getValue() == Route::AllGather)
+    printer << stringifyRoute(route.getValue());
+  else
+    printer << "to " << to << " receive[" << receivedOwner << "] from " << from;
+}
+
+/// `segments(%table[%turn] : type)`, where it stands there; an all-gather's
+/// without a turn.
 static ParseResult
 parseSegments(OpAsmParser &parser,
               std::optional<OpAsmParser::UnresolvedOperand> &segments,
               Type &type, std::optional<OpAsmParser::UnresolvedOperand> &turn) {
   if (failed(parser.parseOptionalKeyword("segments")))
     return success();
-  return failure(parser.parseLParen() ||
-                 parser.parseOperand(segments.emplace()) ||
-                 parser.parseLSquare() || parser.parseOperand(turn.emplace()) ||
-                 parser.parseRSquare() || parser.parseColonType(type) ||
-                 parser.parseRParen());
+  if (parser.parseLParen() || parser.parseOperand(segments.emplace()))
+    return failure();
+  if (succeeded(parser.parseOptionalLSquare()) &&
+      (parser.parseOperand(turn.emplace()) || parser.parseRSquare()))
+    return failure();
+  return failure(parser.parseColonType(type) || parser.parseRParen());
 }
 
 static void printSegments(OpAsmPrinter &printer, Operation *, Value segments,
                           Type type, Value turn) {
-  if (segments)
-    printer << " segments(" << segments << '[' << turn << "] : " << type << ')';
+  if (!segments)
+    return;
+  printer << " segments(" << segments;
+  if (turn)
+    printer << '[' << turn << ']';
+  printer << " : " << type << ')';
 }
 
 /// Of a tensor three types say everything, of buffers each has a layout of its
@@ -344,7 +376,7 @@ LogicalResult SegmentOp::fold(FoldAdaptor adaptor,
   auto extent = dyn_cast_or_null<IntegerAttr>(adaptor.getExtent());
   if (!index || !owner || !extent || index.getInt() < 0 ||
       index.getInt() >= getLayout().getNumSegments() || owner.getInt() < 0 ||
-      owner.getInt() >= getLayout().getParts() || extent.getInt() < 0 ||
+      owner.getInt() >= getLayout().getNumOwners() || extent.getInt() < 0 ||
       extent.getInt() >= maxPositions)
     return failure();
   Segment s = getLayout().getDeal().segment(owner.getInt(), index.getInt(),
@@ -441,7 +473,8 @@ LogicalResult MergeOp::verify() {
   if (getO() && (*this)->getResultTypes() != getInto().getTypes())
     return emitOpError("must give a state of the types it takes, got: ")
            << (*this)->getResultTypes();
-  if (failed(verifySegments(*this, isa<MemRefType>(getO1().getType()))))
+  if (failed(verifyPart(*this, getLayout())) ||
+      failed(verifySegments(*this, isa<MemRefType>(getO1().getType()))))
     return failure();
   return verifyState(*this, shapedType(getO1()), shapedType(getO1()),
                      shapedType(getM1()));

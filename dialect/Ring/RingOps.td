@@ -179,9 +179,9 @@ def Ring_AttendOp : Ring_MakingOp<"attend",
     **Constraints:**
     - (C1) query, keys, values, state and results have shapes and types as in
       `burst.attention`, `ring.init` and `ring.finalize`; both layouts have as many
-      parts.
+      parts. The owner of what is gathered is 0.
     - (C2) at least one slice; as many keys as values as owners.
-    - (C3) no `pairs`, or a table of parts x parts x segments of the query layout x
+    - (C3) no `pairs`, or a table of owners x owners x segments of the query layout x
       segments of the key layout.
     - (C4) regions are as in `burst.attention`.
     - (C5) on buffers, `into` are o, m and l with `first` alone, out and lse with
@@ -252,7 +252,7 @@ def Ring_MergeOp : Ring_UpdatingOp<"merge", [
     buffers the first state becomes the merged one.
 
     **Constraints:** (C1) both states have one shape and type. (C2) no `segments`,
-    or a `turn` and a table as in `ring.start`.
+    or a `turn` and a table as in `ring.start`; the layout is not gathered.
 
     Example:
 
@@ -333,6 +333,7 @@ include "dialect/Ring/GradientOps.td"
 
 include "dialect/Ring/TransferOps.td"
 include "dialect/Ring/RotateOp.td"
+include "dialect/Ring/GatherOp.td"
 
 //===----------------------------------------------------------------------===//
 // What a run is refused for

@@ -41,7 +41,7 @@ LogicalResult RotateOp::verifySymbolUses(SymbolTableCollection &) {
 
 LogicalResult RotateOp::verify() {
   // rotate_c1
-  if (failed(verifyDims(*this)))
+  if (failed(verifyDims(*this)) || failed(verifyPart(*this, getLayout())))
     return failure();
   // rotate_c4
   if (!getReach() != !getStep())

@@ -9,7 +9,8 @@ def Ring_RotateOp : Ring_Op<"rotate", [
     DeclareOpInterfaceMethods<LoopLikeOpInterface, [
         "getRegionIterArgs", "getYieldedValuesMutable", "getLoopResults"]>,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    Ring_CollectiveOpInterface]> {
   let summary = "computes with the shards of all ranks, which travel past";
   let description = [{
     What strategies write in place of loops and transfers. The `tensors`, shards of
@@ -43,7 +44,8 @@ def Ring_RotateOp : Ring_Op<"rotate", [
     and its transfers, of which the proof is made.
 
     **Constraints:**
-    - (C1) at least one tensor; `dims` has a dimension of each.
+    - (C1) at least one tensor, none of them gathered; `dims` has a dimension of
+      each.
     - (C2) arguments of the region are the owner, and have the types of tensors,
       `inits` and partial results; it yields, and the op gives, what has the types
       of `inits` and partial results.
@@ -97,7 +99,8 @@ def Ring_RotateOp : Ring_Op<"rotate", [
   let extraClassDeclaration = [{
     static constexpr unsigned variadicSegments[] = {0, 3, 4, 5};
     ::mlir::Value getOwner() { return getBody().getArgument(0); }
-    ::mlir::ValueRange getShards() {
+    ::mlir::Value getBroughtOwner() { return getOwner(); }
+    ::mlir::ValueRange getBrought() {
       return getBody().getArguments().slice(1, getTensors().size());
     }
     ::mlir::ValueRange getCarried() { return getRegionIterArgs(); }
@@ -113,11 +116,11 @@ def Ring_RotateOp : Ring_Op<"rotate", [
 }
 
 def Ring_YieldOp : Ring_Op<"yield", [
-    Pure, Terminator, HasParent<"RotateOp">]> {
-  let summary = "what a turn of ring.rotate gives";
+    Pure, Terminator, ParentOneOf<["RotateOp", "GatherOp"]>]> {
+  let summary = "what a turn of ring.rotate, or ring.gather, gives";
   let description = [{
     Gives the carried values to the next turn, and the partial results of the
-    owner's shards. See `ring.rotate`.
+    owner's shards. See `ring.rotate` and `ring.gather`.
 
     Example: `ring.yield %state, %dk, %dv : tensor<1x32x2x16xf32>,
     tensor<1x32x2x16xf32>, tensor<1x32x2x16xf32>`

@@ -65,7 +65,8 @@ LogicalResult SoftmaxOp::verify() {
 // weigh_c1
 LogicalResult WeighOp::verify() {
   SmallVector<Value> shaped{getWeights(), getValue(), getO(), getM(), getL()};
-  if (failed(verifyForm(*this, shaped, 3)))
+  if (failed(verifyForm(*this, shaped, 3)) ||
+      failed(verifyPart(*this, getKeyLayout())))
     return failure();
   if (getNewO() &&
       (*this)->getResultTypes() != ValueRange(shaped).drop_front(2).getTypes())
@@ -200,7 +201,9 @@ FloatType ScoreOp::getStateType() {
 
 LogicalResult ScoreOp::verify() {
   // score_c1
-  if (failed(verifyForm(*this, {getQuery(), getKey(), getScores()}, 1)))
+  if (failed(verifyForm(*this, {getQuery(), getKey(), getScores()}, 1)) ||
+      failed(verifyPart(*this, getQueryLayout())) ||
+      failed(verifyPart(*this, getKeyLayout())))
     return failure();
   if (getNewScores() && getNewScores().getType() != getScores().getType())
     return emitOpError("scores must keep their type, got: ")

@@ -55,7 +55,7 @@ def Ring_ScoreOp : Ring_AttendLikeOp<"score"> {
 
     **Constraints:**
     - (C1) query, key and scores have shapes and types as in `ring.attend` and
-      `ring.scores`; both layouts have as many parts.
+      `ring.scores`; both layouts have as many parts, and none is gathered.
     - (C2) no `pairs`, or a table as in `ring.attend`.
     - (C3) regions are as in `burst.attention`.
 
@@ -135,7 +135,8 @@ def Ring_WeighOp : Ring_UpdatingOp<"weigh", [SameVariadicResultSize]> {
     place.
 
     **Constraints:** (C1) weights are of the rows of the state, the value has the
-    batch and head dim of o and a number of heads that divides that of o.
+    batch and head dim of o and a number of heads that divides that of o; the
+    layout is not gathered.
 
     Example:
 

@@ -35,20 +35,32 @@ LogicalResult StartOp::verify() {
            << getToken().getType();
   if (buffers)
     llvm::append_range(received, getInto().getTypes());
-  bool fits =
-      received.size() == getTensors().size() &&
-      llvm::all_of(llvm::zip_equal(getTensors(), received), [](auto pair) {
-        ShapedType sent = shapedType(std::get<0>(pair));
-        auto type = dyn_cast<ShapedType>(std::get<1>(pair));
-        return type && type.hasRank() &&
-               type.getElementType() == sent.getElementType() &&
-               agree(type.getShape(), sent.getShape());
-      });
+  bool isResized = isGather() || getLayout().getAll();
+  auto fitsTensor = [&](Value tensor, Type given, int64_t dim) {
+    ShapedType sent = shapedType(tensor);
+    auto type = dyn_cast<ShapedType>(given);
+    if (!type || type.getElementType() != sent.getElementType() ||
+        !type.hasRank() || type.getRank() != sent.getRank())
+      return false;
+    SmallVector<int64_t> shape(sent.getShape());
+    if (isResized)
+      shape[dim] = ShapedType::kDynamic;
+    return agree(type.getShape(), shape);
+  };
+  bool fits = received.size() == getTensors().size();
+  for (size_t i = 0; fits && i < received.size(); ++i)
+    fits = fitsTensor(getTensors()[i], received[i], getDims()[i]);
   if (!fits)
     return emitOpError("receives tensors of the kind it sends, got: ")
            << received << " for " << getTensors().getTypes();
+  // start_c5
+  if (isGather() && failed(verifyPart(*this, getLayout())))
+    return failure();
+  for (Value peer : {getTo(), getReceivedOwner(), getFrom()})
+    if (!peer != isGather())
+      return emitOpError("has peers in a shift, and in an all_gather none");
   // start_c3
-  return verifySegments(*this, buffers);
+  return verifySegments(*this, buffers, /*isTurnImplied=*/isGather());
 }
 
 LogicalResult ring::verifyChannel(Operation *op, ChannelAttr channel,

@@ -9,30 +9,43 @@ def Ring_StartOp : Ring_Op<"start", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "begins to send slices and to receive others";
   let description = [{
-    Begins two transfers as one: the `tensors`, shards of `owner`, go to rank
-    `to`; from rank `from` come shards of `receivedOwner`, which `ring.wait` of
-    the token gives. Returns at once. Tensors under way must not change.
+    Begins a transfer, of which `ring.wait` of the token gives what is received.
+    Returns at once. Tensors under way must not change.
 
     Of each tensor, dimension `dims[i]` has `extent` positions in all, dealt as
-    `layout` says. `segments`, where given, is a table of flags by owner, turn and
-    segment: segment s of the owner o travels where `segments[o][turn][s]` is true.
-    Where the table has one owner, or one segment, its flags are those of all of
-    them. Sender and receiver read the row of the shard that the one sends and the
-    other receives, so that they agree. Of other segments the received tensor holds
-    nothing that may be read. Where no flag is true, and where a segment is empty,
-    no message is sent. By convention a row is that of the turn that first reads
-    what travels.
+    `layout` says. By the route:
+
+    - **shift**, between pairs of ranks: the `tensors`, shards of `owner`, go to
+      rank `to`; from rank `from` come shards of `receivedOwner`. Where `layout`
+      is that of a gathered tensor, `owner` says which shard of it goes.
+    - **all_gather**: the `tensors`, shards of this rank, `owner`, go to every
+      rank; what comes is gathered, the shards of all ranks, one behind the other
+      (`<..., all>` of `layout`). The own shard is copied.
+
+    `segments`, where given, is a table of flags by owner, turn and segment:
+    segment s of the owner o travels where `segments[o][turn][s]` is true. An
+    all-gather takes the distance of the receiver from the owner, (receiver - owner)
+    mod P, for the turn; at distance 0 all flags must be true. Where the table has
+    one owner, or one segment, its flags are those of all of them. Sender and
+    receiver read the row of the shard that the one sends and the other receives,
+    so that they agree. Of other segments the received tensor holds nothing that
+    may be read. Where no flag is true, and where a segment is empty, no message is
+    sent. By convention a row is that of the turn that first reads what travels.
 
     **Constraints:**
     - (C1) at least one tensor; `dims` has a dimension of each.
     - (C2) the token, or on buffers `into`, has as many types as there are
       tensors, each of the element type of its tensor and of its shape, where both
-      are static.
-    - (C3) no `segments`, or a `turn` and a table of parts x turns x segments of
-      the layout, with 1 in place of parts or segments where all are alike.
+      are static; what is gathered, or goes out of a gathered tensor, may have
+      another size along `dims[i]`.
+    - (C3) no `segments`, or a `turn`, which an all-gather has not, and a table of
+      parts x turns x segments of a part of the layout, with 1 in place of parts or
+      segments where all are alike.
     - (C4) the channel's grid exists, is static, and has `layout`'s parts.
+    - (C5) a shift has `to`, `receivedOwner` and `from`; an all-gather has none of
+      them, and its tensors are not gathered.
 
-    Example:
+    Examples:
 
     ```mlir
     %token = ring.start %k, %v dims [1, 1] of <zigzag over 8>[%owner]
@@ -40,24 +53,35 @@ def Ring_StartOp : Ring_Op<"start", [
         segments(%moves[%turn] : tensor<8x8x2xi1>) channel <@cp, 0>
         : (tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>)
         -> !ring.token<tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>>
+
+    %token = ring.start %k, %v dims [1, 1] of <zigzag over 8>[%rank]
+        extent %sk all_gather segments(%moves : tensor<8x8x2xi1>) channel <@cp, 0>
+        : (tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>)
+        -> !ring.token<tensor<1x2048x2x64xf32>, tensor<1x2048x2x64xf32>>
     ```
   }];
   let arguments = (ins Variadic<Ring_Tensor>:$tensors, Index:$owner, Index:$extent,
-      Index:$to, Index:$receivedOwner, Index:$from,
+      Optional<Index>:$to, Optional<Index>:$receivedOwner, Optional<Index>:$from,
       Optional<Ring_SegmentTable>:$segments, Optional<Index>:$turn,
       Variadic<AnyStridedMemRef>:$into,
-      DenseI64ArrayAttr:$dims, Ring_LayoutAttr:$layout, Ring_ChannelAttr:$channel);
+      DenseI64ArrayAttr:$dims, Ring_LayoutAttr:$layout, Ring_ChannelAttr:$channel,
+      DefaultValuedAttr<Ring_RouteAttr, "::burst::ring::Route::Shift">:$route);
   let results = (outs Ring_TokenType:$token);
   let assemblyFormat = [{
     $tensors `dims` custom<Dims>($dims) `of` $layout `` `[` $owner `]` `extent` $extent
-    `to` $to `receive` `[` $receivedOwner `]` `from` $from
+    custom<Peers>($route, $to, $receivedOwner, $from)
     `` custom<Segments>($segments, type($segments), $turn)
     (`into` $into^ `:` type($into))?
     `channel` $channel attr-dict `:` functional-type($tensors, results)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    static constexpr unsigned variadicSegments[] = {0, 6, 7, 8};
+    static constexpr unsigned variadicSegments[] = {0, 3, 4, 5, 6, 7, 8};
+    bool isGather() { return getRoute() == ::burst::ring::Route::AllGather; }
+    /// That of what is received.
+    LayoutAttr getReceivedLayout() {
+      return isGather() ? getLayout().ofAll() : getLayout().ofPart();
+    }
   }];
 }
 

@@ -65,13 +65,27 @@ llvm::LogicalResult verifyTable(mlir::Operation *op, mlir::Value table,
                                 bool isBuffer, llvm::ArrayRef<int64_t> shape,
                                 bool mayRepeat = false);
 
+/// Of shards, not of a gathered tensor.
+inline llvm::LogicalResult verifyPart(mlir::Operation *op, LayoutAttr layout) {
+  if (!layout.getAll())
+    return mlir::success();
+  return op->emitOpError("works on shards of one owner, got the layout of a "
+                         "gathered tensor: ")
+         << layout;
+}
+
 /// What transfers, `merge` and `add` share: no flags of segments, or a turn and
-/// a table by owner, turn and segment of the layout.
+/// a table by owner, turn and segment of the layout's parts. Where the turn is
+/// implied, there is none.
 template <typename OpT>
-llvm::LogicalResult verifySegments(OpT op, bool isBuffer) {
-  if (!op.getSegments() != !op.getTurn())
+llvm::LogicalResult verifySegments(OpT op, bool isBuffer,
+                                   bool isTurnImplied = false) {
+  if (isTurnImplied && op.getTurn())
+    return op.emitOpError("takes the distance between ranks for the turn, got "
+                          "one");
+  if (!isTurnImplied && !op.getSegments() != !op.getTurn())
     return op.emitOpError("needs a table of segments and a turn, or neither");
-  ring::LayoutAttr layout = op.getLayout();
+  ring::LayoutAttr layout = op.getLayout().ofPart();
   return verifyTable(
       op, op.getSegments(), isBuffer,
       {layout.getParts(), mlir::ShapedType::kDynamic, layout.getNumSegments()},
@@ -86,9 +100,10 @@ llvm::LogicalResult verifyMeeting(OpT op) {
     return op.emitOpError("layouts must have as many parts, got: ")
            << op.getQueryLayout() << " and " << op.getKeyLayout();
   bool buffers = llvm::isa<mlir::MemRefType>(op.getQuery().getType());
-  int64_t parts = op.getQueryLayout().getParts();
   if (failed(verifyTable(op, op.getPairs(), buffers,
-                         {parts, parts, op.getQueryLayout().getNumSegments(),
+                         {op.getQueryLayout().getNumOwners(),
+                          op.getKeyLayout().getNumOwners(),
+                          op.getQueryLayout().getNumSegments(),
                           op.getKeyLayout().getNumSegments()})))
     return mlir::failure();
   if (!op.getScale().isFinite())

@@ -121,9 +121,9 @@ LogicalResult Bufferizer::convert(func::ReturnOp op) {
 }
 
 LogicalResult Bufferizer::convertClone(Operation &op) {
-  if (isa<ring::RotateOp>(op))
+  if (isa<ring::CollectiveOpInterface>(op))
     return op.emitOpError("stands for loops and transfers; run "
-                          "ring-lower-rotate first");
+                          "ring-lower-rotate and ring-lower-gather first");
   auto isAnyTensor = [](Value value) { return isTensor(value); };
   if (llvm::any_of(op.getOperands(), isAnyTensor) ||
       llvm::any_of(op.getResults(), isAnyTensor))

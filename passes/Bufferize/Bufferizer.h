@@ -91,7 +91,7 @@ struct Slots {
 struct Extent {
   int64_t dim;
   ring::LayoutAttr layout;
-  Value owner, extent; ///< of the old program
+  Value owner, extent; ///< of the old program; no owner of what is gathered
 };
 
 /// A transfer that a loop carries: where it puts what it brings.

@@ -12,6 +12,10 @@ using namespace burst::bufferizing;
 // Transfers
 //===----------------------------------------------------------------------===//
 
+static RankedTensorType receivedType(ring::StartOp op, unsigned index) {
+  return cast<RankedTensorType>(op.getToken().getType().getTypes()[index]);
+}
+
 /// A transfer of tensors without elements: nothing travels, and memref.subview
 /// has no views of nothing.
 static bool isVoid(ring::StartOp op) {
@@ -21,10 +25,9 @@ static bool isVoid(ring::StartOp op) {
 LogicalResult Bufferizer::convert(ring::StartOp op) {
   SmallVector<Value> into;
   if (isVoid(op)) {
-    for (Value tensor : op.getTensors()) {
+    for (auto [index, tensor] : llvm::enumerate(op.getTensors())) {
       into.push_back(memref::CastOp::create(
-          builder, loc, bufferType(cast<RankedTensorType>(tensor.getType())),
-          map(tensor)));
+          builder, loc, bufferType(receivedType(op, index)), map(tensor)));
       inherit(map(tensor), into.back());
     }
     receiving[op.getToken()] = into;
@@ -33,11 +36,11 @@ LogicalResult Bufferizer::convert(ring::StartOp op) {
   Slots &entry = slots[op];
   if (entry.buffers.empty()) { // in no loop
     entry.count = 1;
-    Value most = capacity(op.getLayout(), map(op.getExtent()));
+    Value most = capacity(op.getReceivedLayout(), map(op.getExtent()));
     for (auto [index, tensor] : llvm::enumerate(op.getTensors()))
-      entry.buffers.push_back(
-          allocateSlices(cast<RankedTensorType>(tensor.getType()), tensor,
-                         op.getDims()[index], most, 1, "slice"));
+      entry.buffers.push_back(allocateSlices(receivedType(op, index), tensor,
+                                             op.getDims()[index], most, 1,
+                                             "slice"));
   }
   for (auto [index, buffer] : llvm::enumerate(entry.buffers)) {
     into.push_back(received(op, index, buffer, entry.count));
@@ -46,9 +49,10 @@ LogicalResult Bufferizer::convert(ring::StartOp op) {
   auto start = ring::StartOp::create(
       builder, loc, ring::TokenType::get(op.getContext(), {}),
       map(op.getTensors()), map(op.getOwner()), map(op.getExtent()),
-      map(op.getTo()), map(op.getReceivedOwner()), map(op.getFrom()),
-      mapIfAny(op.getSegments()), mapIfAny(op.getTurn()), into, op.getDims(),
-      op.getLayout(), op.getChannel());
+      mapIfAny(op.getTo()), mapIfAny(op.getReceivedOwner()),
+      mapIfAny(op.getFrom()), mapIfAny(op.getSegments()),
+      mapIfAny(op.getTurn()), into, op.getDims(), op.getLayout(),
+      op.getChannel(), op.getRoute());
   mapping.map(op.getToken(), start.getToken());
   receiving[op.getToken()] = into;
   return success();
@@ -62,7 +66,7 @@ LogicalResult Bufferizer::convert(ring::WaitOp op) {
     ring::StartOp start = arrival.start;
     for (auto [index, tensor] : llvm::enumerate(op.getTensors())) {
       Value view = viewSlot(cast<RankedTensorType>(tensor.getType()),
-                            {start.getDims()[index], start.getLayout(),
+                            {start.getDims()[index], start.getReceivedLayout(),
                              arrival.owner, start.getExtent()},
                             arrival.buffers[index], 1);
       mapping.map(tensor, view);
@@ -113,25 +117,25 @@ LogicalResult Bufferizer::makeSlots(scf::ForOp op, ring::StartOp start,
     entry.buffers = slots[first].buffers;
     return success();
   }
-  Value most = capacity(start.getLayout(), map(start.getExtent()));
+  Value most = capacity(start.getReceivedLayout(), map(start.getExtent()));
   for (auto [index, tensor] : llvm::enumerate(start.getTensors())) {
     // The kind is that of what the loop starts with.
     Value outside = tensor;
     if (auto argument = dyn_cast<BlockArgument>(tensor);
         argument && argument.getOwner() == op.getBody())
       outside = op.getTiedLoopInit(argument)->get();
-    auto type = cast<RankedTensorType>(tensor.getType());
+    RankedTensorType type = receivedType(start, index);
     bool isSized =
         llvm::all_of(llvm::seq<int64_t>(0, type.getRank()), [&](int64_t d) {
           return !type.isDynamicDim(d) || d == start.getDims()[index];
         });
     if (!isSized && !op.isDefinedOutsideOfLoop(outside)) {
       // A gradient that is made in this turn has the batch of any.
-      outside = start.getReceivedOwner();
+      outside = {};
       for (Value init : op.getInits())
         if (init.getType() == type)
           outside = init;
-      if (!isTensor(outside))
+      if (!outside)
         return start.emitOpError("sends a tensor that is neither carried by "
                                  "its loop nor made before it");
     }

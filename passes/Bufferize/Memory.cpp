@@ -35,20 +35,31 @@ Value Bufferizer::resultBuffer(Value tensor) {
   return {};
 }
 
-/// How many positions the largest shard of what a transfer moves has.
+/// How many positions an owner holds.
+static Value countOf(OpBuilder &builder, Location loc, ring::LayoutAttr layout,
+                     Value owner, Value extent) {
+  if (layout.getAll())
+    return extent;
+  Value count;
+  for (int64_t i = 0; i < layout.getNumSegments(); ++i) {
+    auto segment =
+        ring::SegmentOp::create(builder, loc, i, layout, owner, extent);
+    count = count
+                ? arith::AddIOp::create(builder, loc, count, segment.getCount())
+                : Value(segment.getCount());
+  }
+  return count;
+}
+
+/// How many positions the largest shard of what a transfer brings has.
 Value Bufferizer::capacity(ring::LayoutAttr layout, Value extent) {
+  if (layout.getAll())
+    return extent;
   Value zero = constant(0);
   auto most = scf::ForOp::create(
       builder, loc, zero, constant(layout.getParts()), constant(1), zero,
       [&](OpBuilder &at, Location loc, Value owner, ValueRange args) {
-        Value count;
-        for (int64_t i = 0; i < layout.getNumSegments(); ++i) {
-          auto segment =
-              ring::SegmentOp::create(at, loc, i, layout, owner, extent);
-          count =
-              count ? arith::AddIOp::create(at, loc, count, segment.getCount())
-                    : Value(segment.getCount());
-        }
+        Value count = countOf(at, loc, layout, owner, extent);
         Value max = arith::MaxSIOp::create(at, loc, args.front(), count);
         scf::YieldOp::create(at, loc, max);
       });
@@ -91,15 +102,9 @@ Value Bufferizer::viewSlot(RankedTensorType type, const Extent &dealt,
       sizes.push_back(
           memref::DimOp::create(builder, loc, slot, d + 1).getResult());
     } else {
-      Value count;
-      for (int64_t i = 0; i < dealt.layout.getNumSegments(); ++i) {
-        auto segment = ring::SegmentOp::create(
-            builder, loc, i, dealt.layout, map(dealt.owner), map(dealt.extent));
-        count = count ? arith::AddIOp::create(builder, loc, count,
-                                              segment.getCount())
-                      : Value(segment.getCount());
-      }
-      sizes.push_back(count);
+      Value owner = dealt.owner ? map(dealt.owner) : Value();
+      sizes.push_back(
+          countOf(builder, loc, dealt.layout, owner, map(dealt.extent)));
     }
   }
   auto slots = cast<MemRefType>(slot.getType());
@@ -115,8 +120,8 @@ Value Bufferizer::received(ring::StartOp op, unsigned index, Value slot,
                            int64_t turns) {
   auto token = cast<ring::TokenType>(op.getToken().getType());
   return viewSlot(cast<RankedTensorType>(token.getTypes()[index]),
-                  {op.getDims()[index], op.getLayout(), op.getReceivedOwner(),
-                   op.getExtent()},
+                  {op.getDims()[index], op.getReceivedLayout(),
+                   op.getReceivedOwner(), op.getExtent()},
                   slot, turns);
 }
 

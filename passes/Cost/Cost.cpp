@@ -6,21 +6,13 @@
 
 using namespace burst;
 
-/// The most positions that a rank holds.
-static int64_t largestShard(const Deal &deal, int64_t extent) {
-  int64_t largest = 0;
-  for (int64_t rank = 0; rank < deal.parts; ++rank)
-    largest = std::max(largest, deal.count(rank, extent));
-  return largest;
-}
-
 Workload::Workload(const AttentionSizes &sizes, int64_t elementBytes,
                    int64_t stateBytes, bool isBackward, const Deal &wanted,
                    Mask mask)
     : sizes(sizes), elementBytes(elementBytes), stateBytes(stateBytes),
       isBackward(isBackward), whole(wanted),
-      queriesOfRank(largestShard(wanted, sizes.queries)),
-      keysOfRank(largestShard(wanted, sizes.keys)), deal(wanted) {
+      queriesOfRank(wanted.largest(sizes.queries)),
+      keysOfRank(wanted.largest(sizes.keys)), deal(wanted) {
   deal.parts = std::min(wanted.parts, maxExactRanks);
   hopsOfStep =
       static_cast<double>(wanted.parts) / static_cast<double>(deal.parts);
@@ -41,6 +33,27 @@ double Workload::operationsOfPair() const {
   return 2 * static_cast<double>(sizes.queryHeads) *
          static_cast<double>(byQueryDim * sizes.queryDim +
                              byValueDim * sizes.valueDim);
+}
+
+/// Yao et al., BurstAttention (arXiv 2403.09347), section 3: backward, either
+/// k, v, dk and dv travel, or q, dout, lse, delta and dq. Forward, the softmax
+/// state (o, m, l) of queries that travel comes behind them.
+Cargo burst::cargoOf(const Workload &workload, bool movesKeys) {
+  auto element = static_cast<double>(workload.elementBytes);
+  auto state = static_cast<double>(workload.stateBytes);
+  auto queryHeads = static_cast<double>(workload.sizes.queryHeads);
+  auto keyHeads = static_cast<double>(workload.sizes.keyHeads);
+  auto queryDim = static_cast<double>(workload.sizes.queryDim);
+  auto valueDim = static_cast<double>(workload.sizes.valueDim);
+  if (movesKeys) {
+    double numbers = keyHeads * (queryDim + valueDim);
+    return {true, numbers * element, workload.isBackward ? numbers * state : 0};
+  }
+  if (!workload.isBackward)
+    return {false, queryHeads * queryDim * element,
+            queryHeads * (valueDim + 2) * state};
+  return {false, queryHeads * ((queryDim + valueDim) * element + 2 * state),
+          queryHeads * queryDim * state};
 }
 
 namespace {
@@ -218,14 +231,25 @@ double burst::ownBuffers(const Workload &workload) {
           static_cast<double>(workload.keysOfRank) * ofKey);
 }
 
-size_t burst::cheapest(llvm::ArrayRef<Estimate> estimates) {
-  constexpr double slack = 1.01;
-  double least = estimates.front().seconds();
+size_t burst::cheapest(llvm::ArrayRef<Estimate> estimates, bool areSizesKnown) {
+  constexpr double slack = 1.01, room = 2;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  auto smallestOf = [&](double seconds) {
+    double smallest = infinity;
+    for (const Estimate &estimate : estimates)
+      if (estimate.seconds() <= seconds)
+        smallest = std::min(smallest, estimate.buffers);
+    return smallest;
+  };
+  double most = areSizesKnown ? infinity : room * smallestOf(infinity);
+  double least = infinity;
   for (const Estimate &estimate : estimates)
-    least = std::min(least, estimate.seconds());
+    if (estimate.buffers <= most)
+      least = std::min(least, estimate.seconds());
+  most = std::min(most, room * smallestOf(slack * least));
   std::optional<size_t> best;
   for (auto [index, estimate] : llvm::enumerate(estimates))
-    if (estimate.seconds() <= slack * least &&
+    if (estimate.seconds() <= slack * least && estimate.buffers <= most &&
         (!best || estimate.bytes < estimates[*best].bytes))
       best = index;
   return *best;

@@ -114,6 +114,9 @@ struct Estimate {
   Estimate &operator+=(const Estimate &other);
 };
 
+/// What travels where keys do, or queries.
+Cargo cargoOf(const Workload &workload, bool movesKeys);
+
 /// The cost of a `ring.rotate`, and what it receives into.
 Estimate estimateRotation(const Workload &workload, const Cargo &cargo,
                           const MachineModel &machine);
@@ -125,8 +128,11 @@ Estimate estimateRotation(const Workload &workload, const Cargo &cargo,
 double ownBuffers(const Workload &workload);
 
 /// Which takes the least time. The model knows it to a percent at best: of
-/// those within that of the fastest, which sends the fewest bytes.
-size_t cheapest(llvm::ArrayRef<Estimate> estimates);
+/// those within that of the fastest, and with at most twice the buffers of the
+/// smallest of these, which sends the fewest bytes. Where sizes are not known,
+/// memory for them may not be there: at most so much counts for the others,
+/// too.
+size_t cheapest(llvm::ArrayRef<Estimate> estimates, bool areSizesKnown = true);
 
 } // namespace burst
 

@@ -102,7 +102,8 @@ Value NeedFunction::rangeTable(OpBuilder &builder, OpResult range, Side side,
                                ValueRange args) {
   return tensor::GenerateOp::create(
       builder, loc,
-      RankedTensorType::get({parts, numSegments(side)}, range.getType()),
+      RankedTensorType::get({numOwners(side), numSegments(side)},
+                            range.getType()),
       ValueRange(), [&](OpBuilder &inner, Location, ValueRange indices) {
         Emit e{inner, loc};
         IRMapping mapping;
@@ -159,21 +160,45 @@ Value NeedFunction::fold(OpBuilder &builder, int64_t first,
   return loop.getResult(0);
 }
 
+/// Whether a rank needs a segment of what moves, of an owner.
+Value NeedFunction::anyNeed(Emit &e, Value owner, Value rank, Value segment,
+                            Value need) {
+  if (meeting.isGathered()) {
+    segment = e.add(e.mul(owner, e.index(numMoving)), segment);
+    owner = e.index(0);
+  }
+  bool keys = meeting.movesKeys;
+  Value needed;
+  for (int64_t x = 0; x < (keys ? numA : numB); ++x) {
+    Value one = keys ? e.extract(need, {rank, owner, e.index(x), segment})
+                     : e.extract(need, {owner, rank, segment, e.index(x)});
+    needed = needed ? e.either(needed, one) : one;
+  }
+  return needed;
+}
+
+/// Which segments of an owner the rank at a distance needs.
+Value NeedFunction::segmentTable(OpBuilder &builder, Value need) {
+  auto type =
+      RankedTensorType::get({parts, parts, numMoving}, builder.getI1Type());
+  return tensor::GenerateOp::create(
+      builder, loc, type, ValueRange(),
+      [&](OpBuilder &inner, Location, ValueRange at) {
+        Emit e{inner, loc};
+        Value rank = e.mod(e.add(at[0], at[1]), parts);
+        Value isOwn = e.compare(arith::CmpIPredicate::eq, at[1], e.index(0));
+        tensor::YieldOp::create(
+            inner, loc, e.either(isOwn, anyNeed(e, at[0], rank, at[2], need)));
+      });
+}
+
 /// The distance of the farthest rank that needs a segment, going by `step`.
 Value NeedFunction::reachOf(OpBuilder &builder, ValueRange indices, Value need,
                             int64_t step) {
   return fold(builder, 1, [&](Emit e, Value hop, Value reach) {
     Value far = e.mul(hop, e.index(step));
     Value rank = e.mod(e.add(indices[0], far), parts);
-    Value needed;
-    bool keys = meeting.movesKeys;
-    for (int64_t x = 0; x < (keys ? numA : numB); ++x) {
-      Value one =
-          keys ? e.extract(need, {rank, indices[0], e.index(x), indices[1]})
-               : e.extract(need, {indices[0], rank, indices[1], e.index(x)});
-      needed = needed ? e.either(needed, one) : one;
-    }
-    return e.select(needed, hop, reach);
+    return e.select(anyNeed(e, indices[0], rank, indices[1], need), hop, reach);
   });
 }
 
@@ -199,26 +224,10 @@ Value NeedFunction::cost(OpBuilder &builder, Value reach, Value extent) {
   });
 }
 
-func::FuncOp NeedFunction::create() {
-  auto parent = meeting.op->getParentOfType<func::FuncOp>();
-  OpBuilder builder(parent);
-  SmallVector<Type> inputs(3, builder.getIndexType());
-  llvm::append_range(inputs, ValueRange(meeting.maskCaptures).getTypes());
-  auto function = func::FuncOp::create(
-      builder, loc, (parent.getName() + "_needs").str(),
-      builder.getFunctionType(
-          inputs, {needType(), reachType(), builder.getIndexType()}));
-  function.setPrivate();
-  symbols.insert(function);
-  builder.setInsertionPointToStart(function.addEntryBlock());
-  ValueRange args = function.getArguments();
+/// How far segments travel, in the direction in which less does.
+SmallVector<Value> NeedFunction::reachAndStep(OpBuilder &builder, Value need,
+                                              ValueRange args) {
   Emit e{builder, loc};
-  makeRanges(builder, args);
-  Value need = tensor::GenerateOp::create(
-      builder, loc, needType(), ValueRange(),
-      [&](OpBuilder &inner, Location, ValueRange indices) {
-        tensor::YieldOp::create(inner, loc, needOf(inner, indices, args));
-      });
   Value ahead = reachTable(builder, need, 1);
   Value behind = reachTable(builder, need, parts - 1);
   Value extent = args[meeting.movesKeys ? 1 : 0];
@@ -233,7 +242,34 @@ func::FuncOp NeedFunction::create() {
                                 e.select(goesBack, e.extract(behind, indices),
                                          e.extract(ahead, indices)));
       });
-  Value step = e.select(goesBack, e.index(parts - 1), e.index(1));
-  func::ReturnOp::create(builder, loc, ValueRange{need, reach, step});
+  return {reach, e.select(goesBack, e.index(parts - 1), e.index(1))};
+}
+
+func::FuncOp NeedFunction::create() {
+  auto parent = meeting.op->getParentOfType<func::FuncOp>();
+  OpBuilder builder(parent);
+  SmallVector<Type> inputs(3, builder.getIndexType());
+  llvm::append_range(inputs, ValueRange(meeting.maskCaptures).getTypes());
+  auto function =
+      func::FuncOp::create(builder, loc, (parent.getName() + "_needs").str(),
+                           builder.getFunctionType(inputs, {}));
+  function.setPrivate();
+  symbols.insert(function);
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  ValueRange args = function.getArguments();
+  makeRanges(builder, args);
+  Value need = tensor::GenerateOp::create(
+      builder, loc, needType(), ValueRange(),
+      [&](OpBuilder &inner, Location, ValueRange indices) {
+        tensor::YieldOp::create(inner, loc, needOf(inner, indices, args));
+      });
+  SmallVector<Value> results{need};
+  if (meeting.isGathered())
+    results.push_back(segmentTable(builder, need));
+  else
+    llvm::append_range(results, reachAndStep(builder, need, args));
+  func::ReturnOp::create(builder, loc, results);
+  function.setType(
+      builder.getFunctionType(inputs, ValueRange(results).getTypes()));
   return function;
 }

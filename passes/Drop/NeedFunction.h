@@ -12,7 +12,7 @@
 
 namespace burst {
 
-/// Queries and keys that come together round a ring, and which of both moves.
+/// Queries and keys that come together, and which of both moves.
 struct RingMeeting {
   mlir::Operation *op = nullptr;
   mlir::Value query, queryExtent, keyExtent;
@@ -25,16 +25,23 @@ struct RingMeeting {
   ring::LayoutAttr movingLayout() const {
     return movesKeys ? keyLayout : queryLayout;
   }
+  /// Whether what moves comes from all ranks at once.
+  bool isGathered() const { return movingLayout().getAll(); }
 };
 
 /// Makes the function that says what a meeting needs, for all ranks:
 ///
 ///   (Sq, Sk, B, captures of the mask) -> (need[p][r][a][b], reach[o][s], step)
 ///
-/// need: whether any pair of query segment a of rank p and key segment b of
-/// rank r is kept. step: the direction of the ring, 1 or P - 1, in which less
+/// need: whether any pair of query segment a of owner p and key segment b of
+/// owner r is kept. step: the direction of the ring, 1 or P - 1, in which less
 /// travels. reach: how many hops segment s of owner o, of what moves, travels
 /// in that direction, that is the distance of the farthest rank that needs it.
+/// Of what is gathered, in place of reach and step,
+///
+///   segments[o][d][s]
+///
+/// says whether rank (o + d) mod P needs segment s of owner o; its own it has.
 ///
 /// A range of a table that the bounds ask for reads all positions of a segment.
 /// Where it depends on one side alone it is found once per segment of that
@@ -46,14 +53,15 @@ public:
         parts(meeting.queryLayout.getParts()),
         numA(meeting.queryLayout.getNumSegments()),
         numB(meeting.keyLayout.getNumSegments()),
-        numMoving(meeting.movesKeys ? numB : numA) {}
+        numMoving(meeting.movingLayout().ofPart().getNumSegments()) {}
 
   mlir::func::FuncOp create();
 
 private:
+  enum class Side : uint8_t { Query, Key };
   mlir::RankedTensorType needType() {
     return mlir::RankedTensorType::get(
-        {parts, parts, numA, numB},
+        {numOwners(Side::Query), numOwners(Side::Key), numA, numB},
         mlir::IntegerType::get(symbols.getOp()->getContext(), 1));
   }
   mlir::RankedTensorType reachType() {
@@ -64,9 +72,12 @@ private:
   struct Box {
     mlir::Value begin, end, isEmpty;
   };
-  enum class Side : uint8_t { Query, Key };
   int64_t numSegments(Side side) const {
     return side == Side::Query ? numA : numB;
+  }
+  int64_t numOwners(Side side) const {
+    return (side == Side::Query ? meeting.queryLayout : meeting.keyLayout)
+        .getNumOwners();
   }
   Box segment(Emit &e, Side side, mlir::Value owner, mlir::Value index,
               mlir::ValueRange args);
@@ -81,6 +92,12 @@ private:
   mlir::Value
   fold(mlir::OpBuilder &builder, int64_t first,
        llvm::function_ref<mlir::Value(Emit, mlir::Value, mlir::Value)> next);
+  mlir::Value anyNeed(Emit &e, mlir::Value owner, mlir::Value rank,
+                      mlir::Value segment, mlir::Value need);
+  mlir::Value segmentTable(mlir::OpBuilder &builder, mlir::Value need);
+  mlir::SmallVector<mlir::Value> reachAndStep(mlir::OpBuilder &builder,
+                                              mlir::Value need,
+                                              mlir::ValueRange args);
   mlir::Value reachOf(mlir::OpBuilder &builder, mlir::ValueRange indices,
                       mlir::Value need, int64_t step);
   mlir::Value reachTable(mlir::OpBuilder &builder, mlir::Value need,

@@ -80,12 +80,11 @@ void Recorder::delivers(const Transfer &from, const Transfer &to,
       noted[from.rank][kind == MessageKind::Slice ? from.hop : shares[&from]];
   // One note per message, with the bytes of all its tensors.
   if (index == 0) {
-    ring::StartOp op = from.start;
     Message message;
     message.to = to.rank;
     message.owner = from.owner;
     message.kind = kind;
-    int64_t segments = op.getLayout().getNumSegments();
+    int64_t segments = from.deal.numSegments();
     for (int64_t s = 0; s < segments; ++s)
       if (segments > 1 && from.sendMask >> s & 1)
         message.segments += static_cast<char>('a' + s);

@@ -57,21 +57,24 @@ bool Simulation::Impl::match(Transfer &from, Transfer &to) {
                                     "sends {2}",
                                     to.tensors.size(), from.rank,
                                     from.tensors.size()));
+  bool isCopy = from.rank == to.rank; // of what stays on the rank
   for (size_t i = 0; i < from.tensors.size(); ++i) {
     const Tensor &tensor = *from.tensors[i];
     int64_t bytes = positionBytes(tensor, from.dims[i]) * from.sentCount;
     if (!checkMatch(from, to, i, bytes))
       return false;
-    from.sentBytes += bytes;
-    countBytes(from.rank, tensor.argument, bytes);
+    if (!isCopy) {
+      from.sentBytes += bytes;
+      countBytes(from.rank, tensor.argument, bytes);
+    }
     TensorRef received = semantics->deliver(from, to, i);
     received->argument = tensor.argument;
     received->sharding = tensor.sharding;
     to.received[i] = std::move(received);
-    if (listener)
+    if (listener && !isCopy)
       listener->delivers(from, to, i);
   }
-  ++traffic[from.rank].messages;
+  traffic[from.rank].messages += isCopy ? 0 : 1;
   from.sent = true;
   to.arrived = true;
   return true;

@@ -22,10 +22,28 @@ Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
   SimulatedOpInterface &step = impl.sites[call.site].step;
   if (!step)
     step = dyn_cast<SimulatedOpInterface>(call.op);
+  if (impl.hasGathers && step && !isOfShards(call))
+    return Step::Failed;
   Step done = step ? step.simulate(*this, call) : runOther(call);
   if (done == Step::Failed && !impl.failure.op)
     impl.failure.op = call.op;
   return done;
+}
+
+/// Whether a step takes no gathered tensor, or is one that can.
+bool Simulation::Impl::Rank::isOfShards(const ExternalCall &call) {
+  if (isa<ring::AttendOp, ring::AttendGradOp, ring::InitOp, ring::ZeroOp>(
+          call.op))
+    return true;
+  for (auto [number, slot] : llvm::enumerate(call.operands))
+    if (isa<RankedTensorType>(call.op->getOperand(number).getType()) &&
+        !call.peek<Tensor>(number)->shards.empty()) {
+      fail(call.op, "works on the shard of one rank, and is given a gathered "
+                    "tensor as operand " +
+                        Twine(number));
+      return false;
+    }
+  return true;
 }
 
 /// Transfers, and what asks where a rank is.
@@ -47,6 +65,10 @@ Step Simulation::Impl::Rank::runOther(const ExternalCall &call) {
       .Case<ring::RotateOp>([&](auto op) {
         return fail(op, "cannot be run: it stands for loops and transfers; "
                         "run ring-lower-rotate first");
+      })
+      .Case<ring::GatherOp>([&](auto op) {
+        return fail(op, "cannot be run: it stands for transfers; run "
+                        "ring-lower-gather first");
       })
       .Default([&](Operation *op) {
         return fail(op, "cannot be run: it is no op of a rank's program");
@@ -78,6 +100,9 @@ Step Simulation::Impl::Rank::runSegment(ring::SegmentOp op,
   int64_t count = op.getLayout().getNumSegments();
   if (!isRank(op, "owner", owner))
     return Step::Failed;
+  if (owner >= op.getLayout().getNumOwners())
+    return fail(op, "names owner " + Twine(owner) +
+                        " of a gathered layout, of which 0 has all");
   if (segment < 0 || segment >= count)
     return fail(op, "names segment " + Twine(segment) + " of " + Twine(count));
   Segment s = op.getLayout().getDeal().segment(
@@ -124,14 +149,15 @@ describeMeeting(ring::AttendLikeOpInterface op) {
     pairs = table.getOperandNumber();
   Meeting meeting;
   meeting.at = op;
-  meeting.queryLayout = op.getQueryLayout();
-  meeting.keyLayout = op.getKeyLayout();
+  meeting.queryLayout = op.getQueryLayout().ofPart();
+  meeting.keyLayout = op.getKeyLayout().ofPart();
   meeting.mask = &op.getMask();
   meeting.score = &op.getScore();
   meeting.bounds = &op.getBounds();
   meeting.scale = op.getScale().convertToDouble();
   return std::make_unique<const MeetingSite>(MeetingSite{
-      std::move(meeting), op.getQueryMutable().getOperandNumber(),
+      std::move(meeting), op.getQueryLayout().getAll(),
+      op.getKeyLayout().getAll(), op.getQueryMutable().getOperandNumber(),
       op.getQueryOwnerMutable().getOperandNumber(),
       op.getQueryExtentMutable().getOperandNumber(),
       op.getKeyExtentMutable().getOperandNumber(),
@@ -142,11 +168,15 @@ describeMeeting(ring::AttendLikeOpInterface op) {
 /// Which pairs of segments are computed, of each slice.
 bool Simulation::Impl::Rank::selectPairs(const MeetingSite &site,
                                          const ExternalCall &call,
+                                         const MeetingPart &part,
                                          Meeting &meeting) {
-  int64_t pairs =
-      meeting.queryLayout.getNumSegments() * meeting.keyLayout.getNumSegments();
+  int64_t numA = meeting.queryLayout.getNumSegments();
+  int64_t numB = meeting.keyLayout.getNumSegments();
+  int64_t numSlices = site.numOwners;
+  if (site.gathersKeys)
+    numSlices *= part.keys ? 1 : parts;
   if (!site.pairs) {
-    meeting.pairs.resize(site.numOwners * pairs, true);
+    meeting.pairs.resize(numSlices * numA * numB, true);
     return true;
   }
   const auto &table = *call.peek<Tensor>(*site.pairs);
@@ -154,23 +184,39 @@ bool Simulation::Impl::Rank::selectPairs(const MeetingSite &site,
     fail(call.op, "reads flags of pairs that nobody knows yet");
     return false;
   }
-  for (unsigned i = 0; i < site.numOwners; ++i) {
-    int64_t owner = call.index(site.owners + i);
-    if (std::max(owner, meeting.queryOwner) >= table.shape[0]) {
+  int64_t row = site.gathersQueries ? 0 : meeting.queryOwner;
+  for (int64_t slice = 0; slice < numSlices; ++slice) {
+    int64_t owner = site.gathersKeys ? 0 : call.index(site.owners + slice);
+    if (row >= table.shape[0] || owner >= table.shape[1]) {
       fail(call.op, "reads flags of pairs of owner " +
-                        Twine(std::max(owner, meeting.queryOwner)) + ", of " +
-                        Twine(table.shape[0]));
+                        Twine(std::max(owner, row)) + ", of " +
+                        Twine(table.shape[row >= table.shape[0] ? 0 : 1]));
       return false;
     }
-    int64_t first = (meeting.queryOwner * parts + owner) * pairs;
-    for (int64_t pair = 0; pair < pairs; ++pair)
-      meeting.pairs.push_back(table.integer(first + pair) != 0);
+    // Where all are gathered, the segments of one follow those of another.
+    int64_t firstA = site.gathersQueries ? part.queries * numA : 0;
+    int64_t firstB =
+        site.gathersKeys ? part.keys.value_or(slice % parts) * numB : 0;
+    for (int64_t a = firstA; a < firstA + numA; ++a)
+      for (int64_t b = firstB; b < firstB + numB; ++b)
+        meeting.pairs.push_back(
+            table.integer(
+                ((row * table.shape[1] + owner) * table.shape[2] + a) *
+                    table.shape[3] +
+                b) != 0);
   }
   return true;
 }
 
+/// The shard of `owner` of queries or keys: they are it, or were gathered.
+static Tensor *shardOf(Tensor *tensor, bool isGathered, int64_t owner) {
+  bool isOne = !isGathered || tensor->shards.empty(); // of one rank
+  return isOne ? tensor : tensor->shards[owner].get();
+}
+
 bool Simulation::Impl::Rank::meet(ring::AttendLikeOpInterface op,
-                                  const ExternalCall &call, Meeting &meeting) {
+                                  const ExternalCall &call,
+                                  const MeetingPart &part, Meeting &meeting) {
   std::unique_ptr<const MeetingSite> &known = impl.sites[call.site].meeting;
   if (!known)
     known = describeMeeting(op);
@@ -178,18 +224,40 @@ bool Simulation::Impl::Rank::meet(ring::AttendLikeOpInterface op,
   meeting = site.meeting;
   meeting.rank = index;
   meeting.hop = hop;
-  meeting.query = call.peek<Tensor>(site.query);
   meeting.queryOwner = call.index(site.queryOwner);
   meeting.queryExtent = call.index(site.queryExtent);
   meeting.keyExtent = call.index(site.keyExtent);
   meeting.maskCaptures = captures(call, site.maskCaptures);
   meeting.scoreCaptures = captures(call, site.scoreCaptures);
-  if (!isRank(op, "owner of the queries", meeting.queryOwner))
+  if (!isRank(op, "owner of the queries", meeting.queryOwner) ||
+      !isGathered(op, call, site.query, site.gathersQueries,
+                  meeting.queryOwner))
     return false;
-  for (unsigned i = 0; i < site.numOwners; ++i)
-    if (!isRank(op, "owner of a slice", call.index(site.owners + i)))
+  if (site.gathersQueries)
+    meeting.queryOwner = part.queries;
+  meeting.query =
+      shardOf(call.peek<Tensor>(site.query), site.gathersQueries, part.queries);
+  for (unsigned i = 0; i < site.numOwners; ++i) {
+    int64_t owner = call.index(site.owners + i);
+    if (!isRank(op, "owner of a slice", owner))
       return false;
-  return selectPairs(site, call, meeting);
+  }
+  return selectPairs(site, call, part, meeting);
+}
+
+/// Whether an operand is gathered where its layout says so, and only there, and
+/// its owner is then 0.
+bool SimulatedRank::isGathered(Operation *op, const ExternalCall &call,
+                               unsigned operand, bool wanted, int64_t owner) {
+  const auto &tensor = *call.peek<Tensor>(operand);
+  bool isGathered = !tensor.shards.empty() || (wanted && parts == 1);
+  if (isGathered != wanted)
+    fail(op, wanted ? "takes for gathered what is the shard of one rank"
+                    : "takes for the shard of one rank what is gathered");
+  else if (wanted && owner != 0)
+    fail(op, "names owner " + Twine(owner) +
+                 " of a gathered layout, of which 0 has all");
+  return isGathered == wanted && (!wanted || owner == 0);
 }
 
 //===----------------------------------------------------------------------===//

@@ -4,6 +4,7 @@
 #include "passes/Simulation/Ranks.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "runtime/include/burst/internal/route.h"
 
 using namespace mlir;
 using namespace burst;
@@ -51,7 +52,9 @@ const StartSite &Simulation::Impl::siteOf(ring::StartOp op,
   if (known)
     return *known;
   auto site = std::make_unique<StartSite>(op);
-  site->deal = op.getLayout().getDeal();
+  site->deal = op.getLayout().ofPart().getDeal();
+  site->gathers = op.isGather();
+  site->isOfGathered = op.getLayout().getAll();
   site->dims = op.getDims();
   site->channel = &channels[op.getChannel().getIndex()];
   site->channel->resize(parts);
@@ -61,17 +64,19 @@ const StartSite &Simulation::Impl::siteOf(ring::StartOp op,
   site->tensors = op.getTensors().size();
   site->owner = op.getOwnerMutable().getOperandNumber();
   site->extent = op.getExtentMutable().getOperandNumber();
-  site->to = op.getToMutable().getOperandNumber();
-  site->receivedOwner = op.getReceivedOwnerMutable().getOperandNumber();
-  site->from = op.getFromMutable().getOperandNumber();
+  if (!site->gathers) {
+    site->to = op.getToMutable()[0].getOperandNumber();
+    site->receivedOwner = op.getReceivedOwnerMutable()[0].getOperandNumber();
+    site->from = op.getFromMutable()[0].getOperandNumber();
+  }
   known = std::move(site);
   return *known;
 }
 
-/// Peers, owners and segments. False where they are none.
-bool Simulation::Impl::Rank::describeTransfer(const StartSite &site,
-                                              const ExternalCall &call,
-                                              Transfer &transfer) {
+/// Owner and extent of what is sent. False where they are none.
+bool Simulation::Impl::Rank::describeStart(const StartSite &site,
+                                           const ExternalCall &call,
+                                           Transfer &transfer) {
   ring::StartOp op = site.op;
   transfer.op = op;
   transfer.start = op;
@@ -81,29 +86,46 @@ bool Simulation::Impl::Rank::describeTransfer(const StartSite &site,
   transfer.dims = site.dims;
   transfer.owner = call.index(site.owner);
   transfer.extent = call.index(site.extent);
-  transfer.to = call.index(site.to);
-  transfer.from = call.index(site.from);
-  transfer.receivedOwner = call.index(site.receivedOwner);
-  if (!isRank(op, "owner", transfer.owner) ||
-      !isRank(op, "target", transfer.to) ||
+  return isRank(op, "owner", transfer.owner) &&
+         (site.isOnGrid || isOnGrid(op, op.getChannel().getGrid().getValue()));
+}
+
+/// Segments, of peers and owners that are known. False where these are none.
+bool Simulation::Impl::Rank::describeTransfer(const StartSite &site,
+                                              const ExternalCall &call,
+                                              int64_t turn,
+                                              Transfer &transfer) {
+  ring::StartOp op = site.op;
+  if (!isRank(op, "target", transfer.to) ||
       !isRank(op, "source", transfer.from) ||
-      !isRank(op, "owner of what is received", transfer.receivedOwner) ||
-      !(site.isOnGrid || isOnGrid(op, op.getChannel().getGrid().getValue())))
+      !isRank(op, "owner of what is received", transfer.receivedOwner))
     return false;
   const Share &own = impl.shares.of(site.deal, transfer.extent, transfer.owner);
   transfer.sendMask = own.mask;
-  if (!selectSegments(call, site.segments, transfer.owner, transfer.sendMask))
+  if (!selectSegments(call, site.segments, transfer.owner, turn,
+                      transfer.sendMask))
     return false;
   transfer.sentCount = own.countOf(transfer.sendMask);
   const Share &other =
       impl.shares.of(site.deal, transfer.extent, transfer.receivedOwner);
   transfer.receiveMask = other.mask;
-  if (!selectSegments(call, site.segments, transfer.receivedOwner,
+  if (!selectSegments(call, site.segments, transfer.receivedOwner, turn,
                       transfer.receiveMask))
     return false;
   transfer.receivedCount = other.countOf(transfer.receiveMask);
   transfer.shardCount = other.count;
   return true;
+}
+
+/// The shard of an owner, of a tensor that was gathered; null where it was not.
+TensorRef Simulation::Impl::Rank::shardOfGathered(const StartSite &site,
+                                                  const TensorRef &gathered,
+                                                  int64_t owner) {
+  if (!gathered->shards.empty())
+    return gathered->shards[owner];
+  fail(site.op, "sends the shard of " + Twine(owner) +
+                    " of what is gathered, and is given that of one rank");
+  return nullptr;
 }
 
 /// What is sent, and the memory for what is received.
@@ -114,20 +136,27 @@ bool Simulation::Impl::Rank::takeTensors(const StartSite &site,
   int64_t count =
       impl.shares.of(site.deal, transfer.extent, transfer.owner).count;
   for (unsigned i = 0; i < site.tensors; ++i) {
-    const Tensor &tensor = *call.peek<Tensor>(i);
+    TensorRef tensor = call.take<Tensor>(i);
+    if (site.isOfGathered) {
+      tensor = shardOfGathered(site, tensor, transfer.owner);
+      if (!tensor)
+        return false;
+    }
     int64_t dim = site.dims[i];
-    if (tensor.shape[dim] != count) {
-      fail(site.op, "sends a tensor of " + Twine(tensor.shape[dim]) +
+    if (tensor->shape[dim] != count || !tensor->shards.empty()) {
+      fail(site.op, "sends a tensor of " + Twine(tensor->shape[dim]) +
                         " positions as the shard of " + Twine(transfer.owner) +
                         ", which has " + Twine(count));
       return false;
     }
-    if (isNewSlot) { // as large as the largest shard
-      auto shape = tensor.shape;
-      shape[dim] = impl.shares.largest(site.deal, transfer.extent);
-      hold(shape, tensor.element);
+    if (isNewSlot) { // as large as the largest shard, or as all of them
+      auto shape = tensor->shape;
+      shape[dim] = site.gathers
+                       ? transfer.extent
+                       : impl.shares.largest(site.deal, transfer.extent);
+      hold(shape, tensor->element);
     }
-    transfer.tensors.push_back(call.take<Tensor>(i));
+    transfer.tensors.push_back(std::move(tensor));
   }
   transfer.received.resize(site.tensors);
   return true;
@@ -152,32 +181,102 @@ struct HeldSlice {
 };
 } // namespace
 
+/// Starts a transfer whose peers, segments and tensors are known; what it
+/// brings is held with the others that are `held`.
+bool Simulation::Impl::Rank::begin(const StartSite &site, Transfer &transfer,
+                                   const std::shared_ptr<void> &held) {
+  if (transfer.receiveMask != 0)
+    transfer.slice = held;
+  if (impl.listener)
+    impl.listener->starts(transfer);
+  Impl::Gauges gauges = impl.gaugesOf(transfer, *site.channel);
+  std::string message;
+  if (!impl.semantics->start(
+          transfer, {gauges.all->held, gauges.ofChannel->held}, message)) {
+    fail(site.op, message);
+    return false;
+  }
+  transfer.sent = transfer.sendMask == 0;
+  transfer.arrived = transfer.receiveMask == 0;
+  if (transfer.isDone()) // It has nobody to meet.
+    return true;
+  (*site.channel)[index].push(transfer);
+  return impl.advance(index, *site.channel);
+}
+
+/// Sends the own shard to the ranks ahead and takes those of the ranks behind,
+/// by their distance.
+bool Simulation::Impl::Rank::startGather(const StartSite &site,
+                                         const ExternalCall &call,
+                                         Transfer &gather) {
+  if (gather.owner != index) {
+    fail(site.op, "gathers the shard of " + Twine(gather.owner) +
+                      " as that of this rank");
+    return false;
+  }
+  gather.sent = gather.arrived = true;
+  // All that it brings is one slice, in one buffer.
+  Impl::Gauges gauges = impl.gaugesOf(gather, *site.channel);
+  auto held = std::make_shared<HeldSlice>(gauges.all, gauges.ofChannel);
+  for (int64_t distance = 1; distance < parts; ++distance) {
+    auto leg = std::make_shared<Transfer>(gather);
+    leg->legs.clear();
+    leg->to = burst_rank_ahead(index, distance, parts);
+    leg->from = leg->receivedOwner = burst_rank_behind(index, distance, parts);
+    gather.legs.push_back(leg);
+    if (!describeTransfer(site, call, distance, *leg) ||
+        !begin(site, *leg, held))
+      return false;
+  }
+  return true;
+}
+
+/// What a gather has brought of tensor `index`.
+TensorRef Simulation::Impl::Rank::gathered(const Transfer &gather,
+                                           size_t index) {
+  const TensorRef &own = gather.tensors[index];
+  auto all = std::make_shared<Tensor>(own->shape, own->element);
+  all->argument = own->argument;
+  all->shape[gather.dims[index]] = gather.extent;
+  all->shards.resize(parts);
+  all->shards[gather.rank] = own;
+  for (const auto &leg : gather.legs) {
+    TensorRef &received = leg->received[index];
+    all->shards[leg->receivedOwner] =
+        received ? std::move(received) : leg->makeReceived(index);
+  }
+  return all;
+}
+
 Step Simulation::Impl::Rank::runStart(ring::StartOp op,
                                       const ExternalCall &call) {
   const StartSite &site = impl.siteOf(op, call);
   auto shared = std::make_shared<Transfer>();
   Transfer &transfer = *shared;
-  if (!describeTransfer(site, call, transfer) ||
-      !takeTensors(site, call, transfer))
+  if (!describeStart(site, call, transfer))
     return Step::Failed;
-  Impl::Gauges gauges = impl.gaugesOf(transfer, *site.channel);
-  if (transfer.receiveMask != 0)
-    transfer.slice = std::make_shared<HeldSlice>(gauges.all, gauges.ofChannel);
+  if (!site.gathers) {
+    transfer.to = call.index(site.to);
+    transfer.from = call.index(site.from);
+    transfer.receivedOwner = call.index(site.receivedOwner);
+    if (!describeTransfer(
+            site, call,
+            site.segments.turn ? call.index(*site.segments.turn) : 0, transfer))
+      return Step::Failed;
+  }
+  if (!takeTensors(site, call, transfer))
+    return Step::Failed;
   ++impl.traffic[index].hops;
   open.push_back(shared);
   call.give(0, std::move(shared));
-  if (impl.listener)
-    impl.listener->starts(transfer);
-  std::string message;
-  if (!impl.semantics->start(
-          transfer, {gauges.all->held, gauges.ofChannel->held}, message))
-    return fail(op, message);
-  transfer.sent = transfer.sendMask == 0;
-  transfer.arrived = transfer.receiveMask == 0;
-  if (transfer.isDone()) // It has nobody to meet.
-    return Step::Done;
-  (*site.channel)[index].push(transfer);
-  return impl.advance(index, *site.channel) ? Step::Done : Step::Failed;
+  if (site.gathers)
+    return startGather(site, call, transfer) ? Step::Done : Step::Failed;
+  std::shared_ptr<void> held;
+  if (transfer.receiveMask != 0) {
+    Impl::Gauges gauges = impl.gaugesOf(transfer, *site.channel);
+    held = std::make_shared<HeldSlice>(gauges.all, gauges.ofChannel);
+  }
+  return begin(site, transfer, held) ? Step::Done : Step::Failed;
 }
 
 Step Simulation::Impl::Rank::runWait(ring::WaitOp op,
@@ -190,8 +289,14 @@ Step Simulation::Impl::Rank::runWait(ring::WaitOp op,
   if (!transfer->isDone())
     return Step::Blocked;
   transfer->waited = true;
-  impl.semantics->wait(*transfer);
+  bool isGather = transfer->start && transfer->start.isGather();
+  if (!isGather)
+    impl.semantics->wait(*transfer);
+  for (const auto &leg : transfer->legs)
+    impl.semantics->wait(*leg);
   for (auto [i, received] : llvm::enumerate(transfer->received)) {
+    if (isGather)
+      received = gathered(*transfer, i);
     if (!received) // Nothing of it was sent.
       received = transfer->makeReceived(i);
     call.give(i, std::move(received));
@@ -200,6 +305,7 @@ Step Simulation::Impl::Rank::runWait(ring::WaitOp op,
   transfer->tensors.clear();
   transfer->received.clear();
   transfer->slice.reset();
+  transfer->legs.clear();
   open.erase(llvm::find_if(
       open, [&](const auto &other) { return other.get() == transfer; }));
   ++hop;

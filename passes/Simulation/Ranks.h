@@ -58,7 +58,9 @@ struct StartSite {
       : op(op), segments(op.getSegmentsMutable(), op.getTurnMutable()) {}
 
   ring::StartOp op;
-  Deal deal;
+  Deal deal; ///< of the shards that travel
+  /// Whether it gathers; whether shards go out of tensors that are gathered.
+  bool gathers, isOfGathered;
   llvm::ArrayRef<int64_t> dims;
   Channel *channel;
   bool isOnGrid;
@@ -70,7 +72,8 @@ struct StartSite {
 /// What an attend says that is the same on all ranks and in all hops, and which
 /// of its operands are which.
 struct MeetingSite {
-  Meeting meeting;
+  Meeting meeting; ///< layouts are those of parts
+  bool gathersQueries, gathersKeys;
   unsigned query, queryOwner, queryExtent, keyExtent;
   unsigned owners, numOwners;
   std::optional<unsigned> pairs; ///< a table
@@ -90,7 +93,14 @@ class Simulation::Impl {
 public:
   explicit Impl(mlir::func::FuncOp function, Program program)
       : function(function), program(std::move(program)),
-        parts(ring::numRanks(function)), shares(parts) {}
+        parts(ring::numRanks(function)), shares(parts) {
+    hasGathers = function
+                     .walk([](ring::StartOp op) {
+                       return op.isGather() ? mlir::WalkResult::interrupt()
+                                            : mlir::WalkResult::advance();
+                     })
+                     .wasInterrupted();
+  }
 
   bool run(std::vector<std::vector<Argument>> arguments);
   void reset();
@@ -99,6 +109,7 @@ public:
   mlir::func::FuncOp function;
   Program program;
   int64_t parts;
+  bool hasGathers; ///< whether any tensor may be gathered
   std::map<mlir::Operation *, Callee> callees; ///< by func.call
   Semantics *semantics = nullptr;
   Listener *listener = nullptr;
@@ -180,7 +191,7 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   void holdFresh(const ExternalCall &call,
                  llvm::ArrayRef<TensorRef> tensors) override;
   bool meet(ring::AttendLikeOpInterface op, const ExternalCall &call,
-            Meeting &meeting) override;
+            const MeetingPart &part, Meeting &meeting) override;
   void announce(const Meeting &meeting, size_t slice, int64_t owner) override {
     if (impl.listener)
       impl.listener->meets(meeting, slice, owner);
@@ -190,12 +201,22 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   Step runSegment(ring::SegmentOp op, const ExternalCall &call);
   Step runRequire(ring::RequireOp op, const ExternalCall &call);
   bool selectPairs(const MeetingSite &site, const ExternalCall &call,
-                   Meeting &meeting);
+                   const MeetingPart &part, Meeting &meeting);
   Step runStart(ring::StartOp op, const ExternalCall &call);
+  bool describeStart(const StartSite &site, const ExternalCall &call,
+                     Transfer &transfer);
   bool describeTransfer(const StartSite &site, const ExternalCall &call,
-                        Transfer &transfer);
+                        int64_t turn, Transfer &transfer);
   bool takeTensors(const StartSite &site, const ExternalCall &call,
                    Transfer &transfer);
+  TensorRef shardOfGathered(const StartSite &site, const TensorRef &gathered,
+                            int64_t owner);
+  bool begin(const StartSite &site, Transfer &transfer,
+             const std::shared_ptr<void> &held);
+  bool startGather(const StartSite &site, const ExternalCall &call,
+                   Transfer &gather);
+  TensorRef gathered(const Transfer &gather, size_t index);
+  bool isOfShards(const ExternalCall &call);
   Step runWait(ring::WaitOp op, const ExternalCall &call);
   Step runExchange(ring::ExchangeOp op, const ExternalCall &call);
   bool startExchange(ring::ExchangeOp op, const ExternalCall &call);

@@ -30,10 +30,7 @@ ShareTable::Sequence &ShareTable::add(const Deal &deal, int64_t extent) {
 
 int64_t ShareTable::largest(const Deal &deal, int64_t extent) {
   Sequence &sequence = find(deal, extent);
-  if (sequence.largest < 0) {
-    sequence.largest = 0;
-    for (int64_t owner = 0; owner < deal.parts; ++owner)
-      sequence.largest = std::max(sequence.largest, deal.count(owner, extent));
-  }
+  if (sequence.largest < 0)
+    sequence.largest = deal.largest(extent);
   return sequence.largest;
 }

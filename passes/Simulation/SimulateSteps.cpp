@@ -18,10 +18,17 @@ SegmentFlags::SegmentFlags(MutableOperandRange tables,
 bool SimulatedRank::selectSegments(const ExternalCall &call,
                                    const SegmentFlags &flags, int64_t owner,
                                    uint64_t &mask) {
+  return !flags.table ||
+         selectSegments(call, flags, owner, call.index(*flags.turn), mask);
+}
+
+bool SimulatedRank::selectSegments(const ExternalCall &call,
+                                   const SegmentFlags &flags, int64_t owner,
+                                   int64_t turn, uint64_t &mask) {
   if (!flags.table)
     return true;
   const auto &table = *call.peek<Tensor>(*flags.table);
-  int64_t turn = call.index(*flags.turn), segments = table.shape[2];
+  int64_t segments = table.shape[2];
   if (table.shape[0] == 1) // all owners are alike
     owner = 0;
   if (!table.hasData()) {
@@ -82,6 +89,26 @@ static Step giveState(const ExternalCall &call, State &state,
   return Step::Done;
 }
 
+/// Puts a shard behind those of a gathered tensor, null as long as it has none.
+static void appendShard(TensorRef &gathered, TensorRef shard, int64_t dim) {
+  if (gathered) {
+    gathered->shape[dim] += shard->shape[dim];
+  } else {
+    gathered = std::make_shared<Tensor>(shard->shape, shard->element);
+    gathered->argument = shard->argument;
+  }
+  gathered->shards.push_back(std::move(shard));
+}
+
+/// Takes the shard of `owner` out of a gathered tensor; whoever has the whole
+/// besides keeps it.
+static TensorRef takeShard(TensorRef &gathered, int64_t owner) {
+  if (gathered->shards.empty())
+    return gathered;
+  return gathered.use_count() > 1 ? gathered->shards[owner]
+                                  : std::move(gathered->shards[owner]);
+}
+
 /// Labels a new state of these queries.
 static void labelState(State &state, const Tensor &query) {
   for (auto [part, what] : {std::pair(&state.o, Made::O),
@@ -92,6 +119,26 @@ static void labelState(State &state, const Tensor &query) {
     if (what != Made::O)
       (*part)->sharding.dim = 2;
   }
+}
+
+/// A state of these queries; of gathered ones, gathered.
+static State newState(RankedTensorType o, SimulatedRank &rank,
+                      const Tensor &query) {
+  if (query.shards.empty()) {
+    State state = rank.semantics().init(o, query);
+    labelState(state, query);
+    return state;
+  }
+  State all;
+  for (const TensorRef &shard : query.shards) {
+    SmallVector<int64_t> any(o.getRank(), ShapedType::kDynamic);
+    any.back() = o.getShape().back();
+    State state = newState(o.clone(any), rank, *shard);
+    appendShard(all.o, std::move(state.o), 1);
+    appendShard(all.m, std::move(state.m), 2);
+    appendShard(all.l, std::move(state.l), 2);
+  }
+  return all;
 }
 
 /// The queries of which `tensor` is the state, or -1.
@@ -107,8 +154,7 @@ static Step run(ring::InitOp op, SimulatedRank &rank,
                 const ExternalCall &call) {
   const Tensor &query = *call.peek<Tensor>(op.getQueryMutable());
   auto o = cast<RankedTensorType>(op.getO().getType());
-  State state = rank.semantics().init(o, query);
-  labelState(state, query);
+  State state = newState(o, rank, query);
   rank.holdFresh(call, {state.o, state.m, state.l});
   return giveState(call, state);
 }
@@ -137,42 +183,83 @@ static Step giveResults(Operation *op, SimulatedRank &rank,
   return Step::Done;
 }
 
-/// The state that an attend begins, whose queries are known.
-static State beginState(ring::AttendOp op, SimulatedRank &rank,
-                        const ExternalCall &call, const Tensor &query) {
-  auto made = cast<RankedTensorType>(op.getMade(0).getType());
-  State state = rank.semantics().init(made.clone(op.getStateType()), query);
-  labelState(state, query);
-  if (!op.isLast())
-    rank.holdFresh(call, {state.o, state.m, state.l});
-  return state;
+/// The slices that an attend takes, also of gathered keys.
+static bool takeSlices(ring::AttendOp op, SimulatedRank &rank,
+                       const ExternalCall &call, Attend &attend) {
+  OperandRange keys = op.getKeys(), values = op.getValues(),
+               owners = op.getOwners();
+  bool areGathered = op.getKeyLayout().getAll();
+  for (unsigned i = 0; i < keys.size(); ++i) {
+    unsigned key = keys.getBeginOperandIndex() + i;
+    unsigned value = values.getBeginOperandIndex() + i;
+    int64_t owner = call.index(owners.getBeginOperandIndex() + i);
+    if (!rank.isGathered(op, call, key, areGathered, owner) ||
+        !rank.isGathered(op, call, value, areGathered, owner))
+      return false;
+    auto *ofKeys = call.peek<Tensor>(key), *ofValues = call.peek<Tensor>(value);
+    if (ofKeys->shards.empty())
+      attend.slices.push_back({ofKeys, ofValues, owner});
+    for (auto [r, shard] : llvm::enumerate(ofKeys->shards))
+      attend.slices.push_back(
+          {shard.get(), ofValues->shards[r].get(), static_cast<int64_t>(r)});
+  }
+  return true;
+}
+
+/// Attends with the queries of one owner, of which it has the state.
+static bool attendWith(ring::AttendOp op, SimulatedRank &rank,
+                       const ExternalCall &call, const MeetingPart &part,
+                       State state, State &result) {
+  Attend attend;
+  if (!rank.meet(op, call, part, attend) || !takeSlices(op, rank, call, attend))
+    return false;
+  attend.state = std::move(state);
+  if (!isStateOf(attend.state, rowsOf(*attend.query))) {
+    rank.fail(op, "takes a state that has not the rows of its queries");
+    return false;
+  }
+  for (auto [index, slice] : llvm::enumerate(attend.slices))
+    rank.announce(attend, index, slice.owner);
+  std::string message;
+  if (rank.semantics().attend(attend, result, message))
+    return true;
+  rank.fail(op, message);
+  return false;
 }
 
 static Step run(ring::AttendOp op, SimulatedRank &rank,
                 const ExternalCall &call) {
-  Attend attend;
-  if (!rank.meet(op, call, attend))
-    return Step::Failed;
-  OperandRange keys = op.getKeys(), values = op.getValues(),
-               owners = op.getOwners();
-  for (unsigned i = 0; i < keys.size(); ++i)
-    attend.slices.push_back(
-        {call.peek<Tensor>(keys.getBeginOperandIndex() + i),
-         call.peek<Tensor>(values.getBeginOperandIndex() + i),
-         call.index(owners.getBeginOperandIndex() + i)});
-  attend.state = op.isFirst()
-                     ? beginState(op, rank, call, *attend.query)
-                     : takeState(call, op.getState().getBeginOperandIndex());
-  if (!isStateOf(attend.state, rowsOf(*attend.query)))
-    return rank.fail(op, "takes a state that has not the rows of its queries");
-  for (auto [index, slice] : llvm::enumerate(attend.slices))
-    rank.announce(attend, index, slice.owner);
-  State state;
-  std::string message;
-  if (!rank.semantics().attend(attend, state, message))
-    return rank.fail(op, message);
-  return op.isLast() ? giveResults(op, rank, call, state, !op.isFirst())
-                     : giveState(call, state);
+  State before, after;
+  if (op.isFirst()) {
+    auto made = cast<RankedTensorType>(op.getMade(0).getType());
+    before = newState(made.clone(op.getStateType()), rank,
+                      *call.peek<Tensor>(op.getQueryMutable()));
+    if (!op.isLast())
+      rank.holdFresh(call, {before.o, before.m, before.l});
+  } else {
+    before = takeState(call, op.getState().getBeginOperandIndex());
+  }
+  if (before.o->shards.empty()) {
+    if (!attendWith(op, rank, call, {}, std::move(before), after))
+      return Step::Failed;
+    return op.isLast() ? giveResults(op, rank, call, after, !op.isFirst())
+                       : giveState(call, after);
+  }
+  if (op.isLast())
+    return rank.fail(op, "ends states of gathered queries, which are parts of "
+                         "what their owners end");
+  for (int64_t p = 0; p < rank.parts; ++p) {
+    State state{takeShard(before.o, p), takeShard(before.m, p),
+                takeShard(before.l, p)};
+    State made;
+    if (!attendWith(op, rank, call, {.queries = p, .keys = {}},
+                    std::move(state), made))
+      return Step::Failed;
+    appendShard(after.o, std::move(made.o), 1);
+    appendShard(after.m, std::move(made.m), 2);
+    appendShard(after.l, std::move(made.l), 2);
+  }
+  return giveState(call, after);
 }
 
 static Step run(ring::MergeOp op, SimulatedRank &rank,
@@ -239,7 +326,7 @@ static Step run(ring::ScoresOp op, SimulatedRank &rank,
 static Step run(ring::ScoreOp op, SimulatedRank &rank,
                 const ExternalCall &call) {
   Score score;
-  if (!rank.meet(op, call, score))
+  if (!rank.meet(op, call, {}, score))
     return Step::Failed;
   score.key = call.peek<Tensor>(op.getKeyMutable());
   score.keyOwner = call.index(op.getKeyOwnerMutable());
@@ -294,12 +381,26 @@ static Step run(ring::WeighOp op, SimulatedRank &rank,
 // Gradients
 //===----------------------------------------------------------------------===//
 
+/// A gradient by `like`, to which nothing was added; of what is gathered,
+/// gathered.
+static TensorRef newGradient(Type element, SimulatedRank &rank,
+                             const Tensor &like) {
+  if (like.shards.empty()) {
+    TensorRef zero = rank.semantics().zero(element, like);
+    zero->labelLike(like);
+    zero->argument = madeFor(like.argument, Made::Gradient);
+    return zero;
+  }
+  TensorRef all;
+  for (const TensorRef &shard : like.shards)
+    appendShard(all, newGradient(element, rank, *shard), 1);
+  return all;
+}
+
 static Step run(ring::ZeroOp op, SimulatedRank &rank,
                 const ExternalCall &call) {
-  const Tensor &like = *call.peek<Tensor>(op.getLikeMutable());
-  TensorRef zero = rank.semantics().zero(elementOf(op.getZero()), like);
-  zero->labelLike(like);
-  zero->argument = madeFor(like.argument, Made::Gradient);
+  TensorRef zero = newGradient(elementOf(op.getZero()), rank,
+                               *call.peek<Tensor>(op.getLikeMutable()));
   rank.holdFresh(call, zero);
   call.give(op.getZero(), std::move(zero));
   return Step::Done;
@@ -345,29 +446,131 @@ static bool isOfOneShape(const AttendGrad &attend) {
   return fits;
 }
 
-static Step run(ring::AttendGradOp op, SimulatedRank &rank,
-                const ExternalCall &call) {
+/// Adds to gradients by the queries of one owner and by the keys of one.
+static bool attendWith(ring::AttendGradOp op, SimulatedRank &rank,
+                       const ExternalCall &call, const MeetingPart &part,
+                       MutableArrayRef<TensorRef> grads) {
+  auto shardOf = [&](OpOperand &operand, int64_t owner) {
+    auto *tensor = call.peek<Tensor>(operand);
+    return tensor->shards.empty() ? tensor : tensor->shards[owner].get();
+  };
   AttendGrad attend;
-  if (!rank.meet(op, call, attend))
-    return Step::Failed;
+  if (!rank.meet(op, call, part, attend))
+    return false;
   attend.gradient = &op.getGradient();
   attend.captures = op.getCaptures();
-  attend.outGrad = call.peek<Tensor>(op.getOutGradMutable());
-  attend.lse = call.peek<Tensor>(op.getLseMutable());
-  attend.delta = call.peek<Tensor>(op.getDeltaMutable());
-  attend.slice = {call.peek<Tensor>(op.getKeyMutable()),
-                  call.peek<Tensor>(op.getValueMutable()),
-                  call.index(op.getKeyOwnerMutable())};
-  OperandRange grads = op.getGrads();
-  for (unsigned i = 0; i < grads.size(); ++i)
-    attend.grads.push_back(call.take<Tensor>(grads.getBeginOperandIndex() + i));
-  if (!isOfOneShape(attend))
-    return rank.fail(op, "takes tensors of different rows");
+  attend.outGrad = shardOf(op.getOutGradMutable(), part.queries);
+  attend.lse = shardOf(op.getLseMutable(), part.queries);
+  attend.delta = shardOf(op.getDeltaMutable(), part.queries);
+  attend.queryShard = part.queries;
+  attend.numQueryShards = rank.numShards(op.getQueryLayout());
+  attend.keyShard = part.keys.value_or(0);
+  attend.numKeyShards = rank.numShards(op.getKeyLayout());
+  int64_t owner = part.keys.value_or(call.index(op.getKeyOwnerMutable()));
+  attend.slice = {shardOf(op.getKeyMutable(), owner),
+                  shardOf(op.getValueMutable(), owner), owner};
+  llvm::append_range(attend.grads,
+                     llvm::make_range(std::make_move_iterator(grads.begin()),
+                                      std::make_move_iterator(grads.end())));
+  if (!isOfOneShape(attend)) {
+    rank.fail(op, "takes tensors of different rows");
+    return false;
+  }
   rank.announce(attend, 0, attend.slice.owner);
   std::string message;
-  if (!rank.semantics().attendGrad(attend, message))
-    return rank.fail(op, message);
-  for (auto [i, grad] : llvm::enumerate(attend.grads))
+  if (!rank.semantics().attendGrad(attend, message)) {
+    rank.fail(op, message);
+    return false;
+  }
+  for (auto [given, made] : llvm::zip_equal(grads, attend.grads))
+    given = std::move(made);
+  return true;
+}
+
+/// Whether what goes with queries, or with keys, is gathered where these are.
+static bool areGathered(ring::AttendGradOp op, SimulatedRank &rank,
+                        const ExternalCall &call) {
+  auto areAll = [&](ArrayRef<unsigned> operands, ring::LayoutAttr layout,
+                    int64_t owner) {
+    return llvm::all_of(operands, [&](unsigned operand) {
+      return rank.isGathered(op, call, operand, layout.getAll(), owner);
+    });
+  };
+  auto number = [](OpOperand &operand) { return operand.getOperandNumber(); };
+  unsigned grads = op.getGrads().getBeginOperandIndex();
+  return areAll({number(op.getQueryMutable()), number(op.getOutGradMutable()),
+                 number(op.getLseMutable()), number(op.getDeltaMutable()),
+                 grads},
+                op.getQueryLayout(), call.index(op.getQueryOwnerMutable())) &&
+         areAll({number(op.getKeyMutable()), number(op.getValueMutable()),
+                 grads + 1, grads + 2},
+                op.getKeyLayout(), call.index(op.getKeyOwnerMutable()));
+}
+
+/// Adds to gradients of which those by queries, or by keys, are gathered: by
+/// the shards of every owner, and by the same tables.
+static bool attendAll(ring::AttendGradOp op, SimulatedRank &rank,
+                      const ExternalCall &call,
+                      MutableArrayRef<TensorRef> grads) {
+  std::array<SmallVector<TensorRef>, 3> shards;
+  for (auto [gradient, ofOwners] : llvm::zip(grads, shards)) {
+    if (gradient->shards.empty())
+      ofOwners.push_back(std::move(gradient));
+    else
+      for (size_t owner = 0; owner < gradient->shards.size(); ++owner)
+        ofOwners.push_back(takeShard(gradient, owner));
+  }
+  bool gathersKeys = grads[1] != nullptr;
+  const std::array<bool, 3> areGathered = {grads[0] != nullptr, gathersKeys,
+                                           gathersKeys};
+  MutableArrayRef<TensorRef> tables = grads.drop_front(3);
+  for (auto [p, byQuery] : llvm::enumerate(shards[0]))
+    for (auto [r, byKey, byValue] : llvm::enumerate(shards[1], shards[2])) {
+      SmallVector<TensorRef> some{std::move(byQuery), std::move(byKey),
+                                  std::move(byValue)};
+      for (TensorRef &table : tables)
+        some.push_back(std::move(table));
+      MeetingPart part;
+      part.queries = static_cast<int64_t>(p);
+      if (gathersKeys)
+        part.keys = r;
+      if (!attendWith(op, rank, call, part, some))
+        return false;
+      byQuery = std::move(some[0]);
+      byKey = std::move(some[1]);
+      byValue = std::move(some[2]);
+      for (auto [table, made] :
+           llvm::zip_equal(tables, MutableArrayRef(some).drop_front(3)))
+        table = std::move(made);
+    }
+  for (auto [gradient, ofOwners, isGathered] :
+       llvm::zip(grads, shards, areGathered)) {
+    gradient.reset();
+    for (TensorRef &shard : ofOwners) {
+      if (isGathered)
+        appendShard(gradient, std::move(shard), 1);
+      else
+        gradient = std::move(shard);
+    }
+  }
+  return true;
+}
+
+static Step run(ring::AttendGradOp op, SimulatedRank &rank,
+                const ExternalCall &call) {
+  if (!areGathered(op, rank, call))
+    return Step::Failed;
+  OperandRange operands = op.getGrads();
+  SmallVector<TensorRef> grads;
+  for (unsigned i = 0; i < operands.size(); ++i)
+    grads.push_back(call.take<Tensor>(operands.getBeginOperandIndex() + i));
+  bool anyGathered = llvm::any_of(grads, [](const TensorRef &gradient) {
+    return !gradient->shards.empty();
+  });
+  if (!(anyGathered ? attendAll(op, rank, call, grads)
+                    : attendWith(op, rank, call, {}, grads)))
+    return Step::Failed;
+  for (auto [i, grad] : llvm::enumerate(grads))
     call.give(i, std::move(grad));
   return Step::Done;
 }

@@ -19,6 +19,13 @@ struct SegmentFlags {
   SegmentFlags(mlir::MutableOperandRange table, mlir::MutableOperandRange turn);
 };
 
+/// What of an attend comes together: queries that are gathered do owner by
+/// owner, and keys that are do together, or also one by one.
+struct MeetingPart {
+  int64_t queries = 0;         ///< whose, where they are gathered
+  std::optional<int64_t> keys; ///< whose alone, where they are gathered
+};
+
 /// The rank that a step runs on, as the step sees it.
 class SimulatedRank {
 public:
@@ -40,7 +47,7 @@ public:
   /// Queries and keys come together: everything of `meeting` but its slices.
   /// False where an owner is no rank.
   virtual bool meet(ring::AttendLikeOpInterface op, const ExternalCall &call,
-                    Meeting &meeting) = 0;
+                    const MeetingPart &part, Meeting &meeting) = 0;
   /// Tells who listens of a meeting with the slice `index` of `owner`.
   virtual void announce(const Meeting &meeting, size_t index,
                         int64_t owner) = 0;
@@ -48,6 +55,18 @@ public:
   /// true; all, where there are no flags. Fails where there is no such row.
   bool selectSegments(const ExternalCall &call, const SegmentFlags &flags,
                       int64_t owner, uint64_t &mask);
+  /// The same of flags of which the turn is no operand.
+  bool selectSegments(const ExternalCall &call, const SegmentFlags &flags,
+                      int64_t owner, int64_t turn, uint64_t &mask);
+  /// Of which owners `layout` has shards: of all where they are gathered, else
+  /// of one.
+  int64_t numShards(ring::LayoutAttr layout) const {
+    return layout.getAll() ? parts : 1;
+  }
+  /// Fails where an operand is not gathered, though its layout says so, or the
+  /// other way round, or where the owner of what is gathered is not 0.
+  bool isGathered(mlir::Operation *op, const ExternalCall &call,
+                  unsigned operand, bool wanted, int64_t owner);
   /// Fails where `value` is no rank of the program, as `what` of `op`.
   bool isRank(mlir::Operation *op, llvm::StringRef what, int64_t value);
 

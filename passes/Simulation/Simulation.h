@@ -103,6 +103,13 @@ struct AttendGrad : Meeting {
   Slice slice;
   /// By query, key, value and captures.
   llvm::SmallVector<TensorRef, 3> grads;
+  /// Which shards these are, of an op on gathered queries or keys: it happens
+  /// for all of those keys with one shard of queries, then with the next.
+  int64_t queryShard = 0, numQueryShards = 1, keyShard = 0, numKeyShards = 1;
+
+  bool isLast() const {
+    return queryShard + 1 == numQueryShards && keyShard + 1 == numKeyShards;
+  }
 };
 
 /// A `ring.add` about to happen, its operands evaluated.
@@ -147,8 +154,14 @@ struct Transfer {
   int64_t sentBytes = 0;                    ///< handed over until now
   bool sent = false, arrived = false, waited = false;
   Transfer *behind = nullptr; ///< started next on the channel
+  /// Of an all-gather, a transfer per distance between ranks, from 1 on: it has
+  /// all of them and is none itself.
+  std::vector<std::shared_ptr<Transfer>> legs;
 
-  bool isDone() const { return sent && arrived; }
+  bool isDone() const {
+    return sent && arrived &&
+           llvm::all_of(legs, [](const auto &leg) { return leg->isDone(); });
+  }
   /// What is received in the place of tensor `index`, without data.
   template <typename T = Tensor>
   std::shared_ptr<T> makeReceived(size_t index) const {

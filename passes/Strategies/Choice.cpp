@@ -155,6 +155,7 @@ FailureOr<Choice> burst::weighStrategies(AttentionInterface op) {
     return failure();
   AttentionSizes sizes = op.getSizes();
   std::string assumed = assumeSizes(sizes, deal->parts);
+  bool areAssumed = !assumed.empty();
   BoundsAsker mask(op, sizes);
   if (!mask.isKnown())
     assumed += (assumed.empty() ? "" : ", ") +
@@ -187,6 +188,6 @@ FailureOr<Choice> burst::weighStrategies(AttentionInterface op) {
     costs.push_back(cost);
   }
   if (!pinned)
-    choice.chosen = cheapest(costs);
+    choice.chosen = cheapest(costs, /*areSizesKnown=*/!areAssumed);
   return choice;
 }

@@ -37,10 +37,36 @@ Tensors ProgramBuilder::rotate(const Rotation &rotation, Turn turn) {
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&rotate.getBody(), {}, taken,
                       SmallVector<Location>(taken.size(), loc));
-  Tensors made = turn(rotate.getOwner(), rotate.getShards(),
+  Tensors made = turn(rotate.getOwner(), rotate.getBrought(),
                       rotate.getCarried(), rotate.getPartials());
   ring::YieldOp::create(builder, loc, made);
   return Tensors(rotate.getResults());
+}
+
+Tensors ProgramBuilder::gather(const Gathering &gathering, Whole whole) {
+  SmallVector<Type> given(gathering.values), taken(gathering.gathered);
+  llvm::append_range(given, gathering.partials);
+  llvm::append_range(taken, gathering.gatheredPartials);
+  auto gather = ring::GatherOp::create(
+      builder, loc, given, gathering.tensors, rank, gathering.extent,
+      /*segments=*/Value(), builder.getDenseI64ArrayAttr(gathering.dims),
+      layout,
+      ring::ChannelAttr::get(op.getContext(), op.getSequence()->getGrid(), 0),
+      gathering.join ? ring::JoinAttr::get(op.getContext(), *gathering.join)
+                     : ring::JoinAttr(),
+      gathering.join ? builder.getDenseI64ArrayAttr(gathering.partialDims)
+                     : DenseI64ArrayAttr());
+  OpBuilder::InsertionGuard guard(builder);
+  builder.createBlock(&gather.getBody(), {}, taken,
+                      SmallVector<Location>(taken.size(), loc));
+  Tensors made = whole(gather.getBrought(), gather.getPartials());
+  ring::YieldOp::create(builder, loc, made);
+  return Tensors(gather.getResults());
+}
+
+ProgramBuilder::Shards ProgramBuilder::gatheredShards(ValueRange tensors) {
+  return {Tensors(tensors), arith::ConstantIndexOp::create(builder, loc, 0),
+          layout.ofAll()};
 }
 
 void ProgramBuilder::replace(Value global, Value tensor) {

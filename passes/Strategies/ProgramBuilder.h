@@ -40,6 +40,32 @@ protected:
   /// The carried values behind the last turn, then the joined partial results.
   Tensors rotate(const Rotation &rotation, Turn turn);
 
+  /// What is gathered, see ring.gather.
+  struct Gathering {
+    Tensors tensors;
+    llvm::SmallVector<int64_t> dims;
+    llvm::SmallVector<mlir::Type> gathered; ///< the types of all of them
+    mlir::Value extent;
+    llvm::SmallVector<mlir::Type> values; ///< that the region makes
+    std::optional<ring::Join> join = std::nullopt;
+    llvm::SmallVector<mlir::Type> partials = {};         ///< by own shards
+    llvm::SmallVector<mlir::Type> gatheredPartials = {}; ///< by those of all
+    llvm::SmallVector<int64_t> partialDims = {};
+  };
+  /// What the region makes of gathered tensors and of fresh partial results.
+  using Whole = llvm::function_ref<Tensors(mlir::ValueRange gathered,
+                                           mlir::ValueRange partials)>;
+  /// The values, then the joined partial results.
+  Tensors gather(const Gathering &gathering, Whole whole);
+
+  /// Shards of an owner, or what is gathered.
+  struct Shards {
+    Tensors tensors;
+    mlir::Value owner;
+    ring::LayoutAttr layout;
+  };
+  Shards gatheredShards(mlir::ValueRange tensors);
+
   /// `tensor`, a shard, becomes what `global` was cut into.
   static void replace(mlir::Value global, mlir::Value tensor);
   /// Erases the attention and what brought its tensors.

@@ -43,6 +43,10 @@ public:
 /// can compute every attention, and does where none was chosen.
 llvm::ArrayRef<const Strategy *> getStrategies();
 
+/// One more, from outside of this folder, to be chosen behind the others. Not
+/// while another thread compiles.
+void addStrategy(const Strategy *strategy);
+
 /// Null where it is not there.
 const Strategy *lookupStrategy(llvm::StringRef name);
 

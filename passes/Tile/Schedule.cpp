@@ -8,16 +8,30 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::tiling;
 
+/// Does `body` for each segment of a layout, with its number and the values
+/// that the segment before it gave.
+static SmallVector<Value>
+forSegments(TileBuilder &b, ring::LayoutAttr layout, ValueRange inits,
+            llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  int64_t segments = layout.getNumSegments();
+  if (segments == 1)
+    return body(b.index(0), inits);
+  return SmallVector<Value>(
+      b.loop(b.index(segments), inits, body).getResults());
+}
+
 /// How many tiles of `size` positions the shard of `owner` has; a tile holds
 /// positions of one segment.
 Value Schedule::numTiles(ring::LayoutAttr layout, Value owner, Value extent,
                          int64_t size) {
-  Value tiles = b.index(0);
-  for (int64_t i = 0; i < layout.getNumSegments(); ++i) {
-    auto segment = b.make<ring::SegmentOp>(i, layout, owner, extent);
-    tiles = b.add(tiles, b.ceilDiv(segment.getCount(), size));
-  }
-  return tiles;
+  return forSegments(b, layout, b.index(0),
+                     [&](Value i, ValueRange tiles) -> SmallVector<Value> {
+                       auto segment =
+                           b.make<ring::SegmentOp>(i, layout, owner, extent);
+                       return {b.add(tiles.front(),
+                                     b.ceilDiv(segment.getCount(), size))};
+                     })
+      .front();
 }
 
 /// Writes the tiles of a shard from number `first` on; gives the next number.
@@ -25,10 +39,11 @@ Value Schedule::numTiles(ring::LayoutAttr layout, Value owner, Value extent,
 Value Schedule::fill(Value table, Value first, ring::LayoutAttr layout,
                      Value owner, Value extent, int64_t size, int64_t pair,
                      int64_t pairStep, bool isFalling) {
-  Value row = b.index(0);
-  for (int64_t i = 0; i < layout.getNumSegments(); ++i) {
+  auto fillSegment = [&](Value i, ValueRange before) -> SmallVector<Value> {
+    Value first = before[0], row = before[1];
     auto segment = b.make<ring::SegmentOp>(i, layout, owner, extent);
     Value count = segment.getCount(), tiles = b.ceilDiv(count, size);
+    Value pairOfSegment = b.add(b.index(pair), b.mul(i, b.index(pairStep)));
     b.loop(tiles, [&](Value t) {
       Value x = b.mul(t, b.index(size));
       Value n = b.min(b.sub(count, x), b.index(size));
@@ -43,7 +58,7 @@ Value Schedule::fill(Value table, Value first, ring::LayoutAttr layout,
       fields[Field::First] = x;
       fields[Field::Count] = n;
       fields[Field::Row] = b.add(row, x);
-      fields[Field::Pair] = b.index(pair + i * pairStep);
+      fields[Field::Pair] = pairOfSegment;
       fields[Field::Lowest] = position(x);
       fields[Field::Behind] = b.add(last, b.index(1));
       Value tile = b.add(first, t);
@@ -52,10 +67,9 @@ Value Schedule::fill(Value table, Value first, ring::LayoutAttr layout,
       for (auto [field, value] : llvm::enumerate(fields))
         b.store(value, table, {tile, b.index(field)});
     });
-    first = b.add(first, tiles);
-    row = b.add(row, count);
-  }
-  return first;
+    return {b.add(first, tiles), b.add(row, count)};
+  };
+  return forSegments(b, layout, {first, b.index(0)}, fillSegment).front();
 }
 
 std::pair<Value, Value> Schedule::bounds(TileBuilder &b,

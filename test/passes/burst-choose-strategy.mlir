@@ -24,9 +24,9 @@
 //--- choose.mlir
 shard.grid @cp(shape = 4)
 
-!q = tensor<1x512x4x64xbf16>
-!k = tensor<1x512x2x64xbf16>
-!l = tensor<1x4x512xf32>
+!q = tensor<1x131072x4x64xbf16>
+!k = tensor<1x131072x2x64xbf16>
+!l = tensor<1x4x131072xf32>
 
 // CHECK-LABEL: @heads
 // CHECK: burst.attention_backward
@@ -84,10 +84,11 @@ shard.grid @cp(shape = 4)
 !l = tensor<1x4x64xf32>
 
 func.func @plan(%q: !q, %k: !k, %v: !v, %o: !o, %l: !l) -> (!q, !k, !v) {
-  // expected-remark @below {{[Passed] chosen | Category:strategy | Function=plan | bytes=5760, compute_us=0.0, exposed_us=50.1, hidden_us=0.0, peak_bytes=13056, strategy=ring_kv}}
+  // expected-remark @below {{[Passed] pinned | Category:strategy | Function=plan | bytes=5760, compute_us=0.0, exposed_us=50.1, hidden_us=0.0, peak_bytes=13056, strategy=ring_kv}}
+  // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=plan | bytes=5760, compute_us=0.0, exposed_us=42.1, hidden_us=0.0, peak_bytes=18176, strategy=all_gather}}
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=plan | bytes=9984, compute_us=0.0, exposed_us=50.2, hidden_us=0.0, peak_bytes=16384, strategy=ring_q}}
   %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %l, %o
-      sequence <@cp, zigzag> : (!q, !k, !v, !o, !l, !o) -> (!q, !k, !v)
+      sequence <@cp, zigzag> strategy <ring_kv> : (!q, !k, !v, !o, !l, !o) -> (!q, !k, !v)
   return %dq, %dk, %dv : !q, !k, !v
 }
 
@@ -109,6 +110,7 @@ shard.grid @cp(shape = 4)
 func.func @baseline(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=baseline | bytes=2304, compute_us=0.0, exposed_us=30.0, hidden_us=0.0, peak_bytes=5888, strategy=ring_kv}}
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=baseline | bytes=8448, compute_us=0.0, exposed_us=50.2, hidden_us=0.0, peak_bytes=14080, strategy=ring_q}}
+  // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=baseline | bytes=2304, compute_us=0.0, exposed_us=12.0, hidden_us=0.0, peak_bytes=5632, strategy=all_gather}}
   // expected-remark @below {{[Passed] pinned | Category:strategy | Function=baseline | bytes=2304, compute_us=0.0, exposed_us=60.0, hidden_us=0.0, peak_bytes=22272, strategy=ring_scores}}
   %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_scores>
       : (!q, !k, !k) -> (!q, !l)
@@ -131,6 +133,7 @@ shard.grid @cp(shape = 2)
 func.func @tensors(%q: !q, %t: !t) -> !q {
   // expected-remark @below {{peak_bytes=544, strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
+  // expected-remark @below {{strategy=all_gather}}
   %o, %lse = burst.attention %q, %q, %q score bias(%t : !t) sequence <@cp, contiguous>
       : (!q, !q, !q) -> (!q, !l)
   return %o : !q
@@ -139,6 +142,7 @@ func.func @tensors(%q: !q, %t: !t) -> !q {
 func.func @gradients(%q: !q, %l: !l, %t: !t) -> (!q, !q, !q, !t) {
   // expected-remark @below {{peak_bytes=1568, strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
+  // expected-remark @below {{strategy=all_gather}}
   %dq, %dk, %dv, %dt = burst.attention_backward %q, %q, %q, %q, %l, %q score bias(%t : !t)
       sequence <@cp, contiguous> strategy <ring_kv> gradients [0]
       : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q, !t)
@@ -156,6 +160,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
       -> (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>) {
     // expected-remark-re @below {{{{.*}}chosen {{.*}}strategy=ring_kv{{$}}}}
     // expected-remark-re @below {{{{.*}}alternative {{.*}}strategy=ring_q{{$}}}}
+    // expected-remark-re @below {{{{.*}}alternative {{.*}}strategy=all_gather{{$}}}}
     %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %q, %l, %q sequence <@cp, contiguous>
         : (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>,
            tensor<1x8704x1x128xbf16>, tensor<1x1x8704xf32>, tensor<1x8704x1x128xbf16>)
@@ -171,6 +176,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
       -> (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>) {
     // expected-remark-re @below {{{{.*}}chosen {{.*}}strategy=ring_q{{$}}}}
     // expected-remark-re @below {{{{.*}}alternative {{.*}}strategy=ring_kv{{$}}}}
+    // expected-remark-re @below {{{{.*}}alternative {{.*}}strategy=all_gather{{$}}}}
     %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %q, %l, %q sequence <@cp, contiguous>
         : (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>,
            tensor<1x8704x1x128xbf16>, tensor<1x1x8704xf32>, tensor<1x8704x1x128xbf16>)
@@ -191,6 +197,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   func.func @grid(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
     // expected-remark @below {{[Passed] pinned | Category:strategy | Function=grid | bytes=128, compute_us=0.0, exposed_us=7000000.0, hidden_us=0.0, peak_bytes=288, strategy=ring_kv}}
     // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=grid | bytes=160, compute_us=0.0, exposed_us=14000000.0, hidden_us=0.0, peak_bytes=672, strategy=ring_q}}
+    // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=grid | bytes=128, compute_us=0.0, exposed_us=7000000.0, hidden_us=0.0, peak_bytes=400, strategy=all_gather}}
     %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ring_kv>
         : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
         -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
@@ -210,7 +217,8 @@ shard.grid @cp(shape = 4)
 !k = tensor<1x4096x1x64xbf16>
 
 func.func @decode(%q: !q, %k: !k) -> !q {
-  // expected-remark @below {{[Passed] chosen | Category:strategy | Function=decode | bytes=786432, compute_us=0.0, exposed_us=45.7, hidden_us=0.0, peak_bytes=657440, strategy=ring_kv}}
+  // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=decode | bytes=786432, compute_us=0.0, exposed_us=45.7, hidden_us=0.0, peak_bytes=657440, strategy=ring_kv}}
+  // expected-remark @below {{[Passed] chosen | Category:strategy | Function=decode | bytes=786432, compute_us=0.0, exposed_us=27.7, hidden_us=0.0, peak_bytes=1180688, strategy=all_gather}}
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=decode | bytes=4704, compute_us=0.0, exposed_us=50.1, hidden_us=0.0, peak_bytes=138400, strategy=ring_q}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
       : (!q, !k, !k) -> (!q, tensor<1x4x4xf32>)
@@ -226,14 +234,16 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   func.func @below(%q: tensor<1x4x4x64xbf16>, %k: tensor<1x24x1x64xbf16>) -> tensor<1x4x4x64xbf16> {
     // expected-remark @below {{chosen | Category:strategy | Function=below | bytes=4608,}}
     // expected-remark @below {{alternative | Category:strategy | Function=below | bytes=4704,}}
+    // expected-remark @below {{strategy=all_gather}}
     %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
         : (tensor<1x4x4x64xbf16>, tensor<1x24x1x64xbf16>, tensor<1x24x1x64xbf16>)
         -> (tensor<1x4x4x64xbf16>, tensor<1x4x4xf32>)
     return %o : tensor<1x4x4x64xbf16>
   }
   func.func @above(%q: tensor<1x4x4x64xbf16>, %k: tensor<1x48x1x64xbf16>) -> tensor<1x4x4x64xbf16> {
-    // expected-remark @below {{alternative | Category:strategy | Function=above | bytes=9216,}}
+    // expected-remark @below {{bytes=9216, compute_us=0.0, exposed_us=0.2, hidden_us=0.0, peak_bytes=9760, strategy=ring_kv}}
     // expected-remark @below {{chosen | Category:strategy | Function=above | bytes=4704,}}
+    // expected-remark @below {{strategy=all_gather}}
     %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
         : (tensor<1x4x4x64xbf16>, tensor<1x48x1x64xbf16>, tensor<1x48x1x64xbf16>)
         -> (tensor<1x4x4x64xbf16>, tensor<1x4x4xf32>)
@@ -249,6 +259,7 @@ shard.grid @cp(shape = 2)
 func.func @sizes(%q: tensor<?x?x1x4xf32>, %k: tensor<?x6x1x4xf32>) -> tensor<?x?x1x4xf32> {
   // expected-remark @below {{Reason="assuming Sq = Sk = 6, B = 1", bytes=96, compute_us=0.0, exposed_us=10.0, hidden_us=0.0, peak_bytes=264, strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
+  // expected-remark @below {{strategy=all_gather}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
       : (tensor<?x?x1x4xf32>, tensor<?x6x1x4xf32>, tensor<?x6x1x4xf32>)
       -> (tensor<?x?x1x4xf32>, tensor<?x1x?xf32>)
@@ -256,8 +267,9 @@ func.func @sizes(%q: tensor<?x?x1x4xf32>, %k: tensor<?x6x1x4xf32>) -> tensor<?x?
 }
 
 func.func @lengths(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
-  // expected-remark @below {{assuming Sq = Sk = 8192", bytes=131072}}
+  // expected-remark @below {{assuming Sq = Sk = 8192", bytes=131072, compute_us=0.9, exposed_us=12.2, hidden_us=0.4, peak_bytes=294912, strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
+  // expected-remark @below {{strategy=all_gather}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
       -> (tensor<1x?x1x4xf32>, tensor<1x1x?xf32>)
@@ -265,8 +277,9 @@ func.func @lengths(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
 }
 
 func.func @tables(%q: tensor<1x8x1x4xf32>, %ids: tensor<8xi32>) -> tensor<1x8x1x4xf32> {
-  // expected-remark @below {{assuming the mask keeps everything", bytes=128}}
+  // expected-remark @below {{assuming the mask keeps everything", bytes=128, compute_us=0.0, exposed_us=10.0, hidden_us=0.0, peak_bytes=320, strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
+  // expected-remark @below {{strategy=all_gather}}
   %o, %lse = burst.attention %q, %q, %q mask [causal, documents](%ids : tensor<8xi32>)
       sequence <@cp, contiguous>
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
@@ -282,7 +295,8 @@ shard.grid @most(shape = 64)
 
 func.func @known(%q: tensor<1x130x1x4xf32>) -> tensor<1x130x1x4xf32> {
   // expected-remark @below {{chosen | Category:strategy | Function=known | Reason="costed as 64 ranks", bytes=}}
-  // expected-remark @below {{alternative | Category:strategy | Function=known | Reason="costed as 64 ranks", bytes=}}
+  // expected-remark @below {{strategy=ring_kv}}
+  // expected-remark @below {{strategy=ring_q}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x130x1x4xf32>, tensor<1x130x1x4xf32>, tensor<1x130x1x4xf32>)
       -> (tensor<1x130x1x4xf32>, tensor<1x1x130xf32>)
@@ -291,7 +305,8 @@ func.func @known(%q: tensor<1x130x1x4xf32>) -> tensor<1x130x1x4xf32> {
 
 func.func @assumed(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
   // expected-remark @below {{strategy=ring_kv}}
-  // expected-remark @below {{Reason="assuming Sq = Sk = 266240, costed as 64 ranks", bytes=}}
+  // expected-remark @below {{Reason="assuming Sq = Sk = 266240, costed as 64 ranks", bytes=10483200, }}
+  // expected-remark @below {{strategy=all_gather}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
       -> (tensor<1x?x1x4xf32>, tensor<1x1x?xf32>)
@@ -300,7 +315,8 @@ func.func @assumed(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
 
 func.func @exact(%q: tensor<1x128x1x4xf32>) -> tensor<1x128x1x4xf32> {
   // expected-remark @below {{chosen | Category:strategy | Function=exact | bytes=}}
-  // expected-remark @below {{alternative | Category:strategy | Function=exact | bytes=}}
+  // expected-remark @below {{strategy=ring_kv}}
+  // expected-remark @below {{strategy=ring_q}}
   %o, %lse = burst.attention %q, %q, %q sequence <@most, contiguous>
       : (tensor<1x128x1x4xf32>, tensor<1x128x1x4xf32>, tensor<1x128x1x4xf32>)
       -> (tensor<1x128x1x4xf32>, tensor<1x1x128xf32>)

@@ -51,7 +51,7 @@ shard.grid @cp(shape = 4)
 
 func.func @f(%q: tensor<1x16x2x4xf32>, %ids: tensor<16xi32>) -> tensor<1x16x2x4xf32> {
   %o, %lse = burst.attention %q, %q, %q mask causal score softcap<20.0>
-      sequence <@cp, zigzag>
+      sequence <@cp, zigzag> strategy <ring_kv>
       : (tensor<1x16x2x4xf32>, tensor<1x16x2x4xf32>, tensor<1x16x2x4xf32>)
       -> (tensor<1x16x2x4xf32>, tensor<1x2x16xf32>)
   return %o : tensor<1x16x2x4xf32>

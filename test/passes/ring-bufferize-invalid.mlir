@@ -170,7 +170,7 @@ shard.grid @cp(shape = 4)
 func.func @rotate(%x: !x) attributes {ring.grid = @cp} {
   %n = arith.constant 32 : index
   %r = shard.process_multi_index on @cp axes = [0] : index
-  // expected-error @below {{stands for loops and transfers; run ring-lower-rotate first}}
+  // expected-error @below {{stands for loops and transfers; run ring-lower-rotate and ring-lower-gather first}}
   ring.rotate (%x dims [1]) of <zigzag over 4>[%r] extent %n channel <@cp, 0> : (!x) -> () {
   ^bb0(%owner: index, %t: !x):
     ring.yield

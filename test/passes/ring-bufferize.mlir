@@ -53,7 +53,7 @@ shard.grid @cp(shape = 4)
 !k = tensor<1x32x1x8xf32>
 !l = tensor<1x2x32xf32>
 func.func @ring(%q: !q {burst.name = "q"}, %k: !k, %v: !k) -> (!q {burst.name = "o"}, !l) {
-  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> : (!q, !k, !k) -> (!q, !l)
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_kv> : (!q, !k, !k) -> (!q, !l)
   return %o, %lse : !q, !l
 }
 
@@ -66,7 +66,7 @@ shard.grid @cp(shape = 2)
 !k = tensor<1x32x1x8xf32>
 !l = tensor<1x1x32xf32>
 func.func @two(%q: !k, %k: !k, %v: !k) -> (!k, !l) {
-  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> : (!k, !k, !k) -> (!k, !l)
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_kv> : (!k, !k, !k) -> (!k, !l)
   return %o, %lse : !k, !l
 }
 
@@ -82,7 +82,7 @@ shard.grid @cp(shape = 1)
 !k = tensor<1x32x1x8xf32>
 !l = tensor<1x1x32xf32>
 func.func @alone(%q: !k, %k: !k, %v: !k) -> (!k, !l) {
-  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> : (!k, !k, !k) -> (!k, !l)
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_kv> : (!k, !k, !k) -> (!k, !l)
   return %o, %lse : !k, !l
 }
 
@@ -100,7 +100,7 @@ shard.grid @cp(shape = 1)
 !k = tensor<1x32x1x8xbf16>
 !l = tensor<1x1x32xf32>
 func.func @short(%q: !k, %k: !k, %v: !k) -> (!k, !l) {
-  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> : (!k, !k, !k) -> (!k, !l)
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_kv> : (!k, !k, !k) -> (!k, !l)
   return %o, %lse : !k, !l
 }
 
@@ -126,7 +126,7 @@ shard.grid @cp(shape = 3)
 !k = tensor<?x?x1x8xf32>
 !l = tensor<?x1x?xf32>
 func.func @dynamic(%q: !k, %k: !k, %v: !k) -> (!k, !l) {
-  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> : (!k, !k, !k) -> (!k, !l)
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_kv> : (!k, !k, !k) -> (!k, !l)
   return %o, %lse : !k, !l
 }
 
@@ -152,7 +152,7 @@ func.func @captures(%q: !k, %k: !k, %v: !k, %b: tensor<32xi32>) -> (!k, !l) {
         %1 = tensor.extract %y[%j] : tensor<32xi32>
         %keep = arith.cmpi eq, %0, %1 : i32
         burst.yield %keep : i1
-      } sequence <@cp, zigzag> : (!k, !k, !k) -> (!k, !l)
+      } sequence <@cp, zigzag> strategy <ring_kv> : (!k, !k, !k) -> (!k, !l)
   return %o, %lse : !k, !l
 }
 
@@ -175,8 +175,8 @@ shard.grid @cp(shape = 1)
 !k = tensor<1x32x1x8xf32>
 !l = tensor<1x1x32xf32>
 func.func @results(%q: !k, %k: !k, %v: !k) -> (!k, !k, !k) {
-  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> : (!k, !k, !k) -> (!k, !l)
-  %o2, %lse2 = burst.attention %q, %k, %v mask causal sequence <@cp, zigzag> : (!k, !k, !k) -> (!k, !l)
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_kv> : (!k, !k, !k) -> (!k, !l)
+  %o2, %lse2 = burst.attention %q, %k, %v mask causal sequence <@cp, zigzag> strategy <ring_kv> : (!k, !k, !k) -> (!k, !l)
   return %o, %o, %o2 : !k, !k, !k
 }
 
@@ -191,7 +191,7 @@ shard.grid @cp(shape = 3)
 !k = tensor<1x0x1x8xf32>
 !l = tensor<1x1x33xf32>
 func.func @empty(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
-  %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous> : (!q, !k, !k) -> (!q, !l)
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous> strategy <ring_kv> : (!q, !k, !k) -> (!q, !l)
   return %o, %lse : !q, !l
 }
 
@@ -223,13 +223,13 @@ shard.grid @cp(shape = 3)
 !t = tensor<?x?xf32>
 func.func @tables(%q: !q, %k: !q, %v: !q, %o: !q, %l: !l, %do: !q, %bias: !t) -> (!q, !t) {
   %dq, %dk, %dv, %db = burst.attention_backward %q, %k, %v, %o, %l, %do
-      score bias(%bias : !t) sequence <@cp, zigzag> gradients [0]
+      score bias(%bias : !t) sequence <@cp, zigzag> strategy <ring_kv> gradients [0]
       : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q, !t)
   return %dq, %db : !q, !t
 }
 func.func @twice(%q: !q, %k: !q, %v: !q, %o: !q, %l: !l, %do: !q, %bias: !t) -> (!t, !t) {
   %dq, %dk, %dv, %db = burst.attention_backward %q, %k, %v, %o, %l, %do
-      score bias(%bias : !t) sequence <@cp, zigzag> gradients [0]
+      score bias(%bias : !t) sequence <@cp, zigzag> strategy <ring_kv> gradients [0]
       : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q, !t)
   return %db, %db : !t, !t
 }

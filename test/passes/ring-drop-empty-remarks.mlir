@@ -45,7 +45,7 @@ func.func @below(%q: !q, %k: !q, %m: !m, %n: index) attributes {ring.grid = @cp}
 
 // Transfers that are written out: pairs are dropped, transfers are not.
 //
-// CHECK: remark: [Missed] not-dropped | {{.*}}Function=written_out | Reason="its transfers are written out, and no ring.rotate: all that they send is sent"
+// CHECK: remark: [Missed] not-dropped | {{.*}}Function=written_out | Reason="its transfers are written out, and no ring.rotate or ring.gather: all that they send is sent"
 func.func @written_out(%q: !q, %k: !q, %o: !q, %m: !m) -> !q attributes {ring.grid = @cp} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -78,7 +78,7 @@ func.func @written_out(%q: !q, %k: !q, %o: !q, %m: !m) -> !q attributes {ring.gr
 // Two attends of what goes round: each would have it go less far than the other
 // may need.
 //
-// CHECK-COUNT-2: remark: [Missed] not-dropped | {{.*}}Function=two | Reason="it shares what goes round with other ops: all of every shard goes on"
+// CHECK-COUNT-2: remark: [Missed] not-dropped | {{.*}}Function=two | Reason="it shares what is brought with other ops: all of every shard is sent"
 func.func @two(%q: !q, %k: !q, %o: !q, %m: !m) -> (!q, !q) attributes {ring.grid = @cp} {
   %n = arith.constant 8 : index
   %r = shard.process_multi_index on @cp axes = [0] : index
@@ -114,7 +114,7 @@ func.func @two(%q: !q, %k: !q, %o: !q, %m: !m) -> (!q, !q) attributes {ring.grid
 
 // An attend with shards of this rank alone, which need not go round.
 //
-// CHECK: remark: [Missed] not-dropped | {{.*}}Function=own | Reason="it does not bring shards of the owner that goes round and those of this rank together: all of every shard goes on"
+// CHECK: remark: [Missed] not-dropped | {{.*}}Function=own | Reason="it does not bring shards that are brought and those of this rank together: all of every shard is sent"
 func.func @own(%q: !q, %k: !q, %o: !q, %m: !m) -> !q attributes {ring.grid = @cp} {
   %n = arith.constant 8 : index
   %r = shard.process_multi_index on @cp axes = [0] : index
@@ -139,7 +139,7 @@ func.func @own(%q: !q, %k: !q, %o: !q, %m: !m) -> !q attributes {ring.grid = @cp
 
 // What goes round is carried on, besides: a rank may read all of it.
 //
-// CHECK: remark: [Missed] not-dropped | {{.*}}Function=kept | Reason="it shares what goes round with other ops: all of every shard goes on"
+// CHECK: remark: [Missed] not-dropped | {{.*}}Function=kept | Reason="it shares what is brought with other ops: all of every shard is sent"
 func.func @kept(%q: !q, %k: !q, %o: !q, %m: !m) -> (!q, !q) attributes {ring.grid = @cp} {
   %n = arith.constant 8 : index
   %r = shard.process_multi_index on @cp axes = [0] : index

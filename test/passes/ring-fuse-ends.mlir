@@ -7,6 +7,8 @@
 // RUN: burst-opt %t/one.mlir --burst-to-ring=fuse=false --ring-plan 2>&1 | FileCheck %t/one.mlir --check-prefix=PLAN-APART
 
 //--- ends.mlir
+shard.grid @cp(shape = 2)
+
 !q = tensor<1x8x2x4xf32>
 !l = tensor<1x2x8xf32>
 
@@ -83,6 +85,27 @@ func.func @others(%q: !q, %p: !q, %k: !q, %r: index, %n: index) -> (!q, !l, !l, 
 }
 
 // On buffers there is nothing to see.
+// Of queries that come from another rank, segments may be missing.
+//
+// CHECK-LABEL: func @received
+// CHECK: ring.init
+// CHECK: state {{.*}} scale
+// CHECK: ring.finalize
+// SEPARATELY-LABEL: func @received
+// SEPARATELY: ring.init
+// SEPARATELY: state {{.*}} last
+func.func @received(%q: !q, %k: !q, %r: index, %n: index) -> (!q, !l) {
+  %t = ring.start %q dims [1] of <contiguous over 2>[%r] extent %n to %r
+      receive [%r] from %r channel <@cp, 0> : (!q) -> !ring.token<!q>
+  %p = ring.wait %t : !ring.token<!q>
+  %o, %m, %l = ring.init %p : !q -> !q, !l
+  %o1, %m1, %l1 = ring.attend %p at <contiguous over 2>[%r] extent %n
+      slices (%k, %k at %r) of <contiguous over 2> extent %n state %o, %m, %l
+      scale 1.0 : (!q, !q, !q) -> (!q, !l)
+  %out, %lse = ring.finalize %o1, %m1, %l1 : !q, !l -> !q
+  return %out, %lse : !q, !l
+}
+
 // CHECK-LABEL: func @buffers
 // CHECK: state
 func.func @buffers(%q: memref<1x2x1x4xf32>, %m: memref<1x1x2xf32>, %n: index) {

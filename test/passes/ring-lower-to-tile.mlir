@@ -97,7 +97,7 @@ shard.grid @cp(shape = 4)
 !k = tensor<1x32x1x8xf32>
 !l = tensor<1x2x32xf32>
 func.func @full(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
-  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> : (!q, !k, !k) -> (!q, !l)
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_kv> : (!q, !k, !k) -> (!q, !l)
   return %o, %lse : !q, !l
 }
 
@@ -130,7 +130,7 @@ shard.grid @cp(shape = 1)
 !q = tensor<1x32x2x8xf32>
 !l = tensor<1x2x32xf32>
 func.func @alone(%q: !q, %k: !q, %v: !q) -> (!q, !l) {
-  %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, zigzag> : (!q, !q, !q) -> (!q, !l)
+  %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, zigzag> strategy <ring_kv> : (!q, !q, !q) -> (!q, !l)
   return %o, %lse : !q, !l
 }
 
@@ -197,7 +197,7 @@ shard.grid @cp(shape = 4)
 !k = tensor<1x32x1x8xf32>
 !l = tensor<1x2x32xf32>
 func.func @masked(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
-  %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, zigzag> : (!q, !k, !k) -> (!q, !l)
+  %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, zigzag> strategy <ring_kv> : (!q, !k, !k) -> (!q, !l)
   return %o, %lse : !q, !l
 }
 
@@ -279,7 +279,7 @@ shard.grid @cp(shape = 2)
 !q = tensor<1x32x2x8xf32>
 !l = tensor<1x2x32xf32>
 func.func @gradients(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> (!q, !q, !q) {
-  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do mask causal sequence <@cp, zigzag>
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do mask causal sequence <@cp, zigzag> strategy <ring_kv>
       : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q)
   return %dq, %dk, %dv : !q, !q, !q
 }
@@ -299,7 +299,7 @@ shard.grid @cp(shape = 1)
 !k = tensor<1x32x1x8xf32>
 !l = tensor<1x2x32xf32>
 func.func @scored(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
-  %o, %lse = burst.attention %q, %k, %v score softcap<3.0> sequence <@cp, zigzag> : (!q, !k, !k) -> (!q, !l)
+  %o, %lse = burst.attention %q, %k, %v score softcap<3.0> sequence <@cp, zigzag> strategy <ring_kv> : (!q, !k, !k) -> (!q, !l)
   return %o, %lse : !q, !l
 }
 
@@ -331,7 +331,7 @@ shard.grid @cp(shape = 4)
 !k = tensor<1x32x1x7xbf16>
 !l = tensor<1x2x32xf32>
 func.func @pairs(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
-  %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, zigzag> : (!q, !k, !k) -> (!q, !l)
+  %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, zigzag> strategy <ring_kv> : (!q, !k, !k) -> (!q, !l)
   return %o, %lse : !q, !l
 }
 
@@ -385,7 +385,7 @@ shard.grid @cp(shape = 2)
 !q = tensor<1x32x2x8xf32>
 !l = tensor<1x2x32xf32>
 func.func @backward(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> (!q, !q, !q) {
-  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do sequence <@cp, zigzag>
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do sequence <@cp, zigzag> strategy <ring_kv>
       : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q)
   return %dq, %dk, %dv : !q, !q, !q
 }
@@ -438,7 +438,7 @@ shard.grid @cp(shape = 2)
 !q = tensor<1x32x2x7xbf16>
 !l = tensor<1x2x32xf32>
 func.func @gradient_pairs(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> (!q, !q, !q) {
-  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do mask causal sequence <@cp, zigzag>
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do mask causal sequence <@cp, zigzag> strategy <ring_kv>
       : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q)
   return %dq, %dk, %dv : !q, !q, !q
 }
@@ -466,10 +466,12 @@ func.func @gradient_pairs(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> 
 // CHECK-SAME: %[[Q:[a-z0-9]*]]: memref<1x32x4x8xf32
 // CHECK: %[[TILES:.*]] = tile.allocate "schedule"(%{{.*}}) : memref<?x7xindex>
 // The last tile of queries is the first.
+// CHECK: scf.for
 // CHECK: scf.for %[[I:[a-z0-9]*]] = %c0 to
-// CHECK: %[[DIM:.*]] = memref.dim %[[TILES]], %c0
+// CHECK: %[[PLACE:.*]] = arith.addi %{{.*}}, %[[I]] : index
+// CHECK-NEXT: %[[DIM:.*]] = memref.dim %[[TILES]], %c0
 // CHECK-NEXT: %[[LAST:.*]] = arith.subi %[[DIM]], %c1
-// CHECK-NEXT: %[[TILE:.*]] = arith.subi %[[LAST]], %[[I]]
+// CHECK-NEXT: %[[TILE:.*]] = arith.subi %[[LAST]], %[[PLACE]]
 // CHECK-NEXT: memref.store %{{.*}}, %[[TILES]][%[[TILE]], %c0]
 // CHECK: %[[PACKED:.*]] = tile.allocate "packing"
 // CHECK: tile.launch @stays_pack_queries[%{{.*}}] reads(%[[Q]], %{{.*}}, %[[TILES]] : {{.*}}) writes(%[[PACKED]],

@@ -69,7 +69,7 @@ func.func @full(%q: tensor<2x8x4x16xbf16> {burst.name = "q"},
                 %k: tensor<2x12x2x16xbf16> {burst.name = "k"},
                 %v: tensor<2x12x2x8xbf16>)
     -> (tensor<2x8x4x8xbf16>, tensor<2x4x8xf32>) {
-  %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous>
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous> strategy <ring_kv>
       : (tensor<2x8x4x16xbf16>, tensor<2x12x2x16xbf16>, tensor<2x12x2x8xbf16>)
       -> (tensor<2x8x4x8xbf16>, tensor<2x4x8xf32>)
   return %o, %lse : tensor<2x8x4x8xbf16>, tensor<2x4x8xf32>
@@ -90,7 +90,7 @@ shard.grid @cp(shape = 3)
 
 func.func @dynamic(%v: tensor<?x?x1x8xf32>, %q: tensor<?x?x1x4xf32>,
                    %k: tensor<?x?x1x4xf32>) -> tensor<?x?x1x8xf32> {
-  %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, contiguous>
+  %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, contiguous> strategy <ring_kv>
       : (tensor<?x?x1x4xf32>, tensor<?x?x1x4xf32>, tensor<?x?x1x8xf32>)
       -> (tensor<?x?x1x8xf32>, tensor<?x1x?xf32>)
   return %o : tensor<?x?x1x8xf32>
@@ -108,7 +108,7 @@ func.func @dynamic(%v: tensor<?x?x1x8xf32>, %q: tensor<?x?x1x4xf32>,
 shard.grid @cp(shape = 1)
 
 func.func @a(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
-  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag>
+  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ring_kv>
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
       -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
   return %o : tensor<1x8x1x4xf32>
@@ -119,7 +119,7 @@ func.func @other(%q: tensor<1x8x1x4xf32>) {
 }
 
 func.func @b(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
-  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag>
+  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ring_kv>
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
       -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
   return %o : tensor<1x8x1x4xf32>
@@ -130,7 +130,7 @@ shard.grid @cp(shape = 2)
 
 func.func @captured(%q: tensor<1x8x1x4xf32>, %ids: tensor<8xi32>) -> tensor<1x8x1x4xf32> {
   %o, %lse = burst.attention %q, %q, %q mask documents(%ids : tensor<8xi32>)
-      sequence <@cp, zigzag>
+      sequence <@cp, zigzag> strategy <ring_kv>
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
       -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
   return %o : tensor<1x8x1x4xf32>

@@ -128,6 +128,18 @@ TEST_F(Ipc, RanksRunARing) {
   expectRing();
 }
 
+TEST_F(Ipc, RanksGather) {
+  common.runs = 3;
+  for (int64_t bytes : {1024, 1 << 16}) {
+    bufferBytes = bytes;
+    run(gather);
+    expectRing();
+  }
+  common.checked = true;
+  run(gather);
+  expectRing();
+}
+
 class IpcInAnyOrder : public Ipc, public testing::WithParamInterface<int> {
 protected:
   IpcInAnyOrder() : Ipc(std::to_string(GetParam()).c_str()) {}
@@ -208,8 +220,8 @@ TEST_F(IpcThatFails, RefusesToBeCaptured) {
                              rows * columns),
                 out = blockOf(static_cast<MemRef3 *>(values[1])->data,
                               rows * columns);
-    table->wait(rank, table->start(rank, 0, (r + 1) % ranks, 1, &in,
-                                   (r + ranks - 1) % ranks, 1, &out));
+    table->wait(rank, shift(table, rank, 0, (r + 1) % ranks, 1, &in,
+                            (r + ranks - 1) % ranks, 1, &out));
   });
   for (const std::string &error : errors)
     expectContains(error,

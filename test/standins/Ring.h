@@ -38,8 +38,8 @@ inline void ringOf(int64_t ranks, burst_rank *rank, const burst_table *table,
       next = blockOf(static_cast<char *>(table->allocate(
                          rank, 4 * batch * gapped, BURST_MEMORY_SLICE)),
                      hop % 2 ? gapped : dense);
-    table->wait(rank, table->start(rank, 0, (r + 1) % ranks, 1, &now,
-                                   (r + ranks - 1) % ranks, 1, &next));
+    table->wait(rank, test::shift(table, rank, 0, (r + 1) % ranks, 1, &now,
+                                  (r + ranks - 1) % ranks, 1, &next));
     now = next;
   }
 }
@@ -47,6 +47,31 @@ inline void ringOf(int64_t ranks, burst_rank *rank, const burst_table *table,
 inline void ring(burst_rank *rank, const burst_table *table,
                  void *const *values) {
   ringOf(ranks, rank, table, values);
+}
+
+/// The same with one start: all ranks send `in` to all others. Half of what is
+/// received has gaps.
+inline void gather(burst_rank *rank, const burst_table *table,
+                   void *const *values) {
+  int64_t r = table->index(rank);
+  const auto *in = static_cast<const MemRef3 *>(values[0]),
+             *out = static_cast<const MemRef3 *>(values[1]);
+  int64_t dense = rows * columns, gapped = (rows + gap) * columns;
+  const burst_piece own = blockOf(in->data, in->strides[0]);
+  burst_piece pieces[ranks];
+  burst_message messages[2 * (ranks - 1)];
+  for (int64_t distance = 1; distance < ranks; ++distance) {
+    int64_t from = (r + ranks - distance) % ranks;
+    pieces[from] =
+        from == (r + 1) % ranks
+            ? blockOf(out->data, dense)
+            : blockOf(static_cast<char *>(table->allocate(
+                          rank, 4 * batch * gapped, BURST_MEMORY_SLICE)),
+                      distance % 2 ? gapped : dense);
+    messages[2 * distance - 2] = {(r + distance) % ranks, 0, 1, &own};
+    messages[2 * distance - 1] = {from, 1, 1, &pieces[from]};
+  }
+  table->wait(rank, table->start(rank, 0, 2 * (ranks - 1), messages));
 }
 
 /// What a rank is to do.

@@ -73,8 +73,8 @@ test::Body ring(Ring kind) {
           if (sends) {
             burst_piece send = test::pieceOf(slice, count),
                         receive = test::pieceOf(next, count);
-            token = table->start(rank, 0, (index + 1) % ranks, 1, &send,
-                                 (index + ranks - 1) % ranks, 1, &receive);
+            token = test::shift(table, rank, 0, (index + 1) % ranks, 1, &send,
+                                (index + ranks - 1) % ranks, 1, &receive);
           }
           launchAdd(rank, table, hop ? o->data : q->data, slice, o->data);
           if (sends && kind == Ring::Forgetful && hop == 1 && index == 2)

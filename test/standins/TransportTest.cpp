@@ -57,6 +57,11 @@ TEST_F(Nccl, RanksRunARing) {
   expectRing();
 }
 
+TEST_F(Nccl, RanksGather) {
+  run(gather, 3);
+  expectRing();
+}
+
 TEST_F(Nccl, CommunicatorOfTheCallerIsSplit) {
   giveCommunicators();
   for (bool withWorld : {false, true}) {

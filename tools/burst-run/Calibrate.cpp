@@ -132,7 +132,9 @@ static void exchange(burst_rank *rank, const burst_table *table,
   burst_piece out = pieceOf(message.data), in = pieceOf(received);
   for (int64_t i = 0; i < seconds.size; ++i) {
     auto begin = std::chrono::steady_clock::now();
-    table->wait(rank, table->start(rank, 0, other, 1, &out, other, 1, &in));
+    const burst_message messages[] = {{other, /*receives=*/0, 1, &out},
+                                      {other, /*receives=*/1, 1, &in}};
+    table->wait(rank, table->start(rank, 0, 2, messages));
     seconds.data[i] =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
             .count();

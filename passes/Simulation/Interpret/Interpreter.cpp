@@ -410,12 +410,10 @@ bool Interpreter::finalize(Type element, State &state, TensorRef &out,
 /// The positions, within the owner's shard, of the masked segments.
 static std::vector<int64_t> maskedPositions(const Transfer &transfer,
                                             int64_t owner, uint64_t mask) {
-  ring::StartOp op = transfer.start;
   std::vector<int64_t> result;
   int64_t begin = 0;
-  Deal deal = op.getLayout().getDeal();
   for (auto [s, segment] :
-       llvm::enumerate(deal.segments(owner, transfer.extent))) {
+       llvm::enumerate(transfer.deal.segments(owner, transfer.extent))) {
     if (mask >> s & 1)
       for (int64_t x = 0; x < segment.count; ++x)
         result.push_back(begin + x);

@@ -268,8 +268,8 @@ bool Program::runSegment(const Instruction &in, Frame &frame,
   int64_t owner = frame.scalars[list.operands[1].number].i;
   int64_t extent = frame.scalars[list.operands[2].number].i;
   const Deal &deal = deals[in.a];
-  if (owner < 0 || owner >= environment.numRanks() || index < 0 ||
-      index >= deal.numSegments())
+  if (owner < 0 || owner >= environment.numRanks() ||
+      owner >= deal.numOwners() || index < 0 || index >= deal.numSegments())
     return false;
   burst::Segment s = deal.segment(owner, index, extent);
   int64_t values[] = {s.begin, s.end(), s.count, s.step, s.block};

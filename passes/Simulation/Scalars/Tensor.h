@@ -75,6 +75,8 @@ struct Tensor {
   /// Of a received tensor: lives as long as any tensor of the same transfer.
   std::shared_ptr<void> slice;
   std::shared_ptr<const Origin> origin; ///< null where there is none
+  /// Of a gathered tensor, the shards of all owners: they hold what it holds.
+  std::vector<std::shared_ptr<Tensor>> shards;
   /// How many transfers are sending it, where a proof counts them.
   mutable int32_t numSending = 0;
   const TensorKind kind = TensorKind::Plain;

@@ -12,9 +12,6 @@ const Strategy *getKeyRing();
 /// ring_q: queries go round, and their softmax state or gradient.
 const Strategy *getQueryRing();
 
-/// What goes round of a position.
-Cargo ringCargo(const Workload &workload, bool movesKeys);
-
 } // namespace burst
 
 #endif // BURST_PASSES_STRATEGIES_RING_RING_H

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Strategies/baselines/StoredScores.h"
-#include "passes/Strategies/ProgramBuilder.h"
+#include "passes/Strategies/ForwardProgram.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -16,20 +16,14 @@ using namespace burst;
 
 namespace {
 
-class ScoreRing final : public ProgramBuilder {
+class ScoreRing final : public ForwardProgram {
 public:
-  ScoreRing(AttentionOp op, const Deal &deal)
-      : ProgramBuilder(op, deal), op(op), query(unshardOf(op.getQuery())),
-        key(unshardOf(op.getKey())), value(unshardOf(op.getValue())) {}
+  using ForwardProgram::ForwardProgram;
 
   void build();
 
 private:
   Value score(Value key, Value owner, Value scores);
-  ring::InitOp init(RankedTensorType out);
-
-  AttentionOp op;
-  UnshardOp query, key, value;
 };
 
 } // namespace
@@ -45,16 +39,6 @@ Value ScoreRing::score(Value key, Value owner, Value scores) {
   op.getScore().cloneInto(&score.getScore(), mapping);
   op.getBounds().cloneInto(&score.getBounds(), mapping);
   return score.getNewScores();
-}
-
-ring::InitOp ScoreRing::init(RankedTensorType out) {
-  RankedTensorType shard = shardType(out, 1, deal);
-  auto rows = RankedTensorType::get(
-      {shard.getDimSize(0), shard.getDimSize(2), shard.getDimSize(1)},
-      op.getStateType());
-  return ring::InitOp::create(
-      builder, loc, TypeRange{shard.clone(op.getStateType()), rows, rows},
-      query.getShard(), /*into=*/ValueRange());
 }
 
 void ScoreRing::build() {
@@ -73,12 +57,11 @@ void ScoreRing::build() {
                     return Tensors{score(shards[0], owner, carried[0])};
                   })
                .front();
-  auto out = cast<RankedTensorType>(op.getOut().getType());
-  ring::InitOp state = init(out);
+  Tensors state = init();
   SmallVector<Type> types{stored};
-  llvm::append_range(types, state.getResultTypes());
-  auto softmax = ring::SoftmaxOp::create(
-      builder, loc, types, scores, state.getO(), state.getM(), state.getL());
+  llvm::append_range(types, ValueRange(state).getTypes());
+  auto softmax = ring::SoftmaxOp::create(builder, loc, types, scores, state[0],
+                                         state[1], state[2]);
   Tensors sums = rotate(
       {{value.getShard()},
        {1},
@@ -90,12 +73,7 @@ void ScoreRing::build() {
             owner, key.getExtent(), carried[0], carried[1], carried[2], layout);
         return Tensors(weigh.getResults());
       });
-  auto finalize = ring::FinalizeOp::create(
-      builder, loc, TypeRange{shardType(out, 1, deal), sums[1].getType()},
-      sums[0], sums[1], sums[2], /*into=*/ValueRange());
-  replace(op.getOut(), finalize.getOut());
-  replace(op.getLse(), finalize.getLse());
-  erase();
+  finish(sums);
 }
 
 /// Keys travel, then values. A product of all pairs is taken in each round:

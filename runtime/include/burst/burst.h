@@ -627,7 +627,9 @@ typedef struct burst_axis {
                 alibi: s - slopes[head] * |d|; bias: s + bias[i, j]
      strategy   ring_kv: keys and values travel round the ring; ring_q: queries
                 do, and what belongs to them (few queries, a long cache);
-                ring_scores: a baseline, forward only
+                all_gather: each rank gathers keys and values (few ranks, short
+                sequences: it holds all of them); ring_scores: a baseline,
+                forward only
 
    What names take are tables: ids of i32, others of the type of lse. A mask or
    a score has each name that takes one at most once.

@@ -23,7 +23,7 @@ extern "C" {
 
 /* Both sides compare it: raised with every change that is not an addition to
    the end of a struct, and with what is added to burst_table. */
-#define BURST_ABI_VERSION 6
+#define BURST_ABI_VERSION 7
 
 /* The name under which a shared object exports its burst_image. */
 #define BURST_IMAGE_SYMBOL "burst_program_image"
@@ -115,6 +115,50 @@ typedef struct burst_gpu_kernel {
   const burst_gpu_binary *binaries; /* the first that fits is taken */
 } burst_gpu_kernel;
 
+/* What goes to another rank, or comes from it, at once. */
+typedef struct burst_message {
+  int64_t peer;
+  int64_t receives; /* 1: it comes, 0: it goes */
+  int64_t num_pieces;
+  const burst_piece *pieces;
+} burst_message;
+
+/* How a transfer goes, as `ring.start` says. */
+enum {
+  BURST_SHIFT = 0,     /* the shard of `owner` to rank `to`, that of
+                          `received_owner` from rank `from` */
+  BURST_ALL_GATHER = 1 /* the own shard, that of `owner`, to all ranks, those of
+                          all ranks into gathered tensors */
+};
+
+/* A tensor of a transfer: given as to `run` (MLIR's memref descriptor), with 1
+   to 4 dimensions, of which `dim` is dealt. */
+typedef struct burst_dealt {
+  const void *tensor;
+  int64_t dims, element_bytes, dim;
+} burst_dealt;
+
+/* Which messages there are. */
+typedef struct burst_transfer {
+  int64_t route;
+  int64_t owner, to, received_owner, from; /* the last three of a shift */
+  int64_t
+      is_of_gathered; /* a shift sends the shard of `owner` out of tensors
+                         that hold those of all ranks, one behind the other */
+  int64_t num_ranks;
+  int64_t num_segments; /* of a shard */
+  int64_t extent;
+  /* Writes how many positions each segment of a shard has. */
+  void (*counts)(int64_t owner, int64_t extent, int64_t *counts);
+  /* A table of bytes by owner, turn and segment: what is not 0 travels. With 1
+     owner, or 1 segment, all are alike. NULL: all of it does. The turn of an
+     all-gather is the distance (receiver - owner) mod num_ranks. */
+  const uint8_t *flags;
+  int64_t flag_owners, flag_turns, flag_segments, turn;
+  int64_t num_tensors;
+  const burst_dealt *sends, *receives; /* as many of both */
+} burst_transfer;
+
 /* What an allocation is for; peak memory is counted by it. In a run on a GPU
    that of BURST_MEMORY_SCHEDULE is the host's, all other the GPU's. */
 enum {
@@ -151,14 +195,14 @@ typedef struct burst_table {
                  const void *arguments, int64_t tasks, const int32_t *order,
                  int64_t num_uses, const burst_use *uses);
 
-  /* Begins to send `sends` as one message to rank `to`, and to receive one from
-     rank `from` into `receives`; the other side lists pieces of the same sizes.
-     No pieces, no message. Messages are matched in the order in which they were
-     started, per source, destination and channel. Until `wait` of the token,
-     what is sent must not change and what is received must not be read. */
-  int64_t (*start)(burst_rank *rank, int64_t channel, int64_t to,
-                   int64_t num_sends, const burst_piece *sends, int64_t from,
-                   int64_t num_receives, const burst_piece *receives);
+  /* Begins messages, each to or from another rank, whose side lists pieces of
+     the same sizes. No pieces, no message. Messages are matched in the order in
+     which they were started, per source, destination and channel. Until `wait`
+     of the token, what is sent must not change and what is received must not be
+     read. What a rank sends to itself with the start that receives it, is
+     copied, and no message. */
+  int64_t (*start)(burst_rank *rank, int64_t channel, int64_t num_messages,
+                   const burst_message *messages);
   void (*wait)(burst_rank *rank, int64_t token);
 
   /* Ends the run where `found` is less than `wanted`; `what` says of what. */
@@ -191,12 +235,11 @@ typedef struct burst_table {
   void (*use)(burst_rank *rank, burst_use *use, const void *tensor,
               int64_t dims, int64_t element_bytes, int64_t mode);
 
-  /* Writes `rows` rows of dimension `dim`, from row `first` on, of a tensor of
-     1 to 4 dimensions to pieces[count], and returns count + 1; writes nothing
-     and returns count where these rows have no element. */
-  int64_t (*piece)(burst_rank *rank, burst_piece *pieces, int64_t count,
-                   const void *tensor, int64_t dims, int64_t element_bytes,
-                   int64_t dim, int64_t first, int64_t rows);
+  /* The messages of a transfer: sets how many there are. The list is valid
+     until the next call of this rank. */
+  const burst_message *(*messages)(burst_rank *rank,
+                                   const burst_transfer *transfer,
+                                   int64_t *num_messages);
 } burst_table;
 
 /*----------------------------------------------------------------------------*/

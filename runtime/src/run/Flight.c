@@ -40,7 +40,7 @@ static int64_t next_hop(burst_rank *rank, int64_t number) {
 }
 
 //===----------------------------------------------------------------------===//
-// start
+// Posts
 //===----------------------------------------------------------------------===//
 
 static void check_piece(burst_rank *rank, const burst_post *post, int64_t i) {
@@ -122,53 +122,147 @@ static void note(burst_rank *rank, burst_activity activity,
     burst_world_note(rank->transport->world, activity, post->hop, post->peer);
 }
 
-static void begin(burst_rank *rank, burst_flight *flight) {
-  burst_post *send = flight->send.num_pieces ? &flight->send : NULL;
-  burst_post *receive = flight->receive.num_pieces ? &flight->receive : NULL;
-  if (!send && !receive)
-    return;
-  burst_error *error =
-      rank->cuda ? burst_cuda_depart(rank->cuda, send, receive) : NULL;
-  if (error)
-    burst_rank_fail_at(rank, error);
-  error = rank->transport->table->start(rank->transport, send, receive);
-  if (error)
-    burst_rank_fail(rank, error);
-  note(rank, BURST_RUNNING, send ? send : receive);
-  rank->counters.messages_sent += send != NULL;
-  rank->counters.messages_received += receive != NULL;
-  rank->counters.bytes_sent += flight->send.bytes;
-  rank->counters.bytes_received += flight->receive.bytes;
+//===----------------------------------------------------------------------===//
+// Messages of a rank to itself
+//===----------------------------------------------------------------------===//
+
+static bool is_own(const burst_rank *rank, const burst_post *post) {
+  return post->num_pieces != 0 && post->peer == rank->index;
 }
 
-int64_t burst_rank_start(burst_rank *rank, int64_t channel, int64_t to,
-                         int64_t num_sends, const burst_piece *sends,
-                         int64_t from, int64_t num_receives,
-                         const burst_piece *receives) {
+// The first such post from number `first` on that receives, or sends.
+static int64_t find_own(const burst_rank *rank, const burst_flight *flight,
+                        int64_t first, bool receives) {
+  while (first < flight->num_posts &&
+         !(is_own(rank, &flight->posts[first]) &&
+           flight->posts[first].receives == receives))
+    ++first;
+  return first;
+}
+
+static void copy(burst_rank *rank, const burst_post *to,
+                 const burst_post *from) {
+  burst_error *error = burst_post_mismatch(to, from);
+  if (error)
+    burst_rank_fail(rank, error);
+  for (int64_t i = 0; i < to->num_pieces && !error; ++i) {
+    burst_view target = burst_view_of_piece(&to->pieces[i]);
+    burst_view source = burst_view_of_piece(&from->pieces[i]);
+    if (rank->cuda)
+      error = burst_cuda_copy_here(rank->cuda, &target, &source);
+    else
+      burst_view_copy(&target, &source);
+  }
+  if (error)
+    burst_rank_fail_at(rank, error);
+}
+
+// Pairs of them, in their order: no transport hears of these.
+static void pair_own(const burst_rank *rank, burst_flight *flight) {
+  int64_t none = flight->num_posts;
+  int64_t to = find_own(rank, flight, 0, true);
+  int64_t from = find_own(rank, flight, 0, false);
+  while (to != none && from != none) {
+    flight->posts[to].own_other = &flight->posts[from];
+    flight->posts[from].own_other = &flight->posts[to];
+    to = find_own(rank, flight, to + 1, true);
+    from = find_own(rank, flight, from + 1, false);
+  }
+}
+
+static void copy_own(burst_rank *rank, const burst_flight *flight) {
+  for (int64_t i = 0; i < flight->num_posts; ++i)
+    if (flight->posts[i].receives && flight->posts[i].own_other)
+      copy(rank, &flight->posts[i], flight->posts[i].own_other);
+}
+
+//===----------------------------------------------------------------------===//
+// start
+//===----------------------------------------------------------------------===//
+
+// Those that a transport is to know of.
+static int64_t list_others(burst_flight *flight, burst_post **others) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < flight->num_posts; ++i)
+    if (flight->posts[i].num_pieces != 0 && !flight->posts[i].own_other)
+      others[count++] = &flight->posts[i];
+  return count;
+}
+
+static void count(burst_rank *rank, const burst_post *post) {
+  if (post->receives) {
+    ++rank->counters.messages_received;
+    rank->counters.bytes_received += post->bytes;
+  } else {
+    ++rank->counters.messages_sent;
+    rank->counters.bytes_sent += post->bytes;
+  }
+}
+
+static void begin(burst_rank *rank, burst_flight *flight, burst_post **others) {
+  int64_t num_others = list_others(flight, others);
+  if (num_others == 0)
+    return;
+  burst_error *error =
+      rank->cuda ? burst_cuda_depart(rank->cuda, others, num_others) : NULL;
+  if (error)
+    burst_rank_fail_at(rank, error);
+  error = rank->transport->table->start(rank->transport, others, num_others);
+  if (error)
+    burst_rank_fail(rank, error);
+  note(rank, BURST_RUNNING, others[0]);
+  for (int64_t i = 0; i < num_others; ++i)
+    count(rank, others[i]);
+}
+
+// It is among those of the rank before anything of it can fail.
+static burst_flight *make_flight(burst_rank *rank, int64_t channel,
+                                 int64_t num_messages) {
   int64_t hop = next_hop(rank, channel);
-  burst_flight *flight = calloc(1, sizeof(*flight));
+  size_t bytes =
+      sizeof(burst_flight) + (size_t)num_messages * sizeof(burst_post);
+  burst_flight *flight = calloc(1, bytes);
   if (!flight)
-    fail_memory(rank, sizeof(*flight));
+    fail_memory(rank, bytes);
   flight->token = rank->tokens++;
   flight->next = rank->flights;
+  flight->channel = channel;
+  flight->hop = hop;
   rank->flights = flight;
-  burst_post common = {.rank = rank->index,
-                       .channel = channel,
-                       .hop = hop,
-                       .program = rank->image->hash};
-  flight->send = flight->receive = common;
-  flight->send.peer = to;
-  flight->send.num_pieces = num_sends;
-  flight->receive.peer = from;
-  flight->receive.num_pieces = num_receives;
-  flight->receive.receives = true;
-  fill_post(rank, &flight->send, sends);
-  fill_post(rank, &flight->receive, receives);
+  return flight;
+}
+
+int64_t burst_rank_start(burst_rank *rank, int64_t channel,
+                         int64_t num_messages, const burst_message *messages) {
+  if (num_messages < 0 || num_messages > INT32_MAX)
+    FAULT(burst_rank_location(rank),
+          "a start of %" PRId64 " messages, wanted 0 to %d", num_messages,
+          INT32_MAX);
+  burst_flight *flight = make_flight(rank, channel, num_messages);
+  for (int64_t i = 0; i < num_messages; ++i) {
+    flight->posts[flight->num_posts++] =
+        (burst_post){.rank = rank->index,
+                     .peer = messages[i].peer,
+                     .channel = channel,
+                     .hop = flight->hop,
+                     .program = rank->image->hash,
+                     .receives = messages[i].receives != 0,
+                     .num_pieces = messages[i].num_pieces};
+    fill_post(rank, &flight->posts[i], messages[i].pieces);
+  }
   if (rank->checked) {
     burst_guard_start(rank, flight);
-    poison(rank, &flight->receive);
+    for (int64_t i = 0; i < num_messages; ++i)
+      if (flight->posts[i].receives)
+        poison(rank, &flight->posts[i]);
   }
-  begin(rank, flight);
+  pair_own(rank, flight);
+  if (!rank->checked) // which copies as late as is legal
+    copy_own(rank, flight);
+  flight->others = calloc((size_t)num_messages + 1, sizeof(burst_post *));
+  if (!flight->others)
+    fail_memory(rank, (size_t)num_messages * sizeof(burst_post *));
+  begin(rank, flight, flight->others);
   return flight->token;
 }
 
@@ -203,8 +297,9 @@ static void free_post(burst_post *post) {
 }
 
 static void free_flight(burst_flight *flight) {
-  free_post(&flight->send);
-  free_post(&flight->receive);
+  for (int64_t i = 0; i < flight->num_posts; ++i)
+    free_post(&flight->posts[i]);
+  free(flight->others);
   free(flight);
 }
 
@@ -219,8 +314,13 @@ void burst_rank_wait(burst_rank *rank, int64_t token) {
   if (!flight)
     FAULT(burst_rank_location(rank), "wait: token %" PRId64 " of %" PRId64,
           token, rank->tokens);
-  wait_for(rank, &flight->receive);
-  wait_for(rank, &flight->send);
+  // What comes may be late; what goes was taken then, as a rule.
+  for (int side = 0; side < 2; ++side)
+    for (int64_t i = 0; i < flight->num_posts; ++i)
+      if (flight->posts[i].receives == (side == 0))
+        wait_for(rank, &flight->posts[i]);
+  if (rank->checked)
+    copy_own(rank, flight);
   *place = flight->next;
   free_flight(flight);
 }
@@ -228,9 +328,9 @@ void burst_rank_wait(burst_rank *rank, int64_t token) {
 void burst_rank_check_flights(burst_rank *rank) {
   const burst_flight *flight = rank->flights;
   if (flight)
-    FAULT(burst_location_of_post(&flight->send),
+    FAULT(burst_location_of(rank->index, flight->hop),
           "token %" PRId64 " on channel %" PRId64 " is never waited for",
-          flight->token, flight->send.channel);
+          flight->token, flight->channel);
 }
 
 static void cancel(burst_rank *rank, burst_post *post) {
@@ -245,8 +345,8 @@ void burst_rank_cancel_flights(burst_rank *rank) {
   while (rank->flights) {
     burst_flight *flight = rank->flights;
     rank->flights = flight->next;
-    cancel(rank, &flight->send);
-    cancel(rank, &flight->receive);
+    for (int64_t i = 0; i < flight->num_posts; ++i)
+      cancel(rank, &flight->posts[i]);
     free_flight(flight);
   }
   while (rank->channels) {

@@ -59,18 +59,19 @@ static void check_order(burst_rank *rank, const char *kernel, int64_t tasks,
 
 static void check_use(burst_rank *rank, const char *kernel,
                       const burst_use *use, const burst_flight *flight) {
-  const burst_post *receive = &flight->receive, *send = &flight->send;
-  if (post_touches(receive, use->begin, use->bytes))
-    FAULT(burst_location_of_post(receive),
-          "kernel %s %s memory that is being received from rank %" PRId64
+  bool writes = use->mode & BURST_WRITES;
+  for (int64_t i = flight->num_posts - 1; i >= 0; --i) {
+    const burst_post *post = &flight->posts[i];
+    if (!(post->receives || writes) ||
+        !post_touches(post, use->begin, use->bytes))
+      continue;
+    FAULT(burst_location_of_post(post),
+          "kernel %s %s memory that is being %s rank %" PRId64
           " on channel %" PRId64,
-          kernel, use->mode & BURST_WRITES ? "writes" : "reads", receive->peer,
-          receive->channel);
-  if (use->mode & BURST_WRITES && post_touches(send, use->begin, use->bytes))
-    FAULT(burst_location_of_post(send),
-          "kernel %s writes memory that is being sent to rank %" PRId64
-          " on channel %" PRId64,
-          kernel, send->peer, send->channel);
+          kernel, writes ? "writes" : "reads",
+          post->receives ? "received from" : "sent to", post->peer,
+          post->channel);
+  }
 }
 
 void burst_guard_launch(burst_rank *rank, const char *kernel, int64_t tasks,
@@ -104,26 +105,35 @@ static void check_pair(burst_rank *rank, const burst_post *started,
           under_way->peer, under_way->channel, under_way->hop);
 }
 
+// With those of another flight, or with those behind it in its own.
+static void check_post(burst_rank *rank, const burst_flight *started, int64_t i,
+                       const burst_flight *flight) {
+  const burst_post *post = &started->posts[i];
+  for (int64_t j = flight == started ? i + 1 : 0; j < flight->num_posts; ++j)
+    if (post->receives)
+      check_pair(rank, post, &flight->posts[j]);
+    else if (flight->posts[j].receives && flight == started)
+      check_pair(rank, &flight->posts[j], post);
+    else if (flight->posts[j].receives)
+      check_pair(rank, post, &flight->posts[j]);
+}
+
 void burst_guard_start(burst_rank *rank, const burst_flight *started) {
-  check_pair(rank, &started->receive, &started->send);
-  for (burst_flight *flight = rank->flights; flight; flight = flight->next) {
-    if (flight == started)
-      continue;
-    check_pair(rank, &started->receive, &flight->send);
-    check_pair(rank, &started->receive, &flight->receive);
-    check_pair(rank, &started->send, &flight->receive);
-  }
+  for (burst_flight *flight = rank->flights; flight; flight = flight->next)
+    for (int64_t i = 0; i < started->num_posts; ++i)
+      check_post(rank, started, i, flight);
 }
 
 void burst_guard_release(burst_rank *rank, const void *memory, int64_t bytes) {
   for (burst_flight *flight = rank->flights; flight; flight = flight->next) {
-    const burst_post *const posts[] = {&flight->send, &flight->receive};
-    for (int i = 0; i < 2; ++i)
-      if (post_touches(posts[i], memory, bytes))
-        FAULT(burst_location_of_post(posts[i]),
+    for (int64_t i = 0; i < flight->num_posts; ++i) {
+      const burst_post *post = &flight->posts[i];
+      if (post_touches(post, memory, bytes))
+        FAULT(burst_location_of_post(post),
               "release of memory that is being %s rank %" PRId64
               " on channel %" PRId64,
-              posts[i]->receives ? "received from" : "sent to", posts[i]->peer,
-              posts[i]->channel);
+              post->receives ? "received from" : "sent to", post->peer,
+              post->channel);
+    }
   }
 }

@@ -29,26 +29,21 @@ void burst_rank_use(burst_rank *rank, burst_use *use, const void *tensor,
   use->bytes = elements * element_bytes;
 }
 
-int64_t burst_rank_piece(burst_rank *rank, burst_piece *pieces, int64_t count,
-                         const void *tensor, int64_t dims,
-                         int64_t element_bytes, int64_t dim, int64_t first,
-                         int64_t rows) {
-  (void)rank;
-  const memref *from = tensor;
+bool burst_dealt_piece(const burst_dealt *dealt, int64_t first, int64_t rows,
+                       burst_piece *piece) {
+  const memref *from = dealt->tensor;
+  int64_t dims = dealt->dims, missing = 4 - dims;
   const int64_t *sizes = from->sizes_and_strides, *strides = sizes + dims;
-  burst_piece piece = {NULL, element_bytes, {1, 1, 1, 1}, {1, 1, 1, 1}};
-  int64_t missing = 4 - dims;
   bool is_empty = false;
+  *piece =
+      (burst_piece){NULL, dealt->element_bytes, {1, 1, 1, 1}, {1, 1, 1, 1}};
   for (int64_t d = 0; d < dims; ++d) {
-    int64_t size = d == dim ? rows : sizes[d];
-    piece.sizes[missing + d] = size;
-    piece.strides[missing + d] = strides[d];
+    int64_t size = d == dealt->dim ? rows : sizes[d];
+    piece->sizes[missing + d] = size;
+    piece->strides[missing + d] = strides[d];
     is_empty |= size == 0;
   }
-  if (is_empty)
-    return count;
-  int64_t offset = from->offset + first * strides[dim];
-  piece.data = from->data + offset * element_bytes;
-  pieces[count] = piece;
-  return count + 1;
+  int64_t offset = from->offset + first * strides[dealt->dim];
+  piece->data = from->data + offset * dealt->element_bytes;
+  return !is_empty;
 }

@@ -136,7 +136,7 @@ static const burst_table table = {.size = sizeof(burst_table),
                                   .launch_gpu = rank_launch_gpu,
                                   .threads = rank_threads,
                                   .use = burst_rank_use,
-                                  .piece = burst_rank_piece};
+                                  .messages = burst_rank_messages};
 
 burst_error *burst_rank_run(burst_rank *rank, void *const *values) {
   burst_blocks_enter(burst_device_blocks(rank->device));
@@ -148,6 +148,8 @@ burst_error *burst_rank_run(burst_rank *rank, void *const *values) {
   }
   burst_rank_cancel_flights(rank);
   burst_rank_free_memory(rank);
+  free(rank->messages);
+  rank->messages = NULL;
   burst_blocks_leave(burst_device_blocks(rank->device));
   return rank->error;
 }

@@ -27,7 +27,10 @@ typedef struct burst_allocation {
 typedef struct burst_flight {
   struct burst_flight *next;
   int64_t token;
-  burst_post send, receive; // without pieces: none
+  int64_t channel, hop;
+  burst_post **others; // those that the transport knows of
+  int64_t num_posts;
+  burst_post posts[]; // those of no pieces are none
 } burst_flight;
 
 typedef struct burst_channel {
@@ -51,6 +54,7 @@ struct burst_rank {
   burst_flight *flights;
   int64_t tokens; // given out
   burst_channel *channels;
+  void *messages; // memory of the last list
   burst_error *error;
   jmp_buf exit;
 };
@@ -72,17 +76,18 @@ void *burst_rank_allocate(burst_rank *rank, int64_t bytes, int64_t kind);
 void burst_rank_release(burst_rank *rank, void *memory);
 void *burst_rank_upload(burst_rank *rank, const void *memory, int64_t bytes);
 void burst_rank_free_memory(burst_rank *rank);
-int64_t burst_rank_start(burst_rank *rank, int64_t channel, int64_t to,
-                         int64_t num_sends, const burst_piece *sends,
-                         int64_t from, int64_t num_receives,
-                         const burst_piece *receives);
+int64_t burst_rank_start(burst_rank *rank, int64_t channel,
+                         int64_t num_messages, const burst_message *messages);
 void burst_rank_wait(burst_rank *rank, int64_t token);
 void burst_rank_use(burst_rank *rank, burst_use *use, const void *tensor,
                     int64_t dims, int64_t element_bytes, int64_t mode);
-int64_t burst_rank_piece(burst_rank *rank, burst_piece *pieces, int64_t count,
-                         const void *tensor, int64_t dims,
-                         int64_t element_bytes, int64_t dim, int64_t first,
-                         int64_t rows);
+const burst_message *burst_rank_messages(burst_rank *rank,
+                                         const burst_transfer *transfer,
+                                         int64_t *num_messages);
+// Writes `rows` rows of the dimension that is dealt, from row `first` on, to a
+// piece. False where these have no element.
+bool burst_dealt_piece(const burst_dealt *dealt, int64_t first, int64_t rows,
+                       burst_piece *piece);
 // Fails if a token was not waited for.
 void burst_rank_check_flights(burst_rank *rank);
 void burst_rank_cancel_flights(burst_rank *rank);

@@ -9,24 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-burst_error *burst_posts_begin(burst_post *send, burst_post *receive,
+burst_error *burst_posts_begin(burst_post *const *posts, int64_t count,
                                size_t bytes) {
-  burst_post *posts[] = {send, receive};
-  for (int i = 0; i < 2; ++i) {
-    if (!posts[i])
-      continue;
+  for (int64_t i = 0; i < count; ++i) {
     posts[i]->state = calloc(1, bytes);
     if (posts[i]->state)
       continue;
-    burst_post_end(send);
+    while (i-- > 0)
+      burst_post_end(posts[i]);
     return burst_error_no_memory(bytes);
   }
   return NULL;
 }
 
 void burst_post_end(burst_post *post) {
-  if (!post)
-    return;
   burst_error_destroy(post->refusal);
   free(post->state);
   post->refusal = NULL;

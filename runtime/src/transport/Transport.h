@@ -30,9 +30,10 @@ typedef struct burst_post {
   int64_t num_pieces;
   burst_piece *pieces;
   int64_t bytes;
-  int64_t began, ended; // when data moved; set by `wait`
-  void *state;          // the transport's, from `start` until the end
-  burst_error *refusal; // the transport's: why both sides do not match
+  int64_t began, ended;         // when data moved; set by `wait`
+  struct burst_post *own_other; // the other side, where a start has both
+  void *state;                  // the transport's, from `start` until the end
+  burst_error *refusal;         // the transport's: why both sides do not match
 
   // On a GPU, where `wait` is for the copy to be asked for. Pieces of `lane`
   // null are the host's.
@@ -43,10 +44,10 @@ typedef struct burst_post {
 } burst_post;
 
 typedef struct burst_transport_table {
-  // Begins the messages of one start; either may be null. On failure no post is
-  // begun of which the state is null.
-  burst_error *(*start)(burst_transport *transport, burst_post *send,
-                        burst_post *receive);
+  // Begins the messages of one start, at least one. On failure no post is begun
+  // of which the state is null.
+  burst_error *(*start)(burst_transport *transport, burst_post *const *posts,
+                        int64_t count);
   // Until the post is complete, or for `seconds`.
   burst_error *(*wait)(burst_transport *transport, burst_post *post,
                        double seconds);
@@ -73,9 +74,8 @@ void burst_transport_begin(burst_transport *transport,
                            const burst_transport_table *table, int64_t rank,
                            int64_t num_ranks, burst_world *world);
 
-// Gives the posts of a start, of which either may be null, states of so many
-// zeros. On failure neither has one.
-burst_error *burst_posts_begin(burst_post *send, burst_post *receive,
+// Gives the posts of a start states of so many zeros. On failure none has one.
+burst_error *burst_posts_begin(burst_post *const *posts, int64_t count,
                                size_t bytes);
 // Frees what a post has of that, if anything.
 void burst_post_end(burst_post *post);

@@ -18,15 +18,20 @@
 
 // CHECK: llvm.mlir.global internal constant @program.required.0("the size\00")
 
+// How many positions segments have, by owner.
+// CHECK-LABEL: llvm.func internal @program.counts.0(
+// CHECK: scf.for %[[S:.*]] =
+// CHECK: ring.segment %[[S]] of <zigzag over 2>[
+// CHECK: llvm.store
+
 // CHECK-LABEL: func.func private @program(
 // CHECK-SAME: %[[RANK:arg0]]: !llvm.ptr, %[[TABLE:arg1]]: !llvm.ptr, %arg2: memref<8x4xf32>, %arg3: index, %arg4: i16, %[[MOVES:arg5]]: memref<2x1x2xi1>)
 // CHECK-NOT: ring.grid
-// Uses and arguments of two launches, pieces of what is sent and received:
-// memory of the whole program, two pieces and one to spare.
+// Uses and arguments of two launches, and a transfer: memory of the whole program.
 // CHECK-DAG: %[[ONE:.*]] = llvm.mlir.constant(1 : i64)
 // CHECK-DAG: %[[TWO:.*]] = llvm.mlir.constant(2 : i64)
-// CHECK-DAG: %[[THREE:.*]] = llvm.mlir.constant(3 : i64)
-// CHECK-COUNT-2: llvm.alloca %[[THREE]] x !llvm.struct<(ptr, i64, array<4 x i64>, array<4 x i64>)>
+// CHECK-DAG: %[[MEMBERS:.*]] = llvm.mlir.constant(18 : i64)
+// CHECK-DAG: %[[TRANSFER:.*]] = llvm.alloca %[[MEMBERS]] x i64
 
 // ring.require
 // CHECK: %[[FOUND:.*]] = arith.index_cast %arg3 : index to i64
@@ -44,7 +49,7 @@
 // CHECK: llvm.load %[[ALLOCATE]]
 // CHECK-NEXT: %[[Y:.*]] = llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %[[TWO]])
 // CHECK: llvm.load %[[ALLOCATE]]
-// CHECK-NEXT: llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %[[THREE]])
+// CHECK-NEXT: llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %[[THREE:[0-9]+]])
 // CHECK: llvm.load %[[ALLOCATE]]
 // CHECK-NEXT: llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %[[THREE]])
 
@@ -58,33 +63,21 @@
 // CHECK: llvm.getelementptr %[[TABLE]][0, 5]
 // CHECK: llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %{{.*}}, %[[ORDER:.*]]) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i64, !llvm.ptr) -> ()
 
-// ring.start: a piece per segment on either side, of the rows that are flagged, then
-// the call; channel 3.
-// CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[SELF:.*]]] extent
-// CHECK: %[[FLAG:.*]] = memref.load %[[MOVES]][%[[SELF]], %{{.*}}, %c0]
-// CHECK: %[[ROWS:.*]] = arith.select %[[FLAG]], %[[ALL:.*]], %[[ZERO:.*]] : i64
-// CHECK: %[[PIECE:.*]] = llvm.getelementptr %[[TABLE]][0, 14]
-// CHECK: %[[SENT:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[SENDS:.*]], %[[ZERO]], %[[X:.*]], %[[TWO]], %[[FOUR:.*]], %[[ZERO]], %[[ZERO]], %[[ROWS]]) :
-// CHECK-NEXT: %[[NEXT:.*]] = llvm.add %[[ZERO]], %[[ALL]]
-// CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[SELF]]] extent
-// CHECK: %[[OTHER:.*]] = memref.load %[[MOVES]][%[[SELF]], %{{.*}}, %c1]
-// CHECK: %[[NO_ROWS:.*]] = arith.select %[[OTHER]], %{{.*}}, %[[ZERO]] : i64
-// CHECK: llvm.load %[[PIECE]]
-// CHECK-NEXT: %[[NUM_SENDS:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[SENDS]], %[[SENT]], %[[X]], %[[TWO]], %[[FOUR]], %[[ZERO]], %[[NEXT]], %[[NO_ROWS]]) :
-// CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[PEER:.*]]] extent
-// CHECK: memref.load %[[MOVES]][%[[PEER]],
-// CHECK: ring.segment %{{.*}} of <zigzag over 2>[%[[PEER]]] extent
-// CHECK: memref.load %[[MOVES]][%[[PEER]],
-// CHECK: %[[NUM_RECEIVES:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[RECEIVES:.*]], %{{.*}}, %{{.*}}, %[[TWO]], %[[FOUR]], %[[ZERO]],
-// CHECK: %[[TO:.*]] = arith.index_cast %[[PEER]] : index to i64
+// ring.start: a burst_transfer, whose messages the runtime lists, then the call;
+// channel 3.
+// CHECK: llvm.mlir.addressof @program.counts.0
+// CHECK: llvm.getelementptr %[[TRANSFER]][
+// CHECK: %[[LIST:.*]] = llvm.getelementptr %[[TABLE]][0, 14]
+// CHECK: %[[MESSAGES:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[TRANSFER]], %[[COUNT:.*]]) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> !llvm.ptr
+// CHECK: %[[NUMBER:.*]] = llvm.load %[[COUNT]]
 // CHECK: llvm.getelementptr %[[TABLE]][0, 7]
-// CHECK: %[[TOKEN:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[THREE]], %[[TO]], %[[NUM_SENDS]], %[[SENDS]], %[[TO]], %[[NUM_RECEIVES]], %[[RECEIVES]]) : !llvm.ptr, (!llvm.ptr, i64, i64, i64, !llvm.ptr, i64, i64, !llvm.ptr) -> i64
+// CHECK: %[[TOKEN:.*]] = llvm.call %{{.*}}(%[[RANK]], %[[THREE]], %[[NUMBER]], %[[MESSAGES]]) : !llvm.ptr, (!llvm.ptr, i64, i64, !llvm.ptr) -> i64
 
 // tile.launch in an order, with two uses
 // CHECK: %[[KERNEL:.*]] = llvm.mlir.addressof @kernel.kernel
 // What is read, then what is written.
 // CHECK: llvm.getelementptr %[[TABLE]][0, 13]
-// CHECK: llvm.call %{{.*}}(%[[RANK]], %[[USES:.*]], %{{.*}}, %[[TWO]], %[[FOUR]], %[[ONE]]) :
+// CHECK: llvm.call %{{.*}}(%[[RANK]], %[[USES:.*]], %{{.*}}, %[[TWO]], %[[FOUR:.*]], %[[ONE]]) :
 // CHECK: llvm.call %{{.*}}(%[[RANK]], %{{.*}}, %{{.*}}, %[[TWO]], %[[FOUR]], %[[THREE]]) :
 // CHECK: %[[LAUNCH:.*]] = llvm.getelementptr %[[TABLE]][0, 6]
 // CHECK: llvm.call %{{.*}}(%[[RANK]], %[[KERNEL]], %{{.*}}, %{{.*}}, %[[ORDER]], %[[TWO]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, !llvm.ptr, i64, !llvm.ptr) -> ()

@@ -323,6 +323,6 @@ func.func @rotate_c4(%k: !kv, %n: index) {
 // -----
 
 func.func @yield() {
-  // expected-error @below {{expects parent op 'ring.rotate'}}
+  // expected-error @below {{expects parent op to be one of 'ring.rotate, ring.gather'}}
   ring.yield
 }

@@ -36,6 +36,22 @@ func.func @striped() -> (index, index, index, index, index) {
 
 // -----
 
+// Of all shards, one behind the other, segment 7 is the second of part 3.
+//
+// CHECK-LABEL: func @all
+// CHECK-DAG: %[[BEGIN:.*]] = arith.constant 64 : index
+// CHECK-DAG: %[[END:.*]] = arith.constant 80 : index
+// CHECK: return %[[BEGIN]], %[[END]]
+func.func @all() -> (index, index) {
+  %s7 = arith.constant 7 : index
+  %r = arith.constant 0 : index
+  %n = arith.constant 128 : index
+  %0:5 = ring.segment %s7 of <zigzag over 4, all>[%r] extent %n
+  return %0#0, %0#1 : index, index
+}
+
+// -----
+
 // An empty segment ends where it begins.
 //
 // CHECK-LABEL: func @empty

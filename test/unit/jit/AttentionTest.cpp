@@ -100,7 +100,7 @@ static void expectBackwardRuns(burst_attention attention, int64_t queries = 0,
   Problem problem(attention, queries, keys);
   api::Program forward = compiled(attention);
   attention.pass = problem.attention.pass = BURST_BACKWARD;
-  for (const char *strategy : {"ring_kv", "ring_q"}) {
+  for (const char *strategy : {"ring_kv", "ring_q", "all_gather"}) {
     attention.strategy = strategy;
     api::Program backward = compiled(attention);
     if (!forward.get() || !backward.get())
@@ -132,9 +132,9 @@ TEST(Attention, backwardOfSizesKnownAtRunTime) {
   expectBackwardRuns(attention, 24, 24);
 }
 
-TEST(Attention, queriesTravel) {
+static void expectForwardRuns(const char *strategy) {
   burst_attention attention = smallAttention();
-  attention.strategy = "ring_q";
+  attention.strategy = strategy;
   expectRuns(attention);
   attention.axes = axis(3, "striped");
   attention.query_length = 2; // fewer than ranks
@@ -144,6 +144,10 @@ TEST(Attention, queriesTravel) {
   attention.mask = "[documents, causal]";
   expectRuns(attention, 17, 17);
 }
+
+TEST(Attention, queriesTravel) { expectForwardRuns("ring_q"); }
+
+TEST(Attention, keysAreGathered) { expectForwardRuns("all_gather"); }
 
 //===----------------------------------------------------------------------===//
 // Texts
@@ -474,7 +478,7 @@ TEST(Attention, strategiesThatCannotBeCompiled) {
   EXPECT_EQ(program.error().code(), BURST_INVALID_PROGRAM);
   EXPECT_NE(program.error().message().find(
                 "the strategy ulysses, which is not known: leave it out, or "
-                "pin one of ring_kv, ring_q, ring_scores"),
+                "pin one of ring_kv, ring_q, all_gather, ring_scores"),
             std::string::npos)
       << program.error().message();
 }

@@ -299,10 +299,18 @@ void runRank(burst_program *program, const std::string &address, int64_t rank,
 } // namespace
 
 TEST_F(Cuda, copyEnginesGiveWhatThreadsOfOneDeviceGive) {
-  for (int64_t pass : {BURST_FORWARD, BURST_BACKWARD}) {
-    size_t ranks = pass == BURST_FORWARD ? 4 : 2;
+  struct Case {
+    int64_t pass;
+    size_t ranks;
+    const char *strategy;
+  };
+  for (auto [pass, ranks, strategy] : {Case{BURST_FORWARD, 4, "ring_kv"},
+                                       {BURST_BACKWARD, 2, "ring_q"},
+                                       {BURST_FORWARD, 3, "all_gather"},
+                                       {BURST_BACKWARD, 3, "all_gather"}}) {
     burst_attention attention = attentionOf(int64_t(ranks));
     attention.mask = "causal";
+    attention.strategy = strategy;
     attention.pass = pass;
     compile(attention);
     if (!program)

@@ -67,9 +67,13 @@ private:
                       const Trial::Attention &attention);
   void compareTraffic();
   void compareWithLeast();
-  int64_t leastTravel(const Trial::Attention &attention, bool movesQueries);
+  int64_t leastTravel(const Trial::Attention &attention, bool movesQueries,
+                      bool isGathered);
+  bool needs(const std::vector<bool> &kept, int64_t rank,
+             const Segment &segment, bool movesQueries);
   int64_t travel(const std::vector<bool> &kept, int64_t step,
                  bool movesQueries);
+  int64_t gathered(const std::vector<bool> &kept);
   Deal deal();
 
   const RandomProblem &problem;
@@ -175,6 +179,31 @@ Deal Check::deal() {
   return many.attentions.front().op.getSequence()->deal(problem.ranks);
 }
 
+/// Whether a rank has any pair with a segment of what comes to it.
+bool Check::needs(const std::vector<bool> &kept, int64_t rank,
+                  const Segment &segment, bool movesQueries) {
+  const oracle::Sizes &sizes = problem.sizes;
+  int64_t staying = movesQueries ? sizes.keys : sizes.queries;
+  for (int64_t y : deal().positions(rank, staying))
+    for (int64_t x = 0; x < segment.count; ++x) {
+      int64_t p = segment.position(x);
+      if (kept[movesQueries ? p * sizes.keys + y : y * sizes.keys + p])
+        return true;
+    }
+  return false;
+}
+
+/// Positions of keys times the ranks that need them, but for their owners.
+int64_t Check::gathered(const std::vector<bool> &kept) {
+  int64_t parts = problem.ranks, sum = 0;
+  for (int64_t owner = 0; owner < parts; ++owner)
+    for (const Segment &segment : deal().segments(owner, problem.sizes.keys))
+      for (int64_t rank = 0; rank < parts; ++rank)
+        if (rank != owner && needs(kept, rank, segment, false))
+          sum += segment.count;
+  return sum;
+}
+
 /// Positions times hops, where every segment goes by `step` until the last rank
 /// that needs it has it.
 int64_t Check::travel(const std::vector<bool> &kept, int64_t step,
@@ -182,30 +211,21 @@ int64_t Check::travel(const std::vector<bool> &kept, int64_t step,
   const oracle::Sizes &sizes = problem.sizes;
   int64_t parts = problem.ranks, sum = 0;
   int64_t moving = movesQueries ? sizes.queries : sizes.keys;
-  int64_t staying = movesQueries ? sizes.keys : sizes.queries;
-  auto needs = [&](int64_t rank, const Segment &segment) {
-    for (int64_t y : deal().positions(rank, staying))
-      for (int64_t x = 0; x < segment.count; ++x) {
-        int64_t p = segment.position(x);
-        if (kept[movesQueries ? p * sizes.keys + y : y * sizes.keys + p])
-          return true;
-      }
-    return false;
-  };
   for (int64_t owner = 0; owner < parts; ++owner)
     for (const Segment &segment : deal().segments(owner, moving)) {
       int64_t reach = 0;
       for (int64_t hop = 1; hop < parts; ++hop)
-        if (needs((owner + hop * step) % parts, segment))
+        if (needs(kept, (owner + hop * step) % parts, segment, movesQueries))
           reach = hop;
       sum += reach * segment.count;
     }
   return sum;
 }
 
-/// The least positions times hops in which the ring can do it, by brute force.
-int64_t Check::leastTravel(const Trial::Attention &attention,
-                           bool movesQueries) {
+/// The least positions times hops in which a strategy can do it, by brute
+/// force.
+int64_t Check::leastTravel(const Trial::Attention &attention, bool movesQueries,
+                           bool isGathered) {
   const oracle::Sizes &sizes = problem.sizes;
   const auto &masks = attention.problem.masks;
   std::vector<bool> kept(sizes.queries * sizes.keys);
@@ -220,6 +240,8 @@ int64_t Check::leastTravel(const Trial::Attention &attention,
               });
   int64_t count = llvm::count(kept, true);
   statistics.partialMasks += count != 0 && count != int64_t(kept.size());
+  if (isGathered)
+    return gathered(kept);
   return std::min(travel(kept, 1, movesQueries),
                   travel(kept, problem.ranks - 1, movesQueries));
 }
@@ -239,7 +261,10 @@ void Check::compareWithLeast() {
         (movesQueries ? sizes.queries : sizes.keys) * (problem.ranks - 1);
     bool hasMask = !attention.problem.masks.empty();
     least[movesQueries] +=
-        hasMask && problem.drop ? leastTravel(attention, movesQueries) : most;
+        hasMask && problem.drop
+            ? leastTravel(attention, movesQueries,
+                          strategy.getValue() == "all_gather")
+            : most;
     all[movesQueries] += most;
   }
   std::map<int, int64_t> sent;

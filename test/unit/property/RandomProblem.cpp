@@ -323,7 +323,8 @@ std::string Drawing::attention(int64_t index) {
                             index, clauses(/*hasScore=*/true, scoreCaptures));
   if (dice.chance(90)) {
     std::string strategy =
-        dice.pick({"ring_q", "ring_q", "ring_kv", "ring_kv", "ring_scores"});
+        dice.pick({"ring_q", "ring_q", "ring_kv", "ring_kv", "all_gather",
+                   "all_gather", "ring_scores"});
     if (kind == For::Gpus && strategy == "ring_scores")
       strategy = "ring_kv"; // kernels of GPUs keep no scores
     text += format("    strategy <{}>\n", strategy);
@@ -449,7 +450,8 @@ RandomProblem Drawing::drawBackward(Scores scores) {
                   "%do{}\n{}",
                   fmt::join(names, ", %"), hasLseGrad ? ", %dl" : "", common);
     if (dice.chance(80))
-      ops += format("    strategy <{}>\n", dice.pick({"ring_q", "ring_kv"}));
+      ops += format("    strategy <{}>\n",
+                    dice.pick({"ring_q", "ring_kv", "all_gather"}));
     if (!wanted.empty())
       ops += format("    gradients [{}]\n", fmt::join(wanted, ", "));
     ops +=

@@ -95,7 +95,8 @@ RandomProblem makeProblem(const std::string &element) {
       "func.func @f(%q: {0} {{burst.name = \"q\"}}, %k: {1} {{burst.name = "
       "\"k\"}}, %v: {1} {{burst.name = \"v\"}}) -> ({0}, {2}) {{\n"
       "  %o, %l = burst.attention %q, %k, %v mask window<left = 2, right = 5>\n"
-      "      sequence <@g, contiguous> : ({0}, {1}, {1}) -> ({0}, {2})\n"
+      "      sequence <@g, contiguous> strategy <ring_kv> : ({0}, {1}, {1}) -> "
+      "({0}, {2})\n"
       "  return %o, %l : {0}, {2}\n}}\n",
       query, key, lse);
   auto input = [&](const char *name, std::vector<int64_t> shape) {

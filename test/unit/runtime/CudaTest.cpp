@@ -75,8 +75,8 @@ void forward(burst_rank *rank, const burst_table *table, int64_t ranks,
     bool last = hop + 1 == ranks;
     if (!last) {
       burst_piece send = pieceOf(slice, count), receive = pieceOf(next, count);
-      token = table->start(rank, 0, (r + 1) % ranks, 1, &send,
-                           (r + ranks - 1) % ranks, 1, &receive);
+      token = shift(table, rank, 0, (r + 1) % ranks, 1, &send,
+                    (r + ranks - 1) % ranks, 1, &receive);
     }
     launch(rank, table, ACCUMULATE, {state, slice, weights, hop, count});
     if (!last)
@@ -694,7 +694,7 @@ TEST_F(Cuda, NamesTheRankThatNeverSends) {
         auto *o = static_cast<MemRef1 *>(values[0]);
         burst_piece piece = pieceOf(o->data, count);
         if (table->index(rank) == 0)
-          table->wait(rank, table->start(rank, 4, 0, 0, nullptr, 1, 1, &piece));
+          table->wait(rank, shift(table, rank, 4, 0, 0, nullptr, 1, 1, &piece));
       });
   program->tensor("o", {count}, BURST_F32, true);
   make(2, {makeDevice()});
@@ -743,7 +743,7 @@ TEST_F(Cuda, RefusesMismatches) {
     auto *o = static_cast<MemRef1 *>(values[0]);
     int64_t r = table->index(rank);
     burst_piece piece = pieceOf(o->data, count - r);
-    table->wait(rank, table->start(rank, 0, 1, 1 - r, &piece, 0, r, &piece));
+    table->wait(rank, shift(table, rank, 0, 1, 1 - r, &piece, 0, r, &piece));
   });
   program->tensor("o", {count}, BURST_F32, true);
   make(2, {makeDevice()});
@@ -770,7 +770,7 @@ TEST_F(Cuda, FindsWhatTouchesMemoryInFlight) {
         table->allocate(rank, 4 * count, BURST_MEMORY_SLICE));
     burst_piece send = pieceOf(o->data, count),
                 receive = pieceOf(buffer, count);
-    int64_t token = table->start(rank, 0, 1 - r, 1, &send, 1 - r, 1, &receive);
+    int64_t token = shift(table, rank, 0, 1 - r, 1, &send, 1 - r, 1, &receive);
     launch(rank, table, ADD, {o->data, buffer, nullptr, 0, count});
     table->wait(rank, token);
   });

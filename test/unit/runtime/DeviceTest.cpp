@@ -395,30 +395,148 @@ TEST(Table, KnowsWhatIsUsedOfTensors) {
   ranks.expectSuccess();
 }
 
-TEST(Table, ListsPiecesOfTensors) {
-  float memory[64];
-  const burst_piece untouched{memory, 1, {2, 3, 4, 5}, {6, 7, 8, 9}};
+/// Owner o has 2 and o positions in its segments.
+static void countsOfTest(int64_t owner, int64_t, int64_t *counts) {
+  counts[0] = 2;
+  counts[1] = owner;
+}
+
+static burst_transfer transferOf(int64_t route, int64_t owner,
+                                 const burst_dealt &sends,
+                                 const burst_dealt &receives) {
+  burst_transfer transfer{};
+  transfer.route = route;
+  transfer.owner = owner;
+  transfer.num_ranks = 3;
+  transfer.num_segments = 2;
+  transfer.counts = countsOfTest;
+  transfer.num_tensors = 1;
+  transfer.sends = &sends;
+  transfer.receives = &receives;
+  return transfer;
+}
+
+static void expectPiece(const burst_piece &found, const burst_piece &wanted) {
+  EXPECT_EQ(found.data, wanted.data);
+  EXPECT_EQ(std::memcmp(&found, &wanted, sizeof(burst_piece)), 0);
+}
+
+TEST(Table, ListsTheMessagesOfAShift) {
+  float memory[64], others[64];
   Ranks ranks;
   ranks.run(1, [&](burst_rank *rank, const burst_table *table, void *const *) {
-    const Matrix matrix{memory, memory, 5, {6, 3}, {8, 1}};
-    burst_piece pieces[3] = {untouched, untouched, untouched};
-    int64_t count = table->piece(rank, pieces, 0, &matrix, 2, 4, 0, 2, 3);
-    EXPECT_EQ(count, 1);
-    // No rows, and rows of nothing: none.
-    count = table->piece(rank, pieces, count, &matrix, 2, 4, 0, 5, 0);
+    // Rank 2's shard goes out of a gathered tensor, rank 0's comes, of which
+    // the second segment is empty.
+    const Matrix matrix{memory, memory, 5, {9, 3}, {8, 1}};
+    const Matrix other{others, others, 0, {3, 2}, {1, 4}};
+    const burst_dealt sends{&matrix, 2, 4, 0}, receives{&other, 2, 4, 1};
+    burst_transfer transfer = transferOf(BURST_SHIFT, 2, sends, receives);
+    transfer.to = 1;
+    transfer.received_owner = 0;
+    transfer.from = 2;
+    transfer.is_of_gathered = 1;
+    int64_t count = 0;
+    const burst_message *messages = table->messages(rank, &transfer, &count);
+    ASSERT_EQ(count, 2);
+    EXPECT_EQ(messages[0].peer, 1);
+    EXPECT_EQ(messages[0].receives, 0);
+    ASSERT_EQ(messages[0].num_pieces, 2);
+    char *row = reinterpret_cast<char *>(memory + 5);
+    expectPiece(messages[0].pieces[0],
+                {row + (2 + 3) * 32, 4, {1, 1, 2, 3}, {1, 1, 8, 1}});
+    expectPiece(messages[0].pieces[1],
+                {row + (2 + 3 + 2) * 32, 4, {1, 1, 2, 3}, {1, 1, 8, 1}});
+    EXPECT_EQ(messages[1].peer, 2);
+    EXPECT_EQ(messages[1].receives, 1);
+    ASSERT_EQ(messages[1].num_pieces, 1);
+    expectPiece(messages[1].pieces[0], {others, 4, {1, 1, 3, 2}, {1, 1, 1, 4}});
+    // Flags: by owner, for turn 1, of the second segment only.
+    const uint8_t flags[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    transfer.flags = flags;
+    transfer.flag_owners = 3;
+    transfer.flag_turns = transfer.flag_segments = 2;
+    transfer.turn = 1;
+    messages = table->messages(rank, &transfer, &count);
+    ASSERT_EQ(count, 1);
+    EXPECT_EQ(messages[0].peer, 1);
+    EXPECT_EQ(messages[0].num_pieces, 1);
+    // All alike.
+    const uint8_t one[] = {0};
+    transfer.flags = one;
+    transfer.flag_owners = transfer.flag_turns = transfer.flag_segments = 1;
+    transfer.turn = 0;
+    table->messages(rank, &transfer, &count);
+    EXPECT_EQ(count, 0);
+    // Rows of nothing are none.
     const Matrix empty{memory, memory, 5, {6, 0}, {8, 1}};
-    count = table->piece(rank, pieces, count, &empty, 2, 4, 0, 2, 3);
-    EXPECT_EQ(count, 1);
-    EXPECT_EQ(std::memcmp(&pieces[1], &untouched, sizeof(burst_piece)), 0);
-    count = table->piece(rank, pieces, count, &matrix, 2, 4, 1, 1, 2);
-    EXPECT_EQ(count, 2);
-    const burst_piece rows{memory + 5 + 16, 4, {1, 1, 3, 3}, {1, 1, 8, 1}};
-    const burst_piece columns{memory + 5 + 1, 4, {1, 1, 6, 2}, {1, 1, 8, 1}};
-    EXPECT_EQ(std::memcmp(&pieces[0], &rows, sizeof(burst_piece)), 0);
-    EXPECT_EQ(std::memcmp(&pieces[1], &columns, sizeof(burst_piece)), 0);
-    EXPECT_EQ(std::memcmp(&pieces[2], &untouched, sizeof(burst_piece)), 0);
+    const burst_dealt none{&empty, 2, 4, 0};
+    transfer.flags = nullptr;
+    transfer.sends = transfer.receives = &none;
+    table->messages(rank, &transfer, &count);
+    EXPECT_EQ(count, 0);
   });
   ranks.expectSuccess();
+}
+
+TEST(Table, ListsTheMessagesOfAGather) {
+  float memory[64], others[64];
+  Ranks ranks;
+  ranks.run(3, [&](burst_rank *rank, const burst_table *table, void *const *) {
+    int64_t r = table->index(rank);
+    const Matrix matrix{memory, memory, 0, {2 + r, 1}, {1, 1}};
+    const Matrix other{others, others, 0, {9, 1}, {1, 1}};
+    const burst_dealt sends{&matrix, 2, 4, 0}, receives{&other, 2, 4, 0};
+    burst_transfer transfer = transferOf(BURST_ALL_GATHER, r, sends, receives);
+    int64_t count = 0;
+    const burst_message *messages = table->messages(rank, &transfer, &count);
+    ASSERT_EQ(count, 6);
+    for (int64_t d = 0; d < 3; ++d) {
+      int64_t from = (r + 3 - d) % 3;
+      EXPECT_EQ(messages[2 * d].peer, (r + d) % 3);
+      EXPECT_EQ(messages[2 * d].receives, 0);
+      EXPECT_EQ(messages[2 * d].pieces[0].data, memory);
+      EXPECT_EQ(messages[2 * d + 1].peer, from);
+      EXPECT_EQ(messages[2 * d + 1].receives, 1);
+      EXPECT_EQ(messages[2 * d + 1].pieces[0].data,
+                others + 2 * from + from * (from - 1) / 2);
+      EXPECT_EQ(messages[2 * d + 1].num_pieces, from == 0 ? 1 : 2);
+    }
+  });
+  ranks.expectSuccess();
+}
+
+TEST(Table, RefusesTransfersOfNobody) {
+  for (int64_t owner : {-1, 3}) {
+    Ranks ranks;
+    ranks.run(1, [&](burst_rank *rank, const burst_table *table,
+                     void *const *) {
+      const burst_dealt none{};
+      burst_transfer transfer = transferOf(BURST_ALL_GATHER, owner, none, none);
+      int64_t count = 0;
+      table->messages(rank, &transfer, &count);
+    });
+    expectContains(ranks.errors[0], {"a transfer of the shard of rank",
+                                     "as what is sent, wanted 0 to 2"});
+  }
+}
+
+TEST(Table, RefusesFlagsThatAreNotThere) {
+  Ranks ranks;
+  ranks.run(1, [&](burst_rank *rank, const burst_table *table, void *const *) {
+    const Matrix matrix{nullptr, nullptr, 0, {4, 1}, {1, 1}};
+    const burst_dealt dealt{&matrix, 2, 4, 0};
+    burst_transfer transfer = transferOf(BURST_SHIFT, 2, dealt, dealt);
+    const uint8_t flags[12] = {};
+    transfer.flags = flags;
+    transfer.flag_owners = 3;
+    transfer.flag_turns = transfer.flag_segments = 2;
+    transfer.turn = 2;
+    int64_t count = 0;
+    table->messages(rank, &transfer, &count);
+  });
+  expectContains(ranks.errors[0],
+                 {"flags of segments of owner 2 for turn 2, wanted owners "
+                  "below 3 and turns below 2"});
 }
 
 TEST(Table, RefusesNegativeCounts) {

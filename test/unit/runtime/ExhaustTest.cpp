@@ -83,8 +83,8 @@ void useAll(burst_rank *rank, const burst_table *table, int64_t ranks) {
   if (ranks > 1) {
     int64_t me = table->index(rank);
     burst_piece send = pieceOf(data, 4), receive = pieceOf(data + 4, 4);
-    int64_t token = table->start(rank, 0, (me + 1) % ranks, 1, &send,
-                                 (me + ranks - 1) % ranks, 1, &receive);
+    int64_t token = shift(table, rank, 0, (me + 1) % ranks, 1, &send,
+                          (me + ranks - 1) % ranks, 1, &receive);
     table->wait(rank, token);
   }
   table->release(rank, large);

@@ -24,8 +24,8 @@ int64_t startHop(burst_rank *rank, const burst_table *table, int64_t size,
       table->allocate(rank, 2 * bytes, BURST_MEMORY_SLICE));
   burst_piece send = pieceOf(cells, bytes / 4);
   burst_piece receive = pieceOf(cells + bytes / 4, bytes / 4);
-  return table->start(rank, 0, (r + 1) % size, 1, &send, (r + size - 1) % size,
-                      1, &receive);
+  return shift(table, rank, 0, (r + 1) % size, 1, &send, (r + size - 1) % size,
+               1, &receive);
 }
 
 TEST(Failure, OfOneRankEndsAllAtOnce) {
@@ -78,7 +78,7 @@ TEST(Failure, DeadlineOfASenderThatNeverComes) {
     if (table->index(rank) == 1) {
       float cell;
       burst_piece piece = pieceOf(&cell, 1);
-      table->wait(rank, table->start(rank, 4, 0, 0, nullptr, 0, 1, &piece));
+      table->wait(rank, shift(table, rank, 4, 0, 0, nullptr, 0, 1, &piece));
     }
   });
   EXPECT_GE(secondsSince(begin), 0.3);
@@ -95,7 +95,7 @@ TEST(Failure, DeadlineOfAReceiverThatNeverComes) {
     if (table->index(rank) == 1) {
       float cell = 0;
       burst_piece piece = pieceOf(&cell, 1);
-      table->wait(rank, table->start(rank, 0, 0, 1, &piece, 0, 0, nullptr));
+      table->wait(rank, shift(table, rank, 0, 0, 1, &piece, 0, 0, nullptr));
     }
   });
   EXPECT_EQ(ranks.errors[1],
@@ -167,10 +167,10 @@ std::vector<std::string> disagree(std::vector<burst_piece> sends,
   Ranks ranks;
   ranks.run(2, [&](burst_rank *rank, const burst_table *table, void *const *) {
     bool sender = table->index(rank) == 0;
-    table->wait(
-        rank, table->start(
-                  rank, 3, 1, sender ? int64_t(sends.size()) : 0, sends.data(),
-                  0, sender ? 0 : int64_t(receives.size()), receives.data()));
+    table->wait(rank,
+                shift(table, rank, 3, 1, sender ? int64_t(sends.size()) : 0,
+                      sends.data(), 0, sender ? 0 : int64_t(receives.size()),
+                      receives.data()));
   });
   return ranks.errors;
 }
@@ -252,7 +252,7 @@ TEST(Mismatch, OfPrograms) {
 std::string sending(burst_piece piece, int64_t to = 0, int64_t count = 1) {
   Ranks ranks;
   ranks.run(1, [&](burst_rank *rank, const burst_table *table, void *const *) {
-    table->start(rank, 0, to, count, &piece, 0, 0, nullptr);
+    shift(table, rank, 0, to, count, &piece, 0, 0, nullptr);
   });
   return ranks.errors[0];
 }

@@ -32,7 +32,7 @@ std::string runMisdeed(void (*misdeed)(burst_rank *, const burst_table *,
     // Every other element.
     burst_piece send = {memory->sent, 4, {1, 1, 1, 4}, {0, 0, 0, 2}};
     burst_piece receive = {memory->received, 4, {1, 1, 1, 4}, {0, 0, 0, 2}};
-    int64_t first = table->start(rank, 9, 0, 1, &send, 0, 1, &receive);
+    int64_t first = shift(table, rank, 9, 0, 1, &send, 0, 1, &receive);
     misdeed(rank, table, memory);
     table->wait(rank, first);
   });
@@ -81,7 +81,7 @@ TEST(Guard, AllowsWhatIsLegal) {
               burst_piece send = {memory->sent, 4, {1, 1, 1, 8}, {0, 0, 0, 1}};
               burst_piece receive = pieceOf(memory->other, 8);
               int64_t token =
-                  table->start(rank, 0, 0, 1, &send, 0, 1, &receive);
+                  shift(table, rank, 0, 0, 1, &send, 0, 1, &receive);
               table->wait(rank, token);
             }),
             "");
@@ -100,14 +100,14 @@ TEST(Guard, FindsReceivesIntoWhatIsUnderWay) {
   EXPECT_EQ(
       runMisdeed([](auto *rank, auto *table, Memory *memory) {
         burst_piece piece = pieceOf(memory->sent + 6, 2);
-        table->start(rank, 2, 0, 0, nullptr, 0, 1, &piece);
+        shift(table, rank, 2, 0, 0, nullptr, 0, 1, &piece);
       }),
       "PROGRAM_FAULT rank 0, hop 1: receive from rank 0 on channel 2: the "
       "memory is being sent to rank 0 on channel 9, hop 1");
   EXPECT_EQ(
       runMisdeed([](auto *rank, auto *table, Memory *memory) {
         burst_piece piece = pieceOf(memory->received, 1);
-        table->start(rank, 9, 0, 0, nullptr, 0, 1, &piece);
+        shift(table, rank, 9, 0, 0, nullptr, 0, 1, &piece);
       }),
       "PROGRAM_FAULT rank 0, hop 2: receive from rank 0 on channel 9: the "
       "memory is being received from rank 0 on channel 9, hop 1");
@@ -116,7 +116,7 @@ TEST(Guard, FindsReceivesIntoWhatIsUnderWay) {
 TEST(Guard, FindsSendsOfWhatIsBeingReceived) {
   expectContains(runMisdeed([](auto *rank, auto *table, Memory *memory) {
                    burst_piece piece = pieceOf(memory->received, 8);
-                   table->start(rank, 2, 0, 1, &piece, 0, 0, nullptr);
+                   shift(table, rank, 2, 0, 1, &piece, 0, 0, nullptr);
                  }),
                  {"send to rank 0 on channel 2: the memory is being received"});
 }
@@ -124,7 +124,7 @@ TEST(Guard, FindsSendsOfWhatIsBeingReceived) {
 TEST(Guard, FindsReceivesOfWhatTheSameStartSends) {
   expectContains(runMisdeed([](auto *rank, auto *table, Memory *memory) {
                    burst_piece piece = pieceOf(memory->other, 8);
-                   table->start(rank, 2, 0, 1, &piece, 0, 1, &piece);
+                   shift(table, rank, 2, 0, 1, &piece, 0, 1, &piece);
                  }),
                  {"receive from rank 0 on channel 2: the memory is being sent "
                   "to rank 0 on channel 2, hop 1"});
@@ -176,7 +176,7 @@ TEST(Guard, PoisonsMemory) {
     cells[1] = cells[2] = cells[3] = 2;
     burst_piece send = pieceOf(&cells[0], 1);
     burst_piece receive = {&cells[1], 4, {1, 1, 1, 1}, {0, 0, 0, 1}};
-    int64_t token = table->start(rank, 0, 0, 1, &send, 0, 1, &receive);
+    int64_t token = shift(table, rank, 0, 0, 1, &send, 0, 1, &receive);
     // The copy waits until someone does.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     before = cells[1];

@@ -29,6 +29,17 @@ std::string takeCoded(burst_error *error);
 void expectContains(const std::string &text,
                     const std::vector<std::string> &parts);
 
+/// Starts to send pieces to one rank and to receive others from one.
+inline int64_t shift(const burst_table *table, burst_rank *rank,
+                     int64_t channel, int64_t to, int64_t numSends,
+                     const burst_piece *sends, int64_t from,
+                     int64_t numReceives, const burst_piece *receives) {
+  const burst_message messages[] = {
+      {to, /*receives=*/0, numSends, sends},
+      {from, /*receives=*/1, numReceives, receives}};
+  return table->start(rank, channel, 2, messages);
+}
+
 template <typename T, void (*destroy)(T *)>
 struct Destroyer {
   void operator()(T *object) const { destroy(object); }

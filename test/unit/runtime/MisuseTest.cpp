@@ -165,7 +165,7 @@ TEST_F(Misuse, StopsWithoutAReason) {
       2, [](burst_rank *rank, const burst_table *table, void *const *) {
         float data;
         burst_piece piece = pieceOf(&data, 1);
-        table->wait(rank, table->start(rank, 0, 0, 0, nullptr, 1, 1, &piece));
+        table->wait(rank, shift(table, rank, 0, 0, 0, nullptr, 1, 1, &piece));
       });
   config.transport = transports[0].get();
   expectContains(take(burst_run(receives.get(), &config, nullptr, 0, nullptr)),

@@ -43,7 +43,7 @@ double ring(int64_t hops, bool overlap, burst_counters *counters) {
             burst_piece send = pieceOf(&cells[0], 1);
             burst_piece receive = pieceOf(&cells[1], 1);
             int64_t token =
-                table->start(rank, 0, peer, 1, &send, peer, 1, &receive);
+                shift(table, rank, 0, peer, 1, &send, peer, 1, &receive);
             if (overlap)
               table->launch(rank, &computing, nullptr, 1, nullptr, 0, nullptr);
             table->wait(rank, token);
@@ -80,8 +80,8 @@ TEST(Overlap, LinksAreIndependent) {
                 int64_t r = table->index(rank);
                 burst_piece send = pieceOf(&sent[r * 200000], 200000);
                 burst_piece receive = pieceOf(&received[r * 200000], 200000);
-                table->wait(rank, table->start(rank, 0, (r + 1) % 4, 1, &send,
-                                               (r + 3) % 4, 1, &receive));
+                table->wait(rank, shift(table, rank, 0, (r + 1) % 4, 1, &send,
+                                        (r + 3) % 4, 1, &receive));
               });
   });
   ranks.expectSuccess();
@@ -104,7 +104,7 @@ TEST(Overlap, MessagesOnOneLinkShareIt) {
             burst_piece piece =
                 pieceOf((sender ? sent : received).data() + i * 100000, 100000);
             tokens[i] =
-                table->start(rank, i, 1, sender, &piece, 0, !sender, &piece);
+                shift(table, rank, i, 1, sender, &piece, 0, !sender, &piece);
           }
           for (int64_t token : tokens)
             table->wait(rank, token);

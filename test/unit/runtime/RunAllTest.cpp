@@ -35,8 +35,8 @@ void addSums(burst_rank *rank, const burst_table *table, void *const *values) {
   for (int64_t hop = 1; hop < ranks; ++hop) {
     burst_piece send = pieceOf(travels, columns);
     burst_piece receive = pieceOf(arrives, columns);
-    table->wait(rank, table->start(rank, 0, (r + 1) % ranks, 1, &send,
-                                   (r + ranks - 1) % ranks, 1, &receive));
+    table->wait(rank, shift(table, rank, 0, (r + 1) % ranks, 1, &send,
+                            (r + ranks - 1) % ranks, 1, &receive));
     std::swap(travels, arrives);
     for (int64_t c = 0; c < columns; ++c)
       sum[c] += travels[c];
@@ -173,7 +173,7 @@ TEST_F(RunAll, TellsTheCause) {
       table->release(rank, nullptr);
     float cell;
     burst_piece piece = pieceOf(&cell, 1);
-    table->wait(rank, table->start(rank, 0, 0, 0, nullptr, r + 1, 1, &piece));
+    table->wait(rank, shift(table, rank, 0, 0, 0, nullptr, r + 1, 1, &piece));
   });
   EXPECT_EQ(
       takeCoded(burst_run_all(program.get(), &config, nullptr, 0, nullptr)),

@@ -248,7 +248,7 @@ TEST_F(Run, TellsPeersOfWrongArguments) {
       2, [](burst_rank *rank, const burst_table *table, void *const *) {
         float cell;
         burst_piece piece = pieceOf(&cell, 1);
-        table->wait(rank, table->start(rank, 0, 0, 0, nullptr, 1, 1, &piece));
+        table->wait(rank, shift(table, rank, 0, 0, 0, nullptr, 1, 1, &piece));
       });
   config.rank = 0;
   config.transport = transports[0].get();

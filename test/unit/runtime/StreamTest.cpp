@@ -48,7 +48,7 @@ TEST_F(Streams, RunInOrderAndTogether) {
         float received;
         burst_piece receive = pieceOf(&received, 1);
         table->wait(rank,
-                    table->start(rank, 0, 1 - r, 1, &send, 1 - r, 1, &receive));
+                    shift(table, rank, 0, 1 - r, 1, &send, 1 - r, 1, &receive));
         seen[r].push_back(received);
       });
   program.tensor("x", {}).kind = BURST_SCALAR;
@@ -103,7 +103,7 @@ TEST_F(Streams, TellPeersOfRunsThatWereSkipped) {
         if (table->index(rank) == 0)
           table->wait(rank, 77);
         else
-          table->wait(rank, table->start(rank, 0, 0, 0, nullptr, 0, 1, &piece));
+          table->wait(rank, shift(table, rank, 0, 0, 0, nullptr, 0, 1, &piece));
       });
   make(2);
   std::vector<Transport> others = makeTransports(2);
@@ -124,7 +124,7 @@ TEST_F(Streams, ReturnWherePeersNeverCome) {
       2, [](burst_rank *rank, const burst_table *table, void *const *) {
         float cell;
         burst_piece piece = pieceOf(&cell, 1);
-        table->wait(rank, table->start(rank, 0, 0, 0, nullptr, 1, 1, &piece));
+        table->wait(rank, shift(table, rank, 0, 0, 0, nullptr, 1, 1, &piece));
       });
   make(2);
   burst_run_config config = configOf(0);

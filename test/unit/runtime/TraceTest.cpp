@@ -60,7 +60,7 @@ TEST_F(Traces, TellWhatRanksDid) {
     float cells[4] = {};
     for (int hop = 0; hop < 2; ++hop) {
       burst_piece send = pieceOf(cells, 2), receive = pieceOf(cells + 2, 2);
-      int64_t token = table->start(rank, 6, peer, 1, &send, peer, 1, &receive);
+      int64_t token = shift(table, rank, 6, peer, 1, &send, peer, 1, &receive);
       table->launch(rank, &kernel, nullptr, 3, nullptr, 0, nullptr);
       table->wait(rank, token);
     }
@@ -120,7 +120,7 @@ TEST_F(Traces, TellOfWaitsThatFailed) {
   ranks.run(1, [](burst_rank *rank, const burst_table *table, void *const *) {
     float cell;
     burst_piece piece = pieceOf(&cell, 1);
-    table->wait(rank, table->start(rank, 0, 0, 0, nullptr, 0, 1, &piece));
+    table->wait(rank, shift(table, rank, 0, 0, 0, nullptr, 0, 1, &piece));
   });
   Json written = write();
   EXPECT_EQ(select(written, "X", "wait").size(), 1u);

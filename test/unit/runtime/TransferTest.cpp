@@ -34,29 +34,29 @@ TEST_P(Ring, PassesUnevenShardsOn) {
   int64_t size = GetParam().ranks;
   // What each rank has seen, in the order of hops.
   std::vector<std::vector<float>> seen(size);
-  ranks.run(
-      size, [&](burst_rank *rank, const burst_table *table, void *const *) {
-        int64_t r = table->index(rank), owner = r;
-        // Every other rank comes late: both orders of posting.
-        if (r % 2)
-          std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        float buffers[2][capacity];
-        std::fill_n(buffers[0], countOf(r), float(r));
-        for (int64_t hop = 0; hop < size; ++hop) {
-          float *now = buffers[hop % 2], *next = buffers[(hop + 1) % 2];
-          int64_t before = (owner + size - 1) % size;
-          burst_piece send = pieceOf(now, countOf(owner));
-          burst_piece receive = pieceOf(next, countOf(before));
-          int64_t token = table->start(rank, 0, (r + 1) % size, 1, &send,
-                                       (r + size - 1) % size, 1, &receive);
-          seen[r].insert(seen[r].end(), now, now + countOf(owner));
-          table->wait(rank, token);
-          owner = before;
-        }
-        // All the way round, the own shard is back.
-        float *last = buffers[size % 2];
-        seen[r].insert(seen[r].end(), last, last + countOf(r));
-      });
+  ranks.run(size,
+            [&](burst_rank *rank, const burst_table *table, void *const *) {
+              int64_t r = table->index(rank), owner = r;
+              // Every other rank comes late: both orders of posting.
+              if (r % 2)
+                std::this_thread::sleep_for(std::chrono::milliseconds(2));
+              float buffers[2][capacity];
+              std::fill_n(buffers[0], countOf(r), float(r));
+              for (int64_t hop = 0; hop < size; ++hop) {
+                float *now = buffers[hop % 2], *next = buffers[(hop + 1) % 2];
+                int64_t before = (owner + size - 1) % size;
+                burst_piece send = pieceOf(now, countOf(owner));
+                burst_piece receive = pieceOf(next, countOf(before));
+                int64_t token = shift(table, rank, 0, (r + 1) % size, 1, &send,
+                                      (r + size - 1) % size, 1, &receive);
+                seen[r].insert(seen[r].end(), now, now + countOf(owner));
+                table->wait(rank, token);
+                owner = before;
+              }
+              // All the way round, the own shard is back.
+              float *last = buffers[size % 2];
+              seen[r].insert(seen[r].end(), last, last + countOf(r));
+            });
   ranks.expectSuccess();
   int64_t elements = 0;
   for (int64_t owner = 0; owner < size; ++owner)
@@ -68,10 +68,13 @@ TEST_P(Ring, PassesUnevenShardsOn) {
       expected.insert(expected.end(), countOf(owner), float(owner));
     }
     EXPECT_EQ(seen[r], expected);
-    EXPECT_EQ(ranks.counters[r].messages_sent, size);
-    EXPECT_EQ(ranks.counters[r].messages_received, size);
-    EXPECT_EQ(ranks.counters[r].bytes_sent, 4 * elements);
-    EXPECT_EQ(ranks.counters[r].bytes_received, 4 * elements);
+    // What a rank sends to itself is copied.
+    int64_t messages = size == 1 ? 0 : size;
+    int64_t bytes = size == 1 ? 0 : 4 * elements;
+    EXPECT_EQ(ranks.counters[r].messages_sent, messages);
+    EXPECT_EQ(ranks.counters[r].messages_received, messages);
+    EXPECT_EQ(ranks.counters[r].bytes_sent, bytes);
+    EXPECT_EQ(ranks.counters[r].bytes_received, bytes);
   }
 }
 
@@ -97,9 +100,9 @@ TEST_P(Ring, KeepsThreeInFlightOnTwoChannels) {
         if (sends)
           *cell = float(r * 100 + channel * 10 + m);
         tokens[sends][channel][m] =
-            sends ? table->start(rank, channel, to, 1, &piece, -1, 0, nullptr)
-                  : table->start(rank, channel, -1, 0, nullptr,
-                                 (r + size - 1) % size, 1, &piece);
+            sends ? shift(table, rank, channel, to, 1, &piece, -1, 0, nullptr)
+                  : shift(table, rank, channel, -1, 0, nullptr,
+                          (r + size - 1) % size, 1, &piece);
       }
     }
     // Waited for in another order than started.
@@ -129,7 +132,7 @@ TEST_P(Ring, ExchangesAllWithAll) {
           int64_t to = (r + i) % size, from = (r + size - i) % size;
           burst_piece send = pieceOf(&sent[r * size + to], 1);
           burst_piece receive = pieceOf(&received[r * size + from], 1);
-          tokens[i] = table->start(rank, 5, to, 1, &send, from, 1, &receive);
+          tokens[i] = shift(table, rank, 5, to, 1, &send, from, 1, &receive);
         }
         for (int64_t i = 0; i < size; ++i)
           table->wait(rank, tokens[i]);
@@ -138,6 +141,63 @@ TEST_P(Ring, ExchangesAllWithAll) {
   for (int64_t r = 0; r < size; ++r)
     for (int64_t from = 0; from < size; ++from)
       EXPECT_EQ(received[r * size + from], sent[from * size + r]);
+}
+
+TEST_P(Ring, GathersWithOneStart) {
+  int64_t size = GetParam().ranks;
+  std::vector<float> sent(size), received(size * size, -1);
+  std::iota(sent.begin(), sent.end(), 7.f);
+  std::vector<std::vector<burst_piece>> pieces(size);
+  std::vector<std::vector<burst_message>> messages(size);
+  for (int64_t r = 0; r < size; ++r) {
+    for (int64_t peer = 0; peer < size; ++peer) {
+      pieces[r].push_back(pieceOf(&sent[r], 1));
+      pieces[r].push_back(pieceOf(&received[r * size + peer], 1));
+    }
+    for (int64_t peer = 0; peer < size; ++peer) {
+      messages[r].push_back({peer, 0, 1, &pieces[r][2 * peer]});
+      messages[r].push_back({peer, 1, 1, &pieces[r][2 * peer + 1]});
+    }
+  }
+  ranks.run(size, [&](burst_rank *rank, const burst_table *table,
+                      void *const *) {
+    const auto &own = messages[table->index(rank)];
+    table->wait(rank, table->start(rank, 0, int64_t(own.size()), own.data()));
+  });
+  ranks.expectSuccess();
+  for (int64_t r = 0; r < size; ++r) {
+    for (int64_t peer = 0; peer < size; ++peer)
+      EXPECT_EQ(received[r * size + peer], sent[peer]);
+    EXPECT_EQ(ranks.counters[r].messages_sent, size - 1);
+    EXPECT_EQ(ranks.counters[r].bytes_received, 4 * (size - 1));
+  }
+}
+
+TEST(Transfer, ToItselfInTwoStartsIsAMessage) {
+  Ranks ranks;
+  float sent = 3, received = 0;
+  ranks.run(1, [&](burst_rank *rank, const burst_table *table, void *const *) {
+    burst_piece send = pieceOf(&sent, 1), receive = pieceOf(&received, 1);
+    int64_t first = shift(table, rank, 0, 0, 1, &send, -1, 0, nullptr);
+    table->wait(rank, shift(table, rank, 0, -1, 0, nullptr, 0, 1, &receive));
+    table->wait(rank, first);
+  });
+  ranks.expectSuccess();
+  EXPECT_EQ(received, 3.f);
+  EXPECT_EQ(ranks.counters[0].messages_sent, 1);
+}
+
+TEST(Transfer, ToItselfMustMatch) {
+  Ranks ranks;
+  float sent[2] = {}, received[3] = {};
+  ranks.run(1, [&](burst_rank *rank, const burst_table *table, void *const *) {
+    burst_piece send = pieceOf(sent, 2), receive = pieceOf(received, 3);
+    table->wait(rank, shift(table, rank, 0, 0, 1, &send, 0, 1, &receive));
+  });
+  expectContains(ranks.errors[0], {"MISMATCH rank 0, hop 1",
+                                   "piece 0 has 8 "
+                                   "bytes there",
+                                   "wanted 12"});
 }
 
 std::vector<Shape> shapes() {
@@ -181,8 +241,8 @@ TEST_P(Strides, AreFollowed) {
   ranks.tcp = GetParam();
   ranks.run(2, [&](burst_rank *rank, const burst_table *table, void *const *) {
     bool sender = table->index(rank) == 0;
-    int64_t token = table->start(rank, -7, 1, sender ? 2 : 0, sends, 0,
-                                 sender ? 0 : 2, receives);
+    int64_t token = shift(table, rank, -7, 1, sender ? 2 : 0, sends, 0,
+                          sender ? 0 : 2, receives);
     table->wait(rank, token);
   });
   ranks.expectSuccess();
@@ -204,7 +264,7 @@ TEST_P(Strides, AreFollowed) {
 TEST(Transfer, OfNothingIsNone) {
   Ranks ranks;
   ranks.run(2, [](burst_rank *rank, const burst_table *table, void *const *) {
-    table->wait(rank, table->start(rank, 0, 77, 0, nullptr, -5, 0, nullptr));
+    table->wait(rank, shift(table, rank, 0, 77, 0, nullptr, -5, 0, nullptr));
   });
   ranks.expectSuccess();
   EXPECT_EQ(ranks.counters[0].messages_sent, 0);
@@ -217,7 +277,7 @@ TEST(Transfer, RunsFollowEachOtherOnOneTransport) {
     float sent = 1, received = 0;
     burst_piece send = pieceOf(&sent, 1), receive = pieceOf(&received, 1);
     int64_t peer = 1 - table->index(rank);
-    table->wait(rank, table->start(rank, 0, peer, 1, &send, peer, 1, &receive));
+    table->wait(rank, shift(table, rank, 0, peer, 1, &send, peer, 1, &receive));
     EXPECT_EQ(received, 1.f);
   });
   burst_program *shared = program.get();
@@ -247,8 +307,8 @@ TEST(Transfer, ManyRunsShareADevice) {
     float sent = float(r), received = -1;
     for (int hop = 0; hop < 5; ++hop) {
       burst_piece send = pieceOf(&sent, 1), receive = pieceOf(&received, 1);
-      int64_t token = table->start(rank, 0, (r + 1) % 3, 1, &send, (r + 2) % 3,
-                                   1, &receive);
+      int64_t token = shift(table, rank, 0, (r + 1) % 3, 1, &send, (r + 2) % 3,
+                            1, &receive);
       table->wait(rank, token);
       float *cell = &received;
       table->launch(rank, &kernel, &cell, 1, nullptr, 0, nullptr);

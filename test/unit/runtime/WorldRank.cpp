@@ -109,8 +109,8 @@ void ring(burst_rank *rank, const burst_table *table, void *const *values) {
     float *now = cells + (hop % 2 ? 0 : count),
           *next = cells + (hop % 2 ? count : 0);
     burst_piece send = pieceOf(now, count), receive = pieceOf(next, count);
-    int64_t token = table->start(rank, 0, (r + 1) % size, 1, &send,
-                                 (r + size - 1) % size, 1, &receive);
+    int64_t token = shift(table, rank, 0, (r + 1) % size, 1, &send,
+                          (r + size - 1) % size, 1, &receive);
     if (r == culprit && hop == when)
       misbehave();
     table->wait(rank, token);

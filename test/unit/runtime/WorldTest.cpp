@@ -340,8 +340,8 @@ int64_t startHop(burst_rank *rank, const burst_table *table, int64_t size,
       table->allocate(rank, 8 * count, BURST_MEMORY_SLICE));
   burst_piece send = pieceOf(cells, count);
   burst_piece receive = pieceOf(cells + count, count);
-  return table->start(rank, 0, (r + 1) % size, 1, &send, (r + size - 1) % size,
-                      1, &receive);
+  return shift(table, rank, 0, (r + 1) % size, 1, &send, (r + size - 1) % size,
+               1, &receive);
 }
 
 TEST(Tcp, FailureOfOneRankEndsAll) {
@@ -401,7 +401,7 @@ TEST(Tcp, MessagesThatDisagreeAreRefused) {
   ranks.run(2, [&](burst_rank *rank, const burst_table *table, void *const *) {
     bool sender = table->index(rank) == 0;
     table->wait(rank,
-                table->start(rank, 3, 1, sender, &wide, 0, !sender, &tall));
+                shift(table, rank, 3, 1, sender, &wide, 0, !sender, &tall));
   });
   // Who sees it first tells, and the other one may hear that first.
   expectContains(ranks.errors[0] + ranks.errors[1],
@@ -421,7 +421,7 @@ TEST(Tcp, DeadlineNamesWhoIsWaitedFor) {
       return;
     }
     int64_t from = table->index(rank) ? 1 : 2;
-    table->wait(rank, table->start(rank, 0, 0, 0, nullptr, from, 1, &piece));
+    table->wait(rank, shift(table, rank, 0, 0, 0, nullptr, from, 1, &piece));
   });
   std::vector<std::string> errors = runAll(3, program, transports, 0.4);
   for (int rank : {0, 2})

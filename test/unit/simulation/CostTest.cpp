@@ -60,8 +60,8 @@ TEST(CostTest, RatiosOfBytesByGroupsOfHeads) {
       {1, 0.672}, {2, 1.34}, {4, 2.69}, {8, 5.38}};
   for (auto [group, ratio] : wanted) {
     Workload workload = makeBackward(sizesOfHeads(8, 8 / group), 8);
-    Cargo keys = ringCargo(workload, true);
-    Cargo queries = ringCargo(workload, false);
+    Cargo keys = cargoOf(workload, true);
+    Cargo queries = cargoOf(workload, false);
     EXPECT_TRUE(keys.movesKeys);
     EXPECT_FALSE(queries.movesKeys);
     EXPECT_NEAR((queries.slice + queries.behind) / (keys.slice + keys.behind),
@@ -72,16 +72,16 @@ TEST(CostTest, RatiosOfBytesByGroupsOfHeads) {
 TEST(CostTest, BytesOfHeadDimsThatDiffer) {
   AttentionSizes sizes{1, 512, 512, 6, 3, 192, 128};
   Workload backward = makeBackward(sizes, 4);
-  EXPECT_EQ(ringCargo(backward, true).slice, 3 * 320 * 2);
-  EXPECT_EQ(ringCargo(backward, true).behind, 3 * 320 * 4);
-  EXPECT_EQ(ringCargo(backward, false).slice, 6 * (320 * 2 + 8));
-  EXPECT_EQ(ringCargo(backward, false).behind, 6 * 192 * 4);
+  EXPECT_EQ(cargoOf(backward, true).slice, 3 * 320 * 2);
+  EXPECT_EQ(cargoOf(backward, true).behind, 3 * 320 * 4);
+  EXPECT_EQ(cargoOf(backward, false).slice, 6 * (320 * 2 + 8));
+  EXPECT_EQ(cargoOf(backward, false).behind, 6 * 192 * 4);
   EXPECT_EQ(backward.operationsOfPair(), 2 * 6 * (3 * 192 + 2 * 128));
   Workload forward(sizes, 8, 8, false, backward.deal, keepAll);
-  EXPECT_EQ(ringCargo(forward, true).slice, 3 * 320 * 8);
-  EXPECT_EQ(ringCargo(forward, true).behind, 0);
-  EXPECT_EQ(ringCargo(forward, false).slice, 6 * 192 * 8);
-  EXPECT_EQ(ringCargo(forward, false).behind, 6 * 130 * 8);
+  EXPECT_EQ(cargoOf(forward, true).slice, 3 * 320 * 8);
+  EXPECT_EQ(cargoOf(forward, true).behind, 0);
+  EXPECT_EQ(cargoOf(forward, false).slice, 6 * 192 * 8);
+  EXPECT_EQ(cargoOf(forward, false).behind, 6 * 130 * 8);
   EXPECT_EQ(forward.operationsOfPair(), 2 * 6 * 320);
 }
 
@@ -138,6 +138,18 @@ TEST(CostTest, TheFewestBytesOfEqualTimes) {
   EXPECT_EQ(cheapest({fast, same}), 0U);
 }
 
+TEST(CostTest, TwiceTheMemoryIsWorthAPercent) {
+  Estimate small{9, 1, 0, 1, 10}, large{8, 1, 0, 1, 20}, larger{7, 1, 0, 1, 21},
+      faster{99, 1, 0, 0.9, 99};
+  EXPECT_EQ(cheapest({small, large}), 1U);
+  EXPECT_EQ(cheapest({small, large, larger}), 1U);
+  // A small one that is slow counts for nothing.
+  EXPECT_EQ(cheapest({small, faster}), 1U);
+  // Of sizes that are not known, nothing that takes more than twice as much.
+  EXPECT_EQ(cheapest({small, faster}, /*areSizesKnown=*/false), 0U);
+  EXPECT_EQ(cheapest({small, large, faster}, /*areSizesKnown=*/false), 1U);
+}
+
 //===----------------------------------------------------------------------===//
 // Time
 //===----------------------------------------------------------------------===//
@@ -147,7 +159,7 @@ TEST(CostTest, TransfersAreHiddenOrExposed) {
   Workload workload = makeBackward(sizesOfHeads(1, 1), parts);
   MachineModel machine{1e9, 1e-3, 1e9};
   for (StringRef strategy : strategies) {
-    Cargo cargo = ringCargo(workload, strategy == "ring_kv");
+    Cargo cargo = cargoOf(workload, strategy == "ring_kv");
     double slice = n * cargo.slice / 1e9, behind = n * cargo.behind / 1e9;
     // Slices leave in hops 0 to 2; gradients of hops 1 and 2 in 2 and 3, those
     // of the last hop when all is computed.
@@ -186,7 +198,7 @@ TEST(CostTest, LargeGridsAreNearlyExact) {
   constexpr int64_t parts = 16 * maxExactRanks, n = 4096;
   AttentionSizes sizes{1, parts * n, parts * n, 1, 1, 128, 128};
   Workload workload = makeBackward(sizes, parts);
-  Cargo cargo = ringCargo(workload, true);
+  Cargo cargo = cargoOf(workload, true);
   MachineModel machine{1e9, 1e-3, 1e30};
   Estimate cost = estimate(workload, "ring_kv", machine);
   double bytes = (parts - 1) * n * (cargo.slice + cargo.behind);
@@ -300,7 +312,9 @@ constexpr Direction directions[] = {{"ring_kv", ""},
                                     {"ring_q", ""},
                                     {"ring_scores", ""},
                                     {"ring_kv", "ring_kv"},
-                                    {"ring_kv", "ring_q"}};
+                                    {"ring_kv", "ring_q"},
+                                    {"all_gather", ""},
+                                    {"all_gather", "all_gather"}};
 
 /// Of queries and keys: shards that are uneven, even, and of different sizes.
 constexpr std::pair<int64_t, int64_t> lengths[] = {

@@ -44,7 +44,7 @@ bool shiftOwner(Returning &s, ring::StartOp start) {
 
 bool shiftReceivedOwner(Returning &s, ring::StartOp start) {
   Emit e(s, start);
-  start.getReceivedOwnerMutable().set(e.ahead(start.getReceivedOwner()));
+  start.getReceivedOwnerMutable().assign(e.ahead(start.getReceivedOwner()));
   return true;
 }
 
@@ -53,7 +53,7 @@ bool misdirectOnwardOfOneRank(Returning &s) {
     return false;
   Emit e(s, s.onward);
   Value to = s.onward.getTo();
-  s.onward.getToMutable().set(
+  s.onward.getToMutable().assign(
       e.onRank(s.onwards.front().from, e.ahead(to), to));
   return true;
 }
@@ -62,7 +62,7 @@ bool misdirectHome(Returning &s) {
   if (s.homes.empty())
     return false;
   Emit e(s, s.home);
-  s.home.getToMutable().set(e.ahead(s.home.getTo()));
+  s.home.getToMutable().assign(e.ahead(s.home.getTo()));
   return true;
 }
 
@@ -70,7 +70,7 @@ bool takeHomeFromAnother(Returning &s) {
   if (s.homes.empty())
     return false;
   Emit e(s, s.home);
-  s.home.getFromMutable().set(e.ahead(s.home.getFrom()));
+  s.home.getFromMutable().assign(e.ahead(s.home.getFrom()));
   return true;
 }
 
@@ -78,8 +78,8 @@ bool turnSharesRound(Returning &s) {
   if (s.parts == 2 || s.onwards.empty())
     return false;
   Value to = s.onward.getTo(), from = s.onward.getFrom();
-  s.onward.getToMutable().set(from);
-  s.onward.getFromMutable().set(to);
+  s.onward.getToMutable().assign(from);
+  s.onward.getFromMutable().assign(to);
   return true;
 }
 

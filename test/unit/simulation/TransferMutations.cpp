@@ -51,7 +51,7 @@ static bool shiftStartOwner(Schedule &s) {
 
 static bool shiftReceivedOwner(Schedule &s) {
   Emit e(s, s.start);
-  s.start.getReceivedOwnerMutable().set(e.ahead(s.start.getReceivedOwner()));
+  s.start.getReceivedOwnerMutable().assign(e.ahead(s.start.getReceivedOwner()));
   return true;
 }
 
@@ -67,7 +67,7 @@ static bool misdirectSendOfOneRank(Schedule &s) {
     return false;
   Emit e(s, s.start);
   Value to = s.start.getTo();
-  s.start.getToMutable().set(
+  s.start.getToMutable().assign(
       e.onRank(s.messages.front().from, e.ahead(to), to));
   return true;
 }
@@ -77,7 +77,7 @@ static bool misdirectReceiveOfOneRank(Schedule &s) {
     return false;
   Emit e(s, s.start);
   Value from = s.start.getFrom();
-  s.start.getFromMutable().set(
+  s.start.getFromMutable().assign(
       e.onRank(s.messages.front().to, e.ahead(from), from));
   return true;
 }
@@ -86,14 +86,14 @@ static bool swapPeers(Schedule &s) {
   if (s.parts == 2 || s.messages.empty())
     return false; // The two peers are one.
   Value to = s.start.getTo(), from = s.start.getFrom();
-  s.start.getToMutable().set(from);
-  s.start.getFromMutable().set(to);
+  s.start.getToMutable().assign(from);
+  s.start.getFromMutable().assign(to);
   return true;
 }
 
 static bool sendToNoRank(Schedule &s) {
   Emit e(s, s.start);
-  s.start.getToMutable().set(e.plus(s.start.getTo(), s.parts));
+  s.start.getToMutable().assign(e.plus(s.start.getTo(), s.parts));
   return true;
 }
 

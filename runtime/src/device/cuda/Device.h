@@ -162,10 +162,13 @@ burst_error *burst_cuda_poison(const burst_cuda_run *run,
                                const burst_view *view);
 burst_error *burst_cuda_poison_results(const burst_cuda_run *run);
 
-// A post that starts: it may move once what the run asked for until now is
+// Posts that start: they may move once what the run asked for until now is
 // done.
-burst_error *burst_cuda_depart(burst_cuda_run *run, burst_post *send,
-                               burst_post *receive);
+burst_error *burst_cuda_depart(burst_cuda_run *run, burst_post *const *posts,
+                               int64_t count);
+// A copy of memory of this GPU, in the order of the run.
+burst_error *burst_cuda_copy_here(const burst_cuda_run *run,
+                                  const burst_view *to, const burst_view *from);
 // What the run asks for from now on comes after what a post moves, if it does.
 burst_error *burst_cuda_join(burst_cuda_run *run, const burst_post *post);
 // The same of a post that is waited for, and that the watchdog waits for too.

@@ -6,6 +6,7 @@
 #include "runtime/src/cuda/GpuImpl.h"
 #include "runtime/src/device/cuda/Device.h"
 #include "runtime/src/program/Program.h"
+#include "runtime/src/transport/Transfer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -130,25 +131,31 @@ burst_error *burst_cuda_launch(burst_cuda_run *run, int64_t kernel,
 // Transfers
 //===----------------------------------------------------------------------===//
 
-static void depart(burst_cuda_run *run, burst_post *post,
-                   burst_cuda_event *ready) {
-  if (!post)
-    return;
-  post->lane = &run->lane;
-  post->ready = burst_cuda_event_retain(ready);
-}
-
-burst_error *burst_cuda_depart(burst_cuda_run *run, burst_post *send,
-                               burst_post *receive) {
+burst_error *burst_cuda_depart(burst_cuda_run *run, burst_post *const *posts,
+                               int64_t count) {
   burst_cuda_event *ready;
   burst_error *error =
       burst_cuda_event_record(run->cuda->gpu, false, run->compute, &ready);
   if (error)
     return error;
-  depart(run, send, ready);
-  depart(run, receive, ready);
+  for (int64_t i = 0; i < count; ++i) {
+    posts[i]->lane = &run->lane;
+    posts[i]->ready = burst_cuda_event_retain(ready);
+  }
   burst_cuda_event_release(ready);
   return NULL;
+}
+
+burst_error *burst_cuda_copy_here(const burst_cuda_run *run,
+                                  const burst_view *to,
+                                  const burst_view *from) {
+  CUcontext before;
+  burst_error *error = burst_gpu_enter(run->cuda->gpu, &before);
+  if (error)
+    return error;
+  error = burst_cuda_copy(run->cuda->gpu, run->compute, to, from);
+  burst_gpu_leave(run->cuda->gpu, before);
+  return error;
 }
 
 burst_error *burst_cuda_join(burst_cuda_run *run, const burst_post *post) {

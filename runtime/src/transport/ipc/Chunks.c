@@ -108,8 +108,6 @@ static burst_error *pass_all(const burst_ipc *ipc, const burst_post *post,
 
 burst_error *burst_ipc_pass(const burst_ipc *ipc, burst_post *post) {
   burst_cuda_event *done;
-  if (!post)
-    return NULL;
   CUstream stream = post->receives ? ipc->receives : ipc->sends;
   burst_error *error = burst_cuda_event_create(ipc->gpu, false, &done);
   if (error)

@@ -101,8 +101,6 @@ burst_error *burst_ipc_check_call(const burst_ipc *ipc, const char *call,
 //===----------------------------------------------------------------------===//
 
 static burst_error *check_post(const burst_ipc *ipc, const burst_post *post) {
-  if (!post)
-    return NULL;
   burst_location location = burst_location_of_post(post);
   burst_error *error = burst_cuda_check_lane(post, "ipc", ipc->gpu);
   if (error)
@@ -122,22 +120,18 @@ static burst_error *check_post(const burst_ipc *ipc, const burst_post *post) {
   return NULL;
 }
 
-static burst_error *ipc_start(burst_transport *transport, burst_post *send,
-                              burst_post *receive) {
+static burst_error *ipc_start(burst_transport *transport,
+                              burst_post *const *posts, int64_t count) {
   const burst_ipc *ipc = ipc_of(transport);
-  burst_post *post = send ? send : receive;
-  burst_error *error = check_post(ipc, send);
+  burst_error *error = NULL;
+  for (int64_t i = 0; i < count && !error; ++i)
+    error = check_post(ipc, posts[i]);
   if (!error)
-    error = check_post(ipc, receive);
-  if (!error)
-    error = locate(post, failure_of(ipc));
-  if (error)
-    return error;
-  error = locate(send, burst_ipc_pass(ipc, send));
-  if (!error)
-    error = locate(receive, burst_ipc_pass(ipc, receive));
+    error = locate(posts[0], failure_of(ipc));
+  for (int64_t i = 0; i < count && !error; ++i)
+    error = locate(posts[i], burst_ipc_pass(ipc, posts[i]));
   // What failed meanwhile may not have known of this.
-  return error ? error : locate(post, failure_of(ipc));
+  return error ? error : locate(posts[0], failure_of(ipc));
 }
 
 static burst_error *ipc_wait(burst_transport *transport, burst_post *post,

@@ -31,19 +31,17 @@ static burst_error *check_delay(const burst_hub *hub, const burst_post *post) {
                             config->latency_seconds, config->bytes_per_second);
 }
 
-static burst_error *local_start(burst_transport *transport, burst_post *send,
-                                burst_post *receive) {
+static burst_error *local_start(burst_transport *transport,
+                                burst_post *const *posts, int64_t count) {
   burst_hub *hub = endpoint_of(transport)->hub;
-  burst_error *error = check_delay(hub, send ? send : receive);
+  burst_error *error = check_delay(hub, posts[0]);
   if (!error)
-    error = burst_posts_begin(send, receive, sizeof(burst_side));
+    error = burst_posts_begin(posts, count, sizeof(burst_side));
   if (error)
     return error;
   pthread_mutex_lock(&hub->mutex);
-  if (send)
-    burst_hub_post(hub, send);
-  if (receive)
-    burst_hub_post(hub, receive);
+  for (int64_t i = 0; i < count; ++i)
+    burst_hub_post(hub, posts[i]);
   pthread_mutex_unlock(&hub->mutex);
   return NULL;
 }

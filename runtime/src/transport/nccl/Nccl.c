@@ -23,20 +23,21 @@
 
 static const double default_timeout = 300, end_timeout = 10;
 
-// One side of a group: its pieces without gaps, in memory of their own where
+// One message of a group: its pieces without gaps, in memory of their own where
 // they have some.
 typedef struct side {
-  burst_post *post; // null: none
+  burst_post *post;
   burst_piece *pieces;
   CUdeviceptr memory;
 } side;
 
-// The messages of one start. Both posts point to it.
+// The messages of one start. All their posts point to it.
 typedef struct hop {
-  side send, receive;
-  int references;
+  int64_t references;
   burst_cuda_event *done; // marked when the group is on the stream
   bool is_marked;
+  int64_t num_sides;
+  side sides[];
 } hop;
 
 typedef struct nccl_transport {
@@ -128,8 +129,6 @@ static bool has_gaps(const burst_piece *piece) {
 
 static burst_error *make_side(nccl_transport *nccl, burst_post *post,
                               side *side) {
-  if (!post)
-    return NULL;
   side->post = post;
   side->pieces = malloc((size_t)post->num_pieces * sizeof(burst_piece));
   if (!side->pieces)
@@ -183,8 +182,8 @@ static void free_side(nccl_transport *nccl, side *side) {
 static void release(nccl_transport *nccl, hop *hop) {
   if (--hop->references > 0)
     return;
-  free_side(nccl, &hop->send);
-  free_side(nccl, &hop->receive);
+  for (int64_t i = 0; i < hop->num_sides; ++i)
+    free_side(nccl, &hop->sides[i]);
   burst_cuda_event_release(hop->done);
   if (nccl->pending == hop)
     nccl->pending = NULL;
@@ -209,18 +208,17 @@ static ncclResult_t ask(nccl_transport *nccl, const side *side, int64_t index) {
 
 static burst_error *ask_all(nccl_transport *nccl, const hop *hop) {
   const burst_nccl *table = nccl->communicator.nccl;
-  const side *sides[] = {&hop->send, &hop->receive};
   burst_error *error = burst_communicator_error(
       &nccl->communicator, "ncclGroupStart", table->ncclGroupStart());
   if (error)
     return error;
-  for (int s = 0; s < 2; ++s)
-    for (int64_t i = 0; sides[s]->post && i < sides[s]->post->num_pieces; ++i)
-      if (!error)
-        error = burst_communicator_error(&nccl->communicator,
-                                         sides[s]->post->receives ? "ncclRecv"
-                                                                  : "ncclSend",
-                                         ask(nccl, sides[s], i));
+  for (int64_t s = 0; s < hop->num_sides; ++s) {
+    const side *side = &hop->sides[s];
+    const char *call = side->post->receives ? "ncclRecv" : "ncclSend";
+    for (int64_t i = 0; i < side->post->num_pieces && !error; ++i)
+      error = burst_communicator_error(&nccl->communicator, call,
+                                       ask(nccl, side, i));
+  }
   burst_error *at_end = burst_communicator_error(
       &nccl->communicator, "ncclGroupEnd", table->ncclGroupEnd());
   if (!error)
@@ -231,15 +229,12 @@ static burst_error *ask_all(nccl_transport *nccl, const hop *hop) {
 
 // Puts a group on the stream; whether it is there, polling tells.
 static burst_error *ask_for(nccl_transport *nccl, hop *hop) {
-  side *sides[] = {&hop->send, &hop->receive};
   burst_error *error = NULL;
-  for (int s = 0; s < 2 && !error; ++s) {
-    if (!sides[s]->post)
-      continue;
-    error =
-        burst_gpu_wait(nccl->gpu, nccl->stream, sides[s]->post->ready->event);
-    if (!error && !sides[s]->post->receives)
-      error = pack(nccl, sides[s]);
+  for (int64_t i = 0; i < hop->num_sides && !error; ++i) {
+    const side *side = &hop->sides[i];
+    error = burst_gpu_wait(nccl->gpu, nccl->stream, side->post->ready->event);
+    if (!error && !side->post->receives)
+      error = pack(nccl, side);
   }
   CUcontext before;
   if (!error)
@@ -263,8 +258,9 @@ static burst_error *finish(nccl_transport *nccl) {
   hop *hop = nccl->pending;
   burst_error *error = NULL;
   nccl->pending = NULL;
-  if (hop->receive.post)
-    error = pack(nccl, &hop->receive);
+  for (int64_t i = 0; i < hop->num_sides && !error; ++i)
+    if (hop->sides[i].post->receives)
+      error = pack(nccl, &hop->sides[i]);
   return error ? error : mark(nccl, hop);
 }
 
@@ -307,7 +303,7 @@ static burst_error *late(nccl_transport *nccl, const burst_post *post,
 //===----------------------------------------------------------------------===//
 
 static burst_error *begin(nccl_transport *nccl, hop *hop) {
-  const burst_post *post = hop->send.post ? hop->send.post : hop->receive.post;
+  const burst_post *post = hop->sides[0].post;
   double seconds = nccl->config.timeout_seconds;
   bool is_late;
   pthread_mutex_lock(&nccl->mutex);
@@ -322,22 +318,20 @@ static burst_error *begin(nccl_transport *nccl, hop *hop) {
   return locate(post, error);
 }
 
-static burst_error *nccl_start(burst_transport *transport, burst_post *send,
-                               burst_post *receive) {
+static burst_error *nccl_start(burst_transport *transport,
+                               burst_post *const *posts, int64_t count) {
   nccl_transport *nccl = nccl_of(transport);
-  burst_error *error =
-      burst_cuda_check_lane(send ? send : receive, "nccl", nccl->gpu);
+  burst_error *error = burst_cuda_check_lane(posts[0], "nccl", nccl->gpu);
   if (error)
     return error;
-  hop *made = calloc(1, sizeof(*made));
+  size_t bytes = sizeof(hop) + (size_t)count * sizeof(side);
+  hop *made = calloc(1, bytes);
   if (!made)
-    return burst_error_no_memory(sizeof(*made));
-  made->references = (send != NULL) + (receive != NULL);
+    return burst_error_no_memory(bytes);
+  made->references = made->num_sides = count;
   error = burst_cuda_event_create(nccl->gpu, false, &made->done);
-  if (!error)
-    error = make_side(nccl, send, &made->send);
-  if (!error)
-    error = make_side(nccl, receive, &made->receive);
+  for (int64_t i = 0; i < count && !error; ++i)
+    error = make_side(nccl, posts[i], &made->sides[i]);
   if (!error)
     error = begin(nccl, made);
   if (error) {
@@ -345,10 +339,8 @@ static burst_error *nccl_start(burst_transport *transport, burst_post *send,
     release(nccl, made);
     return error;
   }
-  if (send)
-    send->state = made;
-  if (receive)
-    receive->state = made;
+  for (int64_t i = 0; i < count; ++i)
+    posts[i]->state = made;
   return NULL;
 }
 

@@ -34,8 +34,6 @@ static void lock(burst_tcp *tcp) {
 //===----------------------------------------------------------------------===//
 
 static burst_error *check_post(const burst_post *post) {
-  if (!post)
-    return NULL;
   if (post->lane)
     return burst_error_create(
         BURST_INVALID_ARGUMENT, burst_location_of_post(post).text,
@@ -49,20 +47,23 @@ static burst_error *check_post(const burst_post *post) {
   return NULL;
 }
 
-static burst_error *tcp_start(burst_transport *transport, burst_post *send,
-                              burst_post *receive) {
+static burst_error *tcp_start(burst_transport *transport,
+                              burst_post *const *posts, int64_t count) {
   burst_tcp *tcp = tcp_of(transport);
-  burst_error *error = check_post(send);
+  burst_error *error = NULL;
+  for (int64_t i = 0; i < count && !error; ++i)
+    error = check_post(posts[i]);
   if (!error)
-    error = check_post(receive);
-  if (!error)
-    error = burst_posts_begin(send, receive, sizeof(burst_tcp_side));
+    error = burst_posts_begin(posts, count, sizeof(burst_tcp_side));
   if (error)
     return error;
   lock(tcp);
-  // The other side waits for the request.
-  bool posted = (!receive || burst_tcp_post(tcp, receive)) &&
-                (!send || burst_tcp_post(tcp, send));
+  // The other sides wait for what is asked for: that comes first.
+  bool posted = true;
+  for (int side = 0; side < 2; ++side)
+    for (int64_t i = 0; i < count && posted; ++i)
+      if (posts[i]->receives == (side == 0))
+        posted = burst_tcp_post(tcp, posts[i]);
   pthread_mutex_unlock(&tcp->mutex);
   return posted ? NULL
                 : burst_error_create(BURST_OUT_OF_MEMORY, "", "out of memory");

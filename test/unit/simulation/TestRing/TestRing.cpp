@@ -95,7 +95,7 @@ void AttendOneOp::getEffects(
 
 Step AttendOneOp::simulate(SimulatedRank &rank, const ExternalCall &call) {
   Attend attend;
-  if (!rank.meet(*this, call, attend))
+  if (!rank.meet(*this, call, {}, attend))
     return Step::Failed;
   attend.slices = {{call.peek<Tensor>(getKeyMutable()),
                     call.peek<Tensor>(getValueMutable()),

@@ -1,0 +1,153 @@
+//===- LowerGather.cpp - transfers of what is gathered --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/Burst/Emit.h"
+#include "passes/Passes.h"
+#include "passes/Transfers/Transfers.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace burst {
+#define GEN_PASS_DEF_LOWERGATHERPASS
+#include "passes/Passes.h.inc"
+} // namespace burst
+
+using namespace mlir;
+using namespace burst;
+
+namespace {
+class GatherLowering {
+public:
+  explicit GatherLowering(ring::GatherOp op)
+      : op(op), builder(op), loc(op.getLoc()), e{builder, loc},
+        parts(op.getLayout().getParts()), rank(op.getRank()) {}
+
+  void run();
+
+private:
+  Values gathered();
+  Values region(ValueRange tensors);
+  Values returned(ValueRange partials, Value behind, Value ahead,
+                  Value distance);
+  Values joined(ValueRange partials);
+  Values join(ValueRange sum, ValueRange part, Value distance);
+
+  ring::GatherOp op;
+  OpBuilder builder;
+  Location loc;
+  Emit e;
+  int64_t parts;
+  Value rank;
+};
+} // namespace
+
+/// The shards of all ranks. One rank has all.
+Values GatherLowering::gathered() {
+  if (parts > 1)
+    return allGather(builder, loc, op.getTensors(), op.getBrought().getTypes(),
+                     op.getDims(), {op.getLayout(), rank, op.getExtent()},
+                     op.getChannel(), op.getSegments());
+  Values own;
+  for (auto [tensor, all] : llvm::zip_equal(op.getTensors(), op.getBrought()))
+    own.push_back(
+        tensor.getType() == all.getType()
+            ? Value(tensor)
+            : tensor::CastOp::create(builder, loc, all.getType(), tensor));
+  return own;
+}
+
+/// What the region makes of gathered tensors and of fresh partial results.
+Values GatherLowering::region(ValueRange tensors) {
+  Values arguments(tensors);
+  if (op.getJoin())
+    llvm::append_range(arguments,
+                       freshPartials(builder, loc, *op.getJoin(), tensors,
+                                     op.getPartials().getTypes()));
+  IRMapping mapping;
+  Block &body = op.getBody().front();
+  mapping.map(body.getArguments(), arguments);
+  for (Operation &inner : body.without_terminator())
+    builder.clone(inner, mapping);
+  return llvm::map_to_vector(
+      body.getTerminator()->getOperands(),
+      [&](Value value) { return mapping.lookupOrDefault(value); });
+}
+
+/// Sends what is of the shards of the rank that is so far behind to that, and
+/// takes what the one as far ahead has of the own shards.
+Values GatherLowering::returned(ValueRange partials, Value behind, Value ahead,
+                                Value distance) {
+  Flags flags;
+  if (op.getSegments())
+    flags = {op.getSegments(), distance};
+  return shift(builder, loc, partials, op.getPartialResults().getTypes(),
+               *op.getPartialDims(),
+               {op.getLayout().ofAll(), behind, op.getExtent()},
+               {behind, rank, ahead}, op.getChannel(), /*offset=*/1, flags);
+}
+
+/// Joined with what came from the rank at this distance.
+Values GatherLowering::join(ValueRange sum, ValueRange part, Value distance) {
+  Flags flags;
+  if (op.getSegments())
+    flags = {op.getSegments(), distance};
+  return joinPartials(builder, loc, *op.getJoin(), sum, part,
+                      {op.getLayout(), rank, op.getExtent()}, flags);
+}
+
+/// The partial results by the own shards, of all ranks: the own one first, then
+/// those of the ranks ahead in the order of their distance.
+Values GatherLowering::joined(ValueRange partials) {
+  TypeRange types = op.getPartialResults().getTypes();
+  if (parts == 1) {
+    Values own;
+    for (auto [partial, type] : llvm::zip_equal(partials, types))
+      own.push_back(partial.getType() == type
+                        ? Value(partial)
+                        : tensor::CastOp::create(builder, loc, type, partial));
+    return own;
+  }
+  Values inits =
+      freshPartials(builder, loc, *op.getJoin(), op.getTensors(), types);
+  Value one = e.index(1);
+  llvm::append_range(inits, returned(partials, rank, rank, e.index(0)));
+  size_t count = types.size();
+  auto loop = scf::ForOp::create(builder, loc, one, e.index(parts), one, inits);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    ValueRange args = loop.getRegionIterArgs();
+    Value distance = loop.getInductionVar();
+    Values yields = join(args.take_front(count), args.drop_front(count),
+                         e.sub(distance, one));
+    Value behind = e.mod(e.sub(e.add(rank, e.index(parts)), distance), parts);
+    Value ahead = e.mod(e.add(rank, distance), parts);
+    llvm::append_range(yields, returned(partials, behind, ahead, distance));
+    scf::YieldOp::create(builder, loc, yields);
+  }
+  ValueRange results = loop.getResults();
+  return join(results.take_front(count), results.drop_front(count),
+              e.index(parts - 1));
+}
+
+void GatherLowering::run() {
+  Values given = region(gathered());
+  size_t partials = op.getNumPartials();
+  Values results(ValueRange(given).drop_back(partials));
+  if (partials)
+    llvm::append_range(results, joined(ValueRange(given).take_back(partials)));
+  op.replaceAllUsesWith(results);
+  op.erase();
+}
+
+namespace {
+struct LowerGather : burst::impl::LowerGatherPassBase<LowerGather> {
+  void runOnOperation() override {
+    SmallVector<ring::GatherOp> gathers;
+    getOperation().walk([&](ring::GatherOp op) { gathers.push_back(op); });
+    for (ring::GatherOp op : gathers)
+      GatherLowering(op).run();
+  }
+};
+} // namespace

@@ -1,0 +1,43 @@
+//===- ForwardProgram.h - a rank's program of a forward pass ----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef BURST_PASSES_STRATEGIES_FORWARDPROGRAM_H
+#define BURST_PASSES_STRATEGIES_FORWARDPROGRAM_H
+
+#include "passes/Strategies/ProgramBuilder.h"
+
+namespace burst {
+
+/// What strategies build a forward pass of: steps, with the regions of the
+/// attention.
+class ForwardProgram : public ProgramBuilder {
+public:
+  ForwardProgram(AttentionOp op, const Deal &deal);
+
+protected:
+  /// Of (o, m, l), of this rank's queries.
+  llvm::SmallVector<mlir::Type> stateTypes();
+  /// That of this rank's queries, before any attend.
+  Tensors init();
+  /// Queries attend keys and values.
+  Tensors attend(const Shards &queries, const Shards &keys,
+                 mlir::ValueRange state);
+  /// The state of this rank's queries becomes the results, and the attention is
+  /// erased.
+  void finish(mlir::ValueRange state);
+
+  /// Those of this rank.
+  Shards ownQueries() { return {{query.getShard()}, rank, layout}; }
+  Shards ownKeys() {
+    return {{key.getShard(), value.getShard()}, rank, layout};
+  }
+
+  AttentionOp op;
+  UnshardOp query, key, value; ///< what brings them
+
+private:
+  mlir::RankedTensorType out; ///< a shard of the result
+};
+
+} // namespace burst
+
+#endif // BURST_PASSES_STRATEGIES_FORWARDPROGRAM_H

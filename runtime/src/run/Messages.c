@@ -1,0 +1,150 @@
+//===- Messages.c - The messages of a transfer ----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "burst/internal/error.h"
+#include "burst/internal/route.h"
+#include "runtime/src/run/Rank.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+typedef struct listing {
+  burst_rank *rank;
+  const burst_transfer *transfer;
+  burst_message *messages;
+  int64_t num_messages;
+  burst_piece *pieces; // the next
+  int64_t *counts;     // of the segments of a shard
+  int64_t *starts;     // by owner, where its shard begins in a gathered tensor
+} listing;
+
+static int64_t most_messages(const burst_transfer *transfer) {
+  return transfer->route == BURST_ALL_GATHER ? 2 * transfer->num_ranks : 2;
+}
+
+// Memory for all that a transfer may list.
+static listing make_listing(burst_rank *rank, const burst_transfer *transfer) {
+  size_t messages = (size_t)most_messages(transfer);
+  size_t segments = (size_t)transfer->num_segments;
+  size_t pieces = messages * (size_t)transfer->num_tensors * segments;
+  size_t bytes = messages * sizeof(burst_message) +
+                 pieces * sizeof(burst_piece) +
+                 (segments + (size_t)transfer->num_ranks) * sizeof(int64_t);
+  free(rank->messages);
+  rank->messages = malloc(bytes);
+  if (!rank->messages)
+    burst_rank_fail(rank, burst_error_no_memory(bytes));
+  listing made = {.rank = rank, .transfer = transfer, .num_messages = 0};
+  made.messages = rank->messages;
+  made.pieces = (burst_piece *)(made.messages + messages);
+  made.counts = (int64_t *)(made.pieces + pieces);
+  made.starts = made.counts + segments;
+  return made;
+}
+
+static void find_starts(const listing *listing) {
+  const burst_transfer *transfer = listing->transfer;
+  int64_t start = 0;
+  for (int64_t owner = 0; owner < transfer->num_ranks; ++owner) {
+    listing->starts[owner] = start;
+    transfer->counts(owner, transfer->extent, listing->counts);
+    for (int64_t s = 0; s < transfer->num_segments; ++s)
+      start += listing->counts[s];
+  }
+}
+
+static bool travels(const listing *listing, int64_t owner, int64_t turn,
+                    int64_t segment) {
+  const burst_transfer *transfer = listing->transfer;
+  if (!transfer->flags)
+    return true;
+  if (transfer->flag_owners == 1)
+    owner = 0;
+  if (transfer->flag_segments == 1)
+    segment = 0;
+  if (owner >= transfer->flag_owners || turn < 0 ||
+      turn >= transfer->flag_turns)
+    burst_rank_fail(
+        listing->rank,
+        burst_error_create(
+            BURST_PROGRAM_FAULT, burst_rank_location(listing->rank).text,
+            "flags of segments of owner %" PRId64 " for turn %" PRId64
+            ", wanted owners below %" PRId64 " and turns below %" PRId64,
+            owner, turn, transfer->flag_owners, transfer->flag_turns));
+  int64_t row = owner * transfer->flag_turns + turn;
+  return transfer->flags[row * transfer->flag_segments + segment] & 1;
+}
+
+// What travels of the shard of an owner, which begins at row `first` of each
+// tensor: a piece per tensor and segment.
+static void list(listing *listing, int64_t peer, bool receives, int64_t owner,
+                 int64_t first, int64_t turn) {
+  const burst_transfer *transfer = listing->transfer;
+  burst_message *message = &listing->messages[listing->num_messages];
+  *message = (burst_message){peer, receives, 0, listing->pieces};
+  const burst_dealt *tensors = receives ? transfer->receives : transfer->sends;
+  transfer->counts(owner, transfer->extent, listing->counts);
+  for (int64_t i = 0; i < transfer->num_tensors; ++i) {
+    int64_t row = first;
+    for (int64_t s = 0; s < transfer->num_segments; ++s) {
+      int64_t rows = listing->counts[s];
+      if (travels(listing, owner, turn, s) &&
+          burst_dealt_piece(&tensors[i], row, rows, listing->pieces)) {
+        ++listing->pieces;
+        ++message->num_pieces;
+      }
+      row += rows;
+    }
+  }
+  listing->num_messages += message->num_pieces != 0;
+}
+
+static void list_shift(listing *listing) {
+  const burst_transfer *transfer = listing->transfer;
+  if (transfer->is_of_gathered)
+    find_starts(listing);
+  list(listing, transfer->to, false, transfer->owner,
+       transfer->is_of_gathered ? listing->starts[transfer->owner] : 0,
+       transfer->turn);
+  list(listing, transfer->from, true, transfer->received_owner, 0,
+       transfer->turn);
+}
+
+static void list_gather(listing *listing) {
+  const burst_transfer *transfer = listing->transfer;
+  int64_t ranks = transfer->num_ranks, rank = listing->rank->index;
+  find_starts(listing);
+  for (int64_t distance = 0; distance < ranks; ++distance) {
+    int64_t from = burst_rank_behind(rank, distance, ranks);
+    list(listing, burst_rank_ahead(rank, distance, ranks), false,
+         transfer->owner, 0, distance);
+    list(listing, from, true, from, listing->starts[from], distance);
+  }
+}
+
+static void check(burst_rank *rank, const char *what, int64_t owner,
+                  int64_t num_ranks) {
+  if (owner < 0 || owner >= num_ranks)
+    burst_rank_fail(
+        rank,
+        burst_error_create(BURST_PROGRAM_FAULT, burst_rank_location(rank).text,
+                           "a transfer of the shard of rank %" PRId64
+                           " as %s, wanted 0 to %" PRId64,
+                           owner, what, num_ranks - 1));
+}
+
+const burst_message *burst_rank_messages(burst_rank *rank,
+                                         const burst_transfer *transfer,
+                                         int64_t *num_messages) {
+  check(rank, "what is sent", transfer->owner, transfer->num_ranks);
+  if (transfer->route == BURST_SHIFT)
+    check(rank, "what is received", transfer->received_owner,
+          transfer->num_ranks);
+  listing listing = make_listing(rank, transfer);
+  if (transfer->route == BURST_SHIFT)
+    list_shift(&listing);
+  else
+    list_gather(&listing);
+  *num_messages = listing.num_messages;
+  return listing.messages;
+}
