@@ -146,6 +146,8 @@ private:
                        Value capacity, int64_t count, StringRef memory);
   Value viewSlot(RankedTensorType type, const Extent &dealt, Value slot,
                  int64_t turns);
+  Value allocateNothing(ring::StartOp op, unsigned index,
+                        RankedTensorType type);
   Value received(ring::StartOp op, unsigned index, Value slot, int64_t turns);
   Value made(ring::StepOpInterface op, OpResult tensor, ArrayRef<Value> others);
   Value resultBuffer(Value tensor);

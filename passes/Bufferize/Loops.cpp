@@ -22,12 +22,32 @@ static bool isVoid(ring::StartOp op) {
   return llvm::any_of(op.getTensors().getTypes(), hasNoElements);
 }
 
+/// A buffer of a type without elements, which is not that of what is sent.
+Value Bufferizer::allocateNothing(ring::StartOp op, unsigned index,
+                                  RankedTensorType type) {
+  SmallVector<Value> sizes;
+  for (int64_t d = 0; d < type.getRank(); ++d)
+    if (type.isDynamicDim(d))
+      sizes.push_back(
+          d == op.getDims()[index]
+              ? capacity(op.getReceivedLayout(), map(op.getExtent()))
+              : memref::DimOp::create(builder, loc, map(op.getTensors()[index]),
+                                      constant(d))
+                    .getResult());
+  return allocate(MemRefType::get(type.getShape(), type.getElementType()),
+                  sizes, "slice");
+}
+
 LogicalResult Bufferizer::convert(ring::StartOp op) {
   SmallVector<Value> into;
   if (isVoid(op)) {
     for (auto [index, tensor] : llvm::enumerate(op.getTensors())) {
-      into.push_back(memref::CastOp::create(
-          builder, loc, bufferType(receivedType(op, index)), map(tensor)));
+      RankedTensorType type = receivedType(op, index);
+      MemRefType wanted = bufferType(type);
+      Value buffer = map(tensor);
+      if (!memref::CastOp::areCastCompatible(buffer.getType(), wanted))
+        buffer = allocateNothing(op, index, type);
+      into.push_back(memref::CastOp::create(builder, loc, wanted, buffer));
       inherit(map(tensor), into.back());
     }
     receiving[op.getToken()] = into;
@@ -185,6 +205,11 @@ LogicalResult Bufferizer::carryTokens(scf::ForOp op, scf::ForOp created,
       continue;
     }
     auto start = yield.getOperand(index).getDefiningOp<ring::StartOp>();
+    if (!start || start.isGather())
+      return op.emitOpError(
+          "carries a token that is not that of a shift which "
+          "its body starts; wait for it in front of the loop, "
+          "or in the turn that starts it");
     Value owner = start.getReceivedOwner();
     if (!op.isDefinedOutsideOfLoop(owner)) {
       auto carried = llvm::find(yield.getOperands(), owner);

@@ -73,6 +73,8 @@ void Bufferizer::separateStates() {
   });
   for (Operation *op : fresh) {
     auto groups = updatingUses(op);
+    if (groups.empty())
+      continue;
     for (ArrayRef<OpOperand *> group : llvm::drop_begin(groups)) {
       Operation *own = OpBuilder(op).clone(*op);
       for (OpOperand *use : group)

@@ -128,6 +128,28 @@ TensorRef Simulation::Impl::Rank::shardOfGathered(const StartSite &site,
   return nullptr;
 }
 
+/// Whether what is received of a tensor has the sizes that its type says.
+bool Simulation::Impl::Rank::fitsReceived(const StartSite &site,
+                                          const Transfer &transfer,
+                                          unsigned number,
+                                          const Tensor &tensor) {
+  ring::StartOp op = site.op;
+  auto type =
+      cast<RankedTensorType>(op.getToken().getType().getTypes()[number]);
+  for (auto [d, size] : llvm::enumerate(type.getShape())) {
+    int64_t wanted = tensor.shape[d];
+    if (static_cast<int64_t>(d) == site.dims[number])
+      wanted = site.gathers ? transfer.extent : transfer.shardCount;
+    if (ShapedType::isDynamic(size) || size == wanted)
+      continue;
+    fail(op, "receives tensor " + Twine(number) + " of " + Twine(wanted) +
+                 " positions along dimension " + Twine(d) + ", its type says " +
+                 Twine(size));
+    return false;
+  }
+  return true;
+}
+
 /// What is sent, and the memory for what is received.
 bool Simulation::Impl::Rank::takeTensors(const StartSite &site,
                                          const ExternalCall &call,
@@ -149,6 +171,10 @@ bool Simulation::Impl::Rank::takeTensors(const StartSite &site,
                         ", which has " + Twine(count));
       return false;
     }
+    // Others have the sizes of what is sent.
+    if ((site.gathers || site.isOfGathered) &&
+        !fitsReceived(site, transfer, i, *tensor))
+      return false;
     if (isNewSlot) { // as large as the largest shard, or as all of them
       auto shape = tensor->shape;
       shape[dim] = site.gathers

@@ -209,6 +209,8 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
                         int64_t turn, Transfer &transfer);
   bool takeTensors(const StartSite &site, const ExternalCall &call,
                    Transfer &transfer);
+  bool fitsReceived(const StartSite &site, const Transfer &transfer,
+                    unsigned number, const Tensor &tensor);
   TensorRef shardOfGathered(const StartSite &site, const TensorRef &gathered,
                             int64_t owner);
   bool begin(const StartSite &site, Transfer &transfer,

@@ -209,12 +209,14 @@ static bool takeSlices(ring::AttendOp op, SimulatedRank &rank,
 /// Attends with the queries of one owner, of which it has the state.
 static bool attendWith(ring::AttendOp op, SimulatedRank &rank,
                        const ExternalCall &call, const MeetingPart &part,
-                       State state, State &result) {
+                       llvm::function_ref<State()> state, State &result) {
   Attend attend;
   if (!rank.meet(op, call, part, attend) || !takeSlices(op, rank, call, attend))
     return false;
-  attend.state = std::move(state);
-  if (!isStateOf(attend.state, rowsOf(*attend.query))) {
+  // Not before: what is taken may be an operand besides.
+  attend.state = state();
+  if (!attend.state.o->shards.empty() ||
+      !isStateOf(attend.state, rowsOf(*attend.query))) {
     rank.fail(op, "takes a state that has not the rows of its queries");
     return false;
   }
@@ -227,39 +229,65 @@ static bool attendWith(ring::AttendOp op, SimulatedRank &rank,
   return false;
 }
 
-static Step run(ring::AttendOp op, SimulatedRank &rank,
-                const ExternalCall &call) {
-  State before, after;
-  if (op.isFirst()) {
-    auto made = cast<RankedTensorType>(op.getMade(0).getType());
-    before = newState(made.clone(op.getStateType()), rank,
-                      *call.peek<Tensor>(op.getQueryMutable()));
-    if (!op.isLast())
-      rank.holdFresh(call, {before.o, before.m, before.l});
-  } else {
-    before = takeState(call, op.getState().getBeginOperandIndex());
-  }
-  if (before.o->shards.empty()) {
-    if (!attendWith(op, rank, call, {}, std::move(before), after))
-      return Step::Failed;
-    return op.isLast() ? giveResults(op, rank, call, after, !op.isFirst())
-                       : giveState(call, after);
-  }
+/// The state that an attend begins.
+static State beginState(ring::AttendOp op, SimulatedRank &rank,
+                        const ExternalCall &call) {
+  auto made = cast<RankedTensorType>(op.getMade(0).getType());
+  State state = newState(made.clone(op.getStateType()), rank,
+                         *call.peek<Tensor>(op.getQueryMutable()));
+  if (!op.isLast())
+    rank.holdFresh(call, {state.o, state.m, state.l});
+  return state;
+}
+
+/// Attends with the queries of every owner, one after the other.
+static Step attendAll(ring::AttendOp op, SimulatedRank &rank,
+                      const ExternalCall &call) {
   if (op.isLast())
     return rank.fail(op, "ends states of gathered queries, which are parts of "
                          "what their owners end");
+  State before, after;
+  if (op.isFirst()) {
+    before = beginState(op, rank, call);
+  } else {
+    unsigned o = op.getState().getBeginOperandIndex();
+    before = {call.share<Tensor>(o), call.share<Tensor>(o + 1),
+              call.share<Tensor>(o + 2)};
+  }
+  auto isOfAll = [&](const TensorRef &part) {
+    return static_cast<int64_t>(part->shards.size()) == rank.parts;
+  };
+  if (!isOfAll(before.o) || !isOfAll(before.m) || !isOfAll(before.l))
+    return rank.fail(op, "takes the state of one rank for that of gathered "
+                         "queries");
   for (int64_t p = 0; p < rank.parts; ++p) {
-    State state{takeShard(before.o, p), takeShard(before.m, p),
-                takeShard(before.l, p)};
     State made;
-    if (!attendWith(op, rank, call, {.queries = p, .keys = {}},
-                    std::move(state), made))
+    auto state = [&]() -> State {
+      return {takeShard(before.o, p), takeShard(before.m, p),
+              takeShard(before.l, p)};
+    };
+    if (!attendWith(op, rank, call, {.queries = p, .keys = {}}, state, made))
       return Step::Failed;
     appendShard(after.o, std::move(made.o), 1);
     appendShard(after.m, std::move(made.m), 2);
     appendShard(after.l, std::move(made.l), 2);
   }
   return giveState(call, after);
+}
+
+static Step run(ring::AttendOp op, SimulatedRank &rank,
+                const ExternalCall &call) {
+  if (!call.peek<Tensor>(op.getQueryMutable())->shards.empty())
+    return attendAll(op, rank, call);
+  State after;
+  auto state = [&] {
+    return op.isFirst() ? beginState(op, rank, call)
+                        : takeState(call, op.getState().getBeginOperandIndex());
+  };
+  if (!attendWith(op, rank, call, {}, state, after))
+    return Step::Failed;
+  return op.isLast() ? giveResults(op, rank, call, after, !op.isFirst())
+                     : giveState(call, after);
 }
 
 static Step run(ring::MergeOp op, SimulatedRank &rank,
@@ -469,9 +497,10 @@ static bool attendWith(ring::AttendGradOp op, SimulatedRank &rank,
   int64_t owner = part.keys.value_or(call.index(op.getKeyOwnerMutable()));
   attend.slice = {shardOf(op.getKeyMutable(), owner),
                   shardOf(op.getValueMutable(), owner), owner};
-  llvm::append_range(attend.grads,
-                     llvm::make_range(std::make_move_iterator(grads.begin()),
-                                      std::make_move_iterator(grads.end())));
+  unsigned first = op.getGrads().getBeginOperandIndex();
+  for (auto [i, grad] : llvm::enumerate(grads))
+    attend.grads.push_back(grad ? std::move(grad)
+                                : call.take<Tensor>(first + i));
   if (!isOfOneShape(attend)) {
     rank.fail(op, "takes tensors of different rows");
     return false;
@@ -560,13 +589,14 @@ static Step run(ring::AttendGradOp op, SimulatedRank &rank,
                 const ExternalCall &call) {
   if (!areGathered(op, rank, call))
     return Step::Failed;
-  OperandRange operands = op.getGrads();
+  unsigned first = op.getGrads().getBeginOperandIndex();
+  bool anyGathered = !call.peek<Tensor>(first)->shards.empty() ||
+                     !call.peek<Tensor>(first + 1)->shards.empty();
   SmallVector<TensorRef> grads;
-  for (unsigned i = 0; i < operands.size(); ++i)
-    grads.push_back(call.take<Tensor>(operands.getBeginOperandIndex() + i));
-  bool anyGathered = llvm::any_of(grads, [](const TensorRef &gradient) {
-    return !gradient->shards.empty();
-  });
+  // What is taken may be an operand besides: of gathered ones, for all
+  // meetings.
+  for (unsigned i = 0; i < op.getGrads().size(); ++i)
+    grads.push_back(anyGathered ? call.share<Tensor>(first + i) : TensorRef());
   if (!(anyGathered ? attendAll(op, rank, call, grads)
                     : attendWith(op, rank, call, {}, grads)))
     return Step::Failed;

@@ -65,6 +65,11 @@ protected:
     ring::LayoutAttr layout;
   };
   Shards gatheredShards(mlir::ValueRange tensors);
+  /// The type of all shards of a global tensor: on one rank that of its own.
+  mlir::Type gatheredType(mlir::Value global) {
+    return deal.parts == 1 ? unshardOf(global).getShard().getType()
+                           : global.getType();
+  }
 
   /// `tensor`, a shard, becomes what `global` was cut into.
   static void replace(mlir::Value global, mlir::Value tensor);

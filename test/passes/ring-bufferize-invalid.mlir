@@ -177,3 +177,67 @@ func.func @rotate(%x: !x) attributes {ring.grid = @cp} {
   }
   return
 }
+
+// -----
+
+// A gather has no double buffer.
+
+shard.grid @cp(shape = 2)
+!k = tensor<1x4x1x4xf32>
+!all = tensor<1x8x1x4xf32>
+!l = tensor<1x1x4xf32>
+!la = tensor<1x1x8xf32>
+#L = #ring.layout<contiguous over 2>
+
+func.func @f(%q: !k {ring.shard = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>}, %k: !k {ring.shard = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>}, %v: !k {ring.shard = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>}) -> (!k {ring.shard = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>}, !l {ring.shard = #ring.shard<#ring.layout<contiguous over 2>, dim 2 extent 8>}) attributes {ring.grid = @cp} {
+ %c0 = arith.constant 0 : index
+ %c1 = arith.constant 1 : index
+ %c2 = arith.constant 2 : index
+ %n = arith.constant 8 : index
+ %r = shard.process_multi_index on @cp axes = [0] : index
+ %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n all_gather channel <@cp, 0> : (!k, !k) -> !ring.token<!all, !all>
+  // expected-error @below {{carries a token that is not that of a shift which its body starts}}
+ %ti = scf.for %i = %c0 to %c2 step %c1 iter_args(%x = %t) -> (!ring.token<!all, !all>) {
+   %a1, %b1 = ring.wait %x : !ring.token<!all, !all>
+   %t2 = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n all_gather channel <@cp, 0> : (!k, !k) -> !ring.token<!all, !all>
+   scf.yield %t2 : !ring.token<!all, !all>
+ }
+ %ka, %va = ring.wait %ti : !ring.token<!all, !all>
+ %o, %lse = ring.attend %q at <contiguous over 2>[%r] extent %n slices (%ka, %va at %c0) of <contiguous over 2, all> extent %n first last scale 0.5 : (!k, !all, !all) -> (!k, !l)
+ return %o, %lse : !k, !l
+}
+
+// -----
+
+// A token that nothing starts again.
+
+shard.grid @cp(shape = 2)
+!k = tensor<1x4x1x4xf32>
+!all = tensor<1x8x1x4xf32>
+!l = tensor<1x1x4xf32>
+func.func @f(%q: !k {ring.shard = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>}, %k: !k {ring.shard = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>}, %v: !k {ring.shard = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>}) -> (!k {ring.shard = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>}, !l {ring.shard = #ring.shard<#ring.layout<contiguous over 2>, dim 2 extent 8>}) attributes {ring.grid = @cp} {
+ %c0 = arith.constant 0 : index
+ %c1 = arith.constant 1 : index
+ %c2 = arith.constant 2 : index
+ %n = arith.constant 8 : index
+ %r = shard.process_multi_index on @cp axes = [0] : index
+ %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %r receive[%r] from %r channel <@cp, 0> : (!k, !k) -> !ring.token<!k, !k>
+  // expected-error @below {{carries a token that is not that of a shift which its body starts}}
+ %ti = scf.for %i = %c0 to %c2 step %c1 iter_args(%x = %t) -> (!ring.token<!k, !k>) {
+   scf.yield %x : !ring.token<!k, !k>
+ }
+ %ka, %va = ring.wait %ti : !ring.token<!k, !k>
+ %o, %lse = ring.attend %q at <contiguous over 2>[%r] extent %n slices (%ka, %va at %r) of <contiguous over 2> extent %n first last scale 0.5 : (!k, !k, !k) -> (!k, !l)
+ return %o, %lse : !k, !l
+}
+
+// -----
+
+// What nobody uses goes.
+
+shard.grid @cp(shape = 2)
+!t = tensor<1x4x1x4xf32>
+func.func @f(%q: !t {ring.shard = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>}) attributes {ring.grid = @cp} {
+  %z = ring.zero %q : !t -> !t
+  return
+}

@@ -21,7 +21,7 @@ public:
     Tensors state = init();
     finish(gather({ownKeys().tensors,
                    {1, 1},
-                   {op.getKey().getType(), op.getValue().getType()},
+                   {gatheredType(op.getKey()), gatheredType(op.getValue())},
                    key.getExtent(),
                    stateTypes()},
                   [&](ValueRange all, ValueRange) {
@@ -40,7 +40,8 @@ public:
     Shards queries = ownQueries(), keys = ownKeys();
     Tensors kept{zero(queries.tensors[0])};
     llvm::append_range(kept, zeroTables());
-    Type allKeys = op.getKey().getType(), allValues = op.getValue().getType();
+    Type allKeys = gatheredType(op.getKey()),
+         allValues = gatheredType(op.getValue());
     Tensors made =
         gather({keys.tensors,
                 {1, 1},
