@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace burst;
 
-void BackwardProgram::beginProgram() {
+void BackwardProgram::beginBackward() {
   ProgramBuilder::beginProgram();
   auto shard = [&](Value global) { return unshardOf(global).getShard(); };
   Value outGrad = shard(op.getOutGrad()), lse = shard(op.getLse());

@@ -15,8 +15,8 @@ public:
       : ProgramBuilder(op, deal), op(op) {}
 
 protected:
-  /// Also makes delta, and what is dealt as queries and as keys are.
-  void beginProgram();
+  /// Makes `rank`, delta, and what is dealt as queries and as keys are.
+  void beginBackward();
   /// The type of a gradient by what has the type of `like`.
   mlir::Type gradientType(mlir::Type like);
   mlir::Value zero(mlir::Value like);

@@ -36,7 +36,7 @@ public:
   using BackwardProgram::BackwardProgram;
 
   void build() {
-    beginProgram();
+    beginBackward();
     Shards queries = ownQueries(), keys = ownKeys();
     Tensors kept{zero(queries.tensors[0])};
     llvm::append_range(kept, zeroTables());
@@ -202,7 +202,7 @@ Estimate AllGather::estimate(const Workload &workload,
                    batch * needs.most() * cargo.slice / machine.bandwidth;
   for (int64_t distance = 1;
        cargo.behind != 0 && distance < workload.deal.parts; ++distance)
-    if (double positions = needs.mostAt(distance))
+    if (double positions = needs.mostAt(distance); positions != 0)
       result.exposed += steps * machine.latency +
                         batch * positions * cargo.behind / machine.bandwidth;
   // Gradients come in turn into two buffers, and the own ones into one.

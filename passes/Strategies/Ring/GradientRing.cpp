@@ -13,7 +13,7 @@ public:
   using BackwardProgram::BackwardProgram;
 
   void build(bool movesKeys) {
-    beginProgram();
+    beginBackward();
     finish(movesKeys ? rotateKeys() : rotateQueries());
   }
 
