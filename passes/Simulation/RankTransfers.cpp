@@ -240,6 +240,16 @@ bool Simulation::Impl::Rank::startGather(const StartSite &site,
                       " as that of this rank");
     return false;
   }
+  // The own shard is copied by the flags, too.
+  uint64_t own = impl.shares.of(site.deal, gather.extent, index).mask;
+  uint64_t copied = own;
+  if (!selectSegments(call, site.segments, index, /*turn=*/0, copied))
+    return false;
+  if (copied != own) {
+    fail(site.op, "leaves out segments of the own shard, of which all flags "
+                  "must be true");
+    return false;
+  }
   gather.sent = gather.arrived = true;
   // All that it brings is one slice, in one buffer.
   Impl::Gauges gauges = impl.gaugesOf(gather, *site.channel);

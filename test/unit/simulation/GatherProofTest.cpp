@@ -41,13 +41,7 @@ std::vector<Problem> allProblems() {
 class GatherProof : public testing::TestWithParam<Problem> {};
 
 INSTANTIATE_TEST_SUITE_P(Problems, GatherProof,
-                         testing::ValuesIn(allProblems()),
-                         [](const auto &info) {
-                           std::string name = info.param.describe();
-                           for (char &c : name)
-                             c = isalnum(c) ? c : '_';
-                           return name;
-                         });
+                         testing::ValuesIn(allProblems()), nameOfProblem);
 
 /// What it gives is what a ring gives.
 TEST_P(GatherProof, IsProvedAndComputes) {
@@ -105,14 +99,14 @@ struct Schedule {
         arith::AddIOp::create(builder, loc, rank, number(at, 1)).getResult();
     return arith::RemUIOp::create(builder, loc, next, number(at, parts));
   }
-  /// A table of which no flag is true, but those of distance 0.
-  Value onlyOwn(Operation *at, Value like) {
+  /// A table of which no flag is true, but those of one distance.
+  Value onlyAt(int64_t wanted, Operation *at, Value like) {
     OpBuilder builder(at);
     auto type = cast<RankedTensorType>(like.getType());
     SmallVector<bool> flags;
     for (int64_t owner = 0; owner < type.getDimSize(0); ++owner)
       for (int64_t distance = 0; distance < type.getDimSize(1); ++distance)
-        flags.append(type.getDimSize(2), distance == 0);
+        flags.append(type.getDimSize(2), distance == wanted);
     return arith::ConstantOp::create(builder, at->getLoc(),
                                      DenseElementsAttr::get(type, flags));
   }
@@ -140,9 +134,15 @@ const Mutation mutations[] = {
     {"gathersTooLittle",
      [](Schedule &s) {
        s.gather.getSegmentsMutable().assign(
-           s.onlyOwn(s.gather, s.gather.getSegments()));
+           s.onlyAt(0, s.gather, s.gather.getSegments()));
      },
      "which was not received"},
+    {"leavesTheOwnShardOut",
+     [](Schedule &s) {
+       s.gather.getSegmentsMutable().assign(
+           s.onlyAt(1, s.gather, s.gather.getSegments()));
+     },
+     "leaves out segments of the own shard"},
     {"attendsTheShardOfTheWrongOwner",
      [](Schedule &s) {
        s.attend.getKeyOwnerMutable().assign(s.number(s.attend, 1));
@@ -175,7 +175,7 @@ const Mutation mutations[] = {
     {"returnsTooLittle",
      [](Schedule &s) {
        s.back.getSegmentsMutable().assign(
-           s.onlyOwn(s.gather, s.back.getSegments()));
+           s.onlyAt(0, s.gather, s.back.getSegments()));
      },
      "of which it has"},
     {"addsTwice",

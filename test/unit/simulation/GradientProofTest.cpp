@@ -40,13 +40,7 @@ class GradientProofTest : public ::testing::TestWithParam<Problem> {};
 } // namespace
 
 INSTANTIATE_TEST_SUITE_P(Problems, GradientProofTest,
-                         ::testing::ValuesIn(allProblems()),
-                         [](const auto &info) {
-                           std::string name = info.param.describe();
-                           for (char &c : name)
-                             c = isalnum(c) ? c : '_';
-                           return name;
-                         });
+                         ::testing::ValuesIn(allProblems()), nameOfProblem);
 
 TEST_P(GradientProofTest, AcceptsTheScheduleAndRefusesEveryMutation) {
   auto context = makeContext();

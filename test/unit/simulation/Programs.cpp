@@ -52,6 +52,13 @@ func.func @f(%q: {1}, %k: {2}, %v: {3}) -> ({4}, {5}) {{
                        order, forward);
 }
 
+std::string nameOfProblem(const testing::TestParamInfo<Problem> &info) {
+  std::string name = info.param.describe();
+  for (char &c : name)
+    c = isalnum(c) ? c : '_';
+  return name;
+}
+
 std::string Problem::describe() const {
   return llvm::formatv("{0} {1} over {2}, {3} x {4}{5}{6}{7}{8}", order,
                        mask.empty() ? "full" : mask, parts, queries, keys,

@@ -10,6 +10,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassInstrumentation.h"
 
+#include <gtest/gtest.h>
 #include <ostream>
 #include <random>
 #include <string>
@@ -38,6 +39,9 @@ struct Problem {
   /// In words, for messages.
   std::string describe() const;
 };
+
+/// The name of a test of a problem.
+std::string nameOfProblem(const testing::TestParamInfo<Problem> &info);
 
 /// For gtest.
 inline void PrintTo(const Problem &problem, std::ostream *stream) {

@@ -39,13 +39,7 @@ static std::vector<Problem> allProblems() {
 class ProofTest : public ::testing::TestWithParam<Problem> {};
 
 INSTANTIATE_TEST_SUITE_P(Problems, ProofTest,
-                         ::testing::ValuesIn(allProblems()),
-                         [](const auto &info) {
-                           std::string name = info.param.describe();
-                           for (char &c : name)
-                             c = isalnum(c) ? c : '_';
-                           return name;
-                         });
+                         ::testing::ValuesIn(allProblems()), nameOfProblem);
 
 TEST_P(ProofTest, AcceptsTheScheduleAndRefusesEveryMutation) {
   auto context = makeContext();

@@ -32,13 +32,7 @@ class QueryProofTest : public ::testing::TestWithParam<Problem> {};
 } // namespace
 
 INSTANTIATE_TEST_SUITE_P(Problems, QueryProofTest,
-                         ::testing::ValuesIn(allProblems()),
-                         [](const auto &info) {
-                           std::string name = info.param.describe();
-                           for (char &c : name)
-                             c = isalnum(c) ? c : '_';
-                           return name;
-                         });
+                         ::testing::ValuesIn(allProblems()), nameOfProblem);
 
 TEST_P(QueryProofTest, AcceptsTheScheduleAndRefusesEveryMutation) {
   auto context = makeContext();
