@@ -6,7 +6,6 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
 
 namespace burst {
 #define GEN_PASS_DEF_LOWERGATHERPASS
@@ -64,14 +63,7 @@ Values GatherLowering::region(ValueRange tensors) {
     llvm::append_range(arguments,
                        freshPartials(builder, loc, *op.getJoin(), tensors,
                                      op.getPartials().getTypes()));
-  IRMapping mapping;
-  Block &body = op.getBody().front();
-  mapping.map(body.getArguments(), arguments);
-  for (Operation &inner : body.without_terminator())
-    builder.clone(inner, mapping);
-  return llvm::map_to_vector(
-      body.getTerminator()->getOperands(),
-      [&](Value value) { return mapping.lookupOrDefault(value); });
+  return inlineRegion(builder, op.getBody(), arguments);
 }
 
 /// Sends what is of the shards of the rank that is so far behind to that, and

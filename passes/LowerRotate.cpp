@@ -6,7 +6,6 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 
 namespace burst {
@@ -109,17 +108,10 @@ private:
 /// What the region computes for the shards of an owner.
 Values RotateLowering::turn(Value owner, ValueRange shards, ValueRange carried,
                             ValueRange partials) {
-  IRMapping mapping;
   Values arguments{owner};
   for (ValueRange some : {shards, carried, partials})
     llvm::append_range(arguments, some);
-  Block &body = op.getBody().front();
-  mapping.map(body.getArguments(), arguments);
-  for (Operation &inner : body.without_terminator())
-    builder.clone(inner, mapping);
-  return llvm::map_to_vector(
-      body.getTerminator()->getOperands(),
-      [&](Value value) { return mapping.lookupOrDefault(value); });
+  return inlineRegion(builder, op.getBody(), arguments);
 }
 
 /// Partial results of shards for which nothing was computed yet.

@@ -31,14 +31,7 @@ LogicalResult GatherOp::verify() {
   if (partials > getNumResults())
     return emitOpError("gives values and ")
            << partials << " partial results, got: " << getNumResults();
-  if (getJoin() == Join::Merge && partials != 3)
-    return emitOpError("merges one softmax state, (o, m, l), got: ")
-           << partials << " partial results";
-  if (getJoin() == Join::Add &&
-      (partials == 0 || partials > getTensors().size()))
-    return emitOpError("adds gradients by its tensors, of which there are ")
-           << getTensors().size() << ", got: " << partials;
-  return success();
+  return verifyPartials(*this, partials);
 }
 
 /// Whether both are tensors of one type, but for the size along `dim`.
@@ -75,10 +68,5 @@ LogicalResult GatherOp::verifyRegions() {
     return failure();
   SmallVector<Type> given(TypeRange(getResultTypes()).drop_back(partials));
   llvm::append_range(given, getPartials().getTypes());
-  auto yield = dyn_cast<YieldOp>(getBody().front().getTerminator());
-  if (!yield || yield.getValues().getTypes() != TypeRange(given))
-    return emitOpError("region ends in a ring.yield of ")
-           << given
-           << ", got: " << getBody().front().getTerminator()->getOperandTypes();
-  return success();
+  return verifyYield(*this, given);
 }

@@ -65,13 +65,8 @@ LogicalResult RotateOp::verify() {
   if (!getJoin() && (partials != 0 || !dims.empty()))
     return emitOpError("has partial results but does not say how they are "
                        "joined: partial add dims [...], or merge");
-  if (getJoin() == Join::Merge && partials != 3)
-    return emitOpError("merges one softmax state, (o, m, l), got: ")
-           << partials << " partial results";
-  if (getJoin() == Join::Add &&
-      (partials == 0 || partials > getTensors().size()))
-    return emitOpError("adds gradients by its tensors, of which there are ")
-           << getTensors().size() << ", got: " << partials;
+  if (failed(verifyPartials(*this, partials)))
+    return failure();
   if (dims.size() != partials)
     return emitOpError("needs a dimension of each partial result, got: ")
            << dims.size() << " of " << partials;
@@ -96,10 +91,5 @@ LogicalResult RotateOp::verifyRegions() {
            << taken << ", got: " << getBody().getArgumentTypes();
   if (getResultTypes() != TypeRange(given))
     return emitOpError("must give ") << given << ", got: " << getResultTypes();
-  auto yield = dyn_cast<YieldOp>(getBody().front().getTerminator());
-  if (!yield || yield.getValues().getTypes() != TypeRange(given))
-    return emitOpError("region ends in a ring.yield of ")
-           << given
-           << ", got: " << getBody().front().getTerminator()->getOperandTypes();
-  return success();
+  return verifyYield(*this, given);
 }

@@ -74,6 +74,30 @@ inline llvm::LogicalResult verifyPart(mlir::Operation *op, LayoutAttr layout) {
          << layout;
 }
 
+/// What `rotate` and `gather` share: merged are the states of one softmax,
+/// added gradients by tensors.
+template <typename OpT>
+llvm::LogicalResult verifyPartials(OpT op, size_t partials) {
+  if (op.getJoin() == Join::Merge && partials != 3)
+    return op.emitOpError("merges one softmax state, (o, m, l), got: ")
+           << partials << " partial results";
+  if (op.getJoin() == Join::Add &&
+      (partials == 0 || partials > op.getTensors().size()))
+    return op.emitOpError("adds gradients by its tensors, of which there are ")
+           << op.getTensors().size() << ", got: " << partials;
+  return mlir::success();
+}
+
+/// The region of either ends in a yield of these types.
+template <typename OpT>
+llvm::LogicalResult verifyYield(OpT op, mlir::TypeRange given) {
+  mlir::Operation *end = op.getBody().front().getTerminator();
+  if (llvm::isa<YieldOp>(end) && end->getOperandTypes() == given)
+    return mlir::success();
+  return op.emitOpError("region ends in a ring.yield of ")
+         << given << ", got: " << end->getOperandTypes();
+}
+
 /// What transfers, `merge` and `add` share: no flags of segments, or a turn and
 /// a table by owner, turn and segment of the layout's parts. Where the turn is
 /// implied, there is none.

@@ -8,12 +8,12 @@ using namespace mlir;
 using namespace burst;
 
 ProgramBuilder::ProgramBuilder(AttentionInterface op, const Deal &deal)
-    : op(op), deal(deal), builder(op), loc(op.getLoc()),
+    : attention(op), deal(deal), builder(op), loc(op.getLoc()),
       layout(ring::LayoutAttr::get(op.getContext(), deal)) {}
 
 void ProgramBuilder::beginProgram() {
   rank = shard::ProcessMultiIndexOp::create(
-             builder, loc, op.getSequence()->getGrid().getValue(),
+             builder, loc, attention.getSequence()->getGrid().getValue(),
              ArrayRef<shard::GridAxis>{0})
              .getResult()
              .front();
@@ -26,9 +26,11 @@ Tensors ProgramBuilder::rotate(const Rotation &rotation, Turn turn) {
       builder, loc, given, rotation.tensors, rank, rotation.extent,
       /*reach=*/Value(), /*step=*/Value(), rotation.carried,
       builder.getDenseI64ArrayAttr(rotation.dims), layout,
-      ring::ChannelAttr::get(op.getContext(), op.getSequence()->getGrid(), 0),
-      rotation.join ? ring::JoinAttr::get(op.getContext(), *rotation.join)
-                    : ring::JoinAttr(),
+      ring::ChannelAttr::get(attention.getContext(),
+                             attention.getSequence()->getGrid(), 0),
+      rotation.join
+          ? ring::JoinAttr::get(attention.getContext(), *rotation.join)
+          : ring::JoinAttr(),
       rotation.join ? builder.getDenseI64ArrayAttr(rotation.partialDims)
                     : DenseI64ArrayAttr());
   SmallVector<Type> taken{builder.getIndexType()};
@@ -51,9 +53,11 @@ Tensors ProgramBuilder::gather(const Gathering &gathering, Whole whole) {
       builder, loc, given, gathering.tensors, rank, gathering.extent,
       /*segments=*/Value(), builder.getDenseI64ArrayAttr(gathering.dims),
       layout,
-      ring::ChannelAttr::get(op.getContext(), op.getSequence()->getGrid(), 0),
-      gathering.join ? ring::JoinAttr::get(op.getContext(), *gathering.join)
-                     : ring::JoinAttr(),
+      ring::ChannelAttr::get(attention.getContext(),
+                             attention.getSequence()->getGrid(), 0),
+      gathering.join
+          ? ring::JoinAttr::get(attention.getContext(), *gathering.join)
+          : ring::JoinAttr(),
       gathering.join ? builder.getDenseI64ArrayAttr(gathering.partialDims)
                      : DenseI64ArrayAttr());
   OpBuilder::InsertionGuard guard(builder);
@@ -77,8 +81,8 @@ void ProgramBuilder::replace(Value global, Value tensor) {
 }
 
 void ProgramBuilder::erase() {
-  SmallVector<Value> operands(op->getOperands());
-  op->erase();
+  SmallVector<Value> operands(attention->getOperands());
+  attention->erase();
   // One tensor may be several operands.
   llvm::SmallSetVector<Operation *, 8> unshards;
   for (Value operand : operands)

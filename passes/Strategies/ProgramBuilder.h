@@ -76,7 +76,7 @@ protected:
   /// Erases the attention and what brought its tensors.
   void erase();
 
-  AttentionInterface op;
+  AttentionInterface attention;
   Deal deal;
   mlir::OpBuilder builder;
   mlir::Location loc;

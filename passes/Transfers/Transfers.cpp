@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Transfers/Transfers.h"
 
+#include "mlir/IR/IRMapping.h"
+
 using namespace mlir;
 using namespace burst;
 
@@ -42,6 +44,18 @@ Values burst::allGather(OpBuilder &builder, Location loc, ValueRange tensors,
           /*receivedOwner=*/Value(), /*from=*/Value(), segments,
           /*turn=*/Value(), /*into=*/ValueRange(), dims, of.layout, channel,
           ring::Route::AllGather));
+}
+
+Values burst::inlineRegion(OpBuilder &builder, Region &region,
+                           ValueRange arguments) {
+  IRMapping mapping;
+  Block &body = region.front();
+  mapping.map(body.getArguments(), arguments);
+  for (Operation &inner : body.without_terminator())
+    builder.clone(inner, mapping);
+  return llvm::map_to_vector(
+      body.getTerminator()->getOperands(),
+      [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
 Values burst::freshPartials(OpBuilder &builder, Location loc, ring::Join join,

@@ -43,6 +43,10 @@ Values allGather(mlir::OpBuilder &builder, mlir::Location loc,
                  llvm::ArrayRef<int64_t> dims, const Owned &of,
                  ring::ChannelAttr channel, mlir::Value segments);
 
+/// The ops of a region, of which these are the arguments; what it yields.
+Values inlineRegion(mlir::OpBuilder &builder, mlir::Region &region,
+                    mlir::ValueRange arguments);
+
 /// Partial results by shards, of which nothing was computed yet.
 Values freshPartials(mlir::OpBuilder &builder, mlir::Location loc,
                      ring::Join join, mlir::ValueRange shards,
