@@ -62,10 +62,18 @@ struct Packing {
         llvm::alignTo(depth, static_cast<uint64_t>(together)));
   }
 };
+
+/// What a forward pass packs, and what it stores of pairs of tiles.
+struct AttendBytes {
+  int64_t keys = 0, stored = 0;
+
+  AttendBytes() = default;
+  AttendBytes(const Attend &attend, const cpu::Target &target);
+};
 } // namespace
 
-/// Keys and values of all slices.
-static int64_t bytesOf(const Attend &attend, const cpu::Target &target) {
+/// Keys and values of all slices; scores of the slices and a shard of queries.
+AttendBytes::AttendBytes(const Attend &attend, const cpu::Target &target) {
   auto op = cast<ring::AttendLikeOpInterface>(attend.at);
   TileSizes sizes(op.getStateType(), target);
   const Slice &first = attend.slices.front();
@@ -75,15 +83,15 @@ static int64_t bytesOf(const Attend &attend, const cpu::Target &target) {
   for (const Slice &slice : attend.slices)
     tiles += numTiles(attend.keyLayout.getDeal(), slice.owner, attend.keyExtent,
                       sizes.columns);
-  int64_t packed = key.shape[2] * tiles * sizes.columns *
-                   (packing.deep(key.shape[3]) + sizes.padded(value.shape[3])) *
-                   packing.bytes;
+  keys = key.shape[2] * tiles * sizes.columns *
+         (packing.deep(key.shape[3]) + sizes.padded(value.shape[3])) *
+         packing.bytes;
   if (target.localTiling)
-    return packed;
+    return;
   int64_t queryTiles = numTiles(attend.queryLayout.getDeal(), attend.queryOwner,
                                 attend.queryExtent, sizes.rows);
-  return packed + attend.query->shape[2] * queryTiles * sizes.rows * tiles *
-                      sizes.columns * sizes.bytes;
+  stored = attend.query->shape[2] * queryTiles * sizes.rows * tiles *
+           sizes.columns * sizes.bytes;
 }
 
 /// A state that nobody sees. Kernels between which scores are in memory have it
@@ -197,10 +205,17 @@ public:
 
   bool attend(Attend &attend, State &result, std::string &message) override {
     auto op = cast<ring::AttendLikeOpInterface>(attend.at);
-    bool isRun = llvm::is_contained(attend.pairs, true) ||
-                 (target.localTiling && !op.mayBeSkipped());
-    note(attend,
-         bytesOfHidden(attend, target) + (isRun ? bytesOf(attend, target) : 0));
+    AttendBytes part(attend, target);
+    attended.keys = part.keys;
+    attended.stored += part.stored; // of all shards at once
+    isComputed |= llvm::is_contained(attend.pairs, true);
+    if (attend.isLastShard()) {
+      bool isRun = isComputed || (target.localTiling && !op.mayBeSkipped());
+      note(attend, bytesOfHidden(attend, target) +
+                       (isRun ? attended.keys + attended.stored : 0));
+      attended = {};
+      isComputed = false;
+    }
     return Bookkeeper::attend(attend, result, message);
   }
 
@@ -211,7 +226,7 @@ public:
     bytes.queries += attend.keyShard == 0 ? part.queries : 0;
     bytes.stored += part.stored;
     isComputed |= llvm::is_contained(attend.pairs, true);
-    if (attend.isLast()) {
+    if (attend.isLastShard()) {
       noteGradients(attend);
       bytes = {};
       isComputed = false;
@@ -256,7 +271,8 @@ private:
   const cpu::Target &target;
   TableSizes tableSizeOf;
   std::vector<int64_t> most;
-  /// Of the attend_grad that is under way.
+  /// Of the attend, or the attend_grad, that is under way.
+  AttendBytes attended;
   GradientBytes bytes;
   bool isComputed = false;
 };

@@ -213,6 +213,8 @@ static bool attendWith(ring::AttendOp op, SimulatedRank &rank,
   Attend attend;
   if (!rank.meet(op, call, part, attend) || !takeSlices(op, rank, call, attend))
     return false;
+  attend.queryShard = part.queries;
+  attend.numQueryShards = rank.numShards(op.getQueryLayout());
   // Not before: what is taken may be an operand besides.
   attend.state = state();
   if (!attend.state.o->shards.empty() ||

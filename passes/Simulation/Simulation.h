@@ -77,6 +77,11 @@ struct Slice {
 struct Attend : Meeting {
   llvm::SmallVector<Slice, 1> slices;
   State state;
+  /// Which shard of queries this is, of an op on gathered ones: it happens for
+  /// one after the other.
+  int64_t queryShard = 0, numQueryShards = 1;
+
+  bool isLastShard() const { return queryShard + 1 == numQueryShards; }
 };
 
 /// A `ring.score` about to happen, its operands evaluated.
@@ -107,7 +112,7 @@ struct AttendGrad : Meeting {
   /// for all of those keys with one shard of queries, then with the next.
   int64_t queryShard = 0, numQueryShards = 1, keyShard = 0, numKeyShards = 1;
 
-  bool isLast() const {
+  bool isLastShard() const {
     return queryShard + 1 == numQueryShards && keyShard + 1 == numKeyShards;
   }
 };

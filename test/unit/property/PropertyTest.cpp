@@ -73,7 +73,7 @@ private:
              const Segment &segment, bool movesQueries);
   int64_t travel(const std::vector<bool> &kept, int64_t step,
                  bool movesQueries);
-  int64_t gathered(const std::vector<bool> &kept);
+  int64_t gathered(const std::vector<bool> &kept, bool movesQueries);
   Deal deal();
 
   const RandomProblem &problem;
@@ -193,13 +193,15 @@ bool Check::needs(const std::vector<bool> &kept, int64_t rank,
   return false;
 }
 
-/// Positions of keys times the ranks that need them, but for their owners.
-int64_t Check::gathered(const std::vector<bool> &kept) {
+/// Positions times the ranks that need them, but for their owners.
+int64_t Check::gathered(const std::vector<bool> &kept, bool movesQueries) {
+  const oracle::Sizes &sizes = problem.sizes;
+  int64_t moving = movesQueries ? sizes.queries : sizes.keys;
   int64_t parts = problem.ranks, sum = 0;
   for (int64_t owner = 0; owner < parts; ++owner)
-    for (const Segment &segment : deal().segments(owner, problem.sizes.keys))
+    for (const Segment &segment : deal().segments(owner, moving))
       for (int64_t rank = 0; rank < parts; ++rank)
-        if (rank != owner && needs(kept, rank, segment, false))
+        if (rank != owner && needs(kept, rank, segment, movesQueries))
           sum += segment.count;
   return sum;
 }
@@ -241,7 +243,7 @@ int64_t Check::leastTravel(const Trial::Attention &attention, bool movesQueries,
   int64_t count = llvm::count(kept, true);
   statistics.partialMasks += count != 0 && count != int64_t(kept.size());
   if (isGathered)
-    return gathered(kept);
+    return gathered(kept, movesQueries);
   return std::min(travel(kept, 1, movesQueries),
                   travel(kept, problem.ranks - 1, movesQueries));
 }
@@ -256,14 +258,14 @@ void Check::compareWithLeast() {
     StrategyAttr strategy = AttentionOp(attention.op).getStrategyAttr();
     if (!strategy)
       return; // What was chosen is not known here.
-    bool movesQueries = strategy.getValue() == "ring_q";
+    bool isGathered = strategy.getValue().contains("gather");
+    bool movesQueries = strategy.getValue().ends_with("_q");
     int64_t most =
         (movesQueries ? sizes.queries : sizes.keys) * (problem.ranks - 1);
     bool hasMask = !attention.problem.masks.empty();
     least[movesQueries] +=
         hasMask && problem.drop
-            ? leastTravel(attention, movesQueries,
-                          strategy.getValue() == "all_gather")
+            ? leastTravel(attention, movesQueries, isGathered)
             : most;
     all[movesQueries] += most;
   }

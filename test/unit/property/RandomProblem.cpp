@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/property/RandomProblem.h"
 
+#include "test/unit/property/GatherQueries.h"
 #include "test/unit/property/RandomRegion.h"
 #include "tools/data/Random.h"
 
@@ -324,7 +325,8 @@ std::string Drawing::attention(int64_t index) {
   if (dice.chance(90)) {
     std::string strategy =
         dice.pick({"ring_q", "ring_q", "ring_kv", "ring_kv", "all_gather",
-                   "all_gather", "ring_scores"});
+                   "all_gather", "test_gather_q", "ring_scores"});
+    addGatherQueries();
     if (kind == For::Gpus && strategy == "ring_scores")
       strategy = "ring_kv"; // kernels of GPUs keep no scores
     text += format("    strategy <{}>\n", strategy);

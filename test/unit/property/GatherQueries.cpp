@@ -1,0 +1,64 @@
+//===- GatherQueries.cpp - a strategy of tests ----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/unit/property/GatherQueries.h"
+
+#include "passes/Strategies/ForwardProgram.h"
+#include "passes/Strategies/Strategy.h"
+
+using namespace mlir;
+using namespace burst;
+
+namespace {
+class Program final : public ForwardProgram {
+public:
+  using ForwardProgram::ForwardProgram;
+
+  void build() {
+    beginProgram();
+    // Of all queries: o, then m and l.
+    auto all = cast<RankedTensorType>(gatheredType(op.getQuery()));
+    const SmallVector<int64_t> dims{1, 2, 2};
+    SmallVector<Type> own = stateTypes(), gathered = own;
+    for (auto [type, dim] : llvm::zip_equal(gathered, dims)) {
+      auto shard = cast<RankedTensorType>(type);
+      SmallVector<int64_t> shape(shard.getShape());
+      shape[dim] = all.getDimSize(1);
+      type = shard.clone(shape);
+    }
+    finish(gather({ownQueries().tensors,
+                   {1},
+                   {all},
+                   query.getExtent(),
+                   /*values=*/{},
+                   ring::Join::Merge,
+                   own,
+                   gathered,
+                   dims},
+                  [&](ValueRange queries, ValueRange state) {
+                    return attend(gatheredShards(queries), ownKeys(), state);
+                  }));
+  }
+};
+
+struct GatherQueries final : Strategy {
+  StringRef getName() const override { return "test_gather_q"; }
+  bool isBaseline() const override { return true; }
+  std::string whyNot(AttentionInterface op) const override {
+    return isa<AttentionBackwardOp>(op.getOperation())
+               ? "has a forward pass only"
+               : "";
+  }
+  Estimate estimate(const Workload &, const MachineModel &) const override {
+    return {}; // of no matter: it is never chosen
+  }
+  void build(AttentionInterface op, const Deal &deal) const override {
+    Program(cast<AttentionOp>(op.getOperation()), deal).build();
+  }
+};
+} // namespace
+
+void test::addGatherQueries() {
+  static const GatherQueries strategy;
+  if (!lookupStrategy(strategy.getName()))
+    addStrategy(&strategy);
+}
