@@ -55,12 +55,16 @@ endif()
 # kept even where nothing calls them.
 target_link_libraries(burst_llvm INTERFACE $<IF:$<BOOL:${BURST_SHARED_LLVM}>,MLIR,MLIRIR>)
 
-# One precompiled header for all sources that include LLVM.
+# One precompiled header for all sources that include LLVM. It fits only sources
+# with the same definitions: those of its packages are made for all.
 if(BURST_PCH)
+  add_compile_definitions($<$<COMPILE_LANGUAGE:CXX>:GTEST_HAS_PTHREAD=1>
+    $<$<COMPILE_LANGUAGE:CXX>:FMT_HEADER_ONLY=1>)
   file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/pch.cpp CONTENT "")
   add_library(burst_pch OBJECT ${PROJECT_BINARY_DIR}/pch.cpp)
   target_link_libraries(burst_pch PRIVATE burst_warnings burst_llvm)
   target_precompile_headers(burst_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h)
+  add_dependencies(burst_pch BurstDialectIncGen BurstRingDialectIncGen BurstTileDialectIncGen)
   # ccache compares the bytes of the header: no time may be in them. With g++ it
   # needs to see that a precompiled header was read.
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>"
