@@ -18,7 +18,7 @@ static bool isIndexComputation(Operation *op) {
 
 /// Moves `start` up as far as it may go, and with it the index computations
 /// that it needs: up to what makes its tensors, or to another transfer.
-static void hoist(ring::StartOp start) {
+static void hoist(ring::TransferOpInterface start) {
   SmallVector<Operation *> needed{start};
   Operation *target = start;
   for (Operation *above = start->getPrevNode(); above;
@@ -167,9 +167,10 @@ struct Overlap : burst::impl::OverlapPassBase<Overlap> {
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops)
       waitInNextTurn(loop);
-    SmallVector<ring::StartOp> starts;
-    getOperation().walk([&](ring::StartOp start) { starts.push_back(start); });
-    for (ring::StartOp start : starts)
+    SmallVector<ring::TransferOpInterface> starts;
+    getOperation().walk(
+        [&](ring::TransferOpInterface start) { starts.push_back(start); });
+    for (ring::TransferOpInterface start : starts)
       hoist(start);
   }
 };

@@ -57,8 +57,8 @@ bool Placement::isGpuLaunch(Operation *op) {
 bool Placement::touches(Operation *op) {
   return !isGpuLaunch(op) &&
          !isa<ViewLikeOpInterface, memref::DimOp, memref::DeallocOp,
-              ring::StartOp, ring::WaitOp, scf::YieldOp, scf::ForOp, scf::IfOp,
-              func::ReturnOp>(op);
+              ring::TransferOpInterface, ring::WaitOp, scf::YieldOp, scf::ForOp,
+              scf::IfOp, func::ReturnOp>(op);
 }
 
 bool Placement::isHost(Value buffer) {

@@ -113,7 +113,7 @@ private:
   // Transfers.
   mlir::Value listDealt(mlir::ValueRange tensors, llvm::ArrayRef<int64_t> dims);
   mlir::Value countsOf(ring::LayoutAttr layout);
-  void lowerStart(ring::StartOp op);
+  void lowerStart(ring::TransferOpInterface op);
   void carryNumbers();
 
   mlir::func::FuncOp program;

@@ -271,7 +271,7 @@ LogicalResult HostLowering::lower(Operation *op) {
               dataOf(op.getOrder())});
         return success();
       })
-      .Case<ring::StartOp>([&](auto op) {
+      .Case<ring::TransferOpInterface>([&](auto op) {
         lowerStart(op);
         return success();
       })

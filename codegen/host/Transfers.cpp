@@ -55,7 +55,7 @@ Value HostLowering::listDealt(ValueRange tensors, ArrayRef<int64_t> dims) {
 }
 
 /// A burst_transfer, whose messages are listed, then started.
-void HostLowering::lowerStart(ring::StartOp op) {
+void HostLowering::lowerStart(ring::TransferOpInterface op) {
   auto numberOr = [&](Value value, int64_t other) {
     return value ? number(value) : constant(other);
   };

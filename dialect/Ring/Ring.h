@@ -66,6 +66,9 @@ struct SizeSource {
   int64_t dim = 0; ///< where the value is shaped
 };
 
+/// What every TransferOpInterface keeps to, see `ring.start`.
+llvm::LogicalResult verifyTransfer(mlir::Operation *op);
+
 } // namespace burst::ring
 
 // clang-format off

@@ -136,6 +136,78 @@ def Ring_AttendLikeOpInterface : OpInterface<"AttendLikeOpInterface"> {
   }];
 }
 
+def Ring_TransferOpInterface : OpInterface<"TransferOpInterface"> {
+  let cppNamespace = "::burst::ring";
+  let description = [{
+    What begins to send shards of this rank's tensors to other ranks and to receive
+    others, by a route that all ranks of a channel take: `ring.start`, where the
+    operands are explained. `ring.wait` of its token gives what is received.
+
+    The result is the token alone, and on buffers the operands `into` take what is
+    received; bufferization clones the op with buffers in place of tensors.
+  }];
+  let methods = [
+    InterfaceMethod<"The tensors that are sent.", "::mlir::OperandRange",
+      "getTensors">,
+    InterfaceMethod<"Whose shards they are.", "::mlir::OpOperand &",
+      "getOwnerMutable">,
+    InterfaceMethod<"How many positions each tensor has in all along its dimension.",
+      "::mlir::OpOperand &", "getExtentMutable">,
+    InterfaceMethod<"The rank that a shift sends to.", "::mlir::MutableOperandRange",
+      "getToMutable">,
+    InterfaceMethod<"Whose shards a shift receives.", "::mlir::MutableOperandRange",
+      "getReceivedOwnerMutable">,
+    InterfaceMethod<"The rank from which a shift receives.",
+      "::mlir::MutableOperandRange", "getFromMutable">,
+    InterfaceMethod<"The table of the segments that travel, or none where all do.",
+      "::mlir::MutableOperandRange", "getSegmentsMutable">,
+    InterfaceMethod<"The turn of the table.", "::mlir::MutableOperandRange",
+      "getTurnMutable">,
+    InterfaceMethod<"On buffers, where what is received goes.",
+      "::mlir::MutableOperandRange", "getIntoMutable">,
+    InterfaceMethod<"The dimension of each tensor that is dealt.",
+      "::llvm::ArrayRef<int64_t>", "getDims">,
+    InterfaceMethod<"How that dimension is laid out.", "::burst::ring::LayoutAttr",
+      "getLayout">,
+    InterfaceMethod<"Where messages meet.", "::burst::ring::ChannelAttr",
+      "getChannel">,
+    InterfaceMethod<"Who sends to whom.", "::burst::ring::Route", "getRoute">,
+    InterfaceMethod<"The token, with the types of what is received on tensors.",
+      "::mlir::TypedValue<::burst::ring::TokenType>", "getToken">,
+  ];
+  let verify = "return ::burst::ring::verifyTransfer($_op);";
+  let extraSharedClassDeclaration = [{
+    bool isGather() { return $_op.getRoute() == ::burst::ring::Route::AllGather; }
+    /// That of what is received.
+    ::burst::ring::LayoutAttr getReceivedLayout() {
+      return isGather() ? $_op.getLayout().ofAll() : $_op.getLayout().ofPart();
+    }
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::Value getOwner() { return getOwnerMutable().get(); }
+    ::mlir::Value getExtent() { return getExtentMutable().get(); }
+    ::mlir::Value getTo() { return only(getToMutable()); }
+    ::mlir::Value getReceivedOwner() { return only(getReceivedOwnerMutable()); }
+    ::mlir::Value getFrom() { return only(getFromMutable()); }
+    ::mlir::Value getSegments() { return only(getSegmentsMutable()); }
+    ::mlir::Value getTurn() { return only(getTurnMutable()); }
+    ::mlir::OperandRange getInto() { return getIntoMutable(); }
+    /// The dimension along which one of the tensors is dealt.
+    int64_t getDim(::mlir::OpOperand &tensor) {
+      return getDims()[tensor.getOperandNumber() -
+                       getTensors().getBeginOperandIndex()];
+    }
+
+  private:
+    /// Null where there is none.
+    static ::mlir::Value only(::mlir::OperandRange operands) {
+      return operands.empty() ? ::mlir::Value() : operands.front();
+    }
+
+  public:
+  }];
+}
+
 def Ring_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let cppNamespace = "::burst::ring";
   let description = [{

@@ -9,33 +9,38 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::ring;
 
-void StartOp::getEffects(Effects &effects) {
+void ring::addTransferEffects(TransferOpInterface op, Effects &effects) {
   effects.emplace_back(MemoryEffects::Read::get(), ChannelResource::get());
   effects.emplace_back(MemoryEffects::Write::get(), ChannelResource::get());
-  addEffects(effects, (*this)->getOpOperands(), getInto());
+  addEffects(effects, op->getOpOperands(), op.getInto());
+}
+
+void StartOp::getEffects(Effects &effects) {
+  addTransferEffects(*this, effects);
 }
 
 //===----------------------------------------------------------------------===//
 // Transfers
 //===----------------------------------------------------------------------===//
 
-LogicalResult StartOp::verify() {
+LogicalResult ring::verifyTransfer(Operation *operation) {
+  auto op = cast<TransferOpInterface>(operation);
   // start_c1
-  if (failed(verifyDims(*this)))
+  if (failed(verifyDims(op)))
     return failure();
   // start_c2
-  SmallVector<Value> shaped(getTensors());
-  llvm::append_range(shaped, getInto());
-  if (failed(verifyForm(*this, shaped, 1, /*keepsResults=*/true)))
+  SmallVector<Value> shaped(op.getTensors());
+  llvm::append_range(shaped, op.getInto());
+  if (failed(verifyForm(op, shaped, 1, /*keepsResults=*/true)))
     return failure();
-  bool buffers = isa<MemRefType>(getTensors().front().getType());
-  SmallVector<Type> received(getToken().getType().getTypes());
+  bool buffers = isa<MemRefType>(op.getTensors().front().getType());
+  SmallVector<Type> received(op.getToken().getType().getTypes());
   if (buffers && !received.empty())
-    return emitOpError("on buffers has a token without types, got: ")
-           << getToken().getType();
+    return op.emitOpError("on buffers has a token without types, got: ")
+           << op.getToken().getType();
   if (buffers)
-    llvm::append_range(received, getInto().getTypes());
-  bool isResized = isGather() || getLayout().getAll();
+    llvm::append_range(received, op.getInto().getTypes());
+  bool isResized = op.isGather() || op.getLayout().getAll();
   auto fitsTensor = [&](Value tensor, Type given, int64_t dim) {
     ShapedType sent = shapedType(tensor);
     auto type = dyn_cast<ShapedType>(given);
@@ -47,20 +52,20 @@ LogicalResult StartOp::verify() {
       shape[dim] = ShapedType::kDynamic;
     return agree(type.getShape(), shape);
   };
-  bool fits = received.size() == getTensors().size();
+  bool fits = received.size() == op.getTensors().size();
   for (size_t i = 0; fits && i < received.size(); ++i)
-    fits = fitsTensor(getTensors()[i], received[i], getDims()[i]);
+    fits = fitsTensor(op.getTensors()[i], received[i], op.getDims()[i]);
   if (!fits)
-    return emitOpError("receives tensors of the kind it sends, got: ")
-           << received << " for " << getTensors().getTypes();
+    return op.emitOpError("receives tensors of the kind it sends, got: ")
+           << received << " for " << op.getTensors().getTypes();
   // start_c5
-  if (isGather() && failed(verifyPart(*this, getLayout())))
+  if (op.isGather() && failed(verifyPart(op, op.getLayout())))
     return failure();
-  for (Value peer : {getTo(), getReceivedOwner(), getFrom()})
-    if (!peer != isGather())
-      return emitOpError("has peers in a shift, and in an all_gather none");
+  for (Value peer : {op.getTo(), op.getReceivedOwner(), op.getFrom()})
+    if (!peer != op.isGather())
+      return op.emitOpError("has peers in a shift, and in an all_gather none");
   // start_c3
-  return verifySegments(*this, buffers, /*isTurnImplied=*/isGather());
+  return verifySegments(op, buffers, /*isTurnImplied=*/op.isGather());
 }
 
 LogicalResult ring::verifyChannel(Operation *op, ChannelAttr channel,

@@ -4,7 +4,7 @@
 #define BURST_DIALECT_RING_TRANSFEROPS_TD
 
 def Ring_StartOp : Ring_Op<"start", [
-    AttrSizedOperandSegments, Burst_FixedSegments,
+    AttrSizedOperandSegments, Burst_FixedSegments, Ring_TransferOpInterface,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "begins to send slices and to receive others";
@@ -74,14 +74,8 @@ def Ring_StartOp : Ring_Op<"start", [
     (`into` $into^ `:` type($into))?
     `channel` $channel attr-dict `:` functional-type($tensors, results)
   }];
-  let hasVerifier = 1;
   let extraClassDeclaration = [{
     static constexpr unsigned variadicSegments[] = {0, 3, 4, 5, 6, 7, 8};
-    bool isGather() { return getRoute() == ::burst::ring::Route::AllGather; }
-    /// That of what is received.
-    LayoutAttr getReceivedLayout() {
-      return isGather() ? getLayout().ofAll() : getLayout().ofPart();
-    }
   }];
 }
 

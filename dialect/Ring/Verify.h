@@ -39,6 +39,9 @@ void addEffects(Effects &effects,
 void addStepEffects(StepOpInterface step, Effects &effects);
 void addStepEffects(AttendOp op, Effects &effects);
 
+/// The same of a transfer, which is one with its channel.
+void addTransferEffects(TransferOpInterface op, Effects &effects);
+
 /// What travels is at least one tensor, with a dimension of each.
 template <typename OpT>
 llvm::LogicalResult verifyDims(OpT op) {

@@ -137,9 +137,9 @@ LogicalResult Bufferizer::convertClone(Operation &op) {
 LogicalResult Bufferizer::convert(Operation &op) {
   loc = op.getLoc();
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
-      .Case<ring::StepOpInterface, ring::StartOp, ring::WaitOp, scf::ForOp,
-            scf::IfOp, tensor::GenerateOp, arith::ConstantOp, func::ReturnOp>(
-          [&](auto op) { return convert(op); })
+      .Case<ring::StepOpInterface, ring::TransferOpInterface, ring::WaitOp,
+            scf::ForOp, scf::IfOp, tensor::GenerateOp, arith::ConstantOp,
+            func::ReturnOp>([&](auto op) { return convert(op); })
       .Case<tensor::DimOp>([&](tensor::DimOp op) {
         mapping.map(op.getResult(),
                     memref::DimOp::create(builder, loc, map(op.getSource()),

@@ -96,7 +96,7 @@ struct Extent {
 
 /// A transfer that a loop carries: where it puts what it brings.
 struct Arrival {
-  ring::StartOp start;
+  ring::TransferOpInterface start;
   SmallVector<Value> buffers;
   Value owner; ///< of what it brings, in the old program
   ring::Content content;
@@ -114,7 +114,7 @@ private:
   LogicalResult convertBlock(Block &block);
   LogicalResult convert(Operation &op);
   LogicalResult convert(ring::StepOpInterface op);
-  LogicalResult convert(ring::StartOp op);
+  LogicalResult convert(ring::TransferOpInterface op);
   LogicalResult convert(ring::WaitOp op);
   LogicalResult convert(scf::ForOp op);
   LogicalResult convert(scf::IfOp op);
@@ -125,7 +125,8 @@ private:
 
   LogicalResult checkContent(ring::StepOpInterface op, OpOperand &operand);
   LogicalResult checkUpdated(Operation *op, ValueRange tensors);
-  LogicalResult makeSlots(scf::ForOp op, ring::StartOp start, int64_t turns);
+  LogicalResult makeSlots(scf::ForOp op, ring::TransferOpInterface start,
+                          int64_t turns);
   LogicalResult makeSlots(scf::ForOp op, Operation *fresh, int64_t turns);
   SmallVector<Value> madeInSlots(Operation *fresh);
   SmallVector<Value> madeResults(ring::StepOpInterface op);
@@ -146,9 +147,10 @@ private:
                        Value capacity, int64_t count, StringRef memory);
   Value viewSlot(RankedTensorType type, const Extent &dealt, Value slot,
                  int64_t turns);
-  Value allocateNothing(ring::StartOp op, unsigned index,
+  Value allocateNothing(ring::TransferOpInterface op, unsigned index,
                         RankedTensorType type);
-  Value received(ring::StartOp op, unsigned index, Value slot, int64_t turns);
+  Value received(ring::TransferOpInterface op, unsigned index, Value slot,
+                 int64_t turns);
   Value made(ring::StepOpInterface op, OpResult tensor, ArrayRef<Value> others);
   Value resultBuffer(Value tensor);
   Value constant(int64_t value) {

@@ -12,18 +12,19 @@ using namespace burst::bufferizing;
 // Transfers
 //===----------------------------------------------------------------------===//
 
-static RankedTensorType receivedType(ring::StartOp op, unsigned index) {
+static RankedTensorType receivedType(ring::TransferOpInterface op,
+                                     unsigned index) {
   return cast<RankedTensorType>(op.getToken().getType().getTypes()[index]);
 }
 
 /// A transfer of tensors without elements: nothing travels, and memref.subview
 /// has no views of nothing.
-static bool isVoid(ring::StartOp op) {
+static bool isVoid(ring::TransferOpInterface op) {
   return llvm::any_of(op.getTensors().getTypes(), hasNoElements);
 }
 
 /// A buffer of a type without elements, which is not that of what is sent.
-Value Bufferizer::allocateNothing(ring::StartOp op, unsigned index,
+Value Bufferizer::allocateNothing(ring::TransferOpInterface op, unsigned index,
                                   RankedTensorType type) {
   SmallVector<Value> sizes;
   for (int64_t d = 0; d < type.getRank(); ++d)
@@ -38,7 +39,7 @@ Value Bufferizer::allocateNothing(ring::StartOp op, unsigned index,
                   sizes, "slice");
 }
 
-LogicalResult Bufferizer::convert(ring::StartOp op) {
+LogicalResult Bufferizer::convert(ring::TransferOpInterface op) {
   SmallVector<Value> into;
   if (isVoid(op)) {
     for (auto [index, tensor] : llvm::enumerate(op.getTensors())) {
@@ -66,13 +67,10 @@ LogicalResult Bufferizer::convert(ring::StartOp op) {
     into.push_back(received(op, index, buffer, entry.count));
     inherit(map(op.getTensors()[index]), into.back());
   }
-  auto start = ring::StartOp::create(
-      builder, loc, ring::TokenType::get(op.getContext(), {}),
-      map(op.getTensors()), map(op.getOwner()), map(op.getExtent()),
-      mapIfAny(op.getTo()), mapIfAny(op.getReceivedOwner()),
-      mapIfAny(op.getFrom()), mapIfAny(op.getSegments()),
-      mapIfAny(op.getTurn()), into, op.getDims(), op.getLayout(),
-      op.getChannel(), op.getRoute());
+  auto start = cast<ring::TransferOpInterface>(
+      builder.clone(*op.getOperation(), mapping));
+  start.getIntoMutable().assign(into);
+  start.getToken().setType(ring::TokenType::get(op.getContext(), {}));
   mapping.map(op.getToken(), start.getToken());
   receiving[op.getToken()] = into;
   return success();
@@ -83,7 +81,7 @@ LogicalResult Bufferizer::convert(ring::WaitOp op) {
   if (carried != arrivals.end()) {
     const Arrival &arrival = carried->second;
     ring::WaitOp::create(builder, loc, TypeRange(), map(op.getToken()));
-    ring::StartOp start = arrival.start;
+    ring::TransferOpInterface start = arrival.start;
     for (auto [index, tensor] : llvm::enumerate(op.getTensors())) {
       Value view = viewSlot(cast<RankedTensorType>(tensor.getType()),
                             {start.getDims()[index], start.getReceivedLayout(),
@@ -117,7 +115,8 @@ static std::optional<int64_t> tripCount(scf::ForOp loop) {
 }
 
 /// The buffers lie before the loop: what they depend on must, too.
-LogicalResult Bufferizer::makeSlots(scf::ForOp op, ring::StartOp start,
+LogicalResult Bufferizer::makeSlots(scf::ForOp op,
+                                    ring::TransferOpInterface start,
                                     int64_t turns) {
   if (!op.isDefinedOutsideOfLoop(start.getExtent()))
     return start.emitOpError("needs an extent that its loop does not change");
@@ -128,7 +127,8 @@ LogicalResult Bufferizer::makeSlots(scf::ForOp op, ring::StartOp start,
   auto carried = llvm::find(yield.getOperands(), start.getToken());
   if (carried != yield.getOperands().end()) {
     unsigned position = std::distance(yield.getOperands().begin(), carried);
-    auto first = op.getInits()[position].getDefiningOp<ring::StartOp>();
+    auto first =
+        op.getInits()[position].getDefiningOp<ring::TransferOpInterface>();
     if (!first || entry.count != 1)
       return start.emitOpError(
           "is carried to the next turn of its loop, so the "
@@ -169,7 +169,8 @@ LogicalResult Bufferizer::makeSlots(scf::ForOp op, ring::StartOp start,
 LogicalResult Bufferizer::makeSlots(scf::ForOp op, Operation *fresh,
                                     int64_t turns) {
   OpOperand *slice = sentOn(fresh);
-  auto start = slice ? cast<ring::StartOp>(slice->getOwner()) : nullptr;
+  auto start =
+      slice ? cast<ring::TransferOpInterface>(slice->getOwner()) : nullptr;
   if (!start || !op.isDefinedOutsideOfLoop(start.getExtent()))
     return fresh->emitOpError("in a loop makes a ")
            << (isGradient(cast<ring::StepOpInterface>(fresh)) ? "gradient by"
@@ -181,7 +182,7 @@ LogicalResult Bufferizer::makeSlots(scf::ForOp op, Operation *fresh,
   entry.count = std::min(turns, numSlots(fresh));
   Value most = capacity(start.getLayout(), map(start.getExtent()));
   Value first = op.getTiedLoopInit(cast<BlockArgument>(slice->get()))->get();
-  int64_t dim = start.getDims()[slice->getOperandNumber()];
+  int64_t dim = start.getDim(*slice);
   for (Type tensor : fresh->getResultTypes()) {
     auto type = cast<RankedTensorType>(tensor);
     entry.buffers.push_back(allocateSlices(type, first, dealtDim(type, dim),
@@ -204,7 +205,8 @@ LogicalResult Bufferizer::carryTokens(scf::ForOp op, scf::ForOp created,
       receiving[token] = receiving.lookup(init);
       continue;
     }
-    auto start = yield.getOperand(index).getDefiningOp<ring::StartOp>();
+    auto start =
+        yield.getOperand(index).getDefiningOp<ring::TransferOpInterface>();
     if (!start || start.isGather())
       return op.emitOpError(
           "carries a token that is not that of a shift which "
@@ -220,7 +222,7 @@ LogicalResult Bufferizer::carryTokens(scf::ForOp op, scf::ForOp created,
       owner = isInside ? Value(op.getRegionIterArg(position))
                        : Value(op.getResult(position));
     }
-    auto first = init.getDefiningOp<ring::StartOp>();
+    auto first = init.getDefiningOp<ring::TransferOpInterface>();
     arrivals[token] = {start, slots[start].buffers, owner,
                        contents.lookup(map(first.getTensors().front()))};
   }
@@ -278,14 +280,15 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
       mapping.map(result, map(init));
     return success();
   }
-  SmallVector<ring::StartOp> starts(op.getBody()->getOps<ring::StartOp>());
+  SmallVector<ring::TransferOpInterface> starts(
+      op.getBody()->getOps<ring::TransferOpInterface>());
   llvm::erase_if(starts, isVoid);
   if (loop && !starts.empty())
     return starts.front().emitOpError(
         "stands in nested loops, where its double buffer has no place yet");
   OpBuilder::InsertionGuard guard(builder);
   int64_t turns = std::min<int64_t>(tripCount(op).value_or(2), 2);
-  for (ring::StartOp start : starts)
+  for (ring::TransferOpInterface start : starts)
     if (failed(makeSlots(op, start, turns)))
       return failure();
   for (Operation &fresh : *op.getBody())

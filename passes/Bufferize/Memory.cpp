@@ -116,8 +116,8 @@ Value Bufferizer::viewSlot(RankedTensorType type, const Extent &dealt,
 }
 
 /// What tensor `index` of a transfer is received into.
-Value Bufferizer::received(ring::StartOp op, unsigned index, Value slot,
-                           int64_t turns) {
+Value Bufferizer::received(ring::TransferOpInterface op, unsigned index,
+                           Value slot, int64_t turns) {
   auto token = cast<ring::TokenType>(op.getToken().getType());
   return viewSlot(cast<RankedTensorType>(token.getTypes()[index]),
                   {op.getDims()[index], op.getReceivedLayout(),

@@ -44,7 +44,7 @@ LogicalResult Bufferizer::checkUpdated(Operation *op, ValueRange tensors) {
                                  "updated in place")
                    .attachNote(use.getOwner()->getLoc())
                << "used here";
-      auto start = dyn_cast<ring::StartOp>(use.getOwner());
+      auto start = dyn_cast<ring::TransferOpInterface>(use.getOwner());
       if (!start || isNothing(start.getSegments()))
         continue;
       bool isDone =
@@ -87,9 +87,9 @@ void Bufferizer::separateStates() {
 SmallVector<Value> Bufferizer::madeInSlots(Operation *fresh) {
   const Slots &entry = slots[fresh];
   OpOperand &slice = *sentOn(fresh);
-  auto start = cast<ring::StartOp>(slice.getOwner());
-  Extent dealt{start.getDims()[slice.getOperandNumber()], start.getLayout(),
-               start.getOwner(), start.getExtent()};
+  auto start = cast<ring::TransferOpInterface>(slice.getOwner());
+  Extent dealt{start.getDim(slice), start.getLayout(), start.getOwner(),
+               start.getExtent()};
   SmallVector<Value> views;
   for (auto [tensor, buffer] :
        llvm::zip_equal(fresh->getResults(), entry.buffers)) {

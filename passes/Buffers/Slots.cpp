@@ -30,7 +30,7 @@ static bool isUsedUp(Value value, Operation *op) {
   });
 }
 
-int64_t burst::numSlots(ring::StartOp start) {
+int64_t burst::numSlots(ring::TransferOpInterface start) {
   scf::ForOp loop = loopOf(start);
   if (!loop)
     return 1;
@@ -61,7 +61,7 @@ int64_t burst::numSlots(ring::StartOp start) {
 static bool isOnlyRead(OpOperand &use) {
   if (auto step = dyn_cast<ring::StepOpInterface>(use.getOwner()))
     return step.isOnlyRead(use);
-  return isa<ring::StartOp, tensor::DimOp>(use.getOwner());
+  return isa<ring::TransferOpInterface, tensor::DimOp>(use.getOwner());
 }
 
 SmallVector<SmallVector<OpOperand *>> burst::updatingUses(Operation *op) {
@@ -126,7 +126,7 @@ OpOperand *burst::sentOn(Operation *fresh) {
   if (!loop || !slice || slice.getOwner() != loop.getBody())
     return nullptr;
   for (OpOperand &use : slice.getUses())
-    if (isa<ring::StartOp>(use.getOwner()))
+    if (isa<ring::TransferOpInterface>(use.getOwner()))
       return &use;
   return nullptr;
 }
@@ -137,7 +137,7 @@ int64_t burst::numSlots(Operation *fresh) {
     return 1;
   for (Value tensor = fresh->getResult(0); tensor;) {
     for (Operation *user : tensor.getUsers())
-      if (auto start = dyn_cast<ring::StartOp>(user);
+      if (auto start = dyn_cast<ring::TransferOpInterface>(user);
           start && !carriedAs(start.getToken(), loop).empty())
         return 2;
     OpOperand *use = updatingUse(tensor);

@@ -12,7 +12,7 @@ namespace burst {
 /// Into how many buffers a transfer receives in turn: two where what came in
 /// the turn before is still in use when it starts (the double buffer), else
 /// one.
-int64_t numSlots(ring::StartOp start);
+int64_t numSlots(ring::TransferOpInterface start);
 
 /// In how many buffers a state or gradients are made in turn, by a `ring.init`
 /// or `ring.zero`: two where those of the turn before are still under way, else

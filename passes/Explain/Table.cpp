@@ -37,7 +37,7 @@ Table::Table(func::FuncOp program, int64_t maxRanks, raw_ostream &os)
   drawing.shown = shown;
   program.walk(
       [&](ring::AttendLikeOpInterface op) { hasBackward |= isBackward(op); });
-  program.walk([&](ring::StartOp start) {
+  program.walk([&](ring::TransferOpInterface start) {
     for (Value tensor : start.getTensors())
       if (auto step = tensor.getDefiningOp<ring::StepOpInterface>()) {
         hasStates |= step.getContent(tensor) == ring::Content::State;

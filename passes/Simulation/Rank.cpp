@@ -49,7 +49,8 @@ bool Simulation::Impl::Rank::isOfShards(const ExternalCall &call) {
 /// Transfers, and what asks where a rank is.
 Step Simulation::Impl::Rank::runOther(const ExternalCall &call) {
   return TypeSwitch<Operation *, Step>(call.op)
-      .Case<ring::StartOp>([&](auto op) { return runStart(op, call); })
+      .Case<ring::TransferOpInterface>(
+          [&](auto op) { return runStart(op, call); })
       .Case<ring::WaitOp>([&](auto op) { return runWait(op, call); })
       .Case<shard::ProcessMultiIndexOp>([&](auto op) {
         call.frame.scalars[call.results[0].number].i = index;

@@ -40,13 +40,13 @@ TransferKind Transfer::kind() const {
 
 /// A transfer that a loop carries into its first turn has the buffer of that of
 /// the loop.
-static int64_t slotsOf(ring::StartOp start) {
+static int64_t slotsOf(ring::TransferOpInterface start) {
   if (llvm::any_of(start.getToken().getUsers(), llvm::IsaPred<scf::ForOp>))
     return 0;
   return numSlots(start);
 }
 
-const StartSite &Simulation::Impl::siteOf(ring::StartOp op,
+const StartSite &Simulation::Impl::siteOf(ring::TransferOpInterface op,
                                           const ExternalCall &call) {
   std::unique_ptr<const StartSite> &known = sites[call.site].start;
   if (known)
@@ -61,7 +61,8 @@ const StartSite &Simulation::Impl::siteOf(ring::StartOp op,
   auto grid = function->getAttrOfType<FlatSymbolRefAttr>(ring::gridAttr);
   site->isOnGrid = op.getChannel().getGrid().getValue() == grid.getValue();
   site->slots = slotsOf(op);
-  site->tensors = op.getTensors().size();
+  site->numTensors = op.getTensors().size();
+  site->tensors = op.getTensors().getBeginOperandIndex();
   site->owner = op.getOwnerMutable().getOperandNumber();
   site->extent = op.getExtentMutable().getOperandNumber();
   if (!site->gathers) {
@@ -77,7 +78,7 @@ const StartSite &Simulation::Impl::siteOf(ring::StartOp op,
 bool Simulation::Impl::Rank::describeStart(const StartSite &site,
                                            const ExternalCall &call,
                                            Transfer &transfer) {
-  ring::StartOp op = site.op;
+  ring::TransferOpInterface op = site.op;
   transfer.op = op;
   transfer.start = op;
   transfer.rank = index;
@@ -95,7 +96,7 @@ bool Simulation::Impl::Rank::describeTransfer(const StartSite &site,
                                               const ExternalCall &call,
                                               int64_t turn,
                                               Transfer &transfer) {
-  ring::StartOp op = site.op;
+  ring::TransferOpInterface op = site.op;
   if (!isRank(op, "target", transfer.to) ||
       !isRank(op, "source", transfer.from) ||
       !isRank(op, "owner of what is received", transfer.receivedOwner))
@@ -133,7 +134,7 @@ bool Simulation::Impl::Rank::fitsReceived(const StartSite &site,
                                           const Transfer &transfer,
                                           unsigned number,
                                           const Tensor &tensor) {
-  ring::StartOp op = site.op;
+  ring::TransferOpInterface op = site.op;
   auto type =
       cast<RankedTensorType>(op.getToken().getType().getTypes()[number]);
   for (auto [d, size] : llvm::enumerate(type.getShape())) {
@@ -157,8 +158,8 @@ bool Simulation::Impl::Rank::takeTensors(const StartSite &site,
   bool isNewSlot = ++turns[call.site] <= site.slots;
   int64_t count =
       impl.shares.of(site.deal, transfer.extent, transfer.owner).count;
-  for (unsigned i = 0; i < site.tensors; ++i) {
-    TensorRef tensor = call.take<Tensor>(i);
+  for (unsigned i = 0; i < site.numTensors; ++i) {
+    TensorRef tensor = call.take<Tensor>(site.tensors + i);
     if (site.isOfGathered) {
       tensor = shardOfGathered(site, tensor, transfer.owner);
       if (!tensor)
@@ -184,7 +185,7 @@ bool Simulation::Impl::Rank::takeTensors(const StartSite &site,
     }
     transfer.tensors.push_back(std::move(tensor));
   }
-  transfer.received.resize(site.tensors);
+  transfer.received.resize(site.numTensors);
   return true;
 }
 
@@ -284,7 +285,7 @@ TensorRef Simulation::Impl::Rank::gathered(const Transfer &gather,
   return all;
 }
 
-Step Simulation::Impl::Rank::runStart(ring::StartOp op,
+Step Simulation::Impl::Rank::runStart(ring::TransferOpInterface op,
                                       const ExternalCall &call) {
   const StartSite &site = impl.siteOf(op, call);
   auto shared = std::make_shared<Transfer>();

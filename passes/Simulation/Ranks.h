@@ -52,12 +52,12 @@ struct FreshMemory {
   size_t copies = 1; ///< several that begin alike are several in memory
 };
 
-/// What a `ring.start` says that is the same on all ranks and in all hops.
+/// What a transfer says that is the same on all ranks and in all hops.
 struct StartSite {
-  explicit StartSite(ring::StartOp op)
+  explicit StartSite(ring::TransferOpInterface op)
       : op(op), segments(op.getSegmentsMutable(), op.getTurnMutable()) {}
 
-  ring::StartOp op;
+  ring::TransferOpInterface op;
   Deal deal; ///< of the shards that travel
   /// Whether it gathers; whether shards go out of tensors that are gathered.
   bool gathers, isOfGathered;
@@ -65,6 +65,7 @@ struct StartSite {
   Channel *channel;
   bool isOnGrid;
   int64_t slots; ///< into which it receives in turn
+  unsigned numTensors;
   unsigned tensors, owner, extent, to, receivedOwner, from; ///< operands
   SegmentFlags segments;
 };
@@ -95,7 +96,7 @@ public:
       : function(function), program(std::move(program)),
         parts(ring::numRanks(function)), shares(parts) {
     hasGathers = function
-                     .walk([](ring::StartOp op) {
+                     .walk([](ring::TransferOpInterface op) {
                        return op.isGather() ? mlir::WalkResult::interrupt()
                                             : mlir::WalkResult::advance();
                      })
@@ -134,7 +135,8 @@ private:
   }
   void countBytes(int64_t rank, int argument, int64_t bytes);
   const FreshMemory &memoryOf(const ExternalCall &call);
-  const StartSite &siteOf(ring::StartOp op, const ExternalCall &call);
+  const StartSite &siteOf(ring::TransferOpInterface op,
+                          const ExternalCall &call);
 
   void bind(Rank &rank, llvm::ArrayRef<Argument> arguments);
   void end(Rank &rank);
@@ -202,7 +204,7 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   Step runRequire(ring::RequireOp op, const ExternalCall &call);
   bool selectPairs(const MeetingSite &site, const ExternalCall &call,
                    const MeetingPart &part, Meeting &meeting);
-  Step runStart(ring::StartOp op, const ExternalCall &call);
+  Step runStart(ring::TransferOpInterface op, const ExternalCall &call);
   bool describeStart(const StartSite &site, const ExternalCall &call,
                      Transfer &transfer);
   bool describeTransfer(const StartSite &site, const ExternalCall &call,

@@ -63,7 +63,7 @@ Step Simulation::Impl::Rank::call(const ExternalCall &call) {
 /// Ops that leave scalar code; of these, a called function has `segment` only.
 static bool isExternal(Operation *op) {
   return isa<ring::RingDialect>(op->getDialect()) ||
-         isa<SimulatedOpInterface>(op) ||
+         isa<SimulatedOpInterface, ring::TransferOpInterface>(op) ||
          isa<shard::ProcessMultiIndexOp, shard::GridShapeOp>(op);
 }
 

@@ -144,7 +144,7 @@ inline constexpr size_t numTransferKinds = 3;
 /// A `ring.start` or `ring.exchange` on one rank.
 struct Transfer {
   mlir::Operation *op;
-  ring::StartOp start; ///< null for an exchange
+  ring::TransferOpInterface start; ///< null for an exchange
   int64_t rank = 0, hop = 0;
   int64_t to = -1, from = -1, owner = -1, receivedOwner = -1, extent = 0;
   /// Segments that are flagged and not empty.

@@ -436,7 +436,7 @@ TensorRef Interpreter::deliver(const Transfer &from, const Transfer &to,
   TensorRef received = to.makeReceived(index);
   Tensor &target = *received;
   poison(target); // What is not sent stays so.
-  ring::StartOp op = to.start;
+  ring::TransferOpInterface op = to.start;
   copyPositions(source, maskedPositions(from, from.owner, from.sendMask),
                 target, maskedPositions(to, to.receivedOwner, to.receiveMask),
                 op.getDims()[index]);

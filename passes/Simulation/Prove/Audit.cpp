@@ -161,7 +161,7 @@ std::string Auditor::checkHeld(const Transfer &transfer, const Held &held) {
                   "buffers for {2}",
                   nameOf(transfer), held.all - 1, ring::defaultMaxSlices);
   }
-  ring::StartOp start = transfer.start;
+  ring::TransferOpInterface start = transfer.start;
   ring::ChannelAttr channel =
       start ? start.getChannel()
             : cast<ring::ExchangeOp>(transfer.op).getChannel();
@@ -176,7 +176,7 @@ std::string Auditor::checkHeld(const Transfer &transfer, const Held &held) {
 
 bool Auditor::start(const Transfer &transfer, const Held &held,
                     std::string &message) {
-  ring::StartOp start = transfer.start;
+  ring::TransferOpInterface start = transfer.start;
   const char *verb = start ? "sends" : "exchanges";
   for (auto [index, tensor] : llvm::enumerate(transfer.tensors)) {
     Sharding wanted;

@@ -219,7 +219,7 @@ void test::expectPlanned(const Trial &trial) {
 TensorRef PoisonChecker::deliver(const Transfer &from, const Transfer &to,
                                  size_t index) {
   TensorRef arrived = Interpreter::deliver(from, to, index);
-  ring::StartOp op = to.start;
+  ring::TransferOpInterface op = to.start;
   const Tensor &received = *arrived;
   int64_t dim = op.getDims()[index], outer = 1, inner = 1;
   for (int64_t d = 0; d < int64_t(received.shape.size()); ++d)

@@ -1,4 +1,4 @@
-//===- TestRing.cpp - steps from outside of the ring dialect --------------===//
+//===- TestRing.cpp - ops from outside of the ring dialect ----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "TestRing.h"
 
@@ -127,4 +127,13 @@ void AttendOneOp::lowerToTile(tiling::Lowering &lowering) {
     to.takeBody(from);
   lowering.lower(attend);
   erase();
+}
+
+//===----------------------------------------------------------------------===//
+// send
+//===----------------------------------------------------------------------===//
+
+void SendOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  ring::addTransferEffects(*this, effects);
 }

@@ -1,4 +1,4 @@
-//===- TestRing.h - steps from outside of the ring dialect ------*- C++ -*-===//
+//===- TestRing.h - ops from outside of the ring dialect --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef BURST_TEST_UNIT_SIMULATION_TESTRING_TESTRING_H
 #define BURST_TEST_UNIT_SIMULATION_TESTRING_TESTRING_H

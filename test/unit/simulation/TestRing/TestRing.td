@@ -1,7 +1,7 @@
-//===- TestRing.td - steps from outside of the ring dialect -*- tablegen -*-===//
+//===- TestRing.td - ops from outside of the ring dialect ---*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A dialect of tests, whose steps go through all passes of the ring level by
+// A dialect of tests, whose ops go through all passes of the ring level by
 // their interfaces alone: nothing outside of this folder knows them.
 //
 //===----------------------------------------------------------------------===//
@@ -18,7 +18,7 @@ def TestRing_Dialect : Dialect {
   let dependentDialects = ["::burst::ring::RingDialect"];
 }
 
-class TestRing_Op<string mnemonic, list<Trait> traits = []>
+class TestRing_Step<string mnemonic, list<Trait> traits = []>
     : Op<TestRing_Dialect, mnemonic, traits # [
         DestinationStyleOpInterface,
         DeclareOpInterfaceMethods<Ring_StepOpInterface, ["getContent"]>,
@@ -27,7 +27,7 @@ class TestRing_Op<string mnemonic, list<Trait> traits = []>
         DeclareOpInterfaceMethods<TileLoweringOpInterface>]>;
 
 /// a + b + c, in this order: two `ring.add` as one step.
-def TestRing_AddTwiceOp : TestRing_Op<"add_twice", [
+def TestRing_AddTwiceOp : TestRing_Step<"add_twice", [
     AttrSizedOperandSegments, Burst_FixedSegments]> {
   let arguments = (ins Ring_OutTensor:$a, Ring_OutTensor:$b, Ring_OutTensor:$c,
       Index:$owner, Index:$extent, Optional<Ring_SegmentTable>:$segmentsOfB,
@@ -44,7 +44,7 @@ def TestRing_AddTwiceOp : TestRing_Op<"add_twice", [
 }
 
 /// `ring.attend` of one slice, with its operands in another order.
-def TestRing_AttendOneOp : TestRing_Op<"attend_one", [
+def TestRing_AttendOneOp : TestRing_Step<"attend_one", [
     SameVariadicResultSize, AttrSizedOperandSegments, Burst_FixedSegments,
     IsolatedFromAbove, Ring_AttendLikeOpInterface]> {
   let arguments = (ins Ring_OutTensor:$o, Ring_RowTensor:$m, Ring_RowTensor:$l,
@@ -68,6 +68,24 @@ def TestRing_AttendOneOp : TestRing_Op<"attend_one", [
     ::mlir::MutableOperandRange getDpsInitsMutable() { return {*this, 0, 3}; }
     ::mlir::OperandRange getSliceKeys() { return getODSOperands(4); }
     ::mlir::OperandRange getSliceOwners() { return getODSOperands(5); }
+  }];
+}
+
+/// `ring.start`, with its operands in another order.
+def TestRing_SendOp : Op<TestRing_Dialect, "send", [
+    AttrSizedOperandSegments, Burst_FixedSegments, Ring_TransferOpInterface,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let arguments = (ins Optional<Index>:$turn, Optional<Ring_SegmentTable>:$segments,
+      Index:$extent, Optional<Index>:$from, Optional<Index>:$receivedOwner,
+      Optional<Index>:$to, Variadic<AnyStridedMemRef>:$into, Index:$owner,
+      Variadic<Ring_Tensor>:$tensors, DenseI64ArrayAttr:$dims,
+      Ring_LayoutAttr:$layout, Ring_ChannelAttr:$channel, Ring_RouteAttr:$route);
+  let results = (outs Ring_TokenType:$token);
+  let assemblyFormat = [{
+    operands attr-dict `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    static constexpr unsigned variadicSegments[] = {0, 1, 3, 4, 5, 6, 8};
   }];
 }
 

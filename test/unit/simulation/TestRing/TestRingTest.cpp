@@ -1,4 +1,4 @@
-//===- TestRingTest.cpp - steps that no pass knows by name ----------------===//
+//===- TestRingTest.cpp - ops that no pass knows by name ------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "TestRing.h"
 
@@ -65,13 +65,37 @@ int replaceAdds(func::FuncOp program) {
   return static_cast<int>(seconds.size());
 }
 
-/// Puts attends of the test in place of those of the ring dialect as soon as
-/// there are any.
-struct ReplaceAttends : PassInstrumentation {
-  void runAfterPass(Pass *pass, Operation *op) override {
-    if (pass->getArgument() == "burst-lower-to-ring")
-      EXPECT_GT(replaceAttends(cast<func::FuncOp>(op)), 0);
+/// Each ring.start becomes test_ring.send.
+void replaceTransfers(func::FuncOp program) {
+  SmallVector<ring::StartOp> starts;
+  program.walk([&](ring::StartOp op) { starts.push_back(op); });
+  for (ring::StartOp op : starts) {
+    OpBuilder builder(op);
+    auto send = test_ring::SendOp::create(
+        builder, op.getLoc(), op.getToken().getType(), op.getTurn(),
+        op.getSegments(), op.getExtent(), op.getFrom(), op.getReceivedOwner(),
+        op.getTo(), op.getInto(), op.getOwner(), op.getTensors(), op.getDims(),
+        op.getLayout(), op.getChannel(), op.getRoute());
+    op->replaceAllUsesWith(send);
+    op.erase();
   }
+}
+
+/// Puts ops of the test in place of those of the ring dialect as soon as there
+/// are any.
+struct ReplaceOps : PassInstrumentation {
+  explicit ReplaceOps(const Problem &problem) : problem(problem) {}
+
+  void runAfterPass(Pass *pass, Operation *op) override {
+    // An attend of the test has no gathered tensors.
+    if (pass->getArgument() == "burst-lower-to-ring" &&
+        problem.backward.empty() && problem.forward != "all_gather")
+      EXPECT_GT(replaceAttends(cast<func::FuncOp>(op)), 0);
+    if (pass->getArgument() == "ring-lower-gather")
+      replaceTransfers(cast<func::FuncOp>(op));
+  }
+
+  const Problem &problem;
 };
 
 class TestRing : public testing::TestWithParam<Problem> {
@@ -93,16 +117,17 @@ protected:
     ASSERT_TRUE(succeeded(verify(module)));
   }
 
-  /// The program with steps of the ring dialect, and with those of the test.
+  /// The program with ops of the ring dialect, and with those of the test.
   void lowerBoth(OwningOpRef<ModuleOp> &known, OwningOpRef<ModuleOp> &foreign) {
     const Problem &problem = GetParam();
     known = lower(*context, problem);
-    if (problem.backward.empty()) {
-      foreign = lower(*context, problem, std::make_unique<ReplaceAttends>());
-      return;
-    }
-    foreign = lower(*context, problem);
-    ASSERT_GT(replaceAdds(getProgram(*foreign)), 0);
+    foreign = lower(*context, problem, std::make_unique<ReplaceOps>(problem));
+    int adds = replaceAdds(getProgram(*foreign));
+    EXPECT_EQ(adds != 0, problem.backward.starts_with("ring"));
+    int transfers = 0;
+    foreign->walk([&](test_ring::SendOp) { ++transfers; });
+    EXPECT_GT(transfers, 0);
+    foreign->walk([](ring::StartOp) { ADD_FAILURE(); });
   }
 
   std::unique_ptr<MLIRContext> context;
@@ -184,8 +209,10 @@ Problem problem(std::string order, std::string forward, std::string backward) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Steps, TestRing,
+    Ops, TestRing,
     testing::Values(problem("zigzag", "ring_kv", ""),
+                    problem("zigzag", "all_gather", ""),
+                    problem("striped", "all_gather", "all_gather"),
                     problem("contiguous", "ring_q", ""),
                     problem("zigzag", "ring_kv", "ring_kv"),
                     problem("striped", "ring_kv", "ring_q")));
