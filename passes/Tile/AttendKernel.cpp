@@ -12,51 +12,63 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::tiling;
 
+void AttendArguments::bindTo(Operands &operands, ring::AttendOp op,
+                             const Schedule &schedule,
+                             const PackedSlices *packed, Value stored) {
+  operands.read(query, "q", op.getQuery());
+  auto readAll = [&](SmallVector<Value> &inside, StringRef name,
+                     ValueRange slices) {
+    inside.resize(slices.size());
+    for (auto [argument, slice] : llvm::zip_equal(inside, slices))
+      operands.read(argument, name, slice);
+  };
+  if (packed) {
+    operands.read(packedKeys, "keys", packed->keys);
+    operands.read(packedValues, "values", packed->values);
+    operands.read(finite, "finite", packed->finite);
+  } else {
+    readAll(keySlices, "k", op.getKeys());
+    readAll(valueSlices, "v", op.getValues());
+  }
+  operands.read(queries, "queryTiles", schedule.queries);
+  operands.read(keys, "keyTiles", schedule.keys);
+  operands.read(list, "list", schedule.list);
+  operands.read(counts, "counts", schedule.counts);
+  if (!op.isFirst()) {
+    operands.write(o, "oState", op.getO());
+    operands.write(m, "mState", op.getM());
+    operands.write(l, "lState", op.getL());
+  }
+  static constexpr StringRef state[] = {"oState", "mState", "lState"},
+                             results[] = {"out", "lse"};
+  made.resize(op.getInto().size());
+  for (auto [argument, name, buffer] :
+       llvm::zip(made, op.isLast() ? ArrayRef(results) : ArrayRef(state),
+                 op.getInto()))
+    operands.write(argument, name, buffer);
+  if (stored)
+    operands.write(scores, "scores", stored);
+  operands.scalar(sq, "sq", op.getQueryExtent());
+  operands.scalar(sk, "sk", op.getKeyExtent());
+  if (!packed) {
+    auto others = ArrayRef(schedule.firstKeys).drop_front().drop_back();
+    firstTiles.resize(others.size());
+    for (auto [argument, first] : llvm::zip_equal(firstTiles, others))
+      operands.scalar(argument, "firstTile", first);
+  }
+  operands.capture(maskCaptures, op.getMaskCaptures());
+  operands.capture(scoreCaptures, op.getScoreCaptures());
+}
+
 AttendKernel::AttendKernel(TileBuilder &builder, ring::AttendOp op,
                            const Shape &shape, const Schedule &schedule,
-                           ValueRange args, AttendPart part)
-    : b(builder), op(op), shape(shape), schedule(schedule), part(part),
-      scale(op.getScale().convertToDouble()) {
+                           const AttendArguments &arguments, AttendPart part)
+    : AttendArguments(arguments), b(builder), op(op), shape(shape),
+      schedule(schedule), part(part), scale(op.getScale().convertToDouble()) {
   if (op.getScore().empty())
     scale *= std::numbers::log2e;
-  Arguments list(b, args);
-  query = list.take("q");
-  if (shape.isStaged()) {
-    for (auto [slices, name] :
-         {std::pair(&keySlices, "k"), {&valueSlices, "v"}})
-      for (size_t slice = 0; slice < op.getKeys().size(); ++slice)
-        slices->push_back(list.take(name));
-  } else {
-    packedKeys = list.take("keys");
-    packedValues = list.take("values");
-    finite = list.take("finite");
-  }
-  queries = list.take("queryTiles");
-  keys = list.take("keyTiles");
-  this->list = list.take("list");
-  counts = list.take("counts");
-  list.take(op.getMaskCaptures(), maskCaptures, true);
-  list.take(op.getScoreCaptures(), scoreCaptures, true);
-  if (!op.isFirst()) {
-    o = list.take("oState");
-    m = list.take("mState");
-    l = list.take("lState");
-  }
-  if (op.isLast())
-    made = {list.take("out"), list.take("lse")};
-  else if (op.isFirst())
-    made = {list.take("oState"), list.take("mState"), list.take("lState")};
-  else
+  if (made.empty())
     made = {o, m, l};
-  if (part != AttendPart::All)
-    scores = list.take("scores");
-  sq = list.take("sq");
-  sk = list.take("sk");
-  if (shape.isStaged())
-    for (size_t slice = 1; slice < op.getKeys().size(); ++slice)
-      firstTiles.push_back(list.take("firstTile"));
-  list.take(op.getMaskCaptures(), maskCaptures, false);
-  list.take(op.getScoreCaptures(), scoreCaptures, false);
 }
 
 /// Score and mask of a tile, or one of them.

@@ -12,11 +12,35 @@ namespace burst::tiling {
 /// in memory.
 enum class AttendPart : uint8_t { All, Scores, Softmax, Sums };
 
+/// The packed keys and values of all slices of an attend, and of the values of
+/// each tile, whether all are finite.
+struct PackedSlices {
+  Value keys, values, finite;
+};
+
+/// What stands for the operands of a kernel of an attend in it.
+struct AttendArguments {
+  /// Adds the operands to those of a launch: `packed` slices, or, where there
+  /// are none, the slices themselves. `stored` has the scores of the whole
+  /// slice in memory, or is null.
+  void bindTo(Operands &operands, ring::AttendOp op, const Schedule &schedule,
+              const PackedSlices *packed, Value stored);
+
+  Value query, packedKeys, packedValues, finite, queries, keys, list, counts;
+  /// Of a GPU's kernel: slices, and from the second on their first tiles.
+  SmallVector<Value> keySlices, valueSlices, firstTiles;
+  Value o, m, l;           ///< memory of the state, none of one that is first
+  SmallVector<Value> made; ///< what is written
+  Value scores;            ///< of the whole slice, in parts
+  Value sq, sk;
+  SmallVector<Value> maskCaptures, scoreCaptures;
+};
+
 /// The body of a kernel of an attend: one tile of queries against its list.
-class AttendKernel {
+class AttendKernel : AttendArguments {
 public:
   AttendKernel(TileBuilder &builder, ring::AttendOp op, const Shape &shape,
-               const Schedule &schedule, ValueRange args,
+               const Schedule &schedule, const AttendArguments &arguments,
                AttendPart part = AttendPart::All);
 
   void build(Value task);
@@ -45,14 +69,6 @@ private:
   Shape shape;
   const Schedule &schedule;
   AttendPart part;
-  Value query, packedKeys, packedValues, finite, queries, keys, list, counts;
-  /// Of a GPU's kernel: slices, and from the second on their first tiles.
-  SmallVector<Value> keySlices, valueSlices, firstTiles;
-  Value o, m, l;           ///< memory of the state, none of one that is first
-  SmallVector<Value> made; ///< what is written
-  Value scores;            ///< of the whole slice, in parts
-  Value sq, sk;
-  SmallVector<Value> maskCaptures, scoreCaptures;
 
   RowTask at;
   Value tile;                                 ///< of queries

@@ -277,57 +277,65 @@ public:
   }
 };
 
-/// The operands of a launch, in the order in which its kernel takes them.
-struct Operands {
-  SmallVector<Value> reads, writes, scalars;
+/// The operands of a launch. Each comes with the place of the argument that
+/// stands for it in the kernel, which is filled before the kernel's body is
+/// emitted, and the name that this argument is given. Kernels take what they
+/// read first, then what they write, then scalars.
+class Operands {
+public:
+  void read(Value &inside, StringRef name, Value buffer) {
+    lists[0].add(inside, name, buffer);
+  }
+  void write(Value &inside, StringRef name, Value buffer) {
+    lists[1].add(inside, name, buffer);
+  }
+  void scalar(Value &inside, StringRef name, Value scalar) {
+    lists[2].add(inside, name, scalar);
+  }
+  /// What regions capture: tables, which are read, and scalars.
+  void capture(SmallVector<Value> &inside, ValueRange captures) {
+    inside.resize(captures.size());
+    for (auto [argument, capture] : llvm::zip_equal(inside, captures))
+      if (isa<MemRefType>(capture.getType()))
+        read(argument, "table", capture);
+      else
+        scalar(argument, "scalar", capture);
+  }
+
+  ArrayRef<Value> reads() const { return lists[0].values; }
+  ArrayRef<Value> writes() const { return lists[1].values; }
+  ArrayRef<Value> scalars() const { return lists[2].values; }
 
   SmallVector<Type> types() const {
     SmallVector<Type> types;
-    for (const auto &list : {reads, writes, scalars})
-      for (Value value : list)
-        types.push_back(value.getType());
+    for (const List &list : lists)
+      llvm::append_range(types, mlir::TypeRange(list.values));
     return types;
   }
-};
-
-/// Those of a list that are buffers, or those that are none.
-inline SmallVector<Value> ofType(ValueRange values, bool buffers) {
-  SmallVector<Value> result;
-  for (Value value : values)
-    if (isa<MemRefType>(value.getType()) == buffers)
-      result.push_back(value);
-  return result;
-}
-
-/// Gives the arguments of a kernel names.
-inline void nameAll(TileBuilder &b, ValueRange args,
-                    ArrayRef<StringRef> names) {
-  for (auto [name, argument] : llvm::zip(names, args))
-    b.named(name, argument);
-}
-
-/// Takes the arguments of a kernel, in the order of the operands, and gives
-/// them names.
-class Arguments {
-public:
-  Arguments(TileBuilder &builder, ValueRange all) : b(builder), rest(all) {}
-
-  Value take(StringRef name) {
-    Value next = rest.front();
-    rest = rest.drop_front();
-    return b.named(name, next);
-  }
-  /// As `ofType` lists them; `into` has a place for every capture.
-  void take(ValueRange captures, SmallVector<Value> &into, bool buffers) {
-    into.resize(captures.size());
-    for (auto [capture, argument] : llvm::zip_equal(captures, into))
-      if (isa<MemRefType>(capture.getType()) == buffers)
-        argument = take(buffers ? "table" : "scalar");
+  /// Says which arguments of a kernel stand for them.
+  void bind(TileBuilder &b, ValueRange arguments) const {
+    for (const List &list : lists)
+      for (auto [inside, name] : llvm::zip_equal(list.inside, list.names)) {
+        *inside = arguments.front();
+        if (!name.empty())
+          b.named(name, *inside);
+        arguments = arguments.drop_front();
+      }
   }
 
 private:
-  TileBuilder &b;
-  ValueRange rest;
+  struct List {
+    SmallVector<Value> values;
+    SmallVector<Value *> inside;
+    SmallVector<StringRef> names; ///< literals
+
+    void add(Value &argument, StringRef name, Value value) {
+      values.push_back(value);
+      inside.push_back(&argument);
+      names.push_back(name);
+    }
+  };
+  std::array<List, 3> lists;
 };
 
 /// A tile of scores: which rows and columns of which positions it has, and what
@@ -353,10 +361,9 @@ void mapScores(TileBuilder &b, Attend op, const Scores &s, bool isMasked,
     op.getScore().cloneInto(&map.getScore(), mapping);
 }
 
-/// Emits the body of a kernel: the number of the task, and its arguments in
-/// place of the operands.
-using Body =
-    llvm::function_ref<void(TileBuilder &, Value task, ValueRange args)>;
+/// Emits the body of a kernel for the number of a task. Operands are bound to
+/// its arguments.
+using Body = llvm::function_ref<void(TileBuilder &, Value task)>;
 /// Makes a kernel, or finds an equal one, and launches it.
 using Launcher =
     llvm::function_ref<void(StringRef name, Value tasks, Value order,

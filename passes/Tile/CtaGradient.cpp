@@ -22,55 +22,28 @@ SmallVector<Sums> tiling::keySumsOf(int64_t dim, int64_t valueDim) {
   return {Sums::OfKeys, Sums::OfValues};
 }
 
-Operands CtaGradient::operands(ring::AttendGradOp op, const Schedule &schedule,
-                               Sums sums) {
-  Operands operands;
-  operands.reads = {op.getQuery(),    op.getOutGrad(), op.getKey(),
-                    op.getValue(),    op.getLse(),     op.getDelta(),
-                    schedule.queries, schedule.keys,   schedule.list,
-                    schedule.counts};
-  llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
-  llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
+void CtaGradientArguments::bindTo(Operands &operands, ring::AttendGradOp op,
+                                  const Schedule &schedule, Sums sums) {
+  operands.read(queries.first, "q", op.getQuery());
+  operands.read(queries.second, "dout", op.getOutGrad());
+  operands.read(keys.first, "k", op.getKey());
+  operands.read(keys.second, "v", op.getValue());
+  operands.read(lse, "lse", op.getLse());
+  operands.read(delta, "delta", op.getDelta());
+  operands.read(queries.tiles, "queryTiles", schedule.queries);
+  operands.read(keys.tiles, "keyTiles", schedule.keys);
+  operands.read(list, "list", schedule.list);
+  operands.read(counts, "counts", schedule.counts);
   if (sums == Sums::OfQueries)
-    operands.writes.push_back(op.getGrads()[0]);
+    operands.write(gradient, "dq", op.getGrads()[0]);
   if (sums == Sums::OfKeysAndValues || sums == Sums::OfKeys)
-    operands.writes.push_back(op.getGrads()[1]);
+    operands.write(gradient, "dk", op.getGrads()[1]);
   if (sums == Sums::OfKeysAndValues || sums == Sums::OfValues)
-    operands.writes.push_back(op.getGrads()[2]);
-  operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
-  llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
-  llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
-  return operands;
-}
-
-CtaGradient::CtaGradient(TileBuilder &builder, ring::AttendGradOp op,
-                         const Shape &shape, const Schedule &schedule,
-                         ValueRange args, Sums sums)
-    : b(builder), op(op), shape(shape), schedule(schedule), sums(sums),
-      ofKeys(sums != Sums::OfQueries) {
-  Arguments arguments(b, args);
-  const std::pair<Value *, StringRef> reads[] = {{&queries.first, "q"},
-                                                 {&queries.second, "dout"},
-                                                 {&keys.first, "k"},
-                                                 {&keys.second, "v"},
-                                                 {&lse, "lse"},
-                                                 {&delta, "delta"},
-                                                 {&queries.tiles, "queryTiles"},
-                                                 {&keys.tiles, "keyTiles"},
-                                                 {&list, "list"},
-                                                 {&counts, "counts"}};
-  for (auto [place, name] : reads)
-    *place = arguments.take(name);
-  arguments.take(op.getMaskCaptures(), maskCaptures, true);
-  arguments.take(op.getScoreCaptures(), scoreCaptures, true);
-  if (sums != Sums::OfValues)
-    gradient = arguments.take(ofKeys ? "dk" : "dq");
-  if (sums == Sums::OfKeysAndValues || sums == Sums::OfValues)
-    valueGradient = arguments.take("dv");
-  sq = arguments.take("sq");
-  sk = arguments.take("sk");
-  arguments.take(op.getMaskCaptures(), maskCaptures, false);
-  arguments.take(op.getScoreCaptures(), scoreCaptures, false);
+    operands.write(valueGradient, "dv", op.getGrads()[2]);
+  operands.scalar(sq, "sq", op.getQueryExtent());
+  operands.scalar(sk, "sk", op.getKeyExtent());
+  operands.capture(maskCaptures, op.getMaskCaptures());
+  operands.capture(scoreCaptures, op.getScoreCaptures());
 }
 
 /// A number for each query of a tile of scores.

@@ -23,17 +23,34 @@ CtaShape queryCtaOf(int64_t dim, int64_t valueDim);
 CtaShape keyCtaOf(int64_t dim, int64_t valueDim);
 llvm::SmallVector<Sums> keySumsOf(int64_t dim, int64_t valueDim);
 
+/// What stands for the operands of a kernel of an attend_grad in it.
+struct CtaGradientArguments {
+  /// Adds the operands to those of a launch.
+  void bindTo(Operands &operands, ring::AttendGradOp op,
+              const Schedule &schedule, Sums sums);
+
+  /// What is multiplied to scores, and to their gradients: queries or keys,
+  /// and gradients by outputs or values.
+  struct Shards {
+    Value first, second, tiles;
+  } queries, keys;
+  Value lse, delta, list, counts;
+  Value gradient, valueGradient; ///< memory
+  Value sq, sk;
+  SmallVector<Value> maskCaptures, scoreCaptures;
+};
+
 /// The body of a kernel of an attend_grad. Its task is a tile of queries or of
 /// keys, which it alone adds to; scores are transposed where it is of keys, so
 /// that weights are left operands as they lie in registers.
-class CtaGradient {
+class CtaGradient : CtaGradientArguments {
 public:
   CtaGradient(TileBuilder &builder, ring::AttendGradOp op, const Shape &shape,
-              const Schedule &schedule, ValueRange args, Sums sums);
+              const Schedule &schedule, const CtaGradientArguments &arguments,
+              Sums sums)
+      : CtaGradientArguments(arguments), b(builder), op(op), shape(shape),
+        schedule(schedule), sums(sums), ofKeys(sums != Sums::OfQueries) {}
 
-  /// Of a launch, in the order in which the kernel takes them.
-  static Operands operands(ring::AttendGradOp op, const Schedule &schedule,
-                           Sums sums);
   void build(Value task);
 
 private:
@@ -59,16 +76,6 @@ private:
   const Schedule &schedule;
   Sums sums;
   bool ofKeys; ///< its own tile is of keys
-
-  /// What is multiplied to scores, and to their gradients: queries or keys,
-  /// and gradients by outputs or values.
-  struct Shards {
-    Value first, second, tiles;
-  } queries, keys;
-  Value lse, delta, list, counts;
-  Value gradient, valueGradient; ///< memory
-  Value sq, sk;
-  SmallVector<Value> maskCaptures, scoreCaptures;
 
   Value batch, head, keyHead, tile, row, count;
   struct {

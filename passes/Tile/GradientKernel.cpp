@@ -10,54 +10,50 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::tiling;
 
-GradientKernel::GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
-                               const Shape &shape, const Schedule &schedule,
-                               ArrayRef<Value> copies, ValueRange args,
-                               GradientPart part)
-    : b(builder), op(op), shape(shape), schedule(schedule), part(part) {
-  Arguments list(b, args);
-  const std::pair<Value *, StringRef> reads[] = {
-      {&query, "q"},
-      {&outGrad, "dout"},
-      {&lse, "lse"},
-      {&delta, "delta"},
-      {&packedKeysT, "keysTransposed"},
-      {&packedValuesT, "valuesTransposed"},
-      {&packedKeys, "keys"},
-      {&finiteKeys, "finiteKeys"},
-      {&packedQueries, "queries"},
-      {&packedOutGrads, "outGrads"},
-      {&finiteQueries, "finiteQueries"},
-      {&queries, "queryTiles"},
-      {&keys, "keyTiles"},
-      {&this->list, "list"},
-      {&counts, "counts"}};
-  for (auto [place, name] : reads)
-    *place = list.take(name);
+void GradientArguments::bindTo(Operands &operands, ring::AttendGradOp op,
+                               const Schedule &schedule,
+                               const GradientOperands &packed,
+                               ArrayRef<Value> copies, Value together,
+                               ArrayRef<Value> stored) {
+  operands.read(query, "q", op.getQuery());
+  operands.read(outGrad, "dout", op.getOutGrad());
+  operands.read(lse, "lse", op.getLse());
+  operands.read(delta, "delta", op.getDelta());
+  operands.read(packedKeysT, "keysTransposed", packed.keyColumns());
+  operands.read(packedValuesT, "valuesTransposed", packed.valueColumns());
+  operands.read(packedKeys, "keys", packed.keyRows());
+  operands.read(finiteKeys, "finiteKeys", packed.finiteKeys());
+  operands.read(packedQueries, "queries", packed.queryRows());
+  operands.read(packedOutGrads, "outGrads", packed.outGradRows());
+  operands.read(finiteQueries, "finiteQueries", packed.finiteQueries());
+  operands.read(queries, "queryTiles", schedule.queries);
+  operands.read(keys, "keyTiles", schedule.keys);
+  operands.read(list, "list", schedule.list);
+  operands.read(counts, "counts", schedule.counts);
   if (schedule.turns)
-    turns = list.take("turns");
-  list.take(op.getMaskCaptures(), maskCaptures, true);
-  list.take(op.getScoreCaptures(), scoreCaptures, true);
-  dq = list.take("dq");
-  dk = list.take("dk");
-  dv = list.take("dv");
+    operands.read(turns, "turns", schedule.turns);
+  operands.write(dq, "dq", op.getGrads()[0]);
+  operands.write(dk, "dk", op.getGrads()[1]);
+  operands.write(dv, "dv", op.getGrads()[2]);
+  ValueRange gradients = op.getGrads().drop_front(3);
+  tables.resize(gradients.size());
+  for (auto [table, gradient] : llvm::zip_equal(tables, gradients))
+    operands.write(table.gradient, "gradient", gradient);
   if (schedule.turns)
-    passed = list.take("passed");
-  for (size_t n = 0; n < copies.size(); ++n)
-    tables.push_back({list.take("gradient"), Value(), Value()});
+    operands.write(passed, "passed", schedule.passed);
   for (auto [table, copy] : llvm::zip_equal(tables, copies))
     if (copy)
-      table.copies = list.take("copies");
-  if (part != GradientPart::All) {
-    weights = list.take("weights");
-    differentials = list.take("differentials");
+      operands.write(table.copies, "copies", copy);
+  if (!stored.empty()) {
+    operands.write(weights, "weights", stored[0]);
+    operands.write(differentials, "differentials", stored[1]);
   }
-  sq = list.take("sq");
-  sk = list.take("sk");
-  if (schedule.turns)
-    together = list.take("together");
-  list.take(op.getMaskCaptures(), maskCaptures, false);
-  list.take(op.getScoreCaptures(), scoreCaptures, false);
+  operands.scalar(sq, "sq", op.getQueryExtent());
+  operands.scalar(sk, "sk", op.getKeyExtent());
+  if (together)
+    operands.scalar(this->together, "together", together);
+  operands.capture(maskCaptures, op.getMaskCaptures());
+  operands.capture(scoreCaptures, op.getScoreCaptures());
 }
 
 /// A block without the columns that only make it wider.

@@ -4,6 +4,7 @@
 #define BURST_PASSES_TILE_GRADIENTKERNEL_H
 
 #include "passes/Gradient/Gradient.h"
+#include "passes/Tile/GradientOperands.h"
 #include "passes/Tile/Strips.h"
 
 namespace burst::tiling {
@@ -13,17 +14,45 @@ namespace burst::tiling {
 /// the whole slice are kept in memory.
 enum class GradientPart : uint8_t { All, Weights, Sums };
 
+/// What stands for the operands of a kernel of an attend_grad in it.
+struct GradientArguments {
+  /// Adds the operands to those of a launch. `copies` has an entry for each
+  /// gradient of a captured table; null where tasks add to other elements each.
+  /// `together` and `stored` may be missing, see below.
+  void bindTo(Operands &operands, ring::AttendGradOp op,
+              const Schedule &schedule, const GradientOperands &packed,
+              ArrayRef<Value> copies, Value together, ArrayRef<Value> stored);
+
+  /// The gradient of a captured table.
+  struct Table {
+    Value gradient;
+    Value copies;   ///< (copy, dimensions of the table); may be null
+    Value own = {}; ///< what this task adds to
+  };
+
+  Value query, outGrad, lse, delta;
+  Value packedKeysT, packedValuesT, packedKeys, packedQueries, packedOutGrads;
+  Value finiteKeys, finiteQueries, queries, keys, list, counts;
+  Value turns, passed; ///< null where nobody waits
+  Value dq, dk, dv;    ///< memory of the gradients
+  SmallVector<Table> tables;
+  Value weights, differentials; ///< of the whole slice, in parts
+  Value sq, sk;
+  Value together; ///< heads whose tiles follow one another; null: no turns
+  SmallVector<Value> maskCaptures, scoreCaptures;
+};
+
 /// The body of a kernel of an attend_grad. Where the schedule has turns, a task
 /// does all pairs of one tile of keys, and tasks add to a tile of queries one
 /// after the other, whoever is done first; else those of a batch and key head.
-/// `copies` has an entry for each gradient of a captured table; null where
-/// tasks add to other elements each.
-class GradientKernel {
+class GradientKernel : GradientArguments {
 public:
   GradientKernel(TileBuilder &builder, ring::AttendGradOp op,
                  const Shape &shape, const Schedule &schedule,
-                 ArrayRef<Value> copies, ValueRange args,
-                 GradientPart part = GradientPart::All);
+                 const GradientArguments &arguments,
+                 GradientPart part = GradientPart::All)
+      : GradientArguments(arguments), b(builder), op(op), shape(shape),
+        schedule(schedule), part(part) {}
 
   void build(Value task);
 
@@ -37,13 +66,6 @@ private:
   /// tile of keys, null where it does all.
   struct Task {
     Value head, tile;
-  };
-
-  /// The gradient of a captured table.
-  struct Table {
-    Value gradient;
-    Value copies;   ///< (copy, dimensions of the table); may be null
-    Value own = {}; ///< what this task adds to
   };
 
   Value ownTable(const Table &table, Sharing sharing);
@@ -74,17 +96,6 @@ private:
   Shape shape;
   const Schedule &schedule;
   GradientPart part;
-  Value query, outGrad, lse, delta;
-  Value packedKeysT, packedValuesT, packedKeys, packedQueries, packedOutGrads;
-  Value finiteKeys, finiteQueries, queries, keys, list, counts;
-  Value turns, passed; ///< null where nobody waits
-  Value dq, dk, dv;    ///< memory of the gradients
-  SmallVector<Table> tables;
-  Value weights, differentials; ///< of the whole slice, in parts
-  Value sq, sk;
-  Value together; ///< heads whose tiles follow one another; null: no turns
-  SmallVector<Value> maskCaptures, scoreCaptures;
-
   Value batch, keyHead, head;
   struct Blocks {
     Value q, outGrad, s, dp, dq, dk, dv, lse, delta, i, j;

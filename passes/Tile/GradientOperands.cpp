@@ -93,43 +93,46 @@ void GradientOperands::pack(
   if (side.loop)
     b.setInsertionPoint(side.loop);
   int64_t heads = headsOf(side.shards[0]);
-  Operands operands{
-      {side.shards[0], side.shards[1], side.table}, side.buffers, {}};
+  Value shards[2], table, askedInside, finite;
+  SmallVector<Value> buffers(side.panels.size());
+  Operands operands;
+  for (auto [inside, shard] : llvm::zip_equal(shards, side.shards))
+    operands.read(inside, "", shard);
+  operands.read(table, "", side.table);
   if (!side.loop)
-    operands.reads.push_back(asked);
-  size_t numReads = operands.reads.size();
+    operands.read(askedInside, "", asked);
+  for (auto [inside, buffer] : llvm::zip(buffers, side.buffers))
+    operands.write(inside, "", buffer);
+  operands.write(finite, "", side.buffers.back());
   Value tasks = b.mul(b.mul(b.dim(side.shards[0], 0), b.index(heads)),
                       b.dim(side.table, 0));
-  launch(side.kernel, tasks, {}, operands,
-         [&](TileBuilder &b, Value task, ValueRange args) {
-           Value table = args[2], tiles = b.dim(table, 0);
-           HeadTask at = headTask(b, task, b.index(heads), tiles);
-           auto packTile = [&] {
-             auto [batch, head, tile] = at;
-             Value row = b.field(table, tile, Field::Row);
-             Value count = b.field(table, tile, Field::Count);
-             Value rows[] = {b.rows(args[0], batch, head, row, count),
-                             b.rows(args[1], batch, head, row, count)};
-             SmallVector<Value> weighted;
-             for (auto [buffer, panels] :
-                  llvm::zip(args.drop_front(numReads), side.panels)) {
-               Value packed = b.panels(buffer, batch, head, tile);
-               b.make<tile::PackOp>(rows[panels.shard], packed,
-                                    panels.areColumns);
-               if (!panels.areColumns)
-                 weighted.push_back(packed);
-             }
-             Value isFinite = b.truth(true);
-             for (Value packed : weighted)
-               isFinite = b.both(
-                   isFinite, b.make<tile::IsFiniteOp>(b.getI1Type(), packed));
-             b.store(isFinite, args.back(), {batch, head, tile});
-           };
-           if (side.loop)
-             packTile();
-           else
-             b.when(isNeeded(b, args[3], at), packTile);
-         });
+  launch(side.kernel, tasks, {}, operands, [&](TileBuilder &b, Value task) {
+    Value tiles = b.dim(table, 0);
+    HeadTask at = headTask(b, task, b.index(heads), tiles);
+    auto packTile = [&] {
+      auto [batch, head, tile] = at;
+      Value row = b.field(table, tile, Field::Row);
+      Value count = b.field(table, tile, Field::Count);
+      Value rows[] = {b.rows(shards[0], batch, head, row, count),
+                      b.rows(shards[1], batch, head, row, count)};
+      SmallVector<Value> weighted;
+      for (auto [buffer, panels] : llvm::zip_equal(buffers, side.panels)) {
+        Value packed = b.panels(buffer, batch, head, tile);
+        b.make<tile::PackOp>(rows[panels.shard], packed, panels.areColumns);
+        if (!panels.areColumns)
+          weighted.push_back(packed);
+      }
+      Value isFinite = b.truth(true);
+      for (Value packed : weighted)
+        isFinite =
+            b.both(isFinite, b.make<tile::IsFiniteOp>(b.getI1Type(), packed));
+      b.store(isFinite, finite, {batch, head, tile});
+    };
+    if (side.loop)
+      packTile();
+    else
+      b.when(isNeeded(b, askedInside, at), packTile);
+  });
 }
 
 void GradientOperands::pack(Launcher launch) {

@@ -28,10 +28,14 @@ public:
   void pack(Launcher launch);
   void release();
 
-  /// As columns keys and values, as rows keys, flags.
-  ArrayRef<Value> ofKeys() const { return keys.buffers; }
-  /// As rows queries and gradients of results, flags.
-  ArrayRef<Value> ofQueries() const { return queries.buffers; }
+  // Tiles whose positions are columns of products, or rows.
+  Value keyColumns() const { return keys.buffers[0]; }
+  Value valueColumns() const { return keys.buffers[1]; }
+  Value keyRows() const { return keys.buffers[2]; }
+  Value finiteKeys() const { return keys.buffers.back(); }
+  Value queryRows() const { return queries.buffers[0]; }
+  Value outGradRows() const { return queries.buffers[1]; }
+  Value finiteQueries() const { return queries.buffers.back(); }
 
 private:
   /// A shard's tiles, with its positions as columns of products, or as their

@@ -11,16 +11,30 @@ using namespace burst::tiling;
 // States
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// The memory of a state in a kernel.
+struct StateArguments {
+  void write(Operands &operands, ValueRange state) {
+    operands.write(o, "oState", state[0]);
+    operands.write(m, "mState", state[1]);
+    operands.write(l, "lState", state[2]);
+  }
+
+  Value o, m, l;
+};
+} // namespace
+
 void Lowering::lower(ring::InitOp op) {
   TileBuilder builder(op.getLoc(), op);
   ValueRange state = op.getState();
   Shape shape = rowShapeOf(state[0]);
   int64_t columns = shape.padded(dimOf(state[0]));
-  launch(builder, "init", numRowTasks(builder, state[0], shape), {},
-         {{}, SmallVector<Value>(state), {}},
-         [&](TileBuilder &b, Value task, ValueRange args) {
-           nameAll(b, args, {"oState", "mState", "lState"});
-           RowTask at = decodeRowTask(b, task, args[0], shape);
+  StateArguments into;
+  Operands operands;
+  into.write(operands, state);
+  launch(builder, "init", numRowTasks(builder, state[0], shape), {}, operands,
+         [&](TileBuilder &b, Value task) {
+           RowTask at = decodeRowTask(b, task, into.o, shape);
            Value o = b.alloca(shape.tile(columns));
            Value rows = b.alloca(shape.rowVector());
            auto store = [&](Value block, Value buffer, double value) {
@@ -28,9 +42,9 @@ void Lowering::lower(ring::InitOp op) {
              b.make<tile::StoreOp>(
                  block, b.rows(buffer, at.b, at.h, at.row, at.count));
            };
-           store(o, args[0], 0.0);
-           store(rows, args[1], minusInfinity);
-           store(rows, args[2], 0.0);
+           store(o, into.o, 0.0);
+           store(rows, into.m, minusInfinity);
+           store(rows, into.l, 0.0);
          });
   op.erase();
 }
@@ -39,19 +53,24 @@ void Lowering::lower(ring::FinalizeOp op) {
   TileBuilder builder(op.getLoc(), op);
   Shape shape = rowShapeOf(op.getO());
   int64_t columns = shape.padded(dimOf(op.getO()));
-  launch(
-      builder, "finalize", numRowTasks(builder, op.getO(), shape), {},
-      {{op.getO(), op.getM(), op.getL()}, SmallVector<Value>(op.getInto()), {}},
-      [&](TileBuilder &b, Value task, ValueRange args) {
-        nameAll(b, args, {"oState", "mState", "lState", "out", "lse"});
-        RowTask at = decodeRowTask(b, task, args[0], shape);
-        Value o = loadRows(b, args[0], at, shape.tile(columns));
-        Value m = loadRows(b, args[1], at, shape.rowVector());
-        Value l = loadRows(b, args[2], at, shape.rowVector());
-        b.make<tile::NormalizeOp>(o, m, l, at.count);
-        storeRows(b, o, args[3], at);
-        storeRows(b, m, args[4], at);
-      });
+  StateArguments state;
+  Value out, lse;
+  Operands operands;
+  operands.read(state.o, "oState", op.getO());
+  operands.read(state.m, "mState", op.getM());
+  operands.read(state.l, "lState", op.getL());
+  operands.write(out, "out", op.getInto()[0]);
+  operands.write(lse, "lse", op.getInto()[1]);
+  launch(builder, "finalize", numRowTasks(builder, op.getO(), shape), {},
+         operands, [&](TileBuilder &b, Value task) {
+           RowTask at = decodeRowTask(b, task, state.o, shape);
+           Value o = loadRows(b, state.o, at, shape.tile(columns));
+           Value m = loadRows(b, state.m, at, shape.rowVector());
+           Value l = loadRows(b, state.l, at, shape.rowVector());
+           b.make<tile::NormalizeOp>(o, m, l, at.count);
+           storeRows(b, o, out, at);
+           storeRows(b, m, lse, at);
+         });
   op.erase();
 }
 
@@ -66,23 +85,27 @@ void Lowering::lower(ring::MergeOp op) {
         return builder.segment(part, first, count);
       });
     };
-    SmallVector<Value> into = segments(op.getInto());
-    launch(builder, "merge", numRowTasks(builder, into[0], shape), {},
-           {segments(op.getFrom()), into, {}},
-           [&](TileBuilder &b, Value task, ValueRange args) {
-             nameAll(b, args,
-                     {"oFrom", "mFrom", "lFrom", "oState", "mState", "lState"});
-             RowTask at = decodeRowTask(b, task, args[3], shape);
-             Value o2 = loadRows(b, args[0], at, shape.tile(columns));
-             Value m2 = loadRows(b, args[1], at, shape.rowVector());
-             Value l2 = loadRows(b, args[2], at, shape.rowVector());
-             Value o = loadRows(b, args[3], at, shape.tile(columns));
-             Value m = loadRows(b, args[4], at, shape.rowVector());
-             Value l = loadRows(b, args[5], at, shape.rowVector());
+    SmallVector<Value> state = segments(op.getInto());
+    SmallVector<Value> other = segments(op.getFrom());
+    StateArguments into, from;
+    Operands operands;
+    operands.read(from.o, "oFrom", other[0]);
+    operands.read(from.m, "mFrom", other[1]);
+    operands.read(from.l, "lFrom", other[2]);
+    into.write(operands, state);
+    launch(builder, "merge", numRowTasks(builder, state[0], shape), {},
+           operands, [&](TileBuilder &b, Value task) {
+             RowTask at = decodeRowTask(b, task, into.o, shape);
+             Value o2 = loadRows(b, from.o, at, shape.tile(columns));
+             Value m2 = loadRows(b, from.m, at, shape.rowVector());
+             Value l2 = loadRows(b, from.l, at, shape.rowVector());
+             Value o = loadRows(b, into.o, at, shape.tile(columns));
+             Value m = loadRows(b, into.m, at, shape.rowVector());
+             Value l = loadRows(b, into.l, at, shape.rowVector());
              b.make<tile::MergeOp>(o, m, l, o2, m2, l2, at.count);
-             storeRows(b, o, args[3], at);
-             storeRows(b, m, args[4], at);
-             storeRows(b, l, args[5], at);
+             storeRows(b, o, into.o, at);
+             storeRows(b, m, into.m, at);
+             storeRows(b, l, into.l, at);
            });
   });
   op.erase();
@@ -185,31 +208,35 @@ PackedSlices Lowering::pack(TileBuilder &b, ring::AttendOp op,
     Value first = schedule.firstKeys[slice];
     Value tiles = b.sub(schedule.firstKeys[slice + 1], first);
     Value tasks = b.mul(b.mul(batch, b.index(keyHeads)), tiles);
-    launch(b, "pack", tasks, {},
-           {{op.getKeys()[slice], op.getValues()[slice], schedule.keys,
-             schedule.needed},
-            {packed.keys, packed.values, packed.finite},
-            {first, tiles}},
-           [&](TileBuilder &b, Value task, ValueRange args) {
-             Value keys = args[2], first = args[7], tiles = args[8];
-             auto [batch, h, tile] =
-                 headTask(b, task, b.index(keyHeads), tiles);
-             Value key = b.add(first, tile);
-             Value none = b.make<arith::ConstantIntOp>(0, 32);
-             Value needed = b.compare(arith::CmpIPredicate::ne,
-                                      b.load(args[3], key), none);
-             b.when(needed, [&, batch = batch, h = h] {
-               Value row = b.field(keys, key, Field::Row);
-               Value count = b.field(keys, key, Field::Count);
-               b.make<tile::PackOp>(b.rows(args[0], batch, h, row, count),
-                                    b.panels(args[4], batch, h, key), true);
-               Value values = b.panels(args[5], batch, h, key);
-               b.make<tile::PackOp>(b.rows(args[1], batch, h, row, count),
-                                    values, false);
-               b.store(b.make<tile::IsFiniteOp>(b.getI1Type(), values), args[6],
-                       {batch, h, key});
-             });
-           });
+    Value shards[2], table, needed, keys, values, finite, from, count;
+    Operands operands;
+    operands.read(shards[0], "", op.getKeys()[slice]);
+    operands.read(shards[1], "", op.getValues()[slice]);
+    operands.read(table, "", schedule.keys);
+    operands.read(needed, "", schedule.needed);
+    operands.write(keys, "", packed.keys);
+    operands.write(values, "", packed.values);
+    operands.write(finite, "", packed.finite);
+    operands.scalar(from, "", first);
+    operands.scalar(count, "", tiles);
+    launch(b, "pack", tasks, {}, operands, [&](TileBuilder &b, Value task) {
+      auto [batch, h, tile] = headTask(b, task, b.index(keyHeads), count);
+      Value key = b.add(from, tile);
+      Value none = b.make<arith::ConstantIntOp>(0, 32);
+      Value isNeeded =
+          b.compare(arith::CmpIPredicate::ne, b.load(needed, key), none);
+      b.when(isNeeded, [&, batch = batch, h = h] {
+        Value row = b.field(table, key, Field::Row);
+        Value rows = b.field(table, key, Field::Count);
+        b.make<tile::PackOp>(b.rows(shards[0], batch, h, row, rows),
+                             b.panels(keys, batch, h, key), true);
+        Value panels = b.panels(values, batch, h, key);
+        b.make<tile::PackOp>(b.rows(shards[1], batch, h, row, rows), panels,
+                             false);
+        b.store(b.make<tile::IsFiniteOp>(b.getI1Type(), panels), finite,
+                {batch, h, key});
+      });
+    });
   }
   return packed;
 }
@@ -218,31 +245,23 @@ PackedSlices Lowering::pack(TileBuilder &b, ring::AttendOp op,
 void Lowering::attendTiled(TileBuilder &b, ring::AttendOp op, Shape shape,
                            const Schedule &schedule) {
   PackedSlices packed = pack(b, op, shape, schedule);
-  Operands operands;
-  operands.reads = {op.getQuery(), packed.keys,      packed.values,
-                    packed.finite, schedule.queries, schedule.keys,
-                    schedule.list, schedule.counts};
-  llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
-  llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
-  llvm::append_range(operands.writes, op.getState());
-  llvm::append_range(operands.writes, op.getInto());
-  operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
-  llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
-  llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
-  auto attend = [&](StringRef name, AttendPart part) {
+  auto attend = [&](StringRef name, AttendPart part, Value stored) {
+    AttendArguments arguments;
+    Operands operands;
+    arguments.bindTo(operands, op, schedule, &packed, stored);
     launch(b, name, schedule.tasks, schedule.order, operands,
-           [&](TileBuilder &inside, Value task, ValueRange args) {
-             AttendKernel(inside, op, shape, schedule, args, part).build(task);
+           [&](TileBuilder &inside, Value task) {
+             AttendKernel(inside, op, shape, schedule, arguments, part)
+                 .build(task);
            });
   };
   if (options.localTiling) {
-    attend("attend", AttendPart::All);
+    attend("attend", AttendPart::All, /*stored=*/Value());
   } else {
     Value scores = allocateTiles(b, op.getQuery(), schedule, shape);
-    operands.writes.push_back(scores);
-    attend("scores", AttendPart::Scores);
-    attend("softmax", AttendPart::Softmax);
-    attend("sums", AttendPart::Sums);
+    attend("scores", AttendPart::Scores, scores);
+    attend("softmax", AttendPart::Softmax, scores);
+    attend("sums", AttendPart::Sums, scores);
     b.make<memref::DeallocOp>(scores);
   }
   for (Value buffer : {packed.keys, packed.values, packed.finite})

@@ -25,13 +25,15 @@ void Lowering::lower(ring::ZeroOp op) {
   }
   Shape shape = rowShapeOf(zero);
   int64_t columns = shape.padded(dimOf(zero));
-  launch(builder, "zero", numRowTasks(builder, zero, shape), {},
-         {{}, {zero}, {}}, [&](TileBuilder &b, Value task, ValueRange args) {
-           b.named("gradient", args[0]);
-           RowTask at = decodeRowTask(b, task, args[0], shape);
+  Value gradient;
+  Operands operands;
+  operands.write(gradient, "gradient", zero);
+  launch(builder, "zero", numRowTasks(builder, zero, shape), {}, operands,
+         [&](TileBuilder &b, Value task) {
+           RowTask at = decodeRowTask(b, task, gradient, shape);
            Value block = b.alloca(shape.tile(columns));
            b.make<tile::FillOp>(block, b.getF64FloatAttr(0.0));
-           storeRows(b, block, args[0], at);
+           storeRows(b, block, gradient, at);
          });
   op.erase();
 }
@@ -40,26 +42,27 @@ void Lowering::lower(ring::DeltaOp op) {
   TileBuilder builder(op.getLoc(), op);
   Shape shape = rowShapeOf(op.getInto());
   int64_t columns = shape.padded(dimOf(op.getOut()));
-  Operands operands{{op.getOut(), op.getOutGrad()}, {op.getInto()}, {}};
-  bool hasLseGrad = op.getLseGrad() != nullptr;
-  if (hasLseGrad)
-    operands.reads.push_back(op.getLseGrad());
+  Value outs, outGrads, lseGrads, deltas;
+  Operands operands;
+  operands.read(outs, "out", op.getOut());
+  operands.read(outGrads, "dout", op.getOutGrad());
+  if (op.getLseGrad())
+    operands.read(lseGrads, "dlse", op.getLseGrad());
+  operands.write(deltas, "delta", op.getInto());
   launch(builder, "delta", numRowTasks(builder, op.getOut(), shape), {},
-         operands, [&](TileBuilder &b, Value task, ValueRange args) {
-           nameAll(b, args, {"out", "dout", hasLseGrad ? "dlse" : "delta"});
-           b.named("delta", args.back());
-           RowTask at = decodeRowTask(b, task, args[0], shape);
-           Value out = loadRows(b, args[0], at, shape.tile(columns));
-           Value outGrad = loadRows(b, args[1], at, shape.tile(columns));
+         operands, [&](TileBuilder &b, Value task) {
+           RowTask at = decodeRowTask(b, task, outs, shape);
+           Value out = loadRows(b, outs, at, shape.tile(columns));
+           Value outGrad = loadRows(b, outGrads, at, shape.tile(columns));
            Value delta;
-           if (hasLseGrad) {
-             delta = loadRows(b, args[2], at, shape.rowVector());
+           if (lseGrads) {
+             delta = loadRows(b, lseGrads, at, shape.rowVector());
            } else {
              delta = b.alloca(shape.rowVector());
              b.make<tile::FillOp>(delta, b.getF64FloatAttr(0.0));
            }
            b.make<tile::RowDotOp>(out, outGrad, delta, at.count);
-           storeRows(b, delta, args.back(), at);
+           storeRows(b, delta, deltas, at);
          });
   op.erase();
 }
@@ -68,12 +71,14 @@ void Lowering::lower(ring::RoundOp op) {
   TileBuilder builder(op.getLoc(), op);
   Shape shape = rowShapeOf(op.getGradient());
   int64_t columns = shape.padded(dimOf(op.getGradient()));
+  Value gradient, rounded;
+  Operands operands;
+  operands.read(gradient, "gradient", op.getGradient());
+  operands.write(rounded, "rounded", op.getInto());
   launch(builder, "round", numRowTasks(builder, op.getGradient(), shape), {},
-         {{op.getGradient()}, {op.getInto()}, {}},
-         [&](TileBuilder &b, Value task, ValueRange args) {
-           nameAll(b, args, {"gradient", "rounded"});
-           RowTask at = decodeRowTask(b, task, args[0], shape);
-           storeRows(b, loadRows(b, args[0], at, shape.tile(columns)), args[1],
+         operands, [&](TileBuilder &b, Value task) {
+           RowTask at = decodeRowTask(b, task, gradient, shape);
+           storeRows(b, loadRows(b, gradient, at, shape.tile(columns)), rounded,
                      at);
          });
   op.erase();
@@ -87,14 +92,17 @@ void Lowering::lower(ring::AddOp op) {
   ofSegments(builder, OwnedSegments::of(op), [&](Value first, Value count) {
     Value a = builder.segment(op.getA(), first, count);
     Value b = builder.segment(op.getB(), first, count);
-    launch(builder, "add", numRowTasks(builder, a, shape), {}, {{b}, {a}, {}},
-           [&](TileBuilder &b, Value task, ValueRange args) {
-             nameAll(b, args, {"from", "gradient"});
-             RowTask at = decodeRowTask(b, task, args[1], shape);
-             Value other = loadRows(b, args[0], at, shape.tile(columns));
-             Value sum = loadRows(b, args[1], at, shape.tile(columns));
+    Value from, gradient;
+    Operands operands;
+    operands.read(from, "from", b);
+    operands.write(gradient, "gradient", a);
+    launch(builder, "add", numRowTasks(builder, a, shape), {}, operands,
+           [&](TileBuilder &b, Value task) {
+             RowTask at = decodeRowTask(b, task, gradient, shape);
+             Value other = loadRows(b, from, at, shape.tile(columns));
+             Value sum = loadRows(b, gradient, at, shape.tile(columns));
              b.make<tile::AddOp>(sum, other, at.count);
-             storeRows(b, sum, args[1], at);
+             storeRows(b, sum, gradient, at);
            });
   });
   op.erase();
@@ -128,50 +136,33 @@ void Lowering::attendGradTiled(TileBuilder &b, ring::AttendGradOp op) {
     schedule.takeTurns();
   GradientOperands packed(b, op, shape, schedule);
   packed.pack(launcher);
-  Operands operands;
-  operands.reads = {op.getQuery(), op.getOutGrad(), op.getLse(), op.getDelta()};
-  llvm::append_range(operands.reads, packed.ofKeys());
-  llvm::append_range(operands.reads, packed.ofQueries());
-  operands.reads.append(
-      {schedule.queries, schedule.keys, schedule.list, schedule.counts});
-  if (schedule.turns)
-    operands.reads.push_back(schedule.turns);
-  llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
-  llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
-  llvm::append_range(operands.writes, op.getGrads());
-  if (schedule.turns)
-    operands.writes.push_back(schedule.passed);
   SmallVector<Value> copies =
       llvm::map_to_vector(op.getGrads().drop_front(3), [&](Value gradient) {
         return tables.lookup(gradient);
       });
-  llvm::copy_if(copies, std::back_inserter(operands.writes),
-                [](Value copy) { return copy != nullptr; });
-  operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
   // A tile of keys reads all queries of its head: those of more heads than
   // there are threads would only push each other out of the caches.
+  Value together;
   if (schedule.turns)
-    operands.scalars.push_back(b.make<tile::ThreadsOp>(b.getIndexType()));
-  llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
-  llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
+    together = b.make<tile::ThreadsOp>(b.getIndexType());
   Value tasks = b.mul(b.dim(op.getKey(), 0), b.dim(op.getKey(), 2));
   if (schedule.turns)
     tasks = b.mul(tasks, b.dim(schedule.keys, 0));
-  auto attend = [&](StringRef name, GradientPart part) {
-    launch(b, name, tasks, {}, operands,
-           [&](TileBuilder &inside, Value task, ValueRange args) {
-             GradientKernel(inside, op, shape, schedule, copies, args, part)
-                 .build(task);
-           });
+  auto attend = [&](StringRef name, GradientPart part, ArrayRef<Value> stored) {
+    GradientArguments arguments;
+    Operands operands;
+    arguments.bindTo(operands, op, schedule, packed, copies, together, stored);
+    launch(b, name, tasks, {}, operands, [&](TileBuilder &inside, Value task) {
+      GradientKernel(inside, op, shape, schedule, arguments, part).build(task);
+    });
   };
   if (options.localTiling) {
-    attend("attend_grad", GradientPart::All);
+    attend("attend_grad", GradientPart::All, {});
   } else {
     Value stored[] = {allocateTiles(b, op.getQuery(), schedule, shape),
                       allocateTiles(b, op.getQuery(), schedule, shape)};
-    llvm::append_range(operands.writes, stored);
-    attend("weights", GradientPart::Weights);
-    attend("sums", GradientPart::Sums);
+    attend("weights", GradientPart::Weights, stored);
+    attend("sums", GradientPart::Sums, stored);
     for (Value buffer : stored)
       b.make<memref::DeallocOp>(buffer);
   }

@@ -14,24 +14,13 @@ void Lowering::attendStaged(TileBuilder &b, ring::AttendOp op, Shape shape,
                             const Schedule &schedule) {
   shape.operand = cast<FloatType>(
       cast<MemRefType>(op.getQuery().getType()).getElementType());
+  AttendArguments arguments;
   Operands operands;
-  operands.reads = {op.getQuery()};
-  llvm::append_range(operands.reads, op.getKeys());
-  llvm::append_range(operands.reads, op.getValues());
-  operands.reads.append(
-      {schedule.queries, schedule.keys, schedule.list, schedule.counts});
-  llvm::append_range(operands.reads, ofType(op.getMaskCaptures(), true));
-  llvm::append_range(operands.reads, ofType(op.getScoreCaptures(), true));
-  llvm::append_range(operands.writes, op.getState());
-  llvm::append_range(operands.writes, op.getInto());
-  operands.scalars = {op.getQueryExtent(), op.getKeyExtent()};
-  llvm::append_range(operands.scalars,
-                     ArrayRef(schedule.firstKeys).drop_front().drop_back());
-  llvm::append_range(operands.scalars, ofType(op.getMaskCaptures(), false));
-  llvm::append_range(operands.scalars, ofType(op.getScoreCaptures(), false));
+  arguments.bindTo(operands, op, schedule, /*packed=*/nullptr,
+                   /*stored=*/Value());
   launch(b, "attend", schedule.tasks, schedule.order, operands,
-         [&](TileBuilder &inside, Value task, ValueRange args) {
-           AttendKernel(inside, op, shape, schedule, args).build(task);
+         [&](TileBuilder &inside, Value task) {
+           AttendKernel(inside, op, shape, schedule, arguments).build(task);
          });
 }
 
@@ -64,11 +53,13 @@ void Lowering::attendGradStaged(TileBuilder &b, ring::AttendGradOp op,
     StringRef name = sums == Sums::OfQueries  ? "attend_grad_queries"
                      : sums == Sums::OfValues ? "attend_grad_values"
                                               : "attend_grad_keys";
+    CtaGradientArguments arguments;
+    Operands operands;
+    arguments.bindTo(operands, op, schedule, sums);
     launch(
-        b, name, schedule.tasks, schedule.order,
-        CtaGradient::operands(op, schedule, sums),
-        [&](TileBuilder &inside, Value task, ValueRange args) {
-          CtaGradient(inside, op, shape, schedule, args, sums).build(task);
+        b, name, schedule.tasks, schedule.order, operands,
+        [&](TileBuilder &inside, Value task) {
+          CtaGradient(inside, op, shape, schedule, arguments, sums).build(task);
         },
         cta.warps)
         ->setAttr(tile::gradientAttr,

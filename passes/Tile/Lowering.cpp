@@ -30,7 +30,8 @@ func::FuncOp Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
       kernel->setAttr(tile::warpsAttr, inside.getI64IntegerAttr(warps));
     Block *entry = kernel.addEntryBlock();
     inside.setInsertionPointToStart(entry);
-    body(inside, entry->getArgument(0), entry->getArguments().drop_front());
+    operands.bind(inside, entry->getArguments().drop_front());
+    body(inside, entry->getArgument(0));
     inside.make<func::ReturnOp>();
   }
   auto *equal = llvm::find_if(kernels, [&](func::FuncOp other) {
@@ -46,8 +47,8 @@ func::FuncOp Lowering::launch(TileBuilder &builder, StringRef name, Value tasks,
     SymbolTable(program->getParentOp()).insert(kernel, program->getIterator());
     kernels.push_back(kernel);
   }
-  builder.make<tile::LaunchOp>(kernel.getName(), tasks, order, operands.reads,
-                               operands.writes, operands.scalars);
+  builder.make<tile::LaunchOp>(kernel.getName(), tasks, order, operands.reads(),
+                               operands.writes(), operands.scalars());
   return kernel;
 }
 

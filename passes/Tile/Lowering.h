@@ -11,6 +11,7 @@
 #define BURST_PASSES_TILE_LOWERING_H
 
 #include "passes/Passes.h"
+#include "passes/Tile/AttendKernel.h"
 #include "passes/Tile/CtaGradient.h"
 #include "passes/Tile/Schedule.h"
 
@@ -21,14 +22,7 @@ namespace burst::tiling {
 
 /// Emits what is done to a row of a table: all its elements along the last
 /// dimension, by where the row lies in the others.
-using RowBody = llvm::function_ref<void(TileBuilder &, mlir::ValueRange row,
-                                        mlir::ValueRange args)>;
-
-/// The packed keys and values of all slices of an attend, and of the values of
-/// each tile, whether all are finite.
-struct PackedSlices {
-  mlir::Value keys, values, finite;
-};
+using RowBody = llvm::function_ref<void(TileBuilder &, mlir::ValueRange row)>;
 
 /// Lowers the ops of one program.
 class Lowering {
@@ -103,7 +97,8 @@ private:
   void makeCopies(mlir::Value gradient, llvm::ArrayRef<ring::AttendGradOp> ops,
                   int64_t capture);
   void launchRows(TileBuilder &builder, llvm::StringRef name, mlir::Value table,
-                  const Operands &operands, RowBody body);
+                  const mlir::Value &inside, const Operands &operands,
+                  RowBody body);
   void launchZeros(TileBuilder &builder, mlir::Value table);
 
   /// The gradients of captured tables that attends add to: what their tasks add

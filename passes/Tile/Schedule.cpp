@@ -96,16 +96,19 @@ std::pair<Value, Value> Schedule::bounds(TileBuilder &b,
           mapping.lookup(yield->getOperand(1))};
 }
 
-/// The kernel of `classify`, whose arguments begin with what it reads.
-void Schedule::classifyTile(TileBuilder &b, Value task, ValueRange args,
-                            size_t numReads) const {
-  ring::AttendLikeOpInterface op = this->op;
+/// What stands for the operands of the kernel of `classify` in it.
+struct Schedule::ClassifyArguments {
+  Value queries, flags, keys, needed, list, counts;
+  Value batch, heads, sq, sk;
+  SmallVector<Value> captures;
+};
+
+/// The kernel of `classify`.
+void Schedule::classifyTile(TileBuilder &b, Value task,
+                            const ClassifyArguments &arguments) const {
   bool ofKeys = lists == Lists::OfKeys;
-  Value queries = args[0], flags = this->flags ? args[1] : Value();
-  Value keys = args[this->flags ? 2 : 1];
-  ValueRange writes = args.drop_front(numReads);
-  Value needed = writes[0], list = writes[1], counts = writes[2];
-  Value batch = writes[3], heads = writes[4];
+  auto [queries, flags, keys, needed, list, counts, batch, heads, sq, sk,
+        captures] = arguments;
   Value numListing = b.dim(ofKeys ? keys : queries, 0);
   Value numListed = b.dim(ofKeys ? queries : keys, 0);
   Value zero = b.index(0), one = b.index(1);
@@ -113,11 +116,8 @@ void Schedule::classifyTile(TileBuilder &b, Value task, ValueRange args,
   Value head = b.div(task, numListing);
   Value classHeads = byHead ? heads : one;
   Value cb = b.div(head, classHeads), ch = b.rem(head, classHeads);
-  SmallVector<Value> tail{writes[5], writes[6]};
-  size_t buffer = this->flags ? 3 : 2, scalar = 7;
-  for (Value capture : op.getMaskCaptures())
-    tail.push_back(isa<MemRefType>(capture.getType()) ? args[buffer++]
-                                                      : writes[scalar++]);
+  SmallVector<Value> tail{sq, sk};
+  llvm::append_range(tail, captures);
   SmallVector<Value> heading{
       byBatch ? cb : zero, byBatch ? b.add(cb, one) : batch, byHead ? ch : zero,
       byHead ? b.add(ch, one) : heads};
@@ -178,22 +178,23 @@ void Schedule::classify(Launcher launch) {
                       tile::Memory::Schedule);
   Value no = b.make<arith::ConstantIntOp>(0, 32);
   b.loop(numListed, [&](Value k) { b.store(no, needed, k); });
+  ClassifyArguments arguments;
   Operands operands;
-  operands.reads = {queries};
+  operands.read(arguments.queries, "", queries);
   if (flags)
-    operands.reads.push_back(flags);
-  operands.reads.push_back(keys);
-  operands.writes = {needed, list, counts};
-  operands.scalars = {batch, heads, op.getQueryExtent(), op.getKeyExtent()};
-  for (Value capture : op.getMaskCaptures())
-    (isa<MemRefType>(capture.getType()) ? operands.reads : operands.scalars)
-        .push_back(capture);
-  size_t numReads = operands.reads.size();
+    operands.read(arguments.flags, "", flags);
+  operands.read(arguments.keys, "", keys);
+  operands.write(arguments.needed, "", needed);
+  operands.write(arguments.list, "", list);
+  operands.write(arguments.counts, "", counts);
+  operands.scalar(arguments.batch, "", batch);
+  operands.scalar(arguments.heads, "", heads);
+  operands.scalar(arguments.sq, "", op.getQueryExtent());
+  operands.scalar(arguments.sk, "", op.getKeyExtent());
+  operands.capture(arguments.captures, op.getMaskCaptures());
   Value rowTasks = b.mul(b.mul(classBatch, classHeads), numListing);
   launch("classify", rowTasks, {}, operands,
-         [&](TileBuilder &b, Value task, ValueRange args) {
-           classifyTile(b, task, args, numReads);
-         });
+         [&](TileBuilder &b, Value task) { classifyTile(b, task, arguments); });
 }
 
 Value Schedule::lengthOf(TileBuilder &b, Value counts, Value batch, Value head,

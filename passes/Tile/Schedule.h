@@ -61,8 +61,9 @@ private:
              Value extent, int64_t size, int64_t pair, int64_t pairStep,
              bool isFalling = false);
   void classify(Launcher launch);
-  void classifyTile(TileBuilder &b, Value task, ValueRange args,
-                    size_t numReads) const;
+  struct ClassifyArguments;
+  void classifyTile(TileBuilder &b, Value task,
+                    const ClassifyArguments &arguments) const;
 
   TileBuilder &b;
   ring::AttendLikeOpInterface op;

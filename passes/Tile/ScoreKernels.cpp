@@ -93,13 +93,15 @@ static Value filled(TileBuilder &b, MemRefType type, double value) {
 
 void tiling::lowerScores(TileBuilder &b, ring::ScoresOp op, const Shape &shape,
                          Launcher launch) {
-  launch("scores", numScoreTasks(b, op.getInto(), shape), {},
-         {{}, {op.getInto()}, {}},
-         [&](TileBuilder &b, Value task, ValueRange args) {
-           RowTask at = decodeScoreTask(b, task, args[0], shape);
+  Value scores;
+  Operands operands;
+  operands.write(scores, "", op.getInto());
+  launch("scores", numScoreTasks(b, op.getInto(), shape), {}, operands,
+         [&](TileBuilder &b, Value task) {
+           RowTask at = decodeScoreTask(b, task, scores, shape);
            Value none = filled(b, shape.tile(shape.columns), minusInfinity);
-           eachTile(b, b.dim(args[0], 3), shape, [&](Value first, Value count) {
-             b.make<tile::StoreOp>(none, viewOf(b, args[0], at, first, count));
+           eachTile(b, b.dim(scores, 3), shape, [&](Value first, Value count) {
+             b.make<tile::StoreOp>(none, viewOf(b, scores, at, first, count));
            });
          });
 }
@@ -107,24 +109,6 @@ void tiling::lowerScores(TileBuilder &b, ring::ScoresOp op, const Shape &shape,
 //===----------------------------------------------------------------------===//
 // score
 //===----------------------------------------------------------------------===//
-
-static void addCaptures(Operands &operands, ValueRange captures) {
-  for (Value capture : captures)
-    (isa<MemRefType>(capture.getType()) ? operands.reads : operands.scalars)
-        .push_back(capture);
-}
-
-/// The arguments that stand for captures; `buffers` and `scalars` are the next
-/// ones of each kind.
-static SmallVector<Value> takeCaptures(ValueRange captures, ValueRange args,
-                                       size_t &buffers, size_t &scalars) {
-  SmallVector<Value> taken;
-  taken.reserve(captures.size());
-  for (Value capture : captures)
-    taken.push_back(
-        args[isa<MemRefType>(capture.getType()) ? buffers++ : scalars++]);
-  return taken;
-}
 
 void tiling::lowerScore(TileBuilder &b, ring::ScoreOp op, const Shape &shape,
                         Launcher launch) {
@@ -134,47 +118,46 @@ void tiling::lowerScore(TileBuilder &b, ring::ScoreOp op, const Shape &shape,
   int64_t heads = headsOf(op.getQuery()), keyHeads = headsOf(op.getKey());
   int64_t keyDim = dimOf(op.getKey());
   Value batch = b.dim(op.getQuery(), 0), tiles = b.dim(schedule.keys, 0);
-  Value packed = b.allocate(shape.packedKeys(keyHeads, keyDim), {batch, tiles},
-                            tile::Memory::Packing);
+  Value packedKeys = b.allocate(shape.packedKeys(keyHeads, keyDim),
+                                {batch, tiles}, tile::Memory::Packing);
+  Value shard, table, panels;
+  Operands packing;
+  packing.read(shard, "", op.getKey());
+  packing.read(table, "", schedule.keys);
+  packing.write(panels, "", packedKeys);
   launch("pack_keys", b.mul(b.mul(batch, b.index(keyHeads)), tiles), {},
-         {{op.getKey(), schedule.keys}, {packed}, {}},
-         [&](TileBuilder &b, Value task, ValueRange args) {
-           Value tiles = b.dim(args[1], 0), tile = b.rem(task, tiles);
+         packing, [&](TileBuilder &b, Value task) {
+           Value tiles = b.dim(table, 0), tile = b.rem(task, tiles);
            Value head = b.div(task, tiles), heads = b.index(keyHeads);
            Value h = b.rem(head, heads), batch = b.div(head, heads);
-           b.make<tile::PackOp>(b.rows(args[0], batch, h,
-                                       b.field(args[1], tile, Field::Row),
-                                       b.field(args[1], tile, Field::Count)),
-                                b.panels(args[2], batch, h, tile), true);
+           b.make<tile::PackOp>(b.rows(shard, batch, h,
+                                       b.field(table, tile, Field::Row),
+                                       b.field(table, tile, Field::Count)),
+                                b.panels(panels, batch, h, tile), true);
          });
 
+  Value query, packed, queries, keys, list, counts, scores, sq, sk, column;
+  SmallVector<Value> maskCaptures, scoreCaptures;
   Operands operands;
-  operands.reads = {op.getQuery(), packed,        schedule.queries,
-                    schedule.keys, schedule.list, schedule.counts};
-  operands.scalars = {
-      op.getQueryExtent(), op.getKeyExtent(),
-      firstColumn(b, op.getKeyLayout(), op.getKeyOwner(), op.getKeyExtent())};
-  size_t fixedReads = operands.reads.size();
-  size_t fixedScalars = operands.scalars.size();
-  addCaptures(operands, op.getMaskCaptures());
-  addCaptures(operands, op.getScoreCaptures());
-  operands.writes = {op.getScores()};
-  size_t numReads = operands.reads.size();
+  operands.read(query, "", op.getQuery());
+  operands.read(packed, "", packedKeys);
+  operands.read(queries, "", schedule.queries);
+  operands.read(keys, "", schedule.keys);
+  operands.read(list, "", schedule.list);
+  operands.read(counts, "", schedule.counts);
+  operands.write(scores, "", op.getScores());
+  operands.scalar(sq, "", op.getQueryExtent());
+  operands.scalar(sk, "", op.getKeyExtent());
+  operands.scalar(
+      column, "",
+      firstColumn(b, op.getKeyLayout(), op.getKeyOwner(), op.getKeyExtent()));
+  operands.capture(maskCaptures, op.getMaskCaptures());
+  operands.capture(scoreCaptures, op.getScoreCaptures());
   bool hasScore = !op.getScore().empty();
   double scale = op.getScale().convertToDouble();
   launch(
       "score", schedule.tasks, schedule.order, operands,
-      [&](TileBuilder &b, Value task, ValueRange args) {
-        Value query = args[0], packed = args[1], queries = args[2],
-              keys = args[3];
-        Value list = args[4], counts = args[5], scores = args[numReads];
-        ValueRange scalars = args.drop_front(numReads + 1);
-        Value sq = scalars[0], sk = scalars[1], column = scalars[2];
-        size_t buffer = fixedReads, scalar = numReads + 1 + fixedScalars;
-        SmallVector<Value> maskCaptures =
-            takeCaptures(op.getMaskCaptures(), args, buffer, scalar);
-        SmallVector<Value> scoreCaptures =
-            takeCaptures(op.getScoreCaptures(), args, buffer, scalar);
+      [&](TileBuilder &b, Value task) {
         Value numQueries = b.dim(queries, 0), zero = b.index(0);
         Value tile = b.rem(task, numQueries), head = b.div(task, numQueries);
         RowTask at{b.div(head, b.index(heads)), b.rem(head, b.index(heads)),
@@ -220,7 +203,7 @@ void tiling::lowerScore(TileBuilder &b, ring::ScoreOp op, const Shape &shape,
         b.loop(b.load(counts, {cb, ch, tile, b.index(1)}),
                [&](Value t) { step(b.sub(last, t), true); });
       });
-  b.make<memref::DeallocOp>(packed);
+  b.make<memref::DeallocOp>(packedKeys);
   schedule.release();
 }
 
@@ -230,29 +213,33 @@ void tiling::lowerScore(TileBuilder &b, ring::ScoreOp op, const Shape &shape,
 
 void tiling::lowerSoftmax(TileBuilder &b, ring::SoftmaxOp op,
                           const Shape &shape, Launcher launch) {
-  launch("softmax", numScoreTasks(b, op.getScores(), shape), {},
-         {{}, {op.getScores(), op.getM(), op.getL()}, {}},
-         [&](TileBuilder &b, Value task, ValueRange args) {
-           RowTask at = decodeScoreTask(b, task, args[0], shape);
-           Value m = loadRows(b, args[1], at, shape.rowVector());
-           Value l = loadRows(b, args[2], at, shape.rowVector());
+  Value scores, maxima, sums;
+  Operands operands;
+  operands.write(scores, "", op.getScores());
+  operands.write(maxima, "", op.getM());
+  operands.write(sums, "", op.getL());
+  launch("softmax", numScoreTasks(b, op.getScores(), shape), {}, operands,
+         [&](TileBuilder &b, Value task) {
+           RowTask at = decodeScoreTask(b, task, scores, shape);
+           Value m = loadRows(b, maxima, at, shape.rowVector());
+           Value l = loadRows(b, sums, at, shape.rowVector());
            Value factor = b.alloca(shape.rowVector());
            Value s = b.alloca(shape.tile(shape.columns));
-           Value keys = b.dim(args[0], 3);
+           Value keys = b.dim(scores, 3);
            eachTile(b, keys, shape, [&](Value first, Value count) {
-             load(b, viewOf(b, args[0], at, first, count), s, minusInfinity);
+             load(b, viewOf(b, scores, at, first, count), s, minusInfinity);
              b.make<tile::RowMaxOp>(s, m, factor, at.count);
            });
            // All weights have one reference: their sum is never rescaled.
            b.make<tile::FillOp>(factor, b.getF64FloatAttr(1.0));
            eachTile(b, keys, shape, [&](Value first, Value count) {
-             Value view = viewOf(b, args[0], at, first, count);
+             Value view = viewOf(b, scores, at, first, count);
              load(b, view, s, minusInfinity);
              b.make<tile::ExponentialsOp>(s, m, l, factor, at.count, Value());
              b.make<tile::StoreOp>(s, view);
            });
-           storeRows(b, m, args[1], at);
-           storeRows(b, l, args[2], at);
+           storeRows(b, m, maxima, at);
+           storeRows(b, l, sums, at);
          });
 }
 
@@ -294,55 +281,66 @@ void tiling::lowerWeigh(TileBuilder &b, ring::WeighOp op, const Shape &shape,
   int64_t heads = headsOf(op.getO()), keyHeads = headsOf(op.getValue());
   Value batch = b.dim(op.getValue(), 0), count = b.dim(op.getValue(), 1);
   Value tiles = b.ceilDiv(count, shape.columns);
-  Value packed =
+  Value packedValues =
       b.allocate(shape.packedDims(keyHeads, dimOf(op.getO()), shape.columns),
                  {batch, tiles}, tile::Memory::Packing);
   // Of the values of each tile, whether all are finite.
-  Value finite = b.allocate(
+  Value finiteTiles = b.allocate(
       MemRefType::get({ShapedType::kDynamic, keyHeads, ShapedType::kDynamic},
                       b.getI1Type()),
       {batch, tiles}, tile::Memory::Schedule);
+  Value shard, packed, finite;
+  Operands packing;
+  packing.read(shard, "", op.getValue());
+  packing.write(packed, "", packedValues);
+  packing.write(finite, "", finiteTiles);
   launch("pack_values", b.mul(b.mul(batch, b.index(keyHeads)), tiles), {},
-         {{op.getValue()}, {packed, finite}, {}},
-         [&](TileBuilder &b, Value task, ValueRange args) {
-           Value count = b.dim(args[0], 1);
+         packing, [&](TileBuilder &b, Value task) {
+           Value count = b.dim(shard, 1);
            Value tiles = b.ceilDiv(count, shape.columns);
            Value tile = b.rem(task, tiles), head = b.div(task, tiles);
            Value heads = b.index(keyHeads), wide = b.index(shape.columns);
            Value h = b.rem(head, heads), batch = b.div(head, heads);
            Value row = b.mul(tile, wide);
-           Value panels = b.panels(args[1], batch, h, tile);
+           Value panels = b.panels(packed, batch, h, tile);
            b.make<tile::PackOp>(
-               b.rows(args[0], batch, h, row, b.min(b.sub(count, row), wide)),
+               b.rows(shard, batch, h, row, b.min(b.sub(count, row), wide)),
                panels, false);
-           b.store(b.make<tile::IsFiniteOp>(b.getI1Type(), panels), args[2],
+           b.store(b.make<tile::IsFiniteOp>(b.getI1Type(), panels), finite,
                    {batch, h, tile});
          });
-  Value column =
-      firstColumn(b, op.getKeyLayout(), op.getOwner(), op.getKeyExtent());
-  launch("weigh", numScoreTasks(b, op.getWeights(), shape), {},
-         {{op.getWeights(), packed, finite}, {op.getO()}, {column, count}},
-         [&](TileBuilder &b, Value task, ValueRange args) {
-           RowTask at = decodeScoreTask(b, task, args[0], shape);
+  Value weights, out, column, numKeys;
+  Operands operands;
+  operands.read(weights, "", op.getWeights());
+  operands.read(packed, "", packedValues);
+  operands.read(finite, "", finiteTiles);
+  operands.write(out, "", op.getO());
+  operands.scalar(
+      column, "",
+      firstColumn(b, op.getKeyLayout(), op.getOwner(), op.getKeyExtent()));
+  operands.scalar(numKeys, "", count);
+  launch("weigh", numScoreTasks(b, op.getWeights(), shape), {}, operands,
+         [&](TileBuilder &b, Value task) {
+           RowTask at = decodeScoreTask(b, task, weights, shape);
            Value keyHead = b.div(at.h, b.index(heads / keyHeads));
-           Value o = loadRows(b, args[3], at,
-                              shape.tile(shape.padded(dimOf(op.getO()))));
+           Value o =
+               loadRows(b, out, at, shape.tile(shape.padded(dimOf(op.getO()))));
            Value p = b.alloca(shape.tile(shape.columns));
-           eachTile(b, args[5], shape, [&](Value first, Value count) {
-             load(b, viewOf(b, args[0], at, b.add(args[4], first), count), p,
+           eachTile(b, numKeys, shape, [&](Value first, Value count) {
+             load(b, viewOf(b, weights, at, b.add(column, first), count), p,
                   0.0);
              Value tile = b.div(first, b.index(shape.columns));
-             Value v = b.panels(args[1], at.b, keyHead, tile);
+             Value v = b.panels(packed, at.b, keyHead, tile);
              auto multiply = [&](Value seen) {
                b.make<tile::MultiplyOp>(p, v, o, at.count, llvm::APFloat(1.0),
                                         seen, true);
              };
              b.when(
-                 b.load(args[2], {at.b, keyHead, tile}), [&] { multiply({}); },
+                 b.load(finite, {at.b, keyHead, tile}), [&] { multiply({}); },
                  [&] { multiply(seenBy(b, p, at, shape)); });
            });
-           storeRows(b, o, args[3], at);
+           storeRows(b, o, out, at);
          });
-  b.make<memref::DeallocOp>(packed);
-  b.make<memref::DeallocOp>(finite);
+  b.make<memref::DeallocOp>(packedValues);
+  b.make<memref::DeallocOp>(finiteTiles);
 }

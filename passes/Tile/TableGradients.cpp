@@ -7,36 +7,38 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::tiling;
 
-/// A task per row of `table`.
+/// A task per row of `table`, which is `inside` of the kernel.
 void Lowering::launchRows(TileBuilder &builder, StringRef name, Value table,
-                          const Operands &operands, RowBody body) {
+                          const Value &inside, const Operands &operands,
+                          RowBody body) {
   int64_t last = cast<MemRefType>(table.getType()).getRank() - 1;
   Value rows = builder.index(1);
   for (int64_t d = 0; d < last; ++d)
     rows = builder.mul(rows, builder.dim(table, d));
-  // What is written comes last, and is the table.
-  launch(builder, name, rows, {}, operands,
-         [&](TileBuilder &b, Value task, ValueRange args) {
-           SmallVector<Value> row(last);
-           for (int64_t d = last; d-- > 0;) {
-             Value size = b.dim(args.back(), d);
-             row[d] = b.rem(task, size);
-             task = b.div(task, size);
-           }
-           body(b, row, args);
-         });
+  launch(builder, name, rows, {}, operands, [&](TileBuilder &b, Value task) {
+    SmallVector<Value> row(last);
+    for (int64_t d = last; d-- > 0;) {
+      Value size = b.dim(inside, d);
+      row[d] = b.rem(task, size);
+      task = b.div(task, size);
+    }
+    body(b, row);
+  });
 }
 
 void Lowering::launchZeros(TileBuilder &builder, Value table) {
-  launchRows(builder, "zero_table", table, {{}, {table}, {}},
-             [](TileBuilder &b, ValueRange row, ValueRange args) {
-               auto type = cast<MemRefType>(args[0].getType());
+  Value inside;
+  Operands operands;
+  operands.write(inside, "", table);
+  launchRows(builder, "zero_table", table, inside, operands,
+             [&](TileBuilder &b, ValueRange row) {
+               auto type = cast<MemRefType>(inside.getType());
                Value zero = b.make<arith::ConstantOp>(
                    b.getFloatAttr(type.getElementType(), 0.0));
-               b.loop(b.dim(args[0], type.getRank() - 1), [&](Value column) {
+               b.loop(b.dim(inside, type.getRank() - 1), [&](Value column) {
                  SmallVector<Value> at(row);
                  at.push_back(column);
-                 b.store(zero, args[0], at);
+                 b.store(zero, inside, at);
                });
              });
 }
@@ -91,18 +93,22 @@ void Lowering::makeCopies(Value gradient, ArrayRef<ring::AttendGradOp> ops,
   tables[gradient] = others;
   launchZeros(b, others);
   b.setInsertionPointAfter(last);
-  launchRows(b, "add_tables", gradient, {{others}, {gradient}, {}},
-             [](TileBuilder &b, ValueRange row, ValueRange args) {
+  Value from, into;
+  Operands operands;
+  operands.read(from, "", others);
+  operands.write(into, "", gradient);
+  launchRows(b, "add_tables", gradient, into, operands,
+             [&](TileBuilder &b, ValueRange row) {
                int64_t rank = static_cast<int64_t>(row.size()) + 1;
-               b.loop(b.dim(args[0], 0), [&](Value copy) {
-                 b.loop(b.dim(args[1], rank - 1), [&](Value column) {
+               b.loop(b.dim(from, 0), [&](Value copy) {
+                 b.loop(b.dim(into, rank - 1), [&](Value column) {
                    SmallVector<Value> at(row);
                    at.push_back(column);
-                   SmallVector<Value> from{copy};
-                   llvm::append_range(from, at);
-                   Value sum = b.make<arith::AddFOp>(b.load(args[1], at),
-                                                     b.load(args[0], from));
-                   b.store(sum, args[1], at);
+                   SmallVector<Value> ofCopy{copy};
+                   llvm::append_range(ofCopy, at);
+                   Value sum = b.make<arith::AddFOp>(b.load(into, at),
+                                                     b.load(from, ofCopy));
+                   b.store(sum, into, at);
                  });
                });
              });
