@@ -24,6 +24,26 @@ Value HostLowering::reserve(Type type, int64_t count) {
   return b.make<LLVM::AllocaOp>(pointer, type, constant(count), 64);
 }
 
+/// Where a burst_table has an entry, as the type in `call` says.
+static constexpr size_t offsetOf(Entry entry) {
+  return 2 * sizeof(uint32_t) +
+         (static_cast<size_t>(entry) - 2) * sizeof(void *);
+}
+static_assert(offsetOf(Entry::Index) == offsetof(burst_table, index));
+static_assert(offsetOf(Entry::Allocate) == offsetof(burst_table, allocate));
+static_assert(offsetOf(Entry::Release) == offsetof(burst_table, release));
+static_assert(offsetOf(Entry::Sort) == offsetof(burst_table, sort));
+static_assert(offsetOf(Entry::Launch) == offsetof(burst_table, launch));
+static_assert(offsetOf(Entry::Start) == offsetof(burst_table, start));
+static_assert(offsetOf(Entry::Wait) == offsetof(burst_table, wait));
+static_assert(offsetOf(Entry::Require) == offsetof(burst_table, require));
+static_assert(offsetOf(Entry::Upload) == offsetof(burst_table, upload));
+static_assert(offsetOf(Entry::LaunchGpu) == offsetof(burst_table, launch_gpu));
+static_assert(offsetOf(Entry::Threads) == offsetof(burst_table, threads));
+static_assert(offsetOf(Entry::Use) == offsetof(burst_table, use));
+static_assert(offsetOf(Entry::Messages) == offsetof(burst_table, messages));
+static_assert(offsetOf(Entry::End) == sizeof(burst_table));
+
 Value HostLowering::call(Entry entry, Type result, ArrayRef<Value> arguments) {
   SmallVector<Type> members(static_cast<size_t>(Entry::End), pointer);
   members[0] = members[1] = i32;
@@ -201,6 +221,13 @@ void HostLowering::makeEntries() {
   b.make<func::CallOp>(program, operands);
   b.make<LLVM::ReturnOp>(ValueRange());
 }
+
+// What `makeSegments` writes.
+static_assert(offsetof(burst_segment, begin) == 0 * sizeof(int64_t) &&
+              offsetof(burst_segment, count) == 1 * sizeof(int64_t) &&
+              offsetof(burst_segment, step) == 2 * sizeof(int64_t) &&
+              offsetof(burst_segment, block) == 3 * sizeof(int64_t) &&
+              sizeof(burst_segment) == 4 * sizeof(int64_t));
 
 /// `segments` of the program's image.
 void HostLowering::makeSegments() {

@@ -6,6 +6,10 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::host;
 
+static_assert(offsetof(burst_kernel, name) == 0 &&
+              offsetof(burst_kernel, run) == sizeof(void *) &&
+              sizeof(burst_kernel) == 2 * sizeof(void *));
+
 /// The burst_kernel of a kernel, made when it is first launched: its name and
 /// an entry that unpacks the arguments.
 Value HostLowering::kernelInfo(func::FuncOp kernel) {
@@ -58,6 +62,11 @@ Value HostLowering::kernelInfo(func::FuncOp kernel) {
   }
   return b.make<LLVM::AddressOfOp>(pointer, name);
 }
+
+static_assert(offsetof(burst_use, begin) == 0 &&
+              offsetof(burst_use, bytes) == sizeof(void *) &&
+              offsetof(burst_use, mode) == sizeof(void *) + sizeof(int64_t) &&
+              sizeof(burst_use) == sizeof(void *) + 2 * sizeof(int64_t));
 
 LLVM::LLVMStructType HostLowering::typeOfUse() {
   return LLVM::LLVMStructType::getLiteral(b.getContext(), {pointer, i64, i64});

@@ -35,6 +35,14 @@ Value HostLowering::countsOf(ring::LayoutAttr layout) {
   return b.make<LLVM::AddressOfOp>(pointer, function.getName());
 }
 
+static_assert(offsetof(burst_dealt, tensor) == 0 &&
+              offsetof(burst_dealt, dims) == sizeof(void *) &&
+              offsetof(burst_dealt, element_bytes) ==
+                  sizeof(void *) + sizeof(int64_t) &&
+              offsetof(burst_dealt, dim) ==
+                  sizeof(void *) + 2 * sizeof(int64_t) &&
+              sizeof(burst_dealt) == sizeof(void *) + 3 * sizeof(int64_t));
+
 /// Tensors as burst_dealt lists them.
 Value HostLowering::listDealt(ValueRange tensors, ArrayRef<int64_t> dims) {
   auto dealt = LLVM::LLVMStructType::getLiteral(b.getContext(),
