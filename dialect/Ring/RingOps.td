@@ -368,6 +368,6 @@ def Ring_RequireOp : Ring_Op<"require"> {
 // Stored scores
 //===----------------------------------------------------------------------===//
 
-include "dialect/Ring/ScoreOps.td"
+include "dialect/Ring/baselines/ScoreOps.td"
 
 #endif // BURST_DIALECT_RING_RINGOPS_TD

@@ -227,56 +227,6 @@ void AttendKernel::each(Step step) {
 }
 
 //===----------------------------------------------------------------------===//
-// With the scores of the slice in memory
-//===----------------------------------------------------------------------===//
-
-/// The largest scores.
-void AttendKernel::reference(Value key, bool) {
-  b.make<tile::RowMaxOp>(b.element(scores, {at.b, at.h, tile, key}), blocks.m,
-                         blocks.factor, at.count);
-}
-
-/// Scores become weights; their sum.
-void AttendKernel::weigh(Value key, bool) {
-  b.make<tile::ExponentialsOp>(b.element(scores, {at.b, at.h, tile, key}),
-                               blocks.m, blocks.l, blocks.factor, at.count,
-                               Value());
-}
-
-/// The state before and a state that saw nothing, but whose reference is that
-/// of all scores, merge to the state that they are added to.
-void AttendKernel::softmax() {
-  auto copy = [&](Value block) {
-    Value copied = b.alloca(cast<MemRefType>(block.getType()));
-    b.make<memref::CopyOp>(block, copied);
-    return copied;
-  };
-  auto filled = [&](Value like, double value) {
-    Value block = b.alloca(cast<MemRefType>(like.getType()));
-    b.make<tile::FillOp>(block, b.getF64FloatAttr(value));
-    return block;
-  };
-  Value before = copy(blocks.m);
-  each(&AttendKernel::reference);
-  b.make<tile::MergeOp>(blocks.o, before, blocks.l, filled(blocks.o, 0.0),
-                        blocks.m, filled(blocks.l, 0.0), at.count);
-  blocks.factor = filled(blocks.m, 1.0);
-  blocks.m = before;
-  each(&AttendKernel::weigh);
-}
-
-/// What a tile of weights gives. Its scores are gone: where values hide, the
-/// mask is asked again.
-void AttendKernel::sum(Value key, bool isPartial) {
-  blocks.s = b.element(scores, {at.b, at.h, tile, key});
-  multiply(key, right(/*isValue=*/true, key), isPartial, [&] {
-    b.make<tile::FillOp>(blocks.seen, b.getF64FloatAttr(0.0));
-    map(blocks.seen, key, isPartial, /*hasScore=*/false);
-    return blocks.seen;
-  });
-}
-
-//===----------------------------------------------------------------------===//
 // The task
 //===----------------------------------------------------------------------===//
 

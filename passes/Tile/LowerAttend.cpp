@@ -123,49 +123,6 @@ void Lowering::lower(ring::AttendOp op) {
   op.erase();
 }
 
-/// With scores in memory there are kernels between which there is a state.
-void Lowering::splitEnds(ring::AttendOp op) {
-  TileBuilder b(op.getLoc(), op);
-  SmallVector<Value> state(op.getState());
-  bool isHidden = op.isFirst() && op.isLast();
-  if (isHidden) {
-    Value batch = b.dim(op.getQuery(), 0), rows = b.dim(op.getQuery(), 1);
-    int64_t any = ShapedType::kDynamic;
-    int64_t heads = cast<MemRefType>(op.getQuery().getType()).getDimSize(2);
-    FloatType element = op.getStateType();
-    auto allocate = [&](ArrayRef<int64_t> shape) {
-      return b.allocate(MemRefType::get(shape, element), {batch, rows},
-                        tile::Memory::Packing);
-    };
-    state = {allocate({any, any, heads, dimOf(op.getMade(0))}),
-             allocate({any, heads, any}), allocate({any, heads, any})};
-  } else if (op.isFirst()) {
-    state.assign(op.getInto().begin(), op.getInto().end());
-  }
-  if (op.isFirst())
-    lower(b.make<ring::InitOp>(TypeRange(), op.getQuery(), state));
-  SmallVector<Value> results;
-  if (op.isLast())
-    results.assign(op.getInto().begin(), op.getInto().end());
-  IRMapping same;
-  auto between = cast<ring::AttendOp>(b.clone(*op, same));
-  between.getIntoMutable().clear();
-  between.setLast(false);
-  if (op.isFirst()) {
-    between.getOMutable().assign(state[0]);
-    between.getMMutable().assign(state[1]);
-    between.getLMutable().assign(state[2]);
-  }
-  lower(between);
-  if (op.isLast())
-    lower(b.make<ring::FinalizeOp>(TypeRange(), state[0], state[1], state[2],
-                                   results));
-  if (isHidden)
-    for (Value part : state)
-      b.make<memref::DeallocOp>(part);
-  op.erase();
-}
-
 void Lowering::attend(TileBuilder &b, ring::AttendOp op) {
   Shape shape = shapeOf(op.getStateType());
   shape.pairs = arePairs(op.getQuery());

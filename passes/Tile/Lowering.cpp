@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Tile/Lowering.h"
 #include "dialect/Burst/Emit.h"
-#include "passes/Tile/ScoreKernels.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -99,15 +98,6 @@ void tiling::wherePairs(TileBuilder &b, ring::AttendLikeOpInterface op,
   b.when(any, body);
 }
 
-Value tiling::allocateTiles(TileBuilder &b, Value query,
-                            const Schedule &schedule, const Shape &shape) {
-  int64_t heads = cast<MemRefType>(query.getType()).getDimSize(2);
-  return b.allocate(
-      shape.tiles(heads),
-      {b.dim(query, 0), b.dim(schedule.queries, 0), b.dim(schedule.keys, 0)},
-      tile::Memory::Packing);
-}
-
 void tiling::ofSegments(
     TileBuilder &builder, const OwnedSegments &of,
     llvm::function_ref<void(Value first, Value count)> body) {
@@ -127,37 +117,6 @@ void tiling::ofSegments(
     builder.when(isFlagged, [&] { body(first, count); });
     first = builder.add(first, count);
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Stored scores
-//===----------------------------------------------------------------------===//
-
-template <typename OpT>
-void Lowering::lowerStored(OpT op, Value stored,
-                           void (*lower)(TileBuilder &, OpT, const Shape &,
-                                         Launcher)) {
-  TileBuilder b(op.getLoc(), op);
-  lower(b, op, shapeOf(stored),
-        [&](StringRef name, Value tasks, Value order, const Operands &operands,
-            Body body) { launch(b, name, tasks, order, operands, body); });
-  op.erase();
-}
-
-void Lowering::lower(ring::ScoresOp op) {
-  lowerStored(op, op.getInto(), lowerScores);
-}
-
-void Lowering::lower(ring::ScoreOp op) {
-  lowerStored(op, op.getScores(), lowerScore);
-}
-
-void Lowering::lower(ring::SoftmaxOp op) {
-  lowerStored(op, op.getScores(), lowerSoftmax);
-}
-
-void Lowering::lower(ring::WeighOp op) {
-  lowerStored(op, op.getWeights(), lowerWeigh);
 }
 
 //===----------------------------------------------------------------------===//

@@ -4,7 +4,8 @@
 // What ring-lower-to-tile does to one program: each step becomes launches of
 // kernels. Steps of a forward pass are lowered in LowerAttend.cpp, those of a
 // backward pass in LowerGradients.cpp, gradients of captured tables in
-// TableGradients.cpp, and what is only for GPUs in LowerStaged.cpp.
+// TableGradients.cpp, what is only for GPUs in LowerStaged.cpp, and what burst
+// is compared with in baselines/.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BURST_PASSES_TILE_LOWERING_H
@@ -90,9 +91,6 @@ private:
   void attendGradStaged(TileBuilder &builder, ring::AttendGradOp op,
                         const CtaShape &cta, llvm::ArrayRef<Sums> kernels);
   void attendGradTiled(TileBuilder &builder, ring::AttendGradOp op);
-  template <typename OpT>
-  void lowerStored(OpT op, mlir::Value stored,
-                   void (*lower)(TileBuilder &, OpT, const Shape &, Launcher));
   void findTables(llvm::ArrayRef<mlir::Operation *> steps);
   void makeCopies(mlir::Value gradient, llvm::ArrayRef<ring::AttendGradOp> ops,
                   int64_t capture);

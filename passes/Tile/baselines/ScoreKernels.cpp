@@ -5,8 +5,7 @@
 // compared with, not to be fast.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Tile/ScoreKernels.h"
-#include "passes/Tile/Schedule.h"
+#include "passes/Tile/Lowering.h"
 
 #include <numbers>
 
@@ -91,8 +90,8 @@ static Value filled(TileBuilder &b, MemRefType type, double value) {
   return block;
 }
 
-void tiling::lowerScores(TileBuilder &b, ring::ScoresOp op, const Shape &shape,
-                         Launcher launch) {
+static void lowerScores(TileBuilder &b, ring::ScoresOp op, const Shape &shape,
+                        Launcher launch) {
   Value scores;
   Operands operands;
   operands.write(scores, "", op.getInto());
@@ -110,8 +109,8 @@ void tiling::lowerScores(TileBuilder &b, ring::ScoresOp op, const Shape &shape,
 // score
 //===----------------------------------------------------------------------===//
 
-void tiling::lowerScore(TileBuilder &b, ring::ScoreOp op, const Shape &shape,
-                        Launcher launch) {
+static void lowerScore(TileBuilder &b, ring::ScoreOp op, const Shape &shape,
+                       Launcher launch) {
   Schedule schedule(b, op, shape, Schedule::Lists::OfQueries);
   schedule.build(launch);
   schedule.sort();
@@ -211,8 +210,8 @@ void tiling::lowerScore(TileBuilder &b, ring::ScoreOp op, const Shape &shape,
 // softmax
 //===----------------------------------------------------------------------===//
 
-void tiling::lowerSoftmax(TileBuilder &b, ring::SoftmaxOp op,
-                          const Shape &shape, Launcher launch) {
+static void lowerSoftmax(TileBuilder &b, ring::SoftmaxOp op, const Shape &shape,
+                         Launcher launch) {
   Value scores, maxima, sums;
   Operands operands;
   operands.write(scores, "", op.getScores());
@@ -276,8 +275,8 @@ static Value seenBy(TileBuilder &b, Value weights, const RowTask &at,
   return seen;
 }
 
-void tiling::lowerWeigh(TileBuilder &b, ring::WeighOp op, const Shape &shape,
-                        Launcher launch) {
+static void lowerWeigh(TileBuilder &b, ring::WeighOp op, const Shape &shape,
+                       Launcher launch) {
   int64_t heads = headsOf(op.getO()), keyHeads = headsOf(op.getValue());
   Value batch = b.dim(op.getValue(), 0), count = b.dim(op.getValue(), 1);
   Value tiles = b.ceilDiv(count, shape.columns);
@@ -343,4 +342,37 @@ void tiling::lowerWeigh(TileBuilder &b, ring::WeighOp op, const Shape &shape,
          });
   b.make<memref::DeallocOp>(packedValues);
   b.make<memref::DeallocOp>(finiteTiles);
+}
+
+//===----------------------------------------------------------------------===//
+// The steps
+//===----------------------------------------------------------------------===//
+
+template <typename OpT>
+static void lowerStep(Lowering &lowering, OpT op, Value stored,
+                      void (*lower)(TileBuilder &, OpT, const Shape &,
+                                    Launcher)) {
+  TileBuilder b(op.getLoc(), op);
+  lower(b, op, lowering.shapeOf(stored),
+        [&](StringRef name, Value tasks, Value order, const Operands &operands,
+            Body body) {
+          lowering.launch(b, name, tasks, order, operands, body);
+        });
+  op.erase();
+}
+
+void Lowering::lower(ring::ScoresOp op) {
+  lowerStep(*this, op, op.getInto(), lowerScores);
+}
+
+void Lowering::lower(ring::ScoreOp op) {
+  lowerStep(*this, op, op.getScores(), lowerScore);
+}
+
+void Lowering::lower(ring::SoftmaxOp op) {
+  lowerStep(*this, op, op.getScores(), lowerSoftmax);
+}
+
+void Lowering::lower(ring::WeighOp op) {
+  lowerStep(*this, op, op.getWeights(), lowerWeigh);
 }

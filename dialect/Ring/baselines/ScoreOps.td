@@ -5,8 +5,8 @@
 // online softmax is compared with.
 //
 //===----------------------------------------------------------------------===//
-#ifndef BURST_DIALECT_RING_SCOREOPS_TD
-#define BURST_DIALECT_RING_SCOREOPS_TD
+#ifndef BURST_DIALECT_RING_BASELINES_SCOREOPS_TD
+#define BURST_DIALECT_RING_BASELINES_SCOREOPS_TD
 
 def Ring_ScoresOp : Ring_MakingOp<"scores", ["getSizeSource", "getContent"]> {
   let summary = "memory for the scores of queries and all keys";
@@ -166,4 +166,4 @@ def Ring_WeighOp : Ring_UpdatingOp<"weigh", [SameVariadicResultSize]> {
   }];
 }
 
-#endif // BURST_DIALECT_RING_SCOREOPS_TD
+#endif // BURST_DIALECT_RING_BASELINES_SCOREOPS_TD
