@@ -1,5 +1,5 @@
 // Llama-3-8B's attention, 32 query and 8 key/value heads of 128, causal, its
-// sequence dealt in zigzag order to 8 ranks.
+// sequence sharded in zigzag order over 8 ranks.
 shard.grid @cp(shape = 8)
 
 func.func @llama3(%q: tensor<1x2048x32x128xbf16> {burst.name = "q"},

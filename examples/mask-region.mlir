@@ -1,4 +1,4 @@
-// A mask and a score that have no name, written as regions. Positions are dealt
+// A mask and a score that have no name, written as regions. Positions are sharded
 // with in blocks of 32: a query sees its own block, the one before it, and the
 // first four keys of all. A key of the block before it scores 1/8 less.
 shard.grid @cp(shape = 4)

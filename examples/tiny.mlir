@@ -1,5 +1,5 @@
 // The smallest program with everything in it: 4 ranks, a causal mask, two query
-// heads to each key/value head, and the sequence dealt in zigzag order.
+// heads to each key/value head, and the sequence sharded in zigzag order.
 // docs/walkthrough.md follows it through every phase.
 shard.grid @cp(shape = 4)
 

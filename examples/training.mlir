@@ -1,5 +1,5 @@
 // A step of training: the forward pass and its gradients in one function, with
-// Llama-3-8B's heads, causal, the sequence dealt in zigzag order to 4 ranks. Keys,
+// Llama-3-8B's heads, causal, the sequence sharded in zigzag order over 4 ranks. Keys,
 // values and their gradients travel: with 4 query heads for each key head, they
 // are smaller than what ring_q would send.
 shard.grid @cp(shape = 4)

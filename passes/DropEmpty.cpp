@@ -16,14 +16,14 @@ using namespace burst;
 
 /// The call of the need function. Meetings of one ring have the same bounds and
 /// captures.
-static ValueRange callNeeds(const RingMeeting &meeting, func::FuncOp function) {
-  auto program = meeting.op->getParentOfType<func::FuncOp>();
+static ValueRange callNeeds(const Droppable &attend, func::FuncOp function) {
+  auto program = attend.op->getParentOfType<func::FuncOp>();
   // Sizes and captures are arguments or constants: behind the last of them is
   // the place, which is in front of all loops.
   OpBuilder builder(&program.getBody().front(),
                     program.getBody().front().begin());
-  SmallVector<Value> operands{meeting.queryExtent, meeting.keyExtent};
-  llvm::append_range(operands, meeting.maskCaptures);
+  SmallVector<Value> operands{attend.queryExtent, attend.keyExtent};
+  llvm::append_range(operands, attend.maskCaptures);
   Operation *last = nullptr;
   for (Value operand : operands)
     if (Operation *def = operand.getDefiningOp())
@@ -31,9 +31,9 @@ static ValueRange callNeeds(const RingMeeting &meeting, func::FuncOp function) {
         last = def;
   if (last)
     builder.setInsertionPointAfter(last);
-  Location loc = meeting.op->getLoc();
+  Location loc = attend.op->getLoc();
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  Value batch = tensor::DimOp::create(builder, loc, meeting.query, zero);
+  Value batch = tensor::DimOp::create(builder, loc, attend.query, zero);
   operands.insert(operands.begin() + 2, batch);
   return func::CallOp::create(builder, loc, function, operands).getResults();
 }
@@ -63,7 +63,7 @@ static Value atTheTop(Value query, ring::CollectiveOpInterface collective) {
              : collective.getTensors()[std::distance(brought.begin(), found)];
 }
 
-static RingMeeting meetingOf(ring::AttendLikeOpInterface op) {
+static Droppable droppableOf(ring::AttendLikeOpInterface op) {
   ring::CollectiveOpInterface collective = collectiveOf(op);
   bool movesKeys = !collective ||
                    !llvm::is_contained(collective.getBrought(), op.getQuery());
@@ -79,16 +79,15 @@ static RingMeeting meetingOf(ring::AttendLikeOpInterface op) {
 }
 
 /// What the need function is called with must be there in front of all loops.
-static bool isKnownAtTheTop(const RingMeeting &meeting, Block &top) {
-  SmallVector<Value> values{meeting.query, meeting.queryExtent,
-                            meeting.keyExtent};
-  llvm::append_range(values, meeting.maskCaptures);
+static bool isKnownAtTheTop(const Droppable &attend, Block &top) {
+  SmallVector<Value> values{attend.query, attend.queryExtent, attend.keyExtent};
+  llvm::append_range(values, attend.maskCaptures);
   return llvm::all_of(
       values, [&](Value value) { return value.getParentBlock() == &top; });
 }
 
-/// Meetings with the same inputs ask the same question.
-static bool sameNeeds(const RingMeeting &a, const RingMeeting &b) {
+/// Meetings with the same inputs ask the same proved.
+static bool sameNeeds(const Droppable &a, const Droppable &b) {
   return a.query == b.query && a.queryExtent == b.queryExtent &&
          a.keyExtent == b.keyExtent && a.queryLayout == b.queryLayout &&
          a.keyLayout == b.keyLayout && a.movesKeys == b.movesKeys &&
@@ -97,39 +96,38 @@ static bool sameNeeds(const RingMeeting &a, const RingMeeting &b) {
              a.bounds, b.bounds, OperationEquivalence::IgnoreLocations);
 }
 
-/// Why all of what is brought must be, whatever one meeting needs; empty where
+/// Why all of what is brought must be, whatever one attend needs; empty where
 /// what it needs will do.
 static StringRef whyAll(ring::CollectiveOpInterface collective,
-                        const RingMeeting &meeting) {
+                        const Droppable &attend) {
   for (Value shard : collective.getBrought())
     if (llvm::any_of(shard.getUsers(),
-                     [&](Operation *user) { return user != meeting.op; }))
+                     [&](Operation *user) { return user != attend.op; }))
       return "it shares what is brought with other ops: all of every shard is "
              "sent";
-  auto op = cast<ring::AttendLikeOpInterface>(meeting.op);
+  auto op = cast<ring::AttendLikeOpInterface>(attend.op);
   Value keyOwner = op.getSliceOwners().front();
-  Value other = meeting.movesKeys ? op.getQueryOwner() : keyOwner;
-  Value moving = meeting.movesKeys ? keyOwner : op.getQueryOwner();
+  Value other = attend.movesKeys ? op.getQueryOwner() : keyOwner;
+  Value moving = attend.movesKeys ? keyOwner : op.getQueryOwner();
   Value owner = collective.getBroughtOwner();
   if ((owner && moving != owner) || other != collective.getRank() ||
-      !owner != meeting.isGathered())
+      !owner != attend.isGathered())
     return "it does not bring shards that are brought and those of this rank "
            "together: all of every shard is sent";
   return {};
 }
 
 /// `needs` are the results of the need function.
-static void drop(const RingMeeting &meeting, ValueRange needs) {
-  cast<ring::AttendLikeOpInterface>(meeting.op)
-      .getPairsMutable()
-      .assign(needs[0]);
-  ring::CollectiveOpInterface collective = collectiveOf(meeting.op);
+static void drop(const Droppable &attend, ValueRange needs) {
+  cast<ring::AttendLikeOpInterface>(attend.op).getPairsMutable().assign(
+      needs[0]);
+  ring::CollectiveOpInterface collective = collectiveOf(attend.op);
   if (!collective)
-    return missed(meeting.op, "its transfers are written out, and no "
-                              "ring.rotate or ring.gather: all that they send "
-                              "is sent");
-  if (StringRef why = whyAll(collective, meeting); !why.empty())
-    return missed(meeting.op, why);
+    return missed(attend.op, "its transfers are written out, and no "
+                             "ring.rotate or ring.gather: all that they send "
+                             "is sent");
+  if (StringRef why = whyAll(collective, attend); !why.empty())
+    return missed(attend.op, why);
   if (auto gather = dyn_cast<ring::GatherOp>(*collective)) {
     gather.getSegmentsMutable().assign(needs[1]);
     return;
@@ -140,26 +138,26 @@ static void drop(const RingMeeting &meeting, ValueRange needs) {
 }
 
 static void dropEmpty(func::FuncOp program, SymbolTable &symbols) {
-  SmallVector<RingMeeting> meetings;
+  SmallVector<Droppable> attends;
   program.walk([&](ring::AttendLikeOpInterface op) {
     if (op.getMask().empty() || op.getPairs() || !op.mayDropPairs())
       return;
     if (op.getBounds().empty())
       return missed(op, "its mask has no bounds: burst-derive-bounds, run "
                         "before, makes them");
-    RingMeeting meeting = meetingOf(op);
-    if (!isKnownAtTheTop(meeting, program.getBody().front()))
+    Droppable attend = droppableOf(op);
+    if (!isKnownAtTheTop(attend, program.getBody().front()))
       return missed(op, "its queries, extents or captures are not known in "
                         "front of all loops, where is asked what is needed");
-    meetings.push_back(meeting);
+    attends.push_back(attend);
   });
-  while (!meetings.empty()) {
-    RingMeeting first = meetings.front();
+  while (!attends.empty()) {
+    Droppable first = attends.front();
     ValueRange needs = callNeeds(first, NeedFunction(first, symbols).create());
-    llvm::erase_if(meetings, [&](const RingMeeting &meeting) {
-      if (!sameNeeds(first, meeting))
+    llvm::erase_if(attends, [&](const Droppable &attend) {
+      if (!sameNeeds(first, attend))
         return false;
-      drop(meeting, needs);
+      drop(attend, needs);
       return true;
     });
   }

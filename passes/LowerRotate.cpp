@@ -281,11 +281,11 @@ Values RotateLowering::withPartials() {
   Flags nothing{arith::ConstantOp::create(builder, loc, none), zero};
   ArrayRef<int64_t> dims = *op.getPartialDims();
   Values onward = send(own, dims, rank, to, from, from, 1, nothing);
-  Values home = send(own, dims, rank, rank, rank, rank, 1, nothing);
+  Values returned = send(own, dims, rank, rank, rank, rank, 1, nothing);
   Values inits(op.getTensors());
   inits.push_back(rank);
   for (ValueRange some : {ValueRange(op.getInits()), ValueRange(own),
-                          ValueRange(onward), ValueRange(home)})
+                          ValueRange(onward), ValueRange(returned)})
     llvm::append_range(inits, some);
   auto loop = scf::ForOp::create(builder, loc, zero, end, one, inits);
   size_t numShards = op.getTensors().size(), numCarried = op.getInits().size(),
@@ -300,7 +300,7 @@ Values RotateLowering::withPartials() {
     Values carried = take(args, numCarried);
     own = take(args, numPartials);
     onward = take(args, numPartials);
-    home = take(args, numPartials);
+    returned = take(args, numPartials);
     Values given = turn(owner, shards, carried, fresh(shards));
     ValueRange rest = given;
     carried = take(rest, numCarried);
@@ -310,18 +310,18 @@ Values RotateLowering::withPartials() {
     Values nextShards = send(shards, op.getDims(), owner, to, previous, from, 0,
                              {shardArrives, next});
     // What returned in the hop before, and what the owner computes itself.
-    own = join(own, home, rank, {partialReturns, t});
+    own = join(own, returned, rank, {partialReturns, t});
     own = join(own, part, rank, {isOwn, t});
     part = join(part, onward, owner, {partialArrives, t});
     onward =
         send(part, dims, owner, to, previous, from, 1, {partialArrives, next});
     // Who has the own shards now is as far ahead as their owner is behind.
     Value holder = e.mod(e.add(rank, e.sub(e.add(rank, end), owner)), parts);
-    home =
+    returned =
         send(part, dims, owner, owner, rank, holder, 1, {partialReturns, next});
     Values yields(nextShards);
     yields.push_back(previous);
-    for (const Values &some : {carried, own, onward, home})
+    for (const Values &some : {carried, own, onward, returned})
       llvm::append_range(yields, some);
     scf::YieldOp::create(builder, loc, yields);
   }
@@ -329,8 +329,8 @@ Values RotateLowering::withPartials() {
   results = results.drop_front(numShards + 1);
   Values given = take(results, numCarried);
   own = take(results, numPartials);
-  home = Values(results.drop_front(numPartials));
-  llvm::append_range(given, join(own, home, rank, {partialReturns, end}));
+  returned = Values(results.drop_front(numPartials));
+  llvm::append_range(given, join(own, returned, rank, {partialReturns, end}));
   return given;
 }
 

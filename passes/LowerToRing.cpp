@@ -34,16 +34,16 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
   static bool isPartitioned(AttentionInterface op) {
     if (!op.getSequence())
       return false;
-    for (const Dealt &dealt : op.getDealt()) {
-      if (dealt.tensor.getDefiningOp() == op) {
-        for (Operation *user : dealt.tensor.getUsers()) {
+    for (const Sharded &sharded : op.getSharded()) {
+      if (sharded.tensor.getDefiningOp() == op) {
+        for (Operation *user : sharded.tensor.getUsers()) {
           auto shard = dyn_cast<ShardOp>(user);
           if (!shard || shard.getSequence() != *op.getSequence())
             return false;
         }
         continue;
       }
-      auto unshard = dealt.tensor.getDefiningOp<UnshardOp>();
+      auto unshard = sharded.tensor.getDefiningOp<UnshardOp>();
       if (!unshard || unshard.getSequence() != *op.getSequence())
         return false;
     }
@@ -87,10 +87,10 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
                              "burst-derive-gradients first");
     if (!isPartitioned(op))
       return op->emitOpError("is not partitioned; run burst-partition first");
-    FailureOr<Deal> deal = resolveDeal(op, *op.getSequence());
-    if (failed(deal))
+    FailureOr<Layout> layout = resolveLayout(op, *op.getSequence());
+    if (failed(layout))
       return failure();
-    (*strategy)->build(op, *deal);
+    (*strategy)->build(op, *layout);
     return strategy;
   }
 };

@@ -29,8 +29,8 @@ private:
   LogicalResult checkReturn(func::ReturnOp op);
   LogicalResult assign(AttentionInterface op, Value tensor);
 
-  Value extent(OpBuilder &builder, ArrayRef<Dealt> tensors, int64_t size);
-  Value unshard(OpBuilder &builder, const Dealt &dealt, Value extent,
+  Value extent(OpBuilder &builder, ArrayRef<Sharded> tensors, int64_t size);
+  Value unshard(OpBuilder &builder, const Sharded &sharded, Value extent,
                 int64_t size);
   Value shard(OpBuilder &builder, Value global, int64_t dim);
   void partition(AttentionInterface op, const AttentionSizes &sizes);
@@ -41,7 +41,7 @@ private:
   /// With their sizes, which the types no longer say once arguments are shards.
   SmallVector<std::pair<AttentionInterface, AttentionSizes>> attentions;
   FlatSymbolRefAttr grid;
-  Deal deal;
+  Layout layout;
   SequenceAttr sequence;
   /// Sharded arguments and the tensors they were turned into.
   llvm::MapVector<Value, Value> globals;
@@ -81,12 +81,13 @@ LogicalResult Partitioner::assign(AttentionInterface op, Value tensor) {
   return success();
 }
 
-/// Of what an op is dealt: its operands, or its results.
-static SmallVector<Dealt> dealtOperands(AttentionInterface op) {
-  SmallVector<Dealt> dealt = op.getDealt();
-  llvm::erase_if(
-      dealt, [&](const Dealt &d) { return d.tensor.getDefiningOp() == op; });
-  return dealt;
+/// What is sharded of the operands of an op.
+static SmallVector<Sharded> shardedOperands(AttentionInterface op) {
+  SmallVector<Sharded> sharded = op.getSharded();
+  llvm::erase_if(sharded, [&](const Sharded &d) {
+    return d.tensor.getDefiningOp() == op;
+  });
+  return sharded;
 }
 
 LogicalResult Partitioner::checkAttention(AttentionInterface op) {
@@ -94,7 +95,7 @@ LogicalResult Partitioner::checkAttention(AttentionInterface op) {
     return op->emitOpError("has no sequence, so it cannot be partitioned; give "
                            "it one, as in `sequence <@grid, "
                            "zigzag>`");
-  FailureOr<Deal> found = resolveDeal(op, *op.getSequence());
+  FailureOr<Layout> found = resolveLayout(op, *op.getSequence());
   if (failed(found))
     return failure();
   if (sequence && sequence != *op.getSequence())
@@ -102,9 +103,9 @@ LogicalResult Partitioner::checkAttention(AttentionInterface op) {
            << *op.getSequence() << ", but another attention of this function "
            << "has " << sequence;
   sequence = *op.getSequence();
-  deal = *found;
-  for (const Dealt &dealt : dealtOperands(op))
-    if (failed(assign(op, dealt.tensor)))
+  layout = *found;
+  for (const Sharded &sharded : shardedOperands(op))
+    if (failed(assign(op, sharded.tensor)))
       return failure();
   for (Value capture :
        llvm::concat<Value>(op.getMaskCaptures(), op.getScoreCaptures()))
@@ -158,12 +159,12 @@ LogicalResult Partitioner::check() {
 
 ring::ShardAttr Partitioner::shardAttr(int64_t dim, int64_t extent) {
   MLIRContext *context = function.getContext();
-  return ring::ShardAttr::get(context, ring::LayoutAttr::get(context, deal),
+  return ring::ShardAttr::get(context, ring::LayoutAttr::get(context, layout),
                               dim, extent);
 }
 
 /// The global size of the sequence of tensors: a constant, or an argument.
-Value Partitioner::extent(OpBuilder &builder, ArrayRef<Dealt> tensors,
+Value Partitioner::extent(OpBuilder &builder, ArrayRef<Sharded> tensors,
                           int64_t size) {
   if (!ShapedType::isDynamic(size))
     return arith::ConstantIndexOp::create(builder, function.getLoc(), size);
@@ -180,8 +181,8 @@ Value Partitioner::extent(OpBuilder &builder, ArrayRef<Dealt> tensors,
   if (auto known =
           function.getArgAttrOfType<DenseI64ArrayAttr>(index, ring::extentAttr))
     llvm::append_range(pairs, known.asArrayRef());
-  for (const Dealt &dealt : tensors) {
-    auto tensor = dyn_cast<BlockArgument>(dealt.tensor);
+  for (const Sharded &sharded : tensors) {
+    auto tensor = dyn_cast<BlockArgument>(sharded.tensor);
     if (!tensor)
       continue;
     int64_t number = tensor.getArgNumber();
@@ -189,47 +190,48 @@ Value Partitioner::extent(OpBuilder &builder, ArrayRef<Dealt> tensors,
     for (size_t i = 0; i < pairs.size(); i += 2)
       isKnown |= pairs[i] == number;
     if (!isKnown)
-      pairs.append({number, dealt.dim});
+      pairs.append({number, sharded.dim});
   }
   function.setArgAttr(index, ring::extentAttr,
                       builder.getDenseI64ArrayAttr(pairs));
   return argument;
 }
 
-Value Partitioner::unshard(OpBuilder &builder, const Dealt &dealt, Value extent,
-                           int64_t size) {
-  Value &global = globals[dealt.tensor];
+Value Partitioner::unshard(OpBuilder &builder, const Sharded &sharded,
+                           Value extent, int64_t size) {
+  Value &global = globals[sharded.tensor];
   if (global)
     return global;
-  auto type = cast<RankedTensorType>(dealt.tensor.getType());
-  Location loc = dealt.tensor.getLoc();
-  Value local = dealt.tensor;
+  auto type = cast<RankedTensorType>(sharded.tensor.getType());
+  Location loc = sharded.tensor.getLoc();
+  Value local = sharded.tensor;
   if (auto argument = dyn_cast<BlockArgument>(local)) {
     function.setArgAttr(argument.getArgNumber(), ring::shardAttr,
-                        shardAttr(dealt.dim, size));
-    argument.setType(shardType(type, dealt.dim, deal));
+                        shardAttr(sharded.dim, size));
+    argument.setType(shardType(type, sharded.dim, layout));
   } else {
-    local = shard(builder, local, dealt.dim);
+    local = shard(builder, local, sharded.dim);
   }
-  auto op =
-      UnshardOp::create(builder, loc, type, local, extent, dealt.dim, sequence);
+  auto op = UnshardOp::create(builder, loc, type, local, extent, sharded.dim,
+                              sequence);
   return global = op.getGlobal();
 }
 
 void Partitioner::partition(AttentionInterface op,
                             const AttentionSizes &sizes) {
   OpBuilder builder(op);
-  SmallVector<Dealt> ofQueries = dealtOperands(op), ofKeys;
+  SmallVector<Sharded> ofQueries = shardedOperands(op), ofKeys;
   llvm::copy_if(ofQueries, std::back_inserter(ofKeys),
-                [](const Dealt &d) { return d.isOfKeys; });
-  llvm::erase_if(ofQueries, [](const Dealt &d) { return d.isOfKeys; });
+                [](const Sharded &d) { return d.isOfKeys; });
+  llvm::erase_if(ofQueries, [](const Sharded &d) { return d.isOfKeys; });
   Value queries = extent(builder, ofQueries, sizes.queries);
   Value keys = extent(builder, ofKeys, sizes.keys);
   IRMapping globals;
-  for (const Dealt &dealt : ofQueries)
-    globals.map(dealt.tensor, unshard(builder, dealt, queries, sizes.queries));
-  for (const Dealt &dealt : ofKeys)
-    globals.map(dealt.tensor, unshard(builder, dealt, keys, sizes.keys));
+  for (const Sharded &sharded : ofQueries)
+    globals.map(sharded.tensor,
+                unshard(builder, sharded, queries, sizes.queries));
+  for (const Sharded &sharded : ofKeys)
+    globals.map(sharded.tensor, unshard(builder, sharded, keys, sizes.keys));
   for (OpOperand &operand : op->getOpOperands())
     operand.set(globals.lookupOrDefault(operand.get()));
 }
@@ -237,7 +239,7 @@ void Partitioner::partition(AttentionInterface op,
 /// This rank's shard of the result of an attention.
 Value Partitioner::shard(OpBuilder &builder, Value global, int64_t dim) {
   auto type = cast<RankedTensorType>(global.getType());
-  return ShardOp::create(builder, global.getLoc(), shardType(type, dim, deal),
+  return ShardOp::create(builder, global.getLoc(), shardType(type, dim, layout),
                          global, dim, sequence);
 }
 
@@ -246,11 +248,11 @@ void Partitioner::partitionReturn(func::ReturnOp op) {
   for (OpOperand &operand : op->getOpOperands()) {
     Value global = operand.get();
     auto attention = global.getDefiningOp<AttentionInterface>();
-    SmallVector<Dealt> dealt = attention.getDealt();
+    SmallVector<Sharded> sharded = attention.getSharded();
     auto *found = llvm::find_if(
-        dealt, [&](const Dealt &d) { return d.tensor == global; });
+        sharded, [&](const Sharded &d) { return d.tensor == global; });
     unsigned index = operand.getOperandNumber();
-    if (found == dealt.end()) { // the gradient of a capture
+    if (found == sharded.end()) { // the gradient of a capture
       function.setResultAttr(index, ring::partialAttr, builder.getUnitAttr());
       continue;
     }

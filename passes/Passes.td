@@ -124,7 +124,7 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
     `burst-lower-to-ring` knows; a strategy that is pinned stays. Sizes, types,
     grid, order and bounds give the bytes of each hop, what the mask drops left
     out, and its operations. A hop takes as long as the slower of both; states and
-    gradients of the last hop go home when there is nothing left to compute. The
+    gradients of the last hop return to their owners when there is nothing left to compute. The
     least time wins, and of times within a percent the fewest bytes; but what needs
     more than twice the buffers of the smallest of these does not win by a percent.
 
@@ -377,7 +377,7 @@ def LowerRotatePass : Pass<"ring-lower-rotate", "::mlir::ModuleOp"> {
     %q1, %own1, ... = scf.for %t = 0 to P iter_args(...) {
       %part = ring.attend %qt at #layout[%o], (%k, %v at %r), (ring.init %qt)
       %qn = ring.wait (ring.start %qt of #layout[%o] to %to receive [%on] ...)
-      %own2 = ring.merge %own with %home       // nothing: it comes at the end
+      %own2 = ring.merge %own with %returned       // nothing: it comes at the end
       %own3 = ring.merge %own2 with %part      // in the first hop
       %sum = ring.merge %part with %onward     // from the third on
       %onward1 = ring.wait (ring.start %sum of #layout[%o] to %to ...)
@@ -513,7 +513,7 @@ def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {
     - nothing deadlocks, under the model that the ring dialect states;
     - every transfer is waited for once, and at most two received slices are held
       at a time (the double buffer), two states of slices or gradients by them,
-      and two that came home; or as many as `ring.max_slices` of the function says,
+      and two that returned to its owner; or as many as `ring.max_slices` of the function says,
       for channel 0, 1 and so on, `array<i64: 3, 2>`;
     - o, m and l of a state belong together, and all its attends have one mask, one
       score and one scale, and the same on all ranks; so have all attends that
@@ -521,7 +521,7 @@ def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {
     - states are merged with states of the same queries, gradients are added to
       gradients by the same shard, both are not changed while they are under way,
       and gradients are rounded once;
-    - every rank returns its own shard, or the gradient by it, dealt as the
+    - every rank returns its own shard, or the gradient by it, laid out as the
       function says, and of the gradient by a table its part.
 
     A refusal shows rank, hop, op and reason. A program whose sizes or tables are

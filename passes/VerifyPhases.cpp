@@ -29,14 +29,14 @@ static LogicalResult verifyPartitioned(AttentionInterface op) {
   if (!op->getParentOfType<func::FuncOp>()->hasAttr(ring::gridAttr))
     return op->emitOpError("stands in a function without 'ring.grid' behind "
                            "burst-partition");
-  for (const Dealt &dealt : op.getDealt())
-    if (dealt.tensor.getDefiningOp() != op &&
-        !dealt.tensor.getDefiningOp<UnshardOp>())
+  for (const Sharded &sharded : op.getSharded())
+    if (sharded.tensor.getDefiningOp() != op &&
+        !sharded.tensor.getDefiningOp<UnshardOp>())
       return op->emitOpError("takes a tensor that is no burst.unshard");
-  // Gradients of captures are not dealt: each rank returns its own.
-  for (const Dealt &dealt : op.getDealt())
-    if (dealt.tensor.getDefiningOp() == op &&
-        !llvm::all_of(dealt.tensor.getUsers(), llvm::IsaPred<ShardOp>))
+  // Gradients of captures are not sharded: each rank returns its own.
+  for (const Sharded &sharded : op.getSharded())
+    if (sharded.tensor.getDefiningOp() == op &&
+        !llvm::all_of(sharded.tensor.getUsers(), llvm::IsaPred<ShardOp>))
       return op->emitOpError("has a result that is used by another op than "
                              "burst.shard");
   return success();

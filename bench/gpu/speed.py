@@ -404,7 +404,7 @@ class Bench:
         return {"verdict": "failed", "reason": "no program runs", "without": without}
 
     def halves(self, rank, ranks, length):
-        """What a rank holds of a sequence that is dealt in zigzag: two slices."""
+        """What a rank holds of a sequence that is sharded in zigzag: two slices."""
         part = length // (2 * ranks)
         return [slice(at * part, (at + 1) * part) for at in (rank, 2 * ranks - 1 - rank)]
 

@@ -25,21 +25,21 @@ static Value chunkBegin(tile::LoopBuilder &b, Value c, int64_t chunks,
                b.div(b.mul(c, b.rem(extent, n)), n));
 }
 
-/// What `Deal::segment` computes, as IR.
+/// What `Layout::segment` computes, as IR.
 static void lower(ring::SegmentOp op) {
   tile::LoopBuilder b(op.getLoc(), op);
-  Deal deal = op.getLayout().getDeal();
+  Layout layout = op.getLayout().getValue();
   Value owner = op.getOwner(), extent = op.getExtent(), index = op.getIndex();
-  if (deal.all) { // of one part behind the other
-    deal = deal.ofPart();
-    Value segments = b.index(deal.numSegments());
+  if (layout.all) { // of one part behind the other
+    layout = layout.ofPart();
+    Value segments = b.index(layout.numSegments());
     owner = b.div(index, segments);
     index = b.rem(index, segments);
   }
   Value begin, end, count, step = b.index(1), block = step;
-  if (deal.order == Order::Striped) {
-    Value round = b.index(deal.parts * deal.block);
-    block = b.index(deal.block);
+  if (layout.order == Order::Striped) {
+    Value round = b.index(layout.parts * layout.block);
+    block = b.index(layout.block);
     begin = b.mul(owner, block);
     Value last = b.sub(b.rem(extent, round), begin);
     last = b.min(b.max(last, b.index(0)), block);
@@ -52,9 +52,9 @@ static void lower(ring::SegmentOp op) {
     Value isEmpty = b.compare(arith::CmpIPredicate::eq, count, b.index(0));
     end = b.select(isEmpty, begin, b.add(position, b.index(1)));
   } else {
-    int64_t chunks = deal.parts * deal.numSegments();
+    int64_t chunks = layout.parts * layout.numSegments();
     Value chunk = owner;
-    if (deal.order == Order::Zigzag) {
+    if (layout.order == Order::Zigzag) {
       Value isFirst = b.compare(arith::CmpIPredicate::eq, index, b.index(0));
       chunk = b.select(isFirst, owner, b.sub(b.index(chunks - 1), owner));
     }

@@ -34,10 +34,10 @@ private:
 };
 } // namespace
 
-static int64_t numTiles(const Deal &deal, int64_t owner, int64_t extent,
+static int64_t numTiles(const Layout &layout, int64_t owner, int64_t extent,
                         int64_t size) {
   int64_t tiles = 0;
-  for (const Segment &segment : deal.segments(owner, extent))
+  for (const Segment &segment : layout.segments(owner, extent))
     tiles += llvm::divideCeil(segment.count, size);
   return tiles;
 }
@@ -81,15 +81,16 @@ AttendBytes::AttendBytes(const Attend &attend, const cpu::Target &target) {
   Packing packing(key.element, sizes, target);
   int64_t tiles = 0;
   for (const Slice &slice : attend.slices)
-    tiles += numTiles(attend.keyLayout.getDeal(), slice.owner, attend.keyExtent,
-                      sizes.columns);
+    tiles += numTiles(attend.keyLayout.getValue(), slice.owner,
+                      attend.keyExtent, sizes.columns);
   keys = key.shape[2] * tiles * sizes.columns *
          (packing.deep(key.shape[3]) + sizes.padded(value.shape[3])) *
          packing.bytes;
   if (target.localTiling)
     return;
-  int64_t queryTiles = numTiles(attend.queryLayout.getDeal(), attend.queryOwner,
-                                attend.queryExtent, sizes.rows);
+  int64_t queryTiles =
+      numTiles(attend.queryLayout.getValue(), attend.queryOwner,
+               attend.queryExtent, sizes.rows);
   stored = attend.query->shape[2] * queryTiles * sizes.rows * tiles *
            sizes.columns * sizes.bytes;
 }
@@ -121,10 +122,11 @@ GradientBytes::GradientBytes(const AttendGrad &attend,
   auto op = cast<ring::AttendGradOp>(attend.at);
   TileSizes sizes(op.getStateType(), target);
   Packing packing(attend.slice.key->element, sizes, target);
-  int64_t keyTiles = numTiles(attend.keyLayout.getDeal(), attend.slice.owner,
+  int64_t keyTiles = numTiles(attend.keyLayout.getValue(), attend.slice.owner,
                               attend.keyExtent, sizes.columns);
-  int64_t queryTiles = numTiles(attend.queryLayout.getDeal(), attend.queryOwner,
-                                attend.queryExtent, sizes.rows);
+  int64_t queryTiles =
+      numTiles(attend.queryLayout.getValue(), attend.queryOwner,
+               attend.queryExtent, sizes.rows);
   int64_t queryDim = dimOf(op.getQuery(), 3),
           valueDim = dimOf(op.getValue(), 3);
   keys = dimOf(op.getKey(), 2) * keyTiles * sizes.columns *
@@ -144,10 +146,10 @@ GradientBytes::GradientBytes(const AttendGrad &attend,
 }
 
 /// Of the largest of all owners.
-static int64_t mostTiles(const Deal &deal, int64_t extent, int64_t size) {
+static int64_t mostTiles(const Layout &layout, int64_t extent, int64_t size) {
   int64_t most = 0;
-  for (int64_t owner = 0; owner < deal.numOwners(); ++owner)
-    most = std::max(most, numTiles(deal, owner, extent, size));
+  for (int64_t owner = 0; owner < layout.numOwners(); ++owner)
+    most = std::max(most, numTiles(layout, owner, extent, size));
   return most;
 }
 
@@ -156,7 +158,7 @@ static int64_t bytesOf(ring::ScoreOp op, const cpu::Target &target,
                        int64_t extent) {
   TileSizes sizes(op.getStateType(), target);
   return dimOf(op.getKey(), 2) * dimOf(op.getKey(), 3) * sizes.columns *
-         mostTiles(op.getKeyLayout().getDeal(), extent, sizes.columns) *
+         mostTiles(op.getKeyLayout().getValue(), extent, sizes.columns) *
          sizes.bytes;
 }
 
@@ -166,8 +168,8 @@ static int64_t bytesOf(ring::WeighOp op, const cpu::Target &target,
   TileSizes sizes(
       cast<FloatType>(cast<ShapedType>(op.getO().getType()).getElementType()),
       target);
-  Deal deal = op.getKeyLayout().getDeal();
-  int64_t most = deal.largest(extent);
+  Layout layout = op.getKeyLayout().getValue();
+  int64_t most = layout.largest(extent);
   return dimOf(op.getValue(), 2) * sizes.padded(dimOf(op.getO(), 3)) *
          static_cast<int64_t>(llvm::divideCeil(most, sizes.columns)) *
          sizes.columns * sizes.bytes;
@@ -263,9 +265,9 @@ private:
   }
 
   /// Bytes of a batch, and others.
-  void note(const Meeting &meeting, int64_t bytes, int64_t others = 0) {
-    int64_t &known = most[meeting.rank];
-    known = std::max(known, meeting.query->shape[0] * bytes + others);
+  void note(const AttendInputs &inputs, int64_t bytes, int64_t others = 0) {
+    int64_t &known = most[inputs.rank];
+    known = std::max(known, inputs.query->shape[0] * bytes + others);
   }
 
   const cpu::Target &target;

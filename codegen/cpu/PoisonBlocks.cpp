@@ -1,4 +1,4 @@
-//===- PoisonBlocks.cpp - blocks that begin as no numbers -----------------===//
+//===- PoisonBlocks.cpp - blocks that begin as NaN ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "codegen/cpu/Passes.h"
 #include "dialect/Tile/Build.h"

@@ -111,7 +111,8 @@ private:
   void lowerUpload(tile::UploadOp op);
 
   // Transfers.
-  mlir::Value listDealt(mlir::ValueRange tensors, llvm::ArrayRef<int64_t> dims);
+  mlir::Value listSharded(mlir::ValueRange tensors,
+                          llvm::ArrayRef<int64_t> dims);
   mlir::Value countsOf(ring::LayoutAttr layout);
   void lowerStart(ring::TransferOpInterface op);
   void carryNumbers();

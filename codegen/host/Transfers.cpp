@@ -35,19 +35,19 @@ Value HostLowering::countsOf(ring::LayoutAttr layout) {
   return b.make<LLVM::AddressOfOp>(pointer, function.getName());
 }
 
-static_assert(offsetof(burst_dealt, tensor) == 0 &&
-              offsetof(burst_dealt, dims) == sizeof(void *) &&
-              offsetof(burst_dealt, element_bytes) ==
+static_assert(offsetof(burst_sharded, tensor) == 0 &&
+              offsetof(burst_sharded, dims) == sizeof(void *) &&
+              offsetof(burst_sharded, element_bytes) ==
                   sizeof(void *) + sizeof(int64_t) &&
-              offsetof(burst_dealt, dim) ==
+              offsetof(burst_sharded, dim) ==
                   sizeof(void *) + 2 * sizeof(int64_t) &&
-              sizeof(burst_dealt) == sizeof(void *) + 3 * sizeof(int64_t));
+              sizeof(burst_sharded) == sizeof(void *) + 3 * sizeof(int64_t));
 
-/// Tensors as burst_dealt lists them.
-Value HostLowering::listDealt(ValueRange tensors, ArrayRef<int64_t> dims) {
-  auto dealt = LLVM::LLVMStructType::getLiteral(b.getContext(),
-                                                {pointer, i64, i64, i64});
-  Value list = reserve(dealt, static_cast<int64_t>(tensors.size()));
+/// Tensors as burst_sharded lists them.
+Value HostLowering::listSharded(ValueRange tensors, ArrayRef<int64_t> dims) {
+  auto sharded = LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                                  {pointer, i64, i64, i64});
+  Value list = reserve(sharded, static_cast<int64_t>(tensors.size()));
   for (auto [i, tensor, dim] : llvm::enumerate(tensors, dims)) {
     auto type = cast<MemRefType>(tensor.getType());
     SmallVector<Value> members{spill(tensor), constant(type.getRank()),
@@ -55,7 +55,7 @@ Value HostLowering::listDealt(ValueRange tensors, ArrayRef<int64_t> dims) {
                                constant(dim)};
     for (auto [member, value] : llvm::enumerate(members))
       b.make<LLVM::StoreOp>(
-          value, fieldOf(dealt, list,
+          value, fieldOf(sharded, list,
                          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i),
                                                 static_cast<int32_t>(member)}));
   }
@@ -97,9 +97,9 @@ void HostLowering::lowerStart(ring::TransferOpInterface op) {
       {offsetof(burst_transfer, num_tensors),
        constant(static_cast<int64_t>(op.getTensors().size()))},
       {offsetof(burst_transfer, sends),
-       listDealt(op.getTensors(), op.getDims())},
+       listSharded(op.getTensors(), op.getDims())},
       {offsetof(burst_transfer, receives),
-       listDealt(op.getInto(), op.getDims())}};
+       listSharded(op.getInto(), op.getDims())}};
   static_assert(sizeof(burst_transfer) == std::size(members) * sizeof(int64_t));
   Value transfer = reserve(i64, std::size(members));
   for (auto [offset, value] : members)

@@ -278,7 +278,7 @@ LogicalResult AttentionBackwardOp::verifyRegions() {
 static LogicalResult verifyGrid(AttentionInterface op) {
   if (!op.getSequence())
     return success();
-  return success(succeeded(resolveDeal(op, *op.getSequence())));
+  return success(succeeded(resolveLayout(op, *op.getSequence())));
 }
 
 LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &) {

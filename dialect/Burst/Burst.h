@@ -41,9 +41,9 @@ public:
   }
 };
 
-/// A tensor of an attention that is dealt to the ranks along its dimension
+/// A tensor of an attention that is sharded over the ranks along its dimension
 /// `dim`: as keys are, or as queries are.
-struct Dealt {
+struct Sharded {
   mlir::Value tensor;
   int64_t dim;
   bool isOfKeys;
@@ -84,14 +84,15 @@ inline constexpr llvm::StringLiteral nameAttr = "burst.name";
 mlir::shard::GridOp lookupGrid(mlir::Operation *op,
                                mlir::FlatSymbolRefAttr name);
 
-/// How `sequence` deals to the ranks of its grid; emits an error at `op` where
-/// that cannot be said or is not supported (several axes).
-llvm::FailureOr<Deal> resolveDeal(mlir::Operation *op, SequenceAttr sequence);
+/// How `sequence` is laid out over the ranks of its grid; emits an error at
+/// `op` where that cannot be said or is not supported (several axes).
+llvm::FailureOr<Layout> resolveLayout(mlir::Operation *op,
+                                      SequenceAttr sequence);
 
 /// `type` with dimension `dim` cut down to what each rank holds of it: static
 /// where all hold equally many, else dynamic.
 mlir::RankedTensorType shardType(mlir::RankedTensorType type, int64_t dim,
-                                 const Deal &deal);
+                                 const Layout &layout);
 
 /// Order and block, as both `#burst.sequence` and `#ring.layout` spell them.
 void printOrder(mlir::AsmPrinter &printer, Order order, int64_t block);

@@ -21,7 +21,7 @@ def Burst_SequenceAttr : Burst_Attr<"Sequence", "sequence"> {
   let summary = "over which grid axes a sequence is split, and in which order";
   let description = [{
     Names a `shard.grid`, the axes over which the sequence is split (all of them
-    when left out) and the order in which positions are dealt to the ranks:
+    when left out) and the order in which positions are assigned to the ranks:
 
     | order | rank r of P holds | segments |
     |---|---|---|
@@ -30,10 +30,10 @@ def Burst_SequenceAttr : Burst_Attr<"Sequence", "sequence"> {
     | `striped` k | blocks r, r+P, r+2P, ... of k positions each (k = 1 when left out) | 1 |
 
     Chunk c of n holds the positions [c S / n, (c+1) S / n), rounded down: S need
-    not divide, and where n > S some chunks are empty. The same attribute deals
+    not divide, and where n > S some chunks are empty. The same attribute shards
     queries (S = Sq) and keys (S = Sk).
 
-    The segments that a rank holds are answered by `deal(parts).segments(rank,
+    The segments that a rank holds are answered by `getLayout(parts).segments(rank,
     extent)`, see `Sequence.h`.
 
     **Constraints:**
@@ -49,8 +49,8 @@ def Burst_SequenceAttr : Burst_Attr<"Sequence", "sequence"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// How this order deals a sequence to `parts` ranks.
-    Deal deal(int64_t parts) const { return {getOrder(), getBlock(), parts}; }
+    /// How this order lays out a sequence over `parts` ranks.
+    Layout getLayout(int64_t parts) const { return {getOrder(), getBlock(), parts}; }
   }];
 }
 

@@ -115,7 +115,7 @@ shard::GridOp burst::lookupGrid(Operation *op, FlatSymbolRefAttr name) {
   return grid;
 }
 
-FailureOr<Deal> burst::resolveDeal(Operation *op, SequenceAttr sequence) {
+FailureOr<Layout> burst::resolveLayout(Operation *op, SequenceAttr sequence) {
   shard::GridOp grid = lookupGrid(op, sequence.getGrid());
   if (!grid)
     return failure();
@@ -134,16 +134,16 @@ FailureOr<Deal> burst::resolveDeal(Operation *op, SequenceAttr sequence) {
     return op->emitOpError("needs 1 to 2^20 ranks, got: grid ")
            << sequence.getGrid() << " of " << ranks;
   if (sequence.getBlock() >= maxPositions / ranks)
-    return op->emitOpError("deals blocks of ")
+    return op->emitOpError("shards in blocks of ")
            << sequence.getBlock() << " positions to " << ranks
            << " ranks, which together must be fewer than 2^40";
-  return sequence.deal(ranks);
+  return sequence.getLayout(ranks);
 }
 
 RankedTensorType burst::shardType(RankedTensorType type, int64_t dim,
-                                  const Deal &deal) {
+                                  const Layout &layout) {
   SmallVector<int64_t> shape(type.getShape());
-  bool even = !ShapedType::isDynamic(shape[dim]) && deal.isEven(shape[dim]);
-  shape[dim] = even ? deal.count(0, shape[dim]) : ShapedType::kDynamic;
+  bool even = !ShapedType::isDynamic(shape[dim]) && layout.isEven(shape[dim]);
+  shape[dim] = even ? layout.count(0, shape[dim]) : ShapedType::kDynamic;
   return type.clone(shape);
 }

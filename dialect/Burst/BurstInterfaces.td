@@ -43,7 +43,7 @@ def Burst_AttentionInterface : OpInterface<"AttentionInterface"> {
   let cppNamespace = "::burst";
   let description = [{
     What `burst.attention` and `burst.attention_backward` share: a mask, a score,
-    a scale, sizes, and tensors that are dealt to ranks. Passes that do not ask
+    a scale, sizes, and tensors that are sharded over ranks. Passes that do not ask
     what is computed work on this.
   }];
   let methods = [
@@ -63,9 +63,9 @@ def Burst_AttentionInterface : OpInterface<"AttentionInterface"> {
     InterfaceMethod<"", "::mlir::TypedValue<::mlir::RankedTensorType>", "getKey">,
     InterfaceMethod<"", "::mlir::TypedValue<::mlir::RankedTensorType>", "getValue">,
     InterfaceMethod<[{
-      How each operand and result that is dealt to ranks is dealt: those in front
+      How each operand and result that is sharded over ranks is: those in front
       of the captures, and all results but the gradients of captures.
-      }], "::llvm::SmallVector<::burst::Dealt>", "getDealt">,
+      }], "::llvm::SmallVector<::burst::Sharded>", "getSharded">,
   ];
   let extraSharedClassDeclaration = [{
     /// Sizes of the problem; kDynamic where not static.

@@ -60,7 +60,7 @@ FloatType burst::stateTypeOf(AttentionInterface op) {
 
 static constexpr bool ofQueries = false, ofKeys = true;
 
-SmallVector<Dealt> AttentionOp::getDealt() {
+SmallVector<Sharded> AttentionOp::getSharded() {
   return {{getQuery(), 1, ofQueries},
           {getKey(), 1, ofKeys},
           {getValue(), 1, ofKeys},
@@ -68,16 +68,16 @@ SmallVector<Dealt> AttentionOp::getDealt() {
           {getLse(), 2, ofQueries}};
 }
 
-SmallVector<Dealt> AttentionBackwardOp::getDealt() {
-  SmallVector<Dealt> dealt{
+SmallVector<Sharded> AttentionBackwardOp::getSharded() {
+  SmallVector<Sharded> sharded{
       {getQuery(), 1, ofQueries},     {getKey(), 1, ofKeys},
       {getValue(), 1, ofKeys},        {getOut(), 1, ofQueries},
       {getLse(), 2, ofQueries},       {getOutGrad(), 1, ofQueries},
       {getQueryGrad(), 1, ofQueries}, {getKeyGrad(), 1, ofKeys},
       {getValueGrad(), 1, ofKeys}};
   if (getLseGrad())
-    dealt.push_back({getLseGrad(), 2, ofQueries});
-  return dealt;
+    sharded.push_back({getLseGrad(), 2, ofQueries});
+  return sharded;
 }
 
 //===----------------------------------------------------------------------===//
@@ -128,10 +128,10 @@ static LogicalResult verifySharding(Operation *op, RankedTensorType global,
   if (dim < 0 || dim >= global.getRank())
     return op->emitOpError("dim must be in [0, ")
            << global.getRank() << "), got: " << dim;
-  FailureOr<Deal> deal = resolveDeal(op, sequence);
-  if (failed(deal))
+  FailureOr<Layout> layout = resolveLayout(op, sequence);
+  if (failed(layout))
     return failure();
-  RankedTensorType wanted = shardType(global, dim, *deal);
+  RankedTensorType wanted = shardType(global, dim, *layout);
   if (shard != wanted)
     return op->emitOpError("the shard of ")
            << global << " must be " << wanted << ", got: " << shard;

@@ -20,7 +20,7 @@ def Burst_AttentionOp : Burst_Op<"attention", [
     Pure, AttrSizedOperandSegments, Burst_FixedSegments, IsolatedFromAbove,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames",
                                                 "getAsmResultNames"]>,
-    DeclareOpInterfaceMethods<Burst_AttentionInterface, ["getDealt"]>,
+    DeclareOpInterfaceMethods<Burst_AttentionInterface, ["getSharded"]>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "attention over global tensors, and how it is sharded";
   let description = [{
@@ -138,7 +138,7 @@ def Burst_AttentionBackwardOp : Burst_Op<"attention_backward", [
     Pure, AttrSizedOperandSegments, Burst_FixedSegments, IsolatedFromAbove,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames",
                                                 "getAsmResultNames"]>,
-    DeclareOpInterfaceMethods<Burst_AttentionInterface, ["getDealt"]>,
+    DeclareOpInterfaceMethods<Burst_AttentionInterface, ["getSharded"]>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "gradients of attention";
   let description = [{
@@ -295,7 +295,7 @@ def Burst_UnshardOp : Burst_Op<"unshard", [
   let summary = "the global tensor whose shards the ranks hold";
   let description = [{
     A view of all ranks' shards as the one tensor they form: dimension `dim` of
-    the result has `extent` positions, dealt to the ranks as `sequence` says.
+    the result has `extent` positions, sharded over the ranks as `sequence` says.
     No data moves here: whoever lowers the attention in between decides what
     travels.
 
@@ -326,7 +326,7 @@ def Burst_ShardOp : Burst_Op<"shard", [
     Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "this rank's shard of a global tensor";
   let description = [{
-    The inverse of `burst.unshard`: what `sequence` deals to this rank of
+    The inverse of `burst.unshard`: the shard of this rank, as `sequence` says, of
     dimension `dim`. Constraints are those of `burst.unshard`.
 
     Example:

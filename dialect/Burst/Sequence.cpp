@@ -1,4 +1,4 @@
-//===- Sequence.cpp - how a sequence is dealt to ranks --------------------===//
+//===- Sequence.cpp - how a sequence is laid out over ranks ---------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Burst/Sequence.h"
 
@@ -33,7 +33,7 @@ static Segment chunk(int64_t c, int64_t chunks, int64_t extent) {
   return {begin, chunkBegin(c + 1, chunks, extent) - begin, 1, 1};
 }
 
-Segment Deal::segment(int64_t owner, int64_t index, int64_t extent) const {
+Segment Layout::segment(int64_t owner, int64_t index, int64_t extent) const {
   if (all)
     return ofPart().segment(index / segmentsOfPart(), index % segmentsOfPart(),
                             extent);
@@ -52,28 +52,28 @@ Segment Deal::segment(int64_t owner, int64_t index, int64_t extent) const {
   return {};
 }
 
-std::vector<Segment> Deal::segments(int64_t owner, int64_t extent) const {
+std::vector<Segment> Layout::segments(int64_t owner, int64_t extent) const {
   std::vector<Segment> result(numSegments());
   for (int64_t index = 0; index < numSegments(); ++index)
     result[index] = segment(owner, index, extent);
   return result;
 }
 
-int64_t Deal::count(int64_t owner, int64_t extent) const {
+int64_t Layout::count(int64_t owner, int64_t extent) const {
   int64_t sum = 0;
   for (int64_t index = 0; index < numSegments(); ++index)
     sum += segment(owner, index, extent).count;
   return sum;
 }
 
-int64_t Deal::largest(int64_t extent) const {
+int64_t Layout::largest(int64_t extent) const {
   int64_t most = 0;
   for (int64_t owner = 0; owner < numOwners(); ++owner)
     most = std::max(most, count(owner, extent));
   return most;
 }
 
-std::vector<int64_t> Deal::positions(int64_t owner, int64_t extent) const {
+std::vector<int64_t> Layout::positions(int64_t owner, int64_t extent) const {
   std::vector<int64_t> result;
   for (const Segment &segment : segments(owner, extent))
     for (int64_t x = 0; x < segment.count; ++x)
@@ -81,7 +81,7 @@ std::vector<int64_t> Deal::positions(int64_t owner, int64_t extent) const {
   return result;
 }
 
-bool Deal::isEven(int64_t extent) const {
+bool Layout::isEven(int64_t extent) const {
   if (order != Order::Striped)
     return extent % (parts * segmentsOfPart()) == 0;
   return parts == 1 || extent % (parts * block) == 0;

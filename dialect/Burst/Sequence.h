@@ -1,4 +1,4 @@
-//===- Sequence.h - how a sequence is dealt to ranks ------------*- C++ -*-===//
+//===- Sequence.h - how a sequence is laid out over ranks -------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The one place that knows which positions a rank holds. Everything that asks
@@ -16,14 +16,15 @@
 
 namespace burst {
 
-/// The order in which positions are dealt to `parts` ranks, S positions in all.
+/// The order in which positions are assigned to `parts` ranks, S positions in
+/// all.
 enum class Order : uint8_t {
   /// Rank r holds chunk r of `parts` chunks.
   Contiguous,
   /// Rank r holds chunks r and 2*parts-1-r of 2*parts chunks: the work under a
   /// causal mask is equal.
   Zigzag,
-  /// Blocks of k positions are dealt round robin: rank r holds blocks r,
+  /// Blocks of k positions are assigned round robin: rank r holds blocks r,
   /// r+parts, r+2*parts, ...
   Striped,
 };
@@ -48,14 +49,14 @@ struct Segment {
   bool operator==(const Segment &) const = default;
 };
 
-/// How a sequence is dealt: an order, its block (1 but for striped) and the
+/// How a sequence is laid out: an order, its block (1 but for striped) and the
 /// number of ranks. The extent S need not divide: chunk c of n holds positions
 /// [c*S/n, (c+1)*S/n), rounded down, so chunks differ by at most one position
 /// and are empty where n > S.
 ///
 /// With `all`, one owner, 0, holds everything: the shards of all parts, one
 /// behind the other, as an all-gather leaves them.
-struct Deal {
+struct Layout {
   Order order = Order::Contiguous;
   int64_t block = 1;
   int64_t parts = 1;
@@ -68,8 +69,8 @@ struct Deal {
   }
   /// Of one part: 2 for zigzag, else 1.
   int64_t segmentsOfPart() const { return order == Order::Zigzag ? 2 : 1; }
-  /// How each part is dealt, where one owner holds all.
-  Deal ofPart() const { return {order, block, parts}; }
+  /// How each part is laid out, where one owner holds all.
+  Layout ofPart() const { return {order, block, parts}; }
   /// Segment `index` of what `owner` holds of `extent` positions.
   Segment segment(int64_t owner, int64_t index, int64_t extent) const;
   /// All segments of `owner`, in the order in which its shard stores them.
@@ -83,7 +84,7 @@ struct Deal {
   /// Whether every owner, and every segment, holds equally many positions.
   bool isEven(int64_t extent) const;
 
-  bool operator==(const Deal &) const = default;
+  bool operator==(const Layout &) const = default;
 };
 
 } // namespace burst

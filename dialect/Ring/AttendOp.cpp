@@ -400,8 +400,8 @@ LogicalResult AttendOp::verify() {
     if (failed(verifySlice(*this, shapedType(key), shapedType(value))))
       return failure();
   // attend_c3
-  return verifyMeeting(*this);
+  return verifyAttendLike(*this);
 }
 
 // attend_c4
-LogicalResult AttendOp::verifyRegions() { return verifyMeetingRegions(*this); }
+LogicalResult AttendOp::verifyRegions() { return verifyAttendRegions(*this); }

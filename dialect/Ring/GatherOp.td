@@ -13,7 +13,7 @@ def Ring_GatherOp : Ring_Op<"gather", [
     What strategies write in place of an all-gather and of the way back. The
     `tensors`, shards of `rank`, are gathered from all ranks; on each rank the
     region runs once. Of each tensor, dimension `dims[i]` has `extent` positions in
-    all, dealt as `layout` says; what is gathered is laid out as `<..., all>` of
+    all, laid out as `layout` says; what is gathered is laid out as `<..., all>` of
     it.
 
     The region has as arguments the gathered tensors, and one fresh *partial
@@ -22,7 +22,7 @@ def Ring_GatherOp : Ring_Op<"gather", [
     the values as they are, and the partial results of the shards of `rank`, joined
     over all ranks as those of `ring.rotate` are: added or merged, in the order of
     the distance of the ranks. `partialDims` are the dimensions of partials that
-    are dealt as `layout` says.
+    are laid out as `layout` says.
 
     `segments`, where given, says what is needed where, as in `ring.start`: of
     segment s of owner o, rank (o + d) mod P takes part where `segments[o][d][s]`

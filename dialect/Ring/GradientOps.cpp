@@ -120,11 +120,11 @@ struct ParsedAttendGrad {
 } // namespace
 
 /// `(%a, %b at %owner) of <layout> extent %e`
-static ParseResult parseDealt(OpAsmParser &parser, int count, Operands &tensors,
-                              StringRef layout,
-                              OpAsmParser::UnresolvedOperand &owner,
-                              OpAsmParser::UnresolvedOperand &extent,
-                              NamedAttrList &attributes) {
+static ParseResult parseSharded(OpAsmParser &parser, int count,
+                                Operands &tensors, StringRef layout,
+                                OpAsmParser::UnresolvedOperand &owner,
+                                OpAsmParser::UnresolvedOperand &extent,
+                                NamedAttrList &attributes) {
   return failure(parser.parseLParen() ||
                  parser.parseOperandList(tensors, count) ||
                  parser.parseKeyword("at") || parser.parseOperand(owner) ||
@@ -158,11 +158,11 @@ ParseResult AttendGradOp::parse(OpAsmParser &parser, OperationState &result) {
   Operands none;
   SmallVector<Type> noTypes;
   Builder &builder = parser.getBuilder();
-  if (parseDealt(parser, 4, parsed.rows, "queryLayout", parsed.queryOwner,
-                 parsed.queryExtent, attributes) ||
+  if (parseSharded(parser, 4, parsed.rows, "queryLayout", parsed.queryOwner,
+                   parsed.queryExtent, attributes) ||
       parser.parseKeyword("slice") ||
-      parseDealt(parser, 2, parsed.slice, "keyLayout", parsed.keyOwner,
-                 parsed.keyExtent, attributes) ||
+      parseSharded(parser, 2, parsed.slice, "keyLayout", parsed.keyOwner,
+                   parsed.keyExtent, attributes) ||
       parser.parseKeyword("into") || parser.parseOperandList(parsed.grads) ||
       parseCaptures(parser, attributes) ||
       parseOptionalPairs(parser, parsed.pairs, parsed.pairTypes) ||
@@ -367,12 +367,12 @@ LogicalResult AttendGradOp::verify() {
       failed(verifyTensors(*this)) || failed(verifyGrads(*this)))
     return failure();
   // attend_grad_c3
-  return verifyMeeting(*this);
+  return verifyAttendLike(*this);
 }
 
 // attend_grad_c4
 LogicalResult AttendGradOp::verifyRegions() {
-  if (failed(verifyMeetingRegions(*this)))
+  if (failed(verifyAttendRegions(*this)))
     return failure();
   if (getScore().empty() != getGradient().empty())
     return emitOpError("a score region and its gradient region go together, "

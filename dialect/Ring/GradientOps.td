@@ -136,7 +136,7 @@ def Ring_AttendGradOp : Ring_AttendLikeOp<"attend_grad"> {
 }
 
 def Ring_AddOp : Ring_UpdatingOp<"add", [SameVariadicOperandSize]> {
-  let summary = "adds one rank's share of a gradient to another's";
+  let summary = "adds one rank's partial gradient to another's";
   let description = [{
     sum = a + b along dimension 1 in the segments that are flagged, else a. Both
     are gradients by the shard of `owner`. `segments` and `turn` are as in

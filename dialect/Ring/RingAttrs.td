@@ -11,7 +11,7 @@ def Ring_LayoutAttr : AttrDef<Ring_Dialect, "Layout"> {
   let mnemonic = "layout";
   let summary = "which positions an owner holds";
   let description = [{
-    An order and the number of ranks it deals to: with an owner and an extent it
+    An order and a number of ranks: with an owner and an extent it
     gives a list of segments (begin, count, step, block), of which the shard of
     that owner is the concatenation. See `dialect/Burst/Sequence.h`.
 
@@ -28,16 +28,16 @@ def Ring_LayoutAttr : AttrDef<Ring_Dialect, "Layout"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    Deal getDeal() const { return {getOrder(), getBlock(), getParts(), getAll()}; }
-    int64_t getNumOwners() const { return getDeal().numOwners(); }
-    int64_t getNumSegments() const { return getDeal().numSegments(); }
+    Layout getValue() const { return {getOrder(), getBlock(), getParts(), getAll()}; }
+    int64_t getNumOwners() const { return getValue().numOwners(); }
+    int64_t getNumSegments() const { return getValue().numSegments(); }
     /// That of the parts of a gathered tensor, and of a gathered tensor of them.
-    LayoutAttr ofPart() const { return get(getContext(), getDeal().ofPart()); }
+    LayoutAttr ofPart() const { return get(getContext(), getValue().ofPart()); }
     LayoutAttr ofAll() const {
       return get(getContext(), getOrder(), getBlock(), getParts(), true);
     }
-    static LayoutAttr get(::mlir::MLIRContext *context, const Deal &deal) {
-      return get(context, deal.order, deal.block, deal.parts, deal.all);
+    static LayoutAttr get(::mlir::MLIRContext *context, const Layout &layout) {
+      return get(context, layout.order, layout.block, layout.parts, layout.all);
     }
   }];
   let builders = [];
@@ -48,7 +48,7 @@ def Ring_ShardAttr : AttrDef<Ring_Dialect, "Shard"> {
   let summary = "what a rank holds of a global tensor";
   let description = [{
     Dimension `dim` of the global tensor has `extent` positions (`?` where known
-    at run time only), dealt to the ranks as `layout` says.
+    at run time only), sharded over the ranks as `layout` says.
 
     **Constraints:** (C1) `dim` and a known `extent` are not negative. (C2) the
     layout is not that of a gathered tensor.

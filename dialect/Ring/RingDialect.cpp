@@ -120,7 +120,7 @@ LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 int64_t extent) {
   if (layout.getAll())
     return emitError() << "a shard is what one rank holds of a tensor that is "
-                          "dealt, got the layout of a gathered one: "
+                          "sharded, got the layout of a gathered one: "
                        << layout;
   if (dim < 0)
     return emitError() << "dim must not be negative, got: " << dim;
@@ -166,9 +166,9 @@ bool burst::ring::isShard(ShapedType type, ShardAttr shard) {
   int64_t size = type.getDimSize(shard.getDim()), extent = shard.getExtent();
   if (ShapedType::isDynamic(size))
     return true;
-  Deal deal = shard.getLayout().getDeal();
-  return !ShapedType::isDynamic(extent) && deal.isEven(extent) &&
-         deal.count(0, extent) == size;
+  Layout layout = shard.getLayout().getValue();
+  return !ShapedType::isDynamic(extent) && layout.isEven(extent) &&
+         layout.count(0, extent) == size;
 }
 
 /// What `ring.shard` may say of a tensor of `type` in a program of `op`.
@@ -184,7 +184,7 @@ static LogicalResult verifyShardOf(Operation *op, Type type, Attribute value) {
     return op->emitError("'ring.shard' needs a function with 'ring.grid'");
   int64_t ranks = numRanks(cast<FunctionOpInterface>(op));
   if (shard.getLayout().getParts() != ranks)
-    return op->emitError("'ring.shard' must deal to the ")
+    return op->emitError("'ring.shard' must layout to the ")
            << ranks << " ranks of the grid, got: " << shard;
   if (!isShard(tensor, shard))
     return op->emitError("'ring.shard' does not give each rank a ")
@@ -211,7 +211,7 @@ static LogicalResult verifyExtentOf(FunctionOpInterface function, Type type,
     auto shard = function.getArgAttrOfType<ShardAttr>(argument, shardAttr);
     if (!shard || shard.getDim() != dim)
       return function.emitError("'ring.extent' must name dimensions that "
-                                "'ring.shard' deals, got: ")
+                                "'ring.shard' shards, got: ")
              << value;
   }
   return success();

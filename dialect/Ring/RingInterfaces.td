@@ -165,7 +165,7 @@ def Ring_TransferOpInterface : OpInterface<"TransferOpInterface"> {
       "getTurnMutable">,
     InterfaceMethod<"On buffers, where what is received goes.",
       "::mlir::MutableOperandRange", "getIntoMutable">,
-    InterfaceMethod<"The dimension of each tensor that is dealt.",
+    InterfaceMethod<"The dimension of each tensor that is sharded.",
       "::llvm::ArrayRef<int64_t>", "getDims">,
     InterfaceMethod<"How that dimension is laid out.", "::burst::ring::LayoutAttr",
       "getLayout">,
@@ -192,7 +192,7 @@ def Ring_TransferOpInterface : OpInterface<"TransferOpInterface"> {
     ::mlir::Value getSegments() { return only(getSegmentsMutable()); }
     ::mlir::Value getTurn() { return only(getTurnMutable()); }
     ::mlir::OperandRange getInto() { return getIntoMutable(); }
-    /// The dimension along which one of the tensors is dealt.
+    /// The dimension along which one of the tensors is sharded.
     int64_t getDim(::mlir::OpOperand &tensor) {
       return getDims()[tensor.getOperandNumber() -
                        getTensors().getBeginOperandIndex()];

@@ -379,8 +379,8 @@ LogicalResult SegmentOp::fold(FoldAdaptor adaptor,
       owner.getInt() >= getLayout().getNumOwners() || extent.getInt() < 0 ||
       extent.getInt() >= maxPositions)
     return failure();
-  Segment s = getLayout().getDeal().segment(owner.getInt(), index.getInt(),
-                                            extent.getInt());
+  Segment s = getLayout().getValue().segment(owner.getInt(), index.getInt(),
+                                             extent.getInt());
   Builder builder(getContext());
   for (int64_t value : {s.begin, s.end(), s.count, s.step, s.block})
     results.push_back(builder.getIndexAttr(value));

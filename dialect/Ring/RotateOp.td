@@ -16,7 +16,7 @@ def Ring_RotateOp : Ring_Op<"rotate", [
     What strategies write in place of loops and transfers. The `tensors`, shards of
     `rank`, go round the ring; on each rank the region runs once per owner, from
     `rank` itself on, with the shards of that owner. Of each tensor, dimension
-    `dims[i]` has `extent` positions in all, dealt as `layout` says.
+    `dims[i]` has `extent` positions in all, laid out as `layout` says.
 
     The region has as arguments the owner, its shards, the values that are
     *carried* from turn to turn on this rank, and one fresh *partial result* per
@@ -30,7 +30,7 @@ def Ring_RotateOp : Ring_Op<"rotate", [
     - with `merge`, the partials are the softmax state of tensor 0, begun as
       `ring.init` of it, and are merged (`ring.merge`).
 
-    `partialDims` are the dimensions of partials that are dealt as `layout` says.
+    `partialDims` are the dimensions of partials that are laid out as `layout` says.
     They are joined in the order of the ring, so that results do not depend on
     timing.
 

@@ -12,7 +12,7 @@ def Ring_StartOp : Ring_Op<"start", [
     Begins a transfer, of which `ring.wait` of the token gives what is received.
     Returns at once. Tensors under way must not change.
 
-    Of each tensor, dimension `dims[i]` has `extent` positions in all, dealt as
+    Of each tensor, dimension `dims[i]` has `extent` positions in all, laid out as
     `layout` says. By the route:
 
     - **shift**, between pairs of ranks: the `tensors`, shards of `owner`, go to
@@ -111,7 +111,7 @@ def Ring_ExchangeOp : Ring_Op<"exchange", [
     grid takes part; rank r sends to rank p what p's result needs of r's input.
     `rank` is this rank.
 
-    Dealing heads in place of the sequence is `target` with another `dim`.
+    To shard heads in place of the sequence is `target` with another `dim`.
 
     **Constraints:**
     - (C1) input and result have one rank and element type, and are shards, as

@@ -122,7 +122,7 @@ llvm::LogicalResult verifySegments(OpT op, bool isBuffer,
 /// What all attends share: as many parts in both layouts, no flags of pairs or
 /// a table of them, a finite scale, and captures that regions can read.
 template <typename OpT>
-llvm::LogicalResult verifyMeeting(OpT op) {
+llvm::LogicalResult verifyAttendLike(OpT op) {
   if (op.getQueryLayout().getParts() != op.getKeyLayout().getParts())
     return op.emitOpError("layouts must have as many parts, got: ")
            << op.getQueryLayout() << " and " << op.getKeyLayout();
@@ -146,7 +146,7 @@ llvm::LogicalResult verifyMeeting(OpT op) {
 
 /// The mask, score and bounds regions of both.
 template <typename OpT>
-llvm::LogicalResult verifyMeetingRegions(OpT op) {
+llvm::LogicalResult verifyAttendRegions(OpT op) {
   mlir::FloatType state = op.getStateType();
   auto mask = asRegionArguments(op.getMaskCaptures().getTypes());
   auto score = asRegionArguments(op.getScoreCaptures().getTypes());

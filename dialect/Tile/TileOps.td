@@ -189,7 +189,7 @@ def Tile_MultiplyOp : Tile_Op<"multiply", [
     The sum goes over the first `depth` columns of a (`transposed`: rows) and rows
     of b, over all where it is not given. What lies behind may be anything. With
     `where`, a[r, k] b[k, n] counts only where seen[r, k] is not -inf: a weight of
-    0 does not rule out what is no number.
+    0 does not rule out NaN.
 
     Operands of bf16 are multiplied and added up in f32, in pairs of steps of the
     depth: with a and panels of `tile.pack`,

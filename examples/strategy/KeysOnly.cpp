@@ -32,16 +32,16 @@ struct KeysOnly final : Strategy {
   }
 
   Estimate estimate(const Workload &workload,
-                    const MachineModel &machine) const override {
+                    const Hardware &hardware) const override {
     Estimate cost = estimateRotation(
-        workload, cargoOf(workload, /*movesKeys=*/true), machine);
+        workload, cargoOf(workload, /*movesKeys=*/true), hardware);
     if (workload.whole.parts > 1) // the state has memory of its own
       cost.buffers += ownBuffers(workload);
     return cost;
   }
 
-  void build(AttentionInterface op, const Deal &deal) const override {
-    Program(cast<AttentionOp>(op.getOperation()), deal).build();
+  void build(AttentionInterface op, const Layout &layout) const override {
+    Program(cast<AttentionOp>(op.getOperation()), layout).build();
   }
 };
 } // namespace

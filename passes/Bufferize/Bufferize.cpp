@@ -55,33 +55,35 @@ LogicalResult Bufferizer::convert(arith::ConstantOp op) {
   return success();
 }
 
-/// What is dealt has one batch: nobody knows that of the caller's memory where
-/// the types leave it open.
+/// What is sharded has one batch: nobody knows that of the caller's memory
+/// where the types leave it open.
 void Bufferizer::requireBatch() {
-  SmallVector<std::pair<Value, std::string>> dealt;
+  SmallVector<std::pair<Value, std::string>> sharded;
   for (unsigned i = 0; i < program.getNumArguments(); ++i)
     if (program.getArgAttr(i, ring::shardAttr))
-      dealt.push_back({map(program.getArgument(i)), argumentName(program, i)});
+      sharded.push_back(
+          {map(program.getArgument(i)), argumentName(program, i)});
   for (unsigned i = 0; i < results.size(); ++i)
     if (program.getResultAttr(i, ring::shardAttr))
-      dealt.push_back({results[i], ("result " + Twine(i)).str()});
-  if (llvm::none_of(dealt, [](const auto &each) {
+      sharded.push_back({results[i], ("result " + Twine(i)).str()});
+  if (llvm::none_of(sharded, [](const auto &each) {
         return cast<MemRefType>(each.first.getType()).isDynamicDim(0);
       }))
     return;
   auto batchOf = [&](Value buffer) -> Value {
     return memref::DimOp::create(builder, loc, buffer, 0);
   };
-  Value first = batchOf(dealt.front().first);
-  std::string whose = "batch of " + dealt.front().second;
-  for (const auto &[buffer, name] : ArrayRef(dealt).drop_front()) {
+  Value first = batchOf(sharded.front().first);
+  std::string whose = "batch of " + sharded.front().second;
+  for (const auto &[buffer, name] : ArrayRef(sharded).drop_front()) {
     Value batch = batchOf(buffer);
     ring::RequireOp::create(builder, loc, batch, first, "batch of " + name);
     ring::RequireOp::create(builder, loc, first, batch, whose);
   }
 }
 
-/// A result is dealt as its queries are: what carries their size carries its.
+/// A result is laid out as its queries are: what carries their size carries
+/// its.
 void Bufferizer::nameExtent(unsigned result, Value tensor) {
   auto created = cast<func::FuncOp>(builder.getBlock()->getParentOp());
   BlockArgument query = queries.lookup(map(tensor));

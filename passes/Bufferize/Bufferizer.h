@@ -52,9 +52,9 @@ inline bool hasNoElements(Type tensor) {
   return llvm::is_contained(mlir::cast<RankedTensorType>(tensor).getShape(), 0);
 }
 
-/// Which dimension is dealt of what is made by a slice of which `dim` is: m and
-/// l have the queries behind the heads.
-inline int64_t dealtDim(RankedTensorType type, int64_t dim) {
+/// Which dimension is sharded of what is made by a slice of which `dim` is: m
+/// and l have the queries behind the heads.
+inline int64_t shardedDim(RankedTensorType type, int64_t dim) {
   return type.getRank() == 3 ? 2 : dim;
 }
 
@@ -86,8 +86,8 @@ struct Slots {
   int64_t count;              ///< its size
 };
 
-/// Positions along a dimension that are dealt to the ranks: how many there are
-/// is what the owner holds.
+/// Positions along a dimension that are sharded over the ranks: how many there
+/// are is what the owner holds.
 struct Extent {
   int64_t dim;
   ring::LayoutAttr layout;
@@ -145,7 +145,7 @@ private:
   Value capacity(ring::LayoutAttr layout, Value extent);
   Value allocateSlices(RankedTensorType type, Value tensor, int64_t dim,
                        Value capacity, int64_t count, StringRef memory);
-  Value viewSlot(RankedTensorType type, const Extent &dealt, Value slot,
+  Value viewSlot(RankedTensorType type, const Extent &sharded, Value slot,
                  int64_t turns);
   Value allocateNothing(ring::TransferOpInterface op, unsigned index,
                         RankedTensorType type);
@@ -184,7 +184,7 @@ private:
   llvm::DenseMap<Value, ring::Content> contents;
   /// The buffers of the program's results.
   SmallVector<Value> results;
-  /// The argument as which what is in a buffer is dealt.
+  /// The argument as which what is in a buffer is sharded.
   llvm::DenseMap<Value, BlockArgument> queries;
   scf::ForOp loop; ///< innermost, that of the old program
   Value turn;      ///< its number of the turn, in the new program

@@ -185,7 +185,7 @@ LogicalResult Bufferizer::makeSlots(scf::ForOp op, Operation *fresh,
   int64_t dim = start.getDim(*slice);
   for (Type tensor : fresh->getResultTypes()) {
     auto type = cast<RankedTensorType>(tensor);
-    entry.buffers.push_back(allocateSlices(type, first, dealtDim(type, dim),
+    entry.buffers.push_back(allocateSlices(type, first, shardedDim(type, dim),
                                            most, entry.count, "state"));
   }
   return success();

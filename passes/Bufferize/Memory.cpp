@@ -86,7 +86,7 @@ Value Bufferizer::allocateSlices(RankedTensorType type, Value tensor,
 }
 
 /// The slot of this turn, as large as the owner's shard.
-Value Bufferizer::viewSlot(RankedTensorType type, const Extent &dealt,
+Value Bufferizer::viewSlot(RankedTensorType type, const Extent &sharded,
                            Value slot, int64_t turns) {
   int64_t rank = type.getRank();
   SmallVector<OpFoldResult> offsets(rank + 1, builder.getIndexAttr(0));
@@ -98,13 +98,13 @@ Value Bufferizer::viewSlot(RankedTensorType type, const Extent &dealt,
   for (int64_t d = 0; d < rank; ++d) {
     if (!type.isDynamicDim(d)) {
       sizes.push_back(builder.getIndexAttr(type.getDimSize(d)));
-    } else if (d != dealt.dim) {
+    } else if (d != sharded.dim) {
       sizes.push_back(
           memref::DimOp::create(builder, loc, slot, d + 1).getResult());
     } else {
-      Value owner = dealt.owner ? map(dealt.owner) : Value();
+      Value owner = sharded.owner ? map(sharded.owner) : Value();
       sizes.push_back(
-          countOf(builder, loc, dealt.layout, owner, map(dealt.extent)));
+          countOf(builder, loc, sharded.layout, owner, map(sharded.extent)));
     }
   }
   auto slots = cast<MemRefType>(slot.getType());

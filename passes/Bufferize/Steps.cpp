@@ -88,14 +88,14 @@ SmallVector<Value> Bufferizer::madeInSlots(Operation *fresh) {
   const Slots &entry = slots[fresh];
   OpOperand &slice = *sentOn(fresh);
   auto start = cast<ring::TransferOpInterface>(slice.getOwner());
-  Extent dealt{start.getDim(slice), start.getLayout(), start.getOwner(),
-               start.getExtent()};
+  Extent sharded{start.getDim(slice), start.getLayout(), start.getOwner(),
+                 start.getExtent()};
   SmallVector<Value> views;
   for (auto [tensor, buffer] :
        llvm::zip_equal(fresh->getResults(), entry.buffers)) {
     auto type = cast<RankedTensorType>(tensor.getType());
-    dealt.dim = dealtDim(type, dealt.dim);
-    views.push_back(viewSlot(type, dealt, buffer, entry.count));
+    sharded.dim = shardedDim(type, sharded.dim);
+    views.push_back(viewSlot(type, sharded, buffer, entry.count));
   }
   return views;
 }

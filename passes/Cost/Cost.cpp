@@ -7,23 +7,23 @@
 using namespace burst;
 
 Workload::Workload(const AttentionSizes &sizes, int64_t elementBytes,
-                   int64_t stateBytes, bool isBackward, const Deal &wanted,
+                   int64_t stateBytes, bool isBackward, const Layout &wanted,
                    Mask mask)
     : sizes(sizes), elementBytes(elementBytes), stateBytes(stateBytes),
       isBackward(isBackward), whole(wanted),
       queriesOfRank(wanted.largest(sizes.queries)),
-      keysOfRank(wanted.largest(sizes.keys)), deal(wanted) {
-  deal.parts = std::min(wanted.parts, maxExactRanks);
+      keysOfRank(wanted.largest(sizes.keys)), layout(wanted) {
+  layout.parts = std::min(wanted.parts, maxExactRanks);
   hopsOfStep =
-      static_cast<double>(wanted.parts) / static_cast<double>(deal.parts);
-  int64_t segments = deal.numSegments();
-  table.reserve(deal.parts * deal.parts * segments * segments);
-  for (int64_t p = 0; p < deal.parts; ++p)
-    for (int64_t r = 0; r < deal.parts; ++r)
+      static_cast<double>(wanted.parts) / static_cast<double>(layout.parts);
+  int64_t segments = layout.numSegments();
+  table.reserve(layout.parts * layout.parts * segments * segments);
+  for (int64_t p = 0; p < layout.parts; ++p)
+    for (int64_t r = 0; r < layout.parts; ++r)
       for (int64_t a = 0; a < segments; ++a)
         for (int64_t b = 0; b < segments; ++b)
-          table.push_back(mask(deal.segment(p, a, sizes.queries),
-                               deal.segment(r, b, sizes.keys)));
+          table.push_back(mask(layout.segment(p, a, sizes.queries),
+                               layout.segment(r, b, sizes.keys)));
 }
 
 /// A product takes two operations: forward q k and p v; backward q k, dout v,
@@ -96,12 +96,13 @@ private:
 
 Ring::Ring(const Workload &workload, const Cargo &cargo, int64_t step)
     : workload(workload), movesKeys(cargo.movesKeys), step(step),
-      parts(workload.deal.parts), segments(workload.deal.numSegments()) {
+      parts(workload.layout.parts), segments(workload.layout.numSegments()) {
   count.reserve(parts * segments);
   reach.reserve(parts * segments);
   for (int64_t owner = 0; owner < parts; ++owner)
     for (int64_t b = 0; b < segments; ++b) {
-      count.push_back(workload.deal.segment(owner, b, extent(movesKeys)).count);
+      count.push_back(
+          workload.layout.segment(owner, b, extent(movesKeys)).count);
       int64_t far = 0;
       for (int64_t hop = 1; hop < parts; ++hop)
         for (int64_t a = 0; a < segments; ++a)
@@ -145,7 +146,7 @@ double Ring::pairs(int64_t hop) const {
     double sum = 0;
     for (int64_t a = 0; a < segments; ++a) {
       auto staying = static_cast<double>(
-          workload.deal.segment(rank, a, extent(!movesKeys)).count);
+          workload.layout.segment(rank, a, extent(!movesKeys)).count);
       for (int64_t b = 0; b < segments; ++b)
         sum += staying * static_cast<double>(count[owner * segments + b]) *
                kept(rank, owner, a, b).share;
@@ -180,8 +181,8 @@ static double receivedBytes(const Workload &workload, const Cargo &cargo) {
 }
 
 Estimate burst::estimateRotation(const Workload &workload, const Cargo &cargo,
-                                 const MachineModel &machine) {
-  int64_t parts = workload.deal.parts;
+                                 const Hardware &hardware) {
+  int64_t parts = workload.layout.parts;
   auto batch = static_cast<double>(workload.sizes.batch);
   Ring ahead(workload, cargo, 1), back(workload, cargo, parts - 1);
   const Ring &ring = back.travelled() < ahead.travelled() ? back : ahead;
@@ -191,7 +192,7 @@ Estimate burst::estimateRotation(const Workload &workload, const Cargo &cargo,
                  (cargo.slice + cargo.behind) / static_cast<double>(parts);
   double hops = workload.hopsOfStep;
   double secondsOfPair =
-      workload.operationsOfPair() * batch / machine.flops / hops;
+      workload.operationsOfPair() * batch / hardware.flops / hops;
   for (int64_t step = 0; step <= parts; ++step) {
     double compute = 0, bytes = 0;
     if (step < parts) {
@@ -202,9 +203,9 @@ Estimate burst::estimateRotation(const Workload &workload, const Cargo &cargo,
       bytes += static_cast<double>(ring.followed(step - 1)) * cargo.behind;
     double transfer = 0;
     if (bytes != 0)
-      transfer = hops * machine.latency + batch * bytes / machine.bandwidth;
-    // What was added to in the last hop goes home behind it: that is one hop,
-    // also where a step stands for several.
+      transfer = hops * hardware.latency + batch * bytes / hardware.bandwidth;
+    // What was added to in the last hop returns to its owner behind it: that is
+    // one hop, also where a step stands for several.
     if (step == parts)
       transfer /= hops;
     result.compute += compute;

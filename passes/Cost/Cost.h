@@ -21,7 +21,7 @@ namespace burst {
 
 /// What a rank and its link can do. By default, an accelerator that achieves
 /// 600 TFLOP/s behind a network card of 400 Gbit/s.
-struct MachineModel {
+struct Hardware {
   double bandwidth = 50e9; ///< bytes per second that a rank sends
   double latency = 10e-6;  ///< seconds that a hop takes whatever its bytes
   double flops = 600e12;   ///< floating-point operations per second of a rank
@@ -30,8 +30,8 @@ struct MachineModel {
 /// The machine that `#dlti.target_system_spec` of a module describes to ranks
 /// on `grid`: the device of the grid's name, then the device "burst", then
 /// defaults. Emits an error where an entry is malformed.
-llvm::FailureOr<MachineModel> readMachine(mlir::ModuleOp module,
-                                          llvm::StringRef grid);
+llvm::FailureOr<Hardware> readHardware(mlir::ModuleOp module,
+                                       llvm::StringRef grid);
 
 /// What goes round: slices of keys or of queries, and what ranks add to for a
 /// slice, which follows one hop behind and ends at the slice's owner. Bytes are
@@ -58,7 +58,8 @@ public:
 
   /// The sizes are static.
   Workload(const AttentionSizes &sizes, int64_t elementBytes,
-           int64_t stateBytes, bool isBackward, const Deal &wanted, Mask mask);
+           int64_t stateBytes, bool isBackward, const Layout &wanted,
+           Mask mask);
 
   /// Operations for one query and one key, in all heads.
   double operationsOfPair() const;
@@ -67,17 +68,17 @@ public:
   int64_t elementBytes, stateBytes;
   bool isBackward;
   /// The grid's ranks, and the positions of the largest shards on it.
-  Deal whole;
+  Layout whole;
   int64_t queriesOfRank, keysOfRank;
-  /// The deal, or on a large grid one to fewer ranks: there a step stands for
+  /// The layout, or on a large grid one to fewer ranks: there a step stands for
   /// `hopsOfStep` hops.
-  Deal deal;
+  Layout layout;
   double hopsOfStep = 1;
 
   const Kept &kept(int64_t queryOwner, int64_t keyOwner, int64_t a,
                    int64_t b) const {
-    int64_t segments = deal.numSegments();
-    return table[((queryOwner * deal.parts + keyOwner) * segments + a) *
+    int64_t segments = layout.numSegments();
+    return table[((queryOwner * layout.parts + keyOwner) * segments + a) *
                      segments +
                  b];
   }
@@ -119,7 +120,7 @@ Cargo cargoOf(const Workload &workload, bool movesKeys);
 
 /// The cost of a `ring.rotate`, and what it receives into.
 Estimate estimateRotation(const Workload &workload, const Cargo &cargo,
-                          const MachineModel &machine);
+                          const Hardware &hardware);
 
 /// Bytes of what a rank computes with its own shards, beside results: forward
 /// the softmax state, of which o is made in the memory of out where it is of

@@ -20,7 +20,7 @@ enum : uint8_t { Batch, Heads = 2, Queries = 4, Keys = 6, Sizes = 8 };
 NeedFunction::Box NeedFunction::segment(Emit &e, Side side, Value owner,
                                         Value index, ValueRange args) {
   bool isQuery = side == Side::Query;
-  ring::LayoutAttr layout = isQuery ? meeting.queryLayout : meeting.keyLayout;
+  ring::LayoutAttr layout = isQuery ? attend.queryLayout : attend.keyLayout;
   auto op = ring::SegmentOp::create(e.builder, loc, index, layout, owner,
                                     args[isQuery ? 0 : 1]);
   Value isEmpty =
@@ -32,10 +32,10 @@ NeedFunction::Box NeedFunction::segment(Emit &e, Side side, Value owner,
 
 /// What the bounds are told beside the boxes of both sides.
 void NeedFunction::mapSizes(Emit &e, ValueRange args, IRMapping &mapping) {
-  Block &bounds = meeting.bounds->front();
+  Block &bounds = attend.bounds->front();
   Value batch =
       arith::MaxSIOp::create(e.builder, loc, args[2], e.index(1)); // not empty
-  int64_t heads = cast<RankedTensorType>(meeting.query.getType()).getDimSize(2);
+  int64_t heads = cast<RankedTensorType>(attend.query.getType()).getDimSize(2);
   auto map = [&](unsigned argument, Value value) {
     mapping.map(bounds.getArgument(argument), value);
   };
@@ -48,7 +48,7 @@ void NeedFunction::mapSizes(Emit &e, ValueRange args, IRMapping &mapping) {
 }
 
 void NeedFunction::mapBox(Side side, const Box &box, IRMapping &mapping) {
-  Block &bounds = meeting.bounds->front();
+  Block &bounds = attend.bounds->front();
   unsigned first = side == Side::Query ? Queries : Keys;
   mapping.map(bounds.getArgument(first), box.begin);
   mapping.map(bounds.getArgument(first + 1), box.end);
@@ -89,7 +89,7 @@ std::optional<NeedFunction::Side> NeedFunction::sideOf(Operation *op) {
 }
 
 void NeedFunction::makeRanges(OpBuilder &builder, ValueRange args) {
-  for (auto range : meeting.bounds->getOps<TableRangeOp>())
+  for (auto range : attend.bounds->getOps<TableRangeOp>())
     if (std::optional<Side> side = sideOf(range)) {
       Ranges &made = ranges[range];
       made.side = *side;
@@ -128,7 +128,7 @@ Value NeedFunction::needOf(OpBuilder &builder, ValueRange indices,
   mapBox(Side::Query, q, mapping);
   mapBox(Side::Key, k, mapping);
   mapSizes(e, args, mapping);
-  Block &bounds = meeting.bounds->front();
+  Block &bounds = attend.bounds->front();
   for (Operation &op : bounds.without_terminator()) {
     auto found = ranges.find(&op);
     if (found == ranges.end()) {
@@ -163,11 +163,11 @@ Value NeedFunction::fold(OpBuilder &builder, int64_t first,
 /// Whether a rank needs a segment of what moves, of an owner.
 Value NeedFunction::anyNeed(Emit &e, Value owner, Value rank, Value segment,
                             Value need) {
-  if (meeting.isGathered()) {
+  if (attend.isGathered()) {
     segment = e.add(e.mul(owner, e.index(numMoving)), segment);
     owner = e.index(0);
   }
-  bool keys = meeting.movesKeys;
+  bool keys = attend.movesKeys;
   Value needed;
   for (int64_t x = 0; x < (keys ? numA : numB); ++x) {
     Value one = keys ? e.extract(need, {rank, owner, e.index(x), segment})
@@ -216,7 +216,7 @@ Value NeedFunction::cost(OpBuilder &builder, Value reach, Value extent) {
   return fold(builder, 0, [&](Emit e, Value owner, Value sum) {
     for (int64_t b = 0; b < numMoving; ++b) {
       auto segment = ring::SegmentOp::create(
-          e.builder, loc, b, meeting.movingLayout(), owner, extent);
+          e.builder, loc, b, attend.movingLayout(), owner, extent);
       Value hops = e.extract(reach, {owner, e.index(b)});
       sum = e.add(sum, e.mul(segment.getCount(), hops));
     }
@@ -230,7 +230,7 @@ SmallVector<Value> NeedFunction::reachAndStep(OpBuilder &builder, Value need,
   Emit e{builder, loc};
   Value ahead = reachTable(builder, need, 1);
   Value behind = reachTable(builder, need, parts - 1);
-  Value extent = args[meeting.movesKeys ? 1 : 0];
+  Value extent = args[attend.movesKeys ? 1 : 0];
   Value goesBack =
       e.compare(arith::CmpIPredicate::ult, cost(builder, behind, extent),
                 cost(builder, ahead, extent));
@@ -246,10 +246,10 @@ SmallVector<Value> NeedFunction::reachAndStep(OpBuilder &builder, Value need,
 }
 
 func::FuncOp NeedFunction::create() {
-  auto parent = meeting.op->getParentOfType<func::FuncOp>();
+  auto parent = attend.op->getParentOfType<func::FuncOp>();
   OpBuilder builder(parent);
   SmallVector<Type> inputs(3, builder.getIndexType());
-  llvm::append_range(inputs, ValueRange(meeting.maskCaptures).getTypes());
+  llvm::append_range(inputs, ValueRange(attend.maskCaptures).getTypes());
   auto function =
       func::FuncOp::create(builder, loc, (parent.getName() + "_needs").str(),
                            builder.getFunctionType(inputs, {}));
@@ -264,7 +264,7 @@ func::FuncOp NeedFunction::create() {
         tensor::YieldOp::create(inner, loc, needOf(inner, indices, args));
       });
   SmallVector<Value> results{need};
-  if (meeting.isGathered())
+  if (attend.isGathered())
     results.push_back(segmentTable(builder, need));
   else
     llvm::append_range(results, reachAndStep(builder, need, args));

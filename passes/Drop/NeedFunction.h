@@ -13,7 +13,7 @@
 namespace burst {
 
 /// Queries and keys that come together, and which of both moves.
-struct RingMeeting {
+struct Droppable {
   mlir::Operation *op = nullptr;
   mlir::Value query, queryExtent, keyExtent;
   ring::LayoutAttr queryLayout, keyLayout;
@@ -29,7 +29,7 @@ struct RingMeeting {
   bool isGathered() const { return movingLayout().getAll(); }
 };
 
-/// Makes the function that says what a meeting needs, for all ranks:
+/// Makes the function that says what a attend needs, for all ranks:
 ///
 ///   (Sq, Sk, B, captures of the mask) -> (need[p][r][a][b], reach[o][s], step)
 ///
@@ -48,12 +48,12 @@ struct RingMeeting {
 /// side, and not per pair.
 class NeedFunction {
 public:
-  NeedFunction(const RingMeeting &meeting, mlir::SymbolTable &symbols)
-      : meeting(meeting), symbols(symbols), loc(meeting.op->getLoc()),
-        parts(meeting.queryLayout.getParts()),
-        numA(meeting.queryLayout.getNumSegments()),
-        numB(meeting.keyLayout.getNumSegments()),
-        numMoving(meeting.movingLayout().ofPart().getNumSegments()) {}
+  NeedFunction(const Droppable &attend, mlir::SymbolTable &symbols)
+      : attend(attend), symbols(symbols), loc(attend.op->getLoc()),
+        parts(attend.queryLayout.getParts()),
+        numA(attend.queryLayout.getNumSegments()),
+        numB(attend.keyLayout.getNumSegments()),
+        numMoving(attend.movingLayout().ofPart().getNumSegments()) {}
 
   mlir::func::FuncOp create();
 
@@ -76,7 +76,7 @@ private:
     return side == Side::Query ? numA : numB;
   }
   int64_t numOwners(Side side) const {
-    return (side == Side::Query ? meeting.queryLayout : meeting.keyLayout)
+    return (side == Side::Query ? attend.queryLayout : attend.keyLayout)
         .getNumOwners();
   }
   Box segment(Emit &e, Side side, mlir::Value owner, mlir::Value index,
@@ -105,7 +105,7 @@ private:
   mlir::Value cost(mlir::OpBuilder &builder, mlir::Value reach,
                    mlir::Value extent);
 
-  const RingMeeting &meeting;
+  const Droppable &attend;
   mlir::SymbolTable &symbols;
   mlir::Location loc;
   int64_t parts, numA, numB, numMoving;

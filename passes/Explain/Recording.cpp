@@ -35,10 +35,11 @@ StringRef burst::prefixOf(MessageKind kind) {
 }
 
 static MessageKind kindOf(const Transfer &transfer) {
-  std::optional<Made> share = transfer.share();
-  if (!share)
+  std::optional<Made> partial = transfer.partial();
+  if (!partial)
     return MessageKind::Slice;
-  return *share == Made::Gradient ? MessageKind::Gradient : MessageKind::State;
+  return *partial == Made::Gradient ? MessageKind::Gradient
+                                    : MessageKind::State;
 }
 
 bool burst::isBackward(Operation *op) {
@@ -48,27 +49,28 @@ bool burst::isBackward(Operation *op) {
          });
 }
 
-void Recorder::meets(const Meeting &meeting, size_t index, int64_t keyOwner) {
-  if (!isShown(meeting.rank))
+void Recorder::meets(const AttendInputs &inputs, size_t index,
+                     int64_t keyOwner) {
+  if (!isShown(inputs.rank))
     return;
   Computed block;
   // What is this rank's own stays, the other travels.
-  block.owner = keyOwner == meeting.rank ? meeting.queryOwner : keyOwner;
-  block.rows = meeting.queryLayout.getNumSegments();
-  block.columns = meeting.keyLayout.getNumSegments();
-  block.isBackward = isBackward(meeting.at);
+  block.owner = keyOwner == inputs.rank ? inputs.queryOwner : keyOwner;
+  block.rows = inputs.queryLayout.getNumSegments();
+  block.columns = inputs.keyLayout.getNumSegments();
+  block.isBackward = isBackward(inputs.at);
   for (int64_t a = 0; a < block.rows; ++a)
     for (int64_t b = 0; b < block.columns; ++b)
-      block.pairs.push_back(meeting.isComputed(index, a, b)
-                                ? classifier.classify(meeting, keyOwner, a, b)
+      block.pairs.push_back(inputs.isComputed(index, a, b)
+                                ? classifier.classify(inputs, keyOwner, a, b)
                                 : PairClass::Empty);
-  noted[meeting.rank][meeting.hop].blocks.push_back(std::move(block));
-  last[meeting.rank] = meeting.hop;
+  noted[inputs.rank][inputs.hop].blocks.push_back(std::move(block));
+  last[inputs.rank] = inputs.hop;
 }
 
 void Recorder::starts(const Transfer &transfer) {
   if (isShown(transfer.rank) && kindOf(transfer) != MessageKind::Slice)
-    shares[&transfer] = last[transfer.rank];
+    hops[&transfer] = last[transfer.rank];
 }
 
 void Recorder::delivers(const Transfer &from, const Transfer &to,
@@ -77,14 +79,14 @@ void Recorder::delivers(const Transfer &from, const Transfer &to,
     return;
   MessageKind kind = kindOf(from);
   Cell &cell =
-      noted[from.rank][kind == MessageKind::Slice ? from.hop : shares[&from]];
+      noted[from.rank][kind == MessageKind::Slice ? from.hop : hops[&from]];
   // One note per message, with the bytes of all its tensors.
   if (index == 0) {
     Message message;
     message.to = to.rank;
     message.owner = from.owner;
     message.kind = kind;
-    int64_t segments = from.deal.numSegments();
+    int64_t segments = from.layout.numSegments();
     for (int64_t s = 0; s < segments; ++s)
       if (segments > 1 && from.sendMask >> s & 1)
         message.segments += static_cast<char>('a' + s);

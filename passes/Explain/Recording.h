@@ -39,7 +39,8 @@ class Recorder : public Listener {
 public:
   explicit Recorder(int64_t shown) : noted(shown), last(shown) {}
 
-  void meets(const Meeting &meeting, size_t index, int64_t keyOwner) override;
+  void meets(const AttendInputs &inputs, size_t index,
+             int64_t keyOwner) override;
   void starts(const Transfer &transfer) override;
   void delivers(const Transfer &from, const Transfer &to,
                 size_t index) override;
@@ -55,7 +56,7 @@ private:
   std::vector<std::map<int64_t, Cell>> noted;
   std::vector<int64_t> last; ///< where each rank has computed last
   /// Of states and gradients, where their rank had computed last.
-  std::map<const Transfer *, int64_t> shares;
+  std::map<const Transfer *, int64_t> hops;
   Classifier classifier;
 };
 

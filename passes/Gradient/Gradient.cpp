@@ -263,7 +263,7 @@ void Differentiator::differentiateChoice(Operation &op, Value g) {
       compare(isLeast ? arith::CmpFPredicate::OLE : arith::CmpFPredicate::OGE,
               forward(x), forward(y));
   if (isa<arith::MinNumFOp, arith::MaxNumFOp>(
-          op)) // The other one is no number.
+          op)) // The other one is NaN.
     isFirst = make<arith::OrIOp>(
         isFirst, compare(arith::CmpFPredicate::UNO, forward(y), forward(y)));
   Value zero = number(g.getType(), 0);

@@ -246,17 +246,17 @@ static std::vector<int64_t> iota(int64_t count) {
 
 static TensorRef makeShard(const Tensor &global, ring::ShardAttr shard,
                            int64_t rank, int argument, ShardData data) {
-  Deal deal = shard.getLayout().getDeal();
+  Layout layout = shard.getLayout().getValue();
   int64_t extent = global.shape[shard.getDim()];
   auto shape = global.shape;
-  shape[shard.getDim()] = deal.count(rank, extent);
+  shape[shard.getDim()] = layout.count(rank, extent);
   auto result = std::make_shared<Tensor>(shape, global.element);
   result->argument = argument;
   result->owner = rank;
-  result->sharding = {deal, shard.getDim(), extent};
+  result->sharding = {layout, shard.getDim(), extent};
   if (data == ShardData::Copy && global.hasData()) {
     allocateLike(*result, global);
-    copyPositions(global, deal.positions(rank, extent), *result,
+    copyPositions(global, layout.positions(rank, extent), *result,
                   iota(shape[shard.getDim()]), shard.getDim());
   }
   return result;
@@ -306,7 +306,7 @@ TensorRef burst::gatherResult(const Simulation &simulation, unsigned index) {
     return addUp(results, index);
   if (!shard)
     return results.front()[index];
-  Deal deal = shard.getLayout().getDeal();
+  Layout layout = shard.getLayout().getValue();
   int64_t dim = shard.getDim(), extent = 0;
   for (const auto &ofRank : results)
     extent += ofRank[index]->shape[dim];
@@ -319,6 +319,6 @@ TensorRef burst::gatherResult(const Simulation &simulation, unsigned index) {
       allocateLike(*global, *ofRank[index]);
   for (auto [rank, ofRank] : llvm::enumerate(results))
     copyPositions(*ofRank[index], iota(ofRank[index]->shape[dim]), *global,
-                  deal.positions(rank, extent), dim);
+                  layout.positions(rank, extent), dim);
   return global;
 }

@@ -13,7 +13,7 @@ bool Simulation::Impl::refuse(const Transfer &transfer, const Twine &message) {
   return false;
 }
 
-/// Bytes of a position of the dimension that is dealt.
+/// Bytes of a position of the dimension that is sharded.
 int64_t Simulation::Impl::positionBytes(const Tensor &tensor, int64_t dim) {
   if (tensor.element != lastElement.first)
     lastElement = {tensor.element, elementBytes(tensor.element)};
@@ -127,7 +127,7 @@ bool Simulation::Impl::advance(int64_t rank, Channel &queue) {
 /// Counts what an exchange has moved.
 void Simulation::Impl::endExchange(Transfer &transfer) {
   auto op = cast<ring::ExchangeOp>(transfer.op);
-  Deal target = op.getTarget().getLayout().getDeal();
+  Layout target = op.getTarget().getLayout().getValue();
   const Tensor &input = *transfer.tensors[0];
   // What this rank keeps of its own shard does not travel.
   int64_t kept = 0;
@@ -137,7 +137,7 @@ void Simulation::Impl::endExchange(Transfer &transfer) {
                ? 0
                : input.bytes() / extent * target.count(transfer.rank, extent);
   } else {
-    Deal source = op.getSource().getLayout().getDeal();
+    Layout source = op.getSource().getLayout().getValue();
     auto a = source.positions(transfer.rank, op.getSource().getExtent());
     auto b = target.positions(transfer.rank, op.getTarget().getExtent());
     llvm::sort(a);

@@ -106,7 +106,7 @@ Step Simulation::Impl::Rank::runSegment(ring::SegmentOp op,
                         " of a gathered layout, of which 0 has all");
   if (segment < 0 || segment >= count)
     return fail(op, "names segment " + Twine(segment) + " of " + Twine(count));
-  Segment s = op.getLayout().getDeal().segment(
+  Segment s = op.getLayout().getValue().segment(
       owner, segment, call.index(op.getExtentMutable()));
   int64_t values[] = {s.begin, s.end(), s.count, s.step, s.block};
   for (auto [slot, value] : llvm::zip_equal(call.results, values))
@@ -138,26 +138,26 @@ static std::vector<Argument> captures(const ExternalCall &call,
 }
 
 //===----------------------------------------------------------------------===//
-// Meetings
+// Attends
 //===----------------------------------------------------------------------===//
 
-/// What all meetings take from their op.
-static std::unique_ptr<const MeetingSite>
-describeMeeting(ring::AttendLikeOpInterface op) {
+/// What all attends take from their op.
+static std::unique_ptr<const AttendSite>
+describeInputs(ring::AttendLikeOpInterface op) {
   OperandRange owners = op.getSliceOwners();
   std::optional<unsigned> pairs;
   for (OpOperand &table : op.getPairsMutable())
     pairs = table.getOperandNumber();
-  Meeting meeting;
-  meeting.at = op;
-  meeting.queryLayout = op.getQueryLayout().ofPart();
-  meeting.keyLayout = op.getKeyLayout().ofPart();
-  meeting.mask = &op.getMask();
-  meeting.score = &op.getScore();
-  meeting.bounds = &op.getBounds();
-  meeting.scale = op.getScale().convertToDouble();
-  return std::make_unique<const MeetingSite>(MeetingSite{
-      std::move(meeting), op.getQueryLayout().getAll(),
+  AttendInputs inputs;
+  inputs.at = op;
+  inputs.queryLayout = op.getQueryLayout().ofPart();
+  inputs.keyLayout = op.getKeyLayout().ofPart();
+  inputs.mask = &op.getMask();
+  inputs.score = &op.getScore();
+  inputs.bounds = &op.getBounds();
+  inputs.scale = op.getScale().convertToDouble();
+  return std::make_unique<const AttendSite>(AttendSite{
+      std::move(inputs), op.getQueryLayout().getAll(),
       op.getKeyLayout().getAll(), op.getQueryMutable().getOperandNumber(),
       op.getQueryOwnerMutable().getOperandNumber(),
       op.getQueryExtentMutable().getOperandNumber(),
@@ -167,17 +167,17 @@ describeMeeting(ring::AttendLikeOpInterface op) {
 }
 
 /// Which pairs of segments are computed, of each slice.
-bool Simulation::Impl::Rank::selectPairs(const MeetingSite &site,
+bool Simulation::Impl::Rank::selectPairs(const AttendSite &site,
                                          const ExternalCall &call,
-                                         const MeetingPart &part,
-                                         Meeting &meeting) {
-  int64_t numA = meeting.queryLayout.getNumSegments();
-  int64_t numB = meeting.keyLayout.getNumSegments();
+                                         const GatheredPart &part,
+                                         AttendInputs &inputs) {
+  int64_t numA = inputs.queryLayout.getNumSegments();
+  int64_t numB = inputs.keyLayout.getNumSegments();
   int64_t numSlices = site.numOwners;
   if (site.gathersKeys)
     numSlices *= part.keys ? 1 : parts;
   if (!site.pairs) {
-    meeting.pairs.resize(numSlices * numA * numB, true);
+    inputs.pairs.resize(numSlices * numA * numB, true);
     return true;
   }
   const auto &table = *call.peek<Tensor>(*site.pairs);
@@ -185,7 +185,7 @@ bool Simulation::Impl::Rank::selectPairs(const MeetingSite &site,
     fail(call.op, "reads flags of pairs that nobody knows yet");
     return false;
   }
-  int64_t row = site.gathersQueries ? 0 : meeting.queryOwner;
+  int64_t row = site.gathersQueries ? 0 : inputs.queryOwner;
   for (int64_t slice = 0; slice < numSlices; ++slice) {
     int64_t owner = site.gathersKeys ? 0 : call.index(site.owners + slice);
     if (row >= table.shape[0] || owner >= table.shape[1]) {
@@ -200,7 +200,7 @@ bool Simulation::Impl::Rank::selectPairs(const MeetingSite &site,
         site.gathersKeys ? part.keys.value_or(slice % parts) * numB : 0;
     for (int64_t a = firstA; a < firstA + numA; ++a)
       for (int64_t b = firstB; b < firstB + numB; ++b)
-        meeting.pairs.push_back(
+        inputs.pairs.push_back(
             table.integer(
                 ((row * table.shape[1] + owner) * table.shape[2] + a) *
                     table.shape[3] +
@@ -210,40 +210,40 @@ bool Simulation::Impl::Rank::selectPairs(const MeetingSite &site,
 }
 
 /// The shard of `owner` of queries or keys: they are it, or were gathered.
-static Tensor *shardOf(Tensor *tensor, bool isGathered, int64_t owner) {
+static Tensor *shardOfOwner(Tensor *tensor, bool isGathered, int64_t owner) {
   bool isOne = !isGathered || tensor->shards.empty(); // of one rank
   return isOne ? tensor : tensor->shards[owner].get();
 }
 
-bool Simulation::Impl::Rank::meet(ring::AttendLikeOpInterface op,
-                                  const ExternalCall &call,
-                                  const MeetingPart &part, Meeting &meeting) {
-  std::unique_ptr<const MeetingSite> &known = impl.sites[call.site].meeting;
+bool Simulation::Impl::Rank::readInputs(ring::AttendLikeOpInterface op,
+                                        const ExternalCall &call,
+                                        const GatheredPart &part,
+                                        AttendInputs &inputs) {
+  std::unique_ptr<const AttendSite> &known = impl.sites[call.site].attend;
   if (!known)
-    known = describeMeeting(op);
-  const MeetingSite &site = *known;
-  meeting = site.meeting;
-  meeting.rank = index;
-  meeting.hop = hop;
-  meeting.queryOwner = call.index(site.queryOwner);
-  meeting.queryExtent = call.index(site.queryExtent);
-  meeting.keyExtent = call.index(site.keyExtent);
-  meeting.maskCaptures = captures(call, site.maskCaptures);
-  meeting.scoreCaptures = captures(call, site.scoreCaptures);
-  if (!isRank(op, "owner of the queries", meeting.queryOwner) ||
-      !isGathered(op, call, site.query, site.gathersQueries,
-                  meeting.queryOwner))
+    known = describeInputs(op);
+  const AttendSite &site = *known;
+  inputs = site.inputs;
+  inputs.rank = index;
+  inputs.hop = hop;
+  inputs.queryOwner = call.index(site.queryOwner);
+  inputs.queryExtent = call.index(site.queryExtent);
+  inputs.keyExtent = call.index(site.keyExtent);
+  inputs.maskCaptures = captures(call, site.maskCaptures);
+  inputs.scoreCaptures = captures(call, site.scoreCaptures);
+  if (!isRank(op, "owner of the queries", inputs.queryOwner) ||
+      !isGathered(op, call, site.query, site.gathersQueries, inputs.queryOwner))
     return false;
   if (site.gathersQueries)
-    meeting.queryOwner = part.queries;
-  meeting.query =
-      shardOf(call.peek<Tensor>(site.query), site.gathersQueries, part.queries);
+    inputs.queryOwner = part.queries;
+  inputs.query = shardOfOwner(call.peek<Tensor>(site.query),
+                              site.gathersQueries, part.queries);
   for (unsigned i = 0; i < site.numOwners; ++i) {
     int64_t owner = call.index(site.owners + i);
     if (!isRank(op, "owner of a slice", owner))
       return false;
   }
-  return selectPairs(site, call, part, meeting);
+  return selectPairs(site, call, part, inputs);
 }
 
 /// Whether an operand is gathered where its layout says so, and only there, and
@@ -283,8 +283,8 @@ void Simulation::Impl::Rank::holdFresh(const ExternalCall &call,
     for (const TensorRef &tensor : tensors) {
       auto shape = tensor->shape;
       if (memory.isCarried) // as large as the largest shard
-        shape[tensor->sharding.dim] =
-            impl.shares.largest(tensor->sharding.deal, tensor->sharding.extent);
+        shape[tensor->sharding.dim] = impl.shards.largest(
+            tensor->sharding.layout, tensor->sharding.extent);
       hold(shape, tensor->element);
     }
 }

@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace burst;
 
-std::optional<Made> Transfer::share() const {
+std::optional<Made> Transfer::partial() const {
   int number = tensors.front()->argument;
   if (number >= -1)
     return std::nullopt;
@@ -29,9 +29,9 @@ std::optional<Made> Transfer::share() const {
 }
 
 TransferKind Transfer::kind() const {
-  if (!share())
+  if (!partial())
     return TransferKind::Slice;
-  return receivedOwner == rank ? TransferKind::Home : TransferKind::Onward;
+  return receivedOwner == rank ? TransferKind::ToOwner : TransferKind::Onward;
 }
 
 //===----------------------------------------------------------------------===//
@@ -52,7 +52,7 @@ const StartSite &Simulation::Impl::siteOf(ring::TransferOpInterface op,
   if (known)
     return *known;
   auto site = std::make_unique<StartSite>(op);
-  site->deal = op.getLayout().ofPart().getDeal();
+  site->layout = op.getLayout().ofPart().getValue();
   site->gathers = op.isGather();
   site->isOfGathered = op.getLayout().getAll();
   site->dims = op.getDims();
@@ -83,7 +83,7 @@ bool Simulation::Impl::Rank::describeStart(const StartSite &site,
   transfer.start = op;
   transfer.rank = index;
   transfer.hop = hop;
-  transfer.deal = site.deal;
+  transfer.layout = site.layout;
   transfer.dims = site.dims;
   transfer.owner = call.index(site.owner);
   transfer.extent = call.index(site.extent);
@@ -101,14 +101,15 @@ bool Simulation::Impl::Rank::describeTransfer(const StartSite &site,
       !isRank(op, "source", transfer.from) ||
       !isRank(op, "owner of what is received", transfer.receivedOwner))
     return false;
-  const Share &own = impl.shares.of(site.deal, transfer.extent, transfer.owner);
+  const Shard &own =
+      impl.shards.of(site.layout, transfer.extent, transfer.owner);
   transfer.sendMask = own.mask;
   if (!selectSegments(call, site.segments, transfer.owner, turn,
                       transfer.sendMask))
     return false;
   transfer.sentCount = own.countOf(transfer.sendMask);
-  const Share &other =
-      impl.shares.of(site.deal, transfer.extent, transfer.receivedOwner);
+  const Shard &other =
+      impl.shards.of(site.layout, transfer.extent, transfer.receivedOwner);
   transfer.receiveMask = other.mask;
   if (!selectSegments(call, site.segments, transfer.receivedOwner, turn,
                       transfer.receiveMask))
@@ -157,7 +158,7 @@ bool Simulation::Impl::Rank::takeTensors(const StartSite &site,
                                          Transfer &transfer) {
   bool isNewSlot = ++turns[call.site] <= site.slots;
   int64_t count =
-      impl.shares.of(site.deal, transfer.extent, transfer.owner).count;
+      impl.shards.of(site.layout, transfer.extent, transfer.owner).count;
   for (unsigned i = 0; i < site.numTensors; ++i) {
     TensorRef tensor = call.take<Tensor>(site.tensors + i);
     if (site.isOfGathered) {
@@ -180,7 +181,7 @@ bool Simulation::Impl::Rank::takeTensors(const StartSite &site,
       auto shape = tensor->shape;
       shape[dim] = site.gathers
                        ? transfer.extent
-                       : impl.shares.largest(site.deal, transfer.extent);
+                       : impl.shards.largest(site.layout, transfer.extent);
       hold(shape, tensor->element);
     }
     transfer.tensors.push_back(std::move(tensor));
@@ -242,7 +243,7 @@ bool Simulation::Impl::Rank::startGather(const StartSite &site,
     return false;
   }
   // The own shard is copied by the flags, too.
-  uint64_t own = impl.shares.of(site.deal, gather.extent, index).mask;
+  uint64_t own = impl.shards.of(site.layout, gather.extent, index).mask;
   uint64_t copied = own;
   if (!selectSegments(call, site.segments, index, /*turn=*/0, copied))
     return false;
@@ -373,7 +374,8 @@ bool Simulation::Impl::Rank::startExchange(ring::ExchangeOp op,
     return refuse("takes part as rank " + Twine(call.index(1)));
   TensorRef input = call.share<Tensor>(0);
   ring::ShardAttr source = op.getSource(), target = op.getTarget();
-  Deal from = source.getLayout().getDeal(), to = target.getLayout().getDeal();
+  Layout from = source.getLayout().getValue(),
+         to = target.getLayout().getValue();
   int64_t held = from.count(index, source.getExtent());
   if (input->shape[source.getDim()] != held)
     return refuse("gives a shard of " + Twine(input->shape[source.getDim()]) +
@@ -381,9 +383,8 @@ bool Simulation::Impl::Rank::startExchange(ring::ExchangeOp op,
   auto shape = input->shape;
   shape[source.getDim()] = source.getExtent();
   if (shape[target.getDim()] != target.getExtent())
-    return refuse("deals " + Twine(target.getExtent()) +
-                  " positions anew, there are " +
-                  Twine(shape[target.getDim()]));
+    return refuse("reshards " + Twine(target.getExtent()) +
+                  " positions, there are " + Twine(shape[target.getDim()]));
   shape[target.getDim()] = to.count(index, target.getExtent());
   auto output = std::make_shared<Tensor>(shape, input->element);
   hold(*output);
@@ -395,7 +396,7 @@ bool Simulation::Impl::Rank::startExchange(ring::ExchangeOp op,
   exchange->rank = exchange->owner = index;
   exchange->hop = hop;
   exchange->extent = source.getExtent();
-  exchange->sendMask = impl.shares.of(from, source.getExtent(), index).mask;
+  exchange->sendMask = impl.shards.of(from, source.getExtent(), index).mask;
   exchange->received.push_back(std::move(output));
   exchange->tensors.push_back(std::move(input));
   ++impl.traffic[index].hops;

@@ -58,7 +58,7 @@ struct StartSite {
       : op(op), segments(op.getSegmentsMutable(), op.getTurnMutable()) {}
 
   ring::TransferOpInterface op;
-  Deal deal; ///< of the shards that travel
+  Layout layout; ///< of the shards that travel
   /// Whether it gathers; whether shards go out of tensors that are gathered.
   bool gathers, isOfGathered;
   llvm::ArrayRef<int64_t> dims;
@@ -72,8 +72,8 @@ struct StartSite {
 
 /// What an attend says that is the same on all ranks and in all hops, and which
 /// of its operands are which.
-struct MeetingSite {
-  Meeting meeting; ///< layouts are those of parts
+struct AttendSite {
+  AttendInputs inputs; ///< layouts are those of parts
   bool gathersQueries, gathersKeys;
   unsigned query, queryOwner, queryExtent, keyExtent;
   unsigned owners, numOwners;
@@ -86,7 +86,7 @@ struct MeetingSite {
 struct Site {
   SimulatedOpInterface step;
   std::unique_ptr<const StartSite> start;
-  std::unique_ptr<const MeetingSite> meeting;
+  std::unique_ptr<const AttendSite> attend;
   std::optional<FreshMemory> memory;
 };
 
@@ -94,7 +94,7 @@ class Simulation::Impl {
 public:
   explicit Impl(mlir::func::FuncOp function, Program program)
       : function(function), program(std::move(program)),
-        parts(ring::numRanks(function)), shares(parts) {
+        parts(ring::numRanks(function)), shards(parts) {
     hasGathers = function
                      .walk([](ring::TransferOpInterface op) {
                        return op.isGather() ? mlir::WalkResult::interrupt()
@@ -155,7 +155,7 @@ private:
 
   int64_t positionBytes(const Tensor &tensor, int64_t dim);
 
-  ShareTable shares;
+  ShardTable shards;
   /// The element type that was asked for last, and its bytes.
   std::pair<mlir::Type, int64_t> lastElement;
   std::vector<Site> sites; ///< by ExternalCall::site
@@ -180,9 +180,9 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
 
   Semantics &semantics() override { return *impl.semantics; }
   Step fail(mlir::Operation *op, const llvm::Twine &message) override;
-  const Share &shareOf(const Deal &deal, int64_t extent,
+  const Shard &shardOf(const Layout &layout, int64_t extent,
                        int64_t owner) override {
-    return impl.shares.of(deal, extent, owner);
+    return impl.shards.of(layout, extent, owner);
   }
   void hold(const Tensor &tensor) override {
     hold(tensor.shape, tensor.element);
@@ -192,18 +192,19 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   }
   void holdFresh(const ExternalCall &call,
                  llvm::ArrayRef<TensorRef> tensors) override;
-  bool meet(ring::AttendLikeOpInterface op, const ExternalCall &call,
-            const MeetingPart &part, Meeting &meeting) override;
-  void announce(const Meeting &meeting, size_t slice, int64_t owner) override {
+  bool readInputs(ring::AttendLikeOpInterface op, const ExternalCall &call,
+                  const GatheredPart &part, AttendInputs &inputs) override;
+  void announce(const AttendInputs &inputs, size_t slice,
+                int64_t owner) override {
     if (impl.listener)
-      impl.listener->meets(meeting, slice, owner);
+      impl.listener->meets(inputs, slice, owner);
   }
 
   Step runOther(const ExternalCall &call);
   Step runSegment(ring::SegmentOp op, const ExternalCall &call);
   Step runRequire(ring::RequireOp op, const ExternalCall &call);
-  bool selectPairs(const MeetingSite &site, const ExternalCall &call,
-                   const MeetingPart &part, Meeting &meeting);
+  bool selectPairs(const AttendSite &site, const ExternalCall &call,
+                   const GatheredPart &part, AttendInputs &inputs);
   Step runStart(ring::TransferOpInterface op, const ExternalCall &call);
   bool describeStart(const StartSite &site, const ExternalCall &call,
                      Transfer &transfer);

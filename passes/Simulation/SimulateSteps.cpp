@@ -208,10 +208,11 @@ static bool takeSlices(ring::AttendOp op, SimulatedRank &rank,
 
 /// Attends with the queries of one owner, of which it has the state.
 static bool attendWith(ring::AttendOp op, SimulatedRank &rank,
-                       const ExternalCall &call, const MeetingPart &part,
+                       const ExternalCall &call, const GatheredPart &part,
                        llvm::function_ref<State()> state, State &result) {
   Attend attend;
-  if (!rank.meet(op, call, part, attend) || !takeSlices(op, rank, call, attend))
+  if (!rank.readInputs(op, call, part, attend) ||
+      !takeSlices(op, rank, call, attend))
     return false;
   attend.queryShard = part.queries;
   attend.numQueryShards = rank.numShards(op.getQueryLayout());
@@ -304,9 +305,9 @@ static Step run(ring::MergeOp op, SimulatedRank &rank,
               0};
   if (!rank.isRank(op, "owner", merge.owner))
     return Step::Failed;
-  const Share &share =
-      rank.shareOf(merge.layout.getDeal(), merge.extent, merge.owner);
-  merge.segments = share.mask;
+  const Shard &shard =
+      rank.shardOf(merge.layout.getValue(), merge.extent, merge.owner);
+  merge.segments = shard.mask;
   if (!rank.selectSegments(call, {op.getSegmentsMutable(), op.getTurnMutable()},
                            merge.owner, merge.segments))
     return Step::Failed;
@@ -318,11 +319,11 @@ static Step run(ring::MergeOp op, SimulatedRank &rank,
     if (!isStateOf(into, into.m->shape) || !isStateOf(from, into.m->shape) ||
         into.o->shape[3] != from.o->shape[3])
       return rank.fail(op, "merges states of different rows");
-    if (into.o->shape[1] != share.count)
+    if (into.o->shape[1] != shard.count)
       return rank.fail(op, "merges states of " + Twine(into.o->shape[1]) +
                                " queries as those of rank " +
                                Twine(merge.owner) + ", which has " +
-                               Twine(share.count));
+                               Twine(shard.count));
     std::string message;
     if (!rank.semantics().merge(merge, message))
       return rank.fail(op, message);
@@ -356,7 +357,7 @@ static Step run(ring::ScoresOp op, SimulatedRank &rank,
 static Step run(ring::ScoreOp op, SimulatedRank &rank,
                 const ExternalCall &call) {
   Score score;
-  if (!rank.meet(op, call, {}, score))
+  if (!rank.readInputs(op, call, {}, score))
     return Step::Failed;
   score.key = call.peek<Tensor>(op.getKeyMutable());
   score.keyOwner = call.index(op.getKeyOwnerMutable());
@@ -478,14 +479,14 @@ static bool isOfOneShape(const AttendGrad &attend) {
 
 /// Adds to gradients by the queries of one owner and by the keys of one.
 static bool attendWith(ring::AttendGradOp op, SimulatedRank &rank,
-                       const ExternalCall &call, const MeetingPart &part,
+                       const ExternalCall &call, const GatheredPart &part,
                        MutableArrayRef<TensorRef> grads) {
   auto shardOf = [&](OpOperand &operand, int64_t owner) {
     auto *tensor = call.peek<Tensor>(operand);
     return tensor->shards.empty() ? tensor : tensor->shards[owner].get();
   };
   AttendGrad attend;
-  if (!rank.meet(op, call, part, attend))
+  if (!rank.readInputs(op, call, part, attend))
     return false;
   attend.gradient = &op.getGradient();
   attend.captures = op.getCaptures();
@@ -561,7 +562,7 @@ static bool attendAll(ring::AttendGradOp op, SimulatedRank &rank,
                                   std::move(byValue)};
       for (TensorRef &table : tables)
         some.push_back(std::move(table));
-      MeetingPart part;
+      GatheredPart part;
       part.queries = static_cast<int64_t>(p);
       if (gathersKeys)
         part.keys = r;
@@ -595,8 +596,7 @@ static Step run(ring::AttendGradOp op, SimulatedRank &rank,
   bool anyGathered = !call.peek<Tensor>(first)->shards.empty() ||
                      !call.peek<Tensor>(first + 1)->shards.empty();
   SmallVector<TensorRef> grads;
-  // What is taken may be an operand besides: of gathered ones, for all
-  // meetings.
+  // What is taken may be an operand besides: of gathered ones, for all shards.
   for (unsigned i = 0; i < op.getGrads().size(); ++i)
     grads.push_back(anyGathered ? call.share<Tensor>(first + i) : TensorRef());
   if (!(anyGathered ? attendAll(op, rank, call, grads)
@@ -631,9 +631,9 @@ static Step run(ring::AddOp op, SimulatedRank &rank, const ExternalCall &call) {
           0};
   if (!rank.isRank(op, "owner", sum.owner))
     return Step::Failed;
-  const Share &share =
-      rank.shareOf(sum.layout.getDeal(), sum.extent, sum.owner);
-  sum.segments = share.mask;
+  const Shard &shard =
+      rank.shardOf(sum.layout.getValue(), sum.extent, sum.owner);
+  sum.segments = shard.mask;
   if (!rank.selectSegments(call, {op.getSegmentsMutable(), op.getTurnMutable()},
                            sum.owner, sum.segments))
     return Step::Failed;
@@ -641,11 +641,11 @@ static Step run(ring::AddOp op, SimulatedRank &rank, const ExternalCall &call) {
   sum.a = call.take<Tensor>(op.getAMutable());
   sum.b = call.peek<Tensor>(op.getBMutable());
   if (sum.segments != 0) {
-    if (sum.a->shape[1] != share.count || sum.b->shape[1] != share.count)
+    if (sum.a->shape[1] != shard.count || sum.b->shape[1] != shard.count)
       return rank.fail(
           op, "adds gradients of " + Twine(sum.a->shape[1]) + " and " +
                   Twine(sum.b->shape[1]) + " positions as shards of rank " +
-                  Twine(sum.owner) + ", which has " + Twine(share.count));
+                  Twine(sum.owner) + ", which has " + Twine(shard.count));
     std::string message;
     if (!rank.semantics().add(sum, message))
       return rank.fail(op, message);

@@ -3,7 +3,7 @@
 #ifndef BURST_PASSES_SIMULATION_SIMULATEDOP_H
 #define BURST_PASSES_SIMULATION_SIMULATEDOP_H
 
-#include "passes/Simulation/Shares.h"
+#include "passes/Simulation/Shards.h"
 #include "passes/Simulation/Simulation.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -21,7 +21,7 @@ struct SegmentFlags {
 
 /// What of an attend comes together: queries that are gathered do owner by
 /// owner, and keys that are do together, or also one by one.
-struct MeetingPart {
+struct GatheredPart {
   int64_t queries = 0;         ///< whose, where they are gathered
   std::optional<int64_t> keys; ///< whose alone, where they are gathered
 };
@@ -36,7 +36,7 @@ public:
   /// The schedule fails at `op`.
   virtual Step fail(mlir::Operation *op, const llvm::Twine &message) = 0;
   /// What `owner` holds of a sequence. Valid until the next call.
-  virtual const Share &shareOf(const Deal &deal, int64_t extent,
+  virtual const Shard &shardOf(const Layout &layout, int64_t extent,
                                int64_t owner) = 0;
   /// Memory for `tensor` is allocated; none is freed before the end.
   virtual void hold(const Tensor &tensor) = 0;
@@ -44,12 +44,13 @@ public:
   /// once for all its turns; several that begin alike are several in memory.
   virtual void holdFresh(const ExternalCall &call,
                          llvm::ArrayRef<TensorRef> tensors) = 0;
-  /// Queries and keys come together: everything of `meeting` but its slices.
+  /// Reads what an attend works on: everything of `inputs` but its slices.
   /// False where an owner is no rank.
-  virtual bool meet(ring::AttendLikeOpInterface op, const ExternalCall &call,
-                    const MeetingPart &part, Meeting &meeting) = 0;
-  /// Tells who listens of a meeting with the slice `index` of `owner`.
-  virtual void announce(const Meeting &meeting, size_t index,
+  virtual bool readInputs(ring::AttendLikeOpInterface op,
+                          const ExternalCall &call, const GatheredPart &part,
+                          AttendInputs &inputs) = 0;
+  /// Tells who listens of an attend with the slice `index` of `owner`.
+  virtual void announce(const AttendInputs &inputs, size_t index,
                         int64_t owner) = 0;
   /// Keeps those of the segments in `mask`, of `owner`, of which the flag is
   /// true; all, where there are no flags. Fails where there is no such row.

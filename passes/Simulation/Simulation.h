@@ -49,7 +49,7 @@ struct State {
 
 /// Queries and keys that come together on a rank, at which pairs of segments,
 /// under which mask.
-struct Meeting {
+struct AttendInputs {
   mlir::Operation *at = nullptr;
   int64_t rank = 0, hop = 0;
   Tensor *query = nullptr;
@@ -74,7 +74,7 @@ struct Slice {
 };
 
 /// A `ring.attend` about to happen, its operands evaluated.
-struct Attend : Meeting {
+struct Attend : AttendInputs {
   llvm::SmallVector<Slice, 1> slices;
   State state;
   /// Which shard of queries this is, of an op on gathered ones: it happens for
@@ -85,7 +85,7 @@ struct Attend : Meeting {
 };
 
 /// A `ring.score` about to happen, its operands evaluated.
-struct Score : Meeting {
+struct Score : AttendInputs {
   Tensor *key = nullptr;
   int64_t keyOwner = 0;
   TensorRef scores;
@@ -101,7 +101,7 @@ struct Weigh {
 };
 
 /// A `ring.attend_grad` about to happen, its operands evaluated.
-struct AttendGrad : Meeting {
+struct AttendGrad : AttendInputs {
   mlir::Region *gradient = nullptr;      ///< of the score
   llvm::ArrayRef<int64_t> captures = {}; ///< of the score, that have gradients
   Tensor *outGrad = nullptr, *lse = nullptr, *delta = nullptr;
@@ -138,7 +138,7 @@ struct Merge {
 
 /// What a transfer brings: a slice, what follows one on its way (a state of its
 /// queries, gradients by it), or that of the rank's own shard.
-enum class TransferKind : uint8_t { Slice, Onward, Home };
+enum class TransferKind : uint8_t { Slice, Onward, ToOwner };
 inline constexpr size_t numTransferKinds = 3;
 
 /// A `ring.start` or `ring.exchange` on one rank.
@@ -151,8 +151,8 @@ struct Transfer {
   uint64_t sendMask = 0, receiveMask = 0;
   /// How many positions these have, and the shard that is received.
   int64_t sentCount = 0, receivedCount = 0, shardCount = 0;
-  Deal deal;
-  llvm::ArrayRef<int64_t> dims; ///< that are dealt, of each tensor
+  Layout layout;
+  llvm::ArrayRef<int64_t> dims; ///< that are sharded, of each tensor
   llvm::SmallVector<TensorRef, 4> tensors;
   llvm::SmallVector<TensorRef, 4> received; ///< null until it arrives
   std::shared_ptr<void> slice;              ///< that of what is received
@@ -175,14 +175,14 @@ struct Transfer {
     made->shape[dims[index]] = shardCount;
     made->argument = own.argument;
     made->owner = receivedOwner;
-    made->sharding = {deal, dims[index], extent};
+    made->sharding = {layout, dims[index], extent};
     made->segments = receiveMask;
     made->slice = slice;
     return made;
   }
   TransferKind kind() const;
   /// What follows a slice: gradients, or a part of a state. Null for a slice.
-  std::optional<Made> share() const;
+  std::optional<Made> partial() const;
 };
 
 /// How many transfers of a kind there are of which a rank holds what they
@@ -264,7 +264,8 @@ class Listener {
 public:
   virtual ~Listener() = default;
   /// Pairs of segments come together, of slice `index`, which `keyOwner` owns.
-  virtual void meets(const Meeting &meeting, size_t index, int64_t keyOwner) {}
+  virtual void meets(const AttendInputs &inputs, size_t index,
+                     int64_t keyOwner) {}
   virtual void starts(const Transfer &transfer) {}
   /// Tensor `index` is handed over.
   virtual void delivers(const Transfer &from, const Transfer &to,

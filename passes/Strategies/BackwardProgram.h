@@ -11,11 +11,11 @@ namespace burst {
 /// attention.
 class BackwardProgram : public ProgramBuilder {
 public:
-  BackwardProgram(AttentionBackwardOp op, const Deal &deal)
-      : ProgramBuilder(op, deal), op(op) {}
+  BackwardProgram(AttentionBackwardOp op, const Layout &layout)
+      : ProgramBuilder(op, layout), op(op) {}
 
 protected:
-  /// Makes `rank`, delta, and what is dealt as queries and as keys are.
+  /// Makes `rank`, delta, and what is laid out as queries and as keys are.
   void beginBackward();
   /// The type of a gradient by what has the type of `like`.
   mlir::Type gradientType(mlir::Type like);

@@ -117,7 +117,7 @@ static double tensorBytes(AttentionInterface op, const Workload &workload) {
   llvm::SmallSetVector<Value, 8> tensors(op->operand_begin(),
                                          op->operand_end());
   tensors.insert_range(op->getResults());
-  SmallVector<Dealt> dealt = op.getDealt();
+  SmallVector<Sharded> sharded = op.getSharded();
   double sum = 0;
   for (Value tensor : tensors) {
     auto type = dyn_cast<RankedTensorType>(tensor.getType());
@@ -125,8 +125,8 @@ static double tensorBytes(AttentionInterface op, const Workload &workload) {
       continue;
     SmallVector<int64_t> shape(type.getShape());
     const auto *found = llvm::find_if(
-        dealt, [&](const Dealt &other) { return other.tensor == tensor; });
-    if (found != dealt.end()) {
+        sharded, [&](const Sharded &other) { return other.tensor == tensor; });
+    if (found != sharded.end()) {
       shape[0] = workload.sizes.batch;
       shape[found->dim] =
           found->isOfKeys ? workload.keysOfRank : workload.queriesOfRank;
@@ -146,27 +146,27 @@ static double tensorBytes(AttentionInterface op, const Workload &workload) {
 }
 
 FailureOr<Choice> burst::weighStrategies(AttentionInterface op) {
-  FailureOr<Deal> deal = resolveDeal(op, *op.getSequence());
-  if (failed(deal))
+  FailureOr<Layout> layout = resolveLayout(op, *op.getSequence());
+  if (failed(layout))
     return failure();
-  FailureOr<MachineModel> machine = readMachine(
+  FailureOr<Hardware> hardware = readHardware(
       op->getParentOfType<ModuleOp>(), op.getSequence()->getGrid().getValue());
-  if (failed(machine))
+  if (failed(hardware))
     return failure();
   AttentionSizes sizes = op.getSizes();
-  std::string assumed = assumeSizes(sizes, deal->parts);
+  std::string assumed = assumeSizes(sizes, layout->parts);
   bool areAssumed = !assumed.empty();
   BoundsAsker mask(op, sizes);
   if (!mask.isKnown())
     assumed += (assumed.empty() ? "" : ", ") +
                std::string("the mask keeps everything");
   std::string assumptions = assumed.empty() ? "" : "assuming " + assumed;
-  if (deal->parts > maxExactRanks)
+  if (layout->parts > maxExactRanks)
     assumptions += (assumptions.empty() ? "" : ", ") +
                    llvm::formatv("costed as {0} ranks", maxExactRanks).str();
   Workload workload(sizes, op.getQuery().getType().getElementTypeBitWidth() / 8,
                     op.getStateType().getWidth() / 8,
-                    isa<AttentionBackwardOp>(op.getOperation()), *deal,
+                    isa<AttentionBackwardOp>(op.getOperation()), *layout,
                     [&](const Segment &queries, const Segment &keys) {
                       return mask.ask(queries, keys);
                     });
@@ -183,7 +183,7 @@ FailureOr<Choice> burst::weighStrategies(AttentionInterface op) {
       continue;
     if (isThis)
       choice.chosen = choice.candidates.size();
-    Estimate cost = strategy->estimate(workload, *machine);
+    Estimate cost = strategy->estimate(workload, *hardware);
     choice.candidates.push_back({strategy, cost, tensors + cost.buffers});
     costs.push_back(cost);
   }

@@ -7,10 +7,11 @@
 using namespace mlir;
 using namespace burst;
 
-ForwardProgram::ForwardProgram(AttentionOp op, const Deal &deal)
-    : ProgramBuilder(op, deal), op(op), query(unshardOf(op.getQuery())),
+ForwardProgram::ForwardProgram(AttentionOp op, const Layout &layout)
+    : ProgramBuilder(op, layout), op(op), query(unshardOf(op.getQuery())),
       key(unshardOf(op.getKey())), value(unshardOf(op.getValue())),
-      out(shardType(cast<RankedTensorType>(op.getOut().getType()), 1, deal)) {}
+      out(shardType(cast<RankedTensorType>(op.getOut().getType()), 1, layout)) {
+}
 
 SmallVector<Type> ForwardProgram::stateTypes() {
   auto rows = RankedTensorType::get(

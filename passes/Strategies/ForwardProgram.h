@@ -11,7 +11,7 @@ namespace burst {
 /// attention.
 class ForwardProgram : public ProgramBuilder {
 public:
-  ForwardProgram(AttentionOp op, const Deal &deal);
+  ForwardProgram(AttentionOp op, const Layout &layout);
 
 protected:
   /// Of (o, m, l), of this rank's queries.

@@ -7,9 +7,9 @@
 using namespace mlir;
 using namespace burst;
 
-ProgramBuilder::ProgramBuilder(AttentionInterface op, const Deal &deal)
-    : attention(op), deal(deal), builder(op), loc(op.getLoc()),
-      layout(ring::LayoutAttr::get(op.getContext(), deal)) {}
+ProgramBuilder::ProgramBuilder(AttentionInterface op, const Layout &layout)
+    : attention(op), builder(op), loc(op.getLoc()),
+      layout(ring::LayoutAttr::get(op.getContext(), layout)) {}
 
 void ProgramBuilder::beginProgram() {
   rank = shard::ProcessMultiIndexOp::create(

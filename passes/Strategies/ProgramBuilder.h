@@ -13,7 +13,7 @@ using Tensors = llvm::SmallVector<mlir::Value>;
 /// and burst.shard, and erases the attention.
 class ProgramBuilder {
 public:
-  ProgramBuilder(AttentionInterface op, const Deal &deal);
+  ProgramBuilder(AttentionInterface op, const Layout &layout);
 
 protected:
   /// The shard behind a global tensor.
@@ -67,8 +67,8 @@ protected:
   Shards gatheredShards(mlir::ValueRange tensors);
   /// The type of all shards of a global tensor: on one rank that of its own.
   mlir::Type gatheredType(mlir::Value global) {
-    return deal.parts == 1 ? unshardOf(global).getShard().getType()
-                           : global.getType();
+    return layout.getParts() == 1 ? unshardOf(global).getShard().getType()
+                                  : global.getType();
   }
 
   /// `tensor`, a shard, becomes what `global` was cut into.
@@ -77,7 +77,6 @@ protected:
   void erase();
 
   AttentionInterface attention;
-  Deal deal;
   mlir::OpBuilder builder;
   mlir::Location loc;
   ring::LayoutAttr layout;

@@ -27,7 +27,7 @@ public:
 
   /// What it sends, stores and computes for an attention that it can compute.
   virtual Estimate estimate(const Workload &workload,
-                            const MachineModel &machine) const = 0;
+                            const Hardware &hardware) const = 0;
 
   /// What ranks of its program may hold of received slices, see
   /// `ring.max_slices`; empty where the default will do, the double buffer.
@@ -35,8 +35,8 @@ public:
 
   /// Puts the program of a rank in place of `op`, which stands between
   /// burst.unshard and burst.shard, is expanded and whyNot knows nothing
-  /// against. `deal` is that of its sequence.
-  virtual void build(AttentionInterface op, const Deal &deal) const = 0;
+  /// against. `layout` is that of its sequence.
+  virtual void build(AttentionInterface op, const Layout &layout) const = 0;
 };
 
 /// All of them. Those that cost the same are chosen in this order; the first

@@ -232,13 +232,13 @@ public:
   /// dim) or of rows (batch, heads, sequence).
   Value segment(Value shard, Value first, Value count) {
     int64_t rank = cast<MemRefType>(shard.getType()).getRank();
-    int64_t dealt = rank == 4 ? 1 : 2;
+    int64_t sharded = rank == 4 ? 1 : 2;
     SmallVector<OpFoldResult> offsets(rank, getIndexAttr(0)), sizes;
     SmallVector<OpFoldResult> strides(rank, getIndexAttr(1));
-    offsets[dealt] = first;
+    offsets[sharded] = first;
     for (int64_t d = 0; d < rank; ++d)
-      sizes.push_back(d == dealt ? OpFoldResult(count)
-                                 : getAsOpFoldResult(dim(shard, d)));
+      sizes.push_back(d == sharded ? OpFoldResult(count)
+                                   : getAsOpFoldResult(dim(shard, d)));
     return make<memref::SubViewOp>(shard, offsets, sizes, strides);
   }
 

@@ -27,7 +27,7 @@ func.func @c03(%q: !t56, %k: !t56, %v: !t56) -> (!t56, !l56) {
   return %o, %lse : !t56, !l56
 }
 
-// C05: documents [0, 16, 48, 112), causal in each. There each document is dealt
+// C05: documents [0, 16, 48, 112), causal in each. There each document is sharded
 // in zigzag order by itself, here the packed sequence is.
 !t112 = tensor<1x112x5x16xbf16>
 !l112 = tensor<1x5x112xf32>

@@ -205,7 +205,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   }
 }
 
-// A query of each rank meets a cache. That a state goes home takes time too, so
+// A query of each rank meets a cache. That a state returns to its owner takes time too, so
 // the cache stays only where it is long: 3 hops of 4096 / 4 keys of 2 * 64 * 2
 // bytes, or of a query of 4 (64 * 2 + (64 + 2) 4).
 //

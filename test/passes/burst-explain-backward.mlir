@@ -40,7 +40,7 @@
 // FILE: error: burst-explain: {{.*}}such.svg: cannot write:
 
 // Queries travel, with all that belongs to their rows. The part of a gradient
-// that its owner computes is not sent; the rest goes home where its slice ends.
+// that its owner computes is not sent; the rest returns to its owner where its slice ends.
 //
 //--- q.mlir
 //      CHECK:program @q, 3 ranks

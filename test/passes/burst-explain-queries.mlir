@@ -3,7 +3,7 @@
 
 // A rank computes slices of queries as they come by. A state is sent in the hop
 // behind the one that brought its queries: on, and from the last rank that they
-// need home.
+// need to its owner.
 //
 // SVG: class="state"/>
 // SVG-NEXT: its state

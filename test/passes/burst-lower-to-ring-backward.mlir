@@ -6,7 +6,7 @@ shard.grid @one(shape = 1)
 
 // Keys and values travel, and their gradients one hop behind; those by queries
 // stay. What the owner computes itself never leaves, and the last rank sends the
-// rest home.
+// rest to its owner.
 //
 // CHECK-LABEL: func @kv
 // CHECK-SAME: (%[[Q:[^ ]+]]: tensor<1x4x1x4xf32> {{.*}}, %[[K:[^ ]+]]: tensor<1x4x1x4xf32> {{.*}}, %[[V:[^ ]+]]: tensor<1x4x1x4xf32> {{.*}}, %[[O:[^ ]+]]: tensor<1x4x1x4xf32> {{.*}}, %[[LSE:[^ ]+]]: tensor<1x1x4xf32> {{.*}}, %[[DO:[^ ]+]]: tensor<1x4x1x4xf32> {{.*}})
@@ -53,13 +53,13 @@ func.func @kv(%q: tensor<1x12x1x4xf32>, %k: tensor<1x12x1x4xf32>,
 // CHECK-SAME: (%[[Q:[^ ]+]]: tensor<1x4x1x4xf32> {{.*}}, %[[K:[^ ]+]]: tensor<1x4x1x4xf32> {{.*}}, %[[V:[^ ]+]]: tensor<1x4x1x4xf32> {{.*}}, %[[O:[^ ]+]]: tensor<1x4x1x4xf32> {{.*}}, %[[LSE:[^ ]+]]: tensor<1x1x4xf32> {{.*}}, %[[DO:[^ ]+]]: tensor<1x4x1x4xf32> {{.*}})
 // CHECK: %[[R:.*]] = shard.process_multi_index
 // CHECK: %[[DELTA:.*]] = ring.delta %[[O]], %[[DO]]
-// CHECK: scf.for {{.*}} iter_args(%[[QT:.*]] = %[[Q]], %[[DOT:.*]] = %[[DO]], %[[LT:.*]] = %[[LSE]], %[[DT:.*]] = %[[DELTA]], %[[OWNER:.*]] = %[[R]], %[[DK:.*]] = %{{.*}}, %[[DV:.*]] = %{{.*}}, %[[DQ:.*]] = %{{.*}}, %[[ON:.*]] = %{{.*}}, %[[HOME:.*]] = %{{.*}})
+// CHECK: scf.for {{.*}} iter_args(%[[QT:.*]] = %[[Q]], %[[DOT:.*]] = %[[DO]], %[[LT:.*]] = %[[LSE]], %[[DT:.*]] = %[[DELTA]], %[[OWNER:.*]] = %[[R]], %[[DK:.*]] = %{{.*}}, %[[DV:.*]] = %{{.*}}, %[[DQ:.*]] = %{{.*}}, %[[ON:.*]] = %{{.*}}, %[[RETURNED:.*]] = %{{.*}})
 // CHECK: %[[PART:.*]] = ring.zero %[[QT]]
 // CHECK: %[[DQ1:.*]], %[[DK1:.*]], %[[DV1:.*]] = ring.attend_grad (%[[QT]], %[[DOT]], %[[LT]], %[[DT]] at %[[OWNER]])
 // CHECK-NEXT: slice (%[[K]], %[[V]] at %[[R]])
 // CHECK-NEXT: into %[[PART]], %[[DK]], %[[DV]] scale
 // CHECK: ring.start %[[QT]], %[[DOT]], %[[LT]], %[[DT]] dims [1, 1, 2, 2] of <zigzag over 3>[%[[OWNER]]]
-// CHECK: ring.add %[[DQ]], %[[HOME]]
+// CHECK: ring.add %[[DQ]], %[[RETURNED]]
 // CHECK: ring.add %{{.*}}, %[[DQ1]]
 // CHECK: %[[SUM:.*]] = ring.add %[[DQ1]], %[[ON]]
 // CHECK: ring.start %[[SUM]] dims [1]

@@ -6,7 +6,7 @@ shard.grid @cp(shape = 3)
 shard.grid @one(shape = 1)
 
 // Queries travel, and their state one hop behind; keys and values stay. What the
-// owner attends itself never leaves, and the last rank sends the rest home.
+// owner attends itself never leaves, and the last rank sends the rest to its owner.
 //
 // CHECK-LABEL: func @q
 // CHECK-SAME: (%[[Q:[^ ]+]]: tensor<1x4x2x4xbf16> {{.*}}, %[[K:[^ ]+]]: tensor<1x8x1x4xbf16> {{.*}}, %[[V:[^ ]+]]: tensor<1x8x1x6xbf16> {{.*}})
@@ -34,11 +34,11 @@ shard.grid @one(shape = 1)
 // next one: their tokens are carried.
 //
 // OVERLAP-LABEL: func @q
-// OVERLAP: scf.for {{.*}} iter_args(%[[QT:.*]] = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %[[ON:[^ ]*]] = %{{.*}}, %[[HOME:[^ ]*]] = %{{[^ ]*}})
+// OVERLAP: scf.for {{.*}} iter_args(%[[QT:.*]] = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %[[ON:[^ ]*]] = %{{.*}}, %[[RETURNED:[^ ]*]] = %{{[^ ]*}})
 // OVERLAP: %[[NEXT:.*]] = ring.start %[[QT]]
 // OVERLAP: ring.attend
 // OVERLAP: ring.wait %[[NEXT]]
-// OVERLAP: ring.wait %[[HOME]]
+// OVERLAP: ring.wait %[[RETURNED]]
 // OVERLAP: ring.wait %[[ON]]
 // OVERLAP: %[[ON1:.*]] = ring.start
 // OVERLAP: %[[HOME1:.*]] = ring.start

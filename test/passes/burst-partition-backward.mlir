@@ -3,7 +3,7 @@
 shard.grid @cp(shape = 4)
 
 // An attention and its gradients: what the first makes is cut and put together
-// again, so that each is lowered by itself. Gradients are dealt like what they
+// again, so that each is lowered by itself. Gradients are sharded like what they
 // are by.
 //
 // CHECK-LABEL: func @both

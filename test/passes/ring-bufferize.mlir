@@ -235,7 +235,7 @@ func.func @twice(%q: !q, %k: !q, %v: !q, %o: !q, %l: !l, %do: !q, %bias: !t) -> 
 }
 
 // States of queries that travel are made in two places in turn, for that of the
-// turn before is under way; they arrive in one place each, and so on the way home.
+// turn before is under way; they arrive in one place each, and so do those on the way to the owner.
 //
 //--- queries.mlir
 // CHECK-LABEL: func.func @queries(

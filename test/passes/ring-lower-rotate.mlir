@@ -69,12 +69,12 @@ func.func @carry(%k: !kv, %c: index, %r: index, %n: index, %reach: tensor<4x2xin
 // CHECK: %[[OWN0:.*]] = ring.zero %[[K]] : tensor<1x8x1x4xf32> -> tensor<1x8x1x4xf32>
 // CHECK: %[[ARRIVES:.*]] = call @add_slices
 // CHECK: %[[PARTIALS:.*]]:2 = call @add_partials
-// CHECK: %[[END:.*]]:5 = scf.for %[[T:.*]] = {{.*}} iter_args(%[[KT:.*]] = %[[K]], %[[OWNER:.*]] = %[[R]], %[[OWN:.*]] = %[[OWN0]], %[[ONWARD:.*]] = %{{.*}}, %[[HOME:.*]] = %{{.*}})
+// CHECK: %[[END:.*]]:5 = scf.for %[[T:.*]] = {{.*}} iter_args(%[[KT:.*]] = %[[K]], %[[OWNER:.*]] = %[[R]], %[[OWN:.*]] = %[[OWN0]], %[[ONWARD:.*]] = %{{.*}}, %[[RETURNED:.*]] = %{{.*}})
 // CHECK: %[[FRESH:.*]] = ring.zero %[[KT]]
 // CHECK: %[[PART:.*]] = ring.add %[[FRESH]], %[[KT]]
 // CHECK: ring.start %[[KT]] {{.*}} segments(%[[ARRIVES]][%[[NEXT:.*]]] : tensor<4x5x2xi1>) channel <@cp, 0>
 // What has returned, what the owner computes itself, and what comes on the way.
-// CHECK: %[[OWN1:.*]] = ring.add %[[OWN]], %[[HOME]] of <zigzag over 4>[%[[R]]] {{.*}} segments(%[[PARTIALS]]#1[%[[T]]] :
+// CHECK: %[[OWN1:.*]] = ring.add %[[OWN]], %[[RETURNED]] of <zigzag over 4>[%[[R]]] {{.*}} segments(%[[PARTIALS]]#1[%[[T]]] :
 // CHECK: %[[OWN2:.*]] = ring.add %[[OWN1]], %[[PART]] of <zigzag over 4>[%[[R]]] {{.*}} segments(%{{.*}}[%[[T]]] : tensor<1x4x1xi1>)
 // CHECK: %[[SUM:.*]] = ring.add %[[PART]], %[[ONWARD]] of <zigzag over 4>[%[[OWNER]]] {{.*}} segments(%[[PARTIALS]]#0[%[[T]]] :
 // CHECK: ring.start %[[SUM]] {{.*}} segments(%[[PARTIALS]]#0[%[[NEXT]]] : tensor<4x5x2xi1>) channel <@cp, 1>

@@ -18,7 +18,7 @@ func.func @layout(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ri
   %next = arith.addi %r, %c1 : index
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
-  // expected-error @below {{schedule refused: rank 0, hop 0: takes queries that are dealt as dimension 1 of 8 positions, contiguous over 2 as if they were dealt as dimension 1 of 8 positions, striped 1 over 2}}
+  // expected-error @below {{schedule refused: rank 0, hop 0: takes queries that are laid out as dimension 1 of 8 positions, contiguous over 2 as if they were laid out as dimension 1 of 8 positions, striped 1 over 2}}
   %o1, %m1, %l1 = ring.attend %q at <striped over 2>[%r] extent %n
       slices (%k, %v at %r) of <striped over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
@@ -44,7 +44,7 @@ func.func @layout_of_argument(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #t}
   %next = arith.addi %r, %c1 : index
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
-  // expected-error @below {{schedule refused: rank 0, hop 0: takes keys that are dealt as dimension 1 of 8 positions, striped 1 over 2 as if they were dealt as dimension 1 of 8 positions, contiguous over 2}}
+  // expected-error @below {{schedule refused: rank 0, hop 0: takes keys that are laid out as dimension 1 of 8 positions, striped 1 over 2 as if they were laid out as dimension 1 of 8 positions, contiguous over 2}}
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
       slices (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
@@ -70,7 +70,7 @@ func.func @dimension_of_argument(%q: !q {ring.shard = #s}, %k: !q {ring.shard = 
   %next = arith.addi %r, %c1 : index
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
-  // expected-error @below {{schedule refused: rank 0, hop 0: takes keys that are dealt as dimension 3 of 8 positions, contiguous over 2 as if they were dealt as dimension 1 of 8 positions, contiguous over 2}}
+  // expected-error @below {{schedule refused: rank 0, hop 0: takes keys that are laid out as dimension 3 of 8 positions, contiguous over 2 as if they were laid out as dimension 1 of 8 positions, contiguous over 2}}
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
       slices (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
@@ -106,7 +106,7 @@ func.func @layout_of_result(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, 
       slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %out, %lse = ring.finalize %o2, %m2, %l2 : !q, !m -> !q
-  // expected-error @below {{schedule refused: rank 0, hop 0: returns as result 0 what is dealt as dimension 1 of 8 positions, contiguous over 2 as if it were dealt as dimension 1 of 8 positions, striped 1 over 2}}
+  // expected-error @below {{schedule refused: rank 0, hop 0: returns as result 0 what is laid out as dimension 1 of 8 positions, contiguous over 2 as if it were laid out as dimension 1 of 8 positions, striped 1 over 2}}
   return %out : !q
 }
 
@@ -159,7 +159,7 @@ func.func @layout(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ri
   %r = shard.process_multi_index on @cp axes = [0] : index
   %next = arith.addi %r, %c1 : index
   %p = arith.remui %next, %c2 : index
-  // expected-error @below {{schedule refused: rank 0, hop 0: sends what is dealt as dimension 1 of 8 positions, contiguous over 2 as if it were dealt as dimension 1 of 8 positions, striped 1 over 2}}
+  // expected-error @below {{schedule refused: rank 0, hop 0: sends what is laid out as dimension 1 of 8 positions, contiguous over 2 as if it were laid out as dimension 1 of 8 positions, striped 1 over 2}}
   %t = ring.start %k, %v dims [1, 1] of <striped over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
@@ -183,7 +183,7 @@ func.func @dimension(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q 
   %r = shard.process_multi_index on @cp axes = [0] : index
   %next = arith.addi %r, %c1 : index
   %p = arith.remui %next, %c2 : index
-  // expected-error @below {{schedule refused: rank 0, hop 0: sends what is dealt as dimension 1 of 8 positions, contiguous over 2 as if it were dealt as dimension 3 of 8 positions, contiguous over 2}}
+  // expected-error @below {{schedule refused: rank 0, hop 0: sends what is laid out as dimension 1 of 8 positions, contiguous over 2 as if it were laid out as dimension 3 of 8 positions, contiguous over 2}}
   %t = ring.start %k, %v dims [3, 3] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
@@ -207,7 +207,7 @@ func.func @exchange_layout(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %
   %r = shard.process_multi_index on @cp axes = [0] : index
   %next = arith.addi %r, %c1 : index
   %p = arith.remui %next, %c2 : index
-  // expected-error @below {{schedule refused: rank 0, hop 0: exchanges what is dealt as dimension 1 of 8 positions, contiguous over 2 as if it were dealt as dimension 1 of 8 positions, striped 1 over 2}}
+  // expected-error @below {{schedule refused: rank 0, hop 0: exchanges what is laid out as dimension 1 of 8 positions, contiguous over 2 as if it were laid out as dimension 1 of 8 positions, striped 1 over 2}}
   %y = ring.exchange %q at %r from #ring.shard<#ring.layout<striped over 2>, dim 1 extent 8> to #ring.shard<#ring.layout<contiguous over 2>, dim 3 extent 4>
       channel <@cp, 0> : !q -> tensor<1x8x1x2xf32>
   return
@@ -234,7 +234,7 @@ func.func @exchanged(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q 
   %y = ring.exchange %q at %r from #s to #ring.shard<#ring.layout<striped over 2>, dim 1 extent 8>
       channel <@cp, 0> : !q -> !q
   %o, %m, %l = ring.init %q : !q -> !q, !m
-  // expected-error @below {{schedule refused: rank 1, hop 1: takes queries that are dealt as dimension 1 of 8 positions, striped 1 over 2 as if they were dealt as dimension 1 of 8 positions, contiguous over 2}}
+  // expected-error @below {{schedule refused: rank 1, hop 1: takes queries that are laid out as dimension 1 of 8 positions, striped 1 over 2 as if they were laid out as dimension 1 of 8 positions, contiguous over 2}}
   %o1, %m1, %l1 = ring.attend %y at <contiguous over 2>[%r] extent %n
       slices (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)

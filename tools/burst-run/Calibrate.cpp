@@ -205,7 +205,7 @@ static std::optional<std::string> timeHops(const RunOptions &options,
 
 /// The line through the times of a small and of a large message.
 static std::optional<std::string> measureLink(const RunOptions &options,
-                                              MachineModel &machine) {
+                                              Hardware &hardware) {
   constexpr int64_t smallBytes = 64, largeBytes = int64_t{8} << 20;
   double small, large;
   if (auto error = timeHops(options, smallBytes, small))
@@ -217,10 +217,10 @@ static std::optional<std::string> measureLink(const RunOptions &options,
                          "and {2} bytes {3:e3} s; is the machine busy?",
                          smallBytes, small, largeBytes, large)
         .str();
-  machine.bandwidth =
+  hardware.bandwidth =
       static_cast<double>(largeBytes - smallBytes) / (large - small);
-  machine.latency = std::max(
-      small - static_cast<double>(smallBytes) / machine.bandwidth, 0.0);
+  hardware.latency = std::max(
+      small - static_cast<double>(smallBytes) / hardware.bandwidth, 0.0);
   return std::nullopt;
 }
 
@@ -229,7 +229,7 @@ static std::optional<std::string> measureLink(const RunOptions &options,
 //===----------------------------------------------------------------------===//
 
 static std::string describe(const RunOptions &options,
-                            const MachineModel &machine) {
+                            const Hardware &hardware) {
   std::string threads = options.threads != 0
                             ? " --threads=" + std::to_string(options.threads)
                             : "";
@@ -239,17 +239,17 @@ static std::string describe(const RunOptions &options,
                        "    \"burst.bandwidth\" = {2:e3} : f64,\n"
                        "    \"burst.latency\" = {3:e3} : f64,\n"
                        "    \"burst.flops\" = {4:e3} : f64>>\n",
-                       cpu::Target::host().str(), threads, machine.bandwidth,
-                       machine.latency, machine.flops);
+                       cpu::Target::host().str(), threads, hardware.bandwidth,
+                       hardware.latency, hardware.flops);
 }
 
 int burst::calibrate(const RunOptions &options, const std::string &path) {
-  MachineModel machine;
-  if (auto error = measureFlops(options, machine.flops))
+  Hardware hardware;
+  if (auto error = measureFlops(options, hardware.flops))
     return fail("--calibrate: " + *error);
-  if (auto error = measureLink(options, machine))
+  if (auto error = measureLink(options, hardware))
     return fail("--calibrate: " + *error);
-  std::string text = describe(options, machine);
+  std::string text = describe(options, hardware);
   if (path == "-")
     llvm::outs() << text;
   else if (llvm::Error error = writeFile(text, path))

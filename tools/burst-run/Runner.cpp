@@ -186,9 +186,9 @@ static size_t countLengths(func::FuncOp function) {
   llvm::SmallDenseSet<Value> open; // the first tensor of each length
   function.walk([&](AttentionInterface op) {
     AttentionSizes sizes = op.getSizes();
-    SmallVector<Dealt> dealt = op.getDealt();
+    SmallVector<Sharded> sharded = op.getSharded();
     for (bool ofKeys : {false, true}) {
-      auto *first = llvm::find_if(dealt, [&](const Dealt &d) {
+      auto *first = llvm::find_if(sharded, [&](const Sharded &d) {
         return d.isOfKeys == ofKeys && d.tensor.getDefiningOp() != op;
       });
       if (ShapedType::isDynamic(ofKeys ? sizes.keys : sizes.queries))
@@ -207,8 +207,8 @@ static bool hasDynamicBatch(func::FuncOp function) {
     if (function.getArgAttr(index, ring::shardAttr) && isOpen(type))
       return true;
   WalkResult result = function.walk([&](AttentionInterface op) {
-    bool found = llvm::any_of(op.getDealt(), [&](const Dealt &dealt) {
-      return isOpen(dealt.tensor.getType());
+    bool found = llvm::any_of(op.getSharded(), [&](const Sharded &sharded) {
+      return isOpen(sharded.tensor.getType());
     });
     return found ? WalkResult::interrupt() : WalkResult::advance();
   });

@@ -72,7 +72,7 @@ __device__ __forceinline__ void rowMax(const Accumulator<Warps, C> &s,
       float before = m.x[i][half];
       float now = fmaxf(before, unit * maxOfRow(most));
       m.x[i][half] = now;
-      // Where both are -inf, their difference is no number.
+      // Where both are -inf, their difference is NaN.
       factor.x[i][half] = exp2(before - (now == -infinity() ? 0.f : now));
     }
 }

@@ -227,8 +227,8 @@ LogicalResult ScoreOp::verify() {
   if (failed(verifyScores(*this, shapedType(getScores()), query)))
     return failure();
   // score_c2
-  return verifyMeeting(*this);
+  return verifyAttendLike(*this);
 }
 
 // score_c3
-LogicalResult ScoreOp::verifyRegions() { return verifyMeetingRegions(*this); }
+LogicalResult ScoreOp::verifyRegions() { return verifyAttendRegions(*this); }

@@ -98,10 +98,10 @@ bool HeadGradient::runPair(int64_t h, int64_t x, int64_t i, int64_t y,
 }
 
 bool HeadGradient::run() {
-  auto rows = attend.queryLayout.getDeal().segments(attend.queryOwner,
-                                                    attend.queryExtent);
-  auto columns =
-      attend.keyLayout.getDeal().segments(attend.slice.owner, attend.keyExtent);
+  auto rows = attend.queryLayout.getValue().segments(attend.queryOwner,
+                                                     attend.queryExtent);
+  auto columns = attend.keyLayout.getValue().segments(attend.slice.owner,
+                                                      attend.keyExtent);
   int64_t group = attend.query->shape[2] / attend.slice.key->shape[2];
   for (int64_t h = keyHead * group; h < (keyHead + 1) * group; ++h) {
     int64_t row0 = 0;
@@ -165,7 +165,7 @@ bool Interpreter::add(Sum &sum, std::string &) {
   poisonAbsent(sum.b);
   int64_t begin = 0;
   for (auto [s, segment] :
-       llvm::enumerate(sum.layout.getDeal().segments(sum.owner, sum.extent))) {
+       llvm::enumerate(sum.layout.getValue().segments(sum.owner, sum.extent))) {
     if (sum.segments >> s & 1)
       for (int64_t b = 0; b < sum.a->shape[0]; ++b) {
         int64_t positions = sum.a->shape[1];

@@ -8,25 +8,25 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::interpreting;
 
-std::array<Scalar, 8> interpreting::regionArguments(const Meeting &meeting,
+std::array<Scalar, 8> interpreting::regionArguments(const AttendInputs &inputs,
                                                     Pair pair, double s,
                                                     double gradient) {
   std::array<Scalar, 8> arguments{};
   arguments[0].f = s;
   const int64_t indices[] = {
-      pair.b, pair.h, pair.i, pair.j, meeting.queryExtent, meeting.keyExtent};
+      pair.b, pair.h, pair.i, pair.j, inputs.queryExtent, inputs.keyExtent};
   for (auto [argument, index] : llvm::zip(llvm::drop_begin(arguments), indices))
     argument.i = index;
   arguments[7].f = gradient;
   return arguments;
 }
 
-bool interpreting::applyRegions(const Meeting &meeting,
+bool interpreting::applyRegions(const AttendInputs &inputs,
                                 std::optional<RegionEvaluator> &mask,
                                 std::optional<RegionEvaluator> &score,
                                 Pair pair, double &s,
                                 std::optional<Fault> &fault) {
-  auto arguments = regionArguments(meeting, pair, s);
+  auto arguments = regionArguments(inputs, pair, s);
   if (mask) {
     if (!mask->evaluate(llvm::ArrayRef(arguments).slice(1, 6))) {
       fault = mask->getFault();
@@ -42,7 +42,7 @@ bool interpreting::applyRegions(const Meeting &meeting,
       fault = score->getFault();
       return false;
     }
-    s = toScore(score->result(0).f, meeting.score->getArgument(0).getType());
+    s = toScore(score->result(0).f, inputs.score->getArgument(0).getType());
   }
   return true;
 }
@@ -58,18 +58,18 @@ bool interpreting::makeEvaluator(Region &region, ArrayRef<Argument> captures,
   return evaluator.has_value();
 }
 
-bool interpreting::checkSizes(const Meeting &meeting, ArrayRef<Slice> slices,
-                              std::string &message) {
-  int64_t rows = meeting.queryLayout.getDeal().count(meeting.queryOwner,
-                                                     meeting.queryExtent);
-  if (meeting.query->shape[1] != rows) {
-    message = "attends with " + std::to_string(meeting.query->shape[1]) +
+bool interpreting::checkSizes(const AttendInputs &inputs,
+                              ArrayRef<Slice> slices, std::string &message) {
+  int64_t rows = inputs.queryLayout.getValue().count(inputs.queryOwner,
+                                                     inputs.queryExtent);
+  if (inputs.query->shape[1] != rows) {
+    message = "attends with " + std::to_string(inputs.query->shape[1]) +
               " queries, its layout says " + std::to_string(rows);
     return false;
   }
   for (const Slice &slice : slices) {
     int64_t columns =
-        meeting.keyLayout.getDeal().count(slice.owner, meeting.keyExtent);
+        inputs.keyLayout.getValue().count(slice.owner, inputs.keyExtent);
     if (slice.key->shape[1] == columns && slice.value->shape[1] == columns)
       continue;
     message = "attends a slice of " + std::to_string(slice.key->shape[1]) +

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the interpreter's forward and backward pass share: the regions of a
-// meeting at a pair of a query and a key, and rows of tensors.
+// inputs at a pair of a query and a key, and rows of tensors.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BURST_PASSES_SIMULATION_INTERPRET_INTERPRETPAIRS_H
@@ -24,11 +24,12 @@ struct Pair {
 };
 
 /// The arguments of a region at a pair, the scaled score in front.
-std::array<Scalar, 8> regionArguments(const Meeting &meeting, Pair pair,
+std::array<Scalar, 8> regionArguments(const AttendInputs &inputs, Pair pair,
                                       double s, double gradient = 0);
 
 /// The score of a pair, -inf where the mask drops it. False on a fault.
-bool applyRegions(const Meeting &meeting, std::optional<RegionEvaluator> &mask,
+bool applyRegions(const AttendInputs &inputs,
+                  std::optional<RegionEvaluator> &mask,
                   std::optional<RegionEvaluator> &score, Pair pair, double &s,
                   std::optional<Fault> &fault);
 
@@ -38,7 +39,7 @@ bool makeEvaluator(mlir::Region &region, llvm::ArrayRef<Argument> captures,
                    std::string &message);
 
 /// Shards must have the sizes that their layouts say.
-bool checkSizes(const Meeting &meeting, llvm::ArrayRef<Slice> slices,
+bool checkSizes(const AttendInputs &inputs, llvm::ArrayRef<Slice> slices,
                 std::string &message);
 
 /// Of what did not arrive at all nothing was delivered either.

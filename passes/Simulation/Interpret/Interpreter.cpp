@@ -158,11 +158,11 @@ bool HeadAttention::runPair(const Slice &slice, const Segment &rows,
 }
 
 bool HeadAttention::run() {
-  auto rows = attend.queryLayout.getDeal().segments(attend.queryOwner,
-                                                    attend.queryExtent);
+  auto rows = attend.queryLayout.getValue().segments(attend.queryOwner,
+                                                     attend.queryExtent);
   for (auto [index, slice] : llvm::enumerate(attend.slices)) {
     auto columns =
-        attend.keyLayout.getDeal().segments(slice.owner, attend.keyExtent);
+        attend.keyLayout.getValue().segments(slice.owner, attend.keyExtent);
     int64_t row0 = 0;
     for (auto [a, segmentA] : llvm::enumerate(rows)) {
       int64_t column0 = 0;
@@ -182,12 +182,12 @@ bool HeadAttention::store(Tensor &into, int64_t first) {
   const Slice &slice = attend.slices.front();
   int64_t x = 0, rows = into.shape[2], keys = into.shape[3];
   for (auto [a, segmentA] :
-       llvm::enumerate(attend.queryLayout.getDeal().segments(
+       llvm::enumerate(attend.queryLayout.getValue().segments(
            attend.queryOwner, attend.queryExtent)))
     for (int64_t y = 0; y < segmentA.count; ++y, ++x) {
       int64_t column = 0;
       for (auto [c, segmentB] :
-           llvm::enumerate(attend.keyLayout.getDeal().segments(
+           llvm::enumerate(attend.keyLayout.getValue().segments(
                slice.owner, attend.keyExtent))) {
         if (attend.isComputed(0, a, c)) {
           if (!scores(slice, x, segmentA.position(y), segmentB, column))
@@ -246,10 +246,10 @@ TensorRef Interpreter::scores(Type element, const Tensor &query, int64_t keys) {
 }
 
 /// Where the keys of `owner` begin among those of all ranks.
-static int64_t firstKey(const Deal &deal, int64_t owner, int64_t extent) {
+static int64_t firstKey(const Layout &layout, int64_t owner, int64_t extent) {
   int64_t first = 0;
   for (int64_t before = 0; before < owner; ++before)
-    first += deal.count(before, extent);
+    first += layout.count(before, extent);
   return first;
 }
 
@@ -261,7 +261,7 @@ static double *rowOfScores(Tensor &scores, int64_t b, int64_t h, int64_t x) {
 
 bool Interpreter::score(Score &score, std::string &message) {
   Attend attend;
-  static_cast<Meeting &>(attend) = score;
+  static_cast<AttendInputs &>(attend) = score;
   attend.slices = {{score.key, score.key, score.keyOwner}};
   if (!checkSizes(attend, attend.slices, message))
     return false;
@@ -273,7 +273,7 @@ bool Interpreter::score(Score &score, std::string &message) {
   makeUnique(score.scores);
   int64_t batch = score.query->shape[0], heads = score.query->shape[2];
   int64_t first =
-      firstKey(score.keyLayout.getDeal(), score.keyOwner, score.keyExtent);
+      firstKey(score.keyLayout.getValue(), score.keyOwner, score.keyExtent);
   std::mutex mutex;
   std::optional<Fault> fault;
   parallelFor(score.at->getContext(), 0, batch * heads, [&](size_t task) {
@@ -310,8 +310,8 @@ bool Interpreter::softmax(TensorRef &scores, State &state, std::string &) {
 }
 
 bool Interpreter::weigh(Weigh &weigh, std::string &message) {
-  Deal deal = weigh.keyLayout.getDeal();
-  int64_t count = deal.count(weigh.owner, weigh.keyExtent);
+  Layout layout = weigh.keyLayout.getValue();
+  int64_t count = layout.count(weigh.owner, weigh.keyExtent);
   if (weigh.value->shape[1] != count) {
     message = "weighs a slice of " + std::to_string(weigh.value->shape[1]) +
               " values, its layout says " + std::to_string(count);
@@ -320,7 +320,7 @@ bool Interpreter::weigh(Weigh &weigh, std::string &message) {
   poisonAbsent(weigh.value);
   makeUnique(weigh.state);
   Tensor &o = *weigh.state.o;
-  int64_t first = firstKey(deal, weigh.owner, weigh.keyExtent);
+  int64_t first = firstKey(layout, weigh.owner, weigh.keyExtent);
   int64_t heads = o.shape[2], group = heads / weigh.value->shape[2];
   for (int64_t b = 0; b < o.shape[0]; ++b)
     for (int64_t x = 0; x < o.shape[1]; ++x)
@@ -366,7 +366,7 @@ bool Interpreter::merge(Merge &merge, std::string &) {
   int64_t batch = merge.into.m->shape[0], heads = merge.into.m->shape[1];
   int64_t begin = 0;
   for (auto [s, segment] : llvm::enumerate(
-           merge.layout.getDeal().segments(merge.owner, merge.extent))) {
+           merge.layout.getValue().segments(merge.owner, merge.extent))) {
     if (merge.segments >> s & 1)
       for (int64_t head = 0; head < batch * heads; ++head)
         for (int64_t x = begin; x < begin + segment.count; ++x)
@@ -413,7 +413,7 @@ static std::vector<int64_t> maskedPositions(const Transfer &transfer,
   std::vector<int64_t> result;
   int64_t begin = 0;
   for (auto [s, segment] :
-       llvm::enumerate(transfer.deal.segments(owner, transfer.extent))) {
+       llvm::enumerate(transfer.layout.segments(owner, transfer.extent))) {
     if (mask >> s & 1)
       for (int64_t x = 0; x < segment.count; ++x)
         result.push_back(begin + x);
@@ -443,7 +443,7 @@ TensorRef Interpreter::deliver(const Transfer &from, const Transfer &to,
   return received;
 }
 
-/// The part of the source's shard that the target's layout deals to the target.
+/// The part of the source's shard that the target's layout gives to the target.
 void Interpreter::exchange(const Transfer &source, Transfer &target) {
   auto op = cast<ring::ExchangeOp>(source.op);
   const Tensor &in = *source.tensors[0];
@@ -452,8 +452,9 @@ void Interpreter::exchange(const Transfer &source, Transfer &target) {
     poison(out);
   ring::ShardAttr from = op.getSource(), to = op.getTarget();
   auto held =
-      from.getLayout().getDeal().positions(source.rank, from.getExtent());
-  auto wanted = to.getLayout().getDeal().positions(target.rank, to.getExtent());
+      from.getLayout().getValue().positions(source.rank, from.getExtent());
+  auto wanted =
+      to.getLayout().getValue().positions(target.rank, to.getExtent());
   if (from.getDim() == to.getDim()) {
     std::vector<int64_t> fromAt, toAt;
     for (auto [x, position] : llvm::enumerate(held)) {

@@ -67,59 +67,59 @@ bool Bookkeeper::round(Type element, const TensorRef &gradient,
 // Classes of pairs
 //===----------------------------------------------------------------------===//
 
-Classifier::Entry &Classifier::entryOf(const Meeting &meeting) {
-  if (meeting.at == lastOp)
+Classifier::Entry &Classifier::entryOf(const AttendInputs &inputs) {
+  if (inputs.at == lastOp)
     return *last;
-  lastOp = meeting.at;
+  lastOp = inputs.at;
   last = &entries[lastOp];
   if (last->known.empty())
-    last->known.resize(meeting.queryLayout.getParts() *
-                       meeting.keyLayout.getParts());
+    last->known.resize(inputs.queryLayout.getParts() *
+                       inputs.keyLayout.getParts());
   return *last;
 }
 
-PairClass Classifier::classify(const Meeting &meeting, int64_t queryOwner,
+PairClass Classifier::classify(const AttendInputs &inputs, int64_t queryOwner,
                                int64_t owner, int64_t a, int64_t b) {
-  Entry &entry = entryOf(meeting);
+  Entry &entry = entryOf(inputs);
   uint8_t &known =
-      entry.known[queryOwner * meeting.keyLayout.getParts() + owner];
-  int64_t shift = 2 * (a * meeting.keyLayout.getNumSegments() + b);
+      entry.known[queryOwner * inputs.keyLayout.getParts() + owner];
+  int64_t shift = 2 * (a * inputs.keyLayout.getNumSegments() + b);
   if ((known >> shift & 3) == 0) {
-    PairClass found = compute(entry, meeting, queryOwner, owner, a, b);
+    PairClass found = compute(entry, inputs, queryOwner, owner, a, b);
     known |= (static_cast<uint8_t>(found) + 1) << shift;
   }
   return static_cast<PairClass>((known >> shift & 3) - 1);
 }
 
-PairMask Classifier::needed(const Meeting &meeting, int64_t queryOwner,
+PairMask Classifier::needed(const AttendInputs &inputs, int64_t queryOwner,
                             int64_t owner) {
-  int64_t numA = meeting.queryLayout.getNumSegments();
-  int64_t numB = meeting.keyLayout.getNumSegments();
+  int64_t numA = inputs.queryLayout.getNumSegments();
+  int64_t numB = inputs.keyLayout.getNumSegments();
   PairMask pairs = 0;
   for (int64_t a = 0; a < numA; ++a)
     for (int64_t b = 0; b < numB; ++b)
-      if (classify(meeting, queryOwner, owner, a, b) != PairClass::Empty)
+      if (classify(inputs, queryOwner, owner, a, b) != PairClass::Empty)
         pairs |= pairBit(a, b, numB);
   return pairs;
 }
 
-PairClass Classifier::compute(Entry &entry, const Meeting &meeting,
+PairClass Classifier::compute(Entry &entry, const AttendInputs &inputs,
                               int64_t queryOwner, int64_t owner, int64_t a,
                               int64_t b) {
   Segment q =
-      meeting.queryLayout.getDeal().segment(queryOwner, a, meeting.queryExtent);
-  Segment k = meeting.keyLayout.getDeal().segment(owner, b, meeting.keyExtent);
-  int64_t batch = std::max<int64_t>(meeting.query->shape[0], 1);
-  int64_t heads = meeting.query->shape[2];
+      inputs.queryLayout.getValue().segment(queryOwner, a, inputs.queryExtent);
+  Segment k = inputs.keyLayout.getValue().segment(owner, b, inputs.keyExtent);
+  int64_t batch = std::max<int64_t>(inputs.query->shape[0], 1);
+  int64_t heads = inputs.query->shape[2];
   if (q.count == 0 || k.count == 0)
     return PairClass::Empty;
-  if (meeting.mask->empty())
+  if (inputs.mask->empty())
     return PairClass::Full;
-  if (meeting.bounds->empty())
+  if (inputs.bounds->empty())
     return PairClass::Partial;
   std::optional<RegionEvaluator> &bounds = entry.bounds;
   if (!bounds)
-    bounds = RegionEvaluator::create(*meeting.bounds, meeting.maskCaptures);
+    bounds = RegionEvaluator::create(*inputs.bounds, inputs.maskCaptures);
   int64_t box[] = {0,
                    batch,
                    0,
@@ -128,8 +128,8 @@ PairClass Classifier::compute(Entry &entry, const Meeting &meeting,
                    q.end(),
                    k.begin,
                    k.end(),
-                   meeting.queryExtent,
-                   meeting.keyExtent};
+                   inputs.queryExtent,
+                   inputs.keyExtent};
   Scalar arguments[std::size(box)];
   for (auto [argument, value] : llvm::zip(arguments, box))
     argument.i = value;
@@ -146,10 +146,10 @@ PairClass Classifier::compute(Entry &entry, const Meeting &meeting,
 
 /// What a transfer brings, in words.
 static StringRef nameOf(const Transfer &transfer) {
-  std::optional<Made> share = transfer.share();
-  if (!share)
+  std::optional<Made> partial = transfer.partial();
+  if (!partial)
     return "slice";
-  return *share == Made::Gradient ? "gradient" : "state";
+  return *partial == Made::Gradient ? "gradient" : "state";
 }
 
 /// What a rank holds fits the buffers that its program states.
@@ -181,10 +181,10 @@ bool Auditor::start(const Transfer &transfer, const Held &held,
   for (auto [index, tensor] : llvm::enumerate(transfer.tensors)) {
     Sharding wanted;
     if (start) {
-      wanted = {transfer.deal, transfer.dims[index], transfer.extent};
+      wanted = {transfer.layout, transfer.dims[index], transfer.extent};
     } else {
       ring::ShardAttr source = cast<ring::ExchangeOp>(transfer.op).getSource();
-      wanted = {source.getLayout().getDeal(), source.getDim(),
+      wanted = {source.getLayout().getValue(), source.getDim(),
                 source.getExtent()};
     }
     if (tensor->argument == -1 || (tensor->argument < 0 && !start))
@@ -193,8 +193,9 @@ bool Auditor::start(const Transfer &transfer, const Held &held,
       message = format("{0} the shard of rank {1} as that of {2}", verb,
                        tensor->owner, transfer.owner);
     else if (tensor->sharding != wanted)
-      message = format("{0} what is dealt as {1} as if it were dealt as {2}",
-                       verb, describe(tensor->sharding), describe(wanted));
+      message =
+          format("{0} what is laid out as {1} as if it were laid out as {2}",
+                 verb, describe(tensor->sharding), describe(wanted));
     else if ((tensor->segments & transfer.sendMask) != transfer.sendMask)
       message =
           format("{0} segments {1:x} of rank {2}, of which it has {3:x}", verb,
@@ -225,15 +226,15 @@ std::string Auditor::checkResult(int64_t rank, int64_t other, unsigned index,
     return "what no ring.finalize has made";
   if (result->owner != rank)
     return format("the attention of the queries of rank {0}", result->owner);
-  if (std::string message = checkDealt(index, result->sharding);
+  if (std::string message = checkSharded(index, result->sharding);
       !message.empty())
     return message;
   const TensorRef &ofOther = results[other][index];
   if (!ofOther || !ofOther->origin)
     return format("another result than rank {0}", other);
   // A rank without queries may have attended nothing.
-  const Question *asked = result->origin->question;
-  const Question *askedByOther = ofOther->origin->question;
+  const ProvedAttention *asked = result->origin->proved;
+  const ProvedAttention *askedByOther = ofOther->origin->proved;
   if (!asked || !askedByOther)
     return "";
   std::string differs = difference(*askedByOther, *asked);
@@ -243,17 +244,17 @@ std::string Auditor::checkResult(int64_t rank, int64_t other, unsigned index,
   return "";
 }
 
-/// The function says of a result how it is dealt.
-std::string Auditor::checkDealt(unsigned index, const Sharding &made) {
+/// The function says of a result how it is sharded.
+std::string Auditor::checkSharded(unsigned index, const Sharding &made) {
   auto shard =
       program.getResultAttrOfType<ring::ShardAttr>(index, ring::shardAttr);
   if (!shard)
     return "a shard, and has no 'ring.shard' there";
-  Sharding named{shard.getLayout().getDeal(), shard.getDim(),
+  Sharding named{shard.getLayout().getValue(), shard.getDim(),
                  ShapedType::isDynamic(shard.getExtent()) ? made.extent
                                                           : shard.getExtent()};
   if (made != named)
-    return format("what is dealt as {0} as if it were dealt as {1}",
+    return format("what is laid out as {0} as if it were laid out as {1}",
                   describe(made), describe(named));
   return "";
 }

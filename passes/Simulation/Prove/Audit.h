@@ -37,19 +37,20 @@ enum class PairClass : uint8_t { Empty, Partial, Full };
 /// Asks the bounds of attends about pairs of segments, and remembers.
 class Classifier {
 public:
-  /// The class of segment `a` of the meeting's queries and segment `b` of
+  /// The class of segment `a` of the inputs's queries and segment `b` of
   /// `owner`. Without a mask everything is needed; with a mask but without
   /// bounds everything may be.
-  PairClass classify(const Meeting &meeting, int64_t owner, int64_t a,
+  PairClass classify(const AttendInputs &inputs, int64_t owner, int64_t a,
                      int64_t b) {
-    return classify(meeting, meeting.queryOwner, owner, a, b);
+    return classify(inputs, inputs.queryOwner, owner, a, b);
   }
   /// The same for the queries of `queryOwner`.
-  PairClass classify(const Meeting &meeting, int64_t queryOwner, int64_t owner,
-                     int64_t a, int64_t b);
+  PairClass classify(const AttendInputs &inputs, int64_t queryOwner,
+                     int64_t owner, int64_t a, int64_t b);
 
   /// The pairs of segments of `queryOwner` and `owner` that are not empty.
-  PairMask needed(const Meeting &meeting, int64_t queryOwner, int64_t owner);
+  PairMask needed(const AttendInputs &inputs, int64_t queryOwner,
+                  int64_t owner);
 
 private:
   struct Entry {
@@ -58,9 +59,9 @@ private:
     /// segments, 0 where it was not asked for.
     std::vector<uint8_t> known;
   };
-  Entry &entryOf(const Meeting &meeting);
-  PairClass compute(Entry &entry, const Meeting &meeting, int64_t queryOwner,
-                    int64_t owner, int64_t a, int64_t b);
+  Entry &entryOf(const AttendInputs &inputs);
+  PairClass compute(Entry &entry, const AttendInputs &inputs,
+                    int64_t queryOwner, int64_t owner, int64_t a, int64_t b);
 
   std::map<mlir::Operation *, Entry> entries;
   mlir::Operation *lastOp = nullptr; ///< asked about, and its entry

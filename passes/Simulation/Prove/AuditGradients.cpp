@@ -30,7 +30,7 @@ static StringRef name(By by) {
 static void know(Gradient &gradient, const Gradient &other) {
   gradient.table = other.table;
   gradient.isRounded = other.isRounded;
-  gradient.question = other.question;
+  gradient.proved = other.proved;
   gradient.place = other.place;
 }
 
@@ -65,12 +65,13 @@ bool Auditor::delta(Type element, const TensorRef &out,
   else if (out->argument < 0 && !isMade(*out, Made::Out))
     message = "takes as out what is neither an argument nor of ring.finalize";
   else if (out->sharding != outGrad->sharding)
-    message = format("takes out that is dealt as {0} with a gradient that is "
-                     "dealt as {1}",
-                     describe(out->sharding), describe(outGrad->sharding));
+    message =
+        format("takes out that is laid out as {0} with a gradient that is "
+               "laid out as {1}",
+               describe(out->sharding), describe(outGrad->sharding));
   else if (lseGrad && lseGrad->sharding != rows)
-    message = format("takes a gradient of lse that is dealt as {0} as if it "
-                     "were dealt as {1}",
+    message = format("takes a gradient of lse that is laid out as {0} as if it "
+                     "were laid out as {1}",
                      describe(lseGrad->sharding), describe(rows));
   if (!message.empty() ||
       !Bookkeeper::delta(element, out, outGrad, lseGrad, result, message))
@@ -78,7 +79,7 @@ bool Auditor::delta(Type element, const TensorRef &out,
   result->segments = out->segments & outGrad->segments;
   if (lseGrad)
     result->segments &= lseGrad->segments;
-  Origin origin{out->origin ? out->origin->question : nullptr, 2, out->argument,
+  Origin origin{out->origin ? out->origin->proved : nullptr, 2, out->argument,
                 lseGrad ? lseGrad->argument : -1};
   result->origin = std::make_shared<Origin>(origin);
   return true;
@@ -97,10 +98,11 @@ std::string Auditor::checkRows(const AttendGrad &attend) {
     if (tensor.owner != attend.queryOwner)
       return format("takes {0} for that of rank {1}, it is that of {2}", name,
                     attend.queryOwner, tensor.owner);
-    Sharding wanted{attend.queryLayout.getDeal(), dim, attend.queryExtent};
+    Sharding wanted{attend.queryLayout.getValue(), dim, attend.queryExtent};
     if (tensor.sharding != wanted)
-      return format("takes {0} that is dealt as {1} as if it were dealt as {2}",
-                    name, describe(tensor.sharding), describe(wanted));
+      return format(
+          "takes {0} that is laid out as {1} as if it were laid out as {2}",
+          name, describe(tensor.sharding), describe(wanted));
   }
   if (attend.outGrad->argument < 0)
     return "takes as outGrad what is no shard of an argument";
@@ -120,10 +122,10 @@ std::string Auditor::checkRows(const AttendGrad &attend) {
 /// Where the program itself attends, the gradients must be those of that.
 std::string Auditor::checkOrigin(const AttendGrad &attend, const Tensor &rows,
                                  StringRef name) {
-  if (!rows.origin || !rows.origin->question)
+  if (!rows.origin || !rows.origin->proved)
     return "";
-  const Question &forward = *rows.origin->question;
-  std::string other = difference(forward.meeting, attend);
+  const ProvedAttention &forward = *rows.origin->proved;
+  std::string other = difference(forward.inputs, attend);
   if (forward.query != attend.query->argument)
     other = "attends with another query";
   if (forward.key != attend.slice.key->argument ||
@@ -164,7 +166,7 @@ std::string Auditor::checkGradients(const AttendGrad &attend) {
       return format("adds gradients by {0} to what ring.zero did not make",
                     what);
     bool isOther =
-        gradient->question && gradient->place != static_cast<int64_t>(place);
+        gradient->proved && gradient->place != static_cast<int64_t>(place);
     if (isTable ? gradient->table != of
                 : gradient->argument != madeFor(of->argument, Made::Gradient))
       isOther = true;
@@ -174,9 +176,10 @@ std::string Auditor::checkGradients(const AttendGrad &attend) {
       return format("adds gradients by {0} of rank {1} to those of {2}", what,
                     of->owner, gradient->owner);
     if (!isTable && gradient->sharding != of->sharding)
-      return format("adds gradients by what is dealt as {0} to those by what "
-                    "is dealt as {1}",
-                    describe(of->sharding), describe(gradient->sharding));
+      return format(
+          "adds gradients by what is laid out as {0} to those by what "
+          "is laid out as {1}",
+          describe(of->sharding), describe(gradient->sharding));
     if (gradient->isRounded)
       return format("adds gradients by {0} to those that were rounded", what);
     if (std::string found = checkUnchanged(*tensor, "gradient"); !found.empty())
@@ -198,17 +201,18 @@ static std::string difference(const GradientLabels &x,
   return "";
 }
 
-std::string burst::difference(const GradientQuestion &x,
-                              const GradientQuestion &y) {
-  return difference(x, y.meeting, *y.gradient, y.captures, y.labels);
+std::string burst::difference(const ProvedGradient &x,
+                              const ProvedGradient &y) {
+  return difference(x, y.inputs, *y.gradient, y.captures, y.labels);
 }
 
-std::string burst::difference(const GradientQuestion &x, const Meeting &meeting,
-                              Region &gradient, ArrayRef<int64_t> captures,
+std::string burst::difference(const ProvedGradient &x,
+                              const AttendInputs &inputs, Region &gradient,
+                              ArrayRef<int64_t> captures,
                               const GradientLabels &labels) {
   if (std::string found = ::difference(x.labels, labels); !found.empty())
     return found;
-  if (std::string found = difference(x.meeting, meeting); !found.empty())
+  if (std::string found = difference(x.inputs, inputs); !found.empty())
     return found;
   if (x.gradient == &gradient)
     return "";
@@ -219,7 +223,7 @@ std::string burst::difference(const GradientQuestion &x, const Meeting &meeting,
   return "";
 }
 
-const GradientQuestion *Auditor::ask(const AttendGrad &attend) {
+const ProvedGradient *Auditor::ask(const AttendGrad &attend) {
   const Origin &delta = *attend.delta->origin;
   GradientLabels labels{attend.query->argument,
                         attend.slice.key->argument,
@@ -229,17 +233,17 @@ const GradientQuestion *Auditor::ask(const AttendGrad &attend) {
                         attend.delta->argument,
                         delta.out,
                         delta.lseGrad};
-  for (const auto &known : gradientQuestions)
+  for (const auto &known : provedGradients)
     if (difference(*known, attend, *attend.gradient, attend.captures, labels)
             .empty())
       return known.get();
   // It outlives what was received.
   auto shape =
       std::make_shared<Tensor>(attend.query->shape, attend.query->element);
-  auto asked = std::make_unique<GradientQuestion>(GradientQuestion{
-      attend, shape, attend.gradient, attend.captures, labels});
-  asked->meeting.query = shape.get();
-  return gradientQuestions.emplace_back(std::move(asked)).get();
+  auto asked = std::make_unique<ProvedGradient>(
+      ProvedGradient{attend, shape, attend.gradient, attend.captures, labels});
+  asked->inputs.query = shape.get();
+  return provedGradients.emplace_back(std::move(asked)).get();
 }
 
 /// What a pair reads and what it is added to is here.
@@ -339,15 +343,15 @@ bool Auditor::attendGrad(AttendGrad &attend, std::string &message) {
   // Of rows that were not received, nobody knows what they are of.
   if (attend.delta->segments == 0)
     return true;
-  const GradientQuestion *question = ask(attend);
+  const ProvedGradient *proved = ask(attend);
   for (auto [place, tensor] : llvm::enumerate(attend.grads)) {
     Gradient &gradient = ownGradient(tensor);
-    if (gradient.question && gradient.question != question)
-      message = difference(*gradient.question, *question) +
-                " than what was added before";
-    if (gradient.question)
+    if (gradient.proved && gradient.proved != proved)
+      message =
+          difference(*gradient.proved, *proved) + " than what was added before";
+    if (gradient.proved)
       continue;
-    gradient.question = question;
+    gradient.proved = proved;
     gradient.place = static_cast<int64_t>(place);
   }
   if (message.empty() && pairs != 0)
@@ -357,15 +361,15 @@ bool Auditor::attendGrad(AttendGrad &attend, std::string &message) {
 
 /// The pairs of a gradient with some of its own segments.
 static PairMask pairsOf(const Gradient &gradient, uint64_t segments) {
-  const Meeting &meeting = gradient.question->meeting;
-  int64_t numA = meeting.queryLayout.getNumSegments();
-  int64_t numB = meeting.keyLayout.getNumSegments();
+  const AttendInputs &inputs = gradient.proved->inputs;
+  int64_t numA = inputs.queryLayout.getNumSegments();
+  int64_t numB = inputs.keyLayout.getNumSegments();
   return gradient.by() == By::Query ? pairsOfQueries(segments, numA, numB)
                                     : pairsOfKeys(segments, numA, numB);
 }
 
 bool Auditor::add(Sum &sum, std::string &message) {
-  Sharding wanted{sum.layout.getDeal(), 1, sum.extent};
+  Sharding wanted{sum.layout.getValue(), 1, sum.extent};
   for (const Tensor *tensor : {sum.a.get(), sum.b}) {
     const auto *gradient = dyn_cast<Gradient>(tensor);
     if ((tensor->segments & sum.segments) != sum.segments)
@@ -379,9 +383,10 @@ bool Auditor::add(Sum &sum, std::string &message) {
                        "that of {1}",
                        tensor->owner, sum.owner);
     else if (tensor->sharding != wanted)
-      message = format("adds a gradient by what is dealt as {0} as if it were "
-                       "dealt as {1}",
-                       describe(tensor->sharding), describe(wanted));
+      message =
+          format("adds a gradient by what is laid out as {0} as if it were "
+                 "laid out as {1}",
+                 describe(tensor->sharding), describe(wanted));
     else if (gradient->isRounded)
       message = "adds a gradient that was rounded";
     if (!message.empty())
@@ -392,19 +397,19 @@ bool Auditor::add(Sum &sum, std::string &message) {
   const auto &into = static_cast<const Gradient &>(*sum.a);
   if (message.empty() &&
       (into.argument != from.argument ||
-       (into.question && from.question && into.place != from.place)))
+       (into.proved && from.proved && into.place != from.place)))
     message = "adds gradients by different tensors";
-  else if (message.empty() && into.question && from.question &&
-           into.question != from.question)
-    message = "adds a gradient that " +
-              difference(*into.question, *from.question) + " than the other";
+  else if (message.empty() && into.proved && from.proved &&
+           into.proved != from.proved)
+    message = "adds a gradient that " + difference(*into.proved, *from.proved) +
+              " than the other";
   if (!message.empty())
     return false;
   Gradient &account = ownGradient(sum.a);
-  if (!from.question)
+  if (!from.proved)
     return true;
-  if (!account.question) {
-    account.question = from.question;
+  if (!account.proved) {
+    account.proved = from.proved;
     account.place = from.place;
   }
   PairMask before =
@@ -436,7 +441,7 @@ TensorRef burst::arrivedGradient(const Gradient &sent, const Transfer &to,
                                  size_t index) {
   auto arrived = to.makeReceived<Gradient>(index);
   know(*arrived, sent);
-  if (sent.question)
+  if (sent.proved)
     arrived->added = sent.added.restricted(pairsOf(sent, to.receiveMask));
   return arrived;
 }
@@ -448,14 +453,14 @@ TensorRef burst::arrivedGradient(const Gradient &sent, const Transfer &to,
 /// The first pair, in the order of the own segments, that the mask does not
 /// rule out and that has not been added.
 std::string Auditor::describeLack(const Gradient &gradient, int64_t rank) {
-  const Meeting &meeting = gradient.question->meeting;
+  const AttendInputs &inputs = gradient.proved->inputs;
   bool byQuery = gradient.by() == By::Query;
-  int64_t numA = meeting.queryLayout.getNumSegments();
-  int64_t numB = meeting.keyLayout.getNumSegments();
+  int64_t numA = inputs.queryLayout.getNumSegments();
+  int64_t numB = inputs.keyLayout.getNumSegments();
   for (int64_t own = 0; own < (byQuery ? numA : numB); ++own)
     for (int64_t owner = 0; owner < parts; ++owner) {
       int64_t p = byQuery ? rank : owner, r = byQuery ? owner : rank;
-      PairMask lacking = classifier.needed(meeting, p, r) &
+      PairMask lacking = classifier.needed(inputs, p, r) &
                          ~gradient.added.at(owner) &
                          pairsOf(gradient, uint64_t{1} << own);
       if (lacking == 0)
@@ -470,14 +475,14 @@ std::string Auditor::describeLack(const Gradient &gradient, int64_t rank) {
 
 /// Every pair that the mask does not rule out has been added.
 std::string Auditor::checkComplete(const Gradient &gradient, int64_t rank) {
-  const Meeting &meeting = gradient.question->meeting;
+  const AttendInputs &inputs = gradient.proved->inputs;
   bool byQuery = gradient.by() == By::Query;
   int64_t numPairs =
-      meeting.queryLayout.getNumSegments() * meeting.keyLayout.getNumSegments();
+      inputs.queryLayout.getNumSegments() * inputs.keyLayout.getNumSegments();
   for (int64_t owner = 0; owner < parts; ++owner) {
     PairMask added = gradient.added.at(owner);
-    PairMask needed = byQuery ? classifier.needed(meeting, rank, owner)
-                              : classifier.needed(meeting, owner, rank);
+    PairMask needed = byQuery ? classifier.needed(inputs, rank, owner)
+                              : classifier.needed(inputs, owner, rank);
     if (needed & ~added)
       return describeLack(gradient, rank);
     if (!byQuery) // Counted once, not for keys and values again.
@@ -495,12 +500,12 @@ std::string Auditor::checkGradient(int64_t rank, int64_t other, unsigned index,
   if (!ofOther || ofOther->argument != gradient.argument ||
       ofOther->table != gradient.table)
     return format("another gradient than rank {0}", other);
-  if (gradient.question && ofOther->question) {
+  if (gradient.proved && ofOther->proved) {
     if (gradient.place != ofOther->place)
       return format("another gradient than rank {0}", other);
-    if (gradient.question != ofOther->question)
+    if (gradient.proved != ofOther->proved)
       return format("a gradient that {0} than that of rank {1}",
-                    difference(*gradient.question, *ofOther->question), other);
+                    difference(*gradient.proved, *ofOther->proved), other);
   }
   if (gradient.table) {
     // Whether tables are complete, only all ranks together can say.
@@ -510,13 +515,14 @@ std::string Auditor::checkGradient(int64_t rank, int64_t other, unsigned index,
   }
   if (gradient.owner != rank)
     return format("the gradient by the shard of rank {0}", gradient.owner);
-  if (std::string found = checkDealt(index, gradient.sharding); !found.empty())
+  if (std::string found = checkSharded(index, gradient.sharding);
+      !found.empty())
     return found;
   uint64_t wanted = segmentsOf(gradient.sharding, rank);
   if ((gradient.segments & wanted) != wanted)
     return format("segments {0:x} of a gradient, of which it has {1:x}", wanted,
                   gradient.segments);
-  if (gradient.question)
+  if (gradient.proved)
     return checkComplete(gradient, rank);
   return wanted == 0 ? "" : "a gradient to which nothing was added";
 }
@@ -525,13 +531,13 @@ std::string Auditor::checkTable(const Results &results, unsigned index) {
   const auto *first = dyn_cast_or_null<Gradient>(results.front()[index].get());
   if (!first || !first->table)
     return "";
-  const GradientQuestion *question = nullptr;
+  const ProvedGradient *proved = nullptr;
   std::vector<PairMask> added(parts * parts); // by owner of queries, of keys
   for (const auto &ofRank : results) {
     const auto &part = static_cast<const Gradient &>(*ofRank[index]);
-    if (!part.question)
+    if (!part.proved)
       continue;
-    question = part.question;
+    proved = part.proved;
     for (auto [begin, end, pairs] : part.added.getRuns())
       for (int64_t i = begin; i < end; ++i) {
         if (added[i] & pairs)
@@ -540,17 +546,17 @@ std::string Auditor::checkTable(const Results &results, unsigned index) {
         added[i] |= pairs;
       }
   }
-  if (!question)
+  if (!proved)
     return "parts of a gradient to which nothing was added";
-  const Meeting &meeting = question->meeting;
-  int64_t numA = meeting.queryLayout.getNumSegments();
-  int64_t numB = meeting.keyLayout.getNumSegments();
+  const AttendInputs &inputs = proved->inputs;
+  int64_t numA = inputs.queryLayout.getNumSegments();
+  int64_t numB = inputs.keyLayout.getNumSegments();
   for (int64_t queries = 0; queries < parts * numA; ++queries)
     for (int64_t keys = 0; keys < parts * numB; ++keys) {
       int64_t p = queries / numA, a = queries % numA;
       int64_t r = keys / numB, b = keys % numB;
       if (!(added[p * parts + r] & pairBit(a, b, numB)) &&
-          classifier.classify(meeting, p, r, a, b) != PairClass::Empty)
+          classifier.classify(inputs, p, r, a, b) != PairClass::Empty)
         return format("parts of a gradient by a table, which lack query "
                       "segment {0} of rank {1} with segment {2} of rank {3}",
                       a, p, b, r);

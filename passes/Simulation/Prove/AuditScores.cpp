@@ -47,7 +47,7 @@ static Stored *ownStored(TensorRef &tensor) {
     return stored;
   auto copy = std::make_shared<Stored>(stored->shape, stored->element);
   copy->scored = stored->scored;
-  copy->question = stored->question;
+  copy->proved = stored->proved;
   copy->isWeights = stored->isWeights;
   tensor = copy;
   return copy.get();
@@ -97,18 +97,18 @@ bool Auditor::score(Score &score, std::string &message) {
               "weights already";
     return false;
   }
-  if (!stored->question)
-    stored->question =
+  if (!stored->proved)
+    stored->proved =
         keep(score, score.query->argument, score.key->argument, -1);
-  const Question &question = *stored->question;
-  message = difference(question.meeting, score);
-  if (score.query->argument != question.query)
+  const ProvedAttention &proved = *stored->proved;
+  message = difference(proved.inputs, score);
+  if (score.query->argument != proved.query)
     message = "scores another query";
-  else if (score.key->argument != question.key)
+  else if (score.key->argument != proved.key)
     message = "scores slices of other tensors";
-  else if (score.queryOwner != question.meeting.queryOwner)
+  else if (score.queryOwner != proved.inputs.queryOwner)
     message = format("scores the queries of rank {0}, not of {1},",
-                     score.queryOwner, question.meeting.queryOwner);
+                     score.queryOwner, proved.inputs.queryOwner);
   if (!message.empty())
     message += " than the scores before it";
   else
@@ -121,12 +121,12 @@ bool Auditor::softmax(TensorRef &scores, State &state, std::string &message) {
   message = checkState(state);
   if (!message.empty())
     return false;
-  if (!stored || !stored->question || stored->isWeights) {
+  if (!stored || !stored->proved || stored->isWeights) {
     message = "takes what are no scores";
     return false;
   }
   // A row is divided by the sum of all of its weights.
-  const Meeting &first = stored->question->meeting;
+  const AttendInputs &first = stored->proved->inputs;
   int64_t numA = first.queryLayout.getNumSegments();
   int64_t numB = first.keyLayout.getNumSegments();
   for (int64_t owner = 0; owner < parts; ++owner)
@@ -141,17 +141,17 @@ bool Auditor::softmax(TensorRef &scores, State &state, std::string &message) {
         }
   Account &account = ownAccount(state);
   renumber(state);
-  if (account.question) {
+  if (account.proved) {
     message = "takes a state that has attended something";
     return false;
   }
-  account.question = stored->question;
+  account.proved = stored->proved;
   stored->isWeights = true;
   return true;
 }
 
 std::string Auditor::addWeighed(const Weigh &weigh, Account &account) {
-  const Meeting &first = account.question->meeting;
+  const AttendInputs &first = account.proved->inputs;
   int64_t numA = first.queryLayout.getNumSegments();
   int64_t numB = first.keyLayout.getNumSegments();
   const auto &stored = static_cast<const Stored &>(*weigh.weights);
@@ -186,28 +186,28 @@ bool Auditor::weigh(Weigh &weigh, std::string &message) {
   }
   Account &account = ownAccount(weigh.state);
   renumber(weigh.state);
-  if (!account.question) {
+  if (!account.proved) {
     message = "adds to a state that is of no ring.softmax";
     return false;
   }
-  const Question &question = *account.question;
-  if (question.query != stored->question->query ||
-      question.key != stored->question->key ||
-      question.meeting.queryOwner != stored->question->meeting.queryOwner ||
-      !difference(question.meeting, stored->question->meeting).empty()) {
+  const ProvedAttention &proved = *account.proved;
+  if (proved.query != stored->proved->query ||
+      proved.key != stored->proved->key ||
+      proved.inputs.queryOwner != stored->proved->inputs.queryOwner ||
+      !difference(proved.inputs, stored->proved->inputs).empty()) {
     message = "takes weights of another attention than its state";
     return false;
   }
-  if (question.meeting.keyLayout != weigh.keyLayout ||
-      question.meeting.keyExtent != weigh.keyExtent) {
-    message = "takes values that are dealt otherwise than the keys";
+  if (proved.inputs.keyLayout != weigh.keyLayout ||
+      proved.inputs.keyExtent != weigh.keyExtent) {
+    message = "takes values that are sharded otherwise than the keys";
     return false;
   }
-  message = checkSlice(question.meeting, {nullptr, weigh.value, weigh.owner});
-  if (question.value < 0) // states may share a question
-    account.question = keep(question.meeting, question.query, question.key,
-                            weigh.value->argument);
-  if (message.empty() && account.question->value != weigh.value->argument)
+  message = checkSlice(proved.inputs, {nullptr, weigh.value, weigh.owner});
+  if (proved.value < 0) // states may share a proved
+    account.proved =
+        keep(proved.inputs, proved.query, proved.key, weigh.value->argument);
+  if (message.empty() && account.proved->value != weigh.value->argument)
     message = "weighs slices of other tensors than before";
   if (message.empty())
     message = addWeighed(weigh, account);

@@ -13,11 +13,11 @@ using namespace mlir;
 using namespace burst;
 
 std::string burst::describe(const Sharding &sharding) {
-  std::string order(stringifyOrder(sharding.deal.order));
-  if (sharding.deal.order == Order::Striped)
-    order += " " + std::to_string(sharding.deal.block);
+  std::string order(stringifyOrder(sharding.layout.order));
+  if (sharding.layout.order == Order::Striped)
+    order += " " + std::to_string(sharding.layout.block);
   return format("dimension {0} of {1} positions, {2} over {3}", sharding.dim,
-                sharding.extent, order, sharding.deal.parts);
+                sharding.extent, order, sharding.layout.parts);
 }
 
 //===----------------------------------------------------------------------===//
@@ -63,7 +63,7 @@ Account &burst::ownAccount(State &state) {
     return old;
   auto account = copyPart<Account>(old);
   account->absorbed = old.absorbed;
-  account->question = old.question;
+  account->proved = old.proved;
   state.o = account;
   return *account;
 }
@@ -98,28 +98,30 @@ std::string Auditor::checkUnchanged(const State &state) {
 // Attends
 //===----------------------------------------------------------------------===//
 
-std::string Auditor::checkQuery(const Meeting &meeting) {
-  const Tensor &query = *meeting.query;
+std::string Auditor::checkQuery(const AttendInputs &inputs) {
+  const Tensor &query = *inputs.query;
   if (query.argument < 0)
     return "attends with a query that is no shard of an argument";
-  if (query.owner != meeting.queryOwner)
+  if (query.owner != inputs.queryOwner)
     return format("takes the queries for those of rank {0}, they are those of "
                   "{1}",
-                  meeting.queryOwner, query.owner);
-  Deal deal = meeting.queryLayout.getDeal();
-  int64_t rows = shares.of(deal, meeting.queryExtent, meeting.queryOwner).count;
+                  inputs.queryOwner, query.owner);
+  Layout layout = inputs.queryLayout.getValue();
+  int64_t rows = shards.of(layout, inputs.queryExtent, inputs.queryOwner).count;
   if (query.shape[1] != rows)
     return format("has {0} queries, its layout says {1}", query.shape[1], rows);
-  Sharding wanted{deal, 1, meeting.queryExtent};
+  Sharding wanted{layout, 1, inputs.queryExtent};
   if (query.sharding != wanted)
-    return format("takes queries that are dealt as {0} as if they were dealt "
-                  "as {1}",
-                  describe(query.sharding), describe(wanted));
+    return format(
+        "takes queries that are laid out as {0} as if they were laid out "
+        "as {1}",
+        describe(query.sharding), describe(wanted));
   return "";
 }
 
-std::string Auditor::checkSlice(const Meeting &meeting, const Slice &slice) {
-  Deal deal = meeting.keyLayout.getDeal();
+std::string Auditor::checkSlice(const AttendInputs &inputs,
+                                const Slice &slice) {
+  Layout layout = inputs.keyLayout.getValue();
   for (const Tensor *tensor : {slice.key, slice.value}) {
     if (!tensor)
       continue;
@@ -130,48 +132,50 @@ std::string Auditor::checkSlice(const Meeting &meeting, const Slice &slice) {
       return format("takes the {0} for those of rank {1}, they are those of "
                     "{2}",
                     what, slice.owner, tensor->owner);
-    int64_t count = shares.of(deal, meeting.keyExtent, slice.owner).count;
+    int64_t count = shards.of(layout, inputs.keyExtent, slice.owner).count;
     if (tensor->shape[1] != count)
       return format("has {0} {1}, its layout says {2}", tensor->shape[1], what,
                     count);
-    Sharding wanted{deal, 1, meeting.keyExtent};
+    Sharding wanted{layout, 1, inputs.keyExtent};
     if (tensor->sharding != wanted)
-      return format("takes {0} that are dealt as {1} as if they were dealt as "
-                    "{2}",
-                    what, describe(tensor->sharding), describe(wanted));
+      return format(
+          "takes {0} that are laid out as {1} as if they were laid out as "
+          "{2}",
+          what, describe(tensor->sharding), describe(wanted));
   }
   return "";
 }
 
-PairMask Auditor::computedPairs(const Meeting &meeting, size_t index,
+PairMask Auditor::computedPairs(const AttendInputs &inputs, size_t index,
                                 int64_t owner) {
-  int64_t numA = meeting.queryLayout.getNumSegments();
-  int64_t numB = meeting.keyLayout.getNumSegments();
+  int64_t numA = inputs.queryLayout.getNumSegments();
+  int64_t numB = inputs.keyLayout.getNumSegments();
   PairMask pairs = 0;
   for (int64_t a = 0; a < numA; ++a)
     for (int64_t b = 0; b < numB; ++b)
-      pairs |= meeting.isComputed(index, a, b) * pairBit(a, b, numB);
+      pairs |= inputs.isComputed(index, a, b) * pairBit(a, b, numB);
   if (pairs == 0)
     return 0;
   uint64_t rows =
-      segmentsOf({meeting.queryLayout.getDeal(), 1, meeting.queryExtent},
-                 meeting.queryOwner);
+      segmentsOf({inputs.queryLayout.getValue(), 1, inputs.queryExtent},
+                 inputs.queryOwner);
   uint64_t columns =
-      segmentsOf({meeting.keyLayout.getDeal(), 1, meeting.keyExtent}, owner);
+      segmentsOf({inputs.keyLayout.getValue(), 1, inputs.keyExtent}, owner);
   return pairs & pairsOfQueries(rows, numA, numB) &
          pairsOfKeys(columns, numA, numB);
 }
 
 /// Whether pairs that are to be computed are such that the mask needs.
-bool Auditor::areNeeded(const Meeting &meeting, int64_t owner, PairMask pairs) {
+bool Auditor::areNeeded(const AttendInputs &inputs, int64_t owner,
+                        PairMask pairs) {
   return options.allowEmpty || pairs == 0 ||
-         (pairs & ~classifier.needed(meeting, meeting.queryOwner, owner)) == 0;
+         (pairs & ~classifier.needed(inputs, inputs.queryOwner, owner)) == 0;
 }
 
-std::string Auditor::checkNeeded(const Meeting &meeting, int64_t owner,
+std::string Auditor::checkNeeded(const AttendInputs &inputs, int64_t owner,
                                  int64_t a, int64_t b) {
   if (options.allowEmpty ||
-      classifier.classify(meeting, owner, a, b) != PairClass::Empty)
+      classifier.classify(inputs, owner, a, b) != PairClass::Empty)
     return "";
   return format("computes query segment {0} with segment {1} of rank {2}, of "
                 "which the mask keeps nothing",
@@ -193,17 +197,17 @@ static bool sameArguments(ArrayRef<Argument> a, ArrayRef<Argument> b) {
 }
 
 /// It is kept for what it names, and outlives what was received.
-const Question *Auditor::keep(const Meeting &meeting, int query, int key,
-                              int value) {
+const ProvedAttention *Auditor::keep(const AttendInputs &inputs, int query,
+                                     int key, int value) {
   auto shape =
-      std::make_shared<Tensor>(meeting.query->shape, meeting.query->element);
-  auto question =
-      std::make_unique<Question>(Question{meeting, shape, query, key, value});
-  question->meeting.query = shape.get();
-  return questions.emplace_back(std::move(question)).get();
+      std::make_shared<Tensor>(inputs.query->shape, inputs.query->element);
+  auto proved = std::make_unique<ProvedAttention>(
+      ProvedAttention{inputs, shape, query, key, value});
+  proved->inputs.query = shape.get();
+  return provedAttentions.emplace_back(std::move(proved)).get();
 }
 
-std::string burst::difference(const Meeting &x, const Meeting &y) {
+std::string burst::difference(const AttendInputs &x, const AttendInputs &y) {
   if (x.queryExtent != y.queryExtent || x.keyExtent != y.keyExtent)
     return "has other extents";
   if (!sameArguments(x.maskCaptures, y.maskCaptures) ||
@@ -222,32 +226,34 @@ std::string burst::difference(const Meeting &x, const Meeting &y) {
   return "";
 }
 
-std::string burst::difference(const Question &x, const Question &y) {
+std::string burst::difference(const ProvedAttention &x,
+                              const ProvedAttention &y) {
   if (x.key != y.key || x.value != y.value)
     return "attends slices of other tensors";
   if (x.query != y.query)
     return "attends with another query";
-  return difference(x.meeting, y.meeting);
+  return difference(x.inputs, y.inputs);
 }
 
 /// All attends of one state compute one attention, for one rank's queries.
-static std::string checkAgrees(const Question &question, const Attend &attend) {
-  std::string found = difference(question.meeting, attend);
-  if (attend.query->argument != question.query)
+static std::string checkAgrees(const ProvedAttention &proved,
+                               const Attend &attend) {
+  std::string found = difference(proved.inputs, attend);
+  if (attend.query->argument != proved.query)
     found = "attends with another query";
   for (const Slice &slice : attend.slices)
-    if (slice.key->argument != question.key ||
-        slice.value->argument != question.value)
+    if (slice.key->argument != proved.key ||
+        slice.value->argument != proved.value)
       found = "attends slices of other tensors";
-  if (int64_t owner = question.meeting.queryOwner; owner != attend.queryOwner)
+  if (int64_t owner = proved.inputs.queryOwner; owner != attend.queryOwner)
     found = format("attends with the queries of rank {0}, not of {1},",
                    attend.queryOwner, owner);
   return found.empty() ? "" : found + " than the state before it";
 }
 
 /// What an attend asks of a fresh state.
-const Question *Auditor::ask(const Attend &attend) {
-  const Question *&known = asked[{attend.at, attend.queryOwner}];
+const ProvedAttention *Auditor::ask(const Attend &attend) {
+  const ProvedAttention *&known = asked[{attend.at, attend.queryOwner}];
   const Slice &slice = attend.slices.front();
   if (!known || !checkAgrees(*known, attend).empty())
     known = keep(attend, attend.query->argument, slice.key->argument,
@@ -321,17 +327,17 @@ bool Auditor::attend(Attend &attend, State &result, std::string &message) {
                      attend.queryOwner, state.owner);
   if (message.empty() && state.sharding != attend.query->sharding)
     message =
-        format("attends with queries that are dealt as {0} for a state "
-               "of such that are dealt as {1}",
+        format("attends with queries that are laid out as {0} for a state "
+               "of such that are laid out as {1}",
                describe(attend.query->sharding), describe(state.sharding));
   if (!message.empty())
     return false;
   result = std::move(attend.state);
   Account &account = ownAccount(result);
   renumber(result);
-  if (!account.question)
-    account.question = ask(attend);
-  message = checkAgrees(*account.question, attend);
+  if (!account.proved)
+    account.proved = ask(attend);
+  message = checkAgrees(*account.proved, attend);
   for (size_t index = 0; index < attend.slices.size() && message.empty();
        ++index)
     message = absorb(attend, index, account);
@@ -340,7 +346,7 @@ bool Auditor::attend(Attend &attend, State &result, std::string &message) {
 
 /// Both are states of the owner's queries, and what is merged is there.
 std::string Auditor::checkMerged(const Merge &merge) {
-  Deal deal = merge.layout.getDeal();
+  Layout layout = merge.layout.getValue();
   for (const State *state : {&merge.into, &merge.from}) {
     for (const auto &[part, dim] : {std::pair(state->o.get(), 1),
                                     {state->m.get(), 2},
@@ -352,10 +358,10 @@ std::string Auditor::checkMerged(const Merge &merge) {
         return format("merges a state of the queries of rank {0} as one of "
                       "those of {1}",
                       part->owner, merge.owner);
-      Sharding wanted{deal, dim, merge.extent};
+      Sharding wanted{layout, dim, merge.extent};
       if (part->sharding != wanted)
-        return format("merges a state of what is dealt as {0} as if it were "
-                      "dealt as {1}",
+        return format("merges a state of what is laid out as {0} as if it were "
+                      "laid out as {1}",
                       describe(part->sharding), describe(wanted));
     }
     if (std::string found = checkState(*state); !found.empty())
@@ -371,18 +377,18 @@ bool Auditor::merge(Merge &merge, std::string &message) {
   Account &account = ownAccount(merge.into);
   renumber(merge.into);
   const auto &other = static_cast<const Account &>(*merge.from.o);
-  if (!other.question)
+  if (!other.proved)
     return true;
-  if (!account.question)
-    account.question = other.question;
+  if (!account.proved)
+    account.proved = other.proved;
   // Whose queries they are has been checked.
-  if (std::string found = difference(*account.question, *other.question);
+  if (std::string found = difference(*account.proved, *other.proved);
       !found.empty()) {
     message = "merges a state that " + found + " than the other";
     return false;
   }
-  int64_t numA = account.question->meeting.queryLayout.getNumSegments();
-  int64_t numB = account.question->meeting.keyLayout.getNumSegments();
+  int64_t numA = account.proved->inputs.queryLayout.getNumSegments();
+  int64_t numB = account.proved->inputs.keyLayout.getNumSegments();
   if (account.absorbed.unite(other.absorbed,
                              pairsOfQueries(merge.segments, numA, numB)) != 0)
     message = "merges states that have absorbed the same pair";
@@ -391,7 +397,7 @@ bool Auditor::merge(Merge &merge, std::string &message) {
 
 /// Every pair that the mask does not rule out has been absorbed.
 std::string Auditor::checkComplete(const Account &account) {
-  const Meeting &first = account.question->meeting;
+  const AttendInputs &first = account.proved->inputs;
   int64_t numA = first.queryLayout.getNumSegments();
   int64_t numB = first.keyLayout.getNumSegments();
   for (int64_t owner = 0; owner < parts; ++owner) {
@@ -422,13 +428,13 @@ bool Auditor::finalize(Type element, State &state, TensorRef &out,
   if ((account.segments & wanted) != wanted)
     message = format("ends segments {0:x} of a state, of which it has {1:x}",
                      wanted, account.segments);
-  else if (account.question)
+  else if (account.proved)
     message = checkComplete(account);
   else if (wanted != 0)
     message = "ends a state that has attended nothing";
   if (!message.empty())
     return false;
-  const Question *question = account.question;
+  const ProvedAttention *proved = account.proved;
   if (!Bookkeeper::finalize(element, state, out, lse, message))
     return false;
   for (const auto &[tensor, dim] : {std::pair(out, 1), {lse, 2}}) {
@@ -436,7 +442,7 @@ bool Auditor::finalize(Type element, State &state, TensorRef &out,
       part->state = 0; // A part of a state no longer.
     tensor->sharding = sharding;
     tensor->sharding.dim = dim;
-    tensor->origin = std::make_shared<Origin>(Origin{question, dim});
+    tensor->origin = std::make_shared<Origin>(Origin{proved, dim});
   }
   return true;
 }
@@ -457,13 +463,13 @@ static TensorRef arrivedPart(const Part &sent, const Transfer &to,
   }
   auto arrived = to.makeReceived<Account>(index);
   label(*arrived);
-  if (!account->question)
+  if (!account->proved)
     return arrived;
-  const Meeting &meeting = account->question->meeting;
+  const AttendInputs &inputs = account->proved->inputs;
   PairMask pairs =
-      pairsOfQueries(to.receiveMask, meeting.queryLayout.getNumSegments(),
-                     meeting.keyLayout.getNumSegments());
-  arrived->question = account->question;
+      pairsOfQueries(to.receiveMask, inputs.queryLayout.getNumSegments(),
+                     inputs.keyLayout.getNumSegments());
+  arrived->proved = account->proved;
   arrived->absorbed = account->absorbed.restricted(pairs);
   return arrived;
 }

@@ -6,7 +6,7 @@
 #include "dialect/Ring/Slices.h"
 #include "passes/Simulation/Prove/Audit.h"
 #include "passes/Simulation/Prove/PairSet.h"
-#include "passes/Simulation/Shares.h"
+#include "passes/Simulation/Shards.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -14,8 +14,8 @@
 namespace burst {
 
 /// The attention that an attend is a part of, for the queries of one rank.
-struct Question {
-  Meeting meeting; ///< its query is `queryShape`
+struct ProvedAttention {
+  AttendInputs inputs; ///< its query is `queryShape`
   TensorRef queryShape;
   int query, key, value;
 };
@@ -47,7 +47,7 @@ struct Account : Part {
   /// Of its queries with the keys of all owners, those that were absorbed.
   PairSet absorbed;
   /// What the first attend asked: all others must agree. Null before.
-  const Question *question = nullptr;
+  const ProvedAttention *proved = nullptr;
 };
 
 /// Scores that are stored, and then the weights that they become.
@@ -61,14 +61,14 @@ struct Stored : Tensor {
   /// Of its queries with the keys of all owners, those that were scored.
   PairSet scored;
   /// What the first score asked, of no values.
-  const Question *question = nullptr;
+  const ProvedAttention *proved = nullptr;
   bool isWeights = false;
 };
 
 /// Where rows that a program makes, out, lse and delta, come from.
 struct Origin {
   /// The attention that made out or lse; null where out came from outside.
-  const Question *question = nullptr;
+  const ProvedAttention *proved = nullptr;
   int64_t dim = 1;            ///< of the queries
   int out = -1, lseGrad = -1; ///< of a delta: labels of what it was made of
 };
@@ -80,8 +80,8 @@ struct GradientLabels {
 };
 
 /// The attention of which a `ring.attend_grad` gives gradients.
-struct GradientQuestion {
-  Meeting meeting; ///< its query is `queryShape`
+struct ProvedGradient {
+  AttendInputs inputs; ///< its query is `queryShape`
   TensorRef queryShape;
   mlir::Region *gradient;           ///< of the score
   llvm::ArrayRef<int64_t> captures; ///< of the score, that have gradients
@@ -103,7 +103,7 @@ struct Gradient : Tensor {
   const Tensor *table = nullptr; ///< where it is by no shard: by which table
   bool isRounded = false;
   /// What the first attend asked, and by what of it this is; null before.
-  const GradientQuestion *question = nullptr;
+  const ProvedGradient *proved = nullptr;
   int64_t place = 0;
   /// Of the own shard with the other side of all owners, the pairs that have
   /// been added. Of a table, those of all owners with all, as if owner p of the
@@ -122,7 +122,7 @@ public:
   Auditor(mlir::func::FuncOp program, int64_t parts,
           const ProofOptions &options, Proof &proof)
       : program(program), parts(parts), options(options), proof(proof),
-        maxSlices(ring::getMaxSlices(program)), shares(parts) {}
+        maxSlices(ring::getMaxSlices(program)), shards(parts) {}
 
   State init(mlir::RankedTensorType type, const Tensor &query) override;
   bool attend(Attend &attend, State &result, std::string &message) override;
@@ -156,24 +156,26 @@ public:
 private:
   /// The segments of a shard that have positions.
   uint64_t segmentsOf(const Sharding &sharding, int64_t owner) {
-    return shares.of(sharding.deal, sharding.extent, owner).mask;
+    return shards.of(sharding.layout, sharding.extent, owner).mask;
   }
-  /// Of slice `index`, which `owner` owns, the pairs that a meeting computes:
+  /// Of slice `index`, which `owner` owns, the pairs that a inputs computes:
   /// those that are flagged, of segments that have positions.
-  PairMask computedPairs(const Meeting &meeting, size_t index, int64_t owner);
+  PairMask computedPairs(const AttendInputs &inputs, size_t index,
+                         int64_t owner);
   std::string checkHeld(const Transfer &transfer, const Held &held);
-  std::string checkQuery(const Meeting &meeting);
+  std::string checkQuery(const AttendInputs &inputs);
   /// Of keys, values or both.
-  std::string checkSlice(const Meeting &meeting, const Slice &slice);
+  std::string checkSlice(const AttendInputs &inputs, const Slice &slice);
   /// A pair that is to be computed must be one that the mask needs.
-  bool areNeeded(const Meeting &meeting, int64_t owner, PairMask pairs);
-  std::string checkNeeded(const Meeting &meeting, int64_t owner, int64_t a,
+  bool areNeeded(const AttendInputs &inputs, int64_t owner, PairMask pairs);
+  std::string checkNeeded(const AttendInputs &inputs, int64_t owner, int64_t a,
                           int64_t b);
   std::string describeWrong(const Attend &attend, const Slice &slice,
                             const Account &account, PairMask pairs);
   std::string absorb(const Attend &attend, size_t index, Account &account);
-  const Question *ask(const Attend &attend);
-  const Question *keep(const Meeting &meeting, int query, int key, int value);
+  const ProvedAttention *ask(const Attend &attend);
+  const ProvedAttention *keep(const AttendInputs &inputs, int query, int key,
+                              int value);
   std::string checkUnchanged(const Tensor &tensor, llvm::StringRef what);
   std::string checkUnchanged(const State &state);
   std::string checkMerged(const Merge &merge);
@@ -183,7 +185,7 @@ private:
   std::string checkScore(const Score &score);
   std::string addScores(const Score &score, Stored &stored);
   std::string addWeighed(const Weigh &weigh, Account &account);
-  std::string checkDealt(unsigned index, const Sharding &made);
+  std::string checkSharded(unsigned index, const Sharding &made);
   void renumber(State &state);
 
   std::string checkRows(const AttendGrad &attend);
@@ -191,7 +193,7 @@ private:
                           llvm::StringRef name);
   std::string checkGradients(const AttendGrad &attend);
   std::string checkArrived(const AttendGrad &attend, int64_t a, int64_t b);
-  const GradientQuestion *ask(const AttendGrad &attend);
+  const ProvedGradient *ask(const AttendGrad &attend);
   std::string addPairs(const AttendGrad &attend, PairMask pairs);
   std::string describeLack(const Gradient &gradient, int64_t rank);
   std::string checkComplete(const Gradient &gradient, int64_t rank);
@@ -208,10 +210,11 @@ private:
   int64_t numStates = 0;
   /// One for all attends that ask the same: they are many, of few attentions.
   /// By op, and owner of the queries.
-  llvm::DenseMap<std::pair<mlir::Operation *, int64_t>, const Question *> asked;
-  std::vector<std::unique_ptr<const Question>> questions;
-  std::vector<std::unique_ptr<const GradientQuestion>> gradientQuestions;
-  ShareTable shares;
+  llvm::DenseMap<std::pair<mlir::Operation *, int64_t>, const ProvedAttention *>
+      asked;
+  std::vector<std::unique_ptr<const ProvedAttention>> provedAttentions;
+  std::vector<std::unique_ptr<const ProvedGradient>> provedGradients;
+  ShardTable shards;
 };
 
 template <typename... Args>
@@ -235,11 +238,12 @@ Account &ownAccount(State &state);
 /// o, m and l belong together.
 std::string checkState(const State &state);
 
-/// In what two ask for another attention; meetings, whatever their tensors.
-std::string difference(const Meeting &x, const Meeting &y);
-std::string difference(const Question &x, const Question &y);
-std::string difference(const GradientQuestion &x, const GradientQuestion &y);
-std::string difference(const GradientQuestion &x, const Meeting &meeting,
+/// In what two are parts of different attentions; of inputs, whatever their
+/// tensors.
+std::string difference(const AttendInputs &x, const AttendInputs &y);
+std::string difference(const ProvedAttention &x, const ProvedAttention &y);
+std::string difference(const ProvedGradient &x, const ProvedGradient &y);
+std::string difference(const ProvedGradient &x, const AttendInputs &inputs,
                        mlir::Region &gradient, llvm::ArrayRef<int64_t> captures,
                        const GradientLabels &labels);
 

@@ -313,6 +313,6 @@ LogicalResult Compiler::compileIf(scf::IfOp branch) {
 /// Where a segment begins and ends the machine can say itself.
 void Compiler::describeSegment(ring::SegmentOp op, Instruction &instruction) {
   instruction.opcode = Opcode::Segment;
-  instruction.a = program.deals.size();
-  program.deals.push_back(op.getLayout().getDeal());
+  instruction.a = program.layouts.size();
+  program.layouts.push_back(op.getLayout().getValue());
 }

@@ -291,7 +291,7 @@ private:
   std::vector<Instruction> code;
   std::vector<OperandList> operandLists;
   std::vector<Object> constants;
-  std::vector<Deal> deals;
+  std::vector<Layout> layouts;
   std::vector<Slot> argumentSlots, resultSlots;
   llvm::DenseMap<unsigned, Slot> gradientSlots;
   uint32_t numScalars = 0, numObjects = 0;

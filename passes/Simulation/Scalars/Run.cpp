@@ -267,11 +267,11 @@ bool Program::runSegment(const Instruction &in, Frame &frame,
   int64_t index = frame.scalars[list.operands[0].number].i;
   int64_t owner = frame.scalars[list.operands[1].number].i;
   int64_t extent = frame.scalars[list.operands[2].number].i;
-  const Deal &deal = deals[in.a];
+  const Layout &layout = layouts[in.a];
   if (owner < 0 || owner >= environment.numRanks() ||
-      owner >= deal.numOwners() || index < 0 || index >= deal.numSegments())
+      owner >= layout.numOwners() || index < 0 || index >= layout.numSegments())
     return false;
-  burst::Segment s = deal.segment(owner, index, extent);
+  burst::Segment s = layout.segment(owner, index, extent);
   int64_t values[] = {s.begin, s.end(), s.count, s.step, s.block};
   for (auto [slot, value] : llvm::zip_equal(list.results, values))
     frame.scalars[slot.number].i = value;

@@ -27,9 +27,9 @@ struct Gauge {
 
 using GaugeRef = std::shared_ptr<Gauge>;
 
-/// How a dimension of a global tensor is dealt to the ranks.
+/// How a dimension of a global tensor is sharded over the ranks.
 struct Sharding {
-  Deal deal;
+  Layout layout;
   int64_t dim = 0;
   int64_t extent = 0;
 
@@ -65,7 +65,7 @@ struct Tensor {
   std::vector<double> floats; ///< of any float type
 
   /// The function argument of which this is a shard, or what was made for one
-  /// (see Made), -1 for others; the rank that owns it, and how it was dealt.
+  /// (see Made), -1 for others; the rank that owns it, and how it was sharded.
   int argument = -1;
   int64_t owner = 0;
   Sharding sharding;

@@ -76,8 +76,8 @@ namespace {
 class Needs {
 public:
   explicit Needs(const Workload &workload)
-      : workload(workload), parts(workload.deal.parts),
-        segments(workload.deal.numSegments()) {}
+      : workload(workload), parts(workload.layout.parts),
+        segments(workload.layout.numSegments()) {}
 
   /// Positions of the keys of an owner that a rank needs.
   int64_t positions(int64_t owner, int64_t rank) const;
@@ -106,7 +106,7 @@ int64_t Needs::positions(int64_t owner, int64_t rank) const {
       return workload.kept(rank, owner, a, b).any;
     };
     if (llvm::any_of(llvm::seq(segments), isKept))
-      sum += workload.deal.segment(owner, b, workload.sizes.keys).count;
+      sum += workload.layout.segment(owner, b, workload.sizes.keys).count;
   }
   return sum;
 }
@@ -148,7 +148,7 @@ double Needs::pairs() const {
   double largest = 0;
   auto count = [&](int64_t owner, int64_t segment, int64_t extent) {
     return static_cast<double>(
-        workload.deal.segment(owner, segment, extent).count);
+        workload.layout.segment(owner, segment, extent).count);
   };
   for (int64_t rank = 0; rank < parts; ++rank) {
     double sum = 0;
@@ -171,19 +171,19 @@ struct AllGather final : Strategy {
   StringRef getName() const override { return "all_gather"; }
 
   Estimate estimate(const Workload &workload,
-                    const MachineModel &machine) const override;
+                    const Hardware &hardware) const override;
 
-  void build(AttentionInterface op, const Deal &deal) const override {
+  void build(AttentionInterface op, const Layout &layout) const override {
     if (auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation()))
-      return BackwardGather(backward, deal).build();
-    ForwardGather(cast<AttentionOp>(op.getOperation()), deal).build();
+      return BackwardGather(backward, layout).build();
+    ForwardGather(cast<AttentionOp>(op.getOperation()), layout).build();
   }
 };
 } // namespace
 
 /// Nothing hides the gather; gradients return one distance after the other.
 Estimate AllGather::estimate(const Workload &workload,
-                             const MachineModel &machine) const {
+                             const Hardware &hardware) const {
   Cargo cargo = cargoOf(workload, /*movesKeys=*/true);
   Needs needs(workload);
   auto batch = static_cast<double>(workload.sizes.batch);
@@ -191,20 +191,20 @@ Estimate AllGather::estimate(const Workload &workload,
   double steps = workload.hopsOfStep;
   Estimate result;
   result.compute = needs.pairs() * workload.operationsOfPair() * batch /
-                   machine.flops / steps;
+                   hardware.flops / steps;
   if (workload.isBackward)
     result.buffers = ownBuffers(workload);
   if (ranks == 1)
     return result;
   result.bytes = batch * needs.all() * (cargo.slice + cargo.behind) /
-                 static_cast<double>(workload.deal.parts);
-  result.exposed = machine.latency * (1 + issue * (ranks - 2)) +
-                   batch * needs.most() * cargo.slice / machine.bandwidth;
+                 static_cast<double>(workload.layout.parts);
+  result.exposed = hardware.latency * (1 + issue * (ranks - 2)) +
+                   batch * needs.most() * cargo.slice / hardware.bandwidth;
   for (int64_t distance = 1;
-       cargo.behind != 0 && distance < workload.deal.parts; ++distance)
+       cargo.behind != 0 && distance < workload.layout.parts; ++distance)
     if (double positions = needs.mostAt(distance); positions != 0)
-      result.exposed += steps * machine.latency +
-                        batch * positions * cargo.behind / machine.bandwidth;
+      result.exposed += steps * hardware.latency +
+                        batch * positions * cargo.behind / hardware.bandwidth;
   // Gradients come in turn into two buffers, and the own ones into one.
   double coming = ranks > 2 ? 3 : 2;
   result.buffers +=

@@ -9,9 +9,9 @@ namespace burst {
 
 /// Keys and values travel past queries, which keep their softmax state; or
 /// queries travel, and their softmax state behind them.
-void buildForwardRing(AttentionOp op, const Deal &deal, bool movesKeys);
+void buildForwardRing(AttentionOp op, const Layout &layout, bool movesKeys);
 /// Keys and values travel with their gradients, or queries with theirs.
-void buildGradientRing(AttentionBackwardOp op, const Deal &deal,
+void buildGradientRing(AttentionBackwardOp op, const Layout &layout,
                        bool movesKeys);
 
 } // namespace burst

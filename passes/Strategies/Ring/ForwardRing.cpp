@@ -48,6 +48,7 @@ Tensors ForwardRing::rotateQueries() {
       });
 }
 
-void burst::buildForwardRing(AttentionOp op, const Deal &deal, bool movesKeys) {
-  ForwardRing(op, deal).build(movesKeys);
+void burst::buildForwardRing(AttentionOp op, const Layout &layout,
+                             bool movesKeys) {
+  ForwardRing(op, layout).build(movesKeys);
 }

@@ -74,7 +74,7 @@ Tensors GradientRing::rotateQueries() {
   return made;
 }
 
-void burst::buildGradientRing(AttentionBackwardOp op, const Deal &deal,
+void burst::buildGradientRing(AttentionBackwardOp op, const Layout &layout,
                               bool movesKeys) {
-  GradientRing(op, deal).build(movesKeys);
+  GradientRing(op, layout).build(movesKeys);
 }

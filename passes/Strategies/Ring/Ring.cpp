@@ -16,19 +16,19 @@ public:
   }
 
   Estimate estimate(const Workload &workload,
-                    const MachineModel &machine) const override {
+                    const Hardware &hardware) const override {
     Estimate result =
-        estimateRotation(workload, cargoOf(workload, movesKeys), machine);
+        estimateRotation(workload, cargoOf(workload, movesKeys), hardware);
     // A rank that is alone has no state in memory, see ring-fuse-ends.
     if (workload.isBackward || workload.whole.parts > 1)
       result.buffers += ownBuffers(workload);
     return result;
   }
 
-  void build(AttentionInterface op, const Deal &deal) const override {
+  void build(AttentionInterface op, const Layout &layout) const override {
     if (auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation()))
-      return buildGradientRing(backward, deal, movesKeys);
-    buildForwardRing(cast<AttentionOp>(op.getOperation()), deal, movesKeys);
+      return buildGradientRing(backward, layout, movesKeys);
+    buildForwardRing(cast<AttentionOp>(op.getOperation()), layout, movesKeys);
   }
 
 private:

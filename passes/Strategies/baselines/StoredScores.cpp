@@ -79,7 +79,7 @@ void ScoreRing::build() {
 /// Keys travel, then values. A product of all pairs is taken in each round:
 /// what the mask rules out is stored, and weighs nothing.
 static Estimate estimateRounds(const Workload &workload,
-                               const MachineModel &machine) {
+                               const Hardware &hardware) {
   Estimate result;
   for (bool isOfKeys : {true, false}) {
     AttentionSizes sizes = workload.sizes;
@@ -92,7 +92,7 @@ static Estimate estimateRounds(const Workload &workload,
                      static_cast<double>(sizes.queryDim + sizes.valueDim);
     Cargo cargo{/*movesKeys=*/true,
                 numbers * static_cast<double>(workload.elementBytes)};
-    result += estimateRotation(round, cargo, machine);
+    result += estimateRotation(round, cargo, hardware);
   }
   return result;
 }
@@ -118,13 +118,13 @@ struct StoredScores final : Strategy {
     return {};
   }
   Estimate estimate(const Workload &workload,
-                    const MachineModel &machine) const override {
-    Estimate result = estimateRounds(workload, machine);
+                    const Hardware &hardware) const override {
+    Estimate result = estimateRounds(workload, hardware);
     result.buffers += ownBuffers(workload) + scoreBytes(workload);
     return result;
   }
-  void build(AttentionInterface op, const Deal &deal) const override {
-    ScoreRing(cast<AttentionOp>(op.getOperation()), deal).build();
+  void build(AttentionInterface op, const Layout &layout) const override {
+    ScoreRing(cast<AttentionOp>(op.getOperation()), layout).build();
   }
 };
 } // namespace

@@ -505,10 +505,10 @@ burst_error *burst_run(burst_program *program, const burst_run_config *config,
    are not sharded are copied whole.
 
    A result that is_partial, such as the gradient of a table that every rank
-   has, is the share of one rank. Gathering that of rank 0 writes it, gathering
-   that of another rank adds it: do so in the order of the ranks, and the sum
-   has the same bits every time. Where ranks are no threads of one process, the
-   caller sums up what they have (an all-reduce). */
+   has, is the partial result of one rank. Gathering that of rank 0 writes it,
+   gathering that of another rank adds it: do so in the order of the ranks, and
+   the sum has the same bits every time. Where ranks are no threads of one
+   process, the caller sums up what they have (an all-reduce). */
 burst_error *burst_shard(const burst_program *program, int64_t parameter,
                          int64_t rank, const burst_tensor *global,
                          const burst_tensor *local);
@@ -528,7 +528,7 @@ typedef struct burst_run_all_config {
 } burst_run_all_config;
 
 /* Runs all ranks as threads on shards of global tensors, and gathers the
-   results: shares of a sum are added up in the order of the ranks, another
+   results: partial results are added up in the order of the ranks, another
    result that is not sharded is taken from rank 0. Global tensors are in the
    host's memory, also where the device is a GPU. `counters` is NULL or has an
    element per rank, all of one size. The error is that of the rank that failed
@@ -605,7 +605,7 @@ enum { BURST_FORWARD, BURST_BACKWARD };
 /* An axis of the grid of ranks over which the sequence is split. */
 typedef struct burst_axis {
   int64_t num_ranks;
-  const char *order; /* how positions are dealt, as in #burst.sequence:
+  const char *order; /* how positions are sharded, as in #burst.sequence:
                         "contiguous", "zigzag", "striped", "striped 64"; NULL:
                         "contiguous" */
 } burst_axis;

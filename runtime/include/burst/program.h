@@ -132,11 +132,11 @@ enum {
 };
 
 /* A tensor of a transfer: given as to `run` (MLIR's memref descriptor), with 1
-   to 4 dimensions, of which `dim` is dealt. */
-typedef struct burst_dealt {
+   to 4 dimensions, of which `dim` is sharded. */
+typedef struct burst_sharded {
   const void *tensor;
   int64_t dims, element_bytes, dim;
-} burst_dealt;
+} burst_sharded;
 
 /* Which messages there are. */
 typedef struct burst_transfer {
@@ -156,7 +156,7 @@ typedef struct burst_transfer {
   const uint8_t *flags;
   int64_t flag_owners, flag_turns, flag_segments, turn;
   int64_t num_tensors;
-  const burst_dealt *sends, *receives; /* as many of both */
+  const burst_sharded *sends, *receives; /* as many of both */
 } burst_transfer;
 
 /* What an allocation is for; peak memory is counted by it. In a run on a GPU
@@ -272,13 +272,13 @@ typedef struct burst_parameter {
   int32_t rank; /* number of dimensions, 0 for scalars */
   int32_t is_result;
   const int64_t *sizes; /* of a rank's tensor; -1: known at run time */
-  int32_t shard_dim;    /* the dimension that is dealt to ranks; -1: none, the
-                           same on every rank unless is_partial */
-  int32_t num_segments; /* of what a rank holds along shard_dim */
-  int64_t extent;       /* the global size of shard_dim; -1: at run time */
+  int32_t shard_dim; /* the dimension that is sharded over ranks; -1: none, the
+                        same on every rank unless is_partial */
+  int32_t num_segments;     /* of what a rank holds along shard_dim */
+  int64_t extent;           /* the global size of shard_dim; -1: at run time */
   int32_t extent_parameter; /* the BURST_EXTENT parameter that carries it; -1:
                                none */
-  int32_t is_partial; /* a result of which each rank gives its own share: the
+  int32_t is_partial; /* a result of which each rank gives a partial one: the
                          sum over the ranks is meant */
   int32_t is_host; /* of a program for GPUs: a tensor in the host's memory, such
                       as a table that a mask reads, because the schedule is made

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-// A tensor has 8 dimensions; dealing it out in blocks splits one of them.
+// A tensor has 8 dimensions; sharding it in blocks splits one of them.
 enum { BURST_VIEW_RANK = 9 };
 
 // Elements in memory. Strides count elements and are not negative.

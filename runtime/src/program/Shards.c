@@ -1,4 +1,4 @@
-//===- Shards.c - Dealing out global tensors, and gathering them ----------===//
+//===- Shards.c - Sharding global tensors, and gathering them -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "burst/internal/error.h"

@@ -29,21 +29,21 @@ void burst_rank_use(burst_rank *rank, burst_use *use, const void *tensor,
   use->bytes = elements * element_bytes;
 }
 
-bool burst_dealt_piece(const burst_dealt *dealt, int64_t first, int64_t rows,
-                       burst_piece *piece) {
-  const memref *from = dealt->tensor;
-  int64_t dims = dealt->dims, missing = 4 - dims;
+bool burst_sharded_piece(const burst_sharded *sharded, int64_t first,
+                         int64_t rows, burst_piece *piece) {
+  const memref *from = sharded->tensor;
+  int64_t dims = sharded->dims, missing = 4 - dims;
   const int64_t *sizes = from->sizes_and_strides, *strides = sizes + dims;
   bool is_empty = false;
   *piece =
-      (burst_piece){NULL, dealt->element_bytes, {1, 1, 1, 1}, {1, 1, 1, 1}};
+      (burst_piece){NULL, sharded->element_bytes, {1, 1, 1, 1}, {1, 1, 1, 1}};
   for (int64_t d = 0; d < dims; ++d) {
-    int64_t size = d == dealt->dim ? rows : sizes[d];
+    int64_t size = d == sharded->dim ? rows : sizes[d];
     piece->sizes[missing + d] = size;
     piece->strides[missing + d] = strides[d];
     is_empty |= size == 0;
   }
-  int64_t offset = from->offset + first * strides[dealt->dim];
-  piece->data = from->data + offset * dealt->element_bytes;
+  int64_t offset = from->offset + first * strides[sharded->dim];
+  piece->data = from->data + offset * sharded->element_bytes;
   return !is_empty;
 }

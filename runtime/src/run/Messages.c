@@ -82,14 +82,15 @@ static void list(listing *listing, int64_t peer, bool receives, int64_t owner,
   const burst_transfer *transfer = listing->transfer;
   burst_message *message = &listing->messages[listing->num_messages];
   *message = (burst_message){peer, receives, 0, listing->pieces};
-  const burst_dealt *tensors = receives ? transfer->receives : transfer->sends;
+  const burst_sharded *tensors =
+      receives ? transfer->receives : transfer->sends;
   transfer->counts(owner, transfer->extent, listing->counts);
   for (int64_t i = 0; i < transfer->num_tensors; ++i) {
     int64_t row = first;
     for (int64_t s = 0; s < transfer->num_segments; ++s) {
       int64_t rows = listing->counts[s];
       if (travels(listing, owner, turn, s) &&
-          burst_dealt_piece(&tensors[i], row, rows, listing->pieces)) {
+          burst_sharded_piece(&tensors[i], row, rows, listing->pieces)) {
         ++listing->pieces;
         ++message->num_pieces;
       }

@@ -84,10 +84,10 @@ void burst_rank_use(burst_rank *rank, burst_use *use, const void *tensor,
 const burst_message *burst_rank_messages(burst_rank *rank,
                                          const burst_transfer *transfer,
                                          int64_t *num_messages);
-// Writes `rows` rows of the dimension that is dealt, from row `first` on, to a
-// piece. False where these have no element.
-bool burst_dealt_piece(const burst_dealt *dealt, int64_t first, int64_t rows,
-                       burst_piece *piece);
+// Writes `rows` rows of the dimension that is sharded, from row `first` on, to
+// a piece. False where these have no element.
+bool burst_sharded_piece(const burst_sharded *sharded, int64_t first,
+                         int64_t rows, burst_piece *piece);
 // Fails if a token was not waited for.
 void burst_rank_check_flights(burst_rank *rank);
 void burst_rank_cancel_flights(burst_rank *rank);

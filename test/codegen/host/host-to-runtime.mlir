@@ -96,7 +96,7 @@
 // CHECK: llvm.call %{{.*}}(%[[RANK]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()
 // CHECK-NEXT: return
 
-// What the image exports. Of the parameters one is dealt, in two segments.
+// What the image exports. Of the parameters one is sharded, in two segments.
 // CHECK-LABEL: llvm.func @program.segments(%arg0: i32, %arg1: i64, %arg2: i64, %arg3: !llvm.ptr)
 // CHECK-COUNT-1: arith.cmpi eq, %arg0
 // CHECK-COUNT-2: ring.segment

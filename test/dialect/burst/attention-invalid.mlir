@@ -400,7 +400,7 @@ func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: 
 shard.grid @cp(shape = 1048576)
 
 func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
-  // expected-error @below {{deals blocks of 1048576 positions to 1048576 ranks, which together must be fewer than 2^40}}
+  // expected-error @below {{shards in blocks of 1048576 positions to 1048576 ranks, which together must be fewer than 2^40}}
   %o, %lse = burst.attention %q, %k, %v sequence <@cp, striped 1048576>
       : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
   return

@@ -232,7 +232,7 @@ func.func @unshard_c2(%x: tensor<2xf32>, %n: index) {
 shard.grid @cp(shape = 4)
 
 func.func @unshard_c2(%x: tensor<2xf32>, %n: index) {
-  // expected-error @below {{deals blocks of 1099511627775 positions to 4 ranks, which together must be fewer than 2^40}}
+  // expected-error @below {{shards in blocks of 1099511627775 positions to 4 ranks, which together must be fewer than 2^40}}
   %g = burst.unshard %x dim 0 extent %n by <@cp, striped 1099511627775>
       : tensor<2xf32> -> tensor<8xf32>
   return

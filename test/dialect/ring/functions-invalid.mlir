@@ -121,7 +121,7 @@ func.func private @program(tensor<4xf32> {ring.shard = #ring.shard<#ring.layout<
 
 shard.grid @cp(shape = 4)
 
-// expected-error @below {{'ring.shard' must deal to the 4 ranks of the grid, got: #ring.shard<#ring.layout<zigzag over 2>, dim 0 extent 8>}}
+// expected-error @below {{'ring.shard' must layout to the 4 ranks of the grid, got: #ring.shard<#ring.layout<zigzag over 2>, dim 0 extent 8>}}
 func.func private @program(tensor<4xf32> {ring.shard = #ring.shard<#ring.layout<zigzag over 2>, dim 0 extent 8>}) attributes {ring.grid = @cp}
 
 // -----
@@ -251,14 +251,14 @@ func.func private @program(tensor<?xf32> {ring.shard = #ring.shard<#ring.layout<
 // The dimension is that of a shard.
 shard.grid @cp(shape = 4)
 
-// expected-error @below {{'ring.extent' must name dimensions that 'ring.shard' deals, got: array<i64: 0, 0>}}
+// expected-error @below {{'ring.extent' must name dimensions that 'ring.shard' shards, got: array<i64: 0, 0>}}
 func.func private @program(tensor<?xf32>, index {ring.extent = array<i64: 0, 0>}) attributes {ring.grid = @cp}
 
 // -----
 
 shard.grid @cp(shape = 4)
 
-// expected-error @below {{'ring.extent' must name dimensions that 'ring.shard' deals, got: array<i64: 0, 1>}}
+// expected-error @below {{'ring.extent' must name dimensions that 'ring.shard' shards, got: array<i64: 0, 1>}}
 func.func private @program(tensor<?x?xf32> {ring.shard = #ring.shard<#ring.layout<zigzag over 4>, dim 0 extent ?>}, index {ring.extent = array<i64: 0, 1>}) attributes {ring.grid = @cp}
 
 // -----

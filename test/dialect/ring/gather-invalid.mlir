@@ -346,7 +346,7 @@ func.func @rotate_c1(%k: !kv, %n: index) {
 
 // -----
 
-// expected-error @below {{a shard is what one rank holds of a tensor that is dealt, got the layout of a gathered one}}
+// expected-error @below {{a shard is what one rank holds of a tensor that is sharded, got the layout of a gathered one}}
 func.func @shard_c2(%k: tensor<4xf32> {x = #ring.shard<#ring.layout<zigzag over 4, all>, dim 0 extent 4>}) {
   return
 }

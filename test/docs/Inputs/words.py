@@ -51,6 +51,15 @@ RETIRED = [
     (r"(?i)\b(a|each|first|last|next|this) turns?\b", CUDA, "iteration"),
     (r"(?i)cuda-skew|\bskew(ed|er|ing|s)?\b|\bis_?skewed\b", CUDA + ["README.md", "tools"],
      "software pipelining, pipelined"),
+    # Who has what of a sequence.
+    (r"(?i)\b(re)?deal(s|t|ing)?\b|\b(get|resolve)Deal\b|[gD]etDealt\b|\bburst_dealt\b", EVERYWHERE,
+     "layout, shard, assign"),
+    (r"\b(ShareTable|shareOf|peerShare)\b", EVERYWHERE, "shard"),
+    (r"(?i)\b(comes?|came|coming|goes|go|going|sent|brings?) home\b|\bat home\b|TransferKind::Home",
+     ["dialect", "docs", "passes", "test/passes", "test/unit/simulation"], "return to the owner"),
+    (r"\b(Ring)?Meeting\b|\bQuestion\b|\bMachineModel\b", ["dialect", "passes", "test/unit"],
+     "inputs of an attend, attention that is proved, hardware"),
+    (r"\b(is|are|as) no numbers?\b", ["codegen", "dialect", "passes"], "NaN"),
     # What ptxas says.
     (r"(?i)\bcomplain(s|ed|ts?)?\b", CUDA + ["test/unit/cuda"], "rejection reason, reject"),
     (r"(?i)\ball warps (\w+ )*meet\b", CUDA, "all warps synchronize (a CTA-wide barrier)"),

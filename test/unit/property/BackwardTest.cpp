@@ -193,7 +193,7 @@ enum class Deed : uint8_t {
   RepeatPair,   ///< one attend is done twice
   WrongOwner,   ///< one slice is taken for that of another rank
   SpoilDelta,   ///< one row has another delta
-  LoseGradient, ///< one share of a gradient is not added
+  LoseGradient, ///< one partial gradient is not added
   AddTwice,     ///< or added twice
   LoseSegment,  ///< one delivered tensor does not arrive
 };

@@ -48,11 +48,11 @@ struct GatherQueries final : Strategy {
                ? "has a forward pass only"
                : "";
   }
-  Estimate estimate(const Workload &, const MachineModel &) const override {
+  Estimate estimate(const Workload &, const Hardware &) const override {
     return {}; // of no matter: it is never chosen
   }
-  void build(AttentionInterface op, const Deal &deal) const override {
-    Program(cast<AttentionOp>(op.getOperation()), deal).build();
+  void build(AttentionInterface op, const Layout &layout) const override {
+    Program(cast<AttentionOp>(op.getOperation()), layout).build();
   }
 };
 } // namespace

@@ -74,7 +74,7 @@ private:
   int64_t travel(const std::vector<bool> &kept, int64_t step,
                  bool movesQueries);
   int64_t gathered(const std::vector<bool> &kept, bool movesQueries);
-  Deal deal();
+  Layout layout();
 
   const RandomProblem &problem;
   Statistics &statistics;
@@ -175,8 +175,8 @@ void Check::compareTraffic() {
     EXPECT_LE(many.traffic[rank].peakSlices, 2) << "rank " << rank;
 }
 
-Deal Check::deal() {
-  return many.attentions.front().op.getSequence()->deal(problem.ranks);
+Layout Check::layout() {
+  return many.attentions.front().op.getSequence()->getLayout(problem.ranks);
 }
 
 /// Whether a rank has any pair with a segment of what comes to it.
@@ -184,7 +184,7 @@ bool Check::needs(const std::vector<bool> &kept, int64_t rank,
                   const Segment &segment, bool movesQueries) {
   const oracle::Sizes &sizes = problem.sizes;
   int64_t staying = movesQueries ? sizes.keys : sizes.queries;
-  for (int64_t y : deal().positions(rank, staying))
+  for (int64_t y : layout().positions(rank, staying))
     for (int64_t x = 0; x < segment.count; ++x) {
       int64_t p = segment.position(x);
       if (kept[movesQueries ? p * sizes.keys + y : y * sizes.keys + p])
@@ -199,7 +199,7 @@ int64_t Check::gathered(const std::vector<bool> &kept, bool movesQueries) {
   int64_t moving = movesQueries ? sizes.queries : sizes.keys;
   int64_t parts = problem.ranks, sum = 0;
   for (int64_t owner = 0; owner < parts; ++owner)
-    for (const Segment &segment : deal().segments(owner, moving))
+    for (const Segment &segment : layout().segments(owner, moving))
       for (int64_t rank = 0; rank < parts; ++rank)
         if (rank != owner && needs(kept, rank, segment, movesQueries))
           sum += segment.count;
@@ -214,7 +214,7 @@ int64_t Check::travel(const std::vector<bool> &kept, int64_t step,
   int64_t parts = problem.ranks, sum = 0;
   int64_t moving = movesQueries ? sizes.queries : sizes.keys;
   for (int64_t owner = 0; owner < parts; ++owner)
-    for (const Segment &segment : deal().segments(owner, moving)) {
+    for (const Segment &segment : layout().segments(owner, moving)) {
       int64_t reach = 0;
       for (int64_t hop = 1; hop < parts; ++hop)
         if (needs(kept, (owner + hop * step) % parts, segment, movesQueries))

@@ -29,7 +29,7 @@ struct RandomProblem {
   /// Whether ends of states are fused, and each for itself.
   bool fuse = true, fuseSeparately = false;
 
-  /// The module, dealt to so many ranks.
+  /// The module, sharded over so many ranks.
   std::string text(int64_t ranks) const;
   /// How to run it again, for messages.
   std::string replay() const;

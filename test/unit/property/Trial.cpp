@@ -225,7 +225,7 @@ TensorRef PoisonChecker::deliver(const Transfer &from, const Transfer &to,
   for (int64_t d = 0; d < int64_t(received.shape.size()); ++d)
     (d < dim ? outer : inner) *= d == dim ? 1 : received.shape[d];
   int64_t x = 0;
-  auto segments = to.deal.segments(to.receivedOwner, to.extent);
+  auto segments = to.layout.segments(to.receivedOwner, to.extent);
   for (auto [s, segment] : llvm::enumerate(segments))
     for (int64_t end = x + segment.count; x < end; ++x) {
       if (to.receiveMask >> s & 1)

@@ -402,8 +402,8 @@ static void countsOfTest(int64_t owner, int64_t, int64_t *counts) {
 }
 
 static burst_transfer transferOf(int64_t route, int64_t owner,
-                                 const burst_dealt &sends,
-                                 const burst_dealt &receives) {
+                                 const burst_sharded &sends,
+                                 const burst_sharded &receives) {
   burst_transfer transfer{};
   transfer.route = route;
   transfer.owner = owner;
@@ -429,7 +429,7 @@ TEST(Table, ListsTheMessagesOfAShift) {
     // the second segment is empty.
     const Matrix matrix{memory, memory, 5, {9, 3}, {8, 1}};
     const Matrix other{others, others, 0, {3, 2}, {1, 4}};
-    const burst_dealt sends{&matrix, 2, 4, 0}, receives{&other, 2, 4, 1};
+    const burst_sharded sends{&matrix, 2, 4, 0}, receives{&other, 2, 4, 1};
     burst_transfer transfer = transferOf(BURST_SHIFT, 2, sends, receives);
     transfer.to = 1;
     transfer.received_owner = 0;
@@ -469,7 +469,7 @@ TEST(Table, ListsTheMessagesOfAShift) {
     EXPECT_EQ(count, 0);
     // Rows of nothing are none.
     const Matrix empty{memory, memory, 5, {6, 0}, {8, 1}};
-    const burst_dealt none{&empty, 2, 4, 0};
+    const burst_sharded none{&empty, 2, 4, 0};
     transfer.flags = nullptr;
     transfer.sends = transfer.receives = &none;
     table->messages(rank, &transfer, &count);
@@ -485,7 +485,7 @@ TEST(Table, ListsTheMessagesOfAGather) {
     int64_t r = table->index(rank);
     const Matrix matrix{memory, memory, 0, {2 + r, 1}, {1, 1}};
     const Matrix other{others, others, 0, {9, 1}, {1, 1}};
-    const burst_dealt sends{&matrix, 2, 4, 0}, receives{&other, 2, 4, 0};
+    const burst_sharded sends{&matrix, 2, 4, 0}, receives{&other, 2, 4, 0};
     burst_transfer transfer = transferOf(BURST_ALL_GATHER, r, sends, receives);
     int64_t count = 0;
     const burst_message *messages = table->messages(rank, &transfer, &count);
@@ -510,7 +510,7 @@ TEST(Table, RefusesTransfersOfNobody) {
     Ranks ranks;
     ranks.run(1, [&](burst_rank *rank, const burst_table *table,
                      void *const *) {
-      const burst_dealt none{};
+      const burst_sharded none{};
       burst_transfer transfer = transferOf(BURST_ALL_GATHER, owner, none, none);
       int64_t count = 0;
       table->messages(rank, &transfer, &count);
@@ -524,8 +524,8 @@ TEST(Table, RefusesFlagsThatAreNotThere) {
   Ranks ranks;
   ranks.run(1, [&](burst_rank *rank, const burst_table *table, void *const *) {
     const Matrix matrix{nullptr, nullptr, 0, {4, 1}, {1, 1}};
-    const burst_dealt dealt{&matrix, 2, 4, 0};
-    burst_transfer transfer = transferOf(BURST_SHIFT, 2, dealt, dealt);
+    const burst_sharded sharded{&matrix, 2, 4, 0};
+    burst_transfer transfer = transferOf(BURST_SHIFT, 2, sharded, sharded);
     const uint8_t flags[12] = {};
     transfer.flags = flags;
     transfer.flag_owners = 3;

@@ -86,7 +86,7 @@ public:
 
   using Segments = std::vector<burst_segment> (*)(int64_t owner, int64_t ranks,
                                                   int64_t extent);
-  /// Deals dimension `dim` of the last tensor.
+  /// Shards dimension `dim` of the last tensor.
   void shard(int32_t dim, Segments segments, int64_t extent,
              int32_t extentParameter = -1);
 

@@ -17,7 +17,7 @@ struct MemRef3 {
   int64_t offset, sizes[3], strides[3];
 };
 
-/// q[2][s][4], s of them in all and dealt in stripes; the extent s; a scalar;
+/// q[2][s][4], s of them in all and sharded in stripes; the extent s; a scalar;
 /// and o like q.
 class Run : public testing::Test {
 protected:

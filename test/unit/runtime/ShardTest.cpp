@@ -17,7 +17,7 @@ struct Layout {
 
 class Shards : public testing::TestWithParam<Layout> {
 protected:
-  /// x[2][s][3] with s dealt out; never run.
+  /// x[2][s][3] with s sharded; never run.
   static void make(Program &program, int64_t extent = -1) {
     program.parameters.reserve(2);
     program.extent("s");
@@ -53,7 +53,7 @@ TEST_P(Shards, HoldEachPositionOnce) {
   }
 }
 
-TEST_P(Shards, AreDealtAndGathered) {
+TEST_P(Shards, AreShardedAndGathered) {
   constexpr int64_t extent = 23, ranks = 3;
   Program program(ranks, never);
   make(program);
@@ -181,22 +181,22 @@ TEST(Shard, ChecksTensors) {
   program.tensor("table", {-1});
   float whole[16] = {}, part[8] = {};
   burst_tensor global = tensorOf(whole, {8, 2}), local = tensorOf(part, {4, 2});
-  auto deal = [&] {
+  auto layout = [&] {
     return take(burst_shard(program.get(), 0, 1, &global, &local));
   };
-  EXPECT_EQ(deal(), "");
+  EXPECT_EQ(layout(), "");
   local.sizes[1] = 1;
-  EXPECT_EQ(deal(), "local: argument x: size 1 in dimension 1, wanted 2");
+  EXPECT_EQ(layout(), "local: argument x: size 1 in dimension 1, wanted 2");
   local = tensorOf(part, {3, 2});
-  EXPECT_EQ(deal(), "local: argument x: size 3 in dimension 0, wanted 4");
+  EXPECT_EQ(layout(), "local: argument x: size 3 in dimension 0, wanted 4");
   local = tensorOf(part, {4, 2});
   local.strides[0] = 1;
-  expectContains(deal(), {"local: argument x: stride 1", "elements overlap"});
+  expectContains(layout(), {"local: argument x: stride 1", "elements overlap"});
   local = tensorOf(part, {4, 2});
   global.type = BURST_F64;
-  EXPECT_EQ(deal(), "global: argument x: type f64 (1), wanted f32");
+  EXPECT_EQ(layout(), "global: argument x: type f64 (1), wanted f32");
   global = tensorOf(whole, {7, 2});
-  EXPECT_EQ(deal(), "x: extent 7, wanted 8");
+  EXPECT_EQ(layout(), "x: extent 7, wanted 8");
 }
 
 TEST(Shard, CopiesWholeWhatIsNotSharded) {

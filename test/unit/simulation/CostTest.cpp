@@ -25,27 +25,27 @@ AttentionSizes sizesOfHeads(int64_t queryHeads, int64_t keyHeads) {
 }
 
 Estimate estimate(const Workload &workload, StringRef strategy,
-                  const MachineModel &machine) {
-  return lookupStrategy(strategy)->estimate(workload, machine);
+                  const Hardware &hardware) {
+  return lookupStrategy(strategy)->estimate(workload, hardware);
 }
 
-StringRef choose(const Workload &workload, const MachineModel &machine = {}) {
-  return strategies[cheapest({estimate(workload, "ring_kv", machine),
-                              estimate(workload, "ring_q", machine)})];
+StringRef choose(const Workload &workload, const Hardware &hardware = {}) {
+  return strategies[cheapest({estimate(workload, "ring_kv", hardware),
+                              estimate(workload, "ring_q", hardware)})];
 }
 
 /// A machine that computes in no time: all transfers are exposed.
-MachineModel boundByLinks() {
-  MachineModel machine;
-  machine.flops = 1e30;
-  return machine;
+Hardware boundByLinks() {
+  Hardware hardware;
+  hardware.flops = 1e30;
+  return hardware;
 }
 
 /// A machine that hides all transfers but the last.
-MachineModel boundByCompute() {
-  MachineModel machine;
-  machine.flops = 1e14;
-  return machine;
+Hardware boundByCompute() {
+  Hardware hardware;
+  hardware.flops = 1e14;
+  return hardware;
 }
 
 //===----------------------------------------------------------------------===//
@@ -77,7 +77,7 @@ TEST(CostTest, BytesOfHeadDimsThatDiffer) {
   EXPECT_EQ(cargoOf(backward, false).slice, 6 * (320 * 2 + 8));
   EXPECT_EQ(cargoOf(backward, false).behind, 6 * 192 * 4);
   EXPECT_EQ(backward.operationsOfPair(), 2 * 6 * (3 * 192 + 2 * 128));
-  Workload forward(sizes, 8, 8, false, backward.deal, keepAll);
+  Workload forward(sizes, 8, 8, false, backward.layout, keepAll);
   EXPECT_EQ(cargoOf(forward, true).slice, 3 * 320 * 8);
   EXPECT_EQ(cargoOf(forward, true).behind, 0);
   EXPECT_EQ(cargoOf(forward, false).slice, 6 * 192 * 8);
@@ -87,14 +87,14 @@ TEST(CostTest, BytesOfHeadDimsThatDiffer) {
 
 // The border lies at Hq Sq / (Hkv Sk) = 1.49, between no groups and any.
 TEST(CostTest, QueriesTravelWithoutGroupsOfHeads) {
-  for (const MachineModel &machine :
-       {MachineModel(), boundByLinks(), boundByCompute()})
+  for (const Hardware &hardware :
+       {Hardware(), boundByLinks(), boundByCompute()})
     for (int64_t parts : {2, 4, 8, 128}) {
-      EXPECT_EQ(choose(makeBackward(sizesOfHeads(8, 8), parts), machine),
+      EXPECT_EQ(choose(makeBackward(sizesOfHeads(8, 8), parts), hardware),
                 "ring_q");
       for (int64_t keyHeads : {4, 2, 1})
         EXPECT_EQ(
-            choose(makeBackward(sizesOfHeads(8, keyHeads), parts), machine),
+            choose(makeBackward(sizesOfHeads(8, keyHeads), parts), hardware),
             "ring_kv");
     }
 }
@@ -119,7 +119,7 @@ TEST(CostTest, TheMachineMovesTheBorder) {
   // hop, which nothing hides, fewer: 1.7 Dqk to 1 (Dqk + Dv).
   AttentionSizes sizes{1, 170 * 512, 100 * 512, 1, 1, 128, 128};
   Workload workload = makeBackward(sizes, 4);
-  MachineModel even;
+  Hardware even;
   even.latency = 0;
   even.flops = 1e30;
   EXPECT_EQ(choose(workload, even), "ring_kv");
@@ -157,7 +157,7 @@ TEST(CostTest, TwiceTheMemoryIsWorthAPercent) {
 TEST(CostTest, TransfersAreHiddenOrExposed) {
   constexpr int64_t parts = 4, n = 2048;
   Workload workload = makeBackward(sizesOfHeads(1, 1), parts);
-  MachineModel machine{1e9, 1e-3, 1e9};
+  Hardware hardware{1e9, 1e-3, 1e9};
   for (StringRef strategy : strategies) {
     Cargo cargo = cargoOf(workload, strategy == "ring_kv");
     double slice = n * cargo.slice / 1e9, behind = n * cargo.behind / 1e9;
@@ -167,18 +167,18 @@ TEST(CostTest, TransfersAreHiddenOrExposed) {
                     (1e-3 + behind);
     double last = 1e-3 + behind;
     double compute = workload.operationsOfPair() * n * n * parts / 1e9;
-    Estimate slow = estimate(workload, strategy, machine);
+    Estimate slow = estimate(workload, strategy, hardware);
     EXPECT_NEAR(slow.compute, compute, compute * 1e-9);
     EXPECT_NEAR(slow.hidden, inside, inside * 1e-9);
     EXPECT_NEAR(slow.exposed, last, last * 1e-9);
-    MachineModel fast{1e9, 1e-3, 1e30};
+    Hardware fast{1e9, 1e-3, 1e30};
     EXPECT_NEAR(estimate(workload, strategy, fast).exposed, inside + last,
                 (inside + last) * 1e-9);
     EXPECT_NEAR(estimate(workload, strategy, fast).hidden, 0, 1e-9);
   }
 }
 
-TEST(CostTest, ForwardHasNothingToBringHome) {
+TEST(CostTest, ForwardHasNothingToReturn) {
   Workload workload(sizesOfHeads(2, 1), 2, 4, false, {Order::Zigzag, 1, 8},
                     keepAll);
   EXPECT_EQ(estimate(workload, "ring_kv", {1e9, 0, 1}).exposed, 0);
@@ -199,8 +199,8 @@ TEST(CostTest, LargeGridsAreNearlyExact) {
   AttentionSizes sizes{1, parts * n, parts * n, 1, 1, 128, 128};
   Workload workload = makeBackward(sizes, parts);
   Cargo cargo = cargoOf(workload, true);
-  MachineModel machine{1e9, 1e-3, 1e30};
-  Estimate cost = estimate(workload, "ring_kv", machine);
+  Hardware hardware{1e9, 1e-3, 1e30};
+  Estimate cost = estimate(workload, "ring_kv", hardware);
   double bytes = (parts - 1) * n * (cargo.slice + cargo.behind);
   double seconds = parts * 1e-3 + bytes / 1e9;
   EXPECT_NEAR(cost.bytes, bytes, bytes * 0.02);

@@ -145,7 +145,7 @@ static bool attendSwappedSlices(Backward &s) {
 }
 
 static bool shortenLoop(Backward &s) {
-  if (!llvm::any_of(s.homes, [&](const Backward::Message &m) {
+  if (!llvm::any_of(s.returns, [&](const Backward::Message &m) {
         return m.turn == s.parts - 1;
       }))
     return false;
@@ -193,7 +193,7 @@ static bool zeroIsNotOfTheSlice(Backward &s) {
 }
 
 static bool accumulateInTheOwn(Backward &s) {
-  for (auto [zero, sum] : llvm::zip_equal(s.zeros, s.homeSums)) {
+  for (auto [zero, sum] : llvm::zip_equal(s.zeros, s.returnSums)) {
     if (zero.getZero().getType() != sum.getA().getType())
       return false;
     zero.getZero().replaceAllUsesWith(sum.getA());
@@ -248,27 +248,29 @@ static bool dropOwnSums(Backward &s) { return drop(s.ownSums); }
 static bool dropOnwardSums(Backward &s) {
   return !s.onwards.empty() && drop(s.onwardSums);
 }
-static bool dropHomeSums(Backward &s) {
-  bool isLast = llvm::all_of(s.homes, [&](const Backward::Message &m) {
+static bool dropReturnSums(Backward &s) {
+  bool isLast = llvm::all_of(s.returns, [&](const Backward::Message &m) {
     return m.turn == s.parts - 1;
   });
-  return !isLast && drop(s.homeSums);
+  return !isLast && drop(s.returnSums);
 }
 static bool dropLastSums(Backward &s) {
-  return s.hasLastHome() && drop(s.lastSums);
+  return s.hasLastReturn() && drop(s.lastSums);
 }
 static bool repeatOwnSums(Backward &s) { return repeat(s.ownSums); }
 static bool repeatOnwardSums(Backward &s) {
   return !s.onwards.empty() && repeat(s.onwardSums);
 }
 static bool repeatLastSums(Backward &s) {
-  return s.hasLastHome() && repeat(s.lastSums);
+  return s.hasLastReturn() && repeat(s.lastSums);
 }
 /// What is computed of any slice, to the own.
 static bool addAllPartsToTheOwn(Backward &s) { return flagAll(s, s.ownSums); }
 /// Also where nothing came.
 static bool addWhatNeverCame(Backward &s) { return flagAll(s, s.onwardSums); }
-static bool addWhatNeverCameHome(Backward &s) { return flagAll(s, s.homeSums); }
+static bool addWhatNeverReturned(Backward &s) {
+  return flagAll(s, s.returnSums);
+}
 
 static bool addASegmentLess(Backward &s) {
   for (ring::AddOp sum : s.ownSums)
@@ -333,17 +335,17 @@ static bool returnAnotherOnOneRank(Backward &s) {
   return true;
 }
 
-static bool returnAnotherDeal(Backward &s) {
+static bool returnAnotherLayout(Backward &s) {
   ring::ShardAttr shard = shardOf(s, 0);
   if (s.problem.order == "zigzag")
     return false; // Shards may have other sizes.
-  Deal deal{s.problem.order == "contiguous" ? Order::Striped
-                                            : Order::Contiguous,
-            1, s.parts};
+  Layout layout{s.problem.order == "contiguous" ? Order::Striped
+                                                : Order::Contiguous,
+                1, s.parts};
   s.program.setResultAttr(
       0, ring::shardAttr,
       ring::ShardAttr::get(s.module.getContext(),
-                           ring::LayoutAttr::get(s.module.getContext(), deal),
+                           ring::LayoutAttr::get(s.module.getContext(), layout),
                            shard.getDim(), shard.getExtent()));
   return true;
 }
@@ -389,7 +391,7 @@ ArrayRef<GradientMutation> gradientAttendMutations() {
        "a delta that was made of another outGrad", "ring.attend_grad"},
       {"delta is of another out on one rank", takeDeltaOfAnotherOut,
        "takes a delta of another out", "ring.(attend_grad|add)|func.return"},
-      {"there are more keys", lengthenKeys, "dealt as|its layout says",
+      {"there are more keys", lengthenKeys, "laid out as|its layout says",
        "ring.attend_grad"},
       {"a pair is skipped", clearPair,
        "lacks query segment 0 of rank 0 with segment 0 of rank 0",
@@ -427,21 +429,21 @@ ArrayRef<GradientMutation> gradientAttendMutations() {
        "lacks query segment|nothing was added", "func.return"},
       {"what came is not added", dropOnwardSums, "lacks query segment",
        "func.return"},
-      {"what came home is not added", dropHomeSums, "lacks query segment",
-       "func.return"},
-      {"what came home last is not added", dropLastSums, "lacks query segment",
-       "func.return"},
+      {"what returned to its owner is not added", dropReturnSums,
+       "lacks query segment", "func.return"},
+      {"what returned to its owner last is not added", dropLastSums,
+       "lacks query segment", "func.return"},
       {"what the owner computes is added twice", repeatOwnSums,
        "what was added before", "ring.add"},
       {"what came is added twice", repeatOnwardSums, "what was added before",
        "ring.add"},
-      {"what came home is added twice", repeatLastSums, "what was added before",
-       "ring.add"},
+      {"what returned to its owner is added twice", repeatLastSums,
+       "what was added before", "ring.add"},
       {"all parts are added to the own", addAllPartsToTheOwn,
        "adds a gradient by the shard of rank|adds gradients of", "ring.add"},
       {"what never came is added", addWhatNeverCame,
        "adds segments|adds gradients of", "ring.add"},
-      {"what never came home is added", addWhatNeverCameHome,
+      {"what never returned is added", addWhatNeverReturned,
        "adds segments|adds gradients of", "ring.add"},
       {"a segment is not added on one rank", addASegmentLess,
        "lacks query segment|nothing was added", "func.return"},
@@ -457,8 +459,8 @@ ArrayRef<GradientMutation> gradientAttendMutations() {
        "func.return"},
       {"one rank returns another gradient", returnAnotherOnOneRank,
        "another gradient than rank 0", "func.return"},
-      {"gradients are returned at another deal", returnAnotherDeal,
-       "what is dealt as", "func.return"},
+      {"gradients are returned with another layout", returnAnotherLayout,
+       "what is laid out as", "func.return"},
       {"gradients are rounded twice", roundTwice, "rounds a second time",
        "ring.round"},
   };

@@ -49,7 +49,7 @@ TEST_P(GradientProofTest, AcceptsTheScheduleAndRefusesEveryMutation) {
   options.allowEmpty = !GetParam().drop;
   auto counterexample = proveModule(*original, options);
   ASSERT_FALSE(counterexample) << counterexample->message;
-  // In each hop a slice, gradients and gradients at home; two in front.
+  // In each hop a slice, gradients and returned gradients; two in front.
   expectRefusals<Backward>(*original, GetParam(), gradientMutations(),
                            3 * GetParam().parts + 8);
 }

@@ -19,7 +19,7 @@ static bool dropWaitOfSlice(Backward &s) { return dropWait(s.slice); }
 
 static bool dropWaitOfOnward(Backward &s) { return dropWait(s.onward); }
 
-static bool dropWaitOfHome(Backward &s) { return dropWait(s.home); }
+static bool dropWaitOfReturn(Backward &s) { return dropWait(s.toOwner); }
 
 static bool doubleWaitOfOnward(Backward &s) { return doubleWait(s.onward); }
 
@@ -31,7 +31,7 @@ static bool shiftOwnerOfSlice(Backward &s) { return shiftOwner(s, s.slice); }
 
 static bool shiftOwnerOfOnward(Backward &s) { return shiftOwner(s, s.onward); }
 
-static bool shiftOwnerOfHome(Backward &s) { return shiftOwner(s, s.home); }
+static bool shiftOwnerOfReturn(Backward &s) { return shiftOwner(s, s.toOwner); }
 
 static bool shiftReceivedOwnerOfOnward(Backward &s) {
   return !s.onwards.empty() && shiftReceivedOwner(s, s.onward);
@@ -47,8 +47,8 @@ static bool clearSendsOfSlice(Backward &s) {
 static bool clearSendsOfOnward(Backward &s) {
   return clearSends(s, s.onward, s.onwards);
 }
-static bool clearSendsOfHome(Backward &s) {
-  return clearSends(s, s.home, s.homes);
+static bool clearSendsOfReturn(Backward &s) {
+  return clearSends(s, s.toOwner, s.returns);
 }
 static bool clearReceivesOfSlice(Backward &s) {
   return clearReceives(s, s.slice, s.slices);
@@ -56,8 +56,8 @@ static bool clearReceivesOfSlice(Backward &s) {
 static bool clearReceivesOfOnward(Backward &s) {
   return clearReceives(s, s.onward, s.onwards);
 }
-static bool clearReceivesOfHome(Backward &s) {
-  return clearReceives(s, s.home, s.homes);
+static bool clearReceivesOfReturn(Backward &s) {
+  return clearReceives(s, s.toOwner, s.returns);
 }
 static bool neverSendSlices(Backward &s) {
   return clearBoth(s, s.slice, s.slices);
@@ -65,7 +65,9 @@ static bool neverSendSlices(Backward &s) {
 static bool neverSendOnward(Backward &s) {
   return clearBoth(s, s.onward, s.onwards);
 }
-static bool neverSendHome(Backward &s) { return clearBoth(s, s.home, s.homes); }
+static bool neverReturn(Backward &s) {
+  return clearBoth(s, s.toOwner, s.returns);
+}
 
 static bool sendOwnGradientsOnward(Backward &s) {
   return sendOwnPartOnward<ring::AddOp>(s, s.onwardSums);
@@ -94,7 +96,7 @@ static bool swapTensorsOfSlice(Backward &s) {
 static bool sendBeforeTheSum(Backward &s) {
   if (s.onwards.empty())
     return false;
-  for (ring::StartOp start : {s.onward, s.home})
+  for (ring::StartOp start : {s.onward, s.toOwner})
     for (auto [index, add] : llvm::enumerate(s.onwardSums))
       start->setOperand(index, add.getA());
   return true;
@@ -104,11 +106,12 @@ static bool sendBeforeTheSum(Backward &s) {
 static bool addWhileUnderWay(Backward &s) {
   if (!sendBeforeTheSum(s))
     return false;
-  ring::StartOp last = s.onward->isBeforeInBlock(s.home) ? s.home : s.onward;
+  ring::StartOp last =
+      s.onward->isBeforeInBlock(s.toOwner) ? s.toOwner : s.onward;
   for (ring::AddOp add : s.onwardSums)
     add->moveAfter(last);
   // Both are waited for behind the sums.
-  for (ring::StartOp start : {s.onward, s.home})
+  for (ring::StartOp start : {s.onward, s.toOwner})
     if (ring::WaitOp wait = waitInHop(start))
       wait->moveBefore(s.loop.getBody()->getTerminator());
   return true;
@@ -129,7 +132,7 @@ ArrayRef<GradientMutation> gradientTransferMutations() {
       {"the wait for gradients is dropped", dropWaitOfOnward,
        "adds (a gradient|gradients) (by|of)|is never waited for",
        "ring.(add|start)"},
-      {"the wait for gradients at home is dropped", dropWaitOfHome,
+      {"the wait for returned gradients is dropped", dropWaitOfReturn,
        "adds (a gradient|gradients) (by|of)|is never waited for",
        "ring.(add|start)"},
       {"a wait is doubled", doubleWaitOfOnward, "waits again", "ring.wait"},
@@ -137,38 +140,37 @@ ArrayRef<GradientMutation> gradientTransferMutations() {
        "sends (a tensor|the shard) of", "ring.start"},
       {"the owner of gradients is off by one", shiftOwnerOfOnward,
        "sends (a tensor|the shard) of", "ring.start"},
-      {"the owner of gradients going home is off by one", shiftOwnerOfHome,
-       "sends (a tensor|the shard) of", "ring.start"},
+      {"the owner of gradients returning to the owner is off by one",
+       shiftOwnerOfReturn, "sends (a tensor|the shard) of", "ring.start"},
       {"the received owner of gradients is off by one",
        shiftReceivedOwnerOfOnward, "receives .* from rank|deadlock",
        "ring.start"},
       {"one rank sends gradients elsewhere", with<misdirectOnwardOfOneRank>,
        "deadlock|receives .* from rank", "ring.start"},
-      {"gradients go to another home", with<misdirectHome>,
+      {"gradients return to another rank", with<misdirectReturn>,
        "deadlock|receives .* from rank", "ring.start"},
-      {"gradients come home from elsewhere", with<takeHomeFromAnother>,
+      {"gradients return from elsewhere", with<takeReturnFromAnother>,
        "deadlock|receives .* from rank", "ring.start"},
-      {"gradients go round the other way", with<turnSharesRound>,
+      {"gradients go round the other way", with<turnPartialsRound>,
        "deadlock|receives .* from rank", "ring.start"},
       {"one rank does not send its slice", clearSendsOfSlice,
        "deadlock|receives .* from rank", "ring.start"},
       {"one rank does not send gradients", clearSendsOfOnward,
        "deadlock|receives .* from rank", "ring.start"},
-      {"one rank does not send gradients home", clearSendsOfHome,
+      {"one rank does not return gradients", clearSendsOfReturn,
        "deadlock|receives .* from rank", "ring.start"},
       {"one rank does not receive a slice", clearReceivesOfSlice,
        "deadlock|receives .* from rank|which was not received|sends segments",
        "ring.(start|attend_grad)"},
       {"one rank does not receive gradients", clearReceivesOfOnward,
        "deadlock|receives .* from rank|adds segments", "ring.(start|add)"},
-      {"one rank does not receive gradients at home", clearReceivesOfHome,
+      {"one rank does not receive returned gradients", clearReceivesOfReturn,
        "deadlock|receives .* from rank|adds segments", "ring.(start|add)"},
       {"no slice is sent", neverSendSlices,
        "which was not received|sends segments", "ring.(start|attend_grad)"},
       {"no gradients are sent on", neverSendOnward, "adds segments",
        "ring.add"},
-      {"no gradients are sent home", neverSendHome, "adds segments",
-       "ring.add"},
+      {"no gradients are returned", neverReturn, "adds segments", "ring.add"},
       {"the own part is sent on too", sendOwnGradientsOnward,
        "what was added before", "ring.add"},
       {"a slice travels with what is of another owner", mixSlices,
@@ -181,8 +183,8 @@ ArrayRef<GradientMutation> gradientTransferMutations() {
        "which lacks query segment", "func.return"},
       {"gradients change while they are under way", addWhileUnderWay,
        "changes a gradient that is under way", "ring.add"},
-      {"gradients are sent at another deal", with<sendAtTheWrongDeal>,
-       "sends what is dealt as|sends a tensor of", "ring.start"},
+      {"gradients are sent with another layout", with<sendWithTheWrongLayout>,
+       "sends what is laid out as|sends a tensor of", "ring.start"},
       {"three gradients are held", with<holdTooMany>,
        "receives a gradient while 2 are still needed", "ring.start"},
       {"a gradient is exchanged", exchangeAGradient,

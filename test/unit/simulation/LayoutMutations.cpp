@@ -10,12 +10,12 @@ namespace burst::test {
 // Sizes and layouts
 //===----------------------------------------------------------------------===//
 
-/// A layout that deals otherwise, to as many segments where flags count them.
+/// A layout that assigns otherwise, to as many segments where flags count them.
 static ring::LayoutAttr otherLayout(ring::LayoutAttr layout) {
   Order order = layout.getOrder() == Order::Contiguous ? Order::Striped
                                                        : Order::Contiguous;
   return ring::LayoutAttr::get(layout.getContext(),
-                               Deal{order, 1, layout.getParts()});
+                               Layout{order, 1, layout.getParts()});
 }
 
 static bool growKeyExtent(Schedule &s) {
@@ -98,20 +98,20 @@ static bool unlabelResult(Schedule &s) {
 
 ArrayRef<Mutation> layoutMutations() {
   static constexpr Mutation mutations[] = {
-      {"the keys' extent is wrong", growKeyExtent, "dealt as|its layout says",
-       "ring.attend"},
+      {"the keys' extent is wrong", growKeyExtent,
+       "laid out as|its layout says", "ring.attend"},
       {"the queries' extent is wrong on one rank", growQueryExtentOfOneRank,
-       "dealt as|its layout says", "ring.attend"},
+       "laid out as|its layout says", "ring.attend"},
       {"the extent of one attend is wrong", growExtentOfOneAttend,
-       "dealt as|its layout says", "ring.attend"},
+       "laid out as|its layout says", "ring.attend"},
       {"a start's extent is wrong", growStartExtent,
-       "dealt as|sends a tensor of", "ring.start"},
+       "laid out as|sends a tensor of", "ring.start"},
       {"another dimension is sent", sendAnotherDimension,
        "sends a tensor of|dimension", "ring.start"},
       {"all ops name another layout", relabelOps,
-       "dealt as|its layout says|sends a tensor of", "ring.(attend|start)"},
+       "laid out as|its layout says|sends a tensor of", "ring.(attend|start)"},
       {"an argument has another layout", relabelArgument,
-       "dealt as|its layout says|sends a tensor of", "ring.(attend|start)"},
+       "laid out as|its layout says|sends a tensor of", "ring.(attend|start)"},
       {"a result has another layout", relabelResult, "returns as result 1",
        "func.return"},
       {"a result is no shard", unlabelResult, "returns as result 0",

@@ -52,25 +52,25 @@ struct Schedule : Ring {
   bool hasRuledOut = false;
 };
 
-/// The ops of a ring from which something comes home, its share: the gradients
-/// by a slice, or the state of its queries.
+/// The ops of a ring from which something returns to the owner, a partial
+/// result: the gradients by a slice, or the state of its queries.
 struct Returning : Ring {
   using Ring::Ring;
 
   mlir::scf::ForOp loop;
-  /// What travels: a slice, its share with it, and that to its owner.
-  ring::StartOp slice, onward, home;
+  /// What travels: a slice, a partial result with it, and that to its owner.
+  ring::StartOp slice, onward, toOwner;
 
   struct Message {
     int64_t from, to;
     int64_t turn; ///< of the loop
   };
-  std::vector<Message> slices, onwards, homes;
+  std::vector<Message> slices, onwards, returns;
   /// Whether some pair of segments is ruled out by the mask.
   bool hasRuledOut = false;
 
-  bool hasLastHome() const {
-    return llvm::any_of(homes,
+  bool hasLastReturn() const {
+    return llvm::any_of(returns,
                         [&](const Message &m) { return m.turn == parts - 1; });
   }
   mlir::func::ReturnOp end() {
@@ -92,9 +92,9 @@ struct Backward : Returning {
   ring::DeltaOp delta;
   ring::AttendGradOp attend;
   std::vector<ring::ZeroOp> zeros; ///< in each hop
-  /// Into the own gradients, of what came home and of what was computed here;
-  /// into the gradients of a slice; and behind the last hop.
-  std::vector<ring::AddOp> homeSums, ownSums, onwardSums, lastSums;
+  /// Into the own gradients, of what returned to its owner and of what was
+  /// computed here; into the gradients of a slice; and behind the last hop.
+  std::vector<ring::AddOp> returnSums, ownSums, onwardSums, lastSums;
 
   mlir::Value movingOwner() {
     return movesKeys ? attend.getKeyOwner() : attend.getQueryOwner();
@@ -107,9 +107,9 @@ struct Queries : Returning {
 
   ring::InitOp own, init; ///< of the own queries, and of a slice in each hop
   ring::AttendOp attend;
-  /// Into the own state, of what came home and of what was computed here; into
-  /// the state of a slice; and behind the last hop.
-  ring::MergeOp homeMerge, ownMerge, onwardMerge, lastMerge;
+  /// Into the own state, of what returned to its owner and of what was computed
+  /// here; into the state of a slice; and behind the last hop.
+  ring::MergeOp returnMerge, ownMerge, onwardMerge, lastMerge;
   ring::FinalizeOp finalize;
 };
 
@@ -290,8 +290,8 @@ llvm::ArrayRef<GradientMutation> gradientTransferMutations();
 llvm::ArrayRef<QueryMutation> queryMutations();
 
 //===----------------------------------------------------------------------===//
-// Ways to break transfers of a ring from which something comes home. Each is
-// false where it cannot be done.
+// Ways to break transfers of a ring from which something returns to the owner.
+// Each is false where it cannot be done.
 //===----------------------------------------------------------------------===//
 
 /// The wait in the same hop, or null where it stands in the next.
@@ -303,11 +303,11 @@ bool dropWait(ring::StartOp start);
 bool doubleWait(ring::StartOp start);
 bool shiftOwner(Returning &s, ring::StartOp start);
 bool shiftReceivedOwner(Returning &s, ring::StartOp start);
-/// The slices go one way round, their shares the other.
-bool turnSharesRound(Returning &s);
+/// The slices go one way round, their partial results the other.
+bool turnPartialsRound(Returning &s);
 bool misdirectOnwardOfOneRank(Returning &s);
-bool misdirectHome(Returning &s);
-bool takeHomeFromAnother(Returning &s);
+bool misdirectReturn(Returning &s);
+bool takeReturnFromAnother(Returning &s);
 /// One rank does not send, or not receive, what it should.
 bool clearSends(Returning &s, ring::StartOp start,
                 llvm::ArrayRef<Returning::Message> messages);
@@ -326,7 +326,7 @@ void alsoInTurn(Returning &s, OpT op, int64_t turn) {
     return e.either(old, e.equals(s.loop.getInductionVar(), turn));
   });
 }
-/// What the owner computes goes round with the rest, and stays at home too.
+/// What the owner computes goes round with the rest, and stays with it too.
 template <typename OpT>
 bool sendOwnPartOnward(Returning &s, llvm::ArrayRef<OpT> joins) {
   if (s.problem.drop)
@@ -336,8 +336,8 @@ bool sendOwnPartOnward(Returning &s, llvm::ArrayRef<OpT> joins) {
     alsoInTurn(s, join, 1);
   return true;
 }
-bool sendAtTheWrongDeal(Returning &s);
-/// Two more shares come than there is room for.
+bool sendWithTheWrongLayout(Returning &s);
+/// Two more partial results come than there is room for.
 bool holdTooMany(Returning &s);
 
 /// Breaks `original` in all ways that it can be, each of which must be refused.

@@ -101,7 +101,7 @@ Count countIn(const Problem &problem, const Mask &mask, bool goesBack) {
         int64_t sender = (owner + (goesBack ? parts - hop : hop)) % parts;
         count.sent[sender] += size[owner][segment];
         count.total += size[owner][segment];
-        // Who received it sends what follows it: on, or at last home.
+        // Who received it sends what follows it: on, or at last to its owner.
         int64_t receiver = (sender + (goesBack ? parts - 1 : 1)) % parts;
         count.followed[receiver] += size[owner][segment];
       }
@@ -201,7 +201,7 @@ TEST_P(PlanTest, BytesEqualABruteForceCount) {
 }
 
 /// Bytes of one position of what moves in a ring from which something comes
-/// home, and of what does.
+/// to the owner, and of what does.
 static std::map<int, int64_t> movingBytes(const Problem &p) {
   int64_t rows = p.batch * p.heads;
   if (p.backward.empty())
@@ -226,10 +226,11 @@ static std::map<int, int64_t> followingBytes(const Problem &p) {
           {madeFor(2, Made::Gradient), 2 * valueBytes(p)}};
 }
 
-/// The rings from which something comes home: forward, the state of queries.
+/// The rings from which something returns to the owner: forward, the state of
+/// queries.
 constexpr const char *returning[] = {"", "ring_q", "ring_kv"};
 
-TEST_P(PlanTest, BytesOfWhatComesHomeEqualABruteForceCount) {
+TEST_P(PlanTest, BytesOfReturnsEqualABruteForceCount) {
   forAllSizes([&](Problem problem) {
     for (const char *backward : returning)
       for (const Mask &mask : masks) {
@@ -309,8 +310,8 @@ TEST(PlanFormulaTest, FullMasksHaveAClosedForm) {
     }
 }
 
-TEST(PlanFormulaTest, WhatComesHomeOfFullMasksHasAClosedForm) {
-  // The owner's own part stays at home, so what follows takes P - 1 hops.
+TEST(PlanFormulaTest, ReturnsOfFullMasksHaveAClosedForm) {
+  // The owner's own part stays with it, so what follows takes P - 1 hops.
   auto context = makeContext();
   for (const char *order : {"contiguous", "zigzag", "striped"})
     for (bool drop : {false, true})
@@ -347,7 +348,7 @@ TEST(PlanFormulaTest, WhatComesHomeOfFullMasksHasAClosedForm) {
       }
 }
 
-TEST(PlanFormulaTest, MemoryOfWhatComesHomeDoesNotGrowWithTheRanks) {
+TEST(PlanFormulaTest, MemoryOfReturnsDoesNotGrowWithTheRanks) {
   auto context = makeContext();
   for (const char *backward : returning) {
     std::optional<int64_t> peak;
@@ -403,22 +404,22 @@ TEST(PlanFormulaTest, PeakBytesAreThoseOfThePlacesOnBuffers) {
           problem.valueDim = 3;
           SCOPED_TRACE(problem.describe());
           auto module = lower(*context, problem);
-          Deal deal{order[0] == 'c'   ? Order::Contiguous
-                    : order[0] == 'z' ? Order::Zigzag
-                                      : Order::Striped,
-                    order[0] == 's' ? 3 : 1, parts};
+          Layout layout{order[0] == 'c'   ? Order::Contiguous
+                        : order[0] == 'z' ? Order::Zigzag
+                                          : Order::Striped,
+                        order[0] == 's' ? 3 : 1, parts};
           bool isShort = element[0] == 'b' || element[1] == '1';
           int64_t bytes = isShort ? 2 : element[1] == '6' ? 8 : 4;
           int64_t state = std::max<int64_t>(bytes, 4);
           int64_t room = 0;
           for (int64_t rank = 0; rank < parts; ++rank)
-            room = std::max(room, deal.count(rank, keys));
+            room = std::max(room, layout.count(rank, keys));
           int64_t key = problem.keyHeads * (problem.dim + 3) * bytes;
           auto traffic = planOf(*module);
           for (int64_t rank = 0; rank < parts; ++rank) {
-            int64_t q = deal.count(rank, problem.queries) * problem.heads;
+            int64_t q = layout.count(rank, problem.queries) * problem.heads;
             int64_t wanted = q * (problem.dim + 3) * bytes + q * state +
-                             deal.count(rank, keys) * key +
+                             layout.count(rank, keys) * key +
                              std::min<int64_t>(parts - 1, 2) * room * key;
             if (parts > 1)
               wanted += q * state;
@@ -450,18 +451,18 @@ TEST(PlanFormulaTest, PeakBytesOfQueriesThatTravel) {
         bool isShort = problem.element == "bf16";
         int64_t bytes = isShort ? 2 : problem.element == "f64" ? 8 : 4;
         int64_t state = std::max<int64_t>(bytes, 4);
-        Deal deal{order[0] == 'c' ? Order::Contiguous : Order::Zigzag, 1,
-                  parts};
+        Layout layout{order[0] == 'c' ? Order::Contiguous : Order::Zigzag, 1,
+                      parts};
         int64_t room = 0;
         for (int64_t rank = 0; rank < parts; ++rank)
-          room = std::max(room, deal.count(rank, problem.queries));
+          room = std::max(room, layout.count(rank, problem.queries));
         room *= problem.heads;
         int64_t slice = problem.dim * bytes, stateOfRow = (3 + 2) * state;
         auto traffic = planOf(*lower(*context, problem));
         for (int64_t rank = 0; rank < parts; ++rank) {
-          int64_t q = deal.count(rank, problem.queries) * problem.heads;
+          int64_t q = layout.count(rank, problem.queries) * problem.heads;
           int64_t wanted = q * (slice + 3 * bytes) + q * state +
-                           deal.count(rank, problem.keys) * problem.keyHeads *
+                           layout.count(rank, problem.keys) * problem.keyHeads *
                                (problem.dim + 3) * bytes;
           if (parts > 1)
             wanted += q * state + room * (2 * slice + 4 * stateOfRow);

@@ -30,7 +30,7 @@ static bool attendWithOwnQueries(Queries &s) {
 
 /// For the state that has stayed, whoever's queries they are.
 static bool attendForOwnState(Queries &s) {
-  ValueRange carried = s.homeMerge.getInto();
+  ValueRange carried = s.returnMerge.getInto();
   if (carried[0].getType() != s.attend.getO().getType())
     return false;
   s.attend.getOMutable().assign(carried[0]);
@@ -82,18 +82,18 @@ static bool leaveOutWhatCame(Queries &s) {
 }
 
 static bool leaveOutWhatComesLast(Queries &s) {
-  return s.hasLastHome() && leaveOut(s.lastMerge);
+  return s.hasLastReturn() && leaveOut(s.lastMerge);
 }
 
 static bool leaveOutWhatComesEarlier(Queries &s) {
-  return s.homes.size() > 1 &&
-         !llvm::all_of(s.homes,
+  return s.returns.size() > 1 &&
+         !llvm::all_of(s.returns,
                        [&](const auto &m) { return m.turn == s.parts - 1; }) &&
-         leaveOut(s.homeMerge);
+         leaveOut(s.returnMerge);
 }
 
 static bool mergeTwice(Queries &s) {
-  if (!s.hasLastHome())
+  if (!s.hasLastReturn())
     return false;
   OpBuilder builder(s.lastMerge->getNextNode());
   auto again = cast<ring::MergeOp>(builder.clone(*s.lastMerge));
@@ -111,7 +111,7 @@ static bool mergePartsOfOthers(Queries &s) {
   return true;
 }
 
-/// What comes home is not all that is merged.
+/// What returns to the owner is not all that is merged.
 static bool mergeWhatDidNotCome(Queries &s) {
   changeSegments(s, s.onwardMerge,
                  [](Emit &e, Value, ValueRange) { return e.truth(true); });
@@ -121,25 +121,25 @@ static bool mergeWhatDidNotCome(Queries &s) {
 static bool mergeForAnotherOwner(Queries &s) {
   Emit e(s, s.lastMerge);
   s.lastMerge.getOwnerMutable().set(e.ahead(s.lastMerge.getOwner()));
-  return s.hasLastHome();
+  return s.hasLastReturn();
 }
 
 static bool mergeTornState(Queries &s) {
-  if (!s.hasLastHome())
+  if (!s.hasLastReturn())
     return false;
   s.lastMerge.getL2Mutable().set(s.lastMerge.getL1());
   return true;
 }
 
 static bool finalizeEarly(Queries &s) {
-  if (!s.hasLastHome())
+  if (!s.hasLastReturn())
     return false;
   s.finalize->setOperands(ValueRange(s.lastMerge.getInto()));
   return true;
 }
 
-static bool finalizeWhatComesHome(Queries &s) {
-  if (!s.hasLastHome())
+static bool finalizeWhatReturns(Queries &s) {
+  if (!s.hasLastReturn())
     return false;
   s.finalize->setOperands(ValueRange(s.lastMerge.getFrom()));
   return true;
@@ -151,11 +151,11 @@ static bool finalizeWhatComesHome(Queries &s) {
 
 static bool dropWaitOfSlice(Queries &s) { return dropWait(s.slice); }
 static bool dropWaitOfOnward(Queries &s) { return dropWait(s.onward); }
-static bool dropWaitOfHome(Queries &s) { return dropWait(s.home); }
-static bool doubleWaitOfHome(Queries &s) { return doubleWait(s.home); }
+static bool dropWaitOfReturn(Queries &s) { return dropWait(s.toOwner); }
+static bool doubleWaitOfReturn(Queries &s) { return doubleWait(s.toOwner); }
 static bool shiftOwnerOfSlice(Queries &s) { return shiftOwner(s, s.slice); }
 static bool shiftOwnerOfOnward(Queries &s) { return shiftOwner(s, s.onward); }
-static bool shiftOwnerOfHome(Queries &s) { return shiftOwner(s, s.home); }
+static bool shiftOwnerOfReturn(Queries &s) { return shiftOwner(s, s.toOwner); }
 static bool shiftReceivedOwnerOfOnward(Queries &s) {
   return !s.onwards.empty() && shiftReceivedOwner(s, s.onward);
 }
@@ -165,8 +165,8 @@ static bool clearSendsOfSlice(Queries &s) {
 static bool clearSendsOfOnward(Queries &s) {
   return clearSends(s, s.onward, s.onwards);
 }
-static bool clearSendsOfHome(Queries &s) {
-  return clearSends(s, s.home, s.homes);
+static bool clearSendsOfReturn(Queries &s) {
+  return clearSends(s, s.toOwner, s.returns);
 }
 static bool clearReceivesOfSlice(Queries &s) {
   return clearReceives(s, s.slice, s.slices);
@@ -174,8 +174,8 @@ static bool clearReceivesOfSlice(Queries &s) {
 static bool clearReceivesOfOnward(Queries &s) {
   return clearReceives(s, s.onward, s.onwards);
 }
-static bool clearReceivesOfHome(Queries &s) {
-  return clearReceives(s, s.home, s.homes);
+static bool clearReceivesOfReturn(Queries &s) {
+  return clearReceives(s, s.toOwner, s.returns);
 }
 static bool neverSendSlices(Queries &s) {
   return clearBoth(s, s.slice, s.slices);
@@ -183,7 +183,9 @@ static bool neverSendSlices(Queries &s) {
 static bool neverSendOnward(Queries &s) {
   return clearBoth(s, s.onward, s.onwards);
 }
-static bool neverSendHome(Queries &s) { return clearBoth(s, s.home, s.homes); }
+static bool neverReturn(Queries &s) {
+  return clearBoth(s, s.toOwner, s.returns);
+}
 
 static bool sendOwnStateOnward(Queries &s) {
   return sendOwnPartOnward<ring::MergeOp>(s, s.onwardMerge);
@@ -193,7 +195,7 @@ static bool sendOwnStateOnward(Queries &s) {
 static bool sendBeforeTheMerge(Queries &s) {
   if (s.onwards.empty())
     return false;
-  for (ring::StartOp start : {s.onward, s.home})
+  for (ring::StartOp start : {s.onward, s.toOwner})
     start.getTensorsMutable().assign(ValueRange(s.onwardMerge.getInto()));
   return true;
 }
@@ -202,10 +204,11 @@ static bool sendBeforeTheMerge(Queries &s) {
 static bool mergeWhileUnderWay(Queries &s) {
   if (!sendBeforeTheMerge(s))
     return false;
-  ring::StartOp last = s.onward->isBeforeInBlock(s.home) ? s.home : s.onward;
+  ring::StartOp last =
+      s.onward->isBeforeInBlock(s.toOwner) ? s.toOwner : s.onward;
   s.onwardMerge->moveAfter(last);
   // Both are waited for behind the merge.
-  for (ring::StartOp start : {s.onward, s.home})
+  for (ring::StartOp start : {s.onward, s.toOwner})
     if (ring::WaitOp wait = waitInHop(start))
       wait->moveBefore(s.loop.getBody()->getTerminator());
   return true;
@@ -235,10 +238,10 @@ ArrayRef<QueryMutation> queryMutations() {
        "lacks query segment|attended nothing", "ring.finalize"},
       {"what comes on the way is left out", leaveOutWhatCame,
        "lacks query segment", "ring.finalize"},
-      {"what comes home last is left out", leaveOutWhatComesLast,
+      {"what returns to the owner last is left out", leaveOutWhatComesLast,
        "lacks query segment", "ring.finalize"},
-      {"what comes home earlier is left out", leaveOutWhatComesEarlier,
-       "lacks query segment", "ring.finalize"},
+      {"what returns to the owner earlier is left out",
+       leaveOutWhatComesEarlier, "lacks query segment", "ring.finalize"},
       {"a state is merged twice", mergeTwice, "absorbed the same pair",
        "ring.merge"},
       {"parts of others are merged into the own state", mergePartsOfOthers,
@@ -253,9 +256,9 @@ ArrayRef<QueryMutation> queryMutations() {
        "ring.(merge|finalize)"},
       {"a torn state is merged", mergeTornState, "of different states",
        "ring.merge"},
-      {"the state ends before what comes home last", finalizeEarly,
+      {"the state ends before what returns to the owner last", finalizeEarly,
        "lacks query segment", "ring.finalize"},
-      {"only what comes home is returned", finalizeWhatComesHome,
+      {"only what returns to the owner is returned", finalizeWhatReturns,
        "lacks query segment|ends segments|did not make", "ring.finalize"},
       {"the wait for queries is dropped", dropWaitOfSlice,
        "takes the queries for those of rank|sends (a tensor|the shard) of|is "
@@ -265,47 +268,46 @@ ArrayRef<QueryMutation> queryMutations() {
        "merges a state of|states of different rows|absorbed the same pair|is "
        "never waited for",
        "ring.(merge|start)"},
-      {"the wait for a state at home is dropped", dropWaitOfHome,
+      {"the wait for returned a state is dropped", dropWaitOfReturn,
        "merges a state of|states of different rows|absorbed the same pair|is "
        "never waited for",
        "ring.(merge|start)"},
-      {"a wait is doubled", doubleWaitOfHome, "waits again", "ring.wait"},
+      {"a wait is doubled", doubleWaitOfReturn, "waits again", "ring.wait"},
       {"the owner of queries sent is off by one", shiftOwnerOfSlice,
        "sends (a tensor|the shard) of", "ring.start"},
       {"the owner of a state is off by one", shiftOwnerOfOnward,
        "sends (a tensor|the shard) of", "ring.start"},
-      {"the owner of a state going home is off by one", shiftOwnerOfHome,
-       "sends (a tensor|the shard) of", "ring.start"},
+      {"the owner of a state returning to the owner is off by one",
+       shiftOwnerOfReturn, "sends (a tensor|the shard) of", "ring.start"},
       {"the received owner of a state is off by one",
        shiftReceivedOwnerOfOnward, "receives .* from rank|deadlock",
        "ring.start"},
       {"one rank sends states elsewhere", with<misdirectOnwardOfOneRank>,
        "deadlock|receives .* from rank", "ring.start"},
-      {"states go to another home", with<misdirectHome>,
+      {"states return to another rank", with<misdirectReturn>,
        "deadlock|receives .* from rank", "ring.start"},
-      {"states come home from elsewhere", with<takeHomeFromAnother>,
+      {"states return from elsewhere", with<takeReturnFromAnother>,
        "deadlock|receives .* from rank", "ring.start"},
-      {"states go round the other way", with<turnSharesRound>,
+      {"states go round the other way", with<turnPartialsRound>,
        "deadlock|receives .* from rank", "ring.start"},
       {"one rank does not send its queries", clearSendsOfSlice,
        "deadlock|receives .* from rank", "ring.start"},
       {"one rank does not send a state", clearSendsOfOnward,
        "deadlock|receives .* from rank", "ring.start"},
-      {"one rank does not send a state home", clearSendsOfHome,
+      {"one rank does not return a state", clearSendsOfReturn,
        "deadlock|receives .* from rank", "ring.start"},
       {"one rank does not receive queries", clearReceivesOfSlice,
        "deadlock|receives .* from rank|which was not received|sends segments",
        "ring.(start|attend)"},
       {"one rank does not receive a state", clearReceivesOfOnward,
        "deadlock|receives .* from rank|merges segments", "ring.(start|merge)"},
-      {"one rank does not receive a state at home", clearReceivesOfHome,
+      {"one rank does not receive returned a state", clearReceivesOfReturn,
        "deadlock|receives .* from rank|merges segments", "ring.(start|merge)"},
       {"no queries are sent", neverSendSlices,
        "which was not received|sends segments", "ring.(start|attend)"},
       {"no states are sent on", neverSendOnward, "merges segments",
        "ring.merge"},
-      {"no states are sent home", neverSendHome, "merges segments",
-       "ring.merge"},
+      {"no states are returned", neverReturn, "merges segments", "ring.merge"},
       {"the own state is sent on too", sendOwnStateOnward,
        "absorbed the same pair", "ring.merge"},
       {"states are sent without what came", sendBeforeTheMerge,
@@ -314,8 +316,8 @@ ArrayRef<QueryMutation> queryMutations() {
        "changes a state that is under way", "ring.merge"},
       {"m and l change places on the way", swapRowsOnTheWay,
        "receives .* from rank|m and l", "ring.(start|merge)"},
-      {"states are sent at another deal", with<sendAtTheWrongDeal>,
-       "sends what is dealt as|sends a tensor of", "ring.start"},
+      {"states are sent with another layout", with<sendWithTheWrongLayout>,
+       "sends what is laid out as|sends a tensor of", "ring.start"},
       {"three states are held", with<holdTooMany>,
        "receives a state while 2 are still needed", "ring.start"},
   };

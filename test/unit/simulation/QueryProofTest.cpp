@@ -41,7 +41,7 @@ TEST_P(QueryProofTest, AcceptsTheScheduleAndRefusesEveryMutation) {
   options.allowEmpty = !GetParam().drop;
   auto counterexample = proveModule(*original, options);
   ASSERT_FALSE(counterexample) << counterexample->message;
-  // In each hop queries, a state and a state at home; two in front.
+  // In each hop queries, a state and returned a state; two in front.
   expectRefusals<Queries>(*original, GetParam(), queryMutations(),
                           3 * GetParam().parts + 8);
 }

@@ -1,4 +1,4 @@
-//===- ReturningMutations.cpp - how shares travel wrongly -----------------===//
+//===- ReturningMutations.cpp - how partial results travel wrongly --------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/simulation/Mutations.h"
 
@@ -58,23 +58,23 @@ bool misdirectOnwardOfOneRank(Returning &s) {
   return true;
 }
 
-bool misdirectHome(Returning &s) {
-  if (s.homes.empty())
+bool misdirectReturn(Returning &s) {
+  if (s.returns.empty())
     return false;
-  Emit e(s, s.home);
-  s.home.getToMutable().assign(e.ahead(s.home.getTo()));
+  Emit e(s, s.toOwner);
+  s.toOwner.getToMutable().assign(e.ahead(s.toOwner.getTo()));
   return true;
 }
 
-bool takeHomeFromAnother(Returning &s) {
-  if (s.homes.empty())
+bool takeReturnFromAnother(Returning &s) {
+  if (s.returns.empty())
     return false;
-  Emit e(s, s.home);
-  s.home.getFromMutable().assign(e.ahead(s.home.getFrom()));
+  Emit e(s, s.toOwner);
+  s.toOwner.getFromMutable().assign(e.ahead(s.toOwner.getFrom()));
   return true;
 }
 
-bool turnSharesRound(Returning &s) {
+bool turnPartialsRound(Returning &s) {
   if (s.parts == 2 || s.onwards.empty())
     return false;
   Value to = s.onward.getTo(), from = s.onward.getFrom();
@@ -118,14 +118,14 @@ bool clearBoth(Returning &s, ring::StartOp start,
   return true;
 }
 
-bool sendAtTheWrongDeal(Returning &s) {
+bool sendWithTheWrongLayout(Returning &s) {
   if (s.problem.order == "zigzag")
     return false; // It has two segments, others have one.
-  auto deal = [&](Order order) {
+  auto layout = [&](Order order) {
     return ring::LayoutAttr::get(s.module.getContext(),
-                                 Deal{order, 1, s.parts});
+                                 Layout{order, 1, s.parts});
   };
-  s.onward.setLayoutAttr(deal(
+  s.onward.setLayoutAttr(layout(
       s.problem.order == "contiguous" ? Order::Striped : Order::Contiguous));
   return true;
 }

@@ -17,13 +17,13 @@ class Observer : public Listener {
 public:
   explicit Observer(Schedule &schedule) : schedule(schedule) {}
 
-  void meets(const Meeting &meeting, size_t, int64_t owner) override {
-    for (int64_t a = 0; a < meeting.queryLayout.getNumSegments(); ++a)
-      for (int64_t b = 0; b < meeting.keyLayout.getNumSegments(); ++b) {
+  void meets(const AttendInputs &inputs, size_t, int64_t owner) override {
+    for (int64_t a = 0; a < inputs.queryLayout.getNumSegments(); ++a)
+      for (int64_t b = 0; b < inputs.keyLayout.getNumSegments(); ++b) {
         bool isEmpty =
-            classifier.classify(meeting, owner, a, b) == PairClass::Empty;
+            classifier.classify(inputs, owner, a, b) == PairClass::Empty;
         schedule.hasRuledOut |= isEmpty;
-        schedule.needsLast |= !isEmpty && meeting.at == schedule.attends.back();
+        schedule.needsLast |= !isEmpty && inputs.at == schedule.attends.back();
       }
   }
 
@@ -84,11 +84,11 @@ class ReturningObserver : public Listener {
 public:
   explicit ReturningObserver(Returning &schedule) : schedule(schedule) {}
 
-  void meets(const Meeting &meeting, size_t, int64_t owner) override {
-    for (int64_t a = 0; a < meeting.queryLayout.getNumSegments(); ++a)
-      for (int64_t b = 0; b < meeting.keyLayout.getNumSegments(); ++b)
+  void meets(const AttendInputs &inputs, size_t, int64_t owner) override {
+    for (int64_t a = 0; a < inputs.queryLayout.getNumSegments(); ++a)
+      for (int64_t b = 0; b < inputs.keyLayout.getNumSegments(); ++b)
         schedule.hasRuledOut |=
-            classifier.classify(meeting, owner, a, b) == PairClass::Empty;
+            classifier.classify(inputs, owner, a, b) == PairClass::Empty;
   }
 
   void starts(const Transfer &transfer) override {
@@ -104,8 +104,8 @@ public:
       schedule.slices.push_back(message);
     else if (from.op == schedule.onward)
       schedule.onwards.push_back(message);
-    else if (from.op == schedule.home)
-      schedule.homes.push_back(message);
+    else if (from.op == schedule.toOwner)
+      schedule.returns.push_back(message);
   }
 
 private:
@@ -123,7 +123,7 @@ void Returning::find(Operation *attend, Value moving, Value owner) {
     if (found.getTensors()[0] == moving)
       slice = found;
     else if (found.getTo() == owner)
-      home = found;
+      toOwner = found;
     else
       onward = found;
   }
@@ -145,7 +145,7 @@ Backward::Backward(ModuleOp module, const Problem &problem)
     bool isComputed = found.getB().getDefiningOp() == attend;
     (found.getOwner() == movingOwner() ? onwardSums
      : isComputed                      ? ownSums
-                                       : homeSums)
+                                       : returnSums)
         .push_back(found);
   }
   llvm::append_range(lastSums, program.getBody().front().getOps<ring::AddOp>());
@@ -167,7 +167,7 @@ Queries::Queries(ModuleOp module, const Problem &problem)
   for (auto found : loop.getBody()->getOps<ring::MergeOp>())
     (found.getOwner() == attend.getQueryOwner() ? onwardMerge
      : found.getO2().getDefiningOp() == attend  ? ownMerge
-                                                : homeMerge) = found;
+                                                : returnMerge) = found;
 }
 
 //===----------------------------------------------------------------------===//

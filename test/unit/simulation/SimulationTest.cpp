@@ -20,23 +20,23 @@ using namespace burst::test;
 
 namespace {
 
-struct Layout {
+struct TensorLayout {
   const char *order;
   int64_t dim;
 };
 
-/// A program that deals its argument anew: from the shards of one layout to
+/// A program that reshards its argument: from the shards of one layout to
 /// those of another. Dimension 1 has `positions`, dimension 2 `heads`.
-std::string exchangeProgram(int64_t parts, Layout from, Layout to,
+std::string exchangeProgram(int64_t parts, TensorLayout from, TensorLayout to,
                             int64_t positions, int64_t heads) {
-  auto shard = [&](Layout layout) {
+  auto shard = [&](TensorLayout layout) {
     return llvm::formatv("#ring.shard<#ring.layout<{0} over {1}>, dim {2} "
                          "extent {3}>",
                          layout.order, parts, layout.dim,
                          layout.dim == 1 ? positions : heads)
         .str();
   };
-  auto tensor = [&](Layout layout) {
+  auto tensor = [&](TensorLayout layout) {
     return layout.dim == 1
                ? llvm::formatv("tensor<2x?x{0}x3xf64>", heads).str()
                : llvm::formatv("tensor<2x{0}x?x3xf64>", positions).str();
@@ -54,14 +54,14 @@ func.func @f(%x: {1} {{ring.shard = {2}}) -> ({3} {{ring.shard = {4}})
 
 } // namespace
 
-TEST(ExchangeTest, DealsATensorAnew) {
+TEST(ExchangeTest, ReshardsATensor) {
   auto context = makeContext();
   std::mt19937 random(1);
-  const Layout layouts[] = {{"contiguous", 1}, {"zigzag", 1},
-                            {"striped", 1},    {"striped 3", 1},
-                            {"contiguous", 2}, {"zigzag", 2}};
-  for (const Layout &from : layouts)
-    for (const Layout &to : layouts)
+  const TensorLayout layouts[] = {{"contiguous", 1}, {"zigzag", 1},
+                                  {"striped", 1},    {"striped 3", 1},
+                                  {"contiguous", 2}, {"zigzag", 2}};
+  for (const TensorLayout &from : layouts)
+    for (const TensorLayout &to : layouts)
       for (int n = 0; n < 4; ++n) {
         int64_t parts = 1 + random() % 6, positions = random() % 30,
                 heads = 1 + random() % 7;
@@ -87,7 +87,7 @@ TEST(ExchangeTest, CountsWhatLeavesTheRank) {
   ASSERT_FALSE(plan(*simulation, *describeGlobals(program, {}), traffic));
   for (const Traffic &found : traffic)
     EXPECT_EQ(found.sentBytes.at(0), 2 * 4 * 2 * 3 * 8);
-  // Between layouts of one dimension, what both deal to a rank stays.
+  // Between layouts of one dimension, what both layout to a rank stays.
   module = parseModule(
       *context, exchangeProgram(2, {"contiguous", 1}, {"zigzag", 1}, 8, 1));
   program = getProgram(*module);
@@ -127,7 +127,7 @@ func.func @f(%x: tensor<1x?x?x3xf64> {{ring.shard = #s})
   };
   EXPECT_EQ(refusal(8, 6), "");
   EXPECT_EQ(refusal(6, 6), "gives a shard of 4 positions, its layout says 3");
-  EXPECT_EQ(refusal(8, 9), "deals 9 positions anew, there are 6");
+  EXPECT_EQ(refusal(8, 9), "reshards 9 positions, there are 6");
 }
 
 //===----------------------------------------------------------------------===//

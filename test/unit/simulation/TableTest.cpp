@@ -1,6 +1,6 @@
 //===- TableTest.cpp - tables: their ranges, and how they are made --------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/Simulation/Shares.h"
+#include "passes/Simulation/Shards.h"
 #include "test/unit/simulation/Programs.h"
 #include "test/unit/simulation/Snippet.h"
 
@@ -272,24 +272,25 @@ TEST(TableTest, TablesThatALoopYieldsAreAssignedAtOnce) {
 // Shares
 //===----------------------------------------------------------------------===//
 
-TEST(ShareTableTest, SaysWhatTheDealSays) {
-  ShareTable shares(5);
+TEST(ShareTableTest, SaysWhatTheLayoutSays) {
+  ShardTable shards(5);
   for (int64_t extent : {0, 1, 4, 9, 10, 64, 1003})
-    for (Deal deal : {Deal{Order::Contiguous, 1, 5}, Deal{Order::Zigzag, 1, 5},
-                      Deal{Order::Striped, 3, 5}}) {
+    for (Layout layout :
+         {Layout{Order::Contiguous, 1, 5}, Layout{Order::Zigzag, 1, 5},
+          Layout{Order::Striped, 3, 5}}) {
       int64_t largest = 0;
       for (int64_t owner = 0; owner < 5; ++owner) {
-        const Share &share = shares.of(deal, extent, owner);
-        EXPECT_EQ(share.count, deal.count(owner, extent));
-        largest = std::max(largest, share.count);
-        for (int64_t s = 0; s < deal.numSegments(); ++s) {
-          int64_t count = deal.segment(owner, s, extent).count;
-          EXPECT_EQ(share.countOf(uint64_t{1} << s), count);
-          EXPECT_EQ(share.mask >> s & 1, uint64_t{count != 0});
+        const Shard &shard = shards.of(layout, extent, owner);
+        EXPECT_EQ(shard.count, layout.count(owner, extent));
+        largest = std::max(largest, shard.count);
+        for (int64_t s = 0; s < layout.numSegments(); ++s) {
+          int64_t count = layout.segment(owner, s, extent).count;
+          EXPECT_EQ(shard.countOf(uint64_t{1} << s), count);
+          EXPECT_EQ(shard.mask >> s & 1, uint64_t{count != 0});
         }
-        EXPECT_EQ(share.countOf(share.mask), share.count);
+        EXPECT_EQ(shard.countOf(shard.mask), shard.count);
       }
-      EXPECT_EQ(shares.largest(deal, extent), largest);
+      EXPECT_EQ(shards.largest(layout, extent), largest);
     }
 }
 

@@ -35,12 +35,12 @@ void AddTwiceOp::getEffects(
 }
 
 Step AddTwiceOp::simulate(SimulatedRank &rank, const ExternalCall &call) {
-  Deal deal = getLayout().getDeal();
+  Layout layout = getLayout().getValue();
   int64_t owner = call.index(getOwnerMutable());
   int64_t extent = call.index(getExtentMutable());
   if (!rank.isRank(*this, "owner", owner))
     return Step::Failed;
-  uint64_t all = rank.shareOf(deal, extent, owner).mask;
+  uint64_t all = rank.shardOf(layout, extent, owner).mask;
   TensorRef sum = call.take<Tensor>(getAMutable());
   SegmentFlags ofB(getSegmentsOfBMutable(), getTurnOfBMutable());
   SegmentFlags ofC(getSegmentsOfCMutable(), getTurnOfCMutable());
@@ -95,7 +95,7 @@ void AttendOneOp::getEffects(
 
 Step AttendOneOp::simulate(SimulatedRank &rank, const ExternalCall &call) {
   Attend attend;
-  if (!rank.meet(*this, call, {}, attend))
+  if (!rank.readInputs(*this, call, {}, attend))
     return Step::Failed;
   attend.slices = {{call.peek<Tensor>(getKeyMutable()),
                     call.peek<Tensor>(getValueMutable()),

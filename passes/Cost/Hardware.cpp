@@ -1,4 +1,5 @@
-//===- Machine.cpp - what a module says of its machine --------------------===//
+//===- Hardware.cpp - what a module says of its hardware
+//--------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Cost/Cost.h"
 
@@ -11,21 +12,21 @@ using namespace burst;
 namespace {
 struct Key {
   llvm::StringLiteral name;
-  double MachineModel::*value;
+  double Hardware::*value;
   bool mayBeZero;
 };
 } // namespace
 
 static constexpr Key keys[] = {
-    {"burst.bandwidth", &MachineModel::bandwidth, false},
-    {"burst.latency", &MachineModel::latency, true},
-    {"burst.flops", &MachineModel::flops, false},
+    {"burst.bandwidth", &Hardware::bandwidth, false},
+    {"burst.latency", &Hardware::latency, true},
+    {"burst.flops", &Hardware::flops, false},
 };
 
 /// Reads an entry of `burst`; those of other prefixes are somebody else's.
 static LogicalResult readEntry(ModuleOp module, StringRef device,
                                DataLayoutEntryInterface entry,
-                               MachineModel &machine) {
+                               Hardware &hardware) {
   auto name = dyn_cast<StringAttr>(entry.getKey());
   if (!name || !name.getValue().starts_with("burst."))
     return success();
@@ -45,24 +46,24 @@ static LogicalResult readEntry(ModuleOp module, StringRef device,
            << name << " of the device \"" << device << "\" as "
            << entry.getValue() << ", but it must be a finite f64 "
            << (key->mayBeZero ? "that is not negative" : "above 0");
-  machine.*key->value = value.getValueAsDouble();
+  hardware.*key->value = value.getValueAsDouble();
   return success();
 }
 
-FailureOr<MachineModel> burst::readMachine(ModuleOp module, StringRef grid) {
-  MachineModel machine;
+FailureOr<Hardware> burst::readHardware(ModuleOp module, StringRef grid) {
+  Hardware hardware;
   auto system = module->getAttrOfType<TargetSystemSpecInterface>(
       DLTIDialect::kTargetSystemDescAttrName);
   if (!system)
-    return machine;
+    return hardware;
   for (StringRef device : {StringRef("burst"), grid}) {
     auto spec = system.getDeviceSpecForDeviceID(
         StringAttr::get(module.getContext(), device));
     if (!spec)
       continue;
     for (DataLayoutEntryInterface entry : spec->getEntries())
-      if (failed(readEntry(module, device, entry, machine)))
+      if (failed(readEntry(module, device, entry, hardware)))
         return failure();
   }
-  return machine;
+  return hardware;
 }
