@@ -156,10 +156,14 @@ function(burst_add_test_tool name)
   set_property(GLOBAL APPEND PROPERTY BURST_TEST_TOOLS ${name})
 endfunction()
 
-# burst_add_unittest(name source... [LINK library...])
-# A program of gtest cases, with gtest's main, that the test driver runs.
+# burst_add_unittest(name source... [LONG] [LINK library...])
+# A program of gtest cases, with gtest's main, that the test driver runs. One that
+# is LONG is neither built nor run with BURST_TEST_SHORT.
 function(burst_add_unittest name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "LONG" "" "LINK")
+  if(ARG_LONG)
+    set_property(GLOBAL APPEND PROPERTY BURST_LONG_UNITTESTS ${name})
+  endif()
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   burst_use_llvm(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main Threads::Threads)
   set_target_properties(${name} PROPERTIES

@@ -11,6 +11,8 @@ config.test_exec_root = config.test_source_root
 
 # Only what this build makes: an earlier one may have left programs behind.
 programs = set(filter(None, config.burst_unittests))
+if os.environ.get("BURST_TEST_SHORT"):
+    programs -= set(config.burst_long_unittests)
 for program in programs:
     if not os.path.exists(os.path.join(config.test_source_root, program)):
         lit_config.fatal(f"unit test {program} is not built, build burst-test-depends first")
