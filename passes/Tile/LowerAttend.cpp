@@ -76,6 +76,8 @@ void Lowering::lower(ring::FinalizeOp op) {
 
 /// A launch per segment.
 void Lowering::lower(ring::MergeOp op) {
+  if (hasNoElements(op.getO1()))
+    return op.erase();
   TileBuilder builder(op.getLoc(), op);
   Shape shape = rowShapeOf(op.getO1());
   int64_t columns = shape.padded(dimOf(op.getO1()));

@@ -86,6 +86,8 @@ void Lowering::lower(ring::RoundOp op) {
 
 /// A launch per segment.
 void Lowering::lower(ring::AddOp op) {
+  if (hasNoElements(op.getA()))
+    return op.erase();
   TileBuilder builder(op.getLoc(), op);
   Shape shape = rowShapeOf(op.getA());
   int64_t columns = shape.padded(dimOf(op.getA()));

@@ -121,6 +121,13 @@ struct OwnedSegments {
   }
 };
 
+/// Whether there is nothing in a buffer, as its type says: memref.subview has
+/// no segments of it.
+inline bool hasNoElements(mlir::Value buffer) {
+  return llvm::is_contained(
+      mlir::cast<mlir::MemRefType>(buffer.getType()).getShape(), 0);
+}
+
 /// Emits code for each segment that is meant and not empty: its first position
 /// in the shard, and how many it has.
 void ofSegments(

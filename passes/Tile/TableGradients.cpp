@@ -79,8 +79,7 @@ void Lowering::makeCopies(Value gradient, ArrayRef<ring::AttendGradOp> ops,
     copies = b.createOrFold<arith::MulIOp>(copies, b.dim(op.getKey(), 2));
   auto type = cast<MemRefType>(gradient.getType());
   // Of a table without elements memref.subview has no views.
-  if (getConstantIntValue(copies) == 1 ||
-      llvm::is_contained(type.getShape(), 0))
+  if (getConstantIntValue(copies) == 1 || hasNoElements(gradient))
     return;
   SmallVector<int64_t> shape{ShapedType::kDynamic};
   llvm::append_range(shape, type.getShape());
