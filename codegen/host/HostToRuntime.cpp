@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace burst::host {
 #define GEN_PASS_DEF_HOSTTORUNTIMEPASS

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
@@ -262,8 +263,7 @@ void Differentiator::differentiateChoice(Operation &op, Value g) {
   Value isFirst =
       compare(isLeast ? arith::CmpFPredicate::OLE : arith::CmpFPredicate::OGE,
               forward(x), forward(y));
-  if (isa<arith::MinNumFOp, arith::MaxNumFOp>(
-          op)) // The other one is NaN.
+  if (isa<arith::MinNumFOp, arith::MaxNumFOp>(op)) // The other one is NaN.
     isFirst = make<arith::OrIOp>(
         isFirst, compare(arith::CmpFPredicate::UNO, forward(y), forward(y)));
   Value zero = number(g.getType(), 0);

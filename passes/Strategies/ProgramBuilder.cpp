@@ -45,10 +45,31 @@ Tensors ProgramBuilder::rotate(const Rotation &rotation, Turn turn) {
   return Tensors(rotate.getResults());
 }
 
+/// The types of the shards of all ranks: on one rank those of its own.
+static SmallVector<Type> gatheredTypes(TypeRange shards, ArrayRef<int64_t> dims,
+                                       Value extent, ring::LayoutAttr layout) {
+  SmallVector<Type> types(shards);
+  if (layout.getParts() == 1)
+    return types;
+  int64_t size = getConstantIntValue(extent).value_or(ShapedType::kDynamic);
+  for (auto [type, dim] : llvm::zip_equal(types, dims)) {
+    auto shard = cast<RankedTensorType>(type);
+    SmallVector<int64_t> shape(shard.getShape());
+    shape[dim] = size;
+    type = shard.clone(shape);
+  }
+  return types;
+}
+
 Tensors ProgramBuilder::gather(const Gathering &gathering, Whole whole) {
-  SmallVector<Type> given(gathering.values), taken(gathering.gathered);
+  SmallVector<Type> given(gathering.values);
   llvm::append_range(given, gathering.partials);
-  llvm::append_range(taken, gathering.gatheredPartials);
+  SmallVector<Type> taken =
+      gatheredTypes(ValueRange(gathering.tensors).getTypes(), gathering.dims,
+                    gathering.extent, layout);
+  llvm::append_range(taken,
+                     gatheredTypes(gathering.partials, gathering.partialDims,
+                                   gathering.extent, layout));
   auto gather = ring::GatherOp::create(
       builder, loc, given, gathering.tensors, rank, gathering.extent,
       /*segments=*/Value(), builder.getDenseI64ArrayAttr(gathering.dims),

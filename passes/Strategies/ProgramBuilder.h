@@ -40,16 +40,14 @@ protected:
   /// The carried values behind the last turn, then the joined partial results.
   Tensors rotate(const Rotation &rotation, Turn turn);
 
-  /// What is gathered, see ring.gather.
+  /// What is gathered, see ring.gather. Types are those of shards.
   struct Gathering {
     Tensors tensors;
     llvm::SmallVector<int64_t> dims;
-    llvm::SmallVector<mlir::Type> gathered; ///< the types of all of them
     mlir::Value extent;
     llvm::SmallVector<mlir::Type> values; ///< that the region makes
     std::optional<ring::Join> join = std::nullopt;
-    llvm::SmallVector<mlir::Type> partials = {};         ///< by own shards
-    llvm::SmallVector<mlir::Type> gatheredPartials = {}; ///< by those of all
+    llvm::SmallVector<mlir::Type> partials = {};
     llvm::SmallVector<int64_t> partialDims = {};
   };
   /// What the region makes of gathered tensors and of fresh partial results.
@@ -65,12 +63,6 @@ protected:
     ring::LayoutAttr layout;
   };
   Shards gatheredShards(mlir::ValueRange tensors);
-  /// The type of all shards of a global tensor: on one rank that of its own.
-  mlir::Type gatheredType(mlir::Value global) {
-    return layout.getParts() == 1 ? unshardOf(global).getShard().getType()
-                                  : global.getType();
-  }
-
   /// `tensor`, a shard, becomes what `global` was cut into.
   static void replace(mlir::Value global, mlir::Value tensor);
   /// Erases the attention and what brought its tensors.

@@ -3,6 +3,7 @@
 #include "passes/Tile/Schedule.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace burst;

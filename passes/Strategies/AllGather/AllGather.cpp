@@ -19,11 +19,7 @@ public:
   void build() {
     beginProgram();
     Tensors state = init();
-    finish(gather({ownKeys().tensors,
-                   {1, 1},
-                   {gatheredType(op.getKey()), gatheredType(op.getValue())},
-                   key.getExtent(),
-                   stateTypes()},
+    finish(gather({ownKeys().tensors, {1, 1}, key.getExtent(), stateTypes()},
                   [&](ValueRange all, ValueRange) {
                     return attend(ownQueries(), gatheredShards(all), state);
                   }));
@@ -40,18 +36,14 @@ public:
     Shards queries = ownQueries(), keys = ownKeys();
     Tensors kept{zero(queries.tensors[0])};
     llvm::append_range(kept, zeroTables());
-    Type allKeys = gatheredType(op.getKey()),
-         allValues = gatheredType(op.getValue());
     Tensors made =
         gather({keys.tensors,
                 {1, 1},
-                {allKeys, allValues},
                 keyExtent(),
                 SmallVector<Type>(ValueRange(kept).getTypes()),
                 ring::Join::Add,
                 {gradientType(keys.tensors[0].getType()),
                  gradientType(keys.tensors[1].getType())},
-                {gradientType(allKeys), gradientType(allValues)},
                 {1, 1}},
                [&](ValueRange all, ValueRange partials) {
                  Tensors grads{kept[0], partials[0], partials[1]};
@@ -163,7 +155,8 @@ double Needs::pairs() const {
   return largest;
 }
 
-/// Of the latency of a transfer, what each of several at once takes to issue.
+/// Of the latency of a transfer, what each of several at once takes to issue:
+/// assumed, since no network was at hand to measure it.
 static constexpr double issue = 0.1;
 
 namespace {

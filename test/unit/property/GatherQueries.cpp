@@ -15,25 +15,13 @@ public:
 
   void build() {
     beginProgram();
-    // Of all queries: o, then m and l.
-    auto all = cast<RankedTensorType>(gatheredType(op.getQuery()));
-    const SmallVector<int64_t> dims{1, 2, 2};
-    SmallVector<Type> own = stateTypes(), gathered = own;
-    for (auto [type, dim] : llvm::zip_equal(gathered, dims)) {
-      auto shard = cast<RankedTensorType>(type);
-      SmallVector<int64_t> shape(shard.getShape());
-      shape[dim] = all.getDimSize(1);
-      type = shard.clone(shape);
-    }
     finish(gather({ownQueries().tensors,
                    {1},
-                   {all},
                    query.getExtent(),
                    /*values=*/{},
                    ring::Join::Merge,
-                   own,
-                   gathered,
-                   dims},
+                   stateTypes(), // o, m and l
+                   {1, 2, 2}},
                   [&](ValueRange queries, ValueRange state) {
                     return attend(gatheredShards(queries), ownKeys(), state);
                   }));
