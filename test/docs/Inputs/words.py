@@ -52,9 +52,9 @@ RETIRED = [
     (r"(?i)cuda-skew|\bskew(ed|er|ing|s)?\b|\bis_?skewed\b", CUDA + ["README.md", "tools"],
      "software pipelining, pipelined"),
     # Who has what of a sequence.
-    (r"(?i)\b(re)?deal(s|t|ing)?\b|\b(get|resolve)Deal\b|[gD]etDealt\b|\bburst_dealt\b", EVERYWHERE,
+    (r"(?i)\b(re)?deal(s|t|ing)?\b|\b(get|resolve)Dealt?\b|\bburst_dealt\b", EVERYWHERE,
      "layout, shard, assign"),
-    (r"\b(ShareTable|shareOf|peerShare)\b", EVERYWHERE, "shard"),
+    (r"\b(ShareTable|shareOf)\b", EVERYWHERE, "shard"),
     (r"(?i)\b(comes?|came|coming|goes|go|going|sent|brings?) home\b|\bat home\b|TransferKind::Home",
      ["dialect", "docs", "passes", "test/passes", "test/unit/simulation"], "return to the owner"),
     (r"\b(Ring)?Meeting\b|\bQuestion\b|\bMachineModel\b", ["dialect", "passes", "test/unit"],
