@@ -106,7 +106,7 @@ static StringRef whyAll(ring::CollectiveOpInterface collective,
       return "it shares what is brought with other ops: all of every shard is "
              "sent";
   auto op = cast<ring::AttendLikeOpInterface>(attend.op);
-  Value keyOwner = op.getSliceOwners().front();
+  Value keyOwner = op.getKeyOwner();
   Value other = attend.movesKeys ? op.getQueryOwner() : keyOwner;
   Value moving = attend.movesKeys ? keyOwner : op.getQueryOwner();
   Value owner = collective.getBroughtOwner();

@@ -47,8 +47,8 @@ static void fuse(ring::AttendOp attend, ring::InitOp init,
   auto part = [&](Value of) { return init ? Value() : of; };
   auto fused = ring::AttendOp::create(
       builder, attend.getLoc(), TypeRange(results), attend.getQuery(),
-      attend.getQueryOwner(), attend.getQueryExtent(), attend.getKeys(),
-      attend.getValues(), attend.getOwners(), attend.getKeyExtent(),
+      attend.getQueryOwner(), attend.getQueryExtent(), attend.getKey(),
+      attend.getValue(), attend.getKeyOwner(), attend.getKeyExtent(),
       part(attend.getO()), part(attend.getM()), part(attend.getL()),
       attend.getPairs(), attend.getMaskCaptures(), attend.getScoreCaptures(),
       /*into=*/ValueRange(), attend.getQueryLayout(), attend.getKeyLayout(),

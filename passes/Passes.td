@@ -440,7 +440,7 @@ def FuseEndsPass : Pass<"ring-fuse-ends", "::mlir::func::FuncOp"> {
     A `ring.attend` that alone uses a `ring.init`, and whose state only a
     `ring.finalize` uses, becomes one that is `first` and `last`: one kernel, whose
     state stays in registers or caches. It is so on one rank, and where an attend has
-    all slices. With `separately`, an attend also becomes one of the two alone. In a
+    all keys. With `separately`, an attend also becomes one of the two alone. In a
     ring that saves a pass over o, once, and costs the compilation of a kernel beside
     that of the loop. An attend whose queries were received does not become `first`:
     it would read those that were not sent.
@@ -473,7 +473,7 @@ def BufferizePass : Pass<"ring-bufferize", "::mlir::ModuleOp"> {
     func.func @f(%q: tensor<1x128x4x64xf32>, ...) -> tensor<1x128x4x64xf32> {
       %k1:2 = scf.for ... iter_args(%kt = %k, ...) {
         %token = ring.start %kt ...
-        %o1, ... = ring.attend %q ... slices (%kt, ...) state %o0, ...
+        %o1, ... = ring.attend %q ... slice (%kt, ...) state %o0, ...
         %kn = ring.wait %token
         scf.yield %kn, ...
     ```
@@ -485,7 +485,7 @@ def BufferizePass : Pass<"ring-bufferize", "::mlir::ModuleOp"> {
       %k1 = scf.for %t = ... iter_args(%kt = %k, ...) {
         %next = memref.subview %slots[%t mod 2, ...]
         %token = ring.start %kt ... into %next
-        ring.attend %q ... slices (%kt, ...) state %o, %m, %l
+        ring.attend %q ... slice (%kt, ...) state %o, %m, %l
         ring.wait %token
         scf.yield %next, ...
     ```
@@ -609,7 +609,7 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     in the types of the kernels' blocks.
 
     With `warps`, kernels are those of a GPU (see the dialect `cuda`): nothing is
-    packed, a kernel loads tiles of keys and values, as they lie in their slices,
+    packed, a kernel loads tiles of keys and values, as they lie in the slice,
     to shared memory. A backward pass is two kernels, of which each alone adds to
     what it adds up: one gradients by queries, over the keys of a tile's list, the
     other gradients by keys and values, over queries and their heads, on transposed

@@ -257,7 +257,7 @@ private:
 Kind::Kind(func::FuncOp program) {
   operand = state = Float32Type::get(program.getContext());
   program.walk([&](ring::AttendOp op) {
-    add(op.getStateType(), op.getQuery(), op.getValues().front());
+    add(op.getStateType(), op.getQuery(), op.getValue());
   });
   // Values come later, and fit as keys do.
   program.walk([&](ring::ScoreOp op) {

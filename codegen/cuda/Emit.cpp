@@ -32,7 +32,7 @@ static void findBoxes(Value view, llvm::SetVector<TmaLoadOp> &boxes) {
   for (Operation *user : view.getUsers()) {
     if (auto load = dyn_cast<TmaLoadOp>(user))
       boxes.insert(load);
-    else if (isa<memref::SubViewOp, arith::SelectOp>(user))
+    else if (isa<memref::SubViewOp>(user))
       findBoxes(user->getResult(0), boxes);
   }
 }
@@ -236,14 +236,6 @@ LogicalResult Emitter::emit(Operation *op) {
       .Default([&](Operation *op) -> LogicalResult {
         if (isa<tile::TileDialect, cuda::CudaDialect>(op->getDialect()))
           return emitTile(op);
-        if (auto select = dyn_cast<arith::SelectOp>(op);
-            select && isa<MemRefType>(select.getType())) {
-          line() << formatv(
-              "const auto {0} = {1} ? {2} : {3};\n",
-              names.define(select, "view"), name(select.getCondition()),
-              name(select.getTrueValue()), name(select.getFalseValue()));
-          return success();
-        }
         return emitScalar(op);
       });
 }

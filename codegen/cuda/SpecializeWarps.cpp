@@ -92,8 +92,6 @@ bool Specializer::collect() {
 
 /// Whether a tensor map can say where a view lies.
 static bool isBox(Value view) {
-  if (auto select = view.getDefiningOp<arith::SelectOp>())
-    return isBox(select.getTrueValue()) && isBox(select.getFalseValue());
   auto rows = view.getDefiningOp<memref::SubViewOp>();
   return rows && isa<BlockArgument>(rows.getSource()) &&
          typeOf(rows.getSource()).getRank() == 4;

@@ -1,4 +1,4 @@
-//===- AttendOp.cpp - queries attend slices of keys and values ------------===//
+//===- AttendOp.cpp - queries attend a slice of keys and values -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Ring/Verify.h"
 
@@ -15,25 +15,21 @@ using namespace burst::ring;
 namespace {
 /// Everything of an attend that is parsed before its types.
 struct ParsedAttend {
-  OpAsmParser::UnresolvedOperand query, queryOwner, queryExtent, keyExtent;
-  Operands keys, values, owners, state, into, pairs, maskCaptures,
-      scoreCaptures;
+  OpAsmParser::UnresolvedOperand query, queryOwner, queryExtent;
+  OpAsmParser::UnresolvedOperand key, value, keyOwner, keyExtent;
+  Operands state, into, pairs, maskCaptures, scoreCaptures;
   bool isFirst = false, isLast = false;
   SmallVector<Type> pairTypes, maskTypes, scoreTypes;
 };
 } // namespace
 
-/// `(%k, %v at %owner), ...`
-static ParseResult parseSlices(OpAsmParser &parser, ParsedAttend &parsed) {
-  return parser.parseCommaSeparatedList([&]() -> ParseResult {
-    return failure(parser.parseLParen() ||
-                   parser.parseOperand(parsed.keys.emplace_back()) ||
-                   parser.parseComma() ||
-                   parser.parseOperand(parsed.values.emplace_back()) ||
-                   parser.parseKeyword("at") ||
-                   parser.parseOperand(parsed.owners.emplace_back()) ||
-                   parser.parseRParen());
-  });
+/// `slice (%k, %v at %owner)`
+static ParseResult parseSlice(OpAsmParser &parser, ParsedAttend &parsed) {
+  return failure(parser.parseKeyword("slice") || parser.parseLParen() ||
+                 parser.parseOperand(parsed.key) || parser.parseComma() ||
+                 parser.parseOperand(parsed.value) ||
+                 parser.parseKeyword("at") ||
+                 parser.parseOperand(parsed.keyOwner) || parser.parseRParen());
 }
 
 ParseResult ring::parseOptionalRegion(OpAsmParser &parser, RegionRole kind,
@@ -86,8 +82,7 @@ static ParseResult parseAttendClauses(OpAsmParser &parser,
       parseLayout(parser, "queryLayout", attributes) || parser.parseLSquare() ||
       parser.parseOperand(parsed.queryOwner) || parser.parseRSquare() ||
       parser.parseKeyword("extent") ||
-      parser.parseOperand(parsed.queryExtent) ||
-      parser.parseKeyword("slices") || parseSlices(parser, parsed) ||
+      parser.parseOperand(parsed.queryExtent) || parseSlice(parser, parsed) ||
       parser.parseKeyword("of") ||
       parseLayout(parser, "keyLayout", attributes) ||
       parser.parseKeyword("extent") || parser.parseOperand(parsed.keyExtent) ||
@@ -99,26 +94,20 @@ static ParseResult parseAttendClauses(OpAsmParser &parser,
                                        "scale", attributes));
 }
 
-/// Resolves the operands once the types are known; `type` lists the query, then
-/// a key and a value per slice, and gives o and m, or out and lse.
+/// Resolves the operands once the types are known; `type` lists query, key and
+/// value, and gives o and m, or out and lse.
 static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
                                  ParsedAttend &parsed, FunctionType type,
                                  SMLoc loc) {
-  size_t slices = parsed.keys.size(), shards = 1 + 2 * slices;
+  constexpr size_t shards = 3;
   bool tensors = type.getNumResults() == 2;
   size_t buffers = tensors ? 0 : parsed.state.size() + parsed.into.size();
   if (type.getNumInputs() != shards + buffers ||
       (!tensors && type.getNumResults() != 0))
     return parser.emitError(loc,
-                            "expects the types of the query and of a key "
-                            "and a value per slice, then those of o and m, or "
-                            "of out and lse, or on buffers of the state and of "
-                            "what is written into");
-  SmallVector<Type> keys, values;
-  for (size_t slice = 0; slice < slices; ++slice) {
-    keys.push_back(type.getInput(1 + 2 * slice));
-    values.push_back(type.getInput(2 + 2 * slice));
-  }
+                            "expects the types of query, key and value, then "
+                            "those of o and m, or of out and lse, or on "
+                            "buffers of the state and of what is written into");
   Type index = parser.getBuilder().getIndexType();
   ArrayRef<Type> memory = type.getInputs().drop_front(shards);
   SmallVector<Type> made, state, into;
@@ -142,9 +131,9 @@ static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
   if (parser.resolveOperand(parsed.query, type.getInput(0), operands) ||
       parser.resolveOperand(parsed.queryOwner, index, operands) ||
       parser.resolveOperand(parsed.queryExtent, index, operands) ||
-      parser.resolveOperands(parsed.keys, keys, loc, operands) ||
-      parser.resolveOperands(parsed.values, values, loc, operands) ||
-      parser.resolveOperands(parsed.owners, index, operands) ||
+      parser.resolveOperand(parsed.key, type.getInput(1), operands) ||
+      parser.resolveOperand(parsed.value, type.getInput(2), operands) ||
+      parser.resolveOperand(parsed.keyOwner, index, operands) ||
       parser.resolveOperand(parsed.keyExtent, index, operands) ||
       parser.resolveOperands(parsed.state, state, loc, operands) ||
       parser.resolveOperands(parsed.pairs, parsed.pairTypes, loc, operands) ||
@@ -163,9 +152,9 @@ static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
       1,
       1,
       1,
-      size(parsed.keys),
-      size(parsed.values),
-      size(parsed.owners),
+      1,
+      1,
+      1,
       1,
       part,
       part,
@@ -222,14 +211,8 @@ void AttendOp::print(OpAsmPrinter &printer) {
   printer.printStrippedAttrOrType(getQueryLayout());
   printer << '[' << getQueryOwner() << "] extent " << getQueryExtent();
   newline();
-  printer << "slices ";
-  llvm::interleaveComma(llvm::zip_equal(getKeys(), getValues(), getOwners()),
-                        printer, [&](auto slice) {
-                          auto [key, value, owner] = slice;
-                          printer << '(' << key << ", " << value << " at "
-                                  << owner << ')';
-                        });
-  printer << " of ";
+  printer << "slice (" << getKey() << ", " << getValue() << " at "
+          << getKeyOwner() << ") of ";
   printer.printStrippedAttrOrType(getKeyLayout());
   printer << " extent " << getKeyExtent();
   newline();
@@ -247,11 +230,8 @@ void AttendOp::print(OpAsmPrinter &printer) {
       {getOperandSegmentSizeAttr(), getQueryLayoutAttrName(),
        getKeyLayoutAttrName(), getScaleAttrName(), getLastAttrName()});
   newline();
-  SmallVector<Type> inputs{getQuery().getType()};
-  for (auto [key, value] : llvm::zip_equal(getKeys(), getValues())) {
-    inputs.push_back(key.getType());
-    inputs.push_back(value.getType());
-  }
+  SmallVector<Type> inputs{getQuery().getType(), getKey().getType(),
+                           getValue().getType()};
   SmallVector<Type> outputs(llvm::map_range(
       llvm::make_range(getResults().begin(),
                        getResults().begin() + std::min(2u, getNumResults())),
@@ -293,8 +273,7 @@ static LogicalResult verifyRows(AttendOp op, ValueRange state) {
          << m << " and " << l;
 }
 
-/// attend_c1, of the state and of what the op makes. AllTypesMatch would infer
-/// types, and from the wrong operands where there are several slices.
+/// attend_c1, of the state and of what the op makes.
 static LogicalResult verifyEnds(AttendOp op) {
   ShapedType query = shapedType(op.getQuery());
   OperandRange state = op.getState();
@@ -320,10 +299,8 @@ static LogicalResult verifyEnds(AttendOp op) {
 
 /// attend_c1, for each tensor but m and l.
 static LogicalResult verifyHeads(AttendOp op) {
-  SmallVector<Value> tensors{op.getQuery(), op.getMade(0)};
-  llvm::append_range(tensors, op.getKeys());
-  llvm::append_range(tensors, op.getValues());
-  for (Value tensor : tensors) {
+  for (Value tensor :
+       {op.getQuery(), op.getMade(0), op.getKey(), op.getValue()}) {
     ShapedType type = shapedType(tensor);
     // A dynamic size is negative.
     int64_t heads = type.getDimSize(2), dim = type.getDimSize(3);
@@ -336,10 +313,10 @@ static LogicalResult verifyHeads(AttendOp op) {
   return success();
 }
 
-/// attend_c1, for one slice.
-static LogicalResult verifySlice(AttendOp op, ShapedType key,
-                                 ShapedType value) {
+/// attend_c1, for the slice.
+static LogicalResult verifySlice(AttendOp op) {
   ShapedType query = shapedType(op.getQuery());
+  ShapedType key = shapedType(op.getKey()), value = shapedType(op.getValue());
   if (key.getElementType() != query.getElementType() ||
       value.getElementType() != query.getElementType())
     return op.emitOpError("query, keys and values must have one element type, "
@@ -368,14 +345,12 @@ static LogicalResult verifySlice(AttendOp op, ShapedType key,
 LogicalResult AttendOp::verify() {
   if (!getM() != isFirst() || !getL() != isFirst())
     return emitOpError("needs o, m and l of a state, or none of them");
-  SmallVector<Value> shaped{getQuery()};
+  SmallVector<Value> shaped{getQuery(), getKey(), getValue()};
   llvm::append_range(shaped, getState());
-  llvm::append_range(shaped, getKeys());
-  llvm::append_range(shaped, getValues());
   llvm::append_range(shaped, getInto());
   if (failed(verifyForm(*this, shaped, isLast() ? 2 : 3)))
     return failure();
-  // attend_c5
+  // attend_c4
   bool isWritten = getNumResults() == 0 && (isFirst() || isLast());
   size_t written = !isWritten ? 0 : isLast() ? 2 : 3;
   if (getInto().size() != written)
@@ -387,21 +362,11 @@ LogicalResult AttendOp::verify() {
   for (unsigned i = 0, e = isLast() ? 2 : 3; i < e; ++i)
     made.push_back(getMade(i));
   if (failed(verifyRanks(*this, made)) || failed(verifyEnds(*this)) ||
-      failed(verifyHeads(*this)))
+      failed(verifyHeads(*this)) || failed(verifySlice(*this)))
     return failure();
   // attend_c2
-  size_t slices = getKeys().size();
-  if (slices == 0 || getValues().size() != slices ||
-      getOwners().size() != slices)
-    return emitOpError("needs a key, a value and an owner per slice, got: ")
-           << slices << ", " << getValues().size() << " and "
-           << getOwners().size();
-  for (auto [key, value] : llvm::zip_equal(getKeys(), getValues()))
-    if (failed(verifySlice(*this, shapedType(key), shapedType(value))))
-      return failure();
-  // attend_c3
   return verifyAttendLike(*this);
 }
 
-// attend_c4
+// attend_c3
 LogicalResult AttendOp::verifyRegions() { return verifyAttendRegions(*this); }

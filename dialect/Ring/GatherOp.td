@@ -54,7 +54,7 @@ def Ring_GatherOp : Ring_Op<"gather", [
         -> (tensor<1x64x4x16xf32>, tensor<1x4x64xf32>) {
     ^bb0(%keys: tensor<1x256x2x16xf32>, %values: tensor<1x256x2x16xf32>):
       %0:2 = ring.attend %q at <zigzag over 4>[%r] extent %sq
-          slices (%keys, %values at %c0) of <zigzag over 4, all> extent %sk
+          slice (%keys, %values at %c0) of <zigzag over 4, all> extent %sk
           first last scale 0.25
           : (tensor<1x64x4x16xf32>, tensor<1x256x2x16xf32>,
              tensor<1x256x2x16xf32>)

@@ -130,8 +130,6 @@ def Ring_AttendGradOp : Ring_AttendLikeOp<"attend_grad"> {
     static constexpr unsigned variadicSegments[] = {10, 11, 12, 13};
     ::mlir::FloatType getStateType();
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getGradsMutable(); }
-    ::mlir::OperandRange getSliceKeys() { return getODSOperands(6); }
-    ::mlir::OperandRange getSliceOwners() { return getODSOperands(8); }
   }];
 }
 

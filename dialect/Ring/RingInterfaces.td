@@ -71,7 +71,7 @@ def Ring_StepOpInterface : OpInterface<"StepOpInterface"> {
 def Ring_AttendLikeOpInterface : OpInterface<"AttendLikeOpInterface"> {
   let cppNamespace = "::burst::ring";
   let description = [{
-    A step in which a shard of queries and slices of keys come together, under a
+    A step in which a shard of queries and a slice of keys come together, under a
     mask: forward, backward, or to store scores. The regions are those of
     `burst.attention`.
   }];
@@ -83,9 +83,8 @@ def Ring_AttendLikeOpInterface : OpInterface<"AttendLikeOpInterface"> {
       "::mlir::OpOperand &", "getQueryExtentMutable">,
     InterfaceMethod<"How queries are laid out.", "::burst::ring::LayoutAttr",
       "getQueryLayout">,
-    InterfaceMethod<"The keys of each slice.", "::mlir::OperandRange", "getSliceKeys">,
-    InterfaceMethod<"Whose keys each slice has.", "::mlir::OperandRange",
-      "getSliceOwners">,
+    InterfaceMethod<"Whose keys the slice has.", "::mlir::OpOperand &",
+      "getKeyOwnerMutable">,
     InterfaceMethod<"How many positions the keys have in all.",
       "::mlir::OpOperand &", "getKeyExtentMutable">,
     InterfaceMethod<"How keys are laid out.", "::burst::ring::LayoutAttr",
@@ -122,6 +121,7 @@ def Ring_AttendLikeOpInterface : OpInterface<"AttendLikeOpInterface"> {
     ::mlir::Value getQuery() { return getQueryMutable().get(); }
     ::mlir::Value getQueryOwner() { return getQueryOwnerMutable().get(); }
     ::mlir::Value getQueryExtent() { return getQueryExtentMutable().get(); }
+    ::mlir::Value getKeyOwner() { return getKeyOwnerMutable().get(); }
     ::mlir::Value getKeyExtent() { return getKeyExtentMutable().get(); }
     /// Null where all pairs are computed.
     ::mlir::Value getPairs() {

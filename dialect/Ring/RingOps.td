@@ -149,10 +149,10 @@ def Ring_InitOp : Ring_MakingOp<"init", ["getSizeSource", "getContent"],
 def Ring_AttendOp : Ring_MakingOp<"attend",
     ["getTiedOperand", "getResultMemory", "getSizeSource", "getContent", "isOnlyRead"],
     Ring_AttendLikeTraits> {
-  let summary = "queries attend slices of keys and values";
+  let summary = "queries attend a slice of keys and values";
   let description = [{
     Merges into the state (o, m, l) of the query shard all pairs of its
-    positions with the positions of the slices, for which the mask holds:
+    positions with the positions of the slice, for which the mask holds:
 
     ```
     s  = score(scale * q k^T, ...) where mask(...), else -inf
@@ -164,46 +164,45 @@ def Ring_AttendOp : Ring_MakingOp<"attend",
     as `ring.init` does. With `last` it ends as `ring.finalize` does, and gives out
     and lse in place of a state. With both, nobody sees a state.
 
-    The query shard is that of `queryOwner` in `queryLayout`; each slice is a
-    pair (key, value) with its owner in `keyLayout`. Positions that mask, score
-    and bounds see are the global ones. The regions are those of
+    The query shard is that of `queryOwner` in `queryLayout`, the slice, a pair (key,
+    value), that of `keyOwner` in `keyLayout`. Positions that mask, score and bounds
+    see are the global ones. The regions are those of
     `burst.attention`. On buffers the state is updated in place; what begins or ends
     with the op is written `into` buffers: o, m and l, or out and lse, which may be
     o and m. Regions see captured buffers as the tensors that they hold.
 
     `pairs`, where given, is a table of flags by owner of the queries, owner of the
     keys, segment of the query layout and segment of the key layout: a pair whose
-    flag is false is not computed, and a segment of a slice that occurs in no
+    flag is false is not computed, and a segment of the slice that occurs in no
     computed pair is not read.
 
     **Constraints:**
-    - (C1) query, keys, values, state and results have shapes and types as in
+    - (C1) query, key, value, state and results have shapes and types as in
       `burst.attention`, `ring.init` and `ring.finalize`; both layouts have as many
       parts. The owner of what is gathered is 0.
-    - (C2) at least one slice; as many keys as values as owners.
-    - (C3) no `pairs`, or a table of owners x owners x segments of the query layout x
+    - (C2) no `pairs`, or a table of owners x owners x segments of the query layout x
       segments of the key layout.
-    - (C4) regions are as in `burst.attention`.
-    - (C5) on buffers, `into` are o, m and l with `first` alone, out and lse with
+    - (C3) regions are as in `burst.attention`.
+    - (C4) on buffers, `into` are o, m and l with `first` alone, out and lse with
       `last`, else nothing.
 
     Example:
 
     ```mlir
     %o1, %m1, %l1 = ring.attend %q at <zigzag over 8>[%r] extent %sq
-        slices (%k, %v at %owner) of <zigzag over 8> extent %sk
+        slice (%k, %v at %owner) of <zigzag over 8> extent %sk
         state %o0, %m0, %l0 scale 0.125
         : (tensor<1x256x4x64xf32>, tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>)
         -> (tensor<1x256x4x64xf32>, tensor<1x4x256xf32>)
     %out, %lse = ring.attend %q at <zigzag over 1>[%r] extent %sq
-        slices (%k, %v at %r) of <zigzag over 1> extent %sk first last scale 0.125
+        slice (%k, %v at %r) of <zigzag over 1> extent %sk first last scale 0.125
         : (tensor<1x256x4x64xbf16>, tensor<1x256x2x64xbf16>, tensor<1x256x2x64xbf16>)
         -> (tensor<1x256x4x64xbf16>, tensor<1x4x256xf32>)
     ```
   }];
   let arguments = (ins Ring_ShardTensor:$query, Index:$queryOwner, Index:$queryExtent,
-      Variadic<Ring_ShardTensor>:$keys, Variadic<Ring_ShardTensor>:$values,
-      Variadic<Index>:$owners, Index:$keyExtent, Optional<Ring_OutTensor>:$o,
+      Ring_ShardTensor:$key, Ring_ShardTensor:$value, Index:$keyOwner,
+      Index:$keyExtent, Optional<Ring_OutTensor>:$o,
       Optional<Ring_RowTensor>:$m, Optional<Ring_RowTensor>:$l,
       Optional<Ring_PairTable>:$pairs, Variadic<AnyType>:$maskCaptures,
       Variadic<AnyType>:$scoreCaptures, Variadic<AnyMemRef>:$into,
@@ -215,7 +214,7 @@ def Ring_AttendOp : Ring_MakingOp<"attend",
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    static constexpr unsigned variadicSegments[] = {3, 4, 5, 7, 8, 9, 10, 11, 12, 13};
+    static constexpr unsigned variadicSegments[] = {7, 8, 9, 10, 11, 12, 13};
     ::mlir::FloatType getStateType();
     bool isFirst() { return !getO(); }
     bool isLast() { return getLast(); }
@@ -230,8 +229,6 @@ def Ring_AttendOp : Ring_MakingOp<"attend",
         return getResult(index);
       return getInto().empty() ? getState()[index] : getInto()[index];
     }
-    ::mlir::OperandRange getSliceKeys() { return getKeys(); }
-    ::mlir::OperandRange getSliceOwners() { return getOwners(); }
   }];
 }
 

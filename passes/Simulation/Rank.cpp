@@ -144,7 +144,6 @@ static std::vector<Argument> captures(const ExternalCall &call,
 /// What all attends take from their op.
 static std::unique_ptr<const AttendSite>
 describeInputs(ring::AttendLikeOpInterface op) {
-  OperandRange owners = op.getSliceOwners();
   std::optional<unsigned> pairs;
   for (OpOperand &table : op.getPairsMutable())
     pairs = table.getOperandNumber();
@@ -161,21 +160,20 @@ describeInputs(ring::AttendLikeOpInterface op) {
       op.getKeyLayout().getAll(), op.getQueryMutable().getOperandNumber(),
       op.getQueryOwnerMutable().getOperandNumber(),
       op.getQueryExtentMutable().getOperandNumber(),
-      op.getKeyExtentMutable().getOperandNumber(),
-      owners.getBeginOperandIndex(), static_cast<unsigned>(owners.size()),
-      pairs, op.getMaskCaptures(), op.getScoreCaptures()});
+      op.getKeyOwnerMutable().getOperandNumber(),
+      op.getKeyExtentMutable().getOperandNumber(), pairs, op.getMaskCaptures(),
+      op.getScoreCaptures()});
 }
 
-/// Which pairs of segments are computed, of each slice.
+/// Which pairs of segments are computed: of gathered keys, with those of each
+/// owner.
 bool Simulation::Impl::Rank::selectPairs(const AttendSite &site,
                                          const ExternalCall &call,
                                          const GatheredPart &part,
                                          AttendInputs &inputs) {
   int64_t numA = inputs.queryLayout.getNumSegments();
   int64_t numB = inputs.keyLayout.getNumSegments();
-  int64_t numSlices = site.numOwners;
-  if (site.gathersKeys)
-    numSlices *= part.keys ? 1 : parts;
+  int64_t numSlices = site.gathersKeys && !part.keys ? parts : 1;
   if (!site.pairs) {
     inputs.pairs.resize(numSlices * numA * numB, true);
     return true;
@@ -186,18 +184,17 @@ bool Simulation::Impl::Rank::selectPairs(const AttendSite &site,
     return false;
   }
   int64_t row = site.gathersQueries ? 0 : inputs.queryOwner;
+  int64_t owner = site.gathersKeys ? 0 : call.index(site.keyOwner);
+  if (row >= table.shape[0] || owner >= table.shape[1]) {
+    fail(call.op, "reads flags of pairs of owner " +
+                      Twine(std::max(owner, row)) + ", of " +
+                      Twine(table.shape[row >= table.shape[0] ? 0 : 1]));
+    return false;
+  }
   for (int64_t slice = 0; slice < numSlices; ++slice) {
-    int64_t owner = site.gathersKeys ? 0 : call.index(site.owners + slice);
-    if (row >= table.shape[0] || owner >= table.shape[1]) {
-      fail(call.op, "reads flags of pairs of owner " +
-                        Twine(std::max(owner, row)) + ", of " +
-                        Twine(table.shape[row >= table.shape[0] ? 0 : 1]));
-      return false;
-    }
     // Where all are gathered, the segments of one follow those of another.
     int64_t firstA = site.gathersQueries ? part.queries * numA : 0;
-    int64_t firstB =
-        site.gathersKeys ? part.keys.value_or(slice % parts) * numB : 0;
+    int64_t firstB = site.gathersKeys ? part.keys.value_or(slice) * numB : 0;
     for (int64_t a = firstA; a < firstA + numA; ++a)
       for (int64_t b = firstB; b < firstB + numB; ++b)
         inputs.pairs.push_back(
@@ -238,11 +235,8 @@ bool Simulation::Impl::Rank::readInputs(ring::AttendLikeOpInterface op,
     inputs.queryOwner = part.queries;
   inputs.query = shardOfOwner(call.peek<Tensor>(site.query),
                               site.gathersQueries, part.queries);
-  for (unsigned i = 0; i < site.numOwners; ++i) {
-    int64_t owner = call.index(site.owners + i);
-    if (!isRank(op, "owner of a slice", owner))
-      return false;
-  }
+  if (!isRank(op, "owner of the keys", call.index(site.keyOwner)))
+    return false;
   return selectPairs(site, call, part, inputs);
 }
 

@@ -75,8 +75,7 @@ struct StartSite {
 struct AttendSite {
   AttendInputs inputs; ///< layouts are those of parts
   bool gathersQueries, gathersKeys;
-  unsigned query, queryOwner, queryExtent, keyExtent;
-  unsigned owners, numOwners;
+  unsigned query, queryOwner, queryExtent, keyOwner, keyExtent;
   std::optional<unsigned> pairs; ///< a table
   mlir::OperandRange maskCaptures, scoreCaptures;
 };

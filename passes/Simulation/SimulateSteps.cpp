@@ -183,26 +183,22 @@ static Step giveResults(Operation *op, SimulatedRank &rank,
   return Step::Done;
 }
 
-/// The slices that an attend takes, also of gathered keys.
+/// The slice that an attend takes; of gathered keys one of each owner.
 static bool takeSlices(ring::AttendOp op, SimulatedRank &rank,
                        const ExternalCall &call, Attend &attend) {
-  OperandRange keys = op.getKeys(), values = op.getValues(),
-               owners = op.getOwners();
+  OpOperand &key = op.getKeyMutable(), &value = op.getValueMutable();
   bool areGathered = op.getKeyLayout().getAll();
-  for (unsigned i = 0; i < keys.size(); ++i) {
-    unsigned key = keys.getBeginOperandIndex() + i;
-    unsigned value = values.getBeginOperandIndex() + i;
-    int64_t owner = call.index(owners.getBeginOperandIndex() + i);
-    if (!rank.isGathered(op, call, key, areGathered, owner) ||
-        !rank.isGathered(op, call, value, areGathered, owner))
+  int64_t owner = call.index(op.getKeyOwnerMutable());
+  for (OpOperand *operand : {&key, &value})
+    if (!rank.isGathered(op, call, operand->getOperandNumber(), areGathered,
+                         owner))
       return false;
-    auto *ofKeys = call.peek<Tensor>(key), *ofValues = call.peek<Tensor>(value);
-    if (ofKeys->shards.empty())
-      attend.slices.push_back({ofKeys, ofValues, owner});
-    for (auto [r, shard] : llvm::enumerate(ofKeys->shards))
-      attend.slices.push_back(
-          {shard.get(), ofValues->shards[r].get(), static_cast<int64_t>(r)});
-  }
+  auto *ofKeys = call.peek<Tensor>(key), *ofValues = call.peek<Tensor>(value);
+  if (ofKeys->shards.empty())
+    attend.slices.push_back({ofKeys, ofValues, owner});
+  for (auto [r, shard] : llvm::enumerate(ofKeys->shards))
+    attend.slices.push_back(
+        {shard.get(), ofValues->shards[r].get(), static_cast<int64_t>(r)});
   return true;
 }
 

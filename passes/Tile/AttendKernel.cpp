@@ -14,21 +14,15 @@ using namespace burst::tiling;
 
 void AttendArguments::bindTo(Operands &operands, ring::AttendOp op,
                              const Schedule &schedule,
-                             const PackedSlices *packed, Value stored) {
+                             const PackedSlice *packed, Value stored) {
   operands.read(query, "q", op.getQuery());
-  auto readAll = [&](SmallVector<Value> &inside, StringRef name,
-                     ValueRange slices) {
-    inside.resize(slices.size());
-    for (auto [argument, slice] : llvm::zip_equal(inside, slices))
-      operands.read(argument, name, slice);
-  };
   if (packed) {
     operands.read(packedKeys, "keys", packed->keys);
     operands.read(packedValues, "values", packed->values);
     operands.read(finite, "finite", packed->finite);
   } else {
-    readAll(keySlices, "k", op.getKeys());
-    readAll(valueSlices, "v", op.getValues());
+    operands.read(keySlice, "k", op.getKey());
+    operands.read(valueSlice, "v", op.getValue());
   }
   operands.read(queries, "queryTiles", schedule.queries);
   operands.read(keys, "keyTiles", schedule.keys);
@@ -50,12 +44,6 @@ void AttendArguments::bindTo(Operands &operands, ring::AttendOp op,
     operands.write(scores, "scores", stored);
   operands.scalar(sq, "sq", op.getQueryExtent());
   operands.scalar(sk, "sk", op.getKeyExtent());
-  if (!packed) {
-    auto others = ArrayRef(schedule.firstKeys).drop_front().drop_back();
-    firstTiles.resize(others.size());
-    for (auto [argument, first] : llvm::zip_equal(firstTiles, others))
-      operands.scalar(argument, "firstTile", first);
-  }
   operands.capture(maskCaptures, op.getMaskCaptures());
   operands.capture(scoreCaptures, op.getScoreCaptures());
 }
@@ -117,18 +105,15 @@ void AttendKernel::multiply(Value key, Value v, bool isPartial,
   b.when(hides(key), [&] { multiply(seen()); }, [&] { multiply({}); });
 }
 
-/// The right operand of a product: packed, or loaded from its slice.
+/// The right operand of a product: packed, or loaded from the slice.
 Value AttendKernel::right(bool isValue, Value key) {
   if (!shape.isStaged())
     return b.panels(isValue ? packedValues : packedKeys, at.b, keyHead, key);
-  ArrayRef<Value> slices = isValue ? valueSlices : keySlices;
   Value row = b.field(keys, key, Field::Row);
   Value count = b.field(keys, key, Field::Count);
-  Value view = b.rows(slices.front(), at.b, keyHead, row, count);
+  Value view =
+      b.rows(isValue ? valueSlice : keySlice, at.b, keyHead, row, count);
   b.named(isValue ? "values" : "keys", view);
-  for (auto [slice, first] : llvm::zip_equal(slices.drop_front(), firstTiles))
-    view = b.select(b.compare(arith::CmpIPredicate::uge, key, first),
-                    b.rows(slice, at.b, keyHead, row, count), view);
   Value block = isValue ? blocks.v : blocks.k;
   b.make<tile::LoadOp>(view, block);
   return block;
@@ -262,7 +247,7 @@ void AttendKernel::build(Value task) {
   at.h = b.named("head", b.rem(head, heads));
   at.row = b.field(queries, tile, Field::Row);
   at.count = b.field(queries, tile, Field::Count);
-  auto keyType = cast<MemRefType>(op.getKeys().front().getType());
+  auto keyType = cast<MemRefType>(op.getKey().getType());
   auto queryType = cast<MemRefType>(query.getType());
   keyHead = b.named("keyHead", b.div(at.h, b.index(queryType.getDimSize(2) /
                                                    keyType.getDimSize(2))));

@@ -12,23 +12,22 @@ namespace burst::tiling {
 /// in memory.
 enum class AttendPart : uint8_t { All, Scores, Softmax, Sums };
 
-/// The packed keys and values of all slices of an attend, and of the values of
+/// The packed keys and values of the slice of an attend, and of the values of
 /// each tile, whether all are finite.
-struct PackedSlices {
+struct PackedSlice {
   Value keys, values, finite;
 };
 
 /// What stands for the operands of a kernel of an attend in it.
 struct AttendArguments {
-  /// Adds the operands to those of a launch: `packed` slices, or, where there
-  /// are none, the slices themselves. `stored` has the scores of the whole
-  /// slice in memory, or is null.
+  /// Adds the operands to those of a launch: the `packed` slice, or, where it
+  /// is null, the slice itself. `stored` has the scores of the whole slice in
+  /// memory, or is null.
   void bindTo(Operands &operands, ring::AttendOp op, const Schedule &schedule,
-              const PackedSlices *packed, Value stored);
+              const PackedSlice *packed, Value stored);
 
   Value query, packedKeys, packedValues, finite, queries, keys, list, counts;
-  /// Of a GPU's kernel: slices, and from the second on their first tiles.
-  SmallVector<Value> keySlices, valueSlices, firstTiles;
+  Value keySlice, valueSlice; ///< of a GPU's kernel
   Value o, m, l;           ///< memory of the state, none of one that is first
   SmallVector<Value> made; ///< what is written
   Value scores;            ///< of the whole slice, in parts

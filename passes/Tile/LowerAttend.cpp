@@ -144,18 +144,18 @@ void Lowering::attend(TileBuilder &b, ring::AttendOp op) {
   schedule.release();
 }
 
-/// Launches a kernel per slice that packs its keys and values, tile by tile,
+/// Launches a kernel that packs the keys and values of the slice, tile by tile,
 /// where any list has the tile.
-PackedSlices Lowering::pack(TileBuilder &b, ring::AttendOp op,
-                            const Shape &shape, const Schedule &schedule) {
+PackedSlice Lowering::pack(TileBuilder &b, ring::AttendOp op,
+                           const Shape &shape, const Schedule &schedule) {
   int64_t any = ShapedType::kDynamic;
-  auto keyType = cast<MemRefType>(op.getKeys().front().getType());
+  auto keyType = cast<MemRefType>(op.getKey().getType());
   int64_t keyHeads = keyType.getDimSize(2), keyDim = keyType.getDimSize(3);
-  Value batch = b.dim(op.getQuery(), 0), numKeys = schedule.firstKeys.back();
+  Value batch = b.dim(op.getQuery(), 0), numKeys = b.dim(schedule.keys, 0);
   auto allocate = [&](MemRefType type, tile::Memory memory) {
     return b.allocate(type, {batch, numKeys}, memory);
   };
-  PackedSlices packed;
+  PackedSlice packed;
   packed.keys =
       allocate(shape.packedKeys(keyHeads, keyDim), tile::Memory::Packing);
   packed.values =
@@ -163,47 +163,41 @@ PackedSlices Lowering::pack(TileBuilder &b, ring::AttendOp op,
                tile::Memory::Packing);
   packed.finite = allocate(MemRefType::get({any, keyHeads, any}, b.getI1Type()),
                            tile::Memory::Schedule);
-  for (size_t slice = 0; slice < op.getKeys().size(); ++slice) {
-    Value first = schedule.firstKeys[slice];
-    Value tiles = b.sub(schedule.firstKeys[slice + 1], first);
-    Value tasks = b.mul(b.mul(batch, b.index(keyHeads)), tiles);
-    Value shards[2], table, needed, keys, values, finite, from, count;
-    Operands operands;
-    operands.read(shards[0], "", op.getKeys()[slice]);
-    operands.read(shards[1], "", op.getValues()[slice]);
-    operands.read(table, "", schedule.keys);
-    operands.read(needed, "", schedule.needed);
-    operands.write(keys, "", packed.keys);
-    operands.write(values, "", packed.values);
-    operands.write(finite, "", packed.finite);
-    operands.scalar(from, "", first);
-    operands.scalar(count, "", tiles);
-    launch(b, "pack", tasks, {}, operands, [&](TileBuilder &b, Value task) {
-      auto [batch, h, tile] = headTask(b, task, b.index(keyHeads), count);
-      Value key = b.add(from, tile);
-      Value none = b.make<arith::ConstantIntOp>(0, 32);
-      Value isNeeded =
-          b.compare(arith::CmpIPredicate::ne, b.load(needed, key), none);
-      b.when(isNeeded, [&, batch = batch, h = h] {
-        Value row = b.field(table, key, Field::Row);
-        Value rows = b.field(table, key, Field::Count);
-        b.make<tile::PackOp>(b.rows(shards[0], batch, h, row, rows),
-                             b.panels(keys, batch, h, key), true);
-        Value panels = b.panels(values, batch, h, key);
-        b.make<tile::PackOp>(b.rows(shards[1], batch, h, row, rows), panels,
-                             false);
-        b.store(b.make<tile::IsFiniteOp>(b.getI1Type(), panels), finite,
-                {batch, h, key});
-      });
+  Value shards[2], table, needed, keys, values, finite;
+  Operands operands;
+  operands.read(shards[0], "", op.getKey());
+  operands.read(shards[1], "", op.getValue());
+  operands.read(table, "", schedule.keys);
+  operands.read(needed, "", schedule.needed);
+  operands.write(keys, "", packed.keys);
+  operands.write(values, "", packed.values);
+  operands.write(finite, "", packed.finite);
+  Value tasks = b.mul(b.mul(batch, b.index(keyHeads)), numKeys);
+  launch(b, "pack", tasks, {}, operands, [&](TileBuilder &b, Value task) {
+    auto [batch, h, key] =
+        headTask(b, task, b.index(keyHeads), b.dim(table, 0));
+    Value none = b.make<arith::ConstantIntOp>(0, 32);
+    Value isNeeded =
+        b.compare(arith::CmpIPredicate::ne, b.load(needed, key), none);
+    b.when(isNeeded, [&, batch = batch, h = h, key = key] {
+      Value row = b.field(table, key, Field::Row);
+      Value rows = b.field(table, key, Field::Count);
+      b.make<tile::PackOp>(b.rows(shards[0], batch, h, row, rows),
+                           b.panels(keys, batch, h, key), true);
+      Value panels = b.panels(values, batch, h, key);
+      b.make<tile::PackOp>(b.rows(shards[1], batch, h, row, rows), panels,
+                           false);
+      b.store(b.make<tile::IsFiniteOp>(b.getI1Type(), panels), finite,
+              {batch, h, key});
     });
-  }
+  });
   return packed;
 }
 
-/// Launches the kernels of a processor, which read packed slices.
+/// Launches the kernels of a processor, which read the packed slice.
 void Lowering::attendTiled(TileBuilder &b, ring::AttendOp op, Shape shape,
                            const Schedule &schedule) {
-  PackedSlices packed = pack(b, op, shape, schedule);
+  PackedSlice packed = pack(b, op, shape, schedule);
   auto attend = [&](StringRef name, AttendPart part, Value stored) {
     AttendArguments arguments;
     Operands operands;

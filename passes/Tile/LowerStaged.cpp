@@ -108,7 +108,7 @@ LogicalResult Lowering::verifyStaged(Operation *op) {
   SmallVector<Value, 2> extents;
   if (auto attend = dyn_cast<ring::AttendOp>(op)) {
     query = attend.getQuery();
-    value = attend.getValues().front();
+    value = attend.getValue();
     extents = {attend.getQueryExtent(), attend.getKeyExtent()};
   } else if (auto gradient = dyn_cast<ring::AttendGradOp>(op)) {
     query = gradient.getQuery();

@@ -81,21 +81,19 @@ void tiling::wherePairs(TileBuilder &b, ring::AttendLikeOpInterface op,
   int64_t numB = op.getKeyLayout().getNumSegments();
   Value any = b.truth(false), zero = b.index(0), one = b.index(1);
   Location loc = op.getLoc();
-  for (Value owner : op.getSliceOwners()) {
-    auto loop = scf::ForOp::create(
-        b, loc, zero, b.index(numA * numB), one, any,
-        [&](OpBuilder &inside, Location, Value pair, ValueRange found) {
-          Emit e{inside, loc};
-          Value divisor = e.index(numB);
-          Value a = arith::DivUIOp::create(inside, loc, pair, divisor);
-          Value flag = memref::LoadOp::create(
-              inside, loc, pairs,
-              ValueRange{op.getQueryOwner(), owner, a, e.mod(pair, numB)});
-          scf::YieldOp::create(inside, loc, e.either(found.front(), flag));
-        });
-    any = loop.getResult(0);
-  }
-  b.when(any, body);
+  auto loop = scf::ForOp::create(
+      b, loc, zero, b.index(numA * numB), one, any,
+      [&](OpBuilder &inside, Location, Value pair, ValueRange found) {
+        Emit e{inside, loc};
+        Value divisor = e.index(numB);
+        Value a = arith::DivUIOp::create(inside, loc, pair, divisor);
+        Value flag = memref::LoadOp::create(inside, loc, pairs,
+                                            ValueRange{op.getQueryOwner(),
+                                                       op.getKeyOwner(), a,
+                                                       e.mod(pair, numB)});
+        scf::YieldOp::create(inside, loc, e.either(found.front(), flag));
+      });
+  b.when(loop.getResult(0), body);
 }
 
 void tiling::ofSegments(

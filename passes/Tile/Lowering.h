@@ -85,8 +85,8 @@ private:
                     const Schedule &schedule);
   void attendTiled(TileBuilder &builder, ring::AttendOp op, Shape shape,
                    const Schedule &schedule);
-  PackedSlices pack(TileBuilder &builder, ring::AttendOp op, const Shape &shape,
-                    const Schedule &schedule);
+  PackedSlice pack(TileBuilder &builder, ring::AttendOp op, const Shape &shape,
+                   const Schedule &schedule);
   void attendGrad(TileBuilder &builder, ring::AttendGradOp op);
   void attendGradStaged(TileBuilder &builder, ring::AttendGradOp op,
                         const CtaShape &cta, llvm::ArrayRef<Sums> kernels);

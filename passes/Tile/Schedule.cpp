@@ -35,16 +35,15 @@ Value Schedule::numTiles(ring::LayoutAttr layout, Value owner, Value extent,
       .front();
 }
 
-/// Writes the tiles of a shard from number `first` on; gives the next number.
-/// Or the other way round, from the end of the table on.
-Value Schedule::fill(Value table, Value first, ring::LayoutAttr layout,
-                     Value owner, Value extent, int64_t size, int64_t pair,
-                     int64_t pairStep, bool isFalling) {
+/// Writes the tiles of a shard, from the first or, falling, from the last on.
+void Schedule::fill(Value table, ring::LayoutAttr layout, Value owner,
+                    Value extent, int64_t size, int64_t pairStep,
+                    bool isFalling) {
   auto fillSegment = [&](Value i, ValueRange before) -> SmallVector<Value> {
     Value first = before[0], row = before[1];
     auto segment = b.make<ring::SegmentOp>(i, layout, owner, extent);
     Value count = segment.getCount(), tiles = b.ceilDiv(count, size);
-    Value pairOfSegment = b.add(b.index(pair), b.mul(i, b.index(pairStep)));
+    Value pairOfSegment = b.mul(i, b.index(pairStep));
     b.loop(tiles, [&](Value t) {
       Value x = b.mul(t, b.index(size));
       Value n = b.min(b.sub(count, x), b.index(size));
@@ -70,7 +69,7 @@ Value Schedule::fill(Value table, Value first, ring::LayoutAttr layout,
     });
     return {b.add(first, tiles), b.add(row, count)};
   };
-  return forSegments(b, layout, {first, b.index(0)}, fillSegment).front();
+  forSegments(b, layout, {b.index(0), b.index(0)}, fillSegment);
 }
 
 std::pair<Value, Value> Schedule::bounds(TileBuilder &b,
@@ -321,39 +320,26 @@ void Schedule::build(Launcher launch) {
   b.inFrontOf(queriesStay, [&] {
     queries = table(numTiles(queryLayout, op.getQueryOwner(),
                              op.getQueryExtent(), shape.rows));
-    fill(queries, b.index(0), queryLayout, op.getQueryOwner(),
-         op.getQueryExtent(), shape.rows, 0, keySegments, isFalling);
+    fill(queries, queryLayout, op.getQueryOwner(), op.getQueryExtent(),
+         shape.rows, keySegments, isFalling);
   });
   b.inFrontOf(keysStay, [&] {
-    Value numKeys = b.index(0);
-    for (Value owner : op.getSliceOwners())
-      numKeys = b.add(numKeys, numTiles(keyLayout, owner, op.getKeyExtent(),
-                                        shape.columns));
-    keys = table(numKeys);
-    Value first = b.index(0);
-    for (auto [slice, owner] : llvm::enumerate(op.getSliceOwners())) {
-      firstKeys.push_back(first);
-      first = fill(keys, first, keyLayout, owner, op.getKeyExtent(),
-                   shape.columns, slice * querySegments * keySegments, 1);
-    }
-    firstKeys.push_back(first);
+    keys = table(numTiles(keyLayout, op.getKeyOwner(), op.getKeyExtent(),
+                          shape.columns));
+    fill(keys, keyLayout, op.getKeyOwner(), op.getKeyExtent(), shape.columns,
+         1);
   });
   if (Value pairs = op.getPairs()) {
-    auto numSlices = static_cast<int64_t>(op.getSliceOwners().size());
-    flags =
-        b.allocate(MemRefType::get({numSlices * querySegments * keySegments},
-                                   b.getI1Type()),
-                   {}, tile::Memory::Schedule);
-    for (auto [slice, owner] : llvm::enumerate(op.getSliceOwners()))
-      b.loop(b.index(querySegments),
-             [&, owner = owner, slice = slice](Value a) {
-               Value first = b.add(b.index(slice * querySegments * keySegments),
-                                   b.mul(a, b.index(keySegments)));
-               b.loop(b.index(keySegments), [&](Value other) {
-                 b.store(b.load(pairs, {op.getQueryOwner(), owner, a, other}),
-                         flags, b.add(first, other));
-               });
-             });
+    flags = b.allocate(
+        MemRefType::get({querySegments * keySegments}, b.getI1Type()), {},
+        tile::Memory::Schedule);
+    b.loop(b.index(querySegments), [&](Value a) {
+      Value first = b.mul(a, b.index(keySegments));
+      b.loop(b.index(keySegments), [&](Value other) {
+        b.store(b.load(pairs, {op.getQueryOwner(), op.getKeyOwner(), a, other}),
+                flags, b.add(first, other));
+      });
+    });
   }
   if (!op.getBounds().empty()) {
     auto arguments = op.getBounds().getArguments();

@@ -51,15 +51,13 @@ public:
   Value turns;         ///< beside `list`: whose turn it is at a listed tile
   Value passed;        ///< (batch, heads, listed tiles): turns, at first none
   Value tasks;
-  SmallVector<Value> firstKeys;         ///< per slice, and the number of all
   bool byBatch = false, byHead = false; ///< what the list tells apart
 
 private:
   Value numTiles(ring::LayoutAttr layout, Value owner, Value extent,
                  int64_t size);
-  Value fill(Value table, Value first, ring::LayoutAttr layout, Value owner,
-             Value extent, int64_t size, int64_t pair, int64_t pairStep,
-             bool isFalling = false);
+  void fill(Value table, ring::LayoutAttr layout, Value owner, Value extent,
+            int64_t size, int64_t pairStep, bool isFalling = false);
   void classify(Launcher launch);
   struct ClassifyArguments;
   void classifyTile(TileBuilder &b, Value task,

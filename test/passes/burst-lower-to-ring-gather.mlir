@@ -30,7 +30,7 @@ shard.grid @cp(shape = 4)
 // CHECK: ring.start {{.*}} all_gather segments(%[[NEEDS]]#1 : tensor<4x4x2xi1>) channel <@cp, 0>
 // CHECK: %[[ALL:.*]]:2 = ring.wait
 // CHECK: ring.attend
-// CHECK-NEXT: slices (%[[ALL]]#0, %[[ALL]]#1 at %{{.*}}) of <zigzag over 4, all>
+// CHECK-NEXT: slice (%[[ALL]]#0, %[[ALL]]#1 at %{{.*}}) of <zigzag over 4, all>
 // CHECK-NEXT: first last pairs(%[[NEEDS]]#0 : tensor<4x1x2x8xi1>)
 // CHECK-NOT: ring.
 // CHECK: return

@@ -17,7 +17,7 @@ shard.grid @one(shape = 1)
 // CHECK: %[[END:.*]]:11 = scf.for %[[T:.*]] = {{.*}} iter_args(%[[QT:.*]] = %[[Q]], %[[OWNER:.*]] = %[[R]], %[[O:.*]] = %[[O0]], %[[M:.*]] = %[[M0]], %[[L:.*]] = %[[L0]], %[[OON:.*]] = %{{.*}}, %[[MON:.*]] = %{{.*}}, %[[LON:.*]] = %{{.*}}, %[[OHOME:.*]] = %{{.*}}, %[[MHOME:.*]] = %{{.*}}, %[[LHOME:.*]] = %{{[^ ]*}})
 // CHECK: %[[O1:.*]], %[[M1:.*]], %[[L1:.*]] = ring.init %[[QT]]
 // CHECK: %[[O2:.*]], %[[M2:.*]], %[[L2:.*]] = ring.attend %[[QT]] at <zigzag over 3>[%[[OWNER]]]
-// CHECK-NEXT: slices (%[[K]], %[[V]] at %[[R]]) of <zigzag over 3>
+// CHECK-NEXT: slice (%[[K]], %[[V]] at %[[R]]) of <zigzag over 3>
 // CHECK-NEXT: state %[[O1]], %[[M1]], %[[L1]]
 // CHECK: ring.start %[[QT]] dims [1] of <zigzag over 3>[%[[OWNER]]] {{.*}} channel <@cp, 0>
 // CHECK: %[[O3:.*]], %[[M3:.*]], %[[L3:.*]] = ring.merge(%[[O]], %[[M]], %[[L]]) with(%[[OHOME]], %[[MHOME]], %[[LHOME]]) of <zigzag over 3>[%[[R]]]

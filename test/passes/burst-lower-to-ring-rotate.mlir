@@ -11,7 +11,7 @@ shard.grid @cp(shape = 4)
 // CHECK: %[[END:.*]]:3 = ring.rotate(%[[K]], %[[V]] dims [1, 1]) of <contiguous over 4>[%[[R]]] extent %[[N:.*]] channel <@cp, 0> carry(%[[O]], %[[M]], %[[L]] :
 // CHECK-NEXT: ^bb0(%owner: index, %[[KT:.*]]: tensor<1x4x2x16xbf16>, %[[VT:.*]]: tensor<1x4x2x8xbf16>, %[[OT:.*]]: tensor<1x2x4x8xf32>, %[[MT:.*]]: tensor<1x4x2xf32>, %[[LT:.*]]: tensor<1x4x2xf32>):
 // CHECK-NEXT: %[[O1:.*]], %[[M1:.*]], %[[L1:.*]] = ring.attend %[[Q]] at <contiguous over 4>[%[[R]]]
-// CHECK-NEXT: slices (%[[KT]], %[[VT]] at %owner) of <contiguous over 4> extent %[[N]]
+// CHECK-NEXT: slice (%[[KT]], %[[VT]] at %owner) of <contiguous over 4> extent %[[N]]
 // CHECK-NEXT: state %[[OT]], %[[MT]], %[[LT]]
 // CHECK: ring.yield %[[O1]], %[[M1]], %[[L1]]
 // CHECK: ring.finalize %[[END]]#0, %[[END]]#1, %[[END]]#2
@@ -26,7 +26,7 @@ func.func @kv(%q: tensor<1x8x4x16xbf16>, %k: tensor<1x16x2x16xbf16>, %v: tensor<
 // CHECK-LABEL: func @q
 // CHECK: ring.rotate(%{{.*}} dims [1]) of <contiguous over 4>[%[[R:.*]]] extent %{{.*}} channel <@cp, 0> partial merge dims [1, 2, 2]
 // CHECK: ring.attend %{{.*}} at <contiguous over 4>[%owner]
-// CHECK-NEXT: slices ({{.*}} at %[[R]])
+// CHECK-NEXT: slice ({{.*}} at %[[R]])
 func.func @q(%q: tensor<1x8x4x16xbf16>, %k: tensor<1x16x2x16xbf16>, %v: tensor<1x16x2x8xbf16>)
     -> tensor<1x8x4x8xbf16> {
   %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous> strategy <ring_q>

@@ -27,7 +27,7 @@ shard.grid @one(shape = 1)
 // CHECK: %[[END:.*]]:6 = scf.for %{{.*}} = %[[FIRST]] to %[[HOPS]] step %[[STEP]]
 // CHECK-SAME: iter_args(%[[KT:.*]] = %[[K]], %[[VT:.*]] = %[[V]], %[[OWNER:.*]] = %[[R]], %[[O:.*]] = %[[O0]], %[[M:.*]] = %[[M0]], %[[L:.*]] = %[[L0]])
 // CHECK-NEXT: %[[O1:.*]], %[[M1:.*]], %[[L1:.*]] = ring.attend %[[Q]] at <contiguous over 4>[%[[R]]] extent %[[SQ]]
-// CHECK-NEXT: slices (%[[KT]], %[[VT]] at %[[OWNER]]) of <contiguous over 4> extent %[[SK]]
+// CHECK-NEXT: slice (%[[KT]], %[[VT]] at %[[OWNER]]) of <contiguous over 4> extent %[[SK]]
 // CHECK-NEXT: state %[[O]], %[[M]], %[[L]] scale 2.500000e-01
 // CHECK: %[[BEHIND:.*]] = arith.addi %[[OWNER]], %{{.*}} : index
 // CHECK: %[[NEXT:.*]] = arith.remui %[[BEHIND]], %{{.*}} : index
@@ -35,7 +35,7 @@ shard.grid @one(shape = 1)
 // CHECK: %[[GOT:.*]]:2 = ring.wait %[[T]]
 // CHECK: scf.yield %[[GOT]]#0, %[[GOT]]#1, %[[NEXT]], %[[O1]], %[[M1]], %[[L1]]
 // CHECK: %[[O2:.*]], %[[M2:.*]], %[[L2:.*]] = ring.attend %[[Q]] at <contiguous over 4>[%[[R]]] extent %[[SQ]]
-// CHECK-NEXT: slices (%[[END]]#0, %[[END]]#1 at %[[END]]#2) of <contiguous over 4> extent %[[SK]]
+// CHECK-NEXT: slice (%[[END]]#0, %[[END]]#1 at %[[END]]#2) of <contiguous over 4> extent %[[SK]]
 // CHECK-NEXT: state %[[END]]#3, %[[END]]#4, %[[END]]#5 scale 2.500000e-01
 // CHECK: %[[OUT:.*]], %[[LSE:.*]] = ring.finalize %[[O2]], %[[M2]], %[[L2]] : tensor<1x2x4x8xf32>, tensor<1x4x2xf32> -> tensor<1x2x4x8xbf16>
 // CHECK-NOT: burst.shard
@@ -68,7 +68,7 @@ func.func @ring(%lq: tensor<1x2x4x16xbf16> {ring.shard = #q},
 // CHECK-NOT: ring.start
 // CHECK: %[[R:.*]] = shard.process_multi_index on @one axes = [0] : index
 // CHECK: ring.attend %{{.*}} at <zigzag over 1>[%[[R]]]
-// CHECK-NEXT: slices (%[[X:.*]], %[[X]] at %[[R]]) of <zigzag over 1>
+// CHECK-NEXT: slice (%[[X:.*]], %[[X]] at %[[R]]) of <zigzag over 1>
 // CHECK-NOT: ring.attend
 // CHECK: %[[OUT:.*]], %{{.*}} = ring.finalize
 // CHECK: return %[[OUT]]

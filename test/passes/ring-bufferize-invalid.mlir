@@ -10,7 +10,7 @@ func.func @twice(%q: !q, %k: !q, %v: !q) -> (!q, !q) attributes {ring.grid = @cp
   %c8 = arith.constant 8 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 1>[%c0] extent %c8
-      slices (%k, %v at %c0) of <contiguous over 1> extent %c8
+      slice (%k, %v at %c0) of <contiguous over 1> extent %c8
       state %o, %m, %l scale 1.0 : (!q, !q, !q) -> (!q, !m)
   // expected-error @below {{updates a state that is used behind it too; buffers are updated in place}}
   %out, %lse = ring.finalize %o1, %m1, %l1 : !q, !m -> !q
@@ -31,12 +31,12 @@ func.func @loop(%q: !q, %k: !q, %v: !q) -> (!q, !q) attributes {ring.grid = @cp}
   %c8 = arith.constant 8 : index
   %oi, %mi, %li = ring.init %q : !q -> !q, !m
   %o, %m, %l = ring.attend %q at <contiguous over 1>[%c0] extent %c8
-      slices (%k, %v at %c0) of <contiguous over 1> extent %c8
+      slice (%k, %v at %c0) of <contiguous over 1> extent %c8
       state %oi, %mi, %li scale 1.0 : (!q, !q, !q) -> (!q, !m)
   // expected-error @below {{updates a state that is used behind it too}}
   %s:3 = scf.for %t = %c0 to %c2 step %c1 iter_args(%ot = %o, %mt = %m, %lt = %l) -> (!q, !m, !m) {
     %on, %mn, %ln = ring.attend %q at <contiguous over 1>[%c0] extent %c8
-        slices (%k, %v at %c0) of <contiguous over 1> extent %c8
+        slice (%k, %v at %c0) of <contiguous over 1> extent %c8
         state %ot, %mt, %lt scale 1.0 : (!q, !q, !q) -> (!q, !m)
     scf.yield %on, %mn, %ln : !q, !m, !m
   }
@@ -203,7 +203,7 @@ func.func @f(%q: !k {ring.shard = #ring.shard<#ring.layout<contiguous over 2>, d
    scf.yield %t2 : !ring.token<!all, !all>
  }
  %ka, %va = ring.wait %ti : !ring.token<!all, !all>
- %o, %lse = ring.attend %q at <contiguous over 2>[%r] extent %n slices (%ka, %va at %c0) of <contiguous over 2, all> extent %n first last scale 0.5 : (!k, !all, !all) -> (!k, !l)
+ %o, %lse = ring.attend %q at <contiguous over 2>[%r] extent %n slice (%ka, %va at %c0) of <contiguous over 2, all> extent %n first last scale 0.5 : (!k, !all, !all) -> (!k, !l)
  return %o, %lse : !k, !l
 }
 
@@ -227,7 +227,7 @@ func.func @f(%q: !k {ring.shard = #ring.shard<#ring.layout<contiguous over 2>, d
    scf.yield %x : !ring.token<!k, !k>
  }
  %ka, %va = ring.wait %ti : !ring.token<!k, !k>
- %o, %lse = ring.attend %q at <contiguous over 2>[%r] extent %n slices (%ka, %va at %r) of <contiguous over 2> extent %n first last scale 0.5 : (!k, !k, !k) -> (!k, !l)
+ %o, %lse = ring.attend %q at <contiguous over 2>[%r] extent %n slice (%ka, %va at %r) of <contiguous over 2> extent %n first last scale 0.5 : (!k, !k, !k) -> (!k, !l)
  return %o, %lse : !k, !l
 }
 

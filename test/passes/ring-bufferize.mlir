@@ -41,7 +41,7 @@
 // CHECK-NEXT: %[[VN:.*]] = memref.cast
 // CHECK: %[[TOKEN:.*]] = ring.start %[[KT]], %[[VT]] {{.*}} into %[[KN]], %[[VN]] : {{.*}} -> !ring.token
 // CHECK: ring.attend %[[Q]]
-// CHECK-NEXT: slices (%[[KT]], %[[VT]] at
+// CHECK-NEXT: slice (%[[KT]], %[[VT]] at
 // CHECK-NEXT: state %[[O]], %[[LSE]], %[[L]]
 // CHECK: ring.wait %[[TOKEN]] : !ring.token{{$}}
 // CHECK-NEXT: scf.yield %[[KN]], %[[VN]], %{{.*}} :

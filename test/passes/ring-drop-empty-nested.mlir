@@ -16,7 +16,7 @@ func.func @sizes(%q: !q, %k: !q, %m: !m, %n: index) attributes {ring.grid = @cp}
   scf.for %t = %c0 to %n step %c1 {
     %sk = arith.addi %n, %c1 : index
     %o, %m1, %l1 = ring.attend %q at <contiguous over 2>[%c0] extent %n
-        slices (%k, %k at %c0) of <contiguous over 2> extent %sk
+        slice (%k, %k at %c0) of <contiguous over 2> extent %sk
         state %q, %m, %m scale 0.5
         mask(%b, %h, %i, %j, %nq, %nk) {
           %keep = arith.cmpi sle, %j, %i : index
@@ -37,7 +37,7 @@ func.func @query(%q: !q, %k: !q, %m: !m, %n: index) attributes {ring.grid = @cp}
   %c1 = arith.constant 1 : index
   %0 = scf.for %t = %c0 to %n step %c1 iter_args(%qt = %q) -> !q {
     %o, %m1, %l1 = ring.attend %qt at <contiguous over 2>[%c0] extent %n
-        slices (%k, %k at %c0) of <contiguous over 2> extent %n
+        slice (%k, %k at %c0) of <contiguous over 2> extent %n
         state %q, %m, %m scale 0.5
         mask(%b, %h, %i, %j, %nq, %nk) {
           %keep = arith.cmpi sle, %j, %i : index

@@ -13,7 +13,7 @@ func.func @no_bounds(%q: !q, %k: !q, %m: !m, %n: index) -> !q attributes {ring.g
   %c0 = arith.constant 0 : index
   %r = shard.process_multi_index on @cp axes = [0] : index
   %o, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %k at %c0) of <contiguous over 2> extent %n
+      slice (%k, %k at %c0) of <contiguous over 2> extent %n
       state %q, %m, %m scale 0.5
       mask(%b, %h, %i, %j, %nq, %nk) {
         %keep = arith.cmpi sle, %j, %i : index
@@ -29,7 +29,7 @@ func.func @below(%q: !q, %k: !q, %m: !m, %n: index) attributes {ring.grid = @cp}
   scf.for %t = %c0 to %n step %c1 {
     %sk = arith.addi %n, %c1 : index
     %o, %m1, %l1 = ring.attend %q at <contiguous over 2>[%c0] extent %n
-        slices (%k, %k at %c0) of <contiguous over 2> extent %sk
+        slice (%k, %k at %c0) of <contiguous over 2> extent %sk
         state %q, %m, %m scale 0.5
         mask(%b, %h, %i, %j, %nq, %nk) {
           %keep = arith.cmpi sle, %j, %i : index
@@ -57,7 +57,7 @@ func.func @written_out(%q: !q, %k: !q, %o: !q, %m: !m) -> !q attributes {ring.gr
   %0:3 = scf.for %t = %c0 to %c2 step %c1 iter_args(%kt = %k, %owner = %r, %ot = %o)
       -> (!q, index, !q) {
     %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-        slices (%kt, %kt at %owner) of <contiguous over 2> extent %n
+        slice (%kt, %kt at %owner) of <contiguous over 2> extent %n
         state %ot, %m, %m scale 0.5
         mask(%b, %h, %i, %j, %nq, %nk) {
           %keep = arith.cmpi sle, %j, %i : index
@@ -86,7 +86,7 @@ func.func @two(%q: !q, %k: !q, %o: !q, %m: !m) -> (!q, !q) attributes {ring.grid
       channel <@cp, 0> carry(%o, %o : !q, !q) : (!q) -> (!q, !q) {
   ^bb0(%owner: index, %kt: !q, %a: !q, %b: !q):
     %a1, %ma, %la = ring.attend %q at <contiguous over 2>[%r] extent %n
-        slices (%kt, %kt at %owner) of <contiguous over 2> extent %n
+        slice (%kt, %kt at %owner) of <contiguous over 2> extent %n
         state %a, %m, %m scale 0.5
         mask(%b0, %h, %i, %j, %nq, %nk) {
           %keep = arith.cmpi sle, %j, %i : index
@@ -97,7 +97,7 @@ func.func @two(%q: !q, %k: !q, %o: !q, %m: !m) -> (!q, !q) attributes {ring.grid
           burst.yield %may, %may : i1, i1
         } : (!q, !q, !q) -> (!q, !m)
     %b2, %mb, %lb = ring.attend %q at <contiguous over 2>[%r] extent %n
-        slices (%kt, %kt at %owner) of <contiguous over 2> extent %n
+        slice (%kt, %kt at %owner) of <contiguous over 2> extent %n
         state %b, %m, %m scale 0.5
         mask(%b0, %h, %i, %j, %nq, %nk) {
           %keep = arith.cmpi sle, %i, %j : index
@@ -122,7 +122,7 @@ func.func @own(%q: !q, %k: !q, %o: !q, %m: !m) -> !q attributes {ring.grid = @cp
       channel <@cp, 0> carry(%o : !q) : (!q) -> !q {
   ^bb0(%owner: index, %kt: !q, %a: !q):
     %a1, %ma, %la = ring.attend %q at <contiguous over 2>[%r] extent %n
-        slices (%k, %k at %r) of <contiguous over 2> extent %n
+        slice (%k, %k at %r) of <contiguous over 2> extent %n
         state %a, %m, %m scale 0.5
         mask(%b0, %h, %i, %j, %nq, %nk) {
           %keep = arith.cmpi sle, %j, %i : index
@@ -147,7 +147,7 @@ func.func @kept(%q: !q, %k: !q, %o: !q, %m: !m) -> (!q, !q) attributes {ring.gri
       channel <@cp, 0> carry(%o, %k : !q, !q) : (!q) -> (!q, !q) {
   ^bb0(%owner: index, %kt: !q, %a: !q, %last: !q):
     %a1, %ma, %la = ring.attend %q at <contiguous over 2>[%r] extent %n
-        slices (%kt, %kt at %owner) of <contiguous over 2> extent %n
+        slice (%kt, %kt at %owner) of <contiguous over 2> extent %n
         state %a, %m, %m scale 0.5
         mask(%b0, %h, %i, %j, %nq, %nk) {
           %keep = arith.cmpi sle, %j, %i : index

@@ -21,7 +21,7 @@ shard.grid @cp(shape = 2)
 func.func @whole(%q: !q, %k: !q, %r: index, %n: index) -> (!q, !l) {
   %0:3 = ring.init %q : !q -> !q, !l
   %1:3 = ring.attend %q at <contiguous over 1>[%r] extent %n
-      slices (%k, %k at %r) of <contiguous over 1> extent %n state %0#0, %0#1, %0#2 scale 1.0
+      slice (%k, %k at %r) of <contiguous over 1> extent %n state %0#0, %0#1, %0#2 scale 1.0
       : (!q, !q, !q) -> (!q, !l)
   %out, %lse = ring.finalize %1#0, %1#1, %1#2 : !q, !l -> !q
   return %out, %lse : !q, !l
@@ -42,10 +42,10 @@ func.func @whole(%q: !q, %k: !q, %r: index, %n: index) -> (!q, !l) {
 func.func @two(%q: !q, %k: !q, %r: index, %n: index) -> (!q, !l) {
   %0:3 = ring.init %q : !q -> !q, !l
   %1:3 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %k at %r) of <contiguous over 2> extent %n state %0#0, %0#1, %0#2 scale 1.0
+      slice (%k, %k at %r) of <contiguous over 2> extent %n state %0#0, %0#1, %0#2 scale 1.0
       : (!q, !q, !q) -> (!q, !l)
   %2:3 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %k at %r) of <contiguous over 2> extent %n state %1#0, %1#1, %1#2 scale 1.0
+      slice (%k, %k at %r) of <contiguous over 2> extent %n state %1#0, %1#1, %1#2 scale 1.0
       : (!q, !q, !q) -> (!q, !l)
   %out, %lse = ring.finalize %2#0, %2#1, %2#2 : !q, !l -> !q
   return %out, %lse : !q, !l
@@ -70,16 +70,16 @@ func.func @two(%q: !q, %k: !q, %r: index, %n: index) -> (!q, !l) {
 func.func @others(%q: !q, %p: !q, %k: !q, %r: index, %n: index) -> (!q, !l, !l, !q, !l, !l) {
   %0:3 = ring.init %q : !q -> !q, !l
   %1:3 = ring.attend %q at <contiguous over 1>[%r] extent %n
-      slices (%k, %k at %r) of <contiguous over 1> extent %n state %0#0, %0#1, %0#2 scale 1.0
+      slice (%k, %k at %r) of <contiguous over 1> extent %n state %0#0, %0#1, %0#2 scale 1.0
       : (!q, !q, !q) -> (!q, !l)
   %out, %lse = ring.finalize %1#0, %1#2, %1#1 : !q, !l -> !q
   %2:3 = ring.init %p : !q -> !q, !l
   %3:3 = ring.attend %q at <contiguous over 1>[%r] extent %n
-      slices (%k, %k at %r) of <contiguous over 1> extent %n state %2#0, %2#1, %2#2 scale 1.0
+      slice (%k, %k at %r) of <contiguous over 1> extent %n state %2#0, %2#1, %2#2 scale 1.0
       : (!q, !q, !q) -> (!q, !l)
   %out2, %lse2 = ring.finalize %3#0, %3#1, %3#2 : !q, !l -> !q
   %4:3 = ring.attend %q at <contiguous over 1>[%r] extent %n
-      slices (%k, %k at %r) of <contiguous over 1> extent %n state %0#0, %0#1, %0#2 scale 1.0
+      slice (%k, %k at %r) of <contiguous over 1> extent %n state %0#0, %0#1, %0#2 scale 1.0
       : (!q, !q, !q) -> (!q, !l)
   return %out, %lse, %4#1, %out2, %lse2, %4#2 : !q, !l, !l, !q, !l, !l
 }
@@ -100,7 +100,7 @@ func.func @received(%q: !q, %k: !q, %r: index, %n: index) -> (!q, !l) {
   %p = ring.wait %t : !ring.token<!q>
   %o, %m, %l = ring.init %p : !q -> !q, !l
   %o1, %m1, %l1 = ring.attend %p at <contiguous over 2>[%r] extent %n
-      slices (%k, %k at %r) of <contiguous over 2> extent %n state %o, %m, %l
+      slice (%k, %k at %r) of <contiguous over 2> extent %n state %o, %m, %l
       scale 1.0 : (!q, !q, !q) -> (!q, !l)
   %out, %lse = ring.finalize %o1, %m1, %l1 : !q, !l -> !q
   return %out, %lse : !q, !l
@@ -110,7 +110,7 @@ func.func @received(%q: !q, %k: !q, %r: index, %n: index) -> (!q, !l) {
 // CHECK: state
 func.func @buffers(%q: memref<1x2x1x4xf32>, %m: memref<1x1x2xf32>, %n: index) {
   ring.attend %q at <contiguous over 2>[%n] extent %n
-      slices (%q, %q at %n) of <contiguous over 2> extent %n state %q, %m, %m scale 1.0
+      slice (%q, %q at %n) of <contiguous over 2> extent %n state %q, %m, %m scale 1.0
       : (memref<1x2x1x4xf32>, memref<1x2x1x4xf32>, memref<1x2x1x4xf32>, memref<1x2x1x4xf32>,
          memref<1x1x2xf32>, memref<1x1x2xf32>) -> ()
   return

@@ -15,7 +15,7 @@ shard.grid @cp(shape = 2)
 // CHECK: ring.attend
 func.func @nested(%q: !q, %k: !q, %m: !m, %n: index, %c: i1) {
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%n] extent %n
-      slices (%k, %k at %n) of <contiguous over 2> extent %n
+      slice (%k, %k at %n) of <contiguous over 2> extent %n
       state %q, %m, %m scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %x = arith.addi %n, %n : index
   %p = scf.if %c -> index {

@@ -21,7 +21,7 @@ func.func @above(%q: !q, %k: !q, %m: !m, %n: index) {
   %one = arith.constant 1 : index
   %r = shard.process_multi_index on @cp axes = [0] : index
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %k at %r) of <contiguous over 2> extent %n
+      slice (%k, %k at %r) of <contiguous over 2> extent %n
       state %q, %m, %m scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %p = arith.addi %r, %one : index
   %t = ring.start %k dims [1] of <contiguous over 2>[%r] extent %n to %p
@@ -43,7 +43,7 @@ func.func @loop(%q: !q, %k: !q, %m: !m, %n: index) {
   %c1 = arith.constant 1 : index
   %0:2 = scf.for %i = %c0 to %n step %c1 iter_args(%ki = %k, %oi = %q) -> (!q, !q) {
     %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%c0] extent %n
-        slices (%ki, %ki at %c0) of <contiguous over 2> extent %n
+        slice (%ki, %ki at %c0) of <contiguous over 2> extent %n
         state %oi, %m, %m scale 0.5 : (!q, !q, !q) -> (!q, !m)
     %t = ring.start %ki dims [1] of <contiguous over 2>[%c0] extent %n to %c1
         receive [%c1] from %c1 channel <@cp, 0> : (!q) -> !ring.token<!q>
@@ -68,7 +68,7 @@ func.func @behind(%q: !q, %k: !q, %m: !m, %flags: tensor<2x3x1xi1>, %n: index) {
       receive [%c0] from %c0 channel <@cp, 0> : (!q) -> !ring.token<!q>
   %k1 = ring.wait %t : !ring.token<!q>
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%c0] extent %n
-      slices (%k1, %k1 at %c0) of <contiguous over 2> extent %n
+      slice (%k1, %k1 at %c0) of <contiguous over 2> extent %n
       state %q, %m, %m scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %turn = arith.addi %n, %n : index
   %t2 = ring.start %k1 dims [1] of <contiguous over 2>[%c0] extent %n to %c0
@@ -88,13 +88,13 @@ func.func private @something()
 func.func @depends(%q: !q, %k: !q, %m: !m, %n: index) {
   %c0 = arith.constant 0 : index
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%c0] extent %n
-      slices (%k, %k at %c0) of <contiguous over 2> extent %n
+      slice (%k, %k at %c0) of <contiguous over 2> extent %n
       state %q, %m, %m scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %o1 dims [1] of <contiguous over 2>[%c0] extent %n to %c0
       receive [%c0] from %c0 channel <@cp, 0> : (!q) -> !ring.token<!q>
   call @something() : () -> ()
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%c0] extent %n
-      slices (%k, %k at %c0) of <contiguous over 2> extent %n
+      slice (%k, %k at %c0) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t2 = ring.start %k dims [1] of <contiguous over 2>[%c0] extent %n to %c0
       receive [%c0] from %c0 channel <@cp, 0> : (!q) -> !ring.token<!q>

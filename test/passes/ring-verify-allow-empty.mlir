@@ -21,7 +21,7 @@ func.func @empty(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {rin
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5
       mask(%b, %h, %i, %j, %sq, %sk) {
         %keep = arith.cmpi sle, %j, %i : index
@@ -36,7 +36,7 @@ func.func @empty(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {rin
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5
       mask(%b, %h, %i, %j, %sq, %sk) {
         %keep = arith.cmpi sle, %j, %i : index

@@ -19,14 +19,14 @@ func.func @query_owner(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   // expected-error @below {{schedule refused: rank 1, hop 1: takes the queries for those of rank 0, they are those of 1}}
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%p] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   return
 }
@@ -50,14 +50,14 @@ func.func @slice_owner(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   // expected-error @below {{schedule refused: rank 1, hop 1: takes the keys for those of rank 1, they are those of 0}}
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %r) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %r) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   return
 }
@@ -81,14 +81,14 @@ func.func @value_owner(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   // expected-error @below {{schedule refused: rank 1, hop 1: takes the values for those of rank 0, they are those of 1}}
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   return
 }
@@ -111,9 +111,9 @@ func.func @no_such_owner(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v:
   %next = arith.addi %r, %c1 : index
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
-  // expected-error @below {{schedule refused: rank 0, hop 0: names rank 8 as owner of a slice, of 2 ranks}}
+  // expected-error @below {{schedule refused: rank 0, hop 0: names rank 8 as owner of the keys, of 2 ranks}}
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %n) of <contiguous over 2> extent %n
+      slice (%k, %v at %n) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   return
 }
@@ -138,7 +138,7 @@ func.func @extent(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ri
   %o, %m, %l = ring.init %q : !q -> !q, !m
   // expected-error @below {{schedule refused: rank 0, hop 0: has 4 queries, its layout says 1}}
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %c2
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   return
 }
@@ -162,11 +162,11 @@ func.func @twice(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {rin
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   // expected-error @below {{schedule refused: rank 0, hop 0: computes query segment 0 with segment 0 of rank 0 a second time}}
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   return
 }
@@ -190,14 +190,14 @@ func.func @another_scale(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v:
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   // expected-error @below {{schedule refused: rank 1, hop 1: has another mask, score, scale or layout than the state before it}}
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.25 : (!q, !q, !q) -> (!q, !m)
   return
 }
@@ -221,14 +221,14 @@ func.func @swapped(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {r
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   // expected-error @below {{schedule refused: rank 1, hop 1: attends slices of other tensors than the state before it}}
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%v1, %k1 at %p) of <contiguous over 2> extent %n
+      slice (%v1, %k1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   return
 }
@@ -253,14 +253,14 @@ func.func @parts(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {rin
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   // expected-error @below {{schedule refused: rank 1, hop 1: takes o, m and l of different states}}
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   return
 }
@@ -284,14 +284,14 @@ func.func @parts_swapped(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v:
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   // expected-error @below {{schedule refused: rank 1, hop 1: takes m and l for each other}}
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %l1, %m1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   return
 }
@@ -315,13 +315,13 @@ func.func @parts_of_result(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   // expected-error @below {{schedule refused: rank 1, hop 1: takes o, m and l of different states}}
   %out, %lse = ring.finalize %o2, %m1, %l1 : !q, !m -> !q
@@ -347,13 +347,13 @@ func.func @merged_twice(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: 
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   // expected-error @below {{schedule refused: rank 1, hop 1: merges states that have absorbed the same pair}}
   %o3, %m3, %l3 = ring.merge (%o1, %m1, %l1) with (%o2, %m2, %l2)
@@ -403,7 +403,7 @@ func.func @lacking(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {r
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   // expected-error @below {{schedule refused: rank 0, hop 0: lacks query segment 0 with segment 0 of rank 1, which no attend has computed}}
   %out, %lse = ring.finalize %o1, %m1, %l1 : !q, !m -> !q
@@ -472,7 +472,7 @@ func.func @another_mask(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: 
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5
       mask(%b, %h, %i, %j, %sq, %sk) {
         %keep = arith.cmpi sle, %j, %i : index
@@ -488,7 +488,7 @@ func.func @another_mask(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: 
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   // expected-error @below {{schedule refused: rank 1, hop 1: has another mask, score, scale or layout than the state before it}}
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5
       mask(%b, %h, %i, %j, %sq, %sk) {
         %keep = arith.cmpi slt, %j, %i : index
@@ -522,7 +522,7 @@ func.func @empty(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {rin
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5
       mask(%b, %h, %i, %j, %sq, %sk) {
         %keep = arith.cmpi sle, %j, %i : index
@@ -538,7 +538,7 @@ func.func @empty(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {rin
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   // expected-error @below {{schedule refused: rank 0, hop 1: computes query segment 0 with segment 0 of rank 1, of which the mask keeps nothing}}
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5
       mask(%b, %h, %i, %j, %sq, %sk) {
         %keep = arith.cmpi sle, %j, %i : index

@@ -18,7 +18,7 @@ func.func @f(%q: !k {ring.shard = #ring.shard<#ring.layout<contiguous over 2>, d
  %o, %lse = ring.gather (%k, %v dims [1, 1]) of <contiguous over 2>[%r] extent %n channel <@cp, 0> : (!k, !k) -> (!k, !l) {
  ^bb0(%ka: tensor<1x?x1x4xf32>, %va: tensor<1x3x1x4xf32>):
  %vb = tensor.cast %va : tensor<1x3x1x4xf32> to tensor<1x?x1x4xf32>
- %x:2 = ring.attend %q at <contiguous over 2>[%r] extent %n slices (%ka, %vb at %c0) of <contiguous over 2, all> extent %n first last scale 0.5 : (!k, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>) -> (!k, !l)
+ %x:2 = ring.attend %q at <contiguous over 2>[%r] extent %n slice (%ka, %vb at %c0) of <contiguous over 2, all> extent %n first last scale 0.5 : (!k, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>) -> (!k, !l)
    ring.yield %x#0, %x#1 : !k, !l
  }
  return %o, %lse : !k, !l
@@ -37,7 +37,7 @@ func.func @f(%q: !k {ring.shard = #ring.shard<#ring.layout<contiguous over 1>, d
  %c0 = arith.constant 0 : index
  %i:3 = ring.init %q : !k -> !k, !l
   // expected-error @below {{attends with a query that is no shard of an argument}}
- %s:3 = ring.attend %i#0 at <contiguous over 1>[%c0] extent %n slices (%q, %q at %c0) of <contiguous over 1> extent %n state %i#0, %i#1, %i#2 scale 0.5 : (!k, !k, !k) -> (!k, !l)
+ %s:3 = ring.attend %i#0 at <contiguous over 1>[%c0] extent %n slice (%q, %q at %c0) of <contiguous over 1> extent %n state %i#0, %i#1, %i#2 scale 0.5 : (!k, !k, !k) -> (!k, !l)
  %o, %lse = ring.finalize %s#0, %s#1, %s#2 : !k, !l -> !k
  return %o, %lse : !k, !l
 }

@@ -20,7 +20,7 @@ func.func @layout(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ri
   %o, %m, %l = ring.init %q : !q -> !q, !m
   // expected-error @below {{schedule refused: rank 0, hop 0: takes queries that are laid out as dimension 1 of 8 positions, contiguous over 2 as if they were laid out as dimension 1 of 8 positions, striped 1 over 2}}
   %o1, %m1, %l1 = ring.attend %q at <striped over 2>[%r] extent %n
-      slices (%k, %v at %r) of <striped over 2> extent %n
+      slice (%k, %v at %r) of <striped over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   return
 }
@@ -46,7 +46,7 @@ func.func @layout_of_argument(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #t}
   %o, %m, %l = ring.init %q : !q -> !q, !m
   // expected-error @below {{schedule refused: rank 0, hop 0: takes keys that are laid out as dimension 1 of 8 positions, striped 1 over 2 as if they were laid out as dimension 1 of 8 positions, contiguous over 2}}
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   return
 }
@@ -72,7 +72,7 @@ func.func @dimension_of_argument(%q: !q {ring.shard = #s}, %k: !q {ring.shard = 
   %o, %m, %l = ring.init %q : !q -> !q, !m
   // expected-error @below {{schedule refused: rank 0, hop 0: takes keys that are laid out as dimension 3 of 8 positions, contiguous over 2 as if they were laid out as dimension 1 of 8 positions, contiguous over 2}}
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   return
 }
@@ -97,13 +97,13 @@ func.func @layout_of_result(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, 
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %out, %lse = ring.finalize %o2, %m2, %l2 : !q, !m -> !q
   // expected-error @below {{schedule refused: rank 0, hop 0: returns as result 0 what is laid out as dimension 1 of 8 positions, contiguous over 2 as if it were laid out as dimension 1 of 8 positions, striped 1 over 2}}
@@ -129,13 +129,13 @@ func.func @result_without_layout(%q: !q {ring.shard = #s}, %k: !q {ring.shard = 
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %out, %lse = ring.finalize %o2, %m2, %l2 : !q, !m -> !q
   // expected-error @below {{schedule refused: rank 0, hop 0: returns as result 0 a shard, and has no 'ring.shard' there}}
@@ -236,7 +236,7 @@ func.func @exchanged(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q 
   %o, %m, %l = ring.init %q : !q -> !q, !m
   // expected-error @below {{schedule refused: rank 1, hop 1: takes queries that are laid out as dimension 1 of 8 positions, striped 1 over 2 as if they were laid out as dimension 1 of 8 positions, contiguous over 2}}
   %o1, %m1, %l1 = ring.attend %y at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   return
 }

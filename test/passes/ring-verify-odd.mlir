@@ -65,7 +65,7 @@ func.func @rows(%q: !q {ring.shard = #q}, %k: !k {ring.shard = #k}) attributes {
   %o0, %m0, %l0 = ring.init %k : !k -> !k, !m
   // expected-error @below {{takes a state that has not the rows of its queries}}
   %o, %m, %l = ring.attend %q at <contiguous over 1>[%r] extent %sq
-      slices (%k, %k at %r) of <contiguous over 1> extent %sk
+      slice (%k, %k at %r) of <contiguous over 1> extent %sk
       state %o0, %m0, %l0 scale 0.5 : (!q, !k, !k) -> (!k, !m)
   return
 }

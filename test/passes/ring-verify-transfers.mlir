@@ -256,11 +256,11 @@ func.func @not_received(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: 
       receive [%p] from %p segments(%none[%c0] : tensor<1x1x1xi1>) channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   // expected-error @below {{schedule refused: rank 0, hop 1: reads segment 0 of rank 1, which was not received}}
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   return
 }

@@ -22,43 +22,14 @@ func.func @full(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
-  %out, %lse = ring.finalize %o2, %m2, %l2 : !q, !m -> !q
-  return %out : !q
-}
-
-// -----
-
-// Both slices by one attend.
-shard.grid @cp(shape = 2)
-
-!q = tensor<1x4x1x4xf32>
-!m = tensor<1x1x4xf32>
-#s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
-
-// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=at_once | dropped=0, pairs=4, ranks=2}}
-func.func @at_once(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
-    -> (!q {ring.shard = #s}) attributes {ring.grid = @cp} {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %n = arith.constant 8 : index
-  %r = shard.process_multi_index on @cp axes = [0] : index
-  %next = arith.addi %r, %c1 : index
-  %p = arith.remui %next, %c2 : index
-  %o, %m, %l = ring.init %q : !q -> !q, !m
-  %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
-      receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
-  %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
-  %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r), (%k1, %v1 at %p) of <contiguous over 2> extent %n
-      state %o, %m, %l scale 0.5 : (!q, !q, !q, !q, !q) -> (!q, !m)
   %out, %lse = ring.finalize %o2, %m2, %l2 : !q, !m -> !q
   return %out : !q
 }
@@ -83,13 +54,13 @@ func.func @merged(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ri
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %o3, %m3, %l3 = ring.merge (%o1, %m1, %l1) with (%o2, %m2, %l2)
       of <contiguous over 2>[%r] extent %n : !q, !m
@@ -120,7 +91,7 @@ func.func @causal(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ri
   %need = arith.constant dense<[[[[true]], [[false]]], [[[true]], [[true]]]]> : tensor<2x2x1x1xi1>
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5
       mask(%b, %h, %i, %j, %sq, %sk) {
         %keep = arith.cmpi sle, %j, %i : index
@@ -135,7 +106,7 @@ func.func @causal(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ri
       receive [%p] from %p segments(%moves[%c0] : tensor<2x1x1xi1>) channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 pairs(%need : tensor<2x2x1x1xi1>) scale 0.5
       mask(%b, %h, %i, %j, %sq, %sk) {
         %keep = arith.cmpi sle, %j, %i : index
@@ -166,7 +137,7 @@ func.func @alone(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {rin
   %r = shard.process_multi_index on @cp axes = [0] : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 1>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 1> extent %n
+      slice (%k, %v at %r) of <contiguous over 1> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %out, %lse = ring.finalize %o1, %m1, %l1 : !q, !m -> !q
   return %out : !q
@@ -192,13 +163,13 @@ func.func @uneven(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ri
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %out, %lse = ring.finalize %o2, %m2, %l2 : !q, !m -> !q
   return %out : !q
@@ -224,13 +195,13 @@ func.func @zigzag(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ri
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <zigzag over 2>[%r] extent %n
-      slices (%k, %v at %r) of <zigzag over 2> extent %n
+      slice (%k, %v at %r) of <zigzag over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <zigzag over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o2, %m2, %l2 = ring.attend %q at <zigzag over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <zigzag over 2> extent %n
+      slice (%k1, %v1 at %p) of <zigzag over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %out, %lse = ring.finalize %o2, %m2, %l2 : !q, !m -> !q
   return %out : !q
@@ -256,13 +227,13 @@ func.func @dynamic(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {r
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %out, %lse = ring.finalize %o2, %m2, %l2 : !q, !m -> !q
   return %out : !q
@@ -288,13 +259,13 @@ func.func @batch(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {rin
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %t = ring.start %k, %v dims [1, 1] of <contiguous over 2>[%r] extent %n to %p
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5 : (!q, !q, !q) -> (!q, !m)
   %out, %lse = ring.finalize %o2, %m2, %l2 : !q, !m -> !q
   return %out : !q
@@ -321,7 +292,7 @@ func.func @captured(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {
   %p = arith.remui %next, %c2 : index
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5
       mask(%b, %h, %i, %j, %sq, %sk, %id = %ids : tensor<8xi32>) {
         %x = tensor.extract %id[%i] : tensor<8xi32>
@@ -333,7 +304,7 @@ func.func @captured(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5
       mask(%b, %h, %i, %j, %sq, %sk, %id = %ids : tensor<8xi32>) {
         %x = tensor.extract %id[%i] : tensor<8xi32>
@@ -366,7 +337,7 @@ func.func @constant(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {
   %ids = arith.constant dense<[0, 0, 0, 0, 1, 1, 1, 1]> : tensor<8xi32>
   %o, %m, %l = ring.init %q : !q -> !q, !m
   %o1, %m1, %l1 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k, %v at %r) of <contiguous over 2> extent %n
+      slice (%k, %v at %r) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.5
       mask(%b, %h, %i, %j, %sq, %sk, %id = %ids : tensor<8xi32>) {
         %x = tensor.extract %id[%i] : tensor<8xi32>
@@ -378,7 +349,7 @@ func.func @constant(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {
       receive [%p] from %p channel <@cp, 0> : (!q, !q) -> !ring.token<!q, !q>
   %k1, %v1 = ring.wait %t : !ring.token<!q, !q>
   %o2, %m2, %l2 = ring.attend %q at <contiguous over 2>[%r] extent %n
-      slices (%k1, %v1 at %p) of <contiguous over 2> extent %n
+      slice (%k1, %v1 at %p) of <contiguous over 2> extent %n
       state %o1, %m1, %l1 scale 0.5
       mask(%b, %h, %i, %j, %sq, %sk, %id = %ids : tensor<8xi32>) {
         %x = tensor.extract %id[%i] : tensor<8xi32>

@@ -83,10 +83,8 @@ def Ring_ScoreOp : Ring_AttendLikeOp<"score"> {
     static constexpr unsigned variadicSegments[] = {7, 8, 9};
     ::mlir::FloatType getStateType();
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getScoresMutable(); }
-    ::mlir::OperandRange getSliceKeys() { return getODSOperands(3); }
     /// It is there to be compared with: it stores all scores.
     bool mayDropPairs() { return false; }
-    ::mlir::OperandRange getSliceOwners() { return getODSOperands(4); }
   }];
 }
 

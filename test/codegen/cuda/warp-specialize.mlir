@@ -7,27 +7,28 @@
 // BOXES: uses argument 1, of which boxes of other sizes are loaded by TMA
 // BRANCH: gives 'memref<64x64xf32, #gpu.address_space<private>>', for which kernels have no text
 
-// Two slices are two maps, and views select between them. How many products may
-// be under way is counted.
+// Each tensor of which boxes are loaded is a map. How many products may be under
+// way is counted.
 //
 // CHECK: using Group = Warps<128, 8>;
 // CHECK: const __grid_constant__ TensorMap argument,
-// CHECK-NEXT: const __grid_constant__ TensorMap argument1,
-// CHECK-NEXT: bool argument2)
+// CHECK-NEXT: const __grid_constant__ TensorMap argument1)
 // CHECK: Pipeline<SharedTile<128, 64>, 2> pipeline{sharedMemory() + 0, sharedMemory() + 32768, Group::Count};
 // CHECK: giveRegisters<24>();
 // CHECK: const auto view = boxOf(argument, 0, task, 1, 0);
 // CHECK-NEXT: const auto view1 = boxOf(argument1, 0, task, 1, 0);
-// CHECK-NEXT: const auto view2 = argument2 ? view : view1;
 // CHECK-NEXT: const auto stage = pipeline.producerAcquire();
-// CHECK-NEXT: tmaLoad(stage, view2);
+// CHECK-NEXT: tmaLoad(stage, view);
+// CHECK-NEXT: pipeline.producerCommit();
+// CHECK-NEXT: const auto stage1 = pipeline.producerAcquire();
+// CHECK-NEXT: tmaLoad(stage1, view1);
 // CHECK-NEXT: pipeline.producerCommit();
 // CHECK: takeRegisters<240>();
-// CHECK: const auto stage1 = pipeline.consumerWait();
-// CHECK-NEXT: // sums = stage1 stage1^T
-// CHECK-NEXT: beginMultiplyTransposed<bf16, false>(sums, stage1, stage1, uniformWarpgroup());
-// CHECK-NEXT: // sums1 += stage1 stage1^T
-// CHECK-NEXT: beginMultiplyTransposed<bf16, true>(sums1, stage1, stage1, uniformWarpgroup());
+// CHECK: const auto stage2 = pipeline.consumerWait();
+// CHECK-NEXT: // sums = stage2 stage2^T
+// CHECK-NEXT: beginMultiplyTransposed<bf16, false>(sums, stage2, stage2, uniformWarpgroup());
+// CHECK-NEXT: // sums1 += stage2 stage2^T
+// CHECK-NEXT: beginMultiplyTransposed<bf16, true>(sums1, stage2, stage2, uniformWarpgroup());
 // CHECK-NEXT: await<1>(sums);
 // CHECK-NEXT: await<0>(sums1);
 // CHECK-NEXT: pipeline.consumerRelease();
@@ -38,7 +39,7 @@
 !pipeline = !cuda.pipeline<2 of !tile>
 !k = memref<1x?x2x64xbf16>
 !view = memref<?x64xbf16, strided<[128, 1], offset: ?>>
-func.func private @kernel(%task: index, %k: !k, %k1: !k, %first: i1)
+func.func private @kernel(%task: index, %k: !k, %k1: !k)
     attributes {tile.kernel, tile.warps = 8 : i64} {
   %s = memref.alloca() : memref<128x128xf32, #private>
   %o = memref.alloca() : memref<128x128xf32, #private>
@@ -47,9 +48,11 @@ func.func private @kernel(%task: index, %k: !k, %k1: !k, %first: i1)
   cuda.warp_specialize producer warps 4 registers 24 {
     %0 = memref.subview %k[0, %task, 1, 0] [1, %task, 1, 64] [1, 1, 1, 1] : !k to !view
     %1 = memref.subview %k1[0, %task, 1, 0] [1, %task, 1, 64] [1, 1, 1, 1] : !k to !view
-    %view = arith.select %first, %0, %1 : !view
     %stage = cuda.producer_acquire %c : !pipeline
-    cuda.tma_load %view, %stage : !view, !tile
+    cuda.tma_load %0, %stage : !view, !tile
+    cuda.producer_commit %c : !pipeline
+    %stage1 = cuda.producer_acquire %c : !pipeline
+    cuda.tma_load %1, %stage1 : !view, !tile
     cuda.producer_commit %c : !pipeline
   } consumers registers 240 {
     %stage = cuda.consumer_wait %c : !pipeline

@@ -8,7 +8,7 @@
 // CHECK-SAME: %[[Q:arg0]]: {{.*}}, %[[K:arg1]]: {{.*}}, %[[O:arg2]]: {{.*}}, %[[M:arg3]]: {{.*}}, %[[L:arg4]]: {{.*}}, %[[OUT:arg5]]: {{.*}}, %[[N:arg6]]: index)
 // CHECK: ring.init %[[Q]] into %[[O]], %[[M]], %[[L]] : memref<1x8x4x16xbf16, strided<[?, ?, ?, 1], offset: ?>>, memref<1x8x4x16xf32>, memref<1x4x8xf32>, memref<1x4x8xf32>
 // CHECK: ring.attend %[[Q]] at <contiguous over 2>[%[[N]]] extent %[[N]]
-// CHECK-NEXT: slices (%[[K]], %[[K]] at %[[N]]) of <contiguous over 2> extent %[[N]]
+// CHECK-NEXT: slice (%[[K]], %[[K]] at %[[N]]) of <contiguous over 2> extent %[[N]]
 // CHECK-NEXT: state %[[O]], %[[M]], %[[L]] scale 2.500000e-01
 // CHECK: ring.merge(%[[O]], %[[M]], %[[L]]) with(%[[O]], %[[M]], %[[L]]) of <contiguous over 2>[%[[N]]] extent %[[N]] : memref<1x8x4x16xf32>, memref<1x4x8xf32>, memref<1x4x8xf32>, memref<1x8x4x16xf32>, memref<1x4x8xf32>, memref<1x4x8xf32>
 // CHECK: ring.finalize %[[O]], %[[M]], %[[L]] into %[[OUT]], %[[M]]
@@ -19,7 +19,7 @@ func.func @state(%q: !q, %k: memref<1x8x2x16xbf16>, %o: !o, %m: !m, %l: !m,
                  %out: memref<1x8x4x16xbf16>, %n: index) {
   ring.init %q into %o, %m, %l : !q, !o, !m, !m
   ring.attend %q at <contiguous over 2>[%n] extent %n
-      slices (%k, %k at %n) of <contiguous over 2> extent %n
+      slice (%k, %k at %n) of <contiguous over 2> extent %n
       state %o, %m, %l scale 0.25
       : (!q, memref<1x8x2x16xbf16>, memref<1x8x2x16xbf16>, !o, !m, !m) -> ()
   ring.merge (%o, %m, %l) with (%o, %m, %l) of <contiguous over 2>[%n] extent %n

@@ -30,9 +30,8 @@ using tiling::Field;
 
 namespace {
 
-/// A problem, and in how many slices its keys come.
+/// A problem, and how its kernel is made.
 struct Case : Problem {
-  int64_t slices = 1;
   bool isWarpSpecialized = true; ///< else the shape of sm_80
   bool pipelined = false, isPingPong = false;
   bool isFused = false;  ///< first and last: from nothing to results
@@ -257,12 +256,6 @@ cuda::KernelText Hopper::lower(const Case &c) {
   };
   run(llvm::formatv("burst-to-ring{{fuse={0}},inline,symbol-dce,ring-bufferize",
                     c.isFused));
-  if (c.slices == 2) // the same slice twice, as far as the program knows
-    module->walk([](ring::AttendOp op) {
-      op.getKeysMutable().append(op.getKeys().front());
-      op.getValuesMutable().append(op.getValues().front());
-      op.getOwnersMutable().append(op.getOwners().front());
-    });
   std::string passes;
   if (c.isWarpSpecialized)
     passes = llvm::formatv(
@@ -331,21 +324,12 @@ std::string Hopper::failureOf(const Case &c, const cuda::KernelText &kernel,
   device.buffer("q",
                 memoryOf(q, queries, queries.tiles, c.heads * c.dim, c.element),
                 {1, queries.rows, c.heads, c.dim});
-  // Of several slices each has some of the tiles, where one would have them.
-  int64_t first = c.slices == 1 ? keys.count() : keys.count() / 2;
-  for (int64_t slice = 0; slice < c.slices; ++slice) {
-    ArrayRef<Tile> all = keys.tiles;
-    ArrayRef<Tile> tiles =
-        slice == 0 ? all.take_front(first) : all.drop_front(first);
-    std::string number = slice == 0 ? "" : "1";
-    device.buffer("k" + number,
-                  memoryOf(k, keys, tiles, c.keyHeads * c.dim, c.element),
-                  {1, keys.rows, c.keyHeads, c.dim});
-    device.buffer("v" + number,
-                  memoryOf(v, keys, tiles, c.keyHeads * c.valueDim, c.element),
-                  {1, keys.rows, c.keyHeads, c.valueDim});
-  }
-  device.scalar("firstTile", static_cast<int32_t>(first));
+  device.buffer("k",
+                memoryOf(k, keys, keys.tiles, c.keyHeads * c.dim, c.element),
+                {1, keys.rows, c.keyHeads, c.dim});
+  device.buffer(
+      "v", memoryOf(v, keys, keys.tiles, c.keyHeads * c.valueDim, c.element),
+      {1, keys.rows, c.keyHeads, c.valueDim});
   device.buffer("queryTiles", queries.table(),
                 {queries.count(), Field::NumFields});
   device.buffer("keyTiles", keys.table(), {keys.count(), Field::NumFields});
@@ -579,11 +563,6 @@ static std::vector<Case> cases() {
   wild.warps = 4;
   wild.wild = {90, 130, 199};
   all.push_back(wild);
-  Case slices = caseOf("slices", 64, "mask causal", causal, 32);
-  slices.slices = 2;
-  all.push_back(slices);
-  slices.name = "pipelinedSlices";
-  all.push_back(pipelined(slices));
   // From nothing to results, also of rows that see nothing, one tile or more.
   auto fused = [&](Case c) {
     c.name += "Fused";

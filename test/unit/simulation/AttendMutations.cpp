@@ -31,32 +31,6 @@ static bool doubleAttend(Schedule &s) {
   return true;
 }
 
-static bool attendASliceTwice(Schedule &s) {
-  ring::AttendOp attend = s.attends[0];
-  Value key = attend.getKeys()[0], value = attend.getValues()[0],
-        owner = attend.getOwners()[0];
-  attend.getKeysMutable().assign({key, key});
-  attend.getValuesMutable().assign({value, value});
-  attend.getOwnersMutable().assign({owner, owner});
-  return true;
-}
-
-/// Of the first attend, where no state before it says what they should be.
-static bool mixTensorsInAList(Schedule &s) {
-  ring::AttendOp attend = s.attends[0];
-  Value key = attend.getKeys()[0], value = attend.getValues()[0],
-        owner = attend.getOwners()[0];
-  if (key.getType() != value.getType())
-    return false;
-  Emit e(s, attend);
-  attend.getKeysMutable().assign({key, value});
-  attend.getValuesMutable().assign({value, key});
-  attend.getOwnersMutable().assign({owner, owner});
-  e.changePairs(attend,
-                [](Emit &e, Value, ValueRange) { return e.truth(false); });
-  return true;
-}
-
 static bool dropLastAttend(Schedule &s) {
   if (!s.needsLast)
     return false;
@@ -68,7 +42,7 @@ static bool dropLastAttend(Schedule &s) {
 }
 
 static bool mixSlices(Schedule &s) {
-  s.attends.back().getValuesMutable().assign(s.program.getArgument(2));
+  s.attends.back().getValueMutable().set(s.program.getArgument(2));
   return true;
 }
 
@@ -82,12 +56,12 @@ static bool swapKeysAndValues(Schedule &s) {
 
 static bool attendAConstant(Schedule &s) {
   ring::AttendOp attend = s.attends.back();
-  auto type = cast<RankedTensorType>(attend.getKeys()[0].getType());
+  auto type = cast<RankedTensorType>(attend.getKey().getType());
   if (!type.hasStaticShape())
     return false;
   Emit e(s, attend);
   auto zeros = DenseElementsAttr::get(type, e.builder.getF32FloatAttr(0));
-  attend.getKeysMutable().assign(
+  attend.getKeyMutable().set(
       arith::ConstantOp::create(e.builder, e.loc, zeros).getResult());
   return true;
 }
@@ -266,10 +240,6 @@ static bool changeScaleOfOneRank(Schedule &s) {
 ArrayRef<Mutation> attendMutations() {
   static constexpr Mutation mutations[] = {
       {"an attend is doubled", doubleAttend, "a second time", "ring.attend"},
-      {"a slice is twice in a list", attendASliceTwice, "a second time",
-       "ring.attend"},
-      {"a list mixes tensors", mixTensorsInAList,
-       "attends slices of other tensors", "ring.attend"},
       {"the last attend is dropped", dropLastAttend, "lacks query segment",
        "ring.finalize"},
       {"a key meets the value of another hop", mixSlices,

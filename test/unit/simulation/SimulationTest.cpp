@@ -167,7 +167,7 @@ func.func @f(%q: !q {ring.shard = #ring.shard<#zz, dim 1 extent 13>},
   %out, %lse = ring.finalize %o, %m, %l : !o, !m -> !o
   return %out, %lse : !o, !m
 })";
-  // ATTEND(slices, state) in the body stands for the op's unchanging parts.
+  // ATTEND slice STATE state in the body stands for the op's unchanging parts.
   std::string result;
   StringRef rest = text;
   while (true) {
@@ -175,16 +175,12 @@ func.func @f(%q: !q {ring.shard = #ring.shard<#zz, dim 1 extent 13>},
     result += before;
     if (after.empty())
       return result;
-    auto [slices, behind] = after.split(" STATE ");
+    auto [slice, behind] = after.split(" STATE ");
     auto [state, next] = behind.split('\n');
-    size_t count = slices.count(" at ");
-    std::string types = "!q";
-    for (size_t i = 0; i < count; ++i)
-      types += ", !k, !v";
-    result += "ring.attend %q at <zigzag over 2>[%r] extent %sq slices" +
-              slices.str() + " of <zigzag over 2> extent %sk state " +
-              state.str() + " scale 0.7 " + mask.str() + " : (" + types +
-              ") -> (!o, !m)\n";
+    result += "ring.attend %q at <zigzag over 2>[%r] extent %sq slice" +
+              slice.str() + " of <zigzag over 2> extent %sk state " +
+              state.str() + " scale 0.7 " + mask.str() +
+              " : (!q, !k, !v) -> (!o, !m)\n";
     rest = next;
   }
 }
@@ -203,9 +199,6 @@ constexpr const char *inTurn = R"(
 constexpr const char *inTurnBackwards = R"(
   %o1, %m1, %l1 = ATTEND (%k2, %v2 at %p) STATE %o0, %m0, %l0
   %o, %m, %l = ATTEND (%k, %v at %r) STATE %o1, %m1, %l1
-)";
-constexpr const char *asAList = R"(
-  %o, %m, %l = ATTEND (%k, %v at %r), (%k2, %v2 at %p) STATE %o0, %m0, %l0
 )";
 constexpr const char *merged = R"(
   %o1, %m1, %l1 = ATTEND (%k, %v at %r) STATE %o0, %m0, %l0
@@ -229,7 +222,7 @@ constexpr const char *mergedWithFresh = R"(
 
 } // namespace
 
-TEST(StateTest, SlicesMayBeAttendedInTurnAsAListOrMerged) {
+TEST(StateTest, SlicesMayBeAttendedInTurnOrMerged) {
   auto context = makeContext();
   for (const char *mask : {"", causal}) {
     auto expected = parseModule(*context, twoSliceProgram(mask, inTurn));
@@ -240,7 +233,7 @@ TEST(StateTest, SlicesMayBeAttendedInTurnAsAListOrMerged) {
     ProofOptions options;
     options.allowEmpty = true;
     for (const char *body :
-         {inTurn, inTurnBackwards, asAList, merged, mergedWithFresh}) {
+         {inTurn, inTurnBackwards, merged, mergedWithFresh}) {
       auto module = parseModule(*context, twoSliceProgram(mask, body));
       auto counterexample = proveModule(*module, options);
       EXPECT_FALSE(counterexample) << counterexample->message << body;
@@ -256,8 +249,7 @@ TEST(StateTest, APoisonedSliceShows) {
   // What was not received is NaN: it must not pass for a masked key, not even
   // where nothing was attended before.
   auto context = makeContext();
-  for (const char *body :
-       {inTurn, inTurnBackwards, asAList, merged, mergedWithFresh}) {
+  for (const char *body : {inTurn, inTurnBackwards, merged, mergedWithFresh}) {
     auto module = parseModule(*context, twoSliceProgram("", body));
     auto globals = randomGlobals(getProgram(*module), 3);
     for (double &value : globals[1].table->floats)

@@ -39,7 +39,7 @@ static bool neverWait(Schedule &s) {
 
 static bool shiftAttendOwner(Schedule &s) {
   Emit e(s, s.attends[0]);
-  s.attends[0].getOwnersMutable().assign(e.ahead(s.attends[0].getOwners()[0]));
+  s.attends[0].getKeyOwnerMutable().set(e.ahead(s.attends[0].getKeyOwner()));
   return true;
 }
 
@@ -99,8 +99,8 @@ static bool sendToNoRank(Schedule &s) {
 
 static bool attendOfNoOwner(Schedule &s) {
   Emit e(s, s.attends[0]);
-  s.attends[0].getOwnersMutable().assign(
-      e.plus(s.attends[0].getOwners()[0], s.parts));
+  s.attends[0].getKeyOwnerMutable().set(
+      e.plus(s.attends[0].getKeyOwner(), s.parts));
   return true;
 }
 

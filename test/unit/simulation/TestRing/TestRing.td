@@ -66,8 +66,6 @@ def TestRing_AttendOneOp : TestRing_Step<"attend_one", [
           ::llvm::cast<::mlir::ShapedType>(getO().getType()).getElementType());
     }
     ::mlir::MutableOperandRange getDpsInitsMutable() { return {*this, 0, 3}; }
-    ::mlir::OperandRange getSliceKeys() { return getODSOperands(4); }
-    ::mlir::OperandRange getSliceOwners() { return getODSOperands(5); }
   }];
 }
 

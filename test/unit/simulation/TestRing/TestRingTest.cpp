@@ -29,12 +29,11 @@ int replaceAttends(func::FuncOp program) {
     OpBuilder builder(op);
     auto one = test_ring::AttendOneOp::create(
         builder, op.getLoc(), op.getMade(0).getType(), op.getMade(1).getType(),
-        op.getMade(2).getType(), op.getO(), op.getM(), op.getL(),
-        op.getValues().front(), op.getKeys().front(), op.getOwners().front(),
-        op.getQuery(), op.getQueryOwner(), op.getKeyExtent(),
-        op.getQueryExtent(), op.getMaskCaptures(), op.getPairs(),
-        op.getScoreCaptures(), op.getQueryLayout(), op.getKeyLayout(),
-        op.getScaleAttr());
+        op.getMade(2).getType(), op.getO(), op.getM(), op.getL(), op.getValue(),
+        op.getKey(), op.getKeyOwner(), op.getQuery(), op.getQueryOwner(),
+        op.getKeyExtent(), op.getQueryExtent(), op.getMaskCaptures(),
+        op.getPairs(), op.getScoreCaptures(), op.getQueryLayout(),
+        op.getKeyLayout(), op.getScaleAttr());
     for (auto [from, to] : llvm::zip_equal(op->getRegions(), one->getRegions()))
       to.takeBody(from);
     op->replaceAllUsesWith(one);
