@@ -22,7 +22,7 @@ Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
   SimulatedOpInterface &step = impl.sites[call.site].step;
   if (!step)
     step = dyn_cast<SimulatedOpInterface>(call.op);
-  if (impl.hasGathers && step && !isOfShards(call))
+  if (impl.hasGathers && step && !step.takesGathered() && !isOfShards(call))
     return Step::Failed;
   Step done = step ? step.simulate(*this, call) : runOther(call);
   if (done == Step::Failed && !impl.failure.op)
@@ -30,11 +30,8 @@ Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
   return done;
 }
 
-/// Whether a step takes no gathered tensor, or is one that can.
+/// Whether a step takes no gathered tensor.
 bool Simulation::Impl::Rank::isOfShards(const ExternalCall &call) {
-  if (isa<ring::AttendOp, ring::AttendGradOp, ring::InitOp, ring::ZeroOp>(
-          call.op))
-    return true;
   for (auto [number, slot] : llvm::enumerate(call.operands))
     if (isa<RankedTensorType>(call.op->getOperand(number).getType()) &&
         !call.peek<Tensor>(number)->shards.empty()) {

@@ -661,6 +661,10 @@ struct Simulated : SimulatedOpInterface::ExternalModel<Simulated<OpT>, OpT> {
                 const ExternalCall &call) const {
     return run(cast<OpT>(op), rank, call);
   }
+  bool takesGathered(Operation *) const {
+    return llvm::is_one_of<OpT, ring::AttendOp, ring::AttendGradOp,
+                           ring::InitOp, ring::ZeroOp>::value;
+  }
 };
 } // namespace
 

@@ -18,6 +18,10 @@ def SimulatedOpInterface : OpInterface<"SimulatedOpInterface"> {
       the results.
       }], "::burst::Step", "simulate",
       (ins "::burst::SimulatedRank &":$rank, "const ::burst::ExternalCall &":$call)>,
+    InterfaceMethod<[{
+      Whether operands may hold the shards of all ranks. Of other ops a rank fails
+      where they do.
+      }], "bool", "takesGathered", (ins), "", "return false;">,
   ];
 }
 
