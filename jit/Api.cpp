@@ -107,6 +107,15 @@ burst_error *readText(const burst_attention *attention, burst_attention &known,
                             wrong.c_str());
 }
 
+/// A copy that the caller destroys with burst_text_destroy.
+burst_error *give(const std::string &written, char **text) {
+  *text = static_cast<char *>(std::malloc(written.size() + 1));
+  if (!*text)
+    return burst_error_no_memory(written.size() + 1);
+  std::memcpy(*text, written.c_str(), written.size() + 1);
+  return nullptr;
+}
+
 /// What the compiler refuses of a field, such as the parameters of a mask, is
 /// told as an error of the field: the caller has not seen the module.
 burst_error *nameField(burst_error *error, const burst_attention &attention,
@@ -218,11 +227,41 @@ burst_error *burst_attention_text(const burst_attention *attention,
     std::string written;
     if (burst_error *error = readText(attention, known, written))
       return error;
-    *text = static_cast<char *>(std::malloc(written.size() + 1));
-    if (!*text)
-      return burst_error_no_memory(written.size() + 1);
-    std::memcpy(*text, written.c_str(), written.size() + 1);
-    return nullptr;
+    return give(written, text);
+  });
+}
+
+burst_error *burst_explain_text(const char *text, size_t length,
+                                const burst_explain_config *config,
+                                char **told) {
+  BURST_REQUIRE(text);
+  BURST_REQUIRE(told);
+  *told = nullptr;
+  if (burst_error *error = checkLength(__func__, length))
+    return error;
+  return withoutExceptions(__func__, [&]() -> burst_error * {
+    burst_explain_config known;
+    if (burst_error *error =
+            burst_config_read("burst_explain_config", &known, sizeof(known),
+                              config, sizeof(known.size)))
+      return error;
+    if (known.what < BURST_EXPLAIN_TABLE || known.what > BURST_EXPLAIN_SVG)
+      return burst_error_create(BURST_INVALID_ARGUMENT, "",
+                                "burst_explain_config: what: %" PRId64
+                                ", wanted one of BURST_EXPLAIN_",
+                                known.what);
+    if (known.max_ranks < 0)
+      return burst_error_create(BURST_INVALID_ARGUMENT, "",
+                                "burst_explain_config: max_ranks: %" PRId64
+                                ", wanted at least 1, or 0",
+                                known.max_ranks);
+    std::string copy(text, length), name = stringOf(known.name, "text");
+    std::string written;
+    if (burst_error *error = inCompiler([&] {
+          return jit::explain(copy, name, known.what, known.max_ranks, written);
+        }))
+      return error;
+    return give(written, told);
   });
 }
 

@@ -22,6 +22,10 @@ burst_error *compile(const Request &request, burst_program **program);
 /// Compiles a text and links a shared object.
 burst_error *compileToFile(const Request &request, const char *path);
 
+/// What `burst_explain_text` tells of a module.
+burst_error *explain(const std::string &text, const std::string &name,
+                     int64_t what, int64_t maxRanks, std::string &told);
+
 } // namespace burst::jit
 
 #endif // BURST_JIT_REQUEST_H

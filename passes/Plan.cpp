@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Plan.h"
 
-#include "passes/Passes.h"
+#include "passes/Explain/Explain.h"
 #include "passes/Simulation/Prove/Audit.h"
 
 namespace burst {
@@ -69,6 +69,9 @@ llvm::json::Object burst::toJson(func::FuncOp program,
 namespace {
 struct PlanPass : burst::impl::PlanPassBase<PlanPass> {
   using Base::Base;
+  explicit PlanPass(raw_ostream &os) : os(&os) {}
+
+  raw_ostream *os = &llvm::outs();
 
   void runOnOperation() override {
     bool isFound = false;
@@ -106,9 +109,13 @@ struct PlanPass : burst::impl::PlanPassBase<PlanPass> {
       report(program, *counterexample);
       return failure();
     }
-    llvm::outs() << llvm::formatv("{0:2}\n",
-                                  llvm::json::Value(toJson(program, traffic)));
+    *os << llvm::formatv("{0:2}\n",
+                         llvm::json::Value(toJson(program, traffic)));
     return success();
   }
 };
 } // namespace
+
+std::unique_ptr<Pass> burst::createPlanPass(raw_ostream &os) {
+  return std::make_unique<::PlanPass>(os);
+}

@@ -1,8 +1,9 @@
 //===- Explain.cpp - shows schedules --------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Explain/Explain.h"
+
 #include "passes/Explain/Candidates.h"
 #include "passes/Explain/Table.h"
-#include "passes/Passes.h"
 #include "support/Files.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -20,6 +21,14 @@ using namespace burst;
 namespace {
 struct Explain : burst::impl::ExplainPassBase<Explain> {
   using Base::Base;
+  Explain(std::optional<int64_t> shown, raw_ostream &os, raw_ostream *drawing)
+      : os(&os), drawing(drawing) {
+    if (shown)
+      maxRanks = *shown;
+  }
+
+  raw_ostream *os = &llvm::outs();
+  raw_ostream *drawing = nullptr; ///< beside the file of the option
 
   void getDependentDialects(DialectRegistry &registry) const override {
     OpPassManager pm(ModuleOp::getOperationName());
@@ -29,8 +38,9 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
 
   /// How many ranks are shown where the option does not say it.
   int64_t shownOf(func::FuncOp program) const {
-    return maxRanks.hasValue() || !svg.empty() ? maxRanks
-                                               : Table::defaultRanks(program);
+    return maxRanks.hasValue() || !svg.empty() || drawing
+               ? maxRanks
+               : Table::defaultRanks(program);
   }
 
   void runOnOperation() override {
@@ -56,6 +66,8 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
         signalPassFailure();
     if (!svg.empty() && failed(write(drawings)))
       signalPassFailure();
+    if (drawing)
+      draw(drawings, *drawing);
   }
 
   LogicalResult print(func::FuncOp program, std::vector<Drawing> &drawings) {
@@ -70,7 +82,7 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
     FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
     if (failed(globals))
       return failure();
-    Table table(program, shownOf(program), llvm::outs());
+    Table table(program, shownOf(program), *os);
     Proof proof;
     if (auto counterexample =
             prove(*simulation, *globals, {true}, proof, table.listener())) {
@@ -94,7 +106,7 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
     if (failed(expand.run(module)) || failed(printCandidates(module, stream)) ||
         failed(schedule.run(module)))
       return failure();
-    llvm::outs() << candidates;
+    *os << candidates;
     return success();
   }
 
@@ -109,3 +121,9 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
   }
 };
 } // namespace
+
+std::unique_ptr<Pass> burst::createExplainPass(std::optional<int64_t> maxRanks,
+                                               raw_ostream &os,
+                                               raw_ostream *drawing) {
+  return std::make_unique<Explain>(maxRanks, os, drawing);
+}

@@ -15,6 +15,7 @@
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -309,6 +310,20 @@ private:
 
   burst_program *program;
 };
+
+/// What burst_explain_text tells of the schedules of a module. With libburst
+/// only.
+inline Result<std::string>
+explain(std::string_view text,
+        const burst_explain_config &config = make<burst_explain_config>()) {
+  char *told = nullptr;
+  if (burst_error *error =
+          burst_explain_text(text.data(), text.size(), &config, &told))
+    return Status(error);
+  std::unique_ptr<char, decltype(&burst_text_destroy)> owned(
+      told, burst_text_destroy);
+  return std::string(told);
+}
 
 } // namespace burst::api
 

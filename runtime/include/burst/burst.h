@@ -673,6 +673,31 @@ burst_error *burst_attention_text(const burst_attention *attention,
 /* NULL is ignored. */
 void burst_text_destroy(char *text);
 
+/* What is told of a schedule, nothing of which is compiled or run. */
+enum {
+  BURST_EXPLAIN_TABLE = 0, /* what each rank computes and sends, hop by hop, and
+                              what each strategy would have cost, for people */
+  BURST_EXPLAIN_PLAN = 1,  /* what each rank sends and holds, in JSON, as
+                              `ring-plan` prints it */
+  BURST_EXPLAIN_SVG = 2    /* the table as a picture */
+};
+
+typedef struct burst_explain_config {
+  size_t size;
+  int64_t what;      /* BURST_EXPLAIN_TABLE, ... */
+  int64_t max_ranks; /* of a table or a picture, to show the first of them; 0: 16,
+                        and a summary of more than 64 */
+  const char *name;  /* of the text in locations; NULL: "text" */
+} burst_explain_config;
+
+/* Tells of the programs of a module as burst_compile_text takes it, for any
+   number of ranks; sizes must be static. `config` may be NULL. The schedule has
+   been proved where this returns no error, else it is BURST_INVALID_PROGRAM. The
+   caller destroys the text. */
+burst_error *burst_explain_text(const char *text, size_t length,
+                                const burst_explain_config *config,
+                                char **told);
+
 /* Proves the schedule of a compiled program for the sizes, tables and scalars
    of one run: every pair of positions that the mask keeps is computed once,
    every message is received, no rank waits for ever. Nothing is computed; what

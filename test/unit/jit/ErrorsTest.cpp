@@ -167,6 +167,10 @@ TEST(Errors, ofMissingArguments) {
   EXPECT_EQ(take(burst_attention_text(&attention, nullptr)),
             "burst_attention_text: text: null");
   burst_text_destroy(nullptr);
+  EXPECT_EQ(take(burst_explain_text(nullptr, 0, nullptr, &text)),
+            "burst_explain_text: text: null");
+  EXPECT_EQ(take(burst_explain_text("", 0, nullptr, nullptr)),
+            "burst_explain_text: told: null");
   EXPECT_EQ(take(burst_cache_create(nullptr)),
             "burst_cache_create: cache: null");
   EXPECT_EQ(burst_cache_size(nullptr), 0);
