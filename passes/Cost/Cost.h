@@ -33,7 +33,7 @@ struct Hardware {
 llvm::FailureOr<Hardware> readHardware(mlir::ModuleOp module,
                                        llvm::StringRef grid);
 
-/// What goes round: slices of keys or of queries, and what ranks add to for a
+/// What travels: slices of keys or of queries, and what ranks add to for a
 /// slice, which follows one hop behind and ends at the slice's owner. Bytes are
 /// those of a position in all its heads, as doubles, which do not overflow.
 struct Cargo {
@@ -121,6 +121,11 @@ Cargo cargoOf(const Workload &workload, bool movesKeys);
 /// The cost of a `ring.rotate`, and what it receives into.
 Estimate estimateRotation(const Workload &workload, const Cargo &cargo,
                           const Hardware &hardware);
+
+/// The cost of a `ring.gather` and of what returns to its owners, which nothing
+/// hides: shards come at once, partial results one distance after the other.
+Estimate estimateGathering(const Workload &workload, const Cargo &cargo,
+                           const Hardware &hardware);
 
 /// Bytes of what a rank computes with its own shards, beside results: forward
 /// the softmax state, of which o is made in the memory of out where it is of

@@ -16,6 +16,8 @@ public:
 protected:
   /// Of (o, m, l), of this rank's queries.
   llvm::SmallVector<mlir::Type> stateTypes();
+  /// Which dimensions of (o, m, l) are laid out over ranks.
+  static llvm::SmallVector<int64_t> stateDims() { return {1, 2, 2}; }
   /// That of this rank's queries, before any attend.
   Tensors init();
   /// Queries attend keys and values.

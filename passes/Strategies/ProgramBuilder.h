@@ -25,13 +25,14 @@ protected:
 
   /// What goes round, see ring.rotate.
   struct Rotation {
-    Tensors tensors;
-    llvm::SmallVector<int64_t> dims;
-    mlir::Value extent;
-    Tensors carried = {};
+    Tensors tensors;                 ///< this rank's shards
+    llvm::SmallVector<int64_t> dims; ///< which dimension of each is laid out
+    mlir::Value extent;              ///< of that dimension on all ranks
+    Tensors carried = {};            ///< what the first turn begins with
+    /// How partial results of ranks for one owner become one; none without.
     std::optional<ring::Join> join = std::nullopt;
-    llvm::SmallVector<mlir::Type> partials = {};
-    llvm::SmallVector<int64_t> partialDims = {};
+    llvm::SmallVector<mlir::Type> partials = {}; ///< of an owner's
+    llvm::SmallVector<int64_t> partialDims = {}; ///< and which is laid out
   };
   /// What a turn makes of the carried values and of fresh partial results.
   using Turn = llvm::function_ref<Tensors(
@@ -40,17 +41,21 @@ protected:
   /// The carried values behind the last turn, then the joined partial results.
   Tensors rotate(const Rotation &rotation, Turn turn);
 
-  /// What is gathered, see ring.gather. Types are those of shards.
+  /// What is gathered, see ring.gather; fields as in a Rotation. Types of
+  /// partial results are those of one owner, here as there; in the region they
+  /// have those of all owners, one behind the other.
   struct Gathering {
     Tensors tensors;
     llvm::SmallVector<int64_t> dims;
     mlir::Value extent;
-    llvm::SmallVector<mlir::Type> values; ///< that the region makes
+    /// Of what the region makes for this rank alone; may be none.
+    llvm::SmallVector<mlir::Type> values;
     std::optional<ring::Join> join = std::nullopt;
     llvm::SmallVector<mlir::Type> partials = {};
     llvm::SmallVector<int64_t> partialDims = {};
   };
-  /// What the region makes of gathered tensors and of fresh partial results.
+  /// What the region makes of gathered tensors and of fresh partial results:
+  /// the values, then the partial results.
   using Whole = llvm::function_ref<Tensors(mlir::ValueRange gathered,
                                            mlir::ValueRange partials)>;
   /// The values, then the joined partial results.

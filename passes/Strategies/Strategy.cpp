@@ -1,17 +1,13 @@
 //===- Strategy.cpp - the strategies that there are -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/Strategies/AllGather/AllGather.h"
-#include "passes/Strategies/Ring/Ring.h"
-#include "passes/Strategies/baselines/StoredScores.h"
+#include "passes/Strategies/Strategy.h"
 
 using namespace burst;
 
 static llvm::SmallVector<const Strategy *> &all() {
   static llvm::SmallVector<const Strategy *> strategies = {
-      getKeyRing(),
-      getQueryRing(),
-      getAllGather(),
-      getStoredScores(),
+#define STRATEGY(name) get##name(),
+#include "passes/Strategies/Strategies.def"
   };
   return strategies;
 }

@@ -39,8 +39,11 @@ public:
   virtual void build(AttentionInterface op, const Layout &layout) const = 0;
 };
 
-/// All of them. Those that cost the same are chosen in this order; the first
-/// can compute every attention, and does where none was chosen.
+// Those of Strategies.def.
+#define STRATEGY(name) const Strategy *get##name();
+#include "passes/Strategies/Strategies.def"
+
+/// All of them, in the order of Strategies.def.
 llvm::ArrayRef<const Strategy *> getStrategies();
 
 /// One more, from outside of this folder, to be chosen behind the others. Not

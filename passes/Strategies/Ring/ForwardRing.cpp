@@ -42,7 +42,7 @@ Tensors ForwardRing::rotateQueries() {
        /*carried=*/{},
        ring::Join::Merge,
        stateTypes(),
-       {1, 2, 2}},
+       stateDims()},
       [&](Value owner, ValueRange shards, ValueRange, ValueRange partials) {
         return attend({Tensors(shards), owner, layout}, ownKeys(), partials);
       });

@@ -1,7 +1,7 @@
 //===- Ring.cpp - ring_kv and ring_q --------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/Strategies/Ring/Ring.h"
 #include "passes/Strategies/Ring/Builders.h"
+#include "passes/Strategies/Strategy.h"
 
 using namespace mlir;
 using namespace burst;

@@ -6,8 +6,8 @@
 // with.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Strategies/baselines/StoredScores.h"
 #include "passes/Strategies/ForwardProgram.h"
+#include "passes/Strategies/Strategy.h"
 
 #include "mlir/IR/IRMapping.h"
 

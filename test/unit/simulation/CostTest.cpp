@@ -1,6 +1,6 @@
 //===- CostTest.cpp - costs against formulas and against plans ------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/Strategies/Ring/Ring.h"
+#include "passes/Strategies/Strategy.h"
 #include "test/unit/simulation/Programs.h"
 
 #include <gtest/gtest.h>
