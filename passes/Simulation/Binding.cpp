@@ -31,9 +31,7 @@ bool burst::steersSchedule(func::FuncOp program, unsigned argument) {
         Operation *user = use.getOwner();
         if (auto dim = dyn_cast<tensor::DimOp>(user))
           return !isForChecks(dim);
-        if (auto attend = dyn_cast<ring::AttendOp>(user))
-          return isInFrontOf(attend.getScoreCaptures());
-        if (auto attend = dyn_cast<ring::AttendGradOp>(user))
+        if (auto attend = dyn_cast<ring::AttendLikeOpInterface>(user))
           return isInFrontOf(attend.getScoreCaptures());
         return !isa<ring::ZeroOp>(user); // which asks for the shape only
       });

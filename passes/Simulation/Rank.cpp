@@ -19,6 +19,9 @@ Step Simulation::Impl::Rank::fail(Operation *op, const Twine &message) {
 }
 
 Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
+  // Of a called function too, where the site is one of its own.
+  if (auto segment = dyn_cast<ring::SegmentOp>(call.op))
+    return runSegment(segment, call);
   SimulatedOpInterface &step = impl.sites[call.site].step;
   if (!step)
     step = dyn_cast<SimulatedOpInterface>(call.op);
@@ -57,7 +60,6 @@ Step Simulation::Impl::Rank::runOther(const ExternalCall &call) {
         call.frame.scalars[call.results[0].number].i = impl.parts;
         return isOnGrid(op, op.getGrid()) ? Step::Done : Step::Failed;
       })
-      .Case<ring::SegmentOp>([&](auto op) { return runSegment(op, call); })
       .Case<ring::ExchangeOp>([&](auto op) { return runExchange(op, call); })
       .Case<ring::RequireOp>([&](auto op) { return runRequire(op, call); })
       .Case<ring::RotateOp>([&](auto op) {

@@ -162,7 +162,7 @@ struct Frame {
 /// What an op outside of scalar code reads and writes.
 struct ExternalCall {
   mlir::Operation *op;
-  uint32_t site; ///< of the op in its program: below Program::numSites()
+  uint32_t site; ///< of the op in its own program: below Program::numSites()
   llvm::ArrayRef<Slot> operands;
   llvm::ArrayRef<Slot> results;
   Frame &frame;
