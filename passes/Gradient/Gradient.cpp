@@ -313,7 +313,9 @@ LogicalResult Differentiator::differentiateMath(Operation &op, Value g) {
         return success();
       })
       .Case<math::AbsFOp>([&](auto) {
-        give(operand(0), mul(g, signOf(known(0))));
+        give(operand(0),
+             mul(g, select(isZero(known(0)), number(known(0).getType(), 0),
+                           signOf(known(0)))));
         return success();
       })
       .Case<math::CopySignOp>([&](auto) {

@@ -22,7 +22,8 @@
 //     comparisons, indices)           0
 //   minima, maxima                    all to the operand that is chosen, to the
 //                                     first one where they are equal
-//   absf, copysign at 0               by the sign of the zero
+//   absf at 0                         0
+//   copysign at 0                     by the sign of the zero
 //   remf                              1 and -trunc(a / b), as between its jumps
 //   an adjoint of 0                   0, whatever it is multiplied with
 //

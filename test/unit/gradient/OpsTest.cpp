@@ -184,8 +184,9 @@ TEST_F(EdgesTest, WhatIsNoNumberIsNotChosen) {
 
 TEST_F(EdgesTest, AbsoluteValueAtZero) {
   Score score = of("%r = math.absf %s : f64");
-  EXPECT_EQ(score.derivative(0.0, 2), 2);
-  EXPECT_EQ(score.derivative(-0.0, 2), -2);
+  EXPECT_EQ(score.derivative(0.0, 2), 0);
+  EXPECT_EQ(score.derivative(-0.0, 2), 0);
+  EXPECT_EQ(score.derivative(-3.0, 2), -2);
 }
 
 TEST_F(EdgesTest, PowersOfZero) {
