@@ -235,9 +235,15 @@ struct Bufferize : burst::impl::BufferizePassBase<Bufferize> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(ring::gridAttr))
         programs.push_back(function);
-    for (func::FuncOp program : programs)
+    for (func::FuncOp program : programs) {
+      if (llvm::any_of(program.getArgumentTypes(), llvm::IsaPred<MemRefType>)) {
+        program.emitError("is on buffers already; ring-bufferize takes the "
+                          "programs that burst-to-ring leaves, once");
+        return signalPassFailure();
+      }
       if (failed(Bufferizer(program).run()))
         return signalPassFailure();
+    }
   }
 };
 } // namespace

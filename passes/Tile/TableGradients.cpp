@@ -83,7 +83,9 @@ void Lowering::makeCopies(Value gradient, ArrayRef<ring::AttendGradOp> ops,
     return;
   SmallVector<int64_t> shape{ShapedType::kDynamic};
   llvm::append_range(shape, type.getShape());
-  SmallVector<Value> sizes{b.sub(copies, b.index(1))};
+  // None of a batch of 0, where nobody adds to any.
+  SmallVector<Value> sizes{
+      b.sub(b.make<arith::MaxSIOp>(copies, b.index(1)), b.index(1))};
   for (int64_t d = 0; d < type.getRank(); ++d)
     if (type.isDynamicDim(d))
       sizes.push_back(b.dim(gradient, d));

@@ -241,3 +241,12 @@ func.func @f(%q: !t {ring.shard = #ring.shard<#ring.layout<contiguous over 2>, d
   %z = ring.zero %q : !t -> !t
   return
 }
+
+// -----
+
+shard.grid @cp(shape = 1)
+
+// expected-error @below {{is on buffers already; ring-bufferize takes the programs that burst-to-ring leaves, once}}
+func.func @twice(%q: memref<1x8x1x4xf32>) attributes {ring.grid = @cp} {
+  return
+}
