@@ -248,7 +248,7 @@ burst_error *burst_explain_text(const char *text, size_t length,
     if (known.what < BURST_EXPLAIN_TABLE || known.what > BURST_EXPLAIN_SVG)
       return burst_error_create(BURST_INVALID_ARGUMENT, "",
                                 "burst_explain_config: what: %" PRId64
-                                ", wanted one of BURST_EXPLAIN_",
+                                ", wanted BURST_EXPLAIN_TABLE, _PLAN or _SVG",
                                 known.what);
     if (known.max_ranks < 0)
       return burst_error_create(BURST_INVALID_ARGUMENT, "",

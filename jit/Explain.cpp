@@ -19,6 +19,18 @@ burst_error *jit::explain(const std::string &text, const std::string &name,
   MLIRContext context(dialects, MLIRContext::Threading::DISABLED);
   Diagnostics diagnostics(&context);
   auto module = parseSourceString<ModuleOp>(text, &context, name);
+  auto fail = [&] {
+    return makeError(BURST_INVALID_PROGRAM,
+                     diagnostics.empty() ? "cannot be explained"
+                                         : diagnostics.getText(),
+                     diagnostics.getLocation());
+  };
+  if (!module)
+    return fail();
+  if (!hasPrograms(*module))
+    return makeError(
+        BURST_INVALID_PROGRAM,
+        "no function with burst.attention, nor the program of a rank", name);
   llvm::raw_string_ostream stream(told);
   PassManager passes(&context);
   if (what == BURST_EXPLAIN_PLAN) {
@@ -30,10 +42,5 @@ burst_error *jit::explain(const std::string &text, const std::string &name,
         maxRanks > 0 ? std::optional(maxRanks) : std::nullopt,
         draws ? llvm::nulls() : stream, draws ? &stream : nullptr));
   }
-  if (module && succeeded(passes.run(*module)))
-    return nullptr;
-  return makeError(BURST_INVALID_PROGRAM,
-                   diagnostics.empty() ? "cannot be explained"
-                                       : diagnostics.getText(),
-                   diagnostics.getLocation());
+  return succeeded(passes.run(*module)) ? nullptr : fail();
 }

@@ -49,19 +49,32 @@ OwningOpRef<ModuleOp> jit::parseFile(StringRef file, llvm::SourceMgr &sources,
   return parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
 }
 
+bool jit::hasPrograms(ModuleOp module) {
+  return llvm::any_of(module.getOps<func::FuncOp>(), canRun);
+}
+
 func::FuncOp jit::findEntry(ModuleOp module, StringRef entry, StringRef option,
                             std::string &error) {
   std::string names;
   SmallVector<func::FuncOp> found;
+  StringRef lowered;
   for (auto function : module.getOps<func::FuncOp>()) {
     if (!canRun(function))
       continue;
+    if (llvm::any_of(function.getArgumentTypes(), llvm::IsaPred<MemRefType>)) {
+      lowered = function.getName();
+      continue;
+    }
     if (function.getName() == entry)
       return function;
     names += (names.empty() ? "" : ", ") + function.getName().str();
     found.push_back(function);
   }
-  if (found.empty())
+  if (found.empty() && !lowered.empty())
+    error = ("the program of a rank in '" + lowered +
+             "' is on buffers already; wanted is what burst-to-ring leaves")
+                .str();
+  else if (found.empty())
     error = "no function with burst.attention, nor the program of a rank";
   else if (!entry.empty())
     error = ("found no function '" + entry + "' that can be run, there are: ")

@@ -28,6 +28,9 @@ mlir::OwningOpRef<mlir::ModuleOp> parseFile(llvm::StringRef file,
                                             mlir::MLIRContext &context,
                                             std::string &error);
 
+/// Whether there is anything to run in a module.
+bool hasPrograms(mlir::ModuleOp module);
+
 /// The function `entry` of a module, or the only one that can be run: one with
 /// attention over global tensors, or the program of a rank. Null, and a message
 /// that names those there are, where there is none; `option` is what users call

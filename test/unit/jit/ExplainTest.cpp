@@ -65,11 +65,17 @@ TEST(Explain, refusals) {
   ASSERT_FALSE(told);
   EXPECT_EQ(told.error().code(), BURST_INVALID_PROGRAM);
   EXPECT_EQ(told.error().location(), "f.mlir:1:1");
+  told = api::explain("module {}");
+  ASSERT_FALSE(told);
+  EXPECT_EQ(
+      told.error().message(),
+      "text: no function with burst.attention, nor the program of a rank");
   config.what = 3;
   told = api::explain(attentionOn(2), config);
   ASSERT_FALSE(told);
   EXPECT_EQ(told.error().message(),
-            "burst_explain_config: what: 3, wanted one of BURST_EXPLAIN_");
+            "burst_explain_config: what: 3, wanted BURST_EXPLAIN_TABLE, _PLAN "
+            "or _SVG");
   config.what = BURST_EXPLAIN_PLAN;
   config.max_ranks = -1;
   told = api::explain(attentionOn(2), config);
