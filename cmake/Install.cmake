@@ -35,6 +35,10 @@ install(FILES runtime/include/burst/burst.h runtime/include/burst/program.h
   jit/include/burst/burst.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/burst COMPONENT burst-runtime)
 
+# Beside the modules of the Python package, which looks for it there.
+install(FILES $<TARGET_FILE:burst> DESTINATION lib RENAME libburst.so
+  COMPONENT burst-python EXCLUDE_FROM_ALL)
+
 # The tools are a door to the library, which comes with them.
 install(TARGETS burst-commands COMPONENT burst-tools)
 install(TARGETS burst LIBRARY COMPONENT burst-tools NAMELINK_SKIP)

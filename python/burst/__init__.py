@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fused attention, compiled for this machine and distributed over ranks."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from burst._c import library as _library
+from burst.api import attention, merge
+from burst.plans import Plan, explain
+from burst.errors import ArgumentError, Code, DeadlineError, Error, OutOfMemoryError
+from burst.sequence import Layout, Sequence
+from burst.tracing import TableOf as table
+from burst.tracing import TracingError, where
+
+if TYPE_CHECKING:
+    from burst import hf
+    from burst.checking import check
+    from burst.torch_functions import flex_attention, scaled_dot_product_attention, varlen
+
+# What needs PyTorch to be imported is imported where it is used.
+_LAZY = {"check": "checking", "flex_attention": "torch_functions",
+         "scaled_dot_product_attention": "torch_functions", "varlen": "torch_functions"}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "hf":
+        return importlib.import_module("burst.hf")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'burst' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"burst.{_LAZY[name]}"), name)
+
+
+__version__: str = _library.burst_version().decode()
+
+__all__ = [
+    "ArgumentError", "Code", "DeadlineError", "Error", "Layout", "OutOfMemoryError", "Plan",
+    "Sequence", "TracingError", "attention", "check", "explain", "flex_attention", "hf", "merge",
+    "scaled_dot_product_attention", "table", "varlen", "where"]

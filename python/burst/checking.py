@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""burst.check: all ranks in one process, against attention in float64."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import torch
+from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+
+from burst import _c, programs, torch_attention, tracing
+from burst.programs import Clauses, Shape
+from burst.regions import Region, Table
+from burst.sequence import Layout
+
+# The largest error, in units of the largest number of a result: results and
+# gradients are sums that are rounded to the type, and computed in float32.
+BOUNDS = {torch.float64: 1e-12, torch.float32: 2e-5, torch.bfloat16: 3e-2, torch.float16: 5e-3}
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What a check found: the largest error of each result, of its largest number,
+    and what ranks sent."""
+
+    errors: dict[str, float]
+    bytes_sent: list[int] # by the ranks, forward and backward
+
+    def __str__(self) -> str:
+        errors = ", ".join(f"{name} {error:.1e}" for name, error in self.errors.items())
+        return f"right: {errors}; {sum(self.bytes_sent)} bytes sent"
+
+
+def check(mask: tracing.Function | None = None, score: tracing.Function | None = None, *,
+          S: int = 256, keys: int | None = None, ranks: int = 4,
+          order: str = "zigzag", strategy: str = "auto", heads: int = 2,
+          key_heads: int | None = None, head_dim: int = 32, batch: int = 1,
+          dtype: torch.dtype = torch.float32, backward: bool = True, seed: int = 0,
+          scale: float | None = None) -> Report:
+    """Runs an attention of random numbers on `ranks` ranks, which are threads of
+    this process, forward and backward, and compares it with what mask and score,
+    run by PyTorch, mean in float64. Raises AssertionError where they differ.
+
+    S is the number of queries, and of keys unless `keys` says another. The
+    comparison has all S x keys pairs of a head in memory.
+    """
+    keys = S if keys is None else keys
+    key_heads = heads if key_heads is None else key_heads
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
+
+    q = draw(batch, S, heads, head_dim)
+    k, v = draw(batch, keys, key_heads, head_dim), draw(batch, keys, key_heads, head_dim)
+    shape = Shape(batch, S, keys, heads, key_heads, head_dim, head_dim,
+                  torch_attention.DTYPES[dtype])
+
+    def region(function: tracing.Function | None, is_score: bool) -> Region | None:
+        return tracing.trace(function, is_score, shape.float_type) if function else None
+
+    clauses = Clauses(shape, region(mask, False), region(score, True), scale,
+                      Layout(ranks, order), None if strategy == "auto" else strategy)
+    text = programs.forward(clauses)
+    tables = [table.source for table in text.tables]
+    o = torch.empty(batch, S, heads, head_dim, dtype=dtype)
+    lse = torch.empty(batch, heads, S, dtype=torch_attention.type_of_scores(q))
+    sent = _run(text.module, [q, k, v, *tables, o, lse])
+    found = {"o": o, "lse": lse}
+    do, dlse = draw(*o.shape), draw(*lse.shape).to(lse.dtype)
+    wanted_of = _gradients_of(clauses.score)
+    if backward:
+        text = programs.backward(clauses, wanted_of, with_lse=True)
+        gradients = [torch.empty_like(x) for x in (q, k, v)]
+        gradients += [torch.empty(table.shape, dtype=lse.dtype) for table in wanted_of]
+        given = [q, k, v, o, lse, do, dlse]
+        counts = _run(text.module, [*given, *tables, *gradients])
+        sent = [a + b for a, b in zip(sent, counts)]
+        names = ["dq", "dk", "dv"] + [f"d table {n}" for n in range(len(wanted_of))]
+        found.update(zip(names, gradients))
+    wanted = _reference(q, k, v, mask, score, scale, do, dlse, wanted_of, backward)
+    return Report({name: _error(name, x, wanted[name], BOUNDS[dtype])
+                   for name, x in found.items()}, sent)
+
+
+def _run(module: str, tensors: list[torch.Tensor]) -> list[int]:
+    values = (_c.Tensor * len(tensors))()
+    for place, tensor in zip(values, tensors):
+        programs.describe(place, tensor.data_ptr(), torch_attention.element_of(tensor),
+                          tensor.shape, tensor.stride())
+    counters = programs.run_all(programs.compiled(module),
+                                programs.device(torch.get_num_threads()), values)
+    return [counter.bytes_sent for counter in counters]
+
+
+def _gradients_of(score: Region | None) -> list[Table]:
+    if score is None:
+        return []
+    return [table for table in score.tables if table.source.requires_grad]
+
+
+def _error(name: str, found: torch.Tensor, wanted: torch.Tensor, bound: float) -> float:
+    is_finite = torch.isfinite(wanted)
+    if not torch.equal(torch.isfinite(found), is_finite):
+        raise AssertionError(f"{name}: infinite or NaN where it should not be, or the other way "
+                             "round")
+    if not is_finite.any():
+        return 0.0
+    size = max(1.0, wanted[is_finite].abs().max().item())
+    error = (found.detach().double() - wanted)[is_finite].abs().max().item() / size
+    if error > bound:
+        raise AssertionError(f"{name}: off by {error:.1e} of its largest number, at most "
+                             f"{bound:.0e} is wanted")
+    return error
+
+
+def _reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+               mask: tracing.Function | None, score: tracing.Function | None,
+               scale: float | None, do: torch.Tensor, dlse: torch.Tensor,
+               tables: list[Table], backward: bool) -> dict[str, torch.Tensor]:
+    with torch.set_grad_enabled(backward):
+        inputs = [x.double().requires_grad_(backward) for x in (q, k, v)]
+        o, lse = attend(inputs[0], inputs[1], inputs[2], mask, score, scale)
+        results = {"o": o.detach(), "lse": lse.detach()}
+        if backward:
+            # A row without keys has an infinite lse and gives no gradient.
+            loss = (o * do.double()).sum() + \
+                (torch.where(torch.isfinite(lse), lse, 0.0) * dlse.double()).sum()
+            gradients = torch.autograd.grad(loss, [*inputs, *(t.source for t in tables)])
+            names = ["dq", "dk", "dv"] + [f"d table {n}" for n in range(len(tables))]
+            results.update((name, x.double()) for name, x in zip(names, gradients))
+        return results
+
+
+def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
+           score: tracing.Function | None,
+           scale: float | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attention by its definition, of (batch, sequence, heads, dim)."""
+    b, sq, h, d = q.shape
+    sk = k.shape[1]
+    k, v = (x.repeat_interleave(h // x.shape[2], 2) for x in (k, v))
+    s = torch.einsum("bihd,bjhd->bhij", q, k) * (1 / math.sqrt(d) if scale is None else scale)
+    sizes = (b, h, sq, sk)
+    if score is not None:
+        s = over_pairs(score, sizes, s)
+    if mask is not None:
+        s = torch.where(over_pairs(mask, sizes), s, -math.inf)
+    lse = torch.logsumexp(s, -1)
+    p = torch.exp(s - torch.where(lse == -math.inf, 0.0, lse)[..., None])
+    return torch.einsum("bhij,bjhd->bihd", p, v), lse
+
+
+def over_pairs(function: tracing.Function, sizes: tuple[int, int, int, int],
+               *first: torch.Tensor) -> torch.Tensor:
+    """What a mask or a score gives for all pairs: (batch, heads, queries, keys)."""
+    mapped: Any = function
+    for axis in (3, 2, 1, 0):
+        dims = (0,) * len(first) + tuple(0 if axis == n else None for n in range(4))
+        mapped = torch.vmap(mapped, in_dims=dims, out_dims=0)
+    with TransformGetItemToIndex():
+        result = mapped(*first, *(torch.arange(n) for n in sizes))
+    return result.expand(sizes)

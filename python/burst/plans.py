@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""burst.explain: what ranks would send, store and compute, for any number of them."""
+
+from __future__ import annotations
+
+import ctypes as c
+import dataclasses
+import functools
+import json
+from collections.abc import Sequence as Sizes
+from typing import Any
+
+from burst import _c, programs, tracing
+from burst.programs import Clauses, Shape
+from burst.regions import Region
+from burst.sequence import Sequence
+
+_TABLE, _PLAN, _SVG = range(3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The schedule of an attention, proved. Nothing was compiled or run."""
+
+    module: str # MLIR's text, for burst-opt and burst_compile_text
+
+    @functools.cached_property
+    def table(self) -> str:
+        """Hop by hop what each rank computes and sends; of more than 64 ranks a
+        summary."""
+        return _tell(self.module, _TABLE)
+
+    @property
+    def why(self) -> str:
+        """What each strategy would have sent and stored, and which was chosen."""
+        begin = self.table.index("strategy ")
+        return self.table[begin:].split("\n\n")[0]
+
+    @property
+    def proved(self) -> str:
+        """What was proved of the schedule, in a sentence."""
+        begin = self.table.index("proved: ") + len("proved: ")
+        return " ".join(self.table[begin:].split("\n\n")[0].split())
+
+    @functools.cached_property
+    def ranks(self) -> list[dict[str, Any]]:
+        """Of each rank: hops, messages, bytes_sent, bytes_sent_by_tensor,
+        peak_slices and peak_bytes."""
+        found: list[dict[str, Any]] = json.loads(_tell(self.module, _PLAN))["per_rank"]
+        return found
+
+    @property
+    def bytes_sent(self) -> int:
+        """By the rank that sends most."""
+        return max(rank["bytes_sent"] for rank in self.ranks)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Held by the rank that holds most: tensors, state and received slices."""
+        return max(rank["peak_bytes"] for rank in self.ranks)
+
+    def svg(self, max_ranks: int = 16) -> str:
+        """The table as a picture."""
+        return _tell(self.module, _SVG, max_ranks)
+
+    def __str__(self) -> str:
+        return self.table
+
+
+def _tell(module: str, what: int, max_ranks: int = 0) -> str:
+    told = c.c_void_p()
+    text = module.encode()
+    config = _c.ExplainConfig(what=what, max_ranks=max_ranks, name=b"attention")
+    _c.check(_c.library.burst_explain_text(text, len(text), config, told))
+    try:
+        return c.string_at(told.value or 0).decode()
+    finally:
+        _c.library.burst_text_destroy(told)
+
+
+def explain(q: Sizes[int], k: Sizes[int] | None = None, v: Sizes[int] | None = None, *,
+            sequence: Sequence, mask: tracing.Function | None = None,
+            score: tracing.Function | None = None, dtype: Any = "bfloat16",
+            scale: float | None = None, strategy: str = "auto", backward: bool = False,
+            layout: str = "bhsd") -> Plan:
+    """What an attention of tensors of these shapes would send and store.
+
+    The shapes are those of the whole tensors, not of shards: (batch, heads,
+    sequence, dim), or with layout="bshd" (batch, sequence, heads, dim); k is like
+    q where it is left out, v like k. `sequence` may be burst.Sequence(ranks=256).
+    dtype is one of torch or its name. Tables that a mask reads decide what is sent,
+    so they are read.
+    """
+    if layout not in ("bhsd", "bshd"):
+        raise ValueError(f"layout: {layout!r} is not known; it is bhsd or bshd")
+    k = q if k is None else k
+    v = k if v is None else v
+    shapes = [tuple(x) for x in (q, k, v)]
+    for name, shape in zip("qkv", shapes):
+        if len(shape) != 4:
+            raise ValueError(f"{name}: a shape of 4 sizes is wanted, got {shape}")
+    if layout == "bhsd":
+        shapes = [(b, s, h, d) for b, h, s, d in shapes]
+    (b, sq, hq, d), (_, sk, hk, _), (_, _, _, dv) = shapes
+    name = str(dtype).removeprefix("torch.")
+    if name not in ("float64", "float32", "bfloat16", "float16"):
+        raise ValueError(f"dtype: float64, float32, bfloat16 or float16, got {dtype}")
+    shape = Shape(b, sq, sk, hq, hk, d, dv, name)
+
+    def region(function: tracing.Function | None, is_score: bool) -> Region | None:
+        return tracing.trace(function, is_score, shape.float_type) if function else None
+
+    clauses = Clauses(shape, region(mask, False), region(score, True), scale, sequence.layout,
+                      None if strategy == "auto" else strategy)
+    text = programs.backward(clauses, [], with_lse=False, has_constants=True) if backward else \
+        programs.forward(clauses, has_constants=True)
+    return Plan(text.module)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How a sequence is laid out over ranks."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Which positions of a sequence each of `ranks` ranks holds.
+
+    The orders are those of `#burst.sequence`: contiguous; zigzag, of 2 P chunks
+    the r-th and the r-th from the end; striped, or "striped N", every P-th block
+    of N positions. Shards are uneven where a length does not divide.
+    """
+
+    ranks: int
+    order: str = "contiguous"
+
+    def __post_init__(self) -> None:
+        if self.ranks < 1:
+            raise ValueError(f"ranks: at least 1, got {self.ranks}")
+        kind, *block = self.order.split() or [""]
+        if kind not in ("contiguous", "zigzag", "striped") or len(block) > (kind == "striped") \
+                or not all(n.isdigit() and int(n) > 0 for n in block):
+            raise ValueError(f"order: {self.order!r} is not known; it is contiguous, zigzag, "
+                             "striped or, in blocks of 64, 'striped 64'")
+
+    def positions(self, rank: int, length: int) -> list[int]:
+        """The global positions that a rank holds, as they lie in its shard."""
+        if not 0 <= rank < self.ranks:
+            raise ValueError(f"rank: from 0 to {self.ranks - 1}, got {rank}")
+        return list(_positions(self.ranks, self.order, rank, length))
+
+    def local_length(self, rank: int, length: int) -> int:
+        return len(_positions(self.ranks, self.order, rank, length))
+
+
+@functools.lru_cache(maxsize=256)
+def _positions(ranks: int, order: str, rank: int, length: int) -> tuple[int, ...]:
+    kind, *block = order.split()
+    if kind == "striped":
+        size = int(block[0]) if block else 1
+        return tuple(x for begin in range(rank * size, length, ranks * size)
+                     for x in range(begin, min(begin + size, length)))
+    chunks = 2 * ranks if kind == "zigzag" else ranks
+    held = (rank, chunks - 1 - rank) if kind == "zigzag" else (rank,)
+    return tuple(x for n in held
+                 for x in range(n * length // chunks, (n + 1) * length // chunks))
+
+
+class Sequence:
+    """A sequence over the ranks of a process group.
+
+    `over` is a dimension of a DeviceMesh (mesh["cp"]) or a ProcessGroup; None with
+    `ranks`, for what only plans and checks. `order` says which positions a rank
+    has, see Layout. `length` is the number of positions of all ranks: it may be
+    left out where all ranks have equally many; `key_length` that of the keys,
+    where it is another one.
+
+    The processes of the group find each other by its store, once, when ranks first
+    exchange data; tensors of the CPU travel over TCP.
+    """
+
+    def __init__(self, over: Any = None, order: str = "zigzag", *, ranks: int | None = None,
+                 length: int | None = None, key_length: int | None = None) -> None:
+        self.group = _group_of(over)
+        if (self.group is None) == (ranks is None):
+            raise ValueError("Sequence: wants a DeviceMesh dimension or a ProcessGroup, or "
+                             "ranks=N to plan for N ranks")
+        if self.group is not None:
+            self.rank: int | None = self.group.rank()
+            ranks = self.group.size()
+        else:
+            self.rank = None
+        assert ranks is not None
+        self.layout = Layout(ranks, order)
+        self.length = length
+        self.key_length = key_length
+
+    @property
+    def ranks(self) -> int:
+        return self.layout.ranks
+
+    def _key(self) -> tuple[Any, ...]:
+        name = self.group.group_name if self.group is not None else None
+        return name, self.layout, self.length, self.key_length
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"burst.Sequence({self.ranks} ranks, {self.layout.order})"
+
+    def _own_rank(self) -> int:
+        if self.rank is None:
+            raise ValueError(f"{self} is only for plans: it has no process group")
+        return self.rank
+
+    def positions(self, length: int) -> torch.Tensor:
+        """The positions of this rank's shard, int64: what RoPE and masks see."""
+        import torch
+        return torch.tensor(self.layout.positions(self._own_rank(), length), dtype=torch.int64)
+
+    def shard(self, x: torch.Tensor, dim: int) -> torch.Tensor:
+        """This rank's part of a tensor that every rank has, along `dim`."""
+        positions = self.positions(x.shape[dim])
+        return x.index_select(dim, positions.to(x.device))
+
+    def unshard(self, x: torch.Tensor, dim: int) -> torch.Tensor:
+        """The whole tensor, on every rank, of the shards of all. Not differentiable."""
+        import torch
+        import torch.distributed as dist
+        rank = self._own_rank()
+        length = self.global_length(x.shape[dim], self.length)
+        moved = x.detach().movedim(dim, 0)
+        # Shards are padded to one size: gloo gathers equal ones.
+        most = max(self.layout.local_length(r, length) for r in range(self.ranks))
+        padded = moved.new_zeros((most, *moved.shape[1:]))
+        padded[:self.layout.local_length(rank, length)] = moved
+        parts = [torch.empty_like(padded) for _ in range(self.ranks)]
+        dist.all_gather(parts, padded, group=self.group) # pyright: ignore[reportUnknownMemberType]
+        whole = moved.new_empty((length, *moved.shape[1:]))
+        for r, part in enumerate(parts):
+            held = self.layout.positions(r, length)
+            whole[torch.tensor(held, dtype=torch.int64)] = part[:len(held)]
+        return whole.movedim(0, dim)
+
+    @staticmethod
+    def roll(x: torch.Tensor, shift: int, dim: int = -1) -> torch.Tensor:
+        """torch.roll of the whole sequence: labels are rolled before they are
+        sharded, since the next token of a shard's last one is elsewhere."""
+        import torch
+        return torch.roll(x, shift, dim)
+
+    def global_length(self, local: int, length: int | None) -> int:
+        """Of a shard of `local` positions; `length` is what is known of it."""
+        rank = self._own_rank()
+        found = local * self.ranks if length is None else length
+        wanted = self.layout.local_length(rank, found)
+        if wanted == local:
+            return found
+        if length is None:
+            raise ValueError(
+                f"rank {rank} of {self} has {local} positions, which is no shard of "
+                f"{found}: where shards are uneven, say length= to burst.Sequence")
+        raise ValueError(f"rank {rank} of {self} has {local} positions; of {length} it should "
+                         f"have {wanted}")
+
+
+def _group_of(over: Any) -> Any:
+    """The process group of a DeviceMesh dimension, or of itself."""
+    if over is None:
+        return None
+    if hasattr(over, "get_group"):
+        if getattr(over, "ndim", 1) != 1:
+            raise ValueError(f"Sequence: wants one dimension of a mesh, as in mesh[\"cp\"], got "
+                             f"one of {over.ndim}")
+        return over.get_group()
+    if hasattr(over, "rank") and hasattr(over, "size"):
+        return over
+    raise TypeError("Sequence: wants a DeviceMesh dimension or a ProcessGroup, got "
+                    f"{type(over).__name__}")

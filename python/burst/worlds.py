@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How the processes of a group exchange shards: burst's own transport, whose
+ranks find each other by the store of the group."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+import weakref
+from typing import Any
+
+from burst import _c
+
+
+class World:
+    """A rank of a process group, and its transport, of `burst_world`."""
+
+    def __init__(self, group: Any) -> None:
+        from torch.distributed import distributed_c10d as c10d
+        store = c10d._get_process_group_store(group) # pyright: ignore[reportPrivateUsage]
+        rank, ranks = group.rank(), group.size()
+        if rank == 0:
+            store.set("burst_world", f"{_address()} {secrets.token_hex(16)}")
+        # Waits for rank 0, as long as the store does.
+        address, token = store.get("burst_world").decode().split()
+        self.pid = os.getpid()
+        self._world = _c.Handle()
+        self.transport = _c.Handle()
+        with _environment:
+            before = os.environ.get("BURST_TOKEN")
+            os.environ["BURST_TOKEN"] = token
+            try:
+                config = _c.WorldConfig(num_ranks=ranks, rank=rank, address=address.encode())
+                _c.check(_c.library.burst_world_create(config, self._world))
+            finally:
+                if before is None:
+                    del os.environ["BURST_TOKEN"]
+                else:
+                    os.environ["BURST_TOKEN"] = before
+        try:
+            _c.check(_c.library.burst_transport_create_tcp(_c.TcpConfig(world=self._world),
+                                                           self.transport))
+        except BaseException:
+            _c.library.burst_world_destroy(self._world)
+            raise
+        self.close = weakref.finalize(self, _destroy, self.transport, self._world, self.pid)
+
+
+def _destroy(transport: _c.Handle, world: _c.Handle, pid: int) -> None:
+    # The threads of a world are of the process that made it.
+    if os.getpid() == pid:
+        _c.library.burst_transport_destroy(transport)
+        _c.library.burst_world_destroy(world)
+
+
+# BURST_TOKEN is the process's: one world at a time is made.
+_environment = threading.Lock()
+_worlds: dict[str, World] = {}
+
+
+def of(group: Any) -> World:
+    """The world of a group, which all its ranks make with their first exchange."""
+    name = group.group_name
+    world = _worlds.get(name)
+    if world is None or world.pid != os.getpid():
+        if world is not None:
+            raise RuntimeError("burst: this process was forked from a rank; its transport "
+                               "belongs to that one. Exchange shards in the rank itself")
+        world = _worlds[name] = World(group)
+    return world
+
+
+def _address() -> str:
+    """Where this process can be reached, and a port that is free."""
+    host = "127.0.0.1"
+    master = os.environ.get("MASTER_ADDR", "localhost")
+    if master not in ("localhost", "127.0.0.1", "::1", socket.gethostname()):
+        # The address by which this machine reaches rank 0 of the job.
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((master, 9))
+            host = probe.getsockname()[0]
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((host, 0))
+        return f"{host}:{probe.getsockname()[1]}"

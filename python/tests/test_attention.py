@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""burst.attention against its definition, forward and backward."""
+
+import math
+
+import pytest
+import torch
+
+import burst
+import reference
+
+IDS = torch.tensor([0] * 11 + [1] * 20 + [2] * 6)
+SLOPES = torch.tensor([0.5, 0.25, 0.125, 0.0625])
+
+
+def causal(b, h, i, j):
+    return i >= j
+
+
+def documents(b, h, i, j):
+    return (i >= j) & (IDS[i] == IDS[j])
+
+
+def window(b, h, i, j):
+    return (i - j <= 5) & (i - j >= -2)
+
+
+def by_head(b, h, i, j):
+    return torch.where(h % 2 == 0, i >= j, (i // 4) == (j // 4)) | (b == 1)
+
+
+def softcap(s, b, h, i, j):
+    return 30 * torch.tanh(s / 30)
+
+
+def alibi(s, b, h, i, j):
+    return s - SLOPES[h] * (i - j).abs()
+
+
+MASKS = [None, causal, documents, window, by_head]
+SCORES = [None, softcap, alibi]
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=lambda f: getattr(f, "__name__", "full"))
+@pytest.mark.parametrize("score", SCORES, ids=lambda f: getattr(f, "__name__", "plain"))
+def test_forward_and_backward(mask, score):
+    q, k, v = (x.requires_grad_() for x in reference.draw(2, 4, 2, 37, 37, 16, 24))
+    found = burst.attention(q, k, v, mask=mask, score=score, return_lse=True)
+    wanted = reference.attention(q, k, v, mask, score)
+    for x, y in zip(found, wanted):
+        reference.assert_close(x, y)
+    reference.check_gradients(found, wanted, (q, k, v))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_types(dtype):
+    q, k, v = reference.draw(1, 2, 1, 40, 40, 32, dtype=dtype)
+    found = burst.attention(q, k, v, mask=causal, return_lse=True)
+    for x, y in zip(found, reference.attention(q, k, v, causal)):
+        reference.assert_close(x, y)
+    assert found[0].dtype == dtype
+    assert found[1].dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+
+
+def test_queries_and_keys_of_other_lengths():
+    q, k, v = reference.draw(1, 2, 2, 5, 19, 8)
+    # Named masks count from the last query and key; a function does not.
+    for mask in (causal, window):
+        found = burst.attention(q, k, v, mask=mask, return_lse=True)
+        for x, y in zip(found, reference.attention(q, k, v, mask)):
+            reference.assert_close(x, y)
+
+
+def test_rows_without_keys():
+    q, k, v = (x.requires_grad_() for x in reference.draw(1, 1, 1, 8, 8, 8))
+    o, lse = burst.attention(q, k, v, mask=lambda b, h, i, j: (i >= 3) & (j < 4), return_lse=True)
+    assert torch.equal(o[:, :, :3], torch.zeros(1, 1, 3, 8))
+    assert torch.equal(lse[:, :, :3], torch.full((1, 1, 3), -math.inf))
+    o.sum().backward()
+    assert torch.equal(q.grad[:, :, :3], torch.zeros(1, 1, 3, 8))
+
+
+def test_layouts_and_strides():
+    q, k, v = reference.draw(2, 4, 2, 12, 12, 8)
+    wanted = burst.attention(q, k, v, mask=causal)
+    swapped = burst.attention(*(x.transpose(1, 2) for x in (q, k, v)), mask=causal, layout="bshd")
+    assert torch.equal(swapped.transpose(1, 2), wanted)
+    # Expanded, sliced and transposed tensors are read where they lie or copied.
+    wide = torch.randn(2, 4, 12, 16)
+    k = k[:, :1].expand(2, 2, 12, 8)
+    v = v.transpose(2, 3).contiguous().transpose(2, 3)
+    q = wide[..., ::2]
+    reference.assert_close(burst.attention(q, k, v), reference.attention(q, k, v)[0])
+
+
+def test_scale():
+    q, k, v = reference.draw(1, 1, 1, 9, 9, 8)
+    for scale in (0.1, 1e-5, 2, -0.5, 0.0):
+        reference.assert_close(burst.attention(q, k, v, scale=scale),
+                               reference.attention(q, k, v, scale=scale)[0])
+    with pytest.raises(ValueError, match="scale: must be finite, got nan"):
+        burst.attention(q, k, v, scale=math.nan)
+
+
+def test_tables_with_gradients():
+    q, k, v = (x.requires_grad_() for x in reference.draw(1, 4, 2, 21, 21, 8))
+    slopes = SLOPES.clone().requires_grad_()
+    bias = torch.randn(21, 21).requires_grad_()
+    fixed = torch.randn(4)
+
+    def score(s, b, h, i, j):
+        return s * fixed[h] + bias[i, j] - slopes[h] * (i - j)
+
+    found = burst.attention(q, k, v, mask=causal, score=score, return_lse=True)
+    wanted = reference.attention(q, k, v, causal, score)
+    reference.check_gradients(found, wanted, (q, k, v, slopes, bias))
+
+
+def test_other_tables_compile_nothing():
+    from burst import programs
+    q, k, v = reference.draw(1, 1, 1, 16, 16, 8)
+    results = []
+    for seed in (1, 2):
+        ids = torch.randint(0, 3, (16,), generator=torch.Generator().manual_seed(seed))
+        compiled = programs.compiled.cache_info().misses
+
+        def mask(b, h, i, j):
+            return ids[i] == ids[j]
+
+        found = burst.attention(q, k, v, mask=mask)
+        reference.assert_close(found, reference.attention(q, k, v, mask)[0])
+        results.append(found)
+    assert programs.compiled.cache_info().misses == compiled
+    assert not torch.equal(*results)
+
+
+def test_a_closure_that_changes():
+    q, k, v = reference.draw(1, 1, 1, 16, 16, 8)
+    limit = 3
+
+    def mask(b, h, i, j):
+        return i - j <= limit
+
+    for limit in (3, 5, 3):
+        reference.assert_close(burst.attention(q, k, v, mask=mask),
+                               reference.attention(q, k, v, mask)[0])
+
+
+def test_offsets():
+    q, k, v = reference.draw(2, 4, 4, 13, 13, 8)
+
+    def score(s, b, h, i, j):
+        return s - h * 0.1 * (i - j).abs() + b
+
+    def mask(b, h, i, j):
+        return (i + h + b) % 3 != j % 3
+
+    whole = burst.attention(q, k, v, mask=mask, score=score)
+    part = burst.attention(q[1:, 2:], k[1:, 2:], v[1:, 2:], mask=mask, score=score, head_offset=2,
+                           batch_offset=1)
+    reference.assert_close(part, whole[1:, 2:])
+
+
+def test_sinks():
+    q, k, v = (x.requires_grad_() for x in reference.draw(1, 4, 2, 17, 17, 8))
+    sinks = torch.randn(4).requires_grad_()
+    found = burst.attention(q, k, v, mask=causal, sinks=sinks, return_lse=True)
+    # By definition: one more key with this score, whose value is 0.
+    s = (q.double() @ k.double().repeat_interleave(2, 1).transpose(-1, -2)) / math.sqrt(8)
+    s = torch.where(torch.ones(17, 17).tril().bool(), s, -math.inf)
+    s = torch.cat([s, sinks.double()[None, :, None, None].expand(1, 4, 17, 1)], -1)
+    o = torch.softmax(s, -1)[..., :-1] @ v.double().repeat_interleave(2, 1)
+    wanted = o, torch.logsumexp(s, -1)
+    for x, y in zip(found, wanted):
+        reference.assert_close(x, y)
+    reference.check_gradients(found, wanted, (q, k, v, sinks))
+    with pytest.raises(ValueError, match=r"sinks: one number per head of q is wanted, \(4,\)"):
+        burst.attention(q, k, v, sinks=torch.zeros(2))
+
+
+def test_merge():
+    q, k, v = reference.draw(1, 2, 2, 6, 18, 8)
+    parts = [burst.attention(q, k[:, :, part], v[:, :, part], return_lse=True)
+             for part in (slice(0, 5), slice(5, 6), slice(6, 18))]
+    nothing = burst.attention(q, k, v, mask=lambda b, h, i, j: i < 0, return_lse=True)
+    for x, y in zip(burst.merge(*parts, nothing), reference.attention(q, k, v)):
+        reference.assert_close(x, y)
+    o, lse = burst.merge(nothing, nothing)
+    assert not o.any() and (lse == -math.inf).all()
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (dict(dropout=0.1), "dropout: got 0.1; burst has none"),
+    (dict(strategy="ulysses"), "strategy: 'ulysses' is not known"),
+    (dict(layout="sbhd"), "layout: 'sbhd' is not known"),
+    (dict(mask=lambda b, h, i, j: i - j), "gives an integer, where True or False is wanted"),
+    (dict(mask=lambda b, h, i, j: True if i > j else False), "write & | ~ in place of"),
+    (dict(mask=lambda b, h, i, j: i > j and i < 9), "write & | ~ in place of"),
+    (dict(score=lambda s, b, h, i, j: torch.special.digamma(s)), "calls aten.digamma.default"),
+])
+def test_refusals(arguments, message):
+    q, k, v = reference.draw(1, 2, 2, 8, 8, 8)
+    with pytest.raises((ValueError, TypeError), match=message.replace("(", r"\(")):
+        burst.attention(q, k, v, **arguments)
+
+
+@pytest.mark.parametrize("shapes, message", [
+    (((1, 3, 8, 8), (1, 2, 8, 8), (1, 2, 8, 8)), "q: has 3 heads, which is no multiple of the 2"),
+    (((1, 2, 8, 8), (2, 2, 8, 8), (2, 2, 8, 8)), "k: has a batch of 2, q of 1"),
+    (((1, 2, 8, 8), (1, 2, 8, 4), (1, 2, 8, 8)), "k: has a head dim of 4, q of 8"),
+    (((1, 2, 8, 8), (1, 2, 8, 8), (1, 2, 9, 8)), "v: has 9 positions and 2 heads, k has 8 and 2"),
+    (((2, 8, 8), (1, 2, 8, 8), (1, 2, 9, 8)), "q: 4 dimensions bhsd are wanted"),
+])
+def test_wrong_sizes(shapes, message):
+    with pytest.raises(ValueError, match=message):
+        burst.attention(*(torch.zeros(shape) for shape in shapes))
+
+
+def test_a_head_dim_that_is_too_large():
+    with pytest.raises(burst.ArgumentError, match=r"head dims must be in \[1, 256\], got: 300"):
+        burst.attention(*(torch.zeros(1, 1, 8, 300) for _ in range(3)))
+
+
+def test_one_table_of_mask_and_score_becomes_two():
+    q, k, v = reference.draw(1, 1, 1, 16, 16, 8)
+    one, other = (torch.randint(0, 3, (16,), generator=torch.Generator().manual_seed(n))
+                  for n in (1, 2))
+    for x, y in ((one, one), (one, other), (other, one)):
+        def mask(b, h, i, j):
+            return x[i] == x[j]
+
+        def score(s, b, h, i, j):
+            return s + y[i] * 0.5 - y[j] * 0.25
+
+        reference.assert_close(burst.attention(q, k, v, mask=mask, score=score),
+                               reference.attention(q, k, v, mask, score)[0])
+
+
+def test_what_is_read_from_a_tensor_is_not_kept():
+    q, k, v = reference.draw(1, 1, 1, 16, 16, 8)
+    limit = torch.tensor([3])
+    for size in (3, 7):
+        limit[0] = size
+
+        def mask(b, h, i, j):
+            return (i - j).abs() < int(limit[0])
+
+        reference.assert_close(burst.attention(q, k, v, mask=mask),
+                               reference.attention(q, k, v, mask)[0])

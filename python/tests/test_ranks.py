@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""burst.attention on the processes of a group equals that of one process."""
+
+import os
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+import burst
+import reference
+
+IDS = torch.tensor([0] * 13 + [1] * 22 + [2] * 13)
+
+
+def causal(b, h, i, j):
+    return i >= j
+
+
+def documents(b, h, i, j):
+    return (i >= j) & (IDS[i] == IDS[j])
+
+
+def _rank(rank, ranks, store, function, arguments):
+    dist.init_process_group("gloo", rank=rank, world_size=ranks, init_method=f"file://{store}")
+    torch.set_num_threads(1)
+    try:
+        function(*arguments)
+    finally:
+        dist.destroy_process_group()
+
+
+def on_ranks(ranks, tmp_path, function, *arguments):
+    mp.start_processes(_rank, (ranks, tmp_path / "store", function, arguments), ranks,
+                       start_method="spawn")
+
+
+CASES = [
+    (2, "zigzag", "auto", causal, (48, 48)),
+    (3, "striped 4", "ring_kv", documents, (48, 48)),
+    (4, "contiguous", "all_gather", documents, (48, 48)),
+    (4, "zigzag", "ring_q", causal, (45, 45)),
+    (2, "contiguous", "auto", causal, (20, 33)),
+]
+
+
+def compare(ranks, order, strategy, mask, lengths):
+    """Forward and backward of shards, with a table that has a gradient, on the
+    first `ranks` of the processes."""
+    group = dist.new_group(range(ranks))
+    if dist.get_rank() >= ranks:
+        return
+    sq, sk = lengths
+    cp = burst.Sequence(group, order, length=sq, key_length=sk)
+    whole = [x.requires_grad_() for x in reference.draw(2, 4, 2, sq, sk, 16)]
+    slopes = torch.tensor([0.5, 0.25, 0.1, 0.05], requires_grad=True)
+
+    def score(s, b, h, i, j):
+        return s - slopes[h] * (i - j).abs()
+
+    # Rows without keys have an infinite lse, which gives no gradient.
+    def loss_of(results, weights):
+        return sum((torch.where(torch.isfinite(x), x.double(), 0.0) * w).sum()
+                   for x, w in zip(results, weights))
+
+    wanted = reference.attention(*whole, mask, score)
+    generator = torch.Generator().manual_seed(5)
+    weights = [torch.randn(x.shape, generator=generator, dtype=torch.float64) for x in wanted]
+    loss_of(wanted, weights).backward()
+    wanted_gradients = [x.grad for x in (*whole, slopes)]
+    slopes.grad = None
+
+    shards = [cp.shard(x.detach(), 2).requires_grad_() for x in whole[:1]]
+    # Keys may be of another length than queries, and are laid out by their own.
+    shards += [x.detach().index_select(2, torch.tensor(cp.layout.positions(dist.get_rank(), sk)))
+               .requires_grad_() for x in whole[1:]]
+    found = burst.attention(*shards, mask=mask, score=score, sequence=cp, strategy=strategy,
+                            head_offset=0, return_lse=True)
+    loss_of(found, [cp.shard(w, 2) for w in weights]).backward()
+    for x, y in zip(found, wanted):
+        reference.assert_close(x, cp.shard(y, 2))
+    for x, y in zip(shards, wanted_gradients):
+        reference.assert_close(x.grad, cp.shard(y, 2))
+    dist.all_reduce(slopes.grad, group=group)
+    reference.assert_close(slopes.grad, wanted_gradients[3])
+    if sq == sk:
+        assert torch.equal(cp.unshard(shards[0], 2), whole[0])
+
+
+def all_cases():
+    for case in CASES:
+        try:
+            compare(*case)
+        except Exception as error:
+            raise AssertionError(f"rank {dist.get_rank()} of {case}") from error
+        dist.barrier()
+    offsets()
+    dist.barrier()
+
+
+def test_ranks(tmp_path):
+    on_ranks(4, tmp_path, all_cases)
+
+
+def offsets():
+    """Two ranks of four have a sequence, the others might have other heads."""
+    group = dist.new_group([0, 1])
+    if dist.get_rank() > 1:
+        return
+    cp = burst.Sequence(group, "contiguous")
+    q, k, v = (cp.shard(x, 2) for x in reference.draw(1, 4, 4, 16, 16, 8))
+    burst.attention(q, k, v, mask=causal, sequence=cp)
+
+    def by_head(s, b, h, i, j):
+        return s * (h + 1)
+
+    with pytest.raises(ValueError, match="head_offset: mask or score depend on the head, and "
+                                         "there are 4 ranks, more than the 2 of the sequence"):
+        burst.attention(q, k, v, score=by_head, sequence=cp)
+    burst.attention(q, k, v, score=by_head, sequence=cp, head_offset=0)
+    with pytest.raises(ValueError, match="batch_offset: mask or score depend on the batch"):
+        burst.attention(q, k, v, mask=lambda b, h, i, j: i >= b, sequence=cp, head_offset=0)
+
+
+def failures():
+    """One rank ends: the others say so."""
+    cp = burst.Sequence(dist.group.WORLD, "contiguous")
+    x = torch.zeros(1, 1, 4, 8)
+    burst.attention(x, x, x, sequence=cp)
+    if dist.get_rank() == 1:
+        os._exit(3)
+    with pytest.raises(burst.Error, match="rank 1"):
+        burst.attention(x, x, x, sequence=cp)
+
+
+def test_a_rank_that_ends(tmp_path):
+    with pytest.raises(Exception, match="exit code 3"):
+        on_ranks(3, tmp_path, failures)
+
+
+def uneven():
+    cp = burst.Sequence(dist.group.WORLD, "contiguous")
+    x = torch.zeros(1, 1, 4 + dist.get_rank(), 8)
+    with pytest.raises(burst.Error, match="rank"):
+        burst.attention(x, x, x, sequence=cp)
+
+
+@pytest.mark.long
+def test_lengths_that_contradict(tmp_path):
+    on_ranks(2, tmp_path, uneven)
+
+
+def test_layouts():
+    for order in ("contiguous", "zigzag", "striped", "striped 3"):
+        for length in (0, 1, 7, 24, 25):
+            layout = burst.Layout(4, order)
+            held = [layout.positions(rank, length) for rank in range(4)]
+            assert sorted(sum(held, [])) == list(range(length))
+            assert [len(x) for x in held] == [layout.local_length(r, length) for r in range(4)]
+    with pytest.raises(ValueError, match="order: 'zig' is not known"):
+        burst.Layout(2, "zig")
+    with pytest.raises(ValueError, match="wants a DeviceMesh dimension"):
+        burst.Sequence()
+    with pytest.raises(ValueError, match="is only for plans"):
+        burst.Sequence(ranks=4).positions(8)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What ops of masks and scores mean is what torch means, and a call never uses what
+an earlier one has captured."""
+
+import math
+import types
+
+import pytest
+import torch
+from torch.nn.attention.flex_attention import and_masks
+
+import burst
+import reference
+from burst import fingerprint
+
+SMALL = torch.tensor([3, 1, 250, 7, 255, 0, 2, 9], dtype=torch.uint8)
+SIGNED = torch.tensor([100, -100, 5, -7, 127, -128, 2, 9], dtype=torch.int8)
+DIVISORS = torch.tensor([3, -1, 2, -7, 5, 4, -2, 9])
+FLOATS = torch.tensor([0.5, math.nan, 2.5, -2.7, 3.0, math.inf, -0.3, -math.inf])
+SQUARE = torch.randint(-3, 4, (8, 8), generator=torch.Generator().manual_seed(0))
+
+
+def compare(mask=None, score=None, queries=8, keys=8, inputs=()):
+    q, k, v = (x.requires_grad_() for x in reference.draw(1, 2, 2, queries, keys, 8))
+    found = burst.attention(q, k, v, mask=mask, score=score, return_lse=True)
+    wanted = reference.attention(q, k, v, mask, score)
+    for x, y in zip(found, wanted):
+        reference.assert_close(x, y)
+    if score is not None:
+        reference.check_gradients(found, wanted, (q, k, v, *inputs))
+
+
+MASKS = {
+    "add truths": lambda b, h, i, j: ((i >= j) + (j < 2)) == 1,
+    "mul truths": lambda b, h, i, j: (i >= j) * (i - j < 5),
+    "max of truths": lambda b, h, i, j: torch.maximum(i >= j, j < 2),
+    "min of truths": lambda b, h, i, j: torch.minimum(i >= j, j > 2),
+    "amax of truths": lambda b, h, i, j: torch.stack([i > j, i > 3, j < 2]).amax(0),
+    "sum of truths": lambda b, h, i, j: torch.stack([i > j, i > 3, j < 2]).sum() >= 2,
+    "finite": lambda b, h, i, j: torch.isfinite(FLOATS[i]) & (FLOATS[j] != FLOATS[i]),
+    "nan in max": lambda b, h, i, j: torch.maximum(FLOATS[i], FLOATS[j]) > 1,
+    "divide": lambda b, h, i, j: (i - j) // DIVISORS[j] >= -1,
+    "remainder": lambda b, h, i, j: (i - j) % DIVISORS[j] <= 0,
+    "fmod": lambda b, h, i, j: torch.fmod(i - j, 3) >= 0,
+    "divide floats": lambda b, h, i, j: (i * 1.0) // 0.1 >= j * 10,
+    "remainder of floats": lambda b, h, i, j: ((i - j) * 0.7) % -0.3 < -0.15,
+    "remainder by infinity": lambda b, h, i, j: ((i - j) * 1.0) % math.inf < 5,
+    "shift": lambda b, h, i, j: (i - j) >> 1 >= -1,
+    "truncate": lambda b, h, i, j: ((i - j) * 0.6).int() == 0,
+    "half": lambda b, h, i, j: (i * 0.1 + 1000).half() == (j * 0.1 + 1000).half(),
+    "sub uint8": lambda b, h, i, j: SMALL[i] - SMALL[j] > 3,
+    "add uint8": lambda b, h, i, j: SMALL[i] + 5 > SMALL[j],
+    "invert uint8": lambda b, h, i, j: ~SMALL[i] > SMALL[j],
+    "add int8": lambda b, h, i, j: SIGNED[i] + SIGNED[j] > 3,
+    "to uint8": lambda b, h, i, j: (i - j).to(torch.uint8) < 100,
+    "int8 and positions": lambda b, h, i, j: SIGNED[i] + i * 20 > SIGNED[j],
+    "power": lambda b, h, i, j: ((i - j) ** 5 & 3) == 0,
+    "power of a position": lambda b, h, i, j: (3 ** i & 3) == 1,
+    "clamp": lambda b, h, i, j: (i - j).clamp(3, 1) == 1,
+    "where": lambda b, h, i, j: torch.where(i > j, SQUARE[i, j], 1) > 0,
+    "negative index": lambda b, h, i, j: SQUARE[i - 8, -2] > SQUARE[0, j],
+    "negative index of few": lambda b, h, i, j: torch.stack([i, j, i - j])[j % 3 - 3] > 2,
+    "reduce one": lambda b, h, i, j: i.sum(-1) >= j,
+    "default arguments": lambda b, h, i, j, left=2: i - j <= left,
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_masks(name):
+    compare(MASKS[name])
+
+
+@pytest.mark.parametrize("score", [
+    lambda s, b, h, i, j: s % 0.7, lambda s, b, h, i, j: torch.fmod(s, 0.7),
+    lambda s, b, h, i, j: s * torch.sign(s), lambda s, b, h, i, j: s ** 3 - (i - j) ** 2])
+def test_scores(score):
+    compare(score=score)
+
+
+def test_refusals():
+    q, k, v = reference.draw(1, 1, 1, 8, 8, 8)
+    for mask, message in (
+            (lambda b, h, i, j: torch.round(i * 0.37, decimals=1) > 1, "calls aten.round.decimals"),
+            (lambda b, h, i, j: torch.arange(0, 1, 0.5).sum() > i, "calls aten.arange.start_step"),
+            (lambda b, h, i, j: 3, "gives an integer")):
+        with pytest.raises(burst.TracingError, match=message):
+            burst.attention(q, k, v, mask=mask)
+
+
+def test_named_masks():
+    ids = torch.tensor([0] * 3 + [1] * 9)
+    compare(lambda b, h, i, j: ids[i] == ids[j]) # of more positions than there are
+    compare(lambda b, h, i, j: (j < -3) | (i >= j))
+
+
+#===----------------------------------------------------------------------===#
+# What functions capture
+#===----------------------------------------------------------------------===#
+
+WINDOW = types.ModuleType("window")
+
+
+def of_module(b, h, i, j):
+    return i - j <= WINDOW.left_of_window
+
+
+def of_attribute(b, h, i, j):
+    return i - j <= of_attribute.left_of_function
+
+
+class Settings:
+    left_of_class = 1
+
+
+def of_class(b, h, i, j):
+    return i - j <= Settings.left_of_class
+
+
+@pytest.mark.parametrize("mask, holder, name", [
+    (of_module, WINDOW, "left_of_window"), (of_attribute, of_attribute, "left_of_function"),
+    (of_class, Settings, "left_of_class")])
+def test_attributes_that_change(mask, holder, name):
+    for left in (1, 5):
+        setattr(holder, name, left)
+        compare(mask)
+
+
+def by_keyword(left):
+    return lambda b, h, i, j, *, left=left: i - j <= left
+
+
+def by_scalar(left):
+    left = torch.tensor(left)
+    return lambda b, h, i, j: i - j <= left
+
+
+def by_item(left):
+    left = torch.tensor([left])
+    return lambda b, h, i, j: i - j <= left[0].item()
+
+
+def by_numpy(left):
+    left = pytest.importorskip("numpy").int64(left)
+    return lambda b, h, i, j: i - j <= left
+
+
+@pytest.mark.parametrize("make", [by_keyword, by_scalar, by_item, by_numpy])
+def test_values_that_change(make):
+    for left in (1, 5):
+        compare(make(left))
+
+
+def test_a_scalar_changed_in_place():
+    left = torch.tensor(1)
+
+    def mask(b, h, i, j):
+        return i - j <= left
+
+    compare(mask)
+    left.fill_(5)
+    compare(mask)
+
+
+def test_one_table_becomes_two():
+    a, b = torch.tensor([0, 0, 0, 1, 1, 1, 2, 2]), torch.tensor([0, 1, 0, 1, 1, 1, 2, 2])
+
+    def make(x, y):
+        return lambda b, h, i, j: x[i] == y[j]
+
+    compare(make(a, a))
+    compare(make(a, b))
+
+
+def test_masks_of_torch():
+    """Closures that torch makes are told apart by what is in them."""
+    masks = [and_masks(lambda b, h, i, j: i >= j, by_keyword(left)) for left in (1, 5, 1)]
+    first, other, same = map(fingerprint.of, masks)
+    assert first is not None and first == same != other
+
+
+def test_a_scalar_with_a_gradient():
+    factor = torch.tensor(0.7, requires_grad=True)
+    compare(score=lambda s, b, h, i, j: factor * s, inputs=(factor,))
