@@ -685,15 +685,15 @@ enum {
 typedef struct burst_explain_config {
   size_t size;
   int64_t what;      /* BURST_EXPLAIN_TABLE, ... */
-  int64_t max_ranks; /* of a table or a picture, to show the first of them; 0: 16,
-                        and a summary of more than 64 */
+  int64_t max_ranks; /* of a table or a picture, to show the first of them; 0:
+                        16, and a summary of more than 64 */
   const char *name;  /* of the text in locations; NULL: "text" */
 } burst_explain_config;
 
 /* Tells of the programs of a module as burst_compile_text takes it, for any
    number of ranks; sizes must be static. `config` may be NULL. The schedule has
-   been proved where this returns no error, else it is BURST_INVALID_PROGRAM. The
-   caller destroys the text. */
+   been proved where this returns no error, else it is BURST_INVALID_PROGRAM.
+   The caller destroys the text. */
 burst_error *burst_explain_text(const char *text, size_t length,
                                 const burst_explain_config *config,
                                 char **told);
