@@ -86,10 +86,7 @@ static std::pair<int64_t, int64_t> headDimsOf(func::FuncOp program) {
   };
   program.walk([&](OpT op) {
     update(largest.first, op.getQuery());
-    if constexpr (std::is_same_v<OpT, ring::AttendOp>)
-      update(largest.second, op.getValue());
-    else
-      update(largest.second, op.getValue());
+    update(largest.second, op.getValue());
   });
   return largest;
 }
