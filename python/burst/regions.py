@@ -308,6 +308,9 @@ class Region:
     def power(self, a: Value, b: Value) -> Value:
         return self._fold("math.powf", None, self.to_float(a), self.to_float(b))
 
+    def atan2(self, a: Value, b: Value) -> Value:
+        return self._fold("math.atan2", None, self.to_float(a), self.to_float(b))
+
     def unary(self, op: str, evaluate: Callable[[Any], Any] | None, a: Value) -> Value:
         if a.constant is not None and evaluate:
             try:

@@ -221,6 +221,7 @@ _binary("remainder", Region.remainder)
 _binary("fmod", Region.trunc_remainder)
 _binary("maximum", Region.maximum)
 _binary("minimum", Region.minimum)
+_binary("atan2", Region.atan2)
 _unary("neg", Region.neg)
 _unary("abs", Region.abs)
 _unary("bitwise_not", Region.invert)
@@ -314,6 +315,34 @@ def _silu(t: _Translation, node: torch.fx.Node, a: Any) -> Array:
     r = t.region
     return each(lambda x: r.div(x, r.add(r.constant(1.0), r.call("math.exp", r.neg(x)))),
                 each(r.to_float, t.array(a)))
+
+
+@_op("softplus")
+def _softplus(t: _Translation, node: torch.fx.Node, a: Any, beta: float = 1,
+              threshold: float = 20) -> Array:
+    r = t.region
+
+    def apply(x: Value) -> Value:
+        scaled = r.mul(x, r.constant(float(beta)))
+        # An exponential beyond the largest number would be infinite.
+        small = r.minimum(scaled, r.constant(float(threshold)))
+        soft = r.div(r.call("math.log1p", r.call("math.exp", small)), r.constant(float(beta)))
+        return r.select(r.compare("gt", scaled, r.constant(float(threshold))), x, soft)
+
+    return each(apply, each(r.to_float, t.array(a)))
+
+
+@_op("leaky_relu")
+def _leaky_relu(t: _Translation, node: torch.fx.Node, a: Any, slope: float = 0.01) -> Array:
+    r = t.region
+    return each(lambda x: r.select(r.compare("gt", x, r.constant(0.0)), x,
+                                   r.mul(x, r.constant(float(slope)))),
+                each(r.to_float, t.array(a)))
+
+
+@_op("masked_fill")
+def _masked_fill(t: _Translation, node: torch.fx.Node, a: Any, mask: Any, value: Any) -> Array:
+    return each(t.region.select, t.array(mask), t.array(value), t.array(a))
 
 
 @_op("_to_copy", "to", "lift_fresh_copy", "lift_fresh", "clone", "detach", "alias", "contiguous",
@@ -436,6 +465,20 @@ _reduction("all", lambda r, x, y: r.bitwise("and", x, y), Region.to_bool)
 _reduction("sum", Region.add, lambda r, x: r.to_index(x) if x.type == BOOL else x)
 _reduction("amax", Region.maximum)
 _reduction("amin", Region.minimum)
+_reduction("max", Region.maximum)
+_reduction("min", Region.minimum)
+_reduction("prod", Region.mul, lambda r, x: r.to_index(x) if x.type == BOOL else x)
+
+
+@_op("mean")
+def _mean(t: _Translation, node: torch.fx.Node, a: Any, dim: Any = None, keepdim: bool = False,
+          **_: Any) -> Array:
+    r = t.region
+    array = each(r.to_float, t.array(a))
+    dims = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    total = array.reduce(dims, keepdim, r.add)
+    count = r.constant(len(array.values) / max(len(total.values), 1))
+    return each(lambda x: r.div(x, count), total)
 
 
 @_op("dot")

@@ -181,3 +181,23 @@ def test_masks_of_torch():
 def test_a_scalar_with_a_gradient():
     factor = torch.tensor(0.7, requires_grad=True)
     compare(score=lambda s, b, h, i, j: factor * s, inputs=(factor,))
+
+
+@pytest.mark.parametrize("score", [
+    lambda s, b, h, i, j: torch.nn.functional.softplus(s * 20) * 0.1,
+    lambda s, b, h, i, j: torch.nn.functional.leaky_relu(s, 0.2),
+    lambda s, b, h, i, j: s.masked_fill(i - j > 3, -5.0),
+    lambda s, b, h, i, j: s + torch.atan2(s, (i + 1).to(s.dtype)),
+    lambda s, b, h, i, j: s + NUMBERS[i % 6].mean() - NUMBERS[j % 6].max() + NUMBERS[0].prod()
+    + NUMBERS[h].mean(0, keepdim=True)[0] - NUMBERS[1].min(),
+], ids=["softplus", "leaky_relu", "masked_fill", "atan2", "reductions"])
+def test_more_functions(score):
+    q, k, v = (x.requires_grad_() for x in reference.draw(1, 2, 2, 12, 12, 8))
+    found = burst.attention(q, k, v, score=score, return_lse=True)
+    wanted = reference.attention(q, k, v, score=score)
+    for x, y in zip(found, wanted):
+        reference.assert_close(x, y)
+    reference.check_gradients(found, wanted, (q, k, v))
+
+
+NUMBERS = torch.randn(6, 3, generator=torch.Generator().manual_seed(4))
