@@ -9,7 +9,8 @@ from __future__ import annotations
 from burst.regions import Region, Table, Value
 
 
-def of_mask(region: Region, num_queries: int, num_keys: int) -> tuple[list[str], list[Table]]:
+def of_mask(region: Region, batch: int, num_queries: int,
+            num_keys: int) -> tuple[list[str], list[Table]]:
     """The names whose intersection the mask is, with the tables that they take;
     no names where there is none for a part of it."""
     assert region.result is not None
@@ -32,7 +33,8 @@ def of_mask(region: Region, num_queries: int, num_keys: int) -> tuple[list[str],
                 left = min(bound, left) if left is not None else bound
             continue
         table = _documents(region, term) if num_queries == num_keys else None
-        if table is not None and not tables and table.shape[-1] == num_keys:
+        if table is not None and not tables and \
+                table.shape in ((num_keys,), (batch, num_keys)):
             tables = [table]
             continue
         prefix = _prefix(region, term, num_queries == num_keys)

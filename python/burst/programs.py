@@ -163,7 +163,8 @@ def _regions(clauses: Clauses) -> tuple[str, list[tuple[str, Table]]]:
     tables: list[tuple[str, Table]] = []
     if clauses.mask is not None:
         shape = clauses.shape
-        known, taken = names.of_mask(clauses.mask, shape.num_queries, shape.num_keys)
+        known, taken = names.of_mask(clauses.mask, shape.batch, shape.num_queries,
+                                     shape.num_keys)
         if known:
             text = known[0] if len(known) == 1 else f"[{', '.join(known)}]"
             if taken:

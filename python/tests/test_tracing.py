@@ -201,3 +201,16 @@ def test_more_functions(score):
 
 
 NUMBERS = torch.randn(6, 3, generator=torch.Generator().manual_seed(4))
+
+
+def test_ids_of_more_sequences_than_the_batch():
+    q, k, v = reference.draw(2, 2, 2, 12, 12, 8)
+    ids = torch.randint(0, 3, (5, 12), generator=torch.Generator().manual_seed(6))
+
+    def mask(b, h, i, j):
+        return ids[b, i] == ids[b, j]
+
+    for offset in (0, 3):
+        reference.assert_close(
+            burst.attention(q, k, v, mask=mask, batch_offset=offset),
+            reference.attention(q, k, v, mask, batch_offset=offset)[0])
