@@ -79,8 +79,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
         raise ValueError(f"scale: must be finite, got {scale}")
     from burst import torch_attention
 
-    q, k, v = (_standard(x, name, layout) for x, name in ((q, "q"), (k, "k"), (v, "v")))
-    _check_sizes(q, k, v)
+    q, k, v = _standard(q, k, v, layout)
     prepared, tables = torch_attention.prepare(
         q, k, v, mask, score, scale, sequence, None if strategy == "auto" else strategy,
         head_offset or 0, batch_offset or 0)
@@ -94,8 +93,32 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
     return (o, lse) if return_lse else o
 
 
-def _standard(x: object, name: str, layout: str) -> torch.Tensor:
-    """As (batch, sequence, heads, dim)."""
+# What was found in order: shapes, types and layouts of q, k and v.
+_known: set[tuple[object, ...]] = set()
+
+
+def _standard(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+              layout: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """As (batch, sequence, heads, dim), when they are what they should be."""
+    try:
+        key = (q.shape, k.shape, v.shape, q.dtype, k.dtype, v.dtype, layout, q.device, k.device,
+               v.device)
+    except AttributeError: # is said below
+        key = None
+    if key not in _known:
+        for x, name in ((q, "q"), (k, "k"), (v, "v")):
+            _check(x, name, layout)
+    if layout == "bhsd":
+        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+    if key is not None and key not in _known:
+        _check_sizes(q, k, v)
+        if len(_known) >= 4096:
+            _known.clear()
+        _known.add(key)
+    return q, k, v
+
+
+def _check(x: object, name: str, layout: str) -> None:
     import torch
     if layout not in ("bhsd", "bshd"):
         raise ValueError(f"layout: {layout!r} is not known; it is bhsd or bshd")
@@ -106,7 +129,6 @@ def _standard(x: object, name: str, layout: str) -> torch.Tensor:
                          f"{tuple(x.shape)}")
     if x.device.type != "cpu":
         raise ValueError(f"{name}: is on {x.device}; tensors must be on the CPU")
-    return x.transpose(1, 2) if layout == "bhsd" else x
 
 
 def _check_sizes(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
