@@ -36,11 +36,6 @@ class DeviceConfig(Config):
     _fields_ = [("threads", Int), ("num_cpus", Int), ("cpus", c.POINTER(Int))]
 
 
-class LocalConfig(Config):
-    _fields_ = [("num_ranks", Int), ("latency_seconds", c.c_double),
-                ("bytes_per_second", c.c_double), ("checked", Int)]
-
-
 class WorldConfig(Config):
     _fields_ = [("num_ranks", Int), ("rank", Int), ("address", Text),
                 ("timeout_seconds", c.c_double), ("heartbeat_seconds", c.c_double),
@@ -85,13 +80,6 @@ class Tensor(c.Structure):
                 ("sizes", Int * 8), ("strides", Int * 8)]
 
 
-class Parameter(c.Structure):
-    _fields_ = [("name", Text), ("kind", c.c_int32), ("type", c.c_int32), ("rank", c.c_int32),
-                ("is_result", c.c_int32), ("sizes", c.POINTER(Int)), ("shard_dim", c.c_int32),
-                ("num_segments", c.c_int32), ("extent", Int), ("extent_parameter", c.c_int32),
-                ("is_partial", c.c_int32), ("is_host", c.c_int32)]
-
-
 def _out(kind: Any) -> Any:
     return cast(Any, c.POINTER)(kind)
 
@@ -100,18 +88,10 @@ def _out(kind: Any) -> Any:
 _FALLIBLE: dict[str, list[Any]] = {
     "burst_check_version": [c.c_int, c.c_int],
     "burst_device_create_cpu": [_out(DeviceConfig), _out(Handle)],
-    "burst_transport_create_local": [_out(LocalConfig), _out(Handle)],
     "burst_transport_create_tcp": [_out(TcpConfig), _out(Handle)],
     "burst_world_create": [_out(WorldConfig), _out(Handle)],
-    "burst_world_barrier": [Handle, c.c_double],
-    "burst_cache_create": [_out(Handle)],
     "burst_compile_text": [Text, c.c_size_t, _out(CompileConfig), _out(Handle)],
-    "burst_compile_to_file": [Text, c.c_size_t, _out(CompileConfig), Text],
     "burst_explain_text": [Text, c.c_size_t, _out(ExplainConfig), _out(c.c_void_p)],
-    "burst_program_load": [Text, _out(Handle)],
-    "burst_program_local_size": [Handle, Int, Int, Int, _out(Int)],
-    "burst_program_positions": [Handle, Int, Int, Int, Int, _out(Int)],
-    "burst_program_prove": [Handle, _out(Tensor), Int],
     "burst_run": [Handle, _out(RunConfig), _out(Tensor), Int, _out(Counters)],
     "burst_run_all": [Handle, _out(RunAllConfig), _out(Tensor), Int, _out(Counters)],
 }
@@ -124,20 +104,12 @@ _OTHERS: dict[str, tuple[Any, list[Any]]] = {
     "burst_error_destroy": (None, [Handle]),
     "burst_device_destroy": (None, [Handle]),
     "burst_device_threads": (Int, [Handle]),
-    "burst_device_trim": (None, [Handle]),
-    "burst_transport_stop": (None, [Handle, Text]),
     "burst_transport_destroy": (None, [Handle]),
     "burst_world_destroy": (None, [Handle]),
     "burst_text_destroy": (None, [c.c_void_p]),
-    "burst_cache_destroy": (None, [Handle]),
-    "burst_program_retain": (None, [Handle]),
     "burst_program_release": (None, [Handle]),
-    "burst_program_name": (Text, [Handle]),
     "burst_program_target": (Text, [Handle]),
     "burst_program_num_ranks": (Int, [Handle]),
-    "burst_program_num_parameters": (Int, [Handle]),
-    "burst_program_num_arguments": (Int, [Handle]),
-    "burst_program_parameter": (_out(Parameter), [Handle, Int]),
 }
 
 

@@ -12,19 +12,16 @@ cannot be is an error.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 
 from burst import api, tracing
 
-if TYPE_CHECKING:
-    from burst.sequence import Sequence
-
 # Arguments of models that say nothing about the attention of one layer: what the
 # mask is made of, and what concerns caches and outputs.
 _ELSEWHERE = {"position_ids", "cache_position", "use_cache", "output_hidden_states", "return_dict",
-              "output_router_logits", "num_items_in_batch", "logits_to_keep", "sliding_window",
+              "output_router_logits", "num_items_in_batch", "logits_to_keep",
               "past_key_values", "position_embeddings"}
 
 
@@ -37,70 +34,46 @@ class Mask:
     num_keys: int
 
 
-def register(name: str = "burst", sequence: Sequence | None = None) -> None:
-    """Makes `attn_implementation=name` known to transformers.
-
-    With a `sequence`, models run on this rank's shards: inputs and labels are
-    sharded with it, and position_ids are its positions.
-    """
+def register(name: str = "burst") -> None:
+    """Makes `attn_implementation=name` known to transformers."""
     from transformers.masking_utils import AttentionMaskInterface
     from transformers.modeling_utils import AttentionInterface
-
-    def forward(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor,
-                value: torch.Tensor, attention_mask: Any,
-                **arguments: Any) -> tuple[torch.Tensor, None]:
-        return attend(module, query, key, value, attention_mask, sequence=sequence, **arguments)
-
-    def mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0,
-             kv_offset: int = 0, mask_function: Any = None,
-             attention_mask: torch.Tensor | None = None, **arguments: Any) -> Mask:
-        return make_mask(q_length, kv_length, q_offset, kv_offset, mask_function, attention_mask,
-                         sequence)
-
-    for interface, function in ((AttentionInterface, forward), (AttentionMaskInterface, mask)):
+    for interface, function in ((AttentionInterface, attend),
+                                (AttentionMaskInterface, make_mask)):
         cast(Any, interface).register(name, function)
 
 
-def make_mask(num_queries: int, num_keys: int, q_offset: int, kv_offset: int,
-              mask_function: Any, padding: torch.Tensor | None,
-              sequence: Sequence | None) -> Mask:
-    """The mask of a model: positions of queries and keys begin at the offsets, and
-    padding is (batch, keys), true where a token is one."""
-    from transformers.masking_utils import causal_mask_function
-    function = causal_mask_function if mask_function is None else mask_function
-    q_offset, kv_offset = int(q_offset), int(kv_offset)
-    if sequence is not None and sequence.ranks > 1:
-        if padding is not None and not bool(padding.all()):
-            raise ValueError("attention_mask: padding on the ranks of a sequence; pack documents "
-                             "instead, or pad to the end and ignore these labels")
-        if q_offset or kv_offset:
-            raise ValueError("past_key_values: a cache on the ranks of a sequence; leave it out "
-                             "with use_cache=False")
-        padding = None
-    table = None
-    if padding is not None and not bool(padding.all()):
-        table = padding.to(torch.bool)
-
-    def mask(b: Any, h: Any, i: Any, j: Any) -> Any:
-        kept = function(b, h, i + q_offset, j + kv_offset)
-        if table is not None:
-            kept = kept & table[b, j + kv_offset]
-        return kept
-
-    return Mask(mask, num_queries, num_keys)
+def make_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0,
+              kv_offset: int = 0, mask_function: Any = None,
+              attention_mask: torch.Tensor | None = None, **_: Any) -> Mask:
+    """The mask of a model, as `flex_attention_mask` of transformers has it:
+    positions of queries and keys begin at the offsets, and attention_mask is
+    (batch, keys), true where a token is one. What else is given (dtype, device,
+    when a mask may be left out) is about tensors, of which none is made here."""
+    import transformers.masking_utils
+    masking_utils = cast(Any, transformers.masking_utils)
+    function = masking_utils.causal_mask_function if mask_function is None else mask_function
+    if attention_mask is not None and not bool(attention_mask.all()):
+        padding = masking_utils.prepare_padding_mask(attention_mask.bool(), kv_length, kv_offset)
+        assert padding is not None
+        function = masking_utils.and_masks(function, masking_utils.padding_mask_function(padding))
+    function = masking_utils.add_offsets_to_mask_function(function, int(q_offset), int(kv_offset))
+    return Mask(function, q_length, kv_length)
 
 
 def attend(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor,
            value: torch.Tensor, attention_mask: Any, *, scaling: float | None = None,
            dropout: float = 0.0, is_causal: bool | None = None, softcap: float | None = None,
            s_aux: torch.Tensor | None = None, position_bias: torch.Tensor | None = None,
-           sequence: Sequence | None = None,
-           **arguments: Any) -> tuple[torch.Tensor, None]:
+           sliding_window: int | None = None, **arguments: Any) -> tuple[torch.Tensor, None]:
     """The attention of a layer; the result is (batch, queries, heads, dim)."""
     for name, given in arguments.items():
         if given is not None and given is not False and name not in _ELSEWHERE:
             raise ValueError(f"{name}: got {given!r}, which attn_implementation=\"burst\" does not "
                              "know: leave it out, or choose another implementation")
+    if sliding_window is not None and not isinstance(attention_mask, Mask):
+        raise ValueError(f"sliding_window: got {sliding_window}, which must be in the mask: "
+                         "burst.hf.register makes models hand it over")
     if module.training is False:
         dropout = 0.0
     mask = _mask_of(module, query, key, attention_mask, is_causal)
@@ -118,7 +91,7 @@ def attend(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor,
 
     has_score = softcap is not None or bias is not None or position_bias is not None
     o = api.attention(query, key, value, mask=mask, score=score if has_score else None,
-                      sinks=s_aux, dropout=dropout, scale=scaling, sequence=sequence)
+                      sinks=s_aux, dropout=dropout, scale=scaling)
     return o.transpose(1, 2), None
 
 

@@ -102,6 +102,10 @@ def explain(q: Sizes[int], k: Sizes[int] | None = None, v: Sizes[int] | None = N
     if layout == "bhsd":
         shapes = [(b, s, h, d) for b, h, s, d in shapes]
     (b, sq, hq, d), (_, sk, hk, _), (_, _, _, dv) = shapes
+    for what, found, wanted in (("k", shapes[1], (b, sk, hk, d)), ("v", shapes[2], (b, sk, hk, dv))):
+        if found != wanted:
+            raise ValueError(f"{what}: (batch, sequence, heads, dim) {wanted} is wanted, as q and "
+                             f"k have them, got {found}")
     name = str(dtype).removeprefix("torch.")
     if name not in ("float64", "float32", "bfloat16", "float16"):
         raise ValueError(f"dtype: float64, float32, bfloat16 or float16, got {dtype}")

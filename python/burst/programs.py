@@ -71,7 +71,6 @@ class Text:
 
     module: str
     tables: tuple[Table, ...]
-    gradients: tuple[Table, ...] # those among them of which it gives the gradient
 
 
 def forward(clauses: Clauses, has_constants: bool = False) -> Text:
@@ -134,7 +133,7 @@ func.func @attention({", ".join(arguments)})
 }}
 """
     taken = () if has_constants else tuple(table for _, table in tables)
-    return Text(module, taken, tuple(gradients))
+    return Text(module, taken)
 
 
 def _dense(table: Table) -> str:
@@ -195,9 +194,6 @@ class Program:
         weakref.finalize(self, library.burst_program_release, handle)
         self.target: str = library.burst_program_target(handle).decode()
         self.num_ranks: int = library.burst_program_num_ranks(handle)
-        self.num_arguments: int = library.burst_program_num_arguments(handle)
-        self.parameters = [library.burst_program_parameter(handle, index).contents
-                           for index in range(library.burst_program_num_parameters(handle))]
 
     @staticmethod
     def compile(module: str) -> Program:
@@ -205,12 +201,6 @@ class Program:
         text = module.encode()
         config = _c.CompileConfig(name=b"attention")
         _c.check(_c.library.burst_compile_text(text, len(text), config, handle))
-        return Program(handle)
-
-    @staticmethod
-    def load(path: str) -> Program:
-        handle = _c.Handle()
-        _c.check(_c.library.burst_program_load(path.encode(), handle))
         return Program(handle)
 
 

@@ -89,8 +89,8 @@ class Sequence:
         return self.layout.ranks
 
     def _key(self) -> tuple[Any, ...]:
-        name = self.group.group_name if self.group is not None else None
-        return name, self.layout, self.length, self.key_length
+        # A name may come again when groups are destroyed.
+        return id(self.group), self.layout, self.length, self.key_length
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self._key() == other._key()

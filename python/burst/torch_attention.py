@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import torch
+from torch.autograd.function import once_differentiable
 
 from burst import _c, fingerprint, programs, tracing, worlds
 from burst.programs import Clauses, Shape
@@ -110,7 +111,9 @@ class Function(torch.autograd.Function):
         return o, lse
 
     @staticmethod
-    def backward(ctx: Any, *gradients_of_results: torch.Tensor | None) -> Any:
+    @once_differentiable
+    def backward( # pyright: ignore[reportIncompatibleMethodOverride]
+            ctx: Any, *gradients_of_results: torch.Tensor | None) -> Any:
         do, dlse = gradients_of_results
         q, k, v, o, lse, *tables = ctx.saved_tensors
         needs = ctx.needs_input_grad

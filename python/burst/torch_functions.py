@@ -38,7 +38,7 @@ def flex_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
         if lengths != (query.shape[2], key.shape[2]) and not _is_empty(block_mask):
             raise ValueError(f"block_mask: is for {lengths[0]} queries and {lengths[1]} keys, got "
                              f"{query.shape[2]} and {key.shape[2]}")
-        if mask.__name__ == "noop_mask":
+        if _is_empty(block_mask):
             mask = None
     o, lse = api.attention(query, key, value, mask=mask, score=score_mod, scale=scale,
                            return_lse=True)
@@ -50,7 +50,7 @@ def flex_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
 
 def _is_empty(block_mask: Any) -> bool:
     """Whether it is the one that flex_attention makes where none is given."""
-    return block_mask.mask_mod.__name__ == "noop_mask"
+    return getattr(block_mask.mask_mod, "__name__", "") == "noop_mask"
 
 
 def scaled_dot_product_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,

@@ -38,7 +38,7 @@ def trace(function: Function, is_score: bool, float_type: str,
         arguments.insert(0, region.s)
     what = "score" if is_score else "mask"
     try:
-        result = _frontend(function)(function, region, arguments)
+        result = _frontend()(function, region, arguments)
     except TracingError as error:
         raise TracingError(f"{what} {_name(function)}: {error}") from error
     wanted = region.float_type if is_score else BOOL
@@ -56,7 +56,7 @@ def _name(function: Function) -> str:
     return getattr(function, "__qualname__", repr(function))
 
 
-def _frontend(function: Function) -> Callable[[Function, Region, list[Value]], Value]:
+def _frontend() -> Callable[[Function, Region, list[Value]], Value]:
     try:
         from burst import torch_tracing
     except ModuleNotFoundError as error:

@@ -26,6 +26,7 @@ class World:
         # Waits for rank 0, as long as the store does.
         address, token = store.get("burst_world").decode().split()
         self.pid = os.getpid()
+        self.group = group
         self._world = _c.Handle()
         self.transport = _c.Handle()
         with _environment:
@@ -64,11 +65,13 @@ def of(group: Any) -> World:
     """The world of a group, which all its ranks make with their first exchange."""
     name = group.group_name
     world = _worlds.get(name)
-    if world is None or world.pid != os.getpid():
-        if world is not None:
-            raise RuntimeError("burst: this process was forked from a rank; its transport "
-                               "belongs to that one. Exchange shards in the rank itself")
+    if world is not None and world.group is not group: # which was destroyed, and its name given on
+        world = None
+    if world is None:
         world = _worlds[name] = World(group)
+    if world.pid != os.getpid():
+        raise RuntimeError("burst: this process was forked from a rank; its transport belongs to "
+                           "that one. Exchange shards in the rank itself")
     return world
 
 

@@ -25,14 +25,12 @@ def draw(b, h, hk, sq, sk, d, dv=None, dtype=torch.float32, seed=0):
 
 def assert_close(found, wanted, name=""):
     """Within a few roundings of the type that was computed in."""
-    eps = {torch.float64: 1e-12, torch.float32: 2e-5, torch.bfloat16: 3e-2,
-           torch.float16: 5e-3}[found.dtype]
     wanted = wanted.double()
     finite = torch.isfinite(wanted)
     assert torch.equal(torch.isfinite(found), finite), f"{name}: infinite elsewhere"
     error = (found.double() - wanted)[finite].abs().max() if finite.any() else torch.zeros(())
     size = wanted[finite].abs().max() if finite.any() else torch.zeros(())
-    assert error <= eps * max(1.0, size.item()), f"{name}: off by {error:.2e} of {size:.2e}"
+    assert error <= checking.BOUNDS[found.dtype] * max(1.0, size.item()), f"{name}: off by {error:.2e} of {size:.2e}"
 
 
 def check_gradients(found, wanted, inputs, seed=1):

@@ -247,3 +247,10 @@ def test_what_is_read_from_a_tensor_is_not_kept():
 
         reference.assert_close(burst.attention(q, k, v, mask=mask),
                                reference.attention(q, k, v, mask)[0])
+
+
+def test_second_derivatives_are_refused():
+    q, k, v = (x.requires_grad_() for x in reference.draw(1, 1, 1, 8, 8, 8))
+    dq, = torch.autograd.grad(burst.attention(q, k, v).square().sum(), q, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        dq.sum().backward()

@@ -61,5 +61,7 @@ def test_refusals():
         burst.explain((1, 2, 8, 8), sequence=burst.Sequence(ranks=2), dtype=torch.int8)
     with pytest.raises(ValueError, match="q: a shape of 4 sizes is wanted"):
         burst.explain((2, 8, 8), sequence=burst.Sequence(ranks=2))
+    with pytest.raises(ValueError, match=r"k: .* \(1, 8, 2, 8\) is wanted"):
+        burst.explain((1, 2, 8, 8), (2, 2, 8, 8), sequence=burst.Sequence(ranks=2))
     with pytest.raises(ValueError, match="head dims must be in"):
         burst.explain((1, 2, 8, 512), sequence=burst.Sequence(ranks=2)).table

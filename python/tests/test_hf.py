@@ -98,6 +98,7 @@ def test_each_argument_has_its_effect():
     (dict(cu_seq_lens_q=torch.zeros(2)), "cu_seq_lens_q: got"),
     (dict(head_mask=torch.ones(4)), "head_mask: got"),
     (dict(output_attentions=True), "output_attentions: got True"),
+    (dict(sliding_window=4), "sliding_window: got 4, which must be in the mask"),
     (dict(attention_mask="causal"), "attention_mask: a tensor or a mask of burst.hf, got str"),
     (dict(attention_mask=torch.ones(16, 16)), r"attention_mask: \(batch, heads, queries, keys\)"),
 ])

@@ -123,6 +123,25 @@ def offsets():
         burst.attention(q, k, v, mask=lambda b, h, i, j: i >= b, sequence=cp, head_offset=0)
 
 
+def groups_again(store):
+    """A group is destroyed, and another one has its name."""
+    x = torch.zeros(1, 1, 4, 8)
+    for turn in range(2):
+        if turn:
+            rank, ranks = dist.get_rank(), dist.get_world_size()
+            dist.destroy_process_group()
+            dist.init_process_group("gloo", rank=rank, world_size=ranks,
+                                    init_method=f"file://{store}")
+        cp = burst.Sequence(dist.group.WORLD, "contiguous")
+        shard = cp.shard(torch.arange(8.0).reshape(1, 1, 8, 1).expand(1, 1, 8, 8), 2)
+        reference.assert_close(burst.attention(x, x, shard, sequence=cp),
+                               torch.full((1, 1, 4, 8), 3.5))
+
+
+def test_groups_that_come_again(tmp_path):
+    on_ranks(2, tmp_path, groups_again, tmp_path / "again")
+
+
 def failures():
     """One rank ends: the others say so."""
     cp = burst.Sequence(dist.group.WORLD, "contiguous")
