@@ -250,6 +250,11 @@ burst_error *burst_explain_text(const char *text, size_t length,
                                 "burst_explain_config: what: %" PRId64
                                 ", wanted BURST_EXPLAIN_TABLE, _PLAN or _SVG",
                                 known.what);
+    if (known.what == BURST_EXPLAIN_PLAN && known.max_ranks != 0)
+      return burst_error_create(BURST_INVALID_ARGUMENT, "",
+                                "burst_explain_config: max_ranks: %" PRId64
+                                ", wanted 0: a plan has all ranks",
+                                known.max_ranks);
     if (known.max_ranks < 0)
       return burst_error_create(BURST_INVALID_ARGUMENT, "",
                                 "burst_explain_config: max_ranks: %" PRId64

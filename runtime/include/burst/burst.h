@@ -686,7 +686,7 @@ typedef struct burst_explain_config {
   size_t size;
   int64_t what;      /* BURST_EXPLAIN_TABLE, ... */
   int64_t max_ranks; /* of a table or a picture, to show the first of them; 0:
-                        16, and a summary of more than 64 */
+                        16, and a summary of more than 64; a plan has all */
   const char *name;  /* of the text in locations; NULL: "text" */
 } burst_explain_config;
 

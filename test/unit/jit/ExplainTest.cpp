@@ -77,6 +77,12 @@ TEST(Explain, refusals) {
             "burst_explain_config: what: 3, wanted BURST_EXPLAIN_TABLE, _PLAN "
             "or _SVG");
   config.what = BURST_EXPLAIN_PLAN;
+  config.max_ranks = 4;
+  told = api::explain(attentionOn(2), config);
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().message(), "burst_explain_config: max_ranks: 4, "
+                                    "wanted 0: a plan has all ranks");
+  config.what = BURST_EXPLAIN_TABLE;
   config.max_ranks = -1;
   told = api::explain(attentionOn(2), config);
   ASSERT_FALSE(told);
