@@ -102,7 +102,8 @@ def explain(q: Sizes[int], k: Sizes[int] | None = None, v: Sizes[int] | None = N
     if layout == "bhsd":
         shapes = [(b, s, h, d) for b, h, s, d in shapes]
     (b, sq, hq, d), (_, sk, hk, _), (_, _, _, dv) = shapes
-    for what, found, wanted in (("k", shapes[1], (b, sk, hk, d)), ("v", shapes[2], (b, sk, hk, dv))):
+    for what, found, wanted in (("k", shapes[1], (b, sk, hk, d)),
+                                ("v", shapes[2], (b, sk, hk, dv))):
         if found != wanted:
             raise ValueError(f"{what}: (batch, sequence, heads, dim) {wanted} is wanted, as q and "
                              f"k have them, got {found}")

@@ -30,7 +30,8 @@ def assert_close(found, wanted, name=""):
     assert torch.equal(torch.isfinite(found), finite), f"{name}: infinite elsewhere"
     error = (found.double() - wanted)[finite].abs().max() if finite.any() else torch.zeros(())
     size = wanted[finite].abs().max() if finite.any() else torch.zeros(())
-    assert error <= checking.BOUNDS[found.dtype] * max(1.0, size.item()), f"{name}: off by {error:.2e} of {size:.2e}"
+    bound = checking.BOUNDS[found.dtype] * max(1.0, size.item())
+    assert error <= bound, f"{name}: off by {error:.2e} of {size:.2e}"
 
 
 def check_gradients(found, wanted, inputs, seed=1):
