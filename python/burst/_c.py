@@ -158,4 +158,14 @@ def check(error: int | None) -> None:
         library.burst_error_destroy(error)
 
 
+def declare_again(name: str, arguments: list[Any]) -> Any:
+    """A function that can fail, with other types of its arguments."""
+    function = library[name]
+    function.restype, function.argtypes = Handle, arguments
+    return function
+
+
+address = c.addressof
+size = c.sizeof
+
 check(library.burst_check_version(*VERSION))

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-import math
+import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from burst import tracing
@@ -22,7 +23,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               sequence: Sequence | None = ..., strategy: Strategy = ...,
               layout: Literal["bhsd", "bshd"] = ...,
               head_offset: int | None = ..., batch_offset: int | None = ...,
-              return_lse: Literal[False] = ...) -> torch.Tensor: ...
+              out: tuple[torch.Tensor, torch.Tensor] | None = ..., return_lse: Literal[False] = ...) -> torch.Tensor: ...
 @overload
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               mask: tracing.Function | None = ..., score: tracing.Function | None = ...,
@@ -30,7 +31,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               sequence: Sequence | None = ..., strategy: Strategy = ...,
               layout: Literal["bhsd", "bshd"] = ...,
               head_offset: int | None = ..., batch_offset: int | None = ...,
-              return_lse: Literal[True]) -> tuple[torch.Tensor, torch.Tensor]: ...
+              out: tuple[torch.Tensor, torch.Tensor] | None = ..., return_lse: Literal[True]) -> tuple[torch.Tensor, torch.Tensor]: ...
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
@@ -39,7 +40,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               scale: float | None = None, sequence: Sequence | None = None,
               strategy: Strategy = "auto",
               layout: Literal["bhsd", "bshd"] = "bhsd", head_offset: int | None = None,
-              batch_offset: int | None = None, return_lse: bool = False) -> Any:
+              batch_offset: int | None = None, return_lse: bool = False,
+              out: tuple[torch.Tensor, torch.Tensor] | None = None) -> Any:
     """Attention of q over k and v, with gradients.
 
     q, k and v are (batch, heads, sequence, dim), or with layout="bshd" (batch,
@@ -67,132 +69,39 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
     scale is 1 / sqrt(head dim) where it is None. sinks, one number per head of q,
     is a score without a value that every row sees: it is added to the
     denominator of the softmax, and o and lse are those with it. dropout must
-    be 0.
+    be 0. out, tensors for o and lse, is written and returned in place of new ones,
+    without gradients. torch.autocast casts q, k and v.
     """
     if dropout != 0.0:
         raise ValueError(f"dropout: got {dropout}; burst has none, since what is dropped would "
                          "have to be the same on all ranks: apply it to o, or leave it out")
-    if strategy not in ("auto", "ring_kv", "ring_q", "all_gather"):
-        raise ValueError(f"strategy: {strategy!r} is not known; it is auto, ring_kv, ring_q or "
-                         "all_gather")
-    if scale is not None and not math.isfinite(scale):
-        raise ValueError(f"scale: must be finite, got {scale}")
-    from burst import torch_attention
-
-    q, k, v = _standard(q, k, v, layout)
-    prepared, tables = torch_attention.prepare(
-        q, k, v, mask, score, scale, sequence, None if strategy == "auto" else strategy,
-        head_offset or 0, batch_offset or 0)
-    if True in prepared.reads:
-        _check_offsets(prepared.reads, sequence, head_offset, batch_offset)
-    o, lse = torch_attention.attend(prepared, q, k, v, tables)
-    if sinks is not None:
-        o, lse = _with_sinks(o, lse, sinks)
-    if layout == "bhsd":
-        o = o.transpose(1, 2)
-    return (o, lse) if return_lse else o
+    run = _implementations.get(type(q)) or _implementation(q)
+    return run(q, k, v, mask, score, sinks, scale, sequence, strategy, layout, head_offset,
+               batch_offset, return_lse, out)
 
 
-# What was found in order: shapes, types and layouts of q, k and v.
-_known: set[tuple[object, ...]] = set()
+# By types of q.
+_implementations: dict[type[Any], Callable[..., Any]] = {}
 
 
-def _standard(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-              layout: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """As (batch, sequence, heads, dim), when they are what they should be."""
-    try:
-        key = (q.shape, k.shape, v.shape, q.dtype, k.dtype, v.dtype, layout, q.device, k.device,
-               v.device)
-    except AttributeError: # is said below
-        key = None
-    if key not in _known:
-        for x, name in ((q, "q"), (k, "k"), (v, "v")):
-            _check(x, name, layout)
-    if layout == "bhsd":
-        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
-    if key is not None and key not in _known:
-        _check_sizes(q, k, v)
-        if len(_known) >= 4096:
-            _known.clear()
-        _known.add(key)
-    return q, k, v
-
-
-def _check(x: object, name: str, layout: str) -> None:
-    import torch
-    if layout not in ("bhsd", "bshd"):
-        raise ValueError(f"layout: {layout!r} is not known; it is bhsd or bshd")
-    if not isinstance(x, torch.Tensor):
-        raise TypeError(f"{name}: a torch.Tensor is wanted, got {type(x).__name__}")
-    if x.dim() != 4:
-        raise ValueError(f"{name}: 4 dimensions {layout} are wanted, got the shape "
-                         f"{tuple(x.shape)}")
-    if x.device.type != "cpu":
-        raise ValueError(f"{name}: is on {x.device}; tensors must be on the CPU")
-
-
-def _check_sizes(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
-    from burst.torch_attention import DTYPES
-    if q.dtype not in DTYPES:
-        raise TypeError(f"q: of float32, float64, bfloat16 or float16, got {q.dtype}")
-    for x, name in ((k, "k"), (v, "v")):
-        if x.dtype != q.dtype:
-            raise TypeError(f"{name}: is {x.dtype}, q is {q.dtype}; all must have one type "
-                            "(torch.autocast casts q, k and v where they are made)")
-        if x.shape[0] != q.shape[0]:
-            raise ValueError(f"{name}: has a batch of {x.shape[0]}, q of {q.shape[0]}")
-    if k.shape[1:3] != v.shape[1:3]:
-        raise ValueError(f"v: has {v.shape[1]} positions and {v.shape[2]} heads, k has "
-                         f"{k.shape[1]} and {k.shape[2]}")
-    if k.shape[3] != q.shape[3]:
-        raise ValueError(f"k: has a head dim of {k.shape[3]}, q of {q.shape[3]}")
-    if k.shape[2] == 0 or q.shape[2] % k.shape[2]:
-        raise ValueError(f"q: has {q.shape[2]} heads, which is no multiple of the {k.shape[2]} "
-                         "of k and v")
-
-
-def _check_offsets(reads: tuple[bool, bool], sequence: Sequence | None,
-                   head_offset: int | None, batch_offset: int | None) -> None:
-    """Where there are more ranks than those of the sequence, heads or batch may be
-    sharded over the others: what a function sees of them must not be a guess."""
-    import torch.distributed as dist
-    if not dist.is_available() or not dist.is_initialized():
-        return
-    ranks = 1 if sequence is None else sequence.ranks
-    for name, what, is_read, offset in (("head_offset", "head", reads[0], head_offset),
-                                        ("batch_offset", "batch", reads[1], batch_offset)):
-        if is_read and offset is None and dist.get_world_size() > ranks:
-            raise ValueError(
-                f"{name}: mask or score depend on the {what}, and there are "
-                f"{dist.get_world_size()} ranks, more than the {ranks} of the sequence: say which "
-                f"{what} of the whole model the first one here is; 0 is a value")
-
-
-def _with_sinks(o: torch.Tensor, lse: torch.Tensor,
-                sinks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    import torch
-    if sinks.shape != lse.shape[1:2]:
-        raise ValueError(f"sinks: one number per head of q is wanted, ({lse.shape[1]},), got the "
-                         f"shape {tuple(sinks.shape)}")
-    sinks = sinks.to(lse.dtype)[None, :, None]
-    share = torch.sigmoid(lse - sinks) # of the softmax that is not the sink's
-    return o * share.transpose(1, 2)[..., None].to(o.dtype), torch.logaddexp(lse, sinks)
+def _implementation(q: object) -> Callable[..., Any]:
+    from burst import torch_api
+    return _implementations.setdefault(type(q), torch_api.attention)
 
 
 def merge(*parts: tuple[torch.Tensor, torch.Tensor],
           layout: Literal["bhsd", "bshd"] = "bhsd") -> tuple[torch.Tensor, torch.Tensor]:
     """The attention over all keys, of attentions (o, lse) of the same queries over
     parts of them, with lse as burst.attention gives it, in natural logarithms."""
-    import torch
     if not parts:
         raise ValueError("merge: at least one (o, lse)")
-    o, lse = parts[0]
-    for other, other_lse in parts[1:]:
-        total = torch.logaddexp(lse, other_lse)
-        # Of rows that see no key in either part, nothing.
-        weights = [torch.exp(torch.where(total == -math.inf, -math.inf, x - total))
-                   for x in (lse, other_lse)]
-        a, b = (w[..., None] if layout == "bhsd" else w.transpose(1, 2)[..., None]
-                for w in weights)
-        o, lse = (a * o + b * other).to(o.dtype), total
-    return o, lse
+    if layout not in ("bhsd", "bshd"):
+        raise ValueError(f"layout: {layout!r} is not known; it is bhsd or bshd")
+    from burst import torch_api
+    return torch_api.merge(parts, layout)
+
+
+# Where torch is there already, its tensors are known from the start: torch.compile
+# notices what changes while it reads a call.
+if "torch" in sys.modules:
+    _implementation(sys.modules["torch"].empty(0))

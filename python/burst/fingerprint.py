@@ -8,24 +8,117 @@ arguments.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import sys
 import types
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-Fingerprint = tuple[Any, ...]
+Key = tuple[Any, ...]
 
 
-def of(function: Callable[..., Any]) -> tuple[Fingerprint, list[Any]] | None:
-    """The fingerprint and the captured tensors, in a fixed order; None where the
-    function depends on something that might change unseen."""
+@dataclasses.dataclass(frozen=True)
+class Fingerprint:
+    """What a function depends on."""
+
+    key: Key
+    tensors: list[Any] # that it captures, in a fixed order
+    guard: Guard | None # None where this must be read anew on each call
+
+
+def of(function: Callable[..., Any]) -> Fingerprint | None:
+    """The fingerprint of a function; None where it depends on something that might
+    change unseen."""
     reader = _Reader()
     try:
-        return reader.of(function, (), ()), reader.tensors
+        key = reader.of(function, (), ())
     except _Unknown:
         return None
+    return Fingerprint(key, reader.tensors, reader.guard if reader.is_guarded else None)
+
+
+class Guard:
+    """The objects that a fingerprint was read from, in the cells, globals and
+    modules where they were found. While they are there, it holds, also of another
+    function of the same code: it does what the first one did. Tensors and
+    functions are not kept alive."""
+
+    def __init__(self) -> None:
+        # Of the function itself.
+        self._defaults: list[Any] = []
+        self._cells: list[tuple[int, Any]] = []
+        self._globals: list[tuple[str, Any]] = []
+        self._cells_elsewhere: list[tuple[types.CellType, Any]] = []
+        self._names_elsewhere: list[tuple[dict[str, Any], str, Any]] = []
+
+    def holds(self, function: Any) -> bool:
+        """Of a function of the same code."""
+        if function.__kwdefaults__ or function.__dict__:
+            return False
+        defaults = function.__defaults__ or ()
+        if len(defaults) != len(self._defaults):
+            return False
+        try:
+            for value, seen in zip(defaults, self._defaults):
+                if seen() is not value:
+                    return False
+            if self._cells:
+                cells = function.__closure__
+                for place, seen in self._cells:
+                    if seen() is not cells[place].cell_contents:
+                        return False
+            if self._globals:
+                known = function.__globals__
+                for name, seen in self._globals:
+                    if seen() is not known.get(name, _MISSING):
+                        return False
+            for cell, seen in self._cells_elsewhere:
+                if seen() is not cell.cell_contents:
+                    return False
+            for known, name, seen in self._names_elsewhere:
+                if seen() is not known.get(name, _MISSING):
+                    return False
+        except ValueError: # an empty cell
+            return False
+        return True
+
+    def add_function(self, function: types.FunctionType, is_first: bool) -> None:
+        if is_first:
+            self._defaults = [_reference(value) for value in function.__defaults__ or ()]
+        for place, cell in enumerate(function.__closure__ or ()):
+            seen = _reference(cell.cell_contents)
+            if is_first:
+                self._cells.append((place, seen))
+            else:
+                self._cells_elsewhere.append((cell, seen))
+
+    def add_names(self, known: dict[str, Any], names: Iterable[str], is_first: bool) -> None:
+        for name in names:
+            seen = _reference(known.get(name, _MISSING))
+            if is_first:
+                self._globals.append((name, seen))
+            else:
+                self._names_elsewhere.append((known, name, seen))
+
+
+_MISSING = object()
+
+
+def _reference(value: Any) -> Callable[[], Any]:
+    """Gives the value, weakly where it can be large; None is never what is gone."""
+    if isinstance(value, types.FunctionType) or hasattr(value, "dtype"):
+        try:
+            weak = weakref.ref(value)
+        except TypeError: # a number of numpy
+            return lambda: value
+        return lambda: _GONE if (found := weak()) is None else found
+    return lambda: value
+
+
+_GONE = object()
 
 
 class _Unknown(Exception):
@@ -41,14 +134,19 @@ _READING = frozenset(("item", "tolist", "numpy"))
 class _Reader:
     def __init__(self) -> None:
         self.tensors: list[Any] = []
+        self.guard = Guard()
+        # Whether all that was read stays as it is while the guard holds: lists do
+        # not, nor do numbers in tensors.
+        self.is_guarded = True
 
-    def of(self, value: Any, names: _Names, under_way: tuple[int, ...]) -> Fingerprint:
+    def of(self, value: Any, names: _Names, under_way: tuple[int, ...]) -> Key:
         """`names` are those in the code that has the value, `under_way` the functions
         and modules that this one is a part of."""
         kind = cast("type[Any]", type(value))
         if value is None or kind in (bool, int, float, str, bytes, complex):
             return (kind, repr(value)) # 0.0 is not -0.0, nor 1 True
         if kind in (tuple, list):
+            self.is_guarded &= kind is tuple
             return (kind, *(self.of(part, names, under_way) for part in value))
         if isinstance(value, type):
             if not _is_fixed(value.__module__):
@@ -63,23 +161,26 @@ class _Reader:
         if kind is types.FunctionType:
             return self._of_function(value, (*under_way, id(value)))
         if kind is types.MethodType:
+            self.is_guarded = False
             return ("method", self.of(value.__func__, names, under_way),
                     self.of(value.__self__, names, under_way))
         if kind is types.BuiltinFunctionType and \
                 isinstance(value.__self__, (types.ModuleType, type)): # no method of an object
             return ("id", id(value))
         if hasattr(value, "func") and hasattr(value, "keywords"): # functools.partial
+            self.is_guarded = False
             return ("partial", self.of(value.func, names, under_way),
                     self.of(value.args, names, under_way),
                     *self._of_all(value.keywords.items(), names, under_way))
         raise _Unknown
 
     def _of_all(self, values: Iterable[tuple[str, Any]], names: _Names,
-                under_way: tuple[int, ...]) -> Fingerprint:
+                under_way: tuple[int, ...]) -> Key:
         return tuple([(name, self.of(value, names, under_way)) for name, value in values])
 
-    def _of_tensor(self, tensor: Any) -> Fingerprint:
+    def _of_tensor(self, tensor: Any) -> Key:
         if tensor.shape == () and not getattr(tensor, "requires_grad", False):
+            self.is_guarded = False
             return ("constant", str(tensor.dtype), repr(tensor.item()))
         place = next((n for n, known in enumerate(self.tensors) if known is tensor), None)
         if place is None:
@@ -88,16 +189,17 @@ class _Reader:
         return ("tensor", place, tuple(tensor.shape), str(tensor.dtype))
 
     def _of_module(self, module: types.ModuleType, names: _Names,
-                   under_way: tuple[int, ...]) -> Fingerprint:
+                   under_way: tuple[int, ...]) -> Key:
         """What the code may read of it."""
         if _is_fixed(module.__name__):
             return ("id", id(module))
         known = vars(module)
+        self.guard.add_names(known, names, is_first=False)
         return ("module", *self._of_all(((name, known[name]) for name in names if name in known),
                                         names, under_way))
 
     def _of_function(self, function: types.FunctionType,
-                     under_way: tuple[int, ...]) -> Fingerprint:
+                     under_way: tuple[int, ...]) -> Key:
         module = sys.modules.get(function.__module__)
         if module is not None and _is_fixed(module.__name__) and \
                 getattr(module, function.__name__, None) is function:
@@ -106,10 +208,14 @@ class _Reader:
         if not _READING.isdisjoint(names):
             raise _Unknown
         try:
-            cells = [cell.cell_contents for cell in function.__closure__ or ()]
+            cells = tuple([cell.cell_contents for cell in function.__closure__ or ()])
         except ValueError as error: # one that is not filled yet
             raise _Unknown from error
         known = function.__globals__
+        is_first = len(under_way) == 1
+        self.guard.add_function(function, is_first)
+        self.guard.add_names(known, names, is_first)
+        self.is_guarded &= not (function.__kwdefaults__ or vars(function))
         return ("function", function.__code__, self.of(cells, names, under_way),
                 self.of(function.__defaults__, names, under_way),
                 self._of_all((function.__kwdefaults__ or {}).items(), names, under_way),

@@ -244,14 +244,22 @@ def device(threads: int) -> Device:
 def _after_fork() -> None:
     """A child has none of the threads of its parent: it makes devices of its own,
     and leaves those of the parent as they are."""
+    global _generation
     for device in _devices.values():
         device.destroy.detach()
     _lost.extend(_devices.values())
     _devices.clear()
+    _generation += 1
 
 
 _lost: list[Device] = []
+_generation = 0
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def generation() -> int:
+    """Another number in a forked child, which has none of the devices of before."""
+    return _generation
 
 
 #===----------------------------------------------------------------------===#
@@ -271,12 +279,17 @@ def describe(tensor: _c.Tensor, data: int, kind: str, sizes: Sequence[int],
 
 def run(program: Program, config: _c.RunConfig, values: Any) -> None:
     """Runs one rank on an array of `burst_tensor`, without the GIL."""
-    error = _run(program.handle, config, values, len(values), None)
+    _c.check(_c.library.burst_run(program.handle, config, values, len(values), None))
+
+
+def run_at(program: int | None, config: _c.RunConfig, values: int, count: int) -> None:
+    """As `run`, of a handle and the address of the array: the shortest call."""
+    error = _run_at(program, _c.address(config), values, count, None)
     if error:
         _c.check(error)
 
 
-_run = _c.library.burst_run
+_run_at = _c.declare_again("burst_run", [c.c_void_p, c.c_void_p, c.c_void_p, _c.Int, c.c_void_p])
 
 
 def run_all(program: Program, device: Device, values: Any) -> list[_c.Counters]:

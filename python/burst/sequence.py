@@ -88,6 +88,13 @@ class Sequence:
     def ranks(self) -> int:
         return self.layout.ranks
 
+    @property
+    def name(self) -> str:
+        """Of the group and what is said of it: the same on all its ranks, and in the
+        processes of another run."""
+        group = "" if self.group is None else self.group.group_name
+        return f"{group} {self.layout} {self.length} {self.key_length}"
+
     def _key(self) -> tuple[Any, ...]:
         # A name may come again when groups are destroyed.
         return id(self.group), self.layout, self.length, self.key_length

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention of torch tensors, with gradients."""
+"""Attention of torch tensors: programs of known sizes, and their runs.
+
+A call of known sizes, strides and functions finds its program by one look-up,
+checks that the functions depend on the same objects as before
+(`fingerprint.Guard`), and fills in where the tensors are.
+"""
 
 from __future__ import annotations
 
-import ctypes as c
-import dataclasses
-import struct
+import functools
+import hashlib
+import weakref
 from collections import abc
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from burst import _c, fingerprint, programs, tracing, worlds
 from burst.programs import Clauses, Shape
@@ -19,45 +22,62 @@ from burst.regions import TABLE_TYPES, Region, Table
 from burst.sequence import Layout, Sequence
 
 DTYPES = {torch.float32: "float32", torch.float64: "float64", torch.bfloat16: "bfloat16",
-           torch.float16: "float16"}
-# Which dimension of a tensor is batch, sequence, head and head dim.
+          torch.float16: "float16"}
+# Where a tensor has batch, sequence, head and head dim.
 LAYOUTS = {"bhsd": (0, 2, 1, 3), "bshd": (0, 1, 2, 3)}
 
-# Where the pointer of a burst_tensor lies.
-_DATA = _c.Tensor.data.offset
+
+class Options(NamedTuple):
+    """What an attention depends on beside its tensors and functions."""
+
+    layout: str
+    scale: float | None
+    sequence: Sequence | None
+    strategy: str | None
+    head_offset: int
+    batch_offset: int
+
+
+#===----------------------------------------------------------------------===#
+# Runs
+#===----------------------------------------------------------------------===#
 
 
 class Bound:
-    """A program with the sizes and strides of its tensors: what a call adds is
-    where they are."""
+    """A program, and which of its tensors have the dimensions of q in the order of
+    a layout: the others are lse and tables."""
 
-    def __init__(self, program: programs.Program, sequence: Sequence | None) -> None:
+    def __init__(self, program: programs.Program, options: Options,
+                 is_wide: abc.Sequence[bool]) -> None:
         self.program = program
-        self.sequence = sequence
-        self.template = b""
-        self.strides: tuple[Any, ...] = ()
+        self.sequence = options.sequence
+        self.order = LAYOUTS[options.layout]
+        self.is_wide = tuple(is_wide)
+        self.runs: dict[tuple[Any, ...], Run] = {} # by strides
         self.configs: dict[int, _c.RunConfig] = {} # by threads
+        self.generation = programs.generation()
 
-    def run(self, tensors: abc.Sequence[torch.Tensor], threads: int) -> None:
-        count = len(tensors)
-        strides = tuple([tensor.stride() for tensor in tensors])
-        if strides != self.strides or not self.template:
-            array = (_c.Tensor * count)()
-            for place, tensor in zip(array, tensors):
-                programs.describe(place, 0, element_of(tensor), tensor.shape, tensor.stride())
-            self.template, self.strides = bytes(array), strides
-        array = bytearray(self.template)
-        for n, tensor in enumerate(tensors):
-            struct.pack_into("P", array, n * _SIZE + _DATA, tensor.data_ptr())
-        values = (_c.Tensor * count).from_buffer(array)
-        programs.run(self.program, self.config(threads), values)
+    def run(self, tensors: abc.Sequence[torch.Tensor]) -> None:
+        self.find(tensors)([tensor.data_ptr() for tensor in tensors], torch.get_num_threads())
+
+    def find(self, tensors: abc.Sequence[torch.Tensor]) -> Run:
+        """For tensors of the program's sizes with such strides."""
+        key = tuple([tensor.stride() for tensor in tensors])
+        found = self.runs.get(key)
+        if found is None:
+            if len(self.runs) >= _LARGEST_CACHE:
+                self.runs.clear()
+            found = self.runs[key] = Run(self, tensors)
+        return found
 
     def config(self, threads: int) -> _c.RunConfig:
         """Where it runs: calls only read it."""
+        if self.generation != programs.generation(): # its devices are another process's
+            self.configs.clear()
+            self.generation = programs.generation()
         found = self.configs.get(threads)
-        device = programs.device(threads)
-        if found is None or found.device != device.handle.value:
-            found = _c.RunConfig(device=device.handle)
+        if found is None:
+            found = _c.RunConfig(device=programs.device(threads).handle)
             if self.sequence is not None and self.sequence.ranks > 1:
                 found.rank = self.sequence.group.rank()
                 found.transport = worlds.of(self.sequence.group).transport
@@ -65,7 +85,39 @@ class Bound:
         return found
 
 
-_SIZE = c.sizeof(_c.Tensor)
+class Run:
+    """A program with the sizes and strides of its tensors: what a call adds is
+    where they are."""
+
+    def __init__(self, bound: Bound, tensors: abc.Sequence[torch.Tensor]) -> None:
+        self.bound = bound
+        self.handle = bound.program.handle.value
+        array = (_c.Tensor * len(tensors))()
+        for place, tensor, is_wide in zip(array, tensors, bound.is_wide, strict=True):
+            sizes, strides = tensor.shape, tensor.stride()
+            if is_wide:
+                sizes, strides = ([x[n] for n in bound.order] for x in (sizes, strides))
+            programs.describe(place, 0, element_of(tensor), sizes, strides)
+        self.template = bytes(array)
+        self.count = len(tensors)
+        self.free: list[tuple[memoryview, int]] = [] # arrays that no call has now
+
+    def __call__(self, pointers: abc.Iterable[int], threads: int) -> None:
+        try:
+            words, address = self.free.pop()
+        except IndexError:
+            array = (_c.Tensor * self.count).from_buffer_copy(self.template)
+            words, address = memoryview(array).cast("B").cast("P"), _c.address(array)
+        place = _DATA
+        for pointer in pointers:
+            words[place] = pointer
+            place += _WORDS
+        programs.run_at(self.handle, self.bound.config(threads), address, self.count)
+        self.free.append((words, address))
+
+
+_WORDS = _c.size(_c.Tensor) // 8
+_DATA = _c.Tensor.data.offset // 8
 
 
 def element_of(tensor: torch.Tensor) -> str:
@@ -73,104 +125,103 @@ def element_of(tensor: torch.Tensor) -> str:
     return TABLE_TYPES[str(tensor.dtype).removeprefix("torch.")]
 
 
-@dataclasses.dataclass(eq=False)
-class Attention:
-    """An attention of known sizes: its programs, made when they are wanted."""
-
-    clauses: Clauses
-    tables: list[Table]
-    sequence: Sequence | None
-    reads: tuple[bool, bool] # whether mask or score depend on the head, on the batch
-    forward: Bound
-    backwards: dict[tuple[Any, ...], Bound]
-
-    def backward(self, wanted: tuple[int, ...], with_lse: bool) -> Bound:
-        key = (wanted, with_lse)
-        if key not in self.backwards:
-            text = programs.backward(self.clauses, [self.tables[n] for n in wanted], with_lse)
-            self.backwards[key] = Bound(programs.compiled(text.module), self.sequence)
-        return self.backwards[key]
+def type_of_scores(q: torch.Tensor) -> torch.dtype:
+    return torch.float64 if q.dtype == torch.float64 else torch.float32
 
 
-def _last_stride_one(tensor: torch.Tensor) -> torch.Tensor:
-    """What the library can read: negative strides there are none in torch, and
-    expanded dimensions are read in place."""
+def readable(tensor: torch.Tensor) -> torch.Tensor:
+    """What the library can read: expanded dimensions are read in place, but the
+    elements of the last one lie side by side."""
+    if tensor.is_neg():
+        tensor = tensor.resolve_neg()
     return tensor if tensor.stride(-1) == 1 or tensor.shape[-1] == 1 else tensor.contiguous()
 
 
-class Function(torch.autograd.Function):
-    """q, k and v are (batch, sequence, heads, dim)."""
-
-    @staticmethod
-    def forward(ctx: Any, attention: Attention, q: torch.Tensor, k: torch.Tensor,
-                v: torch.Tensor, *tables: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        o, lse = forward(attention, q, k, v, tables)
-        ctx.attention = attention
-        ctx.save_for_backward(q, k, v, o, lse, *tables)
-        ctx.set_materialize_grads(False)
-        return o, lse
-
-    @staticmethod
-    @once_differentiable
-    def backward( # pyright: ignore[reportIncompatibleMethodOverride]
-            ctx: Any, *gradients_of_results: torch.Tensor | None) -> Any:
-        do, dlse = gradients_of_results
-        q, k, v, o, lse, *tables = ctx.saved_tensors
-        needs = ctx.needs_input_grad
-        if do is None and dlse is None:
-            return (None,) * len(needs)
-        wanted = tuple(n for n, need in enumerate(needs[4:]) if need)
-        dq, dk, dv, *dtables = backward(ctx.attention, q, k, v, o, lse,
-                                        torch.zeros_like(o) if do is None else do, dlse, tables,
-                                        wanted)
-        gradients: list[Any] = [None] * len(tables)
-        for n, gradient in zip(wanted, dtables):
-            gradients[n] = gradient.to(tables[n].dtype)
-        return (None, dq, dk, dv, *gradients)
+#===----------------------------------------------------------------------===#
+# Attentions of known sizes
+#===----------------------------------------------------------------------===#
 
 
-_apply = cast(Callable[..., tuple[torch.Tensor, torch.Tensor]], cast(Any, Function).apply)
+class Attention:
+    """An attention of known sizes: its programs, made when they are wanted."""
 
+    def __init__(self, clauses: Clauses, options: Options, shapes: tuple[torch.Size, ...],
+                 dtype: torch.dtype) -> None:
+        self.clauses = clauses
+        self.options = options
+        self.shapes = shapes # of q, k and v, in the layout
+        self.dtype = dtype
+        text = programs.forward(clauses)
+        self.tables: list[Table] = list(text.tables)
+        regions = [region for region in (clauses.mask, clauses.score) if region is not None]
+        # Whether mask or score depend on the head, on the batch.
+        self.reads = (any(region.reads(region.h) for region in regions),
+                      any(region.reads(region.b) for region in regions))
+        batch, sequence, head, dim = LAYOUTS[options.layout]
+        q, v = shapes[0], shapes[2]
+        sizes = [0] * 4
+        sizes[batch], sizes[sequence], sizes[head], sizes[dim] = \
+            q[batch], q[sequence], q[head], v[dim]
+        self.o_shape = tuple(sizes)
+        self.lse_shape = (q[batch], q[head], q[sequence])
+        self.lse_dtype = torch.float64 if dtype == torch.float64 else torch.float32
+        of_group = ""
+        if options.sequence is not None:
+            of_group = f"{options.sequence.name} {shapes}"
+        # The same in each process: compiled graphs are kept on the disk.
+        described = f"{options.layout} {of_group}\n{text.module}"
+        self.name = hashlib.sha256(described.encode()).hexdigest()[:32]
+        self.forward = Bound(programs.compiled(text.module), options,
+                             [True] * 3 + [False] * len(self.tables) + [True, False])
+        self.backwards: dict[tuple[Any, ...], Bound] = {}
 
-def attend(attention: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-           tables: abc.Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """With gradients, where one is wanted."""
-    if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, *tables)):
-        return _apply(attention, q, k, v, *tables)
-    return forward(attention, q, k, v, tables)
+    def backward(self, wanted: tuple[int, ...], with_lse: bool) -> Bound:
+        """Its gradients, with those of the tables that are wanted."""
+        key = (wanted, with_lse)
+        if key not in self.backwards:
+            text = programs.backward(self.clauses, [self.tables[n] for n in wanted], with_lse)
+            is_wide = [True] * 4 + [False, True] + [False] * (with_lse + len(self.tables)) + \
+                [True] * 3 + [False] * len(wanted)
+            self.backwards[key] = Bound(programs.compiled(text.module), self.options, is_wide)
+        return self.backwards[key]
 
+    def o_strides(self, q: torch.Tensor) -> tuple[int, ...]:
+        """Results lie as q does: what follows an attention often depends on it."""
+        _, sequence, head, _ = LAYOUTS[self.options.layout]
+        inner, outer = (head, sequence) if q.stride(sequence) >= q.stride(head) else \
+            (sequence, head)
+        strides = [0] * 4
+        size = 1
+        for dim in (3, inner, outer, 0):
+            strides[dim] = size
+            size *= max(self.o_shape[dim], 1)
+        return tuple(strides)
 
-def forward(attention: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-            tables: abc.Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    b, s, h, _ = q.shape
-    # As q lies: what follows an attention often depends on it.
-    if q.stride(1) < q.stride(2):
-        o = q.new_empty((b, h, s, v.shape[3])).transpose(1, 2)
-    else:
-        o = q.new_empty((b, s, h, v.shape[3]))
-    lse = q.new_empty((b, h, s), dtype=type_of_scores(q))
-    q, k, v, *tables = map(_last_stride_one, (q, k, v, *tables))
-    attention.forward.run([q, k, v, *tables, o, lse], torch.get_num_threads())
-    return o, lse
+    def empty_results(self, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return (torch.empty_strided(self.o_shape, self.o_strides(q), dtype=self.dtype,
+                                    device=q.device),
+                torch.empty(self.lse_shape, dtype=self.lse_dtype, device=q.device))
 
 
 def backward(attention: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
              o: torch.Tensor, lse: torch.Tensor, do: torch.Tensor, dlse: torch.Tensor | None,
              tables: abc.Sequence[torch.Tensor], wanted: tuple[int, ...]) -> list[torch.Tensor]:
-    q, k, v, o, lse, do, *tables = map(_last_stride_one, (q, k, v, o, lse, do, *tables))
-    gradients = [torch.empty_strided(x.shape, x.stride(), dtype=x.dtype) if x.is_contiguous() or
-                 x.transpose(1, 2).is_contiguous() else x.new_empty(x.shape) for x in (q, k, v)]
-    gradients += [tables[n].new_empty(tables[n].shape, dtype=type_of_scores(q)) for n in wanted]
+    """Gradients of q, k, v and of the wanted tables, these in the type of scores."""
+    q, k, v, o, lse, do, *tables = map(readable, (q, k, v, o, lse, do, *tables))
+    gradients = empty_gradients(attention, q, k, v, tables, wanted)
     given = [q, k, v, o, lse, do]
     if dlse is not None:
-        given.append(_last_stride_one(dlse))
-    attention.backward(wanted, dlse is not None).run([*given, *tables, *gradients],
-                                                     torch.get_num_threads())
+        given.append(readable(dlse))
+    attention.backward(wanted, dlse is not None).run([*given, *tables, *gradients])
     return gradients
 
 
-def type_of_scores(q: torch.Tensor) -> torch.dtype:
-    return torch.float64 if q.dtype == torch.float64 else torch.float32
+def empty_gradients(attention: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+                    tables: abc.Sequence[torch.Tensor],
+                    wanted: tuple[int, ...]) -> list[torch.Tensor]:
+    gradients = [torch.empty_like(x) for x in (q, k, v)]
+    return gradients + [tables[n].new_empty(tables[n].shape, dtype=attention.lse_dtype)
+                        for n in wanted]
 
 
 #===----------------------------------------------------------------------===#
@@ -178,39 +229,49 @@ def type_of_scores(q: torch.Tensor) -> torch.dtype:
 #===----------------------------------------------------------------------===#
 
 
-def prepare(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
-            score: tracing.Function | None, scale: float | None,
-            sequence: Sequence | None, strategy: str | None, head_offset: int,
-            batch_offset: int) -> tuple[Attention, list[torch.Tensor]]:
-    """The attention of these sizes, and the tables that it takes now."""
+class Found(NamedTuple):
+    """The attention of a call."""
+
+    attention: Attention
+    tables: list[torch.Tensor] # that it takes now
+    # By which another call may be known to take the same ones.
+    guards: tuple[fingerprint.Guard | None, fingerprint.Guard | None] | None
+
+
+def find(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
+         score: tracing.Function | None, options: Options) -> Found:
+    """The attention of these sizes, types and functions."""
     of_mask, of_score = (fingerprint.of(function) if function else _NOTHING
                          for function in (mask, score))
     key = None
     captured: list[torch.Tensor] = []
+    guards = None
     if of_mask is not None and of_score is not None:
-        key = (of_mask[0], of_score[0], q.shape, k.shape, v.shape, q.dtype, scale, sequence,
-               strategy, head_offset, batch_offset)
-        captured = of_mask[1] + of_score[1]
-        found = _prepared.get(key)
+        key = (of_mask.key, of_score.key, q.shape, k.shape, v.shape, q.dtype, options)
+        captured = of_mask.tensors + of_score.tensors
+        if (not mask or of_mask.guard) and (not score or of_score.guard):
+            guards = of_mask.guard, of_score.guard
+        found = _found.get(key)
         if found is not None:
             attention, places = found
-            return attention, [captured[place] for place in places]
-    attention = _build(q, k, v, mask, score, scale, sequence, strategy, head_offset,
-                       batch_offset)
+            return Found(attention, [captured[place] for place in places], guards)
+    attention = build(q.shape, k.shape, v.shape, q.dtype, mask, score, options)
     tables = [table.source for table in attention.tables]
+    is_captured = False
     if key is not None and of_mask is not None and of_score is not None:
         of_score_alone = attention.clauses.score
         num_masks = len(tables) - (len(of_score_alone.tables) if of_score_alone else 0)
-        places = _places(tables[:num_masks], of_mask[1])
-        places += [place if place < 0 else place + len(of_mask[1])
-                   for place in _places(tables[num_masks:], of_score[1])]
+        places = _places(tables[:num_masks], of_mask.tensors)
+        places += [place if place < 0 else place + len(of_mask.tensors)
+                   for place in _places(tables[num_masks:], of_score.tensors)]
         # Tables that a function makes are others on the next call, and so may be
         # what it does with a tensor that has become no table.
-        if sorted(set(places)) == list(range(len(captured))):
-            if len(_prepared) >= _LARGEST_CACHE:
-                _prepared.clear()
-            _prepared[key] = attention, places
-    return attention, tables
+        is_captured = sorted(set(places)) == list(range(len(captured)))
+        if is_captured:
+            if len(_found) >= _LARGEST_CACHE:
+                _found.clear()
+            _found[key] = attention, places
+    return Found(attention, tables, guards if is_captured else None)
 
 
 def _places(tables: abc.Sequence[torch.Tensor], captured: abc.Sequence[torch.Tensor]) -> list[int]:
@@ -220,32 +281,97 @@ def _places(tables: abc.Sequence[torch.Tensor], captured: abc.Sequence[torch.Ten
 
 # Of attentions: sizes, functions and what these captured by value.
 _LARGEST_CACHE = 4096
-_NOTHING: tuple[fingerprint.Fingerprint, list[torch.Tensor]] = ((), [])
-_prepared: dict[Any, tuple[Attention, list[int]]] = {}
+_NOTHING = fingerprint.Fingerprint((), [], None)
+_found: dict[Any, tuple[Attention, list[int]]] = {}
 
 
-def _build(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
-           score: tracing.Function | None, scale: float | None,
-           sequence: Sequence | None, strategy: str | None, head_offset: int,
-           batch_offset: int) -> Attention:
-    num_queries, num_keys = q.shape[1], k.shape[1]
+def build(q: torch.Size, k: torch.Size, v: torch.Size, dtype: torch.dtype,
+          mask: tracing.Function | tracing.Closed | None,
+          score: tracing.Function | tracing.Closed | None, options: Options) -> Attention:
+    """Of tensors of these sizes."""
+    order = LAYOUTS[options.layout]
+    batch, num_queries, heads, dim = (q[n] for n in order)
+    _, num_keys, key_heads, _ = (k[n] for n in order)
+    sequence = options.sequence
     if sequence is not None:
         num_queries = sequence.global_length(num_queries, sequence.length)
         num_keys = sequence.global_length(
             num_keys, sequence.length if sequence.key_length is None else sequence.key_length)
-    shape = Shape(q.shape[0], num_queries, num_keys, q.shape[2], k.shape[2], q.shape[3],
-                  v.shape[3], DTYPES[q.dtype])
+    shape = Shape(batch, num_queries, num_keys, heads, key_heads, dim, v[order[3]],
+                  DTYPES[dtype])
 
-    def region(function: tracing.Function | None, is_score: bool) -> Region | None:
+    def region(function: tracing.Function | tracing.Closed | None,
+               is_score: bool) -> Region | None:
         if function is None:
             return None
-        return tracing.trace(function, is_score, shape.float_type, head_offset, batch_offset)
+        return tracing.trace(function, is_score, shape.float_type, options.head_offset,
+                             options.batch_offset)
 
-    clauses = Clauses(shape, region(mask, False), region(score, True), scale,
-                      sequence.layout if sequence else Layout(1), strategy)
-    text = programs.forward(clauses)
-    regions = [region for region in (clauses.mask, clauses.score) if region is not None]
-    reads = (any(region.reads(region.h) for region in regions),
-             any(region.reads(region.b) for region in regions))
-    return Attention(clauses, list(text.tables), sequence, reads,
-                     Bound(programs.compiled(text.module), sequence), {})
+    clauses = Clauses(shape, region(mask, False), region(score, True), options.scale,
+                      sequence.layout if sequence else Layout(1), options.strategy)
+    return Attention(clauses, options, (q, k, v), dtype)
+
+
+#===----------------------------------------------------------------------===#
+# Calls that come again
+#===----------------------------------------------------------------------===#
+
+
+class Call:
+    """A call of known sizes, strides and functions."""
+
+    __slots__ = ("_guards", "_lse", "_o", "_run", "_strides", "_tables", "attention")
+
+    def __init__(self, found: Found, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
+        self.attention = attention = found.attention
+        self._guards = found.guards
+        self._tables = [(weakref.ref(x), x.shape, x.stride()) for x in found.tables]
+        o, lse = attention.empty_results(q)
+        self._strides = o.stride(), lse.stride()
+        self._o = functools.partial(torch.empty_strided, o.shape, o.stride(), dtype=o.dtype)
+        self._lse = functools.partial(torch.empty_strided, lse.shape, lse.stride(),
+                                      dtype=lse.dtype)
+        self._run = attention.forward.find((q, k, v, *found.tables, o, lse))
+
+    def tables(self, mask: tracing.Function | None,
+               score: tracing.Function | None) -> list[torch.Tensor] | None:
+        """Those that the functions have now; None where they depend on something
+        else than they did."""
+        if self._guards is None:
+            return None
+        of_mask, of_score = self._guards
+        if of_mask is not None and not of_mask.holds(mask) or \
+                of_score is not None and not of_score.holds(score):
+            return None
+        tables: list[torch.Tensor] = []
+        for reference, shape, strides in self._tables:
+            table = reference()
+            if table is None or table.shape != shape or table.stride() != strides or \
+                    table.is_neg():
+                return None
+            tables.append(table)
+        return tables
+
+    def __call__(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+                 tables: abc.Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        o, lse = self._o(), self._lse()
+        self.run(q, k, v, tables, o, lse)
+        return o, lse
+
+    def takes(self, o: torch.Tensor, lse: torch.Tensor) -> bool:
+        """Whether results of the right sizes lie as those that it would make."""
+        return (o.stride(), lse.stride()) == self._strides
+
+    def run(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+            tables: abc.Sequence[torch.Tensor], o: torch.Tensor, lse: torch.Tensor) -> None:
+        self._run([q.data_ptr(), k.data_ptr(), v.data_ptr(), *[x.data_ptr() for x in tables],
+                  o.data_ptr(), lse.data_ptr()], torch.get_num_threads())
+
+
+def forward(attention: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+            tables: abc.Sequence[torch.Tensor], out: tuple[torch.Tensor, torch.Tensor] |
+            None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    """With any strides."""
+    o, lse = out or attention.empty_results(q)
+    attention.forward.run([*map(readable, (q, k, v, *tables)), o, lse])
+    return o, lse

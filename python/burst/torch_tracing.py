@@ -4,6 +4,7 @@ those of a region."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -29,16 +30,18 @@ class _Rows:
         return self.table.shape[len(self.indices):]
 
 
-def trace(function: tracing.Function, region: Region, arguments: list[Value]) -> Value:
+def trace(function: tracing.Function, region: Region, arguments: list[Value],
+          tables: tuple[torch.Tensor, ...] = ()) -> Value:
     examples = [torch.zeros((), dtype=torch.float64 if value.type == "f64" else
                             torch.float32 if value.type == "f32" else torch.int32)
                 for value in arguments]
+    examples += [torch.empty([int(n) for n in table.shape], dtype=table.dtype) for table in tables]
     try:
         with torch.no_grad(), TransformGetItemToIndex():
             graph = make_fx(lambda *x: function(*x))(*examples) # it may have default arguments
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise tracing.TracingError(_explain(error)) from error
-    return _Translation(region, graph, arguments).run()
+    return _Translation(region, graph, arguments, tables).run()
 
 
 def _explain(error: Exception) -> str:
@@ -55,16 +58,17 @@ class _Translation:
     """Of one graph."""
 
     def __init__(self, region: Region, graph: torch.fx.GraphModule,
-                 arguments: list[Value]) -> None:
+                 arguments: list[Value], tables: tuple[torch.Tensor, ...]) -> None:
         self.region = region
         self.graph = graph
-        self.arguments = iter(arguments)
+        self.arguments = iter([*map(Array.scalar, arguments),
+                               *(self.table(table, is_known=False) for table in tables)])
         self.known: dict[torch.fx.Node, Any] = {}
 
     def run(self) -> Value:
         for node in self.graph.graph.nodes:
             if node.op == "placeholder":
-                self.known[node] = Array.scalar(next(self.arguments))
+                self.known[node] = next(self.arguments)
             elif node.op == "get_attr":
                 self.known[node] = self.table(getattr(self.graph, node.target))
             elif node.op == "call_function":
@@ -77,13 +81,19 @@ class _Translation:
 
     # Operands.
 
-    def table(self, tensor: torch.Tensor) -> Any:
+    def table(self, tensor: torch.Tensor, is_known: bool = True) -> Any:
+        """A tensor that the function has; `is_known` where its numbers may be part of
+        the program."""
         if tensor.dim() > 0:
             return _Rows(tracing.table_of(tensor), [])
-        if not tensor.requires_grad:
+        if is_known and not tensor.requires_grad:
             return Array.scalar(self.region.constant(tensor.item()))
-        with torch.enable_grad(): # programs take tables of one dimension and more
-            table = tracing.table_of(tensor.reshape(1))
+        # Programs take tables of one dimension and more.
+        if is_known:
+            with torch.enable_grad():
+                table = tracing.table_of(tensor.reshape(1))
+        else: # which the caller reshapes
+            table = dataclasses.replace(tracing.table_of(tensor), shape=(1,))
         return Array.scalar(self.region.load(table, [self.region.constant(0)]))
 
     def array(self, operand: Any) -> Array:

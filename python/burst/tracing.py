@@ -10,6 +10,7 @@ operators alone, PyTorch is not needed.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -22,7 +23,15 @@ class TracingError(TypeError):
     """A mask or score that cannot become a region, and why."""
 
 
-def trace(function: Function, is_score: bool, float_type: str,
+@dataclasses.dataclass(frozen=True)
+class Closed:
+    """A function that takes tables as arguments, behind those of a mask or score."""
+
+    function: Function
+    tables: tuple[Any, ...]
+
+
+def trace(function: Function | Closed, is_score: bool, float_type: str,
           head_offset: int = 0, batch_offset: int = 0) -> Region:
     """The region of a mask or a score.
 
@@ -37,8 +46,11 @@ def trace(function: Function, is_score: bool, float_type: str,
     if is_score:
         arguments.insert(0, region.s)
     what = "score" if is_score else "mask"
+    tables = ()
+    if isinstance(function, Closed):
+        function, tables = function.function, function.tables
     try:
-        result = _frontend()(function, region, arguments)
+        result = _frontend()(function, region, arguments, tables)
     except TracingError as error:
         raise TracingError(f"{what} {_name(function)}: {error}") from error
     wanted = region.float_type if is_score else BOOL
@@ -56,7 +68,7 @@ def _name(function: Function) -> str:
     return getattr(function, "__qualname__", repr(function))
 
 
-def _frontend() -> Callable[[Function, Region, list[Value]], Value]:
+def _frontend() -> Callable[[Function, Region, list[Value], tuple[Any, ...]], Value]:
     try:
         from burst import torch_tracing
     except ModuleNotFoundError as error:
@@ -253,6 +265,7 @@ class TableOf:
         return Symbol(region, region.load(table, [lift(region, index) for index in at]))
 
 
-def by_operators(function: Function, region: Region, arguments: list[Value]) -> Value:
-    result = function(*(Symbol(region, value) for value in arguments))
+def by_operators(function: Function, region: Region, arguments: list[Value],
+                 tables: tuple[Any, ...] = ()) -> Value:
+    result = function(*(Symbol(region, value) for value in arguments), *map(TableOf, tables))
     return lift(region, result)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """burst.attention on the processes of a group equals that of one process."""
 
+import functools
 import os
 
 import pytest
@@ -88,6 +89,19 @@ def compare(ranks, order, strategy, mask, lengths):
         assert torch.equal(cp.unshard(shards[0], 2), whole[0])
 
 
+def compiled():
+    """Where torch.compile reads, sequences are constants of the graph."""
+    cp = burst.Sequence(dist.group.WORLD, "zigzag")
+    shards = [cp.shard(x, 2).requires_grad_() for x in reference.draw(1, 4, 2, 48, 48, 16)]
+    attend = functools.partial(burst.attention, mask=documents, sequence=cp)
+    wanted = attend(*shards)
+    found = torch.compile(attend, fullgraph=True, backend="aot_eager")(*shards)
+    assert torch.equal(found, wanted)
+    for x, y in zip(torch.autograd.grad(found.sum(), shards),
+                    torch.autograd.grad(wanted.sum(), shards)):
+        assert torch.equal(x, y)
+
+
 def all_cases():
     for case in CASES:
         try:
@@ -95,6 +109,7 @@ def all_cases():
         except Exception as error:
             raise AssertionError(f"rank {dist.get_rank()} of {case}") from error
         dist.barrier()
+    compiled()
     offsets()
     dist.barrier()
 

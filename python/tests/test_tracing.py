@@ -174,8 +174,83 @@ def test_one_table_becomes_two():
 def test_masks_of_torch():
     """Closures that torch makes are told apart by what is in them."""
     masks = [and_masks(lambda b, h, i, j: i >= j, by_keyword(left)) for left in (1, 5, 1)]
-    first, other, same = map(fingerprint.of, masks)
-    assert first is not None and first == same != other
+    first, other, same = (fingerprint.of(mask).key for mask in masks)
+    assert first == same != other
+
+
+LIMIT = 3
+
+
+def by_global(b, h, i, j):
+    return i - j <= LIMIT
+
+
+def by_helper(helper):
+    return lambda b, h, i, j: helper(i - j)
+
+
+def test_guards(monkeypatch):
+    """They hold while all is there that a function was read from, and no longer."""
+    def read(function):
+        found = fingerprint.of(function)
+        assert found is not None and found.guard is not None
+        assert found.guard.holds(function)
+        return found.guard
+
+    guard = read(by_global)
+    monkeypatch.setitem(globals(), "LIMIT", 4)
+    assert not guard.holds(by_global)
+    monkeypatch.setitem(globals(), "LIMIT", 3)
+    assert guard.holds(by_global)
+
+    def make(left):
+        return lambda b, h, i, j: i - j <= left
+
+    guard = read(make(2))
+    assert guard.holds(make(2)) and not guard.holds(make(3))
+
+    table = torch.arange(4)
+    guard = read(make(table))
+    assert guard.holds(make(table)) and not guard.holds(make(torch.arange(4)))
+    del table
+    assert not guard.holds(make(torch.arange(4)))
+
+    limit = 1
+    function = by_helper(lambda x: x <= limit)
+    guard = read(function)
+    limit = 2
+    assert not guard.holds(function)
+
+    def with_default(b, h, i, j, left=2):
+        return i - j <= left
+
+    guard = read(with_default)
+    with_default.__defaults__ = (3,)
+    assert not guard.holds(with_default)
+    # What may change in its place is read on each call.
+    for function in (make(torch.tensor(1)), with_list([1])):
+        assert getattr(fingerprint.of(function), "guard", None) is None
+
+
+def with_list(limits):
+    return lambda b, h, i, j: i - j <= limits[0]
+
+
+def test_tables_that_change_their_form():
+    """A table of other strides is not read as the one before."""
+    q, k, v = reference.draw(1, 1, 1, 6, 6, 8)
+    table = torch.randn(6, 6)
+
+    def score(s, b, h, i, j):
+        return s + table[i, j]
+
+    burst.attention(q, k, v, score=score)
+    table.t_()
+    reference.assert_close(burst.attention(q, k, v, score=score),
+                           reference.attention(q, k, v, score=score)[0])
+    table.resize_(9, 9)
+    reference.assert_close(burst.attention(q, k, v, score=score),
+                           reference.attention(q, k, v, score=score)[0])
 
 
 def test_a_scalar_with_a_gradient():

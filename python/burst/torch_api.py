@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""burst.attention of torch tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+import torch.distributed as dist
+from torch.autograd.function import once_differentiable
+
+from burst import torch_attention, torch_ops, tracing
+from burst.sequence import Sequence
+from burst.torch_attention import Call, Options
+
+Pair = tuple[torch.Tensor, torch.Tensor]
+
+_count_modes = cast(Callable[[], int], cast(Any, torch)._C._len_torch_dispatch_stack)
+_has_transforms = cast(Callable[[], bool], cast(Any, torch)._C._are_functorch_transforms_active)
+
+_calls: dict[tuple[Any, ...], Call] = {}
+_LARGEST_CACHE = 4096
+# Tensors that are no more than that: others, such as fake ones, know what to do
+# with an op.
+_PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
+              score: tracing.Function | None, sinks: torch.Tensor | None, scale: float | None,
+              sequence: Sequence | None, strategy: str, layout: str, head_offset: int | None,
+              batch_offset: int | None, return_lse: bool, out: Pair | None) -> Any:
+    if torch.is_autocast_enabled("cpu"):
+        q, k, v = _as_autocast(q, k, v)
+    if torch.compiler.is_dynamo_compiling():
+        from burst import torch_compile
+        if out is not None:
+            raise ValueError("out: cannot be given where torch.compile reads, which reuses "
+                             "memory itself")
+        o, lse = torch_compile.attend(q, k, v, mask, score, scale, sequence, strategy, layout,
+                                      head_offset, batch_offset)
+        if sinks is not None:
+            o, lse = _with_sinks(o, lse, sinks, layout)
+        return (o, lse) if return_lse else o
+    call = None
+    tables = None
+    key = None
+    try:
+        key = (q.shape, q.stride(), k.shape, k.stride(), v.shape, v.stride(), q.dtype, k.dtype,
+               v.dtype, mask and mask.__code__, score and score.__code__, scale, sequence,
+               strategy, layout, head_offset, batch_offset)
+        call = _calls.get(key)
+        if call is not None:
+            tables = call.tables(mask, score)
+    except (AttributeError, TypeError): # no tensors, which is said below; functions without code
+        key = None
+    is_plain = type(q) in _PLAIN and type(k) in _PLAIN and type(v) in _PLAIN and \
+        not _count_modes() and not _has_transforms()
+    if call is None or tables is None:
+        call, attention, tables = _find(key, q, k, v, mask, score, scale, sequence, strategy,
+                                        layout, head_offset, batch_offset, is_plain)
+    else:
+        attention = call.attention
+    if not (q.is_cpu and k.is_cpu and v.is_cpu):
+        _check_devices(q, k, v)
+    if out is not None:
+        o, lse = _check_out(attention, q, k, v, tables, sinks, *out)
+        if call is not None and call.takes(o, lse):
+            call.run(q, k, v, tables, o, lse)
+        else:
+            torch_attention.forward(attention, q, k, v, tables, (o, lse))
+    elif not is_plain or q.is_neg() or k.is_neg() or v.is_neg():
+        o, lse = torch_ops.attention(attention, q, k, v, tables)
+    elif torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad or
+                                      tables and any([x.requires_grad for x in tables])):
+        o, lse = _apply(attention, call, q, k, v, *tables)
+    elif call is not None:
+        o, lse = call(q, k, v, tables)
+    else:
+        o, lse = torch_attention.forward(attention, q, k, v, tables)
+    if sinks is not None:
+        o, lse = _with_sinks(o, lse, sinks, layout)
+    return (o, lse) if return_lse else o
+
+
+def _find(key: tuple[Any, ...] | None, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+          mask: tracing.Function | None, score: tracing.Function | None, scale: float | None,
+          sequence: Sequence | None, strategy: str, layout: str, head_offset: int | None,
+          batch_offset: int | None, is_plain: bool,
+          ) -> tuple[Call | None, torch_attention.Attention, list[torch.Tensor]]:
+    """What a call that is not known does, after checks of its arguments."""
+    options = checked(q, k, v, scale, sequence, strategy, layout, head_offset, batch_offset)
+    found = torch_attention.find(q, k, v, mask, score, options)
+    check_offsets(found.attention, options, head_offset, batch_offset)
+    call = None
+    if is_plain and all(torch_attention.readable(x) is x for x in (q, k, v, *found.tables)):
+        call = Call(found, q, k, v)
+        if key is not None and found.guards is not None:
+            if len(_calls) >= _LARGEST_CACHE:
+                _calls.clear()
+            _calls[key] = call
+    return call, found.attention, found.tables
+
+
+#===----------------------------------------------------------------------===#
+# Gradients
+#===----------------------------------------------------------------------===#
+
+
+class Function(torch.autograd.Function):
+    """As the op of torch.library, by the shorter way."""
+
+    @staticmethod
+    def forward(ctx: Any, attention: torch_attention.Attention, call: Call | None,
+                q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *tables: torch.Tensor) -> Pair:
+        if call is None:
+            o, lse = torch_attention.forward(attention, q, k, v, tables)
+        else:
+            o, lse = call(q, k, v, tables)
+        ctx.attention = attention
+        ctx.save_for_backward(q, k, v, o, lse, *tables)
+        ctx.set_materialize_grads(False)
+        return o, lse
+
+    @staticmethod
+    @once_differentiable
+    def backward( # pyright: ignore[reportIncompatibleMethodOverride]
+            ctx: Any, do: torch.Tensor | None, dlse: torch.Tensor | None) -> Any:
+        q, k, v, o, lse, *tables = ctx.saved_tensors
+        needs = ctx.needs_input_grad
+        if do is None and dlse is None:
+            return (None,) * len(needs)
+        wanted = tuple([n for n, need in enumerate(needs[5:]) if need])
+        dq, dk, dv, *found = torch_attention.backward(
+            ctx.attention, q, k, v, o, lse, torch.zeros_like(o) if do is None else do, dlse,
+            tables, wanted)
+        gradients: list[Any] = [None] * len(tables)
+        for n, gradient in zip(wanted, found):
+            gradients[n] = gradient.to(tables[n].dtype)
+        return (None, None, dq, dk, dv, *gradients)
+
+
+# Not Function.apply, which looks for transforms of functorch first: there are none
+# where this is called.
+_apply = cast(Callable[..., Pair], cast(Any, super(torch.autograd.Function, Function)).apply)
+
+
+#===----------------------------------------------------------------------===#
+# Arguments
+#===----------------------------------------------------------------------===#
+
+
+def checked(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None,
+            sequence: Sequence | None, strategy: str, layout: str, head_offset: int | None,
+            batch_offset: int | None) -> Options:
+    """The options, when all is as it should be."""
+    _check(q, k, v, layout)
+    if strategy not in ("auto", "ring_kv", "ring_q", "all_gather"):
+        raise ValueError(f"strategy: {strategy!r} is not known; it is auto, ring_kv, ring_q or "
+                         "all_gather")
+    if scale is not None and not math.isfinite(scale):
+        raise ValueError(f"scale: must be finite, got {scale}")
+    return Options(layout, scale, sequence, None if strategy == "auto" else strategy,
+                   head_offset or 0, batch_offset or 0)
+
+
+def _as_autocast(*tensors: torch.Tensor) -> list[torch.Tensor]:
+    """In the type of torch.autocast, as the attention of torch is."""
+    dtype = torch.get_autocast_dtype("cpu")
+    return [x.to(dtype) if isinstance(x, torch.Tensor) and x.is_floating_point() and
+            x.dtype != torch.float64 else x for x in tensors]
+
+
+def _check(q: Any, k: Any, v: Any, layout: str) -> None:
+    if layout not in torch_attention.LAYOUTS:
+        raise ValueError(f"layout: {layout!r} is not known; it is bhsd or bshd")
+    for x, name in ((q, "q"), (k, "k"), (v, "v")):
+        if not isinstance(x, torch.Tensor):
+            raise TypeError(f"{name}: a torch.Tensor is wanted, got {type(x).__name__}")
+        if x.dim() != 4:
+            raise ValueError(f"{name}: 4 dimensions {layout} are wanted, got the shape "
+                             f"{tuple(x.shape)}")
+        if x.layout != torch.strided:
+            raise ValueError(f"{name}: a dense tensor is wanted, got one of {x.layout}")
+    _check_devices(q, k, v)
+    if q.dtype not in torch_attention.DTYPES:
+        raise TypeError(f"q: of float32, float64, bfloat16 or float16, got {q.dtype}")
+    batch, sequence, head, dim = torch_attention.LAYOUTS[layout]
+    for x, name in ((k, "k"), (v, "v")):
+        if x.dtype != q.dtype:
+            raise TypeError(f"{name}: is {x.dtype}, q is {q.dtype}; all must have one type "
+                            "(torch.autocast casts q, k and v)")
+        if x.shape[batch] != q.shape[batch]:
+            raise ValueError(f"{name}: has a batch of {x.shape[batch]}, q of {q.shape[batch]}")
+    if (k.shape[sequence], k.shape[head]) != (v.shape[sequence], v.shape[head]):
+        raise ValueError(f"v: has {v.shape[sequence]} positions and {v.shape[head]} heads, k has "
+                         f"{k.shape[sequence]} and {k.shape[head]}")
+    if k.shape[dim] != q.shape[dim]:
+        raise ValueError(f"k: has a head dim of {k.shape[dim]}, q of {q.shape[dim]}")
+    if k.shape[head] == 0 or q.shape[head] % k.shape[head]:
+        raise ValueError(f"q: has {q.shape[head]} heads, which is no multiple of the "
+                         f"{k.shape[head]} of k and v")
+
+
+def _check_devices(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
+    for x, name in ((q, "q"), (k, "k"), (v, "v")):
+        if x.device.type != "cpu":
+            raise ValueError(f"{name}: is on {x.device}; tensors must be on the CPU")
+
+
+def check_offsets(attention: torch_attention.Attention, options: Options,
+                  head_offset: int | None, batch_offset: int | None) -> None:
+    """Where there are more ranks than those of the sequence, heads or batch may be
+    sharded over the others: what a function sees of them must not be a guess."""
+    reads = attention.reads
+    if True not in reads or not dist.is_available() or not dist.is_initialized():
+        return
+    ranks = 1 if options.sequence is None else options.sequence.ranks
+    for name, what, is_read, offset in (("head_offset", "head", reads[0], head_offset),
+                                        ("batch_offset", "batch", reads[1], batch_offset)):
+        if is_read and offset is None and dist.get_world_size() > ranks:
+            raise ValueError(
+                f"{name}: mask or score depend on the {what}, and there are "
+                f"{dist.get_world_size()} ranks, more than the {ranks} of the sequence: say which "
+                f"{what} of the whole model the first one here is; 0 is a value")
+
+
+def _check_out(attention: torch_attention.Attention, q: torch.Tensor, k: torch.Tensor,
+               v: torch.Tensor, tables: list[torch.Tensor], sinks: torch.Tensor | None,
+               o: torch.Tensor, lse: torch.Tensor) -> Pair:
+    if torch.is_grad_enabled() and any([x.requires_grad for x in (q, k, v, *tables, o, lse)]):
+        raise ValueError("out: results that are given have no gradients: use torch.no_grad(), or "
+                         "leave it out")
+    if sinks is not None:
+        raise ValueError("out: cannot be given with sinks, which make other tensors of the "
+                         "results")
+    for x, name, shape, dtype in ((o, "o", attention.o_shape, attention.dtype),
+                                  (lse, "lse", attention.lse_shape, attention.lse_dtype)):
+        if x.shape != shape or x.dtype is not dtype:
+            raise ValueError(f"out: {name} must be {shape} of {dtype}, got {tuple(x.shape)} of "
+                             f"{x.dtype}")
+        if not x.is_cpu or x.is_neg() or \
+                not x.is_contiguous() and (x.stride(-1) != 1 or 0 in x.stride()):
+            raise ValueError(f"out: {name} must be dense, on the CPU and have the elements of its "
+                             f"last dimension side by side, got strides {x.stride()} on {x.device}")
+    return o, lse
+
+
+def _with_sinks(o: torch.Tensor, lse: torch.Tensor, sinks: torch.Tensor, layout: str) -> Pair:
+    if sinks.shape != lse.shape[1:2]:
+        raise ValueError(f"sinks: one number per head of q is wanted, ({lse.shape[1]},), got the "
+                         f"shape {tuple(sinks.shape)}")
+    sinks = sinks.to(lse.dtype)[None, :, None]
+    kept = torch.sigmoid(lse - sinks) # of the softmax, by keys and not by the sink
+    if layout == "bshd":
+        kept = kept.transpose(1, 2)
+    return o * kept[..., None].to(o.dtype), torch.logaddexp(lse, sinks)
+
+
+#===----------------------------------------------------------------------===#
+# Partial results
+#===----------------------------------------------------------------------===#
+
+
+def merge(parts: tuple[Pair, ...], layout: str) -> Pair:
+    o, lse = parts[0]
+    for other, other_lse in parts[1:]:
+        total = torch.logaddexp(lse, other_lse)
+        # Of rows that see no key in either part, nothing.
+        weights = [torch.exp(torch.where(total == -math.inf, -math.inf, x - total))
+                   for x in (lse, other_lse)]
+        a, b = (w[..., None] if layout == "bhsd" else w.transpose(1, 2)[..., None]
+                for w in weights)
+        o, lse = (a * o + b * other).to(o.dtype), total
+    return o, lse
