@@ -23,7 +23,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               sequence: Sequence | None = ..., strategy: Strategy = ...,
               layout: Literal["bhsd", "bshd"] = ...,
               head_offset: int | None = ..., batch_offset: int | None = ...,
-              out: tuple[torch.Tensor, torch.Tensor] | None = ..., return_lse: Literal[False] = ...) -> torch.Tensor: ...
+              out: tuple[torch.Tensor, torch.Tensor] | None = ...,
+              return_lse: Literal[False] = ...) -> torch.Tensor: ...
 @overload
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               mask: tracing.Function | None = ..., score: tracing.Function | None = ...,
@@ -31,7 +32,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               sequence: Sequence | None = ..., strategy: Strategy = ...,
               layout: Literal["bhsd", "bshd"] = ...,
               head_offset: int | None = ..., batch_offset: int | None = ...,
-              out: tuple[torch.Tensor, torch.Tensor] | None = ..., return_lse: Literal[True]) -> tuple[torch.Tensor, torch.Tensor]: ...
+              out: tuple[torch.Tensor, torch.Tensor] | None = ...,
+              return_lse: Literal[True]) -> tuple[torch.Tensor, torch.Tensor]: ...
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,

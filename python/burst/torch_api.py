@@ -165,7 +165,7 @@ def checked(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | No
                    head_offset or 0, batch_offset or 0)
 
 
-def _as_autocast(*tensors: torch.Tensor) -> list[torch.Tensor]:
+def _as_autocast(*tensors: Any) -> list[Any]:
     """In the type of torch.autocast, as the attention of torch is."""
     dtype = torch.get_autocast_dtype("cpu")
     return [x.to(dtype) if isinstance(x, torch.Tensor) and x.is_floating_point() and
