@@ -36,6 +36,16 @@ class DeviceConfig(Config):
     _fields_ = [("threads", Int), ("num_cpus", Int), ("cpus", c.POINTER(Int))]
 
 
+class CudaConfig(Config):
+    _fields_ = [("ordinal", Int), ("allocate", c.c_void_p), ("release", c.c_void_p),
+                ("context", c.c_void_p)]
+
+
+class NcclConfig(Config):
+    _fields_ = [("device", Handle), ("world", Handle), ("communicator", c.c_void_p),
+                ("timeout_seconds", c.c_double)]
+
+
 class WorldConfig(Config):
     _fields_ = [("num_ranks", Int), ("rank", Int), ("address", Text),
                 ("timeout_seconds", c.c_double), ("heartbeat_seconds", c.c_double),
@@ -75,6 +85,13 @@ class Counters(Config):
                 ("wait_seconds", c.c_double)]
 
 
+class Parameter(c.Structure):
+    _fields_ = [("name", Text), ("kind", c.c_int32), ("type", c.c_int32), ("rank", c.c_int32),
+                ("is_result", c.c_int32), ("sizes", c.POINTER(Int)), ("shard_dim", c.c_int32),
+                ("num_segments", c.c_int32), ("extent", Int), ("extent_parameter", c.c_int32),
+                ("is_partial", c.c_int32), ("is_host", c.c_int32)]
+
+
 class Tensor(c.Structure):
     _fields_ = [("data", c.c_void_p), ("type", c.c_int32), ("rank", c.c_int32),
                 ("sizes", Int * 8), ("strides", Int * 8)]
@@ -88,8 +105,14 @@ def _out(kind: Any) -> Any:
 _FALLIBLE: dict[str, list[Any]] = {
     "burst_check_version": [c.c_int, c.c_int],
     "burst_device_create_cpu": [_out(DeviceConfig), _out(Handle)],
+    "burst_device_create_cuda": [_out(CudaConfig), _out(Handle)],
+    "burst_stream_create_cuda": [Handle, c.c_void_p, _out(Handle)],
+    "burst_stream_synchronize": [Handle],
+    "burst_transport_create_nccl": [_out(NcclConfig), _out(Handle)],
     "burst_transport_create_tcp": [_out(TcpConfig), _out(Handle)],
     "burst_world_create": [_out(WorldConfig), _out(Handle)],
+    "burst_program_load": [Text, _out(Handle)],
+    "burst_compile_to_file": [Text, c.c_size_t, _out(CompileConfig), Text],
     "burst_compile_text": [Text, c.c_size_t, _out(CompileConfig), _out(Handle)],
     "burst_explain_text": [Text, c.c_size_t, _out(ExplainConfig), _out(c.c_void_p)],
     "burst_run": [Handle, _out(RunConfig), _out(Tensor), Int, _out(Counters)],
@@ -104,11 +127,18 @@ _OTHERS: dict[str, tuple[Any, list[Any]]] = {
     "burst_error_destroy": (None, [Handle]),
     "burst_device_destroy": (None, [Handle]),
     "burst_device_threads": (Int, [Handle]),
+    "burst_stream_destroy": (None, [Handle]),
+    "burst_transport_stop": (None, [Handle, Text]),
     "burst_transport_destroy": (None, [Handle]),
     "burst_world_destroy": (None, [Handle]),
     "burst_text_destroy": (None, [c.c_void_p]),
     "burst_program_release": (None, [Handle]),
+    "burst_program_name": (Text, [Handle]),
     "burst_program_target": (Text, [Handle]),
+    "burst_program_is_gpu": (Int, [Handle]),
+    "burst_program_num_parameters": (Int, [Handle]),
+    "burst_program_num_arguments": (Int, [Handle]),
+    "burst_program_parameter": (c.POINTER(Parameter), [Handle, Int]),
     "burst_program_num_ranks": (Int, [Handle]),
 }
 

@@ -13,7 +13,7 @@ from burst.sequence import Sequence
 if TYPE_CHECKING:
     import torch
 
-Strategy = Literal["auto", "ring_kv", "ring_q", "all_gather"]
+Strategy = Literal["auto", "ring_kv", "ring_q", "all_gather", "ring_scores"]
 
 
 @overload
@@ -23,7 +23,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               sequence: Sequence | None = ..., strategy: Strategy = ...,
               layout: Literal["bhsd", "bshd"] = ...,
               head_offset: int | None = ..., batch_offset: int | None = ...,
-              out: tuple[torch.Tensor, torch.Tensor] | None = ...,
+              out: tuple[torch.Tensor, torch.Tensor] | None = ..., stream: int | None = ...,
               return_lse: Literal[False] = ...) -> torch.Tensor: ...
 @overload
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
@@ -32,7 +32,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               sequence: Sequence | None = ..., strategy: Strategy = ...,
               layout: Literal["bhsd", "bshd"] = ...,
               head_offset: int | None = ..., batch_offset: int | None = ...,
-              out: tuple[torch.Tensor, torch.Tensor] | None = ...,
+              out: tuple[torch.Tensor, torch.Tensor] | None = ..., stream: int | None = ...,
               return_lse: Literal[True]) -> tuple[torch.Tensor, torch.Tensor]: ...
 
 
@@ -43,7 +43,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               strategy: Strategy = "auto",
               layout: Literal["bhsd", "bshd"] = "bhsd", head_offset: int | None = None,
               batch_offset: int | None = None, return_lse: bool = False,
-              out: tuple[torch.Tensor, torch.Tensor] | None = None) -> Any:
+              out: tuple[torch.Tensor, torch.Tensor] | None = None,
+              stream: int | None = None) -> Any:
     """Attention of q over k and v, with gradients.
 
     q, k and v are (batch, heads, sequence, dim), or with layout="bshd" (batch,
@@ -73,13 +74,19 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
     denominator of the softmax, and o and lse are those with it. dropout must
     be 0. out, tensors for o and lse, is written and returned in place of new ones,
     without gradients. torch.autocast casts q, k and v.
+
+    Arrays of numpy, and of libraries that speak DLPack (JAX, CuPy), give arrays of
+    the same library, without gradients; their mask and score are written with
+    operators, burst.where, and tables in burst.table. On a GPU `out` is wanted, and
+    `stream`, a CUstream as a number, says in which order to run (the legacy default
+    stream otherwise); torch tensors are used in the order of the current stream.
     """
     if dropout != 0.0:
         raise ValueError(f"dropout: got {dropout}; burst has none, since what is dropped would "
                          "have to be the same on all ranks: apply it to o, or leave it out")
     run = _implementations.get(type(q)) or _implementation(q)
     return run(q, k, v, mask, score, sinks, scale, sequence, strategy, layout, head_offset,
-               batch_offset, return_lse, out)
+               batch_offset, return_lse, out, stream)
 
 
 # By types of q.
@@ -87,6 +94,14 @@ _implementations: dict[type[Any], Callable[..., Any]] = {}
 
 
 def _implementation(q: object) -> Callable[..., Any]:
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(q, torch.Tensor):
+        from burst import array_api, views
+        if views.is_array(q):
+            return _implementations.setdefault(type(q), array_api.attention)
+    if torch is None:
+        raise TypeError(f"q: a torch.Tensor, an array of numpy or one with __dlpack__ is wanted, "
+                        f"got {type(q).__name__}")
     from burst import torch_api
     return _implementations.setdefault(type(q), torch_api.attention)
 

@@ -196,18 +196,26 @@ class Program:
         self.num_ranks: int = library.burst_program_num_ranks(handle)
 
     @staticmethod
-    def compile(module: str) -> Program:
+    def compile(module: str, target: str = "cpu") -> Program:
         handle = _c.Handle()
         text = module.encode()
-        config = _c.CompileConfig(name=b"attention")
+        config = _c.CompileConfig(name=b"attention", target=target.encode())
         _c.check(_c.library.burst_compile_text(text, len(text), config, handle))
         return Program(handle)
 
+    @functools.cached_property
+    def is_host(self) -> tuple[bool, ...]:
+        """Which parameters of a program for GPUs lie in the memory of the host."""
+        library = _c.library
+        return tuple(bool(library.burst_program_parameter(self.handle, n).contents.is_host)
+                     for n in range(library.burst_program_num_parameters(self.handle)))
+
 
 @functools.lru_cache(maxsize=1024)
-def compiled(module: str) -> Program:
-    """The program of a module: text that was seen is not compiled again."""
-    return Program.compile(module)
+def compiled(module: str, target: str = "cpu") -> Program:
+    """The program of a module, for "cpu" or "cuda": text that was seen is not
+    compiled again."""
+    return Program.compile(module, target)
 
 
 #===----------------------------------------------------------------------===#
@@ -224,6 +232,36 @@ class Device:
                                                     self.handle))
         self.threads: int = _c.library.burst_device_threads(self.handle)
         self.destroy = weakref.finalize(self, _c.library.burst_device_destroy, self.handle)
+
+
+class Stream:
+    """A GPU and a CUstream of the caller's, of `burst_stream`."""
+
+    def __init__(self, ordinal: int, stream: int) -> None:
+        if ordinal not in _gpus:
+            gpu = _c.Handle()
+            _c.check(_c.library.burst_device_create_cuda(_c.CudaConfig(ordinal=ordinal), gpu))
+            _gpus[ordinal] = gpu
+        self.device = _gpus[ordinal]
+        self.handle = _c.Handle()
+        _c.check(_c.library.burst_stream_create_cuda(self.device, stream, self.handle))
+
+    def synchronize(self) -> None:
+        _c.check(_c.library.burst_stream_synchronize(self.handle))
+
+
+# A process that used a GPU cannot use it in its forked children: CUDA says so there.
+_gpus: dict[int, _c.Handle] = {}
+_streams: dict[tuple[int, int], Stream] = {}
+
+
+def stream(ordinal: int, cuda_stream: int) -> Stream:
+    """The one of a GPU and a CUstream, which runs on it follow."""
+    with _devices_lock:
+        found = _streams.get((ordinal, cuda_stream))
+        if found is None:
+            found = _streams[ordinal, cuda_stream] = Stream(ordinal, cuda_stream)
+        return found
 
 
 _devices: dict[int, Device] = {}

@@ -149,6 +149,12 @@ class Sequence:
         import torch
         return torch.roll(x, shift, dim)
 
+    def global_lengths(self, num_queries: int, num_keys: int) -> tuple[int, int]:
+        """Of queries and keys, of which this rank has so many."""
+        key_length = self.length if self.key_length is None else self.key_length
+        return (self.global_length(num_queries, self.length),
+                self.global_length(num_keys, key_length))
+
     def global_length(self, local: int, length: int | None) -> int:
         """Of a shard of `local` positions; `length` is what is known of it."""
         rank = self._own_rank()

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.autograd.function import once_differentiable
 
-from burst import torch_attention, torch_ops, tracing
+from burst import arguments, torch_attention, torch_ops, tracing
 from burst.sequence import Sequence
 from burst.torch_attention import Call, Options
 
@@ -30,8 +30,11 @@ _PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
               score: tracing.Function | None, sinks: torch.Tensor | None, scale: float | None,
               sequence: Sequence | None, strategy: str, layout: str, head_offset: int | None,
-              batch_offset: int | None, return_lse: bool, out: Pair | None) -> Any:
-    if torch.is_autocast_enabled("cpu"):
+              batch_offset: int | None, return_lse: bool, out: Pair | None,
+              stream: int | None) -> Any:
+    if stream is not None:
+        raise ValueError("stream: of torch tensors it is the current one; use torch.cuda.stream")
+    if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
         q, k, v = _as_autocast(q, k, v)
     if torch.compiler.is_dynamo_compiling():
         from burst import torch_compile
@@ -48,8 +51,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
     key = None
     try:
         key = (q.shape, q.stride(), k.shape, k.stride(), v.shape, v.stride(), q.dtype, k.dtype,
-               v.dtype, mask and mask.__code__, score and score.__code__, scale, sequence,
-               strategy, layout, head_offset, batch_offset)
+               v.dtype, q.device, k.device, v.device, mask and mask.__code__,
+               score and score.__code__, scale, sequence, strategy, layout, head_offset, batch_offset)
         call = _calls.get(key)
         if call is not None:
             tables = call.tables(mask, score)
@@ -62,8 +65,6 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
                                         layout, head_offset, batch_offset, is_plain)
     else:
         attention = call.attention
-    if not (q.is_cpu and k.is_cpu and v.is_cpu):
-        _check_devices(q, k, v)
     if out is not None:
         o, lse = _check_out(attention, q, k, v, tables, sinks, *out)
         if call is not None and call.takes(o, lse):
@@ -94,7 +95,8 @@ def _find(key: tuple[Any, ...] | None, q: torch.Tensor, k: torch.Tensor, v: torc
     found = torch_attention.find(q, k, v, mask, score, options)
     check_offsets(found.attention, options, head_offset, batch_offset)
     call = None
-    if is_plain and all(torch_attention.readable(x) is x for x in (q, k, v, *found.tables)):
+    if is_plain and q.is_cpu and all([torch_attention.readable(x) is x
+                                      for x in (q, k, v, *found.tables)]):
         call = Call(found, q, k, v)
         if key is not None and found.guards is not None:
             if len(_calls) >= _LARGEST_CACHE:
@@ -151,62 +153,36 @@ _apply = cast(Callable[..., Pair], cast(Any, super(torch.autograd.Function, Func
 #===----------------------------------------------------------------------===#
 
 
-def checked(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None,
+def checked(q: Any, k: Any, v: Any, scale: float | None,
             sequence: Sequence | None, strategy: str, layout: str, head_offset: int | None,
             batch_offset: int | None) -> Options:
     """The options, when all is as it should be."""
-    _check(q, k, v, layout)
-    if strategy not in ("auto", "ring_kv", "ring_q", "all_gather"):
-        raise ValueError(f"strategy: {strategy!r} is not known; it is auto, ring_kv, ring_q or "
-                         "all_gather")
-    if scale is not None and not math.isfinite(scale):
-        raise ValueError(f"scale: must be finite, got {scale}")
+    arguments.check_options(layout, scale, strategy)
+    for x, name in ((q, "q"), (k, "k"), (v, "v")):
+        if not isinstance(x, torch.Tensor):
+            raise TypeError(f"{name}: a torch.Tensor is wanted, as q is, got {type(x).__name__}")
+        if x.layout != torch.strided:
+            raise ValueError(f"{name}: a dense tensor is wanted, got one of {x.layout}")
+    arguments.check_shapes([x.shape for x in (q, k, v)],
+                           [str(x.dtype).removeprefix("torch.") for x in (q, k, v)], layout)
+    _check_devices(q, k, v)
     return Options(layout, scale, sequence, None if strategy == "auto" else strategy,
-                   head_offset or 0, batch_offset or 0)
+                   head_offset or 0, batch_offset or 0, q.device.type)
 
 
 def _as_autocast(*tensors: Any) -> list[Any]:
     """In the type of torch.autocast, as the attention of torch is."""
-    dtype = torch.get_autocast_dtype("cpu")
-    return [x.to(dtype) if isinstance(x, torch.Tensor) and x.is_floating_point() and
-            x.dtype != torch.float64 else x for x in tensors]
-
-
-def _check(q: Any, k: Any, v: Any, layout: str) -> None:
-    if layout not in torch_attention.LAYOUTS:
-        raise ValueError(f"layout: {layout!r} is not known; it is bhsd or bshd")
-    for x, name in ((q, "q"), (k, "k"), (v, "v")):
-        if not isinstance(x, torch.Tensor):
-            raise TypeError(f"{name}: a torch.Tensor is wanted, got {type(x).__name__}")
-        if x.dim() != 4:
-            raise ValueError(f"{name}: 4 dimensions {layout} are wanted, got the shape "
-                             f"{tuple(x.shape)}")
-        if x.layout != torch.strided:
-            raise ValueError(f"{name}: a dense tensor is wanted, got one of {x.layout}")
-    _check_devices(q, k, v)
-    if q.dtype not in torch_attention.DTYPES:
-        raise TypeError(f"q: of float32, float64, bfloat16 or float16, got {q.dtype}")
-    batch, sequence, head, dim = torch_attention.LAYOUTS[layout]
-    for x, name in ((k, "k"), (v, "v")):
-        if x.dtype != q.dtype:
-            raise TypeError(f"{name}: is {x.dtype}, q is {q.dtype}; all must have one type "
-                            "(torch.autocast casts q, k and v)")
-        if x.shape[batch] != q.shape[batch]:
-            raise ValueError(f"{name}: has a batch of {x.shape[batch]}, q of {q.shape[batch]}")
-    if (k.shape[sequence], k.shape[head]) != (v.shape[sequence], v.shape[head]):
-        raise ValueError(f"v: has {v.shape[sequence]} positions and {v.shape[head]} heads, k has "
-                         f"{k.shape[sequence]} and {k.shape[head]}")
-    if k.shape[dim] != q.shape[dim]:
-        raise ValueError(f"k: has a head dim of {k.shape[dim]}, q of {q.shape[dim]}")
-    if k.shape[head] == 0 or q.shape[head] % k.shape[head]:
-        raise ValueError(f"q: has {q.shape[head]} heads, which is no multiple of the "
-                         f"{k.shape[head]} of k and v")
+    return [x.to(torch.get_autocast_dtype(x.device.type))
+            if isinstance(x, torch.Tensor) and torch.is_autocast_enabled(x.device.type) and
+            x.is_floating_point() and x.dtype != torch.float64 else x for x in tensors]
 
 
 def _check_devices(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
-    for x, name in ((q, "q"), (k, "k"), (v, "v")):
-        if x.device.type != "cpu":
-            raise ValueError(f"{name}: is on {x.device}; tensors must be on the CPU")
+    if q.device.type not in ("cpu", "cuda"):
+        raise ValueError(f"q: is on {q.device}; tensors must be on a CPU or a CUDA device")
+    for x, name in ((k, "k"), (v, "v")):
+        if x.device != q.device:
+            raise ValueError(f"{name}: is on {x.device}, q on {q.device}")
 
 
 def check_offsets(attention: torch_attention.Attention, options: Options,
@@ -240,10 +216,10 @@ def _check_out(attention: torch_attention.Attention, q: torch.Tensor, k: torch.T
         if x.shape != shape or x.dtype is not dtype:
             raise ValueError(f"out: {name} must be {shape} of {dtype}, got {tuple(x.shape)} of "
                              f"{x.dtype}")
-        if not x.is_cpu or x.is_neg() or \
+        if x.device != q.device or x.is_neg() or \
                 not x.is_contiguous() and (x.stride(-1) != 1 or 0 in x.stride()):
-            raise ValueError(f"out: {name} must be dense, on the CPU and have the elements of its "
-                             f"last dimension side by side, got strides {x.stride()} on {x.device}")
+            raise ValueError(f"out: {name} must be dense, on {q.device} and have the elements of "
+                             f"its last dimension side by side, got strides {x.stride()} on {x.device}")
     return o, lse
 
 

@@ -17,14 +17,13 @@ from typing import Any, NamedTuple
 import torch
 
 from burst import _c, fingerprint, programs, tracing, worlds
+from burst.arguments import LAYOUTS
 from burst.programs import Clauses, Shape
 from burst.regions import TABLE_TYPES, Region, Table
 from burst.sequence import Layout, Sequence
 
 DTYPES = {torch.float32: "float32", torch.float64: "float64", torch.bfloat16: "bfloat16",
           torch.float16: "float16"}
-# Where a tensor has batch, sequence, head and head dim.
-LAYOUTS = {"bhsd": (0, 2, 1, 3), "bshd": (0, 1, 2, 3)}
 
 
 class Options(NamedTuple):
@@ -36,6 +35,7 @@ class Options(NamedTuple):
     strategy: str | None
     head_offset: int
     batch_offset: int
+    target: str # cpu or cuda
 
 
 #===----------------------------------------------------------------------===#
@@ -54,11 +54,11 @@ class Bound:
         self.order = LAYOUTS[options.layout]
         self.is_wide = tuple(is_wide)
         self.runs: dict[tuple[Any, ...], Run] = {} # by strides
-        self.configs: dict[int, _c.RunConfig] = {} # by threads
+        self.configs: dict[Any, _c.RunConfig] = {} # by where it runs
         self.generation = programs.generation()
 
     def run(self, tensors: abc.Sequence[torch.Tensor]) -> None:
-        self.find(tensors)([tensor.data_ptr() for tensor in tensors], torch.get_num_threads())
+        self.find(tensors)([tensor.data_ptr() for tensor in tensors], self.config(tensors[0]))
 
     def find(self, tensors: abc.Sequence[torch.Tensor]) -> Run:
         """For tensors of the program's sizes with such strides."""
@@ -70,18 +70,23 @@ class Bound:
             found = self.runs[key] = Run(self, tensors)
         return found
 
-    def config(self, threads: int) -> _c.RunConfig:
-        """Where it runs: calls only read it."""
+    def config(self, q: torch.Tensor) -> _c.RunConfig:
+        """Where it runs, which is where q is: calls only read it."""
         if self.generation != programs.generation(): # its devices are another process's
             self.configs.clear()
             self.generation = programs.generation()
-        found = self.configs.get(threads)
+        place: Any = torch.get_num_threads() if q.is_cpu else \
+            (q.device.index, torch.cuda.current_stream(q.device).cuda_stream)
+        found = self.configs.get(place)
         if found is None:
-            found = _c.RunConfig(device=programs.device(threads).handle)
+            if q.is_cpu:
+                found = _c.RunConfig(device=programs.device(place).handle)
+            else:
+                found = _c.RunConfig(stream=programs.stream(*place).handle)
             if self.sequence is not None and self.sequence.ranks > 1:
                 found.rank = self.sequence.group.rank()
-                found.transport = worlds.of(self.sequence.group).transport
-            self.configs[threads] = found
+                found.transport = worlds.transport(self.sequence.group, q.device)
+            self.configs[place] = found
         return found
 
 
@@ -102,7 +107,7 @@ class Run:
         self.count = len(tensors)
         self.free: list[tuple[memoryview, int]] = [] # arrays that no call has now
 
-    def __call__(self, pointers: abc.Iterable[int], threads: int) -> None:
+    def __call__(self, pointers: abc.Iterable[int], config: _c.RunConfig) -> None:
         try:
             words, address = self.free.pop()
         except IndexError:
@@ -112,7 +117,7 @@ class Run:
         for pointer in pointers:
             words[place] = pointer
             place += _WORDS
-        programs.run_at(self.handle, self.bound.config(threads), address, self.count)
+        programs.run_at(self.handle, config, address, self.count)
         self.free.append((words, address))
 
 
@@ -169,9 +174,9 @@ class Attention:
         if options.sequence is not None:
             of_group = f"{options.sequence.name} {shapes}"
         # The same in each process: compiled graphs are kept on the disk.
-        described = f"{options.layout} {of_group}\n{text.module}"
+        described = f"{options.target} {options.layout} {of_group}\n{text.module}"
         self.name = hashlib.sha256(described.encode()).hexdigest()[:32]
-        self.forward = Bound(programs.compiled(text.module), options,
+        self.forward = Bound(programs.compiled(text.module, options.target), options,
                              [True] * 3 + [False] * len(self.tables) + [True, False])
         self.backwards: dict[tuple[Any, ...], Bound] = {}
 
@@ -182,8 +187,18 @@ class Attention:
             text = programs.backward(self.clauses, [self.tables[n] for n in wanted], with_lse)
             is_wide = [True] * 4 + [False, True] + [False] * (with_lse + len(self.tables)) + \
                 [True] * 3 + [False] * len(wanted)
-            self.backwards[key] = Bound(programs.compiled(text.module), self.options, is_wide)
+            self.backwards[key] = Bound(
+                programs.compiled(text.module, self.options.target), self.options, is_wide)
         return self.backwards[key]
+
+    def placed(self, tables: abc.Sequence[torch.Tensor],
+               q: torch.Tensor) -> abc.Sequence[torch.Tensor]:
+        """Tables where programs for GPUs want them: those that the schedule depends
+        on in the memory of the host."""
+        if q.is_cpu:
+            return tables
+        return [x.to("cpu" if is_host else q.device) for x, is_host in
+                zip(tables, self.forward.program.is_host[3:])]
 
     def o_strides(self, q: torch.Tensor) -> tuple[int, ...]:
         """Results lie as q does: what follows an attention often depends on it."""
@@ -207,7 +222,8 @@ def backward(attention: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Te
              o: torch.Tensor, lse: torch.Tensor, do: torch.Tensor, dlse: torch.Tensor | None,
              tables: abc.Sequence[torch.Tensor], wanted: tuple[int, ...]) -> list[torch.Tensor]:
     """Gradients of q, k, v and of the wanted tables, these in the type of scores."""
-    q, k, v, o, lse, do, *tables = map(readable, (q, k, v, o, lse, do, *tables))
+    q, k, v, o, lse, do, *tables = map(readable, (q, k, v, o, lse, do,
+                                                  *attention.placed(tables, q)))
     gradients = empty_gradients(attention, q, k, v, tables, wanted)
     given = [q, k, v, o, lse, do]
     if dlse is not None:
@@ -294,9 +310,7 @@ def build(q: torch.Size, k: torch.Size, v: torch.Size, dtype: torch.dtype,
     _, num_keys, key_heads, _ = (k[n] for n in order)
     sequence = options.sequence
     if sequence is not None:
-        num_queries = sequence.global_length(num_queries, sequence.length)
-        num_keys = sequence.global_length(
-            num_keys, sequence.length if sequence.key_length is None else sequence.key_length)
+        num_queries, num_keys = sequence.global_lengths(num_queries, num_keys)
     shape = Shape(batch, num_queries, num_keys, heads, key_heads, dim, v[order[3]],
                   DTYPES[dtype])
 
@@ -365,7 +379,7 @@ class Call:
     def run(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
             tables: abc.Sequence[torch.Tensor], o: torch.Tensor, lse: torch.Tensor) -> None:
         self._run([q.data_ptr(), k.data_ptr(), v.data_ptr(), *[x.data_ptr() for x in tables],
-                  o.data_ptr(), lse.data_ptr()], torch.get_num_threads())
+                  o.data_ptr(), lse.data_ptr()], self.attention.forward.config(q))
 
 
 def forward(attention: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
@@ -373,5 +387,5 @@ def forward(attention: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Ten
             None = None) -> tuple[torch.Tensor, torch.Tensor]:
     """With any strides."""
     o, lse = out or attention.empty_results(q)
-    attention.forward.run([*map(readable, (q, k, v, *tables)), o, lse])
+    attention.forward.run([*map(readable, (q, k, v, *attention.placed(tables, q))), o, lse])
     return o, lse

@@ -48,13 +48,13 @@ def _of(name: str, *tensors: torch.Tensor) -> Attention:
     return found
 
 
-@_torch.impl(_library, "attention", "CPU")
+@_torch.impl("burst::attention", ("cpu", "cuda"), lib=_library)
 def _forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, tables: list[torch.Tensor],
              name: str) -> tuple[torch.Tensor, torch.Tensor]:
     return torch_attention.forward(_of(name, q, k, v), q, k, v, tables)
 
 
-@_torch.impl(_library, "attention_backward", "CPU")
+@_torch.impl("burst::attention_backward", ("cpu", "cuda"), lib=_library)
 def _backward(do: torch.Tensor, dlse: torch.Tensor | None, q: torch.Tensor, k: torch.Tensor,
               v: torch.Tensor, o: torch.Tensor, lse: torch.Tensor, tables: list[torch.Tensor],
               wanted: list[int], name: str) -> list[torch.Tensor]:

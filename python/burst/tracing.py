@@ -14,6 +14,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, cast
 
+from burst import views
 from burst.regions import BOOL, INDEX, TABLE_TYPES, Region, Table, Value
 
 Function = Callable[..., Any]
@@ -32,12 +33,13 @@ class Closed:
 
 
 def trace(function: Function | Closed, is_score: bool, float_type: str,
-          head_offset: int = 0, batch_offset: int = 0) -> Region:
+          head_offset: int = 0, batch_offset: int = 0,
+          frontend: Frontend | None = None) -> Region:
     """The region of a mask or a score.
 
     `float_type` is the type of scores, f32 or f64. The offsets are added to what
     the function sees as head and batch: it sees those of the whole model, where
-    a rank has a part of them.
+    a rank has a part of them. The frontend is that of torch where there is one.
     """
     region = Region(is_score, float_type)
     b = region.add(region.b, region.constant(batch_offset))
@@ -50,7 +52,7 @@ def trace(function: Function | Closed, is_score: bool, float_type: str,
     if isinstance(function, Closed):
         function, tables = function.function, function.tables
     try:
-        result = _frontend()(function, region, arguments, tables)
+        result = (frontend or _frontend())(function, region, arguments, tables)
     except TracingError as error:
         raise TracingError(f"{what} {_name(function)}: {error}") from error
     wanted = region.float_type if is_score else BOOL
@@ -68,7 +70,10 @@ def _name(function: Function) -> str:
     return getattr(function, "__qualname__", repr(function))
 
 
-def _frontend() -> Callable[[Function, Region, list[Value], tuple[Any, ...]], Value]:
+Frontend = Callable[[Function, Region, list[Value], tuple[Any, ...]], Value]
+
+
+def _frontend() -> Frontend:
     try:
         from burst import torch_tracing
     except ModuleNotFoundError as error:
@@ -235,7 +240,10 @@ def lift(region: Region, operand: Any) -> Value:
 
 
 def table_of(array: Any) -> Table:
-    """Of a captured tensor of torch, or array of numpy."""
+    """Of a captured tensor of torch, or array of numpy or with DLPack's functions."""
+    if not hasattr(array, "dtype"):
+        view = views.of(array, "a table")
+        return Table(array, view.shape, view.dtype)
     dtype = str(array.dtype).split(".")[-1]
     if dtype not in TABLE_TYPES:
         raise TracingError(f"captures a tensor of type {dtype}; tables are of " +
@@ -267,5 +275,11 @@ class TableOf:
 
 def by_operators(function: Function, region: Region, arguments: list[Value],
                  tables: tuple[Any, ...] = ()) -> Value:
-    result = function(*(Symbol(region, value) for value in arguments), *map(TableOf, tables))
+    try:
+        result = function(*(Symbol(region, value) for value in arguments), *map(TableOf, tables))
+    except TracingError:
+        raise
+    except (IndexError, TypeError) as error: # of an array with a symbol
+        raise TracingError(f"{error}; a table that is read by position is wrapped in burst.table, "
+                           "and functions are burst.where and operators") from error
     return lift(region, result)

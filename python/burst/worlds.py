@@ -11,7 +11,7 @@ import threading
 import weakref
 from typing import Any
 
-from burst import _c
+from burst import _c, programs
 
 
 class World:
@@ -26,6 +26,7 @@ class World:
         # Waits for rank 0, as long as the store does.
         address, token = store.get("burst_world").decode().split()
         self.pid = os.getpid()
+        self._nccl: dict[int, _c.Handle] = {}
         self.group = group
         self._world = _c.Handle()
         self.transport = _c.Handle()
@@ -47,6 +48,25 @@ class World:
             _c.library.burst_world_destroy(self._world)
             raise
         self.close = weakref.finalize(self, _destroy, self.transport, self._world, self.pid)
+
+
+    def nccl(self, device: Any) -> _c.Handle:
+        """A transport over a part of the NCCL communicator that the group has for a
+        CUDA device; all ranks make it with their first exchange there."""
+        found = self._nccl.get(device.index)
+        if found is None:
+            backend = self.group._get_backend(device)
+            if not hasattr(backend, "_comm_ptr"):
+                raise ValueError(f"the process group has no NCCL communicator for {device}, but "
+                                 f"{type(backend).__name__}: make it with backend=\"nccl\", or "
+                                 "\"cpu:gloo,cuda:nccl\"")
+            backend.eager_connect_single_device(device)
+            found = _c.Handle()
+            config = _c.NcclConfig(device=programs.stream(device.index, 0).device,
+                                   communicator=backend._comm_ptr())
+            _c.check(_c.library.burst_transport_create_nccl(config, found))
+            self._nccl[device.index] = found
+        return found
 
 
 def _destroy(transport: _c.Handle, world: _c.Handle, pid: int) -> None:
@@ -73,6 +93,15 @@ def of(group: Any) -> World:
         raise RuntimeError("burst: this process was forked from a rank; its transport belongs to "
                            "that one. Exchange shards in the rank itself")
     return world
+
+
+def transport(group: Any, device: Any) -> _c.Handle:
+    """What carries tensors of a torch device: TCP those of the CPU, the communicator
+    of the group those of a GPU."""
+    world = of(group)
+    if device.type == "cpu":
+        return world.transport
+    return world.nccl(device)
 
 
 def _address() -> str:

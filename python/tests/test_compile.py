@@ -211,7 +211,7 @@ def test_negative_views_and_subclasses():
     assert torch.equal(burst.attention(q.as_subclass(Doubled), k, v), burst.attention(q, k, v))
     with torch.device("meta"):
         meta = torch.empty(1, 1, 8, 8)
-    with pytest.raises(ValueError, match="q: is on meta; tensors must be on the CPU"):
+    with pytest.raises(ValueError, match="q: is on meta; tensors must be on a CPU or"):
         burst.attention(meta, k, v)
     with pytest.raises(ValueError, match="k: is on meta"):
         burst.attention(q, meta, v)

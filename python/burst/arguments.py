@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What arguments of an attention must be, of whichever library its arrays are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence as Sizes
+
+from burst.regions import TABLE_TYPES
+
+# Where a tensor has batch, sequence, head and head dim.
+LAYOUTS = {"bhsd": (0, 2, 1, 3), "bshd": (0, 1, 2, 3)}
+DTYPES = ("float32", "float64", "bfloat16", "float16")
+STRATEGIES = ("auto", "ring_kv", "ring_q", "all_gather", "ring_scores")
+
+
+def check_options(layout: str, scale: float | None, strategy: str) -> None:
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout: {layout!r} is not known; it is bhsd or bshd")
+    if strategy not in STRATEGIES:
+        raise ValueError(f"strategy: {strategy!r} is not known; it is "
+                         f"{', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}")
+    if scale is not None and not math.isfinite(scale):
+        raise ValueError(f"scale: must be finite, got {scale}")
+
+
+def check_shapes(shapes: Sizes[Sizes[int]], dtypes: Sizes[str], layout: str) -> None:
+    """Of q, k and v; the types by their names in numpy and torch."""
+    for name, shape in zip("qkv", shapes):
+        if len(shape) != 4:
+            raise ValueError(f"{name}: 4 dimensions {layout} are wanted, got the shape "
+                             f"{tuple(shape)}")
+    if dtypes[0] not in DTYPES:
+        raise TypeError(f"q: of {', '.join(DTYPES[:-1])} or {DTYPES[-1]}, got {dtypes[0]}")
+    q, k, v = shapes
+    batch, sequence, head, dim = LAYOUTS[layout]
+    for name, shape, dtype in zip("kv", (k, v), dtypes[1:]):
+        if dtype != dtypes[0]:
+            raise TypeError(f"{name}: is of {dtype}, q of {dtypes[0]}; all must have one type "
+                            "(torch.autocast casts q, k and v)")
+        if shape[batch] != q[batch]:
+            raise ValueError(f"{name}: has a batch of {shape[batch]}, q of {q[batch]}")
+    if (k[sequence], k[head]) != (v[sequence], v[head]):
+        raise ValueError(f"v: has {v[sequence]} positions and {v[head]} heads, k has "
+                         f"{k[sequence]} and {k[head]}")
+    if k[dim] != q[dim]:
+        raise ValueError(f"k: has a head dim of {k[dim]}, q of {q[dim]}")
+    if k[head] == 0 or q[head] % k[head]:
+        raise ValueError(f"q: has {q[head]} heads, which is no multiple of the {k[head]} of k and "
+                         "v")
+
+
+def type_of_scores(dtype: str) -> str:
+    """Of lse, and of gradients of tables."""
+    return "float64" if dtype == "float64" else "float32"
+
+
+assert set(DTYPES) <= set(TABLE_TYPES)

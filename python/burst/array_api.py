@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""burst.attention of arrays that are no torch tensors: of numpy, and of any
+library that speaks DLPack, on CPUs and on GPUs. Forward."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence as Sizes
+from typing import Any
+
+from burst import _c, arguments, programs, tracing, views, worlds
+from burst.programs import Clauses, Shape
+from burst.regions import TABLE_TYPES, Region
+from burst.sequence import Layout, Sequence
+from burst.views import View
+
+
+def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
+              score: tracing.Function | None, sinks: Any, scale: float | None,
+              sequence: Sequence | None, strategy: str, layout: str, head_offset: int | None,
+              batch_offset: int | None, return_lse: bool, out: tuple[Any, Any] | None,
+              stream: int | None) -> Any:
+    arguments.check_options(layout, scale, strategy)
+    given = [views.of(x, name, stream) for x, name in ((q, "q"), (k, "k"), (v, "v"))]
+    arguments.check_shapes([x.shape for x in given], [x.dtype for x in given], layout)
+    gpu = given[0].gpu
+    for x, name in zip(given[1:], "kv"):
+        _check_place(x, name, gpu)
+    if gpu is None and stream is not None:
+        raise ValueError("stream: is of a GPU, and q lies in the memory of the CPU")
+    if sinks is not None and (out is not None or gpu is not None):
+        raise ValueError("sinks: of arrays are for the CPU, without out=; give torch tensors")
+    clauses = _clauses(given, mask, score, scale, sequence, strategy, layout, head_offset or 0,
+                       batch_offset or 0)
+    text = programs.forward(clauses)
+    program = programs.compiled(text.module, "cpu" if gpu is None else "cuda")
+    shapes, dtypes = _results(given, layout)
+    if out is None:
+        results = [_empty(q, given[0], shape, dtype) for shape, dtype in zip(shapes, dtypes)]
+    else:
+        results = list(out)
+    written = [_of_result(x, name, shape, dtype, gpu, stream) for x, name, shape, dtype in
+               zip(results, ("o", "lse"), shapes, dtypes, strict=True)]
+    tables = [_of_table(table.source, None if gpu is None or is_host else gpu, stream)
+              for table, is_host in zip(text.tables, program.is_host[3:])]
+    order = arguments.LAYOUTS[layout]
+    _run(program, [*(_permuted(_readable(x), order) for x in given), *tables,
+                   _permuted(written[0], order), written[1]], sequence, gpu, stream)
+    o, lse = results
+    if sinks is not None:
+        o, lse = _with_sinks(o, lse, sinks, layout)
+    if out is None:
+        o, lse = _as_given(q, o), _as_given(q, lse)
+    return (o, lse) if return_lse else o
+
+
+def _clauses(given: Sizes[View], mask: tracing.Function | None, score: tracing.Function | None,
+             scale: float | None, sequence: Sequence | None, strategy: str, layout: str,
+             head_offset: int, batch_offset: int) -> Clauses:
+    order = arguments.LAYOUTS[layout]
+    (batch, num_queries, heads, dim), (_, num_keys, key_heads, _), (_, _, _, value_dim) = (
+        [x.shape[n] for n in order] for x in given)
+    if sequence is not None:
+        num_queries, num_keys = sequence.global_lengths(num_queries, num_keys)
+    shape = Shape(batch, num_queries, num_keys, heads, key_heads, dim, value_dim, given[0].dtype)
+
+    def region(function: tracing.Function | None, is_score: bool) -> Region | None:
+        if function is None:
+            return None
+        return tracing.trace(function, is_score, shape.float_type, head_offset, batch_offset,
+                             tracing.by_operators)
+
+    return Clauses(shape, region(mask, False), region(score, True), scale,
+                   sequence.layout if sequence else Layout(1),
+                   None if strategy == "auto" else strategy)
+
+
+def _results(given: Sizes[View], layout: str) -> tuple[tuple[tuple[int, ...], ...],
+                                                       tuple[str, str]]:
+    batch, sequence, head, dim = arguments.LAYOUTS[layout]
+    q, v = given[0].shape, given[2].shape
+    o = list(q)
+    o[dim] = v[dim]
+    return (tuple(o), (q[batch], q[head], q[sequence])), \
+        (given[0].dtype, arguments.type_of_scores(given[0].dtype))
+
+
+def _empty(q: Any, view: View, shape: tuple[int, ...], dtype: str) -> Any:
+    """A result of numpy, where the caller gives none."""
+    if view.gpu is not None:
+        raise ValueError("out: is wanted where arrays lie on a GPU: (o, lse), to be written")
+    try:
+        numpy = importlib.import_module("numpy")
+    except ModuleNotFoundError as error:
+        raise ValueError("out: is wanted where there is no numpy: (o, lse), to be written") \
+            from error
+    # numpy itself has no bfloat16: the array has, or its type is of ml_dtypes.
+    kind = getattr(q, "dtype", None) if dtype == "bfloat16" else dtype
+    try:
+        return numpy.empty(shape, numpy.dtype(kind))
+    except TypeError as error:
+        raise TypeError(f"q: is of {dtype}, which numpy does not have; give out= = (o, lse), or "
+                        "torch tensors") from error
+
+
+def _as_given(q: Any, result: Any) -> Any:
+    """A result in the library of q."""
+    if hasattr(q, "__array_interface__") or not hasattr(q, "__array_namespace__"):
+        return result
+    return q.__array_namespace__().asarray(result)
+
+
+def _of_result(x: Any, name: str, shape: tuple[int, ...], dtype: str, gpu: int | None,
+               stream: int | None) -> View:
+    view = views.of(x, f"out: {name}", stream)
+    if view.shape != shape or view.dtype != dtype:
+        raise ValueError(f"out: {name} must be {shape} of {dtype}, got {view.shape} of "
+                         f"{view.dtype}")
+    _check_place(view, f"out: {name}", gpu)
+    if view.is_read_only:
+        raise ValueError(f"out: {name} is read-only")
+    if not _is_readable(view) or any(n == 0 and size > 1
+                                     for n, size in zip(view.strides, shape)):
+        raise ValueError(f"out: {name} must have the elements of its last dimension side by side, "
+                         f"and each one once; its strides are {view.strides}")
+    return view
+
+
+def _of_table(x: Any, gpu: int | None, stream: int | None) -> View:
+    view = views.of(x, "a table", stream)
+    _check_place(view, "a table", gpu)
+    return _readable(view)
+
+
+def _check_place(view: View, name: str, gpu: int | None) -> None:
+    if view.gpu != gpu:
+        places = ["in the memory of the CPU" if x is None else f"on GPU {x}"
+                  for x in (view.gpu, gpu)]
+        raise ValueError(f"{name}: lies {places[0]}, and should {places[1]}")
+
+
+def _is_readable(view: View) -> bool:
+    return min(view.strides, default=0) >= 0 and \
+        (not view.shape or view.strides[-1] == 1 or view.shape[-1] == 1)
+
+
+def _readable(view: View) -> View:
+    """With the elements of the last dimension side by side, and none backwards."""
+    if _is_readable(view):
+        return view
+    if not hasattr(view.owner, "__array_interface__"):
+        raise ValueError(f"an array with strides {view.strides}: the elements of the last "
+                         "dimension must lie side by side; copy it first")
+    return views.of(view.owner.copy(order="C"), "a copy")
+
+
+def _permuted(view: View, order: Sizes[int]) -> View:
+    return View(view.data, view.dtype, tuple(view.shape[n] for n in order),
+                tuple(view.strides[n] for n in order), view.gpu, view.is_read_only, view.owner)
+
+
+def _run(program: programs.Program, given: Sizes[View], sequence: Sequence | None,
+         gpu: int | None, stream: int | None) -> None:
+    values = (_c.Tensor * len(given))()
+    for place, view in zip(values, given):
+        programs.describe(place, view.data, TABLE_TYPES[view.dtype], view.shape, view.strides)
+    config = _c.RunConfig()
+    if gpu is None:
+        config.device = programs.device(0).handle
+    else:
+        config.stream = programs.stream(gpu, stream or 0).handle
+    if sequence is not None and sequence.ranks > 1:
+        if gpu is not None:
+            raise ValueError("sequence: over GPUs is for torch tensors, whose process group "
+                             "carries them")
+        config.rank = sequence.group.rank()
+        config.transport = worlds.of(sequence.group).transport
+    programs.run(program, config, values)
+
+
+def _with_sinks(o: Any, lse: Any, sinks: Any, layout: str) -> tuple[Any, Any]:
+    numpy = importlib.import_module("numpy")
+    sinks = numpy.asarray(sinks)
+    if sinks.shape != lse.shape[1:2]:
+        raise ValueError(f"sinks: one number per head of q is wanted, ({lse.shape[1]},), got the "
+                         f"shape {sinks.shape}")
+    sinks = sinks.astype(lse.dtype)[None, :, None]
+    total = numpy.logaddexp(lse, sinks)
+    kept = numpy.exp(lse - total) # of the softmax, by keys and not by the sink
+    if layout == "bshd":
+        kept = kept.swapaxes(1, 2)
+    return (o * kept[..., None]).astype(o.dtype), total
