@@ -1,54 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Options of all of burst, and the functions that its directories are made of.
+# What the compiler is built with, and the functions that its directories are made
+# of.
 
 find_package(GTest REQUIRED)
 find_package(nlohmann_json REQUIRED)
 # Link fmt::fmt-header-only: Debian has no archive of fmt, and a release tool must
 # not ask for libfmt.so where it runs.
 find_package(fmt REQUIRED)
-set(THREADS_PREFER_PTHREAD_FLAG ON)
-find_package(Threads REQUIRED)
-
-# The path in the repository is the include path. Generated headers lie at the
-# same path in the build directory; what is generated is not ours to fix.
-include_directories(${PROJECT_SOURCE_DIR})
-include_directories(SYSTEM ${PROJECT_BINARY_DIR})
-
-# -fPIC for tools too, where CMake would choose -fPIE: a precompiled header fits
-# only sources that are compiled alike.
-add_compile_options(-fPIC -fno-exceptions -ffunction-sections -fdata-sections)
 
 add_library(burst_warnings INTERFACE)
 target_compile_options(burst_warnings INTERFACE
   -Wall -Wextra -Wno-unused-parameter -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual
   $<$<BOOL:${BURST_WERROR}>:-Werror>)
 
-if(BURST_SANITIZE)
-  add_compile_options(-fsanitize=${BURST_SANITIZE} -fno-sanitize-recover=all
-    -fno-omit-frame-pointer)
-  add_link_options(-fsanitize=${BURST_SANITIZE})
-endif()
 if(BURST_FUZZERS)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)
     message(FATAL_ERROR "BURST_FUZZERS needs clang, got: ${CMAKE_CXX_COMPILER_ID}")
   endif()
   add_compile_options(-fsanitize=fuzzer-no-link) # records coverage; no main
-endif()
-
-# g++ looks for a program ld.lld and would take that of another LLVM, or none.
-add_link_options(-fuse-ld=lld $<$<CXX_COMPILER_ID:GNU>:-B${LLVM_TOOLS_BINARY_DIR}>)
-if(NOT BURST_SHARED_LLVM)
-  add_link_options(-Wl,--gc-sections)
-  add_link_options($<$<CONFIG:Release>:-s> $<$<CONFIG:Release>:-static-libstdc++>
-    $<$<CONFIG:Release>:-static-libgcc>)
-endif()
-
-find_program(BURST_CCACHE ccache)
-if(BURST_CCACHE)
-  # Without these ccache takes no source that reads a precompiled header.
-  set(launcher env CCACHE_SLOPPINESS=pch_defines,time_macros ${BURST_CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
 # Whatever includes MLIR links its core: some inline functions of the headers are

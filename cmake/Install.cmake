@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # What `cmake --install` puts where. Components: burst-runtime (what runs
-# programs), burst-compiler (what makes them in process), burst-tools.
+# programs), burst-compiler (what makes them in process), burst-tools, and a
+# library for each Python package.
 
 include(CMakePackageConfigHelpers)
 
@@ -15,7 +16,13 @@ target_link_libraries(burst_runtime_static PUBLIC Threads::Threads ${CMAKE_DL_LI
 set_target_properties(burst_runtime_static PROPERTIES LINKER_LANGUAGE C
   OUTPUT_NAME burst_runtime ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 
-foreach(library burst burst_runtime burst_runtime_static)
+set(libraries burst_runtime burst_runtime_static)
+set(parts runtime)
+if(BURST_COMPILER)
+  list(APPEND libraries burst)
+  list(APPEND parts compiler)
+endif()
+foreach(library IN LISTS libraries)
   target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endforeach()
 set_target_properties(burst_runtime PROPERTIES EXPORT_NAME runtime)
@@ -25,8 +32,10 @@ set_target_properties(burst_runtime_static PROPERTIES EXPORT_NAME runtime_static
 # alone.
 install(TARGETS burst_runtime burst_runtime_static EXPORT burst-runtime-targets
   COMPONENT burst-runtime)
-install(TARGETS burst EXPORT burst-compiler-targets COMPONENT burst-compiler)
-foreach(part runtime compiler)
+if(BURST_COMPILER)
+  install(TARGETS burst EXPORT burst-compiler-targets COMPONENT burst-compiler)
+endif()
+foreach(part IN LISTS parts)
   install(EXPORT burst-${part}-targets NAMESPACE burst::
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/burst COMPONENT burst-${part})
 endforeach()
@@ -36,18 +45,8 @@ install(FILES runtime/include/burst/burst.h runtime/include/burst/program.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/burst COMPONENT burst-runtime)
 
 # Beside the modules of the Python package, which looks for it there.
-install(FILES $<TARGET_FILE:burst> DESTINATION lib RENAME libburst.so
-  COMPONENT burst-python EXCLUDE_FROM_ALL)
-
-# The tools are a door to the library, which comes with them.
-install(TARGETS burst-commands COMPONENT burst-tools)
-install(TARGETS burst LIBRARY COMPONENT burst-tools NAMELINK_SKIP)
-get_property(commands GLOBAL PROPERTY BURST_COMMANDS)
-foreach(command IN LISTS commands)
-  install(CODE "execute_process(COMMAND \"${CMAKE_COMMAND}\" -E create_symlink burst
-    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/${command}\"
-    COMMAND_ERROR_IS_FATAL ANY)" COMPONENT burst-tools)
-endforeach()
+install(FILES $<TARGET_FILE:burst_runtime> DESTINATION lib RENAME libburst_runtime.so
+  COMPONENT burst-python-runtime EXCLUDE_FROM_ALL)
 
 set(generated ${PROJECT_BINARY_DIR}/install)
 configure_package_config_file(cmake/burstConfig.cmake.in ${generated}/burstConfig.cmake
@@ -62,10 +61,27 @@ file(RELATIVE_PATH BURST_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
 foreach(package burst burst-runtime)
   configure_file(cmake/${package}.pc.in ${generated}/${package}.pc @ONLY)
 endforeach()
-install(FILES ${generated}/burst.pc
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT burst-compiler)
 install(FILES ${generated}/burst-runtime.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT burst-runtime)
+
+if(NOT BURST_COMPILER)
+  return()
+endif()
+
+install(FILES ${generated}/burst.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT burst-compiler)
+install(FILES $<TARGET_FILE:burst> DESTINATION lib RENAME libburst.so
+  COMPONENT burst-python EXCLUDE_FROM_ALL)
+
+# The tools are a door to the library, which comes with them.
+install(TARGETS burst-commands COMPONENT burst-tools)
+install(TARGETS burst LIBRARY COMPONENT burst-tools NAMELINK_SKIP)
+get_property(commands GLOBAL PROPERTY BURST_COMMANDS)
+foreach(command IN LISTS commands)
+  install(CODE "execute_process(COMMAND \"${CMAKE_COMMAND}\" -E create_symlink burst
+    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/${command}\"
+    COMMAND_ERROR_IS_FATAL ANY)" COMPONENT burst-tools)
+endforeach()
 
 # Tests install them.
 add_dependencies(burst-test-depends burst burst_runtime burst_runtime_static)

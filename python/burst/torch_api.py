@@ -52,7 +52,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
     try:
         key = (q.shape, q.stride(), k.shape, k.stride(), v.shape, v.stride(), q.dtype, k.dtype,
                v.dtype, q.device, k.device, v.device, mask and mask.__code__,
-               score and score.__code__, scale, sequence, strategy, layout, head_offset, batch_offset)
+               score and score.__code__, scale, sequence, strategy, layout, head_offset,
+               batch_offset)
         call = _calls.get(key)
         if call is not None:
             tables = call.tables(mask, score)
