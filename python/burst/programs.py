@@ -10,6 +10,7 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
+from concurrent import futures
 from typing import Any
 
 from burst import _c, names
@@ -282,15 +283,17 @@ def device(threads: int) -> Device:
 def _after_fork() -> None:
     """A child has none of the threads of its parent: it makes devices of its own,
     and leaves those of the parent as they are."""
-    global _generation
+    global _generation, _helper
     for device in _devices.values():
         device.destroy.detach()
-    _lost.extend(_devices.values())
+    _lost.extend([*_devices.values(), _helper])
+    _helper = None
     _devices.clear()
     _generation += 1
 
 
-_lost: list[Device] = []
+_lost: list[Any] = []
+_helper: futures.ThreadPoolExecutor | None = None
 _generation = 0
 os.register_at_fork(after_in_child=_after_fork)
 
@@ -317,14 +320,34 @@ def describe(tensor: _c.Tensor, data: int, kind: str, sizes: Sequence[int],
 
 def run(program: Program, config: _c.RunConfig, values: Any) -> None:
     """Runs one rank on an array of `burst_tensor`, without the GIL."""
-    _c.check(_c.library.burst_run(program.handle, config, values, len(values), None))
+    run_at(program.handle.value, config, _c.address(values), len(values))
 
 
 def run_at(program: int | None, config: _c.RunConfig, values: int, count: int) -> None:
     """As `run`, of a handle and the address of the array: the shortest call."""
-    error = _run_at(program, _c.address(config), values, count, None)
+    if config.transport and threading.current_thread() is threading.main_thread():
+        error = _run_for_main(program, config, values, count)
+    else:
+        error = _run_at(program, _c.address(config), values, count, None)
     if error:
         _c.check(error)
+
+
+def _run_for_main(program: int | None, config: _c.RunConfig, values: int, count: int) -> Any:
+    """A run with other ranks, on another thread: signals such as an interrupt of the
+    keyboard reach Python on the main one, also while it waits for a rank."""
+    global _helper
+    if _helper is None:
+        _helper = futures.ThreadPoolExecutor(1, "burst")
+    run = _helper.submit(_run_at, program, _c.address(config), values, count, None)
+    try:
+        return run.result()
+    except BaseException as error:
+        # The run ends here and on the other ranks, and with it their use of memory.
+        reason = type(error).__name__
+        _c.library.burst_transport_stop(config.transport, reason.encode())
+        _c.library.burst_error_destroy(run.result())
+        raise
 
 
 _run_at = _c.declare_again("burst_run", [c.c_void_p, c.c_void_p, c.c_void_p, _c.Int, c.c_void_p])

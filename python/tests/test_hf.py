@@ -3,11 +3,13 @@
 
 import pytest
 import torch
+import torch.distributed as dist
 import transformers
 from transformers import AutoModelForCausalLM
 
 import burst
 import reference
+import test_ranks
 
 SIZES = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
              num_key_value_heads=2, vocab_size=128, max_position_embeddings=256)
@@ -105,3 +107,65 @@ def test_each_argument_has_its_effect():
 def test_refusals(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
         layer(**arguments)
+
+
+def on_ranks(name, packed, padded):
+    """Logits, loss and gradients of shards are those of the whole on one process."""
+    cp = burst.Sequence(dist.group.WORLD, "zigzag")
+    generator = torch.Generator().manual_seed(2)
+    ids = torch.randint(0, 128, (2, 48), generator=generator)
+    labels = torch.where(torch.rand(2, 48, generator=generator) < 0.2, -100, ids)
+    inputs = {}
+    if padded:
+        inputs["attention_mask"] = torch.ones(2, 48, dtype=torch.long)
+        inputs["attention_mask"][1, 40:] = 0
+        labels[1, 40:] = -100
+    if packed:
+        inputs["position_ids"] = torch.cat([torch.arange(n) for n in (20, 3, 25)])[None]
+    whole = dict(inputs)
+    if packed: # transformers wants them for each row
+        whole["position_ids"] = whole["position_ids"].expand(2, 48)
+    model = make(name, "eager")
+    wanted = model(input_ids=ids, labels=labels, use_cache=False, **whole)
+    wanted.loss.backward()
+    gradients = {key: x.grad for key, x in model.named_parameters() if x.grad is not None}
+    burst.hf.register("burst_cp", sequence=cp)
+    model = make(name, "burst_cp")
+    found = model(**burst.hf.shard(cp, ids, labels=labels, **inputs))
+    found.loss.backward()
+    kept = torch.ones(2, 48).bool() if not padded else inputs["attention_mask"].bool()
+    logits = cp.unshard(found.logits, 1)
+    error = (logits - wanted.logits)[kept].abs().max()
+    assert error <= 1e-4 * wanted.logits[kept].abs().max(), error
+    loss = found.loss.detach().clone()
+    dist.all_reduce(loss)
+    assert abs(loss - wanted.loss) <= 1e-4 * abs(wanted.loss), (loss, wanted.loss)
+    for key, x in model.named_parameters():
+        if x.grad is None:
+            assert key not in gradients
+            continue
+        dist.all_reduce(x.grad)
+        error = (x.grad - gradients[key]).abs().max()
+        assert error <= 1e-4 * max(gradients[key].abs().max(), 1.0), (key, error)
+
+
+def models_on_ranks():
+    for name in sorted(configs()):
+        on_ranks(name, packed=False, padded=False)
+    on_ranks("gemma3", packed=True, padded=False)
+    on_ranks("llama", packed=False, padded=True)
+    cp = burst.Sequence(dist.group.WORLD, "zigzag")
+    model = make("llama", "burst_cp")
+    inputs = burst.hf.shard(cp, torch.zeros(1, 16, dtype=torch.long))
+    for wrong, message in (
+            (dict(attention_mask=None), "attention_mask: that of all 16 tokens .* got none"),
+            (dict(attention_mask=torch.ones(1, 4)), "of all 16 tokens .* got 4"),
+            (dict(attention_mask=torch.ones(1, 1, 4, 16)), "attention_mask: over ranks, models")):
+        with pytest.raises(ValueError, match=message):
+            model(**{**inputs, **wrong})
+    with pytest.raises(ValueError, match=r"labels: \(1, 16\) is wanted, as of input_ids"):
+        burst.hf.shard(cp, torch.zeros(1, 16), labels=torch.zeros(1, 4))
+
+
+def test_models_on_ranks(tmp_path):
+    test_ranks.on_ranks(4, tmp_path, models_on_ranks)

@@ -204,8 +204,9 @@ typedef struct burst_local_config {
    the GPU, beside kernels, and cannot be delayed. */
 burst_error *burst_transport_create_local(const burst_local_config *config,
                                           burst_transport **handles);
-/* Ends the runs of the other ranks, now and later, for `reason`: for callers
-   that cannot run their own rank. Not during a run of this handle. */
+/* Ends the runs of all ranks, now and later, for `reason`: for callers that
+   cannot run their own rank, or that want a run of it to end, from another
+   thread. */
 void burst_transport_stop(burst_transport *transport, const char *reason);
 /* Each handle by itself, in any order; peers that wait for this rank get an
    error. NULL is ignored. */

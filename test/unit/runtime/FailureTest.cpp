@@ -157,6 +157,27 @@ TEST(Failure, CallerMayStopTheOthers) {
             "rank 1 stopped: no such file");
 }
 
+TEST(Failure, CallerMayStopARun) {
+  Program program(
+      2, [](burst_rank *rank, const burst_table *table, void *const *) {
+        table->wait(rank, startHop(rank, table, 2));
+      });
+  Device device = makeDevice(1);
+  std::vector<Transport> transports = makeTransports(2);
+  burst_run_config config = {};
+  config.size = sizeof(config);
+  config.device = device.get();
+  config.transport = transports[0].get();
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    burst_transport_stop(transports[0].get(), "interrupted");
+  });
+  EXPECT_EQ(takeCoded(burst_run(program.get(), &config, nullptr, 0, nullptr)),
+            "PEER_STOPPED rank 0, hop 1: receive from rank 1: rank 0 stopped: "
+            "interrupted");
+  other.join();
+}
+
 //===----------------------------------------------------------------------===//
 // Ranks that disagree
 //===----------------------------------------------------------------------===//
