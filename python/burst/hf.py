@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import MutableMapping
 from typing import Any, cast
 
 import torch
@@ -226,4 +227,4 @@ def _within_documents(mask: tracing.Function | None, sequence: Sequence,
 
 
 # Of the shards of position_ids, which all layers of a forward pass have.
-_documents = WeakTensorKeyDictionary()
+_documents = cast("MutableMapping[torch.Tensor, torch.Tensor]", WeakTensorKeyDictionary())

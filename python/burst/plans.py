@@ -10,9 +10,7 @@ import json
 from collections.abc import Sequence as Sizes
 from typing import Any
 
-from burst import _c, programs, tracing
-from burst.programs import Clauses, Shape
-from burst.regions import Region
+from burst import _c, descriptions, programs, tracing
 from burst.sequence import Sequence
 
 _TABLE, _PLAN, _SVG = range(3)
@@ -82,7 +80,7 @@ def explain(q: Sizes[int], k: Sizes[int] | None = None, v: Sizes[int] | None = N
             sequence: Sequence, mask: tracing.Function | None = None,
             score: tracing.Function | None = None, dtype: Any = "bfloat16",
             scale: float | None = None, strategy: str = "auto", backward: bool = False,
-            layout: str = "bhsd") -> Plan:
+            layout: str = "bhsd", head_offset: int = 0, batch_offset: int = 0) -> Plan:
     """What an attention of tensors of these shapes would send and store.
 
     The shapes are those of the whole tensors, not of shards: (batch, heads,
@@ -91,32 +89,8 @@ def explain(q: Sizes[int], k: Sizes[int] | None = None, v: Sizes[int] | None = N
     dtype is one of torch or its name. Tables that a mask reads decide what is sent,
     so they are read.
     """
-    if layout not in ("bhsd", "bshd"):
-        raise ValueError(f"layout: {layout!r} is not known; it is bhsd or bshd")
-    k = q if k is None else k
-    v = k if v is None else v
-    shapes = [tuple(x) for x in (q, k, v)]
-    for name, shape in zip("qkv", shapes):
-        if len(shape) != 4:
-            raise ValueError(f"{name}: a shape of 4 sizes is wanted, got {shape}")
-    if layout == "bhsd":
-        shapes = [(b, s, h, d) for b, h, s, d in shapes]
-    (b, sq, hq, d), (_, sk, hk, _), (_, _, _, dv) = shapes
-    for what, found, wanted in (("k", shapes[1], (b, sk, hk, d)),
-                                ("v", shapes[2], (b, sk, hk, dv))):
-        if found != wanted:
-            raise ValueError(f"{what}: (batch, sequence, heads, dim) {wanted} is wanted, as q and "
-                             f"k have them, got {found}")
-    name = str(dtype).removeprefix("torch.")
-    if name not in ("float64", "float32", "bfloat16", "float16"):
-        raise ValueError(f"dtype: float64, float32, bfloat16 or float16, got {dtype}")
-    shape = Shape(b, sq, sk, hq, hk, d, dv, name)
-
-    def region(function: tracing.Function | None, is_score: bool) -> Region | None:
-        return tracing.trace(function, is_score, shape.float_type) if function else None
-
-    clauses = Clauses(shape, region(mask, False), region(score, True), scale, sequence.layout,
-                      None if strategy == "auto" else strategy)
-    text = programs.backward(clauses, [], with_lse=False, has_constants=True) if backward else \
-        programs.forward(clauses, has_constants=True)
+    described = descriptions.clauses(q, k, v, mask, score, dtype, scale, sequence, strategy, layout,
+                                     head_offset, batch_offset)
+    text = programs.backward(described, [], with_lse=False, has_constants=True) if backward else \
+        programs.forward(described, has_constants=True)
     return Plan(text.module)

@@ -220,7 +220,8 @@ def _check_out(attention: torch_attention.Attention, q: torch.Tensor, k: torch.T
         if x.device != q.device or x.is_neg() or \
                 not x.is_contiguous() and (x.stride(-1) != 1 or 0 in x.stride()):
             raise ValueError(f"out: {name} must be dense, on {q.device} and have the elements of "
-                             f"its last dimension side by side, got strides {x.stride()} on {x.device}")
+                             f"its last dimension side by side, got strides {x.stride()} on "
+                             f"{x.device}")
     return o, lse
 
 

@@ -57,7 +57,7 @@ def test_backward_and_strategies():
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match="dtype: float64, .*, got torch.int8"):
+    with pytest.raises(ValueError, match="dtype: float32, .*, got torch.int8"):
         burst.explain((1, 2, 8, 8), sequence=burst.Sequence(ranks=2), dtype=torch.int8)
     with pytest.raises(ValueError, match="q: a shape of 4 sizes is wanted"):
         burst.explain((2, 8, 8), sequence=burst.Sequence(ranks=2))

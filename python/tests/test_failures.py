@@ -93,7 +93,7 @@ for trial in range(trials):
         for number, child in enumerate(children):
             status = os.waitpid(child, 0)[1]
             wanted = signal.SIGKILL if (kind, number) == ("is killed", CULPRIT) else 0
-            assert status == wanted, f"trial {trial}: a rank {kind}: rank {number} ended with {status}"
+            assert status == wanted, f"trial {trial}: a rank {kind}: rank {number}: {status}"
 print("no rank hung")
 """
 
