@@ -111,6 +111,20 @@ def check_compiler(directory, cell, seconds):
     return found
 
 
+def check_torch(directory, cell, seconds):
+    """The Python package, on tensors of PyTorch."""
+    library = [name for name in os.listdir(directory) if name.startswith("libburst.so")]
+    environment = {**os.environ, "PYTHONPATH": os.path.join(directory, "python"),
+                   "BURST_LIBRARY": os.path.join(directory, *library)}
+    done = subprocess.run([sys.executable, os.path.join(directory, "torch_path.py"),
+                           cell["path"]], capture_output=True, text=True, timeout=seconds,
+                          env=environment)
+    if not done.stdout.startswith("{"):
+        return {"verdict": "failed", "reason": done.stderr.strip()[-2000:] or
+                f"torch_path.py: {done.returncode}"}
+    return json.loads(done.stdout)
+
+
 # ---------------------------------------------------------------------------
 # All cells
 # ---------------------------------------------------------------------------
@@ -175,6 +189,10 @@ class Checks:
                 return check_truth(self.directory, cell, silence)
             if cell["kind"] == "compiler":
                 return check_compiler(self.directory, cell, 2 * silence)
+            if cell["kind"] == "torch":
+                if self.options.emulated:
+                    return {"verdict": "skipped", "reason": "PyTorch finds no GPU"}
+                return check_torch(self.directory, cell, min(seconds, worker.BEGINNING))
             if cell["kind"] == "processes":
                 return self.processes(cell, 2 * silence)
             if cell["kind"] == "counters": # ncu runs a kernel many times, and PyTorch begins

@@ -181,6 +181,8 @@ def cells(kernels):
     yield from ({**speed_cell(dim, causal, backward, length), "large": True}
                 for dim, backward, causal, length in others
                 if (dim, backward, causal, length) not in speed + first)
+    yield from ({"name": "torch " + path, "kind": "torch", "path": path}
+                for path in ("eager", "stream", "compile"))
     yield {"name": "compiler forward-causal-128", "kind": "compiler",
            "program": "forward-causal-128"}
     for rank_count in (2, 4):

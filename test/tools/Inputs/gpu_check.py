@@ -43,6 +43,7 @@ cells = [
     programs.processes_cell("ring2-causal-64.portable", 2, 64, kills=True),
     programs.processes_cell("ring2-causal-64.cpu", 2, 64, transport="tcp", gpu=None),
     programs.processes_cell("ring2-causal-64.cpu", 2, 64, transport="tcp", gpu=None, kills=True),
+    {"name": "torch eager", "kind": "torch", "path": "eager"},
     {**programs.counters_cell("forward-causal-64.hopper", "attend", 24, 2, 1)},
     {**programs.speed_cell(64, True, False, 8192, 2, 1), "large": True},
 ]
