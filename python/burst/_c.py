@@ -1,59 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The C API of burst/burst.h, by ctypes.
-
-Structs have the fields of the header, in its order; functions are declared with
-the types of the header, so that a wrong argument is an error here and not there.
-"""
-
-from __future__ import annotations
+"""libburst, and the declarations of its functions: those of _runtime, and those
+that compile."""
 
 import ctypes as c
-import os
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from burst import errors
-
-Handle = c.c_void_p
-Text = c.c_char_p
-Int = c.c_int64
-
-# BURST_VERSION_MAJOR and _MINOR that these declarations are of.
-VERSION = (0, 2)
-
-
-class Config(c.Structure):
-    """A config: `size` is set, everything else is 0."""
-
-    _fields_ = [("size", c.c_size_t)]
-
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(**fields)
-        self.size = c.sizeof(type(self))
-
-
-class DeviceConfig(Config):
-    _fields_ = [("threads", Int), ("num_cpus", Int), ("cpus", c.POINTER(Int))]
-
-
-class CudaConfig(Config):
-    _fields_ = [("ordinal", Int), ("allocate", c.c_void_p), ("release", c.c_void_p),
-                ("context", c.c_void_p)]
-
-
-class NcclConfig(Config):
-    _fields_ = [("device", Handle), ("world", Handle), ("communicator", c.c_void_p),
-                ("timeout_seconds", c.c_double)]
-
-
-class WorldConfig(Config):
-    _fields_ = [("num_ranks", Int), ("rank", Int), ("address", Text),
-                ("timeout_seconds", c.c_double), ("heartbeat_seconds", c.c_double),
-                ("silence_seconds", c.c_double)]
-
-
-class TcpConfig(Config):
-    _fields_ = [("world", Handle)]
+from burst._runtime import (FALLIBLE, OTHERS, Config, Counters, CudaConfig, DeviceConfig, Handle,
+                            Int, NcclConfig, Parameter, RunAllConfig, RunConfig, TcpConfig,
+                            Tensor, Text, WorldConfig, checker, load, out)
 
 
 class CompileConfig(Config):
@@ -66,136 +21,20 @@ class ExplainConfig(Config):
     _fields_ = [("what", Int), ("max_ranks", Int), ("name", Text)]
 
 
-class RunConfig(Config):
-    _fields_ = [("rank", Int), ("device", Handle), ("stream", Handle), ("transport", Handle),
-                ("deadline_seconds", c.c_double), ("trace", Handle), ("checked", Int)]
-
-
-class RunAllConfig(Config):
-    _fields_ = [("device", Handle), ("deadline_seconds", c.c_double), ("trace", Handle),
-                ("checked", Int), ("latency_seconds", c.c_double),
-                ("bytes_per_second", c.c_double)]
-
-
-class Counters(Config):
-    _fields_ = [("messages_sent", Int), ("messages_received", Int), ("bytes_sent", Int),
-                ("bytes_received", Int), ("launches", Int), ("tasks", Int),
-                ("tensor_bytes", Int), ("peak_bytes", Int * 4), ("peak_sum", Int),
-                ("peak_total", Int), ("compute_seconds", c.c_double),
-                ("wait_seconds", c.c_double)]
-
-
-class Parameter(c.Structure):
-    _fields_ = [("name", Text), ("kind", c.c_int32), ("type", c.c_int32), ("rank", c.c_int32),
-                ("is_result", c.c_int32), ("sizes", c.POINTER(Int)), ("shard_dim", c.c_int32),
-                ("num_segments", c.c_int32), ("extent", Int), ("extent_parameter", c.c_int32),
-                ("is_partial", c.c_int32), ("is_host", c.c_int32)]
-
-
-class Tensor(c.Structure):
-    _fields_ = [("data", c.c_void_p), ("type", c.c_int32), ("rank", c.c_int32),
-                ("sizes", Int * 8), ("strides", Int * 8)]
-
-
-def _out(kind: Any) -> Any:
-    return cast(Any, c.POINTER)(kind)
-
-
-# Functions that return an error, by what they take.
 _FALLIBLE: dict[str, list[Any]] = {
-    "burst_check_version": [c.c_int, c.c_int],
-    "burst_device_create_cpu": [_out(DeviceConfig), _out(Handle)],
-    "burst_device_create_cuda": [_out(CudaConfig), _out(Handle)],
-    "burst_stream_create_cuda": [Handle, c.c_void_p, _out(Handle)],
-    "burst_stream_synchronize": [Handle],
-    "burst_transport_create_nccl": [_out(NcclConfig), _out(Handle)],
-    "burst_transport_create_tcp": [_out(TcpConfig), _out(Handle)],
-    "burst_world_create": [_out(WorldConfig), _out(Handle)],
-    "burst_program_load": [Text, _out(Handle)],
-    "burst_compile_to_file": [Text, c.c_size_t, _out(CompileConfig), Text],
-    "burst_compile_text": [Text, c.c_size_t, _out(CompileConfig), _out(Handle)],
-    "burst_explain_text": [Text, c.c_size_t, _out(ExplainConfig), _out(c.c_void_p)],
-    "burst_run": [Handle, _out(RunConfig), _out(Tensor), Int, _out(Counters)],
-    "burst_run_all": [Handle, _out(RunAllConfig), _out(Tensor), Int, _out(Counters)],
+    **FALLIBLE,
+    "burst_compile_to_file": [Text, c.c_size_t, out(CompileConfig), Text],
+    "burst_compile_text": [Text, c.c_size_t, out(CompileConfig), out(Handle)],
+    "burst_explain_text": [Text, c.c_size_t, out(ExplainConfig), out(Handle)],
 }
-# The others: what they return and take.
-_OTHERS: dict[str, tuple[Any, list[Any]]] = {
-    "burst_version": (Text, []),
-    "burst_error_message": (Text, [Handle]),
-    "burst_error_location": (Text, [Handle]),
-    "burst_error_code": (c.c_int, [Handle]),
-    "burst_error_destroy": (None, [Handle]),
-    "burst_device_destroy": (None, [Handle]),
-    "burst_device_threads": (Int, [Handle]),
-    "burst_stream_destroy": (None, [Handle]),
-    "burst_transport_stop": (None, [Handle, Text]),
-    "burst_transport_destroy": (None, [Handle]),
-    "burst_world_destroy": (None, [Handle]),
-    "burst_text_destroy": (None, [c.c_void_p]),
-    "burst_program_release": (None, [Handle]),
-    "burst_program_name": (Text, [Handle]),
-    "burst_program_target": (Text, [Handle]),
-    "burst_program_is_gpu": (Int, [Handle]),
-    "burst_program_num_parameters": (Int, [Handle]),
-    "burst_program_num_arguments": (Int, [Handle]),
-    "burst_program_parameter": (c.POINTER(Parameter), [Handle, Int]),
-    "burst_program_num_ranks": (Int, [Handle]),
-}
+_OTHERS: dict[str, tuple[Any, list[Any]]] = {**OTHERS, "burst_text_destroy": (None, [Handle])}
 
-
-def _candidates() -> list[str]:
-    named = os.environ.get("BURST_LIBRARY")
-    if named:
-        return [named]
-    package = Path(__file__).resolve().parent
-    root = package.parent.parent # of a clone
-    places = [package / "lib", *(root / "build" / preset / "lib" for preset in ("release", "dev"))]
-    return [str(place / "libburst.so") for place in places]
-
-
-def _load() -> c.CDLL:
-    found = [path for path in _candidates() if os.path.exists(path)]
-    if not found:
-        raise ImportError("burst: no libburst.so at " + ", ".join(_candidates()) +
-                          "; scripts/build release makes it, and BURST_LIBRARY names another one")
-    library = c.CDLL(found[0])
-    try:
-        for name, arguments in _FALLIBLE.items():
-            function = getattr(library, name)
-            function.restype, function.argtypes = Handle, arguments
-        for name, (result, arguments) in _OTHERS.items():
-            function = getattr(library, name)
-            function.restype, function.argtypes = result, arguments
-    except AttributeError as error:
-        raise ImportError(f"burst: {error}; the package wants libburst {VERSION[0]}.{VERSION[1]}, "
-                          "built from the same sources") from error
-    return library
-
-
-library = _load()
+library = load("burst", Path(__file__).resolve().parent, _FALLIBLE, _OTHERS)
 path = library._name
-
-
-def check(error: int | None) -> None:
-    """Raises what a function of the library returned."""
-    if not error:
-        return
-    try:
-        raise errors.make(library.burst_error_message(error).decode(),
-                          library.burst_error_code(error),
-                          library.burst_error_location(error).decode())
-    finally:
-        library.burst_error_destroy(error)
-
-
-def declare_again(name: str, arguments: list[Any]) -> Any:
-    """A function that can fail, with other types of its arguments."""
-    function = library[name]
-    function.restype, function.argtypes = Handle, arguments
-    return function
-
-
+check = checker(library)
 address = c.addressof
 size = c.sizeof
 
-check(library.burst_check_version(*VERSION))
+__all__ = ["CompileConfig", "Config", "Counters", "CudaConfig", "DeviceConfig", "ExplainConfig",
+           "Handle", "Int", "NcclConfig", "Parameter", "RunAllConfig", "RunConfig", "TcpConfig",
+           "Tensor", "Text", "WorldConfig", "address", "check", "library", "path", "size"]

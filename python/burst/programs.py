@@ -6,19 +6,18 @@ from __future__ import annotations
 import ctypes as c
 import dataclasses
 import functools
-import os
 import threading
-import weakref
 from collections.abc import Sequence
-from concurrent import futures
-from typing import Any
 
-from burst import _c, names
+from burst import _c, names, running
 from burst.regions import TABLE_TYPES, Region, Table
+from burst.running import describe as describe
+from burst.running import device as device
+from burst.running import generation as generation
+from burst.running import run as run
+from burst.running import run_all as run_all
+from burst.running import run_at as run_at
 from burst.sequence import Layout
-
-# Types of elements by MLIR's names (burst/program.h).
-TYPES = {"f64": 1, "f32": 2, "bf16": 3, "f16": 4, "i64": 5, "i32": 6, "i16": 7, "i8": 8, "i1": 9}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,15 +185,8 @@ def _regions(clauses: Clauses) -> tuple[str, list[tuple[str, Table]]]:
 #===----------------------------------------------------------------------===#
 
 
-class Program:
-    """A compiled program, of `burst_program`."""
-
-    def __init__(self, handle: _c.Handle) -> None:
-        self.handle = handle
-        library = _c.library
-        weakref.finalize(self, library.burst_program_release, handle)
-        self.target: str = library.burst_program_target(handle).decode()
-        self.num_ranks: int = library.burst_program_num_ranks(handle)
+class Program(running.Program):
+    """A program that was compiled in this process."""
 
     @staticmethod
     def compile(module: str, target: str = "cpu") -> Program:
@@ -220,19 +212,8 @@ def compiled(module: str, target: str = "cpu") -> Program:
 
 
 #===----------------------------------------------------------------------===#
-# Devices
+# GPUs
 #===----------------------------------------------------------------------===#
-
-
-class Device:
-    """The threads that compute, of `burst_device`."""
-
-    def __init__(self, threads: int) -> None:
-        self.handle = _c.Handle()
-        _c.check(_c.library.burst_device_create_cpu(_c.DeviceConfig(threads=threads),
-                                                    self.handle))
-        self.threads: int = _c.library.burst_device_threads(self.handle)
-        self.destroy = weakref.finalize(self, _c.library.burst_device_destroy, self.handle)
 
 
 class Stream:
@@ -254,110 +235,13 @@ class Stream:
 # A process that used a GPU cannot use it in its forked children: CUDA says so there.
 _gpus: dict[int, _c.Handle] = {}
 _streams: dict[tuple[int, int], Stream] = {}
+_lock = threading.Lock()
 
 
 def stream(ordinal: int, cuda_stream: int) -> Stream:
     """The one of a GPU and a CUstream, which runs on it follow."""
-    with _devices_lock:
+    with _lock:
         found = _streams.get((ordinal, cuda_stream))
         if found is None:
             found = _streams[ordinal, cuda_stream] = Stream(ordinal, cuda_stream)
         return found
-
-
-_devices: dict[int, Device] = {}
-_devices_lock = threading.Lock()
-
-
-def device(threads: int) -> Device:
-    """The one device with so many threads; 0: a thread per CPU."""
-    found = _devices.get(threads)
-    if found is None:
-        with _devices_lock:
-            found = _devices.get(threads)
-            if found is None:
-                found = _devices[threads] = Device(threads)
-    return found
-
-
-def _after_fork() -> None:
-    """A child has none of the threads of its parent: it makes devices of its own,
-    and leaves those of the parent as they are."""
-    global _generation, _helper
-    for device in _devices.values():
-        device.destroy.detach()
-    _lost.extend([*_devices.values(), _helper])
-    _helper = None
-    _devices.clear()
-    _generation += 1
-
-
-_lost: list[Any] = []
-_helper: futures.ThreadPoolExecutor | None = None
-_generation = 0
-os.register_at_fork(after_in_child=_after_fork)
-
-
-def generation() -> int:
-    """Another number in a forked child, which has none of the devices of before."""
-    return _generation
-
-
-#===----------------------------------------------------------------------===#
-# Tensors
-#===----------------------------------------------------------------------===#
-
-
-def describe(tensor: _c.Tensor, data: int, kind: str, sizes: Sequence[int],
-             strides: Sequence[int]) -> None:
-    """Fills in a `burst_tensor`."""
-    tensor.data = data
-    tensor.type = TYPES[kind]
-    tensor.rank = len(sizes)
-    tensor.sizes[:len(sizes)] = list(sizes)
-    tensor.strides[:len(sizes)] = list(strides)
-
-
-def run(program: Program, config: _c.RunConfig, values: Any) -> None:
-    """Runs one rank on an array of `burst_tensor`, without the GIL."""
-    run_at(program.handle.value, config, _c.address(values), len(values))
-
-
-def run_at(program: int | None, config: _c.RunConfig, values: int, count: int) -> None:
-    """As `run`, of a handle and the address of the array: the shortest call."""
-    if config.transport and threading.current_thread() is threading.main_thread():
-        error = _run_for_main(program, config, values, count)
-    else:
-        error = _run_at(program, _c.address(config), values, count, None)
-    if error:
-        _c.check(error)
-
-
-def _run_for_main(program: int | None, config: _c.RunConfig, values: int, count: int) -> Any:
-    """A run with other ranks, on another thread: signals such as an interrupt of the
-    keyboard reach Python on the main one, also while it waits for a rank."""
-    global _helper
-    if _helper is None:
-        _helper = futures.ThreadPoolExecutor(1, "burst")
-    run = _helper.submit(_run_at, program, _c.address(config), values, count, None)
-    try:
-        return run.result()
-    except BaseException as error:
-        # The run ends here and on the other ranks, and with it their use of memory.
-        reason = type(error).__name__
-        _c.library.burst_transport_stop(config.transport, reason.encode())
-        _c.library.burst_error_destroy(run.result())
-        raise
-
-
-_run_at = _c.declare_again("burst_run", [c.c_void_p, c.c_void_p, c.c_void_p, _c.Int, c.c_void_p])
-
-
-def run_all(program: Program, device: Device, values: Any) -> list[_c.Counters]:
-    """Runs all ranks as threads on global tensors; gives what each did."""
-    counters = (_c.Counters * program.num_ranks)()
-    for counter in counters:
-        counter.size = c.sizeof(_c.Counters)
-    _c.check(_c.library.burst_run_all(program.handle, _c.RunAllConfig(device=device.handle),
-                                      values, len(values), counters))
-    return list(counters)

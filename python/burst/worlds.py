@@ -7,15 +7,13 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-import threading
-import weakref
 from typing import Any
 
-from burst import _c, programs
+from burst import _c, programs, running
 
 
-class World:
-    """A rank of a process group, and its transport, of `burst_world`."""
+class World(running.World):
+    """A rank of a process group."""
 
     def __init__(self, group: Any) -> None:
         from torch.distributed import distributed_c10d as c10d
@@ -25,30 +23,9 @@ class World:
             store.set("burst_world", f"{_address()} {secrets.token_hex(16)}")
         # Waits for rank 0, as long as the store does.
         address, token = store.get("burst_world").decode().split()
-        self.pid = os.getpid()
-        self._nccl: dict[int, _c.Handle] = {}
+        super().__init__(ranks, rank, address, token)
         self.group = group
-        self._world = _c.Handle()
-        self.transport = _c.Handle()
-        with _environment:
-            before = os.environ.get("BURST_TOKEN")
-            os.environ["BURST_TOKEN"] = token
-            try:
-                config = _c.WorldConfig(num_ranks=ranks, rank=rank, address=address.encode())
-                _c.check(_c.library.burst_world_create(config, self._world))
-            finally:
-                if before is None:
-                    del os.environ["BURST_TOKEN"]
-                else:
-                    os.environ["BURST_TOKEN"] = before
-        try:
-            _c.check(_c.library.burst_transport_create_tcp(_c.TcpConfig(world=self._world),
-                                                           self.transport))
-        except BaseException:
-            _c.library.burst_world_destroy(self._world)
-            raise
-        self.close = weakref.finalize(self, _destroy, self.transport, self._world, self.pid)
-
+        self._nccl: dict[int, _c.Handle] = {}
 
     def nccl(self, device: Any) -> _c.Handle:
         """A transport over a part of the NCCL communicator that the group has for a
@@ -69,15 +46,6 @@ class World:
         return found
 
 
-def _destroy(transport: _c.Handle, world: _c.Handle, pid: int) -> None:
-    # The threads of a world are of the process that made it.
-    if os.getpid() == pid:
-        _c.library.burst_transport_destroy(transport)
-        _c.library.burst_world_destroy(world)
-
-
-# BURST_TOKEN is the process's: one world at a time is made.
-_environment = threading.Lock()
 _worlds: dict[str, World] = {}
 
 

@@ -172,12 +172,12 @@ def test_threads():
     """As many as torch uses, which torchrun sets to 1 by OMP_NUM_THREADS."""
     code = textwrap.dedent("""
         import torch, burst
-        from burst import programs
+        from burst import running
         x = torch.ones(1, 1, 4, 8)
         burst.attention(x, x, x)
         torch.set_num_threads(2)
         burst.attention(x, x, x)
-        print(sorted(programs._devices), programs._devices[1].threads)""")
+        print(sorted(running._devices), running._devices[1].threads)""")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                           env=dict(os.environ, OMP_NUM_THREADS="1"), timeout=60)
     assert done.stdout.strip() == "[1, 2] 1", done.stdout + done.stderr

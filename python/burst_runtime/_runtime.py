@@ -1,0 +1,1 @@
+../burst/_runtime.py

@@ -1,0 +1,1 @@
+../burst/errors.py

@@ -1,0 +1,1 @@
+../burst/views.py
