@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from burst._c import library as _library
 from burst.api import attention, merge
+from burst.bundles import Parameter
+from burst.compiling import Compiled, Program, compile, load
 from burst.plans import Plan, explain
 from burst.errors import ArgumentError, Code, DeadlineError, Error, OutOfMemoryError
 from burst.sequence import Layout, Sequence
@@ -13,18 +15,20 @@ from burst.tracing import TableOf as table
 from burst.tracing import TracingError, where
 
 if TYPE_CHECKING:
-    from burst import hf
+    from burst import hf, integrations
     from burst.checking import check
+    from burst.context import context_parallel
     from burst.torch_functions import flex_attention, scaled_dot_product_attention, varlen
 
 # What needs PyTorch to be imported is imported where it is used.
-_LAZY = {"check": "checking", "flex_attention": "torch_functions",
+_LAZY = {"check": "checking", "context_parallel": "context",
+         "flex_attention": "torch_functions",
          "scaled_dot_product_attention": "torch_functions", "varlen": "torch_functions"}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "hf":
-        return importlib.import_module("burst.hf")
+    if name in ("hf", "integrations"):
+        return importlib.import_module(f"burst.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'burst' has no attribute {name!r}")
     return getattr(importlib.import_module(f"burst.{_LAZY[name]}"), name)
@@ -33,6 +37,7 @@ def __getattr__(name: str) -> Any:
 __version__: str = _library.burst_version().decode()
 
 __all__ = [
-    "ArgumentError", "Code", "DeadlineError", "Error", "Layout", "OutOfMemoryError", "Plan",
-    "Sequence", "TracingError", "attention", "check", "explain", "flex_attention", "hf", "merge",
+    "ArgumentError", "Code", "Compiled", "DeadlineError", "Error", "Layout", "OutOfMemoryError",
+    "Parameter", "Plan", "Program", "Sequence", "TracingError", "attention", "check", "compile",
+    "context_parallel", "explain", "flex_attention", "hf", "integrations", "load", "merge",
     "scaled_dot_product_attention", "table", "varlen", "where"]

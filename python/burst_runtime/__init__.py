@@ -4,7 +4,7 @@
 from burst_runtime._c import Counters
 from burst_runtime._c import library as _library
 from burst_runtime.errors import ArgumentError, Code, DeadlineError, Error, OutOfMemoryError
-from burst_runtime.programs import Parameter, Program, load
+from burst_runtime.bundles import Parameter, Program, load
 from burst_runtime.running import World
 
 __version__: str = _library.burst_version().decode()

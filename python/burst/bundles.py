@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs from files: what they take and give, and their runs."""
+"""Programs from files: what they take and give, and their runs.
+
+Also a module of burst_runtime.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ import dataclasses
 import os
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
-from burst_runtime import _c, running, views
-from burst_runtime.views import View
+from . import _c, running, views
+from .views import View
 
 # Types of elements as numpy and torch name them, and as burst does.
 _TYPES = {"float64": "f64", "float32": "f32", "bfloat16": "bf16", "float16": "f16",
@@ -139,12 +142,21 @@ class Program(running.Program):
         return [operands.get(name) for name in names]
 
 
-def load(path: str | os.PathLike[str]) -> Program:
+AnyProgram = TypeVar("AnyProgram", bound=Program)
+
+
+@overload
+def load(path: str | os.PathLike[str]) -> Program: ...
+@overload
+def load(path: str | os.PathLike[str], kind: type[AnyProgram]) -> AnyProgram: ...
+
+
+def load(path: str | os.PathLike[str], kind: type[Program] = Program) -> Program:
     """The program that burst-compile, or burst_compile_to_file, wrote to a file. To
     load it runs its code: it must be trusted."""
     handle = _c.Handle()
     _c.check(_c.library.burst_program_load(os.fsencode(path), handle))
-    return Program(handle)
+    return kind(handle)
 
 
 def _parameter(raw: _c.Parameter) -> Parameter:

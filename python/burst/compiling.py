@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""burst.compile and burst.load: attentions compiled ahead, and kept in files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence as Sizes
+from typing import Any
+
+from burst import _c, arguments, bundles, descriptions, programs, tracing, worlds
+from burst.regions import Table
+from burst.sequence import Sequence
+
+# Tensors with the dimensions of q; the others are lse and tables.
+_WIDE = frozenset(("q", "k", "v", "o", "do", "dq", "dk", "dv"))
+
+
+class Program(bundles.Program):
+    """A compiled attention. `signature` has what it takes and gives; q, k, v and
+    their like are (batch, sequence, heads, dim) there and for `run`."""
+
+    def __call__(self, *given: Any, sequence: Sequence | None = None, layout: str = "bhsd",
+                 threads: int = 0, **named: Any) -> tuple[Any, ...]:
+        """The results, in new tensors of the library of the first argument: torch or
+        numpy.
+
+        Arguments are those of the signature, in its order or by name. Without a
+        sequence tensors are whole, and all ranks run as threads of this process;
+        with one they are this rank's shards, and all ranks of its group call this.
+        """
+        arguments.check_options(layout, None, "auto")
+        inputs = [x for x in self.signature if not x.is_result]
+        if len(given) > len(inputs):
+            raise ValueError(f"@{self.name} takes {', '.join(x.name for x in inputs)}; got "
+                             f"{len(given)} arguments")
+        operands = {x.name: value for x, value in zip(inputs, given)}
+        for name, value in named.items():
+            if name in operands or all(x.name != name for x in inputs):
+                raise TypeError(f"{name}: @{self.name} takes "
+                                f"{', '.join(x.name for x in inputs)}, each once")
+            operands[name] = value
+        if not operands:
+            raise ValueError(f"@{self.name} takes {', '.join(x.name for x in inputs)}; got none")
+        if sequence is not None and (sequence.ranks != self.num_ranks or sequence.group is None):
+            raise ValueError(f"sequence: {sequence} does not fit @{self.name}, which is for "
+                             f"{self.num_ranks} ranks that are processes of a group")
+        first = next(iter(operands.values()))
+        order = arguments.LAYOUTS[layout]
+        operands = {name: _permuted(x, order) if name in _WIDE else x
+                    for name, x in operands.items()}
+        results: list[Any] = []
+        for x in self.signature:
+            if x.is_result:
+                operands[x.name] = _empty(first, self._shape(x, sequence), x.dtype)
+                results.append(_permuted(operands[x.name], order) if x.name in _WIDE else
+                               operands[x.name])
+        world = None if sequence is None or sequence.ranks == 1 else worlds.of(sequence.group)
+        self.run(operands, world, threads=threads)
+        return tuple(results)
+
+    def _shape(self, x: bundles.Parameter, sequence: Sequence | None) -> list[int]:
+        sizes = list(x.shape)
+        if sequence is not None and x.shard_dim is not None:
+            assert sequence.rank is not None
+            sizes[x.shard_dim] = len(self.positions(x.name, sequence.rank, sizes[x.shard_dim]))
+        known = [size for size in sizes if size is not None]
+        if len(known) != len(sizes):
+            raise ValueError(f"{x.name}: @{self.name} leaves its sizes open; use run, with "
+                             "tensors to be written")
+        return known
+
+
+class Compiled(Program):
+    """A program that was compiled here, and can be written to a file."""
+
+    def __init__(self, handle: _c.Handle, module: str, config: _c.CompileConfig) -> None:
+        super().__init__(handle)
+        self.module = module # MLIR's text
+        self._config = config
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a shared object for burst.load, burst_runtime.load, burst-run and
+        burst_program_load. A linker (ld.lld, ld or cc) must be on the PATH."""
+        text = self.module.encode()
+        _c.check(_c.library.burst_compile_to_file(text, len(text), self._config,
+                                                  os.fsencode(path)))
+
+
+def compile(q: Sizes[int], k: Sizes[int] | None = None, v: Sizes[int] | None = None, *,
+            mask: tracing.Function | None = None, score: tracing.Function | None = None,
+            sequence: Sequence | None = None, dtype: Any = "float32",
+            scale: float | None = None, strategy: str = "auto", layout: str = "bhsd",
+            head_offset: int = 0, batch_offset: int = 0, backward: bool = False,
+            lse_gradient: bool = False, constants: bool = False,
+            processor: str | None = None, features: str | None = None) -> Compiled:
+    """An attention of tensors of these shapes, compiled ahead.
+
+    Shapes, dtype, mask, score and sequence are as burst.explain has them. Tensors
+    that mask and score read become arguments mask_table0, ..., score_table0, ..., or,
+    with `constants`, part of the program as they are now. With `backward` it takes
+    q, k, v, o, lse and do, with `lse_gradient` dlse, and gives dq, dk, dv, and the
+    gradients of the score's tables that require one. `processor`, by LLVM's name,
+    and `features`, such as "+avx2,-fma", are those of this machine where they are
+    left out; it must be able to stand in for them.
+    """
+    if lse_gradient and not backward:
+        raise ValueError("lse_gradient: is of the backward pass; add backward=True")
+    described = descriptions.clauses(q, k, v, mask, score, dtype, scale, sequence, strategy,
+                                     layout, head_offset, batch_offset)
+    tables: list[Table] = []
+    if backward and described.score is not None:
+        tables = [x for x in described.score.tables if getattr(x.source, "requires_grad", False)]
+    if tables and constants:
+        raise ValueError("constants: tables that have a gradient are arguments; leave it out, or "
+                         "detach them")
+    text = programs.backward(described, tables, lse_gradient, constants) if backward else \
+        programs.forward(described, constants)
+    config = _c.CompileConfig(name=b"attention", processor=processor and processor.encode(),
+                              features=features and features.encode())
+    module = text.module.encode()
+    handle = _c.Handle()
+    _c.check(_c.library.burst_compile_text(module, len(module), config, handle))
+    return Compiled(handle, text.module, config)
+
+
+def load(path: str | os.PathLike[str]) -> Program:
+    """The program of a file that burst.compile, burst-compile or
+    burst_compile_to_file wrote. To load it runs its code: it must be trusted."""
+    return bundles.load(path, Program)
+
+
+def _permuted(x: Any, order: Sizes[int]) -> Any:
+    if tuple(order) == (0, 1, 2, 3):
+        return x
+    if hasattr(x, "permute"):
+        return x.permute(*order)
+    if hasattr(x, "__array_interface__"):
+        return x.transpose(order)
+    raise TypeError(f"layout: {type(x).__name__} cannot be transposed; give tensors of torch or "
+                    "arrays of numpy, or layout=\"bshd\"")
+
+
+def _empty(like: Any, shape: Sizes[int], dtype: str) -> Any:
+    """A new tensor of the library of another one."""
+    if hasattr(like, "new_empty"):
+        import torch
+        return torch.empty(list(shape), dtype=getattr(torch, dtype))
+    import numpy
+    if dtype == "bfloat16":
+        return numpy.empty(shape, like.dtype)
+    return numpy.empty(shape, dtype)

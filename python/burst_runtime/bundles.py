@@ -1,0 +1,1 @@
+../burst/bundles.py

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""burst.compile, save and load."""
+
+import numpy
+import pytest
+import torch
+import torch.distributed as dist
+
+import burst
+import reference
+import test_ranks
+
+IDS = torch.tensor([0] * 9 + [1] * 15)
+SLOPES = torch.tensor([0.5, 0.25, 0.1, 0.0], requires_grad=True)
+
+
+def documents(b, h, i, j):
+    return (i >= j) & (IDS[i] == IDS[j])
+
+
+def alibi(s, b, h, i, j):
+    return s - SLOPES[h] * (i - j).abs()
+
+
+SHAPES = (2, 4, 24, 8), (2, 2, 24, 8)
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+@pytest.mark.parametrize("constants", [False, True])
+def test_save_and_load(ranks, constants, tmp_path):
+    program = burst.compile(*SHAPES, mask=documents, score=alibi, constants=constants,
+                            sequence=burst.Sequence(ranks=ranks) if ranks > 1 else None)
+    path = tmp_path / "attention.so"
+    program.save(path)
+    q, k, v = reference.draw(2, 4, 2, 24, 24, 8)
+    wanted = reference.attention(q, k, v, documents, alibi)
+    tables = () if constants else (IDS, SLOPES.detach())
+    for p in (program, burst.load(path)):
+        assert p.num_ranks == ranks
+        assert [x.name for x in p.signature if x.is_result] == ["o", "lse"]
+        for x, y in zip(p(q, k, v, *tables), wanted):
+            reference.assert_close(x, y)
+        # Of numpy, in the layout of the program, tables by name.
+        found = p(*(x.transpose(1, 2).numpy() for x in (q, k, v)), layout="bshd",
+                  **{x.name: y.numpy() for x, y in zip(p.signature[3:], tables)})
+        assert isinstance(found[0], numpy.ndarray)
+        reference.assert_close(torch.tensor(found[0]).transpose(1, 2), wanted[0])
+
+
+def test_backward(tmp_path):
+    arguments = dict(mask=documents, score=alibi, backward=True, lse_gradient=True)
+    path = tmp_path / "backward.so"
+    burst.compile(*SHAPES, **arguments).save(path)
+    q, k, v = (x.requires_grad_() for x in reference.draw(2, 4, 2, 24, 24, 8))
+    o, lse = reference.attention(q, k, v, documents, alibi)
+    do, dlse = torch.randn(o.shape), torch.randn(lse.shape)
+    wanted = torch.autograd.grad((o * do).sum() + (lse * dlse).sum(), (q, k, v, SLOPES))
+    given = [x.detach().float() for x in (q, k, v, o, lse, do, dlse)]
+    found = burst.load(path)(*given, IDS, SLOPES.detach())
+    for x, y in zip(found, wanted, strict=True):
+        reference.assert_close(x, y)
+
+
+def on_ranks(path):
+    cp = burst.Sequence(dist.group.WORLD, "striped 2", length=24)
+    program = burst.load(path)
+    whole = reference.draw(2, 4, 2, 24, 24, 8)
+    o, lse = program(*(cp.shard(x, 2) for x in whole), IDS, sequence=cp)
+    wanted = reference.attention(*whole, documents)
+    reference.assert_close(o, cp.shard(wanted[0], 2))
+    reference.assert_close(lse, cp.shard(wanted[1], 2))
+    with pytest.raises(ValueError, match="sequence: burst.Sequence.2 ranks, zigzag. does not fit"):
+        program(*whole, IDS, sequence=burst.Sequence(ranks=2))
+
+
+def test_ranks_that_are_processes(tmp_path):
+    path = tmp_path / "ranks.so"
+    burst.compile(*SHAPES, mask=documents,
+                  sequence=burst.Sequence(ranks=3, order="striped 2")).save(path)
+    test_ranks.on_ranks(3, tmp_path, on_ranks, path)
+
+
+def test_processors():
+    program = burst.compile((1, 2, 8, 8), processor="x86-64-v3", features="-fma")
+    assert program.target.startswith("x86-64-v3") or "haswell" in program.target
+    for arguments, message in (
+            (dict(processor="zz"), "zz"), (dict(lse_gradient=True), "add backward=True"),
+            (dict(dtype="int8"), "dtype: float32"), (dict(strategy="best"), "strategy: 'best'"),
+            (dict(score=alibi, backward=True, constants=True), "constants: tables that have")):
+        with pytest.raises(ValueError, match=message):
+            burst.compile((1, 4, 8, 8), **arguments)
+
+
+def test_refusals(tmp_path):
+    program = burst.compile((1, 2, 8, 8))
+    x = torch.zeros(1, 2, 8, 8)
+    for given, named, message in (
+            ((x, x, x, x), {}, "takes q, k, v; got 4"), ((), {}, "takes q, k, v; got none"),
+            ((x, x), {}, "v: is missing"), ((x, x), dict(w=x), "w: @attention takes q, k, v, each"),
+            ((x, x), dict(q=x), "q: @attention takes"), ((x, x, x.double()), {}, "v"),
+            ((x, x, x[:, :, :4]), {}, "v")):
+        with pytest.raises((TypeError, ValueError), match=message):
+            program(*given, **named)
+    with pytest.raises(burst.Error, match="none.so"):
+        burst.load(tmp_path / "none.so")
+    (tmp_path / "text.so").write_text("no program")
+    with pytest.raises(burst.Error, match="text.so"):
+        burst.load(tmp_path / "text.so")
+    with pytest.raises(burst.Error, match="missing"):
+        program.save(tmp_path / "missing" / "a.so")
