@@ -7,12 +7,13 @@ scalars only, and loops of known length are unrolled.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import overload
 
-from burst.regions import Value
+from burst.regions import Region, Table, Value
 
 # Elements of an array. More would be a region that takes minutes to compile.
 LARGEST = 4096
@@ -52,6 +53,18 @@ class Array:
         index %= self.shape[dim]
         kept = [value for value, at in zip(self.values, self.indices()) if at[dim] == index]
         return Array(self.shape[:dim] + self.shape[dim + 1:], kept)
+
+    def keep(self, dim: int, places: Sequence[int]) -> Array:
+        """The elements at some places along `dim`, in their order."""
+        shape = [*self.shape[:dim], len(places), *self.shape[dim + 1:]]
+        return Array(shape, [self._at([*at[:dim], places[at[dim]], *at[dim + 1:]])
+                             for at in _indices_of(shape)])
+
+    def permute(self, order: Sequence[int]) -> Array:
+        """With dimension order[n] as dimension n."""
+        shape = [self.shape[dim] for dim in order]
+        return Array(shape, [self._at([at[order.index(dim)] for dim in range(len(order))])
+                             for at in _indices_of(shape)])
 
     def expand(self, shape: Sequence[int]) -> Array:
         return Array(shape, [self._at(at) for at in _indices_of(shape)])
@@ -113,3 +126,57 @@ def each(function: Callable[..., Value], /, *operands: Array) -> Array:
 
 def _indices_of(shape: Sequence[int]) -> itertools.product[tuple[int, ...]]:
     return itertools.product(*map(range, shape))
+
+
+#===----------------------------------------------------------------------===#
+# Parts of tables
+#===----------------------------------------------------------------------===#
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """Places along a dimension of a table: first, first + step, ..."""
+
+    dim: int
+    first: int
+    step: int
+    size: int
+
+    def place(self, region: Region, index: Value) -> Value:
+        """In the table, of an index, which may be negative."""
+        if (self.first, self.step) != (0, 1):
+            index = region.position(index, self.size)
+        return region.add(region.mul(index, region.constant(self.step)),
+                          region.constant(self.first))
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """A part of a table, of which elements are not read yet: some of its dimensions
+    have an index, others are dimensions of this part."""
+
+    table: Table
+    indices: dict[int, Value]
+    axes: tuple[Axis, ...]
+
+    @staticmethod
+    def whole(table: Table) -> Rows:
+        axes = [Axis(dim, 0, 1, size) for dim, size in enumerate(table.shape)]
+        return Rows(table, {}, tuple(axes))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(axis.size for axis in self.axes)
+
+    def at(self, region: Region, *indices: Value | None) -> Rows:
+        """With indices along the first dimensions; None: that dimension stays."""
+        known, kept = dict(self.indices), list(self.axes[len(indices):])
+        for axis, index in reversed(list(zip(self.axes, indices))):
+            if index is None:
+                kept.insert(0, axis)
+            else:
+                known[axis.dim] = axis.place(region, index)
+        return Rows(self.table, known, tuple(kept))
+
+    def load(self, region: Region) -> Value:
+        return region.load(self.table, [self.indices[dim] for dim in range(len(self.indices))])

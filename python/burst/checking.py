@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map_only
 
 from burst import _c, programs, torch_attention, tracing
 from burst.programs import Clauses, Shape
 from burst.regions import Region, Table
 from burst.sequence import Layout
+from burst.torch_positions import AtPositions
 
 # The largest error, in units of the largest number of a result: results and
 # gradients are sums that are rounded to the type, and computed in float32.
@@ -122,31 +126,47 @@ def _reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
                tables: list[Table], backward: bool) -> dict[str, torch.Tensor]:
     with torch.set_grad_enabled(backward):
         inputs = [x.double().requires_grad_(backward) for x in (q, k, v)]
-        o, lse = attend(inputs[0], inputs[1], inputs[2], mask, score, scale)
+        # In place of tables, so that each has gradients of its own: some may be made
+        # of others.
+        wide = [_wide(table.captured, dlse.dtype).detach().clone().requires_grad_(backward)
+                for table in tables]
+        known = {id(table.captured): (table.captured, x) for table, x in zip(tables, wide)}
+        o, lse = attend(inputs[0], inputs[1], inputs[2], mask, score, scale, dlse.dtype, known)
         results = {"o": o.detach(), "lse": lse.detach()}
         if backward:
             # A row without keys has an infinite lse and gives no gradient.
             loss = (o * do.double()).sum() + \
                 (torch.where(torch.isfinite(lse), lse, 0.0) * dlse.double()).sum()
-            gradients = torch.autograd.grad(loss, [*inputs, *(t.source for t in tables)])
+            # Of a table that only decides something, zeros.
+            gradients = torch.autograd.grad(loss, [*inputs, *wide], materialize_grads=True)
+            shapes = [*(x.shape for x in inputs), *(table.shape for table in tables)]
             names = ["dq", "dk", "dv"] + [f"d table {n}" for n in range(len(tables))]
-            results.update((name, x.double()) for name, x in zip(names, gradients))
+            results.update((name, x.double().reshape(shape))
+                           for name, x, shape in zip(names, gradients, shapes))
         return results
 
 
+# Captured tensors, by their identity, and those that take their place.
+_Known = dict[int, tuple[torch.Tensor, torch.Tensor]]
+
+
 def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
-           score: tracing.Function | None,
-           scale: float | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Attention by its definition, of (batch, sequence, heads, dim)."""
+           score: tracing.Function | None, scale: float | None,
+           floats: torch.dtype = torch.float32,
+           known: _Known | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attention by its definition, of (batch, sequence, heads, dim). Mask and score
+    compute in `floats`, the type of scores, where they have no float64."""
     b, sq, h, d = q.shape
     sk = k.shape[1]
     k, v = (x.repeat_interleave(h // x.shape[2], 2) for x in (k, v))
     s = torch.einsum("bihd,bjhd->bhij", q, k) * (1 / math.sqrt(d) if scale is None else scale)
     sizes = (b, h, sq, sk)
-    if score is not None:
-        s = over_pairs(score, sizes, s)
-    if mask is not None:
-        s = torch.where(over_pairs(mask, sizes), s, -math.inf)
+    with _computing_in(floats, known or {}):
+        if score is not None:
+            s = over_pairs(score, sizes, s)
+        kept = over_pairs(mask, sizes) if mask is not None else None
+    if kept is not None:
+        s = torch.where(kept, s, -math.inf)
     lse = torch.logsumexp(s, -1)
     p = torch.exp(s - torch.where(lse == -math.inf, 0.0, lse)[..., None])
     return torch.einsum("bhij,bjhd->bihd", p, v), lse
@@ -159,6 +179,47 @@ def over_pairs(function: tracing.Function, sizes: tuple[int, int, int, int],
     for axis in (3, 2, 1, 0):
         dims = (0,) * len(first) + tuple(0 if axis == n else None for n in range(4))
         mapped = torch.vmap(mapped, in_dims=dims, out_dims=0)
-    with TransformGetItemToIndex():
+    with AtPositions():
         result = mapped(*first, *(torch.arange(n) for n in sizes))
     return result.expand(sizes)
+
+
+def _wide(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return x.to(dtype) if x.dtype.itemsize < dtype.itemsize else x
+
+
+class _Wide(TorchFunctionMode):
+    """Floats of fewer bits take part as numbers of a type, as in programs."""
+
+    def __init__(self, dtype: torch.dtype, known: _Known) -> None:
+        super().__init__()
+        self.dtype = dtype
+        # One of each tensor: its gradients are summed before they are rounded.
+        self.known = dict(known)
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any,
+                           args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        given: Any = (args, kwargs or {})
+        args, kwargs = tree_map_only(torch.Tensor, self._wide, given)
+        return func(*args, **(kwargs or {}))
+
+    def _wide(self, x: torch.Tensor) -> torch.Tensor:
+        if not x.is_floating_point():
+            return x
+        if id(x) in self.known:
+            return self.known[id(x)][1]
+        wide = _wide(x, self.dtype)
+        if wide is not x:
+            self.known[id(x)] = x, wide
+        return wide
+
+
+@contextmanager
+def _computing_in(dtype: torch.dtype, known: _Known) -> Generator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        with _Wide(dtype, known):
+            yield
+    finally:
+        torch.set_default_dtype(before)

@@ -41,11 +41,17 @@ class Value:
 
 @dataclasses.dataclass(eq=False)
 class Table:
-    """A captured tensor. `source` is the tensor of the caller's framework."""
+    """A captured tensor. `source` is the tensor of the caller's framework, or where
+    it makes a table of `number`, a captured tensor without dimensions, that table."""
 
     source: Any
     shape: tuple[int, ...]
     dtype: str # of TABLE_TYPES
+    number: Any = None
+
+    @property
+    def captured(self) -> Any:
+        return self.source if self.number is None else self.number
 
     @property
     def type(self) -> str:

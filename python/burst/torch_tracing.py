@@ -10,24 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from burst import tracing
-from burst.arrays import Array, each
-from burst.regions import BOOL, INDEX, TABLE_TYPES, Region, Table, Value
-
-
-class _Rows:
-    """A table of which leading indices are known: elements are not read yet."""
-
-    def __init__(self, table: Table, indices: list[Value]) -> None:
-        self.table = table
-        self.indices = indices
-
-    @property
-    def rest(self) -> tuple[int, ...]:
-        return self.table.shape[len(self.indices):]
+from burst.arrays import Array, Axis, Rows, each
+from burst.regions import BOOL, INDEX, TABLE_TYPES, Region, Value
+from burst.torch_positions import AtPositions
 
 
 def trace(function: tracing.Function, region: Region, arguments: list[Value],
@@ -37,7 +25,7 @@ def trace(function: tracing.Function, region: Region, arguments: list[Value],
                 for value in arguments]
     examples += [torch.empty([int(n) for n in table.shape], dtype=table.dtype) for table in tables]
     try:
-        with torch.no_grad(), TransformGetItemToIndex():
+        with torch.no_grad(), AtPositions():
             graph = make_fx(lambda *x: function(*x))(*examples) # it may have default arguments
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise tracing.TracingError(_explain(error)) from error
@@ -85,13 +73,16 @@ class _Translation:
         """A tensor that the function has; `is_known` where its numbers may be part of
         the program."""
         if tensor.dim() > 0:
-            return _Rows(tracing.table_of(tensor), [])
+            return Rows.whole(tracing.table_of(tensor))
         if is_known and not tensor.requires_grad:
             return Array.scalar(self.region.constant(tensor.item()))
         # Programs take tables of one dimension and more.
         if is_known:
-            with torch.enable_grad():
-                table = tracing.table_of(tensor.reshape(1))
+            table = next((x for x in self.region.tables if x.number is tensor), None)
+            if table is None:
+                with torch.enable_grad():
+                    table = tracing.table_of(tensor.reshape(1))
+                table.number = tensor
         else: # which the caller reshapes
             table = dataclasses.replace(tracing.table_of(tensor), shape=(1,))
         return Array.scalar(self.region.load(table, [self.region.constant(0)]))
@@ -102,13 +93,11 @@ class _Translation:
             operand = self.known[operand]
         if isinstance(operand, Array):
             return operand
-        if isinstance(operand, _Rows):
-            size = math.prod(operand.rest)
-            rows = Array(operand.rest, [self.region.b] * size) # of this shape
-            loaded = [self.region.load(operand.table, [*operand.indices,
-                                                       *map(self.region.constant, at)])
-                      for at in rows.indices()]
-            return Array(operand.rest, loaded)
+        if isinstance(operand, Rows):
+            r = self.region
+            rows = Array(operand.shape, [r.b] * math.prod(operand.shape)) # of this shape
+            return Array(operand.shape, [operand.at(r, *map(r.constant, at)).load(r)
+                                         for at in rows.indices()])
         if isinstance(operand, (bool, int, float)):
             return Array.scalar(self.region.constant(operand))
         raise tracing.TracingError(f"uses {operand!r} as a number")
@@ -369,51 +358,82 @@ def _convert(t: _Translation, node: torch.fx.Node, a: Any, *_: Any, dtype: Any =
 
 @_op("index")
 def _index(t: _Translation, node: torch.fx.Node, a: Any, indices: list[Any]) -> Any:
-    known = t.known[a]
-    if any(index is None for index in indices):
-        raise NotImplementedError("an index with `:` before a position; transpose the table")
-    at = [t.array(index) for index in indices]
-    if isinstance(known, _Rows) and all(index.shape == () for index in at):
-        rows = _Rows(known.table, [*known.indices, *(index.item() for index in at)])
-        if rows.rest == ():
-            return Array.scalar(t.region.load(rows.table, rows.indices))
-        return rows
-    if isinstance(known, _Rows):
-        if len(known.indices) + len(at) != len(known.table.shape):
-            raise NotImplementedError("rows of a table by several positions")
-        return each(lambda *x: t.region.load(known.table, [*known.indices, *x]), *at)
-    # A choice among numbers that are known.
-    values = known
-    for index in at:
-        if index.shape != ():
-            raise NotImplementedError("numbers of one pair by several positions")
-        x = t.region.position(index.item(), values.shape[0])
-        if not isinstance(x.constant, int):
-            rows = [values.take(0, n) for n in range(values.shape[0])]
-            chosen = rows[-1]
-            for n in reversed(range(len(rows) - 1)):
-                is_it = Array.scalar(t.region.compare("eq", x, t.region.constant(n)))
-                chosen = each(t.region.select, is_it, rows[n], chosen)
-            values = chosen
-        else:
-            values = values.take(0, x.constant)
-    return values
+    r, known = t.region, t.known[a]
+    for index in indices:
+        if isinstance(index, torch.fx.Node) and index.meta["val"].dtype in (torch.bool,
+                                                                            torch.uint8):
+            raise NotImplementedError("an index of truths or of uint8 says what is kept; of "
+                                      "positions write index.int()")
+    at = [None if index is None else t.array(index) for index in indices]
+    if all(index is None or index.shape == () for index in at):
+        numbers = [None if index is None else index.item() for index in at]
+        if isinstance(known, Rows):
+            return _rows_or_number(t, known.at(r, *numbers))
+        for dim, x in reversed(list(enumerate(numbers))):
+            if x is not None:
+                known = _choose(r, known, dim, x)
+        return known
+    places = [index for index in at if index is not None]
+    if isinstance(known, Array) or len(places) < len(known.axes):
+        raise NotImplementedError("several positions, which are not an index each of a table's "
+                                  "dimensions; torch.stack what is read at each of them")
+    return each(lambda *x: known.at(r, *x).load(r), *places)
+
+
+def _choose(r: Region, values: Array, dim: int, index: Value) -> Array:
+    """Among numbers that are known."""
+    size = values.shape[dim]
+    index = r.position(index, size)
+    if isinstance(index.constant, int):
+        return values.take(dim, index.constant)
+    chosen = values.take(dim, -1)
+    for n in reversed(range(size - 1)):
+        is_it = Array.scalar(r.compare("eq", index, r.constant(n)))
+        chosen = each(r.select, is_it, values.take(dim, n), chosen)
+    return chosen
 
 
 @_op("select")
 def _select(t: _Translation, node: torch.fx.Node, a: Any, dim: int, index: int) -> Any:
     known = t.known[a]
-    if isinstance(known, _Rows):
-        if dim % len(known.rest) == 0:
-            size = known.rest[0]
-            return _rows_or_number(t, _Rows(known.table, [*known.indices,
-                                                          t.region.constant(index % size)]))
-        known = t.array(known)
-    return known.take(dim, index)
+    if isinstance(known, Array):
+        return known.take(dim, index)
+    dim %= len(known.axes)
+    index %= known.axes[dim].size
+    return _rows_or_number(t, known.at(t.region, *[None] * dim, t.region.constant(index)))
 
 
-def _rows_or_number(t: _Translation, rows: _Rows) -> Any:
-    return rows if rows.rest else Array.scalar(t.region.load(rows.table, rows.indices))
+def _rows_or_number(t: _Translation, rows: Rows) -> Any:
+    return rows if rows.axes else Array.scalar(rows.load(t.region))
+
+
+@_op("slice")
+def _slice(t: _Translation, node: torch.fx.Node, a: Any, dim: int = 0, start: int | None = None,
+           end: int | None = None, step: int = 1) -> Any:
+    known = t.known[a]
+    dim %= len(known.shape)
+    kept = range(known.shape[dim])[start:end:step]
+    if isinstance(known, Array):
+        return known.keep(dim, kept)
+    axes = list(known.axes)
+    axis = axes[dim]
+    axes[dim] = Axis(axis.dim, axis.first + kept.start * axis.step, axis.step * kept.step,
+                      len(kept))
+    return dataclasses.replace(known, axes=tuple(axes))
+
+
+@_op("permute", "transpose", "t")
+def _permute(t: _Translation, node: torch.fx.Node, a: Any, *dims: Any) -> Any:
+    known: Array | Rows = t.known[a]
+    order: list[int] = list(range(len(known.shape)))
+    if getattr(node.target, "_opname", "") == "permute":
+        order = [order[int(dim)] for dim in dims[0]]
+    elif len(order) > 1: # t() of one dimension is that
+        x, y = dims or (0, 1)
+        order[x], order[y] = order[y], order[x]
+    if isinstance(known, Array):
+        return known.permute(order)
+    return dataclasses.replace(known, axes=tuple(known.axes[dim] for dim in order))
 
 
 @_op("view", "reshape", "_unsafe_view")
@@ -478,6 +498,63 @@ _reduction("amin", Region.minimum)
 _reduction("max", Region.maximum)
 _reduction("min", Region.minimum)
 _reduction("prod", Region.mul, lambda r, x: r.to_index(x) if x.type == BOOL else x)
+
+
+@_op("argmax", "argmin")
+def _argmax(t: _Translation, node: torch.fx.Node, a: Any, dim: int | None = None,
+            keepdim: bool = False) -> Array:
+    is_largest = getattr(node.target, "_opname", "") == "argmax"
+    return _extreme(t.region, t.array(a), dim, keepdim, is_largest)[1]
+
+
+def _extreme(r: Region, array: Array, dim: int | None, keepdim: bool,
+             is_largest: bool) -> tuple[Array, Array]:
+    """The largest or smallest numbers along a dimension, or of all, and the places of
+    the first ones; NaN is beyond all."""
+    ones = [1] * len(array.shape)
+    if dim is None or not array.shape:
+        array, dim = array.reshape([-1]), 0
+    else:
+        dim %= len(array.shape)
+        ones = [*array.shape[:dim], 1, *array.shape[dim + 1:]]
+    best = array.take(dim, 0)
+    place = each(lambda _: r.constant(0), best)
+    for n in range(1, array.shape[dim]):
+        x = array.take(dim, n)
+        is_better = each(lambda x, y: _is_beyond(r, x, y, is_largest), x, best)
+        best = each(r.select, is_better, x, best)
+        place = each(lambda c, old: r.select(c, r.constant(n), old), is_better, place)
+    return (best.reshape(ones), place.reshape(ones)) if keepdim else (best, place)
+
+
+def _is_beyond(r: Region, x: Value, y: Value, is_largest: bool) -> Value:
+    beyond = r.compare("gt" if is_largest else "lt", x, y)
+    if x.type != r.float_type:
+        return beyond
+    is_first_nan = r.bitwise("and", r.compare("ne", x, x), r.compare("eq", y, y))
+    return r.bitwise("or", beyond, is_first_nan)
+
+
+def _of_max(name: str) -> None:
+    """max and min: of all numbers, or with their places along a dimension."""
+    of_all = _OPS[name]
+
+    def function(t: _Translation, node: torch.fx.Node, a: Any, dim: int | None = None,
+                 keepdim: bool = False) -> Any:
+        if dim is None:
+            return of_all(t, node, a)
+        return _extreme(t.region, t.array(a), dim, keepdim, name == "max")
+    _OPS[name] = function
+
+
+_of_max("max")
+_of_max("min")
+
+
+@_op("getitem")
+def _getitem(t: _Translation, node: torch.fx.Node, a: Any, index: int) -> Array:
+    """One of the results of an op."""
+    return t.known[a][index]
 
 
 @_op("mean")

@@ -33,6 +33,40 @@ def test_lengths_and_types():
     burst.check(None, S=64, ranks=2, dtype=torch.bfloat16, backward=False)
 
 
+def test_a_number_with_a_gradient():
+    factor = torch.tensor(0.7, requires_grad=True)
+    report = burst.check(causal, lambda s, b, h, i, j: factor * s + torch.sin(factor * j), S=40)
+    assert set(report.errors) == {"o", "lse", "dq", "dk", "dv", "d table 0"}
+    parts = torch.randn(3, requires_grad=True)
+    own = parts[1] # no leaf
+    report = burst.check(causal, lambda s, b, h, i, j: own * s + parts[h], S=40, ranks=2)
+    assert "d table 1" in report.errors
+
+
+def test_a_table_that_decides():
+    """Its gradients are zeros."""
+    bounds = torch.linspace(-1, 1, 40, requires_grad=True)
+    report = burst.check(causal, lambda s, b, h, i, j: torch.where(s > bounds[j], s, 0.5 * s), S=40)
+    assert report.errors["d table 0"] == 0
+
+
+@pytest.mark.parametrize("dtype, of_table", [
+    (torch.float32, torch.bfloat16), (torch.float32, torch.float64),
+    (torch.float64, torch.float32), (torch.float64, torch.float16)])
+def test_types_of_tables(dtype, of_table):
+    """What is computed of them is compared in the type that programs compute in."""
+    generator = torch.Generator().manual_seed(0)
+    bias = torch.randn(2, 4, generator=generator).to(of_table).requires_grad_()
+    buckets = torch.randint(0, 4, (150, 150), generator=generator)
+    scale = torch.tensor(0.3).to(of_table)
+
+    def score(s, b, h, i, j):
+        return s + bias[h, buckets[i, j]] * (i - j) * 0.01 + scale * j + 0.1 * i * (j < 3)
+
+    burst.check(causal, score, S=150, ranks=2, dtype=dtype)
+    assert torch.get_default_dtype() == torch.float32
+
+
 def test_a_wrong_result_is_found(monkeypatch):
     run = checking.programs.run_all
 

@@ -82,6 +82,9 @@ def test_refusals():
     for mask, message in (
             (lambda b, h, i, j: torch.round(i * 0.37, decimals=1) > 1, "calls aten.round.decimals"),
             (lambda b, h, i, j: torch.arange(0, 1, 0.5).sum() > i, "calls aten.arange.start_step"),
+            (lambda b, h, i, j: SQUARE[SMALL[i], j] > 0, r"write index.int\(\)"),
+            (lambda b, h, i, j: SQUARE[0][SQUARE[0] > 0].sum() > i, r"write index.int\(\)"),
+            (lambda b, h, i, j: SQUARE[torch.arange(2)].sum() > i, "torch.stack what is read"),
             (lambda b, h, i, j: 3, "gives an integer")):
         with pytest.raises(burst.TracingError, match=message):
             burst.attention(q, k, v, mask=mask)
@@ -256,6 +259,7 @@ def test_tables_that_change_their_form():
 def test_a_scalar_with_a_gradient():
     factor = torch.tensor(0.7, requires_grad=True)
     compare(score=lambda s, b, h, i, j: factor * s, inputs=(factor,))
+    compare(score=lambda s, b, h, i, j: factor * s + (factor * j).sin(), inputs=(factor,))
 
 
 @pytest.mark.parametrize("score", [
@@ -276,6 +280,53 @@ def test_more_functions(score):
 
 
 NUMBERS = torch.randn(6, 3, generator=torch.Generator().manual_seed(4))
+TIES = torch.tensor([[2, 3, 3, 1], [0, -1, -1, 0], [5, 5, 5, 5]])
+HOLES = torch.tensor([[1.0, math.nan, 3.0, math.nan], [2.0, 2.0, 1.0, 1.0]])
+
+
+@pytest.mark.parametrize("score", [
+    lambda s, b, h, i, j: s + NUMBERS[i % 6].argmax() * (j - 1) - NUMBERS[j % 6].argmin(),
+    lambda s, b, h, i, j: s + TIES[i % 3].argmax() * j - TIES[j % 3].argmin(),
+    lambda s, b, h, i, j: s + HOLES[i % 2].argmax() * j - HOLES[j % 2].argmin(),
+    lambda s, b, h, i, j: s + TIES.argmax(0)[j % 4] - TIES.argmin(1, keepdim=True)[j % 3, 0],
+    lambda s, b, h, i, j: s + (NUMBERS * s).argmax() * j - NUMBERS.argmin(keepdim=True)[0, 0],
+    lambda s, b, h, i, j: s * NUMBERS[j % 6].max(0).values + NUMBERS.min(0).indices[h] * j,
+], ids=["floats", "ties", "nan", "dimensions", "all", "max and min"])
+def test_places_of_extremes(score):
+    compare(score=score)
+
+
+@pytest.mark.parametrize("score", [
+    lambda s, b, h, i, j: s + BOX[:, i].sum() * j - BOX[:, j, 1].amax() * i,
+    lambda s, b, h, i, j: s + BOX[..., h].sum() * j + BOX[h, :, h].argmax() - BOX[h, ..., 0][j],
+    lambda s, b, h, i, j: s + BOX[h, :, i % 3][j] + BOX[:, :, 1][-1, i - 8] * BOX[None, h][0, j, 0],
+    lambda s, b, h, i, j: s + BOX[1, 2:7, h][i % 5 - 5] + BOX[h, j, 1:].sum()
+    + BOX[:, 1::3, h][h, 2],
+    lambda s, b, h, i, j: s + BOX[h][:, 1][j] + BOX[h][2:][i % 6].sum()
+    + BOX[:, 1::2][:, 1::2][h, j % 2, 2],
+    lambda s, b, h, i, j: s + BOX.transpose(0, 1)[i, h, 2] + BOX.permute(2, 1, 0)[h][j].sum()
+    + BOX[h].T[1, i] + BOX[0].t()[h][j],
+    lambda s, b, h, i, j: s + (BOX * 2)[:, i, 1][h] + (BOX * s)[h, 4:].mT[h, 1]
+    + (BOX + j).permute(1, 2, 0)[j, 1:][0, h] + (BOX * 2)[1, ::3][h, j % 3],
+    lambda s, b, h, i, j: s + BOX[h, torch.arange(8), h].sum() * j
+    + BOX[1, torch.stack([i, j]), 0].sum(),
+    lambda s, b, h, i, j: s + BOX[h, SIGNED[i] % 8, 0],
+], ids=["column", "ellipsis", "several", "slices", "of rows", "transposed", "of numbers", "vectors",
+        "int8"])
+def test_reads_of_parts(score):
+    compare(score=score, inputs=(BOX,))
+
+
+BOX = torch.randn(2, 8, 3, generator=torch.Generator().manual_seed(5)).requires_grad_()
+
+
+def test_a_part_of_a_large_table():
+    """Only what is read of it is unrolled."""
+    table = torch.randn(3, 20000, generator=torch.Generator().manual_seed(5))
+    compare(score=lambda s, b, h, i, j: s + table[1:, j].sum() + table.T[i][1])
+    q, k, v = reference.draw(1, 2, 2, 8, 8, 8)
+    with pytest.raises(burst.TracingError, match="makes 20000 numbers of one pair; at most 4096"):
+        burst.attention(q, k, v, score=lambda s, b, h, i, j: s + table[h].argmax())
 
 
 def test_ids_of_more_sequences_than_the_batch():

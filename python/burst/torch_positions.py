@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reads of tensors at positions, which are tensors of no dimension: PyTorch would
+ask for their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+
+class AtPositions(TorchFunctionMode):
+    """Where it is entered, x[i], x[:, i] and x[0] are reads of x by the op aten.index."""
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any,
+                           args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        if func is torch.Tensor.__getitem__:
+            return _read(*args)
+        return func(*args, **(kwargs or {}))
+
+
+def _read(x: torch.Tensor, at: Any) -> torch.Tensor:
+    indices = list(cast("tuple[Any, ...]", at)) if isinstance(at, tuple) else [at]
+    tensors = [index for index in indices if isinstance(index, torch.Tensor)]
+    if all(isinstance(index, (int, torch.Tensor)) for index in indices):
+        return _index(x, [torch.tensor(index) if isinstance(index, int) else index
+                          for index in indices])
+    if not tensors or not all(map(_is_position, tensors)): # what PyTorch does itself
+        return x[at]
+    indices = _without_ellipsis(indices, x.dim())
+    own = [index for index in indices if index is not None] # of each dimension of x
+    result = _index(x, [index if _is_position(index) else None for index in own])
+    # The dimensions that are left are read as PyTorch does.
+    rest = tuple(index for index in indices if not _is_position(index))
+    return result[rest] if any(index != slice(None) for index in rest) else result
+
+
+def _is_position(index: Any) -> bool:
+    return isinstance(index, torch.Tensor) and index.dim() == 0 and index.dtype in (
+        torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+def _index(x: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:
+    # It knows no indices of 8 and 16 bits.
+    return torch.ops.aten.index(x, [
+        index.int() if index is not None and index.dtype in (torch.int8, torch.int16) else index
+        for index in indices])
+
+
+def _without_ellipsis(indices: list[Any], dims: int) -> list[Any]:
+    if Ellipsis not in [index for index in indices if not isinstance(index, torch.Tensor)]:
+        return indices
+    place = next(n for n, index in enumerate(indices) if index is Ellipsis)
+    missing = dims - sum(index is not None for index in indices) + 1
+    return indices[:place] + [slice(None)] * missing + indices[place + 1:]
