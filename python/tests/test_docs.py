@@ -16,3 +16,13 @@ def test_python(capsys):
         exec(compile(block, "docs/python.md", "exec"), scope)
     printed = capsys.readouterr().out
     assert printed.startswith("right: o ") and "256 ranks" in printed
+
+
+def test_commands():
+    """Those of the example name options that it has; test_train.py runs it."""
+    lines = re.findall(r"^\$ (.*examples/train.py.*)$", (DOCS / "python.md").read_text(), re.M)
+    example = (DOCS.parent / "examples" / "train.py").read_text()
+    assert len(lines) >= 4
+    for line in lines:
+        for option in re.findall(r"--\S+", line.split("train.py", 1)[1]):
+            assert f'"{option}"' in example, line
