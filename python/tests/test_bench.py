@@ -6,6 +6,8 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # burst answers as it should; torch is wrong, flex ends, jax is not installed.
@@ -44,6 +46,7 @@ def test_peers_that_fail(tmp_path):
     assert found["burst"]["median"] == 0.002 and len(found["burst"]["seconds"]) == 3
 
 
+@pytest.mark.all
 def test_a_cell():
     done = run("--quick", "--only", "causal", "--peers", "burst,torch", "--rounds", "1",
                "--threads", "1")

@@ -73,6 +73,7 @@ def on_ranks(path):
         program(*whole, IDS, sequence=burst.Sequence(ranks=2))
 
 
+@pytest.mark.all
 def test_ranks_that_are_processes(tmp_path):
     path = tmp_path / "ranks.so"
     burst.compile(*SHAPES, mask=documents,

@@ -162,6 +162,7 @@ if number == 0:
 """
 
 
+@pytest.mark.all
 def test_fork_of_a_rank():
     done = subprocess.run([sys.executable, "-c", FORK_OF_A_RANK], capture_output=True, text=True,
                           timeout=120)

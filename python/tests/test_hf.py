@@ -69,6 +69,7 @@ def test_a_model(name, padded):
         assert (gradient - wanted_gradients[key]).abs().max() <= 1e-4 * max(size, 1.0), key
 
 
+@pytest.mark.all
 def test_generation_with_a_cache():
     ids = torch.randint(0, 128, (1, 12), generator=torch.Generator().manual_seed(3))
     tokens = [make("gpt_oss", implementation).eval().generate(
@@ -167,5 +168,6 @@ def models_on_ranks():
         burst.hf.shard(cp, torch.zeros(1, 16), labels=torch.zeros(1, 4))
 
 
+@pytest.mark.all
 def test_models_on_ranks(tmp_path):
     test_ranks.on_ranks(4, tmp_path, models_on_ranks)

@@ -153,6 +153,7 @@ def groups_again(store):
                                torch.full((1, 1, 4, 8), 3.5))
 
 
+@pytest.mark.all
 def test_groups_that_come_again(tmp_path):
     on_ranks(2, tmp_path, groups_again, tmp_path / "again")
 
@@ -168,6 +169,7 @@ def failures():
         burst.attention(x, x, x, sequence=cp)
 
 
+@pytest.mark.all
 def test_a_rank_that_ends(tmp_path):
     with pytest.raises(Exception, match="exit code 3"):
         on_ranks(3, tmp_path, failures)

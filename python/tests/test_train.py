@@ -67,6 +67,7 @@ def compare(found, wanted, bound=1e-4):
 SMALL = ["--steps", "30", "--length", "64", "--dim", "32", "--batch", "4"]
 
 
+@pytest.mark.all
 def test_ranks(tmp_path):
     one = run(tmp_path, 1, *SMALL)
     assert one["losses"][-1] < 0.8 * one["losses"][0]
