@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from burst import tracing
 from burst.sequence import Sequence
@@ -114,6 +114,9 @@ def merge(*parts: tuple[torch.Tensor, torch.Tensor],
         raise ValueError("merge: at least one (o, lse)")
     if layout not in ("bhsd", "bshd"):
         raise ValueError(f"layout: {layout!r} is not known; it is bhsd or bshd")
+    for part in parts:
+        if not isinstance(cast(object, part), (tuple, list)) or len(part) != 2:
+            raise TypeError(f"merge: pairs (o, lse) are wanted, got {type(part).__name__}")
     from burst import torch_api
     return torch_api.merge(parts, layout)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence as Sizes
+from typing import Any, cast
 
 from burst.regions import TABLE_TYPES
 
@@ -15,6 +16,8 @@ STRATEGIES = ("auto", "ring_kv", "ring_q", "all_gather", "ring_scores")
 
 
 def check_options(layout: str, scale: float | None, strategy: str) -> None:
+    if scale is not None and not isinstance(cast(object, scale), (int, float)):
+        raise TypeError(f"scale: a number is wanted, got {type(scale).__name__}")
     if layout not in LAYOUTS:
         raise ValueError(f"layout: {layout!r} is not known; it is bhsd or bshd")
     if strategy not in STRATEGIES:
@@ -22,6 +25,21 @@ def check_options(layout: str, scale: float | None, strategy: str) -> None:
                          f"{', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}")
     if scale is not None and not math.isfinite(scale):
         raise ValueError(f"scale: must be finite, got {scale}")
+
+
+def check_functions(mask: object, score: object, sequence: object) -> None:
+    """That each is a function or a sequence, if it is given."""
+    for name, arguments, function in (("mask", "b, h, i, j", mask),
+                                      ("score", "s, b, h, i, j", score)):
+        if function is not None and not callable(function):
+            found, mend = type(function).__name__, ""
+            if hasattr(function, "shape"):
+                found += f" of shape {tuple(cast(Any, function).shape)}"
+                mend = f"; write lambda {arguments}: with x[i, j] of it" if name == "mask" else \
+                    f"; write lambda {arguments}: s + x[i, j] of it"
+            raise TypeError(f"{name}: a function of {arguments} is wanted, got {found}{mend}")
+    if sequence is not None and not hasattr(sequence, "global_lengths"):
+        raise TypeError(f"sequence: a burst.Sequence is wanted, got {type(sequence).__name__}")
 
 
 def check_shapes(shapes: Sizes[Sizes[int]], dtypes: Sizes[str], layout: str) -> None:

@@ -20,7 +20,12 @@ def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
               sequence: Sequence | None, strategy: str, layout: str, head_offset: int | None,
               batch_offset: int | None, return_lse: bool, out: tuple[Any, Any] | None,
               stream: int | None) -> Any:
+    arguments.check_functions(mask, score, sequence)
     arguments.check_options(layout, scale, strategy)
+    for x, name in ((k, "k"), (v, "v")):
+        if type(x).__module__.partition(".")[0] == "torch":
+            raise TypeError(f"{name}: an array like q, which is {type(q).__name__}, is wanted, got "
+                            f"{type(x).__name__}")
     given = [views.of(x, name, stream) for x, name in ((q, "q"), (k, "k"), (v, "v"))]
     arguments.check_shapes([x.shape for x in given], [x.dtype for x in given], layout)
     gpu = given[0].gpu

@@ -175,6 +175,8 @@ class Rows:
             if index is None:
                 kept.insert(0, axis)
             else:
+                if axis.size < self.table.shape[axis.dim]:
+                    region.bound(index, axis.size)
                 known[axis.dim] = axis.place(region, index)
         return Rows(self.table, known, tuple(kept))
 

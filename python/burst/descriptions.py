@@ -19,6 +19,7 @@ def clauses(q: Sizes[int], k: Sizes[int] | None, v: Sizes[int] | None,
             head_offset: int, batch_offset: int) -> Clauses:
     """k is like q where it is left out, v like k. dtype is one of torch or numpy, or
     its name."""
+    arguments.check_functions(mask, score, sequence)
     arguments.check_options(layout, scale, strategy)
     k = q if k is None else k
     v = k if v is None else v

@@ -157,7 +157,8 @@ def attend(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor,
 
     has_score = softcap is not None or bias is not None or position_bias is not None
     o = api.attention(query, key, value, mask=mask, score=score if has_score else None,
-                      sinks=s_aux, dropout=dropout, scale=scaling, sequence=sequence)
+                      sinks=s_aux, dropout=dropout, scale=scaling, sequence=sequence,
+                      head_offset=0, batch_offset=0) # masks and biases are of these heads
     return o.transpose(1, 2), None
 
 

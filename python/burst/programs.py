@@ -64,6 +64,13 @@ class Clauses:
     layout: Layout
     strategy: str | None
 
+    def __post_init__(self) -> None:
+        extents = {"b": self.shape.batch, "h": self.shape.query_heads,
+                   "i": self.shape.num_queries, "j": self.shape.num_keys}
+        for region in (self.mask, self.score):
+            if region is not None:
+                region.check_bounds(extents)
+
 
 @dataclasses.dataclass(frozen=True)
 class Text:

@@ -65,6 +65,7 @@ class Region:
         self.float_type = float_type
         self.is_score = is_score
         self.tables: list[Table] = []
+        self.bounds: list[tuple[str, int]] = [] # of positions: see bound
         self._values: dict[tuple[Any, ...], Value] = {}
         self.b, self.h, self.i, self.j, self.num_queries, self.num_keys = (
             self._make(INDEX, "argument", (name,), True)
@@ -355,6 +356,21 @@ class Region:
         own = struct.calcsize({"f64": "d", "f32": "f"}[self.float_type])
         cast = "arith.extf" if wider < own else "arith.truncf"
         return self._make(self.float_type, cast, (loaded,))
+
+    def bound(self, index: Value, size: int) -> None:
+        """Says that an index reads among `size` elements that are no table of their own:
+        compilers check tables alone. Of positions themselves this is checked once
+        their number is known."""
+        for name, argument in (("b", self.b), ("h", self.h), ("i", self.i), ("j", self.j)):
+            if index is argument:
+                self.bounds.append((name, size))
+
+    def check_bounds(self, extents: dict[str, int]) -> None:
+        for name, size in self.bounds:
+            if extents[name] > size:
+                what = "score" if self.is_score else "mask"
+                raise IndexError(f"{what}: reads {size} elements at {name}, which has "
+                                 f"{extents[name]} values")
 
     # Text.
 

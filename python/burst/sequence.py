@@ -120,6 +120,9 @@ class Sequence:
 
     def shard(self, x: torch.Tensor, dim: int) -> torch.Tensor:
         """This rank's part of a tensor that every rank has, along `dim`."""
+        if not -x.dim() <= dim < x.dim():
+            raise IndexError(f"dim: from {-x.dim()} to {x.dim() - 1} for the shape "
+                             f"{tuple(x.shape)}, got {dim}")
         positions = self.positions(x.shape[dim])
         return x.index_select(dim, positions.to(x.device))
 

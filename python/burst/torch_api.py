@@ -51,8 +51,9 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
     key = None
     try:
         key = (q.shape, q.stride(), k.shape, k.stride(), v.shape, v.stride(), q.dtype, k.dtype,
-               v.dtype, q.device, k.device, v.device, mask and mask.__code__,
-               score and score.__code__, scale, sequence, strategy, layout, head_offset,
+               v.dtype, q.device, k.device, v.device,
+               None if mask is None else mask.__code__,
+               None if score is None else score.__code__, scale, sequence, strategy, layout, head_offset,
                batch_offset)
         call = _calls.get(key)
         if call is not None:
@@ -67,11 +68,16 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
     else:
         attention = call.attention
     if out is not None:
+        if not isinstance(cast(object, out), (tuple, list)) or len(out) != 2:
+            raise TypeError(f"out: (o, lse) is wanted, got {type(out).__name__}")
         o, lse = _check_out(attention, q, k, v, tables, sinks, *out)
         if call is not None and call.takes(o, lse):
             call.run(q, k, v, tables, o, lse)
         else:
             torch_attention.forward(attention, q, k, v, tables, (o, lse))
+    elif _has_transforms():
+        raise NotImplementedError("burst.attention: has no rules for torch.func (grad, vmap, jvp); "
+                                  "use torch.autograd.grad, and a batch in place of vmap")
     elif not is_plain or q.is_neg() or k.is_neg() or v.is_neg():
         o, lse = torch_ops.attention(attention, q, k, v, tables)
     elif torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad or
@@ -92,6 +98,7 @@ def _find(key: tuple[Any, ...] | None, q: torch.Tensor, k: torch.Tensor, v: torc
           batch_offset: int | None, is_plain: bool,
           ) -> tuple[Call | None, torch_attention.Attention, list[torch.Tensor]]:
     """What a call that is not known does, after checks of its arguments."""
+    arguments.check_functions(mask, score, sequence)
     options = checked(q, k, v, scale, sequence, strategy, layout, head_offset, batch_offset)
     found = torch_attention.find(q, k, v, mask, score, options)
     check_offsets(found.attention, options, head_offset, batch_offset)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from burst import api, tracing
+from burst.sequence import Sequence
 
 
 def flex_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
@@ -65,6 +66,15 @@ def scaled_dot_product_attention(query: torch.Tensor, key: torch.Tensor, value: 
     have gradients if they require them. Its values are not known when programs are
     compiled: a function, as burst.attention takes it, saves what it rules out.
     """
+    return attend(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+
+
+def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
+           attn_mask: torch.Tensor | None, dropout_p: float, is_causal: bool,
+           scale: float | None, enable_gqa: bool, sequence: Sequence | None = None,
+           strategy: api.Strategy = "auto") -> torch.Tensor:
+    """scaled_dot_product_attention of shards of a sequence: is_causal and attn_mask
+    are those of the whole."""
     if attn_mask is not None and is_causal:
         raise ValueError("is_causal: cannot be set beside attn_mask")
     lead = query.shape[:-3]
@@ -73,32 +83,36 @@ def scaled_dot_product_attention(query: torch.Tensor, key: torch.Tensor, value: 
                          f"{tuple(query.shape)}")
     if query.dim() == 3:
         attn_mask = attn_mask if attn_mask is None or attn_mask.dim() < 3 else attn_mask[:, None]
-        o = scaled_dot_product_attention(query[:, None], key[:, None], value[:, None], attn_mask,
-                                         dropout_p, is_causal, scale, enable_gqa)
+        o = attend(query[:, None], key[:, None], value[:, None], attn_mask, dropout_p, is_causal,
+                   scale, enable_gqa, sequence, strategy)
         return o[:, 0]
     _check_heads(query, key, enable_gqa)
     mask = score = None
     if is_causal:
         mask = _causal
     if attn_mask is not None:
-        table = _broadcast(attn_mask, query, key)
+        lengths = query.shape[2], key.shape[2]
+        if sequence is not None:
+            lengths = sequence.global_lengths(*lengths)
+        table = _broadcast(attn_mask, (query.shape[0], query.shape[1], *lengths))
         if table.dtype == torch.bool:
             mask = _kept(table)
         elif table.dtype == query.dtype or table.dtype == torch.float32:
             score = _added(table)
         else:
             raise TypeError(f"attn_mask: bool or {query.dtype}, got {attn_mask.dtype}")
+    # The tensor is of these heads and this batch, also where others are elsewhere.
     return api.attention(query, key, value, mask=mask, score=score, dropout=dropout_p,
-                         scale=scale)
+                         scale=scale, sequence=sequence, strategy=strategy, head_offset=0,
+                         batch_offset=0)
 
 
 def _causal(b: Any, h: Any, i: Any, j: Any) -> Any:
     return j <= i
 
 
-def _broadcast(mask: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+def _broadcast(mask: torch.Tensor, wanted: tuple[int, int, int, int]) -> torch.Tensor:
     """The mask with 4 dimensions, each of size 1 or whole, without copies."""
-    wanted = (query.shape[0], query.shape[1], query.shape[2], key.shape[2])
     if mask.dim() > 4 or mask.dim() < 2:
         raise ValueError(f"attn_mask: 2 to 4 dimensions are wanted, got {tuple(mask.shape)}")
     mask = mask.reshape((1,) * (4 - mask.dim()) + tuple(mask.shape))

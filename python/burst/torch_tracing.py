@@ -383,6 +383,7 @@ def _index(t: _Translation, node: torch.fx.Node, a: Any, indices: list[Any]) -> 
 def _choose(r: Region, values: Array, dim: int, index: Value) -> Array:
     """Among numbers that are known."""
     size = values.shape[dim]
+    r.bound(index, size)
     index = r.position(index, size)
     if isinstance(index.constant, int):
         return values.take(dim, index.constant)

@@ -254,3 +254,34 @@ def test_second_derivatives_are_refused():
     dq, = torch.autograd.grad(burst.attention(q, k, v).square().sum(), q, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         dq.sum().backward()
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (dict(mask=torch.ones(8, 8).bool()), r"mask: a function of b, h, i, j is wanted, got Tensor of "
+                                         r"shape \(8, 8\); write lambda"),
+    (dict(mask="causal"), "mask: a function of b, h, i, j is wanted, got str"),
+    (dict(score=1.0), "score: a function of s, b, h, i, j is wanted, got float"),
+    (dict(sequence=4), "sequence: a burst.Sequence is wanted, got int"),
+    (dict(scale="x"), "scale: a number is wanted, got str"),
+    (dict(out=torch.ones(1)), "out: \\(o, lse\\) is wanted, got Tensor"),
+])
+def test_arguments_of_other_kinds(arguments, message):
+    q, k, v = reference.draw(1, 1, 1, 8, 8, 8)
+    with pytest.raises(TypeError, match=message):
+        burst.attention(q, k, v, **arguments)
+    if "out" not in arguments:
+        with pytest.raises(TypeError, match=message):
+            burst.attention(*(x.numpy() for x in (q, k, v)), **arguments)
+
+
+def test_torch_func():
+    x = torch.ones(1, 1, 8, 8)
+    with pytest.raises(NotImplementedError, match="has no rules for torch.func"):
+        torch.func.grad(lambda q: burst.attention(q, q, q).sum())(x)
+    with pytest.raises(NotImplementedError, match="has no rules for torch.func"):
+        torch.vmap(lambda q: burst.attention(q, q, q))(x[None])
+
+
+def test_merge_of_other_kinds():
+    with pytest.raises(TypeError, match="merge: pairs .o, lse. are wanted, got Tensor"):
+        burst.merge(torch.ones(3), torch.ones(3))

@@ -340,3 +340,16 @@ def test_ids_of_more_sequences_than_the_batch():
         reference.assert_close(
             burst.attention(q, k, v, mask=mask, batch_offset=offset),
             reference.attention(q, k, v, mask, batch_offset=offset)[0])
+
+
+def test_positions_beyond_what_is_read():
+    """Of tables the compiler checks it; of parts of them, and of numbers, it is checked here."""
+    q, k, v = reference.draw(1, 4, 4, 16, 16, 8)
+    t = torch.arange(16.0)
+    for score, message in (
+            (lambda s, b, h, i, j: s + t[:8][i], "score: reads 8 elements at i, which has 16"),
+            (lambda s, b, h, i, j: s + torch.full((2,), 3.0)[h], "reads 2 elements at h, which ha"),
+            (lambda s, b, h, i, j: s + torch.stack([t[i], t[j]])[h], "reads 2 elements at h")):
+        with pytest.raises(IndexError, match=message):
+            burst.attention(q, k, v, score=score)
+    burst.attention(q, k, v, score=lambda s, b, h, i, j: s + t[:4][h] + t[:8][i // 2])

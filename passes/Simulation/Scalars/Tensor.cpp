@@ -73,7 +73,7 @@ static void extend(Interval &range, Interval other) {
 Interval Tensor::stretchRange(int64_t begin, int64_t end) {
   Interval range{INT64_MAX, INT64_MIN};
   std::vector<Interval> &blocks = ranges->blocks;
-  if (blocks.empty() && size() > blockSize) {
+  if (blocks.empty() && size() >= blockSize) {
     blocks.assign((size() + blockSize - 1) / blockSize, range);
     for (int64_t i = 0; i < size(); ++i)
       extend(blocks[i / blockSize], {integer(i), integer(i)});
