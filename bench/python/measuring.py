@@ -9,7 +9,7 @@ import time
 
 import numpy
 import protocol
-import reference
+import exact
 from peers import Failure
 
 SLEEP = 0.05 # seconds, in which threads of the last peer go to sleep
@@ -30,7 +30,7 @@ class Plan:
 def measure(cell, peers, plan, folder):
     """What is found of each peer, by its name: a dict with "median" and what belongs to
     it, or with one of "none", "wrong" and "failed" and a text."""
-    wanted = reference.reference(protocol.Attention.of(cell.question))
+    wanted = exact.reference(protocol.Attention.of(cell.question))
     found = {}
     for peer in peers:
         try:
@@ -65,10 +65,10 @@ def prepare(cell, peer, plan, wanted, folder):
     for form in answer["forms"]:
         try:
             off = compare(cell, peer, form, wanted, folder)
-            if off > reference.BOUNDS[cell.question["type"]]:
+            if off > exact.BOUNDS[cell.question["type"]]:
                 others[form] = last = {
                     "wrong": f"off by {off:.1e} of a row, wanted at most "
-                             f"{reference.BOUNDS[cell.question['type']]:.0e}"}
+                             f"{exact.BOUNDS[cell.question['type']]:.0e}"}
                 continue
             trial = seconds(cell, peer, form, 1)
             runs = plan.runs(trial)
@@ -91,7 +91,7 @@ def compare(cell, peer, form, wanted, folder):
     answer = peer.ask({**cell.question, "ask": "results", "form": form, "path": str(path)})
     try:
         with numpy.load(answer["results"]) as results:
-            return reference.error(results, wanted)
+            return exact.error(results, wanted)
     except (KeyError, OSError, ValueError) as error:
         raise Failure(f"its results: {error}") from None
 

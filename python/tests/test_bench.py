@@ -17,7 +17,7 @@ sys.path[:0] = [str(PEERS), str(ROOT / "bench" / "python")]
 
 import peers
 import protocol
-import reference
+import exact
 import report
 
 QUESTION = {"kind": "forward", "type": "f32", "causal": True, "heads": 2, "sequence": 8, "dim": 4}
@@ -29,7 +29,7 @@ PEER = """
 import sys, time
 kind, *folders = sys.argv[1:]
 sys.path[:0] = folders
-import protocol, reference
+import protocol, exact
 if kind == "missing":
     protocol.serve(lambda: __import__("jaxlib_that_is_not_there"))
     sys.exit()
@@ -38,7 +38,7 @@ def forms_of(attention):
     if kind == "ended":
         print("no memory", file=sys.stderr)
         sys.exit(3)
-    o = reference.reference(attention)["o"].astype("float32")
+    o = exact.reference(attention)["o"].astype("float32")
     def form(off, seconds):
         return lambda: protocol.Run(lambda: time.sleep(seconds), lambda _: {"o": o + off})
     forms = {"fast": form(0.001, 0)}
@@ -61,6 +61,7 @@ def peer(tmp_path, kind):
     return f"--peer={kind}={sys.executable} {script} {kind} {PEERS} {ROOT / 'bench' / 'python'}"
 
 
+@pytest.mark.all
 def test_table(tmp_path):
     done = run("--only", CELL, "--rounds", "2", "--peers", "torch", "--out",
                str(tmp_path / "table"),
@@ -146,13 +147,13 @@ def test_protocol(tmp_path):
 def test_reference(extra):
     """A mask that is off by a key is found in one row of many."""
     attention = protocol.Attention.of({**QUESTION, "sequence": 600, **extra})
-    wanted = reference.reference(attention)
+    wanted = exact.reference(attention)
     found = {name: x.astype(numpy.float32) for name, x in wanted.items()}
-    assert reference.error(found, wanted) < 1e-6
+    assert exact.error(found, wanted) < 1e-6
     found["o"][0, -1, -1] *= 1.001
-    assert reference.error(found, wanted) > reference.BOUNDS["f32"]
+    assert exact.error(found, wanted) > exact.BOUNDS["f32"]
     found["o"][0, -1, -1] = numpy.nan
-    assert reference.error(found, wanted) == numpy.inf
+    assert exact.error(found, wanted) == numpy.inf
 
 
 def test_what_is_missing():

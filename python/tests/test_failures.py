@@ -107,6 +107,7 @@ def run(kinds, trials):
 KINDS = ["ends", "is killed", "raises", "leaves", "is interrupted"]
 
 
+@pytest.mark.all
 def test_failures():
     run(KINDS, 1)
 
