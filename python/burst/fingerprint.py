@@ -9,6 +9,7 @@ arguments.
 from __future__ import annotations
 
 import dataclasses
+import dis
 import functools
 import itertools
 import sys
@@ -53,11 +54,17 @@ class Guard:
         self._globals: list[tuple[str, Any]] = []
         self._cells_elsewhere: list[tuple[types.CellType, Any]] = []
         self._names_elsewhere: list[tuple[dict[str, Any], str, Any]] = []
+        self._elsewhere: list[tuple[Any, types.CodeType, Any]] = []
 
     def holds(self, function: Any) -> bool:
         """Of a function of the same code."""
-        if function.__kwdefaults__ or function.__dict__:
+        if function.__kwdefaults__ or function.__dict__ or type(function) is not types.FunctionType:
             return False
+        for seen, code, before in self._elsewhere:
+            other = seen()
+            if other is None or other.__code__ is not code or other.__defaults__ is not before or \
+                    other.__kwdefaults__ or other.__dict__:
+                return False
         defaults = function.__defaults__ or ()
         if len(defaults) != len(self._defaults):
             return False
@@ -66,7 +73,7 @@ class Guard:
                 if seen() is not value:
                     return False
             if self._cells:
-                cells = function.__closure__
+                cells = cast(Any, function).__closure__
                 for place, seen in self._cells:
                     if seen() is not cells[place].cell_contents:
                         return False
@@ -88,6 +95,9 @@ class Guard:
     def add_function(self, function: types.FunctionType, is_first: bool) -> None:
         if is_first:
             self._defaults = [_reference(value) for value in function.__defaults__ or ()]
+        else:
+            self._elsewhere.append((weakref.ref(function), function.__code__,
+                                    function.__defaults__))
         for place, cell in enumerate(function.__closure__ or ()):
             seen = _reference(cell.cell_contents)
             if is_first:
@@ -128,7 +138,17 @@ class _Unknown(Exception):
 _Names = tuple[str, ...]
 
 # How a function reads the values of tensors, which are no part of a fingerprint.
-_READING = frozenset(("item", "tolist", "numpy"))
+_READING = frozenset(("item", "tolist", "numpy", "globals", "getattr", "vars", "eval", "exec",
+                      "__import__", "import_module", "modules", "__dict__", "_version",
+                      "data_ptr"))
+_IMPORT = dis.opmap["IMPORT_NAME"]
+
+
+@functools.lru_cache(maxsize=1024)
+def _imports(code: types.CodeType) -> bool:
+    """Whether it reads modules that it names itself."""
+    return _IMPORT in code.co_code[::2] or \
+        any(_imports(x) for x in code.co_consts if isinstance(x, types.CodeType))
 
 
 class _Reader:
@@ -186,6 +206,8 @@ class _Reader:
         if place is None:
             place = len(self.tensors)
             self.tensors.append(tensor)
+        if getattr(tensor, "__dict__", None): # what else it has may be read
+            raise _Unknown
         return ("tensor", place, tuple(tensor.shape), str(tensor.dtype))
 
     def _of_module(self, module: types.ModuleType, names: _Names,
@@ -205,7 +227,7 @@ class _Reader:
                 getattr(module, function.__name__, None) is function:
             return ("id", id(function))
         names = _names_of(function.__code__)
-        if not _READING.isdisjoint(names):
+        if not _READING.isdisjoint(names) or _imports(function.__code__):
             raise _Unknown
         try:
             cells = tuple([cell.cell_contents for cell in function.__closure__ or ()])

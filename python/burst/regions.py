@@ -66,6 +66,8 @@ class Region:
         self.is_score = is_score
         self.tables: list[Table] = []
         self.bounds: list[tuple[str, int]] = [] # of positions: see bound
+        # Whether the function asked for numbers of tensors: others are another region.
+        self.reads_values = False
         self._values: dict[tuple[Any, ...], Value] = {}
         self.b, self.h, self.i, self.j, self.num_queries, self.num_keys = (
             self._make(INDEX, "argument", (name,), True)

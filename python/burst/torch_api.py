@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import torch
 import torch.distributed as dist
-from torch.autograd.function import once_differentiable
 
 from burst import arguments, torch_attention, torch_ops, tracing
 from burst.sequence import Sequence
@@ -53,8 +52,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
         key = (q.shape, q.stride(), k.shape, k.stride(), v.shape, v.stride(), q.dtype, k.dtype,
                v.dtype, q.device, k.device, v.device,
                None if mask is None else mask.__code__,
-               None if score is None else score.__code__, scale, sequence, strategy, layout, head_offset,
-               batch_offset)
+               None if score is None else score.__code__, scale, sequence, strategy, layout,
+               head_offset, batch_offset)
         call = _calls.get(key)
         if call is not None:
             tables = call.tables(mask, score)
@@ -71,10 +70,12 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
         if not isinstance(cast(object, out), (tuple, list)) or len(out) != 2:
             raise TypeError(f"out: (o, lse) is wanted, got {type(out).__name__}")
         o, lse = _check_out(attention, q, k, v, tables, sinks, *out)
-        if call is not None and call.takes(o, lse):
+        if call is not None and is_plain and call.takes(o, lse) and \
+                not (q.is_neg() or k.is_neg() or v.is_neg()):
             call.run(q, k, v, tables, o, lse)
         else:
             torch_attention.forward(attention, q, k, v, tables, (o, lse))
+        torch.autograd.graph.increment_version((o, lse))
     elif _has_transforms():
         raise NotImplementedError("burst.attention: has no rules for torch.func (grad, vmap, jvp); "
                                   "use torch.autograd.grad, and a batch in place of vmap")
@@ -134,7 +135,6 @@ class Function(torch.autograd.Function):
         return o, lse
 
     @staticmethod
-    @once_differentiable
     def backward( # pyright: ignore[reportIncompatibleMethodOverride]
             ctx: Any, do: torch.Tensor | None, dlse: torch.Tensor | None) -> Any:
         q, k, v, o, lse, *tables = ctx.saved_tensors
@@ -142,9 +142,13 @@ class Function(torch.autograd.Function):
         if do is None and dlse is None:
             return (None,) * len(needs)
         wanted = tuple([n for n, need in enumerate(needs[5:]) if need])
-        dq, dk, dv, *found = torch_attention.backward(
-            ctx.attention, q, k, v, o, lse, torch.zeros_like(o) if do is None else do, dlse,
-            tables, wanted)
+        do = torch.zeros_like(o) if do is None else do
+        if torch.is_grad_enabled(): # of create_graph: the op says that there is none
+            dq, dk, dv, *found = torch_ops.attention_backward(
+                ctx.attention, do, dlse, q, k, v, o, lse, tables, wanted)
+        else:
+            dq, dk, dv, *found = torch_attention.backward(
+                ctx.attention, q, k, v, o, lse, do, dlse, tables, wanted)
         gradients: list[Any] = [None] * len(tables)
         for n, gradient in zip(wanted, found):
             gradients[n] = gradient.to(tables[n].dtype)

@@ -62,7 +62,7 @@ class Bound:
 
     def find(self, tensors: abc.Sequence[torch.Tensor]) -> Run:
         """For tensors of the program's sizes with such strides."""
-        key = tuple([tensor.stride() for tensor in tensors])
+        key = tuple([(x.stride(), x.shape, x.dtype) for x in tensors])
         found = self.runs.get(key)
         if found is None:
             if len(self.runs) >= _LARGEST_CACHE:
@@ -139,7 +139,9 @@ def readable(tensor: torch.Tensor) -> torch.Tensor:
     elements of the last one lie side by side."""
     if tensor.is_neg():
         tensor = tensor.resolve_neg()
-    return tensor if tensor.stride(-1) == 1 or tensor.shape[-1] == 1 else tensor.contiguous()
+    if tensor.stride(-1) == 1 or tensor.shape[-1] == 1:
+        return tensor
+    return tensor.contiguous() if tensor.numel() else tensor.new_empty(tensor.shape)
 
 
 #===----------------------------------------------------------------------===#
@@ -257,7 +259,7 @@ class Found(NamedTuple):
 def find(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
          score: tracing.Function | None, options: Options) -> Found:
     """The attention of these sizes, types and functions."""
-    of_mask, of_score = (fingerprint.of(function) if function else _NOTHING
+    of_mask, of_score = (fingerprint.of(function) if function is not None else _NOTHING
                          for function in (mask, score))
     key = None
     captured: list[torch.Tensor] = []
@@ -265,7 +267,7 @@ def find(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Functi
     if of_mask is not None and of_score is not None:
         key = (of_mask.key, of_score.key, q.shape, k.shape, v.shape, q.dtype, options)
         captured = of_mask.tensors + of_score.tensors
-        if (not mask or of_mask.guard) and (not score or of_score.guard):
+        if (mask is None or of_mask.guard) and (score is None or of_score.guard):
             guards = of_mask.guard, of_score.guard
         found = _found.get(key)
         if found is not None:
@@ -282,7 +284,9 @@ def find(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Functi
                    for place in _places(tables[num_masks:], of_score.tensors)]
         # Tables that a function makes are others on the next call, and so may be
         # what it does with a tensor that has become no table.
-        is_captured = sorted(set(places)) == list(range(len(captured)))
+        is_captured = sorted(set(places)) == list(range(len(captured))) and not any(
+            region.reads_values for region in (attention.clauses.mask, attention.clauses.score)
+            if region is not None)
         if is_captured:
             if len(_found) >= _LARGEST_CACHE:
                 _found.clear()
@@ -339,7 +343,7 @@ class Call:
     def __init__(self, found: Found, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
         self.attention = attention = found.attention
         self._guards = found.guards
-        self._tables = [(weakref.ref(x), x.shape, x.stride()) for x in found.tables]
+        self._tables = [(weakref.ref(x), x.shape, x.stride(), x.dtype) for x in found.tables]
         o, lse = attention.empty_results(q)
         self._strides = o.stride(), lse.stride()
         self._o = functools.partial(torch.empty_strided, o.shape, o.stride(), dtype=o.dtype)
@@ -358,10 +362,10 @@ class Call:
                 of_score is not None and not of_score.holds(score):
             return None
         tables: list[torch.Tensor] = []
-        for reference, shape, strides in self._tables:
+        for reference, shape, strides, dtype in self._tables:
             table = reference()
             if table is None or table.shape != shape or table.stride() != strides or \
-                    table.is_neg():
+                    table.is_neg() or table.dtype is not dtype:
                 return None
             tables.append(table)
         return tables

@@ -35,6 +35,15 @@ def attention(found: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tenso
     return torch.ops.burst.attention(q, k, v, tables, found.name)
 
 
+def attention_backward(found: Attention, do: torch.Tensor, dlse: torch.Tensor | None,
+                       q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor,
+                       lse: torch.Tensor, tables: list[torch.Tensor],
+                       wanted: tuple[int, ...]) -> list[torch.Tensor]:
+    _named[found.name] = found
+    return torch.ops.burst.attention_backward(do, dlse, q, k, v, o, lse, tables, list(wanted),
+                                              found.name)
+
+
 def _of(name: str, *tensors: torch.Tensor) -> Attention:
     try:
         found = _named[name]

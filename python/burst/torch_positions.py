@@ -9,13 +9,26 @@ from typing import Any, cast
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+
+_VALUES = frozenset(getattr(torch.Tensor, name) for name in (
+    "__bool__", "__int__", "__float__", "__index__", "__complex__", "__format__", "__repr__",
+    "__contains__", "item", "tolist", "numpy", "equal", "data_ptr")) | {torch.equal, torch.allclose}
 
 
 class AtPositions(TorchFunctionMode):
     """Where it is entered, x[i], x[:, i] and x[0] are reads of x by the op aten.index."""
 
+    reads_values = False # of tensors, as numbers of Python
+
     def __torch_function__(self, func: Callable[..., Any], types: Any,
                            args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        if func in _VALUES:
+            self.reads_values = True
+        elif func is torch.Tensor.__getitem__ and is_traceable_wrapper_subclass(args[0]):
+            raise TypeError(f"reads a {type(args[0]).__name__} by position, which is no plain "
+                            "tensor: give a part of it, such as x.to_local() of a DTensor")
         if func is torch.Tensor.__getitem__:
             return _read(*args)
         return func(*args, **(kwargs or {}))

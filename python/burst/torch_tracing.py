@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,10 @@ from burst.regions import BOOL, INDEX, TABLE_TYPES, Region, Value
 from burst.torch_positions import AtPositions
 
 
+# make_fx is for one thread at a time; a function may call burst.attention's tracer again.
+_lock = threading.RLock()
+
+
 def trace(function: tracing.Function, region: Region, arguments: list[Value],
           tables: tuple[torch.Tensor, ...] = ()) -> Value:
     examples = [torch.zeros((), dtype=torch.float64 if value.type == "f64" else
@@ -25,10 +30,11 @@ def trace(function: tracing.Function, region: Region, arguments: list[Value],
                 for value in arguments]
     examples += [torch.empty([int(n) for n in table.shape], dtype=table.dtype) for table in tables]
     try:
-        with torch.no_grad(), AtPositions():
+        with _lock, torch.no_grad(), AtPositions() as mode:
             graph = make_fx(lambda *x: function(*x))(*examples) # it may have default arguments
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise tracing.TracingError(_explain(error)) from error
+    region.reads_values = mode.reads_values
     return _Translation(region, graph, arguments, tables).run()
 
 

@@ -66,6 +66,8 @@ def of(x: Any, name: str, stream: int | None = None) -> View:
     if not hasattr(x, "__dlpack__"):
         raise TypeError(f"{name}: a torch.Tensor, an array of numpy or one with __dlpack__ is "
                         f"wanted, got {type(x).__name__}")
+    if getattr(x, "is_neg", None) is not None and x.is_neg(): # which DLPack does not carry
+        x = x.resolve_neg()
     kind, ordinal = x.__dlpack_device__()
     if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
         raise ValueError(f"{name}: lies on a device of DLPack's type {kind}; memory of CPUs and "
@@ -98,6 +100,9 @@ def of(x: Any, name: str, stream: int | None = None) -> View:
 
 
 def _of_numpy(x: Any) -> View:
+    if not x.dtype.isnative:
+        raise TypeError(f"an array of numpy of {x.dtype.str}, whose bytes are in the other order; "
+                        "give x.astype(x.dtype.newbyteorder('='))")
     size = x.dtype.itemsize
     if any(stride % size for stride in x.strides):
         raise ValueError(f"an array of numpy whose strides {x.strides} are no multiples of its "

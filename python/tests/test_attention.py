@@ -252,7 +252,7 @@ def test_what_is_read_from_a_tensor_is_not_kept():
 def test_second_derivatives_are_refused():
     q, k, v = (x.requires_grad_() for x in reference.draw(1, 1, 1, 8, 8, 8))
     dq, = torch.autograd.grad(burst.attention(q, k, v).square().sum(), q, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
+    with pytest.raises(RuntimeError, match="has no second derivative"):
         dq.sum().backward()
 
 
@@ -285,3 +285,42 @@ def test_torch_func():
 def test_merge_of_other_kinds():
     with pytest.raises(TypeError, match="merge: pairs .o, lse. are wanted, got Tensor"):
         burst.merge(torch.ones(3), torch.ones(3))
+
+
+def test_tables_of_another_type():
+    """Of a parameter that becomes one of another type, between calls."""
+    q, k, v = reference.draw(1, 2, 2, 24, 24, 16)
+    table = torch.nn.Parameter(torch.rand(24))
+
+    def score(s, b, h, i, j):
+        return s + table[j]
+
+    for dtype in (torch.float32, torch.bfloat16, torch.float64):
+        table.data = table.data.to(dtype)
+        reference.assert_close(burst.attention(q, k, v, score=score),
+                               reference.attention(q, k, v, score=score)[0])
+
+
+def test_saved_tensors_of_another_type():
+    q, k, v = (x.requires_grad_() for x in reference.draw(1, 2, 2, 24, 24, 16))
+    burst.attention(q, k, v).sum().backward()
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x.bfloat16()):
+        o = burst.attention(q, k, v)
+    with pytest.raises(burst.Error, match="wanted"):
+        o.sum().backward()
+
+
+def test_penalties_of_gradients_are_refused():
+    q, k, v = (x.requires_grad_() for x in reference.draw(1, 1, 1, 8, 8, 8))
+    loss = burst.attention(q, k, v).sum() + q.pow(3).sum()
+    with pytest.raises(RuntimeError, match="has no second derivative"):
+        gradient, = torch.autograd.grad(loss, q, create_graph=True)
+        gradient.square().sum().backward()
+
+
+def test_out_of_negative_views():
+    q, k, v = reference.draw(1, 1, 1, 8, 8, 8)
+    out = torch.empty_like(q), torch.empty(1, 1, 8)
+    burst.attention(q, k, v, out=out)
+    burst.attention(torch._neg_view(q), k, v, out=out)
+    assert torch.equal(out[0], burst.attention(-q, k, v))

@@ -3,6 +3,7 @@
 an earlier one has captured."""
 
 import math
+import sys
 import types
 
 import pytest
@@ -353,3 +354,26 @@ def test_positions_beyond_what_is_read():
         with pytest.raises(IndexError, match=message):
             burst.attention(q, k, v, score=score)
     burst.attention(q, k, v, score=lambda s, b, h, i, j: s + t[:4][h] + t[:8][i // 2])
+
+
+def test_what_code_imports_and_asks_for_is_read_again():
+    settings = types.ModuleType("settings_of_test")
+    sys.modules["settings_of_test"] = settings
+    table = torch.full((8,), 1)
+
+    def imported(b, h, i, j):
+        from settings_of_test import left
+        return i - j <= left
+
+    def by_globals(b, h, i, j):
+        return i - j <= globals()["LIMIT"] + getattr(settings, "left")
+
+    def by_value(b, h, i, j):
+        return (table[i] > 0) & (i - j <= int(table[0]))
+
+    for mask in (imported, by_globals, by_value):
+        for left in (1, 4):
+            settings.left = left
+            table.fill_(left)
+            compare(mask)
+    del sys.modules["settings_of_test"]
