@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,12 +36,13 @@ Job::Job(int64_t size)
       ranks(size) {}
 
 Job::~Job() {
-  for (pid_t pid : pids) {
-    kill(pid, SIGKILL);
-    waitpid(pid, nullptr, 0);
-  }
-  for (int fd : outputs)
-    close(fd);
+  send(SIGKILL);
+  for (pid_t pid : pids)
+    if (pid > 0)
+      waitpid(pid, nullptr, 0);
+  for (const std::vector<int> *files : {&outputs, &errors})
+    for (int fd : *files)
+      close(fd);
 }
 
 void Job::start(int64_t rank, const std::vector<std::string> &arguments) {
@@ -66,8 +68,12 @@ void Job::startCommand(const std::vector<std::string> &given, int64_t rank) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-  posix_spawn_file_actions_addopen(&actions, 2, log.c_str(),
-                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
+  int said =
+      log.empty()
+          ? memfd_create("stderr", MFD_CLOEXEC)
+          : open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  ASSERT_GE(said, 0);
+  posix_spawn_file_actions_adddup2(&actions, said, 2);
   pid_t pid;
   ASSERT_EQ(posix_spawn(&pid, words[0].c_str(), &actions, nullptr,
                         pointers(words).data(), pointers(environment).data()),
@@ -76,14 +82,18 @@ void Job::startCommand(const std::vector<std::string> &given, int64_t rank) {
   close(ends[1]);
   pids.push_back(pid);
   outputs.push_back(ends[0]);
+  errors.push_back(said);
 }
 
 void Job::send(int signal) {
-  for (pid_t pid : pids)
-    kill(pid, signal);
+  for (size_t i = 0; i < pids.size(); ++i)
+    send(i, signal);
 }
 
-void Job::send(size_t index, int signal) { kill(pids[index], signal); }
+void Job::send(size_t index, int signal) {
+  if (pids[index] > 0)
+    kill(pids[index], signal);
+}
 
 std::string Job::hearAll(size_t index) {
   auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -100,7 +110,21 @@ std::string Job::hearAll(size_t index) {
       break;
     text.append(bytes, got);
   }
-  return text.empty() ? "nothing" : text;
+  return text.empty() ? "nothing, and " + howItEnded(index) : text;
+}
+
+std::string Job::howItEnded(size_t index) {
+  int status = 0;
+  if (waitpid(pids[index], &status, 0) != pids[index])
+    return "cannot be waited for";
+  pids[index] = -1;
+  std::string how =
+      WIFSIGNALED(status)
+          ? "was killed by signal " + std::to_string(WTERMSIG(status))
+          : "exited with status " + std::to_string(WEXITSTATUS(status));
+  char bytes[4096];
+  ssize_t got = pread(errors[index], bytes, sizeof(bytes), 0);
+  return got > 0 ? how + ": " + std::string(bytes, size_t(got)) : how;
 }
 
 std::string Job::hear(size_t index) {

@@ -24,8 +24,8 @@ public:
   /// others are set.
   std::vector<std::string> variables;
   int port = freePort();
-  /// Where they write what is no answer.
-  std::string log = "/dev/null";
+  /// Where they write what is no answer; empty: where only `hear` reads it.
+  std::string log;
 
   int64_t size() const { return ranks; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port); }
@@ -40,15 +40,17 @@ public:
   void send(size_t index, int signal);
 
   /// The first line that a process, in the order in which they were started,
-  /// has said; "nothing" if it ended without, "late" after 60 seconds.
+  /// has said; "nothing" and why if it ended without, "late" after 60 seconds.
   std::string hear(size_t index);
   /// All of it.
   std::string hearAll(size_t index);
 
 private:
+  std::string howItEnded(size_t index);
+
   int64_t ranks;
-  std::vector<pid_t> pids;
-  std::vector<int> outputs;
+  std::vector<pid_t> pids; // -1: has been waited for
+  std::vector<int> outputs, errors;
 };
 
 } // namespace burst::test

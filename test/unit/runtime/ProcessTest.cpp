@@ -54,7 +54,7 @@ TEST(Process, RankThatDiesIsNamedByAll) {
     for (int rank = 0; rank < 4; ++rank) {
       std::string heard = job.hear(rank);
       if (rank == culprit) {
-        EXPECT_EQ(heard, "nothing");
+        EXPECT_EQ(heard, "nothing, and was killed by signal 9");
         continue;
       }
       EXPECT_EQ(codeOf(heard), "PEER_STOPPED");
