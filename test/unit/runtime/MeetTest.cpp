@@ -253,6 +253,25 @@ TEST(Meet, WorldsGoOnWhereARankComesTwiceLater) {
   });
 }
 
+/// The first rank that has its transport ends all: others hear of it while they
+/// make theirs, or behind that.
+TEST(Meet, WorldsMayFailWhileTransportsAreMade) {
+  for (int trial = 0; trial < 50; ++trial) {
+    std::vector<World> worlds = makeWorlds(3);
+    inParallel(3, [&](int64_t rank) {
+      burst_tcp_config config = {sizeof(config), worlds[size_t(rank)].get()};
+      burst_transport *made;
+      std::string error = take(burst_transport_create_tcp(&config, &made));
+      EXPECT_EQ(error.empty(), made != nullptr);
+      if (!error.empty())
+        expectContains(error, {" stopped: enough"});
+      Transport transport(made);
+      if (made)
+        burst_transport_stop(made, "enough");
+    });
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Addresses
 //===----------------------------------------------------------------------===//

@@ -219,9 +219,20 @@ static burst_error *make_tcp(burst_world *world, burst_tcp **made) {
 
 static burst_error *begin(burst_tcp *tcp) {
   burst_error *error = connect_links(tcp);
-  return error ? error
-               : burst_thread_create("a tcp transport", &tcp->thread,
-                                     burst_tcp_progress, tcp);
+  if (!error)
+    error = burst_thread_create("a tcp transport", &tcp->thread,
+                                burst_tcp_progress, tcp);
+  tcp->began = !error;
+  return error;
+}
+
+// Also of a transport that began to work when its world failed.
+static void give_up(burst_tcp *tcp) {
+  burst_world_detach(tcp->transport.world);
+  if (tcp->began) {
+    end(tcp);
+    pthread_join(tcp->thread, NULL);
+  }
 }
 
 burst_error *burst_transport_create_tcp(const burst_tcp_config *given,
@@ -245,7 +256,7 @@ burst_error *burst_transport_create_tcp(const burst_tcp_config *given,
   if (!error) {
     error = burst_world_share(config.world, begin(made));
     if (error)
-      burst_world_detach(config.world);
+      give_up(made);
   }
   if (!error)
     *transport = &made->transport;

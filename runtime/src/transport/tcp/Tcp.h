@@ -85,7 +85,7 @@ typedef struct burst_tcp {
   pthread_cond_t changed;
   pthread_t thread;
   int wakes; // an eventfd
-  bool failed, ending;
+  bool began, failed, ending; // began: there is a thread
   burst_link *links; // by rank
   struct pollfd *polled;
 } burst_tcp;
