@@ -12,6 +12,8 @@ namespace {
 
 constexpr int64_t margin = 16, header = 64, labels = 64, box = 12, line = 14,
                   column = 196, text = 164;
+/// What of a schedule is drawn: hops of all, and blocks and messages of a cell.
+constexpr int64_t mostHops = 64, mostBlocks = 8, mostMessages = 12;
 
 /// One schedule: a row per rank, a column per hop. Under what a rank computes
 /// stands what it sends, and an arrow leads from there to the receiver.
@@ -20,7 +22,7 @@ public:
   Picture(const Drawing &drawing, int64_t top, llvm::raw_ostream &os);
 
   void draw();
-  int64_t width() const { return labels + hops * column; }
+  int64_t width() const { return labels + (hops + (hops < all)) * column; }
   int64_t height() const { return header + drawing.shown * row; }
 
 private:
@@ -35,7 +37,7 @@ private:
                    int64_t y);
 
   const Drawing &drawing;
-  int64_t top, hops = 0, row = 0;
+  int64_t top, all = 0, hops = 0, row = 0; // hops: of `all`, those drawn
   llvm::raw_ostream &os;
 };
 
@@ -55,10 +57,22 @@ static std::string escaped(StringRef text) {
   return result;
 }
 
+/// The first elements of a list, of which no more are drawn.
+template <typename T>
+static ArrayRef<T> drawn(const std::vector<T> &list, int64_t most) {
+  return ArrayRef(list).take_front(static_cast<size_t>(most));
+}
+
+/// How many elements are not drawn.
+template <typename T>
+static int64_t undrawn(const std::vector<T> &list, int64_t most) {
+  return std::max<int64_t>(static_cast<int64_t>(list.size()) - most, 0);
+}
+
 /// How high the blocks of a cell are.
 int64_t Picture::blocksOf(const Cell &cell) {
   int64_t height = 0;
-  for (const Computed &block : cell.blocks)
+  for (const Computed &block : drawn(cell.blocks, mostBlocks))
     height = std::max(height, block.rows * box);
   return height;
 }
@@ -66,12 +80,16 @@ int64_t Picture::blocksOf(const Cell &cell) {
 Picture::Picture(const Drawing &drawing, int64_t top, llvm::raw_ostream &os)
     : drawing(drawing), top(top), os(os) {
   // All rows are as high as the highest cell.
-  for (const auto &ofRank : ArrayRef(drawing.cells).take_front(drawing.shown)) {
+  for (const auto &ofRank : drawn(drawing.cells, drawing.shown)) {
     hops = std::max(hops, static_cast<int64_t>(ofRank.size()));
-    for (const Cell &cell : ofRank)
-      row = std::max(row, blocksOf(cell) + line * static_cast<int64_t>(
-                                                      cell.messages.size()));
+    for (const Cell &cell : drawn(ofRank, mostHops))
+      row = std::max(row, blocksOf(cell) + line * std::min<int64_t>(
+                                                      static_cast<int64_t>(
+                                                          cell.messages.size()),
+                                                      mostMessages + 1));
   }
+  all = hops;
+  hops = std::min(hops, mostHops);
   row += 2 * line;
 }
 
@@ -106,6 +124,9 @@ void Picture::drawHeader() {
   for (int64_t hop = 0; hop < hops; ++hop)
     os << llvm::formatv("<text x=\"{0}\" y=\"{1}\">hop {2}</text>\n", left(hop),
                         y + 3 * line, hop);
+  if (hops < all)
+    os << llvm::formatv("<text x=\"{0}\" y=\"{1}\">and {2} more hops</text>\n",
+                        left(hops), y + 3 * line, all - hops);
 }
 
 void Picture::drawBlock(const Computed &block, int64_t x, int64_t y) {
@@ -150,18 +171,24 @@ void Picture::drawCell(int64_t rank, int64_t hop) {
     return;
   const Cell &cell = drawing.cells[rank][hop];
   int64_t x = left(hop), y = above(rank);
-  for (const Computed &block : cell.blocks) {
+  for (const Computed &block : drawn(cell.blocks, mostBlocks)) {
     drawBlock(block, x, y);
     x += block.columns * box + 4;
     os << llvm::formatv("<text x=\"{0}\" y=\"{1}\">of {2}</text>\n", x,
                         y + box - 2, block.owner);
     x += 40;
   }
+  if (int64_t more = undrawn(cell.blocks, mostBlocks))
+    os << llvm::formatv("<text x=\"{0}\" y=\"{1}\">and {2} more</text>\n", x,
+                        y + box - 2, more);
   y += blocksOf(cell);
-  for (const Message &message : cell.messages) {
+  for (const Message &message : drawn(cell.messages, mostMessages)) {
     y += line;
     drawMessage(message, rank, hop, y);
   }
+  if (int64_t more = undrawn(cell.messages, mostMessages))
+    os << llvm::formatv("<text x=\"{0}\" y=\"{1}\">and {2} more</text>\n",
+                        left(hop), y + line, more);
 }
 
 void Picture::draw() {

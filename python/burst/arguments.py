@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence as Sizes
 from typing import Any, cast
 
@@ -40,6 +41,14 @@ def check_functions(mask: object, score: object, sequence: object) -> None:
             raise TypeError(f"{name}: a function of {arguments} is wanted, got {found}{mend}")
     if sequence is not None and not hasattr(sequence, "global_lengths"):
         raise TypeError(f"sequence: a burst.Sequence is wanted, got {type(sequence).__name__}")
+
+
+def whole(name: str, value: Any) -> int:
+    """A whole number: of Python, numpy or a tensor."""
+    try:
+        return operator.index(value)
+    except (TypeError, RuntimeError) as error:
+        raise TypeError(f"{name}: a whole number is wanted, got {value!r}") from error
 
 
 def check_shapes(shapes: Sizes[Sizes[int]], dtypes: Sizes[str], layout: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence as Sizes
 from typing import Any
 
 from burst import _c, arguments, programs, tracing, views, worlds
+from burst.errors import Error
 from burst.programs import Clauses, Shape
 from burst.regions import TABLE_TYPES, Region
 from burst.sequence import Layout, Sequence
@@ -35,10 +36,11 @@ def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
         raise ValueError("stream: is of a GPU, and q lies in the memory of the CPU")
     if sinks is not None and (out is not None or gpu is not None):
         raise ValueError("sinks: of arrays are for the CPU, without out=; give torch tensors")
-    clauses = _clauses(given, mask, score, scale, sequence, strategy, layout, head_offset or 0,
-                       batch_offset or 0)
+    clauses = _clauses(given, mask, score, scale, sequence, strategy, layout,
+                       arguments.whole("head_offset", head_offset or 0),
+                       arguments.whole("batch_offset", batch_offset or 0))
     text = programs.forward(clauses)
-    program = programs.compiled(text.module, "cpu" if gpu is None else "cuda")
+    program = programs.compiled_of(text, "cpu" if gpu is None else "cuda")
     shapes, dtypes = _results(given, layout)
     if out is None:
         results = [_empty(q, given[0], shape, dtype) for shape, dtype in zip(shapes, dtypes)]
@@ -49,7 +51,7 @@ def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
     tables = [_of_table(table.source, None if gpu is None or is_host else gpu, stream)
               for table, is_host in zip(text.tables, program.is_host[3:])]
     order = arguments.LAYOUTS[layout]
-    _run(program, [*(_permuted(_readable(x), order) for x in given), *tables,
+    _run(program, text, [*(_permuted(_readable(x), order) for x in given), *tables,
                    _permuted(written[0], order), written[1]], sequence, gpu, stream)
     o, lse = results
     if sinks is not None:
@@ -117,7 +119,7 @@ def _as_given(q: Any, result: Any) -> Any:
 
 def _of_result(x: Any, name: str, shape: tuple[int, ...], dtype: str, gpu: int | None,
                stream: int | None) -> View:
-    view = views.of(x, f"out: {name}", stream)
+    view = views.of(x, f"out: {name}", stream, is_written=True)
     if view.shape != shape or view.dtype != dtype:
         raise ValueError(f"out: {name} must be {shape} of {dtype}, got {view.shape} of "
                          f"{view.dtype}")
@@ -164,8 +166,8 @@ def _permuted(view: View, order: Sizes[int]) -> View:
                 tuple(view.strides[n] for n in order), view.gpu, view.is_read_only, view.owner)
 
 
-def _run(program: programs.Program, given: Sizes[View], sequence: Sequence | None,
-         gpu: int | None, stream: int | None) -> None:
+def _run(program: programs.Program, text: programs.Text, given: Sizes[View],
+         sequence: Sequence | None, gpu: int | None, stream: int | None) -> None:
     values = (_c.Tensor * len(given))()
     for place, view in zip(values, given):
         programs.describe(place, view.data, TABLE_TYPES[view.dtype], view.shape, view.strides)
@@ -174,24 +176,33 @@ def _run(program: programs.Program, given: Sizes[View], sequence: Sequence | Non
         config.device = programs.device(0).handle
     else:
         config.stream = programs.stream(gpu, stream or 0).handle
-    if sequence is not None and sequence.ranks > 1:
-        if gpu is not None:
-            raise ValueError("sequence: over GPUs is for torch tensors, whose process group "
-                             "carries them")
-        config.rank = sequence.group.rank()
-        config.transport = worlds.of(sequence.group).transport
-    programs.run(program, config, values)
+    if sequence is not None and sequence.ranks > 1 and gpu is not None:
+        raise ValueError("sequence: over GPUs is for torch tensors, whose process group carries "
+                         "them")
+    try:
+        if sequence is not None and sequence.ranks > 1:
+            config.rank = sequence.group.rank()
+            config.transport = worlds.of(sequence).transport
+            config.deadline_seconds = sequence.deadline_seconds
+        programs.run(program, config, values)
+    except Error as error:
+        raise worlds.explained(sequence, text.explained(error), text.described) from None
 
 
 def _with_sinks(o: Any, lse: Any, sinks: Any, layout: str) -> tuple[Any, Any]:
     numpy = importlib.import_module("numpy")
     sinks = numpy.asarray(sinks)
+    if sinks.dtype.kind in "biu":
+        raise TypeError("sinks: numbers of floating point are wanted, one per head of q, got "
+                        f"{sinks.dtype}")
     if sinks.shape != lse.shape[1:2]:
         raise ValueError(f"sinks: one number per head of q is wanted, ({lse.shape[1]},), got the "
                          f"shape {sinks.shape}")
     sinks = sinks.astype(lse.dtype)[None, :, None]
-    total = numpy.logaddexp(lse, sinks)
-    kept = numpy.exp(lse - total) # of the softmax, by keys and not by the sink
+    is_empty = numpy.isneginf(lse) # rows without keys
+    total = numpy.where(is_empty, sinks, numpy.logaddexp(lse, numpy.where(is_empty, 0, sinks)))
+    # Of the softmax, by keys and not by the sink.
+    kept = numpy.exp(lse - numpy.where(is_empty, 0, total))
     if layout == "bshd":
         kept = kept.swapaxes(1, 2)
     return (o * kept[..., None]).astype(o.dtype), total

@@ -39,10 +39,20 @@ class Parameter:
     shard_dim: int | None # which dimension is split over the ranks
     is_partial: bool # a result of which each rank has a part: the sum is meant
 
+    def __str__(self) -> str:
+        sizes = ", ".join("?" if size is None else str(size) for size in self.shape)
+        return f"{self.name} {self.dtype}" + (f" ({sizes})" if self.kind == "tensor" else "")
+
 
 class Program(running.Program):
     """A compiled program. `signature` has its arguments, and behind them its results;
     `target` says which processor it is for."""
+
+    def __repr__(self) -> str:
+        taken, given = (", ".join(map(str, (x for x in self.signature if x.is_result == is_result)))
+                        for is_result in (False, True))
+        return (f"<burst program @{self.name} for {self.num_ranks} ranks, {self.target}: {taken} "
+                f"-> {given}>")
 
     def __init__(self, handle: _c.Handle) -> None:
         super().__init__(handle)
@@ -181,7 +191,8 @@ def _view(value: Any, parameter: Parameter) -> View:
     name = parameter.name
     if parameter.kind != "tensor":
         return _scalar(value, parameter)
-    view = views.of(value, name) if views.is_array(value) else _buffer(value, name)
+    view = views.of(value, name, is_written=parameter.is_result) if views.is_array(value) else \
+        _buffer(value, name)
     if view.gpu is not None:
         raise ValueError(f"{name}: lies on GPU {view.gpu}; memory of the CPU is wanted")
     if view.dtype not in _TYPES:

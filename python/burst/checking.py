@@ -13,7 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 
-from burst import _c, programs, torch_attention, tracing
+from burst import _c, arguments, programs, torch_attention, tracing
 from burst.programs import Clauses, Shape
 from burst.regions import Region, Table
 from burst.sequence import Layout
@@ -42,14 +42,20 @@ def check(mask: tracing.Function | None = None, score: tracing.Function | None =
           order: str = "zigzag", strategy: str = "auto", heads: int = 2,
           key_heads: int | None = None, head_dim: int = 32, batch: int = 1,
           dtype: torch.dtype = torch.float32, backward: bool = True, seed: int = 0,
-          scale: float | None = None) -> Report:
+          scale: float | None = None, head_offset: int = 0, batch_offset: int = 0) -> Report:
     """Runs an attention of random numbers on `ranks` ranks, which are threads of
     this process, forward and backward, and compares it with what mask and score,
     run by PyTorch, mean in float64. Raises AssertionError where they differ.
 
     S is the number of queries, and of keys unless `keys` says another. The
-    comparison has all S x keys pairs of a head in memory.
+    comparison has all S x keys pairs of a head in memory. Some ranks show what many
+    would: hundreds take minutes, since their schedule is simulated and each is a
+    thread. The offsets are those of burst.attention; its sinks are applied behind
+    what is checked here.
     """
+    ranks = arguments.whole("ranks", ranks)
+    offsets = (arguments.whole("head_offset", head_offset),
+               arguments.whole("batch_offset", batch_offset))
     keys = S if keys is None else keys
     key_heads = heads if key_heads is None else key_heads
     generator = torch.Generator().manual_seed(seed)
@@ -63,7 +69,9 @@ def check(mask: tracing.Function | None = None, score: tracing.Function | None =
                   torch_attention.DTYPES[dtype])
 
     def region(function: tracing.Function | None, is_score: bool) -> Region | None:
-        return tracing.trace(function, is_score, shape.float_type) if function else None
+        if function is None:
+            return None
+        return tracing.trace(function, is_score, shape.float_type, *offsets)
 
     clauses = Clauses(shape, region(mask, False), region(score, True), scale,
                       Layout(ranks, order), None if strategy == "auto" else strategy)
@@ -71,7 +79,7 @@ def check(mask: tracing.Function | None = None, score: tracing.Function | None =
     tables = [table.source for table in text.tables]
     o = torch.empty(batch, S, heads, head_dim, dtype=dtype)
     lse = torch.empty(batch, heads, S, dtype=torch_attention.type_of_scores(q))
-    sent = _run(text.module, [q, k, v, *tables, o, lse])
+    sent = _run(text, [q, k, v, *tables, o, lse])
     found = {"o": o, "lse": lse}
     do, dlse = draw(*o.shape), draw(*lse.shape).to(lse.dtype)
     wanted_of = _gradients_of(clauses.score)
@@ -80,21 +88,21 @@ def check(mask: tracing.Function | None = None, score: tracing.Function | None =
         gradients = [torch.empty_like(x) for x in (q, k, v)]
         gradients += [torch.empty(table.shape, dtype=lse.dtype) for table in wanted_of]
         given = [q, k, v, o, lse, do, dlse]
-        counts = _run(text.module, [*given, *tables, *gradients])
+        counts = _run(text, [*given, *tables, *gradients])
         sent = [a + b for a, b in zip(sent, counts)]
         names = ["dq", "dk", "dv"] + [f"d table {n}" for n in range(len(wanted_of))]
         found.update(zip(names, gradients))
-    wanted = _reference(q, k, v, mask, score, scale, do, dlse, wanted_of, backward)
+    wanted = _reference(q, k, v, mask, score, scale, do, dlse, wanted_of, backward, offsets)
     return Report({name: _error(name, x, wanted[name], BOUNDS[dtype])
                    for name, x in found.items()}, sent)
 
 
-def _run(module: str, tensors: list[torch.Tensor]) -> list[int]:
+def _run(text: programs.Text, tensors: list[torch.Tensor]) -> list[int]:
     values = (_c.Tensor * len(tensors))()
     for place, tensor in zip(values, tensors):
         programs.describe(place, tensor.data_ptr(), torch_attention.element_of(tensor),
                           tensor.shape, tensor.stride())
-    counters = programs.run_all(programs.compiled(module),
+    counters = programs.run_all(programs.compiled_of(text),
                                 programs.device(torch.get_num_threads()), values)
     return [counter.bytes_sent for counter in counters]
 
@@ -123,7 +131,8 @@ def _error(name: str, found: torch.Tensor, wanted: torch.Tensor, bound: float) -
 def _reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
                mask: tracing.Function | None, score: tracing.Function | None,
                scale: float | None, do: torch.Tensor, dlse: torch.Tensor,
-               tables: list[Table], backward: bool) -> dict[str, torch.Tensor]:
+               tables: list[Table], backward: bool,
+               offsets: tuple[int, int]) -> dict[str, torch.Tensor]:
     with torch.set_grad_enabled(backward):
         inputs = [x.double().requires_grad_(backward) for x in (q, k, v)]
         # In place of tables, so that each has gradients of its own: some may be made
@@ -131,7 +140,8 @@ def _reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
         wide = [_wide(table.captured, dlse.dtype).detach().clone().requires_grad_(backward)
                 for table in tables]
         known = {id(table.captured): (table.captured, x) for table, x in zip(tables, wide)}
-        o, lse = attend(inputs[0], inputs[1], inputs[2], mask, score, scale, dlse.dtype, known)
+        o, lse = attend(inputs[0], inputs[1], inputs[2], mask, score, scale, dlse.dtype, known,
+                        offsets)
         results = {"o": o.detach(), "lse": lse.detach()}
         if backward:
             # A row without keys has an infinite lse and gives no gradient.
@@ -153,9 +163,11 @@ _Known = dict[int, tuple[torch.Tensor, torch.Tensor]]
 def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
            score: tracing.Function | None, scale: float | None,
            floats: torch.dtype = torch.float32,
-           known: _Known | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+           known: _Known | None = None,
+           offsets: tuple[int, int] = (0, 0)) -> tuple[torch.Tensor, torch.Tensor]:
     """Attention by its definition, of (batch, sequence, heads, dim). Mask and score
-    compute in `floats`, the type of scores, where they have no float64."""
+    compute in `floats`, the type of scores, where they have no float64. The offsets
+    are those of the head and of the batch."""
     b, sq, h, d = q.shape
     sk = k.shape[1]
     k, v = (x.repeat_interleave(h // x.shape[2], 2) for x in (k, v))
@@ -163,8 +175,8 @@ def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Func
     sizes = (b, h, sq, sk)
     with _computing_in(floats, known or {}):
         if score is not None:
-            s = over_pairs(score, sizes, s)
-        kept = over_pairs(mask, sizes) if mask is not None else None
+            s = over_pairs(score, sizes, s, offsets=offsets)
+        kept = over_pairs(mask, sizes, offsets=offsets) if mask is not None else None
     if kept is not None:
         s = torch.where(kept, s, -math.inf)
     lse = torch.logsumexp(s, -1)
@@ -173,14 +185,16 @@ def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Func
 
 
 def over_pairs(function: tracing.Function, sizes: tuple[int, int, int, int],
-               *first: torch.Tensor) -> torch.Tensor:
+               *first: torch.Tensor, offsets: tuple[int, int] = (0, 0)) -> torch.Tensor:
     """What a mask or a score gives for all pairs: (batch, heads, queries, keys)."""
     mapped: Any = function
     for axis in (3, 2, 1, 0):
         dims = (0,) * len(first) + tuple(0 if axis == n else None for n in range(4))
         mapped = torch.vmap(mapped, in_dims=dims, out_dims=0)
     with AtPositions():
-        result = mapped(*first, *(torch.arange(n) for n in sizes))
+        h, b = offsets
+        result = mapped(*first, *(torch.arange(begin, begin + n)
+                                  for begin, n in zip((b, h, 0, 0), sizes)))
     return result.expand(sizes)
 
 

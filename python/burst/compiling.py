@@ -8,6 +8,7 @@ from collections.abc import Sequence as Sizes
 from typing import Any
 
 from burst import _c, arguments, bundles, descriptions, programs, tracing, worlds
+from burst.errors import Error
 from burst.regions import Table
 from burst.sequence import Sequence
 
@@ -54,8 +55,10 @@ class Program(bundles.Program):
                 operands[x.name] = _empty(first, self._shape(x, sequence), x.dtype)
                 results.append(_permuted(operands[x.name], order) if x.name in _WIDE else
                                operands[x.name])
-        world = None if sequence is None or sequence.ranks == 1 else worlds.of(sequence.group)
-        self.run(operands, world, threads=threads)
+        world, deadline = None, 0.0
+        if sequence is not None and sequence.ranks > 1:
+            world, deadline = worlds.of(sequence), sequence.deadline_seconds
+        self.run(operands, world, threads=threads, deadline_seconds=deadline)
         return tuple(results)
 
     def _shape(self, x: bundles.Parameter, sequence: Sequence | None) -> list[int]:
@@ -119,7 +122,10 @@ def compile(q: Sizes[int], k: Sizes[int] | None = None, v: Sizes[int] | None = N
                               features=features and features.encode())
     module = text.module.encode()
     handle = _c.Handle()
-    _c.check(_c.library.burst_compile_text(module, len(module), config, handle))
+    try:
+        _c.check(_c.library.burst_compile_text(module, len(module), config, handle))
+    except Error as error:
+        raise text.explained(error) from None
     return Compiled(handle, text.module, config)
 
 

@@ -23,7 +23,10 @@ def clauses(q: Sizes[int], k: Sizes[int] | None, v: Sizes[int] | None,
     arguments.check_options(layout, scale, strategy)
     k = q if k is None else k
     v = k if v is None else v
-    shapes = [tuple(map(int, x)) for x in (q, k, v)]
+    shapes = [tuple([arguments.whole(f"{which}: a size", size) for size in x])
+              for which, x in zip("qkv", (q, k, v))]
+    head_offset = arguments.whole("head_offset", head_offset)
+    batch_offset = arguments.whole("batch_offset", batch_offset)
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
     name = name.removeprefix("torch.")
     if name not in arguments.DTYPES:

@@ -11,6 +11,7 @@ from collections.abc import Sequence as Sizes
 from typing import Any
 
 from burst import _c, descriptions, programs, tracing
+from burst.errors import Error
 from burst.sequence import Sequence
 
 _TABLE, _PLAN, _SVG = range(3)
@@ -20,13 +21,18 @@ _TABLE, _PLAN, _SVG = range(3)
 class Plan:
     """The schedule of an attention, proved. Nothing was compiled or run."""
 
-    module: str # MLIR's text, for burst-opt and burst_compile_text
+    text: programs.Text
+
+    @property
+    def module(self) -> str:
+        """MLIR's text, for burst-opt and burst_compile_text."""
+        return self.text.module
 
     @functools.cached_property
     def table(self) -> str:
         """Hop by hop what each rank computes and sends; of more than 64 ranks a
         summary."""
-        return _tell(self.module, _TABLE)
+        return _tell(self.text, _TABLE)
 
     @property
     def why(self) -> str:
@@ -44,7 +50,7 @@ class Plan:
     def ranks(self) -> list[dict[str, Any]]:
         """Of each rank: hops, messages, bytes_sent, bytes_sent_by_tensor,
         peak_slices and peak_bytes."""
-        found: list[dict[str, Any]] = json.loads(_tell(self.module, _PLAN))["per_rank"]
+        found: list[dict[str, Any]] = json.loads(_tell(self.text, _PLAN))["per_rank"]
         return found
 
     @property
@@ -59,17 +65,20 @@ class Plan:
 
     def svg(self, max_ranks: int = 16) -> str:
         """The table as a picture."""
-        return _tell(self.module, _SVG, max_ranks)
+        return _tell(self.text, _SVG, max_ranks)
 
     def __str__(self) -> str:
         return self.table
 
 
-def _tell(module: str, what: int, max_ranks: int = 0) -> str:
+def _tell(of: programs.Text, what: int, max_ranks: int = 0) -> str:
     told = c.c_void_p()
-    text = module.encode()
+    text = of.module.encode()
     config = _c.ExplainConfig(what=what, max_ranks=max_ranks, name=b"attention")
-    _c.check(_c.library.burst_explain_text(text, len(text), config, told))
+    try:
+        _c.check(_c.library.burst_explain_text(text, len(text), config, told))
+    except Error as error:
+        raise of.explained(error) from None
     try:
         return c.string_at(told.value or 0).decode()
     finally:
@@ -93,4 +102,4 @@ def explain(q: Sizes[int], k: Sizes[int] | None = None, v: Sizes[int] | None = N
                                      head_offset, batch_offset)
     text = programs.backward(described, [], with_lse=False, has_constants=True) if backward else \
         programs.forward(described, has_constants=True)
-    return Plan(text.module)
+    return Plan(text)

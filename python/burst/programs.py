@@ -6,10 +6,12 @@ from __future__ import annotations
 import ctypes as c
 import dataclasses
 import functools
+import re
 import threading
 from collections.abc import Sequence
 
 from burst import _c, names, running
+from burst.errors import Error
 from burst.regions import TABLE_TYPES, Region, Table
 from burst.running import describe as describe
 from burst.running import device as device
@@ -69,7 +71,36 @@ class Clauses:
                    "i": self.shape.num_queries, "j": self.shape.num_keys}
         for region in (self.mask, self.score):
             if region is not None:
-                region.check_bounds(extents)
+                try:
+                    region.check_bounds(extents)
+                except IndexError as error:
+                    raise IndexError(f"{error}{self.hint}") from None
+
+    @property
+    def hint(self) -> str:
+        """For those who give each rank the whole sequence."""
+        if self.layout.ranks == 1:
+            return ""
+        return (f"; the sequence of all {self.layout.ranks} ranks has {self.shape.num_queries} "
+                "queries: q, k and v are a rank's shards of it (burst.Sequence.shard), and tables "
+                "are whole on each rank")
+
+
+    def described(self) -> dict[str, str]:
+        """What must be the same on all ranks, in words and in text."""
+        shape = self.shape
+        return {
+            "q of all ranks": f"batch {shape.batch}, {shape.num_queries} positions, "
+                              f"{shape.query_heads} heads of {shape.head_dim}",
+            "k and v of all ranks": f"{shape.num_keys} positions, {shape.key_heads} heads of "
+                                    f"{shape.head_dim} and {shape.value_dim}",
+            "dtype": shape.dtype,
+            "order": self.layout.order,
+            "strategy": self.strategy or "auto",
+            "scale": "1 / sqrt(head dim)" if self.scale is None else repr(self.scale),
+            "mask": _mask(self)[0].strip().removeprefix("mask ") or "none",
+            "score": self.score.text("") if self.score is not None else "none",
+        }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +109,20 @@ class Text:
 
     module: str
     tables: tuple[Table, ...]
+    variables: dict[str, str] # of arguments, what the caller calls them
+    described: dict[str, str] # see Clauses.described
+    hint: str # see Clauses.hint
+
+    def explained(self, error: Error) -> Error:
+        """An error of the module's compilation or of its run, in the words of the
+        caller, who has not seen the text."""
+        lines = [line for line in str(error).split("\n") if not line.endswith("it is read here")]
+        message = re.sub(r"(?m)^attention:\d+:\d+: ('burst\.\w+' op )?", "", "\n".join(lines))
+        message = re.sub(r"\b(?:mask|score)_table\d+\b", lambda found: self.variables.get(
+            found[0], found[0]), message)
+        if "outside of its bounds" in message:
+            message += self.hint
+        return type(error)(message, error.code, error.location)
 
 
 def forward(clauses: Clauses, has_constants: bool = False) -> Text:
@@ -125,6 +170,7 @@ def _function(clauses: Clauses, op: str, operands: list[tuple[str, str]],
         which = [n for n, table in enumerate(clauses.score.tables)
                  if any(table is wanted for wanted in gradients)]
         tail += f" gradients {which}"
+    described = {"pass": "forward" if op == "attention" else "backward", **clauses.described()}
     kinds = ", ".join(kind for _, kind in results)
     given = ", ".join(f"%r{n}" for n in range(len(results)))
     named = ", ".join(f"{kind} {{burst.name = \"{name}\"}}" for name, kind in results)
@@ -140,7 +186,8 @@ func.func @attention({", ".join(arguments)})
 }}
 """
     taken = () if has_constants else tuple(table for _, table in tables)
-    return Text(module, taken)
+    variables = {name: f"{table.variable} ({name})" for name, table in tables if table.variable}
+    return Text(module, taken, variables, described, clauses.hint)
 
 
 def _dense(table: Table) -> str:
@@ -165,26 +212,27 @@ def _dense(table: Table) -> str:
 
 def _regions(clauses: Clauses) -> tuple[str, list[tuple[str, Table]]]:
     """The clauses of mask and score, and the arguments that they capture."""
-    lines: list[str] = []
-    tables: list[tuple[str, Table]] = []
-    if clauses.mask is not None:
-        shape = clauses.shape
-        known, taken = names.of_mask(clauses.mask, shape.batch, shape.num_queries,
-                                     shape.num_keys)
-        if known:
-            text = known[0] if len(known) == 1 else f"[{', '.join(known)}]"
-            if taken:
-                tables += [("mask_table0", taken[0])]
-                kinds = ", ".join(table.type for table in taken)
-                text += f"({', '.join('%mask_table0' for _ in taken)} : {kinds})"
-            lines.append(f"      mask {text}")
-        else:
-            lines.append("      " + clauses.mask.text("      "))
-            tables += [(clauses.mask.name_of(table), table) for table in clauses.mask.tables]
+    mask, tables = _mask(clauses)
+    lines = [mask] if mask else []
     if clauses.score is not None:
         lines.append("      " + clauses.score.text("      "))
         tables += [(clauses.score.name_of(table), table) for table in clauses.score.tables]
     return "\n".join(lines), tables
+
+
+def _mask(clauses: Clauses) -> tuple[str, list[tuple[str, Table]]]:
+    """The clause of the mask, by names where it has some, and what it captures."""
+    if clauses.mask is None:
+        return "", []
+    shape = clauses.shape
+    known, taken = names.of_mask(clauses.mask, shape.batch, shape.num_queries, shape.num_keys)
+    if not known:
+        return "      " + clauses.mask.text("      "), \
+            [(clauses.mask.name_of(table), table) for table in clauses.mask.tables]
+    text = known[0] if len(known) == 1 else f"[{', '.join(known)}]"
+    if taken:
+        text += f"(%mask_table0 : {taken[0].type})"
+    return f"      mask {text}", [("mask_table0", table) for table in taken]
 
 
 #===----------------------------------------------------------------------===#
@@ -209,6 +257,13 @@ class Program(running.Program):
         library = _c.library
         return tuple(bool(library.burst_program_parameter(self.handle, n).contents.is_host)
                      for n in range(library.burst_program_num_parameters(self.handle)))
+
+
+def compiled_of(text: Text, target: str = "cpu") -> Program:
+    try:
+        return compiled(text.module, target)
+    except Error as error:
+        raise text.explained(error) from None
 
 
 @functools.lru_cache(maxsize=1024)

@@ -48,6 +48,7 @@ class Table:
     shape: tuple[int, ...]
     dtype: str # of TABLE_TYPES
     number: Any = None
+    variable: str | None = None # what the function calls it, for messages
 
     @property
     def captured(self) -> Any:

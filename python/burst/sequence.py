@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+from burst import arguments
 
 if TYPE_CHECKING:
     import torch
@@ -62,14 +65,17 @@ class Sequence:
     `ranks`, for what only plans and checks. `order` says which positions a rank
     has, see Layout. `length` is the number of positions of all ranks: it may be
     left out where all ranks have equally many; `key_length` that of the keys,
-    where it is another one.
+    where it is another one. A rank that waits for another one for longer than
+    `deadline_seconds` (600 where it is left out) gives up with a burst.Error, which
+    ends the runs of all ranks.
 
     The processes of the group find each other by its store, once, when ranks first
     exchange data; tensors of the CPU travel over TCP.
     """
 
     def __init__(self, over: Any = None, order: str = "zigzag", *, ranks: int | None = None,
-                 length: int | None = None, key_length: int | None = None) -> None:
+                 length: int | None = None, key_length: int | None = None,
+                 deadline_seconds: float | None = None) -> None:
         self.group = _group_of(over)
         if (self.group is None) == (ranks is None):
             raise ValueError("Sequence: wants a DeviceMesh dimension or a ProcessGroup, or "
@@ -79,10 +85,18 @@ class Sequence:
             ranks = self.group.size()
         else:
             self.rank = None
-        assert ranks is not None
+        ranks = arguments.whole("ranks", ranks)
         self.layout = Layout(ranks, order)
-        self.length = length
-        self.key_length = key_length
+        self.length = None if length is None else arguments.whole("length", length)
+        self.key_length = None if key_length is None else \
+            arguments.whole("key_length", key_length)
+        self.deadline_seconds = 0.0 # 0: the runtime's
+        if deadline_seconds is not None:
+            if not (isinstance(cast(object, deadline_seconds), (int, float)) and
+                    0 < deadline_seconds < math.inf):
+                raise ValueError("deadline_seconds: a number above 0 is wanted, got "
+                                 f"{deadline_seconds!r}")
+            self.deadline_seconds = float(deadline_seconds)
 
     @property
     def ranks(self) -> int:
@@ -97,7 +111,8 @@ class Sequence:
 
     def _key(self) -> tuple[Any, ...]:
         # A name may come again when groups are destroyed.
-        return id(self.group), self.layout, self.length, self.key_length
+        return (id(self.group), self.layout, self.length, self.key_length,
+                self.deadline_seconds)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self._key() == other._key()

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import torch
 import torch.distributed as dist
+from torch.autograd import forward_ad
 
 from burst import arguments, torch_attention, torch_ops, tracing
 from burst.sequence import Sequence
@@ -18,6 +19,8 @@ Pair = tuple[torch.Tensor, torch.Tensor]
 
 _count_modes = cast(Callable[[], int], cast(Any, torch)._C._len_torch_dispatch_stack)
 _has_transforms = cast(Callable[[], bool], cast(Any, torch)._C._are_functorch_transforms_active)
+
+_forward_ad = cast(Any, forward_ad)
 
 _calls: dict[tuple[Any, ...], Call] = {}
 _LARGEST_CACHE = 4096
@@ -45,6 +48,12 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
         if sinks is not None:
             o, lse = _with_sinks(o, lse, sinks, layout)
         return (o, lse) if return_lse else o
+    if head_offset is not None:
+        head_offset = arguments.whole("head_offset", head_offset)
+    if batch_offset is not None:
+        batch_offset = arguments.whole("batch_offset", batch_offset)
+    if _forward_ad._current_level >= 0:
+        _refuse_tangents(q, k, v)
     call = None
     tables = None
     key = None
@@ -141,7 +150,7 @@ class Function(torch.autograd.Function):
         needs = ctx.needs_input_grad
         if do is None and dlse is None:
             return (None,) * len(needs)
-        wanted = tuple([n for n, need in enumerate(needs[5:]) if need])
+        wanted = ctx.attention.wanted(needs[5:])
         do = torch.zeros_like(o) if do is None else do
         if torch.is_grad_enabled(): # of create_graph: the op says that there is none
             dq, dk, dv, *found = torch_ops.attention_backward(
@@ -189,6 +198,13 @@ def _as_autocast(*tensors: Any) -> list[Any]:
             x.is_floating_point() and x.dtype != torch.float64 else x for x in tensors]
 
 
+def _refuse_tangents(*tensors: Any) -> None:
+    for x in tensors:
+        if isinstance(x, torch.Tensor) and _forward_ad.unpack_dual(x).tangent is not None:
+            raise NotImplementedError("burst.attention: has no forward-mode derivative; use "
+                                      "torch.autograd.grad, which goes backward")
+
+
 def _check_devices(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
     if q.device.type not in ("cpu", "cuda"):
         raise ValueError(f"q: is on {q.device}; tensors must be on a CPU or a CUDA device")
@@ -217,6 +233,9 @@ def check_offsets(attention: torch_attention.Attention, options: Options,
 def _check_out(attention: torch_attention.Attention, q: torch.Tensor, k: torch.Tensor,
                v: torch.Tensor, tables: list[torch.Tensor], sinks: torch.Tensor | None,
                o: torch.Tensor, lse: torch.Tensor) -> Pair:
+    for x, name in ((o, "o"), (lse, "lse")):
+        if not isinstance(cast(object, x), torch.Tensor):
+            raise TypeError(f"out: {name} must be a torch.Tensor, as q is, got {type(x).__name__}")
     if torch.is_grad_enabled() and any([x.requires_grad for x in (q, k, v, *tables, o, lse)]):
         raise ValueError("out: results that are given have no gradients: use torch.no_grad(), or "
                          "leave it out")
@@ -237,14 +256,24 @@ def _check_out(attention: torch_attention.Attention, q: torch.Tensor, k: torch.T
 
 
 def _with_sinks(o: torch.Tensor, lse: torch.Tensor, sinks: torch.Tensor, layout: str) -> Pair:
+    if not isinstance(cast(object, sinks), torch.Tensor) or not sinks.is_floating_point():
+        found = sinks.dtype if isinstance(cast(object, sinks), torch.Tensor) else \
+            type(sinks).__name__
+        raise TypeError("sinks: a torch.Tensor of floating point is wanted, one number per head of "
+                        f"q, got {found}")
     if sinks.shape != lse.shape[1:2]:
         raise ValueError(f"sinks: one number per head of q is wanted, ({lse.shape[1]},), got the "
                          f"shape {tuple(sinks.shape)}")
     sinks = sinks.to(lse.dtype)[None, :, None]
-    kept = torch.sigmoid(lse - sinks) # of the softmax, by keys and not by the sink
+    # Where a row has no keys, another sink: of -inf, which is no sink, and -inf the
+    # sum has no derivative.
+    is_empty = lse == -math.inf
+    other = torch.where(is_empty, 0.0, sinks)
+    total = torch.where(is_empty, sinks, torch.logaddexp(lse, other))
+    kept = torch.sigmoid(lse - other) # of the softmax, by keys and not by the sink
     if layout == "bshd":
         kept = kept.transpose(1, 2)
-    return o * kept[..., None].to(o.dtype), torch.logaddexp(lse, sinks)
+    return o * kept[..., None].to(o.dtype), total
 
 
 #===----------------------------------------------------------------------===#

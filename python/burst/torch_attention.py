@@ -18,6 +18,7 @@ import torch
 
 from burst import _c, fingerprint, programs, tracing, worlds
 from burst.arguments import LAYOUTS
+from burst.errors import Error
 from burst.programs import Clauses, Shape
 from burst.regions import TABLE_TYPES, Region, Table
 from burst.sequence import Layout, Sequence
@@ -47,9 +48,10 @@ class Bound:
     """A program, and which of its tensors have the dimensions of q in the order of
     a layout: the others are lse and tables."""
 
-    def __init__(self, program: programs.Program, options: Options,
+    def __init__(self, text: programs.Text, options: Options,
                  is_wide: abc.Sequence[bool]) -> None:
-        self.program = program
+        self.program = programs.compiled_of(text, options.target)
+        self.text = text
         self.sequence = options.sequence
         self.order = LAYOUTS[options.layout]
         self.is_wide = tuple(is_wide)
@@ -59,6 +61,9 @@ class Bound:
 
     def run(self, tensors: abc.Sequence[torch.Tensor]) -> None:
         self.find(tensors)([tensor.data_ptr() for tensor in tensors], self.config(tensors[0]))
+
+    def explained(self, error: Error) -> Error:
+        return worlds.explained(self.sequence, self.text.explained(error), self.text.described)
 
     def find(self, tensors: abc.Sequence[torch.Tensor]) -> Run:
         """For tensors of the program's sizes with such strides."""
@@ -85,7 +90,11 @@ class Bound:
                 found = _c.RunConfig(stream=programs.stream(*place).handle)
             if self.sequence is not None and self.sequence.ranks > 1:
                 found.rank = self.sequence.group.rank()
-                found.transport = worlds.transport(self.sequence.group, q.device)
+                try:
+                    found.transport = worlds.transport(self.sequence, q.device)
+                except Error as error: # also of another rank's run
+                    raise self.explained(error) from None
+                found.deadline_seconds = self.sequence.deadline_seconds
             self.configs[place] = found
         return found
 
@@ -117,7 +126,10 @@ class Run:
         for pointer in pointers:
             words[place] = pointer
             place += _WORDS
-        programs.run_at(self.handle, config, address, self.count)
+        try:
+            programs.run_at(self.handle, config, address, self.count)
+        except Error as error:
+            raise self.bound.explained(error) from None
         self.free.append((words, address))
 
 
@@ -160,6 +172,9 @@ class Attention:
         self.dtype = dtype
         text = programs.forward(clauses)
         self.tables: list[Table] = list(text.tables)
+        # Those of the score, which alone have gradients, stand behind those of the mask.
+        self.num_mask_tables = len(self.tables) - \
+            (len(clauses.score.tables) if clauses.score is not None else 0)
         regions = [region for region in (clauses.mask, clauses.score) if region is not None]
         # Whether mask or score depend on the head, on the batch.
         self.reads = (any(region.reads(region.h) for region in regions),
@@ -178,8 +193,7 @@ class Attention:
         # The same in each process: compiled graphs are kept on the disk.
         described = f"{options.target} {options.layout} {of_group}\n{text.module}"
         self.name = hashlib.sha256(described.encode()).hexdigest()[:32]
-        self.forward = Bound(programs.compiled(text.module, options.target), options,
-                             [True] * 3 + [False] * len(self.tables) + [True, False])
+        self.forward = Bound(text, options, [True] * 3 + [False] * len(self.tables) + [True, False])
         self.backwards: dict[tuple[Any, ...], Bound] = {}
 
     def backward(self, wanted: tuple[int, ...], with_lse: bool) -> Bound:
@@ -189,9 +203,20 @@ class Attention:
             text = programs.backward(self.clauses, [self.tables[n] for n in wanted], with_lse)
             is_wide = [True] * 4 + [False, True] + [False] * (with_lse + len(self.tables)) + \
                 [True] * 3 + [False] * len(wanted)
-            self.backwards[key] = Bound(
-                programs.compiled(text.module, self.options.target), self.options, is_wide)
+            self.backwards[key] = Bound(text, self.options, is_wide)
         return self.backwards[key]
+
+    def take_tables(self) -> list[torch.Tensor]:
+        """The tensors that it was made with, which it does not keep."""
+        taken = [table.source for table in self.tables]
+        for table in self.tables:
+            table.source = table.number = None
+        return taken
+
+    def wanted(self, need: abc.Iterable[bool]) -> tuple[int, ...]:
+        """Which tables have a gradient that is needed."""
+        return tuple([n for n, is_needed in enumerate(need)
+                      if is_needed and n >= self.num_mask_tables])
 
     def placed(self, tables: abc.Sequence[torch.Tensor],
                q: torch.Tensor) -> abc.Sequence[torch.Tensor]:
@@ -274,11 +299,10 @@ def find(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Functi
             attention, places = found
             return Found(attention, [captured[place] for place in places], guards)
     attention = build(q.shape, k.shape, v.shape, q.dtype, mask, score, options)
-    tables = [table.source for table in attention.tables]
+    tables = attention.take_tables()
     is_captured = False
     if key is not None and of_mask is not None and of_score is not None:
-        of_score_alone = attention.clauses.score
-        num_masks = len(tables) - (len(of_score_alone.tables) if of_score_alone else 0)
+        num_masks = attention.num_mask_tables
         places = _places(tables[:num_masks], of_mask.tensors)
         places += [place if place < 0 else place + len(of_mask.tensors)
                    for place in _places(tables[num_masks:], of_score.tensors)]

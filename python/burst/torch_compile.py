@@ -18,6 +18,7 @@ import torch
 from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.variables import higher_order_ops
 from torch._dynamo.variables.builder import wrap_fx_proxy
+from torch._dynamo.variables.tensor import SymNodeVariable
 from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import _disable_current_modes # pyright: ignore
@@ -48,8 +49,9 @@ class _Attention(HigherOrderOperator):
             found = torch_attention.build(sizes_q, sizes_k, sizes_v, q.dtype, closed[0], closed[1],
                                           options)
         torch_api.check_offsets(found, options, head_offset, batch_offset)
-        return torch_ops.attention(found, q, k, v, [table.source.reshape(table.shape)
-                                                    for table in found.tables])
+        shapes = [table.shape for table in found.tables]
+        return torch_ops.attention(found, q, k, v, [x.reshape(shape) for x, shape in
+                                                    zip(found.take_tables(), shapes)])
 
 
 def _closed(graph: Callable[..., Any], captured: tuple[Any, ...]) -> tracing.Closed:
@@ -85,7 +87,9 @@ class _Variable(higher_order_ops.FlexAttentionHigherOrderVariable):
             else:
                 operands += self.create_wrapped_node(tx, q, function, name)
         operands += [scale.as_proxy(), _place_of(sequence)]
-        operands += [x.as_python_constant() for x in rest]
+        # A number that could vary is one number of this graph.
+        operands += [x.evaluate_expr() if isinstance(x, SymNodeVariable) else
+                     x.as_python_constant() for x in rest]
         proxy = tx.output.create_proxy("call_function", self.value, tuple(operands), {})
         return wrap_fx_proxy(tx=tx, proxy=proxy, example_value=None)
 

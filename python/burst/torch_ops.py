@@ -87,7 +87,7 @@ def _(do: torch.Tensor, dlse: torch.Tensor | None, q: torch.Tensor, k: torch.Ten
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
     q, k, v, tables, ctx.name = inputs
-    ctx.wanted = [n for n, table in enumerate(tables) if table.requires_grad]
+    ctx.wanted = list(_named[ctx.name].wanted([table.requires_grad for table in tables]))
     ctx.save_for_backward(q, k, v, *output, *tables)
     ctx.set_materialize_grads(False)
 

@@ -8,13 +8,19 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import torch
+from torch.fx.experimental.proxy_tensor import get_innermost_proxy_mode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 
 _VALUES = frozenset(getattr(torch.Tensor, name) for name in (
     "__bool__", "__int__", "__float__", "__index__", "__complex__", "__format__", "__repr__",
-    "__contains__", "item", "tolist", "numpy", "equal", "data_ptr")) | {torch.equal, torch.allclose}
+    "__contains__", "item", "tolist", "numpy", "equal", "data_ptr", "__array__", "__dlpack__")) | {
+        torch.equal, torch.allclose}
+# Of these, those that make_fx does not notice: it would take what it traces with for
+# the value at all positions.
+_UNNOTICED = frozenset(getattr(torch.Tensor, name) for name in (
+    "tolist", "numpy", "data_ptr", "__array__", "__dlpack__"))
 
 
 class AtPositions(TorchFunctionMode):
@@ -26,12 +32,25 @@ class AtPositions(TorchFunctionMode):
                            args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
         if func in _VALUES:
             self.reads_values = True
+            if func in _UNNOTICED and _is_traced(args[0]):
+                raise TypeError(f"calls {func.__name__} of what depends on b, h, i, j or s, as "
+                                "functions of numpy do, and arrays of numpy that are read by "
+                                "position: give tensors, such as torch.from_numpy(x), and "
+                                "functions of torch")
         elif func is torch.Tensor.__getitem__ and is_traceable_wrapper_subclass(args[0]):
             raise TypeError(f"reads a {type(args[0]).__name__} by position, which is no plain "
                             "tensor: give a part of it, such as x.to_local() of a DTensor")
         if func is torch.Tensor.__getitem__:
             return _read(*args)
         return func(*args, **(kwargs or {}))
+
+
+def _is_traced(x: torch.Tensor) -> bool:
+    mode = get_innermost_proxy_mode()
+    if mode is None:
+        return False
+    found: Any = mode.tracer.tensor_tracker.get(x)
+    return found is not None and found.constant is None
 
 
 def _read(x: torch.Tensor, at: Any) -> torch.Tensor:

@@ -33,7 +33,7 @@ def trace(function: tracing.Function, region: Region, arguments: list[Value],
         with _lock, torch.no_grad(), AtPositions() as mode:
             graph = make_fx(lambda *x: function(*x))(*examples) # it may have default arguments
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        raise tracing.TracingError(_explain(error)) from error
+        raise tracing.TracingError(_explain(error)) from None
     region.reads_values = mode.reads_values
     return _Translation(region, graph, arguments, tables).run()
 
@@ -42,10 +42,27 @@ def _explain(error: Exception) -> str:
     text = str(error)
     if "data-dependent" in text or "is_nonzero" in text or "_local_scalar_dense" in text or \
             "proxy" in text:
-        return ("asks for the value of something that depends on b, h, i, j or s, which is "
+        text = ("asks for the value of something that depends on b, h, i, j or s, which is "
                 "another one for each pair: write & | ~ in place of `and` `or` `not`, "
-                "torch.where(condition, a, b) in place of `if`, and no int(), float(), item()")
-    return f"{type(error).__name__}: {text}"
+                "(0 <= x) & (x < 8) in place of `0 <= x < 8`, torch.where(condition, a, b) in "
+                "place of `if`, torch.maximum and torch.minimum in place of `max` and `min`, a "
+                "tensor in place of a list that is read by position, and no int(), float(), "
+                "item()")
+    elif not isinstance(error, TypeError):
+        text = f"{type(error).__name__}: {text}"
+    return text + _place_of(error)
+
+
+def _place_of(error: Exception) -> str:
+    """Where in the function of the caller it was raised."""
+    place, part = "", error.__traceback__
+    while part is not None:
+        module = str(part.tb_frame.f_globals.get("__name__", "")).split(".")[0]
+        file = part.tb_frame.f_code.co_filename
+        if module not in ("burst", "torch") and not file.startswith("<"):
+            place = f" ({file}, line {part.tb_lineno})"
+        part = part.tb_next
+    return place
 
 
 class _Translation:
@@ -68,10 +85,18 @@ class _Translation:
             elif node.op == "call_function":
                 self.known[node] = self.conform(self.call(node), node)
             elif node.op == "output":
-                return self.array(node.args[0]).item()
+                return self.result(node)
             else:
                 raise tracing.TracingError(f"has a node {node.op}, which is not known")
         raise tracing.TracingError("gives nothing")
+
+    def result(self, node: torch.fx.Node) -> Value:
+        found = self.array(node.args[0])
+        if found.shape:
+            raise tracing.TracingError(f"gives an array of shape {found.shape}, where one number "
+                                       "for a pair of positions is wanted: index all dimensions "
+                                       "of a table")
+        return found.item()
 
     # Operands.
 

@@ -10,7 +10,9 @@ operators alone, PyTorch is not needed.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import types
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -54,7 +56,9 @@ def trace(function: Function | Closed, is_score: bool, float_type: str,
     try:
         result = (frontend or _frontend())(function, region, arguments, tables)
     except TracingError as error:
-        raise TracingError(f"{what} {_name(function)}: {error}") from error
+        raise TracingError(f"{what} {_name(function)}: {error}") from None
+    except Exception as error:
+        raise error.with_traceback(_own_part(error.__traceback__)) from None
     wanted = region.float_type if is_score else BOOL
     if result.type != wanted and is_score:
         result = region.to_float(result)
@@ -63,7 +67,44 @@ def trace(function: Function | Closed, is_score: bool, float_type: str,
         raise TracingError(f"mask {_name(function)}: gives {kind}, where True or False is wanted; "
                            "compare it with something")
     region.finish(result)
+    for table in region.tables:
+        table.variable = _variable_of(function, table.captured)
     return region
+
+
+def _own_part(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """Of a traceback, what is behind the frames of burst and PyTorch: where the
+    function itself is."""
+    part = traceback
+    while part is not None:
+        module = str(part.tb_frame.f_globals.get("__name__", "")).split(".")[0]
+        if module not in ("burst", "torch"):
+            return part
+        part = part.tb_next
+    return traceback
+
+
+def _variable_of(function: Any, captured: Any, depth: int = 4) -> str | None:
+    """The name by which a function, or one that it calls, knows a captured tensor."""
+    code = getattr(function, "__code__", None)
+    if code is None or depth == 0:
+        return None
+    known: dict[str, Any] = {name: function.__globals__[name] for name in code.co_names
+                             if name in function.__globals__}
+    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+        with contextlib.suppress(ValueError): # an empty one
+            known[name] = cell.cell_contents
+    defaults = function.__defaults__ or ()
+    known.update(zip(code.co_varnames[code.co_argcount - len(defaults):], defaults))
+    for name, value in known.items():
+        if value is captured or getattr(value, "array", None) is captured:
+            return name
+    for value in known.values():
+        if isinstance(value, types.FunctionType):
+            found = _variable_of(value, captured, depth - 1)
+            if found is not None:
+                return found
+    return None
 
 
 def _name(function: Function) -> str:

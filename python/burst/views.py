@@ -58,15 +58,21 @@ def is_array(x: object) -> bool:
     return hasattr(x, "__array_interface__") or hasattr(x, "__dlpack__")
 
 
-def of(x: Any, name: str, stream: int | None = None) -> View:
+def of(x: Any, name: str, stream: int | None = None, *, is_written: bool = False) -> View:
     """Of an argument. `stream` is the CUDA stream that will read it: work that its
     producer has begun is waited for there."""
     if hasattr(x, "__array_interface__"):
+        if hasattr(x, "mask") and hasattr(x, "filled"):
+            raise TypeError(f"{name}: a masked array of numpy, whose mask would be ignored; give "
+                            "x.filled(0), and a function as the mask of the attention")
         return _of_numpy(x)
     if not hasattr(x, "__dlpack__"):
         raise TypeError(f"{name}: a torch.Tensor, an array of numpy or one with __dlpack__ is "
                         f"wanted, got {type(x).__name__}")
     if getattr(x, "is_neg", None) is not None and x.is_neg(): # which DLPack does not carry
+        if is_written:
+            raise ValueError(f"{name}: is a view of the negative of a tensor, which cannot be "
+                             "written; give another one")
         x = x.resolve_neg()
     kind, ordinal = x.__dlpack_device__()
     if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
@@ -86,9 +92,12 @@ def of(x: Any, name: str, stream: int | None = None) -> View:
         if versioned.major != 1:
             raise ValueError(f"{name}: is of version {versioned.major} of DLPack; 1 is known")
         tensor, is_read_only = versioned.tensor, bool(versioned.flags & _READ_ONLY)
-    else:
+    elif _is_capsule(capsule, b"dltensor"):
         tensor = c.cast(_pointer_of(capsule, b"dltensor"), c.POINTER(_Tensor)).contents
         is_read_only = False
+    else:
+        raise TypeError(f"{name}: __dlpack__ of {type(x).__name__} gives "
+                        f"{type(capsule).__name__}, and no capsule with a tensor")
     dtype = _TYPES.get((tensor.code, tensor.bits))
     if dtype is None or tensor.lanes != 1:
         raise TypeError(f"{name}: has elements of DLPack's type {tensor.code} with {tensor.bits} "

@@ -4,26 +4,37 @@ ranks find each other by the store of the group."""
 
 from __future__ import annotations
 
+import contextlib
+import datetime
+import json
 import os
 import secrets
 import socket
+import time
 from typing import Any
 
 from burst import _c, programs, running
+from burst.errors import Code, DeadlineError, Error
+from burst.sequence import Sequence
 
 
 class World(running.World):
     """A rank of a process group."""
 
-    def __init__(self, group: Any) -> None:
-        from torch.distributed import distributed_c10d as c10d
-        store = c10d._get_process_group_store(group) # pyright: ignore[reportPrivateUsage]
+    def __init__(self, group: Any, deadline_seconds: float) -> None:
+        store = _store(group)
         rank, ranks = group.rank(), group.size()
         if rank == 0:
             store.set("burst_world", f"{_address()} {secrets.token_hex(16)}")
-        # Waits for rank 0, as long as the store does.
+        else:
+            seconds = deadline_seconds or 600.0
+            try:
+                store.wait(["burst_world"], datetime.timedelta(seconds=seconds))
+            except RuntimeError as error: # of torch's own kinds
+                raise DeadlineError(f"rank {rank}: world: rank 0 has not come for {seconds} s",
+                                    Code.DEADLINE_EXCEEDED, f"rank {rank}") from error
         address, token = store.get("burst_world").decode().split()
-        super().__init__(ranks, rank, address, token)
+        super().__init__(ranks, rank, address, token, deadline_seconds)
         self.group = group
         self._nccl: dict[int, _c.Handle] = {}
 
@@ -46,30 +57,87 @@ class World(running.World):
         return found
 
 
+def _store(group: Any) -> Any:
+    from torch.distributed import distributed_c10d as c10d
+    return c10d._get_process_group_store(group) # pyright: ignore[reportPrivateUsage]
+
+
 _worlds: dict[str, World] = {}
 
 
-def of(group: Any) -> World:
-    """The world of a group, which all its ranks make with their first exchange."""
+def of(sequence: Sequence) -> World:
+    """The world of a sequence's group, which all its ranks make with their first
+    exchange."""
+    group = sequence.group
     name = group.group_name
     world = _worlds.get(name)
     if world is not None and world.group is not group: # which was destroyed, and its name given on
         world = None
     if world is None:
-        world = _worlds[name] = World(group)
+        world = _worlds[name] = World(group, sequence.deadline_seconds)
     if world.pid != os.getpid():
         raise RuntimeError("burst: this process was forked from a rank; its transport belongs to "
                            "that one. Exchange shards in the rank itself")
     return world
 
 
-def transport(group: Any, device: Any) -> _c.Handle:
+def transport(sequence: Sequence, device: Any) -> _c.Handle:
     """What carries tensors of a torch device: TCP those of the CPU, the communicator
     of the group those of a GPU."""
-    world = of(group)
+    world = of(sequence)
     if device.type == "cpu":
         return world.transport
     return world.nccl(device)
+
+
+def explained(sequence: Sequence | None, error: Error, described: dict[str, str]) -> Error:
+    """The error of a run; where ranks run different programs, with what is different
+    about them. What this rank runs is `described`."""
+    if sequence is None or sequence.ranks == 1 or error.code != Code.MISMATCH:
+        return error
+    store, ranks = _store(sequence.group), sequence.ranks # the world may not have come to be
+    found: list[dict[str, str]] = []
+    with contextlib.suppress(RuntimeError): # of the store, whose process may have ended
+        store.set(f"burst_plan_{sequence.rank}", json.dumps(described))
+        keys = [f"burst_plan_{rank}" for rank in range(ranks)]
+        store.wait(keys, datetime.timedelta(seconds=5))
+        found = [json.loads(store.get(key)) for key in keys]
+        # Nobody leaves, with a store that is perhaps its own, before all have read.
+        until = time.monotonic() + 2
+        count = store.add("burst_plans_read", 1)
+        while count < ranks and time.monotonic() < until:
+            time.sleep(0.01)
+            count = store.add("burst_plans_read", 0)
+    differences = _differences(found)
+    if not differences:
+        return error
+    return type(error)("\n  ".join([f"{error}; what is different:", *differences]), error.code,
+                       error.location)
+
+
+def _differences(ranks: list[dict[str, str]]) -> list[str]:
+    """By field, which ranks have what."""
+    told: list[str] = []
+    for field in ranks[0] if ranks else ():
+        known: dict[str, list[int]] = {}
+        for rank, described in enumerate(ranks):
+            known.setdefault(described.get(field, ""), []).append(rank)
+        if len(known) > 1:
+            told.append(f"{field}: " + "; ".join(
+                f"{value} on rank{'s' * (len(held) > 1)} {', '.join(map(str, held))}"
+                for value, held in zip(_short(list(known)), known.values())))
+    return told
+
+
+def _short(values: list[str]) -> list[str]:
+    """Texts of functions, by the first line in which they differ."""
+    if max(map(len, values)) <= 100:
+        return values
+    lines = [value.split("\n") for value in values]
+    at = 0
+    while all(len(x) > at and x[at] == lines[0][at] for x in lines):
+        at += 1
+    return [f"`{(x[at] if at < len(x) else 'nothing more').strip()}`" for x in lines]
 
 
 def _address() -> str:

@@ -225,3 +225,25 @@ def test_gpu():
         pytest.skip("this machine lacks NVRTC")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("right on")
+
+
+def test_masked_arrays_are_refused():
+    x = numpy.zeros((1, 1, 8, 8), numpy.float32)
+    with pytest.raises(TypeError, match="q: a masked array of numpy, whose mask would be ignored"):
+        burst.attention(numpy.ma.masked_array(x, x > 0), x, x)
+    table = burst.table(numpy.ma.masked_array(numpy.zeros(8), numpy.ones(8)))
+    with pytest.raises(TypeError, match="a table: a masked array"):
+        burst.attention(x, x, x, score=lambda s, b, h, i, j: s + table[i])
+
+
+def test_capsules_that_are_none():
+    class Wrong:
+        def __dlpack__(self, **_):
+            return None
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+    x = numpy.zeros((1, 1, 8, 8), numpy.float32)
+    with pytest.raises(TypeError, match="k: __dlpack__ of Wrong gives NoneType, and no capsule"):
+        burst.attention(x, Wrong(), x)

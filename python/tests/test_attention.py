@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """burst.attention against its definition, forward and backward."""
 
+import gc
 import math
+import weakref
 
 import pytest
 import torch
@@ -324,3 +326,85 @@ def test_out_of_negative_views():
     burst.attention(q, k, v, out=out)
     burst.attention(torch._neg_view(q), k, v, out=out)
     assert torch.equal(out[0], burst.attention(-q, k, v))
+
+
+def test_sinks_of_rows_without_keys():
+    """A sink of -inf is none."""
+    for sinks in (torch.tensor([-math.inf, 0.5]), torch.tensor([-math.inf, -math.inf])):
+        given = [x.requires_grad_() for x in reference.draw(1, 2, 2, 8, 8, 8)]
+        sinks.requires_grad_()
+        o, lse = burst.attention(*given, mask=lambda b, h, i, j: j < i - 1, sinks=sinks,
+                                 return_lse=True)
+        assert not o[0, :, :2].any()
+        assert torch.equal(lse[0, :, :2], sinks.detach()[:, None].expand(2, 2))
+        gradients = torch.autograd.grad((o.sum() + lse[0, :, 2:].sum()), [*given, sinks])
+        assert all(torch.isfinite(x).all() for x in gradients)
+        arrays = burst.attention(*(x.detach().numpy() for x in given),
+                                 mask=lambda b, h, i, j: j < i - 1,
+                                 sinks=sinks.detach().numpy(), return_lse=True)
+        for x, y in zip(arrays, (o, lse)):
+            reference.assert_close(torch.from_numpy(x), y.detach())
+
+
+def test_a_table_of_a_mask_that_requires_a_gradient():
+    limits = torch.full((8,), 2.5, requires_grad=True)
+    slopes = torch.ones(8, requires_grad=True)
+    q, k, v = (x.requires_grad_() for x in reference.draw(1, 1, 1, 8, 8, 8))
+
+    def attend(q):
+        return burst.attention(q, k, v, mask=lambda b, h, i, j: i - j < limits[i],
+                               score=lambda s, b, h, i, j: s * slopes[i])
+
+    wanted = None
+    for way in (attend, torch.compile(attend, backend="aot_eager")):
+        dq, of_limits, of_slopes = torch.autograd.grad(
+            way(q).square().sum(), (q, limits, slopes), allow_unused=True)
+        assert of_limits is None or not of_limits.any() # torch.compile gives zeros
+        assert of_slopes.any()
+        assert wanted is None or torch.equal(dq, wanted)
+        wanted = dq
+
+
+@pytest.mark.parametrize("offset", [3, torch.tensor(3)])
+def test_whole_numbers(offset):
+    q, k, v = reference.draw(1, 1, 1, 8, 8, 8)
+    found = burst.attention(q, k, v, score=lambda s, b, h, i, j: s * h, head_offset=offset)
+    assert torch.equal(found, burst.attention(q, k, v, score=lambda s, b, h, i, j: s * 3))
+
+
+@pytest.mark.parametrize("offset", ["3", 1.5, torch.tensor(1.5)])
+def test_offsets_of_other_kinds(offset):
+    q, k, v = reference.draw(1, 1, 1, 8, 8, 8)
+    for arrays in ((q, k, v), (x.numpy() for x in (q, k, v))):
+        with pytest.raises(TypeError, match="head_offset: a whole number is wanted, got"):
+            burst.attention(*arrays, head_offset=offset)
+
+
+def test_forward_mode_is_refused():
+    q, k, v = reference.draw(1, 1, 1, 8, 8, 8)
+    with torch.autograd.forward_ad.dual_level():
+        burst.attention(q, k, v)
+        with pytest.raises(NotImplementedError, match="has no forward-mode derivative"):
+            burst.attention(torch.autograd.forward_ad.make_dual(q, k), k, v)
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (dict(sinks=torch.zeros(1, dtype=torch.int64)), "sinks: a torch.Tensor of floating point is "
+                                                    "wanted, .* got torch.int64"),
+    (dict(sinks=[0.0]), "sinks: .* got list"),
+    (dict(out=([], [])), "out: o must be a torch.Tensor, as q is, got list"),
+])
+def test_tensors_of_other_kinds(arguments, message):
+    q, k, v = reference.draw(1, 1, 1, 8, 8, 8)
+    with pytest.raises(TypeError, match=message):
+        burst.attention(q, k, v, **arguments)
+
+
+def test_tables_are_not_kept():
+    q, k, v = reference.draw(1, 1, 1, 24, 24, 8)
+    ids = torch.zeros(24, dtype=torch.int64)
+    seen = weakref.ref(ids)
+    burst.attention(q, k, v, mask=lambda b, h, i, j: ids[i] <= ids[j] + 1)
+    del ids
+    gc.collect()
+    assert seen() is None

@@ -80,3 +80,14 @@ def test_a_wrong_result_is_found(monkeypatch):
     monkeypatch.setattr(checking.programs, "run_all", wrong)
     with pytest.raises(AssertionError, match="o: off by"):
         burst.check(causal, S=32, ranks=2, backward=False)
+
+
+def test_offsets():
+    slopes = torch.tensor([0.0, 0.5, 0.25, 0.125, 1.0])
+
+    def by_head(s, b, h, i, j):
+        return s - slopes[h] * (i - j).abs()
+
+    burst.check(score=by_head, S=24, ranks=2, head_offset=3)
+    with pytest.raises(TypeError, match="ranks: a whole number is wanted, got 1.5"):
+        burst.check(S=24, ranks=1.5)

@@ -233,3 +233,13 @@ def test_out():
             burst.attention(q, k, v, mask=documents, out=bad)
     with pytest.raises(ValueError, match="out: results that are given have no gradients"):
         burst.attention(q.requires_grad_(), k, v, mask=documents, out=out)
+
+
+def test_offsets_that_vary():
+    q, k, v = inputs()[:3]
+    attend = torch.compile(lambda n: burst.attention(
+        q, k, v, score=lambda s, b, h, i, j: s * (h + 1), head_offset=n), fullgraph=True,
+        backend="aot_eager")
+    for n in (0, 3, 5):
+        wanted = burst.attention(q, k, v, score=lambda s, b, h, i, j: s * (h + 1), head_offset=n)
+        assert torch.equal(attend(n), wanted)

@@ -109,3 +109,22 @@ def test_refusals(tmp_path):
         burst.load(tmp_path / "text.so")
     with pytest.raises(burst.Error, match="missing"):
         program.save(tmp_path / "missing" / "a.so")
+
+
+def test_a_program_says_what_it_is():
+    program = burst.compile((1, 2, 24, 16), sequence=burst.Sequence(ranks=2))
+    assert repr(program) == (
+        f"<burst program @attention for 2 ranks, {program.target}: q float32 (1, 24, 2, 16), "
+        "k float32 (1, 24, 2, 16), v float32 (1, 24, 2, 16) -> o float32 (1, 24, 2, 16), "
+        "lse float32 (1, 2, 24)>")
+    with pytest.raises(TypeError, match="q: a size: a whole number is wanted, got 1.5"):
+        burst.compile((1, 2, 24, 1.5))
+    with pytest.raises(TypeError, match="ranks: a whole number is wanted, got 1.5"):
+        burst.Sequence(ranks=1.5)
+
+
+def test_results_that_cannot_be_written():
+    program = burst.compile((1, 1, 8, 8))
+    x = torch.zeros(1, 8, 1, 8)
+    with pytest.raises(ValueError, match="o: is a view of the negative of a tensor"):
+        program.run([x, x, x, torch._neg_view(x), torch.zeros(1, 1, 8)])

@@ -293,6 +293,7 @@ def unmarked_cases():
     all_cases(CASES)
 
 
+@pytest.mark.all
 def test_ranks(tmp_path):
     on_ranks(2, tmp_path, unmarked_cases)
 

@@ -466,6 +466,7 @@ def unmarked_cases():
     all_cases([*RING, *MEGATRON, (titan, "headtail")])
 
 
+@pytest.mark.all
 def test_ranks(tmp_path):
     on_ranks(2, tmp_path, unmarked_cases)
 

@@ -3,6 +3,8 @@
 
 import functools
 import os
+import re
+import time
 
 import pytest
 import torch
@@ -156,6 +158,73 @@ def groups_again(store):
 @pytest.mark.all
 def test_groups_that_come_again(tmp_path):
     on_ranks(2, tmp_path, groups_again, tmp_path / "again")
+
+
+def disagreements():
+    """Ranks that run different programs say what is different."""
+    ranks = range(dist.get_world_size())
+    own = dist.get_rank()
+
+    def later(b, h, i, j):
+        return i >= j + 1
+
+    def cap(number):
+        return lambda s, b, h, i, j: number * torch.tanh(s / number)
+
+    odd = own == 1
+    for arguments, length, message in (
+            (dict(mask=later if odd else causal), 8,
+             r"mask: `causal` on ranks 0, 2; `mask\(%b, %h, .* on rank 1"),
+            (dict(scale=0.5 if odd else None), 8,
+             r"scale: 1 / sqrt\(head dim\) on ranks 0, 2; 0.5 on rank 1"),
+            (dict(score=cap(30.0 if odd else 20.0)), 8,
+             r"score: `%x0 = arith.constant 0x\w+ : f32` on ranks 0, 2; `%x0 = "),
+            (dict(), 5 if odd else 4,
+             "q of all ranks: batch 1, 12 positions, 1 heads of 8 on ranks 0, 2; batch 1, 15 "
+             "positions, 1 heads of 8 on rank 1")):
+        cp = burst.Sequence(dist.new_group(ranks), "contiguous", deadline_seconds=60)
+        x = torch.zeros(1, 1, length, 8)
+        with pytest.raises(burst.Error, match="; what is different:\n") as found:
+            burst.attention(x, x, x, sequence=cp, **arguments)
+        assert found.value.code == burst.Code.MISMATCH
+        assert re.search(message, str(found.value)), str(found.value)
+
+
+@pytest.mark.all
+def test_ranks_that_disagree(tmp_path):
+    on_ranks(3, tmp_path, disagreements)
+
+
+def whole_on_each_rank():
+    cp = burst.Sequence(dist.group.WORLD, "contiguous")
+    x = torch.zeros(1, 1, 48, 8)
+    with pytest.raises(ValueError, match="reads IDS .mask_table0. outside of its bounds: .* the "
+                                         "sequence of all 2 ranks has 96 queries: q, k and v are"):
+        burst.attention(x, x, x, mask=documents, sequence=cp)
+
+
+def patience():
+    """For the time of the deadline, a rank that does not come is waited for."""
+    cp = burst.Sequence(dist.group.WORLD, "contiguous", deadline_seconds=2)
+    x = torch.zeros(1, 1, 4, 8)
+    begin = time.monotonic()
+    if dist.get_rank() == 1:
+        with pytest.raises(burst.DeadlineError, match="rank 0 has not come for 2.0 s"):
+            burst.attention(x, x, x, sequence=cp)
+        assert time.monotonic() - begin < 20
+    dist.barrier()
+    with pytest.raises(ValueError, match="deadline_seconds: a number above 0 is wanted, got -1"):
+        burst.Sequence(dist.group.WORLD, deadline_seconds=-1)
+
+
+def deadlines():
+    whole_on_each_rank()
+    patience()
+
+
+@pytest.mark.all
+def test_deadlines(tmp_path):
+    on_ranks(2, tmp_path, deadlines)
 
 
 def failures():

@@ -3,9 +3,12 @@
 an earlier one has captured."""
 
 import math
+import pathlib
 import sys
+import traceback
 import types
 
+import numpy
 import pytest
 import torch
 from torch.nn.attention.flex_attention import and_masks
@@ -377,3 +380,47 @@ def test_what_code_imports_and_asks_for_is_read_again():
             table.fill_(left)
             compare(mask)
     del sys.modules["settings_of_test"]
+
+
+def test_numpy_where_tensors_are_wanted():
+    """It would read what the function is traced with."""
+    q, k, v = reference.draw(1, 1, 1, 8, 8, 8)
+    slopes = numpy.arange(8.0)
+    for score in (lambda s, b, h, i, j: s + slopes[i], lambda s, b, h, i, j: numpy.tanh(s),
+                  lambda s, b, h, i, j: s + sum(i.tolist() for _ in range(2))):
+        with pytest.raises(TypeError, match="of what depends on b, h, i, j or s"):
+            burst.attention(q, k, v, score=score)
+    two = torch.tensor(2.0)
+    found = burst.attention(q, k, v, score=lambda s, b, h, i, j: s * float(two.numpy()))
+    assert torch.equal(found, burst.attention(q, k, v, score=lambda s, b, h, i, j: s * 2))
+
+
+def test_errors_are_about_the_function():
+    q, k, v = reference.draw(1, 1, 1, 16, 16, 8)
+    ids = torch.zeros(9, dtype=torch.int64)
+
+    def same(b, h, i, j):
+        return ids[i] == ids[j]
+
+    for mask in (same, lambda b, h, i, j: same(b, h, i, j) & (i >= j)):
+        with pytest.raises(ValueError) as found:
+            burst.attention(q, k, v, mask=mask)
+        assert str(found.value) == "reads ids (mask_table0) outside of its bounds: dimension 0 " \
+                                   "has 9 entries, wanted at least 16"
+    here = pathlib.Path(__file__).name
+
+    def ordered(b, h, i, j):
+        return 0 <= i - j < 8
+
+    def undefined(b, h, i, j):
+        return i - nothing >= j # noqa: F821
+
+    line = ordered.__code__.co_firstlineno + 1
+    with pytest.raises(burst.TracingError, match=rf"{here}, line {line}\)") as found:
+        burst.attention(q, k, v, mask=ordered)
+    assert len(traceback.format_exception(found.value)) < 12 # nothing of PyTorch's
+    with pytest.raises(NameError) as found:
+        burst.attention(q, k, v, mask=undefined)
+    assert [x.name for x in traceback.extract_tb(found.value.__traceback__)][-1] == "undefined"
+    with pytest.raises(burst.TracingError, match=r"gives an array of shape \(3,\), where one"):
+        burst.attention(q, k, v, mask=lambda b, h, i, j: torch.zeros(16, 3)[i] > 0)

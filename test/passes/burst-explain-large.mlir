@@ -2,6 +2,9 @@
 // RUN: burst-opt %t/65.mlir --burst-explain | FileCheck %s
 // RUN: burst-opt %t/65.mlir --burst-explain=max-ranks=2 | FileCheck %s --check-prefix=TWO
 // RUN: burst-opt %t/65.mlir --burst-explain=svg=%t/65.svg | FileCheck %s --check-prefix=DRAWN
+// RUN: FileCheck %s --check-prefix=SVG --input-file=%t/65.svg
+// RUN: burst-opt %t/gather.mlir --burst-explain=svg=%t/gather.svg
+// RUN: FileCheck %s --check-prefix=GATHER --input-file=%t/gather.svg
 // RUN: burst-opt %t/64.mlir --burst-explain | FileCheck %s --check-prefix=TABLE
 
 // Of more than 64 ranks a summary, unless ranks are asked for or drawn. With a
@@ -24,6 +27,15 @@
 
 // DRAWN: program @f, 65 ranks (the first 16 shown)
 
+// Of many hops, blocks and messages the picture has the first ones.
+// SVG: hop 63</text>
+// SVG-NEXT: and 1 more hops</text>
+// GATHER: of 7</text>
+// GATHER-NEXT: and 24 more</text>
+// GATHER: 0 to 12, 64 B</text>
+// GATHER-NEXT: <path
+// GATHER-NEXT: and 19 more</text>
+
 // TABLE: program @f, 64 ranks (the first 16 shown)
 // TABLE: | rank 15
 // TABLE-NOT: rank 16
@@ -41,6 +53,15 @@ func.func @f(%q: tensor<1x65x1x4xf32>) -> tensor<1x65x1x4xf32> {
 shard.grid @cp(shape = 64)
 func.func @f(%q: tensor<1x64x1x4xf32>) -> tensor<1x64x1x4xf32> {
   %o, %lse = burst.attention %q, %q, %q mask causal sequence <@cp, contiguous> strategy <ring_kv>
+      : (tensor<1x64x1x4xf32>, tensor<1x64x1x4xf32>, tensor<1x64x1x4xf32>)
+      -> (tensor<1x64x1x4xf32>, tensor<1x1x64xf32>)
+  return %o : tensor<1x64x1x4xf32>
+}
+
+//--- gather.mlir
+shard.grid @cp(shape = 32)
+func.func @f(%q: tensor<1x64x1x4xf32>) -> tensor<1x64x1x4xf32> {
+  %o, %lse = burst.attention %q, %q, %q mask full sequence <@cp, contiguous> strategy <all_gather>
       : (tensor<1x64x1x4xf32>, tensor<1x64x1x4xf32>, tensor<1x64x1x4xf32>)
       -> (tensor<1x64x1x4xf32>, tensor<1x1x64xf32>)
   return %o : tensor<1x64x1x4xf32>
