@@ -1,0 +1,135 @@
+//===- Index.h - arithmetic of ranks and turns ------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a program computes with ranks, turns and owners, for a number of ranks P
+// that is not known: linear forms over atoms, whose coefficients are
+// polynomials in P, and remainders by P. A remainder drops multiples of P, so
+// products with P never reach a formula, and a remainder inside of another one
+// drops too.
+//
+//===----------------------------------------------------------------------===//
+#ifndef BURST_PASSES_PROOF_INDEX_H
+#define BURST_PASSES_PROOF_INDEX_H
+
+#include "passes/Proof/Formula.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+#include <optional>
+#include <string>
+
+namespace burst::proof {
+
+/// A polynomial in P with integer coefficients.
+class Polynomial {
+public:
+  Polynomial(int64_t constant = 0);
+  static Polynomial numRanks(); ///< P
+
+  bool isZero() const { return coefficients.empty(); }
+  bool isConstant() const { return coefficients.size() <= 1; }
+  /// Of a power of P.
+  int64_t operator[](size_t power) const {
+    return power < coefficients.size() ? coefficients[power] : 0;
+  }
+  size_t size() const { return coefficients.size(); }
+
+  Polynomial &operator+=(const Polynomial &other);
+  friend Polynomial operator*(const Polynomial &a, const Polynomial &b);
+  friend bool operator==(const Polynomial &a, const Polynomial &b) {
+    return a.coefficients == b.coefficients;
+  }
+  friend bool operator<(const Polynomial &a, const Polynomial &b) {
+    return a.coefficients < b.coefficients;
+  }
+
+private:
+  void normalize();
+
+  llvm::SmallVector<int64_t, 2> coefficients; ///< by power, the last one not 0
+};
+
+/// An atom is an unknown of formulas; unknown 0 is P itself.
+using Atom = unsigned;
+
+/// A linear form over atoms.
+class Index {
+public:
+  Index(int64_t constant = 0) : constant(constant) {}
+  Index(Polynomial constant) : constant(std::move(constant)) {}
+  static Index of(Atom atom);
+  static Index numRanks() { return Polynomial::numRanks(); }
+
+  const Polynomial &getConstant() const { return constant; }
+  const std::map<Atom, Polynomial> &getTerms() const { return terms; }
+  /// The number, where it is one for all P.
+  std::optional<int64_t> getNumber() const;
+  /// The atom, where it is one alone.
+  std::optional<Atom> getAtom() const;
+
+  Index &operator+=(const Index &other);
+  friend Index operator+(Index a, const Index &b) { return a += b; }
+  friend Index operator-(const Index &a, const Index &b);
+  friend Index operator*(const Index &a, const Polynomial &b);
+  friend bool operator==(const Index &a, const Index &b) {
+    return a.constant == b.constant && a.terms == b.terms;
+  }
+  friend bool operator<(const Index &a, const Index &b) {
+    return std::tie(a.constant, a.terms) < std::tie(b.constant, b.terms);
+  }
+
+private:
+  Polynomial constant;
+  std::map<Atom, Polynomial> terms;
+};
+
+/// A remainder by P, and a form without multiples of P and remainders that it
+/// is the remainder of.
+struct Remainder {
+  Index value, of;
+};
+
+/// The atoms of a proof, and what is known of them.
+class Arithmetic {
+public:
+  Arithmetic();
+
+  /// A number from 0 to below `turns` * P.
+  Atom addAtom(std::string name, int64_t turns = 1);
+  void addFact(Atom atom, Formula fact);
+  const std::string &nameOf(Atom atom) const { return atoms[atom].name; }
+  unsigned getNumAtoms() const { return atoms.size(); }
+
+  /// The product, of which one factor is a polynomial in P.
+  static std::optional<Index> multiply(const Index &a, const Index &b);
+  /// x mod P, with the sign of P; none where an atom of x may have any size.
+  std::optional<Remainder> remainder(const Index &x);
+  /// a where the condition holds, else b; none where one of them is not linear.
+  std::optional<Index> select(const Formula &condition, const Index &a,
+                              const Index &b);
+
+  /// As a form for formulas; none where P is a factor of an atom or of itself.
+  static std::optional<Linear> linear(const Index &x);
+  /// What is known of the atoms of a formula, of the atoms of that, and so on.
+  Formula factsOf(const Formula &formula) const;
+
+private:
+  struct Known {
+    std::string name;
+    int64_t turns = 0; ///< below so many times P; 0: of any size
+    Formula facts{true};
+    std::optional<Index> remainderOf;
+  };
+
+  Atom makeAtom(std::string name, int64_t turns);
+  Index withoutMultiples(const Index &x) const;
+  bool isOwnRemainder(const Index &low);
+  std::optional<Index> makeRemainder(const Index &low);
+
+  std::vector<Known> atoms;
+  std::map<Index, Index> remainders; ///< by what they are remainders of
+};
+
+} // namespace burst::proof
+
+#endif // BURST_PASSES_PROOF_INDEX_H

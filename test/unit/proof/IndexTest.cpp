@@ -1,0 +1,222 @@
+//===- IndexTest.cpp - arithmetic for any number of ranks -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Proof/Index.h"
+#include "passes/Proof/Decide.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace burst::proof;
+using Answer = Decision::Answer;
+
+namespace {
+
+const Index numRanks = Index::numRanks();
+
+/// Whether a formula holds for all P and all atoms.
+bool isShown(const Arithmetic &arithmetic, const Formula &formula) {
+  Formula contrary = !formula;
+  return decide(arithmetic.factsOf(contrary) && contrary).answer ==
+         Answer::None;
+}
+
+Formula same(const Index &a, const Index &b) {
+  return equal(*Arithmetic::linear(a), *Arithmetic::linear(b));
+}
+
+TEST(Index, Polynomials) {
+  Polynomial p = Polynomial::numRanks();
+  EXPECT_TRUE((Polynomial(0) * p).isZero());
+  EXPECT_EQ((p * p)[2], 1);
+  Polynomial difference = p * p;
+  difference += Polynomial(-1) * p * p;
+  EXPECT_TRUE(difference.isZero());
+}
+
+TEST(Index, WhatIsNotLinear) {
+  Arithmetic arithmetic;
+  Index r = Index::of(arithmetic.addAtom("r"));
+  EXPECT_FALSE(Arithmetic::multiply(r, r));
+  Index product = *Arithmetic::multiply(r, numRanks);
+  EXPECT_FALSE(Arithmetic::linear(product));
+  EXPECT_FALSE(Arithmetic::linear(numRanks * Polynomial::numRanks()));
+  // A remainder drops it.
+  std::optional<Remainder> remainder =
+      arithmetic.remainder(product + r + Index(1));
+  ASSERT_TRUE(remainder);
+  EXPECT_TRUE(remainder->of == r + Index(1));
+}
+
+/// (r + P - t) mod P and back again: the slice of turn t is t hops away.
+TEST(Index, OwnersOfARing) {
+  Arithmetic arithmetic;
+  Index r = Index::of(arithmetic.addAtom("r")),
+        t = Index::of(arithmetic.addAtom("t"));
+  EXPECT_TRUE(arithmetic.remainder(r)->value == r);
+  Index owner = arithmetic.remainder(r + numRanks - t)->value;
+  EXPECT_FALSE(owner == r - t);
+  EXPECT_TRUE(arithmetic.remainder(r - owner)->value == t);
+  // The next turn's is the one before it.
+  Index next = arithmetic.remainder(owner + numRanks - Index(1))->value;
+  Index direct = arithmetic.remainder(r - t - Index(1))->value;
+  EXPECT_TRUE(next == direct);
+  // That of a step of P - 1 is that of -1.
+  Index backward =
+      arithmetic.remainder(r + *Arithmetic::multiply(t, numRanks - Index(1)))
+          ->value;
+  EXPECT_TRUE(backward == owner);
+  EXPECT_TRUE(isShown(arithmetic, implies(same(t, 0), same(owner, r))));
+  EXPECT_FALSE(isShown(arithmetic, same(owner, r)));
+}
+
+TEST(Index, Selected) {
+  Arithmetic arithmetic;
+  Index r = Index::of(arithmetic.addAtom("r")),
+        q = Index::of(arithmetic.addAtom("q"));
+  Linear left = *Arithmetic::linear(r), right = *Arithmetic::linear(q);
+  Index larger = *arithmetic.select(atLeast(left, right), r, q);
+  Linear found = *Arithmetic::linear(larger);
+  EXPECT_TRUE(
+      isShown(arithmetic, atLeast(found, left) && atLeast(found, right)));
+  EXPECT_FALSE(isShown(arithmetic, equal(found, left)));
+  EXPECT_TRUE(arithmetic.remainder(larger)->value == larger);
+}
+
+//===----------------------------------------------------------------------===//
+// Random expressions
+//===----------------------------------------------------------------------===//
+
+using Random = std::mt19937_64;
+
+int64_t draw(Random &random, int64_t least, int64_t most) {
+  return std::uniform_int_distribution<int64_t>(least, most)(random);
+}
+
+/// What an expression is, as an Index and as a number for P and some atoms.
+struct Expression {
+  Index index;
+  std::function<int64_t(int64_t numRanks, llvm::ArrayRef<int64_t>)> number;
+};
+
+/// With the remainders that it has, and their numbers.
+struct Drawing {
+  Arithmetic arithmetic;
+  std::vector<
+      std::pair<Atom, std::function<int64_t(int64_t, llvm::ArrayRef<int64_t>)>>>
+      made;
+};
+
+int64_t modulo(int64_t a, int64_t b) { return (a % b + b) % b; }
+
+Expression drawExpression(Random &random, Drawing &drawing, int depth) {
+  int64_t what = depth == 0 ? draw(random, 0, 2) : draw(random, 0, 6);
+  if (what == 0) {
+    int64_t number = draw(random, -3, 3);
+    return {number, [=](int64_t, llvm::ArrayRef<int64_t>) { return number; }};
+  }
+  if (what == 1)
+    return {numRanks,
+            [](int64_t numRanks, llvm::ArrayRef<int64_t>) { return numRanks; }};
+  if (what == 2) {
+    auto atom = Atom(draw(random, 1, 3));
+    return {Index::of(atom), [=](int64_t, llvm::ArrayRef<int64_t> atoms) {
+              return atoms[atom];
+            }};
+  }
+  Expression a = drawExpression(random, drawing, depth - 1);
+  if (what == 3) {
+    std::optional<Remainder> remainder = drawing.arithmetic.remainder(a.index);
+    EXPECT_TRUE(remainder);
+    auto number = [f = a.number](int64_t numRanks,
+                                 llvm::ArrayRef<int64_t> atoms) {
+      return modulo(f(numRanks, atoms), numRanks);
+    };
+    if (std::optional<Atom> atom = remainder->value.getAtom();
+        atom && *atom > 3)
+      drawing.made.emplace_back(*atom, number);
+    return {remainder->value, number};
+  }
+  Expression b = drawExpression(random, drawing, depth - 1);
+  auto join = [&](Index index, auto apply) -> Expression {
+    return {std::move(index),
+            [=, f = a.number, g = b.number](int64_t numRanks,
+                                            llvm::ArrayRef<int64_t> atoms) {
+              return apply(f(numRanks, atoms), g(numRanks, atoms));
+            }};
+  };
+  if (what == 4)
+    return join(a.index + b.index, std::plus<int64_t>());
+  if (what == 5)
+    return join(a.index - b.index, std::minus<int64_t>());
+  if (std::optional<Index> product = Arithmetic::multiply(a.index, b.index))
+    return join(*product, std::multiplies<int64_t>());
+  return a;
+}
+
+bool holds(const Formula &formula, llvm::ArrayRef<int64_t> point) {
+  bool isAny = formula.getKind() == Formula::Kind::Any;
+  if (formula.getKind() == Formula::Kind::AtLeast) {
+    int64_t sum = formula.getLinear().getConstant();
+    for (auto [number, coefficient] : formula.getLinear().getTerms())
+      sum += coefficient * point[number];
+    return sum >= 0;
+  }
+  for (const Formula &member : formula.getMembers())
+    if (holds(member, point) == isAny)
+      return isAny;
+  return !isAny;
+}
+
+int64_t valueOf(const Index &index, int64_t numRanks,
+                llvm::ArrayRef<int64_t> atoms) {
+  auto of = [&](const Polynomial &polynomial) {
+    int64_t sum = 0;
+    for (size_t i = polynomial.size(); i-- > 0;)
+      sum = sum * numRanks + polynomial[i];
+    return sum;
+  };
+  int64_t sum = of(index.getConstant());
+  for (const auto &[atom, coefficient] : index.getTerms())
+    sum += of(coefficient) * atoms[atom];
+  return sum;
+}
+
+/// For numbers of ranks and atoms at random, the form has the value of the
+/// expression, and what is known of its atoms is true.
+TEST(Index, RandomExpressions) {
+  uint64_t seed = std::random_device()();
+  int64_t numRemainders = 0;
+  for (uint64_t i = 0; i < 2000; ++i) {
+    Random random(seed + i);
+    Drawing drawing;
+    Atom first = drawing.arithmetic.addAtom("r");
+    drawing.arithmetic.addAtom("t");
+    drawing.arithmetic.addAtom("turn of two loops", 2);
+    ASSERT_EQ(first, 1u);
+    Expression expression = drawExpression(random, drawing, 5);
+    numRemainders += int64_t(drawing.made.size());
+    for (int trial = 0; trial < 20; ++trial) {
+      int64_t ranks = draw(random, 2, 9);
+      std::vector<int64_t> atoms(drawing.arithmetic.getNumAtoms());
+      atoms[0] = ranks;
+      for (Atom atom : {1, 2, 3})
+        atoms[atom] = draw(random, 0, (atom == 3 ? 2 : 1) * ranks - 1);
+      std::vector<Formula> uses = {Formula(true)};
+      for (const auto &[atom, number] : drawing.made) {
+        atoms[atom] = number(ranks, atoms);
+        uses.push_back(atLeast(Linear::unknown(atom), 0));
+      }
+      EXPECT_EQ(valueOf(expression.index, ranks, atoms),
+                expression.number(ranks, atoms))
+          << "seed " << seed + i;
+      Formula facts = drawing.arithmetic.factsOf(Formula::all(uses));
+      EXPECT_TRUE(holds(facts, atoms)) << "seed " << seed + i;
+    }
+  }
+  EXPECT_GT(numRemainders, 300);
+}
+
+} // namespace
