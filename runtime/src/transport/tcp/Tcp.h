@@ -84,9 +84,9 @@ typedef struct burst_tcp {
   _Atomic int64_t hurried; // callers that want the mutex
   pthread_cond_t changed;
   pthread_t thread;
-  int wakes; // an eventfd
+  int wakes;                  // an eventfd
   bool began, failed, ending; // began: there is a thread
-  burst_link *links; // by rank
+  burst_link *links;          // by rank
   struct pollfd *polled;
 } burst_tcp;
 
