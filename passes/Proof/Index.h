@@ -17,6 +17,7 @@
 
 #include <optional>
 #include <string>
+#include <tuple>
 
 namespace burst::proof {
 
