@@ -138,9 +138,14 @@ class _Unknown(Exception):
 _Names = tuple[str, ...]
 
 # How a function reads the values of tensors, which are no part of a fingerprint.
-_READING = frozenset(("item", "tolist", "numpy", "globals", "getattr", "vars", "eval", "exec",
-                      "__import__", "import_module", "modules", "__dict__", "_version",
-                      "data_ptr"))
+_READING = frozenset((
+    "item", "tolist", "numpy", "globals", "getattr", "hasattr", "vars", "eval", "exec",
+    "__import__", "import_module", "modules", "__dict__", "_version", "data_ptr", "attrgetter",
+    "methodcaller", "itemgetter", "stride", "storage_offset", "is_contiguous", "grad",
+    "requires_grad", "is_grad_enabled", "get_default_dtype", "default_generator", "initial_seed",
+    # What gives another number each time.
+    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal",
+    "bernoulli", "multinomial", "uniform_", "normal_", "random_", "bernoulli_", "random"))
 _IMPORT = dis.opmap["IMPORT_NAME"]
 
 
@@ -185,7 +190,8 @@ class _Reader:
             return ("method", self.of(value.__func__, names, under_way),
                     self.of(value.__self__, names, under_way))
         if kind is types.BuiltinFunctionType and \
-                isinstance(value.__self__, (types.ModuleType, type)): # no method of an object
+                isinstance(value.__self__, (types.ModuleType, type)) and \
+                _is_fixed(value.__module__ or ""): # no method of an object, nor a clock
             return ("id", id(value))
         if hasattr(value, "func") and hasattr(value, "keywords"): # functools.partial
             self.is_guarded = False
@@ -216,6 +222,8 @@ class _Reader:
         if _is_fixed(module.__name__):
             return ("id", id(module))
         known = vars(module)
+        if "__getattr__" in known:
+            raise _Unknown
         self.guard.add_names(known, names, is_first=False)
         return ("module", *self._of_all(((name, known[name]) for name in names if name in known),
                                         names, under_way))
@@ -248,7 +256,8 @@ class _Reader:
 
 def _is_fixed(module: str) -> bool:
     """Whether what it has stays as it is."""
-    return module.split(".")[0] in ("builtins", "burst", "math", "numpy", "operator", "torch")
+    return module.split(".")[0] in ("builtins", "burst", "math", "numpy", "operator", "_operator",
+                                    "torch") and not module.startswith("numpy.random")
 
 
 @functools.lru_cache(maxsize=1024)

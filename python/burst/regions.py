@@ -85,7 +85,13 @@ class Region:
             if not -2**63 <= value < 2**63:
                 raise ValueError(f"the integer {value} has more than 64 bits")
             return self._make(INDEX, "constant", (value,), value >= 0)
-        return self._make(self.float_type, "constant", (float(value),))
+        number = float(value)
+        if self.float_type == "f32": # as tensors of this type have it
+            try:
+                number = struct.unpack("<f", struct.pack("<f", number))[0]
+            except OverflowError:
+                number = math.copysign(math.inf, number)
+        return self._make(self.float_type, "constant", (number,))
 
     def to_index(self, value: Value) -> Value:
         if value.type == INDEX:
@@ -316,7 +322,37 @@ class Region:
         return self.unary(op, _FUNCTIONS.get(op), self.to_float(a))
 
     def power(self, a: Value, b: Value) -> Value:
+        a, b = (self.to_index(x) if x.type == BOOL else x for x in (a, b))
+        is_integer = a.type == b.type == INDEX
+        exponent = b.constant
+        if is_integer and exponent == 0:
+            return self.constant(1)
+        if exponent is not None and exponent in (range(1, 64) if is_integer else (1, 2, 3, 4)):
+            result = a
+            for _ in range(int(exponent) - 1):
+                result = self.mul(result, a)
+            return result
+        if is_integer and a.constant == 2 and b.is_natural:
+            return self.shift("left", self.constant(1), b)
+        if is_integer:
+            return self._integer_power(a, b)
+        if exponent == 0.5:
+            return self.call("math.sqrt", a)
         return self._fold("math.powf", None, self.to_float(a), self.to_float(b))
+
+    def _integer_power(self, a: Value, b: Value) -> Value:
+        """By squares, modulo 2**64: floats have too few bits for it."""
+        if not b.is_natural:
+            raise TypeError("an integer to the power of one that may be negative: use floats")
+        bits = (b.constant or 0).bit_length() if isinstance(b.constant, int) else 32
+        result = self.constant(1)
+        for n in range(bits):
+            bit = self.bitwise("and", self.shift("right", b, self.constant(n)), self.constant(1))
+            result = self.select(self.to_bool(bit), self.mul(result, a), result)
+            square = a.constant
+            a = self.mul(a, a) if square is None else \
+                self.constant((int(square)**2 + 2**63) % 2**64 - 2**63)
+        return result
 
     def atan2(self, a: Value, b: Value) -> Value:
         return self._fold("math.atan2", None, self.to_float(a), self.to_float(b))
@@ -351,6 +387,7 @@ class Region:
         loaded = self._make(kind, "tensor.extract", (table, *at))
         if kind == BOOL or kind == self.float_type:
             return loaded
+        self.check_width(table.dtype)
         if kind.startswith("i"):
             is_signed = table.dtype != "uint8"
             cast = "arith.index_cast" if is_signed else "arith.index_castui"
@@ -360,6 +397,13 @@ class Region:
         cast = "arith.extf" if wider < own else "arith.truncf"
         return self._make(self.float_type, cast, (loaded,))
 
+    def check_width(self, dtype: str) -> None:
+        """Comparisons of masks are decided by bits that a float of the type of scores
+        may not have."""
+        if not self.is_score and dtype == "float64" and self.float_type == "f32":
+            raise TypeError("float64 in a mask, whose floats are those of scores, float32 here: "
+                            "give integers or float32")
+
     def bound(self, index: Value, size: int) -> None:
         """Says that an index reads among `size` elements that are no table of their own:
         compilers check tables alone. Of positions themselves this is checked once
@@ -367,6 +411,19 @@ class Region:
         for name, argument in (("b", self.b), ("h", self.h), ("i", self.i), ("j", self.j)):
             if index is argument:
                 self.bounds.append((name, size))
+
+    def has_gradient(self, value: Value) -> bool:
+        """Whether it depends on the score, or on a table that requires a gradient."""
+        seen: set[Value] = set()
+        stack: list[Any] = [value]
+        while stack:
+            x = stack.pop()
+            if x is self.s or isinstance(x, Table) and getattr(x.captured, "requires_grad", False):
+                return True
+            if isinstance(x, Value) and x not in seen:
+                seen.add(x)
+                stack += x.operands
+        return False
 
     def check_bounds(self, extents: dict[str, int]) -> None:
         for name, size in self.bounds:
@@ -483,11 +540,7 @@ def _literal(value: Value) -> str:
         return f"{constant} : index"
     # By its bits: the text has every number, infinities and NaN among them.
     if value.type == "f32":
-        try:
-            bits = struct.unpack("<I", struct.pack("<f", constant))[0]
-        except OverflowError:
-            bits = struct.unpack("<I", struct.pack("<f", math.copysign(math.inf, constant)))[0]
-        return f"0x{bits:08X} : f32"
+        return f"0x{struct.unpack('<I', struct.pack('<f', constant))[0]:08X} : f32"
     return f"0x{struct.unpack('<Q', struct.pack('<d', constant))[0]:016X} : f64"
 
 

@@ -62,7 +62,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
                v.dtype, q.device, k.device, v.device,
                None if mask is None else mask.__code__,
                None if score is None else score.__code__, scale, sequence, strategy, layout,
-               head_offset, batch_offset)
+               head_offset, batch_offset, torch.get_default_dtype())
         call = _calls.get(key)
         if call is not None:
             tables = call.tables(mask, score)

@@ -290,7 +290,8 @@ def find(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Functi
     captured: list[torch.Tensor] = []
     guards = None
     if of_mask is not None and of_score is not None:
-        key = (of_mask.key, of_score.key, q.shape, k.shape, v.shape, q.dtype, options)
+        key = (of_mask.key, of_score.key, q.shape, k.shape, v.shape, q.dtype, options,
+               torch.get_default_dtype()) # of what functions make of numbers
         captured = of_mask.tensors + of_score.tensors
         if (mask is None or of_mask.guard) and (score is None or of_score.guard):
             guards = of_mask.guard, of_score.guard

@@ -23,10 +23,17 @@ _UNNOTICED = frozenset(getattr(torch.Tensor, name) for name in (
     "tolist", "numpy", "data_ptr", "__array__", "__dlpack__"))
 
 
+_set_grad_enabled = cast(Any, torch)._C._set_grad_enabled
+
+
 class AtPositions(TorchFunctionMode):
     """Where it is entered, x[i], x[:, i] and x[0] are reads of x by the op aten.index."""
 
     reads_values = False # of tensors, as numbers of Python
+
+    def __init__(self, has_gradients: bool = False) -> None:
+        super().__init__()
+        self.has_gradients = has_gradients
 
     def __torch_function__(self, func: Callable[..., Any], types: Any,
                            args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
@@ -40,6 +47,9 @@ class AtPositions(TorchFunctionMode):
         elif func is torch.Tensor.__getitem__ and is_traceable_wrapper_subclass(args[0]):
             raise TypeError(f"reads a {type(args[0]).__name__} by position, which is no plain "
                             "tensor: give a part of it, such as x.to_local() of a DTensor")
+        if self.has_gradients and func is _set_grad_enabled:
+            raise TypeError("switches gradients on or off, where the gradient of a score has all "
+                            "parts: detach tables outside of it")
         if func is torch.Tensor.__getitem__:
             return _read(*args)
         return func(*args, **(kwargs or {}))

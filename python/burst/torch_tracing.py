@@ -4,14 +4,17 @@ those of a region."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
+import sys
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Generator
+from typing import Any, cast
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.node import map_arg
 
 from burst import tracing
 from burst.arrays import Array, Axis, Rows, each
@@ -30,12 +33,72 @@ def trace(function: tracing.Function, region: Region, arguments: list[Value],
                 for value in arguments]
     examples += [torch.empty([int(n) for n in table.shape], dtype=table.dtype) for table in tables]
     try:
-        with _lock, torch.no_grad(), AtPositions() as mode:
+        with _lock, torch.no_grad(), _no_hashes(function), AtPositions(region.is_score) as mode:
             graph = make_fx(lambda *x: function(*x))(*examples) # it may have default arguments
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            if not _is_same(graph, _traced_elsewhere(function, examples, len(arguments))):
+                raise TypeError("takes numbers of what it is traced with, which are others for "
+                                "each pair: b, h, i, j and s in a list that becomes a tensor (use "
+                                "torch.stack), or in a function that is none of torch; or gives "
+                                "another result on each call")
+    except (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError) as error:
         raise tracing.TracingError(_explain(error)) from None
     region.reads_values = mode.reads_values
     return _Translation(region, graph, arguments, tables).run()
+
+
+def _traced_elsewhere(function: tracing.Function, examples: list[torch.Tensor],
+                      count: int) -> torch.fx.GraphModule | None:
+    """Its graph by other numbers, which should be the same; None where there is none.
+    -1 is an index of each table."""
+    others = [torch.full_like(x, 1.5 if x.is_floating_point() else -1) for x in examples[:count]]
+    try:
+        return make_fx(lambda *x: function(*x))(*others, *examples[count:])
+    except (IndexError, ArithmeticError): # of what it computes by them
+        return None
+
+
+def _is_same(one: torch.fx.GraphModule, other: torch.fx.GraphModule | None) -> bool:
+    """Whether two graphs have the same ops and constants."""
+    if other is None:
+        return True
+    nodes, others = list(one.graph.nodes), list(other.graph.nodes)
+    places = {node: n for n, node in enumerate(nodes)} | {node: n for n, node in enumerate(others)}
+
+    def operands(node: torch.fx.Node) -> str:
+        return repr(map_arg((node.args, node.kwargs), lambda x: cast(Any, ("node", places[x]))))
+
+    if len(nodes) != len(others):
+        return False
+    for x, y in zip(nodes, others):
+        if x.op == y.op == "get_attr":
+            a, b = getattr(one, x.target), getattr(other, y.target)
+            if a is not b and not torch.allclose(a, b, 0, 0, equal_nan=True):
+                return False
+        elif x.op != y.op or operands(x) != operands(y) or \
+                x.op == "call_function" and x.target != y.target:
+            return False
+    return True
+
+
+@contextlib.contextmanager
+def _no_hashes(function: tracing.Function) -> Generator[None]:
+    """A tensor is equal to a number, but has another hash: `h in {0, 2}` would always be
+    false. Of the module of the function, that is refused."""
+    before, thread = torch.Tensor.__hash__, threading.get_ident()
+    module = getattr(function, "__module__", None)
+
+    def refuse(self: torch.Tensor) -> int:
+        if threading.get_ident() == thread and \
+                sys._getframe(1).f_globals.get("__name__") == module: # pyright: ignore
+            raise TypeError("looks a tensor up in a set or dict, where it is never found: compare "
+                            "it with == and |")
+        return before(self)
+
+    torch.Tensor.__hash__ = refuse
+    try:
+        yield
+    finally:
+        torch.Tensor.__hash__ = before
 
 
 def _explain(error: Exception) -> str:
@@ -83,7 +146,7 @@ class _Translation:
             elif node.op == "get_attr":
                 self.known[node] = self.table(getattr(self.graph, node.target))
             elif node.op == "call_function":
-                self.known[node] = self.conform(self.call(node), node)
+                self.known[node] = self.call(node)
             elif node.op == "output":
                 return self.result(node)
             else:
@@ -141,7 +204,9 @@ class _Translation:
             raise tracing.TracingError(f"calls {node.target}, of which there is no form for one "
                                        "pair of positions; known are " + ", ".join(sorted(_OPS)))
         try:
-            return function(self, node, *node.args, **node.kwargs)
+            if "out" in node.kwargs:
+                raise NotImplementedError("out= is not known in a mask or score")
+            return self.conform(function(self, node, *node.args, **node.kwargs), node)
         except tracing.TracingError:
             raise
         except (NotImplementedError, TypeError, ValueError, ArithmeticError) as error:
@@ -155,6 +220,8 @@ class _Translation:
         r, dtype = self.region, value.dtype
         if dtype == torch.bool:
             return each(r.to_bool, result)
+        if dtype == torch.float64:
+            r.check_width("float64")
         if dtype.is_floating_point:
             return each(r.to_float, result)
         result = each(r.to_index, result)
@@ -172,7 +239,8 @@ _OPS: dict[str, Callable[..., Any]] = {}
 
 # Those whose results may have more bits than their operands.
 _WRAPPING = {"add", "sub", "rsub", "mul", "neg", "abs", "square", "pow", "div", "floor_divide",
-             "bitwise_not", "bitwise_left_shift", "__lshift__", "_to_copy", "dot"}
+             "bitwise_not", "bitwise_xor", "bitwise_or", "bitwise_left_shift", "__lshift__",
+             "where", "masked_fill", "_to_copy", "dot"}
 
 
 def _op(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -252,6 +320,11 @@ _binary("fmod", Region.trunc_remainder)
 _binary("maximum", Region.maximum)
 _binary("minimum", Region.minimum)
 _binary("atan2", Region.atan2)
+def _relu(r: Region, a: Value, zero: Value) -> Value:
+    """NaN of NaN; its derivative at 0 is 0, which that of a maximum would not be."""
+    return r.select(r.compare("le", a, zero), zero, a)
+
+
 _unary("neg", Region.neg)
 _unary("abs", Region.abs)
 _unary("bitwise_not", Region.invert)
@@ -259,30 +332,12 @@ _unary("logical_not", lambda r, a: r.invert(r.to_bool(a)))
 _unary("reciprocal", lambda r, a: r.div(r.constant(1.0), a))
 _unary("square", lambda r, a: r.mul(a, a))
 _unary("sigmoid", _logistic)
-_unary("relu", lambda r, a: r.maximum(a, r.constant(0 if a.type == INDEX else 0.0)))
+_unary("relu", lambda r, a: _relu(r, a, r.constant(0 if a.type == INDEX else 0.0)))
 _unary("sign", _sign)
 _unary("isnan", lambda r, a: r.compare("ne", a, a))
 
 
-def _power(r: Region, a: Value, b: Value) -> Value:
-    exponent = b.constant
-    is_integer = INDEX == a.type == b.type
-    if is_integer and exponent == 0:
-        return r.constant(1)
-    if exponent is not None and exponent in (range(1, 64) if is_integer else (1, 2, 3, 4)):
-        result = a
-        for _ in range(int(exponent) - 1):
-            result = r.mul(result, a)
-        return result
-    if exponent == 0.5:
-        return r.call("math.sqrt", a)
-    if is_integer and a.constant == 2 and b.is_natural:
-        return r.shift("left", r.constant(1), b)
-    power = r.power(a, b)
-    return r.to_index(r.call("math.roundeven", power)) if is_integer else power
-
-
-_binary("pow", _power)
+_binary("pow", Region.power)
 
 
 @_op("add", "sub", "rsub")
@@ -380,6 +435,10 @@ def _masked_fill(t: _Translation, node: torch.fx.Node, a: Any, mask: Any, value:
 def _convert(t: _Translation, node: torch.fx.Node, a: Any, *_: Any, dtype: Any = None,
              **__: Any) -> Any:
     known = t.known[a] if isinstance(a, torch.fx.Node) else t.array(a)
+    if getattr(node.target, "_opname", "") == "detach" and t.region.is_score and \
+            any(t.region.has_gradient(x) for x in t.array(a).values):
+        raise NotImplementedError("the gradient of a score has all parts; detach tables outside "
+                                  "of it, or apply what has another gradient behind the attention")
     if dtype is None:
         return known
     narrow = TABLE_TYPES.get(str(dtype).removeprefix("torch."), "")
@@ -515,8 +574,10 @@ def _same(r: Region, x: Value) -> Value:
 def _reduction(name: str, join: Callable[[Region, Value, Value], Value],
                convert: Callable[[Region, Value], Value] = _same) -> None:
     def function(t: _Translation, node: torch.fx.Node, a: Any, dim: Any = None,
-                 keepdim: bool = False, **_: Any) -> Array:
+                 keepdim: bool = False, dtype: torch.dtype | None = None) -> Array:
         array = each(lambda x: convert(t.region, x), t.array(a))
+        if dtype is not None:
+            array = each(t.region.to_float if dtype.is_floating_point else t.region.to_index, array)
         dims = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
         return array.reduce(dims, keepdim, lambda x, y: join(t.region, x, y))
     _OPS[name] = function
@@ -591,7 +652,7 @@ def _getitem(t: _Translation, node: torch.fx.Node, a: Any, index: int) -> Array:
 
 @_op("mean")
 def _mean(t: _Translation, node: torch.fx.Node, a: Any, dim: Any = None, keepdim: bool = False,
-          **_: Any) -> Array:
+          dtype: torch.dtype | None = None) -> Array: # of floats, one of floats
     r = t.region
     array = each(r.to_float, t.array(a))
     dims = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)

@@ -63,6 +63,7 @@ def _store(group: Any) -> Any:
 
 
 _worlds: dict[str, World] = {}
+_explained: dict[str, Any] = {} # groups by name, of which ranks ran different programs
 
 
 def of(sequence: Sequence) -> World:
@@ -95,6 +96,10 @@ def explained(sequence: Sequence | None, error: Error, described: dict[str, str]
     about them. What this rank runs is `described`."""
     if sequence is None or sequence.ranks == 1 or error.code != Code.MISMATCH:
         return error
+    # Later calls fail with the first error, which they are not about.
+    if _explained.get(sequence.group.group_name) is sequence.group:
+        return error
+    _explained[sequence.group.group_name] = sequence.group
     store, ranks = _store(sequence.group), sequence.ranks # the world may not have come to be
     found: list[dict[str, str]] = []
     with contextlib.suppress(RuntimeError): # of the store, whose process may have ended

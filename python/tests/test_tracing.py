@@ -5,6 +5,7 @@ an earlier one has captured."""
 import math
 import pathlib
 import sys
+import time
 import traceback
 import types
 
@@ -424,3 +425,82 @@ def test_errors_are_about_the_function():
     assert [x.name for x in traceback.extract_tb(found.value.__traceback__)][-1] == "undefined"
     with pytest.raises(burst.TracingError, match=r"gives an array of shape \(3,\), where one"):
         burst.attention(q, k, v, mask=lambda b, h, i, j: torch.zeros(16, 3)[i] > 0)
+
+
+SPAN = 1.7e9 + 7 * torch.arange(8, dtype=torch.float64)
+
+
+def straight_through(s, b, h, i, j):
+    return s + (s.round() - s).detach()
+
+
+def without_gradients(s, b, h, i, j):
+    with torch.no_grad():
+        factor = s * 2
+    return s * factor
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (dict(mask=lambda b, h, i, j: torch.tensor([i, 2]).max() >= j), "takes numbers of what it is"),
+    (dict(mask=lambda b, h, i, j: torch.as_tensor([i, 2]).max() >= j), "takes numbers of what it"),
+    (dict(mask=lambda b, h, i, j: torch.LongTensor([i])[0] >= j), "takes numbers of what it is"),
+    (dict(mask=lambda b, h, i, j: (h in {0, 2}) | (i >= j)), "looks a tensor up in a set or dict"),
+    (dict(mask=lambda b, h, i, j: i - j <= {0: 3, 1: 5}.get(h, 2)), "looks a tensor up in a set"),
+    (dict(mask=lambda b, h, i, j: (SPAN[i] - SPAN[j]).abs() < 20), "float64 in a mask"),
+    (dict(mask=lambda b, h, i, j: i.double() > j), "float64 in a mask"),
+    (dict(mask=lambda b, h, i, j: i // j > 0), "ZeroDivisionError"),
+    (dict(score=straight_through), "the gradient of a score has all parts"),
+    (dict(score=without_gradients), "switches gradients on or off"),
+    (dict(score=lambda s, b, h, i, j: s * s.data), "the gradient of a score has all parts"),
+    (dict(score=lambda s, b, h, i, j: s + torch.sum(torch.stack([s, s]), 0, out=torch.zeros(()))),
+     "out= is not known|out"),
+])
+def test_what_would_be_wrong_is_refused(arguments, message):
+    q, k, v = reference.draw(1, 2, 2, 8, 8, 8)
+    with pytest.raises(burst.TracingError, match=message):
+        burst.attention(q, k, v, **arguments)
+
+
+@pytest.mark.parametrize("mask", [
+    lambda b, h, i, j: 3 ** (i * 2 + j) % 7 < 3,
+    lambda b, h, i, j: (i + 3) ** j % 11 < 5,
+    lambda b, h, i, j: (torch.tensor(0.1) == 0.1) & (i >= j),
+    lambda b, h, i, j: torch.stack([i * 0.6, j * 0.7]).sum(dtype=torch.int64) > 5,
+    lambda b, h, i, j: (SIGNED[i] ^ 127) > j,
+    lambda b, h, i, j: torch.stack([i, j]).max() >= 3,
+], ids=["power", "powers", "a number of float32", "sum of integers", "xor", "stack"])
+def test_numbers_of_torch(mask):
+    compare(mask=mask)
+
+
+def test_derivatives_where_a_score_is_zero():
+    q, k, v = (x.requires_grad_() for x in reference.draw(1, 1, 1, 8, 8, 8))
+    with torch.no_grad():
+        q[0, 0, 3:] = 0
+
+    def score(s, b, h, i, j):
+        return torch.relu(s) + 0.1 * torch.relu(-s)
+
+    found = burst.attention(q, k, v, score=score).square().sum()
+    wanted = reference.attention(q, k, v, score=score)[0].square().sum()
+    for x, y in zip(torch.autograd.grad(found, (q, k, v)), torch.autograd.grad(wanted, (q, k, v))):
+        reference.assert_close(x, y)
+
+
+def test_what_is_another_on_each_call():
+    q, k, v = reference.draw(1, 1, 1, 16, 16, 8)
+    limit = [2]
+    settings = types.ModuleType("settings")
+    settings.__getattr__ = lambda name: getattr(types.SimpleNamespace(window=limit[0]), name)
+
+    def by_module(b, h, i, j):
+        return i - j < settings.window
+
+    def drawn(b, h, i, j):
+        return i - j <= time.perf_counter_ns() % 1000
+
+    first = burst.attention(q, k, v, mask=by_module)
+    limit[0] = 5
+    assert not torch.equal(first, burst.attention(q, k, v, mask=by_module))
+    with pytest.raises(burst.TracingError, match="gives another result on each call"):
+        burst.attention(q, k, v, mask=drawn)
