@@ -143,9 +143,7 @@ class Axis:
     size: int
 
     def place(self, region: Region, index: Value) -> Value:
-        """In the table, of an index, which may be negative."""
-        if (self.first, self.step) != (0, 1):
-            index = region.position(index, self.size)
+        """In the table, of an index from its first place."""
         return region.add(region.mul(index, region.constant(self.step)),
                           region.constant(self.first))
 
@@ -170,15 +168,20 @@ class Rows:
 
     def at(self, region: Region, *indices: Value | None) -> Rows:
         """With indices along the first dimensions; None: that dimension stays."""
+        table = self.table
         known, kept = dict(self.indices), list(self.axes[len(indices):])
         for axis, index in reversed(list(zip(self.axes, indices))):
             if index is None:
                 kept.insert(0, axis)
-            else:
-                if axis.size < self.table.shape[axis.dim]:
-                    region.bound(index, axis.size)
-                known[axis.dim] = axis.place(region, index)
-        return Rows(self.table, known, tuple(kept))
+                continue
+            if axis.size < table.shape[axis.dim] and not region.bound(index, axis.size) and \
+                    not getattr(table.captured, "requires_grad", False):
+                # A table of its own, so that its end is checked; not where the gradient
+                # is that of the whole one.
+                table = region.part(table, axis.dim, axis.first, axis.step, axis.size)
+                axis = Axis(axis.dim, 0, 1, axis.size)
+            known[axis.dim] = axis.place(region, region.position(index, axis.size))
+        return Rows(table, known, tuple(kept))
 
     def load(self, region: Region) -> Value:
         return region.load(self.table, [self.indices[dim] for dim in range(len(self.indices))])

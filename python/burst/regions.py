@@ -70,6 +70,7 @@ class Region:
         # Whether the function asked for numbers of tensors: others are another region.
         self.reads_values = False
         self._values: dict[tuple[Any, ...], Value] = {}
+        self._parts: dict[tuple[Any, ...], Table] = {}
         self.b, self.h, self.i, self.j, self.num_queries, self.num_keys = (
             self._make(INDEX, "argument", (name,), True)
             for name in ("b", "h", "i", "j", "sq", "sk"))
@@ -404,13 +405,31 @@ class Region:
             raise TypeError("float64 in a mask, whose floats are those of scores, float32 here: "
                             "give integers or float32")
 
-    def bound(self, index: Value, size: int) -> None:
+    def bound(self, index: Value, size: int) -> bool:
         """Says that an index reads among `size` elements that are no table of their own:
         compilers check tables alone. Of positions themselves this is checked once
-        their number is known."""
+        their number is known; false of what is none, nor a number."""
+        constant = index.constant
+        if constant is not None:
+            if not -size <= int(constant) < size:
+                raise IndexError(f"reads element {constant} of {size}")
+            return True
         for name, argument in (("b", self.b), ("h", self.h), ("i", self.i), ("j", self.j)):
             if index is argument:
                 self.bounds.append((name, size))
+                return True
+        return False
+
+    def part(self, table: Table, dim: int, first: int, step: int, size: int) -> Table:
+        """Elements of a table along a dimension, as a table of its own."""
+        end = first + step * (size - 1)
+        places = slice(first, end + 1 if step > 0 else end - 1 if end > 0 else None, step)
+        key = (id(table.source), dim, first, step, size)
+        if key not in self._parts:
+            shape = (*table.shape[:dim], size, *table.shape[dim + 1:])
+            self._parts[key] = Table(table.source[(slice(None),) * dim + (places,)], shape,
+                                     table.dtype)
+        return self._parts[key]
 
     def has_gradient(self, value: Value) -> bool:
         """Whether it depends on the score, or on a table that requires a gradient."""

@@ -26,7 +26,7 @@ RANKS, CULPRIT = 3, 1
 class Failed(Exception):
     pass
 
-def culprit(kind, attend, group):
+def culprit(kind, attend, group, store):
     if kind == "ends":
         os._exit(0)
     if kind == "is killed":
@@ -41,6 +41,7 @@ def culprit(kind, attend, group):
         try:
             attend()
         except KeyboardInterrupt:
+            open(store + ".interrupted", "w").close()
             try:
                 attend()
             except burst.Error as error:
@@ -58,10 +59,12 @@ def rank(kind, number, store, delay):
     assert torch.allclose(attend(), x)
     time.sleep(delay if number == CULPRIT else 0)
     if number == CULPRIT:
-        culprit(kind, attend, cp.group)
+        culprit(kind, attend, cp.group, store)
         os._exit(9)
-    if kind == "is interrupted":
-        time.sleep(0.5)
+    begin = time.monotonic()
+    while kind == "is interrupted" and not os.path.exists(store + ".interrupted"):
+        assert time.monotonic() - begin < 30
+        time.sleep(0.01)
     begin = time.monotonic()
     try:
         attend()

@@ -358,6 +358,18 @@ def test_positions_beyond_what_is_read():
         with pytest.raises(IndexError, match=message):
             burst.attention(q, k, v, score=score)
     burst.attention(q, k, v, score=lambda s, b, h, i, j: s + t[:4][h] + t[:8][i // 2])
+    for score in (lambda s, b, h, i, j: s + t[:8][i // 2 + 1], lambda s, b, h, i, j: s + t[:8][9],
+                  lambda s, b, h, i, j: s + t[1:9][i * 2]):
+        with pytest.raises((TypeError, ValueError), match="outside of its bounds|reads element 9|"
+                                                           "out of bounds"):
+            burst.attention(q, k, v, score=score)
+    near = t[2:14:3]
+    for score in (lambda s, b, h, i, j: s + t[:8][-1 - i // 2] * t[4:8][-2],
+                  lambda s, b, h, i, j: s + t[2:14:3][(i - j) % 4]):
+        reference.assert_close(burst.attention(q, k, v, score=score),
+                               reference.attention(q, k, v, score=score)[0])
+    assert torch.equal(burst.attention(q, k, v, score=lambda s, b, h, i, j: s + near[i % 4]),
+                       burst.attention(q, k, v, score=lambda s, b, h, i, j: s + t[2:14:3][i % 4]))
 
 
 def test_what_code_imports_and_asks_for_is_read_again():
