@@ -10,7 +10,15 @@ import protocol
 # with room. f32 that is multiplied in fewer bits is off by 1e-3, a mask that is off by a
 # key by more.
 BOUNDS = {"f32": 1e-4, "bf16": 3e-2}
+# Of a gradient in bf16: it is made of o, which is rounded to bf16 before it meets do in
+# a difference.
+BACKWARD_BOUNDS = {"f32": 1e-4, "bf16": 6e-2}
 ROWS = 512 # at a time
+
+
+def bound(question):
+    """Of the cell with this question."""
+    return (BOUNDS if question["kind"] == "forward" else BACKWARD_BOUNDS)[question["type"]]
 
 
 def reference(attention):

@@ -65,10 +65,10 @@ def prepare(cell, peer, plan, wanted, folder):
     for form in answer["forms"]:
         try:
             off = compare(cell, peer, form, wanted, folder)
-            if off > exact.BOUNDS[cell.question["type"]]:
+            if off > exact.bound(cell.question):
                 others[form] = last = {
                     "wrong": f"off by {off:.1e} of a row, wanted at most "
-                             f"{exact.BOUNDS[cell.question['type']]:.0e}"}
+                             f"{exact.bound(cell.question):.0e}"}
                 continue
             trial = seconds(cell, peer, form, 1)
             runs = plan.runs(trial)
