@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import torch
+from torch._dynamo import config
 from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.variables import higher_order_ops
 from torch._dynamo.variables.builder import wrap_fx_proxy
@@ -85,7 +86,9 @@ class _Variable(higher_order_ops.FlexAttentionHigherOrderVariable):
             if function.is_python_constant() and function.as_python_constant() is None:
                 operands += [None, ()]
             else:
-                operands += self.create_wrapped_node(tx, q, function, name)
+                # A float is part of the program: one that varies is another graph.
+                with cast(Any, config).patch(specialize_float=True):
+                    operands += self.create_wrapped_node(tx, q, function, name)
         operands += [scale.as_proxy(), _place_of(sequence)]
         # A number that could vary is one number of this graph.
         operands += [x.evaluate_expr() if isinstance(x, SymNodeVariable) else

@@ -243,3 +243,21 @@ def test_offsets_that_vary():
     for n in (0, 3, 5):
         wanted = burst.attention(q, k, v, score=lambda s, b, h, i, j: s * (h + 1), head_offset=n)
         assert torch.equal(attend(n), wanted)
+
+
+def test_floats_that_vary():
+    q, k, v = inputs()[:3]
+    slope = 0.5
+
+    def score(s, b, h, i, j):
+        return s - slope * (i - j)
+
+    def mask(b, h, i, j):
+        return i - j <= slope * 8
+
+    def attend(q):
+        return burst.attention(q, k, v, mask=mask, score=score)
+
+    compiled = torch.compile(attend, fullgraph=True, backend="aot_eager")
+    for slope in (0.5, 0.25, 1.0):
+        assert torch.equal(compiled(q), attend(q))
