@@ -317,8 +317,20 @@ _binary("mul", Region.mul)
 _binary("floor_divide", Region.floor_div)
 _binary("remainder", Region.remainder)
 _binary("fmod", Region.trunc_remainder)
-_binary("maximum", Region.maximum)
-_binary("minimum", Region.minimum)
+def _evenly(choose: Callable[[Region, Value, Value], Value]) -> Any:
+    """A choice of which both operands have half of the gradient where they are equal."""
+    def chosen(r: Region, a: Value, b: Value) -> Value:
+        choice = choose(r, a, b)
+        if not r.is_score or choice.type != r.float_type or \
+                not (r.has_gradient(a) or r.has_gradient(b)):
+            return choice
+        middle = r.mul(r.add(a, b), r.constant(0.5))
+        return r.select(r.compare("eq", a, b), middle, choice)
+    return chosen
+
+
+_binary("maximum", _evenly(Region.maximum))
+_binary("minimum", _evenly(Region.minimum))
 _binary("atan2", Region.atan2)
 def _relu(r: Region, a: Value, zero: Value) -> Value:
     """NaN of NaN; its derivative at 0 is 0, which that of a maximum would not be."""

@@ -491,7 +491,8 @@ def test_derivatives_where_a_score_is_zero():
         q[0, 0, 3:] = 0
 
     def score(s, b, h, i, j):
-        return torch.relu(s) + 0.1 * torch.relu(-s)
+        return torch.relu(s) + 0.1 * torch.relu(-s) + torch.maximum(s, 2 * s) + \
+            torch.minimum(s, -s) + torch.maximum(s, torch.zeros(()))
 
     found = burst.attention(q, k, v, score=score).square().sum()
     wanted = reference.attention(q, k, v, score=score)[0].square().sum()
