@@ -144,7 +144,8 @@ class Trainer:
     def __init__(self, options):
         self.options = options
         self.mesh = init_device_mesh("cpu", (options.dp, options.cp), mesh_dim_names=("dp", "cp"))
-        self.sequence = burst.Sequence(self.mesh["cp"], order=options.order)
+        self.sequence = burst.Sequence(self.mesh["cp"], order=options.order,
+                                       length=options.length)
         self.text = Text(options)
         torch.manual_seed(options.seed)
         self.model = Model(options)
