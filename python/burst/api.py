@@ -57,7 +57,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
 
     mask(b, h, i, j) says whether query i of batch b and head h sees key j, as a
     `mask_mod` of flex_attention; score(s, b, h, i, j) gives another score for s,
-    which is q k^T * scale. They are called once, with symbols (see
+    which is q k^T * scale. They are called with symbols (see
     burst.tracing), and may read tensors by position: those of a score that
     require gradients get them. head_offset and batch_offset are added to what
     they see as h and b, where q is a part of a model's heads or batch; where there are more

@@ -37,8 +37,8 @@ def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
     if sinks is not None and (out is not None or gpu is not None):
         raise ValueError("sinks: of arrays are for the CPU, without out=; give torch tensors")
     clauses = _clauses(given, mask, score, scale, sequence, strategy, layout,
-                       arguments.whole("head_offset", head_offset or 0),
-                       arguments.whole("batch_offset", batch_offset or 0))
+                       *(0 if offset is None else arguments.whole(name, offset) for name, offset in
+                         (("head_offset", head_offset), ("batch_offset", batch_offset))))
     text = programs.forward(clauses)
     program = programs.compiled_of(text, "cpu" if gpu is None else "cuda")
     shapes, dtypes = _results(given, layout)

@@ -180,7 +180,10 @@ class Rows:
                 # is that of the whole one.
                 table = region.part(table, axis.dim, axis.first, axis.step, axis.size)
                 axis = Axis(axis.dim, 0, 1, axis.size)
-            known[axis.dim] = axis.place(region, region.position(index, axis.size))
+            # In a whole table negative indices are those of its reads.
+            is_whole = axis == Axis(axis.dim, 0, 1, table.shape[axis.dim])
+            known[axis.dim] = index if is_whole else \
+                axis.place(region, region.position(index, axis.size))
         return Rows(table, known, tuple(kept))
 
     def load(self, region: Region) -> Value:

@@ -141,11 +141,15 @@ _Names = tuple[str, ...]
 _READING = frozenset((
     "item", "tolist", "numpy", "globals", "getattr", "hasattr", "vars", "eval", "exec",
     "__import__", "import_module", "modules", "__dict__", "_version", "data_ptr", "attrgetter",
-    "methodcaller", "itemgetter", "stride", "storage_offset", "is_contiguous", "grad",
-    "requires_grad", "is_grad_enabled", "get_default_dtype", "default_generator", "initial_seed",
+    "methodcaller", "itemgetter", "is_grad_enabled", "get_default_dtype", "default_generator",
+    "initial_seed",
     # What gives another number each time.
     "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal",
-    "bernoulli", "multinomial", "uniform_", "normal_", "random_", "bernoulli_", "random"))
+    "bernoulli", "multinomial", "uniform_", "normal_", "random_", "bernoulli_"))
+# What of a tensor is no part of a fingerprint either; as names of variables they are
+# nothing special.
+_READING_ATTRIBUTES = frozenset(("stride", "storage_offset", "is_contiguous", "grad",
+                                 "requires_grad"))
 _IMPORT = dis.opmap["IMPORT_NAME"]
 
 
@@ -235,7 +239,8 @@ class _Reader:
                 getattr(module, function.__name__, None) is function:
             return ("id", id(function))
         names = _names_of(function.__code__)
-        if not _READING.isdisjoint(names) or _imports(function.__code__):
+        if not _READING.isdisjoint(names) or _imports(function.__code__) or \
+                not _READING_ATTRIBUTES.isdisjoint(_attributes_of(function.__code__)):
             raise _Unknown
         try:
             cells = tuple([cell.cell_contents for cell in function.__closure__ or ()])
@@ -258,6 +263,15 @@ def _is_fixed(module: str) -> bool:
     """Whether what it has stays as it is."""
     return module.split(".")[0] in ("builtins", "burst", "math", "numpy", "operator", "_operator",
                                     "torch") and not module.startswith("numpy.random")
+
+
+@functools.lru_cache(maxsize=1024)
+def _attributes_of(code: types.CodeType) -> frozenset[str]:
+    """The attributes that code, and code inside of it, reads."""
+    own = {x.argval for x in dis.get_instructions(code)
+           if x.opname in ("LOAD_ATTR", "LOAD_METHOD")}
+    inner = [_attributes_of(x) for x in code.co_consts if isinstance(x, types.CodeType)]
+    return frozenset(own.union(*inner))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -64,7 +64,7 @@ class Plan:
         return max(rank["peak_bytes"] for rank in self.ranks)
 
     def svg(self, max_ranks: int = 16) -> str:
-        """The table as a picture."""
+        """The table as a picture: of at most `max_ranks` ranks and 64 hops."""
         return _tell(self.text, _SVG, max_ranks)
 
     def __str__(self) -> str:

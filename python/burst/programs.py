@@ -109,19 +109,24 @@ class Text:
 
     module: str
     tables: tuple[Table, ...]
-    variables: dict[str, str] # of arguments, what the caller calls them
-    described: dict[str, str] # see Clauses.described
-    hint: str # see Clauses.hint
+    clauses: Clauses
+    is_backward: bool
+
+    @property
+    def described(self) -> dict[str, str]:
+        """What must be the same on all ranks, in words and in text."""
+        return {"pass": "backward" if self.is_backward else "forward", **self.clauses.described()}
 
     def explained(self, error: Error) -> Error:
         """An error of the module's compilation or of its run, in the words of the
         caller, who has not seen the text."""
         lines = [line for line in str(error).split("\n") if not line.endswith("it is read here")]
         message = re.sub(r"(?m)^attention:\d+:\d+: ('burst\.\w+' op )?", "", "\n".join(lines))
-        message = re.sub(r"\b(?:mask|score)_table\d+\b", lambda found: self.variables.get(
-            found[0], found[0]), message)
+        for name, table in _regions(self.clauses)[1]:
+            if table.variable:
+                message = re.sub(rf"\b{name}\b", f"{table.variable} ({name})", message)
         if "outside of its bounds" in message:
-            message += self.hint
+            message += self.clauses.hint
         return type(error)(message, error.code, error.location)
 
 
@@ -170,7 +175,6 @@ def _function(clauses: Clauses, op: str, operands: list[tuple[str, str]],
         which = [n for n, table in enumerate(clauses.score.tables)
                  if any(table is wanted for wanted in gradients)]
         tail += f" gradients {which}"
-    described = {"pass": "forward" if op == "attention" else "backward", **clauses.described()}
     kinds = ", ".join(kind for _, kind in results)
     given = ", ".join(f"%r{n}" for n in range(len(results)))
     named = ", ".join(f"{kind} {{burst.name = \"{name}\"}}" for name, kind in results)
@@ -186,8 +190,7 @@ func.func @attention({", ".join(arguments)})
 }}
 """
     taken = () if has_constants else tuple(table for _, table in tables)
-    variables = {name: f"{table.variable} ({name})" for name, table in tables if table.variable}
-    return Text(module, taken, variables, described, clauses.hint)
+    return Text(module, taken, clauses, is_backward=op == "attention_backward")
 
 
 def _dense(table: Table) -> str:

@@ -53,7 +53,7 @@ def _traced_elsewhere(function: tracing.Function, examples: list[torch.Tensor],
     others = [torch.full_like(x, 1.5 if x.is_floating_point() else -1) for x in examples[:count]]
     try:
         return make_fx(lambda *x: function(*x))(*others, *examples[count:])
-    except (IndexError, ArithmeticError): # of what it computes by them
+    except (RuntimeError, ValueError, IndexError, ArithmeticError): # of what it computes by them
         return None
 
 
@@ -72,7 +72,8 @@ def _is_same(one: torch.fx.GraphModule, other: torch.fx.GraphModule | None) -> b
     for x, y in zip(nodes, others):
         if x.op == y.op == "get_attr":
             a, b = getattr(one, x.target), getattr(other, y.target)
-            if a is not b and not torch.allclose(a, b, 0, 0, equal_nan=True):
+            if a is not b and ((a.shape, a.dtype) != (b.shape, b.dtype) or
+                               not torch.allclose(a, b, 0, 0, equal_nan=True)):
                 return False
         elif x.op != y.op or operands(x) != operands(y) or \
                 x.op == "call_function" and x.target != y.target:
@@ -120,10 +121,8 @@ def _place_of(error: Exception) -> str:
     """Where in the function of the caller it was raised."""
     place, part = "", error.__traceback__
     while part is not None:
-        module = str(part.tb_frame.f_globals.get("__name__", "")).split(".")[0]
-        file = part.tb_frame.f_code.co_filename
-        if module not in ("burst", "torch") and not file.startswith("<"):
-            place = f" ({file}, line {part.tb_lineno})"
+        if tracing.is_of_caller(part.tb_frame):
+            place = f" ({part.tb_frame.f_code.co_filename}, line {part.tb_lineno})"
         part = part.tb_next
     return place
 
@@ -324,8 +323,8 @@ def _evenly(choose: Callable[[Region, Value, Value], Value]) -> Any:
         if not r.is_score or choice.type != r.float_type or \
                 not (r.has_gradient(a) or r.has_gradient(b)):
             return choice
-        middle = r.mul(r.add(a, b), r.constant(0.5))
-        return r.select(r.compare("eq", a, b), middle, choice)
+        halves = [r.mul(x, r.constant(0.5)) for x in (r.to_float(a), r.to_float(b))]
+        return r.select(r.compare("eq", a, b), r.add(halves[0], halves[1]), choice)
     return chosen
 
 

@@ -3,7 +3,7 @@
 
 A mask is a function of batch, head, query and key position that says whether a
 pair is kept, as a `mask_mod` of flex_attention; a score a function of the score
-and these. They are called once, with symbols for their arguments. With PyTorch
+and these. They are called with symbols for their arguments. With PyTorch
 `make_fx` records what they do, as flex_attention does; for functions that use
 operators alone, PyTorch is not needed.
 """
@@ -76,12 +76,15 @@ def _own_part(traceback: types.TracebackType | None) -> types.TracebackType | No
     """Of a traceback, what is behind the frames of burst and PyTorch: where the
     function itself is."""
     part = traceback
-    while part is not None:
-        module = str(part.tb_frame.f_globals.get("__name__", "")).split(".")[0]
-        if module not in ("burst", "torch"):
-            return part
+    while part is not None and not is_of_caller(part.tb_frame):
         part = part.tb_next
-    return traceback
+    return part or traceback
+
+
+def is_of_caller(frame: types.FrameType) -> bool:
+    """Whether it is a function of neither burst nor PyTorch, nor what these made."""
+    module = str(frame.f_globals.get("__name__", "")).split(".")[0]
+    return module not in ("burst", "torch") and not frame.f_code.co_filename.startswith("<")
 
 
 def _variable_of(function: Any, captured: Any, depth: int = 4) -> str | None:
