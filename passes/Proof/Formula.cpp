@@ -152,7 +152,3 @@ Formula burst::proof::unequal(const Linear &a, const Linear &b) {
 Formula burst::proof::implies(const Formula &a, const Formula &b) {
   return !a || b;
 }
-
-Formula burst::proof::isAs(const Formula &a, const Formula &b) {
-  return implies(a, b) && implies(b, a);
-}

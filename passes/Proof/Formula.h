@@ -90,9 +90,8 @@ Formula atLeast(const Linear &a, const Linear &b);
 Formula below(const Linear &a, const Linear &b);
 Formula equal(const Linear &a, const Linear &b);
 Formula unequal(const Linear &a, const Linear &b);
-/// a implies b; a holds where b does and nowhere else.
+/// Of formulas.
 Formula implies(const Formula &a, const Formula &b);
-Formula isAs(const Formula &a, const Formula &b);
 
 llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const Linear &linear);
 llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const Formula &formula);
