@@ -14,8 +14,8 @@ struct Drawing {
   int64_t shown = 0;                    ///< ranks
 };
 
-/// Draws schedules one below the other, as a picture (SVG). Of many hops, and of
-/// many blocks and messages of a rank at a hop, the first ones.
+/// Draws schedules one below the other, as a picture (SVG). Of many hops, and
+/// of many blocks and messages of a rank at a hop, the first ones.
 void draw(llvm::ArrayRef<Drawing> drawings, llvm::raw_ostream &os);
 
 } // namespace burst
