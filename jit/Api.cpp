@@ -272,6 +272,10 @@ burst_error *burst_explain_text(const char *text, size_t length,
 
 void burst_text_destroy(char *text) { std::free(text); }
 
+burst_proof burst_program_proof(const burst_program *program) {
+  return jit::proofOf(program);
+}
+
 burst_error *burst_program_prove(burst_program *program,
                                  const burst_tensor *globals, int64_t count) {
   BURST_REQUIRE_HANDLE(program, BURST_KIND_PROGRAM);

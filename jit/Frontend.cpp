@@ -5,6 +5,7 @@
 #include "codegen/cpu/Passes.h"
 #include "dialect/Cuda/Cuda.h"
 #include "passes/Passes.h"
+#include "passes/Proof/StepMeaning.h"
 #include "passes/Simulation/Binding.h"
 #include "passes/Simulation/SimulatedOp.h"
 #include "passes/Tile/Lowering.h"
@@ -24,6 +25,7 @@ void jit::registerDialects(DialectRegistry &registry) {
                   memref::MemRefDialect, vector::VectorDialect, scf::SCFDialect,
                   shard::ShardDialect, tensor::TensorDialect, DLTIDialect>();
   registerRingSimulation(registry);
+  registerRingProof(registry);
   registerRingTileLowering(registry);
   cpu::registerInterfaces(registry);
 }
@@ -102,15 +104,32 @@ static void dropOthers(ModuleOp module, func::FuncOp entry) {
       function.erase();
 }
 
-/// To the program of a rank, proved where it is static. One that is lowered
-/// already stays as it is: whoever left an optimisation out wants it so.
-static LogicalResult lower(ModuleOp module, bool isLowered) {
+/// To the program of a rank.
+static LogicalResult lower(ModuleOp module) {
   PassManager pm(module.getContext());
-  if (isLowered)
-    pm.addPass(createVerifyRingPass({/*allowEmpty=*/true}));
-  else
-    buildRingPipeline(pm, {});
+  RingPipelineOptions options;
+  options.verify = false; // The proof is wanted as such.
+  buildRingPipeline(pm, options);
   return pm.run(module);
+}
+
+/// Proves a program where it is static, and for every number of ranks where it
+/// is not; none where that does not do.
+static LogicalResult proveProgram(func::FuncOp program, bool allowEmpty,
+                                  std::optional<ProvedFor> &proved) {
+  proof::Verdict verdict = proof::proveForAll(program, allowEmpty);
+  if (!isStatic(program)) {
+    if (verdict.isProved())
+      proved = ProvedFor::AllRanks;
+    return success();
+  }
+  FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
+  ScheduleProof proof;
+  if (failed(globals) ||
+      failed(proveSchedule(program, verdict, *globals, {{allowEmpty}}, proof)))
+    return failure();
+  proved = proof.proved;
+  return success();
 }
 
 FailureOr<host::Objects> jit::compileToObjects(ModuleOp module, StringRef entry,
@@ -129,10 +148,16 @@ FailureOr<jit::Compiled> jit::compile(func::FuncOp entry, const Target &target,
   auto module = cast<ModuleOp>(entry->getParentOp());
   std::string name = entry.getName().str();
   dropOthers(module, entry);
-  if (failed(lower(module, entry->hasAttr(ring::gridAttr))))
+  // One that is lowered already stays as it is: whoever left an optimisation
+  // out wants it so.
+  bool isLowered = entry->hasAttr(ring::gridAttr);
+  if (!isLowered && failed(lower(module)))
     return failure();
   Compiled compiled;
-  if (!isStatic(module.lookupSymbol<func::FuncOp>(name))) {
+  auto program = module.lookupSymbol<func::FuncOp>(name);
+  if (failed(proveProgram(program, /*allowEmpty=*/isLowered, compiled.proved)))
+    return failure();
+  if (!isStatic(program)) {
     llvm::raw_string_ostream stream(compiled.unproved);
     module.print(stream, OpPrintingFlags().enableDebugInfo());
   }

@@ -5,6 +5,7 @@
 
 #include "codegen/cpu/Compile.h"
 #include "codegen/cuda/Compile.h"
+#include "passes/Proof/Prove.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -62,6 +63,9 @@ struct Compiled {
   /// The program of a rank, where its schedule depends on what is known at run
   /// time; empty where it is proved.
   std::string unproved;
+  /// For what its schedule is proved, none where that is known at run time
+  /// only.
+  std::optional<ProvedFor> proved;
 };
 
 /// Compiles a function that findEntry found, and proves its schedule if it is

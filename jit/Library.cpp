@@ -5,7 +5,7 @@
 #include "jit/Diagnostics.h"
 #include "jit/Loader.h"
 #include "jit/RuntimeErrors.h"
-#include "passes/Simulation/Prove/Audit.h"
+#include "passes/Proof/Prove.h"
 
 #include "burst/internal/tensor.h"
 
@@ -38,6 +38,8 @@ struct Unproved {
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   func::FuncOp program;
+  /// What the proof for every number of ranks says, made on demand.
+  std::optional<proof::Verdict> verdict;
   std::set<std::string> proved; ///< sizes and values
 };
 
@@ -46,6 +48,7 @@ struct Installed {
   std::unique_ptr<jit::Code> code;
   burst_program *program = nullptr;
   std::string text; ///< of what is to be proved; empty if nothing is
+  std::optional<ProvedFor> proved; ///< when it was compiled
   std::mutex mutex;
   std::unique_ptr<Unproved> unproved; ///< made on demand, under the mutex
 };
@@ -81,6 +84,7 @@ burst_error *jit::install(Compiled compiled, burst_program **program) {
   auto installed = std::make_unique<Installed>();
   installed->code = std::move(*code);
   installed->text = std::move(compiled.unproved);
+  installed->proved = compiled.proved;
   if (burst_error *error =
           burst_program_from_image(installed->code->image(), uninstall,
                                    installed.get(), &installed->program))
@@ -261,19 +265,27 @@ static burst_error *proveFor(Installed &installed,
     return nullptr;
   if (failed(checkGlobals(unproved->program, globals)))
     return fail(BURST_INVALID_ARGUMENT);
-  auto simulation = Simulation::create(unproved->program);
-  if (!simulation)
-    return fail(BURST_PROGRAM_FAULT);
-  Proof proof;
   // What the mask rules out may be computed: it was the author's choice where
   // the program came lowered.
-  if (auto counterexample =
-          prove(*simulation, globals, {/*allowEmpty=*/true}, proof)) {
-    report(unproved->program, *counterexample);
+  constexpr bool allowEmpty = true;
+  if (!unproved->verdict)
+    unproved->verdict = proof::proveForAll(unproved->program, allowEmpty);
+  ScheduleProof proof;
+  if (failed(proveSchedule(unproved->program, *unproved->verdict, globals,
+                           {{allowEmpty}}, proof)))
     return fail(BURST_INVALID_PROGRAM);
-  }
   unproved->proved.insert(key);
   return nullptr;
+}
+
+burst_proof jit::proofOf(const burst_program *program) {
+  std::lock_guard lock(registry().mutex);
+  auto found = registry().programs.find(program);
+  if (found == registry().programs.end() || !found->second->proved)
+    return BURST_PROOF_NONE;
+  return *found->second->proved == ProvedFor::AllRanks
+             ? BURST_PROOF_ALL_RANKS
+             : BURST_PROOF_THESE_RANKS;
 }
 
 burst_error *jit::prove(burst_program *program,

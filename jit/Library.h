@@ -13,6 +13,9 @@ namespace burst::jit {
 /// later, see burst_program_prove.
 burst_error *install(Compiled compiled, burst_program **program);
 
+/// See burst_program_proof.
+burst_proof proofOf(const burst_program *program);
+
 /// See burst_program_prove.
 burst_error *prove(burst_program *program,
                    llvm::ArrayRef<burst_tensor> globals);

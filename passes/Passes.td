@@ -503,7 +503,10 @@ def BufferizePass : Pass<"ring-bufferize", "::mlir::ModuleOp"> {
 def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {
   let summary = "proves the schedule of every rank, or shows a counterexample";
   let description = [{
-    Runs the program of every rank without data and checks, for all of them:
+    Proves a program from its text for every number of ranks, all sizes and all
+    tables, and looks at its tables where they are known (see the rationale of the
+    ring dialect). Where that does not do, runs the program of every rank without
+    data. Both check, for all ranks:
 
     - every pair of segments that the mask does not rule out enters the result, or
       each of the gradients, exactly once, and no other pair does;
@@ -524,15 +527,20 @@ def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {
     - every rank returns its own shard, or the gradient by it, laid out as the
       function says, and of the gradient by a table its part.
 
-    A refusal shows rank, hop, op and reason. A program whose sizes or tables are
-    known at run time only is proved when they are bound, by whoever runs it
-    (`burst-run` does); here it gets a remark.
+    A refusal shows rank, hop, op and reason. A remark says `proved` *for every number
+    of ranks* or *for these ranks, sizes and tables*. A program whose sizes or tables
+    are known at run time only is looked at again when they are bound, by whoever
+    runs it (`burst-run` does), and simulated then where it is not proved for every
+    number of ranks. Of more than 2048 ranks none are simulated: what is not proved
+    for every number is an error that names the condition.
 
     Options say which of the optimising passes were left out.
   }];
   let options = [
     Option<"allowEmpty", "allow-empty", "bool", "false",
-           "Pairs that the mask rules out may be computed (without ring-drop-empty).">];
+           "Pairs that the mask rules out may be computed (without ring-drop-empty).">,
+    Option<"smtlib", "smtlib", "std::string", "\"\"",
+           "A file to which the conditions of proofs for every number of ranks are written, in SMT-LIB: a solver answers each with what was found, shown or not shown, and unsat or sat.">];
 }
 
 def PlanPass : Pass<"ring-plan", "::mlir::ModuleOp"> {

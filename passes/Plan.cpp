@@ -3,7 +3,7 @@
 #include "passes/Plan.h"
 
 #include "passes/Explain/Explain.h"
-#include "passes/Simulation/Prove/Audit.h"
+#include "passes/Proof/Prove.h"
 
 namespace burst {
 #define GEN_PASS_DEF_PLANPASS
@@ -96,7 +96,10 @@ struct PlanPass : burst::impl::PlanPassBase<PlanPass> {
                << index << " is captured by a mask, and its value is known at "
                << "run time only: burst-run --json shows the plan for given "
                << "values";
-    std::unique_ptr<Simulation> simulation = Simulation::create(program);
+    // What meets what is known of a program that is proved.
+    bool isProved = proof::proveForAll(program, /*allowEmpty=*/true).isProved();
+    std::unique_ptr<Simulation> simulation = Simulation::create(
+        program, isProved ? maxPlannedRanks : maxSimulatedRanks);
     if (!simulation)
       return failure();
     Sizes sizes{batch.hasValue() ? std::optional<int64_t>(batch) : std::nullopt,
@@ -105,7 +108,7 @@ struct PlanPass : burst::impl::PlanPassBase<PlanPass> {
     if (failed(globals))
       return failure();
     std::vector<Traffic> traffic;
-    if (auto counterexample = plan(*simulation, *globals, traffic)) {
+    if (auto counterexample = plan(*simulation, *globals, traffic, isProved)) {
       report(program, *counterexample);
       return failure();
     }

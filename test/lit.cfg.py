@@ -14,7 +14,7 @@ from lit.llvm.subst import ToolSubst
 
 config.name = "burst"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".mlir", ".test"]
+config.suffixes = [".mlir", ".smt2", ".test"]
 config.excludes = ["Inputs", "fuzz"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.burst_build, "test")
@@ -111,6 +111,8 @@ def processor_flags():
 # skipped, and listed with its name by --show-unsupported.
 if has_aarch64():
     config.available_features.add("qemu-aarch64")
+if shutil.which("z3"):
+    config.available_features.add("z3")
 flags = processor_flags()
 if platform.machine() in ("x86_64", "AMD64"):
     config.available_features.add("x86")

@@ -71,9 +71,6 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
   }
 
   LogicalResult print(func::FuncOp program, std::vector<Drawing> &drawings) {
-    std::unique_ptr<Simulation> simulation = Simulation::create(program);
-    if (!simulation)
-      return failure();
     if (!isStatic(program))
       return emitError(program.getLoc(),
                        "has sizes or tables that are known at run time "
@@ -83,12 +80,15 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
     if (failed(globals))
       return failure();
     Table table(program, shownOf(program), *os);
-    Proof proof;
-    if (auto counterexample =
-            prove(*simulation, *globals, {true}, proof, table.listener())) {
-      report(program, *counterexample);
+    ScheduleProof proof;
+    proof::Verdict verdict = proof::proveForAll(program, /*allowEmpty=*/true);
+    if (failed(proveSchedule(program, verdict, *globals,
+                             {{/*allowEmpty=*/true},
+                              /*wantsTraffic=*/true,
+                              /*simulation=*/nullptr,
+                              table.listener()},
+                             proof)))
       return failure();
-    }
     table.print(proof, "max-ranks");
     drawings.push_back(std::move(table.drawing));
     return success();

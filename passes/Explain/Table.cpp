@@ -142,12 +142,13 @@ void Table::printExtremes(const std::vector<Traffic> &traffic,
   print("peak memory", [](const Traffic &t) { return t.peakBytes; });
 }
 
-void Table::printProof(const Proof &proof) {
+void Table::printProof(const ScheduleProof &proof) {
   int64_t all = 0;
   for (const Traffic &found : proof.traffic)
     all += found.totalBytes();
   os << "\nsent by all ranks: " << bytesText(all) << "\n"
-     << "proved: each of " << proof.computed - proof.wasted
+     << "proved " << proofText(proof.proved) << ":\n        each of "
+     << proof.computed - proof.wasted
      << " pairs of segments that the mask needs is computed once, "
      << proof.dropped << " are dropped;\n";
   if (proof.wasted != 0)
@@ -169,7 +170,7 @@ void Table::printProof(const Proof &proof) {
     os << "        and 2 gradients by slices, and 2 by the rank's own\n";
 }
 
-void Table::print(const Proof &proof, StringRef option) {
+void Table::print(const ScheduleProof &proof, StringRef option) {
   if (shown == 0) {
     printExtremes(proof.traffic, option);
     printProof(proof);

@@ -4,6 +4,7 @@
 #define BURST_PASSES_EXPLAIN_TABLE_H
 
 #include "passes/Explain/Drawing.h"
+#include "passes/Proof/Prove.h"
 
 namespace burst {
 
@@ -19,7 +20,7 @@ public:
   /// To be told of what is proved.
   Listener *listener() { return shown == 0 ? nullptr : &recorder; }
   /// `option` is what says how many ranks to show.
-  void print(const Proof &proof, llvm::StringRef option);
+  void print(const ScheduleProof &proof, llvm::StringRef option);
 
   /// What was printed, as a picture shows it.
   Drawing drawing;
@@ -30,7 +31,7 @@ private:
   void printRanks(const std::vector<Traffic> &traffic);
   void printExtremes(const std::vector<Traffic> &traffic,
                      llvm::StringRef option);
-  void printProof(const Proof &proof);
+  void printProof(const ScheduleProof &proof);
   void printRow(llvm::StringRef head, llvm::ArrayRef<std::string> cells);
 
   int64_t ranks, shown;

@@ -6,6 +6,8 @@
 #include "mlir/Analysis/Presburger/Simplex.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <set>
+
 using namespace burst::proof;
 using llvm::ArrayRef;
 using llvm::DynamicAPInt;
@@ -21,9 +23,9 @@ using Disjunctions = SmallVector<const Formula *>;
 
 class Search {
 public:
-  Search(unsigned numUnknowns, int64_t mostSplits)
-      : numUnknowns(numUnknowns), mostSplits(mostSplits), simplex(numUnknowns) {
-  }
+  Search(ArrayRef<unsigned> unknowns, int64_t mostSplits)
+      : unknowns(unknowns), numColumns(unknowns.size()), mostSplits(mostSplits),
+        simplex(numColumns) {}
 
   void run(const Formula &formula);
 
@@ -32,13 +34,26 @@ public:
 private:
   using Answer = Decision::Answer;
 
+  SmallVector<DynamicAPInt> rowOf(const Linear &linear);
   bool add(const Linear &linear);
+  bool addEquality(const Linear &linear);
   bool assume(const Formula &formula, Disjunctions &open);
   Answer search(const Disjunctions &open);
   Answer split(const Formula &disjunction, const Disjunctions &open);
   std::optional<SmallVector<DynamicAPInt>> findInteger();
 
-  unsigned numUnknowns;
+  template <typename Point>
+  bool holds(const Formula &formula, const Point &point) const;
+  template <typename Point>
+  const Formula *findViolated(ArrayRef<const Formula *> open,
+                              const Point &point) const;
+  /// Simplex has a column for each unknown that occurs, in their order.
+  unsigned columnOf(unsigned unknown) const {
+    return llvm::lower_bound(unknowns, unknown) - unknowns.begin();
+  }
+
+  ArrayRef<unsigned> unknowns;
+  unsigned numColumns;
   int64_t mostSplits;
   Simplex simplex;
   /// What the simplex holds, for the question of integers.
@@ -72,7 +87,7 @@ private:
 
 /// Whether a point, of fractions or integers, satisfies a formula.
 template <typename Point>
-static bool holds(const Formula &formula, const Point &point) {
+bool Search::holds(const Formula &formula, const Point &point) const {
   auto ofMember = [&](const Formula &member) { return holds(member, point); };
   switch (formula.getKind()) {
   case Formula::Kind::All:
@@ -85,14 +100,14 @@ static bool holds(const Formula &formula, const Point &point) {
   const Linear &linear = formula.getLinear();
   Fraction sum(linear.getConstant());
   for (auto [number, coefficient] : linear.getTerms())
-    sum = sum + Fraction(coefficient) * Fraction(point[number]);
+    sum = sum + Fraction(coefficient) * Fraction(point[columnOf(number)]);
   return sum >= Fraction(0);
 }
 
 /// The smallest of the disjunctions that a point violates.
 template <typename Point>
-static const Formula *findViolated(ArrayRef<const Formula *> open,
-                                   const Point &point) {
+const Formula *Search::findViolated(ArrayRef<const Formula *> open,
+                                    const Point &point) const {
   const Formula *found = nullptr;
   for (const Formula *formula : open)
     if (!holds(*formula, point) &&
@@ -102,7 +117,7 @@ static const Formula *findViolated(ArrayRef<const Formula *> open,
 }
 
 std::optional<SmallVector<DynamicAPInt>> Search::findInteger() {
-  IntegerRelation set(PresburgerSpace::getSetSpace(numUnknowns));
+  IntegerRelation set(PresburgerSpace::getSetSpace(numColumns));
   for (ArrayRef<DynamicAPInt> row : rows)
     set.addInequality(row);
   return set.findIntegerSample();
@@ -112,14 +127,25 @@ std::optional<SmallVector<DynamicAPInt>> Search::findInteger() {
 // Cases
 //===----------------------------------------------------------------------===//
 
+SmallVector<DynamicAPInt> Search::rowOf(const Linear &linear) {
+  SmallVector<DynamicAPInt> row(numColumns + 1, DynamicAPInt(0));
+  for (auto [number, coefficient] : linear.getTerms())
+    row[columnOf(number)] = DynamicAPInt(coefficient);
+  row[numColumns] = DynamicAPInt(linear.getConstant());
+  return row;
+}
+
 /// False where no rational point is left.
 bool Search::add(const Linear &linear) {
-  SmallVector<DynamicAPInt> row(numUnknowns + 1, DynamicAPInt(0));
-  for (auto [number, coefficient] : linear.getTerms())
-    row[number] = DynamicAPInt(coefficient);
-  row[numUnknowns] = DynamicAPInt(linear.getConstant());
-  simplex.addInequality(row);
-  rows.push_back(std::move(row));
+  rows.push_back(rowOf(linear));
+  simplex.addInequality(rows.back());
+  return !simplex.isEmpty();
+}
+
+bool Search::addEquality(const Linear &linear) {
+  rows.push_back(rowOf(linear));
+  simplex.addEquality(rows.back());
+  rows.push_back(rowOf(-linear));
   return !simplex.isEmpty();
 }
 
@@ -136,9 +162,23 @@ bool Search::assume(const Formula &formula, Disjunctions &open) {
   case Formula::Kind::All:
     break;
   }
-  return llvm::all_of(formula.getMembers(), [&](const Formula &member) {
-    return assume(member, open);
-  });
+  ArrayRef<Formula> members = formula.getMembers();
+  while (!members.empty()) {
+    const Formula &first = members.front();
+    // An equality is two inequalities, one behind the other.
+    if (members.size() > 1 && first.getKind() == Formula::Kind::AtLeast &&
+        members[1].getKind() == Formula::Kind::AtLeast &&
+        members[1].getLinear() == -first.getLinear()) {
+      if (!addEquality(first.getLinear()))
+        return false;
+      members = members.drop_front(2);
+      continue;
+    }
+    if (!assume(first, open))
+      return false;
+    members = members.drop_front();
+  }
+  return true;
 }
 
 Decision::Answer Search::search(const Disjunctions &open) {
@@ -152,7 +192,10 @@ Decision::Answer Search::search(const Disjunctions &open) {
   }
   if (const Formula *violated = findViolated(open, *point))
     return split(*violated, open);
-  decision.model = std::move(*point);
+  decision.model.assign(unknowns.empty() ? 0 : unknowns.back() + 1,
+                        DynamicAPInt(0));
+  for (auto [unknown, value] : llvm::zip_equal(unknowns, *point))
+    decision.model[unknown] = value;
   return Answer::Some;
 }
 
@@ -196,8 +239,26 @@ void Search::run(const Formula &formula) {
   decision.answer = Answer::None;
 }
 
+static void collect(const Formula &formula, std::set<unsigned> &unknowns) {
+  for (auto [number, coefficient] : formula.getLinear().getTerms())
+    unknowns.insert(number);
+  for (const Formula &member : formula.getMembers())
+    collect(member, unknowns);
+}
+
 Decision burst::proof::decide(const Formula &formula, int64_t mostSplits) {
-  Search search(formula.getNumUnknowns(), mostSplits);
+  std::set<unsigned> found;
+  collect(formula, found);
+  SmallVector<unsigned> unknowns(found.begin(), found.end());
+  Search search(unknowns, mostSplits);
   search.run(formula);
   return std::move(search.decision);
+}
+
+bool Decider::isImpossible(const Formula &formula, int64_t mostSplits) {
+  auto [found, isNew] = known.try_emplace(formula, false);
+  if (isNew)
+    found->second =
+        decide(formula, mostSplits).answer == Decision::Answer::None;
+  return found->second;
 }

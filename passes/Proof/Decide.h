@@ -8,6 +8,8 @@
 #include "llvm/ADT/DynamicAPInt.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <unordered_map>
+
 namespace burst::proof {
 
 /// What was found of a formula.
@@ -31,6 +33,22 @@ struct Decision {
 /// at hand violates, and none where that point satisfies all: most stay whole,
 /// where sets of Presburger would expand each. Ends after `mostSplits`.
 Decision decide(const Formula &formula, int64_t mostSplits = 1 << 20);
+
+/// Remembers which formulas nothing satisfies: conditions of keys are often
+/// those of values, and those of one direction of a ring those of the other.
+class Decider {
+public:
+  /// Whether that was found within `mostSplits`.
+  bool isImpossible(const Formula &formula, int64_t mostSplits);
+
+private:
+  struct Hash {
+    size_t operator()(const Formula &formula) const {
+      return formula.getHash();
+    }
+  };
+  std::unordered_map<Formula, bool, Hash> known;
+};
 
 } // namespace burst::proof
 

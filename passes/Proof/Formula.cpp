@@ -15,18 +15,25 @@ using llvm::raw_ostream;
 
 Linear Linear::unknown(unsigned number) {
   Linear result;
-  result.terms[number] = 1;
+  result.terms.push_back({number, 1});
   return result;
 }
 
 Linear &Linear::operator+=(const Linear &other) {
   constant += other.constant;
-  for (auto [number, coefficient] : other.terms) {
-    int64_t &sum = terms[number];
-    sum += coefficient;
-    if (sum == 0)
-      terms.erase(number);
+  llvm::SmallVector<Term, 4> sum;
+  auto mine = terms.begin(), end = terms.end();
+  for (const Term &term : other.terms) {
+    while (mine != end && mine->first < term.first)
+      sum.push_back(*mine++);
+    int64_t coefficient = term.second;
+    if (mine != end && mine->first == term.first)
+      coefficient += (mine++)->second;
+    if (coefficient != 0)
+      sum.push_back({term.first, coefficient});
   }
+  sum.append(mine, end);
+  terms = std::move(sum);
   return *this;
 }
 
@@ -34,8 +41,8 @@ Linear &Linear::operator*=(int64_t factor) {
   constant *= factor;
   if (factor == 0)
     terms.clear();
-  for (auto &[number, coefficient] : terms)
-    coefficient *= factor;
+  for (Term &term : terms)
+    term.second *= factor;
   return *this;
 }
 
@@ -51,33 +58,43 @@ raw_ostream &burst::proof::operator<<(raw_ostream &os, const Linear &linear) {
 // Formulas
 //===----------------------------------------------------------------------===//
 
+Formula::Formula(Kind kind, Linear linear, std::vector<Formula> members) {
+  size_t hash = llvm::hash_combine(kind, linear);
+  for (const Formula &member : members)
+    hash = llvm::hash_combine(hash, member.getHash());
+  node = std::make_shared<const Node>(
+      Node{kind, std::move(linear), std::move(members), hash});
+}
+
+Formula::Formula(bool truth) {
+  static const Formula yes(Kind::All, {}, {}), no(Kind::Any, {}, {});
+  node = (truth ? yes : no).node;
+}
+
 Formula Formula::atLeastZero(Linear linear) {
   if (linear.isConstant())
     return Formula(linear.getConstant() >= 0);
-  Formula result(true);
-  result.kind = Kind::AtLeast;
-  result.linear = std::move(linear);
-  return result;
+  return {Kind::AtLeast, std::move(linear), {}};
 }
 
 /// `kind` is All or Any, of which true or false is the one that decides
 /// nothing, and the other one decides all.
 Formula Formula::join(Kind kind, std::vector<Formula> members) {
-  Formula result(kind == Kind::All);
+  std::vector<Formula> joined;
   for (Formula &member : members) {
-    if (member.kind == kind) {
-      llvm::append_range(result.members, member.members);
+    if (member.getKind() == kind) {
+      llvm::append_range(joined, member.getMembers());
       continue;
     }
-    if (member.kind != Kind::AtLeast && member.members.empty())
+    if (member.getKind() != Kind::AtLeast && member.getMembers().empty())
       return member;
-    result.members.push_back(std::move(member));
+    joined.push_back(std::move(member));
   }
-  if (result.members.size() == 1) {
-    Formula only = std::move(result.members.front());
-    return only;
-  }
-  return result;
+  if (joined.empty())
+    return Formula(kind == Kind::All);
+  if (joined.size() == 1)
+    return joined.front();
+  return {kind, {}, std::move(joined)};
 }
 
 Formula Formula::all(std::vector<Formula> members) {
@@ -90,26 +107,26 @@ Formula Formula::any(std::vector<Formula> members) {
 
 unsigned Formula::getNumUnknowns() const {
   unsigned count = 0;
-  if (!linear.isConstant())
-    count = linear.getTerms().rbegin()->first + 1;
-  for (const Formula &member : members)
+  if (!getLinear().isConstant())
+    count = getLinear().getTerms().back().first + 1;
+  for (const Formula &member : getMembers())
     count = std::max(count, member.getNumUnknowns());
   return count;
 }
 
 void Formula::print(raw_ostream &os) const {
-  if (kind == Kind::AtLeast) {
-    os << linear << " >= 0";
+  if (getKind() == Kind::AtLeast) {
+    os << getLinear() << " >= 0";
     return;
   }
-  if (members.empty()) {
+  if (getMembers().empty()) {
     os << (isTrue() ? "true" : "false");
     return;
   }
   os << "(";
   llvm::interleave(
-      members, os, [&](const Formula &member) { member.print(os); },
-      kind == Kind::All ? " and " : " or ");
+      getMembers(), os, [&](const Formula &member) { member.print(os); },
+      getKind() == Kind::All ? " and " : " or ");
   os << ")";
 }
 
@@ -120,15 +137,29 @@ raw_ostream &burst::proof::operator<<(raw_ostream &os, const Formula &formula) {
 
 namespace burst::proof {
 
+llvm::hash_code hash_value(const Linear &linear) {
+  llvm::hash_code hash = llvm::hash_value(linear.constant);
+  for (auto [number, coefficient] : linear.terms)
+    hash = llvm::hash_combine(hash, number, coefficient);
+  return hash;
+}
+
+bool operator==(const Formula &a, const Formula &b) {
+  return a.node == b.node ||
+         (a.getHash() == b.getHash() && a.getKind() == b.getKind() &&
+          a.getLinear() == b.getLinear() && a.getMembers() == b.getMembers());
+}
+
 Formula operator!(const Formula &formula) {
-  if (formula.kind == Formula::Kind::AtLeast)
-    return Formula::atLeastZero(-formula.linear - Linear(1));
+  if (formula.getKind() == Formula::Kind::AtLeast)
+    return Formula::atLeastZero(-formula.getLinear() - Linear(1));
   std::vector<Formula> members;
-  members.reserve(formula.members.size());
-  for (const Formula &member : formula.members)
+  members.reserve(formula.getMembers().size());
+  for (const Formula &member : formula.getMembers())
     members.push_back(!member);
-  return formula.kind == Formula::Kind::All ? Formula::any(std::move(members))
-                                            : Formula::all(std::move(members));
+  return formula.getKind() == Formula::Kind::All
+             ? Formula::any(std::move(members))
+             : Formula::all(std::move(members));
 }
 
 } // namespace burst::proof

@@ -8,11 +8,12 @@
 #ifndef BURST_PASSES_PROOF_FORMULA_H
 #define BURST_PASSES_PROOF_FORMULA_H
 
-#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <vector>
 
 namespace burst::proof {
@@ -21,12 +22,14 @@ namespace burst::proof {
 /// of programs, a few numbers below 2^31: sums of them do not overflow.
 class Linear {
 public:
+  using Term = std::pair<unsigned, int64_t>; ///< unknown, coefficient
+
   Linear(int64_t constant = 0) : constant(constant) {}
   static Linear unknown(unsigned number);
 
   int64_t getConstant() const { return constant; }
-  /// By unknown; none is 0.
-  const std::map<unsigned, int64_t> &getTerms() const { return terms; }
+  /// By unknown, in their order; none has a coefficient of 0.
+  llvm::ArrayRef<Term> getTerms() const { return terms; }
   bool isConstant() const { return terms.empty(); }
 
   Linear &operator+=(const Linear &other);
@@ -38,20 +41,22 @@ public:
   friend bool operator==(const Linear &a, const Linear &b) {
     return a.constant == b.constant && a.terms == b.terms;
   }
+  friend llvm::hash_code hash_value(const Linear &linear);
 
 private:
   int64_t constant;
-  std::map<unsigned, int64_t> terms;
+  llvm::SmallVector<Term, 4> terms;
 };
 
 /// `linear >= 0`, or that all or any of other formulas hold. Negation goes
-/// inward, since integers have no numbers between -1 and 0.
+/// inward, since integers have no numbers between -1 and 0. Copies share what
+/// they are made of.
 class Formula {
 public:
   enum class Kind : uint8_t { AtLeast, All, Any };
 
   /// True or false.
-  explicit Formula(bool truth) : kind(truth ? Kind::All : Kind::Any) {}
+  explicit Formula(bool truth);
   /// That `linear` is 0 or more.
   static Formula atLeastZero(Linear linear);
   /// Simplified: members that are true or false, and nested ones of their kind,
@@ -59,11 +64,13 @@ public:
   static Formula all(std::vector<Formula> members);
   static Formula any(std::vector<Formula> members);
 
-  Kind getKind() const { return kind; }
-  bool isTrue() const { return kind == Kind::All && members.empty(); }
-  bool isFalse() const { return kind == Kind::Any && members.empty(); }
-  const Linear &getLinear() const { return linear; }
-  llvm::ArrayRef<Formula> getMembers() const { return members; }
+  Kind getKind() const { return node->kind; }
+  bool isTrue() const { return getKind() == Kind::All && getMembers().empty(); }
+  bool isFalse() const {
+    return getKind() == Kind::Any && getMembers().empty();
+  }
+  const Linear &getLinear() const { return node->linear; }
+  llvm::ArrayRef<Formula> getMembers() const { return node->members; }
   /// One more than the largest unknown.
   unsigned getNumUnknowns() const;
 
@@ -76,13 +83,22 @@ public:
   friend Formula operator||(Formula a, Formula b) {
     return any({std::move(a), std::move(b)});
   }
+  /// Whether they are written alike.
+  friend bool operator==(const Formula &a, const Formula &b);
+  size_t getHash() const { return node->hash; }
 
 private:
+  struct Node {
+    Kind kind;
+    Linear linear;
+    std::vector<Formula> members;
+    size_t hash = 0;
+  };
+
+  Formula(Kind kind, Linear linear, std::vector<Formula> members);
   static Formula join(Kind kind, std::vector<Formula> members);
 
-  Kind kind;
-  Linear linear;
-  std::vector<Formula> members;
+  std::shared_ptr<const Node> node;
 };
 
 /// Of linear forms.

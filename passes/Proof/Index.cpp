@@ -200,8 +200,7 @@ std::optional<Index> Arithmetic::select(const Formula &condition,
 // Remainders
 //===----------------------------------------------------------------------===//
 
-/// The same modulo P.
-Index Arithmetic::withoutMultiples(const Index &x) const {
+Index Arithmetic::reduce(const Index &x) const {
   Index result = x.getConstant()[0];
   for (const auto &[atom, coefficient] : x.getTerms()) {
     if (atom == numRanksAtom || coefficient[0] == 0)
@@ -253,7 +252,7 @@ std::optional<Index> Arithmetic::makeRemainder(const Index &low) {
 }
 
 std::optional<Remainder> Arithmetic::remainder(const Index &x) {
-  Index low = withoutMultiples(x);
+  Index low = reduce(x);
   auto found = remainders.find(low);
   if (found != remainders.end())
     return Remainder{found->second, low};

@@ -97,6 +97,8 @@ public:
 
   /// A number from 0 to below `turns` * P.
   Atom addAtom(std::string name, int64_t turns = 1);
+  /// A number of any size.
+  Atom addOpenAtom(std::string name) { return makeAtom(std::move(name), 0); }
   void addFact(Atom atom, Formula fact);
   const std::string &nameOf(Atom atom) const { return atoms[atom].name; }
   unsigned getNumAtoms() const { return atoms.size(); }
@@ -105,6 +107,8 @@ public:
   static std::optional<Index> multiply(const Index &a, const Index &b);
   /// x mod P, with the sign of P; none where an atom of x may have any size.
   std::optional<Remainder> remainder(const Index &x);
+  /// The same modulo P, without multiples of P and remainders in it.
+  Index reduce(const Index &x) const;
   /// a where the condition holds, else b; none where one of them is not linear.
   std::optional<Index> select(const Formula &condition, const Index &a,
                               const Index &b);
@@ -123,7 +127,6 @@ private:
   };
 
   Atom makeAtom(std::string name, int64_t turns);
-  Index withoutMultiples(const Index &x) const;
   bool isOwnRemainder(const Index &low);
   std::optional<Index> makeRemainder(const Index &low);
 

@@ -260,24 +260,30 @@ static TensorRef makeShard(const Tensor &global, ring::ShardAttr shard,
   return result;
 }
 
+std::vector<Argument> burst::shardGlobals(func::FuncOp program,
+                                          ArrayRef<Argument> globals,
+                                          int64_t rank, ShardData data) {
+  std::vector<Argument> arguments;
+  for (auto [index, global] : llvm::enumerate(globals)) {
+    Argument argument = global;
+    // A captured table is held by every rank.
+    if (ring::ShardAttr shard = shardOf(program, index))
+      argument.table = makeShard(*global.table, shard, rank, index, data);
+    if (auto extent = program.getArgAttrOfType<DenseI64ArrayAttr>(
+            index, ring::extentAttr))
+      argument.scalar.i = globals[extent[0]].table->shape[extent[1]];
+    arguments.push_back(argument);
+  }
+  return arguments;
+}
+
 std::vector<std::vector<Argument>>
 burst::shardGlobals(Simulation &simulation, ArrayRef<Argument> globals,
                     ShardData data) {
-  func::FuncOp program = simulation.getFunction();
   std::vector<std::vector<Argument>> result;
-  for (int64_t rank = 0; rank < simulation.numRanks(); ++rank) {
-    std::vector<Argument> &arguments = result.emplace_back();
-    for (auto [index, global] : llvm::enumerate(globals)) {
-      Argument argument = global;
-      // A captured table is held by every rank.
-      if (ring::ShardAttr shard = shardOf(program, index))
-        argument.table = makeShard(*global.table, shard, rank, index, data);
-      if (auto extent = program.getArgAttrOfType<DenseI64ArrayAttr>(
-              index, ring::extentAttr))
-        argument.scalar.i = globals[extent[0]].table->shape[extent[1]];
-      arguments.push_back(argument);
-    }
-  }
+  for (int64_t rank = 0; rank < simulation.numRanks(); ++rank)
+    result.push_back(
+        shardGlobals(simulation.getFunction(), globals, rank, data));
   return result;
 }
 

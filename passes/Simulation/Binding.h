@@ -43,10 +43,13 @@ describeGlobals(mlir::func::FuncOp program, const Sizes &sizes);
 llvm::LogicalResult checkGlobals(mlir::func::FuncOp program,
                                  llvm::ArrayRef<Argument> globals);
 
-/// The arguments of each rank: shards of sharded tensors, sizes from the shapes
-/// of the global tensors, everything else as it is. Shards hold data only on
-/// demand. Call `Simulation::reset` before.
+/// The arguments of a rank, or of each rank: shards of sharded tensors, sizes
+/// from the shapes of the global tensors, everything else as it is. Shards hold
+/// data only on demand. Call `Simulation::reset` before.
 enum class ShardData : uint8_t { Omit, Copy };
+std::vector<Argument> shardGlobals(mlir::func::FuncOp program,
+                                   llvm::ArrayRef<Argument> globals,
+                                   int64_t rank, ShardData data);
 std::vector<std::vector<Argument>>
 shardGlobals(Simulation &simulation, llvm::ArrayRef<Argument> globals,
              ShardData data);

@@ -80,6 +80,30 @@ bool Simulation::Impl::match(Transfer &from, Transfer &to) {
   return true;
 }
 
+/// Counts what a transfer sends, and gives it what it receives.
+void Simulation::Impl::takeAlone(Transfer &transfer) {
+  bool sends = !transfer.sent && transfer.to != transfer.rank;
+  Transfer receiver{}; // of which a listener asks whose it is
+  receiver.rank = transfer.to;
+  for (size_t i = 0; i < transfer.tensors.size(); ++i) {
+    const Tensor &tensor = *transfer.tensors[i];
+    if (sends) {
+      int64_t bytes =
+          positionBytes(tensor, transfer.dims[i]) * transfer.sentCount;
+      transfer.sentBytes += bytes;
+      countBytes(transfer.rank, tensor.argument, bytes);
+      if (listener)
+        listener->delivers(transfer, receiver, i);
+    }
+    if (!transfer.arrived) {
+      transfer.received[i] = transfer.makeReceived(i);
+      transfer.received[i]->sharding = tensor.sharding;
+    }
+  }
+  traffic[transfer.rank].messages += sends ? 1 : 0;
+  transfer.sent = transfer.arrived = true;
+}
+
 /// Matches what can be matched now that `rank` has a new head.
 bool Simulation::Impl::advance(int64_t rank, Channel &queue) {
   SmallVector<int64_t> work{rank};

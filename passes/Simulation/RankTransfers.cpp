@@ -228,6 +228,10 @@ bool Simulation::Impl::Rank::begin(const StartSite &site, Transfer &transfer,
   transfer.arrived = transfer.receiveMask == 0;
   if (transfer.isDone()) // It has nobody to meet.
     return true;
+  if (impl.isAlone) {
+    impl.takeAlone(transfer);
+    return true;
+  }
   (*site.channel)[index].push(transfer);
   return impl.advance(index, *site.channel);
 }

@@ -102,6 +102,8 @@ public:
                      .wasInterrupted();
   }
 
+  bool runAlone(llvm::ArrayRef<Argument> globals);
+  void countTraffic();
   bool run(std::vector<std::vector<Argument>> arguments);
   void reset();
   llvm::LogicalResult compileCallees();
@@ -111,6 +113,8 @@ public:
   int64_t parts;
   bool hasGathers; ///< whether any tensor may be gathered
   std::map<mlir::Operation *, Callee> callees; ///< by func.call
+  /// Whether ranks run one after the other and meet nobody.
+  bool isAlone = false;
   Semantics *semantics = nullptr;
   Listener *listener = nullptr;
   Counterexample failure;
@@ -143,6 +147,7 @@ private:
 
   bool refuse(const Transfer &transfer, const llvm::Twine &message);
   bool advance(int64_t rank, Channel &queue);
+  void takeAlone(Transfer &transfer);
   bool checkMatch(const Transfer &from, const Transfer &to, size_t index,
                   int64_t sent);
   bool match(Transfer &from, Transfer &to);

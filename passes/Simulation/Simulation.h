@@ -10,7 +10,7 @@
 // What tensors hold and what attention does to them is left to a Semantics: the
 // interpreter computes (Interpret/), the verifier accounts (Prove/). Scalars/
 // runs the scalar code of a program. From outside of this folder, include
-// Simulation.h, Binding.h, SimulatedOp.h, Scalars/Program.h,
+// Simulation.h, Binding.h, Calls.h, SimulatedOp.h, Scalars/Program.h,
 // Interpret/Interpreter.h and Prove/Audit.h.
 //
 //===----------------------------------------------------------------------===//
@@ -26,8 +26,9 @@
 
 namespace burst {
 
-/// Tables over pairs of ranks grow with the square of their number.
-inline constexpr int64_t maxSimulatedRanks = 2048;
+/// Tables over pairs of ranks grow with the square of their number. One rank
+/// after the other can be run of more.
+inline constexpr int64_t maxSimulatedRanks = 2048, maxPlannedRanks = 16384;
 
 /// Where and why a schedule fails.
 struct Counterexample {
@@ -275,8 +276,10 @@ public:
 /// The program of a rank, flattened once, run as often as wanted.
 class Simulation {
 public:
-  /// Null, with errors emitted, where the function cannot be run.
-  static std::unique_ptr<Simulation> create(mlir::func::FuncOp program);
+  /// Null, with errors emitted, where the function cannot be run, or has more
+  /// ranks.
+  static std::unique_ptr<Simulation>
+  create(mlir::func::FuncOp program, int64_t mostRanks = maxSimulatedRanks);
   ~Simulation();
 
   int64_t numRanks() const;
@@ -286,6 +289,12 @@ public:
   /// schedule fails, see getCounterexample.
   bool run(Semantics &semantics, std::vector<std::vector<Argument>> arguments,
            Listener *listener = nullptr);
+
+  /// Runs one rank after the other, of a program that is proved: what arrives
+  /// is what a rank's own transfers receive, and nobody waits. Not for a
+  /// Semantics that looks at what is delivered.
+  bool runAlone(Semantics &semantics, llvm::ArrayRef<Argument> globals,
+                Listener *listener = nullptr);
 
   const Counterexample &getCounterexample() const;
   const std::vector<Traffic> &getTraffic() const;

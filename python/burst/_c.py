@@ -27,7 +27,9 @@ _FALLIBLE: dict[str, list[Any]] = {
     "burst_compile_text": [Text, c.c_size_t, out(CompileConfig), out(Handle)],
     "burst_explain_text": [Text, c.c_size_t, out(ExplainConfig), out(Handle)],
 }
-_OTHERS: dict[str, tuple[Any, list[Any]]] = {**OTHERS, "burst_text_destroy": (None, [Handle])}
+_OTHERS: dict[str, tuple[Any, list[Any]]] = {
+    **OTHERS, "burst_text_destroy": (None, [Handle]),
+    "burst_program_proof": (c.c_int, [Handle])}
 
 library = load("burst", Path(__file__).resolve().parent, _FALLIBLE, _OTHERS)
 path = library._name

@@ -81,6 +81,14 @@ class Compiled(Program):
         self.module = module # MLIR's text
         self._config = config
 
+    @property
+    def proved(self) -> str | None:
+        """For what the schedule was proved: "for every number of ranks" or "for these
+        ranks, sizes and tables"; None where sizes or tables are open, and it was not
+        proved for all of them."""
+        return (None, "for these ranks, sizes and tables", "for every number of ranks")[
+            _c.library.burst_program_proof(self.handle)]
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a shared object for burst.load, burst_runtime.load, burst-run and
         burst_program_load. A linker (ld.lld, ld or cc) must be on the PATH."""

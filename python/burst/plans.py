@@ -42,8 +42,8 @@ class Plan:
 
     @property
     def proved(self) -> str:
-        """What was proved of the schedule, in a sentence."""
-        begin = self.table.index("proved: ") + len("proved: ")
+        """For what ranks the schedule was proved, and what was proved, in a sentence."""
+        begin = self.table.index("\nproved for ") + len("\nproved ")
         return " ".join(self.table[begin:].split("\n\n")[0].split())
 
     @functools.cached_property

@@ -63,7 +63,8 @@
 // CHECK-NEXT:peak memory | 1.1 KiB             | 1.1 KiB             | 1.1 KiB
 //CHECK-EMPTY:
 // CHECK-NEXT:sent by all ranks: 1008 B
-// CHECK-NEXT:proved: each of 21 pairs of segments that the mask needs is computed once, 15 are dropped;
+// CHECK-NEXT:proved for {{.*}}:
+// CHECK-NEXT:        each of 21 pairs of segments that the mask needs is computed once, 15 are dropped;
 // CHECK-NEXT:        sends match receives, no deadlock, at most 2 received slices at a time
 // CHECK-NEXT:        and 2 gradients by slices, and 2 by the rank's own
 shard.grid @cp(shape = 3)
@@ -125,7 +126,8 @@ func.func @both(%q: !t, %do: !t) -> (!t, !t, !t) {
 // CHECK-NEXT:peak memory | 1.3 KiB             | 1.3 KiB             | 1.3 KiB
 //CHECK-EMPTY:
 // CHECK-NEXT:sent by all ranks: 1.1 KiB
-// CHECK-NEXT:proved: each of 21 pairs of segments that the mask needs is computed once, 15 are dropped;
+// CHECK-NEXT:proved for {{.*}}:
+// CHECK-NEXT:        each of 21 pairs of segments that the mask needs is computed once, 15 are dropped;
 // CHECK-NEXT:        sends match receives, no deadlock, at most 2 received slices at a time
 // CHECK-NEXT:        and 2 gradients by slices, and 2 by the rank's own
 shard.grid @cp(shape = 3)

@@ -17,13 +17,15 @@
 // CHECK-NEXT: peak memory |
 // CHECK-EMPTY:
 // CHECK-NEXT: sent by all ranks:
-// CHECK-NEXT: proved: each of 2145 pairs of segments that the mask needs is computed once, 2080 are dropped;
+// CHECK-NEXT: proved for {{.*}}:
+// CHECK-NEXT: each of 2145 pairs of segments that the mask needs is computed once, 2080 are dropped;
 // CHECK-NOT: rank 0 |
 
 // TWO: program @f, 65 ranks (the first 2 shown)
 // TWO: hop | rank 0 | rank 1
 // TWO-NOT: rank 2
-// TWO: proved: each of 2145 pairs
+// TWO: proved for {{.*}}:
+// TWO-NEXT: each of 2145 pairs
 
 // DRAWN: program @f, 65 ranks (the first 16 shown)
 

@@ -64,7 +64,8 @@
 // CHECK-NEXT:peak memory | 416 B   | 416 B   | 416 B
 //CHECK-EMPTY:
 // CHECK-NEXT:sent by all ranks: 576 B
-// CHECK-NEXT:proved: each of 21 pairs of segments that the mask needs is computed once, 15 are dropped;
+// CHECK-NEXT:proved for {{.*}}:
+// CHECK-NEXT:        each of 21 pairs of segments that the mask needs is computed once, 15 are dropped;
 // CHECK-NEXT:        sends match receives, no deadlock, at most 2 received slices at a time
 shard.grid @cp(shape = 3)
 
@@ -93,7 +94,8 @@ func.func @zigzag(%q: tensor<1x12x1x4xf32>) -> tensor<1x12x1x4xf32> {
 // CHECK-NEXT:peak memory | 416 B  | 416 B  | 416 B
 //CHECK-EMPTY:
 // CHECK-NEXT:sent by all ranks: 256 B
-// CHECK-NEXT:proved: each of 5 pairs of segments that the mask needs is computed once, 4 are dropped;
+// CHECK-NEXT:proved for {{.*}}:
+// CHECK-NEXT:        each of 5 pairs of segments that the mask needs is computed once, 4 are dropped;
 // CHECK-NEXT:        sends match receives, no deadlock, at most 2 received slices at a time
 shard.grid @cp(shape = 3)
 
@@ -121,7 +123,8 @@ func.func @window(%q: tensor<1x12x1x4xf32>) -> tensor<1x12x1x4xf32> {
 // CHECK-NEXT:peak memory | 288 B  | 288 B
 //CHECK-EMPTY:
 // CHECK-NEXT:sent by all ranks: 256 B
-// CHECK-NEXT:proved: each of 4 pairs of segments that the mask needs is computed once, 0 are dropped;
+// CHECK-NEXT:proved for {{.*}}:
+// CHECK-NEXT:        each of 4 pairs of segments that the mask needs is computed once, 0 are dropped;
 // CHECK-NEXT:        sends match receives, no deadlock, at most 2 received slices at a time
 shard.grid @cp(shape = 2)
 
@@ -147,7 +150,8 @@ func.func @striped(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
 // CHECK-NEXT:peak memory | 288 B
 //CHECK-EMPTY:
 // CHECK-NEXT:sent by all ranks: 0 B
-// CHECK-NEXT:proved: each of 1 pairs of segments that the mask needs is computed once, 0 are dropped;
+// CHECK-NEXT:proved for {{.*}}:
+// CHECK-NEXT:        each of 1 pairs of segments that the mask needs is computed once, 0 are dropped;
 // CHECK-NEXT:        sends match receives, no deadlock, at most 2 received slices at a time
 shard.grid @cp(shape = 1)
 
@@ -179,7 +183,8 @@ func.func @alone(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
 // CHECK-NEXT:peak memory | 64 B   | 104 B  | 104 B  | 104 B
 //CHECK-EMPTY:
 // CHECK-NEXT:sent by all ranks: 288 B
-// CHECK-NEXT:proved: each of 9 pairs of segments that the mask needs is computed once, 7 are dropped;
+// CHECK-NEXT:proved for {{.*}}:
+// CHECK-NEXT:        each of 9 pairs of segments that the mask needs is computed once, 7 are dropped;
 // CHECK-NEXT:        sends match receives, no deadlock, at most 2 received slices at a time
 shard.grid @cp(shape = 4)
 

@@ -7,7 +7,8 @@
 // addresses than the limit.)
 //
 // CHECK: program @f, 1024 ranks; max-ranks=N shows what N of them do
-// CHECK: proved: each of 2098176 pairs of segments that the mask needs is computed once, 2096128 are dropped;
+// CHECK: proved for {{.*}}:
+// CHECK-NEXT: each of 2098176 pairs of segments that the mask needs is computed once, 2096128 are dropped;
 // CHECK: and 2 gradients by slices, and 2 by the rank's own
 shard.grid @cp(shape = 1024)
 

@@ -5,7 +5,8 @@
 // the score: the schedule is proved without it.
 //
 // CHECK: ring.score
-// EXPLAIN: proved: each of 4 pairs
+// EXPLAIN: proved for {{.*}}:
+// EXPLAIN-NEXT: each of 4 pairs
 shard.grid @g(shape = 2)
 !q = tensor<1x8x1x4xf32>
 !l = tensor<1x1x8xf32>

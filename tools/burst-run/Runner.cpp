@@ -98,7 +98,7 @@ private:
   size_t numReturned = 0;         ///< results as they stand in the file
   std::unique_ptr<Simulation> simulation;
   std::vector<Argument> globals;
-  Proof proof;
+  ScheduleProof proof;
   ProgramRef code;
   cpu::Target processor;                ///< that it was compiled for
   std::vector<burst_counters> counters; ///< of a compiled run, by rank
@@ -262,13 +262,15 @@ bool Runner::proveSchedule() {
   if (int64_t ranks = options.explainRanks.value_or(-1); ranks >= 0)
     table.emplace(program, ranks == 0 ? Table::defaultRanks(program) : ranks,
                   llvm::outs());
-  auto counterexample =
-      prove(*simulation, globals, {/*allowEmpty=*/isLowered()}, proof,
-            table ? table->listener() : nullptr);
-  if (counterexample) {
-    report(program, *counterexample);
+  bool allowEmpty = isLowered();
+  if (failed(burst::proveSchedule(
+          program, proof::proveForAll(program, allowEmpty), globals,
+          {{allowEmpty},
+           /*wantsTraffic=*/true,
+           simulation.get(),
+           table ? table->listener() : nullptr},
+          proof)))
     return false;
-  }
   if (table) {
     table->print(proof, "--explain");
     llvm::outs() << "\n";

@@ -281,7 +281,9 @@ public:
     return Status(burst_gather(program, parameter, rank, &local, &global));
   }
 
-  /// With libburst only.
+  /// For what the schedule was proved when the program was compiled. With
+  /// libburst only, as the next one.
+  burst_proof proof() const { return burst_program_proof(program); }
   Status prove(std::span<const burst_tensor> globals) const {
     return Status(burst_program_prove(program, globals.data(),
                                       static_cast<int64_t>(globals.size())));

@@ -300,11 +300,18 @@ std::optional<Counterexample> burst::prove(Simulation &simulation,
 
 std::optional<Counterexample> burst::plan(Simulation &simulation,
                                           ArrayRef<Argument> globals,
-                                          std::vector<Traffic> &traffic) {
+                                          std::vector<Traffic> &traffic,
+                                          bool isProved, Listener *listener) {
   simulation.reset();
   Bookkeeper bookkeeper;
-  if (!simulation.run(bookkeeper,
-                      shardGlobals(simulation, globals, ShardData::Omit)))
+  bool isRun = false;
+  if (isProved)
+    isRun = simulation.runAlone(bookkeeper, globals, listener);
+  else
+    isRun = simulation.run(bookkeeper,
+                           shardGlobals(simulation, globals, ShardData::Omit),
+                           listener);
+  if (!isRun)
     return simulation.getCounterexample();
   traffic = simulation.getTraffic();
   return std::nullopt;

@@ -89,10 +89,12 @@ std::optional<Counterexample> prove(Simulation &simulation,
                                     Listener *listener = nullptr);
 
 /// What each rank sends and holds; the counterexample where the schedule cannot
-/// be run.
+/// be run. Of a program that `isProved`, each rank is run alone.
 std::optional<Counterexample> plan(Simulation &simulation,
                                    llvm::ArrayRef<Argument> globals,
-                                   std::vector<Traffic> &traffic);
+                                   std::vector<Traffic> &traffic,
+                                   bool isProved = false,
+                                   Listener *listener = nullptr);
 
 /// Emits "schedule refused: rank r, hop h: ..." at the counterexample's op.
 void report(mlir::func::FuncOp program, const Counterexample &counterexample);

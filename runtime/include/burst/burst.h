@@ -586,8 +586,8 @@ typedef struct burst_compile_config {
    What the compiler refuses is BURST_INVALID_PROGRAM; the error has the line
    and column of the op as its location ("text:3:8"), and in the message all
    diagnostics, a line each. A schedule of static sizes has been proved when
-   this returns; for others see burst_program_prove. The processor must be one
-   that this machine can stand in for. */
+   this returns, see burst_program_proof; for others see burst_program_prove.
+   The processor must be one that this machine can stand in for. */
 burst_error *burst_compile_text(const char *text, size_t length,
                                 const burst_compile_config *config,
                                 burst_program **program);
@@ -698,6 +698,21 @@ typedef struct burst_explain_config {
 burst_error *burst_explain_text(const char *text, size_t length,
                                 const burst_explain_config *config,
                                 char **told);
+
+/* For what the schedule of a program has been proved when it was compiled. */
+typedef enum burst_proof {
+  /* For nothing yet: its sizes or tables are open, and burst_program_prove runs
+     all ranks, without data; or the program is from a file, or NULL. */
+  BURST_PROOF_NONE = 0,
+  /* For the ranks, sizes and tables that it has, by a run of all ranks. */
+  BURST_PROOF_THESE_RANKS = 1,
+  /* For every number of ranks, all sizes and all tables. Of sizes and tables
+     that are open burst_program_prove looks at what the mask needs, and runs no
+     rank. */
+  BURST_PROOF_ALL_RANKS = 2
+} burst_proof;
+
+burst_proof burst_program_proof(const burst_program *program);
 
 /* Proves the schedule of a compiled program for the sizes, tables and scalars
    of one run: every pair of positions that the mask keeps is computed once,

@@ -30,6 +30,20 @@ TEST(Prove, sizesAndTables) {
   }
 }
 
+TEST(Prove, forEveryNumberOfRanks) {
+  // Sizes and tables are open; a look at the tables is left.
+  EXPECT_EQ(openProgram().proof(), BURST_PROOF_ALL_RANKS);
+  burst_attention attention = smallAttention();
+  attention.axes = axis(4, "zigzag");
+  EXPECT_EQ(compiled(attention).proof(), BURST_PROOF_ALL_RANKS);
+  // Of two ranks the text does not tell P - 1 from 1.
+  attention.axes = axis(2, "zigzag");
+  EXPECT_EQ(compiled(attention).proof(), BURST_PROOF_THESE_RANKS);
+  attention.batch = -1;
+  EXPECT_EQ(compiled(attention).proof(), BURST_PROOF_NONE);
+  EXPECT_EQ(burst_program_proof(nullptr), BURST_PROOF_NONE);
+}
+
 TEST(Prove, needsOnlySizesOfWhatIsSharded) {
   const api::Program &program = openProgram();
   Problem problem(openAttention(), 9, 9);

@@ -3,6 +3,7 @@
 #include "test/unit/simulation/Programs.h"
 
 #include "passes/Passes.h"
+#include "passes/Proof/StepMeaning.h"
 #include "passes/Simulation/Interpret/Interpreter.h"
 #include "passes/Simulation/SimulatedOp.h"
 
@@ -73,6 +74,7 @@ std::unique_ptr<MLIRContext> makeContext() {
                   func::FuncDialect, math::MathDialect, scf::SCFDialect,
                   shard::ShardDialect, tensor::TensorDialect>();
   registerRingSimulation(registry);
+  registerRingProof(registry);
   auto context =
       std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
@@ -93,6 +95,7 @@ lower(MLIRContext &context, const Problem &problem,
   RingPipelineOptions options;
   options.drop = problem.drop;
   options.overlap = problem.overlap;
+  options.verify = false; // That is what tests do.
   PassManager passes(&context);
   if (instrumentation)
     passes.addInstrumentation(std::move(instrumentation));
@@ -116,8 +119,34 @@ proveModule(ModuleOp module, const ProofOptions &options, Proof *proof) {
   FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
   if (!simulation || failed(globals))
     return Counterexample{-1, -1, nullptr, "cannot be simulated"};
-  Proof ignored;
-  return prove(*simulation, *globals, options, proof ? *proof : ignored);
+  Proof found;
+  std::optional<Counterexample> counterexample =
+      prove(*simulation, *globals, options, found);
+  Proof forAll;
+  if (isProvedForAll(module, options, &forAll)) {
+    // Nothing that a simulation refuses may be proved.
+    EXPECT_FALSE(counterexample) << "proved for every number of ranks";
+    EXPECT_EQ(forAll.computed, found.computed);
+    EXPECT_EQ(forAll.wasted, found.wasted);
+    // A simulation does not count those of ranks without queries.
+    EXPECT_GE(forAll.dropped, found.dropped);
+  }
+  if (proof)
+    *proof = std::move(found);
+  return counterexample;
+}
+
+bool isProvedForAll(ModuleOp module, const ProofOptions &options,
+                    Proof *proof) {
+  func::FuncOp program = getProgram(module);
+  FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
+  proof::Verdict verdict = proof::proveForAll(program, options.allowEmpty);
+  if (!verdict.isProved() || failed(globals))
+    return false;
+  Proof counts;
+  return !proof::checkContract(program, verdict.contract, verdict.attentions,
+                               *globals, options.allowEmpty,
+                               proof ? *proof : counts);
 }
 
 std::vector<Argument> randomGlobals(func::FuncOp program, unsigned seed) {

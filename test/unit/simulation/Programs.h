@@ -3,7 +3,7 @@
 #ifndef BURST_TEST_UNIT_SIMULATION_PROGRAMS_H
 #define BURST_TEST_UNIT_SIMULATION_PROGRAMS_H
 
-#include "passes/Simulation/Prove/Audit.h"
+#include "passes/Proof/Prove.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -63,7 +63,13 @@ lower(mlir::MLIRContext &context, const Problem &problem,
 /// The function with `ring.grid`.
 mlir::func::FuncOp getProgram(mlir::ModuleOp module);
 
-/// Proves the program of a module of static sizes.
+/// Whether the program of a module of static sizes is proved for every number
+/// of ranks, and its tables keep the contract.
+bool isProvedForAll(mlir::ModuleOp module, const ProofOptions &options = {},
+                    Proof *proof = nullptr);
+
+/// Proves the program of a module of static sizes, by simulation: what that
+/// refuses must not be proved for every number of ranks.
 std::optional<Counterexample> proveModule(mlir::ModuleOp module,
                                           const ProofOptions &options = {},
                                           Proof *proof = nullptr);

@@ -1,0 +1,477 @@
+//===- Accounts.cpp - what tensors hold at a rank and a turn --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Proof/Accounts.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::proof;
+
+//===----------------------------------------------------------------------===//
+// The pair
+//===----------------------------------------------------------------------===//
+
+Accounts::Accounts(func::FuncOp program, Places &places, const Labels &labels,
+                   int attention, const Contract &contract)
+    : program(program), places(places), labels(labels), attention(attention) {
+  const Attention &followed = labels.getAttentions()[attention];
+  ring::AttendLikeOpInterface first = followed.first;
+  queryLayout = first.getQueryLayout().ofPart();
+  keyLayout = first.getKeyLayout().ofPart();
+  Arithmetic &arithmetic = places.arithmetic;
+  auto segment = [&](const char *name, ring::LayoutAttr layout) -> Index {
+    int64_t count = layout.getNumSegments();
+    if (count == 1)
+      return 0;
+    Atom atom = arithmetic.addOpenAtom(name);
+    Linear own = Linear::unknown(atom);
+    arithmetic.addFact(atom, atLeast(own, 0) && below(own, count));
+    return Index::of(atom);
+  };
+  a = segment("a", queryLayout);
+  b = segment("b", keyLayout);
+  SmallVector<ring::AttendLikeOpInterface> attends;
+  program.walk([&](ring::AttendLikeOpInterface op) {
+    if (labels.attentionOf(op) == attention)
+      attends.push_back(op);
+  });
+  SmallVector<const Contract::Need *> needs;
+  for (ring::AttendLikeOpInterface op : attends)
+    if (const Contract::Need *need = contract.find(op.getPairs());
+        !llvm::is_contained(needs, need))
+      needs.push_back(need);
+  // One shard stays, the other one goes so many hops to it.
+  bool keysMove = needs.front()->movesKeys;
+  Index stays = Index::of(arithmetic.addAtom(keysMove ? "p" : "k"));
+  Index way = Index::of(arithmetic.addAtom("way"));
+  Polynomial step = stepOf(*needs.front());
+  Index moves = places.remainder(stays - way * step, first);
+  std::tie(p, k) = keysMove ? std::pair(stays, moves) : std::pair(moves, stays);
+  for (const Contract::Need *need : needs)
+    motions.push_back(
+        {need, places.remainder(
+                   (need->movesKeys ? p - k : k - p) * stepOf(*need), first)});
+  if (first.getMask().empty())
+    return;
+  // Whatever computes the tables, they say the same: what the mask needs.
+  if (!first.getPairs())
+    return;
+  Atom atom = arithmetic.addOpenAtom("need");
+  Linear own = Linear::unknown(atom);
+  needed = atLeast(own, 1);
+  arithmetic.addFact(atom, atLeast(own, 0) && atLeast(1, own));
+  for (ring::AttendLikeOpInterface op : attends)
+    if (op.getPairs().getDefiningOp<func::CallOp>()) {
+      Formula entry = isComputed(op, p, k, a, b, {places.rank()});
+      arithmetic.addFact(atom,
+                         implies(needed, entry) && implies(entry, needed));
+    }
+}
+
+/// 1 or P - 1; gathered shards come from all distances.
+Polynomial Accounts::stepOf(const Contract::Need &need) {
+  if (!need.step)
+    return 1;
+  Index step = places.index(need.step, {places.rank()});
+  if (!step.getTerms().empty())
+    places.refuse(program, "a direction that differs");
+  return step.getConstant();
+}
+
+/// That of the attends in the loop of an op, or else of the first ones.
+const Accounts::Motion &Accounts::motionOf(Operation *op) const {
+  auto loop = dyn_cast<scf::ForOp>(op);
+  if (!loop)
+    loop = op->getParentOfType<scf::ForOp>();
+  if (loop)
+    for (auto attend : loop.getOps<ring::AttendLikeOpInterface>())
+      for (const Motion &motion : motions)
+        if (motion.need->pairs == attend.getPairs())
+          return motion;
+  return motions.front();
+}
+
+const Index &Accounts::computingRank(Value account) {
+  Operation *op = account.getDefiningOp();
+  return motionOf(op ? op : program.getOperation()).need->movesKeys ? p : k;
+}
+
+std::optional<Side> Accounts::sideOf(Value tensor) const {
+  const Attention &followed = labels.getAttentions()[attention];
+  const Label &label = labels.of(tensor);
+  if (label.tensor == -1)
+    return std::nullopt;
+  if (label.isOf(Made::Gradient))
+    return label.place <= 0 ? Side::Query : Side::Key;
+  bool isOfKeys =
+      label.tensor == followed.key || label.tensor == followed.value;
+  return isOfKeys ? Side::Key : Side::Query;
+}
+
+bool Accounts::isAccount(Value tensor) const {
+  const Label &label = labels.of(tensor);
+  return isa<RankedTensorType>(tensor.getType()) &&
+         label.attention == attention &&
+         (label.isOf(Made::O) || label.isOf(Made::Gradient) || label.table);
+}
+
+std::pair<Index, Index> Accounts::ownersOf(ring::AttendLikeOpInterface op,
+                                           const Place &place) {
+  return {
+      op.getQueryLayout().getAll() ? p
+                                   : places.index(op.getQueryOwner(), place),
+      op.getKeyLayout().getAll() ? k : places.index(op.getKeyOwner(), place)};
+}
+
+Formula Accounts::isComputed(ring::AttendLikeOpInterface op,
+                             const Index &queryOwner, const Index &keyOwner,
+                             const Index &a, const Index &b, const Place &place,
+                             bool checks) {
+  Value pairs = op.getPairs();
+  if (!pairs)
+    return Formula(true);
+  // Of what is gathered the one owner has the segments of all.
+  auto indices = [](ring::LayoutAttr layout, const Index &owner,
+                    const Index &segment) -> std::pair<Index, Index> {
+    if (!layout.getAll())
+      return {owner, segment};
+    return {0, owner * Polynomial(layout.ofPart().getNumSegments()) + segment};
+  };
+  auto [row, x] = indices(op.getQueryLayout(), queryOwner, a);
+  auto [column, y] = indices(op.getKeyLayout(), keyOwner, b);
+  Index at[] = {row, column, x, y};
+  return places.flag(pairs, at, place, checks);
+}
+
+Formula Accounts::isEqual(const Index &x, const Index &y, Operation *op) {
+  return equal(places.linear(x, op), places.linear(y, op));
+}
+
+Formula Accounts::contribution(ring::AttendLikeOpInterface op,
+                               const Place &place) {
+  auto [queryOwner, keyOwner] = ownersOf(op, place);
+  return isEqual(queryOwner, p, op) && isEqual(keyOwner, k, op) &&
+         isComputed(op, queryOwner, keyOwner, a, b, place);
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+const Holding &Accounts::of(Value tensor, const Place &place) {
+  // In front of and behind loops there are no turns.
+  Place own = place;
+  if (tensor.getParentRegion()->getParentOp() == program)
+    own = {place.rank};
+  std::pair key(tensor.getAsOpaquePointer(), own);
+  if (auto found = known.find(key); found != known.end())
+    return found->second;
+  Holding holding = find(tensor, own);
+  return known.insert_or_assign(key, std::move(holding)).first->second;
+}
+
+Holding Accounts::find(Value tensor, const Place &place) {
+  if (places.getReason())
+    return {};
+  if (auto argument = dyn_cast<BlockArgument>(tensor)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (loop)
+      return carried(loop, argument.getArgNumber() - 1, place.rank, place.turn);
+    return {place.rank, false};
+  }
+  auto result = cast<OpResult>(tensor);
+  Operation *op = result.getOwner();
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return carried(loop, result.getResultNumber(), place.rank,
+                   places.endTurn(loop));
+  if (auto wait = dyn_cast<ring::WaitOp>(op))
+    return received(wait, result.getResultNumber(), place);
+  if (auto step = dyn_cast<ProvedOpInterface>(op)) {
+    StepMeaning meaning = step.describe();
+    return std::visit(
+        [&](const auto &what) { return made(what, tensor, place); }, meaning);
+  }
+  places.refuse(op, "a tensor of which a proof does not know what it holds");
+  return {};
+}
+
+static size_t indexIn(ValueRange values, Value value) {
+  return std::distance(values.begin(), llvm::find(values, value));
+}
+
+Holding Accounts::made(const Init &init, Value, const Place &place) {
+  Holding query = of(init.query, place);
+  return {query.owner, query.isGathered};
+}
+
+Holding Accounts::made(const Zero &zero, Value, const Place &place) {
+  if (labels.of(zero.like).tensor == -1) // by a table
+    return {place.rank, false};
+  Holding like = of(zero.like, place);
+  return {like.owner, like.isGathered};
+}
+
+Holding Accounts::made(const Delta &delta, Value, const Place &place) {
+  Holding rows = of(delta.outGrad, place), out = of(delta.out, place);
+  std::optional<Holding> other;
+  if (delta.lseGrad)
+    other = of(delta.lseGrad, place);
+  rows.has = Formula(false);
+  rows.present = [=, ofRows = rows.present](const Index &o, const Index &s) {
+    return ofRows(o, s) && out.present(o, s) &&
+           (other ? other->present(o, s) : Formula(true));
+  };
+  return rows;
+}
+
+Holding Accounts::made(const Attended &attended, Value tensor,
+                       const Place &place) {
+  Holding holding;
+  if (attended.state.empty()) {
+    holding = made(Init{attended.op.getQuery(), {}}, tensor, place);
+  } else {
+    holding = of(
+        attended
+            .state[attended.op.isLast() ? 0 : indexIn(attended.made, tensor)],
+        place);
+  }
+  if (attended.op.isLast())
+    holding.has = Formula(false); // It is complete.
+  else if (isAccount(tensor))
+    holding.has = holding.has || contribution(attended.op, place);
+  return holding;
+}
+
+Holding Accounts::made(const AttendedGrad &attended, Value tensor,
+                       const Place &place) {
+  Holding holding = of(attended.grads[indexIn(attended.made, tensor)], place);
+  if (isAccount(tensor))
+    holding.has = holding.has || contribution(attended.op, place);
+  return holding;
+}
+
+Holding Accounts::made(const Joined &joined, Value tensor, const Place &place) {
+  size_t number = indexIn(joined.made, tensor);
+  Holding holding = of(joined.into[number], place);
+  if (!isAccount(tensor))
+    return holding;
+  Index owner = places.index(joined.owner, place);
+  for (const Joined::Part &part : joined.parts)
+    holding.has = holding.has ||
+                  (places.segment(part.segments.table, part.segments.turn,
+                                  owner, segmentOf(*sideOf(tensor)), place) &&
+                   of(part.from[number], place).has);
+  return holding;
+}
+
+Holding Accounts::made(const Finalized &finalized, Value, const Place &place) {
+  Holding holding = of(finalized.state[0], place);
+  holding.has = Formula(false); // It is complete.
+  return holding;
+}
+
+Holding Accounts::made(const Rounded &rounded, Value, const Place &place) {
+  return of(rounded.gradient, place);
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+Formula Accounts::isSent(ring::TransferOpInterface start, const Index &owner,
+                         const Index &segment, const Place &place,
+                         bool checks) {
+  return places.segment(start.getSegments(), start.getTurn(), owner, segment,
+                        place, checks);
+}
+
+bool Accounts::isOfTurn(Value tensor, Operation *op) {
+  auto loop = op->getParentOfType<scf::ForOp>();
+  return loop && loop->isAncestor(tensor.getParentRegion()->getParentOp());
+}
+
+Holding Accounts::arrived(ring::TransferOpInterface start, unsigned index,
+                          const Place &place) {
+  Value tensor = start.getTensors()[index];
+  Holding holding;
+  Side side = sideOf(tensor).value_or(Side::Query);
+  // What the sender has, at the same place.
+  auto has = [&](const Place &there) {
+    if (isOfTurn(tensor, start))
+      return sent(start, index, there);
+    const Holding &sent = of(tensor, there);
+    if (!sent.isGathered)
+      return sent.has;
+    return sent.has &&
+           isEqual(places.index(start.getOwner(), there), ownerOf(side), start);
+  };
+  if (start.isGather()) {
+    holding.isGathered = true;
+    holding.present = [=, this](const Index &owner,
+                                const Index &segment) mutable {
+      Index distance = places.remainder(place.rank - owner, start);
+      return places.segment(start.getSegments(), distance, owner, segment,
+                            place);
+    };
+    if (isAccount(tensor))
+      holding.has = holding.present(ownerOf(side), segmentOf(side)) &&
+                    has({ownerOf(side), place.loop, place.turn});
+    return holding;
+  }
+  Index owner = places.index(start.getReceivedOwner(), place);
+  holding.owner = owner;
+  holding.present = [=, this](const Index &, const Index &segment) mutable {
+    return isSent(start, owner, segment, place);
+  };
+  if (isAccount(tensor)) {
+    Index from = places.index(start.getFrom(), place);
+    holding.has = holding.present(owner, segmentOf(side)) &&
+                  has({from, place.loop, place.turn});
+  }
+  return holding;
+}
+
+Holding Accounts::received(ring::WaitOp wait, unsigned index,
+                           const Place &place) {
+  Value token = wait.getToken();
+  SmallVector<ring::TransferOpInterface> starts = labels.transfersOf(token);
+  if (places.getReason())
+    return {};
+  if (starts.size() == 1) {
+    bool isInLoop = static_cast<bool>(starts[0]->getParentOfType<scf::ForOp>());
+    return arrived(starts[0], index, isInLoop ? place : Place{place.rank});
+  }
+  // The one of the loop comes first, that in front of it second.
+  auto loop = starts[0]->getParentOfType<scf::ForOp>();
+  if (!loop || starts[1]->getParentOfType<scf::ForOp>()) {
+    places.refuse(wait, "a transfer that is not waited for in the turn "
+                        "behind it");
+    return {};
+  }
+  Index turn = isa<BlockArgument>(token) ? place.turn : places.endTurn(loop);
+  return atFirst(
+      loop, turn,
+      [&](const Index &) { return arrived(starts[1], index, {place.rank}); },
+      [&](const Index &turn) {
+        return arrived(starts[0], index, {place.rank, loop, turn - 1});
+      },
+      wait);
+}
+
+//===----------------------------------------------------------------------===//
+// What loops carry
+//===----------------------------------------------------------------------===//
+
+/// What is carried from outside into the first turn, and from turn to turn.
+Holding Accounts::atFirst(scf::ForOp loop, const Index &turn,
+                          llvm::function_ref<Holding(const Index &)> first,
+                          llvm::function_ref<Holding(const Index &)> other,
+                          Operation *op) {
+  Index begin = places.firstTurn(loop);
+  Holding before = first(begin);
+  if (turn == begin)
+    return before;
+  Holding behind = other(turn);
+  Formula isFirst = isEqual(turn, begin, op);
+  if (isFirst.isFalse())
+    return behind;
+  Holding holding = behind;
+  // Often one owner says both.
+  if (!(other(begin).owner == before.owner)) {
+    auto chosen = places.arithmetic.select(isFirst, before.owner, behind.owner);
+    if (!chosen)
+      places.refuse(op, "owners that are not linear");
+    holding.owner = chosen.value_or(0);
+  }
+  holding.present = [=](const Index &owner, const Index &segment) mutable {
+    return (isFirst && before.present(owner, segment)) ||
+           (!isFirst && behind.present(owner, segment));
+  };
+  holding.has = (isFirst && before.has) || (!isFirst && behind.has);
+  return holding;
+}
+
+/// The transfer of a turn that brings what the next one is given.
+static ring::TransferOpInterface broughtBy(scf::ForOp loop, unsigned number) {
+  auto wait = loop.getYieldedValues()[number].getDefiningOp<ring::WaitOp>();
+  if (!wait)
+    return {};
+  auto start = wait.getToken().getDefiningOp<ring::TransferOpInterface>();
+  return start && start->getParentOp() == loop ? start
+                                               : ring::TransferOpInterface();
+}
+
+bool Accounts::isKept(scf::ForOp loop, unsigned number) {
+  return !broughtBy(loop, number);
+}
+
+Holding Accounts::carried(scf::ForOp loop, unsigned number, const Index &rank,
+                          const Index &turn) {
+  Value init = loop.getInitArgs()[number];
+  if (ring::TransferOpInterface start = broughtBy(loop, number)) {
+    unsigned index =
+        cast<OpResult>(loop.getYieldedValues()[number]).getResultNumber();
+    return atFirst(
+        loop, turn, [&](const Index &) { return of(init, {rank}); },
+        [&](const Index &turn) {
+          return arrived(start, index, {rank, loop, turn - 1});
+        },
+        loop);
+  }
+  Holding holding = of(init, {rank});
+  if (isAccount(loop.getRegionIterArg(number)))
+    holding.has = kept(loop, number, {rank, loop, turn});
+  return holding;
+}
+
+/// What a rank keeps: the pairs that it computed, or that were joined, in the
+/// turns before; or what it computed in the first turn, and what has returned
+/// from the end of the shard's way.
+Formula Accounts::kept(scf::ForOp loop, unsigned number, const Place &place) {
+  unsigned invariant = chosen[{loop, number}];
+  std::optional<Side> side = sideOf(loop.getRegionIterArg(number));
+  bool isByTable = labels.of(loop.getRegionIterArg(number)).tensor == -1;
+  const Motion &motion = motionOf(loop);
+  const Contract::Need *need = motion.need;
+  Index owner = isByTable ? (need->movesKeys ? p : k)
+                          : ownerOf(side.value_or(Side::Query));
+  Index hops = invariant % 2 == 0
+                   ? motion.way
+                   : places.remainder(Index(0) - motion.way, loop);
+  Linear turn = places.linear(place.turn - places.firstTurn(loop), loop),
+         at = places.linear(hops, loop);
+  Formula isFirst = equal(at, 0) && atLeast(turn, 1);
+  Formula held(false);
+  switch (invariant / 2) {
+  case 0:
+    held = below(at, turn);
+    break;
+  case 1:
+    held = isFirst;
+    if (need->reach) {
+      Index where[] = {need->movesKeys ? k : p, need->movesKeys ? b : a};
+      Linear reach = places.linear(
+          places.number(need->reach, where, {places.rank()}), loop);
+      held = held || (atLeast(at, 1) && atLeast(turn, reach + 2));
+    }
+    break;
+  default:
+    held = isFirst;
+  }
+  return needed && isEqual(place.rank, owner, loop) && held;
+}
+
+/// What is sent on with a shard: what ranks have computed with it since it left
+/// its owner, or with the owner.
+Formula Accounts::sent(ring::TransferOpInterface start, unsigned number,
+                       const Place &place) {
+  unsigned invariant = chosen[{start, number}];
+  const Motion &motion = motionOf(start);
+  Index hops = invariant % 2 == 0
+                   ? motion.way
+                   : places.remainder(Index(0) - motion.way, start);
+  Linear at = places.linear(hops, start);
+  Index owner = places.index(start.getOwner(), place);
+  return needed && isEqual(owner, motion.need->movesKeys ? k : p, start) &&
+         atLeast(at, invariant / 2 == 0 ? 1 : 0) &&
+         atLeast(places.linear(place.turn, start), at);
+}

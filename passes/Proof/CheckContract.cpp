@@ -1,0 +1,228 @@
+//===- CheckContract.cpp - tables against what a proof takes of them ------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Proof/Contract.h"
+#include "passes/Simulation/Calls.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::proof;
+
+template <typename... Args>
+static std::string format(const char *text, Args &&...args) {
+  return llvm::formatv(text, std::forward<Args>(args)...).str();
+}
+
+namespace {
+class Checker {
+public:
+  Checker(func::FuncOp program, const Contract &contract,
+          ArrayRef<Argument> globals, bool allowEmpty)
+      : program(program), contract(contract), globals(globals),
+        allowEmpty(allowEmpty), parts(ring::numRanks(program)),
+        calls(program, globals) {}
+
+  std::optional<std::string> check(ArrayRef<ProvedAttention> attentions);
+
+  Proof counts;
+
+private:
+  using Failure = std::optional<std::string>;
+
+  Failure describe(ring::AttendLikeOpInterface op, AttendInputs &inputs);
+  Failure checkReach(const Contract::Need &need);
+  Failure checkTable(const Contract::Need &need, ring::AttendLikeOpInterface op,
+                     const AttendInputs &inputs);
+  Failure checkPair(const Contract::Need &need, int64_t p, int64_t k, int64_t a,
+                    int64_t b);
+  void count(const ProvedAttention &attention, const AttendInputs &inputs);
+  std::optional<Argument> valueOf(Value value) { return calls.valueOf(value); }
+
+  func::FuncOp program;
+  const Contract &contract;
+  ArrayRef<Argument> globals;
+  bool allowEmpty;
+  int64_t parts;
+  Calls calls;
+  Classifier classifier;
+  std::shared_ptr<Tensor> query; ///< of which only the sizes matter
+  TensorRef reach;
+  int64_t step = 1;
+};
+} // namespace
+
+/// What the bounds of an attend are asked with.
+std::optional<std::string> Checker::describe(ring::AttendLikeOpInterface op,
+                                             AttendInputs &inputs) {
+  auto type = cast<RankedTensorType>(op.getQuery().getType());
+  SmallVector<int64_t> shape(type.getShape());
+  for (auto [index, global] : llvm::enumerate(globals))
+    if (program.getArgAttr(index, ring::shardAttr) &&
+        ShapedType::isDynamic(shape[0]))
+      shape[0] = global.table->shape[0];
+  query = std::make_shared<Tensor>(shape, type.getElementType());
+  inputs.at = op;
+  inputs.query = query.get();
+  inputs.queryLayout = op.getQueryLayout().ofPart();
+  inputs.keyLayout = op.getKeyLayout().ofPart();
+  inputs.mask = &op.getMask();
+  inputs.bounds = &op.getBounds();
+  std::optional<Argument> queries = valueOf(op.getQueryExtent()),
+                          keys = valueOf(op.getKeyExtent());
+  bool isKnown = queries && keys;
+  for (Value capture : op.getMaskCaptures()) {
+    std::optional<Argument> value = valueOf(capture);
+    isKnown &= value.has_value();
+    inputs.maskCaptures.push_back(value.value_or(Argument{}));
+  }
+  if (!isKnown)
+    return "an extent or a table of the mask is not known";
+  inputs.queryExtent = queries->scalar.i;
+  inputs.keyExtent = keys->scalar.i;
+  return std::nullopt;
+}
+
+/// 0 <= reach < P, and the step is 1 or P - 1.
+std::optional<std::string> Checker::checkReach(const Contract::Need &need) {
+  reach = nullptr;
+  if (!need.reach)
+    return std::nullopt;
+  std::optional<Argument> table = valueOf(need.reach),
+                          direction = valueOf(need.step);
+  if (!table || !direction)
+    return calls.getMessage();
+  reach = table->table;
+  step = direction->scalar.i;
+  if (step != 1 && step != parts - 1)
+    return format("shards go by a step of {0} from rank to rank, of {1} ranks",
+                  step, parts);
+  for (int64_t i = 0, size = reach->size(); i < size; ++i)
+    if (int64_t hops = reach->integer(i); hops < 0 || hops >= parts)
+      return format("segment {0} of rank {1} travels {2} hops, of {3} ranks",
+                    i % reach->shape[1], i / reach->shape[1], hops, parts);
+  return std::nullopt;
+}
+
+/// What travels reaches whom needs it.
+std::optional<std::string> Checker::checkPair(const Contract::Need &need,
+                                              int64_t p, int64_t k, int64_t a,
+                                              int64_t b) {
+  if (!reach)
+    return std::nullopt;
+  int64_t way = need.movesKeys ? p - k : k - p;
+  way = ((step == 1 ? way : -way) + parts) % parts;
+  int64_t owner = need.movesKeys ? k : p, segment = need.movesKeys ? b : a;
+  int64_t hops = reach->integer(owner * reach->shape[1] + segment);
+  if (way <= hops)
+    return std::nullopt;
+  return format("segment {0} of rank {1} travels {2} hops, and is needed after "
+                "{3}",
+                segment, owner, hops, way);
+}
+
+/// What the table of an attend says is what the bounds of the mask say.
+std::optional<std::string> Checker::checkTable(const Contract::Need &need,
+                                               ring::AttendLikeOpInterface op,
+                                               const AttendInputs &inputs) {
+  std::optional<Argument> table = valueOf(need.pairs);
+  if (!table || !table->table)
+    return calls.getMessage();
+  const Tensor &pairs = *table->table;
+  bool allQueries = op.getQueryLayout().getAll();
+  bool allKeys = op.getKeyLayout().getAll();
+  int64_t numA = inputs.queryLayout.getNumSegments();
+  int64_t numB = inputs.keyLayout.getNumSegments();
+  for (int64_t p = 0; p < parts; ++p)
+    for (int64_t k = 0; k < parts; ++k) {
+      PairMask needed = classifier.needed(inputs, p, k);
+      for (int64_t a = 0; a < numA; ++a)
+        for (int64_t b = 0; b < numB; ++b) {
+          // Of what is gathered the one owner has the segments of all.
+          int64_t at[] = {allQueries ? 0 : p, allKeys ? 0 : k,
+                          allQueries ? p * numA + a : a,
+                          allKeys ? k * numB + b : b};
+          bool isFlagged = pairs.integer(pairs.offset(at)) != 0;
+          bool isNeeded = needed & pairBit(a, b, numB);
+          if (isFlagged != isNeeded && (isNeeded || !allowEmpty))
+            return format("query segment {0} of rank {1} with segment {2} of "
+                          "rank {3} counts as {4}needed, and the mask {5}",
+                          a, p, b, k, isFlagged ? "" : "not ",
+                          isNeeded ? "may keep some of it" : "rules it out");
+          if (!isFlagged)
+            continue;
+          if (Failure failure = checkPair(need, p, k, a, b))
+            return failure;
+        }
+    }
+  return std::nullopt;
+}
+
+/// Without a table all pairs of segments are computed that have positions.
+void Checker::count(const ProvedAttention &attention,
+                    const AttendInputs &inputs) {
+  auto segments = [&](ring::LayoutAttr layout, int64_t extent) {
+    int64_t found = 0;
+    for (int64_t owner = 0; owner < parts; ++owner)
+      for (const Segment &segment : layout.getValue().segments(owner, extent))
+        found += segment.count != 0;
+    return found;
+  };
+  int64_t all = parts * inputs.queryLayout.getNumSegments() * parts *
+                inputs.keyLayout.getNumSegments();
+  int64_t computed = segments(inputs.queryLayout, inputs.queryExtent) *
+                     segments(inputs.keyLayout, inputs.keyExtent);
+  ring::AttendLikeOpInterface first = attention.attends.front();
+  if (Value pairs = first.getPairs(); pairs && !first.getMask().empty()) {
+    const Tensor &table = *valueOf(pairs)->table;
+    computed = 0;
+    for (int64_t i = 0, size = table.size(); i < size; ++i)
+      computed += table.integer(i) != 0;
+  }
+  int64_t needed = 0;
+  for (int64_t p = 0; p < parts && !inputs.mask->empty(); ++p)
+    for (int64_t k = 0; k < parts; ++k)
+      needed += llvm::popcount(classifier.needed(inputs, p, k));
+  int64_t times = attention.isForward + attention.isBackward;
+  if (!inputs.mask->empty())
+    counts.wasted += times * (computed - needed);
+  counts.computed += times * computed;
+  counts.dropped += times * (all - computed);
+}
+
+std::optional<std::string>
+Checker::check(ArrayRef<ProvedAttention> attentions) {
+  for (const ProvedAttention &attention : attentions) {
+    SmallVector<Value> seen;
+    for (ring::AttendLikeOpInterface op : attention.attends) {
+      AttendInputs inputs;
+      if (Failure failure = describe(op, inputs))
+        return failure;
+      // Without a mask the conditions are of all pairs.
+      Value pairs = op.getMask().empty() ? Value() : op.getPairs();
+      if (pairs && !llvm::is_contained(seen, pairs)) {
+        seen.push_back(pairs);
+        const Contract::Need &need = *contract.find(pairs);
+        if (Failure failure = checkReach(need))
+          return failure;
+        if (Failure failure = checkTable(need, op, inputs))
+          return failure;
+      }
+      if (op == attention.attends.front())
+        count(attention, inputs);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string>
+burst::proof::checkContract(func::FuncOp program, const Contract &contract,
+                            ArrayRef<ProvedAttention> attentions,
+                            ArrayRef<Argument> globals, bool allowEmpty,
+                            Proof &counts) {
+  Checker checker(program, contract, globals, allowEmpty);
+  std::optional<std::string> failure = checker.check(attentions);
+  if (!failure)
+    counts = checker.counts;
+  return failure;
+}

@@ -1,0 +1,62 @@
+//===- Contract.cpp - what a proof takes of tables for granted ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Proof/Contract.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/IR/SymbolTable.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::proof;
+
+func::FuncOp burst::proof::calleeOf(func::CallOp call) {
+  return SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+      call, call.getCalleeAttr());
+}
+
+Value burst::proof::rankOf(func::FuncOp program) {
+  auto ranks = program.getOps<shard::ProcessMultiIndexOp>();
+  return ranks.empty() ? Value() : (*ranks.begin()).getResult()[0];
+}
+
+/// Which of the shards that meet is not the rank's own, of all attends that
+/// take a table of pairs: those of keys, unless none of them is.
+static bool movesKeys(ArrayRef<ring::AttendLikeOpInterface> attends,
+                      Value rank) {
+  return llvm::all_of(attends, [&](ring::AttendLikeOpInterface attend) {
+    return attend.getQueryOwner() == rank && !attend.getQueryLayout().getAll();
+  });
+}
+
+Contract Contract::of(func::FuncOp program) {
+  Contract contract;
+  llvm::MapVector<Value, SmallVector<ring::AttendLikeOpInterface>> attends;
+  program.walk([&](ring::AttendLikeOpInterface attend) {
+    attends[attend.getPairs()].push_back(attend);
+  });
+  Value rank = rankOf(program);
+  for (auto &[pairs, ofTable] : attends) {
+    Need need;
+    need.pairs = pairs;
+    need.movesKeys = ::movesKeys(ofTable, rank);
+    need.attends = ofTable;
+    auto call = pairs ? pairs.getDefiningOp<func::CallOp>() : func::CallOp();
+    for (Value other : call ? ValueRange(call.getResults()) : ValueRange()) {
+      auto type = dyn_cast<RankedTensorType>(other.getType());
+      if (other.getType().isIndex())
+        need.step = other;
+      else if (type && type.getElementType().isIndex() && type.getRank() == 2)
+        need.reach = other;
+    }
+    if (!need.reach || !need.step)
+      need.reach = need.step = nullptr;
+    contract.needs.push_back(std::move(need));
+  }
+  return contract;
+}
+
+const Contract::Need *Contract::find(Value pairs) const {
+  auto found = llvm::find_if(
+      needs, [&](const Need &need) { return need.pairs == pairs; });
+  return found == needs.end() ? nullptr : &*found;
+}

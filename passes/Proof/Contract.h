@@ -1,0 +1,65 @@
+//===- Contract.h - what a proof takes of tables for granted ----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which pairs of segments a mask needs is computed by a function, and so is how
+// far segments travel. A proof for every number of ranks does not look into
+// it: all that it needs are relations between entries of the tables. They are
+// checked, entry by entry, when sizes and tables are bound, so that no proof
+// trusts the function.
+//
+//===----------------------------------------------------------------------===//
+#ifndef BURST_PASSES_PROOF_CONTRACT_H
+#define BURST_PASSES_PROOF_CONTRACT_H
+
+#include "dialect/Ring/Ring.h"
+#include "passes/Simulation/Prove/Audit.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace burst::proof {
+
+struct Contract {
+  /// What one call computes for the attends that take its table of pairs.
+  /// Where it gives a `reach` and a `step`: of every pair that is needed the
+  /// shard that travels, going by `step` from rank to rank, is at the rank of
+  /// the other after no more hops than its segment's reach; 0 <= reach < P, and
+  /// the step is 1 or P - 1.
+  struct Need {
+    mlir::Value pairs;       ///< flags, as `ring.attend` takes them
+    mlir::Value reach, step; ///< null where all travel to where they are needed
+    bool movesKeys = true;   ///< else queries travel
+    llvm::SmallVector<ring::AttendLikeOpInterface> attends;
+  };
+  llvm::SmallVector<Need, 2> needs;
+
+  /// What the tables of a program are, by the functions that make them.
+  static Contract of(mlir::func::FuncOp program);
+
+  const Need *find(mlir::Value pairs) const;
+};
+
+/// An attention of a program, forward, backward or both.
+struct ProvedAttention {
+  llvm::SmallVector<ring::AttendLikeOpInterface> attends;
+  bool isForward = false, isBackward = false;
+};
+
+/// Checks the tables of a program, for the sizes and tables of `globals`: which
+/// pairs are needed is what the bounds of each mask say (where `allowEmpty`,
+/// those that they rule out may be needed, too), and what travels goes as far
+/// as it must. Where it is not so, the reason; else pairs are counted, as a
+/// simulation does.
+std::optional<std::string>
+checkContract(mlir::func::FuncOp program, const Contract &contract,
+              llvm::ArrayRef<ProvedAttention> attentions,
+              llvm::ArrayRef<Argument> globals, bool allowEmpty, Proof &counts);
+
+/// The rank of a program of a rank: null where it does not ask for it.
+mlir::Value rankOf(mlir::func::FuncOp program);
+
+/// The function that is called.
+mlir::func::FuncOp calleeOf(mlir::func::CallOp call);
+
+} // namespace burst::proof
+
+#endif // BURST_PASSES_PROOF_CONTRACT_H

@@ -1,0 +1,603 @@
+//===- Labels.cpp - what the tensors of a program are ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Proof/Labels.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/OperationSupport.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::proof;
+
+bool Label::isLike(const Label &other) const {
+  return tensor == other.tensor && layout == other.layout && dim == other.dim &&
+         extent == other.extent && table == other.table &&
+         isRounded == other.isRounded && out == other.out &&
+         lseGrad == other.lseGrad;
+}
+
+bool burst::proof::isPartialResult(const Label &label) {
+  return label.isOf(Made::Gradient) || label.isOf(Made::O) ||
+         label.isOf(Made::M) || label.isOf(Made::L);
+}
+
+Labels::Labels(func::FuncOp program, Places &places)
+    : program(program), places(places) {
+  visitArguments();
+  // An attention is known of what a loop carries when its body was seen.
+  do {
+    hasChanged = false;
+    visit(program.getBody().front());
+  } while (hasChanged && !places.getReason());
+}
+
+const Label &Labels::of(Value tensor) const {
+  static const Label none;
+  auto found = labels.find(tensor);
+  return found == labels.end() || found->second.empty() ? none
+                                                        : found->second.front();
+}
+
+Extent Labels::extentOf(Value value) const {
+  IntegerAttr number;
+  if (matchPattern(value, m_Constant(&number)))
+    return {.number = number.getInt()};
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument || argument.getOwner() != &program.getBody().front())
+    places.refuse(program,
+                  "an extent that is neither a number nor an argument");
+  return {.argument = value};
+}
+
+bool Labels::unify(Label &into, const Label &from) {
+  auto isOther = [](int x, int y) { return x >= 0 && y >= 0 && x != y; };
+  if (!into.isLike(from) || isOther(into.attention, from.attention) ||
+      isOther(into.place, from.place))
+    return false;
+  into.attention = std::max(into.attention, from.attention);
+  into.place = std::max(into.place, from.place);
+  return true;
+}
+
+void Labels::give(Value value, Label label, unsigned index) {
+  SmallVector<Label, 1> &known = labels[value];
+  if (known.size() <= index) {
+    hasChanged = true;
+    known.resize(index + 1);
+    known[index] = std::move(label);
+    return;
+  }
+  int before = known[index].attention;
+  if (!unify(known[index], label))
+    fail(value.getDefiningOp() ? value.getDefiningOp() : program,
+         "a tensor that is not always of the same argument, sharding and "
+         "attention");
+  hasChanged |= known[index].attention != before;
+}
+
+bool Labels::hasSharding(const Label &label, ring::LayoutAttr layout,
+                         int64_t dim, const Extent &extent) const {
+  return label.layout == layout && label.dim == dim && label.extent == extent;
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments and results
+//===----------------------------------------------------------------------===//
+
+void Labels::visitArguments() {
+  DenseMap<std::pair<int64_t, int64_t>, Value> extents;
+  for (BlockArgument argument : program.getArguments())
+    if (auto of = program.getArgAttrOfType<DenseI64ArrayAttr>(
+            argument.getArgNumber(), ring::extentAttr))
+      for (int64_t i = 0; i + 1 < of.size(); i += 2)
+        extents[{of[i], of[i + 1]}] = argument;
+  for (BlockArgument argument : program.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    auto shard =
+        program.getArgAttrOfType<ring::ShardAttr>(number, ring::shardAttr);
+    if (!shard)
+      continue;
+    Label label;
+    label.tensor = number;
+    label.layout = shard.getLayout();
+    label.dim = shard.getDim();
+    label.extent.number = shard.getExtent();
+    if (ShapedType::isDynamic(shard.getExtent()))
+      label.extent = {.argument = extents.lookup({number, shard.getDim()})};
+    give(argument, label);
+  }
+}
+
+void Labels::visitReturn(Operation *op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    const Label &label = of(operand.get());
+    unsigned number = operand.getOperandNumber();
+    bool isPartial =
+        static_cast<bool>(program.getResultAttr(number, ring::partialAttr));
+    bool isGradient = label.isOf(Made::Gradient) || label.table;
+    if (!isGradient && !label.isOf(Made::Out) && !label.isOf(Made::Lse))
+      return fail(op, "returns what is no result of an attention");
+    if (label.attention < 0)
+      return fail(op, "returns what has attended nothing");
+    if (static_cast<bool>(label.table) != isPartial)
+      return fail(op,
+                  "returns a gradient by a table that is no partial result");
+    if (isPartial)
+      continue;
+    auto shard =
+        program.getResultAttrOfType<ring::ShardAttr>(number, ring::shardAttr);
+    if (!shard || shard.getLayout() != label.layout ||
+        shard.getDim() != label.dim ||
+        (!ShapedType::isDynamic(shard.getExtent()) &&
+         shard.getExtent() != label.extent.number))
+      return fail(op, "returns what is sharded in another way than it says");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow and transfers
+//===----------------------------------------------------------------------===//
+
+/// Whether a value is the same on all ranks.
+bool Labels::isUniform(Value value) const {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getOwner() == &program.getBody().front() &&
+           of(argument).tensor == -1;
+  Operation *op = value.getDefiningOp();
+  if (auto dim = dyn_cast<tensor::DimOp>(op)) {
+    auto shard = dyn_cast<BlockArgument>(dim.getSource());
+    return shard && shard.getOwner() == &program.getBody().front() &&
+           dim.getConstantIndex() &&
+           (of(shard).tensor == -1 || dim.getConstantIndex() != of(shard).dim);
+  }
+  return isa<arith::ConstantOp, func::CallOp, arith::AddIOp, arith::SubIOp,
+             arith::MulIOp, arith::MaxSIOp, arith::MinSIOp>(op) &&
+         llvm::all_of(op->getOperands(),
+                      [&](Value operand) { return isUniform(operand); });
+}
+
+void Labels::visit(Block &block) {
+  for (Operation &op : block) {
+    if (places.getReason())
+      return;
+    visit(&op);
+  }
+}
+
+void Labels::visit(Operation *op) {
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return visit(loop);
+  if (auto start = dyn_cast<ring::TransferOpInterface>(op))
+    return visit(start);
+  if (auto wait = dyn_cast<ring::WaitOp>(op)) {
+    SmallVector<Label, 1> received = labels[wait.getToken()];
+    if (received.size() != wait->getNumResults())
+      return fail(op, "waits for a transfer that is not known");
+    for (auto [result, label] : llvm::zip_equal(wait->getResults(), received))
+      give(result, label);
+    return;
+  }
+  if (auto step = dyn_cast<ProvedOpInterface>(op)) {
+    StepMeaning meaning = step.describe();
+    return std::visit([&](const auto &what) { visit(what, op); }, meaning);
+  }
+  if (isa<func::ReturnOp>(op))
+    return visitReturn(op);
+  auto grid = program->getAttrOfType<FlatSymbolRefAttr>(ring::gridAttr);
+  auto isOther = [&](auto asked) {
+    return asked && asked.getGrid() != grid.getValue();
+  };
+  if (isOther(dyn_cast<shard::ProcessMultiIndexOp>(op)) ||
+      isOther(dyn_cast<shard::GridShapeOp>(op)))
+    return fail(op, "asks for the rank in another grid");
+  if (auto call = dyn_cast<func::CallOp>(op))
+    return visit(call);
+  // What computes tables and scalars, and takes no shard.
+  if (!isa<arith::ArithDialect, tensor::TensorDialect>(op->getDialect()) &&
+      !isa<func::CallOp, scf::YieldOp, shard::ProcessMultiIndexOp,
+           shard::GridShapeOp, ring::RequireOp>(op))
+    fail(op, "an op of which a proof knows no meaning");
+  bool readsShard = llvm::any_of(op->getOperands(), [&](Value operand) {
+    return of(operand).tensor != -1 || of(operand).table;
+  });
+  if (readsShard && !isa<scf::YieldOp, tensor::DimOp>(op))
+    fail(op, "computes with a shard");
+}
+
+/// What a function gives is the same on all ranks.
+void Labels::visit(func::CallOp call) {
+  func::FuncOp callee = calleeOf(call);
+  if (!callee || callee.isExternal())
+    return fail(call, "calls a function without a body");
+  WalkResult scalars = callee.walk([](Operation *op) {
+    bool isOfRanks =
+        isa<ring::RingDialect>(op->getDialect()) ||
+        isa<shard::ProcessMultiIndexOp, shard::GridShapeOp, func::CallOp>(op);
+    return isOfRanks && !isa<ring::SegmentOp>(op) ? WalkResult::interrupt()
+                                                  : WalkResult::advance();
+  });
+  if (scalars.wasInterrupted() ||
+      !llvm::all_of(call.getOperands(),
+                    [&](Value operand) { return isUniform(operand); }))
+    fail(call, "calls a function of what ranks may not have in common");
+}
+
+void Labels::visit(scf::ForOp loop) {
+  for (auto [argument, init] :
+       llvm::zip_equal(loop.getRegionIterArgs(), loop.getInitArgs()))
+    for (auto [index, label] :
+         llvm::enumerate(SmallVector<Label, 1>(labels.lookup(init))))
+      give(argument, label, index);
+  visit(*loop.getBody());
+  for (auto [argument, yielded, result] :
+       llvm::zip_equal(loop.getRegionIterArgs(), loop.getYieldedValues(),
+                       loop.getResults())) {
+    SmallVector<Label, 1> made = labels.lookup(yielded);
+    if (made.size() != labels.lookup(argument).size())
+      return fail(loop, "carries a tensor that is not known");
+    for (auto [index, label] : llvm::enumerate(made)) {
+      give(argument, label, index);
+      give(result, label, index);
+    }
+  }
+}
+
+void Labels::visit(ring::TransferOpInterface start) {
+  Extent extent = extentOf(start.getExtent());
+  if (start.getChannel().getGrid() !=
+      program->getAttrOfType<FlatSymbolRefAttr>(ring::gridAttr))
+    return fail(start, "a channel of another grid");
+  for (auto [index, tensor, dim] :
+       llvm::enumerate(start.getTensors(), start.getDims())) {
+    const Label &label = of(tensor);
+    if (label.tensor == -1)
+      return fail(start, "sends a tensor that is no shard of an argument");
+    if (!hasSharding(label, start.getLayout(), dim, extent))
+      return fail(start, "sends what is laid out in another way");
+    Label received = label;
+    received.layout = start.getReceivedLayout();
+    give(start.getToken(), received, index);
+  }
+}
+
+SmallVector<ring::TransferOpInterface> Labels::transfersOf(Value token) const {
+  SmallVector<ring::TransferOpInterface> found;
+  auto add = [&](Value other) {
+    if (auto start = other.getDefiningOp<ring::TransferOpInterface>())
+      found.push_back(start);
+    else
+      places.refuse(token.getParentRegion()->getParentOp(),
+                    "a transfer that is not waited for in the turn behind it");
+  };
+  auto ofLoop = [&](scf::ForOp loop, unsigned number) {
+    add(loop.getYieldedValues()[number]);
+    add(loop.getInitArgs()[number]);
+  };
+  if (auto argument = dyn_cast<BlockArgument>(token))
+    ofLoop(cast<scf::ForOp>(argument.getOwner()->getParentOp()),
+           argument.getArgNumber() - 1);
+  else if (auto loop = token.getDefiningOp<scf::ForOp>())
+    ofLoop(loop, cast<OpResult>(token).getResultNumber());
+  else
+    add(token);
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// States
+//===----------------------------------------------------------------------===//
+
+bool Labels::isState(ValueRange state) const {
+  SmallVector<Value> assumed;
+  return state.size() == 3 && isState({state[0], state[1], state[2]}, assumed);
+}
+
+/// o, m and l, where a step makes a state.
+static ValueRange stateMadeBy(ProvedOpInterface step) {
+  StepMeaning meaning = step.describe();
+  if (auto *init = std::get_if<Init>(&meaning))
+    return init->state;
+  if (auto *attended = std::get_if<Attended>(&meaning))
+    return attended->op.isLast() ? ValueRange() : attended->made;
+  if (auto *joined = std::get_if<Joined>(&meaning))
+    return joined->made.size() == 3 ? joined->made : ValueRange();
+  return {};
+}
+
+/// Whether these are o, m and l of one state: an op made all three, a transfer
+/// brought them, or a loop carries them side by side.
+bool Labels::isState(ArrayRef<Value> state,
+                     SmallVectorImpl<Value> &assumed) const {
+  if (llvm::is_contained(assumed, state[0]))
+    return true;
+  auto pick = [&](ValueRange values, unsigned first, unsigned offset) {
+    SmallVector<Value> picked;
+    for (Value part : state) {
+      unsigned number = isa<BlockArgument>(part)
+                            ? cast<BlockArgument>(part).getArgNumber()
+                            : cast<OpResult>(part).getResultNumber();
+      picked.push_back(values[number - offset + first]);
+    }
+    return picked;
+  };
+  auto isCarried = [&](scf::ForOp loop, unsigned offset) {
+    assumed.push_back(state[0]);
+    return isState(pick(loop.getInitArgs(), 0, offset), assumed) &&
+           isState(pick(loop.getYieldedValues(), 0, offset), assumed);
+  };
+  if (auto argument = dyn_cast<BlockArgument>(state[0])) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    bool isOne = loop && llvm::all_of(state, [&](Value part) {
+                   auto other = dyn_cast<BlockArgument>(part);
+                   return other && other.getOwner() == argument.getOwner();
+                 });
+    return isOne && isCarried(loop, 1);
+  }
+  Operation *op = state[0].getDefiningOp();
+  if (!llvm::all_of(state,
+                    [&](Value part) { return part.getDefiningOp() == op; }))
+    return false;
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return isCarried(loop, 0);
+  if (auto wait = dyn_cast<ring::WaitOp>(op))
+    return llvm::all_of(
+        transfersOf(wait.getToken()), [&](ring::TransferOpInterface start) {
+          return isState(pick(start.getTensors(), 0, 0), assumed);
+        });
+  auto step = dyn_cast<ProvedOpInterface>(op);
+  return step && llvm::equal(stateMadeBy(step), state);
+}
+
+/// The parts of what is made of a state, by their place.
+static constexpr std::array<std::pair<Made, int64_t>, 3> partsOfState{
+    {{Made::O, 1}, {Made::M, 2}, {Made::L, 2}}};
+static constexpr std::array<std::pair<Made, int64_t>, 2> partsOfResult{
+    {{Made::Out, 1}, {Made::Lse, 2}}};
+
+/// What is made for queries, along `dim`.
+static Label madeOf(const Label &query, Made what, int64_t dim) {
+  Label made;
+  made.tensor = madeFor(query.tensor, what);
+  made.layout = query.layout;
+  made.dim = dim;
+  made.extent = query.extent;
+  return made;
+}
+
+void Labels::visit(const Init &init, Operation *op) {
+  Label query = of(init.query);
+  if (query.tensor < 0)
+    return fail(op, "a state of what is no shard of an argument");
+  for (auto [part, what] : llvm::zip_equal(init.state, partsOfState))
+    give(part, madeOf(query, what.first, what.second));
+}
+
+void Labels::visit(const Attended &attended, Operation *op) {
+  Label query = of(attended.op.getQuery());
+  int attention = join(attended.op, attended.key, attended.value);
+  if (attention < 0)
+    return;
+  bool isFirst = attended.state.empty();
+  if (!isFirst) {
+    const Label &o = of(attended.state[0]);
+    if (!isState(attended.state) || !o.isLike(madeOf(query, Made::O, 1)) ||
+        (o.attention >= 0 && o.attention != attention))
+      return fail(op, "a state of other queries, or of another attention");
+  }
+  auto give = [&](auto &parts) {
+    for (auto [part, what] : llvm::zip_equal(attended.made, parts)) {
+      Label made = madeOf(query, what.first, what.second);
+      made.attention = attention;
+      this->give(part, made);
+    }
+  };
+  if (attended.op.isLast())
+    give(partsOfResult);
+  else
+    give(partsOfState);
+}
+
+void Labels::visit(const Finalized &finalized, Operation *op) {
+  const Label &o = of(finalized.state[0]);
+  if (!isState(finalized.state) || !o.isOf(Made::O))
+    return fail(op, "o, m and l are not those of one state");
+  Label query = o;
+  query.tensor = whatIsMade(o.tensor).first;
+  for (auto [result, what] :
+       llvm::zip_equal(finalized.results, partsOfResult)) {
+    Label made = madeOf(query, what.first, what.second);
+    made.attention = o.attention;
+    give(result, made);
+  }
+}
+
+void Labels::visit(const Joined &joined, Operation *op) {
+  Extent extent = extentOf(joined.extent);
+  bool isOfState = joined.into.size() == 3;
+  for (size_t i = 0; i < joined.into.size(); ++i) {
+    Label label = of(joined.into[i]);
+    for (const Joined::Part &part : joined.parts) {
+      if (isOfState ? !isState(joined.into) || !isState(part.from)
+                    : !label.isOf(Made::Gradient))
+        return fail(op, "joins what are no partial results of one kind");
+      if (label.isRounded || !unify(label, of(part.from[i])))
+        return fail(op, "joins partial results of different attentions");
+    }
+    int64_t dim = isOfState ? partsOfState[i].second : 1;
+    if (!hasSharding(label, joined.layout, dim, extent))
+      return fail(op, "joins what is laid out in another way");
+    give(joined.made[i], label);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Attentions
+//===----------------------------------------------------------------------===//
+
+static bool areEquivalent(Region &x, Region &y) {
+  return OperationEquivalence::isRegionEquivalentTo(
+      &x, &y, OperationEquivalence::IgnoreLocations);
+}
+
+/// Whether two ops ask the same of the arguments that they attend with.
+bool Labels::asksSame(ring::AttendLikeOpInterface x,
+                      ring::AttendLikeOpInterface y) const {
+  return x == y ||
+         (x.getQueryLayout().ofPart() == y.getQueryLayout().ofPart() &&
+          x.getKeyLayout().ofPart() == y.getKeyLayout().ofPart() &&
+          extentOf(x.getQueryExtent()) == extentOf(y.getQueryExtent()) &&
+          extentOf(x.getKeyExtent()) == extentOf(y.getKeyExtent()) &&
+          x.getScale().bitwiseIsEqual(y.getScale()) &&
+          llvm::equal(x.getMaskCaptures(), y.getMaskCaptures()) &&
+          llvm::equal(x.getScoreCaptures(), y.getScoreCaptures()) &&
+          areEquivalent(x.getMask(), y.getMask()) &&
+          areEquivalent(x.getScore(), y.getScore()) &&
+          areEquivalent(x.getBounds(), y.getBounds()));
+}
+
+/// The attention that an op is a part of: that of others that ask the same of
+/// the same arguments. -1, refused, where it is none.
+int Labels::join(ring::AttendLikeOpInterface op, Value keys, Value values) {
+  Label ofQuery = of(op.getQuery()), ofKey = of(keys), ofValue = of(values);
+  int query = ofQuery.tensor, key = ofKey.tensor, value = ofValue.tensor;
+  if (query < 0 || key < 0 || value < 0) {
+    fail(op, "attends with what are no shards of arguments");
+    return -1;
+  }
+  bool capturesArguments = llvm::all_of(
+      llvm::concat<const Value>(SmallVector<Value>(op.getMaskCaptures()),
+                                SmallVector<Value>(op.getScoreCaptures())),
+      [](Value capture) {
+        auto argument = dyn_cast<BlockArgument>(capture);
+        return (argument &&
+                isa<func::FuncOp>(argument.getOwner()->getParentOp())) ||
+               matchPattern(capture, m_Constant());
+      });
+  if (!capturesArguments) {
+    fail(op, "a mask or a score that captures what the program computes");
+    return -1;
+  }
+  Extent keyExtent = extentOf(op.getKeyExtent());
+  bool fits = hasSharding(ofQuery, op.getQueryLayout(), 1,
+                          extentOf(op.getQueryExtent())) &&
+              hasSharding(ofKey, op.getKeyLayout(), 1, keyExtent) &&
+              hasSharding(ofValue, op.getKeyLayout(), 1, keyExtent);
+  if (!fits) {
+    fail(op, "queries or keys that are laid out in another way");
+    return -1;
+  }
+  int number = 0, count = static_cast<int>(attentions.size());
+  auto isOfOp = [&](const Attention &other) {
+    return other.query == query && other.key == key && other.value == value &&
+           asksSame(other.first, op);
+  };
+  while (number < count && !isOfOp(attentions[number]))
+    ++number;
+  if (number == count)
+    attentions.push_back({query, key, value, op, std::nullopt});
+  ofOp[op] = number;
+  return number;
+}
+
+void Labels::visit(const Zero &zero, Operation *op) {
+  Label like = of(zero.like), made;
+  if (like.tensor >= 0) {
+    made = madeOf(like, Made::Gradient, like.dim);
+  } else {
+    auto argument = dyn_cast<BlockArgument>(zero.like);
+    if (!argument || !isa<func::FuncOp>(argument.getOwner()->getParentOp()))
+      return fail(op, "a gradient by what the program has made");
+    made.table = zero.like;
+  }
+  give(zero.gradient, made);
+}
+
+void Labels::visit(const Delta &delta, Operation *op) {
+  Label out = of(delta.out), outGrad = of(delta.outGrad), lseGrad;
+  Label made = madeOf(outGrad, Made::Delta, 2);
+  bool fits = outGrad.tensor >= 0 && (out.tensor >= 0 || out.isOf(Made::Out)) &&
+              hasSharding(out, outGrad.layout, outGrad.dim, outGrad.extent);
+  if (delta.lseGrad) {
+    lseGrad = of(delta.lseGrad);
+    fits &= lseGrad.tensor >= 0 &&
+            hasSharding(lseGrad, outGrad.layout, 2, outGrad.extent);
+    made.lseGrad = lseGrad.tensor;
+  }
+  if (!fits)
+    return fail(op, "takes rows that are no shards of arguments, or that are "
+                    "laid out in different ways");
+  made.out = out.tensor;
+  made.attention = out.attention;
+  give(delta.delta, made);
+}
+
+/// All gradients of an attention are of the same rows.
+void Labels::joinGradient(const AttendedGrad &attended, Attention &attention,
+                          Operation *op) {
+  Label outGrad = of(attended.outGrad), lse = of(attended.lse),
+        delta = of(attended.delta);
+  std::array<int *, 5> known = {&attention.outGrad, &attention.lse,
+                                &attention.delta, &attention.out,
+                                &attention.lseGrad};
+  int found[] = {outGrad.tensor, lse.tensor, delta.tensor, delta.out,
+                 delta.lseGrad};
+  if (!attention.gradient) {
+    attention.gradient = attended;
+    for (auto [mine, other] : llvm::zip_equal(known, found))
+      *mine = other;
+  }
+  for (auto [mine, other] : llvm::zip_equal(known, found))
+    if (*mine != other)
+      return fail(op, "takes other rows than the gradients before");
+  if (!areEquivalent(*attention.gradient->gradient, *attended.gradient) ||
+      attention.gradient->captures != attended.captures)
+    return fail(op, "has another gradient of its score than those before");
+}
+
+void Labels::visit(const AttendedGrad &attended, Operation *op) {
+  Label query = of(attended.op.getQuery()), key = of(attended.key),
+        value = of(attended.value);
+  int number = join(attended.op, attended.key, attended.value);
+  if (number < 0)
+    return;
+  Label lse = of(attended.lse), delta = of(attended.delta),
+        outGrad = of(attended.outGrad);
+  bool fits = outGrad.tensor >= 0 && (lse.tensor >= 0 || lse.isOf(Made::Lse)) &&
+              delta.isOf(Made::Delta) &&
+              whatIsMade(delta.tensor).first == outGrad.tensor;
+  for (auto [rows, dim] : {std::pair(&outGrad, 1), {&lse, 2}, {&delta, 2}})
+    fits &= hasSharding(*rows, query.layout, dim, query.extent);
+  // Where the program itself attends, the gradients are those of that.
+  for (const Label *rows : {&lse, &delta})
+    fits &= rows->attention < 0 || rows->attention == number;
+  if (!fits)
+    return fail(op, "takes rows that are not those of its queries");
+  joinGradient(attended, attentions[number], op);
+  const Label *by[] = {&query, &key, &value};
+  for (auto [place, before, after] :
+       llvm::enumerate(attended.grads, attended.made)) {
+    Label label = of(before);
+    bool isBy;
+    if (place < std::size(by)) {
+      isBy = label.isLike(madeOf(*by[place], Made::Gradient, by[place]->dim));
+    } else {
+      int64_t capture = attended.captures[place - std::size(by)];
+      isBy = label.table == attended.op.getScoreCaptures()[capture];
+    }
+    Label wanted = label;
+    wanted.attention = number;
+    wanted.place = static_cast<int>(place);
+    if (!isBy || label.isRounded || !unify(label, wanted))
+      return fail(op, "adds to a gradient by something else");
+    give(after, label);
+  }
+}
+
+void Labels::visit(const Rounded &rounded, Operation *op) {
+  Label label = of(rounded.gradient);
+  if ((!label.isOf(Made::Gradient) && !label.table) || label.isRounded)
+    return fail(op, "rounds what is no gradient, or was rounded");
+  label.isRounded = true;
+  give(rounded.rounded, label);
+}

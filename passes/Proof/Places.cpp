@@ -1,0 +1,569 @@
+//===- Places.cpp - scalars of a program at a rank and a turn -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Proof/Places.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::proof;
+
+namespace burst::proof {
+
+bool operator<(const Place &a, const Place &b) {
+  Operation *loopA = a.loop, *loopB = b.loop;
+  return std::tie(loopA, a.rank, a.turn) < std::tie(loopB, b.rank, b.turn);
+}
+
+/// Where scalar code is evaluated: in the program at a place, in a function
+/// that is called there, in the region that gives the entries of a table.
+struct Scope {
+  const Place &place;
+  const Scope *outer = nullptr;
+  mutable func::CallOp call = {}; ///< of the function that this is the body of
+  ValueRange arguments = {};      ///< of a region, and their values
+  ArrayRef<Index> values = {};    ///< or of one carried index
+  bool checks = false;            ///< whether conditions are noted
+  bool remembers = false;         ///< whether this is a place of the program
+};
+
+} // namespace burst::proof
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+Places::Places(func::FuncOp program, const Contract &contract,
+               ArrayRef<std::pair<Value, Index>> chosen, Arithmetic &arithmetic)
+    : arithmetic(arithmetic), program(program), contract(contract),
+      parts(ring::numRanks(program)), chosen(chosen),
+      genericRank(Index::of(arithmetic.addAtom("r"))) {}
+
+void Places::refuse(Operation *op, const Twine &why) {
+  if (!reason)
+    reason = Reason{op, why.str()};
+}
+
+void Places::require(Operation *op, std::string what, Formula formula) {
+  if (!formula.isTrue())
+    conditions.push_back({op, std::move(what), std::move(formula)});
+}
+
+Place Places::generic(scf::ForOp loop) {
+  return {genericRank, loop, loop ? turnOf(loop) : Index(0)};
+}
+
+Linear Places::linear(const Index &x, Operation *op) {
+  if (std::optional<Linear> found = Arithmetic::linear(x))
+    return *found;
+  refuse(op, "an index is not linear in what is not the number of ranks");
+  return 0;
+}
+
+Index Places::remainder(const Index &x, Operation *op) {
+  if (std::optional<Remainder> found = arithmetic.remainder(x))
+    return found->value;
+  refuse(op, "a remainder of what may be of any size");
+  return 0;
+}
+
+/// A constant, where those that depend on the number of ranks are read so.
+Index Places::constant(int64_t value) const {
+  if (value >= parts - 1 && value <= parts + 1)
+    return Index::numRanks() + Index(value - parts);
+  return value;
+}
+
+const Places::Bounds &Places::boundsOf(scf::ForOp loop) {
+  auto [known, isNew] = bounds.try_emplace(loop);
+  if (!isNew)
+    return known->second;
+  Bounds made;
+  Place top{genericRank};
+  Index step = index(loop.getStep(), top);
+  made.first = index(loop.getLowerBound(), top);
+  made.end = index(loop.getUpperBound(), top);
+  // Turns of which ranks differ would be turns of which they do not meet.
+  Index past = made.end - Index::numRanks();
+  if (step.getNumber() != 1 || !made.first.getNumber() ||
+      *made.first.getNumber() < 0 || !past.getNumber() ||
+      *past.getNumber() > 1 || *past.getNumber() < -2) {
+    refuse(loop, "a loop of other than about P turns, one by one");
+    made.end = Index::numRanks();
+    made.first = 0;
+  }
+  Atom turn = arithmetic.addAtom("t", past.getNumber().value_or(0) > 0 ? 2 : 1);
+  Linear own = Linear::unknown(turn);
+  arithmetic.addFact(turn, atLeast(own, linear(made.first, loop)) &&
+                               below(own, linear(made.end, loop)));
+  made.turn = Index::of(turn);
+  // There may be new loops since.
+  return bounds[loop] = made;
+}
+
+Index Places::turnOf(scf::ForOp loop) { return *boundsOf(loop).turn; }
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Index Places::index(Value value, const Place &place) {
+  return evaluate(value, {.place = place, .remembers = true}).index;
+}
+
+Formula Places::truth(Value value, const Place &place) {
+  return evaluate(value, {.place = place, .remembers = true}).truth;
+}
+
+/// Whether a value is one of the program, in front of or in a loop.
+static bool isOfProgram(Value value, func::FuncOp program) {
+  Operation *parent = value.getParentRegion()->getParentOp();
+  return parent == program ||
+         (isa<scf::ForOp>(parent) &&
+          parent->getParentOfType<func::FuncOp>() == program);
+}
+
+Places::Scalar Places::evaluate(Value value, const Scope &scope) {
+  if (reason)
+    return {};
+  for (const Scope *s = &scope; s; s = s->outer)
+    for (auto [argument, bound] : llvm::zip(s->arguments, s->values))
+      if (argument == value)
+        return {bound};
+  const Scope *own = &scope;
+  if (isOfProgram(value, program))
+    while (own->outer)
+      own = own->outer;
+  auto make = [&]() -> Scalar {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return ofArgument(argument, *own);
+    auto result = cast<OpResult>(value);
+    if (auto loop = dyn_cast<scf::ForOp>(result.getOwner()))
+      return closedForm(loop, result.getResultNumber(), own->place.rank,
+                        endTurn(loop));
+    if (isa<func::CallOp>(result.getOwner()))
+      return ofCall(result, *own);
+    return compute(result.getOwner(), *own);
+  };
+  if (!own->remembers)
+    return make();
+  std::pair key(value.getAsOpaquePointer(), own->place);
+  if (auto found = known.find(key); found != known.end())
+    return found->second;
+  Scalar made = make();
+  known.emplace(key, made);
+  return made;
+}
+
+Places::Scalar Places::ofArgument(BlockArgument argument, const Scope &scope) {
+  Operation *parent = argument.getOwner()->getParentOp();
+  if (auto loop = dyn_cast<scf::ForOp>(parent)) {
+    if (loop != scope.place.loop) {
+      refuse(loop, "a loop inside of another one");
+      return {};
+    }
+    if (argument.getArgNumber() == 0)
+      return {scope.place.turn};
+    return closedForm(loop, argument.getArgNumber() - 1, scope.place.rank,
+                      scope.place.turn);
+  }
+  for (const Scope *s = &scope; s; s = s->outer)
+    if (s->call && parent == calleeOf(s->call))
+      return evaluate(s->call.getOperand(argument.getArgNumber()), *s->outer);
+  refuse(parent, "an argument decides what is sent");
+  return {};
+}
+
+Places::Scalar Places::ofCall(OpResult result, const Scope &scope) {
+  for (const auto &[value, index] : chosen)
+    if (value == result)
+      return {index};
+  refuse(result.getOwner(), "a number that a function computes");
+  return {};
+}
+
+Places::Scalar Places::compute(Operation *op, const Scope &scope) {
+  auto operand = [&](unsigned number) {
+    return evaluate(op->getOperand(number), scope);
+  };
+  auto index = [&](unsigned number) { return operand(number).index; };
+  auto truth = [&](unsigned number) { return operand(number).truth; };
+  bool isFlag =
+      op->getNumResults() == 1 && op->getResult(0).getType().isInteger(1);
+  return llvm::TypeSwitch<Operation *, Scalar>(op)
+      .Case<arith::ConstantOp>([&](arith::ConstantOp op) -> Scalar {
+        auto value = dyn_cast<IntegerAttr>(op.getValue());
+        if (!value) {
+          refuse(op, "a constant that is no index");
+          return {};
+        }
+        if (isFlag)
+          return {0, Formula(value.getValue().getBoolValue())};
+        // Functions count segments, of which there may be P - 1.
+        bool isOfFunction = op->getParentOfType<func::FuncOp>() != program;
+        if (isOfFunction && value.getInt() != parts)
+          return {value.getInt()};
+        return {constant(value.getInt())};
+      })
+      .Case<shard::ProcessMultiIndexOp>(
+          [&](auto) -> Scalar { return {scope.place.rank}; })
+      .Case<shard::GridShapeOp>(
+          [&](auto) -> Scalar { return {Index::numRanks()}; })
+      .Case<arith::AddIOp>(
+          [&](auto) -> Scalar { return {index(0) + index(1)}; })
+      .Case<arith::SubIOp>(
+          [&](auto) -> Scalar { return {index(0) - index(1)}; })
+      .Case<arith::MulIOp>([&](auto) -> Scalar {
+        if (auto product = Arithmetic::multiply(index(0), index(1)))
+          return {*product};
+        refuse(op, "a product of two numbers that depend on ranks or turns");
+        return {};
+      })
+      .Case<arith::RemUIOp>([&](auto) -> Scalar {
+        Index of = index(0);
+        if (!(index(1) == Index::numRanks())) {
+          refuse(op, "a remainder by another number than that of ranks");
+          return {};
+        }
+        if (scope.checks && Arithmetic::linear(of))
+          require(op, "an index does not wrap", atLeast(linear(of, op), 0));
+        return {remainder(of, op)};
+      })
+      .Case<arith::AndIOp>(
+          [&](auto) -> Scalar { return {0, truth(0) && truth(1)}; })
+      .Case<arith::OrIOp>(
+          [&](auto) -> Scalar { return {0, truth(0) || truth(1)}; })
+      .Case<arith::XOrIOp>([&](auto) -> Scalar {
+        Formula a = truth(0), b = truth(1);
+        return {0, (a && !b) || (!a && b)};
+      })
+      .Case<arith::CmpIOp>(
+          [&](arith::CmpIOp compared) { return compare(compared, scope); })
+      .Case<arith::SelectOp>([&](auto) -> Scalar {
+        Formula condition = truth(0);
+        if (isFlag)
+          return {0, (condition && truth(1)) || (!condition && truth(2))};
+        if (auto chosen = arithmetic.select(condition, index(1), index(2)))
+          return {*chosen};
+        refuse(op, "a choice between what is not linear");
+        return {};
+      })
+      .Case<tensor::ExtractOp>([&](tensor::ExtractOp extract) {
+        auto at = llvm::map_to_vector(extract.getIndices(), [&](Value value) {
+          return evaluate(value, scope).index;
+        });
+        return entry(extract.getTensor(), at, scope);
+      })
+      .Default([&](Operation *) -> Scalar {
+        refuse(op, "not an op of which a proof knows what it computes");
+        return {};
+      });
+}
+
+Places::Scalar Places::compare(arith::CmpIOp op, const Scope &scope) {
+  if (!op.getLhs().getType().isIndex()) {
+    refuse(op, "a comparison of other than indices");
+    return {};
+  }
+  Linear a = linear(evaluate(op.getLhs(), scope).index, op),
+         b = linear(evaluate(op.getRhs(), scope).index, op);
+  bool isUnsigned = op.getPredicate() >= arith::CmpIPredicate::ult;
+  if (isUnsigned && scope.checks)
+    require(op, "an index does not wrap", atLeast(a, 0) && atLeast(b, 0));
+  switch (op.getPredicate()) {
+  case arith::CmpIPredicate::eq:
+    return {0, equal(a, b)};
+  case arith::CmpIPredicate::ne:
+    return {0, unequal(a, b)};
+  case arith::CmpIPredicate::slt:
+  case arith::CmpIPredicate::ult:
+    return {0, below(a, b)};
+  case arith::CmpIPredicate::sle:
+  case arith::CmpIPredicate::ule:
+    return {0, atLeast(b, a)};
+  case arith::CmpIPredicate::sgt:
+  case arith::CmpIPredicate::ugt:
+    return {0, below(b, a)};
+  case arith::CmpIPredicate::sge:
+  case arith::CmpIPredicate::uge:
+    return {0, atLeast(a, b)};
+  }
+  llvm_unreachable("unknown predicate");
+}
+
+/// Whether what an op computes decides what a rank does. What is required of
+/// tables, and what functions are given, does not.
+static bool steers(Operation *op) {
+  return llvm::any_of(op->getUsers(), [](Operation *user) {
+    if (isa<arith::ArithDialect, tensor::TensorDialect>(user->getDialect()))
+      return steers(user);
+    return !isa<ring::RequireOp, func::CallOp>(user);
+  });
+}
+
+void Places::check(Operation *op, const Place &place) {
+  if (!isa<arith::RemUIOp, arith::CmpIOp, tensor::ExtractOp>(op) || !steers(op))
+    return;
+  Scope operands{.place = place, .remembers = true};
+  Scope scope{.place = place, .outer = &operands, .checks = true};
+  compute(op, scope);
+}
+
+//===----------------------------------------------------------------------===//
+// What loops carry
+//===----------------------------------------------------------------------===//
+
+/// What is added, modulo P, to a carried index in each turn; none where it
+/// becomes something else.
+std::optional<int64_t> Places::stepOf(scf::ForOp loop, unsigned number) {
+  BlockArgument argument = loop.getRegionIterArg(number);
+  auto [found, isNew] = carriedSteps.try_emplace(argument);
+  if (!isNew)
+    return found->second;
+  Index carried = Index::of(arithmetic.addAtom("carried"));
+  Place place = generic(loop);
+  Value values[] = {argument};
+  Scope scope{.place = place,
+              .arguments = ValueRange(values),
+              .values = ArrayRef(carried)};
+  Index next = evaluate(loop.getYieldedValues()[number], scope).index;
+  Index step = arithmetic.reduce(next) - carried;
+  return carriedSteps[argument] = step.getNumber();
+}
+
+Places::Scalar Places::closedForm(scf::ForOp loop, unsigned number,
+                                  const Index &rank, const Index &turn) {
+  if (!loop.getRegionIterArg(number).getType().isIndex()) {
+    refuse(loop, "a loop carries a scalar that is no index");
+    return {};
+  }
+  std::optional<int64_t> step = stepOf(loop, number);
+  if (!step) {
+    refuse(loop, "a loop carries an index that does not change by a constant "
+                 "modulo the number of ranks");
+    return {};
+  }
+  Index first = index(loop.getInitArgs()[number], Place{rank});
+  Index turns = turn - firstTurn(loop);
+  return {remainder(first + turns * Polynomial(*step), loop)};
+}
+
+void Places::checkCarried(scf::ForOp loop, unsigned number) {
+  Place here = generic(loop);
+  auto form = [&](const Index &turn) {
+    return linear(closedForm(loop, number, genericRank, turn).index, loop);
+  };
+  Index first = index(loop.getInitArgs()[number], {genericRank});
+  Index next = index(loop.getYieldedValues()[number], here);
+  require(loop, "a carried index is that of the first turn",
+          equal(linear(first, loop), form(firstTurn(loop))));
+  require(loop, "a carried index is that of the next turn",
+          equal(linear(next, loop), form(here.turn + 1)));
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+Formula Places::flag(Value table, ArrayRef<Index> at, const Place &place,
+                     bool checks) {
+  Scope root{.place = place, .checks = checks, .remembers = true};
+  return entry(table, at, root).truth;
+}
+
+Index Places::number(Value table, ArrayRef<Index> at, const Place &place) {
+  Scope root{.place = place, .remembers = true};
+  return entry(table, at, root).index;
+}
+
+Formula Places::segment(Value table, Value turn, const Index &owner,
+                        const Index &segment, const Place &place, bool checks) {
+  return this->segment(table, table ? index(turn, place) : Index(0), owner,
+                       segment, place, checks);
+}
+
+Formula Places::segment(Value table, const Index &turn, const Index &owner,
+                        const Index &segment, const Place &place, bool checks) {
+  if (!table)
+    return Formula(true);
+  ArrayRef<int64_t> shape = cast<ShapedType>(table.getType()).getShape();
+  Index at[] = {shape[0] == 1 ? Index(0) : owner, turn,
+                shape[2] == 1 ? Index(0) : segment};
+  return flag(table, at, place, checks);
+}
+
+/// Whether a table has such an entry.
+Formula Places::isInside(Value table, ArrayRef<Index> at) {
+  std::vector<Formula> inside;
+  auto shape = cast<ShapedType>(table.getType()).getShape();
+  for (auto [d, size, index] : llvm::enumerate(shape, at)) {
+    // Ranks or turns come first, then segments, of all ranks too.
+    bool isOfRanks = d + 1 < std::min<size_t>(shape.size(), 3);
+    Index end = isOfRanks ? constant(size) : Index(size);
+    if (!isOfRanks && size > 2 && size % parts == 0)
+      end = Index::numRanks() * Polynomial(size / parts);
+    Operation *op = table.getDefiningOp();
+    inside.push_back(atLeast(linear(index, op), 0) &&
+                     below(linear(index, op), linear(end, op)));
+  }
+  return Formula::all(std::move(inside));
+}
+
+/// Whether entries of a table can be read through: its region is scalar code
+/// of which evaluate knows the ops.
+static bool isReadable(Operation *op) {
+  if (isa<arith::ConstantOp, arith::AddIOp, arith::SubIOp, arith::MulIOp,
+          arith::RemUIOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp,
+          arith::CmpIOp, arith::SelectOp, tensor::YieldOp>(op))
+    return llvm::all_of(op->getOperands(), [](Value operand) {
+      Operation *from = operand.getDefiningOp();
+      return !from || isReadable(from);
+    });
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+    // Another table that the function gives is an opaque one, if need be.
+    Value table = extract.getTensor();
+    Operation *from = table.getDefiningOp();
+    bool isGiven =
+        !from || llvm::any_of(table.getUsers(), llvm::IsaPred<func::ReturnOp>);
+    return (isGiven || isReadable(from)) &&
+           llvm::all_of(extract.getIndices(), [](Value index) {
+             Operation *from = index.getDefiningOp();
+             return !from || isReadable(from);
+           });
+  }
+  auto generate = dyn_cast<tensor::GenerateOp>(op);
+  return generate && isReadable(generate.getBody().front().getTerminator());
+}
+
+Places::Scalar Places::generated(tensor::GenerateOp op, ArrayRef<Index> at,
+                                 const Scope &scope) {
+  Block &body = op.getBody().front();
+  Scope inside{.place = scope.place,
+               .outer = &scope,
+               .arguments = body.getArguments(),
+               .values = at,
+               .checks = scope.checks};
+  return evaluate(body.getTerminator()->getOperand(0), inside);
+}
+
+Places::Scalar Places::constantEntry(Value table, DenseElementsAttr values,
+                                     ArrayRef<Index> at) {
+  auto scalar = [&](const APInt &value) -> Scalar {
+    if (values.getElementType().isInteger(1))
+      return {0, Formula(value.getBoolValue())};
+    return {constant(value.getSExtValue())};
+  };
+  if (values.isSplat())
+    return scalar(values.getSplatValue<APInt>());
+  int64_t offset = 0;
+  for (auto [size, index] : llvm::zip(values.getType().getShape(), at)) {
+    std::optional<int64_t> number = index.getNumber();
+    if (!number || *number < 0 || *number >= size) {
+      refuse(table.getDefiningOp(), "a table of constants that differ");
+      return {};
+    }
+    offset = offset * size + *number;
+  }
+  return scalar(*(values.value_begin<APInt>() + offset));
+}
+
+Places::Scalar Places::entry(Value table, ArrayRef<Index> at,
+                             const Scope &scope) {
+  if (scope.checks)
+    require(table.getDefiningOp() ? table.getDefiningOp()
+                                  : table.getParentRegion()->getParentOp(),
+            "a table has the entry that is read", isInside(table, at));
+  if (auto argument = dyn_cast<BlockArgument>(table)) {
+    for (const Scope *s = &scope; s; s = s->outer)
+      if (s->call && argument.getOwner()->getParentOp() == calleeOf(s->call)) {
+        // Its own entries have been checked.
+        Scope outer = *s->outer;
+        outer.checks = false;
+        return entry(s->call.getOperand(argument.getArgNumber()), at, outer);
+      }
+    return opaque(table, at, scope);
+  }
+  Operation *op = table.getDefiningOp();
+  DenseElementsAttr values;
+  if (matchPattern(table, m_Constant(&values)) && values &&
+      values.getElementType().isIntOrIndex())
+    return constantEntry(table, values, at);
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    func::FuncOp callee = calleeOf(call);
+    Value given = callee.getBody().front().getTerminator()->getOperand(
+        cast<OpResult>(table).getResultNumber());
+    auto generate = given.getDefiningOp<tensor::GenerateOp>();
+    if (!generate || !isReadable(generate))
+      return opaque(table, at, scope);
+    Scope inside{.place = scope.place,
+                 .outer = &scope,
+                 .call = call,
+                 .checks = scope.checks};
+    return generated(generate, at, inside);
+  }
+  auto generate = dyn_cast<tensor::GenerateOp>(op);
+  if (generate && isReadable(generate))
+    return generated(generate, at, scope);
+  // In a function: what it gives besides.
+  for (const Scope *s = &scope; s; s = s->outer)
+    if (s->call && op->getParentOfType<func::FuncOp>() == calleeOf(s->call)) {
+      Operation *end = calleeOf(s->call).getBody().front().getTerminator();
+      for (auto [number, given] : llvm::enumerate(end->getOperands()))
+        if (given == table)
+          return opaque(s->call.getResult(number), at, *s->outer);
+    }
+  refuse(op, "a table of which a proof knows no entry");
+  return {};
+}
+
+/// An entry of a table of which nothing is known but the contract, and that it
+/// is the same wherever it is read.
+Places::Scalar Places::opaque(Value table, ArrayRef<Index> at,
+                              const Scope &scope) {
+  std::vector<Application> &others = applications[table];
+  for (const Application &other : others)
+    if (ArrayRef(other.at) == at)
+      return other.value;
+  bool isFlag = getElementTypeOrSelf(table.getType()).isInteger(1);
+  Operation *op = table.getDefiningOp() ? table.getDefiningOp() : program;
+  Atom atom =
+      isFlag ? arithmetic.addOpenAtom("flag") : arithmetic.addAtom("reach");
+  Linear own = Linear::unknown(atom);
+  Scalar value{Index::of(atom), atLeast(own, 1)};
+  if (isFlag)
+    arithmetic.addFact(atom, atLeast(own, 0) && atLeast(1, own));
+  for (const Application &other : others) {
+    std::vector<Formula> same;
+    for (auto [x, y] : llvm::zip_equal(other.at, at))
+      same.push_back(equal(linear(x, op), linear(y, op)));
+    arithmetic.addFact(atom,
+                       implies(Formula::all(std::move(same)),
+                               equal(own, linear(other.value.index, op))));
+  }
+  others.push_back({SmallVector<Index>(at), value});
+  if (const Contract::Need *need = contract.find(table))
+    if (need->reach)
+      addContract(*need, at, value.truth, atom);
+  return value;
+}
+
+/// A pair that is needed is within the reach of what travels.
+void Places::addContract(const Contract::Need &need, ArrayRef<Index> at,
+                         const Formula &entry, Atom atom) {
+  Place top{genericRank};
+  Operation *op = need.pairs.getDefiningOp();
+  Index step = index(need.step, top);
+  Index way = need.movesKeys ? at[0] - at[1] : at[1] - at[0];
+  if (!step.getTerms().empty()) {
+    refuse(op, "a direction that differs");
+    return;
+  }
+  Index hops = remainder(way * step.getConstant(), op);
+  Index where[] = {need.movesKeys ? at[1] : at[0],
+                   need.movesKeys ? at[3] : at[2]};
+  Index reach = number(need.reach, where, top);
+  arithmetic.addFact(
+      atom, implies(entry, atLeast(linear(reach, op), linear(hops, op))));
+}

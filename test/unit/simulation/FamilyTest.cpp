@@ -1,0 +1,112 @@
+//===- FamilyTest.cpp - one program for all numbers of ranks --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What is proved for every number of ranks is the text of one program, in which
+// P and P - 1 are read as such. That texts for other numbers of ranks are the
+// same text, up to these constants, is held here: so a proof speaks for all of
+// them.
+//
+//===----------------------------------------------------------------------===//
+#include "test/unit/simulation/Programs.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include <gtest/gtest.h>
+
+#include <cctype>
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::test;
+
+namespace {
+
+/// Numbers, and what stands between them.
+std::vector<std::string> tokensOf(const std::string &text) {
+  std::vector<std::string> tokens;
+  for (size_t i = 0; i < text.size();) {
+    size_t begin = i;
+    bool isNumber = isdigit(text[i]);
+    while (i < text.size() && (isdigit(text[i]) != 0) == isNumber)
+      ++i;
+    tokens.push_back(text.substr(begin, i - begin));
+  }
+  return tokens;
+}
+
+/// Whether two tokens are one for `p` and for `q` ranks: a number that both
+/// have, one that is so many more or fewer than that of ranks, or a multiple.
+bool areOne(const std::string &a, const std::string &b, int64_t p, int64_t q) {
+  if (a == b)
+    return true;
+  if (!isdigit(a[0]) || !isdigit(b[0]) || a.size() > 12 || b.size() > 12)
+    return false;
+  int64_t x = std::stoll(a), y = std::stoll(b);
+  return (x - p == y - q && std::abs(x - p) <= 1) ||
+         (x % p == 0 && y % q == 0 && x / p == y / q);
+}
+
+/// Constants stand where they are used: which are one, and in what order they
+/// stand, depends on which numbers happen to be the same.
+void sinkConstants(ModuleOp module) {
+  SmallVector<arith::ConstantOp> constants;
+  module.walk([&](arith::ConstantOp op) { constants.push_back(op); });
+  for (arith::ConstantOp op : constants) {
+    for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
+      OpBuilder builder(use.getOwner());
+      use.set(builder.clone(*op)->getResult(0));
+    }
+    op.erase();
+  }
+}
+
+/// The text of a program, in which values have numbers.
+std::string textOf(MLIRContext &context, Problem problem, int64_t parts) {
+  problem.parts = parts;
+  problem.queries = problem.keys = 34 * parts;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  OwningOpRef<ModuleOp> module = lower(context, problem);
+  sinkConstants(*module);
+  module->print(stream, OpPrintingFlags().printGenericOpForm());
+  return text;
+}
+
+struct Shape {
+  const char *strategy, *mask, *order;
+  bool isBackward, drop;
+};
+
+std::vector<Shape> allShapes() {
+  std::vector<Shape> shapes;
+  for (const char *strategy : {"ring_kv", "ring_q", "all_gather"})
+    for (const char *mask : {"", "causal", "window<left = 11, right = 0>"})
+      for (const char *order : {"contiguous", "zigzag", "striped"})
+        for (bool isBackward : {false, true})
+          shapes.push_back({strategy, mask, order, isBackward,
+                            /*drop=*/order != StringRef("striped")});
+  return shapes;
+}
+
+TEST(FamilyTest, TextsDifferInTheNumberOfRanksOnly) {
+  auto context = makeContext();
+  for (const Shape &shape : allShapes()) {
+    Problem problem;
+    problem.forward = shape.strategy;
+    problem.backward = shape.isBackward ? shape.strategy : "";
+    problem.mask = shape.mask;
+    problem.order = shape.order;
+    problem.drop = shape.drop;
+    constexpr int64_t first = 8;
+    auto reference = tokensOf(textOf(*context, problem, first));
+    for (int64_t parts : {3, 4, 5, 6, 7, 12, 16, 31}) {
+      SCOPED_TRACE(problem.describe() + " as for " + std::to_string(parts));
+      auto tokens = tokensOf(textOf(*context, problem, parts));
+      ASSERT_EQ(reference.size(), tokens.size());
+      for (auto [a, b] : llvm::zip_equal(reference, tokens))
+        ASSERT_TRUE(areOne(a, b, first, parts)) << a << " and " << b;
+    }
+  }
+}
+
+} // namespace
