@@ -66,6 +66,18 @@ Step AddTwiceOp::simulate(SimulatedRank &rank, const ExternalCall &call) {
   return Step::Done;
 }
 
+proof::StepMeaning AddTwiceOp::describe() {
+  OperandRange operands = getOperands();
+  return proof::Joined{
+      operands.take_front(1),
+      {{operands.slice(1, 1), {getSegmentsOfB(), getTurnOfB()}},
+       {operands.slice(2, 1), {getSegmentsOfC(), getTurnOfC()}}},
+      getOwner(),
+      getExtent(),
+      getLayout(),
+      getOperation()->getResults()};
+}
+
 void AddTwiceOp::lowerToTile(tiling::Lowering &lowering) {
   OpBuilder builder(*this);
   for (auto [other, flags, turn] :
@@ -112,6 +124,12 @@ Step AttendOneOp::simulate(SimulatedRank &rank, const ExternalCall &call) {
   call.give(getNewM(), std::move(state.m));
   call.give(getNewL(), std::move(state.l));
   return Step::Done;
+}
+
+proof::StepMeaning AttendOneOp::describe() {
+  return proof::Attended{
+      cast<ring::AttendLikeOpInterface>(getOperation()), getKey(), getValue(),
+      getOperands().take_front(3), getOperation()->getResults()};
 }
 
 void AttendOneOp::lowerToTile(tiling::Lowering &lowering) {

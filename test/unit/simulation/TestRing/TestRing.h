@@ -3,6 +3,7 @@
 #ifndef BURST_TEST_UNIT_SIMULATION_TESTRING_TESTRING_H
 #define BURST_TEST_UNIT_SIMULATION_TESTRING_TESTRING_H
 
+#include "passes/Proof/StepMeaning.h"
 #include "passes/Simulation/SimulatedOp.h"
 #include "passes/Tile/Lowering.h"
 

@@ -9,6 +9,7 @@
 #define BURST_TEST_UNIT_SIMULATION_TESTRING_TESTRING_TD
 
 include "dialect/Ring/RingOps.td"
+include "passes/Proof/ProvedOp.td"
 include "passes/Simulation/SimulatedOp.td"
 include "passes/Tile/TileLowering.td"
 
@@ -24,6 +25,7 @@ class TestRing_Step<string mnemonic, list<Trait> traits = []>
         DeclareOpInterfaceMethods<Ring_StepOpInterface, ["getContent"]>,
         DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
         DeclareOpInterfaceMethods<SimulatedOpInterface>,
+        DeclareOpInterfaceMethods<ProvedOpInterface>,
         DeclareOpInterfaceMethods<TileLoweringOpInterface>]>;
 
 /// a + b + c, in this order: two `ring.add` as one step.

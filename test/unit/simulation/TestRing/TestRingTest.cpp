@@ -139,6 +139,8 @@ TEST_P(TestRing, IsProvedAndPlanned) {
   EXPECT_EQ(proveModule(*known, {}, &before), std::nullopt);
   auto refused = proveModule(*foreign, {}, &after);
   ASSERT_EQ(refused, std::nullopt) << refused->message;
+  EXPECT_TRUE(isProvedForAll(*known));
+  EXPECT_TRUE(isProvedForAll(*foreign));
   EXPECT_EQ(before.computed, after.computed);
   EXPECT_EQ(before.dropped, after.dropped);
   EXPECT_EQ(after.wasted, 0);
