@@ -74,9 +74,10 @@ LogicalResult burst::proveSchedule(func::FuncOp program,
   if (int64_t ranks = ring::numRanks(program); ranks > maxSimulatedRanks) {
     Operation *op =
         verdict.reason && verdict.reason->op ? verdict.reason->op : program;
-    InFlightDiagnostic error = op->emitOpError("is not proved for every number "
-                                               "of ranks: ")
-                               << *reason;
+    InFlightDiagnostic error =
+        emitError(op->getLoc())
+        << "'" << op->getName()
+        << "' op is not proved for every number of ranks: " << *reason;
     error.attachNote(program.getLoc())
         << "nor can all " << ranks << " ranks be simulated; at most "
         << maxSimulatedRanks

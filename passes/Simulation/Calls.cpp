@@ -65,8 +65,10 @@ std::optional<Argument> Calls::call(func::CallOp op, unsigned result) {
       op, op.getCalleeAttr());
   std::optional<Program> code = Program::compile(
       callee.getBody(), llvm::IsaPred<ring::SegmentOp, func::CallOp>);
-  if (!code)
+  if (!code) {
+    message = "calls a function that cannot be evaluated";
     return std::nullopt;
+  }
   Frame frame = code->makeFrame();
   for (auto [slot, operand] :
        llvm::zip_equal(code->arguments(), op.getOperands())) {

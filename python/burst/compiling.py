@@ -86,8 +86,9 @@ class Compiled(Program):
         """For what the schedule was proved: "for every number of ranks" or "for these
         ranks, sizes and tables"; None where sizes or tables are open, and it was not
         proved for all of them."""
-        return (None, "for these ranks, sizes and tables", "for every number of ranks")[
-            _c.library.burst_program_proof(self.handle)]
+        found: int = _c.library.burst_program_proof(self.handle)
+        words = (None, "for these ranks, sizes and tables", "for every number of ranks")
+        return words[found]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a shared object for burst.load, burst_runtime.load, burst-run and

@@ -128,3 +128,12 @@ def test_results_that_cannot_be_written():
     x = torch.zeros(1, 8, 1, 8)
     with pytest.raises(ValueError, match="o: is a view of the negative of a tensor"):
         program.run([x, x, x, torch._neg_view(x), torch.zeros(1, 1, 8)])
+
+
+def test_what_is_proved():
+    def proved(ranks):
+        return burst.compile(*SHAPES, mask=lambda b, h, i, j: i >= j,
+                             sequence=burst.Sequence(ranks=ranks)).proved
+    assert proved(3) == "for every number of ranks"
+    # Of two ranks the program does not tell the one ahead from the one behind.
+    assert proved(2) == "for these ranks, sizes and tables"

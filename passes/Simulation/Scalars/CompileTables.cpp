@@ -11,6 +11,12 @@ using namespace burst;
 /// Of a table that a program makes; P^2 entries of four for 2048 ranks.
 static constexpr int64_t maxTableElements = int64_t{1} << 24;
 
+/// Flags take a bit each.
+static int64_t mostElements(RankedTensorType type) {
+  return type.getElementType().isInteger(1) ? maxTableElements << 4
+                                            : maxTableElements;
+}
+
 /// How many of `indices` must be known before `op` can be run.
 static size_t depthOf(Operation &op, ValueRange indices,
                       const llvm::DenseMap<Operation *, size_t> &depths) {
@@ -56,9 +62,9 @@ LogicalResult Compiler::compileGenerate(tensor::GenerateOp generate) {
         "cannot be evaluated: its shape must be static");
   std::string error;
   if (!checkSize(type.getShape(), type.getElementType(), error) ||
-      type.getNumElements() > maxTableElements)
+      type.getNumElements() > mostElements(type))
     return generate.emitOpError("cannot be evaluated: a table has at most ")
-           << maxTableElements << " elements, got: " << type;
+           << mostElements(type) << " elements, got: " << type;
   Slot table = slot(generate.getResult());
   Instruction &allocate = emit(Opcode::AllocateTable, generate);
   allocate.dst = table.number;
