@@ -127,9 +127,9 @@ Step AttendOneOp::simulate(SimulatedRank &rank, const ExternalCall &call) {
 }
 
 proof::StepMeaning AttendOneOp::describe() {
-  return proof::Attended{
-      cast<ring::AttendLikeOpInterface>(getOperation()), getKey(), getValue(),
-      getOperands().take_front(3), getOperation()->getResults()};
+  return proof::Attended{cast<ring::AttendLikeOpInterface>(getOperation()),
+                         getKey(), getValue(), getOperands().take_front(3),
+                         getOperation()->getResults()};
 }
 
 void AttendOneOp::lowerToTile(tiling::Lowering &lowering) {
