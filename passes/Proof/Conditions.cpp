@@ -86,11 +86,11 @@ void Conditions::findInvariants(scf::ForOp loop) {
   };
   for (auto start : loop.getOps<ring::TransferOpInterface>())
     for (auto [index, tensor] : llvm::enumerate(start.getTensors()))
-      if (accounts.isAccount(tensor) && accounts.isOfTurn(tensor, start))
+      if (accounts.isAccount(tensor) && Accounts::isOfTurn(tensor, start))
         choose({start, static_cast<unsigned>(index)}, Accounts::numSent,
                [&] { return ofSent(start, index); });
   for (auto [number, argument] : llvm::enumerate(loop.getRegionIterArgs()))
-    if (accounts.isAccount(argument) && accounts.isKept(loop, number))
+    if (accounts.isAccount(argument) && Accounts::isKept(loop, number))
       choose({loop, static_cast<unsigned>(number)}, Accounts::numKept,
              [&] { return ofKept(loop, number); });
 }
@@ -136,7 +136,7 @@ void Conditions::visit(scf::ForOp loop) {
     if (isa<ring::TokenType>(argument.getType()) ||
         (label.tensor == -1 && !label.table))
       continue;
-    if (!accounts.isKept(loop, number)) // what came is what the transfer says
+    if (!Accounts::isKept(loop, number)) // what came is what the transfer says
       continue;
     Value init = loop.getInitArgs()[number];
     Value next = loop.getYieldedValues()[number];
@@ -171,7 +171,7 @@ void Conditions::visit(ring::TransferOpInterface start, const Place &place) {
   if (!place.loop)
     return;
   for (auto [index, tensor] : llvm::enumerate(start.getTensors()))
-    if (accounts.isAccount(tensor) && accounts.isOfTurn(tensor, start))
+    if (accounts.isAccount(tensor) && Accounts::isOfTurn(tensor, start))
       for (Formula &formula : ofSent(start, index))
         places.require(start, "sends the pairs that its shard has met",
                        std::move(formula));

@@ -56,7 +56,7 @@ Contract Contract::of(func::FuncOp program) {
 }
 
 const Contract::Need *Contract::find(Value pairs) const {
-  auto found = llvm::find_if(
+  const auto *found = llvm::find_if(
       needs, [&](const Need &need) { return need.pairs == pairs; });
   return found == needs.end() ? nullptr : &*found;
 }

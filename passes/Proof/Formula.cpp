@@ -46,6 +46,13 @@ Linear &Linear::operator*=(int64_t factor) {
   return *this;
 }
 
+size_t Linear::getHash() const {
+  size_t hash = llvm::hash_value(constant);
+  for (auto [number, coefficient] : terms)
+    hash = llvm::hash_combine(hash, number, coefficient);
+  return hash;
+}
+
 raw_ostream &burst::proof::operator<<(raw_ostream &os, const Linear &linear) {
   os << linear.getConstant();
   for (auto [number, coefficient] : linear.getTerms())
@@ -59,7 +66,7 @@ raw_ostream &burst::proof::operator<<(raw_ostream &os, const Linear &linear) {
 //===----------------------------------------------------------------------===//
 
 Formula::Formula(Kind kind, Linear linear, std::vector<Formula> members) {
-  size_t hash = llvm::hash_combine(kind, linear);
+  size_t hash = llvm::hash_combine(kind, linear.getHash());
   for (const Formula &member : members)
     hash = llvm::hash_combine(hash, member.getHash());
   node = std::make_shared<const Node>(
@@ -136,13 +143,6 @@ raw_ostream &burst::proof::operator<<(raw_ostream &os, const Formula &formula) {
 }
 
 namespace burst::proof {
-
-llvm::hash_code hash_value(const Linear &linear) {
-  llvm::hash_code hash = llvm::hash_value(linear.constant);
-  for (auto [number, coefficient] : linear.terms)
-    hash = llvm::hash_combine(hash, number, coefficient);
-  return hash;
-}
 
 bool operator==(const Formula &a, const Formula &b) {
   return a.node == b.node ||

@@ -8,6 +8,7 @@
 #ifndef BURST_PASSES_PROOF_FORMULA_H
 #define BURST_PASSES_PROOF_FORMULA_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/raw_ostream.h"
@@ -41,7 +42,7 @@ public:
   friend bool operator==(const Linear &a, const Linear &b) {
     return a.constant == b.constant && a.terms == b.terms;
   }
-  friend llvm::hash_code hash_value(const Linear &linear);
+  size_t getHash() const;
 
 private:
   int64_t constant;

@@ -15,6 +15,7 @@
 
 #include "llvm/ADT/SmallVector.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <tuple>

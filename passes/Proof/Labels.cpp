@@ -60,12 +60,12 @@ bool Labels::unify(Label &into, const Label &from) {
   return true;
 }
 
-void Labels::give(Value value, Label label, unsigned index) {
+void Labels::give(Value value, const Label &label, unsigned index) {
   SmallVector<Label, 1> &known = labels[value];
   if (known.size() <= index) {
     hasChanged = true;
     known.resize(index + 1);
-    known[index] = std::move(label);
+    known[index] = label;
     return;
   }
   int before = known[index].attention;

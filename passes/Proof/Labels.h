@@ -106,7 +106,7 @@ private:
   bool hasSharding(const Label &label, ring::LayoutAttr layout, int64_t dim,
                    const Extent &extent) const;
   /// Gives `value` what is known of it; a part of what it was before.
-  void give(mlir::Value value, Label label, unsigned index = 0);
+  void give(mlir::Value value, const Label &label, unsigned index = 0);
   bool unify(Label &into, const Label &from);
   void fail(mlir::Operation *op, const llvm::Twine &why) {
     places.refuse(op, why);

@@ -28,8 +28,8 @@ private:
   void run(Block &block, DenseMap<Value, unsigned> &numbers);
   void findLastUses();
   void checkWaits();
-  void checkUnchanged(size_t start);
-  void checkHeld(size_t start);
+  void checkUnchanged(size_t at);
+  void checkHeld(size_t at);
   std::optional<std::pair<int64_t, int>> kindOf(size_t event) const;
   bool isHeldAt(size_t transfer, size_t event) const;
 

@@ -281,6 +281,7 @@ std::vector<std::vector<Argument>>
 burst::shardGlobals(Simulation &simulation, ArrayRef<Argument> globals,
                     ShardData data) {
   std::vector<std::vector<Argument>> result;
+  result.reserve(simulation.numRanks());
   for (int64_t rank = 0; rank < simulation.numRanks(); ++rank)
     result.push_back(
         shardGlobals(simulation.getFunction(), globals, rank, data));

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Whether z3 agrees with what was said of conditions: agrees.py FILE CONDITIONS REFUTED, of which
 there are at least so many."""
 
