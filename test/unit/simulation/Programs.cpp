@@ -123,7 +123,8 @@ proveModule(ModuleOp module, const ProofOptions &options, Proof *proof) {
   std::optional<Counterexample> counterexample =
       prove(*simulation, *globals, options, found);
   Proof forAll;
-  if (isProvedForAll(module, options, &forAll)) {
+  // The text for more ranks is the same, see FamilyTest.cpp.
+  if (simulation->numRanks() <= 5 && isProvedForAll(module, options, &forAll)) {
     // Nothing that a simulation refuses may be proved.
     EXPECT_FALSE(counterexample) << "proved for every number of ranks";
     EXPECT_EQ(forAll.computed, found.computed);
