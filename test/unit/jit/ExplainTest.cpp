@@ -39,7 +39,7 @@ static bool contains(const std::string &text, const char *part) {
 TEST(Explain, tellsWhatRanksDo) {
   std::string table = tell(attentionOn(4), BURST_EXPLAIN_TABLE);
   EXPECT_TRUE(contains(table, "rank 3")) << table;
-  EXPECT_TRUE(contains(table, "proved: ")) << table;
+  EXPECT_TRUE(contains(table, "proved for every number of ranks:")) << table;
   EXPECT_FALSE(
       contains(tell(attentionOn(4), BURST_EXPLAIN_TABLE, 2), "rank 3"));
   EXPECT_TRUE(
