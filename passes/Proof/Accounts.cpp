@@ -60,7 +60,8 @@ Accounts::Accounts(func::FuncOp program, Places &places, const Labels &labels,
   needed = atLeast(own, 1);
   arithmetic.addFact(atom, atLeast(own, 0) && atLeast(1, own));
   for (ring::AttendLikeOpInterface op : attends)
-    if (op.getPairs().getDefiningOp<func::CallOp>()) {
+    if (Value pairs = op.getPairs();
+        pairs && pairs.getDefiningOp<func::CallOp>()) {
       Formula entry = isComputed(op, p, k, a, b, {places.rank()});
       arithmetic.addFact(atom,
                          implies(needed, entry) && implies(entry, needed));

@@ -53,6 +53,8 @@ Trace::Trace(func::FuncOp program, const Labels &labels, Places &places)
   if (maxSlices)
     for (int64_t bound : maxSlices.asArrayRef())
       most = std::max(most, bound);
+  if (most > 16)
+    places.refuse(program, "more than 16 buffers for what is received");
   turns = std::min<int64_t>(most, 16) + 1;
   DenseMap<Value, unsigned> numbers;
   for (BlockArgument argument : program.getArguments())

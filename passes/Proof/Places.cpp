@@ -113,10 +113,6 @@ Index Places::index(Value value, const Place &place) {
   return evaluate(value, {.place = place, .remembers = true}).index;
 }
 
-Formula Places::truth(Value value, const Place &place) {
-  return evaluate(value, {.place = place, .remembers = true}).truth;
-}
-
 /// Whether a value is one of the program, in front of or in a loop.
 static bool isOfProgram(Value value, func::FuncOp program) {
   Operation *parent = value.getParentRegion()->getParentOp();

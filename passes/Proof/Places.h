@@ -54,9 +54,8 @@ public:
          llvm::ArrayRef<std::pair<mlir::Value, Index>> chosen,
          Arithmetic &arithmetic);
 
-  /// The value of an index, of a flag.
+  /// The value of an index.
   Index index(mlir::Value value, const Place &place);
-  Formula truth(mlir::Value value, const Place &place);
   /// An entry of a table of flags.
   Formula flag(mlir::Value table, llvm::ArrayRef<Index> at, const Place &place,
                bool checks = false);

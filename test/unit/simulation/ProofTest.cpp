@@ -88,6 +88,22 @@ TEST(ProofControlTest, TransfersThatNobodyNeedsAreNoErrors) {
   }
 }
 
+TEST(ProofControlTest, OneAttendOfManyWithoutATableOfPairs) {
+  auto context = makeContext();
+  for (const char *forward : {"ring_kv", "ring_q"}) {
+    Problem problem;
+    problem.mask = "causal";
+    problem.forward = forward;
+    OwningOpRef<ModuleOp> module = lower(*context, problem);
+    SmallVector<ring::AttendOp> attends;
+    module->walk([&](ring::AttendOp op) { attends.push_back(op); });
+    attends.back().getPairsMutable().clear();
+    EXPECT_FALSE(isProvedForAll(*module));
+    EXPECT_FALSE(isProvedForAll(*module, {/*allowEmpty=*/true}));
+    EXPECT_TRUE(proveModule(*module));
+  }
+}
+
 TEST(ProofMessageTest, ARefusalIsReportedAtTheOp) {
   auto context = makeContext();
   Problem problem;
