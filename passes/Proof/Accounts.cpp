@@ -98,7 +98,7 @@ const Index &Accounts::computingRank(Value account) {
 
 std::optional<Side> Accounts::sideOf(Value tensor) const {
   const Attention &followed = labels.getAttentions()[attention];
-  const Label &label = labels.of(tensor);
+  Label label = labels.of(tensor);
   if (label.tensor == -1)
     return std::nullopt;
   if (label.isOf(Made::Gradient))
@@ -109,7 +109,7 @@ std::optional<Side> Accounts::sideOf(Value tensor) const {
 }
 
 bool Accounts::isAccount(Value tensor) const {
-  const Label &label = labels.of(tensor);
+  Label label = labels.of(tensor);
   return isa<RankedTensorType>(tensor.getType()) &&
          label.attention == attention &&
          (label.isOf(Made::O) || label.isOf(Made::Gradient) || label.table);

@@ -132,7 +132,7 @@ void Conditions::visit(scf::ForOp loop) {
       places.checkCarried(loop, number);
       continue;
     }
-    const Label &label = labels.of(argument);
+    Label label = labels.of(argument);
     if (isa<ring::TokenType>(argument.getType()) ||
         (label.tensor == -1 && !label.table))
       continue;
@@ -399,7 +399,7 @@ void Conditions::visit(const Finalized &finalized, Operation *op,
   Holding state = accounts.of(finalized.state[0], place);
   if (state.isGathered)
     return places.refuse(op, "ends states of gathered queries");
-  const Label &label = labels.of(finalized.state[0]);
+  Label label = labels.of(finalized.state[0]);
   if (label.attention < 0)
     return places.refuse(op, "ends a state that has attended nothing");
   if (label.attention == accounts.followed())
@@ -409,7 +409,7 @@ void Conditions::visit(const Finalized &finalized, Operation *op,
 void Conditions::visitReturn(Operation *op) {
   Place place{places.rank()};
   for (Value result : op->getOperands()) {
-    const Label &label = labels.of(result);
+    Label label = labels.of(result);
     Holding holding = accounts.of(result, place);
     if (holding.isGathered)
       return places.refuse(op, "returns what is gathered");

@@ -32,10 +32,9 @@ Labels::Labels(func::FuncOp program, Places &places)
   } while (hasChanged && !places.getReason());
 }
 
-const Label &Labels::of(Value tensor) const {
-  static const Label none;
+Label Labels::of(Value tensor) const {
   auto found = labels.find(tensor);
-  return found == labels.end() || found->second.empty() ? none
+  return found == labels.end() || found->second.empty() ? Label()
                                                         : found->second.front();
 }
 
@@ -111,7 +110,7 @@ void Labels::visitArguments() {
 
 void Labels::visitReturn(Operation *op) {
   for (OpOperand &operand : op->getOpOperands()) {
-    const Label &label = of(operand.get());
+    Label label = of(operand.get());
     unsigned number = operand.getOperandNumber();
     bool isPartial =
         static_cast<bool>(program.getResultAttr(number, ring::partialAttr));
@@ -250,7 +249,7 @@ void Labels::visit(ring::TransferOpInterface start) {
     return fail(start, "a channel of another grid");
   for (auto [index, tensor, dim] :
        llvm::enumerate(start.getTensors(), start.getDims())) {
-    const Label &label = of(tensor);
+    Label label = of(tensor);
     if (label.tensor == -1)
       return fail(start, "sends a tensor that is no shard of an argument");
     if (!hasSharding(label, start.getLayout(), dim, extent))
@@ -380,7 +379,7 @@ void Labels::visit(const Attended &attended, Operation *op) {
     return;
   bool isFirst = attended.state.empty();
   if (!isFirst) {
-    const Label &o = of(attended.state[0]);
+    Label o = of(attended.state[0]);
     if (!isState(attended.state) || !o.isLike(madeOf(query, Made::O, 1)) ||
         (o.attention >= 0 && o.attention != attention))
       return fail(op, "a state of other queries, or of another attention");
@@ -399,7 +398,7 @@ void Labels::visit(const Attended &attended, Operation *op) {
 }
 
 void Labels::visit(const Finalized &finalized, Operation *op) {
-  const Label &o = of(finalized.state[0]);
+  Label o = of(finalized.state[0]);
   if (!isState(finalized.state) || !o.isOf(Made::O))
     return fail(op, "o, m and l are not those of one state");
   Label query = o;
@@ -440,6 +439,13 @@ static bool areEquivalent(Region &x, Region &y) {
       &x, &y, OperationEquivalence::IgnoreLocations);
 }
 
+/// An argument that is no shard, or a constant.
+static bool isSameOnAllRanks(Value capture) {
+  auto argument = dyn_cast<BlockArgument>(capture);
+  return (argument && isa<func::FuncOp>(argument.getOwner()->getParentOp())) ||
+         matchPattern(capture, m_Constant());
+}
+
 /// Whether two ops ask the same of the arguments that they attend with.
 bool Labels::asksSame(ring::AttendLikeOpInterface x,
                       ring::AttendLikeOpInterface y) const {
@@ -468,12 +474,7 @@ int Labels::join(ring::AttendLikeOpInterface op, Value keys, Value values) {
   bool capturesArguments = llvm::all_of(
       llvm::concat<const Value>(SmallVector<Value>(op.getMaskCaptures()),
                                 SmallVector<Value>(op.getScoreCaptures())),
-      [](Value capture) {
-        auto argument = dyn_cast<BlockArgument>(capture);
-        return (argument &&
-                isa<func::FuncOp>(argument.getOwner()->getParentOp())) ||
-               matchPattern(capture, m_Constant());
-      });
+      isSameOnAllRanks);
   if (!capturesArguments) {
     fail(op, "a mask or a score that captures what the program computes");
     return -1;
@@ -505,8 +506,7 @@ void Labels::visit(const Zero &zero, Operation *op) {
   if (like.tensor >= 0) {
     made = madeOf(like, Made::Gradient, like.dim);
   } else {
-    auto argument = dyn_cast<BlockArgument>(zero.like);
-    if (!argument || !isa<func::FuncOp>(argument.getOwner()->getParentOp()))
+    if (!isSameOnAllRanks(zero.like))
       return fail(op, "a gradient by what the program has made");
     made.table = zero.like;
   }

@@ -62,7 +62,7 @@ class Labels {
 public:
   Labels(mlir::func::FuncOp program, Places &places);
 
-  const Label &of(mlir::Value tensor) const;
+  Label of(mlir::Value tensor) const;
   llvm::ArrayRef<Attention> getAttentions() const { return attentions; }
   /// The number of the attention that an op is a part of.
   std::optional<int> attentionOf(mlir::Operation *op) const {
