@@ -111,7 +111,8 @@ std::optional<std::string> Checker::checkPair(const Contract::Need &need,
   if (!reach)
     return std::nullopt;
   int64_t way = need.movesKeys ? p - k : k - p;
-  way = ((step == 1 ? way : -way) + parts) % parts;
+  way = step == 1 ? way : -way;
+  way += way < 0 ? parts : 0;
   int64_t owner = need.movesKeys ? k : p, segment = need.movesKeys ? b : a;
   int64_t hops = reach->integer(owner * reach->shape[1] + segment);
   if (way <= hops)
@@ -129,20 +130,23 @@ std::optional<std::string> Checker::checkTable(const Contract::Need &need,
   if (!table || !table->table)
     return calls.getMessage();
   const Tensor &pairs = *table->table;
-  bool allQueries = op.getQueryLayout().getAll();
-  bool allKeys = op.getKeyLayout().getAll();
   int64_t numA = inputs.queryLayout.getNumSegments();
   int64_t numB = inputs.keyLayout.getNumSegments();
-  for (int64_t p = 0; p < parts; ++p)
+  // Of what is gathered the one owner has the segments of all.
+  int64_t ofB = 1, ofA = pairs.shape[3], ofK = ofA * pairs.shape[2],
+          ofP = ofK * pairs.shape[1];
+  if (op.getQueryLayout().getAll())
+    ofP = numA * ofA;
+  if (op.getKeyLayout().getAll())
+    ofK = numB * ofB;
+  for (int64_t p = 0; p < parts; ++p) {
+    classifier.classifyRow(inputs, p);
     for (int64_t k = 0; k < parts; ++k) {
       PairMask needed = classifier.needed(inputs, p, k);
       for (int64_t a = 0; a < numA; ++a)
         for (int64_t b = 0; b < numB; ++b) {
-          // Of what is gathered the one owner has the segments of all.
-          int64_t at[] = {allQueries ? 0 : p, allKeys ? 0 : k,
-                          allQueries ? p * numA + a : a,
-                          allKeys ? k * numB + b : b};
-          bool isFlagged = pairs.integer(pairs.offset(at)) != 0;
+          bool isFlagged =
+              pairs.integer(p * ofP + k * ofK + a * ofA + b * ofB) != 0;
           bool isNeeded = needed & pairBit(a, b, numB);
           if (isFlagged != isNeeded && (isNeeded || !allowEmpty))
             return format("query segment {0} of rank {1} with segment {2} of "
@@ -155,6 +159,7 @@ std::optional<std::string> Checker::checkTable(const Contract::Need &need,
             return failure;
         }
     }
+  }
   return std::nullopt;
 }
 
@@ -175,9 +180,9 @@ void Checker::count(const ProvedAttention &attention,
   ring::AttendLikeOpInterface first = attention.attends.front();
   if (Value pairs = first.getPairs(); pairs && !first.getMask().empty()) {
     const Tensor &table = *valueOf(pairs)->table;
-    computed = 0;
-    for (int64_t i = 0, size = table.size(); i < size; ++i)
-      computed += table.integer(i) != 0;
+    computed =
+        table.size() - (table.bits.empty() ? llvm::count(table.ints, 0)
+                                           : llvm::count(table.bits, false));
   }
   int64_t needed = 0;
   for (int64_t p = 0; p < parts && !inputs.mask->empty(); ++p)

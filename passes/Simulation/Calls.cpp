@@ -25,6 +25,9 @@ std::optional<Argument> Calls::valueOf(Value value) {
       return Argument{{.i = number.getValue().getSExtValue()}, nullptr};
     if (auto number = dyn_cast<FloatAttr>(constant))
       return Argument{{.f = number.getValueAsDouble()}, nullptr};
+    auto dense = dyn_cast<DenseIntOrFPElementsAttr>(constant);
+    if (dense && dense.getNumElements() <= maxTableElements)
+      return Argument{{0}, makeTable(dense)};
   }
   if (auto dim = dyn_cast_or_null<tensor::DimOp>(op)) {
     std::optional<Argument> source = valueOf(dim.getSource());

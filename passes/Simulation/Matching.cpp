@@ -83,8 +83,6 @@ bool Simulation::Impl::match(Transfer &from, Transfer &to) {
 /// Counts what a transfer sends, and gives it what it receives.
 void Simulation::Impl::takeAlone(Transfer &transfer) {
   bool sends = !transfer.sent && transfer.to != transfer.rank;
-  Transfer receiver{}; // of which a listener asks whose it is
-  receiver.rank = transfer.to;
   for (size_t i = 0; i < transfer.tensors.size(); ++i) {
     const Tensor &tensor = *transfer.tensors[i];
     if (sends) {
@@ -92,8 +90,11 @@ void Simulation::Impl::takeAlone(Transfer &transfer) {
           positionBytes(tensor, transfer.dims[i]) * transfer.sentCount;
       transfer.sentBytes += bytes;
       countBytes(transfer.rank, tensor.argument, bytes);
-      if (listener)
+      if (listener) {
+        Transfer receiver{}; // which is asked whose it is
+        receiver.rank = transfer.to;
         listener->delivers(transfer, receiver, i);
+      }
     }
     if (!transfer.arrived) {
       transfer.received[i] = transfer.makeReceived(i);

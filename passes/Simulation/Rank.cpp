@@ -22,9 +22,11 @@ Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
   // Of a called function too, where the site is one of its own.
   if (auto segment = dyn_cast<ring::SegmentOp>(call.op))
     return runSegment(segment, call);
-  SimulatedOpInterface &step = impl.sites[call.site].step;
-  if (!step)
-    step = dyn_cast<SimulatedOpInterface>(call.op);
+  Site &site = impl.sites[call.site];
+  if (!site.isKnown)
+    site.step = dyn_cast<SimulatedOpInterface>(call.op);
+  site.isKnown = true;
+  SimulatedOpInterface step = site.step;
   if (impl.hasGathers && step && !step.takesGathered() && !isOfShards(call))
     return Step::Failed;
   Step done = step ? step.simulate(*this, call) : runOther(call);
@@ -48,10 +50,12 @@ bool Simulation::Impl::Rank::isOfShards(const ExternalCall &call) {
 
 /// Transfers, and what asks where a rank is.
 Step Simulation::Impl::Rank::runOther(const ExternalCall &call) {
+  if (const auto &start = impl.sites[call.site].start)
+    return runStart(start->op, call);
   return TypeSwitch<Operation *, Step>(call.op)
+      .Case<ring::WaitOp>([&](auto op) { return runWait(op, call); })
       .Case<ring::TransferOpInterface>(
           [&](auto op) { return runStart(op, call); })
-      .Case<ring::WaitOp>([&](auto op) { return runWait(op, call); })
       .Case<shard::ProcessMultiIndexOp>([&](auto op) {
         call.frame.scalars[call.results[0].number].i = index;
         return isOnGrid(op, op.getGrid()) ? Step::Done : Step::Failed;

@@ -209,11 +209,46 @@ struct HeldSlice {
 };
 } // namespace
 
+namespace {
+/// Writes down when all that a transfer brings is gone.
+struct TracedSlice {
+  TracedSlice(std::shared_ptr<void> held, std::shared_ptr<Trace> trace,
+              int64_t number)
+      : held(std::move(held)), trace(std::move(trace)), number(number) {}
+  ~TracedSlice() { trace->events.push_back(~number); }
+  TracedSlice(const TracedSlice &) = delete;
+  TracedSlice &operator=(const TracedSlice &) = delete;
+
+  std::shared_ptr<void> held;
+  std::shared_ptr<Trace> trace;
+  int64_t number;
+};
+} // namespace
+
+/// Writes down a start, and what it brings in the place of `held`, whether or
+/// not it brings anything on this rank.
+std::shared_ptr<void>
+Simulation::Impl::Rank::traceSlice(const StartSite &site,
+                                   const Transfer &transfer,
+                                   std::shared_ptr<void> held) {
+  Trace &trace = *impl.trace;
+  auto number = static_cast<int64_t>(trace.starts.size());
+  Trace::Start &start = trace.starts.emplace_back();
+  start.site = &site;
+  start.extent = transfer.extent;
+  for (auto [tensor, dim] : llvm::zip_equal(transfer.tensors, transfer.dims))
+    start.tensors.emplace_back(tensor->argument,
+                               impl.positionBytes(*tensor, dim));
+  start.isSlice = !transfer.partial();
+  trace.events.push_back(number);
+  return std::make_shared<TracedSlice>(std::move(held), impl.trace, number);
+}
+
 /// Starts a transfer whose peers, segments and tensors are known; what it
 /// brings is held with the others that are `held`.
 bool Simulation::Impl::Rank::begin(const StartSite &site, Transfer &transfer,
                                    const std::shared_ptr<void> &held) {
-  if (transfer.receiveMask != 0)
+  if (transfer.receiveMask != 0 || impl.trace)
     transfer.slice = held;
   if (impl.listener)
     impl.listener->starts(transfer);
@@ -318,6 +353,8 @@ Step Simulation::Impl::Rank::runStart(ring::TransferOpInterface op,
     Impl::Gauges gauges = impl.gaugesOf(transfer, *site.channel);
     held = std::make_shared<HeldSlice>(gauges.all, gauges.ofChannel);
   }
+  if (impl.trace)
+    held = traceSlice(site, transfer, std::move(held));
   return begin(site, transfer, held) ? Step::Done : Step::Failed;
 }
 

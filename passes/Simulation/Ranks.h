@@ -83,10 +83,27 @@ struct AttendSite {
 /// An op that leaves scalar code: what is the same on all ranks and in all
 /// hops, once it was asked for.
 struct Site {
-  SimulatedOpInterface step;
+  SimulatedOpInterface step; ///< null for what ranks do themselves
+  bool isKnown = false;      ///< whether it was asked for
   std::unique_ptr<const StartSite> start;
   std::unique_ptr<const AttendSite> attend;
   std::optional<FreshMemory> memory;
+};
+
+/// What the first rank did that all do alike.
+struct Trace {
+  struct Start {
+    const StartSite *site;
+    int64_t extent;
+    /// By tensor, the argument, or what is made for it, and the bytes of a
+    /// position.
+    llvm::SmallVector<std::pair<int, int64_t>, 4> tensors;
+    bool isSlice; ///< of which the peak is counted
+  };
+  std::vector<Start> starts;
+  /// In their order: the number of a start, or its complement where all that it
+  /// brought is gone.
+  std::vector<int64_t> events;
 };
 
 class Simulation::Impl {
@@ -115,6 +132,8 @@ public:
   std::map<mlir::Operation *, Callee> callees; ///< by func.call
   /// Whether ranks run one after the other and meet nobody.
   bool isAlone = false;
+  /// Where the rank that is run alone writes down what it does.
+  std::shared_ptr<Trace> trace;
   Semantics *semantics = nullptr;
   Listener *listener = nullptr;
   Counterexample failure;
@@ -123,6 +142,7 @@ public:
 
 private:
   struct Rank;
+  class Together;
 
   /// What a rank holds of the kind of a transfer, on all channels and on its
   /// own.
@@ -141,7 +161,11 @@ private:
   const StartSite &siteOf(ring::TransferOpInterface op,
                           const ExternalCall &call);
 
+  void bindFrame(Frame &frame, llvm::ArrayRef<Argument> arguments);
   void bind(Rank &rank, llvm::ArrayRef<Argument> arguments);
+  bool runRankAlone(Rank &rank, llvm::ArrayRef<Argument> globals);
+  bool areAlike(llvm::ArrayRef<Argument> globals);
+  bool countTogether(llvm::ArrayRef<Argument> globals);
   void end(Rank &rank);
   bool resume(Rank &rank, bool &moved);
 
@@ -183,6 +207,7 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   int64_t numRanks() const override { return parts; }
 
   Semantics &semantics() override { return *impl.semantics; }
+  bool onlyCounts() const override { return impl.isAlone && !impl.listener; }
   Step fail(mlir::Operation *op, const llvm::Twine &message) override;
   const Shard &shardOf(const Layout &layout, int64_t extent,
                        int64_t owner) override {
@@ -222,6 +247,9 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
                             int64_t owner);
   bool begin(const StartSite &site, Transfer &transfer,
              const std::shared_ptr<void> &held);
+  std::shared_ptr<void> traceSlice(const StartSite &site,
+                                   const Transfer &transfer,
+                                   std::shared_ptr<void> held);
   bool startGather(const StartSite &site, const ExternalCall &call,
                    Transfer &gather);
   TensorRef gathered(const Transfer &gather, size_t index);

@@ -15,6 +15,24 @@ SegmentFlags::SegmentFlags(MutableOperandRange tables,
     turn = operand.getOperandNumber();
 }
 
+std::optional<uint64_t> burst::flaggedSegments(const Tensor &table,
+                                               int64_t owner, int64_t turn) {
+  int64_t segments = table.shape[2];
+  if (table.shape[0] == 1) // all owners are alike
+    owner = 0;
+  if (owner >= table.shape[0] || turn < 0 || turn >= table.shape[1] ||
+      !table.hasData())
+    return std::nullopt;
+  int64_t first = (owner * table.shape[1] + turn) * segments;
+  uint64_t flagged = 0;
+  for (int64_t s = 0; s < segments; ++s)
+    if (table.integer(first + s) != 0)
+      flagged |= uint64_t{1} << s;
+  if (segments == 1 && flagged != 0) // all segments are alike
+    return ~uint64_t{0};
+  return flagged;
+}
+
 bool SimulatedRank::selectSegments(const ExternalCall &call,
                                    const SegmentFlags &flags, int64_t owner,
                                    uint64_t &mask) {
@@ -28,28 +46,19 @@ bool SimulatedRank::selectSegments(const ExternalCall &call,
   if (!flags.table)
     return true;
   const auto &table = *call.peek<Tensor>(*flags.table);
-  int64_t segments = table.shape[2];
-  if (table.shape[0] == 1) // all owners are alike
-    owner = 0;
   if (!table.hasData()) {
     fail(call.op, "reads flags of segments that nobody knows yet");
     return false;
   }
-  if (owner >= table.shape[0] || turn < 0 || turn >= table.shape[1]) {
+  std::optional<uint64_t> selected = flaggedSegments(table, owner, turn);
+  if (!selected) {
     fail(call.op, "reads flags of segments of owner " + Twine(owner) +
                       " for turn " + Twine(turn) + ", of " +
                       Twine(table.shape[0]) + " owners and " +
                       Twine(table.shape[1]) + " turns");
     return false;
   }
-  int64_t first = (owner * table.shape[1] + turn) * segments;
-  uint64_t selected = 0;
-  for (int64_t s = 0; s < segments; ++s)
-    if (table.integer(first + s) != 0)
-      selected |= uint64_t{1} << s;
-  if (segments == 1 && selected != 0) // all segments are alike
-    selected = ~uint64_t{0};
-  mask &= selected;
+  mask &= *selected;
   return true;
 }
 
@@ -207,15 +216,15 @@ static bool attendWith(ring::AttendOp op, SimulatedRank &rank,
                        const ExternalCall &call, const GatheredPart &part,
                        llvm::function_ref<State()> state, State &result) {
   Attend attend;
-  if (!rank.readInputs(op, call, part, attend) ||
-      !takeSlices(op, rank, call, attend))
+  if (!rank.onlyCounts() && (!rank.readInputs(op, call, part, attend) ||
+                             !takeSlices(op, rank, call, attend)))
     return false;
   attend.queryShard = part.queries;
   attend.numQueryShards = rank.numShards(op.getQueryLayout());
   // Not before: what is taken may be an operand besides.
   attend.state = state();
-  if (!attend.state.o->shards.empty() ||
-      !isStateOf(attend.state, rowsOf(*attend.query))) {
+  if (!rank.onlyCounts() && (!attend.state.o->shards.empty() ||
+                             !isStateOf(attend.state, rowsOf(*attend.query)))) {
     rank.fail(op, "takes a state that has not the rows of its queries");
     return false;
   }
@@ -291,6 +300,10 @@ static Step run(ring::AttendOp op, SimulatedRank &rank,
 
 static Step run(ring::MergeOp op, SimulatedRank &rank,
                 const ExternalCall &call) {
+  if (rank.onlyCounts()) {
+    State into = takeState(call, op.getO1Mutable());
+    return giveState(call, into);
+  }
   Merge merge{op.getLayout(),
               rank.index,
               rank.hop,
@@ -473,15 +486,14 @@ static bool isOfOneShape(const AttendGrad &attend) {
   return fits;
 }
 
-/// Adds to gradients by the queries of one owner and by the keys of one.
-static bool attendWith(ring::AttendGradOp op, SimulatedRank &rank,
-                       const ExternalCall &call, const GatheredPart &part,
-                       MutableArrayRef<TensorRef> grads) {
+/// Reads all but the gradients. False where owners or rows do not fit.
+static bool readOperands(ring::AttendGradOp op, SimulatedRank &rank,
+                         const ExternalCall &call, const GatheredPart &part,
+                         AttendGrad &attend) {
   auto shardOf = [&](OpOperand &operand, int64_t owner) {
     auto *tensor = call.peek<Tensor>(operand);
     return tensor->shards.empty() ? tensor : tensor->shards[owner].get();
   };
-  AttendGrad attend;
   if (!rank.readInputs(op, call, part, attend))
     return false;
   attend.gradient = &op.getGradient();
@@ -489,22 +501,33 @@ static bool attendWith(ring::AttendGradOp op, SimulatedRank &rank,
   attend.outGrad = shardOf(op.getOutGradMutable(), part.queries);
   attend.lse = shardOf(op.getLseMutable(), part.queries);
   attend.delta = shardOf(op.getDeltaMutable(), part.queries);
+  int64_t owner = part.keys.value_or(call.index(op.getKeyOwnerMutable()));
+  attend.slice = {shardOf(op.getKeyMutable(), owner),
+                  shardOf(op.getValueMutable(), owner), owner};
+  if (isOfOneShape(attend))
+    return true;
+  rank.fail(op, "takes tensors of different rows");
+  return false;
+}
+
+/// Adds to gradients by the queries of one owner and by the keys of one.
+static bool attendWith(ring::AttendGradOp op, SimulatedRank &rank,
+                       const ExternalCall &call, const GatheredPart &part,
+                       MutableArrayRef<TensorRef> grads) {
+  AttendGrad attend;
   attend.queryShard = part.queries;
   attend.numQueryShards = rank.numShards(op.getQueryLayout());
   attend.keyShard = part.keys.value_or(0);
   attend.numKeyShards = rank.numShards(op.getKeyLayout());
-  int64_t owner = part.keys.value_or(call.index(op.getKeyOwnerMutable()));
-  attend.slice = {shardOf(op.getKeyMutable(), owner),
-                  shardOf(op.getValueMutable(), owner), owner};
   unsigned first = op.getGrads().getBeginOperandIndex();
   for (auto [i, grad] : llvm::enumerate(grads))
     attend.grads.push_back(grad ? std::move(grad)
                                 : call.take<Tensor>(first + i));
-  if (!isOfOneShape(attend)) {
-    rank.fail(op, "takes tensors of different rows");
-    return false;
+  if (!rank.onlyCounts()) {
+    if (!readOperands(op, rank, call, part, attend))
+      return false;
+    rank.announce(attend, 0, attend.slice.owner);
   }
-  rank.announce(attend, 0, attend.slice.owner);
   std::string message;
   if (!rank.semantics().attendGrad(attend, message)) {
     rank.fail(op, message);
@@ -586,7 +609,7 @@ static bool attendAll(ring::AttendGradOp op, SimulatedRank &rank,
 
 static Step run(ring::AttendGradOp op, SimulatedRank &rank,
                 const ExternalCall &call) {
-  if (!areGathered(op, rank, call))
+  if (!rank.onlyCounts() && !areGathered(op, rank, call))
     return Step::Failed;
   unsigned first = op.getGrads().getBeginOperandIndex();
   bool anyGathered = !call.peek<Tensor>(first)->shards.empty() ||
@@ -617,6 +640,10 @@ static Step run(ring::RoundOp op, SimulatedRank &rank,
 }
 
 static Step run(ring::AddOp op, SimulatedRank &rank, const ExternalCall &call) {
+  if (rank.onlyCounts()) {
+    call.give(op.getSum(), call.take<Tensor>(op.getAMutable()));
+    return Step::Done;
+  }
   Sum sum{op.getLayout(),
           rank.index,
           rank.hop,

@@ -19,6 +19,11 @@ struct SegmentFlags {
   SegmentFlags(mlir::MutableOperandRange table, mlir::MutableOperandRange turn);
 };
 
+/// The segments of `owner` that are flagged for `turn`; none where the table
+/// has no such row, or no data. A bit of each, all where all are alike.
+std::optional<uint64_t> flaggedSegments(const Tensor &table, int64_t owner,
+                                        int64_t turn);
+
 /// What of an attend comes together: queries that are gathered do owner by
 /// owner, and keys that are do together, or also one by one.
 struct GatheredPart {
@@ -33,6 +38,10 @@ public:
 
   /// What tensors mean.
   virtual Semantics &semantics() = 0;
+  /// Whether nothing is asked of the run but what is sent and held, of a
+  /// program that is proved: its operands belong together, and tensors are only
+  /// sizes.
+  virtual bool onlyCounts() const = 0;
   /// The schedule fails at `op`.
   virtual Step fail(mlir::Operation *op, const llvm::Twine &message) = 0;
   /// What `owner` holds of a sequence. Valid until the next call.

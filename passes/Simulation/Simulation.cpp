@@ -102,16 +102,20 @@ LogicalResult Simulation::Impl::compileCallees() {
 // The run
 //===----------------------------------------------------------------------===//
 
-void Simulation::Impl::bind(Rank &rank, ArrayRef<Argument> arguments) {
-  Frame &frame = rank.frame;
+void Simulation::Impl::bindFrame(Frame &frame, ArrayRef<Argument> arguments) {
   for (auto [slot, value] : llvm::zip_equal(program.arguments(), arguments)) {
     if (slot.isScalar)
       frame.scalars[slot.number] = value.scalar;
     else
       frame.objects[slot.number] = value.table;
+  }
+}
+
+void Simulation::Impl::bind(Rank &rank, ArrayRef<Argument> arguments) {
+  bindFrame(rank.frame, arguments);
+  for (const Argument &value : arguments)
     if (value.table)
       rank.hold(*value.table);
-  }
 }
 
 /// Takes the results of a rank that has come to its end.
@@ -165,16 +169,32 @@ bool Simulation::Impl::run(std::vector<std::vector<Argument>> arguments) {
   return checkEnd();
 }
 
+bool Simulation::Impl::runRankAlone(Rank &rank, ArrayRef<Argument> globals) {
+  bind(rank, shardGlobals(function, globals, rank.index, ShardData::Omit));
+  bool moved = false;
+  if (!resume(rank, moved))
+    return false;
+  assert(rank.isDone && "a proved program waits for nobody");
+  return true;
+}
+
 bool Simulation::Impl::runAlone(ArrayRef<Argument> globals) {
   isAlone = true;
-  llvm::scope_exit atEnd([&] { isAlone = false; });
-  for (auto &rank : ranks) {
-    bind(*rank, shardGlobals(function, globals, rank->index, ShardData::Omit));
-    bool moved = false;
-    if (!resume(*rank, moved))
-      return false;
-    assert(rank->isDone && "a proved program waits for nobody");
-  }
+  llvm::scope_exit atEnd([&] {
+    isAlone = false;
+    trace.reset();
+  });
+  bool areCounted = !listener && areAlike(globals);
+  if (areCounted)
+    trace = std::make_shared<Trace>();
+  if (!runRankAlone(*ranks.front(), globals))
+    return false;
+  areCounted = areCounted && countTogether(globals);
+  trace.reset();
+  if (!areCounted)
+    for (auto &rank : llvm::drop_begin(ranks))
+      if (!runRankAlone(*rank, globals))
+        return false;
   countTraffic();
   return checkEnd();
 }

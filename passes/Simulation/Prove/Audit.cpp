@@ -72,20 +72,26 @@ Classifier::Entry &Classifier::entryOf(const AttendInputs &inputs) {
     return *last;
   lastOp = inputs.at;
   last = &entries[lastOp];
-  if (last->known.empty())
-    last->known.resize(inputs.queryLayout.getParts() *
-                       inputs.keyLayout.getParts());
+  if (last->known.empty()) {
+    last->keyOwners = inputs.keyLayout.getParts();
+    last->numA = inputs.queryLayout.getNumSegments();
+    last->numB = inputs.keyLayout.getNumSegments();
+    last->known.resize(inputs.queryLayout.getParts() * last->keyOwners);
+  }
   return *last;
 }
 
 PairClass Classifier::classify(const AttendInputs &inputs, int64_t queryOwner,
                                int64_t owner, int64_t a, int64_t b) {
   Entry &entry = entryOf(inputs);
-  uint8_t &known =
-      entry.known[queryOwner * inputs.keyLayout.getParts() + owner];
-  int64_t shift = 2 * (a * inputs.keyLayout.getNumSegments() + b);
+  uint8_t &known = entry.known[queryOwner * entry.keyOwners + owner];
+  int64_t shift = 2 * (a * entry.numB + b);
   if ((known >> shift & 3) == 0) {
-    PairClass found = compute(entry, inputs, queryOwner, owner, a, b);
+    PairClass found = compute(
+        entry, inputs,
+        inputs.queryLayout.getValue().segment(queryOwner, a,
+                                              inputs.queryExtent),
+        inputs.keyLayout.getValue().segment(owner, b, inputs.keyExtent));
     known |= (static_cast<uint8_t>(found) + 1) << shift;
   }
   return static_cast<PairClass>((known >> shift & 3) - 1);
@@ -93,33 +99,27 @@ PairClass Classifier::classify(const AttendInputs &inputs, int64_t queryOwner,
 
 PairMask Classifier::needed(const AttendInputs &inputs, int64_t queryOwner,
                             int64_t owner) {
-  int64_t numA = inputs.queryLayout.getNumSegments();
-  int64_t numB = inputs.keyLayout.getNumSegments();
+  Entry &entry = entryOf(inputs);
+  uint8_t known = entry.known[queryOwner * entry.keyOwners + owner];
   PairMask pairs = 0;
-  for (int64_t a = 0; a < numA; ++a)
-    for (int64_t b = 0; b < numB; ++b)
-      if (classify(inputs, queryOwner, owner, a, b) != PairClass::Empty)
-        pairs |= pairBit(a, b, numB);
+  for (int64_t a = 0; a < entry.numA; ++a)
+    for (int64_t b = 0; b < entry.numB; ++b) {
+      int64_t found = known >> 2 * (a * entry.numB + b) & 3;
+      bool isEmpty =
+          found == 0
+              ? classify(inputs, queryOwner, owner, a, b) == PairClass::Empty
+              : found - 1 == static_cast<int64_t>(PairClass::Empty);
+      if (!isEmpty)
+        pairs |= pairBit(a, b, entry.numB);
+    }
   return pairs;
 }
 
-PairClass Classifier::compute(Entry &entry, const AttendInputs &inputs,
-                              int64_t queryOwner, int64_t owner, int64_t a,
-                              int64_t b) {
-  Segment q =
-      inputs.queryLayout.getValue().segment(queryOwner, a, inputs.queryExtent);
-  Segment k = inputs.keyLayout.getValue().segment(owner, b, inputs.keyExtent);
+/// What bounds are asked of two segments.
+static std::array<Scalar, 10> boxOf(const AttendInputs &inputs,
+                                    const Segment &q, const Segment &k) {
   int64_t batch = std::max<int64_t>(inputs.query->shape[0], 1);
   int64_t heads = inputs.query->shape[2];
-  if (q.count == 0 || k.count == 0)
-    return PairClass::Empty;
-  if (inputs.mask->empty())
-    return PairClass::Full;
-  if (inputs.bounds->empty())
-    return PairClass::Partial;
-  std::optional<RegionEvaluator> &bounds = entry.bounds;
-  if (!bounds)
-    bounds = RegionEvaluator::create(*inputs.bounds, inputs.maskCaptures);
   int64_t box[] = {0,
                    batch,
                    0,
@@ -130,14 +130,72 @@ PairClass Classifier::compute(Entry &entry, const AttendInputs &inputs,
                    k.end(),
                    inputs.queryExtent,
                    inputs.keyExtent};
-  Scalar arguments[std::size(box)];
-  for (auto [argument, value] : llvm::zip(arguments, box))
+  std::array<Scalar, 10> arguments;
+  for (auto [argument, value] : llvm::zip_equal(arguments, box))
     argument.i = value;
-  if (!bounds || !bounds->evaluate(arguments))
-    return PairClass::Partial;
-  if (bounds->result(0).i == 0)
+  return arguments;
+}
+
+/// What bounds answer.
+static PairClass classOf(Scalar any, Scalar all) {
+  if (any.i == 0)
     return PairClass::Empty;
-  return bounds->result(1).i != 0 ? PairClass::Full : PairClass::Partial;
+  return all.i != 0 ? PairClass::Full : PairClass::Partial;
+}
+
+PairClass Classifier::compute(Entry &entry, const AttendInputs &inputs,
+                              const Segment &q, const Segment &k) {
+  if (q.count == 0 || k.count == 0)
+    return PairClass::Empty;
+  if (inputs.mask->empty())
+    return PairClass::Full;
+  if (inputs.bounds->empty())
+    return PairClass::Partial;
+  std::optional<RegionEvaluator> &bounds = entry.bounds;
+  if (!bounds)
+    bounds = RegionEvaluator::create(*inputs.bounds, inputs.maskCaptures);
+  if (!bounds || !bounds->evaluate(boxOf(inputs, q, k)))
+    return PairClass::Partial;
+  return classOf(bounds->result(0), bounds->result(1));
+}
+
+void Classifier::classifyRow(const AttendInputs &inputs, int64_t queryOwner) {
+  if (inputs.mask->empty() || inputs.bounds->empty())
+    return;
+  Entry &entry = entryOf(inputs);
+  if (!entry.bounds)
+    entry.bounds = RegionEvaluator::create(*inputs.bounds, inputs.maskCaptures);
+  if (!entry.bounds)
+    return;
+  if (entry.keys.empty())
+    for (int64_t owner = 0; owner < entry.keyOwners; ++owner)
+      for (const Segment &k :
+           inputs.keyLayout.getValue().segments(owner, inputs.keyExtent)) {
+        entry.keys.push_back(k);
+        entry.keyBegins.push_back({.i = k.begin});
+        entry.keyEnds.push_back({.i = k.end()});
+      }
+  std::vector<Segment> queries =
+      inputs.queryLayout.getValue().segments(queryOwner, inputs.queryExtent);
+  auto count = static_cast<int64_t>(entry.keys.size());
+  std::vector<Scalar> any(count), all(count);
+  for (auto [a, q] : llvm::enumerate(queries)) {
+    std::array<Scalar, 10> box = boxOf(inputs, q, entry.keys.front());
+    SmallVector<ArrayRef<Scalar>, 10> columns(box.begin(), box.end());
+    columns[6] = entry.keyBegins;
+    columns[7] = entry.keyEnds;
+    if (!entry.bounds->evaluateMany(count, columns, {any, all}))
+      return;
+    for (int64_t i = 0; i < count; ++i) {
+      bool isEmpty = q.count == 0 || entry.keys[i].count == 0;
+      PairClass found = isEmpty ? PairClass::Empty : classOf(any[i], all[i]);
+      uint8_t &known =
+          entry.known[queryOwner * entry.keyOwners + i / entry.numB];
+      auto shift = 2 * (static_cast<int64_t>(a) * entry.numB + i % entry.numB);
+      known = (known & ~(3 << shift)) | (static_cast<uint8_t>(found) + 1)
+                                            << shift;
+    }
+  }
 }
 
 //===----------------------------------------------------------------------===//

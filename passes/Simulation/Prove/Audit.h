@@ -48,6 +48,9 @@ public:
   PairClass classify(const AttendInputs &inputs, int64_t queryOwner,
                      int64_t owner, int64_t a, int64_t b);
 
+  /// Asks about all keys that the queries of `queryOwner` may meet at once.
+  void classifyRow(const AttendInputs &inputs, int64_t queryOwner);
+
   /// The pairs of segments of `queryOwner` and `owner` that are not empty.
   PairMask needed(const AttendInputs &inputs, int64_t queryOwner,
                   int64_t owner);
@@ -58,10 +61,14 @@ private:
     /// By owner of the queries, of the keys: two bits for each pair of their
     /// segments, 0 where it was not asked for.
     std::vector<uint8_t> known;
+    int64_t keyOwners = 0, numA = 0, numB = 0; ///< numbers of segments
+    /// Of all owners of keys, where a row was asked for.
+    std::vector<Segment> keys;
+    std::vector<Scalar> keyBegins, keyEnds;
   };
   Entry &entryOf(const AttendInputs &inputs);
-  PairClass compute(Entry &entry, const AttendInputs &inputs,
-                    int64_t queryOwner, int64_t owner, int64_t a, int64_t b);
+  PairClass compute(Entry &entry, const AttendInputs &inputs, const Segment &q,
+                    const Segment &k);
 
   std::map<mlir::Operation *, Entry> entries;
   mlir::Operation *lastOp = nullptr; ///< asked about, and its entry

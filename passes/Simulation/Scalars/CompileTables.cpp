@@ -8,9 +8,6 @@
 using namespace mlir;
 using namespace burst;
 
-/// Of a table that a program makes; P^2 entries of four for 2048 ranks.
-static constexpr int64_t maxTableElements = int64_t{1} << 24;
-
 /// Flags take a bit each.
 static int64_t mostElements(RankedTensorType type) {
   return type.getElementType().isInteger(1) ? maxTableElements << 4
@@ -54,6 +51,21 @@ static SmallVector<SmallVector<Operation *>> sortByDepth(Block &body) {
   return byDepth;
 }
 
+/// The dimension of a table whose entries are made together: the longest, of
+/// several the last one. None where it is short.
+static std::optional<unsigned> dimOfLanes(RankedTensorType type) {
+  constexpr int64_t few = 8;
+  std::optional<unsigned> found;
+  int64_t longest = few;
+  for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
+    if (extent < longest)
+      continue;
+    longest = extent;
+    found = dim;
+  }
+  return found;
+}
+
 /// Nested loops over the dimensions that store what the body yields.
 LogicalResult Compiler::compileGenerate(tensor::GenerateOp generate) {
   auto type = cast<RankedTensorType>(generate.getType());
@@ -72,6 +84,8 @@ LogicalResult Compiler::compileGenerate(tensor::GenerateOp generate) {
   Slot one = emitConstant(1);
   SmallVector<uint32_t> heads;
   SmallVector<Slot> extents;
+  std::optional<unsigned> lanes = dimOfLanes(type);
+  uint32_t trial = 0;
   auto levels = sortByDepth(body);
   llvm::SaveAndRestore outOfOrder(isInOrder, false);
   auto compileLevel = [&](size_t depth) -> LogicalResult {
@@ -88,6 +102,10 @@ LogicalResult Compiler::compileGenerate(tensor::GenerateOp generate) {
        llvm::zip_equal(body.getArguments(), type.getShape())) {
     extents.push_back(emitConstant(extent));
     emitCopy(slot(iv), emitConstant(0));
+    if (lanes == heads.size()) {
+      trial = program.code.size();
+      emit(Opcode::RunLanes, generate);
+    }
     heads.push_back(program.code.size());
     Instruction &test = emit(Opcode::JumpUnlessLess);
     test.a = slot(iv).number;
@@ -108,8 +126,27 @@ LogicalResult Compiler::compileGenerate(tensor::GenerateOp generate) {
   for (size_t dim = heads.size(); dim-- > 0;) {
     emitNextTurn(Opcode::NextTurn, generate, heads[dim],
                  slot(body.getArgument(dim)), one);
+    if (lanes == dim)
+      describeLanes(trial, slot(body.getArgument(dim)), type.getDimSize(dim));
   }
   return success();
+}
+
+/// What the trial at `trial` runs: the loop behind it, which ends here.
+void Compiler::describeLanes(uint32_t trial, Slot iv, int64_t extent) {
+  Instruction &in = program.code[trial];
+  std::optional<Program::LaneCode> code =
+      program.laneCode(trial + 2, program.code.size() - 1,
+                       /*varying=*/iv.number, Program::canRunInLanes);
+  if (!code) {
+    in.opcode = Opcode::Jump;
+    in.imm.i = trial + 1;
+    return;
+  }
+  in.dst = iv.number;
+  in.imm.i = program.code.size();
+  in.operands = program.laneLoops.size();
+  program.laneLoops.push_back({std::move(*code), extent});
 }
 
 LogicalResult Compiler::compileTableOp(Operation &op) {
@@ -145,6 +182,18 @@ void Compiler::compileContribute(ContributeOp op) {
   contribute.operands = program.operandLists.size() - 1;
 }
 
+TensorRef burst::makeTable(DenseIntOrFPElementsAttr dense) {
+  auto table = std::make_shared<Tensor>(dense.getType().getShape(),
+                                        dense.getElementType());
+  if (isa<FloatType>(dense.getElementType()))
+    for (const APFloat &value : dense.getValues<APFloat>())
+      table->floats.push_back(FloatAttr::getValueAsDouble(value));
+  else
+    for (const APInt &value : dense.getValues<APInt>())
+      table->ints.push_back(value.getSExtValue());
+  return table;
+}
+
 LogicalResult Compiler::compileConstant(arith::ConstantOp op) {
   Slot result = slot(op.getResult());
   if (auto integer = dyn_cast<IntegerAttr>(op.getValue())) {
@@ -170,14 +219,7 @@ LogicalResult Compiler::compileConstant(arith::ConstantOp op) {
       dense.getNumElements() > maxTableElements)
     return op.emitOpError("cannot be evaluated: a table has at most ")
            << maxTableElements << " elements, got: " << dense.getType();
-  auto table = std::make_shared<Tensor>(dense.getType().getShape(),
-                                        dense.getElementType());
-  if (isa<FloatType>(dense.getElementType()))
-    for (const APFloat &value : dense.getValues<APFloat>())
-      table->floats.push_back(FloatAttr::getValueAsDouble(value));
-  else
-    for (const APInt &value : dense.getValues<APInt>())
-      table->ints.push_back(value.getSExtValue());
+  TensorRef table = makeTable(dense);
   Instruction &constant = emit(Opcode::ConstantObject, op);
   constant.dst = result.number;
   constant.imm.i = program.constants.size();

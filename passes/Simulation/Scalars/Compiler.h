@@ -54,6 +54,7 @@ private:
   llvm::LogicalResult compileFor(mlir::scf::ForOp loop);
   llvm::LogicalResult compileIf(mlir::scf::IfOp branch);
   llvm::LogicalResult compileGenerate(mlir::tensor::GenerateOp generate);
+  void describeLanes(uint32_t trial, Slot iv, int64_t extent);
   void describeSegment(ring::SegmentOp op, Instruction &instruction);
   llvm::LogicalResult compileTableOp(mlir::Operation &op);
   void compileContribute(ContributeOp op);

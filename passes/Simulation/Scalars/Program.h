@@ -12,6 +12,7 @@
 
 #include "passes/Simulation/Scalars/Tensor.h"
 
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/Region.h"
 #include "llvm/ADT/DenseMap.h"
@@ -32,6 +33,13 @@ union Scalar {
 
 /// `value` rounded to the nearest number of a float type, ties to even.
 double roundTo(double value, mlir::Type type);
+
+/// Of a table that a program makes or is given as a constant; P^2 entries of
+/// four for 2048 ranks.
+inline constexpr int64_t maxTableElements = int64_t{1} << 24;
+
+/// The table that a constant is.
+TensorRef makeTable(mlir::DenseIntOrFPElementsAttr dense);
 
 /// Anything that is not a scalar: a table, a shard, a token.
 using Object = std::shared_ptr<void>;
@@ -106,8 +114,8 @@ enum class Opcode : uint8_t {
   PowerI,
   // Moves and control flow; targets are instruction numbers in `imm`.
   Constant,
-  ConstantObject,
   Copy,
+  ConstantObject,
   CopyObject,
   MoveObject,
   ReleaseObject,
@@ -119,6 +127,7 @@ enum class Opcode : uint8_t {
   NextTurn, ///< of a loop: dst += c, and back where it is below b
   NextTurnU,
   Return,
+  RunLanes, ///< tries to run a loop's turns together; then jumps behind it
   // Tables.
   Extract,
   Dim,
@@ -151,12 +160,24 @@ struct Instruction {
 
 class Program;
 
+/// What is held of operands that instructions are run for at once.
+struct LaneMemory {
+  /// All segments of a layout that are named with one extent.
+  struct SegmentsOf {
+    int64_t extent = 0;
+    std::vector<Segment> all;
+  };
+  std::vector<Scalar> scalars;      ///< by slot
+  std::vector<SegmentsOf> segments; ///< by layout
+};
+
 /// One activation of a program: the values of its slots.
 struct Frame {
   std::vector<Scalar> scalars;
   std::vector<Object> objects;
   uint32_t next = 0;  ///< the instruction to run next
   uint64_t jumps = 0; ///< backward and forward, taken so far
+  LaneMemory lanes;
 };
 
 /// What an op outside of scalar code reads and writes.
@@ -216,6 +237,16 @@ struct ExternalCall {
   }
 };
 
+/// Scalars of several frames that are run together, in which objects are the
+/// same.
+struct LaneValues {
+  static constexpr int64_t width = 64; ///< of a slot in `memory`
+  Scalar *memory;
+  int64_t count; ///< of frames
+
+  Scalar *of(uint32_t slot) const { return memory + slot * width; }
+};
+
 enum class Step : uint8_t { Done, Blocked, Failed };
 
 /// Executes what the machine does not know.
@@ -224,6 +255,12 @@ public:
   virtual ~Environment() = default;
   /// Runs an op. Blocked: the op is run again when the frame is resumed.
   virtual Step execute(const ExternalCall &call) = 0;
+  /// Runs an op for several frames at once; `call` has the objects that they
+  /// share. False where that cannot be done.
+  virtual bool executeTogether(const ExternalCall &call,
+                               const LaneValues &lanes) {
+    return false;
+  }
   /// Calls a function whose program has no external op.
   virtual Step call(const ExternalCall &call) = 0;
   /// Records why an evaluation stopped.
@@ -259,6 +296,16 @@ public:
   Step run(Frame &frame, Environment &environment) const;
 
   llvm::ArrayRef<Slot> arguments() const { return argumentSlots; }
+  /// Runs `count` frames, at most LaneValues::width, that are like `frame` and
+  /// take the same jumps; false where that cannot be done.
+  bool runTogether(Frame &frame, Environment &environment, int64_t count) const;
+  /// Runs for `count` values of each of the leading arguments, of which one
+  /// alone stands for all, and gives the results in the same way; false where
+  /// that cannot be done, or where one of them ends in a fault.
+  bool runMany(Frame &frame, Environment &environment, int64_t count,
+               llvm::ArrayRef<llvm::ArrayRef<Scalar>> arguments,
+               llvm::ArrayRef<llvm::MutableArrayRef<Scalar>> results) const;
+
   /// Operands of the terminator.
   llvm::ArrayRef<Slot> results() const { return resultSlots; }
   /// Of an argument to which burst.contribute adds: where its gradient is held.
@@ -271,11 +318,42 @@ public:
 
 private:
   friend class Compiler;
+  friend class RegionEvaluator;
   struct OperandList {
     std::vector<Slot> operands, results;
     std::vector<uint8_t> last;
     std::vector<uint32_t> released; ///< objects that nothing behind reads
   };
+  /// Instructions [begin, end) that may be run for many operands at once.
+  struct LaneCode {
+    uint32_t begin = 0, end = 0;
+    std::vector<uint32_t> given; ///< scalars that it reads and does not make
+  };
+  /// A loop of which the turns may be run together, behind its test and without
+  /// the instruction of the next turn.
+  struct LaneLoop {
+    LaneCode code;
+    int64_t extent;
+  };
+  class Lanes;
+  /// More than any schedule of 2048 ranks takes.
+  static constexpr uint64_t maxJumps = uint64_t{1} << 28;
+
+  /// Whether an instruction is of scalars, and may be run again.
+  static bool canRunInLanes(Opcode opcode);
+  /// None where some instruction cannot be run so. `varying` is made by whom
+  /// runs it.
+  std::optional<LaneCode>
+  laneCode(uint32_t begin, uint32_t end, std::optional<uint32_t> varying,
+           llvm::function_ref<bool(Opcode)> canRun) const;
+  static bool isSegment(const Layout &layout, int64_t owner, int64_t index,
+                        int64_t numRanks) {
+    return owner >= 0 && owner < numRanks && owner < layout.numOwners() &&
+           index >= 0 && index < layout.numSegments();
+  }
+  /// False where nothing is said: the loop is to be run turn by turn.
+  bool runLanes(const Instruction &in, Frame &frame,
+                Environment &environment) const;
   Step runExternal(const Instruction &instruction, Frame &frame,
                    Environment &environment) const;
   Step runTable(const Instruction &instruction, Frame &frame,
@@ -290,6 +368,8 @@ private:
   ProgramOptions options;
   std::vector<Instruction> code;
   std::vector<OperandList> operandLists;
+  std::vector<LaneLoop> laneLoops;
+  std::optional<LaneCode> whole; ///< of a region: all of it
   std::vector<Object> constants;
   std::vector<Layout> layouts;
   std::vector<Slot> argumentSlots, resultSlots;
@@ -320,6 +400,12 @@ public:
 
   /// Sets the leading arguments and runs; false on a fault.
   bool evaluate(llvm::ArrayRef<Scalar> arguments);
+  /// The same for `count` boxes or points at once, see Program::runMany.
+  bool evaluateMany(int64_t count,
+                    llvm::ArrayRef<llvm::ArrayRef<Scalar>> arguments,
+                    llvm::ArrayRef<llvm::MutableArrayRef<Scalar>> results) {
+    return program->runMany(frame, *this, count, arguments, results);
+  }
   Scalar result(unsigned index) const {
     return frame.scalars[program->results()[index].number];
   }

@@ -23,6 +23,8 @@ RegionEvaluator::create(Region &region, ArrayRef<Capture> captures,
     else
       evaluator.frame.objects[slot.number] = capture.table;
   }
+  program->whole = program->laneCode(0, program->code.size() - 1, std::nullopt,
+                                     Program::canRunInLanes);
   evaluator.program = std::make_shared<const Program>(std::move(*program));
   return evaluator;
 }

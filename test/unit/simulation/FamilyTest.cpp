@@ -7,6 +7,8 @@
 // them.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/Proof/Decide.h"
+#include "passes/Proof/ProveForAll.h"
 #include "test/unit/simulation/Programs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -88,15 +90,44 @@ std::vector<Shape> allShapes() {
   return shapes;
 }
 
+Problem problemOf(const Shape &shape) {
+  Problem problem;
+  problem.forward = shape.strategy;
+  problem.backward = shape.isBackward ? shape.strategy : "";
+  problem.mask = shape.mask;
+  problem.order = shape.order;
+  problem.drop = shape.drop;
+  return problem;
+}
+
+/// From facts that nothing satisfies all would follow.
+TEST(FamilyTest, FactsOfEveryConditionHaveAModel) {
+  auto context = makeContext();
+  for (const Shape &shape : allShapes()) {
+    Problem problem = problemOf(shape);
+    problem.parts = 8;
+    problem.queries = problem.keys = 34 * problem.parts;
+    SCOPED_TRACE(problem.describe());
+    OwningOpRef<ModuleOp> module = lower(*context, problem);
+    int64_t conditions = 0;
+    auto verdict = proof::proveForAll(
+        getProgram(*module), /*allowEmpty=*/!shape.drop,
+        [&](const proof::Condition &condition, const proof::Formula &facts,
+            bool isShown) {
+          ++conditions;
+          EXPECT_TRUE(isShown) << condition.what;
+          EXPECT_EQ(proof::decide(facts).answer, proof::Decision::Answer::Some)
+              << condition.what;
+        });
+    EXPECT_TRUE(verdict.isProved());
+    EXPECT_GT(conditions, 1);
+  }
+}
+
 TEST(FamilyTest, TextsDifferInTheNumberOfRanksOnly) {
   auto context = makeContext();
   for (const Shape &shape : allShapes()) {
-    Problem problem;
-    problem.forward = shape.strategy;
-    problem.backward = shape.isBackward ? shape.strategy : "";
-    problem.mask = shape.mask;
-    problem.order = shape.order;
-    problem.drop = shape.drop;
+    Problem problem = problemOf(shape);
     constexpr int64_t first = 8;
     auto reference = tokensOf(textOf(*context, problem, first));
     for (int64_t parts : {3, 4, 5, 6, 7, 12, 16, 31}) {

@@ -170,6 +170,95 @@ TEST(TableTest, ALoopIsRunWhereAllItReadsIsKnown) {
     }
 }
 
+/// Entries of a long dimension are made many at once, by whatever ops.
+TEST(TableTest, EntriesAreMadeTogether) {
+  auto context = makeContext();
+  Snippet snippet(*context, "%x: index, %y: index, %a: index", "index",
+                  generating("tensor<150x3xindex>", R"(
+    ^bb0(%i: index, %j: index):
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c7 = arith.constant 7 : index
+      %other = arith.constant dense<[5, 2, 8, 1, 9, 3, 7]> : tensor<7xindex>
+      %at = arith.remui %i, %c7 : index
+      %read = tensor.extract %other[%at] : tensor<7xindex>
+      %less = arith.cmpi slt, %read, %a : index
+      %least = arith.minsi %i, %a : index
+      %chosen = arith.select %less, %least, %read : index
+      %quotient = arith.ceildivsi %i, %c7 : index
+      %sum = scf.for %n = %c0 to %a step %c1 iter_args(%s = %j) -> (index) {
+        %t = arith.addi %s, %i : index
+        scf.yield %t : index
+      }
+      %more = arith.addi %chosen, %quotient : index
+      %all = arith.addi %more, %sum : index
+      tensor.yield %all : index
+    )",
+                             "%x, %y"));
+  ASSERT_TRUE(snippet.isValid());
+  constexpr int64_t other[] = {5, 2, 8, 1, 9, 3, 7};
+  for (int64_t a : {0, 4, 100})
+    for (int64_t i = 0; i < 150; ++i)
+      for (int64_t j = 0; j < 3; ++j) {
+        ASSERT_TRUE(snippet.run({integer(i), integer(j), integer(a)}));
+        int64_t read = other[i % 7];
+        EXPECT_EQ(snippet.result().i,
+                  (read < a ? std::min(i, a) : read) + (i + 6) / 7 + j + a * i);
+      }
+}
+
+/// Where entries would take different ways, they are made one by one.
+TEST(TableTest, EntriesThatDifferAreMadeOneByOne) {
+  auto context = makeContext();
+  Snippet snippet(*context, "%x: index, %a: index", "index",
+                  generating("tensor<150xindex>", R"(
+    ^bb0(%i: index):
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %isLate = arith.cmpi sgt, %i, %a : index
+      %start = scf.if %isLate -> (index) {
+        scf.yield %a : index
+      } else {
+        scf.yield %c1 : index
+      }
+      %sum = scf.for %n = %c0 to %i step %c1 iter_args(%s = %start) -> (index) {
+        %t = arith.addi %s, %n : index
+        scf.yield %t : index
+      }
+      tensor.yield %sum : index
+    )",
+                             "%x"));
+  ASSERT_TRUE(snippet.isValid());
+  for (int64_t i = 0; i < 150; ++i) {
+    ASSERT_TRUE(snippet.run({integer(i), integer(100)}));
+    EXPECT_EQ(snippet.result().i, (i > 100 ? 100 : 1) + i * (i - 1) / 2);
+  }
+}
+
+/// What is wrong with one of many entries is said as if they were made one by
+/// one.
+TEST(TableTest, AFaultOfOneOfManyEntriesIsSaid) {
+  auto context = makeContext();
+  for (auto [body, fault] :
+       {std::pair("%v = arith.divui %i, %d : index", "divides 131 by 0"),
+        {"%w = arith.subi %a, %i : index\n"
+         "%v = tensor.extract %other[%w] : tensor<2xindex>",
+         "reads a table outside of its bounds, at [131]"}}) {
+    Snippet snippet(*context, "%a: index", "index",
+                    "%other = arith.constant dense<1> : tensor<2xindex>\n"
+                    "%x = arith.constant 0 : index\n" +
+                        generating("tensor<150xindex>",
+                                   ("^bb0(%i: index):\n"
+                                    "%d = arith.subi %a, %i : index\n" +
+                                    Twine(body) + "\ntensor.yield %v : index")
+                                       .str(),
+                                   "%x"));
+    ASSERT_TRUE(snippet.isValid());
+    EXPECT_FALSE(snippet.run(integer(131)));
+    EXPECT_EQ(snippet.fault(), fault);
+  }
+}
+
 /// What no turn of the loops would run is not run in front of them.
 TEST(TableTest, OfAnEmptyTableNothingIsRun) {
   auto context = makeContext();
