@@ -22,6 +22,9 @@ public:
 private:
   std::optional<Argument> call(mlir::func::CallOp op, unsigned result);
   Step execute(const ExternalCall &call) override;
+  bool executeTogether(const ExternalCall &, const LaneValues &) override {
+    return false;
+  }
   Step call(const ExternalCall &call) override;
   void fault(mlir::Location loc, const llvm::Twine &text) override;
   int64_t numRanks() const override { return parts; }

@@ -202,6 +202,9 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
         frame(impl.program.makeFrame()), turns(impl.program.numSites()) {}
 
   Step execute(const ExternalCall &call) override;
+  bool executeTogether(const ExternalCall &, const LaneValues &) override {
+    return false;
+  }
   Step call(const ExternalCall &call) override;
   void fault(mlir::Location loc, const llvm::Twine &message) override;
   int64_t numRanks() const override { return parts; }

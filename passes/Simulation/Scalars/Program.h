@@ -258,9 +258,7 @@ public:
   /// Runs an op for several frames at once; `call` has the objects that they
   /// share. False where that cannot be done.
   virtual bool executeTogether(const ExternalCall &call,
-                               const LaneValues &lanes) {
-    return false;
-  }
+                               const LaneValues &lanes) = 0;
   /// Calls a function whose program has no external op.
   virtual Step call(const ExternalCall &call) = 0;
   /// Records why an evaluation stopped.
@@ -352,7 +350,7 @@ private:
            index >= 0 && index < layout.numSegments();
   }
   /// False where nothing is said: the loop is to be run turn by turn.
-  bool runLanes(const Instruction &in, Frame &frame,
+  bool runLanes(const Instruction &trial, Frame &frame,
                 Environment &environment) const;
   Step runExternal(const Instruction &instruction, Frame &frame,
                    Environment &environment) const;
@@ -413,6 +411,9 @@ public:
 
 private:
   Step execute(const ExternalCall &) override { return Step::Failed; }
+  bool executeTogether(const ExternalCall &, const LaneValues &) override {
+    return false;
+  }
   Step call(const ExternalCall &) override { return Step::Failed; }
   int64_t numRanks() const override { return 0; }
   void fault(mlir::Location loc, const llvm::Twine &message) override {

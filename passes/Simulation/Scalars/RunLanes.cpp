@@ -71,6 +71,9 @@ namespace {
 class Unheard : public Environment {
 public:
   Step execute(const ExternalCall &) override { return Step::Failed; }
+  bool executeTogether(const ExternalCall &, const LaneValues &) override {
+    return false;
+  }
   Step call(const ExternalCall &) override { return Step::Failed; }
   void fault(Location, const Twine &) override {}
   int64_t numRanks() const override { return 0; }
@@ -107,9 +110,9 @@ private:
   /// What all lanes decide in the same way; none where they do not.
   template <typename Test>
   std::optional<bool> together(Test test) const;
-  template <Opcode opcode>
+  template <Opcode Known>
   bool runInteger(const Instruction &in);
-  template <Opcode opcode>
+  template <Opcode Known>
   bool runCompare(const Instruction &in);
   bool runOther(const Instruction &in);
   bool runScalar(const Instruction &in);
@@ -138,10 +141,10 @@ std::optional<bool> Program::Lanes::together(Test test) const {
   return holds != 0;
 }
 
-template <Opcode opcode>
+template <Opcode Known>
 bool Program::Lanes::runInteger(const Instruction &in) {
   Instruction known = in;
-  known.opcode = opcode;
+  known.opcode = Known;
   const Scalar *a = lanes(in.a), *b = lanes(in.b);
   Scalar *result = lanes(in.dst);
   bool isRun = true;
@@ -150,10 +153,10 @@ bool Program::Lanes::runInteger(const Instruction &in) {
   return isRun;
 }
 
-template <Opcode opcode>
+template <Opcode Known>
 bool Program::Lanes::runCompare(const Instruction &in) {
   Instruction known = in;
-  known.opcode = opcode;
+  known.opcode = Known;
   const Scalar *a = lanes(in.a), *b = lanes(in.b);
   Scalar *result = lanes(in.dst);
   for (int64_t lane = 0; lane < count; ++lane)
