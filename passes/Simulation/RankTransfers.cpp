@@ -207,9 +207,7 @@ struct HeldSlice {
 
   GaugeRef all, ofChannel;
 };
-} // namespace
 
-namespace {
 /// Writes down when all that a transfer brings is gone.
 struct TracedSlice {
   TracedSlice(std::shared_ptr<void> held, std::shared_ptr<Trace> trace,

@@ -292,7 +292,9 @@ public:
 
   /// Runs one rank after the other, of a program that is proved: what arrives
   /// is what a rank's own transfers receive, and nobody waits. Not for a
-  /// Semantics that looks at what is delivered.
+  /// Semantics that looks at what is delivered; without a listener, nor for one
+  /// that looks at the operands of steps. Where all ranks hold as much, results
+  /// are those of the first.
   bool runAlone(Semantics &semantics, llvm::ArrayRef<Argument> globals,
                 Listener *listener = nullptr);
 

@@ -57,6 +57,8 @@ struct Slot {
   bool operator==(const Slot &) const = default;
 };
 
+/// In this order: what makes a scalar of scalars (up to Copy), moves of
+/// objects, control flow, and what has a list of operands.
 enum class Opcode : uint8_t {
   // Integers, wrapped to `width`.
   Add,

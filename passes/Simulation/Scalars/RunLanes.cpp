@@ -27,6 +27,11 @@ bool Program::canRunInLanes(Opcode opcode) {
   }
 }
 
+static bool mayJump(Opcode opcode) {
+  return opcode >= Opcode::Jump && opcode <= Opcode::NextTurnU &&
+         opcode != Opcode::CheckStep;
+}
+
 /// Whether `dst` is a scalar that the instruction makes.
 static bool givesScalar(Opcode opcode) {
   return opcode < Opcode::ConstantObject || opcode == Opcode::NextTurn ||
@@ -120,6 +125,7 @@ private:
   bool runSegment(const Instruction &in);
   bool isSame(uint32_t slot);
   bool store(const Instruction &in);
+  bool runOne(const Instruction &in);
   bool runOnce(const Instruction &in);
   bool runExternal(const Instruction &in);
   std::optional<bool> jumps(const Instruction &in);
@@ -380,64 +386,51 @@ std::optional<bool> Program::Lanes::jumps(const Instruction &in) {
   }
 }
 
+/// Runs an instruction that does not jump; false where that cannot be done.
+bool Program::Lanes::runOne(const Instruction &in) {
+  switch (in.opcode) {
+  case Opcode::CheckStep:
+    return together([&](int64_t lane) { return lanes(in.a)[lane].i > 0; }) ==
+           true;
+  case Opcode::Extract:
+    return extract(in);
+  case Opcode::Segment:
+    return runSegment(in);
+  case Opcode::StoreTable:
+    return store(in);
+  case Opcode::RunLanes: // Lanes are taken.
+    return true;
+  case Opcode::AllocateTable:
+    return program.runTable(in, frame, environment) == Step::Done;
+  case Opcode::TableRange:
+  case Opcode::Dim:
+  case Opcode::Call:
+    return runOnce(in);
+  case Opcode::External:
+    return runExternal(in);
+  default:
+    return runObject(in, frame.objects, program.constants) || runScalar(in);
+  }
+}
+
 bool Program::Lanes::run(const LaneCode &code, int64_t count) {
   this->count = count;
   for (uint32_t next = code.begin; next != code.end;) {
     const Instruction &in = program.code[next++];
-    switch (in.opcode) {
-    case Opcode::Jump:
-    case Opcode::JumpIfNot:
-    case Opcode::JumpUnlessLess:
-    case Opcode::JumpUnlessLessU:
-    case Opcode::NextTurn:
-    case Opcode::NextTurnU: {
-      std::optional<bool> isTaken = jumps(in);
-      if (!isTaken)
+    if (!mayJump(in.opcode)) {
+      if (!runOne(in))
         return false;
-      if (!*isTaken)
-        break;
-      next = in.imm.i;
-      frame.jumps += count;
-      if (frame.jumps >= maxJumps)
-        return false;
-      break;
+      continue;
     }
-    case Opcode::CheckStep:
-      if (together([&](int64_t lane) { return lanes(in.a)[lane].i <= 0; }) !=
-          false)
-        return false;
-      break;
-    case Opcode::Extract:
-      if (!extract(in))
-        return false;
-      break;
-    case Opcode::Segment:
-      if (!runSegment(in))
-        return false;
-      break;
-    case Opcode::StoreTable:
-      if (!store(in))
-        return false;
-      break;
-    case Opcode::RunLanes: // Lanes are taken.
-      break;
-    case Opcode::AllocateTable:
-      program.runTable(in, frame, environment);
-      break;
-    case Opcode::TableRange:
-    case Opcode::Dim:
-    case Opcode::Call:
-      if (!runOnce(in))
-        return false;
-      break;
-    case Opcode::External:
-      if (!runExternal(in))
-        return false;
-      break;
-    default:
-      if (!runObject(in, frame.objects, program.constants) && !runScalar(in))
-        return false;
-    }
+    std::optional<bool> isTaken = jumps(in);
+    if (!isTaken)
+      return false;
+    if (!*isTaken)
+      continue;
+    next = in.imm.i;
+    frame.jumps += count;
+    if (frame.jumps >= maxJumps)
+      return false;
   }
   return true;
 }

@@ -66,11 +66,6 @@ public:
   std::unique_ptr<Simulation> simulation;
   std::vector<Argument> globals;
   Proof proof;
-  /// Right programs that are not proved for every number of ranks, by why.
-  struct {
-    int64_t storedScores = 0; ///< the baseline that keeps all scores
-    int64_t twins = 0;        ///< gradients of one attention by two rings
-  } notProved;
   std::vector<Traffic> traffic;
   std::vector<TensorRef> results;
   std::vector<Attention> attentions;

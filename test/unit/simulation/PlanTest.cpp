@@ -115,8 +115,8 @@ Count countBest(const Problem &problem, const Mask &mask) {
   return back.total < ahead.total ? back : ahead;
 }
 
-/// The plan, which is the same whether ranks are simulated together or, as
-/// those of a program that is proved, one by one.
+/// The plan, which is the same whether ranks are simulated or, as those of a
+/// program that is proved, counted without their neighbors.
 std::vector<Traffic> planOf(ModuleOp module) {
   func::FuncOp program = getProgram(module);
   std::vector<Traffic> traffic, alone;

@@ -174,12 +174,13 @@ TEST(TableTest, ALoopIsRunWhereAllItReadsIsKnown) {
 TEST(TableTest, EntriesAreMadeTogether) {
   auto context = makeContext();
   Snippet snippet(*context, "%x: index, %y: index, %a: index", "index",
-                  generating("tensor<150x3xindex>", R"(
+                  "%other = arith.constant dense<[5, 2, 8, 1, 9, 3, 7]> : "
+                  "tensor<7xindex>\n" +
+                      generating("tensor<150x3xindex>", R"(
     ^bb0(%i: index, %j: index):
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %c7 = arith.constant 7 : index
-      %other = arith.constant dense<[5, 2, 8, 1, 9, 3, 7]> : tensor<7xindex>
       %at = arith.remui %i, %c7 : index
       %read = tensor.extract %other[%at] : tensor<7xindex>
       %less = arith.cmpi slt, %read, %a : index
@@ -194,7 +195,7 @@ TEST(TableTest, EntriesAreMadeTogether) {
       %all = arith.addi %more, %sum : index
       tensor.yield %all : index
     )",
-                             "%x, %y"));
+                                 "%x, %y"));
   ASSERT_TRUE(snippet.isValid());
   constexpr int64_t other[] = {5, 2, 8, 1, 9, 3, 7};
   for (int64_t a : {0, 4, 100})
