@@ -486,7 +486,7 @@ static bool isOfOneShape(const AttendGrad &attend) {
   return fits;
 }
 
-/// Reads all but the gradients. False where owners or rows do not fit.
+/// Reads all but the gradients. False where owners do not fit.
 static bool readOperands(ring::AttendGradOp op, SimulatedRank &rank,
                          const ExternalCall &call, const GatheredPart &part,
                          AttendGrad &attend) {
@@ -504,10 +504,7 @@ static bool readOperands(ring::AttendGradOp op, SimulatedRank &rank,
   int64_t owner = part.keys.value_or(call.index(op.getKeyOwnerMutable()));
   attend.slice = {shardOf(op.getKeyMutable(), owner),
                   shardOf(op.getValueMutable(), owner), owner};
-  if (isOfOneShape(attend))
-    return true;
-  rank.fail(op, "takes tensors of different rows");
-  return false;
+  return true;
 }
 
 /// Adds to gradients by the queries of one owner and by the keys of one.
@@ -519,15 +516,19 @@ static bool attendWith(ring::AttendGradOp op, SimulatedRank &rank,
   attend.numQueryShards = rank.numShards(op.getQueryLayout());
   attend.keyShard = part.keys.value_or(0);
   attend.numKeyShards = rank.numShards(op.getKeyLayout());
+  if (!rank.onlyCounts() && !readOperands(op, rank, call, part, attend))
+    return false;
+  // Not before: what is taken may be an operand besides.
   unsigned first = op.getGrads().getBeginOperandIndex();
   for (auto [i, grad] : llvm::enumerate(grads))
     attend.grads.push_back(grad ? std::move(grad)
                                 : call.take<Tensor>(first + i));
-  if (!rank.onlyCounts()) {
-    if (!readOperands(op, rank, call, part, attend))
-      return false;
-    rank.announce(attend, 0, attend.slice.owner);
+  if (!rank.onlyCounts() && !isOfOneShape(attend)) {
+    rank.fail(op, "takes tensors of different rows");
+    return false;
   }
+  if (!rank.onlyCounts())
+    rank.announce(attend, 0, attend.slice.owner);
   std::string message;
   if (!rank.semantics().attendGrad(attend, message)) {
     rank.fail(op, message);

@@ -51,6 +51,15 @@ static bool takeOwnValue(Backward &s) {
   return true;
 }
 
+/// What is given up as a gradient is read besides.
+static bool takeGradientForQuery(Backward &s) {
+  Value gradient = s.attend.getGrads()[0];
+  if (gradient.getType() != s.attend.getQuery().getType())
+    return false;
+  s.attend.getQueryMutable().set(gradient);
+  return true;
+}
+
 static bool swapLseAndDelta(Backward &s) {
   Value lse = s.attend.getLse(), delta = s.attend.getDelta();
   s.attend.getLseMutable().set(delta);
@@ -385,6 +394,8 @@ ArrayRef<GradientMutation> gradientAttendMutations() {
        "takes outGrad for that of rank|different rows", "ring.attend_grad"},
       {"values are this rank's, keys another's", takeOwnValue,
        "takes the values for those of rank|different rows", "ring.attend_grad"},
+      {"the gradient by queries is taken for these", takeGradientForQuery,
+       "a query that is no shard of an argument", "ring.attend_grad"},
       {"lse and delta change places", swapLseAndDelta,
        "takes as lse what is neither", "ring.attend_grad"},
       {"delta is of another outGrad", takeDeltaOfAnotherOutGrad,
