@@ -34,22 +34,7 @@ Accounts::Accounts(func::FuncOp program, Places &places, const Labels &labels,
     if (labels.attentionOf(op) == attention)
       attends.push_back(op);
   });
-  SmallVector<const Contract::Need *> needs;
-  for (ring::AttendLikeOpInterface op : attends)
-    if (const Contract::Need *need = contract.find(op.getPairs());
-        !llvm::is_contained(needs, need))
-      needs.push_back(need);
-  // One shard stays, the other one goes so many hops to it.
-  bool keysMove = needs.front()->movesKeys;
-  Index stays = Index::of(arithmetic.addAtom(keysMove ? "p" : "k"));
-  Index way = Index::of(arithmetic.addAtom("way"));
-  Polynomial step = stepOf(*needs.front());
-  Index moves = places.remainder(stays - way * step, first);
-  std::tie(p, k) = keysMove ? std::pair(stays, moves) : std::pair(moves, stays);
-  for (const Contract::Need *need : needs)
-    motions.push_back(
-        {need, places.remainder(
-                   (need->movesKeys ? p - k : k - p) * stepOf(*need), first)});
+  addMotions(attends, contract);
   if (first.getMask().empty())
     return;
   // Whatever computes the tables, they say the same: what the mask needs.
@@ -78,22 +63,37 @@ Polynomial Accounts::stepOf(const Contract::Need &need) {
   return step.getConstant();
 }
 
-/// That of the attends in the loop of an op, or else of the first ones.
-const Accounts::Motion &Accounts::motionOf(Operation *op) const {
-  auto loop = dyn_cast<scf::ForOp>(op);
-  if (!loop)
-    loop = op->getParentOfType<scf::ForOp>();
-  if (loop)
-    for (auto attend : loop.getOps<ring::AttendLikeOpInterface>())
-      for (const Motion &motion : motions)
-        if (motion.need->pairs == attend.getPairs())
-          return motion;
-  return motions.front();
+/// One for each loop with attends, in their order; for those outside of loops
+/// only where there is none.
+void Accounts::addMotions(ArrayRef<ring::AttendLikeOpInterface> attends,
+                          const Contract &contract) {
+  llvm::MapVector<scf::ForOp, SmallVector<ring::AttendLikeOpInterface>> byLoop;
+  for (ring::AttendLikeOpInterface attend : attends)
+    byLoop[attend->getParentOfType<scf::ForOp>()].push_back(attend);
+  if (byLoop.size() > 1)
+    byLoop.erase(scf::ForOp());
+  for (auto &[loop, together] : byLoop)
+    motions.push_back({loop, contract.find(together.front().getPairs()),
+                       proof::movesKeys(together, rankOf(program)), 0});
+  // One shard stays, the other one goes so many hops to it.
+  Arithmetic &arithmetic = places.arithmetic;
+  const Motion &first = motions.front();
+  Index stays = Index::of(arithmetic.addAtom(first.movesKeys ? "p" : "k"));
+  Index way = Index::of(arithmetic.addAtom("way"));
+  Index moves =
+      places.remainder(stays - way * stepOf(*first.need), attends.front());
+  std::tie(p, k) =
+      first.movesKeys ? std::pair(stays, moves) : std::pair(moves, stays);
+  for (Motion &motion : motions)
+    motion.way = places.remainder((motion.movesKeys ? p - k : k - p) *
+                                      stepOf(*motion.need),
+                                  attends.front());
 }
 
-const Index &Accounts::computingRank(Value account) {
-  Operation *op = account.getDefiningOp();
-  return motionOf(op ? op : program.getOperation()).need->movesKeys ? p : k;
+const Accounts::Motion &Accounts::motionOf(scf::ForOp loop) const {
+  const auto *found = llvm::find_if(
+      motions, [&](const Motion &motion) { return motion.loop == loop; });
+  return found == motions.end() ? motions.front() : *found;
 }
 
 std::optional<Side> Accounts::sideOf(Value tensor) const {
@@ -433,7 +433,7 @@ Formula Accounts::kept(scf::ForOp loop, unsigned number, const Place &place) {
   bool isByTable = labels.of(loop.getRegionIterArg(number)).tensor == -1;
   const Motion &motion = motionOf(loop);
   const Contract::Need *need = motion.need;
-  Index owner = isByTable ? (need->movesKeys ? p : k)
+  Index owner = isByTable ? (motion.movesKeys ? p : k)
                           : ownerOf(side.value_or(Side::Query));
   Index hops = invariant % 2 == 0
                    ? motion.way
@@ -449,7 +449,7 @@ Formula Accounts::kept(scf::ForOp loop, unsigned number, const Place &place) {
   case 1:
     held = isFirst;
     if (need->reach) {
-      Index where[] = {need->movesKeys ? k : p, need->movesKeys ? b : a};
+      Index where[] = {motion.movesKeys ? k : p, motion.movesKeys ? b : a};
       Linear reach = places.linear(
           places.number(need->reach, where, {places.rank()}), loop);
       held = held || (atLeast(at, 1) && atLeast(turn, reach + 2));
@@ -466,13 +466,13 @@ Formula Accounts::kept(scf::ForOp loop, unsigned number, const Place &place) {
 Formula Accounts::sent(ring::TransferOpInterface start, unsigned number,
                        const Place &place) {
   unsigned invariant = chosen[{start, number}];
-  const Motion &motion = motionOf(start);
+  const Motion &motion = motionOf(start->getParentOfType<scf::ForOp>());
   Index hops = invariant % 2 == 0
                    ? motion.way
                    : places.remainder(Index(0) - motion.way, start);
   Linear at = places.linear(hops, start);
   Index owner = places.index(start.getOwner(), place);
-  return needed && isEqual(owner, motion.need->movesKeys ? k : p, start) &&
+  return needed && isEqual(owner, motion.movesKeys ? k : p, start) &&
          atLeast(at, invariant / 2 == 0 ? 1 : 0) &&
          atLeast(places.linear(place.turn, start), at);
 }

@@ -80,8 +80,6 @@ public:
                  const Index &segment, const Place &place, bool checks = false);
 
   Formula isEqual(const Index &x, const Index &y, mlir::Operation *op);
-  /// The rank to which the shard that travels comes: where they meet.
-  const Index &computingRank(mlir::Value account);
 
   /// What must be invariant, and how many templates there are.
   static constexpr unsigned numKept = 6, numSent = 4;
@@ -101,13 +99,17 @@ public:
                   const Index &turn);
 
 private:
-  /// How the shards of a table of pairs come together.
+  /// How shards come together in the turns of one loop, or outside of loops.
   struct Motion {
+    mlir::scf::ForOp loop; ///< null outside of loops
     const Contract::Need *need;
-    Index way; ///< hops until the shard that travels is where they meet
+    bool movesKeys; ///< else queries travel
+    Index way;      ///< hops until the shard that travels is where they meet
   };
 
-  const Motion &motionOf(mlir::Operation *op) const;
+  void addMotions(llvm::ArrayRef<ring::AttendLikeOpInterface> attends,
+                  const Contract &contract);
+  const Motion &motionOf(mlir::scf::ForOp loop) const;
   Polynomial stepOf(const Contract::Need &need);
   Holding find(mlir::Value tensor, const Place &place);
   Holding received(ring::WaitOp wait, unsigned index, const Place &place);
@@ -132,7 +134,7 @@ private:
   const Labels &labels;
   int attention;
   ring::LayoutAttr queryLayout, keyLayout; ///< of parts
-  std::vector<Motion> motions;
+  llvm::SmallVector<Motion, 2> motions;
   Formula needed{true};
   std::map<AccountKey, unsigned> chosen;
   std::map<std::pair<void *, Place>, Holding> known;

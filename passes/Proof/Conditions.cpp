@@ -414,14 +414,18 @@ void Conditions::visitReturn(Operation *op) {
     if (holding.isGathered)
       return places.refuse(op, "returns what is gathered");
     if (label.table) {
-      // A part: each pair is in that of one rank, the one that computes it.
+      // A part: each pair is in that of one rank, of its queries or its keys.
       if (label.attention != accounts.followed())
         continue;
-      Formula isHere =
-          accounts.isNeeded() &&
-          isEqual(places.rank(), accounts.computingRank(result), op);
+      auto isHere = [&](const Index &owner) {
+        return accounts.isNeeded() && isEqual(places.rank(), owner, op);
+      };
+      auto isWith = [&](const Index &owner) {
+        return holds({implies(holding.has, isHere(owner)),
+                      implies(isHere(owner), holding.has)});
+      };
       requireSame(op, "returns parts that have every pair once", holding.has,
-                  isHere);
+                  isHere(isWith(accounts.p) ? accounts.p : accounts.k));
       continue;
     }
     places.require(op, "returns what is of this rank",

@@ -19,10 +19,8 @@ Value burst::proof::rankOf(func::FuncOp program) {
   return ranks.empty() ? Value() : (*ranks.begin()).getResult()[0];
 }
 
-/// Which of the shards that meet is not the rank's own, of all attends that
-/// take a table of pairs: those of keys, unless none of them is.
-static bool movesKeys(ArrayRef<ring::AttendLikeOpInterface> attends,
-                      Value rank) {
+bool burst::proof::movesKeys(ArrayRef<ring::AttendLikeOpInterface> attends,
+                             Value rank) {
   return llvm::all_of(attends, [&](ring::AttendLikeOpInterface attend) {
     return attend.getQueryOwner() == rank && !attend.getQueryLayout().getAll();
   });
@@ -38,8 +36,7 @@ Contract Contract::of(func::FuncOp program) {
   for (auto &[pairs, ofTable] : attends) {
     Need need;
     need.pairs = pairs;
-    need.movesKeys = ::movesKeys(ofTable, rank);
-    need.attends = ofTable;
+    need.movesKeys = proof::movesKeys(ofTable, rank);
     auto call = pairs ? pairs.getDefiningOp<func::CallOp>() : func::CallOp();
     for (Value other : call ? ValueRange(call.getResults()) : ValueRange()) {
       auto type = dyn_cast<RankedTensorType>(other.getType());

@@ -28,7 +28,6 @@ struct Contract {
     mlir::Value pairs;       ///< flags, as `ring.attend` takes them
     mlir::Value reach, step; ///< null where all travel to where they are needed
     bool movesKeys = true;   ///< else queries travel
-    llvm::SmallVector<ring::AttendLikeOpInterface> attends;
   };
   llvm::SmallVector<Need, 2> needs;
 
@@ -53,6 +52,11 @@ std::optional<std::string>
 checkContract(mlir::func::FuncOp program, const Contract &contract,
               llvm::ArrayRef<ProvedAttention> attentions,
               llvm::ArrayRef<Argument> globals, bool allowEmpty, Proof &counts);
+
+/// Whether keys travel to where they are attended: of all of the attends the
+/// queries are the rank's own. Else queries travel.
+bool movesKeys(llvm::ArrayRef<ring::AttendLikeOpInterface> attends,
+               mlir::Value rank);
 
 /// The rank of a program of a rank: null where it does not ask for it.
 mlir::Value rankOf(mlir::func::FuncOp program);

@@ -124,6 +124,28 @@ TEST(FamilyTest, FactsOfEveryConditionHaveAModel) {
   }
 }
 
+/// Without a table of pairs nothing but its loop says what travels in a pass.
+TEST(FamilyTest, PassesMayTurnByDifferentRings) {
+  auto context = makeContext();
+  for (const char *forward : {"ring_kv", "ring_q", "all_gather"})
+    for (const char *backward : {"ring_kv", "ring_q", "all_gather"})
+      for (const char *mask : {"", "causal"}) {
+        Problem problem;
+        problem.forward = forward;
+        problem.backward = backward;
+        problem.mask = mask;
+        problem.order = "zigzag";
+        problem.parts = 8;
+        problem.queries = problem.keys = 34 * problem.parts;
+        SCOPED_TRACE(problem.describe());
+        OwningOpRef<ModuleOp> module = lower(*context, problem);
+        auto verdict =
+            proof::proveForAll(getProgram(*module), /*allowEmpty=*/false);
+        EXPECT_TRUE(verdict.isProved())
+            << (verdict.reason ? verdict.reason->text : "");
+      }
+}
+
 TEST(FamilyTest, TextsDifferInTheNumberOfRanksOnly) {
   auto context = makeContext();
   for (const Shape &shape : allShapes()) {
