@@ -40,6 +40,7 @@ foreach(part IN LISTS parts)
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/burst COMPONENT burst-${part})
 endforeach()
 install(FILES runtime/include/burst/burst.h runtime/include/burst/program.h
+  runtime/include/burst/transport.h
   runtime/include/burst/version.h
   jit/include/burst/burst.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/burst COMPONENT burst-runtime)

@@ -106,11 +106,9 @@ void HostLowering::lowerStart(ring::TransferOpInterface op) {
     b.make<LLVM::StoreOp>(
         value, fieldOf(b.getI8Type(), transfer,
                        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)}));
-  Value count = reserve(i64, 1);
-  Value messages = call(Entry::Messages, pointer, {transfer, count});
+  Value messages = call(Entry::Messages, pointer, {transfer});
   Value token = call(Entry::Start, i64,
-                     {constant(op.getChannel().getIndex()),
-                      b.make<LLVM::LoadOp>(i64, count), messages});
+                     {constant(op.getChannel().getIndex()), messages});
   op.getToken().replaceAllUsesWith(token);
 }
 

@@ -71,16 +71,19 @@ inline void gather(burst_rank *rank, const burst_table *table,
     messages[2 * distance - 2] = {(r + distance) % ranks, 0, 1, &own};
     messages[2 * distance - 1] = {from, 1, 1, &pieces[from]};
   }
-  table->wait(rank, table->start(rank, 0, 2 * (ranks - 1), messages));
+  const burst_messages list = {2 * (ranks - 1), BURST_POINT_TO_POINT, messages};
+  table->wait(rank, table->start(rank, 0, &list));
 }
 
-/// What a rank is to do.
+/// What a rank is to do: to run a program, or a check of its transport.
 struct Task {
   int64_t rank = 0, ranks = standins::ranks, runs = 1;
   double deadline = 20;
   bool checked = false, captured = false; ///< to a graph
   burst_world *world = nullptr;
   burst_program *program = nullptr;
+  int64_t check = -1;
+  bool inOrder = false;
 };
 
 /// Ranks that run a program each on a GPU of their own, over a transport that
@@ -114,6 +117,12 @@ protected:
     if (!error.empty())
       return error;
     test::Transport transport(made);
+    if (task.check >= 0) {
+      burst_transport_check_config config = {
+          sizeof(config), made,        device, task.check, 1,
+          task.deadline,  task.inOrder};
+      return takeCoded(burst_transport_check(&config));
+    }
     enter(int(task.rank));
     CUdeviceptr in = memory(4 * count), out = memory(4 * count);
     std::vector<float> values(count);

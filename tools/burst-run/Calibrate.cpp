@@ -134,7 +134,8 @@ static void exchange(burst_rank *rank, const burst_table *table,
     auto begin = std::chrono::steady_clock::now();
     const burst_message messages[] = {{other, /*receives=*/0, 1, &out},
                                       {other, /*receives=*/1, 1, &in}};
-    table->wait(rank, table->start(rank, 0, 2, messages));
+    const burst_messages list = {2, BURST_POINT_TO_POINT, messages};
+    table->wait(rank, table->start(rank, 0, &list));
     seconds.data[i] =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
             .count();

@@ -43,6 +43,7 @@
 #define BURST_BURST_H
 
 #include "burst/program.h"
+#include "burst/transport.h"
 
 #include <stddef.h>
 
@@ -204,6 +205,44 @@ typedef struct burst_local_config {
    the GPU, beside kernels, and cannot be delayed. */
 burst_error *burst_transport_create_local(const burst_local_config *config,
                                           burst_transport **handles);
+/* A transport of the host's own engine, as burst/transport.h describes it. The
+   table is copied; what its context points to lives until `destroy`. Where this
+   fails, nothing of the table was called. */
+burst_error *burst_transport_create(const burst_transport_table *table,
+                                    burst_transport **transport);
+
+/* What burst_transport_check tries. */
+enum {
+  /* Messages of all kinds, a few thousand: uneven, with gaps, large, several in
+     flight on several channels, in any order of starts and waits, gathers. The
+     transport can be used afterwards. */
+  BURST_CHECK_MESSAGES = 0,
+  /* Behind these it cannot, for they fail. Two ranks or more. */
+  BURST_CHECK_MISMATCH = 1, /* rank 1 wants less than rank 0 sends */
+  BURST_CHECK_DEADLINE =
+      2,               /* rank 0 sends too late, when rank 1 has given up */
+  BURST_CHECK_STOP = 3 /* rank 0 stops while the others wait for it */
+};
+
+typedef struct burst_transport_check_config {
+  size_t size;
+  burst_transport *transport; /* required: of this rank, in no run */
+  burst_device *device;       /* required: a CPU, or a GPU, as it reaches */
+  int64_t what;               /* BURST_CHECK_MESSAGES, ... */
+  int64_t seed;               /* of the messages, the same on all ranks */
+  double deadline_seconds;    /* in which a message has to come; 0: 60 */
+  /* Not 0: all starts are in one order, as those of compiled programs are, for
+     an engine that carries one after the other, as NCCL does on a stream. 0:
+     also sends and receives that are starts of their own, and starts of several
+     channels in another order on some ranks. */
+  int64_t in_order;
+} burst_transport_check_config;
+
+/* Tries whether a transport, of this library or of the host's own, keeps the
+   rules of burst/transport.h: all ranks call it, at the same time. The error
+   says what was wrong on this rank; others may see none. */
+burst_error *burst_transport_check(const burst_transport_check_config *config);
+
 /* Ends the runs of all ranks, now and later, for `reason`: for callers that
    cannot run their own rank, or that want a run of it to end, from another
    thread. */

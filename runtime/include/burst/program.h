@@ -23,7 +23,7 @@ extern "C" {
 
 /* Both sides compare it: raised with every change that is not an addition to
    the end of a struct, and with what is added to burst_table. */
-#define BURST_ABI_VERSION 7
+#define BURST_ABI_VERSION 8
 
 /* The name under which a shared object exports its burst_image. */
 #define BURST_IMAGE_SYMBOL "burst_program_image"
@@ -123,6 +123,21 @@ typedef struct burst_message {
   const burst_piece *pieces;
 } burst_message;
 
+/* Whether messages are part of a pattern that an engine may know. Ranks have
+   the same in starts of one channel with the same number. */
+enum {
+  BURST_POINT_TO_POINT = 0,
+  BURST_GATHER_ALL = 1 /* to every other rank the same pieces, those of the own
+                          shard, and from every other rank its own */
+};
+
+/* What one start begins. */
+typedef struct burst_messages {
+  int64_t count;
+  int64_t pattern;
+  const burst_message *list;
+} burst_messages;
+
 /* How a transfer goes, as `ring.start` says. */
 enum {
   BURST_SHIFT = 0,     /* the shard of `owner` to rank `to`, that of
@@ -201,8 +216,8 @@ typedef struct burst_table {
      of the token, what is sent must not change and what is received must not be
      read. What a rank sends to itself with the start that receives it, is
      copied, and no message. */
-  int64_t (*start)(burst_rank *rank, int64_t channel, int64_t num_messages,
-                   const burst_message *messages);
+  int64_t (*start)(burst_rank *rank, int64_t channel,
+                   const burst_messages *messages);
   void (*wait)(burst_rank *rank, int64_t token);
 
   /* Ends the run where `found` is less than `wanted`; `what` says of what. */
@@ -235,11 +250,9 @@ typedef struct burst_table {
   void (*use)(burst_rank *rank, burst_use *use, const void *tensor,
               int64_t dims, int64_t element_bytes, int64_t mode);
 
-  /* The messages of a transfer: sets how many there are. The list is valid
-     until the next call of this rank. */
-  const burst_message *(*messages)(burst_rank *rank,
-                                   const burst_transfer *transfer,
-                                   int64_t *num_messages);
+  /* The messages of a transfer; valid until the next call of this rank. */
+  const burst_messages *(*messages)(burst_rank *rank,
+                                    const burst_transfer *transfer);
 } burst_table;
 
 /*----------------------------------------------------------------------------*/

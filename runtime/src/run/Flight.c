@@ -199,7 +199,8 @@ static void count(burst_rank *rank, const burst_post *post) {
   }
 }
 
-static void begin(burst_rank *rank, burst_flight *flight, burst_post **others) {
+static void begin(burst_rank *rank, burst_flight *flight) {
+  burst_post **others = flight->others;
   int64_t num_others = list_others(flight, others);
   if (num_others == 0)
     return;
@@ -207,7 +208,7 @@ static void begin(burst_rank *rank, burst_flight *flight, burst_post **others) {
       rank->cuda ? burst_cuda_depart(rank->cuda, others, num_others) : NULL;
   if (error)
     burst_rank_fail_at(rank, error);
-  error = rank->transport->table->start(rank->transport, others, num_others);
+  error = rank->transport->kind->start(rank->transport, others, num_others);
   if (error)
     burst_rank_fail(rank, error);
   note(rank, BURST_RUNNING, others[0]);
@@ -233,7 +234,9 @@ static burst_flight *make_flight(burst_rank *rank, int64_t channel,
 }
 
 int64_t burst_rank_start(burst_rank *rank, int64_t channel,
-                         int64_t num_messages, const burst_message *messages) {
+                         const burst_messages *given) {
+  int64_t num_messages = given->count;
+  const burst_message *messages = given->list;
   if (num_messages < 0 || num_messages > INT32_MAX)
     FAULT(burst_rank_location(rank),
           "a start of %" PRId64 " messages, wanted 0 to %d", num_messages,
@@ -246,6 +249,7 @@ int64_t burst_rank_start(burst_rank *rank, int64_t channel,
                      .channel = channel,
                      .hop = flight->hop,
                      .program = rank->image->hash,
+                     .pattern = given->pattern,
                      .receives = messages[i].receives != 0,
                      .num_pieces = messages[i].num_pieces};
     fill_post(rank, &flight->posts[i], messages[i].pieces);
@@ -262,7 +266,7 @@ int64_t burst_rank_start(burst_rank *rank, int64_t channel,
   flight->others = calloc((size_t)num_messages + 1, sizeof(burst_post *));
   if (!flight->others)
     fail_memory(rank, (size_t)num_messages * sizeof(burst_post *));
-  begin(rank, flight, flight->others);
+  begin(rank, flight);
   return flight->token;
 }
 
@@ -275,8 +279,8 @@ static void wait_for(burst_rank *rank, burst_post *post) {
     return;
   int64_t began = burst_now();
   note(rank, BURST_WAITING, post);
-  burst_error *error = rank->transport->table->wait(rank->transport, post,
-                                                    rank->deadline_seconds);
+  burst_error *error = rank->transport->kind->wait(rank->transport, post,
+                                                   rank->deadline_seconds);
   int64_t ended = burst_now();
   rank->counters.wait_seconds += burst_seconds(ended - began);
   burst_trace_wait(rank->trace, post, began, ended);
@@ -335,7 +339,7 @@ void burst_rank_check_flights(burst_rank *rank) {
 
 static void cancel(burst_rank *rank, burst_post *post) {
   if (post->state)
-    rank->transport->table->cancel(rank->transport, post);
+    rank->transport->kind->cancel(rank->transport, post);
   // A GPU that refuses this is lost.
   if (rank->cuda)
     burst_error_destroy(burst_cuda_join(rank->cuda, post));

@@ -12,7 +12,7 @@ typedef struct listing {
   burst_rank *rank;
   const burst_transfer *transfer;
   burst_message *messages;
-  int64_t num_messages;
+  int64_t count;
   burst_piece *pieces; // the next
   int64_t *counts;     // of the segments of a shard
   int64_t *starts;     // by owner, where its shard begins in a gathered tensor
@@ -30,12 +30,12 @@ static listing make_listing(burst_rank *rank, const burst_transfer *transfer) {
   size_t bytes = messages * sizeof(burst_message) +
                  pieces * sizeof(burst_piece) +
                  (segments + (size_t)transfer->num_ranks) * sizeof(int64_t);
-  free(rank->messages);
-  rank->messages = malloc(bytes);
-  if (!rank->messages)
+  free(rank->listing);
+  rank->listing = malloc(bytes);
+  if (!rank->listing)
     burst_rank_fail(rank, burst_error_no_memory(bytes));
-  listing made = {.rank = rank, .transfer = transfer, .num_messages = 0};
-  made.messages = rank->messages;
+  listing made = {.rank = rank, .transfer = transfer, .count = 0};
+  made.messages = rank->listing;
   made.pieces = (burst_piece *)(made.messages + messages);
   made.counts = (int64_t *)(made.pieces + pieces);
   made.starts = made.counts + segments;
@@ -80,7 +80,7 @@ static bool travels(const listing *listing, int64_t owner, int64_t turn,
 static void list(listing *listing, int64_t peer, bool receives, int64_t owner,
                  int64_t first, int64_t turn) {
   const burst_transfer *transfer = listing->transfer;
-  burst_message *message = &listing->messages[listing->num_messages];
+  burst_message *message = &listing->messages[listing->count];
   *message = (burst_message){peer, receives, 0, listing->pieces};
   const burst_sharded *tensors =
       receives ? transfer->receives : transfer->sends;
@@ -97,7 +97,7 @@ static void list(listing *listing, int64_t peer, bool receives, int64_t owner,
       row += rows;
     }
   }
-  listing->num_messages += message->num_pieces != 0;
+  listing->count += message->num_pieces != 0;
 }
 
 static void list_shift(listing *listing) {
@@ -134,9 +134,26 @@ static void check(burst_rank *rank, const char *what, int64_t owner,
                            owner, what, num_ranks - 1));
 }
 
-const burst_message *burst_rank_messages(burst_rank *rank,
-                                         const burst_transfer *transfer,
-                                         int64_t *num_messages) {
+// Whether all segments of all shards go to all ranks: known alike to all.
+static bool gathers_all(const listing *listing) {
+  const burst_transfer *transfer = listing->transfer;
+  for (int64_t owner = 0; owner < transfer->num_ranks; ++owner) {
+    int64_t rows = 0;
+    transfer->counts(owner, transfer->extent, listing->counts);
+    for (int64_t s = 0; s < transfer->num_segments; ++s)
+      rows += listing->counts[s];
+    if (rows == 0)
+      return false;
+    for (int64_t distance = 1; distance < transfer->num_ranks; ++distance)
+      for (int64_t s = 0; s < transfer->num_segments; ++s)
+        if (!travels(listing, owner, distance, s))
+          return false;
+  }
+  return true;
+}
+
+const burst_messages *burst_rank_messages(burst_rank *rank,
+                                          const burst_transfer *transfer) {
   check(rank, "what is sent", transfer->owner, transfer->num_ranks);
   if (transfer->route == BURST_SHIFT)
     check(rank, "what is received", transfer->received_owner,
@@ -146,6 +163,10 @@ const burst_message *burst_rank_messages(burst_rank *rank,
     list_shift(&listing);
   else
     list_gather(&listing);
-  *num_messages = listing.num_messages;
-  return listing.messages;
+  rank->messages =
+      (burst_messages){listing.count, BURST_POINT_TO_POINT, listing.messages};
+  if (transfer->route == BURST_ALL_GATHER && listing.count > 0 &&
+      gathers_all(&listing))
+    rank->messages.pattern = BURST_GATHER_ALL;
+  return &rank->messages;
 }

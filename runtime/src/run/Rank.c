@@ -148,8 +148,8 @@ burst_error *burst_rank_run(burst_rank *rank, void *const *values) {
   }
   burst_rank_cancel_flights(rank);
   burst_rank_free_memory(rank);
-  free(rank->messages);
-  rank->messages = NULL;
+  free(rank->listing);
+  rank->listing = NULL;
   burst_blocks_leave(burst_device_blocks(rank->device));
   return rank->error;
 }

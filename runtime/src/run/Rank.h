@@ -54,7 +54,8 @@ struct burst_rank {
   burst_flight *flights;
   int64_t tokens; // given out
   burst_channel *channels;
-  void *messages; // memory of the last list
+  burst_messages messages; // the last list
+  void *listing;           // its memory
   burst_error *error;
   jmp_buf exit;
 };
@@ -77,13 +78,12 @@ void burst_rank_release(burst_rank *rank, void *memory);
 void *burst_rank_upload(burst_rank *rank, const void *memory, int64_t bytes);
 void burst_rank_free_memory(burst_rank *rank);
 int64_t burst_rank_start(burst_rank *rank, int64_t channel,
-                         int64_t num_messages, const burst_message *messages);
+                         const burst_messages *messages);
 void burst_rank_wait(burst_rank *rank, int64_t token);
 void burst_rank_use(burst_rank *rank, burst_use *use, const void *tensor,
                     int64_t dims, int64_t element_bytes, int64_t mode);
-const burst_message *burst_rank_messages(burst_rank *rank,
-                                         const burst_transfer *transfer,
-                                         int64_t *num_messages);
+const burst_messages *burst_rank_messages(burst_rank *rank,
+                                          const burst_transfer *transfer);
 // Writes `rows` rows of the dimension that is sharded, from row `first` on, to
 // a piece. False where these have no element.
 bool burst_sharded_piece(const burst_sharded *sharded, int64_t first,

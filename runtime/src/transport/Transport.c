@@ -4,10 +4,10 @@
 #include "runtime/src/transport/Transport.h"
 
 void burst_transport_begin(burst_transport *transport,
-                           const burst_transport_table *table, int64_t rank,
+                           const burst_transport_kind *kind, int64_t rank,
                            int64_t num_ranks, burst_world *world) {
   transport->handle.magic = BURST_MAGIC(BURST_KIND_TRANSPORT);
-  transport->table = table;
+  transport->kind = kind;
   transport->rank = rank;
   transport->num_ranks = num_ranks;
   transport->world = world;
@@ -17,7 +17,7 @@ void burst_transport_begin(burst_transport *transport,
 void burst_transport_stop(burst_transport *transport, const char *reason) {
   BURST_CHECK(transport, BURST_KIND_TRANSPORT);
   if (transport)
-    transport->table->stop(transport, reason ? reason : "no reason was given");
+    transport->kind->stop(transport, reason ? reason : "no reason was given");
 }
 
 void burst_transport_destroy(burst_transport *transport) {
@@ -25,5 +25,5 @@ void burst_transport_destroy(burst_transport *transport) {
   if (!transport)
     return;
   burst_handle_end(&transport->handle);
-  transport->table->destroy(transport);
+  transport->kind->destroy(transport);
 }

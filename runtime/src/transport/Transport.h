@@ -26,6 +26,7 @@ typedef struct burst_lane {
 typedef struct burst_post {
   int64_t rank, peer, channel, hop;
   uint64_t program; // the hash of its image
+  int64_t pattern; // as in burst_messages, that of its start
   bool receives;
   int64_t num_pieces;
   burst_piece *pieces;
@@ -43,7 +44,7 @@ typedef struct burst_post {
                                   // `cancel` if the copy was asked for
 } burst_post;
 
-typedef struct burst_transport_table {
+typedef struct burst_transport_kind {
   // Begins the messages of one start, at least one. On failure no post is begun
   // of which the state is null.
   burst_error *(*start)(burst_transport *transport, burst_post *const *posts,
@@ -59,11 +60,11 @@ typedef struct burst_transport_table {
   // Of transports that a GPU works for, null of others: why what a run has
   // moved cannot be trusted, or null.
   burst_error *(*check)(burst_transport *transport);
-} burst_transport_table;
+} burst_transport_kind;
 
 struct burst_transport {
   burst_handle handle;
-  const burst_transport_table *table;
+  const burst_transport_kind *kind;
   int64_t rank, num_ranks;
   burst_world *world; // of ranks that are processes; or null
   atomic_flag in_use;
@@ -71,7 +72,7 @@ struct burst_transport {
 
 // What all kinds have in common. `world` is null for ranks that are threads.
 void burst_transport_begin(burst_transport *transport,
-                           const burst_transport_table *table, int64_t rank,
+                           const burst_transport_kind *kind, int64_t rank,
                            int64_t num_ranks, burst_world *world);
 
 // Gives the posts of a start states of so many zeros. On failure none has one.

@@ -435,9 +435,9 @@ TEST(Table, ListsTheMessagesOfAShift) {
     transfer.received_owner = 0;
     transfer.from = 2;
     transfer.is_of_gathered = 1;
-    int64_t count = 0;
-    const burst_message *messages = table->messages(rank, &transfer, &count);
-    ASSERT_EQ(count, 2);
+    const burst_messages *list = table->messages(rank, &transfer);
+    const burst_message *messages = list->list;
+    ASSERT_EQ(list->count, 2);
     EXPECT_EQ(messages[0].peer, 1);
     EXPECT_EQ(messages[0].receives, 0);
     ASSERT_EQ(messages[0].num_pieces, 2);
@@ -456,8 +456,9 @@ TEST(Table, ListsTheMessagesOfAShift) {
     transfer.flag_owners = 3;
     transfer.flag_turns = transfer.flag_segments = 2;
     transfer.turn = 1;
-    messages = table->messages(rank, &transfer, &count);
-    ASSERT_EQ(count, 1);
+    list = table->messages(rank, &transfer);
+    messages = list->list;
+    ASSERT_EQ(list->count, 1);
     EXPECT_EQ(messages[0].peer, 1);
     EXPECT_EQ(messages[0].num_pieces, 1);
     // All alike.
@@ -465,15 +466,13 @@ TEST(Table, ListsTheMessagesOfAShift) {
     transfer.flags = one;
     transfer.flag_owners = transfer.flag_turns = transfer.flag_segments = 1;
     transfer.turn = 0;
-    table->messages(rank, &transfer, &count);
-    EXPECT_EQ(count, 0);
+    EXPECT_EQ(table->messages(rank, &transfer)->count, 0);
     // Rows of nothing are none.
     const Matrix empty{memory, memory, 5, {6, 0}, {8, 1}};
     const burst_sharded none{&empty, 2, 4, 0};
     transfer.flags = nullptr;
     transfer.sends = transfer.receives = &none;
-    table->messages(rank, &transfer, &count);
-    EXPECT_EQ(count, 0);
+    EXPECT_EQ(table->messages(rank, &transfer)->count, 0);
   });
   ranks.expectSuccess();
 }
@@ -487,9 +486,10 @@ TEST(Table, ListsTheMessagesOfAGather) {
     const Matrix other{others, others, 0, {9, 1}, {1, 1}};
     const burst_sharded sends{&matrix, 2, 4, 0}, receives{&other, 2, 4, 0};
     burst_transfer transfer = transferOf(BURST_ALL_GATHER, r, sends, receives);
-    int64_t count = 0;
-    const burst_message *messages = table->messages(rank, &transfer, &count);
-    ASSERT_EQ(count, 6);
+    const burst_messages *list = table->messages(rank, &transfer);
+    const burst_message *messages = list->list;
+    ASSERT_EQ(list->count, 6);
+    EXPECT_EQ(list->pattern, BURST_GATHER_ALL);
     for (int64_t d = 0; d < 3; ++d) {
       int64_t from = (r + 3 - d) % 3;
       EXPECT_EQ(messages[2 * d].peer, (r + d) % 3);
@@ -501,6 +501,16 @@ TEST(Table, ListsTheMessagesOfAGather) {
                 others + 2 * from + from * (from - 1) / 2);
       EXPECT_EQ(messages[2 * d + 1].num_pieces, from == 0 ? 1 : 2);
     }
+    // One segment stays, of owner 2 for its neighbor: all ranks know.
+    uint8_t flags[3][3][2];
+    std::fill_n(flags[0][0], sizeof(flags), 1);
+    flags[2][1][1] = 0;
+    transfer.flags = flags[0][0];
+    transfer.flag_owners = transfer.flag_turns = 3;
+    transfer.flag_segments = 2;
+    list = table->messages(rank, &transfer);
+    EXPECT_EQ(list->count, 6);
+    EXPECT_EQ(list->pattern, BURST_POINT_TO_POINT);
   });
   ranks.expectSuccess();
 }
@@ -512,8 +522,7 @@ TEST(Table, RefusesTransfersOfNobody) {
                      void *const *) {
       const burst_sharded none{};
       burst_transfer transfer = transferOf(BURST_ALL_GATHER, owner, none, none);
-      int64_t count = 0;
-      table->messages(rank, &transfer, &count);
+      table->messages(rank, &transfer);
     });
     expectContains(ranks.errors[0], {"a transfer of the shard of rank",
                                      "as what is sent, wanted 0 to 2"});
@@ -531,8 +540,7 @@ TEST(Table, RefusesFlagsThatAreNotThere) {
     transfer.flag_owners = 3;
     transfer.flag_turns = transfer.flag_segments = 2;
     transfer.turn = 2;
-    int64_t count = 0;
-    table->messages(rank, &transfer, &count);
+    table->messages(rank, &transfer);
   });
   expectContains(ranks.errors[0],
                  {"flags of segments of owner 2 for turn 2, wanted owners "

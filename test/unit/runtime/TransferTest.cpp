@@ -159,11 +159,13 @@ TEST_P(Ring, GathersWithOneStart) {
       messages[r].push_back({peer, 1, 1, &pieces[r][2 * peer + 1]});
     }
   }
-  ranks.run(size, [&](burst_rank *rank, const burst_table *table,
-                      void *const *) {
-    const auto &own = messages[table->index(rank)];
-    table->wait(rank, table->start(rank, 0, int64_t(own.size()), own.data()));
-  });
+  ranks.run(size,
+            [&](burst_rank *rank, const burst_table *table, void *const *) {
+              const auto &own = messages[table->index(rank)];
+              const burst_messages list = {int64_t(own.size()),
+                                           BURST_POINT_TO_POINT, own.data()};
+              table->wait(rank, table->start(rank, 0, &list));
+            });
   ranks.expectSuccess();
   for (int64_t r = 0; r < size; ++r) {
     for (int64_t peer = 0; peer < size; ++peer)

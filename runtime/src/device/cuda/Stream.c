@@ -188,8 +188,8 @@ static bool has_abandoned(const burst_cuda_stream *stream) {
       continue;
     found = true;
     burst_transport *transport = run->call->config.transport;
-    if (transport && transport->table->check)
-      burst_error_destroy(transport->table->check(transport));
+    if (transport && transport->kind->check)
+      burst_error_destroy(transport->kind->check(transport));
   }
   return found;
 }

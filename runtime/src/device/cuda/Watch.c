@@ -72,8 +72,8 @@ static burst_error *late(const burst_cuda_run *run) {
 // What the ranks of a run say of it, as long as it has not ended and then.
 static burst_error *check_transport(const burst_cuda_run *run) {
   burst_transport *transport = run->call->config.transport;
-  burst_error *error = transport && transport->table->check
-                           ? transport->table->check(transport)
+  burst_error *error = transport && transport->kind->check
+                           ? transport->kind->check(transport)
                            : NULL;
   if (!error)
     return NULL;

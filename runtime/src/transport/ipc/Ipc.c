@@ -212,7 +212,7 @@ static void ipc_destroy(burst_transport *transport) {
   burst_handle_free(ipc);
 }
 
-static const burst_transport_table ipc_table = {
+static const burst_transport_kind ipc_table = {
     ipc_start, ipc_wait, ipc_cancel, ipc_stop, ipc_destroy, ipc_check};
 
 //===----------------------------------------------------------------------===//

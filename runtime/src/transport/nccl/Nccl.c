@@ -394,7 +394,7 @@ static void nccl_destroy(burst_transport *transport) {
   free_nccl(nccl);
 }
 
-static const burst_transport_table nccl_table = {
+static const burst_transport_kind nccl_table = {
     nccl_start, nccl_wait, nccl_cancel, nccl_stop, nccl_destroy, nccl_check};
 
 //===----------------------------------------------------------------------===//

@@ -168,7 +168,7 @@ static void tcp_destroy(burst_transport *transport) {
   free_tcp(tcp);
 }
 
-static const burst_transport_table tcp_table = {
+static const burst_transport_kind tcp_table = {
     tcp_start, tcp_wait, tcp_cancel, tcp_stop, tcp_destroy, NULL};
 
 //===----------------------------------------------------------------------===//
