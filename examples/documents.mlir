@@ -1,8 +1,8 @@
 // Documents packed into one sequence. A table says which document each position
 // belongs to; a query sees the keys of its own document, up to its own position.
 //
-// The table is an argument, so the schedule is known, and proved, when the
-// program is run. In striped order each rank holds a part of every document:
+// The table is an argument: the schedule is proved for all of them, and what
+// travels is known when the program is run. In striped order each rank holds a part of every document:
 // work is balanced, and every slice is needed by every rank. In contiguous order
 // a slice travels no further than its documents do.
 shard.grid @cp(shape = 4)

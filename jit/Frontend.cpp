@@ -114,13 +114,15 @@ static LogicalResult lower(ModuleOp module) {
 }
 
 /// Proves a program where it is static, and for every number of ranks where it
-/// is not; none where that does not do.
+/// is not; none, and the reason, where that does not do.
 static LogicalResult proveProgram(func::FuncOp program, bool allowEmpty,
-                                  std::optional<ProvedFor> &proved) {
+                                  jit::Compiled &compiled) {
   proof::Verdict verdict = proof::proveForAll(program, allowEmpty);
   if (!isStatic(program)) {
     if (verdict.isProved())
-      proved = ProvedFor::AllRanks;
+      compiled.proved = ProvedFor::AllRanks;
+    else
+      compiled.reason = verdict.reason->text;
     return success();
   }
   FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
@@ -128,7 +130,7 @@ static LogicalResult proveProgram(func::FuncOp program, bool allowEmpty,
   if (failed(globals) ||
       failed(proveSchedule(program, verdict, *globals, {{allowEmpty}}, proof)))
     return failure();
-  proved = proof.proved;
+  compiled.proved = proof.proved;
   return success();
 }
 
@@ -155,7 +157,7 @@ FailureOr<jit::Compiled> jit::compile(func::FuncOp entry, const Target &target,
     return failure();
   Compiled compiled;
   auto program = module.lookupSymbol<func::FuncOp>(name);
-  if (failed(proveProgram(program, /*allowEmpty=*/isLowered, compiled.proved)))
+  if (failed(proveProgram(program, /*allowEmpty=*/isLowered, compiled)))
     return failure();
   if (!isStatic(program)) {
     llvm::raw_string_ostream stream(compiled.unproved);

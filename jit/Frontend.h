@@ -64,8 +64,9 @@ struct Compiled {
   /// time; empty where it is proved.
   std::string unproved;
   /// For what its schedule is proved, none where that is known at run time
-  /// only.
+  /// only; and then why not for every number of ranks.
   std::optional<ProvedFor> proved;
+  std::string reason;
 };
 
 /// Compiles a function that findEntry found, and proves its schedule if it is

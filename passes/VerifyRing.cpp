@@ -77,11 +77,14 @@ struct VerifyRing : burst::impl::VerifyRingPassBase<VerifyRing> {
     if (failed(
             proveSchedule(program, verdict, *globals, {{allowEmpty}}, proved)))
       return failure();
-    remark::passed(program.getLoc(), options)
-        << remark::metric("ranks", ring::numRanks(program))
-        << remark::metric("pairs", proved.computed)
-        << remark::metric("dropped", proved.dropped)
-        << remark::metric("proved", proofText(proved.proved));
+    auto remark = remark::passed(program.getLoc(), options);
+    remark << remark::metric("ranks", ring::numRanks(program))
+           << remark::metric("pairs", proved.computed)
+           << remark::metric("dropped", proved.dropped)
+           << remark::metric("proved", proofText(proved.proved));
+    if (!proved.reason.empty())
+      remark << remark::reason("for every number of ranks it is not: {0}",
+                               proved.reason);
     return success();
   }
 };

@@ -174,7 +174,7 @@ static void run(burst_program *program, burst_device *device) {
   int64_t count = burst_program_num_parameters(program);
   for (int64_t i = 0; i < count; ++i)
     globals[i] = named(burst_program_parameter(program, i)->name);
-  /* What a table keeps is known now only: the schedule is proved for it. */
+  /* What a table keeps is known now only: the proof looks at it. */
   check(burst_program_prove(program, globals,
                             burst_program_num_arguments(program)));
   burst_run_all_config config = {

@@ -22,6 +22,13 @@ Index Conditions::segmentOf(ring::LayoutAttr layout) {
   return known->second;
 }
 
+/// One of all, as generic as that of the conditions.
+Index Conditions::anyRank() {
+  if (!otherRank)
+    otherRank = Index::of(places.arithmetic.addAtom("q"));
+  return *otherRank;
+}
+
 Formula Conditions::isRank(const Index &x, Operation *op) {
   Linear value = places.linear(x, op);
   return atLeast(value, 0) &&
@@ -148,9 +155,12 @@ void Conditions::visit(scf::ForOp loop) {
     if (behind.isGathered != carried.isGathered)
       places.refuse(loop, "carries what is gathered in some turns only");
     Index segment = label.table ? Index(0) : segmentOf(label.layout);
-    places.require(loop, "carries all segments that it did before",
-                   implies(carried.present(carried.owner, segment),
-                           behind.present(behind.owner, segment)));
+    bool isGathered = carried.isGathered;
+    places.require(
+        loop, "carries all segments that it did before",
+        implies(
+            carried.present(isGathered ? anyRank() : carried.owner, segment),
+            behind.present(isGathered ? anyRank() : behind.owner, segment)));
     if (accounts.isAccount(argument))
       for (Formula &formula : ofKept(loop, number))
         places.require(loop, "carries the pairs of the turns before",
@@ -243,6 +253,14 @@ void Conditions::visitGather(ring::TransferOpInterface start,
   Index distance = places.remainder(accounts.p - places.rank(), start);
   Formula isSent = places.segment(start.getSegments(), distance, owner, segment,
                                   place, true);
+  // Who receives it reads the same flag.
+  Place there = place;
+  there.rank = anyRank();
+  Index from = places.index(start.getOwner(), there);
+  Index way = places.remainder(places.rank() - from, start);
+  requireSame(start, "a gather's sender and its receiver read one flag",
+              places.segment(start.getSegments(), way, from, segment, there),
+              places.segment(start.getSegments(), way, from, segment, place));
   for (Value tensor : start.getTensors()) {
     const Holding &sent = accounts.of(tensor, place);
     if (sent.isGathered)

@@ -61,6 +61,7 @@ private:
                 mlir::Operation *op);
   void requireSame(mlir::Operation *op, const char *what, const Formula &x,
                    const Formula &y);
+  Index anyRank();
   Formula isRank(const Index &x, mlir::Operation *op);
   Formula isEqual(const Index &x, const Index &y, mlir::Operation *op) {
     return accounts.isEqual(x, y, op);
@@ -75,6 +76,7 @@ private:
   Decider &decider;
   bool allowEmpty;
   std::map<int64_t, Index> segments; ///< by how many a layout has
+  std::optional<Index> otherRank;
 };
 
 } // namespace burst::proof

@@ -37,12 +37,29 @@ Contract Contract::of(func::FuncOp program) {
     Need need;
     need.pairs = pairs;
     need.movesKeys = proof::movesKeys(ofTable, rank);
-    auto call = pairs ? pairs.getDefiningOp<func::CallOp>() : func::CallOp();
+    // They are checked for masks, and by the segments of one owner.
+    bool isChecked =
+        llvm::any_of(ofTable,
+                     [](ring::AttendLikeOpInterface attend) {
+                       return !attend.getMask().empty();
+                     }) &&
+        llvm::none_of(ofTable, [](ring::AttendLikeOpInterface attend) {
+          return attend.getQueryLayout().getAll() ||
+                 attend.getKeyLayout().getAll();
+        });
+    ring::AttendLikeOpInterface first = ofTable.front();
+    int64_t travelling[] = {
+        first.getQueryLayout().getParts(),
+        (need.movesKeys ? first.getKeyLayout() : first.getQueryLayout())
+            .getNumSegments()};
+    auto call = pairs && isChecked ? pairs.getDefiningOp<func::CallOp>()
+                                   : func::CallOp();
     for (Value other : call ? ValueRange(call.getResults()) : ValueRange()) {
       auto type = dyn_cast<RankedTensorType>(other.getType());
       if (other.getType().isIndex())
         need.step = other;
-      else if (type && type.getElementType().isIndex() && type.getRank() == 2)
+      else if (type && type.getElementType().isIndex() &&
+               type.getShape() == ArrayRef<int64_t>(travelling))
         need.reach = other;
     }
     if (!need.reach || !need.step)

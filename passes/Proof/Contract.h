@@ -26,7 +26,8 @@ struct Contract {
   /// the step is 1 or P - 1.
   struct Need {
     mlir::Value pairs;       ///< flags, as `ring.attend` takes them
-    mlir::Value reach, step; ///< null where all travel to where they are needed
+    mlir::Value reach, step; ///< null where all travel to where they are
+                             ///< needed, and where nothing would check them
     bool movesKeys = true;   ///< else queries travel
   };
   llvm::SmallVector<Need, 2> needs;

@@ -13,6 +13,12 @@ using namespace burst::proof;
 
 constexpr Atom numRanksAtom = 0;
 
+/// P and atoms are below 2^17.
+constexpr int64_t largest = int64_t(1) << 31;
+
+/// Multiples of P that a remainder may be off by.
+constexpr int64_t mostCases = 64;
+
 //===----------------------------------------------------------------------===//
 // Polynomials
 //===----------------------------------------------------------------------===//
@@ -131,12 +137,16 @@ void Arithmetic::addFact(Atom atom, Formula fact) {
 }
 
 std::optional<Linear> Arithmetic::linear(const Index &x) {
-  if (x.getConstant().size() > 2)
+  auto isLarge = [](int64_t number) {
+    return number >= largest || number <= -largest;
+  };
+  if (x.getConstant().size() > 2 || isLarge(x.getConstant()[0]) ||
+      isLarge(x.getConstant()[1]))
     return std::nullopt;
   Linear result(x.getConstant()[0]);
   result += Linear::unknown(numRanksAtom) * x.getConstant()[1];
   for (const auto &[atom, coefficient] : x.getTerms()) {
-    if (!coefficient.isConstant())
+    if (!coefficient.isConstant() || isLarge(coefficient[0]))
       return std::nullopt;
     result += Linear::unknown(atom) * coefficient[0];
   }
@@ -211,6 +221,24 @@ Index Arithmetic::reduce(const Index &x) const {
   return result;
 }
 
+/// Whether a machine word may not hold it: P and atoms are below 2^17, and
+/// there are few terms.
+static bool mayOverflow(const Index &x) {
+  auto isLarge = [](const Polynomial &coefficient, size_t degree) {
+    for (size_t i = 0; i < coefficient.size(); ++i) {
+      size_t bits = 17 * (i + degree);
+      int64_t most = bits < 60 ? int64_t(1) << (60 - bits) : 0;
+      if (coefficient[i] > most || coefficient[i] < -most)
+        return true;
+    }
+    return false;
+  };
+  return isLarge(x.getConstant(), 0) ||
+         llvm::any_of(x.getTerms(), [&](const auto &term) {
+           return isLarge(term.second, 1);
+         });
+}
+
 /// Whether 0 <= low < P.
 bool Arithmetic::isOwnRemainder(const Index &low) {
   Linear value = *linear(low);
@@ -241,6 +269,8 @@ std::optional<Index> Arithmetic::makeRemainder(const Index &low) {
   // below (n / 2 + 1) P.
   int64_t first = -lower + (rest < 0 ? llvm::divideFloorSigned(rest, 2) : 0);
   int64_t end = upper + (more < 0 ? 0 : more / 2 + 1);
+  if (end - first > mostCases)
+    return std::nullopt;
   Linear value = *linear(low), numRanks = Linear::unknown(numRanksAtom);
   Atom atom = addAtom("remainder");
   std::vector<Formula> cases;
@@ -252,10 +282,14 @@ std::optional<Index> Arithmetic::makeRemainder(const Index &low) {
 }
 
 std::optional<Remainder> Arithmetic::remainder(const Index &x) {
+  if (mayOverflow(x))
+    return std::nullopt;
   Index low = reduce(x);
   auto found = remainders.find(low);
   if (found != remainders.end())
     return Remainder{found->second, low};
+  if (!linear(low))
+    return std::nullopt;
   std::optional<Index> value;
   if (isOwnRemainder(low))
     value = low;

@@ -114,7 +114,10 @@ public:
   std::optional<Index> select(const Formula &condition, const Index &a,
                               const Index &b);
 
-  /// As a form for formulas; none where P is a factor of an atom or of itself.
+  /// Whether an atom is a number from 0 on, below a multiple of P.
+  bool isBounded(Atom atom) const { return atoms[atom].turns > 0; }
+  /// As a form for formulas; none where P is a factor of an atom or of itself,
+  /// or where a coefficient is so large that machine words might overflow.
   static std::optional<Linear> linear(const Index &x);
   /// What is known of the atoms of a formula, of the atoms of that, and so on.
   Formula factsOf(const Formula &formula) const;

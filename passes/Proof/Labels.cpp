@@ -139,7 +139,14 @@ void Labels::visitReturn(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 /// Whether a value is the same on all ranks.
-bool Labels::isUniform(Value value) const {
+bool Labels::isUniform(Value value) {
+  if (auto found = uniform.find(value); found != uniform.end())
+    return found->second;
+  bool made = isMadeUniform(value);
+  return uniform[value] = made;
+}
+
+bool Labels::isMadeUniform(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return argument.getOwner() == &program.getBody().front() &&
            of(argument).tensor == -1;
@@ -178,6 +185,13 @@ void Labels::visit(Operation *op) {
     return;
   }
   if (auto step = dyn_cast<ProvedOpInterface>(op)) {
+    // Its regions compute elements, and send nothing.
+    op->walk([&](Operation *inner) {
+      if (inner != op &&
+          isa<ring::TransferOpInterface, ring::WaitOp, ProvedOpInterface>(
+              inner))
+        fail(inner, "an op of a rank in the region of another one");
+    });
     StepMeaning meaning = step.describe();
     return std::visit([&](const auto &what) { visit(what, op); }, meaning);
   }
@@ -192,16 +206,27 @@ void Labels::visit(Operation *op) {
     return fail(op, "asks for the rank in another grid");
   if (auto call = dyn_cast<func::CallOp>(op))
     return visit(call);
+  if (isa<scf::YieldOp>(op))
+    return;
   // What computes tables and scalars, and takes no shard.
-  if (!isa<arith::ArithDialect, tensor::TensorDialect>(op->getDialect()) &&
-      !isa<func::CallOp, scf::YieldOp, shard::ProcessMultiIndexOp,
-           shard::GridShapeOp, ring::RequireOp>(op))
-    fail(op, "an op of which a proof knows no meaning");
-  bool readsShard = llvm::any_of(op->getOperands(), [&](Value operand) {
-    return of(operand).tensor != -1 || of(operand).table;
+  op->walk([&](Operation *inner) {
+    if (!isScalarCode(inner) &&
+        !isa<shard::ProcessMultiIndexOp, shard::GridShapeOp, ring::RequireOp>(
+            inner))
+      fail(inner, "an op of which a proof knows no meaning");
+    bool readsShard = llvm::any_of(inner->getOperands(), [&](Value operand) {
+      return of(operand).tensor != -1 || of(operand).table;
+    });
+    if (readsShard && !isa<tensor::DimOp>(inner))
+      fail(inner, "computes with a shard");
   });
-  if (readsShard && !isa<scf::YieldOp, tensor::DimOp>(op))
-    fail(op, "computes with a shard");
+  // Asked in the order of the program, so that nothing is asked in depth.
+  for (Value result : op->getResults())
+    isUniform(result);
+}
+
+bool Labels::isScalarCode(Operation *op) const {
+  return isa<arith::ArithDialect, tensor::TensorDialect>(op->getDialect());
 }
 
 /// What a function gives is the same on all ranks.
@@ -209,12 +234,12 @@ void Labels::visit(func::CallOp call) {
   func::FuncOp callee = calleeOf(call);
   if (!callee || callee.isExternal())
     return fail(call, "calls a function without a body");
-  WalkResult scalars = callee.walk([](Operation *op) {
-    bool isOfRanks =
-        isa<ring::RingDialect>(op->getDialect()) ||
-        isa<shard::ProcessMultiIndexOp, shard::GridShapeOp, func::CallOp>(op);
-    return isOfRanks && !isa<ring::SegmentOp>(op) ? WalkResult::interrupt()
-                                                  : WalkResult::advance();
+  // No op that may tell one rank from another.
+  WalkResult scalars = callee.walk([&](Operation *op) {
+    bool isKnown =
+        isScalarCode(op) || isa<scf::SCFDialect>(op->getDialect()) ||
+        isa<func::FuncOp, func::ReturnOp, ring::SegmentOp, TableRangeOp>(op);
+    return isKnown ? WalkResult::advance() : WalkResult::interrupt();
   });
   if (scalars.wasInterrupted() ||
       !llvm::all_of(call.getOperands(),
@@ -223,6 +248,8 @@ void Labels::visit(func::CallOp call) {
 }
 
 void Labels::visit(scf::ForOp loop) {
+  if (loop->getParentOp() != program)
+    return fail(loop, "a loop inside of another one");
   for (auto [argument, init] :
        llvm::zip_equal(loop.getRegionIterArgs(), loop.getInitArgs()))
     for (auto [index, label] :
@@ -288,7 +315,7 @@ SmallVector<ring::TransferOpInterface> Labels::transfersOf(Value token) const {
 //===----------------------------------------------------------------------===//
 
 bool Labels::isState(ValueRange state) const {
-  SmallVector<Value> assumed;
+  SmallVector<StateParts> assumed;
   return state.size() == 3 && isState({state[0], state[1], state[2]}, assumed);
 }
 
@@ -307,8 +334,9 @@ static ValueRange stateMadeBy(ProvedOpInterface step) {
 /// Whether these are o, m and l of one state: an op made all three, a transfer
 /// brought them, or a loop carries them side by side.
 bool Labels::isState(ArrayRef<Value> state,
-                     SmallVectorImpl<Value> &assumed) const {
-  if (llvm::is_contained(assumed, state[0]))
+                     SmallVectorImpl<StateParts> &assumed) const {
+  StateParts parts = {state[0], state[1], state[2]};
+  if (llvm::is_contained(assumed, parts))
     return true;
   auto pick = [&](ValueRange values, unsigned first, unsigned offset) {
     SmallVector<Value> picked;
@@ -321,7 +349,7 @@ bool Labels::isState(ArrayRef<Value> state,
     return picked;
   };
   auto isCarried = [&](scf::ForOp loop, unsigned offset) {
-    assumed.push_back(state[0]);
+    assumed.push_back(parts);
     return isState(pick(loop.getInitArgs(), 0, offset), assumed) &&
            isState(pick(loop.getYieldedValues(), 0, offset), assumed);
   };
@@ -440,10 +468,12 @@ static bool areEquivalent(Region &x, Region &y) {
 }
 
 /// An argument that is no shard, or a constant.
-static bool isSameOnAllRanks(Value capture) {
+bool Labels::isSameOnAllRanks(Value capture) const {
+  if (matchPattern(capture, m_Constant()))
+    return true;
   auto argument = dyn_cast<BlockArgument>(capture);
-  return (argument && isa<func::FuncOp>(argument.getOwner()->getParentOp())) ||
-         matchPattern(capture, m_Constant());
+  return argument && argument.getOwner() == &program.getBody().front() &&
+         of(argument).tensor == -1;
 }
 
 /// Whether two ops ask the same of the arguments that they attend with.
@@ -474,7 +504,7 @@ int Labels::join(ring::AttendLikeOpInterface op, Value keys, Value values) {
   bool capturesArguments = llvm::all_of(
       llvm::concat<const Value>(SmallVector<Value>(op.getMaskCaptures()),
                                 SmallVector<Value>(op.getScoreCaptures())),
-      isSameOnAllRanks);
+      [&](Value capture) { return isSameOnAllRanks(capture); });
   if (!capturesArguments) {
     fail(op, "a mask or a score that captures what the program computes");
     return -1;

@@ -14,6 +14,8 @@
 #include "passes/Proof/StepMeaning.h"
 #include "passes/Simulation/Scalars/Tensor.h"
 
+#include <array>
+
 namespace burst::proof {
 
 /// How many positions a sequence has: a number, or an argument.
@@ -77,6 +79,9 @@ public:
   Extent extentOf(mlir::Value value) const;
 
 private:
+  /// o, m and l.
+  using StateParts = std::array<mlir::Value, 3>;
+
   void visit(mlir::Block &block);
   void visit(mlir::Operation *op);
   void visit(mlir::func::CallOp call);
@@ -99,10 +104,13 @@ private:
                     mlir::Operation *op);
   bool asksSame(ring::AttendLikeOpInterface x,
                 ring::AttendLikeOpInterface y) const;
-  bool isUniform(mlir::Value value) const;
+  bool isUniform(mlir::Value value);
+  bool isMadeUniform(mlir::Value value);
+  bool isSameOnAllRanks(mlir::Value capture) const;
+  bool isScalarCode(mlir::Operation *op) const;
   bool isState(mlir::ValueRange state) const;
   bool isState(llvm::ArrayRef<mlir::Value> state,
-               llvm::SmallVectorImpl<mlir::Value> &assumed) const;
+               llvm::SmallVectorImpl<StateParts> &assumed) const;
   bool hasSharding(const Label &label, ring::LayoutAttr layout, int64_t dim,
                    const Extent &extent) const;
   /// Gives `value` what is known of it; a part of what it was before.
@@ -116,6 +124,7 @@ private:
   Places &places;
   std::vector<Attention> attentions;
   llvm::DenseMap<mlir::Operation *, int> ofOp;
+  llvm::DenseMap<mlir::Value, bool> uniform; ///< what was asked
   /// Of a tensor one, of a token one for each tensor.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Label, 1>> labels;
   bool hasChanged = false;

@@ -55,7 +55,14 @@ Trace::Trace(func::FuncOp program, const Labels &labels, Places &places)
       most = std::max(most, bound);
   if (most > 16)
     places.refuse(program, "more than 16 buffers for what is received");
-  turns = std::min<int64_t>(most, 16) + 1;
+  // What is carried may be used as many turns later.
+  size_t carried = 0;
+  for (auto loop : program.getOps<scf::ForOp>())
+    carried = std::max<size_t>(carried, loop.getNumRegionIterArgs());
+  if (carried > 64)
+    places.refuse(program, "a loop that carries more than 64 values");
+  turns = std::min<int64_t>(most, 16) + 1 +
+          static_cast<int64_t>(std::min<size_t>(carried, 64));
   DenseMap<Value, unsigned> numbers;
   for (BlockArgument argument : program.getArguments())
     numbers[argument] = numValues++;

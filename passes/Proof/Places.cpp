@@ -3,12 +3,16 @@
 #include "passes/Proof/Places.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace burst;
 using namespace burst::proof;
+
+/// Scalar code that is deeper is not looked at.
+static constexpr int mostDepth = 500;
 
 namespace burst::proof {
 
@@ -27,6 +31,7 @@ struct Scope {
   ArrayRef<Index> values = {};    ///< or of one carried index
   bool checks = false;            ///< whether conditions are noted
   bool remembers = false;         ///< whether this is a place of the program
+  std::map<void *, std::pair<Index, Formula>> *known = nullptr; ///< in it
 };
 
 } // namespace burst::proof
@@ -89,7 +94,9 @@ const Places::Bounds &Places::boundsOf(scf::ForOp loop) {
   Index past = made.end - Index::numRanks();
   if (step.getNumber() != 1 || !made.first.getNumber() ||
       *made.first.getNumber() < 0 || !past.getNumber() ||
-      *past.getNumber() > 1 || *past.getNumber() < -2) {
+      *past.getNumber() > 1 ||
+      // Of two ranks there is no turn less than none.
+      *past.getNumber() + 2 < *made.first.getNumber()) {
     refuse(loop, "a loop of other than about P turns, one by one");
     made.end = Index::numRanks();
     made.first = 0;
@@ -122,8 +129,18 @@ static bool isOfProgram(Value value, func::FuncOp program) {
 }
 
 Places::Scalar Places::evaluate(Value value, const Scope &scope) {
+  if (depth == mostDepth)
+    refuse(value.getParentRegion()->getParentOp(),
+           "scalar code that is too deep");
   if (reason)
     return {};
+  ++depth;
+  Scalar found = evaluateIn(value, scope);
+  --depth;
+  return found;
+}
+
+Places::Scalar Places::evaluateIn(Value value, const Scope &scope) {
   for (const Scope *s = &scope; s; s = s->outer)
     for (auto [argument, bound] : llvm::zip(s->arguments, s->values))
       if (argument == value)
@@ -143,6 +160,14 @@ Places::Scalar Places::evaluate(Value value, const Scope &scope) {
       return ofCall(result, *own);
     return compute(result.getOwner(), *own);
   };
+  if (!own->remembers && own->known) {
+    void *key = value.getAsOpaquePointer();
+    if (auto found = own->known->find(key); found != own->known->end())
+      return {found->second.first, found->second.second};
+    Scalar made = make();
+    own->known->emplace(key, std::pair(made.index, made.truth));
+    return made;
+  }
   if (!own->remembers)
     return make();
   std::pair key(value.getAsOpaquePointer(), own->place);
@@ -188,6 +213,17 @@ Places::Scalar Places::compute(Operation *op, const Scope &scope) {
   auto truth = [&](unsigned number) { return operand(number).truth; };
   bool isFlag =
       op->getNumResults() == 1 && op->getResult(0).getType().isInteger(1);
+  bool isIndex =
+      op->getNumResults() == 1 && op->getResult(0).getType().isIndex();
+  bool isLogic = isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp>(op);
+  bool isArithmetic =
+      isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::RemUIOp>(op);
+  if ((isLogic && !isFlag) || (isArithmetic && !isIndex) ||
+      (isa<arith::SelectOp>(op) && !isFlag && !isIndex)) {
+    refuse(op,
+           "arithmetic of other than indices, or logic of other than flags");
+    return {};
+  }
   return llvm::TypeSwitch<Operation *, Scalar>(op)
       .Case<arith::ConstantOp>([&](arith::ConstantOp op) -> Scalar {
         auto value = dyn_cast<IntegerAttr>(op.getValue());
@@ -223,7 +259,7 @@ Places::Scalar Places::compute(Operation *op, const Scope &scope) {
           refuse(op, "a remainder by another number than that of ranks");
           return {};
         }
-        if (scope.checks && Arithmetic::linear(of))
+        if (scope.checks && !isNeverNegative(of))
           require(op, "an index does not wrap", atLeast(linear(of, op), 0));
         return {remainder(of, op)};
       })
@@ -291,12 +327,43 @@ Places::Scalar Places::compare(arith::CmpIOp op, const Scope &scope) {
 
 /// Whether what an op computes decides what a rank does. What is required of
 /// tables, and what functions are given, does not.
-static bool steers(Operation *op) {
-  return llvm::any_of(op->getUsers(), [](Operation *user) {
-    if (isa<arith::ArithDialect, tensor::TensorDialect>(user->getDialect()))
-      return steers(user);
-    return !isa<ring::RequireOp, func::CallOp>(user);
-  });
+bool Places::steers(Operation *op) {
+  if (!steering) {
+    steering.emplace();
+    // Users come first.
+    program.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+      bool found = llvm::any_of(op->getUsers(), [&](Operation *user) {
+        bool isScalar =
+            isa<arith::ArithDialect, tensor::TensorDialect>(user->getDialect());
+        if (isScalar && !isa<tensor::YieldOp>(user))
+          return steering->contains(user);
+        return !isa<ring::RequireOp, func::CallOp>(user);
+      });
+      if (found)
+        steering->insert(op);
+    });
+  }
+  return steering->contains(op);
+}
+
+/// Whether it is so by the signs of its terms alone.
+bool Places::isNeverNegative(const Index &x) const {
+  auto isPositive = [](const Polynomial &coefficient) {
+    for (size_t i = 0; i < coefficient.size(); ++i)
+      if (coefficient[i] < 0)
+        return false;
+    return true;
+  };
+  // Nor is t (P - 1), for any t that is not.
+  auto isMultiple = [](const Polynomial &coefficient) {
+    return coefficient.size() == 2 && coefficient[0] == -1 &&
+           coefficient[1] == 1;
+  };
+  return isPositive(x.getConstant()) &&
+         llvm::all_of(x.getTerms(), [&](const auto &term) {
+           return arithmetic.isBounded(term.first) &&
+                  (isPositive(term.second) || isMultiple(term.second));
+         });
 }
 
 void Places::check(Operation *op, const Place &place) {
@@ -409,38 +476,43 @@ Formula Places::isInside(Value table, ArrayRef<Index> at) {
 
 /// Whether entries of a table can be read through: its region is scalar code
 /// of which evaluate knows the ops.
-static bool isReadable(Operation *op) {
+bool Places::isReadable(Operation *op, int depth) {
+  if (depth == mostDepth)
+    return false;
+  if (auto found = readable.find(op); found != readable.end())
+    return found->second;
+  auto isRead = [&](Value value) {
+    Operation *from = value.getDefiningOp();
+    return !from || isReadable(from, depth + 1);
+  };
+  bool made = false;
   if (isa<arith::ConstantOp, arith::AddIOp, arith::SubIOp, arith::MulIOp,
           arith::RemUIOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp,
-          arith::CmpIOp, arith::SelectOp, tensor::YieldOp>(op))
-    return llvm::all_of(op->getOperands(), [](Value operand) {
-      Operation *from = operand.getDefiningOp();
-      return !from || isReadable(from);
-    });
-  if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+          arith::CmpIOp, arith::SelectOp, tensor::YieldOp>(op)) {
+    made = llvm::all_of(op->getOperands(), isRead);
+  } else if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
     // Another table that the function gives is an opaque one, if need be.
     Value table = extract.getTensor();
-    Operation *from = table.getDefiningOp();
     bool isGiven =
-        !from || llvm::any_of(table.getUsers(), llvm::IsaPred<func::ReturnOp>);
-    return (isGiven || isReadable(from)) &&
-           llvm::all_of(extract.getIndices(), [](Value index) {
-             Operation *from = index.getDefiningOp();
-             return !from || isReadable(from);
-           });
+        llvm::any_of(table.getUsers(), llvm::IsaPred<func::ReturnOp>);
+    made = (isGiven || isRead(table)) &&
+           llvm::all_of(extract.getIndices(), isRead);
+  } else if (auto generate = dyn_cast<tensor::GenerateOp>(op)) {
+    made = isReadable(generate.getBody().front().getTerminator(), depth + 1);
   }
-  auto generate = dyn_cast<tensor::GenerateOp>(op);
-  return generate && isReadable(generate.getBody().front().getTerminator());
+  return readable[op] = made;
 }
 
 Places::Scalar Places::generated(tensor::GenerateOp op, ArrayRef<Index> at,
                                  const Scope &scope) {
   Block &body = op.getBody().front();
+  std::map<void *, std::pair<Index, Formula>> known;
   Scope inside{.place = scope.place,
                .outer = &scope,
                .arguments = body.getArguments(),
                .values = at,
-               .checks = scope.checks};
+               .checks = scope.checks,
+               .known = &known};
   return evaluate(body.getTerminator()->getOperand(0), inside);
 }
 
@@ -474,12 +546,17 @@ Places::Scalar Places::entry(Value table, ArrayRef<Index> at,
   if (auto argument = dyn_cast<BlockArgument>(table)) {
     for (const Scope *s = &scope; s; s = s->outer)
       if (s->call && argument.getOwner()->getParentOp() == calleeOf(s->call)) {
-        // Its own entries have been checked.
         Scope outer = *s->outer;
-        outer.checks = false;
+        outer.checks = scope.checks;
         return entry(s->call.getOperand(argument.getArgNumber()), at, outer);
       }
-    return opaque(table, at, scope);
+    // The same on all ranks, and in all turns.
+    if (argument.getOwner() == &program.getBody().front() &&
+        !program.getArgAttr(argument.getArgNumber(), ring::shardAttr))
+      return opaque(table, at, scope);
+    refuse(argument.getOwner()->getParentOp(),
+           "a table of flags that ranks may not have in common");
+    return {};
   }
   Operation *op = table.getDefiningOp();
   DenseElementsAttr values;
@@ -524,6 +601,13 @@ Places::Scalar Places::opaque(Value table, ArrayRef<Index> at,
       return other.value;
   bool isFlag = getElementTypeOrSelf(table.getType()).isInteger(1);
   Operation *op = table.getDefiningOp() ? table.getDefiningOp() : program;
+  // Of numbers all that is known is what is checked when tables are.
+  if (!isFlag && llvm::none_of(contract.needs, [&](const Contract::Need &need) {
+        return need.reach == table;
+      })) {
+    refuse(op, "a table of numbers of which nothing is known");
+    return {};
+  }
   Atom atom =
       isFlag ? arithmetic.addOpenAtom("flag") : arithmetic.addAtom("reach");
   Linear own = Linear::unknown(atom);

@@ -18,6 +18,7 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace burst::proof {
 
@@ -107,6 +108,10 @@ private:
 
   const Bounds &boundsOf(mlir::scf::ForOp loop);
   Scalar evaluate(mlir::Value value, const Scope &scope);
+  Scalar evaluateIn(mlir::Value value, const Scope &scope);
+  bool steers(mlir::Operation *op);
+  bool isReadable(mlir::Operation *op, int depth = 0);
+  bool isNeverNegative(const Index &x) const;
   Scalar compute(mlir::Operation *op, const Scope &scope);
   Scalar compare(mlir::arith::CmpIOp op, const Scope &scope);
   Scalar ofArgument(mlir::BlockArgument argument, const Scope &scope);
@@ -134,6 +139,9 @@ private:
   llvm::DenseMap<mlir::Operation *, Bounds> bounds;
   llvm::DenseMap<mlir::Value, std::optional<int64_t>> carriedSteps;
   std::map<std::pair<void *, Place>, Scalar> known;
+  std::optional<llvm::DenseSet<mlir::Operation *>> steering;
+  llvm::DenseMap<mlir::Operation *, bool> readable;
+  int depth = 0; ///< of values that are evaluated for each other
   /// An entry of an opaque table.
   struct Application {
     llvm::SmallVector<Index> at;

@@ -10,7 +10,7 @@ shard.grid @cp(shape = 2)
 !m = tensor<1x1x4xf32>
 #s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
 
-// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=empty | dropped=0, pairs=4, proved="for these ranks, sizes and tables", ranks=2}}
+// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=empty | Reason="for every number of ranks it is not: of fewer than 3 ranks, whose number P - 1 is not told from 1", dropped=0, pairs=4, proved="for these ranks, sizes and tables", ranks=2}}
 func.func @empty(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
     -> (!q {ring.shard = #s}) attributes {ring.grid = @cp} {
   %c1 = arith.constant 1 : index

@@ -11,7 +11,7 @@ shard.grid @cp(shape = 2)
 !m = tensor<1x1x4xf32>
 #s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
 
-// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=full | dropped=0, pairs=4, proved="for these ranks, sizes and tables", ranks=2}}
+// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=full | Reason="for every number of ranks it is not: of fewer than 3 ranks, whose number P - 1 is not told from 1", dropped=0, pairs=4, proved="for these ranks, sizes and tables", ranks=2}}
 func.func @full(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
     -> (!q {ring.shard = #s}) attributes {ring.grid = @cp} {
   %c1 = arith.constant 1 : index
@@ -43,7 +43,7 @@ shard.grid @cp(shape = 2)
 !m = tensor<1x1x4xf32>
 #s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
 
-// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=merged | dropped=0, pairs=4, proved="for these ranks, sizes and tables", ranks=2}}
+// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=merged | Reason="for every number of ranks it is not: of fewer than 3 ranks, whose number P - 1 is not told from 1", dropped=0, pairs=4, proved="for these ranks, sizes and tables", ranks=2}}
 func.func @merged(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
     -> (!q {ring.shard = #s}) attributes {ring.grid = @cp} {
   %c1 = arith.constant 1 : index
@@ -77,7 +77,7 @@ shard.grid @cp(shape = 2)
 !m = tensor<1x1x4xf32>
 #s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
 
-// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=causal | dropped=1, pairs=3, proved="for these ranks, sizes and tables", ranks=2}}
+// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=causal | Reason="for every number of ranks it is not: of fewer than 3 ranks, whose number P - 1 is not told from 1", dropped=1, pairs=3, proved="for these ranks, sizes and tables", ranks=2}}
 func.func @causal(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
     -> (!q {ring.shard = #s}) attributes {ring.grid = @cp} {
   %c1 = arith.constant 1 : index
@@ -130,7 +130,7 @@ shard.grid @cp(shape = 1)
 !m = tensor<1x1x8xf32>
 #s = #ring.shard<#ring.layout<contiguous over 1>, dim 1 extent 8>
 
-// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=alone | dropped=0, pairs=1, proved="for these ranks, sizes and tables", ranks=1}}
+// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=alone | Reason="for every number of ranks it is not: of fewer than 3 ranks, whose number P - 1 is not told from 1", dropped=0, pairs=1, proved="for these ranks, sizes and tables", ranks=1}}
 func.func @alone(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
     -> (!q {ring.shard = #s}) attributes {ring.grid = @cp} {
   %n = arith.constant 8 : index
@@ -152,7 +152,7 @@ shard.grid @cp(shape = 2)
 !m = tensor<1x1x?xf32>
 #s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 1>
 
-// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=uneven | dropped=3, pairs=1, proved="for these ranks, sizes and tables", ranks=2}}
+// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=uneven | Reason="for every number of ranks it is not: of fewer than 3 ranks, whose number P - 1 is not told from 1", dropped=3, pairs=1, proved="for these ranks, sizes and tables", ranks=2}}
 func.func @uneven(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
     -> (!q {ring.shard = #s}) attributes {ring.grid = @cp} {
   %c1 = arith.constant 1 : index
@@ -184,7 +184,7 @@ shard.grid @cp(shape = 2)
 !m = tensor<1x1x4xf32>
 #s = #ring.shard<#ring.layout<zigzag over 2>, dim 1 extent 8>
 
-// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=zigzag | dropped=0, pairs=16, proved="for these ranks, sizes and tables", ranks=2}}
+// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=zigzag | Reason="for every number of ranks it is not: of fewer than 3 ranks, whose number P - 1 is not told from 1", dropped=0, pairs=16, proved="for these ranks, sizes and tables", ranks=2}}
 func.func @zigzag(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
     -> (!q {ring.shard = #s}) attributes {ring.grid = @cp} {
   %c1 = arith.constant 1 : index
@@ -216,7 +216,7 @@ shard.grid @cp(shape = 2)
 !m = tensor<1x1x?xf32>
 #s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent ?>
 
-// expected-remark @below {{[Missed] schedule-proved | Category:ring-verify | Function=dynamic | Reason="sizes or tables are known at run time only; the schedule is proved when they are bound (for every number of ranks it is not: its constants do not tell P - 1 from 1)"}}
+// expected-remark @below {{[Missed] schedule-proved | Category:ring-verify | Function=dynamic | Reason="sizes or tables are known at run time only; the schedule is proved when they are bound (for every number of ranks it is not: of fewer than 3 ranks, whose number P - 1 is not told from 1)"}}
 func.func @dynamic(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s},
     %n: index {ring.extent = array<i64: 0, 1, 1, 1, 2, 1>})
     -> (!q {ring.shard = #s}) attributes {ring.grid = @cp} {
@@ -248,7 +248,7 @@ shard.grid @cp(shape = 2)
 !m = tensor<?x1x4xf32>
 #s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
 
-// expected-remark @below {{[Missed] schedule-proved | Category:ring-verify | Function=batch | Reason="sizes or tables are known at run time only; the schedule is proved when they are bound (for every number of ranks it is not: its constants do not tell P - 1 from 1)"}}
+// expected-remark @below {{[Missed] schedule-proved | Category:ring-verify | Function=batch | Reason="sizes or tables are known at run time only; the schedule is proved when they are bound (for every number of ranks it is not: of fewer than 3 ranks, whose number P - 1 is not told from 1)"}}
 func.func @batch(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
     -> (!q {ring.shard = #s}) attributes {ring.grid = @cp} {
   %c1 = arith.constant 1 : index
@@ -280,7 +280,7 @@ shard.grid @cp(shape = 2)
 !m = tensor<1x1x4xf32>
 #s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
 
-// expected-remark @below {{[Missed] schedule-proved | Category:ring-verify | Function=captured | Reason="sizes or tables are known at run time only; the schedule is proved when they are bound (for every number of ranks it is not: its constants do not tell P - 1 from 1)"}}
+// expected-remark @below {{[Missed] schedule-proved | Category:ring-verify | Function=captured | Reason="sizes or tables are known at run time only; the schedule is proved when they are bound (for every number of ranks it is not: of fewer than 3 ranks, whose number P - 1 is not told from 1)"}}
 func.func @captured(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s},
     %ids: tensor<8xi32>)
     -> (!q {ring.shard = #s}) attributes {ring.grid = @cp} {
@@ -325,7 +325,7 @@ shard.grid @cp(shape = 2)
 !m = tensor<1x1x4xf32>
 #s = #ring.shard<#ring.layout<contiguous over 2>, dim 1 extent 8>
 
-// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=constant | dropped=0, pairs=4, proved="for these ranks, sizes and tables", ranks=2}}
+// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=constant | Reason="for every number of ranks it is not: of fewer than 3 ranks, whose number P - 1 is not told from 1", dropped=0, pairs=4, proved="for these ranks, sizes and tables", ranks=2}}
 func.func @constant(%q: !q {ring.shard = #s}, %k: !q {ring.shard = #s}, %v: !q {ring.shard = #s})
     -> (!q {ring.shard = #s}) attributes {ring.grid = @cp} {
   %c1 = arith.constant 1 : index
@@ -370,7 +370,7 @@ func.func @other(%x: tensor<?xf32>) -> tensor<?xf32> {
   return %x : tensor<?xf32>
 }
 
-// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=empty | dropped=0, pairs=0, proved="for these ranks, sizes and tables", ranks=2}}
+// expected-remark @below {{[Passed] schedule-proved | Category:ring-verify | Function=empty | Reason="for every number of ranks it is not: of fewer than 3 ranks, whose number P - 1 is not told from 1", dropped=0, pairs=0, proved="for these ranks, sizes and tables", ranks=2}}
 func.func @empty() attributes {ring.grid = @cp} {
   return
 }

@@ -118,9 +118,9 @@ protected:
       return error;
     test::Transport transport(made);
     if (task.check >= 0) {
-      burst_transport_check_config config = {
-          sizeof(config), made,        device, task.check, 1,
-          task.deadline,  task.inOrder};
+      burst_check_config config = {sizeof(config), made, device,
+                                   task.check,     1,    task.deadline,
+                                   task.inOrder};
       return takeCoded(burst_transport_check(&config));
     }
     enter(int(task.rank));

@@ -136,8 +136,16 @@ static bool compile() {
       flags().emit == Emit::Object ? host::Parts::One : host::Parts::Several;
   auto compiled =
       jit::compile(function, *machine, parts, host::Dump{flags().dump});
-  return succeeded(compiled) &&
-         write(compiled->objects, machine->host.isNative());
+  if (failed(compiled))
+    return false;
+  if (!compiled->proved)
+    llvm::errs() << "burst-compile: warning: the schedule is not proved, nor "
+                    "can it be from the file that is written: sizes or tables "
+                    "are known at run time only, and for every number of ranks "
+                    "it is not: "
+                 << compiled->reason << " (burst-run proves " << flags().input
+                 << " for what it is given)\n";
+  return write(compiled->objects, machine->host.isNative());
 }
 
 static bool listProcessors() {

@@ -473,8 +473,9 @@ void Runner::print() {
       "@{0} on {1} ranks: {2} bytes sent, at most {3} bytes held by a rank\n",
       function.getName(), simulation->numRanks(), all, peak);
   llvm::outs() << llvm::formatv(
-      "schedule proved: {0} pairs of segments computed once, {1} dropped\n",
-      proof.computed, proof.dropped);
+      "schedule proved {0}: {1} pairs of segments computed once, {2} "
+      "dropped\n",
+      proofText(proof.proved), proof.computed, proof.dropped);
   for (const Check &check : checks)
     printCheck(check.name, check.deviation);
   if (!options.checkRows)
@@ -532,6 +533,7 @@ void Runner::printJson() {
        plannedPacking.empty() ? 0 : *llvm::max_element(plannedPacking)},
       {"pairs_computed", proof.computed},
       {"pairs_dropped", proof.dropped},
+      {"proved", proofText(proof.proved)},
       {"seconds", std::move(times)},
   };
   if (options.checkRows)

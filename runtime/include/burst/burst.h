@@ -224,7 +224,7 @@ enum {
   BURST_CHECK_STOP = 3 /* rank 0 stops while the others wait for it */
 };
 
-typedef struct burst_transport_check_config {
+typedef struct burst_check_config {
   size_t size;
   burst_transport *transport; /* required: of this rank, in no run */
   burst_device *device;       /* required: a CPU, or a GPU, as it reaches */
@@ -236,12 +236,12 @@ typedef struct burst_transport_check_config {
      also sends and receives that are starts of their own, and starts of several
      channels in another order on some ranks. */
   int64_t in_order;
-} burst_transport_check_config;
+} burst_check_config;
 
 /* Tries whether a transport, of this library or of the host's own, keeps the
    rules of burst/transport.h: all ranks call it, at the same time. The error
    says what was wrong on this rank; others may see none. */
-burst_error *burst_transport_check(const burst_transport_check_config *config);
+burst_error *burst_transport_check(const burst_check_config *config);
 
 /* Ends the runs of all ranks, now and later, for `reason`: for callers that
    cannot run their own rank, or that want a run of it to end, from another

@@ -229,7 +229,7 @@ static void free_script(script *script) {
   free(script->tokens);
 }
 
-static burst_error *make_script(const burst_transport_check_config *config,
+static burst_error *make_script(const burst_check_config *config,
                                 script *script) {
   size_t ranks = (size_t)config->transport->num_ranks;
   size_t steps = NUM_STEPS + ranks;
@@ -418,7 +418,7 @@ static burst_error *untouched(const script *script,
 //===----------------------------------------------------------------------===//
 
 typedef struct trial {
-  const burst_transport_check_config *config;
+  const burst_check_config *config;
   script script;
   unsigned char *sent, *received;
   int64_t sent_bytes, received_bytes;
@@ -595,7 +595,7 @@ static burst_error *fill_memory(trial *trial) {
   return NULL;
 }
 
-static burst_error *check_config(const burst_transport_check_config *config) {
+static burst_error *check_config(const burst_check_config *config) {
   if (!config->transport || !config->device)
     return BROKEN("burst_transport_check: no %s",
                   config->transport ? "device" : "transport");
@@ -609,13 +609,13 @@ static burst_error *check_config(const burst_transport_check_config *config) {
                             config->deadline_seconds);
 }
 
-burst_error *burst_transport_check(const burst_transport_check_config *given) {
+burst_error *burst_transport_check(const burst_check_config *given) {
   burst_error *(*const checks[])(trial *, double) = {
       check_messages, check_mismatch, check_deadline, check_stop};
-  burst_transport_check_config config;
-  burst_error *error = burst_config_read(
-      "burst_transport_check_config", &config, sizeof(config), given,
-      BURST_COVERS(burst_transport_check_config, device));
+  burst_check_config config;
+  burst_error *error =
+      burst_config_read("burst_check_config", &config, sizeof(config), given,
+                        BURST_COVERS(burst_check_config, device));
   if (error)
     return error;
   BURST_CHECK(config.transport, BURST_KIND_TRANSPORT);

@@ -14,7 +14,7 @@ std::string check(const std::vector<Transport> &transports, int64_t what,
   Device device = makeDevice(2);
   std::vector<std::string> errors(transports.size());
   inParallel(int64_t(transports.size()), [&](int64_t rank) {
-    burst_transport_check_config config = {};
+    burst_check_config config = {};
     config.size = sizeof(config);
     config.transport = transports[rank].get();
     config.device = device.get();
@@ -133,7 +133,7 @@ TEST(TransportCheck, FindsEveryPlantedFault) {
 TEST(TransportCheck, ChecksItsConfig) {
   Device device = makeDevice(1);
   std::vector<Transport> transports = makeTransports(1);
-  burst_transport_check_config config = {};
+  burst_check_config config = {};
   config.size = sizeof(config);
   EXPECT_EQ(takeCoded(burst_transport_check(&config)),
             "INVALID_ARGUMENT burst_transport_check: no transport");

@@ -10,7 +10,8 @@ found = json.load(sys.stdin)
 is_checked = kind != "unchecked"
 
 fields = {"program", "ranks", "results", "bytes_sent", "bytes_planned", "peak_bytes",
-          "peak_bytes_planned", "packing_bytes_planned", "pairs_computed", "pairs_dropped", "seconds"}
+          "peak_bytes_planned", "packing_bytes_planned", "pairs_computed", "pairs_dropped",
+          "proved", "seconds"}
 assert set(found) == fields | ({"pass"} if is_checked else set()), sorted(found)
 assert found["program"] == "f"
 parts = found["ranks"]
