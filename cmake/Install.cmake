@@ -45,6 +45,13 @@ install(FILES runtime/include/burst/burst.h runtime/include/burst/program.h
   jit/include/burst/burst.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/burst COMPONENT burst-runtime)
 
+# Linked to MPI, and to nothing of the others.
+if(TARGET burst_mpi)
+  install(TARGETS burst_mpi COMPONENT burst-mpi)
+  install(FILES runtime/include/burst/mpi.h
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/burst COMPONENT burst-mpi)
+endif()
+
 # Beside the modules of the Python package, which looks for it there.
 install(FILES $<TARGET_FILE:burst_runtime> DESTINATION lib RENAME libburst_runtime.so
   COMPONENT burst-python-runtime EXCLUDE_FROM_ALL)

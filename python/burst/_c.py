@@ -6,9 +6,11 @@ import ctypes as c
 from pathlib import Path
 from typing import Any
 
-from burst._runtime import (FALLIBLE, OTHERS, Config, Counters, CudaConfig, DeviceConfig, Handle,
-                            Int, NcclConfig, Parameter, RunAllConfig, RunConfig, TcpConfig,
-                            Tensor, Text, WorldConfig, checker, load, out)
+from burst._runtime import (FALLIBLE, OTHERS, CheckConfig, Config, Counters, CudaConfig,
+                            DeviceConfig, Handle, Int, Message, NcclConfig, Parameter, Piece,
+                            RunAllConfig, RunConfig, TcpConfig, Tensor, Text, TransportAbort,
+                            TransportBegin, TransportCancel, TransportStart, TransportTable,
+                            TransportWait, WorldConfig, checker, load, out)
 
 
 class CompileConfig(Config):
@@ -37,6 +39,8 @@ check = checker(library)
 address = c.addressof
 size = c.sizeof
 
-__all__ = ["CompileConfig", "Config", "Counters", "CudaConfig", "DeviceConfig", "ExplainConfig",
-           "Handle", "Int", "NcclConfig", "Parameter", "RunAllConfig", "RunConfig", "TcpConfig",
-           "Tensor", "Text", "WorldConfig", "address", "check", "library", "path", "size"]
+__all__ = ["CheckConfig", "CompileConfig", "Config", "Counters", "CudaConfig", "DeviceConfig",
+           "ExplainConfig", "Handle", "Int", "Message", "NcclConfig", "Parameter", "Piece",
+           "RunAllConfig", "RunConfig", "TcpConfig", "Tensor", "Text", "TransportAbort",
+           "TransportBegin", "TransportCancel", "TransportStart", "TransportTable",
+           "TransportWait", "WorldConfig", "address", "check", "library", "path", "size"]

@@ -60,6 +60,49 @@ class TcpConfig(Config):
     _fields_ = [("world", Handle)]
 
 
+class Piece(c.Structure):
+    _fields_ = [("data", c.c_void_p), ("element_bytes", Int), ("sizes", Int * 4),
+                ("strides", Int * 4)]
+
+
+class Message(c.Structure):
+    _fields_ = [("peer", Int), ("receives", Int), ("num_pieces", Int),
+                ("pieces", c.POINTER(Piece))]
+
+
+class Messages(c.Structure):
+    _fields_ = [("count", Int), ("pattern", Int), ("list", c.POINTER(Message))]
+
+
+class TransportStart(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("channel", Int), ("hop", Int), ("program", c.c_uint64),
+                ("cuda_stream", c.c_void_p), ("messages", Messages)]
+
+
+class TransportFailure(c.Structure):
+    _fields_ = [("code", Int), ("peer", Int), ("message", c.c_char * 1008)]
+
+
+TransportBegin = c.CFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(TransportStart),
+                             c.POINTER(c.c_void_p), c.POINTER(TransportFailure))
+TransportWait = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_double,
+                            c.POINTER(TransportFailure))
+TransportCancel = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p)
+TransportAbort = c.CFUNCTYPE(None, c.c_void_p, Text)
+
+
+class TransportTable(Config):
+    _fields_ = [("context", c.c_void_p), ("rank", Int), ("num_ranks", Int), ("reaches", Int),
+                ("start", TransportBegin), ("wait", TransportWait),
+                ("cancel", TransportCancel), ("abort", TransportAbort),
+                ("destroy", c.c_void_p)]
+
+
+class CheckConfig(Config):
+    _fields_ = [("transport", Handle), ("device", Handle), ("what", Int), ("seed", Int),
+                ("deadline_seconds", c.c_double), ("in_order", Int)]
+
+
 class RunConfig(Config):
     _fields_ = [("rank", Int), ("device", Handle), ("stream", Handle), ("transport", Handle),
                 ("deadline_seconds", c.c_double), ("trace", Handle), ("checked", Int)]
@@ -102,6 +145,8 @@ FALLIBLE: dict[str, list[Any]] = {
     "burst_device_create_cuda": [out(CudaConfig), out(Handle)],
     "burst_stream_create_cuda": [Handle, c.c_void_p, out(Handle)],
     "burst_stream_synchronize": [Handle],
+    "burst_transport_check": [out(CheckConfig)],
+    "burst_transport_create": [out(TransportTable), out(Handle)],
     "burst_transport_create_nccl": [out(NcclConfig), out(Handle)],
     "burst_transport_create_tcp": [out(TcpConfig), out(Handle)],
     "burst_world_create": [out(WorldConfig), out(Handle)],

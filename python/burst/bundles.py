@@ -86,7 +86,7 @@ class Program(running.Program):
                                                     held))
         return list(held)
 
-    def run(self, operands: Mapping[str, Any] | Sequence[Any], world: running.World | None = None,
+    def run(self, operands: Mapping[str, Any] | Sequence[Any], world: running.Rank | None = None,
             *, threads: int = 0, deadline_seconds: float = 0) -> list[_c.Counters]:
         """Runs the program in place: all arguments are read, all results are written.
 

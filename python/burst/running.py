@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections.abc import Sequence
 from concurrent import futures
-from typing import Any
+from typing import Any, Protocol
 
 from . import _c
 
@@ -89,6 +89,14 @@ def generation() -> int:
 #===----------------------------------------------------------------------===#
 # Worlds
 #===----------------------------------------------------------------------===#
+
+
+class Rank(Protocol):
+    """One of the processes that run a program together."""
+
+    rank: int
+    num_ranks: int
+    transport: _c.Handle
 
 
 class World:

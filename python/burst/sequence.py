@@ -70,12 +70,14 @@ class Sequence:
     ends the runs of all ranks.
 
     The processes of the group find each other by its store, once, when ranks first
-    exchange data; tensors of the CPU travel over TCP.
+    exchange data. `transport` says what carries tensors of the CPU: "tcp",
+    connections of burst's own, or "group", the messages of the group itself, where
+    no others may be opened or a backend knows a faster way.
     """
 
     def __init__(self, over: Any = None, order: str = "zigzag", *, ranks: int | None = None,
                  length: int | None = None, key_length: int | None = None,
-                 deadline_seconds: float | None = None) -> None:
+                 deadline_seconds: float | None = None, transport: str = "tcp") -> None:
         self.group = _group_of(over)
         if (self.group is None) == (ranks is None):
             raise ValueError("Sequence: wants a DeviceMesh dimension or a ProcessGroup, or "
@@ -90,6 +92,9 @@ class Sequence:
         self.length = None if length is None else arguments.whole("length", length)
         self.key_length = None if key_length is None else \
             arguments.whole("key_length", key_length)
+        if transport not in ("tcp", "group"):
+            raise ValueError(f"transport: \"tcp\" or \"group\", got {transport!r}")
+        self.transport = transport
         self.deadline_seconds = 0.0 # 0: the runtime's
         if deadline_seconds is not None:
             if not (isinstance(cast(object, deadline_seconds), (int, float)) and
@@ -112,7 +117,7 @@ class Sequence:
     def _key(self) -> tuple[Any, ...]:
         # A name may come again when groups are destroyed.
         return (id(self.group), self.layout, self.length, self.key_length,
-                self.deadline_seconds)
+                self.deadline_seconds, self.transport)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self._key() == other._key()

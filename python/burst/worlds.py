@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """How the processes of a group exchange shards: burst's own transport, whose
-ranks find each other by the store of the group."""
+ranks find each other by the store of the group, or the group itself."""
 
 from __future__ import annotations
 
@@ -13,29 +13,19 @@ import socket
 import time
 from typing import Any
 
-from burst import _c, programs, running
+from burst import _c, programs, running, transports
 from burst.errors import Code, DeadlineError, Error
 from burst.sequence import Sequence
 
 
-class World(running.World):
-    """A rank of a process group."""
+class Rank:
+    """Of a process group: with a transport of the CPU, and those of GPUs."""
 
-    def __init__(self, group: Any, deadline_seconds: float) -> None:
-        store = _store(group)
-        rank, ranks = group.rank(), group.size()
-        if rank == 0:
-            store.set("burst_world", f"{_address()} {secrets.token_hex(16)}")
-        else:
-            seconds = deadline_seconds or 600.0
-            try:
-                store.wait(["burst_world"], datetime.timedelta(seconds=seconds))
-            except RuntimeError as error: # of torch's own kinds
-                raise DeadlineError(f"rank {rank}: world: rank 0 has not come for {seconds} s",
-                                    Code.DEADLINE_EXCEEDED, f"rank {rank}") from error
-        address, token = store.get("burst_world").decode().split()
-        super().__init__(ranks, rank, address, token, deadline_seconds)
-        self.group = group
+    group: Any
+    pid: int
+    transport: _c.Handle
+
+    def __init__(self) -> None:
         self._nccl: dict[int, _c.Handle] = {}
 
     def nccl(self, device: Any) -> _c.Handle:
@@ -57,25 +47,56 @@ class World(running.World):
         return found
 
 
+class GroupRank(transports.GroupTransport, Rank):
+    """Whose group carries tensors itself."""
+
+    def __init__(self, group: Any) -> None:
+        Rank.__init__(self)
+        transports.GroupTransport.__init__(self, group, _store(group))
+
+
+class World(running.World, Rank):
+    """Which has connections of its own."""
+
+    def __init__(self, group: Any, deadline_seconds: float) -> None:
+        store = _store(group)
+        rank, ranks = group.rank(), group.size()
+        if rank == 0:
+            store.set("burst_world", f"{_address()} {secrets.token_hex(16)}")
+        else:
+            seconds = deadline_seconds or 600.0
+            try:
+                store.wait(["burst_world"], datetime.timedelta(seconds=seconds))
+            except RuntimeError as error: # of torch's own kinds
+                raise DeadlineError(f"rank {rank}: world: rank 0 has not come for {seconds} s",
+                                    Code.DEADLINE_EXCEEDED, f"rank {rank}") from error
+        address, token = store.get("burst_world").decode().split()
+        Rank.__init__(self)
+        running.World.__init__(self, ranks, rank, address, token, deadline_seconds)
+        self.group = group
+
+
 def _store(group: Any) -> Any:
     from torch.distributed import distributed_c10d as c10d
     return c10d._get_process_group_store(group) # pyright: ignore[reportPrivateUsage]
 
 
-_worlds: dict[str, World] = {}
+_worlds: dict[tuple[str, str], World | GroupRank] = {} # by group and transport
 _explained: dict[str, Any] = {} # groups by name, of which ranks ran different programs
 
 
-def of(sequence: Sequence) -> World:
+def of(sequence: Sequence) -> World | GroupRank:
     """The world of a sequence's group, which all its ranks make with their first
     exchange."""
     group = sequence.group
     name = group.group_name
-    world = _worlds.get(name)
+    key = (name, sequence.transport)
+    world = _worlds.get(key)
     if world is not None and world.group is not group: # which was destroyed, and its name given on
         world = None
     if world is None:
-        world = _worlds[name] = World(group, sequence.deadline_seconds)
+        world = _worlds[key] = GroupRank(group) if sequence.transport == "group" else \
+            World(group, sequence.deadline_seconds)
     if world.pid != os.getpid():
         raise RuntimeError("burst: this process was forked from a rank; its transport belongs to "
                            "that one. Exchange shards in the rank itself")
@@ -83,8 +104,8 @@ def of(sequence: Sequence) -> World:
 
 
 def transport(sequence: Sequence, device: Any) -> _c.Handle:
-    """What carries tensors of a torch device: TCP those of the CPU, the communicator
-    of the group those of a GPU."""
+    """What carries tensors of a torch device: as the sequence says those of the CPU,
+    the communicator of the group those of a GPU."""
     world = of(sequence)
     if device.type == "cpu":
         return world.transport

@@ -1,0 +1,747 @@
+//===- Mpi.c - A transport over MPI ---------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A message is a header, which says what is sent, and the elements without
+// gaps. It lies in memory of this library, because MPI may touch it as long as
+// it likes: a send cannot be taken back, and a receive only before it was
+// matched. Channels are tags, so that MPI's order is the one that is wanted.
+//
+// Beside the data, ranks tell each other on a communicator of its own that they
+// stop, or leave.
+//
+//===----------------------------------------------------------------------===//
+
+#include "burst/mpi.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+// Those of burst_code in burst/burst.h.
+enum {
+  INVALID_ARGUMENT = 1,
+  OUT_OF_MEMORY = 3,
+  DEADLINE_EXCEEDED = 4,
+  PEER_STOPPED = 5,
+  MISMATCH = 6,
+  SYSTEM = 8
+};
+
+// What a message to MPI has at most, and a gather; tests have less.
+#ifndef BURST_MPI_MOST_BYTES
+#define BURST_MPI_MOST_BYTES (INT64_C(1) << 30)
+#endif
+static const int64_t most_bytes = BURST_MPI_MOST_BYTES;
+
+// How long a rank waits for what others sent before they left, and until they
+// leave; and how long it asks MPI without a pause.
+static const double grace_seconds = 1, leave_seconds = 10,
+                    spin_seconds = 200e-6;
+
+enum { NOTICE_BYTES = 1024, LEAVES = 'l', STOPS = 's' };
+
+typedef struct mpi {
+  MPI_Comm data, gathers, notices;
+  int rank, num_ranks, most_tag;
+  // Notices: what is being received, and sent.
+  MPI_Request coming;
+  char notice[NOTICE_BYTES];
+  MPI_Request *going;
+  char said[NOTICE_BYTES];
+  int num_left;
+  double *left; // by rank: when it said that it leaves, or 0
+  bool stopped;
+  char reason[NOTICE_BYTES];
+} mpi;
+
+// What is in front of the elements.
+typedef struct header {
+  uint64_t program;
+  int64_t num_pieces;
+  struct {
+    int64_t element_bytes, sizes[4];
+  } shapes[];
+} header;
+
+// One message.
+typedef struct side {
+  int peer;
+  bool receives;
+  char *memory;
+  int64_t bytes;
+  int64_t num_pieces;
+  burst_piece *pieces;
+} side;
+
+typedef struct request {
+  uint64_t program;
+  int64_t num_sides;
+  side *sides;
+  int num_parts; // what MPI was asked for
+  MPI_Request *parts;
+  int *side_of; // by part, the number of its side
+  // Of a gather: the memory of all sides, by rank; and bytes of each rank's,
+  // and where it begins.
+  char *gathered;
+  int *counts, *starts;
+} request;
+
+// Transports of one process take turns with MPI.
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
+static void enter(void) { pthread_mutex_lock(&one_at_a_time); }
+static void leave(void) { pthread_mutex_unlock(&one_at_a_time); }
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+__attribute__((format(printf, 4, 5))) static int
+fail(burst_transport_failure *failure, int code, int64_t peer,
+     const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  failure->code = code;
+  failure->peer = peer;
+  vsnprintf(failure->message, sizeof(failure->message), format, arguments);
+  va_end(arguments);
+  return 1;
+}
+
+static int fail_of_mpi(burst_transport_failure *failure, int64_t peer,
+                       const char *call, int result) {
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(result, text, &length);
+  return fail(failure, SYSTEM, peer, "%s: %.*s", call, length, text);
+}
+
+static int fail_memory(burst_transport_failure *failure, int64_t bytes) {
+  return fail(failure, OUT_OF_MEMORY, -1,
+              "out of memory: wanted %" PRId64 " bytes", bytes);
+}
+
+//===----------------------------------------------------------------------===//
+// Notices
+//===----------------------------------------------------------------------===//
+
+static int expect_notice(mpi *mpi) {
+  return MPI_Irecv(mpi->notice, NOTICE_BYTES, MPI_BYTE, MPI_ANY_SOURCE, 0,
+                   mpi->notices, &mpi->coming);
+}
+
+// Hears what others have said.
+static void hear(mpi *mpi) {
+  for (;;) {
+    int is_there = 0;
+    MPI_Status status;
+    if (mpi->coming == MPI_REQUEST_NULL ||
+        MPI_Test(&mpi->coming, &is_there, &status) != MPI_SUCCESS || !is_there)
+      return;
+    mpi->notice[NOTICE_BYTES - 1] = 0;
+    if (mpi->notice[0] == STOPS && !mpi->stopped) {
+      mpi->stopped = true;
+      snprintf(mpi->reason, sizeof(mpi->reason), "rank %d stopped: %.900s",
+               status.MPI_SOURCE, mpi->notice + 1);
+    } else if (mpi->notice[0] == LEAVES && mpi->left[status.MPI_SOURCE] == 0) {
+      mpi->left[status.MPI_SOURCE] = now();
+      ++mpi->num_left;
+    }
+    if (expect_notice(mpi) != MPI_SUCCESS)
+      return;
+  }
+}
+
+// Says it once; the memory stays.
+static void say(mpi *mpi, char kind, const char *reason) {
+  mpi->said[0] = kind;
+  snprintf(mpi->said + 1, NOTICE_BYTES - 1, "%s", reason);
+  for (int rank = 0; rank < mpi->num_ranks; ++rank)
+    if (rank != mpi->rank &&
+        MPI_Isend(mpi->said, NOTICE_BYTES, MPI_BYTE, rank, 0, mpi->notices,
+                  &mpi->going[rank]) != MPI_SUCCESS)
+      mpi->going[rank] = MPI_REQUEST_NULL;
+}
+
+static void mpi_abort(void *context, const char *reason) {
+  mpi *mpi = context;
+  enter();
+  hear(mpi);
+  if (!mpi->stopped) {
+    mpi->stopped = true;
+    snprintf(mpi->reason, sizeof(mpi->reason), "rank %d stopped: %.900s",
+             mpi->rank, reason);
+    say(mpi, STOPS, reason);
+  }
+  leave();
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+static int64_t elements_of(const burst_piece *piece) {
+  return piece->sizes[0] * piece->sizes[1] * piece->sizes[2] * piece->sizes[3];
+}
+
+static int64_t header_bytes(int64_t num_pieces) {
+  header *none = NULL;
+  return (int64_t)(sizeof(header) +
+                   (size_t)num_pieces * sizeof(none->shapes[0]));
+}
+
+static int64_t bytes_of(const side *side) {
+  int64_t bytes = header_bytes(side->num_pieces);
+  for (int64_t i = 0; i < side->num_pieces; ++i)
+    bytes += elements_of(&side->pieces[i]) * side->pieces[i].element_bytes;
+  return (bytes + 7) / 8 * 8; // headers of a gather are aligned
+}
+
+static void write_header(const side *side, uint64_t program, header *to) {
+  *to = (header){program, side->num_pieces};
+  for (int64_t i = 0; i < side->num_pieces; ++i) {
+    to->shapes[i].element_bytes = side->pieces[i].element_bytes;
+    memcpy(to->shapes[i].sizes, side->pieces[i].sizes,
+           sizeof(side->pieces[i].sizes));
+  }
+}
+
+// Copies a piece to where its elements lie without gaps, or back.
+static char *move_piece(const burst_piece *piece, char *packed, bool back) {
+  const int64_t *sizes = piece->sizes, *strides = piece->strides;
+  int64_t row = sizes[3] * piece->element_bytes;
+  bool is_dense = strides[3] == 1 || sizes[3] == 1;
+  for (int64_t i = 0; i < sizes[0] * sizes[1] * sizes[2]; ++i) {
+    int64_t at = i / (sizes[2] * sizes[1]) * strides[0] +
+                 i / sizes[2] % sizes[1] * strides[1] +
+                 i % sizes[2] * strides[2];
+    char *data = (char *)piece->data + at * piece->element_bytes;
+    int64_t step = is_dense ? row : piece->element_bytes;
+    for (int64_t done = 0; done < row; done += step) {
+      memcpy(back ? data : packed, back ? packed : data, (size_t)step);
+      packed += step;
+      data += strides[3] * piece->element_bytes;
+    }
+  }
+  return packed;
+}
+
+static void pack(const side *side, uint64_t program) {
+  char *next = side->memory + header_bytes(side->num_pieces);
+  write_header(side, program, (header *)side->memory);
+  for (int64_t i = 0; i < side->num_pieces; ++i)
+    next = move_piece(&side->pieces[i], next, false);
+}
+
+static int check_header(const side *side, uint64_t program,
+                        burst_transport_failure *failure) {
+  const header *found = (const header *)side->memory;
+  if (found->program != program)
+    return fail(failure, MISMATCH, side->peer,
+                "it runs program %016" PRIx64 ", wanted %016" PRIx64,
+                found->program, program);
+  if (found->num_pieces != side->num_pieces)
+    return fail(failure, MISMATCH, side->peer,
+                "it sends %" PRId64 " pieces, wanted %" PRId64,
+                found->num_pieces, side->num_pieces);
+  for (int64_t i = 0; i < side->num_pieces; ++i) {
+    const int64_t *f = found->shapes[i].sizes, *w = side->pieces[i].sizes;
+    if (found->shapes[i].element_bytes != side->pieces[i].element_bytes ||
+        memcmp(f, w, sizeof(side->pieces[i].sizes)) != 0)
+      return fail(failure, MISMATCH, side->peer,
+                  "piece %" PRId64 " is %" PRId64 "x%" PRId64 "x%" PRId64
+                  "x%" PRId64 " elements of %" PRId64 " bytes there, wanted "
+                  "%" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64 " of %" PRId64,
+                  i, f[0], f[1], f[2], f[3], found->shapes[i].element_bytes,
+                  w[0], w[1], w[2], w[3], side->pieces[i].element_bytes);
+  }
+  return 0;
+}
+
+static int unpack(const side *side, uint64_t program,
+                  burst_transport_failure *failure) {
+  if (check_header(side, program, failure))
+    return 1;
+  char *next = side->memory + header_bytes(side->num_pieces);
+  for (int64_t i = 0; i < side->num_pieces; ++i)
+    next = move_piece(&side->pieces[i], next, true);
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Requests
+//===----------------------------------------------------------------------===//
+
+static void free_request(request *request) {
+  for (int64_t i = 0; request->sides && i < request->num_sides; ++i) {
+    if (!request->gathered)
+      free(request->sides[i].memory);
+    free(request->sides[i].pieces);
+  }
+  free(request->gathered);
+  free(request->counts);
+  free(request->starts);
+  free(request->sides);
+  free(request->parts);
+  free(request->side_of);
+  free(request);
+}
+
+static bool make_side(const burst_message *message, side *side) {
+  size_t bytes = (size_t)message->num_pieces * sizeof(burst_piece);
+  side->peer = (int)message->peer;
+  side->receives = message->receives != 0;
+  side->pieces = malloc(bytes);
+  if (!side->pieces)
+    return false;
+  memcpy(side->pieces, message->pieces, bytes);
+  side->num_pieces = message->num_pieces;
+  side->bytes = bytes_of(side);
+  return true;
+}
+
+static int64_t parts_of(const side *side) {
+  return (side->bytes + most_bytes - 1) / most_bytes;
+}
+
+// Without memory for what is sent and received.
+static request *make_request(const burst_transport_start *start) {
+  request *made = calloc(1, sizeof(*made));
+  if (!made)
+    return NULL;
+  made->program = start->program;
+  made->num_sides = start->messages.count;
+  made->sides = calloc((size_t)made->num_sides, sizeof(side));
+  int64_t num_parts = 0;
+  bool is_whole = made->sides;
+  for (int64_t i = 0; is_whole && i < made->num_sides; ++i) {
+    is_whole = make_side(&start->messages.list[i], &made->sides[i]);
+    num_parts += parts_of(&made->sides[i]);
+  }
+  if (is_whole) {
+    made->parts = malloc((size_t)num_parts * sizeof(MPI_Request));
+    made->side_of = malloc((size_t)num_parts * sizeof(int));
+  }
+  if (made->parts && made->side_of)
+    return made;
+  free_request(made);
+  return NULL;
+}
+
+static bool give_memory(request *request) {
+  for (int64_t i = 0; i < request->num_sides; ++i) {
+    side *side = &request->sides[i];
+    side->memory = malloc((size_t)side->bytes);
+    if (!side->memory)
+      return false;
+    if (!side->receives)
+      pack(side, request->program);
+  }
+  return true;
+}
+
+// Asks MPI for a message, in parts that it can count.
+static int ask(mpi *mpi, request *request, int64_t number, int tag) {
+  const side *side = &request->sides[number];
+  int result = MPI_SUCCESS;
+  for (int64_t at = 0; at < side->bytes && result == MPI_SUCCESS;
+       at += most_bytes) {
+    int64_t rest = side->bytes - at;
+    int bytes = (int)(rest < most_bytes ? rest : most_bytes);
+    MPI_Request *part = &request->parts[request->num_parts];
+    result = side->receives ? MPI_Irecv(side->memory + at, bytes, MPI_BYTE,
+                                        side->peer, tag, mpi->data, part)
+                            : MPI_Isend(side->memory + at, bytes, MPI_BYTE,
+                                        side->peer, tag, mpi->data, part);
+    if (result == MPI_SUCCESS)
+      request->side_of[request->num_parts++] = (int)number;
+  }
+  return result;
+}
+
+static int start_messages(mpi *mpi, request *request, int tag,
+                          burst_transport_failure *failure) {
+  int result = MPI_SUCCESS;
+  enter();
+  // What is to be received is known before it comes, as far as possible.
+  for (int pass = 0; pass < 2; ++pass)
+    for (int64_t i = 0; i < request->num_sides && result == MPI_SUCCESS; ++i)
+      if (request->sides[i].receives == (pass == 0))
+        result = ask(mpi, request, i, tag);
+  leave();
+  return result == MPI_SUCCESS
+             ? 0
+             : fail_of_mpi(failure, -1, "MPI_Isend or MPI_Irecv", result);
+}
+
+//===----------------------------------------------------------------------===//
+// Gathers
+//===----------------------------------------------------------------------===//
+
+// Whether all shards together can be counted: the same on all ranks, each of
+// which receives all others.
+static bool can_gather(const mpi *mpi, const request *request) {
+  int64_t total = 0, received = 0;
+  bool own = false;
+  for (int64_t i = 0; i < request->num_sides; ++i) {
+    const side *side = &request->sides[i];
+    if (side->receives || !own)
+      total += side->bytes;
+    own |= !side->receives;
+    received += side->receives;
+  }
+  return own && received == mpi->num_ranks - 1 && total <= most_bytes;
+}
+
+// The shards lie in one memory, in the order of the ranks; the own one is sent
+// from where it is.
+static bool lay_out_gather(mpi *mpi, request *request) {
+  size_t ranks = (size_t)mpi->num_ranks;
+  request->counts = calloc(ranks, sizeof(int));
+  request->starts = calloc(ranks, sizeof(int));
+  if (!request->counts || !request->starts)
+    return false;
+  for (int64_t i = 0; i < request->num_sides; ++i) {
+    const side *side = &request->sides[i];
+    request->counts[side->receives ? side->peer : mpi->rank] = (int)side->bytes;
+  }
+  size_t total = 0;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    request->starts[rank] = (int)total;
+    total += (size_t)request->counts[rank];
+  }
+  request->gathered = malloc(total);
+  if (!request->gathered)
+    return false;
+  const side *own = NULL;
+  for (int64_t i = 0; i < request->num_sides; ++i) {
+    side *side = &request->sides[i];
+    side->memory = request->gathered +
+                   request->starts[side->receives ? side->peer : mpi->rank];
+    own = side->receives ? own : side;
+  }
+  pack(own, request->program);
+  return true;
+}
+
+static int start_gather(mpi *mpi, request *request,
+                        burst_transport_failure *failure) {
+  enter();
+  int result = MPI_Iallgatherv(
+      MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, request->gathered, request->counts,
+      request->starts, MPI_BYTE, mpi->gathers, &request->parts[0]);
+  leave();
+  if (result != MPI_SUCCESS)
+    return fail_of_mpi(failure, -1, "MPI_Iallgatherv", result);
+  request->num_parts = 1;
+  request->side_of[0] = -1;
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+static int check_stopped(mpi *mpi, burst_transport_failure *failure) {
+  enter();
+  hear(mpi);
+  bool stopped = mpi->stopped;
+  leave();
+  return stopped ? fail(failure, PEER_STOPPED, -1, "%s", mpi->reason) : 0;
+}
+
+static int mpi_start(void *context, const burst_transport_start *start,
+                     void **handle, burst_transport_failure *failure) {
+  mpi *mpi = context;
+  if (check_stopped(mpi, failure))
+    return 1;
+  if (start->channel < 0 || start->channel > mpi->most_tag)
+    return fail(failure, INVALID_ARGUMENT, -1,
+                "channel %" PRId64 ", wanted 0 to %d: MPI has no tag for it",
+                start->channel, mpi->most_tag);
+  request *made = make_request(start);
+  if (!made)
+    return fail_memory(failure, 0);
+  bool gathers =
+      start->messages.pattern == BURST_GATHER_ALL && can_gather(mpi, made);
+  int failed = !(gathers ? lay_out_gather(mpi, made) : give_memory(made));
+  if (failed)
+    fail_memory(failure, made->sides[0].bytes);
+  else
+    failed = gathers ? start_gather(mpi, made, failure)
+                     : start_messages(mpi, made, (int)start->channel, failure);
+  *handle = made;
+  // What MPI was asked for stays.
+  if (failed && made->num_parts == 0)
+    free_request(made);
+  return failed;
+}
+
+// Asks MPI what is done; all, some, or an error.
+static int poll_parts(mpi *mpi, request *request, bool *all,
+                      burst_transport_failure *failure) {
+  int is_done = 0, result = MPI_SUCCESS, culprit = -1;
+  *all = true;
+  enter();
+  hear(mpi);
+  for (int i = 0; i < request->num_parts && result == MPI_SUCCESS; ++i) {
+    if (request->parts[i] == MPI_REQUEST_NULL)
+      continue;
+    result = MPI_Test(&request->parts[i], &is_done, MPI_STATUS_IGNORE);
+    culprit = request->side_of[i];
+    *all &= is_done != 0;
+  }
+  leave();
+  if (result == MPI_SUCCESS)
+    return 0;
+  int class = MPI_ERR_UNKNOWN;
+  MPI_Error_class(result, &class);
+  int peer = culprit < 0 ? -1 : request->sides[culprit].peer;
+  return class == MPI_ERR_TRUNCATE
+             ? fail(failure, MISMATCH, peer, "it sends more than is wanted")
+             : fail_of_mpi(failure, peer, "MPI_Test", result);
+}
+
+// The first message that is not done.
+static const side *missing(const request *request) {
+  for (int i = 0; i < request->num_parts; ++i)
+    if (request->parts[i] != MPI_REQUEST_NULL)
+      return request->side_of[i] < 0 ? &request->sides[0]
+                                     : &request->sides[request->side_of[i]];
+  return &request->sides[0];
+}
+
+static int check_peers(mpi *mpi, const request *request, double until,
+                       burst_transport_failure *failure) {
+  const side *waited = missing(request);
+  double left = mpi->left[waited->peer], time = now();
+  if (mpi->stopped)
+    return fail(failure, PEER_STOPPED, waited->peer, "%s", mpi->reason);
+  if (left > 0 && time > left + grace_seconds)
+    return fail(failure, PEER_STOPPED, waited->peer,
+                "rank %d stopped: its transport is destroyed", waited->peer);
+  if (time < until)
+    return 0;
+  return fail(failure, DEADLINE_EXCEEDED, waited->peer, "%s",
+              waited->receives ? "it has not sent" : "it has not received");
+}
+
+// Ranks that share cores let each other run.
+static void rest(double began) {
+  if (now() - began < spin_seconds) {
+    sched_yield();
+    return;
+  }
+  struct timespec pause = {0, 20000};
+  nanosleep(&pause, NULL);
+}
+
+static int wait_for_parts(mpi *mpi, request *request, double seconds,
+                          burst_transport_failure *failure) {
+  double began = now();
+  for (;;) {
+    bool all;
+    if (poll_parts(mpi, request, &all, failure))
+      return 1;
+    if (all)
+      return 0;
+    if (check_peers(mpi, request, began + seconds, failure))
+      return 1;
+    rest(began);
+  }
+}
+
+static int mpi_wait(void *context, void *handle, double seconds,
+                    burst_transport_failure *failure) {
+  request *request = handle;
+  if (wait_for_parts(context, request, seconds, failure))
+    return 1;
+  for (int64_t i = 0; i < request->num_sides; ++i)
+    if (request->sides[i].receives &&
+        unpack(&request->sides[i], request->program, failure))
+      return 1;
+  free_request(request);
+  return 0;
+}
+
+// Memory that MPI may still touch is not freed.
+static void mpi_cancel(void *context, void *handle) {
+  mpi *mpi = context;
+  request *request = handle;
+  burst_transport_failure ignored;
+  bool all;
+  if (!poll_parts(mpi, request, &all, &ignored) && all)
+    free_request(request);
+}
+
+static bool is_said(mpi *mpi) {
+  int is_done = 0;
+  return MPI_Testall(mpi->num_ranks, mpi->going, &is_done,
+                     MPI_STATUSES_IGNORE) == MPI_SUCCESS &&
+         is_done;
+}
+
+// Whether all ranks leave, and all notices have come.
+static bool leave_together(mpi *mpi) {
+  double until = now() + leave_seconds;
+  bool all = false;
+  enter();
+  hear(mpi);
+  if (!mpi->stopped)
+    say(mpi, LEAVES, "");
+  leave();
+  while (!all && !mpi->stopped && now() < until) {
+    enter();
+    hear(mpi);
+    all = mpi->num_left == mpi->num_ranks - 1 && is_said(mpi);
+    leave();
+    if (!all)
+      rest(0);
+  }
+  return all;
+}
+
+static void free_mpi(mpi *mpi) {
+  MPI_Comm *made[] = {&mpi->data, &mpi->gathers, &mpi->notices};
+  for (size_t i = 0; i < sizeof(made) / sizeof(*made); ++i)
+    if (*made[i] != MPI_COMM_NULL)
+      MPI_Comm_free(made[i]);
+  free(mpi->going);
+  free(mpi->left);
+  free(mpi);
+}
+
+static void mpi_destroy(void *context) {
+  mpi *mpi = context;
+  if (!leave_together(mpi))
+    return; // MPI may still touch any of it
+  enter();
+  MPI_Cancel(&mpi->coming);
+  MPI_Wait(&mpi->coming, MPI_STATUS_IGNORE);
+  free_mpi(mpi);
+  leave();
+}
+
+//===----------------------------------------------------------------------===//
+// Creation
+//===----------------------------------------------------------------------===//
+
+static const char *name_of(int level) {
+  return level == MPI_THREAD_SINGLE     ? "MPI_THREAD_SINGLE"
+         : level == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED"
+                                        : "an unknown thread level";
+}
+
+static int check(MPI_Comm communicator, const burst_transport_table *table,
+                 burst_transport_failure *failure) {
+  int is_initialized = 0, is_finalized = 0, level = 0, is_between = 0;
+  if (table->size != sizeof(*table))
+    return fail(failure, INVALID_ARGUMENT, -1,
+                "burst_transport_table: size %zu, wanted %zu", table->size,
+                sizeof(*table));
+  MPI_Initialized(&is_initialized);
+  MPI_Finalized(&is_finalized);
+  if (!is_initialized || is_finalized)
+    return fail(failure, INVALID_ARGUMENT, -1,
+                "burst_mpi_transport: MPI is %s: call MPI_Init_thread with "
+                "MPI_THREAD_SERIALIZED before",
+                is_finalized ? "finalized" : "not initialized");
+  MPI_Query_thread(&level);
+  if (level < MPI_THREAD_SERIALIZED)
+    return fail(failure, INVALID_ARGUMENT, -1,
+                "burst_mpi_transport: MPI is initialized with %s, wanted at "
+                "least MPI_THREAD_SERIALIZED: pass that to MPI_Init_thread",
+                name_of(level));
+  if (communicator == MPI_COMM_NULL)
+    return fail(failure, INVALID_ARGUMENT, -1,
+                "burst_mpi_transport: MPI_COMM_NULL");
+  MPI_Comm_test_inter(communicator, &is_between);
+  return is_between ? fail(failure, INVALID_ARGUMENT, -1,
+                           "burst_mpi_transport: an intercommunicator, wanted "
+                           "one group of ranks")
+                    : 0;
+}
+
+static int duplicate(MPI_Comm from, MPI_Comm *to) {
+  int result = MPI_Comm_dup(from, to);
+  return result == MPI_SUCCESS ? MPI_Comm_set_errhandler(*to, MPI_ERRORS_RETURN)
+                               : result;
+}
+
+static int connect_ranks(mpi *mpi, MPI_Comm communicator) {
+  int result = duplicate(communicator, &mpi->data);
+  if (result == MPI_SUCCESS)
+    result = duplicate(communicator, &mpi->gathers);
+  if (result == MPI_SUCCESS)
+    result = duplicate(communicator, &mpi->notices);
+  return result == MPI_SUCCESS ? expect_notice(mpi) : result;
+}
+
+static mpi *make(MPI_Comm communicator) {
+  mpi *made = calloc(1, sizeof(*made));
+  if (!made)
+    return NULL;
+  MPI_Comm_rank(communicator, &made->rank);
+  MPI_Comm_size(communicator, &made->num_ranks);
+  made->data = made->gathers = made->notices = MPI_COMM_NULL;
+  made->coming = MPI_REQUEST_NULL;
+  made->left = calloc((size_t)made->num_ranks, sizeof(double));
+  made->going = malloc((size_t)made->num_ranks * sizeof(MPI_Request));
+  if (!made->left || !made->going) {
+    free_mpi(made);
+    return NULL;
+  }
+  for (int rank = 0; rank < made->num_ranks; ++rank)
+    made->going[rank] = MPI_REQUEST_NULL;
+  int *most_tag = NULL, is_known = 0;
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most_tag, &is_known);
+  made->most_tag = is_known ? *most_tag : 32767;
+  return made;
+}
+
+int burst_mpi_transport(MPI_Comm communicator, burst_transport_table *table,
+                        burst_transport_failure *failure) {
+  if (check(communicator, table, failure))
+    return 1;
+  enter();
+  mpi *made = make(communicator);
+  int result = made ? connect_ranks(made, communicator) : MPI_SUCCESS;
+  leave();
+  if (!made)
+    return fail_memory(failure, sizeof(*made));
+  if (result != MPI_SUCCESS) // others may have what this rank lacks
+    return fail_of_mpi(failure, -1, "MPI_Comm_dup", result);
+  *table = (burst_transport_table){.size = sizeof(*table),
+                                   .context = made,
+                                   .rank = made->rank,
+                                   .num_ranks = made->num_ranks,
+                                   .reaches = BURST_REACHES_HOST,
+                                   .start = mpi_start,
+                                   .wait = mpi_wait,
+                                   .cancel = mpi_cancel,
+                                   .abort = mpi_abort,
+                                   .destroy = mpi_destroy};
+  return 0;
+}
+
+int burst_mpi_transport_of(int communicator, burst_transport_table *table,
+                           burst_transport_failure *failure) {
+  int is_initialized = 0;
+  MPI_Initialized(&is_initialized);
+  return burst_mpi_transport(is_initialized ? MPI_Comm_f2c(communicator)
+                                            : MPI_COMM_NULL,
+                             table, failure);
+}
