@@ -107,8 +107,8 @@ void HostLowering::lowerStart(ring::TransferOpInterface op) {
         value, fieldOf(b.getI8Type(), transfer,
                        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)}));
   Value messages = call(Entry::Messages, pointer, {transfer});
-  Value token = call(Entry::Start, i64,
-                     {constant(op.getChannel().getIndex()), messages});
+  Value token =
+      call(Entry::Start, i64, {constant(op.getChannel().getIndex()), messages});
   op.getToken().replaceAllUsesWith(token);
 }
 

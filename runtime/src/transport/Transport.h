@@ -26,7 +26,7 @@ typedef struct burst_lane {
 typedef struct burst_post {
   int64_t rank, peer, channel, hop;
   uint64_t program; // the hash of its image
-  int64_t pattern; // as in burst_messages, that of its start
+  int64_t pattern;  // as in burst_messages, that of its start
   bool receives;
   int64_t num_pieces;
   burst_piece *pieces;
