@@ -126,11 +126,13 @@ config.substitutions.append(("%clang", clang))
 config.substitutions.append(
     ("%other_machine", "aarch64" if "x86" in config.available_features else "x86_64"))
 
-# Tests over MPI start ranks so, more than there may be cores.
+# Tests over MPI start ranks so, more than there may be cores. MPI itself leaks.
 if "burst-test-mpi" in config.burst_tools and shutil.which("mpirun"):
     config.available_features.add("mpi")
+leaks = config.environment.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 config.substitutions.append(("%mpirun", "env OMPI_ALLOW_RUN_AS_ROOT=1 "
-                             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --quiet"))
+                             f"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS={leaks} "
+                             "mpirun --oversubscribe --quiet"))
 
 if has_gpu():
     config.available_features.add("cuda")

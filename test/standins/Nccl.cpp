@@ -42,6 +42,7 @@ struct Part {
   size_t bytes = 0;
   int peer = 0;
   bool isNever = false;
+  bool ofGather = false; // of an ncclAllGather, which meets another one
   // When it is asked for:
   std::weak_ptr<Operation> operation = {};
   std::weak_ptr<Part> other = {};
@@ -217,6 +218,15 @@ void post(Gpus &gpus, const PartRef &part) {
   }
   PartRef other = std::move(box.front());
   box.pop_front();
+  if (part->ofGather != other->ofGather) {
+    std::string text = fmt::format(
+        "rank {} and rank {}: one calls ncclAllGather, the other one does not",
+        key.first, key.second);
+    gpus.report(communicator.context, CUDA_SUCCESS, text);
+    for (const PartRef &one : {part, other})
+      fail(*one->communicator, ncclInvalidUsage, text);
+    return;
+  }
   if (part->bytes == other->bytes) {
     part->other = other;
     other->other = part;
@@ -603,4 +613,33 @@ ncclResult_t ncclRecv(void *buffer, size_t count, ncclDataType_t type, int peer,
             .peer = peer,
             .isNever = planted == BURST_EMULATED_NEVER};
   return add(gpus, lock, std::move(part), count, type, communicator, stream);
+}
+
+/// As sends to all others and receives from all others, of one operation.
+ncclResult_t ncclAllGather(const void *own, void *all, size_t count,
+                           ncclDataType_t type, ncclComm_t handle,
+                           CUstream stream) {
+  BEGIN;
+  FIND(communicator, handle);
+  auto begin = reinterpret_cast<uint64_t>(all);
+  auto mine = reinterpret_cast<uint64_t>(own);
+  if (mine != begin + count * size_t(communicator->rank))
+    return fail(ncclInvalidArgument,
+                "a gather that is not in place: the stand-in knows no other");
+  ++group.depth;
+  ncclResult_t result = ncclSuccess;
+  for (int peer = 0; peer < int(communicator->clique->size); ++peer)
+    for (bool sends : {true, false}) {
+      if (peer == communicator->rank || result != ncclSuccess)
+        continue;
+      Part part{.sends = sends,
+                .buffer = sends ? mine : begin + count * size_t(peer),
+                .peer = peer,
+                .isNever = planted == BURST_EMULATED_NEVER,
+                .ofGather = true};
+      result = add(gpus, lock, std::move(part), count, type, handle, stream);
+    }
+  if (--group.depth || result != ncclSuccess)
+    return result;
+  return endGroup(gpus, lock);
 }

@@ -51,8 +51,8 @@ inline void ring(burst_rank *rank, const burst_table *table,
 
 /// The same with one start: all ranks send `in` to all others. Half of what is
 /// received has gaps.
-inline void gather(burst_rank *rank, const burst_table *table,
-                   void *const *values) {
+inline void gatherAs(int64_t pattern, burst_rank *rank,
+                     const burst_table *table, void *const *values) {
   int64_t r = table->index(rank);
   const auto *in = static_cast<const MemRef3 *>(values[0]),
              *out = static_cast<const MemRef3 *>(values[1]);
@@ -71,8 +71,19 @@ inline void gather(burst_rank *rank, const burst_table *table,
     messages[2 * distance - 2] = {(r + distance) % ranks, 0, 1, &own};
     messages[2 * distance - 1] = {from, 1, 1, &pieces[from]};
   }
-  const burst_messages list = {2 * (ranks - 1), BURST_POINT_TO_POINT, messages};
+  const burst_messages list = {2 * (ranks - 1), pattern, messages};
   table->wait(rank, table->start(rank, 0, &list));
+}
+
+inline void gather(burst_rank *rank, const burst_table *table,
+                   void *const *values) {
+  gatherAs(BURST_POINT_TO_POINT, rank, table, values);
+}
+
+/// The same, said to be that.
+inline void gatherAll(burst_rank *rank, const burst_table *table,
+                      void *const *values) {
+  gatherAs(BURST_GATHER_ALL, rank, table, values);
 }
 
 /// What a rank is to do: to run a program, or a check of its transport.

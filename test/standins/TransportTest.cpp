@@ -62,6 +62,15 @@ TEST_F(Nccl, RanksGather) {
   expectRing();
 }
 
+TEST_F(Nccl, GathersOfAllAreOneCall) {
+  run(gatherAll, 3);
+  expectRing();
+  burst_emulated_fail("ncclAllGather@1", 1, ncclSystemError);
+  run(gatherAll);
+  expectContains(errors[1],
+                 {"SYSTEM ", "ncclAllGather", "unhandled system error"});
+}
+
 TEST_F(Nccl, CommunicatorOfTheCallerIsSplit) {
   giveCommunicators();
   for (bool withWorld : {false, true}) {

@@ -366,7 +366,8 @@ typedef struct burst_nccl_config {
 
 /* This rank's transport over NCCL, for shards in the memory of GPUs;
    collective. What a rank sends and receives in one hop is one group on one
-   communicator of its own and one stream of high priority. The library is found
+   communicator of its own and one stream of high priority; a gather of shards of
+   one size is one ncclAllGather, into memory beside that of the plan. The library is found
    by BURST_NCCL_LIBRARY, or as libnccl.so.2. */
 burst_error *burst_transport_create_nccl(const burst_nccl_config *config,
                                          burst_transport **transport);

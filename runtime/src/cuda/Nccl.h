@@ -85,6 +85,9 @@ typedef struct {
      ncclComm_t communicator, CUstream stream))                                \
   F(ncclResult_t, ncclRecv,                                                    \
     (void *buffer, size_t count, ncclDataType_t type, int peer,                \
+     ncclComm_t communicator, CUstream stream))                                \
+  F(ncclResult_t, ncclAllGather,                                               \
+    (const void *own, void *all, size_t count, ncclDataType_t type,            \
      ncclComm_t communicator, CUstream stream))
 
 typedef struct burst_nccl {

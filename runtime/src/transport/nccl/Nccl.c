@@ -5,6 +5,8 @@
 // transport's stream: behind the moment when its memory is ready, in front of
 // the event that says that it is done. A piece is one message, because both
 // sides have to agree on what is one; a piece with gaps is packed for that.
+// Where all ranks gather the shards of all, and these are of one size, it is
+// one ncclAllGather, for which all pieces are packed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +36,8 @@ typedef struct side {
 // The messages of one start. All their posts point to it.
 typedef struct hop {
   int64_t references;
+  CUdeviceptr gathered;   // of a gather: the shards of all ranks, packed
+  int64_t share;          // and the bytes of each
   burst_cuda_event *done; // marked when the group is on the stream
   bool is_marked;
   int64_t num_sides;
@@ -152,12 +156,58 @@ static burst_error *make_side(nccl_transport *nccl, burst_post *post,
   return error;
 }
 
-// Copies pieces with gaps to where they have none, or back.
+// The bytes of each shard, where ranks gather those of all and they have one
+// size: that is known alike to all; else 0.
+static int64_t share_of(const nccl_transport *nccl, burst_post *const *posts,
+                        int64_t count) {
+  int64_t received = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    received += posts[i]->receives;
+    if (posts[i]->bytes != posts[0]->bytes)
+      return 0;
+  }
+  bool gathers = posts[0]->pattern == BURST_GATHER_ALL &&
+                 received == nccl->transport.num_ranks - 1 && received < count;
+  return gathers ? posts[0]->bytes : 0;
+}
+
+// A side whose pieces lie in the memory of a gather.
+static burst_error *make_share(const nccl_transport *nccl, const hop *hop,
+                               burst_post *post, side *side) {
+  int64_t rank = post->receives ? post->peer : nccl->transport.rank;
+  char *next = (char *)hop->gathered + rank * hop->share;
+  size_t bytes = (size_t)post->num_pieces * sizeof(burst_piece);
+  side->post = post;
+  side->pieces = malloc(bytes);
+  if (!side->pieces)
+    return burst_error_no_memory(bytes);
+  for (int64_t i = 0; i < post->num_pieces; ++i) {
+    side->pieces[i] = burst_piece_packed(&post->pieces[i], next);
+    next += burst_piece_bytes(&post->pieces[i]);
+  }
+  return NULL;
+}
+
+static burst_error *make_sides(nccl_transport *nccl, hop *hop,
+                               burst_post *const *posts) {
+  burst_error *error = NULL;
+  hop->share = share_of(nccl, posts, hop->num_sides);
+  if (hop->share)
+    error = burst_gpu_allocate(nccl->gpu,
+                               (size_t)(hop->share * nccl->transport.num_ranks),
+                               nccl->stream, &hop->gathered);
+  for (int64_t i = 0; i < hop->num_sides && !error; ++i)
+    error = hop->share ? make_share(nccl, hop, posts[i], &hop->sides[i])
+                       : make_side(nccl, posts[i], &hop->sides[i]);
+  return error;
+}
+
+// Copies pieces to where they are packed, or back.
 static burst_error *pack(nccl_transport *nccl, const side *side) {
   const burst_post *post = side->post;
   burst_error *error = NULL;
   for (int64_t i = 0; i < post->num_pieces && !error; ++i) {
-    if (!has_gaps(&post->pieces[i]))
+    if (side->pieces[i].data == post->pieces[i].data)
       continue;
     burst_piece given = post->pieces[i], packed = side->pieces[i];
     burst_post from = {
@@ -184,6 +234,7 @@ static void release(nccl_transport *nccl, hop *hop) {
     return;
   for (int64_t i = 0; i < hop->num_sides; ++i)
     free_side(nccl, &hop->sides[i]);
+  burst_error_destroy(burst_gpu_free(nccl->gpu, hop->gathered, nccl->stream));
   burst_cuda_event_release(hop->done);
   if (nccl->pending == hop)
     nccl->pending = NULL;
@@ -212,7 +263,14 @@ static burst_error *ask_all(nccl_transport *nccl, const hop *hop) {
       &nccl->communicator, "ncclGroupStart", table->ncclGroupStart());
   if (error)
     return error;
-  for (int64_t s = 0; s < hop->num_sides; ++s) {
+  if (hop->share)
+    error = burst_communicator_error(
+        &nccl->communicator, "ncclAllGather",
+        table->ncclAllGather((char *)hop->gathered +
+                                 nccl->transport.rank * hop->share,
+                             (void *)hop->gathered, (size_t)hop->share,
+                             ncclInt8, nccl->communicator.made, nccl->stream));
+  for (int64_t s = 0; s < hop->num_sides && !hop->share; ++s) {
     const side *side = &hop->sides[s];
     const char *call = side->post->receives ? "ncclRecv" : "ncclSend";
     for (int64_t i = 0; i < side->post->num_pieces && !error; ++i)
@@ -230,11 +288,15 @@ static burst_error *ask_all(nccl_transport *nccl, const hop *hop) {
 // Puts a group on the stream; whether it is there, polling tells.
 static burst_error *ask_for(nccl_transport *nccl, hop *hop) {
   burst_error *error = NULL;
+  bool has_packed = false;
   for (int64_t i = 0; i < hop->num_sides && !error; ++i) {
     const side *side = &hop->sides[i];
     error = burst_gpu_wait(nccl->gpu, nccl->stream, side->post->ready->event);
-    if (!error && !side->post->receives)
-      error = pack(nccl, side);
+    // To all others a gather sends one and the same.
+    if (error || side->post->receives || (hop->share && has_packed))
+      continue;
+    error = pack(nccl, side);
+    has_packed = true;
   }
   CUcontext before;
   if (!error)
@@ -318,6 +380,18 @@ static burst_error *begin(nccl_transport *nccl, hop *hop) {
   return locate(post, error);
 }
 
+// Of a start that failed: pieces may be copied until what was put on the stream
+// has run.
+static void give_up(nccl_transport *nccl, hop *hop, burst_post *const *posts,
+                    int64_t count) {
+  if (hop->done)
+    burst_error_destroy(mark(nccl, hop));
+  for (int64_t i = 0; i < count && hop->is_marked; ++i)
+    posts[i]->done = burst_cuda_event_retain(hop->done);
+  hop->references = 1;
+  release(nccl, hop);
+}
+
 static burst_error *nccl_start(burst_transport *transport,
                                burst_post *const *posts, int64_t count) {
   nccl_transport *nccl = nccl_of(transport);
@@ -330,13 +404,12 @@ static burst_error *nccl_start(burst_transport *transport,
     return burst_error_no_memory(bytes);
   made->references = made->num_sides = count;
   error = burst_cuda_event_create(nccl->gpu, false, &made->done);
-  for (int64_t i = 0; i < count && !error; ++i)
-    error = make_side(nccl, posts[i], &made->sides[i]);
+  if (!error)
+    error = make_sides(nccl, made, posts);
   if (!error)
     error = begin(nccl, made);
   if (error) {
-    made->references = 1;
-    release(nccl, made);
+    give_up(nccl, made, posts, count);
     return error;
   }
   for (int64_t i = 0; i < count; ++i)
