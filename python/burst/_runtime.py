@@ -111,7 +111,7 @@ class RunConfig(Config):
 class RunAllConfig(Config):
     _fields_ = [("device", Handle), ("deadline_seconds", c.c_double), ("trace", Handle),
                 ("checked", Int), ("latency_seconds", c.c_double),
-                ("bytes_per_second", c.c_double)]
+                ("bytes_per_second", c.c_double), ("transport", Handle)]
 
 
 class Counters(Config):

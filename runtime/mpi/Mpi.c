@@ -745,3 +745,23 @@ int burst_mpi_transport_of(int communicator, burst_transport_table *table,
                                             : MPI_COMM_NULL,
                              table, failure);
 }
+
+int burst_mpi_open(burst_transport_table *table,
+                   burst_transport_failure *failure) {
+  int is_initialized = 0, level = 0;
+  MPI_Initialized(&is_initialized);
+  if (!is_initialized) {
+    int result = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
+    if (result != MPI_SUCCESS)
+      return fail_of_mpi(failure, -1, "MPI_Init_thread", result);
+  }
+  return burst_mpi_transport(MPI_COMM_WORLD, table, failure);
+}
+
+void burst_mpi_close(void) {
+  int is_initialized = 0, is_finalized = 0;
+  MPI_Initialized(&is_initialized);
+  MPI_Finalized(&is_finalized);
+  if (is_initialized && !is_finalized)
+    MPI_Finalize();
+}

@@ -5,6 +5,7 @@
 #include "tools/data/Random.h"
 #include "tools/data/Safetensors.h"
 #include "tools/harness/Compiled.h"
+#include "tools/harness/Ranks.h"
 #include "tools/harness/Tensors.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -361,7 +362,8 @@ bool BundleRunner::execute() {
   auto error = runAll(program.get(), views,
                       {options.threads, options.deadline, /*checked=*/false,
                        options.trace, options.latency, options.bandwidth,
-                       options.gpu.value_or(0)},
+                       options.gpu.value_or(0),
+                       options.ranks ? options.ranks->transport() : nullptr},
                       counters);
   return !error || fail(llvm::Twine(*error));
 }
@@ -426,6 +428,9 @@ bool BundleRunner::run() {
       !phase("bind", [&] { return readSizes() && bind(); }) ||
       !phase("run", [&] { return execute(); }))
     return false;
+  // Rank 0 has the results of all.
+  if (options.ranks && options.ranks->rank() != 0)
+    return true;
   if (!options.out.empty() && !phase("write", [&] { return write(); }))
     return false;
   options.json ? printJson() : print();

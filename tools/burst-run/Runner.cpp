@@ -13,6 +13,7 @@
 #include "tools/burst-run/Replay.h"
 #include "tools/harness/Compiled.h"
 #include "tools/harness/Problem.h"
+#include "tools/harness/Ranks.h"
 #include "tools/harness/Tensors.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -259,7 +260,8 @@ bool Runner::bind() {
 
 bool Runner::proveSchedule() {
   std::optional<Table> table;
-  if (int64_t ranks = options.explainRanks.value_or(-1); ranks >= 0)
+  bool isFirst = !options.ranks || options.ranks->rank() == 0;
+  if (int64_t ranks = options.explainRanks.value_or(-1); ranks >= 0 && isFirst)
     table.emplace(program, ranks == 0 ? Table::defaultRanks(program) : ranks,
                   llvm::outs());
   bool allowEmpty = isLowered();
@@ -338,7 +340,8 @@ bool Runner::execute() {
           burst::run(code.get(), globals, results,
                      {options.threads, options.deadline,
                       /*checked=*/false, options.trace, options.latency,
-                      options.bandwidth, options.gpu.value_or(0)},
+                      options.bandwidth, options.gpu.value_or(0),
+                      options.ranks ? options.ranks->transport() : nullptr},
                      counters))
     return fail(*error);
   // Kernels of GPUs load their operands themselves.
@@ -550,6 +553,9 @@ int Runner::run() {
             (options.interpret ? phase("interpret", [&] { return interpret(); })
                                : phase("compile", [&] { return compile(); }) &&
                                      phase("run", [&] { return execute(); }));
+  // Rank 0 has the results of all.
+  if (ok && options.ranks && options.ranks->rank() != 0)
+    return 0;
   if (ok && options.checkRows)
     ok = phase("check", [&] { return checkResults(); });
   if (ok && !options.out.empty())

@@ -10,6 +10,8 @@
 
 namespace burst {
 
+class Ranks;
+
 struct RunOptions {
   std::string tool; ///< the path of this program
   std::string file, entry, in, out;
@@ -33,6 +35,8 @@ struct RunOptions {
   std::string processor;      ///< to compile for; empty: this one
   std::string features;       ///< on top of the processor's
   std::string dumpDirectory;
+  /// This process is one of several ranks; null: it has all of them.
+  Ranks *ranks = nullptr;
 };
 
 /// The exit status: 0, or 1 with a message on the standard error.

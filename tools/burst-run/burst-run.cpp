@@ -7,6 +7,7 @@
 #include "tools/burst-run/Bundle.h"
 #include "tools/burst-run/Calibrate.h"
 #include "tools/burst-run/Runner.h"
+#include "tools/harness/Ranks.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -95,6 +96,13 @@ struct Options {
   burst::NumberOption bandwidth{
       "bandwidth", cl::desc("Bytes per second between two ranks (no limit)"),
       cl::value_desc("number"), cl::cat(category)};
+  cl::opt<std::string> transport{
+      "transport",
+      cl::desc("Be one rank of those that a launcher has started, over mpi "
+               "(mpirun, srun) or tcp (the same, torchrun, or BURST_RANK, "
+               "BURST_NUM_RANKS and BURST_ADDRESS); rank 0 gathers and checks. "
+               "Left out: all ranks are threads"),
+      cl::value_desc("mpi|tcp"), cl::cat(category)};
   cl::opt<std::string> trace{
       "trace", cl::desc("Where to write a trace, for Chrome or Perfetto"),
       cl::value_desc("file.json"), cl::cat(category)};
@@ -250,8 +258,9 @@ static bool checkFile() {
   if (const cl::Option *option = firstGiven(
           {flags().entry, flags().in, flags().out, flags().seed, flags().check,
            flags().explain, flags().json, flags().extents, flags().batch,
-           flags().interpret, flags().trace, flags().dump, flags().device,
-           flags().architectures, flags().processor, flags().features}))
+           flags().interpret, flags().transport, flags().trace, flags().dump,
+           flags().device, flags().architectures, flags().processor,
+           flags().features}))
     return fail("--" + option->ArgStr +
                 " is for a program, and --calibrate runs none");
   return true;
@@ -294,6 +303,16 @@ static bool checkOptions(burst::RunOptions &options) {
   if (flags().bandwidth.getNumOccurrences() != 0 && !flows)
     return fail("--bandwidth takes bytes per second above 0, got: " +
                 llvm::formatv("{0}", flags().bandwidth.getValue()).str());
+  bool isRank = flags().transport.getNumOccurrences() != 0;
+  if (isRank && flags().transport != "mpi" && flags().transport != "tcp")
+    return fail("--transport takes mpi or tcp, got: " + flags().transport);
+  if (isRank)
+    if (const cl::Option *option =
+            firstGiven({flags().latency, flags().bandwidth, flags().device,
+                        flags().dump, flags().trace}))
+      return fail("--" + option->ArgStr +
+                  " is for ranks that are threads, and --transport is " +
+                  flags().transport);
   if (!parseDevice(options.gpu))
     return fail("--device takes cpu, cuda or cuda:N, got: " + flags().device);
   if (!options.gpu && !flags().architectures.empty())
@@ -303,9 +322,9 @@ static bool checkOptions(burst::RunOptions &options) {
                 flags().device);
   if (flags().interpret)
     if (const cl::Option *option = firstGiven(
-            {threads(), flags().deadline, flags().latency, flags().bandwidth,
-             flags().trace, flags().dump, flags().device, flags().architectures,
-             flags().processor, flags().features}))
+            {threads(), flags().deadline, flags().transport, flags().latency,
+             flags().bandwidth, flags().trace, flags().dump, flags().device,
+             flags().architectures, flags().processor, flags().features}))
       return fail("--" + option->ArgStr +
                   " is for compiled programs, and --interpret compiles none");
   return true;
@@ -352,6 +371,17 @@ int burst::runMain(int argc, char **argv) {
     return burst::calibrate(options, flags().calibrateOption.empty()
                                          ? "-"
                                          : flags().calibrateOption.getValue());
-  return burst::isBundle(options.file) ? burst::runBundle(options)
-                                       : burst::run(options);
+  std::unique_ptr<burst::Ranks> ranks;
+  if (!flags().transport.empty()) {
+    std::string error;
+    ranks = burst::Ranks::connect(flags().transport, error);
+    if (!ranks) {
+      fail("--transport=" + flags().transport + ": " + error);
+      return 1;
+    }
+    options.ranks = ranks.get();
+  }
+  int status = burst::isBundle(options.file) ? burst::runBundle(options)
+                                             : burst::run(options);
+  return ranks ? ranks->share(status) : status;
 }

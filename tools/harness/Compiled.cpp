@@ -120,6 +120,7 @@ burst::runAll(burst_program *program, ArrayRef<burst_tensor> globals,
   config.trace = trace;
   config.latency_seconds = options.latency;
   config.bytes_per_second = options.bandwidth;
+  config.transport = options.transport;
   burst_error *error =
       burst_run_all(program, &config, globals.data(),
                     static_cast<int64_t>(globals.size()), counters.data());

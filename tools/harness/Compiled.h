@@ -30,6 +30,8 @@ struct CompiledRun {
   /// What each transfer takes at least, see burst_local_config; 0: no delay.
   double latency = 0, bandwidth = 0;
   int64_t gpu = 0; ///< which one runs a program for GPUs
+  /// Of this process's rank, as in burst_run_all_config; null: all are threads.
+  burst_transport *transport = nullptr;
 };
 
 /// Compiles and loads the ring program `program`; its module is left alone.

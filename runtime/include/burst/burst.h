@@ -366,9 +366,9 @@ typedef struct burst_nccl_config {
 
 /* This rank's transport over NCCL, for shards in the memory of GPUs;
    collective. What a rank sends and receives in one hop is one group on one
-   communicator of its own and one stream of high priority; a gather of shards of
-   one size is one ncclAllGather, into memory beside that of the plan. The library is found
-   by BURST_NCCL_LIBRARY, or as libnccl.so.2. */
+   communicator of its own and one stream of high priority; a gather of shards
+   of one size is one ncclAllGather, into memory beside that of the plan. The
+   library is found by BURST_NCCL_LIBRARY, or as libnccl.so.2. */
 burst_error *burst_transport_create_nccl(const burst_nccl_config *config,
                                          burst_transport **transport);
 
@@ -566,6 +566,11 @@ typedef struct burst_run_all_config {
   int64_t checked;
   double latency_seconds;
   double bytes_per_second;
+  /* NULL: all ranks are threads of this process. Else a transport of the rank
+     that this process is, which runs that rank alone: all ranks make this call,
+     with the same globals, and rank 0 gets the results and the counters of all;
+     those of the others are left alone. Transfers are not delayed then. */
+  burst_transport *transport;
 } burst_run_all_config;
 
 /* Runs all ranks as threads on shards of global tensors, and gathers the

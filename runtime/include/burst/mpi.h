@@ -52,6 +52,13 @@ int burst_mpi_transport(MPI_Comm communicator, burst_transport_table *table,
 int burst_mpi_transport_of(int communicator, burst_transport_table *table,
                            burst_transport_failure *failure);
 
+/* For hosts that load this library and are not linked to MPI: a transport of
+   all ranks that the launcher has started, and the end of MPI. The first
+   initializes MPI, unless it is. */
+int burst_mpi_open(burst_transport_table *table,
+                   burst_transport_failure *failure);
+void burst_mpi_close(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -8,11 +8,14 @@
 #include "runtime/src/device/Device.h"
 #include "runtime/src/program/Bind.h"
 #include "runtime/src/program/Program.h"
+#include "runtime/src/run/Collect.h"
 #include "runtime/src/run/Values.h"
+#include "runtime/src/transport/Transport.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct ranks ranks;
 
@@ -57,7 +60,8 @@ static burst_error *allocate(burst_tensor *tensor) {
   return NULL;
 }
 
-static burst_error *make_shard(member *member, int64_t index) {
+// The shape of a shard, without memory.
+static burst_error *describe_shard(member *member, int64_t index) {
   const ranks *all = member->all;
   const burst_parameter *parameter =
       burst_program_parameter(all->program, index);
@@ -74,9 +78,16 @@ static burst_error *make_shard(member *member, int64_t index) {
       error = burst_program_local_size(all->program, index, member->rank,
                                        extent, &shard->sizes[dim]);
   }
+  return error;
+}
+
+static burst_error *make_shard(member *member, int64_t index) {
+  const ranks *all = member->all;
+  burst_tensor *shard = &member->values[index];
+  burst_error *error = describe_shard(member, index);
   if (!error)
     error = allocate(shard);
-  if (!error && !parameter->is_result)
+  if (!error && !burst_program_parameter(all->program, index)->is_result)
     error = burst_shard(all->program, index, member->rank, &all->globals[index],
                         shard);
   return error;
@@ -112,6 +123,81 @@ static void *run_thread(void *context) {
   if (member->error)
     burst_transport_stop(member->transport, burst_error_message(member->error));
   return NULL;
+}
+
+//===----------------------------------------------------------------------===//
+// One rank here, the others elsewhere
+//===----------------------------------------------------------------------===//
+
+static burst_error *make_results(member *member, bool has_memory) {
+  const ranks *all = member->all;
+  burst_error *error = NULL;
+  for (int64_t i = burst_program_num_arguments(all->program);
+       i < all->num_values && !error; ++i)
+    error = has_memory ? make_shard(member, i) : describe_shard(member, i);
+  return error;
+}
+
+// The results of all ranks, and what they counted, to rank 0.
+static burst_error *collect(ranks *all, burst_counters *counted) {
+  int64_t first = burst_program_num_arguments(all->program);
+  int64_t own = all->config.transport->rank;
+  int64_t count = all->num_values - first + 1;
+  burst_error *error = NULL;
+  for (int64_t rank = 0; rank < all->num_members && !error; ++rank)
+    if (rank != own)
+      error = make_results(&all->members[rank], own == 0);
+  size_t bytes = (size_t)(all->num_members * count) * sizeof(burst_span);
+  burst_span *spans = error ? NULL : malloc(bytes);
+  if (!error && !spans)
+    error = burst_error_no_memory(bytes);
+  if (error) {
+    burst_transport_stop(all->config.transport, burst_error_message(error));
+    return error;
+  }
+  for (int64_t rank = 0; rank < all->num_members; ++rank) {
+    burst_span *of_rank = spans + rank * count;
+    for (int64_t i = first; i < all->num_values; ++i) {
+      const burst_tensor *value = &all->members[rank].values[i];
+      of_rank[i - first] = (burst_span){value->data, burst_tensor_bytes(value)};
+    }
+    of_rank[count - 1] = (burst_span){&counted[rank], sizeof(*counted)};
+  }
+  const burst_run_config config = {.size = sizeof(config),
+                                   .rank = own,
+                                   .device = all->config.device,
+                                   .transport = all->config.transport,
+                                   .deadline_seconds =
+                                       all->config.deadline_seconds};
+  error = burst_collect(&config, all->num_members, count, spans);
+  free(spans);
+  return error;
+}
+
+static burst_error *run_here(ranks *all, burst_counters *counters) {
+  size_t bytes = (size_t)all->num_members * sizeof(burst_counters);
+  burst_counters *counted = calloc(1, bytes);
+  if (!counted)
+    return burst_error_no_memory(bytes);
+  member *own = &all->members[all->config.transport->rank];
+  counted[own->rank].size = sizeof(*counted);
+  own->counters = &counted[own->rank];
+  own->transport = all->config.transport;
+  burst_error *error = run_member(own);
+  if (error)
+    burst_transport_stop(own->transport, burst_error_message(error));
+  else
+    error = collect(all, counted);
+  for (int64_t rank = 0;
+       counters && !error && own->rank == 0 && rank < all->num_members;
+       ++rank) {
+    burst_counters *to =
+        (burst_counters *)((char *)counters + (size_t)rank * counters->size);
+    counted[rank].size = to->size;
+    memcpy(to, &counted[rank], to->size);
+  }
+  free(counted);
+  return error;
 }
 
 //===----------------------------------------------------------------------===//
@@ -164,7 +250,7 @@ static burst_error *gather(const ranks *all) {
   return error;
 }
 
-static burst_error *make_members(ranks *all, burst_counters *counters) {
+static burst_error *make_transports(ranks *all) {
   size_t members = (size_t)all->num_members;
   all->transports = calloc(members, sizeof(burst_transport *));
   if (!all->transports)
@@ -176,7 +262,12 @@ static burst_error *make_members(ranks *all, burst_counters *counters) {
       .bytes_per_second = all->config.bytes_per_second,
       .checked = all->config.checked,
   };
-  burst_error *error = burst_transport_create_local(&config, all->transports);
+  return burst_transport_create_local(&config, all->transports);
+}
+
+static burst_error *make_members(ranks *all, burst_counters *counters) {
+  size_t members = (size_t)all->num_members;
+  burst_error *error = all->config.transport ? NULL : make_transports(all);
   if (error)
     return error;
   // Not so many that this overflows: the transport refuses them.
@@ -190,7 +281,7 @@ static burst_error *make_members(ranks *all, burst_counters *counters) {
     member *made = &all->members[i];
     made->all = all;
     made->rank = i;
-    made->transport = all->transports[i];
+    made->transport = all->transports ? all->transports[i] : NULL;
     made->values = all->values + i * all->num_values;
     if (counters)
       made->counters =
@@ -236,12 +327,27 @@ burst_error *burst_run_all(burst_program *program,
     error = burst_values_check(program, "global", globals);
   if (error)
     return error;
+  BURST_CHECK(all.config.transport, BURST_KIND_TRANSPORT);
+  const burst_transport *transport = all.config.transport;
+  if (transport && transport->num_ranks != all.num_members)
+    return burst_error_create(
+        BURST_INVALID_ARGUMENT, "",
+        "%s: a transport of %" PRId64 " ranks, wanted %" PRId64,
+        burst_program_name(program), transport->num_ranks, all.num_members);
+  if (transport &&
+      (all.config.latency_seconds != 0 || all.config.bytes_per_second != 0))
+    return burst_error_create(BURST_INVALID_ARGUMENT, "",
+                              "burst_run_all: latency_seconds and "
+                              "bytes_per_second are for ranks that are "
+                              "threads, and there is a transport");
   error = make_members(&all, counters);
-  if (!error) {
+  if (!error && transport) {
+    error = run_here(&all, counters);
+  } else if (!error) {
     run_members(&all);
     error = take_error(&all);
   }
-  if (!error)
+  if (!error && (!transport || transport->rank == 0))
     error = gather(&all);
   free_members(&all);
   return error;

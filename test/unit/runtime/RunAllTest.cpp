@@ -65,6 +65,7 @@ class RunAll : public testing::Test {
 protected:
   Device device = makeDevice(2);
   burst_run_all_config config = {};
+  bool overTransport = false; // each rank makes the call
   void SetUp() override {
     config.size = sizeof(config);
     config.device = device.get();
@@ -83,9 +84,27 @@ protected:
     describe(program, segments);
     program.tensor("total", {1, -1}, BURST_F32, true);
     constexpr int64_t columns = 3;
+    burst_program *shared = program.get();
+    auto check = [&](burst_transport *transport, int64_t rank) {
+      burst_run_all_config how = config;
+      how.transport = transport;
+      runAndCompare<columns>(shared, how, ranks, extent, rank == 0);
+    };
+    if (!overTransport)
+      return check(nullptr, 0);
+    std::vector<Transport> transports = makeTransports(ranks);
+    inParallel(ranks,
+               [&](int64_t rank) { check(transports[rank].get(), rank); });
+  }
+
+  /// Of ranks that are not all here, results and counters are those of rank 0.
+  template <int64_t columns>
+  static void runAndCompare(burst_program *program,
+                            const burst_run_all_config &config, int64_t ranks,
+                            int64_t extent, bool hasResults) {
     // q's columns lie together; o has rows with gaps.
     std::vector<float> q(extent * columns + 1), o(extent * 5 + 1, -1.f),
-        total(columns);
+        total(columns, -1.f);
     std::iota(q.begin(), q.end(), 1.f);
     burst_tensor values[] = {tensorOf(q.data(), {extent, columns}),
                              tensorOf(&extent, {}, BURST_I64),
@@ -97,9 +116,14 @@ protected:
     std::vector<burst_counters> counters(ranks);
     for (burst_counters &counter : counters)
       counter.size = sizeof(counter);
-    ASSERT_EQ(
-        take(burst_run_all(program.get(), &config, values, 4, counters.data())),
-        "");
+    ASSERT_EQ(take(burst_run_all(program, &config, values, 4, counters.data())),
+              "");
+    if (!hasResults) {
+      EXPECT_EQ(total[0], -1.f);
+      EXPECT_EQ(o[0], -1.f);
+      EXPECT_EQ(counters[0].bytes_sent, 0);
+      return;
+    }
     for (int64_t c = 0; c < columns; ++c) {
       float sum = 0;
       for (int64_t x = 0; x < extent; ++x)
@@ -125,6 +149,51 @@ TEST_F(RunAll, ShardsRunsAndGathers) {
           config.checked = checked;
           run(ranks, segments, extent);
         }
+}
+
+TEST_F(RunAll, RunsOneRankOfThoseOnATransport) {
+  overTransport = true;
+  for (int64_t ranks : {1, 2, 5})
+    for (int64_t extent : {0, 1, 13, 40})
+      run(ranks, zigzag, extent);
+}
+
+TEST_F(RunAll, ChecksItsTransport) {
+  Program program(3, [](burst_rank *, const burst_table *, void *const *) {});
+  std::vector<Transport> transports = makeTransports(2);
+  config.transport = transports[0].get();
+  EXPECT_EQ(
+      takeCoded(burst_run_all(program.get(), &config, nullptr, 0, nullptr)),
+      "INVALID_ARGUMENT test: a transport of 2 ranks, wanted 3");
+  transports = makeTransports(3);
+  config.transport = transports[0].get();
+  config.latency_seconds = 1;
+  EXPECT_EQ(
+      takeCoded(burst_run_all(program.get(), &config, nullptr, 0, nullptr)),
+      "INVALID_ARGUMENT burst_run_all: latency_seconds and bytes_per_second "
+      "are for ranks that are threads, and there is a transport");
+}
+
+/// One rank that fails ends all, also where they collect results.
+TEST_F(RunAll, FailsOnAllRanksOfATransport) {
+  Program program(
+      3, [](burst_rank *rank, const burst_table *table, void *const *) {
+        if (table->index(rank) == 2)
+          table->require(rank, 0, 1, "luck");
+      });
+  std::vector<Transport> transports = makeTransports(3);
+  std::vector<std::string> errors(3);
+  burst_program *shared = program.get();
+  inParallel(3, [&](int64_t rank) {
+    burst_run_all_config how = config;
+    how.transport = transports[rank].get();
+    errors[rank] = takeCoded(burst_run_all(shared, &how, nullptr, 0, nullptr));
+  });
+  expectContains(errors[0], {"PEER_STOPPED", "rank 2: luck"});
+  // Which may have done its part before.
+  if (!errors[1].empty())
+    expectContains(errors[1], {"PEER_STOPPED", "rank 2: luck"});
+  expectContains(errors[2], {"INVALID_ARGUMENT rank 2: luck"});
 }
 
 /// Floats of which the order of the sum shows: 1 is lost beside 2^24.

@@ -1,0 +1,165 @@
+//===- Ranks.cpp - This process as one of several ranks -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/harness/Ranks.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/Path.h"
+
+#include <dlfcn.h>
+
+using namespace burst;
+
+static bool hasFailed(burst_error *error, std::string &message) {
+  if (!error)
+    return false;
+  message = burst_error_message(error);
+  burst_error_destroy(error);
+  return true;
+}
+
+std::unique_ptr<Ranks> Ranks::connect(llvm::StringRef transport,
+                                      std::string &error) {
+  std::unique_ptr<Ranks> made(new Ranks);
+  bool isConnected =
+      transport == "mpi" ? made->connectMpi(error) : made->connectTcp(error);
+  return isConnected ? std::move(made) : nullptr;
+}
+
+Ranks::~Ranks() {
+  burst_transport_destroy(handle);
+  burst_world_destroy(world);
+  if (closeMpi)
+    closeMpi();
+}
+
+bool Ranks::connectTcp(std::string &error) {
+  if (hasFailed(burst_world_create(nullptr, &world), error))
+    return false;
+  burst_tcp_config config{};
+  config.size = sizeof(config);
+  config.world = world;
+  if (hasFailed(burst_transport_create_tcp(&config, &handle), error))
+    return false;
+  own = burst_world_rank(world);
+  count = burst_world_num_ranks(world);
+  return true;
+}
+
+/// Beside the library that this code is in, else where the loader looks.
+static void *openMpiLibrary() {
+  Dl_info here{};
+  const char *name = "libburst_mpi.so";
+  if (dladdr(reinterpret_cast<void *>(&openMpiLibrary), &here) &&
+      here.dli_fname) {
+    llvm::SmallString<128> path(here.dli_fname);
+    llvm::sys::path::remove_filename(path);
+    llvm::sys::path::append(path, name);
+    // MPI's own plugins look for its symbols among the global ones.
+    if (void *found = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL))
+      return found;
+  }
+  return dlopen(name, RTLD_NOW | RTLD_GLOBAL);
+}
+
+bool Ranks::connectMpi(std::string &error) {
+  void *library = openMpiLibrary();
+  if (!library) {
+    error = std::string("no libburst_mpi, which is built where MPI is found "
+                        "(scripts/setup --mpi): ") +
+            dlerror();
+    return false;
+  }
+  auto open = reinterpret_cast<int (*)(burst_transport_table *,
+                                       burst_transport_failure *)>(
+      dlsym(library, "burst_mpi_open"));
+  closeMpi = reinterpret_cast<void (*)()>(dlsym(library, "burst_mpi_close"));
+  burst_transport_table table{};
+  table.size = sizeof(table);
+  burst_transport_failure failure{};
+  if (!open || !closeMpi || open(&table, &failure)) {
+    error = open && closeMpi ? failure.message : "libburst_mpi is another one";
+    return false;
+  }
+  own = table.rank;
+  count = table.num_ranks;
+  return !hasFailed(burst_transport_create(&table, &handle), error);
+}
+
+//===----------------------------------------------------------------------===//
+// What rank 0 says
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Said {
+  int64_t ranks, status;
+};
+} // namespace
+
+/// A program of ranks, of which the first one sends a number to all others.
+static void tell(burst_rank *rank, const burst_table *table,
+                 void *const *values) {
+  auto *said =
+      reinterpret_cast<Said *>(*static_cast<const intptr_t *>(values[0]));
+  burst_piece piece{
+      &said->status, sizeof(said->status), {1, 1, 1, 1}, {0, 0, 0, 1}};
+  burst_message messages[1024];
+  bool isFirst = table->index(rank) == 0;
+  for (int64_t begin = 1; begin < said->ranks; begin += 1024) {
+    int64_t count = 0;
+    for (int64_t peer = begin; peer < said->ranks && peer < begin + 1024;
+         ++peer)
+      if (isFirst || peer == table->index(rank))
+        messages[count++] = {isFirst ? peer : 0, !isFirst, 1, &piece};
+    const burst_messages list{count, BURST_POINT_TO_POINT, messages};
+    table->wait(rank, table->start(rank, 0, &list));
+  }
+}
+
+static void noSegments(int32_t, int64_t, int64_t, burst_segment *) {}
+
+int Ranks::share(int status) {
+  if (own != 0 && status != 0)
+    burst_transport_stop(handle, "burst-run has failed on this rank");
+  Said said{count, status};
+  auto address = reinterpret_cast<intptr_t>(&said);
+  const burst_parameter parameter{
+      "said", BURST_SCALAR, BURST_I64, 0, 0, nullptr, -1, 0, -1, -1, 0, 0};
+  burst_image image{};
+  image.size = sizeof(image);
+  image.version = BURST_ABI_VERSION;
+  image.name = "exit status";
+  image.target = "";
+  image.num_ranks = count;
+  image.num_parameters = image.num_arguments = 1;
+  image.parameters = &parameter;
+  image.segments = noSegments;
+  image.run = tell;
+  image.hash = 1;
+  image.version_major = BURST_VERSION_MAJOR;
+  image.version_minor = BURST_VERSION_MINOR;
+  std::string message;
+  burst_program *program = nullptr;
+  burst_device *device = nullptr;
+  burst_device_config one{};
+  one.size = sizeof(one);
+  one.threads = 1;
+  if (hasFailed(burst_program_from_image(&image, nullptr, nullptr, &program),
+                message) ||
+      hasFailed(burst_device_create_cpu(&one, &device), message)) {
+    burst_program_release(program);
+    return 1;
+  }
+  burst_tensor value{};
+  value.data = &address;
+  value.type = BURST_I64;
+  burst_run_config config{};
+  config.size = sizeof(config);
+  config.rank = own;
+  config.device = device;
+  config.transport = handle;
+  bool failed =
+      hasFailed(burst_run(program, &config, &value, 1, nullptr), message);
+  burst_device_destroy(device);
+  burst_program_release(program);
+  return failed ? 1 : static_cast<int>(said.status);
+}
