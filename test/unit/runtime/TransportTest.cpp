@@ -86,6 +86,31 @@ TEST_P(Conformance, FailsAsItShould) {
   }
 }
 
+/// Also where both sides of a message come later.
+TEST_P(Conformance, MovesNothingBehindAStop) {
+  Connected connected(GetParam(), 2);
+  burst_transport_stop(connected.transports[0].get(), "luck");
+  Device device = makeDevice(2);
+  Program program(2, [](burst_rank *rank, const burst_table *table,
+                        void *const *) {
+    int64_t other = 1 - table->index(rank);
+    float cells[2] = {};
+    burst_piece send = pieceOf(&cells[0], 1), receive = pieceOf(&cells[1], 1);
+    table->wait(rank,
+                shift(table, rank, 0, other, 1, &send, other, 1, &receive));
+  });
+  burst_program *shared = program.get();
+  inParallel(2, [&](int64_t rank) {
+    burst_run_config config = {};
+    config.size = sizeof(config);
+    config.rank = rank;
+    config.device = device.get();
+    config.transport = connected.transports[rank].get();
+    expectContains(takeCoded(burst_run(shared, &config, nullptr, 0, nullptr)),
+                   {"PEER_STOPPED", "luck"});
+  });
+}
+
 std::string nameOf(const testing::TestParamInfo<Kind> &info) {
   const char *names[] = {"Local", "Checked", "Tcp", "Host"};
   return names[int(info.param)];

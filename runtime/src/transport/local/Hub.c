@@ -121,7 +121,8 @@ static void match(burst_hub *hub, burst_side *a, burst_side *b) {
   a->due = b->due =
       schedule(hub, a->post->receives ? b->post : a->post, a->matched);
   set_state(a, BURST_MATCHED);
-  if (!hub->config.checked || a->awaited || b->awaited)
+  // Behind a stop nothing moves any more.
+  if (hub->culprit < 0 && (!hub->config.checked || a->awaited || b->awaited))
     begin_copy(hub, a);
 }
 
@@ -171,7 +172,7 @@ void *burst_hub_copy(void *context) {
   burst_hub *hub = context;
   pthread_mutex_lock(&hub->mutex);
   while (!hub->ending) {
-    if (hub->copies.first)
+    if (hub->copies.first && hub->culprit < 0)
       copy_now(hub, hub->copies.first);
     else
       pthread_cond_wait(&hub->work, &hub->mutex);
@@ -186,7 +187,7 @@ void *burst_hub_copy(void *context) {
 
 void burst_hub_await(burst_hub *hub, burst_side *awaited) {
   awaited->awaited = true;
-  if (awaited->state == BURST_MATCHED)
+  if (awaited->state == BURST_MATCHED && hub->culprit < 0)
     begin_copy(hub, awaited);
   // Sooner done than told to the thread that copies, and many ranks copy faster
   // than one thread.
