@@ -96,8 +96,9 @@ TEST_P(Conformance, MovesNothingBehindAStop) {
     int64_t other = 1 - table->index(rank);
     float cells[2] = {};
     burst_piece send = pieceOf(&cells[0], 1), receive = pieceOf(&cells[1], 1);
-    table->wait(rank,
-                shift(table, rank, 0, other, 1, &send, other, 1, &receive));
+    int64_t token = shift(table, rank, 0, other, 1, &send, other, 1, &receive);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    table->wait(rank, token);
   });
   burst_program *shared = program.get();
   inParallel(2, [&](int64_t rank) {
