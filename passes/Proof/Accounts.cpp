@@ -47,7 +47,10 @@ Accounts::Accounts(func::FuncOp program, Places &places, const Labels &labels,
   for (ring::AttendLikeOpInterface op : attends)
     if (Value pairs = op.getPairs();
         pairs && pairs.getDefiningOp<func::CallOp>()) {
-      Formula entry = isComputed(op, p, k, a, b, {places.rank()});
+      // Of any pair, also of one that no attend reads: a fact about a formula
+      // is one about the table only where nothing wraps.
+      Formula entry =
+          isComputed(op, p, k, a, b, {places.rank()}, /*checks=*/true);
       arithmetic.addFact(atom,
                          implies(needed, entry) && implies(entry, needed));
     }

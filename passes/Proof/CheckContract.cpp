@@ -31,6 +31,7 @@ private:
   using Failure = std::optional<std::string>;
 
   Failure describe(ring::AttendLikeOpInterface op, AttendInputs &inputs);
+  Failure checkCalls();
   Failure checkReach(const Contract::Need &need);
   Failure checkTable(const Contract::Need &need, ring::AttendLikeOpInterface op,
                      const AttendInputs &inputs);
@@ -195,8 +196,18 @@ void Checker::count(const ProvedAttention &attention,
   counts.dropped += times * (all - computed);
 }
 
+/// Functions end, whatever they are for.
+std::optional<std::string> Checker::checkCalls() {
+  for (auto call : program.getOps<func::CallOp>())
+    if (call.getNumResults() != 0 && !valueOf(call.getResult(0)))
+      return calls.getMessage();
+  return std::nullopt;
+}
+
 std::optional<std::string>
 Checker::check(ArrayRef<ProvedAttention> attentions) {
+  if (Failure failure = checkCalls())
+    return failure;
   for (const ProvedAttention &attention : attentions) {
     SmallVector<Value> seen;
     for (ring::AttendLikeOpInterface op : attention.attends) {

@@ -57,6 +57,10 @@ bool Conditions::holds(ArrayRef<Formula> formulas) {
 
 std::vector<Formula> Conditions::ofSent(ring::TransferOpInterface start,
                                         unsigned index) {
+  if (start.isGather()) {
+    places.refuse(start, "a gather of what its turn has computed");
+    return {};
+  }
   Value tensor = start.getTensors()[index];
   Place place = places.generic(start->getParentOfType<scf::ForOp>());
   Side side = accounts.sideOf(tensor).value_or(Side::Query);
@@ -259,8 +263,10 @@ void Conditions::visitGather(ring::TransferOpInterface start,
   Index from = places.index(start.getOwner(), there);
   Index way = places.remainder(places.rank() - from, start);
   requireSame(start, "a gather's sender and its receiver read one flag",
-              places.segment(start.getSegments(), way, from, segment, there),
-              places.segment(start.getSegments(), way, from, segment, place));
+              places.segment(start.getSegments(), way, from, segment, there,
+                             /*checks=*/true),
+              places.segment(start.getSegments(), way, from, segment, place,
+                             /*checks=*/true));
   for (Value tensor : start.getTensors()) {
     const Holding &sent = accounts.of(tensor, place);
     if (sent.isGathered)

@@ -64,7 +64,7 @@ Contract Contract::of(func::FuncOp program) {
     }
     if (!need.reach || !need.step)
       need.reach = need.step = nullptr;
-    contract.needs.push_back(std::move(need));
+    contract.needs.push_back(need);
   }
   return contract;
 }

@@ -67,10 +67,13 @@ raw_ostream &burst::proof::operator<<(raw_ostream &os, const Linear &linear) {
 
 Formula::Formula(Kind kind, Linear linear, std::vector<Formula> members) {
   size_t hash = llvm::hash_combine(kind, linear.getHash());
-  for (const Formula &member : members)
+  uint64_t size = 1;
+  for (const Formula &member : members) {
     hash = llvm::hash_combine(hash, member.getHash());
+    size = std::min(size + member.getSize(), uint64_t(1) << 32);
+  }
   node = std::make_shared<const Node>(
-      Node{kind, std::move(linear), std::move(members), hash});
+      Node{kind, std::move(linear), std::move(members), hash, size});
 }
 
 Formula::Formula(bool truth) {

@@ -87,6 +87,8 @@ public:
   /// Whether they are written alike.
   friend bool operator==(const Formula &a, const Formula &b);
   size_t getHash() const { return node->hash; }
+  /// How many there are in it, written out; at most 2^32.
+  uint64_t getSize() const { return node->size; }
 
 private:
   struct Node {
@@ -94,6 +96,7 @@ private:
     Linear linear;
     std::vector<Formula> members;
     size_t hash = 0;
+    uint64_t size = 1;
   };
 
   Formula(Kind kind, Linear linear, std::vector<Formula> members);

@@ -7,13 +7,14 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 using namespace burst::proof;
 
 constexpr Atom numRanksAtom = 0;
 
-/// P and atoms are below 2^17.
+/// Of a coefficient, so that a sum of some thousand terms is a machine word.
 constexpr int64_t largest = int64_t(1) << 31;
 
 /// Multiples of P that a remainder may be off by.
@@ -221,22 +222,19 @@ Index Arithmetic::reduce(const Index &x) const {
   return result;
 }
 
-/// Whether a machine word may not hold it: P and atoms are below 2^17, and
-/// there are few terms.
+/// Whether a machine word may not hold it: P is below 2^17, atoms are below
+/// 2^18.
 static bool mayOverflow(const Index &x) {
-  auto isLarge = [](const Polynomial &coefficient, size_t degree) {
-    for (size_t i = 0; i < coefficient.size(); ++i) {
-      size_t bits = 17 * (i + degree);
-      int64_t most = bits < 60 ? int64_t(1) << (60 - bits) : 0;
-      if (coefficient[i] > most || coefficient[i] < -most)
-        return true;
-    }
-    return false;
+  double sum = 0;
+  auto add = [&](const Polynomial &coefficient, double atom) {
+    for (size_t i = 0; i < coefficient.size(); ++i)
+      sum +=
+          std::abs(double(coefficient[i])) * std::pow(0x1p17, double(i)) * atom;
   };
-  return isLarge(x.getConstant(), 0) ||
-         llvm::any_of(x.getTerms(), [&](const auto &term) {
-           return isLarge(term.second, 1);
-         });
+  add(x.getConstant(), 1);
+  for (const auto &[atom, coefficient] : x.getTerms())
+    add(coefficient, 0x1p18);
+  return sum > 0x1p62;
 }
 
 /// Whether 0 <= low < P.

@@ -281,10 +281,32 @@ void Labels::visit(ring::TransferOpInterface start) {
       return fail(start, "sends a tensor that is no shard of an argument");
     if (!hasSharding(label, start.getLayout(), dim, extent))
       return fail(start, "sends what is laid out in another way");
+    if (!hasRoom(start, index, extent))
+      return fail(start, "receives into what has another size");
     Label received = label;
     received.layout = start.getReceivedLayout();
     give(start.getToken(), received, index);
   }
+}
+
+/// Whether what a transfer brings has the size that its type says, where it
+/// says one along the dimension that is sharded.
+bool Labels::hasRoom(ring::TransferOpInterface start, unsigned index,
+                     const Extent &extent) const {
+  auto sent = cast<RankedTensorType>(start.getTensors()[index].getType());
+  auto types = cast<ring::TokenType>(start.getToken().getType()).getTypes();
+  if (index >= types.size())
+    return false;
+  auto received = cast<RankedTensorType>(types[index]);
+  int64_t dim = start.getDims()[index], size = received.getDimSize(dim);
+  if (ShapedType::isDynamic(size))
+    return true;
+  int64_t parts = start.getLayout().getParts();
+  if (start.isGather())
+    return size == extent.number;
+  if (start.getLayout().getAll())
+    return extent.number == size * parts;
+  return size == sent.getDimSize(dim);
 }
 
 SmallVector<ring::TransferOpInterface> Labels::transfersOf(Value token) const {

@@ -111,6 +111,8 @@ private:
   bool isState(mlir::ValueRange state) const;
   bool isState(llvm::ArrayRef<mlir::Value> state,
                llvm::SmallVectorImpl<StateParts> &assumed) const;
+  bool hasRoom(ring::TransferOpInterface start, unsigned index,
+               const Extent &extent) const;
   bool hasSharding(const Label &label, ring::LayoutAttr layout, int64_t dim,
                    const Extent &extent) const;
   /// Gives `value` what is known of it; a part of what it was before.

@@ -11,8 +11,11 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::proof;
 
-/// Scalar code that is deeper is not looked at.
+/// Scalar code that is deeper, or of which more has to be evaluated, is not
+/// looked at, nor a formula that is larger.
 static constexpr int mostDepth = 500;
+static constexpr int64_t mostEvaluated = 1 << 19;
+static constexpr uint64_t largestFormula = 1 << 14;
 
 namespace burst::proof {
 
@@ -129,14 +132,17 @@ static bool isOfProgram(Value value, func::FuncOp program) {
 }
 
 Places::Scalar Places::evaluate(Value value, const Scope &scope) {
-  if (depth == mostDepth)
+  if (depth == mostDepth || ++numEvaluated > mostEvaluated)
     refuse(value.getParentRegion()->getParentOp(),
-           "scalar code that is too deep");
+           "scalar code that is too long");
   if (reason)
     return {};
   ++depth;
   Scalar found = evaluateIn(value, scope);
   --depth;
+  if (found.truth.getSize() > largestFormula)
+    refuse(value.getParentRegion()->getParentOp(),
+           "flags that depend on too much");
   return found;
 }
 
@@ -366,10 +372,37 @@ bool Places::isNeverNegative(const Index &x) const {
          });
 }
 
+/// What ends a program where it goes wrong, whatever it is for.
+void Places::checkNoFault(Operation *op, const Scope &scope) {
+  if (isa<arith::DivUIOp, arith::DivSIOp, arith::RemSIOp, arith::RemUIOp,
+          arith::CeilDivUIOp, arith::CeilDivSIOp, arith::FloorDivSIOp>(op)) {
+    APInt divisor;
+    if (!matchPattern(op->getOperand(1), m_ConstantInt(&divisor)) ||
+        divisor.isZero())
+      refuse(op, "a division by what may be 0");
+  }
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+    auto at = llvm::map_to_vector(extract.getIndices(), [&](Value value) {
+      return evaluate(value, scope).index;
+    });
+    require(op, "a table has the entry that is read",
+            isInside(extract.getTensor(), at));
+  }
+  // Of a table that the program itself makes, all entries are made.
+  if (isa<tensor::GenerateOp>(op))
+    op->walk([&](Operation *inner) {
+      if (isa<tensor::ExtractOp>(inner))
+        refuse(inner, "an entry of a table in that of another one");
+      else if (inner != op)
+        checkNoFault(inner, scope);
+    });
+}
+
 void Places::check(Operation *op, const Place &place) {
+  Scope operands{.place = place, .remembers = true};
+  checkNoFault(op, operands);
   if (!isa<arith::RemUIOp, arith::CmpIOp, tensor::ExtractOp>(op) || !steers(op))
     return;
-  Scope operands{.place = place, .remembers = true};
   Scope scope{.place = place, .outer = &operands, .checks = true};
   compute(op, scope);
 }
@@ -388,9 +421,11 @@ std::optional<int64_t> Places::stepOf(scf::ForOp loop, unsigned number) {
   Index carried = Index::of(arithmetic.addAtom("carried"));
   Place place = generic(loop);
   Value values[] = {argument};
+  std::map<void *, std::pair<Index, Formula>> known;
   Scope scope{.place = place,
               .arguments = ValueRange(values),
-              .values = ArrayRef(carried)};
+              .values = ArrayRef(carried),
+              .known = &known};
   Index next = evaluate(loop.getYieldedValues()[number], scope).index;
   Index step = arithmetic.reduce(next) - carried;
   return carriedSteps[argument] = step.getNumber();

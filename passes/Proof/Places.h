@@ -113,6 +113,7 @@ private:
   bool isReadable(mlir::Operation *op, int depth = 0);
   bool isNeverNegative(const Index &x) const;
   Scalar compute(mlir::Operation *op, const Scope &scope);
+  void checkNoFault(mlir::Operation *op, const Scope &scope);
   Scalar compare(mlir::arith::CmpIOp op, const Scope &scope);
   Scalar ofArgument(mlir::BlockArgument argument, const Scope &scope);
   Scalar ofCall(mlir::OpResult result, const Scope &scope);
@@ -142,6 +143,7 @@ private:
   std::optional<llvm::DenseSet<mlir::Operation *>> steering;
   llvm::DenseMap<mlir::Operation *, bool> readable;
   int depth = 0; ///< of values that are evaluated for each other
+  int64_t numEvaluated = 0;
   /// An entry of an opaque table.
   struct Application {
     llvm::SmallVector<Index> at;

@@ -15,6 +15,13 @@ Calls::Calls(func::FuncOp program, ArrayRef<Argument> globals)
       arguments(shardGlobals(program, globals, /*rank=*/0, ShardData::Omit)) {}
 
 std::optional<Argument> Calls::valueOf(Value value) {
+  if (auto found = values.find(value); found != values.end())
+    return found->second;
+  std::optional<Argument> found = find(value);
+  return values[value] = found;
+}
+
+std::optional<Argument> Calls::find(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value);
       argument && argument.getOwner() == &program.getBody().front())
     return arguments[argument.getArgNumber()];

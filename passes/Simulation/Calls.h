@@ -32,7 +32,10 @@ private:
   mlir::func::FuncOp program;
   int64_t parts;
   std::vector<Argument> arguments; ///< of a rank
+  std::optional<Argument> find(mlir::Value value);
+
   llvm::DenseMap<mlir::Operation *, std::vector<Argument>> results;
+  llvm::DenseMap<mlir::Value, std::optional<Argument>> values; ///< asked for
   std::string message;
 };
 

@@ -591,3 +591,429 @@ module {
     return %out, %lse : tensor<1x12x4x16xf32>, tensor<1x4x12xf32>
   }
 }
+
+// -----
+
+// A gather, in a loop, of a state that its turn has made.
+// CHECK: schedule-proved{{.*}}proved="for these ranks, sizes and tables"
+module {
+  shard.grid @cp(shape = 5)
+  func.func @full(%arg0: tensor<1x12x4x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}, %arg1: tensor<1x12x2x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}, %arg2: tensor<1x12x2x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}) -> (tensor<1x12x4x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}, tensor<1x4x12xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 2 extent 60>}) attributes {ring.grid = @cp} {
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %c5 = arith.constant 5 : index
+    %c1 = arith.constant 1 : index
+    %c60 = arith.constant 60 : index
+    %proc_linear_idx = shard.process_multi_index on @cp axes = [0] : index
+    %o, %m, %l = ring.init %arg0 : tensor<1x12x4x16xf32> -> tensor<1x12x4x16xf32>, tensor<1x4x12xf32>
+    %0 = arith.addi %proc_linear_idx, %c1 : index
+    %1 = arith.remui %0, %c5 : index
+    %2 = arith.addi %proc_linear_idx, %c4 : index
+    %3 = arith.remui %2, %c5 : index
+    %4:6 = scf.for %arg3 = %c0 to %c4 step %c1 iter_args(%arg4 = %arg1, %arg5 = %arg2, %arg6 = %proc_linear_idx, %arg7 = %o, %arg8 = %m, %arg9 = %l) -> (tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>, index, tensor<1x12x4x16xf32>, tensor<1x4x12xf32>, tensor<1x4x12xf32>) {
+      %5 = arith.addi %arg6, %c4 : index
+      %6 = arith.remui %5, %c5 : index
+      %7 = ring.start %arg4, %arg5 dims [1, 1] of <contiguous over 5>[%arg6] extent %c60 to %1 receive[%6] from %3 channel <@cp, 0> : (tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>) -> !ring.token<tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>>
+      %o_3, %m_4, %l_5 = ring.attend %arg0 at <contiguous over 5>[%proc_linear_idx] extent %c60
+          slice (%arg4, %arg5 at %arg6) of <contiguous over 5> extent %c60
+          state %arg7, %arg8, %arg9 scale 2.500000e-01
+          : (tensor<1x12x4x16xf32>, tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>) -> (tensor<1x12x4x16xf32>, tensor<1x4x12xf32>)
+      %fl = arith.constant dense<true> : tensor<1x5x1xi1>
+      %tk = ring.start %o_3 dims [1] of <contiguous over 5>[%proc_linear_idx] extent %c60 all_gather segments(%fl : tensor<1x5x1xi1>) channel <@cp, 1> : (tensor<1x12x4x16xf32>) -> !ring.token<tensor<1x60x4x16xf32>>
+      %gg = ring.wait %tk : !ring.token<tensor<1x60x4x16xf32>>
+      %8:2 = ring.wait %7 : !ring.token<tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>>
+      scf.yield %8#0, %8#1, %6, %o_3, %m_4, %l_5 : tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>, index, tensor<1x12x4x16xf32>, tensor<1x4x12xf32>, tensor<1x4x12xf32>
+    }
+    %o_0, %m_1, %l_2 = ring.attend %arg0 at <contiguous over 5>[%proc_linear_idx] extent %c60
+        slice (%4#0, %4#1 at %4#2) of <contiguous over 5> extent %c60
+        state %4#3, %4#4, %4#5 scale 2.500000e-01
+        : (tensor<1x12x4x16xf32>, tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>) -> (tensor<1x12x4x16xf32>, tensor<1x4x12xf32>)
+    %out, %lse = ring.finalize %o_0, %m_1, %l_2 : tensor<1x12x4x16xf32>, tensor<1x4x12xf32> -> tensor<1x12x4x16xf32>
+    return %out, %lse : tensor<1x12x4x16xf32>, tensor<1x4x12xf32>
+  }
+}
+
+// -----
+
+// Of a carried index a difference of sums, 32 times.
+// CHECK: schedule-proved{{.*}}proved="for every number of ranks"
+module {
+  shard.grid @cp(shape = 5)
+  func.func @full(%arg0: tensor<1x12x4x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}, %arg1: tensor<1x12x2x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}, %arg2: tensor<1x12x2x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}) -> (tensor<1x12x4x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}, tensor<1x4x12xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 2 extent 60>}) attributes {ring.grid = @cp} {
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %c5 = arith.constant 5 : index
+    %c1 = arith.constant 1 : index
+    %c60 = arith.constant 60 : index
+    %proc_linear_idx = shard.process_multi_index on @cp axes = [0] : index
+    %o, %m, %l = ring.init %arg0 : tensor<1x12x4x16xf32> -> tensor<1x12x4x16xf32>, tensor<1x4x12xf32>
+    %0 = arith.addi %proc_linear_idx, %c1 : index
+    %1 = arith.remui %0, %c5 : index
+    %2 = arith.addi %proc_linear_idx, %c4 : index
+    %3 = arith.remui %2, %c5 : index
+    %4:6 = scf.for %arg3 = %c0 to %c4 step %c1 iter_args(%arg4 = %arg1, %arg5 = %arg2, %arg6 = %proc_linear_idx, %arg7 = %o, %arg8 = %m, %arg9 = %l) -> (tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>, index, tensor<1x12x4x16xf32>, tensor<1x4x12xf32>, tensor<1x4x12xf32>) {
+      %d0 = arith.addi %arg6, %arg6 : index
+      %e0 = arith.subi %d0, %arg6 : index
+      %d1 = arith.addi %e0, %e0 : index
+      %e1 = arith.subi %d1, %e0 : index
+      %d2 = arith.addi %e1, %e1 : index
+      %e2 = arith.subi %d2, %e1 : index
+      %d3 = arith.addi %e2, %e2 : index
+      %e3 = arith.subi %d3, %e2 : index
+      %d4 = arith.addi %e3, %e3 : index
+      %e4 = arith.subi %d4, %e3 : index
+      %d5 = arith.addi %e4, %e4 : index
+      %e5 = arith.subi %d5, %e4 : index
+      %d6 = arith.addi %e5, %e5 : index
+      %e6 = arith.subi %d6, %e5 : index
+      %d7 = arith.addi %e6, %e6 : index
+      %e7 = arith.subi %d7, %e6 : index
+      %d8 = arith.addi %e7, %e7 : index
+      %e8 = arith.subi %d8, %e7 : index
+      %d9 = arith.addi %e8, %e8 : index
+      %e9 = arith.subi %d9, %e8 : index
+      %d10 = arith.addi %e9, %e9 : index
+      %e10 = arith.subi %d10, %e9 : index
+      %d11 = arith.addi %e10, %e10 : index
+      %e11 = arith.subi %d11, %e10 : index
+      %d12 = arith.addi %e11, %e11 : index
+      %e12 = arith.subi %d12, %e11 : index
+      %d13 = arith.addi %e12, %e12 : index
+      %e13 = arith.subi %d13, %e12 : index
+      %d14 = arith.addi %e13, %e13 : index
+      %e14 = arith.subi %d14, %e13 : index
+      %d15 = arith.addi %e14, %e14 : index
+      %e15 = arith.subi %d15, %e14 : index
+      %d16 = arith.addi %e15, %e15 : index
+      %e16 = arith.subi %d16, %e15 : index
+      %d17 = arith.addi %e16, %e16 : index
+      %e17 = arith.subi %d17, %e16 : index
+      %d18 = arith.addi %e17, %e17 : index
+      %e18 = arith.subi %d18, %e17 : index
+      %d19 = arith.addi %e18, %e18 : index
+      %e19 = arith.subi %d19, %e18 : index
+      %d20 = arith.addi %e19, %e19 : index
+      %e20 = arith.subi %d20, %e19 : index
+      %d21 = arith.addi %e20, %e20 : index
+      %e21 = arith.subi %d21, %e20 : index
+      %d22 = arith.addi %e21, %e21 : index
+      %e22 = arith.subi %d22, %e21 : index
+      %d23 = arith.addi %e22, %e22 : index
+      %e23 = arith.subi %d23, %e22 : index
+      %d24 = arith.addi %e23, %e23 : index
+      %e24 = arith.subi %d24, %e23 : index
+      %d25 = arith.addi %e24, %e24 : index
+      %e25 = arith.subi %d25, %e24 : index
+      %d26 = arith.addi %e25, %e25 : index
+      %e26 = arith.subi %d26, %e25 : index
+      %d27 = arith.addi %e26, %e26 : index
+      %e27 = arith.subi %d27, %e26 : index
+      %d28 = arith.addi %e27, %e27 : index
+      %e28 = arith.subi %d28, %e27 : index
+      %d29 = arith.addi %e28, %e28 : index
+      %e29 = arith.subi %d29, %e28 : index
+      %d30 = arith.addi %e29, %e29 : index
+      %e30 = arith.subi %d30, %e29 : index
+      %d31 = arith.addi %e30, %e30 : index
+      %e31 = arith.subi %d31, %e30 : index
+      %5 = arith.addi %e31, %c4 : index
+      %6 = arith.remui %5, %c5 : index
+      %7 = ring.start %arg4, %arg5 dims [1, 1] of <contiguous over 5>[%arg6] extent %c60 to %1 receive[%6] from %3 channel <@cp, 0> : (tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>) -> !ring.token<tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>>
+      %o_3, %m_4, %l_5 = ring.attend %arg0 at <contiguous over 5>[%proc_linear_idx] extent %c60
+          slice (%arg4, %arg5 at %arg6) of <contiguous over 5> extent %c60
+          state %arg7, %arg8, %arg9 scale 2.500000e-01
+          : (tensor<1x12x4x16xf32>, tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>) -> (tensor<1x12x4x16xf32>, tensor<1x4x12xf32>)
+      %8:2 = ring.wait %7 : !ring.token<tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>>
+      scf.yield %8#0, %8#1, %6, %o_3, %m_4, %l_5 : tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>, index, tensor<1x12x4x16xf32>, tensor<1x4x12xf32>, tensor<1x4x12xf32>
+    }
+    %o_0, %m_1, %l_2 = ring.attend %arg0 at <contiguous over 5>[%proc_linear_idx] extent %c60
+        slice (%4#0, %4#1 at %4#2) of <contiguous over 5> extent %c60
+        state %4#3, %4#4, %4#5 scale 2.500000e-01
+        : (tensor<1x12x4x16xf32>, tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>) -> (tensor<1x12x4x16xf32>, tensor<1x4x12xf32>)
+    %out, %lse = ring.finalize %o_0, %m_1, %l_2 : tensor<1x12x4x16xf32>, tensor<1x4x12xf32> -> tensor<1x12x4x16xf32>
+    return %out, %lse : tensor<1x12x4x16xf32>, tensor<1x4x12xf32>
+  }
+}
+
+// -----
+
+// Flags of flags, 26 times.
+// CHECK: schedule-proved{{.*}}proved="for these ranks, sizes and tables"
+module {
+  shard.grid @cp(shape = 5)
+  func.func @full(%arg0: tensor<1x12x4x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}, %arg1: tensor<1x12x2x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}, %arg2: tensor<1x12x2x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}) -> (tensor<1x12x4x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}, tensor<1x4x12xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 2 extent 60>}) attributes {ring.grid = @cp} {
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %c5 = arith.constant 5 : index
+    %c1 = arith.constant 1 : index
+    %c60 = arith.constant 60 : index
+    %proc_linear_idx = shard.process_multi_index on @cp axes = [0] : index
+    %o, %m, %l = ring.init %arg0 : tensor<1x12x4x16xf32> -> tensor<1x12x4x16xf32>, tensor<1x4x12xf32>
+    %0 = arith.addi %proc_linear_idx, %c1 : index
+    %1 = arith.remui %0, %c5 : index
+    %2 = arith.addi %proc_linear_idx, %c4 : index
+    %3 = arith.remui %2, %c5 : index
+    %tb = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = arith.cmpi eq, %oa, %c0 : index
+      %y = arith.cmpi eq, %ta, %c0 : index
+      %x1 = arith.xori %x0, %y : i1
+      %x2 = arith.xori %x1, %y : i1
+      %x3 = arith.xori %x2, %y : i1
+      %x4 = arith.xori %x3, %y : i1
+      %x5 = arith.xori %x4, %y : i1
+      %x6 = arith.xori %x5, %y : i1
+      %x7 = arith.xori %x6, %y : i1
+      %x8 = arith.xori %x7, %y : i1
+      %x9 = arith.xori %x8, %y : i1
+      %x10 = arith.xori %x9, %y : i1
+      %x11 = arith.xori %x10, %y : i1
+      %x12 = arith.xori %x11, %y : i1
+      %x13 = arith.xori %x12, %y : i1
+      %x14 = arith.xori %x13, %y : i1
+      %x15 = arith.xori %x14, %y : i1
+      %x16 = arith.xori %x15, %y : i1
+      %x17 = arith.xori %x16, %y : i1
+      %x18 = arith.xori %x17, %y : i1
+      %x19 = arith.xori %x18, %y : i1
+      %x20 = arith.xori %x19, %y : i1
+      %x21 = arith.xori %x20, %y : i1
+      %x22 = arith.xori %x21, %y : i1
+      %x23 = arith.xori %x22, %y : i1
+      %x24 = arith.xori %x23, %y : i1
+      %x25 = arith.xori %x24, %y : i1
+      %x26 = arith.xori %x25, %y : i1
+      %tt = arith.constant true
+      %q = arith.ori %x26, %tt : i1
+      tensor.yield %q : i1
+    } : tensor<5x5x1xi1>
+    %4:6 = scf.for %arg3 = %c0 to %c4 step %c1 iter_args(%arg4 = %arg1, %arg5 = %arg2, %arg6 = %proc_linear_idx, %arg7 = %o, %arg8 = %m, %arg9 = %l) -> (tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>, index, tensor<1x12x4x16xf32>, tensor<1x4x12xf32>, tensor<1x4x12xf32>) {
+      %5 = arith.addi %arg6, %c4 : index
+      %6 = arith.remui %5, %c5 : index
+      %7 = ring.start %arg4, %arg5 dims [1, 1] of <contiguous over 5>[%arg6] extent %c60 to %1 receive[%6] from %3 segments(%tb[%arg3] : tensor<5x5x1xi1>) channel <@cp, 0> : (tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>) -> !ring.token<tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>>
+      %o_3, %m_4, %l_5 = ring.attend %arg0 at <contiguous over 5>[%proc_linear_idx] extent %c60
+          slice (%arg4, %arg5 at %arg6) of <contiguous over 5> extent %c60
+          state %arg7, %arg8, %arg9 scale 2.500000e-01
+          : (tensor<1x12x4x16xf32>, tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>) -> (tensor<1x12x4x16xf32>, tensor<1x4x12xf32>)
+      %8:2 = ring.wait %7 : !ring.token<tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>>
+      scf.yield %8#0, %8#1, %6, %o_3, %m_4, %l_5 : tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>, index, tensor<1x12x4x16xf32>, tensor<1x4x12xf32>, tensor<1x4x12xf32>
+    }
+    %o_0, %m_1, %l_2 = ring.attend %arg0 at <contiguous over 5>[%proc_linear_idx] extent %c60
+        slice (%4#0, %4#1 at %4#2) of <contiguous over 5> extent %c60
+        state %4#3, %4#4, %4#5 scale 2.500000e-01
+        : (tensor<1x12x4x16xf32>, tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>) -> (tensor<1x12x4x16xf32>, tensor<1x4x12xf32>)
+    %out, %lse = ring.finalize %o_0, %m_1, %l_2 : tensor<1x12x4x16xf32>, tensor<1x4x12xf32> -> tensor<1x12x4x16xf32>
+    return %out, %lse : tensor<1x12x4x16xf32>, tensor<1x4x12xf32>
+  }
+}
+
+// -----
+
+// Tables of tables, 24 of them.
+// CHECK: schedule-proved{{.*}}proved="for these ranks, sizes and tables"
+module {
+  shard.grid @cp(shape = 5)
+  func.func @full(%arg0: tensor<1x12x4x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}, %arg1: tensor<1x12x2x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}, %arg2: tensor<1x12x2x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}) -> (tensor<1x12x4x16xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 1 extent 60>}, tensor<1x4x12xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 5>, dim 2 extent 60>}) attributes {ring.grid = @cp} {
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %c5 = arith.constant 5 : index
+    %c1 = arith.constant 1 : index
+    %c60 = arith.constant 60 : index
+    %proc_linear_idx = shard.process_multi_index on @cp axes = [0] : index
+    %o, %m, %l = ring.init %arg0 : tensor<1x12x4x16xf32> -> tensor<1x12x4x16xf32>, tensor<1x4x12xf32>
+    %0 = arith.addi %proc_linear_idx, %c1 : index
+    %1 = arith.remui %0, %c5 : index
+    %2 = arith.addi %proc_linear_idx, %c4 : index
+    %3 = arith.remui %2, %c5 : index
+    %t0 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = arith.cmpi sge, %oa, %c0 : index
+      tensor.yield %x0 : i1
+    } : tensor<5x5x1xi1>
+    %t1 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t0[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t0[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t2 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t1[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t1[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t3 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t2[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t2[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t4 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t3[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t3[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t5 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t4[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t4[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t6 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t5[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t5[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t7 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t6[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t6[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t8 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t7[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t7[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t9 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t8[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t8[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t10 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t9[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t9[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t11 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t10[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t10[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t12 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t11[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t11[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t13 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t12[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t12[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t14 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t13[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t13[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t15 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t14[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t14[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t16 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t15[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t15[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t17 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t16[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t16[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t18 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t17[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t17[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t19 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t18[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t18[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t20 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t19[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t19[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t21 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t20[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t20[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t22 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t21[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t21[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t23 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t22[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t22[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %t24 = tensor.generate {
+    ^bb0(%oa: index, %ta: index, %sa: index):
+      %x0 = tensor.extract %t23[%oa, %ta, %sa] : tensor<5x5x1xi1>
+      %x1 = tensor.extract %t23[%oa, %c0, %sa] : tensor<5x5x1xi1>
+      %x2 = arith.ori %x0, %x1 : i1
+      tensor.yield %x2 : i1
+    } : tensor<5x5x1xi1>
+    %4:6 = scf.for %arg3 = %c0 to %c4 step %c1 iter_args(%arg4 = %arg1, %arg5 = %arg2, %arg6 = %proc_linear_idx, %arg7 = %o, %arg8 = %m, %arg9 = %l) -> (tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>, index, tensor<1x12x4x16xf32>, tensor<1x4x12xf32>, tensor<1x4x12xf32>) {
+      %5 = arith.addi %arg6, %c4 : index
+      %6 = arith.remui %5, %c5 : index
+      %7 = ring.start %arg4, %arg5 dims [1, 1] of <contiguous over 5>[%arg6] extent %c60 to %1 receive[%6] from %3 segments(%t24[%arg3] : tensor<5x5x1xi1>) channel <@cp, 0> : (tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>) -> !ring.token<tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>>
+      %o_3, %m_4, %l_5 = ring.attend %arg0 at <contiguous over 5>[%proc_linear_idx] extent %c60
+          slice (%arg4, %arg5 at %arg6) of <contiguous over 5> extent %c60
+          state %arg7, %arg8, %arg9 scale 2.500000e-01
+          : (tensor<1x12x4x16xf32>, tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>) -> (tensor<1x12x4x16xf32>, tensor<1x4x12xf32>)
+      %8:2 = ring.wait %7 : !ring.token<tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>>
+      scf.yield %8#0, %8#1, %6, %o_3, %m_4, %l_5 : tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>, index, tensor<1x12x4x16xf32>, tensor<1x4x12xf32>, tensor<1x4x12xf32>
+    }
+    %o_0, %m_1, %l_2 = ring.attend %arg0 at <contiguous over 5>[%proc_linear_idx] extent %c60
+        slice (%4#0, %4#1 at %4#2) of <contiguous over 5> extent %c60
+        state %4#3, %4#4, %4#5 scale 2.500000e-01
+        : (tensor<1x12x4x16xf32>, tensor<1x12x2x16xf32>, tensor<1x12x2x16xf32>) -> (tensor<1x12x4x16xf32>, tensor<1x4x12xf32>)
+    %out, %lse = ring.finalize %o_0, %m_1, %l_2 : tensor<1x12x4x16xf32>, tensor<1x4x12xf32> -> tensor<1x12x4x16xf32>
+    return %out, %lse : tensor<1x12x4x16xf32>, tensor<1x4x12xf32>
+  }
+}

@@ -5,6 +5,7 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/Path.h"
 
+#include <cstring>
 #include <dlfcn.h>
 
 using namespace burst;
@@ -98,8 +99,8 @@ struct Said {
 /// A program of ranks, of which the first one sends a number to all others.
 static void tell(burst_rank *rank, const burst_table *table,
                  void *const *values) {
-  auto *said =
-      reinterpret_cast<Said *>(*static_cast<const intptr_t *>(values[0]));
+  Said *said;
+  std::memcpy(&said, values[0], sizeof(said));
   burst_piece piece{
       &said->status, sizeof(said->status), {1, 1, 1, 1}, {0, 0, 0, 1}};
   burst_message messages[1024];
