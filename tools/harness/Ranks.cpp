@@ -5,7 +5,6 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/Path.h"
 
-#include <cstring>
 #include <dlfcn.h>
 
 using namespace burst;
@@ -91,24 +90,21 @@ bool Ranks::connectMpi(std::string &error) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-struct Said {
+/// What the program below sends, of which there is one at a time.
+struct {
   int64_t ranks, status;
-};
+} said;
 } // namespace
 
 /// A program of ranks, of which the first one sends a number to all others.
-static void tell(burst_rank *rank, const burst_table *table,
-                 void *const *values) {
-  Said *said;
-  std::memcpy(&said, values[0], sizeof(said));
+static void tell(burst_rank *rank, const burst_table *table, void *const *) {
   burst_piece piece{
-      &said->status, sizeof(said->status), {1, 1, 1, 1}, {0, 0, 0, 1}};
+      &said.status, sizeof(said.status), {1, 1, 1, 1}, {0, 0, 0, 1}};
   burst_message messages[1024];
   bool isFirst = table->index(rank) == 0;
-  for (int64_t begin = 1; begin < said->ranks; begin += 1024) {
+  for (int64_t begin = 1; begin < said.ranks; begin += 1024) {
     int64_t count = 0;
-    for (int64_t peer = begin; peer < said->ranks && peer < begin + 1024;
-         ++peer)
+    for (int64_t peer = begin; peer < said.ranks && peer < begin + 1024; ++peer)
       if (isFirst || peer == table->index(rank))
         messages[count++] = {isFirst ? peer : 0, !isFirst, 1, &piece};
     const burst_messages list{count, BURST_POINT_TO_POINT, messages};
@@ -121,18 +117,13 @@ static void noSegments(int32_t, int64_t, int64_t, burst_segment *) {}
 int Ranks::share(int status) {
   if (own != 0 && status != 0)
     burst_transport_stop(handle, "burst-run has failed on this rank");
-  Said said{count, status};
-  auto address = reinterpret_cast<intptr_t>(&said);
-  const burst_parameter parameter{
-      "said", BURST_SCALAR, BURST_I64, 0, 0, nullptr, -1, 0, -1, -1, 0, 0};
+  said = {count, status};
   burst_image image{};
   image.size = sizeof(image);
   image.version = BURST_ABI_VERSION;
   image.name = "exit status";
   image.target = "";
   image.num_ranks = count;
-  image.num_parameters = image.num_arguments = 1;
-  image.parameters = &parameter;
   image.segments = noSegments;
   image.run = tell;
   image.hash = 1;
@@ -150,16 +141,13 @@ int Ranks::share(int status) {
     burst_program_release(program);
     return 1;
   }
-  burst_tensor value{};
-  value.data = &address;
-  value.type = BURST_I64;
   burst_run_config config{};
   config.size = sizeof(config);
   config.rank = own;
   config.device = device;
   config.transport = handle;
   bool failed =
-      hasFailed(burst_run(program, &config, &value, 1, nullptr), message);
+      hasFailed(burst_run(program, &config, nullptr, 0, nullptr), message);
   burst_device_destroy(device);
   burst_program_release(program);
   return failed ? 1 : static_cast<int>(said.status);
