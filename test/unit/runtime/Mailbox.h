@@ -227,12 +227,10 @@ private:
   void cancel(Request *request) {
     std::unique_lock lock(mutex);
     if (fault == Fault::WritesLate) {
-      given.push_back(request->incoming.front().pieces.front());
-      late = std::thread([this] {
+      late.emplace_back([data = request->incoming.front().pieces.front().data] {
         std::this_thread::sleep_for(std::chrono::milliseconds(200));
-        static_cast<char *>(given.front().data)[0] = 0;
+        *static_cast<char *>(data) = 0;
       });
-      late.detach();
     }
     delete request;
   }
@@ -255,8 +253,7 @@ private:
   std::map<Route, int64_t> numSends, numReceives;
   std::optional<std::string> reason;
   int64_t stopped = -1;
-  std::vector<burst_piece> given;
-  std::thread late;
+  std::vector<std::jthread> late;
 };
 
 } // namespace burst::test

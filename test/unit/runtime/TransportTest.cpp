@@ -3,6 +3,7 @@
 
 #include "Harness.h"
 #include "Mailbox.h"
+#include "test/unit/Sanitizers.h"
 
 using namespace burst::test;
 
@@ -143,6 +144,9 @@ TEST(TransportCheck, FindsEveryPlantedFault) {
       {Fault::ForgetsAbort, BURST_CHECK_STOP,
        "the run of rank 1 failed with error 4, wanted 5"}};
   for (const Planted &planted : faults) {
+    // Which a sanitizer finds by itself: it is a race.
+    if (isSanitized && planted.fault == Fault::WritesLate)
+      continue;
     Mailboxes boxes(2, planted.fault);
     std::vector<Transport> transports = overMailboxes(boxes, 2);
     std::string text = check(transports, planted.what, 0, 2);
