@@ -171,6 +171,11 @@ void Labels::visit(Block &block) {
   }
 }
 
+/// What computes tables and scalars, the same on all ranks of the same.
+static bool isScalarCode(Operation *op) {
+  return isa<arith::ArithDialect, tensor::TensorDialect>(op->getDialect());
+}
+
 void Labels::visit(Operation *op) {
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return visit(loop);
@@ -225,17 +230,13 @@ void Labels::visit(Operation *op) {
     isUniform(result);
 }
 
-bool Labels::isScalarCode(Operation *op) const {
-  return isa<arith::ArithDialect, tensor::TensorDialect>(op->getDialect());
-}
-
 /// What a function gives is the same on all ranks.
 void Labels::visit(func::CallOp call) {
   func::FuncOp callee = calleeOf(call);
   if (!callee || callee.isExternal())
     return fail(call, "calls a function without a body");
   // No op that may tell one rank from another.
-  WalkResult scalars = callee.walk([&](Operation *op) {
+  WalkResult scalars = callee.walk([](Operation *op) {
     bool isKnown =
         isScalarCode(op) || isa<scf::SCFDialect>(op->getDialect()) ||
         isa<func::FuncOp, func::ReturnOp, ring::SegmentOp, TableRangeOp>(op);

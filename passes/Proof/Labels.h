@@ -107,7 +107,6 @@ private:
   bool isUniform(mlir::Value value);
   bool isMadeUniform(mlir::Value value);
   bool isSameOnAllRanks(mlir::Value capture) const;
-  bool isScalarCode(mlir::Operation *op) const;
   bool isState(mlir::ValueRange state) const;
   bool isState(llvm::ArrayRef<mlir::Value> state,
                llvm::SmallVectorImpl<StateParts> &assumed) const;

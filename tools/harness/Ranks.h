@@ -23,7 +23,6 @@ public:
 
   burst_transport *transport() const { return handle; }
   int64_t rank() const { return own; }
-  int64_t numRanks() const { return count; }
 
   /// The exit status of rank 0, on all: 1 where it cannot be heard.
   int share(int status);

@@ -14,7 +14,7 @@
 #include "burst/internal/hash.h"
 #include "runtime/src/base/Clock.h"
 #include "runtime/src/device/Device.h"
-#include "runtime/src/run/Values.h"
+#include "runtime/src/run/Bytes.h"
 #include "runtime/src/transport/Transport.h"
 
 #include <inttypes.h>
@@ -259,12 +259,6 @@ static burst_error *make_script(const burst_check_config *config,
 // The program of a rank
 //===----------------------------------------------------------------------===//
 
-// MLIR's memref descriptor.
-typedef struct memref {
-  char *base, *data;
-  int64_t offset, size, stride;
-} memref;
-
 static burst_piece piece_of(const piece *piece, char *memory, bool receives) {
   burst_piece made = {.data = memory + (receives ? piece->to : piece->from),
                       .element_bytes = piece->element_bytes};
@@ -276,7 +270,7 @@ static burst_piece piece_of(const piece *piece, char *memory, bool receives) {
 
 // Starts what a rank sends at a step, what it receives, or both.
 static void start(burst_rank *rank, const burst_table *table, script *script,
-                  const step *step, void *const *values, bool sends,
+                  const step *step, char *const *memory, bool sends,
                   bool receives) {
   burst_piece *pieces = script->pieces;
   burst_messages messages = {0, step->pattern, script->list};
@@ -285,12 +279,11 @@ static void start(burst_rank *rank, const burst_table *table, script *script,
     bool comes = message->to == script->rank;
     if (comes ? !receives : !sends || message->from != script->rank)
       continue;
-    const memref *memory = values[comes ? 2 : 0];
     script->list[messages.count++] =
         (burst_message){comes ? message->from : message->to, comes,
                         message->num_pieces, pieces};
     for (int64_t p = 0; p < message->num_pieces; ++p) {
-      *pieces = piece_of(&message->pieces[p], memory->data, comes);
+      *pieces = piece_of(&message->pieces[p], memory[comes], comes);
       pieces->sizes[3] -= comes && script->is_short;
       ++pieces;
     }
@@ -321,15 +314,10 @@ static void pause_for(double seconds) {
   nanosleep(&length, NULL);
 }
 
-// Nothing of it is sharded.
-static void no_segments(int32_t index, int64_t owner, int64_t extent,
-                        burst_segment *segments) {
-  (void)index, (void)owner, (void)extent, (void)segments;
-}
-
-static void run(burst_rank *rank, const burst_table *table,
-                void *const *values) {
-  script *script = (void *)(uintptr_t)*(const int64_t *)values[1];
+static void run(void *context, burst_rank *rank, const burst_table *table,
+                char *sent, char *received) {
+  script *script = context;
+  char *const memory[] = {sent, received};
   pause_for(script->pause);
   for (int64_t i = 0; i < script->num_steps; ++i) {
     const step *step = &script->steps[i];
@@ -339,10 +327,10 @@ static void run(burst_rank *rank, const burst_table *table,
       --step;
     bool sends_first = !step->splits || script->rank % 2 == 0;
     if (step->splits) {
-      start(rank, table, script, step, values, sends_first, !sends_first);
-      start(rank, table, script, step, values, !sends_first, sends_first);
+      start(rank, table, script, step, memory, sends_first, !sends_first);
+      start(rank, table, script, step, memory, !sends_first, sends_first);
     } else {
-      start(rank, table, script, step, values, true, true);
+      start(rank, table, script, step, memory, true, true);
     }
     if (!script->steps[i].swaps)
       wait_for_some(rank, table, script, step->waits, false);
@@ -426,14 +414,6 @@ typedef struct trial {
   double seconds; // that the run took
 } trial;
 
-static burst_tensor bytes_of(void *memory, int64_t bytes) {
-  return (burst_tensor){.data = memory,
-                        .type = BURST_F32,
-                        .rank = 1,
-                        .sizes = {bytes / 4},
-                        .strides = {1}};
-}
-
 static int64_t largest(const int64_t *values, int64_t count) {
   int64_t found = ALIGNMENT;
   for (int64_t i = 0; i < count; ++i)
@@ -442,46 +422,24 @@ static int64_t largest(const int64_t *values, int64_t count) {
 }
 
 static burst_error *run_script(trial *trial, double deadline) {
-  static const int64_t any[] = {-1};
-  const burst_parameter parameters[] = {
-      {"sent", BURST_TENSOR, BURST_F32, 1, 0, any, -1, 0, -1, -1, 0, 0},
-      {"script", BURST_SCALAR, BURST_I64, 0, 0, NULL, -1, 0, -1, -1, 0, 0},
-      {"received", BURST_TENSOR, BURST_F32, 1, 1, any, -1, 0, -1, -1, 0, 0}};
   script *script = &trial->script;
-  const burst_image image = {.size = sizeof(image),
-                             .version = BURST_ABI_VERSION,
-                             .name = "transport check",
-                             .target = "",
-                             .num_ranks = script->num_ranks,
-                             .num_parameters = 3,
-                             .num_arguments = 2,
-                             .parameters = parameters,
-                             .segments = no_segments,
-                             .run = run,
-                             .hash = UINT64_C(0x636865636b),
-                             .minimum_driver = trial->is_gpu ? 12000 : 0,
-                             .version_major = BURST_VERSION_MAJOR,
-                             .version_minor = BURST_VERSION_MINOR};
-  burst_program *program;
-  burst_error *error = burst_program_from_image(&image, NULL, NULL, &program);
-  if (error)
-    return error;
-  int64_t address = (int64_t)(uintptr_t)script;
-  const burst_tensor values[] = {
-      bytes_of(trial->sent, trial->sent_bytes),
-      {.data = &address, .type = BURST_I64},
-      bytes_of(trial->received, trial->received_bytes)};
-  burst_run_config config = {.size = sizeof(config),
-                             .rank = script->rank,
-                             .device = trial->config->device,
-                             .transport = trial->config->transport,
-                             .deadline_seconds = deadline};
+  const burst_bytes_program program = {.name = "transport check",
+                                       .hash = UINT64_C(0x636865636b),
+                                       .num_ranks = script->num_ranks,
+                                       .run = run,
+                                       .context = script,
+                                       .sent = trial->sent,
+                                       .received = trial->received,
+                                       .sent_bytes = trial->sent_bytes,
+                                       .received_bytes = trial->received_bytes};
+  const burst_run_config config = {.size = sizeof(config),
+                                   .rank = script->rank,
+                                   .device = trial->config->device,
+                                   .transport = trial->config->transport,
+                                   .deadline_seconds = deadline};
   int64_t began = burst_now();
-  error = trial->is_gpu
-              ? burst_cuda_run_values(program, &config, values, 3, NULL)
-              : burst_run(program, &config, values, 3, NULL);
+  burst_error *error = burst_bytes_run(&program, &config);
   trial->seconds = burst_seconds(burst_now() - began);
-  burst_program_release(program);
   return error;
 }
 
