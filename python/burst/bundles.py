@@ -87,7 +87,8 @@ class Program(running.Program):
         return list(held)
 
     def run(self, operands: Mapping[str, Any] | Sequence[Any], world: running.Rank | None = None,
-            *, threads: int = 0, deadline_seconds: float = 0) -> list[_c.Counters]:
+            *, threads: int = 0, deadline_seconds: float = 0,
+            whole: bool = False) -> list[_c.Counters]:
         """Runs the program in place: all arguments are read, all results are written.
 
         `operands` has them by name, or in the order of the signature. Tensors are of
@@ -97,16 +98,19 @@ class Program(running.Program):
 
         Without a world tensors are those of all ranks together, and the ranks are
         threads of this process. With one they are the shards of its rank, and every
-        process of the world makes the same call. `threads` of this process compute (0:
+        process of the world makes the same call; `whole` says that they are those of all
+        ranks nevertheless, alike in all processes: rank 0 gets the results. `threads` of this process compute (0:
         one per CPU). A rank that waits for another one for longer than the deadline (0:
         600 s) gives up.
 
         Gives what each rank that ran here did.
         """
-        values, kept = self._bind(operands, is_whole=world is None or world.num_ranks == 1)
+        whole = whole or world is None or world.num_ranks == 1
+        values, kept = self._bind(operands, is_whole=whole)
         device = running.device(threads)
-        if world is None and self.num_ranks > 1:
-            return running.run_all(self, device, values, deadline_seconds)
+        if whole and self.num_ranks > 1:
+            return running.run_all(self, device, values, deadline_seconds,
+                                   None if world is None else world.transport)
         # One rank needs no copies of its tensors, which are its shards.
         config = _c.RunConfig(device=device.handle, deadline_seconds=deadline_seconds)
         if world is not None:

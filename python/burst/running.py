@@ -204,12 +204,15 @@ _run_at.restype = c.c_void_p
 _run_at.argtypes = [c.c_void_p, c.c_void_p, c.c_void_p, c.c_int64, c.c_void_p]
 
 
-def run_all(program: Program, device: Device, values: Any,
-            deadline_seconds: float = 0) -> list[_c.Counters]:
-    """Runs all ranks as threads on global tensors; gives what each did."""
+def run_all(program: Program, device: Device, values: Any, deadline_seconds: float = 0,
+            transport: _c.Handle | None = None) -> list[_c.Counters]:
+    """Runs all ranks on global tensors; gives what each did. They are threads, or
+    with a transport processes of which each makes this call, and rank 0 gets the
+    results and what the others did."""
     counters = (_c.Counters * program.num_ranks)()
     for counter in counters:
         counter.size = c.sizeof(_c.Counters)
-    config = _c.RunAllConfig(device=device.handle, deadline_seconds=deadline_seconds)
+    config = _c.RunAllConfig(device=device.handle, deadline_seconds=deadline_seconds,
+                             transport=transport)
     _c.check(_c.library.burst_run_all(program.handle, config, values, len(values), counters))
     return list(counters)

@@ -186,6 +186,14 @@ for x in wanted:
 (did,) = program.run(shards, world, threads=1, deadline_seconds=60)
 assert did.bytes_sent > 0
 assert all((shards[x] == wanted[x]).all() for x in wanted)
+# Of tensors that all processes have, rank 0 gets the results.
+operands = {name: x.copy() for name, x in whole.items()}
+for x in wanted:
+    operands[x][:] = numpy.nan
+did = program.run(operands, world, threads=1, deadline_seconds=60, whole=True)
+assert [x.bytes_sent > 0 for x in did] == [rank == 0] * 4
+for x in wanted:
+    assert (operands[x] == whole[x]).all() if rank == 0 else numpy.isnan(operands[x]).all()
 world.close()
 """
 
