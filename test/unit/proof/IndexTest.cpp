@@ -72,6 +72,24 @@ TEST(Index, OwnersOfARing) {
   EXPECT_FALSE(isShown(arithmetic, same(owner, r)));
 }
 
+/// Where a machine word may not hold a sum, nothing is said of it.
+TEST(Index, SumsOfManyTermsMayOverflow) {
+  Arithmetic arithmetic;
+  Index few, many;
+  for (int i = 0; i < 64; ++i) {
+    Index term =
+        Index::of(arithmetic.addAtom("x")) * Polynomial(int64_t(1) << 43);
+    many += term;
+    few = i == 0 ? term : few;
+  }
+  EXPECT_TRUE(arithmetic.remainder(few * Polynomial(0)));
+  EXPECT_FALSE(arithmetic.remainder(many));
+  // Also where all of it is a multiple of P.
+  EXPECT_FALSE(arithmetic.remainder(many * Polynomial::numRanks()));
+  // Of a coefficient that one term may have: of 2^43 cases nothing is made.
+  EXPECT_FALSE(arithmetic.remainder(few));
+}
+
 TEST(Index, Selected) {
   Arithmetic arithmetic;
   Index r = Index::of(arithmetic.addAtom("r")),
