@@ -455,26 +455,27 @@ static int start_gather(mpi *mpi, request *request,
 // The table
 //===----------------------------------------------------------------------===//
 
-static int check_stopped(mpi *mpi, burst_transport_failure *failure) {
+// Another thread may stop it; its reason stays as it is then.
+static bool is_stopped(mpi *mpi) {
   enter();
   hear(mpi);
   bool stopped = mpi->stopped;
   leave();
-  return stopped ? fail(failure, PEER_STOPPED, -1, "%s", mpi->reason) : 0;
+  return stopped;
 }
 
 static int mpi_start(void *context, const burst_transport_start *start,
                      void **handle, burst_transport_failure *failure) {
   mpi *mpi = context;
-  if (check_stopped(mpi, failure))
-    return 1;
+  if (is_stopped(mpi))
+    return fail(failure, PEER_STOPPED, -1, "%s", mpi->reason);
   if (start->channel < 0 || start->channel > mpi->most_tag)
     return fail(failure, INVALID_ARGUMENT, -1,
                 "channel %" PRId64 ", wanted 0 to %d: MPI has no tag for it",
                 start->channel, mpi->most_tag);
   request *made = make_request(start);
   if (!made)
-    return fail_memory(failure, 0);
+    return fail_memory(failure, start->messages.count * (int64_t)sizeof(side));
   bool gathers =
       start->messages.pattern == BURST_GATHER_ALL && can_gather(mpi, made);
   int failed = !(gathers ? lay_out_gather(mpi, made) : give_memory(made));
@@ -491,12 +492,11 @@ static int mpi_start(void *context, const burst_transport_start *start,
 }
 
 // Asks MPI what is done; all, some, or an error.
-static int poll_parts(mpi *mpi, request *request, bool *all,
+static int poll_parts(request *request, bool *all,
                       burst_transport_failure *failure) {
   int is_done = 0, result = MPI_SUCCESS, culprit = -1;
   *all = true;
   enter();
-  hear(mpi);
   for (int i = 0; i < request->num_parts && result == MPI_SUCCESS; ++i) {
     if (request->parts[i] == MPI_REQUEST_NULL)
       continue;
@@ -527,8 +527,9 @@ static const side *missing(const request *request) {
 static int check_peers(mpi *mpi, const request *request, double until,
                        burst_transport_failure *failure) {
   const side *waited = missing(request);
+  bool stopped = is_stopped(mpi);
   double left = mpi->left[waited->peer], time = now();
-  if (mpi->stopped)
+  if (stopped)
     return fail(failure, PEER_STOPPED, waited->peer, "%s", mpi->reason);
   if (left > 0 && time > left + grace_seconds)
     return fail(failure, PEER_STOPPED, waited->peer,
@@ -554,7 +555,7 @@ static int wait_for_parts(mpi *mpi, request *request, double seconds,
   double began = now();
   for (;;) {
     bool all;
-    if (poll_parts(mpi, request, &all, failure))
+    if (poll_parts(request, &all, failure))
       return 1;
     if (all)
       return 0;
@@ -579,11 +580,11 @@ static int mpi_wait(void *context, void *handle, double seconds,
 
 // Memory that MPI may still touch is not freed.
 static void mpi_cancel(void *context, void *handle) {
-  mpi *mpi = context;
+  (void)context;
   request *request = handle;
   burst_transport_failure ignored;
   bool all;
-  if (!poll_parts(mpi, request, &all, &ignored) && all)
+  if (!poll_parts(request, &all, &ignored) && all)
     free_request(request);
 }
 
@@ -603,9 +604,8 @@ static bool leave_together(mpi *mpi) {
   if (!mpi->stopped)
     say(mpi, LEAVES, "");
   leave();
-  while (!all && !mpi->stopped && now() < until) {
+  while (!all && !is_stopped(mpi) && now() < until) {
     enter();
-    hear(mpi);
     all = mpi->num_left == mpi->num_ranks - 1 && is_said(mpi);
     leave();
     if (!all)
