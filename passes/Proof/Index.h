@@ -106,7 +106,8 @@ public:
 
   /// The product, of which one factor is a polynomial in P.
   static std::optional<Index> multiply(const Index &a, const Index &b);
-  /// x mod P, with the sign of P; none where an atom of x may have any size.
+  /// x mod P, with the sign of P; none where an atom of x may have any size or
+  /// where x might overflow a machine word.
   std::optional<Remainder> remainder(const Index &x);
   /// The same modulo P, without multiples of P and remainders in it.
   Index reduce(const Index &x) const;
