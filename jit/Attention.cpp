@@ -69,6 +69,10 @@ std::string quote(std::string_view text) {
 struct Read {
   Names mask, score;
   Name order{"contiguous", "contiguous"}, strategy;
+  /// Which axes, of those that shard it: [begin, end).
+  struct Axes {
+    int64_t begin = 0, end = 0;
+  } sequence, heads, batch;
 };
 
 constexpr int64_t maxLength = int64_t{1} << 40;
@@ -166,15 +170,57 @@ private:
   std::string &error;
 };
 
+/// What an axis shards.
+std::string_view shardedBy(const burst_axis &axis) {
+  return axis.shards ? std::string_view(axis.shards, strnlen(axis.shards, 16))
+                     : "sequence";
+}
+
+void checkAxis(const burst_attention &a, int64_t index, Checker &c,
+               Read &read) {
+  const burst_axis &axis = a.axes[index];
+  std::string name = join("axes[", index, "]");
+  c.range((name + ".num_ranks").c_str(), axis.num_ranks, 1,
+          std::numeric_limits<int32_t>::max());
+  std::string_view what = shardedBy(axis);
+  if (what != "sequence" && what != "heads" && what != "batch")
+    return c.refuse((name + ".shards").c_str(), quote(what),
+                    "one of sequence, heads, batch");
+  Read::Axes &axes = what == "sequence" ? read.sequence
+                     : what == "heads"  ? read.heads
+                                        : read.batch;
+  bool isFirst = axes.begin == axes.end;
+  if (!isFirst && axes.end != index)
+    return c.refuse((name + ".shards").c_str(), quote(what),
+                    join("what axes[", index - 1,
+                         "] shards, or what none does:"
+                         " those of one follow each other"));
+  if (isFirst)
+    axes.begin = index;
+  axes.end = index + 1;
+  std::string order = name + ".order";
+  if (what == "sequence" && isFirst) {
+    Field field = orderField;
+    field.name = order.c_str();
+    c.one(field, a, read.order, readOrder);
+  } else if (axis.order) {
+    c.refuse(order.c_str(), quote(axis.order),
+             what == "sequence" ? "null: that of the first axis holds"
+                                : "null: only a sequence has an order");
+  }
+}
+
 void checkAxes(const burst_attention &a, Checker &c, Read &read) {
-  if (a.num_axes != 1)
-    return c.refuse("num_axes", std::to_string(a.num_axes),
-                    "1: grids of more axes cannot be compiled yet");
+  constexpr int64_t most = 8;
+  if (a.num_axes < 1 || a.num_axes > most)
+    return c.range("num_axes", a.num_axes, 1, most);
   if (!a.axes)
     return c.refuse("axes", "null", "num_axes of them");
-  c.range("axes[0].num_ranks", a.axes[0].num_ranks, 1,
-          std::numeric_limits<int32_t>::max());
-  c.one(orderField, a, read.order, readOrder);
+  for (int64_t index = 0; index < a.num_axes; ++index)
+    checkAxis(a, index, c, read);
+  // The sequence is whole on each rank: an axis of one rank.
+  if (read.sequence.begin == read.sequence.end)
+    read.sequence = {a.num_axes, a.num_axes + 1};
 }
 
 Read check(const burst_attention &a, std::string &error) {
@@ -275,6 +321,7 @@ private:
   void addTables(const Names &names, Values &arguments) const;
   void writeSignature(const Values &operands, const Values &results);
   void writeNames(const Field &field, const Names &names);
+  void writeAxes(const Read::Axes &axes);
   void writeClauses();
 
   const burst_attention &a;
@@ -333,12 +380,33 @@ void Writer::writeNames(const Field &field, const Names &names) {
   out << "\n";
 }
 
+/// `[0, 1]`, where these are not all.
+void Writer::writeAxes(const Read::Axes &axes) {
+  if (axes.begin == 0 && axes.end == a.num_axes)
+    return;
+  Separator comma;
+  out << "[";
+  for (int64_t axis = axes.begin; axis < axes.end; ++axis)
+    out << comma << axis;
+  out << "]";
+}
+
 void Writer::writeClauses() {
   writeNames(maskField, read.mask);
   writeNames(scoreField, read.score);
   if (a.scale != 0)
     out << "      scale " << number(a.scale) << "\n";
-  out << orderField.line << "<@ranks, " << read.order.text << ">\n";
+  out << orderField.line << "<@ranks";
+  writeAxes(read.sequence);
+  out << ", " << read.order.text << ">\n";
+  for (auto [clause, axes] :
+       {std::pair("heads", read.heads), std::pair("batch", read.batch)}) {
+    if (axes.begin == axes.end)
+      continue;
+    out << "      " << clause << " <@ranks";
+    writeAxes(axes);
+    out << ">\n";
+  }
   if (!read.strategy.text.empty())
     out << strategyField.line << "<" << read.strategy.text << ">\n";
 }
@@ -358,7 +426,11 @@ std::string Writer::write() {
     operands.insert(operands.end(), {{"o", o}, {"lse", lse}, {"do", o}});
     results = {{"dq", q}, {"dk", k}, {"dv", v}};
   }
-  out << "shard.grid @ranks(shape = " << a.axes[0].num_ranks << ")\n\n";
+  Separator by("x");
+  out << "shard.grid @ranks(shape = ";
+  for (int64_t axis = 0; axis < a.num_axes; ++axis)
+    out << by << a.axes[axis].num_ranks;
+  out << (read.sequence.begin == a.num_axes ? "x1)\n\n" : ")\n\n");
   writeSignature(operands, results);
   out << "  ";
   listNames(results);
@@ -399,6 +471,9 @@ std::string jit::fieldAt(const burst_attention &attention,
        {&maskField, &scoreField, &orderField, &strategyField})
     if (module.starts_with(field->line))
       if (const char *value = field->valueOf(attention))
-        return join(field->name, " ", quote(value));
+        return join(field == &orderField
+                        ? join("axes[", firstSequenceAxis(attention), "].order")
+                        : std::string(field->name),
+                    " ", quote(value));
   return "";
 }

@@ -41,9 +41,20 @@ inline constexpr Field maskField{
 inline constexpr Field scoreField{
     "score", scores, "[softcap<30.0>, alibi]", "      score ",
     [](const burst_attention &a) { return a.score; }};
+/// The first axis that shards the sequence; num_axes where none does.
+inline int64_t firstSequenceAxis(const burst_attention &a) {
+  int64_t axis = 0;
+  while (axis < a.num_axes && a.axes[axis].shards &&
+         std::string_view(a.axes[axis].shards) != "sequence")
+    ++axis;
+  return axis;
+}
 inline constexpr Field orderField{
-    "axes[0].order", orders, "striped 64", "      sequence ",
-    [](const burst_attention &a) { return a.axes[0].order; }};
+    "order", orders, "striped 64", "      sequence ",
+    [](const burst_attention &a) -> const char * {
+      int64_t axis = firstSequenceAxis(a);
+      return axis < a.num_axes ? a.axes[axis].order : nullptr;
+    }};
 inline constexpr Field strategyField{
     "strategy", {}, "ring_kv", "      strategy ", [](const burst_attention &a) {
       return a.strategy;

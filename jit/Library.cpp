@@ -119,8 +119,7 @@ static burst_error *checkGlobal(const burst_parameter &parameter,
   if (found.type != parameter.type)
     return invalid(argument, "type %d, wanted %d", found.type, parameter.type);
   for (int32_t d = 0; d < found.rank; ++d) {
-    int64_t wanted =
-        d == parameter.shard_dim ? parameter.extent : parameter.sizes[d];
+    int64_t wanted = burst_parameter_global_size(&parameter, d);
     if (found.sizes[d] < 0 || (wanted >= 0 && found.sizes[d] != wanted))
       return invalid(argument,
                      wanted < 0

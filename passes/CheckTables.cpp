@@ -85,11 +85,16 @@ Number TableChecker::extentOf(Value tensor, int64_t size) {
 void TableChecker::findVariables() {
   AttentionSizes sizes = op.getSizes();
   Value shard = op.getQuery().getDefiningOp<UnshardOp>().getShard();
+  auto ofAll = [&](Number ofRank, AxesAttr axes) {
+    return axes ? e.mul(ofRank, Emitter::constant(groupOf(op, axes).size))
+                : ofRank;
+  };
   Number queries = extentOf(op.getQuery(), sizes.queries);
   Number keys = extentOf(op.getKey(), sizes.keys);
   const std::pair<Value, Number> variables[] = {
-      {arguments.b, sizeOf(shard, 0, sizes.batch)},
-      {arguments.h, sizeOf(shard, 2, sizes.queryHeads)},
+      {arguments.b, ofAll(sizeOf(shard, 0, sizes.batch), op.getBatchAttr())},
+      {arguments.h,
+       ofAll(sizeOf(shard, 2, sizes.queryHeads), op.getHeadsAttr())},
       {arguments.i, queries},
       {arguments.j, keys}};
   Number zero = Emitter::constant(0), one = Emitter::constant(1);

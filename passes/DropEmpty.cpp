@@ -23,6 +23,8 @@ static ValueRange callNeeds(const Droppable &attend, func::FuncOp function) {
   OpBuilder builder(&program.getBody().front(),
                     program.getBody().front().begin());
   SmallVector<Value> operands{attend.queryExtent, attend.keyExtent};
+  if (attend.batches)
+    operands.push_back(attend.batches);
   llvm::append_range(operands, attend.maskCaptures);
   Operation *last = nullptr;
   for (Value operand : operands)
@@ -32,9 +34,11 @@ static ValueRange callNeeds(const Droppable &attend, func::FuncOp function) {
   if (last)
     builder.setInsertionPointAfter(last);
   Location loc = attend.op->getLoc();
-  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  Value batch = tensor::DimOp::create(builder, loc, attend.query, zero);
-  operands.insert(operands.begin() + 2, batch);
+  if (!attend.batches) {
+    Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+    Value batch = tensor::DimOp::create(builder, loc, attend.query, zero);
+    operands.insert(operands.begin() + 2, batch);
+  }
   return func::CallOp::create(builder, loc, function, operands).getResults();
 }
 
@@ -67,10 +71,16 @@ static Droppable droppableOf(ring::AttendLikeOpInterface op) {
   ring::CollectiveOpInterface collective = collectiveOf(op);
   bool movesKeys = !collective ||
                    !llvm::is_contained(collective.getBrought(), op.getQuery());
+  OperandRange offsets = op.getOffsetsMutable();
+  int64_t heads = cast<RankedTensorType>(op.getQuery().getType()).getDimSize(2);
+  if (!offsets.empty())
+    heads = getConstantIntValue(offsets[3]).value_or(ShapedType::kDynamic);
   return {op,
           atTheTop(op.getQuery(), collective),
           op.getQueryExtent(),
           op.getKeyExtent(),
+          offsets.empty() ? Value() : offsets[1],
+          heads,
           op.getQueryLayout(),
           op.getKeyLayout(),
           &op.getBounds(),
@@ -82,14 +92,19 @@ static Droppable droppableOf(ring::AttendLikeOpInterface op) {
 static bool isKnownAtTheTop(const Droppable &attend, Block &top) {
   SmallVector<Value> values{attend.query, attend.queryExtent, attend.keyExtent};
   llvm::append_range(values, attend.maskCaptures);
-  return llvm::all_of(
-      values, [&](Value value) { return value.getParentBlock() == &top; });
+  if (attend.batches)
+    values.push_back(attend.batches);
+  return !ShapedType::isDynamic(attend.heads) &&
+         llvm::all_of(values, [&](Value value) {
+           return value.getParentBlock() == &top;
+         });
 }
 
 /// Meetings with the same inputs ask the same proved.
 static bool sameNeeds(const Droppable &a, const Droppable &b) {
   return a.query == b.query && a.queryExtent == b.queryExtent &&
-         a.keyExtent == b.keyExtent && a.queryLayout == b.queryLayout &&
+         a.keyExtent == b.keyExtent && a.batches == b.batches &&
+         a.heads == b.heads && a.queryLayout == b.queryLayout &&
          a.keyLayout == b.keyLayout && a.movesKeys == b.movesKeys &&
          llvm::equal(a.maskCaptures, b.maskCaptures) &&
          OperationEquivalence::isRegionEquivalentTo(

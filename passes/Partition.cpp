@@ -33,9 +33,16 @@ private:
   Value unshard(OpBuilder &builder, const Sharded &sharded, Value extent,
                 int64_t size);
   Value shard(OpBuilder &builder, Value global, int64_t dim);
+  RankedTensorType withoutSplits(RankedTensorType type) const;
+  ArrayAttr splitsAttr(RankedTensorType type);
+  LogicalResult checkSplits(AttentionInterface op);
   void partition(AttentionInterface op, const AttentionSizes &sizes);
   void partitionReturn(func::ReturnOp op);
-  ring::ShardAttr shardAttr(int64_t dim, int64_t extent);
+  ring::ShardAttr shardAttr(const Layout &layout, int64_t dim, int64_t extent,
+                            ArrayRef<int64_t> axes);
+  ring::ShardAttr shardAttr(int64_t dim, int64_t extent) {
+    return shardAttr(layout, dim, extent, sequence.getAxes());
+  }
 
   func::FuncOp function;
   /// With their sizes, which the types no longer say once arguments are shards.
@@ -43,6 +50,7 @@ private:
   FlatSymbolRefAttr grid;
   Layout layout;
   SequenceAttr sequence;
+  AxesAttr heads, batch;
   /// Sharded arguments and the tensors they were turned into.
   llvm::MapVector<Value, Value> globals;
   /// Arguments that carry a dynamic size of another argument.
@@ -102,8 +110,16 @@ LogicalResult Partitioner::checkAttention(AttentionInterface op) {
     return op->emitOpError("has the sequence ")
            << *op.getSequence() << ", but another attention of this function "
            << "has " << sequence;
+  if (!attentions.empty() &&
+      (heads != op.getHeadsAttr() || batch != op.getBatchAttr()))
+    return op->emitOpError("shards its heads and batch otherwise than another "
+                           "attention of this function");
   sequence = *op.getSequence();
+  heads = op.getHeadsAttr();
+  batch = op.getBatchAttr();
   layout = *found;
+  if (failed(checkSplits(op)))
+    return failure();
   for (const Sharded &sharded : shardedOperands(op))
     if (failed(assign(op, sharded.tensor)))
       return failure();
@@ -114,6 +130,28 @@ LogicalResult Partitioner::checkAttention(AttentionInterface op) {
                              "sharded; captured tables are the same on every "
                              "rank");
   attentions.push_back({op, op.getSizes()});
+  return success();
+}
+
+/// Heads and batch are cut into equal parts.
+LogicalResult Partitioner::checkSplits(AttentionInterface op) {
+  const std::tuple<StringRef, AxesAttr, Value, int64_t> splits[] = {
+      {"batches", batch, op.getQuery(), 0},
+      {"query heads", heads, op.getQuery(), 2},
+      {"key heads", heads, op.getKey(), 2}};
+  for (auto [what, axes, tensor, dim] : splits) {
+    int64_t ranks = groupOf(op, axes).size;
+    int64_t size = cast<RankedTensorType>(tensor.getType()).getDimSize(dim);
+    if (ShapedType::isDynamic(size) || size % ranks == 0)
+      continue;
+    auto error = op->emitOpError("shards ")
+                 << size << ' ' << what << " over " << ranks << " ranks of "
+                 << axes << ", which does not divide them";
+    if (what == "key heads" && ranks % size == 0)
+      error << "; give each rank a key head by repeating each " << ranks / size
+            << " times";
+    return error;
+  }
   return success();
 }
 
@@ -157,10 +195,40 @@ LogicalResult Partitioner::check() {
 // Rewriting
 //===----------------------------------------------------------------------===//
 
-ring::ShardAttr Partitioner::shardAttr(int64_t dim, int64_t extent) {
+ring::ShardAttr Partitioner::shardAttr(const Layout &layout, int64_t dim,
+                                       int64_t extent, ArrayRef<int64_t> axes) {
   MLIRContext *context = function.getContext();
   return ring::ShardAttr::get(context, ring::LayoutAttr::get(context, layout),
-                              dim, extent);
+                              dim, extent, axes);
+}
+
+/// Where a tensor (batch, sequence, heads, dim) or (batch, heads, sequence) has
+/// its heads.
+static int64_t headsDim(RankedTensorType type) {
+  return type.getRank() == 4 ? 2 : 1;
+}
+
+/// What a rank holds of the batch and the heads of a tensor.
+RankedTensorType Partitioner::withoutSplits(RankedTensorType type) const {
+  SmallVector<int64_t> shape(type.getShape());
+  shape[headsDim(type)] /= groupOf(function, heads).size;
+  if (!type.isDynamicDim(0))
+    shape[0] /= groupOf(function, batch).size;
+  return type.clone(shape);
+}
+
+/// `ring.splits` of a global tensor; null where its batch and heads are whole.
+ArrayAttr Partitioner::splitsAttr(RankedTensorType type) {
+  SmallVector<Attribute> splits;
+  auto add = [&](AxesAttr axes, int64_t dim) {
+    if (axes)
+      splits.push_back(shardAttr(Layout{.parts = groupOf(function, axes).size},
+                                 dim, type.getDimSize(dim), axes.getAxes()));
+  };
+  add(batch, 0);
+  add(heads, headsDim(type));
+  return splits.empty() ? ArrayAttr()
+                        : ArrayAttr::get(function.getContext(), splits);
 }
 
 /// The global size of the sequence of tensors: a constant, or an argument.
@@ -208,6 +276,9 @@ Value Partitioner::unshard(OpBuilder &builder, const Sharded &sharded,
   if (auto argument = dyn_cast<BlockArgument>(local)) {
     function.setArgAttr(argument.getArgNumber(), ring::shardAttr,
                         shardAttr(sharded.dim, size));
+    if (ArrayAttr splits = splitsAttr(type))
+      function.setArgAttr(argument.getArgNumber(), ring::splitsAttr, splits);
+    type = withoutSplits(type);
     argument.setType(shardType(type, sharded.dim, layout));
   } else {
     local = shard(builder, local, sharded.dim);
@@ -234,6 +305,10 @@ void Partitioner::partition(AttentionInterface op,
     globals.map(sharded.tensor, unshard(builder, sharded, keys, sizes.keys));
   for (OpOperand &operand : op->getOpOperands())
     operand.set(globals.lookupOrDefault(operand.get()));
+  for (Sharded sharded : op.getSharded())
+    if (sharded.tensor.getDefiningOp() == op)
+      sharded.tensor.setType(
+          withoutSplits(cast<RankedTensorType>(sharded.tensor.getType())));
 }
 
 /// This rank's shard of the result of an attention.
@@ -259,6 +334,9 @@ void Partitioner::partitionReturn(func::ReturnOp op) {
     auto type = cast<RankedTensorType>(global.getType());
     function.setResultAttr(index, ring::shardAttr,
                            shardAttr(found->dim, type.getDimSize(found->dim)));
+    Type whole = function.getFunctionType().getResult(index);
+    if (ArrayAttr splits = splitsAttr(cast<RankedTensorType>(whole)))
+      function.setResultAttr(index, ring::splitsAttr, splits);
     operand.set(shard(builder, global, found->dim));
   }
 }

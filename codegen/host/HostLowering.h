@@ -113,6 +113,7 @@ private:
   // Transfers.
   mlir::Value listSharded(mlir::ValueRange tensors,
                           llvm::ArrayRef<int64_t> dims);
+  mlir::Value placeOf(mlir::Value rank, const RankGroup &group);
   mlir::Value countsOf(ring::LayoutAttr layout);
   void lowerStart(ring::TransferOpInterface op);
   void carryNumbers();

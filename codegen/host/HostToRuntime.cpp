@@ -240,7 +240,7 @@ void HostLowering::makeSegments() {
   Block *block = function.addEntryBlock(b);
   b.setInsertionPointToStart(block);
   Value parameter = block->getArgument(0);
-  Value owner = index(block->getArgument(1));
+  Value rank = index(block->getArgument(1));
   Value extent = index(block->getArgument(2));
   auto segment =
       LLVM::LLVMStructType::getLiteral(b.getContext(), {i64, i64, i64, i64});
@@ -253,6 +253,7 @@ void HostLowering::makeSegments() {
                   b.make<LLVM::ConstantOp>(i32, static_cast<int64_t>(i) - 2));
     b.when(isThis, [&] {
       ring::LayoutAttr layout = shard.getLayout();
+      Value owner = placeOf(rank, ring::groupOf(program, shard.getAxes()));
       for (int32_t s = 0; s < layout.getNumSegments(); ++s) {
         auto op = b.make<ring::SegmentOp>(s, layout, owner, extent);
         SmallVector<Value> members{op.getBegin(), op.getCount(), op.getStep(),
@@ -266,6 +267,16 @@ void HostLowering::makeSegments() {
     });
   }
   b.make<LLVM::ReturnOp>(ValueRange());
+}
+
+/// The place of a rank in its group.
+Value HostLowering::placeOf(Value rank, const RankGroup &group) {
+  Value place = rank;
+  if (group.stride != 1)
+    place = b.make<arith::DivUIOp>(place, b.index(group.stride));
+  if (group.size * group.stride != ring::numRanks(program))
+    place = b.make<arith::RemUIOp>(place, b.index(group.size));
+  return place;
 }
 
 LogicalResult HostLowering::lower(Operation *op) {
@@ -313,10 +324,13 @@ LogicalResult HostLowering::lower(Operation *op) {
         return success();
       })
       .Case<shard::ProcessMultiIndexOp>([&](shard::ProcessMultiIndexOp op) {
-        // Grids of programs have one axis.
         Value rank = index(call(Entry::Index, i64, {}));
-        for (Value result : op.getResults())
-          result.replaceAllUsesWith(rank);
+        for (auto [number, result] : llvm::enumerate(op.getResults())) {
+          int64_t axis = op.getAxes().empty() ? static_cast<int64_t>(number)
+                                              : op.getAxes()[number];
+          result.replaceAllUsesWith(
+              placeOf(rank, ring::groupOf(program, axis)));
+        }
         return success();
       })
       .Case<shard::ProcessLinearIndexOp>([&](shard::ProcessLinearIndexOp op) {

@@ -91,6 +91,16 @@ FailureOr<Image> burst::host::describe(func::FuncOp program) {
       if (!ShapedType::isDynamic(shard.getExtent()))
         parameter.extent = shard.getExtent();
     }
+    for (ring::ShardAttr split :
+         llvm::drop_begin(ring::argumentShards(program, i),
+                          parameter.shardDim >= 0 ? 1 : 0)) {
+      RankGroup group = ring::groupOf(program, split.getAxes());
+      parameter.splits.push_back({static_cast<int32_t>(split.getDim()),
+                                  static_cast<int32_t>(group.size),
+                                  group.stride});
+    }
+    llvm::sort(parameter.splits,
+               [](const auto &a, const auto &b) { return a.dim < b.dim; });
     image.numArguments += !isResult;
     image.parameters.push_back(std::move(parameter));
   }
@@ -213,13 +223,19 @@ private:
 void burst::host::addImage(llvm::Module &module, const Image &image) {
   ImageBuilder b(module);
   SmallVector<llvm::Constant *> parameters;
-  for (const Parameter &p : image.parameters)
-    parameters.push_back(b.record({b.text(p.name), b.i32(p.kind), b.i32(p.type),
-                                   b.i32(static_cast<int64_t>(p.sizes.size())),
-                                   b.i32(p.isResult), b.numbers(p.sizes),
-                                   b.i32(p.shardDim), b.i32(p.numSegments),
-                                   b.i64(p.extent), b.i32(p.extentParameter),
-                                   b.i32(p.isPartial), b.i32(p.isHost)}));
+  for (const Parameter &p : image.parameters) {
+    SmallVector<llvm::Constant *> splits;
+    for (const Parameter::Split &split : p.splits)
+      splits.push_back(b.record(
+          {b.i32(split.dim), b.i32(split.parts), b.i64(split.stride)}));
+    parameters.push_back(b.record(
+        {b.text(p.name), b.i32(p.kind), b.i32(p.type),
+         b.i32(static_cast<int64_t>(p.sizes.size())), b.i32(p.isResult),
+         b.numbers(p.sizes), b.i32(p.shardDim), b.i32(p.numSegments),
+         b.i64(p.extent), b.i32(p.extentParameter), b.i32(p.isPartial),
+         b.i32(p.isHost), b.i32(static_cast<int64_t>(p.splits.size())),
+         b.array(splits, "splits")}));
+  }
   SmallVector<llvm::Constant *> kernels;
   for (const GpuKernel &kernel : image.gpuKernels)
     kernels.push_back(b.gpuKernel(kernel));

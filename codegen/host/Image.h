@@ -26,6 +26,11 @@ struct Parameter {
   int32_t extentParameter;
   bool isPartial;
   bool isHost = false;
+  struct Split {
+    int32_t dim, parts;
+    int64_t stride;
+  };
+  std::vector<Split> splits; ///< by rising dim
 };
 
 /// burst_gpu_map, burst_gpu_parameter, burst_gpu_binary and burst_gpu_kernel.

@@ -86,6 +86,8 @@ void HostLowering::lowerStart(ring::TransferOpInterface op) {
       {offsetof(burst_transfer, is_of_gathered),
        constant(op.getLayout().getAll())},
       {offsetof(burst_transfer, num_ranks), constant(part.getParts())},
+      {offsetof(burst_transfer, stride),
+       constant(ring::groupOf(program, op.getChannel().getAxes()).stride)},
       {offsetof(burst_transfer, num_segments), constant(part.getNumSegments())},
       {offsetof(burst_transfer, extent), number(op.getExtent())},
       {offsetof(burst_transfer, counts), countsOf(part)},

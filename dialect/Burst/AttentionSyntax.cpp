@@ -85,6 +85,8 @@ static ParseResult parseClauses(OpAsmParser &parser, OperationState &result,
       parseClause<FloatAttr>(parser, result, "scale",
                              parser.getBuilder().getF64Type()) ||
       parseClause<SequenceAttr>(parser, result, "sequence") ||
+      parseClause<AxesAttr>(parser, result, "heads") ||
+      parseClause<AxesAttr>(parser, result, "batch") ||
       parseClause<StrategyAttr>(parser, result, "strategy"));
 }
 
@@ -188,6 +190,14 @@ static void printClauses(OpAsmPrinter &printer, AttentionInterface op) {
     printer << " sequence ";
     printer.printStrippedAttrOrType(*op.getSequence());
   }
+  auto printAxes = [&](StringRef keyword, AxesAttr axes) {
+    if (!axes)
+      return;
+    printer << ' ' << keyword << ' ';
+    printer.printStrippedAttrOrType(axes);
+  };
+  printAxes("heads", op.getHeadsAttr());
+  printAxes("batch", op.getBatchAttr());
   if (op.getStrategyAttr()) {
     printer << " strategy ";
     printer.printStrippedAttrOrType(op.getStrategyAttr());
@@ -197,9 +207,10 @@ static void printClauses(OpAsmPrinter &printer, AttentionInterface op) {
 /// Attributes that clauses print, and types.
 static void printRest(OpAsmPrinter &printer, Operation *op,
                       ValueRange operands) {
-  printer.printOptionalAttrDict(
-      op->getAttrs(), {"operandSegmentSizes", "maskNames", "scoreNames",
-                       "scale", "sequence", "strategy", "gradients"});
+  printer.printOptionalAttrDict(op->getAttrs(),
+                                {"operandSegmentSizes", "maskNames",
+                                 "scoreNames", "scale", "sequence", "heads",
+                                 "batch", "strategy", "gradients"});
   printer << " : ";
   printer.printFunctionalType(operands.getTypes(), op->getResultTypes());
 }

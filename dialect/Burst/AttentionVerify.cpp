@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Burst/Burst.h"
 
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
@@ -276,9 +277,57 @@ LogicalResult AttentionBackwardOp::verifyRegions() {
 
 // attention_c7
 static LogicalResult verifyGrid(AttentionInterface op) {
-  if (!op.getSequence())
+  const std::pair<StringRef, AxesAttr> others[] = {
+      {"heads", op.getHeadsAttr()}, {"batch", op.getBatchAttr()}};
+  if (!op.getSequence()) {
+    for (auto [name, axes] : others)
+      if (axes)
+        return op->emitOpError("shards ")
+               << name << " over " << axes
+               << " and has no sequence; give it one, of an axis of one rank "
+                  "where the sequence stays whole";
     return success();
-  return success(succeeded(resolveLayout(op, *op.getSequence())));
+  }
+  SequenceAttr sequence = *op.getSequence();
+  if (failed(resolveLayout(op, sequence)))
+    return failure();
+  shard::GridOp grid = lookupGrid(op, sequence.getGrid());
+  SmallVector<StringRef> users(grid.getRank());
+  auto take = [&](StringRef name, ArrayRef<int64_t> axes) -> LogicalResult {
+    for (int64_t axis : llvm::seq(grid.getRank())) {
+      if (!axes.empty() && !llvm::is_contained(axes, axis))
+        continue;
+      if (!users[axis].empty())
+        return op->emitOpError("shards ")
+               << users[axis] << " and " << name << " over axis " << axis
+               << " of " << sequence.getGrid() << "; name axes for each, as in "
+               << "`sequence <" << sequence.getGrid() << "[0], zigzag> heads <"
+               << sequence.getGrid() << "[1]>`";
+      users[axis] = name;
+    }
+    return success();
+  };
+  if (failed(take("sequence", sequence.getAxes())))
+    return failure();
+  for (auto [name, axes] : others) {
+    if (!axes)
+      continue;
+    if (axes.getGrid() != sequence.getGrid())
+      return op->emitOpError("shards ")
+             << name << " over " << axes.getGrid() << ", and its sequence over "
+             << sequence.getGrid() << ", got two grids";
+    if (failed(resolveAxes(op, axes.getGrid(), axes.getAxes())) ||
+        failed(take(name, axes.getAxes())))
+      return failure();
+  }
+  for (auto [axis, user] : llvm::enumerate(users))
+    if (user.empty() && grid.getShape()[axis] != 1)
+      return op->emitOpError("shards nothing over axis ")
+             << axis << " of " << sequence.getGrid() << ", of "
+             << grid.getShape()[axis]
+             << " ranks, which would all do the same; shard the sequence, "
+                "heads or batch over it";
+  return success();
 }
 
 LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &) {

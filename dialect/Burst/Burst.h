@@ -84,8 +84,46 @@ inline constexpr llvm::StringLiteral nameAttr = "burst.name";
 mlir::shard::GridOp lookupGrid(mlir::Operation *op,
                                mlir::FlatSymbolRefAttr name);
 
-/// How `sequence` is laid out over the ranks of its grid; emits an error at
-/// `op` where that cannot be said or is not supported (several axes).
+/// `@mesh[0, 1]`, a grid and axes of it; without any, all are meant. Each axis
+/// follows the one before it.
+mlir::ParseResult parseAxes(mlir::AsmParser &parser,
+                            mlir::FlatSymbolRefAttr &grid,
+                            llvm::SmallVector<int64_t> &axes);
+void printAxes(mlir::AsmPrinter &printer, mlir::FlatSymbolRefAttr grid,
+               llvm::ArrayRef<int64_t> axes);
+llvm::LogicalResult
+verifyAxes(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+           llvm::ArrayRef<int64_t> axes);
+
+/// The ranks that differ in some axes of a grid only, which follow each other:
+/// of every place in the other axes there is one such group. Ranks count the
+/// places of the grid, its last axis the fastest.
+struct RankGroup {
+  int64_t size = 1, stride = 1;
+
+  /// The place of `rank` in its group.
+  int64_t placeOf(int64_t rank) const { return rank / stride % size; }
+  /// The rank at a place of the group of `rank`.
+  int64_t member(int64_t rank, int64_t place) const {
+    return rank + (place - placeOf(rank)) * stride;
+  }
+  bool operator==(const RankGroup &) const = default;
+};
+
+/// The groups of some axes, or of all; emits an error at `op` where the grid
+/// has not such axes.
+llvm::FailureOr<RankGroup> resolveAxes(mlir::Operation *op,
+                                       mlir::FlatSymbolRefAttr grid,
+                                       llvm::ArrayRef<int64_t> axes);
+/// The same of a grid that is known to have them.
+RankGroup groupOf(mlir::shard::GridOp grid, llvm::ArrayRef<int64_t> axes);
+
+/// The parts over which heads, or batches, are sharded: one where there is no
+/// such clause.
+RankGroup groupOf(mlir::Operation *op, AxesAttr axes);
+
+/// How `sequence` is laid out over the ranks of its axes; emits an error at
+/// `op` where that cannot be said.
 llvm::FailureOr<Layout> resolveLayout(mlir::Operation *op,
                                       SequenceAttr sequence);
 

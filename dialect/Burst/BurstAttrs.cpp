@@ -111,32 +111,78 @@ ParseResult burst::parseOrder(AsmParser &parser, Order &order, int64_t &block) {
   return given.has_value() ? *given : success();
 }
 
+ParseResult burst::parseAxes(AsmParser &parser, FlatSymbolRefAttr &grid,
+                             SmallVector<int64_t> &axes) {
+  StringAttr name;
+  if (parser.parseSymbolName(name))
+    return failure();
+  grid = FlatSymbolRefAttr::get(name);
+  auto parseAxis = [&] { return parser.parseInteger(axes.emplace_back()); };
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::OptionalSquare,
+                                        parseAxis);
+}
+
+void burst::printAxes(AsmPrinter &printer, FlatSymbolRefAttr grid,
+                      ArrayRef<int64_t> axes) {
+  printer << grid;
+  if (axes.empty())
+    return;
+  printer << '[';
+  llvm::interleaveComma(axes, printer);
+  printer << ']';
+}
+
+LogicalResult burst::verifyAxes(function_ref<InFlightDiagnostic()> emitError,
+                                ArrayRef<int64_t> axes) {
+  for (auto [index, axis] : llvm::enumerate(axes)) {
+    if (axis < 0)
+      return emitError() << "axes must not be negative, got: " << axis;
+    if (index > 0 && axis - 1 != axes[index - 1])
+      return emitError() << "each axis follows the one before it in the grid, "
+                            "got: "
+                         << axis << " behind " << axes[index - 1];
+  }
+  return success();
+}
+
+Attribute AxesAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  FlatSymbolRefAttr grid;
+  SmallVector<int64_t> axes;
+  if (parser.parseLess() || parseAxes(parser, grid, axes) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<AxesAttr>(loc, parser.getContext(), grid, axes);
+}
+
+void AxesAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printAxes(printer, getGrid(), getAxes());
+  printer << '>';
+}
+
+LogicalResult AxesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               FlatSymbolRefAttr, ArrayRef<int64_t> axes) {
+  return verifyAxes(emitError, axes);
+}
+
 Attribute SequenceAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
-  StringAttr grid;
+  FlatSymbolRefAttr grid;
   SmallVector<int64_t> axes;
   Order order = Order::Contiguous;
   int64_t block = 1;
-  if (parser.parseLess() || parser.parseSymbolName(grid))
-    return {};
-  auto parseAxis = [&] { return parser.parseInteger(axes.emplace_back()); };
-  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::OptionalSquare,
-                                     parseAxis) ||
+  if (parser.parseLess() || parseAxes(parser, grid, axes) ||
       parser.parseComma() || parseOrder(parser, order, block) ||
       parser.parseGreater())
     return {};
-  return parser.getChecked<SequenceAttr>(loc, parser.getContext(),
-                                         FlatSymbolRefAttr::get(grid), axes,
+  return parser.getChecked<SequenceAttr>(loc, parser.getContext(), grid, axes,
                                          order, block);
 }
 
 void SequenceAttr::print(AsmPrinter &printer) const {
-  printer << '<' << getGrid();
-  if (!getAxes().empty()) {
-    printer << '[';
-    llvm::interleaveComma(getAxes(), printer);
-    printer << ']';
-  }
+  printer << '<';
+  printAxes(printer, getGrid(), getAxes());
   printer << ", ";
   printOrder(printer, getOrder(), getBlock());
   printer << '>';
@@ -145,12 +191,8 @@ void SequenceAttr::print(AsmPrinter &printer) const {
 LogicalResult SequenceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    FlatSymbolRefAttr, ArrayRef<int64_t> axes,
                                    Order order, int64_t block) {
-  for (size_t index = 0; index < axes.size(); ++index) {
-    if (axes[index] < 0)
-      return emitError() << "axes must not be negative, got: " << axes[index];
-    if (llvm::is_contained(axes.drop_front(index + 1), axes[index]))
-      return emitError() << "axes must differ, got twice: " << axes[index];
-  }
+  if (failed(verifyAxes(emitError, axes)))
+    return failure();
   if (block < 1 || block >= maxPositions)
     return emitError() << "a block has 1 to 2^40 - 1 positions, got: " << block;
   if (block != 1 && order != Order::Striped)

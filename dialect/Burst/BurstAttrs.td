@@ -21,7 +21,7 @@ def Burst_SequenceAttr : Burst_Attr<"Sequence", "sequence"> {
   let summary = "over which grid axes a sequence is split, and in which order";
   let description = [{
     Names a `shard.grid`, the axes over which the sequence is split (all of them
-    when left out) and the order in which positions are assigned to the ranks:
+    when left out; several count as one, the last of them the fastest) and the order in which positions are assigned to the ranks:
 
     | order | rank r of P holds | segments |
     |---|---|---|
@@ -37,7 +37,7 @@ def Burst_SequenceAttr : Burst_Attr<"Sequence", "sequence"> {
     extent)`, see `Sequence.h`.
 
     **Constraints:**
-    - (C1) axes are not negative and differ from each other.
+    - (C1) axes are not negative, and each follows the one before it in the grid.
     - (C2) the block is at least 1, and given for `striped` only.
 
     Examples: `#burst.sequence<@cp, zigzag>`, `#burst.sequence<@cp[0], striped 64>`
@@ -52,6 +52,25 @@ def Burst_SequenceAttr : Burst_Attr<"Sequence", "sequence"> {
     /// How this order lays out a sequence over `parts` ranks.
     Layout getLayout(int64_t parts) const { return {getOrder(), getBlock(), parts}; }
   }];
+}
+
+def Burst_AxesAttr : Burst_Attr<"Axes", "axes"> {
+  let summary = "over which grid axes heads, or batches, are sharded";
+  let description = [{
+    Names a `shard.grid` and axes of it, all of them when left out. Over n ranks
+    in these axes, the one at place c holds part c of n equal parts: heads
+    [c H / n, (c + 1) H / n), of queries and of keys alike, or as many batches.
+    Several axes count as one, the last of them the fastest.
+
+    **Constraints:**
+    - (C1) axes are not negative, and each follows the one before it in the grid.
+
+    Example: `#burst.axes<@mesh[0]>`
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$grid,
+                        OptionalArrayRefParameter<"int64_t">:$axes);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
 }
 
 def Burst_StrategyAttr : AttrDef<Burst_Dialect, "Strategy"> {

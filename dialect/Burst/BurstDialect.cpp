@@ -11,6 +11,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Transforms/InliningUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/InterleavedRange.h"
 
 using namespace mlir;
 using namespace burst;
@@ -115,24 +116,52 @@ shard::GridOp burst::lookupGrid(Operation *op, FlatSymbolRefAttr name) {
   return grid;
 }
 
-FailureOr<Layout> burst::resolveLayout(Operation *op, SequenceAttr sequence) {
-  shard::GridOp grid = lookupGrid(op, sequence.getGrid());
+RankGroup burst::groupOf(shard::GridOp grid, ArrayRef<int64_t> axes) {
+  ArrayRef<int64_t> shape = grid.getShape();
+  RankGroup group;
+  for (int64_t axis = grid.getRank(); axis-- > 0;) {
+    if (axes.empty() || llvm::is_contained(axes, axis))
+      group.size *= shape[axis];
+    else if (axis > axes.back())
+      group.stride *= shape[axis];
+  }
+  return group;
+}
+
+RankGroup burst::groupOf(Operation *op, AxesAttr axes) {
+  if (!axes)
+    return {};
+  auto grid = SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(
+      op, axes.getGrid().getAttr());
+  return groupOf(grid, axes.getAxes());
+}
+
+FailureOr<RankGroup> burst::resolveAxes(Operation *op, FlatSymbolRefAttr name,
+                                        ArrayRef<int64_t> axes) {
+  shard::GridOp grid = lookupGrid(op, name);
   if (!grid)
     return failure();
-  for (int64_t axis : sequence.getAxes())
+  for (int64_t axis : axes)
     if (axis >= grid.getRank())
       return op->emitOpError("names axis ")
-             << axis << " of the grid " << sequence.getGrid()
+             << axis << " of the grid " << name
              << ", which has: " << grid.getRank();
-  if (grid.getRank() != 1)
-    return op->emitOpError("splits its sequence over the grid ")
-           << sequence.getGrid() << " of " << grid.getRank()
-           << " axes, but only grids of one axis are supported: declare one "
-              "axis with as many ranks";
-  int64_t ranks = grid.getShape().front();
-  if (ranks < 1 || ranks > maxRanks)
-    return op->emitOpError("needs 1 to 2^20 ranks, got: grid ")
-           << sequence.getGrid() << " of " << ranks;
+  int64_t ranks = 1;
+  for (int64_t size : grid.getShape()) {
+    ranks = size < 1 || size > maxRanks ? 0 : ranks * size;
+    if (ranks < 1 || ranks > maxRanks)
+      return op->emitOpError("needs 1 to 2^20 ranks, got: grid ")
+             << name << " of " << llvm::interleaved(grid.getShape(), "x");
+  }
+  return groupOf(grid, axes);
+}
+
+FailureOr<Layout> burst::resolveLayout(Operation *op, SequenceAttr sequence) {
+  FailureOr<RankGroup> group =
+      resolveAxes(op, sequence.getGrid(), sequence.getAxes());
+  if (failed(group))
+    return failure();
+  int64_t ranks = group->size;
   if (sequence.getBlock() >= maxPositions / ranks)
     return op->emitOpError("shards in blocks of ")
            << sequence.getBlock() << " positions to " << ranks

@@ -53,6 +53,8 @@ def Burst_AttentionInterface : OpInterface<"AttentionInterface"> {
     InterfaceMethod<"", "::mlir::Attribute", "removeScoreNamesAttr">,
     InterfaceMethod<"", "::mlir::FloatAttr", "getScaleAttr">,
     InterfaceMethod<"", "std::optional<::burst::SequenceAttr>", "getSequence">,
+    InterfaceMethod<"", "::burst::AxesAttr", "getHeadsAttr">,
+    InterfaceMethod<"", "::burst::AxesAttr", "getBatchAttr">,
     InterfaceMethod<"", "::burst::StrategyAttr", "getStrategyAttr">,
     InterfaceMethod<"", "::mlir::Region &", "getMask">,
     InterfaceMethod<"", "::mlir::Region &", "getScore">,

@@ -96,7 +96,9 @@ def Burst_AttentionOp : Burst_Op<"attention", [
       with as f32: only `arith.truncf` rounds to them.
     - (C6) captures are scalars, or tables of scalars of rank 1 to 4. A scalar
       is an index, an integer of 1 to 64 bits or a float of at most 64 bits.
-    - (C7) the grid of `sequence` exists, is static and has the named axes.
+    - (C7) the grid of `sequence` exists, is static and has the named axes; those
+      of `heads` and `batch`, which need a `sequence`, are others of the same grid,
+      and every axis with more than one rank belongs to one of the three.
     - (C8) `scale` is finite, and in magnitude no larger than the largest score.
 
     Example:
@@ -123,6 +125,7 @@ def Burst_AttentionOp : Burst_Op<"attention", [
       Variadic<AnyType>:$scoreCaptures, OptionalAttr<ArrayAttr>:$maskNames,
       OptionalAttr<ArrayAttr>:$scoreNames, OptionalAttr<F64Attr>:$scale,
       OptionalAttr<Burst_SequenceAttr>:$sequence,
+      OptionalAttr<Burst_AxesAttr>:$heads, OptionalAttr<Burst_AxesAttr>:$batch,
       OptionalAttr<Burst_StrategyAttr>:$strategy);
   let results = (outs Burst_QueryTensor:$out, Burst_StateTensor:$lse);
   let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$bounds);
@@ -204,6 +207,7 @@ def Burst_AttentionBackwardOp : Burst_Op<"attention_backward", [
       Variadic<AnyType>:$maskCaptures, Variadic<AnyType>:$scoreCaptures,
       OptionalAttr<ArrayAttr>:$maskNames, OptionalAttr<ArrayAttr>:$scoreNames,
       OptionalAttr<F64Attr>:$scale, OptionalAttr<Burst_SequenceAttr>:$sequence,
+      OptionalAttr<Burst_AxesAttr>:$heads, OptionalAttr<Burst_AxesAttr>:$batch,
       OptionalAttr<Burst_StrategyAttr>:$strategy,
       OptionalAttr<DenseI64ArrayAttr>:$gradients);
   let results = (outs Burst_QueryTensor:$queryGrad, Burst_QueryTensor:$keyGrad,
@@ -302,7 +306,7 @@ def Burst_UnshardOp : Burst_Op<"unshard", [
     **Constraints:**
     - (C1) types differ in dimension `dim` only; a constant extent is that of the
       result, and the shard's size is static only if every rank holds that many.
-    - (C2) the grid exists, is static and has one axis.
+    - (C2) the grid exists, is static and has the named axes.
 
     Example:
 

@@ -17,7 +17,7 @@ namespace {
 struct ParsedAttend {
   OpAsmParser::UnresolvedOperand query, queryOwner, queryExtent;
   OpAsmParser::UnresolvedOperand key, value, keyOwner, keyExtent;
-  Operands state, into, pairs, maskCaptures, scoreCaptures;
+  Operands state, into, offsets, pairs, maskCaptures, scoreCaptures;
   bool isFirst = false, isLast = false;
   SmallVector<Type> pairTypes, maskTypes, scoreTypes;
 };
@@ -49,6 +49,18 @@ ParseResult ring::parseOptionalPairs(OpAsmParser &parser, Operands &pairs,
   return failure(
       parser.parseLParen() || parser.parseOperand(pairs.emplace_back()) ||
       parser.parseColonType(types.emplace_back()) || parser.parseRParen());
+}
+
+ParseResult ring::parseOptionalOffsets(OpAsmParser &parser, Operands &offsets) {
+  if (failed(parser.parseOptionalKeyword("offsets")))
+    return success();
+  auto parseOne = [&]() -> ParseResult {
+    return failure(parser.parseOperand(offsets.emplace_back()) ||
+                   parser.parseKeyword("of") ||
+                   parser.parseOperand(offsets.emplace_back()));
+  };
+  return failure(parser.parseLParen() || parseOne() || parser.parseComma() ||
+                 parseOne() || parser.parseRParen());
 }
 
 ParseResult ring::parseLayout(OpAsmParser &parser, StringRef name,
@@ -87,6 +99,7 @@ static ParseResult parseAttendClauses(OpAsmParser &parser,
       parseLayout(parser, "keyLayout", attributes) ||
       parser.parseKeyword("extent") || parser.parseOperand(parsed.keyExtent) ||
       parseEnds(parser, result, parsed) ||
+      parseOptionalOffsets(parser, parsed.offsets) ||
       parseOptionalPairs(parser, parsed.pairs, parsed.pairTypes))
     return failure();
   return failure(parser.parseKeyword("scale") ||
@@ -136,6 +149,7 @@ static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
       parser.resolveOperand(parsed.keyOwner, index, operands) ||
       parser.resolveOperand(parsed.keyExtent, index, operands) ||
       parser.resolveOperands(parsed.state, state, loc, operands) ||
+      parser.resolveOperands(parsed.offsets, index, operands) ||
       parser.resolveOperands(parsed.pairs, parsed.pairTypes, loc, operands) ||
       parser.resolveOperands(parsed.maskCaptures, parsed.maskTypes, loc,
                              operands) ||
@@ -159,6 +173,7 @@ static ParseResult resolveAttend(OpAsmParser &parser, OperationState &result,
       part,
       part,
       part,
+      size(parsed.offsets),
       size(parsed.pairs),
       size(parsed.maskCaptures),
       size(parsed.scoreCaptures),
@@ -189,6 +204,10 @@ ParseResult AttendOp::parse(OpAsmParser &parser, OperationState &result) {
 
 void ring::printClauses(OpAsmPrinter &printer, AttendLikeOpInterface op,
                         FloatAttr scale) {
+  OperandRange offsets = op.getOffsetsMutable();
+  if (!offsets.empty())
+    printer << " offsets (" << offsets[0] << " of " << offsets[1] << ", "
+            << offsets[2] << " of " << offsets[3] << ')';
   if (Value pairs = op.getPairs())
     printer << " pairs(" << pairs << " : " << pairs.getType() << ')';
   printer << " scale ";

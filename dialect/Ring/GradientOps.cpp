@@ -114,7 +114,7 @@ namespace {
 struct ParsedAttendGrad {
   Operands rows, slice; ///< (query, outGrad, lse, delta) and (key, value)
   OpAsmParser::UnresolvedOperand queryOwner, queryExtent, keyOwner, keyExtent;
-  Operands grads, pairs, maskCaptures, scoreCaptures;
+  Operands grads, offsets, pairs, maskCaptures, scoreCaptures;
   SmallVector<Type> pairTypes, maskTypes, scoreTypes;
 };
 } // namespace
@@ -165,6 +165,7 @@ ParseResult AttendGradOp::parse(OpAsmParser &parser, OperationState &result) {
                    parsed.keyExtent, attributes) ||
       parser.parseKeyword("into") || parser.parseOperandList(parsed.grads) ||
       parseCaptures(parser, attributes) ||
+      parseOptionalOffsets(parser, parsed.offsets) ||
       parseOptionalPairs(parser, parsed.pairs, parsed.pairTypes) ||
       parser.parseKeyword("scale") ||
       parser.parseAttribute(scale, builder.getF64Type(), "scale", attributes) ||
@@ -197,6 +198,7 @@ ParseResult AttendGradOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.resolveOperand(parsed.keyOwner, index, operands) ||
       parser.resolveOperand(parsed.keyExtent, index, operands) ||
       parser.resolveOperands(parsed.grads, grads, loc, operands) ||
+      parser.resolveOperands(parsed.offsets, index, operands) ||
       parser.resolveOperands(parsed.pairs, parsed.pairTypes, loc, operands) ||
       parser.resolveOperands(parsed.maskCaptures, parsed.maskTypes, loc,
                              operands) ||
@@ -219,6 +221,7 @@ ParseResult AttendGradOp::parse(OpAsmParser &parser, OperationState &result) {
       1,
       1,
       size(parsed.grads),
+      size(parsed.offsets),
       size(parsed.pairs),
       size(parsed.maskCaptures),
       size(parsed.scoreCaptures)};

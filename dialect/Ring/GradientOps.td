@@ -116,7 +116,7 @@ def Ring_AttendGradOp : Ring_AttendLikeOp<"attend_grad"> {
       Ring_RowTensor:$lse, Ring_RowTensor:$delta, Index:$queryOwner,
       Index:$queryExtent, Ring_ShardTensor:$key, Ring_ShardTensor:$value,
       Index:$keyOwner, Index:$keyExtent, Variadic<Ring_Gradient>:$grads,
-      Optional<Ring_PairTable>:$pairs, Variadic<AnyType>:$maskCaptures,
+      Variadic<Index>:$offsets, Optional<Ring_PairTable>:$pairs, Variadic<AnyType>:$maskCaptures,
       Variadic<AnyType>:$scoreCaptures, Ring_LayoutAttr:$queryLayout,
       Ring_LayoutAttr:$keyLayout, F64Attr:$scale,
       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$captures);
@@ -127,7 +127,7 @@ def Ring_AttendGradOp : Ring_AttendLikeOp<"attend_grad"> {
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    static constexpr unsigned variadicSegments[] = {10, 11, 12, 13};
+    static constexpr unsigned variadicSegments[] = {10, 11, 12, 13, 14};
     ::mlir::FloatType getStateType();
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getGradsMutable(); }
   }];

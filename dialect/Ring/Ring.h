@@ -30,6 +30,9 @@ struct ChannelResource
 inline constexpr llvm::StringLiteral gridAttr = "ring.grid";
 /// Argument and result attribute: what a rank holds of a global tensor.
 inline constexpr llvm::StringLiteral shardAttr = "ring.shard";
+/// Beside it, an array of `#ring.shard`: dimensions that are sharded too, over
+/// other axes of the grid, into equal contiguous parts.
+inline constexpr llvm::StringLiteral splitsAttr = "ring.splits";
 /// Attribute of an index argument: `array<i64: a, d, ...>`, the global size of
 /// argument a along dimension d, the same for all pairs.
 inline constexpr llvm::StringLiteral extentAttr = "ring.extent";
@@ -44,8 +47,41 @@ inline constexpr llvm::StringLiteral resultAttr = "ring.result";
 /// is static only where every rank holds that many positions.
 bool isShard(mlir::ShapedType type, ShardAttr shard);
 
-/// The number of ranks of a rank's program: that of its grid.
+/// The grid of a rank's program, and how many ranks it has.
+mlir::shard::GridOp gridOf(mlir::FunctionOpInterface program);
 int64_t numRanks(mlir::FunctionOpInterface program);
+/// The groups of its ranks that differ in these axes only.
+RankGroup groupOf(mlir::FunctionOpInterface program,
+                  llvm::ArrayRef<int64_t> axes);
+/// The place of the rank that runs among those that differ in `axes` only.
+mlir::Value createPlace(mlir::OpBuilder &builder, mlir::Location loc,
+                        mlir::shard::GridOp grid, llvm::ArrayRef<int64_t> axes);
+/// The axes of which a value is the place, as createPlace makes it; none where
+/// it is something else.
+std::optional<llvm::SmallVector<int64_t>> matchPlace(mlir::Value value);
+/// How the ranks of a program share its tensors, all of them alike: who differ
+/// in the sequence, in the batch or in the heads that they have. Of what is not
+/// sharded a group has one rank.
+struct Sharding {
+  RankGroup sequence, batch, heads;
+  bool isSplit = false; ///< batch or heads are sharded
+};
+Sharding shardingOf(mlir::FunctionOpInterface program);
+
+/// Where a tensor (batch, sequence, heads, dim) or (batch, heads, sequence) has
+/// its heads.
+inline int64_t headsDimOf(mlir::ShapedType type) {
+  return type.getRank() == 4 ? 2 : 1;
+}
+
+/// How an argument or a result is sharded: first what `ring.shard` says, then
+/// what `ring.splits` does. None where every rank has all of it.
+llvm::SmallVector<ShardAttr> shardsOf(mlir::Attribute shard,
+                                      mlir::Attribute splits);
+llvm::SmallVector<ShardAttr> argumentShards(mlir::FunctionOpInterface program,
+                                            unsigned argument);
+llvm::SmallVector<ShardAttr> resultShards(mlir::FunctionOpInterface program,
+                                          unsigned result);
 
 /// Where a table of flags, see `ring.start`, has that of a segment of an owner.
 llvm::SmallVector<mlir::Value>

@@ -48,15 +48,20 @@ def Ring_ShardAttr : AttrDef<Ring_Dialect, "Shard"> {
   let summary = "what a rank holds of a global tensor";
   let description = [{
     Dimension `dim` of the global tensor has `extent` positions (`?` where known
-    at run time only), sharded over the ranks as `layout` says.
+    at run time only), sharded as `layout` says over the ranks that differ in
+    `axes` of the grid, over all where none are named. Ranks that differ in other
+    axes hold the same.
 
     **Constraints:** (C1) `dim` and a known `extent` are not negative. (C2) the
-    layout is not that of a gathered tensor.
+    layout is not that of a gathered tensor. (C3) axes are as in
+    `#burst.sequence`.
 
-    Example: `#ring.shard<#ring.layout<zigzag over 8>, dim 1 extent 2048>`
+    Examples: `#ring.shard<#ring.layout<zigzag over 8>, dim 1 extent 2048>`,
+    `#ring.shard<#ring.layout<contiguous over 2>, dim 2 extent 32 axes [0]>`
   }];
   let parameters = (ins "::burst::ring::LayoutAttr":$layout, "int64_t":$dim,
-                        "int64_t":$extent);
+                        "int64_t":$extent,
+                        OptionalArrayRefParameter<"int64_t">:$axes);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -65,16 +70,20 @@ def Ring_ChannelAttr : AttrDef<Ring_Dialect, "Channel"> {
   let mnemonic = "channel";
   let summary = "a communicator, and a stream of messages on it";
   let description = [{
-    The grid whose ranks communicate, and a number: transfers of one channel are
-    matched and run in the order in which they were started, those of different
-    channels are independent.
+    A grid and axes of it, all where none are named, and a number. Those ranks
+    communicate that differ in these axes only, and count themselves by their
+    place there. Transfers of one channel are matched and run in the order in
+    which they were started, those of different numbers are independent.
 
-    **Constraints:** (C1) the number is not negative.
+    **Constraints:** (C1) the number is not negative. (C2) axes are as in
+    `#burst.sequence`.
 
-    Example: `#ring.channel<@cp, 0>`
+    Examples: `#ring.channel<@cp, 0>`, `#ring.channel<@mesh[1], 0>`
   }];
-  let parameters = (ins "::mlir::FlatSymbolRefAttr":$grid, "int64_t":$index);
-  let assemblyFormat = "`<` $grid `,` $index `>`";
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$grid,
+                        OptionalArrayRefParameter<"int64_t">:$axes,
+                        "int64_t":$index);
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 

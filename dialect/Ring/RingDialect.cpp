@@ -9,6 +9,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/InterleavedRange.h"
 
 using namespace mlir;
 using namespace burst;
@@ -100,10 +101,15 @@ Attribute ShardAttr::parse(AsmParser &parser, Type) {
     return {};
   if (failed(parser.parseOptionalQuestion()) && parser.parseInteger(extent))
     return {};
+  SmallVector<int64_t> axes;
+  auto parseAxis = [&] { return parser.parseInteger(axes.emplace_back()); };
+  if (succeeded(parser.parseOptionalKeyword("axes")) &&
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseAxis))
+    return {};
   if (parser.parseGreater())
     return {};
   return parser.getChecked<ShardAttr>(loc, parser.getContext(), layout, dim,
-                                      extent);
+                                      extent, axes);
 }
 
 void ShardAttr::print(AsmPrinter &printer) const {
@@ -112,12 +118,14 @@ void ShardAttr::print(AsmPrinter &printer) const {
     printer << '?';
   else
     printer << getExtent();
+  if (!getAxes().empty())
+    printer << " axes [" << llvm::interleaved(getAxes()) << ']';
   printer << '>';
 }
 
 LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                LayoutAttr layout, int64_t dim,
-                                int64_t extent) {
+                                LayoutAttr layout, int64_t dim, int64_t extent,
+                                ArrayRef<int64_t> axes) {
   if (layout.getAll())
     return emitError() << "a shard is what one rank holds of a tensor that is "
                           "sharded, got the layout of a gathered one: "
@@ -126,20 +134,42 @@ LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "dim must not be negative, got: " << dim;
   if (!ShapedType::isDynamic(extent) && (extent < 0 || extent >= maxPositions))
     return emitError() << "extent must be in [0, 2^40), got: " << extent;
-  return success();
+  return verifyAxes(emitError, axes);
+}
+
+Attribute ChannelAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  FlatSymbolRefAttr grid;
+  SmallVector<int64_t> axes;
+  int64_t index = 0;
+  if (parser.parseLess() || parseAxes(parser, grid, axes) ||
+      parser.parseComma() || parser.parseInteger(index) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<ChannelAttr>(loc, parser.getContext(), grid, axes,
+                                        index);
+}
+
+void ChannelAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printAxes(printer, getGrid(), getAxes());
+  printer << ", " << getIndex() << '>';
 }
 
 LogicalResult ChannelAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                  FlatSymbolRefAttr, int64_t index) {
+                                  FlatSymbolRefAttr, ArrayRef<int64_t> axes,
+                                  int64_t index) {
   if (index < 0)
     return emitError() << "a channel's number must not be negative, got: "
                        << index;
-  return success();
+  return verifyAxes(emitError, axes);
 }
 
 //===----------------------------------------------------------------------===//
 // Attributes of functions
 //===----------------------------------------------------------------------===//
+
+static LogicalResult verifySharding(FunctionOpInterface program);
 
 LogicalResult RingDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
@@ -153,13 +183,15 @@ LogicalResult RingDialect::verifyOperationAttribute(Operation *op,
            << attribute.getValue();
   auto grid =
       SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(op, name.getAttr());
-  if (!grid || grid.getRank() != 1 ||
-      ShapedType::isDynamic(grid.getShape().front()) ||
-      grid.getShape().front() < 1 || grid.getShape().front() > maxRanks)
-    return op->emitError("'ring.grid' must name a grid of one axis of 1 to "
-                         "2^20 ranks, got: ")
+  int64_t ranks = grid ? 1 : 0;
+  for (int64_t size : grid ? grid.getShape() : ArrayRef<int64_t>())
+    if (size < 1 || size > maxRanks || (ranks *= size) > maxRanks)
+      ranks = 0;
+  if (ranks == 0)
+    return op->emitError("'ring.grid' must name a grid of 1 to 2^20 ranks, "
+                         "got: ")
            << name;
-  return success();
+  return verifySharding(cast<FunctionOpInterface>(op));
 }
 
 bool burst::ring::isShard(ShapedType type, ShardAttr shard) {
@@ -172,23 +204,59 @@ bool burst::ring::isShard(ShapedType type, ShardAttr shard) {
 }
 
 /// What `ring.shard` may say of a tensor of `type` in a program of `op`.
-static LogicalResult verifyShardOf(Operation *op, Type type, Attribute value) {
+static LogicalResult verifyShardOf(Operation *op, Type type, StringRef name,
+                                   Attribute value) {
   auto shard = dyn_cast<ShardAttr>(value);
   if (!shard)
-    return op->emitError("'ring.shard' must be a #ring.shard, got: ") << value;
+    return op->emitError("'")
+           << name << "' must be a #ring.shard, got: " << value;
   auto tensor = dyn_cast<ShapedType>(type);
   if (!tensor || !tensor.hasRank() || shard.getDim() >= tensor.getRank())
-    return op->emitError("'ring.shard' names dimension ")
-           << shard.getDim() << ", got: " << type;
+    return op->emitError("'") << name << "' names dimension " << shard.getDim()
+                              << ", got: " << type;
   if (!op->hasAttr(gridAttr))
-    return op->emitError("'ring.shard' needs a function with 'ring.grid'");
-  int64_t ranks = numRanks(cast<FunctionOpInterface>(op));
+    return op->emitError("'") << name << "' needs a function with 'ring.grid'";
+  auto program = cast<FunctionOpInterface>(op);
+  int64_t axes = gridOf(program).getRank();
+  if (!shard.getAxes().empty() && shard.getAxes().back() >= axes)
+    return op->emitError("'") << name << "' names axis "
+                              << shard.getAxes().back() << " of " << axes;
+  int64_t ranks = ring::groupOf(program, shard.getAxes()).size;
   if (shard.getLayout().getParts() != ranks)
-    return op->emitError("'ring.shard' must layout to the ")
-           << ranks << " ranks of the grid, got: " << shard;
+    return op->emitError("'") << name << "' must layout to the " << ranks
+                              << " ranks of the grid, got: " << shard;
   if (!isShard(tensor, shard))
-    return op->emitError("'ring.shard' does not give each rank a ")
-           << type << ", got: " << shard;
+    return op->emitError("'") << name << "' does not give each rank a " << type
+                              << ", got: " << shard;
+  return success();
+}
+
+/// `ring.splits` of a tensor that `ring.shard` says all else of.
+static LogicalResult verifySplitsOf(Operation *op, Type type, Attribute value,
+                                    Attribute sequence) {
+  auto splits = dyn_cast<ArrayAttr>(value);
+  auto shard = dyn_cast_or_null<ShardAttr>(sequence);
+  if (!splits || !shard)
+    return op->emitError("'ring.splits' is an array of #ring.shard beside a "
+                         "'ring.shard', got: ")
+           << value;
+  SmallVector<int64_t> dims{shard.getDim()};
+  for (Attribute split : splits) {
+    if (failed(verifyShardOf(op, type, splitsAttr, split)))
+      return failure();
+    auto part = cast<ShardAttr>(split);
+    Layout layout = part.getLayout().getValue();
+    bool isEven = ShapedType::isDynamic(part.getExtent())
+                      ? true
+                      : part.getExtent() % layout.parts == 0;
+    if (layout.order != Order::Contiguous || !isEven ||
+        llvm::is_contained(dims, part.getDim()))
+      return op->emitError("'ring.splits' shards other dimensions than "
+                           "'ring.shard', each once, into equal contiguous "
+                           "parts, got: ")
+             << split;
+    dims.push_back(part.getDim());
+  }
   return success();
 }
 
@@ -226,7 +294,10 @@ LogicalResult RingDialect::verifyRegionArgAttribute(Operation *op, unsigned,
            << attribute.getName() << " is for functions";
   Type type = function.getArgumentTypes()[index];
   if (attribute.getName() == shardAttr)
-    return verifyShardOf(op, type, attribute.getValue());
+    return verifyShardOf(op, type, shardAttr, attribute.getValue());
+  if (attribute.getName() == splitsAttr)
+    return verifySplitsOf(op, type, attribute.getValue(),
+                          function.getArgAttr(index, shardAttr));
   if (attribute.getName() == extentAttr)
     return verifyExtentOf(function, type, attribute.getValue());
   if (attribute.getName() == resultAttr || attribute.getName() == partialAttr) {
@@ -245,16 +316,159 @@ LogicalResult RingDialect::verifyRegionResultAttribute(
   if (function && attribute.getName() == partialAttr &&
       isa<UnitAttr>(attribute.getValue()))
     return success();
+  if (function && attribute.getName() == splitsAttr)
+    return verifySplitsOf(op, function.getResultTypes()[index],
+                          attribute.getValue(),
+                          function.getResultAttr(index, shardAttr));
   if (!function || attribute.getName() != shardAttr)
     return op->emitError("unknown attribute of a result: ")
            << attribute.getName();
-  return verifyShardOf(op, function.getResultTypes()[index],
+  return verifyShardOf(op, function.getResultTypes()[index], shardAttr,
                        attribute.getValue());
 }
 
-int64_t burst::ring::numRanks(FunctionOpInterface program) {
+shard::GridOp burst::ring::gridOf(FunctionOpInterface program) {
   auto name = program->getAttrOfType<FlatSymbolRefAttr>(gridAttr);
-  auto grid = SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(
-      program, name.getAttr());
-  return grid.getShape().front();
+  return SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(program,
+                                                             name.getAttr());
+}
+
+RankGroup burst::ring::groupOf(FunctionOpInterface program,
+                               ArrayRef<int64_t> axes) {
+  return burst::groupOf(gridOf(program), axes);
+}
+
+int64_t burst::ring::numRanks(FunctionOpInterface program) {
+  return groupOf(program, {}).size;
+}
+
+Value burst::ring::createPlace(OpBuilder &builder, Location loc,
+                               shard::GridOp grid, ArrayRef<int64_t> axes) {
+  SmallVector<shard::GridAxis> named(axes.begin(), axes.end());
+  if (named.empty())
+    llvm::append_range(named, llvm::seq<shard::GridAxis>(grid.getRank()));
+  auto places = shard::ProcessMultiIndexOp::create(builder, loc,
+                                                   grid.getSymName(), named);
+  Value place = places.getResult().front();
+  for (auto [axis, next] :
+       llvm::drop_begin(llvm::zip_equal(named, places.getResult()))) {
+    Value size =
+        arith::ConstantIndexOp::create(builder, loc, grid.getShape()[axis]);
+    place = arith::AddIOp::create(
+        builder, loc, arith::MulIOp::create(builder, loc, place, size), next);
+  }
+  return place;
+}
+
+std::optional<SmallVector<int64_t>> burst::ring::matchPlace(Value value) {
+  // The last axis is added last.
+  SmallVector<OpResult> parts;
+  for (auto add = value.getDefiningOp<arith::AddIOp>(); add;
+       add = value.getDefiningOp<arith::AddIOp>()) {
+    auto scaled = add.getLhs().getDefiningOp<arith::MulIOp>();
+    auto part = dyn_cast<OpResult>(add.getRhs());
+    if (!scaled || !part)
+      return std::nullopt;
+    auto places = part.getDefiningOp<shard::ProcessMultiIndexOp>();
+    auto grid = places ? SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(
+                             places, places.getGridAttr().getAttr())
+                       : nullptr;
+    if (!grid || part.getResultNumber() >= places.getAxes().size() ||
+        getConstantIntValue(scaled.getRhs()) !=
+            grid.getShape()[places.getAxes()[part.getResultNumber()]])
+      return std::nullopt;
+    parts.push_back(part);
+    value = scaled.getLhs();
+  }
+  auto first = dyn_cast<OpResult>(value);
+  if (!first)
+    return std::nullopt;
+  parts.push_back(first);
+  auto places = first.getDefiningOp<shard::ProcessMultiIndexOp>();
+  if (!places)
+    return std::nullopt;
+  size_t numAxes = places.getResult().size();
+  for (auto [index, part] : llvm::enumerate(llvm::reverse(parts)))
+    if (part.getOwner() != places || part.getResultNumber() != index)
+      return std::nullopt;
+  if (parts.size() != numAxes)
+    return std::nullopt;
+  SmallVector<int64_t> axes(places.getAxes().begin(), places.getAxes().end());
+  if (axes.empty())
+    llvm::append_range(axes, llvm::seq<int64_t>(numAxes));
+  return axes;
+}
+
+SmallVector<ShardAttr> burst::ring::shardsOf(Attribute shard,
+                                             Attribute splits) {
+  SmallVector<ShardAttr> shards;
+  // Attributes may not have been verified yet.
+  auto sequence = dyn_cast_or_null<ShardAttr>(shard);
+  if (!sequence)
+    return shards;
+  shards.push_back(sequence);
+  if (auto others = dyn_cast_or_null<ArrayAttr>(splits))
+    for (Attribute split : others)
+      if (auto other = dyn_cast<ShardAttr>(split))
+        shards.push_back(other);
+  return shards;
+}
+
+SmallVector<ShardAttr> burst::ring::argumentShards(FunctionOpInterface program,
+                                                   unsigned argument) {
+  return shardsOf(program.getArgAttr(argument, shardAttr),
+                  program.getArgAttr(argument, splitsAttr));
+}
+
+SmallVector<ShardAttr> burst::ring::resultShards(FunctionOpInterface program,
+                                                 unsigned result) {
+  return shardsOf(program.getResultAttr(result, shardAttr),
+                  program.getResultAttr(result, splitsAttr));
+}
+
+static ring::Sharding shardingOf(shard::GridOp grid,
+                                 ArrayRef<ShardAttr> shards) {
+  ring::Sharding sharding;
+  sharding.sequence = burst::groupOf(grid, shards.front().getAxes());
+  for (ShardAttr split : shards.drop_front()) {
+    RankGroup &group = split.getDim() == 0 ? sharding.batch : sharding.heads;
+    group = burst::groupOf(grid, split.getAxes());
+    sharding.isSplit = true;
+  }
+  return sharding;
+}
+
+/// How every tensor of a program that is sharded is.
+static SmallVector<SmallVector<ShardAttr>>
+allShards(FunctionOpInterface program) {
+  SmallVector<SmallVector<ShardAttr>> all;
+  for (unsigned i = 0; i < program.getNumArguments(); ++i)
+    all.push_back(argumentShards(program, i));
+  for (unsigned i = 0; i < program.getNumResults(); ++i)
+    all.push_back(resultShards(program, i));
+  llvm::erase_if(all, [](const auto &shards) { return shards.empty(); });
+  return all;
+}
+
+ring::Sharding burst::ring::shardingOf(FunctionOpInterface program) {
+  SmallVector<SmallVector<ShardAttr>> all = allShards(program);
+  if (all.empty())
+    return {.sequence = groupOf(program, {}), .batch = {}, .heads = {}};
+  return ::shardingOf(gridOf(program), all.front());
+}
+
+/// All tensors of a program are sharded over the same axes.
+static LogicalResult verifySharding(FunctionOpInterface program) {
+  SmallVector<SmallVector<ShardAttr>> all = allShards(program);
+  for (ArrayRef<ShardAttr> shards : all) {
+    ring::Sharding first = shardingOf(gridOf(program), all.front()),
+                   other = shardingOf(gridOf(program), shards);
+    if (first.sequence != other.sequence || first.batch != other.batch ||
+        first.heads != other.heads || first.isSplit != other.isSplit)
+      return program.emitError("all tensors must be sharded over the same axes "
+                               "of 'ring.grid', got: ")
+             << llvm::interleaved_array(all.front()) << " and "
+             << llvm::interleaved_array(shards);
+  }
+  return success();
 }

@@ -90,6 +90,11 @@ def Ring_AttendLikeOpInterface : OpInterface<"AttendLikeOpInterface"> {
     InterfaceMethod<"How keys are laid out.", "::burst::ring::LayoutAttr",
       "getKeyLayout">,
     InterfaceMethod<[{
+      The global numbers of the first batch and the first query head, each in front
+      of how many there are in all: none where these tensors have all of them.
+      }], "::mlir::MutableOperandRange", "getOffsetsMutable", (ins), "",
+      "return ::mlir::MutableOperandRange($_op, 0, 0);">,
+    InterfaceMethod<[{
       The table of the pairs of segments that are computed, see `ring.attend`, or
       none.
       }], "::mlir::MutableOperandRange", "getPairsMutable">,
@@ -109,15 +114,17 @@ def Ring_AttendLikeOpInterface : OpInterface<"AttendLikeOpInterface"> {
     InterfaceMethod<"The score, which may be empty.", "::mlir::Region &", "getScore">,
     InterfaceMethod<"Bounds of the mask, which may be empty.", "::mlir::Region &",
       "getBounds">,
-    InterfaceMethod<"What mask and bounds capture.", "::mlir::OperandRange",
-      "getMaskCaptures">,
-    InterfaceMethod<"What the score captures.", "::mlir::OperandRange",
-      "getScoreCaptures">,
+    InterfaceMethod<"What mask and bounds capture.", "::mlir::MutableOperandRange",
+      "getMaskCapturesMutable">,
+    InterfaceMethod<"What the score captures.", "::mlir::MutableOperandRange",
+      "getScoreCapturesMutable">,
     InterfaceMethod<"What products are scaled by.", "::llvm::APFloat", "getScale">,
     InterfaceMethod<"The type of softmax states and gradients.", "::mlir::FloatType",
       "getStateType">,
   ];
   let extraClassDeclaration = [{
+    ::mlir::OperandRange getMaskCaptures() { return getMaskCapturesMutable(); }
+    ::mlir::OperandRange getScoreCaptures() { return getScoreCapturesMutable(); }
     ::mlir::Value getQuery() { return getQueryMutable().get(); }
     ::mlir::Value getQueryOwner() { return getQueryOwnerMutable().get(); }
     ::mlir::Value getQueryExtent() { return getQueryExtentMutable().get(); }

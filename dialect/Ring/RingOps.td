@@ -171,6 +171,11 @@ def Ring_AttendOp : Ring_MakingOp<"attend",
     with the op is written `into` buffers: o, m and l, or out and lse, which may be
     o and m. Regions see captured buffers as the tensors that they hold.
 
+    `offsets (%b of %batches, %h of %heads)`, where given, are the global numbers
+    of the first batch and of the first query head of these tensors, and how many
+    there are of each in all: what the regions see is counted from there. Without
+    them batches and heads are all there are.
+
     `pairs`, where given, is a table of flags by owner of the queries, owner of the
     keys, segment of the query layout and segment of the key layout: a pair whose
     flag is false is not computed, and a segment of the slice that occurs in no
@@ -185,6 +190,7 @@ def Ring_AttendOp : Ring_MakingOp<"attend",
     - (C3) regions are as in `burst.attention`.
     - (C4) on buffers, `into` are o, m and l with `first` alone, out and lse with
       `last`, else nothing.
+    - (C5) `offsets` are four indices, or none.
 
     Example:
 
@@ -204,7 +210,7 @@ def Ring_AttendOp : Ring_MakingOp<"attend",
       Ring_ShardTensor:$key, Ring_ShardTensor:$value, Index:$keyOwner,
       Index:$keyExtent, Optional<Ring_OutTensor>:$o,
       Optional<Ring_RowTensor>:$m, Optional<Ring_RowTensor>:$l,
-      Optional<Ring_PairTable>:$pairs, Variadic<AnyType>:$maskCaptures,
+      Variadic<Index>:$offsets, Optional<Ring_PairTable>:$pairs, Variadic<AnyType>:$maskCaptures,
       Variadic<AnyType>:$scoreCaptures, Variadic<AnyMemRef>:$into,
       Ring_LayoutAttr:$queryLayout, Ring_LayoutAttr:$keyLayout, F64Attr:$scale,
       UnitAttr:$last);
@@ -214,7 +220,7 @@ def Ring_AttendOp : Ring_MakingOp<"attend",
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    static constexpr unsigned variadicSegments[] = {7, 8, 9, 10, 11, 12, 13};
+    static constexpr unsigned variadicSegments[] = {7, 8, 9, 10, 11, 12, 13, 14};
     ::mlir::FloatType getStateType();
     bool isFirst() { return !getO(); }
     bool isLast() { return getLast(); }

@@ -70,12 +70,14 @@ LogicalResult ring::verifyTransfer(Operation *operation) {
 
 LogicalResult ring::verifyChannel(Operation *op, ChannelAttr channel,
                                   int64_t parts) {
-  shard::GridOp grid = lookupGrid(op, channel.getGrid());
-  if (!grid)
+  FailureOr<RankGroup> group =
+      resolveAxes(op, channel.getGrid(), channel.getAxes());
+  if (failed(group))
     return failure();
-  if (grid.getRank() != 1 || grid.getShape().front() != parts)
-    return op->emitOpError("needs a grid of one axis of ")
-           << parts << " ranks, as its layout says, got: " << channel.getGrid();
+  if (group->size != parts)
+    return op->emitOpError("needs a channel of ")
+           << parts << " ranks, as its layout says, got: " << channel << " of "
+           << group->size;
   return success();
 }
 

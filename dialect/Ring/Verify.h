@@ -57,7 +57,7 @@ llvm::LogicalResult verifyDims(OpT op) {
   return mlir::success();
 }
 
-/// The grid of a channel has `parts` ranks in one axis.
+/// A channel connects `parts` ranks.
 llvm::LogicalResult verifyChannel(mlir::Operation *op, ChannelAttr channel,
                                   int64_t parts);
 
@@ -119,13 +119,19 @@ llvm::LogicalResult verifySegments(OpT op, bool isBuffer,
       /*mayRepeat=*/true);
 }
 
-/// What all attends share: as many parts in both layouts, no flags of pairs or
-/// a table of them, a finite scale, and captures that regions can read.
+/// What all attends share: as many parts in both layouts, all offsets or none,
+/// no flags of pairs or a table of them, a finite scale, and captures that
+/// regions can read.
 template <typename OpT>
 llvm::LogicalResult verifyAttendLike(OpT op) {
   if (op.getQueryLayout().getParts() != op.getKeyLayout().getParts())
     return op.emitOpError("layouts must have as many parts, got: ")
            << op.getQueryLayout() << " and " << op.getKeyLayout();
+  if (size_t count = op.getOffsets().size(); count != 0 && count != 4)
+    return op.emitOpError(
+               "needs offsets of batch and heads, each with how many "
+               "there are in all, or none, got: ")
+           << count;
   bool buffers = llvm::isa<mlir::MemRefType>(op.getQuery().getType());
   if (failed(verifyTable(op, op.getPairs(), buffers,
                          {op.getQueryLayout().getNumOwners(),
@@ -170,11 +176,16 @@ mlir::ParseResult parseOptionalRegion(mlir::OpAsmParser &parser,
                                       Operands &captures,
                                       llvm::SmallVector<mlir::Type> &types);
 
+/// `offsets (%b of %batches, %h of %heads)`, where it stands there.
+mlir::ParseResult parseOptionalOffsets(mlir::OpAsmParser &parser,
+                                       Operands &offsets);
+
 /// `pairs(%table : type)`, where it stands there.
 mlir::ParseResult parseOptionalPairs(mlir::OpAsmParser &parser, Operands &pairs,
                                      llvm::SmallVector<mlir::Type> &types);
 
-/// The flags of pairs, the scale and the regions of queries that meet keys.
+/// Offsets, the flags of pairs, the scale and the regions of queries that meet
+/// keys.
 void printClauses(mlir::OpAsmPrinter &printer, AttendLikeOpInterface op,
                   mlir::FloatAttr scale);
 

@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
     tensor->type = p->type;
     tensor->rank = p->rank;
     for (int d = p->rank; d-- > 0; elements *= tensor->sizes[d]) {
-      tensor->sizes[d] = d == p->shard_dim ? p->extent : p->sizes[d];
+      tensor->sizes[d] = burst_parameter_global_size(p, d);
       tensor->strides[d] = elements;
     }
     if (p->type != BURST_F32 || elements < 0) {

@@ -35,14 +35,13 @@ void NeedFunction::mapSizes(Emit &e, ValueRange args, IRMapping &mapping) {
   Block &bounds = attend.bounds->front();
   Value batch =
       arith::MaxSIOp::create(e.builder, loc, args[2], e.index(1)); // not empty
-  int64_t heads = cast<RankedTensorType>(attend.query.getType()).getDimSize(2);
   auto map = [&](unsigned argument, Value value) {
     mapping.map(bounds.getArgument(argument), value);
   };
   map(Batch, e.index(0));
   map(Batch + 1, batch);
   map(Heads, e.index(0));
-  map(Heads + 1, e.index(heads));
+  map(Heads + 1, e.index(attend.heads));
   mapping.map(bounds.getArguments().slice(Sizes, 2), args.take_front(2));
   mapping.map(bounds.getArguments().drop_front(Sizes + 2), args.drop_front(3));
 }

@@ -16,6 +16,10 @@ namespace burst {
 struct Droppable {
   mlir::Operation *op = nullptr;
   mlir::Value query, queryExtent, keyExtent;
+  /// How many batches and query heads all ranks have: of what bounds are asked,
+  /// so that needs are those of all. Null where the query has all batches.
+  mlir::Value batches;
+  int64_t heads = 0;
   ring::LayoutAttr queryLayout, keyLayout;
   mlir::Region *bounds = nullptr;
   /// Not a range: flags move operands.
@@ -33,11 +37,12 @@ struct Droppable {
 ///
 ///   (Sq, Sk, B, captures of the mask) -> (need[p][r][a][b], reach[o][s], step)
 ///
-/// need: whether any pair of query segment a of owner p and key segment b of
-/// owner r is kept. step: the direction of the ring, 1 or P - 1, in which less
-/// travels. reach: how many hops segment s of owner o, of what moves, travels
-/// in that direction, that is the distance of the farthest rank that needs it.
-/// Of what is gathered, in place of reach and step,
+/// B are the batches of all ranks, as heads are those of all. need: whether any
+/// pair of query segment a of owner p and key segment b of owner r is kept.
+/// step: the direction of the ring, 1 or P - 1, in which less travels. reach:
+/// how many hops segment s of owner o, of what moves, travels in that
+/// direction, that is the distance of the farthest rank that needs it. Of what
+/// is gathered, in place of reach and step,
 ///
 ///   segments[o][d][s]
 ///

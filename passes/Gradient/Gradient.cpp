@@ -544,13 +544,25 @@ Sharing burst::sharingOf(Region &gradient, size_t capture) {
   for (auto op : block.getOps<ContributeOp>())
     if (op.getTable() == arguments.captures[capture])
       all.push_back(op);
+  // By an argument, or by it and the same captured offset in all places.
+  auto offsetOf = [&](Value index, Value by) -> std::optional<Value> {
+    if (index == by)
+      return Value();
+    auto sum = index.getDefiningOp<arith::AddIOp>();
+    if (sum && sum.getLhs() == by && isa<BlockArgument>(sum.getRhs()) &&
+        llvm::is_contained(arguments.captures, sum.getRhs()))
+      return sum.getRhs();
+    return std::nullopt;
+  };
   auto isShared = [&](Value by) {
     if (all.empty())
       return false;
     auto dims = llvm::seq<size_t>(0, all.front().getIndices().size());
     return llvm::none_of(dims, [&](size_t dim) {
-      return llvm::all_of(
-          all, [&](ContributeOp op) { return op.getIndices()[dim] == by; });
+      std::optional<Value> first = offsetOf(all.front().getIndices()[dim], by);
+      return first && llvm::all_of(all, [&](ContributeOp op) {
+               return offsetOf(op.getIndices()[dim], by) == first;
+             });
     });
   };
   return {isShared(arguments.b), isShared(arguments.h)};

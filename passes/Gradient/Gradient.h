@@ -59,7 +59,7 @@ llvm::SmallVector<bool> gradientCaptures(mlir::Region &gradient);
 
 /// Whether two batches, or two heads, may contribute to one element of a table:
 /// they do not where it is always found by the batch, or the head, along one
-/// dimension.
+/// dimension, also from an offset on.
 struct Sharing {
   bool batches = false, heads = false;
 };

@@ -20,7 +20,7 @@ public:
   Checker(func::FuncOp program, const Contract &contract,
           ArrayRef<Argument> globals, bool allowEmpty)
       : program(program), contract(contract), globals(globals),
-        allowEmpty(allowEmpty), parts(ring::numRanks(program)),
+        allowEmpty(allowEmpty), parts(ring::shardingOf(program).sequence.size),
         calls(program, globals) {}
 
   std::optional<std::string> check(ArrayRef<ProvedAttention> attentions);
@@ -61,10 +61,13 @@ std::optional<std::string> Checker::describe(ring::AttendLikeOpInterface op,
   for (auto [index, global] : llvm::enumerate(globals))
     if (program.getArgAttr(index, ring::shardAttr) &&
         ShapedType::isDynamic(shape[0]))
-      shape[0] = global.table->shape[0];
+      shape[0] = global.table->shape[0] / ring::shardingOf(program).batch.size;
   query = std::make_shared<Tensor>(shape, type.getElementType());
   inputs.at = op;
   inputs.query = query.get();
+  ring::Sharding sharding = ring::shardingOf(program);
+  inputs.numBatches = shape[0] * sharding.batch.size;
+  inputs.numHeads = shape[2] * sharding.heads.size;
   inputs.queryLayout = op.getQueryLayout().ofPart();
   inputs.keyLayout = op.getKeyLayout().ofPart();
   inputs.mask = &op.getMask();

@@ -15,8 +15,13 @@ func::FuncOp burst::proof::calleeOf(func::CallOp call) {
 }
 
 Value burst::proof::rankOf(func::FuncOp program) {
-  auto ranks = program.getOps<shard::ProcessMultiIndexOp>();
-  return ranks.empty() ? Value() : (*ranks.begin()).getResult()[0];
+  RankGroup sequence = ring::shardingOf(program).sequence;
+  for (Operation &op : program.getBody().front())
+    if (isa<shard::ProcessMultiIndexOp, arith::AddIOp>(op))
+      if (auto axes = ring::matchPlace(op.getResult(0));
+          axes && ring::groupOf(program, *axes) == sequence)
+        return op.getResult(0);
+  return {};
 }
 
 bool burst::proof::movesKeys(ArrayRef<ring::AttendLikeOpInterface> attends,

@@ -275,6 +275,9 @@ void Labels::visit(ring::TransferOpInterface start) {
   if (start.getChannel().getGrid() !=
       program->getAttrOfType<FlatSymbolRefAttr>(ring::gridAttr))
     return fail(start, "a channel of another grid");
+  if (ring::groupOf(program, start.getChannel().getAxes()) !=
+      ring::shardingOf(program).sequence)
+    return fail(start, "a channel of other axes than those of the sequence");
   for (auto [index, tensor, dim] :
        llvm::enumerate(start.getTensors(), start.getDims())) {
     Label label = of(tensor);
@@ -515,6 +518,55 @@ bool Labels::asksSame(ring::AttendLikeOpInterface x,
           areEquivalent(x.getBounds(), y.getBounds()));
 }
 
+/// Whether `value` is how many of what is along `dim`, of which a rank has
+/// `size`, all `ranks` have.
+static bool isOfAll(Value value, int64_t size, int64_t dim, int64_t ranks,
+                    func::FuncOp program) {
+  if (!ShapedType::isDynamic(size))
+    return getConstantIntValue(value) == size * ranks;
+  if (auto product = value.getDefiningOp<arith::MulIOp>();
+      product && ranks != 1)
+    return getConstantIntValue(product.getRhs()) == ranks &&
+           isOfAll(product.getLhs(), size, dim, 1, program);
+  auto found = value.getDefiningOp<tensor::DimOp>();
+  auto argument =
+      found ? dyn_cast<BlockArgument>(found.getSource()) : BlockArgument();
+  return ranks == 1 && argument &&
+         argument.getOwner() == &program.getBody().front() &&
+         program.getArgAttr(argument.getArgNumber(), ring::shardAttr) &&
+         found.getConstantIndex() == dim;
+}
+
+/// Whether `value` is where what a rank of the group has along `dim` begins.
+static bool isFirst(Value value, const RankGroup &group, int64_t size,
+                    int64_t dim, func::FuncOp program) {
+  if (group.size == 1 && getConstantIntValue(value) == 0)
+    return true;
+  auto product = value.getDefiningOp<arith::MulIOp>();
+  if (!product)
+    return false;
+  std::optional<SmallVector<int64_t>> axes = ring::matchPlace(product.getLhs());
+  return axes && ring::groupOf(program, *axes) == group &&
+         isOfAll(product.getRhs(), size, dim, 1, program);
+}
+
+/// Whether batches and heads are counted from where those of this rank begin.
+static bool hasOffsets(ring::AttendLikeOpInterface op, func::FuncOp program) {
+  ring::Sharding sharding = ring::shardingOf(program);
+  OperandRange offsets = op.getOffsetsMutable();
+  if (offsets.empty())
+    return !sharding.isSplit;
+  auto type = cast<RankedTensorType>(op.getQuery().getType());
+  const std::tuple<RankGroup, int64_t, unsigned> parts[] = {
+      {sharding.batch, 0, 0}, {sharding.heads, 2, 2}};
+  return llvm::all_of(parts, [&](const auto &part) {
+    auto [group, dim, operand] = part;
+    int64_t size = type.getDimSize(dim);
+    return isFirst(offsets[operand], group, size, dim, program) &&
+           isOfAll(offsets[operand + 1], size, dim, group.size, program);
+  });
+}
+
 /// The attention that an op is a part of: that of others that ask the same of
 /// the same arguments. -1, refused, where it is none.
 int Labels::join(ring::AttendLikeOpInterface op, Value keys, Value values) {
@@ -539,6 +591,12 @@ int Labels::join(ring::AttendLikeOpInterface op, Value keys, Value values) {
               hasSharding(ofValue, op.getKeyLayout(), 1, keyExtent);
   if (!fits) {
     fail(op, "queries or keys that are laid out in another way");
+    return -1;
+  }
+  if (!hasOffsets(op, program)) {
+    fail(op,
+         "batches or heads that are counted from elsewhere than where those "
+         "of this rank begin");
     return -1;
   }
   int number = 0, count = static_cast<int>(attentions.size());

@@ -46,8 +46,8 @@ struct Scope {
 Places::Places(func::FuncOp program, const Contract &contract,
                ArrayRef<std::pair<Value, Index>> chosen, Arithmetic &arithmetic)
     : arithmetic(arithmetic), program(program), contract(contract),
-      parts(ring::numRanks(program)), chosen(chosen),
-      genericRank(Index::of(arithmetic.addAtom("r"))) {}
+      sequence(ring::shardingOf(program).sequence), parts(sequence.size),
+      chosen(chosen), genericRank(Index::of(arithmetic.addAtom("r"))) {}
 
 void Places::refuse(Operation *op, const Twine &why) {
   if (!reason)
@@ -164,6 +164,9 @@ Places::Scalar Places::evaluateIn(Value value, const Scope &scope) {
                         endTurn(loop));
     if (isa<func::CallOp>(result.getOwner()))
       return ofCall(result, *own);
+    if (std::optional<SmallVector<int64_t>> axes = ring::matchPlace(result);
+        axes && ring::groupOf(program, *axes) == sequence)
+      return {own->place.rank};
     return compute(result.getOwner(), *own);
   };
   if (!own->remembers && own->known) {
@@ -245,10 +248,15 @@ Places::Scalar Places::compute(Operation *op, const Scope &scope) {
           return {value.getInt()};
         return {constant(value.getInt())};
       })
-      .Case<shard::ProcessMultiIndexOp>(
-          [&](auto) -> Scalar { return {scope.place.rank}; })
-      .Case<shard::GridShapeOp>(
-          [&](auto) -> Scalar { return {Index::numRanks()}; })
+      .Case<shard::GridShapeOp>([&](shard::GridShapeOp op) -> Scalar {
+        SmallVector<int64_t> axes(op.getAxes().begin(), op.getAxes().end());
+        bool isOfSequence =
+            op.getNumResults() == 1 && ring::groupOf(program, axes) == sequence;
+        if (isOfSequence)
+          return {Index::numRanks()};
+        refuse(op, "the size of an axis along which nothing travels");
+        return {};
+      })
       .Case<arith::AddIOp>(
           [&](auto) -> Scalar { return {index(0) + index(1)}; })
       .Case<arith::SubIOp>(

@@ -134,7 +134,8 @@ private:
 
   mlir::func::FuncOp program;
   const Contract &contract;
-  int64_t parts;
+  RankGroup sequence; ///< who share a sequence
+  int64_t parts;      ///< how many they are
   std::vector<std::pair<mlir::Value, Index>> chosen;
   Index genericRank;
   llvm::DenseMap<mlir::Operation *, Bounds> bounds;

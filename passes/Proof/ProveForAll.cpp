@@ -109,7 +109,7 @@ bool Prover::proveAttention(const Chosen &chosen, int attention,
 
 Verdict Prover::run() {
   verdict.contract = Contract::of(program);
-  if (ring::numRanks(program) < 3) {
+  if (ring::shardingOf(program).sequence.size < 3) {
     verdict.reason =
         Reason{program,
                "of fewer than 3 ranks, whose number P - 1 is not told from 1"};

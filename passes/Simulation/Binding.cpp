@@ -136,8 +136,25 @@ FailureOr<std::vector<Argument>> burst::describeGlobals(func::FuncOp program,
       shape[shard.getDim()] = ShapedType::isDynamic(shard.getExtent())
                                   ? extents->lookup(index)
                                   : shard.getExtent();
-    for (int64_t &size : shape)
-      size = ShapedType::isDynamic(size) ? sizes.batch.value_or(1) : size;
+    auto shards = ring::argumentShards(program, index);
+    int64_t batchParts = 1;
+    for (ring::ShardAttr split : llvm::drop_begin(shards, !shards.empty())) {
+      int64_t parts = split.getLayout().getParts();
+      if (!ShapedType::isDynamic(split.getExtent()))
+        shape[split.getDim()] = split.getExtent();
+      else
+        batchParts = parts;
+    }
+    int64_t batch = sizes.batch.value_or(batchParts);
+    for (int64_t &size : shape) {
+      if (!ShapedType::isDynamic(size))
+        continue;
+      if (batch % batchParts != 0)
+        return emitError(program.getLoc(), "shards a batch of ")
+               << batch << " over " << batchParts
+               << " ranks, which does not divide it";
+      size = batch;
+    }
     std::string error;
     if (!checkSize(shape, tensor.getElementType(), error))
       return emitError(program.getLoc(), "argument ") << index << " " << error;
@@ -153,10 +170,10 @@ static bool fits(func::FuncOp program, unsigned index, const Tensor *found) {
   if (!found || found->element != wanted.getElementType() ||
       static_cast<int64_t>(found->shape.size()) != wanted.getRank())
     return false;
-  ring::ShardAttr shard = shardOf(program, index);
-  for (int64_t dim = 0; dim < wanted.getRank(); ++dim) {
-    int64_t size = shard && shard.getDim() == dim ? shard.getExtent()
-                                                  : wanted.getDimSize(dim);
+  SmallVector<int64_t> sizes(wanted.getShape());
+  for (ring::ShardAttr shard : ring::argumentShards(program, index))
+    sizes[shard.getDim()] = shard.getExtent();
+  for (auto [dim, size] : llvm::enumerate(sizes)) {
     if (!ShapedType::isDynamic(size) && size != found->shape[dim])
       return false;
   }
@@ -242,21 +259,40 @@ static std::vector<int64_t> iota(int64_t count) {
   return result;
 }
 
-static TensorRef makeShard(const Tensor &global, ring::ShardAttr shard,
-                           int64_t rank, int argument, ShardData data) {
+/// What the rank at `place` holds of a tensor along one dimension.
+static TensorRef cut(const Tensor &whole, ring::ShardAttr shard, int64_t place,
+                     ShardData data) {
   Layout layout = shard.getLayout().getValue();
-  int64_t extent = global.shape[shard.getDim()];
-  auto shape = global.shape;
-  shape[shard.getDim()] = layout.count(rank, extent);
-  auto result = std::make_shared<Tensor>(shape, global.element);
-  result->argument = argument;
-  result->owner = rank;
-  result->sharding = {layout, shard.getDim(), extent};
-  if (data == ShardData::Copy && global.hasData()) {
-    allocateLike(*result, global);
-    copyPositions(global, layout.positions(rank, extent), *result,
-                  iota(shape[shard.getDim()]), shard.getDim());
+  int64_t dim = shard.getDim(), extent = whole.shape[dim];
+  auto shape = whole.shape;
+  shape[dim] = layout.count(place, extent);
+  auto result = std::make_shared<Tensor>(shape, whole.element);
+  if (data == ShardData::Copy && whole.hasData()) {
+    allocateLike(*result, whole);
+    copyPositions(whole, layout.positions(place, extent), *result,
+                  iota(shape[dim]), dim);
   }
+  return result;
+}
+
+/// The place of a rank among those over which a dimension is sharded.
+static int64_t placeOf(func::FuncOp program, ring::ShardAttr shard,
+                       int64_t rank) {
+  return ring::groupOf(program, shard.getAxes()).placeOf(rank);
+}
+
+static TensorRef makeShard(func::FuncOp program, const Tensor &global,
+                           int64_t rank, int argument, ShardData data) {
+  SmallVector<ring::ShardAttr> shards = ring::argumentShards(program, argument);
+  ring::ShardAttr sequence = shards.front();
+  int64_t place = placeOf(program, sequence, rank);
+  TensorRef result = cut(global, sequence, place, data);
+  for (ring::ShardAttr split : llvm::drop_begin(shards))
+    result = cut(*result, split, placeOf(program, split, rank), data);
+  result->argument = argument;
+  result->owner = place;
+  result->sharding = {sequence.getLayout().getValue(), sequence.getDim(),
+                      global.shape[sequence.getDim()]};
   return result;
 }
 
@@ -267,8 +303,8 @@ std::vector<Argument> burst::shardGlobals(func::FuncOp program,
   for (auto [index, global] : llvm::enumerate(globals)) {
     Argument argument = global;
     // A captured table is held by every rank.
-    if (ring::ShardAttr shard = shardOf(program, index))
-      argument.table = makeShard(*global.table, shard, rank, index, data);
+    if (shardOf(program, index))
+      argument.table = makeShard(program, *global.table, rank, index, data);
     if (auto extent = program.getArgAttrOfType<DenseI64ArrayAttr>(
             index, ring::extentAttr))
       argument.scalar.i = globals[extent[0]].table->shape[extent[1]];
@@ -302,28 +338,49 @@ static TensorRef addUp(ArrayRef<std::vector<TensorRef>> results,
   return sum;
 }
 
+/// The shards of the ranks of a group, whose first is `first`.
+static TensorRef join(ArrayRef<TensorRef> parts, ring::ShardAttr shard,
+                      const RankGroup &group, int64_t first) {
+  if (!parts[first])
+    return nullptr;
+  Layout layout = shard.getLayout().getValue();
+  int64_t dim = shard.getDim(), extent = 0;
+  auto part = [&](int64_t place) -> const Tensor & {
+    return *parts[group.member(first, place)];
+  };
+  for (int64_t place = 0; place < group.size; ++place)
+    extent += part(place).shape[dim];
+  auto shape = part(0).shape;
+  shape[dim] = extent;
+  auto whole = std::make_shared<Tensor>(shape, part(0).element);
+  for (int64_t place = 0; place < group.size; ++place)
+    if (part(place).hasData() && !whole->hasData())
+      allocateLike(*whole, part(place));
+  for (int64_t place = 0; place < group.size; ++place)
+    copyPositions(part(place), iota(part(place).shape[dim]), *whole,
+                  layout.positions(place, extent), dim);
+  return whole;
+}
+
 TensorRef burst::gatherResult(const Simulation &simulation, unsigned index) {
   func::FuncOp function = simulation.getFunction();
-  auto shard =
-      function.getResultAttrOfType<ring::ShardAttr>(index, ring::shardAttr);
+  SmallVector<ring::ShardAttr> shards = ring::resultShards(function, index);
   const auto &results = simulation.getResults();
   if (function.getResultAttr(index, ring::partialAttr))
     return addUp(results, index);
-  if (!shard)
+  if (shards.empty())
     return results.front()[index];
-  Layout layout = shard.getLayout().getValue();
-  int64_t dim = shard.getDim(), extent = 0;
+  std::vector<TensorRef> parts;
   for (const auto &ofRank : results)
-    extent += ofRank[index]->shape[dim];
-  auto shape = results.front()[index]->shape;
-  shape[dim] = extent;
-  auto global =
-      std::make_shared<Tensor>(shape, results.front()[index]->element);
-  for (auto [rank, ofRank] : llvm::enumerate(results))
-    if (ofRank[index]->hasData() && !global->hasData())
-      allocateLike(*global, *ofRank[index]);
-  for (auto [rank, ofRank] : llvm::enumerate(results))
-    copyPositions(*ofRank[index], iota(ofRank[index]->shape[dim]), *global,
-                  layout.positions(rank, extent), dim);
-  return global;
+    parts.push_back(ofRank[index]);
+  // Of ranks that differ in the place along one dimension, one is made.
+  for (ring::ShardAttr shard : llvm::reverse(shards)) {
+    RankGroup group = ring::groupOf(function, shard.getAxes());
+    std::vector<TensorRef> joined(parts.size());
+    for (auto [rank, part] : llvm::enumerate(parts))
+      if (group.placeOf(rank) == 0)
+        joined[rank] = join(parts, shard, group, rank);
+    parts = std::move(joined);
+  }
+  return parts.front();
 }

@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace burst;
 
 Calls::Calls(func::FuncOp program, ArrayRef<Argument> globals)
-    : program(program), parts(ring::numRanks(program)),
+    : program(program), parts(ring::shardingOf(program).sequence.size),
       arguments(shardGlobals(program, globals, /*rank=*/0, ShardData::Omit)) {}
 
 std::optional<Argument> Calls::valueOf(Value value) {

@@ -42,7 +42,7 @@ class Simulation::Impl::Together final : public Environment {
 public:
   Together(Impl &impl, const Trace &trace, int64_t first)
       : impl(impl), trace(trace), first(first),
-        count(std::min(LaneValues::width, impl.parts - first)) {}
+        count(std::min(LaneValues::width, impl.ranksInAll - first)) {}
 
   /// False where they cannot be run so.
   bool run(ArrayRef<Argument> arguments);
@@ -130,7 +130,7 @@ bool Simulation::Impl::Together::start(const StartSite &site,
                                                receivedOwner[lane].i, row);
     if (!sent || !arrived || extent[lane].i != start.extent)
       return false;
-    bool sends = *sent != 0 && to[lane].i != first + lane;
+    bool sends = *sent != 0 && to[lane].i != site.group.placeOf(first + lane);
     if (sends)
       positions[lane] = impl.shards.of(site.layout, start.extent, owner[lane].i)
                             .countOf(*sent);
@@ -156,18 +156,21 @@ bool Simulation::Impl::Together::executeTogether(const ExternalCall &call,
                                                  const LaneValues &lanes) {
   if (const auto &site = impl.sites[call.site].start)
     return start(*site, call, lanes);
-  for (auto [result, slot] :
-       llvm::zip_equal(call.op->getResults(), call.results)) {
+  auto places = dyn_cast<shard::ProcessMultiIndexOp>(call.op);
+  auto sizes = dyn_cast<shard::GridShapeOp>(call.op);
+  ArrayRef<shard::GridAxis> axes = places  ? places.getAxes()
+                                   : sizes ? sizes.getAxes()
+                                           : ArrayRef<shard::GridAxis>();
+  for (auto [number, slot] : llvm::enumerate(call.results)) {
     if (!slot.isScalar)
       continue;
+    if (!places && !sizes)
+      return false; // who knows on what it depends
+    int64_t axis = axes.empty() ? static_cast<int64_t>(number) : axes[number];
+    RankGroup group = ring::groupOf(impl.function, axis);
     Scalar *values = lanes.of(slot.number);
     for (int64_t lane = 0; lane < count; ++lane)
-      if (isa<shard::ProcessMultiIndexOp>(call.op))
-        values[lane].i = first + lane;
-      else if (isa<shard::GridShapeOp>(call.op))
-        values[lane].i = impl.parts;
-      else
-        return false; // who knows on what it depends
+      values[lane].i = places ? group.placeOf(first + lane) : group.size;
   }
   return true;
 }
@@ -213,7 +216,7 @@ bool Simulation::Impl::countTogether(ArrayRef<Argument> globals) {
   std::vector<Argument> arguments =
       shardGlobals(function, globals, /*rank=*/0, ShardData::Omit);
   std::vector<std::unique_ptr<Together>> all;
-  for (int64_t first = 1; first < parts; first += LaneValues::width) {
+  for (int64_t first = 1; first < ranksInAll; first += LaneValues::width) {
     all.push_back(std::make_unique<Together>(*this, *trace, first));
     if (!all.back()->run(arguments))
       return false;

@@ -117,7 +117,7 @@ bool Simulation::Impl::advance(int64_t rank, Channel &queue) {
       if (!advanceExchange(queue))
         return false;
       if (head.isDone()) {
-        for (int64_t p = 0; p < parts; ++p) {
+        for (int64_t p = 0; p < ranksInAll; ++p) {
           queue[p].pop();
           work.push_back(p);
         }

@@ -56,13 +56,8 @@ Step Simulation::Impl::Rank::runOther(const ExternalCall &call) {
       .Case<ring::WaitOp>([&](auto op) { return runWait(op, call); })
       .Case<ring::TransferOpInterface>(
           [&](auto op) { return runStart(op, call); })
-      .Case<shard::ProcessMultiIndexOp>([&](auto op) {
-        call.frame.scalars[call.results[0].number].i = index;
-        return isOnGrid(op, op.getGrid()) ? Step::Done : Step::Failed;
-      })
-      .Case<shard::GridShapeOp>([&](auto op) {
-        call.frame.scalars[call.results[0].number].i = impl.parts;
-        return isOnGrid(op, op.getGrid()) ? Step::Done : Step::Failed;
+      .Case<shard::ProcessMultiIndexOp, shard::GridShapeOp>([&](auto op) {
+        return runPlaces(op, op.getAxes(), op.getGrid(), call);
       })
       .Case<ring::ExchangeOp>([&](auto op) { return runExchange(op, call); })
       .Case<ring::RequireOp>([&](auto op) { return runRequire(op, call); })
@@ -77,6 +72,21 @@ Step Simulation::Impl::Rank::runOther(const ExternalCall &call) {
       .Default([&](Operation *op) {
         return fail(op, "cannot be run: it is no op of a rank's program");
       });
+}
+
+/// Where this rank is along axes, or how many there are.
+Step Simulation::Impl::Rank::runPlaces(Operation *op, ArrayRef<int16_t> axes,
+                                       StringRef grid,
+                                       const ExternalCall &call) {
+  if (!isOnGrid(op, grid))
+    return Step::Failed;
+  for (auto [number, slot] : llvm::enumerate(call.results)) {
+    int64_t axis = axes.empty() ? static_cast<int64_t>(number) : axes[number];
+    RankGroup group = ring::groupOf(impl.function, axis);
+    call.frame.scalars[slot.number].i =
+        isa<shard::GridShapeOp>(op) ? group.size : group.placeOf(index);
+  }
+  return Step::Done;
 }
 
 bool SimulatedRank::isRank(Operation *op, StringRef what, int64_t value) {
@@ -147,9 +157,11 @@ static std::vector<Argument> captures(const ExternalCall &call,
 /// What all attends take from their op.
 static std::unique_ptr<const AttendSite>
 describeInputs(ring::AttendLikeOpInterface op) {
-  std::optional<unsigned> pairs;
+  std::optional<unsigned> pairs, offsets;
   for (OpOperand &table : op.getPairsMutable())
     pairs = table.getOperandNumber();
+  if (MutableOperandRange range = op.getOffsetsMutable(); !range.empty())
+    offsets = range[0].getOperandNumber();
   AttendInputs inputs;
   inputs.at = op;
   inputs.queryLayout = op.getQueryLayout().ofPart();
@@ -164,8 +176,8 @@ describeInputs(ring::AttendLikeOpInterface op) {
       op.getQueryOwnerMutable().getOperandNumber(),
       op.getQueryExtentMutable().getOperandNumber(),
       op.getKeyOwnerMutable().getOperandNumber(),
-      op.getKeyExtentMutable().getOperandNumber(), pairs, op.getMaskCaptures(),
-      op.getScoreCaptures()});
+      op.getKeyExtentMutable().getOperandNumber(), offsets, pairs,
+      op.getMaskCaptures(), op.getScoreCaptures()});
 }
 
 /// Which pairs of segments are computed: of gathered keys, with those of each
@@ -229,6 +241,15 @@ bool Simulation::Impl::Rank::readInputs(ring::AttendLikeOpInterface op,
   inputs.queryOwner = call.index(site.queryOwner);
   inputs.queryExtent = call.index(site.queryExtent);
   inputs.keyExtent = call.index(site.keyExtent);
+  Tensor *query = call.peek<Tensor>(site.query);
+  inputs.numBatches = query->shape[0];
+  inputs.numHeads = query->shape[2];
+  if (site.offsets) {
+    inputs.firstBatch = call.index(*site.offsets);
+    inputs.numBatches = call.index(*site.offsets + 1);
+    inputs.firstHead = call.index(*site.offsets + 2);
+    inputs.numHeads = call.index(*site.offsets + 3);
+  }
   inputs.maskCaptures = captures(call, site.maskCaptures);
   inputs.scoreCaptures = captures(call, site.scoreCaptures);
   if (!isRank(op, "owner of the queries", inputs.queryOwner) ||

@@ -31,7 +31,7 @@ std::optional<Made> Transfer::partial() const {
 TransferKind Transfer::kind() const {
   if (!partial())
     return TransferKind::Slice;
-  return receivedOwner == rank ? TransferKind::ToOwner : TransferKind::Onward;
+  return receivedOwner == place ? TransferKind::ToOwner : TransferKind::Onward;
 }
 
 //===----------------------------------------------------------------------===//
@@ -57,9 +57,10 @@ const StartSite &Simulation::Impl::siteOf(ring::TransferOpInterface op,
   site->isOfGathered = op.getLayout().getAll();
   site->dims = op.getDims();
   site->channel = &channels[op.getChannel().getIndex()];
-  site->channel->resize(parts);
+  site->channel->resize(ranksInAll);
   auto grid = function->getAttrOfType<FlatSymbolRefAttr>(ring::gridAttr);
   site->isOnGrid = op.getChannel().getGrid().getValue() == grid.getValue();
+  site->group = ring::groupOf(function, op.getChannel().getAxes());
   site->slots = slotsOf(op);
   site->numTensors = op.getTensors().size();
   site->tensors = op.getTensors().getBeginOperandIndex();
@@ -82,11 +83,17 @@ bool Simulation::Impl::Rank::describeStart(const StartSite &site,
   transfer.op = op;
   transfer.start = op;
   transfer.rank = index;
+  transfer.place = site.group.placeOf(index);
   transfer.hop = hop;
   transfer.layout = site.layout;
   transfer.dims = site.dims;
   transfer.owner = call.index(site.owner);
   transfer.extent = call.index(site.extent);
+  if (site.isOnGrid && site.group != impl.sharding.sequence) {
+    fail(op, "sends on a channel of other axes than those over which the "
+             "sequence is sharded");
+    return false;
+  }
   return isRank(op, "owner", transfer.owner) &&
          (site.isOnGrid || isOnGrid(op, op.getChannel().getGrid().getValue()));
 }
@@ -101,6 +108,8 @@ bool Simulation::Impl::Rank::describeTransfer(const StartSite &site,
       !isRank(op, "source", transfer.from) ||
       !isRank(op, "owner of what is received", transfer.receivedOwner))
     return false;
+  transfer.to = site.group.member(index, transfer.to);
+  transfer.from = site.group.member(index, transfer.from);
   const Shard &own =
       impl.shards.of(site.layout, transfer.extent, transfer.owner);
   transfer.sendMask = own.mask;
@@ -274,15 +283,15 @@ bool Simulation::Impl::Rank::begin(const StartSite &site, Transfer &transfer,
 bool Simulation::Impl::Rank::startGather(const StartSite &site,
                                          const ExternalCall &call,
                                          Transfer &gather) {
-  if (gather.owner != index) {
+  if (gather.owner != place) {
     fail(site.op, "gathers the shard of " + Twine(gather.owner) +
                       " as that of this rank");
     return false;
   }
   // The own shard is copied by the flags, too.
-  uint64_t own = impl.shards.of(site.layout, gather.extent, index).mask;
+  uint64_t own = impl.shards.of(site.layout, gather.extent, place).mask;
   uint64_t copied = own;
-  if (!selectSegments(call, site.segments, index, /*turn=*/0, copied))
+  if (!selectSegments(call, site.segments, place, /*turn=*/0, copied))
     return false;
   if (copied != own) {
     fail(site.op, "leaves out segments of the own shard, of which all flags "
@@ -296,8 +305,8 @@ bool Simulation::Impl::Rank::startGather(const StartSite &site,
   for (int64_t distance = 1; distance < parts; ++distance) {
     auto leg = std::make_shared<Transfer>(gather);
     leg->legs.clear();
-    leg->to = burst_rank_ahead(index, distance, parts);
-    leg->from = leg->receivedOwner = burst_rank_behind(index, distance, parts);
+    leg->to = burst_rank_ahead(place, distance, parts);
+    leg->from = leg->receivedOwner = burst_rank_behind(place, distance, parts);
     gather.legs.push_back(leg);
     if (!describeTransfer(site, call, distance, *leg) ||
         !begin(site, *leg, held))
@@ -314,7 +323,7 @@ TensorRef Simulation::Impl::Rank::gathered(const Transfer &gather,
   all->argument = own->argument;
   all->shape[gather.dims[index]] = gather.extent;
   all->shards.resize(parts);
-  all->shards[gather.rank] = own;
+  all->shards[gather.place] = own;
   for (const auto &leg : gather.legs) {
     TensorRef &received = leg->received[index];
     all->shards[leg->receivedOwner] =
@@ -440,7 +449,7 @@ bool Simulation::Impl::Rank::startExchange(ring::ExchangeOp op,
   exchange->tensors.push_back(std::move(input));
   ++impl.traffic[index].hops;
   Channel &channel = impl.channels[op.getChannel().getIndex()];
-  channel.resize(impl.parts);
+  channel.resize(impl.ranksInAll);
   Impl::Gauges gauges = impl.gaugesOf(*exchange, channel);
   std::string message;
   if (!impl.semantics->start(

@@ -63,6 +63,7 @@ struct StartSite {
   bool gathers, isOfGathered;
   llvm::ArrayRef<int64_t> dims;
   Channel *channel;
+  RankGroup group; ///< who meet on it
   bool isOnGrid;
   int64_t slots; ///< into which it receives in turn
   unsigned numTensors;
@@ -76,7 +77,8 @@ struct AttendSite {
   AttendInputs inputs; ///< layouts are those of parts
   bool gathersQueries, gathersKeys;
   unsigned query, queryOwner, queryExtent, keyOwner, keyExtent;
-  std::optional<unsigned> pairs; ///< a table
+  std::optional<unsigned> offsets; ///< the first of four
+  std::optional<unsigned> pairs;   ///< a table
   mlir::OperandRange maskCaptures, scoreCaptures;
 };
 
@@ -110,7 +112,9 @@ class Simulation::Impl {
 public:
   explicit Impl(mlir::func::FuncOp function, Program program)
       : function(function), program(std::move(program)),
-        parts(ring::numRanks(function)), shards(parts) {
+        ranksInAll(ring::numRanks(function)),
+        sharding(ring::shardingOf(function)), parts(sharding.sequence.size),
+        shards(parts) {
     hasGathers = function
                      .walk([](ring::TransferOpInterface op) {
                        return op.isGather() ? mlir::WalkResult::interrupt()
@@ -127,7 +131,9 @@ public:
 
   mlir::func::FuncOp function;
   Program program;
-  int64_t parts;
+  int64_t ranksInAll; ///< of the grid
+  ring::Sharding sharding;
+  int64_t parts;   ///< over which the sequence is sharded
   bool hasGathers; ///< whether any tensor may be gathered
   std::map<mlir::Operation *, Callee> callees; ///< by func.call
   /// Whether ranks run one after the other and meet nobody.
@@ -198,7 +204,7 @@ private:
 /// One rank: its frame, and the ops that leave it.
 struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   Rank(Impl &impl, int64_t index)
-      : SimulatedRank(index, impl.parts), impl(impl),
+      : SimulatedRank(index, impl.sharding.sequence), impl(impl),
         frame(impl.program.makeFrame()), turns(impl.program.numSites()) {}
 
   Step execute(const ExternalCall &call) override;
@@ -234,6 +240,8 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
 
   Step runOther(const ExternalCall &call);
   Step runSegment(ring::SegmentOp op, const ExternalCall &call);
+  Step runPlaces(mlir::Operation *op, llvm::ArrayRef<int16_t> axes,
+                 llvm::StringRef grid, const ExternalCall &call);
   Step runRequire(ring::RequireOp op, const ExternalCall &call);
   bool selectPairs(const AttendSite &site, const ExternalCall &call,
                    const GatheredPart &part, AttendInputs &inputs);

@@ -77,15 +77,18 @@ public:
   /// other way round, or where the owner of what is gathered is not 0.
   bool isGathered(mlir::Operation *op, const ExternalCall &call,
                   unsigned operand, bool wanted, int64_t owner);
-  /// Fails where `value` is no rank of the program, as `what` of `op`.
+  /// Fails where `value` is no place of these, as `what` of `op`.
   bool isRank(mlir::Operation *op, llvm::StringRef what, int64_t value);
 
-  int64_t index; ///< of the rank
-  int64_t parts; ///< how many there are
+  int64_t index; ///< of the rank, on the grid
+  /// Its place among those over which the sequence is sharded, and how many
+  /// these are.
+  int64_t place, parts;
   int64_t hop = 0;
 
 protected:
-  SimulatedRank(int64_t index, int64_t parts) : index(index), parts(parts) {}
+  SimulatedRank(int64_t index, const RankGroup &group)
+      : index(index), place(group.placeOf(index)), parts(group.size) {}
 };
 
 /// Gives the steps of the ring dialect their SimulatedOpInterface.

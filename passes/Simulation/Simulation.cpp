@@ -200,7 +200,7 @@ bool Simulation::Impl::runAlone(ArrayRef<Argument> globals) {
 }
 
 void Simulation::Impl::countTraffic() {
-  for (int64_t r = 0; r < parts; ++r) {
+  for (int64_t r = 0; r < ranksInAll; ++r) {
     traffic[r].peakSlices =
         slices[r][static_cast<size_t>(TransferKind::Slice)]->peak;
     traffic[r].sentBytes.insert(sent[r].begin(), sent[r].end());
@@ -213,11 +213,11 @@ void Simulation::Impl::reset() {
   sites.resize(program.numSites());
   ranks.clear();
   failure = Counterexample();
-  traffic.assign(parts, Traffic());
-  sent.assign(parts, {});
-  results.assign(parts, {});
+  traffic.assign(ranksInAll, Traffic());
+  sent.assign(ranksInAll, {});
+  results.assign(ranksInAll, {});
   slices.clear();
-  for (int64_t r = 0; r < parts; ++r) {
+  for (int64_t r = 0; r < ranksInAll; ++r) {
     for (GaugeRef &gauge : slices.emplace_back())
       gauge = std::make_shared<Gauge>();
     ranks.push_back(std::make_unique<Rank>(*this, r));
@@ -260,7 +260,7 @@ std::unique_ptr<Simulation> Simulation::create(func::FuncOp program,
   return std::unique_ptr<Simulation>(new Simulation(std::move(impl)));
 }
 
-int64_t Simulation::numRanks() const { return impl->parts; }
+int64_t Simulation::numRanks() const { return impl->ranksInAll; }
 func::FuncOp Simulation::getFunction() const { return impl->function; }
 void Simulation::reset() { impl->reset(); }
 bool Simulation::run(Semantics &semantics,

@@ -58,6 +58,9 @@ struct AttendInputs {
   ring::LayoutAttr queryLayout, keyLayout;
   mlir::Region *mask = nullptr, *score = nullptr, *bounds = nullptr;
   double scale = 1;
+  /// The global numbers of the first batch and query head, and how many there
+  /// are in all; see `ring.attend`.
+  int64_t firstBatch = 0, numBatches = 0, firstHead = 0, numHeads = 0;
   llvm::SmallVector<bool, 8> pairs; ///< slice, query segment, key segment
   std::vector<Argument> maskCaptures, scoreCaptures;
 
@@ -147,6 +150,7 @@ struct Transfer {
   mlir::Operation *op;
   ring::TransferOpInterface start; ///< null for an exchange
   int64_t rank = 0, hop = 0;
+  int64_t place = 0; ///< of the rank on the channel
   int64_t to = -1, from = -1, owner = -1, receivedOwner = -1, extent = 0;
   /// Segments that are flagged and not empty.
   uint64_t sendMask = 0, receiveMask = 0;

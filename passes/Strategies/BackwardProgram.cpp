@@ -50,7 +50,7 @@ Tensors BackwardProgram::attend(const Shards &queries, const Shards &keys,
   auto attend = ring::AttendGradOp::create(
       builder, loc, grads.getTypes(), queries.tensors[0], queries.tensors[1],
       queries.tensors[2], queries.tensors[3], queries.owner, queryExtent(),
-      keys.tensors[0], keys.tensors[1], keys.owner, keyExtent(), grads,
+      keys.tensors[0], keys.tensors[1], keys.owner, keyExtent(), grads, offsets,
       /*pairs=*/Value(), op.getMaskCaptures(), op.getScoreCaptures(),
       queries.layout, keys.layout,
       builder.getF64FloatAttr(op.getScaleOrDefault()),

@@ -127,6 +127,8 @@ static double tensorBytes(AttentionInterface op, const Workload &workload) {
     const auto *found = llvm::find_if(
         sharded, [&](const Sharded &other) { return other.tensor == tensor; });
     if (found != sharded.end()) {
+      int64_t headsDim = type.getRank() == 4 ? 2 : 1;
+      shape[headsDim] /= groupOf(op, op.getHeadsAttr()).size;
       shape[0] = workload.sizes.batch;
       shape[found->dim] =
           found->isOfKeys ? workload.keysOfRank : workload.queriesOfRank;
@@ -164,6 +166,12 @@ FailureOr<Choice> burst::weighStrategies(AttentionInterface op) {
   if (layout->parts > maxExactRanks)
     assumptions += (assumptions.empty() ? "" : ", ") +
                    llvm::formatv("costed as {0} ranks", maxExactRanks).str();
+  // A rank computes with its own batches and heads, of all that the mask knows.
+  sizes.batch =
+      llvm::divideCeil(sizes.batch, groupOf(op, op.getBatchAttr()).size);
+  int64_t headParts = groupOf(op, op.getHeadsAttr()).size;
+  sizes.queryHeads = llvm::divideCeil(sizes.queryHeads, headParts);
+  sizes.keyHeads = llvm::divideCeil(sizes.keyHeads, headParts);
   Workload workload(sizes, op.getQuery().getType().getElementTypeBitWidth() / 8,
                     op.getStateType().getWidth() / 8,
                     isa<AttentionBackwardOp>(op.getOperation()), *layout,

@@ -31,7 +31,7 @@ Tensors ForwardProgram::attend(const Shards &queries, const Shards &keys,
   auto attend = ring::AttendOp::create(
       builder, loc, TypeRange(state), queries.tensors[0], queries.owner,
       query.getExtent(), keys.tensors[0], keys.tensors[1], keys.owner,
-      key.getExtent(), state[0], state[1], state[2], /*pairs=*/Value(),
+      key.getExtent(), state[0], state[1], state[2], offsets, /*pairs=*/Value(),
       op.getMaskCaptures(), op.getScoreCaptures(), /*into=*/ValueRange(),
       queries.layout, keys.layout,
       builder.getF64FloatAttr(op.getScaleOrDefault()), /*last=*/UnitAttr());

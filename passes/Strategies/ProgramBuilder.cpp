@@ -9,14 +9,39 @@ using namespace burst;
 
 ProgramBuilder::ProgramBuilder(AttentionInterface op, const Layout &layout)
     : attention(op), builder(op), loc(op.getLoc()),
-      layout(ring::LayoutAttr::get(op.getContext(), layout)) {}
+      layout(ring::LayoutAttr::get(op.getContext(), layout)),
+      channel(ring::ChannelAttr::get(op.getContext(),
+                                     op.getSequence()->getGrid(),
+                                     op.getSequence()->getAxes(), 0)) {}
 
 void ProgramBuilder::beginProgram() {
-  rank = shard::ProcessMultiIndexOp::create(
-             builder, loc, attention.getSequence()->getGrid().getValue(),
-             ArrayRef<shard::GridAxis>{0})
-             .getResult()
-             .front();
+  shard::GridOp grid = lookupGrid(attention, channel.getGrid());
+  rank = ring::createPlace(builder, loc, grid, channel.getAxes());
+  if (!attention.getHeadsAttr() && !attention.getBatchAttr())
+    return;
+  // The tensors are those of this rank's batches and heads already.
+  Value query = unshardOf(attention.getQuery()).getShard();
+  auto type = cast<RankedTensorType>(query.getType());
+  const std::pair<AxesAttr, int64_t> splits[] = {{attention.getBatchAttr(), 0},
+                                                 {attention.getHeadsAttr(), 2}};
+  for (auto [axes, dim] : splits) {
+    Value size;
+    if (type.isDynamicDim(dim))
+      size = tensor::DimOp::create(builder, loc, query, dim);
+    else
+      size = arith::ConstantIndexOp::create(builder, loc, type.getDimSize(dim));
+    if (!axes) {
+      llvm::append_range(
+          offsets,
+          ValueRange{arith::ConstantIndexOp::create(builder, loc, 0), size});
+      continue;
+    }
+    Value place = ring::createPlace(builder, loc, grid, axes.getAxes());
+    Value parts = arith::ConstantIndexOp::create(
+        builder, loc, groupOf(grid, axes.getAxes()).size);
+    offsets.push_back(arith::MulIOp::create(builder, loc, place, size));
+    offsets.push_back(builder.createOrFold<arith::MulIOp>(loc, size, parts));
+  }
 }
 
 Tensors ProgramBuilder::rotate(const Rotation &rotation, Turn turn) {
@@ -25,9 +50,7 @@ Tensors ProgramBuilder::rotate(const Rotation &rotation, Turn turn) {
   auto rotate = ring::RotateOp::create(
       builder, loc, given, rotation.tensors, rank, rotation.extent,
       /*reach=*/Value(), /*step=*/Value(), rotation.carried,
-      builder.getDenseI64ArrayAttr(rotation.dims), layout,
-      ring::ChannelAttr::get(attention.getContext(),
-                             attention.getSequence()->getGrid(), 0),
+      builder.getDenseI64ArrayAttr(rotation.dims), layout, channel,
       rotation.join
           ? ring::JoinAttr::get(attention.getContext(), *rotation.join)
           : ring::JoinAttr(),
@@ -73,9 +96,7 @@ Tensors ProgramBuilder::gather(const Gathering &gathering, Whole whole) {
   auto gather = ring::GatherOp::create(
       builder, loc, given, gathering.tensors, rank, gathering.extent,
       /*segments=*/Value(), builder.getDenseI64ArrayAttr(gathering.dims),
-      layout,
-      ring::ChannelAttr::get(attention.getContext(),
-                             attention.getSequence()->getGrid(), 0),
+      layout, channel,
       gathering.join
           ? ring::JoinAttr::get(attention.getContext(), *gathering.join)
           : ring::JoinAttr(),

@@ -20,7 +20,7 @@ protected:
   static UnshardOp unshardOf(mlir::Value global) {
     return global.getDefiningOp<UnshardOp>();
   }
-  /// Makes `rank`.
+  /// Makes `rank` and `offsets`.
   void beginProgram();
 
   /// What goes round, see ring.rotate.
@@ -77,7 +77,10 @@ protected:
   mlir::OpBuilder builder;
   mlir::Location loc;
   ring::LayoutAttr layout;
-  mlir::Value rank;
+  ring::ChannelAttr
+      channel;      ///< of the ranks over which the sequence is sharded
+  mlir::Value rank; ///< the place of this one among them
+  Tensors offsets;  ///< see ring.attend
 };
 
 } // namespace burst

@@ -121,6 +121,58 @@ void tiling::ofSegments(
 // All steps
 //===----------------------------------------------------------------------===//
 
+/// What regions are told of batches and heads is counted from the offsets,
+/// which they capture; kernels know those of their tensors only.
+static void captureOffsets(ring::AttendLikeOpInterface op) {
+  OperandRange offsets = op.getOffsetsMutable();
+  if (offsets.empty())
+    return;
+  Value first[] = {offsets[0], offsets[2]}; // batch, head
+  auto capture =
+      [&](MutableOperandRange captures,
+          ArrayRef<std::pair<Region *, ArrayRef<unsigned>>> regions) {
+        for (unsigned which : {0U, 1U}) {
+          bool isUsed = llvm::any_of(regions, [&](const auto &each) {
+            auto [region, places] = each;
+            return !region->empty() &&
+                   llvm::any_of(places, [&](unsigned place) {
+                     return place % 2 == which &&
+                            !region->getArgument(place / 2).use_empty();
+                   });
+          });
+          if (!isUsed)
+            continue;
+          captures.append(first[which]);
+          for (auto [region, places] : regions) {
+            if (region->empty())
+              continue;
+            Value offset =
+                region->addArgument(first[which].getType(), op.getLoc());
+            OpBuilder builder(region->getContext());
+            builder.setInsertionPointToStart(&region->front());
+            for (unsigned place : places) {
+              Value local = region->getArgument(place / 2);
+              if (place % 2 != which || local.use_empty())
+                continue;
+              Value global =
+                  arith::AddIOp::create(builder, op.getLoc(), local, offset);
+              local.replaceAllUsesExcept(global, global.getDefiningOp());
+            }
+          }
+        }
+      };
+  // Arguments, twice their number, and whether each is of heads.
+  static constexpr unsigned ofMask[] = {0, 3}, ofScore[] = {2, 5},
+                            ofBounds[] = {0, 2, 5, 7};
+  Region none;
+  auto gradient = dyn_cast<ring::AttendGradOp>(op.getOperation());
+  capture(op.getMaskCapturesMutable(),
+          {{&op.getMask(), ofMask}, {&op.getBounds(), ofBounds}});
+  capture(op.getScoreCapturesMutable(),
+          {{&op.getScore(), ofScore},
+           {gradient ? &gradient.getGradient() : &none, ofScore}});
+}
+
 LogicalResult Lowering::run() {
   SmallVector<Operation *> steps;
   WalkResult result = program.walk([&](ring::StepOpInterface op) {
@@ -140,6 +192,9 @@ LogicalResult Lowering::run() {
   });
   if (result.wasInterrupted())
     return failure();
+  for (Operation *op : steps)
+    if (auto attend = dyn_cast<ring::AttendLikeOpInterface>(op))
+      captureOffsets(attend);
   findTables(steps);
   for (Operation *op : steps)
     cast<TileLoweringOpInterface>(op).lowerToTile(*this);

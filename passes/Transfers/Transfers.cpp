@@ -19,16 +19,16 @@ Values burst::shift(OpBuilder &builder, Location loc, ValueRange tensors,
                     const Peers &peers, ring::ChannelAttr channel,
                     int64_t offset, Flags flags) {
   MLIRContext *context = builder.getContext();
-  return waitFor(builder, loc,
-                 ring::StartOp::create(
-                     builder, loc,
-                     ring::TokenType::get(context, SmallVector<Type>(types)),
-                     tensors, of.owner, of.extent, peers.to,
-                     peers.receivedOwner, peers.from, flags.table, flags.turn,
-                     /*into=*/ValueRange(), dims, of.layout,
-                     ring::ChannelAttr::get(context, channel.getGrid(),
-                                            channel.getIndex() + offset),
-                     ring::Route::Shift));
+  return waitFor(
+      builder, loc,
+      ring::StartOp::create(
+          builder, loc, ring::TokenType::get(context, SmallVector<Type>(types)),
+          tensors, of.owner, of.extent, peers.to, peers.receivedOwner,
+          peers.from, flags.table, flags.turn,
+          /*into=*/ValueRange(), dims, of.layout,
+          ring::ChannelAttr::get(context, channel.getGrid(), channel.getAxes(),
+                                 channel.getIndex() + offset),
+          ring::Route::Shift));
 }
 
 Values burst::allGather(OpBuilder &builder, Location loc, ValueRange tensors,

@@ -122,11 +122,16 @@ class Counters(Config):
                 ("wait_seconds", c.c_double)]
 
 
+class Split(c.Structure):
+    _fields_ = [("dim", c.c_int32), ("parts", c.c_int32), ("stride", Int)]
+
+
 class Parameter(c.Structure):
     _fields_ = [("name", Text), ("kind", c.c_int32), ("type", c.c_int32), ("rank", c.c_int32),
                 ("is_result", c.c_int32), ("sizes", c.POINTER(Int)), ("shard_dim", c.c_int32),
                 ("num_segments", c.c_int32), ("extent", Int), ("extent_parameter", c.c_int32),
-                ("is_partial", c.c_int32), ("is_host", c.c_int32)]
+                ("is_partial", c.c_int32), ("is_host", c.c_int32), ("num_splits", c.c_int32),
+                ("splits", c.POINTER(Split))]
 
 
 class Tensor(c.Structure):

@@ -36,7 +36,8 @@ class Parameter:
     dtype: str # such as float32
     shape: tuple[int | None, ...] # of all ranks together; None: known at run time
     is_result: bool
-    shard_dim: int | None # which dimension is split over the ranks
+    shard_dim: int | None # which dimension is split over the ranks, in the order of a sequence
+    parts: tuple[int, ...] # into how many equal ones each is cut, as heads and batch are
     is_partial: bool # a result of which each rank has a part: the sum is meant
 
     def __str__(self) -> str:
@@ -174,12 +175,16 @@ def load(path: str | os.PathLike[str], kind: type[Program] = Program) -> Program
 
 
 def _parameter(raw: _c.Parameter) -> Parameter:
-    shape: list[int | None] = [size if size >= 0 else None for size in raw.sizes[:raw.rank]]
+    parts = [1] * raw.rank
+    for split in raw.splits[:raw.num_splits]:
+        parts[split.dim] = split.parts
+    shape: list[int | None] = [size * n if size >= 0 else None
+                               for size, n in zip(raw.sizes[:raw.rank], parts)]
     dim = raw.shard_dim if raw.shard_dim >= 0 else None
     if dim is not None:
         shape[dim] = raw.extent if raw.extent >= 0 else None
     return Parameter(raw.name.decode(), _KINDS[int(raw.kind)], _NAMES[raw.type], tuple(shape),
-                     bool(raw.is_result), dim, bool(raw.is_partial))
+                     bool(raw.is_result), dim, tuple(parts), bool(raw.is_partial))
 
 
 def _listed(signature: Sequence[Parameter]) -> str:

@@ -66,6 +66,7 @@ class Program(bundles.Program):
         if sequence is not None and x.shard_dim is not None:
             assert sequence.rank is not None
             sizes[x.shard_dim] = len(self.positions(x.name, sequence.rank, sizes[x.shard_dim]))
+            sizes = [size if size is None else size // n for size, n in zip(sizes, x.parts)]
         known = [size for size in sizes if size is not None]
         if len(known) != len(sizes):
             raise ValueError(f"{x.name}: @{self.name} leaves its sizes open; use run, with "

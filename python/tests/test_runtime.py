@@ -72,6 +72,23 @@ def test_signature(compiled):
     assert burst_runtime.__version__ == _c.library.burst_version().decode()
 
 
+def test_grid(compiled):
+    """Heads over two ranks, the sequence over two: tensors are those of all ranks."""
+    text = TINY.replace("shape = 4", "shape = 2x2").replace(
+        "sequence <@cp, zigzag>", "sequence <@cp[1], zigzag> heads <@cp[0]>")
+    program = burst_runtime.load(compiled(text))
+    assert [(x.name, x.shape, x.shard_dim, x.parts) for x in program.signature] == [
+        ("q", Q, 1, (1, 1, 2, 1)), ("k", K, 1, (1, 1, 2, 1)), ("v", K, 1, (1, 1, 2, 1)),
+        ("o", Q, 1, (1, 1, 2, 1)), ("lse", LSE, 2, (1, 2, 1))]
+    # Ranks that have the same positions differ in their heads.
+    held = [program.positions("q", rank) for rank in range(4)]
+    assert held[0] == held[2] == [*range(16), *range(48, 64)] and held[1] == held[3]
+    operands = draw()
+    counters = program.run(operands)
+    assert len(counters) == 4
+    numpy.testing.assert_allclose(operands["o"], expected(operands), atol=2e-6)
+
+
 class Speaker:
     """An array of another library: it has DLPack's functions and nothing else."""
 

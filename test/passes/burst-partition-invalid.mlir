@@ -235,3 +235,42 @@ func.func @terminator(%q: !q) -> !q {
   // expected-error @below {{'burst.yield' op stands between the boundary of @terminator and its attention}}
   burst.yield %o : !q
 }
+
+// -----
+
+shard.grid @mesh(shape = 4x2)
+
+func.func @heads(%q: tensor<1x64x8x64xf32>, %k: tensor<1x64x2x64xf32>) -> tensor<1x8x64xf32> {
+  // expected-error @below {{shards 2 key heads over 4 ranks of #burst.axes<@mesh[0]>, which does not divide them; give each rank a key head by repeating each 2 times}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@mesh[1], contiguous> heads <@mesh[0]>
+      : (tensor<1x64x8x64xf32>, tensor<1x64x2x64xf32>, tensor<1x64x2x64xf32>)
+      -> (tensor<1x64x8x64xf32>, tensor<1x8x64xf32>)
+  return %lse : tensor<1x8x64xf32>
+}
+
+// -----
+
+shard.grid @mesh(shape = 4x2)
+
+func.func @batch(%q: tensor<6x64x8x64xf32>) -> tensor<6x8x64xf32> {
+  // expected-error @below {{shards 6 batches over 4 ranks of #burst.axes<@mesh[0]>, which does not divide them}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@mesh[1], contiguous> batch <@mesh[0]>
+      : (tensor<6x64x8x64xf32>, tensor<6x64x8x64xf32>, tensor<6x64x8x64xf32>)
+      -> (tensor<6x64x8x64xf32>, tensor<6x8x64xf32>)
+  return %lse : tensor<6x8x64xf32>
+}
+
+// -----
+
+shard.grid @mesh(shape = 2x2)
+
+func.func @two(%q: tensor<2x64x8x64xf32>) -> (tensor<2x8x64xf32>, tensor<2x8x64xf32>) {
+  %o, %lse = burst.attention %q, %q, %q sequence <@mesh[1], contiguous> batch <@mesh[0]>
+      : (tensor<2x64x8x64xf32>, tensor<2x64x8x64xf32>, tensor<2x64x8x64xf32>)
+      -> (tensor<2x64x8x64xf32>, tensor<2x8x64xf32>)
+  // expected-error @below {{shards its heads and batch otherwise than another attention of this function}}
+  %o1, %lse1 = burst.attention %q, %q, %q sequence <@mesh[1], contiguous> heads <@mesh[0]>
+      : (tensor<2x64x8x64xf32>, tensor<2x64x8x64xf32>, tensor<2x64x8x64xf32>)
+      -> (tensor<2x64x8x64xf32>, tensor<2x8x64xf32>)
+  return %lse, %lse1 : tensor<2x8x64xf32>, tensor<2x8x64xf32>
+}

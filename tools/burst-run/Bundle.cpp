@@ -145,10 +145,14 @@ static std::optional<data::DType> dtypeOf(int32_t type) {
 bool BundleRunner::readSizes() {
   size_t next = 0;
   bool isOpen = false;
+  int64_t batchParts = 1;
   for (int64_t index = 0; index < numArguments; ++index) {
     const burst_parameter &p = parameter(index);
     for (int32_t d = 0; d < p.rank; ++d)
-      isOpen |= p.shard_dim >= 0 && d != p.shard_dim && p.sizes[d] < 0;
+      if (p.shard_dim >= 0 && d != p.shard_dim && p.sizes[d] < 0) {
+        isOpen = true;
+        batchParts = burst_parameter_parts(&p, d);
+      }
     if (p.kind == BURST_EXTENT && next++ < options.extents.size())
       extents[index] = options.extents[next - 1];
   }
@@ -168,7 +172,7 @@ bool BundleRunner::readSizes() {
     return fail(llvm::formatv("@{0} has no dynamic batch size, got batch: "
                               "{1}; leave --batch out",
                               name, *options.batch));
-  batch = options.batch.value_or(1);
+  batch = options.batch.value_or(batchParts);
   if (batch < 0 || batch >= limit)
     return fail(llvm::formatv("@{0} needs a batch size in [0, 2^40), got: {1}",
                               name, batch));
@@ -178,7 +182,9 @@ bool BundleRunner::readSizes() {
 /// -1 for what is not known.
 std::vector<int64_t> BundleRunner::globalShape(int64_t index) const {
   const burst_parameter &p = parameter(index);
-  std::vector<int64_t> shape(p.sizes, p.sizes + p.rank);
+  std::vector<int64_t> shape;
+  for (int32_t d = 0; d < p.rank; ++d)
+    shape.push_back(burst_parameter_global_size(&p, d));
   if (p.shard_dim < 0)
     return shape;
   for (int64_t &size : shape)

@@ -152,8 +152,10 @@ static std::optional<std::string> timeHops(const RunOptions &options,
                                            double &seconds) {
   static constexpr int64_t open[] = {-1};
   static constexpr burst_parameter parameters[] = {
-      {"message", BURST_TENSOR, BURST_I8, 1, 0, open, -1, 0, -1, -1, 0, 0},
-      {"seconds", BURST_TENSOR, BURST_F64, 1, 1, open, -1, 0, -1, -1, 0, 0}};
+      {"message", BURST_TENSOR, BURST_I8, 1, 0, open, -1, 0, -1, -1, 0, 0, 0,
+       nullptr},
+      {"seconds", BURST_TENSOR, BURST_F64, 1, 1, open, -1, 0, -1, -1, 0, 0, 0,
+       nullptr}};
   static constexpr burst_image image = {sizeof(burst_image),
                                         BURST_ABI_VERSION,
                                         "exchange",

@@ -205,10 +205,11 @@ static LogicalResult takeGlobals(func::FuncOp program,
              << "', which the input does not have; it has '" << *stranger
              << "', which no argument takes";
     Type global = type;
-    if (auto shard =
-            program.getArgAttrOfType<ring::ShardAttr>(index, ring::shardAttr)) {
+    SmallVector<ring::ShardAttr> shards = ring::argumentShards(program, index);
+    if (!shards.empty()) {
       SmallVector<int64_t> shape(cast<RankedTensorType>(type).getShape());
-      shape[shard.getDim()] = shard.getExtent();
+      for (ring::ShardAttr shard : shards)
+        shape[shard.getDim()] = shard.getExtent();
       global = cast<RankedTensorType>(type).clone(shape);
     }
     std::string error;

@@ -90,7 +90,7 @@ LogicalResult WeighOp::verify() {
 ParseResult ScoreOp::parse(OpAsmParser &parser, OperationState &result) {
   OpAsmParser::UnresolvedOperand query, queryOwner, queryExtent;
   OpAsmParser::UnresolvedOperand key, keyOwner, keyExtent, scores;
-  Operands pairs, maskCaptures, scoreCaptures, none;
+  Operands offsets, pairs, maskCaptures, scoreCaptures, none;
   SmallVector<Type> pairTypes, maskTypes, scoreTypes, noTypes;
   FloatAttr scale;
   FunctionType type;
@@ -110,6 +110,7 @@ ParseResult ScoreOp::parse(OpAsmParser &parser, OperationState &result) {
       parseLayout(parser, "keyLayout", attributes) ||
       parser.parseKeyword("extent") || parser.parseOperand(keyExtent) ||
       parser.parseKeyword("into") || parser.parseOperand(scores) ||
+      parseOptionalOffsets(parser, offsets) ||
       parseOptionalPairs(parser, pairs, pairTypes) ||
       parser.parseKeyword("scale") ||
       parser.parseAttribute(scale, builder.getF64Type(), "scale", attributes) ||
@@ -135,6 +136,7 @@ ParseResult ScoreOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.resolveOperand(keyExtent, index, operands) ||
       parser.resolveOperand(
           scores, tensors ? type.getResult(0) : type.getInput(2), operands) ||
+      parser.resolveOperands(offsets, index, operands) ||
       parser.resolveOperands(pairs, pairTypes, loc, operands) ||
       parser.resolveOperands(maskCaptures, maskTypes, loc, operands) ||
       parser.resolveOperands(scoreCaptures, scoreTypes, loc, operands))
@@ -151,6 +153,7 @@ ParseResult ScoreOp::parse(OpAsmParser &parser, OperationState &result) {
       1,
       1,
       1,
+      size(offsets),
       size(pairs),
       size(maskCaptures),
       size(scoreCaptures)};

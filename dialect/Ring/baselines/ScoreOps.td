@@ -56,7 +56,7 @@ def Ring_ScoreOp : Ring_AttendLikeOp<"score"> {
     **Constraints:**
     - (C1) query, key and scores have shapes and types as in `ring.attend` and
       `ring.scores`; both layouts have as many parts, and none is gathered.
-    - (C2) no `pairs`, or a table as in `ring.attend`.
+    - (C2) no `pairs`, or a table, and `offsets`, as in `ring.attend`.
     - (C3) regions are as in `burst.attention`.
 
     Example:
@@ -71,7 +71,7 @@ def Ring_ScoreOp : Ring_AttendLikeOp<"score"> {
   }];
   let arguments = (ins Ring_ShardTensor:$query, Index:$queryOwner, Index:$queryExtent,
       Ring_ShardTensor:$key, Index:$keyOwner, Index:$keyExtent, Ring_OutTensor:$scores,
-      Optional<Ring_PairTable>:$pairs, Variadic<AnyType>:$maskCaptures,
+      Variadic<Index>:$offsets, Optional<Ring_PairTable>:$pairs, Variadic<AnyType>:$maskCaptures,
       Variadic<AnyType>:$scoreCaptures, Ring_LayoutAttr:$queryLayout,
       Ring_LayoutAttr:$keyLayout, F64Attr:$scale);
   let results = (outs Optional<Ring_OutTensor>:$newScores);
@@ -80,7 +80,7 @@ def Ring_ScoreOp : Ring_AttendLikeOp<"score"> {
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    static constexpr unsigned variadicSegments[] = {7, 8, 9};
+    static constexpr unsigned variadicSegments[] = {7, 8, 9, 10};
     ::mlir::FloatType getStateType();
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getScoresMutable(); }
     /// It is there to be compared with: it stores all scores.

@@ -14,7 +14,8 @@ std::array<Scalar, 8> interpreting::regionArguments(const AttendInputs &inputs,
   std::array<Scalar, 8> arguments{};
   arguments[0].f = s;
   const int64_t indices[] = {
-      pair.b, pair.h, pair.i, pair.j, inputs.queryExtent, inputs.keyExtent};
+      inputs.firstBatch + pair.b, inputs.firstHead + pair.h, pair.i, pair.j,
+      inputs.queryExtent,         inputs.keyExtent};
   for (auto [argument, index] : llvm::zip(llvm::drop_begin(arguments), indices))
     argument.i = index;
   arguments[7].f = gradient;

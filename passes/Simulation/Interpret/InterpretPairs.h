@@ -18,7 +18,7 @@ namespace burst::interpreting {
 inline constexpr double minusInfinity =
     -std::numeric_limits<double>::infinity();
 
-/// Global indices of a pair.
+/// Batch and head of this rank's tensors, and global positions, of a pair.
 struct Pair {
   int64_t b, h, i, j;
 };

@@ -118,12 +118,10 @@ PairMask Classifier::needed(const AttendInputs &inputs, int64_t queryOwner,
 /// What bounds are asked of two segments.
 static std::array<Scalar, 10> boxOf(const AttendInputs &inputs,
                                     const Segment &q, const Segment &k) {
-  int64_t batch = std::max<int64_t>(inputs.query->shape[0], 1);
-  int64_t heads = inputs.query->shape[2];
   int64_t box[] = {0,
-                   batch,
+                   std::max<int64_t>(inputs.numBatches, 1),
                    0,
-                   heads,
+                   inputs.numHeads,
                    q.begin,
                    q.end(),
                    k.begin,
@@ -282,7 +280,7 @@ std::string Auditor::checkResult(int64_t rank, int64_t other, unsigned index,
   if (!result || !result->origin ||
       !(isMade(*result, Made::Out) || isMade(*result, Made::Lse)))
     return "what no ring.finalize has made";
-  if (result->owner != rank)
+  if (result->owner != sharding.sequence.placeOf(rank))
     return format("the attention of the queries of rank {0}", result->owner);
   if (std::string message = checkSharded(index, result->sharding);
       !message.empty())
@@ -343,7 +341,7 @@ std::optional<Counterexample> burst::prove(Simulation &simulation,
                                            Proof &proof, Listener *listener) {
   simulation.reset();
   func::FuncOp program = simulation.getFunction();
-  Auditor auditor(program, simulation.numRanks(), options, proof);
+  Auditor auditor(program, options, proof);
   if (!simulation.run(auditor,
                       shardGlobals(simulation, globals, ShardData::Omit),
                       listener))

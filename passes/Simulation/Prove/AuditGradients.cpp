@@ -452,14 +452,14 @@ TensorRef burst::arrivedGradient(const Gradient &sent, const Transfer &to,
 
 /// The first pair, in the order of the own segments, that the mask does not
 /// rule out and that has not been added.
-std::string Auditor::describeLack(const Gradient &gradient, int64_t rank) {
+std::string Auditor::describeLack(const Gradient &gradient, int64_t place) {
   const AttendInputs &inputs = gradient.proved->inputs;
   bool byQuery = gradient.by() == By::Query;
   int64_t numA = inputs.queryLayout.getNumSegments();
   int64_t numB = inputs.keyLayout.getNumSegments();
   for (int64_t own = 0; own < (byQuery ? numA : numB); ++own)
     for (int64_t owner = 0; owner < parts; ++owner) {
-      int64_t p = byQuery ? rank : owner, r = byQuery ? owner : rank;
+      int64_t p = byQuery ? place : owner, r = byQuery ? owner : place;
       PairMask lacking = classifier.needed(inputs, p, r) &
                          ~gradient.added.at(owner) &
                          pairsOf(gradient, uint64_t{1} << own);
@@ -474,17 +474,17 @@ std::string Auditor::describeLack(const Gradient &gradient, int64_t rank) {
 }
 
 /// Every pair that the mask does not rule out has been added.
-std::string Auditor::checkComplete(const Gradient &gradient, int64_t rank) {
+std::string Auditor::checkComplete(const Gradient &gradient, int64_t place) {
   const AttendInputs &inputs = gradient.proved->inputs;
   bool byQuery = gradient.by() == By::Query;
   int64_t numPairs =
       inputs.queryLayout.getNumSegments() * inputs.keyLayout.getNumSegments();
   for (int64_t owner = 0; owner < parts; ++owner) {
     PairMask added = gradient.added.at(owner);
-    PairMask needed = byQuery ? classifier.needed(inputs, rank, owner)
-                              : classifier.needed(inputs, owner, rank);
+    PairMask needed = byQuery ? classifier.needed(inputs, place, owner)
+                              : classifier.needed(inputs, owner, place);
     if (needed & ~added)
-      return describeLack(gradient, rank);
+      return describeLack(gradient, place);
     if (!byQuery) // Counted once, not for keys and values again.
       continue;
     proof.wasted += llvm::popcount(added & ~needed);
@@ -513,28 +513,41 @@ std::string Auditor::checkGradient(int64_t rank, int64_t other, unsigned index,
       return "";
     return "a part of a gradient, and has no 'ring.partial' there";
   }
-  if (gradient.owner != rank)
+  int64_t place = sharding.sequence.placeOf(rank);
+  if (gradient.owner != place)
     return format("the gradient by the shard of rank {0}", gradient.owner);
   if (std::string found = checkSharded(index, gradient.sharding);
       !found.empty())
     return found;
-  uint64_t wanted = segmentsOf(gradient.sharding, rank);
+  uint64_t wanted = segmentsOf(gradient.sharding, place);
   if ((gradient.segments & wanted) != wanted)
     return format("segments {0:x} of a gradient, of which it has {1:x}", wanted,
                   gradient.segments);
   if (gradient.proved)
-    return checkComplete(gradient, rank);
+    return checkComplete(gradient, place);
   return wanted == 0 ? "" : "a gradient to which nothing was added";
 }
 
+/// The parts of the ranks that have the same batches and heads make up what
+/// these add.
 std::string Auditor::checkTable(const Results &results, unsigned index) {
   const auto *first = dyn_cast_or_null<Gradient>(results.front()[index].get());
   if (!first || !first->table)
     return "";
+  for (int64_t rank = 0, end = results.size(); rank < end; ++rank)
+    if (sharding.sequence.placeOf(rank) == 0)
+      if (std::string found = checkTable(results, index, rank); !found.empty())
+        return found;
+  return "";
+}
+
+std::string Auditor::checkTable(const Results &results, unsigned index,
+                                int64_t firstRank) {
   const ProvedGradient *proved = nullptr;
   std::vector<PairMask> added(parts * parts); // by owner of queries, of keys
-  for (const auto &ofRank : results) {
-    const auto &part = static_cast<const Gradient &>(*ofRank[index]);
+  for (int64_t place = 0; place < parts; ++place) {
+    int64_t rank = sharding.sequence.member(firstRank, place);
+    const auto &part = static_cast<const Gradient &>(*results[rank][index]);
     if (!part.proved)
       continue;
     proved = part.proved;

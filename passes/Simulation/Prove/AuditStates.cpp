@@ -98,6 +98,24 @@ std::string Auditor::checkUnchanged(const State &state) {
 // Attends
 //===----------------------------------------------------------------------===//
 
+/// Batches and heads are counted from where those of this rank begin.
+std::string Auditor::checkOffsets(const AttendInputs &inputs) {
+  const std::tuple<StringRef, const RankGroup &, int64_t, int64_t, int64_t>
+      offsets[] = {{"batch", sharding.batch, inputs.query->shape[0],
+                    inputs.firstBatch, inputs.numBatches},
+                   {"head", sharding.heads, inputs.query->shape[2],
+                    inputs.firstHead, inputs.numHeads}};
+  for (auto [what, group, size, first, all] : offsets) {
+    int64_t wanted = group.placeOf(inputs.rank) * size;
+    if (first != wanted || all != group.size * size)
+      return format(
+          "counts from {0} {1} of {2}, the tensors of this rank begin "
+          "with {3} of {4}",
+          what, first, all, wanted, group.size * size);
+  }
+  return "";
+}
+
 std::string Auditor::checkQuery(const AttendInputs &inputs) {
   const Tensor &query = *inputs.query;
   if (query.argument < 0)
@@ -116,7 +134,7 @@ std::string Auditor::checkQuery(const AttendInputs &inputs) {
         "takes queries that are laid out as {0} as if they were laid out "
         "as {1}",
         describe(query.sharding), describe(wanted));
-  return "";
+  return checkOffsets(inputs);
 }
 
 std::string Auditor::checkSlice(const AttendInputs &inputs,

@@ -119,9 +119,9 @@ class Auditor : public Bookkeeper {
 public:
   using Results = std::vector<std::vector<TensorRef>>;
 
-  Auditor(mlir::func::FuncOp program, int64_t parts,
-          const ProofOptions &options, Proof &proof)
-      : program(program), parts(parts), options(options), proof(proof),
+  Auditor(mlir::func::FuncOp program, const ProofOptions &options, Proof &proof)
+      : program(program), sharding(ring::shardingOf(program)),
+        parts(sharding.sequence.size), options(options), proof(proof),
         maxSlices(ring::getMaxSlices(program)), shards(parts) {}
 
   State init(mlir::RankedTensorType type, const Tensor &query) override;
@@ -164,6 +164,7 @@ private:
                          int64_t owner);
   std::string checkHeld(const Transfer &transfer, const Held &held);
   std::string checkQuery(const AttendInputs &inputs);
+  std::string checkOffsets(const AttendInputs &inputs);
   /// Of keys, values or both.
   std::string checkSlice(const AttendInputs &inputs, const Slice &slice);
   /// A pair that is to be computed must be one that the mask needs.
@@ -195,14 +196,17 @@ private:
   std::string checkArrived(const AttendGrad &attend, int64_t a, int64_t b);
   const ProvedGradient *ask(const AttendGrad &attend);
   std::string addPairs(const AttendGrad &attend, PairMask pairs);
-  std::string describeLack(const Gradient &gradient, int64_t rank);
-  std::string checkComplete(const Gradient &gradient, int64_t rank);
+  std::string describeLack(const Gradient &gradient, int64_t place);
+  std::string checkComplete(const Gradient &gradient, int64_t place);
   std::string checkGradient(int64_t rank, int64_t other, unsigned index,
                             const Gradient &gradient, const Results &results);
   std::string checkTable(const Results &results, unsigned index);
+  std::string checkTable(const Results &results, unsigned index,
+                         int64_t firstRank);
 
   mlir::func::FuncOp program;
-  int64_t parts;
+  ring::Sharding sharding;
+  int64_t parts; ///< over which the sequence is sharded
   const ProofOptions &options;
   Proof &proof;
   mlir::DenseI64ArrayAttr maxSlices; ///< null where it is the default

@@ -31,9 +31,9 @@ private:
 Value ScoreRing::score(Value key, Value owner, Value scores) {
   auto score = ring::ScoreOp::create(
       builder, loc, scores.getType(), query.getShard(), rank, query.getExtent(),
-      key, owner, this->key.getExtent(), scores,
-      /*pairs=*/Value(), op.getMaskCaptures(), op.getScoreCaptures(), layout,
-      layout, builder.getF64FloatAttr(op.getScaleOrDefault()));
+      key, owner, this->key.getExtent(), scores, offsets, /*pairs=*/Value(),
+      op.getMaskCaptures(), op.getScoreCaptures(), layout, layout,
+      builder.getF64FloatAttr(op.getScaleOrDefault()));
   IRMapping mapping;
   op.getMask().cloneInto(&score.getMask(), mapping);
   op.getScore().cloneInto(&score.getScore(), mapping);

@@ -648,12 +648,18 @@ burst_error *burst_compile_to_file(const char *text, size_t length,
 /* Which pass of attention. */
 enum { BURST_FORWARD, BURST_BACKWARD };
 
-/* An axis of the grid of ranks over which the sequence is split. */
+/* An axis of the grid of ranks, and what is sharded over it. Ranks count the
+   places of the grid, the last axis the fastest. Several axes that shard one
+   thing follow each other, and count as one. Heads and batch are cut into equal
+   parts, heads of keys like those of queries: nothing of them travels, and
+   masks and scores see the numbers that they have in the whole tensors. */
 typedef struct burst_axis {
   int64_t num_ranks;
-  const char *order; /* how positions are sharded, as in #burst.sequence:
-                        "contiguous", "zigzag", "striped", "striped 64"; NULL:
-                        "contiguous" */
+  const char *order;  /* how positions are sharded, as in #burst.sequence:
+                         "contiguous", "zigzag", "striped", "striped 64"; NULL:
+                         "contiguous", or that of the axis before it. Of the
+                         first axis of a sequence only */
+  const char *shards; /* "sequence", "heads" or "batch"; NULL: "sequence" */
 } burst_axis;
 
 /* An attention over q (batch, query_length, query_heads, head_dim),
@@ -688,7 +694,7 @@ typedef struct burst_attention {
   size_t size;
   /* Required. A batch or length of -1 is known at run time. */
   const burst_axis *axes;
-  int64_t num_axes; /* 1: grids of more axes cannot be compiled yet */
+  int64_t num_axes; /* from 1 to 8 */
   int64_t type;     /* BURST_F64, BURST_F32, BURST_BF16 or BURST_F16 */
   int64_t batch;
   int64_t query_length;

@@ -23,7 +23,7 @@ extern "C" {
 
 /* Both sides compare it: raised with every change that is not an addition to
    the end of a struct, and with what is added to burst_table. */
-#define BURST_ABI_VERSION 8
+#define BURST_ABI_VERSION 9
 
 /* The name under which a shared object exports its burst_image. */
 #define BURST_IMAGE_SYMBOL "burst_program_image"
@@ -160,7 +160,10 @@ typedef struct burst_transfer {
   int64_t
       is_of_gathered; /* a shift sends the shard of `owner` out of tensors
                          that hold those of all ranks, one behind the other */
-  int64_t num_ranks;
+  /* The ranks are those of a group: num_ranks of them, whose numbers differ by
+     `stride`. All numbers here are places in it; that of rank r is
+     r / stride % num_ranks. */
+  int64_t num_ranks, stride;
   int64_t num_segments; /* of a shard */
   int64_t extent;
   /* Writes how many positions each segment of a shard has. */
@@ -277,6 +280,14 @@ enum {
    GPUs count: room is left for what masks add to positions in 32 bits. */
 enum { BURST_GPU_LARGEST_EXTENT = 1 << 30 };
 
+/* A dimension of which rank r has part (r / stride) % parts of equal ones, one
+   behind the other: heads, or batches. */
+typedef struct burst_split {
+  int32_t dim;
+  int32_t parts;
+  int64_t stride;
+} burst_split;
+
 /* One argument or result of a rank's program. */
 typedef struct burst_parameter {
   const char *name;
@@ -296,7 +307,29 @@ typedef struct burst_parameter {
   int32_t is_host; /* of a program for GPUs: a tensor in the host's memory, such
                       as a table that a mask reads, because the schedule is made
                       on the host. All others are in the GPU's memory. */
+  int32_t num_splits; /* dimensions that are sharded beside shard_dim, by rising
+                         number */
+  const burst_split *splits;
 } burst_parameter;
+
+/* Over how many equal parts a dimension is split; 1 where it is not. */
+static inline int64_t burst_parameter_parts(const burst_parameter *parameter,
+                                            int32_t dim) {
+  for (int32_t i = 0; i < parameter->num_splits; ++i)
+    if (parameter->splits[i].dim == dim)
+      return parameter->splits[i].parts;
+  return 1;
+}
+
+/* The size of a dimension of the global tensor; -1: known at run time. */
+static inline int64_t
+burst_parameter_global_size(const burst_parameter *parameter, int32_t dim) {
+  if (dim == parameter->shard_dim)
+    return parameter->extent;
+  return parameter->sizes[dim] < 0
+             ? -1
+             : parameter->sizes[dim] * burst_parameter_parts(parameter, dim);
+}
 
 typedef struct burst_image {
   uint32_t size;    /* of this struct in bytes */
@@ -308,9 +341,9 @@ typedef struct burst_image {
   int32_t num_arguments;
   const burst_parameter *parameters;
 
-  /* Writes the segments of parameter `index` that `owner` holds, where the
+  /* Writes the segments of parameter `index` that `rank` holds, where the
      global size is `extent`: parameters[index].num_segments of them. */
-  void (*segments)(int32_t index, int64_t owner, int64_t extent,
+  void (*segments)(int32_t index, int64_t rank, int64_t extent,
                    burst_segment *segments);
 
   /* The program of a rank. `values` has a pointer per parameter: to an element

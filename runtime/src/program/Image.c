@@ -28,6 +28,30 @@ static burst_error *check_sizes(const char *name,
   return NULL;
 }
 
+static burst_error *check_splits(const burst_image *image, const char *name,
+                                 const burst_parameter *parameter) {
+  int32_t count = parameter->num_splits, last = -1;
+  if (count < 0 || count > parameter->rank || (count > 0 && !parameter->splits))
+    return INVALID("%s: %d dimensions that are split, wanted 0 to %d", name,
+                   count, parameter->rank);
+  for (int32_t i = 0; i < count; ++i) {
+    const burst_split *split = &parameter->splits[i];
+    if (split->dim <= last || split->dim >= parameter->rank ||
+        split->dim == parameter->shard_dim)
+      return INVALID("%s: split %d of dimension %d, wanted another than the "
+                     "sharded one, by rising number, below %d",
+                     name, i, split->dim, parameter->rank);
+    if (split->parts < 1 || split->stride < 1 ||
+        split->stride > image->num_ranks / split->parts)
+      return INVALID("%s: dimension %d over %d ranks with a stride of %" PRId64
+                     ", of %" PRId64,
+                     name, split->dim, split->parts, split->stride,
+                     image->num_ranks);
+    last = split->dim;
+  }
+  return NULL;
+}
+
 static burst_error *check_sharding(const burst_image *image, const char *name,
                                    const burst_parameter *parameter) {
   int32_t carrier = parameter->extent_parameter;
@@ -49,8 +73,9 @@ static burst_error *check_sharding(const burst_image *image, const char *name,
     return INVALID("%s: is_partial %d, wanted 0 but for results that are whole "
                    "tensors of f32 or f64",
                    name, parameter->is_partial);
-  if (parameter->shard_dim < 0)
-    return NULL;
+  burst_error *error = check_splits(image, name, parameter);
+  if (error || parameter->shard_dim < 0)
+    return error;
   if (parameter->extent < 0 && carrier < 0)
     return INVALID("%s: no extent of the sharded dimension", name);
   if (parameter->num_segments < 0)

@@ -6,6 +6,7 @@
 #include "runtime/src/base/View.h"
 #include "runtime/src/program/Segments.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 // Both tensors of a copy, seen through the same dimensions.
@@ -58,6 +59,19 @@ static void copy_segment(const pair *pair, const burst_segment *segment,
                 begin + blocks * segment->block, 1, rest, rest, gather);
 }
 
+static burst_error *check_part(const burst_tensor *global,
+                               const burst_tensor *local,
+                               const burst_parameter *parameter, int32_t d) {
+  int64_t parts = burst_parameter_parts(parameter, d);
+  if (global->sizes[d] % parts != 0)
+    return burst_error_create(BURST_INVALID_ARGUMENT, "global",
+                              "%s: size %" PRId64
+                              " in dimension %d, wanted a multiple of %" PRId64,
+                              parameter->name, global->sizes[d], d, parts);
+  return burst_tensor_check_size("local", local, parameter, d,
+                                 global->sizes[d] / parts);
+}
+
 static burst_error *check(const burst_tensor *global, const burst_tensor *local,
                           const burst_parameter *parameter, bool gather) {
   burst_error *error = burst_tensor_check("global", global, parameter, gather);
@@ -65,9 +79,24 @@ static burst_error *check(const burst_tensor *global, const burst_tensor *local,
     error = burst_tensor_check("local", local, parameter, !gather);
   for (int32_t d = 0; d < parameter->rank && !error; ++d)
     if (d != parameter->shard_dim)
-      error = burst_tensor_check_size("local", local, parameter, d,
-                                      global->sizes[d]);
+      error = check_part(global, local, parameter, d);
   return error;
+}
+
+// The part of the global tensor that the rank has of the dimensions that are
+// split.
+static burst_view view_part(const burst_tensor *global,
+                            const burst_parameter *parameter, int64_t rank) {
+  burst_view view = burst_view_of_tensor(global);
+  for (int32_t i = 0; i < parameter->num_splits; ++i) {
+    const burst_split *split = &parameter->splits[i];
+    int64_t place = rank / split->stride % split->parts;
+    view.sizes[split->dim] /= split->parts;
+    if (view.data)
+      view.data += place * view.sizes[split->dim] * view.strides[split->dim] *
+                   view.element_bytes;
+  }
+  return view;
 }
 
 static burst_error *move(const burst_program *program, int64_t parameter,
@@ -80,7 +109,7 @@ static burst_error *move(const burst_program *program, int64_t parameter,
   error = check(global, local, moved, gather);
   if (error)
     return error;
-  pair pair = {burst_view_of_tensor(global), burst_view_of_tensor(local),
+  pair pair = {view_part(global, moved, rank), burst_view_of_tensor(local),
                moved->shard_dim};
   if (moved->shard_dim < 0) {
     if (gather && moved->is_partial && rank > 0)

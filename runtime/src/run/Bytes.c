@@ -37,9 +37,11 @@ burst_error *burst_bytes_run(const burst_bytes_program *own,
                              const burst_run_config *config) {
   static const int64_t any[] = {-1};
   const burst_parameter parameters[] = {
-      {"sent", BURST_TENSOR, BURST_I8, 1, 0, any, -1, 0, -1, -1, 0, 0},
-      {"program", BURST_SCALAR, BURST_I64, 0, 0, NULL, -1, 0, -1, -1, 0, 0},
-      {"received", BURST_TENSOR, BURST_I8, 1, 1, any, -1, 0, -1, -1, 0, 0}};
+      {"sent", BURST_TENSOR, BURST_I8, 1, 0, any, -1, 0, -1, -1, 0, 0, 0, NULL},
+      {"program", BURST_SCALAR, BURST_I64, 0, 0, NULL, -1, 0, -1, -1, 0, 0, 0,
+       NULL},
+      {"received", BURST_TENSOR, BURST_I8, 1, 1, any, -1, 0, -1, -1, 0, 0, 0,
+       NULL}};
   bool is_gpu = burst_device_cuda(config->device) != NULL;
   const burst_image image = {.size = sizeof(image),
                              .version = BURST_ABI_VERSION,

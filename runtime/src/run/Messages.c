@@ -75,13 +75,22 @@ static bool travels(const listing *listing, int64_t owner, int64_t turn,
   return transfer->flags[row * transfer->flag_segments + segment] & 1;
 }
 
-// What travels of the shard of an owner, which begins at row `first` of each
-// tensor: a piece per tensor and segment.
+// That of a rank in its group.
+static int64_t place_of(const burst_rank *rank,
+                        const burst_transfer *transfer) {
+  return rank->index / transfer->stride % transfer->num_ranks;
+}
+
+// What travels to or from the rank at place `peer` of the shard of an owner,
+// which begins at row `first` of each tensor: a piece per tensor and segment.
 static void list(listing *listing, int64_t peer, bool receives, int64_t owner,
                  int64_t first, int64_t turn) {
   const burst_transfer *transfer = listing->transfer;
   burst_message *message = &listing->messages[listing->count];
-  *message = (burst_message){peer, receives, 0, listing->pieces};
+  int64_t number =
+      listing->rank->index +
+      (peer - place_of(listing->rank, transfer)) * transfer->stride;
+  *message = (burst_message){number, receives, 0, listing->pieces};
   const burst_sharded *tensors =
       receives ? transfer->receives : transfer->sends;
   transfer->counts(owner, transfer->extent, listing->counts);
@@ -113,7 +122,8 @@ static void list_shift(listing *listing) {
 
 static void list_gather(listing *listing) {
   const burst_transfer *transfer = listing->transfer;
-  int64_t ranks = transfer->num_ranks, rank = listing->rank->index;
+  int64_t ranks = transfer->num_ranks;
+  int64_t rank = place_of(listing->rank, transfer);
   find_starts(listing);
   for (int64_t distance = 0; distance < ranks; ++distance) {
     int64_t from = burst_rank_behind(rank, distance, ranks);
@@ -134,9 +144,25 @@ static void check(burst_rank *rank, const char *what, int64_t owner,
                            owner, what, num_ranks - 1));
 }
 
-// Whether all segments of all shards go to all ranks: known alike to all.
+static void check_shift(burst_rank *rank, const burst_transfer *transfer) {
+  check(rank, "what is received", transfer->received_owner,
+        transfer->num_ranks);
+  const int64_t peers[] = {transfer->to, transfer->from};
+  for (int i = 0; i < 2; ++i)
+    if (peers[i] < 0 || peers[i] >= transfer->num_ranks)
+      burst_rank_fail(
+          rank, burst_error_create(
+                    BURST_PROGRAM_FAULT, burst_rank_location(rank).text,
+                    "a transfer %s rank %" PRId64 ", wanted 0 to %" PRId64,
+                    i ? "from" : "to", peers[i], transfer->num_ranks - 1));
+}
+
+// Whether all segments of all shards go to all ranks: known alike to all. What
+// engines know of the pattern is about all of their ranks.
 static bool gathers_all(const listing *listing) {
   const burst_transfer *transfer = listing->transfer;
+  if (transfer->num_ranks != listing->rank->image->num_ranks)
+    return false;
   for (int64_t owner = 0; owner < transfer->num_ranks; ++owner) {
     int64_t rows = 0;
     transfer->counts(owner, transfer->extent, listing->counts);
@@ -154,10 +180,16 @@ static bool gathers_all(const listing *listing) {
 
 const burst_messages *burst_rank_messages(burst_rank *rank,
                                           const burst_transfer *transfer) {
+  if (transfer->num_ranks < 1 || transfer->stride < 1)
+    burst_rank_fail(
+        rank, burst_error_create(
+                  BURST_PROGRAM_FAULT, burst_rank_location(rank).text,
+                  "a transfer of %" PRId64 " ranks with a stride of %" PRId64
+                  ", wanted 1 or more of both",
+                  transfer->num_ranks, transfer->stride));
   check(rank, "what is sent", transfer->owner, transfer->num_ranks);
   if (transfer->route == BURST_SHIFT)
-    check(rank, "what is received", transfer->received_owner,
-          transfer->num_ranks);
+    check_shift(rank, transfer);
   listing listing = make_listing(rank, transfer);
   if (transfer->route == BURST_SHIFT)
     list_shift(&listing);

@@ -70,6 +70,8 @@ static burst_error *describe_shard(member *member, int64_t index) {
   burst_error *error = NULL;
   *shard = all->globals[index];
   shard->data = NULL;
+  for (int32_t i = 0; i < parameter->num_splits; ++i)
+    shard->sizes[parameter->splits[i].dim] /= parameter->splits[i].parts;
   if (dim >= 0) {
     int64_t extent = burst_extent_of(all->program, index, all->globals);
     error = burst_tensor_check_size("global", &all->globals[index], parameter,

@@ -326,13 +326,13 @@ func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: 
 
 // -----
 
-// Several axes, all or one of them.
+// Axes that are used twice, or not.
 shard.grid @cp(shape = 2x2)
 
-func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
-  // expected-error @below {{splits its sequence over the grid @cp of 2 axes, but only grids of one axis are supported}}
-  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag>
-      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+func.func @attention_c7(%q: tensor<2x8x4x64xf32>, %k: tensor<2x8x2x64xf32>, %v: tensor<2x8x2x64xf32>) {
+  // expected-error @below {{shards nothing over axis 0 of @cp, of 2 ranks, which would all do the same; shard the sequence, heads or batch over it}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp[1], zigzag>
+      : (tensor<2x8x4x64xf32>, tensor<2x8x2x64xf32>, tensor<2x8x2x64xf32>) -> (tensor<2x8x4x64xf32>, tensor<2x4x8xf32>)
   return
 }
 
@@ -340,10 +340,55 @@ func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: 
 
 shard.grid @cp(shape = 2x2)
 
-func.func @attention_c7(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: tensor<1x8x2x64xf32>) {
-  // expected-error @below {{splits its sequence over the grid @cp of 2 axes, but only grids of one axis are supported}}
-  %o, %lse = burst.attention %q, %k, %v sequence <@cp[1], zigzag>
-      : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+func.func @attention_c7(%q: tensor<2x8x4x64xf32>, %k: tensor<2x8x2x64xf32>, %v: tensor<2x8x2x64xf32>) {
+  // expected-error @below {{shards sequence and heads over axis 1 of @cp; name axes for each, as in `sequence <@cp[0], zigzag> heads <@cp[1]>`}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> heads <@cp[1]>
+      : (tensor<2x8x4x64xf32>, tensor<2x8x2x64xf32>, tensor<2x8x2x64xf32>) -> (tensor<2x8x4x64xf32>, tensor<2x4x8xf32>)
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2x2)
+
+func.func @attention_c7(%q: tensor<2x8x4x64xf32>, %k: tensor<2x8x2x64xf32>, %v: tensor<2x8x2x64xf32>) {
+  // expected-error @below {{shards heads and batch over axis 1 of @cp}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp[0], zigzag> heads <@cp[1]> batch <@cp[1]>
+      : (tensor<2x8x4x64xf32>, tensor<2x8x2x64xf32>, tensor<2x8x2x64xf32>) -> (tensor<2x8x4x64xf32>, tensor<2x4x8xf32>)
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2x2)
+
+func.func @attention_c7(%q: tensor<2x8x4x64xf32>, %k: tensor<2x8x2x64xf32>, %v: tensor<2x8x2x64xf32>) {
+  // expected-error @below {{shards heads over #burst.axes<@cp[1]> and has no sequence; give it one, of an axis of one rank where the sequence stays whole}}
+  %o, %lse = burst.attention %q, %k, %v heads <@cp[1]>
+      : (tensor<2x8x4x64xf32>, tensor<2x8x2x64xf32>, tensor<2x8x2x64xf32>) -> (tensor<2x8x4x64xf32>, tensor<2x4x8xf32>)
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 2x2)
+
+func.func @attention_c7(%q: tensor<2x8x4x64xf32>, %k: tensor<2x8x2x64xf32>, %v: tensor<2x8x2x64xf32>) {
+  // expected-error @below {{names axis 2 of the grid @cp, which has: 2}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp[0], zigzag> heads <@cp[2]>
+      : (tensor<2x8x4x64xf32>, tensor<2x8x2x64xf32>, tensor<2x8x2x64xf32>) -> (tensor<2x8x4x64xf32>, tensor<2x4x8xf32>)
+  return
+}
+
+// -----
+
+shard.grid @tp(shape = 2)
+shard.grid @cp(shape = 2x2)
+
+func.func @attention_c7(%q: tensor<2x8x4x64xf32>, %k: tensor<2x8x2x64xf32>, %v: tensor<2x8x2x64xf32>) {
+  // expected-error @below {{shards batch over @tp, and its sequence over @cp, got two grids}}
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp[0], zigzag> batch <@tp>
+      : (tensor<2x8x4x64xf32>, tensor<2x8x2x64xf32>, tensor<2x8x2x64xf32>) -> (tensor<2x8x4x64xf32>, tensor<2x4x8xf32>)
   return
 }
 

@@ -5,7 +5,7 @@ func.func private @sequence_c1() attributes {a = #burst.sequence<@cp[-1], zigzag
 
 // -----
 
-// expected-error @below {{axes must differ, got twice: 1}}
+// expected-error @below {{each axis follows the one before it in the grid, got: 0 behind 1}}
 func.func private @sequence_c1() attributes {a = #burst.sequence<@cp[1, 0, 1], zigzag>}
 
 // -----

@@ -9,7 +9,7 @@
 // CHECK-SAME: f = #burst.sequence<@cp, striped 1099511627775>
 // CHECK-SAME: g = #burst.sequence<@cp[0], striped 64>
 // CHECK-SAME: h = #burst.sequence<@cp, zigzag>
-// CHECK-SAME: i = #burst.sequence<@"a b"[2, 0, 1], zigzag>
+// CHECK-SAME: i = #burst.sequence<@"a b"[1, 2, 3], zigzag>
 // CHECK-SAME: j = #burst.sequence<@cp[9223372036854775807], contiguous>
 // CHECK-SAME: k = #burst.sequence<@cp, contiguous>
 func.func private @sequences() attributes {
@@ -21,7 +21,7 @@ func.func private @sequences() attributes {
   f = #burst.sequence<@cp, striped 1099511627775>,
   g = #burst.sequence<@cp[0], striped 64>,
   h = #burst.sequence<@cp[], zigzag>,
-  i = #burst.sequence<@"a b"[2, 0, 1], zigzag>,
+  i = #burst.sequence<@"a b"[1, 2, 3], zigzag>,
   j = #burst.sequence<@cp[9223372036854775807], contiguous>,
   k = #burst.sequence<@cp, contiguous 1>
 }

@@ -183,17 +183,6 @@ func.func @unshard_c2(%x: tensor<2xf32>, %n: index) {
 
 // -----
 
-shard.grid @cp(shape = 2x2)
-
-func.func @unshard_c2(%x: tensor<2xf32>, %n: index) {
-  // expected-error @below {{splits its sequence over the grid @cp of 2 axes, but only grids of one axis are supported}}
-  %g = burst.unshard %x dim 0 extent %n by <@cp, zigzag>
-      : tensor<2xf32> -> tensor<8xf32>
-  return
-}
-
-// -----
-
 // expected-note @below {{the grid is declared here}}
 shard.grid @cp(shape = ?)
 
@@ -298,16 +287,6 @@ shard.grid @cp(shape = 4)
 func.func @shard_c2(%x: tensor<8xf32>) {
   // expected-error @below {{names the grid @nope, which does not exist}}
   %l = burst.shard %x dim 0 by <@nope, zigzag> : tensor<8xf32> -> tensor<2xf32>
-  return
-}
-
-// -----
-
-shard.grid @cp(shape = 2x2x2)
-
-func.func @shard_c2(%x: tensor<8xf32>) {
-  // expected-error @below {{splits its sequence over the grid @cp of 3 axes}}
-  %l = burst.shard %x dim 0 by <@cp, zigzag> : tensor<8xf32> -> tensor<2xf32>
   return
 }
 

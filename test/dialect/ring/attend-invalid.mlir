@@ -441,7 +441,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
   // expected-error @below {{operand group starting at #8 requires 0 or 1 element, but found 2}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -452,7 +452,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
   // expected-error @below {{operand segment 0 must have one operand, got: 0}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 0, 2, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 0, 2, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -463,7 +463,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
   // expected-error @below {{operand #9 must be 4D tensor of 1-bit signless integer values}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -471,7 +471,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
 // -----
 
 func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
-  // expected-error @below {{size mismatch in attribute conversion: 12 vs 14}}
+  // expected-error @below {{size mismatch in attribute conversion: 12 vs 15}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
       operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0>}> ({}, {}, {})
@@ -485,7 +485,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
   // expected-error @below {{'operandSegmentSizes' attribute cannot have negative elements}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, -1, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -496,7 +496,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
   // expected-error @below {{requires attribute 'keyLayout'}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -507,7 +507,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
   // expected-error @below {{requires attribute 'scale'}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -519,7 +519,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
   // expected-error @below {{op expected 3 regions}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0>}> ({})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -530,7 +530,7 @@ func.func @generic(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) {
   // expected-error @below {{on tensors needs its results, got: 2}}
   %0:2 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -541,7 +541,7 @@ func.func @attend_c1(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) 
   // expected-error @below {{must give a state of the types it takes, got: }}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf64>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }
@@ -552,7 +552,7 @@ func.func @attend_c1(%q: tensor<1x2x1x4xf32>, %m: tensor<1x1x2xf32>, %n: index) 
   // expected-error @below {{must give a state of the types it takes, got: }}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q, %m, %m) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x3xf32>)
   return
 }
@@ -597,7 +597,7 @@ func.func @attend_c1(%q: tensor<1x2x1x4xf32>, %n: index) {
   // expected-error @below {{needs o, m and l of a state, or none of them}}
   %0:3 = "ring.attend"(%q, %n, %n, %q, %q, %n, %n, %q) <{
       keyLayout = #ring.layout<contiguous over 2>, queryLayout = #ring.layout<contiguous over 2>, scale = 1.0 : f64,
-      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0>}> ({}, {}, {})
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0>}> ({}, {}, {})
       : (tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, index, index, tensor<1x2x1x4xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return
 }

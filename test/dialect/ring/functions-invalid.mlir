@@ -1,42 +1,42 @@
 // RUN: burst-opt %s -verify-diagnostics -split-input-file
 
 // ring.grid
-// expected-error @below {{'ring.grid' must name a grid of one axis of 1 to 2^20 ranks, got: @cp}}
+// expected-error @below {{'ring.grid' must name a grid of 1 to 2^20 ranks, got: @cp}}
 func.func private @program() attributes {ring.grid = @cp}
 
 // -----
 
-shard.grid @cp(shape = 2x2)
+shard.grid @cp(shape = 1024x2048)
 
-// expected-error @below {{'ring.grid' must name a grid of one axis of 1 to 2^20 ranks, got: @cp}}
+// expected-error @below {{'ring.grid' must name a grid of 1 to 2^20 ranks, got: @cp}}
 func.func private @program() attributes {ring.grid = @cp}
 
 // -----
 
 shard.grid @cp(shape = ?)
 
-// expected-error @below {{'ring.grid' must name a grid of one axis of 1 to 2^20 ranks, got: @cp}}
+// expected-error @below {{'ring.grid' must name a grid of 1 to 2^20 ranks, got: @cp}}
 func.func private @program() attributes {ring.grid = @cp}
 
 // -----
 
 shard.grid @cp(shape = 0)
 
-// expected-error @below {{'ring.grid' must name a grid of one axis of 1 to 2^20 ranks, got: @cp}}
+// expected-error @below {{'ring.grid' must name a grid of 1 to 2^20 ranks, got: @cp}}
 func.func private @program() attributes {ring.grid = @cp}
 
 // -----
 
 shard.grid @cp(shape = 1048577)
 
-// expected-error @below {{'ring.grid' must name a grid of one axis of 1 to 2^20 ranks, got: @cp}}
+// expected-error @below {{'ring.grid' must name a grid of 1 to 2^20 ranks, got: @cp}}
 func.func private @program() attributes {ring.grid = @cp}
 
 // -----
 
 shard.grid @cp(shape = 4)
 
-// expected-error @below {{'ring.grid' must name a grid of one axis of 1 to 2^20 ranks, got: @program}}
+// expected-error @below {{'ring.grid' must name a grid of 1 to 2^20 ranks, got: @program}}
 func.func private @program() attributes {ring.grid = @program}
 
 // -----

@@ -191,7 +191,7 @@ shard.grid @cp(shape = 5)
 !all = tensor<1x128x2x16xf32>
 
 func.func @gather_c5(%k: !kv, %n: index) {
-  // expected-error @below {{needs a grid of one axis of 4 ranks, as its layout says, got: @cp}}
+  // expected-error @below {{needs a channel of 4 ranks, as its layout says, got: #ring.channel<@cp}}
   ring.gather (%k dims [1]) of <zigzag over 4>[%n] extent %n channel <@cp, 0>
       : (!kv) -> () {
   ^bb0(%ka: !all):

@@ -79,6 +79,25 @@ TEST(Attention, oneRank) {
   expectRuns(attention);
 }
 
+TEST(Attention, gridsOfSeveralAxes) {
+  burst_attention attention = smallAttention();
+  attention.score = "alibi"; // which knows the heads of all ranks
+  const burst_axis all[] = {
+      {2, nullptr, "heads"}, {3, "zigzag", nullptr}, {2, nullptr, "batch"}};
+  attention.axes = all;
+  attention.num_axes = 3;
+  expectRuns(attention);
+  // The sequence over two axes; on one rank.
+  const burst_axis two[] = {{2, "contiguous", "sequence"},
+                            {2, nullptr, nullptr},
+                            {2, nullptr, "heads"}};
+  attention.axes = two;
+  expectRuns(attention);
+  attention.axes = all;
+  attention.num_axes = 1;
+  expectRuns(attention);
+}
+
 TEST(Attention, sizesKnownAtRunTime) {
   burst_attention attention = smallAttention();
   attention.batch = attention.query_length = attention.key_length = -1;
@@ -121,6 +140,11 @@ TEST(Attention, backward) {
   attention.axes = axis(3, "striped");
   attention.query_length = 13;
   attention.value_dim = 5;
+  expectBackwardRuns(attention);
+  const burst_axis grid[] = {
+      {2, nullptr, "heads"}, {3, "zigzag", nullptr}, {2, nullptr, "batch"}};
+  attention.axes = grid;
+  attention.num_axes = 3;
   expectBackwardRuns(attention);
 }
 
@@ -313,14 +337,34 @@ TEST(Attention, everyFieldIsChecked) {
 
 TEST(Attention, axesAreChecked) {
   burst_attention attention = smallAttention();
-  const burst_axis two[] = {{2, "zigzag"}, {2, "zigzag"}};
-  attention.axes = two;
-  for (int64_t count : {0, 2, -1}) {
+  for (int64_t count : {0, 9, -1}) {
     attention.num_axes = count;
-    EXPECT_EQ(refusal(attention),
-              "burst_attention: num_axes " + std::to_string(count) +
-                  ", wanted 1: grids of more axes cannot be compiled yet");
+    EXPECT_EQ(refusal(attention), "burst_attention: num_axes " +
+                                      std::to_string(count) +
+                                      ", wanted a number from 1 to 8");
   }
+  auto refusalOf = [&](std::initializer_list<burst_axis> axes) {
+    attention.axes = axes.begin();
+    attention.num_axes = int64_t(axes.size());
+    return refusal(attention);
+  };
+  EXPECT_EQ(refusalOf({{2, "zigzag", nullptr}, {2, nullptr, "head"}}),
+            "burst_attention: axes[1].shards 'head', wanted one of sequence, "
+            "heads, batch");
+  EXPECT_EQ(refusalOf({{2, "zigzag", nullptr}, {2, "zigzag", "sequence"}}),
+            "burst_attention: axes[1].order 'zigzag', wanted null: that of the "
+            "first axis holds");
+  EXPECT_EQ(refusalOf({{2, "zigzag", nullptr}, {2, "zigzag", "heads"}}),
+            "burst_attention: axes[1].order 'zigzag', wanted null: only a "
+            "sequence has an order");
+  EXPECT_EQ(refusalOf({{2, nullptr, "heads"}, {2, "snake", "sequence"}}),
+            "burst_attention: axes[1].order 'snake', wanted one of contiguous, "
+            "zigzag, striped, as in striped 64");
+  EXPECT_EQ(refusalOf({{2, nullptr, "heads"},
+                       {2, "zigzag", "sequence"},
+                       {2, nullptr, "heads"}}),
+            "burst_attention: axes[2].shards 'heads', wanted what axes[1] "
+            "shards, or what none does: those of one follow each other");
   attention.num_axes = 1;
   attention.axes = nullptr;
   EXPECT_EQ(refusal(attention),

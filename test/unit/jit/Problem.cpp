@@ -15,7 +15,7 @@ const burst_axis *burst::test::axis(int64_t ranks, const char *order) {
   static std::deque<burst_axis> axes;
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
-  return &axes.emplace_back(burst_axis{ranks, order});
+  return &axes.emplace_back(burst_axis{ranks, order, nullptr});
 }
 
 burst_attention burst::test::smallAttention() {

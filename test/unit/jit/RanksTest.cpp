@@ -137,8 +137,7 @@ TEST(Ranks, addUpTheGradientOfATable) {
     tensor.rank = parameter.rank;
     int64_t stride = 1;
     for (int32_t d = parameter.rank; d-- > 0; stride *= tensor.sizes[d]) {
-      tensor.sizes[d] =
-          d == parameter.shard_dim ? parameter.extent : parameter.sizes[d];
+      tensor.sizes[d] = burst_parameter_global_size(&parameter, d);
       tensor.strides[d] = stride;
     }
     for (int64_t x = 0; x < stride; ++x)

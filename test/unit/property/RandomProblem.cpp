@@ -83,6 +83,11 @@ void Drawing::drawSizes() {
                    dice.within(1, 16)};
   if (kind == For::Gpus)
     fitGpus();
+  if (problem.ranks > 1 && problem.ranks < 5 && dice.chance(40)) {
+    const oracle::Sizes &s = problem.sizes;
+    problem.headParts = s.keyHeads == 2 && dice.chance(60) ? 2 : 1;
+    problem.batchParts = s.batch == 2 && dice.chance(60) ? 2 : 1;
+  }
   problem.order = dice.pick({"contiguous", "zigzag", "striped"});
   if (problem.order == "striped" && dice.chance(60))
     problem.order += format(" {}", dice.within(1, 7));
@@ -314,7 +319,7 @@ std::string Drawing::clauses(bool hasScore,
   if (dice.chance(30))
     clause(format("scale {:.6e}",
                   static_cast<double>(dice.within(-8, 8)) * 0.125));
-  clause(format("sequence <@g, {}>", problem.order));
+  clause(problem.clauses());
   return text;
 }
 
@@ -465,8 +470,18 @@ RandomProblem Drawing::drawBackward(Scores scores) {
   return problem;
 }
 
+std::string RandomProblem::clauses() const {
+  if (!isGrid())
+    return format("sequence <@g, {}>", order);
+  return format("sequence <@g[1], {}> heads <@g[0]> batch <@g[2]>", order);
+}
+
 std::string RandomProblem::text(int64_t ranks) const {
-  return format("shard.grid @g(shape = {})\n{}", ranks, body);
+  std::string shape = std::to_string(ranks);
+  if (isGrid())
+    shape =
+        ranks == 1 ? "1x1x1" : format("{}x{}x{}", headParts, ranks, batchParts);
+  return format("shard.grid @g(shape = {})\n{}", shape, body);
 }
 
 std::string RandomProblem::replay() const {

@@ -19,7 +19,7 @@ struct RandomProblem {
   uint64_t seed;
   oracle::Sizes sizes;
   std::string element, order;
-  int64_t ranks;
+  int64_t ranks; ///< over which the sequence is sharded
   /// Which optimisations burst-to-ring runs.
   bool drop, overlap;
   /// Bounds of the masks are exact: what is planned is the least there can be.
@@ -28,9 +28,15 @@ struct RandomProblem {
   data::Tensors tensors;
   /// Whether ends of states are fused, and each for itself.
   bool fuse = true, fuseSeparately = false;
+  /// Over how many ranks heads and batch are, on other axes of the grid.
+  int64_t headParts = 1, batchParts = 1;
 
-  /// The module, sharded over so many ranks.
+  bool isGrid() const { return headParts * batchParts > 1; }
+
+  /// The module, its sequence sharded over so many ranks, or all of it on one.
   std::string text(int64_t ranks) const;
+  /// How an attention of it is sharded.
+  std::string clauses() const;
   /// How to run it again, for messages.
   std::string replay() const;
 };

@@ -408,6 +408,7 @@ static burst_transfer transferOf(int64_t route, int64_t owner,
   transfer.route = route;
   transfer.owner = owner;
   transfer.num_ranks = 3;
+  transfer.stride = 1;
   transfer.num_segments = 2;
   transfer.counts = countsOfTest;
   transfer.num_tensors = 1;
@@ -419,6 +420,26 @@ static burst_transfer transferOf(int64_t route, int64_t owner,
 static void expectPiece(const burst_piece &found, const burst_piece &wanted) {
   EXPECT_EQ(found.data, wanted.data);
   EXPECT_EQ(std::memcmp(&found, &wanted, sizeof(burst_piece)), 0);
+}
+
+/// Numbers of a transfer are places in a group of ranks.
+TEST(Table, ListsTheMessagesOfAGroup) {
+  float memory[64];
+  Ranks ranks;
+  ranks.run(1, [&](burst_rank *rank, const burst_table *table, void *const *) {
+    const Matrix matrix{memory, memory, 0, {9, 3}, {8, 1}};
+    const burst_sharded sharded{&matrix, 2, 4, 0};
+    burst_transfer transfer = transferOf(BURST_SHIFT, 1, sharded, sharded);
+    transfer.stride = 2;
+    transfer.to = 1;
+    transfer.received_owner = 2;
+    transfer.from = 2;
+    const burst_messages *list = table->messages(rank, &transfer);
+    ASSERT_EQ(list->count, 2);
+    EXPECT_EQ(list->list[0].peer, 2);
+    EXPECT_EQ(list->list[1].peer, 4);
+  });
+  ranks.expectSuccess();
 }
 
 TEST(Table, ListsTheMessagesOfAShift) {

@@ -179,12 +179,13 @@ burst_parameter &Program::tensor(const char *name, std::vector<int64_t> shape,
                                  int32_t type, bool isResult) {
   sizes.push_back(std::move(shape));
   add({name, BURST_TENSOR, type, int32_t(sizes.back().size()), isResult,
-       sizes.back().data(), -1, 0, -1, -1, 0, 0});
+       sizes.back().data(), -1, 0, -1, -1, 0, 0, 0, nullptr});
   return parameters.back();
 }
 
 burst_parameter &Program::extent(const char *name) {
-  add({name, BURST_EXTENT, BURST_I64, 0, 0, nullptr, -1, 0, -1, -1, 0, 0});
+  add({name, BURST_EXTENT, BURST_I64, 0, 0, nullptr, -1, 0, -1, -1, 0, 0, 0,
+       nullptr});
   return parameters.back();
 }
 

@@ -162,6 +162,31 @@ TEST_F(Image, ChecksItsSharding) {
             "INVALID_PROGRAM q: extent in parameter 0, which is none");
 }
 
+TEST_F(Image, ChecksItsSplits) {
+  burst_parameter &q = program.parameters[0];
+  burst_split splits[] = {{0, 2, 1}, {2, 1, 1}};
+  q.splits = splits;
+  EXPECT_EQ(with<int32_t>(q.num_splits, 2), "");
+  EXPECT_EQ(with<int32_t>(q.num_splits, 4),
+            "INVALID_PROGRAM q: 4 dimensions that are split, wanted 0 to 3");
+  q.num_splits = 2;
+  const std::string other = ", wanted another than the sharded one, by rising "
+                            "number, below 3";
+  EXPECT_EQ(with<int32_t>(splits[1].dim, 3),
+            "INVALID_PROGRAM q: split 1 of dimension 3" + other);
+  EXPECT_EQ(with<int32_t>(splits[1].dim, 0),
+            "INVALID_PROGRAM q: split 1 of dimension 0" + other);
+  EXPECT_EQ(with<int32_t>(splits[0].dim, 1),
+            "INVALID_PROGRAM q: split 0 of dimension 1" + other);
+  std::string ranks = ", of " + std::to_string(program.image.num_ranks);
+  EXPECT_EQ(with<int32_t>(splits[0].parts, 0),
+            "INVALID_PROGRAM q: dimension 0 over 0 ranks with a stride of 1" +
+                ranks);
+  EXPECT_EQ(with<int64_t>(splits[0].stride, 2),
+            "INVALID_PROGRAM q: dimension 0 over 2 ranks with a stride of 2" +
+                ranks);
+}
+
 TEST_F(Image, ChecksWhatIsPartial) {
   burst_parameter &q = program.parameters[0], &o = program.parameters[2];
   const std::string wanted =

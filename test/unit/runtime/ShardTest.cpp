@@ -4,6 +4,7 @@
 #include "Harness.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 using namespace burst::test;
@@ -197,6 +198,40 @@ TEST(Shard, ChecksTensors) {
   EXPECT_EQ(layout(), "global: argument x: type f64 (1), wanted f32");
   global = tensorOf(whole, {7, 2});
   EXPECT_EQ(layout(), "x: extent 7, wanted 8");
+}
+
+/// On a grid of 2 x 2 ranks, the first has heads, the second the sequence.
+TEST(Shard, CutsWhatIsSplit) {
+  Program program(4, [](burst_rank *, const burst_table *, void *const *) {});
+  program.tensor("x", {-1, 2}, BURST_F32);
+  program.shard(
+      0,
+      [](int64_t rank, int64_t, int64_t extent) {
+        return contiguous(rank % 2, 2, extent);
+      },
+      4);
+  const burst_split split = {1, 2, 2};
+  burst_parameter &x = program.parameters.back();
+  x.num_splits = 1;
+  x.splits = &split;
+  float whole[4][4], found[4][4] = {};
+  for (int i = 0; i < 16; ++i)
+    whole[i / 4][i % 4] = float(i);
+  burst_tensor global = tensorOf(whole[0], {4, 4});
+  burst_tensor again = tensorOf(found[0], {4, 4});
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    float part[2][2];
+    burst_tensor local = tensorOf(part[0], {2, 2});
+    ASSERT_EQ(take(burst_shard(program.get(), 0, rank, &global, &local)), "");
+    EXPECT_EQ(part[1][0], whole[rank % 2 * 2 + 1][rank / 2 * 2]);
+    ASSERT_EQ(take(burst_gather(program.get(), 0, rank, &local, &again)), "");
+  }
+  EXPECT_EQ(std::memcmp(whole, found, sizeof(whole)), 0);
+  // Three columns have no halves.
+  float odd[4][3];
+  global = tensorOf(odd[0], {4, 3});
+  EXPECT_EQ(take(burst_shard(program.get(), 0, 0, &global, &again)),
+            "global: x: size 3 in dimension 1, wanted a multiple of 2");
 }
 
 TEST(Shard, CopiesWholeWhatIsNotSharded) {

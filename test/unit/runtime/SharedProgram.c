@@ -29,8 +29,8 @@ static void segments(int32_t index, int64_t owner, int64_t extent,
 static const int64_t open[] = {-1}, one[] = {1};
 
 static const burst_parameter parameters[] = {
-    {"in", BURST_TENSOR, BURST_F32, 1, 0, open, -1, 0, -1, -1, 0, 0},
-    {"out", BURST_TENSOR, BURST_F32, 1, 1, one, -1, 0, -1, -1, 0, 0},
+    {"in", BURST_TENSOR, BURST_F32, 1, 0, open, -1, 0, -1, -1, 0, 0, 0, 0},
+    {"out", BURST_TENSOR, BURST_F32, 1, 1, one, -1, 0, -1, -1, 0, 0, 0, 0},
 };
 
 const burst_image burst_program_image = {sizeof(burst_image),

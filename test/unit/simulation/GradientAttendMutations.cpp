@@ -355,7 +355,7 @@ static bool returnAnotherLayout(Backward &s) {
       0, ring::shardAttr,
       ring::ShardAttr::get(s.module.getContext(),
                            ring::LayoutAttr::get(s.module.getContext(), layout),
-                           shard.getDim(), shard.getExtent()));
+                           shard.getDim(), shard.getExtent(), shard.getAxes()));
   return true;
 }
 

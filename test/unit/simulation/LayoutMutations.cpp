@@ -71,18 +71,19 @@ static bool relabelArgument(Schedule &s) {
   s.program.setArgAttr(1, ring::shardAttr,
                        ring::ShardAttr::get(s.module.getContext(),
                                             otherLayout(shard.getLayout()),
-                                            shard.getDim(), shard.getExtent()));
+                                            shard.getDim(), shard.getExtent(),
+                                            shard.getAxes()));
   return true;
 }
 
 static bool relabelResult(Schedule &s) {
   auto shard =
       s.program.getResultAttrOfType<ring::ShardAttr>(1, ring::shardAttr);
-  s.program.setResultAttr(1, ring::shardAttr,
-                          ring::ShardAttr::get(s.module.getContext(),
-                                               otherLayout(shard.getLayout()),
-                                               shard.getDim(),
-                                               shard.getExtent()));
+  s.program.setResultAttr(
+      1, ring::shardAttr,
+      ring::ShardAttr::get(s.module.getContext(),
+                           otherLayout(shard.getLayout()), shard.getDim(),
+                           shard.getExtent(), shard.getAxes()));
   return true;
 }
 

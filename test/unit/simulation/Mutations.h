@@ -210,7 +210,8 @@ struct Emit {
         schedule.rank, index(shard.getExtent()), ahead(schedule.rank), from,
         from, /*segments=*/mlir::Value(), /*turn=*/mlir::Value(),
         mlir::ValueRange(), llvm::ArrayRef<int64_t>{1}, shard.getLayout(),
-        ring::ChannelAttr::get(builder.getContext(), name, channel));
+        ring::ChannelAttr::get(builder.getContext(), name,
+                               /*axes=*/{}, channel));
   }
   mlir::Value receive(ring::StartOp start) {
     return ring::WaitOp::create(builder, loc,
@@ -223,7 +224,8 @@ struct Emit {
         builder, loc, tensor.getType(), tensor, schedule.rank, shard, shard,
         ring::ChannelAttr::get(
             builder.getContext(),
-            mlir::FlatSymbolRefAttr::get(builder.getContext(), "cp"), 7));
+            mlir::FlatSymbolRefAttr::get(builder.getContext(), "cp"),
+            /*axes=*/{}, 7));
   }
   /// The same of tensors, which a select cannot choose.
   mlir::Value tensorOnRank(int64_t rank, mlir::Value there,

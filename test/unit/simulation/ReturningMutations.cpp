@@ -137,7 +137,8 @@ bool holdTooMany(Returning &s) {
     OpBuilder builder(s.onward->getNextNode());
     auto more = cast<ring::StartOp>(builder.clone(*s.onward));
     more.setChannelAttr(ring::ChannelAttr::get(
-        s.module.getContext(), s.onward.getChannel().getGrid(), channel));
+        s.module.getContext(), s.onward.getChannel().getGrid(),
+        s.onward.getChannel().getAxes(), channel));
     builder.setInsertionPoint(s.loop.getBody()->getTerminator());
     ring::WaitOp::create(builder, more.getLoc(),
                          waitOf(s.onward).getResultTypes(), more.getToken());

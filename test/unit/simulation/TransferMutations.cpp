@@ -149,7 +149,8 @@ static bool startTwice(Schedule &s) {
   OpBuilder builder(s.start->getNextNode());
   auto second = cast<ring::StartOp>(builder.clone(*s.start));
   second.setChannelAttr(ring::ChannelAttr::get(
-      s.module.getContext(), s.start.getChannel().getGrid(), 1));
+      s.module.getContext(), s.start.getChannel().getGrid(),
+      s.start.getChannel().getAxes(), 1));
   builder.setInsertionPointAfter(s.wait);
   ring::WaitOp::create(builder, s.wait.getLoc(), s.wait.getResultTypes(),
                        second.getToken());

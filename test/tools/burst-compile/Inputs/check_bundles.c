@@ -49,8 +49,7 @@ static void run(const char *path, burst_device *device, tensor *tensors,
     views[p].type = parameter->type;
     views[p].rank = parameter->rank;
     for (int d = parameter->rank; d-- > 0; elements *= views[p].sizes[d]) {
-      views[p].sizes[d] =
-          d == parameter->shard_dim ? parameter->extent : parameter->sizes[d];
+      views[p].sizes[d] = burst_parameter_global_size(parameter, d);
       views[p].strides[d] = elements;
     }
     if (!tensors[p].data) {

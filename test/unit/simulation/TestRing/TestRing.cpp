@@ -137,7 +137,8 @@ void AttendOneOp::lowerToTile(tiling::Lowering &lowering) {
   auto attend = ring::AttendOp::create(
       builder, getLoc(), TypeRange(), getQuery(), getQueryOwner(),
       getQueryExtent(), getKey(), getValue(), getKeyOwner(), getKeyExtent(),
-      getO(), getM(), getL(), getPairs(), getMaskCaptures(), getScoreCaptures(),
+      getO(), getM(), getL(), /*offsets=*/ValueRange(), getPairs(),
+      getMaskCaptures(), getScoreCaptures(),
       /*into=*/ValueRange(), getQueryLayout(), getKeyLayout(), getScaleAttr(),
       /*last=*/UnitAttr());
   for (auto [from, to] :
