@@ -9,6 +9,7 @@
 #include "tools/burst-run/Runner.h"
 #include "tools/harness/Ranks.h"
 
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -24,21 +25,25 @@ namespace {
 /// the same names.
 struct Options {
   cl::OptionCategory category{"burst-run options"};
-  cl::opt<std::string> input{cl::Positional,
-                             cl::desc("FILE.mlir ('-' for stdin), or FILE.so"),
-                             cl::cat(category)};
+  cl::list<std::string> inputs{
+      cl::Positional, cl::desc("FILE.mlir ('-' for stdin) or FILE.so, ..."),
+      cl::cat(category)};
   cl::opt<std::string> entry{
       "entry", cl::desc("The function to run, where there are several"),
       cl::value_desc("name"), cl::cat(category)};
   cl::opt<std::string> in{
       "in",
-      cl::desc("Global tensors to run on, by the burst.name of the arguments, "
-               "else arg0, arg1, ...; those that it does not have are seeded"),
+      cl::desc(
+          "Global tensors to run on, by the burst.name of the arguments, "
+          "else arg0, arg1, ...; those that it does not have are seeded. "
+          "Of several files: a folder, which has FILE.safetensors of those "
+          "that are not seeded"),
       cl::value_desc("file.safetensors"), cl::cat(category)};
   cl::opt<std::string> out{
       "out",
       cl::desc("Where to write the global results, by burst.name, else "
-               "result0, result1, ..."),
+               "result0, result1, ...; of several files: a folder, which gets "
+               "FILE.safetensors of each"),
       cl::value_desc("file.safetensors"), cl::cat(category)};
   cl::opt<uint64_t> seed{"seed",
                          cl::desc("Seed of tensors that --in does not have"),
@@ -53,7 +58,7 @@ struct Options {
                "burst-explain does: 16 of them, or N; of more than 64 a "
                "summary"),
       cl::value_desc("N"), cl::cat(category)};
-  cl::opt<bool> json{"json", cl::desc("Print one JSON object"),
+  cl::opt<bool> json{"json", cl::desc("Print one JSON object for each file"),
                      cl::cat(category)};
   cl::list<int64_t> extents{
       "extents", cl::CommaSeparated,
@@ -246,7 +251,7 @@ static bool checkApart(const cl::opt<std::string> &one,
 /// the options describe.
 static bool checkFile() {
   bool calibrates = flags().calibrateOption.getNumOccurrences() != 0;
-  bool hasFile = flags().input.getNumOccurrences() != 0;
+  bool hasFile = !flags().inputs.empty();
   if (!calibrates && !hasFile)
     return fail("takes a file, FILE.mlir or FILE.so, got none");
   if (!calibrates)
@@ -254,7 +259,7 @@ static bool checkFile() {
   if (flags().calibrateOption != "-" && !checkFolder(flags().calibrateOption))
     return false;
   if (hasFile)
-    return fail("--calibrate runs no file, got: " + flags().input);
+    return fail("--calibrate runs no file, got: " + flags().inputs.front());
   if (const cl::Option *option = firstGiven(
           {flags().entry, flags().in, flags().out, flags().seed, flags().check,
            flags().explain, flags().json, flags().extents, flags().batch,
@@ -263,6 +268,43 @@ static bool checkFile() {
            flags().features}))
     return fail("--" + option->ArgStr +
                 " is for a program, and --calibrate runs none");
+  return true;
+}
+
+/// The tensors of one of several files: of its name, in a folder.
+static std::string tensorsOf(llvm::StringRef file, llvm::StringRef folder) {
+  llvm::SmallString<128> path(folder);
+  llvm::sys::path::append(path, llvm::sys::path::stem(file) + ".safetensors");
+  return path.str().str();
+}
+
+static bool checkSeveralFiles() {
+  namespace fs = llvm::sys::fs;
+  const auto &files = flags().inputs;
+  if (const cl::Option *option =
+          firstGiven({flags().entry, flags().extents, flags().batch,
+                      flags().trace, flags().dump}))
+    return fail("--" + option->ArgStr + " is for one file, got " +
+                llvm::Twine(files.size()));
+  for (const auto *option : {&flags().in, &flags().out}) {
+    if (option->empty())
+      continue;
+    if (!fs::is_directory(option->getValue()))
+      return fail("--" + option->ArgStr + "=" + option->getValue() +
+                  ": no folder, wanted one, with tensors of each of " +
+                  llvm::Twine(files.size()) + " files");
+    llvm::StringMap<llvm::StringRef> named;
+    for (llvm::StringRef file : files)
+      if (auto [known, isNew] =
+              named.try_emplace(llvm::sys::path::stem(file), file);
+          !isNew)
+        return fail("--" + option->ArgStr + "=" + option->getValue() + ": " +
+                    known->second + " and " + file + " would both have " +
+                    known->first() + ".safetensors: wanted two names");
+  }
+  if (!flags().out.empty() &&
+      fs::access(flags().out.getValue(), fs::AccessMode::Write))
+    return fail("--out=" + flags().out + ": cannot write to the folder");
   return true;
 }
 
@@ -275,8 +317,10 @@ static bool checkOptions(burst::RunOptions &options) {
         &flags().features})
     if (option->getNumOccurrences() != 0 && option->empty())
       return fail("--" + option->ArgStr + " takes a name, got nothing");
-  if (!checkFolder(flags().out) || !checkFolder(flags().trace) ||
-      !checkApart(flags().out, flags().trace))
+  bool hasSeveral = flags().inputs.size() > 1;
+  if (hasSeveral ? !checkSeveralFiles()
+                 : !checkFolder(flags().out) || !checkFolder(flags().trace) ||
+                       !checkApart(flags().out, flags().trace))
     return false;
   if (!flags().in.empty() && (!options.extents.empty() || options.batch))
     return fail("--extents and --batch are for tensors that are made up, those "
@@ -330,6 +374,34 @@ static bool checkOptions(burst::RunOptions &options) {
   return true;
 }
 
+static int runFile(const burst::RunOptions &options) {
+  int status = burst::isBundle(options.file) ? burst::runBundle(options)
+                                             : burst::run(options);
+  return options.ranks ? options.ranks->share(status) : status;
+}
+
+/// One after the other, up to the first that fails.
+static int runFiles(burst::RunOptions &options) {
+  size_t count = flags().inputs.size();
+  for (size_t number = 0; number < count; ++number) {
+    options.file = flags().inputs[number];
+    if (count > 1 && !flags().out.empty())
+      options.out = tensorsOf(options.file, flags().out);
+    if (count > 1 && !flags().in.empty()) {
+      options.in = tensorsOf(options.file, flags().in);
+      if (!llvm::sys::fs::exists(options.in))
+        options.in.clear();
+    }
+    int status = runFile(options);
+    if (status != 0 && count > 1)
+      fail("stopped at " + options.file + ", number " +
+           llvm::Twine(number + 1) + " of " + llvm::Twine(count) + " files");
+    if (status != 0)
+      return status;
+  }
+  return 0;
+}
+
 int burst::runMain(int argc, char **argv) {
   burst::prepareTool("burst-run");
   (void)threads(); // registers it
@@ -339,14 +411,14 @@ int burst::runMain(int argc, char **argv) {
                               "process, and checks it; or measures this "
                               "machine\n\n"
                               "FILE.so is what burst-compile made, whatever "
-                              "its name\n");
+                              "its name; several files run one after the "
+                              "other, up to the first that fails\n");
   burst::RunOptions options;
   llvm::SmallString<128> tool(llvm::sys::fs::getMainExecutable(
       argv[0], reinterpret_cast<void *>(&checkOptions)));
   llvm::sys::path::remove_filename(tool);
   llvm::sys::path::append(tool, "burst-run");
   options.tool = tool.str();
-  options.file = flags().input;
   options.entry = flags().entry;
   options.in = flags().in;
   options.out = flags().out;
@@ -381,7 +453,5 @@ int burst::runMain(int argc, char **argv) {
     }
     options.ranks = ranks.get();
   }
-  int status = burst::isBundle(options.file) ? burst::runBundle(options)
-                                             : burst::run(options);
-  return ranks ? ranks->share(status) : status;
+  return runFiles(options);
 }
