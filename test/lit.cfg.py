@@ -129,6 +129,10 @@ config.substitutions.append(
 # Tests over MPI start ranks so, more than there may be cores. MPI itself leaks.
 if "burst-test-mpi" in config.burst_tools and shutil.which("mpirun"):
     config.available_features.add("mpi")
+# Of all programs one of so many; fewer where each takes longer.
+is_slow = "asan" in config.available_features
+config.substitutions.append(("%mpi_many", "11" if is_slow else "1"))
+config.substitutions.append(("%lld", os.path.join(config.llvm_tools_dir, "ld.lld")))
 leaks = config.environment.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 config.substitutions.append(("%mpirun", "env OMPI_ALLOW_RUN_AS_ROOT=1 "
                              f"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS={leaks} "
