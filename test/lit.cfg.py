@@ -77,6 +77,16 @@ def has_disassembler():
     return sass.find_disassembler() is not None
 
 
+def has_hosts():
+    """Whether this user can make namespaces with networks that are connected."""
+    script = os.path.join(config.test_source_root, "mpi", "Inputs", "hosts.py")
+    try:
+        return subprocess.run([sys.executable, script, "true"], capture_output=True,
+                              timeout=30).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
 def peers():
     """Where scripts/peers installs what burst-bench compares with."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -129,9 +139,12 @@ config.substitutions.append(
 # Tests over MPI start ranks so, more than there may be cores. MPI itself leaks.
 if "burst-test-mpi" in config.burst_tools and shutil.which("mpirun"):
     config.available_features.add("mpi")
+    if has_hosts():
+        config.available_features.add("netns")
 # Of all programs one of so many; fewer where each takes longer.
 is_slow = "asan" in config.available_features
 config.substitutions.append(("%mpi_many", "11" if is_slow else "1"))
+config.substitutions.append(("%mpi_few", "45" if is_slow else "15"))
 config.substitutions.append(("%lld", os.path.join(config.llvm_tools_dir, "ld.lld")))
 leaks = config.environment.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 config.substitutions.append(("%mpirun", "env OMPI_ALLOW_RUN_AS_ROOT=1 "

@@ -7,10 +7,11 @@
       oracle; FOLDER gets its code as NAME.so, what it runs on as in/NAME.safetensors
       where that is not seeded, and its plan in NAME.json. --every takes one of so
       many.
-  cases.py compare FOLDER
+  cases.py compare FOLDER [--carried FILE]
       Whether ranks that are processes, which wrote to ranks/ and printed JSON to
       ranks.json, have the bits of those that wrote to threads/, and sent and held
-      the bytes of the plan.
+      the bytes of the plan. Between two hosts FILE says how many went by the cable:
+      at least an eighth of all is wanted.
 """
 
 import argparse
@@ -173,6 +174,10 @@ def compare(args):
         name = f"{path.stem}.safetensors"
         if (folder / "ranks" / name).read_bytes() != (folder / "threads" / name).read_bytes():
             wrong.append(f"{path.stem}: other bits than of threads")
+    sent = sum(sum(found["bytes_sent"]) for found in counted)
+    if args.carried and int(Path(args.carried).read_text()) < sent / 8:
+        wrong.append(f"{Path(args.carried).read_text().strip()} bytes went by the cable, wanted "
+                     f"an eighth of {sent} or more")
     if wrong:
         sys.exit("\n".join(wrong))
     print(f"{len(files)} programs on {len(counted[0]['bytes_sent'])} ranks: the same bits, and the "
@@ -191,6 +196,7 @@ def main():
     comparer = commands.add_parser("compare")
     comparer.set_defaults(run=compare)
     comparer.add_argument("folder")
+    comparer.add_argument("--carried")
     args = parser.parse_args()
     args.run(args)
 
