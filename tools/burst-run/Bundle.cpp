@@ -37,7 +37,7 @@ public:
 
 private:
   bool fail(const llvm::Twine &message) {
-    llvm::errs() << "burst-run: " << message << "\n";
+    llvm::errs() << ("burst-run: " + message + "\n").str(); // not in pieces
     return false;
   }
   bool fail(burst_error *error) {
@@ -92,7 +92,8 @@ bool BundleRunner::phase(const char *name, llvm::function_ref<bool()> body) {
 bool BundleRunner::checkDevice() {
   bool isGpu = burst_program_is_gpu(program.get()) != 0;
   if (options.gpu && !isGpu)
-    return fail("--device: " + options.file +
+    return fail((options.ranks ? "--transport: " : "--device: ") +
+                options.file +
                 " was compiled for processors: compile it with --target=cuda");
   if (isGpu && options.threads)
     return fail("--threads is for kernels of processors, and " + options.file +
@@ -369,6 +370,7 @@ bool BundleRunner::execute() {
                       {options.threads, options.deadline, /*checked=*/false,
                        options.trace, options.latency, options.bandwidth,
                        options.gpu.value_or(0),
+                       options.ranks ? options.ranks->device() : nullptr,
                        options.ranks ? options.ranks->transport() : nullptr},
                       counters);
   return !error || fail(llvm::Twine(*error));

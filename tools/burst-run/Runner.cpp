@@ -50,7 +50,7 @@ public:
 private:
   bool phase(StringRef name, function_ref<bool()> body);
   bool fail(const Twine &message) {
-    llvm::errs() << "burst-run: " << message << "\n";
+    llvm::errs() << ("burst-run: " + message + "\n").str(); // not in pieces
     return false;
   }
 
@@ -341,6 +341,7 @@ bool Runner::execute() {
                      {options.threads, options.deadline,
                       /*checked=*/false, options.trace, options.latency,
                       options.bandwidth, options.gpu.value_or(0),
+                      options.ranks ? options.ranks->device() : nullptr,
                       options.ranks ? options.ranks->transport() : nullptr},
                      counters))
     return fail(*error);

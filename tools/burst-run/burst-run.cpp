@@ -74,7 +74,9 @@ struct Options {
   cl::opt<std::string> device{
       "device",
       cl::desc("What runs the kernels: this processor (cpu), or a GPU by its "
-               "number (0), which all ranks share (cpu)"),
+               "number (0), which all ranks share (cpu). With "
+               "--transport=nccl|ipc: the GPU of this process (that of its "
+               "number among the ranks of its machine)"),
       cl::value_desc("cpu|cuda[:N]"), cl::init("cpu"), cl::cat(category)};
   cl::opt<std::string> architectures{
       "arch",
@@ -103,11 +105,13 @@ struct Options {
       cl::value_desc("number"), cl::cat(category)};
   cl::opt<std::string> transport{
       "transport",
-      cl::desc("Be one rank of those that a launcher has started, over mpi "
-               "(mpirun, srun) or tcp (the same, torchrun, or BURST_RANK, "
-               "BURST_NUM_RANKS and BURST_ADDRESS); rank 0 gathers and checks. "
-               "Left out: all ranks are threads"),
-      cl::value_desc("mpi|tcp"), cl::cat(category)};
+      cl::desc(
+          "Be one rank of those that a launcher has started, over mpi "
+          "(mpirun, srun) or tcp (the same, torchrun, or BURST_RANK, "
+          "BURST_NUM_RANKS and BURST_ADDRESS); on GPUs, which meet as over "
+          "tcp, nccl or, within a machine, ipc. Rank 0 gathers and checks. "
+          "Left out: all ranks are threads"),
+      cl::value_desc("mpi|tcp|nccl|ipc"), cl::cat(category)};
   cl::opt<std::string> trace{
       "trace", cl::desc("Where to write a trace, for Chrome or Perfetto"),
       cl::value_desc("file.json"), cl::cat(category)};
@@ -185,7 +189,7 @@ static bool parseDevice(std::optional<int64_t> &gpu) {
 }
 
 static bool fail(const llvm::Twine &message) {
-  llvm::errs() << "burst-run: " << message << "\n";
+  llvm::errs() << ("burst-run: " + message + "\n").str(); // not in pieces
   return false;
 }
 
@@ -308,6 +312,21 @@ static bool checkSeveralFiles() {
   return true;
 }
 
+static bool checkTransport() {
+  const std::string &name = flags().transport;
+  if (flags().transport.getNumOccurrences() == 0)
+    return true;
+  if (!burst::Ranks::isTransport(name))
+    return fail("--transport takes mpi, tcp, nccl or ipc, got: " + name);
+  const cl::Option *option = firstGiven(
+      {flags().latency, flags().bandwidth, flags().dump, flags().trace});
+  if (!option && !burst::Ranks::isOfGpus(name))
+    option = firstGiven({flags().device});
+  return !option ||
+         fail("--" + option->ArgStr +
+              " is for ranks that are threads, and --transport is " + name);
+}
+
 static bool checkOptions(burst::RunOptions &options) {
   if (!checkFile())
     return false;
@@ -347,23 +366,22 @@ static bool checkOptions(burst::RunOptions &options) {
   if (flags().bandwidth.getNumOccurrences() != 0 && !flows)
     return fail("--bandwidth takes bytes per second above 0, got: " +
                 llvm::formatv("{0}", flags().bandwidth.getValue()).str());
-  bool isRank = flags().transport.getNumOccurrences() != 0;
-  if (isRank && flags().transport != "mpi" && flags().transport != "tcp")
-    return fail("--transport takes mpi or tcp, got: " + flags().transport);
-  if (isRank)
-    if (const cl::Option *option =
-            firstGiven({flags().latency, flags().bandwidth, flags().device,
-                        flags().dump, flags().trace}))
-      return fail("--" + option->ArgStr +
-                  " is for ranks that are threads, and --transport is " +
-                  flags().transport);
+  if (!checkTransport())
+    return false;
   if (!parseDevice(options.gpu))
     return fail("--device takes cpu, cuda or cuda:N, got: " + flags().device);
-  if (!options.gpu && !flags().architectures.empty())
+  bool isOfGpus = burst::Ranks::isOfGpus(flags().transport);
+  if (isOfGpus && flags().device.getNumOccurrences() != 0 && !options.gpu)
+    return fail("--transport=" + flags().transport +
+                " is between GPUs, and --device is " + flags().device +
+                ": take tcp or mpi");
+  bool isOnGpu = options.gpu || isOfGpus;
+  if (!isOnGpu && !flags().architectures.empty())
     return fail("--arch is for GPUs, and --device is not cuda");
-  if (options.gpu && threads().getNumOccurrences() != 0)
-    return fail("--threads is for kernels of processors, and --device is " +
-                flags().device);
+  if (isOnGpu && threads().getNumOccurrences() != 0)
+    return fail("--threads is for kernels of processors, and " +
+                (options.gpu ? "--device is " + flags().device
+                             : "--transport is " + flags().transport));
   if (flags().interpret)
     if (const cl::Option *option = firstGiven(
             {threads(), flags().deadline, flags().transport, flags().latency,
@@ -446,12 +464,13 @@ int burst::runMain(int argc, char **argv) {
   std::unique_ptr<burst::Ranks> ranks;
   if (!flags().transport.empty()) {
     std::string error;
-    ranks = burst::Ranks::connect(flags().transport, error);
+    ranks = burst::Ranks::connect(flags().transport, options.gpu, error);
     if (!ranks) {
       fail("--transport=" + flags().transport + ": " + error);
       return 1;
     }
     options.ranks = ranks.get();
+    options.gpu = ranks->gpu();
   }
   return runFiles(options);
 }

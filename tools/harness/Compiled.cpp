@@ -97,11 +97,12 @@ std::optional<std::string>
 burst::runAll(burst_program *program, ArrayRef<burst_tensor> globals,
               const CompiledRun &options,
               std::vector<burst_counters> &counters) {
-  burst_device *device = nullptr;
-  if (burst_error *error = makeDevice(program, options, &device))
-    return take(error);
+  burst_device *made = nullptr;
+  if (!options.device)
+    if (burst_error *error = makeDevice(program, options, &made))
+      return take(error);
   std::unique_ptr<burst_device, decltype(&burst_device_destroy)> ownedDevice(
-      device, burst_device_destroy);
+      made, burst_device_destroy);
   burst_trace *trace = nullptr;
   if (!options.trace.empty())
     if (burst_error *error = burst_trace_create(&trace))
@@ -114,7 +115,7 @@ burst::runAll(burst_program *program, ArrayRef<burst_tensor> globals,
   counters.assign(burst_program_num_ranks(program), empty);
   burst_run_all_config config{};
   config.size = sizeof(config);
-  config.device = device;
+  config.device = options.device ? options.device : made;
   config.deadline_seconds = options.deadline;
   config.checked = options.checked;
   config.trace = trace;

@@ -29,7 +29,8 @@ struct CompiledRun {
   std::string trace; ///< a file; empty: none
   /// What each transfer takes at least, see burst_local_config; 0: no delay.
   double latency = 0, bandwidth = 0;
-  int64_t gpu = 0; ///< which one runs a program for GPUs
+  int64_t gpu = 0;                ///< which one runs a program for GPUs
+  burst_device *device = nullptr; ///< null: one that is made for the run
   /// Of this process's rank, as in burst_run_all_config; null: all are threads.
   burst_transport *transport = nullptr;
 };

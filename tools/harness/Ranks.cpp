@@ -6,6 +6,7 @@
 #include "llvm/Support/Path.h"
 
 #include <dlfcn.h>
+#include <vector>
 
 using namespace burst;
 
@@ -17,32 +18,71 @@ static bool hasFailed(burst_error *error, std::string &message) {
   return true;
 }
 
+bool Ranks::isTransport(llvm::StringRef name) {
+  return name == "mpi" || name == "tcp" || isOfGpus(name);
+}
+
 std::unique_ptr<Ranks> Ranks::connect(llvm::StringRef transport,
+                                      std::optional<int64_t> gpu,
                                       std::string &error) {
   std::unique_ptr<Ranks> made(new Ranks);
-  bool isConnected =
-      transport == "mpi" ? made->connectMpi(error) : made->connectTcp(error);
+  made->ordinal = gpu;
+  bool isConnected = transport == "mpi" ? made->connectMpi(error)
+                                        : made->connectWorld(transport, error);
   return isConnected ? std::move(made) : nullptr;
 }
 
 Ranks::~Ranks() {
   burst_transport_destroy(handle);
+  burst_device_destroy(gpuDevice);
   burst_world_destroy(world);
   if (closeMpi)
     closeMpi();
 }
 
-bool Ranks::connectTcp(std::string &error) {
+bool Ranks::connectWorld(llvm::StringRef transport, std::string &error) {
   if (hasFailed(burst_world_create(nullptr, &world), error))
-    return false;
-  burst_tcp_config config{};
-  config.size = sizeof(config);
-  config.world = world;
-  if (hasFailed(burst_transport_create_tcp(&config, &handle), error))
     return false;
   own = burst_world_rank(world);
   count = burst_world_num_ranks(world);
-  return true;
+  if (isOfGpus(transport))
+    return connectGpu(transport, error);
+  burst_tcp_config config{};
+  config.size = sizeof(config);
+  config.world = world;
+  return !hasFailed(burst_transport_create_tcp(&config, &handle), error);
+}
+
+/// Ranks that lack a GPU leave the world, which the others are told.
+bool Ranks::connectGpu(llvm::StringRef transport, std::string &error) {
+  if (!ordinal)
+    ordinal = burst_world_local_rank(world);
+  burst_cuda_config where{};
+  where.size = sizeof(where);
+  where.ordinal = *ordinal;
+  if (hasFailed(burst_device_create_cuda(&where, &gpuDevice), error)) {
+    error = "rank " + std::to_string(own) + " takes GPU " +
+            std::to_string(*ordinal) + ": " + error +
+            "; --device=cuda:N is another one than that of its number on this "
+            "machine; over processors go tcp and mpi";
+    return false;
+  }
+  if (transport == "nccl") {
+    burst_nccl_config config{};
+    config.size = sizeof(config);
+    config.device = gpuDevice;
+    config.world = world;
+    bool failed =
+        hasFailed(burst_transport_create_nccl(&config, &handle), error);
+    if (failed && llvm::StringRef(error).starts_with("NCCL: not found"))
+      error += "; scripts/setup --nccl installs it";
+    return !failed;
+  }
+  burst_ipc_config config{};
+  config.size = sizeof(config);
+  config.device = gpuDevice;
+  config.world = world;
+  return !hasFailed(burst_transport_create_ipc(&config, &handle), error);
 }
 
 /// Beside the library that this code is in, else where the loader looks.
@@ -114,9 +154,24 @@ static void tell(burst_rank *rank, const burst_table *table, void *const *) {
 
 static void noSegments(int32_t, int64_t, int64_t, burst_segment *) {}
 
+static constexpr double longDeadline = 1e6; // rank 0 may compare for long
+
 int Ranks::share(int status) {
   if (own != 0 && status != 0)
     burst_transport_stop(handle, "burst-run has failed on this rank");
+  return world ? shareOverWorld(status) : shareOverTransport(status);
+}
+
+int Ranks::shareOverWorld(int status) {
+  std::vector<int> all(static_cast<size_t>(count));
+  std::string message;
+  bool failed = hasFailed(burst_world_gather(world, &status, sizeof(status),
+                                             all.data(), longDeadline),
+                          message);
+  return failed ? 1 : all.front();
+}
+
+int Ranks::shareOverTransport(int status) {
   said = {count, status};
   burst_image image{};
   image.size = sizeof(image);
@@ -146,7 +201,7 @@ int Ranks::share(int status) {
   config.rank = own;
   config.device = device;
   config.transport = handle;
-  config.deadline_seconds = 1e6; // rank 0 may compare for long
+  config.deadline_seconds = longDeadline;
   bool failed =
       hasFailed(burst_run(program, &config, nullptr, 0, nullptr), message);
   burst_device_destroy(device);

@@ -8,6 +8,7 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace burst {
@@ -15,24 +16,39 @@ namespace burst {
 /// A rank of a job that a launcher has started, and what connects it.
 class Ranks {
 public:
-  /// "tcp", between worlds as the environment says, or "mpi". Null, and why.
+  /// "mpi", or between worlds as the environment says: "tcp"; and, from GPU to
+  /// GPU, "nccl" and "ipc". There `gpu` is that of this rank; none: the one of
+  /// the rank's number on its machine. Null, and why.
   static std::unique_ptr<Ranks> connect(llvm::StringRef transport,
+                                        std::optional<int64_t> gpu,
                                         std::string &error);
+  static bool isTransport(llvm::StringRef name);
+  static bool isOfGpus(llvm::StringRef transport) {
+    return transport == "nccl" || transport == "ipc";
+  }
   Ranks(const Ranks &) = delete;
   ~Ranks();
 
   burst_transport *transport() const { return handle; }
   int64_t rank() const { return own; }
+  /// The GPU that a transport of GPUs is for; else null, and none.
+  burst_device *device() const { return gpuDevice; }
+  std::optional<int64_t> gpu() const { return ordinal; }
 
   /// The exit status of rank 0, on all: 1 where it cannot be heard.
   int share(int status);
 
 private:
   Ranks() = default;
-  bool connectTcp(std::string &error);
   bool connectMpi(std::string &error);
+  bool connectWorld(llvm::StringRef transport, std::string &error);
+  bool connectGpu(llvm::StringRef transport, std::string &error);
+  int shareOverWorld(int status);
+  int shareOverTransport(int status);
 
   burst_world *world = nullptr;
+  burst_device *gpuDevice = nullptr;
+  std::optional<int64_t> ordinal;
   burst_transport *handle = nullptr;
   void (*closeMpi)() = nullptr;
   int64_t own = 0, count = 1;
