@@ -746,6 +746,67 @@ int burst_mpi_transport_of(int communicator, burst_transport_table *table,
                              table, failure);
 }
 
+// Whether a gather still waits: fails where it will not end.
+static int poll_gather(mpi *mpi, MPI_Request *gather, double began,
+                       double seconds, bool *waits,
+                       burst_transport_failure *failure) {
+  int is_done = 0;
+  enter();
+  hear(mpi);
+  int result = MPI_Test(gather, &is_done, MPI_STATUS_IGNORE);
+  bool stopped = mpi->stopped;
+  int gone = -1;
+  for (int rank = 0; rank < mpi->num_ranks && gone < 0; ++rank)
+    if (mpi->left[rank] > 0 && now() > mpi->left[rank] + grace_seconds)
+      gone = rank;
+  leave();
+  *waits = !is_done;
+  if (result != MPI_SUCCESS)
+    return fail_of_mpi(failure, -1, "MPI_Iallgather", result);
+  if (is_done)
+    return 0;
+  if (stopped)
+    return fail(failure, PEER_STOPPED, -1, "%s", mpi->reason);
+  if (gone >= 0)
+    return fail(failure, PEER_STOPPED, gone,
+                "rank %d stopped: its transport is destroyed", gone);
+  return now() < began + seconds
+             ? 0
+             : fail(failure, DEADLINE_EXCEEDED, -1,
+                    "burst_mpi_gather: not all ranks have come for %g s",
+                    seconds);
+}
+
+int burst_mpi_gather(const burst_transport_table *table, const void *mine,
+                     int64_t bytes, void *all, double seconds,
+                     burst_transport_failure *failure) {
+  mpi *mpi = table->context;
+  if (bytes < 0 || bytes > most_bytes)
+    return fail(failure, INVALID_ARGUMENT, -1,
+                "burst_mpi_gather: %" PRId64 " bytes, wanted 0 to %" PRId64,
+                bytes, most_bytes);
+  // Of a gather that fails MPI keeps the memory.
+  size_t total = (size_t)bytes * (size_t)mpi->num_ranks;
+  char *memory = malloc(total + (size_t)bytes + 1);
+  if (!memory)
+    return fail_memory(failure, (int64_t)total + bytes);
+  memcpy(memory + total, mine, (size_t)bytes);
+  MPI_Request gather;
+  enter();
+  int result = MPI_Iallgather(memory + total, (int)bytes, MPI_BYTE, memory,
+                              (int)bytes, MPI_BYTE, mpi->gathers, &gather);
+  leave();
+  if (result != MPI_SUCCESS)
+    return fail_of_mpi(failure, -1, "MPI_Iallgather", result);
+  double began = now();
+  for (bool waits = true; waits; rest(began))
+    if (poll_gather(mpi, &gather, began, seconds, &waits, failure))
+      return 1;
+  memcpy(all, memory, total);
+  free(memory);
+  return 0;
+}
+
 int burst_mpi_open(burst_transport_table *table,
                    burst_transport_failure *failure) {
   int is_initialized = 0, level = 0;

@@ -52,6 +52,14 @@ int burst_mpi_transport(MPI_Comm communicator, burst_transport_table *table,
 int burst_mpi_transport_of(int communicator, burst_transport_table *table,
                            burst_transport_failure *failure);
 
+/* Writes to `all`, in the order of the ranks, the `bytes` bytes, at most 2^30,
+   that each rank of a table of this library has at `mine`: equally many on all
+   of them. Collective, between runs. Fails where a rank has stopped or left, or
+   does not come for `seconds`. */
+int burst_mpi_gather(const burst_transport_table *table, const void *mine,
+                     int64_t bytes, void *all, double seconds,
+                     burst_transport_failure *failure);
+
 /* For hosts that load this library and are not linked to MPI: a transport of
    all ranks that the launcher has started, and the end of MPI. The first
    initializes MPI, unless it is. */
