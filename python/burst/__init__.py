@@ -10,6 +10,7 @@ from burst.bundles import Parameter
 from burst.compiling import Compiled, Program, compile, load
 from burst.plans import Plan, explain
 from burst.errors import ArgumentError, Code, DeadlineError, Error, OutOfMemoryError
+from burst.running import MpiWorld
 from burst.sequence import Layout, Sequence
 from burst.tracing import TableOf as table
 from burst.tracing import TracingError, where
@@ -37,7 +38,7 @@ def __getattr__(name: str) -> Any:
 __version__: str = _library.burst_version().decode()
 
 __all__ = [
-    "ArgumentError", "Code", "Compiled", "DeadlineError", "Error", "Layout", "OutOfMemoryError",
-    "Parameter", "Plan", "Program", "Sequence", "TracingError", "attention", "check", "compile",
-    "context_parallel", "explain", "flex_attention", "hf", "integrations", "load", "merge",
-    "scaled_dot_product_attention", "table", "varlen", "where"]
+    "ArgumentError", "Code", "Compiled", "DeadlineError", "Error", "Layout", "MpiWorld",
+    "OutOfMemoryError", "Parameter", "Plan", "Program", "Sequence", "TracingError", "attention",
+    "check", "compile", "context_parallel", "explain", "flex_attention", "hf", "integrations",
+    "load", "merge", "scaled_dot_product_attention", "table", "varlen", "where"]

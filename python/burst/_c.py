@@ -9,8 +9,9 @@ from typing import Any
 from burst._runtime import (FALLIBLE, OTHERS, CheckConfig, Config, Counters, CudaConfig,
                             DeviceConfig, Handle, Int, Message, NcclConfig, Parameter, Piece,
                             RunAllConfig, RunConfig, TcpConfig, Tensor, Text, TransportAbort,
-                            TransportBegin, TransportCancel, TransportStart, TransportTable,
-                            TransportWait, WorldConfig, checker, load, out)
+                            TransportBegin, TransportCancel, TransportFailure, TransportStart,
+                            TransportTable, TransportWait, WorldConfig, checker, load, load_mpi,
+                            out)
 
 
 class CompileConfig(Config):
@@ -42,5 +43,6 @@ size = c.sizeof
 __all__ = ["CheckConfig", "CompileConfig", "Config", "Counters", "CudaConfig", "DeviceConfig",
            "ExplainConfig", "Handle", "Int", "Message", "NcclConfig", "Parameter", "Piece",
            "RunAllConfig", "RunConfig", "TcpConfig", "Tensor", "Text", "TransportAbort",
-           "TransportBegin", "TransportCancel", "TransportStart", "TransportTable",
-           "TransportWait", "WorldConfig", "address", "check", "library", "path", "size"]
+           "TransportBegin", "TransportCancel", "TransportFailure", "TransportStart",
+           "TransportTable", "TransportWait", "WorldConfig", "address", "check", "library",
+           "load_mpi", "path", "size"]

@@ -215,6 +215,28 @@ def load(stem: str, package: Path, fallible: dict[str, list[Any]],
     return library
 
 
+def load_mpi(beside: str) -> c.CDLL:
+    """libburst_mpi, from the folder of the package's library."""
+    variable = "BURST_MPI_LIBRARY"
+    path = os.environ.get(variable) or str(Path(beside).parent / "libburst_mpi.so")
+    if not os.path.exists(path):
+        raise ImportError(f"no libburst_mpi at {path}; it is built where MPI is found: "
+                          "scripts/setup --mpi, then scripts/build release burst_mpi in a clone, "
+                          f"and {variable} names it elsewhere")
+    # MPI's own plugins look for its symbols among the global ones.
+    library = c.CDLL(path, mode=c.RTLD_GLOBAL)
+    failure = c.POINTER(TransportFailure)
+    for name, arguments in {
+            "burst_mpi_open": [out(TransportTable), failure],
+            "burst_mpi_transport_of": [c.c_int, out(TransportTable), failure],
+            "burst_mpi_gather": [out(TransportTable), c.c_char_p, Int, c.c_char_p, c.c_double,
+                                 failure]}.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = c.c_int, arguments
+    library.burst_mpi_close.restype = None
+    return library
+
+
 def checker(library: c.CDLL) -> Callable[[int | None], None]:
     def check(error: int | None) -> None:
         """Raises what a function of the library returned."""

@@ -181,7 +181,7 @@ def _run(program: programs.Program, text: programs.Text, given: Sizes[View],
                          "them")
     try:
         if sequence is not None and sequence.ranks > 1:
-            config.rank = sequence.group.rank()
+            config.rank = worlds.of(sequence).rank
             config.transport = worlds.of(sequence).transport
             config.deadline_seconds = sequence.deadline_seconds
         programs.run(program, config, values)

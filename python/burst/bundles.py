@@ -98,11 +98,11 @@ class Program(running.Program):
         tensors are whole.
 
         Without a world tensors are those of all ranks together, and the ranks are
-        threads of this process. With one they are the shards of its rank, and every
-        process of the world makes the same call; `whole` says that they are those of all
-        ranks nevertheless, alike in all processes: rank 0 gets the results. `threads` of this process compute (0:
-        one per CPU). A rank that waits for another one for longer than the deadline (0:
-        600 s) gives up.
+        threads of this process. With one, such as a MpiWorld, they are the shards of
+        its rank, and every process of the world makes the same call; `whole` says that
+        they are those of all ranks nevertheless, alike in all processes: rank 0 gets the
+        results. `threads` of this process compute (0: one per CPU). A rank that waits
+        for another one for longer than the deadline (0: 600 s) gives up.
 
         Gives what each rank that ran here did.
         """

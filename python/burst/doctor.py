@@ -22,9 +22,17 @@ def report() -> list[tuple[str, str]]:
             ("NCCL", _library(os.environ.get("BURST_NCCL_LIBRARY", "libnccl.so.2"),
                               "sends between GPUs")),
             ("linker", _linker()),
+            ("libburst_mpi", _mpi()),
             ("mpirun", shutil.which("mpirun") or "none"),
             ("torch", _module("torch")), ("numpy", _module("numpy")),
             ("transformers", _module("transformers"))]
+
+
+def _mpi() -> str:
+    try:
+        return f"carries shards over MPI, {_c.load_mpi(_c.path)._name}"
+    except (ImportError, OSError) as error:
+        return str(error)
 
 
 def _processor() -> str:

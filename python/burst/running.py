@@ -8,14 +8,16 @@ _c has loaded libburst_runtime.
 from __future__ import annotations
 
 import ctypes as c
+import functools
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Sequence
 from concurrent import futures
 from typing import Any, Protocol
 
-from . import _c
+from . import _c, errors
 
 # Types of elements by MLIR's names (burst/program.h).
 TYPES = {"f64": 1, "f32": 2, "bf16": 3, "f16": 4, "i64": 5, "i32": 6, "i16": 7, "i8": 8, "i1": 9}
@@ -146,6 +148,88 @@ def _destroy(transport: _c.Handle, world: _c.Handle, pid: int) -> None:
 
 # BURST_TOKEN is the process's: one world at a time is made.
 _environment = threading.Lock()
+
+
+class MpiWorld:
+    """This process as one of the ranks of an MPI communicator, and its transport to the
+    others over MPI. All ranks make it, and close it, at the same time.
+
+    `communicator` is one of mpi4py, or the number that MPI_Comm_c2f gives of one; None
+    for all processes that the launcher (mpirun, srun) has started: then MPI is
+    initialized where it is not, and finalized when Python ends.
+    """
+
+    def __init__(self, communicator: Any = None) -> None:
+        self.pid = os.getpid()
+        library = _mpi()
+        self._table = _c.TransportTable()
+        failure = _c.TransportFailure()
+        if communicator is None:
+            failed = library.burst_mpi_open(self._table, failure)
+        else:
+            failed = library.burst_mpi_transport_of(_communicator_number(communicator),
+                                                    self._table, failure)
+        _check_mpi(failed, failure)
+        self.transport = _c.Handle()
+        _c.check(_c.library.burst_transport_create(self._table, self.transport))
+        self.rank: int = self._table.rank
+        self.num_ranks: int = self._table.num_ranks
+        global _num_mpi_worlds
+        self.name = f"mpi_{_num_mpi_worlds}" # the same on all ranks that make the same ones
+        _num_mpi_worlds += 1
+        self.close = weakref.finalize(self, _destroy_mpi, self.transport, self.pid)
+
+    def __repr__(self) -> str:
+        return f"MpiWorld(rank {self.rank} of {self.num_ranks})"
+
+    def gather(self, mine: bytes, deadline_seconds: float = 0) -> list[bytes]:
+        """The bytes of each rank, equally many; all ranks call it, between runs."""
+        parts: list[list[bytes]] = [[] for _ in range(self.num_ranks)]
+        for begin in range(0, max(len(mine), 1), _GATHERED):
+            piece = mine[begin:begin + _GATHERED]
+            got = c.create_string_buffer(max(len(piece) * self.num_ranks, 1))
+            failure = _c.TransportFailure()
+            _check_mpi(_mpi().burst_mpi_gather(self._table, piece, len(piece), got,
+                                               deadline_seconds or 600.0, failure), failure)
+            for rank, part in enumerate(parts):
+                part.append(got.raw[rank * len(piece):(rank + 1) * len(piece)])
+        return [b"".join(part) for part in parts]
+
+
+_GATHERED = 1 << 28 # bytes of a rank, at a time
+_num_mpi_worlds = 0
+
+
+@functools.lru_cache(maxsize=None)
+def _mpi() -> c.CDLL:
+    library = _c.load_mpi(_c.path)
+    # What is made first ends last: behind all transports.
+    weakref.finalize(library, _close_mpi, library.burst_mpi_close, os.getpid())
+    return library
+
+
+def _close_mpi(close: Any, pid: int) -> None:
+    if os.getpid() == pid and "mpi4py.MPI" not in sys.modules: # which does so itself
+        close()
+
+
+def _destroy_mpi(transport: _c.Handle, pid: int) -> None:
+    if os.getpid() == pid:
+        _c.library.burst_transport_destroy(transport)
+
+
+def _communicator_number(communicator: Any) -> int:
+    if isinstance(communicator, int):
+        return communicator
+    if not hasattr(communicator, "py2f"):
+        raise TypeError("communicator: one of mpi4py, or the number that MPI_Comm_c2f gives, is "
+                        f"wanted, got {type(communicator).__name__}")
+    return communicator.py2f()
+
+
+def _check_mpi(failed: int, failure: _c.TransportFailure) -> None:
+    if failed:
+        raise errors.make(failure.message.decode(errors="replace"), failure.code, "")
 
 
 #===----------------------------------------------------------------------===#

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any, cast
 
 from burst import arguments
+from burst.running import MpiWorld
 
 if TYPE_CHECKING:
     import torch
@@ -59,9 +60,10 @@ def _positions(ranks: int, order: str, rank: int, length: int) -> tuple[int, ...
 
 
 class Sequence:
-    """A sequence over the ranks of a process group.
+    """A sequence over the ranks of a process group, or of an MPI communicator.
 
-    `over` is a dimension of a DeviceMesh (mesh["cp"]) or a ProcessGroup; None with
+    `over` is a dimension of a DeviceMesh (mesh["cp"]) or a ProcessGroup; a communicator
+    of mpi4py or a burst.MpiWorld, of which no process group is needed; None with
     `ranks`, for what only plans and checks. `order` says which positions a rank
     has, see Layout. `length` is the number of positions of all ranks: it may be
     left out where all ranks have equally many; `key_length` that of the keys,
@@ -71,30 +73,41 @@ class Sequence:
 
     The processes of the group find each other by its store, once, when ranks first
     exchange data. `transport` says what carries tensors of the CPU: "tcp",
-    connections of burst's own, or "group", the messages of the group itself, where
-    no others may be opened or a backend knows a faster way.
+    connections of burst's own; "group", the messages of the group itself, where
+    no others may be opened or a backend knows a faster way; "mpi", MPI, for a group
+    that has the ranks of MPI_COMM_WORLD in their order. Left out it is "mpi" over a
+    communicator, else "tcp". With "mpi" all ranks of the sequence make it at the same
+    time.
     """
 
     def __init__(self, over: Any = None, order: str = "zigzag", *, ranks: int | None = None,
                  length: int | None = None, key_length: int | None = None,
-                 deadline_seconds: float | None = None, transport: str = "tcp") -> None:
+                 deadline_seconds: float | None = None, transport: str | None = None) -> None:
+        # Of torch, or the communicator in its place.
         self.group = _group_of(over)
         if (self.group is None) == (ranks is None):
-            raise ValueError("Sequence: wants a DeviceMesh dimension or a ProcessGroup, or "
-                             "ranks=N to plan for N ranks")
-        if self.group is not None:
-            self.rank: int | None = self.group.rank()
-            ranks = self.group.size()
-        else:
-            self.rank = None
+            raise ValueError("Sequence: wants a DeviceMesh dimension, a ProcessGroup, a "
+                             "communicator of mpi4py or a burst.MpiWorld, or ranks=N to plan for "
+                             "N ranks")
+        if transport not in (None, "tcp", "group", "mpi"):
+            raise ValueError(f"transport: \"tcp\", \"group\" or \"mpi\", got {transport!r}")
+        self.rank: int | None = None
+        self.mpi: MpiWorld | None = None # which carries tensors
+        if isinstance(self.group, MpiWorld):
+            if transport not in (None, "mpi"):
+                raise ValueError(f"transport: {transport!r} is of a process group, and the "
+                                 "sequence is over an MPI communicator")
+            self.mpi = self.group
+            self.rank, ranks = self.mpi.rank, self.mpi.num_ranks
+        elif self.group is not None:
+            self.rank, ranks = self.group.rank(), self.group.size()
+            self.mpi = _mpi_of(self.group) if transport == "mpi" else None
         ranks = arguments.whole("ranks", ranks)
         self.layout = Layout(ranks, order)
         self.length = None if length is None else arguments.whole("length", length)
         self.key_length = None if key_length is None else \
             arguments.whole("key_length", key_length)
-        if transport not in ("tcp", "group"):
-            raise ValueError(f"transport: \"tcp\" or \"group\", got {transport!r}")
-        self.transport = transport
+        self.transport = "mpi" if self.mpi is not None else transport or "tcp"
         self.deadline_seconds = 0.0 # 0: the runtime's
         if deadline_seconds is not None:
             if not (isinstance(cast(object, deadline_seconds), (int, float)) and
@@ -111,7 +124,8 @@ class Sequence:
     def name(self) -> str:
         """Of the group and what is said of it: the same on all its ranks, and in the
         processes of another run."""
-        group = "" if self.group is None else self.group.group_name
+        group = "" if self.group is None else self.group.name \
+            if isinstance(self.group, MpiWorld) else self.group.group_name
         return f"{group} {self.layout} {self.length} {self.key_length}"
 
     def _key(self) -> tuple[Any, ...]:
@@ -149,7 +163,6 @@ class Sequence:
     def unshard(self, x: torch.Tensor, dim: int) -> torch.Tensor:
         """The whole tensor, on every rank, of the shards of all. Not differentiable."""
         import torch
-        import torch.distributed as dist
         rank = self._own_rank()
         length = self.global_length(x.shape[dim], self.length)
         moved = x.detach().movedim(dim, 0)
@@ -157,13 +170,24 @@ class Sequence:
         most = max(self.layout.local_length(r, length) for r in range(self.ranks))
         padded = moved.new_zeros((most, *moved.shape[1:]))
         padded[:self.layout.local_length(rank, length)] = moved
-        parts = [torch.empty_like(padded) for _ in range(self.ranks)]
-        dist.all_gather(parts, padded, group=self.group) # pyright: ignore[reportUnknownMemberType]
+        parts = self._gather(padded)
         whole = moved.new_empty((length, *moved.shape[1:]))
         for r, part in enumerate(parts):
             held = self.layout.positions(r, length)
             whole[torch.tensor(held, dtype=torch.int64)] = part[:len(held)]
         return whole.movedim(0, dim)
+
+    def _gather(self, x: torch.Tensor) -> list[torch.Tensor]:
+        import torch
+        import torch.distributed as dist
+        if isinstance(self.group, MpiWorld):
+            mine = x.contiguous().view(-1).view(torch.uint8).cpu()
+            got = self.group.gather(bytes(mine.numpy()), self.deadline_seconds)
+            return [torch.frombuffer(bytearray(part), dtype=x.dtype).view(x.shape).to(x.device)
+                    if part else x for part in got]
+        parts = [torch.empty_like(x) for _ in range(self.ranks)]
+        dist.all_gather(parts, x, group=self.group) # pyright: ignore[reportUnknownMemberType]
+        return parts
 
     @staticmethod
     def roll(x: torch.Tensor, shift: int, dim: int = -1) -> torch.Tensor:
@@ -194,9 +218,12 @@ class Sequence:
 
 
 def _group_of(over: Any) -> Any:
-    """The process group of a DeviceMesh dimension, or of itself."""
-    if over is None:
-        return None
+    """The process group of a DeviceMesh dimension, or of itself; of a communicator of
+    MPI what stands in its place."""
+    if over is None or isinstance(over, MpiWorld):
+        return over
+    if hasattr(over, "py2f"):
+        return _mpi_world(over)
     if hasattr(over, "get_group"):
         if getattr(over, "ndim", 1) != 1:
             raise ValueError(f"Sequence: wants one dimension of a mesh, as in mesh[\"cp\"], got "
@@ -204,5 +231,29 @@ def _group_of(over: Any) -> Any:
         return over.get_group()
     if hasattr(over, "rank") and hasattr(over, "size"):
         return over
-    raise TypeError("Sequence: wants a DeviceMesh dimension or a ProcessGroup, got "
-                    f"{type(over).__name__}")
+    raise TypeError("Sequence: wants a DeviceMesh dimension, a ProcessGroup, a communicator of "
+                    f"mpi4py or a burst.MpiWorld, got {type(over).__name__}")
+
+
+# By communicator of mpi4py, which is kept, so that no other one is taken for it; None
+# for all ranks.
+_mpi_worlds: dict[int, tuple[Any, MpiWorld]] = {}
+
+
+def _mpi_world(communicator: Any) -> MpiWorld:
+    _, found = _mpi_worlds.get(id(communicator), (None, None))
+    if found is None or not found.close.alive:
+        found = MpiWorld(communicator)
+        _mpi_worlds[id(communicator)] = communicator, found
+    return found
+
+
+def _mpi_of(group: Any) -> MpiWorld:
+    """All ranks of MPI, which a group has to have, too."""
+    world = _mpi_world(None)
+    if (world.rank, world.num_ranks) != (group.rank(), group.size()):
+        raise ValueError(f"transport: \"mpi\" is for a group with the {world.num_ranks} ranks of "
+                         f"MPI_COMM_WORLD in their order; this process is rank {group.rank()} of "
+                         f"{group.size()} there, and {world.rank} of MPI. Give a communicator of "
+                         "mpi4py, as burst.Sequence(comm.Split(color, key))")
+    return world

@@ -89,7 +89,8 @@ class Bound:
             else:
                 found = _c.RunConfig(stream=programs.stream(*place).handle)
             if self.sequence is not None and self.sequence.ranks > 1:
-                found.rank = self.sequence.group.rank()
+                assert self.sequence.rank is not None
+                found.rank = self.sequence.rank
                 try:
                     found.transport = worlds.transport(self.sequence, q.device)
                 except Error as error: # also of another rank's run

@@ -32,6 +32,9 @@ class Rank:
         """A transport over a part of the NCCL communicator that the group has for a
         CUDA device; all ranks make it with their first exchange there."""
         found = self._nccl.get(device.index)
+        if found is None and isinstance(self.group, running.MpiWorld):
+            raise ValueError(f"a sequence over an MPI communicator is of tensors of the CPU, got "
+                             f"{device}: over GPUs give a process group with NCCL")
         if found is None:
             backend = self.group._get_backend(device)
             if not hasattr(backend, "_comm_ptr"):
@@ -76,26 +79,37 @@ class World(running.World, Rank):
         self.group = group
 
 
+class MpiRank(Rank):
+    """With a transport over MPI. Its group may be that of MPI itself."""
+
+    def __init__(self, group: Any, mpi: running.MpiWorld) -> None:
+        super().__init__()
+        self.group, self.pid, self.transport = group, mpi.pid, mpi.transport
+        self.rank, self.num_ranks = mpi.rank, mpi.num_ranks
+        self._mpi = mpi
+
+
 def _store(group: Any) -> Any:
     from torch.distributed import distributed_c10d as c10d
     return c10d._get_process_group_store(group) # pyright: ignore[reportPrivateUsage]
 
 
-_worlds: dict[tuple[str, str], World | GroupRank] = {} # by group and transport
+_worlds: dict[tuple[str, str], World | GroupRank | MpiRank] = {} # by group and transport
 _explained: dict[str, Any] = {} # groups by name, of which ranks ran different programs
 
 
-def of(sequence: Sequence) -> World | GroupRank:
+def of(sequence: Sequence) -> World | GroupRank | MpiRank:
     """The world of a sequence's group, which all its ranks make with their first
     exchange."""
     group = sequence.group
-    name = group.group_name
+    name = group.name if isinstance(group, running.MpiWorld) else group.group_name
     key = (name, sequence.transport)
     world = _worlds.get(key)
     if world is not None and world.group is not group: # which was destroyed, and its name given on
         world = None
     if world is None:
-        world = _worlds[key] = GroupRank(group) if sequence.transport == "group" else \
+        world = _worlds[key] = MpiRank(group, sequence.mpi) if sequence.mpi is not None else \
+            GroupRank(group) if sequence.transport == "group" else \
             World(group, sequence.deadline_seconds)
     if world.pid != os.getpid():
         raise RuntimeError("burst: this process was forked from a rank; its transport belongs to "
@@ -115,7 +129,8 @@ def transport(sequence: Sequence, device: Any) -> _c.Handle:
 def explained(sequence: Sequence | None, error: Error, described: dict[str, str]) -> Error:
     """The error of a run; where ranks run different programs, with what is different
     about them. What this rank runs is `described`."""
-    if sequence is None or sequence.ranks == 1 or error.code != Code.MISMATCH:
+    if sequence is None or sequence.ranks == 1 or error.code != Code.MISMATCH or \
+            isinstance(sequence.group, running.MpiWorld): # which has no store
         return error
     # Later calls fail with the first error, which they are not about.
     if _explained.get(sequence.group.group_name) is sequence.group:

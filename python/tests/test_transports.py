@@ -42,8 +42,8 @@ def test_kinds_of_checks_are_named():
 
 
 def test_kinds_of_transports_are_named():
-    with pytest.raises(ValueError, match="transport: \"tcp\" or \"group\", got 'mpi'"):
-        burst.Sequence(ranks=2, transport="mpi")
+    with pytest.raises(ValueError, match="transport: \"tcp\", \"group\" or \"mpi\", got 'smoke'"):
+        burst.Sequence(ranks=2, transport="smoke")
 
 
 def same_bits(strategy):
