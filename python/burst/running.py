@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes as c
 import functools
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Sequence
@@ -209,7 +208,7 @@ def _mpi() -> c.CDLL:
 
 
 def _close_mpi(close: Any, pid: int) -> None:
-    if os.getpid() == pid and "mpi4py.MPI" not in sys.modules: # which does so itself
+    if os.getpid() == pid:
         close()
 
 

@@ -807,6 +807,8 @@ int burst_mpi_gather(const burst_transport_table *table, const void *mine,
   return 0;
 }
 
+static bool has_initialized; // MPI, here
+
 int burst_mpi_open(burst_transport_table *table,
                    burst_transport_failure *failure) {
   int is_initialized = 0, level = 0;
@@ -815,14 +817,14 @@ int burst_mpi_open(burst_transport_table *table,
     int result = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
     if (result != MPI_SUCCESS)
       return fail_of_mpi(failure, -1, "MPI_Init_thread", result);
+    has_initialized = true;
   }
   return burst_mpi_transport(MPI_COMM_WORLD, table, failure);
 }
 
 void burst_mpi_close(void) {
-  int is_initialized = 0, is_finalized = 0;
-  MPI_Initialized(&is_initialized);
+  int is_finalized = 0;
   MPI_Finalized(&is_finalized);
-  if (is_initialized && !is_finalized)
+  if (has_initialized && !is_finalized)
     MPI_Finalize();
 }

@@ -62,7 +62,8 @@ int burst_mpi_gather(const burst_transport_table *table, const void *mine,
 
 /* For hosts that load this library and are not linked to MPI: a transport of
    all ranks that the launcher has started, and the end of MPI. The first
-   initializes MPI, unless it is. */
+   initializes MPI, unless it is; the second finalizes it where the first has
+   initialized it, when all transports are destroyed. */
 int burst_mpi_open(burst_transport_table *table,
                    burst_transport_failure *failure);
 void burst_mpi_close(void);
