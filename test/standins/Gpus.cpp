@@ -249,7 +249,7 @@ CUresult Gpus::synchronise(const StreamRef &stream, uint64_t number,
                            std::unique_lock<std::mutex> &lock) {
   // Other processes, and the host, let streams go on without a word.
   while (!advance(stream, number))
-    if (registered.empty())
+    if (registered.empty() && !options.processes)
       changed.wait(lock);
     else
       changed.wait_for(lock, std::chrono::milliseconds(1));

@@ -11,13 +11,21 @@
 // ncclCommGetAsyncError says that it is done, not before: that is as late as is
 // legal.
 //
+// Where ranks are processes (BURST_EMULATED_PROCESSES), each of which emulates
+// GPUs, a part is data that is sent when its operation is the first of its
+// stream, and done when the receiver, for which the same holds, has taken it.
+// Communicators cannot be split there.
+//
 //===----------------------------------------------------------------------===//
 #include "runtime/src/cuda/Nccl.h"
 #include "test/standins/Gpus.h"
+#include "test/standins/Links.h"
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstring>
+#include <unistd.h>
 #include <utility>
 
 using namespace burst::standins;
@@ -47,6 +55,10 @@ struct Part {
   std::weak_ptr<Operation> operation = {};
   std::weak_ptr<Part> other = {};
   bool isDone = false;
+  // Between processes: its number among those of its source and destination,
+  // and whether it is on its way.
+  uint64_t number = 0;
+  bool isSent = false;
   Clock learnt = {}; // what its sender did before, not that the send is done
 };
 
@@ -63,6 +75,10 @@ struct Clique {
     CommunicatorRef made;
   };
   std::map<size_t, std::map<int, Wish>> splits;
+  // Of ranks in processes: what connects the one that is here, and how many
+  // parts it had with each other, by rank and whether they were sent.
+  std::unique_ptr<Links> links = nullptr;
+  std::map<std::pair<int, bool>, uint64_t> numbers;
 };
 
 } // namespace
@@ -143,13 +159,42 @@ void join(Gpus &gpus, const std::shared_ptr<Clique> &clique,
     complete(gpus, *clique);
 }
 
+/// Of other processes nobody hears.
+void waitForChange(Gpus &gpus, std::unique_lock<std::mutex> &lock) {
+  if (gpus.options.processes)
+    gpus.changed.wait_for(lock, std::chrono::milliseconds(1));
+  else
+    gpus.changed.wait(lock);
+}
+
+/// Whether the ranks in other processes are there.
+void lookForOthers(ncclComm &communicator) {
+  const Clique *clique = communicator.clique.get();
+  if (communicator.isReady || !clique || !clique->links ||
+      !clique->links->isReady())
+    return;
+  std::map<int, int> ranks; // by GPU
+  for (int rank = 0; rank < int(clique->size); ++rank) {
+    int gpu = clique->links->gpus()[size_t(rank)];
+    auto [found, isNew] = ranks.try_emplace(gpu, rank);
+    if (!isNew)
+      fail(communicator, ncclInvalidUsage,
+           fmt::format("Duplicate GPU detected : rank {} and rank {} both on "
+                       "CUDA device {}",
+                       found->second, rank, gpu));
+  }
+  communicator.isReady = true;
+}
+
 ncclResult_t waitFor(Gpus &gpus, ncclComm &communicator,
                      std::unique_lock<std::mutex> &lock) {
   if (!communicator.blocks)
     return ncclInProgress;
   while (!communicator.isReady && !communicator.isAborted &&
-         communicator.error == ncclSuccess)
-    gpus.changed.wait(lock);
+         communicator.error == ncclSuccess) {
+    waitForChange(gpus, lock);
+    lookForOthers(communicator);
+  }
   if (communicator.isAborted)
     return fail(ncclInternalError, "the communicator was aborted");
   if (communicator.error != ncclSuccess)
@@ -208,6 +253,10 @@ void post(Gpus &gpus, const PartRef &part) {
   if (part->isNever)
     return;
   ncclComm &communicator = *part->communicator;
+  if (communicator.clique->links) {
+    part->number = ++communicator.clique->numbers[{part->peer, part->sends}];
+    return;
+  }
   std::pair<int, int> key = part->sends
                                 ? std::pair(communicator.rank, part->peer)
                                 : std::pair(part->peer, communicator.rank);
@@ -243,8 +292,53 @@ void post(Gpus &gpus, const PartRef &part) {
     fail(*one->communicator, ncclInvalidUsage, text);
 }
 
+/// What came for a part that receives.
+void receive(Gpus &gpus, Part &part, const Links::Message &message) {
+  const OperationRef ours = part.operation.lock();
+  std::string text;
+  if (part.ofGather != message.ofGather)
+    text = "one calls ncclAllGather, the other one does not";
+  else if (part.bytes != message.data.size())
+    text = fmt::format("sizes differ: {} bytes are sent, {} received",
+                       message.data.size(), part.bytes);
+  if (!text.empty()) {
+    text = fmt::format("rank {} and rank {}: {}", part.peer,
+                       part.communicator->rank, text);
+    gpus.report(part.communicator->context, CUDA_SUCCESS, text);
+    fail(*part.communicator, ncclInvalidUsage, text);
+  } else if (part.bytes && gpus.touch(*ours, part.buffer, part.bytes, true)) {
+    gpus.memory.write(part.buffer, message.data.data(), part.bytes);
+  }
+  part.isDone = true;
+}
+
+/// The same of a part whose other side is in another process.
+void meetElsewhere(Gpus &gpus, Part &part) {
+  Links &links = *part.communicator->clique->links;
+  if (part.isNever)
+    return;
+  if (!part.sends) {
+    if (auto message = links.take(part.peer, part.number))
+      receive(gpus, part, *message);
+    return;
+  }
+  if (!part.isSent) {
+    std::vector<char> data(part.bytes);
+    const OperationRef ours = part.operation.lock();
+    if (part.bytes && gpus.touch(*ours, part.buffer, part.bytes, false))
+      gpus.memory.read(part.buffer, data.data(), part.bytes);
+    links.send(part.peer, part.number, part.ofGather, std::move(data));
+    part.isSent = true;
+  }
+  part.isDone = links.isTaken(part.peer, part.number);
+}
+
 /// Moves the data of a part whose other side can run as well.
 void meet(Gpus &gpus, const PartRef &part) {
+  if (part->communicator->clique->links) {
+    meetElsewhere(gpus, *part);
+    return;
+  }
   PartRef other = part->other.lock();
   OperationRef theirs = other ? other->operation.lock() : nullptr,
                ours = part->operation.lock();
@@ -375,6 +469,7 @@ void forget(Gpus &gpus, const CommunicatorRef &communicator) {
       std::erase_if(box, [&](const PartRef &part) {
         return part->communicator == communicator;
       });
+    communicator->clique->links.reset();
   }
   communicator->last.clear();
   gpus.changed.notify_all();
@@ -415,6 +510,8 @@ const char *ncclGetLastError(ncclComm_t) { return lastError.c_str(); }
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
   BEGIN;
   uint64_t number = ++nccl().ids;
+  if (gpus.options.processes)
+    number += uint64_t(getpid()) << 32;
   memset(id, 0x5a, sizeof(*id));
   memcpy(id, &number, sizeof(number));
   nccl().cliques[number] = std::make_shared<Clique>();
@@ -428,6 +525,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *communicator, int ranks,
   uint64_t number;
   memcpy(&number, &id, sizeof(number));
   auto found = nccl().cliques.find(number);
+  if (found == nccl().cliques.end() && gpus.options.processes)
+    found = nccl().cliques.emplace(number, std::make_shared<Clique>()).first;
   if (found == nccl().cliques.end() || ranks < 1 || rank < 0 || rank >= ranks)
     return fail(ncclInvalidArgument, "an unknown id, or an invalid rank");
   if (!currentContext)
@@ -441,8 +540,14 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *communicator, int ranks,
   CommunicatorRef made = create(gpus, config);
   made->rank = rank;
   *communicator = made.get();
-  if (planted != BURST_EMULATED_NEVER)
+  if (gpus.options.processes) {
+    made->clique = found->second;
+    clique.members[rank] = made;
+    clique.links =
+        std::make_unique<Links>(number, rank, ranks, currentContext->ordinal);
+  } else if (planted != BURST_EMULATED_NEVER) {
     join(gpus, found->second, made);
+  }
   return finishCreation(gpus, made, lock);
 }
 
@@ -450,6 +555,8 @@ ncclResult_t ncclCommSplit(ncclComm_t communicator, int color, int key,
                            ncclComm_t *made, ncclConfig_t *config) {
   BEGIN;
   FIND(parent, communicator);
+  if (gpus.options.processes)
+    return fail(ncclInvalidUsage, "the stand-in splits no ranks of processes");
   CommunicatorRef child;
   *made = nullptr;
   if (color != NCCL_SPLIT_NOCOLOR) {
@@ -505,6 +612,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator,
   if (!found)
     return fail(ncclInvalidArgument, "no communicator");
   *result = ncclSuccess;
+  lookForOthers(*found);
   if (found->error != ncclSuccess) {
     lastError = found->text;
     *result = found->error;
@@ -526,7 +634,7 @@ static void finish(Gpus &gpus, ncclComm &communicator,
   flush(communicator);
   while (!isIdle(gpus, communicator) && communicator.error == ncclSuccess &&
          !communicator.isAborted)
-    gpus.changed.wait(lock);
+    waitForChange(gpus, lock);
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
