@@ -136,7 +136,8 @@ config.substitutions.append(("%clang", clang))
 config.substitutions.append(
     ("%other_machine", "aarch64" if "x86" in config.available_features else "x86_64"))
 
-# Tests over MPI start ranks so, more than there may be cores. MPI itself leaks.
+# Tests over MPI start ranks so, more than there may be cores. MPI itself leaks. Where a
+# rank fails, mpirun would wait for seconds before it ends the others.
 if "burst-test-mpi" in config.burst_tools and shutil.which("mpirun"):
     config.available_features.add("mpi")
     if has_hosts():
@@ -149,7 +150,7 @@ config.substitutions.append(("%lld", os.path.join(config.llvm_tools_dir, "ld.lld
 leaks = config.environment.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 config.substitutions.append(("%mpirun", "env OMPI_ALLOW_RUN_AS_ROOT=1 "
                              f"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS={leaks} "
-                             "mpirun --oversubscribe --quiet"))
+                             "OMPI_MCA_odls_base_sigkill_timeout=0 mpirun --oversubscribe --quiet"))
 
 if has_gpu():
     config.available_features.add("cuda")

@@ -1,12 +1,13 @@
 //===- Rank.c - A rank of tests over MPI ----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rank WHAT [SEED]: checks the transport of its rank; what is one of
+// Rank WHAT... [SEED]: checks transports of its rank, one after the other; what
+// is one of
 //   messages, mismatch, deadline, stop   as burst_transport_check has them
 //   twice        two transports, one after the other, and one of half the ranks
 //   leave        rank 0 destroys its transport while the others wait for it
-//   level        with MPI_THREAD_FUNNELED
-//   early        before MPI_Init_thread
+//   level        with MPI_THREAD_FUNNELED; alone
+//   early        before MPI_Init_thread; alone
 // Prints "rank R: ok", or why not.
 //
 //===----------------------------------------------------------------------===//
@@ -74,34 +75,40 @@ static void check_twice(void) {
   MPI_Comm_free(&half);
 }
 
+static void check_what(const char *what, int64_t seed) {
+  static const char *const names[] = {"messages", "mismatch", "deadline",
+                                      "stop"};
+  if (strcmp(what, "twice") == 0) {
+    check_twice();
+    return;
+  }
+  burst_transport *transport = connect_to(MPI_COMM_WORLD);
+  if (strcmp(what, "leave") == 0 && rank == 0)
+    tell("ok");
+  else if (strcmp(what, "leave") == 0) // which waits for rank 0
+    tell_error(check(transport, BURST_CHECK_STOP, seed));
+  for (int64_t i = 0; i < 4; ++i)
+    if (strcmp(what, names[i]) == 0)
+      tell_error(check(transport, i, seed));
+  burst_transport_destroy(transport);
+}
+
 int main(int argc, char **argv) {
-  const char *what = argc > 1 ? argv[1] : "messages";
-  int64_t seed = argc > 2 ? atoll(argv[2]) : 0;
-  int level, wanted = strcmp(what, "level") == 0 ? MPI_THREAD_FUNNELED
-                                                 : MPI_THREAD_SERIALIZED;
-  if (strcmp(what, "early") == 0)
+  const char *first = argc > 1 ? argv[1] : "messages";
+  int64_t seed = argc > 2 ? atoll(argv[argc - 1]) : 0;
+  int level, wanted = strcmp(first, "level") == 0 ? MPI_THREAD_FUNNELED
+                                                  : MPI_THREAD_SERIALIZED;
+  if (strcmp(first, "early") == 0)
     connect_to(MPI_COMM_WORLD);
   MPI_Init_thread(&argc, &argv, wanted, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (strcmp(what, "early") == 0) {
+  if (strcmp(first, "early") == 0)
     tell("ok");
-  } else if (strcmp(what, "level") == 0) {
+  else if (strcmp(first, "level") == 0)
     connect_to(MPI_COMM_WORLD);
-  } else if (strcmp(what, "twice") == 0) {
-    check_twice();
-  } else {
-    static const char *const names[] = {"messages", "mismatch", "deadline",
-                                        "stop"};
-    burst_transport *transport = connect_to(MPI_COMM_WORLD);
-    if (strcmp(what, "leave") == 0 && rank == 0)
-      tell("ok");
-    else if (strcmp(what, "leave") == 0) // which waits for rank 0
-      tell_error(check(transport, BURST_CHECK_STOP, seed));
-    for (int64_t i = 0; i < 4; ++i)
-      if (strcmp(what, names[i]) == 0)
-        tell_error(check(transport, i, seed));
-    burst_transport_destroy(transport);
-  }
+  else
+    for (int i = 1; i < argc && atoll(argv[i]) == 0; ++i)
+      check_what(argv[i], seed);
   MPI_Finalize();
   return failures != 0;
 }

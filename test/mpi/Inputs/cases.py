@@ -130,8 +130,9 @@ def make_one(program, folder, burst_run, linker):
     if program.make_inputs:
         run(program.make_inputs)
     inputs = folder / "in" / f"{program.name}.safetensors"
+    given = ["--in", inputs] if inputs.exists() else []
     printed = run([burst_run, module, "--entry", program.entry, "--check=rows:32", "--json",
-                   "--threads=1", "--dump-dir", dump, *(["--in", inputs] if inputs.exists() else [])])
+                   "--threads=1", "--dump-dir", dump, *given])
     module.with_suffix(".json").write_text(printed)
     # What burst-compile would compile once more.
     run([linker, "-shared", "-o", module.with_suffix(".so"), *sorted(dump.glob("5-program*.o"))])
