@@ -16,14 +16,15 @@ from burst import _c
 RANKS = 3
 
 
-def mpirun(what, tmp_path, ranks=RANKS):
+def mpirun(command, ranks=RANKS):
+    """Of a process of Python: its arguments."""
     if not shutil.which("mpirun") or not (Path(_c.path).parent / "libburst_mpi.so").exists():
         pytest.skip("this machine lacks MPI")
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMP_NUM_THREADS": "1",
                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     done = subprocess.run(
-        ["mpirun", "--oversubscribe", "--quiet", "-n", str(ranks), sys.executable, __file__, what,
-         tmp_path], capture_output=True, text=True, env=environment, timeout=240)
+        ["mpirun", "--oversubscribe", "--quiet", "-n", str(ranks), sys.executable, *command],
+        capture_output=True, text=True, env=environment, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(done.stdout.split("\n")) == ["", *(f"rank {n}: ok" for n in range(ranks))]
 
@@ -82,8 +83,34 @@ def whole():
         burst.Sequence(world, transport="tcp")
 
 
-def test_without_torch(tmp_path):
-    mpirun("whole", tmp_path)
+def test_without_torch():
+    mpirun([__file__, "whole"])
+
+
+RUNTIME = """
+import os, sys
+import numpy, burst_runtime
+program = burst_runtime.load(sys.argv[1])
+world = burst_runtime.MpiWorld()
+operands = {x.name: numpy.load(f"{sys.argv[1]}.{x.name}.npy") for x in program.signature}
+wanted = {x.name: operands[x.name].copy() for x in program.signature if x.is_result}
+for name in wanted:
+    operands[name][:] = numpy.nan
+program.run(operands, world, whole=True)
+for name, value in wanted.items():
+    assert numpy.array_equal(operands[name], value) == (world.rank == 0), name
+os.write(1, f"rank {world.rank}: ok\\n".encode())
+"""
+
+
+def test_runtime_alone(tmp_path, monkeypatch):
+    program, (o, lse) = of_threads(2)
+    path = tmp_path / "program.so"
+    program.save(path)
+    for name, value in zip(("q", "k", "v", "o", "lse"), (*tensors(), o, lse)):
+        numpy.save(f"{path}.{name}.npy", value)
+    monkeypatch.setenv("BURST_RUNTIME_LIBRARY", str(Path(_c.path).parent / "libburst_runtime.so"))
+    mpirun(["-c", RUNTIME, path], 2)
 
 
 def leave():
@@ -100,8 +127,8 @@ def leave():
 
 
 @pytest.mark.all
-def test_ranks_that_leave_are_named(tmp_path):
-    mpirun("leave", tmp_path, 2)
+def test_ranks_that_leave_are_named():
+    mpirun([__file__, "leave"], 2)
 
 
 def test_a_library_that_is_missing_is_named(monkeypatch, tmp_path):
@@ -164,7 +191,7 @@ def attend_over(cp, whole):
 
 
 def test_communicators_of_mpi4py(tmp_path):
-    mpirun("communicators", tmp_path)
+    mpirun([__file__, "communicators", tmp_path])
 
 
 if __name__ == "__main__":
