@@ -1,8 +1,7 @@
 //===- Mpi.c - A transport over MPI ---------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A message is a header, which says what is sent, and the elements without
-// gaps. It lies in memory of this library, because MPI may touch it as long as
+// Messages lie in memory of this library, because MPI may touch it as long as
 // it likes: a send cannot be taken back, and a receive only before it was
 // matched. Channels are tags, so that MPI's order is the one that is wanted.
 //
@@ -12,27 +11,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "burst/mpi.h"
+#include "runtime/mpi/Messages.h"
 
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-// Those of burst_code in burst/burst.h.
-enum {
-  INVALID_ARGUMENT = 1,
-  OUT_OF_MEMORY = 3,
-  DEADLINE_EXCEEDED = 4,
-  PEER_STOPPED = 5,
-  MISMATCH = 6,
-  SYSTEM = 8
-};
 
 // What a message to MPI has at most, and a gather; tests have less.
 #ifndef BURST_MPI_MOST_BYTES
@@ -60,25 +49,6 @@ typedef struct mpi {
   bool stopped;
   char reason[NOTICE_BYTES];
 } mpi;
-
-// What is in front of the elements.
-typedef struct header {
-  uint64_t program;
-  int64_t num_pieces;
-  struct {
-    int64_t element_bytes, sizes[4];
-  } shapes[];
-} header;
-
-// One message.
-typedef struct side {
-  int peer;
-  bool receives;
-  char *memory;
-  int64_t bytes;
-  int64_t num_pieces;
-  burst_piece *pieces;
-} side;
 
 typedef struct request {
   uint64_t program;
@@ -109,29 +79,12 @@ static double now(void) {
 // Failures
 //===----------------------------------------------------------------------===//
 
-__attribute__((format(printf, 4, 5))) static int
-fail(burst_transport_failure *failure, int code, int64_t peer,
-     const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  failure->code = code;
-  failure->peer = peer;
-  vsnprintf(failure->message, sizeof(failure->message), format, arguments);
-  va_end(arguments);
-  return 1;
-}
-
 static int fail_of_mpi(burst_transport_failure *failure, int64_t peer,
                        const char *call, int result) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(result, text, &length);
-  return fail(failure, SYSTEM, peer, "%s: %.*s", call, length, text);
-}
-
-static int fail_memory(burst_transport_failure *failure, int64_t bytes) {
-  return fail(failure, OUT_OF_MEMORY, -1,
-              "out of memory: wanted %" PRId64 " bytes", bytes);
+  return burst_mpi_fail(failure, SYSTEM, peer, "%s: %.*s", call, length, text);
 }
 
 //===----------------------------------------------------------------------===//
@@ -190,98 +143,6 @@ static void mpi_abort(void *context, const char *reason) {
 }
 
 //===----------------------------------------------------------------------===//
-// Messages
-//===----------------------------------------------------------------------===//
-
-static int64_t elements_of(const burst_piece *piece) {
-  return piece->sizes[0] * piece->sizes[1] * piece->sizes[2] * piece->sizes[3];
-}
-
-static int64_t header_bytes(int64_t num_pieces) {
-  header *none = NULL;
-  return (int64_t)(sizeof(header) +
-                   (size_t)num_pieces * sizeof(none->shapes[0]));
-}
-
-static int64_t bytes_of(const side *side) {
-  int64_t bytes = header_bytes(side->num_pieces);
-  for (int64_t i = 0; i < side->num_pieces; ++i)
-    bytes += elements_of(&side->pieces[i]) * side->pieces[i].element_bytes;
-  return (bytes + 7) / 8 * 8; // headers of a gather are aligned
-}
-
-static void write_header(const side *side, uint64_t program, header *to) {
-  *to = (header){program, side->num_pieces};
-  for (int64_t i = 0; i < side->num_pieces; ++i) {
-    to->shapes[i].element_bytes = side->pieces[i].element_bytes;
-    memcpy(to->shapes[i].sizes, side->pieces[i].sizes,
-           sizeof(side->pieces[i].sizes));
-  }
-}
-
-// Copies a piece to where its elements lie without gaps, or back.
-static char *move_piece(const burst_piece *piece, char *packed, bool back) {
-  const int64_t *sizes = piece->sizes, *strides = piece->strides;
-  int64_t row = sizes[3] * piece->element_bytes;
-  bool is_dense = strides[3] == 1 || sizes[3] == 1;
-  for (int64_t i = 0; i < sizes[0] * sizes[1] * sizes[2]; ++i) {
-    int64_t at = i / (sizes[2] * sizes[1]) * strides[0] +
-                 i / sizes[2] % sizes[1] * strides[1] +
-                 i % sizes[2] * strides[2];
-    char *data = (char *)piece->data + at * piece->element_bytes;
-    int64_t step = is_dense ? row : piece->element_bytes;
-    for (int64_t done = 0; done < row; done += step) {
-      memcpy(back ? data : packed, back ? packed : data, (size_t)step);
-      packed += step;
-      data += strides[3] * piece->element_bytes;
-    }
-  }
-  return packed;
-}
-
-static void pack(const side *side, uint64_t program) {
-  char *next = side->memory + header_bytes(side->num_pieces);
-  write_header(side, program, (header *)side->memory);
-  for (int64_t i = 0; i < side->num_pieces; ++i)
-    next = move_piece(&side->pieces[i], next, false);
-}
-
-static int check_header(const side *side, uint64_t program,
-                        burst_transport_failure *failure) {
-  const header *found = (const header *)side->memory;
-  if (found->program != program)
-    return fail(failure, MISMATCH, side->peer,
-                "it runs program %016" PRIx64 ", wanted %016" PRIx64,
-                found->program, program);
-  if (found->num_pieces != side->num_pieces)
-    return fail(failure, MISMATCH, side->peer,
-                "it sends %" PRId64 " pieces, wanted %" PRId64,
-                found->num_pieces, side->num_pieces);
-  for (int64_t i = 0; i < side->num_pieces; ++i) {
-    const int64_t *f = found->shapes[i].sizes, *w = side->pieces[i].sizes;
-    if (found->shapes[i].element_bytes != side->pieces[i].element_bytes ||
-        memcmp(f, w, sizeof(side->pieces[i].sizes)) != 0)
-      return fail(failure, MISMATCH, side->peer,
-                  "piece %" PRId64 " is %" PRId64 "x%" PRId64 "x%" PRId64
-                  "x%" PRId64 " elements of %" PRId64 " bytes there, wanted "
-                  "%" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64 " of %" PRId64,
-                  i, f[0], f[1], f[2], f[3], found->shapes[i].element_bytes,
-                  w[0], w[1], w[2], w[3], side->pieces[i].element_bytes);
-  }
-  return 0;
-}
-
-static int unpack(const side *side, uint64_t program,
-                  burst_transport_failure *failure) {
-  if (check_header(side, program, failure))
-    return 1;
-  char *next = side->memory + header_bytes(side->num_pieces);
-  for (int64_t i = 0; i < side->num_pieces; ++i)
-    next = move_piece(&side->pieces[i], next, true);
-  return 0;
-}
-
-//===----------------------------------------------------------------------===//
 // Requests
 //===----------------------------------------------------------------------===//
 
@@ -300,19 +161,6 @@ static void free_request(request *request) {
   free(request);
 }
 
-static bool make_side(const burst_message *message, side *side) {
-  size_t bytes = (size_t)message->num_pieces * sizeof(burst_piece);
-  side->peer = (int)message->peer;
-  side->receives = message->receives != 0;
-  side->pieces = malloc(bytes);
-  if (!side->pieces)
-    return false;
-  memcpy(side->pieces, message->pieces, bytes);
-  side->num_pieces = message->num_pieces;
-  side->bytes = bytes_of(side);
-  return true;
-}
-
 static int64_t parts_of(const side *side) {
   return (side->bytes + most_bytes - 1) / most_bytes;
 }
@@ -328,7 +176,7 @@ static request *make_request(const burst_transport_start *start) {
   int64_t num_parts = 0;
   bool is_whole = made->sides;
   for (int64_t i = 0; is_whole && i < made->num_sides; ++i) {
-    is_whole = make_side(&start->messages.list[i], &made->sides[i]);
+    is_whole = burst_mpi_make_side(&start->messages.list[i], &made->sides[i]);
     num_parts += parts_of(&made->sides[i]);
   }
   if (is_whole) {
@@ -348,7 +196,7 @@ static bool give_memory(request *request) {
     if (!side->memory)
       return false;
     if (!side->receives)
-      pack(side, request->program);
+      burst_mpi_pack(side, request->program);
   }
   return true;
 }
@@ -433,7 +281,7 @@ static bool lay_out_gather(mpi *mpi, request *request) {
                    request->starts[side->receives ? side->peer : mpi->rank];
     own = side->receives ? own : side;
   }
-  pack(own, request->program);
+  burst_mpi_pack(own, request->program);
   return true;
 }
 
@@ -468,19 +316,21 @@ static int mpi_start(void *context, const burst_transport_start *start,
                      void **handle, burst_transport_failure *failure) {
   mpi *mpi = context;
   if (is_stopped(mpi))
-    return fail(failure, PEER_STOPPED, -1, "%s", mpi->reason);
+    return burst_mpi_fail(failure, PEER_STOPPED, -1, "%s", mpi->reason);
   if (start->channel < 0 || start->channel > mpi->most_tag)
-    return fail(failure, INVALID_ARGUMENT, -1,
-                "channel %" PRId64 ", wanted 0 to %d: MPI has no tag for it",
-                start->channel, mpi->most_tag);
+    return burst_mpi_fail(failure, INVALID_ARGUMENT, -1,
+                          "channel %" PRId64
+                          ", wanted 0 to %d: MPI has no tag for it",
+                          start->channel, mpi->most_tag);
   request *made = make_request(start);
   if (!made)
-    return fail_memory(failure, start->messages.count * (int64_t)sizeof(side));
+    return burst_mpi_fail_memory(failure,
+                                 start->messages.count * (int64_t)sizeof(side));
   bool gathers =
       start->messages.pattern == BURST_GATHER_ALL && can_gather(mpi, made);
   int failed = !(gathers ? lay_out_gather(mpi, made) : give_memory(made));
   if (failed)
-    fail_memory(failure, made->sides[0].bytes);
+    burst_mpi_fail_memory(failure, made->sides[0].bytes);
   else
     failed = gathers ? start_gather(mpi, made, failure)
                      : start_messages(mpi, made, (int)start->channel, failure);
@@ -511,7 +361,8 @@ static int poll_parts(request *request, bool *all,
   MPI_Error_class(result, &class);
   int peer = culprit < 0 ? -1 : request->sides[culprit].peer;
   return class == MPI_ERR_TRUNCATE
-             ? fail(failure, MISMATCH, peer, "it sends more than is wanted")
+             ? burst_mpi_fail(failure, MISMATCH, peer,
+                              "it sends more than is wanted")
              : fail_of_mpi(failure, peer, "MPI_Test", result);
 }
 
@@ -530,14 +381,17 @@ static int check_peers(mpi *mpi, const request *request, double until,
   bool stopped = is_stopped(mpi);
   double left = mpi->left[waited->peer], time = now();
   if (stopped)
-    return fail(failure, PEER_STOPPED, waited->peer, "%s", mpi->reason);
+    return burst_mpi_fail(failure, PEER_STOPPED, waited->peer, "%s",
+                          mpi->reason);
   if (left > 0 && time > left + grace_seconds)
-    return fail(failure, PEER_STOPPED, waited->peer,
-                "rank %d stopped: its transport is destroyed", waited->peer);
+    return burst_mpi_fail(failure, PEER_STOPPED, waited->peer,
+                          "rank %d stopped: its transport is destroyed",
+                          waited->peer);
   if (time < until)
     return 0;
-  return fail(failure, DEADLINE_EXCEEDED, waited->peer, "%s",
-              waited->receives ? "it has not sent" : "it has not received");
+  return burst_mpi_fail(failure, DEADLINE_EXCEEDED, waited->peer, "%s",
+                        waited->receives ? "it has not sent"
+                                         : "it has not received");
 }
 
 // Ranks that share cores let each other run.
@@ -572,7 +426,7 @@ static int mpi_wait(void *context, void *handle, double seconds,
     return 1;
   for (int64_t i = 0; i < request->num_sides; ++i)
     if (request->sides[i].receives &&
-        unpack(&request->sides[i], request->program, failure))
+        burst_mpi_unpack(&request->sides[i], request->program, failure))
       return 1;
   free_request(request);
   return 0;
@@ -649,29 +503,32 @@ static int check(MPI_Comm communicator, const burst_transport_table *table,
                  burst_transport_failure *failure) {
   int is_initialized = 0, is_finalized = 0, level = 0, is_between = 0;
   if (table->size != sizeof(*table))
-    return fail(failure, INVALID_ARGUMENT, -1,
-                "burst_transport_table: size %zu, wanted %zu", table->size,
-                sizeof(*table));
+    return burst_mpi_fail(failure, INVALID_ARGUMENT, -1,
+                          "burst_transport_table: size %zu, wanted %zu",
+                          table->size, sizeof(*table));
   MPI_Initialized(&is_initialized);
   MPI_Finalized(&is_finalized);
   if (!is_initialized || is_finalized)
-    return fail(failure, INVALID_ARGUMENT, -1,
-                "burst_mpi_transport: MPI is %s: call MPI_Init_thread with "
-                "MPI_THREAD_SERIALIZED before",
-                is_finalized ? "finalized" : "not initialized");
+    return burst_mpi_fail(
+        failure, INVALID_ARGUMENT, -1,
+        "burst_mpi_transport: MPI is %s: call MPI_Init_thread with "
+        "MPI_THREAD_SERIALIZED before",
+        is_finalized ? "finalized" : "not initialized");
   MPI_Query_thread(&level);
   if (level < MPI_THREAD_SERIALIZED)
-    return fail(failure, INVALID_ARGUMENT, -1,
-                "burst_mpi_transport: MPI is initialized with %s, wanted at "
-                "least MPI_THREAD_SERIALIZED: pass that to MPI_Init_thread",
-                name_of(level));
+    return burst_mpi_fail(
+        failure, INVALID_ARGUMENT, -1,
+        "burst_mpi_transport: MPI is initialized with %s, wanted at "
+        "least MPI_THREAD_SERIALIZED: pass that to MPI_Init_thread",
+        name_of(level));
   if (communicator == MPI_COMM_NULL)
-    return fail(failure, INVALID_ARGUMENT, -1,
-                "burst_mpi_transport: MPI_COMM_NULL");
+    return burst_mpi_fail(failure, INVALID_ARGUMENT, -1,
+                          "burst_mpi_transport: MPI_COMM_NULL");
   MPI_Comm_test_inter(communicator, &is_between);
-  return is_between ? fail(failure, INVALID_ARGUMENT, -1,
-                           "burst_mpi_transport: an intercommunicator, wanted "
-                           "one group of ranks")
+  return is_between ? burst_mpi_fail(
+                          failure, INVALID_ARGUMENT, -1,
+                          "burst_mpi_transport: an intercommunicator, wanted "
+                          "one group of ranks")
                     : 0;
 }
 
@@ -721,7 +578,7 @@ int burst_mpi_transport(MPI_Comm communicator, burst_transport_table *table,
   int result = made ? connect_ranks(made, communicator) : MPI_SUCCESS;
   leave();
   if (!made)
-    return fail_memory(failure, sizeof(*made));
+    return burst_mpi_fail_memory(failure, sizeof(*made));
   if (result != MPI_SUCCESS) // others may have what this rank lacks
     return fail_of_mpi(failure, -1, "MPI_Comm_dup", result);
   *table = (burst_transport_table){.size = sizeof(*table),
@@ -766,15 +623,16 @@ static int poll_gather(mpi *mpi, MPI_Request *gather, double began,
   if (is_done)
     return 0;
   if (stopped)
-    return fail(failure, PEER_STOPPED, -1, "%s", mpi->reason);
+    return burst_mpi_fail(failure, PEER_STOPPED, -1, "%s", mpi->reason);
   if (gone >= 0)
-    return fail(failure, PEER_STOPPED, gone,
-                "rank %d stopped: its transport is destroyed", gone);
+    return burst_mpi_fail(failure, PEER_STOPPED, gone,
+                          "rank %d stopped: its transport is destroyed", gone);
   return now() < began + seconds
              ? 0
-             : fail(failure, DEADLINE_EXCEEDED, -1,
-                    "burst_mpi_gather: not all ranks have come for %g s",
-                    seconds);
+             : burst_mpi_fail(
+                   failure, DEADLINE_EXCEEDED, -1,
+                   "burst_mpi_gather: not all ranks have come for %g s",
+                   seconds);
 }
 
 int burst_mpi_gather(const burst_transport_table *table, const void *mine,
@@ -782,14 +640,15 @@ int burst_mpi_gather(const burst_transport_table *table, const void *mine,
                      burst_transport_failure *failure) {
   mpi *mpi = table->context;
   if (bytes < 0 || bytes > most_bytes)
-    return fail(failure, INVALID_ARGUMENT, -1,
-                "burst_mpi_gather: %" PRId64 " bytes, wanted 0 to %" PRId64,
-                bytes, most_bytes);
+    return burst_mpi_fail(failure, INVALID_ARGUMENT, -1,
+                          "burst_mpi_gather: %" PRId64
+                          " bytes, wanted 0 to %" PRId64,
+                          bytes, most_bytes);
   // Of a gather that fails MPI keeps the memory.
   size_t total = (size_t)bytes * (size_t)mpi->num_ranks;
   char *memory = malloc(total + (size_t)bytes + 1);
   if (!memory)
-    return fail_memory(failure, (int64_t)total + bytes);
+    return burst_mpi_fail_memory(failure, (int64_t)total + bytes);
   memcpy(memory + total, mine, (size_t)bytes);
   MPI_Request gather;
   enter();
