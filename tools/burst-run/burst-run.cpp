@@ -465,7 +465,7 @@ int burst::runMain(int argc, char **argv) {
   if (!flags().transport.empty()) {
     std::string error;
     ranks = burst::Ranks::connect(flags().transport, options.gpu, error);
-    if (!ranks) {
+    if (!ranks->isConnected()) {
       fail("--transport=" + flags().transport + ": " + error);
       return 1;
     }

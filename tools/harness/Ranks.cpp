@@ -27,9 +27,9 @@ std::unique_ptr<Ranks> Ranks::connect(llvm::StringRef transport,
                                       std::string &error) {
   std::unique_ptr<Ranks> made(new Ranks);
   made->ordinal = gpu;
-  bool isConnected = transport == "mpi" ? made->connectMpi(error)
-                                        : made->connectWorld(transport, error);
-  return isConnected ? std::move(made) : nullptr;
+  made->connected = transport == "mpi" ? made->connectMpi(error)
+                                       : made->connectWorld(transport, error);
+  return made;
 }
 
 Ranks::~Ranks() {
@@ -53,7 +53,6 @@ bool Ranks::connectWorld(llvm::StringRef transport, std::string &error) {
   return !hasFailed(burst_transport_create_tcp(&config, &handle), error);
 }
 
-/// Ranks that lack a GPU leave the world, which the others are told.
 bool Ranks::connectGpu(llvm::StringRef transport, std::string &error) {
   if (!ordinal)
     ordinal = burst_world_local_rank(world);

@@ -18,7 +18,8 @@ class Ranks {
 public:
   /// "mpi", or between worlds as the environment says: "tcp"; and, from GPU to
   /// GPU, "nccl" and "ipc". There `gpu` is that of this rank; none: the one of
-  /// the rank's number on its machine. Null, and why.
+  /// the rank's number on its machine. Where it fails, `error` says why, and
+  /// the other ranks may hear of it when what is returned is gone.
   static std::unique_ptr<Ranks> connect(llvm::StringRef transport,
                                         std::optional<int64_t> gpu,
                                         std::string &error);
@@ -29,6 +30,7 @@ public:
   Ranks(const Ranks &) = delete;
   ~Ranks();
 
+  bool isConnected() const { return connected; }
   burst_transport *transport() const { return handle; }
   int64_t rank() const { return own; }
   /// The GPU that a transport of GPUs is for; else null, and none.
@@ -52,6 +54,7 @@ private:
   burst_transport *handle = nullptr;
   void (*closeMpi)() = nullptr;
   int64_t own = 0, count = 1;
+  bool connected = false;
 };
 
 } // namespace burst
