@@ -12,6 +12,7 @@ Needs root, and iproute2. The hosts have no names in the system, and are gone wh
 process is, however it ends.
 """
 
+import contextlib
 import json
 import os
 import subprocess
@@ -36,8 +37,9 @@ def make_host():
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     own, until = os.readlink("/proc/self/ns/net"), time.monotonic() + 10
     while holder.poll() is None and time.monotonic() < until:
-        if os.readlink(f"/proc/{holder.pid}/ns/net") != own:
-            return holder
+        with contextlib.suppress(OSError): # of a process that has just ended
+            if os.readlink(f"/proc/{holder.pid}/ns/net") != own:
+                return holder
         time.sleep(0.001)
     sys.exit(f"hosts.py: unshare --net --uts: {holder.communicate()[1].strip()}")
 
