@@ -37,18 +37,18 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
       auto type = dyn_cast<MemRefType>(operand.getType());
       if (!type || !type.getElementType().isFloat() || isa<tile::LaunchOp>(op))
         continue;
-      bool isTile =
-          isa<tile::MultiplyOp, tile::MapOp, tile::RowMaxOp,
-              tile::ExponentialsOp, tile::RescaleOp, tile::AddOp,
-              tile::RowDotOp, tile::MergeOp, tile::NormalizeOp, tile::WeightsOp,
-              tile::DifferentialsOp, tile::RoundOp, tile::MapGradientOp>(op) &&
-          type.getRank() >= 2;
-      // Pairs go with vectors of f32, and are the last dimension where these
-      // are not of the depth.
+      bool isTile = isa<tile::MultiplyOp, tile::MapOp, tile::RowMaxOp,
+                        tile::ExponentialsOp, tile::RescaleOp, tile::AddOp,
+                        tile::RowDotOp, tile::MergeOp, tile::NormalizeOp,
+                        tile::WeightsOp, tile::DifferentialsOp, tile::RoundOp,
+                        tile::MapGradientOp, tile::IsFiniteOp>(op) &&
+                    type.getRank() >= 2;
+      // Pairs, and other numbers of 16 bits, go with vectors of f32. Pairs are
+      // the last dimension where these are not of the depth.
       bool isPairs = type.getElementType().isBF16();
       int64_t lanes =
           vectorBits /
-          (isPairs ? 32 : type.getElementType().getIntOrFloatBitWidth());
+          std::max<int64_t>(type.getElementType().getIntOrFloatBitWidth(), 32);
       int64_t width =
           type.getDimSize(isPairs && type.getRank() > 2 ? type.getRank() - 2
                                                         : type.getRank() - 1);

@@ -189,6 +189,7 @@ ParseResult MapOp::parse(OpAsmParser &parser, OperationState &result) {
   Region &mask = *result.addRegion(), &score = *result.addRegion();
   FloatAttr unit;
   Type tile, iType, jType, index = parser.getBuilder().getIndexType();
+  Type hType = index;
   auto parseClause = [&](RegionRole role, Region &region,
                          SmallVector<Operand> &captures,
                          SmallVector<Type> &types) -> ParseResult {
@@ -217,9 +218,11 @@ ParseResult MapOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseType(tile) || parser.parseComma() ||
       parser.parseType(iType) || parser.parseComma() ||
       parser.parseType(jType) ||
+      (succeeded(parser.parseOptionalComma()) && parser.parseType(hType)) ||
       parser.resolveOperand(s, tile, result.operands) ||
-      parser.resolveOperands(SmallVector<Operand>{rows, columns, b, h}, index,
+      parser.resolveOperands(SmallVector<Operand>{rows, columns, b}, index,
                              result.operands) ||
+      parser.resolveOperand(h, hType, result.operands) ||
       parser.resolveOperand(i, iType, result.operands) ||
       parser.resolveOperand(j, jType, result.operands) ||
       parser.resolveOperands(SmallVector<Operand>{queries, keys}, index,
@@ -257,4 +260,6 @@ void MapOp::print(OpAsmPrinter &printer) {
       (*this)->getAttrs(), {getOperandSegmentSizeAttr(), getUnitAttrName()});
   printer << " : " << getS().getType() << ", " << getI().getType() << ", "
           << getJ().getType();
+  if (!getHead().getType().isIndex())
+    printer << ", " << getHead().getType();
 }

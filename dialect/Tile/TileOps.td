@@ -30,7 +30,9 @@ def Tile_Loaded : AnyTypeOf<[Tile_TileOrRows, Tile_Pairs]>;
 def Tile_Panels : AnyTypeOf<[
     ConfinedType<MemRefOf<[F64, F32]>, [HasAnyRankOfPred<[3]>], "panels">,
     ConfinedType<MemRefOf<[BF16]>, [HasAnyRankOfPred<[4]>], "panels of pairs of bf16">]>;
-def Tile_Right : AnyTypeOf<[Tile_Panels, Tile_Pairs]>;
+/// Rows of a slice, as they lie in memory.
+def Tile_Slice : MemRefRankOf<[F64, F32, BF16, F16], [2]>;
+def Tile_Right : AnyTypeOf<[Tile_Panels, Tile_Slice]>;
 def Tile_Positions : ConfinedType<StaticShapeMemRefOf<[Index]>, [HasAnyRankOfPred<[1]>],
                                   "positions">;
 /// Memory of a program, seen as rows.
@@ -127,15 +129,21 @@ def Tile_PackOp : Tile_Op<"pack", [
 
 def Tile_IsFiniteOp : Tile_Op<"is_finite", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "whether panels hold finite numbers only";
+  let summary = "whether panels, or rows of memory, hold finite numbers only";
   let description = [{
     Then 0 times any of them is 0.
 
-    **Constraints:** (C1) the panels are as of `tile.pack`, of static shape.
+    **Constraints:** (C1) the panels are as of `tile.pack`, of static shape; rows are
+    contiguous.
 
-    Example: `%f = tile.is_finite %v : memref<4x128x16xf32>`
+    Example:
+
+    ```mlir
+    %f = tile.is_finite %v : memref<4x128x16xf32>
+    %g = tile.is_finite %rows : memref<?x64xbf16, strided<[512, 1], offset: ?>>
+    ```
   }];
-  let arguments = (ins Tile_Panels:$panels);
+  let arguments = (ins Tile_Right:$panels);
   let results = (outs I1:$finite);
   let assemblyFormat = "$panels attr-dict `:` type($panels)";
   let hasVerifier = 1;
@@ -203,10 +211,13 @@ def Tile_MultiplyOp : Tile_Op<"multiply", [
     a[t, r, 0] and a[t, r, 1] in place of a[r, 2t] and a[r, 2t + 1]. `depth` then
     counts pairs.
 
-    b may also be a tile of 16 bits as it lies in memory, which tensor cores take:
-    K x N, or with `by_rows` N x K, each row of which is a column of the product
-    (scores are of queries and keys). a is then such a tile, or weights in f32,
-    which are rounded to b's type.
+    b may also be a tile as it lies in memory: K x N, or with `by_rows` N x K, each
+    row of which is a column of the product (scores are of queries and keys). On a
+    processor its numbers become those of c's type, which a has as well; and where it
+    has fewer rows than a or c has columns, as the last tile of a slice may, those
+    columns of a are not read, and what becomes of those of c is not said. Tensor
+    cores take a tile of 16 bits, and a is such a tile, or weights in f32, which are
+    rounded to b's type.
 
     Strips of a tile may have a number of columns that is known when the program
     runs: whole panels of c, and as many of the depth.
@@ -218,10 +229,11 @@ def Tile_MultiplyOp : Tile_Op<"multiply", [
     **Constraints:** (C1) a is M x K (`transposed`: K x M), b is N/W x K x W, c is
     M x N, of one type; or a is M x K of bf16 with an even K (`transposed`:
     K/2 x M x 2), b is N/W x K/2 x W x 2 of bf16, c is M x N of f32; or b is a tile
-    of 16 bits, a is M x K of b's type or f32, c is M x N of f32. (C2) seen is M x K
+    whose rows are contiguous, a is M x K of its type or of c's, c is M x N, of f32
+    where b has 16 bits, else of b's type. (C2) seen is M x K
     (`transposed`: K x M), of c's type. (C3) pairs that are not transposed, and
     tiles, have their whole depth; a left operand of tiles is not transposed;
-    `by_rows` is of a tile. (C4) sizes that are not static are those of columns of c with the
+    `by_rows` is of a tile, without `where`. (C4) sizes that are not static are those of columns of c with the
     number of panels, or of the depth of a and b. They are multiples of W, the
     depth where `depth` is not given.
 
@@ -276,7 +288,8 @@ def Tile_MapOp : Tile_Op<"map", [
               where c < columns and mask(b, h, i[r], j[c], sq, sk), else -inf
     ```
 
-    with `i` and `j` the positions of rows and columns. The regions are those of
+    with `i` and `j` the positions of rows and columns. Rows may be of several heads:
+    h is then h[r], and the type of these stands behind those of i and j. The regions are those of
     `burst.attention`, and either may be missing. `unit` is log2(e) where a score
     region gives natural units, else 1.
 
@@ -288,7 +301,7 @@ def Tile_MapOp : Tile_Op<"map", [
     place of i[r] and j[c].
 
     **Constraints:** (C1) s is M x N, i has M and j has N positions (`transposed`:
-    N and M). (C2) the regions have the arguments that `burst.attention` says.
+    N and M); heads of rows are M, and s is not transposed. (C2) the regions have the arguments that `burst.attention` says.
 
     Example:
 
@@ -300,7 +313,8 @@ def Tile_MapOp : Tile_Op<"map", [
         } : memref<96x128xf32>, memref<96xindex>, memref<128xindex>
     ```
   }];
-  let arguments = (ins Tile_Tile:$s, Index:$rows, Index:$columns, Index:$batch, Index:$head,
+  let arguments = (ins Tile_Tile:$s, Index:$rows, Index:$columns, Index:$batch,
+      AnyTypeOf<[Index, Tile_Positions]>:$head,
       Tile_Positions:$i, Tile_Positions:$j, Index:$queries, Index:$keys,
       Variadic<AnyType>:$maskCaptures, Variadic<AnyType>:$scoreCaptures, F64Attr:$unit,
       UnitAttr:$transposed);

@@ -114,28 +114,40 @@ LogicalResult PackOp::verify() {
 }
 
 // is_finite_c1
-LogicalResult IsFiniteOp::verify() { return verifyPanels(*this, getPanels()); }
+LogicalResult IsFiniteOp::verify() {
+  if (typeOf(getPanels()).getRank() == 2)
+    return verifyView(*this, getPanels());
+  return verifyPanels(*this, getPanels());
+}
 
 /// A product whose right operand is a tile.
 static LogicalResult verifyOfTiles(MultiplyOp op) {
   MemRefType a = typeOf(op.getA()), b = typeOf(op.getB()),
              c = typeOf(op.getC());
-  if (op.getTransposed() || op.getDepth() || op.getSeen())
+  if (op.getTransposed() || op.getDepth() || (op.getSeen() && op.getByRows()))
     return op.emitOpError(
-        "of tiles takes its left operand as it is, and all of "
-        "its depth, got `transposed`, `depth` or `where`");
+        "of tiles takes its left operand as it is, and all of its depth, got "
+        "`transposed`, `depth` or `where` with `by_rows`");
+  auto areEqual = [](int64_t size, int64_t other) {
+    return size == other || ShapedType::isDynamic(size) ||
+           ShapedType::isDynamic(other);
+  };
   int64_t depth = op.getByRows() ? 1 : 0;
+  Type sums = b.getElementTypeBitWidth() == 16
+                  ? Type(Float32Type::get(op.getContext()))
+                  : b.getElementType();
   if (a.getRank() == 2 &&
       (a.getElementType() == b.getElementType() ||
-       a.getElementType().isF32()) &&
-      c.getElementType().isF32() && a.getDimSize(1) == b.getDimSize(depth) &&
+       a.getElementType() == sums) &&
+      c.getElementType() == sums &&
+      areEqual(a.getDimSize(1), b.getDimSize(depth)) &&
       c.getDimSize(0) == a.getDimSize(0) &&
-      c.getDimSize(1) == b.getDimSize(1 - depth))
-    return success();
-  return op.emitOpError("needs M x K of b's type or of f32, ")
+      areEqual(c.getDimSize(1), b.getDimSize(1 - depth)))
+    return verifyView(op, op.getB());
+  return op.emitOpError("needs M x K of b's type or of c's, ")
          << (op.getByRows() ? "N x K" : "K x N")
-         << " of 16 bits and M x N of f32, got: " << a << ", " << b << " and "
-         << c;
+         << ", and M x N of f32 or of a wider b's type, got: " << a << ", " << b
+         << " and " << c;
 }
 
 /// Of a size that may not be static.
@@ -289,6 +301,12 @@ static LogicalResult verifyPositions(Operation *op, Value tile, Value i,
 
 // map_c1
 LogicalResult MapOp::verify() {
+  auto heads = dyn_cast<MemRefType>(getHead().getType());
+  if (heads &&
+      (getTransposed() || heads.getDimSize(0) != typeOf(getS()).getDimSize(0)))
+    return emitOpError("needs a head for each row of ")
+           << getS().getType() << ", got: " << heads
+           << (getTransposed() ? " and `transposed`" : "");
   return verifyPositions(*this, getS(), getI(), getJ(), getTransposed());
 }
 // map_gradient_c1, map_gradient_c3

@@ -59,33 +59,40 @@ void Vectorizer::lower(tile::StoreOp op) {
 }
 
 void Vectorizer::lower(tile::IsFiniteOp op) {
-  Value flat = flatten(b, op.getPanels());
-  MemRefType type = bufferOf(flat);
+  Value rows = op.getPanels();
+  bool isSlice = bufferOf(rows).getRank() == 2;
+  if (!isSlice)
+    rows = flatten(b, rows);
+  MemRefType type = bufferOf(rows);
   Type element = type.getElementType();
-  if (element.isBF16())
+  if (element.getIntOrFloatBitWidth() == 16)
     element = b.getF32Type();
   VectorType vector = vectorOf(element),
              part = vector.clone(type.getElementType());
   // x - x is 0 for numbers, and NaN for what is none.
-  auto panels = b.loop(
-      b.index(type.getDimSize(0)), number(vector, 0.0),
-      [&](Value p, ValueRange sums) {
-        auto rows = b.loop(
-            b.index(type.getDimSize(1)), sums, [&](Value k, ValueRange inner) {
-              Value sum = inner.front();
-              for (int64_t c = 0; c < type.getDimSize(2);
-                   c += vector.getNumElements()) {
-                Value x =
-                    convert(load(part, flat, {p, k, b.index(c)}), element);
-                sum = b.make<arith::AddFOp>(sum, b.make<arith::SubFOp>(x, x));
-              }
-              return SmallVector<Value>{sum};
+  auto addRow = [&](SmallVector<Value> at, Value sum) {
+    at.emplace_back();
+    for (int64_t c = 0; c < type.getShape().back();
+         c += vector.getNumElements()) {
+      at.back() = b.index(c);
+      Value x = convert(load(part, rows, at), element);
+      sum = b.make<arith::AddFOp>(sum, b.make<arith::SubFOp>(x, x));
+    }
+    return SmallVector<Value>{sum};
+  };
+  auto all = b.loop(
+      b.dim(rows, 0), number(vector, 0.0), [&](Value first, ValueRange sums) {
+        if (isSlice)
+          return addRow({first}, sums.front());
+        auto inner =
+            b.loop(b.dim(rows, 1), sums, [&](Value k, ValueRange sums) {
+              return addRow({first, k}, sums.front());
             });
-        return SmallVector<Value>{rows.getResult(0)};
+        return SmallVector<Value>{inner.getResult(0)};
       });
-  Value total = b.make<vector::ReductionOp>(vector::CombiningKind::ADD,
-                                            panels.getResult(0),
-                                            arith::FastMathFlags::reassoc);
+  Value total =
+      b.make<vector::ReductionOp>(vector::CombiningKind::ADD, all.getResult(0),
+                                  arith::FastMathFlags::reassoc);
   op.replaceAllUsesWith(Value(b.make<arith::CmpFOp>(
       arith::CmpFPredicate::OEQ, total, number(element, 0.0))));
 }

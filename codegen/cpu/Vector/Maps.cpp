@@ -57,9 +57,13 @@ SmallVector<Value> Vectorizer::eachPoint(Map op, MemRefType tile,
                                    b.add(splat(indices, c), numbers), columns);
         auto rows = b.loop(op.getRows(), sums, [&](Value r, ValueRange sums) {
           SmallVector<Value> next(sums);
+          // Of several heads, each row has its own.
+          Value head = op.getHead();
+          if (!head.getType().isIndex())
+            head = b.load(head, r);
           body({r, c}, isColumn,
-               {op.getBatch(), op.getHead(), b.load(op.getI(), r), j,
-                op.getQueries(), op.getKeys()},
+               {op.getBatch(), head, b.load(op.getI(), r), j, op.getQueries(),
+                op.getKeys()},
                next);
           return next;
         });

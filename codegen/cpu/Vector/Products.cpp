@@ -19,11 +19,12 @@ static SmallVector<Value> leftAt(tile::MultiplyOp op, Value r, Value k) {
 void Vectorizer::multiplyWhere(tile::MultiplyOp op) {
   MemRefType panels = bufferOf(op.getB());
   Type element = bufferOf(op.getC()).getElementType();
-  Value wide = b.index(panels.getDimSize(2)), none = number(element, 0.0);
-  Value columns = b.dim(op.getC(), 1);
-  bool isPairs = panels.getRank() == 4;
+  bool isPairs = panels.getRank() == 4, isSlice = panels.getRank() == 2;
+  Value wide = isSlice ? Value() : b.index(panels.getDimSize(2));
+  Value none = number(element, 0.0), columns = b.dim(op.getC(), 1);
   Value two = b.index(2);
-  Value depth = op.getDepth() ? op.getDepth() : b.dim(op.getB(), 1);
+  Value depth =
+      op.getDepth() ? op.getDepth() : b.dim(op.getB(), isSlice ? 0 : 1);
   if (isPairs)
     depth = b.mul(depth, two);
   double factor = op.getFactor().convertToDouble();
@@ -33,6 +34,8 @@ void Vectorizer::multiplyWhere(tile::MultiplyOp op) {
                : b.load(op.getA(), leftAt(op, r, k));
   };
   auto right = [&](Value k, Value c) {
+    if (isSlice)
+      return b.load(op.getB(), {k, c});
     Value p = b.div(c, wide), j = b.rem(c, wide);
     return isPairs ? b.load(op.getB(), {p, b.div(k, two), j, b.rem(k, two)})
                    : b.load(op.getB(), {p, k, j});
@@ -101,6 +104,8 @@ private:
 void Vectorizer::lower(tile::MultiplyOp op) {
   if (op.getSeen())
     return multiplyWhere(op);
+  if (bufferOf(op.getB()).getRank() == 2)
+    return multiplySlice(op);
   Product(*this, op).run();
 }
 

@@ -4,6 +4,7 @@
 // What tile-to-vector emits. Numbers.cpp has the arithmetic of numbers and
 // vectors, and loops over the columns of a row; loads, stores and the like are
 // in Blocks.cpp, operands of products in Pack.cpp, products in Products.cpp,
+// those with rows of memory in Slices.cpp,
 // what has regions in Maps.cpp, and the recurrence of the softmax in Rows.cpp.
 //
 //===----------------------------------------------------------------------===//
@@ -143,6 +144,7 @@ public:
 
 private:
   void multiplyWhere(tile::MultiplyOp op);
+  void multiplySlice(tile::MultiplyOp op);
   /// What a map does at the points of one vector: their row and first column,
   /// which of them are columns at all, and b to sk. `sums` are carried from
   /// vector to vector.

@@ -300,3 +300,46 @@ func.func private @gradients_of_tables(%task: index, %w: memref<8x16xf64>, %i: m
       } : memref<8x16xf64>, memref<8xindex>, memref<16xindex>
   return
 }
+
+// Rows of memory by rows: numbers of a row side by side, whose sums are added up
+// at the end, each vector's to a number. All rows of the left operand share a load,
+// and rows to come are asked for.
+// CHECK-LABEL: func.func private @dots
+// CHECK: scf.for
+// CHECK: %[[SUMS:.*]]:4 = scf.for {{.*}} iter_args
+// CHECK: memref.prefetch %{{.*}}[%{{.*}}, %{{.*}}], read, locality<3>, data : memref<?x32xbf16>
+// CHECK: vector.load {{.*}} : memref<?x32xbf16>
+// CHECK-NEXT: arith.extf
+// CHECK-NEXT: vector.load {{.*}} : memref<2x32xf32>
+// CHECK-NEXT: vector.fma
+// CHECK-NEXT: vector.load {{.*}} : memref<2x32xf32>
+// CHECK-NEXT: vector.fma
+// CHECK: scf.yield
+// CHECK: vector.shuffle %[[SUMS]]#0, %[[SUMS]]#1
+// CHECK-NEXT: vector.shuffle %[[SUMS]]#0, %[[SUMS]]#1
+// CHECK-NEXT: arith.addf
+// CHECK: vector.extract_strided_slice {{.*}} {offsets = [0], sizes = [2], strides = [1]}
+// CHECK: vector.store
+// CHECK: vector.extract_strided_slice {{.*}} {offsets = [2], sizes = [2], strides = [1]}
+// CHECK: vector.store
+// CHECK: return
+func.func private @dots(%task: index, %q: memref<2x32xf32>, %k: memref<?x32xbf16>, %s: memref<2x16xf32>, %n: index)
+    attributes {tile.kernel} {
+  tile.multiply %q, %k, %s rows %n by_rows : memref<2x32xf32>, memref<?x32xbf16>, memref<2x16xf32>
+  return
+}
+
+// Of several heads, each row has its own.
+// CHECK-LABEL: func.func private @heads
+// CHECK: %[[HEAD:.*]] = memref.load %[[HEADS:.*]][%{{.*}}] : memref<4xindex>
+// CHECK: vector.broadcast %[[HEAD]] : index to vector
+// CHECK: return
+func.func private @heads(%task: index, %s: memref<4x16xf32>, %i: memref<4xindex>, %j: memref<16xindex>,
+                         %h: memref<4xindex>, %n: index) attributes {tile.kernel} {
+  tile.map %s rows %n columns %n at (%n, %h, %i, %j) of (%n, %n) unit 1.0
+      mask(%b, %head, %row, %column, %sq, %sk) {
+        %keep = arith.cmpi sle, %column, %head : index
+        burst.yield %keep : i1
+      } : memref<4x16xf32>, memref<4xindex>, memref<16xindex>, memref<4xindex>
+  return
+}

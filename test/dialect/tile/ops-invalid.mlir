@@ -546,3 +546,43 @@ func.func private @host(%n: index {tile.host})
 
 // expected-error @below {{with tile.gradient needs "queries" or "keys", got: "values"}}
 func.func private @gradient() attributes {tile.gradient = "values"}
+
+// -----
+
+func.func @multiply_c1_slice(%n: index, %a: memref<4x6xf32>, %b: memref<?x8xf32>, %c: memref<4x8xf32>) {
+  // expected-error @below {{needs M x K of b's type or of c's, N x K, and M x N of f32 or of a wider b's type, got: 'memref<4x6xf32>', 'memref<?x8xf32>' and 'memref<4x8xf32>'}}
+  tile.multiply %a, %b, %c rows %n by_rows : memref<4x6xf32>, memref<?x8xf32>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c1_slice(%n: index, %a: memref<4x6xf32>, %b: memref<?x6xf64>, %c: memref<4x8xf32>) {
+  // expected-error @below {{needs M x K of b's type or of c's, N x K, and M x N}}
+  tile.multiply %a, %b, %c rows %n by_rows : memref<4x6xf32>, memref<?x6xf64>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c1_slice(%n: index, %a: memref<4x6xf32>, %b: memref<?x6xf32, strided<[12, 2]>>, %c: memref<4x8xf32>) {
+  // expected-error @below {{needs rows that are contiguous, got: 'memref<?x6xf32, strided<[12, 2]>>'}}
+  tile.multiply %a, %b, %c rows %n by_rows : memref<4x6xf32>, memref<?x6xf32, strided<[12, 2]>>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_c3_slice(%n: index, %a: memref<4x6xf32>, %b: memref<?x6xf32>, %c: memref<4x8xf32>) {
+  // expected-error @below {{of tiles takes its left operand as it is, and all of its depth, got `transposed`, `depth` or `where` with `by_rows`}}
+  tile.multiply %a, %b, %c rows %n where %a : memref<4x6xf32> by_rows : memref<4x6xf32>, memref<?x6xf32>, memref<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @map_c1_heads(%n: index, %s: memref<4x8xf32>, %i: memref<4xindex>, %j: memref<8xindex>, %heads: memref<3xindex>) {
+  // expected-error @below {{needs a head for each row of 'memref<4x8xf32>', got: 'memref<3xindex>'}}
+  tile.map %s rows %n columns %n at (%n, %heads, %i, %j) of (%n, %n) unit 1.0 : memref<4x8xf32>, memref<4xindex>, memref<8xindex>, memref<3xindex>
+  return
+}

@@ -227,3 +227,24 @@ func.func @uploads(%table: memref<?x7xindex> {tile.host}) {
   %copy = tile.upload %table : memref<?x7xindex>
   return
 }
+
+// Rows of memory as they lie, of any type and number, and rows of several heads.
+// CHECK-LABEL: func.func @slices
+// CHECK: tile.is_finite %{{.*}} : memref<?x8xbf16, strided<[?, 1], offset: ?>>
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} by_rows : memref<4x8xf32>, memref<?x8xbf16, strided<[?, 1], offset: ?>>, memref<4x?xf32, strided<[16, 1]>>
+// CHECK: tile.multiply %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} where %{{.*}} : memref<4x?xf32, strided<[16, 1]>> accumulate : memref<4x?xf32, strided<[16, 1]>>, memref<?x8xbf16, strided<[?, 1], offset: ?>>, memref<4x8xf32>
+// CHECK: tile.map %{{.*}} rows %{{.*}} columns %{{.*}} at (%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) of (%{{.*}}, %{{.*}}) unit 1.0{{.*}}
+// CHECK: : memref<4x8xf32>, memref<4xindex>, memref<8xindex>, memref<4xindex, strided<[2]>>
+func.func @slices(%n: index, %k: memref<?x8xbf16, strided<[?, 1], offset: ?>>, %q: memref<4x8xf32>,
+                  %s: memref<4x?xf32, strided<[16, 1]>>, %i: memref<4xindex>, %j: memref<8xindex>,
+                  %heads: memref<4xindex, strided<[2]>>) {
+  %f = tile.is_finite %k : memref<?x8xbf16, strided<[?, 1], offset: ?>>
+  tile.multiply %q, %k, %s rows %n by_rows : memref<4x8xf32>, memref<?x8xbf16, strided<[?, 1], offset: ?>>, memref<4x?xf32, strided<[16, 1]>>
+  tile.multiply %s, %k, %q rows %n where %s : memref<4x?xf32, strided<[16, 1]>> accumulate : memref<4x?xf32, strided<[16, 1]>>, memref<?x8xbf16, strided<[?, 1], offset: ?>>, memref<4x8xf32>
+  tile.map %q rows %n columns %n at (%n, %heads, %i, %j) of (%n, %n) unit 1.0
+      mask(%b, %h, %row, %column, %sq, %sk) {
+        %keep = arith.cmpi sle, %column, %h : index
+        burst.yield %keep : i1
+      } : memref<4x8xf32>, memref<4xindex>, memref<8xindex>, memref<4xindex, strided<[2]>>
+  return
+}

@@ -245,6 +245,90 @@ TYPED_TEST(TileKernel, Multiply) {
         }
 }
 
+/// Of rows that lie in memory, of which there may be fewer than columns.
+TYPED_TEST(TileKernel, MultiplyBySlice) {
+  constexpr int64_t keys = 32, dim = 48, hidden = 3;
+  for (int64_t height : {1, 2, 4, 7, 13})
+    for (bool byRows : {true, false})
+      for (bool accumulate : {false, true})
+        for (bool where : {false, true}) {
+          if (byRows && where)
+            continue;
+          SCOPED_TRACE(fmt::format("{} rows, by rows {} accumulate {} where {}",
+                                   height, byRows, accumulate, where));
+          auto tile = [&](int64_t columns) {
+            return fmt::format("memref<{}x{}xTYPE>", height, columns);
+          };
+          int64_t depth = byRows ? dim : keys, width = byRows ? keys : dim;
+          this->forTargets(
+              fmt::format("%a: {0}, %seen: {0}, %b: memref<?x48xTYPE>, "
+                          "%c: {1}, %n: index",
+                          tile(depth), tile(width)),
+              fmt::format(
+                  "tile.multiply %a, %b, %c rows %n factor 0.5 {} {} {} "
+                  ": {}, memref<?x48xTYPE>, {}",
+                  where ? "where %seen : " + tile(depth) : "",
+                  accumulate ? "accumulate" : "", byRows ? "by_rows" : "",
+                  tile(depth), tile(width)),
+              [&](Kernel &kernel) {
+                for (int64_t count : {1, 5, 16, 31, 32}) {
+                  int64_t rows = std::max<int64_t>(1, height - 1);
+                  Array<TypeParam> a({height, depth}), seen({height, depth}),
+                      b({count, dim}), c({height, width});
+                  for (auto *array : {&a, &b, &c, &seen})
+                    array->fill(this->random, -2, 2);
+                  int64_t used = byRows ? dim : count;
+                  for (int64_t r = 0; r < height; ++r)
+                    for (int64_t t = 0; t < depth; ++t) {
+                      bool isHidden = where && t == hidden;
+                      if (isHidden || (r + t) % 4 == 0)
+                        seen({r, t}) = -infinity;
+                      if (isHidden)
+                        a({r, t}) = 0;
+                      if (t >= used)
+                        a({r, t}) = noNumber;
+                    }
+                  for (int64_t d = 0; d < dim && where && hidden < count; ++d)
+                    b({hidden, d}) = infinity;
+                  auto before = c;
+                  kernel(a.descriptor(), seen.descriptor(), b.descriptor(),
+                         c.descriptor(), rows);
+                  for (int64_t r = 0; r < rows; ++r)
+                    for (int64_t n = 0; n < (byRows ? count : dim); ++n) {
+                      double sum = 0;
+                      for (int64_t t = 0; t < used; ++t)
+                        if (!where || seen({r, t}) != -infinity)
+                          sum += double(a({r, t})) *
+                                 (byRows ? b({n, t}) : b({t, n}));
+                      sum = 0.5 * sum + (accumulate ? before({r, n}) : 0);
+                      this->expectNear(c({r, n}), sum, 64 * this->epsilon);
+                    }
+                }
+              });
+        }
+}
+
+TYPED_TEST(TileKernel, FiniteRows) {
+  this->forTargets(
+      "%b: memref<?x32xTYPE>, %found: memref<1xi1>",
+      "%zero = arith.constant 0 : index %f = tile.is_finite %b : "
+      "memref<?x32xTYPE> memref.store %f, %found[%zero] : memref<1xi1>",
+      [&](Kernel &kernel) {
+        for (int64_t count : {1, 3}) {
+          Array<TypeParam> b({count, 32});
+          Array<char> found({1});
+          b.fill(this->random, -2, 2);
+          kernel(b.descriptor(), found.descriptor());
+          EXPECT_TRUE(found({0}));
+          for (double bad : {infinity, -infinity, noNumber}) {
+            b({count - 1, 17}) = static_cast<TypeParam>(bad);
+            kernel(b.descriptor(), found.descriptor());
+            EXPECT_FALSE(found({0}));
+          }
+        }
+      });
+}
+
 /// The upper half of a float, which is a number of bf16.
 static uint16_t roundToBF16(float value) {
   auto bits = llvm::bit_cast<uint32_t>(value);
@@ -255,6 +339,40 @@ static float widen(uint16_t value) {
 }
 
 using TileKernelOfPairs = TileKernel<float>;
+
+/// What lies in memory in 16 bits becomes f32.
+TEST_F(TileKernelOfPairs, MultiplyBySlice) {
+  constexpr int64_t keys = 16, dim = 32, height = 4;
+  for (bool byRows : {true, false}) {
+    int64_t depth = byRows ? dim : keys, width = byRows ? keys : dim;
+    forTargets(
+        fmt::format("%a: memref<4x{}xf32>, %b: memref<?x32xbf16>, "
+                    "%c: memref<4x{}xf32>, %n: index",
+                    depth, width),
+        fmt::format("tile.multiply %a, %b, %c rows %n {} : memref<4x{}xf32>, "
+                    "memref<?x32xbf16>, memref<4x{}xf32>",
+                    byRows ? "by_rows" : "", depth, width),
+        [&](Kernel &kernel) {
+          constexpr int64_t count = 11;
+          Array<float> a({height, depth}), c({height, width});
+          Array<uint16_t> b({count, dim});
+          a.fill(random, -2, 2);
+          std::uniform_real_distribution<float> numbers(-2, 2);
+          for (int64_t j = 0; j < count; ++j)
+            for (int64_t d = 0; d < dim; ++d)
+              b({j, d}) = roundToBF16(numbers(random));
+          kernel(a.descriptor(), b.descriptor(), c.descriptor(), height);
+          for (int64_t r = 0; r < height; ++r)
+            for (int64_t n = 0; n < (byRows ? count : dim); ++n) {
+              double sum = 0;
+              for (int64_t t = 0; t < (byRows ? dim : count); ++t)
+                sum +=
+                    double(a({r, t})) * widen(byRows ? b({n, t}) : b({t, n}));
+              expectNear(c({r, n}), sum, 64 * epsilon);
+            }
+        });
+  }
+}
 
 /// Sums over rows: rounded two by two, or as they lie.
 TEST_F(TileKernelOfPairs, RoundAndMultiply) {
