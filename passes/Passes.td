@@ -610,6 +610,13 @@ def LowerToTilePass : Pass<"ring-lower-to-tile", "::mlir::ModuleOp"> {
     that of queries; then strips of keys add up the other gradients, over the rows
     of queries that may see them.
 
+    Where a tile has room for all queries that a rank may hold, of all heads that share
+    a key head, and heads are whole panels, its rows are those of all these heads, one
+    position's after the other. Nothing is packed: products take keys and values as they
+    lie in the slice, and numbers of 16 bits become those of the state. Of more than two
+    tiles of keys, tasks have parts: as many as make 128 tasks, or of two tiles each, and
+    a launch merges their states in their order.
+
     Operands of 16 bits are packed, and loaded, as numbers of the state. With
     `pairs`, those of bf16 stay what they are, and weights and, backward, the
     gradients by scores are rounded to bf16: the products are of pairs (see

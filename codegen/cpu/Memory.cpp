@@ -3,6 +3,7 @@
 #include "codegen/cpu/Memory.h"
 #include "passes/Gradient/Gradient.h"
 #include "passes/Simulation/Prove/Audit.h"
+#include "passes/Tile/FewQueries.h"
 #include "passes/Tile/GradientOperands.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -72,6 +73,29 @@ struct AttendBytes {
 };
 } // namespace
 
+static std::optional<tiling::FewQueries>
+fewQueriesOf(const Attend &attend, const cpu::Target &target) {
+  auto op = dyn_cast<ring::AttendOp>(attend.at);
+  if (!op || !target.localTiling)
+    return std::nullopt;
+  TileSizes sizes(op.getStateType(), target);
+  return tiling::FewQueries::find(op, sizes.rows, sizes.columns,
+                                  sizes.keyPanel);
+}
+
+/// The states of parts of so many tiles of keys, of a batch.
+static int64_t bytesOfParts(const Attend &attend, const tiling::FewQueries &few,
+                            const TileSizes &sizes, int64_t tiles) {
+  const Tensor &query = *attend.query;
+  int64_t queryTiles =
+      numTiles(attend.queryLayout.getValue(), attend.queryOwner,
+               attend.queryExtent, few.positions);
+  int64_t tasks = query.shape[0] * query.shape[2] / few.heads * queryTiles;
+  return tiling::FewQueries::numParts(tasks, tiles) * query.shape[1] *
+         query.shape[2] * (attend.slices.front().value->shape[3] + 2) *
+         sizes.bytes;
+}
+
 /// Keys and values of all slices; scores of the slices and a shard of queries.
 AttendBytes::AttendBytes(const Attend &attend, const cpu::Target &target) {
   auto op = cast<ring::AttendLikeOpInterface>(attend.at);
@@ -83,6 +107,10 @@ AttendBytes::AttendBytes(const Attend &attend, const cpu::Target &target) {
   for (const Slice &slice : attend.slices)
     tiles += numTiles(attend.keyLayout.getValue(), slice.owner,
                       attend.keyExtent, sizes.columns);
+  if (auto few = fewQueriesOf(attend, target)) {
+    keys = few->isSplit ? bytesOfParts(attend, *few, sizes, tiles) : 0;
+    return;
+  }
   keys = key.shape[2] * tiles * sizes.columns *
          (packing.deep(key.shape[3]) + sizes.padded(value.shape[3])) *
          packing.bytes;

@@ -39,6 +39,11 @@ namespace burst::cpu {
 /// where backward R is rounded up to whole register tiles, and C is wider by
 /// one, in whole panels.
 ///
+/// Of queries that are few (see FewQueries.h) nothing is packed; of p parts of
+/// their keys, and of Q queries at hand, there are states of
+///
+///     batch * query heads * p * Q * (value dim + 2) * bytes
+///
 /// Where scores are stored (ring.score), keys and values are packed one after
 /// the other, each as above.
 std::optional<Counterexample> planPacking(Simulation &simulation,

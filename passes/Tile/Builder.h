@@ -43,6 +43,11 @@ struct Shape {
   FloatType operand = {}; ///< of a CTA's products
   /// Rows that go through all steps of a core's kernel together; 0: all.
   int64_t strip = 0;
+  /// Query heads of a key head of which a tile has rows: those of a position
+  /// follow each other.
+  int64_t heads = 1;
+  /// Keys and values are no panels, but read where they lie.
+  bool inPlace = false;
 
   /// The width of a head's panels: narrow ones where wide ones would be padded
   /// more.
@@ -55,6 +60,8 @@ struct Shape {
   int64_t blockRows() const {
     return strip ? static_cast<int64_t>(llvm::alignTo(rows, strip)) : rows;
   }
+  /// Queries of a tile.
+  int64_t queries() const { return rows / heads; }
   bool isStaged() const { return warps != 0; }
   /// Whether products take numbers as they are in memory, and scale later.
   bool keepsOperands() const { return pairs || isStaged(); }
@@ -343,6 +350,10 @@ private:
 struct Scores {
   Value block, rows, columns, batch, head, i, j, queries, keys;
   ValueRange maskCaptures, scoreCaptures;
+  /// Where rows are of several heads: the head of each, and how many there are
+  /// from `head` on.
+  Value heads = {};
+  int64_t numHeads = 1;
 };
 
 /// Applies the mask of an attend, its score region, or both.
@@ -350,8 +361,8 @@ template <typename Attend>
 void mapScores(TileBuilder &b, Attend op, const Scores &s, bool isMasked,
                bool isScored, bool isTransposed = false) {
   auto map = b.make<tile::MapOp>(
-      s.block, s.rows, s.columns, s.batch, s.head, s.i, s.j, s.queries, s.keys,
-      isMasked ? s.maskCaptures : ValueRange(),
+      s.block, s.rows, s.columns, s.batch, s.heads ? s.heads : s.head, s.i, s.j,
+      s.queries, s.keys, isMasked ? s.maskCaptures : ValueRange(),
       isScored ? s.scoreCaptures : ValueRange(),
       llvm::APFloat(isScored ? std::numbers::log2e : 1.0), isTransposed);
   mlir::IRMapping mapping;

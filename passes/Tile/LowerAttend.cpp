@@ -128,20 +128,133 @@ void Lowering::lower(ring::AttendOp op) {
 void Lowering::attend(TileBuilder &b, ring::AttendOp op) {
   Shape shape = shapeOf(op.getStateType());
   shape.pairs = arePairs(op.getQuery());
-  if (options.localTiling && !shape.isStaged())
+  std::optional<FewQueries> few;
+  if (options.localTiling && !shape.isStaged()) {
     shape.strip = options.strip;
+    few = FewQueries::find(op, shape.rows, shape.columns, shape.panel);
+  }
+  if (few)
+    shape = ofFew(shape, *few);
   Schedule schedule(b, op, shape, Schedule::Lists::OfQueries);
   // What is to do is found out where programs run, not where kernels do.
   schedule.build([&](StringRef name, Value tasks, Value order,
                      const Operands &operands, Body body) {
     launch(b, name, tasks, order, operands, body, /*warps=*/0);
   });
+  if (few && few->isSplit) {
+    schedule.count();
+    attendParts(b, op, shape, schedule);
+    return schedule.release();
+  }
   schedule.sort();
   if (shape.isStaged())
     attendStaged(b, op, shape, schedule);
   else
     attendTiled(b, op, shape, schedule);
   schedule.release();
+}
+
+/// The tiles of few queries: all heads of a key head, in strips of about as
+/// many rows, and nothing is packed.
+Shape Lowering::ofFew(Shape shape, const FewQueries &few) {
+  shape.heads = few.heads;
+  shape.rows = few.positions * few.heads;
+  auto strips = static_cast<int64_t>(
+      llvm::divideCeil(shape.rows, static_cast<uint64_t>(shape.strip)));
+  shape.strip = static_cast<int64_t>(
+      llvm::divideCeil(shape.rows, static_cast<uint64_t>(strips)));
+  shape.pairs = false;
+  shape.inPlace = true;
+  return shape;
+}
+
+/// Launches a kernel whose tasks have parts of the keys, and one that merges
+/// the states that these give, in the order of the parts.
+void Lowering::attendParts(TileBuilder &b, ring::AttendOp op,
+                           const Shape &shape, const Schedule &schedule) {
+  int64_t any = ShapedType::kDynamic;
+  int64_t heads = cast<MemRefType>(op.getQuery().getType()).getDimSize(2);
+  Value batch = b.dim(op.getQuery(), 0);
+  KeyParts parts;
+  parts.count =
+      FewQueries::numParts(b, schedule.tasks, b.dim(schedule.keys, 0));
+  Value rows = b.mul(parts.count, b.dim(op.getQuery(), 1));
+  auto allocate = [&](ArrayRef<int64_t> sizes) {
+    parts.states.push_back(b.allocate(MemRefType::get(sizes, shape.state),
+                                      {batch, rows}, tile::Memory::Packing));
+  };
+  allocate({any, any, heads, dimOf(op.getValue())});
+  allocate({any, heads, any});
+  allocate({any, heads, any});
+  AttendArguments arguments;
+  Operands operands;
+  arguments.bindTo(operands, op, schedule, /*packed=*/nullptr,
+                   /*stored=*/Value(), &parts);
+  launch(b, "attend", b.mul(schedule.tasks, parts.count), {}, operands,
+         [&](TileBuilder &inside, Value task) {
+           AttendKernel(inside, op, shape, schedule, arguments).build(task);
+         });
+  mergeParts(b, op, shape, parts);
+  for (Value state : parts.states)
+    b.make<memref::DeallocOp>(state);
+}
+
+/// Launches a kernel that merges the states of parts into that of the attend,
+/// or, where it is the first, into none: a task has the rows of a head.
+void Lowering::mergeParts(TileBuilder &b, ring::AttendOp op, Shape shape,
+                          const KeyParts &parts) {
+  shape.rows = shape.queries();
+  shape.heads = 1;
+  shape.strip = 0;
+  StateArguments from, state;
+  SmallVector<Value> made(op.getInto().size());
+  Value numParts;
+  Operands operands;
+  operands.read(from.o, "oFrom", parts.states[0]);
+  operands.read(from.m, "mFrom", parts.states[1]);
+  operands.read(from.l, "lFrom", parts.states[2]);
+  if (!op.isFirst())
+    state.write(operands, {op.getO(), op.getM(), op.getL()});
+  for (auto [argument, buffer] : llvm::zip_equal(made, op.getInto()))
+    operands.write(argument, "into", buffer);
+  operands.scalar(numParts, "parts", parts.count);
+  Value all = made.empty() ? op.getO() : op.getInto()[0];
+  launch(b, "merge_parts", numRowTasks(b, all, shape), {}, operands,
+         [&](TileBuilder &b, Value task) {
+           if (made.empty())
+             made = {state.o, state.m, state.l};
+           RowTask at = decodeRowTask(b, task, made[0], shape);
+           SmallVector<Value> sums, others;
+           for (SmallVector<Value> *blocks : {&sums, &others}) {
+             blocks->push_back(
+                 b.alloca(shape.tile(shape.padded(dimOf(made[0])))));
+             blocks->push_back(b.alloca(shape.rowVector()));
+             blocks->push_back(b.alloca(shape.rowVector()));
+           }
+           auto load = [&](ArrayRef<Value> blocks, const StateArguments &from,
+                           Value row) {
+             const Value buffers[] = {from.o, from.m, from.l};
+             for (auto [block, buffer] : llvm::zip_equal(blocks, buffers))
+               b.make<tile::LoadOp>(b.rows(buffer, at.b, at.h, row, at.count),
+                                    block);
+           };
+           const double first[] = {0.0, minusInfinity, 0.0};
+           if (op.isFirst())
+             for (auto [block, value] : llvm::zip_equal(sums, first))
+               b.make<tile::FillOp>(block, b.getF64FloatAttr(value));
+           else
+             load(sums, state, at.row);
+           Value rows = b.dim(made[0], 1);
+           b.loop(numParts, [&](Value part) {
+             load(others, from, b.add(b.mul(part, rows), at.row));
+             b.make<tile::MergeOp>(sums[0], sums[1], sums[2], others[0],
+                                   others[1], others[2], at.count);
+           });
+           if (op.isLast())
+             b.make<tile::NormalizeOp>(sums[0], sums[1], sums[2], at.count);
+           for (auto [block, buffer] : llvm::zip(sums, made))
+             storeRows(b, block, buffer, at);
+         });
 }
 
 /// Launches a kernel that packs the keys and values of the slice, tile by tile,
@@ -194,14 +307,18 @@ PackedSlice Lowering::pack(TileBuilder &b, ring::AttendOp op,
   return packed;
 }
 
-/// Launches the kernels of a processor, which read the packed slice.
+/// Launches the kernels of a processor, which read the packed slice, or the
+/// slice itself.
 void Lowering::attendTiled(TileBuilder &b, ring::AttendOp op, Shape shape,
                            const Schedule &schedule) {
-  PackedSlice packed = pack(b, op, shape, schedule);
+  PackedSlice packed;
+  if (!shape.inPlace)
+    packed = pack(b, op, shape, schedule);
   auto attend = [&](StringRef name, AttendPart part, Value stored) {
     AttendArguments arguments;
     Operands operands;
-    arguments.bindTo(operands, op, schedule, &packed, stored);
+    arguments.bindTo(operands, op, schedule, shape.inPlace ? nullptr : &packed,
+                     stored);
     launch(b, name, schedule.tasks, schedule.order, operands,
            [&](TileBuilder &inside, Value task) {
              AttendKernel(inside, op, shape, schedule, arguments, part)
@@ -218,5 +335,6 @@ void Lowering::attendTiled(TileBuilder &b, ring::AttendOp op, Shape shape,
     b.make<memref::DeallocOp>(scores);
   }
   for (Value buffer : {packed.keys, packed.values, packed.finite})
-    b.make<memref::DeallocOp>(buffer);
+    if (buffer)
+      b.make<memref::DeallocOp>(buffer);
 }

@@ -14,6 +14,7 @@
 #include "passes/Passes.h"
 #include "passes/Tile/AttendKernel.h"
 #include "passes/Tile/CtaGradient.h"
+#include "passes/Tile/FewQueries.h"
 #include "passes/Tile/Schedule.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -85,6 +86,11 @@ private:
                     const Schedule &schedule);
   void attendTiled(TileBuilder &builder, ring::AttendOp op, Shape shape,
                    const Schedule &schedule);
+  static Shape ofFew(Shape shape, const FewQueries &few);
+  void attendParts(TileBuilder &builder, ring::AttendOp op, const Shape &shape,
+                   const Schedule &schedule);
+  void mergeParts(TileBuilder &builder, ring::AttendOp op, Shape shape,
+                  const KeyParts &parts);
   PackedSlice pack(TileBuilder &builder, ring::AttendOp op, const Shape &shape,
                    const Schedule &schedule);
   void attendGrad(TileBuilder &builder, ring::AttendGradOp op);

@@ -21,6 +21,12 @@ forSegments(TileBuilder &b, ring::LayoutAttr layout, ValueRange inits,
       b.loop(b.index(segments), inits, body).getResults());
 }
 
+/// How many heads have tiles of their own.
+Value Schedule::numHeads() {
+  Value heads = b.dim(op.getQuery(), 2);
+  return shape.heads == 1 ? heads : b.div(heads, b.index(shape.heads));
+}
+
 /// How many tiles of `size` positions the shard of `owner` has; a tile holds
 /// positions of one segment.
 Value Schedule::numTiles(ring::LayoutAttr layout, Value owner, Value extent,
@@ -118,9 +124,13 @@ void Schedule::classifyTile(TileBuilder &b, Value task,
   Value cb = b.div(head, classHeads), ch = b.rem(head, classHeads);
   SmallVector<Value> tail{sq, sk};
   llvm::append_range(tail, captures);
+  // Of all heads of which a tile has rows.
+  auto first = [&](Value head) {
+    return shape.heads == 1 ? head : b.mul(head, b.index(shape.heads));
+  };
   SmallVector<Value> heading{
-      byBatch ? cb : zero, byBatch ? b.add(cb, one) : batch, byHead ? ch : zero,
-      byHead ? b.add(ch, one) : heads};
+      byBatch ? cb : zero, byBatch ? b.add(cb, one) : batch,
+      byHead ? first(ch) : zero, first(byHead ? b.add(ch, one) : heads)};
   auto step = [&](Value other, ValueRange found) {
     Value q = ofKeys ? other : tile, k = ofKeys ? tile : other;
     SmallVector<Value> arguments(heading);
@@ -162,7 +172,7 @@ void Schedule::classifyTile(TileBuilder &b, Value task,
 /// Launches a kernel that asks, for one listing tile per task, the bounds about
 /// every tile it may list, and lists them by class.
 void Schedule::classify(Launcher launch) {
-  Value batch = b.dim(op.getQuery(), 0), heads = b.dim(op.getQuery(), 2);
+  Value batch = b.dim(op.getQuery(), 0), heads = numHeads();
   Value numListing = b.dim(listing(), 0), numListed = b.dim(listed(), 0);
   Value one = b.index(1);
   Value classBatch = byBatch ? batch : one, classHeads = byHead ? heads : one;
@@ -214,6 +224,13 @@ Value Schedule::lengthOf(TileBuilder &b, Value counts, Value batch, Value head,
   return sum.getResult(0);
 }
 
+void Schedule::count(int64_t group) {
+  Value heads = numHeads();
+  if (group != 1)
+    heads = b.div(heads, b.index(group));
+  tasks = b.mul(b.mul(b.dim(op.getQuery(), 0), heads), b.dim(listing(), 0));
+}
+
 /// Lists that are so short matter less for who is done last than what their
 /// tasks share: the rows of all heads at a position lie side by side, and
 /// neighbours list the same tiles.
@@ -225,7 +242,8 @@ static constexpr int64_t shortList = 8;
 /// tasks of short lists come behind the others, from the last tile to the
 /// first, which under a causal mask is by their work as well.
 void Schedule::sort(int64_t group) {
-  Value batch = b.dim(op.getQuery(), 0), heads = b.dim(op.getQuery(), 2);
+  count(group);
+  Value batch = b.dim(op.getQuery(), 0), heads = numHeads();
   if (group != 1)
     heads = b.div(heads, b.index(group));
   Value numListing = b.dim(listing(), 0), one = b.index(1);
@@ -233,7 +251,6 @@ void Schedule::sort(int64_t group) {
   Value most = b.add(b.mul(b.dim(listed(), 0), b.index(group)), one);
   int64_t any = ShapedType::kDynamic;
   Type i32 = b.getI32Type(), i64 = b.getI64Type();
-  tasks = b.mul(b.mul(batch, heads), numListing);
   Value costs =
       b.allocate(MemRefType::get({any}, i64), tasks, tile::Memory::Schedule);
   order =
@@ -319,9 +336,9 @@ void Schedule::build(Launcher launch) {
   };
   b.inFrontOf(queriesStay, [&] {
     queries = table(numTiles(queryLayout, op.getQueryOwner(),
-                             op.getQueryExtent(), shape.rows));
+                             op.getQueryExtent(), shape.queries()));
     fill(queries, queryLayout, op.getQueryOwner(), op.getQueryExtent(),
-         shape.rows, keySegments, isFalling);
+         shape.queries(), keySegments, isFalling);
   });
   b.inFrontOf(keysStay, [&] {
     keys = table(numTiles(keyLayout, op.getKeyOwner(), op.getKeyExtent(),

@@ -25,8 +25,11 @@ public:
   bool isFalling = false;
 
   void build(Launcher launch);
-  /// Orders tasks (batch, heads, listing tiles) by their work; one does the
-  /// lists of `group` heads that follow one another.
+  /// Counts tasks (batch, heads, listing tiles), of which each does the lists
+  /// of `group` heads that follow one another. Where tiles have rows of several
+  /// heads, these count as one.
+  void count(int64_t group = 1);
+  /// Counts them, and orders them by their work.
   void sort(int64_t group = 1);
   /// Numbers, for each listed tile and head, the listing tiles that list it, in
   /// the order in which they take turns at it.
@@ -54,6 +57,7 @@ public:
   bool byBatch = false, byHead = false; ///< what the list tells apart
 
 private:
+  Value numHeads();
   Value numTiles(ring::LayoutAttr layout, Value owner, Value extent,
                  int64_t size);
   void fill(Value table, ring::LayoutAttr layout, Value owner, Value extent,

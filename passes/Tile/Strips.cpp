@@ -14,7 +14,7 @@ Span burst::tiling::neededPanels(TileBuilder &b, const Schedule &schedule,
   SmallVector<Value> box{strip.batch,
                          b.add(strip.batch, one),
                          strip.head,
-                         b.add(strip.head, one),
+                         b.add(strip.head, b.index(strip.numHeads)),
                          b.load(strip.i, b.index(0)),
                          b.add(b.load(strip.i, last), one)};
   auto step = [&](Value panel, ValueRange found) {
@@ -64,6 +64,14 @@ Value burst::tiling::depthOf(TileBuilder &b, Value panels, const Span &span,
   return panelsOf(b, panels, b.getIndexAttr(0), sizeOf(b, panels, 0),
                   b.div(span.begin(b, shape), together),
                   b.div(span.width(b, shape), together));
+}
+
+Value burst::tiling::keysOf(TileBuilder &b, Value rows, const Span &span,
+                            const Shape &shape) {
+  Value first = span.begin(b, shape);
+  Value end = b.min(b.mul(span.end, b.index(shape.panel)), b.dim(rows, 0));
+  return b.part(rows, {first, b.getIndexAttr(0)},
+                {b.sub(end, first), sizeOf(b, rows, 1)});
 }
 
 Value burst::tiling::rowsOf(TileBuilder &b, Value block, Value row,

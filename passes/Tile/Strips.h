@@ -38,6 +38,9 @@ Value panelsOf(TileBuilder &b, Value panels, const Span &span);
 Value depthOf(TileBuilder &b, Value panels, const Span &span,
               const Shape &shape);
 
+/// Of rows of memory, which are no panels, those of a span's columns.
+Value keysOf(TileBuilder &b, Value rows, const Span &span, const Shape &shape);
+
 /// Rows of a block from `row` on.
 Value rowsOf(TileBuilder &b, Value block, Value row, int64_t count);
 /// The columns of a block that belong to a span.

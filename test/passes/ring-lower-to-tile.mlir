@@ -9,6 +9,10 @@
 // RUN: %{lower} %t/none.mlir | FileCheck %t/none.mlir
 // RUN: %{lower} %t/queries.mlir | FileCheck %t/queries.mlir
 // RUN: %{lower} %t/pairs.mlir | FileCheck %t/pairs.mlir --check-prefix=APART
+// RUN: %{lower} %t/few.mlir | FileCheck %t/few.mlir
+// RUN: %{lower} %t/few-short.mlir | FileCheck %t/few-short.mlir
+// RUN: %{lower} %t/few-hops.mlir | FileCheck %t/few-hops.mlir
+// RUN: %{lower} %t/not-few.mlir | FileCheck %t/not-few.mlir
 // REDEFINE: %{options} = rows=8 columns=32 strip=4
 // RUN: %{lower} %t/masked.mlir | FileCheck %t/masked.mlir
 // RUN: %{lower} %t/gradients.mlir | FileCheck %t/gradients.mlir
@@ -132,6 +136,135 @@ shard.grid @cp(shape = 1)
 func.func @alone(%q: !q, %k: !q, %v: !q) -> (!q, !l) {
   %o, %lse = burst.attention %q, %k, %v mask causal sequence <@cp, zigzag> strategy <ring_kv> : (!q, !q, !q) -> (!q, !l)
   return %o, %lse : !q, !l
+}
+
+// Few queries: a tile has the rows of all heads of a key head, one position's after
+// the other. Each is read where it lies, and keys and values are multiplied where
+// they lie. Tasks have parts of the keys, whose states are merged in their order.
+// Bounds and masks see the heads of rows.
+//
+//--- few.mlir
+// CHECK-LABEL: func.func private @few_classify(
+// CHECK-NOT: @few_pack
+// CHECK-LABEL: func.func private @few_attend(
+// CHECK-SAME: %[[K:[a-z0-9]*]]: memref<1x256x2x16xf32, {{[^%]*}}, %[[V:[a-z0-9]*]]: memref<1x256x2x16xf32
+// CHECK: %[[QUERY:.*]] = memref.alloca() {{.*}} : memref<6x16xf32>
+// CHECK: %[[HEADS:.*]] = memref.alloca() {{.*}} : memref<6xindex>
+// CHECK: scf.for %[[HEAD:.*]] = %c0 to %c2
+// CHECK: %[[OF_HEAD:.*]] = memref.subview %[[QUERY]][%[[HEAD]], 0] [3, 16] [2, 1]
+// CHECK: tile.load %{{.*}}, %[[OF_HEAD]] factor
+// CHECK: tile.fill
+// CHECK: scf.for
+// CHECK: memref.store %{{.*}}, %{{.*}} : memref<3xindex, strided<[2], offset: ?>>
+// CHECK: scf.for
+// CHECK: memref.subview %[[K]]
+// CHECK: memref.subview %[[V]]
+// CHECK: scf.for {{.*}} step %c3
+// CHECK: tile.multiply {{.*}} by_rows : memref<3x16xf32, {{.*}}>, memref<?x16xf32, strided<[?, 1], offset: ?>>, memref<3x?xf32, {{.*}}>
+// CHECK: tile.row_max
+// CHECK: tile.multiply {{.*}} accumulate : memref<3x?xf32, {{.*}}>, memref<?x16xf32, strided<[?, 1], offset: ?>>, memref<3x16xf32, {{.*}}>
+// CHECK: scf.for
+// CHECK: tile.is_finite %{{.*}} : memref<?x16xf32, strided<[?, 1], offset: ?>>
+// CHECK: tile.map {{.*}} at (%{{.*}}, %[[OF_ROWS:.*]], %{{.*}}, %{{.*}}) of
+// CHECK: } : memref<3x16xf32, {{.*}}>, memref<3xindex, {{.*}}>, memref<16xindex{{.*}}>, memref<3xindex, {{.*}}>
+// CHECK-COUNT-3: tile.store
+// CHECK-LABEL: func.func private @few_merge_parts(
+// CHECK: tile.fill %[[O:.*]] with 0.0
+// CHECK: scf.for
+// CHECK: tile.merge(%[[O]],
+// CHECK: tile.normalize %[[O]],
+// CHECK-COUNT-2: tile.store
+// CHECK-LABEL: func.func @few(
+// Of each of two key heads a task, in as many parts as make 128, but of two tiles
+// at least.
+// CHECK: tile.launch @few_classify
+// CHECK-NOT: tile.sort
+// CHECK: %[[MOST:.*]] = arith.divui %{{.*}}, %c2
+// CHECK: arith.minsi %{{.*}}, %[[MOST]]
+// CHECK: %[[O:.*]] = tile.allocate "packing"(%c1, %{{.*}}) : memref<?x?x4x16xf32>
+// CHECK: %[[M:.*]] = tile.allocate "packing"(%c1, %{{.*}}) : memref<?x4x?xf32>
+// CHECK: %[[L:.*]] = tile.allocate "packing"(%c1, %{{.*}}) : memref<?x4x?xf32>
+// CHECK: tile.launch @few_attend{{.*}} writes(%[[O]], %[[M]], %[[L]] :
+// CHECK: tile.launch @few_merge_parts{{.*}} reads(%[[O]], %[[M]], %[[L]] : {{.*}} writes(%arg3, %arg4 :
+// CHECK: memref.dealloc %[[O]]
+shard.grid @cp(shape = 1)
+!q = tensor<1x3x4x16xf32>
+!k = tensor<1x256x2x16xf32>
+!l = tensor<1x4x3xf32>
+func.func @few(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %k, %v
+      mask(%b, %h, %i, %j, %sq, %sk) {
+        %start = arith.subi %sk, %sq : index
+        %own = arith.addi %i, %start : index
+        %far = arith.addi %own, %h : index
+        %keep = arith.cmpi sle, %j, %far : index
+        burst.yield %keep : i1
+      } sequence <@cp, contiguous> : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+// No more than two tiles of keys are no parts: the kernel ends with the results.
+//
+//--- few-short.mlir
+// CHECK-NOT: @short_pack
+// CHECK-LABEL: func.func private @short_attend(
+// CHECK: tile.multiply {{.*}} by_rows
+// CHECK: tile.normalize
+// CHECK-NOT: tile.merge
+// CHECK-LABEL: func.func @short(
+// CHECK: tile.sort
+// CHECK: tile.launch @short_attend
+// CHECK-NOT: tile.launch
+shard.grid @cp(shape = 1)
+!q = tensor<2x1x4x16xbf16>
+!k = tensor<2x32x2x16xbf16>
+!l = tensor<2x4x1xf32>
+func.func @short(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous> : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+// A state goes through the hops: parts are merged into it.
+//
+//--- few-hops.mlir
+// CHECK-LABEL: func.func private @hops_merge_parts(
+// CHECK-COUNT-3: tile.load
+// CHECK: scf.for
+// CHECK-COUNT-3: tile.load
+// CHECK: tile.merge
+// CHECK-NOT: tile.normalize
+// CHECK-COUNT-3: tile.store
+// CHECK: return
+// CHECK: tile.normalize
+shard.grid @cp(shape = 2)
+!q = tensor<1x2x4x16xf32>
+!k = tensor<1x256x2x16xf32>
+!l = tensor<1x4x2xf32>
+func.func @hops(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous> strategy <ring_kv> : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+// Five queries of two heads are more than the rows of a tile, and heads of 8 numbers
+// are no whole vectors.
+//
+//--- not-few.mlir
+// CHECK: func.func private @many_pack(
+// CHECK: func.func private @narrow_pack(
+shard.grid @cp(shape = 1)
+!q = tensor<1x5x4x16xf32>
+!k = tensor<1x256x2x16xf32>
+!l = tensor<1x4x5xf32>
+func.func @many(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous> : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+!q8 = tensor<1x1x4x8xf32>
+!k8 = tensor<1x256x2x8xf32>
+!l1 = tensor<1x4x1xf32>
+func.func @narrow(%q: !q8, %k: !k8, %v: !k8) -> (!q8, !l1) {
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous> : (!q8, !k8, !k8) -> (!q8, !l1)
+  return %o, %lse : !q8, !l1
 }
 
 // Under a mask, partial tiles take it, and values that are no numbers count where

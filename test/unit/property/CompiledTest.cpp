@@ -294,6 +294,103 @@ TEST(CompiledProgramTest, GivesGradientsOfTheSameBitsHoweverItIsRun) {
   givesTheSameBitsHoweverItIsRun(/*isBackward=*/true);
 }
 
+namespace {
+/// Few queries of groups of heads against many keys. Mask and score tell heads
+/// apart, and rows see different keys.
+struct FewProblem : RandomProblem {
+  FewProblem(const std::string &element, const std::string &strategy,
+             int64_t ranks, oracle::Sizes of) {
+    this->element = element;
+    this->order = "contiguous";
+    this->ranks = ranks;
+    drop = overlap = true;
+    sizes = of;
+    std::string state = element == "f64" ? "f64" : "f32";
+    std::string shapes = fmt::format(
+        "!q = tensor<{0}x{1}x{3}x{5}x{7}>\n!k = tensor<{0}x{2}x{4}x{5}x{7}>\n"
+        "!v = tensor<{0}x{2}x{4}x{6}x{7}>\n!o = tensor<{0}x{1}x{3}x{6}x{7}>\n"
+        "!l = tensor<{0}x{3}x{1}x{8}>\n",
+        of.batch, of.queries, of.keys, of.queryHeads, of.keyHeads, of.queryDim,
+        of.valueDim, element, state);
+    body = shapes +
+           fmt::format(
+               "func.func @f(%q: !q {{burst.name = \"q\"}}, "
+               "%k: !k {{burst.name = \"k\"}}, %v: !v {{burst.name = \"v\"}})"
+               " -> (!o, !l) {{\n"
+               "  %o, %l = burst.attention %q, %k, %v\n"
+               "      mask(%b, %h, %i, %j, %sq, %sk) {{\n"
+               "        %c60 = arith.constant 60 : index\n"
+               "        %before = arith.subi %sk, %sq : index\n"
+               "        %own = arith.addi %i, %before : index\n"
+               "        %last = arith.subi %own, %h : index\n"
+               "        %past = arith.cmpi sle, %j, %last : index\n"
+               "        %reach = arith.addi %j, %c60 : index\n"
+               "        %far = arith.cmpi sge, %own, %reach : index\n"
+               "        %odd = arith.cmpi sge, %h, %b : index\n"
+               "        %some = arith.ori %far, %odd : i1\n"
+               "        %keep = arith.andi %past, %some : i1\n"
+               "        burst.yield %keep : i1\n"
+               "      }}\n"
+               "      score(%s : {0}, %b, %h, %i, %j, %sq, %sk) {{\n"
+               "        %n = arith.index_cast %h : index to i32\n"
+               "        %x = arith.sitofp %n : i32 to {0}\n"
+               "        %c = arith.constant 0.125 : {0}\n"
+               "        %y = arith.mulf %x, %c : {0}\n"
+               "        %z = arith.mulf %s, %y : {0}\n"
+               "        burst.yield %z : {0}\n"
+               "      }}\n"
+               "      sequence <@g, contiguous> strategy <{1}>\n"
+               "      : (!q, !k, !v) -> (!o, !l)\n"
+               "  return %o, %l : !o, !l\n"
+               "}}\n",
+               state, strategy);
+    auto input = [&](const char *name, std::vector<int64_t> shape) {
+      size_t count = 1;
+      for (int64_t size : shape)
+        count *= size;
+      tensors.emplace(name, data::Tensor::of(dtypeOfElement(element), shape,
+                                             data::normal(7, name, count)));
+    };
+    input("q", {of.batch, of.queries, of.queryHeads, of.queryDim});
+    input("k", {of.batch, of.keys, of.keyHeads, of.queryDim});
+    input("v", {of.batch, of.keys, of.keyHeads, of.valueDim});
+  }
+};
+} // namespace
+
+/// Heads are rows of a tile, keys are read where they lie, and parts of them
+/// are merged: in one order, whoever computes them.
+TEST(CompiledProgramTest, ReadsKeysOfFewQueriesInPlace) {
+  auto context = makeContext();
+  for (const char *element : {"f32", "f64", "bf16", "f16"})
+    for (auto [strategy, ranks] :
+         {std::pair("ring_kv", 1), {"ring_kv", 2}, {"all_gather", 2}})
+      for (auto [queries, queryHeads] : {std::pair(1, 8), {3, 6}, {2, 2}}) {
+        SCOPED_TRACE(fmt::format("{}, {} of {} ranks, {} queries, {} heads",
+                                 element, strategy, ranks, queries,
+                                 queryHeads));
+        FewProblem problem(element, strategy, ranks,
+                           {/*batch=*/2, queries, /*keys=*/331, queryHeads,
+                            /*keyHeads=*/2, /*queryDim=*/32, /*valueDim=*/48});
+        CompiledTrial trial(*context, problem);
+        cpu::Target target = cpu::Target::host();
+        target.columns = 32;
+        target.poison = true;
+        ASSERT_TRUE(trial.compile(target)) << trial.trial.error;
+        std::vector<std::vector<double>> first;
+        for (int64_t threads : {1, 2, 5}) {
+          CompiledRun options;
+          options.threads = threads;
+          options.checked = threads == 2;
+          ASSERT_TRUE(trial.run(options)) << trial.trial.error;
+          if (first.empty())
+            first = trial.values();
+          EXPECT_EQ(trial.values(), first) << threads << " threads";
+        }
+        trial.check();
+      }
+}
+
 /// The shapes that processors with instructions for pairs take, where there is
 /// none.
 TEST(CompiledProgramTest, MultipliesPairsOnAnyProcessor) {
