@@ -35,12 +35,12 @@ static cl::OptionCategory category("burst-bench options");
 static int64_t threads = 2;
 static cl::opt<int64_t> repeat("repeat", cl::desc("Runs per cell (5)"),
                                cl::init(5), cl::cat(category));
-static cl::opt<std::string>
-    only("only",
-         cl::desc("Cells whose name contains this. The first word of a name is "
-                  "its group: attention, product, ranks, sparse, memory, "
-                  "compile, call; and, on demand, overlap and baselines"),
-         cl::cat(category));
+static cl::opt<std::string> only(
+    "only",
+    cl::desc("Cells whose name contains this. The first word of a name is "
+             "its group: attention, product, decode, ranks, sparse, "
+             "memory, compile, call; and, on demand, overlap and baselines"),
+    cl::cat(category));
 static cl::opt<bool> quick("quick",
                            cl::desc("Cells of every kind, small: a try"),
                            cl::cat(category));

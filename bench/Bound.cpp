@@ -170,8 +170,9 @@ void Bound::bind(int64_t sequence, burst_device *onDevice,
       for (int32_t d = parameter->rank; d-- > 0;) {
         int64_t size = parameter->sizes[d];
         if (d == parameter->shard_dim)
-          check(burst_program_local_size(program.get(), p, rank, sequence,
-                                         &size));
+          check(burst_program_local_size(
+              program.get(), p, rank,
+              parameter->extent < 0 ? sequence : parameter->extent, &size));
         tensor.sizes[d] = size;
         tensor.strides[d] = elements;
         elements *= size;

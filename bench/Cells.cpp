@@ -18,6 +18,7 @@ struct Cells {
   void addProducts();
   void addRanks();
   void addSparse();
+  void addDecode();
 
   bool quick;
   std::vector<Description> cells;
@@ -125,6 +126,43 @@ void Cells::addProducts() {
     }
 }
 
+/// Few queries against a cache of keys. All of it is read, and used for little:
+/// at S = 32768 it is in no cache of a core.
+void Cells::addDecode() {
+  std::vector<int64_t> sequences{1024, 4096, 32768};
+  if (quick)
+    sequences = {256};
+  for (const char *type : {"f32", "bf16"})
+    for (int64_t sequence : sequences)
+      for (int64_t heads : {32, 8})
+        for (int64_t batch : {1, 8})
+          for (int64_t queries : {1, 4, 16}) {
+            // The others add nothing but time.
+            if (queries != 1 && batch != 1)
+              continue;
+            Problem problem{type, false, Mask::Full, sequence, heads};
+            problem.queries = queries;
+            problem.batch = batch;
+            problem.keyHeads = 8;
+            Description cell;
+            cell.name = "decode " + problem.name();
+            cell.problem = problem;
+            cell.question = llvm::json::Object{
+                {"kind", "forward"},    {"type", type},
+                {"causal", false},      {"heads", heads},
+                {"sequence", sequence}, {"dim", problem.dim},
+                {"queries", queries},   {"key_heads", problem.keyHeads},
+                {"batch", batch}};
+            cell.bytes = problem.keyBytes();
+            cell.limit = "reading keys and values";
+            cell.type = type;
+            cell.flops = problem.flops();
+            if (queries == 1 && sequence == 32768)
+              cell.bar = 75;
+            cells.push_back(std::move(cell));
+          }
+}
+
 void Cells::addRanks() {
   Problem one{"f32", false, Mask::Causal, quick ? 256 : 16384, 2};
   for (auto [isBackward, strategy] :
@@ -211,6 +249,7 @@ std::vector<Description> burst::bench::describeCells(bool quick) {
   Cells cells(quick);
   cells.addAttention();
   cells.addProducts();
+  cells.addDecode();
   cells.addRanks();
   cells.addSparse();
   return std::move(cells.cells);

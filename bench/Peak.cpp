@@ -2,10 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/Peak.h"
 
+#include <algorithm>
 #include <array>
+#include <barrier>
 #include <bit>
+#include <chrono>
 #include <cmath>
+#include <cstring>
 #include <ctime>
+#include <functional>
 #include <numeric>
 #include <sched.h>
 #include <thread>
@@ -90,12 +95,10 @@ bool burst::bench::hasDot() {
 #endif
 }
 
-double burst::bench::peakOf(const std::string &type, int64_t threads,
-                            double seconds) {
-  auto *peak = type == "f64"    ? measureSums<double>
-               : type == "bf16" ? measureDots
-                                : measureSums<float>;
-  std::vector<double> rates(threads);
+/// Runs `body` on threads of their own, each pinned to the processor of its
+/// number.
+static void onThreads(int64_t threads,
+                      const std::function<void(int64_t thread)> &body) {
   std::vector<std::thread> workers;
   workers.reserve(threads);
   for (int64_t i = 0; i < threads; ++i)
@@ -104,9 +107,56 @@ double burst::bench::peakOf(const std::string &type, int64_t threads,
       CPU_ZERO(&set);
       CPU_SET(i, &set);
       sched_setaffinity(0, sizeof(set), &set);
-      rates[i] = peak(seconds);
+      body(i);
     });
   for (std::thread &worker : workers)
     worker.join();
+}
+
+double burst::bench::peakOf(const std::string &type, int64_t threads,
+                            double seconds) {
+  auto *peak = type == "f64"    ? measureSums<double>
+               : type == "bf16" ? measureDots
+                                : measureSums<float>;
+  std::vector<double> rates(threads);
+  onThreads(threads, [&](int64_t i) { rates[i] = peak(seconds); });
   return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
+
+/// Four vectors at a time, as memory lies.
+static void read(const std::byte *data, int64_t size) {
+  using Vector __attribute__((vector_size(bytes))) = int64_t;
+  Vector folded[4] = {};
+  for (int64_t at = 0; at + 4 * bytes <= size; at += 4 * bytes)
+    for (int n = 0; n < 4; ++n) {
+      Vector next;
+      std::memcpy(&next, data + at + n * bytes, bytes);
+      folded[n] ^= next;
+    }
+  for (Vector &all : folded)
+    asm volatile("" ::"x"(all));
+}
+
+double burst::bench::readingOf(double wanted, int64_t threads) {
+  int64_t part = static_cast<int64_t>(wanted) / threads;
+  static std::vector<std::vector<std::byte>> memory;
+  memory.resize(threads);
+  std::barrier together(threads);
+  std::vector<double> begun(threads), ended(threads);
+  auto clock = [] {
+    return std::chrono::duration<double>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  };
+  onThreads(threads, [&](int64_t i) {
+    // Other contents than zeros: pages that nobody wrote to are one page.
+    if (memory[i].size() != static_cast<size_t>(part))
+      memory[i].assign(part, std::byte{1});
+    together.arrive_and_wait();
+    begun[i] = clock();
+    read(memory[i].data(), part);
+    ended[i] = clock();
+  });
+  return static_cast<double>(part * threads) /
+         (*std::ranges::max_element(ended) - *std::ranges::min_element(begun));
 }

@@ -14,6 +14,10 @@ namespace burst::bench {
 /// is computed as f32.
 double peakOf(const std::string &type, int64_t threads, double seconds);
 
+/// Bytes per second of `threads` threads, each pinned to a processor, that do
+/// nothing but read `bytes` bytes of memory once, each its part.
+double readingOf(double bytes, int64_t threads);
+
 /// Whether the processor has dot products of bf16, AVX512-BF16.
 bool hasDot();
 

@@ -23,17 +23,21 @@ static std::string maskOf(const Problem &problem) {
 }
 
 static std::string clausesOf(const Problem &problem) {
-  return llvm::formatv("{0} sequence <@cp, zigzag> strategy <{1}>",
-                       maskOf(problem), problem.strategy);
+  return llvm::formatv(
+      "{0} sequence <@cp, {1}> strategy <{2}>", maskOf(problem),
+      problem.queries == 0 ? "zigzag" : "contiguous", problem.strategy);
 }
 
-/// The grid and the types of tensors and rows.
+/// The grid and the types of tensors, of keys and of rows.
 static std::string headOf(const Problem &problem, const std::string &length) {
   return llvm::formatv(
-      "shard.grid @cp(shape = {0})\n!t = tensor<1x{1}x{2}x{3}x{4}>\n"
-      "!l = tensor<1x{2}x{1}x{5}>\n",
-      problem.ranks, length, problem.heads, problem.dim, problem.type,
-      problem.type == "f64" ? "f64" : "f32");
+      "shard.grid @cp(shape = {0})\n!t = tensor<{6}x{1}x{2}x{3}x{4}>\n"
+      "!k = tensor<{6}x{7}x{8}x{3}x{4}>\n!l = tensor<{6}x{2}x{1}x{5}>\n",
+      problem.ranks,
+      problem.queries == 0 ? length : std::to_string(problem.queries),
+      problem.heads, problem.dim, problem.type,
+      problem.type == "f64" ? "f64" : "f32", problem.batch, length,
+      problem.keyHeads == 0 ? problem.heads : problem.keyHeads);
 }
 
 std::string Problem::text(bool isDynamic) const {
@@ -46,20 +50,20 @@ std::string Problem::text(bool isDynamic) const {
   if (isBackward)
     return types +
            llvm::formatv(
-               "func.func @attention(%q: !t, %k: !t, %v: !t, %o: !t, %lse: !l, "
-               "%do: !t{0}) -> (!t, !t, !t) {{\n"
+               "func.func @attention(%q: !t, %k: !k, %v: !k, %o: !t, %lse: !l, "
+               "%do: !t{0}) -> (!t, !k, !k) {{\n"
                "  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, "
                "%lse, %do\n      {1}\n"
-               "      : (!t, !t, !t, !t, !l, !t) -> (!t, !t, !t)\n"
-               "  return %dq, %dk, %dv : !t, !t, !t\n"
+               "      : (!t, !k, !k, !t, !l, !t) -> (!t, !k, !k)\n"
+               "  return %dq, %dk, %dv : !t, !k, !k\n"
                "}\n",
                ids, clauses)
                .str();
   return types +
          llvm::formatv(
-             "func.func @attention(%q: !t, %k: !t, %v: !t{0}) -> (!t, !l) {{\n"
+             "func.func @attention(%q: !t, %k: !k, %v: !k{0}) -> (!t, !l) {{\n"
              "  %o, %lse = burst.attention %q, %k, %v\n      {1}\n"
-             "      : (!t, !t, !t) -> (!t, !l)\n"
+             "      : (!t, !k, !k) -> (!t, !l)\n"
              "  return %o, %lse : !t, !l\n"
              "}\n",
              ids, clauses)
@@ -69,14 +73,14 @@ std::string Problem::text(bool isDynamic) const {
 std::string Problem::step() const {
   return headOf(*this, std::to_string(sequence)) +
          llvm::formatv(
-             "func.func @step(%q: !t, %k: !t, %v: !t, %do: !t) "
-             "-> (!t, !t, !t, !t) {{\n"
+             "func.func @step(%q: !t, %k: !k, %v: !k, %do: !t) "
+             "-> (!t, !t, !k, !k) {{\n"
              "  %o, %lse = burst.attention %q, %k, %v\n      {0}\n"
-             "      : (!t, !t, !t) -> (!t, !l)\n"
+             "      : (!t, !k, !k) -> (!t, !l)\n"
              "  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, "
              "%lse, %do\n      {0}\n"
-             "      : (!t, !t, !t, !t, !l, !t) -> (!t, !t, !t)\n"
-             "  return %o, %dq, %dk, %dv : !t, !t, !t, !t\n"
+             "      : (!t, !k, !k, !t, !l, !t) -> (!t, !k, !k)\n"
+             "  return %o, %dq, %dk, %dv : !t, !t, !k, !k\n"
              "}\n",
              clausesOf(*this))
              .str();
@@ -89,9 +93,15 @@ std::string Problem::name() const {
                                             : "documents ";
   if (parts > 0)
     kept += std::to_string(parts);
-  return llvm::formatv("{0} {1} {2} S={3} D={4} H={5}",
+  std::string length = std::to_string(sequence), of = std::to_string(heads);
+  if (queries != 0)
+    length = std::to_string(queries) + "x" + length;
+  if (keyHeads != 0)
+    of += "/" + std::to_string(keyHeads);
+  return llvm::formatv("{0} {1} {2} {3}S={4} D={5} H={6}",
                        isBackward ? "backward" : "forward", type, kept,
-                       sequence, dim, heads);
+                       batch == 1 ? "" : llvm::formatv("B={0} ", batch).str(),
+                       length, dim, of);
 }
 
 double Problem::pairs() const {
@@ -100,7 +110,8 @@ double Problem::pairs() const {
   };
   switch (mask) {
   case Mask::Full:
-    return static_cast<double>(sequence) * static_cast<double>(sequence);
+    return static_cast<double>(queries == 0 ? sequence : queries) *
+           static_cast<double>(sequence);
   case Mask::Causal:
     return triangle(sequence);
   case Mask::Window:
@@ -117,7 +128,15 @@ double Problem::pairs() const {
 }
 
 double Problem::flops() const {
-  return (isBackward ? 10.0 : 4.0) * pairs() * static_cast<double>(heads * dim);
+  return (isBackward ? 10.0 : 4.0) * pairs() *
+         static_cast<double>(batch * heads * dim);
+}
+
+double Problem::keyBytes() const {
+  int64_t bytes = type == "f64" ? 8 : type == "f32" ? 4 : 2;
+  return 2.0 *
+         static_cast<double>(batch * sequence *
+                             (keyHeads == 0 ? heads : keyHeads) * dim * bytes);
 }
 
 std::vector<int64_t> Problem::lengths() const {

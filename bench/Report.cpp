@@ -56,9 +56,14 @@ private:
 } // namespace
 
 void Rounds::round() {
-  rates.limits.push_back(
-      reference ? cell.reference->flops() / reference->run()
-                : peakOf(cell.type, report.threads, report.peakSeconds));
+  auto limit = [&] {
+    if (reference)
+      return cell.reference->flops() / reference->run();
+    if (cell.bytes != 0)
+      return cell.flops * readingOf(cell.bytes, report.threads) / cell.bytes;
+    return peakOf(cell.type, report.threads, report.peakSeconds);
+  };
+  rates.limits.push_back(limit());
   if (program) {
     double limit = rates.limits.back(), cpuBegin = cpuNow();
     rates.bursts.push_back(cell.flops / program->run());
@@ -113,7 +118,7 @@ static Cell describe(const Description &cell, const Rates &rates) {
   number("burst GFLOP/s", rates.bursts, 1e9);
   number("peer GFLOP/s", rates.peers, 1e9);
   number("% of limit", rates.shares);
-  if (!cell.reference)
+  if (!cell.reference && cell.bytes == 0)
     number("% of limit while it has a processor", rates.busyShares);
   number("peer's % of limit", rates.peerShares);
   number("over peer", rates.ratios);

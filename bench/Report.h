@@ -31,6 +31,8 @@ struct Description {
   /// The limit is the rate of burst on this; the peak of multiply-adds where
   /// there is none.
   std::optional<Problem> reference;
+  /// Or it is reading so many bytes of memory; 0: it is not.
+  double bytes = 0;
   std::string limit = "peak"; ///< its name
 
   std::string type;

@@ -7,7 +7,9 @@ it writes is its name. Questions are
 
     {"kind": "forward" or "backward", "type": "f32", "causal": true,
      "heads": 8, "sequence": 4096, "dim": 128}
-        scaled_dot_product_attention, or its gradients alone
+        scaled_dot_product_attention, or its gradients alone; with "queries" (else as
+        many as the keys, of which there are "sequence"), "key_heads" (else as many as
+        heads) or "batch" (else 1)
     {"kind": "product", "type": "f32", "m": 4096, "n": 4096, "k": 128}
         a matrix product of oneDNN
 
@@ -27,13 +29,21 @@ TYPES = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16}
 
 
 def attention(question):
-    shape = (1, question["heads"], question["sequence"], question["dim"])
+    heads, keys, batch = question["heads"], question["sequence"], question.get("batch", 1)
+    key_heads = question.get("key_heads", heads)
     dtype = TYPES[question["type"]]
     is_backward = question["kind"] == "backward"
-    q, k, v = (torch.rand(shape, dtype=dtype).mul_(2).sub_(1).requires_grad_(is_backward) for _ in range(3))
+
+    def draw(heads, length):
+        shape = (batch, heads, length, question["dim"])
+        return torch.rand(shape, dtype=dtype).mul_(2).sub_(1).requires_grad_(is_backward)
+
+    q = draw(heads, question.get("queries", keys))
+    k, v = draw(key_heads, keys), draw(key_heads, keys)
 
     def forward():
-        return functional.scaled_dot_product_attention(q, k, v, is_causal=question["causal"])
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=question["causal"],
+                                                       enable_gqa=heads != key_heads)
 
     if not is_backward:
         return forward
