@@ -20,6 +20,8 @@ class Cell:
         length = f"{q['queries']}x{q['sequence']}" if "queries" in q else q["sequence"]
         parts = [self.group, q["kind"], q["type"], "causal" if q["causal"] else "full",
                  f"S={length}", f"D={q['dim']}", f"H={heads}"]
+        if "batch" in q:
+            parts.insert(4, f"B={q['batch']}")
         if "documents" in q:
             parts.append(f"of {q['documents']}")
         if self.ranks > 1:
@@ -44,9 +46,21 @@ def cells(quick):
     for type_ in types:
         found += [
             cell("grouped", "forward", type_, True, longest, dim, key_heads=2),
-            cell("decode", "forward", type_, False, longest, dim, queries=1),
-            cell("decode", "forward", type_, False, longest, dim, 32, key_heads=8, queries=1),
             cell("documents", "forward", type_, True, longest, dim, documents=12)]
+    found += [decode for type_ in types for decode in decodes(type_, dim, quick)]
     found += [cell("ranks", kind, "f32", True, longest, d, ranks=4)
               for d in dims for kind in ("forward", "step")]
     return found
+
+
+def decodes(type_, dim, quick):
+    """Few queries against the keys and values of a cache, of which each is read once."""
+    lengths = (256,) if quick else (1024, 4096, 32768)
+    for length in lengths:
+        for heads in (32, 8):
+            for queries in (1, 4, 16):
+                yield cell("decode", "forward", type_, False, length, dim, heads, key_heads=8,
+                           queries=queries)
+            if length <= 4096: # the exact result of more takes minutes
+                yield cell("decode", "forward", type_, False, length, dim, heads, key_heads=8,
+                           queries=1, batch=8)

@@ -22,8 +22,13 @@ def bound(question):
 
 
 def reference(attention):
-    """o, and dq, dk and dv for a backward pass, of (1, heads, sequence, dim)."""
-    q, k, v, g = (x[0].astype(numpy.float64) for x in protocol.draw(attention, "qkvg"))
+    """o, and dq, dk and dv for a backward pass, of (batch, heads, sequence, dim)."""
+    batches = [of_batch(attention, *(x.astype(numpy.float64) for x in of_one))
+               for of_one in zip(*protocol.draw(attention, "qkvg"))]
+    return {name: numpy.stack([found[name] for found in batches]) for name in batches[0]}
+
+
+def of_batch(attention, q, k, v, g):
     kept = protocol.kept_pairs(attention)
     groups = attention.heads // attention.key_heads
     found = {"o": numpy.empty(q.shape)}
@@ -37,7 +42,7 @@ def reference(attention):
                     None if kept is None else kept[rows])
     if attention.kind == "backward":
         del found["o"]
-    return {name: x[None] for name, x in found.items()}
+    return found
 
 
 def of_rows(found, h, key_head, rows, q, k, v, g, kept):

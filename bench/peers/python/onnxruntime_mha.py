@@ -45,10 +45,10 @@ def load():
 
     def packed(x):
         """(batch, sequence, heads * dim)."""
-        return numpy.ascontiguousarray(x.swapaxes(1, 2)).reshape(1, x.shape[2], -1)
+        return numpy.ascontiguousarray(x.swapaxes(1, 2)).reshape(x.shape[0], x.shape[2], -1)
 
     def unpacked(attention, x):
-        return x.reshape(1, attention.queries, attention.heads, -1).swapaxes(1, 2)
+        return x.reshape(attention.batch, attention.queries, attention.heads, -1).swapaxes(1, 2)
 
     def node(name, **attributes):
         return lambda inputs, outputs: helper.make_node(name, inputs, outputs, **attributes)
@@ -70,10 +70,11 @@ def load():
         arrays = protocol.draw(attention)
         q, k, v = map(packed, arrays)
         length = numpy.array([attention.keys], numpy.int32)
+        each = numpy.full(attention.batch, attention.keys - 1, numpy.int32)
         operator = node("GroupQueryAttention", domain="com.microsoft",
                         num_heads=attention.heads, kv_num_heads=attention.key_heads)
         return run_of(operator, [("q", q), ("k", k), ("v", v), ("", None), ("", None),
-                                 ("last", length - 1), ("length", length)],
+                                 ("last", each), ("length", length)],
                       [("o", q.shape), ("present k", arrays[1].shape),
                        ("present v", arrays[2].shape)], functools.partial(unpacked, attention))
 

@@ -84,7 +84,7 @@ def load():
         heads, dim = attention.key_heads, attention.dim
         q, k, v = protocol.draw(attention)
         masks, given = mask_of(attention, type_)
-        inputs = [ops.parameter([1, x.shape[1], -1, dim], type_) for x in (q, k, v)]
+        inputs = [ops.parameter([attention.batch, x.shape[1], -1, dim], type_) for x in (q, k, v)]
         beams = ops.parameter([-1], openvino.Type.i32)
         sinks = []
 
@@ -94,7 +94,7 @@ def load():
             info.data_type, info.variable_id = type_, name
             variable = Variable(info)
             empty = ops.broadcast(ops.constant(0.0, dtype=type_),
-                                  ops.constant(numpy.array([1, heads, 0, dim])))
+                                  ops.constant(numpy.array([attention.batch, heads, 0, dim])))
             past = ops.gather(ops.read_value(empty, variable), beams, ops.constant(0))
             whole = ops.concat([past, x], 2)
             sinks.append(ops.assign(whole, variable))
@@ -116,7 +116,7 @@ def load():
 
         new = [tensor(numpy.ascontiguousarray(x[:, :, num_past:]), type_) for x in (k, v)]
         run = run_of(request, [tensor(q, type_), *new,
-                               openvino.Tensor(numpy.zeros(1, numpy.int32)), *given],
+                               openvino.Tensor(numpy.arange(attention.batch, dtype=numpy.int32)), *given],
                      type_, start)
         if not num_past:
             infer = run.run

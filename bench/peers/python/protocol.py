@@ -12,7 +12,7 @@ are
         attention, its gradients alone, or both; and with one of these, too,
         "key_heads" (else as many as heads), "queries" (else as many as the keys, of
         which there are "sequence"), "documents" (packed into the sequence, none else),
-        "ranks" (processes that share it, 1 else)
+        "ranks" (processes that share it, 1 else), "batch" (1 else)
 
 and what is asked about it:
 
@@ -47,7 +47,7 @@ class Unsupported(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Attention:
-    """What is computed, of batch 1."""
+    """What is computed."""
 
     kind: str
     type: str
@@ -59,13 +59,15 @@ class Attention:
     dim: int
     documents: int = 0
     ranks: int = 1
+    batch: int = 1
 
     @staticmethod
     def of(question):
         heads, keys = question["heads"], question["sequence"]
         found = Attention(question["kind"], question["type"], question["causal"], heads,
                           question.get("key_heads", heads), question.get("queries", keys), keys,
-                          question["dim"], question.get("documents", 0), question.get("ranks", 1))
+                          question["dim"], question.get("documents", 0), question.get("ranks", 1),
+                          question.get("batch", 1))
         for name, values in (("kind", ("forward", "backward", "step")), ("type", ("f32", "bf16"))):
             if getattr(found, name) not in values:
                 raise Unsupported(f"{name}: got {getattr(found, name)}, wanted one of {values}")
@@ -77,7 +79,7 @@ class Attention:
 
 
 def draw(attention, names="qkv"):
-    """Arrays of float32, (1, heads, sequence, dim), of numbers that the type has:
+    """Arrays of float32, (batch, heads, sequence, dim), of numbers that the type has:
     q, k, v and, for a backward pass, g, the gradient of the result."""
     drawn = {}
     for seed, name in enumerate("qkvg"):
@@ -85,7 +87,8 @@ def draw(attention, names="qkv"):
         length = attention.queries if name in "qg" else attention.keys
         generator = numpy.random.default_rng(seed)
         if name in names:
-            x = generator.standard_normal((1, heads, length, attention.dim), dtype=numpy.float32)
+            x = generator.standard_normal((attention.batch, heads, length, attention.dim),
+                                          dtype=numpy.float32)
             drawn[name] = rounded(x) if attention.type == "bf16" else x
     return [drawn[name] for name in names]
 
@@ -133,7 +136,7 @@ def added_to_scores(attention):
 
 class Run:
     """A form that is ready: `run` gives what `results` makes arrays of, by name, of
-    (1, heads, sequence, dim); `start` comes before the runs of a question, untimed."""
+    (batch, heads, sequence, dim); `start` comes before the runs of a question, untimed."""
 
     def __init__(self, run, results, start=lambda: None):
         self.run, self.results, self.start = run, results, start
