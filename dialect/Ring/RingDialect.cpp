@@ -249,11 +249,14 @@ static LogicalResult verifySplitsOf(Operation *op, Type type, Attribute value,
     bool isEven = ShapedType::isDynamic(part.getExtent())
                       ? true
                       : part.getExtent() % layout.parts == 0;
+    auto tensor = cast<ShapedType>(type);
+    bool isOfHeads = (tensor.getRank() == 3 || tensor.getRank() == 4) &&
+                     part.getDim() == headsDimOf(tensor);
     if (layout.order != Order::Contiguous || !isEven ||
+        (part.getDim() != 0 && !isOfHeads) ||
         llvm::is_contained(dims, part.getDim()))
-      return op->emitError("'ring.splits' shards other dimensions than "
-                           "'ring.shard', each once, into equal contiguous "
-                           "parts, got: ")
+      return op->emitError("'ring.splits' shards batch and heads, each once, "
+                           "into equal contiguous parts, got: ")
              << split;
     dims.push_back(part.getDim());
   }
@@ -396,6 +399,10 @@ std::optional<SmallVector<int64_t>> burst::ring::matchPlace(Value value) {
   SmallVector<int64_t> axes(places.getAxes().begin(), places.getAxes().end());
   if (axes.empty())
     llvm::append_range(axes, llvm::seq<int64_t>(numAxes));
+  // In another order, or with gaps, it is no place of a group.
+  for (size_t i = 1; i < axes.size(); ++i)
+    if (axes[i] - 1 != axes[i - 1])
+      return std::nullopt;
   return axes;
 }
 
@@ -457,7 +464,8 @@ ring::Sharding burst::ring::shardingOf(FunctionOpInterface program) {
   return ::shardingOf(gridOf(program), all.front());
 }
 
-/// All tensors of a program are sharded over the same axes.
+/// All tensors of a program are sharded over the same axes: each rank has
+/// another part, and those of one sequence have the same heads and batch.
 static LogicalResult verifySharding(FunctionOpInterface program) {
   SmallVector<SmallVector<ShardAttr>> all = allShards(program);
   for (ArrayRef<ShardAttr> shards : all) {
@@ -470,5 +478,24 @@ static LogicalResult verifySharding(FunctionOpInterface program) {
              << llvm::interleaved_array(all.front()) << " and "
              << llvm::interleaved_array(shards);
   }
+  if (all.empty())
+    return success();
+  SmallVector<StringRef> users(gridOf(program).getRank());
+  for (ShardAttr shard : all.front())
+    for (auto [axis, user] : llvm::enumerate(users)) {
+      if (!shard.getAxes().empty() &&
+          !llvm::is_contained(shard.getAxes(), static_cast<int64_t>(axis)))
+        continue;
+      if (!user.empty())
+        return program.emitError("two dimensions are sharded over axis ")
+               << axis
+               << " of 'ring.grid': " << llvm::interleaved_array(all.front());
+      user = "used";
+    }
+  for (auto [axis, user] : llvm::enumerate(users))
+    if (user.empty() && gridOf(program).getShape()[axis] != 1)
+      return program.emitError("nothing is sharded over axis ")
+             << axis
+             << " of 'ring.grid': " << llvm::interleaved_array(all.front());
   return success();
 }

@@ -418,6 +418,9 @@ bool Simulation::Impl::Rank::startExchange(ring::ExchangeOp op,
   };
   if (!isOnGrid(op, op.getChannel().getGrid().getValue()))
     return false;
+  if (impl.ranksInAll != parts)
+    return refuse("goes along one axis of a grid of several, which an exchange "
+                  "cannot yet");
   if (call.index(1) != index)
     return refuse("takes part as rank " + Twine(call.index(1)));
   TensorRef input = call.share<Tensor>(0);

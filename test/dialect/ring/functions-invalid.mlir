@@ -301,3 +301,54 @@ shard.grid @cp(shape = 4)
 
 // expected-error @below {{each at least 1, got: array<i64: 2, 0>}}
 func.func private @none() attributes {ring.grid = @cp, ring.max_slices = array<i64: 2, 0>}
+
+// -----
+
+// ring.splits
+shard.grid @mesh(shape = 2x4)
+
+// expected-error @below {{'ring.splits' is an array of #ring.shard beside a 'ring.shard', got: []}}
+func.func private @program(tensor<4x4x4xf32> {ring.splits = []}) attributes {ring.grid = @mesh}
+
+// -----
+
+shard.grid @mesh(shape = 2x4)
+
+// expected-error @below {{'ring.splits' must be a #ring.shard, got: 3}}
+func.func private @program(tensor<4x4x4xf32> {ring.shard = #ring.shard<#ring.layout<zigzag over 8>, dim 2 extent 32>, ring.splits = [3]}) attributes {ring.grid = @mesh}
+
+// -----
+
+shard.grid @mesh(shape = 2x4)
+
+// expected-error @below {{'ring.splits' shards batch and heads, each once, into equal contiguous parts, got: #ring.shard<#ring.layout<contiguous over 2>, dim 3 extent 8 axes [0]>}}
+func.func private @program(tensor<4x4x4x4xf32> {ring.shard = #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 16 axes [1]>, ring.splits = [#ring.shard<#ring.layout<contiguous over 2>, dim 3 extent 8 axes [0]>]}) attributes {ring.grid = @mesh}
+
+// -----
+
+shard.grid @mesh(shape = 2x4)
+
+// expected-error @below {{two dimensions are sharded over axis 1 of 'ring.grid'}}
+func.func private @program(tensor<4x4x4x4xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 4>, dim 1 extent 16 axes [1]>, ring.splits = [#ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 16 axes [1]>]}) attributes {ring.grid = @mesh}
+
+// -----
+
+shard.grid @mesh(shape = 2x4)
+
+// expected-error @below {{nothing is sharded over axis 0 of 'ring.grid'}}
+func.func private @program(tensor<4x4x4x4xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 4>, dim 1 extent 16 axes [1]>}) attributes {ring.grid = @mesh}
+
+// -----
+
+shard.grid @mesh(shape = 2x4)
+
+// expected-error @below {{all tensors must be sharded over the same axes of 'ring.grid'}}
+func.func private @program(tensor<4x4x4x4xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 4>, dim 1 extent 16 axes [1]>, ring.splits = [#ring.shard<#ring.layout<contiguous over 2>, dim 2 extent 8 axes [0]>]},
+    tensor<4x4x4x4xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 4>, dim 1 extent 16 axes [1]>, ring.splits = [#ring.shard<#ring.layout<contiguous over 2>, dim 0 extent 8 axes [0]>]}) attributes {ring.grid = @mesh}
+
+// -----
+
+shard.grid @mesh(shape = 2x4)
+
+// expected-error @below {{'ring.shard' names axis 2 of 2}}
+func.func private @program(tensor<4xf32> {ring.shard = #ring.shard<#ring.layout<contiguous over 4>, dim 0 extent 16 axes [2]>}) attributes {ring.grid = @mesh}
