@@ -382,7 +382,8 @@ void Writer::writeNames(const Field &field, const Names &names) {
 
 /// `[0, 1]`, where these are not all.
 void Writer::writeAxes(const Read::Axes &axes) {
-  if (axes.begin == 0 && axes.end == a.num_axes)
+  int64_t all = std::max(a.num_axes, read.sequence.end);
+  if (axes.begin == 0 && axes.end == all)
     return;
   Separator comma;
   out << "[";

@@ -468,6 +468,12 @@ ring::Sharding burst::ring::shardingOf(FunctionOpInterface program) {
 /// another part, and those of one sequence have the same heads and batch.
 static LogicalResult verifySharding(FunctionOpInterface program) {
   SmallVector<SmallVector<ShardAttr>> all = allShards(program);
+  // Other axes are refused where they stand.
+  for (ArrayRef<ShardAttr> shards : all)
+    for (ShardAttr shard : shards)
+      if (!shard.getAxes().empty() &&
+          shard.getAxes().back() >= gridOf(program).getRank())
+        return success();
   for (ArrayRef<ShardAttr> shards : all) {
     ring::Sharding first = shardingOf(gridOf(program), all.front()),
                    other = shardingOf(gridOf(program), shards);

@@ -192,7 +192,10 @@ void Checker::count(const ProvedAttention &attention,
   for (int64_t p = 0; p < parts && !inputs.mask->empty(); ++p)
     for (int64_t k = 0; k < parts; ++k)
       needed += llvm::popcount(classifier.needed(inputs, p, k));
-  int64_t times = attention.isForward + attention.isBackward;
+  // Once by those that share a sequence, for each batch and head that they
+  // have.
+  int64_t times = (attention.isForward + attention.isBackward) *
+                  (ring::numRanks(program) / parts);
   if (!inputs.mask->empty())
     counts.wasted += times * (computed - needed);
   counts.computed += times * computed;

@@ -16,7 +16,7 @@ func::FuncOp burst::proof::calleeOf(func::CallOp call) {
 
 Value burst::proof::rankOf(func::FuncOp program) {
   RankGroup sequence = ring::shardingOf(program).sequence;
-  for (Operation &op : program.getBody().front())
+  for (Operation &op : program.getOps())
     if (isa<shard::ProcessMultiIndexOp, arith::AddIOp>(op))
       if (auto axes = ring::matchPlace(op.getResult(0));
           axes && ring::groupOf(program, *axes) == sequence)

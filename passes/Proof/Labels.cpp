@@ -540,13 +540,16 @@ static bool isOfAll(Value value, int64_t size, int64_t dim, int64_t ranks,
 /// Whether `value` is where what a rank of the group has along `dim` begins.
 static bool isFirst(Value value, const RankGroup &group, int64_t size,
                     int64_t dim, func::FuncOp program) {
-  if (group.size == 1 && getConstantIntValue(value) == 0)
+  if ((group.size == 1 || size == 0) && getConstantIntValue(value) == 0)
     return true;
+  auto isPlace = [&](Value place) {
+    std::optional<SmallVector<int64_t>> axes = ring::matchPlace(place);
+    return axes && ring::groupOf(program, *axes) == group;
+  };
   auto product = value.getDefiningOp<arith::MulIOp>();
-  if (!product)
-    return false;
-  std::optional<SmallVector<int64_t>> axes = ring::matchPlace(product.getLhs());
-  return axes && ring::groupOf(program, *axes) == group &&
+  if (!product) // by one, which folds
+    return size == 1 && isPlace(value);
+  return isPlace(product.getLhs()) &&
          isOfAll(product.getRhs(), size, dim, 1, program);
 }
 

@@ -42,7 +42,7 @@ class Program:
 
 
 def on_ranks(module, ranks):
-    return re.sub(r"\(shape = \w+\)", f"(shape = {ranks})", module)
+    return re.sub(r"\(shape = (\d+|RANKS)\)", f"(shape = {ranks})", module)
 
 
 def examples(ranks):

@@ -138,7 +138,7 @@ bool Trial::prove() {
   auto counterexample = burst::prove(*simulation, globals, options, proof);
   if (counterexample)
     return fail("refused: " + text(*counterexample));
-  return ring::numRanks(program) < 3 || proveForAll();
+  return ring::shardingOf(program).sequence.size < 3 || proveForAll();
 }
 
 /// What is right is proved for every number of ranks, but for stored scores.
