@@ -127,10 +127,11 @@ double burst::bench::peakOf(const std::string &type, int64_t threads,
 static void read(const std::byte *data, int64_t size) {
   using Vector __attribute__((vector_size(bytes))) = int64_t;
   Vector folded[4] = {};
-  for (int64_t at = 0; at + 4 * bytes <= size; at += 4 * bytes)
-    for (int n = 0; n < 4; ++n) {
+  constexpr int64_t step = bytes;
+  for (int64_t at = 0; at + 4 * step <= size; at += 4 * step)
+    for (int64_t n = 0; n < 4; ++n) {
       Vector next;
-      std::memcpy(&next, data + at + n * bytes, bytes);
+      std::memcpy(&next, data + at + n * step, bytes);
       folded[n] ^= next;
     }
   for (Vector &all : folded)

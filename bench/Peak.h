@@ -15,8 +15,8 @@ namespace burst::bench {
 double peakOf(const std::string &type, int64_t threads, double seconds);
 
 /// Bytes per second of `threads` threads, each pinned to a processor, that do
-/// nothing but read `bytes` bytes of memory once, each its part.
-double readingOf(double bytes, int64_t threads);
+/// nothing but read `wanted` bytes of memory once, each its part.
+double readingOf(double wanted, int64_t threads);
 
 /// Whether the processor has dot products of bf16, AVX512-BF16.
 bool hasDot();

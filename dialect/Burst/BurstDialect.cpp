@@ -136,24 +136,24 @@ RankGroup burst::groupOf(Operation *op, AxesAttr axes) {
   return groupOf(grid, axes.getAxes());
 }
 
-FailureOr<RankGroup> burst::resolveAxes(Operation *op, FlatSymbolRefAttr name,
+FailureOr<RankGroup> burst::resolveAxes(Operation *op, FlatSymbolRefAttr grid,
                                         ArrayRef<int64_t> axes) {
-  shard::GridOp grid = lookupGrid(op, name);
-  if (!grid)
+  shard::GridOp found = lookupGrid(op, grid);
+  if (!found)
     return failure();
   for (int64_t axis : axes)
-    if (axis >= grid.getRank())
+    if (axis >= found.getRank())
       return op->emitOpError("names axis ")
-             << axis << " of the grid " << name
-             << ", which has: " << grid.getRank();
+             << axis << " of the grid " << grid
+             << ", which has: " << found.getRank();
   int64_t ranks = 1;
-  for (int64_t size : grid.getShape()) {
+  for (int64_t size : found.getShape()) {
     ranks = size < 1 || size > maxRanks ? 0 : ranks * size;
     if (ranks < 1 || ranks > maxRanks)
       return op->emitOpError("needs 1 to 2^20 ranks, got: grid ")
-             << name << " of " << llvm::interleaved(grid.getShape(), "x");
+             << grid << " of " << llvm::interleaved(found.getShape(), "x");
   }
-  return groupOf(grid, axes);
+  return groupOf(found, axes);
 }
 
 FailureOr<Layout> burst::resolveLayout(Operation *op, SequenceAttr sequence) {

@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
@@ -184,9 +185,11 @@ LogicalResult RingDialect::verifyOperationAttribute(Operation *op,
   auto grid =
       SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(op, name.getAttr());
   int64_t ranks = grid ? 1 : 0;
-  for (int64_t size : grid ? grid.getShape() : ArrayRef<int64_t>())
-    if (size < 1 || size > maxRanks || (ranks *= size) > maxRanks)
+  for (int64_t size : grid ? grid.getShape() : ArrayRef<int64_t>()) {
+    ranks = size < 1 || size > maxRanks ? 0 : ranks * size;
+    if (ranks > maxRanks)
       ranks = 0;
+  }
   if (ranks == 0)
     return op->emitError("'ring.grid' must name a grid of 1 to 2^20 ranks, "
                          "got: ")
