@@ -520,7 +520,7 @@ CU = torch.tensor([0, 4, 12])
     (dict(softcap=-1.0), "softcap: positive, or 0"),
     (dict(alibi_slopes=torch.ones(3)), r"alibi_slopes: \(4,\) or \(2, 4\) are wanted"),
     (dict(softmax_scale=float("nan")), "scale: must be finite"),
-    (dict(group=3), "wants a DeviceMesh dimension or a ProcessGroup"),
+    (dict(group=3), "wants a DeviceMesh dimension, a ProcessGroup, a communicator"),
 ])
 def test_refusals_of_ring_flash_attention(arguments, message):
     prepared = ring.llama3_flash_attn_prepare_cu_seqlens(CU, False, 0, 1)
