@@ -202,16 +202,10 @@ ring::ShardAttr Partitioner::shardAttr(const Layout &layout, int64_t dim,
                               dim, extent, axes);
 }
 
-/// Where a tensor (batch, sequence, heads, dim) or (batch, heads, sequence) has
-/// its heads.
-static int64_t headsDim(RankedTensorType type) {
-  return type.getRank() == 4 ? 2 : 1;
-}
-
 /// What a rank holds of the batch and the heads of a tensor.
 RankedTensorType Partitioner::withoutSplits(RankedTensorType type) const {
   SmallVector<int64_t> shape(type.getShape());
-  shape[headsDim(type)] /= groupOf(function, heads).size;
+  shape[ring::headsDimOf(type)] /= groupOf(function, heads).size;
   if (!type.isDynamicDim(0))
     shape[0] /= groupOf(function, batch).size;
   return type.clone(shape);
@@ -226,7 +220,7 @@ ArrayAttr Partitioner::splitsAttr(RankedTensorType type) {
                                  dim, type.getDimSize(dim), axes.getAxes()));
   };
   add(batch, 0);
-  add(heads, headsDim(type));
+  add(heads, ring::headsDimOf(type));
   return splits.empty() ? ArrayAttr()
                         : ArrayAttr::get(function.getContext(), splits);
 }

@@ -201,7 +201,9 @@ def PartitionPass : Pass<"burst-partition", "::mlir::ModuleOp"> {
     Every function with attentions gets the shards of its tensors as arguments
     and gives shards as results. In between, `burst.unshard` and `burst.shard`
     stand for the global tensors; what travels is decided later. A size that is
-    dynamic becomes an index argument with `ring.extent`.
+    dynamic becomes an index argument with `ring.extent`. Heads and batches that are
+    sharded are cut at once, and `ring.splits` says so: nothing of them travels, and the
+    attention is one of this rank's, whose clauses say over which axes.
 
     Input:
     ```mlir
@@ -224,7 +226,7 @@ def PartitionPass : Pass<"burst-partition", "::mlir::ModuleOp"> {
     ```
 
     Refused, at the op: an attention without a sequence, several grids in one
-    function, an argument in two roles, and any op that stands between the
+    function, an argument in two roles, heads or batches that the ranks do not divide, and any op that stands between the
     function's boundary and the attention (constants for captures may).
 
     Needs nothing. Leaves functions with `ring.grid`.

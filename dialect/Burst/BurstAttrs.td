@@ -21,7 +21,8 @@ def Burst_SequenceAttr : Burst_Attr<"Sequence", "sequence"> {
   let summary = "over which grid axes a sequence is split, and in which order";
   let description = [{
     Names a `shard.grid`, the axes over which the sequence is split (all of them
-    when left out; several count as one, the last of them the fastest) and the order in which positions are assigned to the ranks:
+    when left out; several count as one, the last of them the fastest) and the
+    order in which positions are assigned to the ranks:
 
     | order | rank r of P holds | segments |
     |---|---|---|

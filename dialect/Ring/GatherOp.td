@@ -43,7 +43,8 @@ def Ring_GatherOp : Ring_Op<"gather", [
     - (C3) `partialDims` has a dimension of each partial result: at most one per
       tensor with `add`, three with `merge`.
     - (C4) `segments` is a table of parts x parts x segments of the layout.
-    - (C5) the channel's grid exists, is static, and has `layout`'s parts.
+    - (C5) the channel's grid exists, is static, and has its axes: it connects as
+      many ranks as `layout` has parts.
 
     Example:
 

@@ -87,6 +87,9 @@ def Ring_AttendGradOp : Ring_AttendLikeOp<"attend_grad"> {
     of the score that `captures` names. They are in the state type. On buffers
     they are updated in place.
 
+    `offsets`, where given, say from where batches and heads are counted, as in
+    `ring.attend`.
+
     `pairs`, where given, is a table of flags as in `ring.attend`: a pair whose flag
     is false is not computed, and a segment that occurs in no computed pair is not
     read.
@@ -97,7 +100,7 @@ def Ring_AttendGradOp : Ring_AttendLikeOp<"attend_grad"> {
       the query; both layouts have as many parts.
     - (C2) gradients have the shapes of query, key, value and the named captures,
       in the state type.
-    - (C3) no `pairs`, or a table as in `ring.attend`.
+    - (C3) no `pairs`, or a table, and `offsets`, as in `ring.attend`.
     - (C4) regions are as in `burst.attention_backward`; with a score there is a
       gradient.
 
@@ -116,9 +119,9 @@ def Ring_AttendGradOp : Ring_AttendLikeOp<"attend_grad"> {
       Ring_RowTensor:$lse, Ring_RowTensor:$delta, Index:$queryOwner,
       Index:$queryExtent, Ring_ShardTensor:$key, Ring_ShardTensor:$value,
       Index:$keyOwner, Index:$keyExtent, Variadic<Ring_Gradient>:$grads,
-      Variadic<Index>:$offsets, Optional<Ring_PairTable>:$pairs, Variadic<AnyType>:$maskCaptures,
-      Variadic<AnyType>:$scoreCaptures, Ring_LayoutAttr:$queryLayout,
-      Ring_LayoutAttr:$keyLayout, F64Attr:$scale,
+      Variadic<Index>:$offsets, Optional<Ring_PairTable>:$pairs,
+      Variadic<AnyType>:$maskCaptures, Variadic<AnyType>:$scoreCaptures,
+      Ring_LayoutAttr:$queryLayout, Ring_LayoutAttr:$keyLayout, F64Attr:$scale,
       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$captures);
   let results = (outs Variadic<Ring_Gradient>:$newGrads);
   let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$bounds,

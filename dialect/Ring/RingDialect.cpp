@@ -249,9 +249,8 @@ static LogicalResult verifySplitsOf(Operation *op, Type type, Attribute value,
       return failure();
     auto part = cast<ShardAttr>(split);
     Layout layout = part.getLayout().getValue();
-    bool isEven = ShapedType::isDynamic(part.getExtent())
-                      ? true
-                      : part.getExtent() % layout.parts == 0;
+    bool isEven = ShapedType::isDynamic(part.getExtent()) ||
+                  part.getExtent() % layout.parts == 0;
     auto tensor = cast<ShapedType>(type);
     bool isOfHeads = (tensor.getRank() == 3 || tensor.getRank() == 4) &&
                      part.getDim() == headsDimOf(tensor);

@@ -37,8 +37,10 @@ def Ring_Dialect : Dialect {
 
     **Attributes of functions.** `ring.grid` on a function makes it a rank's
     program over that grid. On its arguments and results `ring.shard` says what
-    of a global tensor each rank holds, and the type what is static of it; an
-    index argument with `ring.extent = array<i64: a, d, ...>` receives the global
+    of a global tensor each rank holds, and the type what is static of it;
+    `ring.splits`, an array of the same beside it, says into which parts batch and
+    heads are cut, over other axes of the grid. All tensors are sharded over the same
+    axes, and every axis of more than one rank is one of them. An index argument with `ring.extent = array<i64: a, d, ...>` receives the global
     size of argument a along dimension d, which is the one its `ring.shard` names;
     all the pairs that are listed have that size. `ring.partial` on a result says
     that the ranks' results add up to it. `ring.max_slices = array<i64: n, m, ...>`

@@ -53,7 +53,8 @@ def Ring_RotateOp : Ring_Op<"rotate", [
       tensor with `add`, three with `merge`.
     - (C4) `reach` and `step` are given both or neither; `reach` is a table of parts x
       segments of the layout.
-    - (C5) the channel's grid exists, is static, and has `layout`'s parts.
+    - (C5) the channel's grid exists, is static, and has its axes: it connects as
+      many ranks as `layout` has parts.
 
     Example, a backward pass in which keys and values travel:
 

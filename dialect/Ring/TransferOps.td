@@ -12,6 +12,8 @@ def Ring_StartOp : Ring_Op<"start", [
     Begins a transfer, of which `ring.wait` of the token gives what is received.
     Returns at once. Tensors under way must not change.
 
+    Ranks and owners are named by their places along the axes of the channel.
+
     Of each tensor, dimension `dims[i]` has `extent` positions in all, laid out as
     `layout` says. By the route:
 
@@ -41,7 +43,8 @@ def Ring_StartOp : Ring_Op<"start", [
     - (C3) no `segments`, or a `turn`, which an all-gather has not, and a table of
       parts x turns x segments of a part of the layout, with 1 in place of parts or
       segments where all are alike.
-    - (C4) the channel's grid exists, is static, and has `layout`'s parts.
+    - (C4) the channel's grid exists, is static, and has its axes: it connects as
+      many ranks as `layout` has parts.
     - (C5) a shift has `to`, `receivedOwner` and `from`; an all-gather has none of
       them, and its tensors are not gathered.
 

@@ -117,6 +117,20 @@ assignExtents(func::FuncOp program, ArrayRef<int64_t> values) {
   return extents;
 }
 
+/// Batch and heads of a global tensor are cut into equal parts.
+static LogicalResult checkSplits(func::FuncOp program, unsigned index,
+                                 ArrayRef<int64_t> shape) {
+  SmallVector<ring::ShardAttr> shards = ring::argumentShards(program, index);
+  for (ring::ShardAttr split : llvm::drop_begin(shards, !shards.empty())) {
+    int64_t size = shape[split.getDim()], parts = split.getLayout().getParts();
+    if (size % parts != 0)
+      return emitError(program.getLoc(), "shards ")
+             << (split.getDim() == 0 ? "a batch" : "heads") << " of " << size
+             << " over " << parts << " ranks, which does not divide it";
+  }
+  return success();
+}
+
 FailureOr<std::vector<Argument>> burst::describeGlobals(func::FuncOp program,
                                                         const Sizes &sizes) {
   auto extents = assignExtents(program, sizes.extents);
@@ -145,16 +159,11 @@ FailureOr<std::vector<Argument>> burst::describeGlobals(func::FuncOp program,
       else
         batchParts = parts;
     }
-    int64_t batch = sizes.batch.value_or(batchParts);
-    for (int64_t &size : shape) {
-      if (!ShapedType::isDynamic(size))
-        continue;
-      if (batch % batchParts != 0)
-        return emitError(program.getLoc(), "shards a batch of ")
-               << batch << " over " << batchParts
-               << " ranks, which does not divide it";
-      size = batch;
-    }
+    for (int64_t &size : shape)
+      if (ShapedType::isDynamic(size))
+        size = sizes.batch.value_or(batchParts);
+    if (failed(checkSplits(program, index, shape)))
+      return failure();
     std::string error;
     if (!checkSize(shape, tensor.getElementType(), error))
       return emitError(program.getLoc(), "argument ") << index << " " << error;
@@ -215,6 +224,8 @@ LogicalResult burst::checkGlobals(func::FuncOp program,
              << (shard ? " of its shards" : "");
     if (!shard)
       continue;
+    if (failed(checkSplits(program, index, found->shape)))
+      return failure();
     if (batch && *batch != found->shape[0])
       return emitError(program.getLoc(), "argument ")
              << index << " has a batch of " << found->shape[0]

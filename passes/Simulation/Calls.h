@@ -27,7 +27,7 @@ private:
   }
   Step call(const ExternalCall &call) override;
   void fault(mlir::Location loc, const llvm::Twine &text) override;
-  int64_t numRanks() const override { return parts; }
+  int64_t numOwners() const override { return parts; }
 
   mlir::func::FuncOp program;
   int64_t parts;

@@ -57,7 +57,7 @@ private:
     return impl.ranks[first]->call(call);
   }
   void fault(Location, const Twine &) override {}
-  int64_t numRanks() const override { return impl.parts; }
+  int64_t numOwners() const override { return impl.parts; }
   bool start(const StartSite &site, const ExternalCall &call,
              const LaneValues &lanes);
   std::optional<uint64_t> selected(const StartSite &site,

@@ -213,7 +213,7 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   }
   Step call(const ExternalCall &call) override;
   void fault(mlir::Location loc, const llvm::Twine &message) override;
-  int64_t numRanks() const override { return parts; }
+  int64_t numOwners() const override { return parts; }
 
   Semantics &semantics() override { return *impl.semantics; }
   bool onlyCounts() const override { return impl.isAlone && !impl.listener; }

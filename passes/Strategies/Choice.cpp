@@ -127,8 +127,7 @@ static double tensorBytes(AttentionInterface op, const Workload &workload) {
     const auto *found = llvm::find_if(
         sharded, [&](const Sharded &other) { return other.tensor == tensor; });
     if (found != sharded.end()) {
-      int64_t headsDim = type.getRank() == 4 ? 2 : 1;
-      shape[headsDim] /= groupOf(op, op.getHeadsAttr()).size;
+      shape[ring::headsDimOf(type)] /= groupOf(op, op.getHeadsAttr()).size;
       shape[0] = workload.sizes.batch;
       shape[found->dim] =
           found->isOfKeys ? workload.keysOfRank : workload.queriesOfRank;

@@ -127,50 +127,41 @@ static void captureOffsets(ring::AttendLikeOpInterface op) {
   OperandRange offsets = op.getOffsetsMutable();
   if (offsets.empty())
     return;
-  Value first[] = {offsets[0], offsets[2]}; // batch, head
-  auto capture =
-      [&](MutableOperandRange captures,
-          ArrayRef<std::pair<Region *, ArrayRef<unsigned>>> regions) {
-        for (unsigned which : {0U, 1U}) {
-          bool isUsed = llvm::any_of(regions, [&](const auto &each) {
-            auto [region, places] = each;
-            return !region->empty() &&
-                   llvm::any_of(places, [&](unsigned place) {
-                     return place % 2 == which &&
-                            !region->getArgument(place / 2).use_empty();
-                   });
-          });
-          if (!isUsed)
-            continue;
-          captures.append(first[which]);
-          for (auto [region, places] : regions) {
-            if (region->empty())
-              continue;
-            Value offset =
-                region->addArgument(first[which].getType(), op.getLoc());
-            OpBuilder builder(region->getContext());
-            builder.setInsertionPointToStart(&region->front());
-            for (unsigned place : places) {
-              Value local = region->getArgument(place / 2);
-              if (place % 2 != which || local.use_empty())
-                continue;
-              Value global =
-                  arith::AddIOp::create(builder, op.getLoc(), local, offset);
-              local.replaceAllUsesExcept(global, global.getDefiningOp());
-            }
-          }
-        }
-      };
-  // Arguments, twice their number, and whether each is of heads.
-  static constexpr unsigned ofMask[] = {0, 3}, ofScore[] = {2, 5},
-                            ofBounds[] = {0, 2, 5, 7};
-  Region none;
-  auto gradient = dyn_cast<ring::AttendGradOp>(op.getOperation());
-  capture(op.getMaskCapturesMutable(),
-          {{&op.getMask(), ofMask}, {&op.getBounds(), ofBounds}});
-  capture(op.getScoreCapturesMutable(),
-          {{&op.getScore(), ofScore},
-           {gradient ? &gradient.getGradient() : &none, ofScore}});
+  Value batch = offsets[0], head = offsets[2];
+  // Regions that share captures, and the arguments that are counted.
+  using Counted = ArrayRef<std::pair<Region *, unsigned>>;
+  auto countFrom = [&](Value first, MutableOperandRange captures,
+                       Counted counted) {
+    SmallVector<BlockArgument> locals;
+    for (auto [region, number] : counted)
+      if (!region->empty())
+        locals.push_back(region->getArgument(number));
+    if (llvm::all_of(locals, [](Value local) { return local.use_empty(); }))
+      return;
+    captures.append(first);
+    llvm::SmallDenseMap<Block *, Value> offsetIn;
+    for (BlockArgument local : locals) {
+      Block *block = local.getOwner();
+      Value &offset = offsetIn[block];
+      if (!offset)
+        offset = block->addArgument(first.getType(), op.getLoc());
+      if (local.use_empty())
+        continue;
+      auto builder = OpBuilder::atBlockBegin(block);
+      auto global = arith::AddIOp::create(builder, op.getLoc(), local, offset);
+      local.replaceAllUsesExcept(global, global);
+    }
+  };
+  Region none, &mask = op.getMask(), &bounds = op.getBounds(),
+               &score = op.getScore();
+  auto backward = dyn_cast<ring::AttendGradOp>(op.getOperation());
+  Region &gradient = backward ? backward.getGradient() : none;
+  countFrom(batch, op.getMaskCapturesMutable(),
+            {{&mask, 0}, {&bounds, 0}, {&bounds, 1}});
+  countFrom(head, op.getMaskCapturesMutable(),
+            {{&mask, 1}, {&bounds, 2}, {&bounds, 3}});
+  countFrom(batch, op.getScoreCapturesMutable(), {{&score, 1}, {&gradient, 1}});
+  countFrom(head, op.getScoreCapturesMutable(), {{&score, 2}, {&gradient, 2}});
 }
 
 LogicalResult Lowering::run() {

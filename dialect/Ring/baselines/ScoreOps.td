@@ -71,8 +71,8 @@ def Ring_ScoreOp : Ring_AttendLikeOp<"score"> {
   }];
   let arguments = (ins Ring_ShardTensor:$query, Index:$queryOwner, Index:$queryExtent,
       Ring_ShardTensor:$key, Index:$keyOwner, Index:$keyExtent, Ring_OutTensor:$scores,
-      Variadic<Index>:$offsets, Optional<Ring_PairTable>:$pairs, Variadic<AnyType>:$maskCaptures,
-      Variadic<AnyType>:$scoreCaptures, Ring_LayoutAttr:$queryLayout,
+      Variadic<Index>:$offsets, Optional<Ring_PairTable>:$pairs,
+      Variadic<AnyType>:$maskCaptures, Variadic<AnyType>:$scoreCaptures, Ring_LayoutAttr:$queryLayout,
       Ring_LayoutAttr:$keyLayout, F64Attr:$scale);
   let results = (outs Optional<Ring_OutTensor>:$newScores);
   let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$bounds);

@@ -267,7 +267,7 @@ public:
   virtual void fault(mlir::Location loc, const llvm::Twine &message) = 0;
 
   /// The ranks whose segments a program may ask for without this environment.
-  virtual int64_t numRanks() const = 0;
+  virtual int64_t numOwners() const = 0;
 };
 
 /// What a program makes of what ops leave undefined.
@@ -417,7 +417,7 @@ private:
     return false;
   }
   Step call(const ExternalCall &) override { return Step::Failed; }
-  int64_t numRanks() const override { return 0; }
+  int64_t numOwners() const override { return 0; }
   void fault(mlir::Location loc, const llvm::Twine &message) override {
     failure = Fault{loc, message.str()};
   }

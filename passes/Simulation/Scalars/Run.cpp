@@ -17,7 +17,7 @@ bool Program::runSegment(const Instruction &in, Frame &frame,
   int64_t owner = frame.scalars[list.operands[1].number].i;
   int64_t extent = frame.scalars[list.operands[2].number].i;
   const Layout &layout = layouts[in.a];
-  if (!isSegment(layout, owner, index, environment.numRanks()))
+  if (!isSegment(layout, owner, index, environment.numOwners()))
     return false;
   burst::Segment s = layout.segment(owner, index, extent);
   int64_t values[] = {s.begin, s.end(), s.count, s.step, s.block};

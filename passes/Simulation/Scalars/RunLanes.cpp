@@ -81,7 +81,7 @@ public:
   }
   Step call(const ExternalCall &) override { return Step::Failed; }
   void fault(Location, const Twine &) override {}
-  int64_t numRanks() const override { return 0; }
+  int64_t numOwners() const override { return 0; }
 };
 
 } // namespace
@@ -281,7 +281,7 @@ bool Program::Lanes::runSegment(const Instruction &in) {
   }
   for (int64_t lane = 0; lane < count; ++lane) {
     if (!isSegment(layout, owner[lane].i, index[lane].i,
-                   environment.numRanks()) ||
+                   environment.numOwners()) ||
         extent[lane].i != known.extent)
       return false;
     const burst::Segment &s =

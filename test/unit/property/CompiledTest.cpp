@@ -168,18 +168,11 @@ struct OpenProblem : RandomProblem {
   void resize(int64_t batch, int64_t queries, int64_t keys, int64_t left) {
     tensors.clear();
     sizes = {batch, queries, keys, 4, 2, queryDim, valueDim};
-    auto input = [&](const char *name, std::vector<int64_t> shape) {
-      size_t count = 1;
-      for (int64_t size : shape)
-        count *= size;
-      tensors.emplace(name, data::Tensor::of(dtypeOfElement(element), shape,
-                                             data::normal(7, name, count)));
-    };
-    input("q", {batch, queries, 4, queryDim});
-    input("k", {batch, keys, 2, queryDim});
-    input("v", {batch, keys, 2, valueDim});
+    drawOperand("q", {batch, queries, 4, queryDim}, 7);
+    drawOperand("k", {batch, keys, 2, queryDim}, 7);
+    drawOperand("v", {batch, keys, 2, valueDim}, 7);
     if (isBackward)
-      input("do", {batch, queries, 4, valueDim});
+      drawOperand("do", {batch, queries, 4, valueDim}, 7);
     data::Tensor window = data::Tensor::zeros(data::DType::I32, {});
     auto narrow = static_cast<int32_t>(left);
     std::memcpy(window.element(0), &narrow, sizeof(narrow));
@@ -344,16 +337,9 @@ struct FewProblem : RandomProblem {
                "  return %o, %l : !o, !l\n"
                "}}\n",
                state, strategy);
-    auto input = [&](const char *name, std::vector<int64_t> shape) {
-      size_t count = 1;
-      for (int64_t size : shape)
-        count *= size;
-      tensors.emplace(name, data::Tensor::of(dtypeOfElement(element), shape,
-                                             data::normal(7, name, count)));
-    };
-    input("q", {of.batch, of.queries, of.queryHeads, of.queryDim});
-    input("k", {of.batch, of.keys, of.keyHeads, of.queryDim});
-    input("v", {of.batch, of.keys, of.keyHeads, of.valueDim});
+    drawOperand("q", {of.batch, of.queries, of.queryHeads, of.queryDim}, 7);
+    drawOperand("k", {of.batch, of.keys, of.keyHeads, of.queryDim}, 7);
+    drawOperand("v", {of.batch, of.keys, of.keyHeads, of.valueDim}, 7);
   }
 };
 } // namespace
@@ -561,17 +547,10 @@ struct TurnsProblem : RandomProblem {
         "{0}\n      sequence <@g, {1}> strategy <{2}> : (!q, !k, !v, !o, !l, "
         "!o) -> (!q, !k, !v)\n  return %dq, %dk, %dv : !q, !k, !v\n}}\n",
         mask, order, dice.pick({"ring_kv", "ring_q"}));
-    auto floats = [&](const char *name, const std::vector<int64_t> &shape) {
-      size_t count = 1;
-      for (int64_t extent : shape)
-        count *= extent;
-      tensors.emplace(name, data::Tensor::of(dtypeOfElement(element), shape,
-                                             data::normal(7, name, count)));
-    };
-    floats("q", {batch, queries, heads, queryDim});
-    floats("k", {batch, keys, keyHeads, queryDim});
-    floats("v", {batch, keys, keyHeads, valueDim});
-    floats("do", {batch, queries, heads, valueDim});
+    drawOperand("q", {batch, queries, heads, queryDim}, 7);
+    drawOperand("k", {batch, keys, keyHeads, queryDim}, 7);
+    drawOperand("v", {batch, keys, keyHeads, valueDim}, 7);
+    drawOperand("do", {batch, queries, heads, valueDim}, 7);
     auto ints = [&](const char *name, const std::vector<int64_t> &shape,
                     auto draw) {
       data::Tensor tensor = data::Tensor::zeros(data::DType::I32, shape);

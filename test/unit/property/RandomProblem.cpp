@@ -470,6 +470,15 @@ RandomProblem Drawing::drawBackward(Scores scores) {
   return problem;
 }
 
+void RandomProblem::drawOperand(const std::string &name,
+                                std::vector<int64_t> shape, uint64_t from) {
+  size_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  tensors.emplace(name, data::Tensor::of(dtypeOfElement(element), shape,
+                                         data::normal(from, name, count)));
+}
+
 std::string RandomProblem::clauses() const {
   if (!isGrid())
     return format("sequence <@g, {}>", order);

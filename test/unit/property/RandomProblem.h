@@ -37,6 +37,9 @@ struct RandomProblem {
   std::string text(int64_t ranks) const;
   /// How an attention of it is sharded.
   std::string clauses() const;
+  /// Makes up an operand, of the element type, from a seed.
+  void drawOperand(const std::string &name, std::vector<int64_t> shape,
+                   uint64_t from);
   /// How to run it again, for messages.
   std::string replay() const;
 };

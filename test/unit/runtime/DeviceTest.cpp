@@ -417,6 +417,17 @@ static burst_transfer transferOf(int64_t route, int64_t owner,
   return transfer;
 }
 
+/// To rank 1, from rank 2, which sends the shard of `received`.
+static burst_transfer shiftOf(int64_t owner, int64_t received,
+                              const burst_sharded &sends,
+                              const burst_sharded &receives) {
+  burst_transfer transfer = transferOf(BURST_SHIFT, owner, sends, receives);
+  transfer.to = 1;
+  transfer.received_owner = received;
+  transfer.from = 2;
+  return transfer;
+}
+
 static void expectPiece(const burst_piece &found, const burst_piece &wanted) {
   EXPECT_EQ(found.data, wanted.data);
   EXPECT_EQ(std::memcmp(&found, &wanted, sizeof(burst_piece)), 0);
@@ -429,11 +440,8 @@ TEST(Table, ListsTheMessagesOfAGroup) {
   ranks.run(1, [&](burst_rank *rank, const burst_table *table, void *const *) {
     const Matrix matrix{memory, memory, 0, {9, 3}, {8, 1}};
     const burst_sharded sharded{&matrix, 2, 4, 0};
-    burst_transfer transfer = transferOf(BURST_SHIFT, 1, sharded, sharded);
+    burst_transfer transfer = shiftOf(1, 2, sharded, sharded);
     transfer.stride = 2;
-    transfer.to = 1;
-    transfer.received_owner = 2;
-    transfer.from = 2;
     const burst_messages *list = table->messages(rank, &transfer);
     ASSERT_EQ(list->count, 2);
     EXPECT_EQ(list->list[0].peer, 2);
@@ -451,10 +459,7 @@ TEST(Table, ListsTheMessagesOfAShift) {
     const Matrix matrix{memory, memory, 5, {9, 3}, {8, 1}};
     const Matrix other{others, others, 0, {3, 2}, {1, 4}};
     const burst_sharded sends{&matrix, 2, 4, 0}, receives{&other, 2, 4, 1};
-    burst_transfer transfer = transferOf(BURST_SHIFT, 2, sends, receives);
-    transfer.to = 1;
-    transfer.received_owner = 0;
-    transfer.from = 2;
+    burst_transfer transfer = shiftOf(2, 0, sends, receives);
     transfer.is_of_gathered = 1;
     const burst_messages *list = table->messages(rank, &transfer);
     const burst_message *messages = list->list;
