@@ -91,9 +91,9 @@ FailureOr<Image> burst::host::describe(func::FuncOp program) {
       if (!ShapedType::isDynamic(shard.getExtent()))
         parameter.extent = shard.getExtent();
     }
+    SmallVector<ring::ShardAttr> shards = ring::argumentShards(program, i);
     for (ring::ShardAttr split :
-         llvm::drop_begin(ring::argumentShards(program, i),
-                          parameter.shardDim >= 0 ? 1 : 0)) {
+         llvm::drop_begin(shards, parameter.shardDim >= 0 ? 1 : 0)) {
       RankGroup group = ring::groupOf(program, split.getAxes());
       parameter.splits.push_back({static_cast<int32_t>(split.getDim()),
                                   static_cast<int32_t>(group.size),
