@@ -243,7 +243,7 @@ Read check(const burst_attention &a, std::string &error) {
   c.range("value_dim", a.value_dim, 0, 256);
   c.list(maskField, a, read.mask);
   c.list(scoreField, a, read.score);
-  c.one(strategyField, a, read.strategy, readWord);
+  c.one(strategyField, a, read.strategy, readStrategy);
   c.finite("scale", a.scale);
   c.range("pass", a.pass, BURST_FORWARD, BURST_BACKWARD);
   // Only the last name of a list takes more tables than it must: the ids of

@@ -56,8 +56,34 @@ public:
       order.text = readSince(begin);
     return true;
   }
+  /// Words, each with the axes on which it works.
+  bool readStrategy(Name &strategy) {
+    std::string_view begin = rest;
+    do {
+      Name name, on;
+      if (!readWord(name))
+        return false;
+      std::string_view behind = rest;
+      if (!readWord(on) || on.name != "on")
+        rest = behind;
+      else if (!readAxes())
+        return false;
+    } while (eat(','));
+    strategy.name = strategy.text = readSince(begin);
+    return true;
+  }
 
 private:
+  bool readAxes() {
+    if (!eat('['))
+      return false;
+    do {
+      take(" ");
+      if (take(digits).empty())
+        return false;
+    } while (eat(','));
+    return eat(']');
+  }
   std::string_view take(std::string_view characters) {
     size_t end = std::min(rest.find_first_not_of(characters), rest.size());
     std::string_view taken = rest.substr(0, end);
@@ -90,7 +116,7 @@ bool jit::readOrder(std::string_view text, Name &order) {
   return reader.readOrder(order) && reader.isAtEnd();
 }
 
-bool jit::readWord(std::string_view text, Name &word) {
+bool jit::readStrategy(std::string_view text, Name &strategy) {
   Reader reader(text);
-  return reader.readWord(word) && reader.isAtEnd();
+  return reader.readStrategy(strategy) && reader.isAtEnd();
 }

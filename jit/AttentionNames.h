@@ -95,7 +95,8 @@ inline bool takesTables(const Name &name) {
 bool readList(std::string_view text, Names &names);
 /// A word, behind which there may be a number.
 bool readOrder(std::string_view text, Name &order);
-bool readWord(std::string_view text, Name &word);
+/// NAME, ..., where NAME is a word that may have axes: `on [0, 1]`.
+bool readStrategy(std::string_view text, Name &strategy);
 
 } // namespace burst::jit
 

@@ -84,7 +84,8 @@ Number TableChecker::extentOf(Value tensor, int64_t size) {
 
 void TableChecker::findVariables() {
   AttentionSizes sizes = op.getSizes();
-  Value shard = op.getQuery().getDefiningOp<UnshardOp>().getShard();
+  Value shard =
+      ring::behindAllToAll(op.getQuery().getDefiningOp<UnshardOp>().getShard());
   auto ofAll = [&](Number ofRank, AxesAttr axes) {
     return axes ? e.mul(ofRank, Emitter::constant(groupOf(op, axes).size))
                 : ofRank;

@@ -35,10 +35,7 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
     for (auto [index, candidate] : llvm::enumerate(choice->candidates))
       report(op, *choice, candidate, index == choice->chosen);
     if (!choice->isPinned)
-      op->setAttr("strategy",
-                  StrategyAttr::get(
-                      &getContext(),
-                      choice->candidates[*choice->chosen].strategy->getName()));
+      op->setAttr("strategy", choice->candidates[*choice->chosen].pin);
     return success();
   }
 
@@ -59,7 +56,7 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
       return llvm::formatv("{0:f0}", count).str();
     };
     const Estimate &cost = candidate.cost;
-    remark << remark::metric("strategy", candidate.strategy->getName())
+    remark << remark::metric("strategy", candidate.pin.getText())
            << remark::metric("bytes", bytes(cost.bytes))
            << remark::metric("peak_bytes", bytes(candidate.peakBytes))
            << remark::metric("compute_us", microseconds(cost.compute))

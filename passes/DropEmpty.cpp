@@ -76,7 +76,7 @@ static Droppable droppableOf(ring::AttendLikeOpInterface op) {
   if (!offsets.empty())
     heads = getConstantIntValue(offsets[3]).value_or(ShapedType::kDynamic);
   return {op,
-          atTheTop(op.getQuery(), collective),
+          ring::behindAllToAll(atTheTop(op.getQuery(), collective)),
           op.getQueryExtent(),
           op.getKeyExtent(),
           offsets.empty() ? Value() : offsets[1],

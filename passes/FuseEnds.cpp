@@ -14,7 +14,7 @@ using namespace burst;
 static ring::InitOp initOf(ring::AttendOp attend) {
   // Of queries that were received, segments may be missing: an attend that
   // begins from nothing reads them whatever its pairs are.
-  auto query = dyn_cast<BlockArgument>(attend.getQuery());
+  auto query = dyn_cast<BlockArgument>(ring::behindAllToAll(attend.getQuery()));
   if (attend.isFirst() || !query ||
       !isa<FunctionOpInterface>(query.getOwner()->getParentOp()))
     return {};

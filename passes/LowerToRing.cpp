@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Ring/Slices.h"
 #include "passes/Passes.h"
+#include "passes/Strategies/Exchange.h"
 #include "passes/Strategies/Strategy.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -55,12 +56,17 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
     StrategyAttr pinned = op.getStrategyAttr();
     if (!pinned)
       return getStrategies().front();
-    const Strategy *strategy = lookupStrategy(pinned.getValue());
+    StrategyPart part = pinned.getParts().front();
+    if (pinned.getParts().size() > 1 || !part.axes.empty() ||
+        part.name == exchangeName)
+      return op->emitOpError("pins the strategy ")
+             << pinned.getText() << "; run burst-partition first";
+    const Strategy *strategy = lookupStrategy(part.name);
     std::string why = strategy ? strategy->whyNot(op) : whyUnknown(op);
     if (why.empty())
       return strategy;
     return op->emitOpError("pins the strategy ")
-           << pinned.getValue() << ", which " << why;
+           << part.name << ", which " << why;
   }
 
   static std::string whyUnknown(AttentionInterface op) {
@@ -70,6 +76,7 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
     for (const Strategy *strategy : getStrategies())
       if (strategy->whyNot(op).empty())
         out << comma << strategy->getName();
+    out << comma << exchangeName;
     return text;
   }
 

@@ -1,6 +1,7 @@
 //===- Partition.cpp - from global tensors to shards ----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Passes.h"
+#include "passes/Strategies/Exchange.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -12,6 +13,9 @@ namespace burst {
 
 using namespace mlir;
 using namespace burst;
+
+/// That of all-to-alls; rings and gathers have those below.
+static constexpr int64_t exchangeChannel = 2;
 
 namespace {
 
@@ -30,10 +34,30 @@ private:
   LogicalResult assign(AttentionInterface op, Value tensor);
 
   Value extent(OpBuilder &builder, ArrayRef<Sharded> tensors, int64_t size);
-  Value unshard(OpBuilder &builder, const Sharded &sharded, Value extent,
-                int64_t size);
+  /// Arguments that attend, what a rank has of them then, and the start that
+  /// brings it; null where they are that.
+  struct Arguments {
+    SmallVector<Value> shards;
+    SmallVector<RankedTensorType> wholes;
+    SmallVector<Type> types;
+    SmallVector<int64_t> dims;
+    ring::StartOp start;
+    Value extent;
+  };
+  Arguments shardArguments(OpBuilder &builder, ArrayRef<Sharded> tensors,
+                           Value extent, int64_t size);
+  void unshard(OpBuilder &builder, const Arguments &arguments);
   Value shard(OpBuilder &builder, Value global, int64_t dim);
-  RankedTensorType withoutSplits(RankedTensorType type) const;
+  ring::StartOp startAllToAll(OpBuilder &builder, ring::Route route,
+                              ArrayRef<Value> tensors, TypeRange received,
+                              ArrayRef<int64_t> dims, Value extent);
+  void takeApart(AttentionInterface op, ArrayRef<Sharded> results,
+                 ArrayRef<OpOperand *> uses);
+  RankedTensorType globalResult(unsigned index) {
+    return cast<RankedTensorType>(function.getFunctionType().getResult(index));
+  }
+  RankedTensorType shardOf(RankedTensorType type, int64_t dim) const;
+  RankedTensorType partOf(RankedTensorType type, AxesAttr heads) const;
   ArrayAttr splitsAttr(RankedTensorType type);
   LogicalResult checkSplits(AttentionInterface op);
   void partition(AttentionInterface op, const AttentionSizes &sizes);
@@ -47,12 +71,20 @@ private:
   func::FuncOp function;
   /// With their sizes, which the types no longer say once arguments are shards.
   SmallVector<std::pair<AttentionInterface, AttentionSizes>> attentions;
-  FlatSymbolRefAttr grid;
+  /// What computes each of them, where that is pinned.
+  llvm::DenseMap<Operation *, StrategyAttr> strategies;
   Layout layout;
   SequenceAttr sequence;
   AxesAttr heads, batch;
+  /// What the attentions are between all-to-alls, or without them.
+  Exchange inside;
+  Layout layoutInside;
+  Value owner; ///< this rank, where there are all-to-alls
   /// Sharded arguments and the tensors they were turned into.
   llvm::MapVector<Value, Value> globals;
+  /// The sizes of the sequences of an attention.
+  llvm::DenseMap<Operation *, std::pair<Value, Value>> extentsOf;
+  llvm::DenseSet<Value> attending; ///< arguments that are shards already
   /// Arguments that carry a dynamic size of another argument.
   llvm::DenseMap<Value, Value> extents;
 };
@@ -120,6 +152,17 @@ LogicalResult Partitioner::checkAttention(AttentionInterface op) {
   layout = *found;
   if (failed(checkSplits(op)))
     return failure();
+  FailureOr<Exchange> exchange = exchangeOf(op);
+  if (failed(exchange))
+    return failure();
+  if (!attentions.empty() && inside.axes != exchange->axes)
+    return op->emitOpError("exchanges its sequence for heads over other axes "
+                           "than another attention of this function, whose "
+                           "tensors it may share; pin the same of strategy <")
+           << exchangeName << "> for both";
+  inside = *exchange;
+  strategies[op] = exchange->rest;
+  layoutInside = *resolveLayout(op, inside.sequence);
   for (const Sharded &sharded : shardedOperands(op))
     if (failed(assign(op, sharded.tensor)))
       return failure();
@@ -202,13 +245,20 @@ ring::ShardAttr Partitioner::shardAttr(const Layout &layout, int64_t dim,
                               dim, extent, axes);
 }
 
-/// What a rank holds of the batch and the heads of a tensor.
-RankedTensorType Partitioner::withoutSplits(RankedTensorType type) const {
+/// What a rank holds of the batch, and of heads that are sharded so.
+RankedTensorType Partitioner::partOf(RankedTensorType type,
+                                     AxesAttr heads) const {
   SmallVector<int64_t> shape(type.getShape());
   shape[ring::headsDimOf(type)] /= groupOf(function, heads).size;
   if (!type.isDynamicDim(0))
     shape[0] /= groupOf(function, batch).size;
   return type.clone(shape);
+}
+
+/// What a rank holds of a global tensor as argument or result.
+RankedTensorType Partitioner::shardOf(RankedTensorType type,
+                                      int64_t dim) const {
+  return shardType(partOf(type, heads), dim, layout);
 }
 
 /// `ring.splits` of a global tensor; null where its batch and heads are whole.
@@ -259,27 +309,63 @@ Value Partitioner::extent(OpBuilder &builder, ArrayRef<Sharded> tensors,
   return argument;
 }
 
-Value Partitioner::unshard(OpBuilder &builder, const Sharded &sharded,
-                           Value extent, int64_t size) {
-  Value &global = globals[sharded.tensor];
-  if (global)
-    return global;
-  auto type = cast<RankedTensorType>(sharded.tensor.getType());
-  Location loc = sharded.tensor.getLoc();
-  Value local = sharded.tensor;
-  if (auto argument = dyn_cast<BlockArgument>(local)) {
+/// Begins an all-to-all of tensors of one sequence.
+ring::StartOp Partitioner::startAllToAll(OpBuilder &builder, ring::Route route,
+                                         ArrayRef<Value> tensors,
+                                         TypeRange received,
+                                         ArrayRef<int64_t> dims, Value extent) {
+  MLIRContext *context = builder.getContext();
+  return ring::StartOp::create(
+      builder, function.getLoc(),
+      ring::TokenType::get(context, SmallVector<Type>(received)), tensors,
+      owner, extent, /*to=*/Value(), /*receivedOwner=*/Value(),
+      /*from=*/Value(), /*segments=*/Value(), /*turn=*/Value(),
+      /*into=*/ValueRange(), dims, ring::LayoutAttr::get(context, layout),
+      ring::ChannelAttr::get(context, sequence.getGrid(), inside.axes,
+                             /*index=*/exchangeChannel),
+      route, layout.parts / layoutInside.parts);
+}
+
+/// Those arguments that have not attended yet become shards.
+Partitioner::Arguments Partitioner::shardArguments(OpBuilder &builder,
+                                                   ArrayRef<Sharded> tensors,
+                                                   Value extent, int64_t size) {
+  Arguments brought;
+  brought.extent = extent;
+  for (const Sharded &sharded : tensors) {
+    auto argument = dyn_cast<BlockArgument>(sharded.tensor);
+    if (!argument || !attending.insert(argument).second)
+      continue;
+    auto type = cast<RankedTensorType>(argument.getType());
     function.setArgAttr(argument.getArgNumber(), ring::shardAttr,
                         shardAttr(sharded.dim, size));
     if (ArrayAttr splits = splitsAttr(type))
       function.setArgAttr(argument.getArgNumber(), ring::splitsAttr, splits);
-    type = withoutSplits(type);
-    argument.setType(shardType(type, sharded.dim, layout));
-  } else {
-    local = shard(builder, local, sharded.dim);
+    brought.shards.push_back(argument);
+    brought.wholes.push_back(partOf(type, inside.heads));
+    brought.types.push_back(
+        shardType(brought.wholes.back(), sharded.dim, layoutInside));
+    brought.dims.push_back(sharded.dim);
+    argument.setType(shardOf(type, sharded.dim));
   }
-  auto op = UnshardOp::create(builder, loc, type, local, extent, sharded.dim,
-                              sequence);
-  return global = op.getGlobal();
+  if (inside.isDone() && !brought.shards.empty())
+    brought.start = startAllToAll(builder, ring::Route::ToHeads, brought.shards,
+                                  brought.types, brought.dims, extent);
+  return brought;
+}
+
+/// Global tensors of arguments.
+void Partitioner::unshard(OpBuilder &builder, const Arguments &arguments) {
+  SmallVector<Value> locals(arguments.shards);
+  if (ring::StartOp start = arguments.start)
+    locals = ring::WaitOp::create(builder, function.getLoc(), arguments.types,
+                                  start.getToken())
+                 .getTensors();
+  for (auto [shard, local, whole, dim] : llvm::zip_equal(
+           arguments.shards, locals, arguments.wholes, arguments.dims))
+    globals[shard] = UnshardOp::create(builder, shard.getLoc(), whole, local,
+                                       arguments.extent, dim, inside.sequence)
+                         .getGlobal();
 }
 
 void Partitioner::partition(AttentionInterface op,
@@ -291,29 +377,86 @@ void Partitioner::partition(AttentionInterface op,
   llvm::erase_if(ofQueries, [](const Sharded &d) { return d.isOfKeys; });
   Value queries = extent(builder, ofQueries, sizes.queries);
   Value keys = extent(builder, ofKeys, sizes.keys);
-  IRMapping globals;
+  extentsOf[op] = {queries, keys};
+  if (inside.isDone() && !owner)
+    owner = ring::createPlace(builder, op.getLoc(),
+                              lookupGrid(op, sequence.getGrid()),
+                              sequence.getAxes());
+  // All-to-alls of queries and of keys are under way together.
+  Arguments queryArguments =
+      shardArguments(builder, ofQueries, queries, sizes.queries);
+  Arguments keyArguments = shardArguments(builder, ofKeys, keys, sizes.keys);
+  unshard(builder, queryArguments);
+  unshard(builder, keyArguments);
+  // What a forward pass of this function gives is used as it is in between.
   for (const Sharded &sharded : ofQueries)
-    globals.map(sharded.tensor,
-                unshard(builder, sharded, queries, sizes.queries));
-  for (const Sharded &sharded : ofKeys)
-    globals.map(sharded.tensor, unshard(builder, sharded, keys, sizes.keys));
+    if (!isa<BlockArgument>(sharded.tensor) && !globals[sharded.tensor])
+      globals[sharded.tensor] =
+          UnshardOp::create(builder, sharded.tensor.getLoc(),
+                            cast<RankedTensorType>(sharded.tensor.getType()),
+                            shard(builder, sharded.tensor, sharded.dim),
+                            queries, sharded.dim, inside.sequence)
+              .getGlobal();
   for (OpOperand &operand : op->getOpOperands())
-    operand.set(globals.lookupOrDefault(operand.get()));
+    if (Value global = globals.lookup(operand.get()))
+      operand.set(global);
   for (Sharded sharded : op.getSharded())
     if (sharded.tensor.getDefiningOp() == op)
-      sharded.tensor.setType(
-          withoutSplits(cast<RankedTensorType>(sharded.tensor.getType())));
+      sharded.tensor.setType(partOf(
+          cast<RankedTensorType>(sharded.tensor.getType()), inside.heads));
+  // What computes is left, on all axes that are.
+  if (StrategyAttr strategy = strategies.lookup(op))
+    op->setAttr("strategy", strategy);
+  else
+    op->removeAttr("strategy");
+  if (!inside.isDone())
+    return;
+  op->setAttr("sequence", inside.sequence);
+  op->setAttr("heads", inside.heads);
 }
 
 /// This rank's shard of the result of an attention.
 Value Partitioner::shard(OpBuilder &builder, Value global, int64_t dim) {
   auto type = cast<RankedTensorType>(global.getType());
-  return ShardOp::create(builder, global.getLoc(), shardType(type, dim, layout),
-                         global, dim, sequence);
+  return ShardOp::create(builder, global.getLoc(),
+                         shardType(type, dim, layoutInside), global, dim,
+                         inside.sequence);
+}
+
+/// Exchanges results of one attention and sequence, from right behind it on, so
+/// that other attentions are computed meanwhile.
+void Partitioner::takeApart(AttentionInterface op, ArrayRef<Sharded> results,
+                            ArrayRef<OpOperand *> uses) {
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfter(op);
+  SmallVector<Value> shards;
+  SmallVector<Type> types;
+  SmallVector<int64_t> dims;
+  llvm::SmallSetVector<Value, 4> tensors; // one may be returned twice
+  for (auto [result, use] : llvm::zip_equal(results, uses)) {
+    if (!tensors.insert(result.tensor))
+      continue;
+    shards.push_back(shard(builder, result.tensor, result.dim));
+    types.push_back(shardOf(globalResult(use->getOperandNumber()), result.dim));
+    dims.push_back(result.dim);
+  }
+  auto [queries, keys] = extentsOf.at(op);
+  ring::StartOp start =
+      startAllToAll(builder, ring::Route::ToSequence, shards, types, dims,
+                    results.front().isOfKeys ? keys : queries);
+  builder.setInsertionPoint(uses.front()->getOwner());
+  auto wait =
+      ring::WaitOp::create(builder, op.getLoc(), types, start.getToken());
+  for (auto [use, result] : llvm::zip_equal(uses, results))
+    use->set(wait.getTensors()[llvm::find(tensors, result.tensor) -
+                               tensors.begin()]);
 }
 
 void Partitioner::partitionReturn(func::ReturnOp op) {
   OpBuilder builder(op);
+  llvm::MapVector<std::pair<Operation *, int>,
+                  std::pair<SmallVector<Sharded>, SmallVector<OpOperand *>>>
+      exchanged;
   for (OpOperand &operand : op->getOpOperands()) {
     Value global = operand.get();
     auto attention = global.getDefiningOp<AttentionInterface>();
@@ -325,14 +468,21 @@ void Partitioner::partitionReturn(func::ReturnOp op) {
       function.setResultAttr(index, ring::partialAttr, builder.getUnitAttr());
       continue;
     }
-    auto type = cast<RankedTensorType>(global.getType());
+    RankedTensorType whole = globalResult(index);
     function.setResultAttr(index, ring::shardAttr,
-                           shardAttr(found->dim, type.getDimSize(found->dim)));
-    Type whole = function.getFunctionType().getResult(index);
-    if (ArrayAttr splits = splitsAttr(cast<RankedTensorType>(whole)))
+                           shardAttr(found->dim, whole.getDimSize(found->dim)));
+    if (ArrayAttr splits = splitsAttr(whole))
       function.setResultAttr(index, ring::splitsAttr, splits);
-    operand.set(shard(builder, global, found->dim));
+    if (!inside.isDone()) {
+      operand.set(shard(builder, global, found->dim));
+      continue;
+    }
+    auto &[results, uses] = exchanged[{attention, found->isOfKeys}];
+    results.push_back(*found);
+    uses.push_back(&operand);
   }
+  for (auto &[from, what] : exchanged)
+    takeApart(cast<AttentionInterface>(from.first), what.first, what.second);
 }
 
 LogicalResult Partitioner::run() {

@@ -112,9 +112,10 @@ private:
 
   // Transfers.
   mlir::Value listSharded(mlir::ValueRange tensors,
-                          llvm::ArrayRef<int64_t> dims);
+                          llvm::ArrayRef<int64_t> dims, bool isAllToAll);
   mlir::Value placeOf(mlir::Value rank, const RankGroup &group);
   mlir::Value countsOf(ring::LayoutAttr layout);
+  mlir::Value segmentsInGroup(ring::TransferOpInterface op);
   void lowerStart(ring::TransferOpInterface op);
   void carryNumbers();
 
@@ -127,6 +128,9 @@ private:
   int64_t numRequired = 0;
   /// What says how many positions the segments of a shard have.
   llvm::DenseMap<ring::LayoutAttr, mlir::LLVM::LLVMFuncOp> counts;
+  /// And where they lie in what so many neighbours have.
+  llvm::DenseMap<std::pair<ring::LayoutAttr, int64_t>, mlir::LLVM::LLVMFuncOp>
+      inGroup;
 };
 
 } // namespace burst::host

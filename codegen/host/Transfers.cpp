@@ -35,24 +35,82 @@ Value HostLowering::countsOf(ring::LayoutAttr layout) {
   return b.make<LLVM::AddressOfOp>(pointer, function.getName());
 }
 
+/// A function that writes where the segments of a part of a layout lie in what
+/// its group has, see burst_transfer: (owner, extent, segments).
+Value HostLowering::segmentsInGroup(ring::TransferOpInterface op) {
+  auto members = static_cast<int64_t>(op.getMembers());
+  ring::LayoutAttr layout = op.getLayout(), groups = layout.ofGroups(members);
+  LLVM::LLVMFuncOp &function = inGroup[{layout, members}];
+  if (!function) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(program);
+    std::string name =
+        (program.getName() + ".in_group." + Twine(inGroup.size() - 1)).str();
+    function = b.make<LLVM::LLVMFuncOp>(
+        name,
+        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                    {i64, i64, pointer}));
+    function.setLinkage(LLVM::Linkage::Internal);
+    Block *block = function.addEntryBlock(b);
+    b.setInsertionPointToStart(block);
+    Value owner = index(block->getArgument(0));
+    Value extent = index(block->getArgument(1));
+    Value group = b.make<arith::DivUIOp>(owner, b.index(members));
+    Value before = b.index(0);
+    for (int64_t s = 0; s < layout.getNumSegments(); ++s) {
+      auto own = b.make<ring::SegmentOp>(b.index(s), layout, owner, extent);
+      Value begin = own.getBegin(), step = own.getStep();
+      // All positions are those of the sequence. See Layout::segmentInGroup.
+      if (groups.getParts() > 1) {
+        auto of = b.make<ring::SegmentOp>(b.index(s), groups, group, extent);
+        begin = b.make<arith::AddIOp>(
+            b.make<arith::SubIOp>(begin, of.getBegin()), before);
+        before = b.make<arith::AddIOp>(before, of.getCount());
+        if (layout.getOrder() == Order::Striped)
+          step = b.index(groups.getBlock());
+      }
+      Value members[] = {begin, own.getCount(), step, own.getBlock()};
+      for (auto [i, value] : llvm::enumerate(members)) {
+        auto place = static_cast<int32_t>(s * std::size(members) + i);
+        b.make<LLVM::StoreOp>(
+            number(value),
+            b.make<LLVM::GEPOp>(pointer, i64, block->getArgument(2),
+                                ArrayRef<LLVM::GEPArg>{place}));
+      }
+    }
+    b.make<LLVM::ReturnOp>(ValueRange());
+  }
+  return b.make<LLVM::AddressOfOp>(pointer, function.getName());
+}
+
+static_assert(offsetof(burst_segment, begin) == 0 &&
+              offsetof(burst_segment, count) == sizeof(int64_t) &&
+              offsetof(burst_segment, step) == 2 * sizeof(int64_t) &&
+              offsetof(burst_segment, block) == 3 * sizeof(int64_t) &&
+              sizeof(burst_segment) == 4 * sizeof(int64_t));
+
 static_assert(offsetof(burst_sharded, tensor) == 0 &&
               offsetof(burst_sharded, dims) == sizeof(void *) &&
               offsetof(burst_sharded, element_bytes) ==
                   sizeof(void *) + sizeof(int64_t) &&
               offsetof(burst_sharded, dim) ==
                   sizeof(void *) + 2 * sizeof(int64_t) &&
-              sizeof(burst_sharded) == sizeof(void *) + 3 * sizeof(int64_t));
+              offsetof(burst_sharded, heads_dim) ==
+                  sizeof(void *) + 3 * sizeof(int64_t) &&
+              sizeof(burst_sharded) == sizeof(void *) + 4 * sizeof(int64_t));
 
 /// Tensors as burst_sharded lists them.
-Value HostLowering::listSharded(ValueRange tensors, ArrayRef<int64_t> dims) {
-  auto sharded = LLVM::LLVMStructType::getLiteral(b.getContext(),
-                                                  {pointer, i64, i64, i64});
+Value HostLowering::listSharded(ValueRange tensors, ArrayRef<int64_t> dims,
+                                bool isAllToAll) {
+  auto sharded = LLVM::LLVMStructType::getLiteral(
+      b.getContext(), {pointer, i64, i64, i64, i64});
   Value list = reserve(sharded, static_cast<int64_t>(tensors.size()));
   for (auto [i, tensor, dim] : llvm::enumerate(tensors, dims)) {
     auto type = cast<MemRefType>(tensor.getType());
-    SmallVector<Value> members{spill(tensor), constant(type.getRank()),
-                               constant(bytesOf(type.getElementType())),
-                               constant(dim)};
+    SmallVector<Value> members{
+        spill(tensor), constant(type.getRank()),
+        constant(bytesOf(type.getElementType())), constant(dim),
+        constant(isAllToAll ? ring::headsDimOf(type) : -1)};
     for (auto [member, value] : llvm::enumerate(members))
       b.make<LLVM::StoreOp>(
           value, fieldOf(sharded, list,
@@ -60,6 +118,21 @@ Value HostLowering::listSharded(ValueRange tensors, ArrayRef<int64_t> dims) {
                                                 static_cast<int32_t>(member)}));
   }
   return list;
+}
+
+/// As burst_transfer has it.
+static int64_t numberOf(ring::Route route) {
+  switch (route) {
+  case ring::Route::Shift:
+    return BURST_SHIFT;
+  case ring::Route::AllGather:
+    return BURST_ALL_GATHER;
+  case ring::Route::ToHeads:
+    return BURST_TO_HEADS;
+  case ring::Route::ToSequence:
+    return BURST_TO_SEQUENCE;
+  }
+  llvm_unreachable("unknown route");
 }
 
 /// A burst_transfer, whose messages are listed, then started.
@@ -75,9 +148,9 @@ void HostLowering::lowerStart(ring::TransferOpInterface op) {
       size = number(b.dim(table, d));
   }
   ring::LayoutAttr part = op.getLayout().ofPart();
+  RankGroup group = ring::groupOf(program, op.getChannel().getAxes());
   const std::pair<size_t, Value> members[] = {
-      {offsetof(burst_transfer, route),
-       constant(op.isGather() ? BURST_ALL_GATHER : BURST_SHIFT)},
+      {offsetof(burst_transfer, route), constant(numberOf(op.getRoute()))},
       {offsetof(burst_transfer, owner), number(op.getOwner())},
       {offsetof(burst_transfer, to), numberOr(op.getTo(), -1)},
       {offsetof(burst_transfer, received_owner),
@@ -85,12 +158,13 @@ void HostLowering::lowerStart(ring::TransferOpInterface op) {
       {offsetof(burst_transfer, from), numberOr(op.getFrom(), -1)},
       {offsetof(burst_transfer, is_of_gathered),
        constant(op.getLayout().getAll())},
-      {offsetof(burst_transfer, num_ranks), constant(part.getParts())},
-      {offsetof(burst_transfer, stride),
-       constant(ring::groupOf(program, op.getChannel().getAxes()).stride)},
+      {offsetof(burst_transfer, num_ranks), constant(group.size)},
+      {offsetof(burst_transfer, stride), constant(group.stride)},
       {offsetof(burst_transfer, num_segments), constant(part.getNumSegments())},
       {offsetof(burst_transfer, extent), number(op.getExtent())},
       {offsetof(burst_transfer, counts), countsOf(part)},
+      {offsetof(burst_transfer, in_group),
+       op.isAllToAll() ? segmentsInGroup(op) : null()},
       {offsetof(burst_transfer, flags), flags},
       {offsetof(burst_transfer, flag_owners), flagSizes[0]},
       {offsetof(burst_transfer, flag_turns), flagSizes[1]},
@@ -99,9 +173,9 @@ void HostLowering::lowerStart(ring::TransferOpInterface op) {
       {offsetof(burst_transfer, num_tensors),
        constant(static_cast<int64_t>(op.getTensors().size()))},
       {offsetof(burst_transfer, sends),
-       listSharded(op.getTensors(), op.getDims())},
+       listSharded(op.getTensors(), op.getDims(), op.isAllToAll())},
       {offsetof(burst_transfer, receives),
-       listSharded(op.getInto(), op.getDims())}};
+       listSharded(op.getInto(), op.getDims(), op.isAllToAll())}};
   static_assert(sizeof(burst_transfer) == std::size(members) * sizeof(int64_t));
   Value transfer = reserve(i64, std::size(members));
   for (auto [offset, value] : members)

@@ -284,8 +284,10 @@ static LogicalResult verifyGrid(AttentionInterface op) {
       if (axes)
         return op->emitOpError("shards ")
                << name << " over " << axes
-               << " and has no sequence; give it one, of an axis of one rank "
-                  "where the sequence stays whole";
+               << " and has no sequence; give it one, of no axes where it "
+                  "stays "
+                  "whole, as in `sequence <"
+               << axes.getGrid() << "[], contiguous>`";
     return success();
   }
   SequenceAttr sequence = *op.getSequence();

@@ -49,6 +49,13 @@ struct Sharded {
   bool isOfKeys;
 };
 
+/// A name of a strategy, and the axes on which it works; none where it works on
+/// all that are left.
+struct StrategyPart {
+  llvm::StringRef name;
+  llvm::SmallVector<int64_t> axes = {};
+};
+
 class AttentionInterface;
 AttentionSizes sizesOf(AttentionInterface op);
 double scaleOf(AttentionInterface op);
@@ -84,20 +91,28 @@ inline constexpr llvm::StringLiteral nameAttr = "burst.name";
 mlir::shard::GridOp lookupGrid(mlir::Operation *op,
                                mlir::FlatSymbolRefAttr name);
 
-/// `@mesh[0, 1]`, a grid and axes of it; without any, all are meant. Each axis
-/// follows the one before it.
+/// As the only one of some axes: none are meant. Without any, all are.
+inline constexpr int64_t noAxis = -1;
+
+/// `@mesh[0, 1]`, a grid and axes of it; all of them where no list stands
+/// there, none in `@mesh[]`. Each axis follows the one before it.
 mlir::ParseResult parseAxes(mlir::AsmParser &parser,
                             mlir::FlatSymbolRefAttr &grid,
                             llvm::SmallVector<int64_t> &axes);
 void printAxes(mlir::AsmPrinter &printer, mlir::FlatSymbolRefAttr grid,
                llvm::ArrayRef<int64_t> axes);
+/// The list alone, with its brackets; nothing where all are meant.
+mlir::ParseResult parseAxisList(mlir::AsmParser &parser,
+                                llvm::SmallVector<int64_t> &axes);
+void printAxisList(llvm::raw_ostream &os, llvm::ArrayRef<int64_t> axes);
 llvm::LogicalResult
 verifyAxes(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
            llvm::ArrayRef<int64_t> axes);
 
 /// The ranks that differ in some axes of a grid only, which follow each other:
 /// of every place in the other axes there is one such group. Ranks count the
-/// places of the grid, its last axis the fastest.
+/// places of the grid, its last axis the fastest. Of no axes a group is one
+/// rank.
 struct RankGroup {
   int64_t size = 1, stride = 1;
 

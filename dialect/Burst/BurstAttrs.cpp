@@ -10,6 +10,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/InterleavedRange.h"
 
 #include <cmath>
 
@@ -25,18 +26,6 @@ static ParseResult parseOpening(AsmParser &parser, StringRef usage) {
 
 static void printOpening(AsmPrinter &printer, StringRef /*usage*/) {
   printer << '<';
-}
-
-static ParseResult parseKeyword(AsmParser &parser, std::string &value) {
-  StringRef keyword;
-  if (parser.parseKeyword(&keyword))
-    return failure();
-  value = keyword.str();
-  return success();
-}
-
-static void printKeyword(AsmPrinter &printer, StringRef value) {
-  printer << value;
 }
 
 #define GET_ATTRDEF_CLASSES
@@ -117,31 +106,147 @@ ParseResult burst::parseAxes(AsmParser &parser, FlatSymbolRefAttr &grid,
   if (parser.parseSymbolName(name))
     return failure();
   grid = FlatSymbolRefAttr::get(name);
-  auto parseAxis = [&] { return parser.parseInteger(axes.emplace_back()); };
-  return parser.parseCommaSeparatedList(AsmParser::Delimiter::OptionalSquare,
-                                        parseAxis);
+  return parseAxisList(parser, axes);
+}
+
+ParseResult burst::parseAxisList(AsmParser &parser,
+                                 SmallVector<int64_t> &axes) {
+  if (failed(parser.parseOptionalLSquare()))
+    return success();
+  if (succeeded(parser.parseOptionalRSquare())) {
+    axes.push_back(noAxis);
+    return success();
+  }
+  auto parseAxis = [&]() -> ParseResult {
+    SMLoc loc = parser.getCurrentLocation();
+    int64_t &axis = axes.emplace_back();
+    if (parser.parseInteger(axis))
+      return failure();
+    if (axis < 0)
+      return parser.emitError(loc, "axes must not be negative, got: ") << axis;
+    return success();
+  };
+  return failure(parser.parseCommaSeparatedList(parseAxis) ||
+                 parser.parseRSquare());
 }
 
 void burst::printAxes(AsmPrinter &printer, FlatSymbolRefAttr grid,
                       ArrayRef<int64_t> axes) {
   printer << grid;
-  if (axes.empty())
-    return;
-  printer << '[';
-  llvm::interleaveComma(axes, printer);
-  printer << ']';
+  printAxisList(printer.getStream(), axes);
+}
+
+void burst::printAxisList(raw_ostream &os, ArrayRef<int64_t> axes) {
+  if (axes == ArrayRef(noAxis))
+    os << "[]";
+  else if (!axes.empty())
+    os << llvm::interleaved_array(axes);
 }
 
 LogicalResult burst::verifyAxes(function_ref<InFlightDiagnostic()> emitError,
                                 ArrayRef<int64_t> axes) {
   for (auto [index, axis] : llvm::enumerate(axes)) {
-    if (axis < 0)
+    if (axis < 0 && (axis != noAxis || axes.size() != 1))
       return emitError() << "axes must not be negative, got: " << axis;
     if (index > 0 && axis - 1 != axes[index - 1])
       return emitError() << "each axis follows the one before it in the grid, "
                             "got: "
                          << axis << " behind " << axes[index - 1];
   }
+  return success();
+}
+
+Attribute StrategyAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<StrategyPart> parts;
+  auto parsePart = [&]() -> ParseResult {
+    StrategyPart &part = parts.emplace_back();
+    if (parser.parseKeyword(&part.name))
+      return failure();
+    if (failed(parser.parseOptionalKeyword("on")))
+      return success();
+    SMLoc loc = parser.getCurrentLocation();
+    if (parseAxisList(parser, part.axes))
+      return failure();
+    if (part.axes.empty())
+      return parser.emitError(loc, "expected the axes on which the strategy "
+                                   "works, as in on [1]");
+    return success();
+  };
+  if (parser.parseLess() || parser.parseCommaSeparatedList(parsePart) ||
+      parser.parseGreater())
+    return {};
+  SmallVector<StringAttr> names;
+  SmallVector<DenseI64ArrayAttr> axes;
+  for (const StrategyPart &part : parts) {
+    names.push_back(parser.getBuilder().getStringAttr(part.name));
+    axes.push_back(parser.getBuilder().getDenseI64ArrayAttr(part.axes));
+  }
+  return parser.getChecked<StrategyAttr>(loc, parser.getContext(), names, axes);
+}
+
+StrategyAttr StrategyAttr::get(MLIRContext *context,
+                               ArrayRef<StrategyPart> parts) {
+  Builder builder(context);
+  SmallVector<StringAttr> names;
+  SmallVector<DenseI64ArrayAttr> axes;
+  for (const StrategyPart &part : parts) {
+    names.push_back(builder.getStringAttr(part.name));
+    axes.push_back(builder.getDenseI64ArrayAttr(part.axes));
+  }
+  return get(context, names, axes);
+}
+
+SmallVector<StrategyPart> StrategyAttr::getParts() const {
+  SmallVector<StrategyPart> parts;
+  for (auto [name, axes] : llvm::zip_equal(getNames(), getAxes()))
+    parts.push_back({name.getValue(), SmallVector<int64_t>(axes.asArrayRef())});
+  return parts;
+}
+
+std::string StrategyAttr::getText() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::ListSeparator comma;
+  for (const StrategyPart &part : getParts()) {
+    os << comma << part.name;
+    if (!part.axes.empty())
+      os << " on ";
+    printAxisList(os, part.axes);
+  }
+  return text;
+}
+
+void StrategyAttr::print(AsmPrinter &printer) const {
+  printer << '<' << getText() << '>';
+}
+
+LogicalResult StrategyAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<StringAttr> names,
+                                   ArrayRef<DenseI64ArrayAttr> axes) {
+  if (names.empty() || names.size() != axes.size())
+    return emitError() << "a strategy has one name or more, and axes of each";
+  SmallVector<int64_t> taken;
+  int64_t numOpen = 0;
+  for (auto [index, name] : llvm::enumerate(names)) {
+    if (llvm::is_contained(names.take_front(index), name))
+      return emitError() << "names a strategy once, got again: " << name;
+    ArrayRef<int64_t> own = axes[index].asArrayRef();
+    numOpen += own.empty();
+    if (failed(verifyAxes(emitError, own)))
+      return failure();
+    for (int64_t axis : own) {
+      if (axis == noAxis)
+        return emitError() << "names no axes for " << name;
+      if (llvm::is_contained(taken, axis))
+        return emitError() << "names axis " << axis
+                           << ", which another strategy has, for " << name;
+      taken.push_back(axis);
+    }
+  }
+  if (numOpen > 1)
+    return emitError() << "at most one strategy has no axes of its own, got: "
+                       << numOpen;
   return success();
 }
 

@@ -21,8 +21,8 @@ def Burst_SequenceAttr : Burst_Attr<"Sequence", "sequence"> {
   let summary = "over which grid axes a sequence is split, and in which order";
   let description = [{
     Names a `shard.grid`, the axes over which the sequence is split (all of them
-    when left out; several count as one, the last of them the fastest) and the
-    order in which positions are assigned to the ranks:
+    when left out, none in `@mesh[]`; several count as one, the last of them the
+    fastest) and the order in which positions are assigned to the ranks:
 
     | order | rank r of P holds | segments |
     |---|---|---|
@@ -41,7 +41,8 @@ def Burst_SequenceAttr : Burst_Attr<"Sequence", "sequence"> {
     - (C1) axes are not negative, and each follows the one before it in the grid.
     - (C2) the block is at least 1, and given for `striped` only.
 
-    Examples: `#burst.sequence<@cp, zigzag>`, `#burst.sequence<@cp[0], striped 64>`
+    Examples: `#burst.sequence<@cp, zigzag>`, `#burst.sequence<@cp[0], striped 64>`,
+    `#burst.sequence<@tp[], contiguous>`
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$grid,
                         OptionalArrayRefParameter<"int64_t">:$axes,
@@ -74,27 +75,48 @@ def Burst_AxesAttr : Burst_Attr<"Axes", "axes"> {
   let genVerifyDecl = 1;
 }
 
-def Burst_StrategyAttr : AttrDef<Burst_Dialect, "Strategy"> {
-  let mnemonic = "strategy";
+def Burst_StrategyAttr : Burst_Attr<"Strategy", "strategy"> {
   let summary = "how ranks compute an attention together, where the user pins it";
   let description = [{
-    A name that a strategy of the compiler goes by:
+    Names that strategies of the compiler go by:
 
     - `ring_kv`: queries stay, keys and values travel round a ring.
     - `ring_q`: keys and values stay, queries and their state travel.
     - `all_gather`: each rank gathers the keys and values that its queries need, and
       computes once.
+    - `ulysses`: an all-to-all shards heads in place of the sequence, and another
+      one the sequence again (Jacobs et al., arXiv 2309.14509).
     - `ring_scores`: keys travel round a ring, all scores are stored, then values
       travel round it (Li et al., arXiv 2105.13120): what the online softmax is
       compared with. Forward only, and never chosen, but where it is pinned.
 
-    An op without a strategy gets one from `burst-choose-strategy`. A name that no
-    strategy goes by is refused by `burst-lower-to-ring`, at the op.
+    Each may say on which axes of the sequence's grid it works, all that the others
+    leave where it does not: `ulysses on [1], ring_kv` exchanges sequence for heads
+    along axis 1 and rotates keys along the other ones (Fang and Zhao, arXiv
+    2405.07719). `ulysses` works on the last axes of the sequence. Where only
+    `ulysses` is pinned, and not on all axes, what goes along the others is chosen.
 
-    Example: `#burst.strategy<ring_kv>`
+    An op without a strategy gets one from `burst-choose-strategy`. A name that no
+    strategy goes by is refused by `burst-partition`, at the op.
+
+    **Constraints:**
+    - (C1) at least one name, each once.
+    - (C2) axes are as in `#burst.sequence`, no axis twice; at most one name has
+      none.
+
+    Examples: `#burst.strategy<ring_kv>`,
+    `#burst.strategy<ulysses on [1], ring_kv on [0]>`
   }];
-  let parameters = (ins StringRefParameter<"of a strategy">:$value);
-  let assemblyFormat = "`<` custom<Keyword>($value) `>`";
+  let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$names,
+                        ArrayRefParameter<"::mlir::DenseI64ArrayAttr">:$axes);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let builders = [AttrBuilder<(ins "::llvm::ArrayRef<::burst::StrategyPart>":$parts)>];
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<StrategyPart> getParts() const;
+    /// As it stands between `<` and `>`.
+    std::string getText() const;
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -52,6 +52,21 @@ Segment Layout::segment(int64_t owner, int64_t index, int64_t extent) const {
   return {};
 }
 
+Segment Layout::segmentInGroup(int64_t owner, int64_t index, int64_t extent,
+                               int64_t members) const {
+  Layout groups = ofGroups(members);
+  Segment own = segment(owner, index, extent);
+  if (groups.parts == 1)
+    return own;
+  int64_t before = 0;
+  for (int64_t s = 0; s < index; ++s)
+    before += groups.segment(owner / members, s, extent).count;
+  own.begin += before - groups.segment(owner / members, index, extent).begin;
+  if (order == Order::Striped)
+    own.step = block * members;
+  return own;
+}
+
 std::vector<Segment> Layout::segments(int64_t owner, int64_t extent) const {
   std::vector<Segment> result(numSegments());
   for (int64_t index = 0; index < numSegments(); ++index)

@@ -71,6 +71,19 @@ struct Layout {
   int64_t segmentsOfPart() const { return order == Order::Zigzag ? 2 : 1; }
   /// How each part is laid out, where one owner holds all.
   Layout ofPart() const { return {order, block, parts}; }
+  /// How the shards of `members` neighbours, owners g members to
+  /// (g + 1) members - 1, are laid out together, their positions in order: as
+  /// that of owner g. `members` divides the parts.
+  Layout ofGroups(int64_t members) const {
+    if (members == parts) // All positions are one segment.
+      return {};
+    return {order, order == Order::Striped ? block * members : block,
+            parts / members};
+  }
+  /// Where segment `index` of `owner` lies in the shard of its group: rows of
+  /// that, as positions in a segment.
+  Segment segmentInGroup(int64_t owner, int64_t index, int64_t extent,
+                         int64_t members) const;
   /// Segment `index` of what `owner` holds of `extent` positions.
   Segment segment(int64_t owner, int64_t index, int64_t extent) const;
   /// All segments of `owner`, in the order in which its shard stores them.

@@ -59,12 +59,15 @@ mlir::Value createPlace(mlir::OpBuilder &builder, mlir::Location loc,
 /// The axes of which a value is the place, as createPlace makes it; none where
 /// it is something else.
 std::optional<llvm::SmallVector<int64_t>> matchPlace(mlir::Value value);
-/// How the ranks of a program share its tensors, all of them alike: who differ
-/// in the sequence, in the batch or in the heads that they have. Of what is not
-/// sharded a group has one rank.
+/// How the ranks of a program share the tensors that attend, all of them alike:
+/// who differ in the sequence, in the batch or in the heads that they have. Of
+/// what is not sharded a group has one rank.
 struct Sharding {
   RankGroup sequence, batch, heads;
   bool isSplit = false; ///< batch or heads are sharded
+  /// Where all-to-alls shard heads in place of the sequence: along which axes,
+  /// and who differ in the sequence of arguments and results.
+  RankGroup exchanged, whole;
 };
 Sharding shardingOf(mlir::FunctionOpInterface program);
 
@@ -102,8 +105,15 @@ struct SizeSource {
   int64_t dim = 0; ///< where the value is shaped
 };
 
+/// The tensor of this rank of which an all-to-all has taken parts to bring
+/// `tensor`, which has the same batch; else `tensor` itself.
+mlir::Value behindAllToAll(mlir::Value tensor);
+
 /// What every TransferOpInterface keeps to, see `ring.start`.
 llvm::LogicalResult verifyTransfer(mlir::Operation *op);
+/// That all-to-alls of a program are along the same axes: the last of those of
+/// the sequence, behind those of the heads.
+llvm::LogicalResult verifyExchanges(mlir::FunctionOpInterface program);
 
 } // namespace burst::ring
 

@@ -36,6 +36,10 @@ def Ring_LayoutAttr : AttrDef<Ring_Dialect, "Layout"> {
     LayoutAttr ofAll() const {
       return get(getContext(), getOrder(), getBlock(), getParts(), true);
     }
+    /// That of so many neighbours together, see `Layout`.
+    LayoutAttr ofGroups(int64_t members) const {
+      return get(getContext(), getValue().ofGroups(members));
+    }
     static LayoutAttr get(::mlir::MLIRContext *context, const Layout &layout) {
       return get(context, layout.order, layout.block, layout.parts, layout.all);
     }
@@ -101,14 +105,18 @@ def Ring_JoinAttr : EnumAttr<Ring_Dialect, Ring_Join, "join"> {
 
 def Ring_Route : I32EnumAttr<"Route", "from whom a transfer brings what", [
     I32EnumAttrCase<"Shift", 0, "shift">,
-    I32EnumAttrCase<"AllGather", 1, "all_gather">]> {
+    I32EnumAttrCase<"AllGather", 1, "all_gather">,
+    I32EnumAttrCase<"ToHeads", 2, "to_heads">,
+    I32EnumAttrCase<"ToSequence", 3, "to_sequence">]> {
   let cppNamespace = "::burst::ring";
   let genSpecializedAttr = 0;
 }
 def Ring_RouteAttr : EnumAttr<Ring_Dialect, Ring_Route, "route"> {
   let summary = "from whom a transfer brings what";
   let description = [{
-    `shift`: to one rank, from one rank; `all_gather`: to all ranks, from all.
+    `shift`: to one rank, from one rank; `all_gather`: to all ranks, from all, the
+    same; `to_heads` and `to_sequence`: to all ranks, from all, to each another part
+    (all-to-all), so that heads are sharded in place of the sequence, and back.
   }];
 }
 

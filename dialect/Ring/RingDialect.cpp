@@ -103,9 +103,8 @@ Attribute ShardAttr::parse(AsmParser &parser, Type) {
   if (failed(parser.parseOptionalQuestion()) && parser.parseInteger(extent))
     return {};
   SmallVector<int64_t> axes;
-  auto parseAxis = [&] { return parser.parseInteger(axes.emplace_back()); };
   if (succeeded(parser.parseOptionalKeyword("axes")) &&
-      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseAxis))
+      parseAxisList(parser, axes))
     return {};
   if (parser.parseGreater())
     return {};
@@ -119,8 +118,10 @@ void ShardAttr::print(AsmPrinter &printer) const {
     printer << '?';
   else
     printer << getExtent();
-  if (!getAxes().empty())
-    printer << " axes [" << llvm::interleaved(getAxes()) << ']';
+  if (!getAxes().empty()) {
+    printer << " axes ";
+    printAxisList(printer.getStream(), getAxes());
+  }
   printer << '>';
 }
 
@@ -349,9 +350,20 @@ int64_t burst::ring::numRanks(FunctionOpInterface program) {
 
 Value burst::ring::createPlace(OpBuilder &builder, Location loc,
                                shard::GridOp grid, ArrayRef<int64_t> axes) {
+  if (axes == ArrayRef(noAxis))
+    return arith::ConstantIndexOp::create(builder, loc, 0);
   SmallVector<shard::GridAxis> named(axes.begin(), axes.end());
   if (named.empty())
     llvm::append_range(named, llvm::seq<shard::GridAxis>(grid.getRank()));
+  // Along an axis of one rank all are the first; folds would hide the others.
+  SmallVector<shard::GridAxis> several(named);
+  llvm::erase_if(several, [&](shard::GridAxis axis) {
+    return grid.getShape()[axis] == 1;
+  });
+  if (!several.empty())
+    named = several;
+  else
+    named.truncate(1);
   auto places = shard::ProcessMultiIndexOp::create(builder, loc,
                                                    grid.getSymName(), named);
   Value place = places.getResult().front();
@@ -402,9 +414,15 @@ std::optional<SmallVector<int64_t>> burst::ring::matchPlace(Value value) {
   if (axes.empty())
     llvm::append_range(axes, llvm::seq<int64_t>(numAxes));
   // In another order, or with gaps, it is no place of a group.
-  for (size_t i = 1; i < axes.size(); ++i)
-    if (axes[i] - 1 != axes[i - 1])
+  auto grid = SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(
+      places, places.getGridAttr().getAttr());
+  for (size_t i = 1; i < axes.size(); ++i) {
+    if (!grid || axes[i] <= axes[i - 1])
       return std::nullopt;
+    for (int64_t axis = axes[i - 1] + 1; axis < axes[i]; ++axis)
+      if (grid.getShape()[axis] != 1)
+        return std::nullopt;
+  }
   return axes;
 }
 
@@ -459,11 +477,71 @@ allShards(FunctionOpInterface program) {
   return all;
 }
 
-ring::Sharding burst::ring::shardingOf(FunctionOpInterface program) {
+/// How arguments and results are sharded.
+static ring::Sharding shardingAround(FunctionOpInterface program) {
   SmallVector<SmallVector<ShardAttr>> all = allShards(program);
-  if (all.empty())
-    return {.sequence = groupOf(program, {}), .batch = {}, .heads = {}};
-  return ::shardingOf(gridOf(program), all.front());
+  if (!all.empty())
+    return shardingOf(gridOf(program), all.front());
+  ring::Sharding sharding;
+  sharding.sequence = burst::groupOf(gridOf(program), {});
+  return sharding;
+}
+
+ring::Sharding burst::ring::shardingOf(FunctionOpInterface program) {
+  Sharding sharding = shardingAround(program);
+  sharding.whole = sharding.sequence;
+  TransferOpInterface first;
+  program.walk([&](TransferOpInterface start) {
+    if (!start.isAllToAll())
+      return WalkResult::advance();
+    first = start;
+    return WalkResult::interrupt();
+  });
+  if (!first)
+    return sharding;
+  RankGroup members = groupOf(program, first.getChannel().getAxes());
+  sharding.exchanged = members;
+  sharding.sequence = {sharding.whole.size / members.size,
+                       members.stride * members.size};
+  sharding.heads = {sharding.heads.size * members.size, members.stride};
+  sharding.isSplit = true;
+  return sharding;
+}
+
+Value burst::ring::behindAllToAll(Value tensor) {
+  auto wait = tensor.getDefiningOp<WaitOp>();
+  auto start = wait ? wait.getToken().getDefiningOp<TransferOpInterface>()
+                    : TransferOpInterface();
+  if (!start || !start.isAllToAll())
+    return tensor;
+  return start.getTensors()[cast<OpResult>(tensor).getResultNumber()];
+}
+
+LogicalResult burst::ring::verifyExchanges(FunctionOpInterface program) {
+  Sharding around = shardingAround(program);
+  WalkResult result = program.walk([&](TransferOpInterface start) {
+    if (!start.isAllToAll())
+      return WalkResult::advance();
+    RankGroup members = groupOf(program, start.getChannel().getAxes());
+    auto refuse = [&](const Twine &text) {
+      start.emitOpError("is an all_to_all along ")
+          << start.getChannel() << text;
+      return WalkResult::interrupt();
+    };
+    if (start.getLayout().getParts() != around.sequence.size ||
+        members.stride != around.sequence.stride)
+      return refuse(", which must be along the last axes over which the "
+                    "sequence is sharded");
+    if (around.heads.size != 1 &&
+        around.heads.stride != members.stride * members.size)
+      return refuse(
+          ", which must be the axes behind those over which heads are "
+          "sharded");
+    if (members != shardingOf(program).exchanged)
+      return refuse(", another one is along other axes");
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
 }
 
 /// All tensors of a program are sharded over the same axes: each rank has

@@ -179,15 +179,36 @@ def Ring_TransferOpInterface : OpInterface<"TransferOpInterface"> {
     InterfaceMethod<"Where messages meet.", "::burst::ring::ChannelAttr",
       "getChannel">,
     InterfaceMethod<"Who sends to whom.", "::burst::ring::Route", "getRoute">,
+    InterfaceMethod<"How many ranks an all-to-all is over; 1 of other routes.",
+      "uint64_t", "getMembers", (ins), "", "return 1;">,
     InterfaceMethod<"The token, with the types of what is received on tensors.",
       "::mlir::TypedValue<::burst::ring::TokenType>", "getToken">,
   ];
   let verify = "return ::burst::ring::verifyTransfer($_op);";
   let extraSharedClassDeclaration = [{
     bool isGather() { return $_op.getRoute() == ::burst::ring::Route::AllGather; }
+    bool isAllToAll() {
+      return $_op.getRoute() == ::burst::ring::Route::ToHeads ||
+             $_op.getRoute() == ::burst::ring::Route::ToSequence;
+    }
+    /// That of what is sent: of an all-to-all the shards that it takes.
+    ::burst::ring::LayoutAttr getSentLayout() {
+      return $_op.getRoute() == ::burst::ring::Route::ToSequence
+                 ? $_op.getLayout().ofGroups($_op.getMembers())
+                 : $_op.getLayout();
+    }
     /// That of what is received.
     ::burst::ring::LayoutAttr getReceivedLayout() {
-      return isGather() ? $_op.getLayout().ofAll() : $_op.getLayout().ofPart();
+      switch ($_op.getRoute()) {
+      case ::burst::ring::Route::AllGather:
+        return $_op.getLayout().ofAll();
+      case ::burst::ring::Route::ToHeads:
+        return $_op.getLayout().ofGroups($_op.getMembers());
+      case ::burst::ring::Route::Shift:
+      case ::burst::ring::Route::ToSequence:
+        return $_op.getLayout().ofPart();
+      }
+      llvm_unreachable("unknown route");
     }
   }];
   let extraClassDeclaration = [{

@@ -30,30 +30,61 @@ static void printDims(OpAsmPrinter &printer, Operation *,
   printer << ']';
 }
 
-/// `all_gather`, or `to %to receive [%owner] from %from`.
+/// `all_gather`, `all_to_all heads over 4`, or `to %to receive [%owner] from
+/// %from`.
 static ParseResult
-parsePeers(OpAsmParser &parser, RouteAttr &route,
+parsePeers(OpAsmParser &parser, RouteAttr &route, IntegerAttr &members,
            std::optional<OpAsmParser::UnresolvedOperand> &to,
            std::optional<OpAsmParser::UnresolvedOperand> &receivedOwner,
            std::optional<OpAsmParser::UnresolvedOperand> &from) {
-  bool isGather = succeeded(parser.parseOptionalKeyword("all_gather"));
-  route = RouteAttr::get(parser.getContext(),
-                         isGather ? Route::AllGather : Route::Shift);
-  if (isGather)
-    return success();
-  return failure(
-      parser.parseKeyword("to") || parser.parseOperand(to.emplace()) ||
-      parser.parseKeyword("receive") || parser.parseLSquare() ||
-      parser.parseOperand(receivedOwner.emplace()) || parser.parseRSquare() ||
-      parser.parseKeyword("from") || parser.parseOperand(from.emplace()));
+  auto isKeyword = [&](StringRef keyword) {
+    return succeeded(parser.parseOptionalKeyword(keyword));
+  };
+  auto setRoute = [&](Route found) {
+    route = RouteAttr::get(parser.getContext(), found);
+  };
+  int64_t count = 1;
+  setRoute(Route::Shift);
+  auto parseAllToAll = [&]() -> ParseResult {
+    SMLoc loc = parser.getCurrentLocation();
+    bool isToHeads = isKeyword("heads");
+    setRoute(isToHeads ? Route::ToHeads : Route::ToSequence);
+    if (!isToHeads && !isKeyword("sequence"))
+      return parser.emitError(loc, "an all_to_all shards 'heads' or "
+                                   "'sequence'");
+    return failure(parser.parseKeyword("over") || parser.parseInteger(count));
+  };
+  auto parseShift = [&]() -> ParseResult {
+    return failure(
+        parser.parseKeyword("to") || parser.parseOperand(to.emplace()) ||
+        parser.parseKeyword("receive") || parser.parseLSquare() ||
+        parser.parseOperand(receivedOwner.emplace()) || parser.parseRSquare() ||
+        parser.parseKeyword("from") || parser.parseOperand(from.emplace()));
+  };
+  if (isKeyword("all_gather"))
+    setRoute(Route::AllGather);
+  else if (isKeyword("all_to_all") ? parseAllToAll() : parseShift())
+    return failure();
+  members = parser.getBuilder().getI64IntegerAttr(count);
+  return success();
 }
 
 static void printPeers(OpAsmPrinter &printer, Operation *, RouteAttr route,
-                       Value to, Value receivedOwner, Value from) {
-  if (route.getValue() == Route::AllGather)
-    printer << stringifyRoute(route.getValue());
-  else
+                       IntegerAttr members, Value to, Value receivedOwner,
+                       Value from) {
+  switch (route.getValue()) {
+  case Route::AllGather:
+    printer << "all_gather";
+    return;
+  case Route::ToHeads:
+  case Route::ToSequence:
+    printer << "all_to_all "
+            << (route.getValue() == Route::ToHeads ? "heads" : "sequence")
+            << " over " << members.getInt();
+    return;
+  case Route::Shift:
     printer << "to " << to << " receive[" << receivedOwner << "] from " << from;
+  }
 }
 
 /// `segments(%table[%turn] : type)`, where it stands there; an all-gather's

@@ -23,11 +23,53 @@ void StartOp::getEffects(Effects &effects) {
 // Transfers
 //===----------------------------------------------------------------------===//
 
+/// Whether ranks of an all-to-all may share the heads of what it sends, or of
+/// what it brings.
+static LogicalResult verifyAllToAll(TransferOpInterface op) {
+  auto members = static_cast<int64_t>(op.getMembers());
+  int64_t parts = op.getLayout().getParts();
+  if (members < 1 || parts % members != 0)
+    return op.emitOpError("is over ranks that divide the ")
+           << parts << " parts of its layout, got: " << members;
+  for (auto [tensor, dim] : llvm::zip_equal(op.getTensors(), op.getDims())) {
+    ShapedType type = shapedType(tensor);
+    if (type.getRank() != 3 && type.getRank() != 4)
+      return op.emitOpError("shards heads of tensors of 3 or 4 dimensions, "
+                            "got: ")
+             << type;
+    int64_t heads = type.getDimSize(headsDimOf(type));
+    if (dim == headsDimOf(type))
+      return op.emitOpError("shards heads in place of another dimension, got: ")
+             << dim << " of " << type << ", that of the heads";
+    if (op.getRoute() == Route::ToHeads && !ShapedType::isDynamic(heads) &&
+        heads % members != 0)
+      return op.emitOpError("shards ") << heads << " heads over " << members
+                                       << " ranks, which does not divide them";
+  }
+  return success();
+}
+
+/// The shape of what an all-to-all sends becomes that of what it brings.
+static void exchangeHeads(TransferOpInterface op, ShapedType sent,
+                          MutableArrayRef<int64_t> shape) {
+  int64_t &heads = shape[headsDimOf(sent)];
+  auto members = static_cast<int64_t>(op.getMembers());
+  if (!ShapedType::isDynamic(heads))
+    heads = op.getRoute() == Route::ToHeads ? heads / members : heads * members;
+}
+
 LogicalResult ring::verifyTransfer(Operation *operation) {
   auto op = cast<TransferOpInterface>(operation);
   // start_c1
   if (failed(verifyDims(op)))
     return failure();
+  // start_c6
+  if (op.isAllToAll() && failed(verifyAllToAll(op)))
+    return failure();
+  if (!op.isAllToAll() && op.getMembers() != 1)
+    return op.emitOpError("is over several members in an all_to_all only, "
+                          "got: ")
+           << op.getMembers();
   // start_c2
   SmallVector<Value> shaped(op.getTensors());
   llvm::append_range(shaped, op.getInto());
@@ -40,7 +82,7 @@ LogicalResult ring::verifyTransfer(Operation *operation) {
            << op.getToken().getType();
   if (buffers)
     llvm::append_range(received, op.getInto().getTypes());
-  bool isResized = op.isGather() || op.getLayout().getAll();
+  bool isResized = op.isGather() || op.isAllToAll() || op.getLayout().getAll();
   auto fitsTensor = [&](Value tensor, Type given, int64_t dim) {
     ShapedType sent = shapedType(tensor);
     auto type = dyn_cast<ShapedType>(given);
@@ -50,6 +92,8 @@ LogicalResult ring::verifyTransfer(Operation *operation) {
     SmallVector<int64_t> shape(sent.getShape());
     if (isResized)
       shape[dim] = ShapedType::kDynamic;
+    if (op.isAllToAll())
+      exchangeHeads(op, sent, shape);
     return agree(type.getShape(), shape);
   };
   bool fits = received.size() == op.getTensors().size();
@@ -59,12 +103,17 @@ LogicalResult ring::verifyTransfer(Operation *operation) {
     return op.emitOpError("receives tensors of the kind it sends, got: ")
            << received << " for " << op.getTensors().getTypes();
   // start_c5
-  if (op.isGather() && failed(verifyPart(op, op.getLayout())))
+  bool isShift = op.getRoute() == Route::Shift;
+  if (!isShift && failed(verifyPart(op, op.getLayout())))
     return failure();
   for (Value peer : {op.getTo(), op.getReceivedOwner(), op.getFrom()})
-    if (!peer != op.isGather())
-      return op.emitOpError("has peers in a shift, and in an all_gather none");
+    if (!peer == isShift)
+      return op.emitOpError("has peers in a shift, and in an ")
+             << (op.isAllToAll() ? "all_to_all" : "all_gather") << " none";
   // start_c3
+  if (op.isAllToAll() && op.getSegments())
+    return op.emitOpError("sends all segments in an all_to_all, got a table of "
+                          "them");
   return verifySegments(op, buffers, /*isTurnImplied=*/op.isGather());
 }
 
@@ -81,9 +130,18 @@ LogicalResult ring::verifyChannel(Operation *op, ChannelAttr channel,
   return success();
 }
 
-// start_c4
+// start_c4, start_c6
 LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &) {
-  return verifyChannel(*this, getChannel(), getLayout().getParts());
+  bool isAllToAll = cast<TransferOpInterface>(getOperation()).isAllToAll();
+  if (failed(verifyChannel(*this, getChannel(),
+                           isAllToAll ? static_cast<int64_t>(getMembers())
+                                      : getLayout().getParts())))
+    return failure();
+  auto program = getOperation()->getParentOfType<FunctionOpInterface>();
+  if (!isAllToAll || !program ||
+      program->getAttr(gridAttr) != getChannel().getGrid())
+    return success();
+  return verifyExchanges(program);
 }
 
 LogicalResult WaitOp::verify() {
@@ -110,40 +168,4 @@ void WaitOp::print(OpAsmPrinter &printer) {
   printer << ' ' << getToken();
   printer.printOptionalAttrDict((*this)->getAttrs());
   printer << " : " << getToken().getType();
-}
-
-/// The shape of the tensor of which `type` is a shard.
-static SmallVector<int64_t> globalShape(RankedTensorType type,
-                                        ShardAttr shard) {
-  SmallVector<int64_t> shape(type.getShape());
-  shape[shard.getDim()] = shard.getExtent();
-  return shape;
-}
-
-LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &) {
-  auto input = cast<RankedTensorType>(getInput().getType());
-  auto output = cast<RankedTensorType>(getOutput().getType());
-  // exchange_c1
-  if (input.getElementType() != output.getElementType() ||
-      input.getRank() != output.getRank())
-    return emitOpError("input and output must have one rank and element type, "
-                       "got: ")
-           << input << " and " << output;
-  // exchange_c2
-  for (ShardAttr shard : {getSource(), getTarget()}) {
-    if (shard.getDim() >= input.getRank())
-      return emitOpError("names dimension ")
-             << shard.getDim() << " of " << input;
-    if (ShapedType::isDynamic(shard.getExtent()))
-      return emitOpError("needs known extents, got: ") << shard;
-    if (failed(
-            verifyChannel(*this, getChannel(), shard.getLayout().getParts())))
-      return failure();
-  }
-  // exchange_c1
-  if (!isShard(input, getSource()) || !isShard(output, getTarget()) ||
-      !agree(globalShape(input, getSource()), globalShape(output, getTarget())))
-    return emitOpError("input and output must be shards of one shape, got: ")
-           << input << " and " << output;
-  return success();
 }

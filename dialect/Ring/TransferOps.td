@@ -23,6 +23,13 @@ def Ring_StartOp : Ring_Op<"start", [
     - **all_gather**: the `tensors`, shards of this rank, `owner`, go to every
       rank; what comes is gathered, the shards of all ranks, one behind the other
       (`<..., all>` of `layout`). The own shard is copied.
+    - **all_to_all heads over n**: the n ranks of the channel are neighbours in
+      `layout`, whose owners are the ranks of all axes of the sequence; this rank is
+      `owner`. Of the `tensors`, shards of the sequence with all heads, each rank
+      gets one of n equal parts of the heads, by its place. What comes has the
+      positions of all n shards, in order, of this rank's part of the heads.
+    - **all_to_all sequence over n**: the way back. The `tensors` are what the other
+      one gives, and what comes is the shard of `owner`, with all heads.
 
     `segments`, where given, is a table of flags by owner, turn and segment:
     segment s of the owner o travels where `segments[o][turn][s]` is true. An
@@ -39,14 +46,19 @@ def Ring_StartOp : Ring_Op<"start", [
     - (C2) the token, or on buffers `into`, has as many types as there are
       tensors, each of the element type of its tensor and of its shape, where both
       are static; what is gathered, or goes out of a gathered tensor, may have
-      another size along `dims[i]`.
-    - (C3) no `segments`, or a `turn`, which an all-gather has not, and a table of
+      another size along `dims[i]`; what goes by an all-to-all has another one of
+      the heads, too.
+    - (C3) no `segments`, which an all-to-all has not, or a `turn`, which an
+      all-gather has not, and a table of
       parts x turns x segments of a part of the layout, with 1 in place of parts or
       segments where all are alike.
     - (C4) the channel's grid exists, is static, and has its axes: it connects as
-      many ranks as `layout` has parts.
-    - (C5) a shift has `to`, `receivedOwner` and `from`; an all-gather has none of
-      them, and its tensors are not gathered.
+      many ranks as `layout` has parts, but for that of an all-to-all.
+    - (C5) a shift has `to`, `receivedOwner` and `from`; others have none of them,
+      and their tensors are not gathered.
+    - (C6) an all-to-all is over as many ranks as its channel has, which divide the
+      parts of the layout and the heads: dimension 2 of tensors with 4, 1 of those
+      with 3.
 
     Examples:
 
@@ -61,6 +73,10 @@ def Ring_StartOp : Ring_Op<"start", [
         extent %sk all_gather segments(%moves : tensor<8x8x2xi1>) channel <@cp, 0>
         : (tensor<1x256x2x64xf32>, tensor<1x256x2x64xf32>)
         -> !ring.token<tensor<1x2048x2x64xf32>, tensor<1x2048x2x64xf32>>
+
+    %token = ring.start %q dims [1] of <zigzag over 8>[%rank]
+        extent %sq all_to_all heads over 4 channel <@mesh[1], 2>
+        : (tensor<1x256x32x64xf32>) -> !ring.token<tensor<1x1024x8x64xf32>>
     ```
   }];
   let arguments = (ins Variadic<Ring_Tensor>:$tensors, Index:$owner, Index:$extent,
@@ -68,11 +84,12 @@ def Ring_StartOp : Ring_Op<"start", [
       Optional<Ring_SegmentTable>:$segments, Optional<Index>:$turn,
       Variadic<AnyStridedMemRef>:$into,
       DenseI64ArrayAttr:$dims, Ring_LayoutAttr:$layout, Ring_ChannelAttr:$channel,
-      DefaultValuedAttr<Ring_RouteAttr, "::burst::ring::Route::Shift">:$route);
+      DefaultValuedAttr<Ring_RouteAttr, "::burst::ring::Route::Shift">:$route,
+      DefaultValuedAttr<I64Attr, "1">:$members);
   let results = (outs Ring_TokenType:$token);
   let assemblyFormat = [{
     $tensors `dims` custom<Dims>($dims) `of` $layout `` `[` $owner `]` `extent` $extent
-    custom<Peers>($route, $to, $receivedOwner, $from)
+    custom<Peers>($route, $members, $to, $receivedOwner, $from)
     `` custom<Segments>($segments, type($segments), $turn)
     (`into` $into^ `:` type($into))?
     `channel` $channel attr-dict `:` functional-type($tensors, results)
@@ -102,42 +119,6 @@ def Ring_WaitOp : Ring_Op<"wait", [
   let results = (outs Variadic<AnyRankedTensor>:$tensors);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
-}
-
-def Ring_ExchangeOp : Ring_Op<"exchange", [
-    MemoryEffects<[MemRead<Ring_Channel>, MemWrite<Ring_Channel>]>,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "all ranks exchange shards of one layout for shards of another";
-  let description = [{
-    The ranks' inputs are the shards, as `source` says, of one global tensor;
-    the results are its shards as `target` says. Every rank of the channel's
-    grid takes part; rank r sends to rank p what p's result needs of r's input.
-    `rank` is this rank.
-
-    To shard heads in place of the sequence is `target` with another `dim`.
-
-    **Constraints:**
-    - (C1) input and result have one rank and element type, and are shards, as
-      `source` and `target` say, of one shape.
-    - (C2) both dims exist, both layouts have as many parts as the grid, and the
-      extents are known.
-
-    Example:
-
-    ```mlir
-    %y = ring.exchange %x at %r
-        from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512>
-        to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8>
-        channel <@cp, 0> : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
-    ```
-  }];
-  let arguments = (ins AnyRankedTensor:$input, Index:$rank, Ring_ShardAttr:$source,
-                       Ring_ShardAttr:$target, Ring_ChannelAttr:$channel);
-  let results = (outs AnyRankedTensor:$output);
-  let assemblyFormat = [{
-    $input `at` $rank `from` qualified($source) `to` qualified($target)
-    `channel` $channel attr-dict `:` type($input) `->` type($output)
-  }];
 }
 
 #endif // BURST_DIALECT_RING_TRANSFEROPS_TD

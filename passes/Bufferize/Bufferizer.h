@@ -147,6 +147,8 @@ private:
                        Value capacity, int64_t count, StringRef memory);
   Value viewSlot(RankedTensorType type, const Extent &sharded, Value slot,
                  int64_t turns);
+  Value receivedOwner(ring::TransferOpInterface op);
+  Value receivedResult(ring::TransferOpInterface op, unsigned index);
   Value allocateNothing(ring::TransferOpInterface op, unsigned index,
                         RankedTensorType type);
   Value received(ring::TransferOpInterface op, unsigned index, Value slot,

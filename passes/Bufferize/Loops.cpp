@@ -59,13 +59,21 @@ LogicalResult Bufferizer::convert(ring::TransferOpInterface op) {
     entry.count = 1;
     Value most = capacity(op.getReceivedLayout(), map(op.getExtent()));
     for (auto [index, tensor] : llvm::enumerate(op.getTensors()))
-      entry.buffers.push_back(allocateSlices(receivedType(op, index), tensor,
-                                             op.getDims()[index], most, 1,
-                                             "slice"));
+      entry.buffers.push_back(receivedResult(op, index)
+                                  ? Value()
+                                  : allocateSlices(receivedType(op, index),
+                                                   tensor, op.getDims()[index],
+                                                   most, 1, "slice"));
   }
   for (auto [index, buffer] : llvm::enumerate(entry.buffers)) {
-    into.push_back(received(op, index, buffer, entry.count));
-    inherit(map(op.getTensors()[index]), into.back());
+    Value tensor = op.getTensors()[index];
+    into.push_back(buffer ? received(op, index, buffer, entry.count)
+                          : receivedResult(op, index));
+    inherit(map(tensor), into.back());
+    // Where all-to-alls bring them, they are those of the argument.
+    auto argument = dyn_cast<BlockArgument>(tensor);
+    if (op.isAllToAll())
+      queries[into.back()] = argument ? argument : queries.lookup(map(tensor));
   }
   auto start = cast<ring::TransferOpInterface>(
       builder.clone(*op.getOperation(), mapping));

@@ -121,8 +121,41 @@ Value Bufferizer::received(ring::TransferOpInterface op, unsigned index,
   auto token = cast<ring::TokenType>(op.getToken().getType());
   return viewSlot(cast<RankedTensorType>(token.getTypes()[index]),
                   {op.getDims()[index], op.getReceivedLayout(),
-                   op.getReceivedOwner(), op.getExtent()},
+                   receivedOwner(op), op.getExtent()},
                   slot, turns);
+}
+
+/// Whose shards a transfer brings; null where those of all.
+Value Bufferizer::receivedOwner(ring::TransferOpInterface op) {
+  switch (op.getRoute()) {
+  case ring::Route::Shift:
+    return op.getReceivedOwner();
+  case ring::Route::AllGather:
+    return {};
+  case ring::Route::ToSequence:
+    return op.getOwner();
+  case ring::Route::ToHeads:
+    break;
+  }
+  auto members = static_cast<int64_t>(op.getMembers());
+  Value group = arith::DivUIOp::create(builder, loc, map(op.getOwner()),
+                                       constant(members));
+  mapping.map(group, group); // no value of the old program
+  return group;
+}
+
+/// The memory of the result of the program that an all-to-all brings; null
+/// where it is none.
+Value Bufferizer::receivedResult(ring::TransferOpInterface op, unsigned index) {
+  if (op.getRoute() != ring::Route::ToSequence || !op.getToken().hasOneUse())
+    return {};
+  auto wait = dyn_cast<ring::WaitOp>(*op.getToken().getUsers().begin());
+  if (!wait)
+    return {};
+  for (OpOperand &use : wait.getTensors()[index].getUses())
+    if (isa<func::ReturnOp>(use.getOwner()) && isReturnedInPlace(use))
+      return results[use.getOperandNumber()];
+  return {};
 }
 
 /// Memory for a result of a step, but for `others`: that of the result of the

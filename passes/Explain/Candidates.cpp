@@ -24,7 +24,7 @@ static Row rowOf(const Candidate &candidate, bool isChosen) {
     return llvm::formatv("{0:f1} us", seconds * 1e6).str();
   };
   const Estimate &cost = candidate.cost;
-  return {(isChosen ? "* " : "  ") + candidate.strategy->getName().str(),
+  return {(isChosen ? "* " : "  ") + candidate.pin.getText(),
           bytes(cost.bytes),
           bytes(candidate.peakBytes),
           time(cost.compute),

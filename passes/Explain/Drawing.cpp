@@ -148,9 +148,10 @@ void Picture::drawMessage(const Message &message, int64_t rank, int64_t hop,
   std::string words = llvm::formatv(
       "{0}{1}{2} to {3}, {4}", prefixOf(message.kind), message.owner,
       message.segments, message.to, bytesText(message.bytes));
-  const char *kind = message.kind == MessageKind::Slice   ? "slice"
-                     : message.kind == MessageKind::State ? "state"
-                                                          : "gradient";
+  const char *kind = message.kind == MessageKind::Slice      ? "slice"
+                     : message.kind == MessageKind::State    ? "state"
+                     : message.kind == MessageKind::Gradient ? "gradient"
+                                                             : "all-to-all";
   os << llvm::formatv("<text x=\"{0}\" y=\"{1}\">{2}</text>\n", left(hop), y,
                       words);
   if (message.to >= drawing.shown)

@@ -30,11 +30,16 @@ StringRef burst::prefixOf(MessageKind kind) {
     return "s";
   case MessageKind::Gradient:
     return "d";
+  case MessageKind::Exchange:
+    return "x";
   }
   llvm_unreachable("unknown kind");
 }
 
 static MessageKind kindOf(const Transfer &transfer) {
+  ring::TransferOpInterface start = transfer.start;
+  if (start.isAllToAll())
+    return MessageKind::Exchange;
   std::optional<Made> partial = transfer.partial();
   if (!partial)
     return MessageKind::Slice;
@@ -55,7 +60,8 @@ void Recorder::meets(const AttendInputs &inputs, size_t index,
     return;
   Computed block;
   // What is this rank's own stays, the other travels.
-  block.owner = keyOwner == inputs.rank ? inputs.queryOwner : keyOwner;
+  block.owner =
+      keyOwner == sequence.placeOf(inputs.rank) ? inputs.queryOwner : keyOwner;
   block.rows = inputs.queryLayout.getNumSegments();
   block.columns = inputs.keyLayout.getNumSegments();
   block.isBackward = isBackward(inputs.at);
@@ -69,7 +75,9 @@ void Recorder::meets(const AttendInputs &inputs, size_t index,
 }
 
 void Recorder::starts(const Transfer &transfer) {
-  if (isShown(transfer.rank) && kindOf(transfer) != MessageKind::Slice)
+  MessageKind kind = kindOf(transfer);
+  if (isShown(transfer.rank) && kind != MessageKind::Slice &&
+      kind != MessageKind::Exchange)
     hops[&transfer] = last[transfer.rank];
 }
 
@@ -78,8 +86,10 @@ void Recorder::delivers(const Transfer &from, const Transfer &to,
   if (!isShown(from.rank))
     return;
   MessageKind kind = kindOf(from);
-  Cell &cell =
-      noted[from.rank][kind == MessageKind::Slice ? from.hop : hops[&from]];
+  Cell &cell = noted[from.rank]
+                    [kind == MessageKind::Slice || kind == MessageKind::Exchange
+                         ? from.hop
+                         : hops[&from]];
   // One note per message, with the bytes of all its tensors.
   if (index == 0) {
     Message message;
@@ -88,7 +98,8 @@ void Recorder::delivers(const Transfer &from, const Transfer &to,
     message.kind = kind;
     int64_t segments = from.layout.numSegments();
     for (int64_t s = 0; s < segments; ++s)
-      if (segments > 1 && from.sendMask >> s & 1)
+      if (segments > 1 && kind != MessageKind::Exchange &&
+          from.sendMask >> s & 1)
         message.segments += static_cast<char>('a' + s);
     cell.messages.push_back(std::move(message));
   }

@@ -16,8 +16,9 @@ struct Computed {
   std::vector<PairClass> pairs;
 };
 
-/// A slice, the state of its queries, or gradients by it.
-enum class MessageKind : uint8_t { Slice, State, Gradient };
+/// A slice, the state of its queries, or gradients by it; or a part of an
+/// all-to-all.
+enum class MessageKind : uint8_t { Slice, State, Gradient, Exchange };
 
 /// What a rank sends in one transfer.
 struct Message {
@@ -37,7 +38,8 @@ struct Cell {
 /// gradients in the one that computed last before.
 class Recorder : public Listener {
 public:
-  explicit Recorder(int64_t shown) : noted(shown), last(shown) {}
+  Recorder(int64_t shown, const RankGroup &sequence)
+      : sequence(sequence), noted(shown), last(shown) {}
 
   void meets(const AttendInputs &inputs, size_t index,
              int64_t keyOwner) override;
@@ -52,6 +54,7 @@ private:
   bool isShown(int64_t rank) const {
     return rank < static_cast<int64_t>(noted.size());
   }
+  RankGroup sequence; ///< who share one
   /// By rank, by how many transfers it had waited for.
   std::vector<std::map<int64_t, Cell>> noted;
   std::vector<int64_t> last; ///< where each rank has computed last
@@ -63,7 +66,7 @@ private:
 /// Whether an op makes gradients, as those of backward passes do.
 bool isBackward(mlir::Operation *op);
 
-/// What stands in front of the owner: "", "s" or "d".
+/// What stands in front of the owner: "", "s", "d" or "x".
 llvm::StringRef prefixOf(MessageKind kind);
 
 /// Bytes with a unit: "512 B", "1.5 KiB".

@@ -25,19 +25,25 @@ static std::string blockText(const Computed &block) {
 
 /// Receiver, then owner and segments.
 static std::string messageText(const Message &message) {
+  if (message.kind == MessageKind::Exchange)
+    return llvm::formatv(">{0} {1}", message.to, prefixOf(message.kind));
   return llvm::formatv(">{0} {1}{2}{3}", message.to, prefixOf(message.kind),
                        message.owner, message.segments);
 }
 
 Table::Table(func::FuncOp program, int64_t maxRanks, raw_ostream &os)
     : ranks(ring::numRanks(program)), shown(std::min(maxRanks, ranks)),
-      maxSlices(ring::getMaxSlices(program)), recorder(shown), os(os) {
+      maxSlices(ring::getMaxSlices(program)),
+      recorder(shown, ring::shardingOf(program).sequence), os(os) {
   drawing.title =
       llvm::formatv("program @{0}, {1} ranks", program.getName(), ranks);
   drawing.shown = shown;
   program.walk(
       [&](ring::AttendLikeOpInterface op) { hasBackward |= isBackward(op); });
   program.walk([&](ring::TransferOpInterface start) {
+    hasExchanges |= start.isAllToAll();
+    if (start.isAllToAll())
+      return;
     for (Value tensor : start.getTensors())
       if (auto step = tensor.getDefiningOp<ring::StepOpInterface>()) {
         hasStates |= step.getContent(tensor) == ring::Content::State;
@@ -73,6 +79,10 @@ void Table::printLegend() {
     os << "          s the state of its queries, and not the slice\n";
   if (hasGradients)
     os << "          d gradients by it, and not the slice\n";
+  if (hasExchanges)
+    os << "          x in an all-to-all: the receiver's heads of the own "
+          "shard, "
+          "or its\n            positions of the own heads\n";
   os << "\n";
 }
 

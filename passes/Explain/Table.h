@@ -38,7 +38,8 @@ private:
   mlir::DenseI64ArrayAttr maxSlices; ///< see ring::maxSlicesAttr
   Recorder recorder;
   bool hasStates = false, hasGradients = false; ///< that travel
-  bool hasBackward = false;                     ///< a backward pass
+  bool hasExchanges = false;
+  bool hasBackward = false; ///< a backward pass
   size_t width = 6;
   llvm::raw_ostream &os;
 };

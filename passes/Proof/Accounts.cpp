@@ -81,8 +81,10 @@ void Accounts::addMotions(ArrayRef<ring::AttendLikeOpInterface> attends,
   // One shard stays, the other one goes so many hops to it.
   Arithmetic &arithmetic = places.arithmetic;
   const Motion &first = motions.front();
-  Index stays = Index::of(arithmetic.addAtom(first.movesKeys ? "p" : "k"));
-  Index way = Index::of(arithmetic.addAtom("way"));
+  auto atom = [&](const char *name) -> Index {
+    return places.isOne() ? Index(0) : Index::of(arithmetic.addAtom(name));
+  };
+  Index stays = atom(first.movesKeys ? "p" : "k"), way = atom("way");
   Index moves =
       places.remainder(stays - way * stepOf(*first.need), attends.front());
   std::tie(p, k) =
@@ -296,6 +298,10 @@ bool Accounts::isOfTurn(Value tensor, Operation *op) {
 Holding Accounts::arrived(ring::TransferOpInterface start, unsigned index,
                           const Place &place) {
   Value tensor = start.getTensors()[index];
+  // In place of the shard of a rank come heads of all that its group has, or
+  // they go: of these the rank is the same.
+  if (start.isAllToAll())
+    return of(tensor, place);
   Holding holding;
   Side side = sideOf(tensor).value_or(Side::Query);
   // What the sender has, at the same place.

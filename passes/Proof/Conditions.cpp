@@ -25,7 +25,8 @@ Index Conditions::segmentOf(ring::LayoutAttr layout) {
 /// One of all, as generic as that of the conditions.
 Index Conditions::anyRank() {
   if (!otherRank)
-    otherRank = Index::of(places.arithmetic.addAtom("q"));
+    otherRank =
+        places.isOne() ? Index(0) : Index::of(places.arithmetic.addAtom("q"));
   return *otherRank;
 }
 
@@ -177,7 +178,24 @@ void Conditions::visit(scf::ForOp loop) {
 // Transfers
 //===----------------------------------------------------------------------===//
 
+/// Sends and receives meet: all ranks of a group come to it.
+void Conditions::visitAllToAll(ring::TransferOpInterface start,
+                               const Place &place) {
+  Index segment = segmentOf(start.getSentLayout());
+  for (Value tensor : start.getTensors()) {
+    const Holding &sent = accounts.of(tensor, place);
+    if (sent.isGathered)
+      return places.refuse(start, "exchanges what is gathered");
+    places.require(start, "exchanges what is of this rank",
+                   isEqual(sent.owner, places.rank(), start));
+    places.require(start, "exchanges what is there",
+                   sent.present(places.rank(), segment));
+  }
+}
+
 void Conditions::visit(ring::TransferOpInterface start, const Place &place) {
+  if (start.isAllToAll())
+    return visitAllToAll(start, place);
   if (start.isGather())
     visitGather(start, place);
   else

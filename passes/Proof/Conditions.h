@@ -36,6 +36,7 @@ private:
   void visit(mlir::Block &block, const Place &place);
   void visit(mlir::scf::ForOp loop);
   void visit(ring::TransferOpInterface start, const Place &place);
+  void visitAllToAll(ring::TransferOpInterface start, const Place &place);
   void visitShift(ring::TransferOpInterface start, const Place &place);
   void visitGather(ring::TransferOpInterface start, const Place &place);
   void visitReturn(mlir::Operation *op);

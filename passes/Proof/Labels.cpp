@@ -276,6 +276,8 @@ void Labels::visit(ring::TransferOpInterface start) {
   if (start.getChannel().getGrid() !=
       program->getAttrOfType<FlatSymbolRefAttr>(ring::gridAttr))
     return fail(start, "a channel of another grid");
+  if (start.isAllToAll())
+    return visitAllToAll(start, extent);
   if (ring::groupOf(program, start.getChannel().getAxes()) !=
       ring::shardingOf(program).sequence)
     return fail(start, "a channel of other axes than those of the sequence");
@@ -291,6 +293,45 @@ void Labels::visit(ring::TransferOpInterface start) {
     Label received = label;
     received.layout = start.getReceivedLayout();
     give(start.getToken(), received, index);
+  }
+}
+
+/// Arguments come in an all-to-all, and results go back. All ranks of a group
+/// come to it in the same order, in front of or behind all loops; each gets its
+/// part by its place, so that there is nothing to name but this rank.
+void Labels::visitAllToAll(ring::TransferOpInterface start,
+                           const Extent &extent) {
+  ring::Sharding sharding = ring::shardingOf(program);
+  if (start->getParentOp() != program)
+    return fail(start, "an all_to_all in a loop");
+  auto owner = ring::matchPlace(start.getOwner());
+  if (!owner || ring::groupOf(program, *owner) != sharding.whole)
+    return fail(start, "an all_to_all of another rank's shard");
+  if (ring::groupOf(program, start.getChannel().getAxes()) !=
+      sharding.exchanged)
+    return fail(start, "an all_to_all along other axes");
+  bool toHeads = start.getRoute() == ring::Route::ToHeads;
+  auto types = start.getToken().getType().getTypes();
+  for (auto [index, tensor, dim] :
+       llvm::enumerate(start.getTensors(), start.getDims())) {
+    Label label = of(tensor);
+    bool isResult = label.isOf(Made::Out) || label.isOf(Made::Lse) ||
+                    label.isOf(Made::Gradient);
+    bool mayGo = toHeads ? label.tensor >= 0
+                         : isResult && label.attention >= 0 && !label.table;
+    if (!mayGo)
+      return fail(start, "exchanges what is neither an argument nor a result "
+                         "of an attention");
+    if (!hasSharding(label, start.getSentLayout(), dim, extent))
+      return fail(start, "sends what is laid out in another way");
+    label.layout = start.getReceivedLayout();
+    int64_t size = index < types.size()
+                       ? cast<RankedTensorType>(types[index]).getDimSize(dim)
+                       : 0;
+    if (!ShapedType::isDynamic(size) &&
+        extent.number != size * label.layout.getParts())
+      return fail(start, "receives into what has another size");
+    give(start.getToken(), label, index);
   }
 }
 
@@ -586,6 +627,12 @@ int Labels::join(ring::AttendLikeOpInterface op, Value keys, Value values) {
       [&](Value capture) { return isSameOnAllRanks(capture); });
   if (!capturesArguments) {
     fail(op, "a mask or a score that captures what the program computes");
+    return -1;
+  }
+  int64_t ranks = ring::shardingOf(program).sequence.size;
+  if (op.getQueryLayout().getParts() != ranks ||
+      op.getKeyLayout().getParts() != ranks) {
+    fail(op, "a layout over other ranks than those of the sequence");
     return -1;
   }
   Extent keyExtent = extentOf(op.getKeyExtent());

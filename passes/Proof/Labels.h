@@ -87,6 +87,7 @@ private:
   void visit(mlir::func::CallOp call);
   void visit(mlir::scf::ForOp loop);
   void visit(ring::TransferOpInterface start);
+  void visitAllToAll(ring::TransferOpInterface start, const Extent &extent);
   void visit(const Init &init, mlir::Operation *op);
   void visit(const Zero &zero, mlir::Operation *op);
   void visit(const Delta &delta, mlir::Operation *op);

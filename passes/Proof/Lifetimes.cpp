@@ -193,7 +193,8 @@ void Trace::checkUnchanged(size_t at) {
 /// owner. Conditions say that the second is by no shard of this rank.
 std::optional<std::pair<int64_t, int>> Trace::kindOf(size_t event) const {
   auto start = dyn_cast<ring::TransferOpInterface>(events[event].op);
-  if (!start || isNeverTrue(start))
+  // What an all-to-all brings is for the program, once.
+  if (!start || isNeverTrue(start) || start.isAllToAll())
     return std::nullopt;
   int64_t channel = start.getChannel().getIndex();
   if (!isPartialResult(labels.of(start.getTensors().front())))

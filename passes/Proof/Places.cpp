@@ -47,7 +47,8 @@ Places::Places(func::FuncOp program, const Contract &contract,
                ArrayRef<std::pair<Value, Index>> chosen, Arithmetic &arithmetic)
     : arithmetic(arithmetic), program(program), contract(contract),
       sequence(ring::shardingOf(program).sequence), parts(sequence.size),
-      chosen(chosen), genericRank(Index::of(arithmetic.addAtom("r"))) {}
+      chosen(chosen),
+      genericRank(isOne() ? Index(0) : Index::of(arithmetic.addAtom("r"))) {}
 
 void Places::refuse(Operation *op, const Twine &why) {
   if (!reason)
@@ -79,7 +80,7 @@ Index Places::remainder(const Index &x, Operation *op) {
 
 /// A constant, where those that depend on the number of ranks are read so.
 Index Places::constant(int64_t value) const {
-  if (value >= parts - 1 && value <= parts + 1)
+  if (!isOne() && value >= parts - 1 && value <= parts + 1)
     return Index::numRanks() + Index(value - parts);
   return value;
 }
@@ -508,7 +509,7 @@ Formula Places::isInside(Value table, ArrayRef<Index> at) {
     // Ranks or turns come first, then segments, of all ranks too.
     bool isOfRanks = d + 1 < std::min<size_t>(shape.size(), 3);
     Index end = isOfRanks ? constant(size) : Index(size);
-    if (!isOfRanks && size > 2 && size % parts == 0)
+    if (!isOfRanks && !isOne() && size > 2 && size % parts == 0)
       end = Index::numRanks() * Polynomial(size / parts);
     Operation *op = table.getDefiningOp();
     inside.push_back(atLeast(linear(index, op), 0) &&

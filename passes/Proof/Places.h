@@ -73,6 +73,9 @@ public:
 
   /// The rank at which conditions are generic, and such a turn of a loop.
   const Index &rank() const { return genericRank; }
+  /// Whether each rank has all of the sequence, of some heads or batches: it is
+  /// the rank 0 of one, however many there are.
+  bool isOne() const { return parts == 1; }
   Index turnOf(mlir::scf::ForOp loop);
   Place generic(mlir::scf::ForOp loop = nullptr);
   Index firstTurn(mlir::scf::ForOp loop) { return boundsOf(loop).first; }

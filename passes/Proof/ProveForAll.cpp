@@ -109,7 +109,10 @@ bool Prover::proveAttention(const Chosen &chosen, int attention,
 
 Verdict Prover::run() {
   verdict.contract = Contract::of(program);
-  if (ring::shardingOf(program).sequence.size < 3) {
+  int64_t ranks = ring::shardingOf(program).sequence.size;
+  // What shares heads or batches alone has nobody to count.
+  bool isOne = ranks == 1 && ring::numRanks(program) > 1;
+  if (ranks < 3 && !isOne) {
     verdict.reason =
         Reason{program,
                "of fewer than 3 ranks, whose number P - 1 is not told from 1"};

@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace burst;
 
 bool Simulation::Impl::refuse(const Transfer &transfer, const Twine &message) {
-  failure = {transfer.rank, transfer.hop, transfer.op, message.str(),
+  failure = {transfer.rank, transfer.hop, transfer.start, message.str(),
              std::nullopt};
   return false;
 }
@@ -50,8 +50,33 @@ bool Simulation::Impl::checkMatch(const Transfer &from, const Transfer &to,
   return true;
 }
 
+/// Hands over a part of an all-to-all.
+bool Simulation::Impl::matchAllToAll(Transfer &from, Transfer &to) {
+  if (from.start != to.start)
+    return refuse(to, llvm::formatv("meets another transfer of rank {0} than "
+                                    "this all_to_all",
+                                    from.rank));
+  for (size_t i = 0; i < from.tensors.size(); ++i) {
+    if (from.tensors[i]->argument != to.tensors[i]->argument)
+      return refuse(to, llvm::formatv("exchanges another tensor {0} than rank "
+                                      "{1}",
+                                      i, from.rank));
+    from.sentBytes += from.legBytes[i];
+    countBytes(from.rank, from.tensors[i]->argument, from.legBytes[i]);
+    semantics->exchange(from, to, i);
+    if (listener)
+      listener->delivers(from, to, i);
+  }
+  ++traffic[from.rank].messages;
+  from.sent = true;
+  to.arrived = true;
+  return true;
+}
+
 /// Hands the message of `from` to `to`, both at the head of their queues.
 bool Simulation::Impl::match(Transfer &from, Transfer &to) {
+  if (from.start.isAllToAll() || to.start.isAllToAll())
+    return matchAllToAll(from, to);
   if (from.tensors.size() != to.tensors.size())
     return refuse(to, llvm::formatv("receives {0} tensors from rank {1}, which "
                                     "sends {2}",
@@ -87,7 +112,9 @@ void Simulation::Impl::takeAlone(Transfer &transfer) {
     const Tensor &tensor = *transfer.tensors[i];
     if (sends) {
       int64_t bytes =
-          positionBytes(tensor, transfer.dims[i]) * transfer.sentCount;
+          transfer.legBytes.empty()
+              ? positionBytes(tensor, transfer.dims[i]) * transfer.sentCount
+              : transfer.legBytes[i];
       transfer.sentBytes += bytes;
       countBytes(transfer.rank, tensor.argument, bytes);
       if (listener) {
@@ -96,7 +123,7 @@ void Simulation::Impl::takeAlone(Transfer &transfer) {
         listener->delivers(transfer, receiver, i);
       }
     }
-    if (!transfer.arrived) {
+    if (!transfer.arrived && transfer.legBytes.empty()) {
       transfer.received[i] = transfer.makeReceived(i);
       transfer.received[i]->sharding = tensor.sharding;
     }
@@ -113,28 +140,13 @@ bool Simulation::Impl::advance(int64_t rank, Channel &queue) {
     if (queue[r].isEmpty())
       continue;
     Transfer &head = *queue[r].head;
-    if (!head.start) {
-      if (!advanceExchange(queue))
-        return false;
-      if (head.isDone()) {
-        for (int64_t p = 0; p < ranksInAll; ++p) {
-          queue[p].pop();
-          work.push_back(p);
-        }
-      }
-      continue;
-    }
-    auto headOf = [&](int64_t p) -> Transfer * {
-      Transfer *first = queue[p].head;
-      return first && first->start ? first : nullptr;
-    };
-    Transfer *target = headOf(head.to);
+    Transfer *target = queue[head.to].head;
     if (!head.sent && target && !target->arrived && target->from == r) {
       if (!match(head, *target))
         return false;
       work.push_back(head.to);
     }
-    Transfer *source = headOf(head.from);
+    Transfer *source = queue[head.from].head;
     if (!head.arrived && source && !source->sent && source->to == r) {
       if (!match(*source, head))
         return false;
@@ -149,62 +161,12 @@ bool Simulation::Impl::advance(int64_t rank, Channel &queue) {
   return true;
 }
 
-/// Counts what an exchange has moved.
-void Simulation::Impl::endExchange(Transfer &transfer) {
-  auto op = cast<ring::ExchangeOp>(transfer.op);
-  Layout target = op.getTarget().getLayout().getValue();
-  const Tensor &input = *transfer.tensors[0];
-  // What this rank keeps of its own shard does not travel.
-  int64_t kept = 0;
-  if (op.getSource().getDim() != op.getTarget().getDim()) {
-    int64_t extent = op.getTarget().getExtent();
-    kept = extent == 0
-               ? 0
-               : input.bytes() / extent * target.count(transfer.rank, extent);
-  } else {
-    Layout source = op.getSource().getLayout().getValue();
-    auto a = source.positions(transfer.rank, op.getSource().getExtent());
-    auto b = target.positions(transfer.rank, op.getTarget().getExtent());
-    llvm::sort(a);
-    llvm::sort(b);
-    std::vector<int64_t> both;
-    std::set_intersection(a.begin(), a.end(), b.begin(), b.end(),
-                          std::back_inserter(both));
-    kept = a.empty() ? 0 : input.bytes() / a.size() * both.size();
-  }
-  countBytes(transfer.rank, input.argument, input.bytes() - kept);
-  ++traffic[transfer.rank].messages;
-  transfer.sent = transfer.arrived = true;
-}
-
-/// An exchange happens when all ranks have come to it.
-bool Simulation::Impl::advanceExchange(Channel &queue) {
-  for (const TransferQueue &q : queue)
-    if (q.isEmpty() || q.head->start)
-      return true;
-  for (const TransferQueue &q : queue)
-    if (q.head->op != queue[0].head->op)
-      return refuse(*q.head, "exchanges with ranks that are at another "
-                             "exchange");
-  for (const TransferQueue &q : queue)
-    if (q.head->tensors[0]->argument != queue[0].head->tensors[0]->argument)
-      return refuse(*q.head, "exchanges another tensor than rank 0");
-  for (const TransferQueue &source : queue)
-    for (const TransferQueue &target : queue)
-      semantics->exchange(*source.head, *target.head);
-  for (TransferQueue &q : queue)
-    endExchange(*q.head);
-  return true;
-}
-
 //===----------------------------------------------------------------------===//
 // Deadlock
 //===----------------------------------------------------------------------===//
 
 /// What a transfer is waiting for, in words.
 static std::string describe(const Transfer &transfer) {
-  if (!transfer.start)
-    return "takes part in an exchange";
   std::string text;
   if (!transfer.sent)
     text += llvm::formatv("sends to rank {0}", transfer.to).str();
@@ -247,16 +209,10 @@ bool Simulation::Impl::reportDeadlock() {
       auto addPeer = [&](int64_t peer) {
         message += "; " + describeRank(peer, channel);
       };
-      if (head.start && !head.sent)
+      if (!head.sent)
         addPeer(head.to);
-      if (head.start && !head.arrived && (head.sent || head.from != head.to))
+      if (!head.arrived && (head.sent || head.from != head.to))
         addPeer(head.from);
-      // Of the ranks that have not come to an exchange, the first.
-      auto isElsewhere = [](const TransferQueue &other) {
-        return other.isEmpty() || other.head->start;
-      };
-      if (!head.start)
-        addPeer(llvm::find_if(queue, isElsewhere) - queue.begin());
       return refuse(head, message);
     }
   failure = {0, 0, function, "deadlock: no rank can go on"};

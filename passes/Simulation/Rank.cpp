@@ -59,7 +59,6 @@ Step Simulation::Impl::Rank::runOther(const ExternalCall &call) {
       .Case<shard::ProcessMultiIndexOp, shard::GridShapeOp>([&](auto op) {
         return runPlaces(op, op.getAxes(), op.getGrid(), call);
       })
-      .Case<ring::ExchangeOp>([&](auto op) { return runExchange(op, call); })
       .Case<ring::RequireOp>([&](auto op) { return runRequire(op, call); })
       .Case<ring::RotateOp>([&](auto op) {
         return fail(op, "cannot be run: it stands for loops and transfers; "

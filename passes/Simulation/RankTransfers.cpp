@@ -55,6 +55,7 @@ const StartSite &Simulation::Impl::siteOf(ring::TransferOpInterface op,
   site->layout = op.getLayout().ofPart().getValue();
   site->gathers = op.isGather();
   site->isOfGathered = op.getLayout().getAll();
+  site->isAllToAll = op.isAllToAll();
   site->dims = op.getDims();
   site->channel = &channels[op.getChannel().getIndex()];
   site->channel->resize(ranksInAll);
@@ -66,7 +67,7 @@ const StartSite &Simulation::Impl::siteOf(ring::TransferOpInterface op,
   site->tensors = op.getTensors().getBeginOperandIndex();
   site->owner = op.getOwnerMutable().getOperandNumber();
   site->extent = op.getExtentMutable().getOperandNumber();
-  if (!site->gathers) {
+  if (op.getRoute() == ring::Route::Shift) {
     site->to = op.getToMutable()[0].getOperandNumber();
     site->receivedOwner = op.getReceivedOwnerMutable()[0].getOperandNumber();
     site->from = op.getFromMutable()[0].getOperandNumber();
@@ -80,7 +81,6 @@ bool Simulation::Impl::Rank::describeStart(const StartSite &site,
                                            const ExternalCall &call,
                                            Transfer &transfer) {
   ring::TransferOpInterface op = site.op;
-  transfer.op = op;
   transfer.start = op;
   transfer.rank = index;
   transfer.place = site.group.placeOf(index);
@@ -259,10 +259,13 @@ bool Simulation::Impl::Rank::begin(const StartSite &site, Transfer &transfer,
     transfer.slice = held;
   if (impl.listener)
     impl.listener->starts(transfer);
-  Impl::Gauges gauges = impl.gaugesOf(transfer, *site.channel);
   std::string message;
-  if (!impl.semantics->start(
-          transfer, {gauges.all->held, gauges.ofChannel->held}, message)) {
+  Held holds;
+  if (!site.isAllToAll) { // of which all is for the program
+    Impl::Gauges gauges = impl.gaugesOf(transfer, *site.channel);
+    holds = {gauges.all->held, gauges.ofChannel->held};
+  }
+  if (!impl.semantics->start(transfer, holds, message)) {
     fail(site.op, message);
     return false;
   }
@@ -332,11 +335,142 @@ TensorRef Simulation::Impl::Rank::gathered(const Transfer &gather,
   return all;
 }
 
+//===----------------------------------------------------------------------===//
+// All-to-alls
+//===----------------------------------------------------------------------===//
+
+/// What an all-to-all brings of tensor `index`, which it takes; null where that
+/// is not what it says.
+TensorRef Simulation::Impl::Rank::exchanged(const StartSite &site,
+                                            const ExternalCall &call,
+                                            unsigned index, Transfer &all) {
+  ring::TransferOpInterface op = site.op;
+  auto members = static_cast<int64_t>(op.getMembers());
+  bool toHeads = op.getRoute() == ring::Route::ToHeads;
+  TensorRef tensor = call.take<Tensor>(site.tensors + index);
+  int64_t dim = site.dims[index];
+  int64_t count = all.layout.count(all.owner, all.extent);
+  if (tensor->shape[dim] != count || !tensor->shards.empty()) {
+    fail(op, "sends a tensor of " + Twine(tensor->shape[dim]) +
+                 " positions as the shard of " + Twine(all.owner) +
+                 ", which has " + Twine(count));
+    return nullptr;
+  }
+  Layout layout = op.getReceivedLayout().getValue();
+  auto type = cast<RankedTensorType>(op.getToken().getType().getTypes()[index]);
+  auto shape = tensor->shape;
+  int64_t &heads = shape[ring::headsDimOf(type)];
+  if (toHeads && heads % members != 0) {
+    fail(op,
+         "shards " + Twine(heads) + " heads over " + Twine(members) + " ranks");
+    return nullptr;
+  }
+  heads = toHeads ? heads / members : heads * members;
+  int64_t rows = layout.count(all.receivedOwner, all.extent);
+  // A slot is as large as the largest shard, a result as that of this rank.
+  shape[dim] = toHeads ? layout.largest(all.extent) : rows;
+  hold(shape, tensor->element);
+  shape[dim] = rows;
+  for (auto [d, size] : llvm::enumerate(type.getShape()))
+    if (!ShapedType::isDynamic(size) && size != shape[d]) {
+      fail(op, "receives tensor " + Twine(index) + " of " + Twine(shape[d]) +
+                   " positions along dimension " + Twine(d) +
+                   ", its type says " + Twine(size));
+      return nullptr;
+    }
+  auto received = std::make_shared<Tensor>(shape, tensor->element);
+  received->argument = tensor->argument;
+  received->owner = all.receivedOwner;
+  received->sharding = {layout, dim, all.extent};
+  if (!toHeads)
+    received->inside = tensor;
+  all.tensors.push_back(std::move(tensor));
+  return received;
+}
+
+/// Sends each rank its part of what this one has, by their distance.
+bool Simulation::Impl::Rank::startAllToAll(const StartSite &site,
+                                           const ExternalCall &call,
+                                           Transfer &all) {
+  ring::TransferOpInterface op = site.op;
+  all.start = op;
+  all.rank = index;
+  all.place = site.group.placeOf(index);
+  all.hop = hop;
+  all.dims = site.dims;
+  all.extent = call.index(site.extent);
+  int64_t owner = call.index(site.owner);
+  int64_t own = impl.sharding.whole.placeOf(index);
+  if (!isOnGrid(op, op.getChannel().getGrid().getValue()))
+    return false;
+  if (owner != own) {
+    fail(op, "exchanges the shard of " + Twine(owner) + " as that of rank " +
+                 Twine(own));
+    return false;
+  }
+  auto members = static_cast<int64_t>(op.getMembers());
+  bool toHeads = op.getRoute() == ring::Route::ToHeads;
+  Layout outside = site.layout;
+  all.layout = op.getSentLayout().getValue();
+  all.owner = toHeads ? owner : owner / members;
+  all.receivedOwner = toHeads ? owner / members : owner;
+  for (unsigned i = 0; i < site.numTensors; ++i) {
+    all.received.push_back(exchanged(site, call, i, all));
+    if (!all.received.back())
+      return false;
+  }
+  all.sent = all.arrived = true;
+  for (size_t i = 0; i < all.tensors.size(); ++i)
+    impl.semantics->exchange(all, all, i);
+  uint64_t segments = 0;
+  for (auto [s, segment] :
+       llvm::enumerate(all.layout.segments(all.owner, all.extent)))
+    segments |= static_cast<uint64_t>(segment.count != 0) << s;
+  for (int64_t distance = 1; distance < members; ++distance) {
+    auto leg = std::make_shared<Transfer>(all);
+    leg->legs.clear();
+    int64_t to = burst_rank_ahead(all.place, distance, members);
+    leg->to = site.group.member(index, to);
+    leg->from = site.group.member(
+        index, burst_rank_behind(all.place, distance, members));
+    // Of the shard, all goes in parts of the heads; of the heads, that shard.
+    int64_t first = owner - all.place;
+    for (size_t i = 0; i < all.tensors.size(); ++i) {
+      const Tensor &tensor = *all.tensors[i];
+      int64_t bytes = impl.positionBytes(tensor, all.dims[i]);
+      leg->legBytes.push_back(
+          toHeads ? tensor.bytes() / members
+                  : bytes * outside.count(first + to, all.extent));
+    }
+    bool sends = llvm::any_of(leg->legBytes, [](int64_t n) { return n != 0; });
+    int64_t coming =
+        toHeads ? outside.count(
+                      first + burst_rank_behind(all.place, distance, members),
+                      all.extent)
+                : outside.count(owner, all.extent);
+    bool comes = llvm::any_of(all.received, [&](const TensorRef &tensor) {
+      return coming != 0 && tensor->size() != 0;
+    });
+    leg->sendMask = sends ? segments : 0;
+    leg->receiveMask = comes ? 1 : 0;
+    all.legs.push_back(leg);
+    if (!begin(site, *leg, /*held=*/nullptr))
+      return false;
+  }
+  return true;
+}
+
 Step Simulation::Impl::Rank::runStart(ring::TransferOpInterface op,
                                       const ExternalCall &call) {
   const StartSite &site = impl.siteOf(op, call);
   auto shared = std::make_shared<Transfer>();
   Transfer &transfer = *shared;
+  if (site.isAllToAll) {
+    ++impl.traffic[index].hops;
+    open.push_back(shared);
+    call.give(0, shared);
+    return startAllToAll(site, call, transfer) ? Step::Done : Step::Failed;
+  }
   if (!describeStart(site, call, transfer))
     return Step::Failed;
   if (!site.gathers) {
@@ -375,8 +509,8 @@ Step Simulation::Impl::Rank::runWait(ring::WaitOp op,
   if (!transfer->isDone())
     return Step::Blocked;
   transfer->waited = true;
-  bool isGather = transfer->start && transfer->start.isGather();
-  if (!isGather)
+  bool isGather = transfer->start.isGather();
+  if (transfer->start.getRoute() == ring::Route::Shift)
     impl.semantics->wait(*transfer);
   for (const auto &leg : transfer->legs)
     impl.semantics->wait(*leg);
@@ -396,68 +530,4 @@ Step Simulation::Impl::Rank::runWait(ring::WaitOp op,
       open, [&](const auto &other) { return other.get() == transfer; }));
   ++hop;
   return Step::Done;
-}
-
-Step Simulation::Impl::Rank::runExchange(ring::ExchangeOp op,
-                                         const ExternalCall &call) {
-  if (!exchange && !startExchange(op, call))
-    return Step::Failed;
-  if (!exchange->isDone())
-    return Step::Blocked;
-  call.give(0, exchange->received.front());
-  exchange.reset();
-  ++hop;
-  return Step::Done;
-}
-
-bool Simulation::Impl::Rank::startExchange(ring::ExchangeOp op,
-                                           const ExternalCall &call) {
-  auto refuse = [&](const Twine &message) {
-    fail(op, message);
-    return false;
-  };
-  if (!isOnGrid(op, op.getChannel().getGrid().getValue()))
-    return false;
-  if (impl.ranksInAll != parts)
-    return refuse("goes along one axis of a grid of several, which an exchange "
-                  "cannot yet");
-  if (call.index(1) != index)
-    return refuse("takes part as rank " + Twine(call.index(1)));
-  TensorRef input = call.share<Tensor>(0);
-  ring::ShardAttr source = op.getSource(), target = op.getTarget();
-  Layout from = source.getLayout().getValue(),
-         to = target.getLayout().getValue();
-  int64_t held = from.count(index, source.getExtent());
-  if (input->shape[source.getDim()] != held)
-    return refuse("gives a shard of " + Twine(input->shape[source.getDim()]) +
-                  " positions, its layout says " + Twine(held));
-  auto shape = input->shape;
-  shape[source.getDim()] = source.getExtent();
-  if (shape[target.getDim()] != target.getExtent())
-    return refuse("reshards " + Twine(target.getExtent()) +
-                  " positions, there are " + Twine(shape[target.getDim()]));
-  shape[target.getDim()] = to.count(index, target.getExtent());
-  auto output = std::make_shared<Tensor>(shape, input->element);
-  hold(*output);
-  output->argument = input->argument;
-  output->owner = index;
-  output->sharding = {to, target.getDim(), target.getExtent()};
-  exchange = std::make_shared<Transfer>();
-  exchange->op = op;
-  exchange->rank = exchange->owner = index;
-  exchange->hop = hop;
-  exchange->extent = source.getExtent();
-  exchange->sendMask = impl.shards.of(from, source.getExtent(), index).mask;
-  exchange->received.push_back(std::move(output));
-  exchange->tensors.push_back(std::move(input));
-  ++impl.traffic[index].hops;
-  Channel &channel = impl.channels[op.getChannel().getIndex()];
-  channel.resize(impl.ranksInAll);
-  Impl::Gauges gauges = impl.gaugesOf(*exchange, channel);
-  std::string message;
-  if (!impl.semantics->start(
-          *exchange, {gauges.all->held, gauges.ofChannel->held}, message))
-    return refuse(message);
-  channel[index].push(*exchange);
-  return impl.advance(index, channel);
 }

@@ -59,8 +59,9 @@ struct StartSite {
 
   ring::TransferOpInterface op;
   Layout layout; ///< of the shards that travel
-  /// Whether it gathers; whether shards go out of tensors that are gathered.
-  bool gathers, isOfGathered;
+  /// Whether it gathers; whether shards go out of tensors that are gathered;
+  /// whether it is an all-to-all.
+  bool gathers, isOfGathered, isAllToAll;
   llvm::ArrayRef<int64_t> dims;
   Channel *channel;
   RankGroup group; ///< who meet on it
@@ -117,8 +118,9 @@ public:
         shards(parts) {
     hasGathers = function
                      .walk([](ring::TransferOpInterface op) {
-                       return op.isGather() ? mlir::WalkResult::interrupt()
-                                            : mlir::WalkResult::advance();
+                       return op.isGather() || op.isAllToAll()
+                                  ? mlir::WalkResult::interrupt()
+                                  : mlir::WalkResult::advance();
                      })
                      .wasInterrupted();
   }
@@ -134,7 +136,7 @@ public:
   int64_t ranksInAll; ///< of the grid
   ring::Sharding sharding;
   int64_t parts;   ///< over which the sequence is sharded
-  bool hasGathers; ///< whether any tensor may be gathered
+  bool hasGathers; ///< whether transfers are with all ranks
   std::map<mlir::Operation *, Callee> callees; ///< by func.call
   /// Whether ranks run one after the other and meet nobody.
   bool isAlone = false;
@@ -181,8 +183,7 @@ private:
   bool checkMatch(const Transfer &from, const Transfer &to, size_t index,
                   int64_t sent);
   bool match(Transfer &from, Transfer &to);
-  bool advanceExchange(Channel &queue);
-  void endExchange(Transfer &transfer);
+  bool matchAllToAll(Transfer &from, Transfer &to);
   bool checkEnd();
   std::string describeRank(int64_t rank, int64_t channel);
   bool reportDeadlock();
@@ -266,8 +267,10 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   TensorRef gathered(const Transfer &gather, size_t index);
   bool isOfShards(const ExternalCall &call);
   Step runWait(ring::WaitOp op, const ExternalCall &call);
-  Step runExchange(ring::ExchangeOp op, const ExternalCall &call);
-  bool startExchange(ring::ExchangeOp op, const ExternalCall &call);
+  bool startAllToAll(const StartSite &site, const ExternalCall &call,
+                     Transfer &all);
+  TensorRef exchanged(const StartSite &site, const ExternalCall &call,
+                      unsigned index, Transfer &all);
   bool isOnGrid(mlir::Operation *op, llvm::StringRef grid);
 
   Impl &impl;
@@ -278,7 +281,6 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   std::vector<int64_t> turns;
   /// Started and not waited for.
   std::vector<TransferRef> open;
-  TransferRef exchange; ///< under way
 };
 
 } // namespace burst

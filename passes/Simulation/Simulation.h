@@ -145,10 +145,9 @@ struct Merge {
 enum class TransferKind : uint8_t { Slice, Onward, ToOwner };
 inline constexpr size_t numTransferKinds = 3;
 
-/// A `ring.start` or `ring.exchange` on one rank.
+/// A `ring.start` on one rank.
 struct Transfer {
-  mlir::Operation *op;
-  ring::TransferOpInterface start; ///< null for an exchange
+  ring::TransferOpInterface start;
   int64_t rank = 0, hop = 0;
   int64_t place = 0; ///< of the rank on the channel
   int64_t to = -1, from = -1, owner = -1, receivedOwner = -1, extent = 0;
@@ -164,9 +163,11 @@ struct Transfer {
   int64_t sentBytes = 0;                    ///< handed over until now
   bool sent = false, arrived = false, waited = false;
   Transfer *behind = nullptr; ///< started next on the channel
-  /// Of an all-gather, a transfer per distance between ranks, from 1 on: it has
-  /// all of them and is none itself.
+  /// Of an all-gather or all-to-all, a transfer per distance between ranks,
+  /// from 1 on: it has all of them and is none itself.
   std::vector<std::shared_ptr<Transfer>> legs;
+  /// Of a leg of an all-to-all, the bytes of each tensor that go.
+  llvm::SmallVector<int64_t, 4> legBytes;
 
   bool isDone() const {
     return sent && arrived &&
@@ -260,8 +261,10 @@ public:
   virtual bool knowsTables() const { return false; }
   /// A transfer is done: what was sent is free.
   virtual void wait(const Transfer &transfer) {}
-  /// Moves what `target` needs of `source` in an exchange.
-  virtual void exchange(const Transfer &source, Transfer &target) {}
+  /// What goes in an all-to-all from one rank to another, or stays on one, of
+  /// tensor `index`, is there: a part of what is received already.
+  virtual void exchange(const Transfer &from, const Transfer &to,
+                        size_t index) {}
 };
 
 /// Is told what ranks do, whatever a Semantics makes of it.

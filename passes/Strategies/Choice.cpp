@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Strategies/Choice.h"
 
+#include "dialect/Ring/Ring.h"
 #include "passes/Simulation/Scalars/Program.h"
+#include "passes/Strategies/Exchange.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -113,11 +115,13 @@ static std::string assumeSizes(AttentionSizes &sizes, int64_t parts) {
 
 /// Bytes of operands and results on a rank, whatever the strategy: each tensor
 /// counts once.
-static double tensorBytes(AttentionInterface op, const Workload &workload) {
+static double tensorBytes(AttentionInterface op, const AttentionSizes &sizes,
+                          const Layout &layout) {
   llvm::SmallSetVector<Value, 8> tensors(op->operand_begin(),
                                          op->operand_end());
   tensors.insert_range(op->getResults());
   SmallVector<Sharded> sharded = op.getSharded();
+  int64_t headParts = groupOf(op, op.getHeadsAttr()).size;
   double sum = 0;
   for (Value tensor : tensors) {
     auto type = dyn_cast<RankedTensorType>(tensor.getType());
@@ -127,10 +131,10 @@ static double tensorBytes(AttentionInterface op, const Workload &workload) {
     const auto *found = llvm::find_if(
         sharded, [&](const Sharded &other) { return other.tensor == tensor; });
     if (found != sharded.end()) {
-      shape[ring::headsDimOf(type)] /= groupOf(op, op.getHeadsAttr()).size;
-      shape[0] = workload.sizes.batch;
+      shape[ring::headsDimOf(type)] /= headParts;
+      shape[0] = sizes.batch;
       shape[found->dim] =
-          found->isOfKeys ? workload.keysOfRank : workload.queriesOfRank;
+          layout.largest(found->isOfKeys ? sizes.keys : sizes.queries);
     }
     if (llvm::any_of(shape, ShapedType::isDynamic)) // a table
       continue;
@@ -146,9 +150,71 @@ static double tensorBytes(AttentionInterface op, const Workload &workload) {
   return sum;
 }
 
+/// The part of a strategy's name that is not the exchange.
+static StrategyAttr pinOf(const Exchange &exchange, const Strategy *strategy,
+                          bool isAlone, MLIRContext *context) {
+  SmallVector<StrategyPart> parts;
+  if (exchange.isDone())
+    parts.push_back(
+        {exchangeName, isAlone ? SmallVector<int64_t>() : exchange.axes});
+  if (!exchange.isDone() || !isAlone) {
+    parts.push_back({strategy->getName(), {}});
+    if (exchange.isDone())
+      parts.back().axes.assign(exchange.sequence.getAxes().begin(),
+                               exchange.sequence.getAxes().end());
+  }
+  return StrategyAttr::get(context, parts);
+}
+
+/// What `exchange`, and strategies between its ways, cost an attention; to
+/// `choice`, and the costs. Where it is pinned, so is what is pinned of these.
+static void weigh(AttentionInterface op, const Exchange &exchange,
+                  bool isPinned, const AttentionSizes &ofRank,
+                  BoundsAsker &mask, const Hardware &hardware, Choice &choice,
+                  SmallVectorImpl<Estimate> &costs) {
+  AttentionSizes sizes = ofRank;
+  int64_t headParts = groupOf(op, exchange.heads).size;
+  sizes.queryHeads = llvm::divideCeil(sizes.queryHeads, headParts);
+  sizes.keyHeads = llvm::divideCeil(sizes.keyHeads, headParts);
+  Layout whole = *resolveLayout(op, *op.getSequence());
+  Layout layout = *resolveLayout(op, exchange.sequence);
+  auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
+  Workload workload(sizes, op.getQuery().getType().getElementTypeBitWidth() / 8,
+                    op.getStateType().getWidth() / 8, backward != nullptr,
+                    layout, [&](const Segment &queries, const Segment &keys) {
+                      return mask.ask(queries, keys);
+                    });
+  double tensors = tensorBytes(op, ofRank, whole);
+  Estimate around;
+  if (exchange.isDone())
+    around = estimateExchange(workload, whole.parts / layout.parts,
+                              backward && backward.getLseGrad(), hardware);
+  for (const Strategy *strategy : getStrategies()) {
+    bool isThis = exchange.rest &&
+                  exchange.rest.getParts().front().name == strategy->getName();
+    if (!strategy->whyNot(op).empty() || (strategy->isBaseline() && !isThis))
+      continue;
+    // With the whole sequence on each rank all of them are the same.
+    bool isAlone = layout.parts == 1;
+    if (exchange.isDone() && isAlone && strategy != getStrategies().front())
+      continue;
+    if (isPinned && (isThis || (exchange.isDone() && isAlone)))
+      choice.chosen = choice.candidates.size();
+    Estimate cost = strategy->estimate(workload, hardware);
+    cost += around;
+    choice.candidates.push_back(
+        {strategy, pinOf(exchange, strategy, isAlone, op.getContext()), cost,
+         tensors + cost.buffers});
+    costs.push_back(cost);
+  }
+}
+
 FailureOr<Choice> burst::weighStrategies(AttentionInterface op) {
   FailureOr<Layout> layout = resolveLayout(op, *op.getSequence());
   if (failed(layout))
+    return failure();
+  FailureOr<Exchange> pinned = exchangeOf(op);
+  if (failed(pinned))
     return failure();
   FailureOr<Hardware> hardware = readHardware(
       op->getParentOfType<ModuleOp>(), op.getSequence()->getGrid().getValue());
@@ -168,33 +234,25 @@ FailureOr<Choice> burst::weighStrategies(AttentionInterface op) {
   // A rank computes with its own batches and heads, of all that the mask knows.
   sizes.batch =
       llvm::divideCeil(sizes.batch, groupOf(op, op.getBatchAttr()).size);
-  int64_t headParts = groupOf(op, op.getHeadsAttr()).size;
-  sizes.queryHeads = llvm::divideCeil(sizes.queryHeads, headParts);
-  sizes.keyHeads = llvm::divideCeil(sizes.keyHeads, headParts);
-  Workload workload(sizes, op.getQuery().getType().getElementTypeBitWidth() / 8,
-                    op.getStateType().getWidth() / 8,
-                    isa<AttentionBackwardOp>(op.getOperation()), *layout,
-                    [&](const Segment &queries, const Segment &keys) {
-                      return mask.ask(queries, keys);
-                    });
 
-  StrategyAttr pinned = op.getStrategyAttr();
   Choice choice;
-  choice.isPinned = pinned != nullptr;
+  bool hasOneRank = resolveLayout(op, pinned->sequence)->parts == 1;
+  choice.isPinned = pinned->rest || (pinned->isDone() && hasOneRank);
   choice.assumptions = std::move(assumptions);
-  double tensors = tensorBytes(op, workload);
-  SmallVector<Estimate> costs;
-  for (const Strategy *strategy : getStrategies()) {
-    bool isThis = pinned && pinned.getValue() == strategy->getName();
-    if (!strategy->whyNot(op).empty() || (strategy->isBaseline() && !isThis))
-      continue;
-    if (isThis)
-      choice.chosen = choice.candidates.size();
-    Estimate cost = strategy->estimate(workload, *hardware);
-    choice.candidates.push_back({strategy, cost, tensors + cost.buffers});
-    costs.push_back(cost);
+  // An exchange is done where it is pinned, since attentions of one function
+  // share what is exchanged; then what could have been is weighed, too.
+  SmallVector<Exchange> exchanges{*pinned};
+  if (pinned->isDone() && choice.isPinned) {
+    exchanges = allExchanges(op);
+    for (Exchange &exchange : exchanges)
+      if (exchange.axes == pinned->axes)
+        exchange = *pinned;
   }
-  if (!pinned)
+  SmallVector<Estimate> costs;
+  for (const Exchange &exchange : exchanges)
+    weigh(op, exchange, choice.isPinned && exchange.axes == pinned->axes, sizes,
+          mask, *hardware, choice, costs);
+  if (!choice.isPinned)
     choice.chosen = cheapest(costs, /*areSizesKnown=*/!areAssumed);
   return choice;
 }

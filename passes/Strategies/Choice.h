@@ -9,7 +9,8 @@ namespace burst {
 
 /// A strategy, and what it would cost an attention.
 struct Candidate {
-  const Strategy *strategy;
+  const Strategy *strategy; ///< that computes
+  StrategyAttr pin;         ///< what pins it, with the exchange around it
   Estimate cost;
   /// That a rank holds: buffers, operands and results, of tables those whose
   /// sizes are known. Where the estimate is that of the plan, so is this, of a

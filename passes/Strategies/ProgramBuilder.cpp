@@ -22,6 +22,7 @@ void ProgramBuilder::beginProgram() {
   // The tensors are those of this rank's batches and heads already.
   Value query = unshardOf(attention.getQuery()).getShard();
   auto type = cast<RankedTensorType>(query.getType());
+  query = ring::behindAllToAll(query);
   const std::pair<AxesAttr, int64_t> splits[] = {{attention.getBatchAttr(), 0},
                                                  {attention.getHeadsAttr(), 2}};
   for (auto [axes, dim] : splits) {

@@ -13,7 +13,7 @@ from burst.sequence import Sequence
 if TYPE_CHECKING:
     import torch
 
-Strategy = Literal["auto", "ring_kv", "ring_q", "all_gather", "ring_scores"]
+Strategy = Literal["auto", "ring_kv", "ring_q", "all_gather", "ulysses", "ring_scores"]
 
 
 @overload

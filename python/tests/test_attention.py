@@ -193,7 +193,7 @@ def test_merge():
 
 @pytest.mark.parametrize("arguments, message", [
     (dict(dropout=0.1), "dropout: got 0.1; burst has none"),
-    (dict(strategy="ulysses"), "strategy: 'ulysses' is not known"),
+    (dict(strategy="best"), "strategy: 'best' is not known"),
     (dict(layout="sbhd"), "layout: 'sbhd' is not known"),
     (dict(mask=lambda b, h, i, j: i - j), "gives an integer, where True or False is wanted"),
     (dict(mask=lambda b, h, i, j: True if i > j else False), "write & | ~ in place of"),

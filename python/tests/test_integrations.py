@@ -384,6 +384,7 @@ def biased(s, b, h, i, j):
 
 MEGATRON = [
     (megatron_batch, "p2p", dict(window_size=(3, 0)), AttnMaskType.causal, {}, windowed),
+    (megatron_batch, "a2a", dict(window_size=(3, 0)), AttnMaskType.causal, {}, windowed),
     (megatron_packed, [7, 3, 8], [8, 4, 8], AttnMaskType.causal, None),
 ]
 MORE_MEGATRON = [
@@ -725,7 +726,6 @@ def test_core_attention_of_packed_sequences():
 
 @pytest.mark.parametrize("fields, message", [
     (dict(batch_invariant_mode=True), "batch_invariant_mode: got True"),
-    (dict(cp_comm_type="a2a", context_parallel_size=2), "cp_comm_type: 'a2a' is not had; use p2p"),
     (dict(cp_comm_type=["a2a+p2p"], context_parallel_size=2), r"cp_comm_type: 'a2a\+p2p' is not"),
     (dict(experimental_attention_variant="dsa"), "experimental_attention_variant: got 'dsa'"),
     (dict(flash_attention_version=3), "flash_attention_version: got 3"),
@@ -819,7 +819,7 @@ def test_groups_of_megatron(group, monkeypatch):
     module.set_context_parallel_group(group, [0], None, "all_gather")
     assert torch.equal(module(*QKV, None), core()(*QKV, None))
     for arguments, message in ((([group], [0], None), "cp_group: one process group is wanted"),
-                               ((group, [0], None, "a2a"), "cp_comm_type: 'a2a' is not had")):
+                               ((group, [0], None, "a2a+p2p"), "cp_comm_type: 'a2a.p2p' is not")):
         with pytest.raises(ValueError, match=message):
             module.set_context_parallel_group(*arguments)
 

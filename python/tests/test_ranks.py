@@ -44,6 +44,7 @@ CASES = [
     (3, "striped 4", "ring_kv", documents, (48, 48)),
     (4, "contiguous", "all_gather", documents, (48, 48)),
     (4, "zigzag", "ring_q", causal, (45, 45)),
+    (2, "zigzag", "ulysses", causal, (45, 45)),
     (2, "contiguous", "auto", causal, (20, 33)),
 ]
 

@@ -41,7 +41,7 @@
 // RUN: not burst-opt %t/dynamic.mlir --burst-explain 2>&1 | FileCheck %s --check-prefix=DYNAMIC
 // DYNAMIC: error: has sizes or tables that are known at run time only, so its schedule cannot be shown; make them static
 // RUN: not burst-opt %t/pinned.mlir --burst-explain 2>&1 | FileCheck %s --check-prefix=PINNED
-// PINNED: error: 'burst.attention' op pins the strategy ulysses, which is not known
+// PINNED: error: 'burst.attention' op pins the strategy best, which is not known
 
 // Chunks 0 and 5 go to rank 0, 1 and 4 to rank 1, 2 and 3 to rank 2: each computes
 // as much. Going down, chunk 5 need not travel.
@@ -208,7 +208,7 @@ func.func @dynamic(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
 shard.grid @cp(shape = 2)
 
 func.func @pinned(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
-  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ulysses>
+  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <best>
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
   return %o : tensor<1x8x1x4xf32>
 }

@@ -52,9 +52,9 @@ shard.grid @cp(shape = 4)
 !q = tensor<1x8x1x4xf32>
 !lse = tensor<1x1x8xf32>
 
-func.func @ulysses(%q: !q) {
-  // expected-error @below {{pins the strategy ulysses, which is not known: leave it out, or pin one of ring_kv, ring_q, all_gather, ring_scores}}
-  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ulysses> : (!q, !q, !q) -> (!q, !lse)
+func.func @best(%q: !q) {
+  // expected-error @below {{pins the strategy best, which is not known: leave it out, or pin one of ring_kv, ring_q, all_gather, ring_scores, ulysses}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <best> : (!q, !q, !q) -> (!q, !lse)
   return
 }
 
@@ -65,9 +65,9 @@ shard.grid @cp(shape = 4)
 !q = tensor<1x8x1x4xf32>
 !lse = tensor<1x1x8xf32>
 
-func.func @ulysses(%q: !q) {
-  // expected-error @below {{pins the strategy ulysses, which is not known}}
-  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ulysses> : (!q, !q, !q) -> (!q, !lse)
+func.func @best(%q: !q) {
+  // expected-error @below {{pins the strategy best, which is not known}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <best> : (!q, !q, !q) -> (!q, !lse)
   return
 }
 

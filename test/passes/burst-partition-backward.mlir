@@ -13,12 +13,12 @@ shard.grid @cp(shape = 4)
 // CHECK-SAME: tensor<1x64x2x64xf32> {ring.shard = #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 256>},
 // CHECK-SAME: tensor<1x64x2x32xf32> {ring.shard = #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 256>})
 // CHECK: %[[OUT:.*]], %[[LSE:.*]] = burst.attention %[[Q:.*]], %[[K:.*]], %[[V:.*]] sequence
+// CHECK: %[[DO:.*]] = burst.unshard %{{.*}} dim 1
+// CHECK: %[[DL:.*]] = burst.unshard %[[DLSE]] dim 2
 // CHECK: %[[LO:.*]] = burst.shard %[[OUT]] dim 1 by <@cp, zigzag>
 // CHECK: %[[GO:.*]] = burst.unshard %[[LO]] dim 1
 // CHECK: %[[LL:.*]] = burst.shard %[[LSE]] dim 2 by <@cp, zigzag>
 // CHECK: %[[GL:.*]] = burst.unshard %[[LL]] dim 2
-// CHECK: %[[DO:.*]] = burst.unshard %{{.*}} dim 1
-// CHECK: %[[DL:.*]] = burst.unshard %[[DLSE]] dim 2
 // CHECK: %[[DQ:.*]], %[[DK:.*]], %[[DV:.*]] = burst.attention_backward %[[Q]], %[[K]], %[[V]], %[[GO]], %[[GL]], %[[DO]], %[[DL]] sequence
 // CHECK-DAG: burst.shard %[[DQ]] dim 1 by <@cp, zigzag> : tensor<1x512x4x64xf32> -> tensor<1x128x4x64xf32>
 // CHECK-DAG: burst.shard %[[DK]] dim 1 by <@cp, zigzag> : tensor<1x256x2x64xf32> -> tensor<1x64x2x64xf32>

@@ -443,39 +443,55 @@ TensorRef Interpreter::deliver(const Transfer &from, const Transfer &to,
   return received;
 }
 
-/// The part of the source's shard that the target's layout gives to the target.
-void Interpreter::exchange(const Transfer &source, Transfer &target) {
-  auto op = cast<ring::ExchangeOp>(source.op);
-  const Tensor &in = *source.tensors[0];
-  Tensor &out = *target.received[0];
-  if (!out.hasData())
-    poison(out);
-  ring::ShardAttr from = op.getSource(), to = op.getTarget();
-  auto held =
-      from.getLayout().getValue().positions(source.rank, from.getExtent());
-  auto wanted =
-      to.getLayout().getValue().positions(target.rank, to.getExtent());
-  if (from.getDim() == to.getDim()) {
-    std::vector<int64_t> fromAt, toAt;
-    for (auto [x, position] : llvm::enumerate(held)) {
-      auto found = llvm::find(wanted, position);
-      if (found == wanted.end())
-        continue;
-      fromAt.push_back(x);
-      toAt.push_back(found - wanted.begin());
-    }
-    copyPositions(in, fromAt, out, toAt, from.getDim());
+/// Where the positions of the shard of `owner` are in that of its group.
+static std::vector<int64_t> rowsInGroup(const Layout &layout, int64_t owner,
+                                        int64_t extent, int64_t members) {
+  std::vector<int64_t> rows;
+  for (int64_t s = 0; s < layout.numSegments(); ++s) {
+    Segment segment = layout.segmentInGroup(owner, s, extent, members);
+    for (int64_t x = 0; x < segment.count; ++x)
+      rows.push_back(segment.position(x));
+  }
+  return rows;
+}
+
+static std::vector<int64_t> rowsFrom(int64_t first, int64_t count) {
+  std::vector<int64_t> rows(count);
+  std::iota(rows.begin(), rows.end(), first);
+  return rows;
+}
+
+void Interpreter::exchange(const Transfer &from, const Transfer &to,
+                           size_t index) {
+  const Tensor &source = *from.tensors[index];
+  Tensor &target = *to.received[index];
+  if (!target.hasData())
+    poison(target);
+  ring::TransferOpInterface op = from.start;
+  auto members = static_cast<int64_t>(op.getMembers());
+  int64_t dim = from.dims[index];
+  int64_t headsDim = source.shape.size() == 4 ? 2 : 1;
+  bool toHeads = op.getRoute() == ring::Route::ToHeads;
+  // Cut out along one of the dimensions, place along the other one.
+  int64_t heads = toHeads ? target.shape[headsDim] : source.shape[headsDim];
+  int64_t first = (toHeads ? to : from).place * heads;
+  std::vector<int64_t> ofPart = rowsFrom(first, heads),
+                       allHeads = rowsFrom(0, heads);
+  const Transfer &outside = toHeads ? from : to;
+  std::vector<int64_t> inGroup = rowsInGroup(
+      op.getLayout().getValue(),
+      toHeads ? outside.owner : outside.receivedOwner, from.extent, members);
+  std::vector<int64_t> ofShard =
+      rowsFrom(0, static_cast<int64_t>(inGroup.size()));
+  auto shape = source.shape;
+  shape[toHeads ? headsDim : dim] = toHeads ? heads : ofShard.size();
+  Tensor part(shape, source.element);
+  poison(part);
+  if (toHeads) {
+    copyPositions(source, ofPart, part, allHeads, headsDim);
+    copyPositions(part, ofShard, target, inGroup, dim);
     return;
   }
-  // Cut the part of the other dimension out, then place it along the first.
-  auto shape = in.shape;
-  shape[to.getDim()] = wanted.size();
-  Tensor part(shape, in.element);
-  poison(part);
-  std::vector<int64_t> dense(wanted.size());
-  std::iota(dense.begin(), dense.end(), 0);
-  copyPositions(in, wanted, part, dense, to.getDim());
-  std::vector<int64_t> source0(held.size());
-  std::iota(source0.begin(), source0.end(), 0);
-  copyPositions(part, source0, out, held, from.getDim());
+  copyPositions(source, inGroup, part, ofShard, dim);
+  copyPositions(part, allHeads, target, ofPart, headsDim);
 }

@@ -39,7 +39,8 @@ public:
              std::string &message) override;
   TensorRef deliver(const Transfer &from, const Transfer &to,
                     size_t index) override;
-  void exchange(const Transfer &source, Transfer &target) override;
+  void exchange(const Transfer &from, const Transfer &to,
+                size_t index) override;
   bool knowsTables() const override { return true; }
 
 private:

@@ -218,9 +218,7 @@ std::string Auditor::checkHeld(const Transfer &transfer, const Held &held) {
                   nameOf(transfer), held.all - 1, ring::defaultMaxSlices);
   }
   ring::TransferOpInterface start = transfer.start;
-  ring::ChannelAttr channel =
-      start ? start.getChannel()
-            : cast<ring::ExchangeOp>(transfer.op).getChannel();
+  ring::ChannelAttr channel = start.getChannel();
   int64_t bound = ring::maxSlicesOf(maxSlices, channel.getIndex());
   if (held.ofChannel <= bound)
     return "";
@@ -230,21 +228,29 @@ std::string Auditor::checkHeld(const Transfer &transfer, const Held &held) {
                 ring::maxSlicesAttr, bound);
 }
 
+/// Arguments come in an all-to-all, and results go back.
+static bool mayBeExchanged(const Transfer &transfer, const Tensor &tensor) {
+  ring::TransferOpInterface start = transfer.start;
+  if (start.getRoute() == ring::Route::ToHeads)
+    return tensor.argument >= 0;
+  if (tensor.argument >= 0)
+    return false;
+  Made made = whatIsMade(tensor.argument).second;
+  return made == Made::Out || made == Made::Lse || made == Made::Gradient;
+}
+
 bool Auditor::start(const Transfer &transfer, const Held &held,
                     std::string &message) {
-  ring::TransferOpInterface start = transfer.start;
-  const char *verb = start ? "sends" : "exchanges";
+  ring::TransferOpInterface op = transfer.start;
+  bool isAllToAll = op.isAllToAll();
+  const char *verb = isAllToAll ? "exchanges" : "sends";
   for (auto [index, tensor] : llvm::enumerate(transfer.tensors)) {
-    Sharding wanted;
-    if (start) {
-      wanted = {transfer.layout, transfer.dims[index], transfer.extent};
-    } else {
-      ring::ShardAttr source = cast<ring::ExchangeOp>(transfer.op).getSource();
-      wanted = {source.getLayout().getValue(), source.getDim(),
-                source.getExtent()};
-    }
-    if (tensor->argument == -1 || (tensor->argument < 0 && !start))
+    Sharding wanted{transfer.layout, transfer.dims[index], transfer.extent};
+    if (tensor->argument == -1)
       message = format("{0} a tensor that is no shard of an argument", verb);
+    else if (isAllToAll && !mayBeExchanged(transfer, *tensor))
+      message = "exchanges what is neither an argument nor a result of an "
+                "attention";
     else if (tensor->owner != transfer.owner)
       message = format("{0} the shard of rank {1} as that of {2}", verb,
                        tensor->owner, transfer.owner);
@@ -257,8 +263,9 @@ bool Auditor::start(const Transfer &transfer, const Held &held,
           format("{0} segments {1:x} of rank {2}, of which it has {3:x}", verb,
                  transfer.sendMask, transfer.owner, tensor->segments);
   }
-  if (std::string found = checkHeld(transfer, held); !found.empty())
-    message = std::move(found);
+  if (!isAllToAll)
+    if (std::string found = checkHeld(transfer, held); !found.empty())
+      message = std::move(found);
   if (transfer.sendMask != 0)
     for (const TensorRef &tensor : transfer.tensors)
       ++tensor->numSending;
@@ -282,7 +289,8 @@ std::string Auditor::checkResult(int64_t rank, int64_t other, unsigned index,
     return "what no ring.finalize has made";
   if (result->owner != sharding.sequence.placeOf(rank))
     return format("the attention of the queries of rank {0}", result->owner);
-  if (std::string message = checkSharded(index, result->sharding);
+  if (std::string message =
+          checkSharded(index, result->sharding, hasExchanges());
       !message.empty())
     return message;
   const TensorRef &ofOther = results[other][index];
@@ -301,12 +309,16 @@ std::string Auditor::checkResult(int64_t rank, int64_t other, unsigned index,
 }
 
 /// The function says of a result how it is sharded.
-std::string Auditor::checkSharded(unsigned index, const Sharding &made) {
+std::string Auditor::checkSharded(unsigned index, const Sharding &made,
+                                  bool isInside) {
   auto shard =
       program.getResultAttrOfType<ring::ShardAttr>(index, ring::shardAttr);
   if (!shard)
     return "a shard, and has no 'ring.shard' there";
-  Sharding named{shard.getLayout().getValue(), shard.getDim(),
+  Layout layout = shard.getLayout().getValue();
+  if (isInside)
+    layout = layout.ofGroups(sharding.exchanged.size);
+  Sharding named{layout, shard.getDim(),
                  ShapedType::isDynamic(shard.getExtent()) ? made.extent
                                                           : shard.getExtent()};
   if (made != named)
@@ -315,8 +327,37 @@ std::string Auditor::checkSharded(unsigned index, const Sharding &made) {
   return "";
 }
 
-std::optional<int64_t> Auditor::checkResults(const Results &results,
+/// Of results that all-to-alls made shards of the sequence, what the rank gave
+/// for them is looked at in their place.
+std::string Auditor::checkExchanged(int64_t rank, unsigned index,
+                                    TensorRef &result) {
+  if (!hasExchanges() || !result)
+    return "";
+  if (const auto *gradient = dyn_cast<Gradient>(result.get());
+      gradient && gradient->table)
+    return ""; // of all ranks
+  if (!result->inside)
+    return "what heads are sharded of, and the sequence is to be";
+  if (result->owner != sharding.whole.placeOf(rank))
+    return format("a shard of rank {0}", result->owner);
+  if (std::string found =
+          checkSharded(index, result->sharding, /*isInside=*/false);
+      !found.empty())
+    return found;
+  result = result->inside;
+  return "";
+}
+
+std::optional<int64_t> Auditor::checkResults(Results results,
                                              std::string &message) {
+  for (auto [rank, ofRank] : llvm::enumerate(results))
+    for (auto [index, result] : llvm::enumerate(ofRank)) {
+      message = checkExchanged(rank, index, result);
+      if (message.empty())
+        continue;
+      message = format("returns as result {0} {1}", index, message);
+      return rank;
+    }
   for (auto [rank, ofRank] : llvm::enumerate(results))
     for (unsigned index = 0; index < ofRank.size(); ++index) {
       // All are compared with the first that holds anything.

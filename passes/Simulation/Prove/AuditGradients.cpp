@@ -516,7 +516,8 @@ std::string Auditor::checkGradient(int64_t rank, int64_t other, unsigned index,
   int64_t place = sharding.sequence.placeOf(rank);
   if (gradient.owner != place)
     return format("the gradient by the shard of rank {0}", gradient.owner);
-  if (std::string found = checkSharded(index, gradient.sharding);
+  if (std::string found =
+          checkSharded(index, gradient.sharding, hasExchanges());
       !found.empty())
     return found;
   uint64_t wanted = segmentsOf(gradient.sharding, place);

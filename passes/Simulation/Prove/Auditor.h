@@ -150,8 +150,7 @@ public:
 
   /// Every rank returns its part of one attention or of one gradient. Else the
   /// rank that does not.
-  std::optional<int64_t> checkResults(const Results &results,
-                                      std::string &message);
+  std::optional<int64_t> checkResults(Results results, std::string &message);
 
 private:
   /// The segments of a shard that have positions.
@@ -186,7 +185,10 @@ private:
   std::string checkScore(const Score &score);
   std::string addScores(const Score &score, Stored &stored);
   std::string addWeighed(const Weigh &weigh, Account &account);
-  std::string checkSharded(unsigned index, const Sharding &made);
+  /// Or what an attention between all-to-alls made of it.
+  std::string checkSharded(unsigned index, const Sharding &made, bool isInside);
+  std::string checkExchanged(int64_t rank, unsigned index, TensorRef &result);
+  bool hasExchanges() const { return sharding.exchanged.size > 1; }
   void renumber(State &state);
 
   std::string checkRows(const AttendGrad &attend);

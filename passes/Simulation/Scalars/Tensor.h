@@ -77,6 +77,9 @@ struct Tensor {
   std::shared_ptr<const Origin> origin; ///< null where there is none
   /// Of a gathered tensor, the shards of all owners: they hold what it holds.
   std::vector<std::shared_ptr<Tensor>> shards;
+  /// Of what an all-to-all made a shard of the sequence again, what this rank
+  /// gave for it.
+  std::shared_ptr<Tensor> inside;
   /// How many transfers are sending it, where a proof counts them.
   mutable int32_t numSending = 0;
   const TensorKind kind = TensorKind::Plain;

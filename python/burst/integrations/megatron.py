@@ -41,7 +41,8 @@ _REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
 }
 
 _STRATEGIES: dict[str | None, api.Strategy] = {
-    None: "auto", "p2p": "ring_kv", "all_gather": "all_gather", "allgather": "all_gather"}
+    None: "auto", "p2p": "ring_kv", "all_gather": "all_gather", "allgather": "all_gather",
+    "a2a": "ulysses"}
 
 _KINDS = ("no_mask", "padding", "causal", "padding_causal", "causal_bottom_right",
           "padding_causal_bottom_right", "arbitrary")
@@ -81,11 +82,11 @@ class CoreAttention(torch.nn.Module):
     and TEDotProductAttention.
 
     Of the config are honoured: context_parallel_size, cp_comm_type (p2p is a ring of
-    keys and values, all_gather gathers them), num_attention_heads, kv_channels,
-    tensor_model_parallel_size, softmax_scale, softmax_type (vanilla, off-by-one,
-    learnable), window_size, window_attn_skip_freq, attention_dropout (which must be 0
-    in training), params_dtype, init_method, perform_initialization and
-    use_cpu_initialization. Scores and softmax are of float32, so that
+    keys and values, all_gather gathers them, a2a shards heads in place of the
+    sequence), num_attention_heads, kv_channels, tensor_model_parallel_size,
+    softmax_scale, softmax_type (vanilla, off-by-one, learnable), window_size,
+    window_attn_skip_freq, attention_dropout (which must be 0 in training),
+    params_dtype, init_method, perform_initialization and use_cpu_initialization. Scores and softmax are of float32, so that
     apply_query_key_layer_scaling, attention_softmax_in_fp32 and masked_softmax_fusion
     change nothing; results are the same in each run, with and without
     deterministic_mode. What is not honoured is refused by its name.
@@ -169,8 +170,8 @@ class CoreAttention(torch.nn.Module):
 
     def _strategy(self) -> api.Strategy:
         if self.cp_comm_type not in _STRATEGIES:
-            raise ValueError(f"cp_comm_type: {self.cp_comm_type!r} is not had; use p2p or "
-                             "all_gather: burst does not split heads over the ranks of a sequence")
+            raise ValueError(f"cp_comm_type: {self.cp_comm_type!r} is not had; use p2p, "
+                             "all_gather or a2a")
         return _STRATEGIES[self.cp_comm_type]
 
     def forward(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,

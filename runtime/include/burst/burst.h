@@ -680,8 +680,11 @@ typedef struct burst_axis {
      strategy   ring_kv: keys and values travel round the ring; ring_q: queries
                 do, and what belongs to them (few queries, a long cache);
                 all_gather: each rank gathers keys and values (few ranks, short
-                sequences: it holds all of them); ring_scores: a baseline,
-                forward only
+                sequences: it holds all of them); ulysses: an all-to-all shards
+                heads in place of the sequence, which the ranks must divide;
+                alone, or along the last axes around another strategy:
+                "ulysses on [1], ring_kv on [0]"; ring_scores: a baseline,
+                forward only. The last two are not chosen, only pinned
 
    What names take are tables: ids of i32, others of the type of lse. A mask or
    a score has each name that takes one at most once.

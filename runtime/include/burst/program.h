@@ -23,7 +23,7 @@ extern "C" {
 
 /* Both sides compare it: raised with every change that is not an addition to
    the end of a struct, and with what is added to burst_table. */
-#define BURST_ABI_VERSION 9
+#define BURST_ABI_VERSION 10
 
 /* The name under which a shared object exports its burst_image. */
 #define BURST_IMAGE_SYMBOL "burst_program_image"
@@ -138,19 +138,32 @@ typedef struct burst_messages {
   const burst_message *list;
 } burst_messages;
 
+/* Positions begin + (x / block) * step + x % block for x in [0, count). */
+typedef struct burst_segment {
+  int64_t begin;
+  int64_t count;
+  int64_t step;
+  int64_t block;
+} burst_segment;
+
 /* How a transfer goes, as `ring.start` says. */
 enum {
-  BURST_SHIFT = 0,     /* the shard of `owner` to rank `to`, that of
-                          `received_owner` from rank `from` */
-  BURST_ALL_GATHER = 1 /* the own shard, that of `owner`, to all ranks, those of
-                          all ranks into gathered tensors */
+  BURST_SHIFT = 0,      /* the shard of `owner` to rank `to`, that of
+                           `received_owner` from rank `from` */
+  BURST_ALL_GATHER = 1, /* the own shard, that of `owner`, to all ranks, those
+                           of all ranks into gathered tensors */
+  BURST_TO_HEADS = 2, /* of the own shard, that of `owner`, a part of the heads
+                         to each rank; the shards of all, of the own part of
+                         the heads, into one tensor */
+  BURST_TO_SEQUENCE = 3 /* the way back */
 };
 
 /* A tensor of a transfer: given as to `run` (MLIR's memref descriptor), with 1
-   to 4 dimensions, of which `dim` is sharded. */
+   to 4 dimensions, of which `dim` is sharded, and `heads_dim` by an
+   all-to-all; -1 by others. */
 typedef struct burst_sharded {
   const void *tensor;
-  int64_t dims, element_bytes, dim;
+  int64_t dims, element_bytes, dim, heads_dim;
 } burst_sharded;
 
 /* Which messages there are. */
@@ -162,12 +175,17 @@ typedef struct burst_transfer {
                          that hold those of all ranks, one behind the other */
   /* The ranks are those of a group: num_ranks of them, whose numbers differ by
      `stride`. All numbers here are places in it; that of rank r is
-     r / stride % num_ranks. */
+     r / stride % num_ranks. But for those of owners of an all-to-all, which has
+     num_ranks of all owners of the sequence, that of this rank and neighbours:
+     the place of `owner` among these is owner % num_ranks. */
   int64_t num_ranks, stride;
   int64_t num_segments; /* of a shard */
   int64_t extent;
   /* Writes how many positions each segment of a shard has. */
   void (*counts)(int64_t owner, int64_t extent, int64_t *counts);
+  /* Of an all-to-all, else NULL: writes where the positions of each segment of
+     a shard lie in a tensor that has those of all ranks. */
+  void (*in_group)(int64_t owner, int64_t extent, burst_segment *segments);
   /* A table of bytes by owner, turn and segment: what is not 0 travels. With 1
      owner, or 1 segment, all are alike. NULL: all of it does. The turn of an
      all-gather is the distance (receiver - owner) mod num_ranks. */
@@ -261,14 +279,6 @@ typedef struct burst_table {
 /*----------------------------------------------------------------------------*/
 /* What a program exports                                                     */
 /*----------------------------------------------------------------------------*/
-
-/* Positions begin + (x / block) * step + x % block for x in [0, count). */
-typedef struct burst_segment {
-  int64_t begin;
-  int64_t count;
-  int64_t step;
-  int64_t block;
-} burst_segment;
 
 enum {
   BURST_TENSOR = 0,

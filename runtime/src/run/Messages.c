@@ -16,19 +16,37 @@ typedef struct listing {
   burst_piece *pieces; // the next
   int64_t *counts;     // of the segments of a shard
   int64_t *starts;     // by owner, where its shard begins in a gathered tensor
+  burst_segment *segments; // of the shard of an owner, in a group's
 } listing;
 
+static bool is_all_to_all(const burst_transfer *transfer) {
+  return transfer->route == BURST_TO_HEADS ||
+         transfer->route == BURST_TO_SEQUENCE;
+}
+
 static int64_t most_messages(const burst_transfer *transfer) {
-  return transfer->route == BURST_ALL_GATHER ? 2 * transfer->num_ranks : 2;
+  return transfer->route == BURST_SHIFT ? 2 : 2 * transfer->num_ranks;
+}
+
+// The most that lists one segment of all tensors.
+static size_t pieces_of_segment(const burst_transfer *transfer) {
+  size_t count = (size_t)transfer->num_tensors;
+  if (!is_all_to_all(transfer))
+    return count;
+  int64_t blocks = 0;
+  for (int64_t i = 0; i < transfer->num_tensors; ++i)
+    blocks += burst_sharded_blocks(&transfer->sends[i]);
+  return (size_t)blocks;
 }
 
 // Memory for all that a transfer may list.
 static listing make_listing(burst_rank *rank, const burst_transfer *transfer) {
   size_t messages = (size_t)most_messages(transfer);
   size_t segments = (size_t)transfer->num_segments;
-  size_t pieces = messages * (size_t)transfer->num_tensors * segments;
+  size_t pieces = messages * pieces_of_segment(transfer) * segments;
   size_t bytes = messages * sizeof(burst_message) +
                  pieces * sizeof(burst_piece) +
+                 segments * sizeof(burst_segment) +
                  (segments + (size_t)transfer->num_ranks) * sizeof(int64_t);
   free(rank->listing);
   rank->listing = malloc(bytes);
@@ -37,7 +55,8 @@ static listing make_listing(burst_rank *rank, const burst_transfer *transfer) {
   listing made = {.rank = rank, .transfer = transfer, .count = 0};
   made.messages = rank->listing;
   made.pieces = (burst_piece *)(made.messages + messages);
-  made.counts = (int64_t *)(made.pieces + pieces);
+  made.segments = (burst_segment *)(made.pieces + pieces);
+  made.counts = (int64_t *)(made.segments + segments);
   made.starts = made.counts + segments;
   return made;
 }
@@ -133,6 +152,60 @@ static void list_gather(listing *listing) {
   }
 }
 
+// How many heads of a tensor of an all-to-all go to one rank.
+static int64_t heads_of_part(const listing *listing, int64_t tensor) {
+  const burst_transfer *transfer = listing->transfer;
+  const burst_sharded *inside = transfer->route == BURST_TO_HEADS
+                                    ? &transfer->receives[tensor]
+                                    : &transfer->sends[tensor];
+  return burst_sharded_heads(inside);
+}
+
+// What goes to the rank at place `peer`, or comes from it. Of tensors that are
+// shards of the sequence, that is a part of the heads; of those with a part of
+// the heads, the positions of a shard.
+static void list_part(listing *listing, int64_t peer, bool receives) {
+  const burst_transfer *transfer = listing->transfer;
+  burst_message *message = &listing->messages[listing->count];
+  int64_t place = place_of(listing->rank, transfer);
+  int64_t number = listing->rank->index + (peer - place) * transfer->stride;
+  *message = (burst_message){number, receives, 0, listing->pieces};
+  bool is_of_shard = (transfer->route == BURST_TO_HEADS) != receives;
+  int64_t owner = transfer->owner + (is_of_shard ? 0 : peer - place);
+  transfer->in_group(owner, transfer->extent, listing->segments);
+  const burst_sharded *tensors =
+      receives ? transfer->receives : transfer->sends;
+  for (int64_t i = 0; i < transfer->num_tensors; ++i) {
+    int64_t heads = heads_of_part(listing, i), row = 0;
+    for (int64_t s = 0; s < transfer->num_segments; ++s) {
+      burst_segment rows = listing->segments[s];
+      if (rows.count == 0)
+        continue;
+      if (rows.step == rows.block || rows.count <= rows.block)
+        rows.block = rows.step = rows.count;
+      if (is_of_shard) {
+        rows.begin = row;
+        rows.step = rows.block;
+      }
+      row += rows.count;
+      listing->pieces =
+          burst_sharded_part(&tensors[i], &rows, is_of_shard ? peer * heads : 0,
+                             heads, listing->pieces);
+    }
+  }
+  message->num_pieces = listing->pieces - message->pieces;
+  listing->count += message->num_pieces != 0;
+}
+
+static void list_all_to_all(listing *listing) {
+  int64_t ranks = listing->transfer->num_ranks;
+  int64_t place = place_of(listing->rank, listing->transfer);
+  for (int64_t distance = 0; distance < ranks; ++distance) {
+    list_part(listing, burst_rank_ahead(place, distance, ranks), false);
+    list_part(listing, burst_rank_behind(place, distance, ranks), true);
+  }
+}
+
 static void check(burst_rank *rank, const char *what, int64_t owner,
                   int64_t num_ranks) {
   if (owner < 0 || owner >= num_ranks)
@@ -187,14 +260,25 @@ const burst_messages *burst_rank_messages(burst_rank *rank,
                   "a transfer of %" PRId64 " ranks with a stride of %" PRId64
                   ", wanted 1 or more of both",
                   transfer->num_ranks, transfer->stride));
-  check(rank, "what is sent", transfer->owner, transfer->num_ranks);
+  if (!is_all_to_all(transfer))
+    check(rank, "what is sent", transfer->owner, transfer->num_ranks);
+  else if (transfer->owner % transfer->num_ranks != place_of(rank, transfer))
+    burst_rank_fail(
+        rank,
+        burst_error_create(
+            BURST_PROGRAM_FAULT, burst_rank_location(rank).text,
+            "an all-to-all of the shard of %" PRId64 ", wanted one at place "
+            "%" PRId64 " of %" PRId64,
+            transfer->owner, place_of(rank, transfer), transfer->num_ranks));
   if (transfer->route == BURST_SHIFT)
     check_shift(rank, transfer);
   listing listing = make_listing(rank, transfer);
   if (transfer->route == BURST_SHIFT)
     list_shift(&listing);
-  else
+  else if (transfer->route == BURST_ALL_GATHER)
     list_gather(&listing);
+  else
+    list_all_to_all(&listing);
   rank->messages =
       (burst_messages){listing.count, BURST_POINT_TO_POINT, listing.messages};
   if (transfer->route == BURST_ALL_GATHER && listing.count > 0 &&

@@ -88,6 +88,15 @@ const burst_messages *burst_rank_messages(burst_rank *rank,
 // a piece. False where these have no element.
 bool burst_sharded_piece(const burst_sharded *sharded, int64_t first,
                          int64_t rows, burst_piece *piece);
+// Writes the pieces that list `rows` of a tensor of an all-to-all, of so many
+// heads from `first_head` on; one behind the last. Tensors of the same shape of
+// heads and batches list the same for rows of the same counts and blocks.
+burst_piece *burst_sharded_part(const burst_sharded *sharded,
+                                const burst_segment *rows, int64_t first_head,
+                                int64_t heads, burst_piece *pieces);
+// The most of them.
+int64_t burst_sharded_blocks(const burst_sharded *sharded);
+int64_t burst_sharded_heads(const burst_sharded *sharded);
 // Fails if a token was not waited for.
 void burst_rank_check_flights(burst_rank *rank);
 void burst_rank_cancel_flights(burst_rank *rank);

@@ -363,7 +363,7 @@ func.func @attention_c7(%q: tensor<2x8x4x64xf32>, %k: tensor<2x8x2x64xf32>, %v: 
 shard.grid @cp(shape = 2x2)
 
 func.func @attention_c7(%q: tensor<2x8x4x64xf32>, %k: tensor<2x8x2x64xf32>, %v: tensor<2x8x2x64xf32>) {
-  // expected-error @below {{shards heads over #burst.axes<@cp[1]> and has no sequence; give it one, of an axis of one rank where the sequence stays whole}}
+  // expected-error @below {{shards heads over #burst.axes<@cp[1]> and has no sequence; give it one, of no axes where it stays whole, as in `sequence <@cp[], contiguous>`}}
   %o, %lse = burst.attention %q, %k, %v heads <@cp[1]>
       : (tensor<2x8x4x64xf32>, tensor<2x8x2x64xf32>, tensor<2x8x2x64xf32>) -> (tensor<2x8x4x64xf32>, tensor<2x4x8xf32>)
   return
@@ -475,5 +475,50 @@ func.func @attention_c8(%q: tensor<1x8x4x64xf32>, %k: tensor<1x8x2x64xf32>, %v: 
   // expected-error @below {{scale must be finite, got: 0x7FF8000000000000 : f64}}
   %o, %lse = burst.attention %q, %k, %v scale 0x7FF8000000000000
       : (tensor<1x8x4x64xf32>, tensor<1x8x2x64xf32>, tensor<1x8x2x64xf32>) -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @strategies(%q: tensor<1x8x2x4xf32>) {
+  // expected-error @below {{names a strategy once, got again: "ring_kv"}}
+  %o, %lse = burst.attention %q, %q, %q strategy <ring_kv, ring_kv>
+      : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @strategies(%q: tensor<1x8x2x4xf32>) {
+  // expected-error @below {{at most one strategy has no axes of its own, got: 2}}
+  %o, %lse = burst.attention %q, %q, %q strategy <ulysses, ring_kv>
+      : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @strategies(%q: tensor<1x8x2x4xf32>) {
+  // expected-error @below {{names axis 1, which another strategy has, for "ring_kv"}}
+  %o, %lse = burst.attention %q, %q, %q strategy <ulysses on [1], ring_kv on [0, 1]>
+      : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @strategies(%q: tensor<1x8x2x4xf32>) {
+  // expected-error @below {{names no axes for "ring_kv"}}
+  %o, %lse = burst.attention %q, %q, %q strategy <ring_kv on []>
+      : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @strategies(%q: tensor<1x8x2x4xf32>) {
+  // expected-error @below {{expected the axes on which the strategy works, as in on [1]}}
+  %o, %lse = burst.attention %q, %q, %q strategy <ulysses on, ring_kv on [0]>
+      : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }

@@ -8,7 +8,7 @@
 // CHECK-SAME: e = #burst.sequence<@cp, striped 64>
 // CHECK-SAME: f = #burst.sequence<@cp, striped 1099511627775>
 // CHECK-SAME: g = #burst.sequence<@cp[0], striped 64>
-// CHECK-SAME: h = #burst.sequence<@cp, zigzag>
+// CHECK-SAME: h = #burst.sequence<@cp[], zigzag>
 // CHECK-SAME: i = #burst.sequence<@"a b"[1, 2, 3], zigzag>
 // CHECK-SAME: j = #burst.sequence<@cp[9223372036854775807], contiguous>
 // CHECK-SAME: k = #burst.sequence<@cp, contiguous>

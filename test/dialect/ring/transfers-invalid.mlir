@@ -390,10 +390,10 @@ func.func @syntax(%t: i32) {
 
 shard.grid @cp(shape = 4)
 
-func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
-  // expected-error @below {{input and output must have one rank and element type, got: 'tensor<1x128x8x64xf32>' and 'tensor<1x512x2xf32>'}}
-  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
-      : tensor<1x128x8x64xf32> -> tensor<1x512x2xf32>
+func.func @start_c6(%q: tensor<1x128x8x64xf32>, %x: tensor<8x2xf32>, %n: index, %moves: tensor<4x4x2xi1>) {
+  // expected-error @below {{'ring.start' op is over ranks that divide the 4 parts of its layout, got: 3}}
+  %t = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 3 channel <@cp, 0>
+      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
   return
 }
 
@@ -401,22 +401,10 @@ func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
 
 shard.grid @cp(shape = 4)
 
-func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
-  // expected-error @below {{input and output must have one rank and element type, got: 'tensor<1x128x8x64xf32>' and 'tensor<1x512x2x64xf16>'}}
-  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
-      : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf16>
-  return
-}
-
-// -----
-
-// Shapes that do not follow from each other.
-shard.grid @cp(shape = 4)
-
-func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
-  // expected-error @below {{input and output must be shards of one shape, got: }}
-  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
-      : tensor<1x128x8x64xf32> -> tensor<1x511x2x64xf32>
+func.func @start_c6(%q: tensor<1x128x8x64xf32>, %x: tensor<8x2xf32>, %n: index, %moves: tensor<4x4x2xi1>) {
+  // expected-error @below {{needs a channel of 2 ranks, as its layout says, got: #ring.channel<@cp, 0> of 4}}
+  %t = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 2 channel <@cp, 0>
+      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x256x4x64xf32>>
   return
 }
 
@@ -424,10 +412,10 @@ func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
 
 shard.grid @cp(shape = 4)
 
-func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
-  // expected-error @below {{input and output must be shards of one shape, got: }}
-  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
-      : tensor<1x128x8x64xf32> -> tensor<1x512x3x64xf32>
+func.func @start_c6(%q: tensor<1x128x8x64xf32>, %x: tensor<8x2xf32>, %n: index, %moves: tensor<4x4x2xi1>) {
+  // expected-error @below {{'ring.start' op shards heads of tensors of 3 or 4 dimensions, got: 'tensor<8x2xf32>'}}
+  %t = ring.start %x dims [0] of <zigzag over 4>[%n] extent %n all_to_all heads over 4 channel <@cp, 0>
+      : (tensor<8x2xf32>) -> !ring.token<tensor<32x2xf32>>
   return
 }
 
@@ -435,10 +423,21 @@ func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
 
 shard.grid @cp(shape = 4)
 
-func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
-  // expected-error @below {{input and output must be shards of one shape, got: }}
-  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
-      : tensor<1x128x8x64xf32> -> tensor<2x512x2x64xf32>
+func.func @start_c6(%q: tensor<1x128x8x64xf32>, %x: tensor<8x2xf32>, %n: index, %moves: tensor<4x4x2xi1>) {
+  // expected-error @below {{shards heads in place of another dimension, got: 2 of 'tensor<1x128x8x64xf32>', that of the heads}}
+  %t = ring.start %q dims [2] of <zigzag over 4>[%n] extent %n all_to_all heads over 4 channel <@cp, 0>
+      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 16)
+
+func.func @start_c6(%q: tensor<1x128x8x64xf32>, %x: tensor<8x2xf32>, %n: index, %moves: tensor<4x4x2xi1>) {
+  // expected-error @below {{shards 8 heads over 16 ranks, which does not divide them}}
+  %t = ring.start %q dims [1] of <zigzag over 16>[%n] extent %n all_to_all heads over 16 channel <@cp, 0>
+      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x2048x1x64xf32>>
   return
 }
 
@@ -446,10 +445,10 @@ func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
 
 shard.grid @cp(shape = 4)
 
-func.func @exchange_c1(%x: tensor<1x127x8x64xf32>, %r: index) {
-  // expected-error @below {{input and output must be shards of one shape, got: }}
-  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
-      : tensor<1x127x8x64xf32> -> tensor<1x512x2x64xf32>
+func.func @start_c2(%q: tensor<1x128x8x64xf32>, %x: tensor<8x2xf32>, %n: index, %moves: tensor<4x4x2xi1>) {
+  // expected-error @below {{receives tensors of the kind it sends, got: 'tensor<1x512x8x64xf32>' for 'tensor<1x128x8x64xf32>'}}
+  %t = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 4 channel <@cp, 0>
+      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x512x8x64xf32>>
   return
 }
 
@@ -457,34 +456,10 @@ func.func @exchange_c1(%x: tensor<1x127x8x64xf32>, %r: index) {
 
 shard.grid @cp(shape = 4)
 
-func.func @exchange_c1(%x: tensor<1x128x7x64xf32>, %r: index) {
-  // expected-error @below {{input and output must be shards of one shape, got: }}
-  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
-      : tensor<1x128x7x64xf32> -> tensor<1x512x2x64xf32>
-  return
-}
-
-// -----
-
-// Ranks hold different numbers of 9.
-shard.grid @cp(shape = 4)
-
-func.func @exchange_c1(%x: tensor<1x128x9x64xf32>, %r: index) {
-  // expected-error @below {{input and output must be shards of one shape, got: }}
-  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 9> channel <@cp, 0>
-      : tensor<1x128x9x64xf32> -> tensor<1x512x2x64xf32>
-  return
-}
-
-// -----
-
-// One dimension, two extents.
-shard.grid @cp(shape = 4)
-
-func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
-  // expected-error @below {{input and output must be shards of one shape, got: }}
-  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<striped over 4>, dim 1 extent 511> channel <@cp, 0>
-      : tensor<1x128x8x64xf32> -> tensor<1x?x8x64xf32>
+func.func @start_c2(%q: tensor<1x128x8x64xf32>, %x: tensor<8x2xf32>, %n: index, %moves: tensor<4x4x2xi1>) {
+  // expected-error @below {{receives tensors of the kind it sends, got: 'tensor<1x128x8x64xf32>' for 'tensor<1x128x8x64xf32>'}}
+  %t = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all sequence over 4 channel <@cp, 0>
+      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x128x8x64xf32>>
   return
 }
 
@@ -492,10 +467,11 @@ func.func @exchange_c1(%x: tensor<1x128x8x64xf32>, %r: index) {
 
 shard.grid @cp(shape = 4)
 
-func.func @exchange_c2(%x: tensor<1x128x8x64xf32>, %r: index) {
-  // expected-error @below {{names dimension 4 of 'tensor<1x128x8x64xf32>'}}
-  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 4 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
-      : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
+func.func @start_c3(%q: tensor<1x128x8x64xf32>, %x: tensor<8x2xf32>, %n: index, %moves: tensor<4x4x2xi1>) {
+  // expected-error @below {{sends all segments in an all_to_all, got a table of them}}
+  %t = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 4
+      segments(%moves : tensor<4x4x2xi1>) channel <@cp, 0>
+      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
   return
 }
 
@@ -503,10 +479,10 @@ func.func @exchange_c2(%x: tensor<1x128x8x64xf32>, %r: index) {
 
 shard.grid @cp(shape = 4)
 
-func.func @exchange_c2(%x: tensor<1x128x8x64xf32>, %r: index) {
-  // expected-error @below {{needs known extents, got: #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent ?>}}
-  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent ?> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
-      : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
+func.func @start_c5(%q: tensor<1x128x8x64xf32>, %x: tensor<8x2xf32>, %n: index, %moves: tensor<4x4x2xi1>) {
+  // expected-error @below {{works on shards of one owner, got the layout of a gathered tensor: #ring.layout<zigzag over 4, all>}}
+  %t = ring.start %q dims [1] of <zigzag over 4, all>[%n] extent %n all_to_all heads over 4 channel <@cp, 0>
+      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
   return
 }
 
@@ -514,51 +490,48 @@ func.func @exchange_c2(%x: tensor<1x128x8x64xf32>, %r: index) {
 
 shard.grid @cp(shape = 4)
 
-func.func @exchange_c2(%x: tensor<1x128x8x64xf32>, %r: index) {
-  // expected-error @below {{needs a channel of 8 ranks, as its layout says, got: #ring.channel<@cp}}
-  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 8>, dim 2 extent 8> channel <@cp, 0>
-      : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
+func.func @syntax(%q: tensor<1x128x8x64xf32>, %x: tensor<8x2xf32>, %n: index, %moves: tensor<4x4x2xi1>) {
+  // expected-error @below {{an all_to_all shards 'heads' or 'sequence'}}
+  %t = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all rows over 4 channel <@cp, 0>
+      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
   return
 }
 
 // -----
 
-func.func @exchange_c2(%x: tensor<1x128x8x64xf32>, %r: index) {
-  // expected-error @below {{names the grid @cp, which does not exist}}
-  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
-      : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
+shard.grid @mesh(shape = 2x4)
+#s = #ring.shard<#ring.layout<zigzag over 8>, dim 1 extent 1024>
+
+func.func @start_c6(%q: tensor<1x128x8x64xf32> {ring.shard = #s}, %n: index) attributes {ring.grid = @mesh} {
+  // expected-error @below {{is an all_to_all along #ring.channel<@mesh[0], 0>, which must be along the last axes over which the sequence is sharded}}
+  %t = ring.start %q dims [1] of <zigzag over 8>[%n] extent %n all_to_all heads over 2 channel <@mesh[0], 0>
+      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x256x4x64xf32>>
   return
 }
 
 // -----
 
-shard.grid @cp(shape = 4)
+shard.grid @mesh(shape = 2x4)
+#s = #ring.shard<#ring.layout<zigzag over 2>, dim 1 extent 256 axes [0]>
+#h = #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 32 axes [1]>
 
-func.func @exchange_c2(%x: tensor<f32>, %r: index) {
-  // expected-error @below {{names dimension 0 of 'tensor<f32>'}}
-  %y = ring.exchange %x at %r from #ring.shard<#ring.layout<zigzag over 4>, dim 0 extent 512> to #ring.shard<#ring.layout<zigzag over 4>, dim 0 extent 512> channel <@cp, 0>
-      : tensor<f32> -> tensor<f32>
+func.func @start_c6(%q: tensor<1x128x8x64xf32> {ring.shard = #s, ring.splits = [#h]}, %n: index) attributes {ring.grid = @mesh} {
+  // expected-error @below {{is an all_to_all along #ring.channel<@mesh[0], 0>, which must be the axes behind those over which heads are sharded}}
+  %t = ring.start %q dims [1] of <zigzag over 2>[%n] extent %n all_to_all heads over 2 channel <@mesh[0], 0>
+      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x256x4x64xf32>>
   return
 }
 
 // -----
 
-shard.grid @cp(shape = 4)
+shard.grid @mesh(shape = 2x4)
+#s = #ring.shard<#ring.layout<zigzag over 8>, dim 1 extent 1024>
 
-func.func @syntax(%x: tensor<1x128x8x64xf32>, %r: index) {
-  // expected-error @below {{expected attribute value}}
-  %y = ring.exchange %x at %r from <#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
-      : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
-  return
-}
-
-// -----
-
-shard.grid @cp(shape = 4)
-
-func.func @syntax(%x: tensor<1x128x8x64xf32>, %r: index) {
-  // expected-error @below {{invalid kind of attribute specified}}
-  %y = ring.exchange %x at %r from #ring.layout<zigzag over 4> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@cp, 0>
-      : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
+func.func @start_c6(%q: tensor<1x128x8x64xf32> {ring.shard = #s}, %n: index) attributes {ring.grid = @mesh} {
+  %0 = ring.start %q dims [1] of <zigzag over 8>[%n] extent %n all_to_all heads over 4 channel <@mesh[1], 0>
+      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
+  // expected-error @below {{is an all_to_all along #ring.channel<@mesh, 0>, another one is along other axes}}
+  %1 = ring.start %q dims [1] of <zigzag over 8>[%n] extent %n all_to_all heads over 8 channel <@mesh, 0>
+      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x1024x1x64xf32>>
   return
 }

@@ -1,7 +1,7 @@
 // RUN: burst-opt %s | burst-opt | FileCheck %s
 // RUN: burst-opt %s --mlir-print-op-generic | burst-opt | FileCheck %s
 
-// ring.start, ring.wait and ring.exchange: their examples and other forms.
+// ring.start and ring.wait: their examples and other forms.
 
 shard.grid @cp(shape = 8)
 shard.grid @four(shape = 4)
@@ -49,19 +49,15 @@ func.func @starts(%x: tensor<?x3xi8>, %y: tensor<2x?xf32>, %n: index,
   return
 }
 
-// CHECK-LABEL: func @exchange
-// CHECK: ring.exchange %{{.*}} at %{{.*}} from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512> to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8> channel <@four, 0> : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
-// CHECK: from #ring.shard<#ring.layout<zigzag over 4>, dim 0 extent 9> to #ring.shard<#ring.layout<striped 2 over 4>, dim 0 extent 9> channel <@four, 1> {mine} : tensor<?xi8> -> tensor<?xi8>
-func.func @exchange(%x: tensor<1x128x8x64xf32>, %u: tensor<?xi8>, %r: index) {
-  %y = ring.exchange %x at %r
-      from #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512>
-      to #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 8>
-      channel <@four, 0> : tensor<1x128x8x64xf32> -> tensor<1x512x2x64xf32>
-  // From one order to another.
-  %0 = ring.exchange %u at %r
-      from #ring.shard<#ring.layout<zigzag over 4>, dim 0 extent 9>
-      to #ring.shard<#ring.layout<striped 2 over 4>, dim 0 extent 9>
-      channel <@four, 1> {mine} : tensor<?xi8> -> tensor<?xi8>
+// CHECK-LABEL: func @all_to_all
+func.func @all_to_all(%q: tensor<1x128x8x64xf32>, %o: tensor<1x512x2x64xf32>, %l: tensor<1x2x?xf32>, %n: index) {
+  // CHECK: ring.start %{{.*}} dims [1] of <zigzag over 4>[%{{.*}}] extent %{{.*}} all_to_all heads over 4 channel <@four, 2>
+  // CHECK-SAME: : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
+  %0 = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 4 channel <@four, 2>
+      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
+  // CHECK: dims [1, 2] of <striped 2 over 4>[%{{.*}}] extent %{{.*}} all_to_all sequence over 4 channel <@four, 2>
+  %1 = ring.start %o, %l dims [1, 2] of <striped 2 over 4>[%n] extent %n all_to_all sequence over 4 channel <@four, 2>
+      : (tensor<1x512x2x64xf32>, tensor<1x2x?xf32>) -> !ring.token<tensor<1x128x8x64xf32>, tensor<1x8x?xf32>>
   return
 }
 

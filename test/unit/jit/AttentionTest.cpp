@@ -148,6 +148,36 @@ TEST(Attention, backward) {
   expectBackwardRuns(attention);
 }
 
+/// Heads of a second axis in place of a sequence over both.
+TEST(Attention, exchangesOfHeads) {
+  burst_attention attention = smallAttention();
+  attention.query_heads = 4;
+  attention.key_heads = 2;
+  attention.score = "alibi";
+  const burst_axis grid[] = {{3, "zigzag", nullptr}, {2, "zigzag", nullptr}};
+  attention.axes = grid;
+  attention.num_axes = 2;
+  for (const char *strategy :
+       {"ulysses on [1], ring_kv on [0]", " ulysses on [ 1 ] , all_gather",
+        "ulysses on [1]"}) {
+    attention.strategy = strategy;
+    attention.pass = BURST_FORWARD;
+    Problem problem(attention);
+    api::Program forward = compiled(attention);
+    attention.pass = problem.attention.pass = BURST_BACKWARD;
+    api::Program backward = compiled(attention);
+    ASSERT_TRUE(forward.get() && backward.get());
+    EXPECT_EQ(forward.numRanks(), 6);
+    problem.attention.pass = BURST_FORWARD;
+    expectSuccess(problem.run(forward));
+    problem.expectResults();
+    problem.attention.pass = BURST_BACKWARD;
+    expectSuccess(backward.prove(problem.arguments(backward)));
+    expectSuccess(problem.run(backward));
+    problem.expectGradients();
+  }
+}
+
 TEST(Attention, backwardOfSizesKnownAtRunTime) {
   burst_attention attention = smallAttention();
   attention.batch = attention.query_length = attention.key_length = -1;
@@ -448,7 +478,8 @@ TEST(Attention, namesAreChecked) {
   attention.score = nullptr;
   for (const char *wrong :
        {"", "2ring", "<ring_q>", "[ring_q]", "ring_q ring_kv", "ring_q>",
-        "ring_q\n", "ring_q<2>"}) {
+        "ring_q\n", "ring_q<2>", "ulysses on", "ulysses on 1", "ulysses on []",
+        "ulysses on [x]", "ulysses on [1],"}) {
     attention.strategy = wrong;
     std::string error = refusal(attention);
     EXPECT_EQ(error.find("burst_attention: strategy '"), 0u) << error;
@@ -516,15 +547,21 @@ TEST(Attention, parametersAreReadByTheCompiler) {
 /// The compiler's own errors are those of the program.
 TEST(Attention, strategiesThatCannotBeCompiled) {
   burst_attention attention = smallAttention();
-  attention.strategy = "ulysses";
-  api::Result<api::Program> program = api::Program::compile(attention);
-  ASSERT_FALSE(program);
-  EXPECT_EQ(program.error().code(), BURST_INVALID_PROGRAM);
-  EXPECT_NE(program.error().message().find(
-                "the strategy ulysses, which is not known: leave it out, or "
-                "pin one of ring_kv, ring_q, all_gather, ring_scores"),
-            std::string::npos)
-      << program.error().message();
+  const std::pair<const char *, const char *> refused[] = {
+      {"best",
+       "the strategy best, which is not known: leave it out, or pin one "
+       "of ring_kv, ring_q, all_gather, ring_scores, ulysses"},
+      {"ulysses on [1]",
+       "the strategy ulysses on [1], on axis 1, over which the sequence is not "
+       "sharded"}};
+  for (auto [strategy, why] : refused) {
+    attention.strategy = strategy;
+    api::Result<api::Program> program = api::Program::compile(attention);
+    ASSERT_FALSE(program);
+    EXPECT_EQ(program.error().code(), BURST_INVALID_PROGRAM);
+    EXPECT_NE(program.error().message().find(why), std::string::npos)
+        << program.error().message();
+  }
 }
 
 /// The names here and those of the dialect.

@@ -15,7 +15,7 @@ func.func @one(%q: !q) -> !q {
   return %o : !q
 }
 func.func @two(%q: !q) -> !q {
-  %o, %lse = burst.attention %q, %q, %q sequence <@g, contiguous> strategy <ulysses> : (!q, !q, !q) -> (!q, !l)
+  %o, %lse = burst.attention %q, %q, %q sequence <@g, contiguous> strategy <best> : (!q, !q, !q) -> (!q, !l)
   return %o : !q
 }
 )";
@@ -54,7 +54,7 @@ TEST(Errors, ofPassesAreAtTheOp) {
   Refusal found = refuse(two, config);
   EXPECT_EQ(found.location, "text:9:14");
   EXPECT_NE(found.message.find("'burst.attention' op pins the strategy "
-                               "ulysses, which is not known"),
+                               "best, which is not known"),
             std::string::npos)
       << found.message;
 }

@@ -89,7 +89,8 @@ void Check::compare(const Trial::Backward &backward,
   statistics.withForward += !isGiven;
   AttentionBackwardOp op = backward.op;
   StrategyAttr strategy = op.getStrategyAttr();
-  statistics.ofQueries += strategy && strategy.getValue() == "ring_q";
+  statistics.ofQueries +=
+      strategy && strategy.getParts().back().name == "ring_q";
   for (auto [index, gradient] : llvm::enumerate(expected.all())) {
     const TensorRef &found = backward.results[index];
     if (!found)

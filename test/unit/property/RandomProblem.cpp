@@ -29,6 +29,7 @@ public:
 
 private:
   void drawSizes();
+  void drawMembers();
   void fitGpus();
   void drawInputs();
   std::string tensor(std::vector<int64_t> shape, const std::string &element);
@@ -88,6 +89,9 @@ void Drawing::drawSizes() {
     problem.headParts = s.keyHeads == 2 && dice.chance(60) ? 2 : 1;
     problem.batchParts = s.batch == 2 && dice.chance(60) ? 2 : 1;
   }
+  if (!problem.isGrid() && problem.ranks > 1 && problem.ranks < 4 &&
+      dice.chance(40))
+    drawMembers();
   problem.order = dice.pick({"contiguous", "zigzag", "striped"});
   if (problem.order == "striped" && dice.chance(60))
     problem.order += format(" {}", dice.within(1, 7));
@@ -98,6 +102,16 @@ void Drawing::drawSizes() {
   openBatch = dice.chance(25);
   openQueries = dice.chance(25);
   openKeys = dice.chance(25);
+}
+
+/// As many heads as there must be for each of some ranks to have others.
+void Drawing::drawMembers() {
+  oracle::Sizes &s = problem.sizes;
+  problem.members = dice.pick({2, 2, 3});
+  if (s.keyHeads % problem.members == 0)
+    return;
+  s.queryHeads = s.queryHeads / s.keyHeads * problem.members;
+  s.keyHeads = problem.members;
 }
 
 /// Numbers of 16 bits, rows of whole chunks, sometimes more than a tile of
@@ -327,14 +341,14 @@ std::string Drawing::attention(int64_t index) {
   std::vector<Capture> scoreCaptures;
   std::string text = format("  %o{0}, %l{0} = burst.attention %q, %k, %v\n{1}",
                             index, clauses(/*hasScore=*/true, scoreCaptures));
-  if (dice.chance(90)) {
+  if (problem.members > 1 || dice.chance(90)) {
     std::string strategy =
         dice.pick({"ring_q", "ring_q", "ring_kv", "ring_kv", "all_gather",
                    "all_gather", "test_gather_q", "ring_scores"});
     addGatherQueries();
     if (kind == For::Gpus && strategy == "ring_scores")
       strategy = "ring_kv"; // kernels of GPUs keep no scores
-    text += format("    strategy <{}>\n", strategy);
+    text += format("    strategy <{}>\n", problem.strategy(strategy));
     problem.isExact &= strategy != "ring_scores"; // nothing is dropped
   }
   return text + format("    : ({}, {}, {}) -> ({}, {})\n", queryType, keyType,
@@ -410,10 +424,16 @@ RandomProblem Drawing::drawBackward(Scores scores) {
   std::string common = clauses(scores != Scores::None, scoreCaptures), ops;
 
   bool hasForward = dice.chance(40);
+  // All attentions of a function do the same.
+  std::string exchange =
+      problem.members == 1
+          ? ""
+          : format("    strategy <{}>\n", problem.strategy("ring_kv"));
   if (hasForward) {
-    ops += format("  %o, %l = burst.attention %q, %k, %v\n{}"
+    ops += format("  %o, %l = burst.attention %q, %k, %v\n{}{}"
                   "    : ({}, {}, {}) -> ({}, {})\n",
-                  common, queryType, keyType, valueType, outType, lseType);
+                  common, exchange, queryType, keyType, valueType, outType,
+                  lseType);
     // On a GPU, nothing copies what the backward pass reads.
     if (dice.chance(50) && kind != For::Gpus)
       give("o", outType);
@@ -456,9 +476,10 @@ RandomProblem Drawing::drawBackward(Scores scores) {
     ops += format("  %{} = burst.attention_backward %q, %k, %v, %o, %l, "
                   "%do{}\n{}",
                   fmt::join(names, ", %"), hasLseGrad ? ", %dl" : "", common);
-    if (dice.chance(80))
-      ops += format("    strategy <{}>\n",
-                    dice.pick({"ring_q", "ring_kv", "all_gather"}));
+    if (problem.members > 1 || dice.chance(80))
+      ops += format(
+          "    strategy <{}>\n",
+          problem.strategy(dice.pick({"ring_q", "ring_kv", "all_gather"})));
     if (!wanted.empty())
       ops += format("    gradients [{}]\n", fmt::join(wanted, ", "));
     ops +=
@@ -485,8 +506,14 @@ std::string RandomProblem::clauses() const {
   return format("sequence <@g[1], {}> heads <@g[0]> batch <@g[2]>", order);
 }
 
+std::string RandomProblem::strategy(const std::string &name) const {
+  return members == 1 ? name : format("ulysses on [1], {}", name);
+}
+
 std::string RandomProblem::text(int64_t ranks) const {
   std::string shape = std::to_string(ranks);
+  if (members > 1)
+    shape = ranks == 1 ? "1x1" : format("{}x{}", ranks, members);
   if (isGrid())
     shape =
         ranks == 1 ? "1x1x1" : format("{}x{}x{}", headParts, ranks, batchParts);

@@ -31,12 +31,18 @@ struct RandomProblem {
   /// Over how many ranks heads and batch are, on other axes of the grid.
   int64_t headParts = 1, batchParts = 1;
 
+  /// Over how many ranks heads are exchanged for a sequence that these and
+  /// `ranks` share: on the last axis of a grid of two, where not 1.
+  int64_t members = 1;
+
   bool isGrid() const { return headParts * batchParts > 1; }
 
   /// The module, its sequence sharded over so many ranks, or all of it on one.
   std::string text(int64_t ranks) const;
   /// How an attention of it is sharded.
   std::string clauses() const;
+  /// Where heads are exchanged, with this around it.
+  std::string strategy(const std::string &name) const;
   /// Makes up an operand, of the element type, from a seed.
   void drawOperand(const std::string &name, std::vector<int64_t> shape,
                    uint64_t from);

@@ -439,7 +439,7 @@ TEST(Table, ListsTheMessagesOfAGroup) {
   Ranks ranks;
   ranks.run(1, [&](burst_rank *rank, const burst_table *table, void *const *) {
     const Matrix matrix{memory, memory, 0, {9, 3}, {8, 1}};
-    const burst_sharded sharded{&matrix, 2, 4, 0};
+    const burst_sharded sharded{&matrix, 2, 4, 0, -1};
     burst_transfer transfer = shiftOf(1, 2, sharded, sharded);
     transfer.stride = 2;
     const burst_messages *list = table->messages(rank, &transfer);
@@ -458,7 +458,8 @@ TEST(Table, ListsTheMessagesOfAShift) {
     // the second segment is empty.
     const Matrix matrix{memory, memory, 5, {9, 3}, {8, 1}};
     const Matrix other{others, others, 0, {3, 2}, {1, 4}};
-    const burst_sharded sends{&matrix, 2, 4, 0}, receives{&other, 2, 4, 1};
+    const burst_sharded sends{&matrix, 2, 4, 0, -1},
+        receives{&other, 2, 4, 1, -1};
     burst_transfer transfer = shiftOf(2, 0, sends, receives);
     transfer.is_of_gathered = 1;
     const burst_messages *list = table->messages(rank, &transfer);
@@ -495,7 +496,7 @@ TEST(Table, ListsTheMessagesOfAShift) {
     EXPECT_EQ(table->messages(rank, &transfer)->count, 0);
     // Rows of nothing are none.
     const Matrix empty{memory, memory, 5, {6, 0}, {8, 1}};
-    const burst_sharded none{&empty, 2, 4, 0};
+    const burst_sharded none{&empty, 2, 4, 0, -1};
     transfer.flags = nullptr;
     transfer.sends = transfer.receives = &none;
     EXPECT_EQ(table->messages(rank, &transfer)->count, 0);
@@ -510,7 +511,8 @@ TEST(Table, ListsTheMessagesOfAGather) {
     int64_t r = table->index(rank);
     const Matrix matrix{memory, memory, 0, {2 + r, 1}, {1, 1}};
     const Matrix other{others, others, 0, {9, 1}, {1, 1}};
-    const burst_sharded sends{&matrix, 2, 4, 0}, receives{&other, 2, 4, 0};
+    const burst_sharded sends{&matrix, 2, 4, 0, -1},
+        receives{&other, 2, 4, 0, -1};
     burst_transfer transfer = transferOf(BURST_ALL_GATHER, r, sends, receives);
     const burst_messages *list = table->messages(rank, &transfer);
     const burst_message *messages = list->list;
@@ -559,7 +561,7 @@ TEST(Table, RefusesFlagsThatAreNotThere) {
   Ranks ranks;
   ranks.run(1, [&](burst_rank *rank, const burst_table *table, void *const *) {
     const Matrix matrix{nullptr, nullptr, 0, {4, 1}, {1, 1}};
-    const burst_sharded sharded{&matrix, 2, 4, 0};
+    const burst_sharded sharded{&matrix, 2, 4, 0, -1};
     burst_transfer transfer = transferOf(BURST_SHIFT, 2, sharded, sharded);
     const uint8_t flags[12] = {};
     transfer.flags = flags;

@@ -1,5 +1,6 @@
 //===- CostTest.cpp - costs against formulas and against plans ------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Strategies/Exchange.h"
 #include "passes/Strategies/Strategy.h"
 #include "test/unit/simulation/Programs.h"
 
@@ -243,20 +244,24 @@ public:
   PlannedCost(MLIRContext &context, const Problem &problem,
               const NamedMask &mask, Order order)
       : problem(problem), isDouble(problem.element == "f64"),
-        workload({problem.batch, problem.queries, problem.keys, problem.heads,
-                  problem.keyHeads, problem.dim, problem.valueDim},
-                 isDouble ? 8 : 2, isDouble ? 8 : 4, !problem.backward.empty(),
-                 {order, 1, problem.parts},
-                 [&](const Segment &q, const Segment &k) {
-                   return mask.keeps
-                              ? count(mask, problem.keys - problem.queries, q,
-                                      k)
-                              : Kept{};
-                 }),
+        workload(
+            {problem.batch, problem.queries, problem.keys,
+             problem.heads / problem.members,
+             problem.keyHeads / problem.members, problem.dim, problem.valueDim},
+            isDouble ? 8 : 2, isDouble ? 8 : 4, !problem.backward.empty(),
+            {order, 1, problem.parts},
+            [&](const Segment &q, const Segment &k) {
+              return mask.keeps
+                         ? count(mask, problem.keys - problem.queries, q, k)
+                         : Kept{};
+            }),
         cost(estimate(workload,
                       problem.backward.empty() ? problem.forward
                                                : problem.backward,
                       {})) {
+    if (problem.members > 1)
+      cost += estimateExchange(workload, problem.members,
+                               /*hasLseGradient=*/false, {});
     Proof proof;
     ProofOptions options;
     options.allowEmpty = problem.forward == "ring_scores";
@@ -271,7 +276,8 @@ public:
       sent += found.totalBytes();
       peak = std::max(peak, found.peakBytes);
     }
-    EXPECT_NEAR(cost.bytes * static_cast<double>(problem.parts),
+    int64_t ranks = problem.parts * problem.members;
+    EXPECT_NEAR(cost.bytes * static_cast<double>(ranks),
                 static_cast<double>(sent), 1e-6);
     double held = static_cast<double>(tensorBytes()) + cost.buffers;
     if (workload.whole.isEven(problem.queries) &&
@@ -284,9 +290,12 @@ public:
 private:
   /// Operands and results of the attention, on a rank.
   int64_t tensorBytes() const {
+    // As many of all heads as of a part of them, where the others are.
     int64_t element = workload.elementBytes, state = workload.stateBytes;
-    int64_t queries = problem.batch * problem.heads * workload.queriesOfRank;
-    int64_t keys = problem.batch * problem.keyHeads * workload.keysOfRank;
+    int64_t queries = problem.batch * problem.heads * workload.queriesOfRank /
+                      problem.members;
+    int64_t keys = problem.batch * problem.keyHeads * workload.keysOfRank /
+                   problem.members;
     int64_t bytes = queries * (problem.dim + problem.valueDim) * element +
                     keys * (problem.dim + problem.valueDim) * element +
                     queries * state;
@@ -346,6 +355,34 @@ TEST(CostTest, BytesAreThoseOfThePlan) {
               SCOPED_TRACE(problem.describe());
               PlannedCost(*context, problem, mask, order).compare();
             }
+}
+
+TEST(CostTest, BytesOfExchangesAreThoseOfThePlan) {
+  auto context = makeContext();
+  for (int64_t members : {2, 4})
+    for (int64_t parts : {1, 2, 3})
+      for (const char *element : {"bf16", "f64"})
+        for (Direction direction : directions) {
+          if (direction.forward == StringRef("ring_scores"))
+            continue;
+          Problem problem;
+          problem.forward = direction.forward;
+          problem.backward = direction.backward;
+          problem.mask = masks[1].text;
+          problem.order = "zigzag";
+          problem.parts = parts;
+          problem.members = members;
+          problem.queries = 48;
+          problem.keys = 96;
+          problem.batch = 2;
+          problem.heads = 8;
+          problem.keyHeads = 4;
+          problem.dim = 6;
+          problem.valueDim = 5;
+          problem.element = element;
+          SCOPED_TRACE(problem.describe());
+          PlannedCost(*context, problem, masks[1], Order::Zigzag).compare();
+        }
 }
 
 TEST(CostTest, LargeGridsHoldWhatOneOfTheirRanksHolds) {

@@ -117,12 +117,6 @@ static bool addWhileUnderWay(Backward &s) {
   return true;
 }
 
-static bool exchangeAGradient(Backward &s) {
-  Emit e(s, s.end());
-  e.exchange(s.end().getOperand(0), shardOf(s, 0));
-  return true;
-}
-
 ArrayRef<GradientMutation> gradientTransferMutations() {
   static constexpr GradientMutation mutations[] = {
       {"the wait for a slice is dropped", dropWaitOfSlice,
@@ -187,8 +181,6 @@ ArrayRef<GradientMutation> gradientTransferMutations() {
        "sends what is laid out as|sends a tensor of", "ring.start"},
       {"three gradients are held", with<holdTooMany>,
        "receives a gradient while 2 are still needed", "ring.start"},
-      {"a gradient is exchanged", exchangeAGradient,
-       "exchanges a tensor that is no shard", "ring.exchange"},
   };
   return mutations;
 }

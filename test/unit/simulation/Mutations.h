@@ -219,14 +219,6 @@ struct Emit {
                                 start.getToken())
         .getResult(0);
   }
-  mlir::Value exchange(mlir::Value tensor, ring::ShardAttr shard) {
-    return ring::ExchangeOp::create(
-        builder, loc, tensor.getType(), tensor, schedule.rank, shard, shard,
-        ring::ChannelAttr::get(
-            builder.getContext(),
-            mlir::FlatSymbolRefAttr::get(builder.getContext(), "cp"),
-            /*axes=*/{}, 7));
-  }
   /// The same of tensors, which a select cannot choose.
   mlir::Value tensorOnRank(int64_t rank, mlir::Value there,
                            mlir::Value elsewhere) {

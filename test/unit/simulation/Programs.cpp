@@ -30,6 +30,11 @@ std::string Problem::text() const {
               o = tensor(queries, heads, valueDim);
   std::string lse = llvm::formatv("tensor<{0}x{1}x{2}x{3}>", batch, heads,
                                   queries, element == "f64" ? "f64" : "f32");
+  std::string grid = std::to_string(parts), exchange;
+  if (members > 1) {
+    grid += "x" + std::to_string(members);
+    exchange = "ulysses on [1], ";
+  }
   if (!backward.empty())
     return llvm::formatv(R"(
 shard.grid @cp(shape = {0})
@@ -40,8 +45,8 @@ func.func @f(%q: {1}, %k: {2}, %v: {3}, %o: {4}, %lse: {5}, %do: {4})
       : ({1}, {2}, {3}, {4}, {5}, {4}) -> ({1}, {2}, {3})
   return %dq, %dk, %dv : {1}, {2}, {3}
 })",
-                         parts, q, k, v, o, lse, mask.empty() ? "" : "mask",
-                         mask, order, backward);
+                         grid, q, k, v, o, lse, mask.empty() ? "" : "mask",
+                         mask, order, exchange + backward);
   return llvm::formatv(R"(
 shard.grid @cp(shape = {0})
 func.func @f(%q: {1}, %k: {2}, %v: {3}) -> ({4}, {5}) {{
@@ -49,8 +54,8 @@ func.func @f(%q: {1}, %k: {2}, %v: {3}) -> ({4}, {5}) {{
       strategy <{9}> : ({1}, {2}, {3}) -> ({4}, {5})
   return %o, %lse : {4}, {5}
 })",
-                       parts, q, k, v, o, lse, mask.empty() ? "" : "mask", mask,
-                       order, forward);
+                       grid, q, k, v, o, lse, mask.empty() ? "" : "mask", mask,
+                       order, exchange + forward);
 }
 
 std::string nameOfProblem(const testing::TestParamInfo<Problem> &info) {
@@ -61,11 +66,12 @@ std::string nameOfProblem(const testing::TestParamInfo<Problem> &info) {
 }
 
 std::string Problem::describe() const {
-  return llvm::formatv("{0} {1} over {2}, {3} x {4}{5}{6}{7}{8}", order,
+  return llvm::formatv("{0} {1} over {2}{9}, {3} x {4}{5}{6}{7}{8}", order,
                        mask.empty() ? "full" : mask, parts, queries, keys,
                        drop ? ", drop" : "", overlap ? ", overlap" : "",
                        backward.empty() ? ", " : ", backward ",
-                       backward.empty() ? forward : backward);
+                       backward.empty() ? forward : backward,
+                       members > 1 ? " x " + std::to_string(members) : "");
 }
 
 std::unique_ptr<MLIRContext> makeContext() {

@@ -29,6 +29,9 @@ struct Problem {
   std::string forward = "ring_kv";
   /// The strategy of the gradients of the attention, or "" for itself.
   std::string backward = "";
+  /// Over how many ranks heads are exchanged for the sequence around it, on a
+  /// last axis of the grid; 1 where they are not.
+  int64_t members = 1;
 
   bool movesQueries() const {
     return (backward.empty() ? forward : backward) == "ring_q";

@@ -209,6 +209,7 @@ bool change(ModuleOp module, unsigned seed) {
 struct Family {
   std::string forward, backward, order, mask;
   bool overlap;
+  int64_t members = 1;
 };
 
 /// The program of a family for so many ranks, of some sizes.
@@ -226,6 +227,9 @@ Problem problemOf(const Family &family, int64_t parts, Random &random) {
   problem.queries = 20 + static_cast<int64_t>(below(random, 20));
   problem.keys = problem.queries + 1 + static_cast<int64_t>(below(random, 20));
   problem.overlap = family.overlap;
+  problem.members = family.members;
+  problem.heads = 2 * family.members;
+  problem.keyHeads = family.members;
   return problem;
 }
 
@@ -282,6 +286,10 @@ std::vector<Family> allFamilies() {
         for (bool isBackward : {false, true})
           families.push_back({strategy, isBackward ? strategy : "", order, mask,
                               /*overlap=*/order != StringRef("striped")});
+  for (const char *strategy : {"ring_kv", "ring_q", "all_gather"})
+    for (bool isBackward : {false, true})
+      families.push_back({strategy, isBackward ? strategy : "", "zigzag",
+                          "causal", /*overlap=*/true, /*members=*/2});
   return families;
 }
 

@@ -92,7 +92,7 @@ public:
   }
 
   void starts(const Transfer &transfer) override {
-    turns[&transfer] = counts[{transfer.op, transfer.rank}]++;
+    turns[&transfer] = counts[{transfer.start, transfer.rank}]++;
   }
 
   void delivers(const Transfer &from, const Transfer &to,
@@ -100,11 +100,11 @@ public:
     if (index != 0)
       return;
     Returning::Message message{from.rank, to.rank, turns[&from]};
-    if (from.op == schedule.slice)
+    if (from.start == schedule.slice)
       schedule.slices.push_back(message);
-    else if (from.op == schedule.onward)
+    else if (from.start == schedule.onward)
       schedule.onwards.push_back(message);
-    else if (from.op == schedule.toOwner)
+    else if (from.start == schedule.toOwner)
       schedule.returns.push_back(message);
   }
 

@@ -106,6 +106,31 @@ TEST_P(SequenceTest, AShardIsItsSegmentsInRisingOrder) {
     }
 }
 
+TEST_P(SequenceTest, NeighboursHoldAShardTogether) {
+  const Layout &layout = GetParam();
+  for (int64_t members = 1; members <= layout.parts; ++members) {
+    if (layout.parts % members != 0)
+      continue;
+    Layout groups = layout.ofGroups(members);
+    ASSERT_EQ(groups.parts, layout.parts / members);
+    for (int64_t extent = 0; extent <= 70; ++extent)
+      for (int64_t group = 0; group < groups.parts; ++group) {
+        std::vector<int64_t> positions = groups.positions(group, extent);
+        std::vector<int64_t> found(positions.size(), -1);
+        for (int64_t owner = group * members; owner < (group + 1) * members;
+             ++owner)
+          for (int64_t s = 0; s < layout.numSegments(); ++s) {
+            Segment own = layout.segment(owner, s, extent);
+            Segment rows = layout.segmentInGroup(owner, s, extent, members);
+            ASSERT_EQ(rows.count, own.count);
+            for (int64_t x = 0; x < own.count; ++x)
+              found.at(rows.position(x)) = own.position(x);
+          }
+        EXPECT_EQ(found, positions) << members << " of " << extent;
+      }
+  }
+}
+
 TEST_P(SequenceTest, SharesAreBalanced) {
   const Layout &layout = GetParam();
   for (int64_t extent = 0; extent <= 70; ++extent) {

@@ -221,7 +221,7 @@ static bool attendWhatNeverCame(Schedule &s) {
 }
 
 //===----------------------------------------------------------------------===//
-// Channels and exchanges
+// Channels
 //===----------------------------------------------------------------------===//
 
 /// Two transfers, each waited for at once: one rank runs them in the other
@@ -249,53 +249,6 @@ static bool sendOnAnotherGrid(Schedule &s) {
     inner.receive(inner.send(s.program.getArgument(1), shardOf(s, 1), 1,
                              block == branch.thenBlock() ? "other" : "cp"));
   }
-  return true;
-}
-
-static bool exchangeAlone(Schedule &s) {
-  Emit e = Emit::atTop(s);
-  scf::IfOp branch = e.branchOnRank(0);
-  Emit inner(s, branch.thenBlock()->getTerminator());
-  inner.exchange(s.program.getArgument(0), shardOf(s, 0));
-  return true;
-}
-
-static bool exchangeApart(Schedule &s) {
-  Emit e = Emit::atTop(s);
-  scf::IfOp branch = e.branchOnRank(0);
-  unsigned argument = 0;
-  for (Block *block : {branch.thenBlock(), branch.elseBlock()}) {
-    Emit inner(s, block->getTerminator());
-    inner.exchange(s.program.getArgument(argument), shardOf(s, argument));
-    ++argument;
-  }
-  return true;
-}
-
-static bool exchangeAsAnotherRank(Schedule &s) {
-  Emit e = Emit::atTop(s);
-  Value result = e.exchange(s.program.getArgument(0), shardOf(s, 0));
-  auto exchange = result.getDefiningOp<ring::ExchangeOp>();
-  Emit before(s, exchange);
-  exchange.getRankMutable().set(before.ahead(s.rank));
-  return true;
-}
-
-static bool exchangeAnotherTensor(Schedule &s) {
-  Value key = s.program.getArgument(1), value = s.program.getArgument(2);
-  if (key.getType() != value.getType())
-    return false;
-  Emit e = Emit::atTop(s);
-  e.exchange(e.tensorOnRank(0, key, value), shardOf(s, 1));
-  return true;
-}
-
-/// What came from another rank is exchanged as this rank's own.
-static bool exchangeWhatIsAnothers(Schedule &s) {
-  Emit e = Emit::atTop(s);
-  Value received =
-      e.receive(e.send(s.program.getArgument(1), shardOf(s, 1), 1));
-  e.exchange(received, shardOf(s, 1));
   return true;
 }
 
@@ -354,18 +307,6 @@ ArrayRef<Mutation> transferMutations() {
        "deadlock: .*rank [0-9]+, .* on channel [012]", "ring.start"},
       {"one rank sends on another grid's channel", sendOnAnotherGrid,
        "@other, the program runs on @cp", "ring.start"},
-      {"one rank exchanges alone", exchangeAlone,
-       "deadlock: .*rank 0, at hop 0, takes part in an exchange on channel 7|"
-       "deadlock: it takes part in an exchange; rank 1",
-       "ring.(exchange|start)"},
-      {"ranks are at different exchanges", exchangeApart, "another exchange",
-       "ring.exchange"},
-      {"a rank exchanges as another", exchangeAsAnotherRank,
-       "takes part as rank", "ring.exchange"},
-      {"one rank exchanges another tensor", exchangeAnotherTensor,
-       "exchanges another tensor than rank 0", "ring.exchange"},
-      {"a rank exchanges what is another's", exchangeWhatIsAnothers,
-       "exchanges the shard of rank|gives a shard of", "ring.exchange"},
   };
   return mutations;
 }

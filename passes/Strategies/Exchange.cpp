@@ -1,0 +1,189 @@
+//===- Exchange.cpp - heads in place of the sequence ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Strategies/Exchange.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/InterleavedRange.h"
+
+using namespace mlir;
+using namespace burst;
+
+static shard::GridOp gridOf(AttentionInterface op) {
+  return SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(
+      op, op.getSequence()->getGrid().getAttr());
+}
+
+/// The axes over which the sequence is sharded, each by name.
+static SmallVector<int64_t> sequenceAxes(AttentionInterface op) {
+  SmallVector<int64_t> axes(op.getSequence()->getAxes());
+  if (axes.empty())
+    llvm::append_range(axes, llvm::seq(gridOf(op).getRank()));
+  if (axes == SmallVector<int64_t>{noAxis})
+    axes.clear();
+  return axes;
+}
+
+/// The axes over which heads are sharded, each by name.
+static SmallVector<int64_t> headAxes(AttentionInterface op) {
+  AxesAttr heads = op.getHeadsAttr();
+  if (!heads || heads.getAxes() == ArrayRef(noAxis))
+    return {};
+  return SmallVector<int64_t>(heads.getAxes());
+}
+
+/// Why sequence and heads cannot be exchanged along `axes`, to follow "pins the
+/// strategy ulysses, which"; empty where they can.
+static std::string whyNot(AttentionInterface op, ArrayRef<int64_t> axes) {
+  SmallVector<int64_t> sequence = sequenceAxes(op);
+  if (axes.size() > sequence.size() ||
+      axes != ArrayRef(sequence).take_back(axes.size()))
+    return llvm::formatv("works on the last axes of the sequence, of [{0}], "
+                         "got: [{1}]",
+                         llvm::interleaved(sequence), llvm::interleaved(axes));
+  SmallVector<int64_t> heads = headAxes(op);
+  if (!heads.empty() && heads.back() + 1 != axes.front())
+    return llvm::formatv("shards heads over its axes behind those of the heads "
+                         "clause, which they must directly follow in the grid, "
+                         "got: [{0}] behind [{1}]",
+                         llvm::interleaved(axes), llvm::interleaved(heads));
+  int64_t members = groupOf(gridOf(op), axes).size;
+  int64_t others = groupOf(op, op.getHeadsAttr()).size;
+  for (auto [what, tensor] :
+       {std::pair("query", op.getQuery()), {"key", op.getKey()}}) {
+    int64_t count = cast<RankedTensorType>(tensor.getType()).getDimSize(2);
+    if (ShapedType::isDynamic(count))
+      return "needs to know how many heads there are";
+    if (count % (members * others) == 0)
+      continue;
+    std::string text =
+        llvm::formatv("shards {0} {1} heads over {2} ranks, which does not "
+                      "divide them",
+                      count, what, members * others);
+    if (StringRef(what) == "key" && members * others % count == 0)
+      text += llvm::formatv("; give each rank a key head by repeating each {0} "
+                            "times",
+                            members * others / count);
+    return text;
+  }
+  return {};
+}
+
+static Exchange along(AttentionInterface op, ArrayRef<int64_t> axes) {
+  SequenceAttr sequence = *op.getSequence();
+  if (groupOf(gridOf(op), axes).size == 1)
+    return {{}, sequence, op.getHeadsAttr(), {}};
+  FlatSymbolRefAttr grid = sequence.getGrid();
+  SmallVector<int64_t> left = sequenceAxes(op), heads = headAxes(op);
+  left.pop_back_n(axes.size());
+  if (left.empty())
+    left.push_back(noAxis);
+  heads.append(axes.begin(), axes.end());
+  int64_t members = groupOf(gridOf(op), axes).size;
+  Layout groups =
+      sequence.getLayout(groupOf(gridOf(op), sequence.getAxes()).size)
+          .ofGroups(members);
+  return {SmallVector<int64_t>(axes),
+          SequenceAttr::get(op.getContext(), grid, left, groups.order,
+                            groups.block),
+          AxesAttr::get(op.getContext(), grid, heads),
+          {}};
+}
+
+FailureOr<Exchange> burst::exchangeOf(AttentionInterface op) {
+  Exchange exchange{{}, *op.getSequence(), op.getHeadsAttr(), {}};
+  StrategyAttr pinned = op.getStrategyAttr();
+  if (!pinned)
+    return exchange;
+  SmallVector<StrategyPart> parts = pinned.getParts();
+  SmallVector<int64_t> left = sequenceAxes(op);
+  const auto *part = llvm::find_if(parts, [](const StrategyPart &other) {
+    return other.name == exchangeName;
+  });
+  auto refuse = [&](const Twine &why) {
+    return op->emitOpError("pins the strategy ") << pinned.getText() << why;
+  };
+  if (parts.size() > (part == parts.end() ? 1 : 2))
+    return refuse(", of which several compute; pin one, and ulysses beside it");
+  StrategyPart rest;
+  for (const StrategyPart &other : parts) {
+    for (int64_t axis : other.axes)
+      if (!llvm::is_contained(left, axis))
+        return refuse(", on axis " + Twine(axis) +
+                      ", over which the sequence is not sharded");
+    if (other.name != exchangeName)
+      rest = other;
+  }
+  if (part != parts.end()) {
+    SmallVector<int64_t> axes = part->axes;
+    if (axes.empty()) {
+      axes = left;
+      axes.pop_back_n(rest.axes.size());
+    }
+    if (axes.empty())
+      return refuse(", and no axis of the sequence is left for ulysses");
+    if (std::string why = whyNot(op, axes); !why.empty())
+      return op->emitOpError("pins the strategy ")
+             << exchangeName << ", which " << why;
+    exchange = along(op, axes);
+    left.pop_back_n(axes.size());
+  }
+  if (rest.name.empty())
+    return exchange;
+  for (int64_t axis : left)
+    if (!rest.axes.empty() && !llvm::is_contained(rest.axes, axis) &&
+        gridOf(op).getShape()[axis] != 1)
+      return refuse(", and nothing on axis " + Twine(axis) +
+                    " of the sequence");
+  exchange.rest =
+      StrategyAttr::get(op.getContext(), ArrayRef(StrategyPart{rest.name}));
+  return exchange;
+}
+
+SmallVector<Exchange> burst::allExchanges(AttentionInterface op) {
+  SmallVector<Exchange> all{{{}, *op.getSequence(), op.getHeadsAttr(), {}}};
+  SmallVector<int64_t> axes = sequenceAxes(op);
+  for (size_t count = 1; count <= axes.size(); ++count) {
+    ArrayRef<int64_t> last = ArrayRef(axes).take_back(count);
+    Exchange exchange =
+        whyNot(op, last).empty() ? along(op, last) : all.front();
+    // Axes of one rank change nothing.
+    if (exchange.sequence != all.back().sequence && exchange.isDone())
+      all.push_back(exchange);
+  }
+  return all;
+}
+
+Estimate burst::estimateExchange(const Workload &inside, int64_t members,
+                                 bool hasLseGradient,
+                                 const Hardware &hardware) {
+  auto element = static_cast<double>(inside.elementBytes);
+  auto state = static_cast<double>(inside.stateBytes);
+  auto queryDim = static_cast<double>(inside.sizes.queryDim);
+  auto valueDim = static_cast<double>(inside.sizes.valueDim);
+  // Numbers of a position and a head: forward q to o and lse, k and v; backward
+  // q, o, do, lse and its gradient to dq, k and v to dk and dv.
+  double in = queryDim * element, out = valueDim * element + state;
+  double ofKeys = (queryDim + valueDim) * element;
+  double keysIn = ofKeys, keysOut = 0;
+  if (inside.isBackward) {
+    in += 2 * valueDim * element + (hasLseGradient ? 2 : 1) * state;
+    out = queryDim * element;
+    keysOut = ofKeys;
+  }
+  auto queries = static_cast<double>(inside.sizes.batch) *
+                 static_cast<double>(inside.sizes.queryHeads) *
+                 static_cast<double>(inside.queriesOfRank);
+  auto keys = static_cast<double>(inside.sizes.batch) *
+              static_cast<double>(inside.sizes.keyHeads) *
+              static_cast<double>(inside.keysOfRank);
+  Estimate result;
+  result.buffers = queries * (in + out) + keys * (keysIn + keysOut);
+  auto ranks = static_cast<double>(members);
+  result.bytes = result.buffers * (ranks - 1) / ranks;
+  // Both ways, each as one start of messages to all.
+  constexpr double issue = 0.1; // as in estimateGathering
+  result.exposed = 2 * hardware.latency * (1 + issue * (ranks - 2)) +
+                   result.bytes / hardware.bandwidth;
+  return result;
+}

@@ -1,0 +1,189 @@
+// RUN: burst-opt %s --burst-partition --split-input-file --verify-diagnostics | FileCheck %s
+
+// Arguments come in all-to-alls that are under way together; between these and
+// those of the results there is an attention of fewer ranks and heads.
+
+shard.grid @mesh(shape = 3x2)
+!q = tensor<1x48x8x16xf32>
+!k = tensor<1x24x4x16xf32>
+!l = tensor<1x8x48xf32>
+
+// CHECK-LABEL: func @usp
+// CHECK-SAME: %[[Q:[^ ]+]]: tensor<1x8x8x16xf32> {ring.shard = #ring.shard<#ring.layout<zigzag over 6>, dim 1 extent 48>}
+// CHECK-SAME: %[[K:[^ ]+]]: tensor<1x4x4x16xf32> {ring.shard = #ring.shard<#ring.layout<zigzag over 6>, dim 1 extent 24>}
+// CHECK-SAME: -> (tensor<1x8x8x16xf32> {ring.shard = #ring.shard<#ring.layout<zigzag over 6>, dim 1 extent 48>}
+// CHECK: %[[TQ:.*]] = ring.start %[[Q]] dims [1] of <zigzag over 6>[%[[R:.*]]] extent %{{.*}} all_to_all heads over 2 channel <@mesh[1], 2>
+// CHECK: %[[TK:.*]] = ring.start %[[K]] dims [1] of <zigzag over 6>[%[[R]]] extent %{{.*}} all_to_all heads over 2 channel <@mesh[1], 2>
+// CHECK: %[[LQ:.*]] = ring.wait %[[TQ]] : !ring.token<tensor<1x16x4x16xf32>>
+// CHECK: %[[GQ:.*]] = burst.unshard %[[LQ]] dim 1 extent %{{.*}} by <@mesh[0], zigzag> : tensor<1x16x4x16xf32> -> tensor<1x48x4x16xf32>
+// CHECK: %[[LK:.*]] = ring.wait %[[TK]] : !ring.token<tensor<1x8x2x16xf32>>
+// CHECK: %[[GK:.*]] = burst.unshard %[[LK]]
+// CHECK: %[[O:.*]], %{{.*}} = burst.attention %[[GQ]], %[[GK]], %[[GK]] mask causal sequence <@mesh[0], zigzag> heads <@mesh[1]> strategy <ring_q> :
+// CHECK: %[[LO:.*]] = burst.shard %[[O]] dim 1 by <@mesh[0], zigzag>
+// CHECK: %[[TO:.*]] = ring.start %[[LO]] dims [1] of <zigzag over 6>[%[[R]]] extent %{{.*}} all_to_all sequence over 2 channel <@mesh[1], 2>
+// CHECK: %[[OUT:.*]] = ring.wait %[[TO]]
+// CHECK: return %[[OUT]]
+func.func @usp(%q: !q, %k: !k) -> !q {
+  %o, %lse = burst.attention %q, %k, %k mask causal sequence <@mesh, zigzag>
+      strategy <ulysses on [1], ring_q> : (!q, !k, !k) -> (!q, !l)
+  return %o : !q
+}
+
+// -----
+
+// With nothing left, every rank has all of the sequence; heads that are sharded
+// already are sharded further.
+
+shard.grid @mesh(shape = 2x4)
+!q = tensor<1x48x8x16xf32>
+!l = tensor<1x8x48xf32>
+
+// CHECK-LABEL: func @alone
+// CHECK-SAME: ring.splits = [#ring.shard<#ring.layout<contiguous over 2>, dim 2 extent 8 axes [0]>]
+// CHECK: ring.start {{.*}} of <striped 4 over 4>[{{.*}} all_to_all heads over 4 channel <@mesh[1], 2>
+// CHECK-SAME: (tensor<1x12x4x16xf32>) -> !ring.token<tensor<1x48x1x16xf32>>
+// CHECK: burst.attention {{.*}} sequence <@mesh[], contiguous> heads <@mesh[0, 1]> :
+func.func @alone(%q: !q) -> !l {
+  %o, %lse = burst.attention %q, %q, %q sequence <@mesh[1], striped 4> heads <@mesh[0]>
+      strategy <ulysses> : (!q, !q, !q) -> (!q, !l)
+  return %lse : !l
+}
+
+// -----
+
+// Blocks of neighbours are one block.
+
+shard.grid @mesh(shape = 2x2)
+!q = tensor<1x48x8x16xf32>
+!l = tensor<1x8x48xf32>
+
+// CHECK-LABEL: func @stripes
+// CHECK: sequence <@mesh[0], striped 8> heads <@mesh[1]>
+func.func @stripes(%q: !q) -> !l {
+  %o, %lse = burst.attention %q, %q, %q sequence <@mesh, striped 4>
+      strategy <ulysses on [1]> : (!q, !q, !q) -> (!q, !l)
+  return %lse : !l
+}
+
+// -----
+
+shard.grid @mesh(shape = 8)
+!q = tensor<1x48x8x16xf32>
+!k = tensor<1x48x4x16xf32>
+
+func.func @refused(%q: !q, %k: !k) -> !q {
+  // expected-error @below {{pins the strategy ulysses, which shards 4 key heads over 8 ranks, which does not divide them; give each rank a key head by repeating each 2 times}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@mesh, zigzag> strategy <ulysses>
+      : (!q, !k, !k) -> (!q, tensor<1x8x48xf32>)
+  return %o : !q
+}
+
+// -----
+
+shard.grid @mesh(shape = 3)
+!q = tensor<1x48x8x16xf32>
+!k = tensor<1x48x4x16xf32>
+
+func.func @refused(%q: !q, %k: !k) -> !q {
+  // expected-error @below {{pins the strategy ulysses, which shards 8 query heads over 3 ranks, which does not divide them}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@mesh, zigzag> strategy <ulysses>
+      : (!q, !k, !k) -> (!q, tensor<1x8x48xf32>)
+  return %o : !q
+}
+
+// -----
+
+shard.grid @mesh(shape = 2x2)
+!q = tensor<1x48x8x16xf32>
+!k = tensor<1x48x4x16xf32>
+
+func.func @refused(%q: !q, %k: !k) -> !q {
+  // expected-error @below {{pins the strategy ulysses, which works on the last axes of the sequence, of [0, 1], got: [0]}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@mesh, zigzag> strategy <ulysses on [0], ring_kv>
+      : (!q, !k, !k) -> (!q, tensor<1x8x48xf32>)
+  return %o : !q
+}
+
+// -----
+
+shard.grid @mesh(shape = 2x2)
+!q = tensor<1x48x8x16xf32>
+!k = tensor<1x48x4x16xf32>
+
+func.func @refused(%q: !q, %k: !k) -> !q {
+  // expected-error @below {{pins the strategy ulysses on [1], on axis 1, over which the sequence is not sharded}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@mesh[0], zigzag> heads <@mesh[1]> strategy <ulysses on [1]>
+      : (!q, !k, !k) -> (!q, tensor<1x8x48xf32>)
+  return %o : !q
+}
+
+// -----
+
+shard.grid @mesh(shape = 2x2)
+!q = tensor<1x48x8x16xf32>
+!k = tensor<1x48x4x16xf32>
+
+func.func @refused(%q: !q, %k: !k) -> !q {
+  // expected-error @below {{pins the strategy ulysses, which shards heads over its axes behind those of the heads clause, which they must directly follow in the grid, got: [0] behind [1]}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@mesh[0], zigzag> heads <@mesh[1]> strategy <ulysses>
+      : (!q, !k, !k) -> (!q, tensor<1x8x48xf32>)
+  return %o : !q
+}
+
+// -----
+
+shard.grid @mesh(shape = 2x2)
+!q = tensor<1x48x8x16xf32>
+!k = tensor<1x48x4x16xf32>
+
+func.func @refused(%q: !q, %k: !k) -> !q {
+  // expected-error @below {{pins the strategy ring_kv on [0], and nothing on axis 1 of the sequence}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@mesh, zigzag> strategy <ring_kv on [0]>
+      : (!q, !k, !k) -> (!q, tensor<1x8x48xf32>)
+  return %o : !q
+}
+
+// -----
+
+shard.grid @mesh(shape = 2x2)
+!q = tensor<1x48x8x16xf32>
+!k = tensor<1x48x4x16xf32>
+
+func.func @refused(%q: !q, %k: !k) -> !q {
+  // expected-error @below {{pins the strategy ring_q on [1], ring_kv on [0], of which several compute; pin one, and ulysses beside it}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@mesh, zigzag> strategy <ring_q on [1], ring_kv on [0]>
+      : (!q, !k, !k) -> (!q, tensor<1x8x48xf32>)
+  return %o : !q
+}
+
+// -----
+
+shard.grid @mesh(shape = 4)
+!q = tensor<1x48x8x16xf32>
+!l = tensor<1x8x48xf32>
+
+func.func @two(%q: !q) -> (!q, !q) {
+  %o, %lse = burst.attention %q, %q, %q sequence <@mesh, zigzag>
+      strategy <ulysses> : (!q, !q, !q) -> (!q, !l)
+  // expected-error @below {{exchanges its sequence for heads over other axes than another attention of this function, whose tensors it may share; pin the same of strategy <ulysses> for both}}
+  %o1, %lse1 = burst.attention %q, %q, %q sequence <@mesh, zigzag>
+      strategy <ring_kv> : (!q, !q, !q) -> (!q, !l)
+  return %o, %o1 : !q, !q
+}
+
+// -----
+
+// A result that is returned twice is exchanged once.
+
+shard.grid @cp(shape = 2)
+!q = tensor<1x48x8x16xf32>
+
+// CHECK-LABEL: func @twice
+// CHECK: ring.start %{{[^,]*}} dims [1] {{.*}} all_to_all sequence
+// CHECK: %[[O:.*]] = ring.wait
+// CHECK: return %[[O]], %[[O]]
+func.func @twice(%q: !q) -> (!q, !q) {
+  %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag>
+      strategy <ulysses> : (!q, !q, !q) -> (!q, tensor<1x8x48xf32>)
+  return %o, %o : !q, !q
+}
