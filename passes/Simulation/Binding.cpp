@@ -382,6 +382,7 @@ TensorRef burst::gatherResult(const Simulation &simulation, unsigned index) {
   if (shards.empty())
     return results.front()[index];
   std::vector<TensorRef> parts;
+  parts.reserve(results.size());
   for (const auto &ofRank : results)
     parts.push_back(ofRank[index]);
   // Of ranks that differ in the place along one dimension, one is made.
