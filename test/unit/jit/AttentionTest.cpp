@@ -154,7 +154,7 @@ TEST(Attention, exchangesOfHeads) {
   attention.query_heads = 4;
   attention.key_heads = 2;
   attention.score = "alibi";
-  const burst_axis grid[] = {{3, "zigzag", nullptr}, {2, "zigzag", nullptr}};
+  const burst_axis grid[] = {{3, "zigzag", nullptr}, {2, nullptr, nullptr}};
   attention.axes = grid;
   attention.num_axes = 2;
   for (const char *strategy :

@@ -177,7 +177,10 @@ void Check::compareTraffic() {
 }
 
 Layout Check::layout() {
-  return many.attentions.front().op.getSequence()->getLayout(problem.ranks);
+  return many.attentions.front()
+      .op.getSequence()
+      ->getLayout(problem.ranks * problem.members)
+      .ofGroups(problem.members);
 }
 
 /// Whether a rank has any pair with a segment of what comes to it.
