@@ -150,7 +150,8 @@ static double tensorBytes(AttentionInterface op, const AttentionSizes &sizes,
   return sum;
 }
 
-/// The part of a strategy's name that is not the exchange.
+/// What pins a strategy with the exchange around it; with nothing left to
+/// share, the exchange alone.
 static StrategyAttr pinOf(const Exchange &exchange, const Strategy *strategy,
                           bool isAlone, MLIRContext *context) {
   SmallVector<StrategyPart> parts;
