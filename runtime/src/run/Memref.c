@@ -67,7 +67,8 @@ int64_t burst_sharded_heads(const burst_sharded *sharded) {
 }
 
 int64_t burst_sharded_blocks(const burst_sharded *sharded) {
-  return 2 * piece_of(sharded).sizes[0];
+  int64_t outer = piece_of(sharded).sizes[0];
+  return 2 * (outer > 0 ? outer : 1); // one without elements is tried, too
 }
 
 // `blocks` blocks of so many rows in place of the rows of a piece, from row

@@ -94,7 +94,7 @@ bool burst_sharded_piece(const burst_sharded *sharded, int64_t first,
 burst_piece *burst_sharded_part(const burst_sharded *sharded,
                                 const burst_segment *rows, int64_t first_head,
                                 int64_t heads, burst_piece *pieces);
-// The most of them.
+// The most of them, and of what is written while they are listed.
 int64_t burst_sharded_blocks(const burst_sharded *sharded);
 int64_t burst_sharded_heads(const burst_sharded *sharded);
 // Fails if a token was not waited for.

@@ -504,6 +504,72 @@ TEST(Table, ListsTheMessagesOfAShift) {
   ranks.expectSuccess();
 }
 
+/// A tensor of batch, sequence, heads and dim, as `run` takes it.
+struct Heads {
+  void *base, *data;
+  int64_t offset, sizes[4], strides[4];
+};
+
+static int64_t stepOfRows; // 1: of neighbours, 2: in turn
+
+/// Three positions of each of two owners.
+static void rowsOfThree(int64_t owner, int64_t, burst_segment *rows) {
+  *rows = {owner * (stepOfRows == 1 ? 3 : 1), 3, stepOfRows, 1};
+}
+
+TEST(Table, ListsTheMessagesOfAnAllToAll) {
+  float memory[64], others[64];
+  Ranks ranks;
+  ranks.run(2, [&](burst_rank *rank, const burst_table *table, void *const *) {
+    if (table->index(rank) == 0)
+      return;
+    // Of 4 heads, each rank gets 2 of all 6 positions.
+    Heads shard{memory, memory, 0, {2, 3, 4, 2}, {24, 8, 2, 1}};
+    Heads part{others, others, 0, {2, 6, 2, 2}, {24, 4, 2, 1}};
+    const burst_sharded outside{&shard, 4, 4, 1, 2}, inside{&part, 4, 4, 1, 2};
+    burst_transfer transfer = transferOf(BURST_TO_HEADS, 1, outside, inside);
+    transfer.num_ranks = 2;
+    transfer.num_segments = 1;
+    transfer.in_group = rowsOfThree;
+    stepOfRows = 1;
+    const burst_messages *list = table->messages(rank, &transfer);
+    ASSERT_EQ(list->count, 4);
+    EXPECT_EQ(list->list[0].peer, 1); // stays here
+    EXPECT_EQ(list->list[2].peer, 0);
+    EXPECT_EQ(list->list[2].receives, 0);
+    ASSERT_EQ(list->list[2].num_pieces, 1);
+    expectPiece(list->list[2].pieces[0],
+                {memory, 4, {2, 3, 2, 2}, {24, 8, 2, 1}});
+    ASSERT_EQ(list->list[3].num_pieces, 1);
+    expectPiece(list->list[3].pieces[0],
+                {others, 4, {2, 3, 2, 2}, {24, 4, 2, 1}});
+    expectPiece(list->list[1].pieces[0],
+                {others + 12, 4, {2, 3, 2, 2}, {24, 4, 2, 1}});
+    // Positions in turn are blocks, of each batch on its own.
+    stepOfRows = 2;
+    list = table->messages(rank, &transfer);
+    ASSERT_EQ(list->list[3].num_pieces, 2);
+    expectPiece(list->list[3].pieces[1],
+                {others + 24, 4, {3, 1, 2, 2}, {8, 4, 2, 1}});
+    expectPiece(list->list[2].pieces[1],
+                {memory + 24, 4, {3, 1, 2, 2}, {8, 8, 2, 1}});
+    // The way back lists the same the other way round.
+    transfer = transferOf(BURST_TO_SEQUENCE, 1, inside, outside);
+    transfer.num_ranks = 2;
+    transfer.num_segments = 1;
+    transfer.in_group = rowsOfThree;
+    list = table->messages(rank, &transfer);
+    EXPECT_EQ(list->list[3].receives, 1);
+    expectPiece(list->list[3].pieces[1],
+                {memory + 24, 4, {3, 1, 2, 2}, {8, 8, 2, 1}});
+    // Of no batch there is nothing to list, nor to write.
+    shard.sizes[0] = part.sizes[0] = 0;
+    for (stepOfRows = 1; stepOfRows <= 2; ++stepOfRows)
+      EXPECT_EQ(table->messages(rank, &transfer)->count, 0);
+  });
+  ranks.expectSuccess();
+}
+
 TEST(Table, ListsTheMessagesOfAGather) {
   float memory[64], others[64];
   Ranks ranks;
