@@ -205,6 +205,11 @@ def PartitionPass : Pass<"burst-partition", "::mlir::ModuleOp"> {
     sharded are cut at once, and `ring.splits` says so: nothing of them travels, and the
     attention is one of this rank's, whose clauses say over which axes.
 
+    Where the strategy of an attention has `ulysses`, its arguments come in
+    all-to-alls and its results go in others: in between it is an attention whose
+    sequence is sharded over the axes that are left, and whose heads over these, with
+    the strategy that is left. All attentions of a function do so alike.
+
     Input:
     ```mlir
     func.func @f(%q: tensor<1x512x4x64xf32>, ...) -> ... {
@@ -226,8 +231,9 @@ def PartitionPass : Pass<"burst-partition", "::mlir::ModuleOp"> {
     ```
 
     Refused, at the op: an attention without a sequence, several grids in one
-    function, an argument in two roles, heads or batches that the ranks do not divide, and any op that stands between the
-    function's boundary and the attention (constants for captures may).
+    function, an argument in two roles, heads or batches that the ranks do not divide,
+    axes on which a strategy cannot work, and any op that stands between the function's
+    boundary and the attention (constants for captures may).
 
     Needs nothing. Leaves functions with `ring.grid`.
   }];

@@ -114,6 +114,11 @@ private:
   mlir::Value listSharded(mlir::ValueRange tensors,
                           llvm::ArrayRef<int64_t> dims, bool isAllToAll);
   mlir::Value placeOf(mlir::Value rank, const RankGroup &group);
+  mlir::LLVM::LLVMFuncOp
+  makeWriter(const llvm::Twine &name,
+             llvm::function_ref<void(mlir::Value owner, mlir::Value extent,
+                                     mlir::Value where)>
+                 write);
   mlir::Value countsOf(ring::LayoutAttr layout);
   mlir::Value segmentsInGroup(ring::TransferOpInterface op);
   void lowerStart(ring::TransferOpInterface op);

@@ -6,61 +6,55 @@ using namespace mlir;
 using namespace burst;
 using namespace burst::host;
 
-/// A function that writes how many positions each segment of a part of a layout
-/// has, see burst_transfer: (owner, extent, counts).
+/// A function of the program that writes something of the segments of an owner:
+/// (owner, extent, where).
+LLVM::LLVMFuncOp HostLowering::makeWriter(
+    const Twine &name,
+    llvm::function_ref<void(Value owner, Value extent, Value where)> write) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(program);
+  auto function = b.make<LLVM::LLVMFuncOp>(
+      (program.getName() + "." + name).str(),
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                  {i64, i64, pointer}));
+  function.setLinkage(LLVM::Linkage::Internal);
+  Block *block = function.addEntryBlock(b);
+  b.setInsertionPointToStart(block);
+  write(index(block->getArgument(0)), index(block->getArgument(1)),
+        block->getArgument(2));
+  b.make<LLVM::ReturnOp>(ValueRange());
+  return function;
+}
+
+/// What writes how many positions each segment of a part of a layout has, see
+/// burst_transfer.
 Value HostLowering::countsOf(ring::LayoutAttr layout) {
   LLVM::LLVMFuncOp &function = counts[layout];
-  if (!function) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(program);
-    std::string name =
-        (program.getName() + ".counts." + Twine(counts.size() - 1)).str();
-    function = b.make<LLVM::LLVMFuncOp>(
-        name,
-        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
-                                    {i64, i64, pointer}));
-    function.setLinkage(LLVM::Linkage::Internal);
-    Block *block = function.addEntryBlock(b);
-    b.setInsertionPointToStart(block);
-    Value owner = index(block->getArgument(0));
-    Value extent = index(block->getArgument(1));
+  auto write = [&](Value owner, Value extent, Value where) {
     b.loop(b.index(layout.getNumSegments()), [&](Value s) {
       auto segment = b.make<ring::SegmentOp>(s, layout, owner, extent);
-      Value place = b.make<LLVM::GEPOp>(pointer, i64, block->getArgument(2),
+      Value place = b.make<LLVM::GEPOp>(pointer, i64, where,
                                         ArrayRef<LLVM::GEPArg>{number(s)});
       b.make<LLVM::StoreOp>(number(segment.getCount()), place);
     });
-    b.make<LLVM::ReturnOp>(ValueRange());
-  }
+  };
+  if (!function)
+    function = makeWriter("counts." + Twine(counts.size() - 1), write);
   return b.make<LLVM::AddressOfOp>(pointer, function.getName());
 }
 
-/// A function that writes where the segments of a part of a layout lie in what
-/// its group has, see burst_transfer: (owner, extent, segments).
+/// What writes where the segments of a part of a layout lie in what its group
+/// has, see burst_transfer and Layout::segmentInGroup.
 Value HostLowering::segmentsInGroup(ring::TransferOpInterface op) {
   auto members = static_cast<int64_t>(op.getMembers());
   ring::LayoutAttr layout = op.getLayout(), groups = layout.ofGroups(members);
   LLVM::LLVMFuncOp &function = inGroup[{layout, members}];
-  if (!function) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(program);
-    std::string name =
-        (program.getName() + ".in_group." + Twine(inGroup.size() - 1)).str();
-    function = b.make<LLVM::LLVMFuncOp>(
-        name,
-        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
-                                    {i64, i64, pointer}));
-    function.setLinkage(LLVM::Linkage::Internal);
-    Block *block = function.addEntryBlock(b);
-    b.setInsertionPointToStart(block);
-    Value owner = index(block->getArgument(0));
-    Value extent = index(block->getArgument(1));
+  auto write = [&](Value owner, Value extent, Value where) {
     Value group = b.make<arith::DivUIOp>(owner, b.index(members));
     Value before = b.index(0);
     for (int64_t s = 0; s < layout.getNumSegments(); ++s) {
       auto own = b.make<ring::SegmentOp>(b.index(s), layout, owner, extent);
       Value begin = own.getBegin(), step = own.getStep();
-      // All positions are those of the sequence. See Layout::segmentInGroup.
       if (groups.getParts() > 1) {
         auto of = b.make<ring::SegmentOp>(b.index(s), groups, group, extent);
         begin = b.make<arith::AddIOp>(
@@ -69,17 +63,17 @@ Value HostLowering::segmentsInGroup(ring::TransferOpInterface op) {
         if (layout.getOrder() == Order::Striped)
           step = b.index(groups.getBlock());
       }
-      Value members[] = {begin, own.getCount(), step, own.getBlock()};
-      for (auto [i, value] : llvm::enumerate(members)) {
-        auto place = static_cast<int32_t>(s * std::size(members) + i);
+      Value fields[] = {begin, own.getCount(), step, own.getBlock()};
+      for (auto [i, value] : llvm::enumerate(fields)) {
+        auto place = static_cast<int32_t>(s * std::size(fields) + i);
         b.make<LLVM::StoreOp>(
-            number(value),
-            b.make<LLVM::GEPOp>(pointer, i64, block->getArgument(2),
-                                ArrayRef<LLVM::GEPArg>{place}));
+            number(value), b.make<LLVM::GEPOp>(pointer, i64, where,
+                                               ArrayRef<LLVM::GEPArg>{place}));
       }
     }
-    b.make<LLVM::ReturnOp>(ValueRange());
-  }
+  };
+  if (!function)
+    function = makeWriter("in_group." + Twine(inGroup.size() - 1), write);
   return b.make<LLVM::AddressOfOp>(pointer, function.getName());
 }
 

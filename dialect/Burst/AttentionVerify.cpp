@@ -285,8 +285,7 @@ static LogicalResult verifyGrid(AttentionInterface op) {
         return op->emitOpError("shards ")
                << name << " over " << axes
                << " and has no sequence; give it one, of no axes where it "
-                  "stays "
-                  "whole, as in `sequence <"
+                  "stays whole, as in `sequence <"
                << axes.getGrid() << "[], contiguous>`";
     return success();
   }

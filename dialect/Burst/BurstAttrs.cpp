@@ -156,6 +156,19 @@ LogicalResult burst::verifyAxes(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+/// As attributes hold them.
+static std::pair<SmallVector<StringAttr>, SmallVector<DenseI64ArrayAttr>>
+listParts(MLIRContext *context, ArrayRef<StrategyPart> parts) {
+  Builder builder(context);
+  SmallVector<StringAttr> names;
+  SmallVector<DenseI64ArrayAttr> axes;
+  for (const StrategyPart &part : parts) {
+    names.push_back(builder.getStringAttr(part.name));
+    axes.push_back(builder.getDenseI64ArrayAttr(part.axes));
+  }
+  return {names, axes};
+}
+
 Attribute StrategyAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<StrategyPart> parts;
@@ -176,24 +189,13 @@ Attribute StrategyAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess() || parser.parseCommaSeparatedList(parsePart) ||
       parser.parseGreater())
     return {};
-  SmallVector<StringAttr> names;
-  SmallVector<DenseI64ArrayAttr> axes;
-  for (const StrategyPart &part : parts) {
-    names.push_back(parser.getBuilder().getStringAttr(part.name));
-    axes.push_back(parser.getBuilder().getDenseI64ArrayAttr(part.axes));
-  }
+  auto [names, axes] = listParts(parser.getContext(), parts);
   return parser.getChecked<StrategyAttr>(loc, parser.getContext(), names, axes);
 }
 
 StrategyAttr StrategyAttr::get(MLIRContext *context,
                                ArrayRef<StrategyPart> parts) {
-  Builder builder(context);
-  SmallVector<StringAttr> names;
-  SmallVector<DenseI64ArrayAttr> axes;
-  for (const StrategyPart &part : parts) {
-    names.push_back(builder.getStringAttr(part.name));
-    axes.push_back(builder.getDenseI64ArrayAttr(part.axes));
-  }
+  auto [names, axes] = listParts(context, parts);
   return get(context, names, axes);
 }
 

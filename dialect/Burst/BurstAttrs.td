@@ -97,7 +97,7 @@ def Burst_StrategyAttr : Burst_Attr<"Strategy", "strategy"> {
     `ulysses` is pinned, and not on all axes, what goes along the others is chosen.
 
     An op without a strategy gets one from `burst-choose-strategy`. A name that no
-    strategy goes by is refused by `burst-partition`, at the op.
+    strategy goes by is refused by `burst-lower-to-ring`, at the op.
 
     **Constraints:**
     - (C1) at least one name, each once.

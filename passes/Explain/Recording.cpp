@@ -47,6 +47,11 @@ static MessageKind kindOf(const Transfer &transfer) {
                                     : MessageKind::State;
 }
 
+/// Whether it follows a slice.
+static bool isFollowing(MessageKind kind) {
+  return kind == MessageKind::State || kind == MessageKind::Gradient;
+}
+
 bool burst::isBackward(Operation *op) {
   auto step = dyn_cast<ring::StepOpInterface>(op);
   return step && llvm::any_of(op->getResults(), [&](Value result) {
@@ -75,9 +80,7 @@ void Recorder::meets(const AttendInputs &inputs, size_t index,
 }
 
 void Recorder::starts(const Transfer &transfer) {
-  MessageKind kind = kindOf(transfer);
-  if (isShown(transfer.rank) && kind != MessageKind::Slice &&
-      kind != MessageKind::Exchange)
+  if (isShown(transfer.rank) && isFollowing(kindOf(transfer)))
     hops[&transfer] = last[transfer.rank];
 }
 
@@ -86,10 +89,7 @@ void Recorder::delivers(const Transfer &from, const Transfer &to,
   if (!isShown(from.rank))
     return;
   MessageKind kind = kindOf(from);
-  Cell &cell = noted[from.rank]
-                    [kind == MessageKind::Slice || kind == MessageKind::Exchange
-                         ? from.hop
-                         : hops[&from]];
+  Cell &cell = noted[from.rank][isFollowing(kind) ? hops[&from] : from.hop];
   // One note per message, with the bytes of all its tensors.
   if (index == 0) {
     Message message;

@@ -81,8 +81,7 @@ void Table::printLegend() {
     os << "          d gradients by it, and not the slice\n";
   if (hasExchanges)
     os << "          x in an all-to-all: the receiver's heads of the own "
-          "shard, "
-          "or its\n            positions of the own heads\n";
+          "shard, or its\n            positions of the own heads\n";
   os << "\n";
 }
 

@@ -76,12 +76,11 @@ const StartSite &Simulation::Impl::siteOf(ring::TransferOpInterface op,
   return *known;
 }
 
-/// Owner and extent of what is sent. False where they are none.
-bool Simulation::Impl::Rank::describeStart(const StartSite &site,
-                                           const ExternalCall &call,
-                                           Transfer &transfer) {
-  ring::TransferOpInterface op = site.op;
-  transfer.start = op;
+/// What the op says, and where the rank comes to it.
+void Simulation::Impl::Rank::describeSite(const StartSite &site,
+                                          const ExternalCall &call,
+                                          Transfer &transfer) const {
+  transfer.start = site.op;
   transfer.rank = index;
   transfer.place = site.group.placeOf(index);
   transfer.hop = hop;
@@ -89,6 +88,14 @@ bool Simulation::Impl::Rank::describeStart(const StartSite &site,
   transfer.dims = site.dims;
   transfer.owner = call.index(site.owner);
   transfer.extent = call.index(site.extent);
+}
+
+/// Owner and extent of what is sent. False where they are none.
+bool Simulation::Impl::Rank::describeStart(const StartSite &site,
+                                           const ExternalCall &call,
+                                           Transfer &transfer) {
+  ring::TransferOpInterface op = site.op;
+  describeSite(site, call, transfer);
   if (site.isOnGrid && site.group != impl.sharding.sequence) {
     fail(op, "sends on a channel of other axes than those over which the "
              "sequence is sharded");
@@ -388,75 +395,74 @@ TensorRef Simulation::Impl::Rank::exchanged(const StartSite &site,
   return received;
 }
 
+/// What goes to the rank so far ahead, and comes from the one behind: of a
+/// shard, its part of the heads; of the heads, its shard.
+TransferRef Simulation::Impl::Rank::makeLeg(const StartSite &site,
+                                            const Transfer &all,
+                                            int64_t distance) {
+  ring::TransferOpInterface op = site.op;
+  auto members = static_cast<int64_t>(op.getMembers());
+  bool toHeads = op.getRoute() == ring::Route::ToHeads;
+  int64_t to = burst_rank_ahead(all.place, distance, members);
+  int64_t from = burst_rank_behind(all.place, distance, members);
+  auto leg = std::make_shared<Transfer>(all);
+  leg->legs.clear();
+  leg->to = site.group.member(index, to);
+  leg->from = site.group.member(index, from);
+  // The positions of the shard of a member; of what comes, the sender's or own.
+  int64_t first = impl.sharding.whole.placeOf(index) - all.place;
+  auto countOf = [&](int64_t place) {
+    return site.layout.count(first + place, all.extent);
+  };
+  for (auto [tensor, dim] : llvm::zip_equal(all.tensors, all.dims))
+    leg->legBytes.push_back(toHeads ? tensor->bytes() / members
+                                    : impl.positionBytes(*tensor, dim) *
+                                          countOf(to));
+  for (auto [s, segment] :
+       llvm::enumerate(all.layout.segments(all.owner, all.extent)))
+    leg->sendMask |= static_cast<uint64_t>(segment.count != 0) << s;
+  if (llvm::all_of(leg->legBytes, [](int64_t bytes) { return bytes == 0; }))
+    leg->sendMask = 0;
+  bool comes = countOf(toHeads ? from : all.place) != 0 &&
+               llvm::any_of(all.received, [](const TensorRef &tensor) {
+                 return tensor->size() != 0;
+               });
+  leg->receiveMask = comes ? 1 : 0;
+  return leg;
+}
+
 /// Sends each rank its part of what this one has, by their distance.
 bool Simulation::Impl::Rank::startAllToAll(const StartSite &site,
                                            const ExternalCall &call,
                                            Transfer &all) {
   ring::TransferOpInterface op = site.op;
-  all.start = op;
-  all.rank = index;
-  all.place = site.group.placeOf(index);
-  all.hop = hop;
-  all.dims = site.dims;
-  all.extent = call.index(site.extent);
-  int64_t owner = call.index(site.owner);
+  describeSite(site, call, all);
   int64_t own = impl.sharding.whole.placeOf(index);
   if (!isOnGrid(op, op.getChannel().getGrid().getValue()))
     return false;
-  if (owner != own) {
-    fail(op, "exchanges the shard of " + Twine(owner) + " as that of rank " +
-                 Twine(own));
+  if (all.owner != own) {
+    fail(op, "exchanges the shard of " + Twine(all.owner) +
+                 " as that of rank " + Twine(own));
     return false;
   }
   auto members = static_cast<int64_t>(op.getMembers());
   bool toHeads = op.getRoute() == ring::Route::ToHeads;
-  Layout outside = site.layout;
   all.layout = op.getSentLayout().getValue();
-  all.owner = toHeads ? owner : owner / members;
-  all.receivedOwner = toHeads ? owner / members : owner;
+  all.owner = toHeads ? own : own / members;
+  all.receivedOwner = toHeads ? own / members : own;
   for (unsigned i = 0; i < site.numTensors; ++i) {
     all.received.push_back(exchanged(site, call, i, all));
     if (!all.received.back())
       return false;
   }
-  all.sent = all.arrived = true;
   for (size_t i = 0; i < all.tensors.size(); ++i)
     impl.semantics->exchange(all, all, i);
-  uint64_t segments = 0;
-  for (auto [s, segment] :
-       llvm::enumerate(all.layout.segments(all.owner, all.extent)))
-    segments |= static_cast<uint64_t>(segment.count != 0) << s;
   for (int64_t distance = 1; distance < members; ++distance) {
-    auto leg = std::make_shared<Transfer>(all);
-    leg->legs.clear();
-    int64_t to = burst_rank_ahead(all.place, distance, members);
-    leg->to = site.group.member(index, to);
-    leg->from = site.group.member(
-        index, burst_rank_behind(all.place, distance, members));
-    // Of the shard, all goes in parts of the heads; of the heads, that shard.
-    int64_t first = owner - all.place;
-    for (size_t i = 0; i < all.tensors.size(); ++i) {
-      const Tensor &tensor = *all.tensors[i];
-      int64_t bytes = impl.positionBytes(tensor, all.dims[i]);
-      leg->legBytes.push_back(
-          toHeads ? tensor.bytes() / members
-                  : bytes * outside.count(first + to, all.extent));
-    }
-    bool sends = llvm::any_of(leg->legBytes, [](int64_t n) { return n != 0; });
-    int64_t coming =
-        toHeads ? outside.count(
-                      first + burst_rank_behind(all.place, distance, members),
-                      all.extent)
-                : outside.count(owner, all.extent);
-    bool comes = llvm::any_of(all.received, [&](const TensorRef &tensor) {
-      return coming != 0 && tensor->size() != 0;
-    });
-    leg->sendMask = sends ? segments : 0;
-    leg->receiveMask = comes ? 1 : 0;
-    all.legs.push_back(leg);
-    if (!begin(site, *leg, /*held=*/nullptr))
+    all.legs.push_back(makeLeg(site, all, distance));
+    if (!begin(site, *all.legs.back(), /*held=*/nullptr))
       return false;
   }
+  all.sent = all.arrived = true; // but for the legs
   return true;
 }
 

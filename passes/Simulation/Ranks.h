@@ -247,6 +247,8 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   bool selectPairs(const AttendSite &site, const ExternalCall &call,
                    const GatheredPart &part, AttendInputs &inputs);
   Step runStart(ring::TransferOpInterface op, const ExternalCall &call);
+  void describeSite(const StartSite &site, const ExternalCall &call,
+                    Transfer &transfer) const;
   bool describeStart(const StartSite &site, const ExternalCall &call,
                      Transfer &transfer);
   bool describeTransfer(const StartSite &site, const ExternalCall &call,
@@ -267,6 +269,8 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   TensorRef gathered(const Transfer &gather, size_t index);
   bool isOfShards(const ExternalCall &call);
   Step runWait(ring::WaitOp op, const ExternalCall &call);
+  TransferRef makeLeg(const StartSite &site, const Transfer &all,
+                      int64_t distance);
   bool startAllToAll(const StartSite &site, const ExternalCall &call,
                      Transfer &all);
   TensorRef exchanged(const StartSite &site, const ExternalCall &call,

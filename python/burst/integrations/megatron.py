@@ -86,10 +86,11 @@ class CoreAttention(torch.nn.Module):
     sequence), num_attention_heads, kv_channels, tensor_model_parallel_size,
     softmax_scale, softmax_type (vanilla, off-by-one, learnable), window_size,
     window_attn_skip_freq, attention_dropout (which must be 0 in training),
-    params_dtype, init_method, perform_initialization and use_cpu_initialization. Scores and softmax are of float32, so that
-    apply_query_key_layer_scaling, attention_softmax_in_fp32 and masked_softmax_fusion
-    change nothing; results are the same in each run, with and without
-    deterministic_mode. What is not honoured is refused by its name.
+    params_dtype, init_method, perform_initialization and use_cpu_initialization.
+    Scores and softmax are of float32, so that apply_query_key_layer_scaling,
+    attention_softmax_in_fp32 and masked_softmax_fusion change nothing; results are the
+    same in each run, with and without deterministic_mode. What is not honoured is
+    refused by its name.
 
     Of pg_collection cp is the group of the sequence, and tp says how many heads are
     here. Where it is left out, both are those of megatron.core.parallel_state.
