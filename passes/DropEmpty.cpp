@@ -58,19 +58,39 @@ static ring::CollectiveOpInterface collectiveOf(Operation *op) {
 
 /// The queries of this rank, where they are what is brought.
 static Value atTheTop(Value query, ring::CollectiveOpInterface collective) {
-  if (!collective)
-    return query;
-  ValueRange brought = collective.getBrought();
-  auto found = llvm::find(brought, query);
-  return found == brought.end()
-             ? query
-             : collective.getTensors()[std::distance(brought.begin(), found)];
+  for (; collective; collective = collectiveOf(collective)) {
+    ValueRange brought = collective.getBrought();
+    auto found = llvm::find(brought, query);
+    if (found != brought.end())
+      query = collective.getTensors()[std::distance(brought.begin(), found)];
+  }
+  return query;
+}
+
+/// The rotate around another one, to which it hands all that it brings; null
+/// where there is none.
+static ring::RotateOp outerOf(ring::CollectiveOpInterface collective) {
+  auto inner = dyn_cast_or_null<ring::RotateOp>(*collective);
+  auto outer = inner ? inner->getParentOfType<ring::RotateOp>() : nullptr;
+  if (!outer || inner.getRank() != outer.getOwner() ||
+      !llvm::equal(inner.getTensors(), outer.getBrought()) ||
+      llvm::any_of(outer.getBrought(),
+                   [](Value shard) { return !shard.hasOneUse(); }))
+    return {};
+  int64_t parts = inner.getLayout().getParts();
+  bool isNest = inner.getStride() == 1 && outer.getBlock() == parts &&
+                static_cast<int64_t>(outer.getStride()) == inner.getBlock() &&
+                outer.getLayout() == inner.getLayout();
+  return isNest ? outer : nullptr;
 }
 
 static Droppable droppableOf(ring::AttendLikeOpInterface op) {
   ring::CollectiveOpInterface collective = collectiveOf(op);
   bool movesKeys = !collective ||
                    !llvm::is_contained(collective.getBrought(), op.getQuery());
+  int64_t innerRanks = 0;
+  if (collective && outerOf(collective))
+    innerRanks = cast<ring::RotateOp>(*collective).getNumRanks();
   OperandRange offsets = op.getOffsetsMutable();
   int64_t heads = cast<RankedTensorType>(op.getQuery().getType()).getDimSize(2);
   if (!offsets.empty())
@@ -85,7 +105,8 @@ static Droppable droppableOf(ring::AttendLikeOpInterface op) {
           op.getKeyLayout(),
           &op.getBounds(),
           op.getMaskCaptures(),
-          movesKeys};
+          movesKeys,
+          innerRanks};
 }
 
 /// What the need function is called with must be there in front of all loops.
@@ -106,6 +127,7 @@ static bool sameNeeds(const Droppable &a, const Droppable &b) {
          a.keyExtent == b.keyExtent && a.batches == b.batches &&
          a.heads == b.heads && a.queryLayout == b.queryLayout &&
          a.keyLayout == b.keyLayout && a.movesKeys == b.movesKeys &&
+         a.innerRanks == b.innerRanks &&
          llvm::equal(a.maskCaptures, b.maskCaptures) &&
          OperationEquivalence::isRegionEquivalentTo(
              a.bounds, b.bounds, OperationEquivalence::IgnoreLocations);
@@ -124,8 +146,15 @@ static StringRef whyAll(ring::CollectiveOpInterface collective,
   Value keyOwner = op.getKeyOwner();
   Value other = attend.movesKeys ? op.getQueryOwner() : keyOwner;
   Value moving = attend.movesKeys ? keyOwner : op.getQueryOwner();
-  Value owner = collective.getBroughtOwner();
-  if ((owner && moving != owner) || other != collective.getRank() ||
+  Value owner = collective.getBroughtOwner(), own = collective.getRank();
+  if (collectiveOf(collective)) {
+    ring::RotateOp outer = outerOf(collective);
+    if (!outer || collectiveOf(outer))
+      return "its rings are no nest of two, of which the inner one takes on all "
+             "that the outer one brings: all of every shard is sent";
+    own = outer.getRank();
+  }
+  if ((owner && moving != owner) || other != own ||
       !owner != attend.isGathered())
     return "it does not bring shards that are brought and those of this rank "
            "together: all of every shard is sent";
@@ -148,6 +177,16 @@ static void drop(const Droppable &attend, ValueRange needs) {
     return;
   }
   auto rotate = cast<ring::RotateOp>(*collective);
+  if (ring::RotateOp outer = outerOf(collective)) {
+    outer.getReachMutable().assign(needs[1]);
+    outer.getStepMutable().assign(needs[2]);
+    OpBuilder builder(outer);
+    Value inner = arith::ConstantIndexOp::create(builder, rotate.getLoc(),
+                                                 rotate.getBlock());
+    rotate.getRingMutable().assign(arith::DivUIOp::create(
+        builder, rotate.getLoc(), outer.getRank(), inner));
+    needs = needs.drop_front(2);
+  }
   rotate.getReachMutable().assign(needs[1]);
   rotate.getStepMutable().assign(needs[2]);
 }

@@ -61,10 +61,11 @@ public:
   RotateLowering(ring::RotateOp op, func::FuncOp program, SymbolTable &symbols)
       : op(op), program(program), symbols(symbols), builder(op),
         loc(op.getLoc()), e{builder, loc}, parts(op.getLayout().getParts()),
+        ranks(op.getNumRanks()), stride(static_cast<int64_t>(op.getStride())),
         rank(op.getRank()) {}
 
   void run() {
-    Values results = parts == 1     ? alone()
+    Values results = ranks == 1     ? alone()
                      : op.getJoin() ? withPartials()
                                     : carriedOnly();
     op.replaceAllUsesWith(results);
@@ -83,11 +84,14 @@ private:
   Values send(ValueRange tensors, ArrayRef<int64_t> dims, Value owner, Value to,
               Value receivedOwner, Value from, int64_t channel, Flags flags);
   void findPeers();
+  Value placeOf(Value owner);
   Value nextOwner(Value owner);
+  Value row(Value turn);
   ValueRange tables(StringRef name, ArrayRef<Arrival> arrivals);
   Value turnTable(int64_t turns,
                   llvm::function_ref<Value(Emit, Value turn)> flag);
   void findArrivals();
+  void goInFrontOfLoops();
 
   ring::RotateOp op;
   func::FuncOp program;
@@ -95,10 +99,12 @@ private:
   OpBuilder builder;
   Location loc;
   Emit e;
-  int64_t parts;
-  Value rank;
-  Value to, from; ///< the ranks ahead and behind
-  Value back;     ///< what takes an owner to the one behind, modulo parts
+  int64_t parts;         ///< all owners
+  int64_t ranks, stride; ///< of the ring, and from owner to owner in it
+  Value rank;            ///< whose shards this rank begins with
+  Value place;           ///< of this rank in the ring
+  Value to, from;        ///< the ranks ahead and behind
+  Value back;            ///< what takes a place to the one behind, modulo ranks
   /// Which segments of shards and of partial results arrive, and which of the
   /// partial results return; null where all do.
   Value shardArrives, partialArrives, partialReturns;
@@ -141,25 +147,48 @@ Values RotateLowering::send(ValueRange tensors, ArrayRef<int64_t> dims,
 /// Shards go by `step` from rank to rank.
 void RotateLowering::findPeers() {
   Value step = op.getStep() ? op.getStep() : e.index(1);
-  to = e.mod(e.add(rank, step), parts);
-  back = op.getStep() ? e.sub(e.index(parts), step) : e.index(parts - 1);
-  from = e.mod(e.add(rank, back), parts);
+  place = placeOf(rank);
+  to = e.mod(e.add(place, step), ranks);
+  back = op.getStep() ? e.sub(e.index(ranks), step) : e.index(ranks - 1);
+  from = e.mod(e.add(place, back), ranks);
 }
 
+/// Of an owner of this ring in it.
+Value RotateLowering::placeOf(Value owner) {
+  Value place = stride == 1 ? owner : e.div(owner, stride);
+  return stride * ranks == parts ? place : e.mod(place, ranks);
+}
+
+/// The owner one place behind.
 Value RotateLowering::nextOwner(Value owner) {
-  return e.mod(e.add(owner, back), parts);
+  int64_t block = stride * ranks;
+  Value behind = e.add(owner, stride == 1 ? back : e.mul(back, e.index(stride)));
+  if (block == parts)
+    return e.mod(behind, parts);
+  Value first = e.sub(owner, e.mod(owner, block));
+  return e.add(first, e.mod(e.sub(behind, first), block));
 }
 
 //===----------------------------------------------------------------------===//
 // Tables
 //===----------------------------------------------------------------------===//
 
+/// Tables are made once, also where this ring is lowered in the loop of another.
+void RotateLowering::goInFrontOfLoops() {
+  Operation *outermost = op;
+  while (outermost->getParentOp() != program)
+    outermost = outermost->getParentOp();
+  builder.setInsertionPoint(outermost);
+}
+
 /// Calls a function of the reach that gives a table by owner, turn and segment
 /// for each of `arrivals`. All ranks share its results.
 ValueRange RotateLowering::tables(StringRef name, ArrayRef<Arrival> arrivals) {
   OpBuilder top(program);
+  int64_t rings = op.getRing() ? op.getReach().getType().getDimSize(1) : 1;
   auto type = RankedTensorType::get(
-      {parts, parts + 1, op.getLayout().getNumSegments()}, top.getI1Type());
+      {parts, rings * (ranks + 1), op.getLayout().getNumSegments()},
+      top.getI1Type());
   auto function = func::FuncOp::create(
       top, loc, (program.getName() + "_" + name).str(),
       top.getFunctionType(op.getReach().getType(),
@@ -173,18 +202,35 @@ ValueRange RotateLowering::tables(StringRef name, ArrayRef<Arrival> arrivals) {
         top, loc, type, ValueRange(),
         [&](OpBuilder &inner, Location, ValueRange at) {
           Emit inside{inner, loc};
-          Value reach = inside.extract(function.getArgument(0), {at[0], at[2]});
+          Value turn = at[1];
+          Values where{at[0], at[2]};
+          if (op.getRing()) {
+            where.insert(where.begin() + 1, inside.div(turn, ranks + 1));
+            turn = inside.mod(turn, ranks + 1);
+          }
+          Value reach = inside.extract(function.getArgument(0), where);
           Value past = inside.add(reach, inside.index(1));
-          tensor::YieldOp::create(inner, loc, arrives(inside, past, at[1]));
+          tensor::YieldOp::create(inner, loc, arrives(inside, past, turn));
         }));
   func::ReturnOp::create(top, loc, made);
+  OpBuilder::InsertionGuard guard(builder);
+  goInFrontOfLoops();
   return func::CallOp::create(builder, loc, function, op.getReach())
       .getResults();
+}
+
+/// The row of such a table for a turn.
+Value RotateLowering::row(Value turn) {
+  if (!op.getRing())
+    return turn;
+  return e.add(e.mul(op.getRing(), e.index(ranks + 1)), turn);
 }
 
 /// Flags by turn, for all owners and segments alike.
 Value RotateLowering::turnTable(int64_t turns,
                                 llvm::function_ref<Value(Emit, Value)> flag) {
+  OpBuilder::InsertionGuard guard(builder);
+  goInFrontOfLoops();
   return tensor::GenerateOp::create(
       builder, loc, RankedTensorType::get({1, turns, 1}, builder.getI1Type()),
       ValueRange(), [&](OpBuilder &inner, Location, ValueRange at) {
@@ -204,14 +250,16 @@ void RotateLowering::findArrivals() {
     partialReturns = made[1];
     return;
   }
-  if (!op.getJoin())
+  if (!op.getJoin() && !op.isOuter())
     return;
   auto all = [&](Arrival arrives) {
-    return turnTable(parts + 1, [&](Emit inside, Value turn) {
-      return arrives(inside, inside.index(parts), turn);
+    return turnTable(ranks + 1, [&](Emit inside, Value turn) {
+      return arrives(inside, inside.index(ranks), turn);
     });
   };
   shardArrives = all(arrivesWithShard);
+  if (!op.getJoin())
+    return;
   partialArrives = all(arrivesBehindShard);
   partialReturns = all(returnsFromEnd);
 }
@@ -229,7 +277,8 @@ Values RotateLowering::alone() {
 }
 
 /// P - 1 times: compute with the shards at hand, pass them on, take the next
-/// ones. Then compute with the last.
+/// ones. Then compute with the last. An outer ring of a nest has a turn more, in
+/// which nothing arrives: the inner one is there, and has its buffers, once.
 Values RotateLowering::carriedOnly() {
   findPeers();
   findArrivals();
@@ -237,7 +286,8 @@ Values RotateLowering::carriedOnly() {
   Values inits(op.getTensors());
   inits.push_back(rank);
   llvm::append_range(inits, op.getInits());
-  auto loop = scf::ForOp::create(builder, loc, e.index(0), e.index(parts - 1),
+  int64_t turns = op.isOuter() ? ranks : ranks - 1;
+  auto loop = scf::ForOp::create(builder, loc, e.index(0), e.index(turns),
                                  e.index(1), inits);
   {
     OpBuilder::InsertionGuard guard(builder);
@@ -249,7 +299,7 @@ Values RotateLowering::carriedOnly() {
     Value next = nextOwner(owner);
     Flags flags;
     if (shardArrives)
-      flags = {shardArrives, e.add(loop.getInductionVar(), e.index(1))};
+      flags = {shardArrives, row(e.add(loop.getInductionVar(), e.index(1)))};
     Values yields = send(shards, op.getDims(), owner, to, next, from,
                          /*channel=*/0, flags);
     yields.push_back(next);
@@ -259,7 +309,7 @@ Values RotateLowering::carriedOnly() {
   ValueRange results = loop.getResults();
   Values shards = take(results, numShards);
   Value owner = take(results, 1).front();
-  return turn(owner, shards, results, {});
+  return op.isOuter() ? Values(results) : turn(owner, shards, results, {});
 }
 
 /// Shards travel past what stays, and partial results go along, one hop behind:
@@ -271,8 +321,8 @@ Values RotateLowering::withPartials() {
   Values own = fresh(op.getTensors());
   findPeers();
   findArrivals();
-  Value zero = e.index(0), one = e.index(1), end = e.index(parts);
-  Value isOwn = turnTable(parts, [&](Emit inside, Value turn) {
+  Value zero = e.index(0), one = e.index(1), end = e.index(ranks);
+  Value isOwn = turnTable(ranks, [&](Emit inside, Value turn) {
     return inside.compare(Predicate::eq, turn, inside.index(0));
   });
   // Nothing arrives in front of the first hop, but hops take something there.
@@ -280,8 +330,8 @@ Values RotateLowering::withPartials() {
       RankedTensorType::get({1, 1, 1}, builder.getI1Type()), false);
   Flags nothing{arith::ConstantOp::create(builder, loc, none), zero};
   ArrayRef<int64_t> dims = *op.getPartialDims();
-  Values onward = send(own, dims, rank, to, from, from, 1, nothing);
-  Values returned = send(own, dims, rank, rank, rank, rank, 1, nothing);
+  Values onward = send(own, dims, rank, to, nextOwner(rank), from, 1, nothing);
+  Values returned = send(own, dims, rank, place, rank, place, 1, nothing);
   Values inits(op.getTensors());
   inits.push_back(rank);
   for (ValueRange some : {ValueRange(op.getInits()), ValueRange(own),
@@ -308,17 +358,18 @@ Values RotateLowering::withPartials() {
 
     Value previous = nextOwner(owner), next = e.add(t, one);
     Values nextShards = send(shards, op.getDims(), owner, to, previous, from, 0,
-                             {shardArrives, next});
+                             {shardArrives, row(next)});
     // What returned in the hop before, and what the owner computes itself.
-    own = join(own, returned, rank, {partialReturns, t});
+    own = join(own, returned, rank, {partialReturns, row(t)});
     own = join(own, part, rank, {isOwn, t});
-    part = join(part, onward, owner, {partialArrives, t});
-    onward =
-        send(part, dims, owner, to, previous, from, 1, {partialArrives, next});
+    part = join(part, onward, owner, {partialArrives, row(t)});
+    onward = send(part, dims, owner, to, previous, from, 1,
+                  {partialArrives, row(next)});
     // Who has the own shards now is as far ahead as their owner is behind.
-    Value holder = e.mod(e.add(rank, e.sub(e.add(rank, end), owner)), parts);
-    returned =
-        send(part, dims, owner, owner, rank, holder, 1, {partialReturns, next});
+    Value ofOwner = placeOf(owner);
+    Value holder = e.mod(e.add(place, e.sub(e.add(place, end), ofOwner)), ranks);
+    returned = send(part, dims, owner, ofOwner, rank, holder, 1,
+                    {partialReturns, row(next)});
     Values yields(nextShards);
     yields.push_back(previous);
     for (const Values &some : {carried, own, onward, returned})
@@ -330,17 +381,17 @@ Values RotateLowering::withPartials() {
   Values given = take(results, numCarried);
   own = take(results, numPartials);
   returned = Values(results.drop_front(numPartials));
-  llvm::append_range(given, join(own, returned, rank, {partialReturns, end}));
+  llvm::append_range(given,
+                     join(own, returned, rank, {partialReturns, row(end)}));
   return given;
 }
 
 namespace {
 struct LowerRotate : burst::impl::LowerRotatePassBase<LowerRotate> {
   void runOnOperation() override {
+    // Outer ones first: inner ones are lowered in the loops of these.
     SymbolTableCollection symbols;
-    SmallVector<ring::RotateOp> rotates;
-    getOperation().walk([&](ring::RotateOp op) { rotates.push_back(op); });
-    for (ring::RotateOp op : rotates) {
+    while (ring::RotateOp op = findOuter()) {
       auto program = op->getParentOfType<func::FuncOp>();
       if (!program) {
         op.emitOpError("must be in a func.func, the program of a rank");
@@ -350,6 +401,16 @@ struct LowerRotate : burst::impl::LowerRotatePassBase<LowerRotate> {
                      symbols.getSymbolTable(program->getParentOp()))
           .run();
     }
+  }
+
+  /// Null where none is left.
+  ring::RotateOp findOuter() {
+    ring::RotateOp found;
+    getOperation().walk<WalkOrder::PreOrder>([&](ring::RotateOp op) {
+      found = op;
+      return WalkResult::interrupt();
+    });
+    return found;
   }
 };
 } // namespace

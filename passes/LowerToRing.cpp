@@ -62,7 +62,8 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
       return op->emitOpError("pins the strategy ")
              << pinned.getText() << "; run burst-partition first";
     const Strategy *strategy = lookupStrategy(part.name);
-    std::string why = strategy ? strategy->whyNot(op) : whyUnknown(op);
+    std::string why = strategy ? strategy->whyNot(op, *op.getSequence())
+                               : whyUnknown(op);
     if (why.empty())
       return strategy;
     return op->emitOpError("pins the strategy ")
@@ -74,7 +75,7 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
     llvm::raw_string_ostream out(text);
     llvm::ListSeparator comma;
     for (const Strategy *strategy : getStrategies())
-      if (strategy->whyNot(op).empty())
+      if (strategy->whyNot(op, *op.getSequence()).empty())
         out << comma << strategy->getName();
     out << comma << exchangeName;
     return text;

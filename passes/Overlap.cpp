@@ -16,6 +16,25 @@ static bool isIndexComputation(Operation *op) {
                       [](Type type) { return type.isIntOrIndexOrFloat(); });
 }
 
+/// Whether `start` may come in front of what `op` does: it has no effects, or is
+/// a loop of which all transfers have channels of other numbers.
+static bool mayPass(ring::TransferOpInterface start, Operation *op) {
+  if (isMemoryEffectFree(op))
+    return true;
+  if (!isa<scf::ForOp>(op))
+    return false;
+  int64_t channel = start.getChannel().getIndex();
+  return !op->walk([&](Operation *inner) {
+              auto other = dyn_cast<ring::TransferOpInterface>(inner);
+              bool passes = other ? other.getChannel().getIndex() != channel
+                                  : isa<ring::WaitOp>(inner) ||
+                                        inner->hasTrait<
+                                            OpTrait::HasRecursiveMemoryEffects>() ||
+                                        isMemoryEffectFree(inner);
+              return passes ? WalkResult::advance() : WalkResult::interrupt();
+            }).wasInterrupted();
+}
+
 /// Moves `start` up as far as it may go, and with it the index computations
 /// that it needs: up to what makes its tensors, or to another transfer.
 static void hoist(ring::TransferOpInterface start) {
@@ -31,7 +50,7 @@ static void hoist(ring::TransferOpInterface start) {
     });
     if (isNeeded && isIndexComputation(above))
       needed.push_back(above);
-    else if (isNeeded || !isMemoryEffectFree(above))
+    else if (isNeeded || !mayPass(start, above))
       break;
     else
       target = above;
@@ -68,11 +87,15 @@ static Operation *firstUser(ValueRange values, Block *block) {
   return first;
 }
 
-/// Whether an attend stands in front of `op` in its block.
+/// Whether an attend stands in front of `op` in its block, itself or in a loop.
 static bool isBehindAttend(Operation *op) {
   for (Operation *above = op->getPrevNode(); above;
        above = above->getPrevNode())
-    if (isa<ring::AttendLikeOpInterface>(above))
+    if (above
+            ->walk([](ring::AttendLikeOpInterface) {
+              return WalkResult::interrupt();
+            })
+            .wasInterrupted())
       return true;
   return false;
 }

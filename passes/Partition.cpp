@@ -14,9 +14,6 @@ namespace burst {
 using namespace mlir;
 using namespace burst;
 
-/// That of all-to-alls; rings and gathers have those below.
-static constexpr int64_t exchangeChannel = 2;
-
 namespace {
 
 /// Rewrites one function.
@@ -322,7 +319,7 @@ ring::StartOp Partitioner::startAllToAll(OpBuilder &builder, ring::Route route,
       /*from=*/Value(), /*segments=*/Value(), /*turn=*/Value(),
       /*into=*/ValueRange(), dims, ring::LayoutAttr::get(context, layout),
       ring::ChannelAttr::get(context, sequence.getGrid(), inside.axes,
-                             /*index=*/exchangeChannel),
+                             /*index=*/ring::exchangeChannel),
       route, layout.parts / layoutInside.parts);
 }
 

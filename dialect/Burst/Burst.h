@@ -122,6 +122,12 @@ struct RankGroup {
   int64_t member(int64_t rank, int64_t place) const {
     return rank + (place - placeOf(rank)) * stride;
   }
+  /// Whether its ranks are some of those of a group of `all`, every so many of
+  /// them.
+  bool isPartOf(const RankGroup &all) const {
+    return stride % all.stride == 0 &&
+           all.size * all.stride % (size * stride) == 0;
+  }
   bool operator==(const RankGroup &) const = default;
 };
 

@@ -28,6 +28,10 @@ struct Emit {
   mlir::Value mul(mlir::Value a, mlir::Value b) const {
     return mlir::arith::MulIOp::create(builder, loc, a, b);
   }
+  /// a / b, of values that are not negative.
+  mlir::Value div(mlir::Value a, int64_t b) const {
+    return mlir::arith::DivUIOp::create(builder, loc, a, index(b));
+  }
   /// a mod b, of values that are not negative.
   mlir::Value mod(mlir::Value a, int64_t b) const {
     return mlir::arith::RemUIOp::create(builder, loc, a, index(b));

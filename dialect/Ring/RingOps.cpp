@@ -113,6 +113,34 @@ static void printSegments(OpAsmPrinter &printer, Operation *, Value segments,
   printer << " : " << type << ')';
 }
 
+/// `reach %table[%ring] by %step : type`, where it stands there.
+static ParseResult
+parseReach(OpAsmParser &parser,
+           std::optional<OpAsmParser::UnresolvedOperand> &reach, Type &type,
+           std::optional<OpAsmParser::UnresolvedOperand> &ring,
+           std::optional<OpAsmParser::UnresolvedOperand> &step) {
+  if (failed(parser.parseOptionalKeyword("reach")))
+    return success();
+  if (parser.parseOperand(reach.emplace()))
+    return failure();
+  if (succeeded(parser.parseOptionalLSquare()) &&
+      (parser.parseOperand(ring.emplace()) || parser.parseRSquare()))
+    return failure();
+  return failure(parser.parseKeyword("by") ||
+                 parser.parseOperand(step.emplace()) ||
+                 parser.parseColonType(type));
+}
+
+static void printReach(OpAsmPrinter &printer, Operation *, Value reach,
+                       Type type, Value ring, Value step) {
+  if (!reach)
+    return;
+  printer << " reach " << reach;
+  if (ring)
+    printer << '[' << ring << ']';
+  printer << " by " << step << " : " << type;
+}
+
 /// Of a tensor three types say everything, of buffers each has a layout of its
 /// own and is listed.
 static ParseResult parseBufferTypes(OpAsmParser &parser,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/Ring/Verify.h"
 
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -36,7 +37,28 @@ void RotateOp::getAsmBlockArgumentNames(Region &, OpAsmSetValueNameFn setName) {
 
 // rotate_c5
 LogicalResult RotateOp::verifySymbolUses(SymbolTableCollection &) {
-  return verifyChannel(*this, getChannel(), getLayout().getParts());
+  FailureOr<RankGroup> group =
+      resolveAxes(*this, getChannel().getGrid(), getChannel().getAxes());
+  if (failed(group))
+    return failure();
+  auto stride = static_cast<int64_t>(getStride());
+  int64_t parts = getLayout().getParts();
+  bool isOfNest = isOuter() || getOperation()->getParentOfType<RotateOp>();
+  if (group->size == parts && stride == 1)
+    return success();
+  if (!isOfNest)
+    return verifyChannel(*this, getChannel(), parts);
+  if (parts % (group->size * stride) == 0)
+    return success();
+  return emitOpError("is a ring of ")
+         << group->size << " ranks with stride " << stride
+         << ", which must divide the " << parts << " parts of its layout";
+}
+
+int64_t RotateOp::getNumRanks() {
+  return burst::groupOf(burst::lookupGrid(*this, getChannel().getGrid()),
+                 getChannel().getAxes())
+      .size;
 }
 
 LogicalResult RotateOp::verify() {
@@ -46,12 +68,8 @@ LogicalResult RotateOp::verify() {
   // rotate_c4
   if (!getReach() != !getStep())
     return emitOpError("needs a reach and a step, or neither");
-  int64_t shape[] = {getLayout().getParts(), getLayout().getNumSegments()};
-  if (getReach() && shapedType(getReach()).getShape() != ArrayRef(shape))
-    return emitOpError("needs a reach of ")
-           << shape[0] << "x" << shape[1]
-           << ", parts and segments of its layout, got: "
-           << getReach().getType();
+  if (failed(verifyReach()))
+    return failure();
   // rotate_c3
   if (getNumResults() < getInits().size())
     return emitOpError("gives the ")
@@ -77,6 +95,20 @@ LogicalResult RotateOp::verify() {
              << dim << " of " << partial.getType();
   }
   return success();
+}
+
+LogicalResult RotateOp::verifyReach() {
+  if (!getReach())
+    return getRing() ? emitOpError("names a ring but has no reach") : success();
+  ArrayRef<int64_t> shape = shapedType(getReach()).getShape();
+  int64_t parts = getLayout().getParts(),
+          segments = getLayout().getNumSegments();
+  if (shape.front() == parts && shape.back() == segments &&
+      shape.size() == (getRing() ? 3 : 2))
+    return success();
+  return emitOpError("needs a reach of ")
+         << parts << (getRing() ? " x rings x " : " x ") << segments
+         << ", parts and segments of its layout, got: " << getReach().getType();
 }
 
 // rotate_c2

@@ -18,6 +18,13 @@ def Ring_RotateOp : Ring_Op<"rotate", [
     `rank` itself on, with the shards of that owner. Of each tensor, dimension
     `dims[i]` has `extent` positions in all, laid out as `layout` says.
 
+    Owners of the shards of neighbours in the ring are `stride` apart, 1 unless it is
+    given. A ring of fewer ranks than the layout has parts is one of a *nest*, in
+    which a rotate stands in the region of another: of 4 x 8 ranks, a ring of 4 with
+    stride 8 takes shards from node to node, and for each of them a ring of 8 with
+    stride 1 takes those of the node round it. `rank` of the inner one is the owner
+    that the outer one brings.
+
     The region has as arguments the owner, its shards, the values that are
     *carried* from turn to turn on this rank, and one fresh *partial result* per
     partial. It yields the carried values and the partial results, of which each
@@ -37,10 +44,12 @@ def Ring_RotateOp : Ring_Op<"rotate", [
     `reach` and `step`, where given, say how far segments travel: segment s of owner
     o goes `reach[o][s]` hops, from each rank r to (r + step) mod P; `step` is 1 or
     P - 1. Else all segments go round in steps of 1. They must be the same on all
-    ranks.
+    ranks. In a nest P is that of the ring, and rings may differ: `reach[o][ring][s]`
+    is what holds in the ring of that number, see `ringOf`.
 
     Transfers are those of the channel's grid: shards go by channel `index`, partial
-    results by the next. It is no op that runs: `ring-lower-rotate` writes the loop
+    results by the next. Rings of a nest have channels of different numbers. It is no
+    op that runs: `ring-lower-rotate` writes the loop
     and its transfers, of which the proof is made.
 
     **Constraints:**
@@ -52,9 +61,10 @@ def Ring_RotateOp : Ring_Op<"rotate", [
     - (C3) `partialDims` has a dimension of each partial result: at most one per
       tensor with `add`, three with `merge`.
     - (C4) `reach` and `step` are given both or neither; `reach` is a table of parts x
-      segments of the layout.
-    - (C5) the channel's grid exists, is static, and has its axes: it connects as
-      many ranks as `layout` has parts.
+      segments of the layout, or, where `ring` is given, of parts x rings x segments.
+    - (C5) the channel's grid exists, is static, and has its axes: `stride` times the
+      ranks that it connects divides the parts of `layout`; they are as many as the
+      parts but in a nest.
 
     Example, a backward pass in which keys and values travel:
 
@@ -81,16 +91,18 @@ def Ring_RotateOp : Ring_Op<"rotate", [
     Lifespan: made by `burst-lower-to-ring`, removed by `ring-lower-rotate`.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$tensors, Index:$rank, Index:$extent,
-      Optional<TensorRankOf<[Index], [2]>>:$reach, Optional<Index>:$step,
-      Variadic<AnyType>:$inits, DenseI64ArrayAttr:$dims, Ring_LayoutAttr:$layout,
-      Ring_ChannelAttr:$channel, OptionalAttr<Ring_JoinAttr>:$join,
+      Optional<TensorRankOf<[Index], [2, 3]>>:$reach, Optional<Index>:$ring,
+      Optional<Index>:$step, Variadic<AnyType>:$inits, DenseI64ArrayAttr:$dims,
+      Ring_LayoutAttr:$layout, Ring_ChannelAttr:$channel,
+      DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">:$stride,
+      OptionalAttr<Ring_JoinAttr>:$join,
       OptionalAttr<DenseI64ArrayAttr>:$partialDims);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     `(` $tensors `dims` custom<Dims>($dims) `)` `of` $layout `` `[` $rank `]`
-    `extent` $extent `channel` $channel
-    (`reach` $reach^ `by` $step `:` type($reach))?
+    `extent` $extent `channel` $channel (`stride` $stride^)?
+    `` custom<Reach>($reach, type($reach), $ring, $step)
     (`carry` `(` $inits^ `:` type($inits) `)`)?
     (`partial` $join^ `dims` custom<Dims>($partialDims))?
     attr-dict `:` functional-type($tensors, $results) $body
@@ -98,7 +110,22 @@ def Ring_RotateOp : Ring_Op<"rotate", [
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    static constexpr unsigned variadicSegments[] = {0, 3, 4, 5};
+    static constexpr unsigned variadicSegments[] = {0, 3, 4, 5, 6};
+    /// Shape of the reach, where there is one.
+    ::llvm::LogicalResult verifyReach();
+    /// How many ranks its ring has.
+    int64_t getNumRanks();
+    /// How many owners it takes until those of the next ring with the same place
+    /// in theirs come.
+    int64_t getBlock() { return static_cast<int64_t>(getStride()) * getNumRanks(); }
+    /// The number of the ring that has the shards of `owner`: owners of one ring
+    /// differ in their place in it alone.
+    int64_t ringOf(int64_t owner) {
+      auto stride = static_cast<int64_t>(getStride());
+      return owner / getBlock() * stride + owner % stride;
+    }
+    /// Whether a rotate stands in its region.
+    bool isOuter() { return !getBody().getOps<RotateOp>().empty(); }
     ::mlir::Value getOwner() { return getBody().getArgument(0); }
     ::mlir::Value getBroughtOwner() { return getOwner(); }
     ::mlir::ValueRange getBrought() {

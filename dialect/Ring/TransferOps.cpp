@@ -130,9 +130,24 @@ LogicalResult ring::verifyChannel(Operation *op, ChannelAttr channel,
   return success();
 }
 
+LogicalResult ring::verifyRing(Operation *op, ChannelAttr channel,
+                               int64_t parts) {
+  FailureOr<RankGroup> group =
+      resolveAxes(op, channel.getGrid(), channel.getAxes());
+  if (failed(group))
+    return failure();
+  if (parts % group->size != 0)
+    return op->emitOpError("needs a channel of ")
+           << parts << " ranks, as its layout says, or of fewer that divide "
+           << "them, got: " << channel << " of " << group->size;
+  return success();
+}
+
 // start_c4, start_c6
 LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &) {
   bool isAllToAll = cast<TransferOpInterface>(getOperation()).isAllToAll();
+  if (getRoute() == Route::Shift)
+    return verifyRing(*this, getChannel(), getLayout().getParts());
   if (failed(verifyChannel(*this, getChannel(),
                            isAllToAll ? static_cast<int64_t>(getMembers())
                                       : getLayout().getParts())))

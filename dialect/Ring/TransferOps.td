@@ -12,7 +12,8 @@ def Ring_StartOp : Ring_Op<"start", [
     Begins a transfer, of which `ring.wait` of the token gives what is received.
     Returns at once. Tensors under way must not change.
 
-    Ranks and owners are named by their places along the axes of the channel.
+    Ranks are named by their places along the axes of the channel, owners by theirs
+    along those of the sequence, which the channel of a shift may have in part.
 
     Of each tensor, dimension `dims[i]` has `extent` positions in all, laid out as
     `layout` says. By the route:
@@ -53,7 +54,8 @@ def Ring_StartOp : Ring_Op<"start", [
       parts x turns x segments of a part of the layout, with 1 in place of parts or
       segments where all are alike.
     - (C4) the channel's grid exists, is static, and has its axes: it connects as
-      many ranks as `layout` has parts, but for that of an all-to-all.
+      many ranks as `layout` has parts, but for that of an all-to-all, and that of a
+      shift, whose ranks divide the parts.
     - (C5) a shift has `to`, `receivedOwner` and `from`; others have none of them,
       and their tensors are not gathered.
     - (C6) an all-to-all is over as many ranks as its channel has, which divide the

@@ -61,6 +61,10 @@ llvm::LogicalResult verifyDims(OpT op) {
 llvm::LogicalResult verifyChannel(mlir::Operation *op, ChannelAttr channel,
                                   int64_t parts);
 
+/// A channel connects `parts` ranks, or those of a ring of a nest.
+llvm::LogicalResult verifyRing(mlir::Operation *op, ChannelAttr channel,
+                               int64_t parts);
+
 /// A table of flags is a tensor where the op works on tensors, a buffer where
 /// it works on buffers, and has `shape`, of which dynamic sizes are free. With
 /// `mayRepeat`, sizes may be 1 where all are alike.

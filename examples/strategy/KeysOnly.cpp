@@ -25,7 +25,8 @@ public:
 struct KeysOnly final : Strategy {
   StringRef getName() const override { return "keys_only"; }
 
-  std::string whyNot(AttentionInterface op) const override {
+  std::string whyNot(AttentionInterface op,
+                     SequenceAttr sequence) const override {
     if (isa<AttentionBackwardOp>(op.getOperation()))
       return "has a forward pass only";
     return {};

@@ -128,6 +128,7 @@ private:
   LogicalResult makeSlots(scf::ForOp op, ring::TransferOpInterface start,
                           int64_t turns);
   LogicalResult makeSlots(scf::ForOp op, Operation *fresh, int64_t turns);
+  Value inFrontOfLoops(Value tensor);
   SmallVector<Value> madeInSlots(Operation *fresh);
   SmallVector<Value> madeResults(ring::StepOpInterface op);
   Operation *cloneOnBuffers(ring::StepOpInterface op, ValueRange memory);
@@ -189,6 +190,8 @@ private:
   /// The argument as which what is in a buffer is sharded.
   llvm::DenseMap<Value, BlockArgument> queries;
   scf::ForOp loop; ///< innermost, that of the old program
+  /// In front of which slots are made: the outermost loop, in both programs.
+  scf::ForOp outermost, newOutermost;
   Value turn;      ///< its number of the turn, in the new program
 };
 

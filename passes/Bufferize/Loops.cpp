@@ -122,11 +122,29 @@ static std::optional<int64_t> tripCount(scf::ForOp loop) {
   return count->getSExtValue();
 }
 
-/// The buffers lie before the loop: what they depend on must, too.
+/// What has the batch of a tensor and is there in front of all loops; null where
+/// nothing has.
+Value Bufferizer::inFrontOfLoops(Value tensor) {
+  while (tensor && !outermost.isDefinedOutsideOfLoop(tensor)) {
+    if (auto argument = dyn_cast<BlockArgument>(tensor)) {
+      auto around = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+      tensor = around ? around.getTiedLoopInit(argument)->get() : Value();
+    } else if (auto inner = tensor.getDefiningOp<scf::ForOp>()) {
+      tensor = inner.getTiedLoopInit(cast<OpResult>(tensor))->get();
+    } else if (auto step = tensor.getDefiningOp<ring::StepOpInterface>()) {
+      tensor = step.getSizeSource(cast<OpResult>(tensor), 0).value;
+    } else {
+      tensor = {};
+    }
+  }
+  return tensor;
+}
+
+/// The buffers lie before all loops: what they depend on must, too.
 LogicalResult Bufferizer::makeSlots(scf::ForOp op,
                                     ring::TransferOpInterface start,
                                     int64_t turns) {
-  if (!op.isDefinedOutsideOfLoop(start.getExtent()))
+  if (!outermost.isDefinedOutsideOfLoop(start.getExtent()))
     return start.emitOpError("needs an extent that its loop does not change");
   Slots &entry = slots[start];
   entry.count = std::min(turns, numSlots(start));
@@ -145,6 +163,9 @@ LogicalResult Bufferizer::makeSlots(scf::ForOp op,
     entry.buffers = slots[first].buffers;
     return success();
   }
+  OpBuilder::InsertionGuard guard(builder);
+  if (newOutermost)
+    builder.setInsertionPoint(newOutermost);
   Value most = capacity(start.getReceivedLayout(), map(start.getExtent()));
   for (auto [index, tensor] : llvm::enumerate(start.getTensors())) {
     // The kind is that of what the loop starts with.
@@ -167,6 +188,12 @@ LogicalResult Bufferizer::makeSlots(scf::ForOp op,
         return start.emitOpError("sends a tensor that is neither carried by "
                                  "its loop nor made before it");
     }
+    if (!isSized && outermost != op) {
+      outside = inFrontOfLoops(outside);
+      if (!outside)
+        return start.emitOpError("sends a tensor of which nothing in front of "
+                                 "all loops has the batch");
+    }
     entry.buffers.push_back(allocateSlices(
         type, outside, start.getDims()[index], most, entry.count, "slice"));
   }
@@ -179,7 +206,7 @@ LogicalResult Bufferizer::makeSlots(scf::ForOp op, Operation *fresh,
   OpOperand *slice = sentOn(fresh);
   auto start =
       slice ? cast<ring::TransferOpInterface>(slice->getOwner()) : nullptr;
-  if (!start || !op.isDefinedOutsideOfLoop(start.getExtent()))
+  if (!start || !outermost.isDefinedOutsideOfLoop(start.getExtent()))
     return fresh->emitOpError("in a loop makes a ")
            << (isGradient(cast<ring::StepOpInterface>(fresh)) ? "gradient by"
                                                               : "state of")
@@ -188,8 +215,14 @@ LogicalResult Bufferizer::makeSlots(scf::ForOp op, Operation *fresh,
     return success();
   Slots &entry = slots[fresh];
   entry.count = std::min(turns, numSlots(fresh));
+  OpBuilder::InsertionGuard guard(builder);
+  if (newOutermost)
+    builder.setInsertionPoint(newOutermost);
   Value most = capacity(start.getLayout(), map(start.getExtent()));
-  Value first = op.getTiedLoopInit(cast<BlockArgument>(slice->get()))->get();
+  Value first = inFrontOfLoops(slice->get());
+  if (!first)
+    return fresh->emitOpError("is by a slice of which nothing in front of all "
+                              "loops has the batch");
   int64_t dim = start.getDim(*slice);
   for (Type tensor : fresh->getResultTypes()) {
     auto type = cast<RankedTensorType>(tensor);
@@ -291,9 +324,9 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
   SmallVector<ring::TransferOpInterface> starts(
       op.getBody()->getOps<ring::TransferOpInterface>());
   llvm::erase_if(starts, isVoid);
-  if (loop && !starts.empty())
-    return starts.front().emitOpError(
-        "stands in nested loops, where its double buffer has no place yet");
+  bool isOutermost = !loop;
+  if (isOutermost)
+    outermost = op;
   OpBuilder::InsertionGuard guard(builder);
   int64_t turns = std::min<int64_t>(tripCount(op).value_or(2), 2);
   for (ring::TransferOpInterface start : starts)
@@ -315,6 +348,8 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
                          map(op.getUpperBound()), map(op.getStep()), inits);
   if (inits.empty()) // a body with a terminator of its own
     created.getBody()->getTerminator()->erase();
+  if (isOutermost)
+    newOutermost = created;
   mapping.map(op.getInductionVar(), created.getInductionVar());
   mapCarried(op, carried, op.getRegionIterArgs(), created.getRegionIterArgs());
   if (failed(carryTokens(op, created, /*isInside=*/true)))
@@ -332,6 +367,8 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
       return failure();
   loop = outer;
   turn = outerTurn;
+  if (isOutermost)
+    newOutermost = {};
 
   SmallVector<Value> yields;
   auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());

@@ -74,6 +74,8 @@ public:
   /// `hopsOfStep` hops.
   Layout layout;
   double hopsOfStep = 1;
+  /// How many of the ranks the inner ring of a nest has, those of the last axis.
+  int64_t innerRanks = 1;
 
   const Kept &kept(int64_t queryOwner, int64_t keyOwner, int64_t a,
                    int64_t b) const {
@@ -121,6 +123,12 @@ Cargo cargoOf(const Workload &workload, bool movesKeys);
 /// The cost of a `ring.rotate`, and what it receives into.
 Estimate estimateRotation(const Workload &workload, const Cargo &cargo,
                           const Hardware &hardware);
+
+/// The same of a nest of two, of which inner ones have `innerRanks`. The outer
+/// ring's transfers have the time of a whole inner ring, and what that leaves of
+/// the link.
+Estimate estimateNest(const Workload &workload, const Cargo &cargo,
+                      const Hardware &hardware);
 
 /// The cost of a `ring.gather` and of what returns to its owners, which nothing
 /// hides: shards come at once, partial results one distance after the other.

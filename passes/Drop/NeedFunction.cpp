@@ -145,13 +145,12 @@ Value NeedFunction::needOf(OpBuilder &builder, ValueRange indices,
   return e.both(some, may);
 }
 
-/// What `next` makes of 0, one after the other for all ranks from `first` on.
-Value NeedFunction::fold(OpBuilder &builder, int64_t first,
-                         function_ref<Value(Emit, Value, Value)> next) {
+/// What `next` makes of `begin`, one after the other from `first` up to `end`.
+Value NeedFunction::fold(OpBuilder &builder, int64_t first, int64_t end,
+                         Value begin, Next next) {
   Emit e{builder, loc};
   auto loop = scf::ForOp::create(
-      builder, loc, e.index(first), e.index(parts), e.index(1),
-      ValueRange{e.index(0)},
+      builder, loc, e.index(first), e.index(end), e.index(1), ValueRange{begin},
       [&](OpBuilder &inner, Location, Value rank, ValueRange made) {
         Value value = next(Emit{inner, loc}, rank, made.front());
         scf::YieldOp::create(inner, loc, value);
@@ -191,32 +190,72 @@ Value NeedFunction::segmentTable(OpBuilder &builder, Value need) {
       });
 }
 
-/// The distance of the farthest rank that needs a segment, going by `step`.
-Value NeedFunction::reachOf(OpBuilder &builder, ValueRange indices, Value need,
-                            int64_t step) {
-  return fold(builder, 1, [&](Emit e, Value hop, Value reach) {
-    Value far = e.mul(hop, e.index(step));
-    Value rank = e.mod(e.add(indices[0], far), parts);
-    return e.select(anyNeed(e, indices[0], rank, indices[1], need), hop, reach);
-  });
+/// Whether a segment is needed where it comes to `far` places ahead: indices are
+/// those of a reach.
+Value NeedFunction::needAhead(Emit &e, Level level, ValueRange indices,
+                              Value far, Value need) {
+  Value owner = indices.front(), segment = indices.back();
+  int64_t inner = attend.innerRanks;
+  switch (level) {
+  case Level::Whole:
+    return anyNeed(e, owner, e.mod(e.add(owner, far), parts), segment, need);
+  case Level::Outer: { // by any rank of that inner ring
+    Value first = e.sub(owner, e.mod(owner, inner));
+    first = e.mod(e.add(first, e.mul(far, e.index(inner))), parts);
+    return fold(e.builder, 0, inner, e.truth(false),
+                [&](Emit at, Value place, Value any) {
+                  return at.either(any, anyNeed(at, owner, at.add(first, place),
+                                                segment, need));
+                });
+  }
+  case Level::Inner: {
+    Value place = e.mod(e.add(owner, far), inner);
+    Value rank = e.add(e.mul(indices[1], e.index(inner)), place);
+    return anyNeed(e, owner, rank, segment, need);
+  }
+  }
+  llvm_unreachable("unknown level");
 }
 
-Value NeedFunction::reachTable(OpBuilder &builder, Value need, int64_t step) {
+/// The distance of the farthest rank that needs a segment, going by `step`.
+Value NeedFunction::reachOf(OpBuilder &builder, Level level, ValueRange indices,
+                            Value need, int64_t step) {
+  Value none = Emit{builder, loc}.index(0);
+  return fold(builder, 1, ranksOf(level), none,
+              [&](Emit e, Value hop, Value reach) {
+                Value far = e.mul(hop, e.index(step));
+                return e.select(needAhead(e, level, indices, far, need), hop,
+                                reach);
+              });
+}
+
+Value NeedFunction::reachTable(OpBuilder &builder, Level level, Value need,
+                               int64_t step) {
   return tensor::GenerateOp::create(
-      builder, loc, reachType(), ValueRange(),
+      builder, loc, reachType(level), ValueRange(),
       [&](OpBuilder &inner, Location, ValueRange indices) {
         tensor::YieldOp::create(inner, loc,
-                                reachOf(inner, indices, need, step));
+                                reachOf(inner, level, indices, need, step));
       });
 }
 
 /// How many positions travel in all, times their hops.
-Value NeedFunction::cost(OpBuilder &builder, Value reach, Value extent) {
-  return fold(builder, 0, [&](Emit e, Value owner, Value sum) {
+Value NeedFunction::cost(OpBuilder &builder, Level level, Value reach,
+                         Value extent) {
+  Value none = Emit{builder, loc}.index(0);
+  return fold(builder, 0, parts, none, [&](Emit e, Value owner, Value sum) {
     for (int64_t b = 0; b < numMoving; ++b) {
       auto segment = ring::SegmentOp::create(
           e.builder, loc, b, attend.movingLayout(), owner, extent);
-      Value hops = e.extract(reach, {owner, e.index(b)});
+      Value hops;
+      if (level == Level::Inner)
+        hops = fold(e.builder, 0, ranksOf(Level::Outer), e.index(0),
+                    [&](Emit at, Value ring, Value all) {
+                      return at.add(all, at.extract(reach, {owner, ring,
+                                                            at.index(b)}));
+                    });
+      else
+        hops = e.extract(reach, {owner, e.index(b)});
       sum = e.add(sum, e.mul(segment.getCount(), hops));
     }
     return sum;
@@ -224,24 +263,25 @@ Value NeedFunction::cost(OpBuilder &builder, Value reach, Value extent) {
 }
 
 /// How far segments travel, in the direction in which less does.
-SmallVector<Value> NeedFunction::reachAndStep(OpBuilder &builder, Value need,
-                                              ValueRange args) {
+SmallVector<Value> NeedFunction::reachAndStep(OpBuilder &builder, Level level,
+                                              Value need, ValueRange args) {
   Emit e{builder, loc};
-  Value ahead = reachTable(builder, need, 1);
-  Value behind = reachTable(builder, need, parts - 1);
+  int64_t back = ranksOf(level) - 1;
+  Value ahead = reachTable(builder, level, need, 1);
+  Value behind = reachTable(builder, level, need, back);
   Value extent = args[attend.movesKeys ? 1 : 0];
   Value goesBack =
-      e.compare(arith::CmpIPredicate::ult, cost(builder, behind, extent),
-                cost(builder, ahead, extent));
+      e.compare(arith::CmpIPredicate::ult, cost(builder, level, behind, extent),
+                cost(builder, level, ahead, extent));
   Value reach = tensor::GenerateOp::create(
-      builder, loc, reachType(), ValueRange(),
+      builder, loc, reachType(level), ValueRange(),
       [&](OpBuilder &inner, Location, ValueRange indices) {
         Emit e{inner, loc};
         tensor::YieldOp::create(inner, loc,
                                 e.select(goesBack, e.extract(behind, indices),
                                          e.extract(ahead, indices)));
       });
-  return {reach, e.select(goesBack, e.index(parts - 1), e.index(1))};
+  return {reach, e.select(goesBack, e.index(back), e.index(1))};
 }
 
 func::FuncOp NeedFunction::create() {
@@ -265,8 +305,12 @@ func::FuncOp NeedFunction::create() {
   SmallVector<Value> results{need};
   if (attend.isGathered())
     results.push_back(segmentTable(builder, need));
+  else if (attend.innerRanks == 0)
+    llvm::append_range(results,
+                       reachAndStep(builder, Level::Whole, need, args));
   else
-    llvm::append_range(results, reachAndStep(builder, need, args));
+    for (Level level : {Level::Outer, Level::Inner})
+      llvm::append_range(results, reachAndStep(builder, level, need, args));
   func::ReturnOp::create(builder, loc, results);
   function.setType(
       builder.getFunctionType(inputs, ValueRange(results).getTypes()));

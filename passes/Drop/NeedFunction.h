@@ -25,6 +25,8 @@ struct Droppable {
   /// Not a range: flags move operands.
   llvm::SmallVector<mlir::Value> maskCaptures;
   bool movesKeys = true;
+  /// How many ranks the inner rings of a nest have; 0 where there is one ring.
+  int64_t innerRanks = 0;
 
   ring::LayoutAttr movingLayout() const {
     return movesKeys ? keyLayout : queryLayout;
@@ -41,8 +43,15 @@ struct Droppable {
 /// pair of query segment a of owner p and key segment b of owner r is kept.
 /// step: the direction of the ring, 1 or P - 1, in which less travels. reach:
 /// how many hops segment s of owner o, of what moves, travels in that
-/// direction, that is the distance of the farthest rank that needs it. Of what
-/// is gathered, in place of reach and step,
+/// direction, that is the distance of the farthest rank that needs it.
+///
+/// In a nest, reach and step are those of the outer ring, in which a segment
+/// goes as far as the last inner ring of which a rank needs it, and behind them
+/// stand those of inner rings,
+///
+///   innerReach[o][ring][s], innerStep
+///
+/// Of what is gathered, in place of reach and step,
 ///
 ///   segments[o][d][s]
 ///
@@ -64,15 +73,30 @@ public:
 
 private:
   enum class Side : uint8_t { Query, Key };
+  /// A ring, or inner rings.
+  enum class Level : uint8_t { Whole, Outer, Inner };
+  int64_t ranksOf(Level level) const {
+    switch (level) {
+    case Level::Whole:
+      return parts;
+    case Level::Outer:
+      return parts / attend.innerRanks;
+    case Level::Inner:
+      return attend.innerRanks;
+    }
+    llvm_unreachable("unknown level");
+  }
   mlir::RankedTensorType needType() {
     return mlir::RankedTensorType::get(
         {numOwners(Side::Query), numOwners(Side::Key), numA, numB},
         mlir::IntegerType::get(symbols.getOp()->getContext(), 1));
   }
-  mlir::RankedTensorType reachType() {
+  mlir::RankedTensorType reachType(Level level) {
+    llvm::SmallVector<int64_t> shape{parts, numMoving};
+    if (level == Level::Inner)
+      shape.insert(shape.begin() + 1, ranksOf(Level::Outer));
     return mlir::RankedTensorType::get(
-        {parts, numMoving},
-        mlir::IndexType::get(symbols.getOp()->getContext()));
+        shape, mlir::IndexType::get(symbols.getOp()->getContext()));
   }
   struct Box {
     mlir::Value begin, end, isEmpty;
@@ -94,20 +118,22 @@ private:
                          Side side, mlir::ValueRange args);
   mlir::Value needOf(mlir::OpBuilder &builder, mlir::ValueRange indices,
                      mlir::ValueRange args);
-  mlir::Value
-  fold(mlir::OpBuilder &builder, int64_t first,
-       llvm::function_ref<mlir::Value(Emit, mlir::Value, mlir::Value)> next);
+  using Next = llvm::function_ref<mlir::Value(Emit, mlir::Value, mlir::Value)>;
+  mlir::Value fold(mlir::OpBuilder &builder, int64_t first, int64_t end,
+                   mlir::Value begin, Next next);
   mlir::Value anyNeed(Emit &e, mlir::Value owner, mlir::Value rank,
                       mlir::Value segment, mlir::Value need);
   mlir::Value segmentTable(mlir::OpBuilder &builder, mlir::Value need);
   mlir::SmallVector<mlir::Value> reachAndStep(mlir::OpBuilder &builder,
-                                              mlir::Value need,
+                                              Level level, mlir::Value need,
                                               mlir::ValueRange args);
-  mlir::Value reachOf(mlir::OpBuilder &builder, mlir::ValueRange indices,
-                      mlir::Value need, int64_t step);
-  mlir::Value reachTable(mlir::OpBuilder &builder, mlir::Value need,
-                         int64_t step);
-  mlir::Value cost(mlir::OpBuilder &builder, mlir::Value reach,
+  mlir::Value needAhead(Emit &e, Level level, mlir::ValueRange indices,
+                        mlir::Value far, mlir::Value need);
+  mlir::Value reachOf(mlir::OpBuilder &builder, Level level,
+                      mlir::ValueRange indices, mlir::Value need, int64_t step);
+  mlir::Value reachTable(mlir::OpBuilder &builder, Level level,
+                         mlir::Value need, int64_t step);
+  mlir::Value cost(mlir::OpBuilder &builder, Level level, mlir::Value reach,
                    mlir::Value extent);
 
   const Droppable &attend;

@@ -31,7 +31,8 @@ std::optional<Made> Transfer::partial() const {
 TransferKind Transfer::kind() const {
   if (!partial())
     return TransferKind::Slice;
-  return receivedOwner == place ? TransferKind::ToOwner : TransferKind::Onward;
+  return ownersOf.placeOf(receivedOwner) == place ? TransferKind::ToOwner
+                                                  : TransferKind::Onward;
 }
 
 //===----------------------------------------------------------------------===//
@@ -83,11 +84,24 @@ void Simulation::Impl::Rank::describeSite(const StartSite &site,
   transfer.start = site.op;
   transfer.rank = index;
   transfer.place = site.group.placeOf(index);
+  transfer.ownersOf = {site.group.size,
+                       std::max<int64_t>(1, site.group.stride /
+                                                impl.sharding.sequence.stride)};
   transfer.hop = hop;
   transfer.layout = site.layout;
   transfer.dims = site.dims;
   transfer.owner = call.index(site.owner);
   transfer.extent = call.index(site.extent);
+}
+
+/// Whether `value` is a place on the channel.
+bool Simulation::Impl::Rank::isPeer(const StartSite &site, StringRef what,
+                                    int64_t value) {
+  if (value >= 0 && value < site.group.size)
+    return true;
+  fail(site.op, "names rank " + Twine(value) + " as " + what + ", of " +
+                    Twine(site.group.size) + " ranks");
+  return false;
 }
 
 /// Owner and extent of what is sent. False where they are none.
@@ -96,7 +110,9 @@ bool Simulation::Impl::Rank::describeStart(const StartSite &site,
                                            Transfer &transfer) {
   ring::TransferOpInterface op = site.op;
   describeSite(site, call, transfer);
-  if (site.isOnGrid && site.group != impl.sharding.sequence) {
+  const RankGroup &sequence = impl.sharding.sequence;
+  if (site.isOnGrid &&
+      (site.gathers ? site.group != sequence : !site.group.isPartOf(sequence))) {
     fail(op, "sends on a channel of other axes than those over which the "
              "sequence is sharded");
     return false;
@@ -111,8 +127,8 @@ bool Simulation::Impl::Rank::describeTransfer(const StartSite &site,
                                               int64_t turn,
                                               Transfer &transfer) {
   ring::TransferOpInterface op = site.op;
-  if (!isRank(op, "target", transfer.to) ||
-      !isRank(op, "source", transfer.from) ||
+  if (!isPeer(site, "target", transfer.to) ||
+      !isPeer(site, "source", transfer.from) ||
       !isRank(op, "owner of what is received", transfer.receivedOwner))
     return false;
   transfer.to = site.group.member(index, transfer.to);

@@ -249,6 +249,7 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   Step runStart(ring::TransferOpInterface op, const ExternalCall &call);
   void describeSite(const StartSite &site, const ExternalCall &call,
                     Transfer &transfer) const;
+  bool isPeer(const StartSite &site, llvm::StringRef what, int64_t value);
   bool describeStart(const StartSite &site, const ExternalCall &call,
                      Transfer &transfer);
   bool describeTransfer(const StartSite &site, const ExternalCall &call,

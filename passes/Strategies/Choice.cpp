@@ -6,6 +6,7 @@
 #include "passes/Simulation/Scalars/Program.h"
 #include "passes/Strategies/Exchange.h"
 
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -150,6 +151,10 @@ static double tensorBytes(AttentionInterface op, const AttentionSizes &sizes,
   return sum;
 }
 
+static shard::GridOp gridOf(AttentionInterface op) {
+  return lookupGrid(op, op.getSequence()->getGrid());
+}
+
 /// What pins a strategy with the exchange around it; with nothing left to
 /// share, the exchange alone.
 static StrategyAttr pinOf(const Exchange &exchange, const Strategy *strategy,
@@ -185,6 +190,9 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
                     layout, [&](const Segment &queries, const Segment &keys) {
                       return mask.ask(queries, keys);
                     });
+  for (int64_t axis : axesOf(op, exchange.sequence))
+    if (int64_t ranks = groupOf(gridOf(op), axis).size; ranks > 1)
+      workload.innerRanks = ranks;
   double tensors = tensorBytes(op, ofRank, whole);
   Estimate around;
   if (exchange.isDone())
@@ -193,7 +201,8 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
   for (const Strategy *strategy : getStrategies()) {
     bool isThis = exchange.rest &&
                   exchange.rest.getParts().front().name == strategy->getName();
-    if (!strategy->whyNot(op).empty() || (strategy->isBaseline() && !isThis))
+    if (!strategy->whyNot(op, exchange.sequence).empty() ||
+        (strategy->isBaseline() && !isThis))
       continue;
     // With the whole sequence on each rank all of them are the same.
     bool isAlone = layout.parts == 1;

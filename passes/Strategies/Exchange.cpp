@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Strategies/Exchange.h"
 
+#include "passes/Strategies/Strategy.h"
+
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InterleavedRange.h"
@@ -14,14 +16,8 @@ static shard::GridOp gridOf(AttentionInterface op) {
       op, op.getSequence()->getGrid().getAttr());
 }
 
-/// The axes over which the sequence is sharded, each by name.
 static SmallVector<int64_t> sequenceAxes(AttentionInterface op) {
-  SmallVector<int64_t> axes(op.getSequence()->getAxes());
-  if (axes.empty())
-    llvm::append_range(axes, llvm::seq(gridOf(op).getRank()));
-  if (axes == SmallVector<int64_t>{noAxis})
-    axes.clear();
-  return axes;
+  return axesOf(op, *op.getSequence());
 }
 
 /// The axes over which heads are sharded, each by name.

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Strategies/ProgramBuilder.h"
 
+#include "passes/Strategies/Strategy.h"
+
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 
 using namespace mlir;
@@ -12,7 +14,27 @@ ProgramBuilder::ProgramBuilder(AttentionInterface op, const Layout &layout)
       layout(ring::LayoutAttr::get(op.getContext(), layout)),
       channel(ring::ChannelAttr::get(op.getContext(),
                                      op.getSequence()->getGrid(),
-                                     op.getSequence()->getAxes(), 0)) {}
+                                     op.getSequence()->getAxes(), 0)) {
+  rings.push_back({channel, 1});
+}
+
+void ProgramBuilder::nestRings() {
+  shard::GridOp grid = lookupGrid(attention, channel.getGrid());
+  SmallVector<Ring, 2> nest;
+  int64_t stride = layout.getParts();
+  for (int64_t axis : axesOf(attention, *attention.getSequence())) {
+    int64_t size = groupOf(grid, {axis}).size;
+    if (size == 1)
+      continue;
+    stride /= size;
+    int64_t index = nest.empty() ? 0 : ring::exchangeChannel + 1;
+    nest.push_back({ring::ChannelAttr::get(attention.getContext(),
+                                           channel.getGrid(), {axis}, index),
+                    stride});
+  }
+  if (nest.size() > 1)
+    rings = nest;
+}
 
 void ProgramBuilder::beginProgram() {
   shard::GridOp grid = lookupGrid(attention, channel.getGrid());
@@ -45,13 +67,14 @@ void ProgramBuilder::beginProgram() {
   }
 }
 
-Tensors ProgramBuilder::rotate(const Rotation &rotation, Turn turn) {
+Tensors ProgramBuilder::rotate(const Rotation &rotation, ArrayRef<Ring> nest,
+                               Value owner, Turn turn) {
   SmallVector<Type> given(ValueRange(rotation.carried).getTypes());
   llvm::append_range(given, rotation.partials);
   auto rotate = ring::RotateOp::create(
-      builder, loc, given, rotation.tensors, rank, rotation.extent,
-      /*reach=*/Value(), /*step=*/Value(), rotation.carried,
-      builder.getDenseI64ArrayAttr(rotation.dims), layout, channel,
+      builder, loc, given, rotation.tensors, owner, rotation.extent,
+      /*reach=*/Value(), /*ring=*/Value(), /*step=*/Value(), rotation.carried,
+      rotation.dims, layout, nest.front().channel, nest.front().stride,
       rotation.join
           ? ring::JoinAttr::get(attention.getContext(), *rotation.join)
           : ring::JoinAttr(),
@@ -63,8 +86,18 @@ Tensors ProgramBuilder::rotate(const Rotation &rotation, Turn turn) {
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&rotate.getBody(), {}, taken,
                       SmallVector<Location>(taken.size(), loc));
-  Tensors made = turn(rotate.getOwner(), rotate.getBrought(),
-                      rotate.getCarried(), rotate.getPartials());
+  Tensors made;
+  if (nest.size() == 1) {
+    made = turn(rotate.getOwner(), rotate.getBrought(), rotate.getCarried(),
+                rotate.getPartials());
+  } else {
+    // Partial results of the ranks that an inner ring joins are one of this
+    // ring, which begins with none.
+    Rotation inner = rotation;
+    inner.tensors = Tensors(rotate.getBrought());
+    inner.carried = Tensors(rotate.getCarried());
+    made = this->rotate(inner, nest.drop_front(), rotate.getOwner(), turn);
+  }
   ring::YieldOp::create(builder, loc, made);
   return Tensors(rotate.getResults());
 }

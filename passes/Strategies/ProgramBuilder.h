@@ -16,6 +16,10 @@ public:
   ProgramBuilder(AttentionInterface op, const Layout &layout);
 
 protected:
+  /// Shards rotate over one axis of the sequence inside of the rotation over the
+  /// axis in front of it, and not over all axes at once. Axes of one rank do not
+  /// count.
+  void nestRings();
   /// The shard behind a global tensor.
   static UnshardOp unshardOf(mlir::Value global) {
     return global.getDefiningOp<UnshardOp>();
@@ -39,7 +43,9 @@ protected:
       mlir::Value owner, mlir::ValueRange shards, mlir::ValueRange carried,
       mlir::ValueRange partials)>;
   /// The carried values behind the last turn, then the joined partial results.
-  Tensors rotate(const Rotation &rotation, Turn turn);
+  Tensors rotate(const Rotation &rotation, Turn turn) {
+    return rotate(rotation, rings, rank, turn);
+  }
 
   /// What is gathered, see ring.gather; fields as in a Rotation. Types of
   /// partial results are those of one owner, here as there; in the region they
@@ -73,6 +79,19 @@ protected:
   /// Erases the attention and what brought its tensors.
   void erase();
 
+private:
+  /// Ranks round which shards go; see ring.rotate for the stride.
+  struct Ring {
+    ring::ChannelAttr channel;
+    int64_t stride;
+  };
+  /// The same of the shards of an owner, and rings of which the first is the
+  /// outermost.
+  Tensors rotate(const Rotation &rotation, llvm::ArrayRef<Ring> nest,
+                 mlir::Value owner, Turn turn);
+  llvm::SmallVector<Ring, 2> rings;
+
+protected:
   AttentionInterface attention;
   mlir::OpBuilder builder;
   mlir::Location loc;

@@ -17,9 +17,12 @@ public:
   /// As `strategy <...>` names it.
   virtual llvm::StringRef getName() const = 0;
 
-  /// Why it cannot compute `op`, to follow "pins the strategy ..., which";
-  /// empty where it can.
-  virtual std::string whyNot(AttentionInterface op) const { return {}; }
+  /// Why it cannot compute `op` with a sequence that is sharded so, to follow
+  /// "pins the strategy ..., which"; empty where it can.
+  virtual std::string whyNot(AttentionInterface op,
+                             SequenceAttr sequence) const {
+    return {};
+  }
 
   /// Whether it is there to compare with: it can be pinned, and is never
   /// chosen.
@@ -52,6 +55,9 @@ void addStrategy(const Strategy *strategy);
 
 /// Null where it is not there.
 const Strategy *lookupStrategy(llvm::StringRef name);
+
+/// The axes over which a sequence of `op` is sharded, each by its number.
+llvm::SmallVector<int64_t> axesOf(AttentionInterface op, SequenceAttr sequence);
 
 } // namespace burst
 

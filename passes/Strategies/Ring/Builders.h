@@ -7,12 +7,20 @@
 
 namespace burst {
 
+/// What goes round the ring, or the rings.
+struct RingKind {
+  bool movesKeys;
+  /// An inner ring for each shard that an outer one brings, in place of one ring
+  /// of all ranks.
+  bool isDouble;
+};
+
 /// Keys and values travel past queries, which keep their softmax state; or
 /// queries travel, and their softmax state behind them.
-void buildForwardRing(AttentionOp op, const Layout &layout, bool movesKeys);
+void buildForwardRing(AttentionOp op, const Layout &layout, RingKind kind);
 /// Keys and values travel with their gradients, or queries with theirs.
 void buildGradientRing(AttentionBackwardOp op, const Layout &layout,
-                       bool movesKeys);
+                       RingKind kind);
 
 } // namespace burst
 

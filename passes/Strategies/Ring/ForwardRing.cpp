@@ -11,9 +11,11 @@ class ForwardRing final : public ForwardProgram {
 public:
   using ForwardProgram::ForwardProgram;
 
-  void build(bool movesKeys) {
+  void build(RingKind kind) {
     beginProgram();
-    finish(movesKeys ? rotateKeys() : rotateQueries());
+    if (kind.isDouble)
+      nestRings();
+    finish(kind.movesKeys ? rotateKeys() : rotateQueries());
   }
 
 private:
@@ -49,6 +51,6 @@ Tensors ForwardRing::rotateQueries() {
 }
 
 void burst::buildForwardRing(AttentionOp op, const Layout &layout,
-                             bool movesKeys) {
-  ForwardRing(op, layout).build(movesKeys);
+                             RingKind kind) {
+  ForwardRing(op, layout).build(kind);
 }

@@ -12,9 +12,11 @@ class GradientRing final : public BackwardProgram {
 public:
   using BackwardProgram::BackwardProgram;
 
-  void build(bool movesKeys) {
+  void build(RingKind kind) {
     beginBackward();
-    finish(movesKeys ? rotateKeys() : rotateQueries());
+    if (kind.isDouble)
+      nestRings();
+    finish(kind.movesKeys ? rotateKeys() : rotateQueries());
   }
 
 private:
@@ -75,6 +77,6 @@ Tensors GradientRing::rotateQueries() {
 }
 
 void burst::buildGradientRing(AttentionBackwardOp op, const Layout &layout,
-                              bool movesKeys) {
-  GradientRing(op, layout).build(movesKeys);
+                              RingKind kind) {
+  GradientRing(op, layout).build(kind);
 }

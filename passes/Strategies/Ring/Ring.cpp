@@ -1,7 +1,9 @@
-//===- Ring.cpp - ring_kv and ring_q --------------------------------------===//
+//===- Ring.cpp - ring_kv, ring_q and the double rings --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Strategies/Ring/Builders.h"
 #include "passes/Strategies/Strategy.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 
 using namespace mlir;
 using namespace burst;
@@ -9,39 +11,72 @@ using namespace burst;
 namespace {
 class RingStrategy final : public Strategy {
 public:
-  explicit RingStrategy(bool movesKeys) : movesKeys(movesKeys) {}
+  explicit RingStrategy(RingKind kind) : kind(kind) {}
 
   StringRef getName() const override {
-    return movesKeys ? "ring_kv" : "ring_q";
+    if (kind.isDouble)
+      return kind.movesKeys ? "double_ring_kv" : "double_ring_q";
+    return kind.movesKeys ? "ring_kv" : "ring_q";
+  }
+
+  std::string whyNot(AttentionInterface op,
+                     SequenceAttr sequence) const override {
+    SmallVector<int64_t> axes = axesOf(op, sequence);
+    shard::GridOp grid = lookupGrid(op, sequence.getGrid());
+    int64_t ofSeveral = llvm::count_if(
+        axes, [&](int64_t axis) { return groupOf(grid, axis).size > 1; });
+    if (!kind.isDouble || (axes.size() >= 2 && ofSeveral <= 2))
+      return {};
+    return "has an outer ring along the first axis of the sequence and inner "
+           "ones along the second: shard it over two, as in `sequence <@grid[0, "
+           "1], zigzag>`, not " +
+           std::to_string(axes.size());
   }
 
   Estimate estimate(const Workload &workload,
                     const Hardware &hardware) const override {
-    Estimate result =
-        estimateRotation(workload, cargoOf(workload, movesKeys), hardware);
+    Cargo cargo = cargoOf(workload, kind.movesKeys);
+    Estimate result = kind.isDouble ? estimateNest(workload, cargo, hardware)
+                                    : estimateRotation(workload, cargo, hardware);
     // A rank that is alone has no state in memory, see ring-fuse-ends.
     if (workload.isBackward || workload.whole.parts > 1)
       result.buffers += ownBuffers(workload);
     return result;
   }
 
+  /// A double buffer of each ring.
+  ArrayRef<int64_t> maxSlices() const override {
+    static constexpr int64_t ofEach[ring::exchangeChannel + 3] = {2, 2, 2, 2, 2};
+    return kind.isDouble ? ArrayRef(ofEach) : ArrayRef<int64_t>();
+  }
+
   void build(AttentionInterface op, const Layout &layout) const override {
     if (auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation()))
-      return buildGradientRing(backward, layout, movesKeys);
-    buildForwardRing(cast<AttentionOp>(op.getOperation()), layout, movesKeys);
+      return buildGradientRing(backward, layout, kind);
+    buildForwardRing(cast<AttentionOp>(op.getOperation()), layout, kind);
   }
 
 private:
-  bool movesKeys;
+  RingKind kind;
 };
 } // namespace
 
 const Strategy *burst::getKeyRing() {
-  static const RingStrategy strategy(/*movesKeys=*/true);
+  static const RingStrategy strategy({.movesKeys = true, .isDouble = false});
   return &strategy;
 }
 
 const Strategy *burst::getQueryRing() {
-  static const RingStrategy strategy(/*movesKeys=*/false);
+  static const RingStrategy strategy({.movesKeys = false, .isDouble = false});
+  return &strategy;
+}
+
+const Strategy *burst::getDoubleKeyRing() {
+  static const RingStrategy strategy({.movesKeys = true, .isDouble = true});
+  return &strategy;
+}
+
+const Strategy *burst::getDoubleQueryRing() {
+  static const RingStrategy strategy({.movesKeys = false, .isDouble = true});
   return &strategy;
 }

@@ -111,7 +111,8 @@ namespace {
 struct StoredScores final : Strategy {
   StringRef getName() const override { return "ring_scores"; }
   bool isBaseline() const override { return true; }
-  std::string whyNot(AttentionInterface op) const override {
+  std::string whyNot(AttentionInterface op,
+                     SequenceAttr sequence) const override {
     if (isa<AttentionBackwardOp>(op.getOperation()))
       return "has a forward pass only: gradients would need the scores that it "
              "stored";

@@ -23,7 +23,7 @@ extern "C" {
 
 /* Both sides compare it: raised with every change that is not an addition to
    the end of a struct, and with what is added to burst_table. */
-#define BURST_ABI_VERSION 10
+#define BURST_ABI_VERSION 11
 
 /* The name under which a shared object exports its burst_image. */
 #define BURST_IMAGE_SYMBOL "burst_program_image"
@@ -174,11 +174,12 @@ typedef struct burst_transfer {
       is_of_gathered; /* a shift sends the shard of `owner` out of tensors
                          that hold those of all ranks, one behind the other */
   /* The ranks are those of a group: num_ranks of them, whose numbers differ by
-     `stride`. All numbers here are places in it; that of rank r is
-     r / stride % num_ranks. But for those of owners of an all-to-all, which has
-     num_ranks of all owners of the sequence, that of this rank and neighbours:
-     the place of `owner` among these is owner % num_ranks. */
+     `stride`. Peers are places in it; that of rank r is r / stride % num_ranks.
+     Owners are places among all that share the sequence, of which the group may
+     be a part. That of an all-to-all is this rank and neighbours of it: the place
+     of `owner` among these is owner % num_ranks. */
   int64_t num_ranks, stride;
+  int64_t num_owners; /* that share the sequence */
   int64_t num_segments; /* of a shard */
   int64_t extent;
   /* Writes how many positions each segment of a shard has. */

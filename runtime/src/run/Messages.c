@@ -207,19 +207,19 @@ static void list_all_to_all(listing *listing) {
 }
 
 static void check(burst_rank *rank, const char *what, int64_t owner,
-                  int64_t num_ranks) {
-  if (owner < 0 || owner >= num_ranks)
+                  int64_t num_owners) {
+  if (owner < 0 || owner >= num_owners)
     burst_rank_fail(
         rank,
         burst_error_create(BURST_PROGRAM_FAULT, burst_rank_location(rank).text,
                            "a transfer of the shard of rank %" PRId64
                            " as %s, wanted 0 to %" PRId64,
-                           owner, what, num_ranks - 1));
+                           owner, what, num_owners - 1));
 }
 
 static void check_shift(burst_rank *rank, const burst_transfer *transfer) {
   check(rank, "what is received", transfer->received_owner,
-        transfer->num_ranks);
+        transfer->num_owners);
   const int64_t peers[] = {transfer->to, transfer->from};
   for (int i = 0; i < 2; ++i)
     if (peers[i] < 0 || peers[i] >= transfer->num_ranks)
@@ -261,7 +261,7 @@ const burst_messages *burst_rank_messages(burst_rank *rank,
                   ", wanted 1 or more of both",
                   transfer->num_ranks, transfer->stride));
   if (!is_all_to_all(transfer))
-    check(rank, "what is sent", transfer->owner, transfer->num_ranks);
+    check(rank, "what is sent", transfer->owner, transfer->num_owners);
   else if (transfer->owner % transfer->num_ranks != place_of(rank, transfer))
     burst_rank_fail(
         rank,

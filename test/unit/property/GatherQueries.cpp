@@ -31,7 +31,8 @@ public:
 struct GatherQueries final : Strategy {
   StringRef getName() const override { return "test_gather_q"; }
   bool isBaseline() const override { return true; }
-  std::string whyNot(AttentionInterface op) const override {
+  std::string whyNot(AttentionInterface op,
+                     SequenceAttr sequence) const override {
     return isa<AttentionBackwardOp>(op.getOperation())
                ? "has a forward pass only"
                : "";

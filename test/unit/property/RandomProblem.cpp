@@ -30,6 +30,7 @@ public:
 private:
   void drawSizes();
   void drawMembers();
+  void drawNest();
   void fitGpus();
   void drawInputs();
   std::string tensor(std::vector<int64_t> shape, const std::string &element);
@@ -92,6 +93,8 @@ void Drawing::drawSizes() {
   if (!problem.isGrid() && problem.ranks > 1 && problem.ranks < 4 &&
       dice.chance(40))
     drawMembers();
+  if (!problem.isGrid() && problem.members == 1 && dice.chance(40))
+    drawNest();
   problem.order = dice.pick({"contiguous", "zigzag", "striped"});
   if (problem.order == "striped" && dice.chance(60))
     problem.order += format(" {}", dice.within(1, 7));
@@ -112,6 +115,20 @@ void Drawing::drawMembers() {
     return;
   s.queryHeads = s.queryHeads / s.keyHeads * problem.members;
   s.keyHeads = problem.members;
+}
+
+/// Ranks of two axes, and sometimes of a third one over which heads are
+/// exchanged.
+void Drawing::drawNest() {
+  problem.innerRanks = dice.pick({1, 2, 2, 2, 3, 4});
+  int64_t outer = dice.within(1, 8 / problem.innerRanks);
+  if (kind == For::Gpus) {
+    problem.innerRanks = dice.pick({1, 2, 2});
+    outer = 2;
+  }
+  problem.ranks = outer * problem.innerRanks;
+  if (problem.ranks > 1 && problem.ranks < 5 && dice.chance(30))
+    drawMembers();
 }
 
 /// Numbers of 16 bits, rows of whole chunks, sometimes more than a tile of
@@ -345,6 +362,8 @@ std::string Drawing::attention(int64_t index) {
     std::string strategy =
         dice.pick({"ring_q", "ring_q", "ring_kv", "ring_kv", "all_gather",
                    "all_gather", "test_gather_q", "ring_scores"});
+    if (problem.innerRanks != 0 && dice.chance(70))
+      strategy = dice.pick({"double_ring_q", "double_ring_kv"});
     addGatherQueries();
     if (kind == For::Gpus && strategy == "ring_scores")
       strategy = "ring_kv"; // kernels of GPUs keep no scores
@@ -476,10 +495,12 @@ RandomProblem Drawing::drawBackward(Scores scores) {
     ops += format("  %{} = burst.attention_backward %q, %k, %v, %o, %l, "
                   "%do{}\n{}",
                   fmt::join(names, ", %"), hasLseGrad ? ", %dl" : "", common);
-    if (problem.members > 1 || dice.chance(80))
-      ops += format(
-          "    strategy <{}>\n",
-          problem.strategy(dice.pick({"ring_q", "ring_kv", "all_gather"})));
+    if (problem.members > 1 || dice.chance(80)) {
+      std::string strategy = dice.pick({"ring_q", "ring_kv", "all_gather"});
+      if (problem.innerRanks != 0 && dice.chance(70))
+        strategy = dice.pick({"double_ring_q", "double_ring_kv"});
+      ops += format("    strategy <{}>\n", problem.strategy(strategy));
+    }
     if (!wanted.empty())
       ops += format("    gradients [{}]\n", fmt::join(wanted, ", "));
     ops +=
@@ -507,13 +528,17 @@ std::string RandomProblem::clauses() const {
 }
 
 std::string RandomProblem::strategy(const std::string &name) const {
-  return members == 1 ? name : format("ulysses on [1], {}", name);
+  return members == 1
+             ? name
+             : format("ulysses on [{}], {}", innerRanks == 0 ? 1 : 2, name);
 }
 
 std::string RandomProblem::text(int64_t ranks) const {
   std::string shape = std::to_string(ranks);
+  if (innerRanks != 0)
+    shape = ranks == 1 ? "1x1" : format("{}x{}", ranks / innerRanks, innerRanks);
   if (members > 1)
-    shape = ranks == 1 ? "1x1" : format("{}x{}", ranks, members);
+    shape += format("x{}", ranks == 1 ? 1 : members);
   if (isGrid())
     shape =
         ranks == 1 ? "1x1x1" : format("{}x{}x{}", headParts, ranks, batchParts);

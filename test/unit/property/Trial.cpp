@@ -132,6 +132,18 @@ static std::string text(const Counterexample &counterexample) {
          std::to_string(counterexample.hop) + ": " + counterexample.message;
 }
 
+/// Whether it has a channel of some of the axes of the sequence.
+bool Trial::isNest() {
+  RankGroup sequence = ring::shardingOf(program).sequence;
+  return program
+      .walk([&](ring::TransferOpInterface op) {
+        RankGroup group = ring::groupOf(program, op.getChannel().getAxes());
+        return !op.isAllToAll() && group != sequence ? WalkResult::interrupt()
+                                                     : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 bool Trial::prove() {
   ProofOptions options;
   options.allowEmpty = !problem.drop;
@@ -141,7 +153,8 @@ bool Trial::prove() {
   return ring::shardingOf(program).sequence.size < 3 || proveForAll();
 }
 
-/// What is right is proved for every number of ranks, but for stored scores.
+/// What is right is proved for every number of ranks, but for stored scores and
+/// rings in rings.
 /// By the contract alone as many pairs are counted as by a simulation, but
 /// where two passes are twins: it counts those once.
 bool Trial::proveForAll() {
@@ -155,7 +168,7 @@ bool Trial::proveForAll() {
     told += attention.isForward + attention.isBackward;
   bool hasTwins = told < passes;
   if (!verdict.isProved())
-    return isa_and_present<ring::ScoresOp>(verdict.reason->op) ||
+    return isa_and_present<ring::ScoresOp>(verdict.reason->op) || isNest() ||
            fail("not proved for every number of ranks: " +
                 verdict.reason->text);
   Proof counted;

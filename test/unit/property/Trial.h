@@ -73,6 +73,7 @@ public:
 
 private:
   bool fail(const std::string &message);
+  bool isNest();
   bool proveForAll();
   bool guarded(llvm::function_ref<bool()> body);
 

@@ -407,7 +407,7 @@ static burst_transfer transferOf(int64_t route, int64_t owner,
   burst_transfer transfer{};
   transfer.route = route;
   transfer.owner = owner;
-  transfer.num_ranks = 3;
+  transfer.num_ranks = transfer.num_owners = 3;
   transfer.stride = 1;
   transfer.num_segments = 2;
   transfer.counts = countsOfTest;

@@ -255,10 +255,7 @@ public:
                          ? count(mask, problem.keys - problem.queries, q, k)
                          : Kept{};
             }),
-        cost(estimate(workload,
-                      problem.backward.empty() ? problem.forward
-                                               : problem.backward,
-                      {})) {
+        cost(estimateOf(problem, workload)) {
     if (problem.members > 1)
       cost += estimateExchange(workload, problem.members,
                                /*hasLseGradient=*/false, {});
@@ -304,6 +301,14 @@ private:
       bytes += queries * (problem.valueDim + problem.dim) * element +
                keys * (problem.dim + problem.valueDim) * element;
     return bytes;
+  }
+
+  static Estimate estimateOf(const Problem &problem, Workload &workload) {
+    workload.innerRanks = std::max<int64_t>(problem.innerRanks, 1);
+    return estimate(workload,
+                    problem.backward.empty() ? problem.forward
+                                             : problem.backward,
+                    {});
   }
 
   Problem problem;
@@ -383,6 +388,45 @@ TEST(CostTest, BytesOfExchangesAreThoseOfThePlan) {
           SCOPED_TRACE(problem.describe());
           PlannedCost(*context, problem, masks[1], Order::Zigzag).compare();
         }
+}
+
+constexpr Direction doubleRings[] = {{"double_ring_kv", ""},
+                                     {"double_ring_q", ""},
+                                     {"double_ring_kv", "double_ring_kv"},
+                                     {"double_ring_kv", "double_ring_q"}};
+
+TEST(CostTest, BytesOfDoubleRingsAreThoseOfThePlan) {
+  auto context = makeContext();
+  constexpr std::pair<int64_t, int64_t> grids[] = {{1, 3}, {3, 1}, {2, 2},
+                                                   {2, 4}, {4, 2}, {3, 3}};
+  for (auto [outer, inner] : grids)
+    for (const NamedMask &mask : masks)
+      for (Order order : {Order::Contiguous, Order::Zigzag})
+        for (auto [queries, keys] : lengths)
+          for (Direction direction : doubleRings)
+            for (int64_t members : {1, 2}) {
+              Problem problem;
+              problem.forward = direction.forward;
+              problem.backward = direction.backward;
+              problem.mask = mask.text;
+              problem.order = stringifyOrder(order);
+              problem.parts = outer * inner;
+              problem.innerRanks = inner;
+              problem.members = members;
+              problem.queries = queries;
+              problem.keys = keys;
+              problem.heads = 4;
+              problem.keyHeads = 2;
+              problem.dim = 6;
+              problem.valueDim = 5;
+              problem.element = "bf16";
+              // The estimate of an all-to-all is of the largest shards.
+              Layout all{order, 1, problem.parts * members};
+              if (members > 1 && !(all.isEven(queries) && all.isEven(keys)))
+                continue;
+              SCOPED_TRACE(problem.describe());
+              PlannedCost(*context, problem, mask, order).compare();
+            }
 }
 
 TEST(CostTest, LargeGridsHoldWhatOneOfTheirRanksHolds) {

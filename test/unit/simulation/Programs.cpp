@@ -31,9 +31,11 @@ std::string Problem::text() const {
   std::string lse = llvm::formatv("tensor<{0}x{1}x{2}x{3}>", batch, heads,
                                   queries, element == "f64" ? "f64" : "f32");
   std::string grid = std::to_string(parts), exchange;
+  if (innerRanks != 0)
+    grid = llvm::formatv("{0}x{1}", parts / innerRanks, innerRanks);
   if (members > 1) {
     grid += "x" + std::to_string(members);
-    exchange = "ulysses on [1], ";
+    exchange = llvm::formatv("ulysses on [{0}], ", innerRanks == 0 ? 1 : 2);
   }
   if (!backward.empty())
     return llvm::formatv(R"(
@@ -66,12 +68,15 @@ std::string nameOfProblem(const testing::TestParamInfo<Problem> &info) {
 }
 
 std::string Problem::describe() const {
-  return llvm::formatv("{0} {1} over {2}{9}, {3} x {4}{5}{6}{7}{8}", order,
+  return llvm::formatv("{0} {1} over {2}{10}{9}, {3} x {4}{5}{6}{7}{8}", order,
                        mask.empty() ? "full" : mask, parts, queries, keys,
                        drop ? ", drop" : "", overlap ? ", overlap" : "",
                        backward.empty() ? ", " : ", backward ",
                        backward.empty() ? forward : backward,
-                       members > 1 ? " x " + std::to_string(members) : "");
+                       members > 1 ? " x " + std::to_string(members) : "",
+                       innerRanks == 0
+                           ? ""
+                           : " in rings of " + std::to_string(innerRanks));
 }
 
 std::unique_ptr<MLIRContext> makeContext() {

@@ -32,9 +32,13 @@ struct Problem {
   /// Over how many ranks heads are exchanged for the sequence around it, on a
   /// last axis of the grid; 1 where they are not.
   int64_t members = 1;
+  /// How many of the parts are on the inner of two axes of the grid; 0 where
+  /// they are on one.
+  int64_t innerRanks = 0;
 
   bool movesQueries() const {
-    return (backward.empty() ? forward : backward) == "ring_q";
+    return llvm::StringRef(backward.empty() ? forward : backward)
+        .ends_with("ring_q");
   }
 
   /// The module of burst.attention, or of burst.attention_backward.
