@@ -16,22 +16,43 @@ static bool isIndexComputation(Operation *op) {
                       [](Type type) { return type.isIntOrIndexOrFloat(); });
 }
 
-/// Whether `start` may come in front of what `op` does: it has no effects, or is
-/// a loop of which all transfers have channels of other numbers.
+/// The number of the channel of the transfer that a token is of, also of one
+/// that a loop carries; none where that cannot be seen.
+static std::optional<int64_t> channelOf(Value token) {
+  if (auto start = token.getDefiningOp<ring::TransferOpInterface>())
+    return start.getChannel().getIndex();
+  if (auto loop = token.getDefiningOp<scf::ForOp>())
+    return channelOf(loop.getTiedLoopInit(cast<OpResult>(token))->get());
+  auto argument = dyn_cast<BlockArgument>(token);
+  auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
+                       : nullptr;
+  if (!loop)
+    return std::nullopt;
+  return channelOf(loop.getTiedLoopInit(argument)->get());
+}
+
+/// Whether `start` may come in front of what an op does: it has no effects, or
+/// those of a loop or a wait, of which all transfers have channels of other
+/// numbers.
 static bool mayPass(ring::TransferOpInterface start, Operation *op) {
   if (isMemoryEffectFree(op))
     return true;
-  if (!isa<scf::ForOp>(op))
+  if (!isa<scf::ForOp, ring::WaitOp>(op))
     return false;
   int64_t channel = start.getChannel().getIndex();
+  auto isElsewhere = [&](Operation *inner) {
+    if (auto wait = dyn_cast<ring::WaitOp>(inner)) {
+      std::optional<int64_t> other = channelOf(wait.getToken());
+      return other && *other != channel;
+    }
+    if (auto other = dyn_cast<ring::TransferOpInterface>(inner))
+      return other.getChannel().getIndex() != channel;
+    return inner->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+           isMemoryEffectFree(inner);
+  };
   return !op->walk([&](Operation *inner) {
-              auto other = dyn_cast<ring::TransferOpInterface>(inner);
-              bool passes = other ? other.getChannel().getIndex() != channel
-                                  : isa<ring::WaitOp>(inner) ||
-                                        inner->hasTrait<
-                                            OpTrait::HasRecursiveMemoryEffects>() ||
-                                        isMemoryEffectFree(inner);
-              return passes ? WalkResult::advance() : WalkResult::interrupt();
+              return isElsewhere(inner) ? WalkResult::advance()
+                                        : WalkResult::interrupt();
             }).wasInterrupted();
 }
 

@@ -107,7 +107,7 @@ LogicalResult RotateOp::verifyReach() {
       shape.size() == (getRing() ? 3 : 2))
     return success();
   return emitOpError("needs a reach of ")
-         << parts << (getRing() ? " x rings x " : " x ") << segments
+         << parts << (getRing() ? "x?x" : "x") << segments
          << ", parts and segments of its layout, got: " << getReach().getType();
 }
 

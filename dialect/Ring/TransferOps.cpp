@@ -136,10 +136,10 @@ LogicalResult ring::verifyRing(Operation *op, ChannelAttr channel,
       resolveAxes(op, channel.getGrid(), channel.getAxes());
   if (failed(group))
     return failure();
-  if (parts % group->size != 0)
-    return op->emitOpError("needs a channel of ")
-           << parts << " ranks, as its layout says, or of fewer that divide "
-           << "them, got: " << channel << " of " << group->size;
+  int64_t inAll =
+      burst::groupOf(burst::lookupGrid(op, channel.getGrid()), {}).size;
+  if (parts % group->size != 0 || inAll % parts != 0)
+    return verifyChannel(op, channel, parts);
   return success();
 }
 

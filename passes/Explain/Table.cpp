@@ -164,6 +164,12 @@ void Table::printProof(const ScheduleProof &proof) {
     os << "        " << proof.wasted
        << " that it rules out are computed too;\n";
   os << "        sends match receives, no deadlock, at most ";
+  if (maxSlices && llvm::all_equal(maxSlices.asArrayRef())) {
+    os << maxSlices[0]
+       << " received slices at a time on each channel;\n        as many states "
+          "or gradients by slices, and of the rank's own\n";
+    return;
+  }
   if (maxSlices) {
     os << maxSlices[0] << " received slices at a time on channel 0";
     for (int64_t channel = 1; channel < maxSlices.size(); ++channel)

@@ -43,13 +43,19 @@ void Lowering::launchZeros(TileBuilder &builder, Value table) {
              });
 }
 
-/// A shard of the same batch in front of `op`: a loop in it carries shards of
-/// one batch.
+/// A shard of the same batch in front of `op`: loops in it, or it, carry shards
+/// of one batch.
 static Value inFrontOf(Operation *op, Value shard) {
   while (op->isAncestor(shard.getParentBlock()->getParentOp())) {
-    auto carried = cast<BlockArgument>(shard);
-    auto loop = cast<scf::ForOp>(carried.getOwner()->getParentOp());
-    shard = loop.getTiedLoopInit(carried)->get();
+    if (auto view = shard.getDefiningOp<memref::CastOp>()) {
+      shard = view.getSource();
+    } else if (auto loop = shard.getDefiningOp<scf::ForOp>()) {
+      shard = loop.getTiedLoopInit(cast<OpResult>(shard))->get();
+    } else {
+      auto carried = cast<BlockArgument>(shard);
+      auto around = cast<scf::ForOp>(carried.getOwner()->getParentOp());
+      shard = around.getTiedLoopInit(carried)->get();
+    }
   }
   return shard;
 }

@@ -13,7 +13,9 @@ from burst.sequence import Sequence
 if TYPE_CHECKING:
     import torch
 
-Strategy = Literal["auto", "ring_kv", "ring_q", "all_gather", "ulysses", "ring_scores"]
+# Or some of them, each along axes: "ulysses on [1], ring_kv on [0]".
+Strategy = Literal["auto", "ring_kv", "ring_q", "double_ring_kv", "double_ring_q", "all_gather",
+                   "ulysses", "ring_scores"] | str
 
 
 @overload

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Sequence as Sizes
 from typing import Any, cast
 
@@ -13,7 +14,8 @@ from burst.regions import TABLE_TYPES
 # Where a tensor has batch, sequence, head and head dim.
 LAYOUTS = {"bhsd": (0, 2, 1, 3), "bshd": (0, 1, 2, 3)}
 DTYPES = ("float32", "float64", "bfloat16", "float16")
-STRATEGIES = ("auto", "ring_kv", "ring_q", "all_gather", "ulysses", "ring_scores")
+STRATEGIES = ("auto", "ring_kv", "ring_q", "double_ring_kv", "double_ring_q", "all_gather",
+              "ulysses", "ring_scores")
 
 
 def check_options(layout: str, scale: float | None, strategy: str) -> None:
@@ -21,9 +23,13 @@ def check_options(layout: str, scale: float | None, strategy: str) -> None:
         raise TypeError(f"scale: a number is wanted, got {type(scale).__name__}")
     if layout not in LAYOUTS:
         raise ValueError(f"layout: {layout!r} is not known; it is bhsd or bshd")
-    if strategy not in STRATEGIES:
+    # Alone, or each along some axes of the grid.
+    parts = re.split(r",\s*(?![^\[]*\])", str(strategy))
+    names = [re.sub(r"\s+on\s+\[[\d\s,]*\]$", "", part) for part in parts]
+    if any(name not in STRATEGIES for name in names) or (strategy != "auto" and "auto" in names):
         raise ValueError(f"strategy: {strategy!r} is not known; it is "
-                         f"{', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}")
+                         f"{', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}, or some of them, each "
+                         "along axes: \"ulysses on [1], ring_kv on [0]\"")
     if scale is not None and not math.isfinite(scale):
         raise ValueError(f"scale: must be finite, got {scale}")
 

@@ -39,7 +39,7 @@ class Report:
 
 def check(mask: tracing.Function | None = None, score: tracing.Function | None = None, *,
           S: int = 256, keys: int | None = None, ranks: int = 4,
-          order: str = "zigzag", strategy: str = "auto", heads: int = 2,
+          nodes: int = 1, order: str = "zigzag", strategy: str = "auto", heads: int = 2,
           key_heads: int | None = None, head_dim: int = 32, batch: int = 1,
           dtype: torch.dtype = torch.float32, backward: bool = True, seed: int = 0,
           scale: float | None = None, head_offset: int = 0, batch_offset: int = 0) -> Report:
@@ -47,8 +47,9 @@ def check(mask: tracing.Function | None = None, score: tracing.Function | None =
     this process, forward and backward, and compares it with what mask and score,
     run by PyTorch, mean in float64. Raises AssertionError where they differ.
 
-    S is the number of queries, and of keys unless `keys` says another. The
-    comparison has all S x keys pairs of a head in memory. Some ranks show what many
+    `nodes` and `order` are those of burst.Sequence. S is the number of queries, and of
+    keys unless `keys` says another. The comparison has all S x keys pairs of a head in
+    memory. Some ranks show what many
     would: hundreds take minutes, since their schedule is simulated and each is a
     thread. The offsets are those of burst.attention; its sinks are applied behind
     what is checked here.
@@ -74,7 +75,8 @@ def check(mask: tracing.Function | None = None, score: tracing.Function | None =
         return tracing.trace(function, is_score, shape.float_type, *offsets)
 
     clauses = Clauses(shape, region(mask, False), region(score, True), scale,
-                      Layout(ranks, order), None if strategy == "auto" else strategy)
+                      Layout(ranks, order, arguments.whole("nodes", nodes)),
+                      None if strategy == "auto" else strategy)
     text = programs.forward(clauses)
     tables = [table.source for table in text.tables]
     o = torch.empty(batch, S, heads, head_dim, dtype=dtype)

@@ -96,6 +96,7 @@ class Clauses:
                                     f"{shape.head_dim} and {shape.value_dim}",
             "dtype": shape.dtype,
             "order": self.layout.order,
+            "nodes": str(self.layout.nodes),
             "strategy": self.strategy or "auto",
             "scale": "1 / sqrt(head dim)" if self.scale is None else repr(self.scale),
             "mask": _mask(self)[0].strip().removeprefix("mask ") or "none",
@@ -178,7 +179,7 @@ def _function(clauses: Clauses, op: str, operands: list[tuple[str, str]],
     kinds = ", ".join(kind for _, kind in results)
     given = ", ".join(f"%r{n}" for n in range(len(results)))
     named = ", ".join(f"{kind} {{burst.name = \"{name}\"}}" for name, kind in results)
-    module = f"""shard.grid @cp(shape = {clauses.layout.ranks})
+    module = f"""shard.grid @cp(shape = {clauses.layout.grid})
 func.func @attention({", ".join(arguments)})
     -> ({named}) {{
 {constants}  {given} = burst.{op} {", ".join(f"%{name}" for name, _ in operands)}

@@ -21,20 +21,30 @@ class Layout:
 
     The orders are those of `#burst.sequence`: contiguous; zigzag, of 2 P chunks
     the r-th and the r-th from the end; striped, or "striped N", every P-th block
-    of N positions. Shards are uneven where a length does not divide.
+    of N positions. Shards are uneven where a length does not divide. Ranks are those
+    of `nodes`, one behind the other: strategies may take both as axes of a grid.
     """
 
     ranks: int
     order: str = "contiguous"
+    nodes: int = 1
 
     def __post_init__(self) -> None:
         if self.ranks < 1:
             raise ValueError(f"ranks: at least 1, got {self.ranks}")
+        if self.nodes < 1 or self.ranks % self.nodes:
+            raise ValueError(f"nodes: a number that divides the {self.ranks} ranks is wanted, "
+                             f"got {self.nodes}")
         kind, *block = self.order.split() or [""]
         if kind not in ("contiguous", "zigzag", "striped") or len(block) > (kind == "striped") \
                 or not all(n.isdigit() and int(n) > 0 for n in block):
             raise ValueError(f"order: {self.order!r} is not known; it is contiguous, zigzag, "
                              "striped or, in blocks of 64, 'striped 64'")
+
+    @property
+    def grid(self) -> str:
+        """The shape of the grid, as shard.grid has it."""
+        return f"{self.nodes}x{self.ranks // self.nodes}" if self.nodes > 1 else str(self.ranks)
 
     def positions(self, rank: int, length: int) -> list[int]:
         """The global positions that a rank holds, as they lie in its shard."""
@@ -65,7 +75,9 @@ class Sequence:
     `over` is a dimension of a DeviceMesh (mesh["cp"]) or a ProcessGroup; a communicator
     of mpi4py or a burst.MpiWorld, of which no process group is needed; None with
     `ranks`, for what only plans and checks. `order` says which positions a rank
-    has, see Layout. `length` is the number of positions of all ranks: it may be
+    has, see Layout. `nodes` is how many nodes they are on, in their order and as many
+    on each: the double rings take it, and strategies that name axes, "ulysses on [1],
+    ring_kv on [0]", where 0 is the axis of nodes. `length` is the number of positions of all ranks: it may be
     left out where all ranks have equally many; `key_length` that of the keys,
     where it is another one. A rank that waits for another one for longer than
     `deadline_seconds` (600 where it is left out) gives up with a burst.Error, which
@@ -81,7 +93,7 @@ class Sequence:
     """
 
     def __init__(self, over: Any = None, order: str = "zigzag", *, ranks: int | None = None,
-                 length: int | None = None, key_length: int | None = None,
+                 nodes: int = 1, length: int | None = None, key_length: int | None = None,
                  deadline_seconds: float | None = None, transport: str | None = None) -> None:
         # Of torch, or the communicator in its place.
         self.group = _group_of(over)
@@ -103,7 +115,7 @@ class Sequence:
             self.rank, ranks = self.group.rank(), self.group.size()
             self.mpi = _mpi_of(self.group) if transport == "mpi" else None
         ranks = arguments.whole("ranks", ranks)
-        self.layout = Layout(ranks, order)
+        self.layout = Layout(ranks, order, arguments.whole("nodes", nodes))
         self.length = None if length is None else arguments.whole("length", length)
         self.key_length = None if key_length is None else \
             arguments.whole("key_length", key_length)

@@ -28,6 +28,17 @@ def test_is_right(ranks, order, strategy):
     assert (sum(report.bytes_sent) > 0) == (ranks > 1)
 
 
+@pytest.mark.parametrize("strategy", ["double_ring_kv", "double_ring_q", "ring_q",
+                                      "ulysses on [1], ring_kv on [0]", "ulysses on [0, 1]"])
+def test_nodes(strategy):
+    report = burst.check(causal, S=77, ranks=6, nodes=3, heads=12, key_heads=6, strategy=strategy)
+    assert len(report.bytes_sent) == 6
+    with pytest.raises(ValueError, match="nodes: a number that divides the 6 ranks"):
+        burst.check(causal, S=24, ranks=6, nodes=4)
+    with pytest.raises(ValueError, match="'ulysses on 1' is not known"):
+        burst.check(causal, S=24, ranks=6, nodes=3, strategy="ulysses on 1")
+
+
 def test_lengths_and_types():
     burst.check(causal, S=9, keys=30, ranks=4, heads=4, key_heads=1, dtype=torch.float64)
     burst.check(None, S=64, ranks=2, dtype=torch.bfloat16, backward=False)

@@ -46,17 +46,19 @@ CASES = [
     (4, "zigzag", "ring_q", causal, (45, 45)),
     (2, "zigzag", "ulysses", causal, (45, 45)),
     (2, "contiguous", "auto", causal, (20, 33)),
+    (4, "zigzag", "double_ring_kv", documents, (45, 45), 2),
+    (4, "contiguous", "ulysses on [1], ring_q on [0]", causal, (45, 45), 2),
 ]
 
 
-def compare(ranks, order, strategy, mask, lengths):
+def compare(ranks, order, strategy, mask, lengths, nodes=1):
     """Forward and backward of shards, with a table that has a gradient, on the
     first `ranks` of the processes."""
     group = dist.new_group(range(ranks))
     if dist.get_rank() >= ranks:
         return
     sq, sk = lengths
-    cp = burst.Sequence(group, order, length=sq, key_length=sk)
+    cp = burst.Sequence(group, order, nodes=nodes, length=sq, key_length=sk)
     whole = [x.requires_grad_() for x in reference.draw(2, 4, 2, sq, sk, 16)]
     slopes = torch.tensor([0.5, 0.25, 0.1, 0.05], requires_grad=True)
 

@@ -96,9 +96,10 @@ func.func @nested(%k: !k, %n: index) attributes {ring.grid = @cp} {
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
   scf.for %x = %c0 to %c8 step %c1 {
+    %e = arith.addi %x, %c8 : index
     %0 = scf.for %t = %c0 to %c8 step %c1 iter_args(%kt = %k) -> (!k) {
-      // expected-error @below {{stands in nested loops, where its double buffer has no place yet}}
-      %token = ring.start %kt dims [1] of <contiguous over 2>[%n] extent %c8 to %n receive [%n] from %n channel <@cp, 0>
+      // expected-error @below {{needs an extent that its loop does not change}}
+      %token = ring.start %kt dims [1] of <contiguous over 2>[%n] extent %e to %n receive [%n] from %n channel <@cp, 0>
           : (!k) -> !ring.token<!k>
       %kn = ring.wait %token : !ring.token<!k>
       scf.yield %kn : !k

@@ -10,9 +10,11 @@
 // CHECK: module @inner {
 // CHECK: func.func private @grid_slices_0
 // CHECK: func.func @grid
-// CHECK: scf.for
-// CHECK: scf.for
-// CHECK: scf.for
+// The outer loop has a turn for each owner, so that the inner one is there once.
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c4
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c3
+// CHECK-NOT: scf.for
+// CHECK: return
 module @inner {
   shard.grid @cp(shape = 4)
   func.func private @grid_slices(%x: index)

@@ -679,6 +679,9 @@ typedef struct burst_axis {
                 alibi: s - slopes[head] * |d|; bias: s + bias[i, j]
      strategy   ring_kv: keys and values travel round the ring; ring_q: queries
                 do, and what belongs to them (few queries, a long cache);
+                double_ring_kv, double_ring_q: of a sequence over two axes, the
+                same round the ranks of the last axis (a node) while shards of
+                other nodes are on their way;
                 all_gather: each rank gathers keys and values (few ranks, short
                 sequences: it holds all of them); ulysses: an all-to-all shards
                 heads in place of the sequence, which the ranks must divide;

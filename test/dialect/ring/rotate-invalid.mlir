@@ -313,10 +313,64 @@ shard.grid @cp(shape = 8)
 // One without the other cannot be written.
 func.func @rotate_c4(%k: !kv, %n: index) {
   // expected-error @below {{needs a reach and a step, or neither}}
-  "ring.rotate"(%k, %n, %n, %n) <{channel = #ring.channel<@cp, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 0>}> ({
+  "ring.rotate"(%k, %n, %n, %n) <{channel = #ring.channel<@cp, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 1, 0>}> ({
   ^bb0(%owner: index, %kt: !kv):
     ring.yield
   }) : (!kv, index, index, index) -> ()
+  return
+}
+
+// -----
+
+shard.grid @mesh(shape = 2x4)
+
+!kv = tensor<1x32x2x16xf32>
+
+// A ring of a part of the ranks is one of a nest.
+func.func @rotate_c5(%k: !kv, %n: index) {
+  // expected-error @below {{needs a channel of 8 ranks, as its layout says, got: #ring.channel<@mesh[1], 0> of 4}}
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@mesh[1], 0>
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @mesh(shape = 2x4)
+
+!kv = tensor<1x32x2x16xf32>
+
+func.func @rotate_c5(%k: !kv, %n: index) {
+  // expected-error @below {{is a ring of 2 ranks with stride 3, which must divide the 8 parts of its layout}}
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@mesh[0], 0> stride 3
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.rotate (%kt dims [1]) of <zigzag over 8>[%owner] extent %n channel <@mesh[1], 3>
+        : (!kv) -> () {
+    ^bb0(%inner: index, %kk: !kv):
+      ring.yield
+    }
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+
+func.func @rotate_c4(%k: !kv, %n: index, %reach: tensor<8x2xindex>) {
+  // expected-error @below {{needs a reach of 8x?x2, parts and segments of its layout, got: 'tensor<8x2xindex>'}}
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> reach %reach[%n] by %n : tensor<8x2xindex>
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }
   return
 }
 

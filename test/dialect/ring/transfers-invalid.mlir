@@ -207,11 +207,14 @@ func.func @start_c4(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
 
 // -----
 
-shard.grid @cp(shape = 2x4)
+shard.grid @cp(shape = 4x4)
 
 func.func @start_c4(%k: tensor<1x256x2x64xf32>, %n: index, %p: i1) {
-  // expected-error @below {{needs a channel of 8 ranks, as its layout says, got: #ring.channel<@cp[1], 0> of 4}}
-  %t = ring.start %k dims [1] of <zigzag over 8>[%n] extent %n to %n receive [%n] from %n channel <@cp[1], 0>
+  // A channel of a ring in a nest has a part of the ranks, but as many in each.
+  %u = ring.start %k dims [1] of <zigzag over 16>[%n] extent %n to %n receive [%n] from %n channel <@cp[1], 0>
+      : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
+  // expected-error @below {{needs a channel of 6 ranks, as its layout says, got: #ring.channel<@cp[1], 0> of 4}}
+  %t = ring.start %k dims [1] of <zigzag over 6>[%n] extent %n to %n receive [%n] from %n channel <@cp[1], 0>
       : (tensor<1x256x2x64xf32>) -> !ring.token<tensor<1x256x2x64xf32>>
   return
 }
