@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Or some of them, each along axes: "ulysses on [1], ring_kv on [0]".
 Strategy = Literal["auto", "ring_kv", "ring_q", "double_ring_kv", "double_ring_q", "all_gather",
-                   "ulysses", "ring_scores"] | str
+                   "gather_q", "ulysses", "ring_scores"] | str
 
 
 @overload

@@ -36,7 +36,8 @@ def test_nodes(strategy):
     with pytest.raises(ValueError, match="nodes: a number that divides the 6 ranks"):
         burst.check(causal, S=24, ranks=6, nodes=4)
     with pytest.raises(ValueError, match="'ulysses on 1' is not known"):
-        burst.check(causal, S=24, ranks=6, nodes=3, strategy="ulysses on 1")
+        burst.explain((1, 4, 24, 16), sequence=burst.Sequence(ranks=6, nodes=3),
+                      strategy="ulysses on 1")
 
 
 def test_lengths_and_types():

@@ -683,7 +683,9 @@ typedef struct burst_axis {
                 same round the ranks of the last axis (a node) while shards of
                 other nodes are on their way;
                 all_gather: each rank gathers keys and values (few ranks, short
-                sequences: it holds all of them); ulysses: an all-to-all shards
+                sequences: it holds all of them); gather_q: each rank gathers
+                queries and attends its own keys, states return to their owners
+                (decode: a few queries, a long cache); ulysses: an all-to-all shards
                 heads in place of the sequence, which the ranks must divide;
                 alone, or along the last axes around another strategy:
                 "ulysses on [1], ring_kv on [0]"; ring_scores: a baseline,

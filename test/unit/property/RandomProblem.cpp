@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/unit/property/RandomProblem.h"
 
-#include "test/unit/property/GatherQueries.h"
 #include "test/unit/property/RandomRegion.h"
 #include "tools/data/Random.h"
 
@@ -361,10 +360,9 @@ std::string Drawing::attention(int64_t index) {
   if (problem.members > 1 || dice.chance(90)) {
     std::string strategy =
         dice.pick({"ring_q", "ring_q", "ring_kv", "ring_kv", "all_gather",
-                   "all_gather", "test_gather_q", "ring_scores"});
+                   "all_gather", "gather_q", "ring_scores"});
     if (problem.innerRanks != 0 && dice.chance(70))
       strategy = dice.pick({"double_ring_q", "double_ring_kv"});
-    addGatherQueries();
     if (kind == For::Gpus && strategy == "ring_scores")
       strategy = "ring_kv"; // kernels of GPUs keep no scores
     text += format("    strategy <{}>\n", problem.strategy(strategy));
@@ -496,7 +494,7 @@ RandomProblem Drawing::drawBackward(Scores scores) {
                   "%do{}\n{}",
                   fmt::join(names, ", %"), hasLseGrad ? ", %dl" : "", common);
     if (problem.members > 1 || dice.chance(80)) {
-      std::string strategy = dice.pick({"ring_q", "ring_kv", "all_gather"});
+      std::string strategy = dice.pick({"ring_q", "ring_kv", "all_gather", "gather_q"});
       if (problem.innerRanks != 0 && dice.chance(70))
         strategy = dice.pick({"double_ring_q", "double_ring_kv"});
       ops += format("    strategy <{}>\n", problem.strategy(strategy));

@@ -328,7 +328,9 @@ constexpr Direction directions[] = {{"ring_kv", ""},
                                     {"ring_kv", "ring_kv"},
                                     {"ring_kv", "ring_q"},
                                     {"all_gather", ""},
-                                    {"all_gather", "all_gather"}};
+                                    {"all_gather", "all_gather"},
+                                    {"gather_q", ""},
+                                    {"ring_kv", "gather_q"}};
 
 /// Of queries and keys: shards that are uneven, even, and of different sizes.
 constexpr std::pair<int64_t, int64_t> lengths[] = {

@@ -38,7 +38,7 @@ struct Problem {
 
   bool movesQueries() const {
     return llvm::StringRef(backward.empty() ? forward : backward)
-        .ends_with("ring_q");
+        .ends_with("_q");
   }
 
   /// The module of burst.attention, or of burst.attention_backward.
