@@ -41,9 +41,9 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
 
   static void report(AttentionInterface op, const Choice &choice,
                      const Candidate &candidate, bool isChosen) {
-    StringRef name = !isChosen         ? "alternative"
-                     : choice.isPinned ? "pinned"
-                                       : "chosen";
+    StringRef name = isChosen          ? (choice.isPinned ? "pinned" : "chosen")
+                     : !candidate.fits ? "ruled-out"
+                                       : "alternative";
     auto options = remark::RemarkOpts::name(name)
                        .category("strategy")
                        .function(op->getParentOfType<func::FuncOp>().getName());
@@ -62,8 +62,12 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
            << remark::metric("compute_us", microseconds(cost.compute))
            << remark::metric("hidden_us", microseconds(cost.hidden))
            << remark::metric("exposed_us", microseconds(cost.exposed));
-    if (!choice.assumptions.empty())
-      remark << remark::reason("{0}", choice.assumptions);
+    std::string reason = choice.assumptions;
+    if (!candidate.fits)
+      reason += (reason.empty() ? "" : "; ") +
+                llvm::formatv("a rank has {0} bytes", bytes(choice.memory)).str();
+    if (!reason.empty())
+      remark << remark::reason("{0}", reason);
   }
 };
 } // namespace

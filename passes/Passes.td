@@ -141,7 +141,14 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
     With `all_gather` slices are as with `ring_kv`, and each rank sends its own to
     all others at once, which takes the latency once and a tenth of it for each further
     rank; nothing is computed meanwhile. Backward, gradients return to one owner
-    after the other.
+    after the other. So it is with `gather_q` and slices of `ring_q`, whose states
+    and gradients return.
+
+    The double rings, of a sequence over two axes of G and I ranks, send the same
+    slices I - 1 hops round each of G inner rings, and G - 1 hops between them. Those
+    of the outer ring have the time of a whole inner one. They are weighed where both
+    axes have several ranks, and differ from one ring where axes have links of their
+    own: a hop of one ring over both takes as long as the slower of them.
 
     So with one head dim of 128, 16-bit elements and as many queries as keys,
     queries travel backward where Hq / Hkv is below 1.49, that is without groups of
@@ -163,18 +170,26 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
     | `burst.bandwidth` | bytes per second | what a rank sends | 5e10 |
     | `burst.latency` | seconds | a hop, whatever its bytes | 1e-5 |
     | `burst.flops` | operations per second | a rank | 6e14 |
+    | `burst.memory` | bytes | a rank; what needs more is not chosen | no limit |
+
+    The links of an axis are those of the device of grid and axis, as in `"mesh.1"`,
+    which says bandwidth or latency; of what goes along several axes the slowest
+    counts. Links of two axes are used at the same time.
 
     `ring_scores` is a baseline: it is never chosen.
 
     Of memory, a rank needs operands, results, and beside them
 
     - what transfers receive into: two slices (on two ranks one, where nothing comes
-      behind it), and four states or gradients of what comes behind;
+      behind it), and four states or gradients of what comes behind; of a double ring
+      the same for inner rings, and for the outer one two slices and four of what
+      comes behind;
     - forward l, and o where out is of another type than the state, but nothing on
       one rank (`ring-fuse-ends`); backward delta, and in the state type the gradients
       of which results are of another;
     - with `all_gather` keys and values of all ranks, backward also gradients by
-      them, and three shards of gradients, two on two ranks, that come;
+      them, and three shards of gradients, two on two ranks, that come; with
+      `gather_q` the same of queries, and of states or gradients by them;
     - with `ring_scores` all scores of its queries.
 
     A dynamic sequence is taken as long as the other one, or as 4096 positions per

@@ -16,22 +16,48 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <limits>
+#include <optional>
 
 namespace burst {
+
+/// What goes from a rank to others.
+struct Link {
+  double bandwidth; ///< bytes per second that a rank sends
+  double latency;   ///< seconds that a hop takes whatever its bytes
+};
 
 /// What a rank and its link can do. By default, an accelerator that achieves
 /// 600 TFLOP/s behind a network card of 400 Gbit/s.
 struct Hardware {
-  double bandwidth = 50e9; ///< bytes per second that a rank sends
-  double latency = 10e-6;  ///< seconds that a hop takes whatever its bytes
-  double flops = 600e12;   ///< floating-point operations per second of a rank
+  double bandwidth = 50e9; ///< as in Link
+  double latency = 10e-6;
+  double flops = 600e12; ///< floating-point operations per second of a rank
+  /// Bytes that a rank may hold; no limit where it is not given.
+  double memory = std::numeric_limits<double>::infinity();
+  /// Those of the outer and the inner ring of a nest, where each has its own;
+  /// else they share the one link.
+  std::optional<std::pair<Link, Link>> rings = std::nullopt;
+};
+
+/// A machine of which each axis of a grid may have links of its own.
+struct Machine {
+  Hardware whole;
+  llvm::SmallVector<std::optional<Link>> axes; ///< null for those of the whole
+
+  /// What ranks have that send along all of these axes: the slowest of their
+  /// links. Of two axes these are those of the rings of a nest.
+  Hardware along(llvm::ArrayRef<int64_t> axes) const;
 };
 
 /// The machine that `#dlti.target_system_spec` of a module describes to ranks
 /// on `grid`: the device of the grid's name, then the device "burst", then
-/// defaults. Emits an error where an entry is malformed.
-llvm::FailureOr<Hardware> readHardware(mlir::ModuleOp module,
-                                       llvm::StringRef grid);
+/// defaults; for the links of an axis first the device "grid.axis". Emits an
+/// error where an entry is malformed.
+llvm::FailureOr<Machine> readMachine(mlir::ModuleOp module,
+                                     llvm::StringRef grid, int64_t numAxes);
 
 /// What travels: slices of keys or of queries, and what ranks add to for a
 /// slice, which follows one hop behind and ends at the slice's owner. Bytes are
@@ -126,7 +152,7 @@ Estimate estimateRotation(const Workload &workload, const Cargo &cargo,
 
 /// The same of a nest of two, of which inner ones have `innerRanks`. The outer
 /// ring's transfers have the time of a whole inner ring, and what that leaves of
-/// the link.
+/// the link where they share one.
 Estimate estimateNest(const Workload &workload, const Cargo &cargo,
                       const Hardware &hardware);
 

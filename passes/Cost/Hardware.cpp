@@ -1,5 +1,4 @@
-//===- Hardware.cpp - what a module says of its hardware
-//--------------------===//
+//===- Hardware.cpp - what a module says of its machine -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Cost/Cost.h"
 
@@ -13,20 +12,21 @@ namespace {
 struct Key {
   llvm::StringLiteral name;
   double Hardware::*value;
-  bool mayBeZero;
+  bool mayBeZero, isOfLink;
 };
 } // namespace
 
 static constexpr Key keys[] = {
-    {"burst.bandwidth", &Hardware::bandwidth, false},
-    {"burst.latency", &Hardware::latency, true},
-    {"burst.flops", &Hardware::flops, false},
+    {"burst.bandwidth", &Hardware::bandwidth, false, true},
+    {"burst.latency", &Hardware::latency, true, true},
+    {"burst.flops", &Hardware::flops, false, false},
+    {"burst.memory", &Hardware::memory, false, false},
 };
 
 /// Reads an entry of `burst`; those of other prefixes are somebody else's.
 static LogicalResult readEntry(ModuleOp module, StringRef device,
                                DataLayoutEntryInterface entry,
-                               Hardware &hardware) {
+                               Hardware &hardware, bool isOfAxis) {
   auto name = dyn_cast<StringAttr>(entry.getKey());
   if (!name || !name.getValue().starts_with("burst."))
     return success();
@@ -36,7 +36,12 @@ static LogicalResult readEntry(ModuleOp module, StringRef device,
     return module.emitOpError("describes ")
            << name << " of the device \"" << device
            << "\", which is not known; known are: burst.bandwidth, "
-              "burst.latency, burst.flops";
+              "burst.latency, burst.flops, burst.memory";
+  if (isOfAxis && !key->isOfLink)
+    return module.emitOpError("describes ")
+           << name << " of the device \"" << device
+           << "\", an axis, which has burst.bandwidth and burst.latency; say it "
+              "of the grid";
   auto value = dyn_cast<FloatAttr>(entry.getValue());
   bool isGood = value && value.getType().isF64() &&
                 value.getValue().isFinite() && !value.getValue().isNegative() &&
@@ -50,20 +55,56 @@ static LogicalResult readEntry(ModuleOp module, StringRef device,
   return success();
 }
 
-FailureOr<Hardware> burst::readHardware(ModuleOp module, StringRef grid) {
-  Hardware hardware;
+FailureOr<Machine> burst::readMachine(ModuleOp module, StringRef grid,
+                                      int64_t numAxes) {
+  Machine machine;
+  machine.axes.resize(numAxes);
   auto system = module->getAttrOfType<TargetSystemSpecInterface>(
       DLTIDialect::kTargetSystemDescAttrName);
   if (!system)
-    return hardware;
-  for (StringRef device : {StringRef("burst"), grid}) {
-    auto spec = system.getDeviceSpecForDeviceID(
+    return machine;
+  auto specOf = [&](const Twine &device) {
+    return system.getDeviceSpecForDeviceID(
         StringAttr::get(module.getContext(), device));
-    if (!spec)
-      continue;
+  };
+  auto read = [&](StringRef device, Hardware &hardware, bool isOfAxis) {
+    auto spec = specOf(device);
     for (DataLayoutEntryInterface entry : spec->getEntries())
-      if (failed(readEntry(module, device, entry, hardware)))
+      if (failed(readEntry(module, device, entry, hardware, isOfAxis)))
         return failure();
+    return success();
+  };
+  for (StringRef device : {StringRef("burst"), grid})
+    if (specOf(device) &&
+        failed(read(device, machine.whole, /*isOfAxis=*/false)))
+      return failure();
+  for (auto [number, link] : llvm::enumerate(machine.axes)) {
+    std::string device = (grid + "." + Twine(number)).str();
+    if (!specOf(device))
+      continue;
+    Hardware own = machine.whole;
+    if (failed(read(device, own, /*isOfAxis=*/true)))
+      return failure();
+    link = Link{own.bandwidth, own.latency};
   }
+  return machine;
+}
+
+Hardware Machine::along(ArrayRef<int64_t> wanted) const {
+  Hardware hardware = whole;
+  auto linkOf = [&](int64_t axis) {
+    return axes[axis].value_or(Link{whole.bandwidth, whole.latency});
+  };
+  for (auto [index, axis] : llvm::enumerate(wanted)) {
+    Link link = linkOf(axis);
+    bool isFirst = index == 0;
+    hardware.bandwidth = isFirst
+                             ? link.bandwidth
+                             : std::min(hardware.bandwidth, link.bandwidth);
+    hardware.latency =
+        isFirst ? link.latency : std::max(hardware.latency, link.latency);
+  }
+  if (wanted.size() == 2 && (axes[wanted[0]] || axes[wanted[1]]))
+    hardware.rings = {linkOf(wanted[0]), linkOf(wanted[1])};
   return hardware;
 }

@@ -244,10 +244,13 @@ Estimate burst::estimateNest(const Workload &workload, const Cargo &cargo,
                   static_cast<double>(nest.outerTravelled()) / innerHops);
   double secondsOfPair =
       workload.operationsOfPair() * batch / hardware.flops / hops;
-  auto secondsOf = [&](double latencies, double bytes) {
+  Link shared{hardware.bandwidth, hardware.latency};
+  auto [outerLink, innerLink] =
+      hardware.rings.value_or(std::pair(shared, shared));
+  auto secondsOf = [&](const Link &link, double latencies, double bytes) {
     if (bytes == 0)
       return 0.0;
-    return latencies * hardware.latency + batch * bytes / hardware.bandwidth;
+    return latencies * link.latency + batch * bytes / link.bandwidth;
   };
   for (int64_t t = 0; t <= nest.outer; ++t) {
     Turn turn;
@@ -262,17 +265,18 @@ Estimate burst::estimateNest(const Workload &workload, const Cargo &cargo,
             static_cast<double>(nest.innerFollowed(t, hop - 1)) * cargo.behind;
       // What returns to who has the shard does so in one hop.
       double latencies = hop == nest.inner ? outerHops : hops;
-      turn.add(compute, secondsOf(latencies, bytes));
+      turn.add(compute, secondsOf(innerLink, latencies, bytes));
     }
-    // Meanwhile the outer ring has what inner ones leave of the link.
+    // Meanwhile the outer ring has its link, or what inner ones leave of one.
     double bytes = 0;
     if (t < nest.outer)
       bytes = static_cast<double>(nest.outerSent(t)) * cargo.slice;
     if (t > 0)
       bytes += static_cast<double>(nest.outerFollowed(t - 1)) * cargo.behind;
     double latencies = t == nest.outer ? 1 : outerHops;
-    double transfer = secondsOf(latencies, bytes / innerHops);
-    double left = turn.compute + turn.exposed - turn.busy;
+    double transfer = secondsOf(outerLink, latencies, bytes / innerHops);
+    double left =
+        turn.compute + turn.exposed - (hardware.rings ? 0 : turn.busy);
     result.compute += turn.compute;
     result.hidden += turn.hidden + std::min(transfer, left);
     result.exposed += turn.exposed + std::max(transfer - left, 0.0);

@@ -24,7 +24,8 @@ static Row rowOf(const Candidate &candidate, bool isChosen) {
     return llvm::formatv("{0:f1} us", seconds * 1e6).str();
   };
   const Estimate &cost = candidate.cost;
-  return {(isChosen ? "* " : "  ") + candidate.pin.getText(),
+  StringRef mark = isChosen ? "* " : candidate.fits ? "  " : "- ";
+  return {(mark + candidate.pin.getText()).str(),
           bytes(cost.bytes),
           bytes(candidate.peakBytes),
           time(cost.compute),
@@ -61,6 +62,11 @@ LogicalResult burst::printCandidates(ModuleOp module, raw_ostream &os) {
        << "\n";
     if (!choice->assumptions.empty())
       os << choice->assumptions << "\n";
+    if (llvm::any_of(choice->candidates,
+                     [](const Candidate &each) { return !each.fits; }))
+      os << "- needs more memory than the "
+         << bytesText(static_cast<int64_t>(choice->memory))
+         << " that a rank has\n";
     SmallVector<Row> rows{
         {"  strategy", "sent", "peak memory", "compute", "hidden", "exposed"}};
     for (auto [index, candidate] : llvm::enumerate(choice->candidates))

@@ -176,7 +176,7 @@ static StrategyAttr pinOf(const Exchange &exchange, const Strategy *strategy,
 /// `choice`, and the costs. Where it is pinned, so is what is pinned of these.
 static void weigh(AttentionInterface op, const Exchange &exchange,
                   bool isPinned, const AttentionSizes &ofRank,
-                  BoundsAsker &mask, const Hardware &hardware, Choice &choice,
+                  BoundsAsker &mask, const Machine &machine, Choice &choice,
                   SmallVectorImpl<Estimate> &costs) {
   AttentionSizes sizes = ofRank;
   int64_t headParts = groupOf(op, exchange.heads).size;
@@ -190,14 +190,19 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
                     layout, [&](const Segment &queries, const Segment &keys) {
                       return mask.ask(queries, keys);
                     });
-  for (int64_t axis : axesOf(op, exchange.sequence))
-    if (int64_t ranks = groupOf(gridOf(op), axis).size; ranks > 1)
-      workload.innerRanks = ranks;
+  SmallVector<int64_t> axes = axesOf(op, exchange.sequence);
+  llvm::erase_if(axes, [&](int64_t axis) {
+    return groupOf(gridOf(op), axis).size == 1;
+  });
+  if (!axes.empty())
+    workload.innerRanks = groupOf(gridOf(op), axes.back()).size;
+  Hardware hardware = machine.along(axes);
   double tensors = tensorBytes(op, ofRank, whole);
   Estimate around;
   if (exchange.isDone())
     around = estimateExchange(workload, whole.parts / layout.parts,
-                              backward && backward.getLseGrad(), hardware);
+                              backward && backward.getLseGrad(),
+                              machine.along(exchange.axes));
   for (const Strategy *strategy : getStrategies()) {
     bool isThis = exchange.rest &&
                   exchange.rest.getParts().front().name == strategy->getName();
@@ -212,11 +217,37 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
       choice.chosen = choice.candidates.size();
     Estimate cost = strategy->estimate(workload, hardware);
     cost += around;
+    double peak = tensors + cost.buffers;
     choice.candidates.push_back(
         {strategy, pinOf(exchange, strategy, isAlone, op.getContext()), cost,
-         tensors + cost.buffers});
+         peak, peak <= machine.whole.memory});
     costs.push_back(cost);
   }
+}
+
+/// The cheapest of those that fit.
+static LogicalResult chooseAmong(AttentionInterface op,
+                                 ArrayRef<Estimate> costs, bool areSizesKnown,
+                                 Choice &choice) {
+  SmallVector<size_t> fitting;
+  SmallVector<Estimate> costsOfFitting;
+  for (auto [index, candidate] : llvm::enumerate(choice.candidates))
+    if (candidate.fits) {
+      fitting.push_back(index);
+      costsOfFitting.push_back(costs[index]);
+    }
+  if (!fitting.empty()) {
+    choice.chosen = fitting[cheapest(costsOfFitting, areSizesKnown)];
+    return success();
+  }
+  const Candidate *smallest = llvm::min_element(
+      choice.candidates, [](const Candidate &a, const Candidate &b) {
+        return a.peakBytes < b.peakBytes;
+      });
+  return op->emitOpError(llvm::formatv(
+      "needs {0:f0} bytes on a rank with the strategy {1}, more with others, "
+      "and 'burst.memory' is {2:f0}; shard it over more ranks, or pin one",
+      smallest->peakBytes, smallest->pin.getText(), choice.memory));
 }
 
 FailureOr<Choice> burst::weighStrategies(AttentionInterface op) {
@@ -226,9 +257,10 @@ FailureOr<Choice> burst::weighStrategies(AttentionInterface op) {
   FailureOr<Exchange> pinned = exchangeOf(op);
   if (failed(pinned))
     return failure();
-  FailureOr<Hardware> hardware = readHardware(
-      op->getParentOfType<ModuleOp>(), op.getSequence()->getGrid().getValue());
-  if (failed(hardware))
+  FailureOr<Machine> machine = readMachine(
+      op->getParentOfType<ModuleOp>(), op.getSequence()->getGrid().getValue(),
+      gridOf(op).getRank());
+  if (failed(machine))
     return failure();
   AttentionSizes sizes = op.getSizes();
   std::string assumed = assumeSizes(sizes, layout->parts);
@@ -261,8 +293,9 @@ FailureOr<Choice> burst::weighStrategies(AttentionInterface op) {
   SmallVector<Estimate> costs;
   for (const Exchange &exchange : exchanges)
     weigh(op, exchange, choice.isPinned && exchange.axes == pinned->axes, sizes,
-          mask, *hardware, choice, costs);
-  if (!choice.isPinned)
-    choice.chosen = cheapest(costs, /*areSizesKnown=*/!areAssumed);
+          mask, *machine, choice, costs);
+  choice.memory = machine->whole.memory;
+  if (!choice.isPinned && failed(chooseAmong(op, costs, !areAssumed, choice)))
+    return failure();
   return choice;
 }

@@ -16,6 +16,8 @@ struct Candidate {
   /// sizes are known. Where the estimate is that of the plan, so is this, of a
   /// program of this attention alone that uses its arguments.
   double peakBytes;
+  /// Whether a rank has so much, see Hardware::memory.
+  bool fits = true;
 };
 
 /// Which strategies could compute an attention, and which one does.
@@ -28,11 +30,14 @@ struct Choice {
   bool isPinned;
   /// What was taken for granted, in words; empty where all was known.
   std::string assumptions;
+  /// Bytes that a rank may hold; infinite where nothing is said of them.
+  double memory;
 };
 
 /// Weighs strategies for an attention with a sequence, on the machine that its
 /// module describes. Needs bounds, and sizes of the whole problem. Emits errors
-/// where grid or machine are none.
+/// where grid or machine are none, and where no strategy fits the memory of a
+/// rank.
 llvm::FailureOr<Choice> weighStrategies(AttentionInterface op);
 
 } // namespace burst

@@ -16,6 +16,8 @@
 // RUN: burst-opt %t/free.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/assumed.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/large.mlir --burst-expand-names --burst-derive-bounds --burst-choose-strategy --remarks-filter=strategy -verify-diagnostics -o /dev/null
+// RUN: burst-opt %t/axes.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
+// RUN: burst-opt %t/memory.mlir --burst-expand-names --burst-choose-strategy --remarks-filter=strategy -verify-diagnostics -split-input-file -o /dev/null
 // RUN: burst-opt %t/invalid.mlir --burst-choose-strategy -verify-diagnostics -split-input-file
 
 // Without groups of heads queries travel, with them keys do; what is pinned
@@ -87,6 +89,7 @@ func.func @plan(%q: !q, %k: !k, %v: !v, %o: !o, %l: !l) -> (!q, !k, !v) {
   // expected-remark @below {{[Passed] pinned | Category:strategy | Function=plan | bytes=5760, compute_us=0.0, exposed_us=50.1, hidden_us=0.0, peak_bytes=13056, strategy=ring_kv}}
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=plan | bytes=5760, compute_us=0.0, exposed_us=42.1, hidden_us=0.0, peak_bytes=18176, strategy=all_gather}}
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=plan | bytes=9984, compute_us=0.0, exposed_us=50.2, hidden_us=0.0, peak_bytes=16384, strategy=ring_q}}
+  // expected-remark @below {{strategy=gather_q}}
   %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %l, %o
       sequence <@cp, zigzag> strategy <ring_kv> : (!q, !k, !v, !o, !l, !o) -> (!q, !k, !v)
   return %dq, %dk, %dv : !q, !k, !v
@@ -112,6 +115,7 @@ func.func @baseline(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=baseline | bytes=8448, compute_us=0.0, exposed_us=50.2, hidden_us=0.0, peak_bytes=14080, strategy=ring_q}}
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=baseline | bytes=2304, compute_us=0.0, exposed_us=12.0, hidden_us=0.0, peak_bytes=5632, strategy=all_gather}}
   // expected-remark @below {{[Passed] pinned | Category:strategy | Function=baseline | bytes=2304, compute_us=0.0, exposed_us=60.0, hidden_us=0.0, peak_bytes=22272, strategy=ring_scores}}
+  // expected-remark @below {{strategy=gather_q}}
   %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_scores>
       : (!q, !k, !k) -> (!q, !l)
   return %o, %lse : !q, !l
@@ -134,6 +138,7 @@ func.func @tensors(%q: !q, %t: !t) -> !q {
   // expected-remark @below {{peak_bytes=544, strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
   // expected-remark @below {{strategy=all_gather}}
+  // expected-remark @below {{strategy=gather_q}}
   %o, %lse = burst.attention %q, %q, %q score bias(%t : !t) sequence <@cp, contiguous>
       : (!q, !q, !q) -> (!q, !l)
   return %o : !q
@@ -143,6 +148,7 @@ func.func @gradients(%q: !q, %l: !l, %t: !t) -> (!q, !q, !q, !t) {
   // expected-remark @below {{peak_bytes=1568, strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
   // expected-remark @below {{strategy=all_gather}}
+  // expected-remark @below {{strategy=gather_q}}
   %dq, %dk, %dv, %dt = burst.attention_backward %q, %q, %q, %q, %l, %q score bias(%t : !t)
       sequence <@cp, contiguous> strategy <ring_kv> gradients [0]
       : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q, !t)
@@ -161,6 +167,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark-re @below {{{{.*}}chosen {{.*}}strategy=ring_kv{{$}}}}
     // expected-remark-re @below {{{{.*}}alternative {{.*}}strategy=ring_q{{$}}}}
     // expected-remark-re @below {{{{.*}}alternative {{.*}}strategy=all_gather{{$}}}}
+    // expected-remark @below {{strategy=gather_q}}
     %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %q, %l, %q sequence <@cp, contiguous>
         : (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>,
            tensor<1x8704x1x128xbf16>, tensor<1x1x8704xf32>, tensor<1x8704x1x128xbf16>)
@@ -177,6 +184,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark-re @below {{{{.*}}chosen {{.*}}strategy=ring_q{{$}}}}
     // expected-remark-re @below {{{{.*}}alternative {{.*}}strategy=ring_kv{{$}}}}
     // expected-remark-re @below {{{{.*}}alternative {{.*}}strategy=all_gather{{$}}}}
+    // expected-remark @below {{strategy=gather_q}}
     %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %q, %l, %q sequence <@cp, contiguous>
         : (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>,
            tensor<1x8704x1x128xbf16>, tensor<1x1x8704xf32>, tensor<1x8704x1x128xbf16>)
@@ -198,6 +206,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{[Passed] pinned | Category:strategy | Function=grid | bytes=128, compute_us=0.0, exposed_us=7000000.0, hidden_us=0.0, peak_bytes=288, strategy=ring_kv}}
     // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=grid | bytes=160, compute_us=0.0, exposed_us=14000000.0, hidden_us=0.0, peak_bytes=672, strategy=ring_q}}
     // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=grid | bytes=128, compute_us=0.0, exposed_us=7000000.0, hidden_us=0.0, peak_bytes=400, strategy=all_gather}}
+    // expected-remark @below {{strategy=gather_q}}
     %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ring_kv>
         : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
         -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
@@ -220,6 +229,7 @@ func.func @decode(%q: !q, %k: !k) -> !q {
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=decode | bytes=786432, compute_us=0.0, exposed_us=45.7, hidden_us=0.0, peak_bytes=657440, strategy=ring_kv}}
   // expected-remark @below {{[Passed] chosen | Category:strategy | Function=decode | bytes=786432, compute_us=0.0, exposed_us=27.7, hidden_us=0.0, peak_bytes=1180688, strategy=all_gather}}
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=decode | bytes=4704, compute_us=0.0, exposed_us=50.1, hidden_us=0.0, peak_bytes=138400, strategy=ring_q}}
+  // expected-remark @below {{strategy=gather_q}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
       : (!q, !k, !k) -> (!q, tensor<1x4x4xf32>)
   return %o : !q
@@ -233,8 +243,9 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   shard.grid @cp(shape = 4)
   func.func @below(%q: tensor<1x4x4x64xbf16>, %k: tensor<1x24x1x64xbf16>) -> tensor<1x4x4x64xbf16> {
     // expected-remark @below {{chosen | Category:strategy | Function=below | bytes=4608,}}
-    // expected-remark @below {{alternative | Category:strategy | Function=below | bytes=4704,}}
+    // expected-remark @below {{strategy=ring_q}}
     // expected-remark @below {{strategy=all_gather}}
+    // expected-remark @below {{strategy=gather_q}}
     %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
         : (tensor<1x4x4x64xbf16>, tensor<1x24x1x64xbf16>, tensor<1x24x1x64xbf16>)
         -> (tensor<1x4x4x64xbf16>, tensor<1x4x4xf32>)
@@ -244,6 +255,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{bytes=9216, compute_us=0.0, exposed_us=0.2, hidden_us=0.0, peak_bytes=9760, strategy=ring_kv}}
     // expected-remark @below {{chosen | Category:strategy | Function=above | bytes=4704,}}
     // expected-remark @below {{strategy=all_gather}}
+    // expected-remark @below {{strategy=gather_q}}
     %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
         : (tensor<1x4x4x64xbf16>, tensor<1x48x1x64xbf16>, tensor<1x48x1x64xbf16>)
         -> (tensor<1x4x4x64xbf16>, tensor<1x4x4xf32>)
@@ -260,6 +272,7 @@ func.func @sizes(%q: tensor<?x?x1x4xf32>, %k: tensor<?x6x1x4xf32>) -> tensor<?x?
   // expected-remark @below {{Reason="assuming Sq = Sk = 6, B = 1", bytes=96, compute_us=0.0, exposed_us=10.0, hidden_us=0.0, peak_bytes=264, strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
   // expected-remark @below {{strategy=all_gather}}
+  // expected-remark @below {{strategy=gather_q}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
       : (tensor<?x?x1x4xf32>, tensor<?x6x1x4xf32>, tensor<?x6x1x4xf32>)
       -> (tensor<?x?x1x4xf32>, tensor<?x1x?xf32>)
@@ -270,6 +283,7 @@ func.func @lengths(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
   // expected-remark @below {{assuming Sq = Sk = 8192", bytes=131072, compute_us=0.9, exposed_us=12.2, hidden_us=0.4, peak_bytes=294912, strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
   // expected-remark @below {{strategy=all_gather}}
+  // expected-remark @below {{strategy=gather_q}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
       -> (tensor<1x?x1x4xf32>, tensor<1x1x?xf32>)
@@ -280,6 +294,7 @@ func.func @tables(%q: tensor<1x8x1x4xf32>, %ids: tensor<8xi32>) -> tensor<1x8x1x
   // expected-remark @below {{assuming the mask keeps everything", bytes=128, compute_us=0.0, exposed_us=10.0, hidden_us=0.0, peak_bytes=320, strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
   // expected-remark @below {{strategy=all_gather}}
+  // expected-remark @below {{strategy=gather_q}}
   %o, %lse = burst.attention %q, %q, %q mask [causal, documents](%ids : tensor<8xi32>)
       sequence <@cp, contiguous>
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
@@ -297,6 +312,7 @@ func.func @known(%q: tensor<1x130x1x4xf32>) -> tensor<1x130x1x4xf32> {
   // expected-remark @below {{chosen | Category:strategy | Function=known | Reason="costed as 64 ranks", bytes=}}
   // expected-remark @below {{strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
+  // expected-remark @below {{strategy=gather_q}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x130x1x4xf32>, tensor<1x130x1x4xf32>, tensor<1x130x1x4xf32>)
       -> (tensor<1x130x1x4xf32>, tensor<1x1x130xf32>)
@@ -307,6 +323,7 @@ func.func @assumed(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
   // expected-remark @below {{strategy=ring_kv}}
   // expected-remark @below {{Reason="assuming Sq = Sk = 266240, costed as 64 ranks", bytes=10483200, }}
   // expected-remark @below {{strategy=all_gather}}
+  // expected-remark @below {{strategy=gather_q}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
       -> (tensor<1x?x1x4xf32>, tensor<1x1x?xf32>)
@@ -317,10 +334,74 @@ func.func @exact(%q: tensor<1x128x1x4xf32>) -> tensor<1x128x1x4xf32> {
   // expected-remark @below {{chosen | Category:strategy | Function=exact | bytes=}}
   // expected-remark @below {{strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
+  // expected-remark @below {{strategy=gather_q}}
   %o, %lse = burst.attention %q, %q, %q sequence <@most, contiguous>
       : (tensor<1x128x1x4xf32>, tensor<1x128x1x4xf32>, tensor<1x128x1x4xf32>)
       -> (tensor<1x128x1x4xf32>, tensor<1x1x128xf32>)
   return %o : tensor<1x128x1x4xf32>
+}
+
+// Axes with links of their own. A hop within a node takes 4e-6 s + 67108864 B / 4.5e11
+// B/s, 153.1 us, one between nodes 1e-5 s + 67108864 B / 5e10 B/s, 1352.2 us, and an
+// attend 1.1 us. One ring has 63 hops of the slower kind. Of a double ring 56 hops are of
+// the faster kind, and seven between nodes have seven of these and an attend to hide
+// behind.
+//
+//--- axes.mlir
+!q = tensor<1x1048576x8x128xbf16>
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "mesh" = #dlti.target_device_spec<"burst.flops" = 1.0e18 : f64, "burst.latency" = 4.0e-6 : f64>,
+  "mesh.0" = #dlti.target_device_spec<"burst.latency" = 1.0e-5 : f64>,
+  "mesh.1" = #dlti.target_device_spec<"burst.bandwidth" = 4.5e11 : f64>>} {
+  shard.grid @mesh(shape = 8x8)
+  func.func @axes(%q: !q) -> !q {
+    // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=axes | bytes=4227858432, compute_us=70.4, exposed_us=85117.9, hidden_us=69.3, peak_bytes=269484032, strategy=ring_kv}}
+    // expected-remark @below {{strategy=ring_q}}
+    // expected-remark @below {{[Passed] chosen | Category:strategy | Function=axes | bytes=4227858432, compute_us=70.4, exposed_us=10467.9, hidden_us=7572.7, peak_bytes=403701760, strategy=double_ring_kv}}
+    // expected-remark @below {{strategy=double_ring_q}}
+    // expected-remark @below {{strategy=all_gather}}
+    // expected-remark @below {{strategy=gather_q}}
+    %o, %lse = burst.attention %q, %q, %q sequence <@mesh, contiguous>
+        : (!q, !q, !q) -> (!q, tensor<1x8x1048576xf32>)
+    return %o : !q
+  }
+}
+
+// What does not fit a rank's memory is not chosen.
+//
+//--- memory.mlir
+!q = tensor<1x1024x1x4xf32>
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "burst" = #dlti.target_device_spec<"burst.memory" = 4.0e4 : f64>>} {
+  shard.grid @cp(shape = 4)
+  func.func @memory(%q: !q) -> !q {
+    // expected-remark @below {{[Passed] chosen | Category:strategy | Function=memory | bytes=24576, compute_us=0.0, exposed_us=30.5, hidden_us=0.0, peak_bytes=26624, strategy=ring_kv}}
+    // expected-remark @below {{strategy=ring_q}}
+    // expected-remark @below {{[Analysis] ruled-out | Category:strategy | Function=memory | Reason="a rank has 40000 bytes", bytes=24576, compute_us=0.0, exposed_us=12.5, hidden_us=0.0, peak_bytes=41984, strategy=all_gather}}
+    // expected-remark @below {{strategy=gather_q}}
+    %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
+        : (!q, !q, !q) -> (!q, tensor<1x1x1024xf32>)
+    return %o : !q
+  }
+}
+
+// -----
+
+!q = tensor<1x1024x1x4xf32>
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "burst" = #dlti.target_device_spec<"burst.memory" = 4.0e3 : f64>>} {
+  shard.grid @cp(shape = 4)
+  func.func @none(%q: !q) -> !q {
+    // expected-error @below {{needs 26624 bytes on a rank with the strategy ring_kv, more with others, and 'burst.memory' is 4000; shard it over more ranks, or pin one}}
+    %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
+        : (!q, !q, !q) -> (!q, tensor<1x1x1024xf32>)
+    return %o : !q
+  }
+  func.func @pinned(%q: !q) -> !q {
+    %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous> strategy <ring_kv>
+        : (!q, !q, !q) -> (!q, tensor<1x1x1024xf32>)
+    return %o : !q
+  }
 }
 
 //--- invalid.mlir
@@ -394,9 +475,23 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
 
 // -----
 
-// expected-error @below {{describes "burst.bandwith" of the device "cp", which is not known; known are: burst.bandwidth, burst.latency, burst.flops}}
+// expected-error @below {{describes "burst.bandwith" of the device "cp", which is not known; known are: burst.bandwidth, burst.latency, burst.flops, burst.memory}}
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   "cp" = #dlti.target_device_spec<"burst.bandwith" = 1.0 : f64>>} {
+  shard.grid @cp(shape = 2)
+  func.func @f(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
+    %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag>
+        : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
+        -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+    return %o : tensor<1x8x1x4xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{describes "burst.flops" of the device "cp.0", an axis, which has burst.bandwidth and burst.latency; say it of the grid}}
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "cp.0" = #dlti.target_device_spec<"burst.flops" = 1.0 : f64>>} {
   shard.grid @cp(shape = 2)
   func.func @f(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
     %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag>

@@ -19,6 +19,7 @@
 // STRATEGIES-NEXT:  ring_kv    | 192 B | 416 B       | 0.0 us  | 0.0 us | 20.0 us
 // STRATEGIES-NEXT:  ring_q     | 240 B | 672 B       | 0.0 us  | 0.0 us | 40.0 us
 // STRATEGIES-NEXT:* all_gather | 192 B | 528 B       | 0.0 us  | 0.0 us | 11.0 us
+// STRATEGIES-NEXT:  gather_q   | 240 B | 928 B       | 0.0 us  | 0.0 us | 31.0 us
 //STRATEGIES-EMPTY:
 // STRATEGIES-NEXT:program @zigzag, 3 ranks
 // RUN: sed 's/ring_kv/ring_q/; s/12x/?x/g' %t/zigzag.mlir | not burst-opt --burst-explain 2>/dev/null | FileCheck %s --check-prefix=ASSUMED

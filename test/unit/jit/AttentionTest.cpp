@@ -550,7 +550,7 @@ TEST(Attention, strategiesThatCannotBeCompiled) {
   const std::pair<const char *, const char *> refused[] = {
       {"best",
        "the strategy best, which is not known: leave it out, or pin one "
-       "of ring_kv, ring_q, all_gather, ring_scores, ulysses"},
+       "of ring_kv, ring_q, all_gather, gather_q, ring_scores, ulysses"},
       {"ulysses on [1]",
        "the strategy ulysses on [1], on axis 1, over which the sequence is not "
        "sharded"}};
