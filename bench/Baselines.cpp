@@ -122,11 +122,12 @@ static std::string cheaperRing(const Problem &problem) {
   SmallVector<Estimate> costs;
   SmallVector<StringRef> names;
   module->walk([&](AttentionInterface op) {
-    FailureOr<Choice> choice = weighStrategies(op);
-    if (failed(choice))
+    FailureOr<SmallVector<Choice>> choices = weighStrategies(op);
+    if (failed(choices))
       fail("cannot weigh strategies for " + problem.name());
-    for (const Candidate &candidate : choice->candidates)
-      if (candidate.strategy->getName().starts_with("ring_")) {
+    for (const Candidate &candidate : choices->front().candidates)
+      if (candidate.strategy->getName().starts_with("ring_") &&
+          candidate.exchanged.empty()) {
         names.push_back(candidate.strategy->getName());
         costs.push_back(candidate.cost);
       }

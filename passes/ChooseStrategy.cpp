@@ -16,27 +16,26 @@ using namespace burst;
 namespace {
 struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
   void runOnOperation() override {
-    SmallVector<AttentionInterface> attentions;
-    for (auto function : getOperation().getOps<func::FuncOp>())
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      SmallVector<AttentionInterface> attentions;
       function.walk([&](AttentionInterface op) {
         // One without a sequence is refused by burst-partition.
         if (op.getSequence())
           attentions.push_back(op);
       });
-    for (AttentionInterface op : attentions)
-      if (failed(choose(op)))
+      FailureOr<SmallVector<Choice>> choices = weighStrategies(attentions);
+      if (failed(choices))
         return signalPassFailure();
+      for (auto [op, choice] : llvm::zip_equal(attentions, *choices))
+        choose(op, choice);
+    }
   }
 
-  LogicalResult choose(AttentionInterface op) {
-    FailureOr<Choice> choice = weighStrategies(op);
-    if (failed(choice))
-      return failure();
-    for (auto [index, candidate] : llvm::enumerate(choice->candidates))
-      report(op, *choice, candidate, index == choice->chosen);
-    if (!choice->isPinned)
-      op->setAttr("strategy", choice->candidates[*choice->chosen].pin);
-    return success();
+  static void choose(AttentionInterface op, const Choice &choice) {
+    for (auto [index, candidate] : llvm::enumerate(choice.candidates))
+      report(op, choice, candidate, index == choice.chosen);
+    if (!choice.isPinned)
+      op->setAttr("strategy", choice.candidates[*choice.chosen].pin);
   }
 
   static void report(AttentionInterface op, const Choice &choice,

@@ -48,32 +48,40 @@ static void print(ArrayRef<Row> rows, raw_ostream &os) {
   }
 }
 
+static void print(AttentionInterface op, const Choice &choice,
+                  raw_ostream &os) {
+  os << "strategies for " << op->getName() << " of @"
+     << op->getParentOfType<func::FuncOp>().getName() << ", per rank; * is "
+     << (choice.isPinned ? "pinned" : "chosen") << "\n";
+  if (!choice.assumptions.empty())
+    os << choice.assumptions << "\n";
+  if (llvm::any_of(choice.candidates,
+                   [](const Candidate &each) { return !each.fits; }))
+    os << "- needs more memory than the "
+       << bytesText(static_cast<int64_t>(choice.memory))
+       << " that a rank has\n";
+  SmallVector<Row> rows{
+      {"  strategy", "sent", "peak memory", "compute", "hidden", "exposed"}};
+  for (auto [index, candidate] : llvm::enumerate(choice.candidates))
+    rows.push_back(rowOf(candidate, index == choice.chosen));
+  os << "\n";
+  print(rows, os);
+  os << "\n";
+}
+
 LogicalResult burst::printCandidates(ModuleOp module, raw_ostream &os) {
-  WalkResult result = module.walk([&](AttentionInterface op) -> WalkResult {
-    auto function = op->getParentOfType<func::FuncOp>();
-    // One without a sequence is refused by burst-partition.
-    if (!function || !op.getSequence())
-      return WalkResult::advance();
-    FailureOr<Choice> choice = weighStrategies(op);
-    if (failed(choice))
+  WalkResult result = module.walk([&](func::FuncOp function) -> WalkResult {
+    SmallVector<AttentionInterface> attentions;
+    function.walk([&](AttentionInterface op) {
+      // One without a sequence is refused by burst-partition.
+      if (op.getSequence())
+        attentions.push_back(op);
+    });
+    FailureOr<SmallVector<Choice>> choices = weighStrategies(attentions);
+    if (failed(choices))
       return WalkResult::interrupt();
-    os << "strategies for " << op->getName() << " of @" << function.getName()
-       << ", per rank; * is " << (choice->isPinned ? "pinned" : "chosen")
-       << "\n";
-    if (!choice->assumptions.empty())
-      os << choice->assumptions << "\n";
-    if (llvm::any_of(choice->candidates,
-                     [](const Candidate &each) { return !each.fits; }))
-      os << "- needs more memory than the "
-         << bytesText(static_cast<int64_t>(choice->memory))
-         << " that a rank has\n";
-    SmallVector<Row> rows{
-        {"  strategy", "sent", "peak memory", "compute", "hidden", "exposed"}};
-    for (auto [index, candidate] : llvm::enumerate(choice->candidates))
-      rows.push_back(rowOf(candidate, index == choice->chosen));
-    os << "\n";
-    print(rows, os);
-    os << "\n";
+    for (auto [op, choice] : llvm::zip_equal(attentions, *choices))
+      print(op, choice, os);
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());

@@ -220,37 +220,14 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
     double peak = tensors + cost.buffers;
     choice.candidates.push_back(
         {strategy, pinOf(exchange, strategy, isAlone, op.getContext()), cost,
-         peak, peak <= machine.whole.memory});
+         peak, peak <= machine.whole.memory, exchange.axes});
     costs.push_back(cost);
   }
 }
 
-/// The cheapest of those that fit.
-static LogicalResult chooseAmong(AttentionInterface op,
-                                 ArrayRef<Estimate> costs, bool areSizesKnown,
-                                 Choice &choice) {
-  SmallVector<size_t> fitting;
-  SmallVector<Estimate> costsOfFitting;
-  for (auto [index, candidate] : llvm::enumerate(choice.candidates))
-    if (candidate.fits) {
-      fitting.push_back(index);
-      costsOfFitting.push_back(costs[index]);
-    }
-  if (!fitting.empty()) {
-    choice.chosen = fitting[cheapest(costsOfFitting, areSizesKnown)];
-    return success();
-  }
-  const Candidate *smallest = llvm::min_element(
-      choice.candidates, [](const Candidate &a, const Candidate &b) {
-        return a.peakBytes < b.peakBytes;
-      });
-  return op->emitOpError(llvm::formatv(
-      "needs {0:f0} bytes on a rank with the strategy {1}, more with others, "
-      "and 'burst.memory' is {2:f0}; shard it over more ranks, or pin one",
-      smallest->peakBytes, smallest->pin.getText(), choice.memory));
-}
-
-FailureOr<Choice> burst::weighStrategies(AttentionInterface op) {
+/// All that could be had of an attention; chosen is what is pinned.
+static FailureOr<Choice> weighAlone(AttentionInterface op,
+                                    SmallVectorImpl<Estimate> &costs) {
   FailureOr<Layout> layout = resolveLayout(op, *op.getSequence());
   if (failed(layout))
     return failure();
@@ -263,39 +240,127 @@ FailureOr<Choice> burst::weighStrategies(AttentionInterface op) {
   if (failed(machine))
     return failure();
   AttentionSizes sizes = op.getSizes();
+  Choice choice;
   std::string assumed = assumeSizes(sizes, layout->parts);
-  bool areAssumed = !assumed.empty();
+  choice.areSizesKnown = assumed.empty();
   BoundsAsker mask(op, sizes);
   if (!mask.isKnown())
     assumed += (assumed.empty() ? "" : ", ") +
                std::string("the mask keeps everything");
-  std::string assumptions = assumed.empty() ? "" : "assuming " + assumed;
+  choice.assumptions = assumed.empty() ? "" : "assuming " + assumed;
   if (layout->parts > maxExactRanks)
-    assumptions += (assumptions.empty() ? "" : ", ") +
-                   llvm::formatv("costed as {0} ranks", maxExactRanks).str();
+    choice.assumptions +=
+        (choice.assumptions.empty() ? "" : ", ") +
+        llvm::formatv("costed as {0} ranks", maxExactRanks).str();
   // A rank computes with its own batches and heads, of all that the mask knows.
   sizes.batch =
       llvm::divideCeil(sizes.batch, groupOf(op, op.getBatchAttr()).size);
 
-  Choice choice;
   bool hasOneRank = resolveLayout(op, pinned->sequence)->parts == 1;
   choice.isPinned = pinned->rest || (pinned->isDone() && hasOneRank);
-  choice.assumptions = std::move(assumptions);
-  // An exchange is done where it is pinned, since attentions of one function
-  // share what is exchanged; then what could have been is weighed, too.
+  choice.memory = machine->whole.memory;
+  // What is pinned without an exchange has none; else all are weighed, but where
+  // one is pinned around what is chosen.
   SmallVector<Exchange> exchanges{*pinned};
-  if (pinned->isDone() && choice.isPinned) {
+  if (pinned->isDone() == choice.isPinned) {
     exchanges = allExchanges(op);
     for (Exchange &exchange : exchanges)
       if (exchange.axes == pinned->axes)
         exchange = *pinned;
   }
-  SmallVector<Estimate> costs;
   for (const Exchange &exchange : exchanges)
     weigh(op, exchange, choice.isPinned && exchange.axes == pinned->axes, sizes,
           mask, *machine, choice, costs);
-  choice.memory = machine->whole.memory;
-  if (!choice.isPinned && failed(chooseAmong(op, costs, !areAssumed, choice)))
-    return failure();
   return choice;
+}
+
+/// The cheapest of those that fit, of one exchange; none where nothing does.
+static std::optional<size_t> cheapestWith(ArrayRef<int64_t> exchanged,
+                                          const Choice &choice,
+                                          ArrayRef<Estimate> costs) {
+  SmallVector<size_t> fitting;
+  SmallVector<Estimate> costsOfFitting;
+  for (auto [index, candidate] : llvm::enumerate(choice.candidates))
+    if (candidate.fits && ArrayRef(candidate.exchanged) == exchanged) {
+      fitting.push_back(index);
+      costsOfFitting.push_back(costs[index]);
+    }
+  if (fitting.empty())
+    return std::nullopt;
+  return fitting[cheapest(costsOfFitting, choice.areSizesKnown)];
+}
+
+static LogicalResult refuseAll(AttentionInterface op, const Choice &choice) {
+  const Candidate *smallest = llvm::min_element(
+      choice.candidates, [](const Candidate &a, const Candidate &b) {
+        return a.peakBytes < b.peakBytes;
+      });
+  return op->emitOpError(llvm::formatv(
+      "needs {0:f0} bytes on a rank with the strategy {1}, more with others, "
+      "and 'burst.memory' is {2:f0}; shard it over more ranks, or pin one",
+      smallest->peakBytes, smallest->pin.getText(), choice.memory));
+}
+
+namespace {
+/// An exchange, what each attention does in it, and what all cost.
+struct Together {
+  SmallVector<size_t> chosen;
+  Estimate cost;
+};
+} // namespace
+
+/// What attentions do with an exchange; none where one of them has it not.
+static std::optional<Together>
+chooseWith(ArrayRef<int64_t> exchanged, ArrayRef<Choice> choices,
+           ArrayRef<SmallVector<Estimate>> costs) {
+  Together together;
+  for (auto [choice, own] : llvm::zip_equal(choices, costs)) {
+    std::optional<size_t> index =
+        choice.isPinned ? choice.chosen : cheapestWith(exchanged, choice, own);
+    if (!index || ArrayRef(choice.candidates[*index].exchanged) != exchanged)
+      return std::nullopt;
+    together.chosen.push_back(*index);
+    together.cost += own[*index];
+  }
+  return together;
+}
+
+FailureOr<SmallVector<Choice>>
+burst::weighStrategies(ArrayRef<AttentionInterface> ops) {
+  SmallVector<Choice> choices;
+  SmallVector<SmallVector<Estimate>> costs(ops.size());
+  bool areSizesKnown = true;
+  for (auto [op, own] : llvm::zip_equal(ops, costs)) {
+    FailureOr<Choice> choice = weighAlone(op, own);
+    if (failed(choice))
+      return failure();
+    auto fits = [](const Candidate &candidate) { return candidate.fits; };
+    if (!choice->isPinned && llvm::none_of(choice->candidates, fits))
+      return refuseAll(op, *choice);
+    areSizesKnown &= choice->areSizesKnown;
+    choices.push_back(*choice);
+  }
+  SmallVector<Together> all;
+  SmallVector<Estimate> costsOfAll;
+  SmallVector<SmallVector<int64_t>> seen;
+  for (const Choice &choice : choices)
+    for (const Candidate &candidate : choice.candidates) {
+      if (llvm::is_contained(seen, candidate.exchanged))
+        continue;
+      seen.push_back(candidate.exchanged);
+      if (auto together = chooseWith(candidate.exchanged, choices, costs)) {
+        costsOfAll.push_back(together->cost);
+        all.push_back(std::move(*together));
+      }
+    }
+  for (auto [number, choice] : llvm::enumerate(choices)) {
+    if (choice.isPinned)
+      continue;
+    // Where pins differ burst-partition says so.
+    choice.chosen =
+        all.empty()
+            ? cheapestWith({}, choice, costs[number]).value_or(0)
+            : all[cheapest(costsOfAll, areSizesKnown)].chosen[number];
+  }
+  return choices;
 }

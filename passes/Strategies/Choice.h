@@ -18,6 +18,8 @@ struct Candidate {
   double peakBytes;
   /// Whether a rank has so much, see Hardware::memory.
   bool fits = true;
+  /// Along which axes heads are exchanged for the sequence around it.
+  llvm::SmallVector<int64_t> exchanged = {};
 };
 
 /// Which strategies could compute an attention, and which one does.
@@ -30,15 +32,19 @@ struct Choice {
   bool isPinned;
   /// What was taken for granted, in words; empty where all was known.
   std::string assumptions;
+  bool areSizesKnown = true;
   /// Bytes that a rank may hold; infinite where nothing is said of them.
   double memory;
 };
 
-/// Weighs strategies for an attention with a sequence, on the machine that its
-/// module describes. Needs bounds, and sizes of the whole problem. Emits errors
+/// Weighs strategies for the attentions of a function, each of which has a
+/// sequence, on the machine that their module describes. Since they share what
+/// is exchanged, all of them get the exchange with which they take the least
+/// time together. Needs bounds, and sizes of the whole problem. Emits errors
 /// where grid or machine are none, and where no strategy fits the memory of a
 /// rank.
-llvm::FailureOr<Choice> weighStrategies(AttentionInterface op);
+llvm::FailureOr<llvm::SmallVector<Choice>>
+weighStrategies(llvm::ArrayRef<AttentionInterface> ops);
 
 } // namespace burst
 

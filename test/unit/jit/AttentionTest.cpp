@@ -148,18 +148,19 @@ TEST(Attention, backward) {
   expectBackwardRuns(attention);
 }
 
-/// Heads of a second axis in place of a sequence over both.
-TEST(Attention, exchangesOfHeads) {
+/// What works along the axes of a grid, each by itself.
+TEST(Attention, strategiesOfTwoAxes) {
   burst_attention attention = smallAttention();
-  attention.query_heads = 4;
-  attention.key_heads = 2;
+  attention.query_heads = 12;
+  attention.key_heads = 6;
   attention.score = "alibi";
   const burst_axis grid[] = {{3, "zigzag", nullptr}, {2, nullptr, nullptr}};
   attention.axes = grid;
   attention.num_axes = 2;
   for (const char *strategy :
        {"ulysses on [1], ring_kv on [0]", " ulysses on [ 1 ] , all_gather",
-        "ulysses on [1]"}) {
+        "ulysses on [1]", "ulysses", "double_ring_kv", "double_ring_q",
+        "gather_q"}) {
     attention.strategy = strategy;
     attention.pass = BURST_FORWARD;
     Problem problem(attention);
@@ -313,7 +314,8 @@ TEST(Attention, namesInTheText) {
   };
   EXPECT_EQ(strategy(nullptr), "none");
   for (std::string name :
-       {"ring_kv", "ring_q", "ring_scores", "all_gather", "ulysses"})
+       {"ring_kv", "ring_q", "ring_scores", "all_gather", "gather_q",
+        "double_ring_kv", "double_ring_q", "ulysses"})
     EXPECT_EQ(strategy(name.c_str()), "<" + name + ">");
 }
 
