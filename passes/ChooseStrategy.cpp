@@ -63,8 +63,9 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
            << remark::metric("exposed_us", microseconds(cost.exposed));
     std::string reason = choice.assumptions;
     if (!candidate.fits)
-      reason += (reason.empty() ? "" : "; ") +
-                llvm::formatv("a rank has {0} bytes", bytes(choice.memory)).str();
+      reason +=
+          (reason.empty() ? "" : "; ") +
+          llvm::formatv("a rank has {0} bytes", bytes(choice.memory)).str();
     if (!reason.empty())
       remark << remark::reason("{0}", reason);
   }

@@ -91,6 +91,9 @@ static Droppable droppableOf(ring::AttendLikeOpInterface op) {
   int64_t innerRanks = 0;
   if (collective && outerOf(collective))
     innerRanks = cast<ring::RotateOp>(*collective).getNumRanks();
+  auto rotate = dyn_cast_or_null<ring::RotateOp>(
+      collective ? collective.getOperation() : nullptr);
+  bool isDirect = rotate && rotate.getDirect();
   OperandRange offsets = op.getOffsetsMutable();
   int64_t heads = cast<RankedTensorType>(op.getQuery().getType()).getDimSize(2);
   if (!offsets.empty())
@@ -106,7 +109,8 @@ static Droppable droppableOf(ring::AttendLikeOpInterface op) {
           &op.getBounds(),
           op.getMaskCaptures(),
           movesKeys,
-          innerRanks};
+          innerRanks,
+          isDirect};
 }
 
 /// What the need function is called with must be there in front of all loops.
@@ -127,7 +131,7 @@ static bool sameNeeds(const Droppable &a, const Droppable &b) {
          a.keyExtent == b.keyExtent && a.batches == b.batches &&
          a.heads == b.heads && a.queryLayout == b.queryLayout &&
          a.keyLayout == b.keyLayout && a.movesKeys == b.movesKeys &&
-         a.innerRanks == b.innerRanks &&
+         a.innerRanks == b.innerRanks && a.isDirect == b.isDirect &&
          llvm::equal(a.maskCaptures, b.maskCaptures) &&
          OperationEquivalence::isRegionEquivalentTo(
              a.bounds, b.bounds, OperationEquivalence::IgnoreLocations);
@@ -150,7 +154,8 @@ static StringRef whyAll(ring::CollectiveOpInterface collective,
   if (collectiveOf(collective)) {
     ring::RotateOp outer = outerOf(collective);
     if (!outer || collectiveOf(outer))
-      return "its rings are no nest of two, of which the inner one takes on all "
+      return "its rings are no nest of two, of which the inner one takes on "
+             "all "
              "that the outer one brings: all of every shard is sent";
     own = outer.getRank();
   }
@@ -177,6 +182,10 @@ static void drop(const Droppable &attend, ValueRange needs) {
     return;
   }
   auto rotate = cast<ring::RotateOp>(*collective);
+  if (rotate.getDirect()) {
+    rotate.getSegmentsMutable().assign(needs[1]);
+    return;
+  }
   if (ring::RotateOp outer = outerOf(collective)) {
     outer.getReachMutable().assign(needs[1]);
     outer.getStepMutable().assign(needs[2]);

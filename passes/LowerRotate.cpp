@@ -84,6 +84,7 @@ private:
   Values send(ValueRange tensors, ArrayRef<int64_t> dims, Value owner, Value to,
               Value receivedOwner, Value from, int64_t channel, Flags flags);
   void findPeers();
+  Values next(ValueRange shards, Value owner, Value turn);
   Value placeOf(Value owner);
   Value nextOwner(Value owner);
   Value row(Value turn);
@@ -91,6 +92,7 @@ private:
   Value turnTable(int64_t turns,
                   llvm::function_ref<Value(Emit, Value turn)> flag);
   void findArrivals();
+  void findDirectArrivals();
   void goInFrontOfLoops();
 
   ring::RotateOp op;
@@ -153,6 +155,21 @@ void RotateLowering::findPeers() {
   from = e.mod(e.add(place, back), ranks);
 }
 
+/// The shards of the next turn: those that this rank has go on, or its own ones
+/// go straight to who needs them then.
+Values RotateLowering::next(ValueRange shards, Value owner, Value turn) {
+  Value behind = nextOwner(owner), past = e.add(turn, e.index(1));
+  Flags flags;
+  if (shardArrives)
+    flags = {shardArrives, row(past)};
+  if (!op.getDirect())
+    return send(shards, op.getDims(), owner, to, behind, from, /*channel=*/0,
+                flags);
+  Value ahead = e.mod(e.add(rank, past), parts);
+  return send(op.getTensors(), op.getDims(), rank, ahead, behind, behind,
+              /*channel=*/0, flags);
+}
+
 /// Of an owner of this ring in it.
 Value RotateLowering::placeOf(Value owner) {
   Value place = stride == 1 ? owner : e.div(owner, stride);
@@ -162,7 +179,8 @@ Value RotateLowering::placeOf(Value owner) {
 /// The owner one place behind.
 Value RotateLowering::nextOwner(Value owner) {
   int64_t block = stride * ranks;
-  Value behind = e.add(owner, stride == 1 ? back : e.mul(back, e.index(stride)));
+  Value behind =
+      e.add(owner, stride == 1 ? back : e.mul(back, e.index(stride)));
   if (block == parts)
     return e.mod(behind, parts);
   Value first = e.sub(owner, e.mod(owner, block));
@@ -173,7 +191,8 @@ Value RotateLowering::nextOwner(Value owner) {
 // Tables
 //===----------------------------------------------------------------------===//
 
-/// Tables are made once, also where this ring is lowered in the loop of another.
+/// Tables are made once, also where this ring is lowered in the loop of
+/// another.
 void RotateLowering::goInFrontOfLoops() {
   Operation *outermost = op;
   while (outermost->getParentOp() != program)
@@ -238,9 +257,49 @@ Value RotateLowering::turnTable(int64_t turns,
       });
 }
 
+/// The same of a direct one: what is needed by the rank so far ahead, and
+/// returns from it in the turn in which it is computed.
+void RotateLowering::findDirectArrivals() {
+  OpBuilder top(program);
+  auto type = RankedTensorType::get(
+      {parts, parts + 1, op.getLayout().getNumSegments()}, top.getI1Type());
+  auto function = func::FuncOp::create(
+      top, loc, (program.getName() + "_direct").str(),
+      top.getFunctionType(op.getSegments().getType(), {type, type}));
+  function.setPrivate();
+  symbols.insert(function);
+  top.setInsertionPointToStart(function.addEntryBlock());
+  Values made;
+  for (int64_t late : {0, 1})
+    made.push_back(tensor::GenerateOp::create(
+        top, loc, type, ValueRange(),
+        [&](OpBuilder &inner, Location, ValueRange at) {
+          Emit inside{inner, loc};
+          // The own ones need no transfer.
+          Value exists = inside.both(
+              inside.compare(Predicate::ugt, at[1], inside.index(late)),
+              inside.compare(Predicate::ult, at[1],
+                             inside.index(parts + late)));
+          Value distance = inside.mod(
+              inside.add(at[1], inside.index(late == 0 ? 0 : parts - 1)),
+              parts);
+          Value needed =
+              inside.extract(function.getArgument(0), {at[0], distance, at[2]});
+          tensor::YieldOp::create(inner, loc, inside.both(exists, needed));
+        }));
+  func::ReturnOp::create(top, loc, made);
+  OpBuilder::InsertionGuard guard(builder);
+  goInFrontOfLoops();
+  auto call = func::CallOp::create(builder, loc, function, op.getSegments());
+  shardArrives = call.getResult(0);
+  partialReturns = call.getResult(1);
+}
+
 /// Finds which segments travel. Without a reach all do, as far as the last
 /// rank.
 void RotateLowering::findArrivals() {
+  if (op.getSegments())
+    return findDirectArrivals();
   if (op.getReach()) {
     shardArrives = tables("slices", arrivesWithShard).front();
     if (!op.getJoin())
@@ -261,7 +320,13 @@ void RotateLowering::findArrivals() {
   if (!op.getJoin())
     return;
   partialArrives = all(arrivesBehindShard);
-  partialReturns = all(returnsFromEnd);
+  partialReturns = op.getDirect()
+                       ? turnTable(ranks + 1,
+                                   [&](Emit inside, Value turn) {
+                                     return inside.compare(Predicate::ugt, turn,
+                                                           inside.index(1));
+                                   })
+                       : all(returnsFromEnd);
 }
 
 //===----------------------------------------------------------------------===//
@@ -277,8 +342,8 @@ Values RotateLowering::alone() {
 }
 
 /// P - 1 times: compute with the shards at hand, pass them on, take the next
-/// ones. Then compute with the last. An outer ring of a nest has a turn more, in
-/// which nothing arrives: the inner one is there, and has its buffers, once.
+/// ones. Then compute with the last. An outer ring of a nest has a turn more,
+/// in which nothing arrives: the inner one is there, and has its buffers, once.
 Values RotateLowering::carriedOnly() {
   findPeers();
   findArrivals();
@@ -296,13 +361,8 @@ Values RotateLowering::carriedOnly() {
     Values shards = take(args, numShards);
     Value owner = take(args, 1).front();
     Values carried = turn(owner, shards, args, {});
-    Value next = nextOwner(owner);
-    Flags flags;
-    if (shardArrives)
-      flags = {shardArrives, row(e.add(loop.getInductionVar(), e.index(1)))};
-    Values yields = send(shards, op.getDims(), owner, to, next, from,
-                         /*channel=*/0, flags);
-    yields.push_back(next);
+    Values yields = next(shards, owner, loop.getInductionVar());
+    yields.push_back(nextOwner(owner));
     llvm::append_range(yields, carried);
     scf::YieldOp::create(builder, loc, yields);
   }
@@ -312,7 +372,8 @@ Values RotateLowering::carriedOnly() {
   return op.isOuter() ? Values(results) : turn(owner, shards, results, {});
 }
 
-/// Shards travel past what stays, and partial results go along, one hop behind:
+/// Shards travel past what stays, and partial results go along, one hop behind
+/// (but direct ones, which return from where they are computed):
 /// what a rank computes is joined with what the ranks before it have, and
 /// passed on, while the rank computes with the next shards. The last rank sends
 /// the whole to the owner; what the owner itself computed has stayed there. All
@@ -330,7 +391,9 @@ Values RotateLowering::withPartials() {
       RankedTensorType::get({1, 1, 1}, builder.getI1Type()), false);
   Flags nothing{arith::ConstantOp::create(builder, loc, none), zero};
   ArrayRef<int64_t> dims = *op.getPartialDims();
-  Values onward = send(own, dims, rank, to, nextOwner(rank), from, 1, nothing);
+  Values onward;
+  if (!op.getDirect())
+    onward = send(own, dims, rank, to, nextOwner(rank), from, 1, nothing);
   Values returned = send(own, dims, rank, place, rank, place, 1, nothing);
   Values inits(op.getTensors());
   inits.push_back(rank);
@@ -349,27 +412,29 @@ Values RotateLowering::withPartials() {
     Value owner = take(args, 1).front();
     Values carried = take(args, numCarried);
     own = take(args, numPartials);
-    onward = take(args, numPartials);
+    onward = take(args, onward.size());
     returned = take(args, numPartials);
     Values given = turn(owner, shards, carried, fresh(shards));
     ValueRange rest = given;
     carried = take(rest, numCarried);
     Values part(rest);
 
-    Value previous = nextOwner(owner), next = e.add(t, one);
-    Values nextShards = send(shards, op.getDims(), owner, to, previous, from, 0,
-                             {shardArrives, row(next)});
+    Value previous = nextOwner(owner), past = e.add(t, one);
+    Values nextShards = next(shards, owner, t);
     // What returned in the hop before, and what the owner computes itself.
     own = join(own, returned, rank, {partialReturns, row(t)});
     own = join(own, part, rank, {isOwn, t});
-    part = join(part, onward, owner, {partialArrives, row(t)});
-    onward = send(part, dims, owner, to, previous, from, 1,
-                  {partialArrives, row(next)});
+    if (!op.getDirect()) {
+      part = join(part, onward, owner, {partialArrives, row(t)});
+      onward = send(part, dims, owner, to, previous, from, 1,
+                    {partialArrives, row(past)});
+    }
     // Who has the own shards now is as far ahead as their owner is behind.
     Value ofOwner = placeOf(owner);
-    Value holder = e.mod(e.add(place, e.sub(e.add(place, end), ofOwner)), ranks);
+    Value holder =
+        e.mod(e.add(place, e.sub(e.add(place, end), ofOwner)), ranks);
     returned = send(part, dims, owner, ofOwner, rank, holder, 1,
-                    {partialReturns, row(next)});
+                    {partialReturns, row(past)});
     Values yields(nextShards);
     yields.push_back(previous);
     for (const Values &some : {carried, own, onward, returned})
@@ -380,7 +445,7 @@ Values RotateLowering::withPartials() {
   results = results.drop_front(numShards + 1);
   Values given = take(results, numCarried);
   own = take(results, numPartials);
-  returned = Values(results.drop_front(numPartials));
+  returned = Values(results.drop_front(onward.size()));
   llvm::append_range(given,
                      join(own, returned, rank, {partialReturns, row(end)}));
   return given;

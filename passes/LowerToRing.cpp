@@ -62,8 +62,8 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
       return op->emitOpError("pins the strategy ")
              << pinned.getText() << "; run burst-partition first";
     const Strategy *strategy = lookupStrategy(part.name);
-    std::string why = strategy ? strategy->whyNot(op, *op.getSequence())
-                               : whyUnknown(op);
+    std::string why =
+        strategy ? strategy->whyNot(op, *op.getSequence()) : whyUnknown(op);
     if (why.empty())
       return strategy;
     return op->emitOpError("pins the strategy ")

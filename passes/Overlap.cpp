@@ -24,8 +24,9 @@ static std::optional<int64_t> channelOf(Value token) {
   if (auto loop = token.getDefiningOp<scf::ForOp>())
     return channelOf(loop.getTiedLoopInit(cast<OpResult>(token))->get());
   auto argument = dyn_cast<BlockArgument>(token);
-  auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
-                       : nullptr;
+  auto loop = argument
+                  ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
+                  : nullptr;
   if (!loop)
     return std::nullopt;
   return channelOf(loop.getTiedLoopInit(argument)->get());
@@ -56,8 +57,25 @@ static bool mayPass(ring::TransferOpInterface start, Operation *op) {
             }).wasInterrupted();
 }
 
+/// Whether `op` uses what the transfer of the turn before has brought into the
+/// buffer of `start`, whose token a loop carries.
+static bool isOfTurnBefore(ring::TransferOpInterface start, Operation *op) {
+  for (OpOperand &use : start.getToken().getUses()) {
+    auto loop = dyn_cast<scf::ForOp>(use.getOwner()->getParentOp());
+    if (!loop || !isa<scf::YieldOp>(use.getOwner()))
+      continue;
+    for (Operation *user :
+         loop.getRegionIterArg(use.getOperandNumber()).getUsers())
+      if (llvm::any_of(user->getUsers(),
+                       [&](Operation *other) { return op->isAncestor(other); }))
+        return true;
+  }
+  return false;
+}
+
 /// Moves `start` up as far as it may go, and with it the index computations
-/// that it needs: up to what makes its tensors, or to another transfer.
+/// that it needs: up to what makes its tensors, to another transfer, or to what
+/// uses its buffer.
 static void hoist(ring::TransferOpInterface start) {
   SmallVector<Operation *> needed{start};
   Operation *target = start;
@@ -71,7 +89,7 @@ static void hoist(ring::TransferOpInterface start) {
     });
     if (isNeeded && isIndexComputation(above))
       needed.push_back(above);
-    else if (isNeeded || !mayPass(start, above))
+    else if (isNeeded || !mayPass(start, above) || isOfTurnBefore(start, above))
       break;
     else
       target = above;

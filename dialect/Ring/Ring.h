@@ -59,8 +59,8 @@ mlir::Value createPlace(mlir::OpBuilder &builder, mlir::Location loc,
 /// The axes of which a value is the place, as createPlace makes it; none where
 /// it is something else.
 std::optional<llvm::SmallVector<int64_t>> matchPlace(mlir::Value value);
-/// The number of the channels of all-to-alls. Rings and gathers have those below;
-/// inner rings of a nest, those behind.
+/// The number of the channels of all-to-alls. Rings and gathers have those
+/// below; inner rings of a nest, those behind.
 inline constexpr int64_t exchangeChannel = 2;
 
 /// How the ranks of a program share the tensors that attend, all of them alike:

@@ -43,7 +43,8 @@ LogicalResult RotateOp::verifySymbolUses(SymbolTableCollection &) {
     return failure();
   auto stride = static_cast<int64_t>(getStride());
   int64_t parts = getLayout().getParts();
-  bool isOfNest = isOuter() || getOperation()->getParentOfType<RotateOp>();
+  bool isOfNest = !getDirect() &&
+                  (isOuter() || getOperation()->getParentOfType<RotateOp>());
   if (group->size == parts && stride == 1)
     return success();
   if (!isOfNest)
@@ -57,7 +58,7 @@ LogicalResult RotateOp::verifySymbolUses(SymbolTableCollection &) {
 
 int64_t RotateOp::getNumRanks() {
   return burst::groupOf(burst::lookupGrid(*this, getChannel().getGrid()),
-                 getChannel().getAxes())
+                        getChannel().getAxes())
       .size;
 }
 
@@ -69,6 +70,17 @@ LogicalResult RotateOp::verify() {
   if (!getReach() != !getStep())
     return emitOpError("needs a reach and a step, or neither");
   if (failed(verifyReach()))
+    return failure();
+  // rotate_c6
+  if (getDirect() && getReach())
+    return emitOpError("is direct, so that nothing has a reach, got one");
+  if (getSegments() && !getDirect())
+    return emitOpError(
+        "has segments that ranks need, which are those of a direct "
+        "one; others have a reach");
+  int64_t parts = getLayout().getParts();
+  if (failed(verifyTable(*this, getSegments(), /*isBuffer=*/false,
+                         {parts, parts, getLayout().getNumSegments()})))
     return failure();
   // rotate_c3
   if (getNumResults() < getInits().size())

@@ -47,6 +47,12 @@ def Ring_RotateOp : Ring_Op<"rotate", [
     ranks. In a nest P is that of the ring, and rings may differ: `reach[o][ring][s]`
     is what holds in the ring of that number, see `ringOf`.
 
+    Where it is `direct`, shards do not pass through ranks: each comes from its owner,
+    those of the rank so many places behind in the turn of that number, and partial
+    results return straight to the owner. `segments`, where given, is a table of flags
+    by owner, turn and segment: segment s of owner o goes to the rank that is d places
+    ahead where `segments[o][d][s]` is true, else all do. It is the same on all ranks.
+
     Transfers are those of the channel's grid: shards go by channel `index`, partial
     results by the next. Rings of a nest have channels of different numbers. It is no
     op that runs: `ring-lower-rotate` writes the loop
@@ -65,6 +71,8 @@ def Ring_RotateOp : Ring_Op<"rotate", [
     - (C5) the channel's grid exists, is static, and has its axes: `stride` times the
       ranks that it connects divides the parts of `layout`; they are as many as the
       parts but in a nest.
+    - (C6) with `direct` there is no reach, and the ring is all of the layout; only then
+      there are `segments`, parts x parts x segments of the layout.
 
     Example, a backward pass in which keys and values travel:
 
@@ -92,7 +100,8 @@ def Ring_RotateOp : Ring_Op<"rotate", [
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$tensors, Index:$rank, Index:$extent,
       Optional<TensorRankOf<[Index], [2, 3]>>:$reach, Optional<Index>:$ring,
-      Optional<Index>:$step, Variadic<AnyType>:$inits, DenseI64ArrayAttr:$dims,
+      Optional<Index>:$step, Optional<Ring_SegmentTable>:$segments,
+      Variadic<AnyType>:$inits, DenseI64ArrayAttr:$dims, UnitAttr:$direct,
       Ring_LayoutAttr:$layout, Ring_ChannelAttr:$channel,
       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">:$stride,
       OptionalAttr<Ring_JoinAttr>:$join,
@@ -102,6 +111,7 @@ def Ring_RotateOp : Ring_Op<"rotate", [
   let assemblyFormat = [{
     `(` $tensors `dims` custom<Dims>($dims) `)` `of` $layout `` `[` $rank `]`
     `extent` $extent `channel` $channel (`stride` $stride^)?
+    (`direct` $direct^)? (`segments` `(` $segments^ `:` type($segments) `)`)?
     `` custom<Reach>($reach, type($reach), $ring, $step)
     (`carry` `(` $inits^ `:` type($inits) `)`)?
     (`partial` $join^ `dims` custom<Dims>($partialDims))?
@@ -110,7 +120,7 @@ def Ring_RotateOp : Ring_Op<"rotate", [
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    static constexpr unsigned variadicSegments[] = {0, 3, 4, 5, 6};
+    static constexpr unsigned variadicSegments[] = {0, 3, 4, 5, 6, 7};
     /// Shape of the reach, where there is one.
     ::llvm::LogicalResult verifyReach();
     /// How many ranks its ring has.

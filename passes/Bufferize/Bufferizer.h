@@ -192,7 +192,7 @@ private:
   scf::ForOp loop; ///< innermost, that of the old program
   /// In front of which slots are made: the outermost loop, in both programs.
   scf::ForOp outermost, newOutermost;
-  Value turn;      ///< its number of the turn, in the new program
+  Value turn; ///< its number of the turn, in the new program
 };
 
 } // namespace burst::bufferizing

@@ -122,8 +122,24 @@ static std::optional<int64_t> tripCount(scf::ForOp loop) {
   return count->getSExtValue();
 }
 
-/// What has the batch of a tensor and is there in front of all loops; null where
-/// nothing has.
+/// The transfer that a token is of, of one that a loop carries the first.
+static ring::TransferOpInterface startOf(Value token) {
+  while (true) {
+    if (auto argument = dyn_cast<BlockArgument>(token)) {
+      auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+      if (!loop)
+        return {};
+      token = loop.getTiedLoopInit(argument)->get();
+    } else if (auto loop = token.getDefiningOp<scf::ForOp>()) {
+      token = loop.getTiedLoopInit(cast<OpResult>(token))->get();
+    } else {
+      return token.getDefiningOp<ring::TransferOpInterface>();
+    }
+  }
+}
+
+/// What has the batch of a tensor and is there in front of all loops; null
+/// where nothing has.
 Value Bufferizer::inFrontOfLoops(Value tensor) {
   while (tensor && !outermost.isDefinedOutsideOfLoop(tensor)) {
     if (auto argument = dyn_cast<BlockArgument>(tensor)) {
@@ -131,6 +147,11 @@ Value Bufferizer::inFrontOfLoops(Value tensor) {
       tensor = around ? around.getTiedLoopInit(argument)->get() : Value();
     } else if (auto inner = tensor.getDefiningOp<scf::ForOp>()) {
       tensor = inner.getTiedLoopInit(cast<OpResult>(tensor))->get();
+    } else if (auto wait = tensor.getDefiningOp<ring::WaitOp>()) {
+      // A shift brings what it sends, of another owner.
+      ring::TransferOpInterface start = startOf(wait.getToken());
+      unsigned number = cast<OpResult>(tensor).getResultNumber();
+      tensor = start ? start.getTensors()[number] : Value();
     } else if (auto step = tensor.getDefiningOp<ring::StepOpInterface>()) {
       tensor = step.getSizeSource(cast<OpResult>(tensor), 0).value;
     } else {
@@ -200,17 +221,16 @@ LogicalResult Bufferizer::makeSlots(scf::ForOp op,
   return success();
 }
 
-/// For a state or gradient by a slice that the loop carries and sends on.
+/// For a state or gradient by a slice that the loop carries.
 LogicalResult Bufferizer::makeSlots(scf::ForOp op, Operation *fresh,
                                     int64_t turns) {
-  OpOperand *slice = sentOn(fresh);
-  auto start =
-      slice ? cast<ring::TransferOpInterface>(slice->getOwner()) : nullptr;
-  if (!start || !outermost.isDefinedOutsideOfLoop(start.getExtent()))
+  std::optional<CarriedSlice> slice = sliceOf(fresh);
+  if (!slice || !outermost.isDefinedOutsideOfLoop(slice->start.getExtent()))
     return fresh->emitOpError("in a loop makes a ")
            << (isGradient(cast<ring::StepOpInterface>(fresh)) ? "gradient by"
                                                               : "state of")
-           << " a slice that the loop carries and sends on";
+           << " a slice that the loop carries, with its owner, from a transfer";
+  ring::TransferOpInterface start = slice->start;
   if (isVoid(start) || llvm::any_of(fresh->getResultTypes(), hasNoElements))
     return success();
   Slots &entry = slots[fresh];
@@ -219,15 +239,14 @@ LogicalResult Bufferizer::makeSlots(scf::ForOp op, Operation *fresh,
   if (newOutermost)
     builder.setInsertionPoint(newOutermost);
   Value most = capacity(start.getLayout(), map(start.getExtent()));
-  Value first = inFrontOfLoops(slice->get());
+  Value first = inFrontOfLoops(slice->slice);
   if (!first)
     return fresh->emitOpError("is by a slice of which nothing in front of all "
                               "loops has the batch");
-  int64_t dim = start.getDim(*slice);
   for (Type tensor : fresh->getResultTypes()) {
     auto type = cast<RankedTensorType>(tensor);
-    entry.buffers.push_back(allocateSlices(type, first, shardedDim(type, dim),
-                                           most, entry.count, "state"));
+    entry.buffers.push_back(allocateSlices(
+        type, first, shardedDim(type, slice->dim), most, entry.count, "state"));
   }
   return success();
 }
@@ -335,7 +354,7 @@ LogicalResult Bufferizer::convert(scf::ForOp op) {
   for (Operation &fresh : *op.getBody())
     // A state of other queries is made anew in each turn.
     if (auto step = dyn_cast<ring::StepOpInterface>(fresh);
-        step && isFresh(step) && (isGradient(step) || sentOn(step)) &&
+        step && isFresh(step) && (isGradient(step) || sliceOf(step)) &&
         failed(makeSlots(op, &fresh, turns)))
       return failure();
 

@@ -86,10 +86,9 @@ void Bufferizer::separateStates() {
 /// Buffers of the slice of this turn, of which `fresh` makes something.
 SmallVector<Value> Bufferizer::madeInSlots(Operation *fresh) {
   const Slots &entry = slots[fresh];
-  OpOperand &slice = *sentOn(fresh);
-  auto start = cast<ring::TransferOpInterface>(slice.getOwner());
-  Extent sharded{start.getDim(slice), start.getLayout(), start.getOwner(),
-                 start.getExtent()};
+  CarriedSlice slice = *sliceOf(fresh);
+  Extent sharded{slice.dim, slice.start.getLayout(), slice.owner,
+                 slice.start.getExtent()};
   SmallVector<Value> views;
   for (auto [tensor, buffer] :
        llvm::zip_equal(fresh->getResults(), entry.buffers)) {

@@ -120,15 +120,25 @@ Value burst::updated(OpOperand &use) {
   return {};
 }
 
-OpOperand *burst::sentOn(Operation *fresh) {
+std::optional<CarriedSlice> burst::sliceOf(Operation *fresh) {
   scf::ForOp loop = loopOf(fresh);
   auto slice = dyn_cast<BlockArgument>(fresh->getOperand(0));
-  if (!loop || !slice || slice.getOwner() != loop.getBody())
-    return nullptr;
-  for (OpOperand &use : slice.getUses())
-    if (isa<ring::TransferOpInterface>(use.getOwner()))
-      return &use;
-  return nullptr;
+  if (!loop || !slice || slice.getOwner() != loop.getBody() ||
+      slice.getArgNumber() == 0)
+    return std::nullopt;
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  Value next = yield.getOperand(slice.getArgNumber() - 1);
+  auto wait = next.getDefiningOp<ring::WaitOp>();
+  auto start = wait ? wait.getToken().getDefiningOp<ring::TransferOpInterface>()
+                    : nullptr;
+  if (!start || start.getRoute() != ring::Route::Shift)
+    return std::nullopt;
+  auto owner = llvm::find(yield.getOperands(), start.getReceivedOwner());
+  if (owner == yield.getOperands().end())
+    return std::nullopt;
+  unsigned number = std::distance(yield.getOperands().begin(), owner);
+  return CarriedSlice{slice, loop.getRegionIterArg(number), start,
+                      start.getDims()[cast<OpResult>(next).getResultNumber()]};
 }
 
 int64_t burst::numSlots(Operation *fresh) {

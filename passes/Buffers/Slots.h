@@ -19,9 +19,15 @@ int64_t numSlots(ring::TransferOpInterface start);
 /// one.
 int64_t numSlots(mlir::Operation *fresh);
 
-/// The transfer that sends on the slice by which such an op makes something,
-/// where their loop carries it; else null.
-mlir::OpOperand *sentOn(mlir::Operation *fresh);
+/// A slice that a transfer of the turn before has brought.
+struct CarriedSlice {
+  mlir::BlockArgument slice, owner;        ///< of the loop that carries them
+  mutable ring::TransferOpInterface start; ///< whose methods are not const
+  int64_t dim;                             ///< of the slice, that is laid out
+};
+
+/// That by which such an op makes something; none where it is none.
+std::optional<CarriedSlice> sliceOf(mlir::Operation *fresh);
 
 /// The uses that update results of `op` in place, or carry them into a loop or
 /// out of the program, in groups of which each needs results of its own: those

@@ -100,7 +100,8 @@ public:
   /// `hopsOfStep` hops.
   Layout layout;
   double hopsOfStep = 1;
-  /// How many of the ranks the inner ring of a nest has, those of the last axis.
+  /// How many of the ranks the inner ring of a nest has, those of the last
+  /// axis.
   int64_t innerRanks = 1;
 
   const Kept &kept(int64_t queryOwner, int64_t keyOwner, int64_t a,
@@ -151,10 +152,15 @@ Estimate estimateRotation(const Workload &workload, const Cargo &cargo,
                           const Hardware &hardware);
 
 /// The same of a nest of two, of which inner ones have `innerRanks`. The outer
-/// ring's transfers have the time of a whole inner ring, and what that leaves of
-/// the link where they share one.
+/// ring's transfers have the time of a whole inner ring, and what that leaves
+/// of the link where they share one.
 Estimate estimateNest(const Workload &workload, const Cargo &cargo,
                       const Hardware &hardware);
+
+/// The same of one that is direct: what a rank needs of an owner, and what
+/// returns of it, has the time of the attend in front.
+Estimate estimateDirect(const Workload &workload, const Cargo &cargo,
+                        const Hardware &hardware);
 
 /// The cost of a `ring.gather` and of what returns to its owners, which nothing
 /// hides: shards come at once, partial results one distance after the other.

@@ -20,10 +20,14 @@ public:
   double most() const;
   /// The most that a rank sends to the one so far behind it.
   double mostAt(int64_t distance) const;
-  /// The most pairs that a rank computes.
+  /// The most pairs that a rank computes, and those with what is of the rank so
+  /// far behind.
   double pairs() const;
+  double pairsAt(int64_t distance) const;
 
 private:
+  /// Of a rank with what moves of an owner.
+  double pairsOf(int64_t rank, int64_t owner) const;
   /// On a large grid, a rank stands for several, which send to each other.
   double betweenRanks(int64_t owner, int64_t rank) const;
 
@@ -83,25 +87,37 @@ double Needs::mostAt(int64_t distance) const {
   return static_cast<double>(largest);
 }
 
-double Needs::pairs() const {
-  double largest = 0;
+double Needs::pairsOf(int64_t rank, int64_t owner) const {
   auto count = [&](int64_t owner, int64_t segment, int64_t extent) {
     return static_cast<double>(
         workload.layout.segment(owner, segment, extent).count);
   };
+  int64_t queries = movesKeys ? rank : owner;
+  int64_t keys = movesKeys ? owner : rank;
+  double sum = 0;
+  for (int64_t a = 0; a < segments; ++a)
+    for (int64_t b = 0; b < segments; ++b)
+      sum += count(queries, a, workload.sizes.queries) *
+             count(keys, b, workload.sizes.keys) *
+             workload.kept(queries, keys, a, b).share;
+  return sum;
+}
+
+double Needs::pairs() const {
+  double largest = 0;
   for (int64_t rank = 0; rank < parts; ++rank) {
     double sum = 0;
-    for (int64_t owner = 0; owner < parts; ++owner) {
-      int64_t queries = movesKeys ? rank : owner;
-      int64_t keys = movesKeys ? owner : rank;
-      for (int64_t a = 0; a < segments; ++a)
-        for (int64_t b = 0; b < segments; ++b)
-          sum += count(queries, a, workload.sizes.queries) *
-                 count(keys, b, workload.sizes.keys) *
-                 workload.kept(queries, keys, a, b).share;
-    }
+    for (int64_t owner = 0; owner < parts; ++owner)
+      sum += pairsOf(rank, owner);
     largest = std::max(largest, sum);
   }
+  return largest;
+}
+
+double Needs::pairsAt(int64_t distance) const {
+  double largest = 0;
+  for (int64_t owner = 0; owner < parts; ++owner)
+    largest = std::max(largest, pairsOf((owner + distance) % parts, owner));
   return largest;
 }
 
@@ -136,5 +152,50 @@ Estimate burst::estimateGathering(const Workload &workload, const Cargo &cargo,
   result.buffers =
       batch * (static_cast<double>(all) * (cargo.slice + cargo.behind) +
                static_cast<double>(own) * coming * cargo.behind);
+  return result;
+}
+
+/// Slices take turns in two buffers, or fill one where only one comes. What a
+/// turn computes for an owner is made in two, and comes in a third.
+static double directBuffers(const Workload &workload, const Cargo &cargo) {
+  int64_t parts = workload.whole.parts;
+  if (parts == 1)
+    return 0;
+  bool isTwice = cargo.behind != 0 || parts > 2;
+  auto positions = static_cast<double>(
+      cargo.movesKeys ? workload.keysOfRank : workload.queriesOfRank);
+  return static_cast<double>(workload.sizes.batch) * positions *
+         ((isTwice ? 2.0 : 1.0) * cargo.slice + 3 * cargo.behind);
+}
+
+Estimate burst::estimateDirect(const Workload &workload, const Cargo &cargo,
+                               const Hardware &hardware) {
+  Needs needs(workload, cargo.movesKeys);
+  int64_t parts = workload.layout.parts;
+  auto batch = static_cast<double>(workload.sizes.batch);
+  double hops = workload.hopsOfStep;
+  Estimate result;
+  result.buffers = directBuffers(workload, cargo);
+  if (workload.whole.parts > 1)
+    result.bytes = batch * needs.all() * (cargo.slice + cargo.behind) /
+                   static_cast<double>(parts);
+  double secondsOfPair =
+      workload.operationsOfPair() * batch / hardware.flops / hops;
+  for (int64_t turn = 0; turn <= parts; ++turn) {
+    double compute = 0, bytes = 0;
+    if (turn < parts)
+      compute = needs.pairsAt(turn) * secondsOfPair;
+    if (turn + 1 < parts)
+      bytes = needs.mostAt(turn + 1) * cargo.slice;
+    // What was computed in the turn before returns.
+    if (turn > 1 && cargo.behind != 0)
+      bytes += needs.mostAt(turn - 1) * cargo.behind;
+    double transfer = 0;
+    if (bytes != 0)
+      transfer = hops * hardware.latency + batch * bytes / hardware.bandwidth;
+    result.compute += compute;
+    result.hidden += std::min(compute, transfer);
+    result.exposed += std::max(transfer - compute, 0.0);
+  }
   return result;
 }

@@ -40,7 +40,8 @@ static LogicalResult readEntry(ModuleOp module, StringRef device,
   if (isOfAxis && !key->isOfLink)
     return module.emitOpError("describes ")
            << name << " of the device \"" << device
-           << "\", an axis, which has burst.bandwidth and burst.latency; say it "
+           << "\", an axis, which has burst.bandwidth and burst.latency; say "
+              "it "
               "of the grid";
   auto value = dyn_cast<FloatAttr>(entry.getValue());
   bool isGood = value && value.getType().isF64() &&
@@ -98,9 +99,8 @@ Hardware Machine::along(ArrayRef<int64_t> wanted) const {
   for (auto [index, axis] : llvm::enumerate(wanted)) {
     Link link = linkOf(axis);
     bool isFirst = index == 0;
-    hardware.bandwidth = isFirst
-                             ? link.bandwidth
-                             : std::min(hardware.bandwidth, link.bandwidth);
+    hardware.bandwidth =
+        isFirst ? link.bandwidth : std::min(hardware.bandwidth, link.bandwidth);
     hardware.latency =
         isFirst ? link.latency : std::max(hardware.latency, link.latency);
   }

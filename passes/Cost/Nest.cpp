@@ -39,7 +39,8 @@ private:
     return movesKeys ? workload.kept(rank, owner, a, b)
                      : workload.kept(owner, rank, b, a);
   }
-  /// The ranks so many hops ahead along the outer ring, and along the inner one.
+  /// The ranks so many hops ahead along the outer ring, and along the inner
+  /// one.
   int64_t ahead(int64_t rank, int64_t turns, int64_t hops) const {
     int64_t node = (rank / inner + turns * outerStep) % outer;
     return node * inner + (rank % inner + hops * innerStep) % inner;
@@ -50,9 +51,9 @@ private:
   void findNeeds();
   void findOuterReach(int64_t step);
   void findInnerReach(int64_t step);
-  int64_t most(
-      llvm::function_ref<bool(int64_t rank, int64_t &owner, int64_t segment)>
-          travels) const;
+  int64_t
+  most(llvm::function_ref<bool(int64_t rank, int64_t &owner, int64_t segment)>
+           travels) const;
 
   const Workload &workload;
   bool movesKeys;
@@ -128,9 +129,9 @@ void Nest::findInnerReach(int64_t step) {
       }
 }
 
-int64_t
-Nest::most(llvm::function_ref<bool(int64_t rank, int64_t &owner, int64_t segment)>
-               travels) const {
+int64_t Nest::most(
+    llvm::function_ref<bool(int64_t rank, int64_t &owner, int64_t segment)>
+        travels) const {
   int64_t largest = 0;
   for (int64_t rank = 0; rank < parts; ++rank) {
     int64_t sum = 0;

@@ -190,8 +190,8 @@ Value NeedFunction::segmentTable(OpBuilder &builder, Value need) {
       });
 }
 
-/// Whether a segment is needed where it comes to `far` places ahead: indices are
-/// those of a reach.
+/// Whether a segment is needed where it comes to `far` places ahead: indices
+/// are those of a reach.
 Value NeedFunction::needAhead(Emit &e, Level level, ValueRange indices,
                               Value far, Value need) {
   Value owner = indices.front(), segment = indices.back();
@@ -221,12 +221,11 @@ Value NeedFunction::needAhead(Emit &e, Level level, ValueRange indices,
 Value NeedFunction::reachOf(OpBuilder &builder, Level level, ValueRange indices,
                             Value need, int64_t step) {
   Value none = Emit{builder, loc}.index(0);
-  return fold(builder, 1, ranksOf(level), none,
-              [&](Emit e, Value hop, Value reach) {
-                Value far = e.mul(hop, e.index(step));
-                return e.select(needAhead(e, level, indices, far, need), hop,
-                                reach);
-              });
+  return fold(
+      builder, 1, ranksOf(level), none, [&](Emit e, Value hop, Value reach) {
+        Value far = e.mul(hop, e.index(step));
+        return e.select(needAhead(e, level, indices, far, need), hop, reach);
+      });
 }
 
 Value NeedFunction::reachTable(OpBuilder &builder, Level level, Value need,
@@ -251,8 +250,8 @@ Value NeedFunction::cost(OpBuilder &builder, Level level, Value reach,
       if (level == Level::Inner)
         hops = fold(e.builder, 0, ranksOf(Level::Outer), e.index(0),
                     [&](Emit at, Value ring, Value all) {
-                      return at.add(all, at.extract(reach, {owner, ring,
-                                                            at.index(b)}));
+                      return at.add(
+                          all, at.extract(reach, {owner, ring, at.index(b)}));
                     });
       else
         hops = e.extract(reach, {owner, e.index(b)});
@@ -303,7 +302,7 @@ func::FuncOp NeedFunction::create() {
         tensor::YieldOp::create(inner, loc, needOf(inner, indices, args));
       });
   SmallVector<Value> results{need};
-  if (attend.isGathered())
+  if (attend.isGathered() || attend.isDirect)
     results.push_back(segmentTable(builder, need));
   else if (attend.innerRanks == 0)
     llvm::append_range(results,

@@ -27,6 +27,8 @@ struct Droppable {
   bool movesKeys = true;
   /// How many ranks the inner rings of a nest have; 0 where there is one ring.
   int64_t innerRanks = 0;
+  /// Whether what moves comes straight from its owner.
+  bool isDirect = false;
 
   ring::LayoutAttr movingLayout() const {
     return movesKeys ? keyLayout : queryLayout;
@@ -51,7 +53,8 @@ struct Droppable {
 ///
 ///   innerReach[o][ring][s], innerStep
 ///
-/// Of what is gathered, in place of reach and step,
+/// Of what is gathered, or comes straight from its owner, in place of reach and
+/// step,
 ///
 ///   segments[o][d][s]
 ///

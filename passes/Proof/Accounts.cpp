@@ -435,7 +435,7 @@ Holding Accounts::carried(scf::ForOp loop, unsigned number, const Index &rank,
 
 /// What a rank keeps: the pairs that it computed, or that were joined, in the
 /// turns before; or what it computed in the first turn, and what has returned
-/// from the end of the shard's way.
+/// from the end of the shard's way, or at once from where it was computed.
 Formula Accounts::kept(scf::ForOp loop, unsigned number, const Place &place) {
   unsigned invariant = chosen[{loop, number}];
   std::optional<Side> side = sideOf(loop.getRegionIterArg(number));
@@ -464,14 +464,17 @@ Formula Accounts::kept(scf::ForOp loop, unsigned number, const Place &place) {
       held = held || (atLeast(at, 1) && atLeast(turn, reach + 2));
     }
     break;
-  default:
+  case 2:
     held = isFirst;
+    break;
+  default:
+    held = isFirst || (atLeast(at, 1) && atLeast(turn, at + 2));
   }
   return needed && isEqual(place.rank, owner, loop) && held;
 }
 
 /// What is sent on with a shard: what ranks have computed with it since it left
-/// its owner, or with the owner.
+/// its owner, or with the owner; or what this one has, which returns at once.
 Formula Accounts::sent(ring::TransferOpInterface start, unsigned number,
                        const Place &place) {
   unsigned invariant = chosen[{start, number}];
@@ -481,7 +484,9 @@ Formula Accounts::sent(ring::TransferOpInterface start, unsigned number,
                    : places.remainder(Index(0) - motion.way, start);
   Linear at = places.linear(hops, start);
   Index owner = places.index(start.getOwner(), place);
-  return needed && isEqual(owner, motion.movesKeys ? k : p, start) &&
-         atLeast(at, invariant / 2 == 0 ? 1 : 0) &&
-         atLeast(places.linear(place.turn, start), at);
+  Linear turn = places.linear(place.turn, start);
+  Formula isOf = needed && isEqual(owner, motion.movesKeys ? k : p, start);
+  if (invariant / 2 == 2)
+    return isOf && equal(turn, at);
+  return isOf && atLeast(at, invariant / 2 == 0 ? 1 : 0) && atLeast(turn, at);
 }

@@ -82,7 +82,7 @@ public:
   Formula isEqual(const Index &x, const Index &y, mlir::Operation *op);
 
   /// What must be invariant, and how many templates there are.
-  static constexpr unsigned numKept = 6, numSent = 4;
+  static constexpr unsigned numKept = 8, numSent = 6;
   void choose(const AccountKey &key, unsigned invariant) {
     chosen[key] = invariant;
     known.clear();

@@ -285,7 +285,7 @@ bool SimulatedRank::isGathered(Operation *op, const ExternalCall &call,
 const FreshMemory &Simulation::Impl::memoryOf(const ExternalCall &call) {
   std::optional<FreshMemory> &memory = sites[call.site].memory;
   if (!memory)
-    memory = {sentOn(call.op) != nullptr, numSlots(call.op),
+    memory = {sliceOf(call.op).has_value(), numSlots(call.op),
               std::max<size_t>(updatingUses(call.op).size(), 1)};
   return *memory;
 }

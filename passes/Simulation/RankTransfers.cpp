@@ -84,9 +84,9 @@ void Simulation::Impl::Rank::describeSite(const StartSite &site,
   transfer.start = site.op;
   transfer.rank = index;
   transfer.place = site.group.placeOf(index);
-  transfer.ownersOf = {site.group.size,
-                       std::max<int64_t>(1, site.group.stride /
-                                                impl.sharding.sequence.stride)};
+  transfer.ownersOf = {
+      site.group.size,
+      std::max<int64_t>(1, site.group.stride / impl.sharding.sequence.stride)};
   transfer.hop = hop;
   transfer.layout = site.layout;
   transfer.dims = site.dims;
@@ -111,8 +111,8 @@ bool Simulation::Impl::Rank::describeStart(const StartSite &site,
   ring::TransferOpInterface op = site.op;
   describeSite(site, call, transfer);
   const RankGroup &sequence = impl.sharding.sequence;
-  if (site.isOnGrid &&
-      (site.gathers ? site.group != sequence : !site.group.isPartOf(sequence))) {
+  if (site.isOnGrid && (site.gathers ? site.group != sequence
+                                     : !site.group.isPartOf(sequence))) {
     fail(op, "sends on a channel of other axes than those over which the "
              "sequence is sharded");
     return false;

@@ -149,8 +149,8 @@ inline constexpr size_t numTransferKinds = 3;
 struct Transfer {
   ring::TransferOpInterface start;
   int64_t rank = 0, hop = 0;
-  int64_t place = 0;   ///< of the rank on the channel
-  RankGroup ownersOf;  ///< the places of owners along the channel
+  int64_t place = 0;  ///< of the rank on the channel
+  RankGroup ownersOf; ///< the places of owners along the channel
   int64_t to = -1, from = -1, owner = -1, receivedOwner = -1, extent = 0;
   /// Segments that are flagged and not empty.
   uint64_t sendMask = 0, receiveMask = 0;

@@ -191,9 +191,8 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
                       return mask.ask(queries, keys);
                     });
   SmallVector<int64_t> axes = axesOf(op, exchange.sequence);
-  llvm::erase_if(axes, [&](int64_t axis) {
-    return groupOf(gridOf(op), axis).size == 1;
-  });
+  llvm::erase_if(
+      axes, [&](int64_t axis) { return groupOf(gridOf(op), axis).size == 1; });
   if (!axes.empty())
     workload.innerRanks = groupOf(gridOf(op), axes.back()).size;
   Hardware hardware = machine.along(axes);
@@ -234,9 +233,9 @@ static FailureOr<Choice> weighAlone(AttentionInterface op,
   FailureOr<Exchange> pinned = exchangeOf(op);
   if (failed(pinned))
     return failure();
-  FailureOr<Machine> machine = readMachine(
-      op->getParentOfType<ModuleOp>(), op.getSequence()->getGrid().getValue(),
-      gridOf(op).getRank());
+  FailureOr<Machine> machine =
+      readMachine(op->getParentOfType<ModuleOp>(),
+                  op.getSequence()->getGrid().getValue(), gridOf(op).getRank());
   if (failed(machine))
     return failure();
   AttentionSizes sizes = op.getSizes();
@@ -259,8 +258,8 @@ static FailureOr<Choice> weighAlone(AttentionInterface op,
   bool hasOneRank = resolveLayout(op, pinned->sequence)->parts == 1;
   choice.isPinned = pinned->rest || (pinned->isDone() && hasOneRank);
   choice.memory = machine->whole.memory;
-  // What is pinned without an exchange has none; else all are weighed, but where
-  // one is pinned around what is chosen.
+  // What is pinned without an exchange has none; else all are weighed, but
+  // where one is pinned around what is chosen.
   SmallVector<Exchange> exchanges{*pinned};
   if (pinned->isDone() == choice.isPinned) {
     exchanges = allExchanges(op);
@@ -358,9 +357,8 @@ burst::weighStrategies(ArrayRef<AttentionInterface> ops) {
       continue;
     // Where pins differ burst-partition says so.
     choice.chosen =
-        all.empty()
-            ? cheapestWith({}, choice, costs[number]).value_or(0)
-            : all[cheapest(costsOfAll, areSizesKnown)].chosen[number];
+        all.empty() ? cheapestWith({}, choice, costs[number]).value_or(0)
+                    : all[cheapest(costsOfAll, areSizesKnown)].chosen[number];
   }
   return choices;
 }

@@ -73,8 +73,9 @@ Tensors ProgramBuilder::rotate(const Rotation &rotation, ArrayRef<Ring> nest,
   llvm::append_range(given, rotation.partials);
   auto rotate = ring::RotateOp::create(
       builder, loc, given, rotation.tensors, owner, rotation.extent,
-      /*reach=*/Value(), /*ring=*/Value(), /*step=*/Value(), rotation.carried,
-      rotation.dims, layout, nest.front().channel, nest.front().stride,
+      /*reach=*/Value(), /*ring=*/Value(), /*step=*/Value(),
+      /*segments=*/Value(), rotation.carried, rotation.dims, isDirect, layout,
+      nest.front().channel, nest.front().stride,
       rotation.join
           ? ring::JoinAttr::get(attention.getContext(), *rotation.join)
           : ring::JoinAttr(),

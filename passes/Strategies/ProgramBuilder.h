@@ -16,10 +16,12 @@ public:
   ProgramBuilder(AttentionInterface op, const Layout &layout);
 
 protected:
-  /// Shards rotate over one axis of the sequence inside of the rotation over the
-  /// axis in front of it, and not over all axes at once. Axes of one rank do not
-  /// count.
+  /// Shards rotate over one axis of the sequence inside of the rotation over
+  /// the axis in front of it, and not over all axes at once. Axes of one rank
+  /// do not count.
   void nestRings();
+  /// Shards come from their owners, not from rank to rank.
+  void goDirectly() { isDirect = true; }
   /// The shard behind a global tensor.
   static UnshardOp unshardOf(mlir::Value global) {
     return global.getDefiningOp<UnshardOp>();
@@ -90,6 +92,7 @@ private:
   Tensors rotate(const Rotation &rotation, llvm::ArrayRef<Ring> nest,
                  mlir::Value owner, Turn turn);
   llvm::SmallVector<Ring, 2> rings;
+  bool isDirect = false;
 
 protected:
   AttentionInterface attention;

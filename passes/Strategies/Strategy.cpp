@@ -22,8 +22,8 @@ llvm::SmallVector<int64_t> burst::axesOf(AttentionInterface op,
                                          SequenceAttr sequence) {
   llvm::SmallVector<int64_t> axes(sequence.getAxes());
   if (axes.empty())
-    llvm::append_range(
-        axes, llvm::seq(lookupGrid(op, sequence.getGrid()).getRank()));
+    llvm::append_range(axes,
+                       llvm::seq(lookupGrid(op, sequence.getGrid()).getRank()));
   if (axes == llvm::SmallVector<int64_t>{noAxis})
     axes.clear();
   return axes;

@@ -14,8 +14,8 @@ from burst.regions import TABLE_TYPES
 # Where a tensor has batch, sequence, head and head dim.
 LAYOUTS = {"bhsd": (0, 2, 1, 3), "bshd": (0, 1, 2, 3)}
 DTYPES = ("float32", "float64", "bfloat16", "float16")
-STRATEGIES = ("auto", "ring_kv", "ring_q", "double_ring_kv", "double_ring_q", "all_gather",
-              "gather_q", "ulysses", "ring_scores")
+STRATEGIES = ("auto", "ring_kv", "ring_q", "double_ring_kv", "double_ring_q", "direct_kv",
+              "direct_q", "all_gather", "gather_q", "ulysses", "ring_scores")
 
 
 def check_options(layout: str, scale: float | None, strategy: str) -> None:

@@ -90,6 +90,8 @@ func.func @plan(%q: !q, %k: !k, %v: !v, %o: !o, %l: !l) -> (!q, !k, !v) {
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=plan | bytes=5760, compute_us=0.0, exposed_us=42.1, hidden_us=0.0, peak_bytes=18176, strategy=all_gather}}
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=plan | bytes=9984, compute_us=0.0, exposed_us=50.2, hidden_us=0.0, peak_bytes=16384, strategy=ring_q}}
   // expected-remark @below {{strategy=gather_q}}
+  // expected-remark @below {{strategy=direct_kv}}
+  // expected-remark @below {{strategy=direct_q}}
   %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %l, %o
       sequence <@cp, zigzag> strategy <ring_kv> : (!q, !k, !v, !o, !l, !o) -> (!q, !k, !v)
   return %dq, %dk, %dv : !q, !k, !v
@@ -116,6 +118,8 @@ func.func @baseline(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=baseline | bytes=2304, compute_us=0.0, exposed_us=12.0, hidden_us=0.0, peak_bytes=5632, strategy=all_gather}}
   // expected-remark @below {{[Passed] pinned | Category:strategy | Function=baseline | bytes=2304, compute_us=0.0, exposed_us=60.0, hidden_us=0.0, peak_bytes=22272, strategy=ring_scores}}
   // expected-remark @below {{strategy=gather_q}}
+  // expected-remark @below {{strategy=direct_kv}}
+  // expected-remark @below {{strategy=direct_q}}
   %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_scores>
       : (!q, !k, !k) -> (!q, !l)
   return %o, %lse : !q, !l
@@ -139,6 +143,8 @@ func.func @tensors(%q: !q, %t: !t) -> !q {
   // expected-remark @below {{strategy=ring_q}}
   // expected-remark @below {{strategy=all_gather}}
   // expected-remark @below {{strategy=gather_q}}
+  // expected-remark @below {{strategy=direct_kv}}
+  // expected-remark @below {{strategy=direct_q}}
   %o, %lse = burst.attention %q, %q, %q score bias(%t : !t) sequence <@cp, contiguous>
       : (!q, !q, !q) -> (!q, !l)
   return %o : !q
@@ -149,6 +155,8 @@ func.func @gradients(%q: !q, %l: !l, %t: !t) -> (!q, !q, !q, !t) {
   // expected-remark @below {{strategy=ring_q}}
   // expected-remark @below {{strategy=all_gather}}
   // expected-remark @below {{strategy=gather_q}}
+  // expected-remark @below {{strategy=direct_kv}}
+  // expected-remark @below {{strategy=direct_q}}
   %dq, %dk, %dv, %dt = burst.attention_backward %q, %q, %q, %q, %l, %q score bias(%t : !t)
       sequence <@cp, contiguous> strategy <ring_kv> gradients [0]
       : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q, !t)
@@ -168,6 +176,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark-re @below {{{{.*}}alternative {{.*}}strategy=ring_q{{$}}}}
     // expected-remark-re @below {{{{.*}}alternative {{.*}}strategy=all_gather{{$}}}}
     // expected-remark @below {{strategy=gather_q}}
+    // expected-remark @below {{strategy=direct_kv}}
+    // expected-remark @below {{strategy=direct_q}}
     %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %q, %l, %q sequence <@cp, contiguous>
         : (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>,
            tensor<1x8704x1x128xbf16>, tensor<1x1x8704xf32>, tensor<1x8704x1x128xbf16>)
@@ -185,6 +195,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark-re @below {{{{.*}}alternative {{.*}}strategy=ring_kv{{$}}}}
     // expected-remark-re @below {{{{.*}}alternative {{.*}}strategy=all_gather{{$}}}}
     // expected-remark @below {{strategy=gather_q}}
+    // expected-remark @below {{strategy=direct_kv}}
+    // expected-remark @below {{strategy=direct_q}}
     %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %q, %l, %q sequence <@cp, contiguous>
         : (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>,
            tensor<1x8704x1x128xbf16>, tensor<1x1x8704xf32>, tensor<1x8704x1x128xbf16>)
@@ -207,6 +219,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=grid | bytes=160, compute_us=0.0, exposed_us=14000000.0, hidden_us=0.0, peak_bytes=672, strategy=ring_q}}
     // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=grid | bytes=128, compute_us=0.0, exposed_us=7000000.0, hidden_us=0.0, peak_bytes=400, strategy=all_gather}}
     // expected-remark @below {{strategy=gather_q}}
+    // expected-remark @below {{strategy=direct_kv}}
+    // expected-remark @below {{strategy=direct_q}}
     %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ring_kv>
         : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
         -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
@@ -230,6 +244,8 @@ func.func @decode(%q: !q, %k: !k) -> !q {
   // expected-remark @below {{[Passed] chosen | Category:strategy | Function=decode | bytes=786432, compute_us=0.0, exposed_us=27.7, hidden_us=0.0, peak_bytes=1180688, strategy=all_gather}}
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=decode | bytes=4704, compute_us=0.0, exposed_us=50.1, hidden_us=0.0, peak_bytes=138400, strategy=ring_q}}
   // expected-remark @below {{strategy=gather_q}}
+  // expected-remark @below {{strategy=direct_kv}}
+  // expected-remark @below {{strategy=direct_q}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
       : (!q, !k, !k) -> (!q, tensor<1x4x4xf32>)
   return %o : !q
@@ -246,6 +262,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=ring_q}}
     // expected-remark @below {{strategy=all_gather}}
     // expected-remark @below {{strategy=gather_q}}
+    // expected-remark @below {{strategy=direct_kv}}
+    // expected-remark @below {{strategy=direct_q}}
     %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
         : (tensor<1x4x4x64xbf16>, tensor<1x24x1x64xbf16>, tensor<1x24x1x64xbf16>)
         -> (tensor<1x4x4x64xbf16>, tensor<1x4x4xf32>)
@@ -256,6 +274,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{chosen | Category:strategy | Function=above | bytes=4704,}}
     // expected-remark @below {{strategy=all_gather}}
     // expected-remark @below {{strategy=gather_q}}
+    // expected-remark @below {{strategy=direct_kv}}
+    // expected-remark @below {{strategy=direct_q}}
     %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
         : (tensor<1x4x4x64xbf16>, tensor<1x48x1x64xbf16>, tensor<1x48x1x64xbf16>)
         -> (tensor<1x4x4x64xbf16>, tensor<1x4x4xf32>)
@@ -273,6 +293,8 @@ func.func @sizes(%q: tensor<?x?x1x4xf32>, %k: tensor<?x6x1x4xf32>) -> tensor<?x?
   // expected-remark @below {{strategy=ring_q}}
   // expected-remark @below {{strategy=all_gather}}
   // expected-remark @below {{strategy=gather_q}}
+  // expected-remark @below {{strategy=direct_kv}}
+  // expected-remark @below {{strategy=direct_q}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
       : (tensor<?x?x1x4xf32>, tensor<?x6x1x4xf32>, tensor<?x6x1x4xf32>)
       -> (tensor<?x?x1x4xf32>, tensor<?x1x?xf32>)
@@ -284,6 +306,8 @@ func.func @lengths(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
   // expected-remark @below {{strategy=ring_q}}
   // expected-remark @below {{strategy=all_gather}}
   // expected-remark @below {{strategy=gather_q}}
+  // expected-remark @below {{strategy=direct_kv}}
+  // expected-remark @below {{strategy=direct_q}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
       -> (tensor<1x?x1x4xf32>, tensor<1x1x?xf32>)
@@ -295,6 +319,8 @@ func.func @tables(%q: tensor<1x8x1x4xf32>, %ids: tensor<8xi32>) -> tensor<1x8x1x
   // expected-remark @below {{strategy=ring_q}}
   // expected-remark @below {{strategy=all_gather}}
   // expected-remark @below {{strategy=gather_q}}
+  // expected-remark @below {{strategy=direct_kv}}
+  // expected-remark @below {{strategy=direct_q}}
   %o, %lse = burst.attention %q, %q, %q mask [causal, documents](%ids : tensor<8xi32>)
       sequence <@cp, contiguous>
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
@@ -313,6 +339,8 @@ func.func @known(%q: tensor<1x130x1x4xf32>) -> tensor<1x130x1x4xf32> {
   // expected-remark @below {{strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
   // expected-remark @below {{strategy=gather_q}}
+  // expected-remark @below {{strategy=direct_kv}}
+  // expected-remark @below {{strategy=direct_q}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x130x1x4xf32>, tensor<1x130x1x4xf32>, tensor<1x130x1x4xf32>)
       -> (tensor<1x130x1x4xf32>, tensor<1x1x130xf32>)
@@ -324,6 +352,8 @@ func.func @assumed(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
   // expected-remark @below {{Reason="assuming Sq = Sk = 266240, costed as 64 ranks", bytes=10483200, }}
   // expected-remark @below {{strategy=all_gather}}
   // expected-remark @below {{strategy=gather_q}}
+  // expected-remark @below {{strategy=direct_kv}}
+  // expected-remark @below {{strategy=direct_q}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
       -> (tensor<1x?x1x4xf32>, tensor<1x1x?xf32>)
@@ -335,6 +365,8 @@ func.func @exact(%q: tensor<1x128x1x4xf32>) -> tensor<1x128x1x4xf32> {
   // expected-remark @below {{strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
   // expected-remark @below {{strategy=gather_q}}
+  // expected-remark @below {{strategy=direct_kv}}
+  // expected-remark @below {{strategy=direct_q}}
   %o, %lse = burst.attention %q, %q, %q sequence <@most, contiguous>
       : (tensor<1x128x1x4xf32>, tensor<1x128x1x4xf32>, tensor<1x128x1x4xf32>)
       -> (tensor<1x128x1x4xf32>, tensor<1x1x128xf32>)
@@ -345,7 +377,8 @@ func.func @exact(%q: tensor<1x128x1x4xf32>) -> tensor<1x128x1x4xf32> {
 // B/s, 153.1 us, one between nodes 1e-5 s + 67108864 B / 5e10 B/s, 1352.2 us, and an
 // attend 1.1 us. One ring has 63 hops of the slower kind. Of a double ring 56 hops are of
 // the faster kind, and seven between nodes have seven of these and an attend to hide
-// behind.
+// behind. With heads exchanged within nodes, in two all-to-alls of 4e-6 s x 1.6 each and
+// 117899264 B in both, seven hops are left, of as many bytes between nodes.
 //
 //--- axes.mlir
 !q = tensor<1x1048576x8x128xbf16>
@@ -357,10 +390,18 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   func.func @axes(%q: !q) -> !q {
     // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=axes | bytes=4227858432, compute_us=70.4, exposed_us=85117.9, hidden_us=69.3, peak_bytes=269484032, strategy=ring_kv}}
     // expected-remark @below {{strategy=ring_q}}
-    // expected-remark @below {{[Passed] chosen | Category:strategy | Function=axes | bytes=4227858432, compute_us=70.4, exposed_us=10467.9, hidden_us=7572.7, peak_bytes=403701760, strategy=double_ring_kv}}
+    // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=axes | bytes=4227858432, compute_us=70.4, exposed_us=10467.9, hidden_us=7572.7, peak_bytes=403701760, strategy=double_ring_kv}}
+    // expected-remark @below {{[Passed] chosen | Category:strategy | Function=axes | bytes=587661312, compute_us=70.4, exposed_us=9678.5, hidden_us=61.6, peak_bytes=404226048, strategy="ulysses on [1], ring_kv on [0]"}}
+    // expected-remark @below {{strategy="ulysses on [1], ring_q on [0]"}}
+    // expected-remark @below {{strategy="ulysses on [1], direct_kv on [0]"}}
+    // expected-remark @below {{strategy="ulysses on [1], direct_q on [0]"}}
+    // expected-remark @below {{strategy="ulysses on [1], all_gather on [0]"}}
+    // expected-remark @below {{strategy="ulysses on [1], gather_q on [0]"}}
     // expected-remark @below {{strategy=double_ring_q}}
     // expected-remark @below {{strategy=all_gather}}
     // expected-remark @below {{strategy=gather_q}}
+    // expected-remark @below {{strategy=direct_kv}}
+    // expected-remark @below {{strategy=direct_q}}
     %o, %lse = burst.attention %q, %q, %q sequence <@mesh, contiguous>
         : (!q, !q, !q) -> (!q, tensor<1x8x1048576xf32>)
     return %o : !q
@@ -379,6 +420,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=ring_q}}
     // expected-remark @below {{[Analysis] ruled-out | Category:strategy | Function=memory | Reason="a rank has 40000 bytes", bytes=24576, compute_us=0.0, exposed_us=12.5, hidden_us=0.0, peak_bytes=41984, strategy=all_gather}}
     // expected-remark @below {{strategy=gather_q}}
+    // expected-remark @below {{strategy=direct_kv}}
+    // expected-remark @below {{strategy=direct_q}}
     %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
         : (!q, !q, !q) -> (!q, tensor<1x1x1024xf32>)
     return %o : !q

@@ -18,6 +18,8 @@
 // STRATEGIES-NEXT:  strategy   | sent  | peak memory | compute | hidden | exposed
 // STRATEGIES-NEXT:  ring_kv    | 192 B | 416 B       | 0.0 us  | 0.0 us | 20.0 us
 // STRATEGIES-NEXT:  ring_q     | 240 B | 672 B       | 0.0 us  | 0.0 us | 40.0 us
+// STRATEGIES-NEXT:  direct_kv  | 192 B | 416 B       | 0.0 us  | 0.0 us | 20.0 us
+// STRATEGIES-NEXT:  direct_q   | 240 B | 576 B       | 0.0 us  | 0.0 us | 40.0 us
 // STRATEGIES-NEXT:* all_gather | 192 B | 528 B       | 0.0 us  | 0.0 us | 11.0 us
 // STRATEGIES-NEXT:  gather_q   | 240 B | 928 B       | 0.0 us  | 0.0 us | 31.0 us
 //STRATEGIES-EMPTY:

@@ -10,9 +10,11 @@ namespace burst {
 /// What goes round the ring, or the rings.
 struct RingKind {
   bool movesKeys;
-  /// An inner ring for each shard that an outer one brings, in place of one ring
-  /// of all ranks.
-  bool isDouble;
+  /// An inner ring for each shard that an outer one brings, in place of one
+  /// ring of all ranks.
+  bool isDouble = false;
+  /// Shards come from their owners, not from rank to rank.
+  bool isDirect = false;
 };
 
 /// Keys and values travel past queries, which keep their softmax state; or

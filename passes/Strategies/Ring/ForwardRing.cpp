@@ -15,6 +15,8 @@ public:
     beginProgram();
     if (kind.isDouble)
       nestRings();
+    if (kind.isDirect)
+      goDirectly();
     finish(kind.movesKeys ? rotateKeys() : rotateQueries());
   }
 

@@ -16,6 +16,8 @@ public:
     beginBackward();
     if (kind.isDouble)
       nestRings();
+    if (kind.isDirect)
+      goDirectly();
     finish(kind.movesKeys ? rotateKeys() : rotateQueries());
   }
 

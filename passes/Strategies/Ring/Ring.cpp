@@ -1,4 +1,4 @@
-//===- Ring.cpp - ring_kv, ring_q and the double rings --------------------===//
+//===- Ring.cpp - rings, double rings, and what comes directly ------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Strategies/Ring/Builders.h"
 #include "passes/Strategies/Strategy.h"
@@ -14,6 +14,8 @@ public:
   explicit RingStrategy(RingKind kind) : kind(kind) {}
 
   StringRef getName() const override {
+    if (kind.isDirect)
+      return kind.movesKeys ? "direct_kv" : "direct_q";
     if (kind.isDouble)
       return kind.movesKeys ? "double_ring_kv" : "double_ring_q";
     return kind.movesKeys ? "ring_kv" : "ring_q";
@@ -28,7 +30,8 @@ public:
     if (!kind.isDouble || (axes.size() >= 2 && ofSeveral <= 2))
       return {};
     return "has an outer ring along the first axis of the sequence and inner "
-           "ones along the second: shard it over two, as in `sequence <@grid[0, "
+           "ones along the second: shard it over two, as in `sequence "
+           "<@grid[0, "
            "1], zigzag>`, not " +
            std::to_string(axes.size());
   }
@@ -37,7 +40,9 @@ public:
                     const Hardware &hardware) const override {
     Cargo cargo = cargoOf(workload, kind.movesKeys);
     Estimate result = kind.isDouble ? estimateNest(workload, cargo, hardware)
-                                    : estimateRotation(workload, cargo, hardware);
+                      : kind.isDirect
+                          ? estimateDirect(workload, cargo, hardware)
+                          : estimateRotation(workload, cargo, hardware);
     // A rank that is alone has no state in memory, see ring-fuse-ends.
     if (workload.isBackward || workload.whole.parts > 1)
       result.buffers += ownBuffers(workload);
@@ -46,7 +51,8 @@ public:
 
   /// A double buffer of each ring.
   ArrayRef<int64_t> maxSlices() const override {
-    static constexpr int64_t ofEach[ring::exchangeChannel + 3] = {2, 2, 2, 2, 2};
+    static constexpr int64_t ofEach[ring::exchangeChannel + 3] = {2, 2, 2, 2,
+                                                                  2};
     return kind.isDouble ? ArrayRef(ofEach) : ArrayRef<int64_t>();
   }
 
@@ -62,12 +68,12 @@ private:
 } // namespace
 
 const Strategy *burst::getKeyRing() {
-  static const RingStrategy strategy({.movesKeys = true, .isDouble = false});
+  static const RingStrategy strategy({.movesKeys = true});
   return &strategy;
 }
 
 const Strategy *burst::getQueryRing() {
-  static const RingStrategy strategy({.movesKeys = false, .isDouble = false});
+  static const RingStrategy strategy({.movesKeys = false});
   return &strategy;
 }
 
@@ -78,5 +84,15 @@ const Strategy *burst::getDoubleKeyRing() {
 
 const Strategy *burst::getDoubleQueryRing() {
   static const RingStrategy strategy({.movesKeys = false, .isDouble = true});
+  return &strategy;
+}
+
+const Strategy *burst::getDirectKeys() {
+  static const RingStrategy strategy({.movesKeys = true, .isDirect = true});
+  return &strategy;
+}
+
+const Strategy *burst::getDirectQueries() {
+  static const RingStrategy strategy({.movesKeys = false, .isDirect = true});
   return &strategy;
 }

@@ -682,14 +682,15 @@ typedef struct burst_axis {
                 double_ring_kv, double_ring_q: of a sequence over two axes, the
                 same round the ranks of the last axis (a node) while shards of
                 other nodes are on their way;
-                all_gather: each rank gathers keys and values (few ranks, short
+                direct_kv, direct_q: the same as in a ring, but straight from
+                their owners and only to who needs them (masks that are no
+   band); all_gather: each rank gathers keys and values (few ranks, short
                 sequences: it holds all of them); gather_q: each rank gathers
                 queries and attends its own keys, states return to their owners
-                (decode: a few queries, a long cache); ulysses: an all-to-all shards
-                heads in place of the sequence, which the ranks must divide;
-                alone, or along the last axes around another strategy:
-                "ulysses on [1], ring_kv on [0]"; ring_scores: a baseline,
-                forward only. The last two are not chosen, only pinned
+                (decode: a few queries, a long cache); ulysses: an all-to-all
+   shards heads in place of the sequence, which the ranks must divide; alone, or
+   along the last axes around another strategy: "ulysses on [1], ring_kv on
+   [0]"; ring_scores: a baseline, forward only, and never chosen
 
    What names take are tables: ids of i32, others of the type of lse. A mask or
    a score has each name that takes one at most once.

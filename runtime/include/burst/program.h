@@ -176,10 +176,10 @@ typedef struct burst_transfer {
   /* The ranks are those of a group: num_ranks of them, whose numbers differ by
      `stride`. Peers are places in it; that of rank r is r / stride % num_ranks.
      Owners are places among all that share the sequence, of which the group may
-     be a part. That of an all-to-all is this rank and neighbours of it: the place
-     of `owner` among these is owner % num_ranks. */
+     be a part. That of an all-to-all is this rank and neighbours of it: the
+     place of `owner` among these is owner % num_ranks. */
   int64_t num_ranks, stride;
-  int64_t num_owners; /* that share the sequence */
+  int64_t num_owners;   /* that share the sequence */
   int64_t num_segments; /* of a shard */
   int64_t extent;
   /* Writes how many positions each segment of a shard has. */

@@ -313,7 +313,7 @@ shard.grid @cp(shape = 8)
 // One without the other cannot be written.
 func.func @rotate_c4(%k: !kv, %n: index) {
   // expected-error @below {{needs a reach and a step, or neither}}
-  "ring.rotate"(%k, %n, %n, %n) <{channel = #ring.channel<@cp, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 1, 0>}> ({
+  "ring.rotate"(%k, %n, %n, %n) <{channel = #ring.channel<@cp, 0>, dims = array<i64: 1>, layout = #ring.layout<zigzag over 8>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 1, 0, 0>}> ({
   ^bb0(%owner: index, %kt: !kv):
     ring.yield
   }) : (!kv, index, index, index) -> ()
@@ -367,6 +367,38 @@ shard.grid @cp(shape = 8)
 func.func @rotate_c4(%k: !kv, %n: index, %reach: tensor<8x2xindex>) {
   // expected-error @below {{needs a reach of 8x?x2, parts and segments of its layout, got: 'tensor<8x2xindex>'}}
   ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> reach %reach[%n] by %n : tensor<8x2xindex>
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+
+func.func @rotate_c6(%k: !kv, %n: index, %reach: tensor<8x2xindex>) {
+  // expected-error @below {{is direct, so that nothing has a reach, got one}}
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> direct reach %reach by %n : tensor<8x2xindex>
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+
+func.func @rotate_c6(%k: !kv, %n: index, %needs: tensor<8x8x2xi1>) {
+  // expected-error @below {{has segments that ranks need, which are those of a direct one; others have a reach}}
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> segments(%needs : tensor<8x8x2xi1>)
       : (!kv) -> () {
   ^bb0(%owner: index, %kt: !kv):
     ring.yield

@@ -160,7 +160,7 @@ TEST(Attention, strategiesOfTwoAxes) {
   for (const char *strategy :
        {"ulysses on [1], ring_kv on [0]", " ulysses on [ 1 ] , all_gather",
         "ulysses on [1]", "ulysses", "double_ring_kv", "double_ring_q",
-        "gather_q"}) {
+        "gather_q", "direct_kv", "direct_q"}) {
     attention.strategy = strategy;
     attention.pass = BURST_FORWARD;
     Problem problem(attention);
@@ -315,7 +315,7 @@ TEST(Attention, namesInTheText) {
   EXPECT_EQ(strategy(nullptr), "none");
   for (std::string name :
        {"ring_kv", "ring_q", "ring_scores", "all_gather", "gather_q",
-        "double_ring_kv", "double_ring_q", "ulysses"})
+        "direct_kv", "direct_q", "double_ring_kv", "double_ring_q", "ulysses"})
     EXPECT_EQ(strategy(name.c_str()), "<" + name + ">");
 }
 
@@ -552,7 +552,9 @@ TEST(Attention, strategiesThatCannotBeCompiled) {
   const std::pair<const char *, const char *> refused[] = {
       {"best",
        "the strategy best, which is not known: leave it out, or pin one "
-       "of ring_kv, ring_q, all_gather, gather_q, ring_scores, ulysses"},
+       "of ring_kv, ring_q, direct_kv, direct_q, all_gather, gather_q, "
+       "ring_scores, "
+       "ulysses"},
       {"ulysses on [1]",
        "the strategy ulysses on [1], on axis 1, over which the sequence is not "
        "sharded"}};

@@ -90,8 +90,7 @@ void Check::compare(const Trial::Backward &backward,
   AttentionBackwardOp op = backward.op;
   StrategyAttr strategy = op.getStrategyAttr();
   statistics.ofQueries +=
-      strategy &&
-      StringRef(strategy.getParts().back().name).ends_with("_q");
+      strategy && StringRef(strategy.getParts().back().name).ends_with("_q");
   for (auto [index, gradient] : llvm::enumerate(expected.all())) {
     const TensorRef &found = backward.results[index];
     if (!found)

@@ -276,7 +276,7 @@ int64_t Check::leastTravel(const Trial::Attention &attention, StringRef name) {
               });
   int64_t count = llvm::count(kept, true);
   statistics.partialMasks += count != 0 && count != int64_t(kept.size());
-  if (name.contains("gather"))
+  if (name.contains("gather") || name.starts_with("direct"))
     return gathered(kept, movesQueries);
   if (name.starts_with("double")) {
     int64_t inner = problem.innerRanks, outer = problem.ranks / inner;
@@ -337,9 +337,7 @@ void Check::compareWithLeast() {
         (movesQueries ? sizes.queries : sizes.keys) * (problem.ranks - 1);
     bool hasMask = !attention.problem.masks.empty();
     least[movesQueries] +=
-        hasMask && problem.drop
-            ? leastTravel(attention, name)
-            : most;
+        hasMask && problem.drop ? leastTravel(attention, name) : most;
     all[movesQueries] += most;
   }
   std::map<int, int64_t> sent;

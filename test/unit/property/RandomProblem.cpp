@@ -358,9 +358,9 @@ std::string Drawing::attention(int64_t index) {
   std::string text = format("  %o{0}, %l{0} = burst.attention %q, %k, %v\n{1}",
                             index, clauses(/*hasScore=*/true, scoreCaptures));
   if (problem.members > 1 || dice.chance(90)) {
-    std::string strategy =
-        dice.pick({"ring_q", "ring_q", "ring_kv", "ring_kv", "all_gather",
-                   "all_gather", "gather_q", "ring_scores"});
+    std::string strategy = dice.pick({"ring_q", "ring_q", "ring_kv", "ring_kv",
+                                      "all_gather", "all_gather", "gather_q",
+                                      "direct_q", "direct_kv", "ring_scores"});
     if (problem.innerRanks != 0 && dice.chance(70))
       strategy = dice.pick({"double_ring_q", "double_ring_kv"});
     if (kind == For::Gpus && strategy == "ring_scores")
@@ -494,7 +494,8 @@ RandomProblem Drawing::drawBackward(Scores scores) {
                   "%do{}\n{}",
                   fmt::join(names, ", %"), hasLseGrad ? ", %dl" : "", common);
     if (problem.members > 1 || dice.chance(80)) {
-      std::string strategy = dice.pick({"ring_q", "ring_kv", "all_gather", "gather_q"});
+      std::string strategy = dice.pick({"ring_q", "ring_kv", "all_gather",
+                                        "gather_q", "direct_q", "direct_kv"});
       if (problem.innerRanks != 0 && dice.chance(70))
         strategy = dice.pick({"double_ring_q", "double_ring_kv"});
       ops += format("    strategy <{}>\n", problem.strategy(strategy));
@@ -534,7 +535,8 @@ std::string RandomProblem::strategy(const std::string &name) const {
 std::string RandomProblem::text(int64_t ranks) const {
   std::string shape = std::to_string(ranks);
   if (innerRanks != 0)
-    shape = ranks == 1 ? "1x1" : format("{}x{}", ranks / innerRanks, innerRanks);
+    shape =
+        ranks == 1 ? "1x1" : format("{}x{}", ranks / innerRanks, innerRanks);
   if (members > 1)
     shape += format("x{}", ranks == 1 ? 1 : members);
   if (isGrid())

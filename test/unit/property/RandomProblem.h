@@ -34,8 +34,8 @@ struct RandomProblem {
   /// Over how many ranks heads are exchanged for a sequence that these and
   /// `ranks` share: on the last axis of a grid of two, where not 1.
   int64_t members = 1;
-  /// How many of `ranks` are on the inner of two axes over which the sequence is
-  /// sharded; 0 where there is one axis.
+  /// How many of `ranks` are on the inner of two axes over which the sequence
+  /// is sharded; 0 where there is one axis.
   int64_t innerRanks = 0;
 
   bool isGrid() const { return headParts * batchParts > 1; }

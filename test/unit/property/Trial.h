@@ -74,6 +74,7 @@ public:
 private:
   bool fail(const std::string &message);
   bool isNest();
+  bool isDirect();
   bool proveForAll();
   bool guarded(llvm::function_ref<bool()> body);
 

@@ -68,15 +68,13 @@ std::string nameOfProblem(const testing::TestParamInfo<Problem> &info) {
 }
 
 std::string Problem::describe() const {
-  return llvm::formatv("{0} {1} over {2}{10}{9}, {3} x {4}{5}{6}{7}{8}", order,
-                       mask.empty() ? "full" : mask, parts, queries, keys,
-                       drop ? ", drop" : "", overlap ? ", overlap" : "",
-                       backward.empty() ? ", " : ", backward ",
-                       backward.empty() ? forward : backward,
-                       members > 1 ? " x " + std::to_string(members) : "",
-                       innerRanks == 0
-                           ? ""
-                           : " in rings of " + std::to_string(innerRanks));
+  return llvm::formatv(
+      "{0} {1} over {2}{10}{9}, {3} x {4}{5}{6}{7}{8}", order,
+      mask.empty() ? "full" : mask, parts, queries, keys, drop ? ", drop" : "",
+      overlap ? ", overlap" : "", backward.empty() ? ", " : ", backward ",
+      backward.empty() ? forward : backward,
+      members > 1 ? " x " + std::to_string(members) : "",
+      innerRanks == 0 ? "" : " in rings of " + std::to_string(innerRanks));
 }
 
 std::unique_ptr<MLIRContext> makeContext() {
