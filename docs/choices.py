@@ -57,13 +57,15 @@ def module(model, grid, length, kind):
 def strategies(burst_opt, text):
     """By attention, what each strategy costs: the name, whether it is chosen, numbers."""
     done = subprocess.run([burst_opt, "--burst-expand-names", "--burst-derive-bounds",
-                           "--burst-choose-strategy", "--remarks-filter=strategy", "-o", "/dev/null"],
+                           "--burst-choose-strategy", "--remarks-filter=strategy", "-o",
+                           "/dev/null"],
                           input=text, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
     found = {}
     for line in done.stderr.split("\n"):
-        remark = re.match(r"<stdin>:(\d+):.*?\] (chosen|alternative|ruled-out) .* strategy=(.*)$", line)
+        remark = re.match(r"<stdin>:(\d+):.*?\] (chosen|alternative|ruled-out) .* strategy=(.*)$",
+                          line)
         if remark:
             numbers = {key: float(value) for key, value in re.findall(r"(\w+)=([\d.]+)", line)}
             name = remark[3].strip('"')
@@ -124,17 +126,17 @@ def main():
 
 INTRODUCTION = """# What is chosen for known models
 
-What `burst-choose-strategy` chooses for the attention of one layer, bf16 and causal, and what its model
-of the machine says it costs: nothing here is measured. The machine is nodes of 8 H100, 600 TFLOP/s
-each, of whose memory 40 GB are free. A GPU has 400 GB/s and 5 us to others of its node and a
-network card of 400 Gbit/s, 50 GB/s and 10 us, to other nodes. The grid is nodes x 8, and 16K positions are on
-each GPU. In decode, which is one query of each of 8 sequences against a cache of so many positions,
-these are zigzag as in the others.
+What `burst-choose-strategy` chooses for the attention of one layer, bf16 and causal, and what its
+model of the machine says it costs: nothing here is measured. The machine is nodes of 8 H100, 600
+TFLOP/s each, of whose memory 40 GB are free. A GPU has 400 GB/s and 5 us to others of its node and a
+network card of 400 Gbit/s, 50 GB/s and 10 us, to other nodes. The grid is nodes x 8, and 16K
+positions are on each GPU. In decode, which is one query of each of 8 sequences against a cache of so
+many positions, these are zigzag as in the others.
 
-*sent* is what a GPU sends on average, *memory* what it holds of this attention at most, *waits* what no
-computation hides. The last column is the time with `ring_kv`, one ring over all GPUs, in that of the choice.
-Grids of more than 64 GPUs are costed as 64, which says too little of decode. `ulysses` needs
-key heads that the ranks of its axes divide: Qwen3's 4 are fewer than a node's GPUs.
+*sent* is what a GPU sends on average, *memory* what it holds of this attention at most, *waits* what
+no computation hides. The last column is the time with `ring_kv`, one ring over all GPUs, in that of
+the choice. Grids of more than 64 GPUs are costed as 64, which says too little of decode. `ulysses`
+needs key heads that the ranks of its axes divide: Qwen3's 4 are fewer than a node's GPUs.
 
 `scripts/docs` writes this page, and a test compares it.
 """

@@ -77,9 +77,9 @@ class Sequence:
     `ranks`, for what only plans and checks. `order` says which positions a rank
     has, see Layout. `nodes` is how many nodes they are on, in their order and as many
     on each: the double rings take it, and strategies that name axes, "ulysses on [1],
-    ring_kv on [0]", where 0 is the axis of nodes. `length` is the number of positions of all ranks: it may be
-    left out where all ranks have equally many; `key_length` that of the keys,
-    where it is another one. A rank that waits for another one for longer than
+    ring_kv on [0]", where 0 is the axis of nodes. `length` is the number of positions
+    of all ranks: it may be left out where all ranks have equally many; `key_length`
+    that of the keys, where it is another one. A rank that waits for another one for longer than
     `deadline_seconds` (600 where it is left out) gives up with a burst.Error, which
     ends the runs of all ranks.
 
