@@ -21,6 +21,6 @@ config.test_format.test_suffixes = programs
 config.test_format.test_prefixes = programs
 
 # What asks programs for more trials, or for the same ones again.
-for name in ("BURST_TEST_FULL", "BURST_SEED", "BURST_COUNT"):
+for name in ("BURST_TEST_FULL", "BURST_TEST_SHORT", "BURST_SEED", "BURST_COUNT"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 using namespace mlir;
 using namespace burst;
 using namespace burst::test;
@@ -339,6 +341,11 @@ constexpr Direction directions[] = {{"ring_kv", ""},
 constexpr std::pair<int64_t, int64_t> lengths[] = {
     {53, 53}, {48, 48}, {48, 96}};
 
+/// Under sanitizers one order tells of the others.
+bool isTried(Order order) {
+  return order == Order::Zigzag || !std::getenv("BURST_TEST_SHORT");
+}
+
 // What is predicted is what the compiled schedule sends and holds, to the byte.
 TEST(CostTest, BytesAreThoseOfThePlan) {
   auto context = makeContext();
@@ -349,8 +356,9 @@ TEST(CostTest, BytesAreThoseOfThePlan) {
           for (auto [queries, keys] : lengths)
             for (Direction direction : directions) {
               // Types and masks are told by fewer sizes.
-              if ((queries != keys || parts == 1) &&
-                  (mask.keeps || element == StringRef("f64")))
+              bool isOfSizes = queries != keys || parts == 1;
+              bool isPlain = !mask.keeps && element != StringRef("f64");
+              if (!isTried(order) || (isOfSizes && !isPlain))
                 continue;
               Problem problem;
               problem.forward = direction.forward;
@@ -429,6 +437,8 @@ TEST(CostTest, BytesOfDoubleRingsAreThoseOfThePlan) {
               problem.dim = 6;
               problem.valueDim = 5;
               problem.element = "bf16";
+              if (!isTried(order))
+                continue;
               // The estimate of an all-to-all is of the largest shards.
               Layout all{order, 1, problem.parts * members};
               if (members > 1 && !(all.isEven(queries) && all.isEven(keys)))
