@@ -140,6 +140,7 @@ private:
   LogicalResult carryTokens(scf::ForOp op, scf::ForOp created, bool isInside);
   void separateStates();
   void nameExtent(unsigned result, Value tensor);
+  void nameArgument(ring::TransferOpInterface op, Value tensor, Value brought);
   void requireSizes(unsigned result, Value table);
   void requireBatch();
   Value allocate(MemRefType type, ValueRange sizes, StringRef memory);

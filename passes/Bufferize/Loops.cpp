@@ -39,6 +39,14 @@ Value Bufferizer::allocateNothing(ring::TransferOpInterface op, unsigned index,
                   sizes, "slice");
 }
 
+/// What an all-to-all brings of a tensor is sharded as the argument that it is.
+void Bufferizer::nameArgument(ring::TransferOpInterface op, Value tensor,
+                              Value brought) {
+  auto argument = dyn_cast<BlockArgument>(tensor);
+  if (op.isAllToAll())
+    queries[brought] = argument ? argument : queries.lookup(map(tensor));
+}
+
 LogicalResult Bufferizer::convert(ring::TransferOpInterface op) {
   SmallVector<Value> into;
   if (isVoid(op)) {
@@ -50,6 +58,7 @@ LogicalResult Bufferizer::convert(ring::TransferOpInterface op) {
         buffer = allocateNothing(op, index, type);
       into.push_back(memref::CastOp::create(builder, loc, wanted, buffer));
       inherit(map(tensor), into.back());
+      nameArgument(op, tensor, into.back());
     }
     receiving[op.getToken()] = into;
     return success();
@@ -70,10 +79,7 @@ LogicalResult Bufferizer::convert(ring::TransferOpInterface op) {
     into.push_back(buffer ? received(op, index, buffer, entry.count)
                           : receivedResult(op, index));
     inherit(map(tensor), into.back());
-    // Where all-to-alls bring them, they are those of the argument.
-    auto argument = dyn_cast<BlockArgument>(tensor);
-    if (op.isAllToAll())
-      queries[into.back()] = argument ? argument : queries.lookup(map(tensor));
+    nameArgument(op, tensor, into.back());
   }
   auto start = cast<ring::TransferOpInterface>(
       builder.clone(*op.getOperation(), mapping));

@@ -56,6 +56,26 @@ static LogicalResult readEntry(ModuleOp module, StringRef device,
   return success();
 }
 
+/// Devices of axes are those of axes that the grid has.
+static LogicalResult checkAxes(ModuleOp module,
+                               TargetSystemSpecInterface system, StringRef grid,
+                               int64_t numAxes) {
+  for (DataLayoutEntryInterface entry : system.getEntries()) {
+    auto device = dyn_cast<StringAttr>(entry.getKey());
+    StringRef axis = device ? device.getValue() : "";
+    int64_t number = 0;
+    if (!axis.consume_front(grid) || !axis.consume_front("."))
+      continue;
+    if (!axis.getAsInteger(10, number) && number >= 0 && number < numAxes &&
+        axis == std::to_string(number))
+      continue;
+    return module.emitOpError("describes the device ")
+           << device << ", but the axes of @" << grid << " are \"" << grid
+           << ".0\" to \"" << grid << "." << numAxes - 1 << "\"";
+  }
+  return success();
+}
+
 FailureOr<Machine> burst::readMachine(ModuleOp module, StringRef grid,
                                       int64_t numAxes) {
   Machine machine;
@@ -75,6 +95,8 @@ FailureOr<Machine> burst::readMachine(ModuleOp module, StringRef grid,
         return failure();
     return success();
   };
+  if (failed(checkAxes(module, system, grid, numAxes)))
+    return failure();
   for (StringRef device : {StringRef("burst"), grid})
     if (specOf(device) &&
         failed(read(device, machine.whole, /*isOfAxis=*/false)))

@@ -289,10 +289,32 @@ static std::optional<size_t> cheapestWith(ArrayRef<int64_t> exchanged,
   return fitting[cheapest(costsOfFitting, choice.areSizesKnown)];
 }
 
-static LogicalResult refuseAll(AttentionInterface op, const Choice &choice) {
-  const Candidate *smallest = llvm::min_element(
-      choice.candidates, [](const Candidate &a, const Candidate &b) {
-        return a.peakBytes < b.peakBytes;
+/// Something with the only exchange that an attention may have; null where it
+/// has several.
+static const Candidate *onlyExchangeOf(const Choice &choice) {
+  if (choice.isPinned)
+    return choice.chosen ? &choice.candidates[*choice.chosen] : nullptr;
+  const Candidate &first = choice.candidates.front();
+  bool isOne = llvm::all_of(choice.candidates, [&](const Candidate &candidate) {
+    return candidate.exchanged == first.exchanged;
+  });
+  return isOne ? &first : nullptr;
+}
+
+/// Refuses an attention of which nothing fits; of one exchange, where another
+/// attention of the function has only that.
+static LogicalResult checkFits(AttentionInterface op, const Choice &choice,
+                               const Candidate *only) {
+  SmallVector<const Candidate *> allowed;
+  for (const Candidate &candidate : choice.candidates)
+    if (!only || candidate.exchanged == only->exchanged)
+      allowed.push_back(&candidate);
+  auto fits = [](const Candidate *candidate) { return candidate->fits; };
+  if (choice.isPinned || allowed.empty() || llvm::any_of(allowed, fits))
+    return success();
+  const Candidate *smallest =
+      *llvm::min_element(allowed, [](const Candidate *a, const Candidate *b) {
+        return a->peakBytes < b->peakBytes;
       });
   return op->emitOpError(llvm::formatv(
       "needs {0:f0} bytes on a rank with the strategy {1}, more with others, "
@@ -333,12 +355,16 @@ burst::weighStrategies(ArrayRef<AttentionInterface> ops) {
     FailureOr<Choice> choice = weighAlone(op, own);
     if (failed(choice))
       return failure();
-    auto fits = [](const Candidate &candidate) { return candidate.fits; };
-    if (!choice->isPinned && llvm::none_of(choice->candidates, fits))
-      return refuseAll(op, *choice);
     areSizesKnown &= choice->areSizesKnown;
     choices.push_back(*choice);
   }
+  const Candidate *only = nullptr;
+  for (const Choice &choice : choices)
+    if (!only)
+      only = onlyExchangeOf(choice);
+  for (auto [op, choice] : llvm::zip_equal(ops, choices))
+    if (failed(checkFits(op, choice, only)))
+      return failure();
   SmallVector<Together> all;
   SmallVector<Estimate> costsOfAll;
   SmallVector<SmallVector<int64_t>> seen;

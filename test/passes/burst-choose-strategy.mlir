@@ -447,6 +447,24 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   }
 }
 
+// -----
+
+// What others of the function pin is what must fit.
+!q = tensor<1x16x2x4xf32>
+!l = tensor<1x2x16xf32>
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "burst" = #dlti.target_device_spec<"burst.memory" = 1.2e3 : f64>>} {
+  shard.grid @cp(shape = 2)
+  func.func @together(%q: !q) -> (!q, !q) {
+    // expected-error @below {{bytes on a rank with the strategy ulysses, more with others, and 'burst.memory' is 1200; shard it over more ranks, or pin one}}
+    %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
+        : (!q, !q, !q) -> (!q, !l)
+    %p, %lsep = burst.attention %q, %q, %q mask causal sequence <@cp, contiguous> strategy <ulysses>
+        : (!q, !q, !q) -> (!q, !l)
+    return %o, %p : !q, !q
+  }
+}
+
 //--- invalid.mlir
 // expected-error @below {{describes "burst.bandwidth" of the device "burst" as 5 : i64, but it must be a finite f64 above 0}}
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<
@@ -535,6 +553,20 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
 // expected-error @below {{describes "burst.flops" of the device "cp.0", an axis, which has burst.bandwidth and burst.latency; say it of the grid}}
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   "cp.0" = #dlti.target_device_spec<"burst.flops" = 1.0 : f64>>} {
+  shard.grid @cp(shape = 2)
+  func.func @f(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
+    %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag>
+        : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
+        -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+    return %o : tensor<1x8x1x4xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{describes the device "cp.1", but the axes of @cp are "cp.0" to "cp.0"}}
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "cp.1" = #dlti.target_device_spec<"burst.latency" = 1.0 : f64>>} {
   shard.grid @cp(shape = 2)
   func.func @f(%q: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> {
     %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag>
