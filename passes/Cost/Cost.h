@@ -49,7 +49,7 @@ struct Machine {
 
   /// What ranks have that send along all of these axes: the slowest of their
   /// links. Of two axes these are those of the rings of a nest.
-  Hardware along(llvm::ArrayRef<int64_t> axes) const;
+  Hardware along(llvm::ArrayRef<int64_t> wanted) const;
 };
 
 /// The machine that `#dlti.target_system_spec` of a module describes to ranks
