@@ -16,10 +16,11 @@ func.func @hybrid(%q: !q {burst.name = "q"}, %k: !k {burst.name = "k"},
     -> (!q {burst.name = "o"}, !q {burst.name = "dq"},
         !k {burst.name = "dk"}, !k {burst.name = "dv"}) {
   %o, %lse = burst.attention %q, %k, %v mask causal score alibi(%slopes : !t)
-      sequence <@mesh[1], zigzag> heads <@mesh[0]> : (!q, !k, !k) -> (!q, !l)
+      sequence <@mesh[1], zigzag> heads <@mesh[0]> strategy <ring_kv>
+      : (!q, !k, !k) -> (!q, !l)
   %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do
       mask causal score alibi(%slopes : !t)
-      sequence <@mesh[1], zigzag> heads <@mesh[0]>
+      sequence <@mesh[1], zigzag> heads <@mesh[0]> strategy <ring_kv>
       : (!q, !k, !k, !q, !l, !q) -> (!q, !k, !k)
   return %o, %dq, %dk, %dv : !q, !q, !k, !k
 }

@@ -84,7 +84,7 @@ private:
   Values send(ValueRange tensors, ArrayRef<int64_t> dims, Value owner, Value to,
               Value receivedOwner, Value from, int64_t channel, Flags flags);
   void findPeers();
-  Values next(ValueRange shards, Value owner, Value turn);
+  Values next(ValueRange shards, Value owner, Value behind, Value turn);
   Value placeOf(Value owner);
   Value nextOwner(Value owner);
   Value row(Value turn);
@@ -155,17 +155,17 @@ void RotateLowering::findPeers() {
   from = e.mod(e.add(place, back), ranks);
 }
 
-/// The shards of the next turn: those that this rank has go on, or its own ones
-/// go straight to who needs them then.
-Values RotateLowering::next(ValueRange shards, Value owner, Value turn) {
-  Value behind = nextOwner(owner), past = e.add(turn, e.index(1));
+/// The shards of the next turn, of the owner `behind`: those that this rank has
+/// go on, or its own ones go straight to who needs them then.
+Values RotateLowering::next(ValueRange shards, Value owner, Value behind,
+                            Value turn) {
   Flags flags;
   if (shardArrives)
-    flags = {shardArrives, row(past)};
+    flags = {shardArrives, row(turn)};
   if (!op.getDirect())
     return send(shards, op.getDims(), owner, to, behind, from, /*channel=*/0,
                 flags);
-  Value ahead = e.mod(e.add(rank, past), parts);
+  Value ahead = e.mod(e.add(rank, turn), parts);
   return send(op.getTensors(), op.getDims(), rank, ahead, behind, behind,
               /*channel=*/0, flags);
 }
@@ -361,8 +361,11 @@ Values RotateLowering::carriedOnly() {
     Values shards = take(args, numShards);
     Value owner = take(args, 1).front();
     Values carried = turn(owner, shards, args, {});
-    Values yields = next(shards, owner, loop.getInductionVar());
-    yields.push_back(nextOwner(owner));
+    Value behind = nextOwner(owner), past;
+    if (shardArrives || op.getDirect())
+      past = e.add(loop.getInductionVar(), e.index(1));
+    Values yields = next(shards, owner, behind, past);
+    yields.push_back(behind);
     llvm::append_range(yields, carried);
     scf::YieldOp::create(builder, loc, yields);
   }
@@ -420,7 +423,7 @@ Values RotateLowering::withPartials() {
     Values part(rest);
 
     Value previous = nextOwner(owner), past = e.add(t, one);
-    Values nextShards = next(shards, owner, t);
+    Values nextShards = next(shards, owner, previous, past);
     // What returned in the hop before, and what the owner computes itself.
     own = join(own, returned, rank, {partialReturns, row(t)});
     own = join(own, part, rank, {isOwn, t});

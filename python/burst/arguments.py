@@ -18,15 +18,21 @@ STRATEGIES = ("auto", "ring_kv", "ring_q", "double_ring_kv", "double_ring_q", "d
               "direct_q", "all_gather", "gather_q", "ulysses", "ring_scores")
 
 
+def _are_along_axes(strategy: str) -> bool:
+    """Whether it is some strategies, each along axes of the grid."""
+    if " on " not in strategy: # nothing else is for torch.compile to read
+        return False
+    parts = re.split(r",\s*(?![^\[]*\])", strategy)
+    names = [re.sub(r"\s+on\s+\[[\d\s,]*\]$", "", part) for part in parts]
+    return all(name in STRATEGIES and name != "auto" for name in names)
+
+
 def check_options(layout: str, scale: float | None, strategy: str) -> None:
     if scale is not None and not isinstance(cast(object, scale), (int, float)):
         raise TypeError(f"scale: a number is wanted, got {type(scale).__name__}")
     if layout not in LAYOUTS:
         raise ValueError(f"layout: {layout!r} is not known; it is bhsd or bshd")
-    # Alone, or each along some axes of the grid.
-    parts = re.split(r",\s*(?![^\[]*\])", str(strategy))
-    names = [re.sub(r"\s+on\s+\[[\d\s,]*\]$", "", part) for part in parts]
-    if any(name not in STRATEGIES for name in names) or (strategy != "auto" and "auto" in names):
+    if strategy not in STRATEGIES and not _are_along_axes(strategy):
         raise ValueError(f"strategy: {strategy!r} is not known; it is "
                          f"{', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}, or some of them, each "
                          "along axes: \"ulysses on [1], ring_kv on [0]\"")

@@ -61,7 +61,9 @@ TEST_F(SlicesTest, ChannelsThatAreLeftOutHaveTheDefault) {
 // A program holds what its strategy states, and needs that.
 TEST_F(SlicesTest, ProgramsAreHeldToTheirBounds) {
   for (const Strategy *strategy : getStrategies())
-    EXPECT_TRUE(strategy->maxSlices().empty()) << strategy->getName().str();
+    EXPECT_EQ(strategy->maxSlices().empty(),
+              !strategy->getName().starts_with("double_ring"))
+        << strategy->getName().str();
   for (const char *forward : {"ring_kv", "ring_q"}) {
     Problem problem;
     problem.forward = forward;
