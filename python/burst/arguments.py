@@ -35,7 +35,7 @@ def check_options(layout: str, scale: float | None, strategy: str) -> None:
     if strategy not in STRATEGIES and not _are_along_axes(strategy):
         raise ValueError(f"strategy: {strategy!r} is not known; it is "
                          f"{', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}, or some of them, each "
-                         "along axes: \"ulysses on [1], ring_kv on [0]\"")
+                         "along axes, as in ulysses on [1], ring_kv on [0]")
     if scale is not None and not math.isfinite(scale):
         raise ValueError(f"scale: must be finite, got {scale}")
 
