@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes docs/choices.md: which strategy burst-choose-strategy chooses for the
-attention of some models on nodes of GPUs. usage: choices.py BURST_OPT"""
+attention of some models on nodes of GPUs. usage: choices.py BURST_OPT [OPTION...]"""
 
 import re
 import subprocess
@@ -56,7 +56,7 @@ def module(model, grid, length, kind):
 
 def strategies(burst_opt, text):
     """By attention, what each strategy costs: the name, whether it is chosen, numbers."""
-    done = subprocess.run([burst_opt, "--burst-expand-names", "--burst-derive-bounds",
+    done = subprocess.run([*burst_opt, "--burst-expand-names", "--burst-derive-bounds",
                            "--burst-choose-strategy", "--remarks-filter=strategy", "-o",
                            "/dev/null"],
                           input=text, capture_output=True, text=True, check=False)
@@ -107,7 +107,7 @@ def row(burst_opt, model, kind, gpus, grid, length):
 
 
 def main():
-    burst_opt, = sys.argv[1:]
+    burst_opt = sys.argv[1:]
     print(INTRODUCTION, end="")
     for kind in PASSES:
         print(f"\n## {kind.capitalize()}\n")
