@@ -17,12 +17,7 @@ namespace {
 struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      SmallVector<AttentionInterface> attentions;
-      function.walk([&](AttentionInterface op) {
-        // One without a sequence is refused by burst-partition.
-        if (op.getSequence())
-          attentions.push_back(op);
-      });
+      SmallVector<AttentionInterface> attentions = attentionsOf(function);
       FailureOr<SmallVector<Choice>> choices = weighStrategies(attentions);
       if (failed(choices))
         return signalPassFailure();

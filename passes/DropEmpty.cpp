@@ -154,8 +154,7 @@ static StringRef whyAll(ring::CollectiveOpInterface collective,
   if (collectiveOf(collective)) {
     ring::RotateOp outer = outerOf(collective);
     if (!outer || collectiveOf(outer))
-      return "its rings are no nest of two, of which the inner one takes on "
-             "all "
+      return "its rings are no nest of two, of which the inner one takes all "
              "that the outer one brings: all of every shard is sent";
     own = outer.getRank();
   }

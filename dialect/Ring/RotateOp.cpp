@@ -76,8 +76,8 @@ LogicalResult RotateOp::verify() {
     return emitOpError("is direct, so that nothing has a reach, got one");
   if (getSegments() && !getDirect())
     return emitOpError(
-        "has segments that ranks need, which are those of a direct "
-        "one; others have a reach");
+        "has segments that ranks need, which are those of a direct one; "
+        "others have a reach");
   int64_t parts = getLayout().getParts();
   if (failed(verifyTable(*this, getSegments(), /*isBuffer=*/false,
                          {parts, parts, getLayout().getNumSegments()})))

@@ -45,7 +45,7 @@ def Ring_RotateOp : Ring_Op<"rotate", [
     o goes `reach[o][s]` hops, from each rank r to (r + step) mod P; `step` is 1 or
     P - 1. Else all segments go round in steps of 1. They must be the same on all
     ranks. In a nest P is that of the ring, and rings may differ: `reach[o][ring][s]`
-    is what holds in the ring of that number, see `ringOf`.
+    is what holds in one of them, which `ring` numbers in the order of their ranks.
 
     Where it is `direct`, shards do not pass through ranks: each comes from its owner,
     those of the rank so many places behind in the turn of that number, and partial
@@ -128,12 +128,6 @@ def Ring_RotateOp : Ring_Op<"rotate", [
     /// How many owners it takes until those of the next ring with the same place
     /// in theirs come.
     int64_t getBlock() { return static_cast<int64_t>(getStride()) * getNumRanks(); }
-    /// The number of the ring that has the shards of `owner`: owners of one ring
-    /// differ in their place in it alone.
-    int64_t ringOf(int64_t owner) {
-      auto stride = static_cast<int64_t>(getStride());
-      return owner / getBlock() * stride + owner % stride;
-    }
     /// Whether a rotate stands in its region.
     bool isOuter() { return !getBody().getOps<RotateOp>().empty(); }
     ::mlir::Value getOwner() { return getBody().getArgument(0); }

@@ -118,28 +118,18 @@ LogicalResult ring::verifyTransfer(Operation *operation) {
 }
 
 LogicalResult ring::verifyChannel(Operation *op, ChannelAttr channel,
-                                  int64_t parts) {
+                                  int64_t parts, bool mayBePart) {
   FailureOr<RankGroup> group =
       resolveAxes(op, channel.getGrid(), channel.getAxes());
   if (failed(group))
     return failure();
-  if (group->size != parts)
+  int64_t inGrid =
+      burst::groupOf(burst::lookupGrid(op, channel.getGrid()), {}).size;
+  bool isPart = parts % group->size == 0 && inGrid % parts == 0;
+  if (group->size != parts && !(mayBePart && isPart))
     return op->emitOpError("needs a channel of ")
            << parts << " ranks, as its layout says, got: " << channel << " of "
            << group->size;
-  return success();
-}
-
-LogicalResult ring::verifyRing(Operation *op, ChannelAttr channel,
-                               int64_t parts) {
-  FailureOr<RankGroup> group =
-      resolveAxes(op, channel.getGrid(), channel.getAxes());
-  if (failed(group))
-    return failure();
-  int64_t inAll =
-      burst::groupOf(burst::lookupGrid(op, channel.getGrid()), {}).size;
-  if (parts % group->size != 0 || inAll % parts != 0)
-    return verifyChannel(op, channel, parts);
   return success();
 }
 
@@ -147,7 +137,8 @@ LogicalResult ring::verifyRing(Operation *op, ChannelAttr channel,
 LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &) {
   bool isAllToAll = cast<TransferOpInterface>(getOperation()).isAllToAll();
   if (getRoute() == Route::Shift)
-    return verifyRing(*this, getChannel(), getLayout().getParts());
+    return verifyChannel(*this, getChannel(), getLayout().getParts(),
+                         /*mayBePart=*/true);
   if (failed(verifyChannel(*this, getChannel(),
                            isAllToAll ? static_cast<int64_t>(getMembers())
                                       : getLayout().getParts())))

@@ -57,13 +57,10 @@ llvm::LogicalResult verifyDims(OpT op) {
   return mlir::success();
 }
 
-/// A channel connects `parts` ranks.
+/// A channel connects `parts` ranks; with `mayBePart` it may connect those of a
+/// ring of a nest, which are some of them.
 llvm::LogicalResult verifyChannel(mlir::Operation *op, ChannelAttr channel,
-                                  int64_t parts);
-
-/// A channel connects `parts` ranks, or those of a ring of a nest.
-llvm::LogicalResult verifyRing(mlir::Operation *op, ChannelAttr channel,
-                               int64_t parts);
+                                  int64_t parts, bool mayBePart = false);
 
 /// A table of flags is a tensor where the op works on tensors, a buffer where
 /// it works on buffers, and has `shape`, of which dynamic sizes are free. With

@@ -35,6 +35,22 @@ double Workload::operationsOfPair() const {
                              byValueDim * sizes.valueDim);
 }
 
+double Workload::pairsOf(int64_t rank, int64_t owner, bool movesKeys) const {
+  int64_t queryOwner = movesKeys ? rank : owner;
+  int64_t keyOwner = movesKeys ? owner : rank;
+  double sum = 0;
+  for (int64_t a = 0; a < layout.numSegments(); ++a) {
+    auto queries =
+        static_cast<double>(layout.segment(queryOwner, a, sizes.queries).count);
+    for (int64_t b = 0; b < layout.numSegments(); ++b)
+      sum +=
+          queries *
+          static_cast<double>(layout.segment(keyOwner, b, sizes.keys).count) *
+          kept(queryOwner, keyOwner, a, b).share;
+  }
+  return sum;
+}
+
 /// Yao et al., BurstAttention (arXiv 2403.09347), section 3: backward, either
 /// k, v, dk and dv travel, or q, dout, lse, delta and dq. Forward, the softmax
 /// state (o, m, l) of queries that travel comes behind them.
@@ -141,18 +157,9 @@ int64_t Ring::followed(int64_t hop) const {
 
 double Ring::pairs(int64_t hop) const {
   double largest = 0;
-  for (int64_t owner = 0; owner < parts; ++owner) {
-    int64_t rank = rankAt(owner, hop);
-    double sum = 0;
-    for (int64_t a = 0; a < segments; ++a) {
-      auto staying = static_cast<double>(
-          workload.layout.segment(rank, a, extent(!movesKeys)).count);
-      for (int64_t b = 0; b < segments; ++b)
-        sum += staying * static_cast<double>(count[owner * segments + b]) *
-               kept(rank, owner, a, b).share;
-    }
-    largest = std::max(largest, sum);
-  }
+  for (int64_t owner = 0; owner < parts; ++owner)
+    largest = std::max(largest,
+                       workload.pairsOf(rankAt(owner, hop), owner, movesKeys));
   return largest;
 }
 

@@ -89,6 +89,8 @@ public:
 
   /// Operations for one query and one key, in all heads.
   double operationsOfPair() const;
+  /// The pairs of a rank's queries and an owner's keys, or the other way round.
+  double pairsOf(int64_t rank, int64_t owner, bool movesKeys) const;
 
   AttentionSizes sizes;
   int64_t elementBytes, stateBytes;

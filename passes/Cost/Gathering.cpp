@@ -26,8 +26,6 @@ public:
   double pairsAt(int64_t distance) const;
 
 private:
-  /// Of a rank with what moves of an owner.
-  double pairsOf(int64_t rank, int64_t owner) const;
   /// On a large grid, a rank stands for several, which send to each other.
   double betweenRanks(int64_t owner, int64_t rank) const;
 
@@ -87,28 +85,12 @@ double Needs::mostAt(int64_t distance) const {
   return static_cast<double>(largest);
 }
 
-double Needs::pairsOf(int64_t rank, int64_t owner) const {
-  auto count = [&](int64_t owner, int64_t segment, int64_t extent) {
-    return static_cast<double>(
-        workload.layout.segment(owner, segment, extent).count);
-  };
-  int64_t queries = movesKeys ? rank : owner;
-  int64_t keys = movesKeys ? owner : rank;
-  double sum = 0;
-  for (int64_t a = 0; a < segments; ++a)
-    for (int64_t b = 0; b < segments; ++b)
-      sum += count(queries, a, workload.sizes.queries) *
-             count(keys, b, workload.sizes.keys) *
-             workload.kept(queries, keys, a, b).share;
-  return sum;
-}
-
 double Needs::pairs() const {
   double largest = 0;
   for (int64_t rank = 0; rank < parts; ++rank) {
     double sum = 0;
     for (int64_t owner = 0; owner < parts; ++owner)
-      sum += pairsOf(rank, owner);
+      sum += workload.pairsOf(rank, owner, movesKeys);
     largest = std::max(largest, sum);
   }
   return largest;
@@ -117,7 +99,8 @@ double Needs::pairs() const {
 double Needs::pairsAt(int64_t distance) const {
   double largest = 0;
   for (int64_t owner = 0; owner < parts; ++owner)
-    largest = std::max(largest, pairsOf((owner + distance) % parts, owner));
+    largest = std::max(largest, workload.pairsOf((owner + distance) % parts,
+                                                 owner, movesKeys));
   return largest;
 }
 

@@ -176,18 +176,9 @@ int64_t Nest::innerFollowed(int64_t turn, int64_t hop) const {
 
 double Nest::pairs(int64_t turn, int64_t hop) const {
   double largest = 0;
-  for (int64_t rank = 0; rank < parts; ++rank) {
-    int64_t owner = ownerAt(rank, turn, hop);
-    double sum = 0;
-    for (int64_t a = 0; a < segments; ++a) {
-      auto staying = static_cast<double>(
-          workload.layout.segment(rank, a, extent(!movesKeys)).count);
-      for (int64_t b = 0; b < segments; ++b)
-        sum += staying * static_cast<double>(count[owner * segments + b]) *
-               kept(rank, owner, a, b).share;
-    }
-    largest = std::max(largest, sum);
-  }
+  for (int64_t rank = 0; rank < parts; ++rank)
+    largest = std::max(
+        largest, workload.pairsOf(rank, ownerAt(rank, turn, hop), movesKeys));
   return largest;
 }
 

@@ -71,12 +71,7 @@ static void print(AttentionInterface op, const Choice &choice,
 
 LogicalResult burst::printCandidates(ModuleOp module, raw_ostream &os) {
   WalkResult result = module.walk([&](func::FuncOp function) -> WalkResult {
-    SmallVector<AttentionInterface> attentions;
-    function.walk([&](AttentionInterface op) {
-      // One without a sequence is refused by burst-partition.
-      if (op.getSequence())
-        attentions.push_back(op);
-    });
+    SmallVector<AttentionInterface> attentions = attentionsOf(function);
     FailureOr<SmallVector<Choice>> choices = weighStrategies(attentions);
     if (failed(choices))
       return WalkResult::interrupt();

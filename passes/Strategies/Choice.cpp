@@ -346,6 +346,15 @@ chooseWith(ArrayRef<int64_t> exchanged, ArrayRef<Choice> choices,
   return together;
 }
 
+SmallVector<AttentionInterface> burst::attentionsOf(func::FuncOp function) {
+  SmallVector<AttentionInterface> attentions;
+  function.walk([&](AttentionInterface op) {
+    if (op.getSequence())
+      attentions.push_back(op);
+  });
+  return attentions;
+}
+
 FailureOr<SmallVector<Choice>>
 burst::weighStrategies(ArrayRef<AttentionInterface> ops) {
   SmallVector<Choice> choices;

@@ -5,6 +5,8 @@
 
 #include "passes/Strategies/Strategy.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 namespace burst {
 
 /// A strategy, and what it would cost an attention.
@@ -36,6 +38,10 @@ struct Choice {
   /// Bytes that a rank may hold; infinite where nothing is said of them.
   double memory;
 };
+
+/// The attentions of a function that have a sequence; burst-partition refuses
+/// those without.
+llvm::SmallVector<AttentionInterface> attentionsOf(mlir::func::FuncOp function);
 
 /// Weighs strategies for the attentions of a function, each of which has a
 /// sequence, on the machine that their module describes. Since they share what
