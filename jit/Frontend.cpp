@@ -55,23 +55,31 @@ bool jit::hasPrograms(ModuleOp module) {
   return llvm::any_of(module.getOps<func::FuncOp>(), canRun);
 }
 
+static bool isOnBuffers(func::FuncOp function) {
+  return llvm::any_of(function.getArgumentTypes(), llvm::IsaPred<MemRefType>);
+}
+
+SmallVector<func::FuncOp> jit::findEntries(ModuleOp module) {
+  SmallVector<func::FuncOp> found(module.getOps<func::FuncOp>());
+  llvm::erase_if(found, [](func::FuncOp function) {
+    return !canRun(function) || isOnBuffers(function);
+  });
+  return found;
+}
+
 func::FuncOp jit::findEntry(ModuleOp module, StringRef entry, StringRef option,
                             std::string &error) {
+  SmallVector<func::FuncOp> found = findEntries(module);
   std::string names;
-  SmallVector<func::FuncOp> found;
-  StringRef lowered;
-  for (auto function : module.getOps<func::FuncOp>()) {
-    if (!canRun(function))
-      continue;
-    if (llvm::any_of(function.getArgumentTypes(), llvm::IsaPred<MemRefType>)) {
-      lowered = function.getName();
-      continue;
-    }
+  for (func::FuncOp function : found) {
     if (function.getName() == entry)
       return function;
     names += (names.empty() ? "" : ", ") + function.getName().str();
-    found.push_back(function);
   }
+  StringRef lowered;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (canRun(function) && isOnBuffers(function))
+      lowered = function.getName();
   if (found.empty() && !lowered.empty())
     error = ("the program of a rank in '" + lowered +
              "' is on buffers already; wanted is what burst-to-ring leaves")

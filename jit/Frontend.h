@@ -32,6 +32,10 @@ mlir::OwningOpRef<mlir::ModuleOp> parseFile(llvm::StringRef file,
 /// Whether there is anything to run in a module.
 bool hasPrograms(mlir::ModuleOp module);
 
+/// The functions that can be run, in their order: with attention over global
+/// tensors, or the program of a rank.
+llvm::SmallVector<mlir::func::FuncOp> findEntries(mlir::ModuleOp module);
+
 /// The function `entry` of a module, or the only one that can be run: one with
 /// attention over global tensors, or the program of a rank. Null, and a message
 /// that names those there are, where there is none; `option` is what users call

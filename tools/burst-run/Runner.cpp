@@ -46,6 +46,8 @@ public:
   }
 
   int run();
+  /// The functions of the file that are to be run behind this one.
+  ArrayRef<std::string> otherEntries() const { return others; }
 
 private:
   bool phase(StringRef name, function_ref<bool()> body);
@@ -95,6 +97,7 @@ private:
   SourceMgrDiagnosticHandler diagnostics{sources, &context};
 
   OwningOpRef<ModuleOp> source, lowered;
+  std::vector<std::string> others;
   func::FuncOp function, program; ///< over global tensors, and of a rank
   size_t numReturned = 0;         ///< results as they stand in the file
   std::unique_ptr<Simulation> simulation;
@@ -130,7 +133,14 @@ bool Runner::parse() {
   source = jit::parseFile(options.file, sources, context, error);
   if (!source)
     return error.empty() ? false : fail(error);
-  function = jit::findEntry(*source, options.entry, "--entry", error);
+  SmallVector<func::FuncOp> entries = jit::findEntries(*source);
+  if (options.entry.empty() && entries.size() > 1 && options.mayBeSeveral()) {
+    function = entries.front();
+    for (func::FuncOp other : ArrayRef(entries).drop_front())
+      others.push_back(other.getName().str());
+  } else {
+    function = jit::findEntry(*source, options.entry, "--entry", error);
+  }
   if (!function)
     return fail(options.file + ": " + error);
   if (!checkFunction())
@@ -586,4 +596,15 @@ int Runner::run() {
   return passed() ? 0 : 1;
 }
 
-int burst::run(const RunOptions &options) { return Runner(options).run(); }
+int burst::run(const RunOptions &options) {
+  Runner first(options);
+  int status = first.run();
+  RunOptions other = options;
+  for (const std::string &entry : first.otherEntries()) {
+    if (status != 0)
+      break;
+    other.entry = entry;
+    status = Runner(other).run();
+  }
+  return status;
+}

@@ -37,6 +37,13 @@ struct RunOptions {
   std::string dumpDirectory;
   /// This process is one of several ranks; null: it has all of them.
   Ranks *ranks = nullptr;
+
+  /// Whether all functions of the file can be run with them, one after the
+  /// other.
+  bool mayBeSeveral() const {
+    return file != "-" && in.empty() && out.empty() && extents.empty() &&
+           !batch && !json && trace.empty() && dumpDirectory.empty();
+  }
 };
 
 /// The exit status: 0, or 1 with a message on the standard error.

@@ -29,7 +29,9 @@ struct Options {
       cl::Positional, cl::desc("FILE.mlir ('-' for stdin) or FILE.so, ..."),
       cl::cat(category)};
   cl::opt<std::string> entry{
-      "entry", cl::desc("The function to run, where there are several"),
+      "entry",
+      cl::desc("The function to run; without it all of a file are run, "
+               "one after the other"),
       cl::value_desc("name"), cl::cat(category)};
   cl::opt<std::string> in{
       "in",
