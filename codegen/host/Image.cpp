@@ -54,6 +54,13 @@ FailureOr<Image> burst::host::describe(func::FuncOp program) {
   image.name = program.getName().str();
   image.numRanks = ring::numRanks(program);
   image.numArguments = 0;
+  program.walk([&](ring::TransferOpInterface op) {
+    RankGroup group = ring::groupOf(program, op.getChannel().getAxes());
+    std::pair<int64_t, int64_t> ranks(group.size, group.stride);
+    if (op.getRoute() != ring::Route::Shift && group.size > 1 &&
+        group.size < image.numRanks && !llvm::is_contained(image.groups, ranks))
+      image.groups.push_back(ranks);
+  });
   unsigned results = 0;
   for (unsigned i = 0; i < program.getNumArguments(); ++i) {
     Type type = program.getArgument(i).getType();
@@ -239,6 +246,9 @@ void burst::host::addImage(llvm::Module &module, const Image &image) {
   SmallVector<llvm::Constant *> kernels;
   for (const GpuKernel &kernel : image.gpuKernels)
     kernels.push_back(b.gpuKernel(kernel));
+  SmallVector<llvm::Constant *> groups;
+  for (auto [size, stride] : image.groups)
+    groups.push_back(b.record({b.i64(size), b.i64(stride)}));
   llvm::Function *segments = module.getFunction(image.name + ".segments");
   llvm::Function *run = module.getFunction(image.name + ".run");
   segments->setLinkage(llvm::GlobalValue::InternalLinkage);
@@ -251,7 +261,8 @@ void burst::host::addImage(llvm::Module &module, const Image &image) {
        run, b.i64(static_cast<int64_t>(image.hash)), b.i32(image.minimumDriver),
        b.i32(static_cast<int64_t>(image.gpuKernels.size())),
        b.array(kernels, "gpu.kernels"), b.text(image.features),
-       b.i32(BURST_VERSION_MAJOR), b.i32(BURST_VERSION_MINOR)});
+       b.i32(BURST_VERSION_MAJOR), b.i32(BURST_VERSION_MINOR),
+       b.i64(static_cast<int64_t>(groups.size())), b.array(groups, "groups")});
   llvm::GlobalVariable *exported = b.global(value, BURST_IMAGE_SYMBOL);
   exported->setLinkage(llvm::GlobalValue::ExternalLinkage);
   [[maybe_unused]] const llvm::DataLayout &layout = module.getDataLayout();

@@ -64,6 +64,8 @@ struct Image {
   std::vector<Parameter> parameters;
   int32_t minimumDriver = 0; ///< of a program for GPUs
   std::vector<GpuKernel> gpuKernels;
+  /// Among which transfers have patterns, but for all ranks: ranks and stride.
+  std::vector<std::pair<int64_t, int64_t>> groups;
 };
 
 /// What a program of a rank, on buffers, takes. Emits an error at the program

@@ -23,7 +23,8 @@
 #include <string.h>
 #include <time.h>
 
-// What a message to MPI has at most, and a gather; tests have less.
+// What a message to MPI has at most, and what a collective sends or receives;
+// tests have less.
 #ifndef BURST_MPI_MOST_BYTES
 #define BURST_MPI_MOST_BYTES (INT64_C(1) << 30)
 #endif
@@ -36,8 +37,16 @@ static const double grace_seconds = 1, leave_seconds = 10,
 
 enum { NOTICE_BYTES = 1024, LEAVES = 'l', STOPS = 's' };
 
+// Ranks that differ in their places along some axes of the grid.
+typedef struct group {
+  burst_group ranks;
+  MPI_Comm communicator;
+  struct group *next;
+} group;
+
 typedef struct mpi {
-  MPI_Comm data, gathers, notices;
+  MPI_Comm data, collectives, notices;
+  group *groups;
   int rank, num_ranks, most_tag;
   // Notices: what is being received, and sent.
   MPI_Request coming;
@@ -57,10 +66,11 @@ typedef struct request {
   int num_parts; // what MPI was asked for
   MPI_Request *parts;
   int *side_of; // by part, the number of its side
-  // Of a gather: the memory of all sides, by rank; and bytes of each rank's,
-  // and where it begins.
-  char *gathered;
-  int *counts, *starts;
+  // Of a collective: the memory of all sides that receive, by place in the
+  // group, and behind it of those that send; bytes of each, and where they
+  // begin. What a gather sends lies among what it receives.
+  char *together, *sent;
+  int *counts, *starts, *sent_counts, *sent_starts;
 } request;
 
 // Transports of one process take turns with MPI.
@@ -148,13 +158,12 @@ static void mpi_abort(void *context, const char *reason) {
 
 static void free_request(request *request) {
   for (int64_t i = 0; request->sides && i < request->num_sides; ++i) {
-    if (!request->gathered)
+    if (!request->together)
       free(request->sides[i].memory);
     free(request->sides[i].pieces);
   }
-  free(request->gathered);
+  free(request->together);
   free(request->counts);
-  free(request->starts);
   free(request->sides);
   free(request->parts);
   free(request->side_of);
@@ -236,64 +245,119 @@ static int start_messages(mpi *mpi, request *request, int tag,
 }
 
 //===----------------------------------------------------------------------===//
-// Gathers
+// Collectives
 //===----------------------------------------------------------------------===//
 
-// Whether all shards together can be counted: the same on all ranks, each of
-// which receives all others.
-static bool can_gather(const mpi *mpi, const request *request) {
-  int64_t total = 0, received = 0;
-  bool own = false;
-  for (int64_t i = 0; i < request->num_sides; ++i) {
-    const side *side = &request->sides[i];
-    if (side->receives || !own)
-      total += side->bytes;
-    own |= !side->receives;
-    received += side->receives;
-  }
-  return own && received == mpi->num_ranks - 1 && total <= most_bytes;
+static int place_of(int rank, const burst_group *ranks) {
+  return (int)(rank / ranks->stride % ranks->num_ranks);
 }
 
-// The shards lie in one memory, in the order of the ranks; the own one is sent
-// from where it is.
-static bool lay_out_gather(mpi *mpi, request *request) {
-  size_t ranks = (size_t)mpi->num_ranks;
-  request->counts = calloc(ranks, sizeof(int));
-  request->starts = calloc(ranks, sizeof(int));
-  if (!request->counts || !request->starts)
+// That of the ranks of a group, or MPI_COMM_NULL.
+static MPI_Comm communicator_of(const mpi *mpi, const burst_group *ranks) {
+  if (ranks->num_ranks == mpi->num_ranks)
+    return mpi->collectives;
+  for (const group *group = mpi->groups; group; group = group->next)
+    if (group->ranks.num_ranks == ranks->num_ranks &&
+        group->ranks.stride == ranks->stride)
+      return group->communicator;
+  return MPI_COMM_NULL;
+}
+
+// Whether MPI has a call for all messages of a start, and can count what it
+// sends and receives: the same on all ranks, each of which knows all sizes.
+static bool is_collective(const mpi *mpi, const burst_messages *messages,
+                          const request *request) {
+  const burst_group *ranks = &messages->group;
+  int64_t most = 0, received = 0, others = ranks->num_ranks - 1;
+  if (messages->pattern == BURST_POINT_TO_POINT)
     return false;
   for (int64_t i = 0; i < request->num_sides; ++i) {
     const side *side = &request->sides[i];
-    request->counts[side->receives ? side->peer : mpi->rank] = (int)side->bytes;
+    most = side->bytes > most ? side->bytes : most;
+    received += side->receives;
   }
-  size_t total = 0;
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    request->starts[rank] = (int)total;
-    total += (size_t)request->counts[rank];
-  }
-  request->gathered = malloc(total);
-  if (!request->gathered)
+  return received == others && request->num_sides == 2 * others &&
+         most <= most_bytes / ranks->num_ranks &&
+         communicator_of(mpi, ranks) != MPI_COMM_NULL;
+}
+
+// Where each message lies.
+static int *counts_of(const request *request, const side *side,
+                      bool is_exchange) {
+  return side->receives || !is_exchange ? request->counts
+                                        : request->sent_counts;
+}
+
+static bool lay_out(const mpi *mpi, const burst_messages *messages,
+                    request *request) {
+  const burst_group *ranks = &messages->group;
+  bool is_exchange = messages->pattern == BURST_EXCHANGE_ALL;
+  size_t members = (size_t)ranks->num_ranks;
+  request->counts = calloc(4 * members, sizeof(int));
+  if (!request->counts)
     return false;
-  const side *own = NULL;
+  request->starts = request->counts + members;
+  request->sent_counts = request->starts + members;
+  request->sent_starts = request->sent_counts + members;
+  for (int64_t i = 0; i < request->num_sides; ++i) {
+    const side *side = &request->sides[i];
+    bool is_own = !side->receives && !is_exchange;
+    counts_of(request, side,
+              is_exchange)[place_of(is_own ? mpi->rank : side->peer, ranks)] =
+        (int)side->bytes;
+  }
+  size_t received = 0, sent = 0;
+  for (size_t place = 0; place < members; ++place) {
+    request->starts[place] = (int)received;
+    request->sent_starts[place] = (int)sent;
+    received += (size_t)request->counts[place];
+    sent += (size_t)request->sent_counts[place];
+  }
+  request->together = malloc(received + sent);
+  if (!request->together)
+    return false;
+  request->sent = request->together + received;
+  const side *own = NULL; // of a gather
   for (int64_t i = 0; i < request->num_sides; ++i) {
     side *side = &request->sides[i];
-    side->memory = request->gathered +
-                   request->starts[side->receives ? side->peer : mpi->rank];
-    own = side->receives ? own : side;
+    if (side->receives) {
+      side->memory =
+          request->together + request->starts[place_of(side->peer, ranks)];
+    } else if (is_exchange) {
+      side->memory =
+          request->sent + request->sent_starts[place_of(side->peer, ranks)];
+      burst_mpi_pack(side, request->program);
+    } else {
+      side->memory =
+          request->together + request->starts[place_of(mpi->rank, ranks)];
+      own = side;
+    }
   }
-  burst_mpi_pack(own, request->program);
+  if (own)
+    burst_mpi_pack(own, request->program);
   return true;
 }
 
-static int start_gather(mpi *mpi, request *request,
-                        burst_transport_failure *failure) {
+static int start_collective(const mpi *mpi, const burst_messages *messages,
+                            request *request,
+                            burst_transport_failure *failure) {
+  MPI_Comm communicator = communicator_of(mpi, &messages->group);
+  bool is_exchange = messages->pattern == BURST_EXCHANGE_ALL;
   enter();
-  int result = MPI_Iallgatherv(
-      MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, request->gathered, request->counts,
-      request->starts, MPI_BYTE, mpi->gathers, &request->parts[0]);
+  int result =
+      is_exchange
+          ? MPI_Ialltoallv(request->sent, request->sent_counts,
+                           request->sent_starts, MPI_BYTE, request->together,
+                           request->counts, request->starts, MPI_BYTE,
+                           communicator, &request->parts[0])
+          : MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL,
+                            request->together, request->counts, request->starts,
+                            MPI_BYTE, communicator, &request->parts[0]);
   leave();
   if (result != MPI_SUCCESS)
-    return fail_of_mpi(failure, -1, "MPI_Iallgatherv", result);
+    return fail_of_mpi(failure, -1,
+                       is_exchange ? "MPI_Ialltoallv" : "MPI_Iallgatherv",
+                       result);
   request->num_parts = 1;
   request->side_of[0] = -1;
   return 0;
@@ -326,14 +390,14 @@ static int mpi_start(void *context, const burst_transport_start *start,
   if (!made)
     return burst_mpi_fail_memory(failure,
                                  start->messages.count * (int64_t)sizeof(side));
-  bool gathers =
-      start->messages.pattern == BURST_GATHER_ALL && can_gather(mpi, made);
-  int failed = !(gathers ? lay_out_gather(mpi, made) : give_memory(made));
+  const burst_messages *messages = &start->messages;
+  bool together = is_collective(mpi, messages, made);
+  int failed = !(together ? lay_out(mpi, messages, made) : give_memory(made));
   if (failed)
     burst_mpi_fail_memory(failure, made->sides[0].bytes);
   else
-    failed = gathers ? start_gather(mpi, made, failure)
-                     : start_messages(mpi, made, (int)start->channel, failure);
+    failed = together ? start_collective(mpi, messages, made, failure)
+                      : start_messages(mpi, made, (int)start->channel, failure);
   *handle = made;
   // What MPI was asked for stays.
   if (failed && made->num_parts == 0)
@@ -442,6 +506,99 @@ static void mpi_cancel(void *context, void *handle) {
     free_request(request);
 }
 
+//===----------------------------------------------------------------------===//
+// Groups, and the end
+//===----------------------------------------------------------------------===//
+
+// What all ranks do together, outside of starts.
+typedef struct meeting {
+  const char *of, *call; // of burst and MPI
+  double grace; // how long it goes on when a rank has stopped: where all have
+                // come nobody may turn back
+  double heard; // when that was
+  MPI_Request request;
+} meeting;
+
+// Whether ranks still wait for each other: fails where that will not end.
+static int poll_meeting(mpi *mpi, meeting *meeting, double began,
+                        double seconds, bool *waits,
+                        burst_transport_failure *failure) {
+  int is_done = 0;
+  enter();
+  hear(mpi);
+  int result = MPI_Test(&meeting->request, &is_done, MPI_STATUS_IGNORE);
+  bool stopped = mpi->stopped;
+  int gone = -1;
+  for (int rank = 0; rank < mpi->num_ranks && gone < 0; ++rank)
+    if (mpi->left[rank] > 0 && now() > mpi->left[rank] + grace_seconds)
+      gone = rank;
+  leave();
+  *waits = !is_done;
+  if (result != MPI_SUCCESS)
+    return fail_of_mpi(failure, -1, meeting->call, result);
+  if (is_done)
+    return 0;
+  if (stopped && meeting->heard == 0)
+    meeting->heard = now();
+  if (stopped && now() >= meeting->heard + meeting->grace)
+    return burst_mpi_fail(failure, PEER_STOPPED, -1, "%s", mpi->reason);
+  if (gone >= 0)
+    return burst_mpi_fail(failure, PEER_STOPPED, gone,
+                          "rank %d stopped: its transport is destroyed", gone);
+  return now() < began + seconds
+             ? 0
+             : burst_mpi_fail(failure, DEADLINE_EXCEEDED, -1,
+                              "%s: not all ranks have come for %g s",
+                              meeting->of, seconds);
+}
+
+static int meet(mpi *mpi, meeting *meeting, double seconds,
+                burst_transport_failure *failure) {
+  double began = now();
+  for (bool waits = true; waits; rest(began))
+    if (poll_meeting(mpi, meeting, began, seconds, &waits, failure))
+      return 1;
+  return 0;
+}
+
+// MPI_Comm_split waits for all ranks, so they meet before.
+static int mpi_prepare(void *context, const burst_group *ranks, double seconds,
+                       burst_transport_failure *failure) {
+  mpi *mpi = context;
+  if (communicator_of(mpi, ranks) != MPI_COMM_NULL)
+    return 0;
+  if (is_stopped(mpi))
+    return burst_mpi_fail(failure, PEER_STOPPED, -1, "%s", mpi->reason);
+  meeting meeting = {
+      .of = "MPI_Comm_split", .call = "MPI_Ibarrier", .grace = grace_seconds};
+  group *made = calloc(1, sizeof(*made));
+  if (!made)
+    return burst_mpi_fail_memory(failure, sizeof(*made));
+  *made = (group){*ranks, MPI_COMM_NULL, NULL};
+  enter();
+  int result = MPI_Ibarrier(mpi->collectives, &meeting.request);
+  leave();
+  if (result != MPI_SUCCESS || meet(mpi, &meeting, seconds, failure)) {
+    free(made);
+    return result == MPI_SUCCESS
+               ? 1
+               : fail_of_mpi(failure, -1, meeting.call, result);
+  }
+  int place = place_of(mpi->rank, ranks);
+  enter();
+  result =
+      MPI_Comm_split(mpi->collectives, mpi->rank - place * (int)ranks->stride,
+                     place, &made->communicator);
+  if (result == MPI_SUCCESS)
+    result = MPI_Comm_set_errhandler(made->communicator, MPI_ERRORS_RETURN);
+  leave();
+  made->next = mpi->groups;
+  mpi->groups = made;
+  return result == MPI_SUCCESS
+             ? 0
+             : fail_of_mpi(failure, -1, "MPI_Comm_split", result);
+}
+
 static bool is_said(mpi *mpi) {
   int is_done = 0;
   return MPI_Testall(mpi->num_ranks, mpi->going, &is_done,
@@ -469,7 +626,14 @@ static bool leave_together(mpi *mpi) {
 }
 
 static void free_mpi(mpi *mpi) {
-  MPI_Comm *made[] = {&mpi->data, &mpi->gathers, &mpi->notices};
+  MPI_Comm *made[] = {&mpi->data, &mpi->collectives, &mpi->notices};
+  while (mpi->groups) {
+    group *group = mpi->groups;
+    mpi->groups = group->next;
+    if (group->communicator != MPI_COMM_NULL)
+      MPI_Comm_free(&group->communicator);
+    free(group);
+  }
   for (size_t i = 0; i < sizeof(made) / sizeof(*made); ++i)
     if (*made[i] != MPI_COMM_NULL)
       MPI_Comm_free(made[i]);
@@ -541,7 +705,7 @@ static int duplicate(MPI_Comm from, MPI_Comm *to) {
 static int connect_ranks(mpi *mpi, MPI_Comm communicator) {
   int result = duplicate(communicator, &mpi->data);
   if (result == MPI_SUCCESS)
-    result = duplicate(communicator, &mpi->gathers);
+    result = duplicate(communicator, &mpi->collectives);
   if (result == MPI_SUCCESS)
     result = duplicate(communicator, &mpi->notices);
   return result == MPI_SUCCESS ? expect_notice(mpi) : result;
@@ -553,7 +717,7 @@ static mpi *make(MPI_Comm communicator) {
     return NULL;
   MPI_Comm_rank(communicator, &made->rank);
   MPI_Comm_size(communicator, &made->num_ranks);
-  made->data = made->gathers = made->notices = MPI_COMM_NULL;
+  made->data = made->collectives = made->notices = MPI_COMM_NULL;
   made->coming = MPI_REQUEST_NULL;
   made->left = calloc((size_t)made->num_ranks, sizeof(double));
   made->going = malloc((size_t)made->num_ranks * sizeof(MPI_Request));
@@ -590,7 +754,8 @@ int burst_mpi_transport(MPI_Comm communicator, burst_transport_table *table,
                                    .wait = mpi_wait,
                                    .cancel = mpi_cancel,
                                    .abort = mpi_abort,
-                                   .destroy = mpi_destroy};
+                                   .destroy = mpi_destroy,
+                                   .prepare = mpi_prepare};
   return 0;
 }
 
@@ -601,38 +766,6 @@ int burst_mpi_transport_of(int communicator, burst_transport_table *table,
   return burst_mpi_transport(is_initialized ? MPI_Comm_f2c(communicator)
                                             : MPI_COMM_NULL,
                              table, failure);
-}
-
-// Whether a gather still waits: fails where it will not end.
-static int poll_gather(mpi *mpi, MPI_Request *gather, double began,
-                       double seconds, bool *waits,
-                       burst_transport_failure *failure) {
-  int is_done = 0;
-  enter();
-  hear(mpi);
-  int result = MPI_Test(gather, &is_done, MPI_STATUS_IGNORE);
-  bool stopped = mpi->stopped;
-  int gone = -1;
-  for (int rank = 0; rank < mpi->num_ranks && gone < 0; ++rank)
-    if (mpi->left[rank] > 0 && now() > mpi->left[rank] + grace_seconds)
-      gone = rank;
-  leave();
-  *waits = !is_done;
-  if (result != MPI_SUCCESS)
-    return fail_of_mpi(failure, -1, "MPI_Iallgather", result);
-  if (is_done)
-    return 0;
-  if (stopped)
-    return burst_mpi_fail(failure, PEER_STOPPED, -1, "%s", mpi->reason);
-  if (gone >= 0)
-    return burst_mpi_fail(failure, PEER_STOPPED, gone,
-                          "rank %d stopped: its transport is destroyed", gone);
-  return now() < began + seconds
-             ? 0
-             : burst_mpi_fail(
-                   failure, DEADLINE_EXCEEDED, -1,
-                   "burst_mpi_gather: not all ranks have come for %g s",
-                   seconds);
 }
 
 int burst_mpi_gather(const burst_transport_table *table, const void *mine,
@@ -650,17 +783,16 @@ int burst_mpi_gather(const burst_transport_table *table, const void *mine,
   if (!memory)
     return burst_mpi_fail_memory(failure, (int64_t)total + bytes);
   memcpy(memory + total, mine, (size_t)bytes);
-  MPI_Request gather;
+  meeting meeting = {.of = "burst_mpi_gather", .call = "MPI_Iallgather"};
   enter();
-  int result = MPI_Iallgather(memory + total, (int)bytes, MPI_BYTE, memory,
-                              (int)bytes, MPI_BYTE, mpi->gathers, &gather);
+  int result =
+      MPI_Iallgather(memory + total, (int)bytes, MPI_BYTE, memory, (int)bytes,
+                     MPI_BYTE, mpi->collectives, &meeting.request);
   leave();
   if (result != MPI_SUCCESS)
-    return fail_of_mpi(failure, -1, "MPI_Iallgather", result);
-  double began = now();
-  for (bool waits = true; waits; rest(began))
-    if (poll_gather(mpi, &gather, began, seconds, &waits, failure))
-      return 1;
+    return fail_of_mpi(failure, -1, meeting.call, result);
+  if (meet(mpi, &meeting, seconds, failure))
+    return 1;
   memcpy(all, memory, total);
   free(memory);
   return 0;

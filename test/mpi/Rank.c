@@ -5,9 +5,10 @@
 // is one of
 //   messages, mismatch, deadline, stop   as burst_transport_check has them
 //   twice        two transports, one after the other, and one of half the ranks
-//   leave        rank 0 destroys its transport while the others wait for it
-//   level        with MPI_THREAD_FUNNELED; alone
-//   early        before MPI_Init_thread; alone
+//   collectives  as messages; counts the calls of MPI that are for all of a
+//   group leave        rank 0 destroys its transport while the others wait for
+//   it level        with MPI_THREAD_FUNNELED; alone early        before
+//   MPI_Init_thread; alone
 // Prints "rank R: ok", or why not.
 //
 //===----------------------------------------------------------------------===//
@@ -20,6 +21,39 @@
 #include <string.h>
 
 static int rank = -1, failures;
+
+//===----------------------------------------------------------------------===//
+// Calls of MPI, by its profiling interface
+//===----------------------------------------------------------------------===//
+
+static int splits, gathers, exchanges;
+
+int MPI_Comm_split(MPI_Comm communicator, int color, int key, MPI_Comm *made) {
+  ++splits;
+  return PMPI_Comm_split(communicator, color, key, made);
+}
+
+int MPI_Iallgatherv(const void *sent, int count, MPI_Datatype type,
+                    void *received, const int *counts, const int *starts,
+                    MPI_Datatype of, MPI_Comm communicator,
+                    MPI_Request *request) {
+  ++gathers;
+  return PMPI_Iallgatherv(sent, count, type, received, counts, starts, of,
+                          communicator, request);
+}
+
+int MPI_Ialltoallv(const void *sent, const int *sent_counts,
+                   const int *sent_starts, MPI_Datatype type, void *received,
+                   const int *counts, const int *starts, MPI_Datatype of,
+                   MPI_Comm communicator, MPI_Request *request) {
+  ++exchanges;
+  return PMPI_Ialltoallv(sent, sent_counts, sent_starts, type, received, counts,
+                         starts, of, communicator, request);
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
 
 static void tell(const char *text) {
   failures += strcmp(text, "ok") != 0;
@@ -87,6 +121,11 @@ static void check_what(const char *what, int64_t seed) {
     tell("ok");
   else if (strcmp(what, "leave") == 0) // which waits for rank 0
     tell_error(check(transport, BURST_CHECK_STOP, seed));
+  if (strcmp(what, "collectives") == 0) {
+    tell_error(check(transport, BURST_CHECK_MESSAGES, seed));
+    printf("rank %d: %d gathers, %d exchanges, %d splits\n", rank, gathers,
+           exchanges, splits);
+  }
   for (int64_t i = 0; i < 4; ++i)
     if (strcmp(what, names[i]) == 0)
       tell_error(check(transport, i, seed));

@@ -92,6 +92,23 @@ protected:
 
 TEST_P(Check, KeepsTheRules) { check(BURST_CHECK_MESSAGES); }
 
+/// What is of all ranks of a group is one call, on a communicator of these: of
+/// so many calls the last one fails.
+TEST_P(Check, TakesCollectives) {
+  const std::pair<const char *, int> calls[] = {
+      {"ncclAllGather@1", 6}, {"ncclAlltoAll@1", 6}, {"ncclCommSplit@1", 2}};
+  common.check = BURST_CHECK_MESSAGES;
+  common.inOrder = true;
+  for (auto [name, count] : calls) {
+    if (GetParam() != Kind::Nccl)
+      continue;
+    burst_emulated_fail(name, count, ncclSystemError);
+    auto worlds = makeWorlds(ranks);
+    runThreads(worlds, nullptr);
+    expectContains(errors[1], {"unhandled system error"});
+  }
+}
+
 TEST_P(Check, FailsWhereOneIsLate) { check(BURST_CHECK_DEADLINE); }
 
 TEST_P(Check, FailsWhereOneStops) { check(BURST_CHECK_STOP); }

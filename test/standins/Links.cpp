@@ -138,7 +138,7 @@ bool Links::readFrame(int peer) {
   if (frame.isTaken)
     taken[{peer, frame.number}] = true;
   else
-    come[{peer, frame.number}] = {frame.ofGather != 0, std::move(data)};
+    come[{peer, frame.number}] = {NcclCall{frame.call}, std::move(data)};
   return true;
 }
 
@@ -149,9 +149,9 @@ void Links::write(int peer, const Frame &frame, const std::vector<char> &data) {
     (void)writeAll(fd, data.data(), data.size());
 }
 
-void Links::send(int peer, uint64_t number, bool ofGather,
+void Links::send(int peer, uint64_t number, NcclCall call,
                  std::vector<char> data) {
-  write(peer, {number, data.size(), 0, ofGather}, data);
+  write(peer, {number, data.size(), 0, uint32_t(call)}, data);
 }
 
 bool Links::isTaken(int peer, uint64_t number) {

@@ -22,6 +22,21 @@
 
 namespace burst::standins {
 
+/// By which call of NCCL something is sent, which is the same where it is
+/// received.
+enum class NcclCall : uint32_t { SendOrReceive, AllGather, AlltoAll };
+inline const char *nameOf(NcclCall call) {
+  switch (call) {
+  case NcclCall::SendOrReceive:
+    return "ncclSend or ncclRecv";
+  case NcclCall::AllGather:
+    return "ncclAllGather";
+  case NcclCall::AlltoAll:
+    return "ncclAlltoAll";
+  }
+  return "something else";
+}
+
 class Links {
 public:
   /// Begins to connect the ranks that know the same id.
@@ -33,11 +48,11 @@ public:
   const std::vector<int> &gpus() const { return ordinals; }
 
   /// Message number `number` to a peer, and whether that has taken it.
-  void send(int peer, uint64_t number, bool ofGather, std::vector<char> data);
+  void send(int peer, uint64_t number, NcclCall call, std::vector<char> data);
   bool isTaken(int peer, uint64_t number);
 
   struct Message {
-    bool ofGather = false;
+    NcclCall call = NcclCall::SendOrReceive;
     std::vector<char> data;
   };
   /// Message number `number` of a peer, if it has come.
@@ -46,7 +61,7 @@ public:
 private:
   struct Frame {
     uint64_t number = 0, bytes = 0;
-    uint32_t isTaken = 0, ofGather = 0;
+    uint32_t isTaken = 0, call = 0;
   };
 
   void run();

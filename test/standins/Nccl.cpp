@@ -23,6 +23,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <unistd.h>
@@ -33,6 +34,7 @@ using namespace burst::standins;
 extern "C" {
 #define BURST_DECLARE(result, name, parameters) result name parameters;
 BURST_NCCL_FUNCTIONS(BURST_DECLARE) // NOLINT(misc-misplaced-const)
+BURST_NCCL_NEW_FUNCTIONS(BURST_DECLARE)
 #undef BURST_DECLARE
 }
 
@@ -50,7 +52,7 @@ struct Part {
   size_t bytes = 0;
   int peer = 0;
   bool isNever = false;
-  bool ofGather = false; // of an ncclAllGather, which meets another one
+  NcclCall call = NcclCall::SendOrReceive; // which meets the same
   // When it is asked for:
   std::weak_ptr<Operation> operation = {};
   std::weak_ptr<Part> other = {};
@@ -77,6 +79,7 @@ struct Clique {
   std::map<size_t, std::map<int, Wish>> splits;
   // Of ranks in processes: what connects the one that is here, and how many
   // parts it had with each other, by rank and whether they were sent.
+  uint64_t id = 0;
   std::unique_ptr<Links> links = nullptr;
   std::map<std::pair<int, bool>, uint64_t> numbers;
 };
@@ -93,6 +96,11 @@ struct ncclComm {
   ncclResult_t error = ncclSuccess;
   std::string text; // of the error
   size_t splits = 0;
+  /// Of one that is split from ranks in processes: these, what they said, and
+  /// the numbers of the messages in which others will.
+  std::shared_ptr<Clique> parent = nullptr;
+  std::map<int, Clique::Wish> wishes;
+  std::map<int, uint64_t> awaited;
   /// What it does when it is asked how it is: not blocking, so only then.
   std::vector<std::function<void()>> later;
   bool wasAsked = false;
@@ -167,8 +175,46 @@ void waitForChange(Gpus &gpus, std::unique_lock<std::mutex> &lock) {
     gpus.changed.wait(lock);
 }
 
+/// What a rank in another process says of an ncclCommSplit.
+struct Said {
+  int color, key;
+};
+
+/// Connects those of one color, in the order of their keys, once all have said
+/// theirs.
+void lookForWishes(ncclComm &communicator) {
+  for (auto [peer, number] : std::exchange(communicator.awaited, {})) {
+    Said said{};
+    if (auto message = communicator.parent->links->take(peer, number)) {
+      memcpy(&said, message->data.data(), sizeof(said));
+      communicator.wishes[peer] = {said.color, said.key, nullptr};
+    } else {
+      communicator.awaited[peer] = number;
+    }
+  }
+  if (!communicator.awaited.empty())
+    return;
+  const Clique::Wish own = communicator.wishes[communicator.rank];
+  std::vector<std::pair<int, int>> members;
+  for (auto &[rank, wish] : communicator.wishes)
+    if (wish.color == own.color)
+      members.emplace_back(wish.key, rank);
+  std::sort(members.begin(), members.end());
+  auto place = std::find(members.begin(), members.end(),
+                         std::pair(own.key, communicator.rank));
+  Clique &clique = *communicator.clique;
+  clique.size = members.size();
+  communicator.rank = int(place - members.begin());
+  clique.links =
+      std::make_unique<Links>(clique.id, communicator.rank, int(clique.size),
+                              communicator.context->ordinal);
+  communicator.parent = nullptr;
+}
+
 /// Whether the ranks in other processes are there.
 void lookForOthers(ncclComm &communicator) {
+  if (communicator.parent)
+    lookForWishes(communicator);
   const Clique *clique = communicator.clique.get();
   if (communicator.isReady || !clique || !clique->links ||
       !clique->links->isReady())
@@ -267,10 +313,10 @@ void post(Gpus &gpus, const PartRef &part) {
   }
   PartRef other = std::move(box.front());
   box.pop_front();
-  if (part->ofGather != other->ofGather) {
+  if (part->call != other->call) {
     std::string text = fmt::format(
-        "rank {} and rank {}: one calls ncclAllGather, the other one does not",
-        key.first, key.second);
+        "rank {} and rank {}: one calls {}, the other one {}", key.first,
+        key.second, nameOf(part->call), nameOf(other->call));
     gpus.report(communicator.context, CUDA_SUCCESS, text);
     for (const PartRef &one : {part, other})
       fail(*one->communicator, ncclInvalidUsage, text);
@@ -296,8 +342,9 @@ void post(Gpus &gpus, const PartRef &part) {
 void receive(Gpus &gpus, Part &part, const Links::Message &message) {
   const OperationRef ours = part.operation.lock();
   std::string text;
-  if (part.ofGather != message.ofGather)
-    text = "one calls ncclAllGather, the other one does not";
+  if (part.call != message.call)
+    text = fmt::format("one calls {}, the other one {}", nameOf(message.call),
+                       nameOf(part.call));
   else if (part.bytes != message.data.size())
     text = fmt::format("sizes differ: {} bytes are sent, {} received",
                        message.data.size(), part.bytes);
@@ -327,7 +374,7 @@ void meetElsewhere(Gpus &gpus, Part &part) {
     const OperationRef ours = part.operation.lock();
     if (part.bytes && gpus.touch(*ours, part.buffer, part.bytes, false))
       gpus.memory.read(part.buffer, data.data(), part.bytes);
-    links.send(part.peer, part.number, part.ofGather, std::move(data));
+    links.send(part.peer, part.number, part.call, std::move(data));
     part.isSent = true;
   }
   part.isDone = links.isTaken(part.peer, part.number);
@@ -537,6 +584,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *communicator, int ranks,
   if (clique.members.contains(rank))
     return fail(ncclInvalidUsage, fmt::format("two ranks {}", rank));
   clique.size = size_t(ranks);
+  clique.id = number;
   CommunicatorRef made = create(gpus, config);
   made->rank = rank;
   *communicator = made.get();
@@ -551,12 +599,35 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *communicator, int ranks,
   return finishCreation(gpus, made, lock);
 }
 
+/// Says the own wish to all, and expects theirs.
+static void splitProcesses(ncclComm &parent, ncclComm *child, Said said) {
+  Clique &clique = *parent.clique;
+  size_t number = ++parent.splits;
+  for (int peer = 0; peer < int(clique.size); ++peer) {
+    if (peer == parent.rank)
+      continue;
+    std::vector<char> data(sizeof(said));
+    memcpy(data.data(), &said, sizeof(said));
+    clique.links->send(peer, ++clique.numbers[{peer, true}],
+                       NcclCall::SendOrReceive, std::move(data));
+    uint64_t awaited = ++clique.numbers[{peer, false}];
+    if (child)
+      child->awaited[peer] = awaited;
+  }
+  if (!child)
+    return;
+  child->rank = parent.rank;
+  child->wishes[parent.rank] = {said.color, said.key, nullptr};
+  child->parent = parent.clique;
+  child->clique = std::make_shared<Clique>();
+  child->clique->id =
+      (clique.id * 0x9E3779B97F4A7C15 + number) * 31 + uint64_t(said.color);
+}
+
 ncclResult_t ncclCommSplit(ncclComm_t communicator, int color, int key,
                            ncclComm_t *made, ncclConfig_t *config) {
   BEGIN;
   FIND(parent, communicator);
-  if (gpus.options.processes)
-    return fail(ncclInvalidUsage, "the stand-in splits no ranks of processes");
   CommunicatorRef child;
   *made = nullptr;
   if (color != NCCL_SPLIT_NOCOLOR) {
@@ -565,7 +636,9 @@ ncclResult_t ncclCommSplit(ncclComm_t communicator, int color, int key,
     child->blocks = config ? config->blocking != 0 : parent->blocks;
     *made = child.get();
   }
-  if (planted != BURST_EMULATED_NEVER) {
+  if (gpus.options.processes && planted != BURST_EMULATED_NEVER)
+    splitProcesses(*parent, child.get(), {color, key});
+  else if (planted != BURST_EMULATED_NEVER) {
     Clique &clique = *parent->clique;
     size_t number = parent->splits++;
     auto &wishes = clique.splits[number];
@@ -744,7 +817,32 @@ ncclResult_t ncclAllGather(const void *own, void *all, size_t count,
                 .buffer = sends ? mine : begin + count * size_t(peer),
                 .peer = peer,
                 .isNever = planted == BURST_EMULATED_NEVER,
-                .ofGather = true};
+                .call = NcclCall::AllGather};
+      result = add(gpus, lock, std::move(part), count, type, handle, stream);
+    }
+  if (--group.depth || result != ncclSuccess)
+    return result;
+  return endGroup(gpus, lock);
+}
+
+/// The same of a part for each. The own one is not needed, nor copied.
+ncclResult_t ncclAlltoAll(const void *sent, void *received, size_t count,
+                          ncclDataType_t type, ncclComm_t handle,
+                          CUstream stream) {
+  BEGIN;
+  FIND(communicator, handle);
+  ++group.depth;
+  ncclResult_t result = ncclSuccess;
+  for (int peer = 0; peer < int(communicator->clique->size); ++peer)
+    for (bool sends : {true, false}) {
+      if (peer == communicator->rank || result != ncclSuccess)
+        continue;
+      auto memory = reinterpret_cast<uint64_t>(sends ? sent : received);
+      Part part{.sends = sends,
+                .buffer = memory + count * size_t(peer),
+                .peer = peer,
+                .isNever = planted == BURST_EMULATED_NEVER,
+                .call = NcclCall::AlltoAll};
       result = add(gpus, lock, std::move(part), count, type, handle, stream);
     }
   if (--group.depth || result != ncclSuccess)

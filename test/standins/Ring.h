@@ -71,7 +71,8 @@ inline void gatherAs(int64_t pattern, burst_rank *rank,
     messages[2 * distance - 2] = {(r + distance) % ranks, 0, 1, &own};
     messages[2 * distance - 1] = {from, 1, 1, &pieces[from]};
   }
-  const burst_messages list = {2 * (ranks - 1), pattern, messages};
+  const burst_messages list = {
+      2 * (ranks - 1), pattern, messages, {standins::ranks, 1}};
   table->wait(rank, table->start(rank, 0, &list));
 }
 
@@ -84,6 +85,12 @@ inline void gather(burst_rank *rank, const burst_table *table,
 inline void gatherAll(burst_rank *rank, const burst_table *table,
                       void *const *values) {
   gatherAs(BURST_GATHER_ALL, rank, table, values);
+}
+
+/// The same as an exchange, of which each sends one and the same to all.
+inline void exchangeAll(burst_rank *rank, const burst_table *table,
+                        void *const *values) {
+  gatherAs(BURST_EXCHANGE_ALL, rank, table, values);
 }
 
 /// What a rank is to do: to run a program, or a check of its transport.

@@ -71,6 +71,15 @@ TEST_F(Nccl, GathersOfAllAreOneCall) {
                  {"SYSTEM ", "ncclAllGather", "unhandled system error"});
 }
 
+TEST_F(Nccl, ExchangesOfAllAreOneCall) {
+  run(exchangeAll, 3);
+  expectRing();
+  burst_emulated_fail("ncclAlltoAll@1", 1, ncclSystemError);
+  run(exchangeAll);
+  expectContains(errors[1],
+                 {"SYSTEM ", "ncclAlltoAll", "unhandled system error"});
+}
+
 TEST_F(Nccl, CommunicatorOfTheCallerIsSplit) {
   giveCommunicators();
   for (bool withWorld : {false, true}) {

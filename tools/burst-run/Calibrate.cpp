@@ -134,7 +134,7 @@ static void exchange(burst_rank *rank, const burst_table *table,
     auto begin = std::chrono::steady_clock::now();
     const burst_message messages[] = {{other, /*receives=*/0, 1, &out},
                                       {other, /*receives=*/1, 1, &in}};
-    const burst_messages list = {2, BURST_POINT_TO_POINT, messages};
+    const burst_messages list = {2, BURST_POINT_TO_POINT, messages, {}};
     table->wait(rank, table->start(rank, 0, &list));
     seconds.data[i] =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
@@ -172,7 +172,9 @@ static std::optional<std::string> timeHops(const RunOptions &options,
                                         nullptr,
                                         /*features=*/nullptr,
                                         BURST_VERSION_MAJOR,
-                                        BURST_VERSION_MINOR};
+                                        BURST_VERSION_MINOR,
+                                        0,
+                                        nullptr};
   burst_program *loaded = nullptr;
   if (burst_error *error =
           burst_program_from_image(&image, nullptr, nullptr, &loaded)) {

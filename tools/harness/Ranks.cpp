@@ -146,7 +146,7 @@ static void tell(burst_rank *rank, const burst_table *table, void *const *) {
     for (int64_t peer = begin; peer < said.ranks && peer < begin + 1024; ++peer)
       if (isFirst || peer == table->index(rank))
         messages[count++] = {isFirst ? peer : 0, !isFirst, 1, &piece};
-    const burst_messages list{count, BURST_POINT_TO_POINT, messages};
+    const burst_messages list{count, BURST_POINT_TO_POINT, messages, {}};
     table->wait(rank, table->start(rank, 0, &list));
   }
 }

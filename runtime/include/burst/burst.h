@@ -366,9 +366,12 @@ typedef struct burst_nccl_config {
 
 /* This rank's transport over NCCL, for shards in the memory of GPUs;
    collective. What a rank sends and receives in one hop is one group on one
-   communicator of its own and one stream of high priority; a gather of shards
-   of one size is one ncclAllGather, into memory beside that of the plan. The
-   library is found by BURST_NCCL_LIBRARY, or as libnccl.so.2. */
+   communicator of its own and one stream of high priority. A gather of shards
+   of one size is one ncclAllGather and an all-to-all of such one ncclAlltoAll
+   (of NCCL 2.28; else sends and receives), in memory beside that of the plan;
+   those along some of a grid's axes are on a communicator that ncclCommSplit
+   makes of it, before the first run that has them. The library is found by
+   BURST_NCCL_LIBRARY, or as libnccl.so.2. */
 burst_error *burst_transport_create_nccl(const burst_nccl_config *config,
                                          burst_transport **transport);
 

@@ -37,8 +37,13 @@ extern "C" {
    With the first, the host makes no call of MPI while a run, or
    burst_transport_stop, may; all calls of this library are one at a time.
 
-   Messages are nonblocking sends and receives; a gather of all shards is an
-   MPI_Iallgatherv, where they have at most 2^30 bytes together. Messages of
+   Messages are nonblocking sends and receives. A gather of all shards is an
+   MPI_Iallgatherv and an all-to-all an MPI_Ialltoallv, where what a rank sends
+   or receives has at most 2^30 bytes; those along some of a grid's axes are on
+   a communicator that MPI_Comm_split makes, at the beginning of the first run
+   that has them: it waits for all ranks and keeps other transports of the
+   process from MPI meanwhile, so ranks that run programs on several transports
+   at once begin the first runs in one order. Messages of
    more than 2^30 bytes go in several. What MPI reads and writes is memory of
    the library's own: of a run that failed it is never freed, for MPI cannot be
    made to let go of it. The transport of such a run stays unusable, and its

@@ -23,7 +23,7 @@ extern "C" {
 
 /* Both sides compare it: raised with every change that is not an addition to
    the end of a struct, and with what is added to burst_table. */
-#define BURST_ABI_VERSION 11
+#define BURST_ABI_VERSION 12
 
 /* The name under which a shared object exports its burst_image. */
 #define BURST_IMAGE_SYMBOL "burst_program_image"
@@ -123,12 +123,25 @@ typedef struct burst_message {
   const burst_piece *pieces;
 } burst_message;
 
-/* Whether messages are part of a pattern that an engine may know. Ranks have
-   the same in starts of one channel with the same number. */
+/* Ranks along axes of the grid that follow each other: num_ranks of them, whose
+   numbers differ by `stride`. The place of rank r among those of its group is
+   r / stride % num_ranks. */
+typedef struct burst_group {
+  int64_t num_ranks, stride;
+} burst_group;
+
+/* Whether messages are part of a pattern that an engine may know, among the
+   ranks of a group. These have the same in starts of one channel with the same
+   number, and all of them or none have messages there. */
 enum {
   BURST_POINT_TO_POINT = 0,
-  BURST_GATHER_ALL = 1 /* to every other rank the same pieces, those of the own
-                          shard, and from every other rank its own */
+  BURST_GATHER_ALL = 1, /* to every other rank the same pieces, those of the own
+                           shard, and from every other rank its own */
+  BURST_EXCHANGE_ALL = 2 /* to every other rank pieces of its own, and from
+                            every other rank those for this one. Messages of one
+                            source have one size, or those of one destination,
+                            so that a rank knows the sizes of all; those of size
+                            0 are not there */
 };
 
 /* What one start begins. */
@@ -136,6 +149,7 @@ typedef struct burst_messages {
   int64_t count;
   int64_t pattern;
   const burst_message *list;
+  burst_group group; /* of a pattern, else zeros */
 } burst_messages;
 
 /* Positions begin + (x / block) * step + x % block for x in [0, count). */
@@ -382,6 +396,11 @@ typedef struct burst_image {
      does not fit is refused. In images that end before it: not known. */
   int32_t version_major;
   int32_t version_minor;
+
+  /* The groups among which transfers have patterns, but for those of all ranks:
+     an engine may connect the ranks of each before the first transfer. */
+  int64_t num_groups;
+  const burst_group *groups;
 } burst_image;
 
 #ifdef __cplusplus

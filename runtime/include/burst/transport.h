@@ -105,6 +105,14 @@ typedef struct burst_transport_table {
 
   /* The last call; no request is open. NULL: nothing is to be done. */
   void (*destroy)(void *context);
+
+  /* At the beginning of a run, on all ranks of the transport in one order:
+     starts of the run will have patterns among the ranks of each group of this
+     kind, so that an engine may connect them, once; what it does not do takes
+     the messages as they are listed. Fails as `start` does, after `seconds` at
+     most. NULL, and in tables that end before it: not wanted. */
+  int (*prepare)(void *context, const burst_group *group, double seconds,
+                 burst_transport_failure *failure);
 } burst_transport_table;
 
 #ifdef __cplusplus

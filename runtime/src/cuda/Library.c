@@ -140,6 +140,11 @@ static burst_error *fill(const burst_library *library, void *object,
     memcpy(place, &function, sizeof(function));
     place += sizeof(function);
   }
+  for (const char *const *name = library->newer; name && *name; ++name) {
+    void *function = dlsym(object, *name);
+    memcpy(place, &function, sizeof(function));
+    place += sizeof(function);
+  }
   return NULL;
 }
 

@@ -23,6 +23,8 @@ typedef struct burst_library {
   const char *const *names;     // best first, ended by null
   const char *wheel;            // where a package of PyPI has it
   const char *const *functions; // ended by null
+  const char *const *newer;     // behind them in the table, ended by null, or
+                                // null: null where the library lacks them
   void (*opened)(void *table);  // called with a new table, or null
   size_t table_bytes;
 

@@ -7,7 +7,10 @@
 static const char *const names[] = {"libnccl.so.2", "libnccl.so", NULL};
 static const char *const functions[] = {BURST_NCCL_FUNCTIONS(BURST_TABLE_NAME)
                                             NULL};
-_Static_assert(sizeof(burst_nccl) == sizeof(functions),
+static const char *const newer[] = {BURST_NCCL_NEW_FUNCTIONS(BURST_TABLE_NAME)
+                                        NULL};
+_Static_assert(sizeof(burst_nccl) + sizeof(NULL) ==
+                   sizeof(functions) + sizeof(newer),
                "a path and the functions, and nothing else");
 
 static burst_library library = {.what = "NCCL",
@@ -15,6 +18,7 @@ static burst_library library = {.what = "NCCL",
                                 .names = names,
                                 .wheel = "nvidia/nccl/lib",
                                 .functions = functions,
+                                .newer = newer,
                                 .table_bytes = sizeof(burst_nccl),
                                 .mutex = PTHREAD_MUTEX_INITIALIZER};
 

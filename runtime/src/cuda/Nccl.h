@@ -90,9 +90,16 @@ typedef struct {
     (const void *own, void *all, size_t count, ncclDataType_t type,            \
      ncclComm_t communicator, CUstream stream))
 
+// Null where the library is older: of NCCL 2.28.
+#define BURST_NCCL_NEW_FUNCTIONS(F)                                            \
+  F(ncclResult_t, ncclAlltoAll,                                                \
+    (const void *sent, void *received, size_t count, ncclDataType_t type,      \
+     ncclComm_t communicator, CUstream stream))
+
 typedef struct burst_nccl {
   const char *path; // of the library; null in a stand-in
   BURST_NCCL_FUNCTIONS(BURST_TABLE_MEMBER)
+  BURST_NCCL_NEW_FUNCTIONS(BURST_TABLE_MEMBER)
 } burst_nccl;
 
 /* BURST_NCCL_LIBRARY names the library. */

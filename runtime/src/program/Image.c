@@ -1,6 +1,7 @@
 //===- Image.c - Whether an image makes sense -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "burst/internal/config.h"
 #include "burst/internal/error.h"
 #include "burst/internal/processor.h"
 #include "runtime/src/base/Version.h"
@@ -142,12 +143,34 @@ static burst_error *check_features(const burst_image *image) {
 }
 
 static burst_error *check_version(const burst_image *image) {
-  if (image->size < sizeof(*image) ||
+  if (image->size < BURST_COVERS(burst_image, version_minor) ||
       burst_version_fits(image->version_major, image->version_minor))
     return NULL;
   return INVALID("%s: compiled by burst %d.%d, this is %s: compile it again",
                  image->name, image->version_major, image->version_minor,
                  BURST_VERSION);
+}
+
+// Groups divide the ranks. Images that end before them have none.
+static burst_error *check_groups(const burst_image *image) {
+  if (image->size < BURST_COVERS(burst_image, groups))
+    return NULL;
+  if (image->num_groups < 0 || (image->num_groups > 0 && !image->groups))
+    return INVALID("%s: %" PRId64 " groups%s, wanted 0 or more and their list",
+                   image->name, image->num_groups,
+                   image->groups ? "" : " without a list");
+  for (int64_t i = 0; i < image->num_groups; ++i) {
+    const burst_group *group = &image->groups[i];
+    int64_t together;
+    if (group->num_ranks < 1 || group->stride < 1 ||
+        __builtin_mul_overflow(group->num_ranks, group->stride, &together) ||
+        image->num_ranks % together != 0)
+      return INVALID(
+          "%s: a group of %" PRId64 " ranks with a stride of %" PRId64
+          ", wanted one that divides %" PRId64 " ranks",
+          image->name, group->num_ranks, group->stride, image->num_ranks);
+  }
+  return NULL;
 }
 
 burst_error *burst_image_check(const burst_image *image) {
@@ -186,5 +209,7 @@ burst_error *burst_image_check(const burst_image *image) {
                    image->num_gpu_kernels);
   for (int32_t i = 0; i < image->num_parameters && !error; ++i)
     error = check_parameter(image, i);
+  if (!error)
+    error = check_groups(image);
   return error ? error : check_features(image);
 }

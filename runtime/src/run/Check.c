@@ -52,6 +52,7 @@ typedef struct message {
 
 typedef struct step {
   int64_t channel, pattern;
+  burst_group group;
   bool splits;   // sends and receives are starts of their own
   bool swaps;    // on odd ranks it is behind the next step, of another channel
   int64_t first; // of the messages
@@ -139,7 +140,6 @@ static void send(script *script, int64_t from, int64_t to, int64_t elements) {
 static void begin_step(script *script) {
   script->steps[script->num_steps++] =
       (step){.channel = choose(script, NUM_CHANNELS),
-             .pattern = BURST_POINT_TO_POINT,
              .splits = !script->in_order && choose(script, 4) == 0,
              .first = script->num_messages,
              .waits = next(script)};
@@ -152,26 +152,42 @@ static void add_shift(script *script, int64_t elements) {
     send(script, r, (r + distance) % script->num_ranks, elements);
 }
 
-// From each rank to each other one, or to one in four of them.
-static void add_exchange(script *script, bool all) {
+// From each rank to one in four.
+static void add_some(script *script) {
   begin_step(script);
   for (int64_t r = 0; r < script->num_ranks; ++r)
     for (int64_t peer = 0; peer < script->num_ranks; ++peer)
-      if (all || choose(script, 4) == 0)
+      if (choose(script, 4) == 0)
         send(script, r, peer, 0);
 }
 
-// The same pieces to all others, of another size on each rank.
-static void add_gather(script *script) {
+// All ranks and, of an even number, both kinds of groups of half of them.
+enum { NUM_GROUPS = 3 };
+
+static burst_group group_of(const script *script, int64_t kind) {
+  int64_t ranks = script->num_ranks;
+  if (kind == 0 || ranks % 2 != 0 || ranks == 2)
+    return (burst_group){ranks, 1};
+  return (burst_group){ranks / 2, kind == 1 ? 1 : 2};
+}
+
+// From each rank of a group to all others messages of one size, which is that
+// of all ranks or another one on each: in a gather they are the same.
+static void add_pattern(script *script, int64_t pattern, bool is_even) {
   begin_step(script);
   step *step = &script->steps[script->num_steps - 1];
+  burst_group group = group_of(script, choose(script, NUM_GROUPS));
   step->splits = false;
-  step->pattern = BURST_GATHER_ALL;
+  step->pattern = pattern;
+  step->group = group;
   for (int64_t r = 0; r < script->num_ranks; ++r) {
-    const int64_t first = script->num_messages;
-    for (int64_t d = 1; d < script->num_ranks; ++d) {
-      int64_t peer = (r + d) % script->num_ranks;
-      if (d == 1) {
+    const int64_t first =
+        is_even ? step->first : script->num_messages; // of this size
+    const int64_t own = script->num_messages;
+    int64_t place = r / group.stride % group.num_ranks;
+    for (int64_t d = 1; d < group.num_ranks; ++d) {
+      int64_t peer = r + ((place + d) % group.num_ranks - place) * group.stride;
+      if (script->num_messages == first) {
         send(script, r, peer, 0);
         continue;
       }
@@ -181,10 +197,21 @@ static void add_gather(script *script) {
       const message *same = &script->messages[first];
       added->num_pieces = same->num_pieces;
       for (int64_t i = 0; i < same->num_pieces; ++i) {
-        added->pieces[i] = same->pieces[i];
-        added->pieces[i].to = script->received[peer];
-        script->received[peer] += lay_out(&added->pieces[i], choose(script, 9),
-                                          added->pieces[i].to_strides);
+        piece *piece = &added->pieces[i];
+        *piece = same->pieces[i];
+        piece->to = script->received[peer];
+        script->received[peer] +=
+            lay_out(piece, choose(script, 9), piece->to_strides);
+        if (pattern == BURST_GATHER_ALL && d > 1) {
+          piece->from = script->messages[own].pieces[i].from;
+          memcpy(piece->from_strides,
+                 script->messages[own].pieces[i].from_strides,
+                 sizeof(piece->from_strides));
+          continue;
+        }
+        piece->from = script->sent[r];
+        script->sent[r] +=
+            lay_out(piece, choose(script, 9), piece->from_strides);
       }
     }
   }
@@ -197,9 +224,11 @@ static void add_all(script *script) {
     if (i % 48 == 20)
       add_shift(script, LARGE_ELEMENTS);
     else if (i % 8 == 3)
-      add_gather(script);
+      add_pattern(script, BURST_GATHER_ALL, i % 16 == 3);
+    else if (i % 8 == 7)
+      add_pattern(script, BURST_EXCHANGE_ALL, i % 16 == 7);
     else if (i % 8 == 6)
-      add_exchange(script, i % 16 == 6);
+      add_some(script);
     else
       add_shift(script, 0);
     if (i % 8 == 1 && !script->in_order) {
@@ -273,7 +302,7 @@ static void start(burst_rank *rank, const burst_table *table, script *script,
                   const step *step, char *const *memory, bool sends,
                   bool receives) {
   burst_piece *pieces = script->pieces;
-  burst_messages messages = {0, step->pattern, script->list};
+  burst_messages messages = {0, step->pattern, script->list, step->group};
   for (int64_t i = 0; i < step->count; ++i) {
     const message *message = &script->messages[step->first + i];
     bool comes = message->to == script->rank;
@@ -438,7 +467,16 @@ static burst_error *run_script(trial *trial, double deadline) {
                                    .transport = trial->config->transport,
                                    .deadline_seconds = deadline};
   int64_t began = burst_now();
-  burst_error *error = burst_bytes_run(&program, &config);
+  burst_error *error = NULL;
+  for (int64_t kind = 1; kind < NUM_GROUPS && !error; ++kind) {
+    burst_group group = group_of(script, kind);
+    if (group.num_ranks < script->num_ranks)
+      error = burst_transport_prepare(config.transport, &group, 1, deadline);
+  }
+  if (error)
+    burst_transport_stop(config.transport, burst_error_message(error));
+  else
+    error = burst_bytes_run(&program, &config);
   trial->seconds = burst_seconds(burst_now() - began);
   return error;
 }

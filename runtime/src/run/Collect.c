@@ -30,7 +30,7 @@ static void add(collection *all, burst_messages *list, int64_t peer,
 static void run(void *context, burst_rank *rank, const burst_table *table,
                 char *own, char *received) {
   collection *all = context;
-  burst_messages list = {0, BURST_POINT_TO_POINT, all->messages};
+  burst_messages list = {.list = all->messages};
   if (all->rank != 0)
     add(all, &list, 0, false, own, all->bytes[all->rank]);
   for (int64_t peer = 1; all->rank == 0 && peer < all->num_ranks; ++peer)

@@ -250,6 +250,7 @@ int64_t burst_rank_start(burst_rank *rank, int64_t channel,
                      .hop = flight->hop,
                      .program = rank->image->hash,
                      .pattern = given->pattern,
+                     .group = given->group,
                      .receives = messages[i].receives != 0,
                      .num_pieces = messages[i].num_pieces};
     fill_post(rank, &flight->posts[i], messages[i].pieces);

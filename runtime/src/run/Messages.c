@@ -230,12 +230,9 @@ static void check_shift(burst_rank *rank, const burst_transfer *transfer) {
                     i ? "from" : "to", peers[i], transfer->num_ranks - 1));
 }
 
-// Whether all segments of all shards go to all ranks: known alike to all. What
-// engines know of the pattern is about all of their ranks.
+// Whether all segments of all shards go to all ranks: known alike to all.
 static bool gathers_all(const listing *listing) {
   const burst_transfer *transfer = listing->transfer;
-  if (transfer->num_ranks != listing->rank->image->num_ranks)
-    return false;
   for (int64_t owner = 0; owner < transfer->num_ranks; ++owner) {
     int64_t rows = 0;
     transfer->counts(owner, transfer->extent, listing->counts);
@@ -280,9 +277,12 @@ const burst_messages *burst_rank_messages(burst_rank *rank,
   else
     list_all_to_all(&listing);
   rank->messages =
-      (burst_messages){listing.count, BURST_POINT_TO_POINT, listing.messages};
-  if (transfer->route == BURST_ALL_GATHER && listing.count > 0 &&
-      gathers_all(&listing))
+      (burst_messages){.count = listing.count, .list = listing.messages};
+  if (is_all_to_all(transfer))
+    rank->messages.pattern = BURST_EXCHANGE_ALL;
+  else if (transfer->route == BURST_ALL_GATHER && gathers_all(&listing))
     rank->messages.pattern = BURST_GATHER_ALL;
+  if (rank->messages.pattern != BURST_POINT_TO_POINT)
+    rank->messages.group = (burst_group){transfer->num_ranks, transfer->stride};
   return &rank->messages;
 }

@@ -155,14 +155,26 @@ static uint64_t plan_of(const burst_image *image, const burst_tensor *values) {
   return hash;
 }
 
+// Images that end before them have no groups.
+static burst_error *prepare(const burst_call *call) {
+  const burst_image *image = call->program->image;
+  return image->size < BURST_COVERS(burst_image, groups)
+             ? NULL
+             : burst_transport_prepare(call->config.transport, image->groups,
+                                       image->num_groups,
+                                       call->config.deadline_seconds);
+}
+
 // Of a rank that is a process: tells the others, and compares plans.
 static burst_error *begin(const burst_call *call) {
   burst_world *world =
       call->config.transport ? call->config.transport->world : NULL;
-  return world ? burst_world_begin_run(
-                     world, plan_of(call->program->image, call->values),
-                     call->config.deadline_seconds)
-               : NULL;
+  burst_error *error =
+      world ? burst_world_begin_run(world,
+                                    plan_of(call->program->image, call->values),
+                                    call->config.deadline_seconds)
+            : NULL;
+  return error ? error : prepare(call);
 }
 
 static void end(const burst_call *call) {

@@ -20,6 +20,17 @@ void burst_transport_stop(burst_transport *transport, const char *reason) {
     transport->kind->stop(transport, reason ? reason : "no reason was given");
 }
 
+burst_error *burst_transport_prepare(burst_transport *transport,
+                                     const burst_group *groups, int64_t count,
+                                     double seconds) {
+  burst_error *error = NULL;
+  if (!transport || !transport->kind->prepare)
+    return NULL;
+  for (int64_t i = 0; i < count && !error; ++i)
+    error = transport->kind->prepare(transport, &groups[i], seconds);
+  return error;
+}
+
 void burst_transport_destroy(burst_transport *transport) {
   BURST_CHECK(transport, BURST_KIND_TRANSPORT);
   if (!transport)

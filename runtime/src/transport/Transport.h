@@ -27,6 +27,7 @@ typedef struct burst_post {
   int64_t rank, peer, channel, hop;
   uint64_t program; // the hash of its image
   int64_t pattern;  // as in burst_messages, that of its start
+  burst_group group;
   bool receives;
   int64_t num_pieces;
   burst_piece *pieces;
@@ -60,6 +61,10 @@ typedef struct burst_transport_kind {
   // Of transports that a GPU works for, null of others: why what a run has
   // moved cannot be trusted, or null.
   burst_error *(*check)(burst_transport *transport);
+  // On all ranks in one order: patterns among these groups are to come. Null:
+  // nothing is to be done.
+  burst_error *(*prepare)(burst_transport *transport, const burst_group *group,
+                          double seconds);
 } burst_transport_kind;
 
 struct burst_transport {
@@ -74,6 +79,11 @@ struct burst_transport {
 void burst_transport_begin(burst_transport *transport,
                            const burst_transport_kind *kind, int64_t rank,
                            int64_t num_ranks, burst_world *world);
+
+// Says that patterns among these groups are to come. `transport` may be null.
+burst_error *burst_transport_prepare(burst_transport *transport,
+                                     const burst_group *groups, int64_t count,
+                                     double seconds);
 
 // Gives the posts of a start states of so many zeros. On failure none has one.
 burst_error *burst_posts_begin(burst_post *const *posts, int64_t count,

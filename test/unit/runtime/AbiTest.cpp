@@ -201,6 +201,9 @@ TEST(AbiTest, Nccl) {
 #ifdef HAS_NCCL
   [[maybe_unused]] ours::burst_nccl table = {};
   BURST_NCCL_FUNCTIONS(CHECK_FUNCTION)
+#if NCCL_VERSION_CODE >= 22800
+  BURST_NCCL_NEW_FUNCTIONS(CHECK_FUNCTION)
+#endif
   EXPECT_EQ(sizeof(ours::ncclUniqueId), sizeof(::ncclUniqueId));
   CHECK_OFFSET(ncclConfig_t, magic)
   CHECK_OFFSET(ncclConfig_t, version)

@@ -534,6 +534,9 @@ TEST(Table, ListsTheMessagesOfAnAllToAll) {
     stepOfRows = 1;
     const burst_messages *list = table->messages(rank, &transfer);
     ASSERT_EQ(list->count, 4);
+    EXPECT_EQ(list->pattern, BURST_EXCHANGE_ALL);
+    EXPECT_EQ(list->group.num_ranks, 2);
+    EXPECT_EQ(list->group.stride, 1);
     EXPECT_EQ(list->list[0].peer, 1); // stays here
     EXPECT_EQ(list->list[2].peer, 0);
     EXPECT_EQ(list->list[2].receives, 0);

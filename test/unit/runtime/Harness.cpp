@@ -159,7 +159,9 @@ Program::Program(int64_t ranks, Body body) {
            .gpu_kernels = nullptr,
            .features = nullptr,
            .version_major = BURST_VERSION_MAJOR,
-           .version_minor = BURST_VERSION_MINOR};
+           .version_minor = BURST_VERSION_MINOR,
+           .num_groups = 0,
+           .groups = nullptr};
 }
 
 Program::~Program() {

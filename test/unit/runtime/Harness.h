@@ -37,7 +37,7 @@ inline int64_t shift(const burst_table *table, burst_rank *rank,
   const burst_message messages[] = {
       {to, /*receives=*/0, numSends, sends},
       {from, /*receives=*/1, numReceives, receives}};
-  const burst_messages list = {2, BURST_POINT_TO_POINT, messages};
+  const burst_messages list = {2, BURST_POINT_TO_POINT, messages, {}};
   return table->start(rank, channel, &list);
 }
 

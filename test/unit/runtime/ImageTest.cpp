@@ -91,7 +91,7 @@ TEST(Version, FitsAHost) {
 TEST_F(Image, ChecksItsHead) {
   burst_image &image = program.image;
   EXPECT_EQ(with<uint32_t>(image.version, BURST_ABI_VERSION + 1),
-            "INVALID_PROGRAM image of ABI version 12, wanted 11");
+            "INVALID_PROGRAM image of ABI version 13, wanted 12");
   expectContains(with<uint32_t>(image.size, 8),
                  {"image of 8 bytes, wanted at least "});
   EXPECT_EQ(with<const char *>(image.name, nullptr),
@@ -108,6 +108,19 @@ TEST_F(Image, ChecksItsHead) {
             "INVALID_PROGRAM test: -1 arguments, wanted 0 to 3");
   EXPECT_EQ(with<const burst_parameter *>(image.parameters, nullptr),
             "INVALID_PROGRAM test: no parameters, wanted 3");
+  EXPECT_EQ(with<int64_t>(image.num_groups, 1),
+            "INVALID_PROGRAM test: 1 groups without a list, wanted 0 or more "
+            "and their list");
+  for (burst_group group : {burst_group{2, 3}, {0, 1}, {1, -1}, {1, 1}}) {
+    image.num_groups = 1;
+    std::string error = with<const burst_group *>(image.groups, &group);
+    if (group.num_ranks == 1 && group.stride == 1)
+      EXPECT_EQ(error, "");
+    else
+      expectContains(error, {"INVALID_PROGRAM test: a group of ",
+                             "wanted one that divides"});
+    image.num_groups = 0;
+  }
   EXPECT_EQ(with(image.run, decltype(image.run)()),
             "INVALID_PROGRAM test: no function run");
   EXPECT_EQ(with(image.segments, decltype(image.segments)()),

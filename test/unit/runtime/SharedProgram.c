@@ -49,4 +49,6 @@ const burst_image burst_program_image = {sizeof(burst_image),
                                          0,
                                          0,
                                          BURST_VERSION_MAJOR,
-                                         BURST_VERSION_MINOR};
+                                         BURST_VERSION_MINOR,
+                                         0,
+                                         0};

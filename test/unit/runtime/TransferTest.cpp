@@ -162,8 +162,8 @@ TEST_P(Ring, GathersWithOneStart) {
   ranks.run(size,
             [&](burst_rank *rank, const burst_table *table, void *const *) {
               const auto &own = messages[table->index(rank)];
-              const burst_messages list = {int64_t(own.size()),
-                                           BURST_POINT_TO_POINT, own.data()};
+              const burst_messages list = {
+                  int64_t(own.size()), BURST_POINT_TO_POINT, own.data(), {}};
               table->wait(rank, table->start(rank, 0, &list));
             });
   ranks.expectSuccess();

@@ -191,7 +191,7 @@ TEST(HostTransport, ChecksItsTable) {
       };
   EXPECT_EQ(create([](auto &table) { table.size = 8; }),
             "INVALID_ARGUMENT burst_transport_table: size 8, wanted a multiple "
-            "of 8 from 72 to 80");
+            "of 8 from 72 to 88");
   EXPECT_EQ(create([](auto &table) { table.cancel = nullptr; }),
             "INVALID_ARGUMENT burst_transport_table: no function cancel");
   EXPECT_EQ(create([](auto &table) { table.rank = 2; }),

@@ -52,15 +52,22 @@ static const burst_post *post_with(const hop *hop, int64_t peer) {
   return found ? found : hop->posts[0];
 }
 
+static burst_code code_of(const burst_transport_failure *failure) {
+  bool is_code =
+      failure->code >= BURST_INVALID_ARGUMENT && failure->code <= BURST_SYSTEM;
+  return is_code ? (burst_code)failure->code : BURST_SYSTEM;
+}
+
+static const char *message_of(burst_transport_failure *failure) {
+  failure->message[sizeof(failure->message) - 1] = 0;
+  return *failure->message ? failure->message : "the transport gave no reason";
+}
+
 static burst_error *error_of(const hop *hop, burst_transport_failure *failure,
                              double seconds) {
   const burst_post *post = post_with(hop, failure->peer);
-  failure->message[sizeof(failure->message) - 1] = 0;
-  const char *message =
-      *failure->message ? failure->message : "the transport gave no reason";
-  bool is_code =
-      failure->code >= BURST_INVALID_ARGUMENT && failure->code <= BURST_SYSTEM;
-  burst_code code = is_code ? (burst_code)failure->code : BURST_SYSTEM;
+  const char *message = message_of(failure);
+  burst_code code = code_of(failure);
   return code == BURST_DEADLINE_EXCEEDED
              ? burst_post_late(post, seconds, message)
              : burst_post_ended(post, code, message);
@@ -143,7 +150,7 @@ static int start(host_transport *host, hop *hop, const burst_message *list,
       .hop = first->hop,
       .program = first->program,
       .cuda_stream = first->lane ? first->lane->copies : NULL,
-      .messages = {hop->num_posts, first->pattern, list}};
+      .messages = {hop->num_posts, first->pattern, list, first->group}};
   return host->table.start(host->table.context, &given, &hop->request, failure);
 }
 
@@ -255,8 +262,25 @@ static void host_destroy(burst_transport *transport) {
   burst_handle_free(host);
 }
 
-static const burst_transport_kind host_kind = {
-    host_start, host_wait, host_cancel, host_stop, host_destroy, NULL};
+static burst_error *host_prepare(burst_transport *transport,
+                                 const burst_group *group, double seconds) {
+  const burst_transport_table *table = &host_of(transport)->table;
+  burst_transport_failure failure = {.peer = -1};
+  if (!table->prepare ||
+      !table->prepare(table->context, group, seconds, &failure))
+    return NULL;
+  return burst_error_create(code_of(&failure),
+                            burst_location_of(transport->rank, 0).text,
+                            "connecting groups of %" PRId64 " ranks: %s",
+                            group->num_ranks, message_of(&failure));
+}
+
+static const burst_transport_kind host_kind = {.start = host_start,
+                                               .wait = host_wait,
+                                               .cancel = host_cancel,
+                                               .stop = host_stop,
+                                               .destroy = host_destroy,
+                                               .prepare = host_prepare};
 
 //===----------------------------------------------------------------------===//
 // Creation

@@ -213,7 +213,7 @@ static void ipc_destroy(burst_transport *transport) {
 }
 
 static const burst_transport_kind ipc_table = {
-    ipc_start, ipc_wait, ipc_cancel, ipc_stop, ipc_destroy, ipc_check};
+    ipc_start, ipc_wait, ipc_cancel, ipc_stop, ipc_destroy, ipc_check, NULL};
 
 //===----------------------------------------------------------------------===//
 // Creation

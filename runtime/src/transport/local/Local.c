@@ -161,7 +161,8 @@ static void local_destroy(burst_transport *transport) {
 }
 
 static const burst_transport_kind local_table = {
-    local_start, local_wait, local_cancel, local_stop, local_destroy, NULL};
+    local_start,   local_wait, local_cancel, local_stop,
+    local_destroy, NULL,       NULL};
 
 //===----------------------------------------------------------------------===//
 // Creation

@@ -41,14 +41,14 @@ burst_error *burst_communicator_begin(burst_communicator *communicator,
 }
 
 burst_error *burst_communicator_split(burst_communicator *communicator,
-                                      ncclComm_t parent, int rank) {
+                                      ncclComm_t parent, int color, int rank) {
   ncclConfig_t config = config_of_ours();
   CUcontext before;
   burst_error *error = burst_gpu_enter(communicator->gpu, &before);
   if (error)
     return error;
   ncclResult_t result = communicator->nccl->ncclCommSplit(
-      parent, 0, rank, &communicator->made, &config);
+      parent, color, rank, &communicator->made, &config);
   burst_gpu_leave(communicator->gpu, before);
   return burst_communicator_error(communicator, "ncclCommSplit", result);
 }

@@ -18,12 +18,13 @@ typedef struct burst_communicator {
 } burst_communicator;
 
 // These begin to make it, collectively: of the unique id of rank 0, or of
-// another communicator of the same ranks, which is not changed.
+// another communicator, which is not changed: of its ranks that give the same
+// color, in the order of `rank`.
 burst_error *burst_communicator_begin(burst_communicator *communicator,
                                       const ncclUniqueId *id, int64_t num_ranks,
                                       int64_t rank);
 burst_error *burst_communicator_split(burst_communicator *communicator,
-                                      ncclComm_t parent, int rank);
+                                      ncclComm_t parent, int color, int rank);
 // Whether all that it was asked for has been put on its stream; an error if
 // that, or anything before, has failed.
 burst_error *burst_communicator_poll(burst_communicator *communicator,

@@ -5,8 +5,9 @@
 // transport's stream: behind the moment when its memory is ready, in front of
 // the event that says that it is done. A piece is one message, because both
 // sides have to agree on what is one; a piece with gaps is packed for that.
-// Where all ranks gather the shards of all, and these are of one size, it is
-// one ncclAllGather, for which all pieces are packed.
+// Where all ranks of a group gather the shards of all, and these are of one
+// size, it is one ncclAllGather on the communicator of the group, for which all
+// pieces are packed; so is an exchange one ncclAlltoAll, where NCCL has that.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,13 +37,22 @@ typedef struct side {
 // The messages of one start. All their posts point to it.
 typedef struct hop {
   int64_t references;
-  CUdeviceptr gathered;   // of a gather: the shards of all ranks, packed
-  int64_t share;          // and the bytes of each
+  const burst_communicator *communicator; // of a collective, else null
+  CUdeviceptr gathered;   // of a collective: what all ranks sent, packed
+  CUdeviceptr sent;       // and of an exchange what goes to each,
+  int64_t share;          // and the bytes of each part
   burst_cuda_event *done; // marked when the group is on the stream
   bool is_marked;
   int64_t num_sides;
   side sides[];
 } hop;
+
+// Ranks that differ in their places along some axes of the grid.
+typedef struct group {
+  burst_group ranks;
+  burst_communicator communicator;
+  struct group *next;
+} group;
 
 typedef struct nccl_transport {
   burst_transport transport;
@@ -53,7 +63,8 @@ typedef struct nccl_transport {
 
   pthread_mutex_t mutex;
   // Guarded:
-  burst_communicator communicator;
+  burst_communicator communicator; // of all ranks
+  group *groups;
   hop *pending; // asked for, but not known to be on the stream
   bool failed;
   char *reason; // of this rank, where there is no world
@@ -78,12 +89,28 @@ static burst_error *failure_of(nccl_transport *nccl) {
   return reason ? burst_error_create(code, "", "%s", reason) : NULL;
 }
 
+// Whether all that was asked for has been put on the stream; an error if that,
+// or anything before, has failed. The mutex is held.
+static burst_error *poll(nccl_transport *nccl, bool *settled) {
+  burst_error *error = burst_communicator_poll(&nccl->communicator, settled);
+  for (group *group = nccl->groups; group && *settled && !error;
+       group = group->next)
+    error = burst_communicator_poll(&group->communicator, settled);
+  return error;
+}
+
+static void abort_all(nccl_transport *nccl) {
+  for (group *group = nccl->groups; group; group = group->next)
+    burst_communicator_abort(&group->communicator);
+  burst_communicator_abort(&nccl->communicator);
+}
+
 // What is on the stream ends at once; what ran there has to be told wrong.
 static void fail(void *context) {
   nccl_transport *nccl = context;
   pthread_mutex_lock(&nccl->mutex);
   nccl->failed = true;
-  burst_communicator_abort(&nccl->communicator);
+  abort_all(nccl);
   pthread_mutex_unlock(&nccl->mutex);
 }
 
@@ -108,7 +135,7 @@ static burst_error *nccl_check(burst_transport *transport) {
   pthread_mutex_lock(&nccl->mutex);
   burst_error *error = failure_of(nccl);
   if (!error && nccl->communicator.made)
-    error = burst_communicator_poll(&nccl->communicator, &settled);
+    error = poll(nccl, &settled);
   pthread_mutex_unlock(&nccl->mutex);
   return error;
 }
@@ -156,26 +183,47 @@ static burst_error *make_side(nccl_transport *nccl, burst_post *post,
   return error;
 }
 
-// The bytes of each shard, where ranks gather those of all and they have one
-// size: that is known alike to all; else 0.
-static int64_t share_of(const nccl_transport *nccl, burst_post *const *posts,
-                        int64_t count) {
-  int64_t received = 0;
+// That of the ranks of a group, or null.
+static const burst_communicator *communicator_of(const nccl_transport *nccl,
+                                                 const burst_group *ranks) {
+  if (ranks->num_ranks == nccl->transport.num_ranks)
+    return &nccl->communicator;
+  for (const group *group = nccl->groups; group; group = group->next)
+    if (group->ranks.num_ranks == ranks->num_ranks &&
+        group->ranks.stride == ranks->stride)
+      return &group->communicator;
+  return NULL;
+}
+
+static int64_t place_of(int64_t rank, const burst_group *ranks) {
+  return rank / ranks->stride % ranks->num_ranks;
+}
+
+// Whether the messages of a start are all of a pattern that NCCL has a call
+// for, and have one size: that is known alike to all.
+static bool is_collective(const nccl_transport *nccl, burst_post *const *posts,
+                          int64_t count) {
+  int64_t received = 0, others = posts[0]->group.num_ranks - 1;
   for (int64_t i = 0; i < count; ++i) {
     received += posts[i]->receives;
     if (posts[i]->bytes != posts[0]->bytes)
-      return 0;
+      return false;
   }
-  bool gathers = posts[0]->pattern == BURST_GATHER_ALL &&
-                 received == nccl->transport.num_ranks - 1 && received < count;
-  return gathers ? posts[0]->bytes : 0;
+  return received == others && count == 2 * others &&
+         (posts[0]->pattern == BURST_GATHER_ALL ||
+          (posts[0]->pattern == BURST_EXCHANGE_ALL &&
+           nccl->communicator.nccl->ncclAlltoAll));
 }
 
-// A side whose pieces lie in the memory of a gather.
+// A side whose pieces lie in the memory of a collective.
 static burst_error *make_share(const nccl_transport *nccl, const hop *hop,
                                burst_post *post, side *side) {
-  int64_t rank = post->receives ? post->peer : nccl->transport.rank;
-  char *next = (char *)hop->gathered + rank * hop->share;
+  bool is_exchange = post->pattern == BURST_EXCHANGE_ALL;
+  int64_t rank =
+      post->receives || is_exchange ? post->peer : nccl->transport.rank;
+  CUdeviceptr memory =
+      post->receives || !is_exchange ? hop->gathered : hop->sent;
+  char *next = (char *)memory + place_of(rank, &post->group) * hop->share;
   size_t bytes = (size_t)post->num_pieces * sizeof(burst_piece);
   side->post = post;
   side->pieces = malloc(bytes);
@@ -191,14 +239,19 @@ static burst_error *make_share(const nccl_transport *nccl, const hop *hop,
 static burst_error *make_sides(nccl_transport *nccl, hop *hop,
                                burst_post *const *posts) {
   burst_error *error = NULL;
-  hop->share = share_of(nccl, posts, hop->num_sides);
-  if (hop->share)
-    error = burst_gpu_allocate(nccl->gpu,
-                               (size_t)(hop->share * nccl->transport.num_ranks),
-                               nccl->stream, &hop->gathered);
+  const burst_post *first = posts[0];
+  if (is_collective(nccl, posts, hop->num_sides))
+    hop->communicator = communicator_of(nccl, &first->group);
+  if (hop->communicator) {
+    hop->share = first->bytes;
+    size_t bytes = (size_t)(hop->share * first->group.num_ranks);
+    error = burst_gpu_allocate(nccl->gpu, bytes, nccl->stream, &hop->gathered);
+    if (!error && first->pattern == BURST_EXCHANGE_ALL)
+      error = burst_gpu_allocate(nccl->gpu, bytes, nccl->stream, &hop->sent);
+  }
   for (int64_t i = 0; i < hop->num_sides && !error; ++i)
-    error = hop->share ? make_share(nccl, hop, posts[i], &hop->sides[i])
-                       : make_side(nccl, posts[i], &hop->sides[i]);
+    error = hop->communicator ? make_share(nccl, hop, posts[i], &hop->sides[i])
+                              : make_side(nccl, posts[i], &hop->sides[i]);
   return error;
 }
 
@@ -235,6 +288,7 @@ static void release(nccl_transport *nccl, hop *hop) {
   for (int64_t i = 0; i < hop->num_sides; ++i)
     free_side(nccl, &hop->sides[i]);
   burst_error_destroy(burst_gpu_free(nccl->gpu, hop->gathered, nccl->stream));
+  burst_error_destroy(burst_gpu_free(nccl->gpu, hop->sent, nccl->stream));
   burst_cuda_event_release(hop->done);
   if (nccl->pending == hop)
     nccl->pending = NULL;
@@ -257,20 +311,33 @@ static ncclResult_t ask(nccl_transport *nccl, const side *side, int64_t index) {
                                nccl->communicator.made, nccl->stream);
 }
 
+static burst_error *ask_together(const nccl_transport *nccl, const hop *hop) {
+  const burst_communicator *communicator = hop->communicator;
+  const burst_nccl *table = communicator->nccl;
+  const burst_post *post = hop->sides[0].post;
+  size_t share = (size_t)hop->share;
+  void *all = (void *)hop->gathered;
+  if (post->pattern == BURST_EXCHANGE_ALL)
+    return burst_communicator_error(
+        communicator, "ncclAlltoAll",
+        table->ncclAlltoAll((void *)hop->sent, all, share, ncclInt8,
+                            communicator->made, nccl->stream));
+  int64_t place = place_of(nccl->transport.rank, &post->group);
+  return burst_communicator_error(
+      communicator, "ncclAllGather",
+      table->ncclAllGather((char *)all + place * hop->share, all, share,
+                           ncclInt8, communicator->made, nccl->stream));
+}
+
 static burst_error *ask_all(nccl_transport *nccl, const hop *hop) {
   const burst_nccl *table = nccl->communicator.nccl;
   burst_error *error = burst_communicator_error(
       &nccl->communicator, "ncclGroupStart", table->ncclGroupStart());
   if (error)
     return error;
-  if (hop->share)
-    error = burst_communicator_error(
-        &nccl->communicator, "ncclAllGather",
-        table->ncclAllGather((char *)hop->gathered +
-                                 nccl->transport.rank * hop->share,
-                             (void *)hop->gathered, (size_t)hop->share,
-                             ncclInt8, nccl->communicator.made, nccl->stream));
-  for (int64_t s = 0; s < hop->num_sides && !hop->share; ++s) {
+  if (hop->communicator)
+    error = ask_together(nccl, hop);
+  for (int64_t s = 0; s < hop->num_sides && !hop->communicator; ++s) {
     const side *side = &hop->sides[s];
     const char *call = side->post->receives ? "ncclRecv" : "ncclSend";
     for (int64_t i = 0; i < side->post->num_pieces && !error; ++i)
@@ -293,7 +360,9 @@ static burst_error *ask_for(nccl_transport *nccl, hop *hop) {
     const side *side = &hop->sides[i];
     error = burst_gpu_wait(nccl->gpu, nccl->stream, side->post->ready->event);
     // To all others a gather sends one and the same.
-    if (error || side->post->receives || (hop->share && has_packed))
+    if (error || side->post->receives ||
+        (side->post->pattern == BURST_GATHER_ALL && hop->communicator &&
+         has_packed))
       continue;
     error = pack(nccl, side);
     has_packed = true;
@@ -335,7 +404,7 @@ static burst_error *settle(nccl_transport *nccl, double seconds, bool *late) {
     bool settled = false;
     burst_error *error = failure_of(nccl);
     if (!error)
-      error = burst_communicator_poll(&nccl->communicator, &settled);
+      error = poll(nccl, &settled);
     if (error)
       return error;
     if (settled)
@@ -451,7 +520,60 @@ static void nccl_cancel(burst_transport *transport, burst_post *post) {
   pthread_mutex_unlock(&nccl->mutex);
 }
 
+// Returns when all ranks have a communicator, or fails.
+static burst_error *await_ranks(nccl_transport *nccl, double seconds) {
+  bool is_late = false;
+  burst_error *error = settle(nccl, seconds, &is_late);
+  return error || !is_late
+             ? error
+             : burst_error_create(
+                   BURST_DEADLINE_EXCEEDED, "",
+                   "nccl transport: waited %.1f s for NCCL to connect rank %d "
+                   "of %d",
+                   seconds, (int)nccl->transport.rank,
+                   (int)nccl->transport.num_ranks);
+}
+
+static burst_error *connect_group(nccl_transport *nccl,
+                                  const burst_group *ranks, double seconds) {
+  int64_t rank = nccl->transport.rank, place = place_of(rank, ranks);
+  burst_error *error = await_ranks(nccl, seconds);
+  if (error)
+    return error;
+  group *made = calloc(1, sizeof(*made));
+  if (!made)
+    return burst_error_no_memory(sizeof(*made));
+  made->ranks = *ranks;
+  made->communicator =
+      (burst_communicator){nccl->communicator.nccl, nccl->gpu, NULL};
+  error =
+      burst_communicator_split(&made->communicator, nccl->communicator.made,
+                               (int)(rank - place * ranks->stride), (int)place);
+  if (error) {
+    free(made);
+    return error;
+  }
+  made->next = nccl->groups;
+  nccl->groups = made;
+  return await_ranks(nccl, seconds);
+}
+
+static burst_error *nccl_prepare(burst_transport *transport,
+                                 const burst_group *ranks, double seconds) {
+  nccl_transport *nccl = nccl_of(transport);
+  pthread_mutex_lock(&nccl->mutex);
+  burst_error *error =
+      communicator_of(nccl, ranks) ? NULL : connect_group(nccl, ranks, seconds);
+  pthread_mutex_unlock(&nccl->mutex);
+  return error;
+}
+
 static void free_nccl(nccl_transport *nccl) {
+  while (nccl->groups) {
+    group *group = nccl->groups;
+    nccl->groups = group->next;
+    free(group);
+  }
   if (nccl->stream)
     burst_gpu_stream_destroy(nccl->gpu, nccl->stream);
   pthread_mutex_destroy(&nccl->mutex);
@@ -463,12 +585,15 @@ static void nccl_destroy(burst_transport *transport) {
   nccl_transport *nccl = nccl_of(transport);
   if (nccl->config.world)
     burst_world_detach(nccl->config.world);
+  for (group *group = nccl->groups; group; group = group->next)
+    burst_communicator_end(&group->communicator, end_timeout);
   burst_communicator_end(&nccl->communicator, end_timeout);
   free_nccl(nccl);
 }
 
 static const burst_transport_kind nccl_table = {
-    nccl_start, nccl_wait, nccl_cancel, nccl_stop, nccl_destroy, nccl_check};
+    nccl_start,   nccl_wait,  nccl_cancel, nccl_stop,
+    nccl_destroy, nccl_check, nccl_prepare};
 
 //===----------------------------------------------------------------------===//
 // Creation
@@ -503,7 +628,7 @@ static burst_error *read_ranks(nccl_transport *nccl) {
 
 static burst_error *begin_split(nccl_transport *nccl) {
   return burst_communicator_split(&nccl->communicator,
-                                  nccl->config.communicator,
+                                  nccl->config.communicator, 0,
                                   (int)nccl->transport.rank);
 }
 
@@ -534,18 +659,11 @@ static burst_error *begin_own(nccl_transport *nccl) {
 static burst_error *connect_ranks(nccl_transport *nccl) {
   burst_error *error =
       nccl->config.communicator ? begin_split(nccl) : begin_own(nccl);
-  bool is_late = false;
   if (error)
     return error;
   pthread_mutex_lock(&nccl->mutex);
-  error = settle(nccl, nccl->config.timeout_seconds, &is_late);
+  error = await_ranks(nccl, nccl->config.timeout_seconds);
   pthread_mutex_unlock(&nccl->mutex);
-  if (!error && is_late)
-    error = burst_error_create(
-        BURST_DEADLINE_EXCEEDED, "",
-        "nccl transport: waited %.1f s for NCCL to connect rank %d of %d",
-        nccl->config.timeout_seconds, (int)nccl->transport.rank,
-        (int)nccl->transport.num_ranks);
   return error;
 }
 
@@ -633,7 +751,7 @@ burst_error *burst_transport_create_nccl(const burst_nccl_config *given,
   if (attached)
     burst_world_detach(config.world);
   if (made) {
-    burst_communicator_abort(&made->communicator);
+    abort_all(made);
     free_nccl(made);
   }
   return error;

@@ -169,7 +169,7 @@ static void tcp_destroy(burst_transport *transport) {
 }
 
 static const burst_transport_kind tcp_table = {
-    tcp_start, tcp_wait, tcp_cancel, tcp_stop, tcp_destroy, NULL};
+    tcp_start, tcp_wait, tcp_cancel, tcp_stop, tcp_destroy, NULL, NULL};
 
 //===----------------------------------------------------------------------===//
 // Creation
