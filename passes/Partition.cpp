@@ -55,6 +55,8 @@ private:
   }
   RankedTensorType shardOf(RankedTensorType type, int64_t dim) const;
   RankedTensorType partOf(RankedTensorType type, AxesAttr heads) const;
+  bool isShared(RankedTensorType whole) const;
+  RankedTensorType partsOf(RankedTensorType shard, Value part) const;
   ArrayAttr splitsAttr(RankedTensorType type);
   LogicalResult checkSplits(AttentionInterface op);
   void partition(AttentionInterface op, const AttentionSizes &sizes);
@@ -242,11 +244,13 @@ ring::ShardAttr Partitioner::shardAttr(const Layout &layout, int64_t dim,
                               dim, extent, axes);
 }
 
-/// What a rank holds of the batch, and of heads that are sharded so.
+/// What a rank holds of the batch, and of heads that are sharded so: of heads
+/// that are fewer than ranks, one that it shares.
 RankedTensorType Partitioner::partOf(RankedTensorType type,
                                      AxesAttr heads) const {
   SmallVector<int64_t> shape(type.getShape());
-  shape[ring::headsDimOf(type)] /= groupOf(function, heads).size;
+  int64_t &size = shape[ring::headsDimOf(type)];
+  size = std::max<int64_t>(1, size / groupOf(function, heads).size);
   if (!type.isDynamicDim(0))
     shape[0] /= groupOf(function, batch).size;
   return type.clone(shape);
@@ -397,10 +401,14 @@ void Partitioner::partition(AttentionInterface op,
   for (OpOperand &operand : op->getOpOperands())
     if (Value global = globals.lookup(operand.get()))
       operand.set(global);
-  for (Sharded sharded : op.getSharded())
-    if (sharded.tensor.getDefiningOp() == op)
-      sharded.tensor.setType(partOf(
-          cast<RankedTensorType>(sharded.tensor.getType()), inside.heads));
+  for (Sharded sharded : op.getSharded()) {
+    if (sharded.tensor.getDefiningOp() != op)
+      continue;
+    auto type = cast<RankedTensorType>(sharded.tensor.getType());
+    RankedTensorType part = partOf(type, inside.heads);
+    sharded.tensor.setType(isShared(type) ? part.clone(op.getStateType())
+                                          : part);
+  }
   // What computes is left, on all axes that are.
   if (StrategyAttr strategy = strategies.lookup(op))
     op->setAttr("strategy", strategy);
@@ -420,6 +428,22 @@ Value Partitioner::shard(OpBuilder &builder, Value global, int64_t dim) {
                          inside.sequence);
 }
 
+/// Whether ranks share heads of a global tensor between the all-to-alls.
+bool Partitioner::isShared(RankedTensorType whole) const {
+  return whole.getDimSize(ring::headsDimOf(whole)) <
+         groupOf(function, inside.heads).size;
+}
+
+/// What an all-to-all brings to a shard of heads that ranks share: a part of
+/// each, of which the shard is the sum, in the type of `part`.
+RankedTensorType Partitioner::partsOf(RankedTensorType shard,
+                                      Value part) const {
+  auto type = cast<RankedTensorType>(part.getType());
+  SmallVector<int64_t> shape(shard.getShape());
+  shape[ring::headsDimOf(shard)] = layout.parts / layoutInside.parts;
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
 /// Exchanges results of one attention and sequence, from right behind it on, so
 /// that other attentions are computed meanwhile.
 void Partitioner::takeApart(AttentionInterface op, ArrayRef<Sharded> results,
@@ -428,13 +452,17 @@ void Partitioner::takeApart(AttentionInterface op, ArrayRef<Sharded> results,
   builder.setInsertionPointAfter(op);
   SmallVector<Value> shards;
   SmallVector<Type> types;
+  SmallVector<RankedTensorType> wholes;
   SmallVector<int64_t> dims;
   llvm::SmallSetVector<Value, 4> tensors; // one may be returned twice
   for (auto [result, use] : llvm::zip_equal(results, uses)) {
     if (!tensors.insert(result.tensor))
       continue;
     shards.push_back(shard(builder, result.tensor, result.dim));
-    types.push_back(shardOf(globalResult(use->getOperandNumber()), result.dim));
+    RankedTensorType whole = globalResult(use->getOperandNumber());
+    wholes.push_back(shardOf(whole, result.dim));
+    types.push_back(isShared(whole) ? partsOf(wholes.back(), shards.back())
+                                    : wholes.back());
     dims.push_back(result.dim);
   }
   auto [queries, keys] = extentsOf.at(op);
@@ -444,9 +472,16 @@ void Partitioner::takeApart(AttentionInterface op, ArrayRef<Sharded> results,
   builder.setInsertionPoint(uses.front()->getOwner());
   auto wait =
       ring::WaitOp::create(builder, op.getLoc(), types, start.getToken());
+  SmallVector<Value> returned;
+  for (auto [tensor, whole] : llvm::zip_equal(wait.getTensors(), wholes))
+    returned.push_back(tensor.getType() == whole
+                           ? Value(tensor)
+                           : ring::RoundOp::create(builder, op.getLoc(), whole,
+                                                   tensor,
+                                                   /*into=*/Value())
+                                 .getRounded());
   for (auto [use, result] : llvm::zip_equal(uses, results))
-    use->set(wait.getTensors()[llvm::find(tensors, result.tensor) -
-                               tensors.begin()]);
+    use->set(returned[llvm::find(tensors, result.tensor) - tensors.begin()]);
 }
 
 void Partitioner::partitionReturn(func::ReturnOp op) {

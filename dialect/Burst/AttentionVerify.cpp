@@ -21,6 +21,7 @@ struct Shaped {
   Value tensor;
   StringRef form;
   SmallVector<int64_t> shape;
+  bool mayBeOfState = false; ///< of the type in which sums are made
 };
 } // namespace
 
@@ -65,7 +66,7 @@ static LogicalResult verifyTensors(AttentionInterface op,
       return op->emitOpError()
              << shaped.name << " of " << element << " attention must be of "
              << state << ", got: " << found;
-    if (!isRow && found != element)
+    if (!isRow && found != element && !(shaped.mayBeOfState && found == state))
       return op->emitOpError()
              << shaped.name << " must have the element type of query, "
              << element << ", got: " << found;
@@ -243,6 +244,8 @@ LogicalResult AttentionBackwardOp::verify() {
                               likeQuery(*this, "query_grad", getQueryGrad()),
                               likeKey(*this, "key_grad", getKeyGrad()),
                               likeValue(*this, "value_grad", getValueGrad())};
+  for (Shaped &gradient : MutableArrayRef(tensors).take_back(2))
+    gradient.mayBeOfState = true;
   if (getLseGrad())
     tensors.push_back(likeLse(*this, "lse_grad", getLseGrad()));
   if (failed(verifyHeads(*this)) || failed(verifyTensors(*this, tensors)) ||

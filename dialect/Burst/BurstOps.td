@@ -182,7 +182,7 @@ def Burst_AttentionBackwardOp : Burst_Op<"attention_backward", [
     **Constraints:**
     - (C1) query, key, value, out, lse are as in `burst.attention`; out_grad is
       like out, lse_grad like lse, and the gradients are like query, key and
-      value.
+      value; those by key and value may be in the state type.
     - (C2) `gradients` names tables of floats among the score's captures, each
       once, and gives tensors of their shapes in the state type.
     - (C3) all else is as in `burst.attention`.

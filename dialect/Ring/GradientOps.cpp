@@ -94,15 +94,32 @@ LogicalResult RoundOp::verify() {
   if (failed(verifyForm(*this, (*this)->getOperands(), 1)))
     return failure();
   Value made = getInto() ? getInto() : getRounded();
-  if (failed(verifyMade(*this, getGradient(), made)))
-    return failure();
-  Type from = shapedType(getGradient()).getElementType();
-  Type to = shapedType(made).getElementType();
-  if (isa<FloatType>(to) &&
-      to.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth())
+  ShapedType gradient = shapedType(getGradient());
+  bool adds = made && addsHeads();
+  if (adds) {
+    SmallVector<int64_t> shape(gradient.getShape());
+    shape[2] = shapedType(made).getDimSize(2);
+    gradient = gradient.clone(shape);
+  }
+  if (!made || !agree(gradient.getShape(), shapedType(made).getShape()))
+    return verifyMade(*this, getGradient(), made);
+  // round_c2
+  Type from = gradient.getElementType(), to = shapedType(made).getElementType();
+  unsigned width = from.getIntOrFloatBitWidth();
+  if (isa<FloatType>(to) && to.getIntOrFloatBitWidth() < width + adds)
     return success();
   return emitOpError("rounds to a narrower type than ")
          << from << ", got: " << to;
+}
+
+bool RoundOp::addsHeads() {
+  ShapedType from = shapedType(getGradient()),
+             to = shapedType(getInto() ? getInto() : getRounded());
+  if (from.getRank() != 4 || to.getRank() != 4)
+    return false;
+  int64_t parts = from.getDimSize(2), heads = to.getDimSize(2);
+  return !ShapedType::isDynamic(parts) && !ShapedType::isDynamic(heads) &&
+         heads > 0 && parts > heads && parts % heads == 0;
 }
 
 //===----------------------------------------------------------------------===//

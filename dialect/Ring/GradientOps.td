@@ -169,16 +169,22 @@ def Ring_AddOp : Ring_UpdatingOp<"add", [SameVariadicOperandSize]> {
 }
 
 def Ring_RoundOp : Ring_MakingOp<"round"> {
-  let summary = "a gradient in the type of what it is by";
+  let summary = "a gradient in the type, and with the heads, of what it is by";
   let description = [{
-    Rounds to nearest, ties to even. On buffers the result is written `into` one.
+    Rounds to nearest, ties to even. A result of h in place of n heads is first the
+    sum of the n / h parts that lie side by side for each, in their order: what an
+    all-to-all brings of heads that ranks share. On buffers the result is written
+    `into` one.
 
-    **Constraints:** (C1) both have one shape; the result is narrower.
+    **Constraints:** (C1) both have one shape, but for heads, of which those of the
+    result divide those of the gradient. (C2) the result is narrower, or has fewer
+    heads and no wider type.
 
     Example:
 
     ```mlir
     %r = ring.round %dk : tensor<1x256x2x64xf32> -> tensor<1x256x2x64xbf16>
+    %s = ring.round %parts : tensor<1x256x8x64xf32> -> tensor<1x256x2x64xf32>
     ```
   }];
   let arguments = (ins Ring_OutTensor:$gradient, Optional<AnyMemRef>:$into);
@@ -189,6 +195,8 @@ def Ring_RoundOp : Ring_MakingOp<"round"> {
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    /// Whether the result has fewer heads.
+    bool addsHeads();
     std::optional<::mlir::MutableOperandRange> getResultMemory() {
       return getIntoMutable();
     }

@@ -42,9 +42,10 @@ static LogicalResult verifyAllToAll(TransferOpInterface op) {
       return op.emitOpError("shards heads in place of another dimension, got: ")
              << dim << " of " << type << ", that of the heads";
     if (op.getRoute() == Route::ToHeads && !ShapedType::isDynamic(heads) &&
-        heads % members != 0)
-      return op.emitOpError("shards ") << heads << " heads over " << members
-                                       << " ranks, which does not divide them";
+        heads % members != 0 && members % heads != 0)
+      return op.emitOpError("shards ")
+             << heads << " heads over " << members
+             << " ranks, which neither divide them nor are divided by them";
   }
   return success();
 }
@@ -55,7 +56,9 @@ static void exchangeHeads(TransferOpInterface op, ShapedType sent,
   int64_t &heads = shape[headsDimOf(sent)];
   auto members = static_cast<int64_t>(op.getMembers());
   if (!ShapedType::isDynamic(heads))
-    heads = op.getRoute() == Route::ToHeads ? heads / members : heads * members;
+    heads = op.getRoute() == Route::ToHeads
+                ? std::max<int64_t>(1, heads / members)
+                : heads * members;
 }
 
 LogicalResult ring::verifyTransfer(Operation *operation) {

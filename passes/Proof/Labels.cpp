@@ -109,6 +109,19 @@ void Labels::visitArguments() {
   }
 }
 
+static int64_t headsOf(Value tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  return type.getRank() < 3 ? 0 : type.getDimSize(ring::headsDimOf(type));
+}
+
+/// Of what all-to-alls brought: ranks share no heads of queries, and what each
+/// made for a head of keys that it shares was added.
+bool Labels::hasAllHeads(Value result, const Label &label) const {
+  return ring::shardingOf(program).exchanged.size == 1 ||
+         headsOf(result) ==
+             headsOf(program.getArgument(whatIsMade(label.tensor).first));
+}
+
 void Labels::visitReturn(Operation *op) {
   for (OpOperand &operand : op->getOpOperands()) {
     Label label = of(operand.get());
@@ -132,6 +145,8 @@ void Labels::visitReturn(Operation *op) {
         (!ShapedType::isDynamic(shard.getExtent()) &&
          shard.getExtent() != label.extent.number))
       return fail(op, "returns what is sharded in another way than it says");
+    if (!hasAllHeads(operand.get(), label))
+      return fail(op, "returns other heads than those of the argument");
   }
 }
 
@@ -760,6 +775,24 @@ void Labels::visit(const Rounded &rounded, Operation *op) {
   Label label = of(rounded.gradient);
   if ((!label.isOf(Made::Gradient) && !label.table) || label.isRounded)
     return fail(op, "rounds what is no gradient, or was rounded");
+  if (!mayAddHeads(rounded, label))
+    return fail(op, "adds heads of what is no gradient by heads that ranks "
+                    "share");
   label.isRounded = true;
   give(rounded.rounded, label);
+}
+
+/// Of what an all-to-all brought of the gradient by an argument with fewer
+/// heads than ranks, of which each gave a part for one.
+bool Labels::mayAddHeads(const Rounded &rounded, const Label &label) const {
+  int64_t parts = headsOf(rounded.gradient), heads = headsOf(rounded.rounded);
+  if (parts == heads)
+    return true;
+  auto wait = rounded.gradient.getDefiningOp<ring::WaitOp>();
+  auto start = wait ? wait.getToken().getDefiningOp<ring::TransferOpInterface>()
+                    : ring::TransferOpInterface();
+  return start && start.getRoute() == ring::Route::ToSequence && !label.table &&
+         headsOf(ring::behindAllToAll(rounded.gradient)) == 1 &&
+         parts == static_cast<int64_t>(start.getMembers()) &&
+         heads == headsOf(program.getArgument(whatIsMade(label.tensor).first));
 }

@@ -96,6 +96,8 @@ private:
   void visit(const Joined &joined, mlir::Operation *op);
   void visit(const Finalized &finalized, mlir::Operation *op);
   void visit(const Rounded &rounded, mlir::Operation *op);
+  bool hasAllHeads(mlir::Value result, const Label &label) const;
+  bool mayAddHeads(const Rounded &rounded, const Label &label) const;
   void visitReturn(mlir::Operation *op);
   void visitArguments();
 

@@ -362,6 +362,15 @@ TensorRef Simulation::Impl::Rank::gathered(const Transfer &gather,
 // All-to-alls
 //===----------------------------------------------------------------------===//
 
+/// Whether what is brought of tensor `index` is no result yet.
+static bool isRounded(ring::TransferOpInterface start, unsigned index) {
+  return llvm::any_of(start.getToken().getUsers(), [&](Operation *user) {
+    auto wait = dyn_cast<ring::WaitOp>(user);
+    return wait && llvm::any_of(wait.getTensors()[index].getUsers(),
+                                llvm::IsaPred<ring::RoundOp>);
+  });
+}
+
 /// What an all-to-all brings of tensor `index`, which it takes; null where that
 /// is not what it says.
 TensorRef Simulation::Impl::Rank::exchanged(const StartSite &site,
@@ -383,15 +392,16 @@ TensorRef Simulation::Impl::Rank::exchanged(const StartSite &site,
   auto type = cast<RankedTensorType>(op.getToken().getType().getTypes()[index]);
   auto shape = tensor->shape;
   int64_t &heads = shape[ring::headsDimOf(type)];
-  if (toHeads && heads % members != 0) {
+  if (toHeads && heads % members != 0 && members % heads != 0) {
     fail(op,
          "shards " + Twine(heads) + " heads over " + Twine(members) + " ranks");
     return nullptr;
   }
-  heads = toHeads ? heads / members : heads * members;
+  heads = toHeads ? std::max<int64_t>(1, heads / members) : heads * members;
   int64_t rows = layout.count(all.receivedOwner, all.extent);
   // A slot is as large as the largest shard, a result as that of this rank.
-  shape[dim] = toHeads ? layout.largest(all.extent) : rows;
+  bool isSlot = toHeads || isRounded(op, index);
+  shape[dim] = isSlot ? layout.largest(all.extent) : rows;
   hold(shape, tensor->element);
   shape[dim] = rows;
   for (auto [d, size] : llvm::enumerate(type.getShape()))
@@ -430,10 +440,12 @@ TransferRef Simulation::Impl::Rank::makeLeg(const StartSite &site,
   auto countOf = [&](int64_t place) {
     return site.layout.count(first + place, all.extent);
   };
-  for (auto [tensor, dim] : llvm::zip_equal(all.tensors, all.dims))
-    leg->legBytes.push_back(toHeads ? tensor->bytes() / members
+  for (auto [tensor, dim] : llvm::zip_equal(all.tensors, all.dims)) {
+    int64_t heads = tensor->shape[tensor->shape.size() == 4 ? 2 : 1];
+    leg->legBytes.push_back(toHeads ? tensor->bytes() / std::min(members, heads)
                                     : impl.positionBytes(*tensor, dim) *
                                           countOf(to));
+  }
   for (auto [s, segment] :
        llvm::enumerate(all.layout.segments(all.owner, all.extent)))
     leg->sendMask |= static_cast<uint64_t>(segment.count != 0) << s;

@@ -631,10 +631,13 @@ static Step run(ring::RoundOp op, SimulatedRank &rank,
                 const ExternalCall &call) {
   TensorRef gradient = call.share<Tensor>(op.getGradientMutable()), rounded;
   std::string message;
-  if (!rank.semantics().round(elementOf(op.getRounded()), gradient, rounded,
+  auto type = cast<RankedTensorType>(op.getRounded().getType());
+  int64_t heads = op.addsHeads() ? type.getDimSize(2) : 0;
+  if (!rank.semantics().round(type.getElementType(), heads, gradient, rounded,
                               message))
     return rank.fail(op, message);
   rounded->labelLike(*gradient);
+  rounded->inside = gradient->inside;
   rank.hold(*rounded);
   call.give(op.getRounded(), rounded);
   return Step::Done;

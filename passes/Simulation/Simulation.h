@@ -243,8 +243,10 @@ public:
   virtual bool attendGrad(AttendGrad &attend, std::string &message) = 0;
   /// Adds b to a.
   virtual bool add(Sum &sum, std::string &message) = 0;
-  virtual bool round(mlir::Type element, const TensorRef &gradient,
-                     TensorRef &result, std::string &message) = 0;
+  /// To an element type and a number of heads, whose parts are added.
+  virtual bool round(mlir::Type element, int64_t heads,
+                     const TensorRef &gradient, TensorRef &result,
+                     std::string &message) = 0;
   /// A transfer starts, with which the rank holds what so many of its kind
   /// bring; may refuse it.
   virtual bool start(const Transfer &transfer, const Held &held,

@@ -63,10 +63,10 @@ Tensors BackwardProgram::attend(const Shards &queries, const Shards &keys,
   return Tensors(attend.getNewGrads());
 }
 
-/// The gradient in the type of the result.
-Value BackwardProgram::round(Value gradient) {
+/// The gradient in the type of a result.
+Value BackwardProgram::round(Value gradient, Value global) {
   auto type = cast<RankedTensorType>(gradient.getType());
-  Type element = op.getQuery().getType().getElementType();
+  Type element = cast<RankedTensorType>(global.getType()).getElementType();
   if (type.getElementType() == element)
     return gradient;
   return ring::RoundOp::create(builder, loc, type.clone(element), gradient,
@@ -75,9 +75,9 @@ Value BackwardProgram::round(Value gradient) {
 }
 
 void BackwardProgram::finish(ValueRange grads) {
-  replace(op.getQueryGrad(), round(grads[0]));
-  replace(op.getKeyGrad(), round(grads[1]));
-  replace(op.getValueGrad(), round(grads[2]));
+  for (auto [global, gradient] :
+       llvm::zip(op->getResults(), grads.take_front(3)))
+    replace(global, round(gradient, global));
   for (auto [global, table] :
        llvm::zip_equal(op.getCaptureGrads(), grads.drop_front(3)))
     global.replaceAllUsesWith(table);

@@ -38,7 +38,7 @@ protected:
   AttentionBackwardOp op;
 
 private:
-  mlir::Value round(mlir::Value gradient);
+  mlir::Value round(mlir::Value gradient, mlir::Value global);
 
   Tensors queries, keys;
 };

@@ -199,9 +199,9 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
   double tensors = tensorBytes(op, ofRank, whole);
   Estimate around;
   if (exchange.isDone())
-    around = estimateExchange(workload, whole.parts / layout.parts,
-                              backward && backward.getLseGrad(),
-                              machine.along(exchange.axes));
+    around = estimateExchange(
+        workload, whole.parts / layout.parts, backward && backward.getLseGrad(),
+        ofRank.keyHeads < headParts, machine.along(exchange.axes));
   for (const Strategy *strategy : getStrategies()) {
     bool isThis = exchange.rest &&
                   exchange.rest.getParts().front().name == strategy->getName();

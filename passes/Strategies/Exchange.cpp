@@ -8,6 +8,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InterleavedRange.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace burst;
 
@@ -26,6 +28,17 @@ static SmallVector<int64_t> headAxes(AttentionInterface op) {
   if (!heads || heads.getAxes() == ArrayRef(noAxis))
     return {};
   return SmallVector<int64_t>(heads.getAxes());
+}
+
+/// How many of `ranks` ranks can shard the heads of an attention, of which each
+/// has one of `others` parts already: the most that divide both.
+static int64_t mostMembers(AttentionInterface op, int64_t ranks,
+                           int64_t others) {
+  auto headsOf = [](Value tensor) {
+    return cast<RankedTensorType>(tensor.getType()).getDimSize(2);
+  };
+  return std::gcd(ranks / others, std::gcd(headsOf(op.getQuery()) / others,
+                                           headsOf(op.getKey()) / others));
 }
 
 /// Why sequence and heads cannot be exchanged along `axes`, to follow "pins the
@@ -50,17 +63,24 @@ static std::string whyNot(AttentionInterface op, ArrayRef<int64_t> axes) {
     int64_t count = cast<RankedTensorType>(tensor.getType()).getDimSize(2);
     if (ShapedType::isDynamic(count))
       return "needs to know how many heads there are";
-    if (count % (members * others) == 0)
+    bool isOfKeys = StringRef(what) == "key";
+    // Ranks may share a key head.
+    if (count % (members * others) == 0 ||
+        (isOfKeys && count % others == 0 && members % (count / others) == 0))
       continue;
     std::string text =
-        llvm::formatv("shards {0} {1} heads over {2} ranks, which does not "
-                      "divide them",
-                      count, what, members * others);
-    if (StringRef(what) == "key" && members * others % count == 0)
-      text += llvm::formatv("; give each rank a key head by repeating each {0} "
-                            "times",
-                            members * others / count);
-    return text;
+        llvm::formatv("shards {0} {1} heads over {2} ranks, which {3}; ", count,
+                      what, members * others,
+                      isOfKeys ? "neither divide them nor are divided by them"
+                               : "do not divide them");
+    int64_t most = mostMembers(op, members * others, others);
+    return text + (most == 1 ? "pin another strategy"
+                             : llvm::formatv("shard the sequence over two axes "
+                                             "of the grid, the last one of {0} "
+                                             "ranks, and pin ulysses on that "
+                                             "and a ring on the other",
+                                             most)
+                                   .str());
   }
   return {};
 }
@@ -151,7 +171,7 @@ SmallVector<Exchange> burst::allExchanges(AttentionInterface op) {
 }
 
 Estimate burst::estimateExchange(const Workload &inside, int64_t members,
-                                 bool hasLseGradient,
+                                 bool hasLseGradient, bool sharesHeads,
                                  const Hardware &hardware) {
   auto element = static_cast<double>(inside.elementBytes);
   auto state = static_cast<double>(inside.stateBytes);
@@ -165,7 +185,7 @@ Estimate burst::estimateExchange(const Workload &inside, int64_t members,
   if (inside.isBackward) {
     in += 2 * valueDim * element + (hasLseGradient ? 2 : 1) * state;
     out = queryDim * element;
-    keysOut = ofKeys;
+    keysOut = sharesHeads ? (queryDim + valueDim) * state : ofKeys;
   }
   auto queries = static_cast<double>(inside.sizes.batch) *
                  static_cast<double>(inside.sizes.queryHeads) *
@@ -177,6 +197,10 @@ Estimate burst::estimateExchange(const Workload &inside, int64_t members,
   result.buffers = queries * (in + out) + keys * (keysIn + keysOut);
   auto ranks = static_cast<double>(members);
   result.bytes = result.buffers * (ranks - 1) / ranks;
+  // What comes back is added first; in between sums are made where they are
+  // sent from, which the strategy there counts in another type.
+  if (sharesHeads && element == state)
+    result.buffers += keys * keysOut;
   // Both ways, each as one start of messages to all.
   constexpr double issue = 0.1; // as in estimateGathering
   result.exposed = 2 * hardware.latency * (1 + issue * (ranks - 2)) +

@@ -41,9 +41,11 @@ llvm::SmallVector<Exchange> allExchanges(AttentionInterface op);
 
 /// What the exchanges of an attention send and store, beside that of the
 /// attention in between, over so many ranks, which nothing hides. The sizes of
-/// the workload are those of the attention in between, and its heads.
+/// the workload are those of the attention in between, and its heads; where
+/// ranks share heads of keys, gradients come back in the state type.
 Estimate estimateExchange(const Workload &inside, int64_t members,
-                          bool hasLseGradient, const Hardware &hardware);
+                          bool hasLseGradient, bool sharesHeads,
+                          const Hardware &hardware);
 
 } // namespace burst
 

@@ -75,11 +75,24 @@ void Lowering::lower(ring::RoundOp op) {
   Operands operands;
   operands.read(gradient, "gradient", op.getGradient());
   operands.write(rounded, "rounded", op.getInto());
-  launch(builder, "round", numRowTasks(builder, op.getGradient(), shape), {},
+  auto from = cast<MemRefType>(op.getGradient().getType()),
+       to = cast<MemRefType>(op.getInto().getType());
+  int64_t parts =
+      op.addsHeads() ? from.getDimSize(2) / to.getDimSize(2) : 1; // of a head
+  launch(builder, "round", numRowTasks(builder, op.getInto(), shape), {},
          operands, [&](TileBuilder &b, Value task) {
-           RowTask at = decodeRowTask(b, task, gradient, shape);
-           storeRows(b, loadRows(b, gradient, at, shape.tile(columns)), rounded,
-                     at);
+           RowTask at = decodeRowTask(b, task, rounded, shape), part = at;
+           if (parts > 1)
+             part.h = b.mul(at.h, b.index(parts));
+           Value sum = loadRows(b, gradient, part, shape.tile(columns));
+           for (int64_t i = 1; i < parts; ++i) {
+             RowTask next = part;
+             next.h = b.add(part.h, b.index(i));
+             b.make<tile::AddOp>(
+                 sum, loadRows(b, gradient, next, shape.tile(columns)),
+                 at.count);
+           }
+           storeRows(b, sum, rounded, at);
          });
   op.erase();
 }

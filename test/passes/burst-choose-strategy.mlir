@@ -243,6 +243,7 @@ func.func @decode(%q: !q, %k: !k) -> !q {
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=decode | bytes=786432, compute_us=0.0, exposed_us=45.7, hidden_us=0.0, peak_bytes=657440, strategy=ring_kv}}
   // expected-remark @below {{[Passed] chosen | Category:strategy | Function=decode | bytes=786432, compute_us=0.0, exposed_us=27.7, hidden_us=0.0, peak_bytes=1180688, strategy=all_gather}}
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=decode | bytes=4704, compute_us=0.0, exposed_us=50.1, hidden_us=0.0, peak_bytes=138400, strategy=ring_q}}
+  // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=decode | bytes=787212, compute_us=0.0, exposed_us=39.7, hidden_us=0.0, peak_bytes=1181728, strategy=ulysses}}
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
@@ -261,6 +262,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{chosen | Category:strategy | Function=below | bytes=4608,}}
     // expected-remark @below {{strategy=ring_q}}
     // expected-remark @below {{strategy=all_gather}}
+    // expected-remark @below {{strategy=ulysses}}
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
@@ -273,6 +275,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{bytes=9216, compute_us=0.0, exposed_us=0.2, hidden_us=0.0, peak_bytes=9760, strategy=ring_kv}}
     // expected-remark @below {{chosen | Category:strategy | Function=above | bytes=4704,}}
     // expected-remark @below {{strategy=all_gather}}
+    // expected-remark @below {{strategy=ulysses}}
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}

@@ -67,14 +67,33 @@ func.func @stripes(%q: !q) -> !l {
 
 // -----
 
+// Two ranks share a key head: gradients come back in parts, and are added.
 shard.grid @mesh(shape = 8)
-!q = tensor<1x48x8x16xf32>
-!k = tensor<1x48x4x16xf32>
+!q = tensor<1x48x8x16xbf16>
+!k = tensor<1x48x4x16xbf16>
+!l = tensor<1x8x48xf32>
+// CHECK-LABEL: func @shared
+// CHECK: ring.start {{.*}} all_to_all heads over 8 {{.*}}: (tensor<1x6x4x16xbf16>) -> !ring.token<tensor<1x48x1x16xbf16>>
+// CHECK: burst.attention_backward {{.*}} -> (tensor<1x48x1x16xbf16>, tensor<1x48x1x16xf32>, tensor<1x48x1x16xf32>)
+// CHECK: all_to_all sequence over 8 {{.*}}tensor<1x48x1x16xf32>, tensor<1x48x1x16xf32>) -> !ring.token<tensor<1x6x8x16xf32>, tensor<1x6x8x16xf32>>
+// CHECK-COUNT-2: ring.round %{{.*}} : tensor<1x6x8x16xf32> -> tensor<1x6x4x16xbf16>
+func.func @shared(%q: !q, %k: !k, %o: !q, %l: !l) -> (!q, !k, !k) {
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %o, %l, %o
+      sequence <@mesh, striped> strategy <ulysses>
+      : (!q, !k, !k, !q, !l, !q) -> (!q, !k, !k)
+  return %dq, %dk, %dv : !q, !k, !k
+}
+
+// -----
+
+shard.grid @mesh(shape = 8)
+!q = tensor<1x48x24x16xf32>
+!k = tensor<1x48x12x16xf32>
 
 func.func @refused(%q: !q, %k: !k) -> !q {
-  // expected-error @below {{pins the strategy ulysses, which shards 4 key heads over 8 ranks, which does not divide them; give each rank a key head by repeating each 2 times}}
+  // expected-error @below {{pins the strategy ulysses, which shards 12 key heads over 8 ranks, which neither divide them nor are divided by them; shard the sequence over two axes of the grid, the last one of 4 ranks, and pin ulysses on that and a ring on the other}}
   %o, %lse = burst.attention %q, %k, %k sequence <@mesh, zigzag> strategy <ulysses>
-      : (!q, !k, !k) -> (!q, tensor<1x8x48xf32>)
+      : (!q, !k, !k) -> (!q, tensor<1x24x48xf32>)
   return %o : !q
 }
 
@@ -85,7 +104,7 @@ shard.grid @mesh(shape = 3)
 !k = tensor<1x48x4x16xf32>
 
 func.func @refused(%q: !q, %k: !k) -> !q {
-  // expected-error @below {{pins the strategy ulysses, which shards 8 query heads over 3 ranks, which does not divide them}}
+  // expected-error @below {{pins the strategy ulysses, which shards 8 query heads over 3 ranks, which do not divide them; pin another strategy}}
   %o, %lse = burst.attention %q, %k, %k sequence <@mesh, zigzag> strategy <ulysses>
       : (!q, !k, !k) -> (!q, tensor<1x8x48xf32>)
   return %o : !q

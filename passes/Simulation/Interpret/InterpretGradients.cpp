@@ -179,10 +179,18 @@ bool Interpreter::add(Sum &sum, std::string &) {
   return true;
 }
 
-bool Interpreter::round(Type element, const TensorRef &gradient,
+bool Interpreter::round(Type element, int64_t heads, const TensorRef &gradient,
                         TensorRef &result, std::string &) {
   result = makeLike(element, *gradient);
   result->floats = gradient->floats;
+  if (heads != 0) {
+    result->shape[2] = heads;
+    int64_t parts = gradient->shape[2] / heads, dim = gradient->shape[3];
+    result->floats.assign(result->size(), 0.0);
+    for (int64_t at = 0; at < gradient->size(); ++at)
+      result->floats[at / (parts * dim) * dim + at % dim] +=
+          gradient->floats[at];
+  }
   for (double &value : result->floats)
     value = roundTo(value, result->element);
   return true;

@@ -474,7 +474,8 @@ void Interpreter::exchange(const Transfer &from, const Transfer &to,
   bool toHeads = op.getRoute() == ring::Route::ToHeads;
   // Cut out along one of the dimensions, place along the other one.
   int64_t heads = toHeads ? target.shape[headsDim] : source.shape[headsDim];
-  int64_t first = (toHeads ? to : from).place * heads;
+  int64_t allOfThem = toHeads ? source.shape[headsDim] : target.shape[headsDim];
+  int64_t first = (toHeads ? to : from).place * allOfThem / members;
   std::vector<int64_t> ofPart = rowsFrom(first, heads),
                        allHeads = rowsFrom(0, heads);
   const Transfer &outside = toHeads ? from : to;

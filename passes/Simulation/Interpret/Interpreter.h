@@ -35,8 +35,8 @@ public:
              std::string &message) override;
   bool attendGrad(AttendGrad &attend, std::string &message) override;
   bool add(Sum &sum, std::string &message) override;
-  bool round(mlir::Type element, const TensorRef &gradient, TensorRef &result,
-             std::string &message) override;
+  bool round(mlir::Type element, int64_t heads, const TensorRef &gradient,
+             TensorRef &result, std::string &message) override;
   TensorRef deliver(const Transfer &from, const Transfer &to,
                     size_t index) override;
   void exchange(const Transfer &from, const Transfer &to,

@@ -57,9 +57,11 @@ bool Bookkeeper::add(Sum &sum, std::string &) {
   return true;
 }
 
-bool Bookkeeper::round(Type element, const TensorRef &gradient,
+bool Bookkeeper::round(Type element, int64_t heads, const TensorRef &gradient,
                        TensorRef &result, std::string &) {
   result = makeLike(element, *gradient);
+  if (heads != 0)
+    result->shape[2] = heads;
   return true;
 }
 
@@ -344,8 +346,42 @@ std::string Auditor::checkExchanged(int64_t rank, unsigned index,
           checkSharded(index, result->sharding, /*isInside=*/false);
       !found.empty())
     return found;
+  // Ranks share no heads of queries; parts of a gradient by heads that they
+  // share have been added.
+  if (const auto *origin = result->inside->origin.get();
+      origin && origin->proved) {
+    int64_t heads = headsOfArgument(origin->proved->query);
+    int64_t found = result->shape[result->shape.size() == 4 ? 2 : 1];
+    if (heads != 0 && found != heads)
+      return format("{0} heads of the attention of {1}", found, heads);
+  }
+  const auto *gradient = dyn_cast<Gradient>(result->inside.get());
+  if (gradient && gradient->proved)
+    if (int64_t heads = headsBehind(*gradient);
+        heads != 0 && result->shape[2] != heads)
+      return format("a gradient of {0} heads by a tensor of {1}",
+                    result->shape[2], heads);
   result = result->inside;
   return "";
+}
+
+/// How many heads this rank has of the argument by which a gradient is, before
+/// all-to-alls shard them; 0 where that is not known.
+int64_t Auditor::headsBehind(const Gradient &gradient) {
+  const GradientLabels &labels = gradient.proved->labels;
+  const int by[] = {labels.query, labels.key, labels.value};
+  return gradient.table || gradient.place >= std::ssize(by)
+             ? 0
+             : headsOfArgument(by[gradient.place]);
+}
+
+int64_t Auditor::headsOfArgument(int number) {
+  if (number < 0)
+    return 0;
+  auto type = dyn_cast<RankedTensorType>(program.getArgumentTypes()[number]);
+  return type && type.getRank() == 4 && !type.isDynamicDim(2)
+             ? type.getDimSize(2)
+             : 0;
 }
 
 std::optional<int64_t> Auditor::checkResults(Results results,

@@ -27,8 +27,8 @@ public:
              std::string &message) override;
   bool attendGrad(AttendGrad &attend, std::string &message) override;
   bool add(Sum &sum, std::string &message) override;
-  bool round(mlir::Type element, const TensorRef &gradient, TensorRef &result,
-             std::string &message) override;
+  bool round(mlir::Type element, int64_t heads, const TensorRef &gradient,
+             TensorRef &result, std::string &message) override;
 };
 
 /// What the mask says of a pair of segments.

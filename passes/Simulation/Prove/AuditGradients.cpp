@@ -422,14 +422,34 @@ bool Auditor::add(Sum &sum, std::string &message) {
   return message.empty();
 }
 
-bool Auditor::round(Type element, const TensorRef &gradient, TensorRef &result,
-                    std::string &message) {
+/// Behind an all-to-all, one part of each rank for a head that it shares.
+bool Auditor::addHeads(Type element, int64_t heads, const TensorRef &gradient,
+                       TensorRef &result, std::string &message) {
+  const auto *part = dyn_cast_or_null<Gradient>(gradient->inside.get());
+  if (!part || part->table || part->shape[2] != 1 ||
+      gradient->shape[2] != sharding.exchanged.size) {
+    message = "adds heads of what is no gradient by heads that ranks share";
+    return false;
+  }
+  if (part->proved && headsBehind(*part) != heads) {
+    message = format("adds parts for {0} heads, of the gradient by {1}, which "
+                     "has {2}",
+                     heads, name(part->by()), headsBehind(*part));
+    return false;
+  }
+  return Bookkeeper::round(element, heads, gradient, result, message);
+}
+
+bool Auditor::round(Type element, int64_t heads, const TensorRef &gradient,
+                    TensorRef &result, std::string &message) {
+  if (heads != 0)
+    return addHeads(element, heads, gradient, result, message);
   const auto *account = dyn_cast<Gradient>(gradient.get());
   if (!account || account->isRounded) {
     message = account ? "rounds a second time" : "rounds what is no gradient";
     return false;
   }
-  if (!Bookkeeper::round(element, gradient, result, message))
+  if (!Bookkeeper::round(element, heads, gradient, result, message))
     return false;
   auto rounded = copyOf(*account, result->element);
   rounded->isRounded = true;

@@ -140,8 +140,8 @@ public:
              std::string &message) override;
   bool attendGrad(AttendGrad &attend, std::string &message) override;
   bool add(Sum &sum, std::string &message) override;
-  bool round(mlir::Type element, const TensorRef &gradient, TensorRef &result,
-             std::string &message) override;
+  bool round(mlir::Type element, int64_t heads, const TensorRef &gradient,
+             TensorRef &result, std::string &message) override;
   bool start(const Transfer &transfer, const Held &held,
              std::string &message) override;
   TensorRef deliver(const Transfer &from, const Transfer &to,
@@ -188,6 +188,10 @@ private:
   /// Or what an attention between all-to-alls made of it.
   std::string checkSharded(unsigned index, const Sharding &made, bool isInside);
   std::string checkExchanged(int64_t rank, unsigned index, TensorRef &result);
+  int64_t headsBehind(const Gradient &gradient);
+  int64_t headsOfArgument(int number);
+  bool addHeads(mlir::Type element, int64_t heads, const TensorRef &gradient,
+                TensorRef &result, std::string &message);
   bool hasExchanges() const { return sharding.exchanged.size > 1; }
   void renumber(State &state);
 

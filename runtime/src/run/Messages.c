@@ -152,13 +152,21 @@ static void list_gather(listing *listing) {
   }
 }
 
-// How many heads of a tensor of an all-to-all go to one rank.
-static int64_t heads_of_part(const listing *listing, int64_t tensor) {
+// Of the heads of a tensor of an all-to-all, those of the rank at a place.
+typedef struct heads {
+  int64_t first, count;
+} heads;
+
+// Those that are fewer than ranks, several share.
+static heads heads_of_part(const listing *listing, int64_t tensor,
+                           int64_t place) {
   const burst_transfer *transfer = listing->transfer;
-  const burst_sharded *inside = transfer->route == BURST_TO_HEADS
-                                    ? &transfer->receives[tensor]
-                                    : &transfer->sends[tensor];
-  return burst_sharded_heads(inside);
+  const burst_sharded *sends = &transfer->sends[tensor],
+                      *receives = &transfer->receives[tensor];
+  bool to_heads = transfer->route == BURST_TO_HEADS;
+  int64_t all = burst_sharded_heads(to_heads ? sends : receives);
+  return (heads){place * all / transfer->num_ranks,
+                 burst_sharded_heads(to_heads ? receives : sends)};
 }
 
 // What goes to the rank at place `peer`, or comes from it. Of tensors that are
@@ -176,7 +184,8 @@ static void list_part(listing *listing, int64_t peer, bool receives) {
   const burst_sharded *tensors =
       receives ? transfer->receives : transfer->sends;
   for (int64_t i = 0; i < transfer->num_tensors; ++i) {
-    int64_t heads = heads_of_part(listing, i), row = 0;
+    heads part = heads_of_part(listing, i, peer);
+    int64_t row = 0;
     for (int64_t s = 0; s < transfer->num_segments; ++s) {
       burst_segment rows = listing->segments[s];
       if (rows.count == 0)
@@ -189,8 +198,8 @@ static void list_part(listing *listing, int64_t peer, bool receives) {
       }
       row += rows.count;
       listing->pieces =
-          burst_sharded_part(&tensors[i], &rows, is_of_shard ? peer * heads : 0,
-                             heads, listing->pieces);
+          burst_sharded_part(&tensors[i], &rows, is_of_shard ? part.first : 0,
+                             part.count, listing->pieces);
     }
   }
   message->num_pieces = listing->pieces - message->pieces;

@@ -152,6 +152,22 @@ func.func @round_c1(%a: tensor<1x8x2x4xf32>) {
 
 // -----
 
+func.func @round_c1(%a: tensor<1x8x8x4xf32>) {
+  // expected-error @below {{makes what has the shape of 'tensor<1x8x8x4xf32>', got: 'tensor<1x8x3x4xbf16>'}}
+  %0 = ring.round %a : tensor<1x8x8x4xf32> -> tensor<1x8x3x4xbf16>
+  return
+}
+
+// -----
+
+func.func @round_c2(%a: tensor<1x8x8x4xf32>) {
+  // expected-error @below {{rounds to a narrower type than 'f32', got: 'f64'}}
+  %0 = ring.round %a : tensor<1x8x8x4xf32> -> tensor<1x8x2x4xf64>
+  return
+}
+
+// -----
+
 func.func @round_c1(%a: tensor<1x8x2x4xf32>) {
   // expected-error @below {{rounds to a narrower type than 'f32', got: 'f32'}}
   %0 = ring.round %a : tensor<1x8x2x4xf32> -> tensor<1x8x2x4xf32>

@@ -128,6 +128,8 @@ func.func @add(%a: tensor<1x256x2x64xf32>, %d: tensor<?x?x2x64xf64>, %o: index,
 func.func @round(%dk: tensor<1x256x2x64xf32>, %d: tensor<?x?x2x64xf64>) {
   // CHECK: ring.round %{{.*}} : tensor<1x256x2x64xf32> -> tensor<1x256x2x64xbf16>
   %r = ring.round %dk : tensor<1x256x2x64xf32> -> tensor<1x256x2x64xbf16>
+  // CHECK: ring.round %{{.*}} : tensor<1x256x2x64xf32> -> tensor<1x256x1x64xf32>
+  %sum = ring.round %dk : tensor<1x256x2x64xf32> -> tensor<1x256x1x64xf32>
   // CHECK: ring.round %{{.*}} : tensor<?x?x2x64xf64> -> tensor<?x?x2x64xf32>
   %0 = ring.round %d : tensor<?x?x2x64xf64> -> tensor<?x?x2x64xf32>
   return

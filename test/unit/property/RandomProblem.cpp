@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <cstring>
+#include <numeric>
 
 using namespace burst;
 using namespace burst::test;
@@ -106,11 +107,15 @@ void Drawing::drawSizes() {
   openKeys = dice.chance(25);
 }
 
-/// As many heads as there must be for each of some ranks to have others.
+/// As many heads as there must be for each of some ranks to have others, but
+/// that they may share those of keys.
 void Drawing::drawMembers() {
   oracle::Sizes &s = problem.sizes;
-  problem.members = dice.pick({2, 2, 3});
-  if (s.keyHeads % problem.members == 0)
+  problem.members = dice.pick({2, 2, 3, 4});
+  bool isShared = dice.chance(40) && problem.members % s.keyHeads == 0;
+  if (isShared)
+    s.queryHeads = std::lcm(s.queryHeads, problem.members);
+  if (isShared || s.keyHeads % problem.members == 0)
     return;
   s.queryHeads = s.queryHeads / s.keyHeads * problem.members;
   s.keyHeads = problem.members;

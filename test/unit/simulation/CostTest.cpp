@@ -246,21 +246,23 @@ public:
   PlannedCost(MLIRContext &context, const Problem &problem,
               const NamedMask &mask, Order order)
       : problem(problem), isDouble(problem.element == "f64"),
-        workload(
-            {problem.batch, problem.queries, problem.keys,
-             problem.heads / problem.members,
-             problem.keyHeads / problem.members, problem.dim, problem.valueDim},
-            isDouble ? 8 : 2, isDouble ? 8 : 4, !problem.backward.empty(),
-            {order, 1, problem.parts},
-            [&](const Segment &q, const Segment &k) {
-              return mask.keeps
-                         ? count(mask, problem.keys - problem.queries, q, k)
-                         : Kept{};
-            }),
+        workload({problem.batch, problem.queries, problem.keys,
+                  problem.heads / problem.members,
+                  std::max<int64_t>(1, problem.keyHeads / problem.members),
+                  problem.dim, problem.valueDim},
+                 isDouble ? 8 : 2, isDouble ? 8 : 4, !problem.backward.empty(),
+                 {order, 1, problem.parts},
+                 [&](const Segment &q, const Segment &k) {
+                   return mask.keeps
+                              ? count(mask, problem.keys - problem.queries, q,
+                                      k)
+                              : Kept{};
+                 }),
         cost(estimateOf(problem, workload)) {
     if (problem.members > 1)
       cost += estimateExchange(workload, problem.members,
-                               /*hasLseGradient=*/false, {});
+                               /*hasLseGradient=*/false,
+                               problem.keyHeads < problem.members, {});
     Proof proof;
     ProofOptions options;
     options.allowEmpty = problem.forward == "ring_scores";
@@ -381,7 +383,8 @@ TEST(CostTest, BytesAreThoseOfThePlan) {
 
 TEST(CostTest, BytesOfExchangesAreThoseOfThePlan) {
   auto context = makeContext();
-  for (int64_t members : {2, 4})
+  for (auto [members, keyHeads] :
+       {std::pair<int64_t, int64_t>{2, 4}, {4, 4}, {4, 2}})
     for (int64_t parts : {1, 2, 3})
       for (const char *element : {"bf16", "f64"})
         for (Direction direction : directions) {
@@ -398,7 +401,7 @@ TEST(CostTest, BytesOfExchangesAreThoseOfThePlan) {
           problem.keys = 96;
           problem.batch = 2;
           problem.heads = 8;
-          problem.keyHeads = 4;
+          problem.keyHeads = keyHeads;
           problem.dim = 6;
           problem.valueDim = 5;
           problem.element = element;
