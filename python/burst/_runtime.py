@@ -70,8 +70,13 @@ class Message(c.Structure):
                 ("pieces", c.POINTER(Piece))]
 
 
+class Group(c.Structure):
+    _fields_ = [("num_ranks", Int), ("stride", Int)]
+
+
 class Messages(c.Structure):
-    _fields_ = [("count", Int), ("pattern", Int), ("list", c.POINTER(Message))]
+    _fields_ = [("count", Int), ("pattern", Int), ("list", c.POINTER(Message)),
+                ("group", Group)]
 
 
 class TransportStart(c.Structure):
@@ -95,7 +100,7 @@ class TransportTable(Config):
     _fields_ = [("context", c.c_void_p), ("rank", Int), ("num_ranks", Int), ("reaches", Int),
                 ("start", TransportBegin), ("wait", TransportWait),
                 ("cancel", TransportCancel), ("abort", TransportAbort),
-                ("destroy", c.c_void_p)]
+                ("destroy", c.c_void_p), ("prepare", c.c_void_p)]
 
 
 class CheckConfig(Config):
