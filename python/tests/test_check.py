@@ -40,6 +40,15 @@ def test_nodes(strategy):
                       strategy="ulysses on 1")
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_key_heads_that_ranks_share(dtype):
+    report = burst.check(causal, S=45, ranks=4, heads=8, key_heads=2, strategy="ulysses",
+                         dtype=dtype)
+    assert "dk" in report.errors
+    with pytest.raises(burst.Error, match="12 key heads over 8 ranks.*the last one of 4 ranks"):
+        burst.check(causal, S=48, ranks=8, heads=24, key_heads=12, strategy="ulysses")
+
+
 def test_lengths_and_types():
     burst.check(causal, S=9, keys=30, ranks=4, heads=4, key_heads=1, dtype=torch.float64)
     burst.check(None, S=64, ranks=2, dtype=torch.bfloat16, backward=False)
