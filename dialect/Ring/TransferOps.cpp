@@ -42,7 +42,7 @@ static LogicalResult verifyAllToAll(TransferOpInterface op) {
       return op.emitOpError("shards heads in place of another dimension, got: ")
              << dim << " of " << type << ", that of the heads";
     if (op.getRoute() == Route::ToHeads && !ShapedType::isDynamic(heads) &&
-        heads % members != 0 && members % heads != 0)
+        (heads == 0 || (heads % members != 0 && members % heads != 0)))
       return op.emitOpError("shards ")
              << heads << " heads over " << members
              << " ranks, which neither divide them nor are divided by them";

@@ -392,7 +392,8 @@ TensorRef Simulation::Impl::Rank::exchanged(const StartSite &site,
   auto type = cast<RankedTensorType>(op.getToken().getType().getTypes()[index]);
   auto shape = tensor->shape;
   int64_t &heads = shape[ring::headsDimOf(type)];
-  if (toHeads && heads % members != 0 && members % heads != 0) {
+  if (toHeads &&
+      (heads == 0 || (heads % members != 0 && members % heads != 0))) {
     fail(op,
          "shards " + Twine(heads) + " heads over " + Twine(members) + " ranks");
     return nullptr;

@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <unistd.h>
 #include <utility>
 
@@ -796,7 +797,32 @@ ncclResult_t ncclRecv(void *buffer, size_t count, ncclDataType_t type, int peer,
   return add(gpus, lock, std::move(part), count, type, communicator, stream);
 }
 
-/// As sends to all others and receives from all others, of one operation.
+/// Sends to all others and receives from all others, of one operation: parts
+/// of `count` bytes that begin where `bufferOf` a peer says.
+static ncclResult_t
+addAll(Gpus &gpus, std::unique_lock<std::mutex> &lock, NcclCall call,
+       bool isNever, size_t count, ncclDataType_t type, ncclComm_t handle,
+       CUstream stream,
+       const std::function<uint64_t(bool sends, size_t peer)> &bufferOf) {
+  FIND(communicator, handle);
+  ++group.depth;
+  ncclResult_t result = ncclSuccess;
+  for (int peer = 0; peer < int(communicator->clique->size); ++peer)
+    for (bool sends : {true, false}) {
+      if (peer == communicator->rank || result != ncclSuccess)
+        continue;
+      Part part{.sends = sends,
+                .buffer = bufferOf(sends, size_t(peer)),
+                .peer = peer,
+                .isNever = isNever,
+                .call = call};
+      result = add(gpus, lock, std::move(part), count, type, handle, stream);
+    }
+  if (--group.depth || result != ncclSuccess)
+    return result;
+  return endGroup(gpus, lock);
+}
+
 ncclResult_t ncclAllGather(const void *own, void *all, size_t count,
                            ncclDataType_t type, ncclComm_t handle,
                            CUstream stream) {
@@ -807,45 +833,21 @@ ncclResult_t ncclAllGather(const void *own, void *all, size_t count,
   if (mine != begin + count * size_t(communicator->rank))
     return fail(ncclInvalidArgument,
                 "a gather that is not in place: the stand-in knows no other");
-  ++group.depth;
-  ncclResult_t result = ncclSuccess;
-  for (int peer = 0; peer < int(communicator->clique->size); ++peer)
-    for (bool sends : {true, false}) {
-      if (peer == communicator->rank || result != ncclSuccess)
-        continue;
-      Part part{.sends = sends,
-                .buffer = sends ? mine : begin + count * size_t(peer),
-                .peer = peer,
-                .isNever = planted == BURST_EMULATED_NEVER,
-                .call = NcclCall::AllGather};
-      result = add(gpus, lock, std::move(part), count, type, handle, stream);
-    }
-  if (--group.depth || result != ncclSuccess)
-    return result;
-  return endGroup(gpus, lock);
+  return addAll(gpus, lock, NcclCall::AllGather,
+                planted == BURST_EMULATED_NEVER, count, type, handle, stream,
+                [&](bool sends, size_t peer) {
+                  return sends ? mine : begin + count * peer;
+                });
 }
 
-/// The same of a part for each. The own one is not needed, nor copied.
+/// The own part is not needed, nor copied.
 ncclResult_t ncclAlltoAll(const void *sent, void *received, size_t count,
                           ncclDataType_t type, ncclComm_t handle,
                           CUstream stream) {
   BEGIN;
-  FIND(communicator, handle);
-  ++group.depth;
-  ncclResult_t result = ncclSuccess;
-  for (int peer = 0; peer < int(communicator->clique->size); ++peer)
-    for (bool sends : {true, false}) {
-      if (peer == communicator->rank || result != ncclSuccess)
-        continue;
-      auto memory = reinterpret_cast<uint64_t>(sends ? sent : received);
-      Part part{.sends = sends,
-                .buffer = memory + count * size_t(peer),
-                .peer = peer,
-                .isNever = planted == BURST_EMULATED_NEVER,
-                .call = NcclCall::AlltoAll};
-      result = add(gpus, lock, std::move(part), count, type, handle, stream);
-    }
-  if (--group.depth || result != ncclSuccess)
-    return result;
-  return endGroup(gpus, lock);
+  return addAll(gpus, lock, NcclCall::AlltoAll, planted == BURST_EMULATED_NEVER,
+                count, type, handle, stream, [&](bool sends, size_t peer) {
+                  return reinterpret_cast<uint64_t>(sends ? sent : received) +
+                         count * peer;
+                });
 }

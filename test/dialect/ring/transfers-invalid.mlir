@@ -446,6 +446,17 @@ func.func @start_c6(%q: tensor<1x128x6x64xf32>, %x: tensor<8x2xf32>, %n: index, 
 
 // -----
 
+shard.grid @cp(shape = 16)
+
+func.func @start_c6(%q: tensor<1x128x0x64xf32>, %x: tensor<8x2xf32>, %n: index, %moves: tensor<4x4x2xi1>) {
+  // expected-error @below {{shards 0 heads over 16 ranks, which neither divide them nor are divided by them}}
+  %t = ring.start %q dims [1] of <zigzag over 16>[%n] extent %n all_to_all heads over 16 channel <@cp, 0>
+      : (tensor<1x128x0x64xf32>) -> !ring.token<tensor<1x2048x1x64xf32>>
+  return
+}
+
+// -----
+
 shard.grid @cp(shape = 4)
 
 func.func @start_c2(%q: tensor<1x128x8x64xf32>, %x: tensor<8x2xf32>, %n: index, %moves: tensor<4x4x2xi1>) {
