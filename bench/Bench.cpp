@@ -10,6 +10,7 @@
 #include "bench/Calls.h"
 #include "bench/Output.h"
 #include "bench/Report.h"
+#include "bench/Strategies.h"
 #include "bench/Table.h"
 #include "support/NumberOption.h"
 #include "support/Tool.h"
@@ -33,13 +34,17 @@ namespace cl = llvm::cl;
 
 static cl::OptionCategory category("burst-bench options");
 static int64_t threads = 2;
-static cl::opt<int64_t> repeat("repeat", cl::desc("Runs per cell (5)"),
-                               cl::init(5), cl::cat(category));
+static cl::opt<int64_t>
+    repeat("repeat",
+           cl::desc("Runs per cell (5; of strategies 3, and ten times as many "
+                    "in decode)"),
+           cl::init(5), cl::cat(category));
 static cl::opt<std::string> only(
     "only",
     cl::desc("Cells whose name contains this. The first word of a name is "
              "its group: attention, product, decode, ranks, sparse, "
-             "memory, compile, call; and, on demand, overlap and baselines"),
+             "memory, compile, call; and, on demand, overlap, baselines and "
+             "strategies"),
     cl::cat(category));
 static cl::opt<bool> quick("quick",
                            cl::desc("Cells of every kind, small: a try"),
@@ -335,6 +340,10 @@ int main(int argc, char **argv) {
   if (llvm::StringRef(only).starts_with("baselines"))
     measureBaselines(table, device, target(),
                      {sequence, /*ranks=*/4, repeat, only});
+  if (llvm::StringRef(only).starts_with("strategies"))
+    measureStrategies(
+        table, device, target(),
+        {repeat.getNumOccurrences() == 0 ? 3 : repeat, quick, only});
   if (table.empty())
     fail("no cell has a name with \"" + only + "\"; --help names groups");
   writeFiles(table, report.plots);

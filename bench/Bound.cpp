@@ -53,16 +53,27 @@ std::unique_ptr<MLIRContext> burst::bench::makeContext() {
 }
 
 Lowered::Lowered(const std::string &text, const std::string &entry, bool drop,
-                 bool overlap)
-    : context(makeContext()), module(parseSourceString<ModuleOp>(
-                                  text, ParserConfig(context.get()), "bench")) {
+                 bool overlap, std::string *refusal)
+    : context(makeContext()) {
+  ScopedDiagnosticHandler handler(context.get(), [&](Diagnostic &diagnostic) {
+    if (!refusal || diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return failure();
+    if (refusal->empty())
+      *refusal = diagnostic.str();
+    return success();
+  });
+  module =
+      parseSourceString<ModuleOp>(text, ParserConfig(context.get()), "bench");
   PassManager pm(context.get());
   RingPipelineOptions options;
   options.drop = drop;
   options.overlap = overlap;
   buildRingPipeline(pm, options);
-  if (!module || failed(pm.run(*module)))
+  if (!module || failed(pm.run(*module))) {
+    if (refusal && !refusal->empty())
+      return;
     fail("cannot lower:\n" + text);
+  }
   program = module->lookupSymbol<func::FuncOp>(entry);
 }
 

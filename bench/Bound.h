@@ -23,8 +23,9 @@ std::unique_ptr<mlir::MLIRContext> makeContext();
 
 /// The program of a rank from a module's text.
 struct Lowered {
+  /// Where there is none, `refusal` says why, or the whole tool ends.
   Lowered(const std::string &text, const std::string &entry, bool drop = true,
-          bool overlap = true);
+          bool overlap = true, std::string *refusal = nullptr);
 
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;

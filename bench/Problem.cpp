@@ -33,7 +33,7 @@ static std::string headOf(const Problem &problem, const std::string &length) {
   return llvm::formatv(
       "shard.grid @cp(shape = {0})\n!t = tensor<{6}x{1}x{2}x{3}x{4}>\n"
       "!k = tensor<{6}x{7}x{8}x{3}x{4}>\n!l = tensor<{6}x{2}x{1}x{5}>\n",
-      problem.ranks,
+      problem.grid(),
       problem.queries == 0 ? length : std::to_string(problem.queries),
       problem.heads, problem.dim, problem.type,
       problem.type == "f64" ? "f64" : "f32", problem.batch, length,
@@ -102,6 +102,11 @@ std::string Problem::name() const {
                        isBackward ? "backward" : "forward", type, kept,
                        batch == 1 ? "" : llvm::formatv("B={0} ", batch).str(),
                        length, dim, of);
+}
+
+std::string Problem::grid() const {
+  return nodes == 1 ? std::to_string(ranks)
+                    : llvm::formatv("{0}x{1}", nodes, ranks / nodes).str();
 }
 
 double Problem::pairs() const {

@@ -23,6 +23,7 @@ struct Problem {
   int64_t batch = 1;
   int64_t keyHeads = 0; ///< 0: as many as heads
   int64_t queries = 0;  ///< 0: as many as keys, of which `sequence` are
+  int64_t nodes = 1;    ///< that share the ranks, along an axis of the grid
 
   /// A module with the function `attention`.
   std::string text(bool isDynamic = false) const;
@@ -32,6 +33,8 @@ struct Problem {
   /// "backward f32 causal S=4096 D=128 H=8", "forward f32 full B=8 S=1x4096
   /// D=128 H=32/8".
   std::string name() const;
+  /// "8", or "2x4" of two nodes.
+  std::string grid() const;
   /// Pairs of a query and a key that the mask keeps, of one head.
   double pairs() const;
   /// Useful operations of these pairs in all heads: two products, or the five
